@@ -1,0 +1,64 @@
+# Every target creates .venv/ from requirements.lock when it is missing or older than the lock.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+WORKERS ?= auto
+
+.DEFAULT_GOAL := help
+.PHONY: help install verify quick check audit test coverage lint types doctest certificates data lock build clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+$(STAMP): requirements.lock pyproject.toml
+	$(PYTHON) -m venv --clear $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
+
+install: $(STAMP) ## create .venv/ from the lock, with .venv/bin/convattn
+
+verify: $(STAMP) ## check every claim of the ledger and print it
+	$(BIN)/convattn verify
+
+quick: $(STAMP) ## the same on the quick evidence only
+	$(BIN)/convattn verify --quick
+
+check: ## re-check the committed certificates with the standard library alone
+	PYTHONPATH=src $(PYTHON) -m convattn_check certificates/*.json
+
+audit: $(STAMP) ## what this device's arithmetic really does
+	$(BIN)/convattn audit
+
+test: $(STAMP) ## run the tests in parallel
+	$(BIN)/python -m pytest -n $(WORKERS)
+
+coverage: $(STAMP) ## branch coverage of the independent checker, which must be 100 %
+	$(BIN)/python -m pytest -q tests/convattn_check --cov=convattn_check --cov-branch --cov-report=term-missing --cov-fail-under=100
+
+lint: $(STAMP) ## ruff: lint and format
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(STAMP) ## mypy
+	$(BIN)/mypy
+
+doctest: $(STAMP) ## run every example in the docstrings and in the README
+	$(BIN)/python -m pytest -q --doctest-modules src/convattn src/convattn_check --doctest-glob='*.md' README.md docs
+
+certificates: $(STAMP) ## regenerate certificates/ (the bytes must not change)
+	$(BIN)/python -m convattn.certificates --output certificates
+
+data: $(STAMP) ## rebuild the bundled CIFAR-10 slice: make data SOURCE=PATH/cifar10-lossless.tar.xz
+	$(BIN)/python scripts/make_cifar10_slice.py $(SOURCE)
+
+lock: $(STAMP) ## resolve pyproject.toml anew into requirements.lock (needs uv)
+	uv pip compile --universal --python-version 3.11 --all-extras --generate-hashes --no-annotate \
+	  --custom-compile-command "make lock" pyproject.toml -o requirements.lock
+
+build: $(STAMP) ## build the wheel and the source distribution into dist/
+	$(BIN)/python -m build --no-isolation
+
+clean: ## remove .venv/ and everything generated
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

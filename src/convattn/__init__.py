@@ -1,0 +1,47 @@
+"""An executable proof companion for "self-attention can express convolution".
+
+The public names load on first use, so that importing the package loads no JAX.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from convattn.application import apply_attention as apply_attention
+    from convattn.bounds.flattened_kernel import exact_rank as exact_rank
+    from convattn.bounds.flattened_kernel import flattened_kernel as flattened_kernel
+    from convattn.bounds.flattened_kernel import numerical_rank as numerical_rank
+    from convattn.constructions.conversion import conv_to_attention as conv_to_attention
+    from convattn.constructions.recovery import attention_to_conv as attention_to_conv
+    from convattn.convolution import conv as conv
+    from convattn.layer import AttentionLayer as AttentionLayer
+    from convattn.layer import ContentScores as ContentScores
+    from convattn.patches import patchify as patchify
+    from convattn.patches import unpatchify as unpatchify
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "AttentionLayer": "convattn.layer",
+    "ContentScores": "convattn.layer",
+    "apply_attention": "convattn.application",
+    "attention_to_conv": "convattn.constructions.recovery",
+    "conv": "convattn.convolution",
+    "conv_to_attention": "convattn.constructions.conversion",
+    "exact_rank": "convattn.bounds.flattened_kernel",
+    "flattened_kernel": "convattn.bounds.flattened_kernel",
+    "numerical_rank": "convattn.bounds.flattened_kernel",
+    "patchify": "convattn.patches",
+    "unpatchify": "convattn.patches",
+}
+__all__ = ["__version__", *_HOMES]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
