@@ -1,0 +1,13 @@
+"""Positional encodings, one a file: each gives its scores for any grid of tokens."""
+
+from convattn.encodings.absolute import AbsoluteEncoding as AbsoluteEncoding
+from convattn.encodings.absolute import sinusoidal_positions as sinusoidal_positions
+from convattn.encodings.base import PositionalEncoding as PositionalEncoding
+from convattn.encodings.base import RelativePosition as RelativePosition
+from convattn.encodings.bias import BiasEncoding as BiasEncoding
+from convattn.encodings.enumerated import EnumeratedEncoding as EnumeratedEncoding
+from convattn.encodings.gaussian import GaussianEncoding as GaussianEncoding
+from convattn.encodings.learned import LearnedEncoding as LearnedEncoding
+from convattn.encodings.quadratic import QuadraticEncoding as QuadraticEncoding
+from convattn.encodings.relative import RelativeEncoding as RelativeEncoding
+from convattn.encodings.scalar import ScalarEncoding as ScalarEncoding

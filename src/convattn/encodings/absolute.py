@@ -1,0 +1,111 @@
+"""Absolute encodings: a vector for each position, learned or sinusoidal in two dimensions."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Self
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jaxtyping import Float, Int, Num
+
+from convattn.attention import HIGHEST
+from convattn.encodings.base import score_dtype
+from convattn.shifts import TokenGrid
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class AbsoluteEncoding:
+    """Scores P_q W_qry,h W_key,hᵀ P_kᵀ: the last term of C20 eq. 7, the one without content.
+
+    **Fields:**
+
+    - `query`, `key`: W_qry,h and W_key,h, `[heads, D_p, D_k]`.
+    - `table`: a learned P, `[rows, columns, D_p]` (or `[length, D_p]`), or None for sinusoids,
+      which exist at every position and so serve every image size.
+
+    **Raises:** `ValueError` from `positional_scores` where a learned table is smaller than the
+    grid.
+
+    **Source:** C20 eqs. 3 and 7; L21 §3.1, "remark on the positional encoding".
+    """
+
+    query: Num[Array, "heads position_features key_features"]
+    key: Num[Array, "heads position_features key_features"]
+    table: Array | None = field(default=None)
+
+    @property
+    def heads(self) -> int:
+        """How many heads there are."""
+        return int(self.query.shape[0])
+
+    def positions(self, grid: TokenGrid) -> Float[Array, "keys position_features"]:
+        """P for every key of the grid, row-major."""
+        dtype = score_dtype(self.query, self.key)
+        if self.table is None:
+            return sinusoidal_positions(grid.key_positions, self.query.shape[1]).astype(dtype)
+        sides = self.table.shape[:-1]
+        if len(sides) != len(grid.keys) or any(
+            have < need for have, need in zip(sides, grid.keys, strict=False)
+        ):
+            raise ValueError(
+                f"the learned table has positions {sides}, but the grid, its ring included, has "
+                f"{grid.keys}; learn a larger table or use sinusoids (table=None)"
+            )
+        block = self.table[tuple(slice(0, n) for n in grid.keys)]
+        return block.reshape(-1, block.shape[-1]).astype(dtype)
+
+    def positional_scores(self, grid: TokenGrid) -> Float[Array, "heads queries keys"]:
+        """P_q W_qry,h W_key,hᵀ P_kᵀ for every query and key."""
+        positions = self.positions(grid)
+        rows = np.ravel_multi_index(tuple(grid.query_positions.T), grid.keys)
+        dtype = positions.dtype
+        left = jnp.einsum(
+            "qd,hde->hqe", positions[rows], self.query.astype(dtype), precision=HIGHEST
+        )
+        right = jnp.einsum("kd,hde->hke", positions, self.key.astype(dtype), precision=HIGHEST)
+        return jnp.einsum("hqe,hke->hqk", left, right, precision=HIGHEST)
+
+    def head_gains(self, number_of_keys: int) -> None:
+        """None: the value maps need not know the number of keys."""
+        return None
+
+    def take_heads(self, indices: Sequence[int]) -> Self:
+        """The same encoding with these heads, in this order; a head may be repeated."""
+        chosen = np.asarray(indices, np.int32)
+        return replace(self, query=self.query[chosen], key=self.key[chosen])
+
+
+def sinusoidal_positions(
+    positions: Int[np.ndarray, "positions axes"], features: int
+) -> Float[Array, "positions features"]:
+    """sin and cos of each coordinate over wavelengths from 2π to 10000·2π.
+
+    Each axis takes an equal share of the features, half sines, half cosines (Vaswani et al. 2017,
+    taken to two dimensions by concatenation).
+
+    **Arguments:**
+
+    - `positions`: integer coordinates; shifts may be negative.
+    - `features`: a multiple of twice the number of axes.
+
+    **Raises:** `ValueError` for another number of features.
+
+    >>> sinusoidal_positions(np.array([[0, 0]]), 4).tolist()
+    [[0.0, 1.0, 0.0, 1.0]]
+    """
+    axes = positions.shape[-1]
+    if features < 2 * axes or features % (2 * axes):
+        raise ValueError(
+            f"features={features}, but sinusoids on {axes} axes take a multiple of {2 * axes}"
+        )
+    count = features // (2 * axes)
+    rates = np.exp(-math.log(10000.0) * np.arange(count) / count)
+    blocks = []
+    for axis in range(axes):
+        angles = positions[:, axis : axis + 1] * rates
+        blocks += [np.sin(angles), np.cos(angles)]
+    return jnp.asarray(np.concatenate(blocks, axis=-1).astype(jnp.result_type(float)))

@@ -1,0 +1,67 @@
+"""The relative bias of L21: a table of scores by shift, zero where the table has no entry.
+
+L21 Lemma 2 puts M at one shift and zero elsewhere. Over N keys the softmax of that is
+
+    e^M/(e^M + N - 1) at the shift,   1/(e^M + N - 1) at every other key:
+
+the uniform distribution J with weight ε = N/(e^M + N - 1), and the one-hot with weight 1 - ε. So a
+*leak* ε that shall be the same on every image needs M(N) = log(1 + N(1/ε - 1)): with `leak` set,
+the table is multiplied by that M(N) when the layer meets its keys.
+"""
+
+from dataclasses import dataclass, field
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jaxtyping import Float, Int, Num
+
+from convattn.encodings.base import RelativePosition, check_axes, score_dtype
+from convattn.shifts import Shift
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class BiasEncoding(RelativePosition):
+    """Scores b_h(δ), or M(N)·b_h(δ) with a leak.
+
+    **Fields:**
+
+    - `values`: the bias of each head at each of `offsets`.
+    - `leak`: ε in (0, 1), or None for a table in plain units.
+    - `offsets`: the shifts that have an entry; every other shift has bias 0.
+
+    **Source:** L21 eq. 4 and Lemma 2 (whose b is indexed by query - key: δ = -(x_i - x_j)).
+
+    >>> encoding = BiasEncoding(jnp.array([[1.0]]), jnp.array(0.5), ((1,),))
+    >>> scores = encoding.shift_scores(np.array([[0], [1], [2]]), 3)
+    >>> (6 * jax.nn.softmax(scores)).round(3).tolist()  # half one-hot, half uniform
+    [[1.0, 4.0, 1.0]]
+    """
+
+    values: Num[Array, "heads offsets"]
+    leak: Num[Array, ""] | None
+    offsets: tuple[Shift, ...] = field(metadata={"static": True})
+
+    PER_HEAD = ("values",)
+
+    def scale(self, number_of_keys: int) -> Float[Array, ""]:
+        """M(N) = log(1 + N(1/ε - 1)), or one without a leak."""
+        dtype = score_dtype(self.values)
+        if self.leak is None:
+            return jnp.ones((), dtype)
+        leak = self.leak.astype(dtype)
+        return jnp.log1p(number_of_keys * ((1 - leak) / leak))
+
+    def shift_scores(
+        self, shifts: Int[np.ndarray, "shifts axes"], number_of_keys: int
+    ) -> Float[Array, "heads shifts"]:
+        """The entry of each shift, times M(N) if there is a leak."""
+        check_axes(shifts, len(self.offsets[0]), "BiasEncoding")
+        where = {offset: index for index, offset in enumerate(self.offsets)}
+        rows = [where.get(tuple(shift), len(where)) for shift in shifts.tolist()]
+        dtype = score_dtype(self.values)
+        values = self.values.astype(dtype) * self.scale(number_of_keys)
+        background = jnp.zeros((values.shape[0], 1), dtype)
+        return jnp.concatenate([values, background], axis=-1)[:, np.asarray(rows, np.int32)]

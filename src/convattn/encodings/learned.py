@@ -1,0 +1,82 @@
+"""The learned encoding of C20 §4.3: one vector for each row shift, one for each column shift."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jaxtyping import Float, Int, Num
+
+from convattn.attention import HIGHEST
+from convattn.encodings.base import RelativePosition, check_axes, score_dtype
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class LearnedEncoding(RelativePosition):
+    """Scores v_h·concat(row_(δ_1), column_(δ_2)) = f_h(δ_1) + g_h(δ_2).
+
+    A table of 2n - 1 vectors holds the shifts -(n-1), …, n-1 and so serves every image of at most
+    n tokens on that axis (ring included).
+
+    **Fields:**
+
+    - `query`: v_h, `[heads, D_p]`, cut into one block for each axis.
+    - `tables`: for each axis `[2n - 1, features]`; the features add up to D_p.
+
+    **Raises:** `ValueError` from `shift_scores` for a shift that the tables do not hold.
+
+    **Source:** C20 §4.3, after Ramachandran et al. 2019 and Bello et al. 2019.
+
+    >>> table = jnp.array([[0.0], [1.0], [5.0]])
+    >>> encoding = LearnedEncoding(jnp.array([[2.0]]), (table,))
+    >>> encoding.shift_scores(np.array([[1], [-1]]), 2).tolist()
+    [[10.0, 0.0]]
+    """
+
+    query: Num[Array, "heads position_features"]
+    tables: tuple[Array, ...]
+
+    PER_HEAD = ("query",)
+
+    def shift_scores(
+        self, shifts: Int[np.ndarray, "shifts axes"], number_of_keys: int
+    ) -> Float[Array, "heads shifts"]:
+        """f_h(δ_1) + g_h(δ_2), each read from its table."""
+        check_axes(shifts, len(self.tables), "LearnedEncoding")
+        dtype = score_dtype(self.query, *self.tables)
+        blocks = np.cumsum([table.shape[1] for table in self.tables])[:-1]
+        total = jnp.zeros((self.query.shape[0], shifts.shape[0]), dtype)
+        queries = jnp.split(self.query.astype(dtype), blocks, axis=-1)
+        for axis, (table, query) in enumerate(zip(self.tables, queries, strict=True)):
+            reach = (table.shape[0] - 1) // 2
+            needed = int(np.abs(shifts[:, axis]).max(initial=0))
+            if needed > reach:
+                raise ValueError(
+                    f"axis {axis} of the image has shifts up to {needed}, but its table of "
+                    f"{table.shape[0]} vectors holds shifts up to {reach}; create the encoding for "
+                    "larger images, or crop"
+                )
+            scores = jnp.einsum("hd,sd->hs", query, table.astype(dtype), precision=HIGHEST)
+            total = total + scores[:, shifts[:, axis] + reach]
+        return total
+
+
+def initial_learned_encoding(
+    key: Array, heads: int, tokens: Sequence[int], features: int, dtype: jnp.dtype = jnp.float32
+) -> LearnedEncoding:
+    """Random tables for images of at most `tokens` on each axis, D_p = axes · `features`.
+
+    >>> initial_learned_encoding(jax.random.key(0), 9, (4, 5), 8).heads
+    9
+    """
+    query_key, *table_keys = jax.random.split(key, 1 + len(tokens))
+    width = features * len(tokens)
+    query = jax.random.normal(query_key, (heads, width), dtype) / np.sqrt(width)
+    tables = tuple(
+        jax.random.normal(table_key, (2 * n - 1, features), dtype)
+        for table_key, n in zip(table_keys, tokens, strict=True)
+    )
+    return LearnedEncoding(query.astype(dtype), tables)

@@ -1,0 +1,77 @@
+"""S.dp1: a single positional feature, r_δ = log t_δ, and heads that look at it with v_h = h.
+
+The weights of head h before normalisation are the powers t_δ^h at the offsets and 1 at every other
+key, so the heads together hold a Vandermonde matrix in the numbers {1, t_δ}. The value maps undo
+it, and they must undo the normalisation too: Z_h(N) = N + Σ_δ (t_δ^h - 1), which knows the number
+of keys. `head_gains` returns it, and the layer multiplies it in.
+
+In the limit M → ∞ of r_δ = M + log t_δ nothing is left outside the offsets, and Z_h = Σ_δ t_δ^h.
+Softmax does not see a constant, so the class computes log t_δ at the offsets and -M elsewhere, which
+keeps the digits of log t_δ.
+"""
+
+from dataclasses import dataclass, field
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jaxtyping import Float, Int, Num
+
+from convattn.attention import HIGHEST
+from convattn.encodings.base import RelativePosition, check_axes, score_dtype
+from convattn.shifts import Shift
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class ScalarEncoding(RelativePosition):
+    """Scores v_h·r_δ with r_δ = log t_δ at the offsets and 0 (-M in the limit form) elsewhere.
+
+    **Fields:**
+
+    - `exponents`: v_h.
+    - `log_bases`: log t_δ at each offset; the t_δ are positive, distinct and not one.
+    - `logit`: M, or None for the exact form at finite parameters.
+    - `offsets`: the shifts that have an entry.
+
+    **Source:** S.dp1 of this project's ledger, D_p = 1; C20 Theorem 1 asks for D_p ≥ 3.
+
+    >>> encoding = ScalarEncoding(jnp.array([1.0]), jnp.log(jnp.array([3.0])), None, ((0,),))
+    >>> print(jnp.exp(encoding.shift_scores(np.array([[0], [7]]), 5)).round(4))
+    [[3. 1.]]
+    """
+
+    exponents: Num[Array, "heads"]
+    log_bases: Num[Array, "offsets"]
+    logit: Num[Array, ""] | None
+    offsets: tuple[Shift, ...] = field(metadata={"static": True})
+
+    PER_HEAD = ("exponents",)
+
+    def shift_scores(
+        self, shifts: Int[np.ndarray, "shifts axes"], number_of_keys: int
+    ) -> Float[Array, "heads shifts"]:
+        """v_h times the single feature of each shift."""
+        check_axes(shifts, len(self.offsets[0]), "ScalarEncoding")
+        dtype = score_dtype(self.exponents, self.log_bases)
+        where = {offset: index for index, offset in enumerate(self.offsets)}
+        rows = [where.get(tuple(shift), len(where)) for shift in shifts.tolist()]
+        outside = jnp.zeros((), dtype) if self.logit is None else -self.logit.astype(dtype)
+        feature = jnp.concatenate([self.log_bases.astype(dtype), outside[None]])
+        feature = feature[np.asarray(rows, np.int32)]
+        return self.exponents[:, None].astype(dtype) * feature[None, :]
+
+    def head_gains(self, number_of_keys: int) -> Float[Array, "heads"]:
+        """Z_h(N) = N + Σ_δ (t_δ^h - 1), or Σ_δ t_δ^h in the limit form."""
+        dtype = score_dtype(self.exponents, self.log_bases)
+        powers = jnp.exp(
+            jnp.einsum(
+                "h,o->ho",
+                self.exponents.astype(dtype),
+                self.log_bases.astype(dtype),
+                precision=HIGHEST,
+            )
+        )
+        outside = number_of_keys - len(self.offsets) if self.logit is None else 0
+        return powers.sum(axis=-1) + outside
