@@ -1,0 +1,1 @@
+"""What limits the constructions: ranks, saturation, rounding."""
