@@ -211,10 +211,7 @@ def multi_head_self_attention(
             formula, *(factor.astype(dtype) for factor in factors), precision=precision
         )
 
-    if value is not None and output is None and value.shape[1] <= value.shape[2]:
-        value, output = None, value  # one map only: apply it where it is narrower
-    elif value is None and output is not None and output.shape[2] < output.shape[1]:
-        value, output = output, None
+    value, output = place_single_map(value, output)
     if value is None and output is None:
         result = product(f"{lead}hqk,bkd->bqd", weights, tokens)
     elif value is None:
@@ -228,3 +225,29 @@ def multi_head_self_attention(
             mixed = product(f"{lead}hqk,bkhe->bqhe", weights, values)
             result = product("bqhe,heo->bqo", mixed, output)
     return result if bias is None else result + bias.astype(dtype)
+
+
+def place_single_map(
+    value: Array | None, output: Array | None
+) -> tuple[Array | None, Array | None]:
+    """Where a head has one map only, apply it before or after the weights, where it is narrower."""
+    if value is not None and output is None and value.shape[1] <= value.shape[2]:
+        return None, value
+    if value is None and output is not None and output.shape[2] < output.shape[1]:
+        return output, None
+    return value, output
+
+
+def contraction_lengths(
+    value: Array | None, output: Array | None, heads: int, keys: int
+) -> tuple[int, ...]:
+    """How many products each sum of `multi_head_self_attention` has, one sum after the other.
+
+    >>> contraction_lengths(None, jnp.zeros((9, 3, 4)), 9, 100)  # mix the keys, then map all heads
+    (100, 27)
+    """
+    value, output = place_single_map(value, output)
+    lengths = () if value is None else (value.shape[1],)
+    if output is None:
+        return (*lengths, heads * keys)
+    return (*lengths, keys, heads * output.shape[1])

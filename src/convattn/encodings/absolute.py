@@ -3,7 +3,6 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Self
 
 import jax
 import jax.numpy as jnp
@@ -73,7 +72,7 @@ class AbsoluteEncoding:
         """None: the value maps need not know the number of keys."""
         return None
 
-    def take_heads(self, indices: Sequence[int]) -> Self:
+    def take_heads(self, indices: Sequence[int]) -> "AbsoluteEncoding":
         """The same encoding with these heads, in this order; a head may be repeated."""
         chosen = np.asarray(indices, np.int32)
         return replace(self, query=self.query[chosen], key=self.key[chosen])

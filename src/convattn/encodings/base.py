@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import fields, replace
-from typing import Protocol, Self
+from typing import Protocol
 
 import jax.numpy as jnp
 import numpy as np
@@ -31,7 +31,7 @@ class PositionalEncoding(Protocol):
         """A factor for each head's value map that depends on the number of keys, or none."""
         ...
 
-    def take_heads(self, indices: Sequence[int]) -> Self:
+    def take_heads(self, indices: Sequence[int]) -> "PositionalEncoding":
         """The same encoding with these heads, in this order; a head may be repeated."""
         ...
 
@@ -65,7 +65,7 @@ class RelativePosition:
         """None: the value maps of most encodings need not know the number of keys."""
         return None
 
-    def take_heads(self, indices: Sequence[int]) -> Self:
+    def take_heads(self, indices: Sequence[int]) -> "RelativePosition":
         """The same encoding with these heads, in this order; a head may be repeated."""
         chosen = np.asarray(indices, np.int32)
         present = {field.name for field in fields(self)}  # type: ignore[arg-type]
