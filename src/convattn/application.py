@@ -67,11 +67,14 @@ def apply_attention(
             f"{features // pixels} (its tokens have {features} features, its patches {pixels} "
             "pixels)"
         )
-    chosen = layer.ring if ring is None or ring is True else check_ring(ring or 0, axes)
+    if ring is None or ring is True:
+        chosen = layer.ring
+    else:
+        chosen = check_ring(0 if ring is False else ring, axes)
     grid = TokenGrid(tuple(tokens.shape[1:-1]), chosen)
     keys = add_zero_ring(tokens, chosen)
     batch = images.shape[0]
-    keys = keys.reshape(batch, grid.number_of_keys, -1)
+    keys = keys.reshape(batch, grid.number_of_keys, tokens.shape[-1])
 
     weights = layer_weights(layer, grid, keys)
     result_dtype = jnp.result_type(images, *([] if layer.dtype is None else [layer.dtype]))
@@ -85,7 +88,7 @@ def apply_attention(
     )
     if not jnp.issubdtype(result_dtype, jnp.inexact):
         result_dtype = jnp.promote_types(result_dtype, jnp.float32)
-    result = result.reshape(batch, *grid.queries, -1).astype(result_dtype)
+    result = result.reshape(batch, *grid.queries, result.shape[-1]).astype(result_dtype)
     pixels = unpatchify(result, layer.output_patch_size)
     return pixels[(slice(None), *(slice(None, None, s) for s in layer.subsampling))]
 

@@ -33,11 +33,15 @@ def as_array(value: Any, name: str) -> Array:
             _refuse_truncation(np.asarray(value), name)
         try:
             array = jnp.asarray(value)
-        except TypeError as error:
+        except (TypeError, ValueError, OverflowError) as error:
             raise ValueError(
                 f"{name} is {type(value).__name__}, which is not an array of numbers: {error}; "
                 "pass a JAX or NumPy array, or nested lists of numbers of one depth"
             ) from error
+    if not jnp.issubdtype(array.dtype, jnp.number) and array.dtype != jnp.bool_:
+        raise ValueError(
+            f"{name}.dtype={array.dtype}, but should be numeric; pass an array of numbers"
+        )
     if array.dtype == jnp.bool_:
         raise ValueError(f"{name}.dtype=bool, but should be numeric; cast it, e.g. to float32")
     return array

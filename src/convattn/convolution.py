@@ -60,7 +60,9 @@ def conv(
     strides = per_axis(stride, axes, "stride")
     dilations = per_axis(dilation, axes, "dilation")
     operands = (images, kernel) if bias is None else (images, kernel, bias)
-    result_dtype = jnp.result_type(*operands, *([jnp.float32] if padding == "MEAN" else []))
+    result_dtype = jnp.result_type(*operands)
+    if padding == "MEAN" and not jnp.issubdtype(result_dtype, jnp.inexact):
+        result_dtype = jnp.promote_types(result_dtype, jnp.float32)
     working = accumulation_dtype(result_dtype)
     padded = _pad(images.astype(working), kernel.shape[:axes], dilations, padding)
 

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Num
 
+from convattn.arrays import accumulation_dtype
 from convattn.attention import HIGHEST
 from convattn.encodings.base import PositionalEncoding
 from convattn.patches import Ring
@@ -36,13 +37,16 @@ class ContentScores:
         queries: Num[Array, "batch queries features"],
         keys: Num[Array, "batch keys features"],
     ) -> Num[Array, "batch heads queries keys"]:
-        """The scores between query tokens and key tokens."""
-        left = jnp.einsum("bqd,hde->bhqe", queries, self.query, precision=HIGHEST)
-        right = jnp.einsum("bkd,hde->bhke", keys, self.key, precision=HIGHEST)
-        if self.query_bias is not None:
-            left = left + self.query_bias[:, None, :]
-        if self.key_bias is not None:
-            right = right + self.key_bias[:, None, :]
+        """The scores between query tokens and key tokens, in at least float32."""
+        dtype = accumulation_dtype(queries, keys, self.query, self.key)
+
+        def project(tokens: Array, weight: Array, bias: Array | None) -> Array:
+            weight = weight.astype(dtype)
+            projected = jnp.einsum("btd,hde->bhte", tokens.astype(dtype), weight, precision=HIGHEST)
+            return projected if bias is None else projected + bias.astype(dtype)[:, None, :]
+
+        left = project(queries, self.query, self.query_bias)
+        right = project(keys, self.key, self.key_bias)
         scores = jnp.einsum("bhqe,bhke->bhqk", left, right, precision=HIGHEST)
         return scores / math.sqrt(self.query.shape[-1]) if self.scaled else scores
 

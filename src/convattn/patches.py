@@ -4,6 +4,7 @@ A token is a patch, its pixels row-major and its channels last: pixel (p_1, p_2)
 a P_1 × P_2 patch stand at (p_1·P_2 + p_2)·C + c. With P = 1 the tokens are the pixels of C20.
 """
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -43,6 +44,8 @@ def patchify(
             f"images.shape={images.shape}, but should be [batch, length, channels] or [batch, "
             "height, width, channels]; add the batch axis with images[None]"
         )
+    if 0 in images.shape[1:]:
+        raise ValueError(f"images.shape={images.shape}, but every axis but the batch should be ≥ 1")
     axes = images.ndim - 2
     sizes = per_axis(patch_size, axes, "patch_size")
     missing = [-n % p for n, p in zip(images.shape[1:-1], sizes, strict=True)]
@@ -59,7 +62,7 @@ def patchify(
     split = [length for pair in zip(grid, sizes, strict=True) for length in pair]
     order = [0, *range(1, 2 * axes, 2), *range(2, 2 * axes + 1, 2), 2 * axes + 1]
     tokens = images.reshape(batch, *split, channels).transpose(order)
-    return tokens.reshape(batch, *grid, -1)
+    return tokens.reshape(batch, *grid, math.prod(sizes) * channels)
 
 
 def unpatchify(
@@ -86,16 +89,15 @@ def unpatchify(
             "rows, columns, features]"
         )
     sizes = per_axis(patch_size, axes, "patch_size")
-    pixels = 1
-    for size in sizes:
-        pixels *= size
+    pixels = math.prod(sizes)
     if tokens.shape[-1] % pixels:
         raise ValueError(
             f"tokens.shape={tokens.shape} has {tokens.shape[-1]} features, but a patch of size "
             f"{sizes} holds a multiple of {pixels}"
         )
     grid = tokens.shape[1:-1]
-    patches = tokens.reshape(tokens.shape[0], *grid, *sizes, -1)
+    channels = tokens.shape[-1] // pixels
+    patches = tokens.reshape(tokens.shape[0], *grid, *sizes, channels)
     order = [
         0,
         *(
@@ -106,18 +108,19 @@ def unpatchify(
         2 * axes + 1,
     ]
     sides = [n * p for n, p in zip(grid, sizes, strict=True)]
-    images = patches.transpose(order).reshape(tokens.shape[0], *sides, -1)
+    images = patches.transpose(order).reshape(tokens.shape[0], *sides, channels)
     if image_size is None:
         return images
-    if len(image_size) != axes or any(
-        not n - p < wanted <= n for n, p, wanted in zip(sides, sizes, image_size, strict=True)
+    wanted_sides = per_axis(image_size, axes, "image_size")
+    if any(
+        not n - p < wanted <= n for n, p, wanted in zip(sides, sizes, wanted_sides, strict=True)
     ):
         raise ValueError(
-            f"image_size={tuple(image_size)}, but tokens of shape {tokens.shape} with patches of "
+            f"image_size={wanted_sides}, but tokens of shape {tokens.shape} with patches of "
             f"size {sizes} hold an image of sides {tuple(sides)}, of which at most the last patch "
             "may be cropped"
         )
-    return images[(slice(None), *(slice(0, n) for n in image_size))]
+    return images[(slice(None), *(slice(0, n) for n in wanted_sides))]
 
 
 def add_zero_ring(
@@ -144,7 +147,9 @@ def check_ring(ring: Any, axes: int) -> Ring:
     if isinstance(ring, Sequence) and len(ring) == axes:
         pairs = [tuple(pair) if isinstance(pair, Sequence) else () for pair in ring]
         if all(
-            len(pair) == 2 and all(isinstance(n, int) and n >= 0 for n in pair) for pair in pairs
+            len(pair) == 2
+            and all(isinstance(n, int) and not isinstance(n, bool) and n >= 0 for n in pair)
+            for pair in pairs
         ):
             return tuple((pair[0], pair[1]) for pair in pairs)
     raise ValueError(

@@ -19,7 +19,7 @@ times the squared distance: for a target inside by |n|² exactly, and for a targ
 import flint
 from flint import arb
 
-PRECISION = 128  # bits
+PRECISION = 4096  # bits: enough to tell e^(-α·n²) of a missing neighbour from zero
 
 
 def theta(alpha: arb | float) -> arb:

@@ -7,3 +7,5 @@ from convattn.evidence.layer_runs import DTYPES as DTYPES
 from convattn.evidence.layer_runs import equals_convolution as equals_convolution
 from convattn.evidence.layer_runs import integer_kernel as integer_kernel
 from convattn.evidence.real_images import whole_images as whole_images
+from convattn.evidence.enclosures import bias_saturation_enclosed as bias_saturation_enclosed
+from convattn.evidence.enclosures import total_variation_enclosed as total_variation_enclosed

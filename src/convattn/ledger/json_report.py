@@ -1,0 +1,65 @@
+"""A verification as JSON, for other programs."""
+
+from typing import Any
+
+from convattn.ledger.environment import host_environment
+from convattn.ledger.outcome import ClaimOutcome
+from convattn.ledger.runner import Options, Outcome
+
+SCHEMA = 1
+
+
+def as_document(outcome: Outcome, options: Options, wishes: dict[str, Any]) -> dict[str, Any]:
+    """Everything that a verification found, as what `json.dumps` takes.
+
+    A claim is verified if its ``problems`` are empty. A file that could not be loaded is a claim
+    whose id is its path; without a claim in it, its verdict is ``null``.
+
+    Args:
+        outcome: What was found.
+        options: How it was run.
+        wishes: What else was asked for, such as the levels.
+
+    Returns:
+        ``{"schema": 1, "environment": {...}, "claims": [...]}``.
+    """
+    return {
+        "schema": SCHEMA,
+        "environment": {
+            **host_environment(),
+            **outcome.environment,
+            "seed": options.seed,
+            "quick": options.quick,
+            "options": {
+                **wishes,
+                "certificates": str(options.certificates),
+                "jobs": options.jobs,
+                "timeout": options.timeout,
+            },
+            "seconds": outcome.seconds,
+        },
+        "claims": [_claim(claim) for claim in outcome.claims],
+    }
+
+
+def _claim(outcome: ClaimOutcome) -> dict[str, Any]:
+    claim = outcome.selected.proof.claim
+    return {
+        "id": outcome.id,
+        "source": claim.source if claim else str(outcome.selected.proof.path),
+        "verdict": str(claim.verdict) if claim else None,
+        "kinds": [str(kind) for kind in claim.kinds] if claim else [],
+        "evidence": [
+            {
+                "name": item.name,
+                "level": item.level.name,
+                "passed": item.passed,
+                "detail": item.detail,
+                "seconds": item.seconds,
+                "assumes": item.assumes,
+            }
+            for item in outcome.evidence
+        ],
+        "problems": list(outcome.problems),
+        "seconds": outcome.seconds,
+    }

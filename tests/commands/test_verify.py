@@ -1,0 +1,173 @@
+import json
+import subprocess
+import sys
+
+import pytest
+from ledger.proof_files import claim, evidence, write
+
+import convattn
+
+
+def test_verify_passes_and_prints_the_table_and_the_details(convattn_command, proofs):
+    done = convattn_command("verify", "--proofs", proofs)
+    assert done.code == 0
+    assert "2 of 2 claims verified; evidence: 3 passed, 0 failed, 0 not run here" in done.out
+    assert "assumes: Coq" in done.out
+    assert "verified" in done.err
+    assert "\x1b" not in done.out + done.err
+
+
+def test_verify_runs_with_jax_in_a_process_of_its_own(proofs, tmp_path):
+    text = "str(__import__('jax.numpy').numpy.zeros(1).dtype)"
+    write(proofs, s__c=claim("S.dtype", evidence(text)))
+    target = tmp_path / "results.json"
+    words = ["verify", "--proofs", proofs, "--claim", "S.dtype", "--json", target]
+    done = subprocess.run([sys.executable, "-m", "convattn.cli", *map(str, words)], check=False)
+    document = json.loads(target.read_text())
+    assert done.returncode == 0
+    assert document["claims"][0]["evidence"][0]["detail"] == "float64"
+    assert document["environment"]["x64"] is True
+
+
+def test_verify_json(convattn_command, proofs, tmp_path):
+    absent = evidence("absent('no accelerator')", name="device")
+    write(proofs, s__c=claim("S.device", evidence(), absent), s__d="1/0")
+    target = tmp_path / "results.json"
+    options = ("--seed", 5, "--jobs", 1, "--timeout", 60)
+    done = convattn_command("verify", "--proofs", proofs, "--json", target, *options)
+    assert done.code == 1
+    document = json.loads(target.read_text("utf-8"))
+    assert document["schema"] == 1
+    environment = document["environment"]
+    assert set(environment) >= {"python", "convattn", "jax", "jaxlib", "numpy", "flint", "cores"}
+    assert environment["convattn"] == convattn.__version__
+    assert (environment["seed"], environment["quick"]) == (5, False)
+    assert environment["options"]["jobs"] == 1
+    assert environment["options"]["timeout"] == 60
+    claims = {item["id"]: item for item in document["claims"]}
+    assert list(claims) == ["C20.lemma1", "S.device", "S.finite", "s/d.py"]
+    lemma = claims["C20.lemma1"]
+    assert (lemma["source"], lemma["verdict"]) == ("A source, §1", "holds")
+    assert [{**item, "seconds": None} for item in lemma["evidence"]] == [
+        {
+            "name": "e",
+            "level": "TESTED",
+            "passed": True,
+            "detail": "1 = 1",
+            "seconds": None,
+            "assumes": "",
+        },
+        {
+            "name": "coq",
+            "level": "PROVED",
+            "passed": True,
+            "detail": "for all n",
+            "seconds": None,
+            "assumes": "Coq",
+        },
+    ]
+    assert lemma["seconds"] == pytest.approx(sum(item["seconds"] for item in lemma["evidence"]))
+    assert [item["passed"] for item in claims["S.device"]["evidence"]] == [True, None]
+    assert claims["S.device"]["evidence"][1]["detail"] == "no accelerator"
+    assert claims["S.device"]["problems"] == []
+    assert (claims["s/d.py"]["verdict"], claims["s/d.py"]["evidence"]) == (None, [])
+    assert "ZeroDivisionError" in claims["s/d.py"]["problems"][0]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (claim("S.x", evidence("fail('off by 0.5')")), "off by 0.5"),
+        (claim("S.x", evidence("error()")), "no such thing"),
+        (claim("S.x", evidence("None")), "returned None"),
+        (claim("S.x", evidence("os._exit(0)")), "the worker process died with exit code 0"),
+        (claim("S.x", evidence("absent('no accelerator')")), "none of its evidence was run"),
+        (
+            claim(
+                "S.x",
+                evidence(level="ENCLOSED", name="ball"),
+                evidence("absent('no accelerator')", level="BOUNDED", name="run"),
+                kinds="Kind.LIMIT",
+            ),
+            "not reached, though its kind requires it: BOUNDED",
+        ),
+        (claim("S.finite"), "the id S.finite is already taken by s/b.py"),
+        (claim("S.x").replace("(\n    Evidence", "() and (\n    Evidence"), "got no evidence"),
+        ("import nowhere", "No module named 'nowhere'"),
+        ("CLAIM = None", "CLAIM = None"),
+        (claim("S.x").replace("Printed.", "Text."), "lacks Printed"),
+    ],
+)
+def test_verify_fails_if_one_file_does(convattn_command, proofs, text, message):
+    write(proofs, s__x=text)
+    done = convattn_command("verify", "--proofs", proofs)
+    assert done.code == 1
+    assert "2 of 3 claims verified" in done.out
+    assert message in done.out
+
+
+def test_quick_runs_quick_evidence_and_does_not_ask_for_every_level(convattn_command, tmp_path):
+    slow = evidence("fail('slow')", level="BOUNDED", name="slow", quick=False)
+    quick = evidence("str(run.quick)", level="ENCLOSED", name="quick")
+    write(tmp_path, p__a=claim("S.a", quick, slow, kinds="Kind.LIMIT"))
+    assert convattn_command("verify", "--proofs", tmp_path, "--quick").code == 0
+    assert convattn_command("verify", "--proofs", tmp_path).code == 1
+    write(tmp_path, p__b=claim("S.b", evidence(quick=False)))
+    done = convattn_command("verify", "--proofs", tmp_path, "--quick")
+    assert done.code == 1
+    assert "no evidence is marked quick" in done.out
+
+
+def test_levels_are_chosen_and_claims_without_them_are_counted(convattn_command, proofs, tmp_path):
+    target = tmp_path / "j.json"
+    words = ("verify", "--proofs", proofs, "--json", target)
+    done = convattn_command(*words, "--level", "proved")
+    assert done.code == 0
+    assert "1 claims left out" in done.out
+    document = json.loads(target.read_text())
+    assert [item["id"] for item in document["claims"]] == ["C20.lemma1"]
+    assert [item["level"] for item in document["claims"][0]["evidence"]] == ["PROVED"]
+    assert document["environment"]["options"]["levels"] == ["PROVED"]
+    assert document["environment"]["options"]["left_out"] == 1
+    done = convattn_command(*words, "--level", "PROVED", "--level", "TESTED")
+    assert len(json.loads(target.read_text())["claims"]) == 2
+
+
+def test_claims_are_chosen_by_id_and_pattern(convattn_command, proofs):
+    write(proofs, s__x="1/0")
+    done = convattn_command("verify", "--proofs", proofs, "--claim", "C20.*")
+    assert done.code == 0
+    assert "1 of 1 claims" in done.out
+    assert "could not be loaded: s/x.py" in done.err
+    words = ("--claim", "C20.lemma1", "--claim", "S.finite")
+    assert "2 of 2 claims" in convattn_command("verify", "--proofs", proofs, *words).out
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--claim", "C20.lema1"], "no claim matches 'C20.lema1'; closest ids: C20.lemma1"),
+        (["--level", "PROVEN"], "--level got 'PROVEN', but expected one of PROVED, CERTIFIED"),
+        (["--level", "ENCLOSED"], "none of the 2 selected claims has evidence of level ENCLOSED"),
+        (["--jobs", "0"], "--jobs got 0, but expected at least 1"),
+        (["--timeout", "0"], "--timeout got 0.0, but expected a positive number"),
+        (["--timeout", "nan"], "--timeout got nan, but expected a positive number"),
+        (["--certificates", "/nowhere"], "--certificates got /nowhere, which is not a directory"),
+        (["--json", "/nowhere/j.json"], "--json got /nowhere/j.json, but the directory /nowhere"),
+        (["--json", "/"], "which is a directory"),
+        (["--proofs", "/nowhere"], "--proofs got /nowhere, which is not a directory"),
+    ],
+)
+def test_wrong_use_of_verify_exits_2_with_one_line(convattn_command, proofs, words, message):
+    done = convattn_command("verify", "--proofs", proofs, *words)
+    assert done.code == 2
+    assert done.out == ""
+    (line,) = done.err.splitlines()
+    assert line.startswith("convattn verify: ")
+    assert message in line
+
+
+def test_a_directory_without_proofs_exits_2(convattn_command, tmp_path):
+    done = convattn_command("verify", "--proofs", tmp_path)
+    assert done.code == 2
+    assert "it has no proof files" in done.err

@@ -1,0 +1,132 @@
+import io
+
+import pytest
+from rich.console import Console
+
+from convattn.commands.consoles import console
+from convattn.ledger.discovery import discover
+from convattn.ledger.outcome import ClaimOutcome, EvidenceOutcome
+from convattn.ledger.progress import display
+from convattn.ledger.report import print_report
+from convattn.ledger.runner import Outcome
+from convattn.ledger.selection import select
+from ledger.proof_files import claim, evidence, write
+
+
+def judged(proofs, passed, detail="figure 7 [red]x[/red]\nsecond line"):
+    """An outcome in which each piece of evidence has what ``passed`` says for its name."""
+    selected, _ = select(proofs)
+    claims = [
+        ClaimOutcome(
+            item,
+            tuple(
+                EvidenceOutcome(e.name, e.level, passed.get(e.name, True), detail, 0.25, e.assumes)
+                for e in item.evidence
+            ),
+        )
+        for item in selected
+    ]
+    return Outcome(claims, {}, [1.25], 2.5)
+
+
+@pytest.fixture
+def proofs(tmp_path):
+    certified = evidence(level="CERTIFIED", name="cert", assumes="exp within 1 ulp")
+    write(
+        tmp_path,
+        p__a=claim("C20.lemma1", evidence(), certified, evidence(level="PROVED", name="coq")),
+        p__b=claim("S.b", evidence(name="other")),
+        p__c=claim("S.c", evidence(name="third")),
+        p__d="1/0",
+    )
+    return discover(tmp_path)
+
+
+def rendered(outcome, left_out=0, **settings):
+    settings = {"width": 100, "force_terminal": False, "color_system": None, **settings}
+    buffer = io.StringIO()
+    print_report(Console(file=buffer, **settings), outcome, left_out)
+    return buffer.getvalue()
+
+
+def test_the_table_shows_levels_strongest_first_and_groups_by_paper(proofs):
+    text = rendered(judged(proofs, {"cert": False, "coq": None}), left_out=4)
+    row = next(line for line in text.splitlines() if "C20.lemma1" in line)
+    cells = [cell.strip() for cell in row.split("│")]
+    assert cells == [
+        "C20.lemma1",
+        "holds",
+        "PROVED not run, CERTIFIED failed, TESTED",
+        "FAILED",
+        "0.75",
+    ]
+    order = ["Cordonnier, Loukas", "C20.lemma1", "sharpened", "S.b", "not loaded", "p/d.py"]
+    positions = [text.index(name) for name in order]
+    assert positions == sorted(positions)
+    assert "2 of 4 claims verified; evidence: 3 passed, 1 failed, 1 not run here" in text
+    assert "4 claims left out" in text
+
+
+def test_failures_are_shown_in_full_and_markup_is_not_obeyed(proofs):
+    text = rendered(judged(proofs, {"cert": False}))
+    failure = text[text.index("FAILED  C20.lemma1") :]
+    assert "cert (CERTIFIED): figure 7 [red]x[/red]" in failure
+    assert "second line" in failure
+    assert "ZeroDivisionError" in text[text.index("FAILED  p/d.py") :]
+
+
+def test_details_are_shown_for_few_claims_only(proofs):
+    few, many = rendered(judged(proofs[:1], {})), rendered(judged(proofs, {}))
+    assert "second line" in few
+    assert "assumes: exp within 1 ulp" in few
+    assert "A source, §1" in few
+    assert "second line" not in many
+
+
+def test_the_time_is_accounted_for(proofs):
+    text = rendered(judged(proofs[:1], {}))
+    time = text[text.index("Where the time went") :]
+    assert "0.25 s  C20.lemma1: coq" in time
+    assert "1.25 s  starting workers (1, the slowest)" in time
+    assert "0.75 s  all checks, summed" in time
+    assert "2.50 s  in all, by the clock" in time
+
+
+def test_without_a_terminal_there_are_no_control_codes(proofs, capsys, monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    print_report(console(), judged(proofs, {"cert": False}))
+    text = capsys.readouterr().out
+    assert "\x1b" not in text
+    assert max(map(len, text.splitlines())) <= 100
+    assert "second line \n" not in text  # nor padding to the full width
+    failed = rendered(judged(proofs, {"cert": False}), force_terminal=True, color_system="standard")
+    assert "\x1b[9;31mCERTIFIED failed" in failed  # struck through, and red
+
+
+def test_progress_is_one_line_a_claim_without_a_terminal(proofs, capsys):
+    outcome = judged(proofs, {"cert": False})
+    with display(console(stderr=True)) as shown:
+        for item in outcome.claims:
+            shown.finished(item)
+        shown.progressed("C20.lemma1: coq", 1, 5)
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.split() for line in lines] == [
+        ["FAILED", "0.75", "s", "C20.lemma1"],
+        ["verified", "0.25", "s", "S.b"],
+        ["verified", "0.25", "s", "S.c"],
+        ["FAILED", "0.00", "s", "p/d.py"],
+    ]
+
+
+def test_progress_is_a_bar_on_a_terminal(proofs):
+    buffer = io.StringIO()
+    terminal = Console(file=buffer, force_terminal=True, width=100)
+    with display(terminal) as shown:
+        shown.progressed("C20.lemma1: [coq]", 1, 5)
+        for item in judged(proofs, {"cert": False}).claims:
+            shown.finished(item)
+    text = buffer.getvalue()
+    assert "1/5" in text
+    assert "[coq]" in text
+    assert "S.b" not in text  # only failures are worth a line of their own
+    assert "FAILED" in text
