@@ -82,10 +82,10 @@ def exact_rank(flattened: Any) -> int:
     1
     """
     matrix = np.asarray(flattened)
-    if matrix.ndim != 2 or (matrix != np.round(matrix)).any():
+    rows = {tuple(row) for row in matrix.tolist()} if matrix.ndim == 2 else None
+    if rows is None or any(entry != entry // 1 for row in rows for entry in row):
         raise ValueError(
             f"flattened has shape {matrix.shape} and dtype {matrix.dtype}, but should be a matrix "
             "of integers; multiply a rational matrix by its denominators"
         )
-    rows = np.unique(matrix.astype(np.int64), axis=0)
     return int(flint.fmpz_mat([[int(entry) for entry in row] for row in rows]).rank())

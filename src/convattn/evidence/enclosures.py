@@ -2,7 +2,10 @@
 
 from itertools import product
 
+from flint import arb, ctx
+
 from convattn.bounds.saturation import (
+    PRECISION,
     bias_total_variation,
     quadratic_total_variation,
     quadratic_total_variation_bound,
@@ -27,14 +30,17 @@ def total_variation_enclosed(
     """
 
     def check(run: Run) -> str:
-        from flint import arb
-
         seen = []
         for alpha in alphas:
             bound = quadratic_total_variation_bound(alpha, len(keys))
-            vanishing = 2 * len(keys) * (-arb(alpha)).exp() / (1 - (-arb(alpha)).exp())
-            if not bound < vanishing:
-                raise EvidenceFailed(f"alpha={alpha}: 1 - θ^-{len(keys)} = {bound} ≥ {vanishing}")
+            with ctx.workprec(PRECISION):
+                decay = (-arb(alpha)).exp()
+                vanishing = 2 * len(keys) * decay / (1 - decay)
+                if not bound < vanishing:
+                    raise EvidenceFailed(
+                        f"alpha={alpha}: 1 - θ^-{len(keys)} = {bound}, but should be below "
+                        f"{vanishing}, which tends to zero"
+                    )
             for query in product(*(range(n) for n in keys)):
                 for center in centers:
                     distance = quadratic_total_variation(alpha, keys, query, center)
@@ -55,16 +61,16 @@ def bias_saturation_enclosed(
     """One-hot biases: TV = (N-1)/(e^M + N - 1), positive, and below N·e^(-M), which tends to zero."""
 
     def check(run: Run) -> str:
-        from flint import arb
-
         seen = []
         for logit in logits:
             for count in keys:
                 distance = bias_total_variation(logit, count)
-                if not (distance > 0 and distance < count * (-arb(logit)).exp()):
+                with ctx.workprec(PRECISION):
+                    vanishing = count * (-arb(logit)).exp()
+                if not (distance > 0 and distance < vanishing):
                     raise EvidenceFailed(
                         f"M={logit}, N={count}: total variation {distance}, but should lie between "
-                        f"0 and N e^-M = {count * (-arb(logit)).exp()}"
+                        f"0 and N e^-M = {vanishing}"
                     )
             worst = upper(bias_total_variation(logit, max(keys)))
             seen.append(f"M={logit:g}: TV < {worst:.2g}")
