@@ -32,17 +32,17 @@ def apply_attention(
 
     - `images`: `[batch, height, width, channels]` or `[batch, length, channels]`; P divides the
       sides.
-    - `ring`: None lays the layer's own ring of zero tokens, which makes the result of a converted
-      layer `conv(..., padding="SAME")`. False leaves the grid bare. An integer, or a pair for
-      each axis, lays another ring.
+    - `ring`: None lays the layer's own ring of zero tokens, which makes the result of a
+      converted layer `conv(..., padding="SAME")`. False leaves the grid bare. An integer, or a
+      pair for each axis, lays another ring.
     - `backend`: `"dense"` holds all N² weights; `"auto"` chooses, by shapes and encoding alone.
     - `precision`: of the matrix products; None pins the highest.
 
-    **Returns:** `[batch, height', width', out]` of dtype `result_type(images, values)`. Softmax and
-    sums run in at least float32.
+    **Returns:** `[batch, height', width', out]` of dtype `result_type(images, values)`. Softmax
+    and sums run in at least float32.
 
-    **Raises:** `ValueError` for images whose rank, channels or sides do not fit the layer, and for
-    an unknown back end.
+    **Raises:** `ValueError` for images whose rank, channels or sides do not fit the layer, and
+    for an unknown back end.
 
     >>> import convattn as ca
     >>> layer = ca.conv_to_attention(jnp.ones((3, 3, 1, 1)), patch_size=2)
@@ -89,8 +89,8 @@ def apply_attention(
     if not jnp.issubdtype(result_dtype, jnp.inexact):
         result_dtype = jnp.promote_types(result_dtype, jnp.float32)
     result = result.reshape(batch, *grid.queries, result.shape[-1]).astype(result_dtype)
-    pixels = unpatchify(result, layer.output_patch_size)
-    return pixels[(slice(None), *(slice(None, None, s) for s in layer.subsampling))]
+    outputs = unpatchify(result, layer.output_patch_size)
+    return outputs[(slice(None), *(slice(None, None, s) for s in layer.subsampling))]
 
 
 def layer_weights(

@@ -20,7 +20,8 @@ def as_array(value: Any, name: str) -> Array:
     - `value`: anything that `jnp.asarray` takes.
     - `name`: what the message calls it.
 
-    **Raises:** `ValueError` for a 64-bit array that would lose bits, and for what is not numeric.
+    **Raises:** `ValueError` for a 64-bit array that would lose bits, and for what is not
+    numeric.
 
     >>> as_array([1, 2, 3], "images").shape
     (3,)

@@ -35,7 +35,8 @@ def conv(
     **Arguments:**
 
     - `images`: `[batch, height, width, in]`, or `[batch, length, in]`.
-    - `kernel`: `[K_1, K_2, in/groups, out]`, or `[K, in/groups, out]`; its rank selects 1-D or 2-D.
+    - `kernel`: `[K_1, K_2, in/groups, out]`, or `[K, in/groups, out]`; its rank selects 1-D or
+      2-D.
     - `bias`: `[out]` or none.
     - `stride`: s ≥ 1; the result is the stride-1 result at `[::s]`, whatever the padding.
     - `dilation`: d ≥ 1, the distance between taps.

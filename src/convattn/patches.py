@@ -31,7 +31,8 @@ def patchify(
 
     **Returns:** `[batch, ⌈height/P⌉, ⌈width/P⌉, P²·channels]`.
 
-    **Raises:** `ValueError` where P does not divide a side and `pad` is off, or ranks do not fit.
+    **Raises:** `ValueError` where P does not divide a side and `pad` is off, or ranks do not
+    fit.
 
     **Source:** L21 §2.2, "patch input".
 

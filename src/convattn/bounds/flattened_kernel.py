@@ -60,8 +60,8 @@ def _flattened_kernel(kernel: Array, geometry: ConvolutionGeometry) -> Array:
 def numerical_rank(flattened: Num[Array, "rows offsets"]) -> Int[Array, ""]:
     """How many singular values of F exceed max(rows, offsets)·eps·σ_1, jitted.
 
-    That is the usual threshold: it is as large as rounding in the decomposition can be, so a rank
-    below the exact one is possible for a kernel near a degenerate one; for the truth use
+    That is the usual threshold: it is as large as rounding in the decomposition can be, so a
+    rank below the exact one is possible for a kernel near a degenerate one; for the truth use
     `exact_rank`.
 
     >>> int(numerical_rank(jnp.array([[1.0, 1.0], [1.0, 1.0]])))

@@ -1,8 +1,9 @@
 """How far a layer computed in floating point can be from the layer in exact arithmetic.
 
-The bound is a priori: it follows from the dtypes, the sizes and the operands, before anything is
-computed. Let u_a be the unit roundoff of the dtype in which `apply_attention` sums (at least
-float32), u_p of the one in which the maps are stored, u_r of the result's, and γ_n = n·u_a/(1 - n·u_a).
+The bound is a priori: it follows from the dtypes, the sizes and the operands, before anything
+is computed. Let u_a be the unit roundoff of the dtype in which `apply_attention` sums (at least
+float32), u_p of the one in which the maps are stored, u_r of the result's, and γ_n = n·u_a/(1 -
+n·u_a).
 
 1. *Scores.* If each score is off by at most e, relative to a shift common to the row, and |s - max| ≤ S
    for the weights that count, the argument of exp is off by E = e + u_a·S.
@@ -46,7 +47,7 @@ ASSUMPTION = (
 
 
 def unit_roundoff(dtype: DTypeLike) -> float:
-    """Half the distance from one to the next number: 2⁻⁵³ in float64, 2⁻²⁴ in float32, 2⁻⁸ in bfloat16.
+    """Half the distance from one to the next number, such as 2⁻²⁴ in float32, 2⁻⁸ in bfloat16.
 
     >>> [int(-np.log2(unit_roundoff(d))) for d in ("float64", "float32", "bfloat16", "float16")]
     [53, 24, 8, 11]
@@ -83,8 +84,9 @@ class ScoreError:
 def score_error(layer: AttentionLayer, grid: TokenGrid, roundoff: float) -> ScoreError:
     """The error of the positional scores.
 
-    One-hot scores are exact: integers times a power of two. A leaky bias has M(N) = log1p(N·(1-ε)/ε),
-    five roundings relative to M(N); a scalar score h·log t has a stored logarithm and a product.
+    One-hot scores are exact: integers times a power of two. A leaky bias has M(N) =
+    log1p(N·(1-ε)/ε), five roundings relative to M(N); a scalar score h·log t has a stored
+    logarithm and a product.
 
     **Raises:** `ValueError` for an encoding that this derivation does not cover.
     """

@@ -1,15 +1,16 @@
 """How far softmax is from one-hot at finite parameters, as rigorous enclosures.
 
-Everything here is ball arithmetic (python-flint's `arb`): a result is an interval that contains the
-true number, and a comparison is True only if it holds for the whole interval.
+Everything here is ball arithmetic (python-flint's `arb`): a result is an interval that contains
+the true number, and a comparison is True only if it holds for the whole interval.
 
 Total variation is half the L1 distance of two rows. Write θ(α) = Σ_(n ∈ Z) e^(-αn²).
 
-**Quadratic.** On a rectangle of keys the quadratic head factors over the axes. Let q + Δ be the target,
-or the nearest key to it (its projection onto the rectangle). On one axis the other keys stand at
-distances 1, 2, … on each side of that key, and their scores fall below its score by at least α
-times the squared distance: for a target inside by |n|² exactly, and for a target beyond the edge by
-(d + n)² - d² ≥ n². So the weight of the nearest key is at least 1/θ on each axis, and
+**Quadratic.** On a rectangle of keys the quadratic head factors over the axes. Let q + Δ be the
+target, or the nearest key to it (its projection onto the rectangle). On one axis the other keys
+stand at distances 1, 2, … on each side of that key, and their scores fall below its score by at
+least α times the squared distance: for a target inside by |n|² exactly, and for a target beyond
+the edge by (d + n)² - d² ≥ n². So the weight of the nearest key is at least 1/θ on each axis,
+and
 
     TV = 1 - weight ≤ 1 - θ(α)^(-axes).
 

@@ -1,1 +1,1 @@
-"""Makes certificates out of the constructions; `convattn_check` judges them without this package."""
+"""Makes certificates out of the constructions; `convattn_check` judges them on its own."""

@@ -132,8 +132,8 @@ def _counterexamples() -> Iterator[tuple[str, dict[str, Any]]]:
     yield (
         "C20.lemma3-lemma2.json",
         no_shared_map_certificate(
-            "Lemma 2's own heads in the limit, on three pixels in a row with K = 3: the spans hold, "
-            "and no value maps compute every zero-padded convolution.",
+            "Lemma 2's own heads in the limit, on three pixels in a row with K = 3: the spans "
+            "hold, and no value maps compute every zero-padded convolution.",
             3,
             3,
             nearest,

@@ -1,4 +1,4 @@
-"""Certificates against what the papers print: C20's Lemma 3, rank remark, α = 46 and bare border."""
+"""Certificates against the print: C20's Lemma 3, its rank remark, α = 46, and the bare border."""
 
 from collections.abc import Sequence
 from fractions import Fraction
@@ -57,7 +57,8 @@ def combination(basis: Sequence[Row], target: Row) -> Row:
 
     **Raises:** `ValueError` where the target is not in the span.
 
-    >>> combination([[Fraction(1), Fraction(1)], [Fraction(0), Fraction(2)]], [Fraction(1), Fraction(0)])
+    >>> basis = [[Fraction(1), Fraction(1)], [Fraction(0), Fraction(2)]]
+    >>> combination(basis, [Fraction(1), Fraction(0)])
     [Fraction(1, 1), Fraction(-1, 2)]
     """
     columns = len(basis)
@@ -129,7 +130,7 @@ def rank_certificate(
 def saturation_certificate(
     statement: str, alpha: int, exponent: int, conclusion: str
 ) -> dict[str, Any]:
-    """C20's α = 46: whether the nearest neighbours' weight survives above 2^exponent or vanishes."""
+    """C20's α = 46: whether the nearest neighbours' weight stays above 2^exponent or vanishes."""
     body = {
         "alpha": alpha,
         "exponent": exponent,
@@ -148,12 +149,11 @@ def border_certificate(
     patch_size: int,
     queries: tuple[tuple[int, int], tuple[int, int]],
 ) -> dict[str, Any]:
-    """Without a ring: the zero-padded convolution of a constant image differs between two tokens."""
+    """Without a ring: the zero-padded convolution of a constant image differs at two tokens."""
     weights = np.array(kernel)
     reach = [(k - 1) // 2 for k in weights.shape]
-    padded = np.pad(
-        np.ones(image_size, int), [(r, k - 1 - r) for r, k in zip(reach, weights.shape)]
-    )  # noqa: B905
+    widths = [(r, k - 1 - r) for r, k in zip(reach, weights.shape, strict=True)]
+    padded = np.pad(np.ones(image_size, int), widths)
     windows = np.lib.stride_tricks.sliding_window_view(padded, weights.shape)
     image = (windows * weights).sum((-2, -1))
     sums = [

@@ -1,8 +1,8 @@
 """Certificates of equality: for every kernel, every image size, all channels.
 
 What is certified is one identity between small rational matrices, see docs/certificates.md: with
-attention rows Σ_δ c_hδ S_δ + (u0_h + u1_h N) J over their normaliser, and value maps Σ_δ V_hδ M_δ times
-it, the layer is the convolution as soon as cᵀV = I and uᵀV = 0. The numbers below are those that
+attention rows Σ_δ c_hδ S_δ + (u0_h + u1_h N) J over their normaliser, and value maps
+Σ_δ V_hδ M_δ times it, the layer is the convolution as soon as cᵀV = I and uᵀV = 0. The numbers below are those that
 the constructions put into their layers, before any rounding.
 """
 
@@ -88,7 +88,7 @@ def _parts(
 
 
 def _lagrange(bases: Sequence[int]) -> dict[str, Any]:
-    """The master polynomial Π (z - s) over the nodes 1 and t_δ, and Π_(s ≠ t_δ) (t_δ - s) for each δ.
+    """The master polynomial Π (z - s) over the nodes 1, t_δ, and Π_(s ≠ t_δ) (t_δ - s) for each δ.
 
     L_δ(z) = master(z)/((z - t_δ)·denominator_δ), so these few numbers hold the whole inverse.
     """
@@ -107,10 +107,10 @@ def _lagrange(bases: Sequence[int]) -> dict[str, Any]:
 
 
 def absolute_form(target: Sequence[int]) -> list[list[int]]:
-    """B with f(q) B f(k)ᵀ = -|k - q - target|² up to a term of the query alone, f(p) = (p, |p|², 1).
+    """B with f(q) B f(k)ᵀ = -|k - q - target|² up to a term of the query; f(p) = (p, |p|², 1).
 
-    Expand: -|k|² + 2 k·q + 2 k·target plus terms of q alone. The class `AbsoluteEncoding` holds such
-    a form as W_qry W_keyᵀ.
+    Expand: -|k|² + 2 k·q + 2 k·target plus terms of q alone. The class `AbsoluteEncoding` holds
+    such a form as W_qry W_keyᵀ.
 
     >>> absolute_form((1,))
     [[2, 0, 0], [0, 0, 0], [2, -1, 0]]

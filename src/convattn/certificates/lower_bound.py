@@ -37,9 +37,9 @@ def box_bound_certificate(
 ) -> dict[str, Any]:
     """P ≥ 2: the 3 × 3 box kernel and the nine rows q - p ∈ {P-1, 0, -(P-1)}².
 
-    On one axis the minor on the offsets -1, 0, 1 has determinant one for every P ≥ 2, and the minor
-    in two dimensions is its product with itself. The box stands in the middle of a K × K kernel,
-    which has m = 1 for 3 ≤ K ≤ 2P + 1.
+    On one axis the minor on the offsets -1, 0, 1 has determinant one for every P ≥ 2, and the
+    minor in two dimensions is its product with itself. The box stands in the middle of a K × K
+    kernel, which has m = 1 for 3 ≤ K ≤ 2P + 1.
 
     **Source:** L21 Theorem 6, sharpened to every P ≥ 2 and the whole range of Corollary 4.
     """

@@ -3,7 +3,8 @@
 The data flows through them in this order: a kernel and its geometry (`geometry`, with the remarks
 of C20 on padding, stride, dilation and sequences) become token maps (`li_output_map`); an encoding
 makes heads look at the offsets (`cordonnier_lemma2`, `li_lemma2`, `enumerated`, `finite`,
-`scalar`); a theorem puts both together (`cordonnier_theorem1`, `li_theorem1`, …); `conversion` chooses.
+`scalar`); a theorem puts both together (`cordonnier_theorem1`, `li_theorem1`, …); and `conversion`
+chooses.
 """
 
 from convattn.constructions.conversion import conv_to_attention as conv_to_attention

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jax.typing import DTypeLike
 
 from convattn.constructions.cordonnier_theorem1 import quadratic_construction
 from convattn.constructions.enumerated import enumerated_construction
@@ -17,7 +18,7 @@ from convattn.constructions.li_output_map import expand_groups, token_bias, toke
 from convattn.constructions.li_theorem1 import bias_construction
 from convattn.constructions.scalar import scalar_construction
 from convattn.convolution import check_kernel
-from convattn.encodings.base import PositionalEncoding
+from convattn.encodings.base import PositionalEncoding, score_dtype
 from convattn.layer import AttentionLayer
 
 # Which encoding has an exact form at finite parameters, which a limit form, and the parameter that
@@ -56,21 +57,21 @@ def conv_to_attention(
     - `encoding`: `"bias"` (L21 Theorem 1; exact by S.finite), `"quadratic"` (C20 Theorem 1),
       `"enumerated"` (S.dp2) or `"scalar"` (S.dp1).
     - `exact`: exact in exact arithmetic at finite parameters, at the price of one head; default
-      where the encoding has such a form. Otherwise the limit form, whose attention is one-hot once
-      the off-target weights underflow.
+      where the encoding has such a form. Otherwise the limit form, whose attention is one-hot
+      once the off-target weights underflow.
     - `leak`: ε in (0, 1), the share of each head that attends uniformly, for exact `"bias"`.
-    - `logit`, `alpha`: the M or α of a limit form; the default makes attention one-hot in the dtype
-      in which softmax runs. Any positive number is taken.
+    - `logit`, `alpha`: the M or α of a limit form; the default makes attention one-hot in the
+      dtype in which softmax runs. Any positive number of that dtype is taken.
     - `stride`, `dilation`, `groups`: as for `conv`.
-    - `head_dim`: d_H, the width of every head; wider maps are split over several heads. None gives
-      each head the width it needs.
+    - `head_dim`: d_H, the width of every head; wider maps are split over several heads. None
+      gives each head the width it needs.
 
     **Returns:** an `AttentionLayer` of dtype `kernel.dtype` for any image that P divides.
 
-    **Raises:** `ValueError` for what `conv` refuses of a kernel; an unknown encoding; `exact=True`
-    with an encoding that has no exact form, or together with `logit` or `alpha`; a parameter that
-    the encoding does not have; ε outside (0, 1), α ≤ 0 or M ≤ 0; a `"scalar"` layer that rounding
-    would swallow.
+    **Raises:** `ValueError` for what `conv` refuses of a kernel; an unknown encoding;
+    `exact=True` with an encoding that has no exact form, or together with `logit` or `alpha`; a
+    parameter that the encoding does not have; ε outside (0, 1), α ≤ 0 or M ≤ 0; a `"scalar"`
+    layer that rounding would swallow.
 
     **Source:** C20 Theorem 1; L21 Theorem 1; S.finite, S.dp1, S.dp2, S.headdim.
 
@@ -82,7 +83,7 @@ def conv_to_attention(
     kernel, bias = check_kernel(kernel, bias, groups)
     if not jnp.issubdtype(kernel.dtype, jnp.inexact):
         kernel = kernel.astype(jnp.result_type(kernel, jnp.float32))
-    exact = check_regime(encoding, exact, leak, logit, alpha)
+    exact = check_regime(encoding, exact, leak, logit, alpha, score_dtype(kernel))
     geometry = ConvolutionGeometry.of(kernel.shape[:-2], patch_size, stride, dilation)
     kernel = expand_groups(kernel, groups)
     maps = token_maps(kernel, geometry)
@@ -125,13 +126,18 @@ def check_regime(
     leak: float | Array,
     logit: float | Array | None,
     alpha: float | Array | None,
+    dtype: DTypeLike,
 ) -> bool:
     """Settle exact or limit, and refuse what does not go together.
 
+    **Arguments:** those of `conv_to_attention`, and the dtype in which softmax runs.
+
     **Raises:** `ValueError` as `conv_to_attention` says.
 
-    >>> check_regime("bias", None, 0.5, None, None), check_regime("quadratic", None, 0.5, None, 8.0)
-    (True, False)
+    >>> check_regime("bias", None, 0.5, None, None, jnp.float32)
+    True
+    >>> check_regime("quadratic", None, 0.5, None, 8.0, jnp.float32)
+    False
     """
     if encoding not in ENCODINGS:
         raise ValueError(f"encoding={encoding!r}, but should be one of {', '.join(ENCODINGS)}")
@@ -150,32 +156,57 @@ def check_regime(
                 f"{name}={parameter} belongs to the limit form of encoding={encoding!r}, but the "
                 f"exact form was asked for; pass exact=False or leave {name} out"
             )
-        require_positive(parameter, name)
+        require_positive(parameter, name, dtype)
     if exact and not row["exact"]:
         raise ValueError(
             f"exact=True with encoding={encoding!r}, which is exact only in the limit "
             f"{row['limit']} → ∞; use encoding='bias' or 'scalar', or exact=False"
         )
-    if not isinstance(leak, jax.core.Tracer) and not 0 < float(leak) < 1:
-        raise ValueError(
-            f"leak={leak}, but should lie strictly between 0 and 1; 0.5 is the default"
-        )
+    require_leak(leak, dtype)
     return bool(row["exact"]) if exact is None else exact
 
 
-def require_positive(parameter: float | Array, name: str) -> None:
-    """Refuse a concrete parameter that is not a positive finite number.
+def require_positive(parameter: float | Array, name: str, dtype: DTypeLike) -> None:
+    """Refuse what is not one positive finite number in `dtype`, subnormal numbers included.
 
     **Raises:** `ValueError`.
     """
-    if isinstance(parameter, jax.core.Tracer):
-        return
-    number = float(parameter)
-    if not (np.isfinite(number) and number > 0):
+    number, limits = one_number(parameter, name, dtype), jnp.finfo(dtype)
+    if number is not None and not float(limits.tiny) <= number <= float(limits.max):
         raise ValueError(
-            f"{name}={parameter}, but should be positive and finite: at {name} ≤ 0 a head attends "
-            "away from its target; leave it out for the value that gives one-hot attention"
+            f"{name}={parameter}, but should be positive and finite in {jnp.dtype(dtype).name}: at "
+            f"{name} ≤ 0 a head attends away from its target; leave it out for the value that "
+            "gives one-hot attention"
         )
+
+
+def require_leak(leak: float | Array, dtype: DTypeLike) -> None:
+    """Refuse an ε that is no number between 0 and 1 in `dtype`, or so small that N/ε overflows.
+
+    **Raises:** `ValueError`.
+    """
+    number, limits = one_number(leak, "leak", dtype), jnp.finfo(dtype)
+    least = float(limits.tiny) / float(limits.eps)
+    if number is not None and not least <= number < 1:
+        raise ValueError(
+            f"leak={leak}, but should lie strictly between 0 and 1 in {jnp.dtype(dtype).name}, and "
+            f"not below {least:.1e}; 0.5 is the default"
+        )
+
+
+def one_number(parameter: float | Array, name: str, dtype: DTypeLike) -> float | None:
+    """A parameter rounded to `dtype`, or None if it is traced and cannot be looked at.
+
+    **Raises:** `ValueError` for more than one number.
+    """
+    if jnp.shape(parameter) != ():
+        raise ValueError(
+            f"{name} has shape {jnp.shape(parameter)}, but should be one number for all heads"
+        )
+    if isinstance(parameter, jax.core.Tracer):
+        return None
+    with np.errstate(over="ignore", under="ignore"):
+        return float(np.asarray(parameter).astype(dtype))
 
 
 def map_supports(

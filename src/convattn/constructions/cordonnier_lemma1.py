@@ -5,9 +5,10 @@ f' is a bijection onto Δ_K (the paper writes f(h) = q - k). If D_h ≥ D_out, s
 make MHSA = Conv for every kernel.
 
 **Proof.** The output at q is Σ_h X_(q + f'(h)) W^(h) + b with W^(h) = W_val^(h) W_out^(h) (C20
-eqs. 11 to 13). Put W^(h) = W_(f'(h)), the kernel's own matrix at that shift; as f' is a bijection
-the sum runs once over Δ_K and is Conv(X)_q. Any D_in × D_out matrix is a product through D_h
-dimensions if D_h ≥ min(D_in, D_out): take W_val = W and W_out = I, or the other way round. ∎
+eqs. 11 to 13). Put W^(h) = W_(f'(h)), the kernel's own matrix at that shift; as f' is a
+bijection the sum runs once over Δ_K and is Conv(X)_q. Any D_in × D_out matrix is a product
+through D_h dimensions if D_h ≥ min(D_in, D_out): take W_val = W and W_out = I, or the other way
+round. ∎
 
 The paper fixes W_out and lets only W_val vary; with a W_out that is not onto this fails, so W_out
 must be free too. At a border query of a bare image the hypothesis cannot hold: the row would be

@@ -4,8 +4,8 @@
 other key, at every query q for which q + Δ is a key.
 
 **Proof.** At δ = Δ the score is 0, and at every other key it is at most -α, as |δ - Δ|² is a
-positive integer. So the target's weight is 1/(1 + Σ_(k ≠ q+Δ) e^(-α|δ-Δ|²)), and the sum tends to
-zero. ∎
+positive integer. So the target's weight is 1/(1 + Σ_(k ≠ q+Δ) e^(-α|δ-Δ|²)), and the sum tends
+to zero. ∎
 
 It is a limit, not an equality as printed: at finite α every weight is positive. How far it is from
 one-hot is bounded in `convattn.bounds.saturation`. Where q + Δ is no key, the head attends to the
@@ -30,8 +30,8 @@ def one_hot_sharpness(dtype: DTypeLike) -> float:
     """A power of two s so large that e^-s is zero in the dtype in which softmax runs.
 
     Softmax runs in at least float32. There e^-104 is below half the smallest subnormal number,
-    2^-150, and in float64 e^-746 is below 2^-1075. The next powers of two are 128 and 1024; a power
-    of two keeps α|δ - Δ|² exact while |δ - Δ|² has no more bits than the dtype.
+    2^-150, and in float64 e^-746 is below 2^-1075. The next powers of two are 128 and 1024; a
+    power of two keeps α|δ - Δ|² exact while |δ - Δ|² has no more bits than the dtype.
 
     >>> one_hot_sharpness(jnp.bfloat16), one_hot_sharpness(jnp.float32)
     (128.0, 128.0)

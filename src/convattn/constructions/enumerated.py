@@ -3,10 +3,10 @@
 **Claim.** D_p = 2 gives one-hot attention at each of T offsets in the limit α → ∞, in two
 dimensions too.
 
-**Proof.** Number the offsets n = 0, …, T - 1 and give every other shift the number T. With r_δ =
-(n, n²) and v = α(2 n_Δ, -1) the score is -α(n - n_Δ)² + α n_Δ². At the offset Δ it exceeds every
-other by at least α, because numbers differ by at least one and no other shift has the number n_Δ.
-So softmax tends to one there, as in Lemma 2 of C20, and Lemma 1 does the rest. ∎
+**Proof.** Number the offsets n = 0, …, T - 1 and give every other shift the number T. With r_δ
+= (n, n²) and v = α(2 n_Δ, -1) the score is -α(n - n_Δ)² + α n_Δ². At the offset Δ it exceeds
+every other by at least α, because numbers differ by at least one and no other shift has the
+number n_Δ. So softmax tends to one there, as in Lemma 2 of C20, and Lemma 1 does the rest. ∎
 
 C20 asks for D_p ≥ 3 in two dimensions.
 """

@@ -5,15 +5,16 @@ at their offset, and one head without bias, compute the convolution exactly at e
 offsets are all keys, so with the zero ring everywhere; ε and the value maps do not depend on the
 image size.
 
-**Proof.** Let S_δ be the one-hot row at q + δ and J the uniform row over the N keys. The softmax
-of M at one key and zero at the others has the weights e^M/(e^M + N - 1) and 1/(e^M + N - 1). With
-ε = N/(e^M + N - 1), that is e^M = 1 + N(1/ε - 1), this is exactly (1 - ε)S_δ + εJ. The head
-without bias is J. Give head δ the map M_δ/(1 - ε) and the uniform head -ε/(1 - ε)·Σ_δ M_δ:
+**Proof.** Let S_δ be the one-hot row at q + δ and J the uniform row over the N keys. The
+softmax of M at one key and zero at the others has the weights e^M/(e^M + N - 1) and 1/(e^M + N
+- 1). With ε = N/(e^M + N - 1), that is e^M = 1 + N(1/ε - 1), this is exactly (1 - ε)S_δ + εJ.
+The head without bias is J. Give head δ the map M_δ/(1 - ε) and the uniform head -ε/(1 - ε)·Σ_δ
+M_δ:
 
     Σ_δ ((1 - ε)S_δ + εJ) X M_δ/(1 - ε) - ε/(1 - ε)·J X Σ_δ M_δ = Σ_δ S_δ X M_δ = conv(X)_q. ∎
 
-On the bare grid a head whose key is missing has the row J, and the same sum gives the convolution
-in which every missing token is replaced by the mean of all tokens.
+On the bare grid a head whose key is missing has the row J, and the same sum gives the
+convolution in which every missing token is replaced by the mean of all tokens.
 
 Any M ≠ 0 does; ε = 1/2 is the default because 1/(1 - ε) = 2 and ε/(1 - ε) = 1 are exact in binary.
 """

@@ -1,15 +1,15 @@
 """Narrow heads: splitting a head whose map is too wide for the head dimension.
 
 A head of dimension d_H has a map W_val W_out of rank at most d_H. A wider map M is cut into
-chunks of d_H input coordinates (or output coordinates, whichever are fewer), each taken by a head
-of its own with the same attention:
+chunks of d_H input coordinates (or output coordinates, whichever are fewer), each taken by a
+head of its own with the same attention:
 
     M = Σ_c E_c (E_cᵀ M),      W_val = E_c, W_out = E_cᵀ M,
 
-where E_c picks the coordinates of the chunk. Nothing is computed, so nothing is rounded. Coordinates
-that a map cannot use, whatever the kernel, are left out: with K = 3, P = 16 and three channels the
-centre map uses 768 coordinates, an edge map 48, a corner map 3, so 64-dimensional heads take
-12 + 4·1 + 4·1 = 20 of them.
+where E_c picks the coordinates of the chunk. Nothing is computed, so nothing is rounded.
+Coordinates that a map cannot use, whatever the kernel, are left out: with K = 3, P = 16 and three
+channels the centre map uses 768 coordinates, an edge map 48, a corner map 3, so 64-dimensional
+heads take 12 + 4·1 + 4·1 = 20 of them.
 """
 
 from collections.abc import Sequence

@@ -33,6 +33,6 @@ def one_hot_bias_heads(
     >>> one_hot_bias_heads(ConvolutionGeometry.of((3,)), 40.0, jnp.float32).values[0].tolist()
     [40.0, 0.0, 0.0]
     """
-    height = one_hot_sharpness(dtype) if logit is None else logit
-    table = jnp.eye(geometry.heads, dtype=score_dtype(jnp.zeros((), dtype))) * height
-    return BiasEncoding(table, None, geometry.offsets)
+    working = score_dtype(jnp.zeros((), dtype))
+    height = jnp.asarray(one_hot_sharpness(dtype) if logit is None else logit, working)
+    return BiasEncoding(jnp.eye(geometry.heads, dtype=working) * height, None, geometry.offsets)

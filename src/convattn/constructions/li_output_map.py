@@ -7,7 +7,7 @@ Write an image pixel as (patch γ, pixel p of the patch). The convolution's outp
 The pixel read lies in patch γ + δ at place q, where P·δ + q = p + d·t. So on tokens
 
     conv(X)_γ = Σ_δ X_(γ+δ) M_δ,      (M_δ)_((q, i), (p, j)) = W_t[i, j]  if P·δ + q - p = d·t,
-                                                               0          if there is no such tap.
+    0          if there is no such tap.
 
 M_δ does not depend on γ: that is the translation invariance of the convolution. The δ with M_δ ≠ 0
 are finitely many: that is its locality. Both are used; linearity alone, which L21 names, would not

@@ -8,8 +8,8 @@ with the zero ring of m patches, otherwise at interior ones.
 while Lemma 2 writes q - k = δ). Concatenated they hold all that the convolution reads, and W^O,
 whose blocks are the maps M_δ of `li_output_map`, forms Σ_δ X_(q+δ) M_δ = conv(X)_q. ∎
 
-For P = 1 this is Corollary 3 with K² heads. For 3 ≤ K ≤ 2P + 1 it is m = 1, nine heads: Corollary 4,
-which L21 states for K < 2P.
+For P = 1 this is Corollary 3 with K² heads. For 3 ≤ K ≤ 2P + 1 it is m = 1, nine heads: Corollary
+4, which L21 states for K < 2P.
 """
 
 from jax import Array

@@ -1,13 +1,14 @@
 """`attention_to_conv`: the convolution nearest to an attention layer, and how near it is.
 
 A layer without content is a linear map on images, L[x, y] ∈ R^(in × out) from input pixel y to
-output pixel x. So is a convolution with taps t: C_W[x, y] = W_t if y = s·x + d·t, else 0. For each
-tap the pairs (x, y) that it joins are disjoint from those of the other taps, so
+output pixel x. So is a convolution with taps t: C_W[x, y] = W_t if y = s·x + d·t, else 0. For
+each tap the pairs (x, y) that it joins are disjoint from those of the other taps, so
 
     |L - C_W|² = Σ_t Σ_((x, y) of t) |L[x, y] - W_t|² + (the rest, which no W touches),
 
-and the least-squares kernel is, tap by tap, the mean of L over the pairs. A layer with content is not
-linear; it is linearised at X = 0, where Σ_k a_qk(X) X_k V has the derivative Σ_k a_qk(0) dX_k V.
+and the least-squares kernel is, tap by tap, the mean of L over the pairs. A layer with content is
+not linear; it is linearised at X = 0, where Σ_k a_qk(X) X_k V has the derivative
+Σ_k a_qk(0) dX_k V.
 """
 
 import math
@@ -36,13 +37,16 @@ class RecoveryResidual:
     **Fields:**
 
     - `relative_frobenius`: |L - C|_F / |L|_F of the two linear maps; 0 if both vanish.
-    - `sup_norm`: max over output pixels and channels of Σ |L - C|, so that the outputs differ by at
-      most `sup_norm · max|X|`.
+    - `sup_norm`: max over output pixels and channels of Σ |L - C|.
+    - `bias_gap`: max over the pixels of a patch and channels of |bias - its mean|; a convolution
+      has one bias for all pixels, a layer need not. The outputs differ by at most
+      `sup_norm · max|X| + bias_gap`.
     - `linearised`: whether the layer has content scores, so that L is its derivative at X = 0.
     """
 
     relative_frobenius: Float[Array, ""]
     sup_norm: Float[Array, ""]
+    bias_gap: Float[Array, ""]
     linearised: bool = field(default=False, metadata={"static": True})
 
 
@@ -69,8 +73,8 @@ def attention_to_conv(
     patch) or None, and the residual. For a layer from `conv_to_attention` the kernel is the one
     that went in, up to rounding, and the residual is of the size of rounding.
 
-    **Raises:** `ValueError` where sizes do not fit the layer, and for a tap that joins no pair of
-    pixels of such an image, so that nothing is known of it.
+    **Raises:** `ValueError` where sizes do not fit the layer, and for a tap that joins no pair
+    of pixels of such an image, so that nothing is known of it.
 
     >>> import convattn as ca
     >>> layer = ca.conv_to_attention([[[1.0]], [[2.0]], [[3.0]]], encoding="quadratic")
@@ -110,9 +114,11 @@ def attention_to_conv(
         kernel = kernel.at[tap].set(mean)
         fitted = fitted.at[where].set(mean)
 
-    bias = None
+    bias, bias_gap = None, jnp.zeros((), linear.dtype)
     if layer.bias is not None:
-        bias = layer.bias.reshape(-1, out_channels).mean(axis=0)
+        by_pixel = layer.bias.reshape(-1, out_channels).astype(linear.dtype)
+        bias = by_pixel.mean(axis=0)
+        bias_gap = jnp.abs(by_pixel - bias).max().astype(linear.dtype)
     gap = linear - fitted
     norm = jnp.sqrt(jnp.sum(linear**2))
     distance = jnp.sqrt(jnp.sum(gap**2))
@@ -120,6 +126,7 @@ def attention_to_conv(
     residual = RecoveryResidual(
         jnp.where(norm > 0, distance / jnp.where(norm > 0, norm, 1), distance),
         jnp.abs(gap).sum(axis=inputs_axes).max(),
+        bias_gap,
         layer.content is not None,
     )
     return RecoveredConvolution(kernel, bias, residual)

@@ -35,6 +35,11 @@ from convattn.constructions.geometry import ConvolutionGeometry
 from convattn.encodings.base import score_dtype
 from convattn.encodings.scalar import ScalarEncoding
 
+# Beyond so many offsets no dtype will do. The leading term of the middle L_δ at the largest node is
+# (T + 1)^T / (⌊T/2⌋! ⌈T/2⌉!), at least half of that in the limit form, and κ is no less. It grows
+# with T, and at T = 24 it exceeds 2⁴⁷, while κ ≤ 2⁴⁶ is asked for in float64.
+MOST_OFFSETS = 24
+
 
 def scalar_bases(count: int) -> tuple[int, ...]:
     """The t_δ: the integers 2, …, T + 1. They are distinct, positive and not one.
@@ -122,15 +127,17 @@ def scalar_construction(
 def refuse_ill_conditioned(count: int, exact: bool, dtype: DTypeLike) -> None:
     """Refuse where κ·u > 2⁻⁷: less than two decimal digits would be right.
 
-    u is the unit roundoff of `dtype`, in which the maps are stored.
+    u is the unit roundoff of `dtype`, in which the maps are stored. κ takes T³ rational operations,
+    so beyond `MOST_OFFSETS` that many offsets stand in for T.
 
     **Raises:** `ValueError` with the numbers and what to use instead.
     """
     roundoff = float(jnp.finfo(dtype).eps) / 2
-    amplification = float(rounding_amplification(count, exact))
+    amplification = float(rounding_amplification(min(count, MOST_OFFSETS), exact))
     if amplification * roundoff > 2.0**-7:
         raise ValueError(
             f"encoding='scalar' reads {count} offsets and amplifies rounding by "
-            f"{amplification:.1e}, which leaves nothing of the result in {jnp.dtype(dtype).name} "
-            f"(unit roundoff {roundoff:.1e}); use encoding='bias', a smaller kernel, or a wider dtype"
+            f"{amplification:.1e} or more, which leaves nothing of the result in "
+            f"{jnp.dtype(dtype).name} (unit roundoff {roundoff:.1e}); use encoding='bias', a "
+            "smaller kernel, or a wider dtype"
         )

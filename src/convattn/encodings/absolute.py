@@ -83,8 +83,8 @@ def sinusoidal_positions(
 ) -> Float[Array, "positions features"]:
     """sin and cos of each coordinate over wavelengths from 2π to 10000·2π.
 
-    Each axis takes an equal share of the features, half sines, half cosines (Vaswani et al. 2017,
-    taken to two dimensions by concatenation).
+    Each axis takes an equal share of the features, half sines, half cosines (Vaswani et al.
+    2017, taken to two dimensions by concatenation).
 
     **Arguments:**
 

@@ -1,7 +1,7 @@
 """The general Gaussian encoding of C20, appendix E: any centre, any covariance.
 
-    -½(δ - Δ)ᵀ Σ⁻¹ (δ - Δ) = v·r_δ + constant,
-    r_δ = (δ_1, δ_2, δ_1², δ_2², δ_1δ_2),   v = ½(2(Σ⁻¹Δ)_1, 2(Σ⁻¹Δ)_2, -Σ⁻¹_11, -Σ⁻¹_22, -2Σ⁻¹_12).
+    -½(δ - Δ)ᵀ Σ⁻¹ (δ - Δ) = v·r_δ + constant, r_δ = (δ_1, δ_2, δ_1², δ_2², δ_1δ_2),   v =
+    ½(2(Σ⁻¹Δ)_1, 2(Σ⁻¹Δ)_2, -Σ⁻¹_11, -Σ⁻¹_22, -2Σ⁻¹_12).
 
 Like C20 the class holds a square root R of Σ⁻¹ = RᵀR, so that Σ⁻¹ stays positive semi-definite
 whatever training does to R, and computes -½|R(δ - Δ)|².
@@ -27,7 +27,8 @@ class GaussianEncoding(RelativePosition):
     **Fields:**
 
     - `centers`: Δ_h.
-    - `root_precision`: R_h with Σ_h⁻¹ = R_hᵀR_h. R = √(2α)·I is the quadratic encoding of width α.
+    - `root_precision`: R_h with Σ_h⁻¹ = R_hᵀR_h. R = √(2α)·I is the quadratic encoding of width
+      α.
 
     **Source:** C20 eq. 19, D_p = 5 (2 for sequences).
 

@@ -18,8 +18,8 @@ from convattn.encodings.base import RelativePosition, check_axes, score_dtype
 class LearnedEncoding(RelativePosition):
     """Scores v_h·concat(row_(δ_1), column_(δ_2)) = f_h(δ_1) + g_h(δ_2).
 
-    A table of 2n - 1 vectors holds the shifts -(n-1), …, n-1 and so serves every image of at most
-    n tokens on that axis (ring included).
+    A table of 2n - 1 vectors holds the shifts -(n-1), …, n-1 and so serves every image of at
+    most n tokens on that axis (ring included).
 
     **Fields:**
 

@@ -1,13 +1,13 @@
 """S.dp1: a single positional feature, r_δ = log t_δ, and heads that look at it with v_h = h.
 
-The weights of head h before normalisation are the powers t_δ^h at the offsets and 1 at every other
-key, so the heads together hold a Vandermonde matrix in the numbers {1, t_δ}. The value maps undo
-it, and they must undo the normalisation too: Z_h(N) = N + Σ_δ (t_δ^h - 1), which knows the number
-of keys. `head_gains` returns it, and the layer multiplies it in.
+The weights of head h before normalisation are the powers t_δ^h at the offsets and 1 at every
+other key, so the heads together hold a Vandermonde matrix in the numbers {1, t_δ}. The value
+maps undo it, and they must undo the normalisation too: Z_h(N) = N + Σ_δ (t_δ^h - 1), which
+knows the number of keys. `head_gains` returns it, and the layer multiplies it in.
 
 In the limit M → ∞ of r_δ = M + log t_δ nothing is left outside the offsets, and Z_h = Σ_δ t_δ^h.
-Softmax does not see a constant, so the class computes log t_δ at the offsets and -M elsewhere, which
-keeps the digits of log t_δ.
+Softmax does not see a constant, so the class computes log t_δ at the offsets and -M elsewhere,
+which keeps the digits of log t_δ.
 """
 
 from dataclasses import dataclass, field

@@ -1,11 +1,11 @@
-"""Ready-made pieces of evidence that several claims share: certificates, real images, enclosures."""
+"""Pieces of evidence that several claims share: certificates, real images, enclosures."""
 
 from convattn.evidence.certified import certified as certified
 from convattn.evidence.certified import print_counterexample as print_counterexample
+from convattn.evidence.enclosures import bias_saturation_enclosed as bias_saturation_enclosed
+from convattn.evidence.enclosures import total_variation_enclosed as total_variation_enclosed
 from convattn.evidence.exact_convolution import exact_convolution as exact_convolution
 from convattn.evidence.layer_runs import DTYPES as DTYPES
 from convattn.evidence.layer_runs import equals_convolution as equals_convolution
 from convattn.evidence.layer_runs import integer_kernel as integer_kernel
 from convattn.evidence.real_images import whole_images as whole_images
-from convattn.evidence.enclosures import bias_saturation_enclosed as bias_saturation_enclosed
-from convattn.evidence.enclosures import total_variation_enclosed as total_variation_enclosed

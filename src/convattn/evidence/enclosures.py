@@ -58,7 +58,7 @@ def total_variation_enclosed(
 def bias_saturation_enclosed(
     name: str, *, logits: tuple[float, ...], keys: tuple[int, ...]
 ) -> Evidence:
-    """One-hot biases: TV = (N-1)/(e^M + N - 1), positive, and below N·e^(-M), which tends to zero."""
+    """One-hot biases: TV = (N-1)/(e^M + N - 1), positive, below N·e^(-M), which tends to zero."""
 
     def check(run: Run) -> str:
         seen = []

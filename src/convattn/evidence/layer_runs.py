@@ -7,8 +7,6 @@ result must *equal* the exact convolution, rounded once to the dtype. An exact l
 parameters has a derived bound for every output entry.
 """
 
-from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import jax
@@ -21,6 +19,7 @@ from convattn.bounds.rounding import ASSUMPTION, layer_error_bound, majorant_of
 from convattn.constructions.conversion import conv_to_attention
 from convattn.evidence.exact_convolution import exact_convolution
 from convattn.evidence.real_images import whole_images
+from convattn.layer import AttentionLayer
 from convattn.ledger.claim import Evidence, EvidenceFailed, Level, Run
 
 DTYPES = ("float64", "float32", "bfloat16", "float16")
@@ -71,22 +70,25 @@ def equals_convolution(
         kernel = integer_kernel(run.rng("kernel"), kernel_size, images.shape[-1], OUT_CHANNELS)
         bias = run.rng("bias").integers(-8, 9, OUT_CHANNELS)
         expected = exact_convolution(images, kernel, stride=stride, dilation=dilation) + bias
-        convert = partial(
-            conv_to_attention,
-            patch_size=patch_size,
-            encoding=encoding,
-            exact=exact,
-            stride=stride,
-            dilation=dilation,
-            **parameters,
-        )
+
+        def convert(dtype: str) -> AttentionLayer:
+            return conv_to_attention(
+                jnp.asarray(kernel, dtype),
+                jnp.asarray(bias, dtype),
+                patch_size=patch_size,
+                encoding=encoding,
+                exact=exact,
+                stride=stride,
+                dilation=dilation,
+                **parameters,
+            )
+
         majorant = None
         if exact:
-            wide = convert(jnp.asarray(kernel, jnp.float64), jnp.asarray(bias, jnp.float64))
-            majorant = majorant_of(wide, images)
+            majorant = majorant_of(convert("float64"), images)
         found = []
         for dtype in dtypes:
-            layer = convert(jnp.asarray(kernel, dtype), jnp.asarray(bias, dtype))
+            layer = convert(dtype)
             typed = jnp.asarray(images, dtype)
             result = jax.jit(apply_attention)(layer, typed)
             if result.dtype != jnp.dtype(dtype):
