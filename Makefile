@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 WORKERS ?= auto
 
 .DEFAULT_GOAL := help
-.PHONY: help install verify quick check audit test coverage lint types doctest certificates data lock build clean
+.PHONY: help install verify quick check audit test coverage lint types doctest certificates ledger data lock build clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -49,6 +49,9 @@ doctest: $(STAMP) ## run every example in the docstrings and in the README
 
 certificates: $(STAMP) ## regenerate certificates/ (the bytes must not change)
 	$(BIN)/python -m convattn.certificates --output certificates
+
+ledger: $(STAMP) ## regenerate docs/ledger.md from the proof files
+	$(BIN)/convattn ledger --output docs/ledger.md
 
 data: $(STAMP) ## rebuild the bundled CIFAR-10 slice: make data SOURCE=PATH/cifar10-lossless.tar.xz
 	$(BIN)/python scripts/make_cifar10_slice.py $(SOURCE)

@@ -1,9 +1,9 @@
 """Certificates of equality: for every kernel, every image size, all channels.
 
 What is certified is one identity between small rational matrices, see docs/certificates.md: with
-attention rows Σ_δ c_hδ S_δ + (u0_h + u1_h N) J over their normaliser, and value maps
-Σ_δ V_hδ M_δ times it, the layer is the convolution as soon as cᵀV = I and uᵀV = 0. The numbers below are those that
-the constructions put into their layers, before any rounding.
+attention rows Σ_δ c_hδ S_δ + (u0_h + u1_h N) J over their normaliser, and value maps Σ_δ V_hδ M_δ
+times it, the layer is the convolution as soon as cᵀV = I and uᵀV = 0. The numbers below are those
+that the constructions put into their layers, before any rounding.
 """
 
 from collections.abc import Sequence

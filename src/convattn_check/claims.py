@@ -1,0 +1,141 @@
+"""What each claim demands of its certificate, beyond that the mathematics is right.
+
+A certificate may be sound and still say nothing about the claim on its label. This table is what
+ties the two together: one row for each claim and kind, and a claim or kind that is not here is
+rejected.
+
+Some figures of the papers are no demands: they follow from the offsets, which are recomputed. With
+P = 1 there are prod(K) of them; for odd K and dilation 1 there are 2m + 1 on an axis, where
+m = ⌈(K-1)/(2P)⌉; so for 3 ≤ K ≤ 2P + 1 there are 9 on two axes, and for K = 1 there is 1.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import prod
+
+from convattn_check.reject import Reject, require
+
+
+@dataclass
+class Facts:
+    """What a certificate says about itself; which fields have a meaning depends on the kind."""
+
+    kind: str
+    claim: str
+    kernel: tuple[int, ...] = ()
+    patch: tuple[int, ...] = ()
+    dilation: tuple[int, ...] = ()
+    stride: tuple[int, ...] = ()
+    channels: tuple[int, ...] = ()
+    heads: int = 0
+    offsets: int = 0
+    regime: str = ""
+    family: str = ""
+    score: str = ""
+    alpha: int = 0
+    exponent: int = 0
+    conclusion: str = ""
+
+    @property
+    def size(self) -> str:
+        """The kernel size as it is spoken: 3x5."""
+        return "x".join(map(str, self.kernel))
+
+    def __str__(self) -> str:
+        return ", ".join(f"{name} {value}" for name, value in vars(self).items() if value)
+
+
+@dataclass(frozen=True)
+class Demand:
+    """One condition: its code, what it says, and when it holds."""
+
+    code: str
+    text: str
+    holds: Callable[[Facts], bool]
+
+
+def _claim(text: str, holds: Callable[[Facts], bool]) -> Demand:
+    return Demand("claim", text, holds)
+
+
+LIMIT = _claim("regime 'limit'", lambda f: f.regime == "limit")
+FINITE = _claim("regime 'finite'", lambda f: f.regime == "finite")
+GIVEN = _claim("score 'given'", lambda f: f.score == "given")
+BIAS = _claim("score 'bias'", lambda f: f.score == "bias")
+QUADRATIC = _claim("score 'quadratic'", lambda f: f.score == "quadratic")
+ABSOLUTE = _claim("score 'absolute'", lambda f: f.score == "absolute")
+ENUMERATED = _claim("score 'enumerated'", lambda f: f.score == "enumerated")
+LEAKY = _claim("family 'leaky_one_hot'", lambda f: f.family == "leaky_one_hot")
+POWERS = _claim("family 'scalar_power'", lambda f: f.family == "scalar_power")
+
+PIXELS = _claim("patch size 1", lambda f: max(f.patch) == 1)
+ODD = _claim("an odd kernel", lambda f: all(k % 2 for k in f.kernel))
+SEQUENCE = _claim("one axis", lambda f: len(f.kernel) == 1)
+IMAGE = _claim("two axes", lambda f: len(f.kernel) == 2)
+PLAIN = _claim("dilation 1 and stride 1", lambda f: max(f.dilation + f.stride) == 1)
+STRIDED = _claim("some stride above 1", lambda f: max(f.stride) > 1)
+DILATED = _claim("some dilation above 1", lambda f: max(f.dilation) > 1)
+VARIANT = _claim("some stride or dilation above 1", lambda f: max(f.dilation + f.stride) > 1)
+SMALL = _claim(
+    "3 <= K <= 2P + 1",
+    lambda f: all(3 <= k <= 2 * p + 1 for k, p in zip(f.kernel, f.patch, strict=True)),
+)
+POINT = _claim("K = 1", lambda f: max(f.kernel) == 1)
+SQUARE = _claim(
+    "K and P alike on both axes", lambda f: len({*zip(f.kernel, f.patch, strict=True)}) == 1
+)
+PATCHES = _claim("P >= 2", lambda f: min(f.patch) >= 2)
+
+ONE_EACH = Demand("heads", "as many heads as offsets", lambda f: f.heads == f.offsets)
+ONE_MORE = Demand("heads", "one head more than offsets", lambda f: f.heads == f.offsets + 1)
+NINE = Demand("heads", "9 heads", lambda f: f.heads == 9)
+FULL = Demand(
+    "heads",
+    "min(prod K, D_in * D_out) heads",
+    lambda f: f.heads == min(prod(f.kernel), prod(f.channels)),
+)
+SPANNING = Demand("heads", "at least K heads", lambda f: f.heads >= prod(f.kernel))
+FLOAT32 = _claim(
+    "alpha >= 46 and exponent >= -149 if the weight survives (in float32), exponent <= -126 if not",
+    lambda f: (
+        f.exponent <= -126 if f.conclusion == "vanishes" else f.alpha >= 46 and f.exponent >= -149
+    ),
+)
+
+TABLE: dict[tuple[str, str], tuple[Demand, ...]] = {
+    ("equality", "C20.lemma1"): (LIMIT, GIVEN, PIXELS, IMAGE, ODD, PLAIN, ONE_EACH),
+    ("equality", "C20.theorem1"): (LIMIT, QUADRATIC, IMAGE, ODD, PLAIN, ONE_EACH),
+    ("equality", "C20.padding"): (LIMIT, QUADRATIC, PIXELS, ONE_EACH),
+    ("equality", "C20.stride"): (LIMIT, QUADRATIC, PIXELS, STRIDED, ONE_EACH),
+    ("equality", "C20.dilation"): (LIMIT, QUADRATIC, PIXELS, DILATED, ONE_EACH),
+    ("equality", "C20.sequence"): (LIMIT, QUADRATIC, PIXELS, SEQUENCE, ONE_EACH),
+    ("equality", "L21.theorem1"): (LIMIT, BIAS, IMAGE, PLAIN, ONE_EACH),
+    ("equality", "L21.wo"): (LIMIT, BIAS, IMAGE, PLAIN, ONE_EACH),
+    ("equality", "L21.cor3"): (LIMIT, BIAS, IMAGE, PLAIN, PIXELS, ONE_EACH),
+    ("equality", "L21.cor4"): (LIMIT, BIAS, IMAGE, PLAIN, ODD, SMALL, ONE_EACH),
+    ("equality", "L21.variants"): (LIMIT, BIAS, VARIANT, ONE_EACH),
+    ("equality", "L21.absolute"): (LIMIT, ABSOLUTE, IMAGE, PLAIN, ONE_EACH),
+    ("equality", "L21.theorem6"): (LIMIT, BIAS, IMAGE, PLAIN, POINT, ONE_EACH),
+    ("equality", "S.finite"): (FINITE, LEAKY, ONE_MORE),
+    ("equality", "S.dp1"): (FINITE, POWERS, ONE_MORE),
+    ("equality", "S.dp2"): (LIMIT, ENUMERATED, ONE_EACH),
+    ("lower_bound", "L21.theorem5"): (IMAGE, PIXELS, ODD, FULL),
+    ("lower_bound", "L21.theorem6"): (IMAGE, SQUARE, PATCHES, ODD, SMALL, NINE),
+    ("no_shared_map", "C20.lemma3"): (ODD, SPANNING),
+    ("rank", "C20.rank"): (),
+    ("saturation", "C20.alpha46"): (FLOAT32,),
+    ("border", "C20.padding"): (ODD, PIXELS),
+    ("border", "C20.theorem1"): (ODD, PIXELS),
+    ("border", "L21.theorem1"): (ODD,),
+}
+CLAIMS = frozenset(claim for _, claim in TABLE)
+
+
+def require_claim(facts: Facts) -> None:
+    """Whether a certificate with these facts bears on its claim."""
+    if (facts.kind, facts.claim) not in TABLE:
+        raise Reject("claim", f"no certificate of the kind {facts.kind!r} bears on {facts.claim}")
+    for demand in TABLE[facts.kind, facts.claim]:
+        require(
+            demand.holds(facts), demand.code, f"{facts.claim} needs {demand.text}; given {facts}"
+        )
