@@ -76,8 +76,8 @@ def check_equality(claim: str, value: object) -> str:
         "heads",
         f"heads is {facts.heads}, but the attention describes {len(attention.rows)}",
     )
-    require_claim(facts)
     require_realizable(attention.rows, facts.regime, len(offsets))
+    require_claim(facts)
     require_identity(attention.rows, read_values(body["values"], attention, len(offsets)), offsets)
     scores = f"scores {facts.score} in the limit" if facts.score else "finite scores"
     return (

@@ -4,12 +4,12 @@ import argparse
 import sys
 from pathlib import Path
 
-from convattn.certificates.canonical import write
+from convattn.certificates.canonical import SCHEMA, write
 from convattn.certificates.catalogue import certificates
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Write the catalogue into a folder; what is no longer in it is removed."""
+    """Write the catalogue into a folder; certificates that are no longer in it are removed."""
     parser = argparse.ArgumentParser(
         prog="python -m convattn.certificates", description="Write every certificate anew."
     )
@@ -20,9 +20,9 @@ def main(arguments: list[str] | None = None) -> int:
     for name, certificate in certificates():
         write(certificate, output / name)
         names.add(name)
-    for stale in output.glob("*.json"):
-        if stale.name not in names:
-            stale.unlink()
+    for other in output.glob("*.json"):
+        if other.name not in names and SCHEMA.encode() in other.read_bytes():
+            other.unlink()
     print(f"{len(names)} certificates in {output}")
     return 0
 

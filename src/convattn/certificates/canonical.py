@@ -58,5 +58,8 @@ def certificate(claim: str, kind: str, statement: str, body: dict[str, Any]) -> 
 def write(value: dict[str, Any], path: Path) -> None:
     """Write a certificate beside its place, then move it there: never half a file."""
     beside = path.with_name(path.name + ".part")
-    beside.write_text(canonical(value) + "\n", encoding="ascii")
-    os.replace(beside, path)
+    try:
+        beside.write_text(canonical(value) + "\n", encoding="ascii")
+        os.replace(beside, path)
+    finally:
+        beside.unlink(missing_ok=True)

@@ -38,7 +38,7 @@ VARIATIONS: tuple[tuple[str, str, tuple[int, ...], int, int, int], ...] = (
     ("L21.cor4", "bias", (5, 5), 2, 1, 1),
     ("L21.cor4", "bias", (9, 9), 4, 1, 1),
     ("L21.cor4", "bias", (3, 3), 16, 1, 1),
-    ("L21.variants", "bias", (3, 3), 4, 2, 1),
+    ("L21.variants", "bias", (5, 5), 4, 2, 1),
     ("L21.variants", "bias", (3, 3), 2, 3, 1),
     ("L21.variants", "bias", (3, 3), 4, 1, 2),
     ("L21.variants", "bias", (5, 5), 4, 2, 3),

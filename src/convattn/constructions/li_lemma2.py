@@ -8,8 +8,8 @@ first tends to one. Where it does not exist all scores are equal, and the row is
 **Proof.** Softmax of one M and N - 1 zeros; of N zeros. ∎
 
 The total variation to the one-hot row is (N - 1)/(e^M + N - 1) exactly. M = 40 is "machine
-precision" in float32 for every practical N, not in float64, whose maximum stays below one from
-N = 28 on.
+precision" in float32 for every practical N, not in float64: if the sum is rounded once, the
+maximum stays below one from N = 28 on.
 """
 
 import jax.numpy as jnp

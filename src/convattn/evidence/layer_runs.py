@@ -15,7 +15,9 @@ import numpy as np
 from jaxtyping import Int
 
 from convattn.application import apply_attention
-from convattn.bounds.rounding import ASSUMPTION, layer_error_bound, majorant_of
+from convattn.bounds.majorant import majorant_of
+from convattn.bounds.rounding import layer_error_bound
+from convattn.bounds.score_error import ASSUMPTION
 from convattn.constructions.conversion import conv_to_attention
 from convattn.evidence.exact_convolution import exact_convolution
 from convattn.evidence.real_images import whole_images
@@ -83,9 +85,9 @@ def equals_convolution(
                 **parameters,
             )
 
-        majorant = None
-        if exact:
-            majorant = majorant_of(convert("float64"), images)
+        majorants: dict[
+            float, np.ndarray
+        ] = {}  # one for each leak, which is rounded with the dtype
         found = []
         for dtype in dtypes:
             layer = convert(dtype)
@@ -93,11 +95,14 @@ def equals_convolution(
             result = jax.jit(apply_attention)(layer, typed)
             if result.dtype != jnp.dtype(dtype):
                 raise EvidenceFailed(f"{dtype}: the result has dtype {result.dtype}")
-            if majorant is None:
+            if not exact:
                 found.append(equal(dtype, result, expected))
-            else:
-                bound = layer_error_bound(layer, typed, majorant)
-                found.append(within(dtype, result, expected, bound))
+                continue
+            leak = float(getattr(layer.encoding, "leak", 0.0))
+            if leak not in majorants:
+                majorants[leak] = majorant_of(layer, kernel, bias, images)
+            bound = layer_error_bound(layer, typed, majorants[leak])
+            found.append(within(dtype, result, expected, bound))
         return f"{len(images)} images, {layer.heads} heads; " + "; ".join(found)
 
     return Evidence(
@@ -117,10 +122,10 @@ def equal(dtype: str, result: jax.Array, expected: Int[np.ndarray, "..."]) -> st
     **Raises:** `EvidenceFailed` with the first difference.
     """
     rounded = jnp.asarray(expected, jnp.float64).astype(dtype)
+    if result.shape != rounded.shape:
+        raise EvidenceFailed(f"{dtype}: shape {result.shape}, expected {rounded.shape}")
     different = np.asarray(result != rounded)
-    if result.shape != rounded.shape or different.any():
-        if result.shape != rounded.shape:
-            raise EvidenceFailed(f"{dtype}: shape {result.shape}, expected {rounded.shape}")
+    if different.any():
         where = tuple(int(i) for i in np.argwhere(different)[0])
         raise EvidenceFailed(
             f"{dtype}: {int(different.sum())} of {different.size} entries differ; at {where} got "

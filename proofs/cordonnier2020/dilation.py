@@ -1,0 +1,73 @@
+"""§3, dilation: heads may look at the pixels of a dilated grid.
+
+Printed. "A multi-head self-attention layer can express any dilated convolution as each head can attend a
+value at any pixel shift and form a (dilated) grid pattern."
+
+Verified. K odd, d ≥ 1, in the limit: with a ring of d·(K-1)/2 zero tokens the layer with the K² centres d·t, t ∈
+Δ_K, is the zero-padded convolution of dilation d, for every kernel. For hard attention as in Lemma 1 the
+ring must be that wide. The quadratic heads get by with one zero token on each side, whatever d and K.
+
+Nothing to repair. But the ⌊K/2⌋ zeros of the remark on padding become d·⌊K/2⌋: with ⌊K/2⌋ some targets are no
+tokens, so that (10) fails there, and one-hot biases, whose rows are then uniform, give another output.
+
+Proof. Conv reads X_(q+d·t) for the taps t. Lemma 2 holds for every shift Δ, not only for those of Δ_K, and
+Lemma 1 for every bijection onto the shifts that are read; the furthest is d·(K-1)/2. A quadratic head whose
+target is no token attends to the target's projection onto the rectangle of tokens (Lemma 2). If there is a
+ring of one zero token, that projection lies on the ring, where X is zero, as it is in the zero-padded
+convolution. ∎
+"""
+
+from convattn.evidence import certified, equals_convolution
+from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
+
+
+def narrow_ring(run: Run) -> str:
+    """K = 3, d = 2 with a ring of one zero: enough for quadratic heads, too narrow for biases."""
+    import jax
+    import jax.numpy as jnp
+
+    from convattn.application import apply_attention
+    from convattn.constructions import conv_to_attention
+    from convattn.evidence import DTYPES, exact_convolution, integer_kernel, whole_images
+    from convattn.evidence.layer_runs import equal
+
+    images = whole_images(run)
+    kernel = integer_kernel(run.rng("kernel"), (3, 3), 3, 4)
+    expected = exact_convolution(images, kernel, dilation=2)
+    apply = jax.jit(apply_attention, static_argnames="ring")
+    found = []
+    for dtype in DTYPES:
+        layer = conv_to_attention(jnp.asarray(kernel, dtype), encoding="quadratic", dilation=2)
+        if layer.ring != ((2, 2), (2, 2)):
+            raise EvidenceFailed(f"the layer's own ring is {layer.ring}, but should be 2 wide")
+        found.append(equal(dtype, apply(layer, jnp.asarray(images, dtype), ring=1), expected))
+    biases = conv_to_attention(
+        jnp.asarray(kernel, "float32"), encoding="bias", exact=False, dilation=2
+    )
+    pixels = jnp.asarray(images, "float32")
+    equal("float32", apply(biases, pixels, ring=2), expected)
+    try:
+        equal("float32", apply(biases, pixels, ring=1), expected)
+    except EvidenceFailed:
+        return f"{len(images)} images; {'; '.join(found)}; biases equal with a ring of 2, not of 1"
+    raise EvidenceFailed("a ring of one zero was enough for one-hot biases too")
+
+
+CLAIM = Claim(
+    id="C20.dilation",
+    source="Cordonnier, Loukas, Jaggi 2020, §3, remark on dilation",
+    verdict=Verdict.HOLDS,
+    kinds=(Kind.LAYER_EQUALITY,),
+    evidence=(
+        certified("C20.dilation"),
+        equals_convolution("3 × 3, dilation 2", (3, 3), encoding="quadratic", dilation=2),
+        equals_convolution("3 × 3, dilation 3", (3, 3), encoding="quadratic", dilation=3),
+        Evidence(
+            "a ring of one zero",
+            Level.BOUNDED,
+            narrow_ring,
+            assumes="exp underflows to zero; integer sums below 2^24 are exact",
+            quick=False,
+        ),
+    ),
+)

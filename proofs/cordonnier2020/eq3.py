@@ -1,0 +1,162 @@
+"""Eq. 3: without positions self-attention is equivariant to reordering; with positions it is not.
+
+Printed. "A key property of the self-attention model described above is that it is equivariant to
+reordering, that is, it gives the same output independently of how the T input tokens are shuffled",
+and a positional encoding "is learned for each token in the sequence […] and added to the
+representation of the token itself before applying self-attention", A := (X + P) W_qry W_keyᵀ (X +
+P)ᵀ (eq. 3).
+
+Verified. With the scores of eq. 2, Self-Attention(ΠX) = Π Self-Attention(X) for every permutation
+matrix Π, all weights and all X. With the scores of eq. 3 there are X, P and Π for which this fails,
+whether P enters the scores only, as in eq. 3, or the values too, as in the text; permuting P along
+with X restores it.
+
+Nothing to repair. Read "the same output" as the same up to the same reordering.
+
+Proof. Let W = W_qry W_keyᵀ. The scores of ΠX are ΠX W Xᵀ Πᵀ, that is, rows and columns reordered.
+Softmax acts on each row and does not care for the order of its entries, so the weights are Π S Πᵀ
+with S = softmax(A), and Π S Πᵀ ΠX W_val = Π(S X W_val). With X + P the same holds if P moves along.
+If it does not: for X = (1, 2)ᵀ, P = (0, 1)ᵀ, all maps 1 and Π the swap, X + P = (1, 3)ᵀ has the rows
+of scores (1, 3) and (3, 9), while ΠX + P = (2, 2)ᵀ has equal scores everywhere. With eq. 3 as printed
+the second gives 3/2 at both tokens, and the first gives more at both, as e^3 > e and e^9 > e^3. ∎
+"""
+
+import numpy as np
+
+from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
+
+
+def permuted_exactly(run: Run) -> str:
+    """Integer tokens and weights; softmax with the base 3/2, as fractions."""
+    import jax.numpy as jnp
+
+    from convattn.attention import content_scores, position_added_scores
+    from convattn.evidence.exact_attention import exact_self_attention
+
+    cases = 5 if run.quick else 25
+    for case in range(cases):
+        rng = run.rng(case)
+        tokens, positions = rng.integers(-2, 3, (2, 6, 3))
+        query, key, value = rng.integers(-1, 2, (3, 3, 2))
+        order = rng.permutation(6)
+        query, key = jnp.asarray(query), jnp.asarray(key)
+        scores = np.asarray(content_scores(jnp.asarray(tokens), query, key))
+        moved = np.asarray(content_scores(jnp.asarray(tokens[order]), query, key))
+        before = exact_self_attention(tokens, scores, value)
+        after = exact_self_attention(tokens[order], moved, value)
+        if (after != before[order]).any():
+            raise EvidenceFailed(f"case {case}: tokens reordered by {order} give another output")
+        joint = position_added_scores(tokens[order], positions[order], query, key)
+        scores = np.asarray(position_added_scores(tokens, positions, query, key))
+        before = exact_self_attention(tokens, scores, value)
+        if (exact_self_attention(tokens[order], np.asarray(joint), value) != before[order]).any():
+            raise EvidenceFailed(f"case {case}: positions that move along break the equivariance")
+    return f"{cases} cases of 6 tokens equal, also with positions that move along"
+
+
+def positions_break_it(run: Run) -> str:
+    """The witness of the proof, with P in the scores only and in the values too."""
+    from convattn.attention import position_added_scores
+    from convattn.evidence.exact_attention import exact_self_attention
+
+    one = np.ones((1, 1), int)
+    tokens, positions, swap = np.array([[1], [2]]), np.array([[0], [1]]), [1, 0]
+    for in_values in (0, 1):
+        outputs = []
+        for given in (tokens, tokens[swap]):
+            scores = np.asarray(position_added_scores(given, positions, one, one))
+            outputs.append(exact_self_attention(given + in_values * positions, scores, one))
+        if (outputs[1] == outputs[0][swap]).any():
+            raise EvidenceFailed(f"the swap moved {outputs[0]} along to {outputs[1]}")
+    first, second = ([str(entry) for entry in output.ravel()] for output in outputs)
+    return f"with positions in the values too: {first}, swapped {second}"
+
+
+def permuted_images(run: Run) -> str:
+    """Pixels in random order, against the order of the image.
+
+    Scores are integers below 2²² times 2^-16, so scores, maxima and differences are exact in at least
+    float32. Each of the two runs is off by at most the bound of `convattn.evidence.softmax_rounding` with
+    equal weights, their argument errors being zero: at most B = max|X W_val|·((1 + 8u)(1 + u)²/(1 - ζ) - 1
+    + γ_N) plus the cast, where 1 + ζ = (1 + 8u)(1 + γ_N). So they differ by at most 2B. The quadratic
+    encoding, which does not move along, has to exceed that.
+    """
+    import jax
+    import jax.numpy as jnp
+
+    from convattn.application import apply_attention
+    from convattn.bounds.rounding import EXP_ERROR, gamma, unit_roundoff
+    from convattn.encodings import BiasEncoding, QuadraticEncoding
+    from convattn.evidence import DTYPES, whole_images
+    from convattn.layer import AttentionLayer, ContentScores
+
+    images = whole_images(run)
+    count, tokens = len(images), images[0].shape[0] * images[0].shape[1]
+    sequences = images.reshape(count, tokens, 3)
+    order = run.rng("order").permutation(tokens)
+    rng = run.rng("weights")
+    query, key, value = rng.integers(-1, 2, (3, 3, 3))
+    largest = int(np.abs(sequences @ value).max())
+    apply = jax.jit(apply_attention)
+    seen = []
+    for dtype in DTYPES:
+        content = ContentScores(
+            jnp.asarray(query[None], dtype) / 2**8,
+            jnp.asarray(key[None], dtype) / 2**8,
+            scaled=False,
+        )
+        nowhere = BiasEncoding(jnp.zeros((1, 1), dtype), None, ((0,),))
+        near = QuadraticEncoding(jnp.ones(1, dtype), jnp.zeros((1, 1), dtype))
+        layers = [
+            AttentionLayer(
+                encoding,
+                jnp.asarray(value[None], dtype),
+                None,
+                content=content,
+                patch_size=(1,),
+                stride=(1,),
+                dilation=(1,),
+                ring=((0, 0),),
+            )
+            for encoding in (nowhere, near)
+        ]
+        working = jnp.promote_types(dtype, jnp.float32)
+        roundoff, sums = unit_roundoff(working), gamma(tokens, unit_roundoff(working))
+        off = (1 + EXP_ERROR * roundoff) * (1 + sums) - 1
+        each = (1 + EXP_ERROR * roundoff) * (1 + roundoff) ** 2 / (1 - off) - 1
+        each = each + sums * (1 + each)
+        bound = 2 * largest * (each + unit_roundoff(dtype) * (1 + each)) * (1 + 2.0**-20)
+        moves = []
+        for layer, some in ((layers[0], sequences), (layers[1], sequences[:1])):
+            distance = 0.0
+            for sequence in some:
+                straight = jnp.asarray(sequence[None], dtype)
+                before = np.asarray(apply(layer, straight), np.float64)[:, order]
+                after = np.asarray(apply(layer, straight[:, order]), np.float64)
+                distance = max(distance, float(np.abs(after - before).max()))
+            moves.append(distance)
+        if not moves[0] <= bound:
+            raise EvidenceFailed(f"{dtype}: reordering moves a pixel by {moves[0]}, above {bound}")
+        if not moves[1] > bound:
+            raise EvidenceFailed(f"{dtype}: with positions too it moves by {moves[1]} only")
+        seen.append(f"{dtype} {moves[0]:.2g} ≤ {bound:.2g} < {moves[1]:.3g} with positions")
+    return f"{count} images, {tokens} tokens; " + "; ".join(seen)
+
+
+CLAIM = Claim(
+    id="C20.eq3",
+    source="Cordonnier, Loukas, Jaggi 2020, §2.1, eqs. 1 to 3",
+    verdict=Verdict.HOLDS,
+    kinds=(Kind.IDENTITY,),
+    evidence=(
+        Evidence("exact, without positions", Level.TESTED, permuted_exactly),
+        Evidence("planted, with positions", Level.TESTED, positions_break_it),
+        Evidence(
+            "pixels of images reordered",
+            Level.BOUNDED,
+            permuted_images,
+            assumes="exp is within 4 units in the last place; products as pinned",
+            quick=False,
+        ),
+    ),
+)

@@ -1,0 +1,166 @@
+"""Lemma 1: hard attention through a bijection onto the shifts expresses every convolution.
+
+Printed. N_h = K² heads, D_h ≥ D_out, f : [N_h] → Δ_K bijective, and for every head softmax(A_q)_k = 1 if
+f(h) = q - k and 0 otherwise (10). "Then, for any convolutional layer with a K × K kernel and D_out
+output channels, there exists {W_val^(h)} such that MHSA(X) = Conv(X) for every X."
+
+Verified. Let K be odd, N_h = K², g : [N_h] → Δ_K a bijection, and let head h attend with weight one to
+the key at q + g(h), at every query q. If D_h ≥ min(D_in, D_out) there are W_val^(h) and W_out with MHSA =
+Conv for every kernel: any with W_val^(h) W_out^(h) = W_(g(h)).
+
+Repair. Four points. (1) For K ≥ 3 no finite image meets (10) at its border: where q + g(h) is outside, the
+row of (10) is zero, while softmax rows sum to one. A ring of (K-1)/2 zero tokens makes every query
+interior. (2) W_out must be free too: with D_h ≥ D_out and a fixed W_out^(h) of rank below D_out no W_val^(h)
+gives a W_(g(h)) of rank D_out. (3) K is odd: for even K the Δ_K of eq. 5 has (K+1)² shifts. (4) The paper's f
+counts q - k; g = -f, and so W^(h) = W_(-f(h)). That is only a convention, but W^(h) = W_(f(h)) gives the
+convolution with the kernel turned by 180°.
+
+Proof. The output at q is Σ_h X_(q+g(h)) W^(h) + b with W^(h) = W_val^(h) W_out^(h). With W^(h) = W_(g(h)) the
+sum runs once over Δ_K, as g is a bijection, and is Conv(X)_q. If D_h ≥ D_out take W_val^(h) = (W_(g(h)), 0) and
+W_out^(h) = (I, 0)ᵀ; if D_h ≥ D_in take W_val^(h) = (I, 0) and W_out^(h) = (W_(g(h)), 0)ᵀ. For (1): the shift
+(1, 0) leads out of the image from its last row. For (2): rank(W_val W_out) ≤ rank(W_out). ∎
+"""
+
+from itertools import product
+
+import numpy as np
+
+from convattn.evidence import certified
+from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
+
+
+def random_bijection(run: Run) -> str:
+    """Nine one-hot heads in random order; W_val = W, W_out = I, or W_val = I, W_out = W.
+
+    The weights are exactly zero and one, and sums of integers below 2²⁴ are exact in float32, so the
+    result equals the exact convolution, rounded once to the dtype.
+    """
+    import jax
+    import jax.numpy as jnp
+
+    from convattn.application import apply_attention
+    from convattn.constructions.cordonnier_lemma1 import value_maps_for_bijection
+    from convattn.constructions.geometry import ConvolutionGeometry
+    from convattn.constructions.li_lemma2 import one_hot_bias_heads
+    from convattn.constructions.li_output_map import token_maps
+    from convattn.evidence import DTYPES, exact_convolution, integer_kernel, whole_images
+    from convattn.evidence.layer_runs import equal
+    from convattn.layer import AttentionLayer
+
+    images = whole_images(run)
+    kernel = integer_kernel(run.rng("kernel"), (3, 3), 3, 4)
+    expected = exact_convolution(images, kernel)
+    geometry = ConvolutionGeometry.of((3, 3))
+    order = run.rng("bijection").permutation(geometry.heads)
+    looks_at = [geometry.offsets[head] for head in order]
+    found = []
+    for dtype, in_value in zip(DTYPES, (True, False, True, False), strict=True):
+        maps = token_maps(jnp.asarray(kernel, dtype), geometry)
+        maps = value_maps_for_bijection(maps, geometry.offsets, looks_at)
+        heads = one_hot_bias_heads(geometry, None, maps.dtype).take_heads(order)
+        placed = (maps, None) if in_value else (None, maps)
+        layer = AttentionLayer(heads, *placed, ring=geometry.ring)
+        result = jax.jit(apply_attention)(layer, jnp.asarray(images, dtype))
+        found.append(f"{equal(dtype, result, expected)}, W in W_{'val' if in_value else 'out'}")
+    return f"{len(images)} images, heads look at {looks_at[0]}, {looks_at[1]}, …; " + "; ".join(
+        found
+    )
+
+
+def border_rows(run: Run) -> str:
+    """Rows of (10) that are zero on images of up to 6 × 6 pixels, counted and by formula."""
+    bare = 0
+    for kernel, height, width in product((1, 3, 5), range(1, 7), range(1, 7)):
+        reach = (kernel - 1) // 2
+        shifts = list(product(range(-reach, reach + 1), repeat=2))
+        for ring in (0, reach):
+            empty = sum(
+                not (-ring <= row + down < height + ring and -ring <= column + right < width + ring)
+                for down, right in shifts
+                for row in range(height)
+                for column in range(width)
+            )
+            kept = [max(0, n - abs(s)) for s in range(-reach, reach + 1) for n in (height, width)]
+            formula = 0 if ring == reach else kernel**2 * height * width
+            if ring != reach:
+                formula -= sum(kept[0::2]) * sum(kept[1::2])
+            if empty != formula or (empty == 0) != (ring == reach):
+                raise EvidenceFailed(
+                    f"K = {kernel}, {height} × {width}, ring {ring}: {empty} rows of (10) are zero, "
+                    f"expected {formula}"
+                )
+            bare += empty > 0
+    return f"{bare} bare grids with K ≥ 3 all have zero rows; K = 1 and every ringed grid have none"
+
+
+def fixed_output_map(run: Run) -> str:
+    """Exact ranks: which W are of the form W_val W_out for a fixed W_out."""
+    from flint import fmpz_mat
+
+    cases, deficient = 40, 0
+    for case in range(cases):
+        rng = run.rng(case)
+        output = rng.integers(-4, 5, (5, 1 + case % 4)) @ rng.integers(-4, 5, (1 + case % 4, 4))
+        wanted = np.concatenate([np.eye(4, dtype=int), rng.integers(-4, 5, (2, 4))])  # rank 4
+        rank = fmpz_mat(output.tolist()).rank()
+        reached = fmpz_mat([*output.tolist(), *wanted.tolist()]).rank() == rank
+        if reached != (rank == 4):
+            raise EvidenceFailed(
+                f"case {case}: rank(W_out) = {rank}, W of rank 4 reached: {reached}"
+            )
+        deficient += rank < 4
+    if not 0 < deficient < cases:
+        raise EvidenceFailed(f"{deficient} of {cases} W_out were rank-deficient, expected some")
+    return f"W of rank 4: {deficient} W_out of rank < 4 miss it, {cases - deficient} of rank 4 reach it"
+
+
+def sign_of_the_bijection(run: Run) -> str:
+    """Σ_h X_(q - f(h)) W^(h), the paper's eq. 13, with W^(h) = W_(-f(h)) and with W_(f(h))."""
+    from convattn.evidence import exact_convolution
+    from convattn.shifts import from_query_minus_key, kernel_shifts
+
+    cases = 3 if run.quick else 10
+    for case in range(cases):
+        rng = run.rng(case)
+        kernel, image = rng.integers(-9, 10, (3, 3, 2, 2)), rng.integers(0, 256, (1, 5, 6, 2))
+        shifts = kernel_shifts((3, 3), (1, 1))
+        order = [shifts[i] for i in rng.permutation(9)]  # f(h) = q - k
+        padded = np.pad(image, [(0, 0), (1, 1), (1, 1), (0, 0)])
+
+        def layer(at_minus: bool, heads=order, padded=padded, kernel=kernel) -> np.ndarray:
+            total = 0
+            for f in heads:
+                down, right = from_query_minus_key(f)
+                tap = from_query_minus_key(f) if at_minus else f
+                window = padded[:, 1 + down : 6 + down, 1 + right : 7 + right]
+                total = total + window @ kernel[tap[0] + 1, tap[1] + 1]
+            return total
+
+        if (layer(True) != exact_convolution(image, kernel)).any():
+            raise EvidenceFailed(f"case {case}: W^(h) = W_(-f(h)) is not the convolution")
+        if (layer(False) != exact_convolution(image, kernel[::-1, ::-1])).any():
+            raise EvidenceFailed(f"case {case}: W^(h) = W_(f(h)) is not the turned kernel's")
+        if (layer(False) == layer(True)).all():
+            raise EvidenceFailed(f"case {case}: the sign makes no difference")
+    return f"{cases} bijections: -f gives the convolution, f that of the kernel turned by 180°"
+
+
+CLAIM = Claim(
+    id="C20.lemma1",
+    source="Cordonnier, Loukas, Jaggi 2020, Lemma 1, eqs. 10 to 13",
+    verdict=Verdict.AMENDED,
+    kinds=(Kind.LAYER_EQUALITY,),
+    evidence=(
+        certified("C20.lemma1"),
+        Evidence(
+            "a random bijection on images",
+            Level.BOUNDED,
+            random_bijection,
+            assumes="exp underflows to zero; integer sums below 2^24 are exact",
+            quick=False,
+        ),
+        Evidence("(10) at the border", Level.TESTED, border_rows),
+        Evidence("a fixed W_out", Level.TESTED, fixed_output_map),
+        Evidence("sign of f", Level.TESTED, sign_of_the_bijection),
+    ),
+)

@@ -1,0 +1,173 @@
+"""Lemma 2: the quadratic encoding attends to one shift, in the limit.
+
+Printed. There is a relative encoding scheme with D_p ≥ 3 and parameters with D_p ≤ D_k "such that, for
+every Δ ∈ Δ_K there exists some vector v (conditioned on Δ) yielding softmax(A_q)_k = 1 if k - q = Δ and
+zero, otherwise."
+
+Verified. With D_p = 3 and the scores -α|δ - Δ|², up to a constant of the row, softmax(A_q)_k tends to 1 at
+k = q + Δ and to 0 elsewhere as α → ∞, at every query q for which q + Δ is a pixel. At the other queries it
+tends to 1 at the pixel nearest to q + Δ. The total variation to that one-hot row is positive and at
+most 1 - θ(α)⁻² with θ(α) = Σ_n e^(-αn²).
+
+Repair. Three points. (1) It is a limit: no v gives 1 and 0, as softmax is positive; the proof's own last
+lines take lim. (2) No q is named, but at queries whose target is outside the image no key has k - q =
+Δ, while the row still sums to one: there "zero, otherwise" cannot hold. (3) In the sums of the
+proof k - q' should read k' - q.
+
+Proof. v·r_δ = -α(|δ|² - 2⟨Δ, δ⟩) = -α|δ - Δ|² + α|Δ|², and softmax drops the constant. If q + Δ is a pixel, every
+other key has an integer |δ - Δ|² ≥ 1, so its weight is at most e^-α. If not, let p be the projection of
+q + Δ onto the rectangle of pixels; it is a pixel. On each axis a key n steps from p is at distance d +
+|n| from q + Δ if d is p's (or |n| on either side if d = 0), and (d + |n|)² - d² ≥ n². So its score lies at
+least αn² below p's, and multiplying over the axes gives a weight of p of at least θ(α)⁻². ∎
+"""
+
+import numpy as np
+
+from convattn.evidence import total_variation_enclosed
+from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
+
+CENTERS = ((0, 0), (1, -1), (-2, 3))
+
+
+def nearest_key(grid, center: tuple[int, ...]) -> np.ndarray:
+    """For every query, the key nearest to q + Δ, as a row-major number."""
+    target = grid.query_positions + np.array(center)
+    inside = np.clip(target, 0, np.array(grid.keys) - 1)
+    return np.ravel_multi_index(tuple(inside.T), grid.keys)
+
+
+def distance_on_images(run: Run, dtypes: tuple[str, ...], alphas: tuple[float, ...]) -> str:
+    """Weights and pixels on the whole grid of the images.
+
+    α times an integer below 2²⁴ is exact for these α, so the scores are, and the weights are within the
+    bound of `convattn.evidence.softmax_rounding`. The computed total variation to the nearest key's row is
+    then at most the enclosure's plus half the sum of these bounds, and the pixel attended to is
+    within max|X| times twice the former of the nearest pixel, plus the rounding of the mixture.
+    """
+    import jax.numpy as jnp
+
+    from convattn.bounds.saturation import quadratic_total_variation_bound, upper
+    from convattn.encodings import QuadraticEncoding
+    from convattn.evidence import whole_images
+    from convattn.evidence.layer_runs import within
+    from convattn.evidence.positional_heads import (
+        attended,
+        bare_grid,
+        head_weights,
+        images_as_tokens,
+        scores_by_shift,
+    )
+    from convattn.evidence.softmax_rounding import mixture_within, weights_within
+
+    images = whole_images(run)
+    grid, tokens = bare_grid(images), images_as_tokens(images)
+    nearest = np.array([nearest_key(grid, center) for center in CENTERS])
+    queries = np.arange(grid.number_of_keys)
+    seen = []
+    for alpha in alphas:
+        allowed = upper(quadratic_total_variation_bound(alpha))
+        worst, reached = 0.0, 0.0
+        for dtype in dtypes:
+            heads = QuadraticEncoding(
+                jnp.full(len(CENTERS), alpha, dtype), jnp.asarray(CENTERS, dtype)
+            )
+            weights = np.asarray(head_weights(heads, grid), np.float64)
+            for head, center in enumerate(CENTERS):
+                exact = scores_by_shift(grid, lambda s, c=center: -alpha * ((s - c) ** 2).sum(-1))
+                rounding = weights_within(exact, dtype)
+                gap = np.abs(weights[head])
+                gap[queries, nearest[head]] = np.abs(1 - weights[head, queries, nearest[head]])
+                gap = gap.sum(axis=1) / 2
+                limit = allowed + rounding.bound.sum(axis=1) / 2
+                if not (gap <= limit).all():
+                    where = int((gap - limit).argmax())
+                    raise EvidenceFailed(
+                        f"{dtype}, α = {alpha:g}, Δ = {center}, query {where}: total variation "
+                        f"{gap[where]:.3g}, above {limit[where]:.3g}"
+                    )
+                pixels = attended(heads, head, jnp.asarray(images, dtype))
+                pixels = jnp.asarray(images_as_tokens(np.asarray(pixels, np.float64)))
+                bound = mixture_within(rounding, tokens, dtype).bound + 2 * allowed * tokens.max()
+                within(f"{dtype}, α = {alpha:g}, pixels", pixels, tokens[nearest[head]], bound)
+                worst, reached = max(worst, float(gap.max())), max(reached, float(limit.max()))
+        seen.append(f"α = {alpha:g}: {worst:.3g} ≤ {reached:.3g}")
+    return f"{len(images)} images, 3 shifts, {', '.join(dtypes)}; total variation " + ", ".join(seen)
+
+
+def quick_distance(run: Run) -> str:
+    """One α in one dtype."""
+    return distance_on_images(run, ("float32",), (4.0,))
+
+
+def full_distance(run: Run) -> str:
+    """Four α, four dtypes."""
+    dtypes = ("float64", "float32", "bfloat16", "float16")
+    return distance_on_images(run, dtypes, (1.0, 4.0, 16.0, 46.0))
+
+
+def one_hot_on_images(run: Run) -> str:
+    """α of `one_hot_sharpness`: the pixels *are* those of the image moved by Δ, edges repeated."""
+    import jax.numpy as jnp
+
+    from convattn.constructions.cordonnier_lemma2 import one_hot_sharpness
+    from convattn.encodings import QuadraticEncoding
+    from convattn.evidence import DTYPES, whole_images
+    from convattn.evidence.layer_runs import equal
+    from convattn.evidence.positional_heads import attended, bare_grid, head_weights
+
+    images = whole_images(run)
+    count, height, width, channels = images.shape
+    grid = bare_grid(images)
+    outside = 0
+    for dtype in DTYPES:
+        alpha = one_hot_sharpness(dtype)
+        heads = QuadraticEncoding(jnp.full(3, alpha, dtype), jnp.asarray(CENTERS, dtype))
+        weights = np.asarray(head_weights(heads, grid), np.float64)
+        for head, center in enumerate(CENTERS):
+            pad = max(abs(c) for c in center)
+            padded = np.pad(images, [(0, 0), (pad, pad), (pad, pad), (0, 0)], mode="edge")
+            rows, columns = (slice(pad + c, pad + c + n) for c, n in zip(center, (height, width)))
+            equal(dtype, attended(heads, head, jnp.asarray(images, dtype)), padded[:, rows, columns])
+            target = grid.query_positions + np.array(center)
+            gone = ((target < 0) | (target >= np.array(grid.keys))).any(axis=1)
+            rows_there = weights[head, gone]
+            if not ((rows_there == 1).sum(axis=1) == 1).all() or (rows_there.sum(axis=1) != 1).any():
+                raise EvidenceFailed(f"{dtype}: a row without a target is not one-hot")
+            outside += int(gone.sum())
+    if not outside:
+        raise EvidenceFailed("no query had its target outside, so nothing was seen of the border")
+    each = outside // len(DTYPES)
+    return f"{count} images equal in {', '.join(DTYPES)}; {each} rows have no target, yet sum to 1"
+
+
+CLAIM = Claim(
+    id="C20.lemma2",
+    source="Cordonnier, Loukas, Jaggi 2020, Lemma 2, eqs. 9 and 14",
+    verdict=Verdict.AMENDED,
+    kinds=(Kind.LIMIT,),
+    evidence=(
+        total_variation_enclosed(
+            "distance to the nearest key", alphas=(0.5, 1.0, 4.0, 16.0, 46.0, 104.0)
+        ),
+        Evidence(
+            "distance on images, quick",
+            Level.BOUNDED,
+            quick_distance,
+            assumes="exp is within 4 units in the last place; products as pinned",
+        ),
+        Evidence(
+            "distance on images",
+            Level.BOUNDED,
+            full_distance,
+            assumes="exp is within 4 units in the last place; products as pinned",
+            quick=False,
+        ),
+        Evidence(
+            "one-hot on images, border included",
+            Level.BOUNDED,
+            one_hot_on_images,
+            assumes="exp underflows to zero",
+            quick=False,
+        ),
+    ),
+)

@@ -1,0 +1,98 @@
+"""§3, padding: a ring of zeros makes the layer the zero-padded convolution; without it it is not.
+
+Printed. "A multi-head self-attention layer uses by default the "SAME" padding while a convolutional
+layer would decrease the image size by K - 1 pixels. The correct way to alleviate these boundary
+effects is to pad the input image with ⌊K/2⌋ zeros on each side. In this case, the cropped output of a
+MHSA and a convolutional layer are the same."
+
+Verified. K odd, r = (K-1)/2. Pad the image with r zeros on each side, apply the layer of Theorem 1 (in the
+limit) to all pixels, and crop r pixels on each side: the result is the zero-padded convolution of the
+image, for every kernel. Without the zeros the layer's output has the size of the image, but it is the
+convolution with the edge repeated. No softmax layer computes every zero-padded convolution without
+them.
+
+Repair. "SAME" by default is true of the shape, not of the values: zero padding is what the zeros bring,
+not what the layer does by itself.
+
+Proof. A query of the image has all its targets q + δ among the pixels of the padded image, so Lemmas 1
+and 2 apply to it, and what they read outside of the image are the zeros of the zero-padded convolution.
+The outputs at the padding's own pixels are cropped; a layer need not compute them. Without zeros the
+head of shift δ attends to the pixel nearest to q + δ (Lemma 2), which is the pixel that repeating the
+edge puts at q + δ. And a constant image has a constant output under every softmax layer on the bare
+grid, rows summing to one, while the zero-padded box sum of a constant image is smaller at a corner. ∎
+"""
+
+from convattn.evidence import certified, equals_convolution
+from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
+
+ASSUMES = "exp underflows to zero; integer sums below 2^24 are exact"
+
+
+def pad_apply_crop(run: Run) -> str:
+    """The remark to the letter: zeros in the image itself, no ring of the layer's, crop."""
+    import jax
+    import jax.numpy as jnp
+    import numpy as np
+
+    from convattn.application import apply_attention
+    from convattn.constructions import conv_to_attention
+    from convattn.evidence import DTYPES, exact_convolution, integer_kernel, whole_images
+    from convattn.evidence.layer_runs import equal
+
+    images = whole_images(run)
+    kernel = integer_kernel(run.rng("kernel"), (3, 3), 3, 4)
+    expected = exact_convolution(images, kernel)
+    padded = np.pad(images, [(0, 0), (1, 1), (1, 1), (0, 0)])
+    apply = jax.jit(apply_attention, static_argnames="ring")
+    found = []
+    for dtype in DTYPES:
+        layer = conv_to_attention(jnp.asarray(kernel, dtype), encoding="quadratic")
+        result = apply(layer, jnp.asarray(padded, dtype), ring=False)
+        found.append(equal(dtype, result[:, 1:-1, 1:-1], expected))
+    return f"{len(images)} images; " + "; ".join(found)
+
+
+def bare_grid(run: Run) -> str:
+    """Without zeros: equal to the convolution with repeated edges, unlike the zero-padded one."""
+    import jax
+    import jax.numpy as jnp
+    import numpy as np
+
+    from convattn.application import apply_attention
+    from convattn.constructions import conv_to_attention
+    from convattn.evidence import DTYPES, exact_convolution, integer_kernel, whole_images
+    from convattn.evidence.layer_runs import equal
+
+    images = whole_images(run)
+    kernel = integer_kernel(run.rng("kernel"), (3, 3), 3, 4)
+    edge = exact_convolution(images, kernel, mode="edge")
+    differ = (edge != exact_convolution(images, kernel)).any(axis=(0, 3))
+    inside = np.zeros_like(differ)
+    inside[1:-1, 1:-1] = True
+    if differ[inside].any() or not differ[~inside].all():
+        raise EvidenceFailed("edge and zero padding should differ exactly at the border pixels")
+    apply = jax.jit(apply_attention, static_argnames="ring")
+    found = []
+    for dtype in DTYPES:
+        layer = conv_to_attention(jnp.asarray(kernel, dtype), encoding="quadratic")
+        result = apply(layer, jnp.asarray(images, dtype), ring=False)
+        found.append(equal(dtype, result, edge))
+    border = int((~inside).sum())
+    return f"{len(images)} images, edge repeated; off from zero padding at {border} pixels; " + (
+        "; ".join(found)
+    )
+
+
+CLAIM = Claim(
+    id="C20.padding",
+    source="Cordonnier, Loukas, Jaggi 2020, §3, remark on padding",
+    verdict=Verdict.AMENDED,
+    kinds=(Kind.LAYER_EQUALITY,),
+    evidence=(
+        certified("C20.padding", "K*", name="with the ring, every kernel"),
+        certified("C20.padding", "border", name="fails on the bare grid"),
+        equals_convolution("3 × 3 with the ring", (3, 3), encoding="quadratic"),
+        Evidence("pad, apply, crop", Level.BOUNDED, pad_apply_crop, assumes=ASSUMES, quick=False),
+        Evidence("edge on the bare grid", Level.BOUNDED, bare_grid, assumes=ASSUMES, quick=False),
+    ),
+)

@@ -1,0 +1,76 @@
+"""The majorant of the rounding bound: the layer's sum with every term made positive.
+
+A map of an exact layer is itself a sum, Σ_δ C_hδ M_δ, with C = 1/(1-ε) and -ε/(1-ε) (S.finite) or
+C = V_hδ (S.dp1). Its terms may cancel, and rounding is relative to the terms, not to the map. So
+
+    G = Σ_h g_h A_h |X| Σ_δ |C_hδ||M_δ| + |b|.
+
+C is what the construction makes of unit maps. The heads of a layer that was split to a smaller head
+dimension add up to the same G.
+"""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float
+
+from convattn.application import apply_attention
+from convattn.bounds.score_error import no_exact_form
+from convattn.constructions.finite import leaky_construction
+from convattn.constructions.geometry import ConvolutionGeometry
+from convattn.constructions.li_output_map import expand_groups, token_bias, token_maps
+from convattn.constructions.scalar import scalar_construction
+from convattn.convolution import check_kernel
+from convattn.encodings.bias import BiasEncoding
+from convattn.encodings.scalar import ScalarEncoding
+from convattn.layer import AttentionLayer
+
+
+def majorant_of(
+    layer: AttentionLayer, kernel: Any, bias: Any, images: Any, *, groups: int = 1
+) -> Float[np.ndarray, "batch *space out_channels"]:
+    """G = Σ_h g_h A_h |X| Σ_δ |C_hδ||M_δ| + |b|, in float64.
+
+    **Arguments:**
+
+    - `layer`: an exact form from `conv_to_attention`; only its encoding and sizes are used, so the
+      dtype and the head dimension do not matter, and of the encoding only the leak.
+    - `kernel`, `bias`, `groups`: what it was made from.
+
+    **Raises:** `ValueError` for a layer that is no exact form, and for a kernel of another size.
+    """
+    with jax.enable_x64(True):
+        kernel, bias = check_kernel(kernel, bias, groups)
+        geometry = ConvolutionGeometry.of(
+            kernel.shape[:-2], layer.patch_size, layer.stride, layer.dilation
+        )
+        encoding = layer.encoding
+        units = jnp.eye(geometry.heads, dtype=jnp.float64)[:, None, :]
+        heads: BiasEncoding | ScalarEncoding
+        if isinstance(encoding, BiasEncoding) and encoding.leak is not None:
+            heads, parts = leaky_construction(units, geometry, float(encoding.leak))
+        elif isinstance(encoding, ScalarEncoding) and encoding.logit is None:
+            heads, parts = scalar_construction(units, geometry)
+        else:
+            raise no_exact_form(encoding)
+        if encoding.offsets != geometry.offsets:
+            raise ValueError(
+                f"kernel.shape={kernel.shape} reads the offsets {geometry.offsets}, but the layer "
+                f"has {encoding.offsets}; pass the kernel that it was made from"
+            )
+        magnitude = expand_groups(jnp.abs(kernel.astype(jnp.float64)), groups)
+        maps = jnp.tensordot(jnp.abs(parts[:, 0]), token_maps(magnitude, geometry), 1)
+        wide = AttentionLayer(
+            encoding=heads,
+            value=None,
+            output=maps,
+            bias=None if bias is None else token_bias(jnp.abs(bias.astype(jnp.float64)), geometry),
+            patch_size=geometry.patch_size,
+            stride=geometry.stride,
+            dilation=geometry.dilation,
+            ring=geometry.ring,
+        )
+        magnitude = jnp.abs(jnp.asarray(images).astype(jnp.float64))
+        return np.asarray(jax.jit(apply_attention)(wide, magnitude))

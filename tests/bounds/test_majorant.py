@@ -1,0 +1,108 @@
+"""G = Σ_h g_h A_h |X| Σ_δ |C_hδ||M_δ| + |b|, against fractions, and what it must not depend on."""
+
+from fractions import Fraction
+from itertools import product
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from strategies import CONVERSION_BUCKETS, make_case
+
+import convattn as ca
+from convattn.bounds.majorant import majorant_of
+from convattn.constructions.scalar import lagrange_coefficients, scalar_bases
+
+# The derivation allows G to be evaluated to 2⁻²⁰; float64 is far better than that.
+SLACK = 2.0**-20
+
+
+def exact_terms(encoding, leak, reach, keys):
+    """For each head: its gain times its row at a query, by shift; and its |C_hδ|."""
+    offsets = range(-reach, reach + 1)
+    count = len(offsets)
+    if encoding == "bias":
+        uniform = Fraction(1, keys)
+        for index in range(count):
+            row = {d: leak * uniform + (1 - leak) * (d == offsets[index]) for d in offsets}
+            parts = [(Fraction(1) / (1 - leak)) * (index == other) for other in range(count)]
+            yield row, leak * uniform, parts
+        yield dict.fromkeys(offsets, uniform), uniform, [leak / (1 - leak)] * count
+    else:
+        for power, coefficients in enumerate(lagrange_coefficients(count, True)):
+            row = {d: Fraction(t**power) for d, t in zip(offsets, scalar_bases(count), strict=True)}
+            yield row, Fraction(1), [abs(c) for c in coefficients]
+
+
+def exact_majorant(encoding, leak, kernel, bias, image):
+    """The same for a one-channel sequence, P = 1, by the definition."""
+    reach, length = len(kernel) // 2, len(image)
+    keys = length + 2 * reach
+    padded = [0] * reach + [abs(int(x)) for x in image] + [0] * reach
+    totals = []
+    for query in range(length):
+        total = Fraction(abs(int(bias)))
+        for row, elsewhere, parts in exact_terms(encoding, leak, reach, keys):
+            mixed = sum(
+                row.get(key - query - reach, elsewhere) * padded[key] for key in range(keys)
+            )
+            total += mixed * sum(c * abs(int(w)) for c, w in zip(parts, kernel, strict=True))
+        totals.append(total)
+    return totals
+
+
+@pytest.mark.parametrize("encoding", ["bias", "scalar"])
+@pytest.mark.parametrize("leak", [0.5, 0.125, 0.1])
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_the_majorant_is_that_of_the_definition(encoding, leak, dtype):
+    kernel, bias, image = [3, -1, -2], 7, [5, -3, 0, 2, 8]
+    weights = jnp.array(kernel, dtype).reshape(3, 1, 1)
+    layer = ca.conv_to_attention(weights, jnp.array([bias], dtype), encoding=encoding, leak=leak)
+    images = jnp.array(image, dtype).reshape(1, 5, 1)
+    computed = majorant_of(layer, weights, jnp.array([bias]), images).reshape(-1)
+    stored = Fraction(float(jnp.asarray(leak, dtype)))
+    for value, exact in zip(
+        computed, exact_majorant(encoding, stored, kernel, bias, image), strict=True
+    ):
+        assert abs(Fraction(float(value)) - exact) <= SLACK * exact
+
+
+@pytest.mark.parametrize("encoding", ["bias", "scalar"])
+@pytest.mark.parametrize("bucket", [CONVERSION_BUCKETS[2], CONVERSION_BUCKETS[3]])
+def test_signs_cannot_cancel(encoding, bucket):
+    """With |W|, |b| and |X| it is the same, and it is at least |conv|."""
+    case = make_case(bucket, 3, "float64")
+    options = {"patch_size": bucket.patch_size, "encoding": encoding, **bucket.options}
+    images, kernel, bias = case.cast()
+    layer = ca.conv_to_attention(kernel, bias, **options)
+    majorant = majorant_of(layer, kernel, bias, images, groups=bucket.groups)
+    magnitudes = (abs(kernel), abs(bias), abs(images))
+    same = majorant_of(layer, *magnitudes, groups=bucket.groups)
+    np.testing.assert_array_equal(majorant, same)
+    largest = ca.conv(abs(case.images), abs(case.kernel), abs(case.bias), **bucket.options)
+    assert (majorant * (1 + SLACK) >= np.asarray(largest)).all()
+
+
+def test_neither_dtype_nor_head_dimension_nor_64_bit_types_matter():
+    case = make_case(CONVERSION_BUCKETS[0], 1, "bfloat16")
+    found = []
+    for dtype, head_dim in product(("float64", "bfloat16"), (None, 2)):
+        kernel, bias = (jnp.asarray(part, dtype) for part in (case.kernel, case.bias))
+        layer = ca.conv_to_attention(kernel, bias, head_dim=head_dim)
+        found.append(majorant_of(layer, kernel, bias, case.images))
+    with jax.enable_x64(False):
+        found.append(majorant_of(layer, case.kernel, case.bias, case.images))
+    for other in found:
+        assert other.dtype == np.float64
+        np.testing.assert_array_equal(found[0], other)
+
+
+def test_another_kernel_or_another_encoding_is_refused():
+    kernel = jnp.ones((3, 1, 1))
+    layer = ca.conv_to_attention(kernel)
+    with pytest.raises(ValueError, match=r"reads the offsets .* pass the kernel that it was made"):
+        majorant_of(layer, jnp.ones((5, 1, 1)), None, jnp.ones((1, 4, 1)))
+    for encoding in ("bias", "scalar", "quadratic"):
+        limit = ca.conv_to_attention(kernel, encoding=encoding, exact=False)
+        with pytest.raises(ValueError, match="only for the exact forms"):
+            majorant_of(limit, kernel, None, jnp.ones((1, 4, 1)))

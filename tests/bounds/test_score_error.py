@@ -1,0 +1,126 @@
+"""What the computed scores and gains are off by, against ball arithmetic."""
+
+import flint
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from flint import arb
+from hypothesis import given
+from hypothesis import strategies as st
+
+import convattn as ca
+from convattn.bounds.score_error import ScoreError, gamma, score_error, unit_roundoff
+from convattn.constructions.scalar import scalar_bases
+from convattn.encodings import BiasEncoding, QuadraticEncoding, ScalarEncoding
+from convattn.shifts import TokenGrid
+
+GRID = TokenGrid((5,), ((1, 1),))
+
+
+def leaky(leak, dtype):
+    return BiasEncoding(jnp.eye(2, 1, dtype=dtype), jnp.asarray(leak, dtype), ((1,),))
+
+
+def scalar(count, dtype):
+    kernel = jnp.ones((count, 1, 1), dtype)
+    return ca.conv_to_attention(kernel, encoding="scalar").encoding
+
+
+@pytest.mark.parametrize(
+    ("dtype", "bits"), [("float64", 53), ("float32", 24), ("float16", 11), ("bfloat16", 8)]
+)
+def test_one_plus_the_roundoff_is_a_tie_and_rounds_to_one(dtype, bits):
+    u = unit_roundoff(dtype)
+    assert u == 2.0**-bits
+    one = jnp.ones((), dtype)
+    assert one + jnp.asarray(u, dtype) == one
+    assert one + jnp.asarray(2 * u, dtype) != one
+
+
+def test_gamma_bounds_a_product_of_roundings():
+    u = unit_roundoff("bfloat16")
+    for count in range(1, 100):
+        assert (1 + u) ** count - 1 <= gamma(count, u)
+        assert 1 - (1 - u) ** count <= gamma(count, u)
+    assert gamma(0, u) == 0
+
+
+@pytest.mark.parametrize(("count", "roundoff"), [(256, 2.0**-8), (2**24, 2.0**-24), (3, 0.5)])
+def test_gamma_says_nothing_once_the_roundings_reach_one(count, roundoff):
+    with pytest.raises(ValueError, match=f"{count} roundings .* there is no bound; use a wider"):
+        gamma(count, roundoff)
+    assert gamma(count - 1, min(roundoff, 1 / count)) > 0
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@given(leak=st.floats(2.0**-60, 1 - 2.0**-24), keys=st.integers(1, 10**6))
+def test_a_leaky_score_is_within_its_error(dtype, leak, keys):
+    encoding, grid = leaky(leak, dtype), TokenGrid((keys,), ((0, 0),))
+    error = score_error(encoding, grid)
+    with flint.ctx.workprec(300):
+        stored = arb(float(encoding.leak))
+        height = (1 + keys * (1 / stored - 1)).log()
+        off = abs(arb(float(encoding.scale(keys))) - height)
+        assert off <= error.absolute
+        assert height <= error.range * (1 + 1e-12)
+    assert error.dtype == dtype
+    assert error.gain == 0
+
+
+@pytest.mark.parametrize(("dtype", "count"), [("float64", 9), ("float32", 5)])
+@pytest.mark.parametrize("keys", [12, 5000])
+def test_scalar_scores_and_gains_are_within_their_error(dtype, count, keys):
+    encoding = scalar(count, dtype)
+    error = score_error(encoding, TokenGrid((keys,), ((0, 0),)))
+    scores = np.asarray(encoding.shift_scores(np.array(encoding.offsets), keys), np.float64)
+    gains = np.asarray(encoding.head_gains(keys), np.float64)
+    bases = scalar_bases(count)
+    with flint.ctx.workprec(300):
+        for head in range(count + 1):
+            exact = keys + sum(base**head - 1 for base in bases)
+            assert abs((arb(gains[head]) / exact).log()) <= error.gain
+            for base, score in zip(bases, scores[head], strict=True):
+                assert abs(arb(score) - head * arb(base).log()) <= error.absolute
+                assert head * arb(base).log() <= error.range * (1 + 1e-6)
+
+
+def test_an_error_is_caught():
+    """A leak that is off by 2⁻¹⁸ moves a float32 score beyond its error."""
+    error = score_error(leaky(0.5, "float32"), GRID)
+    moved = leaky(0.5 * (1 + 2.0**-18), "float32").scale(GRID.number_of_keys)
+    assert abs(float(moved) - np.log1p(7.0)) > error.absolute
+    assert isinstance(error, ScoreError)
+
+
+@pytest.mark.parametrize(
+    "encoding",
+    [
+        BiasEncoding(jnp.ones((1, 1)), None, ((0,),)),
+        ScalarEncoding(jnp.ones(1), jnp.ones(1), jnp.ones(()), ((0,),)),
+        QuadraticEncoding(jnp.ones(1), jnp.ones((1, 1))),
+    ],
+    ids=["limit bias", "limit scalar", "quadratic"],
+)
+def test_anything_but_an_exact_form_is_refused(encoding):
+    with pytest.raises(
+        ValueError, match=rf"for this {type(encoding).__name__}, only for the exact"
+    ):
+        score_error(encoding, GRID)
+
+
+def test_exp_and_log1p_are_as_good_as_assumed():
+    """Eight roundings, on the arguments that softmax meets: the assumption of the bound, here."""
+    for dtype in ("float32", "float64"):
+        u = unit_roundoff(dtype)
+        for function, exact, points in (
+            (jnp.exp, arb.exp, np.linspace(-80, 0, 999)),
+            (jnp.exp, arb.exp, np.linspace(0, 40, 999)),
+            (jnp.log1p, arb.log1p, np.logspace(-6, 8, 999)),
+        ):
+            arguments = points.astype(dtype)
+            computed = np.asarray(jax.jit(function)(arguments), np.float64)
+            with flint.ctx.workprec(200):
+                for argument, value in zip(arguments, computed, strict=True):
+                    true = exact(arb(float(argument)))
+                    assert abs(arb(value) - true) <= 8 * u * abs(true)

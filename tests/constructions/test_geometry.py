@@ -1,0 +1,94 @@
+import math
+from itertools import product
+
+import numpy as np
+import pytest
+from comparison import assert_equal
+from constructions.slow_definitions import kept_pixels, taps
+from hypothesis import given
+from hypothesis import strategies as st
+
+from convattn.constructions.geometry import ConvolutionGeometry
+
+
+def geometries():
+    """Kernel, patch, stride and dilation, on one axis or two."""
+    one = st.tuples(*(st.integers(1, top) for top in (7, 6, 4, 4)))
+    return st.lists(one, min_size=1, max_size=2).map(lambda axes: tuple(zip(*axes, strict=True)))
+
+
+def reads(geometry, axis):
+    """Every (pixel, tap, patch read, place in it) of one axis."""
+    k, p, d = (
+        sizes[axis] for sizes in (geometry.kernel_size, geometry.patch_size, geometry.dilation)
+    )
+    for pixel, (index, tap) in product(range(p), enumerate(taps(k))):
+        yield pixel, index, *divmod(pixel + d * tap, p)
+
+
+@given(geometries())
+def test_offsets_are_the_patches_that_some_pixel_reads(sizes):
+    geometry = ConvolutionGeometry.of(*sizes)
+    axes = range(len(geometry.kernel_size))
+    expected = [sorted({patch for _, _, patch, _ in reads(geometry, axis)}) for axis in axes]
+    assert [list(axis) for axis in geometry.axis_offsets] == expected
+    assert geometry.offsets == tuple(product(*expected))
+    assert geometry.heads == math.prod(map(len, expected))
+
+
+@given(st.sampled_from([1, 3, 5, 7, 9, 11]), st.integers(1, 16))
+def test_odd_kernels_without_dilation_read_m_patches_on_each_side(size, patch):
+    """m = ⌈(K-1)/(2P)⌉, L21 Theorem 1."""
+    m = -(-(size - 1) // (2 * patch))
+    geometry = ConvolutionGeometry.of((size, size), patch)
+    assert geometry.axis_offsets == (tuple(range(-m, m + 1)),) * 2
+    assert geometry.heads == (2 * m + 1) ** 2
+    assert geometry.ring == ((m, m), (m, m))
+
+
+@given(geometries())
+def test_the_ring_is_the_least_in_which_every_offset_of_every_token_exists(sizes):
+    geometry = ConvolutionGeometry.of(*sizes)
+    for axis, (before, after) in enumerate(geometry.ring):
+        tokens = 3
+        keys = range(-before, tokens + after)
+        reached = {q + d for q in range(tokens) for d in geometry.axis_offsets[axis]}
+        assert reached <= set(keys)
+        smaller = [set(keys[1:])] * (before > 0) + [set(keys[:-1])] * (after > 0)
+        assert all(not reached <= fewer for fewer in smaller)
+
+
+@given(geometries())
+def test_tap_index_joins_each_pair_of_pixels_by_its_only_tap(sizes):
+    geometry = ConvolutionGeometry.of(*sizes)
+    for axis, index in enumerate(geometry.tap_index):
+        offsets = geometry.axis_offsets[axis]
+        outputs = list(geometry.output_pixels[axis])
+        shape = (len(offsets), len(outputs), geometry.patch_size[axis])
+        expected = np.full(shape, -1)
+        for pixel, tap, patch, place in reads(geometry, axis):
+            if pixel in outputs:
+                assert expected[offsets.index(patch), outputs.index(pixel), place] == -1
+                expected[offsets.index(patch), outputs.index(pixel), place] = tap
+        assert_equal(index, expected)
+
+
+@given(geometries())
+def test_output_pixels_are_the_strided_ones_if_every_stride_divides_its_patch(sizes):
+    geometry = ConvolutionGeometry.of(*sizes)
+    assert list(geometry.output_pixels) == kept_pixels(geometry.patch_size, geometry.stride)
+    divides = all(p % s == 0 for p, s in zip(geometry.patch_size, geometry.stride, strict=True))
+    assert geometry.writes_stride_to_tokens == divides
+
+
+def test_an_integer_stands_for_every_axis():
+    assert ConvolutionGeometry.of((3, 5), 2, 4, 6) == ConvolutionGeometry(
+        (3, 5), (2, 2), (4, 4), (6, 6)
+    )
+
+
+@pytest.mark.parametrize("name", ["patch_size", "stride", "dilation"])
+@pytest.mark.parametrize("value", [0, -1, (2,), (1, 2, 3), (1, 0), True])
+def test_sizes_that_are_no_positive_integers_are_refused(name, value):
+    with pytest.raises(ValueError, match=f"{name}=.*, but should be an integer ≥ 1"):
+        ConvolutionGeometry.of((3, 3), **{name: value})

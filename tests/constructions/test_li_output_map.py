@@ -1,0 +1,141 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from comparison import assert_dtype, assert_equal
+from constructions.conversion_cases import BUCKETS
+from constructions.slow_definitions import (
+    kept_pixels,
+    slow_conv,
+    slow_image,
+    slow_token_maps,
+    slow_tokens,
+)
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import make_case, seeds
+
+from convattn.constructions.geometry import ConvolutionGeometry
+from convattn.constructions.li_output_map import expand_groups, token_bias, token_maps
+from convattn.convolution import conv
+
+compiled_maps = jax.jit(token_maps, static_argnames="geometry")
+compiled_groups = jax.jit(expand_groups, static_argnames="groups")
+compiled_conv = jax.jit(conv, static_argnames="groups")
+
+
+def geometry_of(bucket):
+    return ConvolutionGeometry.of(
+        bucket.kernel_size, bucket.patch_size, bucket.stride, bucket.dilation
+    )
+
+
+def dense_kernel(case):
+    """Block-diagonal over the channels, block by block."""
+    groups = case.bucket.groups
+    *sizes, width, out = case.kernel.shape
+    dense = np.zeros((*sizes, width * groups, out), case.kernel.dtype)
+    step = out // groups
+    for g in range(groups):
+        block = case.kernel[..., g * step : (g + 1) * step]
+        dense[..., g * width : (g + 1) * width, g * step : (g + 1) * step] = block
+    return dense
+
+
+@given(st.sampled_from(BUCKETS), seeds())
+def test_maps_are_those_found_from_the_pixels_that_each_tap_reads(bucket, seed):
+    kernel = dense_kernel(make_case(bucket, seed))
+    expected = slow_token_maps(kernel, bucket.patch_size, bucket.stride, bucket.dilation)
+    geometry = geometry_of(bucket)
+    assert geometry.offsets == tuple(expected)
+    maps = compiled_maps(jnp.asarray(kernel), geometry)
+    assert_dtype(maps, jnp.asarray(kernel).dtype)
+    assert_equal(maps, np.stack(list(expected.values())))
+
+
+def convolve_tokens(case, geometry, maps):
+    """Σ_δ X_(γ+δ) M_δ with zero tokens outside, in NumPy."""
+    tokens = slow_tokens(case.images, geometry.patch_size)
+    grid = tokens.shape[1:-1]
+    widths = [(0, 0), *geometry.ring, (0, 0)]
+    padded = np.pad(tokens, widths)
+    total = 0
+    for offset, block in zip(geometry.offsets, np.asarray(maps), strict=True):
+        starts = [before + d for (before, _), d in zip(geometry.ring, offset, strict=True)]
+        window = tuple(slice(s, s + n) for s, n in zip(starts, grid, strict=True))
+        total = total + padded[(slice(None), *window)] @ block
+    sides = [len(p) for p in kept_pixels(geometry.patch_size, geometry.stride)]
+    return slow_image(total, sides)
+
+
+def strided_in_tokens(bucket):
+    return all(p % s == 0 for p, s in zip(bucket.patch_size, bucket.stride, strict=True))
+
+
+@pytest.mark.parametrize("bucket", [b for b in BUCKETS if strided_in_tokens(b)])
+def test_tokens_through_the_maps_are_the_convolution(bucket):
+    case = make_case(bucket, 4)
+    kernel = dense_kernel(case)
+    expected = slow_conv(case.images, kernel, stride=bucket.stride, dilation=bucket.dilation)
+    geometry = geometry_of(bucket)
+    maps = token_maps(jnp.asarray(kernel), geometry)
+    assert_equal(convolve_tokens(case, geometry, maps), expected)
+
+
+def test_wrong_maps_are_not_the_convolution():
+    bucket = next(b for b in BUCKETS if b.patch_size == (3, 2))
+    case = make_case(bucket, 4)
+    expected = slow_conv(case.images, case.kernel)
+    geometry = geometry_of(bucket)
+    kernel = jnp.asarray(case.kernel)
+    square = jnp.asarray(case.kernel[:3, :3])
+    swapped = jnp.zeros_like(kernel).at[:3, :3].set(square.swapaxes(0, 1))
+    for wrong in (
+        token_maps(kernel[::-1], geometry),
+        token_maps(kernel[:, ::-1], geometry),
+        token_maps(swapped, geometry),
+        token_maps(kernel, geometry)[::-1],
+        token_maps(kernel, geometry).at[0].set(0),
+        token_maps(kernel[..., ::-1], geometry),
+    ):
+        with pytest.raises(AssertionError, match="out"):
+            assert_equal(convolve_tokens(case, geometry, wrong), expected)
+
+
+def test_with_one_pixel_a_patch_the_maps_are_the_kernel():
+    kernel = jnp.arange(3 * 5 * 2 * 4).reshape(3, 5, 2, 4)
+    maps = token_maps(kernel, ConvolutionGeometry.of((3, 5)))
+    assert_equal(maps, kernel.reshape(15, 2, 4))
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float32", "float64", "int32"])
+def test_entries_are_copied_and_never_computed(dtype):
+    """An entry that is not exact in the products of a lower precision comes out as it is."""
+    kernel = jnp.asarray(np.full((3, 1, 1), 1 / 3), dtype) if dtype != "int32" else None
+    kernel = jnp.full((3, 1, 1), 2**30 + 1, dtype) if kernel is None else kernel
+    maps = np.asarray(token_maps(kernel, ConvolutionGeometry.of((3,), 2)), np.float64)
+    assert_equal(sorted(set(maps.ravel())), [0, float(kernel[0, 0, 0])])
+    assert (maps != 0).sum() == 6
+
+
+@given(st.sampled_from([b for b in BUCKETS if b.groups > 1]), seeds())
+def test_groups_become_blocks(bucket, seed):
+    case = make_case(bucket, seed)
+    kernel = jnp.asarray(case.kernel)
+    dense = compiled_groups(kernel, bucket.groups)
+    assert_equal(dense, dense_kernel(case))
+    grouped = compiled_conv(case.images, kernel, groups=bucket.groups)
+    assert_equal(compiled_conv(case.images, dense), grouped)
+
+
+def test_one_group_is_the_kernel_itself():
+    kernel = jnp.ones((3, 2, 4))
+    assert expand_groups(kernel, 1) is kernel
+
+
+@pytest.mark.parametrize("bucket", BUCKETS)
+def test_every_output_pixel_has_the_bias(bucket):
+    geometry = geometry_of(bucket)
+    bias = jnp.arange(bucket.out_channels)
+    pixels = int(np.prod([len(p) for p in kept_pixels(geometry.patch_size, geometry.stride)]))
+    assert_equal(token_bias(bias, geometry), np.concatenate([np.asarray(bias)] * pixels))

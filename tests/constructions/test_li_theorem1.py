@@ -1,0 +1,93 @@
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from comparison import assert_equal, assert_within
+from constructions.bare_grids import token_padded_conv
+from constructions.conversion_cases import applied, converted, reference
+from hypothesis import given
+from roundings import gamma, roundoff
+from strategies import CONVERSION_BUCKETS, Bucket, make_case, seeds
+
+from convattn.constructions.conversion import conv_to_attention
+from convattn.constructions.geometry import ConvolutionGeometry
+from convattn.constructions.li_theorem1 import bias_construction
+
+UNSTRIDED = [b for b in CONVERSION_BUCKETS if set(b.stride) == set(b.dilation) == {1}]
+# 32 pixels: the uniform weight is a power of two, and means of integers are exact.
+POWER = Bucket(2, (4, 8), (3, 5), 2, 3, (1, 1), (1, 1), patch_size=(1, 1))
+
+
+@given(seeds())
+def test_on_32_pixels_the_bare_grid_is_the_mean_padded_convolution_exactly(seed):
+    case = make_case(POWER, seed, "float64")
+    images, kernel, bias = case.cast()
+    layer = converted(kernel, bias, exact=False)
+    expected = reference(images, kernel, bias, padding="MEAN")
+    assert_equal(applied(layer, images, ring=False), expected)
+
+
+@pytest.mark.parametrize("bucket", UNSTRIDED)
+def test_the_bare_grid_puts_the_mean_of_all_tokens_around_the_image(bucket):
+    """Weights are 0, 1 and 1/N, off by u. Products: N + H·F terms; the reference has N + H·F too.
+
+    G = max|X|·Σ|W|: every row sums to one.
+    """
+    case = make_case(bucket, 1, "float64")
+    images = case.images.astype(float)
+    generator = np.random.default_rng(2)
+    kernel = generator.integers(-8, 9, (*bucket.kernel_size, bucket.in_channels, 2)).astype(float)
+    layer = conv_to_attention(kernel, exact=False, patch_size=bucket.patch_size)
+    expected = token_padded_conv(images, kernel, bucket.patch_size, layer.ring, "mean")
+    u = roundoff("float64")
+    tokens = int(np.prod(bucket.space) / np.prod(bucket.patch_size))
+    terms = tokens + layer.heads * layer.output.shape[1]
+    majorant = images.max() * np.abs(kernel).sum(axis=tuple(range(kernel.ndim - 1)))
+    bound = (2 * gamma(terms, u) + 2 * u) * majorant
+    output = applied(layer, images, ring=False)
+    assert_within(output, expected, np.broadcast_to(bound, expected.shape))
+    if set(bucket.patch_size) == {1}:
+        mean_padded = reference(images, kernel, padding="MEAN")
+        assert_within(output, mean_padded, np.broadcast_to(bound, expected.shape))
+    zeros = np.asarray(reference(images, kernel))
+    with pytest.raises(AssertionError, match="too far"):
+        assert_within(output, zeros, np.broadcast_to(bound, expected.shape))
+
+
+@pytest.mark.parametrize("logit", [2.0, 6.0, 12.0, 24.0])
+def test_at_finite_m_the_layer_is_as_near_as_lemma_2_says(logit):
+    """|layer - conv| ≤ 2·TV·max|X|·Σ|W| with TV = (N - 1)/(e^M + N - 1), and not equal to it.
+
+    Rounding adds less than 2⁻⁴⁰ of the majorant: a summand goes through fewer than 2¹² roundings.
+    """
+    generator = np.random.default_rng(3)
+    images = generator.integers(0, 9, (2, 6, 4, 1)).astype(float)
+    kernel = generator.integers(-5, 6, (3, 3, 1, 2)).astype(float)
+    layer = conv_to_attention(kernel, exact=False, logit=logit, patch_size=2)
+    keys = 5 * 4
+    variation = (keys - 1) / (np.exp(logit) + keys - 1)
+    majorant = 8 * np.abs(kernel).sum(axis=(0, 1, 2))
+    bound = (2 * variation + 2.0**-40) * majorant
+    expected = np.asarray(reference(images, kernel))
+    output = np.asarray(applied(layer, images))
+    assert_within(output, expected, np.broadcast_to(bound, expected.shape))
+    assert np.abs(output - expected).max() > 2.0**-40 * majorant.max()
+
+
+@pytest.mark.parametrize(
+    ("size", "patch", "heads"),
+    [(3, 1, 9), (5, 1, 25), (3, 16, 9), (5, 2, 9), (7, 2, 25), (11, 4, 25), (33, 16, 9), (1, 4, 1)],
+)
+def test_heads_are_as_many_as_theorem_1_says(size, patch, heads):
+    geometry = ConvolutionGeometry.of((size, size), patch)
+    maps = jnp.zeros((geometry.heads, 1, 1))
+    encoding, blocks = bias_construction(maps, geometry)
+    assert encoding.heads == heads == len(blocks)
+    assert encoding.leak is None
+
+
+def test_nine_heads_serve_every_kernel_up_to_2p_plus_1():
+    """Corollary 4 is stated for K < 2P; K = 2P + 1 needs no more."""
+    for patch in (2, 3, 4):
+        sizes = range(3, 2 * patch + 5, 2)
+        counts = [ConvolutionGeometry.of((k, k), patch).heads for k in sizes]
+        assert counts == [9 if k <= 2 * patch + 1 else 25 for k in sizes]

@@ -1,0 +1,388 @@
+"""Certificates for the tests, written without a line of the checker.
+
+Offsets and patterns are found by walking over the pixels of a wide image, value maps by solving the
+linear system; the checker computes both from closed formulas.
+"""
+
+import copy
+import hashlib
+import json
+from fractions import Fraction
+from itertools import product
+from math import prod
+
+CONVENTIONS = {
+    "kernel": "HWIO",
+    "patch": "row-major, channels last",
+    "shift": "key - query",
+    "tokens": "row-major",
+}
+
+
+def canonical(value):
+    return json.dumps(value, sort_keys=True, separators=(",", ":"))
+
+
+def sealed(certificate):
+    """The same certificate with the digests of what it says now."""
+    result = copy.deepcopy(certificate)
+    names = ("schema", "claim", "kind", "statement", "conventions")
+    parts = {
+        "specification": {name: result[name] for name in names if name in result},
+        "body": result.get("body"),
+    }
+    result["digests"] = {
+        name: hashlib.sha256(canonical(part).encode()).hexdigest() for name, part in parts.items()
+    }
+    return result
+
+
+def written(certificate):
+    return canonical(certificate) + "\n"
+
+
+def certificate(claim, kind, body):
+    return sealed(
+        {
+            "schema": "convattn-certificate/1",
+            "claim": claim,
+            "kind": kind,
+            "statement": f"The {kind} of {claim}, in small.",
+            "conventions": dict(CONVENTIONS),
+            "body": body,
+        }
+    )
+
+
+def rational(value):
+    return str(Fraction(value))
+
+
+# Geometry, by walking.
+
+
+def walk_axis(kernel, patch, dilation, skip):
+    """{(offset, output pixel, input pixel): tap index} of a token far from any border."""
+    start = 10_000 * patch
+    found = {}
+    for output in range(0, patch, skip):
+        for index in range(kernel):
+            read = start + output + (index - (kernel - 1) // 2) * dilation
+            found[read // patch - 10_000, output, read % patch] = index
+    return found
+
+
+def axis_offsets(kernel, patch, dilation=1, skip=1):
+    """Those that some pixel of the token reads, also where the stride skips this pixel."""
+    return sorted({offset for offset, _, _ in walk_axis(kernel, patch, dilation, 1)})
+
+
+def axis_pattern(kernel, patch, dilation=1, skip=1):
+    found = walk_axis(kernel, patch, dilation, skip)
+    return [
+        [[found.get((offset, p, q), -1) for q in range(patch)] for p in range(0, patch, skip)]
+        for offset in axis_offsets(kernel, patch, dilation, skip)
+    ]
+
+
+# Equalities.
+
+
+def geometry(kernel, patch=None, dilation=None, stride=None, route="subsample", extra_ring=0):
+    axes = len(kernel)
+    patch, dilation, stride = (list(x or [1] * axes) for x in (patch, dilation, stride))
+    skips = stride if route == "tokens" else [1] * axes
+    sizes = list(zip(kernel, patch, dilation, skips, strict=True))
+    offsets = [axis_offsets(*size) for size in sizes]
+    return {
+        "kernel_size": list(kernel),
+        "patch_size": patch,
+        "dilation": dilation,
+        "stride": stride,
+        "stride_route": route,
+        "kernel": "every",
+        "ring": [[extra_ring - o[0], o[-1]] for o in offsets],
+        "offsets": [list(offset) for offset in product(*offsets)],
+        "pattern": [axis_pattern(*size) for size in sizes],
+    }
+
+
+def sparse(entries):
+    ordered = sorted((head, offset, Fraction(value)) for head, offset, value in entries)
+    return {"family": "sparse", "entries": [[h, o, rational(v)] for h, o, v in ordered if v]}
+
+
+def absolute_form(target):
+    """-(|k - q - t|²) + |q + t|² = 2 k·q + 2 k·t - |k|², as f(q) B f(k)ᵀ, and then some g(q)."""
+    axes = len(target)
+    form = [[0] * (axes + 2) for _ in range(axes + 2)]
+    for axis, step in enumerate(target):
+        form[axis][axis] = 2
+        form[axes + 1][axis] = 2 * step
+        form[axis][axes + 1] = 7  # 7 q_a: a part of g(q)
+    form[axes + 1][axes] = -1
+    return form
+
+
+def limit_equality(claim, score, **sizes):
+    body = geometry(**sizes)
+    targets = body["offsets"][::-1]  # heads need not be in the order of the offsets
+    count = len(targets)
+    attention = {"family": "one_hot_limit", "score": score, "targets": targets}
+    if score == "enumerated":
+        attention |= {"codes": [3 * i - 4 for i in range(count)], "spare": 3 * count}
+    if score == "absolute":
+        attention["forms"] = [absolute_form(target) for target in targets]
+    body |= {
+        "regime": "limit",
+        "heads": count,
+        "attention": attention,
+        "values": sparse((h, count - 1 - h, 1) for h in range(count)),
+    }
+    return certificate(claim, "equality", body)
+
+
+def leaky_equality(claim="S.finite", leak="1/2", **sizes):
+    body = geometry(**sizes)
+    count, leak = len(body["offsets"]), Fraction(leak)
+    values = [(h, h, 1 / (1 - leak)) for h in range(count)]
+    values += [(count, h, -leak / (1 - leak)) for h in range(count)]
+    body |= {
+        "regime": "finite",
+        "heads": count + 1,
+        "attention": {
+            "family": "leaky_one_hot",
+            "leak": rational(leak),
+            "targets": [*body["offsets"], None],
+        },
+        "values": sparse(values),
+    }
+    return certificate(claim, "equality", body)
+
+
+def solve(matrix, right):
+    """X with matrix X = right, by Gauss-Jordan over the rationals."""
+    n = len(matrix)
+    rows = [list(map(Fraction, [*a, *b])) for a, b in zip(matrix, right, strict=True)]
+    for column in range(n):
+        pivot = next(r for r in range(column, n) if rows[r][column])
+        rows[column], rows[pivot] = rows[pivot], rows[column]
+        rows[column] = [x / rows[column][column] for x in rows[column]]
+        for r in range(n):
+            if r != column and rows[r][column]:
+                factor = rows[r][column]
+                rows[r] = [x - factor * y for x, y in zip(rows[r], rows[column], strict=True)]
+    return [row[n:] for row in rows]
+
+
+def polynomial(roots):
+    """Π (z - root), low degree first."""
+    result = [1]
+    for root in roots:
+        shifted, scaled = [0, *result], [*(-root * c for c in result), 0]
+        result = [a + b for a, b in zip(shifted, scaled, strict=True)]
+    return result
+
+
+def power_equality(claim="S.dp1", bases=None, exponents=None, lagrange=False, **sizes):
+    body = geometry(**sizes)
+    count = len(body["offsets"])
+    bases = [Fraction(base) for base in bases or range(2, count + 2)]
+    exponents = list(exponents or range(count + 1))
+    if lagrange:
+        values = {
+            "family": "lagrange",
+            "master": polynomial([1, *map(int, bases)]),
+            "denominators": [
+                prod(int(base - other) for other in [1, *bases] if other != base) for base in bases
+            ],
+        }
+    else:
+        system = [[base**e for e in exponents] for base in [*bases, Fraction(1)]]
+        unit = [[int(row == column) for column in range(count)] for row in range(count + 1)]
+        solution = solve(system, unit)
+        values = sparse((h, d, solution[h][d]) for h in range(count + 1) for d in range(count))
+    body |= {
+        "regime": "finite",
+        "heads": count + 1,
+        "attention": {
+            "family": "scalar_power",
+            "bases": [rational(base) for base in bases],
+            "exponents": exponents,
+        },
+        "values": values,
+    }
+    return certificate(claim, "equality", body)
+
+
+# The other kinds.
+
+
+def determinant(matrix):
+    """By Laplace along the first row, skipping zeros; for the tests' small minors."""
+    if not matrix:
+        return 1
+    return sum(
+        (-1) ** column
+        * entry
+        * determinant([row[:column] + row[column + 1 :] for row in matrix[1:]])
+        for column, entry in enumerate(matrix[0])
+        if entry
+    )
+
+
+def pixel_bound():
+    """L21.theorem5 in small: K = 3×3, 9 channels in, the kernel the identity from taps to channels.
+
+    The channel order is reversed, so that the determinant is not simply 1.
+    """
+    size = 9
+    kernel = [2 if tap + channel == size - 1 else 0 for tap in range(9) for channel in range(9)]
+    body = {
+        "kernel_size": [3, 3],
+        "patch_size": [1, 1],
+        "in_channels": size,
+        "out_channels": 1,
+        "kernel": kernel,
+        "rows": [[0, 0, 0, 0, channel, 0] for channel in range(size)],
+        "columns": [list(offset) for offset in product((-1, 0, 1), repeat=2)],
+        "determinant": determinant([kernel[tap * 9 : tap * 9 + 9] for tap in range(9)]),
+        "heads": size,
+        "tokens_per_side": [2, 2],
+    }
+    return certificate("L21.theorem5", "lower_bound", body)
+
+
+def patch_bound(patch=3, kernel=(1, 2, -3, 4, 5, 6, 7, 8, 9)):
+    """L21.theorem6: on an axis (p, q) = (0, P-1), (0, 0), (P-1, 0) tell the 3 offsets apart."""
+    pairs = [(0, patch - 1), (0, 0), (patch - 1, 0)]
+    rows = [[p1, p2, q1, q2, 0, 0] for (p1, q1), (p2, q2) in product(pairs, repeat=2)]
+    columns = [list(offset) for offset in product((-1, 0, 1), repeat=2)]
+
+    def entry(row, column):
+        taps = [patch * column[a] + row[2 + a] - row[a] for a in (0, 1)]
+        return kernel[3 * taps[0] + taps[1] + 4] if max(map(abs, taps)) <= 1 else 0
+
+    body = {
+        "kernel_size": [3, 3],
+        "patch_size": [patch, patch],
+        "in_channels": 1,
+        "out_channels": 1,
+        "kernel": list(kernel),
+        "rows": rows,
+        "columns": columns,
+        "determinant": determinant([[entry(row, column) for column in columns] for row in rows]),
+        "heads": 9,
+        "tokens_per_side": [2, 2],
+    }
+    return certificate("L21.theorem6", "lower_bound", body)
+
+
+def pixel_heads():
+    """C20.lemma3: two pixels, K = 1, head i attends to pixel i from every query."""
+    body = {
+        "kernel_size": [1],
+        "pixels": [2],
+        "heads": [{"rows": [["1", "0"], ["1", "0"]]}, {"rows": [["0", "1"], ["0", "1"]]}],
+        "inclusion": [[["1", "0"]], [["0", "1"]]],
+        "separator": ["1", "0", "-1", "0"],
+        "tap": 0,
+    }
+    return certificate("C20.lemma3", "no_shared_map", body)
+
+
+def relative_heads():
+    """C20.lemma3 with finite relative scores: rows (.5 .5), (.9 .1) and (.1 .9), (.5 .5).
+
+    Head 0: a = (1/2, 1/2; 1/10, 9/10), head 1: b = (9/10, 1/10; 1/2, 1/2). Σ y a = Σ y b = 0 for
+    y = (1, -1; s, t) with s/10 + 9t/10 = 0 and 8/10 + s/2 + t/2 = 0: t = 1/5, s = -9/5.
+    """
+    body = {
+        "kernel_size": [1],
+        "pixels": [2],
+        "heads": [
+            {"relative": [[-1, "1/9"], [0, "1"], [1, "1"]]},
+            {"relative": [[-1, "1"], [0, "1"], [1, "1/9"]]},
+        ],
+        "inclusion": [[["-1/4", "5/4"]], [["5/4", "-1/4"]]],
+        "separator": ["1", "-1", "-9/5", "1/5"],
+        "tap": 0,
+    }
+    return certificate("C20.lemma3", "no_shared_map", body)
+
+
+def hard_heads():
+    """C20.lemma3: the limit of the quadratic heads, K = 3 on three pixels.
+
+    Head δ attends to the pixel nearest to q + δ: head -1 to 0, 0, 1, head 0 to 0, 1, 2, head 1 to
+    1, 2, 2. With weights w the layer puts w(-1) + w(0) on (0, 0), w(-1) on (1, 0), w(0) on (1, 1).
+    The tap -1 wants 0, 1, 0 there, but the first is the sum of the others.
+    """
+    rows = [
+        [[1, 0, 0], [1, 0, 0], [0, 1, 0]],
+        [[1, 0, 0], [0, 1, 0], [0, 0, 1]],
+        [[0, 1, 0], [0, 0, 1], [0, 0, 1]],
+    ]
+    unit = [["1", "0", "0"], ["0", "1", "0"], ["0", "0", "1"]]
+    body = {
+        "kernel_size": [3],
+        "pixels": [3],
+        "heads": [{"rows": [[str(x) for x in row] for row in head]} for head in rows],
+        "inclusion": [[unit[1], unit[2]], unit, [unit[0], unit[1]]],
+        "separator": ["1", "0", "0", "-1", "-1", "0", "0", "0", "0"],
+        "tap": -1,
+    }
+    return certificate("C20.lemma3", "no_shared_map", body)
+
+
+def rank():
+    body = {
+        "head_dimension": 2,
+        "out_channels": 5,
+        "in_channels": 3,
+        "value": [[1, 2], [3, 4], [5, 6]],
+        "output": [[1, 0, 2, 0, 3], [0, 1, 0, -1, 4]],
+        "rank": 2,
+    }
+    return certificate("C20.rank", "rank", body)
+
+
+def saturation(alpha=46, exponent=-126, conclusion="survives"):
+    body = {
+        "alpha": alpha,
+        "exponent": exponent,
+        "e_lower": "2718281828459045235/1000000000000000000",
+        "e_upper": "2718281828459045236/1000000000000000000",
+        "conclusion": conclusion,
+    }
+    for name in ("e_lower", "e_upper"):
+        body[name] = rational(body[name])
+    return certificate("C20.alpha46", "saturation", body)
+
+
+def border(claim="C20.padding", patch=(1, 1)):
+    """A 4×5 image (in patches), the kernel of ones: how many pixels does each output read?"""
+    image = [4 * patch[0], 5 * patch[1]]
+    queries = [[0, 2], [2, 4]]
+
+    def reads(x, side):
+        return sum(0 <= x + tap < side for tap in (-1, 0, 1))
+
+    sums = [
+        [
+            reads(patch[0] * token[0] + a, image[0]) * reads(patch[1] * token[1] + b, image[1])
+            for a, b in product(range(patch[0]), range(patch[1]))
+        ]
+        for token in queries
+    ]
+    if sums[0] == sums[1]:
+        queries[1], sums[1] = [1, 1], [9] * prod(patch)
+    body = {
+        "kernel_size": [3, 3],
+        "image_size": image,
+        "patch_size": list(patch),
+        "kernel": [1] * 9,
+        "queries": queries,
+        "sums": sums,
+    }
+    return certificate(claim, "border", body)

@@ -1,0 +1,91 @@
+"""One certificate or more for every claim and kind; all of them are to be accepted."""
+
+import certificate_builder as build
+
+from convattn_check import check
+
+CASES = {
+    "lemma1": build.limit_equality("C20.lemma1", "given", kernel=(3, 3)),
+    "theorem1": build.limit_equality("C20.theorem1", "quadratic", kernel=(3, 5)),
+    "theorem1_patches": build.limit_equality(
+        "C20.theorem1", "quadratic", kernel=(3, 3), patch=(2, 2)
+    ),
+    "padding": build.limit_equality("C20.padding", "quadratic", kernel=(3, 3), extra_ring=2),
+    "stride": build.limit_equality("C20.stride", "quadratic", kernel=(3, 3), stride=(2, 3)),
+    "dilation": build.limit_equality("C20.dilation", "quadratic", kernel=(3, 3), dilation=(2, 1)),
+    "sequence": build.limit_equality("C20.sequence", "quadratic", kernel=(4,)),
+    "patches": build.limit_equality("L21.theorem1", "bias", kernel=(3, 5), patch=(2, 1)),
+    "even": build.limit_equality("L21.theorem1", "bias", kernel=(2, 4), patch=(2, 3)),
+    "wo": build.limit_equality("L21.wo", "bias", kernel=(5, 3), patch=(2, 3)),
+    "cor3": build.limit_equality("L21.cor3", "bias", kernel=(3, 3)),
+    "cor4": build.limit_equality("L21.cor4", "bias", kernel=(5, 3), patch=(2, 2)),
+    "stride_tokens": build.limit_equality(
+        "L21.variants", "bias", kernel=(3, 3), patch=(4, 2), stride=(2, 2), route="tokens"
+    ),
+    "stride_pixels": build.limit_equality(
+        "L21.variants", "bias", kernel=(3, 3), patch=(2, 2), stride=(3, 1), dilation=(1, 2)
+    ),
+    "absolute": build.limit_equality("L21.absolute", "absolute", kernel=(3, 3), patch=(2, 1)),
+    "point": build.limit_equality("L21.theorem6", "bias", kernel=(1, 1), patch=(2, 2)),
+    "finite": build.leaky_equality(kernel=(3, 3), leak="1/3"),
+    "finite_patches": build.leaky_equality(kernel=(3, 5), patch=(2, 3), leak="5/7"),
+    "finite_sequence": build.leaky_equality(kernel=(3,), patch=(2,), dilation=(3,)),
+    "powers": build.power_equality(kernel=(3,)),
+    "powers_rational": build.power_equality(
+        kernel=(3,), patch=(2,), bases=["1/2", "3", "5/3"], exponents=[2, 0, 5, 1]
+    ),
+    "powers_lagrange": build.power_equality(kernel=(2, 3), lagrange=True),
+    "enumerated": build.limit_equality("S.dp2", "enumerated", kernel=(3, 3), patch=(1, 2)),
+    "pixel_bound": build.pixel_bound(),
+    "patch_bound": build.patch_bound(),
+    "pixel_heads": build.pixel_heads(),
+    "relative_heads": build.relative_heads(),
+    "hard_heads": build.hard_heads(),
+    "rank": build.rank(),
+    "survives": build.saturation(),
+    "vanishes": build.saturation(88, -126, "vanishes"),
+    "border": build.border(),
+    "border_theorem1": build.border("C20.theorem1"),
+    "border_patches": build.border("L21.theorem1", (2, 3)),
+}
+EQUALITIES = {name: case for name, case in CASES.items() if case["kind"] == "equality"}
+
+
+def changed(certificate, change):
+    """A copy in which `change` has altered the body, with the digests made anew."""
+    copy = build.sealed(certificate)
+    change(copy["body"])
+    return build.sealed(copy)
+
+
+def verdict_on(certificate, **options):
+    return check(build.written(certificate), **options)
+
+
+def verdict_after(name, change):
+    """The verdict on a case whose body was altered and whose digests were made anew."""
+    return verdict_on(changed(CASES[name], change))
+
+
+def put(path, value):
+    """A change: body[path[0]][path[1]]... = value."""
+
+    def change(body):
+        *parents, last = path
+        for step in parents:
+            body = body[step]
+        body[last] = value
+
+    return change
+
+
+def drop(path):
+    """A change: del body[path[0]][path[1]]...."""
+
+    def change(body):
+        *parents, last = path
+        for step in parents:
+            body = body[step]
+        del body[last]
+
+    return change

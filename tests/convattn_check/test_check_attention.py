@@ -1,0 +1,124 @@
+from itertools import product
+
+import certificate_builder as build
+import pytest
+from certificate_cases import drop, put, verdict_after, verdict_on
+from hypothesis import given
+from hypothesis import strategies as st
+
+from convattn_check.attention import require_realizable
+from convattn_check.reject import Reject
+
+OFF = 10**6
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "code"),
+    [
+        ("wo", put(["attention"], []), "malformed"),
+        ("wo", put(["attention", "family"], "softmax"), "malformed"),
+        ("wo", put(["attention", "family"], ["one_hot_limit"]), "malformed"),
+        ("wo", drop(["attention", "family"]), "malformed"),
+        ("wo", put(["attention", "score"], "learned"), "malformed"),
+        ("wo", put(["attention", "alpha"], 4), "malformed"),
+        ("wo", put(["attention", "codes"], [1]), "malformed"),
+        ("wo", put(["attention", "targets", 0], [1]), "malformed"),
+        ("wo", put(["attention", "targets", 0], None), "malformed"),
+        ("wo", put(["attention", "targets", 0], [0, True]), "malformed"),
+        ("wo", put(["attention", "targets", 0], [0, 2]), "attention"),
+        ("wo", put(["attention", "targets", 0], [0, OFF]), "attention"),
+        ("wo", put(["attention", "targets", 0], [0, 0]), "identity"),
+        ("enumerated", put(["attention", "codes", 1], -4), "attention"),
+        ("enumerated", put(["attention", "spare"], -4), "attention"),
+        ("enumerated", put(["attention", "spare"], "9"), "malformed"),
+        ("enumerated", drop(["attention", "codes", 0]), "malformed"),
+        ("enumerated", drop(["attention", "spare"]), "malformed"),
+        ("enumerated", put(["attention", "codes", 1], 10**19), "range"),
+        ("absolute", drop(["attention", "forms"]), "malformed"),
+        ("absolute", drop(["attention", "forms", 0]), "malformed"),
+        ("absolute", put(["attention", "forms", 0], [[2]]), "malformed"),
+        ("absolute", put(["attention", "forms", 0, 0, 0], 4), "attention"),
+        ("absolute", put(["attention", "forms", 0, 0, 1], 1), "attention"),
+        ("absolute", put(["attention", "forms", 0, 2, 0], 1), "attention"),
+        ("absolute", put(["attention", "forms", 0, 2, 2], -1), "attention"),
+        ("absolute", put(["attention", "forms", 0, 3, 0], 6), "attention"),
+        ("absolute", put(["attention", "forms", 0, 3, 2], 1), "attention"),
+        ("finite", put(["attention", "leak"], "1"), "attention"),
+        ("finite", put(["attention", "leak"], "0"), "attention"),
+        ("finite", put(["attention", "leak"], "-1/2"), "attention"),
+        ("finite", put(["attention", "leak"], "3/2"), "attention"),
+        ("finite", put(["attention", "leak"], "2/3"), "identity"),
+        ("finite", put(["attention", "leak"], 1), "malformed"),
+        ("finite", put(["attention", "score"], "bias"), "malformed"),
+        ("finite", put(["attention", "targets", 0], [3, 3]), "attention"),
+        ("finite", put(["attention", "targets", 0], None), "identity"),
+        ("finite", put(["regime"], "limit"), "realizable"),
+        ("wo", put(["regime"], "finite"), "realizable"),
+        ("powers", put(["regime"], "limit"), "realizable"),
+        ("powers", put(["attention", "bases", 0], "0"), "attention"),
+        ("powers", put(["attention", "bases", 0], "-2"), "attention"),
+        ("powers", put(["attention", "bases", 0], "1"), "attention"),
+        ("powers", put(["attention", "bases", 0], "3"), "attention"),
+        ("powers", put(["attention", "bases", 0], "7"), "identity"),
+        ("powers", put(["attention", "bases", 0], 2), "malformed"),
+        ("powers", drop(["attention", "bases", 0]), "malformed"),
+        ("powers", put(["attention", "exponents", 0], 1), "attention"),
+        ("powers", put(["attention", "exponents", 0], 7), "identity"),
+        ("powers", put(["attention", "exponents", 0], -1), "range"),
+        ("powers", put(["attention", "exponents", 0], 4097), "range"),
+        ("powers", put(["attention", "bases", 0], "9" * 4000), "identity"),
+    ],
+)  # fmt: skip
+def test_planted(name, change, code):
+    verdict = verdict_after(name, change)
+    assert not verdict.accepted
+    assert verdict.code == code, verdict
+
+
+def test_powers_that_would_fill_the_memory_are_refused():
+    certificate = build.power_equality(kernel=(3,))
+    certificate["body"]["attention"] = {
+        "family": "scalar_power",
+        "bases": ["9" * 4000, "8" * 4000, "7" * 4000],
+        "exponents": [4093, 4094, 4095, 4096],
+    }
+    verdict = verdict_on(build.sealed(certificate))
+    assert verdict.code == "range"
+    assert verdict.seconds < 1
+
+
+@pytest.mark.parametrize("targets", list(product([0, 1], repeat=2)))
+def test_the_last_column_of_a_form_is_free(targets):
+    """It adds a function of the query alone."""
+    change = put(["attention", "forms", targets[0], targets[1], 3], 12)
+    assert verdict_after("absolute", change).accepted
+
+
+def realizable(row, regime, offsets):
+    try:
+        require_realizable([dict(enumerate(row))], regime, offsets)
+    except Reject as reject:
+        return reject.code != "realizable"
+    return True
+
+
+small = st.fractions(-2, 2, max_denominator=2)
+
+
+@given(st.lists(small, min_size=1, max_size=3), small, small)
+def test_finite_rows_are_positive_for_every_number_of_keys(weights, u0, u1):
+    """Against the weights themselves, c + u1 + u0/N at the offsets and u1 + u0/N elsewhere.
+
+    Up to N = 10⁴: halves that stay positive so long have no negative part that grows with N.
+    """
+    numbers = [*range(len(weights), 30), 100, 10**4]
+    positive = all(u1 + u0 / n > 0 and min(weights) + u1 + u0 / n > 0 for n in numbers)
+    accepted = realizable([*weights, u0, u1], "finite", len(weights))
+    assert positive or not accepted
+    assert accepted or not positive or u0 < 0
+
+
+@given(st.lists(small, min_size=1, max_size=3), small, small)
+def test_limit_rows_are_nonnegative_and_not_zero(weights, u0, u1):
+    expected = (u0, u1) == (0, 0) and min(weights) >= 0 and max(weights) > 0
+    assert realizable([*weights, u0, u1], "limit", len(weights)) == expected

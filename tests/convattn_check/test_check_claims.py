@@ -1,0 +1,167 @@
+"""Each demand of the table has a certificate that is sound, but for this demand of its claim."""
+
+import certificate_builder as build
+import pytest
+from certificate_cases import CASES, changed, verdict_on
+
+from convattn_check import claims
+from convattn_check.claims import TABLE, Facts
+
+# Claim: score and sizes that meet every demand.
+PLAIN = {"kernel": (3, 3)}
+EQUALITIES = {
+    "C20.lemma1": ("given", PLAIN),
+    "C20.theorem1": ("quadratic", PLAIN),
+    "C20.padding": ("quadratic", PLAIN),
+    "C20.stride": ("quadratic", PLAIN | {"stride": (2, 1)}),
+    "C20.dilation": ("quadratic", PLAIN | {"dilation": (1, 2)}),
+    "C20.sequence": ("quadratic", {"kernel": (3,)}),
+    "L21.theorem1": ("bias", PLAIN | {"patch": (2, 2)}),
+    "L21.wo": ("bias", PLAIN | {"patch": (2, 2)}),
+    "L21.cor3": ("bias", PLAIN),
+    "L21.cor4": ("bias", PLAIN | {"patch": (2, 2)}),
+    "L21.variants": ("bias", PLAIN | {"patch": (2, 2), "stride": (2, 2), "route": "tokens"}),
+    "L21.absolute": ("absolute", PLAIN),
+    "L21.theorem6": ("bias", {"kernel": (1, 1), "patch": (2, 2)}),
+    "S.dp2": ("enumerated", PLAIN),
+}
+# Demand: the sizes that break it.
+BROKEN_SIZES = {
+    claims.PIXELS: {"patch": (1, 2)},
+    claims.ODD: {"kernel": (3, 4)},
+    claims.IMAGE: {"kernel": (3,), "patch": (2,)},
+    claims.PLAIN: {"dilation": (2, 1)},
+    claims.STRIDED: {"stride": (1, 1)},
+    claims.DILATED: {"dilation": (1, 1)},
+    claims.VARIANT: {"stride": (1, 1)},
+    claims.POINT: {"kernel": (3, 1)},
+    claims.SMALL: {"kernel": (7, 3)},
+    claims.SEQUENCE: {"kernel": (3, 3)},
+}
+LIMITED = (
+    claims.GIVEN, claims.BIAS, claims.QUADRATIC, claims.ABSOLUTE, claims.ENUMERATED
+)  # fmt: skip
+
+
+def one_head_more(body):
+    body["attention"]["targets"].append(body["attention"]["targets"][0])
+    body["heads"] += 1
+    for name in {"forms"} & body["attention"].keys():
+        body["attention"][name].append(body["attention"][name][0])
+
+
+def broken_equality(claim, demand):
+    if claim == "S.finite":
+        return {
+            claims.FINITE: build.limit_equality(claim, "bias", **PLAIN),
+            claims.LEAKY: build.power_equality(claim, kernel=(3,)),
+            claims.ONE_MORE: changed(build.leaky_equality(**PLAIN), one_head_more),
+        }[demand]
+    if claim == "S.dp1":
+
+        def one_exponent_more(body):
+            body["attention"]["exponents"].append(9)
+            body["heads"] += 1
+
+        return {
+            claims.FINITE: build.limit_equality(claim, "bias", **PLAIN),
+            claims.POWERS: build.leaky_equality(claim, **PLAIN),
+            claims.ONE_MORE: changed(build.power_equality(kernel=(3,)), one_exponent_more),
+        }[demand]
+    score, sizes = EQUALITIES[claim]
+    if demand is claims.LIMIT:
+        return build.leaky_equality(claim, **sizes)
+    if demand in LIMITED:
+        other = "given" if score != "given" else "bias"
+        return build.limit_equality(claim, other, **sizes)
+    if demand is claims.ONE_EACH:
+        return changed(build.limit_equality(claim, score, **sizes), one_head_more)
+    changes = BROKEN_SIZES[demand]
+    if len(changes.get("kernel", sizes["kernel"])) == 1:
+        sizes = {"kernel": (1,) if claim == "L21.theorem6" else (3,)}
+        changes = {"patch": (2,)} if claim not in ("C20.lemma1", "L21.cor3") else {}
+    return build.limit_equality(claim, score, **(sizes | changes))
+
+
+def edited(name, **entries):
+    return changed(CASES[name], lambda body: body.update(entries))
+
+
+BROKEN_OTHERS = {
+    ("L21.theorem5", claims.IMAGE): edited("pixel_bound", kernel_size=[9], patch_size=[1]),
+    ("L21.theorem5", claims.PIXELS): edited("pixel_bound", patch_size=[1, 2]),
+    ("L21.theorem5", claims.ODD): edited(
+        "pixel_bound", kernel_size=[2, 3], kernel=[1] * 54, heads=6
+    ),
+    ("L21.theorem5", claims.FULL): edited("pixel_bound", heads=8),
+    ("L21.theorem6", claims.IMAGE): edited("patch_bound", kernel_size=[9], patch_size=[4]),
+    ("L21.theorem6", claims.SQUARE): edited("patch_bound", patch_size=[3, 2]),
+    ("L21.theorem6", claims.PATCHES): edited("patch_bound", patch_size=[1, 1]),
+    ("L21.theorem6", claims.ODD): edited("patch_bound", kernel_size=[4, 4], kernel=[1] * 16),
+    ("L21.theorem6", claims.SMALL): edited("patch_bound", kernel_size=[1, 1], kernel=[1]),
+    ("L21.theorem6", claims.NINE): edited("patch_bound", heads=8),
+    ("C20.lemma3", claims.ODD): edited("pixel_heads", kernel_size=[2]),
+    ("C20.lemma3", claims.SPANNING): edited("pixel_heads", kernel_size=[3]),
+    ("C20.alpha46", claims.FLOAT32): build.saturation(45, -126),
+    ("C20.padding", claims.ODD): edited("border", kernel_size=[3, 2], kernel=[1] * 6),
+    ("C20.padding", claims.PIXELS): edited("border", patch_size=[2, 1]),
+    ("C20.theorem1", claims.ODD): edited("border_theorem1", kernel_size=[2, 1], kernel=[1, 1]),
+    ("C20.theorem1", claims.PIXELS): edited("border_theorem1", patch_size=[2, 5]),
+    ("L21.theorem1", claims.ODD): edited("border_patches", kernel_size=[3, 2], kernel=[1] * 6),
+}
+ROWS = [(kind, claim, demand) for (kind, claim), row in TABLE.items() for demand in row]
+
+
+@pytest.mark.parametrize(
+    ("kind", "claim", "demand"), ROWS, ids=[f"{k}-{c}-{d.text[:20]}" for k, c, d in ROWS]
+)
+def test_every_demand_of_every_claim_is_made(kind, claim, demand):
+    if kind == "equality":
+        certificate = broken_equality(claim, demand)
+    else:
+        certificate = BROKEN_OTHERS[claim, demand]
+    certificate = build.sealed(certificate | {"claim": claim})
+    assert certificate["kind"] == kind
+    verdict = verdict_on(certificate)
+    assert not verdict.accepted
+    assert verdict.code == demand.code, verdict
+    assert f"{claim} needs {demand.text}" in verdict.reason
+
+
+@pytest.mark.parametrize("claim", EQUALITIES)
+def test_what_the_breaks_start_from_is_accepted(claim):
+    score, sizes = EQUALITIES[claim]
+    assert verdict_on(build.limit_equality(claim, score, **sizes)).accepted
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [(45, -126, "survives"), (46, -150, "survives"), (90, -125, "vanishes"), (4, 0, "vanishes")],
+)
+def test_saturation_must_bear_on_float32(arguments):
+    verdict = verdict_on(build.saturation(*arguments))
+    assert verdict.code == "claim"
+    assert claims.FLOAT32.text in verdict.reason
+
+
+def test_every_row_has_an_accepted_case():
+    assert {(case["kind"], case["claim"]) for case in CASES.values()} == TABLE.keys()
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_sound_certificate_under_another_claim(name):
+    """Accepted only where the other claim's demands are met as well, never by the label alone."""
+    case = CASES[name]
+    for claim in sorted(claims.CLAIMS):
+        verdict = verdict_on(build.sealed(case | {"claim": claim}))
+        assert verdict.claim == claim
+        if (case["kind"], claim) not in TABLE:
+            assert verdict.code == "claim"
+        elif not verdict.accepted:
+            assert verdict.code in ("claim", "heads")
+
+
+def test_facts_are_printed_without_what_is_not_there():
+    facts = Facts("rank", "C20.rank", kernel=(3, 5), heads=0)
+    assert str(facts) == "kind rank, claim C20.rank, kernel (3, 5)"
+    assert facts.size == "3x5"

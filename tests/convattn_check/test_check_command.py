@@ -1,0 +1,99 @@
+import json
+import runpy
+import sys
+
+import certificate_builder as build
+import pytest
+from certificate_cases import CASES
+
+from convattn_check.command import main
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("wo", "finite", "rank"):
+        (tmp_path / f"{name}.json").write_text(build.written(CASES[name]))
+    bad = build.sealed(CASES["wo"])
+    bad["body"]["ring"] = [[0, 0], [0, 0]]
+    (tmp_path / "bad.json").write_text(build.written(build.sealed(bad)))
+    old = CASES["rank"] | {"statement": "Another."}
+    (tmp_path / "old.json").write_text(build.written(old))
+    return tmp_path
+
+
+def test_all_accepted(folder, capsys):
+    assert main(["wo.json", "finite.json"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("ACCEPT  L21.wo  wo.json  for every 5x3 kernel")
+    assert lines[1].startswith("ACCEPT  S.finite  finite.json  ")
+    assert lines[2].startswith("2 accepted, 0 rejected in ")
+    assert len(lines) == 3
+
+
+def test_one_rejected(folder, capsys):
+    assert main(["wo.json", "bad.json", "missing.json", "."]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1].startswith("REJECT  ring  bad.json  axis 0 has 0 zero tokens before")
+    assert lines[2].startswith("REJECT  unreadable  missing.json  ")
+    assert lines[3].startswith("REJECT  unreadable  .  ")
+    assert lines[4].startswith("1 accepted, 3 rejected")
+
+
+def test_digests_can_be_left_alone(folder, capsys):
+    assert main(["old.json"]) == 1
+    assert capsys.readouterr().out.startswith("REJECT  stale  old.json")
+    assert main(["--ignore-digests", "old.json", "bad.json"]) == 1
+    out = capsys.readouterr().out
+    assert "ACCEPT  C20.rank  old.json" in out
+    assert "REJECT  ring  bad.json" in out
+
+
+def test_json(folder, capsys):
+    assert main(["--json", "rank.json", "bad.json", "missing.json"]) == 1
+    good, bad, missing = json.loads(capsys.readouterr().out)
+    assert good.keys() == {"file", "accepted", "claim", "code", "reason", "seconds"}
+    assert (good["file"], good["accepted"], good["claim"]) == ("rank.json", True, "C20.rank")
+    assert (bad["accepted"], bad["claim"], bad["code"]) == (False, "L21.wo", "ring")
+    assert (missing["accepted"], missing["claim"], missing["code"]) == (False, "", "unreadable")
+
+
+@pytest.mark.parametrize("arguments", [[], ["--json"], ["--quick", "wo.json"], ["--js", "wo.json"]])
+def test_wrong_use(folder, capsys, arguments):
+    with pytest.raises(SystemExit) as stop:
+        main(arguments)
+    assert stop.value.code == 2
+    assert "usage: python -m convattn_check" in capsys.readouterr().err
+
+
+def test_help(capsys):
+    with pytest.raises(SystemExit) as stop:
+        main(["--help"])
+    assert stop.value.code == 0
+    out = capsys.readouterr().out
+    assert "--ignore-digests" in out
+    assert "Exit status" in out
+
+
+def test_any_name_is_printed_on_one_line_of_ascii(folder, capsys):
+    names = ["a\nACCEPT b", "\x1b[31m", "é", "\udcff", "nul\0"]
+    assert main(names) == 1
+    out = capsys.readouterr().out
+    assert out.isascii()
+    assert len(out.splitlines()) == len(names) + 1
+    assert out.count("REJECT  unreadable") == len(names)
+    assert main(["--json", *names]) == 1
+    assert [verdict["file"] for verdict in json.loads(capsys.readouterr().out)] == names
+
+
+def test_a_file_without_end_is_not_read_to_its_end(capsys):
+    assert main(["/dev/zero"]) == 1
+    assert capsys.readouterr().out.startswith("REJECT  range  /dev/zero  ")
+
+
+def test_as_a_module(folder, capsys, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["convattn_check", "rank.json"])
+    with pytest.raises(SystemExit) as stop:
+        runpy.run_module("convattn_check", run_name="__main__")
+    assert stop.value.code == 0
+    assert capsys.readouterr().out.startswith("ACCEPT  C20.rank  rank.json")

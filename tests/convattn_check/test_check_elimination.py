@@ -1,0 +1,58 @@
+from fractions import Fraction
+
+from certificate_builder import determinant
+from hypothesis import given
+from hypothesis import strategies as st
+
+from convattn_check.elimination import eliminate
+
+entries = st.integers(-3, 3)
+
+
+def matrices(height, width):
+    row = st.lists(entries, min_size=width, max_size=width)
+    return st.lists(row, min_size=height, max_size=height)
+
+
+def rank(matrix):
+    """By Gauss over the rationals."""
+    rows, found = [list(map(Fraction, row)) for row in matrix], 0
+    for column in range(len(rows[0])):
+        pivot = next((r for r in range(found, len(rows)) if rows[r][column]), None)
+        if pivot is not None:
+            rows[found], rows[pivot] = rows[pivot], rows[found]
+            for r in range(found + 1, len(rows)):
+                factor = rows[r][column] / rows[found][column]
+                rows[r] = [a - factor * b for a, b in zip(rows[r], rows[found], strict=True)]
+            found += 1
+    return found
+
+
+@given(st.integers(1, 5).flatmap(lambda n: matrices(n, n)))
+def test_determinant_is_laplace(matrix):
+    before = [list(row) for row in matrix]
+    found_rank, found = eliminate(matrix)
+    assert found == determinant(matrix)
+    assert (found != 0) == (found_rank == len(matrix))
+    assert matrix == before
+
+
+@given(st.tuples(st.integers(1, 5), st.integers(1, 5)).flatmap(lambda s: matrices(*s)))
+def test_rank_is_gauss(matrix):
+    assert eliminate(matrix)[0] == rank(matrix)
+
+
+@given(matrices(5, 2), matrices(2, 5))
+def test_rank_of_products(left, right):
+    columns = list(zip(*right, strict=True))
+    matrix = [[sum(a * b for a, b in zip(r, c, strict=True)) for c in columns] for r in left]
+    found, value = eliminate(matrix)
+    assert found == rank(matrix) <= 2
+    assert value == 0
+
+
+def test_entries_stay_integers_when_columns_are_skipped():
+    matrix = [[0, 2, 4, 1], [0, 3, 6, 5], [0, 7, 14, 11]]
+    assert eliminate(matrix) == (2, 0)
+    assert eliminate([[0, 0], [0, 0]]) == (0, 0)
+    assert eliminate([[0, 3, 1], [2, 0, 5], [4, 1, 1]]) == (3, 56)

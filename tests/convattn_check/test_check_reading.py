@@ -1,0 +1,162 @@
+from fractions import Fraction
+
+import certificate_builder as build
+import pytest
+from certificate_cases import CASES
+from hypothesis import given
+from hypothesis import strategies as st
+
+from convattn_check import check, reading
+from convattn_check.reject import Reject, show
+
+VALID = build.written(CASES["point"])
+
+
+NOT_CERTIFICATES = {
+    "empty": ("", "malformed"),
+    "nothing but a newline": ("\n", "malformed"),
+    "truncated": (VALID[:-20], "malformed"),
+    "a second object": (VALID + VALID, "malformed"),
+    "a list": ("[]\n", "malformed"),
+    "a number": ("3\n", "malformed"),
+    "null": ("null\n", "malformed"),
+    "not text": (None, "malformed"),
+    "a number of Python": (7, "malformed"),
+    "NaN": (VALID.replace('"heads":1', '"heads":NaN'), "malformed"),
+    "Infinity": (VALID.replace('"heads":1', '"heads":-Infinity'), "malformed"),
+    "a float": (VALID.replace('"heads":1', '"heads":1.0'), "malformed"),
+    "an exponent": (VALID.replace('"heads":1', '"heads":1e0'), "malformed"),
+    "deep lists": ("[" * 100_000 + "]" * 100_000 + "\n", "malformed"),
+    "deep objects": ('{"a":' * 100_000 + "1" + "}" * 100_000 + "\n", "malformed"),
+    "a byte order mark": ("\ufeff" + VALID, "encoding"),
+    "a byte order mark in bytes": (b"\xef\xbb\xbf" + VALID.encode(), "encoding"),
+    "UTF-16": (VALID.encode("utf-16"), "encoding"),
+    "not UTF-8": (VALID.encode() + b"\xff", "encoding"),
+    "beyond ASCII": (VALID.replace("in small", "im Kleinen, größer"), "encoding"),
+    "a lone surrogate": (VALID + "\udcff", "encoding"),
+    "a null byte": (VALID + "\0", "malformed"),
+    "a huge integer": (VALID.replace('"heads":1', '"heads":' + "9" * 4001), "range"),
+    "a huge file": (" " * (reading.LARGEST_FILE + 1), "range"),
+    "no newline": (VALID[:-1], "canonical"),
+    "two newlines": (VALID + "\n", "canonical"),
+    "a carriage return": (VALID.replace("\n", "\r\n"), "canonical"),
+    "a space": (VALID.replace('"heads":1', '"heads": 1'), "canonical"),
+    "minus zero": (VALID.replace("[0,0]", "[0,-0]"), "canonical"),
+    "a repeated key": (VALID.replace('"heads":1', '"heads":2,"heads":1'), "canonical"),
+    "unsorted keys": ('{"b":1,"a":2}\n', "canonical"),
+    "an escape": (VALID.replace("small", "sm\\u0061ll"), "canonical"),
+}
+
+
+@pytest.mark.parametrize("name", NOT_CERTIFICATES)
+@pytest.mark.parametrize("ignore_digests", [False, True])
+def test_bytes_that_are_no_certificate(name, ignore_digests):
+    text, code = NOT_CERTIFICATES[name]
+    verdict = check(text, ignore_digests=ignore_digests)
+    assert not verdict.accepted
+    assert verdict.code == code
+    assert verdict.reason
+    assert verdict.claim == ""
+
+
+def test_text_and_bytes_are_judged_alike():
+    assert check(VALID).accepted
+    assert check(VALID.encode()).accepted
+
+
+@given(st.one_of(st.text(), st.binary()))
+def test_nothing_raises(text):
+    verdict = check(text)
+    assert not verdict.accepted
+    assert verdict.code in ("malformed", "encoding", "canonical")
+
+
+@given(st.binary(min_size=1, max_size=3), st.integers(0, len(VALID)), st.integers(0, 40))
+def test_no_edit_of_the_bytes_passes(piece, position, length):
+    text = VALID.encode()
+    edited = text[:position] + piece + text[position + length :]
+    assert check(edited).accepted == (edited == text)
+
+
+@given(st.fractions())
+def test_rationals_are_read_back(value):
+    assert reading.rational(str(value), "x") == value
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "1/1", "2/4", "-0", "0/3", "1/0", "1/-2", "+1", "01", "1/02", " 1", "1 ", "1\n", "1.5",
+     "1e3", "1_000", "--1", "/2", "1/", "٣", "²", 1, None, True, ["1"], "1/2/3"],
+)  # fmt: skip
+def test_other_spellings_of_rationals(text):
+    with pytest.raises(Reject) as error:
+        reading.rational(text, "x")
+    assert error.value.code == "malformed"
+
+
+def test_long_rationals_are_refused_by_name():
+    for text in ("9" * 4001, "1/" + "9" * 4001):
+        with pytest.raises(Reject, match="4001 digits") as error:
+            reading.rational(text, "x")
+        assert error.value.code == "range"
+    assert reading.rational("9" * 4000, "x") == 10**4000 - 1
+
+
+@pytest.mark.parametrize(
+    ("call", "code"),
+    [
+        (lambda: reading.integer(True, "x"), "malformed"),
+        (lambda: reading.integer("1", "x"), "malformed"),
+        (lambda: reading.integer(5, "x", 6, 7), "range"),
+        (lambda: reading.integer(8, "x", 6, 7), "range"),
+        (lambda: reading.integers([1, False], "x", 2), "malformed"),
+        (lambda: reading.integers([1], "x", 2), "malformed"),
+        (lambda: reading.integers({"0": 1}, "x", 1), "malformed"),
+        (lambda: reading.items("ab", "x"), "malformed"),
+        (lambda: reading.entries([10**18 + 1], "x", 1), "range"),
+        (lambda: reading.matrix([[1], [1, 2]], "x", 2, 1), "malformed"),
+        (lambda: reading.sides([], "x", None), "malformed"),
+        (lambda: reading.sides([1, 1, 1], "x", None), "malformed"),
+        (lambda: reading.sides([0], "x", 1), "range"),
+        (lambda: reading.sides([65], "x", 1), "range"),
+        (lambda: reading.position([0, 3], "x", [4, 2]), "range"),
+        (lambda: reading.position([-1], "x", [4]), "range"),
+        (lambda: reading.string("", "x"), "malformed"),
+        (lambda: reading.string(5, "x"), "malformed"),
+        (lambda: reading.string(["a"], "x", ["a"]), "malformed"),
+        (lambda: reading.string("b", "x", ["a"]), "malformed"),
+        (lambda: reading.fields([], "x", ["a"]), "malformed"),
+        (lambda: reading.fields({"a": 1, "b": 2}, "x", ["a"]), "malformed"),
+        (lambda: reading.fields({}, "x", ["a"]), "malformed"),
+    ],
+)
+def test_what_is_not_let_through(call, code):
+    with pytest.raises(Reject) as error:
+        call()
+    assert error.value.code == code
+
+
+def test_what_is_let_through():
+    assert reading.integer(-(10**3000), "x") == -(10**3000)
+    assert reading.sides([64, 1], "x", None) == (64, 1)
+    assert reading.position([4, 2], "x", [4, 2]) == [4, 2]
+    assert reading.matrix([[1, 2]], "x", 1, 2) == [[1, 2]]
+    assert reading.fields({"b": 1, "a": 2}, "x", ["a", "b"]) == {"a": 2, "b": 1}
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (Fraction(6, 2), "3"),
+        (Fraction(-6, 5), "-6/5"),
+        ("\x1b[31mé\n", "'\\x1b[31m\\xe9\\n'"),
+        ("a" * 1000, "'" + "a" * 96 + "..."),
+    ],
+)
+def test_messages_stay_short_and_plain(value, shown):
+    assert show(value) == shown
+
+
+def test_messages_can_name_numbers_that_python_would_not_print():
+    assert show(10**5000) == "an integer of 16610 bits"
+    assert show(Fraction(10**5000, 7)) == "an integer of 16610 bits/7"

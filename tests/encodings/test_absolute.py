@@ -1,0 +1,98 @@
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from comparison import assert_equal, assert_within
+from hypothesis import given
+from hypothesis import strategies as st
+from roundings import ELEMENTARY, gamma, roundoff
+from strategies import seeds, small_integers
+from token_grids import GRIDS, compiled_scores, slow_scores
+
+from convattn.attention import absolute_score_terms
+from convattn.encodings.absolute import AbsoluteEncoding, sinusoidal_positions
+from convattn.shifts import TokenGrid
+
+HEADS, POSITION_FEATURES, KEY_FEATURES = 3, 4, 5
+
+
+def parameters(seed):
+    generator = np.random.default_rng(seed)
+    query = small_integers(generator, HEADS, POSITION_FEATURES, KEY_FEATURES)
+    return generator, query, small_integers(generator, HEADS, POSITION_FEATURES, KEY_FEATURES)
+
+
+@given(st.sampled_from(GRIDS), st.integers(0, 2), seeds())
+def test_scores_are_bilinear_in_the_positions(grid, spare, seed):
+    """The table may be larger than the grid; the first key stands at its corner."""
+    generator, query, key = parameters(seed)
+    table = small_integers(generator, *(n + spare for n in grid.keys), POSITION_FEATURES)
+    encoding = AbsoluteEncoding(*map(jnp.asarray, (query, key, table)))
+
+    def score(head, q, k):
+        return (table[q] @ query[head]) @ (table[k] @ key[head])
+
+    assert_equal(compiled_scores(encoding, grid), slow_scores(grid, HEADS, score))
+
+
+def test_scores_are_the_last_term_of_equation_7():
+    generator, query, key = parameters(0)
+    grid = TokenGrid((2, 3), ((0, 0), (0, 0)))
+    table = small_integers(generator, 2, 3, POSITION_FEATURES)
+    tokens = small_integers(generator, 6, POSITION_FEATURES)
+    scores = AbsoluteEncoding(*map(jnp.asarray, (query, key, table))).positional_scores(grid)
+    for head in range(HEADS):
+        operands = (tokens, table.reshape(6, -1), query[head], key[head])
+        terms = absolute_score_terms(*map(jnp.asarray, operands))
+        assert_equal(scores[head], terms.position_position)
+
+
+def sinusoid(position, features):
+    count = features // (2 * len(position))
+    rates = [10000.0 ** (-i / count) for i in range(count)]
+    vector = []
+    for coordinate in position:
+        vector += [np.sin(coordinate * rate) for rate in rates]
+        vector += [np.cos(coordinate * rate) for rate in rates]
+    return np.array(vector)
+
+
+@pytest.mark.parametrize("grid", [*GRIDS, TokenGrid((29,), ((0, 2),))])
+def test_sinusoids_serve_every_size(grid):
+    """Two sinusoids, each with an angle off by (8 + 2)u of at most n; sums of 4, 4 and 5 terms."""
+    _, query, key = parameters(1)
+    encoding = AbsoluteEncoding(jnp.asarray(query), jnp.asarray(key))
+
+    def score(head, q, k):
+        left = sinusoid(q, POSITION_FEATURES) @ query[head]
+        return left @ (sinusoid(k, POSITION_FEATURES) @ key[head])
+
+    u = roundoff("float64")
+    majorant = (np.abs(query).sum(axis=1) * np.abs(key).sum(axis=1)).sum(axis=-1)
+    one = max(grid.keys) * (ELEMENTARY + 2) * u + ELEMENTARY * u
+    bound = (2.01 * one + 2 * gamma(2 * POSITION_FEATURES + KEY_FEATURES, u)) * majorant
+    expected = slow_scores(grid, HEADS, score)
+    assert_within(compiled_scores(encoding, grid), expected, bound[:, None, None])
+
+
+@pytest.mark.parametrize("sides", [(4, 7), (5, 6), (35,)])
+def test_a_learned_table_refuses_larger_images_and_other_axes(sides):
+    _, query, key = parameters(0)
+    table = jnp.zeros((*sides, POSITION_FEATURES))
+    encoding = AbsoluteEncoding(jnp.asarray(query), jnp.asarray(key), table)
+    with pytest.raises(ValueError, match="learn a larger table or use sinusoids"):
+        encoding.positional_scores(TokenGrid((3, 5), ((1, 1), (0, 2))))
+
+
+@pytest.mark.parametrize(("axes", "features"), [(1, 0), (1, 3), (2, 2), (2, 6)])
+def test_numbers_of_features_that_sinusoids_cannot_have(axes, features):
+    with pytest.raises(ValueError, match=f"features={features}, but .* multiple of {2 * axes}"):
+        sinusoidal_positions(np.zeros((3, axes), int), features)
+
+
+def test_sinusoids_at_places_where_they_are_known():
+    positions = sinusoidal_positions(np.array([[0, 0], [0, 3]]), 8)
+    assert_equal(positions[0], [0, 0, 1, 1, 0, 0, 1, 1])
+    assert_equal(positions[1, :4], [0, 0, 1, 1])
+    expected = [np.sin(3), np.sin(0.03), np.cos(3), np.cos(0.03)]
+    bound = (3 * (ELEMENTARY + 2) + 2 * ELEMENTARY) * roundoff("float64")
+    assert_within(positions[1, 4:], expected, bound)
