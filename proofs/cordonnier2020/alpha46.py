@@ -1,24 +1,25 @@
 """§3, the magnitude of α: 46 is not enough for hard attention in float32.
 
-Printed. "Since the smallest positive float32 scalar is approximately 10^-45, setting α = 46 would suffice
-to obtain hard attention."
+Printed. "Since the smallest positive float32 scalar is approximately 10^-45, setting α = 46 would
+suffice to obtain hard attention."
 
-Verified. At α = 46 the neighbours' weights are e^-46 = 1.05e-20 of the target's, 2⁸² times the smallest positive
-float32, 2^-149, and 2⁵⁹ times the smallest normal one, 2^-126. So attention is not one-hot at α = 46. It is
-from α = 103.98 on, where e^-α < 2^-150 rounds to zero, and from α = 87.34 on already on a device that
-flushes subnormal numbers, as e^-α < 2^-126.
+Verified. At α = 46 the neighbours' weights are e^-46 = 1.05e-20 of the target's, 2⁸² times the
+smallest positive float32, 2^-149, and 2⁵⁹ times the smallest normal one, 2^-126. So attention is
+not one-hot at α = 46. It is from α = 103.98 on, where e^-α < 2^-150 rounds to zero, and from α =
+87.34 on already on a device that flushes subnormal numbers, as e^-α < 2^-126.
 
-Repair. α = 104 suffices in float32, and α = 88 where subnormals are flushed. Likely 46 is a slip of base: 10^-46
-is below the smallest float32, and 46·ln 10 = 105.9 does suffice. What α = 46 gives is a maximum that
-rounds to one. That it does from an α between p ln 2 and (p + 1) ln 2 + ln 4 on, with p bits of significand: 16.6
-to 18.7 in float32, depending on the order of summation. A pixel that is not black hides its
-neighbours then; a black one shows them.
+Repair. α = 104 suffices in float32, and α = 88 where subnormals are flushed. Likely 46 is a slip
+of base: 10^-46 is below the smallest float32, and 46·ln 10 = 105.9 does suffice. What α = 46
+gives is a maximum that rounds to one. That it does from an α between p ln 2 and (p + 1) ln 2 + ln
+4 on, with p bits of significand: 16.6 to 18.7 in float32, depending on the order of summation. A
+pixel that is not black hides its neighbours then; a black one shows them.
 
-Proof. The target's score exceeds a neighbour's by exactly α, so the quotient of the weights is e^-α. From
-2.718281828459 < e < 2.71828182846 the powers e^46 < 2⁶⁷, e^104 > 2^150 and e^88 > 2^126 follow in fractions. The interval
-for the maximum: with the maximum subtracted, softmax forms 1/Z, Z = 1 + 4e^-α + …; adding one neighbour to 1 leaves
-it at 1 if and only if e^-α ≤ 2^-p, and adding all four if 4e^-α ≤ 2^-p, with a factor of 2 to spare for a
-quotient that is rounded once, as below 1 numbers lie twice as densely. ∎
+Proof. The target's score exceeds a neighbour's by exactly α, so the quotient of the weights is
+e^-α. From 2.718281828459 < e < 2.71828182846 the powers e^46 < 2⁶⁷, e^104 > 2^150 and e^88 >
+2^126 follow in fractions. The interval for the maximum: with the maximum subtracted, softmax
+forms 1/Z, Z = 1 + 4e^-α + …; adding one neighbour to 1 leaves it at 1 if and only if e^-α ≤ 2^-p,
+and adding all four if 4e^-α ≤ 2^-p, with a factor of 2 to spare for a quotient that is rounded
+once, as below 1 numbers lie twice as densely. ∎
 """
 
 import math
@@ -32,10 +33,10 @@ from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, V
 def measured(dtypes: tuple[str, ...]) -> str:
     """The least α of each dtype on this device, on a 32 × 32 grid, against the derived intervals.
 
-    With u the softmax's unit roundoff, four units in the last place of exp move e^-α as 8u in α do, the
-    score is one rounding, at most u·α, and the farther keys add less than e^-α to the four neighbours,
-    relatively. The least α is a number of the scores' format, so it may lie one spacing, at most
-    2·u_score·α, above the derived one.
+    With u the softmax's unit roundoff, four units in the last place of exp move e^-α as 8u in α
+    do, the score is one rounding, at most u·α, and the farther keys add less than e^-α to the
+    four neighbours, relatively. The least α is a number of the scores' format, so it may lie one
+    spacing, at most 2·u_score·α, above the derived one.
     """
     from convattn.audit.float_format import float_format
     from convattn.audit.quadratic_saturation import measure_quadratic_saturation
@@ -84,12 +85,12 @@ def other_dtypes_on_this_device(run: Run) -> str:
 
 
 def black_pixels(run: Run) -> str:
-    """A head at Δ = 0 with α = 46 and with an exact one-hot α, on images whose darkest entry is zero.
+    """A head at Δ = 0, with α = 46 and one-hot, on images whose darkest entry is zero.
 
     Scores are exact integers, so every pixel is within the bound of
-    `convattn.evidence.softmax_rounding`. With hard attention a black entry stays exactly black; at α = 46 it
-    becomes the sum of its neighbours times e^-46. In float16 that is below the smallest number of the
-    result, and only the weights tell.
+    `convattn.evidence.softmax_rounding`. With hard attention a black entry stays exactly black;
+    at α = 46 it becomes the sum of its neighbours times e^-46. In float16 that is below the
+    smallest number of the result, and only the weights tell.
     """
     import jax.numpy as jnp
 

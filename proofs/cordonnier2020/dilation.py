@@ -1,20 +1,22 @@
 """§3, dilation: heads may look at the pixels of a dilated grid.
 
-Printed. "A multi-head self-attention layer can express any dilated convolution as each head can attend a
-value at any pixel shift and form a (dilated) grid pattern."
+Printed. "A multi-head self-attention layer can express any dilated convolution as each head can
+attend a value at any pixel shift and form a (dilated) grid pattern."
 
-Verified. K odd, d ≥ 1, in the limit: with a ring of d·(K-1)/2 zero tokens the layer with the K² centres d·t, t ∈
-Δ_K, is the zero-padded convolution of dilation d, for every kernel. For hard attention as in Lemma 1 the
-ring must be that wide. The quadratic heads get by with one zero token on each side, whatever d and K.
+Verified. K odd, d ≥ 1, in the limit: with a ring of d·(K-1)/2 zero tokens the layer with the K²
+centres d·t, t ∈ Δ_K, is the zero-padded convolution of dilation d, for every kernel. For hard
+attention as in Lemma 1 the ring must be that wide. The quadratic heads get by with one zero token
+on each side, whatever d and K.
 
-Nothing to repair. But the ⌊K/2⌋ zeros of the remark on padding become d·⌊K/2⌋: with ⌊K/2⌋ some targets are no
-tokens, so that (10) fails there, and one-hot biases, whose rows are then uniform, give another output.
+Nothing to repair. But the ⌊K/2⌋ zeros of the remark on padding become d·⌊K/2⌋: with ⌊K/2⌋ some
+targets are no tokens, so that (10) fails there, and one-hot biases, whose rows are then uniform,
+give another output.
 
-Proof. Conv reads X_(q+d·t) for the taps t. Lemma 2 holds for every shift Δ, not only for those of Δ_K, and
-Lemma 1 for every bijection onto the shifts that are read; the furthest is d·(K-1)/2. A quadratic head whose
-target is no token attends to the target's projection onto the rectangle of tokens (Lemma 2). If there is a
-ring of one zero token, that projection lies on the ring, where X is zero, as it is in the zero-padded
-convolution. ∎
+Proof. Conv reads X_(q+d·t) for the taps t. Lemma 2 holds for every shift Δ, not only for those of
+Δ_K, and Lemma 1 for every bijection onto the shifts that are read; the furthest is d·(K-1)/2. A
+quadratic head whose target is no token attends to the target's projection onto the rectangle of
+tokens (Lemma 2). If there is a ring of one zero token, that projection lies on the ring, where X
+is zero, as it is in the zero-padded convolution. ∎
 """
 
 from convattn.evidence import certified, equals_convolution

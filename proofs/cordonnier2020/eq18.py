@@ -1,15 +1,16 @@
 """Eq. 18: softmax of the quadratic scores is an isotropic Gaussian over the pixels.
 
-Printed. softmax(A_q)_k = e^(-α|(k-q)-Δ|²) / Σ_(k' ∈ [W]×[H]) e^(-α|(k'-q)-Δ|²): "isotropic bivariate Gaussian
-distributions with bounded support".
+Printed. softmax(A_q)_k = e^(-α|(k-q)-Δ|²) / Σ_(k' ∈ [W]×[H]) e^(-α|(k'-q)-Δ|²): "isotropic
+bivariate Gaussian distributions with bounded support".
 
-Verified. The same, for the scores v·r_δ of eq. 9, every α, every Δ, also off the pixels, and every rectangle
-of keys. It is the density of N(q + Δ, I/(2α)), restricted to the keys and normalised there.
+Verified. The same, for the scores v·r_δ of eq. 9, every α, every Δ, also off the pixels, and
+every rectangle of keys. It is the density of N(q + Δ, I/(2α)), restricted to the keys and
+normalised there.
 
 Nothing to repair.
 
-Proof. v·r_δ = -α(|δ|² - 2⟨Δ, δ⟩) = -α|δ - Δ|² + α|Δ|². The last term is the same for all keys, so it cancels in the quotient.
-The density of N(μ, I/(2α)) at x is (α/π)e^(-α|x-μ|²). ∎
+Proof. v·r_δ = -α(|δ|² - 2⟨Δ, δ⟩) = -α|δ - Δ|² + α|Δ|². The last term is the same for all keys, so
+it cancels in the quotient. The density of N(μ, I/(2α)) at x is (α/π)e^(-α|x-μ|²). ∎
 """
 
 from fractions import Fraction
@@ -46,7 +47,10 @@ def gaussian_exactly(run: Run) -> str:
         for q, query in enumerate(places.tolist()):
             bells = []
             for key in places.tolist():
-                away = [Fraction(k - a) - Fraction(int(c), 2) for k, a, c in zip(key, query, twice, strict=True)]
+                away = [
+                    Fraction(k - a) - Fraction(int(c), 2)
+                    for k, a, c in zip(key, query, twice, strict=True)
+                ]
                 bells.append(BASE ** int(-alpha * (away[0] ** 2 + away[1] ** 2)))
             if [bell / sum(bells) for bell in bells] != softmax[q].tolist():
                 raise EvidenceFailed(f"case {case}: query {query} with α = {alpha}, 2Δ = {twice}")
@@ -56,8 +60,9 @@ def gaussian_exactly(run: Run) -> str:
 def gaussian_on_images(run: Run) -> str:
     """The library's weights, and what it attends to, against eq. 18 in float64.
 
-    α, Δ and δ are dyadic with few bits, so that α|δ - Δ|² is exact in float32 and above. So are v·r_δ and the
-    sums in it. The error is that of softmax, bounded in `convattn.evidence.softmax_rounding`.
+    α, Δ and δ are dyadic with few bits, so that α|δ - Δ|² is exact in float32 and above. So are
+    v·r_δ and the sums in it. The error is that of softmax, bounded in
+    `convattn.evidence.softmax_rounding`.
     """
     import jax.numpy as jnp
 
@@ -74,7 +79,8 @@ def gaussian_on_images(run: Run) -> str:
         scores_by_shift(grid, lambda s, a=alpha, c=center: -a * ((s - c) ** 2).sum(-1))
         for alpha, center in HEADS
     ]
-    features = printed_features(grid.key_positions[None] - grid.query_positions[:, None, :])
+    shifts = (grid.key_positions[None] - grid.query_positions[:, None, :]).reshape(-1, 2)
+    features = printed_features(shifts).reshape(*exact[0].shape, 3)
     seen = []
     for dtype in DTYPES:
         alphas = jnp.asarray([alpha for alpha, _ in HEADS], dtype)
@@ -83,7 +89,8 @@ def gaussian_on_images(run: Run) -> str:
         working = jnp.promote_types(dtype, jnp.float32)
         targets = printed_target(alphas.astype(working), centers.astype(working))
         for head, target in enumerate(targets):
-            printed = attention_weights(jnp.asarray(features, working) @ target)
+            products = jnp.matmul(jnp.asarray(features, working), target, precision="highest")
+            printed = attention_weights(products)
             within(f"{dtype}, eq. 9 as printed, head {head}", printed, *allowed[head])
         seen.append(f"{dtype} within {max(each.bound.max() for each in allowed):.2g}")
     return f"{len(images)} images, {len(HEADS)} heads: " + ", ".join(seen)

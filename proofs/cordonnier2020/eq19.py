@@ -1,17 +1,17 @@
 """Eq. 19: five features give a Gaussian of any centre and covariance.
 
-Printed. A_qk = -½(δ - Δ)ᵀΣ⁻¹(δ - Δ) = -½δᵀΣ⁻¹δ + δᵀΣ⁻¹Δ - ½ΔᵀΣ⁻¹Δ. "The last term can be discarded because the softmax is shift
-invariant", and the rest is v·r_δ with v = ½(2(Σ⁻¹Δ)_1, 2(Σ⁻¹Δ)_2, -Σ⁻¹_11, -Σ⁻¹_22, -2Σ⁻¹_12)ᵀ and r_δ = (δ_1, δ_2, δ_1², δ_2²,
-δ_1δ_2)ᵀ.
+Printed. A_qk = -½(δ - Δ)ᵀΣ⁻¹(δ - Δ) = -½δᵀΣ⁻¹δ + δᵀΣ⁻¹Δ - ½ΔᵀΣ⁻¹Δ. "The last term can be
+discarded because the softmax is shift invariant", and the rest is v·r_δ with v = ½(2(Σ⁻¹Δ)_1,
+2(Σ⁻¹Δ)_2, -Σ⁻¹_11, -Σ⁻¹_22, -2Σ⁻¹_12)ᵀ and r_δ = (δ_1, δ_2, δ_1², δ_2², δ_1δ_2)ᵀ.
 
-Verified. The same: v·r_δ = A_qk + ½ΔᵀΣ⁻¹Δ for every symmetric Σ⁻¹, every Δ and δ. If Σ⁻¹ = RᵀR it is -½|R(δ - Δ)|² up to
-that constant, and R = √(2α)·I gives eq. 18.
+Verified. The same: v·r_δ = A_qk + ½ΔᵀΣ⁻¹Δ for every symmetric Σ⁻¹, every Δ and δ. If Σ⁻¹ = RᵀR it
+is -½|R(δ - Δ)|² up to that constant, and R = √(2α)·I gives eq. 18.
 
-Nothing to repair. Σ⁻¹ must be symmetric, which a covariance's is: otherwise Σ⁻¹_12 + Σ⁻¹_21 stands for 2Σ⁻¹_12, and (Σ⁻¹ +
-Σ⁻ᵀ)Δ/2 for Σ⁻¹Δ.
+Nothing to repair. Σ⁻¹ must be symmetric, which a covariance's is: otherwise Σ⁻¹_12 + Σ⁻¹_21
+stands for 2Σ⁻¹_12, and (Σ⁻¹ + Σ⁻ᵀ)Δ/2 for Σ⁻¹Δ.
 
-Proof. Expand: by symmetry the two mixed terms are equal, and -½δᵀΣ⁻¹δ = -½Σ⁻¹_11δ_1² - ½Σ⁻¹_22δ_2² - Σ⁻¹_12δ_1δ_2. And (δ - Δ)ᵀRᵀR(δ - Δ) =
-|R(δ - Δ)|². ∎
+Proof. Expand: by symmetry the two mixed terms are equal, and -½δᵀΣ⁻¹δ = -½Σ⁻¹_11δ_1² -
+½Σ⁻¹_22δ_2² - Σ⁻¹_12δ_1δ_2. And (δ - Δ)ᵀRᵀR(δ - Δ) = |R(δ - Δ)|². ∎
 """
 
 from fractions import Fraction
@@ -60,7 +60,7 @@ def five_features_exactly(run: Run) -> str:
 
 
 def root_form_exactly(run: Run) -> str:
-    """-½|R(δ - Δ)|², as the library computes it, against v·r_δ with Σ⁻¹ = RᵀR; R = 2I against α = 2."""
+    """The library's -½|R(δ - Δ)|² against v·r_δ with Σ⁻¹ = RᵀR, and R = 2I against α = 2."""
     import jax.numpy as jnp
 
     from convattn.encodings import GaussianEncoding, QuadraticEncoding
@@ -86,8 +86,8 @@ def root_form_exactly(run: Run) -> str:
 def gaussian_on_images(run: Run) -> str:
     """The library's weights, and what it attends to, against the centred form in float64.
 
-    R, Δ and δ are dyadic with few bits, so the scores are exact in float32 and above, as v·r_δ is. The error is
-    that of softmax, bounded in `convattn.evidence.softmax_rounding`.
+    R, Δ and δ are dyadic with few bits, so the scores are exact in float32 and above, as v·r_δ
+    is. The error is that of softmax, bounded in `convattn.evidence.softmax_rounding`.
     """
     import jax.numpy as jnp
 
@@ -102,9 +102,7 @@ def gaussian_on_images(run: Run) -> str:
     grid = bare_grid(images)
     precision = np.einsum("hij,hik->hjk", np.array(ROOTS), np.array(ROOTS))
     exact = [
-        scores_by_shift(
-            grid, lambda s, m=matrix, c=center: -(((s - c) @ m) * (s - c)).sum(-1) / 2
-        )
+        scores_by_shift(grid, lambda s, m=matrix, c=center: -(((s - c) @ m) * (s - c)).sum(-1) / 2)
         for matrix, center in zip(precision, CENTERS, strict=True)
     ]
     shifts = (grid.key_positions[None] - grid.query_positions[:, None, :]).reshape(-1, 2)
@@ -116,7 +114,8 @@ def gaussian_on_images(run: Run) -> str:
         working = jnp.promote_types(dtype, jnp.float32)
         targets = gaussian_target(jnp.asarray(precision, working), centers.astype(working))
         for head, target in enumerate(targets):
-            printed = attention_weights(jnp.asarray(features, working) @ target)
+            products = jnp.matmul(jnp.asarray(features, working), target, precision="highest")
+            printed = attention_weights(products)
             within(f"{dtype}, v·r as printed, head {head}", printed, *allowed[head])
         seen.append(f"{dtype} within {max(each.bound.max() for each in allowed):.2g}")
     return f"{len(images)} images, {len(CENTERS)} heads: " + ", ".join(seen)

@@ -1,25 +1,28 @@
 """Eq. 3: without positions self-attention is equivariant to reordering; with positions it is not.
 
 Printed. "A key property of the self-attention model described above is that it is equivariant to
-reordering, that is, it gives the same output independently of how the T input tokens are shuffled",
-and a positional encoding "is learned for each token in the sequence […] and added to the
-representation of the token itself before applying self-attention", A := (X + P) W_qry W_keyᵀ (X +
-P)ᵀ (eq. 3).
+reordering, that is, it gives the same output independently of how the T input tokens are
+shuffled", and a positional encoding "is learned for each token in the sequence […] and added to
+the representation of the token itself before applying self-attention", A := (X + P) W_qry W_keyᵀ
+(X + P)ᵀ (eq. 3).
 
 Verified. With the scores of eq. 2, Self-Attention(ΠX) = Π Self-Attention(X) for every permutation
-matrix Π, all weights and all X. With the scores of eq. 3 there are X, P and Π for which this fails,
-whether P enters the scores only, as in eq. 3, or the values too, as in the text; permuting P along
-with X restores it.
+matrix Π, all weights and all X. With the scores of eq. 3 there are X, P and Π for which this
+fails, whether P enters the scores only, as in eq. 3, or the values too, as in the text; permuting
+P along with X restores it.
 
 Nothing to repair. Read "the same output" as the same up to the same reordering.
 
 Proof. Let W = W_qry W_keyᵀ. The scores of ΠX are ΠX W Xᵀ Πᵀ, that is, rows and columns reordered.
 Softmax acts on each row and does not care for the order of its entries, so the weights are Π S Πᵀ
-with S = softmax(A), and Π S Πᵀ ΠX W_val = Π(S X W_val). With X + P the same holds if P moves along.
-If it does not: for X = (1, 2)ᵀ, P = (0, 1)ᵀ, all maps 1 and Π the swap, X + P = (1, 3)ᵀ has the rows
-of scores (1, 3) and (3, 9), while ΠX + P = (2, 2)ᵀ has equal scores everywhere. With eq. 3 as printed
-the second gives 3/2 at both tokens, and the first gives more at both, as e^3 > e and e^9 > e^3. ∎
+with S = softmax(A), and Π S Πᵀ ΠX W_val = Π(S X W_val). With X + P the same holds if P moves
+along. If it does not: for X = (1, 2)ᵀ, P = (0, 1)ᵀ, all maps 1 and Π the swap, X + P = (1, 3)ᵀ
+has the rows of scores (1, 3) and (3, 9), while ΠX + P = (2, 2)ᵀ has equal scores everywhere. With
+eq. 3 as printed the second gives 3/2 at both tokens, and the first gives more at both, as e^3 > e
+and e^9 > e^3. ∎
 """
+
+from typing import Any
 
 import numpy as np
 
@@ -36,36 +39,39 @@ def permuted_exactly(run: Run) -> str:
     cases = 5 if run.quick else 25
     for case in range(cases):
         rng = run.rng(case)
-        tokens, positions = rng.integers(-2, 3, (2, 6, 3))
-        query, key, value = rng.integers(-1, 2, (3, 3, 2))
+        tokens, positions = (jnp.asarray(part) for part in rng.integers(-2, 3, (2, 6, 3)))
+        query, key, value = (jnp.asarray(part) for part in rng.integers(-1, 2, (3, 3, 2)))
         order = rng.permutation(6)
-        query, key = jnp.asarray(query), jnp.asarray(key)
-        scores = np.asarray(content_scores(jnp.asarray(tokens), query, key))
-        moved = np.asarray(content_scores(jnp.asarray(tokens[order]), query, key))
-        before = exact_self_attention(tokens, scores, value)
-        after = exact_self_attention(tokens[order], moved, value)
-        if (after != before[order]).any():
+
+        def attend(tokens: Any, scores: Any, value: Any = value) -> np.ndarray:
+            return exact_self_attention(*(np.asarray(part) for part in (tokens, scores, value)))
+
+        before = attend(tokens, content_scores(tokens, query, key))[order]
+        after = attend(tokens[order], content_scores(tokens[order], query, key))
+        if (after != before).any():
             raise EvidenceFailed(f"case {case}: tokens reordered by {order} give another output")
+        before = attend(tokens, position_added_scores(tokens, positions, query, key))[order]
         joint = position_added_scores(tokens[order], positions[order], query, key)
-        scores = np.asarray(position_added_scores(tokens, positions, query, key))
-        before = exact_self_attention(tokens, scores, value)
-        if (exact_self_attention(tokens[order], np.asarray(joint), value) != before[order]).any():
+        if (attend(tokens[order], joint) != before).any():
             raise EvidenceFailed(f"case {case}: positions that move along break the equivariance")
     return f"{cases} cases of 6 tokens equal, also with positions that move along"
 
 
 def positions_break_it(run: Run) -> str:
     """The witness of the proof, with P in the scores only and in the values too."""
+    import jax.numpy as jnp
+
     from convattn.attention import position_added_scores
     from convattn.evidence.exact_attention import exact_self_attention
 
-    one = np.ones((1, 1), int)
-    tokens, positions, swap = np.array([[1], [2]]), np.array([[0], [1]]), [1, 0]
+    one = jnp.ones((1, 1), int)
+    tokens, positions, swap = jnp.array([[1], [2]]), jnp.array([[0], [1]]), np.array([1, 0])
     for in_values in (0, 1):
         outputs = []
         for given in (tokens, tokens[swap]):
             scores = np.asarray(position_added_scores(given, positions, one, one))
-            outputs.append(exact_self_attention(given + in_values * positions, scores, one))
+            values = np.asarray(given + in_values * positions)
+            outputs.append(exact_self_attention(values, scores, np.asarray(one)))
         if (outputs[1] == outputs[0][swap]).any():
             raise EvidenceFailed(f"the swap moved {outputs[0]} along to {outputs[1]}")
     first, second = ([str(entry) for entry in output.ravel()] for output in outputs)
@@ -75,11 +81,12 @@ def positions_break_it(run: Run) -> str:
 def permuted_images(run: Run) -> str:
     """Pixels in random order, against the order of the image.
 
-    Scores are integers below 2²² times 2^-16, so scores, maxima and differences are exact in at least
-    float32. Each of the two runs is off by at most the bound of `convattn.evidence.softmax_rounding` with
-    equal weights, their argument errors being zero: at most B = max|X W_val|·((1 + 8u)(1 + u)²/(1 - ζ) - 1
-    + γ_N) plus the cast, where 1 + ζ = (1 + 8u)(1 + γ_N). So they differ by at most 2B. The quadratic
-    encoding, which does not move along, has to exceed that.
+    Scores are integers below 2²² times 2^-16, so scores, maxima and differences are exact in at
+    least float32. Each of the two runs is off by at most the bound of
+    `convattn.evidence.softmax_rounding` with equal weights, their argument errors being zero: at
+    most B = max|X W_val|·((1 + 8u)(1 + u)²/(1 - ζ) - 1 + γ_N) plus the cast, where 1 + ζ = (1 +
+    8u)(1 + γ_N). So they differ by at most 2B. The quadratic encoding, which does not move along,
+    has to exceed that.
     """
     import jax
     import jax.numpy as jnp

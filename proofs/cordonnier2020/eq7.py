@@ -1,13 +1,13 @@
 """Eq. 7: the score with absolute positions splits into four terms.
 
-Printed. A^abs_qk = (X_q + P_q) W_qry W_keyᵀ (X_k + P_k)ᵀ = X_q W_qry W_keyᵀ X_k + X_q W_qry W_keyᵀ P_k
-+ P_q W_qry W_keyᵀ X_k + P_q W_qry W_keyᵀ P_k.
+Printed. A^abs_qk = (X_q + P_q) W_qry W_keyᵀ (X_k + P_k)ᵀ = X_q W_qry W_keyᵀ X_k + X_q W_qry
+W_keyᵀ P_k + P_q W_qry W_keyᵀ X_k + P_q W_qry W_keyᵀ P_k.
 
 Verified. A^abs_qk = X_q W X_kᵀ + X_q W P_kᵀ + P_q W X_kᵀ + P_q W P_kᵀ with W = W_qry W_keyᵀ, W_qry
 and W_key of shape D × D_k, and X_q, P_q rows of length D.
 
-Nothing to repair. The second line of the print lacks the transposes on X_k and P_k, which its first
-line has; without them no factor of shape 1 × D can follow W of shape D × D, unless D = 1.
+Repair. The second line of the print lacks the transposes on X_k and P_k, which its first line has;
+without them no factor of shape 1 × D can follow W of shape D × D, unless D = 1.
 
 Proof. (x, y) ↦ x W yᵀ is bilinear. ∎
 """
@@ -59,16 +59,16 @@ def printed_shapes(run: Run) -> str:
 
 
 def four_terms_on_images(run: Run) -> str:
-    """Tokens are pixels (r, g, b), positions (row, column, 1); all products are integers times 2^-12.
+    """Tokens are pixels (r, g, b), positions (row, column, 1); products are integers times 2^-12.
 
     Where the dtype holds integers up to the largest partial sum, both sides are exact and must be
-    equal. Elsewhere let u be the unit roundoff and G = |X + P| |W_qry| |W_key|ᵀ |X + P|ᵀ, which also
-    bounds the absolute values of the four terms together, as nothing in X and P is negative. A score of
-    eq. 3 takes a sum X + P on each side, two projections of D products each, stored in the dtype, and
-    one sum of D_k products, stored too: it is off by at most ((1 + u)²(1 + γ_(D+1))²(1 + γ_(Dk+1)) - 1)G. The
-    four terms take the same without X + P, and three additions: (1 + u)³ for (1 + u)². Together less
-    than twice the latter. All partial sums are multiples of 2^-12 below 2¹¹, so nothing under- or
-    overflows.
+    equal. Elsewhere let u be the unit roundoff and G = |X + P| |W_qry| |W_key|ᵀ |X + P|ᵀ, which
+    also bounds the absolute values of the four terms together, as nothing in X and P is negative.
+    A score of eq. 3 takes a sum X + P on each side, two projections of D products each, stored in
+    the dtype, and one sum of D_k products, stored too: it is off by at most ((1 + u)²(1 +
+    γ_(D+1))²(1 + γ_(Dk+1)) - 1)G. The four terms take the same without X + P, and three
+    additions: (1 + u)³ for (1 + u)². Together less than twice the latter. All partial sums are
+    multiples of 2^-12 below 2¹¹, so nothing under- or overflows.
     """
     import jax
     import jax.numpy as jnp

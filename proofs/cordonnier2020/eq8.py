@@ -1,24 +1,24 @@
 """Eq. 8: with the relative encoding, position enters the scores only through the shift.
 
-Printed. A^rel_qk := X_q W_qryᵀ W_key X_k + X_q W_qryᵀ Ŵ_key r_δ + uᵀ W_key X_k + vᵀ Ŵ_key r_δ. "In this
-manner, the attention scores only depend on the shift δ := k - q."
+Printed. A^rel_qk := X_q W_qryᵀ W_key X_k + X_q W_qryᵀ Ŵ_key r_δ + uᵀ W_key X_k + vᵀ Ŵ_key r_δ.
+"In this manner, the attention scores only depend on the shift δ := k - q."
 
-Verified. Let X_q and r_δ be rows, W_qry, W_key of shape D × D_k as in eq. 2, Ŵ_key of shape D_p × D_k,
-and u, v rows of length D_k. Then
+Verified. Let X_q and r_δ be rows, W_qry, W_key of shape D × D_k as in eq. 2, Ŵ_key of shape D_p ×
+D_k, and u, v rows of length D_k. Then
 
     A_qk = X_q W_qry W_keyᵀ X_kᵀ + X_q W_qry Ŵ_keyᵀ r_δᵀ + u W_keyᵀ X_kᵀ + v Ŵ_keyᵀ r_δᵀ
 
 is a function of X_q, X_k and δ: translating the image translates the scores. It is a function of δ
 alone if W_qry = 0 and u W_keyᵀ = 0, in particular without content, as in Lemma 2.
 
-Repair. Two points. (1) With content the scores do not depend on δ alone: X = (1, 2)ᵀ with r = 0, u = 0
-and all other maps 1 has the scores 1 and 4 at its two pairs with δ = 0. (2) The printed transposes do
-not fit: with the shapes of eq. 2, W_qryᵀ cannot follow the row X_q, unless D = D_k; with the
-transposed shapes, or with columns for the slices, another factor fails.
+Repair. Two points. (1) With content the scores do not depend on δ alone: X = (1, 2)ᵀ with r = 0,
+u = 0 and all other maps 1 has the scores 1 and 4 at its two pairs with δ = 0. (2) The printed
+transposes do not fit: with the shapes of eq. 2, W_qryᵀ cannot follow the row X_q, unless D = D_k;
+with the transposed shapes, or with columns for the slices, another factor fails.
 
-Proof. q and k enter the four terms through X_q, X_k and r_(k-q) alone. Without content only the last
-term is left, and it holds nothing but r_δ. For the shapes run through the four readings: weights as
-in eq. 2 or transposed, slices as rows or as columns. In each some neighbours differ. ∎
+Proof. q and k enter the four terms through X_q, X_k and r_(k-q) alone. Without content only the
+last term is left, and it holds nothing but r_δ. For the shapes run through the four readings:
+weights as in eq. 2 or transposed, slices as rows or as columns. In each some neighbours differ. ∎
 """
 
 import numpy as np
@@ -125,8 +125,9 @@ def printed_shapes(run: Run) -> str:
 def translated_images(run: Run) -> str:
     """Scores of an image and of the image rolled by (3, 5): equal at the pairs that do not wrap.
 
-    Content with maps of entries in {-1, 0, 1} and the quadratic encoding with α = 1: integers below
-    2²⁴, so that the scores, which are computed in at least float32, are exact in every dtype.
+    Content with maps of entries in {-1, 0, 1} and the quadratic encoding with α = 1: integers
+    below 2²⁴, so that the scores, which are computed in at least float32, are exact in every
+    dtype.
     """
     import jax
     import jax.numpy as jnp

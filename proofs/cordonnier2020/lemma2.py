@@ -1,24 +1,26 @@
 """Lemma 2: the quadratic encoding attends to one shift, in the limit.
 
-Printed. There is a relative encoding scheme with D_p ≥ 3 and parameters with D_p ≤ D_k "such that, for
-every Δ ∈ Δ_K there exists some vector v (conditioned on Δ) yielding softmax(A_q)_k = 1 if k - q = Δ and
-zero, otherwise."
+Printed. There is a relative encoding scheme with D_p ≥ 3 and parameters with D_p ≤ D_k "such
+that, for every Δ ∈ Δ_K there exists some vector v (conditioned on Δ) yielding softmax(A_q)_k = 1
+if k - q = Δ and zero, otherwise."
 
-Verified. With D_p = 3 and the scores -α|δ - Δ|², up to a constant of the row, softmax(A_q)_k tends to 1 at
-k = q + Δ and to 0 elsewhere as α → ∞, at every query q for which q + Δ is a pixel. At the other queries it
-tends to 1 at the pixel nearest to q + Δ. The total variation to that one-hot row is positive and at
-most 1 - θ(α)⁻² with θ(α) = Σ_n e^(-αn²).
+Verified. With D_p = 3 and the scores -α|δ - Δ|², up to a constant of the row, softmax(A_q)_k
+tends to 1 at k = q + Δ and to 0 elsewhere as α → ∞, at every query q for which q + Δ is a pixel.
+At the other queries it tends to 1 at the pixel nearest to q + Δ. The total variation to that
+one-hot row is positive, if there is more than one pixel, and below 1 - θ(α)⁻² with θ(α) = Σ_n
+e^(-αn²).
 
-Repair. Three points. (1) It is a limit: no v gives 1 and 0, as softmax is positive; the proof's own last
-lines take lim. (2) No q is named, but at queries whose target is outside the image no key has k - q =
-Δ, while the row still sums to one: there "zero, otherwise" cannot hold. (3) In the sums of the
-proof k - q' should read k' - q.
+Repair. Three points. (1) It is a limit: no v gives 1 and 0, as softmax is positive; the proof's
+own last lines take lim. (2) No q is named, but at queries whose target is outside the image no
+key has k - q = Δ, while the row still sums to one: there "zero, otherwise" cannot hold. (3) In
+the sums of the proof k - q' should read k' - q.
 
-Proof. v·r_δ = -α(|δ|² - 2⟨Δ, δ⟩) = -α|δ - Δ|² + α|Δ|², and softmax drops the constant. If q + Δ is a pixel, every
-other key has an integer |δ - Δ|² ≥ 1, so its weight is at most e^-α. If not, let p be the projection of
-q + Δ onto the rectangle of pixels; it is a pixel. On each axis a key n steps from p is at distance d +
-|n| from q + Δ if d is p's (or |n| on either side if d = 0), and (d + |n|)² - d² ≥ n². So its score lies at
-least αn² below p's, and multiplying over the axes gives a weight of p of at least θ(α)⁻². ∎
+Proof. v·r_δ = -α(|δ|² - 2⟨Δ, δ⟩) = -α|δ - Δ|² + α|Δ|², and softmax drops the constant. If q + Δ
+is a pixel, every other key has an integer |δ - Δ|² ≥ 1, so its weight is at most e^-α. If not,
+let p be the projection of q + Δ onto the rectangle of pixels; it is a pixel. On each axis let p be
+at distance d ≥ 0 from q + Δ. A key n steps from p is at distance d + |n|, and (d + |n|)² - d² ≥ n²,
+so on that axis its score lies at least αn² below p's. The row is the product of those of the axes,
+so p's weight exceeds θ(α)⁻², as no axis has a key at every n. ∎
 """
 
 import numpy as np
@@ -39,10 +41,11 @@ def nearest_key(grid, center: tuple[int, ...]) -> np.ndarray:
 def distance_on_images(run: Run, dtypes: tuple[str, ...], alphas: tuple[float, ...]) -> str:
     """Weights and pixels on the whole grid of the images.
 
-    α times an integer below 2²⁴ is exact for these α, so the scores are, and the weights are within the
-    bound of `convattn.evidence.softmax_rounding`. The computed total variation to the nearest key's row is
-    then at most the enclosure's plus half the sum of these bounds, and the pixel attended to is
-    within max|X| times twice the former of the nearest pixel, plus the rounding of the mixture.
+    α times an integer below 2²⁴ is exact for these α, so the scores are, and the weights are
+    within the bound of `convattn.evidence.softmax_rounding`. The computed total variation to the
+    nearest key's row is then at most the enclosure's plus half the sum of these bounds, and the
+    pixel attended to is within max|X| times twice the former of the nearest pixel, plus the
+    rounding of the mixture.
     """
     import jax.numpy as jnp
 
@@ -73,7 +76,9 @@ def distance_on_images(run: Run, dtypes: tuple[str, ...], alphas: tuple[float, .
             )
             weights = np.asarray(head_weights(heads, grid), np.float64)
             for head, center in enumerate(CENTERS):
-                exact = scores_by_shift(grid, lambda s, c=center: -alpha * ((s - c) ** 2).sum(-1))
+                exact = scores_by_shift(
+                    grid, lambda s, c=center, a=alpha: -a * ((s - c) ** 2).sum(-1)
+                )
                 rounding = weights_within(exact, dtype)
                 gap = np.abs(weights[head])
                 gap[queries, nearest[head]] = np.abs(1 - weights[head, queries, nearest[head]])
@@ -91,7 +96,9 @@ def distance_on_images(run: Run, dtypes: tuple[str, ...], alphas: tuple[float, .
                 within(f"{dtype}, α = {alpha:g}, pixels", pixels, tokens[nearest[head]], bound)
                 worst, reached = max(worst, float(gap.max())), max(reached, float(limit.max()))
         seen.append(f"α = {alpha:g}: {worst:.3g} ≤ {reached:.3g}")
-    return f"{len(images)} images, 3 shifts, {', '.join(dtypes)}; total variation " + ", ".join(seen)
+    return f"{len(images)} images, 3 shifts, {', '.join(dtypes)}; total variation " + ", ".join(
+        seen
+    )
 
 
 def quick_distance(run: Run) -> str:
@@ -116,7 +123,7 @@ def one_hot_on_images(run: Run) -> str:
     from convattn.evidence.positional_heads import attended, bare_grid, head_weights
 
     images = whole_images(run)
-    count, height, width, channels = images.shape
+    count, height, width, _ = images.shape
     grid = bare_grid(images)
     outside = 0
     for dtype in DTYPES:
@@ -126,12 +133,19 @@ def one_hot_on_images(run: Run) -> str:
         for head, center in enumerate(CENTERS):
             pad = max(abs(c) for c in center)
             padded = np.pad(images, [(0, 0), (pad, pad), (pad, pad), (0, 0)], mode="edge")
-            rows, columns = (slice(pad + c, pad + c + n) for c, n in zip(center, (height, width)))
-            equal(dtype, attended(heads, head, jnp.asarray(images, dtype)), padded[:, rows, columns])
+            rows, columns = (
+                slice(pad + c, pad + c + n) for c, n in zip(center, (height, width), strict=True)
+            )
+            equal(
+                dtype, attended(heads, head, jnp.asarray(images, dtype)), padded[:, rows, columns]
+            )
             target = grid.query_positions + np.array(center)
             gone = ((target < 0) | (target >= np.array(grid.keys))).any(axis=1)
             rows_there = weights[head, gone]
-            if not ((rows_there == 1).sum(axis=1) == 1).all() or (rows_there.sum(axis=1) != 1).any():
+            if (
+                not ((rows_there == 1).sum(axis=1) == 1).all()
+                or (rows_there.sum(axis=1) != 1).any()
+            ):
                 raise EvidenceFailed(f"{dtype}: a row without a target is not one-hot")
             outside += int(gone.sum())
     if not outside:

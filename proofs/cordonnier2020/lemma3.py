@@ -1,27 +1,29 @@
 """Lemma 3: that the spans hold at every query is necessary, not sufficient.
 
-Printed. N_h ≥ K² heads, D_h ≥ D_out. For any K × K convolution "there exists {W_val^(h)} and W_out such that
-MHSA(X) = Conv(X) for every X if and only if, for all q, span({e_(q+Δ) : Δ ∈ Δ_K}) ⊆
-span({vect(softmax(A_q^(h))) : h ∈ [N_h]})".
+Printed. N_h ≥ K² heads, D_h ≥ D_out. For any K × K convolution "there exists {W_val^(h)} and
+W_out such that MHSA(X) = Conv(X) for every X if and only if, for all q, span({e_(q+Δ) : Δ ∈ Δ_K})
+⊆ span({vect(softmax(A_q^(h))) : h ∈ [N_h]})".
 
-Verified. "Only if" stands: if value maps exist for every kernel, the spans hold at every query. Further, write
-A_q for the N_h × T matrix of the heads' rows at q, and E_q for the K² × T matrix with the rows e_(q+Δ), zero where
-q + Δ is no pixel. For attention without content and D_h ≥ min(D_in, D_out), value maps exist for every
-kernel if and only if one matrix Φ satisfies E_q = Φ A_q for all q at once.
+Verified. Let attention be without content. "Only if" stands: if value maps exist for every kernel,
+the spans hold at every query. Further, write A_q for the N_h × T matrix of the heads' rows at q,
+and E_q for the K² × T matrix with the rows e_(q+Δ), zero where q + Δ is no pixel. If D_h ≥
+min(D_in, D_out), value maps exist for every kernel if and only if one matrix Φ satisfies E_q = Φ
+A_q for all q at once.
 
-Repair. "If" is false: the Φ of the printed proof depends on q, while the value maps are shared by all
-queries. Two pixels, K = 1, head i attending to pixel i from both: both spans are everything, and no
-W_1, W_2 with X_1 W_1 + X_2 W_2 = X_q for q = 1 and for q = 2. Softmax heads with finite relative biases fail
-too, and so do Lemma 2's own heads in the limit on three pixels in a row: "the conditions of this Lemma
-are still satisfied by Lemma 2" helps nothing. Ask for one Φ instead, that is, stack the queries:
-row([E_q1 E_q2 …]) ⊆ row([A_q1 A_q2 …]).
+Repair. "If" is false: the Φ of the printed proof depends on q, while the value maps are shared by
+all queries. Two pixels, K = 1, head i attending to pixel i from both: both spans are everything,
+and no W_1, W_2 with X_1 W_1 + X_2 W_2 = X_q for q = 1 and for q = 2. Softmax heads with finite
+relative biases fail too, and so do Lemma 2's own heads in the limit on three pixels in a row:
+"the conditions of this Lemma are still satisfied by Lemma 2" helps nothing. Ask for one Φ
+instead, that is, stack the queries: row([E_q1 E_q2 …]) ⊆ row([A_q1 A_q2 …]).
 
-Proof. With W^(h) = W_val^(h) W_out^(h), any matrix, MHSA = Conv for all X if and only if Σ_h a_qk^(h) W^(h) = Σ_Δ
-[k = q + Δ] W_Δ for all q and k, as X is arbitrary. Given Φ take W^(h) = Σ_Δ Φ_Δh W_Δ. Conversely let maps exist
-for every kernel. Take those of the kernel with a single one, at the tap Δ and the channels (1, 1), and
-read off the entries (1, 1): Σ_h W^(h)_11 a_qk^(h) = [k = q + Δ] for all q and k. These numbers are the row Δ of
-Φ. For each q alone this says that e_(q+Δ) is in the span: "only if". The counterexamples are certified:
-coefficients for the spans, and a matrix Y with Σ_qk Y_qk a_qk^(h) = 0 for all heads, but Σ_qk Y_qk (E_q)_Δk ≠ 0. ∎
+Proof. With W^(h) = W_val^(h) W_out^(h), any matrix, MHSA = Conv for all X if and only if Σ_h
+a_qk^(h) W^(h) = Σ_Δ [k = q + Δ] W_Δ for all q and k, as X is arbitrary. Given Φ take W^(h) = Σ_Δ
+Φ_Δh W_Δ. Conversely let maps exist for every kernel. Take those of the kernel with a single one,
+at the tap Δ and the channels (1, 1), and read off the entries (1, 1): Σ_h W^(h)_11 a_qk^(h) = [k
+= q + Δ] for all q and k. These numbers are the row Δ of Φ. For each q alone this says that
+e_(q+Δ) is in the span: "only if". The counterexamples are certified: coefficients for the spans,
+and a matrix Y with Σ_qk Y_qk a_qk^(h) = 0 for all heads, but Σ_qk Y_qk (E_q)_Δk ≠ 0. ∎
 """
 
 import json
@@ -41,6 +43,7 @@ from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, V
 
 FILES = ("C20.lemma3-hard.json", "C20.lemma3-softmax.json", "C20.lemma3-lemma2.json")
 
+
 def counterexamples(run: Run) -> str:
     """The committed counterexamples, their heads rebuilt and both conditions decided by ranks."""
     from convattn.certificates.counterexample import head_rows
@@ -49,7 +52,10 @@ def counterexamples(run: Run) -> str:
     for name in FILES:
         body = json.loads((run.certificates / name).read_text("ascii"))["body"]
         (pixels,), (kernel_size,) = body["pixels"], body["kernel_size"]
-        heads, wanted = [head_rows(head, pixels) for head in body["heads"]], tap_matrices(kernel_size, pixels)
+        heads, wanted = (
+            [head_rows(head, pixels) for head in body["heads"]],
+            tap_matrices(kernel_size, pixels),
+        )
         for head in heads:
             if any(sum(row) != 1 or min(row) < 0 for row in head):
                 raise EvidenceFailed(f"{name}: a row of {head} is no attention")
@@ -62,7 +68,7 @@ def counterexamples(run: Run) -> str:
 
 
 def random_heads(rng: np.random.Generator, kind: int) -> tuple[list[Matrix], list[Matrix]]:
-    """Heads and taps: (0, 1) any rows, (2) with the identity in the span, (3, 4) shifts with a ring."""
+    """Heads and taps: (0, 1) any rows, (2) the identity in the span, (3, 4) shifts with a ring."""
     pixels = int(rng.integers(2, 5))
 
     def rows(count: int, width: int) -> Matrix:
@@ -104,9 +110,13 @@ def repaired_equivalence(run: Run) -> str:
         solved = [solve_value_maps(heads, wanted, kernel) for kernel in (*one_tap, general)]
         shared = shared_map_exists(heads, wanted)
         if all(maps is not None for maps in solved[:-1]) != shared:
-            raise EvidenceFailed(f"case {case}: one Φ exists: {shared}, but value maps say otherwise")
+            raise EvidenceFailed(
+                f"case {case}: one Φ exists: {shared}, but value maps say otherwise"
+            )
         if shared and solved[-1] is None:
-            raise EvidenceFailed(f"case {case}: one Φ exists, but {general.tolist()} is not reached")
+            raise EvidenceFailed(
+                f"case {case}: one Φ exists, but {general.tolist()} is not reached"
+            )
         spans = spans_hold(heads, wanted)
         if shared and not spans:
             raise EvidenceFailed(f"case {case}: value maps exist, but a span does not hold")
@@ -120,19 +130,20 @@ def repaired_equivalence(run: Run) -> str:
                 raise EvidenceFailed(f"case {case}: the value maps do not give the convolution")
     if not (0 < exist < cases and only_spans):
         raise EvidenceFailed(f"{exist} of {cases} layers have maps, {only_spans} only the spans")
-    return f"{cases} layers: {exist} with value maps, {only_spans} with the spans only, all as repaired"
+    return f"{cases} layers as repaired: {exist} with value maps, {only_spans} with the spans only"
 
 
 def best_maps_on_images(run: Run) -> str:
     """The softmax counterexample on two-pixel pieces of the images, with its best value maps.
 
-    A piece is a pixel and the one half an image to the right. In exact arithmetic the least-squares maps
-    are rational (six unknowns for each channel), and the root mean square of X - Σ_h A_h X W^(h) cannot go
-    below their residual, f, whatever the maps. A layer in floating point is off by at most b entry by
-    entry: stored biases differ from -ln 9 by at most 2u_p ln 9, which with `softmax_rounding` bounds the weights; the
-    sums have 2 and 6 products; the cast is one rounding; and rounded maps add u_p Σ_h A_h|X||W^(h)|. So its root
-    mean square error lies within that of b around f, and f exceeds that of b: no zero is possible.
-    With the maps that the spans give at one query, that query is right, within b, and the other is not.
+    A piece is a pixel and the one half an image to the right. In exact arithmetic the
+    least-squares maps are rational (six unknowns for each channel), and the root mean square of X
+    - Σ_h A_h X W^(h) cannot go below their residual, f, whatever the maps. A layer in floating
+    point is off by at most b entry by entry: stored biases differ from -ln 9 by at most 2u_p ln
+    9, which with `softmax_rounding` bounds the weights; the sums have 2 and 6 products; the cast
+    is one rounding; and rounded maps add u_p Σ_h A_h|X||W^(h)|. So its root mean square error
+    lies within that of b around f, and f exceeds that of b: no zero is possible. With the maps
+    that the spans give at one query, that query is right, within b, and the other is not.
     """
     import flint
     import jax
@@ -155,9 +166,7 @@ def best_maps_on_images(run: Run) -> str:
         flint.fmpz_mat((design.T @ wanted).tolist())
     )
     best = [[Fraction(int(e.p), int(e.q)) for e in row] for row in solution.tolist()]
-    reached = sum(
-        int((design.T @ wanted)[i, j]) * best[i][j] for i in range(6) for j in range(3)
-    )
+    reached = sum(int((design.T @ wanted)[i, j]) * best[i][j] for i in range(6) for j in range(3))
     floor = float((int((wanted**2).sum()) - reached) / (100 * wanted.size)) ** 0.5
     best_maps = np.array(best, float).reshape(2, 3, 3)
     at_query = np.array([[-0.25, 1.25], [1.25, -0.25]])[:, :, None, None] * np.eye(3)

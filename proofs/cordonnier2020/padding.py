@@ -1,25 +1,26 @@
 """§3, padding: a ring of zeros makes the layer the zero-padded convolution; without it it is not.
 
-Printed. "A multi-head self-attention layer uses by default the "SAME" padding while a convolutional
-layer would decrease the image size by K - 1 pixels. The correct way to alleviate these boundary
-effects is to pad the input image with ⌊K/2⌋ zeros on each side. In this case, the cropped output of a
-MHSA and a convolutional layer are the same."
+Printed. "A multi-head self-attention layer uses by default the "SAME" padding while a
+convolutional layer would decrease the image size by K - 1 pixels. The correct way to alleviate
+these boundary effects is to pad the input image with ⌊K/2⌋ zeros on each side. In this case, the
+cropped output of a MHSA and a convolutional layer are the same."
 
-Verified. K odd, r = (K-1)/2. Pad the image with r zeros on each side, apply the layer of Theorem 1 (in the
-limit) to all pixels, and crop r pixels on each side: the result is the zero-padded convolution of the
-image, for every kernel. Without the zeros the layer's output has the size of the image, but it is the
-convolution with the edge repeated. No softmax layer computes every zero-padded convolution without
-them.
+Verified. K odd, r = (K-1)/2. Pad the image with r zeros on each side, apply the layer of Theorem
+1 (in the limit) to all pixels, and crop r pixels on each side: the result is the zero-padded
+convolution of the image, for every kernel. Without the zeros the layer's output has the size of
+the image, but it is the convolution with the edge repeated. For K ≥ 3 no softmax layer computes
+every zero-padded convolution without them.
 
-Repair. "SAME" by default is true of the shape, not of the values: zero padding is what the zeros bring,
-not what the layer does by itself.
+Repair. "SAME" by default is true of the shape, not of the values: zero padding is what the zeros
+bring, not what the layer does by itself.
 
-Proof. A query of the image has all its targets q + δ among the pixels of the padded image, so Lemmas 1
-and 2 apply to it, and what they read outside of the image are the zeros of the zero-padded convolution.
-The outputs at the padding's own pixels are cropped; a layer need not compute them. Without zeros the
-head of shift δ attends to the pixel nearest to q + δ (Lemma 2), which is the pixel that repeating the
-edge puts at q + δ. And a constant image has a constant output under every softmax layer on the bare
-grid, rows summing to one, while the zero-padded box sum of a constant image is smaller at a corner. ∎
+Proof. A query of the image has all its targets q + δ among the pixels of the padded image, so
+Lemmas 1 and 2 apply to it, and what they read outside of the image are the zeros of the
+zero-padded convolution. The outputs at the padding's own pixels are cropped; a layer need not
+compute them. Without zeros the head of shift δ attends to the pixel nearest to q + δ (Lemma 2),
+which is the pixel that repeating the edge puts at q + δ. And a constant image has a constant
+output under every softmax layer on the bare grid, rows summing to one, while the zero-padded box
+sum of a constant image is smaller at a corner. ∎
 """
 
 from convattn.evidence import certified, equals_convolution

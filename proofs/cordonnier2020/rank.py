@@ -1,21 +1,24 @@
 """§3, the remark on D_h and D_out: a head's map has rank at most D_h, not D_out - D_h.
 
-Printed. "It is frequent in transformer-based architectures to set D_h = D_out/N_h, hence D_h < D_out. In that
-case, W^(h) can be seen to be of rank D_out - D_h, which does not suffice to express every
-convolutional layer with D_out channels. Nevertheless, it can be seen that any D_h out of D_out outputs of
-MHSA(X) can express the output of any convolutional layer with D_h output channels."
+Printed. "It is frequent in transformer-based architectures to set D_h = D_out/N_h, hence D_h <
+D_out. In that case, W^(h) can be seen to be of rank D_out - D_h, which does not suffice to
+express every convolutional layer with D_out channels. Nevertheless, it can be seen that any D_h
+out of D_out outputs of MHSA(X) can express the output of any convolutional layer with D_h output
+channels."
 
-Verified. W^(h) = W_val^(h) W_out^(h) has rank at most min(D_in, D_h, D_out), and generic factors reach it. So if
-D_h < min(D_in, D_out), K² heads with hard attention, one for each shift, miss every kernel with a W_δ of rank
-above D_h. Any D_h of the D_out outputs can be those of any convolution with D_h output channels.
+Verified. W^(h) = W_val^(h) W_out^(h) has rank at most min(D_in, D_h, D_out), and generic factors
+reach it. So if D_h < min(D_in, D_out), K² heads with hard attention, one for each shift, miss
+every kernel with a W_δ of rank above D_h. Any D_h of the D_out outputs can be those of any
+convolution with D_h output channels.
 
-Repair. "Rank at most D_h" for "rank D_out - D_h". The conclusion stands where D_h < D_in too: where D_h ≥ D_in the
-head's map can be any D_in × D_out matrix.
+Repair. "Rank at most D_h" for "rank D_out - D_h". The conclusion stands where D_h < D_in too:
+where D_h ≥ D_in the head's map can be any D_in × D_out matrix.
 
-Proof. W^(h) factors through R^(D_h). For the converse let C be the chosen D_h channels, and let W_out^(h) have the
-identity in the columns C: the columns C of W_val^(h) W_out^(h) are W_val^(h), any matrix. With one head for each
-shift, W^(h) = W_δ is forced, as the taps of a convolution are determined by it. If D_h ≥ D_in take W_val^(h) =
-(I, 0). The printed rank is right where D_out = 2D_h, and only there. ∎
+Proof. W^(h) factors through R^(D_h). For the converse let C be the chosen D_h channels, and let
+W_out^(h) have the identity in the columns C: the columns C of W_val^(h) W_out^(h) are W_val^(h),
+any matrix. With one head for each shift, W^(h) = W_δ is forced, as the taps of a convolution are
+determined by it. If D_h ≥ D_in take W_val^(h) = (I, 0). The printed rank is right where D_out =
+2D_h, and only there. ∎
 """
 
 import numpy as np
@@ -46,8 +49,8 @@ def ranks(run: Run) -> str:
     if not (reached > cases // 2 and as_printed < cases // 2):
         raise EvidenceFailed(f"rank min(D_in, D_h) {reached} times, D_out - D_h {as_printed} times")
     return (
-        f"{cases} products, none of rank above D_h; {reached} of rank min(D_in, D_h), {as_printed} of "
-        "rank D_out - D_h"
+        f"{cases} products, none of rank above D_h; {reached} of rank min(D_in, D_h), "
+        f"{as_printed} of rank D_out - D_h"
     )
 
 
@@ -62,7 +65,10 @@ def chosen_channels(run: Run) -> str:
         rng = run.rng(case)
         head_dim, out, inputs = 2, 5, 4
         channels = np.sort(rng.choice(out, head_dim, replace=False))
-        kernel, image = rng.integers(-9, 10, (3, 3, inputs, head_dim)), rng.integers(0, 256, (1, 4, 5, inputs))
+        kernel, image = (
+            rng.integers(-9, 10, (3, 3, inputs, head_dim)),
+            rng.integers(0, 256, (1, 4, 5, inputs)),
+        )
         output = rng.integers(-9, 10, (3, 3, head_dim, out))
         output[..., channels] = np.eye(head_dim, dtype=int)
         maps = kernel @ output

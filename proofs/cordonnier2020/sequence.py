@@ -1,15 +1,19 @@
 """§3, sequences: in one dimension K heads and D_p = 2 are enough.
 
-Printed. "Multi-head self-attention with N_h heads can also simulate a 1D convolutional layer with a kernel of
-size K = N_h with min(D_h, D_out) output channels using a positional encoding of dimension D_p ≥ 2."
+Printed. "Multi-head self-attention with N_h heads can also simulate a 1D convolutional layer with
+a kernel of size K = N_h with min(D_h, D_out) output channels using a positional encoding of
+dimension D_p ≥ 2."
 
-Verified. K odd, with a ring of (K-1)/2 zero tokens, in the limit: r_δ = (δ², δ) and v = -α(1, -2Δ) give K heads that
-are the zero-padded convolution, for every kernel, every length and any channels.
+Verified. K odd, with a ring of (K-1)/2 zero tokens, in the limit: r_δ = (δ², δ) and v = -α(1,
+-2Δ) give K heads that are the zero-padded convolution, for every kernel, every length and any
+channels.
 
-Nothing to repair. The hypotheses are those of Theorem 1 as amended: the limit, the ring, K odd. That a single
-layer needs no more than D_p = 2 is right; one dimension is enough by another construction (S.dp1).
+Nothing to repair. The hypotheses are those of Theorem 1 as amended: the limit, the ring, K odd.
+That a single layer needs no more than D_p = 2 is right; one dimension is enough by another
+construction (S.dp1).
 
-Proof. v·r_δ = -α(δ - Δ)² + αΔ². The proofs of Lemmas 1 and 2 read the same with the second coordinate left out. ∎
+Proof. v·r_δ = -α(δ - Δ)² + αΔ². The proofs of Lemmas 1 and 2 read the same with the second
+coordinate left out. ∎
 """
 
 import numpy as np

@@ -1,13 +1,14 @@
 """§3, stride: a fixed pooling after the layer gives every stride.
 
-Printed. "A strided convolution can be seen as a convolution followed by a fixed pooling operation […] a
-fixed pooling layer could be appended to the Self-Attention layer to simulate any stride."
+Printed. "A strided convolution can be seen as a convolution followed by a fixed pooling operation
+[…] a fixed pooling layer could be appended to the Self-Attention layer to simulate any stride."
 
-Verified. K odd, with a ring of (K-1)/2 zeros, in the limit: keeping every s-th pixel of the layer of
-Theorem 1, on both axes, is the zero-padded convolution of stride s, for every s ≥ 1 and every kernel.
+Verified. K odd, with a ring of (K-1)/2 zeros, in the limit: keeping every s-th pixel of the layer
+of Theorem 1, on both axes, is the zero-padded convolution of stride s, for every s ≥ 1 and every
+kernel.
 
-Nothing to repair. The pooling is a subsampling: it keeps the pixels 0, s, 2s, … and averages nothing. The
-hypotheses are those of Theorem 1 as amended.
+Nothing to repair. The pooling is a subsampling: it keeps the pixels 0, s, 2s, … and averages
+nothing. The hypotheses are those of Theorem 1 as amended.
 
 Proof. Conv_s(X)_i = Σ_δ X_(s·i+δ) W_δ = Conv_1(X)_(s·i), by definition. ∎
 """

@@ -114,7 +114,9 @@ def weights_on_images(run: Run, dtypes: tuple[str, ...], heads: tuple) -> str:
 
             is_there = (grid.key_positions[None] == target[:, None]).all(axis=2)
             scores = np.where(is_there, logit, 0.0)
-            if (scores != scores_by_shift(grid, lambda s, c=offset, m=logit: (s == c).all(-1) * m)).any():
+            if (
+                scores != scores_by_shift(grid, lambda s, c=offset, m=logit: (s == c).all(-1) * m)
+            ).any():
                 raise EvidenceFailed(f"offset {offset}: two ways to write the scores differ")
             allowed = weights_within(scores, dtype)
             within(f"{dtype}, M = {logit:g}", weights[head], eq10, allowed.bound)
@@ -127,7 +129,9 @@ def weights_on_images(run: Run, dtypes: tuple[str, ...], heads: tuple) -> str:
             shifted = np.where(exists[:, None], 0.0, tokens.mean(axis=0))
             shifted[exists] = tokens[place]
             saturation = np.where(exists[:, None], upper(distance) * tokens.max(), 0.0)
-            within(f"{dtype}, pixels", images_as_tokens(pixels), shifted, mixture.bound + saturation)
+            within(
+                f"{dtype}, pixels", images_as_tokens(pixels), shifted, mixture.bound + saturation
+            )
             worst = max(worst, float(np.abs(weights[head] - eq10).max()))
         seen.append(f"{dtype} {worst:.2g}")
     if not uniform:

@@ -58,6 +58,11 @@ def _claim(text: str, holds: Callable[[Facts], bool]) -> Demand:
     return Demand("claim", text, holds)
 
 
+def _spread(facts: Facts) -> bool:
+    """Whether a dilation shows: with K = 1 on its axis it does not."""
+    return any(d > 1 and k > 1 for d, k in zip(facts.dilation, facts.kernel, strict=True))
+
+
 LIMIT = _claim("regime 'limit'", lambda f: f.regime == "limit")
 FINITE = _claim("regime 'finite'", lambda f: f.regime == "finite")
 GIVEN = _claim("score 'given'", lambda f: f.score == "given")
@@ -74,8 +79,12 @@ SEQUENCE = _claim("one axis", lambda f: len(f.kernel) == 1)
 IMAGE = _claim("two axes", lambda f: len(f.kernel) == 2)
 PLAIN = _claim("dilation 1 and stride 1", lambda f: max(f.dilation + f.stride) == 1)
 STRIDED = _claim("some stride above 1", lambda f: max(f.stride) > 1)
-DILATED = _claim("some dilation above 1", lambda f: max(f.dilation) > 1)
-VARIANT = _claim("some stride or dilation above 1", lambda f: max(f.dilation + f.stride) > 1)
+WIDE = _claim("some K above 1", lambda f: max(f.kernel) > 1)
+DILATED = _claim("a dilation above 1 on an axis with K above 1", _spread)
+VARIANT = _claim(
+    "some stride above 1, or a dilation above 1 on an axis with K above 1",
+    lambda f: max(f.stride) > 1 or _spread(f),
+)
 SMALL = _claim(
     "3 <= K <= 2P + 1",
     lambda f: all(3 <= k <= 2 * p + 1 for k, p in zip(f.kernel, f.patch, strict=True)),
@@ -105,7 +114,7 @@ FLOAT32 = _claim(
 TABLE: dict[tuple[str, str], tuple[Demand, ...]] = {
     ("equality", "C20.lemma1"): (LIMIT, GIVEN, PIXELS, IMAGE, ODD, PLAIN, ONE_EACH),
     ("equality", "C20.theorem1"): (LIMIT, QUADRATIC, IMAGE, ODD, PLAIN, ONE_EACH),
-    ("equality", "C20.padding"): (LIMIT, QUADRATIC, PIXELS, ONE_EACH),
+    ("equality", "C20.padding"): (LIMIT, QUADRATIC, PIXELS, WIDE, ONE_EACH),
     ("equality", "C20.stride"): (LIMIT, QUADRATIC, PIXELS, STRIDED, ONE_EACH),
     ("equality", "C20.dilation"): (LIMIT, QUADRATIC, PIXELS, DILATED, ONE_EACH),
     ("equality", "C20.sequence"): (LIMIT, QUADRATIC, PIXELS, SEQUENCE, ONE_EACH),

@@ -1,9 +1,9 @@
 """The rounding bound holds, says something, and catches a wrong layer.
 
-Measured errors are against integers (or, for other kernels, float64), so they are exact. On the
-seeds of these tests the largest bound of a case is 25 to 300 times the largest error for biases in
-float32 and float64, 200 to 1,300 times for the scalar encoding; in bfloat16 and float16 it is 6 to
-70 times where the last cast rounds at all.
+Measured errors are against integers (or, for other kernels, float64), so they are exact. Over sixty
+seeds, three buckets and leaks from 10⁻⁶ to 0.99 the largest bound of a case was at least 24 and 18
+times its largest error for biases in float64 and float32, 1.6 and 2.2 in float16 and bfloat16,
+where the last cast is most of both, and 240 times for the scalar encoding.
 """
 
 from dataclasses import replace

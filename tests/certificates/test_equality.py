@@ -9,6 +9,7 @@ import pytest
 from comparison import assert_equal
 
 import convattn as ca
+from convattn.certificates.canonical import canonical
 from convattn.certificates.equality import absolute_form, equality_certificate
 from convattn.constructions.scalar import lagrange_coefficients
 from convattn.encodings import AbsoluteEncoding, EnumeratedEncoding, QuadraticEncoding
@@ -42,7 +43,7 @@ def built(construction, kernel, **options):
 
 
 def patterns(body, kernel):
-    """Pattern_δ(W) for each offset, from the certificate's own indices: `[T, P²·in, P_out²·out]`."""
+    """Pattern_δ(W), `[T, P²·in, P_out²·out]`, from the certificate's own indices."""
     padded = np.pad(kernel, [*[(0, 1)] * len(body["pattern"]), (0, 0), (0, 0)])
     maps = []
     for which in product(*(range(len(axis)) for axis in body["pattern"])):
@@ -206,19 +207,18 @@ def test_an_absolute_form_is_the_squared_distance_but_for_the_query(target):
     places = grid.key_positions
     table = np.concatenate([places, (places**2).sum(-1, keepdims=True)], -1)
     table = np.concatenate([table, np.ones((len(table), 1))], -1).reshape(*grid.keys, -1)
-    encoding = AbsoluteEncoding(
-        jnp.asarray(form[None], float), jnp.eye(axes + 2)[None], jnp.array(table)
-    )
-    scores = np.asarray(encoding.positional_scores(grid))[0]
     shifts = places[None, :, :] - grid.query_positions[:, None, :]
     distance = ((shifts - np.array(target)) ** 2).sum(-1)
-    rest = scores + distance
+
+    def rest_of(form):
+        query, key = jnp.asarray(form[None], float), jnp.eye(axes + 2)[None]
+        scores = AbsoluteEncoding(query, key, jnp.array(table)).positional_scores(grid)
+        return np.asarray(scores)[0] + distance
+
+    rest = rest_of(form)
     assert_equal(rest, np.broadcast_to(rest[:, :1], rest.shape))
-    swapped = np.asarray(AbsoluteEncoding(
-        jnp.asarray(form.T[None], float), jnp.eye(axes + 2)[None], jnp.array(table)
-    ).positional_scores(grid))[0] + distance  # fmt: skip
-    if target != (0,):
-        assert (swapped != swapped[:, :1]).any()
+    wrong = rest_of(np.array(absolute_form([t + 1 for t in target])))
+    assert (wrong != wrong[:, :1]).any()
 
 
 def test_the_given_attention_asks_for_no_score():
@@ -229,15 +229,11 @@ def test_the_given_attention_asks_for_no_score():
 
 @pytest.mark.parametrize("construction", LIBRARY)
 def test_the_checker_accepts_what_is_made_and_rejects_it_spoiled(construction):
-    import json
-
     made = certified(construction, (3, 3), 1)
-    text = json.dumps(made, sort_keys=True, separators=(",", ":")) + "\n"
-    verdict = check(text)
+    verdict = check(canonical(made) + "\n")
     assert verdict.accepted, verdict.reason
     made["body"]["heads"] += 1
-    text = json.dumps(made, sort_keys=True, separators=(",", ":")) + "\n"
-    assert not check(text, ignore_digests=True).accepted
+    assert not check(canonical(made) + "\n", ignore_digests=True).accepted
 
 
 def test_sizes_that_make_no_sense_are_refused():

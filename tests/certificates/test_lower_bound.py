@@ -1,6 +1,5 @@
 """Minors of the flattened kernel: their entries, their determinants, what is refused."""
 
-import json
 from fractions import Fraction
 from itertools import permutations
 
@@ -10,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from convattn.bounds.flattened_kernel import exact_rank, flattened_kernel
+from convattn.certificates.canonical import canonical
 from convattn.certificates.lower_bound import (
     _certificate,
     box_bound_certificate,
@@ -117,8 +117,7 @@ def test_the_box_within_a_larger_kernel(side, patch):
 
 
 def accepted(made):
-    text = json.dumps(made, sort_keys=True, separators=(",", ":")) + "\n"
-    return check(text).accepted
+    return check(canonical(made) + "\n").accepted
 
 
 def test_beyond_the_range_of_corollary_4_the_checker_says_no():

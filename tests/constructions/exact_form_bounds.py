@@ -2,19 +2,18 @@
 
 Let u be the unit roundoff of the dtype that sums (at least float32), u_p of the one that stores
 the maps and the result. Write X for the largest pixel, S_o = Σ_(t,i) |W_(t,i,o)|, n for the number
-of image pixels, N for that of keys, T for that of offsets, H for that of heads, F for that of
-features of a token. In exact arithmetic the layer is the convolution. Every computed summand is the
+of tokens, N for that of keys, T for that of offsets, H for that of heads, F for that of features of
+a token. In exact arithmetic the layer is the convolution. Every computed summand is the
 exact one times 1 + η with |η| ≤ Π - 1, so the result is off by at most (Π - 1)·G, where the
 majorant G is the sum of the absolute summands.
 
-**Majorant.** Between an input pixel and an output pixel of a patch every tap occurs in at most one
-map, so Σ_δ |M_δ| sums to at most Σ_t |W_t| there.
+**Majorant.** For one output pixel each tap reads one input pixel, so the entries of all |M_δ| in
+its column sum to S_o. Rows of attention sum to one, so they average |X| to at most X.
 
-- Bias with leak ε: Σ_δ ((1-ε)S_δ + εJ)|X||M_δ|/(1-ε) + ε/(1-ε) J|X| Σ_δ |M_δ|. The one-hot part is
-  the convolution of the absolute values, at most X·S_o. J|X| averages over N keys the n pixels:
-  G = X·S_o·(1 + 2ε/(1-ε)·n/N) + |b_o|.
-- Scalar: Σ_h Σ_k t_k^h |X_k| Σ_δ |V_hδ||M_δ| with Σ_h |V_hδ| t^h ≤ κ at every node t:
-  G = κ·n·X·S_o + |b_o|.
+- Bias with leak ε: Σ_δ a_δ|X||M_δ|/(1-ε) + ε/(1-ε)·J|X| Σ_δ |M_δ|, at most
+  G = X·S_o·(1 + ε)/(1 - ε) + |b_o|, on the bare grid too.
+- Scalar: Σ_h Σ_k t_k^h |X_k| Σ_δ |V_hδ||M_δ| with Σ_h |V_hδ| t^h ≤ κ at every node t, over the n
+  tokens of the image: G = κ·n·X·S_o + |b_o|.
 
 **Factors of Π.**
 
@@ -48,26 +47,25 @@ def exact_form_bound(
     amplification: float | None = None,
     head_dim: int | None = None,
     bias: bool = True,
+    bare: bool = False,
 ) -> np.ndarray:
-    """The bound for each output channel; κ is `amplification`."""
+    """The bound for each output channel; κ is `amplification`, `bare` the grid without a ring."""
     stored = roundoff_of(case.dtype)
     u = min(stored, roundoff("float32"))
     count = geometry.heads
     grid = [n // p for n, p in zip(case.bucket.space, geometry.patch_size, strict=True)]
-    keys = math.prod(
-        n + before + after for n, (before, after) in zip(grid, geometry.ring, strict=True)
-    )
-    pixels = math.prod(case.bucket.space)
+    ring = ((0, 0),) * len(grid) if bare else geometry.ring
+    keys = math.prod(n + before + after for n, (before, after) in zip(grid, ring, strict=True))
     features = math.prod(geometry.patch_size) * case.bucket.in_channels
     axes = len(geometry.kernel_size)
     summed = np.abs(case.kernel).sum(axis=tuple(range(axes + 1)))
     top = np.abs(case.images).max() * summed
     if encoding == "bias":
-        majorant = top * (1 + 2 * leak / (1 - leak) * pixels / keys)
+        majorant = top * (1 + leak) / (1 - leak)
         height = math.log1p(keys * (1 - leak) / leak)
         factor = softmax_factor(3.01 * u + ELEMENTARY * u * height, keys, u)
     else:
-        majorant = amplification * pixels * top
+        majorant = amplification * math.prod(grid) * top
         height = count * math.log(count + 1)
         factor = softmax_factor((ELEMENTARY + 3.01) * u * height, keys, u)
         gains = math.exp((ELEMENTARY + 2.01) * u * height) * (1 + ELEMENTARY * u)

@@ -32,8 +32,9 @@ BROKEN_SIZES = {
     claims.IMAGE: {"kernel": (3,), "patch": (2,)},
     claims.PLAIN: {"dilation": (2, 1)},
     claims.STRIDED: {"stride": (1, 1)},
-    claims.DILATED: {"dilation": (1, 1)},
-    claims.VARIANT: {"stride": (1, 1)},
+    claims.WIDE: {"kernel": (1, 1)},
+    claims.DILATED: {"kernel": (3, 1)},  # the dilation is on the axis with K = 1
+    claims.VARIANT: {"kernel": (3, 1), "stride": (1, 1), "dilation": (1, 2)},
     claims.POINT: {"kernel": (3, 1)},
     claims.SMALL: {"kernel": (7, 3)},
     claims.SEQUENCE: {"kernel": (3, 3)},

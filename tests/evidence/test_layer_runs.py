@@ -77,7 +77,16 @@ def test_limit_layers_equal_the_convolution(run, small_images, size, options):
     ("size", "options"),
     [
         ((3, 3), {}),
-        ((2, 3), {"patch_size": 2, "leak": 0.1, "stride": 2, "head_dim": 24}),
+        (
+            (2, 3),
+            {
+                "patch_size": 2,
+                "leak": 0.1,
+                "stride": 2,
+                "head_dim": 24,
+                "dtypes": ("float64", "float16"),
+            },
+        ),
         ((3,), {"encoding": "scalar", "dtypes": ("float64", "float32")}),
     ],
     ids=str,

@@ -1,8 +1,8 @@
 """Self-attention in exact rational arithmetic, for identities that hold for every base.
 
-exp enters softmax only through e^(s+t) = e^s·e^t, so an identity between softmax weights holds with
-any positive base in place of e. With a rational base and integer scores everything is a fraction.
-Written apart from the library, in NumPy arrays of Python objects.
+exp enters softmax only through e^(s+t) = e^s·e^t, so an identity between softmax weights holds
+with any positive base in place of e. With a rational base and integer scores everything is a
+fraction. Written apart from the library, in NumPy arrays of Python objects.
 """
 
 from fractions import Fraction
@@ -41,8 +41,9 @@ def exact_self_attention(
 ) -> Shaped[np.ndarray, "queries out_features"]:
     """softmax(A) X W_val of C20 eq. 1, with `base` for e.
 
-    >>> exact_self_attention(np.array([[0], [3]]), np.array([[0, 1]]), np.eye(1, dtype=int), Fraction(2))
-    array([[Fraction(2, 1)]], dtype=object)
+    >>> tokens, scores = np.array([[0], [3]]), np.array([[0, 1]])
+    >>> exact_self_attention(tokens, scores, np.array([[1]]), Fraction(2)).tolist()
+    [[Fraction(2, 1)]]
     """
     values = np.asarray(tokens).astype(object) @ np.asarray(value).astype(object)
     return exact_softmax(scores, base) @ values

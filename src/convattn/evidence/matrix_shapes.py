@@ -1,6 +1,7 @@
 """Whether a printed product of matrices can be formed at all."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 Shape = tuple[int, int]
 
@@ -20,7 +21,7 @@ def product_shape(*shapes: Shape) -> Shape | None:
     >>> product_shape((1, 2), (2, 5)), product_shape((1, 2), (5, 2))
     ((1, 5), None)
     """
-    if any(left[1] != right[0] for left, right in zip(shapes, shapes[1:], strict=False)):
+    if any(left[1] != right[0] for left, right in pairwise(shapes)):
         return None
     return shapes[0][0], shapes[-1][1]
 

@@ -1,4 +1,4 @@
-"""Heads without content on the grid of whole real images: their weights, and what they attend to."""
+"""Heads without content on the grid of whole real images: their weights, what they attend to."""
 
 from collections.abc import Callable
 

@@ -1,7 +1,8 @@
 """Which value maps turn given attention into a convolution: exact linear algebra over fractions.
 
-Heads with fixed rows a_qk^(h) compute Σ_h a_qk^(h) X_k W^(h), a convolution of a row of pixels computes Σ_Δ
-[k = q + Δ] X_k W_Δ. C20's Lemma 3 compares spans at each query q; its repair stacks the queries.
+Heads with fixed rows a_qk^(h) compute Σ_h a_qk^(h) X_k W^(h), a convolution of a row of pixels
+computes Σ_Δ [k = q + Δ] X_k W_Δ. C20's Lemma 3 compares spans at each query q; its repair stacks
+the queries.
 """
 
 from collections.abc import Sequence
@@ -63,9 +64,9 @@ def solve_value_maps(
     taps: Sequence[Matrix],
     kernel: Int[np.ndarray, "taps in_channels out_channels"],
 ) -> list[np.ndarray] | None:
-    """W^(h) with Σ_h a_qk^(h) W^(h) = Σ_Δ [k = q + Δ] W_Δ for all q and k, or None if there are none.
+    """W^(h) with Σ_h a_qk^(h) W^(h) = Σ_Δ [k = q + Δ] W_Δ for all q and k, if there are any.
 
-    **Returns:** fractions, one `[in_channels, out_channels]` for each head.
+    **Returns:** fractions, one `[in_channels, out_channels]` for each head, or None.
 
     >>> identity = tap_matrices(1, 2)
     >>> solve_value_maps(identity, identity, np.array([[[7]]]))[0].tolist()

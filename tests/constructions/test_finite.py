@@ -1,0 +1,193 @@
+from fractions import Fraction
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from comparison import assert_equal, assert_within
+from constructions.bare_grids import token_padded_conv
+from constructions.conversion_cases import applied, reference
+from constructions.exact_form_bounds import exact_form_bound
+from constructions.rational_layers import as_fractions, rational_layer
+from constructions.slow_definitions import slow_conv, slow_token_maps
+from roundings import gamma, roundoff
+from strategies import CONVERSION_BUCKETS, Bucket, make_case
+
+from convattn.constructions.conversion import conv_to_attention
+from convattn.constructions.finite import leaky_construction
+from convattn.constructions.geometry import ConvolutionGeometry
+
+# Small, because every weight is a fraction: pixels, patches on two axes, patches with a dilation.
+RATIONAL = (
+    Bucket(1, (3, 4), (3, 3), 2, 1, (1, 1), (1, 1), patch_size=(1, 1)),
+    Bucket(1, (4, 3), (3, 2), 1, 2, (1, 1), (1, 1), patch_size=(2, 3)),
+    Bucket(2, (6,), (4,), 1, 2, (1,), (2,), patch_size=(3,)),
+    Bucket(1, (2,), (5,), 2, 1, (1,), (1,), patch_size=(1,)),
+)
+LEAKS = (Fraction(1, 2), Fraction(1, 7), Fraction(99, 100))
+
+
+def mixed_row(count, at, exponential):
+    """Softmax of M at one key and zero at the others, or of zeros, with e^M rational."""
+    if at is None:
+        return [Fraction(1, count)] * count
+    total = exponential + count - 1
+    return [exponential / total if key == at else 1 / total for key in range(count)]
+
+
+def leaky_heads(maps, leak=None, exponential=None, uniform=True):
+    """T heads and the uniform one; either ε is given or e^M, and the other follows from N."""
+
+    def heads(count):
+        e = 1 + count * (1 / leak - 1) if exponential is None else exponential
+        epsilon = Fraction(count) / (e + count - 1)
+        assert leak is None or epsilon == leak
+        parts = [
+            (lambda hit, offset=offset: mixed_row(count, hit[offset], e), block / (1 - epsilon))
+            for offset, block in maps.items()
+        ]
+        total = sum(maps.values()) * (-epsilon / (1 - epsilon))
+        return [*parts, (lambda hit: mixed_row(count, None, e), total)] if uniform else parts
+
+    return heads
+
+
+def rational_case(bucket, seed=0):
+    case = make_case(bucket, seed)
+    maps = slow_token_maps(as_fractions(case.kernel), bucket.patch_size, dilation=bucket.dilation)
+    expected = slow_conv(case.images, case.kernel, dilation=bucket.dilation)
+    return case, maps, expected
+
+
+@pytest.mark.parametrize("leak", LEAKS)
+@pytest.mark.parametrize("bucket", RATIONAL)
+def test_in_rational_numbers_the_layer_is_the_convolution(bucket, leak):
+    case, maps, expected = rational_case(bucket)
+    patch = bucket.patch_size
+    output = rational_layer(case.images, patch, patch, list(maps), leaky_heads(maps, leak))
+    assert (output == expected).all()
+
+
+@pytest.mark.parametrize("exponential", [Fraction(1, 2), Fraction(3), Fraction(1, 90), 10**9])
+def test_any_m_but_zero_does_negative_ones_too(exponential):
+    """e^M = 1/2 makes ε larger than one; the proof does not care."""
+    bucket = RATIONAL[1]
+    case, maps, expected = rational_case(bucket)
+    heads = leaky_heads(maps, exponential=Fraction(exponential))
+    output = rational_layer(case.images, bucket.patch_size, bucket.patch_size, list(maps), heads)
+    assert (output == expected).all()
+
+
+def test_m_zero_does_not():
+    bucket = RATIONAL[1]
+    case, maps, _ = rational_case(bucket)
+    heads = leaky_heads(maps, exponential=Fraction(1))
+    with pytest.raises(ZeroDivisionError):
+        rational_layer(case.images, bucket.patch_size, bucket.patch_size, list(maps), heads)
+
+
+def test_without_the_uniform_head_it_is_not_the_convolution():
+    bucket = RATIONAL[0]
+    case, maps, expected = rational_case(bucket)
+    heads = leaky_heads(maps, Fraction(1, 2), uniform=False)
+    output = rational_layer(case.images, (1, 1), (1, 1), list(maps), heads)
+    assert (output != expected).any()
+
+
+@pytest.mark.parametrize("leak", LEAKS)
+@pytest.mark.parametrize("bucket", RATIONAL)
+def test_on_the_bare_grid_missing_tokens_are_their_mean_in_rational_numbers(bucket, leak):
+    """One axis after the other: the tokens around the grid are the mean of all, exactly."""
+    case, maps, _ = rational_case(bucket)
+    patch = bucket.patch_size
+    output = rational_layer(
+        case.images, patch, patch, list(maps), leaky_heads(maps, leak), bare=True
+    )
+    one_hot = rational_layer(case.images, patch, patch, list(maps), limit_heads(maps), bare=True)
+    assert (output == one_hot).all()
+    zero_padded = rational_layer(case.images, patch, patch, list(maps), leaky_heads(maps, leak))
+    assert (output != zero_padded).any()
+
+
+def limit_heads(maps):
+    """One-hot where the key exists, uniform elsewhere: what L21's heads tend to."""
+
+    def heads(count):
+        def row(at):
+            return [Fraction(key == at) if at is not None else Fraction(1, count)
+                    for key in range(count)]  # fmt: skip
+
+        return [
+            (lambda hit, offset=offset: row(hit[offset]), block) for offset, block in maps.items()
+        ]
+
+    return heads
+
+
+@pytest.mark.parametrize("leak", LEAKS)
+@pytest.mark.parametrize("dtype", ["bfloat16", "float32", "float64"])
+def test_the_maps_of_the_construction_are_the_rational_ones(leak, dtype):
+    """M/(1-ε) has three roundings and one to store; the uniform map T more."""
+    geometry = ConvolutionGeometry.of((3, 2), (2, 3))
+    kernel = make_case(RATIONAL[1], 5).kernel
+    exact = slow_token_maps(as_fractions(kernel), (2, 3))
+    maps = jnp.asarray(np.stack(list(exact.values())).astype(float), dtype)
+    rounded = Fraction(float(jnp.asarray(float(leak), jnp.promote_types(dtype, "float32"))))
+    encoding, blocks = leaky_construction(maps, geometry, float(leak))
+    assert encoding.heads == geometry.heads + 1 == len(blocks)
+    assert Fraction(float(encoding.leak)) == rounded
+    scale = 1 / (1 - rounded)
+    targets = np.stack([block * scale for block in exact.values()]).astype(float)
+    uniform = (sum(exact.values()) * (-rounded * scale)).astype(float)
+    if leak == Fraction(1, 2) and dtype != "bfloat16":
+        assert_equal(blocks, np.stack([*targets, uniform]))
+    u = roundoff("float64" if dtype == "float64" else "float32")
+    stored = 2.0**-8 if dtype == "bfloat16" else u
+    count = geometry.heads
+    factor = (1 + gamma(count + 3, u)) * (1 + stored) - 1
+    majorant = sum(abs(block) for block in exact.values()).astype(float) * float(rounded * scale)
+    assert_within(blocks[:-1], targets, factor * np.abs(targets))
+    assert_within(blocks[-1], uniform, factor * majorant)
+
+
+def test_one_set_of_weights_serves_every_image_size():
+    kernel_case = make_case(Bucket(2, (8, 6), (3, 5), 2, 3, (1, 1), (1, 1), patch_size=(2, 3)), 1)
+    kernel = jnp.asarray(kernel_case.kernel, "float64")
+    layer = conv_to_attention(kernel, patch_size=(2, 3))
+    frozen = conv_to_attention(  # ε for one size, as a number in the values, and M for that size
+        kernel, patch_size=(2, 3), exact=False, logit=float(np.log1p(30.0))
+    )
+    for space in [(2, 3), (8, 6), (4, 9), (12, 3)]:
+        bucket = Bucket(2, space, (3, 5), 2, 3, (1, 1), (1, 1), patch_size=(2, 3))
+        case = make_case(bucket, 2, "float64")
+        images = jnp.asarray(case.images, "float64")
+        expected = np.asarray(reference(images, kernel))
+        same_kernel = type(case)(bucket, 2, "float64", case.images, kernel_case.kernel, case.bias)
+        geometry = ConvolutionGeometry.of((3, 5), (2, 3))
+        bound = exact_form_bound(same_kernel, geometry, layer.heads, encoding="bias", bias=False)
+        bound = np.broadcast_to(bound, expected.shape)
+        assert_within(applied(layer, images), expected, bound)
+        with pytest.raises(AssertionError, match="too far"):
+            assert_within(applied(frozen, images), expected, bound)
+
+
+@pytest.mark.parametrize("bucket", [b for b in CONVERSION_BUCKETS if set(b.stride) == {1}])
+def test_the_bare_grid_is_the_mean_padded_convolution_on_tokens(bucket):
+    """Within the bound of the exact form; the means of the reference add γ_(n+2) of theirs."""
+    case = make_case(bucket, 1, "float64")
+    images, kernel = case.cast(case.images, case.kernel)
+    options = {"dilation": bucket.dilation, "groups": bucket.groups}
+    layer = conv_to_attention(kernel, patch_size=bucket.patch_size, **options)
+    geometry = ConvolutionGeometry.of(bucket.kernel_size, bucket.patch_size, 1, bucket.dilation)
+    bound = exact_form_bound(case, geometry, layer.heads, encoding="bias", bias=False, bare=True)
+    axes = tuple(range(kernel.ndim - 1))
+    top = images.max() * np.abs(case.kernel).sum(axis=axes)
+    bound = bound + gamma(int(np.prod(images.shape)) + 2, roundoff("float64")) * np.asarray(top)
+    output = applied(layer, images, ring=False)
+    expected = token_padded_conv(case.images, case.kernel, bucket.patch_size, layer.ring, "mean")
+    assert_within(output, expected, np.broadcast_to(bound, expected.shape))
+    if set(bucket.patch_size) == {1}:
+        mean_padded = reference(images, kernel, padding="MEAN", **options)
+        assert_within(output, mean_padded, np.broadcast_to(bound, expected.shape))
+    zeros = np.asarray(reference(images, kernel, **options))
+    with pytest.raises(AssertionError, match="too far"):
+        assert_within(output, zeros, np.broadcast_to(bound, expected.shape))

@@ -1,0 +1,322 @@
+import math
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from comparison import assert_equal, assert_within
+from constructions.conversion_cases import applied, reference
+from constructions.exact_form_bounds import exact_form_bound
+from constructions.lagrange import amplification
+from constructions.slow_definitions import slow_conv
+from constructions.test_li_output_map import dense_kernel
+from roundings import gamma, roundoff
+from strategies import Bucket, make_case
+
+from convattn.application import apply_attention
+from convattn.constructions.conversion import conv_to_attention
+from convattn.constructions.geometry import ConvolutionGeometry
+from convattn.constructions.recovery import attention_to_conv, linear_map
+from convattn.encodings import GaussianEncoding, QuadraticEncoding
+from convattn.layer import AttentionLayer, ContentScores
+
+# Images so large that every tap joins some pair of pixels.
+BUCKETS = (
+    Bucket(1, (7,), (3,), 2, 3, (1,), (1,), patch_size=(1,)),
+    Bucket(1, (12,), (5,), 2, 1, (2,), (1,), patch_size=(4,)),
+    Bucket(1, (12,), (4,), 2, 4, (2,), (2,), groups=2, patch_size=(3,)),
+    Bucket(1, (5, 4), (3, 1), 2, 3, (1, 1), (1, 1), patch_size=(1, 1)),
+    Bucket(1, (6, 8), (3, 5), 1, 2, (1, 1), (1, 1), patch_size=(3, 2)),
+    Bucket(1, (4, 6), (2, 3), 2, 4, (2, 1), (1, 2), groups=2, patch_size=(2, 1)),
+    Bucket(1, (4, 6), (3, 2), 2, 3, (3, 2), (1, 1), patch_size=(2, 2)),
+)
+ONE_HOT = ("bias", "quadratic", "enumerated")
+SMALL = 2.0**-40  # every entry goes through fewer than 2¹² roundings of 2⁻⁵³
+
+
+def convert(case, kernel=None, **options):
+    bucket = case.bucket
+    given = {"patch_size": bucket.patch_size, **bucket.options, **options}
+    kernel = jnp.asarray(case.kernel if kernel is None else kernel, "float64")
+    return conv_to_attention(kernel, jnp.asarray(case.bias, "float64"), **given)
+
+
+compiled = jax.jit(attention_to_conv, static_argnames=("kernel_size", "image_size"))
+
+
+def recover(layer, bucket):
+    return attention_to_conv(layer, bucket.kernel_size, image_size=bucket.space)
+
+
+@pytest.mark.parametrize(
+    ("encoding", "head_dim"), [*((e, None) for e in ONE_HOT), ("quadratic", 2)]
+)
+@pytest.mark.parametrize("bucket", BUCKETS)
+def test_limit_forms_give_back_the_kernel_exactly(bucket, encoding, head_dim):
+    case = make_case(bucket, 6, "float64")
+    layer = convert(case, encoding=encoding, exact=False, head_dim=head_dim)
+    kernel, bias, residual = compiled(
+        layer, kernel_size=bucket.kernel_size, image_size=bucket.space
+    )
+    assert_equal(kernel, dense_kernel(case))
+    assert_equal(bias, case.bias)
+    assert_equal(residual.relative_frobenius, 0)
+    assert_equal(residual.sup_norm, 0)
+    assert_equal(residual.bias_gap, 0)
+    assert residual.linearised is False
+
+
+@pytest.mark.parametrize("encoding", ["bias", "scalar"])
+@pytest.mark.parametrize("bucket", [BUCKETS[0], BUCKETS[1], BUCKETS[3]])
+def test_exact_forms_give_it_back_up_to_rounding(bucket, encoding):
+    """L is the layer applied to unit images, so the bound for pixels of one holds for its entries.
+
+    The mean over at most all pixels adds γ_n; a row of |L - C| has at most all pixels of one
+    channel each.
+    """
+    case = make_case(bucket, 6, "float64")
+    layer = convert(case, encoding=encoding)
+    geometry = ConvolutionGeometry.of(
+        bucket.kernel_size, bucket.patch_size, bucket.stride, bucket.dilation
+    )
+    unit = replace(case, images=np.ones_like(case.images))
+    kappa = float(amplification(range(2, geometry.heads + 2), True))
+    entry = exact_form_bound(
+        unit, geometry, layer.heads, encoding=encoding, amplification=kappa, bias=False
+    )
+    pixels = math.prod(bucket.space)
+    entry = entry + gamma(pixels + 1, roundoff("float64")) * np.abs(case.kernel).sum()
+    kernel, bias, residual = recover(layer, bucket)
+    dense = dense_kernel(case)
+    assert_within(kernel, dense, np.broadcast_to(entry, dense.shape))
+    assert_within(bias, case.bias, 2 * roundoff("float64") * np.abs(case.bias).max() * pixels)
+    assert 0 < float(residual.sup_norm) <= 2 * entry.max() * pixels * bucket.in_channels
+    assert 0 < float(residual.relative_frobenius) < 1e-6
+
+
+def basis(space, channels):
+    """One image for each pixel and channel, a one there and zeros elsewhere."""
+    count = math.prod(space) * channels
+    return np.eye(count).reshape(count, *space, channels)
+
+
+def dense_map(layer, space, channels):
+    """L by applying the layer to every unit image: `[*inputs, in, *outputs, out]`."""
+    unbiased = replace(layer, bias=None)
+    images = np.asarray(applied(unbiased, jnp.asarray(basis(space, channels))))
+    return images.reshape(*space, channels, *images.shape[1:])
+
+
+def dense_convolution(kernel, bucket):
+    images = slow_conv(
+        basis(bucket.space, bucket.in_channels),
+        kernel,
+        stride=bucket.stride,
+        dilation=bucket.dilation,
+    )
+    return images.reshape(*bucket.space, bucket.in_channels, *images.shape[1:])
+
+
+def perturbed(bucket, seed=0):
+    """A converted layer whose arrays have all been moved: no convolution any more."""
+    case = make_case(bucket, seed, "float64")
+    layer = convert(case, encoding="quadratic", alpha=1.0, head_dim=3)
+    generator = np.random.default_rng(seed)
+    return case, jax.tree.map(
+        lambda leaf: leaf + jnp.asarray(generator.normal(scale=0.3, size=leaf.shape)), layer
+    )
+
+
+@pytest.mark.parametrize("bucket", BUCKETS)
+def test_the_linear_map_is_what_the_layer_does_to_unit_images(bucket):
+    _, layer = perturbed(bucket)
+    channels = bucket.in_channels
+    dense = dense_map(layer, bucket.space, channels)
+    axes = len(bucket.space)
+    moved = np.moveaxis(dense, axes, -2)  # [*inputs, *outputs, in, out]
+    bound = SMALL * np.abs(moved).sum()
+    assert_within(linear_map(layer, bucket.space), moved, bound)
+    assert np.abs(moved).min() < np.abs(moved).max() / 2  # not all alike
+
+
+@pytest.mark.parametrize("bucket", BUCKETS)
+def test_the_residual_of_a_perturbed_layer_is_the_distance_of_the_dense_maps(bucket):
+    _, layer = perturbed(bucket)
+    kernel, _, residual = recover(layer, bucket)
+    dense = dense_map(layer, bucket.space, bucket.in_channels)
+    gap = dense - dense_convolution(np.asarray(kernel), bucket)
+    relative = np.linalg.norm(gap) / np.linalg.norm(dense)
+    assert relative > 0.05
+    assert_within(residual.relative_frobenius, relative, SMALL * gap.size)
+    inputs = tuple(range(len(bucket.space) + 1))
+    rows = np.abs(gap).sum(axis=inputs).max()
+    assert_within(residual.sup_norm, rows, SMALL * rows * 2**8)
+
+
+@pytest.mark.parametrize("bucket", BUCKETS)
+def test_the_kernel_is_the_least_squares_one(bucket):
+    """|L - C_(W+E)|² = |L - C_W|² + |C_E|²: no perturbation comes nearer, and by how much."""
+    _, layer = perturbed(bucket)
+    kernel, _, _ = recover(layer, bucket)
+    dense = dense_map(layer, bucket.space, bucket.in_channels)
+    best = np.linalg.norm(dense - dense_convolution(np.asarray(kernel), bucket)) ** 2
+    generator = np.random.default_rng(1)
+    for scale in (1e-3, 1.0):
+        change = generator.normal(scale=scale, size=kernel.shape)
+        distance = (
+            np.linalg.norm(dense - dense_convolution(np.asarray(kernel) + change, bucket)) ** 2
+        )
+        added = np.linalg.norm(dense_convolution(change, bucket)) ** 2
+        assert distance > best
+        size = np.linalg.norm(dense) ** 2 + added
+        assert_within(distance, best + added, SMALL * size)
+
+
+@pytest.mark.parametrize("bucket", BUCKETS)
+def test_the_sup_norm_bounds_the_difference_on_images(bucket):
+    _, layer = perturbed(bucket)
+    kernel, bias, residual = recover(layer, bucket)
+    generator = np.random.default_rng(2)
+    images = generator.uniform(-1, 1, (16, *bucket.space, bucket.in_channels))
+    images = np.concatenate([images, np.sign(images)])  # signs come nearest to the bound
+    options = {"stride": bucket.stride, "dilation": bucket.dilation}
+    convolved = reference(jnp.asarray(images), kernel, bias, **options)
+    difference = np.abs(np.asarray(applied(layer, jnp.asarray(images))) - convolved).max()
+    bound = float(residual.sup_norm + residual.bias_gap)
+    assert bound / 20 < difference <= bound * (1 + SMALL * 2**8)
+
+
+def test_a_bias_that_differs_from_pixel_to_pixel_is_not_lost():
+    """The map is the convolution's, so only the bias tells that the layer is none."""
+    case = make_case(BUCKETS[1], 0, "float64")
+    layer = convert(case, exact=False)
+    assert layer.bias.shape == (2,)  # two pixels of one channel are left of each patch
+    layer = replace(layer, bias=jnp.asarray([1.0, 4.0]))
+    kernel, bias, residual = recover(layer, BUCKETS[1])
+    assert_equal(kernel, case.kernel)
+    assert_equal(bias, [2.5])
+    assert_equal(residual.bias_gap, 1.5)
+    assert_equal(residual.sup_norm, 0)
+    images = jnp.asarray(case.images, "float64")
+    convolved = reference(images, kernel, bias, stride=2)
+    assert_equal(np.abs(applied(layer, images) - convolved).max(), 1.5)
+
+
+def content_layer(key_bias=True):
+    generator = np.random.default_rng(4)
+
+    def normal(*shape):
+        return jnp.asarray(generator.normal(size=shape))
+
+    return AttentionLayer(
+        encoding=GaussianEncoding(normal(3, 2), normal(3, 2, 2)),
+        value=normal(3, 4, 5),
+        output=normal(3, 5, 8),
+        bias=normal(8),
+        content=ContentScores(
+            normal(3, 4, 2), normal(3, 4, 2), normal(3, 2), normal(3, 2) if key_bias else None
+        ),
+        patch_size=(2, 1),
+        stride=(1, 1),
+        dilation=(1, 1),
+        ring=((1, 0), (1, 2)),
+    )
+
+
+@pytest.mark.parametrize("key_bias", [True, False])
+def test_a_layer_with_content_is_linearised_at_zero(key_bias):
+    layer = content_layer(key_bias)
+    space = (4, 3)
+    zero = jnp.zeros((1, *space, 2))
+    _, derivative = jax.linearize(lambda images: apply_attention(layer, images), zero)
+    columns = jax.vmap(derivative)(jnp.asarray(basis(space, 2))[:, None])[:, 0]
+    expected = np.moveaxis(np.asarray(columns).reshape(*space, 2, *columns.shape[1:]), 2, -2)
+    linear = linear_map(layer, space)
+    assert_within(linear, expected, SMALL * np.abs(expected).sum())
+    residual = attention_to_conv(layer, 3, image_size=space).residual
+    assert residual.linearised is True
+    assert float(residual.relative_frobenius) > 0
+
+    def nonlinear(scale):
+        images = jnp.asarray(np.random.default_rng(0).normal(size=zero.shape))
+        once = apply_attention(layer, scale * images) - apply_attention(layer, zero)
+        return float(jnp.abs(once - scale * derivative(images)).max())
+
+    assert nonlinear(1.0) > 1e-2  # the derivative is not the layer
+
+
+def test_kernels_that_are_too_small_leave_a_residual_and_larger_ones_end_in_zeros():
+    case = make_case(BUCKETS[0], 1, "float64")
+    layer = convert(case, exact=False)
+    small, _, residual = attention_to_conv(layer, 1, image_size=(7,))
+    assert_equal(small, case.kernel[1:2])
+    assert float(residual.relative_frobenius) > 0.1
+    large, _, residual = attention_to_conv(layer, 5, image_size=(7,))
+    assert_equal(large, np.pad(case.kernel, [(1, 1), (0, 0), (0, 0)]))
+    assert_equal(residual.relative_frobenius, 0)
+
+
+def test_the_zero_layer_has_no_residual_rather_than_nan():
+    layer = conv_to_attention(np.zeros((3, 1, 1)), exact=False)
+    kernel, bias, residual = attention_to_conv(layer, 3, image_size=(4,))
+    assert_equal(kernel, np.zeros((3, 1, 1)))
+    assert bias is None
+    assert_equal(residual.relative_frobenius, 0)
+
+
+def test_a_layer_with_one_map_only():
+    encoding = QuadraticEncoding(jnp.full(3, 1024.0), jnp.array([[-1.0], [0.0], [1.0]]))
+    maps = jnp.arange(6.0).reshape(3, 2, 1)
+    for value, output in [(maps, None), (None, maps)]:
+        layer = AttentionLayer(
+            encoding, value, output, patch_size=(1,), stride=(1,), dilation=(1,), ring=((1, 1),)
+        )
+        assert_equal(attention_to_conv(layer, 3, image_size=(5,)).kernel, maps)
+    bare = replace(layer, value=None, output=None)
+    with pytest.raises(ValueError, match="neither a value nor an output map"):
+        attention_to_conv(bare, 3, image_size=(5,))
+
+
+LAYER = conv_to_attention(np.ones((3, 5, 2, 1), np.float32), patch_size=(2, 3), exact=False)
+
+
+@pytest.mark.parametrize(
+    ("kernel_size", "image_size", "message"),
+    [
+        (3, (5, 6), r"image_size=\(5, 6\), but patches of size \(2, 3\) should divide it"),
+        (3, (4, 8), r"image_size=\(4, 8\), but patches"),
+        (3, (4,), r"image_size=\(4,\), but should be an integer ≥ 1, or 2 of them"),
+        (3, (4, 6, 2), r"image_size=\(4, 6, 2\), but should be"),
+        (3, (0, 6), r"image_size=\(0, 6\), but should be"),
+        ((3,), (4, 6), r"kernel_size=\(3,\), but should be"),
+        (0, (4, 6), "kernel_size=0, but should be"),
+        ((5, 1), (2, 6), r"no pair of pixels that tap \(0, 0\) of a kernel of size \(5, 1\) joins"),
+        ((1, 7), (4, 3), r"no pair of pixels that tap \(0, 0\).*take a larger image or a smaller"),
+    ],
+)
+def test_sizes_that_do_not_fit_are_refused(kernel_size, image_size, message):
+    with pytest.raises(ValueError, match=message):
+        attention_to_conv(LAYER, kernel_size, image_size=image_size)
+
+
+def test_recovery_can_be_compiled_and_differentiated():
+    """The recovered kernel is the one that went in: its derivative is the identity."""
+    kernel = jnp.asarray(np.random.default_rng(0).integers(-5, 6, (3, 1, 2)).astype(float))
+
+    @jax.jit
+    def around(weights):
+        layer = conv_to_attention(weights, patch_size=2, exact=False)
+        return attention_to_conv(layer, 3, image_size=(8,)).kernel
+
+    assert_equal(around(kernel), kernel)
+    jacobian = jax.jacfwd(around)(kernel).reshape(6, 6)
+    assert_within(jacobian, np.eye(6), gamma(16, roundoff("float64")))
+
+    def residual(weights):
+        layer = conv_to_attention(weights, patch_size=2, exact=False, logit=1.0)
+        return attention_to_conv(layer, 3, image_size=(8,)).residual.relative_frobenius
+
+    gradient = jax.grad(residual)(kernel)
+    assert np.isfinite(gradient).all()
+    assert np.abs(gradient).max() > 0

@@ -1,0 +1,177 @@
+import math
+from fractions import Fraction
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from comparison import assert_dtype, assert_within
+from constructions.lagrange import amplification, coefficients
+from constructions.rational_layers import as_fractions, rational_layer
+from constructions.slow_definitions import slow_conv, slow_token_maps
+from hypothesis import given
+from hypothesis import strategies as st
+from roundings import ELEMENTARY, gamma, roundoff, softmax_factor
+from strategies import Bucket, make_case
+
+from convattn.constructions.conversion import conv_to_attention
+from convattn.constructions.geometry import ConvolutionGeometry
+from convattn.constructions.scalar import (
+    MOST_OFFSETS,
+    lagrange_coefficients,
+    rounding_amplification,
+    scalar_bases,
+    scalar_construction,
+)
+from convattn.shifts import TokenGrid
+
+RATIONAL = (
+    Bucket(1, (3, 4), (3, 3), 1, 2, (1, 1), (1, 1), patch_size=(1, 1)),
+    Bucket(1, (2, 6), (1, 2), 2, 1, (1, 1), (1, 2), patch_size=(1, 2)),
+    Bucket(2, (4,), (5,), 1, 2, (1,), (1,), patch_size=(2,)),
+    Bucket(1, (1,), (3,), 2, 1, (1,), (1,), patch_size=(1,)),
+)
+both = pytest.mark.parametrize("exact", [True, False])
+
+
+@given(st.integers(1, 12), st.booleans())
+def test_coefficients_are_those_that_elimination_finds(count, exact):
+    bases = scalar_bases(count)
+    found = lagrange_coefficients(count, exact)
+    assert [list(row) for row in found] == coefficients(bases, exact)
+    assert rounding_amplification(count, exact) == amplification(bases, exact)
+
+
+@given(st.integers(1, 10), st.booleans())
+def test_polynomials_are_one_at_their_base_and_zero_at_the_other_nodes(count, exact):
+    rows = lagrange_coefficients(count, exact)
+    first = 0 if exact else 1
+    for column, base in enumerate(scalar_bases(count)):
+        for node in (1, *scalar_bases(count)) if exact else (0, *scalar_bases(count)):
+            total = sum(row[column] * node ** (first + h) for h, row in enumerate(rows))
+            assert total == (node == base)
+
+
+@given(st.integers(1, 40))
+def test_bases_are_distinct_positive_and_not_one(count):
+    bases = scalar_bases(count)
+    assert len(set(bases)) == count
+    assert min(bases) > 1
+
+
+def scalar_heads(maps, exact, dropped=None):
+    """Rows t^h/Z_h and maps Z_h Σ_δ V_hδ M_δ."""
+    bases = scalar_bases(len(maps))
+    inverse = coefficients(bases, exact)
+    first = 0 if exact else 1
+
+    def heads(count):
+        parts = []
+        for h, row in enumerate(inverse, start=first):
+            total = sum(Fraction(t) ** h for t in bases) + (count - len(bases) if exact else 0)
+
+            def weights(hit, h=h, total=total):
+                outside = Fraction(exact) / total
+                keys = [outside] * count
+                for base, at in zip(bases, (hit[offset] for offset in maps), strict=True):
+                    keys[at] = Fraction(base) ** h / total
+                return keys
+
+            block = sum(v * m for v, m in zip(row, maps.values(), strict=True)) * total
+            parts.append((weights, block))
+        return [part for number, part in enumerate(parts) if number != dropped]
+
+    return heads
+
+
+@both
+@pytest.mark.parametrize("bucket", RATIONAL)
+def test_in_rational_numbers_one_feature_gives_the_convolution(bucket, exact):
+    """T + 1 heads at finite parameters; T heads once nothing is left outside the offsets."""
+    case = make_case(bucket, 3)
+    maps = slow_token_maps(as_fractions(case.kernel), bucket.patch_size, dilation=bucket.dilation)
+    heads = scalar_heads(maps, exact)
+    assert len(heads(100)) == len(maps) + exact
+    patch = bucket.patch_size
+    output = rational_layer(case.images, patch, patch, list(maps), heads)
+    assert (output == slow_conv(case.images, case.kernel, dilation=bucket.dilation)).all()
+
+
+@both
+def test_with_one_head_less_it_does_not(exact):
+    bucket = RATIONAL[2]
+    case = make_case(bucket, 3)
+    maps = slow_token_maps(as_fractions(case.kernel), bucket.patch_size)
+    expected = slow_conv(case.images, case.kernel)
+    for dropped in range(len(maps) + exact):
+        heads = scalar_heads(maps, exact, dropped)
+        output = rational_layer(case.images, (2,), (2,), list(maps), heads)
+        assert (output != expected).any()
+
+
+@both
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_weights_and_gains_are_the_powers_of_the_bases(exact, dtype):
+    """a_h·Z_h = t^h at the offsets and 1, in the limit 0, elsewhere.
+
+    Scores off by (9 + 1 + 1)u·s with s = T·log(T + 1), softmax, and gains as in
+    `exact_form_bounds`.
+    """
+    geometry = ConvolutionGeometry.of((3,), 2)
+    count, keys = geometry.heads, 6
+    maps = jnp.ones((count, 2, 2), dtype)
+    encoding, _ = scalar_construction(maps, geometry, exact)
+    assert encoding.heads == count + exact
+    assert_dtype(encoding.log_bases, dtype)
+    grid = TokenGrid((4,), ((1, 1),))
+    weights = np.asarray(jax.nn.softmax(encoding.positional_scores(grid), axis=-1), np.float64)
+    products = weights * np.asarray(encoding.head_gains(keys), np.float64)[:, None, None]
+    expected = np.full(products.shape, float(exact))
+    for head in range(count + exact):
+        for query in range(4):
+            for offset, base in zip((-1, 0, 1), scalar_bases(count), strict=True):
+                expected[head, query, 1 + query + offset] = float(base) ** (head + (not exact))
+    u = roundoff(dtype)
+    height = count * math.log(count + 1)
+    factor = softmax_factor((ELEMENTARY + 3.01) * u * height, keys, u)
+    factor *= math.exp((ELEMENTARY + 2.01) * u * height) * (1 + gamma(ELEMENTARY + count + 4, u))
+    assert_within(products, expected, (factor - 1) * expected)
+
+
+@both
+def test_the_maps_are_the_coefficients_times_the_token_maps(exact):
+    """Coefficients stored twice, T products and T sums, one rounding to store."""
+    geometry = ConvolutionGeometry.of((2, 2))
+    maps = np.random.default_rng(0).integers(-5, 6, (4, 2, 3)).astype(float)
+    _, blocks = scalar_construction(jnp.asarray(maps), geometry, exact)
+    inverse = np.array(coefficients(scalar_bases(4), exact), object)
+    expected = np.einsum("ho,oij->hij", inverse, as_fractions(maps)).astype(float)
+    majorant = np.einsum("ho,oij->hij", np.abs(inverse).astype(float), np.abs(maps))
+    assert_within(blocks, expected, gamma(4 + 4, roundoff("float64")) * majorant)
+
+
+def test_more_offsets_than_the_rational_numbers_are_worked_out_for_are_beyond_float64():
+    """κ at least half of (T + 1)^T/(⌊T/2⌋! ⌈T/2⌉!), which grows and exceeds 2⁻⁷/u = 2⁴⁶."""
+    least = [
+        Fraction((t + 1) ** t, 2 * math.factorial(t // 2) * math.factorial(t - t // 2))
+        for t in range(2, 60)
+    ]
+    assert least == sorted(least)
+    assert least[MOST_OFFSETS - 2] > 2**46
+    for count in (2, 5, 9, 14):
+        for exact in (True, False):
+            assert rounding_amplification(count, exact) >= least[count - 2]
+
+
+def test_the_refusal_begins_where_less_than_two_digits_are_left():
+    """κu ≤ 2⁻⁷ for T = 6 in float32 and not for T = 7."""
+    u = Fraction(1, 2**24)
+    for count in range(1, 10):
+        kernel = np.ones((count, 1, 1), np.float32)
+        if amplification(scalar_bases(count), True) * u > Fraction(1, 128):
+            assert count >= 7
+            with pytest.raises(ValueError, match=f"reads {count} offsets"):
+                conv_to_attention(kernel, encoding="scalar")
+        else:
+            assert count <= 6
+            assert conv_to_attention(kernel, encoding="scalar").heads == count + 1
