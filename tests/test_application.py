@@ -14,6 +14,7 @@ from comparison import assert_dtype, assert_equal, assert_within, gamma
 from hypothesis import given
 from hypothesis import strategies as st
 from jax import lax
+from matrix_products import HIGHEST, precisions
 from strategies import (
     CONVERSION_BUCKETS,
     FLOATS,
@@ -398,30 +399,15 @@ def test_gains_multiply_the_rows_of_each_head():
             assert_within(sums, np.full(side, gain), bound)
 
 
-def products_of(jaxpr) -> list:
-    """Every matrix product in a program, those of its inner programs too."""
-    found = []
-    for equation in jaxpr.eqns:
-        if equation.primitive is lax.dot_general_p:
-            found.append(equation.params["precision"])
-        for value in equation.params.values():
-            inner = getattr(value, "jaxpr", value)
-            if hasattr(inner, "eqns"):
-                found += products_of(inner)
-    return found
-
-
 @pytest.mark.parametrize("content", [None, ContentScores(*[jnp.ones((3, 12, 2))] * 2)])
 def test_the_precision_of_every_product_is_pinned(content):
-    """An accelerator may otherwise multiply float32 in fewer bits; none shows that on a CPU."""
     layer = tiny_layer(content=content)
     images = jnp.ones((1, 4, 6, 2))
-    pinned = products_of(jax.make_jaxpr(apply_attention)(layer, images).jaxpr)
+    pinned = precisions(apply_attention, layer, images)
     assert len(pinned) >= 3
-    assert {*pinned} == {(lax.Precision.HIGHEST, lax.Precision.HIGHEST)}
+    assert {*pinned} == {HIGHEST}
     lower = partial(apply_attention, precision=lax.Precision.DEFAULT)
-    downgraded = products_of(jax.make_jaxpr(lower)(layer, images).jaxpr)
-    assert (lax.Precision.DEFAULT, lax.Precision.DEFAULT) in downgraded
+    assert {*precisions(lower, layer, images)} != {HIGHEST}
 
 
 @pytest.mark.parametrize("optimiser", [optax.sgd(1e-3), optax.adam(1e-2)])

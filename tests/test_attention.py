@@ -10,6 +10,7 @@ import pytest
 from comparison import assert_dtype, assert_equal, assert_within, gamma
 from flax import linen
 from hypothesis import given
+from matrix_products import HIGHEST, precisions
 from strategies import TOKEN_BUCKETS, TokenBucket, seeds, small_integers, token_buckets
 
 from convattn.attention import (
@@ -472,3 +473,16 @@ def test_permuting_integer_tokens_permutes_scores_exactly():
             position_added_scores(tokens[:, order], positions, query, key),
             placed[:, order][:, :, order],
         )
+
+
+def test_the_precision_of_every_product_is_pinned():
+    tokens, query, key, positions = drawn(TOKEN_BUCKETS[0], 9)
+    relative = drawn_relative(TOKEN_BUCKETS[0], 9)
+    heads = tuple(map(jnp.asarray, layer_operands(TOKEN_BUCKETS[0], 9, per_image=False)))
+    for function, arguments in [
+        (content_scores, (tokens, query, key)),
+        (absolute_score_terms, (tokens, positions, query, key)),
+        (relative_score_terms, (tokens, relative[0], query, key, *relative[1:])),
+        (multi_head_self_attention, heads),
+    ]:
+        assert {*precisions(function, *arguments)} == {HIGHEST}, function

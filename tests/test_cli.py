@@ -1,8 +1,6 @@
-import math
 import os
 import subprocess
 import sys
-import time
 from types import SimpleNamespace
 
 import pytest
@@ -24,18 +22,12 @@ def convattn_command(capsys):
     return command
 
 
-def test_help_is_fast_and_loads_no_jax():
+def test_help_loads_no_jax():
     words = [sys.executable, "-X", "importtime", "-m", "convattn.cli", "--help"]
     done = subprocess.run(words, capture_output=True, text=True, check=True)
     imported = {line.rsplit("|", 1)[-1].strip() for line in done.stderr.splitlines()}
     assert "tyro" in imported
     assert not imported & {"jax", "jaxlib", "numpy"}
-    fastest = math.inf
-    for _ in range(3):
-        start = time.perf_counter()
-        subprocess.run([sys.executable, "-m", "convattn.cli", "--help"], capture_output=True)
-        fastest = min(fastest, time.perf_counter() - start)
-    assert fastest <= 0.5
     for name in ("verify", "check", "audit", "convert", "ledger"):
         assert name in done.stdout
 

@@ -15,6 +15,7 @@ import pytest
 from comparison import assert_dtype, assert_equal, assert_within, gamma
 from hypothesis import example, given, settings
 from jax import lax
+from matrix_products import HIGHEST, precisions
 from strategies import (
     CONVOLUTION_BUCKETS,
     DTYPES,
@@ -398,6 +399,24 @@ def test_the_product_is_not_done_in_fewer_bits():
     fewer = number.astype("bfloat16").astype("float32")
     with pytest.raises(AssertionError, match="but should be"):
         assert_equal(conv(fewer, number), np.full((1, 1, 1), (2**11 + 1) ** 2))
+
+
+@pytest.mark.parametrize(("dtype", "bits"), [("bfloat16", 8), ("float16", 11)])
+def test_half_types_are_summed_in_float32_over_the_taps_too(dtype, bits):
+    """The taps give 2^p, 1 and 1: in the half type each 1 would be lost, together they are not."""
+    kernel = jnp.asarray([2**bits, 1, 1], dtype).reshape(3, 1, 1)
+    out = conv(jnp.ones((1, 3, 1), dtype), kernel)
+    assert_equal(out[0, :, 0], [2, 2**bits + 2, 2**bits])
+    big, one = kernel[0, 0, 0], kernel[1, 0, 0]
+    assert float(big + one + one) == 2**bits
+
+
+def test_the_precision_of_every_product_is_pinned():
+    images, kernel = jnp.ones((1, 5, 6, 2)), jnp.ones((3, 2, 2, 4))
+    pinned = precisions(conv, images, kernel)
+    assert len(pinned) == 6  # one for each tap
+    assert {*pinned} == {HIGHEST}
+    assert {*precisions(jnp.matmul, images, kernel[0])} != {HIGHEST}
 
 
 def test_lists_and_numpy_are_taken():

@@ -52,7 +52,7 @@ def random_bijection(run: Run) -> str:
     kernel = integer_kernel(run.rng("kernel"), (3, 3), 3, 4)
     expected = exact_convolution(images, kernel)
     geometry = ConvolutionGeometry.of((3, 3))
-    order = run.rng("bijection").permutation(geometry.heads)
+    order = run.rng("bijection").permutation(geometry.heads).tolist()
     looks_at = [geometry.offsets[head] for head in order]
     found = []
     for dtype, in_value in zip(DTYPES, (True, False, True, False), strict=True):

@@ -1,26 +1,27 @@
 """Absolute encodings: with channels of their own they do it; mixed with the content they cannot.
 
-Printed. "Our construction does not apply to MHSA layers that only use absolute positional encoding. In
-the proof, we need a separate context-agnostic term in calculating attention scores. However, absolute
-positional encoding, which is typically added to the input representation, cannot be separated from
-context-dependent information and generate the desired attention pattern in Lemma 2."
+Printed. "Our construction does not apply to MHSA layers that only use absolute positional encoding.
+In the proof, we need a separate context-agnostic term in calculating attention scores. However,
+absolute positional encoding, which is typically added to the input representation, cannot be
+separated from context-dependent information and generate the desired attention pattern in Lemma 2."
 
-Verified. (1) If the positions occupy channels that hold no content, the absolute encoding (p_1, p_2,
-|p|², 1) and W^Q W^Kᵀ = αB_Δ on these channels give, up to a term of the query, the quadratic scores -α|k - q
-- Δ|² exactly, so the whole construction applies: K² heads (or (2m+1)² on patches), with a ring, tend to the
-zero-padded convolution as α → ∞. (2) If content may be any vector of R^d, two tokens or more, and a
-softmax head with scores (x_q + p_q)W(x_k + p_k)ᵀ has weights that do not depend on the content, then W = 0
-and the weights are uniform.
+Verified. (1) If the positions occupy channels that hold no content, the absolute encoding (p_1,
+p_2, |p|², 1) and W^Q W^Kᵀ = αB_Δ on these channels give, up to a term of the query, the quadratic
+scores -α|k - q - Δ|² exactly, so the whole construction applies: K² heads (or (2m+1)² on patches),
+with a ring, tend to the zero-padded convolution as α → ∞. (2) If content may be any vector of R^d,
+two tokens or more, and a softmax head with scores (x_q + p_q)W(x_k + p_k)ᵀ has weights that do not
+depend on the content, then W = 0 and the weights are uniform.
 
-Repair. "Cannot be separated" is too strong: adding is not mixing, where content and positions live in
-different channels; four channels are enough. What is true is (2).
+Repair. "Cannot be separated" is too strong: adding is not mixing, where content and positions live
+in different channels; four channels are enough. What is true is (2).
 
-Proof. (1) With k, q positions, -α|k - q - Δ|² = α(2⟨k, q + Δ⟩ - |k|²) - α|q + Δ|². The first term is f(q) αB_Δ f(k)ᵀ
-with f(p) = (p, |p|², 1), the second is a term of the query and drops out of softmax. W^Q and W^K that
-vanish on the content's channels give just this, W^V that vanishes on the positions' channels keeps
-them out of the values, and C20 Theorem 1 says the rest. (2) Weights of row q determine the differences
-of its scores. Take k ≠ q and change x_k by y: the score at k changes by (x_q + p_q)Wyᵀ and the score at q
-does not change. So (x_q + p_q)Wyᵀ = 0 for all x_q and y in R^d, that is W = 0. ∎
+Proof. (1) With k, q positions, -α|k - q - Δ|² = α(2⟨k, q + Δ⟩ - |k|²) - α|q + Δ|². The first term
+is f(q) αB_Δ f(k)ᵀ with f(p) = (p, |p|², 1), the second is a term of the query and drops out of
+softmax. W^Q and W^K that vanish on the content's channels give just this, W^V that vanishes on the
+positions' channels keeps them out of the values, and C20 Theorem 1 says the rest. (2) Weights of
+row q determine the differences of its scores. Take k ≠ q and change x_k by y: the score at k
+changes by (x_q + p_q)Wyᵀ and the score at q does not change. So (x_q + p_q)Wyᵀ = 0 for all x_q and
+y in R^d, that is W = 0. ∎
 """
 
 import numpy as np
@@ -60,10 +61,11 @@ def form_is_quadratic(run: Run) -> str:
 def encoding_on_images(run: Run) -> str:
     """`AbsoluteEncoding` with that table, on pixels, in four dtypes, equal to the convolution.
 
-    Positions count from the first key of the 34 × 34 grid, so every sum of a score is α times an integer
-    of absolute value below 34²·4 + 34²·2 < 2²⁴, exact in float32 as α is a power of two: the scores, less
-    their maximum, are those of the quadratic encoding, bit by bit, and the off-target weights
-    underflow. The table and W^Q are held in at least float32, as the scores are: |p|² needs 12 bits.
+    Positions count from the first key of the 34 × 34 grid, so every sum of a score is α times an
+    integer of absolute value below 34²·4 + 34²·2 < 2²⁴, exact in float32 as α is a power of two:
+    the scores, less their maximum, are those of the quadratic encoding, bit by bit, and the
+    off-target weights underflow. The table and W^Q are held in at least float32, as the scores are:
+    |p|² needs 12 bits.
     """
     import jax
     import jax.numpy as jnp
@@ -112,8 +114,9 @@ def encoding_on_images(run: Run) -> str:
 def channels_in_the_input(run: Run) -> str:
     """The positions added to the input, in four channels of their own: plain content scores do it.
 
-    Tokens are 4 × 4 patches, with a ring of tokens whose content is zero. Positions run to 9, so every
-    channel, |p|² ≤ 162 included, is an integer of at most eight bits, exact in all four dtypes.
+    Tokens are 4 × 4 patches, with a ring of tokens whose content is zero. Positions run to 9, so
+    every channel, |p|² ≤ 162 included, is an integer of at most eight bits, exact in all four
+    dtypes.
     """
     import jax
     import jax.numpy as jnp
@@ -161,8 +164,9 @@ def score_conditions(
 ) -> np.ndarray:
     """Linear conditions on W for differences of scores not to depend on the content, in integers.
 
-    The first `content` channels hold content, the rest only positions; positions stand in all of them
-    where all hold content, otherwise in the rest. Each row is one condition on the d² entries of W.
+    The first `content` channels hold content, the rest only positions; positions stand in all of
+    them where all hold content, otherwise in the rest. Each row is one condition on the d² entries
+    of W.
     """
     size = content + channels
     positions = rng.integers(-9, 10, (tokens, size))
@@ -183,10 +187,12 @@ def score_conditions(
 
 
 def only_uniform_is_content_free(run: Run) -> str:
-    """The conditions leave W = 0 if content fills R^d; with channels apart they leave all of theirs.
+    """The conditions leave W = 0 if content fills R^d; with channels apart they leave all of
+    theirs.
 
-    With c content channels and p positional ones, the last constant, the conditions leave exactly p² + c
-    dimensions: W on the positions, and content against the constant, a term of the query alone.
+    With c content channels and p positional ones, the last constant, the conditions leave exactly
+    p² + c dimensions: W on the positions, and content against the constant, a term of the query
+    alone.
     """
     from convattn.bounds.flattened_kernel import exact_rank
 

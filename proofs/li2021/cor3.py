@@ -1,32 +1,31 @@
 """Corollary 3: on pixels, K² heads express every K × K convolution.
 
-Printed. "In the pixel-input setting, a multi-head self-attention layer with N_H = K² heads of dimension
-d_H, output dimension d_O and relative positional encodings can express any convolutional layer of
-kernel size K × K and min{d_H, d_O} output channels." It is called "a natural corollary" of Theorem 1,
-since "patches become pixels when patch resolution P = 1".
+Printed. "In the pixel-input setting, a multi-head self-attention layer with N_H = K² heads of
+dimension d_H, output dimension d_O and relative positional encodings can express any convolutional
+layer of kernel size K × K and min{d_H, d_O} output channels." It is called "a natural corollary" of
+Theorem 1, since "patches become pixels when patch resolution P = 1".
 
-Verified. K odd, with a ring of (K-1)/2 zero pixels, in the limit M → ∞: K² heads with d_H ≥ min(D_in,
-D_out) and d_O ≥ D_out express every K × K convolution. For D_out ≤ min{d_H, d_O} that is the printed
-conclusion. For d_H ≥ D_in it is Theorem 1 at P = 1, with up to d_O output channels.
+Verified. K odd, with a ring of (K-1)/2 zero pixels, in the limit M → ∞: K² heads with d_H ≥
+min(D_in, D_out) and d_O ≥ D_out express every K × K convolution. For D_out ≤ min{d_H, d_O} that is
+the printed conclusion. For d_H ≥ D_in it is Theorem 1 at P = 1, with up to d_O output channels.
 
-Repair. (1) Limit, ring and odd K as in Theorem 1. (2) It is not a corollary. Theorem 1 at P = 1 assumes
-d_H ≥ d and d_O ≥ D_out, and asks nothing else of D_out; Corollary 3 assumes nothing of d_H and bounds
-D_out by min{d_H, d_O}. Neither contains the other: with d_H = d = 3 and d_O = 64 Theorem 1 gives 64
-output channels, Corollary 3 three; with d = 48 and d_H = d_O = 3 Corollary 3 gives three output
-channels, and Theorem 1 says nothing, as d_H < d. The proof of Theorem 1, W^V = I, needs d_H ≥ d; for the
-second case W^V must carry the kernel. (3) min{d_H, d_O} output channels are
-sufficient, not a limit: d_O ≥ D_out is needed, but of d_H only that the heads can hold the maps W_δ. For
-any K² heads, one-hot or not, that takes K²·d_H ≥ max(rk_in, rk_out), the ranks of the two
+Repair. (1) Limit, ring and odd K as in Theorem 1. (2) It is not a corollary. Theorem 1 at P = 1
+assumes d_H ≥ d and d_O ≥ D_out, and asks nothing else of D_out; Corollary 3 assumes nothing of d_H
+and bounds D_out by min{d_H, d_O}. Neither contains the other: with d_H = d = 3 and d_O = 64 Theorem
+1 gives 64 output channels, Corollary 3 three; with d = 48 and d_H = d_O = 3 Corollary 3 gives three
+output channels, and Theorem 1 says nothing, as d_H < d. The proof of Theorem 1, W^V = I, needs d_H
+≥ d; for the second case W^V must carry the kernel. (3) min{d_H, d_O} output channels are
+sufficient, not a limit: d_O ≥ D_out is needed, but of d_H only that the heads can hold the maps
+W_δ. For any K² heads, one-hot or not, that takes K²·d_H ≥ max(rk_in, rk_out), the ranks of the two
 matricisations of W by input and by output channels.
 
-Proof. Theorem 1 with P = 1 has m = (K-1)/2, (2m+1)² = K² and M_δ = W_δ, a D_in × D_out matrix of rank at
-most min(D_in, D_out) ≤ d_H. If D_in ≤ d_H take W^V = I and W^O_δ = W_δ, otherwise D_out ≤ d_H, W^V_δ = W_δ
-and W^O = I. Conversely a layer with n heads of dimension d_H is W_δ = Σ_h a_h(δ) V_h O_h at an interior
-query. Stacked side by side (D_in × K²·D_out) the W_δ have their columns in the sum of the images of the
-V_h, so rk_in ≤ n·d_H; stacked one above the other, rk_out ≤ n·d_H by the O_h. ∎
+Proof. Theorem 1 with P = 1 has m = (K-1)/2, (2m+1)² = K² and M_δ = W_δ, a D_in × D_out matrix of
+rank at most min(D_in, D_out) ≤ d_H. If D_in ≤ d_H take W^V = I and W^O_δ = W_δ, otherwise D_out ≤
+d_H, W^V_δ = W_δ and W^O = I. Conversely a layer with n heads of dimension d_H is W_δ = Σ_h a_h(δ)
+V_h O_h at an interior query. Stacked side by side (D_in × K²·D_out) the W_δ have their columns in
+the sum of the images of the V_h, so rk_in ≤ n·d_H; stacked one above the other, rk_out ≤ n·d_H by
+the O_h. ∎
 """
-
-import numpy as np
 
 from convattn.evidence import bias_saturation_enclosed, certified, equals_convolution
 from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict

@@ -1,24 +1,25 @@
 """Corollary 4: nine heads express every convolution with K < 2P; up to K = 2P + 1, in fact.
 
 Printed. "In the patch-input setting, assume K < 2P, d_H ≥ d and d_O ≥ P²D_out. Then a multi-head
-self-attention layer with 9 heads and relative positional encoding can express any convolutional layer
-of kernel size K × K and D_out output channels."
+self-attention layer with 9 heads and relative positional encoding can express any convolutional
+layer of kernel size K × K and D_out output channels."
 
-Verified. Under the hypotheses of Theorem 1 as amended (K odd, a ring of one zero patch, the limit M →
-∞, an injective patch embedding): nine heads express every K × K convolution for every odd K ≤ 2P + 1.
-The range ends there: for K = 2P + 3 and 2P + 5 and P ≤ 4 (with D_in·D_out ≥ 2 for P = 2, ≥ 10 for P = 1)
-some kernel takes more than nine heads, whatever they attend to.
+Verified. Under the hypotheses of Theorem 1 as amended (K odd, a ring of one zero patch, the limit M
+→ ∞, an injective patch embedding): nine heads express every K × K convolution for every odd K ≤ 2P
++ 1. The range ends there: for K = 2P + 3 and 2P + 5 and P ≤ 4 (with D_in·D_out ≥ 2 for P = 2, ≥ 10
+for P = 1) some kernel takes more than nine heads, whatever they attend to.
 
-Repair. None is needed of the range: it is sharpened from K < 2P to K ≤ 2P + 1, which for odd K is one
-more size, 2P + 1 (K = 2P is even). The hypotheses are those of Theorem 1 as amended. An even K stands
-for K + 1 under L21's Δ, which has K + 1 taps on each axis.
+Repair. None is needed of the range: it is sharpened from K < 2P to K ≤ 2P + 1, which for odd K is
+one more size, 2P + 1 (K = 2P is even). The hypotheses are those of Theorem 1 as amended. An even K
+stands for K + 1 under L21's Δ, which has K + 1 taps on each axis.
 
-Proof. On each axis pixel p of a patch, 0 ≤ p < P, reads the pixels p - r, …, p + r with r = (K-1)/2,
-hence the patches from ⌊-r/P⌋ to ⌊(P-1+r)/P⌋, that is -⌈r/P⌉ to ⌈r/P⌉. For 1 ≤ r ≤ P these are -1, 0, 1:
-nine offsets, nine heads, by Theorem 1. For r = 0 it is the centre alone, and eight heads may have zero
-values. For r > P there are at least 25 offsets, and N_H is at least the rank of the flattened kernel F
-(Theorem 5's argument), which is found exactly for random integer kernels: it exceeds nine. It cannot
-where F has no more than nine rows up to repetition, which is (2P-1)²·D_in·D_out ≤ 9. ∎
+Proof. On each axis pixel p of a patch, 0 ≤ p < P, reads the pixels p - r, …, p + r with r =
+(K-1)/2, hence the patches from ⌊-r/P⌋ to ⌊(P-1+r)/P⌋, that is -⌈r/P⌉ to ⌈r/P⌉. For 1 ≤ r ≤ P these
+are -1, 0, 1: nine offsets, nine heads, by Theorem 1. For r = 0 it is the centre alone, and eight
+heads may have zero values. For r > P there are at least 25 offsets, and N_H is at least the rank of
+the flattened kernel F (Theorem 5's argument), which is found exactly for random integer kernels: it
+exceeds nine. It cannot where F has no more than nine rows up to repetition, which is
+(2P-1)²·D_in·D_out ≤ 9. ∎
 """
 
 from convattn.evidence import bias_saturation_enclosed, certified, equals_convolution

@@ -1,30 +1,31 @@
 """Lemma 2: a relative bias M at one offset attends to that patch, in the limit M → ∞.
 
-Printed. "For any relative position δ between two patches, there exists a relative positional encoding
-scheme B such that softmax(B_(q,:))_k = 1{q - k = δ}." Its proof sets b_δ0 = M and b_δ = 0 elsewhere,
-gives the weights e^M/(e^M + N - 1) and 1/(e^M + N - 1) (eq. 10), and ends: "by setting M = 40 we will
-have softmax(B_(q,:))_k = 1{q-k=δ} up to machine precision".
+Printed. "For any relative position δ between two patches, there exists a relative positional
+encoding scheme B such that softmax(B_(q,:))_k = 1{q - k = δ}." Its proof sets b_δ0 = M and b_δ = 0
+elsewhere, gives the weights e^M/(e^M + N - 1) and 1/(e^M + N - 1) (eq. 10), and ends: "by setting M
+= 40 we will have softmax(B_(q,:))_k = 1{q-k=δ} up to machine precision".
 
-Verified. With b = M at one offset and zero elsewhere, at every query for which the patch at that offset
-exists, the total variation between the row and the one-hot row is (N - 1)/(e^M + N - 1) exactly; it is
-positive for every finite M and tends to zero as M → ∞. At every other query all scores are equal and
-the row is uniform, 1/N, whatever M is. At M = 40 the weight of the target, rounded once, is one in
-float32 for every N up to 2³² (not for 2³³); in float64 it is one for N ≤ 14 and below one from N = 15
-on. Computed as 1/(1 + (N - 1)e^-M), its denominator in float64 still rounds to one at N = 27, not at
-N = 28.
+Verified. With b = M at one offset and zero elsewhere, at every query for which the patch at that
+offset exists, the total variation between the row and the one-hot row is (N - 1)/(e^M + N - 1)
+exactly; it is positive for every finite M and tends to zero as M → ∞. At every other query all
+scores are equal and the row is uniform, 1/N, whatever M is. At M = 40 the weight of the target,
+rounded once, is one in float32 for every N up to 2³² (not for 2³³); in float64 it is one for N ≤ 14
+and below one from N = 15 on. Computed as 1/(1 + (N - 1)e^-M), its denominator in float64 still
+rounds to one at N = 27, not at N = 28.
 
-Repair. Three points. (1) It is a limit: no finite B makes softmax an indicator. (2) Eq. 10 is printed
-for every q, but where the target is missing no key has q - k = δ, the row sums to one all the same,
-and it is uniform; so (10) is false at the border, and the indicator cannot even be approached there.
-(3) "Machine precision" at M = 40 is float32's; in float64 the maximum is below one from 15 patches on,
-and from 28 on where the denominator is rounded first. In the sign of this project the offset k - q is
-the printed -δ.
+Repair. Three points. (1) It is a limit: no finite B makes softmax an indicator. (2) Eq. 10 is
+printed for every q, but where the target is missing no key has q - k = δ, the row sums to one all
+the same, and it is uniform; so (10) is false at the border, and the indicator cannot even be
+approached there. (3) "Machine precision" at M = 40 is float32's; in float64 the maximum is below
+one from 15 patches on, and from 28 on where the denominator is rounded first. In the sign of this
+project the offset k - q is the printed -δ.
 
-Proof. Softmax of one M and N - 1 zeros is e^M/(e^M + N - 1) at the M and 1/(e^M + N - 1) elsewhere. Half
-the L1 distance to the one-hot row is one minus the former, (N - 1)/(e^M + N - 1), at most N·e^-M. The
-softmax of N zeros is uniform. With u = 2^-p (p = 24, 53) the neighbours of one are 1 - u and 1 + 2u, so
-1 - TV rounds to one if TV < u/2 and to less if TV > u/2, and 1 + (N - 1)e^-M rounds to one if (N - 1)e^-M
-< u and to more if it is greater. These comparisons are made with balls. ∎
+Proof. Softmax of one M and N - 1 zeros is e^M/(e^M + N - 1) at the M and 1/(e^M + N - 1) elsewhere.
+Half the L1 distance to the one-hot row is one minus the former, (N - 1)/(e^M + N - 1), at most
+N·e^-M. The softmax of N zeros is uniform. With u = 2^-p (p = 24, 53) the neighbours of one are 1 -
+u and 1 + 2u, so 1 - TV rounds to one if TV < u/2 and to less if TV > u/2, and 1 + (N - 1)e^-M
+rounds to one if (N - 1)e^-M < u and to more if it is greater. These comparisons are made with
+balls. ∎
 """
 
 import numpy as np

@@ -1,31 +1,32 @@
 """Theorem 1: (2m+1)² heads express every K × K convolution of an image cut into patches.
 
-Printed. "In the patch-input setting, assume d_H ≥ d and d_O ≥ P²D_out. Then a multi-head self-attention
-layer with N_H = (2⌈(K-1)/(2P)⌉ + 1)² heads and relative positional encoding can express any
-convolutional layer of kernel size K × K, and D_out output channels."
+Printed. "In the patch-input setting, assume d_H ≥ d and d_O ≥ P²D_out. Then a multi-head
+self-attention layer with N_H = (2⌈(K-1)/(2P)⌉ + 1)² heads and relative positional encoding can
+express any convolutional layer of kernel size K × K, and D_out output channels."
 
-Verified. Let K be odd, m = ⌈(K-1)/(2P)⌉, let P divide the sides of the image, let the patch embedding be
-injective, d_O ≥ P²D_out and d_H ≥ d (min(P²D_in, P²D_out) will do), and let a ring of m zero patches
-surround the image. As M → ∞ the layer with (2m+1)² heads, the biases of Lemma 2 and the explicit W^O
-tends to the zero-padded convolution, for every kernel, image size and any channels. In floating point,
-with M so large that the off-target weights underflow, it is equal to it.
+Verified. Let K be odd, m = ⌈(K-1)/(2P)⌉, let P divide the sides of the image, let the patch
+embedding be injective, d_O ≥ P²D_out and d_H ≥ d (min(P²D_in, P²D_out) will do), and let a ring of
+m zero patches surround the image. As M → ∞ the layer with (2m+1)² heads, the biases of Lemma 2 and
+the explicit W^O tends to the zero-padded convolution, for every kernel, image size and any
+channels. In floating point, with M so large that the off-target weights underflow, it is equal to
+it.
 
-Repair. Four points. (1) It is a limit: at finite M, (2m+1)² heads are not the convolution in general,
-and one head more makes it exact (S.finite). (2) The proof says that MHSA(X)_q = conv(X)_q "holds for
-any q", but eq. 14 needs every patch q + δ. On the bare grid the same layer replaces every missing
-patch by the mean of all patches, which is not the zero padding. (3) §2.2 allows any linear patch
-projection; with one that is not injective, two images that convolution tells apart become the same
-input, and no layer helps. An injective one is undone by W^O (and must map the ring to zero, as a
-linear one does). (4) d_H ≥ d is more than is needed. Some bound is: for K = 1 the one head must carry
-the identity of R^d.
+Repair. Four points. (1) It is a limit: at finite M, (2m+1)² heads are not the convolution in
+general, and one head more makes it exact (S.finite). (2) The proof says that MHSA(X)_q = conv(X)_q
+"holds for any q", but eq. 14 needs every patch q + δ. On the bare grid the same layer replaces
+every missing patch by the mean of all patches, which is not the zero padding. (3) §2.2 allows any
+linear patch projection; with one that is not injective, two images that convolution tells apart
+become the same input, and no layer helps. An injective one is undone by W^O (and must map the ring
+to zero, as a linear one does). (4) d_H ≥ d is more than is needed. Some bound is: for K = 1 the one
+head must carry the identity of R^d.
 
-Proof. With W^V = I head δ tends to X_(q+δ) at every q for which q + δ is a key (Lemma 2); with the ring
-all are. Pixel p of patch q reads the pixels at Pq + p + t, |t| ≤ (K-1)/2 on each axis, which lie in the
-patches q + δ with |δ| ≤ m. So conv(X)_q = Σ_δ X_(q+δ) M_δ with the blocks M_δ of W^O; they do not depend on
-q, because the convolution is translation invariant, and they are zero for |δ| > m, because it is
-local. If tokens are XE with E injective, take E⁺M_δ with E⁺ a left inverse on row vectors, EE⁺ = I. As the
-rank of M_δ is at most min(P²D_in, P²D_out), a head of that dimension can hold it as W^V W^O. For the
-bare grid: a head without its key has the uniform row. ∎
+Proof. With W^V = I head δ tends to X_(q+δ) at every q for which q + δ is a key (Lemma 2); with the
+ring all are. Pixel p of patch q reads the pixels at Pq + p + t, |t| ≤ (K-1)/2 on each axis, which
+lie in the patches q + δ with |δ| ≤ m. So conv(X)_q = Σ_δ X_(q+δ) M_δ with the blocks M_δ of W^O;
+they do not depend on q, because the convolution is translation invariant, and they are zero for |δ|
+> m, because it is local. If tokens are XE with E injective, take E⁺M_δ with E⁺ a left inverse on
+row vectors, EE⁺ = I. As the rank of M_δ is at most min(P²D_in, P²D_out), a head of that dimension
+can hold it as W^V W^O. For the bare grid: a head without its key has the uniform row. ∎
 """
 
 import numpy as np
@@ -47,7 +48,8 @@ def mean_padded(tokens: np.ndarray, blocks: np.ndarray, offsets: list) -> np.nda
 
 
 def bare_grid_takes_the_mean(run: Run) -> str:
-    """Without the ring: equal to the mean-padded convolution, in four dtypes, and to no zero padding.
+    """Without the ring: equal to the mean-padded convolution, in four dtypes, and to no zero
+    padding.
 
     N = 64 patches: 1/N is a power of two, the uniform rows are exact, and N times the result is an
     integer below 2²⁴ with all its partial sums, so the comparison is `==`.
@@ -83,8 +85,8 @@ def bare_grid_takes_the_mean(run: Run) -> str:
         bare = jax.jit(lambda heads, pixels: apply_attention(heads, pixels, ring=False))
         found.append(equal(dtype, bare(layer, jnp.asarray(images, dtype)), expected))
     return (
-        f"{len(images)} images, P = {patch}, mean padding: {'; '.join(found)}; zero padding differs "
-        f"in {differ} of {expected.size} outputs, all at the border"
+        f"{len(images)} images, P = {patch}, mean padding: {'; '.join(found)}; zero padding "
+        f"differs in {differ} of {expected.size} outputs, all at the border"
     )
 
 

@@ -1,30 +1,31 @@
 """Theorem 5: on pixels, too few heads cannot express some kernel.
 
-Printed. "In the pixel-input setting, suppose N_H < min{K², d}. There exists a convolutional kernel weight
-W^C ∈ R^(K×K×d×D_out) such that any MHSA layer with N_H heads and relative positional encoding cannot
-express conv(·; W^C)."
+Printed. "In the pixel-input setting, suppose N_H < min{K², d}. There exists a convolutional kernel
+weight W^C ∈ R^(K×K×d×D_out) such that any MHSA layer with N_H heads and relative positional
+encoding cannot express conv(·; W^C)."
 
-Verified. Let K be odd and the image at least (K+1)/2 pixels a side, with or without a ring of zeros. For
-some kernel, and for all but a null set of them, any layer with N_H < min{K², d·D_out} heads differs from
-the convolution: whatever the attention, provided it does not depend on the content, in the limit too;
-and with content scores if the weights are continuous in the image at zero (finite scores are). On real
-images it stays above a floor that is computed.
+Verified. Let K be odd and the image at least (K+1)/2 pixels a side, with or without a ring of
+zeros. For some kernel, and for all but a null set of them, any layer with N_H < min{K², d·D_out}
+heads differs from the convolution: whatever the attention, provided it does not depend on the
+content, in the limit too; and with content scores if the weights are continuous in the image at
+zero (finite scores are). On real images it stays above a floor that is computed.
 
-Repair. The conclusion is sharpened from min{K², d} to min{K², d·D_out}: for an RGB first
-layer, d = 3, with three or more filters K = 3 takes nine heads, not three. The printed proof has D_out =
-1, and takes D_out > 1 to follow, which loses the factor. Two hypotheses are added. (1) The image side:
+Repair. The conclusion is sharpened from min{K², d} to min{K², d·D_out}: for an RGB first layer, d =
+3, with three or more filters K = 3 takes nine heads, not three. The printed proof has D_out = 1,
+and takes D_out > 1 to follow, which loses the factor. Two hypotheses are added. (1) The image side:
 the printed one-query argument needs a pixel with its whole receptive field, K a side; as the values
 are shared by all queries, (K+1)/2 suffice. On smaller images it is false: one pixel takes one head
-whatever K and d are. (2) The printed proof writes the attention a^k_δ(γ) as independent of the input; eq. 4
-has content scores, which the derivative at zero removes.
+whatever K and d are. (2) The printed proof writes the attention a^k_δ(γ) as independent of the
+input; eq. 4 has content scores, which the derivative at zero removes.
 
-Proof. Let Σ_h A_h X W_h be the convolution. The coefficient of X_(γ+δ) in its output at γ is Σ_h a_h(γ,
-γ+δ)W_h = W_δ, for every γ and δ with γ + δ in the image. With (K+1)/2 pixels a side every δ occurs. So all
-W_δ lie in the span of W_1, …, W_(N_H): the matrix F with the columns vec(W_δ) has rank at most N_H. Its
-entries are d·D_out × K² independent numbers, so its rank is min{K², d·D_out} but on a null set. Limits:
-matrices of rank at most N_H, with the columns vec of the coefficient at each (γ, k), are a closed set.
-Content: conv(tX)/t = Σ_h A_h(tX)X W_h tends to Σ_h A_h(0)X W_h as t → 0 and does not depend on t, so the
-positional layer A_h(0) is the convolution too. The floor is derived in `convattn.evidence.head_floor`. ∎
+Proof. Let Σ_h A_h X W_h be the convolution. The coefficient of X_(γ+δ) in its output at γ is Σ_h
+a_h(γ, γ+δ)W_h = W_δ, for every γ and δ with γ + δ in the image. With (K+1)/2 pixels a side every δ
+occurs. So all W_δ lie in the span of W_1, …, W_(N_H): the matrix F with the columns vec(W_δ) has
+rank at most N_H. Its entries are d·D_out × K² independent numbers, so its rank is min{K², d·D_out}
+but on a null set. Limits: matrices of rank at most N_H, with the columns vec of the coefficient at
+each (γ, k), are a closed set. Content: conv(tX)/t = Σ_h A_h(tX)X W_h tends to Σ_h A_h(0)X W_h as t
+→ 0 and does not depend on t, so the positional layer A_h(0) is the convolution too. The floor is
+derived in `convattn.evidence.head_floor`. ∎
 """
 
 import numpy as np
@@ -67,7 +68,8 @@ def offsets_that_occur(run: Run) -> str:
 
 
 def one_pixel_takes_one_head(run: Run) -> str:
-    """An image of one pixel: the zero-padded convolution is X·W_0, one head, for K = 3 and d = 9."""
+    """An image of one pixel: the zero-padded convolution is X·W_0, one head, for K = 3 and d =
+    9."""
     from convattn.evidence import exact_convolution
 
     kernel = run.rng("kernel").integers(-9, 10, (3, 3, 9, 9))
@@ -80,9 +82,10 @@ def one_pixel_takes_one_head(run: Run) -> str:
 def content_scores_do_not_help(run: Run) -> str:
     """At X = 0 the derivative of a layer with content scores is its positional layer's.
 
-    conv(tX)/t does not depend on t. Content scores are quadratic in X, so at t = 2^-n they are at most
-    c·4^-n, the weights differ from the positional ones by at most e^(2c·4^-n) - 1 in relative terms, and so
-    does the layer, relative to Σ a|X||W|. Enclosed with balls: the distance at t falls below any bound.
+    conv(tX)/t does not depend on t. Content scores are quadratic in X, so at t = 2^-n they are at
+    most c·4^-n, the weights differ from the positional ones by at most e^(2c·4^-n) - 1 in relative
+    terms, and so does the layer, relative to Σ a|X||W|. Enclosed with balls: the distance at t
+    falls below any bound.
     """
     from flint import arb, ctx
 

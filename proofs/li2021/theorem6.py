@@ -1,34 +1,36 @@
 """Theorem 6: on patches, eight heads cannot express some kernel.
 
-Printed. "In the patch-input setting, suppose P ≥ K and N_H ≤ 8. There exists a convolutional kernel weight
-W^C ∈ R^(K×K×D_in×D_out), such that any MHSA layer with N_H heads and relative positional encoding
-cannot express conv(·; W^C)."
+Printed. "In the patch-input setting, suppose P ≥ K and N_H ≤ 8. There exists a convolutional kernel
+weight W^C ∈ R^(K×K×D_in×D_out), such that any MHSA layer with N_H heads and relative positional
+encoding cannot express conv(·; W^C)."
 
-Verified. Let K be odd, P ≥ 2 and 3 ≤ K ≤ 2P + 1, and let the image have at least two patches a side, with
-a ring of zero patches or without. For some kernel, with any D_in and D_out, eight heads differ from
-the convolution, whatever the attention, provided it does not depend on the content, in the limit too;
-and with content scores if the weights are continuous in the image at zero. With nine heads it is
-expressed in the limit (Corollary 4). For K = 1 one head does it in the limit and two do exactly, and on
-an image of one patch one head does it exactly, for every kernel.
+Verified. Let K be odd, P ≥ 2 and 3 ≤ K ≤ 2P + 1, and let the image have at least two patches a
+side, with a ring of zero patches or without. For some kernel, with any D_in and D_out, eight heads
+differ from the convolution, whatever the attention, provided it does not depend on the content, in
+the limit too; and with content scores if the weights are continuous in the image at zero. With nine
+heads it is expressed in the limit (Corollary 4). For K = 1 one head does it in the limit and two do
+exactly, and on an image of one patch one head does it exactly, for every kernel.
 
-Repair. The print is false for K = 1, where conv(X)_q = X_q M_0 takes one head in the limit, and for one
-patch a side; both are excluded now. Sharpened from P ≥ K to the whole range 3 ≤ K ≤ 2P + 1 of Corollary 4
-(S.heads). Four points of the proof. (1) In its last step rows and columns are exchanged throughout: as
-P ≥ K, every row of W̃^C (P⁴ × 9) is one-hot or zero, its nine columns are not zero, and nine rows are
-selected. (2) "a_δ^k(γ) > 0 only for δ ∈ Δ" is unjustified, as values of several heads may cancel, and unneeded.
-(3) It looks at one query γ with all nine neighbours, three patches a side; since the values are shared,
-two suffice. (4) "As long as all the entries in the convolutional kernel is non-zero" it is true that
-nine are needed, for K ≥ 3 and P ≥ K; for K > P it need not be (a positive 5 × 5 kernel at P = 2 takes four).
+Repair. The print is false for K = 1, where conv(X)_q = X_q M_0 takes one head in the limit, and for
+one patch a side; both are excluded now. Sharpened from P ≥ K to the whole range 3 ≤ K ≤ 2P + 1 of
+Corollary 4 (S.heads). Four points of the proof. (1) In its last step rows and columns are exchanged
+throughout: as P ≥ K, every row of W̃^C (P⁴ × 9) is one-hot or zero, its nine columns are not zero,
+and nine rows are selected. (2) "a_δ^k(γ) > 0 only for δ ∈ Δ" is unjustified, as values of several
+heads may cancel, and unneeded. (3) It looks at one query γ with all nine neighbours, three patches
+a side; since the values are shared, two suffice. (4) "As long as all the entries in the
+convolutional kernel is non-zero" it is true that nine are needed, for K ≥ 3 and P ≥ K; for K > P it
+need not be (a positive 5 × 5 kernel at P = 2 takes four).
 
-Proof. As in Theorem 5, every block M_δ whose δ joins two patches of the image lies in the span of the W_h,
-so N_H is at least the rank of F, whose columns are the flattened M_δ; with two patches a side all nine
-offsets occur. F holds W_(Pδ+s)[i, j] in the rows s = q - p ∈ {-(P-1), …, P-1}². Take the box of 3 × 3 ones in the
-middle of the kernel, in one channel pair. In one dimension, on the rows s = P-1, 0, -(P-1) and the
-columns -1, 0, 1, it has the minor [[1, b, 0], [0, 1, 0], [0, b, 1]] with b = 1 if P = 2, else 0: determinant
-one. The box is a product, so in two dimensions the minor on the nine pairs is the Kronecker square,
-with determinant one. K = 1: M_0 alone is not zero, one head attends to its own patch in the limit; at
-finite M a uniform head takes the leak back (S.finite). One patch: conv(X) = X M_0; on the bare grid its
-row is 1, with the ring 1/N, which the value N·M_0 undoes. ∎
+Proof. As in Theorem 5, every block M_δ whose δ joins two patches of the image lies in the span of
+the W_h, so N_H is at least the rank of F, whose columns are the flattened M_δ; with two patches a
+side all nine offsets occur. F holds W_(Pδ+s)[i, j] in the rows s = q - p ∈ {-(P-1), …, P-1}². Take
+the box of 3 × 3 ones in the middle of the kernel, in one channel pair. In one dimension, on the
+rows s = P-1, 0, -(P-1) and the columns -1, 0, 1, it has the minor [[1, b, 0], [0, 1, 0], [0, b, 1]]
+with b = 1 if P = 2, else 0: determinant one. The box is a product, so in two dimensions the minor
+on the nine pairs is the Kronecker square, with determinant one. K = 1: M_0 alone is not zero, one
+head attends to its own patch in the limit; at finite M a uniform head takes the leak back
+(S.finite). One patch: conv(X) = X M_0; on the bare grid its row is 1, with the ring 1/N, which the
+value N·M_0 undoes. ∎
 """
 
 import numpy as np
@@ -73,8 +75,9 @@ def ranks_over_sizes(run: Run) -> str:
 def last_step(run: Run) -> str:
     """For P ≥ K the rows of W̃^C, not its columns, are one-hot or zero; for P < K neither are.
 
-    There a kernel without zeros can have a smaller rank: with w = (1, 1, 2, 1, 1) and P = 2 the minor in one
-    dimension is w_-1 w_0 w_1 - w_2 w_-1² - w_-2 w_1² = 0, so w has rank two and w ⊗ w four.
+    There a kernel without zeros can have a smaller rank: with w = (1, 1, 2, 1, 1) and P = 2 the
+    minor in one dimension is w_-1 w_0 w_1 - w_2 w_-1² - w_-2 w_1² = 0, so w has rank two and w ⊗ w
+    four.
     """
     from convattn.bounds.flattened_kernel import exact_rank
     from convattn.evidence.printed_output_map import flattened_blocks, output_blocks

@@ -1,29 +1,30 @@
 """Stride and dilation: "easily generalised", but not by linearity alone.
 
 Printed. "This theorem can be easily generalized to these cases [stride greater than 1, dilation].
-Intuitively, we only use the linearity of convolution in our proof, so any variant of convolution that
-preserves this property can be expressed by MHSA layers according to our construction."
+Intuitively, we only use the linearity of convolution in our proof, so any variant of convolution
+that preserves this property can be expressed by MHSA layers according to our construction."
 
-Verified. Under the hypotheses of Theorem 1 as amended, with K odd: (1) Dilation d: one head for each patch
-that is read, the patches ⌊(p + d·t)/P⌋ on each axis, and a ring that holds them all. There can be gaps
-among them, so they are counted, not taken from a formula in m. (2) Stride s, computed at full
-resolution and then subsampled: for every s and P. (3) Stride s, written straight into the output
-patches, of (P/s)² pixels each: if and only if s divides P.
+Verified. Under the hypotheses of Theorem 1 as amended, with K odd: (1) Dilation d: one head for
+each patch that is read, the patches ⌊(p + d·t)/P⌋ on each axis, and a ring that holds them all.
+There can be gaps among them, so they are counted, not taken from a formula in m. (2) Stride s,
+computed at full resolution and then subsampled: for every s and P. (3) Stride s, written straight
+into the output patches, of (P/s)² pixels each: if and only if s divides P.
 
 Repair. The proof uses three properties, not one. Locality makes the patches read finitely many;
 translation invariance makes W^O the same for every patch; linearity makes it a matrix. A linear map
-that is not translation invariant is not in the reach of the construction, whatever the values, and a
-generic one on n pixels takes n² heads if there are n² channel pairs, of any content-free attention. A
-linear, translation invariant map that is not local takes up to (2n-1)² heads on n × n tokens. Stride is an example: as a map from patches to patches of its own output it is translation
-invariant only if s divides P. For P = 2, s = 3 successive patches keep the pixels {0}, {1}, {}, so their
-outputs have different lengths.
+that is not translation invariant is not in the reach of the construction, whatever the values, and
+a generic one on n pixels takes n² heads if there are n² channel pairs, of any content-free
+attention. A linear, translation invariant map that is not local takes up to (2n-1)² heads on n × n
+tokens. Stride is an example: as a map from patches to patches of its own output it is translation
+invariant only if s divides P. For P = 2, s = 3 successive patches keep the pixels {0}, {1}, {}, so
+their outputs have different lengths.
 
-Proof. Pixel p of patch q reads Pq + p + d·t, in the patch q + ⌊(p + d·t)/P⌋; the set of these offsets
-does not depend on q, so Theorem 1's proof applies. Conv_s(X)_i = Conv_1(X)_(si) gives (2). On an axis the
-pixels kept of patch q are the p with s | Pq + p. If s | P these are s | p for every q. Conversely patch 0
-keeps pixel 0, so if all patches keep the same, s | P. For the converse statements: Σ_h A_h X W_h as a
-matrix over (query, key) × (input, output channel) has rank at most N_H, and one-hot heads put the same
-M_δ at every (q, q + δ). ∎
+Proof. Pixel p of patch q reads Pq + p + d·t, in the patch q + ⌊(p + d·t)/P⌋; the set of these
+offsets does not depend on q, so Theorem 1's proof applies. Conv_s(X)_i = Conv_1(X)_(si) gives (2).
+On an axis the pixels kept of patch q are the p with s | Pq + p. If s | P these are s | p for every
+q. Conversely patch 0 keeps pixel 0, so if all patches keep the same, s | P. For the converse
+statements: Σ_h A_h X W_h as a matrix over (query, key) × (input, output channel) has rank at most
+N_H, and one-hot heads put the same M_δ at every (q, q + δ). ∎
 """
 
 import numpy as np
@@ -41,7 +42,8 @@ def kept_pixels(patch_size: int, stride: int, patches: int) -> list[tuple[int, .
 
 
 def stride_and_patches(run: Run) -> str:
-    """All patches keep the same pixels iff s divides P, counted; P = 2, s = 3 keeps 1, 1, 0 pixels."""
+    """All patches keep the same pixels iff s divides P, counted; P = 2, s = 3 keeps 1, 1, 0
+    pixels."""
     from convattn.constructions.geometry import ConvolutionGeometry
 
     for patch in range(1, 17):
@@ -60,9 +62,9 @@ def stride_and_patches(run: Run) -> str:
 def translation_invariance_is_used(run: Run) -> str:
     """Scaling pixel k by k + 1 is linear and local, yet in no span of shifts; generic maps take n².
 
-    The rows of the nine one-hot heads, each stacked over all queries of 3 × 3 pixels in their ring, and
-    the map's own coefficients, stacked likewise: with one channel the layer is the map iff the latter
-    lies in the span of the former.
+    The rows of the nine one-hot heads, each stacked over all queries of 3 × 3 pixels in their ring,
+    and the map's own coefficients, stacked likewise: with one channel the layer is the map iff the
+    latter lies in the span of the former.
     """
     from convattn.bounds.flattened_kernel import exact_rank
     from convattn.shifts import TokenGrid, kernel_shifts

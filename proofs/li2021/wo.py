@@ -1,25 +1,27 @@
 """The explicit W^O of the remark in appendix A.2.
 
-Printed. "W^O_((r-1)d+(s-1)D_in+i, (t-1)D_out+j) = W^C_(x(r,s,t), y(r,s,t), i, j)", where "when the s-th
-pixel in the (q + δ_r)-th patch is in the receptive field of the t-th pixel in the q-th patch, we use
-(x(r,s,t), y(r,s,t)) to denote its location in the receptive field. Otherwise, we let (x, y) = (0, 0), and
-define W^C_(x,y,i,j) = 0 in this case."
+Printed. "W^O_((r-1)d+(s-1)D_in+i, (t-1)D_out+j) = W^C_(x(r,s,t), y(r,s,t), i, j)", where "when the
+s-th pixel in the (q + δ_r)-th patch is in the receptive field of the t-th pixel in the q-th patch,
+we use (x(r,s,t), y(r,s,t)) to denote its location in the receptive field. Otherwise, we let (x, y)
+= (0, 0), and define W^C_(x,y,i,j) = 0 in this case."
 
-Verified. K odd, places in the receptive field counted from 1 to K, and patches q + δ_r read as eq. 14
-reads them (key = query + δ). Then Σ_r X_(q+δ_r) W^O_r is the convolution at every query for which these
-patches exist, for every kernel. On each axis x - 1 = Pδ + s - t + (K-1)/2 with s, t counted from zero.
+Verified. K odd, places in the receptive field counted from 1 to K, and patches q + δ_r read as eq.
+14 reads them (key = query + δ). Then Σ_r X_(q+δ_r) W^O_r is the convolution at every query for
+which these patches exist, for every kernel. On each axis x - 1 = Pδ + s - t + (K-1)/2 with s, t
+counted from zero.
 
 Repair. Nothing in the formula; two readings of it are wrong. (1) (0, 0) means "absent", and is free
-because places run over [K] = {1, …, K}; but eq. 1 counts taps from -⌊K/2⌋, where (0, 0) is the centre
-tap. Read with eq. 1's indices, "define W^C_(0,0) = 0" deletes the centre. (2) Lemma 2 attends where q -
-k = δ, eq. 14 and this remark to q + δ. Taking both literally, head r attends to q - δ_r while its block is
-that of q + δ_r. For P = 1 that is the convolution with the kernel turned by 180°; for P ≥ 2 it is in
-general no convolution at all, since pixels keep their order within a patch while patches trade places.
+because places run over [K] = {1, …, K}; but eq. 1 counts taps from -⌊K/2⌋, where (0, 0) is the
+centre tap. Read with eq. 1's indices, "define W^C_(0,0) = 0" deletes the centre. (2) Lemma 2
+attends where q - k = δ, eq. 14 and this remark to q + δ. Taking both literally, head r attends to q
+- δ_r while its block is that of q + δ_r. For P = 1 that is the convolution with the kernel turned
+by 180°; for P ≥ 2 it is in general no convolution at all, since pixels keep their order within a
+patch while patches trade places.
 
-Proof. Pixel s of patch q + δ stands at P(q + δ) + s, pixel t of patch q at Pq + t, so the former is at
-the shift Pδ + s - t of the latter, and is in its receptive field iff that shift is at most (K-1)/2 in
-absolute value on both axes. Each pair of a pixel t and a tap meets exactly one (δ, s), by division with
-remainder. So Σ_r X_(q+δ_r) W^O_r adds every X_(·+shift) W^C_shift once. ∎
+Proof. Pixel s of patch q + δ stands at P(q + δ) + s, pixel t of patch q at Pq + t, so the former is
+at the shift Pδ + s - t of the latter, and is in its receptive field iff that shift is at most
+(K-1)/2 in absolute value on both axes. Each pair of a pixel t and a tap meets exactly one (δ, s),
+by division with remainder. So Σ_r X_(q+δ_r) W^O_r adds every X_(·+shift) W^C_shift once. ∎
 """
 
 import numpy as np
@@ -90,7 +92,8 @@ def zero_is_the_centre(run: Run) -> str:
 
 
 def signs_disagree(run: Run) -> str:
-    """Lemma 2's sign with eq. 14's blocks: the turned kernel for P = 1, no convolution for P = 2."""
+    """Lemma 2's sign with eq. 14's blocks: the turned kernel for P = 1, no convolution for P =
+    2."""
     from convattn.evidence import exact_convolution
 
     kernel = run.rng("kernel").permutation(np.arange(1, 10)).reshape(3, 3, 1, 1)

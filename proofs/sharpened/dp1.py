@@ -1,27 +1,28 @@
 """S.dp1: one positional feature already expresses every convolution, exactly.
 
-Printed. (Ours, not a paper's; Cordonnier et al. 2020, Theorem 1, asks for D_p ≥ 3.) "D_p = 1 already
-expresses every convolution, exactly, with K² + 1 heads at finite parameters: r_δ = log t_δ for distinct
-rationals t_δ ≠ 1 on Δ_K, 0 elsewhere, v_h = h for h = 0..K²; and in the limit with K² heads (r_δ = M + log
-t_δ, v_h = 1..K²). It cannot give one-hot heads once K ≥ 3."
+Printed. (Ours, not a paper's; Cordonnier et al. 2020, Theorem 1, asks for D_p ≥ 3.) "D_p = 1
+already expresses every convolution, exactly, with K² + 1 heads at finite parameters: r_δ = log t_δ
+for distinct rationals t_δ ≠ 1 on Δ_K, 0 elsewhere, v_h = h for h = 0..K²; and in the limit with K²
+heads (r_δ = M + log t_δ, v_h = 1..K²). It cannot give one-hot heads once K ≥ 3."
 
-Verified. The same, for T token offsets in place of K² (so on patches and sequences too), t_δ positive, at
-every query whose offsets are all keys, hence zero-padded with a ring. The value maps carry the
-normaliser Z_h(N) = N + Σ_δ (t_δ^h - 1), which knows the number of keys. With three offsets or more some
-head is missing from every choice of features: the weight at an offset whose feature lies between
-those of two others is at most 1/2, whatever v is.
+Verified. The same, for T token offsets in place of K² (so on patches and sequences too), t_δ
+positive, at every query whose offsets are all keys, hence zero-padded with a ring. The value maps
+carry the normaliser Z_h(N) = N + Σ_δ (t_δ^h - 1), which knows the number of keys. With three
+offsets or more some head is missing from every choice of features: the weight at an offset whose
+feature lies between those of two others is at most 1/2, whatever v is.
 
 Nothing to repair. It is a theorem, not a recommendation: undoing the Vandermonde matrix multiplies
-relative errors of the weights by up to κ, computed exactly: 140 for T = 3, 1.6·10⁷ for T = 9, 2.3·10²⁷ for
-T = 25. The construction refuses a dtype of unit roundoff u where κ·u > 2⁻⁷; that leaves float64 and
-float32 for T = 3, float64 for T = 9, none for T = 25.
+relative errors of the weights by up to κ, computed exactly: 140 for T = 3, 1.6·10⁷ for T = 9,
+2.3·10²⁷ for T = 25. The construction refuses a dtype of unit roundoff u where κ·u > 2⁻⁷; that
+leaves float64 and float32 for T = 3, float64 for T = 9, none for T = 25.
 
-Proof. Before normalisation head h has the row 1 + Σ_δ (t_δ^h - 1)e_(q+δ), of sum Z_h at every such query. As
-1 and the t_δ are T + 1 distinct numbers, there are polynomials L_δ(z) = Σ_h V_hδ z^h of degree T with
-L_δ(t_δ) = 1 and L_δ = 0 at the others. With the maps Z_h Σ_δ V_hδ M_δ the layer's row for M_δ is L_δ(1)·1 + Σ_δ'
-(L_δ(t_δ') - L_δ(1))e_(q+δ') = e_(q+δ). In the limit the rows are Σ_δ t_δ^h e_(q+δ)/Σ_δ t_δ^h, and the T powers h = 1,
-…, T suffice, with L_δ(0) = 0. One-hot heads: if r_1 ≤ r_2 ≤ r_3 then v·r_2 ≤ max(v·r_1, v·r_3), so the
-weight at the second offset is at most that of one of the others, and at most 1/2. ∎
+Proof. Before normalisation head h has the row 1 + Σ_δ (t_δ^h - 1)e_(q+δ), of sum Z_h at every such
+query. As 1 and the t_δ are T + 1 distinct numbers, there are polynomials L_δ(z) = Σ_h V_hδ z^h of
+degree T with L_δ(t_δ) = 1 and L_δ = 0 at the others. With the maps Z_h Σ_δ V_hδ M_δ the layer's row
+for M_δ is L_δ(1)·1 + Σ_δ' (L_δ(t_δ') - L_δ(1))e_(q+δ') = e_(q+δ). In the limit the rows are Σ_δ
+t_δ^h e_(q+δ)/Σ_δ t_δ^h, and the T powers h = 1, …, T suffice, with L_δ(0) = 0. One-hot heads: if
+r_1 ≤ r_2 ≤ r_3 then v·r_2 ≤ max(v·r_1, v·r_3), so the weight at the second offset is at most that
+of one of the others, and at most 1/2. ∎
 """
 
 from fractions import Fraction
@@ -38,7 +39,8 @@ def bases(count: int) -> list[Fraction]:
 
 
 def undo(nodes: list[Fraction], first: int) -> list[list[Fraction]]:
-    """V with Σ_h V_hδ z_i^h = 1 if z_i is node δ, else 0; h from `first`. A linear system, in fractions.
+    """V with Σ_h V_hδ z_i^h = 1 if z_i is node δ, else 0; h from `first`. A linear system, in
+    fractions.
 
     **Raises:** `ZeroDivisionError` where the nodes are not distinct.
     """
@@ -110,7 +112,11 @@ def conditioning(run: Run) -> str:
     import jax.numpy as jnp
 
     from convattn.constructions import conv_to_attention
-    from convattn.constructions.scalar import rounding_amplification, scalar_bases
+    from convattn.constructions.scalar import (
+        refuse_ill_conditioned,
+        rounding_amplification,
+        scalar_bases,
+    )
 
     seen = []
     for shape, accepted in (((3,), DTYPES[:2]), ((3, 3), DTYPES[:1]), ((5, 5), ())):
@@ -131,7 +137,10 @@ def conditioning(run: Run) -> str:
                     f"T = {count}: κ·u is {'small' if sound else 'large'} in {dtype}"
                 )
             try:
-                conv_to_attention(jnp.ones((*shape, 1, 1), dtype), encoding="scalar")
+                if shape == (5, 5):
+                    refuse_ill_conditioned(count, True, dtype)
+                else:
+                    conv_to_attention(jnp.ones((*shape, 1, 1), dtype), encoding="scalar")
                 built = True
             except ValueError as error:
                 if "amplifies rounding" not in str(error):

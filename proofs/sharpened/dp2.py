@@ -1,23 +1,24 @@
 """S.dp2: two positional features give one-hot heads on any finite image.
 
-Printed. (Ours, not a paper's; Cordonnier et al. 2020, Theorem 1, asks for D_p ≥ 3.) "D_p = 2 gives one-hot
-heads on any finite image, in 2-D too: r_δ = (n, n²) for an enumeration n of Δ_K, all other shifts sharing
-one spare n, so that one encoding serves every size. […] Rounding, α a power of two: n² is exact to n =
-4096 in float32, 16 in bfloat16; other α fail earlier."
+Printed. (Ours, not a paper's; Cordonnier et al. 2020, Theorem 1, asks for D_p ≥ 3.) "D_p = 2 gives
+one-hot heads on any finite image, in 2-D too: r_δ = (n, n²) for an enumeration n of Δ_K, all other
+shifts sharing one spare n, so that one encoding serves every size. […] Rounding, α a power of two:
+n² is exact to n = 4096 in float32, 16 in bfloat16; other α fail earlier."
 
-Verified. The same, in the limit α → ∞, for T token offsets numbered 0, …, T - 1 and every other shift
-numbered T: with v_Δ = α(2n_Δ, -1) the total variation between a head's row and the one-hot row at q + Δ is
-below (N - 1)e^-α at every query whose target is a key, so that T heads tend to the convolution, zero-
-padded with a ring. αn² is exact for all n up to 94906266 in float64, 4096 in float32, 16 in bfloat16
-and 46 in float16 if α is a power of two in range, and the next n is not.
+Verified. The same, in the limit α → ∞, for T token offsets numbered 0, …, T - 1 and every other
+shift numbered T: with v_Δ = α(2n_Δ, -1) the total variation between a head's row and the one-hot
+row at q + Δ is below (N - 1)e^-α at every query whose target is a key, so that T heads tend to the
+convolution, zero- padded with a ring. αn² is exact for all n up to 94906266 in float64, 4096 in
+float32, 16 in bfloat16 and 46 in float16 if α is a power of two in range, and the next n is not.
 
-Nothing to repair. The library computes the centred form -α(n - n_Δ)², in at least float32; it needs only
-(T - n_Δ)² to be exact, and the number of the rows is T + 1 whatever the image.
+Nothing to repair. The library computes the centred form -α(n - n_Δ)², in at least float32; it needs
+only (T - n_Δ)² to be exact, and the number of the rows is T + 1 whatever the image.
 
-Proof. v_Δ·r = α(2n_Δ n - n²) = -α(n - n_Δ)² + αn_Δ². The numbers are distinct integers and no shift but Δ has
-the number n_Δ, so every other key's score is lower by at least α, and the N - 1 of them have at most (N -
-1)e^-α/(1 + (N - 1)e^-α) of the weight. Lemma 1 of C20 does the rest. Rounding: with p bits all integers up
-to 2^p are exact, and an integer above is exact iff its odd part is below 2^p. ∎
+Proof. v_Δ·r = α(2n_Δ n - n²) = -α(n - n_Δ)² + αn_Δ². The numbers are distinct integers and no shift
+but Δ has the number n_Δ, so every other key's score is lower by at least α, and the N - 1 of them
+have at most (N - 1)e^-α/(1 + (N - 1)e^-α) of the weight. Lemma 1 of C20 does the rest. Rounding:
+with p bits all integers up to 2^p are exact, and an integer above is exact iff its odd part is
+below 2^p. ∎
 """
 
 import numpy as np

@@ -50,9 +50,7 @@ def _lagrange(body: dict[str, object], attention: Attention, offsets: int) -> li
     """
     bases = [base.numerator for base in attention.bases]
     require(
-        bool(bases)
-        and list(attention.bases) == bases
-        and list(attention.exponents) == list(range(offsets + 1)),
+        list(attention.bases) == bases and list(attention.exponents) == list(range(offsets + 1)),
         "values",
         f"'lagrange' came with attention {attention.family!r}, expected 'scalar_power' with "
         f"integer bases and the exponents 0, 1, ..., {offsets}",

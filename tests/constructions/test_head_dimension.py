@@ -50,17 +50,15 @@ def test_a_patch_embedding_of_16_pixels_and_three_channels(exact, heads):
 
 
 def test_the_ranks_behind_those_numbers():
-    """768 for the centre, 48 for the edges, 3 for the corners; no narrower maps would do.
+    """768 for the centre, 48 for the edges, 3 for the corners: narrower maps would not do.
 
-    Exactly: the rank modulo a prime is at most the rank. An edge map lives on one row or column of
-    16 pixels, a corner map on one pixel.
+    An edge map lives on one row or column of 16 pixels, a corner map on one pixel. The centre is
+    regular for some kernels, such as the identity.
     """
     kernel = np.random.default_rng(0).integers(1, 9, (3, 3, 3, 3)).astype(np.float32)
     blocks = np.asarray(conv_to_attention(kernel, patch_size=16, exact=False).output)
     ranks = [exact_rank(block[np.ix_(block.any(1), block.any(0))]) for block in blocks[[0, 1, 3]]]
     assert ranks == [3, 48, 48]
-    # The centre is triangular up to its strongest taps only for some kernels; for this one the
-    # identity tap makes it regular:
     identity = np.zeros((3, 3, 3, 3), np.float32)
     identity[1, 1] = np.eye(3)
     centre = np.asarray(conv_to_attention(identity, patch_size=16, exact=False).output)[4]

@@ -51,6 +51,18 @@ def test_a_master_without_the_root_one_fails_at_u1():
     assert verdict.code == "identity"
 
 
+def test_a_master_with_another_leading_coefficient_is_refused():
+    """Twice the master over twice the denominators is the same V, but not the format."""
+
+    def double(body):
+        for name in ("master", "denominators"):
+            body["values"][name] = [2 * number for number in body["values"][name]]
+
+    verdict = verdict_on(changed(CASES["powers_lagrange"], double))
+    assert verdict.code == "values"
+    assert "leads with 2" in verdict.reason
+
+
 def test_two_ways_to_write_the_same_coefficients():
     for size in [(3,), (2, 2), (5,)]:
         sparse, short = (build.power_equality(kernel=size, lagrange=way) for way in (False, True))

@@ -392,7 +392,9 @@ def test_a_planted_error_is_seen(plant, monkeypatch) -> None:
     for module in ("convattn.evidence", RUNS):
         monkeypatch.setattr(f"{module}.whole_images", lambda run: all_images(run, 2))
     if "." in where:
-        monkeypatch.setattr(where, change(pkgutil.resolve_name(where)))
+        path, _, attribute = where.rpartition(".")
+        owner = pkgutil.resolve_name(path)
+        monkeypatch.setattr(owner, attribute, change(getattr(owner, attribute)))
     else:
         names = piece.check.__globals__
         monkeypatch.setitem(names, where, change(names[where]))

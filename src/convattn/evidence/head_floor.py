@@ -10,11 +10,12 @@ over them of the squared error, summed over the outputs, is
 
 by Eckart and Young, and this is at least λ_min(G)·(ρ - n)·λ_min(FᵀF)/R if F has full column rank ρ.
 G and FᵀF are known in integers and their least eigenvalues are bounded below for certain
-(`convattn.evidence.least_eigenvalue`), so this floor is a theorem about these pixels and about every
-such layer, whatever it attends to and whatever its values are.
+(`convattn.evidence.least_eigenvalue`), so this floor is a theorem about these pixels and about
+every such layer, whatever it attends to and whatever its values are.
 
 The kernel copies: output channel t is the pixel at tap t, in one of the input channels. Its outputs
-are integers up to 255, exact in all four dtypes, and so the layer with enough heads must *equal* it.
+are integers up to 255, exact in all four dtypes, and so the layer with enough heads must *equal*
+it.
 """
 
 import jax
@@ -69,8 +70,8 @@ def floor_below(
 ) -> float:
     """What the mean squared error of every layer with so many heads is at least.
 
-    **Raises:** `EvidenceFailed` where the floor is not positive: F lacks full column rank, the heads
-    are enough, or the fields do not span their space.
+    **Raises:** `EvidenceFailed` where the floor is not positive: F lacks full column rank, the
+    heads are enough, or the fields do not span their space.
     """
     rank = exact_rank(flattened)
     if rank != flattened.shape[1] or heads >= rank:

@@ -26,7 +26,8 @@ def patch_offsets(kernel_size: int, patch_size: int) -> list[tuple[int, int]]:
             "eq. 1 has K + 1 taps on each axis"
         )
     reach = -((1 - kernel_size) // (2 * patch_size))
-    return list(product(range(-reach, reach + 1), repeat=2))
+    axis = range(-reach, reach + 1)
+    return [(down, right) for down in axis for right in axis]
 
 
 def printed_output_map(
