@@ -52,18 +52,20 @@ def generic_ranks(run: Run) -> str:
     return "; ".join(seen)
 
 
+def shifts_between(side: int, reach: int) -> set[tuple[int, ...]]:
+    """The shifts up to `reach` on each axis that join two pixels of a side × side image."""
+    pixels = np.stack(np.meshgrid(range(side), range(side), indexing="ij"), -1).reshape(-1, 2)
+    shifts = (pixels[None] - pixels[:, None]).reshape(-1, 2).tolist()
+    return {tuple(shift) for shift in shifts if max(map(abs, shift)) <= reach}
+
+
 def offsets_that_occur(run: Run) -> str:
     """How many offsets of a K × K kernel join two pixels of an n × n image: all iff n ≥ (K+1)/2."""
     for size in (1, 3, 5, 7, 9):
-        reach = size // 2
         for side in range(1, size + 2):
-            pixels = np.stack(np.meshgrid(range(side), range(side), indexing="ij"), -1).reshape(
-                -1, 2
-            )
-            shifts = (pixels[None] - pixels[:, None]).reshape(-1, 2)
-            occurring = {tuple(shift) for shift in shifts.tolist() if max(map(abs, shift)) <= reach}
-            if (len(occurring) == size**2) != (2 * side >= size + 1):
-                raise EvidenceFailed(f"K = {size}, {side} a side: {len(occurring)} offsets occur")
+            count = len(shifts_between(side, size // 2))
+            if (count == size**2) != (2 * side >= size + 1):
+                raise EvidenceFailed(f"K = {size}, {side} a side: {count} offsets occur")
     return "K ≤ 9: all K² offsets occur iff the image has at least (K+1)/2 pixels a side"
 
 
@@ -77,6 +79,11 @@ def one_pixel_takes_one_head(run: Run) -> str:
     if (exact_convolution(images, kernel) != images @ kernel[1, 1]).any():
         raise EvidenceFailed("one pixel reads more than the centre tap")
     return "K = 3, d = D_out = 9, one pixel: a single head equals it, where the print asks for nine"
+
+
+def allowed_change(most: int, factor):
+    """e^(2cf) - 1: how far softmax moves, in relative terms, if scores move by at most cf."""
+    return (2 * most * factor).exp() - 1
 
 
 def content_scores_do_not_help(run: Run) -> str:
@@ -107,7 +114,7 @@ def content_scores_do_not_help(run: Run) -> str:
 
         for exponent in (5, 10, 20, 40):
             factor = arb(4) ** -exponent
-            allowed = (2 * most * factor).exp() - 1
+            allowed = allowed_change(most, factor)
             for query in range(4):
                 pairs = zip(row(query, factor), row(query, arb(0)), strict=True)
                 if not all(abs(near / far - 1) <= allowed for near, far in pairs):

@@ -125,10 +125,14 @@ def one_patch_takes_one_head(run: Run) -> str:
     return "four pairs (K, P): one head, on the bare grid and uniform with the ring, equals it"
 
 
+def offsets_at(query: tuple[int, int], side: int) -> set[tuple[int, int]]:
+    """Key minus query for every key of a grid of side × side patches."""
+    return {(row - query[0], column - query[1]) for row in range(side) for column in range(side)}
+
+
 def offsets_of_two_patches(run: Run) -> str:
     """Two patches a side: every query sees four patches, all queries together nine offsets."""
-    places = [(row, column) for row in range(2) for column in range(2)]
-    each = [{(k[0] - q[0], k[1] - q[1]) for k in places} for q in places]
+    each = [offsets_at((row, column), 2) for row in range(2) for column in range(2)]
     if {len(offsets) for offsets in each} != {4} or len(set().union(*each)) != 9:
         raise EvidenceFailed(f"offsets by query: {each}")
     return "2 × 2 patches: four offsets at each query, nine over the queries"

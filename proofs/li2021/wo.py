@@ -59,6 +59,8 @@ def formula_is_convolution(run: Run) -> str:
 
 def library_has_these_blocks(run: Run) -> str:
     """`token_maps` against the printed formula, exactly."""
+    import jax.numpy as jnp
+
     from convattn.constructions.geometry import ConvolutionGeometry
     from convattn.constructions.li_output_map import token_maps
     from convattn.evidence.printed_output_map import output_blocks, patch_offsets
@@ -68,7 +70,7 @@ def library_has_these_blocks(run: Run) -> str:
         geometry = ConvolutionGeometry.of((size, size), patch)
         if list(geometry.offsets) != patch_offsets(size, patch):
             raise EvidenceFailed(f"K = {size}, P = {patch}: offsets {geometry.offsets}")
-        library = np.asarray(token_maps(kernel, geometry))
+        library = np.asarray(token_maps(jnp.asarray(kernel), geometry))
         if (library != output_blocks(kernel, patch)).any():
             raise EvidenceFailed(f"K = {size}, P = {patch}: the library's blocks differ from W^O")
     return f"(K, P) = {SIZES[-3:]}: the library's blocks are those of W^O"

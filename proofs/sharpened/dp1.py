@@ -92,15 +92,20 @@ def rational_layer(run: Run) -> str:
     return "K = 3 on 5 × 6 pixels, all queries: ten heads at finite parameters, nine in the limit"
 
 
+def middle_weight(features: list[int], target: int) -> Fraction:
+    """The softmax weight of the second of three features, with 3/2 in place of e."""
+    powers = [Fraction(3, 2) ** (target * feature) for feature in features]
+    return powers[1] / sum(powers)
+
+
 def no_one_hot_head(run: Run) -> str:
     """Of three offsets, the one with the middle feature never has more than half of the weight."""
     cases, middle_most = (50 if run.quick else 500), Fraction(0)
     for case in range(cases):
         rng = run.rng(case)
         features = sorted(rng.integers(-9, 10, 3).tolist())
-        target, base = int(rng.integers(-9, 10)), Fraction(3, 2)
-        powers = [base ** (target * feature) for feature in features]
-        weight = powers[1] / sum(powers)
+        target = int(rng.integers(-9, 10))
+        weight = middle_weight(features, target)
         middle_most = max(middle_most, weight)
         if weight > Fraction(1, 2):
             raise EvidenceFailed(f"features {features}, v = {target}: weight {weight}")

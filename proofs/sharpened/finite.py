@@ -1,19 +1,21 @@
 """S.finite: one head more makes the constructions exact at finite parameters.
 
-Printed. (Ours, not a paper's.) (2m+1)² + 1 relative-bias heads with finite parameters express every
-K × K convolution exactly, for any leak ε in (0, 1); one set of weights serves every image size.
+Printed. (Ours, not a paper's.) (2m+1)² + 1 relative-bias heads with finite parameters express
+every K × K convolution exactly, for any leak ε in (0, 1); one set of weights serves every image
+size.
 
-Verified. The same, at every query whose offsets are all keys, hence zero-padded with a ring of m
-zero tokens; on the bare grid the same layer is the convolution in which every missing token is
-replaced by the mean of all. m = ⌈(K-1)/(2P)⌉ for odd K without dilation; in general as many heads as
-there are token offsets, and one more.
+Verified. The same, at every query whose offsets are all keys, hence zero-padded with a ring of
+m zero tokens; on the bare grid the same layer is the convolution in which every missing token
+is replaced by the mean of all. m = ⌈(K-1)/(2P)⌉ for odd K without dilation; in general as many
+heads as there are token offsets, and one more.
 
 Nothing to repair.
 
-Proof. The softmax of M at one key and 0 at the N - 1 others is (1-ε)S_δ + εJ with ε = N/(e^M + N - 1), J
-uniform, that is M = log(1 + N(1/ε - 1)). A head without bias is J. With the maps M_δ/(1-ε) and, for the
-uniform head, -ε/(1-ε)·Σ_δ M_δ, the J terms cancel and Σ_δ S_δ X M_δ is left. Where the key at q + δ is
-missing the row is J, and the same sum leaves J X M_δ in place of S_δ X M_δ. ∎
+Proof. The softmax of M at one key and 0 at the N - 1 others is (1-ε)S_δ + εJ with ε = N/(e^M +
+N - 1), J uniform, that is M = log(1 + N(1/ε - 1)). A head without bias is J. With the maps
+M_δ/(1-ε) and, for the uniform head, -ε/(1-ε)·Σ_δ M_δ, the J terms cancel and Σ_δ S_δ X M_δ is
+left. Where the key at q + δ is missing the row is J, and the same sum leaves J X M_δ in place
+of S_δ X M_δ. ∎
 """
 
 from convattn.evidence import certified, equals_convolution

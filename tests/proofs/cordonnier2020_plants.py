@@ -1,0 +1,297 @@
+"""Planted errors for the claims of Cordonnier et al.
+
+A plant is the claim, the piece of evidence that must fail, what is replaced (a path, or a name of
+the proof file), and a change, which takes what stands there and returns what is to stand there
+instead.
+"""
+
+import dataclasses
+
+import numpy as np
+
+
+def scaled(factor):
+    return lambda original: lambda *given, **named: factor * original(*given, **named)
+
+
+def ramped(original):
+    """Adds the number of the token to its row: position enters, or equivariance breaks."""
+
+    def changed(*given, **named):
+        result = original(*given, **named)
+        return result + np.arange(result.shape[-1]).astype(result.dtype)
+
+    return changed
+
+
+def along_tokens(original):
+    def changed(*given, **named):
+        result = original(*given, **named)
+        shape = [1, -1] + [1] * (result.ndim - 2)
+        return result + np.arange(result.shape[1]).reshape(shape).astype(result.dtype)
+
+    return changed
+
+
+def positions_ignored(original):
+    return lambda tokens, positions, *maps: original(tokens, 0 * positions, *maps)
+
+
+def last_term_lost(original):
+    def changed(*given):
+        terms = original(*given)
+        return terms._replace(**{terms._fields[-1]: 0 * terms[-1]})
+
+    return changed
+
+
+def first_term_ramped(original):
+    def changed(*given):
+        terms = original(*given)
+        return terms._replace(**{terms._fields[0]: ramped(lambda: terms[0])()})
+
+    return changed
+
+
+def content_lost(original):
+    return lambda tokens, *given: original(0 * tokens, *given)
+
+
+def always(value):
+    return lambda original: lambda *given, **named: value
+
+
+def turned_kernel(original):
+    def changed(kernel, *given, **named):
+        axes = tuple(range(kernel.ndim - 2))
+        return original(np.flip(np.asarray(kernel), axes), *given, **named)
+
+    return changed
+
+
+def without(option):
+    def change(original):
+        return lambda *given, **named: original(*given, **{**named, option: 1})
+
+    return change
+
+
+def other_encoding(encoding):
+    def change(original):
+        return lambda kernel, **named: original(
+            kernel, **{**named, "encoding": encoding, "exact": False}
+        )
+
+    return change
+
+
+def with_ring(original):
+    return lambda layer, images, ring=None: original(layer, images)
+
+
+def images_back(original):
+    return lambda layer, images, **named: images
+
+
+def rank_off_by_one(original):
+    class Matrix:
+        def __init__(self, rows):
+            self.matrix = rows if isinstance(rows, original) else original(rows)
+
+        def __mul__(self, other):
+            return Matrix(self.matrix * other.matrix)
+
+        def rank(self):
+            return self.matrix.rank() + 1
+
+    return Matrix
+
+
+def full_rank(original):
+    class Matrix(original):
+        def rank(self):
+            return min(self.nrows(), self.ncols())
+
+    return Matrix
+
+
+def saturating_at(**changes):
+    def change(original):
+        def changed(score):
+            return tuple(
+                dataclasses.replace(row, alpha=dataclasses.replace(row.alpha, **changes))
+                for row in original(score)
+            )
+
+        return changed
+
+    return change
+
+
+def no_neighbours(original):
+    return lambda score: tuple(
+        dataclasses.replace(row, rival_at_claimed=0.0) for row in original(score)
+    )
+
+
+def two_channels_swapped(original):
+    return lambda image, kernel: original(image, kernel[..., :: -1 if kernel.shape[-1] == 2 else 1])
+
+
+RUNS = "convattn.evidence.layer_runs"
+QUADRATIC = "convattn.encodings.quadratic.QuadraticEncoding"
+PLANTS = [
+    ("eq3", "exact, without positions", "convattn.attention.content_scores", ramped),
+    (
+        "eq3",
+        "planted, with positions",
+        "convattn.attention.position_added_scores",
+        positions_ignored,
+    ),
+    ("eq3", "pixels of images reordered", "convattn.application.apply_attention", along_tokens),
+    ("eq7", "exact integers", "convattn.attention.absolute_score_terms", last_term_lost),
+    ("eq7", "shapes of the print", "convattn.evidence.matrix_shapes.is_score", always(True)),
+    ("eq7", "shapes of the print", "convattn.evidence.matrix_shapes.is_score", always(False)),
+    ("eq7", "pixels of images", "convattn.attention.absolute_score_terms", last_term_lost),
+    ("eq8", "exact scores by shift", "convattn.attention.relative_score_terms", first_term_ramped),
+    ("eq8", "content breaks it", "convattn.attention.relative_score_terms", content_lost),
+    ("eq8", "shapes of the print", "convattn.evidence.matrix_shapes.is_score", always(True)),
+    ("eq8", "shapes of the print", "convattn.evidence.matrix_shapes.is_score", always(False)),
+    (
+        "eq8",
+        "translated images",
+        f"{QUADRATIC}.positional_scores",
+        ramped,
+    ),
+    (
+        "lemma1",
+        "a random bijection on images",
+        "convattn.constructions.cordonnier_lemma1.value_maps_for_bijection",
+        lambda original: lambda maps, offsets, looks_at: maps,
+    ),
+    (
+        "lemma1",
+        "(10) at the border",
+        "convattn.constructions.geometry.zero_ring",
+        always(((0, 1), (1, 1))),
+    ),
+    ("lemma1", "a fixed W_out", "flint.fmpz_mat", full_rank),
+    ("lemma1", "sign of f", "convattn.shifts.from_query_minus_key", lambda original: tuple),
+    (
+        "lemma2",
+        "distance to the nearest key",
+        "convattn.evidence.enclosures.quadratic_total_variation_bound",
+        scaled(0.5),
+    ),
+    (
+        "lemma2",
+        "distance on images, quick",
+        f"{QUADRATIC}.shift_scores",
+        scaled(0.75),
+    ),
+    (
+        "lemma2",
+        "one-hot on images, border included",
+        "convattn.constructions.cordonnier_lemma2.one_hot_sharpness",
+        always(2.0),
+    ),
+    ("padding", "3 × 3 with the ring", f"{RUNS}.conv_to_attention", turned_kernel),
+    ("padding", "pad, apply, crop", "convattn.constructions.conv_to_attention", turned_kernel),
+    ("padding", "edge on the bare grid", "convattn.application.apply_attention", with_ring),
+    (
+        "padding",
+        "edge on the bare grid",
+        "convattn.constructions.conv_to_attention",
+        other_encoding("bias"),
+    ),
+    ("stride", "3 × 3, stride 2", f"{RUNS}.conv_to_attention", without("stride")),
+    ("stride", "3 × 3, stride 3", f"{RUNS}.conv_to_attention", turned_kernel),
+    ("dilation", "3 × 3, dilation 2", f"{RUNS}.conv_to_attention", without("dilation")),
+    ("dilation", "3 × 3, dilation 3", f"{RUNS}.conv_to_attention", turned_kernel),
+    (
+        "dilation",
+        "a ring of one zero",
+        "convattn.constructions.conv_to_attention",
+        other_encoding("bias"),
+    ),
+    (
+        "dilation",
+        "a ring of one zero",
+        "convattn.constructions.conv_to_attention",
+        other_encoding("quadratic"),
+    ),
+    (
+        "sequence",
+        "two features",
+        "convattn.encodings.quadratic.printed_target",
+        scaled(-1),
+    ),
+    ("sequence", "K = 3 on rows of images", f"{RUNS}.conv_to_attention", turned_kernel),
+    ("sequence", "K = 7 on rows of images", f"{RUNS}.conv_to_attention", turned_kernel),
+    (
+        "alpha46",
+        "least α on this device, float32",
+        "convattn.audit.quadratic_saturation.measure_quadratic_saturation",
+        saturating_at(rounds_to_one=46.0),
+    ),
+    (
+        "alpha46",
+        "least α on this device, float32",
+        "convattn.audit.quadratic_saturation.measure_quadratic_saturation",
+        saturating_at(one_hot=46.0),
+    ),
+    (
+        "alpha46",
+        "least α on this device, other dtypes",
+        "convattn.audit.quadratic_saturation.measure_quadratic_saturation",
+        no_neighbours,
+    ),
+    (
+        "alpha46",
+        "black pixels of images",
+        "convattn.constructions.cordonnier_lemma2.one_hot_sharpness",
+        always(46.0),
+    ),
+    (
+        "alpha46",
+        "black pixels of images",
+        f"{QUADRATIC}.shift_scores",
+        scaled(2),
+    ),
+    ("rank", "ranks of random factors", "flint.fmpz_mat", rank_off_by_one),
+    ("rank", "D_h of D_out channels", "convattn.evidence.exact_convolution", two_channels_swapped),
+    ("rank", "D_h of D_out channels", "flint.fmpz_mat", full_rank),
+    ("lemma3", "the repaired equivalence", "shared_map_exists", always(True)),
+    ("lemma3", "the repaired equivalence", "spans_hold", always(False)),
+    ("lemma3", "the counterexamples", "shared_map_exists", always(True)),
+    ("lemma3", "the counterexamples", "spans_hold", always(False)),
+    (
+        "lemma3",
+        "best maps on pieces of images",
+        "convattn.application.apply_attention",
+        images_back,
+    ),
+    ("eq18", "exact weights", "convattn.encodings.quadratic.printed_target", scaled(2)),
+    (
+        "eq18",
+        "weights and pixels of images",
+        f"{QUADRATIC}.shift_scores",
+        scaled(1.001),
+    ),
+    ("eq19", "exact five features", "convattn.encodings.gaussian.gaussian_target", scaled(2)),
+    (
+        "eq19",
+        "exact square root form",
+        "convattn.encodings.gaussian.GaussianEncoding.shift_scores",
+        scaled(1.001),
+    ),
+    (
+        "eq19",
+        "weights and pixels of images",
+        "convattn.encodings.gaussian.GaussianEncoding.shift_scores",
+        scaled(1.001),
+    ),
+    ("table1", "the printed sizes", "convattn.evidence.model_size.INNER", lambda original: 2048),
+    ("table1", "the printed sizes", "PRUNED", lambda original: (0,) * 6),
+    ("table1", "what the print leaves out", "PRUNED", lambda original: (2, 4, 2, 2, 6, 0)),
+]

@@ -1,0 +1,126 @@
+"""The claims of this project: what they state, and that checks fail on planted errors."""
+
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+from planted_claims import (
+    load,
+    piece_of,
+    replaced_by,
+    require_certificates,
+    require_failure,
+    scaled,
+    turned_kernel,
+)
+
+from convattn.ledger import Kind, Level, Run, Verdict
+from convattn.ledger.locations import certificates_directory, proofs_directory
+
+CLAIMS = {  # name: verdict, kinds
+    "finite": ("holds", "layer equality"),
+    "dp1": ("holds", "layer equality"),
+    "dp2": ("holds", "layer equality", "limit"),
+}
+PIECES = [(name, piece) for name in CLAIMS for piece in load("sharpened", name).evidence]
+
+
+@pytest.mark.parametrize("name", CLAIMS)
+def test_claims_are_as_stated(name) -> None:
+    claim, (verdict, *kinds) = load("sharpened", name), CLAIMS[name]
+    assert claim.id == f"S.{name}"
+    assert claim.verdict is Verdict(verdict)
+    assert claim.kinds == tuple(Kind(kind) for kind in kinds)
+    assert claim.source.startswith("this project, sharpening ")
+
+
+def test_every_claim_has_its_file() -> None:
+    files = {path.stem for path in (proofs_directory() / "sharpened").glob("*.py")}
+    assert set(CLAIMS) <= files
+
+
+@pytest.mark.parametrize("name", CLAIMS)
+def test_something_is_quick_and_passes(name) -> None:
+    claim = load("sharpened", name)
+    quick = [piece for piece in claim.evidence if piece.quick]
+    assert quick
+    for piece in quick:
+        if piece.level is not Level.BOUNDED:  # those run in `verify`, on whole images
+            assert piece.check(Run(1, True, certificates_directory(), claim.id, piece.name))
+
+
+@pytest.mark.parametrize(
+    ("name", "piece"),
+    [pair for pair in PIECES if pair[1].level is Level.CERTIFIED],
+    ids=lambda value: getattr(value, "name", value),
+)
+def test_without_certificates_nothing_is_certified(name, piece, tmp_path) -> None:
+    require_certificates(piece, Run(0, True, Path(tmp_path), f"S.{name}", piece.name))
+
+
+def no_uniform_head(original):
+    def changed(*given):
+        heads, blocks = original(*given)
+        return heads, blocks.at[-1].set(0)
+
+    return changed
+
+
+def one_among_them(original):
+    return lambda count: [Fraction(1), *original(count - 1)]
+
+
+def one_twice(original):
+    return lambda count: [original(1)[0], *original(count - 1)]
+
+
+def never_refused(original):
+    return lambda *given: None
+
+
+CONVERSION = "convattn.constructions.conversion"
+RUNS = "convattn.evidence.layer_runs.conv_to_attention"
+ONE_TOO_FAR = (("bfloat16", 8, 17),)
+ONE_TOO_FEW = (("float16", 11, 45),)
+PLANTS = [
+    ("finite", "3 × 3, pixels", f"{CONVERSION}.leaky_construction", no_uniform_head),
+    ("finite", "5 × 5, P = 4", f"{CONVERSION}.leaky_construction", no_uniform_head),
+    ("finite", "3 × 3, P = 16, ε = 1/4", RUNS, turned_kernel),
+    ("dp1", "the layer in fractions", "bases", one_among_them),
+    ("dp1", "the layer in fractions", "bases", one_twice),
+    ("dp1", "no one-hot head", "middle_weight", scaled(2)),
+    (
+        "dp1",
+        "conditioning and refusals",
+        "convattn.constructions.scalar.rounding_amplification",
+        scaled(2),
+    ),
+    (
+        "dp1",
+        "conditioning and refusals",
+        "convattn.constructions.scalar.refuse_ill_conditioned",
+        never_refused,
+    ),
+    ("dp1", "K = 3, rows as sequences", RUNS, turned_kernel),
+    ("dp1", "3 × 3, pixels", RUNS, turned_kernel),
+    ("dp2", "distance to hard attention", "head_distance", scaled(0)),
+    ("dp2", "distance to hard attention", "head_distance", scaled(2)),
+    ("dp2", "scores of the features", "feature_scores", scaled(2)),
+    ("dp2", "rounding of the features", "EXACT", replaced_by(ONE_TOO_FAR)),
+    ("dp2", "rounding of the features", "EXACT", replaced_by(ONE_TOO_FEW)),
+    ("dp2", "3 × 3, pixels", RUNS, turned_kernel),
+    ("dp2", "5 × 5, P = 4", RUNS, turned_kernel),
+]
+
+
+@pytest.mark.parametrize("plant", PLANTS, ids=lambda plant: f"{plant[0]}: {plant[1]}")
+def test_a_planted_error_is_seen(plant, monkeypatch) -> None:
+    name, title, where, change = plant
+    piece, run = piece_of("sharpened", name, title)
+    require_failure(monkeypatch, piece, run, where, change)
+
+
+@pytest.mark.parametrize(("name", "piece"), PIECES, ids=lambda value: getattr(value, "name", value))
+def test_every_piece_has_a_planted_error(name, piece) -> None:
+    planted = {(name, title) for name, title, *_ in PLANTS}
+    assert piece.level is Level.CERTIFIED or (name, piece.name) in planted
