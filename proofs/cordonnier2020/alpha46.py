@@ -142,7 +142,16 @@ CLAIM = Claim(
     verdict=Verdict.REFUTED,
     kinds=(Kind.REFUTATION,),
     evidence=(
-        certified("C20.alpha46", name="46 leaves neighbours, 104 does not"),
+        certified(
+            "C20.alpha46",
+            name="46 leaves neighbours, 104 does not",
+            kind="saturation",
+            cases=(
+                {"alpha": 46, "exponent": -149, "conclusion": "survives"},
+                {"alpha": 104, "exponent": -150, "conclusion": "vanishes"},
+                {"alpha": 88, "exponent": -126, "conclusion": "vanishes"},
+            ),
+        ),
         Evidence(
             "least α on this device, float32",
             Level.BOUNDED,

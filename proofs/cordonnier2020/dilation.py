@@ -61,7 +61,7 @@ CLAIM = Claim(
     verdict=Verdict.HOLDS,
     kinds=(Kind.LAYER_EQUALITY,),
     evidence=(
-        certified("C20.dilation"),
+        certified("C20.dilation", cases=({"dilation": [2, 2]}, {"dilation": [3, 3]})),
         equals_convolution("3 × 3, dilation 2", (3, 3), encoding="quadratic", dilation=2),
         equals_convolution("3 × 3, dilation 3", (3, 3), encoding="quadratic", dilation=3),
         Evidence(

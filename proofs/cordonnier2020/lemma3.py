@@ -213,7 +213,7 @@ CLAIM = Claim(
     verdict=Verdict.REFUTED,
     kinds=(Kind.REFUTATION,),
     evidence=(
-        certified("C20.lemma3"),
+        certified("C20.lemma3", kind="no_shared_map"),
         Evidence("the counterexamples", Level.TESTED, counterexamples),
         Evidence("the repaired equivalence", Level.TESTED, repaired_equivalence),
         Evidence(

@@ -87,7 +87,7 @@ CLAIM = Claim(
     verdict=Verdict.REFUTED,
     kinds=(Kind.REFUTATION,),
     evidence=(
-        certified("C20.rank"),
+        certified("C20.rank", kind="rank"),
         Evidence("ranks of random factors", Level.TESTED, ranks),
         Evidence("D_h of D_out channels", Level.TESTED, chosen_channels),
     ),

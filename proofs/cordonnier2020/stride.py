@@ -22,7 +22,7 @@ CLAIM = Claim(
     verdict=Verdict.HOLDS,
     kinds=(Kind.LAYER_EQUALITY,),
     evidence=(
-        certified("C20.stride"),
+        certified("C20.stride", cases=({"stride": [2, 2]}, {"stride": [3, 3]})),
         equals_convolution("3 × 3, stride 2", (3, 3), encoding="quadratic", stride=2),
         equals_convolution("3 × 3, stride 3", (3, 3), encoding="quadratic", stride=3),
     ),

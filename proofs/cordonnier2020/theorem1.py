@@ -24,7 +24,7 @@ bare grid rows sum to one over the image's tokens, so a constant image X = 1c gi
 at every query, while the convolution loses the taps that fall outside.
 """
 
-from convattn.evidence import certified, equals_convolution, total_variation_enclosed
+from convattn.evidence import SEVEN_SIZES, certified, equals_convolution, total_variation_enclosed
 from convattn.ledger import Claim, Kind, Verdict
 
 CLAIM = Claim(
@@ -33,8 +33,8 @@ CLAIM = Claim(
     verdict=Verdict.AMENDED,
     kinds=(Kind.LAYER_EQUALITY, Kind.LIMIT),
     evidence=(
-        certified("C20.theorem1", "K*", name="every kernel of seven sizes"),
-        certified("C20.theorem1", "border", name="fails on the bare grid"),
+        certified("C20.theorem1", "K*", name="every kernel of seven sizes", cases=SEVEN_SIZES),
+        certified("C20.theorem1", "border", name="fails on the bare grid", kind="border"),
         total_variation_enclosed(
             "distance to hard attention", alphas=(1.0, 4.0, 16.0, 46.0, 104.0)
         ),

@@ -31,7 +31,7 @@ can hold it as W^V W^O. For the bare grid: a head without its key has the unifor
 
 import numpy as np
 
-from convattn.evidence import bias_saturation_enclosed, certified, equals_convolution
+from convattn.evidence import SEVEN_SIZES, bias_saturation_enclosed, certified, equals_convolution
 from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
 
 
@@ -175,13 +175,13 @@ CLAIM = Claim(
     verdict=Verdict.AMENDED,
     kinds=(Kind.LAYER_EQUALITY, Kind.LIMIT),
     evidence=(
-        certified("L21.theorem1", "K*", name="every kernel of seven sizes"),
-        certified("L21.theorem1", "border", name="fails on the bare grid"),
+        certified("L21.theorem1", "K*", name="every kernel of seven sizes", cases=SEVEN_SIZES),
+        certified("L21.theorem1", "border", name="fails on the bare grid", kind="border"),
         bias_saturation_enclosed(
             "distance to hard attention", logits=(1.0, 8.0, 40.0, 128.0), keys=(9, 100, 1156)
         ),
         equals_convolution("3 × 3, P = 2", (3, 3), patch_size=2),
-        equals_convolution("5 × 5, P = 4", (5, 5), patch_size=4, quick=True),
+        equals_convolution("5 × 5, P = 4", (5, 5), patch_size=4),
         equals_convolution("3 × 3, P = 16", (3, 3), patch_size=16),
         Evidence(
             "bare grid: the mean for a missing patch",

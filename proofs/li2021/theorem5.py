@@ -14,7 +14,7 @@ Repair. The conclusion is sharpened from min{K², d} to min{K², d·D_out}: for 
 3, with three or more filters K = 3 takes nine heads, not three. The printed proof has D_out = 1,
 and takes D_out > 1 to follow, which loses the factor. Two hypotheses are added. (1) The image side:
 the printed one-query argument needs a pixel with its whole receptive field, K a side; as the values
-are shared by all queries, (K+1)/2 suffice. On smaller images it is false: one pixel takes one head
+are shared by all queries, (K+1)/2 suffice. On smaller images it can fail: one pixel takes one head
 whatever K and d are. (2) The printed proof writes the attention a^k_δ(γ) as independent of the
 input; eq. 4 has content scores, which the derivative at zero removes.
 
@@ -30,6 +30,7 @@ derived in `convattn.evidence.head_floor`. ∎
 
 import numpy as np
 
+from convattn.certificates.catalogue import PIXEL_BOUNDS
 from convattn.evidence import certified
 from convattn.evidence.head_floor import fewer_heads_fail
 from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
@@ -129,11 +130,23 @@ CLAIM = Claim(
     verdict=Verdict.SHARPENED,
     kinds=(Kind.LOWER_BOUND,),
     evidence=(
-        certified("L21.theorem5"),
+        certified(
+            "L21.theorem5",
+            kind="lower_bound",
+            cases=tuple(
+                {
+                    "kernel_size": [k, k],
+                    "in_channels": i,
+                    "out_channels": o,
+                    "heads": min(k * k, i * o),
+                }
+                for k, i, o in PIXEL_BOUNDS
+            ),
+        ),
         Evidence("ranks of generic kernels", Level.TESTED, generic_ranks),
         Evidence("offsets that occur", Level.TESTED, offsets_that_occur),
         Evidence("one pixel takes one head", Level.TESTED, one_pixel_takes_one_head),
-        Evidence("content scores do not help", Level.ENCLOSED, content_scores_do_not_help),
+        Evidence("content scores do not help", Level.TESTED, content_scores_do_not_help),
         fewer_heads_fail("eight of nine heads on images", 3),
     ),
 )

@@ -35,6 +35,7 @@ value N·M_0 undoes. ∎
 
 import numpy as np
 
+from convattn.certificates.catalogue import BOX_BOUNDS
 from convattn.evidence import certified, equals_convolution
 from convattn.evidence.head_floor import fewer_heads_fail
 from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
@@ -144,8 +145,21 @@ CLAIM = Claim(
     verdict=Verdict.AMENDED,
     kinds=(Kind.LOWER_BOUND, Kind.LAYER_EQUALITY),
     evidence=(
-        certified("L21.theorem6", "*-bound", name="nine heads are needed"),
-        certified("L21.theorem6", "K1-P2", name="K = 1: one head in the limit"),
+        certified(
+            "L21.theorem6",
+            "*-bound",
+            name="nine heads are needed",
+            kind="lower_bound",
+            cases=tuple(
+                {"kernel_size": [k, k], "patch_size": [p, p], "heads": 9} for k, p in BOX_BOUNDS
+            ),
+        ),
+        certified(
+            "L21.theorem6",
+            "K1-P2",
+            name="K = 1: one head in the limit",
+            cases=({"kernel_size": [1, 1], "patch_size": [2, 2], "heads": 1},),
+        ),
         Evidence("ranks over sizes", Level.TESTED, ranks_over_sizes),
         Evidence("the last step of the proof", Level.TESTED, last_step),
         Evidence("two patches a side", Level.TESTED, offsets_of_two_patches),

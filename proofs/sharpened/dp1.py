@@ -13,7 +13,7 @@ feature lies between those of two others is at most 1/2, whatever v is.
 
 Nothing to repair. It is a theorem, not a recommendation: undoing the Vandermonde matrix multiplies
 relative errors of the weights by up to κ, computed exactly: 140 for T = 3, 1.6·10⁷ for T = 9,
-2.3·10²⁷ for T = 25. The construction refuses a dtype of unit roundoff u where κ·u > 2⁻⁷; that
+1.7·10²¹ for T = 25. The construction refuses a dtype of unit roundoff u where κ·u > 2⁻⁷; that
 leaves float64 and float32 for T = 3, float64 for T = 9, none for T = 25.
 
 Proof. Before normalisation head h has the row 1 + Σ_δ (t_δ^h - 1)e_(q+δ), of sum Z_h at every such
@@ -29,7 +29,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from convattn.evidence import DTYPES, certified, equals_convolution
+from convattn.evidence import DTYPES, SEVEN_SIZES, certified, equals_convolution
 from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
 
 
@@ -164,7 +164,7 @@ CLAIM = Claim(
     verdict=Verdict.HOLDS,
     kinds=(Kind.LAYER_EQUALITY,),
     evidence=(
-        certified("S.dp1"),
+        certified("S.dp1", cases=SEVEN_SIZES),
         Evidence("the layer in fractions", Level.TESTED, rational_layer),
         Evidence("no one-hot head", Level.TESTED, no_one_hot_head),
         Evidence("conditioning and refusals", Level.TESTED, conditioning, quick=False),

@@ -18,7 +18,7 @@ left. Where the key at q + δ is missing the row is J, and the same sum leaves J
 of S_δ X M_δ. ∎
 """
 
-from convattn.evidence import certified, equals_convolution
+from convattn.evidence import SEVEN_SIZES, certified, equals_convolution
 from convattn.ledger import Claim, Kind, Verdict
 
 CLAIM = Claim(
@@ -27,7 +27,7 @@ CLAIM = Claim(
     verdict=Verdict.HOLDS,
     kinds=(Kind.LAYER_EQUALITY,),
     evidence=(
-        certified("S.finite"),
+        certified("S.finite", cases=SEVEN_SIZES),
         equals_convolution("3 × 3, pixels", (3, 3), exact=True, quick=True),
         equals_convolution("5 × 5, P = 4", (5, 5), patch_size=4, exact=True),
         equals_convolution("3 × 3, P = 16, ε = 1/4", (3, 3), patch_size=16, exact=True, leak=0.25),

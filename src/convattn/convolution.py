@@ -30,7 +30,8 @@ def conv(
 
     over the taps t of `axis_taps`: {-(K-1)/2, …, (K-1)/2} for odd K, {-(K/2 - 1), …, K/2} for
     even K. This is the cross-correlation that deep learning calls convolution. Sums run in at
-    least float32 at the highest precision the device has; integers stay integers.
+    least float32 at the highest precision the device has; integers stay integers of the result's
+    dtype and wrap around in it, so cast small ones to int32 first.
 
     **Arguments:**
 

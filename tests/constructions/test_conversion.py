@@ -16,9 +16,11 @@ from hypothesis import given
 from strategies import FLOATS, make_case, seeds
 
 from convattn.application import apply_attention
-from convattn.constructions.conversion import ENCODINGS, conv_to_attention, map_supports
+from convattn.constructions.conversion import conv_to_attention
 from convattn.constructions.geometry import ConvolutionGeometry
+from convattn.constructions.head_dimension import map_supports
 from convattn.constructions.li_output_map import expand_groups
+from convattn.constructions.regimes import ENCODINGS
 from convattn.convolution import conv
 
 every_row = pytest.mark.parametrize("row", ROWS, ids=str)

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import jax.numpy as jnp
@@ -25,12 +26,14 @@ def queries_for_keys(right, self, grid):
 
 
 def leak_of_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Take ε = 1, without the guard that refuses it."""
-    monkeypatch.setattr(conversion, "require_leak", lambda leak, dtype: None)
+    """Take ε = 1 where the scores are made, past the guard that refuses it: every head is uniform."""
     right = conversion.leaky_construction
-    monkeypatch.setattr(
-        conversion, "leaky_construction", lambda maps, sizes, leak: right(maps, sizes, 1.0)
-    )
+
+    def planted(maps, sizes, leak):
+        encoding, blocks = right(maps, sizes, leak)
+        return replace(encoding, leak=jnp.ones_like(encoding.leak)), blocks
+
+    monkeypatch.setattr(conversion, "leaky_construction", planted)
 
 
 def uniform_head(change: Callable[[Any], Any]):

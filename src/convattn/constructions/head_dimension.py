@@ -14,10 +14,14 @@ heads take 12 + 4·1 + 4·1 = 20 of them.
 
 from collections.abc import Sequence
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jaxtyping import Bool, Num
+
+from convattn.constructions.geometry import ConvolutionGeometry
+from convattn.constructions.li_output_map import token_maps
 
 
 def split_heads(
@@ -75,3 +79,25 @@ def chunks(coordinates: np.ndarray, size: int) -> Sequence[np.ndarray]:
     [[0, 1], [2, 3], [4]]
     """
     return [coordinates[start : start + size] for start in range(0, len(coordinates), size)]
+
+
+def map_supports(
+    geometry: ConvolutionGeometry,
+    channels: tuple[int, int],
+    groups: int,
+    encoding: str,
+    heads: int,
+) -> np.ndarray:
+    """Where each head's map can be nonzero for some kernel: `[heads, P²·in, P_out²·out]`.
+
+    A head with a target has the support of that offset's map. The uniform head of the exact bias,
+    and every head of the scalar encoding, mixes all maps.
+    """
+    size_in, size_out = channels
+    block = np.kron(np.eye(groups), np.ones((size_in // groups, size_out // groups)))
+    with jax.ensure_compile_time_eval():
+        ones = jnp.asarray(np.broadcast_to(block, (*geometry.kernel_size, *block.shape)))
+        supports = np.asarray(token_maps(ones, geometry)) != 0
+    union = supports.any(0, keepdims=True)
+    targeted = supports if encoding != "scalar" else supports[:0]
+    return np.concatenate([targeted, np.repeat(union, heads - len(targeted), axis=0)])

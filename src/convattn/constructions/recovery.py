@@ -59,7 +59,10 @@ class RecoveredConvolution(NamedTuple):
 
 
 def attention_to_conv(
-    layer: AttentionLayer, kernel_size: int | Sequence[int], *, image_size: Sequence[int]
+    layer: AttentionLayer,
+    kernel_size: int | Sequence[int],
+    *,
+    image_size: int | Sequence[int],
 ) -> RecoveredConvolution:
     """The least-squares K × K convolution of a layer, over all queries of one image size.
 
@@ -67,7 +70,7 @@ def attention_to_conv(
 
     - `layer`: any layer; its stride and dilation are those of the convolution.
     - `kernel_size`: K, or one for each axis; odd or even.
-    - `image_size`: the pixels on each axis; P divides them.
+    - `image_size`: the pixels, or one number for each axis; P divides them.
 
     **Returns:** the kernel `[K, K, in, out]`, the bias `[out]` (the mean over the pixels of a
     patch) or None, and the residual. For a layer from `conv_to_attention` the kernel is the one
@@ -84,7 +87,8 @@ def attention_to_conv(
     """
     axes = len(layer.patch_size)
     taps = per_axis(kernel_size, axes, "kernel_size")
-    sides = per_axis(tuple(image_size), axes, "image_size")
+    given = image_size if isinstance(image_size, int) else tuple(image_size)
+    sides = per_axis(given, axes, "image_size")
     if any(n % p for n, p in zip(sides, layer.patch_size, strict=True)):
         raise ValueError(
             f"image_size={sides}, but patches of size {layer.patch_size} should divide it"

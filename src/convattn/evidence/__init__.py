@@ -1,5 +1,6 @@
 """Pieces of evidence that several claims share: certificates, real images, enclosures."""
 
+from convattn.evidence.certified import SEVEN_SIZES as SEVEN_SIZES
 from convattn.evidence.certified import certified as certified
 from convattn.evidence.certified import print_counterexample as print_counterexample
 from convattn.evidence.enclosures import bias_saturation_enclosed as bias_saturation_enclosed
