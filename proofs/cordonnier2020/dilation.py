@@ -19,7 +19,7 @@ tokens (Lemma 2). If there is a ring of one zero token, that projection lies on 
 is zero, as it is in the zero-padded convolution. ∎
 """
 
-from convattn.evidence import certified, equals_convolution
+from convattn.evidence import certified, equals_convolution, total_variation_enclosed
 from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
 
 
@@ -59,8 +59,13 @@ CLAIM = Claim(
     id="C20.dilation",
     source="Cordonnier, Loukas, Jaggi 2020, §3, remark on dilation",
     verdict=Verdict.HOLDS,
-    kinds=(Kind.LAYER_EQUALITY,),
+    kinds=(Kind.LAYER_EQUALITY, Kind.LIMIT),
     evidence=(
+        total_variation_enclosed(
+            "distance to hard attention",
+            alphas=(1.0, 16.0, 104.0),
+            centers=((0, 2), (-2, 2), (3, -3)),
+        ),
         certified("C20.dilation", cases=({"dilation": [2, 2]}, {"dilation": [3, 3]})),
         equals_convolution("3 × 3, dilation 2", (3, 3), encoding="quadratic", dilation=2),
         equals_convolution("3 × 3, dilation 3", (3, 3), encoding="quadratic", dilation=3),

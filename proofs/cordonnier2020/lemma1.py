@@ -18,7 +18,7 @@ only a convention, but W^(h) = W_(f(h)) gives the convolution with the kernel tu
 Proof. The output at q is Σ_h X_(q+g(h)) W^(h) + b with W^(h) = W_val^(h) W_out^(h). With W^(h) =
 W_(g(h)) the sum runs once over Δ_K, as g is a bijection, and is Conv(X)_q. If D_h ≥ D_out take
 W_val^(h) = (W_(g(h)), 0) and W_out^(h) = (I, 0)ᵀ; if D_h ≥ D_in take W_val^(h) = (I, 0) and
-W_out^(h) = (W_(g(h)), 0)ᵀ. For (1): the shift (1, 0) leads out of the image from its last row.
+W_out^(h) = W_(g(h)) stacked on zeros. For (1): the shift (1, 0) leads out of the image from its last row.
 For (2): rank(W_val W_out) ≤ rank(W_out). ∎
 """
 

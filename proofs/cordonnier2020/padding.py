@@ -23,7 +23,7 @@ output under every softmax layer on the bare grid, rows summing to one, while th
 sum of a constant image is smaller at a corner. ∎
 """
 
-from convattn.evidence import certified, equals_convolution
+from convattn.evidence import certified, equals_convolution, total_variation_enclosed
 from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
 
 ASSUMES = "exp underflows to zero; integer sums below 2^24 are exact"
@@ -88,8 +88,9 @@ CLAIM = Claim(
     id="C20.padding",
     source="Cordonnier, Loukas, Jaggi 2020, §3, remark on padding",
     verdict=Verdict.AMENDED,
-    kinds=(Kind.LAYER_EQUALITY,),
+    kinds=(Kind.LAYER_EQUALITY, Kind.LIMIT),
     evidence=(
+        total_variation_enclosed("distance to hard attention", alphas=(1.0, 16.0, 104.0)),
         certified(
             "C20.padding",
             "K*",

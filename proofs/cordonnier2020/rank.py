@@ -17,8 +17,8 @@ where D_h ≥ D_in the head's map can be any D_in × D_out matrix.
 Proof. W^(h) factors through R^(D_h). For the converse let C be the chosen D_h channels, and let
 W_out^(h) have the identity in the columns C: the columns C of W_val^(h) W_out^(h) are W_val^(h),
 any matrix. With one head for each shift, W^(h) = W_δ is forced, as the taps of a convolution are
-determined by it. If D_h ≥ D_in take W_val^(h) = (I, 0). The printed rank is right where D_out =
-2D_h, and only there. ∎
+determined by it. If D_h ≥ D_in take W_val^(h) = (I, 0). For a generic map
+the rank is min(D_in, D_h), which is D_out - D_h by chance at most. ∎
 """
 
 import numpy as np

@@ -18,7 +18,7 @@ coordinate left out. ∎
 
 import numpy as np
 
-from convattn.evidence import certified, equals_convolution
+from convattn.evidence import certified, equals_convolution, total_variation_enclosed
 from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
 
 
@@ -47,8 +47,14 @@ CLAIM = Claim(
     id="C20.sequence",
     source="Cordonnier, Loukas, Jaggi 2020, §3, remark for the 1D case",
     verdict=Verdict.HOLDS,
-    kinds=(Kind.LAYER_EQUALITY,),
+    kinds=(Kind.LAYER_EQUALITY, Kind.LIMIT),
     evidence=(
+        total_variation_enclosed(
+            "distance to hard attention",
+            alphas=(1.0, 16.0, 104.0),
+            keys=(9,),
+            centers=((0,), (-1,), (3,)),
+        ),
         certified("C20.sequence", cases=({"kernel_size": [3]}, {"kernel_size": [7]})),
         Evidence("two features", Level.TESTED, two_features),
         equals_convolution("K = 3 on rows of images", (3,), encoding="quadratic"),

@@ -13,15 +13,16 @@ nothing. The hypotheses are those of Theorem 1 as amended.
 Proof. Conv_s(X)_i = Σ_δ X_(s·i+δ) W_δ = Conv_1(X)_(s·i), by definition. ∎
 """
 
-from convattn.evidence import certified, equals_convolution
+from convattn.evidence import certified, equals_convolution, total_variation_enclosed
 from convattn.ledger import Claim, Kind, Verdict
 
 CLAIM = Claim(
     id="C20.stride",
     source="Cordonnier, Loukas, Jaggi 2020, §3, remark on stride",
     verdict=Verdict.HOLDS,
-    kinds=(Kind.LAYER_EQUALITY,),
+    kinds=(Kind.LAYER_EQUALITY, Kind.LIMIT),
     evidence=(
+        total_variation_enclosed("distance to hard attention", alphas=(1.0, 16.0, 104.0)),
         certified("C20.stride", cases=({"stride": [2, 2]}, {"stride": [3, 3]})),
         equals_convolution("3 × 3, stride 2", (3, 3), encoding="quadratic", stride=2),
         equals_convolution("3 × 3, stride 3", (3, 3), encoding="quadratic", stride=3),

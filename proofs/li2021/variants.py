@@ -8,7 +8,7 @@ Verified. Under the hypotheses of Theorem 1 as amended, with K odd: (1) Dilation
 each patch that is read, the patches ⌊(p + d·t)/P⌋ on each axis, and a ring that holds them all.
 There can be gaps among them, so they are counted, not taken from a formula in m. (2) Stride s,
 computed at full resolution and then subsampled: for every s and P. (3) Stride s, written straight
-into the output patches, of (P/s)² pixels each: if and only if s divides P.
+into the output patches, of (P/s)² pixels each: if s divides P, and on two patches or more a side only then.
 
 Repair. The proof uses three properties, not one. Locality makes the patches read finitely many;
 translation invariance makes W^O the same for every patch; linearity makes it a matrix. A linear map

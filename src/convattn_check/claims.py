@@ -103,6 +103,7 @@ FULL = Demand(
     "min(prod K, D_in * D_out) heads",
     lambda f: f.heads == min(prod(f.kernel), prod(f.channels)),
 )
+SEVERAL = Demand("heads", "at least 2 heads", lambda f: f.heads >= 2)
 SPANNING = Demand("heads", "at least K heads", lambda f: f.heads >= prod(f.kernel))
 FLOAT32 = _claim(
     "alpha >= 46 and exponent >= -149 if the weight survives (in float32), exponent <= -126 if not",
@@ -111,31 +112,33 @@ FLOAT32 = _claim(
     ),
 )
 
+# What a kernel of the papers is: their Δ is {-⌊K/2⌋, …, ⌊K/2⌋}, which are K taps only for odd K.
+PAPER = (IMAGE, ODD, WIDE)
 TABLE: dict[tuple[str, str], tuple[Demand, ...]] = {
-    ("equality", "C20.lemma1"): (LIMIT, GIVEN, PIXELS, IMAGE, ODD, PLAIN, ONE_EACH),
-    ("equality", "C20.theorem1"): (LIMIT, QUADRATIC, IMAGE, ODD, PLAIN, ONE_EACH),
-    ("equality", "C20.padding"): (LIMIT, QUADRATIC, PIXELS, WIDE, ONE_EACH),
-    ("equality", "C20.stride"): (LIMIT, QUADRATIC, PIXELS, STRIDED, ONE_EACH),
-    ("equality", "C20.dilation"): (LIMIT, QUADRATIC, PIXELS, DILATED, ONE_EACH),
-    ("equality", "C20.sequence"): (LIMIT, QUADRATIC, PIXELS, SEQUENCE, ONE_EACH),
-    ("equality", "L21.theorem1"): (LIMIT, BIAS, IMAGE, PLAIN, ONE_EACH),
-    ("equality", "L21.wo"): (LIMIT, BIAS, IMAGE, PLAIN, ONE_EACH),
-    ("equality", "L21.cor3"): (LIMIT, BIAS, IMAGE, PLAIN, PIXELS, ONE_EACH),
-    ("equality", "L21.cor4"): (LIMIT, BIAS, IMAGE, PLAIN, ODD, SMALL, ONE_EACH),
-    ("equality", "L21.variants"): (LIMIT, BIAS, VARIANT, ONE_EACH),
-    ("equality", "L21.absolute"): (LIMIT, ABSOLUTE, IMAGE, PLAIN, ONE_EACH),
-    ("equality", "L21.theorem6"): (LIMIT, BIAS, IMAGE, PLAIN, POINT, ONE_EACH),
+    ("equality", "C20.lemma1"): (LIMIT, GIVEN, PIXELS, *PAPER, PLAIN, ONE_EACH),
+    ("equality", "C20.theorem1"): (LIMIT, QUADRATIC, *PAPER, PLAIN, ONE_EACH),
+    ("equality", "C20.padding"): (LIMIT, QUADRATIC, PIXELS, *PAPER, PLAIN, ONE_EACH),
+    ("equality", "C20.stride"): (LIMIT, QUADRATIC, PIXELS, *PAPER, STRIDED, ONE_EACH),
+    ("equality", "C20.dilation"): (LIMIT, QUADRATIC, PIXELS, *PAPER, DILATED, ONE_EACH),
+    ("equality", "C20.sequence"): (LIMIT, QUADRATIC, PIXELS, SEQUENCE, ODD, WIDE, PLAIN, ONE_EACH),
+    ("equality", "L21.theorem1"): (LIMIT, BIAS, *PAPER, PLAIN, ONE_EACH),
+    ("equality", "L21.wo"): (LIMIT, BIAS, *PAPER, PLAIN, ONE_EACH),
+    ("equality", "L21.cor3"): (LIMIT, BIAS, *PAPER, PLAIN, PIXELS, ONE_EACH),
+    ("equality", "L21.cor4"): (LIMIT, BIAS, *PAPER, PLAIN, SMALL, ONE_EACH),
+    ("equality", "L21.variants"): (LIMIT, BIAS, *PAPER, VARIANT, ONE_EACH),
+    ("equality", "L21.absolute"): (LIMIT, ABSOLUTE, *PAPER, PLAIN, ONE_EACH),
+    ("equality", "L21.theorem6"): (LIMIT, BIAS, IMAGE, PATCHES, PLAIN, POINT, ONE_EACH),
     ("equality", "S.finite"): (FINITE, LEAKY, ONE_MORE),
     ("equality", "S.dp1"): (FINITE, POWERS, ONE_MORE),
     ("equality", "S.dp2"): (LIMIT, ENUMERATED, ONE_EACH),
-    ("lower_bound", "L21.theorem5"): (IMAGE, PIXELS, ODD, FULL),
+    ("lower_bound", "L21.theorem5"): (IMAGE, PIXELS, ODD, FULL, SEVERAL),
     ("lower_bound", "L21.theorem6"): (IMAGE, SQUARE, PATCHES, ODD, SMALL, NINE),
     ("no_shared_map", "C20.lemma3"): (ODD, SPANNING),
     ("rank", "C20.rank"): (),
     ("saturation", "C20.alpha46"): (FLOAT32,),
-    ("border", "C20.padding"): (ODD, PIXELS),
-    ("border", "C20.theorem1"): (ODD, PIXELS),
-    ("border", "L21.theorem1"): (ODD,),
+    ("border", "C20.padding"): (IMAGE, ODD, WIDE, PIXELS),
+    ("border", "C20.theorem1"): (IMAGE, ODD, WIDE, PIXELS),
+    ("border", "L21.theorem1"): (IMAGE, ODD, WIDE),
 }
 CLAIMS = frozenset(claim for _, claim in TABLE)
 

@@ -38,6 +38,13 @@ BROKEN_SIZES = {
     claims.POINT: {"kernel": (3, 1)},
     claims.SMALL: {"kernel": (7, 3)},
     claims.SEQUENCE: {"kernel": (3, 3)},
+    claims.PATCHES: {"patch": (1, 2)},
+}
+BROKEN_SEQUENCES = {
+    claims.PIXELS: {"patch": (2,)},
+    claims.ODD: {"kernel": (4,)},
+    claims.WIDE: {"kernel": (1,)},
+    claims.PLAIN: {"dilation": (2,)},
 }
 LIMITED = (
     claims.GIVEN, claims.BIAS, claims.QUADRATIC, claims.ABSOLUTE, claims.ENUMERATED
@@ -77,10 +84,12 @@ def broken_equality(claim, demand):
         return build.limit_equality(claim, other, **sizes)
     if demand is claims.ONE_EACH:
         return changed(build.limit_equality(claim, score, **sizes), one_head_more)
+    if claim == "C20.sequence" and demand in BROKEN_SEQUENCES:
+        return build.limit_equality(claim, score, **(sizes | BROKEN_SEQUENCES[demand]))
     changes = BROKEN_SIZES[demand]
     if len(changes.get("kernel", sizes["kernel"])) == 1:
         sizes = {"kernel": (1,) if claim == "L21.theorem6" else (3,)}
-        changes = {"patch": (2,)} if claim not in ("C20.lemma1", "L21.cor3") else {}
+        changes = {} if claims.PIXELS in TABLE["equality", claim] else {"patch": (2,)}
     return build.limit_equality(claim, score, **(sizes | changes))
 
 
@@ -88,6 +97,13 @@ def edited(name, **entries):
     return changed(CASES[name], lambda body: body.update(entries))
 
 
+ONE_AXIS = {
+    "kernel_size": [3],
+    "kernel": [1] * 3,
+    "image_size": [5],
+    "patch_size": [1],
+    "queries": [[0], [2]],
+}
 BROKEN_OTHERS = {
     ("L21.theorem5", claims.IMAGE): edited("pixel_bound", kernel_size=[9], patch_size=[1]),
     ("L21.theorem5", claims.PIXELS): edited("pixel_bound", patch_size=[1, 2]),
@@ -95,6 +111,9 @@ BROKEN_OTHERS = {
         "pixel_bound", kernel_size=[2, 3], kernel=[1] * 54, heads=6
     ),
     ("L21.theorem5", claims.FULL): edited("pixel_bound", heads=8),
+    ("L21.theorem5", claims.SEVERAL): edited(
+        "pixel_bound", in_channels=1, out_channels=1, kernel=[1] * 9, heads=1
+    ),
     ("L21.theorem6", claims.IMAGE): edited("patch_bound", kernel_size=[9], patch_size=[4]),
     ("L21.theorem6", claims.SQUARE): edited("patch_bound", patch_size=[3, 2]),
     ("L21.theorem6", claims.PATCHES): edited("patch_bound", patch_size=[1, 1]),
@@ -104,6 +123,12 @@ BROKEN_OTHERS = {
     ("C20.lemma3", claims.ODD): edited("pixel_heads", kernel_size=[2]),
     ("C20.lemma3", claims.SPANNING): edited("pixel_heads", kernel_size=[3]),
     ("C20.alpha46", claims.FLOAT32): build.saturation(45, -126),
+    ("C20.padding", claims.IMAGE): edited("border", **ONE_AXIS),
+    ("C20.theorem1", claims.IMAGE): edited("border_theorem1", **ONE_AXIS),
+    ("L21.theorem1", claims.IMAGE): edited("border_patches", **ONE_AXIS),
+    ("C20.padding", claims.WIDE): edited("border", kernel_size=[1, 1], kernel=[1]),
+    ("C20.theorem1", claims.WIDE): edited("border_theorem1", kernel_size=[1, 1], kernel=[1]),
+    ("L21.theorem1", claims.WIDE): edited("border_patches", kernel_size=[1, 1], kernel=[1]),
     ("C20.padding", claims.ODD): edited("border", kernel_size=[3, 2], kernel=[1] * 6),
     ("C20.padding", claims.PIXELS): edited("border", patch_size=[2, 1]),
     ("C20.theorem1", claims.ODD): edited("border_theorem1", kernel_size=[2, 1], kernel=[1, 1]),

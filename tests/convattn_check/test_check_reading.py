@@ -27,7 +27,7 @@ NOT_CERTIFICATES = {
     "a float": (VALID.replace('"heads":1', '"heads":1.0'), "malformed"),
     "an exponent": (VALID.replace('"heads":1', '"heads":1e0'), "malformed"),
     "deep lists": ("[" * 100_000 + "]" * 100_000 + "\n", "malformed"),
-    "deep objects": ('{"a":' * 100_000 + "1" + "}" * 100_000 + "\n", "malformed"),
+    "deep objects": ('{"a":' * 60_000 + "1" + "}" * 60_000 + "\n", "malformed"),
     "a byte order mark": ("\ufeff" + VALID, "encoding"),
     "a byte order mark in bytes": (b"\xef\xbb\xbf" + VALID.encode(), "encoding"),
     "UTF-16": (VALID.encode("utf-16"), "encoding"),

@@ -4,7 +4,8 @@ F has a row for every output pixel p and input pixel q of a patch, input channel
 channel j, and a column for every token offset δ, with the entry W_(Pδ+q-p)[i, j]. Column δ is the
 map M_δ of the convolution, flattened. If a layer with N_H content-free heads is the convolution,
 M_δ = Σ_h a_h(q, q+δ) W_h for every query q with q + δ in the image, so every column lies in the
-span of the N_H vectors W_h: N_H ≥ rank F.
+span of the N_H vectors W_h: N_H ≥ rank F, on every image so large (m + 1 tokens a side, m the
+furthest offset) that each offset joins two of its tokens.
 """
 
 from collections.abc import Sequence

@@ -51,7 +51,7 @@ def conv_to_attention(
       once the off-target weights underflow.
     - `leak`: ε in (0, 1), the share of each head that attends uniformly, for exact `"bias"`.
     - `logit`, `alpha`: the M or α of a limit form; the default makes attention one-hot in the
-      dtype in which softmax runs. Any positive number of that dtype is taken.
+      dtype in which softmax runs. Any positive normal number of that dtype is taken.
     - `stride`, `dilation`, `groups`: as for `conv`.
     - `head_dim`: d_H, the width of every head; wider maps are split over several heads. None
       gives each head the width it needs.

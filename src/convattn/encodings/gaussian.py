@@ -27,8 +27,8 @@ class GaussianEncoding(RelativePosition):
     **Fields:**
 
     - `centers`: Δ_h.
-    - `root_precision`: R_h with Σ_h⁻¹ = R_hᵀR_h. R = √(2α)·I is the quadratic encoding of width
-      α.
+    - `root_precision`: R_h with Σ_h⁻¹ = R_hᵀR_h. R = √(2α)·I is the quadratic encoding with
+      that α.
 
     **Source:** C20 eq. 19, D_p = 5 (2 for sequences).
 

@@ -46,7 +46,7 @@ class QuadraticEncoding(RelativePosition):
     def shift_scores(
         self, shifts: Int[np.ndarray, "shifts axes"], number_of_keys: int
     ) -> Float[Array, "heads shifts"]:
-        """The centred form: exact for integer centres and α a power of two below 2²⁴."""
+        """The centred form: exact for integer centres, α a power of two and |δ - Δ|² below 2²⁴."""
         check_axes(shifts, self.centers.shape[-1], "QuadraticEncoding")
         dtype = score_dtype(self.alpha, self.centers)
         difference = jnp.asarray(shifts, dtype) - self.centers[:, None, :].astype(dtype)

@@ -2,7 +2,10 @@
 
 from itertools import product
 
+import jax.numpy as jnp
+import numpy as np
 from flint import arb, ctx
+from jaxtyping import Float, Int
 
 from convattn.bounds.saturation import (
     PRECISION,
@@ -11,6 +14,7 @@ from convattn.bounds.saturation import (
     quadratic_total_variation_bound,
     upper,
 )
+from convattn.encodings.bias import BiasEncoding
 from convattn.ledger.claim import Evidence, EvidenceFailed, Level, Run
 
 ASSUMES = "ball arithmetic (python-flint); a comparison counts only if it is true of the whole ball"
@@ -58,22 +62,63 @@ def total_variation_enclosed(
 def bias_saturation_enclosed(
     name: str, *, logits: tuple[float, ...], keys: tuple[int, ...]
 ) -> Evidence:
-    """One-hot biases: TV = (N-1)/(e^M + N - 1), positive, below N·e^(-M), which tends to zero."""
+    """One-hot biases: the rows of the library's own scores, and their distance to the one-hot row.
+
+    For N keys in a row and a query in the middle, half the L1 distance to the one-hot row is summed
+    from the row itself, weight by weight in balls; it must agree with (N-1)/(e^M + N - 1), be
+    positive, and lie below N·e^(-M), which tends to zero: that is the limit. A query without the
+    key must have a row of equal scores.
+    """
 
     def check(run: Run) -> str:
         seen = []
         for logit in logits:
             for count in keys:
-                distance = bias_total_variation(logit, count)
+                query = (count - 1) // 2
+                present, absent = (
+                    bias_row(logit, offset, np.arange(count) - query) for offset in (1, count)
+                )
+                if len(np.unique(absent)) != 1:
+                    raise EvidenceFailed(f"M={logit}, N={count}: a row without its key is uneven")
+                distance = distance_to_one_hot(present, query + 1)
                 with ctx.workprec(PRECISION):
                     vanishing = count * (-arb(logit)).exp()
-                if not (distance > 0 and distance < vanishing):
+                agrees = distance.overlaps(bias_total_variation(logit, count))
+                if not (agrees and distance > 0 and distance < vanishing):
                     raise EvidenceFailed(
                         f"M={logit}, N={count}: total variation {distance}, but should lie between "
-                        f"0 and N e^-M = {vanishing}"
+                        f"0 and N e^-M = {vanishing} and be {bias_total_variation(logit, count)}"
                     )
             worst = upper(bias_total_variation(logit, max(keys)))
             seen.append(f"M={logit:g}: TV < {worst:.2g}")
-        return f"N in {keys}; at N = {max(keys)}: " + ", ".join(seen)
+        return f"rows of N keys, N in {keys}; at N = {max(keys)}: " + ", ".join(seen)
 
     return Evidence(name, Level.ENCLOSED, check, assumes=ASSUMES)
+
+
+def bias_row(
+    logit: float, offset: int, shifts: Int[np.ndarray, "keys"]
+) -> Float[np.ndarray, "keys"]:
+    """The scores of a head with bias M at one offset, from the library's encoding."""
+    encoding = BiasEncoding(jnp.full((1, 1), logit, jnp.float64), None, ((offset,),))
+    return np.asarray(encoding.shift_scores(shifts[:, None], len(shifts))[0], np.float64)
+
+
+def distance_to_one_hot(scores: Float[np.ndarray, "keys"], target: int) -> arb:
+    """Half the L1 distance of softmax(scores) to the one-hot row, enclosed.
+
+    Keys of equal score have equal weight, so each distinct score is exponentiated once.
+    """
+    with ctx.workprec(PRECISION):
+        values, counts = np.unique(scores, return_counts=True)
+        powers = {value: arb(float(value)).exp() for value in values.tolist()}
+        total = sum((powers[v] * int(n) for v, n in zip(values.tolist(), counts, strict=True)), arb())
+        weight = powers[float(scores[target])] / total
+        others = sum(
+            (
+                powers[v] / total * (int(n) - int(v == float(scores[target])))
+                for v, n in zip(values.tolist(), counts, strict=True)
+            ),
+            arb(),
+        )
+        return ((1 - weight) + others) / 2

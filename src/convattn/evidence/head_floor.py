@@ -2,16 +2,17 @@
 
 Take the receptive fields of all interior queries of whole real images, each an image of (2m+1)²
 tokens of its own, and let z ∈ R^(T·d) be its tokens side by side. At the central query any layer
-with n content-free heads is z ↦ zL, where block δ of L is Σ_h a_h(δ)W_h. Flattened as F is, L is
-F̂ = Σ_h vec(W_h) a_hᵀ, of rank at most n. With the Gram matrix G = Σ zᵀz of R such fields, the mean
-over them of the squared error, summed over the outputs, is
+with n content-free heads is z ↦ zL + b, where block δ of L is Σ_h a_h(δ)W_h. Flattened as F is, L
+is F̂ = Σ_h vec(W_h) a_hᵀ, of rank at most n. Let there be R fields with the sum s = Σz and the Gram
+matrix G = Σ zᵀz. Whatever b is, the mean over them of the squared error, summed over the outputs,
+is at least that of the best constant, so with C = G - sᵀs/R
 
-    tr((L - L_F)ᵀ G (L - L_F))/R ≥ λ_min(G)|F̂ - F|²/R ≥ λ_min(G)·(σ_(n+1)² + … + σ_ρ²)/R,
+    tr((L - L_F)ᵀ C (L - L_F))/R ≥ λ_min(C)|F̂ - F|²/R ≥ λ_min(C)·(σ_(n+1)² + … + σ_ρ²)/R,
 
-by Eckart and Young, and this is at least λ_min(G)·(ρ - n)·λ_min(FᵀF)/R if F has full column rank ρ.
-G and FᵀF are known in integers and their least eigenvalues are bounded below for certain
-(`convattn.evidence.least_eigenvalue`), so this floor is a theorem about these pixels and about
-every such layer, whatever it attends to and whatever its values are.
+by Eckart and Young, and this is at least λ_min(C)·(ρ - n)·λ_min(FᵀF)/R if F has full column rank ρ.
+R·C and FᵀF are known in integers and their least eigenvalues are bounded below for certain
+(`convattn.evidence.least_eigenvalue`), so this floor is a theorem about these fields as images of
+their own, and about every such layer, whatever it attends to and whatever its values are.
 
 The kernel copies: output channel t is the pixel at tap t, in one of the input channels. Its outputs
 are integers up to 255, exact in all four dtypes, and so the layer with enough heads must *equal*
@@ -79,8 +80,9 @@ def floor_below(
             f"F has rank {rank} and {flattened.shape[1]} columns, so {heads} heads have no floor"
         )
     flat = fields.reshape(len(fields), -1)
+    count, total = len(flat), flat.sum(axis=0)
     try:
-        spread = least_eigenvalue(flat.T @ flat)
+        spread = least_eigenvalue(count * (flat.T @ flat) - np.outer(total, total)) / count
         smallest = least_eigenvalue(flattened.T @ flattened)
     except ValueError as error:
         raise EvidenceFailed(f"there is no floor: {error}") from error
@@ -156,7 +158,7 @@ def fewer_heads_fail(
         return (
             f"{len(images)} images, {len(fields)} receptive fields; {needed} heads: "
             + ", ".join(found)
-            + f"; any {needed - 1} heads: mean squared error > {floor:.2g}; the best one-hot ones "
+            + f"; any {needed - 1} heads on these fields: mean squared error > {floor:.2g}; the best one-hot ones "
             f"without offset {patch_offsets(kernel_size, patch_size)[dropped]}: "
             f"{min(errors):.4g} to {max(errors):.4g}"
         )

@@ -146,6 +146,8 @@ def within(
             f"{dtype}: shape {result.shape} with a bound of shape {bound.shape}, expected "
             f"{expected.shape}"
         )
+    if not np.isfinite(bound).all():
+        raise EvidenceFailed(f"{dtype}: the bound is not finite, so it says nothing")
     error = np.abs(np.asarray(result, np.float64) - expected)
     outside = ~(error <= bound)
     if outside.any():
