@@ -15,11 +15,11 @@ rank below D_out no W_val^(h) gives a W_(g(h)) of rank D_out. (3) K is odd: for 
 eq. 5 has (K+1)² shifts. (4) The paper's f counts q - k; g = -f, and so W^(h) = W_(-f(h)). That is
 only a convention, but W^(h) = W_(f(h)) gives the convolution with the kernel turned by 180°.
 
-Proof. The output at q is Σ_h X_(q+g(h)) W^(h) + b with W^(h) = W_val^(h) W_out^(h). With W^(h) =
-W_(g(h)) the sum runs once over Δ_K, as g is a bijection, and is Conv(X)_q. If D_h ≥ D_out take
-W_val^(h) = (W_(g(h)), 0) and W_out^(h) = (I, 0)ᵀ; if D_h ≥ D_in take W_val^(h) = (I, 0) and
-W_out^(h) = W_(g(h)) stacked on zeros. For (1): the shift (1, 0) leads out of the image from its last row.
-For (2): rank(W_val W_out) ≤ rank(W_out). ∎
+Proof. The output at q is Σ_h X_(q+g(h)) W^(h) + b with W^(h) = W_val^(h) W_out^(h). With W^(h)
+= W_(g(h)) the sum runs once over Δ_K, as g is a bijection, and is Conv(X)_q. If D_h ≥ D_out
+take W_val^(h) = (W_(g(h)), 0) and W_out^(h) = (I, 0)ᵀ; if D_h ≥ D_in take W_val^(h) = (I, 0)
+and W_out^(h) = W_(g(h)) stacked on zeros. For (1): the shift (1, 0) leads out of the image from
+its last row. For (2): rank(W_val W_out) ≤ rank(W_out). ∎
 """
 
 from itertools import product

@@ -7,24 +7,25 @@ that preserves this property can be expressed by MHSA layers according to our co
 Verified. Under the hypotheses of Theorem 1 as amended, with K odd: (1) Dilation d: one head for
 each patch that is read, the patches ⌊(p + d·t)/P⌋ on each axis, and a ring that holds them all.
 There can be gaps among them, so they are counted, not taken from a formula in m. (2) Stride s,
-computed at full resolution and then subsampled: for every s and P. (3) Stride s, written straight
-into the output patches, of (P/s)² pixels each: if s divides P, and on two patches or more a side only then.
+computed at full resolution and then subsampled: for every s and P. (3) Stride s, written
+straight into the output patches, of (P/s)² pixels each: if s divides P, and on two patches or
+more a side only then.
 
 Repair. The proof uses three properties, not one. Locality makes the patches read finitely many;
-translation invariance makes W^O the same for every patch; linearity makes it a matrix. A linear map
-that is not translation invariant is not in the reach of the construction, whatever the values, and
-a generic one on n pixels takes n² heads if there are n² channel pairs, of any content-free
-attention. A linear, translation invariant map that is not local takes up to (2n-1)² heads on n × n
-tokens. Stride is an example: as a map from patches to patches of its own output it is translation
-invariant only if s divides P. For P = 2, s = 3 successive patches keep the pixels {0}, {1}, {}, so
-their outputs have different lengths.
+translation invariance makes W^O the same for every patch; linearity makes it a matrix. A linear
+map that is not translation invariant is not in the reach of the construction, whatever the
+values, and a generic one on n pixels takes n² heads if there are n² channel pairs, of any
+content-free attention. A linear, translation invariant map that is not local takes up to
+(2n-1)² heads on n × n tokens. Stride is an example: as a map from patches to patches of its own
+output it is translation invariant only if s divides P. For P = 2, s = 3 successive patches keep
+the pixels {0}, {1}, {}, so their outputs have different lengths.
 
 Proof. Pixel p of patch q reads Pq + p + d·t, in the patch q + ⌊(p + d·t)/P⌋; the set of these
-offsets does not depend on q, so Theorem 1's proof applies. Conv_s(X)_i = Conv_1(X)_(si) gives (2).
-On an axis the pixels kept of patch q are the p with s | Pq + p. If s | P these are s | p for every
-q. Conversely patch 0 keeps pixel 0, so if all patches keep the same, s | P. For the converse
-statements: Σ_h A_h X W_h as a matrix over (query, key) × (input, output channel) has rank at most
-N_H, and one-hot heads put the same M_δ at every (q, q + δ). ∎
+offsets does not depend on q, so Theorem 1's proof applies. Conv_s(X)_i = Conv_1(X)_(si) gives
+(2). On an axis the pixels kept of patch q are the p with s | Pq + p. If s | P these are s | p
+for every q. Conversely patch 0 keeps pixel 0, so if all patches keep the same, s | P. For the
+converse statements: Σ_h A_h X W_h as a matrix over (query, key) × (input, output channel) has
+rank at most N_H, and one-hot heads put the same M_δ at every (q, q + δ). ∎
 """
 
 import numpy as np

@@ -6,10 +6,11 @@ shifts sharing one spare n, so that one encoding serves every size. […] Roundi
 n² is exact to n = 4096 in float32, 16 in bfloat16; other α fail earlier."
 
 Verified. The same, in the limit α → ∞, for T token offsets numbered 0, …, T - 1 and every other
-shift numbered T: with v_Δ = α(2n_Δ, -1) the total variation between a head's row and the one-hot
-row at q + Δ is below (N - 1)e^-α (N ≥ 2) at every query whose target is a key, so that T heads tend to the
-convolution, zero-padded with a ring. αn² is exact for all n up to 94906266 in float64, 4096 in
-float32, 16 in bfloat16 and 46 in float16 if α is a power of two in range, and the next n is not.
+shift numbered T: with v_Δ = α(2n_Δ, -1) the total variation between a head's row and the
+one-hot row at q + Δ is below (N - 1)e^-α (N ≥ 2) at every query whose target is a key, so that
+T heads tend to the convolution, zero-padded with a ring. αn² is exact for all n up to 94906266
+in float64, 4096 in float32, 16 in bfloat16 and 46 in float16 if α is a power of two in range,
+and the next n is not.
 
 Nothing to repair. The library computes the centred form -α(n - n_Δ)², in at least float32; it needs
 only (T - n_Δ)² to be exact, and the number of the rows is T + 1 whatever the image.

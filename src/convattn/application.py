@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal, overload
 
 import jax.numpy as jnp
 import numpy as np
@@ -18,6 +18,7 @@ from convattn.shifts import TokenGrid
 BACKENDS = ("auto", "dense")
 
 
+@overload
 def apply_attention(
     layer: AttentionLayer,
     images: Any,
@@ -25,7 +26,31 @@ def apply_attention(
     ring: bool | int | Sequence[tuple[int, int]] | None = None,
     backend: str = "auto",
     precision: lax.PrecisionLike = None,
-) -> Num[Array, "batch *space out_channels"]:
+    return_weights: Literal[False] = False,
+) -> Array: ...
+
+
+@overload
+def apply_attention(
+    layer: AttentionLayer,
+    images: Any,
+    *,
+    ring: bool | int | Sequence[tuple[int, int]] | None = None,
+    backend: str = "auto",
+    precision: lax.PrecisionLike = None,
+    return_weights: Literal[True],
+) -> tuple[Array, Array]: ...
+
+
+def apply_attention(
+    layer: AttentionLayer,
+    images: Any,
+    *,
+    ring: bool | int | Sequence[tuple[int, int]] | None = None,
+    backend: str = "auto",
+    precision: lax.PrecisionLike = None,
+    return_weights: bool = False,
+) -> Num[Array, "batch *space out_channels"] | tuple[Array, Array]:
     """Apply a layer to images: cut patches, lay the ring, attend, put the patches back, stride.
 
     **Arguments:**
@@ -37,9 +62,12 @@ def apply_attention(
       pair for each axis, lays another ring.
     - `backend`: `"dense"` holds all N² weights; `"auto"` chooses, by shapes and encoding alone.
     - `precision`: of the matrix products; None pins the highest.
+    - `return_weights`: return the attention weights as well.
 
     **Returns:** `[batch, height', width', out]` of dtype `result_type(images, values)`. Softmax
-    and sums run in at least float32.
+    and sums run in at least float32. With `return_weights` a pair: the output, and the weights
+    `[heads, queries, keys]` (with a batch axis before if the layer has content scores); keys count
+    the ring, row-major.
 
     **Raises:** `ValueError` for images whose rank, channels or sides do not fit the layer, and
     for an unknown back end.
@@ -49,6 +77,11 @@ def apply_attention(
     >>> ca.apply_attention(layer, jnp.ones((1, 4, 4, 1)))[0, :, :, 0].round(4).tolist()[0]
     [4.0, 6.0, 6.0, 4.0]
     """
+    if not isinstance(layer, AttentionLayer):
+        raise ValueError(
+            f"layer is {type(layer).__name__}, but should be an AttentionLayer, such as "
+            "conv_to_attention returns; the images come second"
+        )
     if backend not in BACKENDS:
         raise ValueError(f"backend={backend!r}, but should be one of {', '.join(BACKENDS)}")
     images = as_array(images, "images")
@@ -76,11 +109,11 @@ def apply_attention(
     batch = images.shape[0]
     keys = keys.reshape(batch, grid.number_of_keys, tokens.shape[-1])
 
-    weights = layer_weights(layer, grid, keys)
+    weights = softmax_weights(layer, grid, keys)
     result_dtype = jnp.result_type(images, *([] if layer.dtype is None else [layer.dtype]))
     result = multi_head_self_attention(
         keys,
-        weights,
+        with_gains(layer, weights, grid),
         layer.value,
         layer.output,
         layer.bias,
@@ -90,13 +123,14 @@ def apply_attention(
         result_dtype = jnp.promote_types(result_dtype, jnp.float32)
     result = result.reshape(batch, *grid.queries, result.shape[-1]).astype(result_dtype)
     outputs = unpatchify(result, layer.output_patch_size)
-    return outputs[(slice(None), *(slice(None, None, s) for s in layer.subsampling))]
+    outputs = outputs[(slice(None), *(slice(None, None, s) for s in layer.subsampling))]
+    return (outputs, weights) if return_weights else outputs
 
 
-def layer_weights(
+def softmax_weights(
     layer: AttentionLayer, grid: TokenGrid, keys: Num[Array, "batch keys features"] | None
 ) -> Float[Array, "heads queries keys"] | Float[Array, "batch heads queries keys"]:
-    """The attention weights of a layer on a grid, each head's times its gain.
+    """The attention weights of a layer on a grid: every row sums to one.
 
     They have a batch axis if the layer has content scores. `keys` None stands for an image of
     zeros.
@@ -107,9 +141,22 @@ def layer_weights(
             keys = jnp.zeros((1, grid.number_of_keys, layer.content.query.shape[1]), scores.dtype)
         inner = np.ravel_multi_index(tuple(grid.query_positions.T), grid.keys)
         scores = scores + layer.content.scores(keys[:, inner], keys)
-    weights = attention_weights(scores)
+    return attention_weights(scores)
+
+
+def with_gains(
+    layer: AttentionLayer, weights: Float[Array, "*batch heads queries keys"], grid: TokenGrid
+) -> Float[Array, "*batch heads queries keys"]:
+    """Each head's weights times its gain, where the encoding has gains."""
     gains = layer.encoding.head_gains(grid.number_of_keys)
     return weights if gains is None else weights * gains[:, None, None]
+
+
+def layer_weights(
+    layer: AttentionLayer, grid: TokenGrid, keys: Num[Array, "batch keys features"] | None
+) -> Float[Array, "heads queries keys"] | Float[Array, "batch heads queries keys"]:
+    """What the value maps of the heads are summed with: the weights times the gains."""
+    return with_gains(layer, softmax_weights(layer, grid, keys), grid)
 
 
 def layer_features(layer: AttentionLayer) -> int | None:

@@ -29,9 +29,10 @@ def as_array(value: Any, name: str) -> Array:
     if isinstance(value, Array):
         array = value
     else:
-        dtype = getattr(value, "dtype", None)
-        if dtype is not None and not jax.config.jax_enable_x64:  # type: ignore[attr-defined]
-            _refuse_truncation(np.asarray(value), name)
+        if not jax.config.jax_enable_x64:  # type: ignore[attr-defined]
+            for part in jax.tree.leaves(value):
+                if isinstance(part, np.ndarray | np.generic) or hasattr(part, "__array__"):
+                    _refuse_truncation(np.asarray(part), name)
         try:
             array = jnp.asarray(value)
         except (TypeError, ValueError, OverflowError) as error:

@@ -26,7 +26,7 @@ def queries_for_keys(right, self, grid):
 
 
 def leak_of_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Take ε = 1 where the scores are made, past the guard that refuses it: every head is uniform."""
+    """Take ε = 1 where the scores are made, past the guard: every head is uniform."""
     right = conversion.leaky_construction
 
     def planted(maps, sizes, leak):

@@ -19,6 +19,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Int, Num
 
+from convattn.arrays import as_array, require_finite
 from convattn.constructions.geometry import ConvolutionGeometry
 from convattn.constructions.li_output_map import token_maps
 from convattn.convolution import check_kernel
@@ -57,20 +58,33 @@ def _flattened_kernel(kernel: Array, geometry: ConvolutionGeometry) -> Array:
     return maps.transpose(3, 1, 2, 4, 0).reshape(-1, geometry.heads)
 
 
-@jax.jit
-def numerical_rank(flattened: Num[Array, "rows offsets"]) -> Int[Array, ""]:
+def numerical_rank(flattened: Any) -> Int[Array, ""]:
     """How many singular values of F exceed max(rows, offsets)·eps·σ_1, jitted.
 
     That is the usual threshold: it is as large as rounding in the decomposition can be, so a
     rank below the exact one is possible for a kernel near a degenerate one; for the truth use
     `exact_rank`.
 
+    **Raises:** `ValueError` for what is not a matrix of finite real numbers.
+
     >>> int(numerical_rank(jnp.array([[1.0, 1.0], [1.0, 1.0]])))
     1
     """
-    working = jnp.promote_types(flattened.dtype, jnp.float32)
-    singular = jnp.linalg.svd(flattened.astype(working), compute_uv=False)
-    threshold = max(flattened.shape) * jnp.finfo(working).eps * singular[0]
+    matrix = as_array(flattened, "flattened")
+    if matrix.ndim != 2 or 0 in matrix.shape or jnp.iscomplexobj(matrix):
+        raise ValueError(
+            f"flattened has shape {matrix.shape} and dtype {matrix.dtype}, but should be a matrix "
+            "of real numbers, such as flattened_kernel returns"
+        )
+    require_finite(matrix, "flattened")
+    return _numerical_rank(matrix)
+
+
+@jax.jit
+def _numerical_rank(matrix: Array) -> Array:
+    working = jnp.promote_types(matrix.dtype, jnp.float32)
+    singular = jnp.linalg.svd(matrix.astype(working), compute_uv=False)
+    threshold = max(matrix.shape) * jnp.finfo(working).eps * singular[0]
     return jnp.sum(singular > threshold)
 
 
@@ -82,9 +96,13 @@ def exact_rank(flattened: Any) -> int:
     >>> exact_rank([[1, 2], [2, 4], [0, 0]])
     1
     """
+
+    def is_whole(entry: object) -> bool:
+        return isinstance(entry, int | float) and entry == entry // 1
+
     matrix = np.asarray(flattened)
     rows = {tuple(row) for row in matrix.tolist()} if matrix.ndim == 2 else None
-    if rows is None or any(entry != entry // 1 for row in rows for entry in row):
+    if rows is None or any(not is_whole(entry) for row in rows for entry in row):
         raise ValueError(
             f"flattened has shape {matrix.shape} and dtype {matrix.dtype}, but should be a matrix "
             "of integers; multiply a rational matrix by its denominators"

@@ -104,7 +104,7 @@ def relative_error(
     if not maps_are_exact:
         offsets = len(layer.encoding.offsets)  # type: ignore[attr-defined]
         total += math.log1p(gamma(offsets + 4, u_s))
-        total += math.log1p(unit_roundoff(layer.dtype or result))
+        total += math.log1p(unit_roundoff(maps_dtype(layer)))
     for length in contraction_lengths(layer.value, layer.output, layer.heads, keys):
         total += math.log1p(gamma(length, u_a))
     return math.expm1(total + math.log1p(u_a) + math.log1p(unit_roundoff(result)))
@@ -135,6 +135,11 @@ def underflow_bound(
         absolute *= 1 + (1.0 if part is None else float(jnp.abs(part).max()))
     absolute += tiny + max(tiny, float(jnp.finfo(result).smallest_subnormal))
     if not maps_are_exact:
-        stored = max(tiny, float(jnp.finfo(layer.dtype or result).smallest_subnormal))
+        stored = max(tiny, float(jnp.finfo(maps_dtype(layer)).smallest_subnormal))
         absolute += stored * gain * (layer_features(layer) or 1) * largest
     return absolute
+
+
+def maps_dtype(layer: AttentionLayer) -> np.dtype:
+    """The dtype in which the value and output maps are stored; the bias may have another."""
+    return jnp.result_type(*(part for part in (layer.value, layer.output) if part is not None))

@@ -58,8 +58,11 @@ def convert(
         UsageError: If a file cannot be read or written, or the conversion is refused.
     """
     conversion = conversion or Conversion()
+    if kernel.is_dir():
+        raise UsageError(f"KERNEL got {kernel}, which is a directory, but expected a .npy file")
     target = output or kernel.with_suffix(".npz")
     require_writable(target, "--output")
+    require_distinct({"KERNEL": kernel, "--bias": bias, "--output": target, "--json": json})
     if json is not None:
         require_writable(json, "--json")
     weights, offset = _load(kernel, "KERNEL"), None if bias is None else _load(bias, "--bias")
@@ -97,6 +100,25 @@ def convert(
     if json is not None:
         write_json(json, {"schema": 1, **figures})
     return 0 if comparison["finite"] else 1
+
+
+def require_distinct(paths: dict[str, Path | None]) -> None:
+    """Refuse to read and write one file, or to write two outputs to one.
+
+    Raises:
+        UsageError: If two of the named paths are the same file.
+    """
+    seen: dict[Path, str] = {}
+    for name, path in paths.items():
+        if path is None:
+            continue
+        resolved = path.resolve()
+        if resolved in seen and {name, seen[resolved]} & {"--output", "--json"}:
+            raise UsageError(
+                f"{name} and {seen[resolved]} are both {path}, but one would overwrite the other; "
+                "name another file"
+            )
+        seen.setdefault(resolved, name)
 
 
 def layer_arrays(layer: Any) -> dict[str, Any]:

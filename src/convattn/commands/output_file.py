@@ -19,7 +19,10 @@ def require_writable(path: Path, option: str) -> None:
     Raises:
         UsageError: If it is a directory, its directory is missing, or writing is not allowed.
     """
-    path = path.resolve()
+    try:
+        path = path.resolve()
+    except (OSError, RuntimeError) as error:  # a loop of links
+        raise UsageError(f"{option} got {path}, which cannot be resolved: {error}") from error
     if path.is_dir():
         raise UsageError(f"{option} got {path}, which is a directory, but expected a file")
     if not path.parent.is_dir():
@@ -29,7 +32,7 @@ def require_writable(path: Path, option: str) -> None:
     if _is_special(path):
         return
     try:
-        with tempfile.NamedTemporaryFile(dir=path.parent):
+        with tempfile.NamedTemporaryFile(prefix=f".{path.name}.", dir=path.parent):
             pass
     except OSError as error:
         raise UsageError(f"{option} got {path}, but {error.strerror}: {path.parent}") from error

@@ -54,7 +54,7 @@ def verify(
         require_writable(json, "--json")
     if jobs is not None and jobs < 1:
         raise UsageError(f"--jobs got {jobs}, but expected at least 1")
-    if timeout is not None and not timeout > 0:
+    if timeout is not None and not 0 < timeout < 1e9:
         raise UsageError(f"--timeout got {timeout}, but expected a positive number of seconds")
     chosen = [_level(name) for name in levels]
     found = find_proofs(proofs)

@@ -110,7 +110,7 @@ def conv_to_attention(
         encoding=heads,
         value=value,
         output=output,
-        bias=None if bias is None else token_bias(bias.astype(kernel.dtype), geometry),
+        bias=None if bias is None else token_bias(bias, geometry),
         patch_size=geometry.patch_size,
         stride=geometry.stride,
         dilation=geometry.dilation,

@@ -35,8 +35,10 @@ def check_regime(
     >>> check_regime("quadratic", None, 0.5, None, 8.0, jnp.float32)
     False
     """
-    if encoding not in ENCODINGS:
+    if not isinstance(encoding, str) or encoding not in ENCODINGS:
         raise ValueError(f"encoding={encoding!r}, but should be one of {', '.join(ENCODINGS)}")
+    if exact is not None and not isinstance(exact, bool):
+        raise ValueError(f"exact={exact!r}, but should be True, False or None (the default)")
     row = ENCODINGS[encoding]
     given = {"logit": logit, "alpha": alpha}
     for name, parameter in given.items():

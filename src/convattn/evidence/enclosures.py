@@ -110,15 +110,10 @@ def distance_to_one_hot(scores: Float[np.ndarray, "keys"], target: int) -> arb:
     Keys of equal score have equal weight, so each distinct score is exponentiated once.
     """
     with ctx.workprec(PRECISION):
-        values, counts = np.unique(scores, return_counts=True)
-        powers = {value: arb(float(value)).exp() for value in values.tolist()}
-        total = sum((powers[v] * int(n) for v, n in zip(values.tolist(), counts, strict=True)), arb())
-        weight = powers[float(scores[target])] / total
-        others = sum(
-            (
-                powers[v] / total * (int(n) - int(v == float(scores[target])))
-                for v, n in zip(values.tolist(), counts, strict=True)
-            ),
-            arb(),
-        )
-        return ((1 - weight) + others) / 2
+        values, counts = (part.tolist() for part in np.unique(scores, return_counts=True))
+        powers = [arb(value).exp() for value in values]
+        total = sum((power * n for power, n in zip(powers, counts, strict=True)), arb())
+        place = values.index(float(scores[target]))
+        counts[place] -= 1
+        others = sum((power / total * n for power, n in zip(powers, counts, strict=True)), arb())
+        return (1 - powers[place] / total + others) / 2

@@ -158,8 +158,8 @@ def fewer_heads_fail(
         return (
             f"{len(images)} images, {len(fields)} receptive fields; {needed} heads: "
             + ", ".join(found)
-            + f"; any {needed - 1} heads on these fields: mean squared error > {floor:.2g}; the best one-hot ones "
-            f"without offset {patch_offsets(kernel_size, patch_size)[dropped]}: "
+            + f"; any {needed - 1} heads on these fields: mean squared error > {floor:.2g}; "
+            f"the best one-hot ones without {patch_offsets(kernel_size, patch_size)[dropped]}: "
             f"{min(errors):.4g} to {max(errors):.4g}"
         )
 
