@@ -18,8 +18,50 @@ left. Where the key at q + δ is missing the row is J, and the same sum leaves J
 of S_δ X M_δ. ∎
 """
 
+from dataclasses import replace
+
+import numpy as np
+
 from convattn.evidence import SEVEN_SIZES, certified, equals_convolution
-from convattn.ledger import Claim, Kind, Verdict
+from convattn.ledger import Claim, Evidence, Kind, Level, Run, Verdict
+
+
+def means_on_the_bare_grid(run: Run) -> str:
+    """Without a ring: the convolution in which every missing pixel is the mean of all, P = 1.
+
+    N times the mean is an integer, so N times the result is exactly Σ over the taps inside plus
+    the sum of all pixels times the taps outside. The layer is the one with the ring taken off; its
+    rounding bound is as derived, and the reference adds its one rounding, the division by N.
+    """
+    import jax
+    import jax.numpy as jnp
+
+    from convattn.application import apply_attention
+    from convattn.bounds.majorant import majorant_of
+    from convattn.bounds.rounding import layer_error_bound
+    from convattn.constructions.conversion import conv_to_attention
+    from convattn.evidence import DTYPES, exact_convolution, integer_kernel, whole_images
+    from convattn.evidence.layer_runs import within
+
+    images = whole_images(run)
+    kernel = integer_kernel(run.rng("kernel"), (3, 3), 3, 4)
+    pixels = images.shape[1] * images.shape[2]
+    total = images.sum(axis=(1, 2), keepdims=True)
+    present = exact_convolution(images, kernel)
+    missing = total @ kernel.sum(axis=(0, 1)) - exact_convolution(
+        np.broadcast_to(total, images.shape), kernel
+    )
+    expected = (pixels * present + missing) / pixels
+    found = []
+    for dtype in DTYPES:
+        layer = conv_to_attention(jnp.asarray(kernel, dtype))
+        bare = replace(layer, ring=((0, 0), (0, 0)))
+        typed = jnp.asarray(images, dtype)
+        result = jax.jit(apply_attention)(bare, typed)
+        bound = layer_error_bound(bare, typed, majorant_of(bare, kernel, None, images))
+        found.append(within(dtype, result, expected, bound + 2.0**-52 * np.abs(expected)))
+    return f"{len(images)} images, {layer.heads} heads, no ring; " + "; ".join(found)
+
 
 CLAIM = Claim(
     id="S.finite",
@@ -31,5 +73,6 @@ CLAIM = Claim(
         equals_convolution("3 × 3, pixels", (3, 3), exact=True, quick=True),
         equals_convolution("5 × 5, P = 4", (5, 5), patch_size=4, exact=True),
         equals_convolution("3 × 3, P = 16, ε = 1/4", (3, 3), patch_size=16, exact=True, leak=0.25),
+        Evidence("means on the bare grid", Level.BOUNDED, means_on_the_bare_grid, quick=False),
     ),
 )

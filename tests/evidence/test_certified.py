@@ -7,6 +7,7 @@ import pytest
 from convattn.evidence import certified, print_counterexample
 from convattn.ledger import EvidenceFailed, Level
 from convattn.ledger.locations import certificates_directory
+from convattn_check import check as judge
 
 FINITE, DP1 = "S.finite-K3-P1.json", "S.dp1-K3-P1.json"
 
@@ -25,7 +26,7 @@ def test_the_committed_certificates_of_a_claim_pass(run):
 
 
 def test_a_pattern_selects(run):
-    evidence = certified("L21.theorem6", "*-bound")
+    evidence = certified("L21.theorem6", "*-bound", kind="lower_bound")
     assert evidence.name == "certificates *-bound"
     assert evidence.check(run).startswith("5 accepted: L21.theorem6-K3-P16-bound, ")
     assert certified("L21.theorem6", "K1-P2", name="K = 1").name == "K = 1"
@@ -64,10 +65,23 @@ def test_a_certificate_of_another_claim_fails(run_in):
         certified("S.finite").check(run_in(**{FINITE: committed(DP1)}))
 
 
-def test_the_statement_and_the_numbers_of_a_counterexample(run):
+def test_a_certificate_of_another_kind_fails(run):
+    with pytest.raises(EvidenceFailed, match="'lower_bound', but should be of"):
+        certified("L21.theorem6", "*-bound").check(run)
+
+
+def test_a_missing_case_fails(run_in):
+    """A file name proves nothing: the body must have the size."""
+    only = run_in(**{"S.finite-K11-P1.json": committed(FINITE)})
+    with pytest.raises(EvidenceFailed, match=r"none of the 1 certificates has .*\[11, 11\]"):
+        certified("S.finite", cases=({"kernel_size": [11, 11]},)).check(only)
+    assert certified("S.finite", cases=({"kernel_size": [3, 3], "heads": 10},)).check(only)
+
+
+def test_the_conclusion_and_the_numbers_of_a_counterexample(run):
     lines = print_counterexample(run, "C20.rank-h1-o3.json").splitlines()
     body = json.loads(committed("C20.rank-h1-o3.json"))["body"]
-    assert lines[0].startswith("With D_h = 1 and D_out = 3 the map of a head has rank 1")
+    assert lines[0] == judge(committed("C20.rank-h1-o3.json")).reason
     assert "  rank: 1" in lines
     assert [line.split(":")[0].strip() for line in lines[1:]] == sorted(body)
 

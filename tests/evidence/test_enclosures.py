@@ -80,7 +80,7 @@ def test_biases(run):
     evidence = bias()
     assert evidence.level is Level.ENCLOSED
     line = evidence.check(run)
-    assert line.startswith("N in (2, 28); at N = 28: M=1: TV < 0.9")
+    assert line.startswith("rows of N keys, N in (2, 28); at N = 28: M=1: TV < 0.9")
     assert "M=40: TV < 1.1e-16" in line
 
 

@@ -53,15 +53,24 @@ def test_random_layers_stay_above_the_floor(seed, heads):
 
 
 def test_the_floor_is_met_where_all_directions_are_alike():
-    """Fields that are the unit vectors: G = I, and the truncated F is the best layer."""
+    """Fields ± the unit vectors: sum zero, G = 2I, and the truncated F is the best layer."""
     _, _, blocks, flattened = case(0)
-    units = np.eye(18, dtype=np.int64).reshape(18, 9, 2)
+    positive = np.eye(18, dtype=np.int64)
+    units = np.concatenate([positive, -positive]).reshape(36, 9, 2)
     wanted = blocks.reshape(-1, blocks.shape[2])
     for heads in range(1, 9):
         floor = floor_below(units, flattened, heads)
         dropped = wanted.reshape(9, 2, -1).copy()
         dropped[:heads] = 0
         assert 0.99 * (dropped**2).sum() / 18 < floor < (dropped**2).sum() / 18
+
+
+def test_a_bias_is_allowed_for():
+    """Fields that all hold a constant: a bias alone could serve them, so there is no floor."""
+    _, _, _, flattened = case(0)
+    units = np.eye(18, dtype=np.int64).reshape(18, 9, 2)
+    with pytest.raises(EvidenceFailed, match="there is no floor"):
+        floor_below(units, flattened, 1)
 
 
 def test_the_floor_falls_with_every_head_and_ends():
@@ -102,7 +111,7 @@ def test_enough_heads_pass(run, two_images):
     assert not piece.quick
     detail = piece.check(run)
     assert "9 heads: float64 equal, float32 equal, bfloat16 equal, float16 equal" in detail
-    assert "any 8 heads: mean squared error > " in detail
+    assert "any 8 heads on these fields: mean squared error > " in detail
 
 
 def test_a_layer_with_a_head_too_many_is_seen(run, two_images, monkeypatch):

@@ -65,7 +65,7 @@ STRIDED = equality("L21.variants", "bias", (5, 5), 4, stride=2)
 SUBSAMPLED = equality("L21.variants", "bias", (3, 3), 2, stride=3)
 DILATED = equality("L21.variants", "bias", (3, 3), 4, dilation=2)
 FAR = equality("C20.dilation", "quadratic", (3, 3), dilation=3)
-EVEN = equality("L21.variants", "bias", (4, 4), 2, dilation=2)
+EVEN = equality("S.dp2", "enumerated", (4, 4), 2, dilation=2)
 
 
 def evidence(

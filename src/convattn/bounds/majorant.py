@@ -70,7 +70,7 @@ def majorant_of(
             patch_size=geometry.patch_size,
             stride=geometry.stride,
             dilation=geometry.dilation,
-            ring=geometry.ring,
+            ring=layer.ring,
         )
         magnitude = jnp.abs(jnp.asarray(images).astype(jnp.float64))
         return np.asarray(jax.jit(apply_attention)(wide, magnitude))

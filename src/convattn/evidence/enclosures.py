@@ -74,6 +74,8 @@ def bias_saturation_enclosed(
         seen = []
         for logit in logits:
             for count in keys:
+                if count < 2:
+                    raise EvidenceFailed(f"N={count}: total variation to a single key is no limit")
                 query = (count - 1) // 2
                 present, absent = (
                     bias_row(logit, offset, np.arange(count) - query) for offset in (1, count)
@@ -83,11 +85,12 @@ def bias_saturation_enclosed(
                 distance = distance_to_one_hot(present, query + 1)
                 with ctx.workprec(PRECISION):
                     vanishing = count * (-arb(logit)).exp()
-                agrees = distance.overlaps(bias_total_variation(logit, count))
+                formula = bias_total_variation(logit, count)
+                agrees = abs(distance - formula) < distance * arb(2) ** -100
                 if not (agrees and distance > 0 and distance < vanishing):
                     raise EvidenceFailed(
                         f"M={logit}, N={count}: total variation {distance}, but should lie between "
-                        f"0 and N e^-M = {vanishing} and be {bias_total_variation(logit, count)}"
+                        f"0 and N e^-M = {vanishing} and be {formula}"
                     )
             worst = upper(bias_total_variation(logit, max(keys)))
             seen.append(f"M={logit:g}: TV < {worst:.2g}")
