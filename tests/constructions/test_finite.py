@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from comparison import assert_equal, assert_within
 from constructions.bare_grids import token_padded_conv
-from constructions.conversion_cases import applied, reference
+from constructions.conversion_cases import applied, converted, reference
 from constructions.exact_form_bounds import exact_form_bound
 from constructions.rational_layers import as_fractions, rational_layer
 from constructions.slow_definitions import slow_conv, slow_token_maps
@@ -152,8 +152,8 @@ def test_the_maps_of_the_construction_are_the_rational_ones(leak, dtype):
 def test_one_set_of_weights_serves_every_image_size():
     kernel_case = make_case(Bucket(2, (8, 6), (3, 5), 2, 3, (1, 1), (1, 1), patch_size=(2, 3)), 1)
     kernel = jnp.asarray(kernel_case.kernel, "float64")
-    layer = conv_to_attention(kernel, patch_size=(2, 3))
-    frozen = conv_to_attention(  # ε for one size, as a number in the values, and M for that size
+    layer = converted(kernel, patch_size=(2, 3))
+    frozen = converted(  # ε for one size, as a number in the values, and M for that size
         kernel, patch_size=(2, 3), exact=False, logit=float(np.log1p(30.0))
     )
     for space in [(2, 3), (8, 6), (4, 9), (12, 3)]:

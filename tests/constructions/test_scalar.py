@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from roundings import ELEMENTARY, gamma, roundoff, softmax_factor
 from strategies import Bucket, make_case
 
-from convattn.constructions.conversion import conv_to_attention
 from convattn.constructions.geometry import ConvolutionGeometry
 from convattn.constructions.scalar import (
     MOST_OFFSETS,
     lagrange_coefficients,
+    refuse_ill_conditioned,
     rounding_amplification,
     scalar_bases,
     scalar_construction,
@@ -167,11 +167,10 @@ def test_the_refusal_begins_where_less_than_two_digits_are_left():
     """κu ≤ 2⁻⁷ for T = 6 in float32 and not for T = 7."""
     u = Fraction(1, 2**24)
     for count in range(1, 10):
-        kernel = np.ones((count, 1, 1), np.float32)
         if amplification(scalar_bases(count), True) * u > Fraction(1, 128):
             assert count >= 7
             with pytest.raises(ValueError, match=f"reads {count} offsets"):
-                conv_to_attention(kernel, encoding="scalar")
+                refuse_ill_conditioned(count, True, "float32")
         else:
             assert count <= 6
-            assert conv_to_attention(kernel, encoding="scalar").heads == count + 1
+            refuse_ill_conditioned(count, True, "float32")
