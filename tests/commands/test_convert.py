@@ -4,6 +4,7 @@ import math
 import subprocess
 import sys
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy
@@ -183,3 +184,19 @@ def test_a_kernel_in_64_bits_is_converted_in_64_bits(tmp_path):
     figures = json.loads((tmp_path / "f.json").read_text())
     assert figures["comparison"]["dtype"] == "float64"
     assert {array["dtype"] for array in figures["arrays"].values()} == {"float64"}
+
+
+@pytest.mark.parametrize("clash", [("--output", "k.npy"), ("--output", "o.npz", "--json", "o.npz")])
+def test_one_file_is_not_read_and_written(tmp_path, monkeypatch, capsys, clash):
+    monkeypatch.chdir(tmp_path)
+    numpy.save("k.npy", numpy.ones((3, 3, 1, 1), numpy.float32))
+    before = Path("k.npy").read_bytes()
+    assert main(["convert", "k.npy", *clash]) == 2
+    assert "one would overwrite the other" in capsys.readouterr().err
+    assert Path("k.npy").read_bytes() == before
+    assert not Path("o.npz").exists()
+
+
+def test_a_directory_is_no_kernel(tmp_path, capsys):
+    assert main(["convert", str(tmp_path)]) == 2
+    assert "is a directory" in capsys.readouterr().err
