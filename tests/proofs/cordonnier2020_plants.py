@@ -184,6 +184,30 @@ PLANTS = [
         scaled(0.5),
     ),
     (
+        "padding",
+        "distance to hard attention",
+        "convattn.evidence.enclosures.quadratic_total_variation_bound",
+        scaled(0.5),
+    ),
+    (
+        "stride",
+        "distance to hard attention",
+        "convattn.evidence.enclosures.quadratic_total_variation_bound",
+        scaled(0.5),
+    ),
+    (
+        "dilation",
+        "distance to hard attention",
+        "convattn.evidence.enclosures.quadratic_total_variation_bound",
+        scaled(0.5),
+    ),
+    (
+        "sequence",
+        "distance to hard attention",
+        "convattn.evidence.enclosures.quadratic_total_variation_bound",
+        scaled(0.5),
+    ),
+    (
         "lemma2",
         "distance on images, quick",
         f"{QUADRATIC}.shift_scores",

@@ -21,10 +21,10 @@ CLAIMS = {  # id: verdict, kinds
     "lemma1": ("amended", "layer equality"),
     "lemma2": ("amended", "limit"),
     "theorem1": ("amended", "layer equality", "limit"),
-    "padding": ("amended", "layer equality"),
-    "stride": ("holds", "layer equality"),
-    "dilation": ("holds", "layer equality"),
-    "sequence": ("holds", "layer equality"),
+    "padding": ("amended", "layer equality", "limit"),
+    "stride": ("holds", "layer equality", "limit"),
+    "dilation": ("holds", "layer equality", "limit"),
+    "sequence": ("holds", "layer equality", "limit"),
     "alpha46": ("refuted", "refutation"),
     "rank": ("refuted", "refutation"),
     "lemma3": ("refuted", "refutation"),
@@ -71,7 +71,7 @@ def test_every_file_of_the_paper_is_in_the_table() -> None:
 def test_lemma3_shows_its_counterexamples() -> None:
     piece, run = piece_of("lemma3", "the counterexamples")
     shown = piece.check(run)
-    assert "Two pixels, K = 1" in shown
+    assert "2 heads on 2 pixels span, at each query, what a kernel of size 1 reads" in shown
     assert "separator: ['-3/5', '2/5', '1', '0']" in shown
 
 

@@ -86,6 +86,7 @@ PLANTS = [
     ("finite", "3 × 3, pixels", f"{CONVERSION}.leaky_construction", no_uniform_head),
     ("finite", "5 × 5, P = 4", f"{CONVERSION}.leaky_construction", no_uniform_head),
     ("finite", "3 × 3, P = 16, ε = 1/4", RUNS, turned_kernel),
+    ("finite", "means on the bare grid", f"{CONVERSION}.leaky_construction", no_uniform_head),
     ("dp1", "the layer in fractions", "bases", one_among_them),
     ("dp1", "the layer in fractions", "bases", one_twice),
     ("dp1", "no one-hot head", "middle_weight", scaled(2)),

@@ -1,0 +1,147 @@
+"""What conversion refuses, each by name."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from convattn.constructions.conversion import conv_to_attention
+from convattn.constructions.regimes import ENCODINGS
+
+ONES = np.ones((3, 2, 2), np.float32)
+REFUSALS = {
+    "exact quadratic": (
+        {"encoding": "quadratic", "exact": True},
+        "exact=True with encoding='quadratic', which is exact only in the limit alpha",
+    ),
+    "exact enumerated": (
+        {"encoding": "enumerated", "exact": True},
+        "exact=True with encoding='enumerated'.*use encoding='bias' or 'scalar'",
+    ),
+    "logit of exact bias": (
+        {"encoding": "bias", "exact": True, "logit": 40.0},
+        "logit=40.0 belongs to the limit form of encoding='bias'",
+    ),
+    "logit of bias by default": ({"logit": 40.0}, "pass exact=False or leave logit out"),
+    "logit of scalar by default": (
+        {"encoding": "scalar", "logit": 40.0},
+        "logit=40.0 belongs to the limit form of encoding='scalar'",
+    ),
+    "alpha of bias": ({"alpha": 46.0}, "encoding='bias' has no such parameter.*takes logit"),
+    "alpha of limit bias": (
+        {"alpha": 46.0, "exact": False},
+        "alpha=46.0 was given, but encoding='bias' has no such parameter",
+    ),
+    "alpha of scalar": (
+        {"encoding": "scalar", "exact": False, "alpha": 46.0},
+        "encoding='scalar' has no such parameter",
+    ),
+    "logit of quadratic": (
+        {"encoding": "quadratic", "logit": 40.0},
+        "encoding='quadratic' has no such parameter; its limit form takes alpha",
+    ),
+    "logit of enumerated": (
+        {"encoding": "enumerated", "logit": 40.0},
+        "encoding='enumerated' has no such parameter",
+    ),
+    "alpha zero": ({"encoding": "quadratic", "alpha": 0.0}, "alpha=0.0, but should be positive"),
+    "alpha negative": ({"encoding": "enumerated", "alpha": -1.0}, "alpha=-1.0, but should be pos"),
+    "alpha infinite": ({"encoding": "quadratic", "alpha": np.inf}, "alpha=inf, but .* finite"),
+    "alpha NaN": ({"encoding": "quadratic", "alpha": np.nan}, "alpha=nan, but should be positive"),
+    "alpha beyond float32": (
+        {"encoding": "quadratic", "alpha": 1e39},
+        r"alpha=1e\+39, but should be positive and finite in float32",
+    ),
+    "alpha below float32": ({"encoding": "quadratic", "alpha": 1e-60}, "in float32"),
+    "logit zero": ({"exact": False, "logit": 0.0}, "logit=0.0, but should be positive"),
+    "logit negative": ({"exact": False, "logit": -2.0}, "logit=-2.0, but should be positive"),
+    "logit beyond float32": ({"exact": False, "logit": 1e39}, "finite in float32"),
+    "several logits": ({"exact": False, "logit": jnp.ones(3)}, r"logit has shape \(3,\)"),
+    "leak zero": ({"leak": 0.0}, "leak=0.0, but should lie strictly between 0 and 1"),
+    "leak one": ({"leak": 1.0}, "leak=1.0, but should lie strictly between 0 and 1"),
+    "leak negative": ({"leak": -0.5}, "leak=-0.5, but should lie"),
+    "leak above one": ({"leak": 1.5}, "leak=1.5, but should lie"),
+    "leak NaN": ({"leak": np.nan}, "leak=nan, but should lie"),
+    "leak that float32 rounds to one": ({"leak": 1 - 1e-9}, "between 0 and 1 in float32"),
+    "leak that float32 rounds to zero": ({"leak": 1e-50}, "between 0 and 1 in float32"),
+    "several leaks": ({"leak": jnp.full(3, 0.5)}, r"leak has shape \(3,\)"),
+    "unknown encoding": (
+        {"encoding": "rotary"},
+        "encoding='rotary', but should be one of bias, scalar, quadratic, enumerated",
+    ),
+    "head_dim zero": ({"head_dim": 0}, "head_dim=0, but should be an integer ≥ 1, or None"),
+    "head_dim negative": ({"head_dim": -3}, "head_dim=-3, but should be"),
+    "patch_size zero": ({"patch_size": 0}, "patch_size=0, but should be an integer ≥ 1"),
+    "patch_size of two axes": ({"patch_size": (2, 2)}, r"patch_size=\(2, 2\), but should be"),
+    "stride zero": ({"stride": 0}, "stride=0, but should be"),
+    "dilation zero": ({"dilation": 0}, "dilation=0, but should be"),
+    "groups": ({"groups": 3}, "groups=3 should divide them"),
+    "groups zero": ({"groups": 0}, "groups=0, but should be an integer ≥ 1"),
+}
+
+
+@pytest.mark.parametrize(("options", "message"), REFUSALS.values(), ids=REFUSALS)
+def test_what_does_not_go_together_is_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        conv_to_attention(ONES, **options)
+
+
+def broken(value):
+    kernel = ONES.copy()
+    kernel[2, 0, 1] = value
+    return kernel
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_kernels_that_are_not_finite_are_refused(value):
+    message = r"kernel has 1 non-finite entries, the first at index \(2, 0, 1\)"
+    with pytest.raises(ValueError, match=message):
+        conv_to_attention(broken(value))
+    with pytest.raises(ValueError, match="bias has 1 non-finite"):
+        conv_to_attention(ONES, np.array([1, value], np.float32))
+
+
+@pytest.mark.parametrize("shape", [(3, 3), (3,), (3, 3, 3, 1, 1), (0, 1, 1), (3, 3, 0, 1)])
+def test_shapes_that_are_no_kernel_are_refused(shape):
+    with pytest.raises(ValueError, match=r"kernel\.shape="):
+        conv_to_attention(np.ones(shape, np.float32))
+
+
+def test_a_bias_of_another_length_is_refused():
+    with pytest.raises(ValueError, match=r"bias.shape=\(3,\), but should be \(2,\)"):
+        conv_to_attention(ONES, np.ones(3, np.float32))
+
+
+@pytest.mark.parametrize(
+    ("shape", "dtype", "refused"),
+    [
+        ((3, 1, 1), "float32", False),
+        ((7, 1, 1), "float32", True),
+        ((3, 3, 1, 1), "float32", True),
+        ((3, 3, 1, 1), "float64", False),
+        ((5, 5, 1, 1), "float64", True),
+        ((2, 1, 1), "bfloat16", True),
+        ((3, 1, 1), "float16", True),
+        ((1, 1, 1), "float16", False),
+        ((15, 15, 1, 1), "float64", True),  # decided without the rational numbers of 225 offsets
+    ],
+)
+@pytest.mark.parametrize("exact", [True, False])
+def test_scalar_layers_that_rounding_would_swallow_are_refused(shape, dtype, refused, exact):
+    kernel = jnp.ones(shape, dtype)
+    if refused:
+        with pytest.raises(ValueError, match=r"amplifies rounding by .* use encoding='bias'"):
+            conv_to_attention(kernel, encoding="scalar", exact=exact)
+    else:
+        layer = conv_to_attention(kernel, encoding="scalar", exact=exact)
+        assert layer.heads == np.prod(shape[:-2]) + exact
+
+
+def test_the_table_of_encodings_says_what_is_taken():
+    for encoding, row in ENCODINGS.items():
+        for exact in (True, False):
+            if row["exact"] or not exact:
+                conv_to_attention(ONES, encoding=encoding, exact=exact)
+            else:
+                with pytest.raises(ValueError, match="exact=True"):
+                    conv_to_attention(ONES, encoding=encoding, exact=exact)
+        conv_to_attention(ONES, encoding=encoding, exact=False, **{row["limit"]: 100.0})
