@@ -3,13 +3,12 @@
 import dataclasses
 import json
 import math
-import pkgutil
 from pathlib import Path
 
 import pytest
-from proofs.cordonnier2020_plants import PLANTS, RUNS
+from planted_claims import require_certificates, require_failure
+from proofs.cordonnier2020_plants import PLANTS
 
-import convattn.evidence as evidence
 from convattn.ledger import EvidenceFailed, Kind, Level, Run, Verdict
 from convattn.ledger.discovery import load_claim
 from convattn.ledger.locations import certificates_directory, proofs_directory
@@ -86,8 +85,7 @@ def test_lemma3_shows_its_counterexamples() -> None:
 )
 def test_without_certificates_nothing_is_certified(name, title, tmp_path) -> None:
     piece, _ = piece_of(name, title)
-    with pytest.raises(EvidenceFailed, match="no certificate matches"):
-        piece.check(Run(0, True, Path(tmp_path), f"C20.{name}", title))
+    require_certificates(piece, Run(0, True, Path(tmp_path), f"C20.{name}", title))
 
 
 def ids(plant) -> str:
@@ -98,18 +96,7 @@ def ids(plant) -> str:
 def test_a_planted_error_is_seen(plant, monkeypatch) -> None:
     name, title, where, change = plant
     piece, run = piece_of(name, title)
-    all_images = evidence.whole_images
-    for module in ("convattn.evidence", RUNS):
-        monkeypatch.setattr(f"{module}.whole_images", lambda run: all_images(run, 2))
-    if "." in where:
-        path, _, attribute = where.rpartition(".")
-        owner = pkgutil.resolve_name(path)
-        monkeypatch.setattr(owner, attribute, change(getattr(owner, attribute)))
-    else:
-        names = piece.check.__globals__
-        monkeypatch.setitem(names, where, change(names[where]))
-    with pytest.raises(EvidenceFailed):
-        piece.check(run)
+    require_failure(monkeypatch, piece, run, where, change)
 
 
 def test_every_piece_has_a_planted_error() -> None:
