@@ -26,7 +26,10 @@ CHECKED = (
     "convattn.encodings",
     "convattn.layer",
     "convattn.patches",
+    "convattn.scores",
     "convattn.shifts",
+    "convattn.structures",
+    "convattn.weights",
 )
 install_import_hook(CHECKED, "annotations.checked")
 

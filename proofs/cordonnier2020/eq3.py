@@ -11,7 +11,8 @@ matrix Π, all weights and all X. With the scores of eq. 3 there are X, P and Π
 fails, whether P enters the scores only, as in eq. 3, or the values too, as in the text; permuting
 P along with X restores it.
 
-Nothing to repair. Read "the same output" as the same up to the same reordering.
+Nothing to repair. Read "the same output" as the same up to the same reordering. The text adds P to
+the representation, from which the values are taken too; eq. 3 adds it to the scores only.
 
 Proof. Let W = W_qry W_keyᵀ. The scores of ΠX are ΠX W Xᵀ Πᵀ, that is, rows and columns reordered.
 Softmax acts on each row and does not care for the order of its entries, so the weights are Π S Πᵀ
@@ -33,8 +34,8 @@ def permuted_exactly(run: Run) -> str:
     """Integer tokens and weights; softmax with the base 3/2, as fractions."""
     import jax.numpy as jnp
 
-    from convattn.attention import content_scores, position_added_scores
     from convattn.evidence.exact_attention import exact_self_attention
+    from convattn.scores import content_scores, position_added_scores
 
     cases = 5 if run.quick else 25
     for case in range(cases):
@@ -61,8 +62,8 @@ def positions_break_it(run: Run) -> str:
     """The witness of the proof, with P in the scores only and in the values too."""
     import jax.numpy as jnp
 
-    from convattn.attention import position_added_scores
     from convattn.evidence.exact_attention import exact_self_attention
+    from convattn.scores import position_added_scores
 
     one = jnp.ones((1, 1), int)
     tokens, positions, swap = jnp.array([[1], [2]]), jnp.array([[0], [1]]), np.array([1, 0])

@@ -21,7 +21,7 @@ def four_terms_exactly(run: Run) -> str:
     """Integers: each term against its definition, entry by entry, and the sum against eq. 3."""
     import jax.numpy as jnp
 
-    from convattn.attention import absolute_score_terms, position_added_scores
+    from convattn.scores import absolute_score_terms, position_added_scores
 
     cases = 10 if run.quick else 40
     for case in range(cases):
@@ -73,9 +73,9 @@ def four_terms_on_images(run: Run) -> str:
     import jax
     import jax.numpy as jnp
 
-    from convattn.attention import absolute_score_terms, position_added_scores
     from convattn.bounds.rounding import gamma, unit_roundoff
     from convattn.evidence import DTYPES, whole_images
+    from convattn.scores import absolute_score_terms, position_added_scores
 
     images = whole_images(run)
     count, height, width, features = images.shape

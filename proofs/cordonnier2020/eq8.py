@@ -36,7 +36,7 @@ def scores_of_a_key(run: Run) -> str:
     """Integers: equal (X_q, X_k, δ) give equal scores; without content equal δ do."""
     import jax.numpy as jnp
 
-    from convattn.attention import relative_score_terms
+    from convattn.scores import relative_score_terms
 
     shifts = shifts_of(3, 4)
     cases, repeated = (5 if run.quick else 20), 0
@@ -75,7 +75,7 @@ def content_breaks_it(run: Run) -> str:
     """X = (1, 2)ᵀ, all maps 1, r = 0: two pairs with δ = 0 and different scores."""
     import jax.numpy as jnp
 
-    from convattn.attention import relative_score_terms
+    from convattn.scores import relative_score_terms
 
     one = jnp.ones((1, 1), int)
     seen = []

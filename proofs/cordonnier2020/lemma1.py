@@ -8,12 +8,14 @@ Verified. Let K be odd, N_h = K², g : [N_h] → Δ_K a bijection, and let head 
 one to the key at q + g(h), at every query q. If D_h ≥ min(D_in, D_out) there are W_val^(h) and
 W_out with MHSA = Conv for every kernel: any with W_val^(h) W_out^(h) = W_(g(h)).
 
-Repair. Four points. (1) For K ≥ 3 no finite image meets (10) at its border: where q + g(h) is
+Repair. Five points. (1) For K ≥ 3 no finite image meets (10) at its border: where q + g(h) is
 outside, the row of (10) is zero, while softmax rows sum to one. A ring of (K-1)/2 zero tokens
 makes every query interior. (2) W_out must be free too: with D_h ≥ D_out and a fixed W_out^(h) of
 rank below D_out no W_val^(h) gives a W_(g(h)) of rank D_out. (3) K is odd: for even K the Δ_K of
 eq. 5 has (K+1)² shifts. (4) The paper's f counts q - k; g = -f, and so W^(h) = W_(-f(h)). That is
-only a convention, but W^(h) = W_(f(h)) gives the convolution with the kernel turned by 180°.
+only a convention, but W^(h) = W_(f(h)) gives the convolution with the kernel turned by 180°. (5)
+Eq. 11's slice [(h-1)D_h + 1 : hD_h + 1] has D_h entries if its end is left out, and one too many
+if it is counted in.
 
 Proof. The output at q is Σ_h X_(q+g(h)) W^(h) + b with W^(h) = W_val^(h) W_out^(h). With W^(h)
 = W_(g(h)) the sum runs once over Δ_K, as g is a bijection, and is Conv(X)_q. If D_h ≥ D_out

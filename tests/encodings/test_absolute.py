@@ -8,8 +8,8 @@ from roundings import ELEMENTARY, gamma, roundoff
 from strategies import seeds, small_integers
 from token_grids import GRIDS, compiled_scores, slow_scores
 
-from convattn.attention import absolute_score_terms
 from convattn.encodings.absolute import AbsoluteEncoding, sinusoidal_positions
+from convattn.scores import absolute_score_terms
 from convattn.shifts import TokenGrid
 
 HEADS, POSITION_FEATURES, KEY_FEATURES = 3, 4, 5

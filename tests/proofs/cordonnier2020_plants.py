@@ -141,20 +141,20 @@ def two_channels_swapped(original):
 RUNS = "convattn.evidence.layer_runs"
 QUADRATIC = "convattn.encodings.quadratic.QuadraticEncoding"
 PLANTS = [
-    ("eq3", "exact, without positions", "convattn.attention.content_scores", ramped),
+    ("eq3", "exact, without positions", "convattn.scores.content_scores", ramped),
     (
         "eq3",
         "planted, with positions",
-        "convattn.attention.position_added_scores",
+        "convattn.scores.position_added_scores",
         positions_ignored,
     ),
     ("eq3", "pixels of images reordered", "convattn.application.apply_attention", along_tokens),
-    ("eq7", "exact integers", "convattn.attention.absolute_score_terms", last_term_lost),
+    ("eq7", "exact integers", "convattn.scores.absolute_score_terms", last_term_lost),
     ("eq7", "shapes of the print", "convattn.evidence.matrix_shapes.is_score", always(True)),
     ("eq7", "shapes of the print", "convattn.evidence.matrix_shapes.is_score", always(False)),
-    ("eq7", "pixels of images", "convattn.attention.absolute_score_terms", last_term_lost),
-    ("eq8", "exact scores by shift", "convattn.attention.relative_score_terms", first_term_ramped),
-    ("eq8", "content breaks it", "convattn.attention.relative_score_terms", content_lost),
+    ("eq7", "pixels of images", "convattn.scores.absolute_score_terms", last_term_lost),
+    ("eq8", "exact scores by shift", "convattn.scores.relative_score_terms", first_term_ramped),
+    ("eq8", "content breaks it", "convattn.scores.relative_score_terms", content_lost),
     ("eq8", "shapes of the print", "convattn.evidence.matrix_shapes.is_score", always(True)),
     ("eq8", "shapes of the print", "convattn.evidence.matrix_shapes.is_score", always(False)),
     (
