@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 WORKERS ?= auto
 
 .DEFAULT_GOAL := help
-.PHONY: help install verify quick check audit test coverage lint types doctest certificates ledger data lock build clean
+.PHONY: help install verify quick check audit bench test coverage lint types doctest certificates ledger data lock build clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -31,6 +31,9 @@ check: ## re-check the committed certificates with the standard library alone
 audit: $(STAMP) ## what this device's arithmetic really does
 	$(BIN)/convattn audit
 
+bench: $(STAMP) ## time the three orders of a structured convolution against the cost model
+	$(BIN)/python experiments/contraction_orders.py
+
 test: $(STAMP) ## run the tests in parallel
 	$(BIN)/python -m pytest -n $(WORKERS)
 
@@ -44,7 +47,10 @@ lint: $(STAMP) ## ruff: lint and format
 types: $(STAMP) ## mypy
 	$(BIN)/mypy
 
-doctest: $(STAMP) ## run every example in the docstrings and in the README
+docbench: $(STAMP) ## time the three orders of a structured convolution against the cost model
+	$(BIN)/python experiments/contraction_orders.py
+
+test: $(STAMP) ## run every example in the docstrings and in the README
 	$(BIN)/python -m pytest -q --doctest-modules src/convattn src/convattn_check --doctest-glob='*.md' README.md docs
 
 certificates: $(STAMP) ## regenerate certificates/ (the bytes must not change)
