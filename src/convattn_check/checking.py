@@ -4,15 +4,21 @@ import hashlib
 import time
 from collections.abc import Callable
 
+from convattn_check.approximation import check_approximation
 from convattn_check.border import check_border
 from convattn_check.claims import CLAIMS
+from convattn_check.commutant import check_commutant
 from convattn_check.equality import check_equality
+from convattn_check.head_dimension import check_head_dimension
+from convattn_check.identity import check_identity
+from convattn_check.kernel_heads import check_kernel_heads
 from convattn_check.lower_bound import check_lower_bound
 from convattn_check.rank import check_rank
 from convattn_check.reading import canonical, fields, parse, same, string
 from convattn_check.reject import Reject, require, show
 from convattn_check.saturation import check_saturation
 from convattn_check.shared_map import check_no_shared_map
+from convattn_check.total_variation import check_total_variation
 from convattn_check.verdict import Verdict
 
 SCHEMA = "convattn-certificate/1"
@@ -30,6 +36,12 @@ CHECKS: dict[str, Callable[[str, object], str]] = {
     "rank": check_rank,
     "saturation": check_saturation,
     "border": check_border,
+    "total_variation": check_total_variation,
+    "commutant": check_commutant,
+    "identity": check_identity,
+    "head_dimension": check_head_dimension,
+    "kernel_heads": check_kernel_heads,
+    "approximation": check_approximation,
 }
 
 

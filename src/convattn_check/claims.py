@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from math import prod
 
+from convattn_check.formulas import FORMULAS
 from convattn_check.reject import Reject, require
 
 
@@ -35,6 +36,12 @@ class Facts:
     alpha: int = 0
     exponent: int = 0
     conclusion: str = ""
+    nodes: int = 0
+    boundary: str = ""
+    unit_shifts: bool = False
+    dimension: int = 0
+    head_dimension: int = 0
+    width: int = 0
 
     @property
     def size(self) -> str:
@@ -112,6 +119,29 @@ FLOAT32 = _claim(
     ),
 )
 
+SEVERAL_NODES = _claim("at least two nodes", lambda f: f.nodes >= 2)
+UNIT_SHIFTS = _claim("the shifts +1 and -1 on each axis, and no others", lambda f: f.unit_shifts)
+COMMUTANT = _claim(
+    "dimension 1 on the bare grid, as many as nodes on a torus",
+    lambda f: f.dimension == (1 if f.boundary == "bare" else f.nodes),
+)
+
+
+def _generic(facts: Facts) -> int:
+    """min((2m+1)^axes, (2P-1)^axes * D_in * D_out), for odd K and sizes alike on all axes."""
+    kernel, patch, axes = facts.kernel[0], facts.patch[0], len(facts.kernel)
+    reach = -((1 - kernel) // (2 * patch))
+    offsets, rows = (2 * reach + 1) ** axes, (2 * patch - 1) ** axes
+    return min(offsets, rows * prod(facts.channels))
+
+
+GENERIC = Demand(
+    "heads",
+    "min((2m+1)^axes, (2P-1)^axes * D_in * D_out) heads",
+    lambda f: f.heads == _generic(f),
+)
+NARROW = _claim("heads narrower than the centre's map", lambda f: f.head_dimension < f.width)
+
 # What a kernel of the papers is: their Δ is {-⌊K/2⌋, …, ⌊K/2⌋}, which are K taps only for odd K.
 PAPER = (IMAGE, ODD, WIDE)
 TABLE: dict[tuple[str, str], tuple[Demand, ...]] = {
@@ -133,12 +163,22 @@ TABLE: dict[tuple[str, str], tuple[Demand, ...]] = {
     ("equality", "S.dp2"): (LIMIT, ENUMERATED, ONE_EACH),
     ("lower_bound", "L21.theorem5"): (IMAGE, PIXELS, ODD, FULL, SEVERAL),
     ("lower_bound", "L21.theorem6"): (IMAGE, SQUARE, PATCHES, ODD, SMALL, NINE),
+    ("lower_bound", "S.heads"): (SQUARE, ODD, GENERIC),
+    ("head_dimension", "S.headdim"): (ODD, WIDE, NARROW),
+    ("lower_bound", "S.content"): (SEVERAL,),
+    ("kernel_heads", "S.kernel"): (SEVERAL,),
+    ("approximation", "S.approx"): (SEVERAL,),
     ("no_shared_map", "C20.lemma3"): (ODD, SPANNING),
+    ("no_shared_map", "S.lemma3"): (ODD, SPANNING),
     ("rank", "C20.rank"): (),
     ("saturation", "C20.alpha46"): (FLOAT32,),
     ("border", "C20.padding"): (IMAGE, ODD, WIDE, PIXELS),
     ("border", "C20.theorem1"): (IMAGE, ODD, WIDE, PIXELS),
     ("border", "L21.theorem1"): (IMAGE, ODD, WIDE),
+    ("border", "S.padding"): (),
+    ("total_variation", "S.saturation"): (),
+    ("commutant", "A19.equivariance"): (SEVERAL_NODES, COMMUTANT, UNIT_SHIFTS),
+    **{("identity", claim): () for claim, _ in FORMULAS},
 }
 CLAIMS = frozenset(claim for _, claim in TABLE)
 

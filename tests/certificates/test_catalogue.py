@@ -85,6 +85,9 @@ def test_the_theorems_hold_at_seven_sizes(claim, regime, family, more):
         ("C20.theorem1", "border"),
         ("C20.padding", "border"),
         ("L21.theorem1", "border"),
+        ("S.padding", "border"),
+        ("S.saturation", "total_variation"),
+        ("A19.equivariance", "commutant"),
     ],
 )
 def test_every_claim_has_its_certificates(claim, kind):

@@ -9,7 +9,7 @@ import hashlib
 import json
 from fractions import Fraction
 from itertools import product
-from math import prod
+from math import factorial, prod
 
 CONVENTIONS = {
     "kernel": "HWIO",
@@ -231,7 +231,7 @@ def determinant(matrix):
     )
 
 
-def pixel_bound():
+def pixel_bound(claim="L21.theorem5"):
     """L21.theorem5 in small: K = 3×3, 9 channels in, the kernel the identity from taps to channels.
 
     The channel order is reversed, so that the determinant is not simply 1.
@@ -250,7 +250,7 @@ def pixel_bound():
         "heads": size,
         "tokens_per_side": [2, 2],
     }
-    return certificate("L21.theorem5", "lower_bound", body)
+    return certificate(claim, "lower_bound", body)
 
 
 def patch_bound(patch=3, kernel=(1, 2, -3, 4, 5, 6, 7, 8, 9)):
@@ -291,7 +291,7 @@ def pixel_heads():
     return certificate("C20.lemma3", "no_shared_map", body)
 
 
-def relative_heads():
+def relative_heads(claim="C20.lemma3"):
     """C20.lemma3 with finite relative scores: rows (.5 .5), (.9 .1) and (.1 .9), (.5 .5).
 
     Head 0: a = (1/2, 1/2; 1/10, 9/10), head 1: b = (9/10, 1/10; 1/2, 1/2). Σ y a = Σ y b = 0 for
@@ -308,7 +308,7 @@ def relative_heads():
         "separator": ["1", "-1", "-9/5", "1/5"],
         "tap": 0,
     }
-    return certificate("C20.lemma3", "no_shared_map", body)
+    return certificate(claim, "no_shared_map", body)
 
 
 def hard_heads():
@@ -386,3 +386,208 @@ def border(claim="C20.padding", patch=(1, 1)):
         "sums": sums,
     }
     return certificate(claim, "border", body)
+
+
+def commuting_dimension(grid, boundary, shifts):
+    """Entry by entry Phi A_d = A_d Phi says that two entries are equal, or one of them zero: so the
+    dimension is the number of classes of equal entries, less the class of zero."""
+    places = list(product(*map(range, grid)))
+    classes = {"zero": {"zero"}} | {pair: {pair} for pair in product(places, places)}
+
+    def entry(m, n):
+        if boundary == "torus":
+            m, n = (tuple(c % side for c, side in zip(p, grid, strict=True)) for p in (m, n))
+        return (m, n) if (m, n) in classes else "zero"
+
+    for shift in shifts:
+        for m, n in product(places, places):
+            left = entry(m, tuple(c - d for c, d in zip(n, shift, strict=True)))
+            right = entry(tuple(c + d for c, d in zip(m, shift, strict=True)), n)
+            if classes[left] is not classes[right]:
+                joined = classes[left] | classes[right]
+                classes |= dict.fromkeys(joined, joined)
+    return len({id(found) for found in classes.values()}) - 1
+
+
+def commutant(grid=(2, 3), boundary="bare", shifts=None):
+    if shifts is None:
+        shifts = [
+            [sign * (axis == other) for other in range(len(grid))]
+            for axis in range(len(grid))
+            for sign in (1, -1)
+        ]
+    body = {
+        "grid": list(grid),
+        "boundary": boundary,
+        "shifts": [list(shift) for shift in shifts],
+        "dimension": commuting_dimension(grid, boundary, shifts),
+    }
+    return certificate("A19.equivariance", "commutant", body)
+
+
+def series_of_exponential(exponent, terms):
+    """Σ_(n ≤ terms) x^n/n!, term by term."""
+    return sum(Fraction(exponent) ** n / factorial(n) for n in range(terms + 1))
+
+
+def quadratic_variation(alpha="3", axes=2, terms=40, squares=3, bound=None):
+    """S.saturation: r = e^-α rounded up at 12 places, and the least bound that follows from it."""
+    power = Fraction(int(10**12 / series_of_exponential(alpha, terms)) + 1, 10**12)
+    theta = 1 + 2 * sum(power ** (n * n) for n in range(1, squares + 1))
+    theta += 2 * power ** ((squares + 1) ** 2) / (1 - power)
+    body = {
+        "score": "quadratic",
+        "sharpness": rational(alpha),
+        "terms": terms,
+        "power": rational(power),
+        "bound": rational(bound or Fraction(int((1 - theta**-axes) * 10**9) + 1, 10**9)),
+        "axes": axes,
+        "squares": squares,
+    }
+    return certificate("S.saturation", "total_variation", body)
+
+
+def bias_variation(logit="3", keys=9, power="20", bound="2/7"):
+    """S.saturation: e^3 > 20, so eight other keys have at most 8/28."""
+    body = {
+        "score": "bias",
+        "sharpness": logit,
+        "terms": 40,
+        "power": power,
+        "bound": bound,
+        "keys": keys,
+    }
+    return certificate("S.saturation", "total_variation", body)
+
+
+def two_masks():
+    """S.kernel: taps -1, 0, 1 in one dimension, two channels out: (1, 2, 1) and (1, 0, -1).
+
+    Heads (1, 2, 1) + d, (1, 0, -1) + d and d = (0, 0, 1), u = 1 each: V = the channels' maps, which
+    in F's columns (1, 1), (2, 0), (1, -1) are e_0 = column 0 / 2 + column 2 / 2 = column 1 / 2, and
+    e_1 = column 0 - column 1 / 2.
+    """
+    body = {
+        "kernel_size": [3],
+        "patch_size": [1],
+        "in_channels": 1,
+        "out_channels": 2,
+        "kernel": [1, 1, 2, 0, 1, -1],
+        "heads": 3,
+        "attention": [["1", "2", "2", "1"], ["1", "0", "0", "1"], ["0", "0", "1", "1"]],
+        "values": sparse([(0, 1, "1/2"), (1, 0, 1), (1, 1, "-1/2"), (2, 0, -1)]),
+        "rows": [[0, 0, 0, 0], [0, 0, 0, 1]],
+        "columns": [[-1], [0]],
+        "determinant": -2,
+        "unread": [2],
+        "tokens_per_side": [3],
+        "limit": {"combination": ["1", "0"]},
+    }
+    return certificate("S.kernel", "kernel_heads", body)
+
+
+def mixed_sign():
+    """S.kernel: one channel, (1, 0, -1): two heads even in the limit, as F (1, 1, 1)ᵀ = 0."""
+    body = {
+        "kernel_size": [3],
+        "patch_size": [1],
+        "in_channels": 1,
+        "out_channels": 1,
+        "kernel": [1, 0, -1],
+        "heads": 2,
+        "attention": [["1", "0", "0", "1"], ["0", "0", "1", "1"]],
+        "values": sparse([(0, 0, 1), (1, 0, -1)]),
+        "rows": [[0, 0, 0, 0]],
+        "columns": [[-1]],
+        "determinant": 1,
+        "unread": [0],
+        "tokens_per_side": [2],
+        "limit": {"positive": ["1", "1", "1"]},
+    }
+    return certificate("S.kernel", "kernel_heads", body)
+
+
+def box_of_patches():
+    """S.kernel: the box (1, 1, 1) on patches of two.
+
+    F has the rows (0, 1, 1), (0, 1, 0), (1, 1, 0) for q - p = -1, 0, 1. All three offsets
+    are needed: unit heads and a uniform one.
+    """
+    body = {
+        "kernel_size": [3],
+        "patch_size": [2],
+        "in_channels": 1,
+        "out_channels": 1,
+        "kernel": [1, 1, 1],
+        "heads": 4,
+        "attention": [[str(int(h == d)) for d in range(3)] + ["1"] for h in range(4)],
+        "values": sparse([(h, h, 1) for h in range(3)] + [(3, h, -1) for h in range(3)]),
+        "rows": [[0, 1, 0, 0], [0, 0, 0, 0], [1, 0, 0, 0]],
+        "columns": [[-1], [0], [1]],
+        "determinant": 1,
+        "unread": [2],
+        "tokens_per_side": [3],
+        "limit": {"combination": ["0", "1", "0"]},
+    }
+    return certificate("S.kernel", "kernel_heads", body)
+
+
+def two_of_three():
+    """S.approx: taps 3, 2, 1, each into its own channel, two heads: G = diag(9, 4, 1).
+
+    One direction, the first tap, and the uniform head: the distance is 4 + 1, that of any two heads
+    at least 1.
+    """
+    body = {
+        "kernel_size": [3],
+        "patch_size": [1],
+        "in_channels": 1,
+        "out_channels": 3,
+        "kernel": [3, 0, 0, 0, 2, 0, 0, 0, 1],
+        "heads": 2,
+        "attention": [["1", "0", "0", "1"], ["0", "0", "0", "1"]],
+        "values": sparse([(0, 0, 1), (1, 0, -1)]),
+        "thresholds": ["3999999/1000000", "999999/1000000"],
+        "error": "5",
+    }
+    return certificate("S.approx", "approximation", body)
+
+
+def box_in_part():
+    """S.approx: the box on patches of two, three heads.
+
+    The rows are those of `box_of_patches`, the middle one twice, so G = [[1, 1, 0], [1, 4, 1],
+    [0, 1, 1]] with the eigenvalues (5 ± √17)/2 = 4.56155…, 0.43844… and 1. The heads have the first
+    two directions: (2, 3 + √17, 2), rounded, and (1, 0, -1).
+    """
+    gram = [[1, 1, 0], [1, 4, 1], [0, 1, 1]]
+    directions = [[Fraction(2), Fraction(3) + Fraction(4123106, 10**6), Fraction(2)]]
+    directions.append([Fraction(1), Fraction(0), Fraction(-1)])
+    norms = [sum(x * x for x in row) for row in directions]
+    shift = [Fraction(0), Fraction(0), Fraction(1)]
+    rows = [[x + s for x, s in zip(row, shift, strict=True)] for row in directions] + [shift]
+    maps = [[x / norm for x in row] for row, norm in zip(directions, norms, strict=True)]
+    maps.append([-sum(column) for column in zip(*maps, strict=True)])
+    off = [
+        [
+            sum(m[a] * d[b] for m, d in zip(maps, directions, strict=False)) - (a == b)
+            for b in range(3)
+        ]
+        for a in range(3)
+    ]
+    error = sum(
+        off[a][c] * gram[a][b] * off[b][c] for a in range(3) for b in range(3) for c in range(3)
+    )
+    body = {
+        "kernel_size": [3],
+        "patch_size": [2],
+        "in_channels": 1,
+        "out_channels": 1,
+        "kernel": [1, 1, 1],
+        "heads": 3,
+        "attention": [[rational(x) for x in (*row, Fraction(1))] for row in rows],
+        "values": sparse((h, a, row[a]) for h, row in enumerate(maps) for a in range(3)),
+        "thresholds": ["438447/1000000"],
+        "error": rational(error),
+    }
+    return certificate("S.approx", "approximation", body)

@@ -1,6 +1,8 @@
 """One certificate or more for every claim and kind; all of them are to be accepted."""
 
 import certificate_builder as build
+from head_cases import HEADS
+from identity_cases import IDENTITIES
 
 from convattn_check import check
 
@@ -38,6 +40,13 @@ CASES = {
     "enumerated": build.limit_equality("S.dp2", "enumerated", kernel=(3, 3), patch=(1, 2)),
     "pixel_bound": build.pixel_bound(),
     "patch_bound": build.patch_bound(),
+    "content_bound": build.pixel_bound("S.content"),
+    "two_masks": build.two_masks(),
+    "mixed_sign": build.mixed_sign(),
+    "box_of_patches": build.box_of_patches(),
+    "two_of_three": build.two_of_three(),
+    "box_in_part": build.box_in_part(),
+    "stacked_heads": build.relative_heads("S.lemma3"),
     "pixel_heads": build.pixel_heads(),
     "relative_heads": build.relative_heads(),
     "hard_heads": build.hard_heads(),
@@ -47,6 +56,15 @@ CASES = {
     "border": build.border(),
     "border_theorem1": build.border("C20.theorem1"),
     "border_patches": build.border("L21.theorem1", (2, 3)),
+    "border_padding": build.border("S.padding", (1, 2)),
+    "quadratic_variation": build.quadratic_variation(),
+    "quadratic_variation_wide": build.quadratic_variation("3/7", 1, squares=8),
+    "bias_variation": build.bias_variation(),
+    "commutant_line": build.commutant((4,)),
+    "commutant_grid": build.commutant((2, 3)),
+    "commutant_torus": build.commutant((3, 2), "torus"),
+    **IDENTITIES,
+    **HEADS,
 }
 EQUALITIES = {name: case for name, case in CASES.items() if case["kind"] == "equality"}
 

@@ -120,6 +120,19 @@ BROKEN_OTHERS = {
     ("L21.theorem6", claims.ODD): edited("patch_bound", kernel_size=[4, 4], kernel=[1] * 16),
     ("L21.theorem6", claims.SMALL): edited("patch_bound", kernel_size=[1, 1], kernel=[1]),
     ("L21.theorem6", claims.NINE): edited("patch_bound", heads=8),
+    ("S.content", claims.SEVERAL): edited(
+        "content_bound", in_channels=1, out_channels=1, kernel=[1] * 9, heads=1
+    ),
+    ("S.kernel", claims.SEVERAL): edited("mixed_sign", heads=1),
+    ("S.approx", claims.SEVERAL): edited("two_of_three", heads=1),
+    ("S.lemma3", claims.ODD): edited("stacked_heads", kernel_size=[2]),
+    ("S.lemma3", claims.SPANNING): edited("stacked_heads", kernel_size=[3]),
+    ("S.heads", claims.SQUARE): edited("line_bound", kernel_size=[9, 1], patch_size=[2, 2]),
+    ("S.heads", claims.ODD): edited("line_bound", kernel_size=[8], kernel=[1] * 8),
+    ("S.heads", claims.GENERIC): edited("line_bound", heads=4),
+    ("S.headdim", claims.ODD): edited("narrow_heads", kernel_size=[2], kernel=[1] * 8),
+    ("S.headdim", claims.WIDE): edited("narrow_heads", kernel_size=[1], kernel=[1] * 4),
+    ("S.headdim", claims.NARROW): edited("narrow_heads", head_dimension=4),
     ("C20.lemma3", claims.ODD): edited("pixel_heads", kernel_size=[2]),
     ("C20.lemma3", claims.SPANNING): edited("pixel_heads", kernel_size=[3]),
     ("C20.alpha46", claims.FLOAT32): build.saturation(45, -126),
@@ -134,6 +147,9 @@ BROKEN_OTHERS = {
     ("C20.theorem1", claims.ODD): edited("border_theorem1", kernel_size=[2, 1], kernel=[1, 1]),
     ("C20.theorem1", claims.PIXELS): edited("border_theorem1", patch_size=[2, 5]),
     ("L21.theorem1", claims.ODD): edited("border_patches", kernel_size=[3, 2], kernel=[1] * 6),
+    ("A19.equivariance", claims.SEVERAL_NODES): build.commutant((1,)),
+    ("A19.equivariance", claims.UNIT_SHIFTS): build.commutant((3,), "torus", [[1]]),
+    ("A19.equivariance", claims.COMMUTANT): build.commutant((3,), "bare", [[1]]),
 }
 ROWS = [(kind, claim, demand) for (kind, claim), row in TABLE.items() for demand in row]
 

@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 from typing import Any
 
+from convattn.certificates.bare_grid import bare_grid_certificates
+from convattn.certificates.commutant import commutant_certificate
 from convattn.certificates.counterexample import (
     border_certificate,
     no_shared_map_certificate,
@@ -10,7 +12,14 @@ from convattn.certificates.counterexample import (
     saturation_certificate,
 )
 from convattn.certificates.equality import equality_certificate
-from convattn.certificates.lower_bound import box_bound_certificate, pixel_bound_certificate
+from convattn.certificates.given_kernel_catalogue import given_kernel_certificates
+from convattn.certificates.head_dimension import head_dimension_certificate
+from convattn.certificates.identity import identity_certificates
+from convattn.certificates.lower_bound import (
+    box_bound_certificate,
+    generic_bound_certificate,
+    pixel_bound_certificate,
+)
 
 SIZES = ((3, 1), (5, 1), (11, 1), (3, 2), (3, 16), (5, 16), (11, 4))
 THEOREMS = (
@@ -48,7 +57,27 @@ VARIATIONS: tuple[tuple[str, str, tuple[int, ...], int, int, int], ...] = (
     ("S.dp2", "enumerated", (3, 3), 1, 1, 1),
     ("S.dp2", "enumerated", (5, 5), 4, 1, 1),
 )
+COMMUTANTS = (("bare", (2,)), ("bare", (3,)), ("bare", (5,)), ("bare", (2, 3)), ("torus", (5,)))
 PIXEL_BOUNDS = ((3, 9, 1), (3, 3, 1), (3, 3, 3), (5, 25, 1))  # K, in, out
+GENERIC_BOUNDS = (  # K, P, in, out, axes
+    (3, 1, 3, 3, 2),
+    (5, 1, 3, 2, 2),
+    (9, 2, 1, 1, 2),
+    (9, 2, 2, 1, 2),
+    (9, 2, 3, 1, 2),
+    (7, 3, 1, 1, 2),
+    (13, 2, 3, 2, 2),
+    (5, 16, 3, 3, 2),
+    (21, 2, 1, 3, 1),
+)
+HEAD_DIMENSIONS = (  # K, P, channels, d_H, regime
+    (3, 16, 3, 64, "limit"),
+    (3, 16, 3, 64, "finite"),
+    (5, 16, 3, 64, "limit"),
+    (3, 4, 3, 12, "limit"),
+    (3, 4, 3, 12, "finite"),
+    (3, 1, 2, 1, "limit"),
+)
 BOX_BOUNDS = ((3, 2), (3, 3), (5, 2), (3, 16), (5, 16))  # K, P
 
 
@@ -97,7 +126,40 @@ def certificates() -> Iterator[tuple[str, dict[str, Any]]]:
             f"L21.theorem6-K{kernel}-P{patch}-bound.json",
             box_bound_certificate("L21.theorem6", statement, kernel, patch),
         )
+    for kernel, patch, channels, out, axes in GENERIC_BOUNDS:
+        statement = (
+            f"Some kernel of size {kernel} on {axes} axes with {channels} input and {out} output "
+            f"channels takes so many content-free heads on patches of size {patch}."
+        )
+        yield (
+            f"S.heads-K{kernel}-P{patch}-in{channels}-out{out}-axes{axes}.json",
+            generic_bound_certificate(statement, kernel, patch, channels, out, axes=axes),
+        )
+    for kernel, patch, channels, width, regime in HEAD_DIMENSIONS:
+        statement = (
+            f"With heads of dimension {width} a {kernel}x{kernel} kernel of {channels} channels "
+            f"on patches of size {patch} takes so many heads, and so many suffice."
+        )
+        yield (
+            f"S.headdim-K{kernel}-P{patch}-d{width}-{regime}.json",
+            head_dimension_certificate(statement, kernel, patch, channels, channels, width, regime),
+        )
     yield from _counterexamples()
+    yield from bare_grid_certificates()
+    for boundary, grid in COMMUTANTS:
+        shape = "x".join(str(n) for n in grid)
+        statement = {
+            "bare": f"On the bare grid {shape} only the multiples of the identity commute with the "
+            "truncated shifts by one node, hence no grid convolution that looks at a neighbour.",
+            "torus": f"On the torus {shape} the matrices that commute with the shifts by one node "
+            "are a space as large as the span of its shifts.",
+        }[boundary]
+        yield (
+            f"A19.equivariance-{boundary}-{shape}.json",
+            commutant_certificate("A19.equivariance", statement, grid, boundary),
+        )
+    yield from identity_certificates()
+    yield from given_kernel_certificates()
 
 
 def _counterexamples() -> Iterator[tuple[str, dict[str, Any]]]:

@@ -15,7 +15,11 @@ Row = list[Fraction]
 
 
 def no_shared_map_certificate(
-    statement: str, kernel_size: int, pixels: int, heads: Sequence[dict[str, Any]]
+    statement: str,
+    kernel_size: int,
+    pixels: int,
+    heads: Sequence[dict[str, Any]],
+    claim: str = "C20.lemma3",
 ) -> dict[str, Any]:
     """C20 Lemma 3: the span condition holds at every query, but no one Φ serves all queries.
 
@@ -40,7 +44,7 @@ def no_shared_map_certificate(
         "separator": [rational(entry) for entry in separator],
         "tap": tap,
     }
-    return certificate("C20.lemma3", "no_shared_map", statement, body)
+    return certificate(claim, "no_shared_map", statement, body)
 
 
 def head_rows(head: dict[str, Any], pixels: int) -> list[Row]:

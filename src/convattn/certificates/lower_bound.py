@@ -1,13 +1,20 @@
 """Certificates of lower bounds: a kernel and a nonsingular minor of its flattened form F."""
 
+from collections.abc import Sequence
 from itertools import product
+from random import Random
 from typing import Any
 
 import flint
 import numpy as np
 
+from convattn.bounds.residue_blocks import AxisBlock, axis_blocks
 from convattn.certificates.canonical import certificate
 from convattn.constructions.geometry import ConvolutionGeometry
+
+PRIME = 2**61 - 1
+MOST_HEADS, MOST_ENTRIES = 128, 50_000  # of a certificate that the checker reads in seconds
+ATTEMPTS = 20
 
 
 def pixel_bound_certificate(
@@ -52,22 +59,117 @@ def box_bound_certificate(
     return _certificate(claim, statement, kernel, patch_size, rows, columns)
 
 
+def generic_bound_certificate(
+    statement: str,
+    kernel_size: int,
+    patch_size: int,
+    in_channels: int,
+    out_channels: int,
+    *,
+    axes: int = 2,
+) -> dict[str, Any]:
+    """A kernel of small integers that takes min((2m+1)^axes, (2P-1)^axes·in·out) heads.
+
+    Kernels are drawn until one has that rank modulo a prime, as almost all have; the pivots of the
+    elimination are the rows and columns of the minor.
+
+    **Raises:** `ValueError` for an even kernel, more heads or larger kernels than a certificate
+    holds, and where no kernel of the rank was found.
+
+    **Source:** S.heads of this project's ledger.
+
+    >>> body = generic_bound_certificate("Nine heads.", 3, 4, 1, 1)["body"]
+    >>> body["heads"], body["determinant"] != 0
+    (9, True)
+    """
+    if kernel_size % 2 == 0:
+        raise ValueError(
+            f"kernel_size={kernel_size}, but should be odd: S.heads counts (2m+1)^axes offsets"
+        )
+    block = axis_blocks(kernel_size, patch_size, 1)[0]
+    columns = list(product(block.columns, repeat=axes))
+    pairs = in_channels * out_channels
+    heads = min(len(columns), block.window**axes * pairs)
+    entries = kernel_size**axes * pairs
+    if heads > MOST_HEADS or entries > MOST_ENTRIES:
+        raise ValueError(
+            f"the bound is of {heads} heads, for a kernel of {entries} numbers, but a certificate "
+            f"should have at most {MOST_HEADS} heads and {MOST_ENTRIES} numbers; take a smaller "
+            "kernel or fewer channels"
+        )
+    draws = Random("a generic kernel")
+    shape = (*(kernel_size,) * axes, in_channels, out_channels)
+    for _ in range(ATTEMPTS):
+        kernel = np.array([draws.randrange(6) for _ in range(entries)]).reshape(shape)
+        rows, chosen = independent_rows(kernel, block, columns)
+        if len(rows) == heads:
+            return _certificate("S.heads", statement, kernel, patch_size, rows, chosen)
+    raise ValueError(
+        f"none of {ATTEMPTS} kernels has rank {heads} for K = {kernel_size}, P = {patch_size} and "
+        f"{pairs} channel pairs; if none has, S.heads fails there"
+    )
+
+
+def independent_rows(
+    kernel: np.ndarray, block: AxisBlock, columns: list[tuple[int, ...]]
+) -> tuple[list[list[int]], list[list[int]]]:
+    """Rows (p.., q.., i, j) and columns of F whose minor is not 0, as many as its rank there.
+
+    A row depends on q - p alone, and as many channel pairs as columns suffice. The rank is taken
+    modulo a prime, so a minor that this prime divides may be missed.
+    """
+    names, lines = [], []
+    channels = list(product(range(kernel.shape[-2]), range(kernel.shape[-1])))
+    used = [pair for pair in channels if kernel[(..., *pair)].any()][: len(columns)]
+    for difference in product(block.rows, repeat=kernel.ndim - 2):
+        places = [
+            tuple(block.tap(s, c) for s, c in zip(difference, column, strict=True))
+            for column in columns
+        ]
+        pixels = [max(0, -s) for s in difference] + [max(0, s) for s in difference]
+        for pair in used:
+            names.append([*pixels, *pair])
+            lines.append([0 if None in taps else int(kernel[(*taps, *pair)]) for taps in places])
+    if not columns or not lines:
+        return [], []
+    chosen = _pivots(list(zip(*lines, strict=True)))
+    return (
+        [names[row] for row in chosen],
+        [list(columns[column]) for column in _pivots([lines[row] for row in chosen])],
+    )
+
+
+def _pivots(matrix: Sequence[Sequence[int]]) -> list[int]:
+    """The columns of a matrix that no earlier ones combine to, modulo the prime."""
+    flat = [entry for line in matrix for entry in line]
+    if not flat:
+        return []
+    reduced, rank = flint.nmod_mat(len(matrix), len(matrix[0]), flat, PRIME).rref()
+    table = reduced.table()
+    return [
+        next(column for column, entry in enumerate(table[row]) if int(entry)) for row in range(rank)
+    ]
+
+
 def minor(
     kernel: np.ndarray, patch_size: int, rows: list[list[int]], columns: list[list[int]]
 ) -> list[list[int]]:
-    """The entries W_(Pδ+q-p)[i, j] of F at these rows (p, q, i, j) and columns δ."""
-    geometry = ConvolutionGeometry.of(kernel.shape[:2], patch_size)
-    index = geometry.tap_index
+    """The entries W_(Pδ+q-p)[i, j] of F at these rows (p.., q.., i, j) and columns δ."""
+    axes = kernel.ndim - 2
+    geometry = ConvolutionGeometry.of(kernel.shape[:axes], patch_size)
+    places = [
+        [geometry.axis_offsets[axis].index(column[axis]) for axis in range(axes)]
+        for column in columns
+    ]
     entries = []
-    for p1, p2, q1, q2, i, j in rows:
+    for row in rows:
         line = []
-        for first, second in columns:
-            places = (
-                geometry.axis_offsets[0].index(first),
-                geometry.axis_offsets[1].index(second),
+        for place in places:
+            taps = tuple(
+                int(geometry.tap_index[axis][place[axis], row[axis], row[axes + axis]])
+                for axis in range(axes)
             )
-            taps = int(index[0][places[0], p1, q1]), int(index[1][places[1], p2, q2])
-            line.append(0 if -1 in taps else int(kernel[taps[0], taps[1], i, j]))
+            line.append(0 if -1 in taps else int(kernel[(*taps, *row[2 * axes :])]))
         entries.append(line)
     return entries
 
@@ -83,16 +185,19 @@ def _certificate(
     determinant = int(flint.fmpz_mat(minor(kernel, patch_size, rows, columns)).det())
     if determinant == 0:
         raise ValueError(f"{claim}: the minor on rows {rows} and columns {columns} is singular")
+    axes = kernel.ndim - 2
     body = {
-        "kernel_size": list(kernel.shape[:2]),
-        "patch_size": [patch_size] * 2,
-        "in_channels": kernel.shape[2],
-        "out_channels": kernel.shape[3],
+        "kernel_size": list(kernel.shape[:axes]),
+        "patch_size": [patch_size] * axes,
+        "in_channels": kernel.shape[-2],
+        "out_channels": kernel.shape[-1],
         "kernel": kernel.reshape(-1).tolist(),
         "rows": rows,
         "columns": columns,
         "determinant": determinant,
         "heads": len(rows),
-        "tokens_per_side": [max(abs(column[axis]) for column in columns) + 1 for axis in range(2)],
+        "tokens_per_side": [
+            max(abs(column[axis]) for column in columns) + 1 for axis in range(axes)
+        ],
     }
     return certificate(claim, "lower_bound", statement, body)

@@ -1,0 +1,110 @@
+"""Commutant: which matrices commute with the shifts of a grid."""
+
+from itertools import product
+from math import prod
+
+from convattn_check import reading as read
+from convattn_check.claims import Facts, require_claim
+from convattn_check.elimination import eliminate
+from convattn_check.reject import require
+
+MOST_AXES = 3
+MOST_NODES = 9  # the system has as many unknowns as pairs of nodes
+MOST_SHIFTS = 16
+BOUNDARIES = ("bare", "torus")
+
+Shift = tuple[int, ...]
+
+
+def check_commutant(claim: str, value: object) -> str:
+    """The solutions of Phi A_d = A_d Phi, for every d given, are a space of this dimension.
+
+    (A_d)_mn = 1 if n - m = d, else 0: on the bare grid a shift ends at the border, on a torus it
+    goes round. Entry (m, n) of Phi A_d - A_d Phi is Phi_m,n-d - Phi_m+d,n, with no term where
+    its index leaves the grid.
+    """
+    body = read.fields(value, "body", ("grid", "boundary", "shifts", "dimension"))
+    grid = tuple(read.integers(body["grid"], "grid", None, 1, MOST_NODES))
+    nodes = prod(grid)
+    require(
+        1 <= len(grid) <= MOST_AXES and nodes <= MOST_NODES,
+        "range",
+        f"{len(grid)} axes with {nodes} nodes, expected 1 to {MOST_AXES} with up to {MOST_NODES}",
+    )
+    torus = read.string(body["boundary"], "boundary", BOUNDARIES) == "torus"
+    shifts = [
+        tuple(read.integers(item, f"shifts[{index}]", len(grid), -MOST_NODES, MOST_NODES))
+        for index, item in enumerate(read.items(body["shifts"], "shifts"))
+    ]
+    require(
+        1 <= len(shifts) <= MOST_SHIFTS and len(set(shifts)) == len(shifts),
+        "range",
+        f"{len(shifts)} shifts, expected 1 to {MOST_SHIFTS}, all different",
+    )
+    given = read.integer(body["dimension"], "dimension", 0, nodes * nodes)
+    equations = commuting_equations(grid, shifts, torus)
+    dimension = nodes * nodes - (eliminate(equations)[0] if equations else 0)
+    require(
+        given == dimension,
+        "commutant",
+        f"dimension {given}, computed {dimension}, of the matrices that commute with the "
+        f"{len(shifts)} shifts",
+    )
+    require_claim(
+        Facts(
+            "commutant",
+            claim,
+            nodes=nodes,
+            boundary=str(body["boundary"]),
+            unit_shifts=set(shifts) == set(unit_shifts(len(grid))),
+            dimension=given,
+        )
+    )
+    where = f"the {'torus' if torus else 'bare grid'} {'x'.join(map(str, grid))}"
+    names = ", ".join(str(list(shift)) for shift in shifts)
+    space = "the multiples of the identity alone"
+    if dimension > 1:
+        space = f"a space of dimension {dimension}"
+    return f"on {where} the matrices that commute with the shifts {names} are {space}"
+
+
+def unit_shifts(axes: int) -> list[Shift]:
+    """One step forth and one back on each axis.
+
+    >>> unit_shifts(2)
+    [(1, 0), (-1, 0), (0, 1), (0, -1)]
+    """
+    return [
+        tuple(step if axis == other else 0 for other in range(axes))
+        for axis in range(axes)
+        for step in (1, -1)
+    ]
+
+
+def commuting_equations(grid: Shift, shifts: list[Shift], torus: bool) -> list[list[int]]:
+    """Rows over the entries of Phi, row-major; those that say 0 = 0 or repeat another are left out.
+
+    >>> commuting_equations((2,), [(1,)], False)  # Phi_00 = Phi_11, Phi_10 = 0
+    [[0, 0, -1, 0], [1, 0, 0, -1], [0, 0, 1, 0]]
+    """
+    places = list(product(*map(range, grid)))
+    index = {place: number for number, place in enumerate(places)}
+
+    def moved(place: Shift, shift: Shift, sign: int) -> int | None:
+        steps = [p + sign * d for p, d in zip(place, shift, strict=True)]
+        if torus:
+            steps = [step % side for step, side in zip(steps, grid, strict=True)]
+        return index.get(tuple(steps))
+
+    rows: dict[Shift, list[int]] = {}
+    for shift in shifts:
+        for m, n in product(places, places):
+            row = [0] * len(places) ** 2
+            before, after = moved(n, shift, -1), moved(m, shift, 1)
+            if before is not None:
+                row[index[m] * len(places) + before] += 1
+            if after is not None:
+                row[after * len(places) + index[n]] -= 1
+            if any(row):
+                rows[tuple(row)] = row
+    return list(rows.values())

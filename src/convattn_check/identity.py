@@ -1,0 +1,134 @@
+"""Identity: two ways to compute a tensor agree, for all values of what is left open.
+
+A certificate names an identity of its claim (formulas/), repeats its formulas, gives every index a
+size, and every tensor its entries: numbers, matrices that a grid gives (grid_matrices.py), or
+`symbols`, an unknown of its own for each entry. The formulas are evaluated as polynomials in these
+unknowns. If the two sides are the same polynomials, the identity holds for all numbers, rational,
+real or complex, in place of the unknowns: for every input, every parameter, every attention matrix
+of these sizes. `differ` names two sides that are not the same polynomials: for some numbers they
+differ.
+"""
+
+from fractions import Fraction
+from math import prod
+
+from convattn_check import reading as read
+from convattn_check.claims import Facts, require_claim
+from convattn_check.formula import Evaluation, entry_text, read_formula, shape
+from convattn_check.formulas import FORMULAS, Identity
+from convattn_check.grid_matrices import BORDERS, read_grid
+from convattn_check.polynomial import Index, Tensor, constant
+from convattn_check.reject import Reject, require, show
+
+LARGEST_SIZE = 64
+MOST_ENTRIES = 4_096
+FIELDS = ("identity", "sizes", "tensors", "definitions", "equal", "differ")
+
+
+def check_identity(claim: str, value: object) -> str:
+    """Check the body; the sentence that follows from it."""
+    body = read.fields(value, "body", FIELDS)
+    require_claim(Facts("identity", claim))
+    name = read.string(body["identity"], "identity")
+    known = [other for of, other in FORMULAS if of == claim]
+    require(name in known, "claim", f"{claim} needs one of the identities {known}; given {name!r}")
+    identity = FORMULAS[claim, name]
+    for field in ("definitions", "equal", "differ"):
+        expected = getattr(identity, field)
+        require(
+            read.same(body[field], expected),
+            "claim",
+            f"{field} is {show(body[field])}, expected {show(expected)}, what {claim} says",
+        )
+    sizes = _read_sizes(body["sizes"], identity)
+    evaluation = Evaluation(sizes)
+    given = read.fields(body["tensors"], "tensors", identity.tensors)
+    for number, tensor in enumerate(identity.tensors):
+        axes, kind = identity.tensors[tensor]
+        entries = _read_tensor(given[tensor], f"tensors.{tensor}", kind, number, axes, sizes)
+        evaluation.tensors[tensor] = entries
+    for definition in identity.definitions:
+        evaluation.define(read_formula(definition))
+    for left, right in identity.equal:
+        _require_equal(left, right, evaluation)
+    for left, right in identity.differ:
+        require(
+            evaluation.tensors[left] != evaluation.tensors[right],
+            "identity",
+            f"{left} and {right} are the same, expected two that differ",
+        )
+    spoken = ", ".join(f"{letter} {size}" for letter, size in sizes.items())
+    symbols = [t for t in identity.tensors if identity.tensors[t][1] == "symbols"]
+    values = f"for all values of {', '.join(symbols)}; " if symbols else ""
+    return f"{identity.meaning}; {values}sizes {spoken}"
+
+
+def _read_sizes(value: object, identity: Identity) -> dict[str, int]:
+    """The size of every index: at least 2, unless the identity says otherwise."""
+    letters = read.fields(value, "sizes", sorted(identity.letters))
+    sizes = {letter: read.integer(letters[letter], letter, 1, LARGEST_SIZE) for letter in letters}
+    for letter, size in sizes.items():
+        expected = identity.sizes.get(letter)
+        if expected is None:
+            require(size >= 2, "sizes", f"index {letter} has size {size}, expected at least 2")
+        else:
+            wanted = prod(sizes[x] if x.isalpha() else int(x) for x in expected)
+            require(
+                size == wanted,
+                "sizes",
+                f"index {letter} has size {size}, expected {wanted}, the product of {expected}",
+            )
+    return sizes
+
+
+def _read_tensor(
+    value: object,
+    where: str,
+    kind: object,
+    number: int,
+    axes: tuple[str, ...],
+    sizes: dict[str, int],
+) -> tuple[tuple[int, ...], Tensor]:
+    """The entries of one tensor, which must be of the kind that the identity asks for."""
+    lengths = shape(axes, sizes)
+    require(prod(lengths) <= MOST_ENTRIES, "range", f"{where} has {prod(lengths)} entries")
+    places: list[Index] = [()]
+    for length in lengths:
+        places = [(*place, at) for place in places for at in range(length)]
+    entries: Tensor
+    if not isinstance(kind, str) or kind in ("symbols", "ones", "identity"):
+        require(
+            read.same(value, kind), "tensors", f"{where} is {show(value)}, expected {show(kind)}"
+        )
+    if kind == "symbols":
+        first = number * MOST_ENTRIES
+        entries = {place: {(first + at,): Fraction(1)} for at, place in enumerate(places)}
+    elif kind in ("ones", "identity"):
+        kept = [place for place in places if kind == "ones" or len(set(place)) == 1]
+        entries = {place: constant(1) for place in kept}
+    elif kind in BORDERS:
+        found, entries, border = read_grid(value, where)
+        require(border == kind, "tensors", f"{where} has the border {border!r}, expected {kind!r}")
+        require(found == lengths, "tensors", f"{where} has the shape {found}, expected {lengths}")
+    else:
+        given = read.rationals(value, where, len(places))
+        require(
+            kind != "positive" or min(given) > 0,
+            "realizable",
+            f"{where} has a weight that is not positive",
+        )
+        entries = {place: constant(x) for place, x in zip(places, given, strict=True) if x}
+    return lengths, entries
+
+
+def _require_equal(left: str, right: str, evaluation: Evaluation) -> None:
+    (lengths, one), (others, two) = evaluation.tensors[left], evaluation.tensors[right]
+    require(lengths == others, "identity", f"{left} has the shape {lengths}, {right} {others}")
+    for place in sorted({*one, *two}):
+        first, second = one.get(place, {}), two.get(place, {})
+        if first != second:
+            raise Reject(
+                "identity",
+                f"{left}{list(place)} is {entry_text(first)}, but {right}{list(place)} is "
+                f"{entry_text(second)}",
+            )

@@ -1,0 +1,123 @@
+"""Kernel heads: at finite scores one given kernel takes exactly one head more than the rank of F.
+
+They do: F X = F and F x = 0 (given_kernel.py). Then the heads together are the convolution at every
+query whose offsets are all keys, for every N, with the same values; so with a ring of zero tokens
+as wide as the offsets reach, at every query of every image.
+
+One fewer does not. Let n be the order of a minor of F that is not 0, and let n heads at finite
+scores be the convolution. F_δ = Σ_h A_h(q, q + δ) W_h for each δ that occurs at some query q
+(lower_bound.py), so the n maps W_h span at least n dimensions: they are independent. At a shift σ
+where the convolution puts nothing, 0 = Σ_h A_h(q, q + σ) W_h then makes the weights zero, which no
+softmax of finite scores is. In an image of max|δ|, |σ| + 1 tokens a side all these shifts occur.
+
+Fewer than n do not either. And n is the rank of F: with all u_h > 0, F x = 0 says that the n + 1
+value maps are dependent, and F factors through them.
+
+In the limit n heads do if, and only if, some combination y of F's rows is y ≥ 0 and not 0 (S.kernel
+of the ledger has the argument). Otherwise a z > 0 with F z = 0 shows that there is none, for y·z =
+0; then the limit takes n + 1 heads too.
+"""
+
+from fractions import Fraction
+
+from convattn_check import reading as read
+from convattn_check.claims import require_claim
+from convattn_check.elimination import eliminate
+from convattn_check.given_kernel import (
+    FIELDS,
+    HEAD_FIELDS,
+    GivenKernel,
+    read_kernel,
+    read_products,
+)
+from convattn_check.reject import require, show
+
+BOUND_FIELDS = ("rows", "columns", "determinant", "unread", "tokens_per_side", "limit")
+
+
+def check_kernel_heads(claim: str, value: object) -> str:
+    """Check the body; the sentence that follows from it."""
+    body = read.fields(value, "body", [*FIELDS, *HEAD_FIELDS, *BOUND_FIELDS])
+    facts, kernel = read_kernel("kernel_heads", claim, body)
+    require_claim(facts)
+    offsets = kernel.offsets()
+    flattened = [[kernel.entry(row, offset) for offset in offsets] for row, _ in kernel.rows()]
+    products, unit = read_products(body, facts)
+    for row in flattened:
+        for at in range(len(offsets) + 1):
+            found = sum(entry * line[at] for entry, line in zip(row, products, strict=True))
+            expected = row[at] if at < len(offsets) else 0
+            require(
+                found == expected * unit,
+                "identity",
+                f"at {offsets[at] if at < len(offsets) else 'u'} the heads put "
+                f"{show(Fraction(found, unit))}, expected {show(expected)}",
+            )
+
+    rank, most = facts.heads - 1, read.LARGEST_POSITION
+    last = [p - 1 for p in facts.patch + facts.patch] + [n - 1 for n in kernel.channels]
+    rows = [read.position(row, "a row", last) for row in read.items(body["rows"], "rows", rank)]
+    columns = [
+        read.integers(column, "a column", len(kernel.axes), -most, most)
+        for column in read.items(body["columns"], "columns", rank)
+    ]
+    unread = read.integers(body["unread"], "unread", len(kernel.axes), -most, most)
+    require(
+        all(kernel.entry(row, unread) == 0 for row, _ in kernel.rows()),
+        "unread",
+        f"the convolution reads the token at {unread}, expected one where it puts nothing",
+    )
+    tokens = [max(map(abs, shifts)) + 1 for shifts in zip(*columns, unread, strict=True)]
+    require(
+        read.same(body["tokens_per_side"], tokens),
+        "tokens",
+        f"tokens_per_side is {show(body['tokens_per_side'])}, expected {tokens}: on each axis one "
+        "more than the furthest column or the unread shift",
+    )
+    _, determinant = eliminate([[kernel.entry(row, column) for column in columns] for row in rows])
+    given = read.integer(body["determinant"], "determinant")
+    require(
+        given == determinant and determinant != 0,
+        "determinant",
+        f"determinant {show(given)}, expected that of the minor, {show(determinant)}, and not 0",
+    )
+    limit = rank + _limit_extra(body["limit"], kernel, rows, flattened)
+    return (
+        f"for this {facts.size} kernel with {kernel.channels[0]} channels in and "
+        f"{kernel.channels[1]} out, patch {facts.patch}: {rank + 1} heads at finite scores, with "
+        f"values that serve every image size, are the zero-padded convolution, {rank} are not on "
+        f"{tokens} tokens or more, whatever they attend to by position; in the limit {limit} do, "
+        "and no fewer"
+    )
+
+
+def _limit_extra(
+    value: object, kernel: GivenKernel, rows: list[list[int]], flattened: list[list[int]]
+) -> int:
+    """0 with the coefficients of a nonnegative combination of the minor's rows, 1 with a z > 0."""
+    offsets = kernel.offsets()
+    if isinstance(value, dict) and "positive" in value:
+        body = read.fields(value, "limit", ["positive"])
+        z = read.rationals(body["positive"], "limit.positive", len(offsets))
+        dots = [sum((a * b for a, b in zip(row, z, strict=True)), Fraction(0)) for row in flattened]
+        require(
+            min(z) > 0 and not any(dots),
+            "limit",
+            f"positive has the least entry {show(min(z))}, expected above 0, and F z = 0",
+        )
+        return 1
+    body = read.fields(value, "limit", ["combination"])
+    coefficients = read.rationals(body["combination"], "limit.combination", len(rows))
+    y = [
+        sum(
+            (c * kernel.entry(row, offset) for c, row in zip(coefficients, rows, strict=True)),
+            Fraction(0),
+        )
+        for offset in offsets
+    ]
+    require(
+        min(y) >= 0 and any(y),
+        "limit",
+        f"the combination has the least entry {show(min(y))}, expected none below 0, and not all 0",
+    )
+    return 0

@@ -1,0 +1,174 @@
+"""Kernel heads and approximations: what is planted, and what is accepted is true."""
+
+from fractions import Fraction
+from itertools import product
+
+import certificate_builder as build
+import pytest
+from certificate_cases import CASES, changed, drop, put, verdict_after, verdict_on
+
+from convattn_check.approximation import negative_eigenvalues
+from convattn_check.reject import Reject
+
+
+def far_unread(body):
+    body["unread"], body["tokens_per_side"] = [0], [2]
+
+
+def singular(body):
+    body["rows"][1], body["determinant"] = body["rows"][0], 0
+
+
+def many_channels(body):
+    body["in_channels"] = body["out_channels"] = 129
+    body["kernel"] = [0] * 3 * 129 * 129
+
+
+def many_offsets(body):
+    body["kernel_size"], body["patch_size"] = [12, 12], [1, 1]
+    body["kernel"] = [1] * 144
+
+
+def four_heads(body):
+    body["heads"] = 4
+    body["attention"] += [["0", "0", "1", "1"]] * 2
+
+
+def small_thresholds(body):
+    body["thresholds"] = ["3", "1/2"]
+
+
+def wrong_common_head(body):
+    body["values"]["entries"][-1][2] = "-2"
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "code"),
+    [
+        ("two_masks", drop(["unread"]), "malformed"),
+        ("two_masks", put(["extra"], 0), "malformed"),
+        ("two_masks", put(["kernel"], [1] * 5), "malformed"),
+        ("two_masks", many_channels, "range"),
+        ("two_masks", many_offsets, "range"),
+        ("two_masks", put(["heads"], 2), "malformed"),
+        ("two_masks", put(["heads"], 130), "range"),
+        ("two_masks", put(["attention", 0], ["1", "2", "1"]), "malformed"),
+        ("two_masks", put(["attention", 1, 1], "-1"), "realizable"),
+        ("two_masks", put(["attention", 0, 3], "0"), "realizable"),
+        ("two_masks", put(["attention", 0, 3], "2"), "identity"),
+        ("two_masks", put(["attention", 0, 0], "2"), "identity"),
+        ("two_masks", put(["kernel", 0], 2), "identity"),
+        ("two_masks", put(["values", "entries", 0, 2], "1"), "identity"),
+        ("two_masks", drop(["values", "entries", 2]), "identity"),
+        ("two_masks", put(["values", "family"], "lagrange"), "malformed"),
+        ("two_masks", put(["rows", 0, 3], 2), "range"),
+        ("two_masks", drop(["columns", 0]), "malformed"),
+        ("two_masks", put(["columns", 0], [5000]), "range"),
+        ("two_masks", far_unread, "unread"),
+        ("two_masks", put(["unread"], [3]), "tokens"),
+        ("two_masks", put(["tokens_per_side"], [2]), "tokens"),
+        ("two_masks", put(["determinant"], 2), "determinant"),
+        ("two_masks", singular, "determinant"),
+        ("two_masks", put(["limit", "combination"], ["0", "1"]), "limit"),
+        ("two_masks", put(["limit", "combination"], ["0", "0"]), "limit"),
+        ("two_masks", put(["limit", "combination"], ["1"]), "malformed"),
+        ("two_masks", put(["limit"], {"positive": ["1", "1", "1"]}), "limit"),
+        ("two_masks", put(["limit"], []), "malformed"),
+        ("mixed_sign", put(["limit"], {"combination": ["1"]}), "limit"),
+        ("mixed_sign", put(["limit", "positive"], ["1", "0", "1"]), "limit"),
+        ("mixed_sign", put(["limit", "positive"], ["1", "1", "2"]), "limit"),
+        ("mixed_sign", put(["unread"], [1]), "unread"),
+        ("box_of_patches", put(["values", "entries", 3, 2], "0"), "values"),
+        ("box_of_patches", put(["rows", 1], [1, 1, 0, 0]), None),
+        ("box_of_patches", put(["rows", 0], [1, 1, 0, 0]), "determinant"),
+        ("two_of_three", drop(["error"]), "malformed"),
+        ("two_of_three", four_heads, "heads"),
+        ("two_of_three", put(["error"], "4"), "error"),
+        ("two_of_three", small_thresholds, "error"),
+        ("two_of_three", put(["thresholds"], ["1", "4"]), "inertia"),
+        ("two_of_three", put(["thresholds"], ["4", "-1"]), "inertia"),
+        ("two_of_three", put(["thresholds"], ["5", "1/2"]), "inertia"),
+        ("two_of_three", put(["thresholds"], ["4", "1/2"]), "inertia"),
+        ("two_of_three", put(["thresholds"], ["7/2", "3/2"]), "inertia"),
+        ("two_of_three", put(["thresholds"], ["5/2", "5/2"]), "inertia"),
+        ("two_of_three", put(["thresholds", 1], "0"), "error"),
+        ("two_of_three", drop(["thresholds", 0]), "malformed"),
+        ("two_of_three", wrong_common_head, "identity"),
+        ("two_of_three", put(["kernel", 0], 10**19), "range"),
+        ("box_in_part", put(["error"], "43/100"), "error"),
+        ("box_in_part", put(["thresholds"], ["439/1000"]), "inertia"),
+    ],
+)  # fmt: skip
+def test_planted(name, change, code):
+    verdict = verdict_after(name, change)
+    assert verdict.accepted == (code is None)
+    assert verdict.code == (code or ""), verdict
+
+
+@pytest.mark.parametrize("name", ["two_masks", "mixed_sign", "box_of_patches"])
+@pytest.mark.parametrize("tokens", [1, 3, 4])
+def test_the_layer_is_the_convolution(name, tokens):
+    """The whole layer by its definition, softmax weights and all, on a ringed sequence."""
+    body = CASES[name]["body"]
+    (size,), (patch,), outputs = body["kernel_size"], body["patch_size"], body["out_channels"]
+    image = [(7 * x * x - 11 * x) % 13 for x in range(tokens * patch)]
+    keys = [[0] * patch, *(image[patch * n :][:patch] for n in range(tokens)), [0] * patch]
+    assert verdict_on(CASES[name]).accepted
+
+    def entry(offset, p, q, j):
+        tap = patch * offset + q - p + size // 2
+        return body["kernel"][tap * outputs + j] if 0 <= tap < size else 0
+
+    for query, p, j in product(range(1, tokens + 1), range(patch), range(outputs)):
+        total = Fraction(0)
+        for head, weights in enumerate(body["attention"]):
+            *shares, uniform = map(Fraction, weights)
+            scores = [uniform] * len(keys)  # N times a share of the softmax
+            for offset in (-1, 0, 1):
+                scores[query + offset] += len(keys) * shares[offset + 1]
+            attention = [score / sum(scores) for score in scores]
+            scale = sum(map(Fraction, weights))
+            for other, place, value in body["values"]["entries"]:
+                if other == head:
+                    mixed = [sum(a * x[q] for a, x in zip(attention, keys, strict=True))
+                             for q in range(patch)]  # fmt: skip
+                    total += (
+                        scale
+                        * Fraction(value)
+                        * sum(mixed[q] * entry(place - 1, p, q, j) for q in range(patch))
+                    )
+        wanted = sum(
+            keys[query + offset][q] * entry(offset, p, q, j)
+            for offset, q in product((-1, 0, 1), range(patch))
+        )
+        assert total == wanted
+
+
+@pytest.mark.parametrize("threshold", [Fraction(1, 2), Fraction(3, 2), Fraction(9, 2), Fraction(5)])
+def test_inertia_counts_eigenvalues(threshold):
+    """[[1, 1, 0], [1, 4, 1], [0, 1, 1]] has the eigenvalues 0.438…, 1 and 4.561…."""
+    gram = [[1, 1, 0], [1, 4, 1], [0, 1, 1]]
+    expected = sum(value < threshold for value in ((5 - 17**0.5) / 2, 1, (5 + 17**0.5) / 2))
+    assert negative_eigenvalues(gram, threshold) == expected
+
+
+def test_a_vanishing_minor_is_refused():
+    with pytest.raises(Reject, match="choose another threshold"):
+        negative_eigenvalues([[1, 1], [1, 3]], Fraction(1))
+
+
+def test_the_statements_name_the_numbers():
+    assert "2 are not on [3] tokens" in verdict_on(CASES["two_masks"]).reason
+    assert "in the limit 2 do" in verdict_on(CASES["mixed_sign"]).reason
+    assert "no 2 heads without content come nearer than 0.999999" in (
+        verdict_on(CASES["two_of_three"]).reason
+    )
+
+
+def test_values_that_need_a_minor_of_other_rows_are_accepted():
+    def second_rows(body):
+        body["rows"], body["determinant"] = body["rows"][::-1], 2
+        body["limit"] = {"combination": ["0", "1"]}
+
+    assert verdict_on(changed(CASES["two_masks"], second_rows)).accepted
+    assert build.two_masks()["kind"] == "kernel_heads"

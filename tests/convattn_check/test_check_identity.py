@@ -1,0 +1,265 @@
+"""Identities: formulas, what a grid gives, and that a slip anywhere is found."""
+
+import copy
+from fractions import Fraction
+
+import certificate_builder as build
+import pytest
+from certificate_cases import changed, put, verdict_on
+from identity_cases import IDENTITIES
+
+from convattn_check import formula as formulas_of
+from convattn_check.formula import Evaluation, entry_text, read_formula
+from convattn_check.formulas import FORMULAS
+from convattn_check.grid_matrices import read_grid
+from convattn_check.polynomial import add_entry, add_monomial, constant, flat, multiply
+from convattn_check.reject import Reject
+
+
+def test_every_identity_has_an_accepted_certificate():
+    found = {(case["claim"], case["body"]["identity"]) for case in IDENTITIES.values()}
+    assert found == FORMULAS.keys()
+    for name, case in IDENTITIES.items():
+        verdict = verdict_on(case)
+        assert verdict.accepted, (name, verdict)
+
+
+# Polynomials and formulas.
+
+
+def number(entries):
+    """A tensor of numbers from {index: value}."""
+    return {index: constant(value) for index, value in entries.items() if value}
+
+
+def evaluated(text, sizes, **tensors):
+    evaluation = Evaluation(sizes)
+    evaluation.tensors.update(tensors)
+    parsed = read_formula(text)
+    evaluation.define(parsed)
+    return evaluation.tensors[parsed.left.name]
+
+
+MATRIX = ((2, 3), number({(0, 0): 1, (0, 1): 2, (0, 2): 3, (1, 0): 4, (1, 1): 5, (1, 2): 6}))
+SQUARE = ((2, 2), number({(0, 0): 1, (0, 1): 2, (1, 0): 3, (1, 1): 4}))
+SIZES = {"i": 2, "j": 3, "k": 2, "e": 6}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Y[ji] = M[ij]", {(0, 0): 1, (1, 0): 2, (2, 0): 3, (0, 1): 4, (1, 1): 5, (2, 1): 6}),
+        ("Y[i] = M[ij]", {(0,): 6, (1,): 15}),
+        ("Y[] = M[ij]", {(): 21}),
+        ("Y[i] = S[ii]", {(0,): 1, (1,): 4}),
+        ("Y[] = S[ii]", {(): 5}),
+        ("Y[ik] = S[ik] - S[ki]", {(0, 1): -1, (1, 0): 1}),
+        ("Y[j] = 1/2 S[ik] M[ij]", {(0,): Fraction(31, 2), (1,): Fraction(41, 2), (2,): 51 / 2}),
+        ("Y[(ij)] = M[ij]", {(n,): n + 1 for n in range(6)}),
+        ("Y[(ji)] = M[ij]", {(0,): 1, (1,): 4, (2,): 2, (3,): 5, (4,): 3, (5,): 6}),
+        ("Y[ij] = M[ij] - 2 M[ij] + M[ij]", {}),
+    ],
+)
+def test_formulas_are_evaluated_as_written(text, expected):
+    _, found = evaluated(text, SIZES, M=MATRIX, S=SQUARE)
+    assert found == number({index: Fraction(value) for index, value in expected.items()})
+
+
+def test_a_composite_axis_is_read_apart():
+    row = (6,), number({(n,): n for n in range(6)})
+    lengths, found = evaluated("Y[ji] = R[(ij)]", SIZES, R=row)
+    assert lengths == (3, 2)
+    assert found == number({(j, i): 3 * i + j for i in range(2) for j in range(3)})
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("Y[i]", "has no ' = '"),
+        ("Y[i] = M", "not of the form"),
+        ("Y[i] = M[iJ]", "not of the form"),
+        ("Y[i] = M[ij] N[j]", "'N' is not defined yet"),
+        ("Y[ii] = M[ij]", "repeats an index"),
+        ("M[i] = M[ij]", "M is defined twice"),
+        ("Y[i] = M[ix]", "['x'] have no size"),
+        ("Y[i] = M[ji]", "have other sizes"),
+        ("Y[ik] = M[ij]", "['k'] do not occur in every term"),
+    ],
+)
+def test_formulas_that_make_no_sense(text, reason):
+    with pytest.raises(Reject) as caught:
+        evaluated(text, SIZES, M=MATRIX)
+    assert caught.value.code == "formula"
+    assert reason in caught.value.reason
+
+
+def test_the_work_is_bounded(monkeypatch):
+    monkeypatch.setattr(formulas_of, "MOST_STEPS", 20)
+    with pytest.raises(Reject, match="more than 20 steps"):
+        evaluated("Y[] = M[ij] S[ik] S[ki]", SIZES, M=MATRIX, S=SQUARE)
+
+
+def test_polynomials():
+    x, y = {(0,): Fraction(1)}, {(1,): Fraction(1)}
+    assert multiply(x, y) == multiply(y, x) == {(0, 1): Fraction(1)}
+    total = dict(x)
+    add_monomial(total, (0,), Fraction(-1))
+    assert total == {}
+    tensor = {(0,): dict(x)}
+    add_entry(tensor, (0,), x, Fraction(-1))
+    assert tensor == {}
+    assert flat((), ()) == 0
+    assert entry_text({}) == "0"
+    assert entry_text({(0, 1): Fraction(1, 2)}) == "1/2*x0*x1"
+    assert entry_text({(n,): Fraction(1) for n in range(4)}).endswith(" + ...")
+
+
+# What a grid gives.
+
+
+def grid(**changes):
+    given = {"border": "zero", "grid": [3], "shifts": [[1]], "stride": 1} | changes
+    return read_grid(given, "here")
+
+
+def dense(border, **changes):
+    (shifts, queries, keys), entries, name = grid(border=border, **changes)
+    assert name == border
+    value = {index: entry[()] for index, entry in entries.items()}
+    return [
+        [[value.get((d, q, k), 0) for k in range(keys)] for q in range(queries)]
+        for d in range(shifts)
+    ]
+
+
+third = Fraction(1, 3)
+
+
+@pytest.mark.parametrize(
+    ("border", "last"),
+    [
+        ("zero", [0, 0, 0]),
+        ("torus", [1, 0, 0]),
+        ("edge", [0, 0, 1]),
+        ("nearest", [0, 0, 1]),
+        ("mean", [third] * 3),
+    ],
+)
+def test_borders(border, last):
+    assert dense(border) == [[[0, 1, 0], [0, 0, 1], last]]
+
+
+def test_leaky_rows():
+    half = Fraction(1, 2)
+    background, target = half * third, half + half * third
+    assert dense("leaky", leak="1/2") == [
+        [
+            [background, target, background],
+            [background, background, target],
+            [third] * 3,
+        ]
+    ]
+
+
+def test_strides_and_axes():
+    assert dense("zero", stride=2, shifts=[[0], [1]]) == [
+        [[1, 0, 0], [0, 0, 1]],
+        [[0, 1, 0], [0, 0, 0]],
+    ]
+    rows = dense("edge", grid=[2, 2], shifts=[[1, -1]])
+    assert rows == [[[0, 0, 1, 0], [0, 0, 1, 0], [0, 0, 1, 0], [0, 0, 1, 0]]]
+
+
+@pytest.mark.parametrize(
+    ("changes", "code"),
+    [
+        ({"grid": [2, 2, 2, 2]}, "range"),
+        ({"grid": []}, "range"),
+        ({"grid": [65]}, "range"),
+        ({"grid": [9, 9], "shifts": [[0, 0]]}, "range"),
+        ({"shifts": []}, "range"),
+        ({"shifts": [[0]] * 65}, "range"),
+        ({"shifts": [[0, 0]]}, "malformed"),
+        ({"border": "other"}, "malformed"),
+        ({"border": "leaky"}, "malformed"),
+        ({"border": "leaky", "leak": "1"}, "range"),
+        ({"leak": "1/2"}, "malformed"),
+    ],
+)
+def test_grids_that_are_refused(changes, code):
+    with pytest.raises(Reject) as caught:
+        grid(**changes)
+    assert caught.value.code == code
+
+
+def test_a_tie_has_no_nearest_node(monkeypatch):
+    # On a whole rectangle the nearest node is the clamped one and unique; take one twice.
+    from convattn_check import grid_matrices
+
+    monkeypatch.setattr(grid_matrices, "product", lambda *axes: [(0,), (0,), (2,)])
+    rows = grid_matrices._row("nearest", (0,), [3], [(0,), (0,), (2,)], Fraction(0))
+    with pytest.raises(Reject, match="several nodes are nearest"):
+        list(rows)
+
+
+# Certificates with a slip.
+
+
+def slip(name, change):
+    return verdict_on(changed(IDENTITIES[name], change))
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "code"),
+    [
+        ("A19.prop1-inverse", put(("tensors", "c", 0), "7"), "identity"),
+        ("A19.prop3-bare_grid_composite", put(("tensors", "B", "shifts"), [[2]]), "identity"),
+        ("A19.prop3-bare_grid_composite", put(("tensors", "G", 3), "1"), "tensors"),
+        ("A19.grid-cuboid", put(("tensors", "E", "shifts", 0, 0), 0), "identity"),
+        ("A19.grid-stride", put(("tensors", "G", "stride"), 3), "tensors"),
+        ("A19.graph-gcn", put(("tensors", "G", 0), "1/2"), "identity"),
+        ("A19.orders-orders", put(("definitions", 1), "Y[bnq] = A[knm] R[bkmq]"), "claim"),
+        ("A19.orders-orders", put(("equal",), [["Y", "Y"]]), "claim"),
+        ("B19.cross-seam", put(("differ",), []), "claim"),
+        ("A19.orders-orders", put(("identity",), "order"), "claim"),
+        ("A19.orders-orders", put(("sizes", "k"), 1), "sizes"),
+        ("A19.orders-orders", put(("sizes", "k"), 65), "range"),
+        ("A19.orders-orders", put(("sizes",), dict.fromkeys("bkmnpq", 33)), "range"),
+        ("A19.prop3-composition", put(("sizes", "h"), 7), "sizes"),
+        ("A19.orders-orders", put(("tensors", "A"), "ones"), "tensors"),
+        ("A19.biaffine-forms", put(("tensors", "w"), "symbols"), "tensors"),
+        ("A19.attention-masking", put(("tensors", "h", 0), "2"), "identity"),
+        ("B19.lemma1-one_by_one", put(("tensors", "G", "shifts"), [[0, 0]]), "identity"),
+        ("B19.softmax-row_sums", put(("tensors", "A", 0), "1"), "identity"),
+        ("B19.sac-two_heads", put(("tensors", "f", 0), "1/12"), "identity"),
+        ("B19.sac-two_heads", put(("tensors", "L", "leak"), "1/4"), "identity"),
+        ("B19.sac-two_heads", put(("tensors", "L", "border"), "zero"), "malformed"),
+        ("B19.sac-limit", put(("tensors", "N", "border"), "zero"), "tensors"),
+        ("B19.cross-gap", put(("tensors", "r"), "identity"), "malformed"),
+        ("S.boundary-mean", put(("tensors", "c", 0), "1"), "identity"),
+        ("S.padding-constant_sums", put(("tensors", "W", 0), "4"), "identity"),
+        ("S.lemma3-shared_map", put(("tensors", "P", 0), "1"), "identity"),
+        ("S.lemma3-shared_map", put(("tensors", "A", 0), "-1"), "realizable"),
+    ],
+)
+def test_slips_are_found(name, change, code):
+    verdict = slip(name, change)
+    assert not verdict.accepted
+    assert verdict.code == code, verdict
+
+
+def test_shapes_of_both_sides_must_agree():
+    from convattn_check.identity import _require_equal
+
+    evaluation = Evaluation({})
+    evaluation.tensors |= {"A": ((2,), {}), "B": ((3,), {})}
+    with pytest.raises(Reject, match="shape"):
+        _require_equal("A", "B", evaluation)
+
+
+def test_uneven_columns_that_keep_constants_show_nothing():
+    doubly = copy.deepcopy(IDENTITIES["B19.softmax-column_sums"])
+    doubly["body"]["tensors"]["A"] = ["1", "0", "0", "0", "1", "0", "0", "0", "1"]
+    verdict = verdict_on(build.sealed(doubly))
+    assert verdict.code == "identity"
+    assert "expected two that differ" in verdict.reason

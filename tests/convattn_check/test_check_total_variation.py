@@ -1,0 +1,130 @@
+"""Total variation: planted errors, the series, and that no bound below the truth is accepted."""
+
+from decimal import Decimal, localcontext
+from fractions import Fraction
+from itertools import product
+
+import certificate_builder as build
+import pytest
+from certificate_cases import CASES, changed, drop, put, verdict_after, verdict_on
+from hypothesis import given
+from hypothesis import strategies as st
+
+from convattn_check.total_variation import exponential_from_below
+
+
+def decimal_exponential(exponent):
+    """e^x to 60 digits, as a fraction."""
+    with localcontext(prec=60):
+        return Fraction((Decimal(exponent.numerator) / Decimal(exponent.denominator)).exp())
+
+
+def set_score(body):
+    body["score"] = "bias"
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "code"),
+    [
+        ("quadratic_variation", put(["score"], "linear"), "malformed"),
+        ("quadratic_variation", drop(["score"]), "malformed"),
+        ("quadratic_variation", set_score, "malformed"),
+        ("quadratic_variation", drop(["squares"]), "malformed"),
+        ("quadratic_variation", put(["keys"], 9), "malformed"),
+        ("quadratic_variation", put(["sharpness"], "0"), "range"),
+        ("quadratic_variation", put(["sharpness"], "-3"), "range"),
+        ("quadratic_variation", put(["sharpness"], "4097"), "range"),
+        ("quadratic_variation", put(["sharpness"], "3001/1001"), "range"),
+        ("quadratic_variation", put(["terms"], 0), "range"),
+        ("quadratic_variation", put(["terms"], 513), "range"),
+        ("quadratic_variation", put(["terms"], 3), "series"),
+        ("quadratic_variation", put(["power"], "0"), "range"),
+        ("quadratic_variation", put(["power"], "-1/2"), "range"),
+        ("quadratic_variation", put(["power"], "1/" + "3" * 101), "range"),
+        ("quadratic_variation", put(["power"], "1"), "series"),
+        ("quadratic_variation", put(["power"], "49787/1000000"), "series"),  # e^-3 = .0497870…
+        ("quadratic_variation", put(["power"], "1/20"), "total_variation"),
+        ("quadratic_variation", put(["sharpness"], "2"), "series"),
+        ("quadratic_variation", put(["bound"], "0"), "range"),
+        ("quadratic_variation", put(["bound"], "1"), "range"),
+        ("quadratic_variation", put(["bound"], "1/" + "7" * 101), "range"),
+        ("quadratic_variation", put(["bound"], "17/100"), "total_variation"),  # .1729… is true
+        ("quadratic_variation", put(["axes"], 3), "range"),
+        ("quadratic_variation", put(["axes"], 0), "range"),
+        ("quadratic_variation", put(["squares"], 0), "range"),
+        ("quadratic_variation", put(["squares"], 9), "range"),
+        ("quadratic_variation_wide", put(["axes"], 2), "total_variation"),
+        ("quadratic_variation_wide", put(["squares"], 1), "total_variation"),
+        ("bias_variation", put(["power"], "201/10"), "series"),  # e^3 = 20.085…
+        ("bias_variation", put(["power"], "19"), "total_variation"),
+        ("bias_variation", put(["power"], "0"), "range"),
+        ("bias_variation", put(["bound"], "7/25"), "total_variation"),
+        ("bias_variation", put(["keys"], 10), "total_variation"),
+        ("bias_variation", put(["keys"], 1), "range"),
+        ("bias_variation", put(["keys"], 4097), "range"),
+        ("bias_variation", put(["axes"], 1), "malformed"),
+        ("bias_variation", put(["terms"], 4), "series"),
+    ],
+)  # fmt: skip
+def test_planted(name, change, code):
+    verdict = verdict_after(name, change)
+    assert not verdict.accepted
+    assert verdict.code == code, verdict
+
+
+@pytest.mark.parametrize("body", [[], None, "score", {}])
+def test_a_body_without_a_score(body):
+    case = build.sealed(CASES["bias_variation"] | {"body": body})
+    assert verdict_on(case).code == "malformed"
+
+
+@given(st.fractions(Fraction(1, 10), 60, max_denominator=100), st.integers(1, 300))
+def test_the_series_lies_below_the_exponential(exponent, terms):
+    series = exponential_from_below(exponent, terms)
+    assert series == build.series_of_exponential(exponent, terms)
+    assert series < decimal_exponential(exponent) * (1 + Fraction(1, 10**50))
+    assert series > exponential_from_below(exponent, terms - 1)
+
+
+@given(st.fractions(Fraction(1, 3), 12, max_denominator=100), st.integers(1, 2))
+def test_no_bound_below_the_truth_is_accepted(alpha, axes):
+    """On a grid of 41 keys a side, whose total variation is within 1e-15 of the supremum."""
+    power = 1 / decimal_exponential(alpha)
+    theta = 1 + 2 * sum(power ** (n * n) for n in range(1, 21))
+    truth = 1 - theta**-axes
+    below = Fraction(int(truth * 10**12), 10**12)
+    accepted = build.quadratic_variation(str(alpha), axes, 100, 8)
+    assert verdict_on(accepted).accepted
+    assert Fraction(accepted["body"]["bound"]) > truth
+    refused = changed(accepted, put(["bound"], str(below)))
+    assert verdict_on(refused).code == "total_variation"
+
+
+@given(st.fractions(Fraction(1, 3), 12, max_denominator=100), st.integers(2, 400))
+def test_no_bias_bound_below_the_truth_is_accepted(logit, keys):
+    weight = decimal_exponential(logit)
+    below = (keys - 1) / (weight + keys - 1) * (1 - Fraction(1, 10**9))
+    power = Fraction(int(build.series_of_exponential(logit, 40) * 10**9), 10**9)
+    for bound, accepted in ((below, False), (below * (1 + Fraction(2, 10**8)), True)):
+        claimed = Fraction(int(bound * 10**12) + accepted, 10**12)
+        case = build.bias_variation(str(logit), keys, str(power), str(claimed))
+        assert verdict_on(case).accepted == accepted
+
+
+@pytest.mark.parametrize("target", [(0, 0), (2, 3), (-4, 1), (9, -9)])
+def test_every_row_of_a_rectangle_keeps_the_bound(target):
+    """The definition, in fractions: powers of the r ≥ e^-α of the certificate for e^-α."""
+    body = build.quadratic_variation("3", 2)["body"]
+    power, bound = Fraction(body["power"]), Fraction(body["bound"])
+    keys = list(product(range(5), range(6)))
+    squares = [sum((k - t) ** 2 for k, t in zip(key, target, strict=True)) for key in keys]
+    weights = [power ** (square - min(squares)) for square in squares]
+    total = sum(weights)
+    nearest = squares.index(min(squares))
+    distance = sum(abs(w / total - (k == nearest)) for k, w in enumerate(weights)) / 2
+    assert 0 < distance < bound
+
+
+def test_the_verdicts_say_what_follows():
+    assert "nearest to the target is below 172" in verdict_on(CASES["quadratic_variation"]).reason
+    assert "a bias M = 3 at one of 9 keys" in verdict_on(CASES["bias_variation"]).reason
