@@ -1,0 +1,153 @@
+"""Which of Figure 1's three orders is cheapest, from shapes and the type of basis alone.
+
+The paper says that the choice "essentially depends on the respective dimensions M, P, N, Q, B, K"
+and that a sparse A "may require a specific treatment". Here is that in numbers. With nnz the
+nonzeros of the basis (KMN if it is dense), the products of the two contractions are
+
+| order             | with A            | with Θ or x  | intermediate tensor |
+|-------------------|-------------------|--------------|---------------------|
+| `basis_first`     | B·nnz·P           | B·K·N·P·Q    | B·K·N·P             |
+| `parameter_first` | B·nnz·Q           | B·K·M·P·Q    | B·K·M·Q             |
+| `operator`        | nnz·P·Q           | B·M·N·P·Q    | M·N·P·Q             |
+
+A dense product costs a multiplication; an entry of a sparse basis costs a read, a multiplication
+and an addition somewhere in memory, which is dearer; a shift costs a copy of a slice, and in
+`parameter_first`, where slices are only summed, less than that. Tensors are written and read once.
+
+`SECONDS` holds what each of these costs: six constants, the ratios of which alone matter, fitted to
+measured times (`experiments/calibrate_contraction_orders.py`).
+"""
+
+from typing import NamedTuple
+
+from convattn.structures.basis import Basis
+from convattn.structures.dense_basis import DenseBasis
+from convattn.structures.sliced_basis import SlicedBasis
+
+ORDERS = ("basis_first", "parameter_first", "operator")
+
+
+class Work(NamedTuple):
+    """How often each kind of step is taken, or, in `SECONDS`, what one such step costs.
+
+    **Fields:**
+
+    - `products`: multiplications and additions within matrix products.
+    - `intermediate`: numbers written and read again between the contractions.
+    - `operands`: numbers of x, Θ, y and a dense A.
+    - `operator`: numbers of Φ.
+    - `entries`: products with an entry of a basis that is not dense, scattered in memory.
+    - `sliced`: numbers of the intermediate that are only summed slice by slice.
+    """
+
+    products: float
+    intermediate: float
+    operands: float
+    operator: float
+    entries: float
+    sliced: float
+
+
+SECONDS = Work(
+    products=0.025e-9,
+    intermediate=1.3e-9,
+    operands=0.13e-9,
+    operator=1.7e-9,
+    entries=1.2e-9,
+    sliced=0.35e-9,
+)
+
+
+def contraction_work(
+    batch: int, inputs: int, outputs: int, in_channels: int, out_channels: int, basis: Basis
+) -> dict[str, Work]:
+    """The steps of each order.
+
+    **Arguments:** B, M, N, P, Q, and the basis, of which only the type, K and the number of
+    nonzeros count.
+
+    **Raises:** `ValueError` for a size below one (a batch may be empty), and for M and N that are
+    not the basis's.
+
+    **Source:** A19 Section 1.4 and Figure 1.
+
+    >>> from convattn.structures import shift_basis
+    >>> contraction_work(1, 5, 5, 2, 3, shift_basis(5, [0]))["basis_first"].products
+    30
+    """
+    if min(inputs, outputs, in_channels, out_channels) < 1 or batch < 0:
+        raise ValueError(
+            f"batch={batch}, inputs={inputs}, outputs={outputs}, in_channels={in_channels}, "
+            f"out_channels={out_channels}, but all should be at least 1 (the batch at least 0)"
+        )
+    if (inputs, outputs) != (basis.inputs, basis.outputs):
+        raise ValueError(
+            f"inputs={inputs} and outputs={outputs}, but the basis has {basis.inputs} and "
+            f"{basis.outputs}"
+        )
+    nonzeros, pairs = basis.nonzeros, in_channels * out_channels
+    dense, sliced = isinstance(basis, DenseBasis), isinstance(basis, SlicedBasis)
+    operands = batch * (inputs * in_channels + outputs * out_channels) + basis.size * pairs
+    operands += nonzeros if dense else 0
+    gathered = batch * basis.size * outputs * in_channels
+    mapped = batch * basis.size * inputs * out_channels
+
+    def work(product: int, with_basis: int, *, copied: bool = False, **tensors: int) -> Work:
+        scattered = 0 if dense or copied else with_basis
+        total = product + (with_basis if dense else 0)
+        sizes = {"intermediate": 0, "operator": 0, "sliced": 0} | tensors
+        return Work(products=total, operands=operands, entries=scattered, **sizes)
+
+    return {
+        "basis_first": work(
+            gathered * out_channels,
+            batch * nonzeros * in_channels,
+            copied=sliced,
+            intermediate=gathered,
+        ),
+        "parameter_first": work(
+            mapped * in_channels,
+            batch * nonzeros * out_channels,
+            copied=sliced,
+            **({"sliced": mapped} if sliced else {"intermediate": mapped}),
+        ),
+        "operator": work(
+            batch * inputs * outputs * pairs, nonzeros * pairs, operator=inputs * outputs * pairs
+        ),
+    }
+
+
+def contraction_costs(
+    batch: int, inputs: int, outputs: int, in_channels: int, out_channels: int, basis: Basis
+) -> dict[str, float]:
+    """An estimate of the seconds that each order takes; only comparisons between them mean much.
+
+    **Arguments:** as for `contraction_work`.
+
+    **Raises:** `ValueError` as `contraction_work`.
+
+    >>> from convattn.structures import shift_basis
+    >>> costs = contraction_costs(8, 256, 256, 4, 64, shift_basis((16, 16), [(0, 0), (0, 1)]))
+    >>> min(costs, key=costs.get)
+    'basis_first'
+    """
+    works = contraction_work(batch, inputs, outputs, in_channels, out_channels, basis)
+    return {
+        order: float(sum(count * cost for count, cost in zip(work, SECONDS, strict=True)))
+        for order, work in works.items()
+    }
+
+
+def cheapest_order(
+    batch: int, inputs: int, outputs: int, in_channels: int, out_channels: int, basis: Basis
+) -> str:
+    """The order of least estimated cost; the first of `ORDERS` among equals.
+
+    **Raises:** `ValueError` as `contraction_work`.
+
+    >>> from convattn.structures import shift_basis
+    >>> cheapest_order(8, 256, 256, 64, 4, shift_basis((16, 16), [(0, 0), (0, 1)]))
+    'parameter_first'
+    """
+    costs = contraction_costs(batch, inputs, outputs, in_channels, out_channels, basis)
+    return min(ORDERS, key=costs.__getitem__)

@@ -1,0 +1,182 @@
+"""Reading a graph: an adjacency matrix, dense, of scipy.sparse or a BCOO.
+
+Entry (m, n) is the weight of the edge from node m to node n. Dense graphs stay JAX arrays and may
+be traced, though then their values cannot be looked at; sparse ones become scipy's compressed rows,
+as how many entries a product has is part of its shape.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import scipy.sparse
+from jax import Array, lax
+from jax.experimental.sparse import BCOO
+from jaxtyping import Num
+
+from convattn.arrays import accumulation_dtype, as_array
+from convattn.structures.basis import Basis
+from convattn.structures.dense_basis import DenseBasis
+from convattn.structures.sparse_basis import sparse_basis
+
+Matrix = Any  # a JAX array, or a scipy.sparse.csr_array
+
+
+@dataclass(frozen=True)
+class Graph:
+    """Weights in the dtype in which they are summed, and the dtype of the results.
+
+    **Fields:** `matrix`: `[N, N]`; `dtype`: that of the adjacency as given.
+    """
+
+    matrix: Matrix
+    dtype: np.dtype
+
+    @property
+    def nodes(self) -> int:
+        """N."""
+        return int(self.matrix.shape[0])
+
+
+def read_graph(adjacency: Any, name: str = "adjacency", *, symmetric: bool = False) -> Graph:
+    """A graph with finite weights ≥ 0.
+
+    **Arguments:**
+
+    - `adjacency`: `[N, N]`: anything that makes a dense array, a scipy.sparse matrix or array, or a
+      BCOO. `name`: what messages call it.
+    - `symmetric`: whether the graph must be undirected.
+
+    **Raises:** `ValueError` for what is no square matrix of real numbers, for entries that are not
+    finite or negative, for an asymmetric matrix where `symmetric`, and for a traced BCOO.
+
+    >>> read_graph([[0, 1], [1, 0]]).nodes
+    2
+    """
+    stored = adjacency.dtype if isinstance(adjacency, BCOO) else None  # scipy knows no half types
+    if isinstance(adjacency, BCOO):
+        adjacency = _from_bcoo(adjacency, name)
+    if scipy.sparse.issparse(adjacency):
+        given = adjacency.tocsr()
+        dtype = as_array(given.data, name).dtype
+        _check_shape(given.shape, dtype, name)
+        matrix: Matrix = scipy.sparse.csr_array(given).astype(accumulation_dtype(dtype))
+        matrix.sum_duplicates()
+        _check_values(matrix.data, name, lambda index: _place(matrix, index))
+        if symmetric:
+            _check_symmetric(abs(matrix - matrix.T).tocsr(), name)
+        return Graph(matrix, stored or dtype)
+    array = as_array(adjacency, name)
+    _check_shape(array.shape, array.dtype, name)
+    wide = array.astype(accumulation_dtype(array))
+    if not isinstance(array, jax.core.Tracer):
+        values = np.asarray(wide)
+        _check_values(values.reshape(-1), name, lambda index: divmod(index, len(values)))
+        if symmetric:
+            _check_symmetric(scipy.sparse.csr_array(values != values.T), name)
+    return Graph(wide, array.dtype)
+
+
+def as_floating(graph: Graph) -> Graph:
+    """The same weights as floats; integers become float32 at least."""
+    dtype = jnp.promote_types(graph.dtype, jnp.float32)
+    dtype = graph.dtype if jnp.issubdtype(graph.dtype, jnp.floating) else dtype
+    return Graph(graph.matrix.astype(accumulation_dtype(dtype)), dtype)
+
+
+def as_sparse(matrix: Matrix) -> scipy.sparse.csr_array:
+    """The matrix in compressed rows."""
+    return matrix if scipy.sparse.issparse(matrix) else scipy.sparse.csr_array(np.asarray(matrix))
+
+
+def identity_like(matrix: Matrix) -> Matrix:
+    """I, stored as the matrix is."""
+    if scipy.sparse.issparse(matrix):
+        return scipy.sparse.eye_array(matrix.shape[0], dtype=matrix.dtype, format="csr")
+    return jnp.eye(matrix.shape[0], dtype=matrix.dtype)
+
+
+def degrees(matrix: Matrix) -> Num[np.ndarray, "nodes"] | Num[Array, "nodes"]:
+    """d_m = Σ_n A_mn, loops included once."""
+    return matrix.sum(axis=1)
+
+
+def multiply(left: Matrix, right: Matrix) -> Matrix:
+    """The matrix product, dense ones at the highest precision."""
+    if scipy.sparse.issparse(left):
+        return left @ right
+    return jnp.matmul(left, right, precision=lax.Precision.HIGHEST)
+
+
+def graph_basis(matrices: Sequence[Matrix], dtype: np.dtype) -> Basis:
+    """The basis of K matrices that are stored alike: a `SparseBasis` or a `DenseBasis`."""
+    if scipy.sparse.issparse(matrices[0]):
+        basis = sparse_basis(list(matrices))
+        return replace(basis, values=basis.values.astype(dtype))
+    return DenseBasis(jnp.stack([jnp.asarray(matrix) for matrix in matrices]).astype(dtype))
+
+
+def _from_bcoo(adjacency: BCOO, name: str) -> scipy.sparse.csr_array | Array:
+    if isinstance(adjacency.data, jax.core.Tracer) or isinstance(
+        adjacency.indices, jax.core.Tracer
+    ):
+        raise ValueError(
+            f"{name} is a traced BCOO, but how many entries the result has must be known; build "
+            "the basis outside jit, or pass a dense matrix"
+        )
+    if adjacency.n_batch or adjacency.n_dense or adjacency.ndim != 2:
+        return adjacency.todense()
+    inside = (np.asarray(adjacency.indices) < np.array(adjacency.shape)).all(axis=1)
+    rows, columns = np.asarray(adjacency.indices)[inside].T
+    kind = accumulation_dtype(adjacency.data)
+    values = np.asarray(adjacency.data).astype(kind)[inside]
+    return scipy.sparse.csr_array((values, (rows, columns)), adjacency.shape)
+
+
+def _check_shape(shape: tuple[int, ...], dtype: np.dtype, name: str) -> None:
+    if len(shape) != 2 or shape[0] != shape[1] or shape[0] < 1:
+        raise ValueError(
+            f"{name}.shape={tuple(shape)}, but should be (N, N), N at least 1: the weight of every "
+            "edge from m to n; for a bipartite graph number both kinds of nodes together"
+        )
+    if jnp.issubdtype(dtype, jnp.complexfloating):
+        raise ValueError(f"{name}.dtype={dtype}, but weights should be real numbers")
+
+
+def _check_values(values: np.ndarray, name: str, place: Any) -> None:
+    wrong = {
+        "not finite": ~np.isfinite(values),
+        "negative": values < 0,
+    }
+    remedies = {
+        "not finite": "look for an overflow or a distance that was divided by",
+        "negative": "similarities can be shifted or clipped at 0; for signed weights build the "
+        "matrices yourself and pass them to dense_basis",
+    }
+    for what, where in wrong.items():
+        if where.any():
+            first = int(np.flatnonzero(where)[0])
+            raise ValueError(
+                f"{name} has {int(where.sum())} entries that are {what}, the first is "
+                f"{values[first]} at {place(first)}, but weights should be finite and at least 0; "
+                f"{remedies[what]}"
+            )
+
+
+def _check_symmetric(difference: scipy.sparse.csr_array, name: str) -> None:
+    difference.eliminate_zeros()
+    if difference.nnz:
+        raise ValueError(
+            f"{name} is not symmetric: {difference.nnz // 2} pairs of entries differ, the first at "
+            f"{_place(difference, 0)}, but this matrix is defined for undirected graphs; "
+            f"symmetrise it, e.g. ({name} + {name}.T)/2, or use power_basis, which takes directions"
+        )
+
+
+def _place(matrix: scipy.sparse.csr_array, index: int) -> tuple[int, int]:
+    """Row and column of a stored entry."""
+    coordinates = matrix.tocoo()
+    return int(coordinates.row[index]), int(coordinates.col[index])

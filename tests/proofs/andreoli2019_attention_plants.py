@@ -1,0 +1,150 @@
+"""Planted errors for the claims on adaptive bases, as in `cordonnier2020_plants`."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from planted_claims import one_more, scaled
+
+LIBRARY = "convattn.structures"
+A_LITTLE_MORE = scaled(1.001)
+
+
+def mask_ignored(original):
+    return lambda scores, mask=None, *base: original(scores)
+
+
+def not_normalised(original):
+    return lambda scores, *given: scores
+
+
+def always_zero(original):
+    return lambda scores, mask=None, blank="zero": original(scores, mask, blank="zero")
+
+
+def never_refused(original):
+    return lambda scores, mask, **named: jax.nn.softmax(jnp.where(mask, scores, -jnp.inf), axis=0)
+
+
+def masked_by_a_large_number(original):
+    return lambda scores, mask: jnp.where(mask, scores, -1e9)
+
+
+def squared(original):
+    return lambda *given: original(*given) ** 2
+
+
+def unbent(original):
+    return lambda scores: scores
+
+
+def negated(original):
+    return lambda *given: -original(*given)
+
+
+def plain_relu(original):
+    return lambda scores, slope: jax.nn.relu(scores)
+
+
+def any_slope(original):
+    return lambda scores, slope: jnp.where(scores >= 0, scores, slope * scores)
+
+
+def channels_backwards(original):
+    return lambda parameters, theta: original(parameters, theta[:, ::-1])
+
+
+def keys_alone(original):
+    return lambda left, right: original(left, right)[: left.size]
+
+
+def transposed(original):
+    return lambda *given: original(*given).T
+
+
+def no_offset(original):
+    def changed(maps):
+        parameters = original(maps)
+        return type(parameters)(
+            parameters.bilinear, parameters.key_weight, parameters.query_weight, None
+        )
+
+    return changed
+
+
+def value_backwards(original):
+    def changed(theta):
+        maps = original(theta)
+        return maps._replace(value=maps.value[::-1], output=2 * maps.output)
+
+    return changed
+
+
+def shifts_negated(original):
+    return lambda mechanism, grid, shifts: original(mechanism, grid, [-d for d in shifts])
+
+
+def unshifted(original):
+    return lambda nodes, shift: np.eye(nodes, dtype=int)
+
+
+def a_zero_column(original):
+    def changed(*given):
+        weights = original(*given)
+        weights[:, 0] = 0
+        return weights
+
+    return changed
+
+
+PLANTS = [
+    ("attention", "masked columns in fractions", "exact_column_softmax", mask_ignored),
+    ("attention", "a blank column", f"{LIBRARY}.column_softmax", always_zero),
+    ("attention", "a blank column", f"{LIBRARY}.column_softmax", never_refused),
+    ("attention", "masks come last", f"{LIBRARY}.masked_scores", masked_by_a_large_number),
+    ("attention", "eq. 7 exactly", f"{LIBRARY}.attention_convolution", one_more),
+    ("attention", "eq. 7 exactly", f"{LIBRARY}.cross_attention_convolution", one_more),
+    ("attention", "eq. 7 exactly", f"{LIBRARY}.self_attention_convolution", scaled(2)),
+    ("attention", "eq. 7 exactly", f"{LIBRARY}.structured_convolution", one_more),
+    ("attention", "what is linear", f"{LIBRARY}.attention_convolution", one_more),
+    ("attention", "what is linear", f"{LIBRARY}.self_attention_convolution", scaled(0)),
+    ("attention", "pixels of images, masked", f"{LIBRARY}.attention_convolution", A_LITTLE_MORE),
+    ("biaffine", "eq. 8 exactly", f"{LIBRARY}.bi_affine_scores", one_more),
+    ("biaffine", "rank and identification", "by_entries", squared),
+    ("biaffine", "rank and identification", "by_entries", one_more),
+    ("biaffine", "redundant terms", "exact_column_softmax", not_normalised),
+    ("biaffine", "scores of pixels", f"{LIBRARY}.bi_affine_scores", A_LITTLE_MORE),
+    ("gat", "the query term", "sloped", unbent),
+    ("gat", "the query term", "exact_column_softmax", not_normalised),
+    ("gat", "the order of the keys", "sloped", negated),
+    ("gat", "masks and slopes", f"{LIBRARY}.leaky_relu", plain_relu),
+    ("gat", "masks and slopes", f"{LIBRARY}.leaky_relu", any_slope),
+    ("gat", "tied parameters", f"{LIBRARY}.through_parameter", channels_backwards),
+    ("gat", "neighbouring pixels of images", f"{LIBRARY}.graph_attention", A_LITTLE_MORE),
+    ("transformer", "eqs. 9 and 10 exactly", "mixed_product", scaled(2)),
+    ("transformer", "what the factors reach", "tangents", keys_alone),
+    ("transformer", "counts", "stored", scaled(2)),
+    ("transformer", "layer and convolution", f"{LIBRARY}.parameter_from_maps", scaled(2)),
+    ("transformer", "layer and convolution", f"{LIBRARY}.maps_from_parameter", value_backwards),
+    ("transformer", "no influence on predecessors", f"{LIBRARY}.causal_mask", transposed),
+    ("transformer", "biases", f"{LIBRARY}.as_bi_affine", no_offset),
+    ("transformer", "biases", "exact_column_softmax", not_normalised),
+    (
+        "transformer",
+        "pixels of images, three routes",
+        f"{LIBRARY}.self_attention_convolution",
+        A_LITTLE_MORE,
+    ),
+    (
+        "transformer",
+        "pixels of images, three routes",
+        "convattn.attention.multi_head_self_attention",
+        A_LITTLE_MORE,
+    ),
+    ("shiftheads", "the sum", f"{LIBRARY}.attention_with_shifts", scaled(2)),
+    ("shiftheads", "the sum", f"{LIBRARY}.with_shift_heads", shifts_negated),
+    ("shiftheads", "order is seen", "shift_matrix", unshifted),
+    ("shiftheads", "no softmax is a shift", "shift_matrix", transposed),
+    ("shiftheads", "no softmax is a shift", "exact_column_softmax", a_zero_column),
+    ("shiftheads", "masks and shifts", f"{LIBRARY}.with_shift_heads", shifts_negated),
+    ("shiftheads", "pixels of images", f"{LIBRARY}.attention_with_shifts", A_LITTLE_MORE),
+]

@@ -1,0 +1,174 @@
+"""Bi-affine scores: eq. 8 entry by entry on integers, and what its terms can and cannot do."""
+
+from itertools import product
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from comparison import assert_equal
+from flint import fmpz_mat
+from hypothesis import given
+from matrix_products import HIGHEST, precisions
+from strategies import seeds, small_integers
+
+from convattn.structures import (
+    BiAffine,
+    augmented_matrix,
+    bi_affine,
+    bi_affine_scores,
+    column_softmax,
+)
+
+BATCH, HEADS, KEYS, QUERIES, KEY_FEATURES, QUERY_FEATURES = 2, 3, 5, 4, 2, 6
+FIELDS = ("bilinear", "key_weight", "query_weight", "offset")
+
+
+def drawn(seed: int) -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]:
+    """x', y' and Ξ, in integers."""
+    rng = np.random.default_rng(seed)
+    keys = small_integers(rng, BATCH, KEYS, KEY_FEATURES)
+    queries = small_integers(rng, BATCH, QUERIES, QUERY_FEATURES)
+    shapes = (
+        (HEADS, KEY_FEATURES, QUERY_FEATURES),
+        (HEADS, KEY_FEATURES),
+        (HEADS, QUERY_FEATURES),
+        (HEADS,),
+    )
+    terms = [small_integers(rng, *shape) for shape in shapes]
+    return keys, queries, dict(zip(FIELDS, terms, strict=True))
+
+
+def by_definition(keys, queries, terms) -> np.ndarray:
+    """The second line of eq. 8, one number at a time."""
+    out = np.zeros((BATCH, HEADS, KEYS, QUERIES))
+    for b, h, m, n in product(*map(range, out.shape)):
+        x, y = keys[b, m], queries[b, n]
+        for p, q in product(range(KEY_FEATURES), range(QUERY_FEATURES)):
+            out[b, h, m, n] += terms["bilinear"][h, p, q] * x[p] * y[q]
+        out[b, h, m, n] += sum(terms["key_weight"][h, p] * x[p] for p in range(KEY_FEATURES))
+        out[b, h, m, n] += sum(terms["query_weight"][h, q] * y[q] for q in range(QUERY_FEATURES))
+        out[b, h, m, n] += terms["offset"][h]
+    return out
+
+
+@given(seeds())
+def test_scores_are_eq_8(seed):
+    keys, queries, terms = drawn(seed)
+    out = bi_affine_scores(jnp.asarray(keys), jnp.asarray(queries), bi_affine(**terms))
+    assert_equal(out, by_definition(keys, queries, terms))
+
+
+@pytest.mark.parametrize("missing", FIELDS)
+def test_a_term_that_is_none_is_zero_and_every_term_counts(missing):
+    keys, queries, terms = drawn(1)
+    whole = by_definition(keys, queries, terms)
+    expected = by_definition(keys, queries, {**terms, missing: 0 * terms[missing]})
+    rest = bi_affine(**{name: term for name, term in terms.items() if name != missing})
+    out = bi_affine_scores(jnp.asarray(keys), jnp.asarray(queries), rest)
+    assert_equal(out, expected)
+    with pytest.raises(AssertionError, match="entries differ"):
+        assert_equal(out, whole)
+
+
+@pytest.mark.parametrize("only", FIELDS)
+def test_one_term_alone(only):
+    keys, queries, terms = drawn(2)
+    zeros = {name: 0 * term for name, term in terms.items()}
+    expected = by_definition(keys, queries, {**zeros, only: terms[only]})
+    out = bi_affine_scores(
+        jnp.asarray(keys), jnp.asarray(queries), bi_affine(**{only: terms[only]})
+    )
+    assert_equal(out, expected)
+
+
+@given(seeds())
+def test_the_four_terms_are_one_bilinear_form(seed):
+    keys, queries, terms = drawn(seed)
+    whole = augmented_matrix(bi_affine(**terms), KEY_FEATURES, QUERY_FEATURES)
+    left, right = (
+        np.concatenate([part, np.ones((*part.shape[:2], 1))], axis=-1) for part in (keys, queries)
+    )
+    expected = np.einsum("bmp,hpq,bnq->bhmn", left, np.asarray(whole), right)
+    assert_equal(expected, by_definition(keys, queries, terms))
+    for scores in expected.reshape(-1, KEYS, QUERIES).astype(int):
+        assert fmpz_mat(scores.tolist()).rank() <= min(KEY_FEATURES, QUERY_FEATURES) + 1
+
+
+def test_the_augmented_matrix_of_few_terms():
+    _, _, terms = drawn(3)
+    for kept in (("offset",), ("key_weight", "offset"), ("bilinear", "query_weight")):
+        some = {name: terms[name] for name in kept}
+        zeros = {name: terms[name] if name in kept else 0 * terms[name] for name in FIELDS}
+        assert_equal(
+            augmented_matrix(bi_affine(**some), KEY_FEATURES, QUERY_FEATURES),
+            augmented_matrix(bi_affine(**zeros), KEY_FEATURES, QUERY_FEATURES),
+        )
+
+
+def test_constant_columns_do_not_reach_the_softmax_over_the_keys():
+    """Integer scores: s - max is the same to the last bit with ν and ξ or without."""
+    keys, queries, terms = drawn(4)
+    x, y = jnp.asarray(keys), jnp.asarray(queries)
+    whole = column_softmax(bi_affine_scores(x, y, bi_affine(**terms)))
+    rest = bi_affine(terms["bilinear"], terms["key_weight"])
+    assert_equal(column_softmax(bi_affine_scores(x, y, rest)), whole)
+    without_keys = bi_affine(terms["bilinear"], None, terms["query_weight"], terms["offset"])
+    with pytest.raises(AssertionError, match="entries differ"):
+        assert_equal(column_softmax(bi_affine_scores(x, y, without_keys)), whole)
+
+
+def test_integers_stay_integers_and_halves_are_summed_in_float32():
+    keys, queries, terms = drawn(5)
+    for dtype, working in (("int32", "int32"), ("bfloat16", "float32"), ("float64", "float64")):
+        given = {name: jnp.asarray(term, dtype) for name, term in terms.items()}
+        out = bi_affine_scores(
+            jnp.asarray(keys, dtype), jnp.asarray(queries, dtype), BiAffine(**given)
+        )
+        assert out.dtype == working
+        assert_equal(out, by_definition(keys, queries, terms))
+
+
+def test_jit_and_gradients_pass_through_the_parameters():
+    keys, queries, terms = drawn(6)
+    x, y, parameters = jnp.asarray(keys), jnp.asarray(queries), bi_affine(**terms)
+    assert_equal(jax.jit(bi_affine_scores)(x, y, parameters), bi_affine_scores(x, y, parameters))
+    slopes = jax.grad(lambda given: bi_affine_scores(x, y, given).sum())(parameters)
+    assert_equal(slopes.offset, np.full(HEADS, BATCH * KEYS * QUERIES))
+    assert_equal(slopes.key_weight, np.tile(QUERIES * keys.sum((0, 1)), (HEADS, 1)))
+    assert jax.tree.leaves(BiAffine(offset=jnp.zeros(1))) == [0]
+
+
+def test_every_product_is_pinned():
+    keys, queries, terms = drawn(7)
+    given = jnp.asarray(keys), jnp.asarray(queries), bi_affine(**terms)
+    assert {*precisions(bi_affine_scores, *given)} == {HIGHEST}
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({}, "given no parameter"),
+        ({"bilinear": np.ones((2, 3))}, r"bilinear.shape=\(2, 3\), but should be"),
+        (
+            {"bilinear": np.ones((2, 3, 4)), "key_weight": np.ones((2, 4))},
+            r"key_weight.shape=\(2, 4\), but should be \(heads=2, key_features=3\)",
+        ),
+        ({"offset": np.ones(2), "query_weight": np.ones((3, 1))}, "leading axis"),
+        ({"offset": [True]}, "offset.dtype=bool"),
+    ],
+)
+def test_parameters_that_do_not_fit_together_are_refused(given, message):
+    with pytest.raises(ValueError, match=message):
+        bi_affine(**given)
+
+
+@pytest.mark.usefixtures("unchecked")
+def test_entries_that_do_not_fit_the_parameters_are_refused():
+    x, y = jnp.ones((1, 5, 2)), jnp.ones((1, 4, 6))
+    with pytest.raises(ValueError, match="take 6 features of the keys; keys come first"):
+        bi_affine_scores(y[..., :3], x, bi_affine(np.ones((1, 6, 2))))
+    with pytest.raises(ValueError, match="features of the queries"):
+        bi_affine_scores(x, y, bi_affine(query_weight=np.ones((1, 5))))
+    with pytest.raises(ValueError, match="no term"):
+        bi_affine_scores(x, y, BiAffine())

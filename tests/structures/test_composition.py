@@ -1,0 +1,106 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from comparison import assert_dtype, assert_equal
+from structures.basis_cases import case, operands, slow_convolution
+
+from convattn.structures import (
+    DenseBasis,
+    ShiftBasis,
+    SparseBasis,
+    StructuredConvolution,
+    compose,
+    compose_bases,
+    shift_basis,
+    sparse_basis,
+)
+
+GRID = shift_basis((5,), [1, 0, -2])  # takes the five outputs of the dense and sparse cases
+BASES = {
+    "dense": case("dense")[0],
+    "sparse": case("sparse")[0],
+    "shift": GRID,
+}
+TYPES = {
+    ("dense", "shift"): DenseBasis,
+    ("sparse", "shift"): SparseBasis,
+    ("shift", "shift"): SparseBasis,
+}
+
+
+@pytest.mark.parametrize(("first", "second"), TYPES)
+def test_the_composite_is_one_after_the_other(first, second) -> None:
+    one, two = BASES[first], BASES[second]
+    left, right = (np.asarray(basis.matrices(), np.int64) for basis in (one, two))
+    x, before = operands(left, (2, 3))
+    _, after = operands(right, (3, 4), seed=2)
+    both = compose(StructuredConvolution(one, before), StructuredConvolution(two, after))
+    assert type(both.basis) is TYPES[first, second]
+    assert_equal(both.basis.matrices(), [a @ b for a in left for b in right])
+    assert_equal(both.theta, [a @ b for a in before for b in after])
+    expected = slow_convolution(right, slow_convolution(left, x, before), after)
+    assert_equal(both(jnp.asarray(x, jnp.float64)), expected)
+
+
+def test_the_paper_s_remark() -> None:
+    basis = compose_bases(shift_basis(2, [1]), shift_basis(2, [-1]))
+    assert_equal(basis.matrices(), [[[1, 0], [0, 0]]])
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "stays"),
+    [
+        ((0, 1), (2, 0), True),
+        ((1, 1), (1, 2), True),
+        ((-1, 1), (-1, 0), True),
+        ((1, 0), (-1, 0), False),
+        ((0, 1), (1, -1), False),
+        ((3, 1), (1, -1), True),  # nothing is left of the first axis
+    ],
+)
+def test_shifts_stay_shifts_where_no_node_is_lost(first, second, stays) -> None:
+    grid = (4, 3)
+    one, two = shift_basis(grid, [first]), shift_basis(grid, [second])
+    both = compose_bases(one, two)
+    assert isinstance(both, ShiftBasis) == stays
+    assert_equal(both.matrices()[0], one.matrices()[0] @ two.matrices()[0])
+
+
+def test_grids_of_the_same_nodes_but_another_shape() -> None:
+    one, two = shift_basis((2, 3), [(0, 1)]), shift_basis((3, 2), [(0, 1)])
+    both = compose_bases(one, two)
+    assert isinstance(both, SparseBasis)
+    assert_equal(both.matrices()[0], one.matrices()[0] @ two.matrices()[0])
+
+
+def test_traced_bases_compose_densely() -> None:
+    sparse, _ = case("sparse")
+    both = jax.jit(compose_bases)(sparse, GRID)
+    assert isinstance(both, DenseBasis)
+    assert_equal(both.matrices(), compose_bases(sparse, GRID).matrices())
+
+
+def test_the_dtype_of_a_sparse_composite() -> None:
+    half = sparse_basis(jnp.asarray([[[1.0, 3.0]]], jnp.bfloat16))
+    other = sparse_basis(jnp.asarray([[[256.0], [1.0]]], jnp.bfloat16))
+    both = compose_bases(half, other)
+    assert_dtype(both.dtype.type(0), jnp.bfloat16)
+    assert_equal(both.matrices(), [[[260]]])  # 259 to even, rounded once
+
+
+def test_a_convolution_is_data() -> None:
+    convolution = StructuredConvolution(GRID, jnp.ones((3, 2, 4)))
+    assert len(jax.tree.leaves(convolution)) == 1
+    doubled = jax.tree.map(lambda leaf: 2 * leaf, convolution)
+    assert_equal(doubled(np.ones((1, 5, 2))), 2 * convolution(np.ones((1, 5, 2))))
+
+
+def test_what_does_not_fit_is_refused() -> None:
+    one = StructuredConvolution(GRID, jnp.ones((3, 2, 4)))
+    with pytest.raises(
+        ValueError, match="gives 5 entries of 4 channels, but the second takes 5 of 2"
+    ):
+        compose(one, one)
+    with pytest.raises(ValueError, match="the first basis has 5 outputs, but the second 7 inputs"):
+        compose_bases(GRID, case("dense")[0])

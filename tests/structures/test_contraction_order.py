@@ -1,0 +1,107 @@
+import math
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from structures.basis_cases import NAMES, ORDERS, case
+
+from convattn.structures import (
+    cheapest_order,
+    contraction_costs,
+    contraction_work,
+    dense_basis,
+    shift_basis,
+    sparse_basis,
+    structured_convolution,
+)
+from convattn.structures.contraction_order import SECONDS
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_work_is_what_the_definition_does(name) -> None:
+    basis, matrices = case(name)
+    size, inputs, outputs = matrices.shape
+    batch, p, q = 3, 2, 4
+    work = contraction_work(batch, inputs, outputs, p, q, basis)
+    second = (batch * size * outputs * p * q, batch * size * inputs * p * q)
+    second += (batch * inputs * outputs * p * q,)
+    if name == "dense":
+        first = [size * inputs * outputs * n for n in (batch * p, batch * q, p * q)]
+        assert [work[order].products for order in ORDERS] == np.add(first, second).tolist()
+        assert not any(work[order].entries for order in ORDERS)
+    else:
+        nonzeros = np.count_nonzero(matrices)
+        entries = [nonzeros * n for n in (batch * p, batch * q, p * q)]
+        if name != "sparse":
+            entries[:2] = [0, 0]  # slices
+        assert [work[order].products for order in ORDERS] == list(second)
+        assert [work[order].entries for order in ORDERS] == entries
+    between = (batch * size * outputs * p, batch * size * inputs * q, inputs * outputs * p * q)
+    for order, numbers in zip(ORDERS, between, strict=True):
+        held = (work[order].intermediate, work[order].operator, work[order].sliced)
+        assert sorted(held) == [0, 0, numbers]
+    assert bool(work["parameter_first"].sliced) == (name in ("sequence", "grid"))
+
+
+def test_costs_weigh_the_work() -> None:
+    basis, _ = case("dense")
+    work = contraction_work(3, 7, 5, 2, 4, basis)
+    for order, cost in contraction_costs(3, 7, 5, 2, 4, basis).items():
+        wanted = math.fsum(n * s for n, s in zip(work[order], SECONDS, strict=True))
+        assert abs(cost - wanted) <= 12 * 2**-53 * wanted  # six products and five sums
+    assert all(second > 0 for second in SECONDS)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "order"),
+    [((1, 2, 128), "basis_first"), ((1, 128, 2), "parameter_first")],
+)
+def test_channels_decide(sizes, order) -> None:
+    batch, p, q = sizes
+    for basis in (
+        dense_basis(np.ones((4, 64, 64), np.float32)),
+        sparse_basis(np.tile(np.eye(64, dtype=np.float32), (4, 1, 1))),
+        shift_basis(64, [0, 1, 2, 3]),
+    ):
+        assert cheapest_order(batch, 64, 64, p, q, basis) == order
+
+
+def test_many_elements_on_few_entries_pay_for_the_operator() -> None:
+    assert cheapest_order(4096, 3, 3, 8, 8, dense_basis(np.ones((50, 3, 3)))) == "operator"
+
+
+def test_sparsity_makes_the_basis_cheap() -> None:
+    matrices = np.zeros((2, 8, 8), np.float32)
+    matrices[:, 0, 0] = 1
+    sizes = (64, 8, 8, 4, 5)
+    costs = [
+        contraction_costs(*sizes, basis)
+        for basis in (dense_basis(matrices), sparse_basis(matrices))
+    ]
+    assert costs[1]["operator"] < costs[0]["operator"]
+    assert costs[1]["basis_first"] < costs[0]["basis_first"]
+
+
+def test_auto_takes_the_cheapest() -> None:
+    for p, q in ((1, 32), (32, 1)):
+        basis = shift_basis((8, 8), [(0, 0), (1, 0), (0, 1)])
+        x, theta = jnp.ones((2, 64, p)), jnp.ones((3, p, q))
+        chosen = cheapest_order(2, 64, 64, p, q, basis)
+        programs = {
+            order: str(
+                jax.make_jaxpr(partial(structured_convolution, order=order))(x, basis, theta)
+            )
+            for order in ("auto", *ORDERS)
+        }
+        assert [order for order in ORDERS if programs[order] == programs["auto"]] == [chosen]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "message"),
+    [((1, 7, 5, 0, 1), "at least 1"), ((1, 7, 6, 1, 1), "the basis has 7 and 5")],
+)
+def test_what_does_not_fit_is_refused(sizes, message) -> None:
+    with pytest.raises(ValueError, match=message):
+        contraction_work(*sizes, case("dense")[0])

@@ -1,0 +1,221 @@
+"""Graph attention against loops after its authors' equations, and A19's way of writing it."""
+
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from comparison import assert_equal, assert_within
+from matrix_products import HIGHEST, precisions
+from strategies import small_integers
+
+from convattn.evidence.influence_rounding import attention_within, column_weights_within
+from convattn.structures import (
+    bi_affine,
+    bi_affine_scores,
+    column_softmax,
+    graph_attention,
+    graph_attention_matrices,
+    leaky_relu,
+    self_attention_convolution,
+    through_parameter,
+)
+
+BATCH, HEADS, NODES, P, Q = 2, 3, 5, 4, 2
+
+
+def drawn(seed: int):
+    """x, a directed graph with self-loops `[keys, queries]`, Θ, and the halves of a: ν, μ."""
+    rng = np.random.default_rng(seed)
+    mask = rng.random((NODES, NODES)) < 0.5
+    np.fill_diagonal(mask, True)
+    x, theta = small_integers(rng, BATCH, NODES, P), small_integers(rng, HEADS, P, Q)
+    return x, mask, theta, small_integers(rng, HEADS, Q), small_integers(rng, HEADS, Q)
+
+
+def velickovic(nodes, neighbours, weight, own, other, slope):
+    """h'_i = Σ_(j ∈ N_i) α_ij W h_j, without σ, one head, one node at a time.
+
+    e_ij = LeakyReLU(aᵀ[W h_i ‖ W h_j]), α_ij = exp(e_ij)/Σ_(k ∈ N_i) exp(e_ik), with a = [own ‖
+    other]; `weight` is W, `[Q, P]`.
+    """
+    out, mapped = [], [weight @ node for node in nodes]
+    for i in range(len(nodes)):
+        scores = {}
+        for j in neighbours[i]:
+            raw = float(np.concatenate([own, other]) @ np.concatenate([mapped[i], mapped[j]]))
+            scores[j] = raw if raw > 0 else slope * raw
+        total = sum(math.exp(score) for score in scores.values())
+        out.append(sum(math.exp(scores[j]) / total * mapped[j] for j in scores))
+    return np.array(out)
+
+
+def layer_by_loops(x, mask, theta, own, other, slope):
+    """`[batch, heads, nodes, Q]`."""
+    neighbours = [np.flatnonzero(mask[:, i]) for i in range(NODES)]
+    heads = list(zip(theta, own, other, strict=True))
+    return np.array(
+        [[velickovic(nodes, neighbours, t.T, o, r, slope) for t, o, r in heads] for nodes in x]
+    )
+
+
+def within(x, mask, theta, own, other, slope):
+    """The bound for one head and image; 0.2 and the product with it round, two roundings each."""
+    bounds = np.empty((BATCH, HEADS, NODES, Q))
+    for b in range(BATCH):
+        for k in range(HEADS):
+            z = x[b] @ theta[k]
+            raw = (z @ other[k])[:, None] + (z @ own[k])[None, :]
+            scores = np.where(raw >= 0, raw, slope * raw)
+            error = 0.0 if slope == 0.25 else 4 * 2.0**-53 * abs(scores).max()
+            weights = column_weights_within(scores[None], "float64", mask, error)
+            bounds[b, k] = attention_within(weights, x[b], theta[k][None], "float64").bound
+    return bounds
+
+
+@pytest.mark.parametrize("slope", [0.2, 0.25])
+@pytest.mark.parametrize("seed", range(3))
+def test_it_is_the_layer_of_its_authors(seed, slope):
+    x, mask, theta, own, other = drawn(seed)
+    heads = layer_by_loops(x, mask, theta, own, other, slope)
+    bound = 2 * within(x, mask, theta, own, other, slope)  # theirs and ours
+    given = jnp.asarray(x), jnp.asarray(mask), jnp.asarray(theta)
+    parameters = bi_affine(key_weight=other, query_weight=own)
+    expected = {
+        "sum": (heads.sum(1), bound.sum(1)),
+        "mean": (heads.mean(1), bound.sum(1)),
+        "concatenate": (
+            heads.transpose(0, 2, 1, 3).reshape(BATCH, NODES, -1),
+            bound.transpose(0, 2, 1, 3).reshape(BATCH, NODES, -1),
+        ),
+    }
+    for combination, (value, limit) in expected.items():
+        out = graph_attention(*given, parameters, slope=slope, combination=combination)
+        assert_within(out, value, limit, combination)
+    swapped = bi_affine(key_weight=own, query_weight=other)
+    with pytest.raises(AssertionError, match="too far"):
+        assert_within(graph_attention(*given, swapped, slope=slope), *expected["sum"])
+    backwards = graph_attention(given[0], given[1].T, given[2], parameters, slope=slope)
+    with pytest.raises(AssertionError, match="too far"):
+        assert_within(backwards, *expected["sum"])
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_scores_on_x_theta_are_scores_on_x_with_tied_parameters(seed):
+    """Λ too, though the networks have none."""
+    x, _, theta, own, other = drawn(seed)
+    rng = np.random.default_rng(seed + 1)
+    parameters = bi_affine(small_integers(rng, HEADS, Q, Q), other, own, small_integers(rng, HEADS))
+    tied = through_parameter(parameters, jnp.asarray(theta))
+    expected = np.empty((BATCH, HEADS, NODES, NODES))
+    for k in range(HEADS):
+        z = jnp.asarray(x @ theta[k])
+        one = jax.tree.map(lambda part, k=k: part[k : k + 1], parameters)
+        expected[:, k] = bi_affine_scores(z, z, one)[:, 0]
+    assert_equal(bi_affine_scores(jnp.asarray(x), jnp.asarray(x), tied), expected)
+
+
+def test_concatenation_is_the_sum_of_wider_parameters():
+    """Θ_k in the k-th block of zeros, and μ, ν likewise: eq. 7 as printed, and exactly so."""
+    x, mask, theta, own, other = drawn(4)
+    blocks = np.zeros((HEADS, P, HEADS * Q))
+    wide = np.zeros((2, HEADS, HEADS * Q))
+    for k in range(HEADS):
+        part = slice(k * Q, (k + 1) * Q)
+        blocks[k, :, part], wide[0, k, part], wide[1, k, part] = theta[k], other[k], own[k]
+    given = jnp.asarray(x), jnp.asarray(mask)
+    concatenated = graph_attention(
+        *given, jnp.asarray(theta), bi_affine(None, other, own), combination="concatenate"
+    )
+    assert_equal(graph_attention(*given, jnp.asarray(blocks), bi_affine(None, *wide)), concatenated)
+
+
+def test_it_is_a_self_attention_convolution():
+    """Mechanism and convolution apart; scores with the slope 1/4 are exact."""
+    x, mask, theta, own, other = drawn(5)
+    parameters = bi_affine(None, other, own, [1.0, 2.0, 3.0])
+    tied = through_parameter(parameters, jnp.asarray(theta))
+
+    def mechanism(keys, queries):
+        scores = leaky_relu(bi_affine_scores(keys, queries, tied), 0.25)
+        return column_softmax(scores, jnp.asarray(mask))
+
+    expected = self_attention_convolution(jnp.asarray(x), mechanism, jnp.asarray(theta))
+    out = graph_attention(
+        jnp.asarray(x), jnp.asarray(mask), jnp.asarray(theta), parameters, slope=0.25
+    )
+    mapped = jnp.einsum("bmp,kpq->bkmq", x, theta)
+    matrices = graph_attention_matrices(mapped, jnp.asarray(mask), parameters, slope=0.25)
+    assert_equal(mechanism(jnp.asarray(x), jnp.asarray(x)), matrices)
+    scores = np.asarray(leaky_relu(bi_affine_scores(jnp.asarray(x), jnp.asarray(x), tied), 0.25))
+    for b in range(BATCH):
+        weights = column_weights_within(scores[b], "float64", mask)
+        reference, bound = attention_within(weights, x[b], theta, "float64")
+        assert_within(out[b], reference, bound)
+        assert_within(expected[b], reference, bound)
+
+
+def test_without_the_leaky_relu_the_query_term_is_redundant_and_with_it_not():
+    x, mask, theta, own, other = drawn(6)
+    given = jnp.asarray(x), jnp.asarray(mask), jnp.asarray(theta)
+    whole, rest = bi_affine(None, other, own, [7.0, -7.0, 0.0]), bi_affine(None, other)
+    assert_equal(
+        graph_attention(*given, whole, slope=None), graph_attention(*given, rest, slope=None)
+    )
+    with pytest.raises(AssertionError, match="entries differ"):
+        assert_equal(graph_attention(*given, whole), graph_attention(*given, rest))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_every_query_ranks_its_keys_alike(seed):
+    """LeakyReLU is increasing, so the order of the keys does not depend on the query."""
+    x, _, theta, own, other = drawn(seed)
+    mapped = jnp.einsum("bmp,kpq->bkmq", x, theta)
+    everyone = jnp.ones((NODES, NODES), bool)
+    out = np.asarray(graph_attention_matrices(mapped, everyone, bi_affine(None, other, own)))
+    order = np.argsort(np.einsum("bkmq,kq->bkm", np.asarray(mapped), other), axis=2)
+    ranked = np.take_along_axis(out, order[..., None], axis=2)
+    assert (np.diff(ranked, axis=2) >= 0).all()
+
+
+def test_a_leaky_relu_keeps_the_mask_and_another_does_not():
+    scores = jnp.array([-jnp.inf, -4.0, 0.0, 2.0])
+    assert_equal(leaky_relu(scores, 0.25), [-np.inf, -1.0, 0.0, 2.0])
+    assert_equal(leaky_relu(scores, 1.0), scores)
+    assert_equal(jax.nn.relu(scores), [0.0, 0.0, 0.0, 2.0])
+    for slope in (0.0, -0.2, 1.5, float("nan")):
+        with pytest.raises(ValueError, match=r"but should lie in \(0, 1\]"):
+            leaky_relu(scores, slope)
+
+
+def test_a_node_without_neighbours_is_refused_or_gets_nothing():
+    x, mask, theta, own, other = drawn(7)
+    mask[:, 3] = False
+    given = jnp.asarray(x), jnp.asarray(mask), jnp.asarray(theta), bi_affine(None, other, own)
+    with pytest.raises(ValueError, match="column 3 is masked everywhere"):
+        graph_attention(*given)
+    out = np.asarray(graph_attention(*given, blank="zero"))
+    assert not out[:, 3].any()
+    assert out[:, 0].any()
+
+
+def test_every_product_is_pinned():
+    x, mask, theta, own, other = drawn(8)
+    given = jnp.asarray(x), mask, jnp.asarray(theta), bi_affine(None, other, own)
+    layer = lambda x, theta, parameters: graph_attention(x, mask, theta, parameters)  # noqa: E731
+    assert {*precisions(layer, given[0], given[2], given[3])} == {HIGHEST}
+
+
+@pytest.mark.usefixtures("unchecked")
+def test_parameters_that_do_not_fit_are_refused():
+    x, mask, theta, own, other = drawn(9)
+    given = jnp.asarray(x), jnp.asarray(mask), jnp.asarray(theta)
+    with pytest.raises(ValueError, match="no Λ"):
+        graph_attention(*given, bi_affine(np.ones((HEADS, Q, Q)), other, own))
+    with pytest.raises(ValueError, match="takes μ"):
+        graph_attention(*given, bi_affine(offset=[1.0]))
+    with pytest.raises(ValueError, match="channels of x Θ, not of x"):
+        graph_attention(*given, bi_affine(key_weight=np.ones((HEADS, P))))
+    with pytest.raises(ValueError, match="combination='max'"):
+        graph_attention(*given, bi_affine(None, other), combination="max")

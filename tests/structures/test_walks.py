@@ -1,0 +1,143 @@
+"""Counts of walks against walking: every walk is written down and counted."""
+
+import re
+from itertools import product
+
+import hypothesis.strategies as st
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import scipy.sparse
+from comparison import assert_dtype, assert_equal
+from hypothesis import given, settings
+from structures.graph_cases import FORMS
+
+from convattn.structures import SparseBasis, power_basis, walk_basis
+
+
+def walks(steps):
+    """How many walks lead from m to n whose i-th step is an edge of the i-th graph."""
+    nodes = range(len(steps[0]))
+    found = np.zeros((len(nodes), len(nodes)), int)
+    for places in product(nodes, repeat=len(steps) + 1):
+        edges = zip(steps, places, places[1:], strict=False)
+        found[places[0], places[-1]] += int(np.prod([graph[a, b] for graph, a, b in edges]))
+    return found
+
+
+def directed(seed, nodes=4, largest=1):
+    return np.random.default_rng(seed).integers(0, largest + 1, (nodes, nodes))
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("largest", [1, 3])
+def test_powers_count_walks(form, largest):
+    adjacency = directed(largest, largest=largest)
+    basis = power_basis(FORMS[form](adjacency), 4)
+    assert basis.size == 4
+    assert_equal(basis.matrices(), np.stack([walks([adjacency] * k) for k in (1, 2, 3, 4)]))
+    assert_dtype(basis, "int64")
+
+
+@settings(max_examples=10)
+@given(st.integers(0, 2**32 - 1), st.integers(1, 5))
+def test_powers_are_numpy_powers(seed, order):
+    adjacency = directed(seed, 5, 4)
+    expected = [np.linalg.matrix_power(adjacency, k) for k in range(1, order + 1)]
+    assert_equal(power_basis(adjacency, order).matrices(), np.stack(expected))
+
+
+FILM = ("Nimoy", "Spock", "StarTrek", "SciFi", "Quinto", "Drama")
+FACTS = {
+    "played": [("Nimoy", "Spock"), ("Quinto", "Spock")],
+    "characterIn": [("Spock", "StarTrek")],
+    "genre": [("StarTrek", "SciFi"), ("StarTrek", "Drama")],
+}
+
+
+def relation(pairs):
+    matrix = np.zeros((len(FILM), len(FILM)), int)
+    for a, b in pairs:
+        matrix[FILM.index(a), FILM.index(b)] = 1
+    return matrix
+
+
+RELATIONS = {name: relation(pairs) for name, pairs in FACTS.items()}
+SORTS = ["played.characterIn.genre", ("played",), ["genre", "played"]]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_the_films_of_the_paper(form):
+    """Leonard Nimoy, Spock, Star Trek, science fiction."""
+    basis = walk_basis({name: FORMS[form](graph) for name, graph in RELATIONS.items()}, SORTS)
+    steps = [sort.split(".") if isinstance(sort, str) else sort for sort in SORTS]
+    expected = np.stack([walks([RELATIONS[name] for name in sort]) for sort in steps])
+    assert_equal(basis.matrices(), expected)
+    assert expected[0, FILM.index("Nimoy"), FILM.index("SciFi")] == 1
+    assert not expected[2].any()  # nobody plays a genre
+    genres = basis.gather(jnp.asarray(np.eye(len(FILM), dtype=int))[None, :, :1])
+    assert genres[0, 0, FILM.index("SciFi"), 0] == 1  # output n gathers from m: A_kᵀ x
+
+
+def test_forms_and_dtypes_may_be_mixed():
+    mixed = RELATIONS | {"genre": scipy.sparse.csr_array(RELATIONS["genre"].astype(np.float32))}
+    basis = walk_basis(mixed, SORTS[:2])
+    assert isinstance(basis, SparseBasis)
+    assert_dtype(basis, jnp.result_type(jnp.int64, jnp.float32))
+    assert_equal(basis.matrices(), walk_basis(RELATIONS, SORTS[:2]).matrices())
+
+
+def test_only_what_a_sort_names_is_read():
+    walk_basis(RELATIONS | {"broken": np.ones((2, 3))}, ["played"])
+
+
+def test_a_graph_without_walks():
+    path = np.eye(3, k=1, dtype=int)
+    for form in ("dense", "csr"):
+        assert_equal(power_basis(FORMS[form](path), 3).matrices()[2], np.zeros((3, 3)))
+    empty = power_basis(scipy.sparse.csr_array((3, 3), dtype=int), 1)
+    assert empty.nonzeros == 0
+    assert_equal(empty.gather(jnp.ones((1, 3, 2), int)), np.zeros((1, 1, 3, 2)))
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_counts_that_overflow_are_refused(form):
+    ones = jnp.ones((4, 4), jnp.int32)
+    adjacency = FORMS[form](ones if form in ("dense", "bcoo") else np.asarray(ones))
+    assert_equal(power_basis(adjacency, 15).matrices()[14], np.full((4, 4), 4**14))
+    with pytest.raises(ValueError, match=r"4.29e\+09 walks of length 16 .* int32 ends at 2.15e"):
+        power_basis(adjacency, 16)
+
+
+def test_floats_overflow_too_and_a_part_can_be_what_does():
+    large = jnp.full((2, 2), 2.0**60, jnp.float32)
+    with pytest.raises(ValueError, match=re.escape("walks of length 3 (or parts of them)")):
+        power_basis(large, 3)
+    small = jnp.zeros((2, 2), jnp.float32)
+    with pytest.raises(ValueError, match=re.escape("walks a.a.a.b (or parts of them)")):
+        walk_basis({"a": large, "b": small}, ["a.a.a.b"])
+
+
+def test_under_jit_nothing_is_looked_at():
+    traced = jax.jit(lambda a: power_basis(a, 16).matrices())(jnp.ones((4, 4), jnp.float32))
+    assert_equal(traced[15], np.full((4, 4), 4.0**15))
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: power_basis(np.eye(2), 0), "order=0"),
+        (lambda: power_basis(np.eye(2), True), "order=True"),
+        (lambda: power_basis(np.eye(2), 2.0), "order=2.0"),
+        (lambda: walk_basis(RELATIONS, []), "sorts=[], but should be at least one sort"),
+        (lambda: walk_basis(RELATIONS, [()]), "none of them empty"),
+        (lambda: walk_basis(RELATIONS, ["played.in"]), "the sorts name ['in']"),
+        (lambda: walk_basis(RELATIONS, ["played."]), "the sorts name ['']"),
+        (lambda: walk_basis({"a": np.eye(2), "b": np.eye(3)}, ["a.b"]), "{'a': 2, 'b': 3} nodes"),
+        (lambda: walk_basis({"a": -np.eye(2)}, ["a"]), "relations['a'] has 2 entries that are neg"),
+    ],
+)
+def test_mistakes_are_refused(call, message, unchecked):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        call()
