@@ -1,0 +1,179 @@
+"""§6.1: cross-attentive image similarity, two images side by side.
+
+Printed. "MSAC operators enable a mechanism for cross attentive image similarity, in which each
+patch in image x attends all other patches in image z and vice versa. To this end, we concatenate x
+and z to form a new image t = [x, z] ∈ R^(N×2M×d)." Optionally x^seg and z^seg ∈ R^(N×M×d) are
+added, or x^seg and z^seg ∈ R^(N×M×d_seg) are concatenated to the channels.
+
+Verified. For 1 × 1 filters, each patch of t is a patch of x or of z and attends to all of both. For
+n × m filters with dilation d, and images of at least d·⌊m/2⌋ columns, iff at least d·⌊m/2⌋ zero
+columns are laid between the images is, for every filter, every query, key and value of x in t what
+it is in x alone, zero-padded; likewise of z iff d·⌊(m-1)/2⌋ are. With the gap's cells masked as
+keys and dropped as queries, x and z attend to the patches of both images and nothing else.
+Concatenated segments express everything that added ones do.
+
+Repair. (1) The seam: without a gap, filters of width m ≥ 2 make patches at the seam that are half x
+and half z, so the operator does not attend from patches of x to patches of z only. The gap must be
+laid anew by every layer, and masked: unmasked, its cells take part of every patch's attention. (2)
+b ∈ R^(N×M) of eq. 3 is too small for t: distances run up to 2M - 1, or 2M + g - 1 with the gap. (3)
+The patches of x attend to all patches of x, too. (4) [x, z] and [z, x] are different inputs: with
+the even bias, pixel j of x and pixel t of z are M + t - j apart in the one and M + j - t in the
+other, so the similarity depends on the order of the images. (5) No number comes out: how to get a
+similarity from the features is left open.
+
+Proof. The query at column j reads j + d·τ, -⌊(m-1)/2⌋ ≤ τ ≤ ⌊m/2⌋. From x's last column M - 1 that
+reaches column M - 1 + d⌊m/2⌋, which is before z's first, M + g, iff g ≥ d⌊m/2⌋ (and else a column
+of z, as z is wide enough); from z's first it reaches M + g - d⌊(m-1)/2⌋ > M - 1 iff g ≥ d⌊(m-1)/2⌋.
+Where it does not reach, it reads zeros, as the padding of the image alone. Masked softmax gives the
+gap weight zero and leaves the ratios of the others. Segments: (x + s) ⋆ H = [x, s] ⋆ [H, H]. ∎
+"""
+
+from fractions import Fraction
+
+import numpy as np
+
+from convattn.evidence import certified, exact_convolution
+from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
+
+
+def drawn_images(run: Run) -> tuple[np.ndarray, np.ndarray]:
+    """Two images without a zero, so that what is read shows."""
+    rng = run.rng("images")
+    first, second = rng.integers(1, 9, (2, 1, 2, 5, 2))
+    return first, second
+
+
+def joined_image(first: np.ndarray, second: np.ndarray, gap: int) -> np.ndarray:
+    """t of the library, with its gap."""
+    import jax.numpy as jnp
+
+    from convattn.sac import side_by_side
+
+    return np.asarray(side_by_side(jnp.asarray(first), jnp.asarray(second), gap)[0])
+
+
+def the_seam(run: Run) -> str:
+    """Filters without a zero, every gap up to the reach and beyond: where x, and z, is as alone."""
+    first, second = drawn_images(run)
+    cases = 0
+    for width in range(1, 6):
+        for dilation in (1, 2):
+            kernel = run.rng(width).integers(1, 9, (2, width, 2, 1))
+            alone = [exact_convolution(each, kernel, dilation=dilation) for each in (first, second)]
+            needed = dilation * (width // 2), dilation * ((width - 1) // 2)
+            for gap in range(needed[0] + 2):
+                together = exact_convolution(
+                    joined_image(first, second, gap), kernel, dilation=dilation
+                )
+                parts = together[:, :, :5], together[:, :, 5 + gap :]
+                for part, each, reach in zip(parts, alone, needed, strict=True):
+                    if bool((part == each).all()) != (gap >= reach):
+                        raise EvidenceFailed(
+                            f"width {width}, dilation {dilation}, gap {gap}: equal is not "
+                            f"{gap >= reach}"
+                        )
+                cases += 1
+    return f"{cases} cases of width, dilation and gap: x is as alone iff gap ≥ d⌊m/2⌋, z likewise"
+
+
+def the_default_gap(run: Run) -> str:
+    """The library's own gap leaves x's scores with x as they are alone, and masks the gap."""
+    import jax
+    import jax.numpy as jnp
+
+    from convattn.sac import EvenBias, SelfAttentiveParameters, attention_scores, seam_reach
+    from convattn.sac.cross_attention import side_by_side
+
+    rng = run.rng("parameters")
+    query, key = (jnp.asarray(rng.integers(-3, 4, (1, 2, 4, 2, 4)), jnp.float32) for _ in range(2))
+    table = EvenBias(jnp.asarray(rng.integers(-9, 10, (1, 2, 12)), jnp.float32))
+    given = SelfAttentiveParameters(jnp.zeros((1, 2, 4, 2, 1)), query, key, table)
+    first, second = (jnp.asarray(each, jnp.float32) for each in drawn_images(run))
+    gap = seam_reach(given)
+    scores_of = jax.jit(lambda *given: attention_scores(*given))
+    joined, mask = side_by_side(first, second, gap)
+    scores, kept = scores_of(given, joined, mask)
+    columns = 10 + gap
+    square = np.asarray(scores).reshape(2, columns, 2, columns)
+    for start, each in ((0, first), (5 + gap, second)):
+        part = slice(start, start + 5)
+        alone = np.asarray(scores_of(given, each)[0]).reshape(2, 5, 2, 5)
+        if (square[:, part, :, part] != alone).any():
+            raise EvidenceFailed(f"gap {gap}: the scores of the image at {start} differ from alone")
+    between = np.zeros((2, columns), bool)
+    between[:, 5 : 5 + gap] = True
+    if (np.asarray(kept) == between.ravel()).any():
+        raise EvidenceFailed(f"gap {gap}: the mask is {np.asarray(kept)[0].tolist()}")
+    return f"filters of 2 × 4, gap {gap}: x and z score as alone, and the gap's cells are masked"
+
+
+def unmasked_gaps_take_weight(run: Run) -> str:
+    """Uniform attention over 2M + g columns: the gap takes g/(2M + g) of each patch's, exactly."""
+    from convattn.evidence.exact_attention import exact_softmax
+
+    shares = []
+    for gap in (0, 1, 2):
+        weights = exact_softmax(np.zeros((1, 10 + gap), int))[0]
+        share = sum(weights[5 : 5 + gap], Fraction(0))
+        if share != Fraction(gap, 10 + gap):
+            raise EvidenceFailed(f"gap {gap}: {share}")
+        shares.append(str(share))
+    return f"M = 5: gaps of 0, 1 and 2 columns take {', '.join(shares)} of the attention"
+
+
+def segments(run: Run) -> str:
+    """(x + s) ⋆ H = [x, s] ⋆ [H, H], by the library's segments, in integers."""
+    import jax.numpy as jnp
+
+    from convattn.sac import with_segment
+
+    first, segment = drawn_images(run)
+    kernel = run.rng("kernel").integers(-9, 10, (2, 3, 2, 4))
+    added, joined = (
+        np.asarray(with_segment(jnp.asarray(first), jnp.asarray(segment[0]), how))
+        for how in ("add", "concatenate")
+    )
+    doubled = np.concatenate([kernel, kernel], axis=2)
+    if (exact_convolution(added, kernel) != exact_convolution(joined, doubled)).any():
+        raise EvidenceFailed("the filters of added and of concatenated segments differ")
+    return "2 × 3 filters on 2 × 5 pixels with a segment for each pixel: equal"
+
+
+def distances(width: int, sign: int) -> dict[tuple[int, int], int]:
+    """Columns between pixel j of x and pixel t of z in [x, z] (sign 1) and in [z, x] (sign -1)."""
+    pairs = np.ndindex(width, width)
+    return {(j, t): abs(width + sign * (t - j)) for j, t in pairs}
+
+
+def distances_of_the_join(run: Run) -> str:
+    """Between x and z the distances are 1 … 2M - 1, and those of [z, x] are others."""
+    width = 5
+    one, other = distances(width, 1), distances(width, -1)
+    beyond = sorted({d for d in one.values() if d >= width})
+    if max(one.values()) != 2 * width - 1 or beyond != list(range(width, 2 * width)):
+        raise EvidenceFailed(f"distances {sorted(set(one.values()))}")
+    equal = [pair for pair in one if one[pair] == other[pair]]
+    if equal != [(j, j) for j in range(width)]:
+        raise EvidenceFailed(f"the order does not matter at {equal}")
+    return f"M = {width}: distances {beyond} are beyond the table; only j = t keeps its distance"
+
+
+CLAIM = Claim(
+    id="B19.cross",
+    source="Barkan 2019, §6.1",
+    verdict=Verdict.AMENDED,
+    kinds=(Kind.IDENTITY,),
+    evidence=(
+        certified(
+            "B19.cross",
+            name="the seam and the gap",
+            kind="identity",
+            cases=({"identity": "seam"}, {"identity": "gap"}),
+        ),
+        Evidence("the seam", Level.TESTED, the_seam),
+        Evidence("the default gap", Level.TESTED, the_default_gap),
+        Evidence("unmasked gaps take weight", Level.TESTED, unmasked_gaps_take_weight),
+        Evidence("segments", Level.TESTED, segments),
+        Evidence("distances of the join", Level.TESTED, distances_of_the_join),
+    ),
+)

@@ -1,0 +1,136 @@
+"""A SAC contains every n×m convolution: in the limit with one head, exactly with two.
+
+**Claim.** Let c = x ⋆ W be the n×m convolution, zero-padded, with any stride and dilation, on a
+grid of N cells. (1) One head without content, with H_V = W, b_00 = M and 0 elsewhere, computes
+
+    y_q = c_q + TV·(mean over the other cells of c - c_q),      TV = (N - 1)/(e^M + N - 1),
+
+so |y_q - c_q| ≤ TV·(max c - min c), which tends to zero as M → ∞. (2) With a second, uniform head
+(b = 0), M(N) = log(1 + N(1/ε - 1)) and
+
+    H_V^1 = W/(1 - ε),      H_V^2 = -ε/(1 - ε)·W,
+
+the sum of the heads is c exactly, for any ε in (0, 1); neither ε nor the filters depend on N.
+
+**Proof.** The distance (0, 0) occurs once in each row, at the query itself, so the row is one M and
+N - 1 zeros: weight e^M/(e^M + N - 1) at q and 1/(e^M + N - 1) elsewhere. That is (1), since the
+weights sum to one. With ε = N/(e^M + N - 1) the row is (1 - ε)S_q + εJ, S_q one-hot and J uniform,
+and the second head is J:
+
+    ((1 - ε) c_q + ε·mean c)/(1 - ε) - ε/(1 - ε)·mean c = c_q.  ∎
+
+Nothing is asked of the border: the zeros lie in the filters' convolution, not among the keys, so
+every query has its key. Where a query may attend to some keys only, itself among them (causal
+sequences, a gap), N counts those, and the same proof holds.
+
+The optional ordinary convolution H_R contains every convolution trivially: H_R = W, and a merge
+that ignores y.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from convattn.arrays import accumulation_dtype
+from convattn.constructions.cordonnier_lemma2 import one_hot_sharpness
+from convattn.convolution import check_kernel
+from convattn.sac.relative_bias import EvenBias
+from convattn.sac.self_attentive_convolution import SelfAttentiveParameters
+from convattn.shifts import per_axis
+
+
+def sac_from_convolution(
+    kernel: Any,
+    bias: Any = None,
+    *,
+    exact: bool = True,
+    leak: float = 0.5,
+    logit: float | None = None,
+    stride: int | Sequence[int] = 1,
+    dilation: int | Sequence[int] = 1,
+    key_stride: int | Sequence[int] | None = None,
+    causal: bool = False,
+) -> SelfAttentiveParameters:
+    """The SAC that computes `conv(…, padding="SAME")` with this kernel, on images of any size.
+
+    **Arguments:**
+
+    - `kernel`: `[K_1, K_2, in, out]`, or `[K, in, out]`, any size; integers become float32.
+    - `bias`: `[out]` or none.
+    - `exact`: two heads at finite b_00 (no rounding of the filters where ε is 1/2). Otherwise one
+      head, within `limit_error_bound` of the convolution.
+    - `leak`: ε in (0, 1), for `exact`.
+    - `logit`: M ≥ 0 of the single head; by default its attention is one-hot in the dtype in which
+      softmax runs.
+    - `stride`, `dilation`: as for `conv`. `key_stride`: divides the stride; by default the stride.
+    - `causal`: sequences only; the kernel's taps are then -(K-1), …, 0.
+
+    **Raises:** `ValueError` for a kernel that `conv` refuses, a leak outside (0, 1), a negative
+    logit, a logit with `exact`, a causal kernel on two axes.
+
+    >>> parameters = sac_from_convolution(jnp.ones((2, 3, 1, 4)))
+    >>> parameters.heads, parameters.value[:, 0, 0, 0, 0].tolist()
+    (2, [2.0, -1.0])
+    """
+    kernel, bias = check_kernel(kernel, bias, 1)
+    axes = kernel.ndim - 2
+    strides = per_axis(stride, axes, "stride")
+    if causal and axes != 1:
+        raise ValueError(
+            f"kernel.shape={kernel.shape} has {axes} spatial axes, but causal=True is for "
+            "sequences: give a kernel [K, in, out]"
+        )
+    if not jnp.issubdtype(kernel.dtype, jnp.inexact):
+        kernel = kernel.astype(jnp.float32)
+    working = accumulation_dtype(kernel)
+    grid = {
+        "bias": bias,
+        "stride": strides,
+        "dilation": per_axis(dilation, axes, "dilation"),
+        "key_stride": strides if key_stride is None else per_axis(key_stride, axes, "key_stride"),
+        "causal": causal,
+    }
+    ones = (1,) * axes
+    if not exact:
+        height = one_hot_sharpness(kernel.dtype) if logit is None else logit
+        if not 0 <= height < np.inf:
+            raise ValueError(f"logit={logit}, but should be finite and ≥ 0; M → ∞ is the limit")
+        table = EvenBias(jnp.full((1, *ones), height, working))
+        return SelfAttentiveParameters(kernel[None], position=table, **grid)
+    if logit is not None:
+        raise ValueError(
+            f"logit={logit} with exact=True, but the exact form works out its own M from the leak "
+            "and the number of keys; give leak instead, or exact=False"
+        )
+    if not 0 < leak < 1:
+        raise ValueError(f"leak={leak}, but should lie strictly between 0 and 1")
+    wide = kernel.astype(working)
+    filters = jnp.stack([wide / (1 - leak), -(leak / (1 - leak)) * wide]).astype(kernel.dtype)
+    table = EvenBias(jnp.array([1, 0], working).reshape(2, *ones), jnp.asarray(leak, working))
+    return SelfAttentiveParameters(filters, position=table, **grid)
+
+
+def limit_error_bound(logit: float, number_of_keys: int, spread: Any) -> Any:
+    """TV·(max c - min c): how far the one-head SAC at M is from the convolution c.
+
+    **Arguments:**
+
+    - `spread`: max c - min c over the cells of the key grid, for each image and channel; at most
+      2·max|x|·Σ|W| whatever the image.
+
+    >>> float(limit_error_bound(0.0, 4, 1.0))
+    0.75
+    """
+    others = number_of_keys - 1
+    return np.exp(-logit) * others / (1 + others * np.exp(-logit)) * spread
+
+
+def grid_cells(space: Sequence[int], stride: Sequence[int]) -> int:
+    """N: the cells of a strided grid.
+
+    >>> grid_cells((5, 4), (2, 1))
+    12
+    """
+    return int(np.prod([-(-n // s) for n, s in zip(space, stride, strict=True)]))

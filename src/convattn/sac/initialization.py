@@ -1,0 +1,180 @@
+"""Random parameters to start training from: normal filters of variance 1/(inputs), zero biases."""
+
+import math
+from collections.abc import Sequence
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+from jax.typing import DTypeLike
+
+from convattn.sac.multiscale import MultiscaleParameters
+from convattn.sac.relative_bias import EvenBias
+from convattn.sac.self_attention_2d import SelfAttention2DParameters
+from convattn.sac.self_attentive_convolution import SelfAttentiveParameters
+from convattn.shifts import per_axis
+
+
+def positive_sizes(**sizes: int) -> None:
+    """Refuse sizes that are not integers ≥ 1.
+
+    **Raises:** `ValueError` that names the size.
+    """
+    for name, size in sizes.items():
+        if isinstance(size, bool) or not isinstance(size, int) or size < 1:
+            raise ValueError(f"{name}={size!r}, but should be an integer ≥ 1")
+
+
+def initial_self_attention_2d(
+    key: Array,
+    in_channels: int,
+    out_channels: int,
+    *,
+    heads: int,
+    key_features: int,
+    distances: Sequence[int],
+    dtype: DTypeLike = jnp.float32,
+) -> SelfAttention2DParameters:
+    """2-D self-attention of d_o = `out_channels` a head, as the paper has it.
+
+    **Arguments:**
+
+    - `distances`: the entries of the bias table on each axis, N and M for images of N × M.
+
+    >>> made = initial_self_attention_2d(
+    ...     jax.random.key(0), 3, 4, heads=2, key_features=5, distances=(6, 7)
+    ... )
+    >>> made.value.shape, made.output.shape, made.position.values.shape
+    ((2, 3, 4), (2, 4, 4), (2, 6, 7))
+    """
+    one = initial_self_attentive(
+        key,
+        (1, 1),
+        in_channels,
+        out_channels,
+        heads=heads,
+        key_features=key_features,
+        distances=distances,
+        dtype=dtype,
+    )
+    if one.query is None or one.key is None:
+        raise ValueError("2-D self-attention has query and key filters")
+    query, key_maps, value = (part[:, 0, 0] for part in (one.query, one.key, one.value))
+    return SelfAttention2DParameters(query, key_maps, value, one.position, one.output)
+
+
+def initial_self_attentive(
+    key: Array,
+    kernel_size: Sequence[int],
+    in_channels: int,
+    out_channels: int,
+    *,
+    heads: int,
+    key_features: int,
+    distances: Sequence[int],
+    ordinary: bool = False,
+    stride: int | Sequence[int] = 1,
+    dilation: int | Sequence[int] = 1,
+    key_stride: int | Sequence[int] | None = None,
+    causal: bool = False,
+    dtype: DTypeLike = jnp.float32,
+) -> SelfAttentiveParameters:
+    """A SAC of d_o = `out_channels` a head, as the paper has it, on one or two axes.
+
+    **Arguments:**
+
+    - `kernel_size`: n and m, or m alone for sequences.
+    - `distances`: the entries of the bias table on each axis.
+    - `ordinary`: with an ordinary convolution beside it, merged by a 1×1 convolution.
+
+    **Raises:** `ValueError` for sizes below one.
+
+    >>> made = initial_self_attentive(
+    ...     jax.random.key(0), (2, 3), 4, 5, heads=6, key_features=7, distances=(8, 9),
+    ...     ordinary=True,
+    ... )
+    >>> made.query.shape, made.ordinary.shape, made.merge.shape
+    ((6, 2, 3, 4, 7), (2, 3, 4, 5), (10, 5))
+    """
+    taps = tuple(kernel_size)
+    axes = len(taps)
+    positive_sizes(
+        in_channels=in_channels, out_channels=out_channels, heads=heads, key_features=key_features
+    )
+    for size in (*taps, *distances):
+        positive_sizes(**{"each of kernel_size and distances": size})
+    if axes not in (1, 2) or len(distances) != axes:
+        raise ValueError(
+            f"kernel_size={taps} and distances={tuple(distances)}, but both should have one "
+            "number for each of one or two axes"
+        )
+    fan_in = math.prod(taps) * in_channels
+    keys = jax.random.split(key, 6)
+
+    def normal(which: int, inputs: int, *shape: int) -> Array:
+        return jax.random.normal(keys[which], shape, dtype) / jnp.asarray(math.sqrt(inputs), dtype)
+
+    strides = per_axis(stride, axes, "stride")
+    return SelfAttentiveParameters(
+        value=normal(0, fan_in, heads, *taps, in_channels, out_channels),
+        query=normal(1, fan_in, heads, *taps, in_channels, key_features),
+        key=normal(2, fan_in, heads, *taps, in_channels, key_features),
+        position=EvenBias(jnp.zeros((heads, *distances), dtype)),
+        output=normal(3, heads * out_channels, heads, out_channels, out_channels),
+        ordinary=normal(4, fan_in, *taps, in_channels, out_channels) if ordinary else None,
+        merge=normal(5, 2 * out_channels, 2 * out_channels, out_channels) if ordinary else None,
+        stride=strides,
+        dilation=per_axis(dilation, axes, "dilation"),
+        key_stride=strides if key_stride is None else per_axis(key_stride, axes, "key_stride"),
+        causal=causal,
+    )
+
+
+def initial_multiscale(
+    key: Array,
+    kernel_sizes: Sequence[Sequence[int]],
+    in_channels: int,
+    out_channels: int,
+    *,
+    heads: int,
+    key_features: int,
+    distances: Sequence[int],
+    ordinary: bool = False,
+    stride: int | Sequence[int] = 1,
+    dilation: int | Sequence[int] = 1,
+    causal: bool = False,
+    dtype: DTypeLike = jnp.float32,
+) -> MultiscaleParameters:
+    """An MSAC with one SAC for each filter size.
+
+    **Raises:** `ValueError` for no sizes, and as `initial_self_attentive` says.
+
+    >>> made = initial_multiscale(
+    ...     jax.random.key(0), ((1,), (2,)), 4, 5, heads=2, key_features=3, distances=(6,)
+    ... )
+    >>> [scale.value.shape for scale in made.scales], made.merge.shape
+    ([(2, 1, 4, 5), (2, 2, 4, 5)], (10, 5))
+    """
+    if not kernel_sizes:
+        raise ValueError("kernel_sizes is empty, but should hold the filter size of each scale")
+    last, *keys = jax.random.split(key, 1 + len(kernel_sizes))
+    scales = tuple(
+        initial_self_attentive(
+            each,
+            size,
+            in_channels,
+            out_channels,
+            heads=heads,
+            key_features=key_features,
+            distances=distances,
+            ordinary=ordinary,
+            stride=stride,
+            dilation=dilation,
+            causal=causal,
+            dtype=dtype,
+        )
+        for each, size in zip(keys, kernel_sizes, strict=True)
+    )
+    joined = len(scales) * out_channels
+    merge = jax.random.normal(last, (joined, out_channels), dtype)
+    return MultiscaleParameters(scales, merge / jnp.asarray(math.sqrt(joined), dtype))

@@ -1,0 +1,120 @@
+"""Planted errors for the claims of Barkan: the claim, its piece, what is replaced, the change."""
+
+import math
+
+import jax.numpy as jnp
+import numpy as np
+from planted_claims import always, doubled_kernel, scaled, turned_kernel
+
+
+def with_bracket(bracket):
+    return lambda original: lambda image, weights, *given: original(image, weights, bracket)
+
+
+def scores_turned(original):
+    return lambda scores, *given: original(jnp.swapaxes(scores, -1, -2), *given)
+
+
+def ramped(original):
+    """A bias that tells one key from the next."""
+
+    def changed(*given, **named):
+        scores = original(*given, **named)
+        return scores + jnp.arange(scores.shape[-1], dtype=scores.dtype)
+
+    return changed
+
+
+def symmetric_kernel(original):
+    def changed(images, kernel, **named):
+        return original(images, sum(np.flip(kernel, axes) for axes in ((), 0, 1, (0, 1))), **named)
+
+    return changed
+
+
+def one_step(original):
+    return lambda *given, **named: original(*given, **{**named, "step": None})
+
+
+def rolled(original):
+    return lambda filters, size: jnp.roll(original(filters, size), 1, axis=-3)
+
+
+def all_scales(original):
+    return lambda count: list(range(1, count + 1))
+
+
+def causal_is(value):
+    return lambda original: lambda run, causal, dilation=1: original(run, value, dilation)
+
+
+def causal_sequence(original):
+    return lambda parameters: original(parameters, causal=True)
+
+
+def moved_by_one(original):
+    return lambda *given: np.roll(original(*given), 1, axis=2)
+
+
+def one_less(original):
+    return lambda *given: original(*given) - 1
+
+
+def added_twice(original):
+    def changed(images, segment, how):
+        return original(images, 2 * segment if how == "add" else segment, how)
+
+    return changed
+
+
+def one_order(original):
+    return lambda width, sign: original(width, 1)
+
+
+DEFINITION_1 = "convattn.evidence.printed_filters.printed_convolution"
+SOFTMAX = "convattn.evidence.exact_attention.exact_softmax"
+OPERATOR = "convattn.sac.self_attentive_convolution"
+RUNS = "convattn.evidence.self_attentive_runs.sac_from_convolution"
+PLANTS = [
+    ("lemma1", "the ceiling", DEFINITION_1, with_bracket(math.floor)),
+    ("lemma1", "the ceiling", DEFINITION_1, with_bracket(math.ceil)),
+    ("lemma1", "the floor reads the next pixel", DEFINITION_1, with_bracket(math.ceil)),
+    ("lemma1", "tokens are columns", "convattn.sac.filter_bank", scaled(2)),
+    ("softmax", "convex combinations", "rows_of_weights", scaled(2)),
+    ("softmax", "two tokens", SOFTMAX, scaled(2)),
+    ("softmax", "four axes", "rows_of_weights", scaled(2)),
+    ("softmax", "queries first", "convattn.sac.attend.attend", scores_turned),
+    ("sa2d", "eqs. 1 to 3", f"{OPERATOR}.content_scores_of_heads", scaled(2)),
+    ("sa2d", "eqs. 1 to 3", f"{OPERATOR}.even_bias_scores", ramped),
+    ("sa2d", "distances from zero", "distances", always({1, 2, 3, 4, 5})),
+    ("sa2d", "even kernels exactly", "convattn.sac.sac_from_even_kernel", doubled_kernel),
+    ("sa2d", "layers commute with reflections", f"{OPERATOR}.even_bias_scores", ramped),
+    ("sa2d", "convolutions, if even", "exact_convolution", symmetric_kernel),
+    (
+        "sac",
+        "distance to its own patch",
+        "convattn.bounds.saturation.bias_total_variation",
+        scaled(2),
+    ),
+    ("sac", "3 × 3, two heads exactly", RUNS, turned_kernel),
+    ("sac", "2 × 4, stride 2, two heads, keys on all pixels", RUNS, turned_kernel),
+    ("sac", "3 × 2, stride 2, dilation 2, one head", RUNS, turned_kernel),
+    ("sac", "one head at M = 4", "convattn.sac.sac_from_convolution", doubled_kernel),
+    ("sac", "one head at M = 4", "convattn.sac.limit_error_bound", scaled(0.5)),
+    ("sac", "1 × 1 is 2-D self-attention", "convattn.sac.self_attention_2d", scaled(2)),
+    ("sac", "two merges", OPERATOR, scaled(2)),
+    ("sac", "grids under stride", f"{OPERATOR}.even_bias_scores", one_step),
+    ("msac", "MSAC is SAC", "convattn.sac.multiscale.embed", rolled),
+    ("msac", "the range of the scales", "printed_range", all_scales),
+    ("msac", "a cascade of two 3 × 3", "full_convolution", scaled(2)),
+    ("language", "no later word", "multiscale", causal_is(False)),
+    ("language", "a mask alone leaks", "multiscale", causal_is(True)),
+    ("language", "1 × m is one-dimensional", "convattn.sac.as_sequence", causal_sequence),
+    ("language", "regular if the bias is constant", f"{OPERATOR}.even_bias_scores", ramped),
+    ("language", "pairs at the border", DEFINITION_1, scaled(2)),
+    ("cross", "the seam", "joined_image", moved_by_one),
+    ("cross", "the default gap", "convattn.sac.seam_reach", one_less),
+    ("cross", "unmasked gaps take weight", SOFTMAX, scaled(2)),
+    ("cross", "segments", "convattn.sac.with_segment", added_twice),
+    ("cross", "distances of the join", "distances", one_order),
+]

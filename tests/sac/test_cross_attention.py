@@ -1,0 +1,148 @@
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from comparison import assert_equal
+from sac.random_parameters import (
+    apply,
+    apply_cross,
+    bank_of,
+    integers,
+    one_hot_tables,
+    sac,
+    scores_of,
+)
+
+from convattn.sac import (
+    EvenBias,
+    MultiscaleParameters,
+    cosine_similarity,
+    seam_reach,
+    side_by_side,
+    with_segment,
+)
+
+FIRST, SECOND = integers(1, 2, 2, 4, 3), integers(2, 2, 2, 4, 3)
+
+
+@pytest.mark.parametrize(("width", "dilation"), [(1, 1), (2, 1), (3, 2), (4, 1)])
+def test_a_gap_of_the_reach_and_no_less_keeps_the_images_apart(width, dilation) -> None:
+    filters = 1 + jnp.abs(integers(3, 1, 1, width, 3, 2))  # no tap is zero
+    bank = {"stride": (1, 1), "dilation": (1, dilation)}
+    first, second = 1 + jnp.abs(FIRST), 1 + jnp.abs(SECOND)  # no pixel is
+    reach = seam_reach(replace(sac(0, (1, width)), dilation=(1, dilation)))
+    assert reach == dilation * (width // 2)
+    for gap in range(reach + 2):
+        joined, _ = side_by_side(first, second, gap)
+        together = bank_of(joined, filters, **bank)
+        apart = [bank_of(each, filters, **bank) for each in (first, second)]
+        same = [
+            bool((together[:, :, :4] == apart[0]).all()),
+            bool((together[:, :, 4 + gap :] == apart[1]).all()),
+        ]
+        assert same[0] == (gap >= reach)
+        assert same[1] == (gap >= dilation * ((width - 1) // 2))
+
+
+def test_every_patch_attends_to_the_patches_of_both_images_only() -> None:
+    """Uniform attention over 16 patches, whatever the gap."""
+    given = replace(sac(0, (1, 3), content=False), output=None)
+    for gap in (1, 2, 5):
+        parts = apply_cross(given, FIRST, SECOND, gap=gap)
+        values = [
+            np.asarray(bank_of(each, given.value, stride=(1, 1), dilation=(1, 1)).sum(axis=3)).mean(
+                axis=(1, 2)
+            )
+            for each in (FIRST, SECOND)
+        ]
+        expected = np.broadcast_to(((values[0] + values[1]) / 2)[:, None, None], (2, 2, 4, 5))
+        for part in parts:
+            assert_equal(part, expected)
+
+
+def test_x_can_read_z() -> None:
+    """A head whose bias is M at the distance (0, width + gap) copies each image onto the other."""
+    table = one_hot_tables((0, 5), (0, 5), size=(1, 6))
+    given = replace(sac(0, (1, 2), content=False), position=table, output=None)
+    assert seam_reach(given) == 1
+    parts = apply_cross(given, FIRST, SECOND)
+    for part, other in zip(parts, (SECOND, FIRST), strict=True):
+        values = bank_of(other, given.value, stride=(1, 1), dilation=(1, 1))
+        assert_equal(part, values.sum(axis=3))
+
+
+def test_without_a_gap_it_is_sac_of_the_joined_image() -> None:
+    given = replace(sac(0, (2, 3)), position=EvenBias(integers(4, 2, 2, 8)))
+    whole = apply(given, jnp.concatenate([FIRST, SECOND], axis=2))
+    parts = apply_cross(given, FIRST, SECOND, gap=0)
+    for part, expected in zip(parts, (whole[:, :, :4], whole[:, :, 4:]), strict=True):
+        assert_equal(part, expected)
+
+
+def test_multiscale_takes_the_widest_reach() -> None:
+    scales = (sac(0, (1, 1), content=False), sac(1, (1, 4), content=False))
+    given = MultiscaleParameters(scales, integers(5, 8, 4))
+    assert seam_reach(given) == 2
+    first, second = apply_cross(given, FIRST, SECOND)
+    assert first.shape == second.shape == (2, 2, 4, 4)
+
+
+def test_strides_find_both_images() -> None:
+    table = one_hot_tables((0, 0), (0, 0), size=(1, 1))
+    given = replace(sac(0, (1, 2), content=False), position=table, output=None)
+    given = replace(given, stride=(1, 3), key_stride=(1, 3))
+    parts = apply_cross(given, FIRST, SECOND)  # 4 + 1 columns, so 4 + 2
+    for part, each in zip(parts, (FIRST, SECOND), strict=True):
+        values = bank_of(each, given.value, stride=(1, 3), dilation=(1, 1))
+        assert_equal(part, values.sum(axis=3))
+    with pytest.raises(ValueError, match="which the stride 3 passes over"):
+        apply_cross(given, FIRST, SECOND, gap=1)
+
+
+def test_segments() -> None:
+    whole, one = integers(6, 2, 4, 3), integers(7, 3)
+    assert_equal(with_segment(FIRST, whole), FIRST + whole)
+    joined = with_segment(FIRST, one, "concatenate")
+    assert_equal(joined[..., :3], FIRST)
+    assert_equal(joined[..., 3:], np.broadcast_to(one, FIRST.shape))
+    given = sac(0, (1, 2))
+    parts = apply_cross(given, FIRST, SECOND, segments=(whole, one))
+    expected = apply_cross(given, FIRST + whole, SECOND + one)
+    for part, each in zip(parts, expected, strict=True):
+        assert_equal(part, each)
+
+
+def test_the_gap_is_zero_though_segments_are_not() -> None:
+    given = sac(0, (1, 3))
+    shifted = with_segment(FIRST, integers(7, 3)), with_segment(SECOND, integers(8, 3))
+    joined, mask = side_by_side(*shifted, gap=2)
+    assert not np.asarray(joined)[:, :, 4:6].any()
+    assert np.asarray(mask).sum() == 16
+    scores, kept = scores_of(given, joined, mask)
+    assert scores.shape[-1] == 20
+    assert_equal(kept, np.broadcast_to(np.asarray(mask).ravel(), (20, 20)))
+
+
+def test_cosine_similarity() -> None:
+    one = jnp.array([[[3.0, 4.0]]])
+    assert_equal(cosine_similarity(one, 2 * one), [1.0])
+    assert_equal(cosine_similarity(one, 0 * one), [0.0])
+    gradient = jax.grad(lambda x: cosine_similarity(x, one)[0])(0 * one)
+    assert np.isfinite(np.asarray(gradient)).all()
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: side_by_side(FIRST, SECOND[:, :1]), "both should be one"),
+        (lambda: side_by_side(FIRST, SECOND, -1), "gap=-1"),
+        (lambda: with_segment(FIRST, integers(0, 3), "multiply"), "should be one of add"),
+        (lambda: with_segment(FIRST, integers(0, 4)), r"should be \[3\]"),
+        (lambda: with_segment(FIRST, integers(0, 4, 2, 3), "concatenate"), r"should be \[d\]"),
+    ],
+)
+def test_images_and_segments_that_do_not_fit_are_refused(call, message, unchecked) -> None:
+    with pytest.raises(ValueError, match=message):
+        call()

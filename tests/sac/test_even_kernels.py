@@ -1,0 +1,57 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from comparison import assert_equal, assert_within, gamma
+
+from convattn.evidence.exact_convolution import exact_convolution
+from convattn.sac import even_part, sac_from_even_kernel, with_zero_ring
+
+
+def even(size, *channels):
+    kernel = np.random.default_rng(0).integers(-3, 4, (*size, *channels))
+    for axis in range(len(size)):
+        kernel = kernel + np.flip(kernel, axis)
+    return kernel
+
+
+@pytest.mark.parametrize(("size", "leak"), [((5,), 0.5), ((1, 3), 0.25), ((3, 5), 0.5)])
+def test_even_kernels_are_expressed_at_every_pixel(size, leak) -> None:
+    """Each weight has a relative error below γ_200 in float64 (exp, log1p and N ≤ 99 summands).
+
+    The sum over heads has Σ_h |W_h| as its majorant for tokens of magnitude at most 9.
+    """
+    kernel = even(size, 2, 3)
+    space = (7, 4)[: len(size)]
+    images = np.random.default_rng(1).integers(-9, 10, (2, *space, 2))
+    parameters = sac_from_even_kernel(jnp.asarray(kernel, "float64"), leak=leak)
+    assert parameters.heads == np.prod([s // 2 + 1 for s in size]) + 1
+    ring = tuple(s // 2 for s in size)
+    result = jax.jit(with_zero_ring, static_argnums=2)(
+        parameters, jnp.asarray(images, "float64"), ring
+    )
+    majorant = 9 * np.abs(np.asarray(parameters.value)).sum(axis=(0, *range(1, 2 + len(size))))
+    bound = 2 * gamma(1000, jnp.float64) * np.broadcast_to(majorant, result.shape)
+    assert_within(result, exact_convolution(images, kernel), bound)
+
+
+def test_the_even_part_is_the_mean_of_the_reflections() -> None:
+    kernel = np.random.default_rng(0).integers(-9, 10, (3, 5, 2, 2))
+    flips = [kernel, kernel[::-1], kernel[:, ::-1], kernel[::-1, ::-1]]
+    assert_equal(even_part(jnp.asarray(kernel, "float32")), sum(flips) / 4)
+    assert_equal(even_part(jnp.asarray(even((3, 5), 1, 1), "float32")), even((3, 5), 1, 1))
+
+
+@pytest.mark.parametrize(
+    ("kernel", "message"),
+    [
+        (np.arange(3).reshape(3, 1, 1), "differs from its reflection in axis 0"),
+        (np.arange(3).reshape(1, 3, 1, 1), "differs from its reflection in axis 1"),
+        (np.ones((2, 3, 1, 1)), r"sizes \(2, 3\) should be odd"),
+    ],
+)
+def test_other_kernels_are_refused(kernel, message) -> None:
+    with pytest.raises(ValueError, match=message):
+        sac_from_even_kernel(jnp.asarray(kernel, "float32"))
+    with pytest.raises(ValueError, match=r"leak=2\.0"):
+        sac_from_even_kernel(jnp.ones((1, 1, 1)), leak=2.0)

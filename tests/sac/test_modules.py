@@ -1,0 +1,116 @@
+import subprocess
+import sys
+from itertools import pairwise
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+from comparison import assert_equal, assert_within, gamma
+from flax import nnx
+from sac.random_parameters import apply, apply_multiscale, integers
+
+from convattn.sac import (
+    multiscale_self_attentive_convolution,
+    sac_from_convolution,
+    self_attention_2d,
+    self_attentive_convolution,
+)
+from convattn.sac.modules import (
+    CausalSelfAttentiveConvolution,
+    MultiscaleSelfAttentiveConvolution,
+    MultiscaleSelfAttentiveLayer,
+    SelfAttention2D,
+    SelfAttentiveConvolution,
+    SelfAttentiveLayer,
+)
+
+SIZES = {"heads": 2, "key_features": 3}
+IMAGE = {**SIZES, "image_size": (4, 5)}
+MODULES = {
+    "2d": (lambda rngs: SelfAttention2D(3, 4, **IMAGE, rngs=rngs), self_attention_2d, 5),
+    "sac": (
+        lambda rngs: SelfAttentiveConvolution(3, 4, (2, 3), ordinary=True, **IMAGE, rngs=rngs),
+        self_attentive_convolution,
+        7,
+    ),
+    "msac": (
+        lambda rngs: MultiscaleSelfAttentiveConvolution(3, 4, ((1, 1), (2, 3)), **IMAGE, rngs=rngs),
+        multiscale_self_attentive_convolution,
+        11,
+    ),
+    "causal": (
+        lambda rngs: CausalSelfAttentiveConvolution(3, 4, 2, length=5, **SIZES, rngs=rngs),
+        self_attentive_convolution,
+        5,
+    ),
+}
+
+
+def images_for(name):
+    return integers(9, 2, 5, 3) if name == "causal" else integers(9, 2, 4, 5, 3)
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_a_module_is_the_pure_function_and_trains(name) -> None:
+    """Every parameter has a finite gradient that is not zero, and three steps lower the loss."""
+    make, pure, count = MODULES[name]
+    module, images = make(nnx.Rngs(0)), images_for(name)
+    optimizer = nnx.Optimizer(module, optax.sgd(1e-3), wrt=nnx.Param)
+
+    def loss_of(module):
+        result = module(images)
+        return ((result - images[..., :1]) ** 2).mean(), result
+
+    @nnx.jit
+    def step(module, optimizer):
+        (loss, result), gradients = nnx.value_and_grad(loss_of, has_aux=True)(module)
+        optimizer.update(module, gradients)
+        return loss, result, gradients
+
+    parameters, losses = module.parameters, []
+    for _ in range(4):
+        loss, result, gradients = step(module, optimizer)
+        losses.append(float(loss))
+        leaves = [np.asarray(leaf) for leaf in jax.tree.leaves(gradients)]
+        assert len(leaves) == count
+        assert all(np.isfinite(leaf).all() and leaf.any() for leaf in leaves)
+        if len(losses) == 1:
+            first = np.asarray(result)
+    assert all(after < before for before, after in pairwise(losses))
+    # Both are compiled, as parts of different programs, so their roundings may differ: at most
+    # 64 in a row of float32 here, on sums of products of magnitude at most 100.
+    assert_within(first, jax.jit(pure)(parameters, images), 100 * gamma(64, jnp.float32))
+
+
+def test_a_convolution_becomes_a_module() -> None:
+    parameters = sac_from_convolution(integers(0, 3, 3, 2, 4), integers(1, 4), stride=2)
+    module, images = SelfAttentiveLayer(parameters), integers(2, 1, 5, 6, 2)
+    result = nnx.jit(lambda module: module(images))(module)
+    assert_equal(result, apply(parameters, images))
+    assert len(nnx.to_flat_state(nnx.state(module, nnx.Param))) == 3  # the leak is not trained
+
+
+def test_given_scales_become_a_module() -> None:
+    made = MODULES["msac"][0](nnx.Rngs(3)).parameters
+    module, images = MultiscaleSelfAttentiveLayer(made), images_for("msac")
+    result = nnx.jit(lambda module: module(images))(module)
+    assert_equal(result, apply_multiscale(made, images))
+
+
+def test_keys_can_be_masked() -> None:
+    module, images = MODULES["sac"][0](nnx.Rngs(0)), images_for("sac")
+    everything = jnp.ones((4, 5), bool)
+    assert_equal(module(images, key_mask=everything), module(images))
+    assert (
+        np.asarray(module(images, key_mask=everything.at[0].set(False))) != module(images)
+    ).any()
+
+
+def test_only_the_modules_import_flax() -> None:
+    script = "import sys, convattn, convattn.sac; print('flax' in sys.modules)"
+    shown = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert shown.stdout == "False\n"

@@ -1,0 +1,68 @@
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from comparison import assert_equal, assert_within, gamma
+from sac.slow_definitions import printed_bias, query_first
+
+from convattn.sac import EvenBias, even_bias_scores
+
+
+def table(*shape, seed=0):
+    return np.random.default_rng(seed).integers(1, 99, shape)
+
+
+def test_scores_are_the_printed_ones() -> None:
+    b = table(2, 3, 4)
+    scores = even_bias_scores(EvenBias(jnp.asarray(b, jnp.float32)), (3, 4), (3, 4))
+    for head in range(2):
+        assert_equal(scores[head], query_first(printed_bias(b[head], (3, 4))))
+
+
+def test_distances_beyond_the_table_have_no_bias() -> None:
+    b = table(1, 2)
+    scores = even_bias_scores(EvenBias(jnp.asarray(b, jnp.float32)), (4,), (4,))
+    (near, next_), expected = b[0], np.zeros((4, 4), int)
+    for query in range(4):
+        for key in range(4):
+            expected[query, key] = {0: near, 1: next_}.get(abs(query - key), 0)
+    assert_equal(scores[0], expected)
+
+
+def test_steps_count_cells_of_the_keys() -> None:
+    position = EvenBias(jnp.asarray(table(1, 6, 5), jnp.float32))
+    full = even_bias_scores(position, (6, 5), (6, 5)).reshape(1, 6, 5, 30)
+    coarse = even_bias_scores(position, (3, 2), (6, 5), step=(2, 3))
+    assert_equal(coarse.reshape(1, 3, 2, 30), full[:, ::2, ::3])
+
+
+def test_every_table_is_even_in_each_axis() -> None:
+    position = EvenBias(jnp.asarray(table(2, 3, 5), jnp.float32))
+    scores = even_bias_scores(position, (4, 5), (4, 5)).reshape(2, 4, 5, 4, 5)
+    assert_equal(scores[:, ::-1, :, ::-1], scores)
+    assert_equal(scores[:, :, ::-1, :, ::-1], scores)
+    assert (np.asarray(scores[:, ::-1]) != np.asarray(scores)).any()
+
+
+@pytest.mark.parametrize("leak", [0.5, 0.25, 0.9])
+@pytest.mark.parametrize("keys", [1, 7, 1000])
+def test_a_leak_sets_the_height_for_the_number_of_keys(leak, keys) -> None:
+    position = EvenBias(jnp.ones((1, 1), jnp.float32), leak)
+    scores = np.asarray(even_bias_scores(position, (keys,), (keys,)))[0]
+    height = np.log1p(keys * (1 - leak) / leak)
+    # ε is a float32: (1-ε)/ε is off by its own rounding too, counted among the sixteen.
+    assert_within(scores.diagonal(), np.full(keys, height), gamma(16, jnp.float32) * height)
+    assert_equal(scores[~np.eye(keys, dtype=bool)], np.zeros(keys * (keys - 1)))
+
+
+def test_a_leak_counts_the_keys_that_a_query_may_attend_to() -> None:
+    position = EvenBias(jnp.ones((1, 1), jnp.float32), 0.5)
+    counted = even_bias_scores(position, (3,), (3,), attended=jnp.array([1, 2, 3]))
+    for query in range(3):
+        alone = even_bias_scores(position, (3,), (3,), attended=query + 1)
+        assert_equal(counted[0, query], alone[0, query])
+
+
+@pytest.mark.parametrize(("queries", "keys"), [((3,), (3,)), ((3, 3, 3), (3, 3, 3))])
+def test_another_number_of_axes_is_refused(queries, keys) -> None:
+    with pytest.raises(ValueError, match="a table for 2 spatial axes"):
+        even_bias_scores(EvenBias(jnp.ones((1, 2, 2))), queries, keys)
