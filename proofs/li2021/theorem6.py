@@ -13,13 +13,14 @@ exactly, and on an image of one patch one head does it exactly, for every kernel
 
 Repair. The print is false for K = 1, where conv(X)_q = X_q M_0 takes one head in the limit, and for
 one patch a side; both are excluded now. Sharpened from P ≥ K to the whole range 3 ≤ K ≤ 2P + 1 of
-Corollary 4 (S.heads). Four points of the proof. (1) In its last step rows and columns are exchanged
+Corollary 4 (S.heads). Five points of the proof. (1) In its last step rows and columns are exchanged
 throughout: as P ≥ K, every row of W̃^C (P⁴ × 9) is one-hot or zero, its nine columns are not zero,
 and nine rows are selected. (2) "a_δ^k(γ) > 0 only for δ ∈ Δ" is unjustified, as values of several
 heads may cancel, and unneeded. (3) It looks at one query γ with all nine neighbours, three patches
 a side; since the values are shared, two suffice. (4) "As long as all the entries in the
 convolutional kernel is non-zero" it is true that nine are needed, for K ≥ 3 and P ≥ K; for K > P it
-need not be (a positive 5 × 5 kernel at P = 2 takes four).
+need not be (a positive 5 × 5 kernel at P = 2 takes four). (5) Eq. 17 writes q both for the output
+pixel and for the index that is summed; on its left it should be p.
 
 Proof. As in Theorem 5, every block M_δ whose δ joins two patches of the image lies in the span of
 the W_h, so N_H is at least the rank of F, whose columns are the flattened M_δ; with two patches a

@@ -75,11 +75,19 @@ REFUSALS = {
     "stride zero": ({"stride": 0}, "stride=0, but should be"),
     "dilation zero": ({"dilation": 0}, "dilation=0, but should be"),
     "groups": ({"groups": 3}, "groups=3 should divide them"),
+    "alpha a word": (
+        {"encoding": "quadratic", "alpha": "x"},
+        "alpha='x', but should be one real number",
+    ),
+    "logit complex": ({"exact": False, "logit": 1j}, "logit=1j, but should be one real number"),
+    "leak a word": ({"leak": "half"}, "leak='half', but should be one real number"),
+    "head_dim a word": ({"head_dim": "4"}, "head_dim='4', but should be an integer ≥ 1, or None"),
     "groups zero": ({"groups": 0}, "groups=0, but should be an integer ≥ 1"),
 }
 
 
 @pytest.mark.parametrize(("options", "message"), REFUSALS.values(), ids=REFUSALS)
+@pytest.mark.usefixtures("unchecked")
 def test_what_does_not_go_together_is_refused(options, message):
     with pytest.raises(ValueError, match=message):
         conv_to_attention(ONES, **options)
@@ -145,3 +153,9 @@ def test_the_table_of_encodings_says_what_is_taken():
                 with pytest.raises(ValueError, match="exact=True"):
                     conv_to_attention(ONES, encoding=encoding, exact=exact)
         conv_to_attention(ONES, encoding=encoding, exact=False, **{row["limit"]: 100.0})
+
+
+def test_numpy_integers_are_integers():
+    layer = conv_to_attention(ONES, head_dim=np.int64(1), groups=np.int32(1))
+    assert layer.value.shape[-1] == 1
+    np.testing.assert_array_equal(layer.output, conv_to_attention(ONES, head_dim=1).output)

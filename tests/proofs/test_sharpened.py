@@ -1,61 +1,21 @@
 """The claims of this project: what they state, and that checks fail on planted errors."""
 
 from fractions import Fraction
-from pathlib import Path
 
 import pytest
 from planted_claims import (
     load,
     piece_of,
     replaced_by,
-    require_certificates,
     require_failure,
     scaled,
     turned_kernel,
 )
 
-from convattn.ledger import Kind, Level, Run, Verdict
-from convattn.ledger.locations import certificates_directory, proofs_directory
+from convattn.ledger import Level
 
-CLAIMS = {  # name: verdict, kinds
-    "finite": ("holds", "layer equality"),
-    "dp1": ("holds", "layer equality"),
-    "dp2": ("holds", "layer equality", "limit"),
-}
+CLAIMS = ("finite", "dp1", "dp2")
 PIECES = [(name, piece) for name in CLAIMS for piece in load("sharpened", name).evidence]
-
-
-@pytest.mark.parametrize("name", CLAIMS)
-def test_claims_are_as_stated(name) -> None:
-    claim, (verdict, *kinds) = load("sharpened", name), CLAIMS[name]
-    assert claim.id == f"S.{name}"
-    assert claim.verdict is Verdict(verdict)
-    assert claim.kinds == tuple(Kind(kind) for kind in kinds)
-    assert claim.source.startswith("this project, sharpening ")
-
-
-def test_every_claim_has_its_file() -> None:
-    files = {path.stem for path in (proofs_directory() / "sharpened").glob("*.py")}
-    assert set(CLAIMS) <= files
-
-
-@pytest.mark.parametrize("name", CLAIMS)
-def test_something_is_quick_and_passes(name) -> None:
-    claim = load("sharpened", name)
-    quick = [piece for piece in claim.evidence if piece.quick]
-    assert quick
-    for piece in quick:
-        if piece.level is not Level.BOUNDED:  # those run in `verify`, on whole images
-            assert piece.check(Run(1, True, certificates_directory(), claim.id, piece.name))
-
-
-@pytest.mark.parametrize(
-    ("name", "piece"),
-    [pair for pair in PIECES if pair[1].level is Level.CERTIFIED],
-    ids=lambda value: getattr(value, "name", value),
-)
-def test_without_certificates_nothing_is_certified(name, piece, tmp_path) -> None:
-    require_certificates(piece, Run(0, True, Path(tmp_path), f"S.{name}", piece.name))
 
 
 def no_uniform_head(original):

@@ -35,42 +35,54 @@ def majorant_of(
 
     **Arguments:**
 
-    - `layer`: an exact form from `conv_to_attention`; only its encoding and sizes are used, so the
-      dtype and the head dimension do not matter, and of the encoding only the leak.
+    - `layer`: an exact form from `conv_to_attention`, or a scalar limit form; only its encoding and
+      sizes are used, so the dtype and the head dimension do not matter, and of the encoding only
+      the leak.
     - `kernel`, `bias`, `groups`: what it was made from.
 
-    **Raises:** `ValueError` for a layer that is no exact form, and for a kernel of another size.
+    **Raises:** `ValueError` for any other layer, and for a kernel of another size.
     """
     with jax.enable_x64(True):
-        kernel, bias = check_kernel(kernel, bias, groups)
-        geometry = ConvolutionGeometry.of(
-            kernel.shape[:-2], layer.patch_size, layer.stride, layer.dilation
-        )
-        encoding = layer.encoding
-        units = jnp.eye(geometry.heads, dtype=jnp.float64)[:, None, :]
-        heads: BiasEncoding | ScalarEncoding
-        if isinstance(encoding, BiasEncoding) and encoding.leak is not None:
-            heads, parts = leaky_construction(units, geometry, float(encoding.leak))
-        elif isinstance(encoding, ScalarEncoding) and encoding.logit is None:
-            heads, parts = scalar_construction(units, geometry)
-        else:
-            raise no_exact_form(encoding)
-        if encoding.offsets != geometry.offsets:
-            raise ValueError(
-                f"kernel.shape={kernel.shape} reads the offsets {geometry.offsets}, but the layer "
-                f"has {encoding.offsets}; pass the kernel that it was made from"
-            )
-        magnitude = expand_groups(jnp.abs(kernel.astype(jnp.float64)), groups)
-        maps = jnp.tensordot(jnp.abs(parts[:, 0]), token_maps(magnitude, geometry), 1)
-        wide = AttentionLayer(
-            encoding=heads,
-            value=None,
-            output=maps,
-            bias=None if bias is None else token_bias(jnp.abs(bias.astype(jnp.float64)), geometry),
-            patch_size=geometry.patch_size,
-            stride=geometry.stride,
-            dilation=geometry.dilation,
-            ring=layer.ring,
-        )
+        wide = majorant_layer(layer, kernel, bias, groups=groups)
         magnitude = jnp.abs(jnp.asarray(images).astype(jnp.float64))
         return np.asarray(jax.jit(apply_attention)(wide, magnitude))
+
+
+def majorant_layer(
+    layer: AttentionLayer, kernel: Any, bias: Any, *, groups: int = 1
+) -> AttentionLayer:
+    """The layer with the maps Σ_δ |C_hδ||M_δ| and the bias |b|, whose result on |X| is G.
+
+    Call it, and use what it returns, under `jax.enable_x64(True)`.
+
+    **Raises:** `ValueError` as `majorant_of` does.
+    """
+    kernel, bias = check_kernel(kernel, bias, groups)
+    geometry = ConvolutionGeometry.of(
+        kernel.shape[:-2], layer.patch_size, layer.stride, layer.dilation
+    )
+    encoding = layer.encoding
+    units = jnp.eye(geometry.heads, dtype=jnp.float64)[:, None, :]
+    heads: BiasEncoding | ScalarEncoding
+    if isinstance(encoding, BiasEncoding) and encoding.leak is not None:
+        heads, parts = leaky_construction(units, geometry, float(encoding.leak))
+    elif isinstance(encoding, ScalarEncoding):
+        heads, parts = scalar_construction(units, geometry, encoding.logit is None)
+    else:
+        raise no_exact_form(encoding)
+    if encoding.offsets != geometry.offsets:
+        raise ValueError(
+            f"kernel.shape={kernel.shape} reads the offsets {geometry.offsets}, but the layer "
+            f"has {encoding.offsets}; pass the kernel that it was made from"
+        )
+    magnitude = expand_groups(jnp.abs(kernel.astype(jnp.float64)), groups)
+    return AttentionLayer(
+        encoding=heads,
+        value=None,
+        output=jnp.tensordot(jnp.abs(parts[:, 0]), token_maps(magnitude, geometry), 1),
+        bias=None if bias is None else token_bias(jnp.abs(bias.astype(jnp.float64)), geometry),
+        patch_size=geometry.patch_size,
+        stride=geometry.stride,
+        dilation=geometry.dilation,
+        ring=layer.ring,
+    )

@@ -1,12 +1,13 @@
 """`conv_to_attention`: convolution weights in, attention weights out."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, SupportsIndex
 
 import jax
 import jax.numpy as jnp
 from jax import Array
 
+from convattn.arrays import as_integer
 from convattn.constructions.cordonnier_theorem1 import quadratic_construction
 from convattn.constructions.enumerated import enumerated_construction
 from convattn.constructions.finite import leaky_construction
@@ -33,8 +34,8 @@ def conv_to_attention(
     alpha: float | Array | None = None,
     stride: int | Sequence[int] = 1,
     dilation: int | Sequence[int] = 1,
-    groups: int = 1,
-    head_dim: int | None = None,
+    groups: SupportsIndex = 1,
+    head_dim: SupportsIndex | None = None,
 ) -> AttentionLayer:
     """The attention layer that computes `conv(…, padding="SAME")` with this kernel.
 
@@ -70,6 +71,7 @@ def conv_to_attention(
     >>> ca.apply_attention(layer, [[[1.0], [2.0], [4.0]]]).ravel().round(4).tolist()
     [8.0, 17.0, 10.0]
     """
+    groups = as_integer(groups, "groups", 1)
     kernel, bias = check_kernel(kernel, bias, groups)
     if any(jnp.iscomplexobj(part) for part in (kernel, bias) if part is not None):
         raise ValueError("kernel or bias is complex, but attention takes real ones; split it")
@@ -104,7 +106,11 @@ def conv_to_attention(
     output: Array | None = blocks
     if head_dim is not None:
         supports = map_supports(geometry, kernel.shape[-2:], groups, encoding, len(blocks))
-        origins, value, output = split_heads(blocks, supports, head_dim)
+        try:
+            width = as_integer(head_dim, "head_dim", 1)
+        except ValueError as error:
+            raise ValueError(f"{error}, or None") from None
+        origins, value, output = split_heads(blocks, supports, width)
         heads = heads.take_heads(origins)
     return AttentionLayer(
         encoding=heads,

@@ -87,7 +87,7 @@ def attention_to_conv(
     """
     axes = len(layer.patch_size)
     taps = per_axis(kernel_size, axes, "kernel_size")
-    given = image_size if isinstance(image_size, int) else tuple(image_size)
+    given = image_size if isinstance(image_size, int | np.integer) else tuple(image_size)
     sides = per_axis(given, axes, "image_size")
     if any(n % p for n, p in zip(sides, layer.patch_size, strict=True)):
         raise ValueError(

@@ -95,8 +95,10 @@ def require_leak(leak: float | Array, dtype: DTypeLike) -> None:
 def one_number(parameter: float | Array, name: str, dtype: DTypeLike) -> float | None:
     """A parameter rounded to `dtype`, or None if it is traced and cannot be looked at.
 
-    **Raises:** `ValueError` for more than one number.
+    **Raises:** `ValueError` for what is no number, and for more than one.
     """
+    if isinstance(parameter, (str, bytes, bool, complex)):
+        raise ValueError(f"{name}={parameter!r}, but should be one real number for all heads")
     if jnp.shape(parameter) != ():
         raise ValueError(
             f"{name} has shape {jnp.shape(parameter)}, but should be one number for all heads"

@@ -8,6 +8,7 @@ from convattn.encodings.bias import BiasEncoding as BiasEncoding
 from convattn.encodings.enumerated import EnumeratedEncoding as EnumeratedEncoding
 from convattn.encodings.gaussian import GaussianEncoding as GaussianEncoding
 from convattn.encodings.learned import LearnedEncoding as LearnedEncoding
+from convattn.encodings.mixture import MixtureEncoding as MixtureEncoding
 from convattn.encodings.quadratic import QuadraticEncoding as QuadraticEncoding
 from convattn.encodings.relative import RelativeEncoding as RelativeEncoding
 from convattn.encodings.scalar import ScalarEncoding as ScalarEncoding

@@ -1,0 +1,254 @@
+"""S.boundary: what attention computes on the bare grid: the edge repeated, or the mean.
+
+Printed. (Ours, not a paper's; Cordonnier et al. 2020 and Li et al. 2021 leave the border open.) "On
+the bare grid: the quadratic encoding, in the limit, computes the convolution with token-level
+edge-replicate padding (P > 1: the nearest patch); the one-hot relative bias, with every outside
+token replaced by the mean of all (with S.finite's correction exactly so at finite M)."
+
+Verified. The same, for every kernel and grid, N counting the grid's tokens. For P = 1 these are
+`conv(padding="EDGE")` and `conv(padding="MEAN")`; for P > 1 the nearest patch is not the nearest
+pixel, and the mean patch is not the mean pixel. In the limit the distance to the nearest key's row
+is below 1 - θ(α)^-axes (S.saturation), at the border too.
+
+Nothing to repair.
+
+Proof. *Quadratic*: on a rectangle |k - (q+Δ)|² is a sum over the axes, and on each axis the nearest
+key is the clipped coordinate, the only one at that distance as q + Δ is an integer point. So the
+head tends to the one-hot row of the projection of q + Δ, which is the token that repeating the
+edge puts there; Lemma 1 of C20 does the rest. *Bias*: a head whose key is missing has N equal
+scores and the row J, at every M, so it reads the mean; the others tend to their keys. *With the
+correction*: head δ has (1-ε)S_δ + εJ or J, and the map M_δ/(1-ε); the uniform head has the map
+-ε/(1-ε)·ΣM_δ. An offset inside leaves S_δ X M_δ + ε/(1-ε)·J X M_δ, one outside (1 + ε/(1-ε))·J X
+M_δ; the uniform head takes ε/(1-ε)·J X M_δ from each. What is left outside is the mean's part. ∎
+"""
+
+from fractions import Fraction
+from functools import partial
+
+import numpy as np
+
+from convattn.evidence import bias_saturation_enclosed, certified, total_variation_enclosed
+from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
+
+FLOATS = ("float64", "float32", "bfloat16", "float16")
+CASES = (  # patch size, kernel size, encoding, padding, dtypes
+    (4, 5, "quadratic", "edge", FLOATS),
+    (4, 5, "bias", "mean", FLOATS[1:3]),
+    (1, 3, "quadratic", "edge", FLOATS[1:2]),
+    (1, 3, "bias", "mean", FLOATS[1:2]),
+)
+UNDERFLOW = "exp underflows to zero; integer sums below 2^24 are exact"
+
+
+def best_scores(grid, center: tuple[int, ...]) -> np.ndarray:
+    """The keys that have the largest score -|δ - Δ|² of their row; exact."""
+    shifts = grid.key_positions[None] - grid.query_positions[:, None]
+    scores = -((shifts - np.array(center)) ** 2).sum(axis=-1)
+    return scores == scores.max(axis=1, keepdims=True)
+
+
+def nearest_is_unique(run: Run) -> str:
+    """In integers: one key has the largest score, and it is the clipped target."""
+    from convattn.shifts import TokenGrid
+
+    grids = ((6, 7),) if run.quick else ((6, 7), (1, 5), (3, 3))
+    outside = 0
+    for sides in grids:
+        grid = TokenGrid(sides, ((0, 0), (0, 0)))
+        for center in np.ndindex(9, 9):
+            shift = tuple(c - 4 for c in center)
+            best = best_scores(grid, shift)
+            target = grid.query_positions + np.array(shift)
+            clipped = np.clip(target, 0, np.array(sides) - 1)
+            wanted = np.zeros_like(best)
+            wanted[np.arange(len(best)), np.ravel_multi_index(tuple(clipped.T), sides)] = True
+            if (best != wanted).any():
+                raise EvidenceFailed(f"grid {sides}, Δ = {shift}: not the clipped key alone")
+            outside += int((clipped != target).any(axis=1).sum())
+    return f"{len(grids)} grids, 81 shifts, {outside} targets outside: the clipped key, alone"
+
+
+def corrected_maps(maps: np.ndarray, leak: Fraction) -> list:
+    """M_δ/(1-ε), and the uniform head's -ε/(1-ε)·Σ M_δ; in fractions."""
+    return [*(block / (1 - leak) for block in maps), -leak / (1 - leak) * maps.sum(axis=0)]
+
+
+def mean_in_fractions(run: Run) -> str:
+    """The finite layer on the bare grid is the mean-padded convolution, in fractions."""
+    from convattn.evidence.exact_tokens import cut_tokens, tokens_at
+    from convattn.evidence.printed_output_map import output_blocks, patch_offsets
+    from convattn.evidence.token_padding import token_padded_convolution
+
+    seen = []
+    for kernel_size, patch, grid in ((3, 1, (5, 6)), (5, 2, (2, 3)), (5, 1, (3, 4))):
+        rng = run.rng(f"{kernel_size} {patch}")
+        kernel = rng.integers(-9, 10, (kernel_size, kernel_size, 2, 2))
+        image = rng.integers(-9, 10, (1, grid[0] * patch, grid[1] * patch, 2))
+        tokens = cut_tokens(image, patch).astype(object)
+        count = grid[0] * grid[1]
+        mean = tokens.sum(axis=(1, 2), keepdims=True) * Fraction(1, count)
+        maps = output_blocks(kernel, patch).astype(object) * Fraction(1)
+        leak = Fraction(2, 7)
+        *blocks, uniform = corrected_maps(maps, leak)
+        result = np.broadcast_to(mean @ uniform, (*tokens.shape[:3], uniform.shape[1]))
+        for offset, block in zip(patch_offsets(kernel_size, patch), blocks, strict=True):
+            # (1-ε)S_δ + εJ inside, J outside: the mean in place of a missing token in (1-ε)S_δ.
+            seen_there = tokens_at(tokens * Fraction(1), offset, mean)
+            result = result + ((1 - leak) * seen_there + leak * mean) @ block
+        padded, divisor = token_padded_convolution(image, kernel, patch, "mean")
+        if (result * divisor != cut_tokens(padded, patch)).any():
+            raise EvidenceFailed(f"K = {kernel_size}, P = {patch}: not the mean-padded convolution")
+        seen.append(f"K = {kernel_size}, P = {patch} on {grid[0]} × {grid[1]}")
+    return "; ".join(seen) + ": equal, leak 2/7"
+
+
+def six_by_seven(run: Run) -> str:
+    """K = 5 on 6 × 7 pixels: the edge exactly, the mean at finite M within the derived bound.
+
+    The mean-padded reference is exact but for one division.
+    """
+    import jax
+    import jax.numpy as jnp
+
+    from convattn.application import apply_attention
+    from convattn.bounds.majorant import majorant_of
+    from convattn.bounds.rounding import layer_error_bound
+    from convattn.constructions import conv_to_attention
+    from convattn.evidence import integer_kernel, whole_images
+    from convattn.evidence.layer_runs import equal, within
+    from convattn.evidence.token_padding import token_padded_convolution
+    from convattn.layer import AttentionLayer
+
+    images = whole_images(run)[:, 13:19, 13:20]
+    kernel = integer_kernel(run.rng("kernel"), (5, 5), 3, 2)
+    typed, weights = jnp.asarray(images, "float64"), jnp.asarray(kernel, "float64")
+    bare = jax.jit(lambda layer, pixels: apply_attention(layer, pixels, ring=False))
+    edge, _ = token_padded_convolution(images, kernel, 1, "edge")
+    quadratic = conv_to_attention(weights, encoding="quadratic")
+    equal("float64", bare(quadratic, typed), edge)
+
+    total, count = token_padded_convolution(images, kernel, 1, "mean")
+    mean = total / count
+    leaky = conv_to_attention(weights)
+    off = AttentionLayer(leaky.encoding, None, leaky.output)
+    bound = layer_error_bound(off, typed, majorant_of(off, kernel, None, images))
+    line = within("float64", bare(leaky, typed), mean, bound + 2.0**-52 * np.abs(mean))
+    return f"{len(images)} crops; EDGE: difference 0; MEAN at finite M: {line}"
+
+
+def limits_on_images(run: Run) -> str:
+    """Whole images, P = 1 and P = 4: equal to edge and mean padding of tokens, and so is `conv`.
+
+    N is 1024 or 64, so 1/N is exact, and so are multiples of 1/N up to 15,300 in 24 bits.
+    """
+    import jax
+    import jax.numpy as jnp
+
+    from convattn.application import apply_attention
+    from convattn.constructions import conv_to_attention
+    from convattn.convolution import conv
+    from convattn.evidence import exact_convolution, integer_kernel, whole_images
+    from convattn.evidence.layer_runs import equal
+    from convattn.evidence.token_padding import token_padded_convolution
+
+    images = whole_images(run)
+    bare = jax.jit(lambda layer, pixels: apply_attention(layer, pixels, ring=False))
+    seen = []
+    for patch, size, encoding, outside, dtypes in CASES:
+        kernel = integer_kernel(run.rng("kernel"), (size, size), 3, 2)
+        padded, count = token_padded_convolution(images, kernel, patch, outside)
+        pixels, by = token_padded_convolution(images, kernel, 1, outside)
+        differ = int((padded * by != pixels * count).sum())
+        zeros = int((padded != count * exact_convolution(images, kernel)).sum())
+        if (differ > 0) != (patch > 1) or not zeros:
+            raise EvidenceFailed(f"P = {patch}, {outside}: {differ} and {zeros} entries differ")
+        for dtype in dtypes:
+            layer = conv_to_attention(
+                jnp.asarray(kernel, dtype), patch_size=patch, encoding=encoding, exact=False
+            )
+            typed = jnp.asarray(images, dtype)
+            equal(dtype, bare(layer, typed), padded / count)
+            if patch == 1:
+                pad = jax.jit(partial(conv, padding=outside.upper()))
+                equal(dtype, pad(typed, jnp.asarray(kernel, dtype)), padded / count)
+        seen.append(
+            f"P = {patch}, {outside}: equal in {', '.join(dtypes)}; off the padding of pixels "
+            f"in {differ}, of zeros in {zeros} of {padded.size}"
+        )
+    return f"{len(images)} images; " + "; ".join(seen)
+
+
+def mean_patches_at_finite_parameters(run: Run) -> str:
+    """S.finite's layer with its ring taken off, P = 4, within its derived bound."""
+    import jax
+    import jax.numpy as jnp
+
+    from convattn.application import apply_attention
+    from convattn.bounds.majorant import majorant_of
+    from convattn.bounds.rounding import layer_error_bound
+    from convattn.constructions import conv_to_attention
+    from convattn.evidence import integer_kernel, whole_images
+    from convattn.evidence.layer_runs import within
+    from convattn.evidence.token_padding import token_padded_convolution
+    from convattn.layer import AttentionLayer
+
+    images = whole_images(run)
+    kernel = integer_kernel(run.rng("kernel"), (5, 5), 3, 2)
+    padded, count = token_padded_convolution(images, kernel, 4, "mean")
+    attend = jax.jit(lambda heads, pixels: apply_attention(heads, pixels))
+    found, majorant = [], None
+    for dtype in FLOATS[:3]:
+        ringed = conv_to_attention(jnp.asarray(kernel, dtype), patch_size=4)
+        layer = AttentionLayer(ringed.encoding, None, ringed.output, patch_size=(4, 4))
+        if majorant is None:
+            majorant = majorant_of(layer, kernel, None, images)
+        typed = jnp.asarray(images, dtype)
+        result = attend(layer, typed)
+        bound = layer_error_bound(layer, typed, majorant)
+        found.append(within(dtype, result, padded / count, bound))  # N = 64: the division is exact
+    return f"{len(images)} images, K = 5, P = 4, no ring; " + "; ".join(found)
+
+
+CLAIM = Claim(
+    id="S.boundary",
+    source="this project, sharpening C20 Lemma 2 and L21 Lemma 2 at the border",
+    verdict=Verdict.HOLDS,
+    kinds=(Kind.LAYER_EQUALITY, Kind.LIMIT),
+    evidence=(
+        certified(
+            "S.boundary",
+            "edge*",
+            name="the nearest key is the edge repeated",
+            kind="identity",
+            cases=({"identity": "edge"},),
+        ),
+        certified(
+            "S.boundary",
+            "mean*",
+            name="the corrected bias is the mean",
+            kind="identity",
+            cases=({"identity": "mean"},),
+        ),
+        Evidence("the nearest key is unique", Level.TESTED, nearest_is_unique),
+        Evidence("the mean in fractions", Level.TESTED, mean_in_fractions),
+        total_variation_enclosed(
+            "distance to the nearest key",
+            alphas=(1.0, 16.0, 104.0),
+            keys=(6, 7),
+            centers=((0, 0), (2, -2), (-1, 2), (9, -4)),
+        ),
+        bias_saturation_enclosed(
+            "distance to one-hot and to uniform", logits=(1.0, 40.0, 128.0), keys=(42, 64, 1024)
+        ),
+        Evidence("5 × 5 on 6 × 7 pixels", Level.BOUNDED, six_by_seven, assumes=UNDERFLOW),
+        Evidence(
+            "limits on images", Level.BOUNDED, limits_on_images, assumes=UNDERFLOW, quick=False
+        ),
+        Evidence(
+            "mean patches at finite parameters",
+            Level.BOUNDED,
+            mean_patches_at_finite_parameters,
+            quick=False,
+        ),
+    ),
+)

@@ -1,0 +1,281 @@
+"""S.headdim: what a head dimension costs.
+
+Printed. (Ours, not a paper's.) Head dimension min(d_in, d_out) of tokens suffices, and is necessary
+for some kernels at the minimal number of one-hot heads (not for all: with D_in = D_out = 3, K = 3,
+entrywise positive and ρ = 9, nine heads of dimension 1 do it). N_H·d_H ≥ max(rk_in, rk_out) of the
+two other matricisations; finite and exact: ≥ rk_in + rk_out. The construction takes
+Σ_δ ⌈rank(W_δ)/d_H⌉ heads, and at finite parameters splits the uniform head too: K = 3, P = 16, C =
+3: 20 heads of 64 in the limit, 32 exactly (lower bound 24). 20 is tight in the worst case.
+
+Verified. Let M_δ be the map between token q + δ and token q, d_in = P²·D_in by d_out = P²·D_out,
+n = min(D_in, D_out). (1) Σ_δ ⌈rank(M_δ)/d_H⌉ one-hot heads are the convolution in the limit, with
+⌈P²·n/d_H⌉ more exactly, whatever the kernel; for a generic kernel the ranks are products over the
+axes of P at δ = 0 and of what reaches over, 768, 48 and 3 above, so 12 + 4·1 + 4·1 = 20, and
+20 + 12 = 32. One-hot heads cannot do with fewer, as those at δ add up to M_δ. (2) In every limit
+N_H·d_H ≥ max(rk_in, rk_out), and exactly ≥ rk_in + rk_out where a query has a token outside its
+receptive field: 12 and 24 above. (3) Whatever the heads attend to, there is a kernel that takes
+(T - 1) + ⌈P²·n/d_H⌉ of them, T being the number of offsets, if m ≤ P - 1 and D_in·D_out > 1; and
+exactly one more. Above this is 8 + 12 = 20, so that 20 is tight for layers and for limits in which
+the value maps stay bounded.
+
+Repair. (3) is proved with the words "bounded value maps" added, and without them its bound fails:
+with M_0 = (0 1; 1 0) and M_1 = (1 0; 0 0), two pixels' channels, M_0 + cM_1 is regular for every c,
+so three heads of dimension 1 are needed; yet two heads of dimension 1 with diverging maps tend to
+it. For limits of that sort 20 is open and 12 is what (2) gives. Exactly, whether fewer than 32 do
+is open, from 24 on. Where an edge's map is wider than a head (K = 5, P = 16: 96 > 64) the numbers
+20 of (3) and 24 of (1) differ, and what lies between is open.
+
+Proof. (1) M_δ = V U with rank(M_δ) columns in V; cut V and U into pieces of d_H. S.finite's uniform
+head has the map Σ_δ M_δ, up to a factor, of rank at most min(d_in, d_out). (2) M_δ = Σ a_h(δ) V_h
+U_h: all columns lie in the span of those of the V_h, all rows in that of the U_h. A token outside
+has weights c_h > 0 and Σ c_h V_h U_h = 0: by Sylvester's inequality rank [V_h] + rank [U_h] ≤
+N_H·d_H. (3) Let W_0 = 1 on the first n channels, and the W_t strictly upper triangular there. Then
+M_0 + Σ_(δ≠0) c_δ M_δ is unipotent, for all c. The M_δ, δ ≠ 0, being independent, T - 1 heads have
+independent weights a_h(δ), δ ≠ 0, so for some c none of them has a part in M_0 + Σ c_δ M_δ =
+Σ_h (a_h(0) + Σ c_δ a_h(δ)) V_h U_h; its rank P²·n then is at most (N_H - T + 1)·d_H. At finite
+scores the weights c_h at a token outside are independent of those a_h(δ), or the M_δ would not be;
+so one head more drops out. A limit with bounded maps and weights in [0, 1] has a convergent
+subsequence: it is such a layer. ∎
+"""
+
+from fractions import Fraction
+from functools import partial
+from itertools import product
+
+import numpy as np
+
+from convattn.certificates.catalogue import HEAD_DIMENSIONS
+from convattn.evidence import certified, equals_convolution
+from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
+
+PRIME = 2**61 - 1
+
+
+def rank(matrix: np.ndarray) -> int:
+    """Modulo a prime, so at most the rank over the rationals."""
+    from flint import nmod_mat
+
+    height, width = matrix.shape
+    return int(nmod_mat(height, width, [int(x) for x in matrix.ravel()], PRIME).rank())
+
+
+def maps(kernel: np.ndarray, patch: int) -> dict[tuple[int, int], np.ndarray]:
+    """M_δ by its offset, `[P²·in, P²·out]`."""
+    from convattn.evidence.printed_output_map import output_blocks, patch_offsets
+
+    return dict(
+        zip(patch_offsets(kernel.shape[0], patch), output_blocks(kernel, patch), strict=True)
+    )
+
+
+def ranks_of_maps(run: Run) -> str:
+    """K = 3, P = 16, three channels: 768, 48 and 3; and no more than the widths at other sizes."""
+    from convattn.bounds.head_width import map_widths
+
+    def ranks_at(size: int, patch: int, channels: int) -> list[int]:
+        shape = (size, size, channels, channels)
+        kernel = run.rng(size, patch, channels).integers(1, 1000, shape)
+        return [rank(block) for block in maps(kernel, patch).values()]
+
+    for size, patch, channels in ((3, 2, 2), (5, 3, 1), (7, 2, 2), (3, 4, 3), (5, 4, 2)):
+        found = ranks_at(size, patch, channels)
+        expected = map_widths((size,) * 2, (patch,) * 2, (1, 1), channels, channels)
+        if found != expected:
+            raise EvidenceFailed(f"K = {size}, P = {patch}: ranks {found}, widths {expected}")
+    edge, corner, centre = 48, 3, 768
+    expected = [corner, edge, corner, edge, centre, edge, corner, edge, corner]
+    found = ranks_at(3, 16, 3)
+    heads = sum(-(-one // 64) for one in found)
+    if found != expected or heads != 20:
+        raise EvidenceFailed(f"K = 3, P = 16: ranks {found}, {heads} heads")
+    return f"K = 3, P = 16, three channels: ranks 768, 4 × 48, 4 × 3, so {heads} heads of 64"
+
+
+def matricisations(run: Run) -> str:
+    """rk_in and rk_out of random kernels, against what the bounds take them to be at least."""
+    from convattn.bounds.head_width import matricisation_ranks
+
+    seen = []
+    for size, patch, given, made in (
+        (3, 2, 2, 2), (3, 4, 3, 3), (3, 1, 12, 1), (3, 1, 1, 12), (5, 2, 9, 1), (3, 2, 1, 3),
+    ):  # fmt: skip
+        kernel = run.rng(size, patch, given, made).integers(1, 1000, (size, size, given, made))
+        blocks = maps(kernel, patch).values()
+        found = rank(np.concatenate(list(blocks), axis=1)), rank(np.concatenate(list(blocks)))
+        least = matricisation_ranks((size,) * 2, (patch,) * 2, (1, 1), given, made)
+        if min(a - b for a, b in zip(found, least, strict=True)) < 0:
+            raise EvidenceFailed(f"K = {size}, P = {patch}, {given} → {made}: {found} < {least}")
+        seen.append(f"K = {size}, P = {patch}, {given} → {made}: {found[0]}, {found[1]}")
+    return "; ".join(seen)
+
+
+def unit_maps(channels: int) -> list[np.ndarray]:
+    """Matrices of rank one with a single entry, one for each pair of channels."""
+    units = []
+    for i, j in product(range(channels), repeat=2):
+        unit = np.zeros((channels, channels), dtype=object)
+        unit[i, j] = 1
+        units.append(unit)
+    return units
+
+
+def nine_heads_of_dimension_one(run: Run) -> str:
+    """A positive 3 × 3 kernel of 3 × 3 channels, ρ = 9: head (i, j) attends to δ by W_δ[i, j].
+
+    Its weights W_δ[i, j]/Σ_δ W_δ[i, j] are positive with the sum one, its value map Σ_δ W_δ[i, j]
+    times the unit matrix at (i, j) has rank one. One-hot heads would be 27.
+    """
+    from convattn.evidence import exact_convolution
+
+    kernel = run.rng("kernel").integers(1, 50, (3, 3, 3, 3))
+    if rank(kernel.reshape(9, 9)) != 9:
+        raise EvidenceFailed("the kernel has not rank nine")
+    image = run.rng("image").integers(0, 256, (1, 5, 4, 3))
+    ringed = np.pad(image, [(0, 0), (1, 1), (1, 1), (0, 0)]).astype(object)
+    units = unit_maps(3)
+    result = np.zeros((1, 5, 4, 3), dtype=object)
+    for (i, j), unit in zip(product(range(3), repeat=2), units, strict=True):
+        total = int(kernel[..., i, j].sum())
+        if np.count_nonzero(unit) != 1:
+            raise EvidenceFailed(f"the map of head {(i, j)} is {unit.tolist()}, not of rank one")
+        for a, b in product(range(3), repeat=2):
+            weight = Fraction(int(kernel[a, b, i, j]), total)
+            result = result + weight * (ringed[:, a : a + 5, b : b + 4] @ (total * unit))
+    if (result != exact_convolution(image, kernel)).any():
+        raise EvidenceFailed("nine heads of dimension one differ from the convolution")
+    return "nine heads of dimension one equal the convolution, in fractions; one-hot heads: 27"
+
+
+def two_for_three(scale: int) -> list[tuple[dict[int, Fraction], np.ndarray]]:
+    """Two heads, weights at the offsets 0 and 1 and a map of rank one each; ε = 1/scale."""
+    epsilon = Fraction(1, scale)
+    first = np.outer([Fraction(1), epsilon], [Fraction(1), epsilon]) * scale
+    second = -np.outer([Fraction(1), Fraction(0)], [Fraction(1), Fraction(0)]) * scale
+    near, far = 1 / (1 + epsilon), epsilon / (1 + epsilon)
+    return [({0: near, 1: far}, first * (1 + epsilon)), ({0: Fraction(1), 1: Fraction(0)}, second)]
+
+
+def diverging_maps(run: Run) -> str:
+    """M_0 = (0 1; 1 0), M_1 = (1 0; 0 0): two heads of dimension one come as near as one likes.
+
+    Three are needed with bounded maps: M_0 + cM_1 has the determinant -1 for every c.
+    """
+    wanted = {0: np.array([[0, 1], [1, 0]]), 1: np.array([[1, 0], [0, 0]])}
+    for c in range(-5, 6):
+        m = wanted[0] + c * wanted[1]
+        if m[0, 0] * m[1, 1] - m[0, 1] * m[1, 0] != -1:
+            raise EvidenceFailed(f"M_0 + {c}·M_1 is singular")
+    seen = []
+    for scale in (10, 1000, 10**6):
+        heads = two_for_three(scale)
+        for weights, unit in heads:
+            if min(weights.values()) < 0 or sum(weights.values()) != 1:
+                raise EvidenceFailed(f"weights {weights} are no attention")
+            if unit[0, 0] * unit[1, 1] != unit[0, 1] * unit[1, 0]:
+                raise EvidenceFailed("a head's map has rank two")
+        distance = max(
+            abs(entry)
+            for offset, m in wanted.items()
+            for entry in (sum(w[offset] * unit for w, unit in heads) - m).ravel()
+        )
+        if distance > Fraction(2, scale):
+            raise EvidenceFailed(f"ε = 1/{scale}: the maps differ by {float(distance):.3g}")
+        seen.append(f"ε = 1/{scale}: {float(distance):.2g}")
+    return "two heads of dimension one off the maps that take three by " + ", ".join(seen)
+
+
+def substitution(run: Run) -> str:
+    """The triangular kernel: M_0 + Σ c_δ M_δ is regular for random c, the M_δ are independent."""
+    from convattn.certificates.head_dimension import triangular_kernel
+
+    seen = []
+    for size, patch, channels in ((3, 2, 2), (3, 4, 3), (5, 3, 2), (3, 8, 3)):
+        blocks = maps(triangular_kernel(size, channels, channels), patch)
+        away = {offset: block for offset, block in blocks.items() if any(offset)}
+        independent = rank(np.stack([block.ravel() for block in away.values()]))
+        if independent != len(away):
+            raise EvidenceFailed(f"K = {size}, P = {patch}: {independent} of {len(away)} maps")
+        for draw in range(4):
+            factors = run.rng(size, patch, draw).integers(-99, 100, len(away))
+            mixed = blocks[0, 0] + sum(
+                int(c) * block for c, block in zip(factors, away.values(), strict=True)
+            )
+            if rank(mixed) != patch**2 * channels:
+                raise EvidenceFailed(f"K = {size}, P = {patch}: rank {rank(mixed)}")
+        seen.append(f"K = {size}, P = {patch}, C = {channels}")
+    return f"regular for all c drawn, with T - 1 independent maps: {'; '.join(seen)}"
+
+
+def heads_of_the_library(run: Run) -> str:
+    """`conv_to_attention` with a head dimension takes the number of heads that `heads` says."""
+    import jax
+
+    from convattn.bounds.heads import heads
+    from convattn.constructions.conversion import conv_to_attention
+
+    seen = []
+    for size, patch, channels, width in ((3, 4, 3, 16), (5, 2, 2, 3)):
+        counts = heads(
+            size, patch_size=patch, in_channels=channels, out_channels=channels, head_dim=width
+        )
+        kernel = jax.ShapeDtypeStruct((size, size, channels, channels), "float32")
+        found = [
+            jax.eval_shape(
+                partial(conv_to_attention, patch_size=patch, exact=exact, head_dim=width), kernel
+            ).heads
+            for exact in (False, True)
+        ]
+        if found != [counts.limit.sufficient, counts.exact.sufficient]:
+            raise EvidenceFailed(f"K = {size}, P = {patch}, d_H = {width}: {found}, {counts}")
+        seen.append(f"K = {size}, P = {patch}, d_H = {width}: {found[0]} and {found[1]}")
+    return "; ".join(seen)
+
+
+CLAIM = Claim(
+    id="S.headdim",
+    source="this project, sharpening L21 Theorem 1 and C20's remark on D_h",
+    verdict=Verdict.AMENDED,
+    kinds=(Kind.LOWER_BOUND, Kind.LAYER_EQUALITY),
+    evidence=(
+        certified(
+            "S.headdim",
+            kind="head_dimension",
+            cases=(
+                *(
+                    {
+                        "kernel_size": [k, k],
+                        "patch_size": [p, p],
+                        "in_channels": c,
+                        "out_channels": c,
+                        "head_dimension": width,
+                        "regime": regime,
+                    }
+                    for k, p, c, width, regime in HEAD_DIMENSIONS
+                ),
+                {"patch_size": [16, 16], "regime": "limit", "necessary": 20, "sufficient": 20},
+                {"patch_size": [16, 16], "regime": "finite", "necessary": 24, "sufficient": 32},
+            ),
+        ),
+        Evidence("ranks of the maps", Level.TESTED, ranks_of_maps, quick=False),
+        Evidence("the other matricisations", Level.TESTED, matricisations),
+        Evidence("nine heads of dimension one", Level.TESTED, nine_heads_of_dimension_one),
+        Evidence("substitution", Level.TESTED, substitution),
+        Evidence("diverging value maps", Level.TESTED, diverging_maps),
+        Evidence("heads of the library", Level.TESTED, heads_of_the_library, quick=False),
+        equals_convolution(
+            "3 × 3, P = 16, d_H = 64",
+            (3, 3),
+            patch_size=16,
+            head_dim=64,
+            dtypes=("float32",),
+        ),
+        equals_convolution(
+            "3 × 3, P = 2, d_H = 5, exact",
+            (3, 3),
+            patch_size=2,
+            exact=True,
+            head_dim=5,
+            dtypes=("float32",),
+        ),
+    ),
+)

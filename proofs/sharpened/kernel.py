@@ -1,0 +1,200 @@
+"""S.kernel: one given kernel takes exactly one head more than the rank of its F.
+
+Printed. (Ours, not a paper's.) Let F ≠ 0 be the flattened kernel, ρ its rank, R its row space.
+Where some query has an image token outside its receptive field, or some M_δ = 0, content-free heads
+at finite scores need, and suffice with, exactly ρ + 1. In the limit ρ heads suffice if and only if
+R contains a nonzero nonnegative vector. For example, a one-channel kernel of mixed sign needs 2
+heads even in the limit.
+
+Verified. The same. One set of weights serves every image size: with the scores log(1 + N·w_hδ) at
+the offsets the value maps do not depend on the number N of keys. "In the limit" means that layers
+tend to the convolution, their values too. If the values are to stay bounded, so that it is
+attention alone that has a limit, ρ heads suffice if and only if the nonnegative vectors of R *span*
+R, which is more: for two output channels that read the centre, and the difference of the left and
+the right neighbour, two heads suffice in the limit, and the values must grow without bound.
+
+Nothing to repair.
+
+Proof. *Finite, upper.* Let b_1, …, b_ρ be a basis of R, F = Σ C_i b_i, d_δ = max(0, max_i -b_iδ),
+w_i = b_i + d, w_0 = d. The softmax of log(1 + N·w_hδ) at the offsets, 0 elsewhere, is (Σ_δ w_hδ S_δ
++ J)/Z_h with Z_h = 1 + Σ_δ w_hδ. With the maps Z_i C_i and -Z_0 Σ C_i the terms of d and J cancel,
+and Σ_i Σ_δ b_iδ S_δ X C_i is left.
+
+*Finite, lower.* vec(M_δ) = Σ_h a_h(δ) vec(W_h) for every δ that joins two tokens. If there are ρ
+heads, the W_h are independent. At a shift σ with nothing to read, 0 = Σ_h a_h(σ) W_h gives a_h(σ) =
+0, and softmax is positive.
+
+*Limit, upper.* Let y ∈ R be nonnegative, not 0, and b_1 = y, b_2, … a basis. Take u > 0 with b_i +
+u > 0 over all keys, the heads y + εu, y + ε(b_i + u), normalised, with C_1 - Σ C_i/ε and C_i/ε
+before normalisation: the sum is F + ε C_1 u.
+
+*Limit, lower.* If layers of ρ heads tend to F, then from some point on their attention, restricted
+to the image's tokens, has rank ρ and its row space tends to R. Scale one of its rows to the sum
+one: a limit point is nonnegative, has the sum one and lies in R. By Gordan, there is none if and
+only if some z > 0 has F z = 0. With bounded values a subsequence of values and attention converges,
+and ρ nonnegative rows span R. Fewer than ρ heads never do: matrices of rank below ρ are closed. ∎
+"""
+
+from fractions import Fraction
+
+import numpy as np
+
+from convattn.certificates.given_kernel_catalogue import named_kernel
+from convattn.evidence import certified, exact_convolution
+from convattn.evidence.mixture_layers import exact_mixture_layer, given_kernel_on_images
+from convattn.evidence.printed_output_map import flattened_blocks, output_blocks, patch_offsets
+from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
+
+
+def random_kernel(rng: np.random.Generator, size: int, channels: tuple[int, int], rank: int):
+    """A sum of so many products of a mask on the taps and a matrix on the channels."""
+    masks = rng.integers(-2, 3, (rank, size, size))
+    matrices = rng.integers(-2, 3, (rank, *channels))
+    return np.einsum("rab,rij->abij", masks, matrices)
+
+
+def layer_in_fractions(run: Run) -> str:
+    """ρ + 1 heads in exact arithmetic, on images of several sizes, all with the same weights."""
+    from convattn.constructions.geometry import ConvolutionGeometry
+    from convattn.constructions.given_kernel import mixture_heads
+    from convattn.constructions.row_basis import distinct_rows, row_basis
+    from convattn.evidence.exact_tokens import cut_tokens
+
+    cases, seen = 6 if run.quick else 18, set()
+    for case in range(cases):
+        rng = run.rng(case)
+        size, patch = ((3, 1), (3, 2), (5, 2))[case % 3]
+        kernel = random_kernel(rng, size, (1, 2) if case % 2 else (2, 1), int(rng.integers(1, 4)))
+        if not kernel.any():
+            continue
+        blocks, offsets = output_blocks(kernel, patch), patch_offsets(size, patch)
+        geometry = ConvolutionGeometry.of((size, size), patch)
+        basis, pivots = row_basis(distinct_rows(kernel.astype(object), geometry)[0])
+        rank = int(np.linalg.matrix_rank(flattened_blocks(blocks)))
+        weights, coefficients = mixture_heads(basis)
+        if len(weights) != rank + 1 or min(weights.min(), 0) < 0:
+            raise EvidenceFailed(f"case {case}: {len(weights)} heads of rank {rank}: {weights}")
+        maps = np.einsum("hi,ixy->hxy", coefficients, blocks[list(pivots)].astype(object))
+        for sides in ((1, 2), (3, 2)):
+            image = rng.integers(0, 256, (1, sides[0] * patch, sides[1] * patch, kernel.shape[2]))
+            ring = offsets[-1][0]
+            found = exact_mixture_layer(image, patch, weights, maps, offsets, ring)
+            if (found != cut_tokens(exact_convolution(image, kernel), patch)).any():
+                raise EvidenceFailed(f"case {case}: {len(weights)} heads miss the convolution")
+        seen.add((size, patch, rank))
+    return f"{cases} kernels, (K, P, ρ) among {sorted(seen)}: ρ + 1 heads are the convolution"
+
+
+def alternatives(run: Run) -> str:
+    """Random kernels: what decides about the limit, verified by multiplying out."""
+    from convattn.bounds.kernel_heads import kernel_heads
+
+    cases, with_y = 40 if run.quick else 150, 0
+    for case in range(cases):
+        rng = run.rng(case)
+        size, patch = ((3, 1), (3, 2), (5, 1))[case % 3]
+        kernel = random_kernel(rng, size, (2, 2), int(rng.integers(1, 4)))
+        if not kernel.any():
+            continue
+        flattened = flattened_blocks(output_blocks(kernel, patch))
+        heads, rank = kernel_heads(kernel, patch), int(np.linalg.matrix_rank(flattened))
+        if (heads.rank, heads.exact) != (rank, rank + 1) or heads.limit > heads.bounded:
+            raise EvidenceFailed(f"case {case}: {heads} for a kernel of rank {rank}")
+        if heads.nonnegative is not None:
+            y = np.array(heads.nonnegative)
+            scale = int(np.lcm.reduce([entry.denominator for entry in y]))
+            whole = np.array([[int(entry * scale) for entry in y]], float)
+            together = np.linalg.matrix_rank(np.concatenate([flattened, whole]))
+            if min(y) < 0 or not any(y) or together != rank or heads.limit != rank:
+                raise EvidenceFailed(f"case {case}: {y} shows nothing")
+            with_y += 1
+        else:
+            z = np.array(heads.positive)
+            if min(z) <= 0 or (flattened.astype(object) @ z).any() or heads.limit != rank + 1:
+                raise EvidenceFailed(f"case {case}: {z} shows nothing")
+    if not 0 < with_y < cases:
+        raise EvidenceFailed(f"{with_y} of {cases} have a nonnegative vector: one side is untested")
+    return f"{cases} kernels: {with_y} with y ≥ 0 in the row space, the others with z > 0, F z = 0"
+
+
+def towards_the_limit(run: Run) -> str:
+    """Two heads for 'cross' in fractions: the rest shrinks like ε, and the values grow like 1/ε.
+
+    R is spanned by y = e_0 and b = e_left - e_right. With all M_δ flattened to C_1 (centre) and
+    C_2, the heads y + εu and y + ε(b + u), u = 2 at every one of N keys, leave εC_1u behind.
+    """
+    from convattn.bounds.kernel_heads import kernel_heads
+
+    flattened = flattened_blocks(output_blocks(named_kernel("cross"), 1)).astype(object)
+    keys = 20  # the nine offsets first
+    y, b, u = (np.full(keys, Fraction(entry), object) for entry in (0, 0, 2))
+    y[4], b[3], b[5] = Fraction(1), Fraction(1), Fraction(-1)
+    wanted = np.concatenate([flattened, np.zeros((2, keys - 9), int)], axis=1)
+    rests, values = [], []
+    for epsilon in (Fraction(1, 10**n) for n in range(1, 6)):
+        rows = [y + epsilon * u, y + epsilon * (b + u)]
+        attention = [row / row.sum() for row in rows]
+        if min(min(row) for row in attention) <= 0:
+            raise EvidenceFailed(f"ε = {epsilon}: a weight is not positive")
+        maps = [flattened[:, 4] - flattened[:, 3] / epsilon, flattened[:, 3] / epsilon]
+        maps = [part * row.sum() for part, row in zip(maps, rows, strict=True)]
+        rest = sum(np.outer(m, a) for m, a in zip(maps, attention, strict=True)) - wanted
+        if (rest != epsilon * np.outer(flattened[:, 4], u)).any():
+            raise EvidenceFailed(f"ε = {epsilon}: the rest is {rest}")
+        rests.append(max(abs(entry) for entry in rest.ravel()))
+        values.append(max(abs(entry) for part in maps for entry in part))
+    if not (rests[-1] * 1000 < rests[0] and values[-1] > 1000 * values[0]):
+        raise EvidenceFailed(f"the rests are {rests}, the values {values}")
+    found = {
+        name: (heads.rank, heads.limit, heads.bounded, heads.exact)
+        for name in ("box", "laplace", "sobel", "cross")
+        for heads in [kernel_heads(named_kernel(name))]
+    }
+    expected = {
+        "box": (1, 1, 1, 2),
+        "laplace": (1, 2, 2, 2),
+        "sobel": (2, 3, 3, 3),
+        "cross": (2, 2, 3, 3),
+    }
+    if found != expected:
+        raise EvidenceFailed(f"(ρ, limit, bounded, exact) are {found}, expected {expected}")
+    return f"rest {rests[0]} to {rests[-1]}, values {values[0]} to {values[-1]}; {found}"
+
+
+LOW_RANK = np.einsum(
+    "rab,rij->abij",
+    np.array([[[1, 2, 1], [0, 0, 0], [-1, -2, -1]], [[1, 1, 1], [1, 1, 1], [1, 1, 1]]]),
+    np.array(
+        [[[1, 0, 1, 2], [0, 1, 1, 0], [0, 0, -1, 1]], [[0, 1, 0, 0], [1, 0, 0, 1], [1, 1, -1, 0]]]
+    ),
+)
+
+CLAIM = Claim(
+    id="S.kernel",
+    source="this project, sharpening L21 Theorem 1 and S.finite for one kernel",
+    verdict=Verdict.HOLDS,
+    kinds=(Kind.LAYER_EQUALITY, Kind.LOWER_BOUND),
+    evidence=(
+        certified(
+            "S.kernel",
+            kind="kernel_heads",
+            cases=(
+                {"patch_size": [1, 1], "heads": 2},
+                {"patch_size": [1, 1], "heads": 5},
+                {"patch_size": [2, 2], "heads": 10},
+                {"patch_size": [16, 16], "heads": 10},
+            ),
+        ),
+        Evidence("layers in fractions", Level.TESTED, layer_in_fractions),
+        Evidence("alternatives of the limit", Level.TESTED, alternatives),
+        Evidence("towards the limit", Level.TESTED, towards_the_limit),
+        given_kernel_on_images("rank 2, pixels: three heads", LOW_RANK, 3),
+        given_kernel_on_images(
+            "Laplacian, P = 4: six heads",
+            named_kernel("laplace") * np.eye(3, dtype=int),
+            6,
+            patch_size=4,
+            dtypes=("float64", "bfloat16"),
+        ),
+    ),
+)

@@ -1,0 +1,329 @@
+"""S.padding: which zero-padded convolutions attention computes without a ring, and two repairs.
+
+Printed. (Ours, not a paper's; Cordonnier et al. 2020, §3, and Li et al. 2021, Theorem 1, leave the
+border open.) "Zero padding on the bare grid is computed by some softmax layer (rows summing to 1
+over image tokens only; any heads, content, limit) iff T_q is the same for all q [T_q = Σ W_δ over
+the δ with q + δ in the grid]; with at least 2m+1 tokens on both sides: iff W_δ = 0 for all δ ≠ 0.
+[…] Repairs: the ring (exact at finite parameters); in the limit one zero-valued token with a
+constant score (M/2 for the bias, -α/2 for the normalised quadratic score), zero meaning after any
+value bias. Small grids are real exceptions (4×4, K = 5: a 10-dimensional space of kernels)."
+
+Verified. The same. "If" by a layer at finite parameters: the T heads of S.finite and a uniform one,
+which serve that image size alone. For pixels and odd K the exceptions have Π K - Π min(n, K) + 1
+dimensions for each pair of channels on n_1 × n_2 tokens, so that a side of fewer than K is enough
+for more than δ = 0; for patches they are counted by an exact rank (K = 5, P = 2 on 2 × 2 patches:
+10; K = 5, P = 4: none). With the zero token a row is off by less than N e^(-s/2), s = M or α.
+
+Nothing to repair. Positions must be in the scores only: with values that carry positions, T_q is no
+obstacle.
+
+Proof. *Only if*: equal tokens c give every head's output c, whatever the scores; the layer's output
+is then the same at every query, and so it is in a limit; the convolution's is c T_q + b. *If*: head
+δ of S.finite has the row (1-ε)S_δ + εJ, or J where its key is missing, and the map W_δ/(1-ε). With
+U for the uniform head the layer is conv(X)_q + J X (ΣW_δ/(1-ε) - T_q + U), and U = T - ΣW_δ/(1-ε)
+does it if T_q = T everywhere. *The dimension*: on one axis the offsets available at the n queries
+are min(n, 2m+1) different intervals, neighbours differing by one offset that comes or goes, so
+their indicators are independent; on two axes they are products. All contain δ = 0, so their
+differences vanish there and span one dimension less: that many conditions on W. With 2m+1 tokens on
+both axes the differences span all functions of δ that vanish at 0, so W_δ = 0 off 0. *The zero
+token*: `convattn.constructions.zero_token`. ∎
+"""
+
+from fractions import Fraction
+from itertools import product
+from math import prod
+
+import numpy as np
+
+from convattn.evidence import certified, equals_convolution
+from convattn.evidence.enclosures import ASSUMES as BALLS
+from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
+
+# Kernel size, patch size, tokens, and the dimension of the exceptions.
+PATCH_SPACES = (
+    ((5, 5), 2, (2, 2), 10),
+    ((5, 5), 2, (1, 2), 16),
+    ((7, 7), 2, (3, 2), 18),
+    ((5, 5), 4, (2, 2), 1),
+    ((3, 3), 2, (3, 3), 1),
+    ((5, 5), 2, (3, 4), 1),
+)
+SMALL = (((5, 5), 1, (4, 4)), ((5, 5), 2, (2, 2)))  # kernel size, patch size, tokens
+NO_TOKEN = "exp underflows to zero; integer sums below 2^24 are exact"
+
+
+def dimensions(run: Run) -> str:
+    """Exact ranks against Π K - Π min(n, K) + 1, and against a list for patches."""
+    from convattn.bounds.zero_padding import bare_zero_padding_basis
+
+    sides = (3, 5) if run.quick else (1, 3, 5, 7)
+    cases = list(product(product(sides, repeat=2), product((1, 2, 4, 7), repeat=2)))
+    for kernel, grid in cases:
+        found = len(bare_zero_padding_basis(kernel, grid))
+        expected = prod(kernel) - prod(map(min, grid, kernel)) + 1
+        if found != expected:
+            raise EvidenceFailed(f"K = {kernel} on {grid} tokens: {found}, not {expected}")
+    four = len(bare_zero_padding_basis((5, 5), (4, 4)))
+    if four != 10:
+        raise EvidenceFailed(f"K = 5 on 4 × 4 tokens: {four} dimensions, not 10")
+    for kernel, patch, grid, expected in PATCH_SPACES:
+        basis = bare_zero_padding_basis(kernel, grid, patch_size=patch)
+        if len(basis) != expected:
+            raise EvidenceFailed(f"K = {kernel}, P = {patch} on {grid}: {len(basis)}")
+    return f"{len(cases)} sizes of pixels and {len(PATCH_SPACES)} of patches; 4 × 4, K = 5: 10"
+
+
+def exceptions(run: Run, size: tuple, channels: tuple[int, int]) -> np.ndarray:
+    """A kernel with a small integer combination of the exceptions for each pair of channels."""
+    from convattn.bounds.zero_padding import bare_zero_padding_basis
+
+    kernel, patch, tokens = size
+    basis = bare_zero_padding_basis(kernel, tokens, patch_size=patch)
+    mix = run.rng(f"mix {size}").integers(-2, 3, (*channels, len(basis)))
+    return np.moveaxis(np.tensordot(mix, basis, 1), (0, 1), (-2, -1))
+
+
+def heads_in_fractions(maps: np.ndarray, inside: np.ndarray, leak: Fraction) -> list:
+    """For each head its map, last that of the uniform one, as the proof says; exact."""
+    blocks = [block / (1 - leak) for block in maps]
+    return [*blocks, maps[inside[0]].sum(axis=0) - maps.sum(axis=0) / (1 - leak)]
+
+
+def layer_in_fractions(run: Run) -> str:
+    """The layer of the proof equals the zero-padded convolution, at every query, in fractions."""
+    from convattn.bounds.zero_padding import available_offsets, unequal_queries
+    from convattn.constructions.geometry import ConvolutionGeometry
+    from convattn.evidence.exact_convolution import exact_convolution
+    from convattn.evidence.exact_tokens import cut_tokens
+    from convattn.evidence.printed_output_map import output_blocks, patch_offsets
+
+    leak, seen = Fraction(1, 3), []
+    for size in SMALL:
+        (side, _), patch, grid = size
+        kernel = exceptions(run, size, (2, 2))
+        if unequal_queries(kernel, grid, patch_size=patch) is not None or not kernel.any():
+            raise EvidenceFailed(f"{size}: the kernel is no exception, or zero")
+        image = run.rng(f"image {size}").integers(-9, 10, (1, *(n * patch for n in grid), 2))
+        geometry = ConvolutionGeometry.of(size[0], patch)
+        inside = available_offsets(geometry, grid)
+        maps = output_blocks(kernel, patch).astype(object) * Fraction(1)
+        blocks = heads_in_fractions(maps, inside, leak)
+        tokens = cut_tokens(image, patch).reshape(prod(grid), -1).astype(object)
+        mean = tokens.sum(axis=0) * Fraction(1, prod(grid))
+        expected = cut_tokens(exact_convolution(image, kernel), patch).reshape(prod(grid), -1)
+        if geometry.offsets != tuple(patch_offsets(side, patch)):
+            raise EvidenceFailed(f"{size}: the offsets are in another order")
+        for number, query in enumerate(np.ndindex(grid)):
+            result = mean @ blocks[-1]
+            for offset, there, block in zip(geometry.offsets, inside[number], blocks, strict=False):
+                row = mean
+                if there:
+                    key = tuple(q + d for q, d in zip(query, offset, strict=True))
+                    row = (1 - leak) * tokens[np.ravel_multi_index(key, grid)] + leak * mean
+                result = result + row @ block
+            if (result != expected[number]).any():
+                raise EvidenceFailed(f"{size}, query {query}: the layer differs")
+        seen.append(f"K = {side}, P = {patch} on {grid[0]} × {grid[1]}")
+    return "; ".join(seen) + ": equal at every query, leak 1/3"
+
+
+def other_kernels_are_refused(run: Run) -> str:
+    """A kernel off the space: two queries with other sums, at which a constant image differs."""
+    from convattn.bounds.zero_padding import unequal_queries
+    from convattn.bounds.zero_padding_layer import bare_zero_padding_layer
+    from convattn.evidence.exact_convolution import exact_convolution
+
+    cases = 3 if run.quick else 12
+    for case in range(cases):
+        rng = run.rng(case)
+        grid = tuple(rng.integers(1, 8, 2).tolist())
+        size = ((5, 5), (3, 7), (5, 3))[case % 3]
+        kernel = rng.integers(-9, 10, (*size, 1, 1))
+        found = unequal_queries(kernel, grid)
+        sums = exact_convolution(np.ones((1, *grid, 1), int), kernel)[0, ..., 0]
+        if (found is None) != (sums == sums.flat[0]).all():
+            raise EvidenceFailed(f"case {case}: {found}, sums {sums.tolist()}")
+        if found is not None and sums[found[0]] == sums[found[1]]:
+            raise EvidenceFailed(f"case {case}: the sums at {found} are alike")
+        try:
+            bare_zero_padding_layer(kernel, tokens=grid)
+            built = True
+        except ValueError as error:
+            if "sums of the taps inside differ" not in str(error):
+                raise
+            built = False
+        if built != (found is None):
+            raise EvidenceFailed(f"case {case}: a layer was {'built' if built else 'refused'}")
+    return f"{cases} kernels and grids: refused exactly where the image of ones has unequal outputs"
+
+
+def small_grids_on_images(run: Run) -> str:
+    """Crops of images of the one size: within the rounding bound of the zero-padded convolution.
+
+    C, the coefficients of the uniform head's map, are 1 - 1/(1-ε) at the offsets that the first
+    query has and -1/(1-ε) at the others; the maps are integers of few bits with ε = 1/2, so storing
+    them rounds nothing (which is checked).
+    """
+    import jax
+    import jax.numpy as jnp
+
+    from convattn.application import apply_attention
+    from convattn.bounds.rounding import layer_error_bound
+    from convattn.bounds.zero_padding import available_offsets
+    from convattn.bounds.zero_padding_layer import bare_zero_padding_layer
+    from convattn.constructions.geometry import ConvolutionGeometry
+    from convattn.constructions.li_output_map import token_maps
+    from convattn.evidence import DTYPES, exact_convolution, whole_images
+    from convattn.evidence.layer_runs import within
+    from convattn.layer import AttentionLayer
+
+    attend = jax.jit(lambda layer, pixels: apply_attention(layer, pixels))
+    images, found = whole_images(run), []
+    for size in SMALL:
+        sides, patch, grid = size
+        height, width = (n * patch for n in grid)
+        crops = images[:, : 32 // height * height, : 32 // width * width]
+        crops = crops.reshape(len(images), 32 // height, height, 32 // width, width, 3)
+        crops = crops.transpose(0, 1, 3, 2, 4, 5).reshape(-1, height, width, 3)[:64]
+        kernel = exceptions(run, size, (3, 2))
+        expected = exact_convolution(crops, kernel)
+        geometry = ConvolutionGeometry.of(sides, patch)
+        maps = np.asarray(token_maps(jnp.asarray(kernel), geometry))
+        inside = available_offsets(geometry, grid)[0]
+        exact = np.concatenate([2 * maps, (maps[inside].sum(0) - 2 * maps.sum(0))[None]])
+        parts = np.concatenate([2 * np.eye(len(maps)), (inside - 2.0)[None]])
+        wide = AttentionLayer(
+            encoding=bare_zero_padding_layer(
+                kernel.astype(float), tokens=grid, patch_size=patch
+            ).encoding,
+            value=None,
+            output=jnp.asarray(np.tensordot(np.abs(parts), np.abs(maps), 1), jnp.float64),
+            patch_size=geometry.patch_size,
+        )
+        majorant = np.asarray(attend(wide, jnp.asarray(crops, jnp.float64)))
+        for dtype in DTYPES[:3] if size == SMALL[0] else ("float32",):
+            layer = bare_zero_padding_layer(
+                jnp.asarray(kernel, dtype), tokens=grid, patch_size=patch
+            )
+            if (np.asarray(layer.output, np.float64) != exact).any():
+                raise EvidenceFailed(f"{dtype}: the maps are not the integers of the proof")
+            typed = jnp.asarray(crops, dtype)
+            bound = layer_error_bound(layer, typed, majorant, maps_are_exact=True)
+            line = within(dtype, attend(layer, typed), expected, bound)
+            found.append(f"P = {patch}, {line}")
+    return f"up to 64 crops of 4 × 4 pixels, K = 5, no ring: {'; '.join(found)}"
+
+
+def zero_token_row(scores: np.ndarray, rest: float, target: int | None):
+    """Half the L1 distance to the one-hot row, or to the zero token's where there is no target."""
+    from convattn.evidence.enclosures import distance_to_one_hot
+
+    row = np.append(scores, rest)
+    return distance_to_one_hot(row, len(scores) if target is None else target)
+
+
+def zero_token_enclosed(run: Run) -> str:
+    """The rows of the library's scores and the zero token's: 0 < TV < N e^(-s/2) at all queries."""
+    import jax.numpy as jnp
+    from flint import arb, ctx
+
+    from convattn.bounds.saturation import PRECISION, upper
+    from convattn.constructions.zero_token import zero_token_scores
+    from convattn.encodings import BiasEncoding, QuadraticEncoding
+    from convattn.shifts import TokenGrid
+
+    grid = TokenGrid((3, 4), ((0, 0), (0, 0)))
+    offsets = ((0, 0), (1, -1), (-2, 2))
+    seen, missing = [], 0
+    for sharpness in (1.0, 128.0):
+        worst = 0.0
+        with ctx.workprec(PRECISION):
+            vanishing = grid.number_of_keys * (-arb(sharpness) / 2).exp()
+        for encoding in (
+            BiasEncoding(sharpness * jnp.eye(3), None, offsets),
+            QuadraticEncoding(jnp.full(3, sharpness), jnp.array(offsets, float)),
+        ):
+            scores = np.asarray(encoding.positional_scores(grid), np.float64)
+            rest = np.asarray(zero_token_scores(encoding), np.float64)
+            for head, offset in enumerate(offsets):
+                for query, place in enumerate(grid.query_positions):
+                    there = place + np.array(offset)
+                    inside = bool(((there >= 0) & (there < np.array(grid.keys))).all())
+                    target = int(np.ravel_multi_index(tuple(there), grid.keys)) if inside else None
+                    distance = zero_token_row(scores[head, query], float(rest[head]), target)
+                    if not (distance > 0 and distance < vanishing):
+                        raise EvidenceFailed(
+                            f"s = {sharpness}, offset {offset}, query {query}: TV {distance}, not "
+                            f"between 0 and {vanishing}"
+                        )
+                    worst, missing = max(worst, upper(distance)), missing + (not inside)
+        seen.append(f"s = {sharpness:g}: TV < {worst:.2g}")
+    if not missing:
+        raise EvidenceFailed("every query had its target, so nothing was seen of the zero token")
+    return f"3 × 4 tokens, two encodings, {missing} rows without a target; " + ", ".join(seen)
+
+
+def zero_token_on_images(run: Run) -> str:
+    """With twice the sharpness: equal to the zero-padded convolution without a ring."""
+    import jax
+    import jax.numpy as jnp
+
+    from convattn.constructions import conv_to_attention
+    from convattn.constructions.cordonnier_lemma2 import one_hot_sharpness
+    from convattn.constructions.zero_token import attend_with_zero_token
+    from convattn.evidence import DTYPES, exact_convolution, integer_kernel, whole_images
+    from convattn.evidence.layer_runs import equal
+
+    images, found = whole_images(run), []
+    kernel = integer_kernel(run.rng("kernel"), (5, 5), 3, 2)
+    expected = exact_convolution(images, kernel)
+    apply = jax.jit(lambda layer, pixels: attend_with_zero_token(layer, pixels))
+    for encoding, name, dtypes in (
+        ("bias", "logit", DTYPES[:2]),
+        ("quadratic", "alpha", DTYPES[1:]),
+    ):
+        lines = []
+        for dtype in dtypes:
+            layer = conv_to_attention(
+                jnp.asarray(kernel, dtype),
+                patch_size=8,
+                encoding=encoding,
+                exact=False,
+                **{name: 2 * one_hot_sharpness(dtype)},
+            )
+            lines.append(equal(dtype, apply(layer, jnp.asarray(images, dtype)), expected))
+        found.append(f"{encoding}: {', '.join(lines)}")
+    return f"{len(images)} images, K = 5, P = 8, no ring, one zero token; " + "; ".join(found)
+
+
+CLAIM = Claim(
+    id="S.padding",
+    source="this project, sharpening C20 §3 and L21 Theorem 1 at the border",
+    verdict=Verdict.HOLDS,
+    kinds=(Kind.LAYER_EQUALITY, Kind.LIMIT),
+    evidence=(
+        certified("S.padding", "border*", name="kernels that no layer computes", kind="border"),
+        certified(
+            "S.padding",
+            "constant_sums",
+            name="a kernel that a layer computes",
+            kind="identity",
+            cases=({"identity": "constant_sums"},),
+        ),
+        Evidence("dimensions", Level.TESTED, dimensions),
+        Evidence("the layer in fractions", Level.TESTED, layer_in_fractions),
+        Evidence("other kernels", Level.TESTED, other_kernels_are_refused),
+        Evidence("small grids on images", Level.BOUNDED, small_grids_on_images, quick=False),
+        equals_convolution(
+            "the ring, 3 × 3, P = 4", (3, 3), patch_size=4, exact=True, dtypes=("float32",)
+        ),
+        Evidence("distance with a zero token", Level.ENCLOSED, zero_token_enclosed, assumes=BALLS),
+        Evidence(
+            "a zero token on images",
+            Level.BOUNDED,
+            zero_token_on_images,
+            assumes=NO_TOKEN,
+            quick=False,
+        ),
+    ),
+)

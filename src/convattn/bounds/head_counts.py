@@ -1,0 +1,92 @@
+"""What `convattn.heads` answers with: numbers of heads, each with the claim that proves it."""
+
+from dataclasses import dataclass
+from typing import Any
+
+
+class HeadCount(int):
+    """A number of heads that knows why.
+
+    **Fields:** `claim`, the id in the ledger; `basis`, `"proved"` for all sizes or `"checked"`, by
+    a computation with one fixed kernel; `reason`, a phrase.
+
+    >>> count = HeadCount(9, "S.heads", "proved", "the rank of F")
+    >>> count + 1, count.claim, count
+    (10, 'S.heads', HeadCount(9, claim='S.heads', basis='proved'))
+    """
+
+    claim: str
+    basis: str
+    reason: str
+
+    def __new__(
+        cls, count: int, claim: str = "", basis: str = "proved", reason: str = ""
+    ) -> "HeadCount":
+        """An integer with its claim."""
+        made = super().__new__(cls, count)
+        made.claim, made.basis, made.reason = claim, basis, reason
+        return made
+
+    def __getnewargs__(self) -> tuple[Any, ...]:
+        return (int(self), self.claim, self.basis, self.reason)
+
+    def __repr__(self) -> str:
+        return f"HeadCount({int(self)}, claim={self.claim!r}, basis={self.basis!r})"
+
+    def __str__(self) -> str:
+        return str(int(self))
+
+    def as_dict(self) -> dict[str, Any]:
+        """What JSON can hold."""
+        return {
+            "count": int(self),
+            "claim": self.claim,
+            "basis": self.basis,
+            "reason": self.reason,
+        }
+
+
+@dataclass(frozen=True)
+class HeadRange:
+    """So many heads are necessary for the worst kernel, so many suffice for every kernel.
+
+    **Fields:** `difference` is empty where both agree, else a sentence that says what is open.
+    """
+
+    necessary: HeadCount
+    sufficient: HeadCount
+    difference: str = ""
+
+    def as_dict(self) -> dict[str, Any]:
+        """What JSON can hold."""
+        return {
+            "necessary": self.necessary.as_dict(),
+            "sufficient": self.sufficient.as_dict(),
+            "difference": self.difference,
+        }
+
+
+@dataclass(frozen=True)
+class HeadCounts:
+    """The answer of `convattn.heads`.
+
+    **Fields:** `offsets`, how many token offsets the convolution reads; `rank`, the rank of the
+    flattened kernel F of the worst kernel; `limit` and `exact`, the counts; `regime`, the two
+    sentences that say for which layers they hold.
+    """
+
+    offsets: int
+    rank: int
+    limit: HeadRange
+    exact: HeadRange
+    regime: dict[str, str]
+
+    def as_dict(self) -> dict[str, Any]:
+        """What JSON can hold."""
+        return {
+            "offsets": self.offsets,
+            "rank": self.rank,
+            "limit": self.limit.as_dict(),
+            "exact": self.exact.as_dict(),
+            "regime": dict(self.regime),
+        }

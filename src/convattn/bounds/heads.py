@@ -1,0 +1,260 @@
+"""How many attention heads a convolution takes, for the worst kernel of its size.
+
+Let T be the number of token offsets and ρ the largest rank of the flattened kernel F, that of all
+kernels but a null set (`convattn.bounds.generic_rank`).
+
+**Attention may depend on the kernel** (`"per_kernel"`). In the limit ρ heads are necessary
+(S.heads), and T suffice (L21 Theorem 1). Exactly, at finite scores, ρ + 1 are necessary and suffice
+(S.kernel; for ρ = T this is S.finite). So ρ + 1 suffice in the limit too. If ρ < T and some kernel
+of rank ρ has F·1 = 0, no nonzero nonnegative vector lies in its row space, since all of them have
+the sum zero, and it takes ρ + 1 in the limit as well (S.kernel). If a kernel's row space holds a
+one-hot row, ρ do.
+
+**One attention pattern serves every kernel** (`"shared"`). The kernels with a single tap put the
+one-hot row of every offset into the span of the heads' rows (S.lemma3): T heads are necessary in
+the limit, and at finite scores one more, as T softmax rows that span T rows which vanish outside
+the receptive field would vanish there themselves. T and T + 1 suffice (L21.theorem1, S.finite).
+
+**Head dimension.** `convattn.bounds.head_width`.
+"""
+
+from collections.abc import Sequence
+from math import prod
+from numbers import Integral
+
+from convattn.bounds.generic_rank import GenericRank, generic_rank
+from convattn.bounds.head_counts import HeadCount, HeadCounts, HeadRange
+from convattn.bounds.head_width import map_widths, matricisation_ranks, triangular_pairs
+
+ATTENTION = ("per_kernel", "shared")
+Sizes = tuple[int, ...]
+REGIME = {
+    "limit": "heads that attend by position, by scores that may tend to infinity; values carry no "
+    "positions; images with a query whose whole receptive field they hold (for a count of S.heads, "
+    "one token a side more than the furthest offset), zero-padded by a ring, or judged at "
+    "such queries alone",
+    "exact": "the same at finite scores, on images with a query that has a token outside its "
+    "receptive field; what is necessary is so with content scores too, if the weights are "
+    "continuous in the image at zero (S.content)",
+}
+BOUNDED = "; with value maps that stay bounded in the limit"
+
+
+def heads(
+    kernel_size: int | Sequence[int],
+    *,
+    patch_size: int | Sequence[int] = 1,
+    in_channels: int = 1,
+    out_channels: int = 1,
+    head_dim: int | None = None,
+    dilation: int | Sequence[int] = 1,
+    attention: str = "per_kernel",
+) -> HeadCounts:
+    """How many heads are necessary for the worst kernel, and how many suffice for every kernel.
+
+    **Arguments:**
+
+    - `kernel_size`: K, odd or even; one integer is a square kernel of two axes, one or two in a
+      sequence are the axes'.
+    - `patch_size`, `dilation`: one integer for all axes or one for each.
+    - `in_channels`, `out_channels`: of the image and of the convolution.
+    - `head_dim`: d_H, the width of a head's value map; None: as wide as a map needs.
+    - `attention`: `"per_kernel"`: the attention may depend on the kernel. `"shared"`: one
+      attention pattern serves every kernel, only the values depend on it.
+
+    **Returns:** `HeadCounts`: `limit.necessary`, `limit.sufficient`, `exact.necessary` and
+    `exact.sufficient`, integers with a `claim`, a `basis` and a `reason` each.
+
+    **Raises:** `ValueError` for sizes that are not positive integers, more than two axes, another
+    `attention`.
+
+    **Source:** S.heads, S.kernel, S.finite, S.lemma3, S.headdim of this project's ledger; L21
+    Theorems 1, 5 and 6.
+
+    >>> counts = heads(3, patch_size=16, in_channels=3, out_channels=3, head_dim=64)
+    >>> int(counts.limit.necessary), int(counts.limit.sufficient)
+    (20, 20)
+    >>> int(counts.exact.necessary), int(counts.exact.sufficient)
+    (24, 32)
+    >>> heads(5, patch_size=2).limit.necessary
+    HeadCount(9, claim='S.heads', basis='proved')
+    """
+    size = _kernel_size(kernel_size)
+    patch = _per_axis(patch_size, "patch_size", len(size))
+    spread = _per_axis(dilation, "dilation", len(size))
+    channels = _size(in_channels, "in_channels"), _size(out_channels, "out_channels")
+    if attention not in ATTENTION:
+        raise ValueError(
+            f"attention={attention!r}, but should be 'per_kernel', if the attention may depend on "
+            "the kernel, or 'shared', if one pattern is to serve every kernel"
+        )
+    geometry = (size, patch, spread)
+    rank = generic_rank(*geometry, prod(channels))
+    shared = attention == "shared"
+    limit, exact = _shared_pattern(rank, geometry) if shared else _for_each_kernel(rank, geometry)
+    if head_dim is not None:
+        dimension = _size(head_dim, "head_dim")
+        limit, exact = _narrow(limit, exact, rank, geometry, channels, dimension, shared)
+    return HeadCounts(rank.offsets, rank.least, _range(limit), _range(exact), dict(REGIME))
+
+
+Pair = tuple[HeadCount, HeadCount]  # necessary, sufficient
+Geometry = tuple[Sizes, Sizes, Sizes]
+
+
+def _range(pair: Pair) -> HeadRange:
+    necessary, sufficient = pair
+    if necessary == sufficient:
+        return HeadRange(necessary, sufficient)
+    return HeadRange(
+        necessary,
+        sufficient,
+        f"{necessary} heads are shown to be necessary ({necessary.claim}: {necessary.reason}) and "
+        f"{sufficient} to suffice ({sufficient.claim}: {sufficient.reason}); whether fewer than "
+        f"{sufficient} do for every kernel is open",
+    )
+
+
+def _limit_theorem(geometry: Geometry) -> str:
+    """The claim whose construction has one head for each offset of these sizes."""
+    size, _, dilation = geometry
+    printed = len(size) == 2 and all(k % 2 for k in size) and max(dilation) == 1
+    return "L21.theorem1" if printed else "S.dp2"
+
+
+def _for_each_kernel(rank: GenericRank, geometry: Geometry) -> tuple[Pair, Pair]:
+    basis = "proved" if rank.proved else "checked"
+    if rank.least == rank.offsets:
+        return (
+            (
+                HeadCount(rank.least, "S.heads", basis, "rank F, one for each offset"),
+                HeadCount(
+                    rank.offsets, _limit_theorem(geometry), "proved", "one head for each offset"
+                ),
+            ),
+            (
+                HeadCount(rank.least + 1, "S.finite", basis, "rank F, and no weight is zero"),
+                HeadCount(rank.offsets + 1, "S.finite", "proved", "and a uniform head"),
+            ),
+        )
+    exact = (
+        HeadCount(rank.least + 1, "S.kernel", basis, "rank F + 1"),
+        HeadCount(rank.most + 1, "S.kernel", "proved", "rank F + 1"),
+    )
+    settled = rank.one_hot and rank.least == rank.most
+    sufficient = (
+        HeadCount(rank.most, "S.kernel", basis, "rank F, whose row space holds a one-hot row")
+        if settled
+        else HeadCount(exact[1], "S.kernel", "proved", "rank F + 1 at finite scores")
+    )
+    necessary = HeadCount(rank.least, "S.heads", basis, "rank F")
+    if rank.balanced >= rank.least:
+        necessary = HeadCount(
+            rank.balanced + 1,
+            "S.kernel",
+            "proved" if rank.balanced_proved else "checked",
+            "rank F + 1 for a kernel with F·1 = 0, whose row space holds no nonnegative vector",
+        )
+    return (necessary, sufficient), exact
+
+
+def _shared_pattern(rank: GenericRank, geometry: Geometry) -> tuple[Pair, Pair]:
+    return (
+        (
+            HeadCount(rank.offsets, "S.lemma3", "proved", "the one-hot rows of all offsets"),
+            HeadCount(rank.offsets, _limit_theorem(geometry), "proved", "one head for each offset"),
+        ),
+        (
+            HeadCount(
+                rank.offsets + 1, "S.lemma3", "proved", "the one-hot rows, and no weight is zero"
+            ),
+            HeadCount(rank.offsets + 1, "S.finite", "proved", "and a uniform head"),
+        ),
+    )
+
+
+def _narrow(
+    limit: Pair,
+    exact: Pair,
+    rank: GenericRank,
+    geometry: Geometry,
+    channels: tuple[int, int],
+    dimension: int,
+    shared: bool,
+) -> tuple[Pair, Pair]:
+    """The counts for heads of this dimension."""
+
+    def parts(width: int) -> int:
+        return -(-width // dimension)
+
+    full = prod(geometry[1]) * min(channels)
+    ranks = matricisation_ranks(*geometry, *channels)
+    rows, basis = rank.offsets - 1, "proved"
+    free = triangular_pairs(*channels)
+    if not shared:
+        inner = generic_rank(*geometry, free) if free else None
+        rows = inner.least - 1 if inner else 0
+        basis = "proved" if inner is None or inner.proved else "checked"
+    split = sum(map(parts, map_widths(*geometry, *channels)))
+
+    def most(*counts: HeadCount) -> HeadCount:
+        return max(counts, key=int)
+
+    necessary = (
+        most(
+            limit[0],
+            HeadCount(parts(max(ranks)), "S.headdim", "proved", "N_H d_H >= max(rk_in, rk_out)"),
+            HeadCount(
+                rows + parts(full), "S.headdim", basis, f"substitution of {rows} heads{BOUNDED}"
+            ),
+        ),
+        most(
+            exact[0],
+            HeadCount(parts(sum(ranks)), "S.headdim", "proved", "N_H d_H >= rk_in + rk_out"),
+            HeadCount(
+                rows + 1 + parts(full), "S.headdim", basis, f"substitution of {rows + 1} heads"
+            ),
+        ),
+    )
+    sufficient = [
+        HeadCount(split, "S.headdim", "proved", "every offset's map split over heads"),
+        HeadCount(split + parts(full), "S.headdim", "proved", "and the uniform head's"),
+    ]
+    if not shared:  # the maps of S.kernel's heads have at most the full width
+        sufficient = [
+            min(
+                count,
+                HeadCount(
+                    pair[1] * parts(full), "S.headdim", pair[1].basis, "every head's map split"
+                ),
+                key=int,
+            )
+            for count, pair in zip(sufficient, (limit, exact), strict=True)
+        ]
+    return (necessary[0], sufficient[0]), (necessary[1], sufficient[1])
+
+
+def _size(value: object, name: str) -> int:
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
+        raise ValueError(f"{name}={value!r}, but should be an integer ≥ 1")
+    return int(value)
+
+
+def _kernel_size(value: int | Sequence[int]) -> Sizes:
+    sizes = tuple(value) if isinstance(value, Sequence) else (value, value)
+    if isinstance(value, str) or len(sizes) not in (1, 2):
+        raise ValueError(
+            f"kernel_size={value!r}, but should be an integer, for a square kernel, or one or two "
+            "integers, one for each axis"
+        )
+    return tuple(_size(size, "kernel_size") for size in sizes)
+
+
+def _per_axis(value: int | Sequence[int], name: str, axes: int) -> Sizes:
+    sizes = tuple(value) if isinstance(value, Sequence) else (value,) * axes
+    if isinstance(value, str) or len(sizes) != axes:
+        raise ValueError(
+            f"{name}={value!r}, but should be an integer ≥ 1, or {axes} of them, one for each axis "
+            "of the kernel"
+        )
+    return tuple(_size(size, name) for size in sizes)

@@ -1,0 +1,80 @@
+"""How far a layer of mixture heads is from a convolution, as linear maps, with certain bounds.
+
+At a query whose offsets are all keys, one of N, head h has the row (Σ_δ w_hδ S_δ + J)/Z_h with Z_h
+= 1 + Σ_δ w_hδ. So the layer puts D_δ + M_δ + R/N at the offset δ and R/N at every other key, where
+
+    D_δ = Σ_h (w_hδ/Z_h) V_h - M_δ,      R = Σ_h V_h/Z_h,
+
+and the squared Frobenius distance, summed over all keys, is
+
+    Σ_δ |D_δ|² + g/N,      g = 2⟨Σ_δ D_δ, R⟩ + |R|².
+
+w, V and M are the stored numbers, exact in float64; the layer's own arithmetic is left out. Each
+entry of D and R is off by at most γ_n times the sum of the absolute terms, which encloses both
+numbers, and with N ≥ T the distance for every image size at once.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+from convattn.bounds.score_error import gamma
+from convattn.bounds.tail_energy import INFLATION, ROUNDOFF
+
+
+@dataclass(frozen=True)
+class Enclosure:
+    """A number that is certain to lie between `lower` and `upper`."""
+
+    lower: float
+    upper: float
+
+    def __contains__(self, number: float) -> bool:
+        return self.lower <= number <= self.upper
+
+
+def squared_distance(
+    weights: Float[np.ndarray, "heads offsets"],
+    blocks: Float[np.ndarray, "heads patch_in patch_out"],
+    maps: Float[np.ndarray, "offsets patch_in patch_out"],
+) -> Enclosure:
+    """Σ_δ |D_δ|² + g/N, enclosed for every number of keys N ≥ T.
+
+    **Arguments:** the stored w_h, V_h and M_δ, as float64.
+
+    >>> one = squared_distance(np.zeros((1, 1)), np.zeros((1, 1, 1)), np.full((1, 1, 1), 2.0))
+    >>> 4.0 in one, one.upper - one.lower < 1e-12
+    (True, True)
+    """
+    heads, offsets = weights.shape
+    totals = 1 + weights.sum(axis=1, keepdims=True)
+    shares, leaks = weights / totals, 1 / totals[:, 0]
+    count = heads + offsets + 6
+    found = np.tensordot(shares.T, blocks, 1) - maps
+    size = np.tensordot(shares.T, np.abs(blocks), 1) + np.abs(maps)
+    error = gamma(count, ROUNDOFF) * size * INFLATION
+    spread = np.tensordot(leaks, blocks, 1)
+    spread_error = gamma(count, ROUNDOFF) * np.tensordot(leaks, np.abs(blocks), 1) * INFLATION
+
+    def total(values: np.ndarray, up: bool) -> float:
+        slack = gamma(values.size + 3, ROUNDOFF)
+        return float((values**2).sum()) * (1 + slack if up else 1 - slack)
+
+    high = total(np.abs(found) + error, True)
+    low = total(np.maximum(0.0, np.abs(found) - error), False)
+    summed, summed_error = (
+        found.sum(axis=0),
+        error.sum(axis=0) + gamma(offsets, ROUNDOFF) * np.abs(found).sum(axis=0),
+    )
+    outer = (np.abs(summed) + summed_error) * (np.abs(spread) + spread_error)
+    cross = 2 * float((summed * spread).sum())
+    doubt = 2 * float((outer - np.abs(summed * spread)).sum()) * INFLATION
+    doubt += 4 * gamma(summed.size + 3, ROUNDOFF) * float(outer.sum())
+    most = cross + doubt + total(np.abs(spread) + spread_error, True)
+    least = cross - doubt + total(np.maximum(0.0, np.abs(spread) - spread_error), False)
+    slack = 2.0**-50 * (low + abs(least))
+    return Enclosure(
+        max(0.0, low + min(0.0, least) / offsets - slack),
+        (high + max(0.0, most) / offsets) * (1 + 2.0**-50),
+    )

@@ -1,0 +1,123 @@
+"""How far a limit layer whose weights are exactly zero off the offsets is from the convolution.
+
+In floating point a limit layer has weights that are exactly zero wherever the exponential
+underflows. That is looked at, not assumed: `limit_error_bound` refuses a layer whose weights are
+not so.
+
+- *One-hot* (bias, quadratic, enumerated). Every weight is 0 or 1, so products with weights are
+  exact, and only sums of the products with the maps, the bias and the cast round. With the lengths
+  n of `contraction_lengths`, u_a of the sums and u_r of the result,
+
+      |computed - exact| ≤ (Π (1 + γ_n)·(1 + u_p)(1 + u_a)(1 + u_r) - 1)·G,   G = |X| * |W| + |b|,
+
+  u_p being for kernels that the maps' dtype cannot hold, such as large integers.
+- *Scalar.* At the T offsets the weights are t_δ^h/Σ_δ t_δ^h, with the errors that
+  `convattn.bounds.score_error` derives for scores h·log t_δ; the other N - T terms are zeros, which
+  no sum rounds. The majorant is that of `convattn.bounds.majorant` for the limit's coefficients.
+
+Underflow in the products is added as in `convattn.bounds.rounding`, under the same assumptions.
+"""
+
+import math
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float
+
+from convattn.application import softmax_weights
+from convattn.arrays import accumulation_dtype
+from convattn.attention import contraction_lengths
+from convattn.bounds.majorant import majorant_of
+from convattn.bounds.rounding import maps_dtype, relative_error, underflow_bound
+from convattn.bounds.score_error import EXP_ERROR, ScoreError, gamma, unit_roundoff
+from convattn.convolution import conv
+from convattn.encodings.base import score_dtype
+from convattn.encodings.scalar import ScalarEncoding
+from convattn.layer import AttentionLayer
+from convattn.shifts import TokenGrid
+
+
+def limit_error_bound(
+    layer: AttentionLayer, images: Any, kernel: Any, bias: Any, *, groups: int = 1
+) -> Float[np.ndarray, "batch *space out_channels"]:
+    """A bound on |apply_attention(layer, images) - conv(images, kernel, bias)|, entry by entry.
+
+    **Arguments:**
+
+    - `layer`: a limit form from `conv_to_attention`, in the dtype under test.
+    - `images`: as they are given to `apply_attention`; they count as exact.
+    - `kernel`, `bias`, `groups`: what the layer was made from.
+
+    **Returns:** float64.
+
+    **Raises:** `ValueError` for a layer whose weights are not exactly zero off the offsets.
+
+    >>> import convattn as ca
+    >>> kernel = [[[1.0]], [[2.0]], [[3.0]]]
+    >>> layer = ca.conv_to_attention(kernel, encoding="quadratic")
+    >>> bound = limit_error_bound(layer, jnp.ones((1, 5, 1)), kernel, None)
+    >>> bool((bound < 1e-5).all())
+    True
+    """
+    images = jnp.asarray(images)
+    sides = zip(images.shape[1:-1], layer.patch_size, strict=True)
+    grid = TokenGrid(tuple(n // p for n, p in sides), layer.ring)
+    result = jnp.result_type(images, layer.dtype or images.dtype)
+    working = accumulation_dtype(result)
+    weights = np.asarray(softmax_weights(layer, grid, None))
+    if isinstance(layer.encoding, ScalarEncoding):
+        _require_zeros(weights, len(layer.encoding.offsets))
+        scores = _scalar_error(layer.encoding)
+        exponent = scores.absolute + unit_roundoff(scores.dtype) * (
+            scores.range + 2 * scores.absolute
+        )
+        relative = relative_error(layer, grid, scores, exponent, working, result, False)
+        majorant = majorant_of(layer, kernel, bias, images, groups=groups)
+    else:
+        _require_zeros(weights, 1)
+        total = math.log1p(unit_roundoff(working)) + math.log1p(unit_roundoff(result))
+        total += math.log1p(unit_roundoff(maps_dtype(layer)))
+        for n in contraction_lengths(layer.value, layer.output, layer.heads, grid.number_of_keys):
+            total += math.log1p(gamma(n, unit_roundoff(working)))
+        relative = math.expm1(total)
+        majorant = magnitude(images, kernel, bias, layer, groups)
+    absolute = underflow_bound(layer, images, grid, working, result, True)
+    return relative * majorant * (1 + 2.0**-20) + absolute
+
+
+def magnitude(
+    images: Any, kernel: Any, bias: Any, layer: AttentionLayer, groups: int
+) -> Float[np.ndarray, "batch *space out_channels"]:
+    """|X| * |W| + |b| in float64."""
+    with jax.enable_x64(True):
+        wide = [None if part is None else np.abs(_wide(part)) for part in (images, kernel, bias)]
+        options: dict[str, Any] = {"stride": layer.stride, "dilation": layer.dilation}
+        return np.asarray(conv(*wide, groups=groups, **options))
+
+
+def _wide(array: Any) -> np.ndarray:
+    return np.asarray(array).astype(np.float64)
+
+
+def _require_zeros(weights: Float[np.ndarray, "heads queries keys"], nonzero: int) -> None:
+    most = int((weights != 0).sum(axis=-1).max())
+    exact = nonzero > 1 or bool(((weights == 0) | (weights == 1)).all())
+    if most > nonzero or not exact:
+        raise ValueError(
+            f"a row of the attention weights has {most} nonzero entries, the largest below one is "
+            f"{float(weights[weights < 1].max(initial=0)):.1e}, but in a limit form all but "
+            f"{nonzero} should have underflowed; leave out alpha and logit, whose defaults do that"
+        )
+
+
+def _scalar_error(encoding: ScalarEncoding) -> ScoreError:
+    """As `score_error` has it for the exact form; the gain lacks the N - T keys outside."""
+    dtype = score_dtype(encoding.exponents, encoding.log_bases)
+    u = unit_roundoff(dtype)
+    bases = np.abs(np.asarray(encoding.log_bases, np.float64)).max()
+    height = float(np.asarray(encoding.exponents, np.float64).max() * bases)
+    error = gamma(EXP_ERROR + 3, u) * height
+    gain = error + math.log1p(EXP_ERROR * u) + math.log1p(u)
+    return ScoreError(dtype, error, height, gain + math.log1p(gamma(len(encoding.offsets) + 1, u)))

@@ -1,0 +1,57 @@
+"""A certain lower bound on σ_(n+1)² + σ_(n+2)² + … of the flattened kernel, from float64.
+
+Let G = FᵀF = Σ_s m(s) w_s w_sᵀ over the distinct rows w_s, which occur m(s) times, and let V be any
+square matrix, such as the computed eigenvectors. How good V is decides how sharp the bound is, not
+whether it holds.
+
+1. If |VᵀV - I| ≤ η < 1 in the Frobenius norm, then for each k λ_k(VᵀGV) ≤ (1 + η) λ_k(G)
+   (Ostrowski; eigenvalues in falling order, all of them ≥ 0).
+2. If D is the diagonal of VᵀGV, in falling order, and r bounds the Frobenius norm of the rest, then
+   λ_k(VᵀGV) ≥ D_k - r (Weyl).
+
+So σ_k² = λ_k(G) ≥ (D_k - r)/(1 + η). Every product is off by at most γ_n times the product of the
+absolute values (`bounds/score_error.py`), which is added to r and to η.
+"""
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from convattn.bounds.score_error import gamma
+
+ROUNDOFF = 2.0**-53
+INFLATION = 1 + 2.0**-20  # for the bounds' own rounding: few operations on nonnegative numbers
+
+
+def tail_energy_bounds(
+    rows: Float[np.ndarray, "rows offsets"], counts: Int[np.ndarray, "rows"]
+) -> Float[np.ndarray, "heads"]:
+    """For n = 0, …, T a number that Σ_(k > n) σ_k² is certain not to go below.
+
+    **Arguments:**
+
+    - `rows`, `counts`: the distinct rows of F and how often each occurs, from `distinct_rows`;
+      counts below 2²⁰, rows exact in float64.
+
+    >>> bounds = tail_energy_bounds(np.array([[3.0, 0.0], [0.0, 1.0]]), np.array([1, 2]))
+    >>> bounds.round(6).tolist(), bool((bounds <= [11, 2, 0]).all())
+    ([11.0, 2.0, 0.0], True)
+    """
+    size = rows.shape[1]
+    weighted = rows * counts[:, None]
+    gram = weighted.T @ rows
+    vectors = np.linalg.eigh(gram)[1]
+    spread = np.abs(weighted).T @ np.abs(rows)
+    gram_error = gamma(len(rows) + 2, ROUNDOFF) * spread * INFLATION
+    magnitude = np.abs(vectors)
+    turned = vectors.T @ gram @ vectors
+    turned_error = (
+        magnitude.T @ (gram_error + gamma(2 * size + 2, ROUNDOFF) * np.abs(gram)) @ magnitude
+    )
+    overlap = vectors.T @ vectors - np.eye(size)
+    overlap_error = gamma(size + 1, ROUNDOFF) * (magnitude.T @ magnitude + np.eye(size))
+    eta = (np.linalg.norm(overlap) + np.linalg.norm(overlap_error)) * INFLATION
+    diagonal = np.diag(turned)
+    rest = np.linalg.norm(turned - np.diag(diagonal)) + np.linalg.norm(turned_error)
+    low = np.maximum(0.0, np.sort(diagonal)[::-1] - rest * INFLATION) / (1 + eta)
+    tails = np.concatenate([np.cumsum(low[::-1])[::-1], [0.0]])
+    return tails * (1 - gamma(size + 6, ROUNDOFF))

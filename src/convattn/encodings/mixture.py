@@ -1,0 +1,58 @@
+"""A mixture of offsets and of the uniform row: the leak of S.finite, for any nonnegative weights.
+
+Let w_δ ≥ 0 at some offsets. The softmax of log(1 + N·w_δ) at the offsets and 0 at every other of N
+keys is, at a query whose offsets are all keys,
+
+    (Σ_δ w_δ S_δ + J) / (1 + Σ_δ w_δ),
+
+S_δ the unit row at q + δ and J the uniform row: the sum of the weights is N + N·Σ w_δ, an offset
+has (1 + N·w_δ) of it and any other key 1. So the shares of the offsets and of J do not depend on N,
+and value maps that fit once fit every image. A leak ε is w_δ = 1/ε - 1 at one offset.
+"""
+
+from dataclasses import dataclass, field
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jaxtyping import Float, Int, Num
+
+from convattn.encodings.base import RelativePosition, check_axes, score_dtype
+from convattn.shifts import Shift
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class MixtureEncoding(RelativePosition):
+    """Scores log(1 + N·w_hδ) at the offsets, 0 elsewhere.
+
+    **Fields:**
+
+    - `weights`: w_hδ ≥ 0, the share of each offset relative to that of the uniform row.
+    - `offsets`: the shifts that have an entry; every other shift has the score 0.
+
+    **Source:** S.kernel of this project's ledger; S.finite for one offset.
+
+    >>> encoding = MixtureEncoding(jnp.array([[1.0, 2.0]]), ((0,), (1,)))
+    >>> scores = encoding.shift_scores(np.array([[0], [1], [2], [3]]), 4)
+    >>> (16 * jax.nn.softmax(scores)).round(3).tolist()  # a quarter, a half, a quarter of uniform
+    [[5.0, 9.0, 1.0, 1.0]]
+    """
+
+    weights: Num[Array, "heads offsets"]
+    offsets: tuple[Shift, ...] = field(metadata={"static": True})
+
+    PER_HEAD = ("weights",)
+
+    def shift_scores(
+        self, shifts: Int[np.ndarray, "shifts axes"], number_of_keys: int
+    ) -> Float[Array, "heads shifts"]:
+        """log(1 + N·w_hδ) at each shift."""
+        check_axes(shifts, len(self.offsets[0]), "MixtureEncoding")
+        where = {offset: index for index, offset in enumerate(self.offsets)}
+        rows = [where.get(tuple(shift), len(where)) for shift in shifts.tolist()]
+        dtype = score_dtype(self.weights)
+        values = jnp.log1p(number_of_keys * self.weights.astype(dtype))
+        background = jnp.zeros((values.shape[0], 1), dtype)
+        return jnp.concatenate([values, background], axis=-1)[:, np.asarray(rows, np.int32)]

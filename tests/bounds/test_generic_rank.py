@@ -1,0 +1,86 @@
+"""The generic rank, against the exact rank of random kernels by the definition."""
+
+import numpy as np
+import pytest
+
+from convattn.bounds import generic_rank as module
+from convattn.bounds.flattened_kernel import exact_rank, flattened_kernel
+from convattn.bounds.generic_rank import generic_rank
+
+# kernel size, patch size, dilation, in, out
+SIZES = [
+    ((3,), (1,), (1,), 1, 2),
+    ((9,), (2,), (1,), 1, 1),
+    ((9,), (2,), (1,), 2, 1),
+    ((8,), (3,), (1,), 1, 1),
+    ((5,), (3,), (2,), 1, 2),
+    ((7,), (4,), (6,), 1, 1),
+    ((3, 3), (1, 1), (1, 1), 2, 2),
+    ((3, 3), (2, 2), (1, 1), 1, 1),
+    ((4, 4), (3, 3), (1, 1), 1, 1),
+    ((9, 9), (2, 2), (1, 1), 1, 1),
+    ((9, 9), (2, 2), (1, 1), 1, 2),
+    ((9, 9), (2, 2), (1, 1), 3, 1),
+    ((7, 3), (1, 3), (1, 1), 1, 2),
+    ((7, 3), (1, 4), (1, 1), 4, 1),
+    ((3, 3), (2, 2), (2, 2), 1, 2),
+    ((3, 4), (2, 3), (3, 2), 1, 1),
+    ((5, 3), (3, 2), (2, 1), 2, 1),
+    ((1, 5), (4, 2), (1, 1), 1, 1),
+]
+
+
+def random_rank(kernel_size, patch_size, dilation, inputs, outputs):
+    shape = (*kernel_size, inputs, outputs)
+    kernel = np.random.default_rng(1).integers(-999, 1000, shape)
+    return exact_rank(flattened_kernel(kernel, patch_size, dilation=dilation))
+
+
+@pytest.mark.parametrize("size", SIZES, ids=str)
+def test_random_kernels_have_the_rank(size):
+    kernel_size, patch_size, dilation, inputs, outputs = size
+    found = generic_rank(kernel_size, patch_size, dilation, inputs * outputs)
+    assert random_rank(*size) == found.least <= found.most <= found.offsets
+    assert not found.proved or found.least == found.most
+
+
+def test_proofs_and_computations_agree(monkeypatch):
+    """With every proof taken away, the computation says the same."""
+    proved = {size: generic_rank(*size[:3], size[3] * size[4]) for size in SIZES}
+    monkeypatch.setattr(module, "_is_proved", lambda *given: False)
+    generic_rank.cache_clear()
+    for size, found in proved.items():
+        again = generic_rank(*size[:3], size[3] * size[4])
+        assert (again.least, again.most) == (found.least, found.most)
+        assert not again.proved
+    generic_rank.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("pairs", "proved"), [(1, True), (2, False), (3, False), (4, True), (25, True)]
+)
+def test_where_the_windows_settle_it(pairs, proved):
+    """K = 9, P = 2: windows of 3 × 3 in 5 × 5 offsets; one fits, four cover."""
+    rank = generic_rank((9, 9), (2, 2), (1, 1), pairs)
+    assert (rank.least, rank.proved) == (min(25, 9 * pairs), proved)
+
+
+@pytest.mark.parametrize("size", [size for size in SIZES if size[0][0] < 9], ids=str)
+def test_a_balanced_kernel_has_no_nonnegative_row(size):
+    """Its rows have the sum zero, and it has a rank of at most one less than all offsets."""
+    kernel_size, patch_size, dilation, inputs, outputs = size
+    rank = generic_rank(kernel_size, patch_size, dilation, inputs * outputs)
+    assert rank.balanced <= min(rank.least, rank.offsets - 1)
+    assert not rank.balanced or not rank.one_hot
+
+
+def test_the_balanced_kernel_is_one():
+    periods = [2, 3]
+    kernel = module._Kernel((5, 4), balanced=True, periods=periods).pair(2)
+    sums: dict[tuple[int, int], int] = {}
+    for (a, b), weight in kernel.items():
+        sums[a % 2, b % 3] = sums.get((a % 2, b % 3), 0) + weight
+    assert set(sums.values()) == {0}
+    assert len(sums) == 6
+    weights = np.array([kernel[a, b] for a in range(5) for b in range(4)]).reshape(5, 4, 1, 1)
+    assert not np.asarray(flattened_kernel(weights, (2, 3))).sum(axis=1).any()

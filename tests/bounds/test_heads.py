@@ -1,0 +1,246 @@
+"""Numbers of heads: known values, layers that have them, ranks that need them, refusals."""
+
+import copy
+import json
+import pickle
+import subprocess
+import sys
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import convattn as ca
+from convattn.bounds.head_width import map_widths, matricisation_ranks, triangular_pairs
+from convattn.bounds.heads import heads
+from convattn.shifts import axis_token_offsets
+
+RGB = {"in_channels": 3, "out_channels": 3}
+
+
+def numbers(counts):
+    return tuple(
+        int(count)
+        for regime in (counts.limit, counts.exact)
+        for count in (regime.necessary, regime.sufficient)
+    )
+
+
+@pytest.mark.parametrize(
+    ("sizes", "expected"),
+    [
+        # rank one: a kernel of mixed sign takes two heads even in the limit
+        ({"kernel_size": 3}, (2, 2, 2, 2)),
+        ({"kernel_size": 3, "in_channels": 3}, (4, 4, 4, 4)),
+        ({"kernel_size": 3, "in_channels": 3, "out_channels": 64}, (9, 9, 10, 10)),
+        ({"kernel_size": 3, "in_channels": 4, "out_channels": 2}, (9, 9, 9, 9)),
+        ({"kernel_size": 1, "patch_size": 4}, (1, 1, 2, 2)),
+        ({"kernel_size": 3, "patch_size": 16}, (9, 9, 10, 10)),
+        ({"kernel_size": 5, "patch_size": 2}, (9, 9, 10, 10)),
+        ({"kernel_size": 9, "patch_size": 2}, (10, 10, 10, 10)),
+        ({"kernel_size": (9,), "patch_size": 2}, (4, 4, 4, 4)),
+        ({"kernel_size": (9,), "patch_size": 2, "in_channels": 2}, (5, 5, 6, 6)),
+        ({"kernel_size": 4, "patch_size": 3}, (9, 9, 10, 10)),
+        ({"kernel_size": 2, "patch_size": 3}, (4, 4, 5, 5)),
+        # five offsets in blocks of 2, 1 and 2: rank 3, and one block has a one-hot row
+        ({"kernel_size": (3,), "patch_size": 2, "dilation": 3}, (3, 3, 4, 4)),
+        ({"kernel_size": 3, "patch_size": 2, "dilation": 2}, (2, 2, 2, 2)),
+        ({"kernel_size": 3, "attention": "shared"}, (9, 9, 10, 10)),
+        (
+            {"kernel_size": (3,), "patch_size": 2, "dilation": 3, "attention": "shared"},
+            (5, 5, 6, 6),
+        ),
+        (
+            {"kernel_size": 3, "patch_size": 16, **RGB, "head_dim": 64},
+            (20, 20, 24, 32),
+        ),
+        (
+            {"kernel_size": 5, "patch_size": 16, **RGB, "head_dim": 64},
+            (20, 24, 24, 36),
+        ),
+        (
+            {"kernel_size": 3, "patch_size": 16, "head_dim": 64, "attention": "shared"},
+            (12, 12, 13, 16),
+        ),
+        ({"kernel_size": 3, "in_channels": 64, "out_channels": 4, "head_dim": 1}, (36, 36, 40, 40)),
+        ({"kernel_size": 3, "in_channels": 3, "head_dim": 1}, (4, 4, 4, 4)),
+        ({"kernel_size": 1, "patch_size": 4, "head_dim": 8}, (2, 2, 4, 4)),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_known_numbers(sizes, expected):
+    assert numbers(heads(**sizes)) == expected
+
+
+def test_every_number_names_its_claim():
+    counts = ca.heads(3, patch_size=16, in_channels=3, out_channels=3, head_dim=64)
+    assert counts.limit.necessary.claim == counts.limit.sufficient.claim == "S.headdim"
+    assert "bounded" in counts.limit.necessary.reason
+    assert counts.limit.difference == ""
+    assert "24 heads are shown to be necessary" in counts.exact.difference
+    assert "32 to suffice" in counts.exact.difference
+    wide = heads(5, patch_size=2)
+    assert (wide.limit.necessary.claim, wide.limit.sufficient.claim) == ("S.heads", "L21.theorem1")
+    assert (wide.exact.necessary.claim, wide.exact.sufficient.claim) == ("S.finite", "S.finite")
+    assert heads(3).limit.necessary.claim == "S.kernel"
+    assert heads(3, attention="shared").limit.necessary.claim == "S.lemma3"
+    assert heads(4, patch_size=3).limit.sufficient.claim == "S.dp2"
+    assert heads(3, patch_size=2, dilation=3, in_channels=9).limit.sufficient.claim == "S.dp2"
+
+
+@pytest.mark.parametrize(
+    ("sizes", "basis"),
+    [
+        ({"kernel_size": 31, "patch_size": 1, "in_channels": 3}, "proved"),
+        ({"kernel_size": 31, "patch_size": 16}, "proved"),
+        ({"kernel_size": (31,), "patch_size": 2, "in_channels": 4}, "proved"),
+        ({"kernel_size": 9, "patch_size": 2, "in_channels": 4}, "proved"),
+        ({"kernel_size": 9, "patch_size": 2, "in_channels": 3}, "checked"),
+        ({"kernel_size": (21, 3), "patch_size": (1, 16), "in_channels": 15}, "checked"),
+    ],
+    ids=str,
+)
+def test_what_is_proved_and_what_is_checked(sizes, basis):
+    assert heads(**sizes).exact.necessary.basis == basis
+
+
+def test_a_range_that_is_open_says_so():
+    """With unlike axes the upper bound on the rank is not reached, so the two sides differ."""
+    counts = heads((21, 3), patch_size=(1, 16), in_channels=15)
+    assert counts.rank == 51
+    assert counts.exact.necessary < counts.exact.sufficient
+    assert counts.exact.difference.endswith("is open")
+    assert counts.limit.difference
+
+
+@pytest.mark.parametrize("kernel_size", [(3, 3), (4, 5), (3,), (1, 2)])
+@pytest.mark.parametrize("patch", [1, 2, 3])
+@pytest.mark.parametrize("dilation", [1, 2, 3])
+@pytest.mark.parametrize("channels", [(1, 1), (2, 3)])
+def test_bounds_are_in_order(kernel_size, patch, dilation, channels):
+    named = dict(zip(("in_channels", "out_channels"), channels, strict=True))
+    offsets = 1
+    for size in kernel_size:
+        offsets *= len(axis_token_offsets(size, patch, dilation))
+    found = {}
+    for attention in ("per_kernel", "shared"):
+        for head_dim in (None, 1, 3, 100):
+            counts = heads(
+                kernel_size,
+                patch_size=patch,
+                dilation=dilation,
+                head_dim=head_dim,
+                attention=attention,
+                **named,
+            )
+            assert counts.offsets == offsets
+            for part in (counts.limit, counts.exact):
+                assert 1 <= part.necessary <= part.sufficient
+                assert bool(part.difference) == (part.necessary != part.sufficient)
+            assert counts.limit.necessary <= counts.exact.necessary
+            assert counts.limit.sufficient <= counts.exact.sufficient
+            found[attention, head_dim] = numbers(counts)
+        assert found[attention, 100] == found[attention, None]
+        assert all(a >= b for a, b in zip(found[attention, 1], found[attention, 3], strict=True))
+    assert found["shared", None] == (offsets, offsets, offsets + 1, offsets + 1)
+
+
+@pytest.mark.parametrize("exact", [False, True])
+@pytest.mark.parametrize("head_dim", [None, 2, 5])
+@pytest.mark.parametrize("dilation", [1, 2])
+def test_layers_of_the_library_have_the_shared_number(exact, head_dim, dilation):
+    """One-hot attention serves every kernel; the maps are split by coordinates."""
+    kernel = jnp.asarray(np.ones((3, 4, 2, 3)), "float32")
+    layer = ca.conv_to_attention(
+        kernel, patch_size=(2, 1), dilation=dilation, exact=exact, head_dim=head_dim
+    )
+    counts = heads(
+        (3, 4),
+        patch_size=(2, 1),
+        in_channels=2,
+        out_channels=3,
+        head_dim=head_dim,
+        dilation=dilation,
+        attention="shared",
+    )
+    assert layer.heads == (counts.exact if exact else counts.limit).sufficient
+
+
+def test_widths_are_ranks_without_dilation():
+    kernel = np.random.default_rng(0).integers(1, 99, (5, 4, 2, 3)).astype(np.float32)
+    layer = ca.conv_to_attention(kernel, patch_size=(3, 2), exact=False)
+    ranks = [int(np.linalg.matrix_rank(np.asarray(block))) for block in layer.output]
+    assert map_widths((5, 4), (3, 2), (1, 1), 2, 3) == ranks
+
+
+def test_matricisation_ranks_are_reached():
+    for shape, patch in (
+        ((3, 3, 5, 1), 1),
+        ((3, 3, 2, 2), 2),
+        ((5, 3, 1, 4), 1),
+        ((5, 5, 9, 1), 2),
+    ):
+        kernel = np.random.default_rng(0).integers(1, 99, shape).astype(np.float32)
+        layer = ca.conv_to_attention(kernel, patch_size=patch, exact=False)
+        blocks = np.asarray(layer.output)
+        ranks = [int(np.linalg.matrix_rank(np.concatenate(list(blocks), axis))) for axis in (1, 0)]
+        least = matricisation_ranks(shape[:2], (patch,) * 2, (1, 1), *shape[2:])
+        assert all(a >= b for a, b in zip(ranks, least, strict=True))
+        assert max(least) > patch**2 or patch == 2
+
+
+def test_free_pairs_of_a_triangular_kernel():
+    for a in range(1, 5):
+        for b in range(1, 5):
+            n = min(a, b)
+            free = sum(i < j or i >= n for i in range(a) for j in range(b))
+            assert triangular_pairs(a, b) == free
+
+
+def test_a_count_is_an_integer_that_survives_copies():
+    count = heads(3).limit.necessary
+    assert count + 1 == 3
+    assert (f"{count}", str(count), json.dumps(count)) == ("2", "2", "2")
+    for again in (copy.deepcopy(count), pickle.loads(pickle.dumps(count))):
+        assert (again, again.claim, again.reason) == (count, count.claim, count.reason)
+    document = heads(3).as_dict()
+    assert json.loads(json.dumps(document)) == document
+    assert document["limit"]["necessary"]["count"] == 2
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"kernel_size": 0}, "kernel_size=0, but should be an integer ≥ 1"),
+        ({"kernel_size": (3, 3, 3)}, "one or two integers"),
+        ({"kernel_size": ()}, "one or two integers"),
+        ({"kernel_size": "33"}, "one or two integers"),
+        ({"kernel_size": 2.0}, "kernel_size=2.0"),
+        ({"kernel_size": True}, "kernel_size=True"),
+        ({"kernel_size": 3, "patch_size": (1, 2, 3)}, "or 2 of them, one for each axis"),
+        ({"kernel_size": (3,), "dilation": (1, 1)}, "dilation=.* or 1 of them"),
+        ({"kernel_size": 3, "patch_size": 0}, "patch_size=0"),
+        ({"kernel_size": 3, "dilation": -1}, "dilation=-1"),
+        ({"kernel_size": 3, "in_channels": 0}, "in_channels=0"),
+        ({"kernel_size": 3, "out_channels": 1.5}, "out_channels=1.5"),
+        ({"kernel_size": 3, "head_dim": 0}, "head_dim=0"),
+        ({"kernel_size": 3, "attention": "one"}, "attention='one', but should be 'per_kernel'"),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_refusals(unchecked, given, message):
+    with pytest.raises(ValueError, match=message):
+        heads(**given)
+
+
+def test_numpy_integers_are_sizes(unchecked):
+    assert heads(np.int64(3), patch_size=np.int32(2)) == heads(3, patch_size=2)
+
+
+def test_it_loads_neither_jax_nor_numpy():
+    code = (
+        "import sys; from convattn import heads; heads(9, patch_size=2, in_channels=2); "
+        "print({'jax', 'numpy'} & {*sys.modules})"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"

@@ -1,0 +1,51 @@
+"""The blocks of an axis are F itself, rows and columns sorted by residue."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from convattn.bounds.flattened_kernel import exact_rank, flattened_kernel
+from convattn.bounds.residue_blocks import axis_blocks
+from convattn.shifts import axis_token_offsets
+
+SIZES = st.tuples(st.integers(1, 9), st.integers(1, 6), st.integers(1, 7))
+
+
+@given(SIZES)
+def test_every_offset_is_a_column_of_one_block(size):
+    blocks = axis_blocks(*size)
+    assert sum(len(block.columns) for block in blocks) == len(axis_token_offsets(*size))
+
+
+@given(SIZES)
+def test_rows_and_columns_are_not_empty_and_rows_follow_one_another(size):
+    for block in axis_blocks(*size):
+        met = {(u, e) for u in block.rows for e in block.columns if block.tap(u, e) is not None}
+        assert {u for u, _ in met} == {*block.rows}
+        assert {e for _, e in met} == {*block.columns}
+        assert len({*block.rows}) == len(block.rows) <= 2 * block.patch_size - 1
+        assert block.window == 2 * block.patch_size - 1
+
+
+@pytest.mark.parametrize("size", [(5, 2, 1), (5, 3, 2), (4, 4, 6), (7, 6, 4), (3, 2, 5)])
+def test_the_ranks_of_the_blocks_add_up_to_that_of_the_definition(size):
+    kernel_size, patch_size, dilation = size
+    kernel = np.random.default_rng(0).integers(1, 100, kernel_size)
+    whole = exact_rank(flattened_kernel(kernel[:, None, None], patch_size, dilation=dilation))
+    ranks = [
+        exact_rank(
+            [
+                [0 if (tap := block.tap(u, e)) is None else int(kernel[tap]) for e in block.columns]
+                for u in block.rows
+            ]
+        )
+        for block in axis_blocks(*size)
+    ]
+    assert sum(ranks) == whole
+
+
+def test_only_an_axis_whose_dilation_divides_the_patch_is_whole():
+    assert [block.whole for block in axis_blocks(5, 4, 2)] == [True]
+    assert axis_blocks(5, 4, 2)[0].patch_size == 2
+    assert not any(block.whole for block in axis_blocks(5, 4, 3))

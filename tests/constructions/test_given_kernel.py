@@ -1,0 +1,141 @@
+"""One given kernel with one head more than its rank."""
+
+from fractions import Fraction
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from comparison import assert_dtype, assert_equal, assert_within
+from constructions.rational_layers import as_fractions, rational_layer
+from constructions.slow_definitions import slow_conv, slow_token_maps
+from strategies import Bucket, make_case
+
+from convattn.application import apply_attention
+from convattn.bounds.flattened_kernel import exact_rank, flattened_kernel
+from convattn.bounds.mixture_error import given_kernel_majorant, mixture_error_bound
+from convattn.constructions.geometry import ConvolutionGeometry
+from convattn.constructions.given_kernel import given_kernel_layer, mixture_heads
+from convattn.constructions.row_basis import distinct_rows, exact_entries, row_basis
+from convattn.evidence import exact_convolution
+
+BUCKETS = (
+    Bucket(1, (3, 4), (3, 3), 2, 1, (1, 1), (1, 1), patch_size=(1, 1)),
+    Bucket(1, (4, 3), (3, 2), 1, 2, (1, 1), (1, 1), patch_size=(2, 3)),
+    Bucket(2, (6,), (4,), 1, 2, (1,), (2,), patch_size=(3,)),
+)
+
+
+def low_rank(kernel, keep):
+    """The same kernel with all taps but some the multiples of the first."""
+    flat = kernel.reshape(-1, *kernel.shape[-2:]).copy()
+    flat[keep:] = flat[:1] * (1 + np.arange(len(flat) - keep) % 3)[:, None, None]
+    return flat.reshape(kernel.shape)
+
+
+@pytest.mark.parametrize("keep", [1, 2])
+@pytest.mark.parametrize("bucket", BUCKETS)
+def test_in_rational_numbers_the_layer_is_the_convolution(bucket, keep):
+    case = make_case(bucket, 3)
+    kernel = low_rank(case.kernel, keep)
+    geometry = ConvolutionGeometry.of(bucket.kernel_size, bucket.patch_size, 1, bucket.dilation)
+    maps = slow_token_maps(as_fractions(kernel), bucket.patch_size, dilation=bucket.dilation)
+    basis, pivots = row_basis(distinct_rows(exact_entries(kernel), geometry)[0])
+    weights, coefficients = mixture_heads(basis)
+    flattened = flattened_kernel(kernel, bucket.patch_size, dilation=bucket.dilation)
+    assert len(weights) == exact_rank(flattened) + 1
+    assert weights.min() >= 0
+    offsets = list(maps)
+    chosen = [maps[offsets[pivot]] for pivot in pivots]
+
+    def heads(count):
+        def row(weight):
+            def attention(hit):
+                scores = [Fraction(1)] * count
+                for offset, w in zip(offsets, weight, strict=True):
+                    scores[hit[offset]] += count * w
+                return [score / sum(scores) for score in scores]
+
+            return attention
+
+        return [
+            (row(weight), sum(c * part for c, part in zip(line, chosen, strict=True)))
+            for weight, line in zip(weights, coefficients, strict=True)
+        ]
+
+    output = rational_layer(case.images, bucket.patch_size, bucket.patch_size, offsets, heads)
+    assert (output == slow_conv(case.images, kernel, dilation=bucket.dilation)).all()
+
+
+@pytest.mark.parametrize(
+    ("dtype", "space"), [("float64", (4, 6)), ("float64", (8, 2)), ("bfloat16", (4, 6))]
+)
+def test_one_set_of_weights_serves_every_image_size_within_the_bound(space, dtype):
+    rng = np.random.default_rng(4)
+    masks, matrices = rng.integers(-2, 3, (2, 3, 3)), rng.integers(-2, 3, (2, 3, 4))
+    kernel = np.einsum("rab,rij->abij", masks, matrices)
+    images, bias = rng.integers(0, 9, (2, *space, 3)), rng.integers(-3, 4, 4)
+    layer = given_kernel_layer(jnp.asarray(kernel, dtype), jnp.asarray(bias, dtype))
+    typed = jnp.asarray(images, dtype)
+    bound = mixture_error_bound(layer, typed, given_kernel_majorant(layer, kernel, bias, images))
+    expected = exact_convolution(images, kernel) + bias
+    result = jax.jit(apply_attention)(layer, typed)
+    assert layer.heads == 3
+    assert_dtype(result, dtype)
+    assert_within(result, expected, bound)
+    halved = np.asarray(jax.jit(apply_attention)(layer, typed), np.float64) / 2
+    with pytest.raises(AssertionError, match="too far"):
+        assert_within(halved, expected, bound if dtype == "float64" else bound * 0)
+
+
+def test_a_full_rank_kernel_takes_the_heads_of_s_finite():
+    kernel = jnp.asarray(np.arange(9.0).reshape(3, 1, 3) ** 2 + np.eye(3)[:, None, :])
+    layer = given_kernel_layer(kernel)
+    assert_equal(layer.encoding.weights, np.eye(4, 3))
+    assert layer.heads == 4
+
+
+def test_a_kernel_of_zeros_keeps_one_idle_head():
+    layer = given_kernel_layer(jnp.zeros((3, 3, 2, 1)), patch_size=2)
+    assert layer.heads == 1
+    assert_equal(apply_attention(layer, jnp.ones((1, 4, 4, 2))), np.zeros((1, 4, 4, 1)))
+
+
+def test_integers_become_float32():
+    assert_dtype(given_kernel_layer(np.ones((3, 1, 1), np.int32)).output, "float32")
+
+
+def test_mixtures_of_floats_are_those_of_fractions():
+    basis = [[Fraction(2), Fraction(-1), Fraction(0)], [Fraction(-3), Fraction(1), Fraction(1)]]
+    exact = mixture_heads(np.array(basis, object))
+    floats = mixture_heads(np.array(basis, np.float64))
+    for one, other in zip(exact, floats, strict=True):
+        assert_within(other, one.astype(np.float64), 2.0**-48)  # ≤ 8 roundings of numbers below 16
+
+
+def test_rows_repeat_as_often_as_they_are_counted():
+    kernel = np.random.default_rng(0).integers(-5, 6, (3, 2, 2, 1))
+    geometry = ConvolutionGeometry.of((3, 2), (2, 3))
+    rows, counts = distinct_rows(kernel, geometry)
+    full = sorted(map(tuple, np.asarray(flattened_kernel(kernel, (2, 3))).tolist()))
+    repeated = [tuple(row) for row, n in zip(rows.tolist(), counts, strict=True) for _ in range(n)]
+    assert sorted(repeated) == full
+
+
+def test_refusals():
+    with pytest.raises(ValueError, match="overflow float16"):
+        given_kernel_layer(jnp.full((3, 3, 1, 1), 60000.0, jnp.float16))
+    with pytest.raises(ValueError, match="not within jit"):
+        jax.jit(lambda kernel: given_kernel_layer(kernel).output)(jnp.ones((3, 1, 1)))
+    with pytest.raises(ValueError, match="rational numbers"):
+        given_kernel_layer(jnp.ones((3, 1, 1)) * 1j)
+    with pytest.raises(ValueError, match=r"kernel\.shape"):
+        given_kernel_layer(jnp.ones((3, 3)))
+
+
+def test_where_weights_underflow_there_is_no_bound():
+    layer = given_kernel_layer(jnp.ones((3, 1, 1)))
+    wide = type(layer.encoding)(jnp.full((2, 3), 1e38, jnp.float32), layer.encoding.offsets)
+    layer = type(layer)(wide, None, layer.output, patch_size=(1,), ring=layer.ring)
+    with pytest.raises(ValueError, match="underflow"):
+        mixture_error_bound(layer, jnp.ones((1, 4, 1), jnp.float32), np.ones((1, 4, 1)))

@@ -1,0 +1,197 @@
+"""S.heads and S.headdim: what they state, and that checks fail on planted errors."""
+
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+from planted_claims import (
+    always,
+    doubled_kernel,
+    load,
+    one_more,
+    piece_of,
+    require_certificates,
+    require_failure,
+    turned_around,
+    turned_kernel,
+)
+
+from convattn.ledger import Kind, Level, Run, Verdict
+from convattn.ledger.locations import certificates_directory
+
+CLAIMS = {  # name: verdict, kinds
+    "heads": ("holds", "lower bound"),
+    "headdim": ("amended", "lower bound", "layer equality"),
+}
+PIECES = [(name, piece) for name in CLAIMS for piece in load("sharpened", name).evidence]
+
+
+@pytest.mark.parametrize("name", CLAIMS)
+def test_claims_are_as_stated(name) -> None:
+    claim, (verdict, *kinds) = load("sharpened", name), CLAIMS[name]
+    assert claim.id == f"S.{name}"
+    assert claim.verdict is Verdict(verdict)
+    assert claim.kinds == tuple(Kind(kind) for kind in kinds)
+    assert claim.source.startswith("this project, sharpening ")
+
+
+@pytest.mark.parametrize("name", CLAIMS)
+def test_something_is_quick_and_passes(name) -> None:
+    claim = load("sharpened", name)
+    quick = [piece for piece in claim.evidence if piece.quick]
+    assert quick
+    for piece in quick:
+        if piece.level is not Level.BOUNDED:  # those run in `verify`, on whole images
+            assert piece.check(Run(1, True, certificates_directory(), claim.id, piece.name))
+
+
+@pytest.mark.parametrize(
+    ("name", "piece"),
+    [pair for pair in PIECES if pair[1].level is Level.CERTIFIED],
+    ids=lambda value: getattr(value, "name", value),
+)
+def test_without_certificates_nothing_is_certified(name, piece, tmp_path) -> None:
+    require_certificates(piece, Run(0, True, Path(tmp_path), f"S.{name}", piece.name))
+
+
+def falling_the_wrong_way(original):
+    """Rows that rise with δ: another matching has the lowest monomial."""
+    return lambda size, patch: [(-s, d) for s, d in original(size, patch)]
+
+
+def one_centre_too_far(original):
+    return lambda *given: [centre + 1 for centre in original(*given)]
+
+
+def one_window_missing(original):
+    return lambda size, patch, pairs: [original(size, patch, pairs)[0]] * pairs
+
+
+def wider_window(original):
+    """Powers of two at all taps: a window that reaches beyond its offsets, and all are alike."""
+
+    def changed(size, patch, centre):
+        return original(size, patch, 0) + 1
+
+    return changed
+
+
+def no_shifts(original):
+    return lambda side, m: {(0, 0)}
+
+
+def one_tap_lost(original):
+    def changed(*given):
+        kernel = original(*given)
+        kernel[-1] = 0
+        return kernel
+
+    return changed
+
+
+def maps_of_one_value(original):
+    return lambda kernel, patch: original(np.ones_like(kernel), patch)
+
+
+def units_on_the_diagonal(original):
+    return lambda channels: [unit.T for unit in original(channels)]
+
+
+def full_maps(original):
+    return lambda channels: [unit + 1 - unit for unit in original(channels)]
+
+
+def lower_triangle(original):
+    def changed(*given, **named):
+        return original(*given, **named).swapaxes(-1, -2) + original(*given, **named)
+
+    return changed
+
+
+def centre_alone(original):
+    def changed(*given, **named):
+        kernel = original(*given, **named)
+        kernel[0] = 0
+        return kernel
+
+    return changed
+
+
+def rounded(original):
+    """The diverging parts are left out: nothing is left of M_1."""
+    return lambda scale: [
+        (weights, np.array([[Fraction(0), Fraction(1)], [Fraction(0), Fraction(0)]]))
+        for weights, _ in original(scale)
+    ]
+
+
+def rank_two(original):
+    return lambda scale: [(weights, unit + np.eye(2, dtype=int)) for weights, unit in original(scale)]
+
+
+def negative_weights(original):
+    return lambda scale: [
+        ({offset: -weight for offset, weight in weights.items()}, unit)
+        for weights, unit in original(scale)
+    ]
+
+
+RUNS = "convattn.evidence.layer_runs.conv_to_attention"
+GENERIC = "convattn.bounds.generic_rank.generic_rank"
+WIDTH = "convattn.bounds.head_width"
+ROWS = "four of five heads on rows of images, K = 9, P = 2"
+PLANTS = [
+    ("heads", "ranks of generic kernels", "predicted", one_more),
+    ("heads", "ranks of generic kernels", "reach", one_more),
+    ("heads", "the lowest monomial", "chosen_minor", falling_the_wrong_way),
+    ("heads", "windows", "window_centres", one_centre_too_far),
+    ("heads", "windows", "window_centres", one_window_missing),
+    ("heads", "windows", "window_kernel", wider_window),
+    ("heads", "tokens a side", "offsets_of", no_shifts),
+    ("heads", "dilation and unlike axes", GENERIC, lambda original: lambda *given: original((3, 3), (2, 2), (1, 1), 9)),
+    ("heads", ROWS, "copying_line", one_tap_lost),
+    ("heads", ROWS, "convattn.constructions.conversion.conv_to_attention", turned_kernel),
+    (
+        "heads",
+        ROWS,
+        "convattn.evidence.head_floor.floor_below",
+        lambda original: lambda *given: 10**6 * original(*given),
+    ),
+    ("headdim", "ranks of the maps", "maps", maps_of_one_value),
+    ("headdim", "ranks of the maps", f"{WIDTH}.map_widths", turned_around),
+    ("headdim", "the other matricisations", f"{WIDTH}.matricisation_ranks", always((99, 1))),
+    ("headdim", "nine heads of dimension one", "unit_maps", units_on_the_diagonal),
+    ("headdim", "nine heads of dimension one", "unit_maps", full_maps),
+    (
+        "headdim",
+        "substitution",
+        "convattn.certificates.head_dimension.triangular_kernel",
+        lower_triangle,
+    ),
+    (
+        "headdim",
+        "substitution",
+        "convattn.certificates.head_dimension.triangular_kernel",
+        centre_alone,
+    ),
+    ("headdim", "diverging value maps", "two_for_three", rounded),
+    ("headdim", "diverging value maps", "two_for_three", rank_two),
+    ("headdim", "diverging value maps", "two_for_three", negative_weights),
+    ("headdim", "heads of the library", f"{WIDTH}.map_widths", always([1])),
+    ("headdim", "3 × 3, P = 16, d_H = 64", RUNS, doubled_kernel),
+    ("headdim", "3 × 3, P = 2, d_H = 5, exact", RUNS, turned_kernel),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("plant", PLANTS, ids=lambda plant: f"{plant[0]}: {plant[1]}")
+def test_a_planted_error_is_seen(plant, monkeypatch) -> None:
+    name, title, where, change = plant
+    piece, run = piece_of("sharpened", name, title)
+    require_failure(monkeypatch, piece, run, where, change)
+
+
+@pytest.mark.parametrize(("name", "piece"), PIECES, ids=lambda value: getattr(value, "name", value))
+def test_every_piece_has_a_planted_error(name, piece) -> None:
+    planted = {(name, title) for name, title, *_ in PLANTS}
+    assert piece.level is Level.CERTIFIED or (name, piece.name) in planted

@@ -1,0 +1,201 @@
+"""S.kernel, S.approx, S.content, S.lemma3: what they state; checks fail on planted errors."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from planted_claims import (
+    always,
+    doubled_kernel,
+    load,
+    piece_of,
+    require_certificates,
+    require_failure,
+    scaled,
+    turned_kernel,
+)
+
+import convattn.evidence as evidence
+from convattn.bounds.layer_distance import Enclosure
+from convattn.evidence import mixture_layers
+from convattn.evidence.shared_map import spans_hold
+from convattn.ledger import Kind, Level, Run, Verdict
+from convattn.ledger.locations import certificates_directory
+
+CLAIMS = {  # name: verdict, kinds
+    "kernel": ("holds", "layer equality", "lower bound"),
+    "approx": ("holds", "lower bound"),
+    "content": ("holds", "lower bound"),
+    "lemma3": ("holds", "layer equality"),
+}
+PIECES = [(name, piece) for name in CLAIMS for piece in load("sharpened", name).evidence]
+
+
+@pytest.mark.parametrize("name", CLAIMS)
+def test_claims_are_as_stated(name) -> None:
+    claim, (verdict, *kinds) = load("sharpened", name), CLAIMS[name]
+    assert claim.id == f"S.{name}"
+    assert claim.verdict is Verdict(verdict)
+    assert claim.kinds == tuple(Kind(kind) for kind in kinds)
+    assert claim.source.startswith("this project, ")
+
+
+@pytest.mark.parametrize("name", CLAIMS)
+def test_something_is_quick(name) -> None:
+    assert any(piece.quick for piece in load("sharpened", name).evidence)
+
+
+@pytest.mark.parametrize(
+    ("name", "piece"),
+    [pair for pair in PIECES if pair[1].level is not Level.BOUNDED],
+    ids=lambda value: getattr(value, "name", value),
+)
+def test_what_needs_no_images_passes_for_another_seed(name, piece) -> None:
+    assert piece.check(Run(1, True, certificates_directory(), f"S.{name}", piece.name))
+
+
+@pytest.mark.parametrize(
+    ("name", "piece"),
+    [pair for pair in PIECES if pair[1].level is Level.CERTIFIED],
+    ids=lambda value: getattr(value, "name", value),
+)
+def test_without_certificates_nothing_is_certified(name, piece, tmp_path) -> None:
+    require_certificates(piece, Run(0, True, Path(tmp_path), f"S.{name}", piece.name))
+
+
+def no_common_head(original):
+    """The common head does not take back what the shift added."""
+
+    def changed(basis):
+        weights, coefficients = original(basis)
+        coefficients[-1] *= 0
+        return weights, coefficients
+
+    return changed
+
+
+def no_shift(original):
+    """The weights are those of the basis, negative ones too."""
+
+    def changed(basis):
+        weights, coefficients = original(basis)
+        return weights - weights[-1], coefficients
+
+    return changed
+
+
+def one_head_fewer(original):
+    def changed(*given):
+        heads = original(*given)
+        return replace(heads, exact=heads.rank)
+
+    return changed
+
+
+def other_alternative(original):
+    """Where there is z it is said to be all ones."""
+
+    def changed(*given):
+        heads = original(*given)
+        if heads.positive is None:
+            return heads
+        return replace(heads, positive=(1,) * len(heads.positive))
+
+    return changed
+
+
+def always_sobel(original):
+    return lambda name: original("sobel")
+
+
+def half_as_far(original):
+    def changed(*given):
+        found = original(*given)
+        return Enclosure(found.lower / 2, found.upper / 2)
+
+    return changed
+
+
+def no_content(original):
+    return lambda layer, *given: layer
+
+
+def never_in_values(original):
+    return lambda positions, maps, query, in_values: original(positions, maps, query, False)
+
+
+def printed_condition(original):
+    return spans_hold
+
+
+def other_signs(original):
+    return lambda weights, coefficients, *given: original(weights, -coefficients, *given)
+
+
+HEADS = "convattn.bounds.kernel_heads.kernel_heads"
+MIXTURES = "convattn.constructions.given_kernel.mixture_heads"
+LAYER = "convattn.evidence.mixture_layers.given_kernel_layer"
+APPROXIMATION = "convattn.bounds.approximation"
+PLANTS = [
+    ("kernel", "layers in fractions", MIXTURES, no_common_head),
+    ("kernel", "layers in fractions", MIXTURES, no_shift),
+    ("kernel", "alternatives of the limit", HEADS, one_head_fewer),
+    ("kernel", "alternatives of the limit", HEADS, other_alternative),
+    ("kernel", "towards the limit", "named_kernel", always_sobel),
+    (
+        "kernel",
+        "towards the limit",
+        "convattn.bounds.kernel_heads.nonnegative_vectors_span",
+        always(True),
+    ),
+    ("kernel", "rank 2, pixels: three heads", LAYER, turned_kernel),
+    ("kernel", "Laplacian, P = 4: six heads", LAYER, doubled_kernel),
+    ("approx", "distances in fractions", f"{APPROXIMATION}.squared_distance", half_as_far),
+    ("approx", "distances in fractions", f"{APPROXIMATION}.tail_energy_bounds", scaled(4)),
+    ("approx", "known singular values", f"{APPROXIMATION}.tail_energy_bounds", scaled(2)),
+    ("approx", "known singular values", f"{APPROXIMATION}.tail_energy_bounds", scaled(0.5)),
+    ("approx", "known singular values", f"{APPROXIMATION}.squared_distance", half_as_far),
+    ("approx", "errors on images", f"{APPROXIMATION}.approximate_convolution", doubled_kernel),
+    (
+        "approx",
+        "errors on images",
+        "convattn.evidence.least_eigenvalue.least_eigenvalue",
+        scaled(1e6),
+    ),
+    ("content", "one-hot layers with content", "derivative_at", scaled(2)),
+    ("content", "one-hot layers with content", "add_content", no_content),
+    ("content", "arbitrary attention", "exact_convolution", scaled(2)),
+    ("content", "arbitrary attention", "exact_rank", always(2)),
+    ("content", "positions in the values", "derivative_with_positions", never_in_values),
+    ("content", "derivative on pieces of images", "derivative_at", scaled(2)),
+    (
+        "content",
+        "derivative on pieces of images",
+        "convattn.evidence.head_floor.floor_below",
+        scaled(1e9),
+    ),
+    ("lemma3", "C20's counterexamples", "shared_map_exists", printed_condition),
+    ("lemma3", "patches and pixels", "shared_map_exists", printed_condition),
+    ("lemma3", "patches and pixels", "exact_convolution", scaled(2)),
+    (
+        "lemma3",
+        "random mixtures on images",
+        "convattn.constructions.given_kernel.mixture_layer",
+        other_signs,
+    ),
+]
+
+
+@pytest.mark.parametrize("plant", PLANTS, ids=lambda plant: f"{plant[0]}: {plant[1]}")
+def test_a_planted_error_is_seen(plant, monkeypatch) -> None:
+    name, title, where, change = plant
+    all_images = evidence.whole_images
+    monkeypatch.setattr(mixture_layers, "whole_images", lambda run: all_images(run, 2))
+    piece, run = piece_of("sharpened", name, title)
+    require_failure(monkeypatch, piece, run, where, change)
+
+
+@pytest.mark.parametrize(("name", "piece"), PIECES, ids=lambda value: getattr(value, "name", value))
+def test_every_piece_has_a_planted_error(name, piece) -> None:
+    planted = {(name, title) for name, title, *_ in PLANTS}
+    assert piece.level is Level.CERTIFIED or (name, piece.name) in planted
