@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from comparison import assert_dtype, assert_equal
 
-from convattn.arrays import accumulation_dtype, as_array, require_finite
+from convattn.arrays import accumulation_dtype, as_array, as_integer, require_finite
 
 
 @pytest.mark.parametrize(
@@ -150,3 +150,45 @@ def test_a_traced_array_is_not_looked_at():
         return 2 * array
 
     assert np.isinf(double(jnp.array(np.inf)))
+
+
+@pytest.mark.parametrize(
+    "dtype", ["float8_e4m3fn", "float8_e5m2", "float4_e2m1fn", "int4", "longdouble", "clongdouble"]
+)
+@pytest.mark.parametrize("on", [True, False])
+def test_formats_that_do_not_mix_are_refused_by_name(dtype, on):
+    array = np.ones(2, jnp.dtype(dtype) if dtype[-1].isdigit() or "fn" in dtype else dtype)
+    with jax.enable_x64(on), pytest.raises(ValueError, match=r"^images\.dtype=.*; cast images to"):
+        as_array(array, "images")
+
+
+def test_a_jax_array_in_a_narrow_format_is_refused():
+    with pytest.raises(ValueError, match=r"kernel\.dtype=float8_e4m3fn, a storage format"):
+        as_array(jnp.ones(2, jnp.float8_e4m3fn), "kernel")
+
+
+def test_64_bit_arrays_of_jax_do_not_outlive_the_64_bit_types():
+    wide, whole, large = jnp.ones(2, "float64"), jnp.array([3, -4]), jnp.array([2**40])
+    with jax.enable_x64(False):
+        with pytest.raises(ValueError, match=r"images\.dtype=float64, but 64-bit types are off"):
+            as_array(wide, "images")
+        with pytest.raises(ValueError, match=r"images\.dtype=int64 holds values beyond 32 bits"):
+            as_array(large, "images")
+        narrowed = as_array(whole, "images")
+        assert_dtype(narrowed, "int32")
+        assert_equal(narrowed, [3, -4])
+
+
+@pytest.mark.parametrize("value", [3, np.int64(3), np.uint8(3), np.array(3), jnp.array(3)])
+def test_whole_numbers_of_every_kind_are_integers(value):
+    number = as_integer(value, "groups", 1)
+    assert type(number) is int
+    assert number == 3
+
+
+@pytest.mark.parametrize(
+    "value", [True, np.True_, 2.0, "2", None, np.array([1, 2]), np.array([3]), 0, np.int64(-1)]
+)
+def test_what_is_no_whole_number_is_refused(value):
+    with pytest.raises(ValueError, match=r"groups=.*but should be an integer ≥ 1"):
+        as_integer(value, "groups", 1)

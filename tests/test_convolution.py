@@ -465,6 +465,8 @@ IMAGES, KERNEL = (1, 5, 6, 2), (3, 4, 2, 3)
         (IMAGES, KERNEL, {"padding": None}, "padding=None"),
         (IMAGES, KERNEL, {"padding": 1.0}, "padding=1.0"),
         (IMAGES, KERNEL, {"padding": (1, 1)}, r"padding=\(1, 1\)"),
+        (IMAGES, KERNEL, {"padding": np.array([1, 2])}, r"padding=array\(\[1, 2\]\), but"),
+        (IMAGES, KERNEL, {"padding": np.array(["SAME"] * 2)}, "padding=array.*, but should be one"),
         (IMAGES, KERNEL, {"stride": 0}, "stride=0, but should be an integer ≥ 1, or 2"),
         (IMAGES, KERNEL, {"stride": (1,)}, r"stride=\(1,\), but"),
         (IMAGES, KERNEL, {"stride": 1.5}, "stride=1.5, but"),
@@ -481,6 +483,14 @@ IMAGES, KERNEL = (1, 5, 6, 2), (3, 4, 2, 3)
 def test_what_does_not_fit_is_refused(images, kernel, options, message):
     with pytest.raises(ValueError, match=message):
         conv(np.ones(images), np.ones(kernel), **options)
+
+
+@pytest.mark.usefixtures("unchecked")
+def test_numpy_integers_are_integers():
+    images, kernel = np.arange(24.0).reshape(1, 6, 4), np.ones((3, 2, 4))
+    options = {"padding": 2, "groups": 2, "stride": 2, "dilation": 1}
+    numpys = {name: np.int64(option) for name, option in options.items()}
+    assert_equal(conv(images, kernel, **numpys), conv(images, kernel, **options))
 
 
 @pytest.mark.parametrize(

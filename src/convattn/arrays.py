@@ -1,5 +1,6 @@
 """What counts as an input array, and in which precision sums are taken."""
 
+import operator
 from typing import Any
 
 import jax
@@ -8,27 +9,34 @@ import numpy as np
 from jax import Array
 from jax.typing import DTypeLike
 
+STORAGE_FORMATS = ("float4_", "float6_", "float8_", "int2", "int4", "uint2", "uint4")
+
 
 def as_array(value: Any, name: str) -> Array:
     """`jnp.asarray`, except that it refuses where JAX would silently drop bits.
 
-    A 64-bit NumPy array given while 64-bit types are off would be truncated to 32 bits. 64-bit
-    floats and complex numbers are refused; 64-bit integers pass if every one of them fits.
+    A 64-bit array given while 64-bit types are off would be truncated to 32 bits, a NumPy array at
+    once, a JAX array (left over from when they were on) in the first product. 64-bit floats and
+    complex numbers are refused; 64-bit integers pass if every one of them fits.
 
     **Arguments:**
 
     - `value`: anything that `jnp.asarray` takes.
     - `name`: what the message calls it.
 
-    **Raises:** `ValueError` for a 64-bit array that would lose bits, and for what is not
-    numeric.
+    **Raises:** `ValueError` for a 64-bit array that would lose bits, for what is not numeric,
+    and for formats that mix with no other: 4- and 8-bit floats, and NumPy's longdouble.
 
     >>> as_array([1, 2, 3], "images").shape
     (3,)
     """
     if isinstance(value, Array):
         array = value
+        if not jax.config.jax_enable_x64:  # type: ignore[attr-defined]
+            array = _narrow_left_over(array, name)
     else:
+        for part in jax.tree.leaves(value):
+            _refuse_unknown_format(getattr(part, "dtype", None), name)
         if not jax.config.jax_enable_x64:  # type: ignore[attr-defined]
             for part in jax.tree.leaves(value):
                 if isinstance(part, np.ndarray | np.generic) or hasattr(part, "__array__"):
@@ -46,6 +54,51 @@ def as_array(value: Any, name: str) -> Array:
         )
     if array.dtype == jnp.bool_:
         raise ValueError(f"{name}.dtype=bool, but should be numeric; cast it, e.g. to float32")
+    _refuse_unknown_format(array.dtype, name)
+    return array
+
+
+def as_integer(value: Any, name: str, minimum: int) -> int:
+    """A Python integer from anything that is one, such as `numpy.int64`.
+
+    **Raises:** `ValueError` for what is no integer, for True and False, and below `minimum`.
+
+    >>> as_integer(np.int64(3), "groups", 1)
+    3
+    """
+    try:
+        number = None if isinstance(value, bool | np.bool_) else operator.index(value)
+    except TypeError:
+        number = None
+    if number is None or number < minimum:
+        raise ValueError(f"{name}={value!r}, but should be an integer ≥ {minimum}")
+    return number
+
+
+def _refuse_unknown_format(dtype: Any, name: str) -> None:
+    """Refuse formats that JAX has none of, or that it does not promote to any other."""
+    if dtype in (np.dtype(np.longdouble), np.dtype(np.clongdouble)) and dtype.itemsize > 8 * (
+        2 if dtype.kind == "c" else 1
+    ):
+        raise ValueError(
+            f"{name}.dtype={dtype} (longdouble), but JAX has no numbers beyond 64 bits; cast "
+            f"{name} to float64 (with 64-bit types on) or to float32"
+        )
+    if isinstance(dtype, np.dtype) and dtype.name.startswith(STORAGE_FORMATS):
+        raise ValueError(
+            f"{name}.dtype={dtype}, a storage format that does not mix with others in sums; cast "
+            f"{name} to bfloat16 or float32, after multiplying by its scale if it has one"
+        )
+
+
+def _narrow_left_over(array: Array, name: str) -> Array:
+    """Refuse a 64-bit JAX array while 64-bit types are off, or narrow it where nothing is lost."""
+    if array.dtype in (np.float64, np.complex128):
+        _refuse_truncation(np.empty(0, array.dtype), name)
+    if array.dtype in (np.int64, np.uint64) and not isinstance(array, jax.core.Tracer):
+        held = np.asarray(array)
+        _refuse_truncation(held, name)
+        return jnp.asarray(held)
     return array
 
 

@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 from itertools import product
-from typing import Any
+from typing import Any, SupportsIndex
 
 import jax.numpy as jnp
 from jax import Array, lax
 from jaxtyping import Num
 
-from convattn.arrays import accumulation_dtype, as_array, require_finite
+from convattn.arrays import accumulation_dtype, as_array, as_integer, require_finite
 from convattn.shifts import axis_taps, per_axis
 
 NAMED_PADDINGS = ("SAME", "VALID", "EDGE", "MEAN")
@@ -21,8 +21,8 @@ def conv(
     *,
     stride: int | Sequence[int] = 1,
     dilation: int | Sequence[int] = 1,
-    groups: int = 1,
-    padding: str | int = "SAME",
+    groups: SupportsIndex = 1,
+    padding: Any = "SAME",
 ) -> Num[Array, "batch *space out_channels"]:
     """Convolve images with a kernel, one tap after the other.
 
@@ -57,6 +57,7 @@ def conv(
     >>> conv([[[1], [2], [4]]], [[[1]], [[0]], [[10]]])[0, :, 0].tolist()
     [20, 41, 2]
     """
+    padding, groups = check_padding(padding), as_integer(groups, "groups", 1)
     images, kernel, bias = check_operands(images, kernel, bias, groups)
     axes = kernel.ndim - 2
     strides = per_axis(stride, axes, "stride")
@@ -123,7 +124,26 @@ def check_operands(
     return images, kernel, bias
 
 
-def check_kernel(kernel: Any, bias: Any, groups: int) -> tuple[Array, Array | None]:
+def check_padding(padding: Any) -> str | int:
+    """One of `NAMED_PADDINGS`, or how many zeros to lay on every side.
+
+    **Raises:** `ValueError` for anything else, and for several numbers: sides do not differ here.
+
+    >>> check_padding("SAME"), check_padding(2)
+    ('SAME', 2)
+    """
+    if isinstance(padding, str) and padding in NAMED_PADDINGS:
+        return padding
+    try:
+        return as_integer(padding, "padding", 0)
+    except ValueError:
+        raise ValueError(
+            f"padding={padding!r}, but should be one of {', '.join(NAMED_PADDINGS)} or an "
+            "integer ≥ 0, the zeros on every side"
+        ) from None
+
+
+def check_kernel(kernel: Any, bias: Any, groups: SupportsIndex) -> tuple[Array, Array | None]:
     """Convert a kernel and its bias and refuse what is not a convolution's.
 
     **Raises:** `ValueError` for a wrong rank, empty axes, groups that do not divide the output
@@ -137,8 +157,7 @@ def check_kernel(kernel: Any, bias: Any, groups: int) -> tuple[Array, Array | No
         )
     if 0 in kernel.shape:
         raise ValueError(f"kernel.shape={kernel.shape}, but every axis should be ≥ 1")
-    if isinstance(groups, bool) or not isinstance(groups, int) or groups < 1:
-        raise ValueError(f"groups={groups!r}, but should be an integer ≥ 1")
+    groups = as_integer(groups, "groups", 1)
     if kernel.shape[-1] % groups:
         raise ValueError(
             f"kernel.shape={kernel.shape} has {kernel.shape[-1]} output channels, but groups="
@@ -162,13 +181,8 @@ def _pad(
     """Lay the padding around the spatial axes of `images`."""
     if padding == "VALID":
         return images
-    if isinstance(padding, int) and not isinstance(padding, bool) and padding >= 0:
+    if isinstance(padding, int):
         return jnp.pad(images, [(0, 0), *[(padding, padding)] * len(kernel_size), (0, 0)])
-    if padding not in NAMED_PADDINGS:
-        raise ValueError(
-            f"padding={padding!r}, but should be one of {', '.join(NAMED_PADDINGS)} or an "
-            "integer ≥ 0, the zeros on every side"
-        )
     widths = [(0, 0)]
     for size, d in zip(kernel_size, dilation, strict=True):
         taps = axis_taps(size)

@@ -73,6 +73,7 @@ def verify(
     """
     from convattn.commands.verify import verify as command
 
+    _require_seed(seed)
     return command(claim, level, quick, seed, jobs, timeout, proofs, certificates, json)
 
 
@@ -108,20 +109,58 @@ def audit(json: Json = None) -> int:
 
 
 def convert(
-    kernel: Annotated[
+    weights: Annotated[
         Positional[Path],
-        arg(metavar="KERNEL.npy", help="The kernel, [K, K, in, out] or [K, in, out]."),
-    ],
-    output: Annotated[
-        Path | None,
         arg(
-            metavar="LAYER.npz",
-            help="Where to save; default: KERNEL.npz beside the kernel.",
+            metavar="WEIGHTS",
+            help="The convolution's weights: .safetensors, .npz or .npy; with --to-convolution an "
+            "attention layer's, as this command writes them.",
+        ),
+    ],
+    layer: Annotated[
+        str | None,
+        arg(
+            metavar="NAME",
+            help="The layer, such as 'stem.conv', or the kernel's own name; its bias is found "
+            "beside it.",
             help_behavior_hint="",
         ),
     ] = None,
+    output: Annotated[
+        Path | None,
+        arg(
+            aliases=["-o"],
+            metavar="FILE",
+            help="Where to write, .safetensors or .npz; default: WEIGHTS.attention.safetensors "
+            "(or .convolution.safetensors).",
+            help_behavior_hint="",
+        ),
+    ] = None,
+    layout: Annotated[
+        Literal["auto", "hwio", "oihw"],
+        arg(
+            help="The kernel's axes: [K, K, in, out] (hwio: Flax, Keras) or [out, in, K, K] (oihw: "
+            "PyTorch); auto tells them from the name, weight or kernel."
+        ),
+    ] = "auto",
     bias: Annotated[
-        Path | None, arg(metavar="FILE.npy", help="The bias, [out].", help_behavior_hint="")
+        Path | None,
+        arg(metavar="FILE", help="A file with the bias, [out].", help_behavior_hint=""),
+    ] = None,
+    write: Annotated[
+        Literal["ours", "flax", "torch"],
+        arg(
+            help="The layout to write: ours, flax (flax.nnx.MultiHeadAttention) or torch "
+            "(torch.nn.MultiheadAttention), the latter two for one --image-size."
+        ),
+    ] = "ours",
+    image_size: Annotated[
+        Sizes | None,
+        arg(
+            metavar="H [W]",
+            help="Pixels of the image, for all axes or for each.",
+            help_behavior_hint="",
+        ),
     ] = None,
     patch_size: Annotated[
         Sizes, arg(metavar="P [P]", help="Pixels of a patch, for all axes or for each.")
@@ -156,16 +195,70 @@ def convert(
             metavar="N", help="Split heads so that each has this dimension.", help_behavior_hint=""
         ),
     ] = None,
+    to_convolution: Annotated[
+        bool, arg(help="Go back: from attention to convolution.", help_behavior_hint="")
+    ] = False,
+    kernel_size: Annotated[
+        Sizes | None,
+        arg(
+            metavar="K [K]",
+            help="The size of the kernel to go back to, for all axes or for each.",
+            help_behavior_hint="",
+        ),
+    ] = None,
+    tolerance: Annotated[
+        float | None,
+        arg(
+            metavar="R",
+            help="Going back, the largest relative Frobenius distance at which to write; default: "
+            "what rounding accounts for.",
+            help_behavior_hint="",
+        ),
+    ] = None,
     seed: Annotated[int, arg(help="The seed of the random image.")] = 0,
     json: Json = None,
 ) -> int:
-    """Turn a convolution's weights into those of an attention layer.
+    """Turn a convolution's weights into those of an attention layer, or back.
 
-    Saves the layer's arrays and prints how far the two differ on a random image.
+    What would be written is run against the convolution first, and only what lies within the
+    derived bound is written. Exits 0 if it was, 1 if not, 2 on wrong use.
     """
-    from convattn.commands.convert import Conversion
+    sizes = {"--image-size": image_size, "--kernel-size": kernel_size}
+    image, kernel = (
+        None if value is None else _sizes(value, option) for option, value in sizes.items()
+    )
+    _require_seed(seed)
+    if to_convolution:
+        from convattn.commands.recover import recover
+
+        forward = {
+            "--bias": bias is not None,
+            "--write": write != "ours",
+            "--patch-size": patch_size != (1,),
+            "--encoding": encoding != "bias",
+            "--exact": exact,
+            "--no-exact": no_exact,
+            "--leak": leak != 0.5,
+            "--stride": stride != (1,),
+            "--dilation": dilation != (1,),
+            "--groups": groups != 1,
+            "--head-dim": head_dim is not None,
+            "--seed": seed != 0,
+        }
+        if any(forward.values()):
+            option = next(option for option, given in forward.items() if given)
+            raise UsageError(
+                f"{option} does not go with --to-convolution: the layer's file says it"
+            )
+        if kernel is None:
+            raise UsageError("--to-convolution needs --kernel-size")
+        return recover(weights, output, kernel, image, layout, layer, tolerance, json)
+    from convattn.commands.convert import Conversion, Source
     from convattn.commands.convert import convert as command
 
+    if kernel is not None or tolerance is not None:
+        option = "--tolerance" if kernel is None else "--kernel-size"
+        raise UsageError(f"{option} goes with --to-convolution only")
     if exact and no_exact:
         raise UsageError("--exact and --no-exact exclude each other: give one of them or neither")
     conversion = Conversion(
@@ -178,7 +271,82 @@ def convert(
         groups=groups,
         head_dim=head_dim,
     )
-    return command(kernel, output, bias, conversion, seed, json)
+    source = Source(weights, layer, layout, bias)
+    return command(source, output, write, image, conversion, seed, json)
+
+
+def heads(
+    kernel_size: Annotated[
+        Sizes,
+        arg(metavar="K [K]", help="Odd or even; one number is a square kernel on two axes."),
+    ] = (3,),
+    patch_size: Annotated[
+        Sizes, arg(metavar="P [P]", help="Pixels of a patch, for all axes or for each.")
+    ] = (1,),
+    in_channels: Annotated[int, arg(help="Channels of the image.")] = 1,
+    out_channels: Annotated[int, arg(help="Channels of the convolution.")] = 1,
+    head_dim: Annotated[
+        int | None,
+        arg(
+            metavar="N",
+            help="The width of a head's value map; default: what a map needs.",
+            help_behavior_hint="",
+        ),
+    ] = None,
+    dilation: Annotated[Sizes, arg(metavar="D [D]", help="For all axes or for each.")] = (1,),
+    attention: Annotated[
+        Literal["per_kernel", "shared"],
+        arg(help="Whether attention may depend on the kernel, or one pattern serves all."),
+    ] = "per_kernel",
+    sequence: Annotated[bool, arg(help="One axis instead of two.", help_behavior_hint="")] = False,
+    models: Annotated[
+        bool,
+        arg(
+            help="The table of vision transformers instead, for K = 3, 5, 7 or --kernel-size.",
+            help_behavior_hint="",
+        ),
+    ] = False,
+    certificate: Annotated[
+        Path | None,
+        arg(
+            metavar="FILE",
+            help="Write a certificate that so many heads are necessary, and check it.",
+            help_behavior_hint="",
+        ),
+    ] = None,
+    json: Json = None,
+) -> int:
+    """Count the attention heads that a convolution takes, for the worst kernel.
+
+    Prints how many are necessary and how many suffice, in the limit and exactly, each with the
+    claim that proves it.
+    """
+    from convattn.commands.heads import Sizes as HeadSizes
+    from convattn.commands.heads import heads as command
+    from convattn.commands.heads import models as table
+
+    if models:
+        given = (patch_size, in_channels, out_channels, head_dim, dilation, attention, sequence)
+        if given != ((1,), 1, 1, None, (1,), "per_kernel", False) or certificate is not None:
+            raise UsageError(
+                "--models takes sizes from the models: give it --kernel-size and --json alone"
+            )
+        return table((3, 5, 7) if kernel_size == (3,) else kernel_size, json)
+    size = _sizes(kernel_size, "--kernel-size")
+    if sequence:
+        if not isinstance(size, int):
+            raise UsageError(f"--sequence takes one --kernel-size, but got {kernel_size}")
+        size = (size,)
+    sizes = HeadSizes(
+        kernel_size=size,
+        patch_size=_sizes(patch_size, "--patch-size"),
+        in_channels=in_channels,
+        out_channels=out_channels,
+        head_dim=head_dim,
+        dilation=_sizes(dilation, "--dilation"),
+        attention=attention,
+    )
+    return command(sizes, certificate, json)
 
 
 def ledger(
@@ -198,6 +366,11 @@ def ledger(
     return command(proofs, output)
 
 
+def _require_seed(seed: int) -> None:
+    if seed < 0:
+        raise UsageError(f"--seed got {seed}, but expected an integer ≥ 0")
+
+
 def _sizes(values: Sizes, option: str) -> int | Sizes:
     if len(values) not in (1, 2) or min(values) < 1:
         raise UsageError(f"{option} got {values}, but expected one or two positive integers")
@@ -209,5 +382,6 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "check": check,
     "audit": audit,
     "convert": convert,
+    "heads": heads,
     "ledger": ledger,
 }

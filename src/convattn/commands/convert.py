@@ -1,19 +1,16 @@
 """``convattn convert``: turn a convolution's weights into those of an attention layer."""
 
-import io
-import json as json_format
-import math
-from collections.abc import Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from convattn.atomic_file import write_file
 from convattn.commands.consoles import console
-from convattn.commands.output_file import require_writable, write_file, write_json
+from convattn.commands.output_file import require_writable, write_json
 from convattn.commands.usage import UsageError
 
-ENCODINGS = ("bias", "quadratic", "enumerated", "scalar")
-METADATA = "metadata"
+SUFFIXES = (".safetensors", ".npz")
+WIDE = 8  # bytes of a 64-bit number
 
 
 @dataclass(frozen=True)
@@ -30,80 +27,108 @@ class Conversion:
     head_dim: int | None = None
 
 
+@dataclass(frozen=True)
+class Source:
+    """Where the convolution's weights stand."""
+
+    weights: Path
+    layer: str | None = None
+    layout: str = "auto"
+    bias: Path | None = None
+
+
 def convert(
-    kernel: Path,
+    source: Source,
     output: Path | None = None,
-    bias: Path | None = None,
+    write: str = "ours",
+    image_size: int | tuple[int, ...] | None = None,
     conversion: Conversion | None = None,
     seed: int = 0,
     json: Path | None = None,
 ) -> int:
-    """Convert a kernel, compare both on a random image, and save the layer.
-
-    The archive holds every array of the layer under its path in the layer, such as
-    ``encoding.bias``, and under ``metadata`` a JSON string with everything else.
+    """Convert a kernel, run what would be written against the convolution, and write it.
 
     Args:
-        kernel: A ``.npy`` file of shape [K, K, in, out] or [K, in, out].
-        output: The ``.npz`` file to write; the kernel's name with ``.npz`` if ``None``.
-        bias: A ``.npy`` file of shape [out].
+        source: The file of weights and which of them.
+        output: The file to write; ``NAME.attention.safetensors`` beside the weights if ``None``.
+        write: The layout: ``ours``, ``flax`` or ``torch``.
+        image_size: The pixels on each axis, which ``flax`` and ``torch`` need; for ``ours`` the
+            size of the image that it is checked on.
         conversion: How to convert.
         seed: The seed of the random image.
         json: Where to write the figures.
 
     Returns:
-        0, or 1 if the layer's result is not finite on the random image.
+        0, or 1 if a result was further from the convolution than its bound, and then nothing is
+        written.
 
     Raises:
         UsageError: If a file cannot be read or written, or the conversion is refused.
     """
     conversion = conversion or Conversion()
-    if kernel.is_dir():
-        raise UsageError(f"KERNEL got {kernel}, which is a directory, but expected a .npy file")
-    target = output or kernel.with_suffix(".npz")
-    require_writable(target, "--output")
-    require_distinct({"KERNEL": kernel, "--bias": bias, "--output": target, "--json": json})
-    if json is not None:
-        require_writable(json, "--json")
-    weights, offset = _load(kernel, "KERNEL"), None if bias is None else _load(bias, "--bias")
-    if weights.ndim not in (3, 4):
-        raise UsageError(
-            f"{kernel} has shape {weights.shape}, but expected [K, K, in, out] or [K, in, out]"
-        )
-    import jax
-
-    import convattn
-
-    if any(array.dtype.itemsize == 8 for array in (weights, offset) if array is not None):
-        jax.config.update("jax_enable_x64", True)
-    arguments = {field.name: getattr(conversion, field.name) for field in fields(conversion)}
+    target = prepare_output(source.weights, output, "attention", json, {"--bias": source.bias})
+    if write != "ours" and image_size is None:
+        raise UsageError(f"--write {write} needs --image-size: its scores are stored pair by pair")
     try:
-        layer = convattn.conv_to_attention(weights, offset, **arguments)
-        arrays = layer_arrays(layer)
-        metadata = {"arguments": arguments, "layer": describe(layer)}
-        comparison = _compare(layer, weights, offset, conversion, seed)
+        found = _find(source)
+        figures, content = _convert(found, conversion, write, image_size, seed, target)
     except ValueError as error:
         raise UsageError(str(error)) from error
-    figures = {
-        "heads": layer.heads,
-        "kernel": list(weights.shape),
-        "output": str(target),
-        "arrays": {
-            name: {"shape": list(array.shape), "dtype": str(array.dtype)}
-            for name, array in arrays.items()
-        },
-        "metadata": metadata,
-        "comparison": comparison,
-    }
-    _save(target, arrays, metadata)
+    except OSError as error:
+        raise UsageError(f"cannot read {error.filename}: {error.strerror}") from error
+    passed = all(comparison["passed"] for comparison in figures["comparisons"])
     _print(figures)
+    if passed:
+        write_file(target, content)
+    finish(target, passed, json, figures)
+    return 0 if passed else 1
+
+
+def prepare_output(
+    weights: Path, output: Path | None, kind: str, json: Path | None, others: dict[str, Path | None]
+) -> Path:
+    """The file to write, refused before the work starts if it could not be written.
+
+    Args:
+        weights: What is read.
+        output: What ``--output`` says.
+        kind: What the default name says of the content.
+        json: What ``--json`` says.
+        others: Further files that are read, by their options.
+
+    Raises:
+        UsageError: If it could not be written, has another ending, or is a file that is read.
+    """
+    target = output or weights.with_name(f"{weights.stem}.{kind}{SUFFIXES[0]}")
+    if target.suffix not in SUFFIXES:
+        raise UsageError(f"--output got {target}, but expected a name in {' or '.join(SUFFIXES)}")
+    require_writable(target, "--output")
+    require_distinct({"WEIGHTS": weights, **others, "--output": target, "--json": json})
     if json is not None:
-        write_json(json, {"schema": 1, **figures})
-    return 0 if comparison["finite"] else 1
+        require_writable(json, "--json")
+    return target
+
+
+def finish(target: Path, passed: bool, json: Path | None, figures: dict[str, Any]) -> None:
+    """Say whether the file was written, and write the figures.
+
+    Args:
+        target: The file.
+        passed: Whether it was written.
+        json: What ``--json`` says.
+        figures: What it shall hold.
+    """
+    said = f"written to {target}" if passed else f"FAILED: nothing written to {target}"
+    console().print(said, markup=False, soft_wrap=True)
+    if json is not None:
+        write_json(json, {"schema": 1, **figures, "written": passed})
 
 
 def require_distinct(paths: dict[str, Path | None]) -> None:
     """Refuse to read and write one file, or to write two outputs to one.
+
+    Args:
+        paths: The files, by their options.
 
     Raises:
         UsageError: If two of the named paths are the same file.
@@ -121,133 +146,137 @@ def require_distinct(paths: dict[str, Path | None]) -> None:
         seen.setdefault(resolved, name)
 
 
-def layer_arrays(layer: Any) -> dict[str, Any]:
-    """Every array of a layer as a NumPy array, named by its path in the layer.
+def _find(source: Source) -> Any:
+    """The kernel and the bias, and 64-bit types where they have 64 bits."""
+    from dataclasses import replace
 
-    Args:
-        layer: An `AttentionLayer`, or any pytree.
+    from convattn.weights.convolution_layout import find_convolution
+    from convattn.weights.files import read_weights
 
-    Returns:
-        Names such as ``encoding.bias`` and their arrays.
-    """
+    weights = read_weights(source.weights)
+    found = find_convolution(weights, source.layer, source.layout, source.weights.stem)
+    if source.bias is not None:
+        file = read_weights(source.bias)
+        if len(file.arrays) != 1:
+            raise UsageError(f"--bias got {source.bias}, but expected one array: {file.listing()}")
+        found = replace(found, bias=file[next(iter(file.arrays))], bias_name=str(source.bias))
+    return found
+
+
+def _convert(
+    found: Any,
+    conversion: Conversion,
+    write: str,
+    image_size: int | tuple[int, ...] | None,
+    seed: int,
+    target: Path,
+) -> tuple[dict[str, Any], bytes]:
     import jax
     import numpy
 
-    leaves = jax.tree_util.tree_flatten_with_path(layer)[0]
-    return {
-        jax.tree_util.keystr(path, simple=True, separator="."): numpy.asarray(leaf)
-        for path, leaf in leaves
-    }
-
-
-def describe(node: Any) -> dict[str, Any]:
-    """What a layer holds apart from arrays: its class, its static fields, which parts are absent.
-
-    Args:
-        node: A dataclass.
-
-    Returns:
-        A tree of what JSON can hold; nested dataclasses become nested descriptions.
-    """
-    description: dict[str, Any] = {"class": type(node).__name__}
-    for field in fields(node):
-        value = getattr(node, field.name)
-        if is_dataclass(value):
-            description[field.name] = describe(value)
-        elif field.metadata.get("static") or value is None:
-            description[field.name] = value
-    return description
-
-
-def _load(path: Path, option: str) -> Any:
-    import numpy
-
-    try:
-        array = numpy.load(path, allow_pickle=False)
-    except OSError as error:
-        raise UsageError(f"{option}: cannot read {path}: {error.strerror or error}") from error
-    except (ValueError, EOFError) as error:
-        raise UsageError(f"{option}: {path} is not a .npy file of numbers: {error}") from error
-    if not isinstance(array, numpy.ndarray) or array.dtype.kind not in "iuf":
-        what = getattr(array, "dtype", "several arrays")
-        raise UsageError(f"{option}: {path} holds {what}, but expected one .npy array of numbers")
-    return array
-
-
-def _compare(
-    layer: Any, kernel: Any, bias: Any, conversion: Conversion, seed: int
-) -> dict[str, Any]:
-    """Convolve a random image and apply the layer to it; every axis has a different size."""
-    import jax.numpy as jnp
-    import numpy
-
     import convattn
+    from convattn.shifts import per_axis
+    from convattn.weights.files import parse_weights
+    from convattn.weights.stated_size import smallest_image
+    from convattn.weights.stored_layer import encode
+    from convattn.weights.verification import reference
 
-    axes = kernel.ndim - 2
-    patches = _per_axis(conversion.patch_size, axes)
-    spans = zip(patches, kernel.shape[:axes], _per_axis(conversion.dilation, axes), strict=True)
-    sides: list[int] = []
-    for p, k, d in spans:
-        side = p * (math.ceil((k - 1) * d / p) + 1)
-        sides.append(side + p * (side in sides))
-    channels = kernel.shape[-2] * conversion.groups
-    draw = numpy.random.default_rng(seed).standard_normal((1, *sides, channels))
-    images = draw.astype(kernel.dtype if kernel.dtype.kind == "f" else numpy.float32)
-    expected = convattn.conv(
-        images,
-        kernel,
-        bias,
-        stride=conversion.stride,
-        dilation=conversion.dilation,
-        groups=conversion.groups,
+    kernel, bias = found.kernel, found.bias
+    parts = [part for part in (kernel, bias) if part is not None]
+    if any(part.dtype.itemsize == WIDE for part in parts):
+        jax.config.update("jax_enable_x64", True)
+    if write != "ours" and any(part.dtype.itemsize < 4 for part in parts):
+        kernel = kernel.astype(numpy.float32)
+        bias = None if bias is None else bias.astype(numpy.float32)
+    arguments = {field.name: getattr(conversion, field.name) for field in fields(conversion)}
+    layer = convattn.conv_to_attention(kernel, bias, **arguments)
+    axes = len(layer.patch_size)
+    sides = (
+        smallest_image(kernel.shape[:axes], layer.patch_size, layer.stride, layer.dilation)
+        if image_size is None
+        else per_axis(image_size, axes, "image_size")
     )
-    actual = convattn.apply_attention(layer, images)
-    if actual.shape != expected.shape:
-        raise ValueError(
-            f"apply_attention gave shape {actual.shape}, but conv gave {expected.shape}"
-        )
-    difference = float(jnp.max(jnp.abs(actual - expected)))
-    largest = float(jnp.max(jnp.abs(expected)))
-    finite = math.isfinite(difference)
-    return {
-        "image": list(images.shape),
-        "dtype": str(actual.dtype),
-        "max_abs_difference": difference if finite else None,
-        "max_abs_convolution": largest if math.isfinite(largest) else None,
-        "finite": finite,
+    arrays, metadata, bounded, routes = _pack(layer, write, sides)
+    content = encode(arrays, metadata, target.suffix)
+    stored = parse_weights(content, target.name)
+    expected = reference(bounded, kernel, bias, sides, groups=conversion.groups, seed=seed)
+    comparisons = [
+        expected.compare(name, lambda images, run=run: run(stored, images))  # type: ignore[misc]
+        for name, run in routes.items()
+    ]
+    figures = {
+        "heads": layer.heads,
+        "kernel": list(kernel.shape),
+        "kernel_name": found.kernel_name,
+        "bias_name": found.bias_name,
+        "layout": found.layout,
+        "layout_told_by": found.told_by,
+        "write": write,
+        "output": str(target),
+        "arrays": {
+            name: {"shape": list(array.shape), "dtype": str(array.dtype)}
+            for name, array in arrays.items()
+        },
+        "arguments": arguments,
+        "comparisons": [asdict(comparison) for comparison in comparisons],
     }
+    return figures, content
 
 
-def _per_axis(value: int | tuple[int, ...], axes: int) -> tuple[int, ...]:
-    sizes = (value,) * axes if isinstance(value, int) else value
-    if len(sizes) != axes:
-        raise ValueError(f"got the sizes {sizes}, but the kernel has {axes} spatial axes")
-    return sizes
+def _pack(layer: Any, write: str, sides: tuple[int, ...]) -> tuple[Any, Any, Any, dict[str, Any]]:
+    """The arrays and text of a layout, the layer to bound, and how to run what is stored."""
+    if write == "ours":
+        from convattn.application import apply_attention
+        from convattn.weights.stored_layer import layer_arrays, layer_metadata, restore_layer
 
+        routes = {
+            "apply_attention": lambda file, images: apply_attention(restore_layer(file), images)
+        }
+        return layer_arrays(layer), layer_metadata(layer), layer, routes
+    from convattn.weights.stated_size import at_image_size
 
-def _save(path: Path, arrays: dict[str, Any], metadata: dict[str, Any]) -> None:
-    import numpy
+    stated = at_image_size(layer, sides)
+    if write == "flax":
+        from convattn.weights.flax_layout import apply_flax, pack_flax
 
-    if METADATA in arrays:
-        raise ValueError(f"a layer's array may not be called {METADATA!r}")
-    buffer = io.BytesIO()
-    text = json_format.dumps(metadata, sort_keys=True, default=str)
-    numpy.savez(buffer, allow_pickle=False, **{**arrays, METADATA: numpy.array(text)})
-    write_file(path, buffer.getvalue())
+        return *pack_flax(stated), stated.layer, {"flax.nnx.MultiHeadAttention": apply_flax}
+    from convattn.weights import torch_layout
+
+    routes = {"the formula of torch.nn.MultiheadAttention": torch_layout.apply_formula}
+    if torch_layout.torch_is_installed():
+        routes["torch.nn.MultiheadAttention"] = torch_layout.apply_torch
+    return *torch_layout.pack_torch(stated), stated.layer, routes
 
 
 def _print(figures: dict[str, Any]) -> None:
-    plain, comparison = console(), figures["comparison"]
-    lines: Sequence[str] = (
-        f"kernel {tuple(figures['kernel'])} -> {figures['heads']} heads",
+    plain = console()
+    lines = [
+        f"kernel {figures['kernel_name'] or ''} {tuple(figures['kernel'])}, stored as "
+        f"{figures['layout']} ({figures['layout_told_by']}), bias {figures['bias_name'] or 'none'}"
+        f" -> {figures['heads']} heads",
         *(
             f"  {name}  {tuple(array['shape'])}  {array['dtype']}"
             for name, array in figures["arrays"].items()
         ),
-        f"largest difference between apply_attention and conv on a random image of shape "
-        f"{tuple(comparison['image'])} in {comparison['dtype']}: "
-        f"{comparison['max_abs_difference']} (largest value {comparison['max_abs_convolution']})",
-        f"saved to {figures['output']}",
-    )
+        *(comparison_line(comparison) for comparison in figures["comparisons"]),
+    ]
     for line in lines:
         plain.print(line, markup=False, soft_wrap=True)
+
+
+def comparison_line(comparison: dict[str, Any]) -> str:
+    """What one run against the convolution showed.
+
+    Args:
+        comparison: The fields of a `Comparison`.
+    """
+    run = f"{comparison['route']} against conv on an image of shape {comparison['image']}"
+    if comparison["equality"]:
+        verdict = "equal" if comparison["passed"] else "NOT EQUAL"
+    else:
+        verdict = "within" if comparison["passed"] else "NOT WITHIN"
+        verdict += f" the derived bound {comparison['bound']:.3g}"
+    return (
+        f"{run} in {comparison['dtype']}: largest difference {comparison['error']:.3g}, {verdict} "
+        f"(largest value {comparison['largest']:.3g})"
+    )

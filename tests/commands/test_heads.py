@@ -1,0 +1,127 @@
+import json
+import subprocess
+import sys
+
+import pytest
+
+import convattn_check
+
+
+def test_heads_prints_the_numbers_and_their_claims(convattn_command, tmp_path):
+    target = tmp_path / "heads.json"
+    words = "--kernel-size 3 --patch-size 16 --in-channels 3 --out-channels 3 --head-dim 64"
+    done = convattn_command("heads", *words.split(), "--json", target)
+    assert done.code == 0
+    lines = {line.split("  ")[0].strip(): line for line in done.out.splitlines()}
+    assert "20  S.headdim" in lines["limit: necessary"]
+    assert "32  S.headdim" in lines["exact: sufficient"]
+    assert "open" in done.out
+    document = json.loads(target.read_text())
+    assert document["schema"] == 1
+    assert document["sizes"]["head_dim"] == 64
+    assert document["limit"]["sufficient"]["count"] == 20
+    assert document["exact"]["necessary"] == {
+        "count": 24,
+        "claim": "S.headdim",
+        "basis": "proved",
+        "reason": "N_H d_H >= rk_in + rk_out",
+    }
+
+
+def test_options_reach_the_library(convattn_command, tmp_path):
+    target = tmp_path / "heads.json"
+    words = "--kernel-size 5 3 --patch-size 2 1 --dilation 1 2 --attention shared"
+    assert convattn_command("heads", *words.split(), "--json", target).code == 0
+    document = json.loads(target.read_text())
+    assert document["sizes"]["kernel_size"] == [5, 3]
+    assert document["offsets"] == 9
+    assert document["limit"]["necessary"]["claim"] == "S.lemma3"
+    words = "--sequence --kernel-size 9 --patch-size 2 --in-channels 2"
+    assert convattn_command("heads", *words.split(), "--json", target).code == 0
+    document = json.loads(target.read_text())
+    assert (document["offsets"], document["limit"]["necessary"]["count"]) == (5, 5)
+
+
+def test_a_certificate_is_written_after_it_was_checked(convattn_command, tmp_path):
+    target, figures = tmp_path / "bound.json", tmp_path / "figures.json"
+    words = "--kernel-size 9 --patch-size 2 --in-channels 2"
+    done = convattn_command("heads", *words.split(), "--certificate", target, "--json", figures)
+    assert done.code == 0
+    assert f"ACCEPT  {target}" in done.out
+    verdict = convattn_check.check(target.read_bytes())
+    assert verdict.accepted
+    assert verdict.claim == "S.heads"
+    assert json.loads(target.read_text())["body"]["heads"] == 18
+    assert json.loads(figures.read_text())["certificate"]["accepted"]
+
+
+def test_a_rejected_certificate_is_not_written(convattn_command, tmp_path, monkeypatch):
+    right = convattn_check.check
+
+    def suspicious(text):
+        return right(text.replace('"determinant":', '"determinant":1'))
+
+    monkeypatch.setattr("convattn_check.check", suspicious)
+    target = tmp_path / "bound.json"
+    done = convattn_command("heads", "--in-channels", 3, "--certificate", target)
+    assert done.code == 1
+    assert "REJECT" in done.out
+    assert not target.exists()
+
+
+def test_models(convattn_command, tmp_path):
+    target = tmp_path / "models.json"
+    done = convattn_command("heads", "--models", "--json", target)
+    assert done.code == 0
+    row = next(line for line in done.out.splitlines() if line.startswith("ViT-B/16"))
+    assert row.split() == ["ViT-B/16", "16", "12", "64", "yes", "3", "20", "24", "to", "32", "no"]
+    assert "Dosovitskiy et al. 2021" in " ".join(done.out.split())
+    rows = json.loads(target.read_text())["rows"]
+    assert {row["kernel_size"] for row in rows} == {3, 5, 7}
+    done = convattn_command("heads", "--models", "--kernel-size", 9, "--json", target)
+    assert done.code == 0
+    assert {row["kernel_size"] for row in json.loads(target.read_text())["rows"]} == {9}
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("--kernel-size 0", "--kernel-size got (0,)"),
+        ("--kernel-size 3 3 3", "--kernel-size got (3, 3, 3)"),
+        ("--patch-size 2 0", "--patch-size got (2, 0)"),
+        ("--in-channels 0", "in_channels=0, but should be an integer ≥ 1"),
+        ("--head-dim 0", "head_dim=0"),
+        ("--sequence --kernel-size 3 3", "--sequence takes one --kernel-size"),
+        ("--sequence --kernel-size 3 --patch-size 2 2", "patch_size=(2, 2)"),
+        ("--models --head-dim 64", "--models takes sizes from the models"),
+        ("--models --certificate c.json", "--models takes sizes from the models"),
+        ("--models --kernel-size 0", "kernel_size=0"),
+        ("--models --json /nowhere/x.json", "--json got /nowhere/x.json"),
+        ("--json /nowhere/x.json", "--json got /nowhere/x.json"),
+        ("--certificate /nowhere/x.json", "--certificate got /nowhere/x.json"),
+        ("--certificate c.json --json c.json", "one would overwrite the other"),
+        ("--kernel-size 4 --certificate c.json", "should be odd"),
+        ("--kernel-size 3 5 --certificate c.json", "alike on all axes"),
+        ("--dilation 2 --certificate c.json", "without dilation"),
+        ("--kernel-size 31 --in-channels 500 --certificate c.json", "take a smaller kernel"),
+    ],
+)
+def test_wrong_use_exits_2_with_one_line(convattn_command, tmp_path, monkeypatch, words, message):
+    monkeypatch.chdir(tmp_path)
+    done = convattn_command("heads", *words.split())
+    assert done.code == 2
+    (line,) = done.err.splitlines()
+    assert line.startswith("convattn heads: ")
+    assert message in line
+    assert not [*tmp_path.iterdir()]
+
+
+def test_the_closed_forms_start_no_jax():
+    """Neither does the computed case with the most columns."""
+    code = (
+        "import sys; from convattn.cli import main; "
+        "main('heads --kernel-size 31 --patch-size 2 --in-channels 30 --head-dim 4'.split()); "
+        "print('jax' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "False"
