@@ -2,7 +2,7 @@
 
 Source    claim A19.orders; the constants are `SECONDS` in convattn.structures.contraction_order
 Command   python experiments/calibrate_contraction_orders.py [--shapes 120] [--seed 3]
-Expected  ratios near those of `SECONDS`: an intermediate number costs some fifty products
+Expected  an intermediate number costs some fifty products; up to 200 on a machine that is busy
 Cost      about two minutes on two cores
 
 The shapes are drawn, not those of contraction_orders.py, which stay unseen. Sizes are uniform in

@@ -100,7 +100,7 @@ def in_four_dtypes(run: Run) -> str:
         for order, (first, second) in lengths.items():
             factor = (1 + gamma(first, working)) * (1 + gamma(second, working)) - 1
             factor = (factor + unit_roundoff(dtype) * (1 + factor)) * (1 + 2.0**-20)
-            for make in (dense_basis, sparse_basis):
+            for make in (dense_basis, sparse_basis) if dtype == "float32" else (dense_basis,):
                 basis = make(jnp.asarray(matrices, dtype))
                 result = convolve(
                     jnp.asarray(x, dtype), basis, jnp.asarray(theta, dtype), order=order
@@ -190,7 +190,7 @@ CLAIM = Claim(
     kinds=(Kind.IDENTITY,),
     evidence=(
         certified("A19.orders", name="orders", kind="identity", cases=({"identity": "orders"},)),
-        Evidence("three orders, exactly", Level.TESTED, exactly),
+        Evidence("three orders, exactly", Level.TESTED, exactly, quick=False),
         Evidence(
             "three orders in four dtypes",
             Level.BOUNDED,

@@ -13,7 +13,6 @@ from planted_claims import (
     piece_of,
     require_certificates,
     require_failure,
-    turned_around,
     turned_kernel,
 )
 
@@ -81,10 +80,10 @@ def no_shifts(original):
     return lambda side, m: {(0, 0)}
 
 
-def one_tap_lost(original):
+def last_offset_lost(original):
     def changed(*given):
         kernel = original(*given)
-        kernel[-1] = 0
+        kernel[-2:] = 0  # all that the last offset reads
         return kernel
 
     return changed
@@ -127,7 +126,9 @@ def rounded(original):
 
 
 def rank_two(original):
-    return lambda scale: [(weights, unit + np.eye(2, dtype=int)) for weights, unit in original(scale)]
+    return lambda scale: [
+        (weights, unit + np.eye(2, dtype=int)) for weights, unit in original(scale)
+    ]
 
 
 def negative_weights(original):
@@ -135,6 +136,10 @@ def negative_weights(original):
         ({offset: -weight for offset, weight in weights.items()}, unit)
         for weights, unit in original(scale)
     ]
+
+
+def full_rank(original):
+    return lambda *given: original((3, 3), (2, 2), (1, 1), 9)
 
 
 RUNS = "convattn.evidence.layer_runs.conv_to_attention"
@@ -149,8 +154,8 @@ PLANTS = [
     ("heads", "windows", "window_centres", one_window_missing),
     ("heads", "windows", "window_kernel", wider_window),
     ("heads", "tokens a side", "offsets_of", no_shifts),
-    ("heads", "dilation and unlike axes", GENERIC, lambda original: lambda *given: original((3, 3), (2, 2), (1, 1), 9)),
-    ("heads", ROWS, "copying_line", one_tap_lost),
+    ("heads", "dilation and unlike axes", GENERIC, full_rank),
+    ("heads", ROWS, "copying_line", last_offset_lost),
     ("heads", ROWS, "convattn.constructions.conversion.conv_to_attention", turned_kernel),
     (
         "heads",
@@ -159,7 +164,7 @@ PLANTS = [
         lambda original: lambda *given: 10**6 * original(*given),
     ),
     ("headdim", "ranks of the maps", "maps", maps_of_one_value),
-    ("headdim", "ranks of the maps", f"{WIDTH}.map_widths", turned_around),
+    ("headdim", "ranks of the maps", f"{WIDTH}.map_widths", always([1])),
     ("headdim", "the other matricisations", f"{WIDTH}.matricisation_ranks", always((99, 1))),
     ("headdim", "nine heads of dimension one", "unit_maps", units_on_the_diagonal),
     ("headdim", "nine heads of dimension one", "unit_maps", full_maps),

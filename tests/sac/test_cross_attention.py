@@ -15,6 +15,7 @@ from sac.random_parameters import (
     scores_of,
 )
 
+from convattn.evidence.exact_convolution import exact_convolution
 from convattn.sac import (
     EvenBias,
     MultiscaleParameters,
@@ -29,27 +30,23 @@ FIRST, SECOND = integers(1, 2, 2, 4, 3), integers(2, 2, 2, 4, 3)
 
 @pytest.mark.parametrize(("width", "dilation"), [(1, 1), (2, 1), (3, 2), (4, 1)])
 def test_a_gap_of_the_reach_and_no_less_keeps_the_images_apart(width, dilation) -> None:
-    filters = 1 + jnp.abs(integers(3, 1, 1, width, 3, 2))  # no tap is zero
-    bank = {"stride": (1, 1), "dilation": (1, dilation)}
-    first, second = 1 + jnp.abs(FIRST), 1 + jnp.abs(SECOND)  # no pixel is
+    kernel = 1 + np.abs(np.asarray(integers(3, 1, width, 3, 2), int))  # no tap is zero
+    first, second = (1 + np.abs(np.asarray(each, int)) for each in (FIRST, SECOND))  # no pixel is
+    apart = [exact_convolution(each, kernel, dilation=dilation) for each in (first, second)]
     reach = seam_reach(replace(sac(0, (1, width)), dilation=(1, dilation)))
     assert reach == dilation * (width // 2)
     for gap in range(reach + 2):
-        joined, _ = side_by_side(first, second, gap)
-        together = bank_of(joined, filters, **bank)
-        apart = [bank_of(each, filters, **bank) for each in (first, second)]
-        same = [
-            bool((together[:, :, :4] == apart[0]).all()),
-            bool((together[:, :, 4 + gap :] == apart[1]).all()),
-        ]
-        assert same[0] == (gap >= reach)
-        assert same[1] == (gap >= dilation * ((width - 1) // 2))
+        joined, _ = side_by_side(jnp.asarray(first), jnp.asarray(second), gap)
+        together = exact_convolution(np.asarray(joined), kernel, dilation=dilation)
+        assert bool((together[:, :, :4] == apart[0]).all()) == (gap >= reach)
+        alone = dilation * ((width - 1) // 2)
+        assert bool((together[:, :, 4 + gap :] == apart[1]).all()) == (gap >= alone)
 
 
 def test_every_patch_attends_to_the_patches_of_both_images_only() -> None:
     """Uniform attention over 16 patches, whatever the gap."""
     given = replace(sac(0, (1, 3), content=False), output=None)
-    for gap in (1, 2, 5):
+    for gap in (1, 4):
         parts = apply_cross(given, FIRST, SECOND, gap=gap)
         values = [
             np.asarray(bank_of(each, given.value, stride=(1, 1), dilation=(1, 1)).sum(axis=3)).mean(

@@ -17,9 +17,11 @@ def even(size, *channels):
 
 @pytest.mark.parametrize(("size", "leak"), [((5,), 0.5), ((1, 3), 0.25), ((3, 5), 0.5)])
 def test_even_kernels_are_expressed_at_every_pixel(size, leak) -> None:
-    """Each weight has a relative error below γ_200 in float64 (exp, log1p and N ≤ 99 summands).
+    """Scores up to S = log1p(3N) < 6 for N ≤ 99 keys are off by at most γ_15·S, so weights by
 
-    The sum over heads has Σ_h |W_h| as its majorant for tokens of magnitude at most 9.
+    γ_330 of themselves (`convattn.bounds.self_attentive_rounding`, 1 and 2), the sums of 7N
+    products by γ_700, the filters by γ_4: together below 2γ_1000. The rows sum to one, so Σ_h |W_h|
+    times the largest token, 9, is a majorant.
     """
     kernel = even(size, 2, 3)
     space = (7, 4)[: len(size)]

@@ -25,7 +25,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
-from scipy.optimize import linprog  # type: ignore[import-untyped]
+from scipy.optimize import linprog
 
 from convattn.bounds.layer_distance import Enclosure, squared_distance
 from convattn.bounds.tail_energy import tail_energy_bounds

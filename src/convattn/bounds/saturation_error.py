@@ -35,7 +35,6 @@ from convattn.bounds.saturation import (
     upper,
 )
 from convattn.bounds.score_error import gamma, unit_roundoff
-from convattn.encodings.base import PositionalEncoding
 from convattn.encodings.bias import BiasEncoding
 from convattn.encodings.quadratic import QuadraticEncoding
 from convattn.layer import AttentionLayer
@@ -45,7 +44,7 @@ from convattn.shifts import TokenGrid
 INFLATION = 1 + 2.0**-20  # more than evaluating nonnegative sums in float64 can lose
 
 
-def head_saturation(encoding: PositionalEncoding, number_of_keys: int) -> list[arb]:
+def head_saturation(encoding: object, number_of_keys: int) -> list[arb]:
     """For each head, a ball above which its total variation to its limit never lies.
 
     **Arguments:**

@@ -28,7 +28,7 @@ from jaxtyping import Float, Num
 from convattn.application import layer_features
 from convattn.arrays import as_array
 from convattn.attention import HIGHEST, attention_weights, multi_head_self_attention
-from convattn.encodings.base import PositionalEncoding, score_dtype
+from convattn.encodings.base import score_dtype
 from convattn.encodings.bias import BiasEncoding
 from convattn.encodings.quadratic import QuadraticEncoding
 from convattn.layer import AttentionLayer
@@ -36,7 +36,7 @@ from convattn.patches import patchify, unpatchify
 from convattn.shifts import TokenGrid
 
 
-def zero_token_scores(encoding: PositionalEncoding) -> Float[Array, "heads"]:
+def zero_token_scores(encoding: object) -> Float[Array, "heads"]:
     """The score of the zero token in each head: M/2 or -α/2.
 
     **Raises:** `ValueError` for an encoding that is neither a bias in plain units nor quadratic.
@@ -56,9 +56,7 @@ def zero_token_scores(encoding: PositionalEncoding) -> Float[Array, "heads"]:
     )
 
 
-def zero_token_weights(
-    encoding: PositionalEncoding, grid: TokenGrid
-) -> Float[Array, "heads queries keys"]:
+def zero_token_weights(encoding: Any, grid: TokenGrid) -> Float[Array, "heads queries keys"]:
     """The weights of the keys of a grid beside one zero token, which has the rest of each row.
 
     **Raises:** `ValueError` as `zero_token_scores`.
@@ -68,8 +66,9 @@ def zero_token_weights(
     >>> zero_token_weights(heads, TokenGrid((2,), ((0, 0),))).round(3).tolist()
     [[[0.0, 1.0], [0.0, 0.0]]]
     """
+    rest = zero_token_scores(encoding)[:, None, None]
     scores = encoding.positional_scores(grid)
-    rest = jnp.broadcast_to(zero_token_scores(encoding)[:, None, None], (*scores.shape[:2], 1))
+    rest = jnp.broadcast_to(rest, (*scores.shape[:2], 1))
     return attention_weights(jnp.concatenate([scores, rest], axis=-1))[..., :-1]
 
 

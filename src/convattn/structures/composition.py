@@ -19,7 +19,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-import scipy.sparse  # type: ignore[import-untyped]
+import scipy.sparse
 from jax import Array, lax
 from jaxtyping import Num
 

@@ -7,7 +7,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-import scipy.sparse  # type: ignore[import-untyped]
+import scipy.sparse
 from jax import Array, lax
 from jax.experimental.sparse import BCOO
 from jaxtyping import Int, Num

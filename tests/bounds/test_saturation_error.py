@@ -1,0 +1,187 @@
+"""The distance of a layer from its limit: bounded, reached by one head, refused where unknown."""
+
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from comparison import assert_equal, assert_within
+from flint import arb
+from hypothesis import given
+from hypothesis import strategies as st
+
+import convattn as ca
+from convattn.bounds.saturation import bias_total_variation, quadratic_total_variation_bound, upper
+from convattn.bounds.saturation_error import (
+    head_maps,
+    head_saturation,
+    saturation_error_bound,
+    saturation_error_factor,
+)
+from convattn.encodings import BiasEncoding, QuadraticEncoding
+from convattn.evidence import exact_convolution
+from convattn.evidence.token_padding import token_padded_convolution
+from convattn.layer import AttentionLayer, ContentScores
+
+KERNEL = np.random.default_rng(0).integers(-5, 6, (3, 3, 2, 1))
+IMAGES = np.random.default_rng(1).integers(-9, 10, (2, 4, 6, 2))
+attend = jax.jit(ca.apply_attention, static_argnames="ring")
+
+
+def layer_of(encoding, sharpness, **options):
+    name = {"quadratic": "alpha", "bias": "logit"}[encoding]
+    return ca.conv_to_attention(
+        KERNEL.astype(float), encoding=encoding, exact=False, **{name: sharpness}, **options
+    )
+
+
+def rows_by_definition(layer, image, ring):
+    """The layer in NumPy: softmax and products, query by query; float64."""
+    keys = np.pad(image, [*ring, (0, 0)])
+    places = np.argwhere(np.ones(keys.shape[:2]))
+    flat = keys.reshape(len(places), -1)
+    result = np.zeros((*image.shape[:2], layer.output.shape[2]))
+    for query in np.ndindex(image.shape[:2]):
+        shift = places - np.array(query) - np.array([before for before, _ in ring])
+        scores = np.asarray(layer.encoding.shift_scores(shift, len(places)))
+        for row, block in zip(scores, np.asarray(layer.output), strict=True):
+            weights = np.exp(row - row.max())
+            result[query] += weights / weights.sum() @ flat @ block
+    return result
+
+
+@pytest.mark.parametrize(("encoding", "outside"), [("quadratic", "edge"), ("bias", "mean")])
+@pytest.mark.parametrize("sharpness", [0.5, 2.0, 5.0])
+def test_the_distance_from_the_convolution(encoding, outside, sharpness):
+    """At so moderate a sharpness the distance is far above rounding, 2^-40 here, and below the
+    bound."""
+    layer = layer_of(encoding, sharpness)
+    padded, count = token_padded_convolution(IMAGES, KERNEL, 1, outside)
+    for ring, limit in ((layer.ring, exact_convolution(IMAGES, KERNEL)),
+                        (((0, 0), (0, 0)), padded / count)):  # fmt: skip
+        bound = saturation_error_bound(layer, IMAGES.astype(float), ring=ring)
+        assert bound.shape == limit.shape
+        found = np.stack([rows_by_definition(layer, image, ring) for image in IMAGES])
+        assert_within(found, limit, bound)
+        assert np.abs(found - limit).max() > bound.max() / 100 > 2.0**-40
+        assert_within(attend(layer, jnp.asarray(IMAGES, float), ring=ring), found, 2.0**-40)
+
+
+def test_the_default_ring_and_the_ways_to_write_one():
+    layer, images = layer_of("bias", 3.0), IMAGES.astype(float)
+    own = saturation_error_bound(layer, images)
+    for ring in (True, 1, ((1, 1), (1, 1))):
+        assert_equal(saturation_error_bound(layer, images, ring=ring), own)
+    bare = saturation_error_bound(layer, images, ring=False)
+    assert_equal(saturation_error_bound(layer, images, ring=0), bare)
+    assert (bare < own).all()  # fewer keys
+
+
+@given(st.floats(0.5, 20), st.sampled_from(["quadratic", "bias"]))
+def test_the_bound_never_exceeds_its_factor(sharpness, encoding):
+    layer = layer_of(encoding, sharpness)
+    factor = saturation_error_factor(layer, 6 * 8)
+    bound = saturation_error_bound(layer, IMAGES.astype(float))
+    assert (bound <= factor * np.abs(IMAGES).max() * (1 + 2.0**-18)).all()
+
+
+def test_one_head_reaches_it():
+    """X = 1 at the target and -1 elsewhere: the error is 2 TV exactly."""
+    whole = ca.conv_to_attention(np.ones((1, 1, 1)), exact=False, logit=2.0)
+    image = -np.ones((1, 7, 1))
+    image[0, 3] = 1
+    two = 2 * bias_total_variation(2.0, 7)
+    for bound in (
+        saturation_error_bound(whole, image)[0, 3, 0],
+        saturation_error_factor(whole, 7)[0],
+    ):
+        assert arb(float(bound)) > two
+        assert arb(float(bound)) < two * (1 + arb(2) ** -19)
+
+
+def test_patches_strides_and_narrow_heads_have_the_shape_of_the_result():
+    kernel = np.random.default_rng(2).integers(-5, 6, (3, 3, 1, 2)).astype(float)
+    images = np.random.default_rng(3).integers(0, 9, (2, 4, 8, 1)).astype(float)
+    for options in ({"patch_size": (2, 4)}, {"patch_size": 2, "stride": 2}, {"stride": (2, 3)},
+                    {"patch_size": 2, "head_dim": 2}):  # fmt: skip
+        layer = ca.conv_to_attention(kernel, exact=False, logit=3.0, **options)
+        bound = saturation_error_bound(layer, images)
+        limit = ca.conv(images, kernel, stride=options.get("stride", 1))
+        error = np.abs(np.asarray(attend(layer, images)) - limit)
+        assert bound.shape == error.shape
+        assert (error <= bound).all()
+        assert error.max() > bound.max() / 100
+
+
+def test_narrow_heads_do_not_change_the_maps():
+    kernel = np.random.default_rng(2).integers(-5, 6, (3, 3, 1, 2)).astype(float)
+    wide = ca.conv_to_attention(kernel, patch_size=2, exact=False, logit=3.0)
+    narrow = ca.conv_to_attention(kernel, patch_size=2, exact=False, logit=3.0, head_dim=8)
+    value, output = head_maps(narrow)
+    assert_equal(value @ output, head_maps(wide)[0])
+    factors = [saturation_error_factor(layer, 48) for layer in (wide, narrow)]
+    assert_equal(*factors)
+
+
+def test_the_distances_are_those_of_saturation():
+    quadratic = QuadraticEncoding(jnp.array([0.5, 4.0]), jnp.array([[0.0, 1.0], [2.0, -1.0]]))
+    for ball, alpha in zip(head_saturation(quadratic, 9), (0.5, 4.0), strict=True):
+        assert upper(ball) == upper(quadratic_total_variation_bound(alpha, 2))
+    sequence = QuadraticEncoding(jnp.array([0.5]), jnp.array([[1.0]]))
+    assert upper(head_saturation(sequence, 9)[0]) == upper(quadratic_total_variation_bound(0.5, 1))
+    bias = BiasEncoding(jnp.array([[0.0, 3.0], [7.0, 0.0]]), None, ((0,), (1,)))
+    for ball, logit in zip(head_saturation(bias, 9), (3.0, 7.0), strict=True):
+        assert upper(ball) == upper(bias_total_variation(logit, 9))
+
+
+def bias_heads(values):
+    return BiasEncoding(jnp.array(values), None, tuple((i,) for i in range(len(values[0]))))
+
+
+CONTENT = ContentScores(jnp.zeros((9, 2, 1)), jnp.zeros((9, 2, 1)))
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: head_saturation(bias_heads([[1.0, 1.0]]), 9), "one M > 0 and zeros"),
+        (lambda: head_saturation(bias_heads([[1.0, -1.0]]), 9), "one M > 0 and zeros"),
+        (lambda: head_saturation(bias_heads([[0.0, 0.0]]), 9), "one M > 0 and zeros"),
+        (
+            lambda: head_saturation(QuadraticEncoding(jnp.ones(1), jnp.array([[0.5]])), 9),
+            "not all integers",
+        ),
+        (
+            lambda: head_saturation(QuadraticEncoding(jnp.full(1, 0.01), jnp.zeros((1, 1))), 9),
+            r"at least 0\.05",
+        ),
+        (lambda: head_saturation(ca.conv_to_attention(KERNEL).encoding, 9), "BiasEncoding"),
+        (
+            lambda: head_saturation(
+                ca.conv_to_attention(KERNEL, encoding="enumerated").encoding, 9
+            ),
+            "EnumeratedEncoding",
+        ),
+        (
+            lambda: saturation_error_bound(replace(layer_of("bias", 3.0), content=CONTENT), IMAGES),
+            "content",
+        ),
+        (
+            lambda: saturation_error_factor(AttentionLayer(bias_heads([[1.0]]), None, None), 9),
+            "has no map",
+        ),
+        (
+            lambda: saturation_error_bound(AttentionLayer(bias_heads([[1.0]]), None, None), IMAGES),
+            "has no map",
+        ),
+        (
+            lambda: saturation_error_bound(layer_of("bias", 3.0), IMAGES[..., :1]),
+            "tokens of 1 features, but the layer takes 2",
+        ),
+        (lambda: saturation_error_bound(layer_of("bias", 3.0), IMAGES, ring=-1), "ring=-1"),
+    ],
+)
+def test_refusals(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
