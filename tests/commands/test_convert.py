@@ -95,14 +95,12 @@ def test_other_layouts_widen_half_kernels(convattn_command, tmp_path, write, rou
     assert {array.dtype for array in read_weights(target).arrays.values()} == {np.dtype("float32")}
 
 
-@pytest.mark.parametrize("existing", [True, False])
 def test_a_layer_that_is_not_the_convolution_is_not_written(
-    convattn_command, weights, tmp_path, monkeypatch, existing
+    convattn_command, weights, tmp_path, monkeypatch
 ):
     """A construction with one wrong entry: exit 1, the figures say so, the file is as it was."""
     target, figures = tmp_path / "out.safetensors", tmp_path / "figures.json"
-    if existing:
-        target.write_bytes(b"old")
+    target.write_bytes(b"old")
     right = convattn.conv_to_attention
 
     def wrong(kernel, *args, **options):
@@ -117,7 +115,7 @@ def test_a_layer_that_is_not_the_convolution_is_not_written(
     assert "NOT WITHIN the derived bound" in done.out
     assert "FAILED: nothing written" in done.out
     assert json.loads(figures.read_text())["written"] is False
-    assert target.read_bytes() == b"old" if existing else not target.exists()
+    assert target.read_bytes() == b"old"
 
 
 def test_a_layer_that_is_no_convolution_is_written_only_when_asked(convattn_command, tmp_path):

@@ -2,6 +2,7 @@
 
 from mutants import (
     attention_mutants,
+    border_mutants,
     bound_mutants,
     counterexample_mutants,
     enclosure_mutants,
@@ -33,6 +34,7 @@ MUTANTS = (
     *kernel_mutants.MUTANTS,
     *finite_mutants.MUTANTS,
     *ring_mutants.MUTANTS,
+    *border_mutants.MUTANTS,
     *structure_mutants.MUTANTS,
     *token_mutants.MUTANTS,
     *enclosure_mutants.MUTANTS,

@@ -10,7 +10,7 @@ def integers(*shape, seed=0):
     return np.random.default_rng(seed).integers(-4, 5, shape)
 
 
-@pytest.mark.parametrize("size", [(1, 1), (2, 3), (3, 4)])
+@pytest.mark.parametrize("size", [(1, 1), (2, 3), (1, 4)])
 def test_filters_are_definition_2(size) -> None:
     x, filters = integers(2, 6, 7, 3), integers(2, *size, 3, 4, seed=1)
     bank = bank_of(jnp.asarray(x), jnp.asarray(filters), stride=(1, 1), dilation=(1, 1))

@@ -31,14 +31,16 @@ IMAGE = {**SIZES, "image_size": (4, 5)}
 MODULES = {
     "2d": (lambda rngs: SelfAttention2D(3, 4, **IMAGE, rngs=rngs), self_attention_2d, 5),
     "sac": (
-        lambda rngs: SelfAttentiveConvolution(3, 4, (2, 3), ordinary=True, **IMAGE, rngs=rngs),
+        lambda rngs: SelfAttentiveConvolution(3, 4, (1, 2), ordinary=True, **IMAGE, rngs=rngs),
         self_attentive_convolution,
         7,
     ),
     "msac": (
-        lambda rngs: MultiscaleSelfAttentiveConvolution(3, 4, ((1, 1), (2, 3)), **IMAGE, rngs=rngs),
+        lambda rngs: MultiscaleSelfAttentiveConvolution(
+            3, 4, ((1, 1), (1, 2)), ordinary=True, **IMAGE, rngs=rngs
+        ),
         multiscale_self_attentive_convolution,
-        11,
+        15,
     ),
     "causal": (
         lambda rngs: CausalSelfAttentiveConvolution(3, 4, 2, length=5, **SIZES, rngs=rngs),
@@ -53,9 +55,18 @@ def images_for(name):
 
 
 @pytest.mark.parametrize("name", MODULES)
-def test_a_module_is_the_pure_function_and_trains(name) -> None:
-    """Every parameter has a finite gradient that is not zero, and three steps lower the loss."""
+def test_a_module_is_the_pure_function(name) -> None:
     make, pure, count = MODULES[name]
+    module, images = make(nnx.Rngs(0)), images_for(name)
+    assert len(nnx.to_flat_state(nnx.state(module, nnx.Param))) == count
+    result = nnx.jit(lambda module: module(images))(module)
+    assert_equal(result, jax.jit(pure)(module.parameters, images))
+
+
+@pytest.mark.parametrize("name", ["2d", "msac"])
+def test_training_lowers_the_loss(name) -> None:
+    """Three steps; every parameter has a finite gradient that is not zero."""
+    make, _, count = MODULES[name]
     module, images = make(nnx.Rngs(0)), images_for(name)
     optimizer = nnx.Optimizer(module, optax.sgd(1e-3), wrt=nnx.Param)
 
@@ -68,8 +79,6 @@ def test_a_module_is_the_pure_function_and_trains(name) -> None:
         optimizer.update(module, gradients)
         return loss, gradients
 
-    forward = nnx.jit(lambda module: module(images))(module)
-    assert_equal(forward, jax.jit(pure)(module.parameters, images))
     losses = []
     for _ in range(4):
         loss, gradients = step(module, optimizer)

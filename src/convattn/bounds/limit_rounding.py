@@ -26,10 +26,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from convattn.application import softmax_weights
+from convattn.application import apply_attention, softmax_weights
 from convattn.arrays import accumulation_dtype
 from convattn.attention import contraction_lengths
-from convattn.bounds.majorant import majorant_of
+from convattn.bounds.majorant import majorant_layer
 from convattn.bounds.rounding import maps_dtype, relative_error, underflow_bound
 from convattn.bounds.score_error import EXP_ERROR, ScoreError, gamma, unit_roundoff
 from convattn.convolution import conv
@@ -74,7 +74,9 @@ def limit_error_bound(
             scores.range + 2 * scores.absolute
         )
         relative = relative_error(layer, grid, scores, exponent, working, result, False)
-        majorant = majorant_of(layer, kernel, bias, images, groups=groups)
+        with jax.enable_x64(True):
+            wide = majorant_layer(layer, kernel, bias, groups=groups)
+            majorant = np.asarray(apply_attention(wide, jnp.asarray(np.abs(_wide(images)))))
     else:
         _require_zeros(weights, 1)
         total = math.log1p(unit_roundoff(working)) + math.log1p(unit_roundoff(result))

@@ -35,13 +35,14 @@ def majorant_of(
 
     **Arguments:**
 
-    - `layer`: an exact form from `conv_to_attention`, or a scalar limit form; only its encoding and
-      sizes are used, so the dtype and the head dimension do not matter, and of the encoding only
-      the leak.
+    - `layer`: an exact form from `conv_to_attention`; only its encoding and sizes are used, so the
+      dtype and the head dimension do not matter, and of the encoding only the leak.
     - `kernel`, `bias`, `groups`: what it was made from.
 
-    **Raises:** `ValueError` for any other layer, and for a kernel of another size.
+    **Raises:** `ValueError` for a layer that is no exact form, and for a kernel of another size.
     """
+    if isinstance(layer.encoding, ScalarEncoding) and layer.encoding.logit is not None:
+        raise no_exact_form(layer.encoding)
     with jax.enable_x64(True):
         wide = majorant_layer(layer, kernel, bias, groups=groups)
         magnitude = jnp.abs(jnp.asarray(images).astype(jnp.float64))
@@ -53,9 +54,10 @@ def majorant_layer(
 ) -> AttentionLayer:
     """The layer with the maps Σ_δ |C_hδ||M_δ| and the bias |b|, whose result on |X| is G.
 
-    Call it, and use what it returns, under `jax.enable_x64(True)`.
+    A scalar limit form is taken too. Call it, and use what it returns, under
+    `jax.enable_x64(True)`.
 
-    **Raises:** `ValueError` as `majorant_of` does.
+    **Raises:** `ValueError` for any other layer, and for a kernel of another size.
     """
     kernel, bias = check_kernel(kernel, bias, groups)
     geometry = ConvolutionGeometry.of(

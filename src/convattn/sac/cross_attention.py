@@ -154,7 +154,7 @@ def cross_attentive_features(
 
 
 def cosine_similarity(
-    first: Num[Array, "batch *space channels"], second: Num[Array, "batch *space channels"]
+    first: Num[Array, "batch *space channels"], second: Num[Array, "batch *other_space channels"]
 ) -> Float[Array, "batch"]:
     """The cosine between the mean features of both images; 0 where one of them has none.
 

@@ -1,0 +1,124 @@
+"""The zero token: what its weights are, that it is the ring's equal in the limit, and refusals."""
+
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from comparison import assert_dtype, assert_equal, assert_within, gamma
+
+import convattn as ca
+from convattn.constructions.zero_token import (
+    attend_with_zero_token,
+    zero_token_scores,
+    zero_token_weights,
+)
+from convattn.encodings import BiasEncoding, QuadraticEncoding
+from convattn.evidence import exact_convolution
+from convattn.layer import AttentionLayer, ContentScores
+from convattn.shifts import TokenGrid
+
+KERNEL = np.random.default_rng(0).integers(-3, 4, (3, 5, 2, 3))
+IMAGES = np.random.default_rng(1).integers(0, 9, (2, 4, 6, 2))
+
+
+def layer_of(encoding, dtype="float32", **options):
+    name = {"quadratic": "alpha", "bias": "logit"}[encoding]
+    kernel = jnp.asarray(KERNEL, dtype)
+    sharpness = {name: 2048.0 if dtype == "float64" else 256.0}
+    return ca.conv_to_attention(kernel, encoding=encoding, exact=False, **sharpness, **options)
+
+
+def test_the_scores_are_half_way():
+    bias = BiasEncoding(jnp.array([[0.0, 6.0], [3.0, 0.0]]), None, ((0,), (1,)))
+    assert zero_token_scores(bias).tolist() == [3.0, 1.5]
+    quadratic = QuadraticEncoding(jnp.array([2.0, 5.0]), jnp.zeros((2, 1)))
+    assert zero_token_scores(quadratic).tolist() == [-1.0, -2.5]
+
+
+@pytest.mark.parametrize("encoding", [
+    BiasEncoding(jnp.array([[3.0], [8.0]]), None, ((1, -2),)),
+    QuadraticEncoding(jnp.array([0.5, 2.0]), jnp.array([[0.0, 1.0], [-2.0, 0.0]])),
+])  # fmt: skip
+def test_the_weights_are_those_of_one_more_key(encoding):
+    """Against NumPy: exp 8 roundings, a sum of 13, a quotient, in both."""
+    grid = TokenGrid((3, 4), ((0, 0), (0, 0)))
+    weights = np.asarray(zero_token_weights(encoding, grid))
+    powers = np.exp(np.asarray(encoding.positional_scores(grid)))
+    rest = np.exp(np.asarray(zero_token_scores(encoding)))[:, None]
+    total = powers.sum(axis=-1) + rest
+    assert_within(weights, powers / total[..., None], gamma(60, "float64"))
+    assert_within(1 - weights.sum(axis=-1), rest / total, gamma(60, "float64"))
+
+
+@pytest.mark.parametrize("encoding", ["quadratic", "bias"])
+@pytest.mark.parametrize(
+    ("dtype", "options"),
+    [("float32", {}), ("float64", {"patch_size": (4, 3)}), ("bfloat16", {"patch_size": 2})],
+)
+def test_it_is_the_zero_padded_convolution(encoding, dtype, options):
+    layer = layer_of(encoding, dtype, **options)
+    result = jax.jit(attend_with_zero_token)(layer, jnp.asarray(IMAGES, dtype))
+    assert_dtype(result, dtype)
+    expected = exact_convolution(IMAGES, KERNEL)
+    assert_equal(result, jnp.asarray(expected, "float64").astype(dtype))
+    bare = ca.apply_attention(layer, jnp.asarray(IMAGES, dtype), ring=False)
+    assert (np.asarray(bare, float) != expected).any()
+
+
+def test_bias_stride_and_integer_images():
+    layer = ca.conv_to_attention(
+        jnp.asarray(KERNEL, "float32"), jnp.array([1, -2, 5], "float32"), exact=False, logit=256.0,
+        stride=2, patch_size=2,
+    )  # fmt: skip
+    result = attend_with_zero_token(layer, IMAGES)
+    assert_dtype(result, "float32")
+    assert_equal(result, exact_convolution(IMAGES, KERNEL, stride=2) + np.array([1, -2, 5]))
+
+
+def test_identity_maps_of_integers_give_floats():
+    head = BiasEncoding(jnp.array([[256.0]], "float32"), None, ((1,),))
+    layer = AttentionLayer(head, None, None, patch_size=(1,), stride=(1,))
+    result = attend_with_zero_token(layer, np.array([[[3], [5]]]))
+    assert jnp.issubdtype(result.dtype, jnp.floating)
+    assert result.ravel().tolist() == [5.0, 0.0]
+
+
+def test_a_value_bias_must_not_reach_the_zero_token():
+    """A token that is zero but whose value is not leaves its value at the border."""
+    layer = layer_of("bias")
+    value_bias = 7.0
+    shifted = attend_with_zero_token(layer, jnp.asarray(IMAGES + value_bias, "float32"))
+    values_zero = exact_convolution(IMAGES + 7, KERNEL)
+    assert_equal(shifted, values_zero)
+    inputs_zero = exact_convolution(IMAGES, KERNEL) + 7 * KERNEL.sum(axis=(0, 1, 2))
+    assert (values_zero != inputs_zero).any()
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: zero_token_scores(ca.conv_to_attention(KERNEL).encoding), "BiasEncoding"),
+        (
+            lambda: zero_token_scores(ca.conv_to_attention(KERNEL, encoding="enumerated").encoding),
+            "EnumeratedEncoding",
+        ),
+        (
+            lambda: attend_with_zero_token(
+                replace(
+                    layer_of("bias"),
+                    content=ContentScores(jnp.zeros((15, 2, 1)), jnp.zeros((15, 2, 1))),
+                ),
+                IMAGES,
+            ),
+            "content",
+        ),
+        (lambda: attend_with_zero_token(layer_of("bias"), IMAGES[0]), "2 spatial axes"),
+        (lambda: attend_with_zero_token(layer_of("bias"), IMAGES[..., :1]), "tokens of 1 features"),
+        (lambda: attend_with_zero_token(layer_of("bias", patch_size=5), IMAGES), "do not divide"),
+    ],
+)
+def test_refusals(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()

@@ -1,0 +1,211 @@
+"""S.padding, S.boundary, S.saturation, S.separable: as stated, and red on planted errors."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from planted_claims import (
+    always,
+    load,
+    one_more,
+    piece_of,
+    replaced_by,
+    require_certificates,
+    require_failure,
+    scaled,
+    turned_around,
+    turned_kernel,
+)
+
+from convattn.evidence import unsaturated_layers
+from convattn.ledger import Kind, Level, Run, Verdict
+from convattn.ledger.locations import certificates_directory
+
+CLAIMS = {  # name: kinds
+    "padding": ("layer equality", "limit"),
+    "boundary": ("layer equality", "limit"),
+    "saturation": ("limit",),
+    "separable": ("identity", "layer equality"),
+}
+PIECES = [(name, piece) for name in CLAIMS for piece in load("sharpened", name).evidence]
+
+
+@pytest.fixture(autouse=True)
+def two_images(monkeypatch):
+    """The module that `require_failure` does not know of draws two images as well."""
+    images = unsaturated_layers.whole_images
+    monkeypatch.setattr(unsaturated_layers, "whole_images", lambda run: images(run, 2))
+
+
+@pytest.mark.parametrize("name", CLAIMS)
+def test_claims_are_as_stated(name) -> None:
+    claim = load("sharpened", name)
+    assert claim.id == f"S.{name}"
+    assert claim.verdict is Verdict.HOLDS
+    assert claim.kinds == tuple(map(Kind, CLAIMS[name]))
+    assert claim.source.startswith("this project, sharpening ")
+
+
+@pytest.mark.parametrize(
+    ("name", "piece"),
+    [pair for pair in PIECES if pair[1].quick],
+    ids=lambda value: getattr(value, "name", value),
+)
+def test_what_is_quick_passes(name, piece) -> None:
+    assert piece.check(Run(1, True, certificates_directory(), f"S.{name}", piece.name))
+
+
+@pytest.mark.parametrize(
+    ("name", "piece"),
+    [pair for pair in PIECES if pair[1].level is Level.CERTIFIED],
+    ids=lambda value: getattr(value, "name", value),
+)
+def test_without_certificates_nothing_is_certified(name, piece, tmp_path) -> None:
+    require_certificates(piece, Run(0, True, Path(tmp_path), f"S.{name}", piece.name))
+
+
+def one_fewer(original):
+    return lambda *given, **named: original(*given, **named)[1:]
+
+
+def without_what_is_missing(original):
+    """The uniform head of S.finite as it stands."""
+
+    def changed(maps, inside, leak):
+        *blocks, _ = original(maps, inside, leak)
+        return [*blocks, -leak / (1 - leak) * maps.sum(axis=0)]
+
+    return changed
+
+
+def all_available(original):
+    return lambda *given: original(*given) | True
+
+
+def no_uniform_head(original):
+    def changed(*given):
+        heads, blocks = original(*given)
+        return heads, blocks.at[-1].set(0)
+
+    return changed
+
+
+def one_step_aside(original):
+    def changed(*given):
+        heads, blocks = original(*given)
+        return replace(heads, centers=heads.centers + 1), blocks
+
+    return changed
+
+
+def without_correction(original):
+    def changed(maps, leak):
+        *blocks, uniform = original(maps, leak)
+        return [*blocks, 0 * uniform]
+
+    return changed
+
+
+def hundredth(original):
+    return lambda *given: [ball / 100 for ball in original(*given)]
+
+
+def doubled_rows(original):
+    def changed(*given):
+        scores = original(*given)
+        return scores._replace(rows=2 * scores.rows)
+
+    return changed
+
+
+ZERO_PADDING = "convattn.bounds.zero_padding"
+LAYER = "convattn.bounds.zero_padding_layer"
+ZERO_TOKEN = "convattn.constructions.zero_token.zero_token_scores"
+RUNS = "convattn.evidence.layer_runs.conv_to_attention"
+CONVERSION = "convattn.constructions.conversion"
+ENCLOSURES = "convattn.evidence.enclosures"
+UNSATURATED = "convattn.evidence.unsaturated_layers"
+SEPARABLE = "convattn.evidence.separable_attention"
+PLANTS = [
+    ("padding", "dimensions", f"{ZERO_PADDING}.bare_zero_padding_basis", one_fewer),
+    ("padding", "the layer in fractions", "heads_in_fractions", without_what_is_missing),
+    ("padding", "other kernels", f"{ZERO_PADDING}.unequal_queries", always(None)),
+    ("padding", "other kernels", f"{LAYER}.unequal_queries", always(None)),
+    ("padding", "small grids on images", f"{LAYER}.available_offsets", all_available),
+    (
+        "padding",
+        "small grids on images",
+        "convattn.encodings.bias.BiasEncoding.scale",
+        scaled(1.01),
+    ),
+    ("padding", "the ring, 3 × 3, P = 4", RUNS, turned_kernel),
+    ("padding", "distance with a zero token", ZERO_TOKEN, scaled(0)),
+    ("padding", "distance with a zero token", ZERO_TOKEN, scaled(2)),
+    ("padding", "a zero token on images", ZERO_TOKEN, scaled(0)),
+    ("boundary", "the nearest key is unique", "best_scores", turned_around),
+    ("boundary", "the mean in fractions", "corrected_maps", without_correction),
+    (
+        "boundary",
+        "distance to the nearest key",
+        f"{ENCLOSURES}.quadratic_total_variation",
+        scaled(2),
+    ),
+    (
+        "boundary",
+        "distance to one-hot and to uniform",
+        f"{ENCLOSURES}.bias_total_variation",
+        scaled(2),
+    ),
+    ("boundary", "5 × 5 on 6 × 7 pixels", f"{CONVERSION}.quadratic_construction", one_step_aside),
+    ("boundary", "5 × 5 on 6 × 7 pixels", f"{CONVERSION}.leaky_construction", no_uniform_head),
+    ("boundary", "limits on images", f"{CONVERSION}.quadratic_construction", one_step_aside),
+    (
+        "boundary",
+        "mean patches at finite parameters",
+        f"{CONVERSION}.leaky_construction",
+        no_uniform_head,
+    ),
+    (
+        "saturation",
+        "quadratic rows",
+        "convattn.bounds.saturation.quadratic_total_variation_bound",
+        scaled(0.999),
+    ),
+    ("saturation", "quadratic rows", "clipped_key", always(0)),
+    ("saturation", "bias rows", f"{ENCLOSURES}.bias_total_variation", scaled(2)),
+    (
+        "saturation",
+        "layers",
+        "convattn.bounds.saturation_error.head_saturation",
+        hundredth,
+    ),
+    ("saturation", "layers", "exact_error", hundredth),
+    ("saturation", "quadratic on images", f"{UNSATURATED}.conv_to_attention", turned_kernel),
+    ("saturation", "bias on images", f"{UNSATURATED}.saturation_error_bound", scaled(1e-3)),
+    (
+        "saturation",
+        "quadratic on the bare grid",
+        f"{UNSATURATED}.PADDINGS",
+        replaced_by({"quadratic": "mean"}),
+    ),
+    ("saturation", "bias on the bare grid", f"{UNSATURATED}.saturation_error_bound", scaled(1e-3)),
+    ("separable", "factors in fractions", f"{SEPARABLE}.axis_scores", doubled_rows),
+    ("separable", "exclusions", "is_kronecker", always(True)),
+    ("separable", "exclusions", "rows_factor", always(True)),
+    ("separable", "only sums factor", f"{SEPARABLE}.mixed_difference", scaled(0)),
+    ("separable", "axes on images", f"{SEPARABLE}.separable_weights", doubled_rows),
+    ("separable", "convolution by axes", f"{SEPARABLE}.attend_by_axes", one_more),
+]
+
+
+@pytest.mark.parametrize("plant", PLANTS, ids=lambda plant: f"{plant[0]}: {plant[1]}")
+def test_a_planted_error_is_seen(plant, monkeypatch) -> None:
+    name, title, where, change = plant
+    piece, run = piece_of("sharpened", name, title)
+    require_failure(monkeypatch, piece, run, where, change)
+
+
+@pytest.mark.parametrize(("name", "piece"), PIECES, ids=lambda value: getattr(value, "name", value))
+def test_every_piece_has_a_planted_error(name, piece) -> None:
+    planted = {(name, title) for name, title, *_ in PLANTS}
+    assert piece.level is Level.CERTIFIED or (name, piece.name) in planted
