@@ -26,6 +26,7 @@ CHECKED = (
     "convattn.encodings",
     "convattn.layer",
     "convattn.patches",
+    "convattn.sac",
     "convattn.scores",
     "convattn.shifts",
     "convattn.structures",
