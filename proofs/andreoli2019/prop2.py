@@ -129,7 +129,7 @@ CLAIM = Claim(
             kind="identity",
             cases=tuple({"identity": name} for name in ("linear_map", "every_map", "one_by_one")),
         ),
-        Evidence("the rule", Level.TESTED, the_rule),
+        Evidence("the rule", Level.TESTED, the_rule, quick=False),
         Evidence("every linear map", Level.TESTED, every_linear_map),
         Evidence("1 × 1", Level.TESTED, one_by_one),
     ),

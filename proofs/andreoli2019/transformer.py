@@ -293,7 +293,7 @@ CLAIM = Claim(
         Evidence("eqs. 9 and 10 exactly", Level.TESTED, both_equations),
         Evidence("what the factors reach", Level.TESTED, what_the_factors_reach),
         Evidence("counts", Level.TESTED, counts),
-        Evidence("layer and convolution", Level.TESTED, layer_and_convolution),
+        Evidence("layer and convolution", Level.TESTED, layer_and_convolution, quick=False),
         Evidence("no influence on predecessors", Level.TESTED, no_influence_on_predecessors),
         Evidence("biases", Level.TESTED, key_bias),
         Evidence(

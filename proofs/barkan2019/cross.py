@@ -171,7 +171,7 @@ CLAIM = Claim(
             cases=({"identity": "seam"}, {"identity": "gap"}),
         ),
         Evidence("the seam", Level.TESTED, the_seam),
-        Evidence("the default gap", Level.TESTED, the_default_gap),
+        Evidence("the default gap", Level.TESTED, the_default_gap, quick=False),
         Evidence("unmasked gaps take weight", Level.TESTED, unmasked_gaps_take_weight),
         Evidence("segments", Level.TESTED, segments),
         Evidence("distances of the join", Level.TESTED, distances_of_the_join),

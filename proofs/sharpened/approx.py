@@ -199,7 +199,7 @@ CLAIM = Claim(
             ),
         ),
         Evidence("distances in fractions", Level.TESTED, distances_in_fractions, quick=False),
-        Evidence("known singular values", Level.TESTED, known_singular_values),
+        Evidence("known singular values", Level.TESTED, known_singular_values, quick=False),
         Evidence(
             "errors on images",
             Level.BOUNDED,

@@ -185,7 +185,7 @@ CLAIM = Claim(
         ),
         Evidence("quadratic rows", Level.ENCLOSED, quadratic_rows, assumes=BALLS),
         bias_saturation_enclosed("bias rows", logits=(0.5, 3.0, 10.0, 40.0), keys=(9, 100, 1156)),
-        Evidence("layers", Level.ENCLOSED, layer_error_enclosed, assumes=BALLS),
+        Evidence("layers", Level.ENCLOSED, layer_error_enclosed, assumes=BALLS, quick=False),
         near_convolution("quadratic on images", "quadratic", sharpness=(3, 10, 40)),
         near_convolution("bias on images", "bias", sharpness=(3, 10, 40)),
         near_convolution("quadratic on the bare grid", "quadratic", sharpness=(3, 40), bare=True),

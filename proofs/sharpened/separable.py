@@ -293,8 +293,8 @@ CLAIM = Claim(
             kind="identity",
             cases=({"identity": "layer"},),
         ),
-        Evidence("factors in fractions", Level.TESTED, exact_factors),
-        Evidence("exclusions", Level.TESTED, exclusions),
+        Evidence("factors in fractions", Level.TESTED, exact_factors, quick=False),
+        Evidence("exclusions", Level.TESTED, exclusions, quick=False),
         Evidence("only sums factor", Level.TESTED, only_sums_factor),
         Evidence("axes on images", Level.BOUNDED, axes_on_images, assumes=EXP, quick=False),
         Evidence(
