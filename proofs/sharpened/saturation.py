@@ -19,11 +19,11 @@ Nothing to repair. For the bias the leading factor grows with N: at fixed M the 
 in the image size, while the quadratic encoding's is.
 
 Proof. *Quadratic*: e^(-α|k - t|²) is a product over the axes. On one axis let p be the key nearest
-to t, at distance d. A key n steps from it scores at least αn² less, as (d + n)² - d² ≥ n² (it is n²,
-on both sides, for d = 0). So p's weight there is 1/(1 + …) > 1/θ, and TV, one minus p's weight in
-the row, is below 1 - θ^(-a). *Bias*: softmax of one M and N - 1 zeros, and of N zeros. *Layer*: a
-row of A_h - S_h sums to zero and has L1 norm 2·TV, so its positive and its negative part sum to TV
-each, and paired with a column y it gives at most TV·(max y - min y); add up the heads. ∎
+to t, at distance d. A key n steps from it scores at least αn² less, as (d + n)² - d² ≥ n² (it is
+n², on both sides, for d = 0). So p's weight there is 1/(1 + …) > 1/θ, and TV, one minus p's weight
+in the row, is below 1 - θ^(-a). *Bias*: softmax of one M and N - 1 zeros, and of N zeros. *Layer*:
+a row of A_h - S_h sums to zero and has L1 norm 2·TV, so its positive and its negative part sum to
+TV each, and paired with a column y it gives at most TV·(max y - min y); add up the heads. ∎
 """
 
 from itertools import product
