@@ -45,6 +45,13 @@ def read_grid(value: object, where: str) -> tuple[tuple[int, int, int], Tensor, 
         for shift in read.items(body["shifts"], f"{where}.shifts")
     ]
     require(1 <= len(shifts) <= MOST_SHIFTS, "range", f"{where} has {len(shifts)} shifts")
+    require(len(set(shifts)) == len(shifts), "tensors", f"{where} repeats a shift")
+    for shift in shifts:
+        require(
+            all(abs(d) < n for d, n in zip(shift, grid, strict=True)),
+            "tensors",
+            f"{where} has the shift {shift}, which joins no two nodes of the grid {grid}",
+        )
     nodes = list(product(*(range(n) for n in grid)))
     queries = list(product(*(range(0, n, stride) for n in grid)))
     require(len(nodes) <= MOST_NODES, "range", f"{where} has {len(nodes)} nodes")

@@ -10,6 +10,7 @@ differ.
 """
 
 from fractions import Fraction
+from itertools import product
 from math import prod
 
 from convattn_check import reading as read
@@ -21,6 +22,7 @@ from convattn_check.polynomial import Index, Tensor, constant
 from convattn_check.reject import Reject, require, show
 
 LARGEST_SIZE = 64
+LARGEST_PART = 10**60  # of a number, above and below the line
 MOST_ENTRIES = 4_096
 FIELDS = ("identity", "sizes", "tensors", "definitions", "equal", "differ")
 
@@ -45,8 +47,16 @@ def check_identity(claim: str, value: object) -> str:
     given = read.fields(body["tensors"], "tensors", identity.tensors)
     for number, tensor in enumerate(identity.tensors):
         axes, kind = identity.tensors[tensor]
-        entries = _read_tensor(given[tensor], f"tensors.{tensor}", kind, number, axes, sizes)
-        evaluation.tensors[tensor] = entries
+        where, lengths = f"tensors.{tensor}", shape(axes, sizes)
+        entries = _read_tensor(given[tensor], where, number, kind, lengths)
+        evaluation.tensors[tensor] = lengths, entries
+    for tensor, shifts in identity.shifts.items():
+        found = read.fields(given[tensor], tensor, ("border", "grid", "shifts", "stride"))["shifts"]
+        require(
+            read.same(found, shifts),
+            "tensors",
+            f"tensors.{tensor} has the shifts {show(found)}, expected {show(shifts)}",
+        )
     for definition in identity.definitions:
         evaluation.define(read_formula(definition))
     for left, right in identity.equal:
@@ -60,7 +70,8 @@ def check_identity(claim: str, value: object) -> str:
     spoken = ", ".join(f"{letter} {size}" for letter, size in sizes.items())
     symbols = [t for t in identity.tensors if identity.tensors[t][1] == "symbols"]
     values = f"for all values of {', '.join(symbols)}; " if symbols else ""
-    return f"{identity.meaning}; {values}sizes {spoken}"
+    grids = "".join(f"; {t} {show(given[t])}" for t in given if isinstance(given[t], dict))
+    return f"{identity.meaning}; {values}sizes {spoken}{grids}"
 
 
 def _read_sizes(value: object, identity: Identity) -> dict[str, int]:
@@ -78,47 +89,59 @@ def _read_sizes(value: object, identity: Identity) -> dict[str, int]:
                 "sizes",
                 f"index {letter} has size {size}, expected {wanted}, the product of {expected}",
             )
+    for less, more in identity.fewer:
+        require(
+            sizes[less] < sizes[more],
+            "sizes",
+            f"index {less} has size {sizes[less]}, expected less than {more}'s, {sizes[more]}",
+        )
     return sizes
 
 
 def _read_tensor(
-    value: object,
-    where: str,
-    kind: object,
-    number: int,
-    axes: tuple[str, ...],
-    sizes: dict[str, int],
-) -> tuple[tuple[int, ...], Tensor]:
+    value: object, where: str, number: int, kind: object, lengths: tuple[int, ...]
+) -> Tensor:
     """The entries of one tensor, which must be of the kind that the identity asks for."""
-    lengths = shape(axes, sizes)
     require(prod(lengths) <= MOST_ENTRIES, "range", f"{where} has {prod(lengths)} entries")
-    places: list[Index] = [()]
-    for length in lengths:
-        places = [(*place, at) for place in places for at in range(length)]
-    entries: Tensor
-    if not isinstance(kind, str) or kind in ("symbols", "ones", "identity"):
+    places: list[Index] = list(product(*map(range, lengths)))
+    if not isinstance(kind, str) or kind in ("symbols", "ones", "identity", "causal"):
         require(
             read.same(value, kind), "tensors", f"{where} is {show(value)}, expected {show(kind)}"
         )
     if kind == "symbols":
         first = number * MOST_ENTRIES
-        entries = {place: {(first + at,): Fraction(1)} for at, place in enumerate(places)}
-    elif kind in ("ones", "identity"):
-        kept = [place for place in places if kind == "ones" or len(set(place)) == 1]
-        entries = {place: constant(1) for place in kept}
-    elif kind in BORDERS:
+        return {place: {(first + at,): Fraction(1)} for at, place in enumerate(places)}
+    if kind == "ones":
+        return {place: constant(1) for place in places}
+    if kind == "identity":
+        return {place: constant(1) for place in places if len(set(place)) == 1}
+    if kind == "causal":
+        return {place: constant(1) for place in places if place[1] <= place[0]}
+    if kind in BORDERS:
         found, entries, border = read_grid(value, where)
         require(border == kind, "tensors", f"{where} has the border {border!r}, expected {kind!r}")
         require(found == lengths, "tensors", f"{where} has the shape {found}, expected {lengths}")
-    else:
-        given = read.rationals(value, where, len(places))
+        return entries
+    given = read.rationals(value, where, len(places))
+    for entry in given:
         require(
-            kind != "positive" or min(given) > 0,
-            "realizable",
-            f"{where} has a weight that is not positive",
+            max(abs(entry.numerator), entry.denominator) < LARGEST_PART,
+            "range",
+            f"{where} has {show(entry)}, expected up to 60 digits above and below",
         )
-        entries = {place: constant(x) for place, x in zip(places, given, strict=True) if x}
-    return lengths, entries
+    entries = {place: constant(x) for place, x in zip(places, given, strict=True) if x}
+    columns = {place[-1] for place in entries} if kind == "mask" else set()
+    fits = {
+        "positive": min(given) > 0,
+        "nonzero": len(entries) == len(given),
+        "mask": {*given} == {Fraction(0), Fraction(1)} and len(columns) == lengths[-1],
+    }
+    require(
+        not isinstance(kind, str) or fits.get(kind, True),
+        "tensors",
+        f"{where} is {show(value)}, expected it to be {kind}",
+    )
+    return entries
 
 
 def _require_equal(left: str, right: str, evaluation: Evaluation) -> None:

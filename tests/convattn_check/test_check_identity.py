@@ -205,6 +205,25 @@ def test_a_tie_has_no_nearest_node(monkeypatch):
 # Certificates with a slip.
 
 
+def seam_of_one_image(body):
+    body["tensors"]["r"] = body["tensors"]["l"]
+
+
+def no_graph(body):
+    unit = [str(int(a == b)) for a in range(5) for b in range(5)]
+    body["tensors"] |= {"A": [str(2 * int(x)) for x in unit], "G": unit, "L": ["0"] * 25}
+
+
+def nothing_selected(body):
+    body["tensors"] |= {"l": ["0"] * 8, "P": ["0"] * 12}
+
+
+def no_stride(body):
+    body["sizes"]["r"] = body["sizes"]["q"]
+    for name in "RG":
+        body["tensors"][name]["stride"] = 1
+
+
 def slip(name, change):
     return verdict_on(changed(IDENTITIES[name], change))
 
@@ -213,7 +232,7 @@ def slip(name, change):
     ("name", "change", "code"),
     [
         ("A19.prop1-inverse", put(("tensors", "c", 0), "7"), "identity"),
-        ("A19.prop3-bare_grid_composite", put(("tensors", "B", "shifts"), [[2]]), "identity"),
+        ("A19.prop3-bare_grid_composite", put(("tensors", "B", "shifts"), [[0]]), "identity"),
         ("A19.prop3-bare_grid_composite", put(("tensors", "G", 3), "1"), "tensors"),
         ("A19.grid-cuboid", put(("tensors", "E", "shifts", 0, 0), 0), "identity"),
         ("A19.grid-stride", put(("tensors", "G", "stride"), 3), "tensors"),
@@ -228,8 +247,8 @@ def slip(name, change):
         ("A19.prop3-composition", put(("sizes", "h"), 7), "sizes"),
         ("A19.orders-orders", put(("tensors", "A"), "ones"), "tensors"),
         ("A19.biaffine-forms", put(("tensors", "w"), "symbols"), "tensors"),
-        ("A19.attention-masking", put(("tensors", "h", 0), "2"), "identity"),
-        ("B19.lemma1-one_by_one", put(("tensors", "G", "shifts"), [[0, 0]]), "identity"),
+        ("A19.attention-masking", put(("tensors", "h", 0), "2"), "tensors"),
+        ("B19.lemma1-one_by_one", put(("tensors", "G", "shifts"), [[0, 1]]), "tensors"),
         ("B19.softmax-row_sums", put(("tensors", "A", 0), "1"), "identity"),
         ("B19.sac-two_heads", put(("tensors", "f", 0), "1/12"), "identity"),
         ("B19.sac-two_heads", put(("tensors", "L", "leak"), "1/4"), "identity"),
@@ -239,7 +258,21 @@ def slip(name, change):
         ("S.boundary-mean", put(("tensors", "c", 0), "1"), "identity"),
         ("S.padding-constant_sums", put(("tensors", "W", 0), "4"), "identity"),
         ("S.lemma3-shared_map", put(("tensors", "P", 0), "1"), "identity"),
-        ("S.lemma3-shared_map", put(("tensors", "A", 0), "-1"), "realizable"),
+        ("S.lemma3-shared_map", put(("tensors", "A", 0), "-1"), "tensors"),
+        # Certificates that would be sound but say nothing, or something else.
+        ("S.boundary-edge", put(("tensors", "E", "shifts", 1), [-2, -2]), "tensors"),
+        ("S.boundary-edge", put(("tensors", "E", "shifts", 0), [-3, 0]), "tensors"),
+        ("B19.cross-seam", seam_of_one_image, "identity"),
+        ("B19.cross-gap", put(("tensors", "l", 0), "-1"), "identity"),
+        ("B19.language-causal", put(("tensors", "m"), ["1"] * 25), "tensors"),
+        ("A19.graph-gcn", no_graph, "identity"),
+        ("S.lemma3-shared_map", nothing_selected, "identity"),
+        ("A19.grid-stride", no_stride, "sizes"),
+        ("S.padding-constant_sums", put(("tensors", "W"), ["0", "1", "0"]), "tensors"),
+        ("A19.attention-masking", put(("tensors", "h"), ["1"] * 6), "tensors"),
+        ("A19.attention-masking", put(("tensors", "h"), ["1", "0"] * 3), "tensors"),
+        ("B19.softmax-row_sums", put(("tensors", "A", 0), "0"), "tensors"),
+        ("A19.prop1-inverse", put(("tensors", "a", 0), str(10**60)), "range"),
     ],
 )
 def test_slips_are_found(name, change, code):
@@ -259,7 +292,7 @@ def test_shapes_of_both_sides_must_agree():
 
 def test_uneven_columns_that_keep_constants_show_nothing():
     doubly = copy.deepcopy(IDENTITIES["B19.softmax-column_sums"])
-    doubly["body"]["tensors"]["A"] = ["1", "0", "0", "0", "1", "0", "0", "0", "1"]
+    doubly["body"]["tensors"]["A"] = ["1/3"] * 9
     verdict = verdict_on(build.sealed(doubly))
     assert verdict.code == "identity"
     assert "expected two that differ" in verdict.reason

@@ -89,7 +89,7 @@ MUTANTS = (
         "The printed matrix of the graph convolution network, the normalised Laplacian.",
         NETWORK,
         edited(NETWORK, lambda body: body["tensors"].__setitem__("G", list(body["tensors"]["L"]))),
-        r"identity: P\[.*\] is",
+        r"identity: (P|C)\[.*\] is",
     ),
     wrong_certificate(
         "columns-that-are-rows-too",
@@ -120,7 +120,7 @@ MUTANTS = (
             LANGUAGE,
             tensor("m", lambda _: [str(int(k >= q)) for q in range(5) for k in range(5)]),
         ),
-        r"identity: P\[.*\] is",
+        r"tensors: tensors.m is .* expected 'causal'",
     ),
     wrong_certificate(
         "gap-narrower-than-the-filters",

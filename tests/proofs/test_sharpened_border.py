@@ -1,7 +1,6 @@
 """S.padding, S.boundary, S.saturation, S.separable: as stated, and red on planted errors."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from planted_claims import (
@@ -10,7 +9,6 @@ from planted_claims import (
     one_more,
     piece_of,
     replaced_by,
-    require_certificates,
     require_failure,
     scaled,
     turned_around,
@@ -18,15 +16,9 @@ from planted_claims import (
 )
 
 from convattn.evidence import unsaturated_layers
-from convattn.ledger import Kind, Level, Run, Verdict
-from convattn.ledger.locations import certificates_directory
+from convattn.ledger import Level
 
-CLAIMS = {  # name: kinds
-    "padding": ("layer equality", "limit"),
-    "boundary": ("layer equality", "limit"),
-    "saturation": ("limit",),
-    "separable": ("identity", "layer equality"),
-}
+CLAIMS = ("padding", "boundary", "saturation", "separable")
 PIECES = [(name, piece) for name in CLAIMS for piece in load("sharpened", name).evidence]
 
 
@@ -35,33 +27,6 @@ def two_images(monkeypatch):
     """The module that `require_failure` does not know of draws two images as well."""
     images = unsaturated_layers.whole_images
     monkeypatch.setattr(unsaturated_layers, "whole_images", lambda run: images(run, 2))
-
-
-@pytest.mark.parametrize("name", CLAIMS)
-def test_claims_are_as_stated(name) -> None:
-    claim = load("sharpened", name)
-    assert claim.id == f"S.{name}"
-    assert claim.verdict is Verdict.HOLDS
-    assert claim.kinds == tuple(map(Kind, CLAIMS[name]))
-    assert claim.source.startswith("this project, sharpening ")
-
-
-@pytest.mark.parametrize(
-    ("name", "piece"),
-    [pair for pair in PIECES if pair[1].quick],
-    ids=lambda value: getattr(value, "name", value),
-)
-def test_what_is_quick_passes(name, piece) -> None:
-    assert piece.check(Run(1, True, certificates_directory(), f"S.{name}", piece.name))
-
-
-@pytest.mark.parametrize(
-    ("name", "piece"),
-    [pair for pair in PIECES if pair[1].level is Level.CERTIFIED],
-    ids=lambda value: getattr(value, "name", value),
-)
-def test_without_certificates_nothing_is_certified(name, piece, tmp_path) -> None:
-    require_certificates(piece, Run(0, True, Path(tmp_path), f"S.{name}", piece.name))
 
 
 def one_fewer(original):

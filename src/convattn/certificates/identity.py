@@ -162,13 +162,8 @@ def self_attentive_cases() -> Cases:
     """Barkan's identities."""
     taps = list(product((-1, 0, 1), (0, 1)))  # 3 x 2 filters
     line = [(-1,), (0,), (1,)]
-    uneven: list[list[Fraction | int]] = [
-        [Fraction(1, 2), Fraction(1, 3), 0],
-        [Fraction(1, 4), Fraction(2, 3), 1],
-    ]
-    uneven.append([Fraction(1, 4), 0, 0])  # columns sum to one
-    even = [[Fraction(a, 6) for a in row] for row in ([1, 2, 3], [6, 0, 0], [2, 2, 2], [0, 1, 5])]
-    causal = [[int(k <= q) for k in range(5)] for q in range(5)]
+    rows = [[Fraction(a, 6) for a in row] for row in ([1, 2, 3], [4, 1, 1], [2, 2, 2], [1, 1, 4])]
+    columns = [[Fraction(a, 6) for a in row] for row in ([3, 2, 4], [1, 3, 1], [2, 1, 1])]
 
     def halves(width: int, gap: int) -> dict[str, Entries]:
         total = 2 * width + gap
@@ -183,11 +178,11 @@ def self_attentive_cases() -> Cases:
 
     return {
         ("B19.lemma1", "one_by_one"): (
-            indices("f2 d3 j5 k5 l1 m1"),
-            {"E": grid((1, 5), [(0, 0)]), "G": grid((1, 5), [(0, 1)])},
+            indices("f2 d3 j10 k10 l1 m1"),
+            {"E": grid((2, 5), [(0, 0)]), "G": grid((2, 5), [(1, 1)])},
         ),
-        ("B19.softmax", "row_sums"): (indices("i4 j3 d2"), {"A": numbers(even)}),
-        ("B19.softmax", "column_sums"): (indices("i3 j3 d2"), {"A": numbers(uneven)}),
+        ("B19.softmax", "row_sums"): (indices("i4 j3 d2"), {"A": numbers(rows)}),
+        ("B19.softmax", "column_sums"): (indices("i3 j3 d2"), {"A": numbers(columns)}),
         ("B19.sa2d", "heads"): (indices("c3 q2 k4 o2 f3 e6"), {}),
         ("B19.sa2d", "even"): (indices("h4 g2 d3 e3 i2 o3"), {}),
         ("B19.sac", "limit"): (
@@ -206,7 +201,7 @@ def self_attentive_cases() -> Cases:
         ("B19.msac", "scales"): (indices("l3 q4 o2 f3 e6"), {}),
         ("B19.language", "causal"): (
             indices("q5 k5 j5 d2 l3 i2 o2"),
-            {"m": numbers(causal), "E": grid((5,), [(-1,), (0,)]), "F": grid((5,), line)},
+            {"E": grid((5,), [(-1,), (0,)]), "F": grid((5,), line)},
         ),
         ("B19.cross", "seam"): (indices("d3 q8 k8 a4 b4"), halves(4, 0)),
         ("B19.cross", "gap"): (indices("d3 q9 k9 a4 b4"), halves(4, 1)),
@@ -275,7 +270,7 @@ def _shared_rows() -> tuple[dict[str, int], dict[str, Entries]]:
         solution = rows.transpose().solve(wanted)
         maps.append([Fraction(str(solution[h, 0])) for h in range(4)])
     return (
-        indices("h4 q2 r4 k4 d3 i2 o3"),
+        indices("h4 q2 p2 r4 k4 d3 i2 o3"),
         {
             "A": [rational(x) for head in heads for x in head],
             "P": numbers(maps),

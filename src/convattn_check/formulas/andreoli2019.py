@@ -146,6 +146,7 @@ ANDREOLI = {
         ("C[krm] = R[zrq] E[kqm]",),
         (("C", "G"),),
         sizes={"z": "1", "m": "q"},
+        fewer=(("r", "q"),),
     ),
     ("A19.graph", "chebyshev"): Identity(
         "the Chebyshev recurrence of any matrix gives 2 T_2² = T_4 + T_0, as for numbers",
@@ -170,19 +171,23 @@ ANDREOLI = {
         tensors(A="ab numbers", G="ab numbers", L="ab numbers", I="ab identity", o="b ones")
         | tensors(t="a ones"),
         (
+            "B[ab] = A[ab] A[ab]",
+            "T[ab] = A[ba]",
+            "C[a] = A[aa]",
             "D[a] = A[ab] o[b]",
             "E[a] = 2 t[a]",
+            "Z[a] = E[a] - 2 t[a]",
             "P[ab] = 3 G[ab]",
             "Q[ab] = A[ab] + I[ab]",
             "R[ab] = 2 I[ab] - 2 L[ab]",
         ),
-        (("D", "E"), ("P", "Q"), ("R", "A")),
+        (("A", "B"), ("A", "T"), ("C", "Z"), ("D", "E"), ("P", "Q"), ("R", "A")),
         (("G", "L"),),
         sizes={"b": "a"},
     ),
     ("A19.attention", "masking"): Identity(
         "masked scores get weight zero, and a constant added to a column of scores changes nothing",
-        tensors(h="mn numbers", e="mn symbols", c="n symbols"),
+        tensors(h="mn mask", e="mn symbols", c="n symbols"),
         (
             "W[mn] = h[mn] e[mn]",
             "M[mn] = h[mn] W[mn]",

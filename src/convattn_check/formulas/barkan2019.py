@@ -2,26 +2,38 @@
 
 from convattn_check.formulas.identity_type import Identity, tensors
 
+# l and r select the pixels of the two images among those of both: zeros and ones, all distinct.
+HALVES = (
+    "A[ab] = l[aq] l[bq]",
+    "B[ab] = r[aq] r[bq]",
+    "C[ab] = l[aq] r[bq]",
+    "D[ab] = A[ab] - A[ab]",
+    "u[aq] = l[aq] l[aq]",
+    "v[aq] = r[aq] r[aq]",
+)
+DISJOINT = (("A", "I"), ("B", "I"), ("C", "D"), ("u", "l"), ("v", "r"))
+
 BARKAN = {
     ("B19.lemma1", "one_by_one"): Identity(
         "WX is the convolution with 1 x 1 filters if [1/2] is the ceiling; with the floor, 0, the "
-        "filters would read the pixel after",
+        "filters would read the pixel one further along both axes",
         tensors(W="fd symbols", X="dj symbols", E="ljk zero", G="mjk zero"),
         ("Y[fj] = W[fd] X[dj]", "C[fj] = E[ljk] X[dk] W[fd]", "F[fj] = G[mjk] X[dk] W[fd]"),
         (("Y", "C"),),
         (("Y", "F"),),
         sizes={"l": "1", "m": "1", "k": "j"},
+        shifts={"E": ((0, 0),), "G": ((1, 1),)},
     ),
     ("B19.softmax", "row_sums"): Identity(
         "where every row of A sums to one, V Aᵀ leaves a constant V as it is",
-        tensors(A="ij numbers", o="j ones", u="i ones", v="d symbols"),
+        tensors(A="ij positive", o="j ones", u="i ones", v="d symbols"),
         ("R[i] = A[ij] o[j]", "Y[di] = v[d] o[j] A[ij]", "V[di] = v[d] u[i]"),
         (("R", "u"), ("Y", "V")),
     ),
     ("B19.softmax", "column_sums"): Identity(
         "where every column of A sums to one, V Aᵀ may change a constant V: its columns are no "
         "convex combinations of V's then",
-        tensors(A="ij numbers", o="j ones", u="i ones", v="d symbols"),
+        tensors(A="ij positive", o="j ones", u="i ones", v="d symbols"),
         ("C[j] = A[ij] u[i]", "Y[di] = v[d] o[j] A[ij]", "V[di] = v[d] u[i]"),
         (("C", "o"),),
         (("Y", "V"),),
@@ -82,7 +94,7 @@ BARKAN = {
     ("B19.language", "causal"): Identity(
         "under a causal mask filters that read no later word keep the output causal; centred "
         "filters do not",
-        tensors(m="qk numbers", s="qk symbols", E="dkj zero", F="lkj zero")
+        tensors(m="qk causal", s="qk symbols", E="dkj zero", F="lkj zero")
         | tensors(W="dio symbols", U="lio symbols"),
         (
             "P[qjio] = m[qk] s[qk] E[dkj] W[dio]",
@@ -96,14 +108,15 @@ BARKAN = {
     ),
     ("B19.cross", "seam"): Identity(
         "side by side, filters read across the seam; within an image they read what they should",
-        tensors(J="dqk zero", S="dab zero", l="aq numbers", r="aq numbers"),
+        tensors(J="dqk zero", S="dab zero", l="aq numbers", r="aq numbers", I="ab identity"),
         (
+            *HALVES,
             "P[dab] = l[aq] J[dqk] l[bk]",
             "T[dab] = r[aq] J[dqk] r[bk]",
             "Q[dab] = l[aq] J[dqk] r[bk]",
             "O[dab] = P[dab] - P[dab]",
         ),
-        (("P", "S"), ("T", "S")),
+        (*DISJOINT, ("P", "S"), ("T", "S")),
         (("Q", "O"),),
         sizes={"k": "q", "b": "a"},
     ),
@@ -111,15 +124,14 @@ BARKAN = {
         "with a gap as wide as the filters reach no filter reads across",
         tensors(J="dqk zero", S="dab zero", l="aq numbers", r="aq numbers", I="ab identity"),
         (
-            "A[ab] = l[aq] l[bq]",
-            "B[ab] = r[aq] r[bq]",
+            *HALVES,
             "P[dab] = l[aq] J[dqk] l[bk]",
             "T[dab] = r[aq] J[dqk] r[bk]",
             "Q[dab] = l[aq] J[dqk] r[bk]",
             "R[dab] = r[aq] J[dqk] l[bk]",
             "O[dab] = P[dab] - P[dab]",
         ),
-        (("A", "I"), ("B", "I"), ("P", "S"), ("T", "S"), ("Q", "O"), ("R", "O")),
+        (*DISJOINT, ("P", "S"), ("T", "S"), ("Q", "O"), ("R", "O")),
         sizes={"k": "q", "b": "a"},
     ),
 }

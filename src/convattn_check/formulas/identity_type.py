@@ -14,8 +14,10 @@ class Identity:
 
     `tensors` gives each tensor its indices and the kind of its entries: `symbols`, `ones`,
     `identity`, `numbers` (any), `positive` numbers, a border of grid_matrices.py, or the very
-    numbers. `sizes` names the indices whose size is not free but a product: of other indices'
-    sizes, or the digit 1. All others are at least 2.
+    numbers. Further kinds are `nonzero` numbers, a `mask` (zeros and ones, some zero, and a one for
+    every value of the last index) and `causal`, [second index ≤ first]. `sizes` names the indices
+    whose size is not free but a product: of other indices' sizes, or the digit 1. All others are at
+    least 2. `fewer` names pairs of which the first is the smaller; `shifts` those of a grid.
     """
 
     meaning: str
@@ -24,6 +26,8 @@ class Identity:
     equal: Pairs = ()
     differ: Pairs = ()
     sizes: Mapping[str, str] = field(default_factory=dict)
+    fewer: Pairs = ()
+    shifts: Mapping[str, tuple[tuple[int, ...], ...]] = field(default_factory=dict)
 
     @cached_property
     def letters(self) -> frozenset[str]:

@@ -55,7 +55,7 @@ SHARPENED = {
     ("S.padding", "constant_sums"): Identity(
         "where the taps inside the grid have the same sum at every query, finite heads and a "
         "uniform head compute the zero-padded convolution on the bare grid",
-        tensors(E="dqk zero", L="dqk leaky", W="d numbers", o="q ones", u="k ones")
+        tensors(E="dqk zero", L="dqk leaky", W="d nonzero", o="q ones", u="k ones")
         | tensors(X="k symbols", t="- numbers", c="- numbers", f="- numbers"),
         (
             "T[q] = E[dqk] u[k] W[d]",
@@ -70,8 +70,10 @@ SHARPENED = {
         "where one map P makes the shift matrices of the heads' attention matrices at the queries "
         "that l selects, the heads with the values P W are the convolution there, for every W",
         tensors(A="hqk positive", P="dh numbers", E="drk zero", l="qr numbers", o="k ones")
-        | tensors(w="hq ones", X="ki symbols", W="dio symbols"),
+        | tensors(w="hq ones", X="ki symbols", W="dio symbols", I="qp identity"),
         (
+            "U[qp] = l[qr] l[pr]",
+            "v[qr] = l[qr] l[qr]",
             "R[hq] = A[hqk] o[k]",
             "S[dqk] = P[dh] A[hqk]",
             "T[dqk] = l[qr] E[drk]",
@@ -79,7 +81,7 @@ SHARPENED = {
             "Y[qo] = A[hqk] X[ki] V[hio]",
             "C[qo] = T[dqk] X[ki] W[dio]",
         ),
-        (("R", "w"), ("S", "T"), ("Y", "C")),
-        sizes={"r": "k"},
+        (("U", "I"), ("v", "l"), ("R", "w"), ("S", "T"), ("Y", "C")),
+        sizes={"r": "k", "p": "q"},
     ),
 }
