@@ -66,12 +66,15 @@ def gaussian_on_images(run: Run) -> str:
     """
     import jax.numpy as jnp
 
-    from convattn.attention import attention_weights
     from convattn.encodings import QuadraticEncoding
     from convattn.encodings.quadratic import printed_features, printed_target
     from convattn.evidence import DTYPES, whole_images
-    from convattn.evidence.layer_runs import within
-    from convattn.evidence.positional_heads import bare_grid, heads_within, scores_by_shift
+    from convattn.evidence.positional_heads import (
+        bare_grid,
+        heads_within,
+        products_within,
+        scores_by_shift,
+    )
 
     images = whole_images(run)
     grid = bare_grid(images)
@@ -88,10 +91,7 @@ def gaussian_on_images(run: Run) -> str:
         allowed = heads_within(dtype, QuadraticEncoding(alphas, centers), exact, images)
         working = jnp.promote_types(dtype, jnp.float32)
         targets = printed_target(alphas.astype(working), centers.astype(working))
-        for head, target in enumerate(targets):
-            products = jnp.matmul(jnp.asarray(features, working), target, precision="highest")
-            printed = attention_weights(products)
-            within(f"{dtype}, eq. 9 as printed, head {head}", printed, *allowed[head])
+        products_within(f"{dtype}, eq. 9 as printed", features, targets, allowed)
         seen.append(f"{dtype} within {max(each.bound.max() for each in allowed):.2g}")
     return f"{len(images)} images, {len(HEADS)} heads: " + ", ".join(seen)
 

@@ -3,12 +3,14 @@ import numpy as np
 import pytest
 
 from convattn.encodings import QuadraticEncoding
+from convattn.encodings.quadratic import printed_features, printed_target
 from convattn.evidence.positional_heads import (
     attended,
     bare_grid,
     head_weights,
     heads_within,
     images_as_tokens,
+    products_within,
     scores_by_shift,
 )
 from convattn.ledger import EvidenceFailed
@@ -54,3 +56,14 @@ def test_a_result_of_another_dtype_fails(monkeypatch) -> None:
     )
     with pytest.raises(EvidenceFailed, match="float16 gave a result of float32"):
         attended(HEADS, 0, jnp.asarray(IMAGES, "float16"))
+
+
+def test_printed_products_are_held_against_the_exact_weights() -> None:
+    grid = bare_grid(IMAGES)
+    shifts = (grid.key_positions[None] - grid.query_positions[:, None, :]).reshape(-1, 2)
+    features = printed_features(shifts).reshape(12, 12, 3)
+    targets = printed_target(HEADS.alpha, HEADS.centers)
+    allowed = heads_within("float32", HEADS, exact_scores(), IMAGES)
+    products_within("float32", features, targets, allowed)
+    with pytest.raises(EvidenceFailed, match="head 0"):
+        products_within("float32", features, targets * 1.01, allowed)

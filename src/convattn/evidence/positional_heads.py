@@ -1,6 +1,6 @@
 """Heads without content on the grid of whole real images: their weights, what they attend to."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import jax
 import jax.numpy as jnp
@@ -9,6 +9,7 @@ from jax import Array
 from jaxtyping import Float, Int, Num
 
 from convattn.application import apply_attention, layer_weights
+from convattn.attention import attention_weights
 from convattn.encodings.base import PositionalEncoding
 from convattn.evidence.layer_runs import within
 from convattn.evidence.softmax_rounding import Within, mixture_within, weights_within
@@ -91,3 +92,18 @@ def heads_within(
         within(f"{dtype}, pixels of head {head}", jnp.asarray(seen), *mixture)
         kept.append(allowed)
     return kept
+
+
+def products_within(
+    name: str,
+    features: Num[np.ndarray, "queries keys position_features"],
+    targets: Float[Array, "heads position_features"],
+    allowed: Sequence[Within],
+) -> None:
+    """Softmax of the printed products r_δ·v_h, head by head, against the exact weights.
+
+    **Raises:** `EvidenceFailed` where a weight is out of its bounds.
+    """
+    for head, target in enumerate(targets):
+        products = jnp.matmul(jnp.asarray(features, targets.dtype), target, precision="highest")
+        within(f"{name}, head {head}", attention_weights(products), *allowed[head])
