@@ -1,8 +1,11 @@
 """S.content: the bounds on heads hold for attention to content too, if it is continuous at zero.
 
-Printed. (Ours, not a paper's.) If the weights A_h(X) of a layer are continuous in the image X at
-zero (finite scores), and it is a convolution, then its N_H heads obey the lower bounds for heads
-without content: S.heads, S.kernel and S.approx, with the attention A_h(0).
+Printed. (Ours, not a paper's.) Let the weights A_h(X) of a layer be continuous in the image X at
+zero. If the layer is a convolution, then its N_H heads obey the lower bounds for heads without
+content, S.heads and S.kernel, with the attention A_h(0). Those that ask for one head more than the
+rank need A_h(0) > 0, as finite scores have it. Whatever else the layer is, the map X ↦ Σ_h A_h(0) X
+W_h, its derivative at X = 0 where positions are not in the values, is N_H content-free heads, and
+S.approx bounds its distance from any convolution.
 
 Verified. The same, for scores from content with biases on queries and keys, scaled or not: at X = 0
 such scores are the same for all keys, and the layer's derivative there is its positional attention
@@ -15,8 +18,12 @@ Nothing to repair.
 
 Proof. Let layer(X) = Σ_h A_h(X) X W_h + b be conv(X) + b', for all X. At X = 0 b = b'. For t > 0
 conv(X) = layer(tX)/t - b/t = Σ_h A_h(tX) X W_h, which tends to Σ_h A_h(0) X W_h as t → 0. So the
-layer with the fixed attention A_h(0) is the convolution, and the bounds apply to it. With scores
-(X_q Q + a)·(X_k K + c)/s + B_qk, A(0) is the softmax of a·c/s + B_qk, that is of B_qk.
+layer with the fixed attention A_h(0) is the convolution, and the bounds apply to it: in the limit
+where some weight may be zero, with the one head more where A_h(0) > 0, for then 0 = Σ_h a_h(σ) W_h
+with positive a_h(σ) at a key that the convolution does not read makes the W_h dependent. Without a
+convolution, (layer(tX) - b)/t tends to Σ_h A_h(0) X W_h all the same, which S.approx bounds;
+nothing follows for the layer away from 0. With scores (X_q Q + a)·(X_k K + c)/s + B_qk, A(0) is the
+softmax of a·c/s + B_qk, that is of B_qk, and positive where all B_qk are finite.
 
 (1) A matrix W with x W xᵀ ≥ 0 and x W (xR)ᵀ ≥ 0 for all rows x, R the rotation, has x W = α(x) x +
 β(x) xR with α = x W xᵀ/|x|², β = x W (xR)ᵀ/|x|², both nonnegative and bounded. Those W are a cone

@@ -13,12 +13,13 @@ what is put elsewhere only adds). λ_i ≥ t if G - tI has at most T - i negativ
 Jacobi and Sylvester their number is that of the changes of sign in 1, Δ_1, …, Δ_T, the leading
 minors, where none of these is 0.
 
-*Within one head.* The layer has N heads and its distance is at most (1 + 10⁻⁶)(λ_N + … + λ_T),
-which N - 1 heads cannot go below.
+*Within one head.* The layer has N heads and its distance is at most 1 + 10⁻⁶ times a lower bound
+of λ_N + … + λ_T, which N - 1 heads cannot go below. The bound is positive, so N - 1 heads do err.
 """
 
 from collections.abc import Sequence
 from fractions import Fraction
+from math import ceil, floor
 
 from convattn_check import reading as read
 from convattn_check.claims import require_claim
@@ -26,12 +27,15 @@ from convattn_check.given_kernel import FIELDS, HEAD_FIELDS, read_kernel, read_p
 from convattn_check.reject import Reject, require, show
 
 SLACK = Fraction(1, 10**6)
+MOST_OFFSETS = 32
+LARGEST_THRESHOLD = 10**40  # its numerator and its denominator: the minors are products of T
+MOST_PLACES = 40  # enough for any threshold
 
 
 def check_approximation(claim: str, value: object) -> str:
     """Check the body; the sentence that follows from it."""
     body = read.fields(value, "body", [*FIELDS, *HEAD_FIELDS, "thresholds", "error"])
-    facts, kernel = read_kernel("approximation", claim, body)
+    facts, kernel = read_kernel("approximation", claim, body, MOST_OFFSETS)
     require_claim(facts)
     width, heads = facts.offsets, facts.heads
     require(heads <= width, "heads", f"{heads} heads for {width} offsets, expected no more")
@@ -64,9 +68,19 @@ def check_approximation(claim: str, value: object) -> str:
 
     thresholds = read.rationals(body["thresholds"], "thresholds", width - heads + 1)
     require(
+        all(max(abs(t.numerator), t.denominator) < LARGEST_THRESHOLD for t in thresholds),
+        "range",
+        "a threshold has a numerator or a denominator of over 40 digits",
+    )
+    require(
         thresholds == sorted(thresholds, reverse=True) and thresholds[-1] >= 0,
         "inertia",
         "the thresholds are not in falling order, or one is negative",
+    )
+    require(
+        thresholds[0] > 0,
+        "inertia",
+        f"the thresholds are all 0: nothing shows that {heads - 1} heads err",
     )
     for place, threshold in enumerate(thresholds):
         if threshold > 0 and threshold not in thresholds[place + 1 :]:
@@ -84,19 +98,28 @@ def check_approximation(claim: str, value: object) -> str:
         f"error {show(error)}, expected at most one part in a million above {show(reached)}",
     )
     bound = reached - thresholds[0]
+    nearer = "heads without content come nearer than"
+    optimum = f"no {heads} {nearer} {about(bound)}, " if bound else ""
     return (
         f"for this {facts.size} kernel with {kernel.channels[0]} channels in and "
         f"{kernel.channels[1]} out, patch {facts.patch}: {heads} heads at finite scores come "
-        f"within {_about(error)} of the convolution (squared Frobenius norm, per query whose "
-        f"offsets are all keys); no {heads} heads without content come nearer than "
-        f"{_about(bound)}, no {heads - 1} nearer than {_about(reached)}"
+        f"within {about(error, up=True)} of the convolution (squared Frobenius norm, per query "
+        f"whose offsets are all keys); {optimum}no {heads - 1} {nearer} {about(reached)}"
     )
 
 
-def _about(number: Fraction) -> str:
-    """A number that is not negative, cut after six places."""
-    whole, rest = divmod(int(number * 10**6), 10**6)
-    return f"{whole}.{rest:06d}"
+def about(number: Fraction, *, up: bool = False) -> str:
+    """A number that is not negative, cut or rounded up after six places, or at its first digit.
+
+    >>> about(Fraction(2, 3)), about(Fraction(2, 3), up=True), about(Fraction(1, 10**8))
+    ('0.666666', '0.666667', '0.00000001')
+    """
+    places = 6
+    while 0 < number * 10**places < 1 and places < MOST_PLACES:
+        places += 1
+    scaled = number * 10**places
+    whole, rest = divmod(ceil(scaled) if up else floor(scaled), 10**places)
+    return f"{whole}.{rest:0{places}d}"
 
 
 def negative_eigenvalues(matrix: Sequence[Sequence[int]], threshold: Fraction) -> int:

@@ -163,7 +163,7 @@ TABLE: dict[tuple[str, str], tuple[Demand, ...]] = {
     ("equality", "S.dp2"): (LIMIT, ENUMERATED, ONE_EACH),
     ("lower_bound", "L21.theorem5"): (IMAGE, PIXELS, ODD, FULL, SEVERAL),
     ("lower_bound", "L21.theorem6"): (IMAGE, SQUARE, PATCHES, ODD, SMALL, NINE),
-    ("lower_bound", "S.heads"): (SQUARE, ODD, GENERIC),
+    ("lower_bound", "S.heads"): (SQUARE, ODD, GENERIC, SEVERAL),
     ("head_dimension", "S.headdim"): (ODD, WIDE, NARROW),
     ("lower_bound", "S.content"): (SEVERAL,),
     ("kernel_heads", "S.kernel"): (SEVERAL,),

@@ -25,12 +25,13 @@ def check_commutant(claim: str, value: object) -> str:
     """
     body = read.fields(value, "body", ("grid", "boundary", "shifts", "dimension"))
     grid = tuple(read.integers(body["grid"], "grid", None, 1, MOST_NODES))
-    nodes = prod(grid)
     require(
-        1 <= len(grid) <= MOST_AXES and nodes <= MOST_NODES,
+        1 <= len(grid) <= MOST_AXES,
         "range",
-        f"{len(grid)} axes with {nodes} nodes, expected 1 to {MOST_AXES} with up to {MOST_NODES}",
+        f"the grid has {len(grid)} axes, expected 1 to {MOST_AXES}",
     )
+    nodes = prod(grid)
+    require(nodes <= MOST_NODES, "range", f"{nodes} nodes, expected up to {MOST_NODES}")
     torus = read.string(body["boundary"], "boundary", BOUNDARIES) == "torus"
     shifts = [
         tuple(read.integers(item, f"shifts[{index}]", len(grid), -MOST_NODES, MOST_NODES))

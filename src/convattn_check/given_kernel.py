@@ -23,11 +23,13 @@ from convattn_check import reading as read
 from convattn_check.attention import Attention, Offset, require_realizable
 from convattn_check.claims import Facts
 from convattn_check.convolution import Axis, kernel_entry
-from convattn_check.reject import require
+from convattn_check.reject import require, show
 from convattn_check.values import read_values
 
 MOST_OFFSETS = 128
 MOST_ROWS = 2**14
+MOST_STEPS = 10**7  # rows times offsets²: what F X takes
+LARGEST_WHOLE = 2**1024  # common denominators, and what they multiply
 FIELDS = ("kernel_size", "patch_size", "in_channels", "out_channels", "kernel", "heads")
 HEAD_FIELDS = ("attention", "values")
 
@@ -65,7 +67,9 @@ class GivenKernel:
         ]
 
 
-def read_kernel(kind: str, claim: str, body: dict[str, object]) -> tuple[Facts, GivenKernel]:
+def read_kernel(
+    kind: str, claim: str, body: dict[str, object], most_offsets: int = MOST_OFFSETS
+) -> tuple[Facts, GivenKernel]:
     """The kernel, with what the claim may ask about."""
     size = read.sides(body["kernel_size"], "kernel_size", None)
     patch = read.sides(body["patch_size"], "patch_size", len(size))
@@ -77,7 +81,13 @@ def read_kernel(kind: str, claim: str, body: dict[str, object]) -> tuple[Facts, 
     require(rows <= MOST_ROWS, "range", f"F has {rows} distinct rows, expected up to {MOST_ROWS}")
     axes = [Axis(k, p) for k, p in zip(size, patch, strict=True)]
     offsets = prod(len(axis.offsets()) for axis in axes)
-    require(offsets <= MOST_OFFSETS, "range", f"{offsets} offsets, expected up to {MOST_OFFSETS}")
+    require(offsets <= most_offsets, "range", f"{offsets} offsets, expected up to {most_offsets}")
+    require(
+        rows * offsets**2 <= MOST_STEPS,
+        "range",
+        f"F has {rows} distinct rows and {offsets} offsets, expected up to {MOST_STEPS} = "
+        "rows times offsets squared",
+    )
     entries = read.entries(body["kernel"], "kernel", prod(size) * inputs * outputs)
     heads = read.integer(body["heads"], "heads", 1, MOST_OFFSETS + 1)
     facts = Facts(
@@ -98,18 +108,37 @@ def read_products(body: dict[str, object], facts: Facts) -> tuple[list[list[int]
         lambda head, at: read.rationals(head, at, width + 1),
         facts.heads,
     )
+    whole, unit = whole_numbers([entry for head in given for entry in head], "attention")
+    weights = [whole[start : start + width + 1] for start in range(0, len(whole), width + 1)]
     rows = [{at: entry for at, entry in enumerate(head) if entry} for head in given]
     require_realizable(rows, "finite", width)
     columns = read_values(body["values"], Attention("given", rows), width)
-    matrix = [
-        [
-            sum((value * rows[head].get(at, _0) for head, value in column.items()), _0)
-            for at in range(width + 1)
-        ]
-        for column in columns
-    ]
-    unit = lcm(*(entry.denominator for line in matrix for entry in line))
-    return [[int(entry * unit) for entry in line] for line in matrix], unit
+    maps, divisor = whole_numbers([v for column in columns for v in column.values()], "values")
+    remaining = iter(maps)
+    matrix = []
+    for column in columns:
+        line = [0] * (width + 1)
+        for head in column:
+            value = next(remaining)
+            for at, weight in enumerate(weights[head]):
+                line[at] += value * weight
+        matrix.append(line)
+    return matrix, unit * divisor
 
 
-_0 = Fraction(0)
+def whole_numbers(numbers: Sequence[Fraction], where: str) -> tuple[list[int], int]:
+    """The numbers times a common denominator, and this denominator, before anything is added.
+
+    >>> whole_numbers([Fraction(1, 2), Fraction(-2, 3)], "values")
+    ([3, -4], 6)
+    """
+    unit = 1
+    for number in numbers:
+        unit = lcm(unit, number.denominator)
+        require(
+            unit < LARGEST_WHOLE and abs(number.numerator) < LARGEST_WHOLE,
+            "range",
+            f"{where} has {show(number)}; numerators, and the common denominator of all, are "
+            "expected below 2^1024",
+        )
+    return [number.numerator * (unit // number.denominator) for number in numbers], unit

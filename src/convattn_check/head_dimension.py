@@ -22,8 +22,10 @@ rank R:
 
     N ≥ r + ceil(R / d_H).
 
-This is so of every layer, and of limits whose value maps stay bounded: there a layer remains. With
-finite scores, let a token outside the receptive field have the weights c_h > 0. They are no
+This is so of every layer, and of limits whose value maps stay bounded: there a layer remains. The
+offsets δ must occur at some query each, so there are max|δ| + 1 tokens a side at least. With finite
+scores, let a token outside the receptive field have the weights c_h > 0: it is there in an image
+that has, on its first axis, one token more than the offsets reach forward. They are no
 combination of the a_h(δ) at these δ: the M_δ would combine alike to 0, the matrix of that token. So
 r + 1 heads can be removed as the r were. Also Σ c_h V_h U_h = 0, while all V_h, and all U_h,
 together have the rank R (M_0 alone needs that), so that 2R ≤ N·d_H (Sylvester):
@@ -42,7 +44,7 @@ from convattn_check.reject import require, show
 
 FIELDS = (
     "kernel_size patch_size in_channels out_channels kernel head_dimension regime rows columns "
-    "determinant necessary sufficient"
+    "determinant tokens_per_side necessary sufficient"
 )
 MOST_ROWS = 128
 
@@ -66,10 +68,20 @@ def check_head_dimension(claim: str, value: object) -> str:
 
     axes = [Axis(k, p) for k, p in zip(size, patch, strict=True)]
     _require_triangular(axes, kernel, inputs, outputs)
-    independent = _independent_columns(body, axes, kernel, inputs, outputs)
+    columns = _independent_columns(body, axes, kernel, inputs, outputs)
+    tokens = [max(map(abs, steps)) + 1 for steps in zip(*columns, strict=True)]
+    if regime == "finite":
+        tokens[0] = max(tokens[0], axes[0].offsets()[-1] + 2)
+    require(
+        read.same(body["tokens_per_side"], tokens),
+        "tokens",
+        f"tokens_per_side is {show(body['tokens_per_side'])}, expected {tokens}: on each axis one "
+        "more than the furthest column; at finite scores, on the first axis, two more than the "
+        "last offset",
+    )
     heads_of = [-(-width // dimension) for width in _widths(axes, inputs, outputs)]
     centre = -(-full // dimension)
-    necessary, sufficient = independent + centre, sum(heads_of)
+    necessary, sufficient = len(columns) + centre, sum(heads_of)
     if regime == "finite":
         necessary = max(necessary + 1, -(-2 * full // dimension))
         sufficient += centre
@@ -77,14 +89,14 @@ def check_head_dimension(claim: str, value: object) -> str:
         given = read.integer(body[name], name)
         require(given == expected, "heads", f"{name} is {show(given)}, expected {expected}")
     layers = (
-        "layers with finite scores, where a token lies outside the receptive field,"
+        "layers with finite scores"
         if regime == "finite"
         else "layers, and limits of layers with bounded value maps,"
     )
     return (
         f"for this {facts.size} kernel with {inputs} channels in and {outputs} out, patch {patch}: "
-        f"{layers} of heads of dimension {dimension} take at least {necessary}; {sufficient} "
-        "suffice for every such kernel"
+        f"{layers} of heads of dimension {dimension} take at least {necessary} on {tokens} tokens "
+        f"or more; {sufficient} suffice for every such kernel"
     )
 
 
@@ -107,8 +119,8 @@ def _require_triangular(axes: list[Axis], kernel: list[int], inputs: int, output
 
 def _independent_columns(
     body: dict[str, object], axes: list[Axis], kernel: list[int], inputs: int, outputs: int
-) -> int:
-    """The size of the minor of F on offsets other than 0, after computing that it is not 0."""
+) -> list[list[int]]:
+    """The columns of the minor of F, offsets other than 0, after computing that it is not 0."""
     last = [axis.patch - 1 for axis in (*axes, *axes)] + [inputs - 1, outputs - 1]
     rows = read.array(body["rows"], "rows", lambda row, place: read.position(row, place, last))
     require(1 <= len(rows) <= MOST_ROWS, "range", f"{len(rows)} rows, expected 1 to {MOST_ROWS}")
@@ -129,7 +141,7 @@ def _independent_columns(
         "determinant",
         f"determinant {show(given)}, expected that of the minor, {show(determinant)}, and not 0",
     )
-    return len(rows)
+    return columns
 
 
 def _widths(axes: list[Axis], inputs: int, outputs: int) -> list[int]:

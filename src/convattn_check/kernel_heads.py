@@ -8,14 +8,15 @@ One fewer does not. Let n be the order of a minor of F that is not 0, and let n 
 scores be the convolution. F_δ = Σ_h A_h(q, q + δ) W_h for each δ that occurs at some query q
 (lower_bound.py), so the n maps W_h span at least n dimensions: they are independent. At a shift σ
 where the convolution puts nothing, 0 = Σ_h A_h(q, q + σ) W_h then makes the weights zero, which no
-softmax of finite scores is. In an image of max|δ|, |σ| + 1 tokens a side all these shifts occur.
+softmax of finite scores is. In an image of max|δ|, |σ| + 1 tokens a side all these shifts occur,
+δ the columns of the minor.
 
 Fewer than n do not either. And n is the rank of F: with all u_h > 0, F x = 0 says that the n + 1
 value maps are dependent, and F factors through them.
 
 In the limit n heads do if, and only if, some combination y of F's rows is y ≥ 0 and not 0 (S.kernel
 of the ledger has the argument). Otherwise a z > 0 with F z = 0 shows that there is none, for y·z =
-0; then the limit takes n + 1 heads too.
+0; then the limit takes n + 1 heads too, in an image in which all offsets occur.
 """
 
 from fractions import Fraction
@@ -29,6 +30,7 @@ from convattn_check.given_kernel import (
     GivenKernel,
     read_kernel,
     read_products,
+    whole_numbers,
 )
 from convattn_check.reject import require, show
 
@@ -67,13 +69,6 @@ def check_kernel_heads(claim: str, value: object) -> str:
         "unread",
         f"the convolution reads the token at {unread}, expected one where it puts nothing",
     )
-    tokens = [max(map(abs, shifts)) + 1 for shifts in zip(*columns, unread, strict=True)]
-    require(
-        read.same(body["tokens_per_side"], tokens),
-        "tokens",
-        f"tokens_per_side is {show(body['tokens_per_side'])}, expected {tokens}: on each axis one "
-        "more than the furthest column or the unread shift",
-    )
     _, determinant = eliminate([[kernel.entry(row, column) for column in columns] for row in rows])
     given = read.integer(body["determinant"], "determinant")
     require(
@@ -81,13 +76,22 @@ def check_kernel_heads(claim: str, value: object) -> str:
         "determinant",
         f"determinant {show(given)}, expected that of the minor, {show(determinant)}, and not 0",
     )
-    limit = rank + _limit_extra(body["limit"], kernel, rows, flattened)
+    extra = _limit_extra(body["limit"], kernel, rows, flattened)
+    shifts = [*columns, unread, *(offsets if extra else ())]
+    tokens = [max(map(abs, steps)) + 1 for steps in zip(*shifts, strict=True)]
+    require(
+        read.same(body["tokens_per_side"], tokens),
+        "tokens",
+        f"tokens_per_side is {show(body['tokens_per_side'])}, expected {tokens}: on each axis one "
+        "more than the furthest of the columns and the unread shift, and of all offsets with "
+        "'positive'",
+    )
     return (
         f"for this {facts.size} kernel with {kernel.channels[0]} channels in and "
         f"{kernel.channels[1]} out, patch {facts.patch}: {rank + 1} heads at finite scores, with "
-        f"values that serve every image size, are the zero-padded convolution, {rank} are not on "
-        f"{tokens} tokens or more, whatever they attend to by position; in the limit {limit} do, "
-        "and no fewer"
+        f"values that serve every image size, are the zero-padded convolution; on {tokens} tokens "
+        "or more no fewer are, whatever they attend to by position, and in the limit it takes "
+        f"exactly {rank + extra}"
     )
 
 
@@ -98,26 +102,26 @@ def _limit_extra(
     offsets = kernel.offsets()
     if isinstance(value, dict) and "positive" in value:
         body = read.fields(value, "limit", ["positive"])
-        z = read.rationals(body["positive"], "limit.positive", len(offsets))
-        dots = [sum((a * b for a, b in zip(row, z, strict=True)), Fraction(0)) for row in flattened]
+        given = read.rationals(body["positive"], "limit.positive", len(offsets))
+        z, _ = whole_numbers(given, "limit.positive")
+        dots = [sum(a * b for a, b in zip(row, z, strict=True)) for row in flattened]
         require(
             min(z) > 0 and not any(dots),
             "limit",
-            f"positive has the least entry {show(min(z))}, expected above 0, and F z = 0",
+            f"positive has the least entry {show(min(given))}, expected above 0, and F z = 0",
         )
         return 1
     body = read.fields(value, "limit", ["combination"])
-    coefficients = read.rationals(body["combination"], "limit.combination", len(rows))
+    given = read.rationals(body["combination"], "limit.combination", len(rows))
+    coefficients, unit = whole_numbers(given, "limit.combination")
     y = [
-        sum(
-            (c * kernel.entry(row, offset) for c, row in zip(coefficients, rows, strict=True)),
-            Fraction(0),
-        )
+        sum(c * kernel.entry(row, offset) for c, row in zip(coefficients, rows, strict=True))
         for offset in offsets
     ]
+    least = show(Fraction(min(y), unit))
     require(
         min(y) >= 0 and any(y),
         "limit",
-        f"the combination has the least entry {show(min(y))}, expected none below 0, and not all 0",
+        f"the combination has the least entry {least}, expected none below 0, and not all 0",
     )
     return 0

@@ -47,7 +47,7 @@ def check_no_shared_map(claim: str, value: object) -> str:
             require(
                 reached == [int(key == target) for key in keys],
                 "inclusion",
-                f"{where} for key {target} gives {show([str(x) for x in reached])}",
+                f"{where} for key {target} gives {show([show(x) for x in reached])}",
             )
 
     separator = read.rationals(body["separator"], "separator", pixels * pixels)
@@ -88,7 +88,7 @@ def _head(value: object, where: str, pixels: int) -> list[list[Fraction]]:
             require(
                 min(row) >= 0 and sum(row) == 1,
                 "realizable",
-                f"{where} has {show([str(x) for x in row])}, expected weights with the sum 1",
+                f"{where} has {show([show(x) for x in row])}, expected weights with the sum 1",
             )
         return rows
     shifts = range(1 - pixels, pixels)

@@ -2,6 +2,10 @@
 
 Rationals stand on the safe side of the exponential: for x > 0 all terms of its series are positive,
 so that with s = Σ_(n ≤ terms) x^n/n! it is e^x > s and e^-x < 1/s.
+
+A bound may be true and say nothing. So there are at least 2x terms: each term after them is at most
+half the one before, so that together they are at most the last, and e^x < 2s. The rational for e^x
+or e^-x is within a factor 2 of s or 1/s, and the bound at most twice what follows from it.
 """
 
 from fractions import Fraction
@@ -18,6 +22,7 @@ MOST_TERMS = 512  # of the series of the exponential
 MOST_SQUARES = 8  # terms e^(-αn²) that are not left to the tail
 LARGEST_DENOMINATOR = 1_000  # of the sharpness, which is raised to the number of terms
 LONGEST_DENOMINATOR = 10**100  # of the power and the bound
+LOOSEST = 2  # how many times what can be shown a bound may be
 
 
 def check_total_variation(claim: str, value: object) -> str:
@@ -42,7 +47,11 @@ def check_total_variation(claim: str, value: object) -> str:
             f"{show(number)}, expected a positive number with a denominator of up to 100 digits",
         )
     require(bound < 1, "range", f"bound {show(bound)}: no total variation is above 1")
-    series = exponential_from_below(sharpness, read.integer(body["terms"], "terms", 1, MOST_TERMS))
+    terms = read.integer(body["terms"], "terms", 1, MOST_TERMS)
+    require(
+        terms >= 2 * sharpness, "series", f"{terms} terms, expected 2·{show(sharpness)} or more"
+    )
+    series = exponential_from_below(sharpness, terms)
     if score == "quadratic":
         return _quadratic(body, sharpness, power, bound, series)
     return _bias(body, sharpness, power, bound, series)
@@ -78,9 +87,10 @@ def _quadratic(
     axes = read.integer(body["axes"], "axes", 1, 2)
     squares = read.integer(body["squares"], "squares", 1, MOST_SQUARES)
     require(
-        power < 1 and power * series >= 1,
+        power < 1 and 1 <= power * series <= LOOSEST,
         "series",
-        f"power {show(power)} is not shown to be at least e^-{show(alpha)} and below 1",
+        f"power {show(power)} is not shown to be at least e^-{show(alpha)} and below 1, or is more "
+        f"than {LOOSEST} times what the series gives",
     )
     theta = 1 + 2 * sum((power ** (n * n) for n in range(1, squares + 1)), Fraction())
     scaled = theta * (1 - power) + 2 * power ** ((squares + 1) ** 2)  # θ's bound times 1 - r
@@ -88,6 +98,11 @@ def _quadratic(
         (1 - bound) * scaled**axes <= (1 - power) ** axes,
         "total_variation",
         f"1 - theta^-{axes} is not shown to be at most {show(bound)}",
+    )
+    require(
+        (LOOSEST - bound) * scaled**axes >= LOOSEST * (1 - power) ** axes,
+        "total_variation",
+        f"the bound {show(bound)} is more than {LOOSEST} times what is shown",
     )
     return (
         f"quadratic heads with alpha = {show(alpha)} on {axes} axes: at every query of every "
@@ -106,7 +121,10 @@ def _bias(
     """
     keys = read.integer(body["keys"], "keys", 2, read.LARGEST_POSITION)
     require(
-        power <= series, "series", f"power {show(power)} is not shown to be at most e^{show(logit)}"
+        power <= series <= LOOSEST * power,
+        "series",
+        f"power {show(power)} is not shown to be at most e^{show(logit)}, or {LOOSEST} times it is "
+        "less than the series gives",
     )
     total = power + keys - 1
     row = [power, *[Fraction(1)] * (keys - 1)]  # both rows are written times the total
@@ -116,6 +134,11 @@ def _bias(
         distance <= 2 * bound * total,
         "total_variation",
         f"half the L1 distance is not shown to be at most {show(bound)}",
+    )
+    require(
+        LOOSEST * distance >= 2 * bound * total,
+        "total_variation",
+        f"the bound {show(bound)} is more than {LOOSEST} times what is shown",
     )
     return (
         f"a bias M = {show(logit)} at one of {keys} keys: the total variation between the row and "

@@ -6,13 +6,19 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from comparison import assert_dtype
+from comparison import assert_dtype, assert_equal
+from hypothesis import given
+from hypothesis import strategies as st
 
 import convattn as ca
-from convattn.bounds.approximation import approximate_convolution, leaking_heads, stored_numbers
+from convattn.bounds.approximation import approximate_convolution, stored_numbers
 from convattn.bounds.flattened_kernel import flattened_kernel
 from convattn.bounds.layer_distance import squared_distance
+from convattn.bounds.mixture_candidates import factored_rows, leaking_heads, leaking_rows
 from convattn.bounds.tail_energy import tail_energy_bounds
+from convattn.constructions.geometry import ConvolutionGeometry
+from convattn.constructions.given_kernel import mixture_heads, mixture_layer
+from convattn.constructions.li_output_map import token_maps
 from convattn.constructions.recovery import linear_map
 
 SHAPES = (((3, 3, 1, 1), 2), ((5, 1, 2), 2))
@@ -93,11 +99,103 @@ def test_the_bounds_are_below_and_the_error_is_within_one_head(shape, patch, dty
 def test_all_directions_where_the_kernel_is_positive():
     box = jnp.ones((3, 3, 1, 1))
     found = approximate_convolution(box, 1)
-    assert (found.directions, found.layer.heads) == (1, 1)
+    assert found.layer.heads == 1
     assert found.error.upper < 1e-6
-    mixed = approximate_convolution(box.at[0].set(-1.0), 1)
-    assert mixed.directions == 0
-    assert mixed.error.lower <= 9 <= mixed.error.upper * (1 + 1e-6)
+    positive = jnp.asarray(np.random.default_rng(3).random((5, 5, 3, 8)), "float32")
+    found = approximate_convolution(positive, 8, patch_size=4)
+    assert found.method == "all singular directions"
+    assert found.error.upper <= found.lower_bound * (1 + 1e-6)
+
+
+def test_one_head_for_an_edge_is_one_tap():
+    """The optimum is 1: (a_1 - a_3)² ≤ |a|² for a ≥ 0. The bounds are 0 and 2."""
+    found = approximate_convolution(jnp.array([[[1.0]], [[0.0]], [[-1.0]]], "float64"), 1)
+    assert found.method == "one-hot heads"
+    assert 1.0 in found.error
+    assert found.error.upper < 1 + 1e-12
+    mixed = approximate_convolution(jnp.ones((3, 3, 1, 1), "float64").at[0].set(-1.0), 1)
+    assert 3 - 1e-12 < mixed.error.lower <= mixed.error.upper < 3 + 1e-12  # the six ones
+
+
+def dense_distance(weights, blocks, maps, keys):
+    """Over all keys of an interior query, from the attention rows, in float64."""
+    rows = np.concatenate([1 + keys * weights, np.ones((len(weights), keys - len(maps)))], axis=1)
+    put = np.einsum("hk,hio->kio", rows / rows.sum(axis=1, keepdims=True), blocks)
+    put[: len(maps)] -= maps
+    return float((put**2).sum())
+
+
+@given(
+    entries=st.lists(st.integers(-4, 4), min_size=18, max_size=18).filter(any),
+    heads=st.integers(1, 9),
+    dtype=st.sampled_from(["float64", "float32", "bfloat16"]),
+)
+def test_the_error_is_the_dense_one_and_no_simpler_layer_is_nearer(entries, heads, dtype):
+    """Small kernels: 3 × 3, one channel into two. The dense sum is good to 10⁻¹² of |F|²."""
+    kernel = jnp.asarray(np.reshape(entries, (3, 3, 1, 2)), dtype)
+    found = approximate_convolution(kernel, heads)
+    geometry = ConvolutionGeometry.of((3, 3), 1)
+    maps = np.asarray(token_maps(kernel, geometry), np.float64)
+    weights, blocks = stored_numbers(found.layer)
+    slack = 1e-12 * float((maps**2).sum())
+    for keys in (9, 50):
+        dense = dense_distance(weights, blocks, maps, keys)
+        assert found.error.lower - slack <= dense <= found.error.upper + slack
+        assert found.lower_bound <= dense + slack
+    assert found.lower_bound <= found.error.upper
+    assert found.layer.heads <= heads
+    loudest = np.argsort(-(maps**2).sum(axis=(1, 2)), kind="stable")[:heads]
+    leak = float(np.finfo("float64" if dtype == "float64" else "float32").eps)
+    one_hot = np.eye(9)[loudest] / leak
+    spoken = jnp.asarray(maps[loudest] * (1 + leak), dtype)
+    simple = squared_distance(one_hot, np.asarray(spoken, np.float64), maps)
+    assert found.error.upper <= simple.upper + slack
+    right = np.linalg.svd(maps.reshape(9, 2).T, full_matrices=False)[2][: heads - 1]
+    weights, coefficients = mixture_heads(right)
+    own = jnp.asarray(np.tensordot(coefficients @ right, maps, 1), dtype)
+    truncated = mixture_layer(weights, np.eye(len(weights)), own, geometry)
+    if heads <= 2:  # beyond that the rank is reached, and rounding alone is left of both
+        assert found.error.upper <= squared_distance(*stored_numbers(truncated), maps).upper + slack
+
+
+@pytest.mark.parametrize(
+    ("heads", "reached"), [(1, 66.84), (2, 42.31), (4, 16.92)]
+)  # the bounds are 63.55, 40.86 and 16.72; one-hot heads have 98.9, 63.6 and 27.3
+def test_factors_come_nearer_than_singular_vectors(heads, reached):
+    kernel = np.random.default_rng(0).normal(size=(3, 3, 3, 4))
+    found = approximate_convolution(jnp.asarray(kernel), heads)
+    assert found.method == "nonnegative factors"
+    assert found.lower_bound < found.error.upper < reached < found.next_bound
+    again = approximate_convolution(jnp.asarray(kernel), heads)
+    for one, other in zip(stored_numbers(found.layer), stored_numbers(again.layer), strict=True):
+        assert_equal(one, other)
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_factored_rows_are_nonnegative_and_no_worse_than_their_start(seed):
+    rng = np.random.default_rng(seed)
+    matrix = rng.normal(size=(7, 5))
+    gram = matrix.T @ matrix
+    start = np.maximum(0.0, rng.normal(size=(3, 5)))
+    start[:, seed % 5] += 0.1  # no row is zero
+    rows, missed = factored_rows(gram, start)
+
+    def distance(mixing):
+        fitted = matrix @ np.linalg.pinv(mixing) @ mixing
+        return ((matrix - fitted) ** 2).sum() / (matrix**2).sum()
+
+    assert (rows >= 0).all()
+    assert rows.any(axis=1).all()
+    assert abs(distance(rows) - missed) <= 1e-9
+    assert missed <= distance(start) + 1e-9
+
+
+def test_the_maps_of_rows_are_their_least_squares():
+    rows = np.array([[1.0, 0.5, 0.0], [0.0, 1.0, 1.0]])
+    weights, mixtures = leaking_rows(rows, 2.0**-10, 0.0)
+    shares = weights / (1 + weights.sum(axis=1, keepdims=True))
+    rest = np.eye(3) - shares.T @ mixtures
+    assert np.abs(shares @ rest).max() < 1e-12
 
 
 def test_no_positive_vector_no_leaking_heads():
@@ -121,10 +219,67 @@ def test_tails_are_never_exceeded_where_they_are_integers():
         assert (bounds[:-1] >= tails - 2.0**-40 * tails[0]).all()
 
 
-@pytest.mark.parametrize("heads", [0, -1, True])
+@pytest.mark.parametrize("heads", [0, -1, True, np.True_, 2.0, "2"])
 def test_a_budget_that_is_none(heads):
     with pytest.raises(ValueError, match="should be an integer ≥ 1"):
         approximate_convolution(jnp.ones((3, 1, 1)), heads)
+
+
+def test_a_budget_may_be_any_integer():
+    assert approximate_convolution(jnp.eye(3)[:, None, :], np.int32(2)).layer.heads == 2
+
+
+@pytest.mark.parametrize("power", [-149, 0, 149])
+@pytest.mark.parametrize("heads", [1, 2, 3])
+def test_at_the_edges_of_the_range_every_figure_holds(power, heads):
+    """Times a power of two: the singular values of these taps, in fractions, are known."""
+    kernel = np.diag([1.0, 2.0**-200, 0.5])[:, None, :]
+    found = approximate_convolution(jnp.asarray(kernel * 2.0**power), heads)
+    tails = [Fraction(2) ** -400 + Fraction(1, 4), Fraction(2) ** -400, Fraction(0)]
+    assert Fraction(found.lower_bound) <= tails[heads - 1] * Fraction(2) ** (2 * power)
+    maps = kernel * 2.0**power
+    for keys in (3, 100):
+        error = exact_distance(*stored_numbers(found.layer), maps, keys)
+        assert Fraction(found.error.lower) <= error <= Fraction(found.error.upper)
+        assert Fraction(found.lower_bound) <= error
+
+
+@pytest.mark.parametrize("power", [-149, 147])
+def test_the_bounds_scale_with_the_kernel(power):
+    """Nothing underflows or overflows, so that a power of two passes through every operation."""
+    rows = np.random.default_rng(0).normal(size=(6, 4))
+    counts = np.ones(6, int)
+    scaled_bounds = tail_energy_bounds(rows * 2.0**power, counts)
+    assert_equal(scaled_bounds, tail_energy_bounds(rows, counts) * 2.0 ** (2 * power))
+
+
+@pytest.mark.parametrize("size", [1e-160, 1e-162, 1e160])
+def test_a_kernel_whose_squares_leave_float64_is_refused(size):
+    kernel = jnp.asarray(np.random.default_rng(0).normal(size=(3, 1, 2)) * size)
+    with pytest.raises(ValueError, match="multiply the kernel by a power of two"):
+        approximate_convolution(kernel, 1)
+    maps = np.asarray(kernel)
+    with pytest.raises(ValueError, match="largest entry of kernel"):
+        squared_distance(np.zeros((1, 3)), np.zeros((1, 1, 2)), maps)
+
+
+@pytest.mark.parametrize(("entry", "name"), [(np.nan, "NaN"), (np.inf, "an infinity")])
+def test_a_kernel_that_is_not_finite(entry, name):
+    kernel = jnp.ones((3, 1, 1)).at[1].set(entry)
+    with pytest.raises(ValueError, match=rf"kernel has {name} at index \(1, 0, 0\).* diverged"):
+        approximate_convolution(kernel, 1)
+
+
+def test_where_some_candidates_overflow_another_is_taken():
+    kernel = jnp.asarray([[[60000.0]], [[-60000.0]], [[60000.0]]], "float16")
+    assert approximate_convolution(kernel, 2).method == "one-hot heads"
+
+
+def test_where_all_candidates_overflow_the_remedy_is_said(monkeypatch):
+    refuse = "convattn.bounds.approximation.candidates"
+    monkeypatch.setattr(refuse, lambda *given: [("one", np.ones((1, 3)), np.full((1, 3), 2.0**10))])
+    with pytest.raises(ValueError, match="overflow float16"):
+        approximate_convolution(jnp.full((3, 1, 1), 60000.0, "float16"), 2)
 
 
 def test_a_traced_kernel_is_refused():

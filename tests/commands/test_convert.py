@@ -11,8 +11,10 @@ import pytest
 
 import convattn
 from convattn.cli import main
+from convattn.weights import converted_layer
 from convattn.weights.convolution_layout import find_convolution
 from convattn.weights.files import read_weights
+from convattn.weights.numpy_format import write_npz
 from convattn.weights.safetensors_format import write_safetensors
 
 KERNEL = np.random.default_rng(1).integers(-4, 5, (3, 2, 1, 3)).astype(np.float32)
@@ -95,20 +97,39 @@ def test_other_layouts_widen_half_kernels(convattn_command, tmp_path, write, rou
     assert {array.dtype for array in read_weights(target).arrays.values()} == {np.dtype("float32")}
 
 
+def test_keras_variables_keep_their_bias(convattn_command, tmp_path):
+    weights = save(tmp_path / "net.safetensors", {"c/kernel:0": KERNEL, "c/bias:0": BIAS})
+    done = convattn_command("convert", weights, "--layer", "c/kernel:0", "--layout", "hwio")
+    assert (done.code, done.err) == (0, "")
+    assert "bias c/bias:0 ->" in done.out
+    layer = convattn.load_layer(tmp_path / "net.attention.safetensors")
+    np.testing.assert_array_equal(layer.bias, BIAS)
+
+
+def test_a_bias_from_another_file_settles_which_it_is(convattn_command, tmp_path):
+    weights = save(tmp_path / "net.safetensors", {"c.w": KERNEL, "c.b": BIAS})
+    other = tmp_path / "bias.npy"
+    np.save(other, 2 * BIAS)
+    done = convattn_command("convert", weights, "--layout", "hwio", "--bias", other)
+    assert (done.code, done.err) == (0, "")
+    layer = convattn.load_layer(tmp_path / "net.attention.safetensors")
+    np.testing.assert_array_equal(layer.bias, 2 * BIAS)
+
+
 def test_a_layer_that_is_not_the_convolution_is_not_written(
     convattn_command, weights, tmp_path, monkeypatch
 ):
     """A construction with one wrong entry: exit 1, the figures say so, the file is as it was."""
     target, figures = tmp_path / "out.safetensors", tmp_path / "figures.json"
     target.write_bytes(b"old")
-    right = convattn.conv_to_attention
+    right = converted_layer.conv_to_attention
 
     def wrong(kernel, *args, **options):
         changed = kernel.copy()
         changed[0, 0, 0, 0] += 0.01
         return right(changed, *args, **options)
 
-    monkeypatch.setattr(convattn, "conv_to_attention", wrong)
+    monkeypatch.setattr(converted_layer, "conv_to_attention", wrong)
     words = ("--layer", "stem.conv", "-o", target, "--json", figures)
     done = convattn_command("convert", weights, *words)
     assert done.code == 1
@@ -142,11 +163,40 @@ def test_wrong_use_exits_2_with_one_line_and_writes_nothing(convattn_command, we
     convattn.save_layer(
         convattn.conv_to_attention(KERNEL[:, 0], encoding="scalar", exact=False), scalar
     )
+    written = {
+        layout: converted_layer.convert_weights(
+            KERNEL[:, 0], None, {}, write=layout, image_size=5
+        ).content
+        for layout in ("ours", "flax", "torch")
+    }
+    for layout, content in written.items():
+        (tmp_path / f"{layout}.safetensors").write_bytes(content)
+    leaky, overflowing = tmp_path / "leaky.npz", tmp_path / "overflowing.npz"
+    for path, name, value in [(leaky, "encoding.leak", 1.5), (overflowing, "output", 3e38)]:
+        file = read_weights(tmp_path / "ours.safetensors")
+        arrays = {**file.arrays, name: np.full_like(file[name], value)}
+        path.write_bytes(write_npz(arrays, dict(file.metadata)))
+    text = np.array(json.dumps({"bfloat16 arrays": 5}))
+    np.savez(tmp_path / "bits.npz", kernel=KERNEL, metadata=text)
+    save(tmp_path / "other.safetensors", {"conv.w": KERNEL, "conv.b": BIAS})
+    back = ("--to-convolution", "--kernel-size", 3)
     conv = ("--layer", "stem.conv")
     before = sorted(tmp_path.iterdir())
     for words, message in [
         ([tmp_path / "absent.npy"], "cannot read"),
         ([tmp_path], "cannot read"),
+        (["."], "cannot read .: it is a directory"),
+        ([".", *back], "cannot read .: it is a directory"),
+        ([tmp_path / "ours.safetensors"], "is an attention layer of this library, not a conv"),
+        ([tmp_path / "flax.safetensors"], "is an attention layer for one image size"),
+        ([tmp_path / "torch.safetensors"], "is an attention layer for one image size"),
+        ([leaky, *back], f"{leaky} describes no layer that works: encoding.leak=1.5"),
+        ([overflowing, *back], f"{overflowing}: the nearest kernel of its layer has"),
+        ([tmp_path / "bits.npz"], "metadata has 'bfloat16 arrays'=5, expected a list of names"),
+        (
+            [tmp_path / "other.safetensors", "--layout", "hwio"],
+            "holds 'conv.b' (3,) beside 'conv.w'",
+        ),
         ([tmp_path / "text.npy"], "neither .npy, .npz nor .safetensors"),
         ([tmp_path / "object.npy"], "pickled objects"),
         ([tmp_path / "flat.weight.npy"], "has shape (3,)"),

@@ -90,6 +90,7 @@ def triangular(regime="limit", dimension=3, patch=2, size=3, claim="S.headdim"):
         "rows": rows,
         "columns": columns,
         "determinant": minor_of(kernel, sizes, rows, columns),
+        "tokens_per_side": [3 if regime == "finite" else 2],
         "necessary": necessary,
         "sufficient": sufficient,
     }
@@ -123,6 +124,7 @@ def unlike_channels():
         "rows": rows,
         "columns": columns,
         "determinant": minor_of(kernel, sizes, rows, columns),
+        "tokens_per_side": [2, 2],
         "necessary": 4 + 2,
         "sufficient": sum(ceil(width / 2) for width in widths(*sizes)),
     }

@@ -130,6 +130,9 @@ BROKEN_OTHERS = {
     ("S.heads", claims.SQUARE): edited("line_bound", kernel_size=[9, 1], patch_size=[2, 2]),
     ("S.heads", claims.ODD): edited("line_bound", kernel_size=[8], kernel=[1] * 8),
     ("S.heads", claims.GENERIC): edited("line_bound", heads=4),
+    ("S.heads", claims.SEVERAL): edited(
+        "line_bound", kernel_size=[1], patch_size=[1], kernel=[1], heads=1
+    ),
     ("S.headdim", claims.ODD): edited("narrow_heads", kernel_size=[2], kernel=[1] * 8),
     ("S.headdim", claims.WIDE): edited("narrow_heads", kernel_size=[1], kernel=[1] * 4),
     ("S.headdim", claims.NARROW): edited("narrow_heads", head_dimension=4),

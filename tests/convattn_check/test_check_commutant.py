@@ -22,6 +22,7 @@ from convattn_check.elimination import eliminate
         ("commutant_grid", put(["grid"], [2, 5]), "range"),
         ("commutant_grid", put(["grid"], [1, 2, 1, 3]), "range"),
         ("commutant_grid", put(["grid"], [6]), "malformed"),
+        ("commutant_line", put(["grid"], [MOST_NODES] * 5000), "range"),
         ("commutant_line", put(["shifts"], []), "range"),
         ("commutant_line", put(["shifts"], [[0]] * 2), "range"),
         ("commutant_line", put(["shifts"], [[d] for d in range(-8, 9)]), "range"),

@@ -7,7 +7,7 @@ import certificate_builder as build
 import pytest
 from certificate_cases import CASES, changed, drop, put, verdict_after, verdict_on
 
-from convattn_check.approximation import negative_eigenvalues
+from convattn_check.approximation import about, negative_eigenvalues
 from convattn_check.reject import Reject
 
 
@@ -27,6 +27,62 @@ def many_channels(body):
 def many_offsets(body):
     body["kernel_size"], body["patch_size"] = [12, 12], [1, 1]
     body["kernel"] = [1] * 144
+
+
+def many_steps(body):
+    """81 offsets and 225 · 7 rows."""
+    body["kernel_size"], body["patch_size"] = [64, 64], [8, 8]
+    body["out_channels"], body["kernel"] = 7, [1] * (64 * 64 * 7)
+
+
+def many_columns(body):
+    body["kernel_size"], body["out_channels"], body["kernel"] = [33], 1, [1] * 33
+
+
+def zero_kernel(body):
+    """No values at all are then the convolution, and one head less is, too."""
+    body["kernel"], body["values"]["entries"] = [0] * 9, []
+    body["error"], body["thresholds"] = "0", ["0", "0"]
+
+
+def rank_one(body):
+    """The kernel (1, 1, 1), two heads: no one can say from this that one head errs."""
+    body.update(out_channels=1, kernel=[1, 1, 1], error="0", thresholds=["0", "0"])
+    body["attention"][0] = ["1", "1", "1", "1"]
+
+
+def distinct_primes(body):
+    """Denominators 2^521 - 1 and 2^607 - 1, both below 2^1024, their multiple is not."""
+    body["attention"][0][0], body["attention"][0][1] = f"1/{2**521 - 1}", f"1/{2**607 - 1}"
+
+
+def prime_values(body):
+    body["values"]["entries"][0][2], body["values"]["entries"][1][2] = (
+        f"1/{2**521 - 1}",
+        f"-1/{2**607 - 1}",
+    )
+
+
+def small_image(body):
+    """The kernel (0, 1, 0, 0, -1): on two tokens nobody sees the -1."""
+    body.update(
+        kernel_size=[5],
+        kernel=[0, 1, 0, 0, -1],
+        attention=[["0", "1", "0", "0", "0", "1"], ["0", "0", "0", "0", "1", "1"]],
+        limit={"positive": ["1"] * 5},
+    )
+    body["values"]["entries"] = [[0, 1, "1"], [1, 1, "-1"]]
+
+
+def larger_image(body):
+    small_image(body)
+    body["tokens_per_side"] = [3]
+
+
+def no_third_tap(body):
+    """F has rank 2: two heads have no bound above 0."""
+    body["kernel"][-1] = 0
+    body["thresholds"], body["error"] = ["3999999/1000000", "0"], "4"
 
 
 def four_heads(body):
@@ -50,6 +106,19 @@ def wrong_common_head(body):
         ("two_masks", put(["kernel"], [1] * 5), "malformed"),
         ("two_masks", many_channels, "range"),
         ("two_masks", many_offsets, "range"),
+        ("two_masks", many_steps, "range"),
+        ("two_masks", distinct_primes, "range"),
+        ("two_masks", prime_values, "range"),
+        ("two_masks", put(["attention", 0, 0], str(2**1024)), "range"),
+        ("two_masks", put(["limit", "combination", 0], f"1/{2**1024 + 1}"), "range"),
+        ("mixed_sign", put(["limit", "positive", 0], str(2**1024)), "range"),
+        ("mixed_sign", small_image, "tokens"),
+        ("mixed_sign", larger_image, None),
+        ("two_of_three", many_columns, "range"),
+        ("two_of_three", zero_kernel, "inertia"),
+        ("two_of_three", rank_one, "inertia"),
+        ("two_of_three", put(["thresholds", 1], f"1/{10**40}"), "range"),
+        ("two_of_three", put(["thresholds", 0], str(10**40)), "range"),
         ("two_masks", put(["heads"], 2), "malformed"),
         ("two_masks", put(["heads"], 130), "range"),
         ("two_masks", put(["attention", 0], ["1", "2", "1"]), "malformed"),
@@ -158,11 +227,33 @@ def test_a_vanishing_minor_is_refused():
 
 
 def test_the_statements_name_the_numbers():
-    assert "2 are not on [3] tokens" in verdict_on(CASES["two_masks"]).reason
-    assert "in the limit 2 do" in verdict_on(CASES["mixed_sign"]).reason
+    masks, mixed = (verdict_on(CASES[name]).reason for name in ("two_masks", "mixed_sign"))
+    assert "3 heads at finite scores" in masks
+    assert "on [3] tokens or more no fewer" in masks
+    assert masks.endswith("in the limit it takes exactly 2")
+    assert "2 heads at finite scores" in mixed
+    assert mixed.endswith("in the limit it takes exactly 2")
     assert "no 2 heads without content come nearer than 0.999999" in (
         verdict_on(CASES["two_of_three"]).reason
     )
+    exact = verdict_on(changed(CASES["two_of_three"], no_third_tap)).reason
+    assert exact.endswith("all keys); no 1 heads without content come nearer than 3.999999")
+
+
+@pytest.mark.parametrize(
+    ("number", "low", "high"),
+    [
+        ("0", "0.000000", "0.000000"),
+        ("5/2", "2.500000", "2.500000"),
+        ("2/3", "0.666666", "0.666667"),
+        ("2/3000000", "0.0000006", "0.0000007"),
+        ("1999999999/1000000000", "1.999999", "2.000000"),
+        ("1/" + "9" * 50, "0." + "0" * 40, "0." + "0" * 39 + "1"),
+    ],
+)
+def test_an_error_is_rounded_up_and_a_bound_down(number, low, high):
+    assert about(Fraction(number)) == low
+    assert about(Fraction(number), up=True) == high
 
 
 def test_values_that_need_a_minor_of_other_rows_are_accepted():

@@ -28,6 +28,15 @@ def no_shifted_map(body):
     body["determinant"] = 0
 
 
+def finite_alone(body):
+    """The regime and the image, not the heads."""
+    body["regime"], body["tokens_per_side"] = "finite", [3]
+
+
+def limit_alone(body):
+    body["regime"], body["tokens_per_side"] = "limit", [2]
+
+
 @pytest.mark.parametrize(
     ("name", "change", "code"),
     [
@@ -65,9 +74,16 @@ def no_shifted_map(body):
         ("narrow_heads", put(["necessary"], 3), "heads"),
         ("narrow_heads", put(["sufficient"], 3), "heads"),
         ("narrow_heads", put(["sufficient"], 5), "heads"),
-        ("narrow_heads", put(["regime"], "finite"), "heads"),
+        ("narrow_heads", put(["tokens_per_side"], [1]), "tokens"),
+        ("narrow_heads", put(["tokens_per_side"], [3]), "tokens"),
+        ("narrow_heads", put(["tokens_per_side"], 2), "tokens"),
+        ("narrow_heads", drop(["tokens_per_side"]), "malformed"),
+        ("narrow_heads_finite", put(["tokens_per_side"], [2]), "tokens"),
+        ("narrow_heads_finite", put(["tokens_per_side"], [4]), "tokens"),
+        ("narrow_heads_unlike", put(["tokens_per_side"], [2, 3]), "tokens"),
+        ("narrow_heads", finite_alone, "heads"),
         ("narrow_heads", put(["head_dimension"], 1), "heads"),
-        ("narrow_heads_finite", put(["regime"], "limit"), "heads"),
+        ("narrow_heads_finite", limit_alone, "heads"),
         ("narrow_heads_many", put(["necessary"], 11), "heads"),
         ("narrow_heads_unlike", put(["kernel", 0], 1), "triangular"),
         ("narrow_heads_unlike", put(["sufficient"], 7), "heads"),
@@ -92,6 +108,7 @@ def test_other_sizes(patch, dimension, regime):
     assert verdict.accepted, verdict
     assert f"take at least {certificate['body']['necessary']}" in verdict.reason
     assert ("finite scores" in verdict.reason) == (regime == "finite")
+    assert f"on [{3 if regime == 'finite' else 2}] tokens or more" in verdict.reason
 
 
 def test_by_hand():

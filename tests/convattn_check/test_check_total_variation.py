@@ -19,6 +19,26 @@ def decimal_exponential(exponent):
         return Fraction((Decimal(exponent.numerator) / Decimal(exponent.denominator)).exp())
 
 
+def loose_power(body):
+    """α = 40 and e^-40 ≤ 1/2, from two terms."""
+    body.update(sharpness="40", terms=1, power="1/2", bound="99/100")
+
+
+def loose_series(body):
+    """The same with terms enough."""
+    body.update(sharpness="40", terms=90, power="1/2", bound="99/100")
+
+
+def loose_weight(body):
+    """The weight of a bias 3 is at least 10^-98, which is true."""
+    body.update(power="1/" + "9" * 98, bound="9" * 98 + "/1" + "0" * 98)
+
+
+def six_terms(body):
+    """Σ_(n ≤ 6) 3^n/n! = 19.4125."""
+    body.update(terms=6, power="19", bound="8/27")
+
+
 def set_score(body):
     body["score"] = "bias"
 
@@ -53,11 +73,20 @@ def set_score(body):
         ("quadratic_variation", put(["axes"], 0), "range"),
         ("quadratic_variation", put(["squares"], 0), "range"),
         ("quadratic_variation", put(["squares"], 9), "range"),
+        ("quadratic_variation", loose_power, "series"),
+        ("quadratic_variation", loose_series, "series"),
+        ("quadratic_variation", put(["terms"], 5), "series"),
+        ("quadratic_variation", put(["power"], "1/10"), "series"),  # 2.0085… times e^-3
+        ("quadratic_variation", put(["bound"], "173/500"), "total_variation"),  # .3459… is twice
         ("quadratic_variation_wide", put(["axes"], 2), "total_variation"),
         ("quadratic_variation_wide", put(["squares"], 1), "total_variation"),
         ("bias_variation", put(["power"], "201/10"), "series"),  # e^3 = 20.085…
         ("bias_variation", put(["power"], "19"), "total_variation"),
         ("bias_variation", put(["power"], "0"), "range"),
+        ("bias_variation", loose_weight, "series"),
+        ("bias_variation", put(["power"], "10"), "series"),
+        ("bias_variation", put(["terms"], 5), "series"),
+        ("bias_variation", put(["bound"], "401/700"), "total_variation"),  # 4/7 is twice 8/28
         ("bias_variation", put(["bound"], "7/25"), "total_variation"),
         ("bias_variation", put(["keys"], 10), "total_variation"),
         ("bias_variation", put(["keys"], 1), "range"),
@@ -123,6 +152,24 @@ def test_every_row_of_a_rectangle_keeps_the_bound(target):
     nearest = squares.index(min(squares))
     distance = sum(abs(w / total - (k == nearest)) for k, w in enumerate(weights)) / 2
     assert 0 < distance < bound
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("quadratic_variation", put(["bound"], "69/200")),
+        ("bias_variation", put(["bound"], "4/7")),
+        ("bias_variation", six_terms),
+    ],
+)
+def test_twice_what_is_shown_is_accepted(name, change):
+    assert verdict_after(name, change).accepted
+
+
+@given(st.fractions(Fraction(1, 10), 60, max_denominator=100))
+def test_enough_terms_are_half_of_the_exponential(exponent):
+    terms = -(-2 * exponent.numerator // exponent.denominator)
+    assert 2 * exponential_from_below(exponent, terms) > decimal_exponential(exponent)
 
 
 def test_the_verdicts_say_what_follows():

@@ -93,6 +93,13 @@ MUTANTS = (
         VARIATION,
     ),
     wrong_certificate(
+        "bound-that-says-nothing",
+        "The total variation is below 99/100: so it is, and far below.",
+        quadratic,
+        amended(quadratic, bound="99/100"),
+        r"total_variation: the bound 99/100 is more than 2 times what is shown",
+    ),
+    wrong_certificate(
         "theta-of-one-side",
         "θ counts the neighbours on one side only.",
         quadratic,

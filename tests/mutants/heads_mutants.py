@@ -28,6 +28,11 @@ def below_the_diagonal(body):
     body["kernel"][3 * 9 + 3] = 1
 
 
+def one_tap(body):
+    body.update(kernel_size=[1, 1], patch_size=[1, 1], in_channels=1, kernel=[1], heads=1)
+    body.update(rows=[[0] * 6], columns=[[0, 0]], determinant=1, tokens_per_side=[1, 1])
+
+
 def centre_among_the_offsets(body):
     """Count the centre's column, whose heads are counted by their dimension already."""
     body["columns"][0] = [0, 0]
@@ -61,6 +66,27 @@ MUTANTS = (
         base_model_exact,
         amended(base_model_exact, sufficient=20),
         r"heads: sufficient is 20, expected 32",
+    ),
+    wrong_certificate(
+        "heads-of-a-single-map",
+        "A kernel of one tap takes no fewer than one head, like any other.",
+        generic,
+        edited(generic, one_tap),
+        r"heads: S\.heads needs at least 2 heads",
+    ),
+    wrong_certificate(
+        "head-dimension-of-one-pixel",
+        "The bound is claimed for an image in which no other token is read.",
+        base_model,
+        amended(base_model, tokens_per_side=[1, 1]),
+        r"tokens: tokens_per_side is \[1, 1\], expected \[2, 2\]",
+    ),
+    wrong_certificate(
+        "head-dimension-without-an-outside",
+        "At finite scores the bound is claimed where every token is in the receptive field.",
+        base_model_exact,
+        amended(base_model_exact, tokens_per_side=[2, 2]),
+        r"tokens: tokens_per_side is \[2, 2\], expected \[3, 2\]",
     ),
     wrong_certificate(
         "head-dimension-bound-too-high",

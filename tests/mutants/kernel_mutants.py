@@ -50,6 +50,22 @@ def one_head_less(body):
     body["determinant"] = 1
 
 
+def negative_tap_far_away(body):
+    """The taps 1 at -1 and -1 at 2, on two tokens."""
+    body.update(kernel_size=[5, 1], kernel=[0, 1, 0, 0, -1], unread=[0, 0])
+    body["attention"] = [["0", "1", "0", "0", "0", "1"], ["0", "0", "0", "0", "1", "1"]]
+    body["values"]["entries"] = [[0, 1, "1"], [1, 1, "-1"]]
+    body.update(rows=[[0] * 6], columns=[[-1, 0]], determinant=1, tokens_per_side=[2, 1])
+    body["limit"] = {"positive": ["1"] * 5}
+
+
+def zero_kernel(body):
+    body["kernel"] = [0] * len(body["kernel"])
+    body["values"]["entries"] = []
+    body["thresholds"] = ["0"] * len(body["thresholds"])
+    body["error"] = "0"
+
+
 def padded_rank(body):
     """A row and a column more, to claim one head more."""
     body["heads"] += 1
@@ -108,6 +124,20 @@ MUTANTS = (
         patches,
         amended(patches, tokens_per_side=[1, 1]),
         r"tokens: tokens_per_side is \[1, 1\]",
+    ),
+    wrong_certificate(
+        "mixed-sign-out-of-sight",
+        "In the limit one head does, too, on an image too small for the negative tap.",
+        laplace,
+        edited(laplace, negative_tap_far_away),
+        r"tokens: tokens_per_side is \[2, 1\], expected \[3, 1\]",
+    ),
+    wrong_certificate(
+        "approximation-of-what-one-head-less-does",
+        "The kernel is zero: no head is needed, and the bound that so many err is 0.",
+        texture,
+        edited(texture, zero_kernel),
+        r"inertia: the thresholds are all 0: nothing shows that 2 heads err",
     ),
     wrong_certificate(
         "approximation-with-a-smaller-error",

@@ -128,6 +128,11 @@ def printed_condition(original):
     return spans_hold
 
 
+def first_alone(original):
+    """No candidates but the singular vectors."""
+    return lambda *given: [next(original(*given))]
+
+
 def other_signs(original):
     return lambda weights, coefficients, *given: original(weights, -coefficients, *given)
 
@@ -155,6 +160,7 @@ PLANTS = [
     ("approx", "known singular values", f"{APPROXIMATION}.tail_energy_bounds", scaled(2)),
     ("approx", "known singular values", f"{APPROXIMATION}.tail_energy_bounds", scaled(0.5)),
     ("approx", "known singular values", f"{APPROXIMATION}.squared_distance", half_as_far),
+    ("approx", "known singular values", f"{APPROXIMATION}.candidates", first_alone),
     ("approx", "errors on images", f"{APPROXIMATION}.approximate_convolution", doubled_kernel),
     (
         "approx",

@@ -18,6 +18,10 @@ def file(metadata=None, **arrays) -> WeightsFile:
     return WeightsFile("net", named, metadata or {})
 
 
+def keras(kernel: np.ndarray, head: str) -> WeightsFile:
+    return WeightsFile("net", {f"{head}kernel:0": kernel, f"{head}bias:0": BIAS}, {})
+
+
 @pytest.mark.parametrize(
     ("given", "layer", "options"),
     [
@@ -31,6 +35,9 @@ def file(metadata=None, **arrays) -> WeightsFile:
         (file(conv=OIHW, conv_S_bias=BIAS), "conv", {"layout": "oihw"}),
         (file({"format": "pt"}, conv=OIHW, conv__bias=BIAS), "conv", {}),
         (file({"format": "flax"}, conv=KERNEL, conv__bias=BIAS), "conv", {}),
+        (keras(KERNEL, "conv2d/"), "conv2d", {}),
+        (keras(KERNEL, "conv2d/"), "conv2d/kernel:0", {"layout": "hwio"}),
+        (keras(KERNEL, ""), None, {}),
     ],
 )
 def test_the_kernel_and_its_bias_are_found(given, layer, options):
@@ -104,3 +111,41 @@ def test_the_name_of_a_npy_file_tells_its_layout():
 def test_what_is_no_convolution_is_refused(given, layer, options, message):
     with pytest.raises(WeightsRefused, match=message):
         find_convolution(given, layer, **options)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "bias"),
+    [
+        ("conv.w", "conv.b"),
+        ("conv.weight", "conv.b"),
+        ("conv/kernel:0", "conv/bias"),
+        ("conv/kernel", "conv/bias:0"),
+        ("conv/kernel", "conv/Bias:1"),
+        ("conv1_kernel", "conv1_bias"),
+        ("conv1", "conv1_b"),
+        ("conv1-w", "conv1-biases"),
+        ("w", "b"),
+    ],
+)
+def test_a_bias_under_an_unknown_name_is_not_left_out(kernel, bias):
+    net = WeightsFile("net", {kernel: KERNEL, bias: BIAS}, {})
+    with pytest.raises(WeightsRefused, match=f"^net holds '{bias}' .* beside '{kernel}', which"):
+        find_convolution(net, kernel, "hwio")
+    assert find_convolution(net, kernel, "hwio", with_bias=False).bias is None
+
+
+@pytest.mark.parametrize(
+    "other", ["fc.b", "bias", "conv.scale", "conv.beta", "conv.x_bias", "conv.we_bias"]
+)
+def test_what_is_no_bias_of_the_kernel_is_none(other):
+    net = WeightsFile("net", {"conv.weight": OIHW, other: BIAS}, {})
+    assert find_convolution(net, "conv").bias is None
+    short = WeightsFile("net", {"conv.weight": OIHW, "conv.b": BIAS[:-1]}, {})
+    assert find_convolution(short, "conv").bias is None
+
+
+def test_an_attention_layer_is_no_convolution():
+    with pytest.raises(WeightsRefused, match=r"^net is an attention layer .* use --to-convolution"):
+        find_convolution(file({"format": "convattn"}, output=KERNEL[0]))
+    with pytest.raises(WeightsRefused, match=r"^net is an attention layer for one image size"):
+        find_convolution(file({"format": "pt", "convattn": "{}"}, attn_mask=KERNEL[0]))

@@ -198,3 +198,11 @@ def test_metadata_that_is_none_of_ours_is_refused(text):
 def test_an_array_may_not_take_the_name_of_the_text():
     with pytest.raises(ValueError, match="may not be called 'metadata'"):
         write_npz({"metadata": np.ones(1)}, {})
+
+
+@pytest.mark.parametrize("names", [5, ["a", 5], [["a"]], {"a": 1}, "a", 0, None])
+def test_the_names_of_bfloat16_arrays_are_a_list_of_names(names):
+    text = json.dumps({"bfloat16 arrays": names})
+    content = archive(a__npy=npy(np.ones(2, np.uint16)), metadata__npy=npy(np.array(text)))
+    with pytest.raises(WeightsRefused, match=r"^net: metadata has 'bfloat16 arrays'=.* a list of"):
+        parse_weights(content, "net")

@@ -184,6 +184,21 @@ BROKEN = {
         stored(arrays={"encoding__leak": np.ones(2, np.float32)}),
         "leak.shape=.2,., but should have 0 axes",
     ),
+    **{
+        f"leak {leak}": (
+            stored(arrays={"encoding__leak": np.array(leak, np.float32)}),
+            f"encoding.leak={leak} in float32, but should lie strictly between 0 and 1",
+        )
+        for leak in (-0.5, 0.0, 1.0, 1.5)
+    },
+    "a ring too large for memory": (
+        stored(described={"ring": [[10**9, 10**9]] * 2}),
+        "describes no layer that works: ring=.* at most 16777216 are expected",
+    ),
+    "a ring just too large": (
+        stored(described={"ring": [[2**23, 2**23], [0, 0]]}),
+        "a single query 16777217 keys",
+    ),
 }
 
 
@@ -206,6 +221,7 @@ def test_a_layer_that_does_not_fit_together_is_not_saved(tmp_path):
         ({"content": ContentScores(jnp.ones((6, 1, 1)), jnp.ones((6, 1, 1)))}, "heads of content"),
         ({"content": ContentScores(jnp.ones((7, 2, 1)), jnp.ones((7, 2, 1)))}, "features of cont"),
         ({"patch_size": (2, 2)}, "a patch has 4 pixels"),
+        ({"encoding": dataclasses.replace(LAYER.encoding, leak=jnp.asarray(1.5))}, "leak=1.5"),
     ]:
         with pytest.raises(ValueError, match=message):
             ca.save_layer(dataclasses.replace(LAYER, **change), path)

@@ -1,4 +1,4 @@
-"""S.approx: the best layer under a head budget, for a given kernel.
+"""S.approx: a layer under a head budget, for a given kernel, within one head of the optimum.
 
 **Claim.** Let σ_1 ≥ σ_2 ≥ … be the singular values of F with all its P⁴·D_in·D_out rows. At a query
 whose offsets are all keys, N content-free heads differ from the convolution, as linear maps in the
@@ -11,6 +11,11 @@ it puts at other keys only adds. The truncated decomposition Σ_(i<N) σ_i u_i v
 kernel of *some* map on tokens of rank N - 1, and the construction of S.kernel, which asks for
 nothing else, computes it with N heads. ∎
 
+*Between the two bounds.* Neither need be the optimum, which is the nearest Σ_h V_h a_h with rows
+a_h ≥ 0. For the taps 1, 0, -1 and one head the bounds are 0 and 2, and one tap alone has the
+distance 1, which is the least. So further rows are tried (`mixture_candidates.py`), each layer's
+distance is certified, and the smallest is returned; that it is the optimum is not claimed.
+
 *All N directions.* Let the span of v_1, …, v_N hold some y that is positive where it does not
 vanish altogether. Then the heads y + κ_i v_i ≥ 0 need no uniform head: as the leak λ of each tends
 to 0 the distance tends to Σ_(i>N) σ_i², which is the bound. It is Σ_(i>N) σ_i² + |λΣC|²/N exactly,
@@ -18,16 +23,23 @@ for the rest F - F_N is orthogonal to the values. Where y has further zeros the 
 grow without bound (S.kernel), and N - 1 directions are used.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
-from scipy.optimize import linprog
 
+from convattn.arrays import as_integer
 from convattn.bounds.layer_distance import Enclosure, squared_distance
+from convattn.bounds.mixture_candidates import (
+    factored_rows,
+    leaking_heads,
+    leaking_rows,
+    one_hot_rows,
+    split_rows,
+)
 from convattn.bounds.tail_energy import tail_energy_bounds
 from convattn.constructions.geometry import ConvolutionGeometry
 from convattn.constructions.given_kernel import mixture_heads, mixture_layer
@@ -46,15 +58,16 @@ class Approximation:
     **Fields:**
 
     - `layer`: content-free, finite scores, at most as many heads as allowed.
-    - `directions`: how many singular directions it has.
+    - `method`: where its attention rows come from: "singular vectors" (N - 1 of them), "all
+      singular directions" (N), "one-hot heads" or "nonnegative factors".
     - `error`: encloses its squared Frobenius distance from the convolution at a query whose offsets
       are all keys, for every image size; of the layer as stored, in exact arithmetic.
     - `lower_bound`: certain not to exceed Σ_(i>N) σ_i², what N heads cannot go below.
-    - `next_bound`: the same for N - 1 heads: what this claim says is reached, but for rounding.
+    - `next_bound`: the same for N - 1 heads: what is reached at least, but for rounding.
     """
 
     layer: AttentionLayer
-    directions: int
+    method: str
     error: Enclosure
     lower_bound: float
     next_bound: float
@@ -62,37 +75,41 @@ class Approximation:
 
 def approximate_convolution(
     kernel: Any,
-    heads: int,
+    heads: Any,
     *,
     bias: Any = None,
     patch_size: int | Sequence[int] = 1,
     dilation: int | Sequence[int] = 1,
 ) -> Approximation:
-    """The layer with at most so many content-free heads that comes nearest to a convolution.
+    """A layer with at most so many content-free heads that is near to a given convolution.
+
+    It is within one head of the optimum: what it reaches is beyond N - 1 heads, but for rounding.
+    Of several candidates it is the one with the smallest certified error; no better layer of N
+    heads is ruled out, unless `error.upper` meets `lower_bound`.
 
     **Arguments:**
 
-    - `kernel`: `[K_1, K_2, in, out]` or `[K, in, out]`, concrete, real.
-    - `heads`: the budget N ≥ 1. More than T + 1 are never used.
+    - `kernel`: `[K_1, K_2, in, out]` or `[K, in, out]`, concrete, real; its largest entry is zero
+      or between 2⁻¹⁵⁰ and 2¹⁵⁰ in absolute value.
+    - `heads`: the budget N, an integer ≥ 1. More than T + 1 are never used.
     - `bias`: `[out]` or none. `patch_size`: P. `dilation`: d.
 
     **Returns:** an `Approximation`; its layer has the kernel's dtype (integers become float32).
 
-    **Raises:** `ValueError` for what `conv` refuses of a kernel, a traced or complex one, and a
-    budget that is no integer ≥ 1.
+    **Raises:** `ValueError` for what `conv` refuses of a kernel, a traced or complex one, one out
+    of range, a budget that is no integer ≥ 1, and where the maps overflow the kernel's dtype.
 
     **Source:** S.approx of this project's ledger; Eckart and Young 1936.
 
     >>> found = approximate_convolution([[[1.0]], [[2.0]], [[1.0]]], 1)  # nonnegative, rank one
-    >>> found.layer.heads, found.directions, found.error.upper < 1e-6, found.lower_bound
-    (1, 1, True, 0.0)
+    >>> found.layer.heads, found.error.upper < 1e-6, found.lower_bound
+    (1, True, 0.0)
     >>> found = approximate_convolution([[[1.0]], [[0.0]], [[-1.0]]], 1)  # no nonnegative direction
-    >>> found.directions, round(found.error.upper, 6), approximate_convolution(
+    >>> found.method, round(found.error.upper, 6), approximate_convolution(
     ...     [[[1.0]], [[0.0]], [[-1.0]]], 2).error.upper < 1e-6
-    (0, 2.0, True)
+    ('one-hot heads', 1.0, True)
     """
-    if isinstance(heads, bool) or not isinstance(heads, int) or heads < 1:
-        raise ValueError(f"heads={heads!r}, but should be an integer ≥ 1: a layer has some head")
+    heads = as_integer(heads, "heads", 1)
     exact_entries(kernel)  # refuses what has no concrete real entries
     array, bias = check_kernel(kernel, bias, 1)
     if not jnp.issubdtype(array.dtype, jnp.inexact):
@@ -100,71 +117,56 @@ def approximate_convolution(
     geometry = ConvolutionGeometry.of(array.shape[:-2], patch_size, 1, dilation)
     rows, counts = distinct_rows(np.asarray(array, np.float64), geometry)
     bounds = tail_energy_bounds(rows, counts)
-    _, singular, right = np.linalg.svd(rows * np.sqrt(counts)[:, None], full_matrices=False)
-    threshold = max(len(rows), geometry.heads) * 2.0**-52 * singular[0]
-    right = right[singular > threshold]
     maps = np.asarray(token_maps(array, geometry), np.float64)
-
-    def packed(weights: np.ndarray, coefficients: np.ndarray, directions: np.ndarray) -> Any:
-        stored = jnp.promote_types(array.dtype, jnp.float32)
-        own = jnp.asarray(np.tensordot(coefficients @ directions, maps, 1), stored)
-        own = own.astype(array.dtype)
-        layer = mixture_layer(weights, np.eye(len(weights)), own, geometry, bias)
-        return layer, squared_distance(*stored_numbers(layer), maps)
-
-    kept = right[: heads - 1]
-    best = (*packed(*mixture_heads(kept), kept), len(kept))
-    if len(right) >= heads:
-        leak = float(jnp.finfo(score_dtype(array)).eps)
-        parts = leaking_heads(right[:heads], leak)
-        if parts is not None:
-            other = (*packed(*parts, right[:heads]), heads)
-            best = min(best, other, key=lambda candidate: candidate[1].upper)
-    layer, error, directions = best
+    stored = jnp.promote_types(array.dtype, jnp.float32)
+    leak = float(jnp.finfo(score_dtype(array)).eps)
+    roundoff = float(jnp.finfo(array.dtype).eps) / 2
+    best: tuple[AttentionLayer, str, Enclosure] | None = None
+    refused: ValueError | None = None
+    for method, weights, mixtures in candidates(rows, counts, heads, leak, roundoff):
+        own = jnp.asarray(np.tensordot(mixtures, maps, 1), stored).astype(array.dtype)
+        try:
+            layer = mixture_layer(weights, np.eye(len(weights)), own, geometry, bias)
+        except ValueError as error:  # its maps overflow; those of another may not
+            refused = error
+            continue
+        distance = squared_distance(*stored_numbers(layer), maps)
+        if best is None or distance.upper < best[2].upper:
+            best = layer, method, distance
+    if best is None:
+        raise ValueError(str(refused)) from refused
     most = len(bounds) - 1
     return Approximation(
-        layer,
-        directions,
-        error,
-        float(bounds[min(heads, most)]),
-        float(bounds[min(heads - 1, most)]),
+        *best, float(bounds[min(heads, most)]), float(bounds[min(heads - 1, most)])
     )
 
 
-def leaking_heads(
-    directions: Float[np.ndarray, "directions offsets"], leak: float
-) -> tuple[np.ndarray, np.ndarray] | None:
-    """As many heads as directions, y + κ_i v_i over a small leak; None where there is no such y.
-
-    y > 0 (where the directions do not all vanish) with the largest least entry comes from linear
-    programming in float64. Only whether the weights are nonnegative matters, which is checked.
-    """
-    count = len(directions)
-    live = np.abs(directions).max(axis=0) > 2.0**-40
-    shown = directions[:, live].T
-    solved = linprog(
-        np.r_[np.zeros(count), -1.0],
-        A_ub=np.c_[-shown, np.ones(len(shown))],
-        b_ub=np.zeros(len(shown)),
-        bounds=[(-1, 1)] * count + [(0, None)],
-    )
-    if solved.status != 0 or not -solved.fun > 2.0**-20:
-        return None
-    signs = np.where(solved.x[:-1] < 0, -1.0, 1.0)
-    middle = np.abs(solved.x[:-1])
-    turned = directions * signs[:, None]
-    y = np.where(live, middle @ turned, 0.0)
-    reach = np.where(live & (turned < 0), y / np.where(turned < 0, -turned, 1.0), np.inf)
-    steps = np.minimum(reach.min(axis=1), 1 / 2.0**-10) / (1 + 2.0**-40)
-    mixed = np.diag(steps) + middle  # row h: the coefficients of y + κ_h v_h
-    rows = np.where(live, mixed @ turned, 0.0)
-    if (rows < 0).any():
-        return None
-    scale = rows.max(axis=1, keepdims=True)
-    weights = rows / (scale * leak)
-    totals = 1 + weights.sum(axis=1, keepdims=True)
-    coefficients = totals * leak * scale * np.linalg.inv(mixed).T * signs
-    return weights, coefficients
+def candidates(
+    rows: Float[np.ndarray, "rows offsets"],
+    counts: np.ndarray,
+    heads: int,
+    leak: float,
+    roundoff: float,
+) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
+    """Name, weights w_hδ and B of each candidate; head h has the map Σ_δ B_hδ M_δ."""
+    weighted = rows * np.sqrt(counts)[:, None]
+    gram = weighted.T @ weighted
+    _, singular, right = np.linalg.svd(weighted, full_matrices=False)
+    live = singular > max(rows.shape) * 2.0**-52 * singular[0]
+    right, singular = right[live], singular[live]
+    weights, coefficients = mixture_heads(right[: heads - 1])
+    yield "singular vectors", weights, coefficients @ right[: heads - 1]
+    one_hot = one_hot_rows(gram, heads)
+    yield "one-hot heads", *leaking_rows(one_hot, leak, roundoff)
+    if len(right) < heads:
+        return  # nothing but rounding is left
+    parts = leaking_heads(right[:heads], leak)
+    if parts is not None:
+        yield "all singular directions", parts[0], parts[1] @ right[:heads]
+    starts = (one_hot, weights[weights.any(axis=1)], split_rows(right, singular, heads))
+    found = [factored_rows(gram, start) for start in starts if len(start)]
+    factors = min(found, key=lambda pair: pair[1])[0]
+    yield "nonnegative factors", *leaking_rows(factors, leak, roundoff)
 
 
 def stored_numbers(layer: AttentionLayer) -> tuple[np.ndarray, np.ndarray]:

@@ -12,6 +12,10 @@ and the squared Frobenius distance, summed over all keys, is
 w, V and M are the stored numbers, exact in float64; the layer's own arithmetic is left out. Each
 entry of D and R is off by at most γ_n times the sum of the absolute terms, which encloses both
 numbers, and with N ≥ T the distance for every image size at once.
+
+γ_n leaves underflow out. A square or a product that underflows is off by 2⁻¹⁰⁷⁵, which is added for
+each; in the entries themselves it is far below 2⁻²⁰ of the errors of the largest ones, which are
+2⁻²⁰⁰ at least where the largest of M and V is 2⁻¹⁵⁰ or more.
 """
 
 from dataclasses import dataclass
@@ -20,7 +24,9 @@ import numpy as np
 from jaxtyping import Float
 
 from convattn.bounds.score_error import gamma
-from convattn.bounds.tail_energy import INFLATION, ROUNDOFF
+from convattn.bounds.tail_energy import INFLATION, ROUNDOFF, require_range
+
+UNDERFLOW = 2.0**-1073  # for each product that is not zero: twice 2⁻¹⁰⁷⁵, and its sum
 
 
 @dataclass(frozen=True)
@@ -41,13 +47,18 @@ def squared_distance(
 ) -> Enclosure:
     """Σ_δ |D_δ|² + g/N, enclosed for every number of keys N ≥ T.
 
-    **Arguments:** the stored w_h, V_h and M_δ, as float64.
+    **Arguments:** the stored w_h, V_h and M_δ, as float64; the largest entry of the maps is zero or
+    in [2⁻¹⁵⁰, 2¹⁵⁰], and that of the blocks at most 2²⁰⁰.
+
+    **Raises:** `ValueError` for entries out of this range.
 
     >>> one = squared_distance(np.zeros((1, 1)), np.zeros((1, 1, 1)), np.full((1, 1, 1), 2.0))
     >>> 4.0 in one, one.upper - one.lower < 1e-12
     (True, True)
     """
     heads, offsets = weights.shape
+    require_range(float(np.abs(maps).max(initial=0.0)))
+    require_range(max(float(np.abs(part).max(initial=0.0)) for part in (maps, blocks)), 2.0**200)
     totals = 1 + weights.sum(axis=1, keepdims=True)
     shares, leaks = weights / totals, 1 / totals[:, 0]
     count = heads + offsets + 6
@@ -59,7 +70,9 @@ def squared_distance(
 
     def total(values: np.ndarray, up: bool) -> float:
         slack = gamma(values.size + 3, ROUNDOFF)
-        return float((values**2).sum()) * (1 + slack if up else 1 - slack)
+        under = UNDERFLOW * int(np.count_nonzero(values))
+        squares = float((values**2).sum())
+        return squares * (1 + slack) + under if up else max(0.0, squares * (1 - slack) - under)
 
     high = total(np.abs(found) + error, True)
     low = total(np.maximum(0.0, np.abs(found) - error), False)
@@ -71,6 +84,7 @@ def squared_distance(
     cross = 2 * float((summed * spread).sum())
     doubt = 2 * float((outer - np.abs(summed * spread)).sum()) * INFLATION
     doubt += 4 * gamma(summed.size + 3, ROUNDOFF) * float(outer.sum())
+    doubt += 8 * UNDERFLOW * summed.size * float(blocks.any())
     most = cross + doubt + total(np.abs(spread) + spread_error, True)
     least = cross - doubt + total(np.maximum(0.0, np.abs(spread) - spread_error), False)
     slack = 2.0**-50 * (low + abs(least))

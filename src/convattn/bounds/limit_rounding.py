@@ -1,7 +1,7 @@
 """How far a limit layer whose weights are exactly zero off the offsets is from the convolution.
 
 In floating point a limit layer has weights that are exactly zero wherever the exponential
-underflows. That is looked at, not assumed: `limit_error_bound` refuses a layer whose weights are
+underflows. That is looked at, not assumed: `limit_rounding_bound` refuses a layer whose weights are
 not so.
 
 - *One-hot* (bias, quadratic, enumerated). Every weight is 0 or 1, so products with weights are
@@ -39,7 +39,7 @@ from convattn.layer import AttentionLayer
 from convattn.shifts import TokenGrid
 
 
-def limit_error_bound(
+def limit_rounding_bound(
     layer: AttentionLayer, images: Any, kernel: Any, bias: Any, *, groups: int = 1
 ) -> Float[np.ndarray, "batch *space out_channels"]:
     """A bound on |apply_attention(layer, images) - conv(images, kernel, bias)|, entry by entry.
@@ -57,7 +57,7 @@ def limit_error_bound(
     >>> import convattn as ca
     >>> kernel = [[[1.0]], [[2.0]], [[3.0]]]
     >>> layer = ca.conv_to_attention(kernel, encoding="quadratic")
-    >>> bound = limit_error_bound(layer, jnp.ones((1, 5, 1)), kernel, None)
+    >>> bound = limit_rounding_bound(layer, jnp.ones((1, 5, 1)), kernel, None)
     >>> bool((bound < 1e-5).all())
     True
     """

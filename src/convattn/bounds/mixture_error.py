@@ -23,7 +23,12 @@ from convattn.bounds.score_error import EXP_ERROR, ScoreError, gamma, unit_round
 from convattn.constructions.geometry import ConvolutionGeometry
 from convattn.constructions.given_kernel import mixture_heads, mixture_layer
 from convattn.constructions.li_output_map import token_maps
-from convattn.constructions.row_basis import distinct_rows, exact_entries, row_basis
+from convattn.constructions.row_basis import (
+    distinct_rows,
+    exact_entries,
+    row_basis,
+    well_conditioned_order,
+)
 from convattn.encodings.base import score_dtype
 from convattn.layer import AttentionLayer
 from convattn.shifts import TokenGrid
@@ -61,7 +66,8 @@ def given_kernel_majorant(
     geometry = ConvolutionGeometry.of(
         entries.shape[:-2], layer.patch_size, layer.stride, layer.dilation
     )
-    basis, pivots = row_basis(distinct_rows(entries, geometry)[0])
+    rows = distinct_rows(entries, geometry)[0]
+    basis, pivots = row_basis(rows, well_conditioned_order(rows))
     weights, coefficients = mixture_heads(basis)
     with jax.enable_x64(True):
         magnitude = jnp.asarray(np.abs(entries.astype(np.float64)))

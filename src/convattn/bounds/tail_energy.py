@@ -11,6 +11,10 @@ whether it holds.
 
 So σ_k² = λ_k(G) ≥ (D_k - r)/(1 + η). Every product is off by at most γ_n times the product of the
 absolute values (`bounds/score_error.py`), which is added to r and to η.
+
+γ_n leaves underflow out. Where the largest entry is 2⁻¹⁵⁰ at least, r is 2⁻³⁵³ at least, and its
+inflation adds 2⁻³⁷³, far more than what underflows in a product (2⁻¹⁰⁷⁵ each) or in the squares of
+a norm (entries of 2⁻⁵³⁷). Up to 2¹⁵⁰ nothing overflows. All kernels of 32 bits and less are within.
 """
 
 import numpy as np
@@ -20,6 +24,21 @@ from convattn.bounds.score_error import gamma
 
 ROUNDOFF = 2.0**-53
 INFLATION = 1 + 2.0**-20  # for the bounds' own rounding: few operations on nonnegative numbers
+SMALLEST, LARGEST = 2.0**-150, 2.0**150
+
+
+def require_range(largest: float, limit: float = LARGEST) -> None:
+    """Refuse a kernel whose fourth powers may leave the range of float64.
+
+    **Raises:** `ValueError` for a largest entry that is not zero and not in [2⁻¹⁵⁰, limit].
+    """
+    if largest != 0 and not SMALLEST <= largest <= limit:
+        raise ValueError(
+            f"the largest entry of kernel is {largest:.3g} in absolute value, but should be zero "
+            "or between 2**-150 and 2**150: fourth powers of it leave the range of float64, so "
+            "that no distance could be certified; multiply the kernel by a power of two (squared "
+            "distances are then multiplied by its square)"
+        )
 
 
 def tail_energy_bounds(
@@ -30,12 +49,15 @@ def tail_energy_bounds(
     **Arguments:**
 
     - `rows`, `counts`: the distinct rows of F and how often each occurs, from `distinct_rows`;
-      counts below 2²⁰, rows exact in float64.
+      counts below 2²⁰, rows exact in float64, the largest entry zero or in [2⁻¹⁵⁰, 2¹⁵⁰].
+
+    **Raises:** `ValueError` for a kernel out of this range.
 
     >>> bounds = tail_energy_bounds(np.array([[3.0, 0.0], [0.0, 1.0]]), np.array([1, 2]))
     >>> bounds.round(6).tolist(), bool((bounds <= [11, 2, 0]).all())
     ([11.0, 2.0, 0.0], True)
     """
+    require_range(float(np.abs(rows).max(initial=0.0)))
     size = rows.shape[1]
     weighted = rows * counts[:, None]
     gram = weighted.T @ rows

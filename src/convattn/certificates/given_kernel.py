@@ -43,6 +43,7 @@ def kernel_heads_certificate(
     columns = [list(geometry.offsets[pivot]) for pivot in pivots]
     unread = unread_shift(rows, geometry)
     combination, positive = nonnegative_vector(chosen)
+    shifts = [*columns, unread, *(() if positive is None else geometry.offsets)]
     body = {
         **_kernel_fields(kernel, geometry),
         "heads": len(weights),
@@ -52,9 +53,7 @@ def kernel_heads_certificate(
         "columns": columns,
         "determinant": int(flint.fmpz_mat(minor).det()),
         "unread": list(unread),
-        "tokens_per_side": [
-            1 + max(abs(shift[axis]) for shift in (*columns, unread)) for axis in range(2)
-        ],
+        "tokens_per_side": [1 + max(abs(shift[axis]) for shift in shifts) for axis in range(2)],
         "limit": {"combination": [rational(c) for c in combination]}
         if combination is not None
         else {"positive": [rational(z) for z in positive or ()]},

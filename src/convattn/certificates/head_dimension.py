@@ -74,10 +74,12 @@ def head_dimension_certificate(
 
     full = patch_size**axes * min(in_channels, out_channels)
     sizes = ((kernel_size,) * axes, (patch_size,) * axes, (1,) * axes)
+    tokens = [1 + max(abs(column[axis]) for column in columns) for axis in range(axes)]
     necessary = len(rows) + parts(full)
     sufficient = sum(map(parts, map_widths(*sizes, in_channels, out_channels)))
     if regime == "finite":
         necessary, sufficient = max(necessary + 1, parts(2 * full)), sufficient + parts(full)
+        tokens[0] = max(tokens[0], block.columns[-1] + 2)
     body = {
         "kernel_size": list(sizes[0]),
         "patch_size": list(sizes[1]),
@@ -89,6 +91,7 @@ def head_dimension_certificate(
         "rows": rows,
         "columns": columns,
         "determinant": int(flint.fmpz_mat(minor(kernel, patch_size, rows, columns)).det()),
+        "tokens_per_side": tokens,
         "necessary": necessary,
         "sufficient": sufficient,
     }

@@ -5,8 +5,9 @@ from typing import Any
 
 from convattn.atomic_file import write_file
 from convattn.commands.consoles import console
-from convattn.commands.convert import WIDE, finish, prepare_output
+from convattn.commands.convert import WIDE
 from convattn.commands.usage import UsageError
+from convattn.commands.weights_output import finish, prepare_output
 
 
 def recover(
@@ -71,7 +72,7 @@ def _recover(
     import convattn
     from convattn.shifts import per_axis
     from convattn.weights.convolution_layout import arrange, find_convolution
-    from convattn.weights.files import parse_weights, read_weights
+    from convattn.weights.files import parse_weights, read_weights, require_finite
     from convattn.weights.nearest_convolution import distance, rounding_tolerance
     from convattn.weights.stated_size import require_room, smallest_image
     from convattn.weights.stored_layer import encode, restore_layer
@@ -89,6 +90,7 @@ def _recover(
     )
     require_room(layer, sides)
     kernel, bias, residual = convattn.attention_to_conv(layer, taps, image_size=sides)
+    require_finite(numpy.asarray(kernel), f"{weights}: the nearest kernel of its layer")
     gap = float(residual.bias_gap)
     if bias is not None:
         pixels = layer.bias.reshape(-1, bias.shape[0])  # type: ignore[union-attr]

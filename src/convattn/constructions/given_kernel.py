@@ -16,8 +16,10 @@ The heads "u + ε·b_i normalised" with u uniform over the keys would do for one
 positive, ε shrinks like 1/N, and the value maps grow. Here u is the mixture of d and J, whose share
 at an offset stays.
 
-With b_i the unit rows, d = 0 and this is S.finite. The basis taken is the reduced one, so that the
-C_i are maps M_δ of the kernel itself; each b_i is scaled to the largest entry 1.
+With b_i the unit rows, d = 0 and this is S.finite. The basis taken is reduced at ρ independent
+columns of F, so that the C_i are maps M_δ of the kernel itself; each b_i is scaled to the largest
+entry 1. Which columns is decided by a pivoted QR decomposition (`row_basis.py`): the first
+independent ones may be nearly dependent, b_i then has large entries, and rounding what cancels.
 """
 
 from typing import Any
@@ -30,7 +32,12 @@ from jaxtyping import Shaped
 from convattn.attention import HIGHEST
 from convattn.constructions.geometry import ConvolutionGeometry
 from convattn.constructions.li_output_map import token_bias, token_maps
-from convattn.constructions.row_basis import distinct_rows, exact_entries, row_basis
+from convattn.constructions.row_basis import (
+    distinct_rows,
+    exact_entries,
+    row_basis,
+    well_conditioned_order,
+)
 from convattn.convolution import check_kernel
 from convattn.encodings.base import score_dtype
 from convattn.encodings.mixture import MixtureEncoding
@@ -96,7 +103,8 @@ def given_kernel_layer(
     if not jnp.issubdtype(array.dtype, jnp.inexact):
         array = array.astype(jnp.result_type(array, jnp.float32))
     geometry = ConvolutionGeometry.of(array.shape[:-2], patch_size, 1, dilation)
-    basis, pivots = row_basis(distinct_rows(entries, geometry)[0])
+    rows = distinct_rows(entries, geometry)[0]
+    basis, pivots = row_basis(rows, well_conditioned_order(rows))
     weights, coefficients = mixture_heads(basis)
     maps = token_maps(array, geometry)[np.array(pivots, np.int32)]
     return mixture_layer(weights, coefficients, maps, geometry, bias)

@@ -10,7 +10,7 @@ import numpy as np
 
 from convattn.encodings import BiasEncoding, EnumeratedEncoding, ScalarEncoding
 from convattn.layer import AttentionLayer
-from convattn.patches import check_ring
+from convattn.patches import Ring, check_ring
 from convattn.shifts import TokenGrid, per_axis
 from convattn.weights.files import require_finite
 
@@ -27,6 +27,7 @@ RANKS = {
     "ContentScores": {"query": 3, "key": 3, "query_bias": 2, "key_bias": 2},
 }
 NOT_PER_HEAD = ("leak", "logit", "log_bases")
+MOST_KEYS = 2**24  # of a single query; a ring of 2000 tokens on every side of it has fewer
 
 
 def check_layer(layer: AttentionLayer) -> None:
@@ -44,12 +45,13 @@ def check_layer(layer: AttentionLayer) -> None:
         require_finite(np.asarray(leaf), name)
     _check_arrays(layer.encoding, "encoding")
     _check_table(layer.encoding)
+    _check_leak(layer.encoding)
     axes = len(layer.patch_size)
     if axes not in (1, 2):
         raise ValueError(f"patch_size={layer.patch_size}, but should have one or two axes")
     for name in ("patch_size", "stride", "dilation"):
         per_axis(getattr(layer, name), axes, name)
-    check_ring(layer.ring, axes)
+    _check_room(check_ring(layer.ring, axes))
     heads, pixels = layer.heads, math.prod(layer.patch_size)
     _check_map(layer.value, "value", heads, pixels, None)
     _check_map(layer.output, "output", heads, None, math.prod(layer.output_patch_size))
@@ -103,6 +105,25 @@ def _check_table(encoding: Any) -> None:
         ScalarEncoding: lambda e: e.log_bases.shape[0],
     }[type(encoding)](encoding)
     _same(entries, len(offsets), "the entries of encoding and its offsets")
+
+
+def _check_leak(encoding: Any) -> None:
+    if not isinstance(encoding, BiasEncoding) or encoding.leak is None:
+        return
+    if not 0 < encoding.leak < 1:
+        raise ValueError(
+            f"encoding.leak={float(encoding.leak)} in {encoding.leak.dtype}, but should lie "
+            "strictly between 0 and 1; has a leak near one of them been rounded to it?"
+        )
+
+
+def _check_room(ring: Ring) -> None:
+    keys = math.prod(1 + before + after for before, after in ring)
+    if keys > MOST_KEYS:
+        raise ValueError(
+            f"ring={ring}, which gives a single query {keys} keys, but at most {MOST_KEYS} are "
+            "expected; a ring is as wide as half the kernel, in patches"
+        )
 
 
 def _check_map(

@@ -13,13 +13,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from convattn.weights.bias_name import KERNEL_NAMES, OUTPUT_MARK, SEPARATORS, bias_name, split
 from convattn.weights.files import WeightsFile
 from convattn.weights.refusal import WeightsRefused
+from convattn.weights.stated_size import METADATA
+from convattn.weights.stored_layer import FORMAT
 
 LAYOUTS = ("hwio", "oihw")
-KERNEL_NAMES = {"kernel": "hwio", "weight": "oihw"}
 FRAMEWORKS = {"pt": "oihw", "flax": "hwio"}
-SEPARATORS = (".", "/")
 
 
 @dataclass(frozen=True)
@@ -44,14 +45,19 @@ class ConvolutionWeights:
 
 
 def find_convolution(
-    file: WeightsFile, layer: str | None = None, layout: str = "auto", stem: str = ""
+    file: WeightsFile,
+    layer: str | None = None,
+    layout: str = "auto",
+    stem: str = "",
+    with_bias: bool = True,
 ) -> ConvolutionWeights:
     """The kernel of a layer, and the bias beside it if there is one.
 
     **Arguments:**
 
     - `layer`: the kernel's own name, or that of the layer: `NAME.weight`, `NAME.kernel`,
-      `NAME/weight` and `NAME/kernel` are looked for. None if the file holds one kernel only.
+      `NAME/weight` and `NAME/kernel` are looked for, also with Keras's `:0` behind. None if the
+      file holds one kernel only.
     - `layout`: `"hwio"`, `"oihw"`, or `"auto"`: a last part `weight` is PyTorch's, `kernel` is
       Flax's, and failing that the file's metadata may name the framework.
     - `stem`: the file's name without its ending; it names the array of a `.npy` file.
@@ -67,6 +73,7 @@ def find_convolution(
     """
     if layout not in (*LAYOUTS, "auto"):
         raise WeightsRefused(f"layout={layout!r}, but should be auto, {' or '.join(LAYOUTS)}")
+    _refuse_attention(file)
     name = _kernel_name(file, layer)
     kernel = file[name]
     label = f"{file.name}: {name}" if name else file.name
@@ -78,15 +85,15 @@ def find_convolution(
     order, told_by = (layout, "as given") if layout != "auto" else _told(file, name, stem, kernel)
     if order == "oihw":
         kernel = np.moveaxis(kernel, (0, 1), (-1, -2))
-    bias_name = _bias_name(file, name)
-    bias = None if bias_name is None else file[bias_name]
+    beside = bias_name(file, name, kernel.shape[-1]) if with_bias else None
+    bias = None if beside is None else file[beside]
     if bias is not None and bias.shape != kernel.shape[-1:]:
         raise WeightsRefused(
-            f"{file.name}: {bias_name} has shape {bias.shape}, but {name} of shape "
+            f"{file.name}: {beside} has shape {bias.shape}, but {name} of shape "
             f"{file[name].shape} read as {order} has {kernel.shape[-1]} output channels; is the "
             f"layout {' or '.join(other for other in LAYOUTS if other != order)}?"
         )
-    return ConvolutionWeights(np.ascontiguousarray(kernel), bias, name, bias_name, order, told_by)
+    return ConvolutionWeights(np.ascontiguousarray(kernel), bias, name, beside, order, told_by)
 
 
 def arrange(kernel: np.ndarray, layout: str) -> np.ndarray:
@@ -113,7 +120,12 @@ def _kernel_name(file: WeightsFile, layer: str | None) -> str:
         return kernels[0]
     if layer in file.arrays:
         return layer
-    names = [f"{layer}{mark}{kind}" for mark in SEPARATORS for kind in KERNEL_NAMES]
+    names = [
+        f"{layer}{mark}{kind}{end}"
+        for mark in SEPARATORS
+        for kind in KERNEL_NAMES
+        for end in ("", OUTPUT_MARK)
+    ]
     found = [name for name in names if name in file.arrays]
     if len(found) > 1:
         raise WeightsRefused(
@@ -127,21 +139,21 @@ def _kernel_name(file: WeightsFile, layer: str | None) -> str:
     return found[0]
 
 
-def _bias_name(file: WeightsFile, kernel_name: str) -> str | None:
-    """`NAME.bias` or `NAME/bias` beside `NAME.weight` or `NAME/kernel`; `bias` beside `weight`."""
-    for mark in SEPARATORS:
-        head, _, tail = kernel_name.rpartition(mark)
-        if tail in KERNEL_NAMES:
-            name = f"{head}{mark}bias" if head else "bias"
-        else:
-            name = f"{kernel_name}{mark}bias"
-        if name in file.arrays:
-            return name
-    return None
+def _refuse_attention(file: WeightsFile) -> None:
+    if file.metadata.get("format") == FORMAT:
+        raise WeightsRefused(
+            f"{file.name} is an attention layer of this library, not a convolution; to go back to "
+            "one use --to-convolution"
+        )
+    if METADATA in file.metadata:
+        raise WeightsRefused(
+            f"{file.name} is an attention layer for one image size, not a convolution; only a file "
+            "written with --write ours goes back to one, with --to-convolution"
+        )
 
 
 def _told(file: WeightsFile, name: str, stem: str, kernel: np.ndarray) -> tuple[str, str]:
-    last = (name or stem).replace("/", ".").rpartition(".")[2]
+    last = split((name or stem).removesuffix(OUTPUT_MARK))[1]
     if last in KERNEL_NAMES:
         return KERNEL_NAMES[last], f"told from the name {last!r}"
     framework = file.metadata.get("format")

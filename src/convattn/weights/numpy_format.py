@@ -111,6 +111,10 @@ def _take_metadata(arrays: dict[str, np.ndarray], name: str) -> dict[str, str]:
     if not isinstance(metadata, dict):
         raise WeightsRefused(f"{name}: metadata is {type(metadata).__name__}, expected an object")
     narrow = metadata.pop(BFLOAT16_KEY, [])
+    if not isinstance(narrow, list) or not all(isinstance(label, str) for label in narrow):
+        raise WeightsRefused(
+            f"{name}: metadata has {BFLOAT16_KEY!r}={narrow!r}, expected a list of names"
+        )
     if narrow:
         from ml_dtypes import bfloat16
 

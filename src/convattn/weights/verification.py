@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from convattn.bounds.limit_rounding import limit_error_bound, magnitude
+from convattn.bounds.limit_rounding import limit_rounding_bound, magnitude
 from convattn.bounds.majorant import majorant_of
 from convattn.bounds.rounding import layer_error_bound, maps_dtype
 from convattn.bounds.score_error import gamma, unit_roundoff
@@ -109,7 +109,7 @@ def reference(
         expected = np.asarray(conv(drawn.astype(np.float64), *wide, groups=groups, **options))
     size = magnitude(images, kernel, bias, layer, groups)
     if not is_exact_form(layer):
-        bound = limit_error_bound(layer, images, kernel, bias, groups=groups)
+        bound = limit_rounding_bound(layer, images, kernel, bias, groups=groups)
         if _nothing_rounds(layer, kernel, bias, size):
             return Reference(images, expected, np.zeros_like(expected), True)
     else:
