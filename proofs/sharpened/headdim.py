@@ -16,14 +16,23 @@ N_H·d_H ≥ max(rk_in, rk_out), and exactly ≥ rk_in + rk_out where a query ha
 receptive field: 12 and 24 above. (3) Whatever the heads attend to, there is a kernel that takes
 (T - 1) + ⌈P²·n/d_H⌉ of them, T being the number of offsets, if m ≤ P - 1 and D_in·D_out > 1; and
 exactly one more. Above this is 8 + 12 = 20, so that 20 is tight for layers and for limits in which
-the value maps stay bounded.
+the value maps stay bounded. For other sizes ρ' + ⌈P²·n/d_H⌉, where n channel pairs (i, i) and those
+below them are left out and ρ' + 1 is the rank of the generic F of the other pairs; a pattern that
+serves every kernel takes (T - 1) + ⌈P²·n/d_H⌉ at all sizes; exactly, again one more. (4) Let P
+divide the dilation on some axes, as P = 1 does, and let S be these axes. If the taps of S add up to
+zero, N_H·d_H ≥ rk_in + rk_out in limits with bounded value maps too. Some such kernel has
+rk_in ≥ P²·min(D_in, D_out·f), if there are f taps but the last of S whose copies of a patch do not
+overlap; likewise rk_out. Two taps (1, -1) of two channels take four heads of dimension one.
 
 Repair. (3) is proved with the words "bounded value maps" added, and without them its bound fails:
 with M_0 = (0 1; 1 0) and M_1 = (1 0; 0 0), two pixels' channels, M_0 + cM_1 is regular for every c,
 so three heads of dimension 1 are needed; yet two heads of dimension 1 with diverging maps tend to
-it. For limits of that sort 20 is open and 12 is what (2) gives. Exactly, whether fewer than 32 do
-is open, from 24 on. Where an edge's map is wider than a head (K = 5, P = 16: 96 > 64) the numbers
-20 of (3) and 24 of (1) differ, and what lies between is open.
+it. For limits of that sort 20 is open and 12 is what (2) gives. They are no oddity: where the
+weights of two heads come ever nearer to each other, values that grow keep their difference, and
+S.kernel's ρ heads of a row space with a one-hot row have maps that grow like 1/ε. So a count in the
+limit has to say whether values stay bounded; the heads of (1) have such maps, and (2) holds for
+any. Exactly, whether fewer than 32 do is open, from 24 on. Where an edge's map is wider than a head
+(K = 5, P = 16: 96 > 64) the numbers 20 of (3) and 24 of (1) differ, and what lies between is open.
 
 Proof. (1) M_δ = V U with rank(M_δ) columns in V; cut V and U into pieces of d_H. S.finite's uniform
 head has the map Σ_δ M_δ, up to a factor, of rank at most min(d_in, d_out). (2) M_δ = Σ a_h(δ) V_h
@@ -34,8 +43,12 @@ M_0 + Σ_(δ≠0) c_δ M_δ is unipotent, for all c. The M_δ, δ ≠ 0, being i
 independent weights a_h(δ), δ ≠ 0, so for some c none of them has a part in M_0 + Σ c_δ M_δ =
 Σ_h (a_h(0) + Σ c_δ a_h(δ)) V_h U_h; its rank P²·n then is at most (N_H - T + 1)·d_H. At finite
 scores the weights c_h at a token outside are independent of those a_h(δ), or the M_δ would not be;
-so one head more drops out. A limit with bounded maps and weights in [0, 1] has a convergent
-subsequence: it is such a layer. ∎
+so one head more drops out. With ρ' independent M_δ instead ρ' heads drop out. One pattern: stack
+the one-tap kernels, so that all T offsets are independent, and take W_0 = 1 alone. A limit with
+bounded maps and weights in [0, 1] has a convergent subsequence: it is such a layer. (4) In that
+layer let t_h = Σ_δ a_h(δ) ≥ 0 and leave out the heads with t_h = 0, which have no part in any M_δ.
+Σ_h t_h V_h U_h = Σ_δ M_δ = 0: Sylvester again. On S M_δ is 1 ⊗ W_t, each tap alone, and all taps
+but the last are free. ∎
 """
 
 from fractions import Fraction
@@ -213,6 +226,32 @@ def substitution(run: Run) -> str:
     return f"determinant one for all c drawn, with T - 1 independent maps: {'; '.join(seen)}"
 
 
+def balanced_kernel(drawn: np.ndarray) -> np.ndarray:
+    """The last tap becomes minus the sum of the others."""
+    taps = drawn.reshape(-1, *drawn.shape[2:]).copy()
+    taps[-1] = -taps[:-1].sum(axis=0)
+    return taps.reshape(drawn.shape)
+
+
+def balanced_kernels(run: Run) -> str:
+    """P = 1: the maps add up to zero, and rk_in + rk_out is what the bound takes it to be."""
+    from convattn.bounds.head_width import balanced_ranks
+
+    seen = []
+    for size, given, made in (((1, 2), 2, 2), ((3, 3), 3, 3), ((1, 3), 9, 2), ((2, 2), 1, 5)):
+        kernel = balanced_kernel(
+            run.rng(*size, given, made).integers(1, 1000, (*size, given, made))
+        )
+        taps = list(kernel.reshape(-1, given, made))
+        if sum(taps).any():
+            raise EvidenceFailed(f"K = {size}, {given} → {made}: the maps do not add up to zero")
+        found = rank(np.concatenate(taps, axis=1)), rank(np.concatenate(taps))
+        if found != balanced_ranks(size, (1, 1), (1, 1), given, made):
+            raise EvidenceFailed(f"K = {size}, {given} → {made}: ranks {found}")
+        seen.append(f"K = {size[0]} × {size[1]}, {given} → {made}: {found[0]} + {found[1]}")
+    return "; ".join(seen)
+
+
 def heads_of_the_library(run: Run) -> str:
     """`conv_to_attention` with a head dimension takes the number of heads that `heads` says."""
     import jax
@@ -267,6 +306,7 @@ CLAIM = Claim(
         Evidence("the other matricisations", Level.TESTED, matricisations),
         Evidence("nine heads of dimension one", Level.TESTED, nine_heads_of_dimension_one),
         Evidence("substitution", Level.TESTED, substitution),
+        Evidence("balanced kernels", Level.TESTED, balanced_kernels),
         Evidence("diverging value maps", Level.TESTED, diverging_maps),
         Evidence("heads of the library", Level.TESTED, heads_of_the_library, quick=False),
         equals_convolution(

@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 
 from convattn.bounds import generic_rank as module
+from convattn.bounds.fixed_kernel import FixedKernel, TooLargeError
 from convattn.bounds.flattened_kernel import exact_rank, flattened_kernel
 from convattn.bounds.generic_rank import generic_rank
+from convattn.bounds.residue_blocks import axis_blocks
 
 # kernel size, patch size, dilation, in, out
 SIZES = [
@@ -27,6 +29,9 @@ SIZES = [
     ((3, 4), (2, 3), (3, 2), 1, 1),
     ((5, 3), (3, 2), (2, 1), 2, 1),
     ((1, 5), (4, 2), (1, 1), 1, 1),
+    ((2, 3), (1, 4), (1, 1), 1, 1),
+    ((2, 3), (1, 4), (1, 1), 1, 2),
+    ((7, 3), (1, 8), (1, 1), 3, 1),
 ]
 
 
@@ -40,8 +45,14 @@ def random_rank(kernel_size, patch_size, dilation, inputs, outputs):
 def test_random_kernels_have_the_rank(size):
     kernel_size, patch_size, dilation, inputs, outputs = size
     found = generic_rank(kernel_size, patch_size, dilation, inputs * outputs)
-    assert random_rank(*size) == found.least <= found.most <= found.offsets
-    assert not found.proved or found.least == found.most
+    assert random_rank(*size) == found.least == found.most <= found.offsets
+
+
+def test_zeros_keep_the_rank_below_the_number_of_rows():
+    """K = 2 × 3, P = 1 × 4: the offsets at the edges meet one row each, two columns one row."""
+    rank = generic_rank((2, 3), (1, 4), (1, 1), 1)
+    assert (rank.offsets, rank.least, rank.most) == (6, 4, 4)
+    assert not rank.proved
 
 
 def test_proofs_and_computations_agree(monkeypatch):
@@ -76,7 +87,7 @@ def test_a_balanced_kernel_has_no_nonnegative_row(size):
 
 def test_the_balanced_kernel_is_one():
     periods = [2, 3]
-    kernel = module._Kernel((5, 4), balanced=True, periods=periods).pair(2)
+    kernel = FixedKernel((5, 4), periods).pair(2)
     sums: dict[tuple[int, int], int] = {}
     for (a, b), weight in kernel.items():
         sums[a % 2, b % 3] = sums.get((a % 2, b % 3), 0) + weight
@@ -84,3 +95,21 @@ def test_the_balanced_kernel_is_one():
     assert len(sums) == 6
     weights = np.array([kernel[a, b] for a in range(5) for b in range(4)]).reshape(5, 4, 1, 1)
     assert not np.asarray(flattened_kernel(weights, (2, 3))).sum(axis=1).any()
+
+
+def test_matrices_that_are_too_large_are_refused(monkeypatch):
+    monkeypatch.setattr("convattn.bounds.fixed_kernel.MOST_ENTRIES", 100)
+    block = (*axis_blocks(9, 2, 1), *axis_blocks(9, 2, 1))
+    with pytest.raises(TooLargeError, match="more than 100 numbers; take a smaller kernel"):
+        FixedKernel((9, 9)).rank(block, 2)
+    generic_rank.cache_clear()
+    with pytest.raises(ValueError, match="more than 100 numbers"):
+        generic_rank((9, 9), (2, 2), (1, 1), 2)
+    rank = generic_rank((9, 9), (2, 2), (1, 1), 1)  # proved; only the balanced kernel is left out
+    assert (rank.least, rank.proved, rank.balanced) == (9, True, 0)
+    generic_rank.cache_clear()
+
+
+def test_too_many_blocks_are_refused():
+    with pytest.raises(ValueError, match="splits F into 9801 blocks, but should make at most 2500"):
+        generic_rank((199, 199), (100, 100), (99, 99), 1)

@@ -11,7 +11,13 @@ import numpy as np
 import pytest
 
 import convattn as ca
-from convattn.bounds.head_width import map_widths, matricisation_ranks, triangular_pairs
+from convattn.bounds.head_width import (
+    balanced_ranks,
+    map_widths,
+    matricisation_ranks,
+    split_heads,
+    triangular_pairs,
+)
 from convattn.bounds.heads import heads
 from convattn.shifts import axis_token_offsets
 
@@ -52,15 +58,15 @@ def numbers(counts):
         ),
         (
             {"kernel_size": 3, "patch_size": 16, **RGB, "head_dim": 64},
-            (20, 20, 24, 32),
+            (12, 20, 24, 32),
         ),
         (
             {"kernel_size": 5, "patch_size": 16, **RGB, "head_dim": 64},
-            (20, 24, 24, 36),
+            (12, 24, 24, 36),
         ),
         (
             {"kernel_size": 3, "patch_size": 16, "head_dim": 64, "attention": "shared"},
-            (12, 12, 13, 16),
+            (9, 12, 13, 16),
         ),
         ({"kernel_size": 3, "in_channels": 64, "out_channels": 4, "head_dim": 1}, (36, 36, 40, 40)),
         ({"kernel_size": 3, "in_channels": 3, "head_dim": 1}, (4, 4, 4, 4)),
@@ -75,15 +81,22 @@ def test_known_numbers(sizes, expected):
 def test_every_number_names_its_claim():
     counts = ca.heads(3, patch_size=16, in_channels=3, out_channels=3, head_dim=64)
     assert counts.limit.necessary.claim == counts.limit.sufficient.claim == "S.headdim"
-    assert "bounded" in counts.limit.necessary.reason
-    assert counts.limit.difference == ""
+    assert (counts.limit.bounded, counts.limit.bounded.claim) == (20, "S.headdim")
+    assert "12 heads are shown to be necessary" in counts.limit.difference
+    assert "20 if the value maps stay bounded (S.headdim: subst" in counts.limit.difference
+    assert counts.limit.difference.endswith("with value maps that diverge is open")
+    assert counts.exact.bounded is None
     assert "24 heads are shown to be necessary" in counts.exact.difference
     assert "32 to suffice" in counts.exact.difference
     wide = heads(5, patch_size=2)
     assert (wide.limit.necessary.claim, wide.limit.sufficient.claim) == ("S.heads", "L21.theorem1")
-    assert (wide.exact.necessary.claim, wide.exact.sufficient.claim) == ("S.finite", "S.finite")
+    assert (wide.exact.necessary.claim, wide.exact.sufficient.claim) == ("S.kernel", "S.finite")
     assert heads(3).limit.necessary.claim == "S.kernel"
-    assert heads(3, attention="shared").limit.necessary.claim == "S.lemma3"
+    assert heads(3, attention="shared").limit.necessary.claim == "S.heads"
+    assert heads(3, attention="shared").exact.necessary.claim == "S.heads"
+    assert heads((3, 5), patch_size=3).limit.sufficient.claim == "S.dp2"
+    assert heads(3, patch_size=(3, 4)).limit.sufficient.claim == "S.dp2"
+    assert heads((3,), patch_size=3).limit.sufficient.claim == "S.dp2"
     assert heads(4, patch_size=3).limit.sufficient.claim == "S.dp2"
     assert heads(3, patch_size=2, dilation=3, in_channels=9).limit.sufficient.claim == "S.dp2"
 
@@ -105,12 +118,67 @@ def test_what_is_proved_and_what_is_checked(sizes, basis):
 
 
 def test_a_range_that_is_open_says_so():
-    """With unlike axes the upper bound on the rank is not reached, so the two sides differ."""
-    counts = heads((21, 3), patch_size=(1, 16), in_channels=15)
-    assert counts.rank == 51
-    assert counts.exact.necessary < counts.exact.sufficient
-    assert counts.exact.difference.endswith("is open")
-    assert counts.limit.difference
+    """The balanced kernel has less than the full rank, and no one-hot row is known of."""
+    counts = heads((2, 3), patch_size=(1, 4))
+    assert (counts.rank, counts.limit.necessary, counts.limit.sufficient) == (4, 4, 5)
+    assert counts.limit.difference.endswith("for every kernel is open")
+    assert counts.limit.bounded is None
+
+
+@pytest.mark.parametrize(
+    ("sizes", "limit", "bounded"),
+    [
+        ({"kernel_size": (2,), "in_channels": 2, "out_channels": 2, "head_dim": 1}, (2, 4), 4),
+        ({"kernel_size": 3, **RGB, "head_dim": 1}, (9, 27), None),
+        ({"kernel_size": 3, "patch_size": 16, **RGB, "head_dim": 64}, (12, 20), 20),
+        ({"kernel_size": 5, "patch_size": 16, **RGB, "head_dim": 64}, (12, 24), 20),
+        ({"kernel_size": 3, "patch_size": 16, **RGB, "head_dim": 10**6}, (9, 9), None),
+    ],
+    ids=str,
+)
+def test_bounded_value_maps(sizes, limit, bounded):
+    found = heads(**sizes).limit
+    assert (found.necessary, found.sufficient) == limit
+    assert found.bounded == bounded
+    document = found.as_dict()["bounded"]
+    assert (None if document is None else document["count"]) == bounded
+
+
+def test_a_balanced_kernel_takes_four_heads_of_dimension_one():
+    """W = (I, -I): with t_h > 0 the sum of t_h V_h U_h is zero, which three such heads cannot be.
+
+    Its maps are columns V = [v_h] and rows U = [u_h], both of rank two; three columns and rows have
+    a product of rank one at least (Sylvester), four can have zero.
+    """
+    blocks = [np.eye(2, dtype=int), -np.eye(2, dtype=int)]
+    assert not sum(blocks).any()
+    ranks = [int(np.linalg.matrix_rank(np.concatenate(blocks, axis))) for axis in (1, 0)]
+    assert tuple(ranks) == balanced_ranks((2,), (1,), (1,), 2, 2) == (2, 2)
+
+
+@pytest.mark.parametrize(
+    ("kernel_size", "patch", "dilation", "channels"),
+    [
+        ((2,), (1,), (1,), (2, 2)),
+        ((3, 5), (3, 1), (1, 2), (1, 5)),
+        ((2, 3), (2, 3), (4, 3), (7, 1)),
+    ],
+    ids=str,
+)
+def test_balanced_ranks_are_reached_by_kernels_whose_maps_add_up_to_zero(
+    kernel_size, patch, dilation, channels
+):
+    drawn = np.random.default_rng(0).integers(1, 99, (*kernel_size, *channels)).astype(np.float32)
+    own = [axis for axis, size in enumerate(patch) if dilation[axis] % size == 0]
+    last = tuple(-1 if axis in own else slice(None) for axis in range(len(kernel_size)))
+    drawn[last] -= drawn.sum(axis=tuple(own))
+    blocks = np.asarray(
+        ca.conv_to_attention(drawn, patch_size=patch, dilation=dilation, exact=False).output
+    )
+    assert not blocks.sum(axis=0).any()
+    found = [int(np.linalg.matrix_rank(np.concatenate(list(blocks), axis))) for axis in (1, 0)]
+    least = balanced_ranks(kernel_size, patch, dilation, *channels)
+    assert all(a >= b > 0 for a, b in zip(found, least, strict=True))
 
 
 @pytest.mark.parametrize("kernel_size", [(3, 3), (4, 5), (3,), (1, 2)])
@@ -137,6 +205,9 @@ def test_bounds_are_in_order(kernel_size, patch, dilation, channels):
             for part in (counts.limit, counts.exact):
                 assert 1 <= part.necessary <= part.sufficient
                 assert bool(part.difference) == (part.necessary != part.sufficient)
+            bounded = counts.limit.bounded
+            assert bounded is None or counts.limit.necessary < bounded <= counts.exact.necessary
+            assert bounded is None or head_dim is not None
             assert counts.limit.necessary <= counts.exact.necessary
             assert counts.limit.sufficient <= counts.exact.sufficient
             found[attention, head_dim] = numbers(counts)
@@ -171,6 +242,25 @@ def test_widths_are_ranks_without_dilation():
     layer = ca.conv_to_attention(kernel, patch_size=(3, 2), exact=False)
     ranks = [int(np.linalg.matrix_rank(np.asarray(block))) for block in layer.output]
     assert map_widths((5, 4), (3, 2), (1, 1), 2, 3) == ranks
+
+
+@pytest.mark.parametrize("patch", [(3, 2), (4, 4), (1, 6)])
+@pytest.mark.parametrize("dilation", [(1, 1), (2, 3), (5, 6)])
+def test_widths_are_the_pixels_that_a_map_uses(patch, dilation):
+    """Counted one by one; and split into heads one by one."""
+    axes = []
+    for size, pixels, spread in zip((5, 4), patch, dilation, strict=True):
+        read: dict[int, set[int]] = {}
+        for pixel in range(pixels):
+            for tap in range(-((size - 1) // 2), size // 2 + 1):
+                offset, other = divmod(pixel + tap * spread, pixels)
+                read.setdefault(offset, set()).add(other)
+        axes.append([len(read[offset]) for offset in sorted(read)])
+    expected = [2 * a * b for a in axes[0] for b in axes[1]]
+    sizes = ((5, 4), patch, dilation, 2, 3)
+    assert map_widths(*sizes) == expected
+    for width in (1, 5, 64):
+        assert split_heads(*sizes, width) == sum(-(-one // width) for one in expected)
 
 
 def test_matricisation_ranks_are_reached():
@@ -224,6 +314,12 @@ def test_a_count_is_an_integer_that_survives_copies():
         ({"kernel_size": 3, "in_channels": 0}, "in_channels=0"),
         ({"kernel_size": 3, "out_channels": 1.5}, "out_channels=1.5"),
         ({"kernel_size": 3, "head_dim": 0}, "head_dim=0"),
+        ({"kernel_size": 4097}, "kernel_size=4097, but should be at most 4096"),
+        ({"kernel_size": 3, "patch_size": 10**9}, "patch_size=1000000000, but .* at most 4096"),
+        ({"kernel_size": 3, "dilation": 5000}, "dilation=5000, but .* at most 4096"),
+        ({"kernel_size": 3, "in_channels": 10**6 + 1}, "in_channels=1000001, but .* 1000000"),
+        ({"kernel_size": 999, "patch_size": 100, "dilation": 99}, "blocks, but .* at most 2500"),
+        ({"kernel_size": 67, "patch_size": 2, "in_channels": 130}, "more than 250000 numbers"),
         ({"kernel_size": 3, "attention": "one"}, "attention='one', but should be 'per_kernel'"),
     ],
     ids=str,
@@ -231,6 +327,24 @@ def test_a_count_is_an_integer_that_survives_copies():
 def test_refusals(unchecked, given, message):
     with pytest.raises(ValueError, match=message):
         heads(**given)
+
+
+@pytest.mark.parametrize(
+    "sizes",
+    [
+        {"kernel_size": 4096, "in_channels": 10**6, "out_channels": 10**6, "head_dim": 3},
+        {"kernel_size": 4096, "patch_size": 2, "head_dim": 10**30},
+        {"kernel_size": 4096, "patch_size": 4096, "dilation": 2048, **RGB, "head_dim": 64},
+    ],
+    ids=str,
+)
+def test_large_sizes_have_closed_forms(sizes, monkeypatch):
+    """Nothing of the size of a kernel is drawn, and no matrix made."""
+    from convattn.bounds import fixed_kernel
+
+    monkeypatch.setattr(fixed_kernel, "product", None)
+    counts = heads(**sizes)
+    assert counts.limit.necessary <= counts.limit.sufficient
 
 
 def test_numpy_integers_are_sizes(unchecked):

@@ -42,15 +42,17 @@ def test_what_a_base_model_lacks():
     rows = {(row.size.model, row.kernel_size): row for row in heads_table()}
     assert len(rows) == 3 * len(VISION_TRANSFORMERS)
     base = rows["ViT-B/16", 3]
-    assert (base.limit.necessary, base.limit.sufficient) == (20, 20)
+    assert (base.limit.necessary, base.bounded, base.limit.sufficient) == (12, 20, 20)
     assert (base.exact.necessary, base.exact.sufficient) == (24, 32)
-    assert base.enough == "no"
+    assert base.enough == "bounded: no"
+    assert rows["ViT-S/16", 3].enough == "no"  # six heads, and tokens narrower than a patch
+    assert rows["Swin-T stage 1", 3].enough == "no"
     huge = rows["ViT-H/14", 3]
     assert (huge.limit.sufficient, huge.enough) == (16, "limit")
     assert rows["ViT-H/14", 5].enough == "open"
     assert not SIZES["ViT-S/16"].holds_patch
     assert SIZES["ViT-B/16"].holds_patch
-    assert rows["Swin-T stage 1", 3].limit.necessary == 10
+    assert (rows["Swin-T stage 1", 3].limit.necessary, rows["Swin-T stage 1", 3].bounded) == (9, 10)
 
 
 def test_a_model_with_heads_to_spare_has_enough_exactly(monkeypatch):
@@ -58,7 +60,7 @@ def test_a_model_with_heads_to_spare_has_enough_exactly(monkeypatch):
     narrow = AttentionSize("narrow", 16, 60, 120, "a table")
     monkeypatch.setattr("convattn.bounds.vision_transformers.VISION_TRANSFORMERS", (wide, narrow))
     enough, lacking = heads_table((3,))
-    assert enough.enough == "exact"
+    assert enough.enough == "exactly"
     assert enough.as_dict()["heads"] == 60
     assert lacking.enough == "no"  # whatever its heads, a token does not hold its patch
 

@@ -13,12 +13,16 @@ def test_heads_prints_the_numbers_and_their_claims(convattn_command, tmp_path):
     done = convattn_command("heads", *words.split(), "--json", target)
     assert done.code == 0
     lines = {line.split("  ")[0].strip(): line for line in done.out.splitlines()}
-    assert "20  S.headdim" in lines["limit: necessary"]
+    assert "12  S.headdim" in lines["limit: necessary"]
+    assert "20  S.headdim" in lines["limit: necessary with bounded value maps"]
     assert "32  S.headdim" in lines["exact: sufficient"]
     assert "open" in done.out
     document = json.loads(target.read_text())
     assert document["schema"] == 1
     assert document["sizes"]["head_dim"] == 64
+    assert document["limit"]["necessary"]["count"] == 12
+    assert document["limit"]["bounded"]["count"] == 20
+    assert document["exact"]["bounded"] is None
     assert document["limit"]["sufficient"]["count"] == 20
     assert document["exact"]["necessary"] == {
         "count": 24,
@@ -35,7 +39,7 @@ def test_options_reach_the_library(convattn_command, tmp_path):
     document = json.loads(target.read_text())
     assert document["sizes"]["kernel_size"] == [5, 3]
     assert document["offsets"] == 9
-    assert document["limit"]["necessary"]["claim"] == "S.lemma3"
+    assert document["limit"]["necessary"]["claim"] == "S.heads"
     words = "--sequence --kernel-size 9 --patch-size 2 --in-channels 2"
     assert convattn_command("heads", *words.split(), "--json", target).code == 0
     document = json.loads(target.read_text())
@@ -52,7 +56,25 @@ def test_a_certificate_is_written_after_it_was_checked(convattn_command, tmp_pat
     assert verdict.accepted
     assert verdict.claim == "S.heads"
     assert json.loads(target.read_text())["body"]["heads"] == 18
-    assert json.loads(figures.read_text())["certificate"]["accepted"]
+    document = json.loads(figures.read_text())["certificate"]
+    assert document["accepted"]
+    assert document["heads"] == 18
+    assert "by S.heads, for any head dimension" in document["certifies"]
+    assert "It certifies 18: the heads that are necessary" in done.out
+    assert "S.headdim" not in done.out.split("ACCEPT")[1]
+
+
+def test_a_certificate_does_not_certify_the_numbers_for_a_head_dimension(
+    convattn_command, tmp_path
+):
+    target = tmp_path / "bound.json"
+    words = "--patch-size 16 --in-channels 3 --out-channels 3 --head-dim 64 --certificate"
+    done = convattn_command("heads", *words.split(), target)
+    assert done.code == 0
+    said = " ".join(done.out.split())
+    assert "It certifies 9: the heads that are necessary" in said
+    assert "for heads of dimension 64 are S.headdim's; this file does not certify them" in said
+    assert json.loads(target.read_text())["body"]["heads"] == 9
 
 
 def test_a_rejected_certificate_is_not_written(convattn_command, tmp_path, monkeypatch):
@@ -74,10 +96,13 @@ def test_models(convattn_command, tmp_path):
     done = convattn_command("heads", "--models", "--json", target)
     assert done.code == 0
     row = next(line for line in done.out.splitlines() if line.startswith("ViT-B/16"))
-    assert row.split() == ["ViT-B/16", "16", "12", "64", "yes", "3", "20", "24", "to", "32", "no"]
+    assert " ".join(row.split()) == "ViT-B/16 16 12 64 yes 3 12 to 20 20 24 to 32 bounded: no"
+    assert "'bounded: no', not if value maps stay bounded" in " ".join(done.out.split())
     assert "Dosovitskiy et al. 2021" in " ".join(done.out.split())
     rows = json.loads(target.read_text())["rows"]
     assert {row["kernel_size"] for row in rows} == {3, 5, 7}
+    base = next(row for row in rows if (row["model"], row["kernel_size"]) == ("ViT-B/16", 3))
+    assert (base["enough"], base["limit"]["bounded"]["count"]) == ("bounded: no", 20)
     done = convattn_command("heads", "--models", "--kernel-size", 9, "--json", target)
     assert done.code == 0
     assert {row["kernel_size"] for row in json.loads(target.read_text())["rows"]} == {9}
@@ -86,16 +111,23 @@ def test_models(convattn_command, tmp_path):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("--kernel-size 0", "--kernel-size got (0,)"),
-        ("--kernel-size 3 3 3", "--kernel-size got (3, 3, 3)"),
-        ("--patch-size 2 0", "--patch-size got (2, 0)"),
-        ("--in-channels 0", "in_channels=0, but should be an integer ≥ 1"),
-        ("--head-dim 0", "head_dim=0"),
-        ("--sequence --kernel-size 3 3", "--sequence takes one --kernel-size"),
-        ("--sequence --kernel-size 3 --patch-size 2 2", "patch_size=(2, 2)"),
+        ("--kernel-size 0", "--kernel-size 0, but should be an integer ≥ 1"),
+        ("--kernel-size 3 3 3", "--kernel-size 3 3 3, but should be"),
+        ("--patch-size 2 0", "--patch-size 0, but should be an integer ≥ 1"),
+        ("--in-channels 0", "--in-channels 0, but should be an integer ≥ 1"),
+        ("--head-dim 0", "--head-dim 0, but should be an integer ≥ 1"),
+        ("--kernel-size 99999999999999999999", "--kernel-size 99999999999999999999, but should be"),
+        ("--kernel-size 100000", "--kernel-size 100000, but should be at most 4096"),
+        ("--sequence --kernel-size 30000000", "--kernel-size 30000000, but should be at most 4096"),
+        ("--patch-size 1000000", "--patch-size 1000000, but should be at most 4096"),
+        ("--out-channels 1000001", "--out-channels 1000001, but should be at most 1000000"),
+        ("--kernel-size 999 --patch-size 100 --dilation 99", "--dilation 99 99 with"),
+        ("--attention shared --certificate c.json", "leave out --attention shared"),
+        ("--sequence --kernel-size 3 3", "--sequence takes one --kernel-size, but got 3 3"),
+        ("--sequence --kernel-size 3 --patch-size 2 2", "--patch-size 2 2, but should be"),
         ("--models --head-dim 64", "--models takes sizes from the models"),
         ("--models --certificate c.json", "--models takes sizes from the models"),
-        ("--models --kernel-size 0", "kernel_size=0"),
+        ("--models --kernel-size 0", "--kernel-size 0, but"),
         ("--models --json /nowhere/x.json", "--json got /nowhere/x.json"),
         ("--json /nowhere/x.json", "--json got /nowhere/x.json"),
         ("--certificate /nowhere/x.json", "--certificate got /nowhere/x.json"),

@@ -1,7 +1,6 @@
 """S.heads and S.headdim: what they state, and that checks fail on planted errors."""
 
 from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,47 +10,14 @@ from planted_claims import (
     load,
     one_more,
     piece_of,
-    require_certificates,
     require_failure,
     turned_kernel,
 )
 
-from convattn.ledger import Kind, Level, Run, Verdict
-from convattn.ledger.locations import certificates_directory
+from convattn.ledger import Level
 
-CLAIMS = {  # name: verdict, kinds
-    "heads": ("holds", "lower bound"),
-    "headdim": ("amended", "lower bound", "layer equality"),
-}
+CLAIMS = ("heads", "headdim")
 PIECES = [(name, piece) for name in CLAIMS for piece in load("sharpened", name).evidence]
-
-
-@pytest.mark.parametrize("name", CLAIMS)
-def test_claims_are_as_stated(name) -> None:
-    claim, (verdict, *kinds) = load("sharpened", name), CLAIMS[name]
-    assert claim.id == f"S.{name}"
-    assert claim.verdict is Verdict(verdict)
-    assert claim.kinds == tuple(Kind(kind) for kind in kinds)
-    assert claim.source.startswith("this project, sharpening ")
-
-
-@pytest.mark.parametrize("name", CLAIMS)
-def test_something_is_quick_and_passes(name) -> None:
-    claim = load("sharpened", name)
-    quick = [piece for piece in claim.evidence if piece.quick]
-    assert quick
-    for piece in quick:
-        if piece.level is not Level.BOUNDED:  # those run in `verify`, on whole images
-            assert piece.check(Run(1, True, certificates_directory(), claim.id, piece.name))
-
-
-@pytest.mark.parametrize(
-    ("name", "piece"),
-    [pair for pair in PIECES if pair[1].level is Level.CERTIFIED],
-    ids=lambda value: getattr(value, "name", value),
-)
-def test_without_certificates_nothing_is_certified(name, piece, tmp_path) -> None:
-    require_certificates(piece, Run(0, True, Path(tmp_path), f"S.{name}", piece.name))
 
 
 def falling_the_wrong_way(original):
@@ -142,6 +108,21 @@ def full_rank(original):
     return lambda *given: original((3, 3), (2, 2), (1, 1), 9)
 
 
+def undilated(original):
+    return lambda kernels, patches, dilations: original(kernels, patches, (1,) * len(patches))
+
+
+def one_tap_twice(original):
+    """The last kernel has the first one's tap, so the last tap has none."""
+
+    def changed(size):
+        kernels = original(size)
+        kernels[-1] = kernels[0]
+        return kernels
+
+    return changed
+
+
 RUNS = "convattn.evidence.layer_runs.conv_to_attention"
 GENERIC = "convattn.bounds.generic_rank.generic_rank"
 WIDTH = "convattn.bounds.head_width"
@@ -155,6 +136,15 @@ PLANTS = [
     ("heads", "windows", "window_kernel", wider_window),
     ("heads", "tokens a side", "offsets_of", no_shifts),
     ("heads", "dilation and unlike axes", GENERIC, full_rank),
+    ("heads", "even, rectangular and dilated sizes", "flattened_axes", undilated),
+    ("heads", "even, rectangular and dilated sizes", GENERIC, full_rank),
+    (
+        "heads",
+        "zeros that keep the rank down",
+        "convattn.bounds.term_rank.term_rank",
+        lambda original: lambda columns: len(columns),
+    ),
+    ("heads", "one pattern for all kernels", "one_tap_kernels", one_tap_twice),
     ("heads", ROWS, "copying_line", last_offset_lost),
     ("heads", ROWS, "convattn.constructions.conversion.conv_to_attention", turned_kernel),
     (
@@ -180,10 +170,12 @@ PLANTS = [
         "convattn.certificates.head_dimension.triangular_kernel",
         centre_alone,
     ),
+    ("headdim", "balanced kernels", "balanced_kernel", lambda original: lambda drawn: drawn),
+    ("headdim", "balanced kernels", f"{WIDTH}.balanced_ranks", always((2, 99))),
     ("headdim", "diverging value maps", "two_for_three", rounded),
     ("headdim", "diverging value maps", "two_for_three", rank_two),
     ("headdim", "diverging value maps", "two_for_three", negative_weights),
-    ("headdim", "heads of the library", f"{WIDTH}.map_widths", always([1])),
+    ("headdim", "heads of the library", "convattn.bounds.heads.split_heads", always(1)),
     ("headdim", "3 × 3, P = 16, d_H = 64", RUNS, doubled_kernel),
     ("headdim", "3 × 3, P = 2, d_H = 5, exact", RUNS, turned_kernel),
 ]  # fmt: skip

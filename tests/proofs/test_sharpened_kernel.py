@@ -1,7 +1,6 @@
 """S.kernel, S.approx, S.content, S.lemma3: what they state; checks fail on planted errors."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from planted_claims import (
@@ -9,7 +8,6 @@ from planted_claims import (
     doubled_kernel,
     load,
     piece_of,
-    require_certificates,
     require_failure,
     scaled,
     turned_kernel,
@@ -19,48 +17,10 @@ import convattn.evidence as evidence
 from convattn.bounds.layer_distance import Enclosure
 from convattn.evidence import mixture_layers
 from convattn.evidence.shared_map import spans_hold
-from convattn.ledger import Kind, Level, Run, Verdict
-from convattn.ledger.locations import certificates_directory
+from convattn.ledger import Level
 
-CLAIMS = {  # name: verdict, kinds
-    "kernel": ("holds", "layer equality", "lower bound"),
-    "approx": ("holds", "lower bound"),
-    "content": ("holds", "lower bound"),
-    "lemma3": ("holds", "layer equality"),
-}
+CLAIMS = ("kernel", "approx", "content", "lemma3")
 PIECES = [(name, piece) for name in CLAIMS for piece in load("sharpened", name).evidence]
-
-
-@pytest.mark.parametrize("name", CLAIMS)
-def test_claims_are_as_stated(name) -> None:
-    claim, (verdict, *kinds) = load("sharpened", name), CLAIMS[name]
-    assert claim.id == f"S.{name}"
-    assert claim.verdict is Verdict(verdict)
-    assert claim.kinds == tuple(Kind(kind) for kind in kinds)
-    assert claim.source.startswith("this project, ")
-
-
-@pytest.mark.parametrize("name", CLAIMS)
-def test_something_is_quick(name) -> None:
-    assert any(piece.quick for piece in load("sharpened", name).evidence)
-
-
-@pytest.mark.parametrize(
-    ("name", "piece"),
-    [pair for pair in PIECES if pair[1].level is not Level.BOUNDED],
-    ids=lambda value: getattr(value, "name", value),
-)
-def test_what_needs_no_images_passes_for_another_seed(name, piece) -> None:
-    assert piece.check(Run(1, True, certificates_directory(), f"S.{name}", piece.name))
-
-
-@pytest.mark.parametrize(
-    ("name", "piece"),
-    [pair for pair in PIECES if pair[1].level is Level.CERTIFIED],
-    ids=lambda value: getattr(value, "name", value),
-)
-def test_without_certificates_nothing_is_certified(name, piece, tmp_path) -> None:
-    require_certificates(piece, Run(0, True, Path(tmp_path), f"S.{name}", piece.name))
 
 
 def no_common_head(original):

@@ -33,24 +33,23 @@ minor, so that all kernels but the zeros of a polynomial have it.
    as one window for the cover, by (a). One axis alone reaches min(T, (2P-1)D) always: disjoint
    windows from the left, a last one at the right end.
 
-In all other cases the rank of one fixed kernel of integers is computed modulo a prime. That kernel
-has at least this rank: what is computed is a proof for it, though no proof for all sizes. If it
-equals the upper bound min(c, nD), it is the generic rank.
+In all other cases the rank of one fixed kernel is computed (`convattn.bounds.fixed_kernel`). That
+kernel has at least this rank: what is computed is a proof for it, though no proof for all sizes. If
+it equals an upper bound it is the generic rank. Upper bounds are min(c, nD) and, where zeros keep
+the rank below that, the term rank (`convattn.bounds.term_rank`).
 """
 
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
 from math import ceil, prod
-from random import Random
 
-import flint
-
+from convattn.bounds.fixed_kernel import Block, FixedKernel, TooLargeError
 from convattn.bounds.residue_blocks import AxisBlock, axis_blocks
+from convattn.bounds.term_rank import term_rank
 
-PRIME = 2**61 - 1
-Block = tuple[AxisBlock, ...]
-Tap = tuple[int, ...]
+MOST_BLOCKS = 2500
+Sizes = tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -63,8 +62,9 @@ class GenericRank:
     - `least`, `most`: the worst kernel has a rank from `least` to `most`; as a rule they agree.
     - `proved`: whether `least` holds by the proof above; else it is a fixed kernel's, computed.
     - `balanced`: a rank that some kernel reaches, or exceeds, whose row space holds no nonzero
-      nonnegative vector; 0 if none was looked for. `balanced_proved`: whether by case 2, in which
-      the sum of every row can be made zero at no loss of rank; else it is computed.
+      nonnegative vector; 0 if none was looked for, or the matrices are too large.
+    - `balanced_proved`: whether by case 2, in which the sum of every row can be made zero at no
+      loss of rank; else it is computed.
     - `one_hot`: whether the row space of every kernel of the largest rank holds a one-hot row.
     """
 
@@ -78,14 +78,15 @@ class GenericRank:
 
 
 @lru_cache(maxsize=256)
-def generic_rank(
-    kernel_size: tuple[int, ...], patch_size: tuple[int, ...], dilation: tuple[int, ...], pairs: int
-) -> GenericRank:
+def generic_rank(kernel_size: Sizes, patch_size: Sizes, dilation: Sizes, pairs: int) -> GenericRank:
     """The rank of F for the worst kernel with D = `pairs` channel pairs.
 
     **Arguments:** sizes for each of one or two axes, all at least 1.
 
     **Returns:** `GenericRank`.
+
+    **Raises:** `ValueError` where F falls into more than 2500 blocks, or no case applies and the
+    matrices are too large.
 
     **Source:** S.heads of this project's ledger.
 
@@ -96,31 +97,69 @@ def generic_rank(
     False
     """
     axes = [axis_blocks(*sizes) for sizes in zip(kernel_size, patch_size, dilation, strict=True)]
+    if prod(map(len, axes)) > MOST_BLOCKS:
+        raise ValueError(
+            f"dilation={dilation} with patch_size={patch_size} splits F into "
+            f"{prod(map(len, axes))} blocks, but should make at most {MOST_BLOCKS}; take a smaller "
+            "dilation or patch, or one that divides the other"
+        )
     blocks: list[Block] = list(product(*axes))
     widths = [prod(len(axis.columns) for axis in block) for block in blocks]
-    offsets = sum(widths)
     bounds = [
         min(width, _height(block, pairs)) for block, width in zip(blocks, widths, strict=True)
     ]
     proofs = [_is_proved(block, pairs) for block in blocks]
-    most, proved = sum(bounds), all(proofs)
-    kernel = _Kernel(kernel_size, balanced=False)
+    kernel = FixedKernel(kernel_size)
     found = [
-        bound if proof else _computed(block, pairs, kernel)
+        bound if proof else kernel.rank(block, pairs)
         for block, bound, proof in zip(blocks, bounds, proofs, strict=True)
     ]
+    most = sum(
+        bound if rank == bound else term_rank(_nonzero_rows(block), pairs)
+        for block, bound, rank in zip(blocks, bounds, found, strict=True)
+    )
     one_hot = any(rank == width for rank, width in zip(found, widths, strict=True))
-    balanced = 0
-    if not one_hot:
-        zero_sums = _Kernel(
-            kernel_size, balanced=True, periods=[axis[0].patch_size for axis in axes]
-        )
-        balanced = sum(
-            bound if _has_single_rows(block) else _computed(block, pairs, zero_sums)
+    balanced = 0 if one_hot else _balanced(kernel_size, blocks, bounds, pairs)
+    return GenericRank(
+        offsets=sum(widths),
+        least=sum(found),
+        most=most,
+        proved=all(proofs),
+        balanced=balanced,
+        balanced_proved=all(map(_has_single_rows, blocks)),
+        one_hot=one_hot,
+    )
+
+
+def _balanced(kernel_size: Sizes, blocks: list[Block], bounds: list[int], pairs: int) -> int:
+    kernel = FixedKernel(kernel_size, periods=[axis.patch_size for axis in blocks[0]])
+    try:
+        return sum(
+            bound if _has_single_rows(block) else kernel.rank(block, pairs)
             for block, bound in zip(blocks, bounds, strict=True)
         )
-    single = all(map(_has_single_rows, blocks))
-    return GenericRank(offsets, sum(found), most, proved, balanced, single, one_hot)
+    except TooLargeError:
+        return 0
+
+
+def _nonzero_rows(block: Block) -> list[list[int]]:
+    """For each column of a block, the rows in which it has a tap."""
+    axes = [_axis_nonzero_rows(axis) for axis in block]
+    heights = [len(axis.rows) for axis in block]
+    columns = []
+    for lines in product(*axes):
+        rows = [0]
+        for line, height in zip(lines, heights, strict=True):
+            rows = [row * height + index for row in rows for index in line]
+        columns.append(rows)
+    return columns
+
+
+def _axis_nonzero_rows(axis: AxisBlock) -> list[list[int]]:
+    return [
+        [index for index, row in enumerate(axis.rows) if axis.tap(row, column) is not None]
+        for column in axis.columns
+    ]
 
 
 def _height(block: Block, pairs: int) -> int:
@@ -142,60 +181,3 @@ def _is_proved(block: Block, pairs: int) -> bool:
         return True
     windows = [len(axis.columns) / axis.window for axis in long]
     return pairs >= prod(map(ceil, windows)) or pairs <= prod(map(int, windows))
-
-
-class _Kernel:
-    """Fixed integers for every tap of every channel pair, drawn when they are asked for.
-
-    A balanced kernel has the sum zero over the taps of each residue modulo P', so that F·1 = 0 and
-    every vector of F's row space has the sum zero: none is nonnegative but 0.
-    """
-
-    def __init__(self, size: tuple[int, ...], balanced: bool, periods: list[int] | None = None):
-        self.taps = list(product(*map(range, size)))
-        self.balanced, self.periods = balanced, periods or [1] * len(size)
-        self.draws, self.pairs = Random("a fixed kernel"), list[dict[Tap, int]]()
-
-    def pair(self, number: int) -> dict[Tap, int]:
-        while len(self.pairs) <= number:
-            weights = {tap: self.draws.getrandbits(30) for tap in self.taps}
-            if self.balanced:
-                last: dict[Tap, Tap] = {}
-                sums: dict[Tap, int] = {}
-                for tap in self.taps:
-                    residue = tuple(t % p for t, p in zip(tap, self.periods, strict=True))
-                    last[residue] = tap
-                    sums[residue] = sums.get(residue, 0) + weights[tap]
-                for residue, tap in last.items():
-                    weights[tap] -= sums[residue]
-            self.pairs.append(weights)
-        return self.pairs[number]
-
-
-def _computed(block: Block, pairs: int, kernel: _Kernel) -> int:
-    """The rank of this kernel's block modulo the prime: no more than its rank over the rationals.
-
-    With more pairs the rank does not fall, so a few are tried before all of them.
-    """
-    width = prod(len(axis.columns) for axis in block)
-    each = prod(len(axis.rows) for axis in block)
-    rank = 0
-    for used in sorted({min(pairs, width, 2 * width // each + 1), min(pairs, width)}):
-        entries = [entry for number in range(used) for entry in _rows(block, kernel.pair(number))]
-        matrix = flint.nmod_mat(used * each, width, entries, PRIME)
-        rank = int(matrix.rank())
-        if rank == min(width, pairs * each):
-            break
-    return rank
-
-
-def _rows(block: Block, weights: dict[Tap, int]) -> list[int]:
-    """The entries of one pair's rows, row by row."""
-    tables = [
-        [[axis.tap(row, column) for column in axis.columns] for row in axis.rows] for axis in block
-    ]
-    entries = []
-    for lines in product(*tables):
-        for taps in product(*lines):
-            entries.append(0 if None in taps else weights[taps] % PRIME)  # type: ignore[index]
-    return entries

@@ -51,11 +51,14 @@ class HeadRange:
     """So many heads are necessary for the worst kernel, so many suffice for every kernel.
 
     **Fields:** `difference` is empty where both agree, else a sentence that says what is open.
+    `bounded`, in the limit: so many are necessary if the value maps stay bounded; none where that
+    is not known to be more than `necessary`.
     """
 
     necessary: HeadCount
     sufficient: HeadCount
     difference: str = ""
+    bounded: HeadCount | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """What JSON can hold."""
@@ -63,6 +66,7 @@ class HeadRange:
             "necessary": self.necessary.as_dict(),
             "sufficient": self.sufficient.as_dict(),
             "difference": self.difference,
+            "bounded": None if self.bounded is None else self.bounded.as_dict(),
         }
 
 

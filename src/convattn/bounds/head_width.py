@@ -20,6 +20,15 @@ rk_in ≥ P²·min(D_in, D_out·f), where f taps can be chosen whose copies of a
 let up to f·D_out input channels each be copied by one of these taps to one output channel.
 Likewise rk_out.
 
+**The same in the limit, for balanced kernels.** Let S be the axes on which P divides the dilation
+(P = 1 always does): there every tap has an offset of its own, and M_δ = 1 ⊗ W_t. Let the last tap
+of S be minus the sum of the others, so that Σ_δ M_δ = 0. In a limit with value maps that stay
+bounded a layer remains, with weights a_h(δ) ≥ 0. Heads that have none of the offsets are left out;
+the others have t_h = Σ_δ a_h(δ) > 0 and Σ_h t_h V_h U_h = Σ_δ M_δ = 0, so that again
+N_H·d_H ≥ rk_in + rk_out, by Sylvester. The taps but the last of S are free, so these ranks are as
+above with one tap fewer on S. On other axes the maps at the edges are narrow, and a balanced kernel
+would have a narrow centre.
+
 **Needed, by substitution.** Some kernel makes M_0 + Σ_(δ≠0) c_δ M_δ have the rank P²·n for all
 numbers c: let W_0 be the unit matrix on the first n channels and every other W_t strictly upper
 triangular there; then that matrix is triangular with ones on its diagonal. Let ρ' columns δ ≠ 0 of
@@ -37,6 +46,7 @@ where value maps may diverge: with M_0 = (0 1; 1 0) and M_1 = (1 0; 0 0) two hea
 tend to a layer that takes three.
 """
 
+from collections import Counter
 from itertools import product
 from math import prod
 
@@ -55,25 +65,52 @@ def map_widths(
     [3, 48, 768]
     """
     axes = [_axis_supports(*sizes) for sizes in zip(kernel_size, patch_size, dilation, strict=True)]
-    return [
-        min(
-            prod(inputs for inputs, _ in supports) * in_channels,
-            prod(outputs for _, outputs in supports) * out_channels,
-        )
-        for supports in product(*axes)
+    return [prod(pixels) * min(in_channels, out_channels) for pixels in product(*axes)]
+
+
+def split_heads(
+    kernel_size: Sizes,
+    patch_size: Sizes,
+    dilation: Sizes,
+    in_channels: int,
+    out_channels: int,
+    head_dim: int,
+) -> int:
+    """Σ_δ ⌈width_δ/d_H⌉, by the few widths that an axis has.
+
+    >>> split_heads((3, 3), (16, 16), (1, 1), 3, 3, 64)  # 12 + 4·1 + 4·1
+    20
+    """
+    axes = [
+        Counter(_axis_supports(*sizes))
+        for sizes in zip(kernel_size, patch_size, dilation, strict=True)
     ]
+    channels = min(in_channels, out_channels)
+    return sum(
+        prod(number for _, number in chosen)
+        * -(-prod(pixels for pixels, _ in chosen) * channels // head_dim)
+        for chosen in product(*(axis.items() for axis in axes))
+    )
 
 
-def _axis_supports(kernel_size: int, patch_size: int, dilation: int) -> list[tuple[int, int]]:
-    """For each offset of an axis, how many pixels are read and how many are written."""
-    read: dict[int, set[int]] = {}
-    written: dict[int, set[int]] = {}
+def _axis_supports(kernel_size: int, patch_size: int, dilation: int) -> list[int]:
+    """For each offset of an axis, how many pixels are read, and as many are written.
+
+    The tap at s = t·d = Po + r, 0 ≤ r < P, reads the pixels r.. of the patch at o for the first
+    P - r of this one, and the pixels ..r of the patch at o + 1 for the last r.
+    """
+    first: dict[int, int] = {}  # by offset: the least r of a tap that reads pixels r..
+    last: dict[int, int] = {}  # the greatest r of one that reads pixels ..r
     before = (kernel_size - 1) // 2
-    for pixel, tap in product(range(patch_size), range(-before, kernel_size - before)):
-        offset, other = divmod(pixel + tap * dilation, patch_size)
-        read.setdefault(offset, set()).add(other)
-        written.setdefault(offset, set()).add(pixel)
-    return [(len(read[offset]), len(written[offset])) for offset in sorted(read)]
+    for tap in range(-before, kernel_size - before):
+        offset, rest = divmod(tap * dilation, patch_size)
+        first[offset] = min(rest, first.get(offset, patch_size))
+        if rest:
+            last[offset + 1] = max(rest, last.get(offset + 1, 0))
+    return [
+        min(patch_size, patch_size - first.get(offset, patch_size) + last.get(offset, 0))
+        for offset in sorted({*first, *last})
+    ]
 
 
 def matricisation_ranks(
@@ -86,10 +123,34 @@ def matricisation_ranks(
     >>> matricisation_ranks((3, 3), (1, 1), (1, 1), 64, 4)
     (36, 4)
     """
-    pixels = prod(patch_size)
-    apart = prod(
-        1 + (k - 1) // -(-p // d) for k, p, d in zip(kernel_size, patch_size, dilation, strict=True)
-    )
+    apart = prod(map(_apart, kernel_size, patch_size, dilation))
+    return _ranks(prod(patch_size), in_channels, out_channels, apart)
+
+
+def balanced_ranks(
+    kernel_size: Sizes, patch_size: Sizes, dilation: Sizes, in_channels: int, out_channels: int
+) -> tuple[int, int]:
+    """What rk_in and rk_out are at least, for a generic kernel among those with Σ_δ M_δ = 0.
+
+    **Returns:** zeros if P divides the dilation on no axis, or these axes have one tap.
+
+    >>> balanced_ranks((2,), (1,), (1,), 2, 2)  # (I, -I)
+    (2, 2)
+    >>> balanced_ranks((3, 3), (16, 16), (1, 1), 3, 3)
+    (0, 0)
+    """
+    axes = list(zip(kernel_size, patch_size, dilation, strict=True))
+    free = prod(size for size, patch, spread in axes if spread % patch == 0) - 1
+    rest = prod(_apart(*axis) for axis in axes if axis[2] % axis[1])
+    return _ranks(prod(patch_size), in_channels, out_channels, free * rest)
+
+
+def _apart(kernel_size: int, patch_size: int, dilation: int) -> int:
+    """How many taps of an axis copy a patch to places that do not overlap."""
+    return 1 + (kernel_size - 1) // -(-patch_size // dilation)
+
+
+def _ranks(pixels: int, in_channels: int, out_channels: int, apart: int) -> tuple[int, int]:
     return (
         pixels * min(in_channels, out_channels * apart),
         pixels * min(out_channels, in_channels * apart),

@@ -5,17 +5,19 @@ kernels but a null set (`convattn.bounds.generic_rank`).
 
 **Attention may depend on the kernel** (`"per_kernel"`). In the limit ρ heads are necessary
 (S.heads), and T suffice (L21 Theorem 1). Exactly, at finite scores, ρ + 1 are necessary and suffice
-(S.kernel; for ρ = T this is S.finite). So ρ + 1 suffice in the limit too. If ρ < T and some kernel
+(S.kernel; for ρ = T S.finite has them). So ρ + 1 suffice in the limit too. If ρ < T and some kernel
 of rank ρ has F·1 = 0, no nonzero nonnegative vector lies in its row space, since all of them have
 the sum zero, and it takes ρ + 1 in the limit as well (S.kernel). If a kernel's row space holds a
 one-hot row, ρ do.
 
-**One attention pattern serves every kernel** (`"shared"`). The kernels with a single tap put the
-one-hot row of every offset into the span of the heads' rows (S.lemma3): T heads are necessary in
-the limit, and at finite scores one more, as T softmax rows that span T rows which vanish outside
-the receptive field would vanish there themselves. T and T + 1 suffice (L21.theorem1, S.finite).
+**One attention pattern serves every kernel** (`"shared"`). The kernels with a single tap, taken
+together, put the one-hot row of every offset into the span of the heads' rows: T heads are
+necessary in the limit, and at finite scores one more, as T softmax rows that span T rows which
+vanish outside the receptive field would vanish there themselves (S.heads). T and T + 1 suffice
+(L21.theorem1 or S.dp2, S.finite).
 
-**Head dimension.** `convattn.bounds.head_width`.
+**Head dimension.** `convattn.bounds.head_width`. In the limit value maps may diverge, as those of
+S.kernel do. What is necessary for maps that stay bounded is a number of its own, `limit.bounded`.
 """
 
 from collections.abc import Sequence
@@ -24,20 +26,26 @@ from numbers import Integral
 
 from convattn.bounds.generic_rank import GenericRank, generic_rank
 from convattn.bounds.head_counts import HeadCount, HeadCounts, HeadRange
-from convattn.bounds.head_width import map_widths, matricisation_ranks, triangular_pairs
+from convattn.bounds.head_width import (
+    balanced_ranks,
+    matricisation_ranks,
+    split_heads,
+    triangular_pairs,
+)
 
 ATTENTION = ("per_kernel", "shared")
 Sizes = tuple[int, ...]
 REGIME = {
-    "limit": "heads that attend by position, by scores that may tend to infinity; values carry no "
-    "positions; images with a query whose whole receptive field they hold (for a count of S.heads, "
-    "one token a side more than the furthest offset), zero-padded by a ring, or judged at "
-    "such queries alone",
+    "limit": "heads that attend by position, by scores that may tend to infinity, and value maps "
+    "that may diverge with them (where more heads are necessary if these stay bounded, that number "
+    "is given too); values carry no positions; images with a query whose whole receptive field "
+    "they hold (for a count of S.heads, one token a side more than the furthest offset), "
+    "zero-padded by a ring, or judged at such queries alone",
     "exact": "the same at finite scores, on images with a query that has a token outside its "
     "receptive field; what is necessary is so with content scores too, if the weights are "
     "continuous in the image at zero (S.content)",
 }
-BOUNDED = "; with value maps that stay bounded in the limit"
+MOST_SIZE, MOST_CHANNELS = 4096, 10**6
 
 
 def heads(
@@ -58,22 +66,24 @@ def heads(
       sequence are the axes'.
     - `patch_size`, `dilation`: one integer for all axes or one for each.
     - `in_channels`, `out_channels`: of the image and of the convolution.
+      Sizes are at most 4096, channels a million.
     - `head_dim`: d_H, the width of a head's value map; None: as wide as a map needs.
     - `attention`: `"per_kernel"`: the attention may depend on the kernel. `"shared"`: one
       attention pattern serves every kernel, only the values depend on it.
 
     **Returns:** `HeadCounts`: `limit.necessary`, `limit.sufficient`, `exact.necessary` and
-    `exact.sufficient`, integers with a `claim`, a `basis` and a `reason` each.
+    `exact.sufficient`, integers with a `claim`, a `basis` and a `reason` each; `limit.bounded`,
+    such an integer where value maps that stay bounded in the limit make more necessary, else None.
 
-    **Raises:** `ValueError` for sizes that are not positive integers, more than two axes, another
-    `attention`.
+    **Raises:** `ValueError` for sizes that are not positive integers or too large, more than two
+    axes, another `attention`, and sizes without a closed form whose rank takes too long to compute.
 
-    **Source:** S.heads, S.kernel, S.finite, S.lemma3, S.headdim of this project's ledger; L21
-    Theorems 1, 5 and 6.
+    **Source:** S.heads, S.kernel, S.finite, S.dp2, S.headdim of this project's ledger; L21 Theorems
+    1, 5 and 6.
 
     >>> counts = heads(3, patch_size=16, in_channels=3, out_channels=3, head_dim=64)
-    >>> int(counts.limit.necessary), int(counts.limit.sufficient)
-    (20, 20)
+    >>> int(counts.limit.necessary), int(counts.limit.bounded), int(counts.limit.sufficient)
+    (12, 20, 20)
     >>> int(counts.exact.necessary), int(counts.exact.sufficient)
     (24, 32)
     >>> heads(5, patch_size=2).limit.necessary
@@ -82,7 +92,10 @@ def heads(
     size = _kernel_size(kernel_size)
     patch = _per_axis(patch_size, "patch_size", len(size))
     spread = _per_axis(dilation, "dilation", len(size))
-    channels = _size(in_channels, "in_channels"), _size(out_channels, "out_channels")
+    channels = (
+        _size(in_channels, "in_channels", MOST_CHANNELS),
+        _size(out_channels, "out_channels", MOST_CHANNELS),
+    )
     if attention not in ATTENTION:
         raise ValueError(
             f"attention={attention!r}, but should be 'per_kernel', if the attention may depend on "
@@ -92,33 +105,42 @@ def heads(
     rank = generic_rank(*geometry, prod(channels))
     shared = attention == "shared"
     limit, exact = _shared_pattern(rank, geometry) if shared else _for_each_kernel(rank, geometry)
+    bounded = None
     if head_dim is not None:
-        dimension = _size(head_dim, "head_dim")
-        limit, exact = _narrow(limit, exact, rank, geometry, channels, dimension, shared)
-    return HeadCounts(rank.offsets, rank.least, _range(limit), _range(exact), dict(REGIME))
+        dimension = _size(head_dim, "head_dim", None)
+        limit, exact, bounded = _narrow(limit, exact, rank, geometry, channels, dimension, shared)
+    return HeadCounts(rank.offsets, rank.least, _range(limit, bounded), _range(exact), dict(REGIME))
 
 
 Pair = tuple[HeadCount, HeadCount]  # necessary, sufficient
 Geometry = tuple[Sizes, Sizes, Sizes]
 
 
-def _range(pair: Pair) -> HeadRange:
+def _range(pair: Pair, bounded: HeadCount | None = None) -> HeadRange:
     necessary, sufficient = pair
+    if bounded is not None and bounded <= necessary:
+        bounded = None
     if necessary == sufficient:
-        return HeadRange(necessary, sufficient)
+        return HeadRange(necessary, sufficient, bounded=bounded)
+    between = ""
+    if bounded is not None:
+        between = f", {bounded} if the value maps stay bounded ({bounded.claim}: {bounded.reason}),"
+    diverging = " with value maps that diverge" if bounded and bounded >= sufficient else ""
     return HeadRange(
         necessary,
         sufficient,
-        f"{necessary} heads are shown to be necessary ({necessary.claim}: {necessary.reason}) and "
-        f"{sufficient} to suffice ({sufficient.claim}: {sufficient.reason}); whether fewer than "
-        f"{sufficient} do for every kernel is open",
+        f"{necessary} heads are shown to be necessary ({necessary.claim}: {necessary.reason})"
+        f"{between} and {sufficient} to suffice ({sufficient.claim}: {sufficient.reason}); whether "
+        f"fewer than {sufficient} do for every kernel{diverging} is open",
+        bounded,
     )
 
 
 def _limit_theorem(geometry: Geometry) -> str:
     """The claim whose construction has one head for each offset of these sizes."""
-    size, _, dilation = geometry
-    printed = len(size) == 2 and all(k % 2 for k in size) and max(dilation) == 1
+    size, patch, dilation = geometry
+    square = len(size) == 2 and len({*size}) == len({*patch}) == 1
+    printed = square and size[0] % 2 == 1 and max(dilation) == 1
     return "L21.theorem1" if printed else "S.dp2"
 
 
@@ -133,7 +155,7 @@ def _for_each_kernel(rank: GenericRank, geometry: Geometry) -> tuple[Pair, Pair]
                 ),
             ),
             (
-                HeadCount(rank.least + 1, "S.finite", basis, "rank F, and no weight is zero"),
+                HeadCount(rank.least + 1, "S.kernel", basis, "rank F + 1"),
                 HeadCount(rank.offsets + 1, "S.finite", "proved", "and a uniform head"),
             ),
         )
@@ -161,12 +183,12 @@ def _for_each_kernel(rank: GenericRank, geometry: Geometry) -> tuple[Pair, Pair]
 def _shared_pattern(rank: GenericRank, geometry: Geometry) -> tuple[Pair, Pair]:
     return (
         (
-            HeadCount(rank.offsets, "S.lemma3", "proved", "the one-hot rows of all offsets"),
+            HeadCount(rank.offsets, "S.heads", "proved", "the one-hot rows of all offsets"),
             HeadCount(rank.offsets, _limit_theorem(geometry), "proved", "one head for each offset"),
         ),
         (
             HeadCount(
-                rank.offsets + 1, "S.lemma3", "proved", "the one-hot rows, and no weight is zero"
+                rank.offsets + 1, "S.heads", "proved", "the one-hot rows, and no weight is zero"
             ),
             HeadCount(rank.offsets + 1, "S.finite", "proved", "and a uniform head"),
         ),
@@ -181,8 +203,8 @@ def _narrow(
     channels: tuple[int, int],
     dimension: int,
     shared: bool,
-) -> tuple[Pair, Pair]:
-    """The counts for heads of this dimension."""
+) -> tuple[Pair, Pair, HeadCount]:
+    """The counts for heads of this dimension, and what is necessary with bounded value maps."""
 
     def parts(width: int) -> int:
         return -(-width // dimension)
@@ -195,7 +217,8 @@ def _narrow(
         inner = generic_rank(*geometry, free) if free else None
         rows = inner.least - 1 if inner else 0
         basis = "proved" if inner is None or inner.proved else "checked"
-    split = sum(map(parts, map_widths(*geometry, *channels)))
+    split = split_heads(*geometry, *channels, dimension)
+    balanced = sum(balanced_ranks(*geometry, *channels))
 
     def most(*counts: HeadCount) -> HeadCount:
         return max(counts, key=int)
@@ -204,9 +227,6 @@ def _narrow(
         most(
             limit[0],
             HeadCount(parts(max(ranks)), "S.headdim", "proved", "N_H d_H >= max(rk_in, rk_out)"),
-            HeadCount(
-                rows + parts(full), "S.headdim", basis, f"substitution of {rows} heads{BOUNDED}"
-            ),
         ),
         most(
             exact[0],
@@ -215,6 +235,10 @@ def _narrow(
                 rows + 1 + parts(full), "S.headdim", basis, f"substitution of {rows + 1} heads"
             ),
         ),
+    )
+    bounded = most(
+        HeadCount(rows + parts(full), "S.headdim", basis, f"substitution of {rows} heads"),
+        HeadCount(parts(balanced), "S.headdim", "proved", "rk_in + rk_out of a balanced kernel"),
     )
     sufficient = [
         HeadCount(split, "S.headdim", "proved", "every offset's map split over heads"),
@@ -231,12 +255,14 @@ def _narrow(
             )
             for count, pair in zip(sufficient, (limit, exact), strict=True)
         ]
-    return (necessary[0], sufficient[0]), (necessary[1], sufficient[1])
+    return (necessary[0], sufficient[0]), (necessary[1], sufficient[1]), bounded
 
 
-def _size(value: object, name: str) -> int:
+def _size(value: object, name: str, most: int | None = MOST_SIZE) -> int:
     if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
         raise ValueError(f"{name}={value!r}, but should be an integer ≥ 1")
+    if most is not None and int(value) > most:
+        raise ValueError(f"{name}={value!r}, but should be at most {most}")
     return int(value)
 
 

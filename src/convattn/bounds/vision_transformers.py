@@ -14,7 +14,7 @@ want relative scores or those of L21.absolute.
 from dataclasses import dataclass
 from typing import Any
 
-from convattn.bounds.head_counts import HeadRange
+from convattn.bounds.head_counts import HeadCount, HeadRange
 from convattn.bounds.heads import heads
 
 COLOURS = 3
@@ -93,9 +93,10 @@ VISION_TRANSFORMERS: tuple[AttentionSize, ...] = (
 class HeadsRow:
     """A model's layer, a kernel size, and the heads that the convolution takes there.
 
-    **Fields:** `enough`: `"exact"` if the layer has the heads and the width for every such
-    convolution exactly, `"limit"` if in the limit only, `"no"` if for some kernel it has not,
-    `"open"` if that is not known.
+    **Fields:** `enough`: `"exactly"` if the layer has the heads and the width for every such
+    convolution exactly, `"limit"` if in the limit only; `"no"` if for some kernel it has not, in
+    any limit; `"bounded: no"` if for some kernel it has not in a limit with value maps that stay
+    bounded, and with others that is not known; `"open"` if nothing is known.
     """
 
     size: AttentionSize
@@ -109,8 +110,15 @@ class HeadsRow:
         if not self.size.holds_patch or self.size.heads < self.limit.necessary:
             return "no"
         if self.size.heads >= self.exact.sufficient:
-            return "exact"
-        return "limit" if self.size.heads >= self.limit.sufficient else "open"
+            return "exactly"
+        if self.size.heads >= self.limit.sufficient:
+            return "limit"
+        return "open" if self.size.heads >= self.bounded else "bounded: no"
+
+    @property
+    def bounded(self) -> HeadCount:
+        """What is necessary in the limit if the value maps stay bounded."""
+        return self.limit.bounded or self.limit.necessary
 
     def as_dict(self) -> dict[str, Any]:
         """What JSON can hold."""
@@ -143,7 +151,7 @@ def heads_table(kernel_sizes: tuple[int, ...] = (3, 5, 7)) -> list[HeadsRow]:
 
     >>> row = next(row for row in heads_table((3,)) if row.size.model == "ViT-B/16")
     >>> row.size.heads, int(row.limit.sufficient), int(row.exact.sufficient), row.enough
-    (12, 20, 32, 'no')
+    (12, 20, 32, 'bounded: no')
     """
     rows = []
     for size in VISION_TRANSFORMERS:

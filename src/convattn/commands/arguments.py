@@ -278,7 +278,10 @@ def convert(
 def heads(
     kernel_size: Annotated[
         Sizes,
-        arg(metavar="K [K]", help="Odd or even; one number is a square kernel on two axes."),
+        arg(
+            metavar="K [K]",
+            help="Odd or even, up to 4096; one number is a square kernel on two axes.",
+        ),
     ] = (3,),
     patch_size: Annotated[
         Sizes, arg(metavar="P [P]", help="Pixels of a patch, for all axes or for each.")
@@ -310,7 +313,8 @@ def heads(
         Path | None,
         arg(
             metavar="FILE",
-            help="Write a certificate that so many heads are necessary, and check it.",
+            help="Write a certificate of S.heads' count, which is necessary in the limit for any "
+            "head dimension, and check it.",
             help_behavior_hint="",
         ),
     ] = None,
@@ -332,18 +336,16 @@ def heads(
                 "--models takes sizes from the models: give it --kernel-size and --json alone"
             )
         return table((3, 5, 7) if kernel_size == (3,) else kernel_size, json)
-    size = _sizes(kernel_size, "--kernel-size")
-    if sequence:
-        if not isinstance(size, int):
-            raise UsageError(f"--sequence takes one --kernel-size, but got {kernel_size}")
-        size = (size,)
+    if sequence and len(kernel_size) != 1:
+        words = " ".join(map(str, kernel_size))
+        raise UsageError(f"--sequence takes one --kernel-size, but got {words}")
     sizes = HeadSizes(
-        kernel_size=size,
-        patch_size=_sizes(patch_size, "--patch-size"),
+        kernel_size=kernel_size if sequence else _one_or_all(kernel_size),
+        patch_size=_one_or_all(patch_size),
         in_channels=in_channels,
         out_channels=out_channels,
         head_dim=head_dim,
-        dilation=_sizes(dilation, "--dilation"),
+        dilation=_one_or_all(dilation),
         attention=attention,
     )
     return command(sizes, certificate, json)
@@ -371,10 +373,14 @@ def _require_seed(seed: int) -> None:
         raise UsageError(f"--seed got {seed}, but expected an integer ≥ 0")
 
 
+def _one_or_all(values: Sizes) -> int | Sizes:
+    return values[0] if len(values) == 1 else values
+
+
 def _sizes(values: Sizes, option: str) -> int | Sizes:
     if len(values) not in (1, 2) or min(values) < 1:
         raise UsageError(f"{option} got {values}, but expected one or two positive integers")
-    return values[0] if len(values) == 1 else values
+    return _one_or_all(values)
 
 
 COMMANDS: dict[str, Callable[..., Any]] = {

@@ -1,5 +1,6 @@
 """``convattn heads``: how many heads a convolution takes, and how many models have."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -8,6 +9,16 @@ from typing import Any
 from convattn.commands.consoles import console
 from convattn.commands.output_file import require_writable, write_file, write_json
 from convattn.commands.usage import UsageError
+
+CERTIFIES = (
+    "the heads that are necessary for some kernel in the limit by S.heads, for any head dimension, "
+    "with attention that may depend on the kernel"
+)
+ROWS = {
+    "necessary": "necessary",
+    "bounded": "necessary with bounded value maps",
+    "sufficient": "sufficient",
+}
 
 
 @dataclass(frozen=True)
@@ -29,7 +40,7 @@ def heads(sizes: Sizes, certificate: Path | None = None, json: Path | None = Non
     Args:
         sizes: Of the convolution, the patches and the heads.
         certificate: Where to write a certificate that so many heads are necessary in the limit,
-            for whatever head dimension; it is checked first.
+            for whatever head dimension, by the count of S.heads; it is checked first.
         json: Where to write the figures.
 
     Returns:
@@ -44,6 +55,11 @@ def heads(sizes: Sizes, certificate: Path | None = None, json: Path | None = Non
             f"--certificate and --json are both {json}, but one would overwrite the other; name "
             "another file"
         )
+    if certificate is not None and sizes.attention == "shared":
+        raise UsageError(
+            "--certificate is for attention that may depend on the kernel; leave out --attention "
+            "shared"
+        )
     for path, option in ((certificate, "--certificate"), (json, "--json")):
         if path is not None:
             require_writable(path, option)
@@ -52,15 +68,17 @@ def heads(sizes: Sizes, certificate: Path | None = None, json: Path | None = Non
     try:
         counts = count(**asdict(sizes))
     except ValueError as error:
-        raise UsageError(str(error)) from error
+        raise _option_named(error) from error
     document: dict[str, Any] = {"schema": 1, "sizes": asdict(sizes), **counts.as_dict()}
     plain = console()
     _print_counts(plain, document)
     code = 0
     if certificate is not None:
-        text, verdict = _certificate(sizes)
+        text, heads_certified, verdict = _certificate(sizes)
         document["certificate"] = {
             "file": str(certificate),
+            "certifies": CERTIFIES,
+            "heads": heads_certified,
             "accepted": verdict.accepted,
             "code": verdict.code,
             "reason": verdict.reason,
@@ -70,6 +88,13 @@ def heads(sizes: Sizes, certificate: Path | None = None, json: Path | None = Non
         code = 0 if verdict.accepted else 1
         if verdict.accepted:
             write_file(certificate, text.encode("ascii"))
+            plain.print(f"It certifies {heads_certified}: {CERTIFIES}.", markup=False)
+            if sizes.head_dim is not None:
+                plain.print(
+                    "The numbers above for heads of dimension "
+                    f"{sizes.head_dim} are S.headdim's; this file does not certify them.",
+                    markup=False,
+                )
     if json is not None:
         write_json(json, document)
     return code
@@ -97,9 +122,10 @@ def models(kernel_sizes: Sequence[int] = (3, 5, 7), json: Path | None = None) ->
     try:
         rows = heads_table(tuple(kernel_sizes))
     except ValueError as error:
-        raise UsageError(str(error)) from error
+        raise _option_named(error) from error
     table = Table(box=None, pad_edge=False)
-    for name in ("layer", "P", "heads", "d_H", "holds patch", "K", "limit", "exact", "enough"):
+    columns = ("layer", "P", "heads", "d_H", "patch", "K", "limit", "bounded", "exact", "enough")
+    for name in columns:
         table.add_column(name, justify="left" if name in ("layer", "enough") else "right")
     for row in rows:
         table.add_row(
@@ -109,8 +135,9 @@ def models(kernel_sizes: Sequence[int] = (3, 5, 7), json: Path | None = None) ->
             str(row.size.head_dim),
             "yes" if row.size.holds_patch else "no",
             str(row.kernel_size),
-            _interval(row.limit),
-            _interval(row.exact),
+            _interval(row.limit.necessary, row.limit.sufficient),
+            _interval(row.bounded, row.limit.sufficient),
+            _interval(row.exact.necessary, row.exact.sufficient),
             row.enough,
         )
     plain = console()
@@ -118,7 +145,11 @@ def models(kernel_sizes: Sequence[int] = (3, 5, 7), json: Path | None = None) ->
     sources = dict.fromkeys(row.size.source for row in rows)
     plain.print(
         "Necessary for the worst K x K convolution of the RGB image, to what suffices for every "
-        "one; 'holds patch': a token is as wide as its patch. Sizes: " + "; ".join(sources) + ".",
+        "one: in the limit, in a limit with value maps that stay bounded, and exactly. 'patch': "
+        "a token is as wide as its patch. 'enough': 'no', for some kernel the layer has not the "
+        "heads or the width; 'bounded: no', not if value maps stay bounded, else open. Sizes: "
+        + "; ".join(sources)
+        + ".",
         markup=False,
     )
     if json is not None:
@@ -126,10 +157,19 @@ def models(kernel_sizes: Sequence[int] = (3, 5, 7), json: Path | None = None) ->
     return 0
 
 
-def _interval(counts: Any) -> str:
-    if counts.necessary == counts.sufficient:
-        return str(counts.necessary)
-    return f"{counts.necessary} to {counts.sufficient}"
+def _interval(necessary: int, sufficient: int) -> str:
+    """From what is necessary to what suffices; with divergent maps less may suffice."""
+    return f"{necessary}" if necessary >= sufficient else f"{necessary} to {sufficient}"
+
+
+def _option_named(error: ValueError) -> UsageError:
+    """A refusal of the library with the option's name and value as they are typed."""
+    return UsageError(re.sub(r"^(\w+)=(\(.*?\)|\S+?)(?=,? )", _typed, str(error)))
+
+
+def _typed(match: re.Match[str]) -> str:
+    values = re.findall(r"[^\s(),]+", match[2])
+    return f"--{match[1].replace('_', '-')} {' '.join(values)}"
 
 
 def _print_counts(plain: Any, document: dict[str, Any]) -> None:
@@ -137,12 +177,16 @@ def _print_counts(plain: Any, document: dict[str, Any]) -> None:
 
     table = Table(box=None, pad_edge=False)
     for name in ("", "heads", "claim", "basis", "why"):
-        table.add_column(name, justify="right" if name == "heads" else "left")
+        table.add_column(
+            name, justify="right" if name == "heads" else "left", no_wrap=name != "why"
+        )
     for regime in ("limit", "exact"):
-        for name in ("necessary", "sufficient"):
+        for name, words in ROWS.items():
             count = document[regime][name]
+            if count is None:
+                continue
             table.add_row(
-                f"{regime}: {name}",
+                f"{regime}: {words}",
                 str(count["count"]),
                 count["claim"],
                 count["basis"],
@@ -155,8 +199,8 @@ def _print_counts(plain: Any, document: dict[str, Any]) -> None:
             plain.print(f"  {document[regime]['difference']}", markup=False)
 
 
-def _certificate(sizes: Sizes) -> tuple[str, Any]:
-    """The certificate of S.heads for these sizes, as text, and the checker's verdict on it."""
+def _certificate(sizes: Sizes) -> tuple[str, int, Any]:
+    """The certificate of S.heads for these sizes, as text, its heads, and the checker's verdict."""
     from convattn.certificates.canonical import canonical
     from convattn.certificates.lower_bound import generic_bound_certificate
     from convattn_check import check
@@ -172,7 +216,7 @@ def _certificate(sizes: Sizes) -> tuple[str, Any]:
         )
     statement = (
         f"Some kernel of size {kernel[0]} on {len(kernel)} axes takes so many content-free heads "
-        f"on patches of size {patch[0]}, in the limit too."
+        f"of any dimension on patches of size {patch[0]}, in the limit too."
     )
     try:
         certificate = generic_bound_certificate(
@@ -181,4 +225,4 @@ def _certificate(sizes: Sizes) -> tuple[str, Any]:
     except ValueError as error:
         raise UsageError(f"--certificate: {error}") from error
     text = canonical(certificate) + "\n"
-    return text, check(text)
+    return text, certificate["body"]["heads"], check(text)
