@@ -7,8 +7,9 @@ training, some of the attention heads precisely play the role of shift matrices"
 
 Verified. A basis of attention matrices followed by shift matrices, with the parameters in the same
 order, gives the sum of the attention convolution and the grid convolution. Self-attention without
-positions is equivariant to every reordering of the tokens; one shift head d ≠ 0 with Θ_d ≠ 0 breaks
-that. All shifts of a 3 × 3 neighbourhood beside idle attention heads are a 3 × 3 convolution.
+positions is equivariant to every reordering of the tokens; one shift head d ≠ 0 with A_d ≠ 0, that
+is |d_i| < n_i on every axis, and Θ_d ≠ 0 breaks that. All shifts of a 3 × 3 neighbourhood beside
+idle attention heads are a 3 × 3 convolution.
 
 Nothing to repair. To be read with it: (1) "precisely" cannot be meant. A_d has as many zero columns
 as nodes lie within d of the border, and a column-wise softmax has none; and with finite scores, two

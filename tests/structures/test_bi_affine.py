@@ -172,3 +172,13 @@ def test_entries_that_do_not_fit_the_parameters_are_refused():
         bi_affine_scores(x, y, bi_affine(query_weight=np.ones((1, 5))))
     with pytest.raises(ValueError, match="no term"):
         bi_affine_scores(x, y, BiAffine())
+
+
+def test_terms_of_different_numbers_of_heads_are_refused_where_they_are_used(unchecked):
+    """`BiAffine` itself checks nothing, and one offset would broadcast over two heads."""
+    raw = BiAffine(bilinear=jnp.ones((2, 3, 4)), offset=jnp.zeros(1))
+    message = r"offset.shape=\(1,\), but should be \(heads=2\)"
+    with pytest.raises(ValueError, match=message):
+        bi_affine_scores(jnp.ones((1, 5, 3)), jnp.ones((1, 6, 4)), raw)
+    with pytest.raises(ValueError, match=message):
+        augmented_matrix(raw, 3, 4)

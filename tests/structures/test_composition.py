@@ -12,6 +12,7 @@ from convattn.structures import (
     StructuredConvolution,
     compose,
     compose_bases,
+    dense_basis,
     shift_basis,
     sparse_basis,
 )
@@ -104,3 +105,30 @@ def test_what_does_not_fit_is_refused() -> None:
         compose(one, one)
     with pytest.raises(ValueError, match="the first basis has 5 outputs, but the second 7 inputs"):
         compose_bases(GRID, case("dense")[0])
+
+
+def test_integer_products_that_wrap_around_are_refused() -> None:
+    large = np.array([[[100000]]], np.int32)
+    small = np.array([[[40000]]], np.int32)
+    for make in (sparse_basis, dense_basis):
+        with pytest.raises(ValueError, match="has the entry 10000000000, but int32 ends at"):
+            compose_bases(make(large), make(large))
+        assert_equal(compose_bases(make(small), make(small)).matrices(), [[[40000**2]]])
+        huge = np.array([[[2**40]]])
+        with pytest.raises(ValueError, match="64 bits end at"):
+            compose_bases(make(huge), make(huge))
+    layer = StructuredConvolution(shift_basis(1, [0]), jnp.asarray(large))
+    with pytest.raises(ValueError, match="has the entry 10000000000"):
+        compose(layer, layer)
+
+
+def test_halves_stay_halves_however_they_are_stored() -> None:
+    matrix = jnp.asarray([[[1.0, 2.0], [0.0, 3.0]]], jnp.bfloat16)
+    shift = shift_basis(2, [1])
+    for first, second in (
+        (dense_basis(matrix), dense_basis(matrix)),
+        (sparse_basis(matrix), sparse_basis(matrix)),
+        (dense_basis(matrix), shift),
+        (sparse_basis(matrix), shift),
+    ):
+        assert_dtype(compose_bases(first, second), "bfloat16")

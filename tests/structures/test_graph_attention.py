@@ -12,6 +12,7 @@ from strategies import small_integers
 
 from convattn.evidence.influence_rounding import attention_within, column_weights_within
 from convattn.structures import (
+    BiAffine,
     bi_affine,
     bi_affine_scores,
     column_softmax,
@@ -219,3 +220,50 @@ def test_parameters_that_do_not_fit_are_refused():
         graph_attention(*given, bi_affine(key_weight=np.ones((HEADS, P))))
     with pytest.raises(ValueError, match="combination='max'"):
         graph_attention(*given, bi_affine(None, other), combination="max")
+
+
+@pytest.mark.usefixtures("unchecked")
+def test_a_mask_for_each_member_of_the_batch_is_not_taken_for_one_for_each_head():
+    """As many heads as members of the batch: the axes must not be confused."""
+    x, mask, theta, own, other = drawn(10)
+    graphs = np.stack([mask, mask.T])
+    theta, parameters = jnp.asarray(theta[:BATCH]), bi_affine(None, other[:BATCH], own[:BATCH])
+    out = graph_attention(jnp.asarray(x), graphs, theta, parameters)
+    single = [
+        graph_attention(jnp.asarray(x[b : b + 1]), graphs[b], theta, parameters)[0]
+        for b in range(BATCH)
+    ]
+    assert_equal(out, jnp.stack(single))
+    with pytest.raises(AssertionError, match="entries differ"):
+        assert_equal(graph_attention(jnp.asarray(x), graphs[::-1], theta, parameters), out)
+    for wrong in (graphs[:1], graphs[:, None], mask[:, :3], mask[0]):
+        with pytest.raises(ValueError, match=r"mask.shape=.*one graph for the whole batch"):
+            graph_attention(jnp.asarray(x), wrong, theta, parameters)
+    with pytest.raises(ValueError, match="pass the boolean mask, or add H"):
+        graph_attention(jnp.asarray(x), np.where(mask, 0.0, -np.inf), theta, parameters)
+
+
+@pytest.mark.usefixtures("unchecked")
+def test_what_would_broadcast_or_be_narrowed_is_refused():
+    x, mask, theta, own, other = drawn(11)
+    raw = BiAffine(None, jnp.asarray(other), jnp.asarray(own), jnp.zeros(1))
+    with pytest.raises(ValueError, match=r"offset.shape=\(1,\), but should be \(heads=3\)"):
+        graph_attention(x, mask, theta, raw)
+    with pytest.raises(ValueError, match="add a batch axis with x"):
+        graph_attention(x[0], mask, theta, bi_affine(None, other, own))
+    with pytest.raises(ValueError, match="heads, nodes, out_channels"):
+        graph_attention_matrices(x, mask, bi_affine(None, other, own))
+    with jax.enable_x64(False), pytest.raises(ValueError, match="64-bit types are off"):
+        graph_attention(x.astype(float), mask, theta, bi_affine(offset=[1]))
+
+
+def test_an_empty_batch_is_an_empty_batch():
+    _, mask, theta, own, other = drawn(12)
+    for combination, channels in (("sum", Q), ("mean", Q), ("concatenate", HEADS * Q)):
+        out = jax.eval_shape(
+            lambda x, c=combination: graph_attention(
+                x, mask, theta, bi_affine(None, other, own), combination=c
+            ),
+            jax.ShapeDtypeStruct((0, NODES, P), "float32"),
+        )
+        assert out.shape == (0, NODES, channels)

@@ -16,6 +16,8 @@ from convattn.shifts import axis_taps
 from convattn.structures import (
     ShiftBasis,
     StridedBasis,
+    StructuredConvolution,
+    compose,
     cuboid_shifts,
     kernel_to_structure,
     shift_basis,
@@ -185,3 +187,18 @@ KERNEL = np.ones((3, 2, 2))
 def test_mistakes_are_refused(call, message, unchecked):
     with pytest.raises(ValueError, match=re.escape(message)):
         call()
+
+
+def test_parameters_of_equal_shifts_are_summed():
+    """Two kernels in a row are one, whose taps come from several pairs."""
+    first, second = np.array([1, 2, 4]), np.array([3, 5, 7])
+    one, two = (shift_basis(9, [0, 1, 2]), shift_basis(9, [0, 1, 2]))
+    both = compose(
+        StructuredConvolution(one, first.reshape(3, 1, 1)),
+        StructuredConvolution(two, second.reshape(3, 1, 1)),
+    )
+    assert isinstance(both.basis, ShiftBasis)
+    assert both.basis.size == 9
+    found = structure_to_kernel(both.basis, both.theta)
+    assert found.first == (-4,)
+    assert_equal(found.kernel[:, 0, 0], np.convolve(first, second)[::-1])

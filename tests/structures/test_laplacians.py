@@ -133,3 +133,21 @@ def test_gcn_is_not_the_laplacian():
     ones = jnp.ones((1, 3, 1))
     assert_equal(laplacian_basis(cycle).gather(ones)[0, 0], np.zeros((3, 1)))
     assert_within(gcn_basis(cycle).gather(ones)[0, 0], np.ones((3, 1)), gamma(5, "float64"))
+
+
+@pytest.mark.parametrize("form", [np.asarray, scipy.sparse.csr_array])
+def test_degrees_may_be_beyond_the_dtype_where_a_factor_cancels(form):
+    ones, huge = np.ones((3, 3), np.float32), np.full((3, 3), 3e38, np.float32)
+    assert_equal(laplacian_basis(form(huge)).matrices(), laplacian_basis(form(ones)).matrices())
+    found, expected = (chebyshev_basis(form(part), 2).matrices() for part in (huge, ones))
+    assert_equal(found, expected)
+    with pytest.raises(ValueError, match="node 0 add up beyond float32"):
+        gcn_basis(form(huge))
+
+
+@pytest.mark.parametrize("form", [np.asarray, scipy.sparse.csr_array])
+def test_degrees_of_very_different_sizes_are_no_nan(form):
+    """l/h = 2^-160 is zero in float32, √l√h = 2^-20 is exact."""
+    path = np.array([[0, 2.0**-100, 0], [2.0**-100, 0, 2.0**60], [0, 2.0**60, 0]], np.float32)
+    found = np.asarray(laplacian_basis(form(path)).matrices()[0])
+    assert_equal(found, [[1, -(2.0**-80), 0], [-(2.0**-80), 1, -1], [0, -1, 1]])

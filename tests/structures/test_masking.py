@@ -130,3 +130,22 @@ def test_nan_is_not_taken_for_a_mask():
 def test_another_meaning_of_blank_is_refused(unchecked):
     with pytest.raises(ValueError, match="blank='nan', but should be"):
         column_softmax(jnp.zeros((1, 1)), blank="nan")
+
+
+@pytest.mark.parametrize("function", [column_softmax, row_softmax, masked_scores])
+def test_additive_masks_are_refused_also_under_jit(function, unchecked):
+    """Read as True and False, an H of 0 and -∞ would mask what it lets through."""
+    scores, added = jnp.zeros((2, 2)), np.array([[0, -np.inf], [-np.inf, 0]])
+    remedy = "pass the boolean mask, or add H to the scores"
+    for dtype in ("float64", "bfloat16", "complex64"):
+        with pytest.raises(ValueError, match=rf"mask.dtype={dtype}, but.*{remedy}"):
+            function(scores, jnp.asarray(added, dtype))
+    with pytest.raises(ValueError, match=remedy):
+        jax.eval_shape(function, scores, added)
+    with pytest.raises(ValueError, match=remedy):
+        function(scores, added.tolist())
+    with pytest.raises(ValueError, match=rf"int64 with negative entries.*{remedy}"):
+        function(scores, np.array([[0, -10000], [-10000, 0]]))
+    with pytest.raises(ValueError, match=remedy):
+        log_mask(added)
+    assert_equal(function(scores, np.eye(2, dtype=int)), function(scores, np.eye(2, dtype=bool)))

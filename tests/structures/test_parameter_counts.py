@@ -20,13 +20,16 @@ def test_when_they_save() -> None:
 @pytest.mark.parametrize(
     ("arguments", "options", "message"),
     [
-        ((0, 1, 1), {}, "at least 1"),
-        ((1, 1, 1), {"controls": 0}, "at least 1"),
+        ((0, 1, 1), {}, "integer ≥ 1"),
+        ((9.5, 6, 4), {}, "size=9.5"),
+        ((9, True, 4), {}, "in_channels=True"),
+        ((9, 6, 4), {"groups": 2.0}, "groups=2.0"),
+        ((1, 1, 1), {"controls": 0}, "integer ≥ 1"),
         ((1, 4, 6), {"groups": 4}, "divide both 4 input and 6 output"),
         ((1, 4, 6), {"groups": 2, "separable": True}, "Θ has one form"),
         ((1, 4, 6), {"groups": 2, "controls": 2}, "Θ has one form"),
     ],
 )
-def test_what_is_no_form_is_refused(arguments, options, message) -> None:
+def test_what_is_no_form_is_refused(arguments, options, message, unchecked) -> None:
     with pytest.raises(ValueError, match=message):
         parameter_count(*arguments, **options)

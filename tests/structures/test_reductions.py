@@ -106,3 +106,13 @@ def test_half_types_are_summed_in_float32(form) -> None:
 def test_what_does_not_fit_is_refused(call, message) -> None:
     with pytest.raises(ValueError, match=message):
         call(case("dense")[0])
+
+
+@pytest.mark.parametrize("channels", CHANNELS)
+@pytest.mark.parametrize("form", FORMS)
+def test_an_empty_batch_is_an_empty_batch(form, channels) -> None:
+    basis, _ = case("grid")
+    given = parameters(form, basis.size, channels)
+    x = jax.ShapeDtypeStruct((0, basis.inputs, channels[0]), "float32")
+    out = jax.eval_shape(lambda x: FORMS[form][1](x, basis, *given), x)
+    assert out.shape == (0, basis.outputs, channels[1])

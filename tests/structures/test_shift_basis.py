@@ -48,8 +48,14 @@ def test_nothing_of_the_size_of_a_matrix_is_made() -> None:
         ((3,), [], "takes at least one shift"),
         ((3, 4), [(1,)], "each of 2 integers"),
         ((3,), [1, 0, 1], r"holds \[\(1,\)\] more than once"),
+        ((2.7, 3), [(0, 0)], "a side of the grid=2.7, but should be an integer"),
+        (True, [0], "a side of the grid=True"),
+        (2.0, [0], "a side of the grid=2.0"),
+        ((2, 3), [(0, 0.9)], "a shift=0.9, but should be an integer"),
+        (3, [0.9], "a shift=0.9"),
+        (3, [True], "a shift=True"),
     ],
 )
-def test_what_is_no_basis_is_refused(grid, shifts, message) -> None:
+def test_what_is_no_basis_is_refused(grid, shifts, message, unchecked) -> None:
     with pytest.raises(ValueError, match=message):
         shift_basis(grid, shifts)

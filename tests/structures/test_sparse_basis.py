@@ -102,3 +102,41 @@ def test_entries_that_do_not_fit_are_refused(arguments, message) -> None:
 def test_64_bit_values_are_refused_where_they_would_be_truncated() -> None:
     with jax.enable_x64(False), pytest.raises(ValueError, match="64-bit types are off"):
         sparse_basis([scipy.sparse.eye(3)])
+
+
+@pytest.mark.parametrize(("dtype", "value"), [("int8", 100), ("uint8", 200), ("int32", 2**30)])
+def test_sums_that_wrap_around_are_refused(dtype, value) -> None:
+    twice = np.array([value, value], dtype)
+    message = rf"add up to {2 * value}, but {dtype} ends at .*wider type"
+    with pytest.raises(ValueError, match=message):
+        sparse_basis([scipy.sparse.coo_matrix((twice, ([0, 0], [1, 1])), shape=(2, 2))])
+    with pytest.raises(ValueError, match=message):
+        basis_from_entries(jnp.asarray(twice), [0, 0], [1, 1], [1, 1], (1, 2, 2))
+
+
+def test_sums_come_back_to_the_dtype_and_64_bits_may_be_passed_on_the_way() -> None:
+    values = jnp.asarray([100, 100, -100], jnp.int8)
+    assert_equal(basis_from_entries(values, [0] * 3, [0] * 3, [0] * 3, (1, 1, 1)).values, [100])
+    large = np.array([2**62, 2**62, 2**62, -(2**62), -(2**62), -1])
+    basis = basis_from_entries(large, [0] * 6, [0] * 6, [0] * 6, (1, 1, 1))
+    assert int(basis.values[0]) == 2**62 - 1
+    with pytest.raises(ValueError, match="int64 ends at"):
+        basis_from_entries(large[:3], [0] * 3, [0] * 3, [0] * 3, (1, 1, 1))
+
+
+def test_floats_that_would_become_infinite_are_refused_and_infinities_kept() -> None:
+    with pytest.raises(ValueError, match="float32 ends at"):
+        basis_from_entries(np.full(2, 3e38, "float32"), [0] * 2, [0] * 2, [0] * 2, (1, 1, 1))
+    kept = np.array([np.inf, 1], "float32")
+    assert_equal(basis_from_entries(kept, [0] * 2, [0] * 2, [0] * 2, (1, 1, 1)).values, [np.inf])
+
+
+@pytest.mark.parametrize("place", range(3))
+def test_indices_are_not_cut_down_to_integers(place) -> None:
+    indices = [[0], [0], [0]]
+    for wrong in ([0.9], [True]):
+        indices[place] = wrong
+        with pytest.raises(ValueError, match="but indices should be integers"):
+            basis_from_entries([1.0], *indices, (1, 1, 1))
+    with pytest.raises(ValueError, match=r"shape=1\.5, but should be an integer"):
+        basis_from_entries([1.0], [0], [0], [0], (1, 1.5, 1))

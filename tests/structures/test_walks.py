@@ -11,6 +11,7 @@ import pytest
 import scipy.sparse
 from comparison import assert_dtype, assert_equal
 from hypothesis import given, settings
+from jax.experimental.sparse import BCOO
 from structures.graph_cases import FORMS
 
 from convattn.structures import SparseBasis, power_basis, walk_basis
@@ -141,3 +142,18 @@ def test_under_jit_nothing_is_looked_at():
 def test_mistakes_are_refused(call, message, unchecked):
     with pytest.raises(ValueError, match=re.escape(message)):
         call()
+
+
+@pytest.mark.parametrize("form", ["coo", "bcoo"])
+def test_parallel_edges_are_summed_without_wrapping_around(form):
+    def graph(values):
+        places = np.zeros(len(values), int), np.ones(len(values), int)
+        if form == "coo":
+            return scipy.sparse.coo_array((values, places), (2, 2))
+        return BCOO((jnp.asarray(values), jnp.asarray(np.stack(places, 1))), shape=(2, 2))
+
+    with pytest.raises(ValueError, match="adjacency at one place add up to 300, but uint8 ends at"):
+        power_basis(graph(np.array([200, 100], np.uint8)), 1)
+    basis = power_basis(graph(np.array([200, 50], np.uint8)), 1)
+    assert_dtype(basis, "uint8")
+    assert_equal(basis.matrices(), [[[0, 250], [0, 0]]])

@@ -109,7 +109,8 @@ def bi_affine_scores(
 
     **Returns:** scores in at least float32, or integers for integers.
 
-    **Raises:** `ValueError` where Ξ was made for other numbers of features, or is empty.
+    **Raises:** `ValueError` where Ξ was made for other numbers of features, is empty, or its terms
+    do not fit together.
 
     **Source:** A19 eq. 8.
 
@@ -120,6 +121,7 @@ def bi_affine_scores(
     terms = [part for part in jax.tree.leaves(parameters) if part is not None]
     if not terms:
         raise ValueError("parameters has no term, but should have at least one; see bi_affine")
+    check_parameters(parameters)
     check_features(keys, parameters.bilinear, parameters.key_weight, 1, "keys")
     check_features(queries, parameters.bilinear, parameters.query_weight, 2, "queries")
     dtype = accumulation_dtype(keys, queries, *terms)
@@ -141,6 +143,19 @@ def bi_affine_scores(
     if parameters.offset is not None:
         scores += parameters.offset.astype(dtype)[:, None, None]
     return scores
+
+
+def check_parameters(parameters: BiAffine) -> BiAffine:
+    """A `BiAffine` that was put together without `bi_affine`, checked as `bi_affine` does.
+
+    **Raises:** `ValueError` as `bi_affine`.
+
+    >>> check_parameters(BiAffine(offset=jnp.zeros(2))).offset.shape
+    (2,)
+    """
+    return bi_affine(
+        parameters.bilinear, parameters.key_weight, parameters.query_weight, parameters.offset
+    )
 
 
 def check_features(
@@ -167,7 +182,7 @@ def augmented_matrix(
     >>> augmented_matrix(bi_affine(offset=jnp.array([7])), 1, 2)[0].tolist()
     [[0, 0, 0], [0, 0, 7]]
     """
-    terms = [part for part in jax.tree.leaves(parameters) if part is not None]
+    terms = jax.tree.leaves(check_parameters(parameters))
     dtype = jnp.result_type(*terms)
     whole = jnp.zeros((terms[0].shape[0], key_features + 1, query_features + 1), dtype)
     if parameters.bilinear is not None:

@@ -20,16 +20,20 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import scipy.sparse
-from jax import Array, lax
+from jax import Array
 from jaxtyping import Num
 
 from convattn.arrays import accumulation_dtype, as_array
+from convattn.attention import HIGHEST
 from convattn.structures.basis import Basis
 from convattn.structures.dense_basis import DenseBasis
+from convattn.structures.duplicates import EXACT_IN_64_BITS, narrowed
 from convattn.structures.shift_basis import ShiftBasis
 from convattn.structures.sliced_basis import SlicedBasis
 from convattn.structures.sparse_basis import SparseBasis, basis_from_entries
 from convattn.structures.structured_convolution import structured_convolution
+
+PRODUCT_IS = "a product of two members has the entry"
 
 
 @jax.tree_util.register_dataclass
@@ -76,20 +80,16 @@ def compose(first: StructuredConvolution, second: StructuredConvolution) -> Stru
             f"second takes {taken[0]} of {taken[1]}"
         )
     result = jnp.result_type(theta, then)
-    wide = accumulation_dtype(result)
-    product = jnp.einsum(
-        "apr,brq->abpq", theta.astype(wide), then.astype(wide), precision=lax.Precision.HIGHEST
-    )
     return StructuredConvolution(
-        compose_bases(first.basis, second.basis),
-        product.reshape(-1, *product.shape[2:]).astype(result),
+        compose_bases(first.basis, second.basis), _family_product(theta, then, result)
     )
 
 
 def compose_bases(first: Basis, second: Basis) -> Basis:
     """(A'_k' A''_k'')_(k'k''), of the type that `compose` says.
 
-    **Raises:** `ValueError` where the outputs of `first` are not the inputs of `second`.
+    **Raises:** `ValueError` where the outputs of `first` are not the inputs of `second`, and for
+    products that the dtype of the result cannot hold, where they are concrete.
 
     >>> from convattn.structures import shift_basis
     >>> compose_bases(shift_basis(5, [0, 1]), shift_basis(5, [1, 2])).shifts
@@ -116,14 +116,7 @@ def compose_bases(first: Basis, second: Basis) -> Basis:
     left, right = _coordinates(first), _coordinates(second)
     if left is not None and right is not None:
         return _sparse_product(first, left, second, right)
-    dtype = accumulation_dtype(first.matrices(), second.matrices())
-    product = jnp.einsum(
-        "amr,brn->abmn",
-        first.matrices().astype(dtype),
-        second.matrices().astype(dtype),
-        precision=lax.Precision.HIGHEST,
-    )
-    return DenseBasis(product.reshape(-1, first.inputs, second.outputs))
+    return DenseBasis(_family_product(first.matrices(), second.matrices(), _dtype(first, second)))
 
 
 def _is_shift(grid: tuple[int, ...], d: tuple[int, ...], e: tuple[int, ...]) -> bool:
@@ -135,6 +128,48 @@ def _is_shift(grid: tuple[int, ...], d: tuple[int, ...], e: tuple[int, ...]) -> 
             return True  # A_(d+e) = 0, and so is the product
         ranges.append(low + one >= 0 and high + one < n)
     return all(ranges)
+
+
+def _dtype(first: Basis, second: Basis) -> np.dtype:
+    """That of the products: bases of zeros and ones leave the other's as it is."""
+    result = jnp.promote_types(first.dtype, second.dtype)
+    return np.dtype(np.int32) if result == np.bool_ else result
+
+
+def _family_product(
+    first: Num[Array, "size rows inner"], second: Num[Array, "other inner columns"], dtype: np.dtype
+) -> Num[Array, "pairs rows columns"]:
+    """Every product of a member of one family with one of the other, in `dtype`.
+
+    Concrete integers are multiplied in 64 bits and refused where they do not fit; traced ones wrap
+    around, as all sums in JAX do.
+    """
+    traced = isinstance(first, jax.core.Tracer) or isinstance(second, jax.core.Tracer)
+    shape = (first.shape[0] * second.shape[0], first.shape[1], second.shape[2])
+    if jnp.issubdtype(dtype, jnp.integer) and not traced:
+        left, right = np.asarray(first), np.asarray(second)
+        _refuse_beyond_64_bits(
+            _tensordot(*(abs(part.astype(np.float64)) for part in (left, right)))
+        )
+        exact = _tensordot(left.astype(np.int64), right.astype(np.int64))
+        return jnp.asarray(narrowed(exact, dtype, PRODUCT_IS)).reshape(shape)
+    wide = accumulation_dtype(dtype)
+    factors = first.astype(wide), second.astype(wide)
+    product = jnp.einsum("amr,brn->abmn", *factors, precision=HIGHEST)
+    return product.reshape(shape).astype(dtype)
+
+
+def _tensordot(left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    return np.tensordot(left, right, (2, 1)).transpose(0, 2, 1, 3)
+
+
+def _refuse_beyond_64_bits(magnitudes: np.ndarray) -> None:
+    """Refuse sums of products whose absolute values, in float64, do not fit in int64."""
+    if magnitudes.size and magnitudes.max() >= EXACT_IN_64_BITS:
+        raise ValueError(
+            f"a product of two members sums up absolute values of {magnitudes.max():.3g}, but 64 "
+            "bits end at 9.22e+18; scale the integers down, or make them floats"
+        )
 
 
 def _coordinates(basis: Basis) -> tuple[np.ndarray, ...] | None:
@@ -156,7 +191,7 @@ def _sparse_product(
 
     Integers are multiplied in 64 bits and floats in float64, rounded once at the end.
     """
-    result = jnp.promote_types(left[0].dtype, right[0].dtype)
+    result = _dtype(first, second)
     wide = np.promote_types(
         np.int64 if jnp.issubdtype(result, jnp.integer) else np.float64,
         np.complex64 if jnp.issubdtype(result, jnp.complexfloating) else np.int8,
@@ -171,10 +206,15 @@ def _sparse_product(
         (values.astype(wide), (keys, bases * second.outputs + queries)),
         shape=(second.inputs, second.size * second.outputs),
     )
-    product = (rows.tocsr() @ columns.tocsr()).tocoo()
+    rows, columns = rows.tocsr(), columns.tocsr()
+    if wide == np.int64:
+        _refuse_beyond_64_bits(
+            (abs(rows.astype(np.float64)) @ abs(columns.astype(np.float64))).data
+        )
+    product = (rows @ columns).tocoo()
     row, column = product.row.astype(np.int64), product.col.astype(np.int64)
     return basis_from_entries(
-        product.data.astype(result),
+        narrowed(product.data, result, PRODUCT_IS),
         row // first.inputs * second.size + column // second.outputs,
         row % first.inputs,
         column % second.outputs,

@@ -20,6 +20,7 @@ from jaxtyping import Num
 from convattn.arrays import accumulation_dtype, as_array
 from convattn.structures.basis import Basis
 from convattn.structures.dense_basis import DenseBasis
+from convattn.structures.duplicates import sum_duplicates
 from convattn.structures.sparse_basis import sparse_basis
 
 Matrix = Any  # a JAX array, or a scipy.sparse.csr_array
@@ -51,7 +52,8 @@ def read_graph(adjacency: Any, name: str = "adjacency", *, symmetric: bool = Fal
     - `symmetric`: whether the graph must be undirected.
 
     **Raises:** `ValueError` for what is no square matrix of real numbers, for entries that are not
-    finite or negative, for an asymmetric matrix where `symmetric`, and for a traced BCOO.
+    finite or negative, for an asymmetric matrix where `symmetric`, for a traced BCOO, and for
+    several entries at one place whose sum the dtype cannot hold.
 
     >>> read_graph([[0, 1], [1, 0]]).nodes
     2
@@ -60,24 +62,28 @@ def read_graph(adjacency: Any, name: str = "adjacency", *, symmetric: bool = Fal
     if isinstance(adjacency, BCOO):
         adjacency = _from_bcoo(adjacency, name)
     if scipy.sparse.issparse(adjacency):
-        given = adjacency.tocsr()
-        dtype = as_array(given.data, name).dtype
+        given = adjacency.tocoo()  # compressed rows would sum duplicates in the given dtype
+        numbers = as_array(given.data, name)
+        dtype = numbers.dtype
         _check_shape(given.shape, dtype, name)
-        matrix: Matrix = scipy.sparse.csr_array(given).astype(accumulation_dtype(dtype))
-        matrix.sum_duplicates()
+        places = np.ravel_multi_index((given.row, given.col), given.shape)
+        wide = np.asarray(numbers).astype(accumulation_dtype(dtype))
+        values, places = sum_duplicates(wide, places, name)
+        where = np.unravel_index(places, given.shape)
+        matrix: Matrix = scipy.sparse.csr_array((values, where), given.shape)
         _check_values(matrix.data, name, lambda index: _place(matrix, index))
         if symmetric:
             _check_symmetric(abs(matrix - matrix.T).tocsr(), name)
         return Graph(matrix, stored or dtype)
     array = as_array(adjacency, name)
     _check_shape(array.shape, array.dtype, name)
-    wide = array.astype(accumulation_dtype(array))
+    dense = array.astype(accumulation_dtype(array))
     if not isinstance(array, jax.core.Tracer):
-        values = np.asarray(wide)
+        values = np.asarray(dense)
         _check_values(values.reshape(-1), name, lambda index: divmod(index, len(values)))
         if symmetric:
             _check_symmetric(scipy.sparse.csr_array(values != values.T), name)
-    return Graph(wide, array.dtype)
+    return Graph(dense, array.dtype)
 
 
 def as_floating(graph: Graph) -> Graph:
@@ -119,7 +125,7 @@ def graph_basis(matrices: Sequence[Matrix], dtype: np.dtype) -> Basis:
     return DenseBasis(jnp.stack([jnp.asarray(matrix) for matrix in matrices]).astype(dtype))
 
 
-def _from_bcoo(adjacency: BCOO, name: str) -> scipy.sparse.csr_array | Array:
+def _from_bcoo(adjacency: BCOO, name: str) -> scipy.sparse.coo_array | Array:
     if isinstance(adjacency.data, jax.core.Tracer) or isinstance(
         adjacency.indices, jax.core.Tracer
     ):
@@ -133,7 +139,7 @@ def _from_bcoo(adjacency: BCOO, name: str) -> scipy.sparse.csr_array | Array:
     rows, columns = np.asarray(adjacency.indices)[inside].T
     kind = accumulation_dtype(adjacency.data)
     values = np.asarray(adjacency.data).astype(kind)[inside]
-    return scipy.sparse.csr_array((values, (rows, columns)), adjacency.shape)
+    return scipy.sparse.coo_array((values, (rows, columns)), adjacency.shape)
 
 
 def _check_shape(shape: tuple[int, ...], dtype: np.dtype, name: str) -> None:

@@ -12,16 +12,17 @@ In the terms of the networks' authors, who write e_ij = LeakyReLU(aᵀ[W h_i ‖
 attending to node j: W = Θᵀ, the first half of a is ν, the second μ, ξ = 0 and slope = 0.2.
 """
 
-from typing import Literal
+from typing import Any, Literal
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jaxtyping import Bool, Float, Num
 
-from convattn.arrays import accumulation_dtype
+from convattn.arrays import accumulation_dtype, as_array
 from convattn.attention import HIGHEST
-from convattn.structures.bi_affine import BiAffine
+from convattn.structures.bi_affine import BiAffine, check_parameters
 from convattn.structures.masking import Blank, column_softmax, masked_scores
 
 Combination = Literal["sum", "mean", "concatenate"]
@@ -46,8 +47,8 @@ def leaky_relu(scores: Num[Array, "*shape"], slope: float) -> Num[Array, "*shape
 
 
 def graph_attention_matrices(
-    mapped: Num[Array, "batch heads nodes out_channels"],
-    mask: Bool[Array | np.ndarray, "nodes nodes"],
+    mapped: Any,
+    mask: Bool[Array | np.ndarray, "nodes nodes"] | Bool[Array | np.ndarray, "batch nodes nodes"],
     parameters: BiAffine,
     *,
     slope: float | None = 0.2,
@@ -57,13 +58,15 @@ def graph_attention_matrices(
 
     **Arguments:**
 
-    - `mapped`: z = xΘ_k for every head.
-    - `mask`: True at (m, n) where node m may influence node n; usually with self-loops.
+    - `mapped`: z = xΘ_k for every head, `[batch, heads, nodes, Q]`.
+    - `mask`: True at (m, n) where node m may influence node n; usually with self-loops. One graph
+      for the whole batch, `[nodes, nodes]`, or one for each of its members; the heads share it.
     - `parameters`: μ and ν `[heads, Q]`, ξ `[heads]`; no Λ. See `bi_affine`.
     - `slope`: of the leaky ReLU; None leaves it out.
     - `blank`: what a node without any neighbour means; see `column_softmax`.
 
-    **Raises:** `ValueError` for parameters with Λ, without μ and ν, or of other sizes.
+    **Raises:** `ValueError` for parameters with Λ, without μ and ν, or of other sizes, and for a
+    mask of another shape or of floats.
 
     **Source:** A19, Section 3.2; Veličković et al. 2018, eqs. 1 to 3.
 
@@ -73,6 +76,12 @@ def graph_attention_matrices(
     >>> graph_attention_matrices(jnp.ones((1, 1, 2, 1)), mask, parameters)[0, 0].tolist()
     [[1.0, 0.5], [0.0, 0.5]]
     """
+    mapped, parameters = as_array(mapped, "mapped"), check_parameters(parameters)
+    if mapped.ndim != 4:
+        raise ValueError(
+            f"mapped.shape={mapped.shape}, but should be (batch, heads, nodes, out_channels)"
+        )
+    mask = _with_head_axis(mask, mapped.shape[0], mapped.shape[2])
     weights = (parameters.key_weight, parameters.query_weight)
     given = [part for part in weights if part is not None]
     if parameters.bilinear is not None or not given:
@@ -101,9 +110,9 @@ def graph_attention_matrices(
 
 
 def graph_attention(
-    x: Num[Array, "batch nodes in_channels"],
-    mask: Bool[Array | np.ndarray, "nodes nodes"],
-    theta: Num[Array, "heads in_channels out_channels"],
+    x: Any,
+    mask: Bool[Array | np.ndarray, "nodes nodes"] | Bool[Array | np.ndarray, "batch nodes nodes"],
+    theta: Any,
     parameters: BiAffine,
     *,
     slope: float | None = 0.2,
@@ -114,9 +123,13 @@ def graph_attention(
 
     **Arguments:** as in `graph_attention_matrices`, and
 
+    - `x`: `[batch, nodes, P]`; `theta`: Θ, `[heads, P, Q]`.
     - `combination`: "sum" is A19 eq. 7; "concatenate" (head by head) and "mean" are what the
       networks' authors do in inner and in last layers. Concatenation is the sum too, for Θ_k
       laid into the k-th block of wider zero matrices.
+
+    **Raises:** `ValueError` as `graph_attention_matrices`, and for x and Θ that do not fit
+    together.
 
     **Source:** A19, Section 3.2; Veličković et al. 2018, eqs. 4 to 6.
 
@@ -130,6 +143,12 @@ def graph_attention(
         raise ValueError(
             f"combination={combination!r}, but should be 'sum', 'mean' or 'concatenate'"
         )
+    x, theta = as_array(x, "x"), as_array(theta, "theta")
+    if x.ndim != 3 or theta.ndim != 3 or x.shape[2] != theta.shape[1]:
+        raise ValueError(
+            f"x.shape={x.shape} and theta.shape={theta.shape}, but should be (batch, nodes, "
+            "in_channels) and (heads, in_channels, out_channels); add a batch axis with x[None]"
+        )
     dtype = accumulation_dtype(x, theta)
     mapped = jnp.einsum("bmp,kpq->bkmq", x.astype(dtype), theta.astype(dtype), precision=HIGHEST)
     matrices = graph_attention_matrices(mapped, mask, parameters, slope=slope, blank=blank)
@@ -137,8 +156,22 @@ def graph_attention(
         "bkmn,bkmq->bnkq", matrices, mapped.astype(matrices.dtype), precision=HIGHEST
     )
     if combination == "concatenate":
-        return heads.reshape(*heads.shape[:2], -1)
+        batch, nodes, count, channels = heads.shape
+        return heads.reshape(batch, nodes, count * channels)  # -1 would divide an empty batch
     return heads.sum(axis=2) if combination == "sum" else heads.mean(axis=2)
+
+
+def _with_head_axis(mask: Array | np.ndarray, batch: int, nodes: int) -> Array | np.ndarray:
+    """As it broadcasts to `[batch, heads, nodes, nodes]`; a concrete mask stays concrete."""
+    shape = np.shape(mask)
+    if shape == (nodes, nodes):
+        return mask
+    if shape != (batch, nodes, nodes):
+        raise ValueError(
+            f"mask.shape={shape}, but should be {(nodes, nodes)}, one graph for the whole batch, "
+            f"or {(batch, nodes, nodes)}, one for each of its members; the heads share it"
+        )
+    return mask[:, None] if isinstance(mask, jax.core.Tracer) else np.asarray(mask)[:, None]
 
 
 def through_parameter(

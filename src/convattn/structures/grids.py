@@ -20,13 +20,14 @@ from collections.abc import Sequence
 from itertools import pairwise, product
 from typing import Any, NamedTuple
 
+import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jaxtyping import Num
 
-from convattn.arrays import as_array
+from convattn.arrays import accumulation_dtype, as_array
 from convattn.shifts import Shift, from_query_minus_key, per_axis
-from convattn.structures.shift_basis import ShiftBasis, shift_basis
+from convattn.structures.shift_basis import LOWEST_SHIFT, ShiftBasis, shift_basis
 from convattn.structures.strided_basis import StridedBasis, strided_basis
 
 
@@ -57,8 +58,8 @@ def cuboid_shifts(
     extents = per_axis(extents, len(extents), "sizes")
     if not extents:
         raise ValueError("sizes=(), but should be at least one number of taps, one for each axis")
-    steps = _integers(dilation, len(extents), "dilation")
-    offsets = _integers(offset, len(extents), "offset")
+    steps = per_axis(dilation, len(extents), "dilation", LOWEST_SHIFT)
+    offsets = per_axis(offset, len(extents), "offset", LOWEST_SHIFT)
     if 0 in steps:
         raise ValueError(
             f"dilation={dilation!r}, but should not be 0: all taps of the axis would be one; use "
@@ -124,7 +125,7 @@ def kernel_to_structure(
     starts = (
         tuple(-d * ((size - 1) // 2) for size, d in zip(sizes, steps, strict=True))
         if first is None
-        else _integers(first, len(sides), "first")
+        else per_axis(first, len(sides), "first", LOWEST_SHIFT)
     )
     shifts = cuboid_shifts(
         sizes,
@@ -143,7 +144,8 @@ def structure_to_kernel(basis: ShiftBasis | StridedBasis, theta: Any) -> CuboidK
 
     **Arguments:**
 
-    - `basis`: of shifts in any order.
+    - `basis`: of shifts in any order; the parameters of a shift that is there twice, as in what
+      `compose_bases` gives, are summed.
     - `theta`: Θ, `[K, in, out]`.
 
     **Returns:** the kernel with its taps in ascending order of key minus query (a dilation of 1 on
@@ -172,19 +174,14 @@ def structure_to_kernel(basis: ShiftBasis | StridedBasis, theta: Any) -> CuboidK
             f"the shifts {basis.shifts} fill no regular right cuboid, so there is no kernel with "
             "these taps; add the missing shifts with parameters of zero"
         )
-    order = sorted(range(basis.size), key=lambda index: taps[index])
-    kernel = parameter[np.array(order)].reshape(*(len(axis) for axis in axes), *parameter.shape[1:])
+    places = {tap: index for index, tap in enumerate(sorted(set(taps)))}
+    index = np.array([places[tap] for tap in taps])
+    if len(places) == basis.size:
+        parameter = parameter[np.argsort(index)]
+    else:
+        wide = parameter.astype(accumulation_dtype(parameter))
+        empty = jnp.zeros((len(places), *parameter.shape[1:]), wide.dtype)
+        parameter = empty.at[index].add(wide).astype(parameter.dtype)
+    kernel = parameter.reshape(*(len(axis) for axis in axes), *parameter.shape[1:])
     dilation = tuple(gap.pop() if gap else 1 for gap in gaps)
     return CuboidKernel(kernel, dilation, tuple(axis[0] for axis in axes))
-
-
-def _integers(value: int | Sequence[int], axes: int, name: str) -> tuple[int, ...]:
-    """One integer of any sign for each axis."""
-    values = tuple(value) if isinstance(value, Sequence) else (value,) * axes
-    if len(values) != axes or any(
-        isinstance(entry, bool) or not isinstance(entry, int | np.integer) for entry in values
-    ):
-        raise ValueError(
-            f"{name}={value!r}, but should be an integer or {axes} of them, one for each axis"
-        )
-    return tuple(int(entry) for entry in values)

@@ -100,7 +100,13 @@ def _is_exact(value: Any) -> bool:
     """Whether the numbers are integers or fractions, to be inverted exactly."""
     if isinstance(value, jax.core.Tracer):
         return False
-    return np.asarray(value).dtype.kind in "iuO"
+    try:
+        return np.asarray(value).dtype.kind in "iuO"
+    except ValueError as error:
+        raise ValueError(
+            f"a {type(value).__name__} of rows of different lengths (ragged) was given, but should "
+            "be nested lists of numbers of one shape; look for a row that lost an entry"
+        ) from error
 
 
 def _floats(value: Any) -> Any:

@@ -43,7 +43,8 @@ def gcn_basis(adjacency: Any) -> Basis:
     **Returns:** a `DenseBasis` for a dense adjacency, else a `SparseBasis`; floats of its dtype, or
     float32 for integers.
 
-    **Raises:** `ValueError` for anything else than such a matrix.
+    **Raises:** `ValueError` for anything else than such a matrix, and for degrees that overflow:
+    A + I is not A + I up to a factor, so scaling is left to the caller.
 
     **Source:** Kipf and Welling 2017, eq. 2; what A19 Section 2.2 calls the normalised Laplacian.
 
@@ -52,6 +53,15 @@ def gcn_basis(adjacency: Any) -> Basis:
     """
     graph = as_floating(read_graph(adjacency, symmetric=True))
     looped = graph.matrix + identity_like(graph.matrix)
+    with np.errstate(over="ignore"):  # refused below
+        each = degrees(looped)
+    if not isinstance(each, jax.core.Tracer) and not np.isfinite(each).all():
+        first = int(np.flatnonzero(~np.isfinite(each))[0])
+        raise ValueError(
+            f"the weights of the edges of node {first} add up beyond {each.dtype}, but its degree "
+            "should be finite; scale the adjacency down, which changes how much the added loops of "
+            "weight 1 count, or cast it to float64"
+        )
     return graph_basis([_normalized(looped)], graph.dtype)
 
 
@@ -117,6 +127,7 @@ def chebyshev_basis(adjacency: Any, order: int, *, largest_eigenvalue: float = 2
 def _connected(adjacency: Any) -> Graph:
     """An undirected graph in which every node has an edge."""
     graph = as_floating(read_graph(adjacency, symmetric=True))
+    graph = Graph(_without_overflow(graph.matrix), graph.dtype)
     each = degrees(graph.matrix)
     if not isinstance(each, jax.core.Tracer) and (np.asarray(each) == 0).any():
         isolated = np.flatnonzero(np.asarray(each) == 0)
@@ -128,19 +139,37 @@ def _connected(adjacency: Any) -> Graph:
     return graph
 
 
+def _without_overflow(matrix: Matrix) -> Matrix:
+    """The matrix, or where a degree could overflow a power of two times it, which D⁻¹A cancels."""
+    limits = jnp.finfo(matrix.dtype)
+    factor = 2.0 ** -(matrix.shape[0].bit_length() + 1)
+    large = matrix.max() > float(limits.max) * factor
+    if scipy.sparse.issparse(matrix):
+        return matrix * matrix.dtype.type(factor) if large else matrix
+    return matrix * jnp.where(large, factor, 1).astype(matrix.dtype)
+
+
 def _normalized(matrix: Matrix) -> Matrix:
     """D^(-1/2) M D^(-1/2), exactly symmetric if M is.
 
     With l ≤ h the two degrees, √(lh) = h√(l/h): no product of degrees that could overflow, and no
-    rounding but the quotient's where the degrees are equal.
+    rounding but the quotient's where the degrees are equal. Where l/h is too small for a normal
+    number √l√h stands for it.
     """
     each = degrees(matrix)
     if scipy.sparse.issparse(matrix):
         entries = matrix.tocoo()
         pair = each[entries.row], each[entries.col]
         low, high = np.minimum(*pair), np.maximum(*pair)
-        values = entries.data / (high * np.sqrt(low / high))
+        values = entries.data / _root_of_product(low, high, np)
         return scipy.sparse.csr_array((values, (entries.row, entries.col)), matrix.shape)
     dense = jnp.asarray(each)
     low, high = (f(dense[:, None], dense[None, :]) for f in (jnp.minimum, jnp.maximum))
-    return matrix / (high * jnp.sqrt(low / high))
+    return matrix / _root_of_product(low, high, jnp)
+
+
+def _root_of_product(low: Any, high: Any, module: Any) -> Any:
+    """√(lh), in NumPy or JAX."""
+    ratio = low / high
+    normal = ratio >= jnp.finfo(low.dtype).tiny
+    return module.where(normal, high * module.sqrt(ratio), module.sqrt(low) * module.sqrt(high))

@@ -8,7 +8,7 @@ Scores are `[..., keys, queries]`, as A19 has them: a column is one query, and t
 keys is column-wise.
 """
 
-from typing import Literal
+from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
@@ -25,9 +25,12 @@ def log_mask(
 ) -> Float[Array, "*batch keys queries"]:
     """H, the logarithm of a binary matrix: 0 where the mask is True, -∞ elsewhere.
 
+    **Raises:** `ValueError` for a mask of floats, as everywhere in this file.
+
     >>> log_mask(jnp.array([[True, False]])).tolist()
     [[0.0, -inf]]
     """
+    _check_mask(mask)
     return jnp.where(mask, 0.0, -jnp.inf).astype(dtype)
 
 
@@ -50,11 +53,15 @@ def masked_scores(
 
     What is masked is replaced, not added to, so that NaN and +∞ are masked too.
 
+    **Raises:** `ValueError` for a mask of floats, which would be H itself: its zeros let through
+    what a False here masks.
+
     **Source:** A19, Section 3.1.
 
     >>> masked_scores(jnp.array([[3.0, jnp.nan]]), jnp.array([[True, False]])).tolist()
     [[3.0, -inf]]
     """
+    _check_mask(mask)
     return jnp.where(mask, _floating(scores), -jnp.inf)
 
 
@@ -69,7 +76,7 @@ def column_softmax(
     **Arguments:**
 
     - `scores`: finite, or -∞ where masked already.
-    - `mask`: True where key m may influence query n.
+    - `mask`: True where key m may influence query n; of integers, those but 0 are True.
     - `blank`: what a column without any key means. "refuse" raises, and under `jit`, where nobody
       can look at the scores, leaves the NaN of 0/0, unless the mask is concrete; "zero" gives such
       a column weight zero and gradient zero.
@@ -77,7 +84,7 @@ def column_softmax(
     **Returns:** in at least float32; each column sums to one, or is zero.
 
     **Raises:** `ValueError` for a blank column under "refuse" wherever it can be seen, naming the
-    first; and for another `blank`.
+    first; for a mask of floats; and for another `blank`.
 
     **Source:** A19, Section 3.1.
 
@@ -116,6 +123,19 @@ def _softmax(
         return jax.nn.softmax(masked, axis=axis)
     empty = (masked == -jnp.inf).all(axis, keepdims=True)
     return jnp.where(empty, 0, jax.nn.softmax(jnp.where(empty, 0, masked), axis=axis))
+
+
+def _check_mask(mask: Any) -> None:
+    """Refuse what looks like H, floats or negative numbers; the dtype is known under `jit` too."""
+    dtype = mask.dtype if hasattr(mask, "dtype") else np.asarray(mask).dtype
+    whole = dtype == np.bool_ or jnp.issubdtype(dtype, jnp.integer)
+    if whole and (isinstance(mask, jax.core.Tracer) or not (np.asarray(mask) < 0).any()):
+        return
+    raise ValueError(
+        f"mask.dtype={dtype}{' with negative entries' if whole else ''}, but a mask should be "
+        "boolean, True where a key may be attended to; an additive mask H of 0 and -∞ has it the "
+        "other way round: pass the boolean mask, or add H to the scores"
+    )
 
 
 def _refuse_blank(array: Array | np.ndarray, nothing: bool | float, axis: int, name: str) -> None:

@@ -11,6 +11,8 @@ KPQ/(K + PQ) < min(K, PQ), saving implies H < K, but not the other way round: ev
 (K - 1)(K + PQ) < KPQ, that is PQ > K(K - 1).
 """
 
+from convattn.arrays import as_integer
+
 
 def parameter_count(
     size: int,
@@ -27,16 +29,18 @@ def parameter_count(
     `separable`: depth-wise separable; `controls`: H, controlled separable.
 
     **Raises:** `ValueError` for more than one form, ν that does not divide both P and Q, and sizes
-    below one.
+    that are no integers or below one.
 
     **Source:** A19 Section 1.3.
 
     >>> [parameter_count(9, 3, 3, controls=h) for h in (4, 5)], parameter_count(9, 3, 3)
     ([72, 90], 81)
     """
-    given = [size, in_channels, out_channels, *(n for n in (groups, controls) if n is not None)]
-    if min(given) < 1:
-        raise ValueError(f"sizes {given}, but all should be at least 1")
+    size = as_integer(size, "size", 1)
+    in_channels = as_integer(in_channels, "in_channels", 1)
+    out_channels = as_integer(out_channels, "out_channels", 1)
+    groups = None if groups is None else as_integer(groups, "groups", 1)
+    controls = None if controls is None else as_integer(controls, "controls", 1)
     if (groups is not None) + separable + (controls is not None) > 1:
         raise ValueError(
             f"groups={groups}, separable={separable}, controls={controls}, but Θ has one form"

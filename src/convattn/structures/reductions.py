@@ -13,14 +13,13 @@ not build Θ. `parameter_counts` says how many numbers each has.
 from typing import Any
 
 import jax.numpy as jnp
-from jax import Array, lax
+from jax import Array
 from jaxtyping import Num
 
 from convattn.arrays import accumulation_dtype, as_array
+from convattn.attention import HIGHEST
 from convattn.structures.basis import Basis
 from convattn.structures.mixed_product import mixed_product
-
-HIGHEST = lax.Precision.HIGHEST
 
 
 def grouped_theta(blocks: Any) -> Num[Array, "size in_channels out_channels"]:
@@ -100,7 +99,8 @@ def grouped_convolution(
         return y.reshape(x.shape[0], basis.outputs, groups * columns).astype(result)
     split = wide.reshape(*x.shape[:2], groups, rows)
     mapped = jnp.einsum("bmgi,kgij->bkmgj", split, weights, precision=HIGHEST)
-    return basis.scatter_sum(mapped.reshape(*mapped.shape[:3], -1)).astype(result)
+    side_by_side = mapped.reshape(*mapped.shape[:3], groups * columns)
+    return basis.scatter_sum(side_by_side).astype(result)
 
 
 def separable_convolution(

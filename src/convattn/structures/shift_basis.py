@@ -10,8 +10,9 @@ a slice of x with zeros laid around it.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -19,8 +20,11 @@ import numpy as np
 from jax import Array, lax
 from jaxtyping import Num
 
-from convattn.arrays import accumulation_dtype
+from convattn.arrays import accumulation_dtype, as_integer
 from convattn.structures.sliced_basis import Indices, SlicedBasis
+
+LOWEST_SHIFT = -(2**31)
+"""Shifts may have any sign; nodes are numbered in 32 bits."""
 
 
 @jax.tree_util.register_dataclass
@@ -137,19 +141,18 @@ def shift_basis(
     - `grid`: nodes on each axis; an integer for one axis.
     - `shifts`: A19's d = query - key, distinct; integers for one axis.
 
-    **Raises:** `ValueError` for an empty axis or no shifts, shifts with another number of axes than
-    the grid, and a shift given twice (the two parameters would only ever be summed).
+    **Raises:** `ValueError` for what is no integer, an empty axis or no shifts, shifts with another
+    number of axes than the grid, and a shift given twice (the two parameters would only ever be
+    summed).
 
     **Source:** A19 Definition 1.
 
     >>> shift_basis(3, [-1, 0, 1]).offsets
     ((1,), (0,), (-1,))
     """
-    sides = (grid,) if isinstance(grid, int | np.integer) else tuple(grid)
-    sides = tuple(int(side) for side in sides)
+    sides = tuple(as_integer(side, "a side of the grid", 0) for side in _each(grid))
     rows = tuple(
-        tuple(int(d) for d in ((shift,) if isinstance(shift, int | np.integer) else shift))
-        for shift in shifts
+        tuple(as_integer(d, "a shift", LOWEST_SHIFT) for d in _each(shift)) for shift in shifts
     )
     if not sides or min(sides) < 1:
         raise ValueError(f"grid={grid!r}, but should have at least one node on each axis")
@@ -162,3 +165,9 @@ def shift_basis(
         twice = sorted({row for row in rows if rows.count(row) > 1})
         raise ValueError(f"shifts={shifts!r} holds {twice} more than once; add their parameters up")
     return ShiftBasis(sides, rows)
+
+
+def _each(value: Any) -> tuple[Any, ...]:
+    """One number for each axis; a single number is for one axis."""
+    several = isinstance(value, Iterable) and getattr(value, "ndim", 1) > 0
+    return tuple(value) if several else (value,)

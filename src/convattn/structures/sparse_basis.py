@@ -12,8 +12,9 @@ from jax import Array, lax
 from jax.experimental.sparse import BCOO
 from jaxtyping import Int, Num
 
-from convattn.arrays import accumulation_dtype, as_array
+from convattn.arrays import accumulation_dtype, as_array, as_integer
 from convattn.structures.basis import Basis
+from convattn.structures.duplicates import sum_duplicates
 
 
 @jax.tree_util.register_dataclass
@@ -150,16 +151,20 @@ def basis_from_entries(
     **Arguments:** `values`, `bases` (k), `keys` (m), `queries` (n): of one length; `shape`:
     (K, M, N).
 
-    **Raises:** `ValueError` for lengths that differ, indices outside the shape, an empty axis.
+    **Raises:** `ValueError` for lengths that differ, indices that are no integers or outside the
+    shape, an empty axis, and sums that the dtype of the values cannot hold.
 
     >>> basis_from_entries([1, 2], [0, 0], [1, 1], [0, 0], (1, 2, 2)).values.tolist()
     [3]
     """
-    size = tuple(int(n) for n in shape)
+    size = tuple(as_integer(n, "shape", 0) for n in shape)
     if len(size) != 3 or min(size) < 1:
         raise ValueError(f"shape={shape!r}, but should be (K, M, N), all at least 1")
     numbers = np.asarray(as_array(values, "values"))
-    places = [np.asarray(part).reshape(-1).astype(np.int64) for part in (bases, keys, queries)]
+    places = [
+        _indices(part, name)
+        for name, part in (("bases", bases), ("keys", keys), ("queries", queries))
+    ]
     if numbers.ndim != 1 or any(len(part) != len(numbers) for part in places):
         raise ValueError(
             f"values.shape={numbers.shape} and {[len(part) for part in places]} indices k, m, n, "
@@ -171,18 +176,22 @@ def basis_from_entries(
                 f"{name} runs from {part.min()} to {part.max()}, but should lie in 0..{bound - 1} "
                 f"for the shape {size}"
             )
-    flat, where = np.unique(np.ravel_multi_index(places, size), return_inverse=True)
-    if len(flat) < len(numbers):
-        exact = numbers.dtype.kind in "iu"
-        wide = np.zeros(len(flat), np.int64 if exact else accumulation_dtype(numbers.dtype))
-        np.add.at(wide, where, numbers.astype(wide.dtype))
-        numbers = wide.astype(numbers.dtype)
-    else:
-        numbers = numbers[np.argsort(where)]
+    numbers, flat = sum_duplicates(numbers, np.ravel_multi_index(places, size), "values")
     kept = np.flatnonzero(numbers)
     found = np.unravel_index(flat[kept], size)
     k, m, n = (jnp.asarray(part, jnp.int32) for part in found)
     return SparseBasis(jnp.asarray(numbers[kept]), k, m, n, size)
+
+
+def _indices(part: Any, name: str) -> np.ndarray:
+    """Indices of 64 bits; casting would cut 0.9 down to 0."""
+    given = np.asarray(part).reshape(-1)
+    if given.size and given.dtype.kind not in "iu":
+        raise ValueError(
+            f"{name}.dtype={given.dtype}, but indices should be integers, counted from 0; round "
+            "them yourself if they come from floats"
+        )
+    return given.astype(np.int64)
 
 
 def _entries(matrix: Any) -> tuple[np.ndarray, np.ndarray, tuple[int, ...]]:
