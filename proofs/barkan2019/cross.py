@@ -77,11 +77,20 @@ def the_seam(run: Run) -> str:
 
 
 def the_default_gap(run: Run) -> str:
-    """The library's own gap leaves x's scores with x as they are alone, and masks the gap."""
+    """The library's own gap leaves x's scores with x as they are alone, and masks the gap.
+
+    Its features, too: a head with M = 128 at the distance (0, M + g) copies x to z and z to x.
+    """
     import jax
     import jax.numpy as jnp
 
-    from convattn.sac import EvenBias, SelfAttentiveParameters, attention_scores, seam_reach
+    from convattn.sac import (
+        EvenBias,
+        SelfAttentiveParameters,
+        attention_scores,
+        cross_attentive_features,
+        seam_reach,
+    )
     from convattn.sac.cross_attention import side_by_side
 
     rng = run.rng("parameters")
@@ -104,7 +113,16 @@ def the_default_gap(run: Run) -> str:
     between[:, 5 : 5 + gap] = True
     if (np.asarray(kept) == between.ravel()).any():
         raise EvidenceFailed(f"gap {gap}: the mask is {np.asarray(kept)[0].tolist()}")
-    return f"filters of 2 × 4, gap {gap}: x and z score as alone, and the gap's cells are masked"
+    kernel = rng.integers(-3, 4, (2, 4, 2, 1))
+    other = jnp.zeros((1, 1, 8), jnp.float32).at[0, 0, 7].set(128)
+    copier = SelfAttentiveParameters(
+        jnp.asarray(kernel[None], jnp.float32), position=EvenBias(other)
+    )
+    features = jax.jit(lambda *given: cross_attentive_features(*given))(copier, first, second)
+    for part, each in zip(features, (second, first), strict=True):
+        if (np.asarray(part) != exact_convolution(np.asarray(each, np.int64), kernel)).any():
+            raise EvidenceFailed("the features are not the other image's convolution")
+    return f"2 × 4 filters, gap {gap}: x and z score as alone, masked gap; each can read the other"
 
 
 def unmasked_gaps_take_weight(run: Run) -> str:

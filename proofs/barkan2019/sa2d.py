@@ -8,9 +8,9 @@ Verified. The equations define self-attention of all pixels, with the softmax ov
 and b indexed from 0; concatenating the heads and reducing is the sum over the heads of a_c v_c
 H_Y,c. Of the convolutions, 1 × 1 heads with this bias express exactly those whose kernel is even in
 each axis: if W_δ depends on (|δ_1|, |δ_2|) only, K = 2r + 1, then (r+1)² + 1 heads at any finite
-bias are the convolution at every query whose neighbours lie in the image, everywhere with a ring of
-r zeros; if W_δ differs from W_(Pδ) for a reflection P of an axis and a δ that occurs in the image,
-no number of heads is, content or not, in the limit or not.
+M > 0 are the convolution at every query whose neighbours lie in the image, everywhere with a ring
+of r zeros; if W_δ differs from W_(Pδ) for a reflection P of an axis and a δ that occurs in the
+image, no number of heads is, content or not, in the limit or not.
 
 Repair. (1) |i - r| runs from 0 to N - 1, but arrays of the paper start at 1: as printed b_0 does
 not exist, and b_N is never used; read b_(|i-r|+1, |j-t|+1). (2) S is applied to a number: it is the

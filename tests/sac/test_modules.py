@@ -9,7 +9,7 @@ import optax
 import pytest
 from comparison import assert_equal
 from flax import nnx
-from sac.random_parameters import apply, apply_multiscale, integers, sac
+from sac.random_parameters import apply, apply_cross, apply_multiscale, integers, sac
 
 from convattn.sac import (
     multiscale_self_attentive_convolution,
@@ -19,6 +19,7 @@ from convattn.sac import (
 )
 from convattn.sac.modules import (
     CausalSelfAttentiveConvolution,
+    CrossAttentiveFeatures,
     MultiscaleSelfAttentiveConvolution,
     MultiscaleSelfAttentiveLayer,
     SelfAttention2D,
@@ -110,6 +111,47 @@ def test_keys_can_be_masked() -> None:
     result = nnx.jit(lambda module: module(images, key_mask=mask))(module)
     assert_equal(result, apply(module.parameters, images, key_mask=mask))
     assert (np.asarray(result) != np.asarray(apply(module.parameters, images))).any()
+
+
+def test_cross_attentive_features_train_their_segments() -> None:
+    """Segments concatenated to one channel make the layer's three; the gap is handed on."""
+    layer = SelfAttentiveLayer(sac(0, (1, 2)))
+    pair = CrossAttentiveFeatures(
+        layer, segment_shape=(2,), how="concatenate", gap=2, rngs=nnx.Rngs(0)
+    )
+    images = integers(1, 1, 2, 3, 1), integers(2, 1, 2, 3, 1)
+    segments = pair.first_segment[...], pair.second_segment[...]
+    assert (segments[0] != segments[1]).all()
+    expected = apply_cross(layer.parameters, *images, gap=2, segments=segments, how="concatenate")
+
+    def loss_of(pair):
+        parts = pair(*images)
+        return (parts[0] ** 2).sum() + parts[1].sum(), parts
+
+    (_, parts), gradients = nnx.jit(nnx.value_and_grad(loss_of, has_aux=True))(pair)
+    for part, wanted in zip(parts, expected, strict=True):
+        assert part.shape == wanted.shape
+    plain = nnx.jit(lambda pair: pair(*images))(pair)
+    for part, wanted in zip(plain, expected, strict=True):
+        assert_equal(part, wanted)
+    for name in ("first_segment", "second_segment"):
+        gradient = np.asarray(gradients[name][...])
+        assert np.isfinite(gradient).all()
+        assert gradient.any()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"how": "multiply"}, "how='multiply'"),
+        ({"gap": -1}, "gap=-1"),
+        ({"segment_shape": (3,)}, "drawn from rngs"),
+        ({"segment_shape": (2, 3), "rngs": nnx.Rngs(0)}, "or \\(height, width, d\\)"),
+    ],
+)
+def test_segments_that_do_not_fit_are_refused(options, message) -> None:
+    with pytest.raises(ValueError, match=message):
+        CrossAttentiveFeatures(SelfAttentiveLayer(sac(0, (1, 1))), **options)
 
 
 def test_only_the_modules_import_flax() -> None:

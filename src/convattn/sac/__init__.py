@@ -4,7 +4,6 @@ Everything here is a pure function of a pytree of parameters. The same operators
 are in `convattn.sac.modules`, which alone imports Flax.
 """
 
-from convattn.sac.cross_attention import cosine_similarity as cosine_similarity
 from convattn.sac.cross_attention import cross_attentive_features as cross_attentive_features
 from convattn.sac.cross_attention import seam_reach as seam_reach
 from convattn.sac.cross_attention import side_by_side as side_by_side
@@ -28,10 +27,11 @@ from convattn.sac.relative_bias import EvenBias as EvenBias
 from convattn.sac.relative_bias import even_bias_scores as even_bias_scores
 from convattn.sac.self_attention_2d import SelfAttention2DParameters as SelfAttention2DParameters
 from convattn.sac.self_attention_2d import self_attention_2d as self_attention_2d
-from convattn.sac.self_attentive_convolution import (
-    SelfAttentiveParameters as SelfAttentiveParameters,
-)
 from convattn.sac.self_attentive_convolution import attention_scores as attention_scores
 from convattn.sac.self_attentive_convolution import (
     self_attentive_convolution as self_attentive_convolution,
 )
+from convattn.sac.self_attentive_parameters import (
+    SelfAttentiveParameters as SelfAttentiveParameters,
+)
+from convattn.sac.similarity import cosine_similarity as cosine_similarity

@@ -37,8 +37,8 @@ def content_scores_of_heads(
 
 def attend(
     scores: Float[Array, "heads queries keys"] | Float[Array, "batch heads queries keys"],
-    values: Float[Array, "batch keys heads head_features"],
-    output: Float[Array, "heads head_features features"] | None = None,
+    values: Num[Array, "batch keys heads head_features"],
+    output: Num[Array, "heads head_features features"] | None = None,
     mask: Bool[Array, "queries keys"] | None = None,
 ) -> Float[Array, "batch queries features"]:
     """Σ_h softmax(scores_h) v_h H_Y,h: B19 eq. 4, then the 1×1 convolution of its §2.1.
@@ -55,6 +55,7 @@ def attend(
     >>> attend(jnp.zeros((1, 1, 2)), jnp.array([[[[2.0]], [[4.0]]]])).tolist()
     [[[3.0]]]
     """
+    values = values.astype(floating_result(values))
     weights = attention_weights(scores, mask).astype(values.dtype)
     lead = "b" if scores.ndim == 4 else ""
     if output is None:

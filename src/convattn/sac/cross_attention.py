@@ -14,24 +14,27 @@ The gap is laid anew by every layer: what a layer computes at the gap is not zer
 **The bias** counts distances in t: from a pixel of x to the same pixel of z it is M + g, so the
 table needs 2M + g columns, where eq. 3 gives it M. Because it is even, and t is not symmetric in x
 and z, exchanging x and z changes the result (reflecting both as well does not, for 1×1 filters).
-
-The paper does not say how to get a number from the features; `cosine_similarity` is ours.
 """
 
 from typing import Any
 
 import jax.numpy as jnp
 from jax import Array
-from jaxtyping import Bool, Float, Num
+from jaxtyping import Bool, Num
 
-from convattn.sac.multiscale import MultiscaleParameters, multiscale_self_attentive_convolution
+from convattn.arrays import as_array, as_integer
+from convattn.sac.multiscale import (
+    MultiscaleParameters,
+    common_stride,
+    multiscale_self_attentive_convolution,
+)
 from convattn.sac.self_attentive_convolution import self_attentive_convolution
 
 SEGMENTS = ("add", "concatenate")
 
 
 def with_segment(
-    images: Num[Array, "batch height width channels"], segment: Any, how: str = "add"
+    images: Any, segment: Any, how: str = "add"
 ) -> Num[Array, "batch height width augmented_channels"]:
     """Segment augmentation: what tells the patches of x from those of z.
 
@@ -47,15 +50,14 @@ def with_segment(
     >>> with_segment(jnp.ones((1, 1, 2, 1)), jnp.array([7.0]), "concatenate").tolist()
     [[[[1.0, 7.0], [1.0, 7.0]]]]
     """
-    if how not in SEGMENTS:
-        raise ValueError(f"segments={how!r}, but should be one of {', '.join(SEGMENTS)}")
-    segment = jnp.asarray(segment)
+    check_how(how)
+    images, segment = as_array(images, "images"), as_array(segment, "segment")
     fits = segment.ndim == 1 or segment.shape[:-1] == images.shape[1:-1]
     if not fits or (how == "add" and segment.shape[-1] != images.shape[-1]):
         channels = images.shape[-1] if how == "add" else "d"
         raise ValueError(
             f"segment.shape={segment.shape}, but for images of shape {images.shape} with "
-            f"segments={how!r} should be [{channels}] or [height, width, {channels}]"
+            f"how={how!r} should be [{channels}] or [height, width, {channels}]"
         )
     if how == "add":
         return images + segment
@@ -64,9 +66,18 @@ def with_segment(
     return jnp.concatenate([images.astype(dtype), spread.astype(dtype)], axis=-1)
 
 
+def check_how(how: str) -> None:
+    """Refuse other ways of segment augmentation.
+
+    **Raises:** `ValueError`.
+    """
+    if how not in SEGMENTS:
+        raise ValueError(f"how={how!r}, but should be one of {', '.join(SEGMENTS)}")
+
+
 def side_by_side(
-    first: Num[Array, "batch height width channels"],
-    second: Num[Array, "batch height width channels"],
+    first: Any,
+    second: Any,
     gap: int = 0,
 ) -> tuple[Num[Array, "batch height joined_width channels"], Bool[Array, "height joined_width"]]:
     """t = [x, 0, z] with `gap` zero columns between, and the mask of the columns that are images'.
@@ -77,13 +88,13 @@ def side_by_side(
     >>> joined.ravel().tolist(), mask.ravel().tolist()
     ([1.0, 1.0, 0.0, 2.0, 2.0], [True, True, False, True, True])
     """
+    first, second = as_array(first, "first"), as_array(second, "second")
     if first.shape != second.shape or first.ndim != 4:
         raise ValueError(
             f"first.shape={first.shape} and second.shape={second.shape}, but both should be one "
             "[batch, height, width, channels]; crop or resize the images"
         )
-    if isinstance(gap, bool) or not isinstance(gap, int) or gap < 0:
-        raise ValueError(f"gap={gap!r}, but should be an integer ≥ 0, the zero columns between")
+    gap = as_integer(gap, "gap", 0)
     batch, height, width, channels = first.shape
     between = jnp.zeros((batch, height, gap, channels), first.dtype)
     columns = jnp.arange(2 * width + gap)
@@ -97,7 +108,7 @@ def side_by_side(
 def seam_reach(parameters: Any) -> int:
     """The columns of gap that keep the images apart: the greatest d·⌊m/2⌋ of the filters.
 
-    >>> from convattn.sac.self_attentive_convolution import SelfAttentiveParameters
+    >>> from convattn.sac.self_attentive_parameters import SelfAttentiveParameters
     >>> seam_reach(SelfAttentiveParameters(jnp.ones((1, 3, 4, 1, 1)), dilation=(1, 2)))
     4
     """
@@ -108,8 +119,8 @@ def seam_reach(parameters: Any) -> int:
 
 def cross_attentive_features(
     parameters: Any,
-    first: Num[Array, "batch height width channels"],
-    second: Num[Array, "batch height width channels"],
+    first: Any,
+    second: Any,
     *,
     gap: int | None = None,
     segments: tuple[Any, Any] | None = None,
@@ -126,17 +137,28 @@ def cross_attentive_features(
 
     **Returns:** the features of x and of z, `[batch, ⌈height/s⌉, ⌈width/s⌉, out]` each.
 
-    **Raises:** `ValueError` as `side_by_side` and `with_segment` say, and where width + gap is not
-    a multiple of the stride.
+    **Raises:** `ValueError` as `side_by_side` and `with_segment` say, for other than two segments,
+    for parameters of sequences, and where width + gap is not a multiple of the stride.
 
     **Source:** B19 §6.1; the gap is ours.
     """
+    check_how(how)
+    multiscale = isinstance(parameters, MultiscaleParameters)
+    strides = common_stride(parameters) if multiscale else parameters.stride
+    if len(strides) != 2 or min(strides) < 1:
+        raise ValueError(
+            f"stride={strides}, but should be two numbers ≥ 1: two images stand side by side, so "
+            "the filters should have two axes"
+        )
+    first, second = as_array(first, "first"), as_array(second, "second")
     if segments is not None:
+        if len(segments) != 2:
+            raise ValueError(f"{len(segments)} segments, but should be two, of x and of z")
         first = with_segment(first, segments[0], how)
         second = with_segment(second, segments[1], how)
-    multiscale = isinstance(parameters, MultiscaleParameters)
-    one = parameters.scales[0] if multiscale else parameters
-    stride, width = one.stride[1], first.shape[2]
+    if first.ndim != 4:
+        side_by_side(first, second)
+    stride, width = strides[1], first.shape[2]
     if gap is None:
         reach = seam_reach(parameters)
         gap = reach + -(width + reach) % stride
@@ -151,18 +173,3 @@ def cross_attentive_features(
     cells = -(-width // stride)
     start = (width + gap) // stride
     return result[:, :, :cells], result[:, :, start:]
-
-
-def cosine_similarity(
-    first: Num[Array, "batch *space channels"], second: Num[Array, "batch *other_space channels"]
-) -> Float[Array, "batch"]:
-    """The cosine between the mean features of both images; 0 where one of them has none.
-
-    >>> cosine_similarity(jnp.ones((1, 2, 2)), -jnp.ones((1, 3, 2))).round(6).tolist()
-    [-1.0]
-    """
-    means = [each.mean(axis=tuple(range(1, each.ndim - 1))) for each in (first, second)]
-    product = (means[0] * means[1]).sum(axis=-1)
-    squares = (means[0] ** 2).sum(axis=-1) * (means[1] ** 2).sum(axis=-1)
-    present = squares > 0
-    return jnp.where(present, product / jnp.sqrt(jnp.where(present, squares, 1)), 0)

@@ -8,7 +8,7 @@ keys, with e^M = 1 + N·g, g = 1/ε - 1 (`relative_bias`), its row is (g·Σ_(|�
 
     Σ_c (Σ_(|δ|=c) S_δ + J/g) X W_c - J/g X Σ_c W_c = Σ_δ S_δ X W_δ = conv(X)_q.  ∎
 
-So (r+1)² + 1 heads suffice at any finite bias; with a ring of r zeros every query of the image is
+So (r+1)² + 1 heads suffice at any finite M > 0; with a ring of r zeros every query of the image is
 such a query, and the values, without a bias of their own, are zero on the ring.
 
 **They cannot: any other kernel, with any number of heads, content and all.** Let P reflect one axis
@@ -23,18 +23,18 @@ by at least half of the left-hand side.
 from itertools import product
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jaxtyping import Float, Num
 
-from convattn.arrays import accumulation_dtype
+from convattn.arrays import accumulation_dtype, as_array
 from convattn.convolution import check_kernel
 from convattn.sac.relative_bias import EvenBias
-from convattn.sac.self_attentive_convolution import (
-    SelfAttentiveParameters,
-    self_attentive_convolution,
-)
+from convattn.sac.self_attentive_convolution import self_attentive_convolution
+from convattn.sac.self_attentive_parameters import SelfAttentiveParameters
+from convattn.shifts import per_axis
 
 
 def even_part(kernel: Num[Array, "*taps in_channels out_channels"]) -> Float[Array, "..."]:
@@ -63,7 +63,7 @@ def sac_from_even_kernel(
     - `leak`: ε in (0, 1).
 
     **Raises:** `ValueError` for even sizes, for a kernel that is not even (no number of heads
-    expresses it), for a leak outside (0, 1).
+    expresses it; a traced kernel is trusted to be even), for a leak outside (0, 1).
 
     >>> kernel = jnp.array([2.0, 5.0, 2.0]).reshape(3, 1, 1)
     >>> sac_from_even_kernel(kernel).value.ravel().tolist()
@@ -78,7 +78,8 @@ def sac_from_even_kernel(
         )
     if not 0 < leak < 1:
         raise ValueError(f"leak={leak}, but should lie strictly between 0 and 1")
-    for axis in range(len(sizes)):
+    looked_at = () if isinstance(kernel, jax.core.Tracer) else range(len(sizes))
+    for axis in looked_at:
         if not np.array_equal(np.asarray(kernel), np.asarray(jnp.flip(kernel, axis))):
             raise ValueError(
                 f"the kernel of shape {kernel.shape} differs from its reflection in axis {axis}, "
@@ -113,7 +114,7 @@ def sac_from_even_kernel(
 
 def with_zero_ring(
     parameters: SelfAttentiveParameters,
-    images: Num[Array, "batch *space in_channels"],
+    images: Any,
     ring: tuple[int, ...],
 ) -> Float[Array, "batch *space out_channels"]:
     """Zeros around the image, SAC at stride 1, and the image's own cells of the result.
@@ -122,11 +123,21 @@ def with_zero_ring(
 
     - `ring`: how many zeros on both sides of each axis; r for an even kernel of size 2r + 1.
 
+    **Raises:** `ValueError` for a strided SAC, whose cells are not those of the image, and for a
+    ring that is not one number ≥ 0 for each axis.
+
     >>> kernel = jnp.array([2.0, 5.0, 2.0]).reshape(3, 1, 1)
     >>> image = jnp.array([[[1.0], [0.0], [4.0]]])
     >>> with_zero_ring(sac_from_even_kernel(kernel), image, (1,)).round(4).ravel().tolist()
     [5.0, 10.0, 20.0]
     """
+    images = as_array(images, "images")
+    if set(parameters.stride) != {1} or set(parameters.key_stride) != {1}:
+        raise ValueError(
+            f"stride={parameters.stride} and key_stride={parameters.key_stride}, but a ring takes "
+            "a SAC of stride 1; apply that one, and take every s-th cell of its result"
+        )
+    ring = per_axis(ring, images.ndim - 2, "ring", 0)
     padded = jnp.pad(images, [(0, 0), *((r, r) for r in ring), (0, 0)])
     result = self_attentive_convolution(parameters, padded)
     inside = tuple(slice(r, r + n) for r, n in zip(ring, images.shape[1:-1], strict=True))

@@ -37,7 +37,7 @@ from convattn.arrays import accumulation_dtype
 from convattn.constructions.cordonnier_lemma2 import one_hot_sharpness
 from convattn.convolution import check_kernel
 from convattn.sac.relative_bias import EvenBias
-from convattn.sac.self_attentive_convolution import SelfAttentiveParameters
+from convattn.sac.self_attentive_parameters import SelfAttentiveParameters
 from convattn.shifts import per_axis
 
 

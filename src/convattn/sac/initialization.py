@@ -1,37 +1,49 @@
 """Random parameters to start training from: normal filters of variance 1/(inputs), zero biases."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import SupportsIndex
 
 import jax
 import jax.numpy as jnp
 from jax import Array
 from jax.typing import DTypeLike
 
+from convattn.arrays import as_integer
 from convattn.sac.multiscale import MultiscaleParameters
 from convattn.sac.relative_bias import EvenBias
 from convattn.sac.self_attention_2d import SelfAttention2DParameters
-from convattn.sac.self_attentive_convolution import SelfAttentiveParameters
+from convattn.sac.self_attentive_parameters import SelfAttentiveParameters
 from convattn.shifts import per_axis
 
 
-def positive_sizes(**sizes: int) -> None:
-    """Refuse sizes that are not integers ≥ 1.
+def positive_sizes(**sizes: SupportsIndex) -> list[int]:
+    """The sizes, integers ≥ 1, as Python's.
 
     **Raises:** `ValueError` that names the size.
     """
-    for name, size in sizes.items():
-        if isinstance(size, bool) or not isinstance(size, int) or size < 1:
-            raise ValueError(f"{name}={size!r}, but should be an integer ≥ 1")
+    return [as_integer(size, name, 1) for name, size in sizes.items()]
+
+
+def axis_sizes(sizes: int | Sequence[int], axes: int) -> tuple[int, ...]:
+    """The sizes of the axes; one integer stands for all.
+
+    **Raises:** `ValueError` for what is not an integer ≥ 1.
+
+    >>> axis_sizes(3, 2), axis_sizes((2, 5), 2)
+    ((3, 3), (2, 5))
+    """
+    entries = tuple(sizes) if isinstance(sizes, Iterable) else (sizes,) * axes
+    return tuple(as_integer(size, "each of kernel_size and distances", 1) for size in entries)
 
 
 def initial_self_attention_2d(
     key: Array,
-    in_channels: int,
-    out_channels: int,
+    in_channels: SupportsIndex,
+    out_channels: SupportsIndex,
     *,
-    heads: int,
-    key_features: int,
+    heads: SupportsIndex,
+    key_features: SupportsIndex,
     distances: Sequence[int],
     dtype: DTypeLike = jnp.float32,
 ) -> SelfAttention2DParameters:
@@ -65,12 +77,12 @@ def initial_self_attention_2d(
 
 def initial_self_attentive(
     key: Array,
-    kernel_size: Sequence[int],
-    in_channels: int,
-    out_channels: int,
+    kernel_size: int | Sequence[int],
+    in_channels: SupportsIndex,
+    out_channels: SupportsIndex,
     *,
-    heads: int,
-    key_features: int,
+    heads: SupportsIndex,
+    key_features: SupportsIndex,
     distances: Sequence[int],
     ordinary: bool = False,
     stride: int | Sequence[int] = 1,
@@ -83,7 +95,7 @@ def initial_self_attentive(
 
     **Arguments:**
 
-    - `kernel_size`: n and m, or m alone for sequences.
+    - `kernel_size`: n and m, or m alone for sequences; one integer: the same on each axis.
     - `distances`: the entries of the bias table on each axis.
     - `ordinary`: with an ordinary convolution beside it, merged by a 1×1 convolution.
 
@@ -96,13 +108,12 @@ def initial_self_attentive(
     >>> made.query.shape, made.ordinary.shape, made.merge.shape
     ((6, 2, 3, 4, 7), (2, 3, 4, 5), (10, 5))
     """
-    taps = tuple(kernel_size)
+    distances = axis_sizes(distances, 1)
+    taps = axis_sizes(kernel_size, len(distances))
     axes = len(taps)
-    positive_sizes(
+    in_channels, out_channels, heads, key_features = positive_sizes(
         in_channels=in_channels, out_channels=out_channels, heads=heads, key_features=key_features
     )
-    for size in (*taps, *distances):
-        positive_sizes(**{"each of kernel_size and distances": size})
     if axes not in (1, 2) or len(distances) != axes:
         raise ValueError(
             f"kernel_size={taps} and distances={tuple(distances)}, but both should have one "
@@ -132,16 +143,17 @@ def initial_self_attentive(
 
 def initial_multiscale(
     key: Array,
-    kernel_sizes: Sequence[Sequence[int]],
-    in_channels: int,
-    out_channels: int,
+    kernel_sizes: Sequence[int | Sequence[int]],
+    in_channels: SupportsIndex,
+    out_channels: SupportsIndex,
     *,
-    heads: int,
-    key_features: int,
+    heads: SupportsIndex,
+    key_features: SupportsIndex,
     distances: Sequence[int],
     ordinary: bool = False,
     stride: int | Sequence[int] = 1,
     dilation: int | Sequence[int] = 1,
+    key_stride: int | Sequence[int] | None = None,
     causal: bool = False,
     dtype: DTypeLike = jnp.float32,
 ) -> MultiscaleParameters:
@@ -170,11 +182,13 @@ def initial_multiscale(
             ordinary=ordinary,
             stride=stride,
             dilation=dilation,
+            key_stride=key_stride,
             causal=causal,
             dtype=dtype,
         )
         for each, size in zip(keys, kernel_sizes, strict=True)
     )
+    (out_channels,) = positive_sizes(out_channels=out_channels)
     joined = len(scales) * out_channels
     merge = jax.random.normal(last, (joined, out_channels), dtype)
     return MultiscaleParameters(scales, merge / jnp.asarray(math.sqrt(joined), dtype))

@@ -17,7 +17,7 @@ from typing import Any
 
 from convattn.sac.multiscale import MultiscaleParameters
 from convattn.sac.relative_bias import EvenBias
-from convattn.sac.self_attentive_convolution import SelfAttentiveParameters
+from convattn.sac.self_attentive_parameters import SelfAttentiveParameters
 
 TAPPED = ("value", "query", "key", "ordinary")
 

@@ -11,20 +11,20 @@ blocks H_φ = [U^1, …, U^L]; and ordinary convolutions add up. `as_single_scal
 """
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax import Array
-from jaxtyping import Bool, Float, Num
+from jaxtyping import Float, Num
 
 from convattn.arrays import accumulation_dtype
 from convattn.attention import HIGHEST
 from convattn.sac.attend import floating_result
+from convattn.sac.fitting import arrays_of
 from convattn.sac.relative_bias import EvenBias
-from convattn.sac.self_attentive_convolution import (
-    SelfAttentiveParameters,
-    self_attentive_convolution,
-)
+from convattn.sac.self_attentive_convolution import self_attentive_convolution
+from convattn.sac.self_attentive_parameters import SelfAttentiveParameters
 
 
 @jax.tree_util.register_dataclass
@@ -38,9 +38,9 @@ class MultiscaleParameters:
 
 def multiscale_self_attentive_convolution(
     parameters: MultiscaleParameters,
-    images: Num[Array, "batch *space in_channels"],
+    images: Any,
     *,
-    key_mask: Bool[Array, "*space"] | None = None,
+    key_mask: Any = None,
 ) -> Float[Array, "batch *strided out_channels"]:
     """MSAC of images, or of sequences.
 
@@ -55,17 +55,13 @@ def multiscale_self_attentive_convolution(
     >>> multiscale_self_attentive_convolution(both, jnp.ones((1, 1, 2, 1))).ravel().tolist()
     [11.0, 11.0]
     """
-    strides = {scale.stride for scale in parameters.scales}
-    if len(strides) != 1:
-        raise ValueError(
-            f"the {len(parameters.scales)} scales have the strides {sorted(strides)}, but there "
-            "should be scales, and all of one stride, so that their outputs can be concatenated"
-        )
+    common_stride(parameters)
+    parameters = arrays_of(parameters)
     parts = [
         self_attentive_convolution(scale, images, key_mask=key_mask) for scale in parameters.scales
     ]
     joined = jnp.concatenate(parts, axis=-1)
-    if joined.shape[-1] != parameters.merge.shape[0]:
+    if parameters.merge.ndim != 2 or joined.shape[-1] != parameters.merge.shape[0]:
         raise ValueError(
             f"merge.shape={parameters.merge.shape}, but its first axis should be the "
             f"{joined.shape[-1]} channels of all scales together"
@@ -76,18 +72,34 @@ def multiscale_self_attentive_convolution(
     return jnp.matmul(joined.astype(working), merge, precision=HIGHEST).astype(result)
 
 
+def common_stride(parameters: MultiscaleParameters) -> tuple[int, ...]:
+    """The stride of all scales.
+
+    **Raises:** `ValueError` for no scales, and for strides that differ.
+    """
+    strides = {scale.stride for scale in parameters.scales}
+    if len(strides) != 1:
+        raise ValueError(
+            f"the {len(parameters.scales)} scales have the strides {sorted(strides)}, but there "
+            "should be scales, and all of one stride, so that their outputs can be concatenated"
+        )
+    return parameters.scales[0].stride
+
+
 def as_single_scale(parameters: MultiscaleParameters) -> SelfAttentiveParameters:
     """The SAC with the largest filters, and all heads, that computes the same.
 
-    **Raises:** `ValueError` for scales of different strides, dilations or masks, for different
-    numbers of key features (the scores are divided by √d_a) or head features, where a scale has no
-    content or no bias and another has, for leaks, and for causal scales (whose taps end at 0).
+    **Raises:** `ValueError` for no scales, for scales of different strides, dilations or masks, for
+    different numbers of key features (the scores are divided by √d_a) or head features, where a
+    scale has no content or no bias and another has, for leaks, and for causal scales (whose taps
+    end at 0).
 
     >>> one = SelfAttentiveParameters(jnp.ones((1, 1, 1, 1, 1)))
     >>> wide = SelfAttentiveParameters(jnp.ones((1, 2, 3, 1, 1)))
     >>> as_single_scale(MultiscaleParameters((one, wide), jnp.eye(2))).value.shape
     (2, 2, 3, 1, 1)
     """
+    common_stride(parameters)
     scales = parameters.scales
     plain = [replace(scale, **dict.fromkeys(ARRAYS, None), value=None) for scale in scales]  # type: ignore[arg-type]
     for name in ("query", "position"):

@@ -56,6 +56,21 @@ class EvenBias:
         return int(self.values.ndim - 1)
 
 
+def check_leak(position: EvenBias) -> None:
+    """Refuse a leak that is no number in (0, 1); a traced one cannot be looked at.
+
+    **Raises:** `ValueError`.
+    """
+    leak = position.leak
+    if leak is None or isinstance(leak, jax.core.Tracer):
+        return
+    if np.shape(leak) != () or not 0 < float(leak) < 1:
+        raise ValueError(
+            f"leak={leak}, but should be one number strictly between 0 and 1: the bias "
+            "log(1 + N(1/leak - 1)) is finite and positive only there"
+        )
+
+
 def even_bias_scores(
     position: EvenBias,
     queries: Sequence[int],
@@ -72,12 +87,13 @@ def even_bias_scores(
     - `step`: cells of the key grid from one query to the next; 1 where both grids are one.
     - `attended`: N of the leak, the keys that a query may attend to; all of them by default.
 
-    **Raises:** `ValueError` for a table of another number of axes.
+    **Raises:** `ValueError` for a table of another number of axes, and a leak outside (0, 1).
 
     >>> position = EvenBias(jnp.array([[5.0, 1.0]]))
     >>> even_bias_scores(position, (3,), (3,))[0].tolist()
     [[5.0, 1.0, 0.0], [1.0, 5.0, 1.0], [0.0, 1.0, 5.0]]
     """
+    check_leak(position)
     axes = position.axes
     step = (1,) * axes if step is None else tuple(step)
     if not len(queries) == len(keys) == len(step) == axes:

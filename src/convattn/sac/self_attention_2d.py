@@ -10,15 +10,17 @@ axes of the keys together, for each query. Arrays of this library are [heads, qu
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float, Num
 
-from convattn.arrays import accumulation_dtype
+from convattn.arrays import accumulation_dtype, as_array
 from convattn.attention import HIGHEST
 from convattn.sac.attend import attend, content_scores_of_heads, floating_result
+from convattn.sac.fitting import arrays_of, require_shape
 from convattn.sac.relative_bias import EvenBias, even_bias_scores
 
 
@@ -45,18 +47,20 @@ class SelfAttention2DParameters:
 
 def self_attention_2d(
     parameters: SelfAttention2DParameters,
-    images: Num[Array, "batch height width in_channels"],
+    images: Any,
 ) -> Float[Array, "batch height width out_channels"]:
     """Multi-head 2-D self-attention.
 
     **Arguments:**
 
-    - `images`: any size that the table of `position` is meant for; beyond it the bias is 0.
+    - `images`: `[batch, height, width, in]`, any size that the table of `position` is
+      meant for; beyond it the bias is 0.
 
     **Returns:** dtype `result_type(images, value)`, float32 for integers; sums run in at least
     float32.
 
-    **Raises:** `ValueError` for images that are not `[batch, height, width, in]`.
+    **Raises:** `ValueError` for images that are not `[batch, height, width, in]`, for parameters
+    that do not fit together, for 64-bit floats while 64-bit types are off.
 
     **Source:** B19 eqs. 1 to 4 and §2.1.
 
@@ -65,12 +69,14 @@ def self_attention_2d(
     >>> self_attention_2d(SelfAttention2DParameters(0 * ones, ones, ones), image).ravel().tolist()
     [3.0, 3.0]
     """
+    parameters, images = arrays_of(parameters), as_array(images, "images")
     if images.ndim != 4 or images.shape[-1] != parameters.value.shape[1]:
         raise ValueError(
             f"images.shape={images.shape}, but should be [batch, height, width, "
             f"{parameters.value.shape[1]}] for value maps of shape {parameters.value.shape}; add "
             "the batch axis with images[None]"
         )
+    check_maps(parameters)
     result = floating_result(images, parameters.value)
     working = accumulation_dtype(result)
     batch, height, width, channels = images.shape
@@ -84,4 +90,22 @@ def self_attention_2d(
     if parameters.position is not None:
         scores += even_bias_scores(parameters.position, (height, width), (height, width))
     mixed = attend(scores, project(parameters.value), parameters.output)
-    return mixed.reshape(batch, height, width, -1).astype(result)
+    return mixed.reshape(batch, height, width, mixed.shape[-1]).astype(result)
+
+
+def check_maps(parameters: SelfAttention2DParameters) -> None:
+    """Refuse parameters that do not fit together.
+
+    **Raises:** `ValueError`.
+    """
+    heads, channels, features = parameters.value.shape
+    require_shape(parameters.query, "query", (heads, channels, "key_features"))
+    require_shape(parameters.key, "key", parameters.query.shape)
+    require_shape(parameters.output, "output", (heads, features, "out"))
+    position = parameters.position
+    if position is not None and position.heads not in (1, heads):
+        raise ValueError(
+            f"position.values.shape={position.values.shape} holds {position.heads} heads, but the "
+            f"value maps of shape {parameters.value.shape} have {heads}; give one table for each, "
+            "or one"
+        )

@@ -20,84 +20,41 @@ filter reads positions up to its own only. A causal mask alone is not enough: a 
 """
 
 import math
-from dataclasses import dataclass, field
+from typing import Any
 
-import jax
 import jax.numpy as jnp
 from jax import Array
-from jaxtyping import Bool, Float, Num
+from jaxtyping import Float, Num
 
-from convattn.arrays import accumulation_dtype
+from convattn.arrays import accumulation_dtype, as_array
 from convattn.attention import HIGHEST
 from convattn.sac.attend import attend, content_scores_of_heads, floating_result
 from convattn.sac.filters import convolve, filter_bank
-from convattn.sac.relative_bias import EvenBias, even_bias_scores
-
-
-@jax.tree_util.register_dataclass
-@dataclass(frozen=True)
-class SelfAttentiveParameters:
-    """The filters of a SAC operator.
-
-    **Array fields:**
-
-    - `value`: H_V, `[heads, *taps, in, head_features]`.
-    - `query`, `key`: H_Q, H_K, `[heads, *taps, in, key_features]`; both None: no content.
-    - `position`: the even bias b, or None.
-    - `output`: H_Y of §2.1, `[heads, head_features, features]`; None adds the heads up.
-    - `ordinary`: H_R, `[*taps, in, ordinary_features]`, or None.
-    - `merge`: H_Y of §3, `[features + ordinary_features, out]`; with `ordinary`, and only then.
-    - `bias`: `[out]`, added at the end, or None; the paper has none.
-
-    **Static fields**, a number for each axis: `stride`, `dilation`, `key_stride`; and `causal`.
-    """
-
-    value: Num[Array, "heads *taps in_channels head_features"]
-    query: Num[Array, "heads *taps in_channels key_features"] | None = None
-    key: Num[Array, "heads *taps in_channels key_features"] | None = None
-    position: EvenBias | None = None
-    output: Num[Array, "heads head_features features"] | None = None
-    ordinary: Num[Array, "*taps in_channels ordinary_features"] | None = None
-    merge: Num[Array, "joined_features out_channels"] | None = None
-    bias: Num[Array, "out_channels"] | None = None
-    stride: tuple[int, ...] = field(default=(1, 1), metadata={"static": True})
-    dilation: tuple[int, ...] = field(default=(1, 1), metadata={"static": True})
-    key_stride: tuple[int, ...] = field(default=(1, 1), metadata={"static": True})
-    causal: bool = field(default=False, metadata={"static": True})
-
-    @property
-    def heads(self) -> int:
-        """The number of heads."""
-        return int(self.value.shape[0])
-
-    @property
-    def kernel_size(self) -> tuple[int, ...]:
-        """n × m, the largest filter on each axis."""
-        sizes = [
-            part.shape[1:-2] for part in (self.value, self.query, self.key) if part is not None
-        ]
-        if self.ordinary is not None:
-            sizes.append(self.ordinary.shape[:-2])
-        return tuple(map(max, zip(*sizes, strict=True)))
+from convattn.sac.fitting import arrays_of, checked_key_mask
+from convattn.sac.relative_bias import even_bias_scores
+from convattn.sac.self_attentive_parameters import SelfAttentiveParameters, check_parameters
 
 
 def self_attentive_convolution(
     parameters: SelfAttentiveParameters,
-    images: Num[Array, "batch *space in_channels"],
+    images: Any,
     *,
-    key_mask: Bool[Array, "*space"] | None = None,
+    key_mask: Any = None,
 ) -> Float[Array, "batch *strided out_channels"]:
     """SAC of images, or of sequences.
 
     **Arguments:**
 
     - `images`: `[batch, height, width, in]`, or `[batch, length, in]` for 1-D filters.
-    - `key_mask`: True where a key may be attended to; on the grid of the pixels.
+    - `key_mask`: bool, `[height, width]` or `[length]`, True where a key may be attended to; on
+      the grid of the pixels, the same for the whole batch.
 
     **Returns:** ⌈n/s⌉ cells on each axis; dtype `result_type(images, value, ordinary, bias)`,
     float32 for integers; sums run in at least float32.
 
-    **Raises:** `ValueError` for parameters that do not fit together, or to the images.
+    **Raises:** `ValueError` for parameters that do not fit together, or to the images; for a
+    mask of another shape or type, or (if it is not traced) one that leaves a query no key; for
+    64-bit floats while 64-bit types are off.
 
     **Source:** B19 §3.
 
@@ -106,6 +63,7 @@ def self_attentive_convolution(
     >>> self_attentive_convolution(SelfAttentiveParameters(identity), image).ravel().tolist()
     [3.0, 3.0]
     """
+    parameters, images = arrays_of(parameters), as_array(images, "images")
     check_parameters(parameters, images)
     parts = (parameters.value, parameters.ordinary, parameters.bias)
     result = floating_result(images, *(part for part in parts if part is not None))
@@ -133,20 +91,27 @@ def self_attentive_convolution(
 
 def attention_scores(
     parameters: SelfAttentiveParameters,
-    images: Num[Array, "batch *space in_channels"],
-    key_mask: Bool[Array, "*space"] | None = None,
+    images: Any,
+    key_mask: Any = None,
 ) -> tuple[Array, Array | None]:
     """The scores `[heads, queries, keys]` (with a batch axis first if they hold content), the mask.
 
     The mask is `[queries, keys]`, True where a key may be attended to, or None for all.
+
+    **Raises:** `ValueError` as `self_attentive_convolution` says.
     """
+    parameters, images = arrays_of(parameters), as_array(images, "images")
+    check_parameters(parameters, images)
     queries = strided_space(images.shape[1:-1], parameters.stride)
     keys = strided_space(images.shape[1:-1], parameters.key_stride)
     step = tuple(s // k for s, k in zip(parameters.stride, parameters.key_stride, strict=True))
     mask = None
     if key_mask is not None:
         coarse = tuple(slice(None, None, s) for s in parameters.key_stride)
-        mask = jnp.broadcast_to(key_mask[coarse].reshape(-1), (math.prod(queries), math.prod(keys)))
+        allowed = checked_key_mask(
+            key_mask, images.shape[1:-1], parameters.key_stride, parameters.causal
+        )
+        mask = jnp.broadcast_to(allowed[coarse].reshape(-1), (math.prod(queries), math.prod(keys)))
     if parameters.causal:
         past = jnp.arange(keys[0])[None, :] <= step[0] * jnp.arange(queries[0])[:, None]
         mask = past if mask is None else past & mask
@@ -174,43 +139,9 @@ def flat_bank(
         dilation=parameters.dilation,
         causal=parameters.causal,
     )
-    return bank.reshape(images.shape[0], -1, *bank.shape[-2:])
+    return bank.reshape(images.shape[0], math.prod(bank.shape[1:-2]), *bank.shape[-2:])
 
 
 def strided_space(space: tuple[int, ...], stride: tuple[int, ...]) -> tuple[int, ...]:
     """⌈n/s⌉ on each axis."""
     return tuple(-(-n // s) for n, s in zip(space, stride, strict=True))
-
-
-def check_parameters(parameters: SelfAttentiveParameters, images: Array) -> None:
-    """Refuse parameters that do not fit together or to the images; shapes only.
-
-    **Raises:** `ValueError`.
-    """
-    axes = parameters.value.ndim - 3
-    lengths = {len(parameters.stride), len(parameters.dilation), len(parameters.key_stride)}
-    if images.ndim != axes + 2 or lengths != {axes}:
-        raise ValueError(
-            f"images.shape={images.shape} with stride={parameters.stride}, dilation="
-            f"{parameters.dilation} and key_stride={parameters.key_stride}, but value filters of "
-            f"shape {parameters.value.shape} take {axes} spatial axes everywhere; add the batch "
-            "axis with images[None], and give each of the three one number for each axis"
-        )
-    if any(s % k for s, k in zip(parameters.stride, parameters.key_stride, strict=True)):
-        raise ValueError(
-            f"key_stride={parameters.key_stride} should divide stride={parameters.stride} on each "
-            "axis, so that every query stands on a key; take 1 or the stride itself"
-        )
-    if (parameters.query is None) != (parameters.key is None):
-        raise ValueError("query and key filters come together: give both, or neither")
-    if (parameters.ordinary is None) != (parameters.merge is None):
-        raise ValueError(
-            "ordinary filters and the merge that reduces [y, y'] come together: give both, or "
-            "neither"
-        )
-    if parameters.position is not None and parameters.position.heads not in (1, parameters.heads):
-        raise ValueError(
-            f"position.values.shape={parameters.position.values.shape} holds "
-            f"{parameters.position.heads} heads, but the value filters of shape "
-            f"{parameters.value.shape} have {parameters.heads}; give one table for each, or one"
-        )
