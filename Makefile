@@ -47,10 +47,7 @@ lint: $(STAMP) ## ruff: lint and format
 types: $(STAMP) ## mypy
 	$(BIN)/mypy
 
-docbench: $(STAMP) ## time the three orders of a structured convolution against the cost model
-	$(BIN)/python experiments/contraction_orders.py
-
-test: $(STAMP) ## run every example in the docstrings and in the README
+doctest: $(STAMP) ## run every example in the docstrings and in the README
 	$(BIN)/python -m pytest -q --doctest-modules src/convattn src/convattn_check --doctest-glob='*.md' README.md docs
 
 certificates: $(STAMP) ## regenerate certificates/ (the bytes must not change)
