@@ -1,0 +1,21 @@
+"""The commands as the command line sees them: options, defaults and help.
+
+Each function only names its options and passes them on; the work is in `convattn.commands`, in the
+module of that name, which is imported when the command is given.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from convattn.commands.arguments.convert import convert
+from convattn.commands.arguments.evidence import audit, check, ledger, verify
+from convattn.commands.arguments.heads import heads
+
+COMMANDS: dict[str, Callable[..., Any]] = {
+    "verify": verify,
+    "check": check,
+    "audit": audit,
+    "convert": convert,
+    "heads": heads,
+    "ledger": ledger,
+}
