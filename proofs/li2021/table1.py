@@ -9,7 +9,7 @@ weights; those of ViT-base and DeiT-base 84.9 million and of DeiT-small 21.2 mil
 compared with models of 0.55 and 0.14 times its size. The training times are consistent: a run of
 two phases takes the mean of the two runs with one phase, to the printed precision.
 
-Repair. The number of parameters belongs into the table. "Nearly 9%" are 8.76 percentage points. The
+Repair. The number of parameters belongs in the table. "Nearly 9%" are 8.76 percentage points. The
 betas of AdamW are printed as (0, 9, 0.999) and should be (0.9, 0.999).
 
 Proof. A layer has W_Q, W_K, W_V of size d × N_H·d_H, W_O of size N_H·d_H × d, and the feed-forward

@@ -1,6 +1,6 @@
 """S.approx: under a head budget one comes within one head of the optimum, by a construction.
 
-Printed. (Ours, not a paper's.) Let σ_1 ≥ σ_2 ≥ … be the singular values of F with all its
+Printed. Nowhere: ours. Let σ_1 ≥ σ_2 ≥ … be the singular values of F with all its
 P⁴·D_in·D_out rows. N ≥ 1 content-free heads differ from the convolution, per interior query and in
 the squared Frobenius norm of the linear map, by at least Σ_(i>N) σ_i²; and Σ_(i≥N) σ_i² is reached.
 So N + 1 heads reach what N heads cannot beat.

@@ -1,9 +1,10 @@
 """S.boundary: what attention computes on the bare grid: the edge repeated, or the mean.
 
-Printed. (Ours, not a paper's; Cordonnier et al. 2020 and Li et al. 2021 leave the border open.) "On
-the bare grid: the quadratic encoding, in the limit, computes the convolution with token-level
-edge-replicate padding (P > 1: the nearest patch); the one-hot relative bias, with every outside
-token replaced by the mean of all (with S.finite's correction exactly so at finite M)."
+Printed. Nowhere: ours. Cordonnier et al. 2020 and Li et al. 2021 leave the border open. Without a
+ring the quadratic heads compute, in the limit, the convolution in which every token outside the
+grid is replaced by the nearest token of the grid, and the one-hot biases the one in which it is
+replaced by the mean of all tokens; the latter exactly at finite M, with the uniform head of
+S.finite.
 
 Verified. The same, for every kernel and grid, N counting the grid's tokens. For P = 1 these are
 `conv(padding="EDGE")` and `conv(padding="MEAN")`; for P > 1 the nearest patch is not the nearest

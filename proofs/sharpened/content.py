@@ -1,6 +1,6 @@
 """S.content: the bounds on heads hold for attention to content too, if it is continuous at zero.
 
-Printed. (Ours, not a paper's.) Let the weights A_h(X) of a layer be continuous in the image X at
+Printed. Nowhere: ours. Let the weights A_h(X) of a layer be continuous in the image X at
 zero. If the layer is a convolution, then its N_H heads obey the lower bounds for heads without
 content, S.heads and S.kernel, with the attention A_h(0). Those that ask for one head more than the
 rank need A_h(0) > 0, as finite scores have it. Whatever else the layer is, the map X ↦ Σ_h A_h(0) X

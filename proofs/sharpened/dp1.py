@@ -1,9 +1,9 @@
 """S.dp1: one positional feature already expresses every convolution, exactly.
 
-Printed. (Ours, not a paper's; Cordonnier et al. 2020, Theorem 1, asks for D_p ≥ 3.) "D_p = 1
-already expresses every convolution, exactly, with K² + 1 heads at finite parameters: r_δ = log t_δ
-for distinct rationals t_δ ≠ 1 on Δ_K, 0 elsewhere, v_h = h for h = 0..K²; and in the limit with K²
-heads (r_δ = M + log t_δ, v_h = 1..K²). It cannot give one-hot heads once K ≥ 3."
+Printed. Nowhere: ours. Cordonnier et al. 2020, Theorem 1, asks for D_p ≥ 3. One positional feature
+is enough: with r_δ = log t_δ on Δ_K for distinct rationals t_δ ≠ 1, zero elsewhere, and v_h = h,
+the K² + 1 heads h = 0, …, K² express every convolution exactly; in the limit the K² heads 1, …, K²
+do, with r_δ = M + log t_δ. For K ≥ 3 no such heads are one-hot.
 
 Verified. The same, for T token offsets in place of K² (so on patches and sequences too), t_δ
 positive, at every query whose offsets are all keys, hence zero-padded with a ring. The value maps

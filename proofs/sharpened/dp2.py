@@ -1,9 +1,9 @@
 """S.dp2: two positional features give one-hot heads on any finite image.
 
-Printed. (Ours, not a paper's; Cordonnier et al. 2020, Theorem 1, asks for D_p ≥ 3.) "D_p = 2 gives
-one-hot heads on any finite image, in 2-D too: r_δ = (n, n²) for an enumeration n of Δ_K, all other
-shifts sharing one spare n, so that one encoding serves every size. […] Rounding, α a power of two:
-n² is exact to n = 4096 in float32, 16 in bfloat16; other α fail earlier."
+Printed. Nowhere: ours. Cordonnier et al. 2020, Theorem 1, asks for D_p ≥ 3. Two features give one-
+hot heads on every finite image: number the shifts of Δ_K by n, give all other shifts one further
+number, and take r_δ = (n, n²). With α a power of two this is exact up to n = 4096 in float32 and 16
+in bfloat16; with other α rounding sets in earlier.
 
 Verified. The same, in the limit α → ∞, for T token offsets numbered 0, …, T - 1 and every other
 shift numbered T: with v_Δ = α(2n_Δ, -1) the total variation between a head's row and the

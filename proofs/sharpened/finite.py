@@ -1,6 +1,6 @@
 """S.finite: one head more makes the constructions exact at finite parameters.
 
-Printed. (Ours, not a paper's.) (2m+1)² + 1 relative-bias heads with finite parameters express
+Printed. Nowhere: ours. (2m+1)² + 1 relative-bias heads with finite parameters express
 every K × K convolution exactly, for any leak ε in (0, 1); one set of weights serves every image
 size.
 

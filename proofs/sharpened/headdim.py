@@ -1,11 +1,13 @@
 """S.headdim: what a head dimension costs.
 
-Printed. (Ours, not a paper's.) Head dimension min(d_in, d_out) of tokens suffices, and is necessary
-for some kernels at the minimal number of one-hot heads (not for all: with D_in = D_out = 3, K = 3,
-entrywise positive and ρ = 9, nine heads of dimension 1 do it). N_H·d_H ≥ max(rk_in, rk_out) of the
-two other matricisations; finite and exact: ≥ rk_in + rk_out. The construction takes
-Σ_δ ⌈rank(W_δ)/d_H⌉ heads, and at finite parameters splits the uniform head too: K = 3, P = 16, C =
-3: 20 heads of 64 in the limit, 32 exactly (lower bound 24). 20 is tight in the worst case.
+Printed. Nowhere: ours, and first conjectured like this. Heads as wide as the smaller of a token's
+two widths are wide enough, and with one head for each offset some kernels need that width; not all
+do: some positive kernels of rank nine, K = 3, three channels in and out, take nine heads of width
+one. In any case N_H·d_H is at least the larger of the ranks rk_in, rk_out of the two other
+matricisations, and at least their sum at finite scores. Heads of width d_H number Σ_δ
+⌈rank(M_δ)/d_H⌉ in the construction, the uniform head being split as well at finite scores: for K =
+3, P = 16, three channels and d_H = 64 that is 20 in the limit, which cannot be improved for every
+kernel, and 32 exactly, where at least 24 are needed.
 
 Verified. Let M_δ be the map between token q + δ and token q, d_in = P²·D_in by d_out = P²·D_out,
 n = min(D_in, D_out). (1) Σ_δ ⌈rank(M_δ)/d_H⌉ one-hot heads are the convolution in the limit, with

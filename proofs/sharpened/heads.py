@@ -1,6 +1,6 @@
 """S.heads: how many heads a generic kernel needs.
 
-Printed. (Ours, not a paper's.) For a generic kernel and at least m+1 tokens a side with a ring
+Printed. Nowhere: ours. For a generic kernel and at least m+1 tokens a side with a ring
 (2m+1 if only interior queries count), N_H ≥ min((2m+1)², (2P-1)²·D_in·D_out), in the limit too; m =
 ⌈(K-1)/(2P)⌉. It contains L21's Theorems 5 and 6 and meets the upper bound of its Theorem 1 wherever
 the first term is the smaller.

@@ -1,6 +1,6 @@
 """S.kernel: one given kernel takes exactly one head more than the rank of its F.
 
-Printed. (Ours, not a paper's.) Let F ≠ 0 be the flattened kernel, ρ its rank, R its row space.
+Printed. Nowhere: ours. Let F ≠ 0 be the flattened kernel, ρ its rank, R its row space.
 Where some query has an image token outside its receptive field, or some M_δ = 0, content-free heads
 at finite scores need, and suffice with, exactly ρ + 1. In the limit ρ heads suffice if and only if
 R contains a nonzero nonnegative vector. For example, a one-channel kernel of mixed sign needs 2
@@ -9,7 +9,7 @@ heads even in the limit.
 Verified. The same. One set of weights serves every image size: with the scores log(1 + N·w_hδ) at
 the offsets the value maps do not depend on the number N of keys. "In the limit" means that layers
 tend to the convolution, their values too. If the values are to stay bounded, so that it is
-attention alone that has a limit, ρ heads suffice if and only if the nonnegative vectors of R *span*
+attention alone that has a limit, ρ heads suffice if and only if the nonnegative vectors of R span
 R, which is more: for two output channels that read the centre, and the difference of the left and
 the right neighbour, two heads suffice in the limit, and the values must grow without bound.
 

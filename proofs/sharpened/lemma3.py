@@ -1,6 +1,6 @@
 """S.lemma3: value maps exist for every kernel if and only if one Φ serves all queries.
 
-Printed. (Ours, not a paper's: the repair of C20's Lemma 3.) Let attention be free of content, and
+Printed. Nowhere: ours, the repair of C20's Lemma 3. Let attention be free of content, and
 D_h at least the smaller of the widths of the tokens in and out. Value maps with MHSA = Conv exist
 for every kernel if and only if one matrix Φ satisfies E_q = Φ A_q for all queries q: row([E_q1 E_q2
 …]) ⊆ row([A_q1 A_q2 …]). Here A_q has the heads' rows at q, and E_q the rows e_(q+δ), zero where q

@@ -1,12 +1,13 @@
 """S.padding: which zero-padded convolutions attention computes without a ring, and two repairs.
 
-Printed. (Ours, not a paper's; Cordonnier et al. 2020, §3, and Li et al. 2021, Theorem 1, leave the
-border open.) "Zero padding on the bare grid is computed by some softmax layer (rows summing to 1
-over image tokens only; any heads, content, limit) iff T_q is the same for all q [T_q = Σ W_δ over
-the δ with q + δ in the grid]; with at least 2m+1 tokens on both sides: iff W_δ = 0 for all δ ≠ 0.
-[…] Repairs: the ring (exact at finite parameters); in the limit one zero-valued token with a
-constant score (M/2 for the bias, -α/2 for the normalised quadratic score), zero meaning after any
-value bias. Small grids are real exceptions (4×4, K = 5: a 10-dimensional space of kernels)."
+Printed. Nowhere: ours. Cordonnier et al. 2020, §3, and Li et al. 2021, Theorem 1, leave the border
+open. Let T_q be the sum of W_δ over those δ for which q + δ is in the grid. Some layer whose rows
+sum to one over the image's tokens, whatever its heads, computes the zero-padded convolution on the
+bare grid if and only if all T_q are equal, which on a grid of at least 2m+1 tokens a side means W_δ
+= 0 for all δ ≠ 0. On small grids other kernels do it: for 4 × 4 tokens and K = 5 they form a space
+of dimension ten. A ring mends it, exactly at finite parameters; in the limit one token does whose
+value is zero, after any value bias, and whose score is constant: M/2 for the bias, -α/2 for the
+quadratic score relative to its maximum.
 
 Verified. The same. "If" by a layer at finite parameters: the T heads of S.finite and a uniform one,
 which serve that image size alone. For pixels and odd K the exceptions have Π K - Π min(n, K) + 1

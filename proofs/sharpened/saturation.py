@@ -1,12 +1,12 @@
 """S.saturation: how far attention at finite α or M is from one-hot, and a layer from its limit.
 
-Printed. (Ours, not a paper's; Cordonnier et al. 2020 and Li et al. 2021 say "hard attention" and
-"machine precision".) "Non-asymptotic error, total variation = half the L1 norm: quadratic, TV ≤
-1 - θ^(-2) with θ = Σ_n e^(-αn²), at the border too relative to edge-replicate; one-hot bias, TV =
-(N-1)/(e^M + N - 1) exactly in range, exactly uniform out of range; hence a bound on abs(MHSA -
-Conv)."
+Printed. Nowhere: ours. Cordonnier et al. 2020 and Li et al. 2021 say "hard attention" and "machine
+precision". At any sharpness, in total variation (half the L1 distance of two rows): a quadratic
+head is within 1 - θ^(-2) of the one-hot row of the nearest key, at the border too, where θ = Σ_n
+e^(-αn²); a one-hot bias is exactly (N-1)/(e^M + N - 1) away where its target is a key, and exactly
+uniform where it is not. That bounds the difference of the layer and the convolution.
 
-Verified. The same, on a axes with θ^(-a), and strictly below on every finite grid; the bound is
+Verified. The same, on n axes with θ^(-n), and strictly below on every finite grid; the bound is
 approached in the middle of a large one. The layer: for each output feature j
 
     |MHSA - Conv| ≤ Σ_h TV_h·(max_k (X W_h)_kj - min_k (X W_h)_kj) ≤ 2·max|X|·Σ_h TV_h·Σ_i |W_h,ij|,
@@ -21,7 +21,7 @@ in the image size, while the quadratic encoding's is.
 Proof. *Quadratic*: e^(-α|k - t|²) is a product over the axes. On one axis let p be the key nearest
 to t, at distance d. A key n steps from it scores at least αn² less, as (d + n)² - d² ≥ n² (it is
 n², on both sides, for d = 0). So p's weight there is 1/(1 + …) > 1/θ, and TV, one minus p's weight
-in the row, is below 1 - θ^(-a). *Bias*: softmax of one M and N - 1 zeros, and of N zeros. *Layer*:
+in the row, is below 1 - θ^(-n). *Bias*: softmax of one M and N - 1 zeros, and of N zeros. *Layer*:
 a row of A_h - S_h sums to zero and has L1 norm 2·TV, so its positive and its negative part sum to
 TV each, and paired with a column y it gives at most TV·(max y - min y); add up the heads. ∎
 """

@@ -1,10 +1,10 @@
 """S.separable: relative additive scores on a rectangle make attention factor over the axes.
 
-Printed. (Ours, not a paper's; the encodings are those of Cordonnier et al. 2020.) "Relative
-additive scores f_h(δ_1) + g_h(δ_2) on a full rectangle of keys (the quadratic encoding; a learned
-row + column encoding without content): attention factors exactly as (row softmax) ⊗ (column
-softmax); cost O(HW(H + W)·D) instead of O(H²W²·D)", and: "no class token, no mask, no cross term;
-the one-hot bias is not of this form (it has its own fast path)".
+Printed. Nowhere: ours; the encodings are those of Cordonnier et al. 2020. Where the scores are a
+sum f_h(δ_1) + g_h(δ_2) of a row and a column term and the keys fill a rectangle, as for the
+quadratic encoding and for learned rows and columns without content, attention is the outer product
+of a softmax over rows and one over columns, so that the layer costs O(HW(H + W)·D), not O(H²W²·D).
+A class token, a mask or a cross term spoils it, and the one-hot bias is not of this form.
 
 Verified. The same, ring included, for scores f_h(q_1, k_1) + g_h(q_2, k_2) in general, relative or
 not. Conversely, if finite scores give attention that is such a product, they are such a sum, up to

@@ -60,7 +60,7 @@ def apply_attention(
     - `ring`: None lays the layer's own ring of zero tokens, which makes the result of a
       converted layer `conv(..., padding="SAME")`. False leaves the grid bare. An integer, or a
       pair for each axis, lays another ring.
-    - `backend`: `"dense"` holds all N² weights; `"auto"` chooses, by shapes and encoding alone.
+    - `backend`: `"dense"` holds all N² weights; `"auto"` is the same until there are others.
     - `precision`: of the matrix products; None pins the highest.
     - `return_weights`: return the attention weights as well.
 

@@ -1,7 +1,8 @@
 """The operators as Flax NNX modules, to drop into a model in place of `nnx.Conv`.
 
-This is the one package of the library that imports Flax. Each module holds its parameters as
-`nnx.Param` and hands them to the pure function: `parameters` is the pytree that it hands over.
+Nothing else in the library imports Flax, but for the Flax layout of `convattn.weights`. Each module
+holds its parameters as `nnx.Param` and hands them to the pure function: `parameters` is the pytree
+that it hands over.
 """
 
 from convattn.sac.modules.cross_attention import CrossAttentiveFeatures as CrossAttentiveFeatures
