@@ -3,7 +3,7 @@
 Source    Andreoli 2019, Section 1.4 and Figure 1; claim A19.orders
 Command   python experiments/contraction_orders.py [--json FILE]
 Expected  the model picks the fastest order, or one within 5 % of it, for at least 45 of the 50
-Cost      about a minute on two cores
+Cost      about a minute and a half on two cores
 
 The shapes are fixed: dense, sparse (5 % of the entries) and shift bases, float32. Every order is
 compiled once per shape and warmed up; then the orders take turns, and each turn lasts at least a
@@ -35,7 +35,7 @@ from convattn.structures import (
     structured_convolution,
 )
 
-TURNS = 15
+TURNS = 45
 TURN_SECONDS = 1e-3
 HOPELESS = 20
 TIE = 1.05

@@ -16,9 +16,9 @@ and an addition somewhere in memory, which is dearer; a shift costs a copy of a 
 
 `SECONDS` holds what each of these costs: six constants, of which only the ratios matter, fitted to
 times of 240 random shapes on two cores of a CPU and rounded. On the fifty other shapes of
-`experiments/contraction_orders.py` they chose the fastest order (or one within 5 % of it) 46 and 47
-times, the constants of another such fit 47 times, those fitted to 30 shapes on an overloaded
-machine 40 times, and the number of products alone 38 times. On another machine,
+`experiments/contraction_orders.py` they chose the fastest order (or one within 5 % of it) 46 times,
+with the least times of three runs taken together; single short runs gave 43 to 47. Constants fitted
+to 30 shapes on an overloaded machine did 40 times, and the number of products alone 38 times. On another machine,
 `experiments/calibrate_contraction_orders.py` fits them anew.
 """
 
