@@ -132,7 +132,7 @@ def test_floats_that_would_become_infinite_are_refused_and_infinities_kept() -> 
 
 
 @pytest.mark.parametrize("place", range(3))
-def test_indices_are_not_cut_down_to_integers(place) -> None:
+def test_indices_are_not_cut_down_to_integers(place, unchecked) -> None:
     indices = [[0], [0], [0]]
     for wrong in ([0.9], [True]):
         indices[place] = wrong
