@@ -18,8 +18,8 @@ and an addition somewhere in memory, which is dearer; a shift costs a copy of a 
 times of 240 random shapes on two cores of a CPU and rounded. On the fifty other shapes of
 `experiments/contraction_orders.py` they chose the fastest order (or one within 5 % of it) 46 times,
 with the least times of three runs taken together; single short runs gave 43 to 47. Constants fitted
-to 30 shapes on an overloaded machine did 40 times, and the number of products alone 38 times. On another machine,
-`experiments/calibrate_contraction_orders.py` fits them anew.
+to 30 shapes on an overloaded machine did 40 times, and the number of products alone 38 times. On
+another machine, `experiments/calibrate_contraction_orders.py` fits them anew.
 """
 
 from typing import NamedTuple
