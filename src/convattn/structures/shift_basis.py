@@ -17,10 +17,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array, lax
-from jaxtyping import Num
+from jax import Array
 
-from convattn.arrays import accumulation_dtype, as_integer
+from convattn.arrays import as_integer
 from convattn.structures.sliced_basis import Indices, SlicedBasis
 
 LOWEST_SHIFT = -(2**31)
@@ -54,19 +53,9 @@ class ShiftBasis(SlicedBasis):
         return tuple(tuple(-d for d in shift) for shift in self.shifts)
 
     @property
-    def size(self) -> int:
-        """K, the number of shifts."""
-        return len(self.shifts)
-
-    @property
-    def inputs(self) -> int:
-        """M = N, the nodes of the grid."""
-        return math.prod(self.grid)
-
-    @property
     def outputs(self) -> int:
-        """N = M."""
-        return math.prod(self.grid)
+        """N = M, the nodes of the grid."""
+        return self.inputs
 
     @property
     def nonzeros(self) -> int:
@@ -87,30 +76,9 @@ class ShiftBasis(SlicedBasis):
         bases, keys, queries = np.concatenate(found, axis=1)
         return bases, keys, queries
 
-    def gather(
-        self,
-        x: Num[Array, "batch inputs channels"],
-        *,
-        precision: lax.Precision = lax.Precision.HIGHEST,
-    ) -> Num[Array, "batch size outputs channels"]:
-        """x_(n+δ) for every offset: slices of x, exact in any precision."""
-        cube = x.astype(accumulation_dtype(x)).reshape(x.shape[0], *self.grid, x.shape[-1])
-        read = [self._read(cube, offset) for offset in self.offsets]
-        return jnp.stack(read, axis=1).reshape(x.shape[0], self.size, *x.shape[1:])
-
-    def scatter_sum(
-        self,
-        z: Num[Array, "batch size inputs channels"],
-        *,
-        precision: lax.Precision = lax.Precision.HIGHEST,
-    ) -> Num[Array, "batch outputs channels"]:
-        """Σ_k z_k at n + δ_k: slices and sums, no product."""
-        cube = z.astype(accumulation_dtype(z)).reshape(*z.shape[:2], *self.grid, z.shape[-1])
-        total = sum(self._read(cube[:, k], offset) for k, offset in enumerate(self.offsets))
-        return jnp.asarray(total).reshape(z.shape[0], *z.shape[2:])
-
-    def _read(self, cube: Array, offset: tuple[int, ...]) -> Array:
-        """`cube[:, n + offset]` over the whole grid, zero outside."""
+    def _read(self, cube: Array, shift: tuple[int, ...]) -> Array:
+        """`cube[:, n - shift]` over the whole grid, zero outside."""
+        offset = tuple(-d for d in shift)
         _, there = _overlap(self.grid, offset)
         widths = [
             (min(max(-δ, 0), n), min(max(δ, 0), n)) for n, δ in zip(self.grid, offset, strict=True)

@@ -16,9 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
-from jaxtyping import Num
 
-from convattn.arrays import accumulation_dtype
 from convattn.shifts import per_axis
 from convattn.structures.shift_basis import shift_basis
 from convattn.structures.sliced_basis import Indices, SlicedBasis
@@ -51,16 +49,6 @@ class StridedBasis(SlicedBasis):
     start: tuple[int, ...] = field(metadata={"static": True})
 
     @property
-    def size(self) -> int:
-        """K, the number of shifts."""
-        return len(self.shifts)
-
-    @property
-    def inputs(self) -> int:
-        """M, the nodes of the input grid."""
-        return math.prod(self.grid)
-
-    @property
     def outputs(self) -> int:
         """N, the nodes of the output grid."""
         return math.prod(self.output_grid)
@@ -85,28 +73,6 @@ class StridedBasis(SlicedBasis):
             found.append(np.stack([np.full_like(queries, index), read, queries]))
         bases, inputs, queries = np.concatenate(found, axis=1)
         return bases, inputs, queries
-
-    def gather(
-        self,
-        x: Num[Array, "batch inputs channels"],
-        *,
-        precision: lax.Precision = lax.Precision.HIGHEST,
-    ) -> Num[Array, "batch size outputs channels"]:
-        """What each output reads: strided slices of x, exact in any precision."""
-        cube = x.astype(accumulation_dtype(x)).reshape(x.shape[0], *self.grid, x.shape[-1])
-        read = jnp.stack([self._read(cube, shift) for shift in self.shifts], axis=1)
-        return read.reshape(x.shape[0], self.size, self.outputs, x.shape[-1])
-
-    def scatter_sum(
-        self,
-        z: Num[Array, "batch size inputs channels"],
-        *,
-        precision: lax.Precision = lax.Precision.HIGHEST,
-    ) -> Num[Array, "batch outputs channels"]:
-        """Σ_k z_k where each output reads it: strided slices and sums, no product."""
-        cube = z.astype(accumulation_dtype(z)).reshape(*z.shape[:2], *self.grid, z.shape[-1])
-        total = sum(self._read(cube[:, k], shift) for k, shift in enumerate(self.shifts))
-        return jnp.asarray(total).reshape(z.shape[0], self.outputs, z.shape[-1])
 
     def _read(self, cube: Array, shift: tuple[int, ...]) -> Array:
         """`cube[:, start + stride·n - shift]` for every output n, zero outside the grid."""
