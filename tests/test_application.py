@@ -24,10 +24,11 @@ from strategies import (
     seeds,
 )
 
-from convattn.application import apply_attention, layer_features, layer_weights
+from convattn.application import apply_attention, layer_features
 from convattn.constructions.conversion import conv_to_attention
 from convattn.convolution import conv
 from convattn.encodings import BiasEncoding, QuadraticEncoding
+from convattn.fast.dense import layer_weights
 from convattn.layer import AttentionLayer, ContentScores
 from convattn.shifts import TokenGrid
 

@@ -5,17 +5,18 @@ from collections.abc import Sequence
 from typing import Any, Literal, overload
 
 import jax.numpy as jnp
-import numpy as np
 from jax import Array, lax
-from jaxtyping import Float, Num
+from jaxtyping import Num
 
 from convattn.arrays import as_array
-from convattn.attention import HIGHEST, attention_weights, multi_head_self_attention
+from convattn.attention import HIGHEST
+from convattn.fast.dense import softmax_weights
+from convattn.fast.options import AttentionOptions, Window, read_dropout
+from convattn.fast.selection import choose_backend
+from convattn.fast.windowed import skipped_weight
 from convattn.layer import AttentionLayer
 from convattn.patches import add_zero_ring, check_ring, patchify, unpatchify
 from convattn.shifts import TokenGrid
-
-BACKENDS = ("auto", "dense")
 
 
 @overload
@@ -26,7 +27,12 @@ def apply_attention(
     ring: bool | int | Sequence[tuple[int, int]] | None = None,
     backend: str = "auto",
     precision: lax.PrecisionLike = None,
+    dropout_rate: float = 0.0,
+    dropout_key: Array | None = None,
+    windows: Sequence[Window] | None = None,
+    chunk: int | None = None,
     return_weights: Literal[False] = False,
+    return_skipped: Literal[False] = False,
 ) -> Array: ...
 
 
@@ -38,8 +44,13 @@ def apply_attention(
     ring: bool | int | Sequence[tuple[int, int]] | None = None,
     backend: str = "auto",
     precision: lax.PrecisionLike = None,
-    return_weights: Literal[True],
-) -> tuple[Array, Array]: ...
+    dropout_rate: float = 0.0,
+    dropout_key: Array | None = None,
+    windows: Sequence[Window] | None = None,
+    chunk: int | None = None,
+    return_weights: bool = False,
+    return_skipped: bool = False,
+) -> Array | tuple[Array, Array]: ...
 
 
 def apply_attention(
@@ -49,7 +60,12 @@ def apply_attention(
     ring: bool | int | Sequence[tuple[int, int]] | None = None,
     backend: str = "auto",
     precision: lax.PrecisionLike = None,
+    dropout_rate: float = 0.0,
+    dropout_key: Array | None = None,
+    windows: Sequence[Window] | None = None,
+    chunk: int | None = None,
     return_weights: bool = False,
+    return_skipped: bool = False,
 ) -> Num[Array, "batch *space out_channels"] | tuple[Array, Array]:
     """Apply a layer to images: cut patches, lay the ring, attend, put the patches back, stride.
 
@@ -60,17 +76,27 @@ def apply_attention(
     - `ring`: None lays the layer's own ring of zero tokens, which makes the result of a
       converted layer `conv(..., padding="SAME")`. False leaves the grid bare. An integer, or a
       pair for each axis, lays another ring.
-    - `backend`: `"dense"` holds all N² weights; `"auto"` is the same until there are others.
+    - `backend`: a name from `convattn.fast`, or `"auto"`, which takes the one that the cost model
+      expects to be fastest among those that serve the layer. All give the same values and
+      gradients up to rounding; `"windowed"` leaves out weights, and `return_skipped` bounds them.
     - `precision`: of the matrix products; None pins the highest.
-    - `return_weights`: return the attention weights as well.
+    - `dropout_rate`, `dropout_key`: drop attention weights with this probability in [0, 1), with
+      a JAX random key. The back ends that never form the weights refuse a rate above zero.
+    - `windows`: the shifts that `"windowed"` keeps, for each head and axis (smallest, largest);
+      `"auto"` uses that back end only if they are given.
+    - `chunk`: how many queries `"chunked"` takes at a time.
+    - `return_weights`: return the attention weights as well; they are formed for it.
+    - `return_skipped`: return a bound on the weight that was left out as well: zero but for
+      `"windowed"`.
 
     **Returns:** `[batch, height', width', out]` of dtype `result_type(images, values)`. Softmax
     and sums run in at least float32. With `return_weights` a pair: the output, and the weights
-    `[heads, queries, keys]` (with a batch axis before if the layer has content scores); keys count
-    the ring, row-major.
+    `[heads, queries, keys]` (with a batch axis before if the layer has content scores), before
+    dropout; keys count the ring, row-major. With `return_skipped` a pair: the output, and for each
+    head the most that any query's weights on the keys left out add up to.
 
-    **Raises:** `ValueError` for images whose rank, channels or sides do not fit the layer, and
-    for an unknown back end.
+    **Raises:** `ValueError` for images whose rank, channels or sides do not fit the layer, for
+    an unknown back end, for one that cannot serve the layer, and for options that do not fit.
 
     >>> import convattn as ca
     >>> layer = ca.conv_to_attention(jnp.ones((3, 3, 1, 1)), patch_size=2)
@@ -82,8 +108,11 @@ def apply_attention(
             f"layer is {type(layer).__name__}, but should be an AttentionLayer, such as "
             "conv_to_attention returns; the images come second"
         )
-    if backend not in BACKENDS:
-        raise ValueError(f"backend={backend!r}, but should be one of {', '.join(BACKENDS)}")
+    if return_weights and return_skipped:
+        raise ValueError(
+            "return_weights and return_skipped are both True, but the weights are all formed for "
+            "the one, and none is left out then; ask for one of them"
+        )
     images = as_array(images, "images")
     axes = len(layer.patch_size)
     if images.ndim != axes + 2:
@@ -105,58 +134,29 @@ def apply_attention(
     else:
         chosen = check_ring(0 if ring is False else ring, axes)
     grid = TokenGrid(tuple(tokens.shape[1:-1]), chosen)
-    keys = add_zero_ring(tokens, chosen)
-    batch = images.shape[0]
-    keys = keys.reshape(batch, grid.number_of_keys, tokens.shape[-1])
-
-    weights = softmax_weights(layer, grid, keys)
-    result_dtype = jnp.result_type(images, *([] if layer.dtype is None else [layer.dtype]))
-    result = multi_head_self_attention(
-        keys,
-        with_gains(layer, weights, grid),
-        layer.value,
-        layer.output,
-        layer.bias,
-        precision=HIGHEST if precision is None else precision,
+    options = AttentionOptions(
+        HIGHEST if precision is None else precision,
+        read_dropout(dropout_rate, dropout_key),
+        None if windows is None else tuple(tuple(map(tuple, head)) for head in windows),
+        chunk,
     )
+    selected = choose_backend(backend, layer, grid, tokens.shape, options)
+    result = selected.attend(layer, grid, tokens, options)
+    if layer.bias is not None:
+        result = result + layer.bias
+    result_dtype = jnp.result_type(images, *([] if layer.dtype is None else [layer.dtype]))
     if not jnp.issubdtype(result_dtype, jnp.inexact):
         result_dtype = jnp.promote_types(result_dtype, jnp.float32)
-    result = result.reshape(batch, *grid.queries, result.shape[-1]).astype(result_dtype)
-    outputs = unpatchify(result, layer.output_patch_size)
+    outputs = unpatchify(result.astype(result_dtype), layer.output_patch_size)
     outputs = outputs[(slice(None), *(slice(None, None, s) for s in layer.subsampling))]
-    return (outputs, weights) if return_weights else outputs
-
-
-def softmax_weights(
-    layer: AttentionLayer, grid: TokenGrid, keys: Num[Array, "batch keys features"] | None
-) -> Float[Array, "heads queries keys"] | Float[Array, "batch heads queries keys"]:
-    """The attention weights of a layer on a grid: every row sums to one.
-
-    They have a batch axis if the layer has content scores. `keys` None stands for an image of
-    zeros.
-    """
-    scores = layer.encoding.positional_scores(grid)
-    if layer.content is not None:
-        if keys is None:
-            keys = jnp.zeros((1, grid.number_of_keys, layer.content.query.shape[1]), scores.dtype)
-        inner = np.ravel_multi_index(tuple(grid.query_positions.T), grid.keys)
-        scores = scores + layer.content.scores(keys[:, inner], keys)
-    return attention_weights(scores)
-
-
-def with_gains(
-    layer: AttentionLayer, weights: Float[Array, "*batch heads queries keys"], grid: TokenGrid
-) -> Float[Array, "*batch heads queries keys"]:
-    """Each head's weights times its gain, where the encoding has gains."""
-    gains = layer.encoding.head_gains(grid.number_of_keys)
-    return weights if gains is None else weights * gains[:, None, None]
-
-
-def layer_weights(
-    layer: AttentionLayer, grid: TokenGrid, keys: Num[Array, "batch keys features"] | None
-) -> Float[Array, "heads queries keys"] | Float[Array, "batch heads queries keys"]:
-    """What the value maps of the heads are summed with: the weights times the gains."""
-    return with_gains(layer, softmax_weights(layer, grid, keys), grid)
+    if return_weights:
+        keys = add_zero_ring(tokens, chosen).reshape(len(tokens), grid.number_of_keys, -1)
+        return outputs, softmax_weights(layer, grid, keys)
+    if return_skipped:
+        if selected.name == "windowed":
+            return outputs, skipped_weight(layer.encoding, grid, options.windows)
+        return outputs, jnp.zeros(layer.heads)
+    return outputs
 
 
 def layer_features(layer: AttentionLayer) -> int | None:

@@ -26,7 +26,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from convattn.application import apply_attention, softmax_weights
+from convattn.application import apply_attention
 from convattn.arrays import accumulation_dtype
 from convattn.attention import contraction_lengths
 from convattn.bounds.majorant import majorant_layer
@@ -35,6 +35,7 @@ from convattn.bounds.score_error import EXP_ERROR, ScoreError, gamma, unit_round
 from convattn.convolution import conv
 from convattn.encodings.base import score_dtype
 from convattn.encodings.scalar import ScalarEncoding
+from convattn.fast.dense import softmax_weights
 from convattn.layer import AttentionLayer
 from convattn.shifts import TokenGrid
 

@@ -23,8 +23,8 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
-from convattn.application import layer_weights
 from convattn.attention import HIGHEST
+from convattn.fast.dense import layer_weights
 from convattn.layer import AttentionLayer
 from convattn.shifts import TokenGrid, axis_taps, per_axis
 

@@ -8,11 +8,12 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float, Int, Num
 
-from convattn.application import apply_attention, layer_weights
+from convattn.application import apply_attention
 from convattn.attention import attention_weights
 from convattn.encodings.base import PositionalEncoding
 from convattn.evidence.layer_runs import within
 from convattn.evidence.softmax_rounding import Within, mixture_within, weights_within
+from convattn.fast.dense import layer_weights
 from convattn.layer import AttentionLayer
 from convattn.ledger.claim import EvidenceFailed
 from convattn.shifts import TokenGrid

@@ -1,0 +1,7 @@
+"""Back ends of `apply_attention`: the same layer, as fast as its encoding allows."""
+
+from convattn.fast.backend import BackEnd as BackEnd
+from convattn.fast.backend import Work as Work
+from convattn.fast.options import AttentionOptions as AttentionOptions
+from convattn.fast.options import Dropout as Dropout
+from convattn.fast.options import Window as Window

@@ -1,0 +1,46 @@
+"""What a back end is: a name, whom it refuses, how it attends, and how much work that is."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from jax import Array
+
+from convattn.fast.options import AttentionOptions
+from convattn.layer import AttentionLayer
+from convattn.shifts import TokenGrid
+
+
+class Work(NamedTuple):
+    """What one application costs, counted before it is run; the cost model prices it.
+
+    **Fields:**
+
+    - `products`: multiplications in matrix products.
+    - `moved`: numbers that elementwise passes read or write.
+    - `exponentials`: exponentials of softmaxes.
+    - `calls`: operations that are launched one after the other.
+    """
+
+    products: float
+    moved: float
+    exponentials: float
+    calls: float
+
+
+class BackEnd(NamedTuple):
+    """One way to apply a layer.
+
+    **Fields:**
+
+    - `name`: as `apply_attention(backend=...)` takes it.
+    - `refusal`: why it cannot serve this layer, grid and these options, or None if it can. It
+      looks at types, shapes and static fields only, so that it works under tracing.
+    - `attend`: `(layer, grid, tokens, options)`, tokens `[batch, *grid.queries, features]` without
+      the ring, to `[batch, *grid.queries, out_features]` in at least float32, without the bias.
+    - `work`: `(layer, grid, batch, features)` to the `Work` of one forward pass.
+    """
+
+    name: str
+    refusal: Callable[[AttentionLayer, TokenGrid, AttentionOptions], str | None]
+    attend: Callable[[AttentionLayer, TokenGrid, Array, AttentionOptions], Array]
+    work: Callable[[AttentionLayer, TokenGrid, int, int], Work]

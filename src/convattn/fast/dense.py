@@ -1,0 +1,87 @@
+"""The reference back end: all weights of all heads, then the products. It serves every layer."""
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jaxtyping import Float, Num
+
+from convattn.attention import attention_weights, contraction_lengths, multi_head_self_attention
+from convattn.fast.backend import BackEnd, Work
+from convattn.fast.dropout import keep_scale
+from convattn.fast.options import AttentionOptions
+from convattn.layer import AttentionLayer
+from convattn.patches import add_zero_ring
+from convattn.shifts import TokenGrid
+
+
+def refusal(layer: AttentionLayer, grid: TokenGrid, options: AttentionOptions) -> str | None:
+    """None: it serves every layer."""
+    return None
+
+
+def attend(
+    layer: AttentionLayer,
+    grid: TokenGrid,
+    tokens: Num[Array, "batch *grid features"],
+    options: AttentionOptions,
+) -> Num[Array, "batch *grid out_features"]:
+    """Σ_h g_h A_h X W_val,h W_out,h with every A_h held at once."""
+    batch = tokens.shape[0]
+    keys = add_zero_ring(tokens, grid.ring).reshape(batch, grid.number_of_keys, tokens.shape[-1])
+    weights = with_gains(layer, softmax_weights(layer, grid, keys), grid)
+    if options.dropout is not None:
+        pairs = jnp.arange(weights.shape[-2])[:, None], jnp.arange(weights.shape[-1])
+        scale = keep_scale(options.dropout, batch, layer.heads, *pairs)
+        weights = weights * scale.astype(weights.dtype)
+    result = multi_head_self_attention(
+        keys, weights, layer.value, layer.output, precision=options.precision
+    )
+    return result.reshape(batch, *grid.queries, result.shape[-1])
+
+
+def work(layer: AttentionLayer, grid: TokenGrid, batch: int, features: int) -> Work:
+    """N² scores for each head, N² products for each head and channel, and the maps."""
+    queries, keys = int(np.prod(grid.queries)), grid.number_of_keys
+    lengths = contraction_lengths(layer.value, layer.output, layer.heads, keys)
+    pairs = layer.heads * queries * keys * (batch if layer.content is not None else 1)
+    width = features if layer.value is None else layer.value.shape[2]
+    products = batch * layer.heads * queries * keys * width
+    for part in (layer.value, layer.output):
+        products += 0 if part is None else batch * queries * part.size
+    moved = 6 * pairs + batch * queries * layer.heads * width * len(lengths)
+    return Work(float(products), float(moved), float(pairs), 8.0)
+
+
+def softmax_weights(
+    layer: AttentionLayer, grid: TokenGrid, keys: Num[Array, "batch keys features"] | None
+) -> Float[Array, "heads queries keys"] | Float[Array, "batch heads queries keys"]:
+    """The attention weights of a layer on a grid: every row sums to one.
+
+    They have a batch axis if the layer has content scores. `keys` None stands for an image of
+    zeros.
+    """
+    scores = layer.encoding.positional_scores(grid)
+    if layer.content is not None:
+        if keys is None:
+            keys = jnp.zeros((1, grid.number_of_keys, layer.content.query.shape[1]), scores.dtype)
+        inner = np.ravel_multi_index(tuple(grid.query_positions.T), grid.keys)
+        scores = scores + layer.content.scores(keys[:, inner], keys)
+    return attention_weights(scores)
+
+
+def with_gains(
+    layer: AttentionLayer, weights: Float[Array, "*batch heads queries keys"], grid: TokenGrid
+) -> Float[Array, "*batch heads queries keys"]:
+    """Each head's weights times its gain, where the encoding has gains."""
+    gains = layer.encoding.head_gains(grid.number_of_keys)
+    return weights if gains is None else weights * gains[:, None, None]
+
+
+def layer_weights(
+    layer: AttentionLayer, grid: TokenGrid, keys: Num[Array, "batch keys features"] | None
+) -> Float[Array, "heads queries keys"] | Float[Array, "batch heads queries keys"]:
+    """What the value maps of the heads are summed with: the weights times the gains."""
+    return with_gains(layer, softmax_weights(layer, grid, keys), grid)
+
+
+DENSE = BackEnd("dense", refusal, attend, work)

@@ -1,0 +1,105 @@
+"""The value and output maps of the heads, arranged so that they cost least.
+
+Head h adds A_h X V_h O_h. The two maps may be one, V_h O_h: that multiplies features × out numbers
+for each query and head, in place of head_dim × (features + out), and mixes `features` channels in
+place of head_dim. Which is cheaper is a matter of sizes alone.
+"""
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jaxtyping import Num
+
+from convattn.attention import place_single_map
+from convattn.fast.products import product
+from convattn.layer import AttentionLayer
+from convattn.shifts import TokenGrid
+
+
+class HeadMaps(NamedTuple):
+    """What is applied to every key before the heads attend, and to what they have seen after.
+
+    **Fields:** `before` is `[heads, features, width]` or None for the identity; `after` is
+    `[heads, width, out_features]` or None for the identity. The head gains are in the last of
+    them, or in `gains` if there is neither.
+    """
+
+    before: Array | None
+    after: Array | None
+    gains: Array | None = None
+
+
+def arrange_maps(
+    layer: AttentionLayer,
+    grid: TokenGrid,
+    tokens: int,
+    mixing: float,
+    dtype: np.dtype,
+) -> HeadMaps:
+    """The maps of a layer, fused into one where that takes fewer products.
+
+    **Arguments:**
+
+    - `tokens`: how many the layer is applied to, all images together.
+    - `mixing`: how many products attention takes for each token, head and channel.
+    - `dtype`: in which sums are taken.
+
+    >>> import convattn as ca
+    >>> layer = ca.conv_to_attention(jnp.ones((3, 2, 5)), exact=False)
+    >>> grid = TokenGrid((8,), layer.ring)
+    >>> maps = arrange_maps(layer, grid, 8, 16.0, np.dtype("float32"))
+    >>> maps.before, maps.after.shape
+    (None, (3, 2, 5))
+    """
+    value, output = place_single_map(layer.value, layer.output)
+    if value is not None and output is not None and fuses(value, output, tokens, mixing):
+        value, output = None, product("hde,heo->hdo", value, output, dtype=dtype)
+    gains = layer.encoding.head_gains(grid.number_of_keys)
+    if gains is not None and output is not None:
+        return HeadMaps(value, scaled(output, gains, dtype))
+    if gains is not None and value is not None:
+        return HeadMaps(scaled(value, gains, dtype), None)
+    return HeadMaps(value, output, gains)
+
+
+def scaled(
+    maps: Num[Array, "heads rows columns"], gains: Num[Array, "heads"], dtype: np.dtype
+) -> Num[Array, "heads rows columns"]:
+    """Each head's map times its gain, in `dtype`."""
+    return maps.astype(dtype) * gains.astype(dtype)[:, None, None]
+
+
+def fuses(
+    value: Num[Array, "heads features width"],
+    output: Num[Array, "heads width out_features"],
+    tokens: int,
+    mixing: float,
+) -> bool:
+    """Whether one map V_h O_h takes fewer products than the two.
+
+    >>> value, output = jnp.zeros((9, 400, 400)), jnp.zeros((9, 400, 400))
+    >>> fuses(value, output, tokens=4096, mixing=128.0), fuses(value, output, 16, 8.0)
+    (True, False)
+    """
+    heads, features, width = value.shape
+    out = output.shape[2]
+    apart = tokens * heads * (features * width + mixing * width + width * out)
+    once = heads * features * width * out
+    together = once + tokens * heads * (mixing * features + features * out)
+    return together < apart
+
+
+def out_features(layer: AttentionLayer, features: int) -> int:
+    """How many features the layer's result has."""
+    for part in (layer.output, layer.value):
+        if part is not None:
+            return int(part.shape[2])
+    return features
+
+
+def sum_dtype(layer: AttentionLayer, tokens: Array) -> np.dtype:
+    """The dtype in which a back end sums: at least float32, and as wide as tokens and maps."""
+    parts = [part for part in (layer.value, layer.output, layer.bias) if part is not None]
+    return jnp.promote_types(jnp.result_type(tokens, *parts), jnp.float32)

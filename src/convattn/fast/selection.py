@@ -1,0 +1,62 @@
+"""Which back end serves a layer: the one that is named, or the one that is expected to be fastest.
+
+The choice looks at types, shapes, static fields and the platform only, so that it works under jit.
+"""
+
+import jax
+
+from convattn.fast.backend import BackEnd
+from convattn.fast.chunked import CHUNKED
+from convattn.fast.cost_model import seconds
+from convattn.fast.dense import DENSE
+from convattn.fast.dot_product import DOT_PRODUCT
+from convattn.fast.options import AttentionOptions
+from convattn.fast.separable import SEPARABLE
+from convattn.fast.shift import SHIFT
+from convattn.fast.windowed import WINDOWED
+from convattn.layer import AttentionLayer
+from convattn.shifts import TokenGrid
+
+BACK_ENDS = {
+    back_end.name: back_end
+    for back_end in (DENSE, SEPARABLE, SHIFT, WINDOWED, CHUNKED, DOT_PRODUCT)
+}
+
+
+def choose_backend(
+    name: str,
+    layer: AttentionLayer,
+    grid: TokenGrid,
+    tokens: tuple[int, ...],
+    options: AttentionOptions,
+) -> BackEnd:
+    """The back end of that name, or for `"auto"` the cheapest that serves the layer.
+
+    **Arguments:**
+
+    - `tokens`: the shape of the tokens, `[batch, *grid.queries, features]`.
+
+    **Raises:** `ValueError` for an unknown name, and for a back end that refuses, with its reason.
+    """
+    if name == "auto":
+        return cheapest(layer, grid, tokens, options)
+    if name not in BACK_ENDS:
+        raise ValueError(f"backend={name!r}, but should be one of auto, {', '.join(BACK_ENDS)}")
+    reason = BACK_ENDS[name].refusal(layer, grid, options)
+    if reason is not None:
+        raise ValueError(f"backend={name!r} cannot serve this layer: {reason}")
+    return BACK_ENDS[name]
+
+
+def cheapest(
+    layer: AttentionLayer, grid: TokenGrid, tokens: tuple[int, ...], options: AttentionOptions
+) -> BackEnd:
+    """The back end with the least expected time; `"windowed"` only where windows are given."""
+    platform = jax.default_backend()
+    expected = {
+        name: seconds(back_end.work(layer, grid, tokens[0], tokens[-1]), platform)
+        for name, back_end in BACK_ENDS.items()
+        if (name != "windowed" or options.windows is not None)
+        and back_end.refusal(layer, grid, options) is None
+    }
+    return BACK_ENDS[min(expected, key=expected.__getitem__)]
