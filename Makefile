@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 WORKERS ?= auto
 
 .DEFAULT_GOAL := help
-.PHONY: help install verify quick check audit bench test coverage lint types doctest certificates ledger data lock build clean
+.PHONY: help install verify quick check audit bench orders test coverage lint types doctest certificates ledger data lock build clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -31,7 +31,10 @@ check: ## re-check the committed certificates with the standard library alone
 audit: $(STAMP) ## what this device's arithmetic really does
 	$(BIN)/convattn audit
 
-bench: $(STAMP) ## time the three orders of a structured convolution against the cost model
+bench: $(STAMP) ## time and memory of the back ends beside dense attention and lax.conv, into build/bench/
+	$(BIN)/python experiments/bench.py --output-dir build/bench
+
+orders: $(STAMP) ## time the three orders of a structured convolution against the cost model
 	$(BIN)/python experiments/contraction_orders.py
 
 test: $(STAMP) ## run the tests in parallel
@@ -60,7 +63,8 @@ data: $(STAMP) ## rebuild the bundled CIFAR-10 slice: make data SOURCE=PATH/cifa
 	$(BIN)/python scripts/make_cifar10_slice.py $(SOURCE)
 
 lock: $(STAMP) ## resolve pyproject.toml anew into requirements.lock (needs uv)
-	uv pip compile --universal --python-version 3.11 --all-extras --generate-hashes --no-annotate \
+	uv pip compile --universal --python-version 3.11 --extra test --extra lint --extra build \
+	  --extra plot --generate-hashes --no-annotate \
 	  --custom-compile-command "make lock" pyproject.toml -o requirements.lock
 
 build: $(STAMP) ## build the wheel and the source distribution into dist/

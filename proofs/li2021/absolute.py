@@ -87,7 +87,7 @@ def encoding_on_images(run: Run) -> str:
         quadratic = conv_to_attention(jnp.asarray(kernel, dtype), encoding="quadratic")
         grid = TokenGrid(images.shape[1:3], quadratic.ring)
         table = position_channels(*grid.keys)
-        alpha, centers = one_hot_sharpness(dtype), quadratic.encoding.centers
+        alpha, centers = one_hot_sharpness(dtype), quadratic.encoding.head_centers
         form = forms(np.asarray(centers, np.int64).tolist())
         largest = 4 * table[..., :2].max() * (table[..., :2].max() + 1) + table[..., 2].max()
         if not largest < 2**24:

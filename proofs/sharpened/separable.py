@@ -7,11 +7,12 @@ of a softmax over rows and one over columns, so that the layer costs O(HW(H + W)
 A class token, a mask or a cross term spoils it, and the one-hot bias is not of this form.
 
 Verified. The same, ring included, for scores f_h(q_1, k_1) + g_h(q_2, k_2) in general, relative or
-not. Conversely, if finite scores give attention that is such a product, they are such a sum, up to
-a function of the query. Each exclusion has an exact counterexample. Two of them can be mended: with
-a class token the image's part of a row is the product times one number for each query; a mask whose
-allowed keys are a rectangle k_1 ∈ I(q_1), k_2 ∈ J(q_2) keeps the product. The one-hot bias factors
-in the limit with the ring, where every row is one-hot, but not on the bare grid.
+not: absolute rows and columns without cross terms are such. Heads whose centres share a coordinate
+share that factor. Conversely, if finite scores give attention that is such a product, they are such
+a sum, up to a function of the query. Each exclusion has an exact counterexample. Two of them can be
+mended: with a class token the image's part of a row is the product times one number for each query;
+a mask whose allowed keys are a rectangle k_1 ∈ I(q_1), k_2 ∈ J(q_2) keeps the product. The one-hot
+bias factors in the limit with the ring, where every row is one-hot, but not on the bare grid.
 
 Nothing to repair. A Gaussian with a cross term is excluded, one with a diagonal Σ is not.
 
@@ -49,6 +50,38 @@ def integer_heads(run: Run, reach: int) -> dict:
     }
 
 
+def shared_and_absolute(run: Run, keys: tuple[int, int]) -> dict:
+    """Centres on a 2 × 2 grid, absolute rows and columns: each as a dense encoding and by axes."""
+    import jax.numpy as jnp
+
+    from convattn.encodings import (
+        AbsoluteEncoding,
+        AxialEncoding,
+        QuadraticEncoding,
+        QuadraticGridEncoding,
+    )
+
+    rng, ones, two = run.rng("absolute"), jnp.ones(2), np.array([0.0, 2.0])
+    pairs = ((0, 0), (0, 1), (1, 0), (1, 1))
+    centers = np.stack([two[[i for i, _ in pairs]], -two[[j for _, j in pairs]]], axis=-1)
+    free = QuadraticEncoding(jnp.ones(4), jnp.asarray(centers))
+    shared = QuadraticGridEncoding((ones, ones), (jnp.asarray(two), jnp.asarray(-two)), pairs)
+
+    def draw(*shape: int) -> np.ndarray:
+        return rng.integers(-1, 2, shape).astype(float)
+
+    rows, columns = (draw(side, 2) for side in keys)
+    maps = [[draw(2, 2, 3), draw(2, 2, 3)] for _ in ("query", "key")]
+    blocks = (
+        np.pad(row, ((0, 0), (0, 2), (0, 3))) + np.pad(column, ((0, 0), (2, 0), (3, 0)))
+        for row, column in maps
+    )
+    table = [np.broadcast_to(part, (*keys, 2)) for part in (rows[:, None], columns[None])]
+    absolute = AbsoluteEncoding(*map(jnp.asarray, (*blocks, np.concatenate(table, axis=-1))))
+    axial = (tuple(map(jnp.asarray, parts)) for parts in (*maps, (rows, columns)))
+    return {"centres on a grid": (free, shared), "absolute": (absolute, AxialEncoding(*axial))}
+
+
 def whole(scores) -> np.ndarray:
     """Scores as integers; those here are."""
     given = np.asarray(scores, np.float64)
@@ -59,18 +92,30 @@ def whole(scores) -> np.ndarray:
 
 def exact_factors(run: Run) -> str:
     """Library scores, 3/2 in place of e: dense weights = row weights ⊗ column weights, exactly."""
+    import jax
+
     from convattn.evidence.exact_attention import exact_softmax
-    from convattn.evidence.separable_attention import axis_scores
     from convattn.shifts import TokenGrid
 
     grid, seen = TokenGrid((2, 3), RING), []
-    for name, encoding in integer_heads(run, 6).items():
-        dense = whole(encoding.positional_scores(grid))
-        parts = axis_scores(encoding, grid)
-        rows, columns = whole(parts.rows), whole(parts.columns)
-        for head in range(encoding.heads):
+    cases = {name: (heads, heads) for name, heads in integer_heads(run, 6).items()}
+    cases |= shared_and_absolute(run, grid.keys)
+    groups = {}
+
+    @jax.jit
+    def scores(cases):
+        found = {}
+        for name, (full, by_axes) in cases.items():
+            parts = by_axes.axis_scores(grid)
+            groups[name] = parts.groups  # static, so known when this is traced
+            found[name] = full.positional_scores(grid), *parts.scores
+        return found
+
+    for name, found in scores(cases).items():
+        dense, rows, columns = map(whole, found)
+        for head, (row, column) in enumerate(zip(*groups[name], strict=True)):
             weights = exact_softmax(dense[head])
-            product = np.kron(exact_softmax(rows[head]), exact_softmax(columns[head]))
+            product = np.kron(exact_softmax(rows[row]), exact_softmax(columns[column]))
             if weights.shape != product.shape or (weights != product).any():
                 raise EvidenceFailed(f"{name}, head {head}: the weights differ")
             if (weights == weights[0, 0]).all():
@@ -196,11 +241,7 @@ def axes_on_images(run: Run) -> str:
     from convattn.evidence import whole_images
     from convattn.evidence.layer_runs import within
     from convattn.evidence.positional_heads import bare_grid, heads_within, images_as_tokens
-    from convattn.evidence.separable_attention import (
-        attend_by_axes,
-        axis_scores,
-        separable_weights,
-    )
+    from convattn.evidence.separable_attention import attend_by_axes, separable_weights
     from convattn.evidence.softmax_rounding import mixture_within, weights_within
 
     images = whole_images(run)[:2]
@@ -210,14 +251,14 @@ def axes_on_images(run: Run) -> str:
     found = []
     for name, encoding in integer_heads(run, max(height, width) - 1).items():
         exact = [whole(s).astype(float) for s in encoding.positional_scores(grid)]
-        parts = axis_scores(encoding, grid)
+        parts = encoding.axis_scores(grid).scores
         for dtype in ("float64", "float32")[name == "learned" :]:
             heads = jax.tree.map(lambda array, d=dtype: array.astype(d), encoding)
             if dtype == "float32":
                 heads_within(dtype, heads, exact[:1], images)
-            weights = separable_weights(axis_scores(heads, grid))
+            weights = separable_weights(heads.axis_scores(grid))
             typed = jnp.asarray(images, dtype)
-            results = np.asarray(mix(weights, typed), np.float64)
+            results = np.asarray(mix(*weights, typed), np.float64)
             u, worst = unit_roundoff(dtype), 0.0
             for head, scores in enumerate(exact):
                 rows, columns = (
@@ -243,11 +284,7 @@ def convolution_by_axes(run: Run) -> str:
     from convattn.constructions import conv_to_attention
     from convattn.evidence import DTYPES, exact_convolution, integer_kernel, whole_images
     from convattn.evidence.layer_runs import equal
-    from convattn.evidence.separable_attention import (
-        attend_by_axes,
-        axis_scores,
-        separable_weights,
-    )
+    from convattn.evidence.separable_attention import attend_by_axes, separable_weights
     from convattn.shifts import TokenGrid
 
     images = whole_images(run)
@@ -258,9 +295,9 @@ def convolution_by_axes(run: Run) -> str:
     @jax.jit
     def apply(layer, pixels):
         wide = jnp.promote_types(pixels.dtype, jnp.float32)
-        weights = separable_weights(axis_scores(layer.encoding, grid))
+        rows, columns = separable_weights(layer.encoding.axis_scores(grid))
         keys = jnp.pad(pixels.astype(wide), [(0, 0), (1, 1), (1, 1), (0, 0)])
-        seen = attend_by_axes(weights, keys)
+        seen = attend_by_axes(rows, columns, keys)
         maps = layer.output.astype(wide)
         return jnp.einsum("hbqpf,hfo->bqpo", seen, maps, precision="highest").astype(pixels.dtype)
 

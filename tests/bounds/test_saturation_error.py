@@ -19,7 +19,7 @@ from convattn.bounds.saturation_error import (
     saturation_error_bound,
     saturation_error_factor,
 )
-from convattn.encodings import BiasEncoding, QuadraticEncoding
+from convattn.encodings import BiasEncoding, QuadraticEncoding, QuadraticGridEncoding
 from convattn.evidence import exact_convolution
 from convattn.evidence.token_padding import token_padded_convolution
 from convattn.layer import AttentionLayer, ContentScores
@@ -134,6 +134,10 @@ def test_the_distances_are_those_of_saturation():
         assert upper(ball) == upper(quadratic_total_variation_bound(alpha, 2))
     sequence = QuadraticEncoding(jnp.array([0.5]), jnp.array([[1.0]]))
     assert upper(head_saturation(sequence, 9)[0]) == upper(quadratic_total_variation_bound(0.5, 1))
+    axes = (jnp.array([0.5, 4.0]), jnp.array([2.0])), (jnp.array([0.0, 3.0]), jnp.ones(1))
+    grid = QuadraticGridEncoding(*axes, ((1, 0), (0, 0)))
+    for ball, alpha in zip(head_saturation(grid, 9), (2.0, 0.5), strict=True):
+        assert upper(ball) == upper(quadratic_total_variation_bound(alpha, 2))
     bias = BiasEncoding(jnp.array([[0.0, 3.0], [7.0, 0.0]]), None, ((0,), (1,)))
     for ball, logit in zip(head_saturation(bias, 9), (3.0, 7.0), strict=True):
         assert upper(ball) == upper(bias_total_variation(logit, 9))
@@ -154,6 +158,12 @@ CONTENT = ContentScores(jnp.zeros((9, 2, 1)), jnp.zeros((9, 2, 1)))
         (lambda: head_saturation(bias_heads([[0.0, 0.0]]), 9), "one M > 0 and zeros"),
         (
             lambda: head_saturation(QuadraticEncoding(jnp.ones(1), jnp.array([[0.5]])), 9),
+            "not all integers",
+        ),
+        (
+            lambda: head_saturation(
+                QuadraticGridEncoding((jnp.ones(1),), (jnp.array([0.5]),), ((0,),)), 9
+            ),
             "not all integers",
         ),
         (

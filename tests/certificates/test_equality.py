@@ -12,7 +12,7 @@ import convattn as ca
 from convattn.certificates.canonical import canonical
 from convattn.certificates.equality import absolute_form, equality_certificate
 from convattn.constructions.scalar import lagrange_coefficients
-from convattn.encodings import AbsoluteEncoding, EnumeratedEncoding, QuadraticEncoding
+from convattn.encodings import AbsoluteEncoding, EnumeratedEncoding, QuadraticGridEncoding
 from convattn.shifts import TokenGrid
 from convattn_check import check
 
@@ -160,8 +160,8 @@ def test_targets_are_where_the_encodings_look(kernel_size, patch):
     kernel = integer_kernel(size, (1, 1))
     quadratic = certified("quadratic", size, patch)["body"]["attention"]
     encoding = built("quadratic", kernel, patch_size=patch).encoding
-    assert isinstance(encoding, QuadraticEncoding)
-    assert_equal(encoding.centers, np.array(quadratic["targets"]))
+    assert isinstance(encoding, QuadraticGridEncoding)
+    assert_equal(encoding.head_centers, np.array(quadratic["targets"]))
 
     bias = certified("bias", size, patch)["body"]["attention"]
     encoding = built("bias", kernel, patch_size=patch, logit=1.0).encoding

@@ -50,7 +50,8 @@ def test_attention_is_one_hot_at_the_target_or_else_at_the_nearest_key(grid, dty
     geometry = ConvolutionGeometry.of((3, 4)[: len(grid.queries)], dilation=2)
     encoding = quadratic_heads(geometry, None, dtype)
     assert encoding.heads == geometry.heads
-    assert_dtype(encoding.centers, "float64" if dtype == "float64" else "float32")
+    for array in jax.tree.leaves(encoding):
+        assert_dtype(array, "float64" if dtype == "float64" else "float32")
     weights = np.asarray(attention_weights(encoding.positional_scores(grid)))
     queries, keys = places(grid)
     targets = beyond = 0
@@ -93,6 +94,13 @@ def test_at_finite_alpha_every_weight_is_positive_and_the_target_has_its_share(a
             assert max(rest) <= math.exp(-alpha)  # the nearest rival is one step away
             share = 1 / (1 + math.fsum(rest))
             assert_within(weights[head, row, keys.index(target)], share, factor - 1)
+
+
+def test_heads_share_their_rows_and_columns():
+    encoding = quadratic_heads(ConvolutionGeometry.of((3, 4), dilation=(1, 2)), 4.0, "float32")
+    assert_equal(encoding.centers[0], [-1.0, 0.0, 1.0])
+    assert_equal(encoding.centers[1], [-2.0, 0.0, 2.0, 4.0])
+    assert encoding.pairs == tuple((row, column) for row in range(3) for column in range(4))
 
 
 def test_heads_look_at_key_minus_query():

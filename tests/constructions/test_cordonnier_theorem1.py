@@ -85,6 +85,6 @@ def test_one_head_for_each_tap_with_the_kernels_own_matrices():
     maps = jnp.arange(15.0 * 2 * 3).reshape(15, 2, 3)
     encoding, blocks = quadratic_construction(maps, geometry, 4.0)
     assert encoding.heads == 15
-    assert_equal(encoding.centers, np.array(geometry.offsets))
-    assert_equal(encoding.alpha, np.full(15, 4.0))
+    assert_equal(encoding.head_centers, np.array(geometry.offsets))
+    assert_equal(encoding.head_alpha, np.full((15, 2), 4.0))
     assert_equal(blocks, maps)

@@ -14,7 +14,7 @@ from convattn.constructions.zero_token import (
     zero_token_scores,
     zero_token_weights,
 )
-from convattn.encodings import BiasEncoding, QuadraticEncoding
+from convattn.encodings import BiasEncoding, QuadraticEncoding, QuadraticGridEncoding
 from convattn.evidence import exact_convolution
 from convattn.layer import AttentionLayer, ContentScores
 from convattn.shifts import TokenGrid
@@ -35,11 +35,19 @@ def test_the_scores_are_half_way():
     assert zero_token_scores(bias).tolist() == [3.0, 1.5]
     quadratic = QuadraticEncoding(jnp.array([2.0, 5.0]), jnp.zeros((2, 1)))
     assert zero_token_scores(quadratic).tolist() == [-1.0, -2.5]
+    alpha = jnp.array([2.0, 8.0]), jnp.array([4.0])
+    grid = QuadraticGridEncoding(alpha, (jnp.zeros(2), jnp.zeros(1)), ((1, 0), (0, 0)))
+    assert zero_token_scores(grid).tolist() == [-2.0, -1.0]
 
 
 @pytest.mark.parametrize("encoding", [
     BiasEncoding(jnp.array([[3.0], [8.0]]), None, ((1, -2),)),
     QuadraticEncoding(jnp.array([0.5, 2.0]), jnp.array([[0.0, 1.0], [-2.0, 0.0]])),
+    QuadraticGridEncoding(
+        (jnp.array([0.5, 2.0]), jnp.ones(1)),
+        (jnp.array([0.0, -2.0]), jnp.ones(1)),
+        ((0, 0), (1, 0)),
+    ),
 ])  # fmt: skip
 def test_the_weights_are_those_of_one_more_key(encoding):
     """Against NumPy: exp 8 roundings, a sum of 13, a quotient, in both."""

@@ -11,12 +11,14 @@ from token_grids import GRIDS
 
 from convattn.encodings import (
     AbsoluteEncoding,
+    AxialEncoding,
     BiasEncoding,
     EnumeratedEncoding,
     GaussianEncoding,
     LearnedEncoding,
     MixtureEncoding,
     QuadraticEncoding,
+    QuadraticGridEncoding,
     RelativeEncoding,
     RelativePosition,
     ScalarEncoding,
@@ -35,6 +37,14 @@ def normal(seed, *shape):
 ENCODINGS = {
     "absolute": AbsoluteEncoding(normal(0, 3, 4, 2), normal(1, 3, 4, 2)),
     "absolute-table": AbsoluteEncoding(normal(0, 3, 4, 2), normal(1, 3, 4, 2), normal(2, 5, 8, 4)),
+    "axial": AxialEncoding(
+        (normal(0, 3, 4, 2), normal(1, 3, 2, 3)), (normal(2, 3, 4, 2), normal(3, 3, 2, 3))
+    ),
+    "axial-table": AxialEncoding(
+        (normal(0, 3, 4, 2), normal(1, 3, 1, 3)),
+        (normal(2, 3, 4, 2), normal(3, 3, 1, 3)),
+        (normal(4, 5, 4), normal(5, 8, 1)),
+    ),
     "bias": BiasEncoding(normal(0, 3, 3), None, OFFSETS),
     "bias-leak": BiasEncoding(normal(0, 3, 3), jnp.asarray(0.25), OFFSETS),
     "enumerated": EnumeratedEncoding(
@@ -44,6 +54,11 @@ ENCODINGS = {
     "learned": LearnedEncoding(normal(0, 3, 6), (normal(1, 7, 2), normal(2, 13, 4))),
     "mixture": MixtureEncoding(normal(0, 3, 3) ** 2, OFFSETS),
     "quadratic": QuadraticEncoding(jnp.array([0.5, 1.0, 2.0]), normal(0, 3, 2)),
+    "quadratic-grid": QuadraticGridEncoding(
+        (jnp.array([0.5, 1.0]), jnp.array([2.0, 0.25])),
+        (normal(0, 2), normal(1, 2)),
+        ((0, 1), (1, 0), (1, 1)),
+    ),
     "relative": RelativeEncoding(normal(0, 3, 2), normal(1, 3, 4, 2)),
     "relative-table": RelativeEncoding(normal(0, 3, 2), normal(1, 3, 4, 2), normal(2, 7, 13, 4)),
     "scalar": ScalarEncoding(jnp.array([0.0, 1.0, 2.0]), normal(0, 3), None, OFFSETS),
@@ -68,7 +83,8 @@ def test_every_encoding_is_here():
     import convattn.encodings as package
 
     classes = {getattr(package, name) for name in dir(package) if name.endswith("Encoding")}
-    assert classes - {package.PositionalEncoding} == {type(one) for one in ENCODINGS.values()}
+    protocols = {package.PositionalEncoding, package.SeparableEncoding}
+    assert classes - protocols == {type(one) for one in ENCODINGS.values()}
 
 
 @every_encoding
@@ -109,7 +125,7 @@ def test_an_encoding_is_a_tree_of_arrays(encoding):
 @every_encoding
 def test_static_fields_are_part_of_the_structure(encoding):
     static = {f.name for f in dataclasses.fields(encoding) if f.metadata.get("static")}
-    shared = {"offsets", "codes", "spare"}
+    shared = {"offsets", "codes", "pairs", "spare"}
     assert static == {f.name for f in dataclasses.fields(encoding)} & shared
     for name in static & {"offsets"}:
         other = dataclasses.replace(encoding, **{name: ((0, -1), (1, 1), (0, 2))})
@@ -144,7 +160,17 @@ def test_scores_keep_at_least_float32(encoding):
 
 
 @pytest.mark.parametrize(
-    "name", ["bias", "enumerated", "gaussian", "learned", "quadratic", "scalar"]
+    "name",
+    [
+        "axial",
+        "bias",
+        "enumerated",
+        "gaussian",
+        "learned",
+        "quadratic",
+        "quadratic-grid",
+        "scalar",
+    ],
 )
 def test_grids_of_other_axes_are_refused(name):
     with pytest.raises(ValueError, match="is made for 2 spatial axes, but the grid has 1"):

@@ -9,7 +9,8 @@ from mutants.mutant import wrong_layer
 from mutants.plants import DIFFER, change_result, heads, method
 
 from convattn.constructions import conversion
-from convattn.encodings.quadratic import QuadraticEncoding, printed_features, printed_target
+from convattn.encodings.quadratic import printed_features, printed_target
+from convattn.encodings.quadratic_grid import QuadraticGridEncoding
 
 WITHOUT_CENTRE = [0, 1, 2, 3, 5, 6, 7, 8]
 
@@ -19,9 +20,21 @@ def printed_scores(right, self, shifts, number_of_keys):
 
     At Δ = 18 the score of δ = 17 is -(288 - 36·17)·α = 324·α, and so is that of δ = 18.
     """
-    target = printed_target(self.alpha, self.centers).astype(jnp.bfloat16)
+    target = printed_target(self.head_alpha[:, 0], self.head_centers).astype(jnp.bfloat16)
     features = jnp.asarray(printed_features(shifts), jnp.bfloat16)
     return (target @ features.T).astype(jnp.float32)
+
+
+def negated(arrays):
+    return tuple(-array for array in arrays)
+
+
+def column_first(encoding):
+    """A head's centre as (column, row)."""
+    swapped = tuple(pair[::-1] for pair in encoding.pairs)
+    return replace(
+        encoding, alpha=encoding.alpha[::-1], centers=encoding.centers[::-1], pairs=swapped
+    )
 
 
 def low_bias(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -80,21 +93,21 @@ MUTANTS = (
         "alpha-negative",
         "α is negative, so the head looks at the key that is furthest away.",
         subjects.QUADRATIC_LAYER,
-        heads("quadratic_construction", lambda e, m: (replace(e, alpha=-e.alpha), m)),
+        heads("quadratic_construction", lambda e, m: (replace(e, alpha=negated(e.alpha)), m)),
         DIFFER,
     ),
     wrong_layer(
         "centres-swapped",
         "The centre of a Gaussian is (x, y), where the tokens count (row, column).",
         subjects.QUADRATIC_LAYER,
-        heads("quadratic_construction", lambda e, m: (replace(e, centers=e.centers[:, ::-1]), m)),
+        heads("quadratic_construction", lambda e, m: (column_first(e), m)),
         DIFFER,
     ),
     wrong_layer(
         "printed-score-in-bfloat16",
         "C20 eq. 9 is computed as printed, in bfloat16, where 17² is 288 and ties with 18².",
         subjects.FAR_QUADRATIC_LAYER,
-        method(QuadraticEncoding, "shift_scores", printed_scores),
+        method(QuadraticGridEncoding, "shift_scores", printed_scores),
         DIFFER.replace("float32", "bfloat16"),
     ),
     wrong_layer(

@@ -58,7 +58,7 @@ def no_uniform_head(original):
 def one_step_aside(original):
     def changed(*given):
         heads, blocks = original(*given)
-        return replace(heads, centers=heads.centers + 1), blocks
+        return replace(heads, centers=tuple(axis + 1 for axis in heads.centers)), blocks
 
     return changed
 
@@ -76,9 +76,20 @@ def hundredth(original):
 
 
 def doubled_rows(original):
+    """Of the scores by axes."""
+
     def changed(*given):
-        scores = original(*given)
-        return scores._replace(rows=2 * scores.rows)
+        parts = original(*given)
+        rows, columns = parts.scores
+        return parts._replace(scores=(2 * rows, columns))
+
+    return changed
+
+
+def doubled_weights(original):
+    def changed(*given):
+        rows, columns = original(*given)
+        return 2 * rows, columns
 
     return changed
 
@@ -90,6 +101,7 @@ RUNS = "convattn.evidence.layer_runs.conv_to_attention"
 CONVERSION = "convattn.constructions.conversion"
 ENCLOSURES = "convattn.evidence.enclosures"
 UNSATURATED = "convattn.evidence.unsaturated_layers"
+ENCODINGS = "convattn.encodings"
 SEPARABLE = "convattn.evidence.separable_attention"
 PLANTS = [
     ("padding", "dimensions", f"{ZERO_PADDING}.bare_zero_padding_basis", one_fewer),
@@ -154,11 +166,19 @@ PLANTS = [
         replaced_by({"quadratic": "mean"}),
     ),
     ("saturation", "bias on the bare grid", f"{UNSATURATED}.saturation_error_bound", scaled(1e-3)),
-    ("separable", "factors in fractions", f"{SEPARABLE}.axis_scores", doubled_rows),
+    *(
+        ("separable", "factors in fractions", f"{ENCODINGS}.{name}.axis_scores", doubled_rows)
+        for name in (
+            "quadratic.QuadraticEncoding",
+            "learned.LearnedEncoding",
+            "quadratic_grid.QuadraticGridEncoding",
+            "axial.AxialEncoding",
+        )
+    ),
     ("separable", "exclusions", "is_kronecker", always(True)),
     ("separable", "exclusions", "rows_factor", always(True)),
     ("separable", "only sums factor", f"{SEPARABLE}.mixed_difference", scaled(0)),
-    ("separable", "axes on images", f"{SEPARABLE}.separable_weights", doubled_rows),
+    ("separable", "axes on images", f"{SEPARABLE}.separable_weights", doubled_weights),
     ("separable", "convolution by axes", f"{SEPARABLE}.attend_by_axes", one_more),
 ]
 

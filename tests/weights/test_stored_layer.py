@@ -34,6 +34,14 @@ def make_encoding(name: str, draw):
         "absolute table": lambda: encodings.AbsoluteEncoding(
             draw(HEADS, 5, 2), draw(HEADS, 5, 2), draw(6, 7, 5)
         ),
+        "axial": lambda: encodings.AxialEncoding(
+            (draw(HEADS, 2, 3), draw(HEADS, 4, 1)), (draw(HEADS, 2, 3), draw(HEADS, 4, 1))
+        ),
+        "axial table": lambda: encodings.AxialEncoding(
+            (draw(HEADS, 5, 2), draw(HEADS, 3, 1)),
+            (draw(HEADS, 5, 2), draw(HEADS, 3, 1)),
+            (draw(6, 5), draw(7, 3)),
+        ),
         "bias": lambda: encodings.BiasEncoding(draw(HEADS, 3), None, offsets),
         "bias with a leak": lambda: encodings.BiasEncoding(
             draw(HEADS, 3), jnp.asarray(0.25, draw(1).dtype), offsets
@@ -43,6 +51,10 @@ def make_encoding(name: str, draw):
         ),
         "gaussian": lambda: encodings.GaussianEncoding(draw(HEADS, AXES), draw(HEADS, AXES, AXES)),
         "learned": lambda: encodings.LearnedEncoding(draw(HEADS, 5), (draw(11, 2), draw(13, 3))),
+        "mixture": lambda: encodings.MixtureEncoding(draw(HEADS, 3) ** 2, offsets),
+        "quadratic grid": lambda: encodings.QuadraticGridEncoding(
+            (draw(2), draw(3)), (draw(2), draw(3)), ((1, 0), (0, 2), (1, 1), (1, 0))
+        ),
         "quadratic": lambda: encodings.QuadraticEncoding(draw(HEADS), draw(HEADS, AXES)),
         "relative": lambda: encodings.RelativeEncoding(draw(HEADS, 3), draw(HEADS, 4, 3)),
         "relative table": lambda: encodings.RelativeEncoding(
@@ -58,12 +70,16 @@ def make_encoding(name: str, draw):
 ENCODINGS = (
     "absolute",
     "absolute table",
+    "axial",
+    "axial table",
     "bias",
     "bias with a leak",
     "enumerated",
     "gaussian",
     "learned",
+    "mixture",
     "quadratic",
+    "quadratic grid",
     "relative",
     "relative table",
     "scalar",
@@ -221,6 +237,14 @@ def test_a_layer_that_does_not_fit_together_is_not_saved(tmp_path):
         ({"content": ContentScores(jnp.ones((6, 1, 1)), jnp.ones((6, 1, 1)))}, "heads of content"),
         ({"content": ContentScores(jnp.ones((7, 2, 1)), jnp.ones((7, 2, 1)))}, "features of cont"),
         ({"patch_size": (2, 2)}, "a patch has 4 pixels"),
+        (
+            {"encoding": encodings.MixtureEncoding(-jnp.ones((7, 1)), ((0, 0),))},
+            "shares of a mixture are nonnegative",
+        ),
+        (
+            {"encoding": encodings.MixtureEncoding(jnp.ones((7, 1)), ((0, 0), (0, 1)))},
+            "the entries of encoding and its offsets differ: 1 and 2",
+        ),
         ({"encoding": dataclasses.replace(LAYER.encoding, leak=jnp.asarray(1.5))}, "leak=1.5"),
     ]:
         with pytest.raises(ValueError, match=message):

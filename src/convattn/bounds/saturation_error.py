@@ -37,6 +37,7 @@ from convattn.bounds.saturation import (
 from convattn.bounds.score_error import gamma, unit_roundoff
 from convattn.encodings.bias import BiasEncoding
 from convattn.encodings.quadratic import QuadraticEncoding
+from convattn.encodings.quadratic_grid import QuadraticGridEncoding
 from convattn.layer import AttentionLayer
 from convattn.patches import add_zero_ring, check_ring, patchify
 from convattn.shifts import TokenGrid
@@ -60,14 +61,18 @@ def head_saturation(encoding: object, number_of_keys: int) -> list[arb]:
     >>> head_saturation(heads, 4)[0].overlaps(arb("0.5 +/- 1e-6"))  # 3/(3 + 3)
     True
     """
-    if isinstance(encoding, QuadraticEncoding):
-        centers = np.asarray(encoding.centers, np.float64)
+    if isinstance(encoding, QuadraticEncoding | QuadraticGridEncoding):
+        if isinstance(encoding, QuadraticGridEncoding):
+            # θ(α) falls in α, so that the smaller α of two axes serves both.
+            looks, widths = encoding.head_centers, encoding.head_alpha.min(axis=1)
+        else:
+            looks, widths = encoding.centers, encoding.alpha
+        centers, sharpness = np.asarray(looks, np.float64), np.asarray(widths, np.float64)
         if (centers != np.round(centers)).any():
             raise ValueError(
                 f"the centres {centers.tolist()} are not all integers, so two keys may be equally "
                 "near and the head tends to no single one; round them"
             )
-        sharpness = np.asarray(encoding.alpha, np.float64)
         return [quadratic_total_variation_bound(float(a), centers.shape[1]) for a in sharpness]
     if isinstance(encoding, BiasEncoding) and encoding.leak is None:
         values = np.asarray(encoding.values, np.float64)

@@ -14,6 +14,7 @@ nearest key instead. In floating point the weights below the smallest number van
 """
 
 import math
+from itertools import product
 
 import jax.numpy as jnp
 import numpy as np
@@ -23,7 +24,7 @@ from jaxtyping import Num
 
 from convattn.constructions.geometry import ConvolutionGeometry
 from convattn.encodings.base import score_dtype
-from convattn.encodings.quadratic import QuadraticEncoding
+from convattn.encodings.quadratic_grid import QuadraticGridEncoding
 
 
 def one_hot_sharpness(dtype: DTypeLike) -> float:
@@ -43,14 +44,19 @@ def one_hot_sharpness(dtype: DTypeLike) -> float:
 
 def quadratic_heads(
     geometry: ConvolutionGeometry, alpha: Num[Array, ""] | float | None, dtype: DTypeLike
-) -> QuadraticEncoding:
-    """One head for each offset, centred on it.
+) -> QuadraticGridEncoding:
+    """One head for each offset, centred on it; the offsets are a grid, row-major.
 
     **Source:** C20 Lemma 2, eq. 9.
 
-    >>> quadratic_heads(ConvolutionGeometry.of((3,)), 8.0, jnp.float32).centers[:, 0].tolist()
-    [-1.0, 0.0, 1.0]
+    >>> heads = quadratic_heads(ConvolutionGeometry.of((3, 1)), 8.0, jnp.float32)
+    >>> heads.head_centers.tolist(), heads.pairs
+    ([[-1.0, 0.0], [0.0, 0.0], [1.0, 0.0]], ((0, 0), (1, 0), (2, 0)))
     """
-    centers = jnp.asarray(np.array(geometry.offsets), score_dtype(jnp.zeros((), dtype)))
+    wide = score_dtype(jnp.zeros((), dtype))
     sharpness = one_hot_sharpness(dtype) if alpha is None else alpha
-    return QuadraticEncoding(jnp.full((geometry.heads,), sharpness, centers.dtype), centers)
+    return QuadraticGridEncoding(
+        tuple(jnp.full((len(axis),), sharpness, wide) for axis in geometry.axis_offsets),
+        tuple(jnp.asarray(np.array(axis), wide) for axis in geometry.axis_offsets),
+        tuple(product(*(range(len(axis)) for axis in geometry.axis_offsets))),
+    )

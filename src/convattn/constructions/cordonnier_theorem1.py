@@ -18,14 +18,14 @@ from jaxtyping import Num
 from convattn.constructions.cordonnier_lemma1 import value_maps_for_bijection
 from convattn.constructions.cordonnier_lemma2 import quadratic_heads
 from convattn.constructions.geometry import ConvolutionGeometry
-from convattn.encodings.quadratic import QuadraticEncoding
+from convattn.encodings.quadratic_grid import QuadraticGridEncoding
 
 
 def quadratic_construction(
     maps: Num[Array, "offsets patch_in patch_out"],
     geometry: ConvolutionGeometry,
     alpha: Num[Array, ""] | float | None = None,
-) -> tuple[QuadraticEncoding, Num[Array, "heads patch_in patch_out"]]:
+) -> tuple[QuadraticGridEncoding, Num[Array, "heads patch_in patch_out"]]:
     """The encoding and the map W^(h) of each head.
 
     **Source:** C20 Theorem 1, by Lemmas 1 and 2.

@@ -31,13 +31,14 @@ from convattn.attention import HIGHEST, attention_weights, multi_head_self_atten
 from convattn.encodings.base import score_dtype
 from convattn.encodings.bias import BiasEncoding
 from convattn.encodings.quadratic import QuadraticEncoding
+from convattn.encodings.quadratic_grid import QuadraticGridEncoding
 from convattn.layer import AttentionLayer
 from convattn.patches import patchify, unpatchify
 from convattn.shifts import TokenGrid
 
 
 def zero_token_scores(encoding: object) -> Float[Array, "heads"]:
-    """The score of the zero token in each head: M/2 or -α/2.
+    """The score of the zero token in each head: M/2 or -α/2, α the smaller of its axes'.
 
     **Raises:** `ValueError` for an encoding that is neither a bias in plain units nor quadratic.
 
@@ -50,6 +51,9 @@ def zero_token_scores(encoding: object) -> Float[Array, "heads"]:
         return encoding.values.astype(score_dtype(encoding.values)).max(axis=1) / 2
     if isinstance(encoding, QuadraticEncoding):
         return -encoding.alpha.astype(score_dtype(encoding.alpha, encoding.centers)) / 2
+    if isinstance(encoding, QuadraticGridEncoding):
+        dtype = score_dtype(*encoding.alpha, *encoding.centers)
+        return -encoding.head_alpha.min(axis=1).astype(dtype) / 2
     raise ValueError(
         f"encoding is {type(encoding).__name__}, but the zero token's score is known for a one-hot "
         "bias without a leak and for the quadratic encoding; lay the ring instead"

@@ -2,6 +2,9 @@
 
 from convattn.encodings.absolute import AbsoluteEncoding as AbsoluteEncoding
 from convattn.encodings.absolute import sinusoidal_positions as sinusoidal_positions
+from convattn.encodings.axial import AxialEncoding as AxialEncoding
+from convattn.encodings.axis_scores import AxisScores as AxisScores
+from convattn.encodings.axis_scores import SeparableEncoding as SeparableEncoding
 from convattn.encodings.base import PositionalEncoding as PositionalEncoding
 from convattn.encodings.base import RelativePosition as RelativePosition
 from convattn.encodings.bias import BiasEncoding as BiasEncoding
@@ -10,5 +13,7 @@ from convattn.encodings.gaussian import GaussianEncoding as GaussianEncoding
 from convattn.encodings.learned import LearnedEncoding as LearnedEncoding
 from convattn.encodings.mixture import MixtureEncoding as MixtureEncoding
 from convattn.encodings.quadratic import QuadraticEncoding as QuadraticEncoding
+from convattn.encodings.quadratic_grid import QuadraticGridEncoding as QuadraticGridEncoding
+from convattn.encodings.quadratic_grid import centers_on_grid as centers_on_grid
 from convattn.encodings.relative import RelativeEncoding as RelativeEncoding
 from convattn.encodings.scalar import ScalarEncoding as ScalarEncoding

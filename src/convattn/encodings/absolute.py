@@ -1,7 +1,7 @@
 """Absolute encodings: a vector for each position, learned or sinusoidal in two dimensions."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 import jax
@@ -59,6 +59,25 @@ class AbsoluteEncoding:
 
     def positional_scores(self, grid: TokenGrid) -> Float[Array, "heads queries keys"]:
         """P_q W_qry,h W_key,hᵀ P_kᵀ for every query and key."""
+        left, right = self.factors(grid)
+        return jnp.einsum("hqe,hke->hqk", left, right, precision=HIGHEST)
+
+    def positional_scorer(
+        self, grid: TokenGrid
+    ) -> Callable[[Int[Array, "block"]], Float[Array, "heads block keys"]]:
+        """The scores of some queries at a time, given by their flat numbers, which may be traced.
+
+        Both factors are multiplied out once, for all blocks.
+        """
+        left, right = self.factors(grid)
+        return lambda queries: jnp.einsum(
+            "hqe,hke->hqk", left[:, queries], right, precision=HIGHEST
+        )
+
+    def factors(
+        self, grid: TokenGrid
+    ) -> tuple[Float[Array, "heads queries key_features"], Float[Array, "heads keys key_features"]]:
+        """P_q W_qry,h of every query and P_k W_key,h of every key."""
         positions = self.positions(grid)
         rows = np.ravel_multi_index(tuple(grid.query_positions.T), grid.keys)
         dtype = positions.dtype
@@ -66,7 +85,7 @@ class AbsoluteEncoding:
             "qd,hde->hqe", positions[rows], self.query.astype(dtype), precision=HIGHEST
         )
         right = jnp.einsum("kd,hde->hke", positions, self.key.astype(dtype), precision=HIGHEST)
-        return jnp.einsum("hqe,hke->hqk", left, right, precision=HIGHEST)
+        return left, right
 
     def head_gains(self, number_of_keys: int) -> None:
         """None: the value maps need not know the number of keys."""

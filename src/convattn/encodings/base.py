@@ -1,12 +1,13 @@
 """What every positional encoding offers."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 from typing import Protocol
 
+import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
+from jax import Array, lax
 from jaxtyping import Float, Int
 
 from convattn.shifts import TokenGrid
@@ -60,6 +61,27 @@ class RelativePosition:
         """The scores of every query with every key, read from the table of shifts."""
         table = self.shift_scores(grid.shifts, grid.number_of_keys)
         return table[:, grid.shift_index()]
+
+    def positional_scorer(
+        self, grid: TokenGrid
+    ) -> Callable[[Int[Array, "block"]], Float[Array, "heads block keys"]]:
+        """The scores of some queries at a time, given by their flat numbers, which may be traced.
+
+        The keys of a query see a rectangle of the table of shifts: on an axis with n queries, key
+        k of query q has the shift k - q in row k + (n - 1 - q), so that the rectangle begins at
+        n - 1 - q and is cut out in one piece.
+        """
+        sides = tuple(len(shifts) for shifts in grid.shift_ranges)
+        table = self.shift_scores(grid.shifts, grid.number_of_keys).reshape(self.heads, *sides)
+
+        def row(query: Int[Array, ""]) -> Float[Array, "heads keys"]:
+            places = jnp.unravel_index(query, grid.queries)
+            firsts = (n - 1 - place for n, place in zip(grid.queries, places, strict=True))
+            starts = (jnp.zeros((), query.dtype), *firsts)
+            cut = lax.dynamic_slice(table, starts, (self.heads, *grid.keys))
+            return cut.reshape(self.heads, grid.number_of_keys)
+
+        return jax.vmap(row, out_axes=1)
 
     def head_gains(self, number_of_keys: int) -> Float[Array, "heads"] | None:
         """None: the value maps of most encodings need not know the number of keys."""

@@ -10,7 +10,9 @@ from jax import Array
 from jaxtyping import Float, Int, Num
 
 from convattn.attention import HIGHEST
+from convattn.encodings.axis_scores import AxisScores, axis_shifts, free_groups
 from convattn.encodings.base import RelativePosition, check_axes, score_dtype
+from convattn.shifts import TokenGrid
 
 
 @jax.tree_util.register_dataclass
@@ -26,7 +28,8 @@ class LearnedEncoding(RelativePosition):
     - `query`: v_h, `[heads, D_p]`, cut into one block for each axis.
     - `tables`: for each axis `[2n - 1, features]`; the features add up to D_p.
 
-    **Raises:** `ValueError` from `shift_scores` for a shift that the tables do not hold.
+    **Raises:** `ValueError` from `shift_scores` and `axis_scores` for a shift that the tables do
+    not hold.
 
     **Source:** C20 §4.3, after Ramachandran et al. 2019 and Bello et al. 2019.
 
@@ -47,21 +50,41 @@ class LearnedEncoding(RelativePosition):
         """f_h(δ_1) + g_h(δ_2), each read from its table."""
         check_axes(shifts, len(self.tables), "LearnedEncoding")
         dtype = score_dtype(self.query, *self.tables)
-        blocks = np.cumsum([table.shape[1] for table in self.tables])[:-1]
         total = jnp.zeros((self.query.shape[0], shifts.shape[0]), dtype)
-        queries = jnp.split(self.query.astype(dtype), blocks, axis=-1)
-        for axis, (table, query) in enumerate(zip(self.tables, queries, strict=True)):
-            reach = (table.shape[0] - 1) // 2
-            needed = int(np.abs(shifts[:, axis]).max(initial=0))
-            if needed > reach:
-                raise ValueError(
-                    f"axis {axis} of the image has shifts up to {needed}, but its table of "
-                    f"{table.shape[0]} vectors holds shifts up to {reach}; create the encoding for "
-                    "larger images, or crop"
-                )
-            scores = jnp.einsum("hd,sd->hs", query, table.astype(dtype), precision=HIGHEST)
-            total = total + scores[:, shifts[:, axis] + reach]
+        for axis, scores in enumerate(self.table_scores()):
+            total = total + scores[:, self.rows(axis, shifts[:, axis])]
         return total
+
+    def table_scores(self) -> list[Float[Array, "heads rows"]]:
+        """For each axis, the score of every vector of its table."""
+        dtype = score_dtype(self.query, *self.tables)
+        blocks = np.cumsum([table.shape[1] for table in self.tables])[:-1]
+        queries = jnp.split(self.query.astype(dtype), blocks, axis=-1)
+        return [
+            jnp.einsum("hd,sd->hs", query, table.astype(dtype), precision=HIGHEST)
+            for table, query in zip(self.tables, queries, strict=True)
+        ]
+
+    def rows(self, axis: int, shifts: Int[np.ndarray, "*shape"]) -> Int[np.ndarray, "*shape"]:
+        """Where the table of an axis holds these shifts, or `ValueError`."""
+        reach = (self.tables[axis].shape[0] - 1) // 2
+        needed = int(np.abs(shifts).max(initial=0))
+        if needed > reach:
+            raise ValueError(
+                f"axis {axis} of the image has shifts up to {needed}, but its table of "
+                f"{self.tables[axis].shape[0]} vectors holds shifts up to {reach}; create the "
+                "encoding for larger images, or crop"
+            )
+        return shifts + reach
+
+    def axis_scores(self, grid: TokenGrid) -> AxisScores:
+        """f_h(δ_1) and g_h(δ_2): every head has its own rows and its own columns."""
+        check_axes(grid.query_positions, len(self.tables), "LearnedEncoding")
+        scores = tuple(
+            table[:, self.rows(axis, axis_shifts(grid, axis))]
+            for axis, table in enumerate(self.table_scores())
+        )
+        return AxisScores(scores, free_groups(self.heads, len(scores)))
 
 
 def initial_learned_encoding(

@@ -18,7 +18,9 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float, Int, Num
 
+from convattn.encodings.axis_scores import AxisScores, axis_shifts, free_groups
 from convattn.encodings.base import RelativePosition, check_axes, score_dtype
+from convattn.shifts import TokenGrid
 
 
 @jax.tree_util.register_dataclass
@@ -51,6 +53,17 @@ class QuadraticEncoding(RelativePosition):
         dtype = score_dtype(self.alpha, self.centers)
         difference = jnp.asarray(shifts, dtype) - self.centers[:, None, :].astype(dtype)
         return -self.alpha[:, None].astype(dtype) * jnp.sum(difference**2, axis=-1)
+
+    def axis_scores(self, grid: TokenGrid) -> AxisScores:
+        """-α_h (δ_a - Δ_ha)² for each axis a: every head has its own rows and its own columns."""
+        check_axes(grid.query_positions, self.centers.shape[-1], "QuadraticEncoding")
+        dtype = score_dtype(self.alpha, self.centers)
+        alpha = self.alpha[:, None, None].astype(dtype)
+        scores = []
+        for axis in range(self.centers.shape[-1]):
+            center = self.centers[:, axis, None, None].astype(dtype)
+            scores.append(-alpha * (jnp.asarray(axis_shifts(grid, axis), dtype) - center) ** 2)
+        return AxisScores(tuple(scores), free_groups(self.heads, len(scores)))
 
 
 def printed_features(

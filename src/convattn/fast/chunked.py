@@ -1,5 +1,196 @@
-"""Placeholder replaced below."""
+"""Some queries at a time: every layer, without the matrix of all queries and keys.
 
+The weights of a query depend on its own row of scores alone, so the queries can be taken in blocks,
+each against all keys. A block's scores live until its result is there; on the way back they are
+computed again (`jax.checkpoint`) rather than kept. So memory grows with the number of keys, not
+with its square, while the products are those of the dense back end, and the scores' once more in
+the backward pass.
+"""
+
+import math
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+from jaxtyping import Float, Int, Num
+
+from convattn.attention import HIGHEST, attention_weights
+from convattn.encodings.axis_scores import SeparableEncoding
+from convattn.encodings.base import PositionalEncoding
 from convattn.fast.backend import BackEnd, Work
+from convattn.fast.content import content_factors, content_scale
+from convattn.fast.dense import work as dense_work
+from convattn.fast.dropout import keep_scale
+from convattn.fast.maps import HeadMaps, arrange_maps, sum_dtype
+from convattn.fast.options import AttentionOptions
+from convattn.fast.products import product
+from convattn.layer import AttentionLayer
+from convattn.shifts import TokenGrid
 
-CHUNKED = BackEnd("chunked", lambda *a: "not yet", lambda *a: None, lambda *a: Work(0, 0, 0, 0))
+BLOCK_BYTES = 2**24
+
+Scorer = Callable[[Int[Array, "block"]], Float[Array, "heads block keys"]]
+
+
+def refusal(layer: AttentionLayer, grid: TokenGrid, options: AttentionOptions) -> str | None:
+    """None: it serves every layer."""
+    return None
+
+
+def attend(
+    layer: AttentionLayer,
+    grid: TokenGrid,
+    tokens: Num[Array, "batch *grid features"],
+    options: AttentionOptions,
+) -> Num[Array, "batch *grid out_features"]:
+    """Σ_h g_h A_h X W_val,h W_out,h, for `options.chunk` rows of the A_h at a time.
+
+    The last block is filled up with the last query, whose repeated rows are dropped.
+    """
+    batch, count = tokens.shape[0], math.prod(grid.queries)
+    scores, scores_dtype = block_scores(layer, grid, tokens)
+    dtype = jnp.promote_types(sum_dtype(layer, tokens), scores_dtype)
+    maps = arrange_maps(layer, grid, batch * count, float(count), dtype)
+    flat = tokens.reshape(batch, count, tokens.shape[-1])
+    precision = options.precision
+    if maps.before is None:
+        values = flat
+    else:
+        values = product("bkd,hde->bkhe", flat, maps.before, dtype=dtype, precision=precision)
+    inner = np.ravel_multi_index(tuple(grid.query_positions.T), grid.keys).astype(np.int32)
+
+    def block(queries: Int[Array, "block"]) -> Num[Array, "batch block out_features"]:
+        weights = without_ring(attention_weights(scores(queries)), grid)
+        if options.dropout is not None:
+            pairs = queries[:, None], jnp.asarray(inner)
+            scale = keep_scale(options.dropout, batch, layer.heads, *pairs)
+            weights = weights * scale.astype(weights.dtype)
+        return mix(weights, values, maps, dtype, precision)
+
+    size = options.chunk or default_chunk(layer, grid, batch, scores_dtype, options)
+    size = min(size, count)
+    blocks = np.minimum(np.arange(-(-count // size) * size), count - 1).reshape(-1, size)
+    rows = lax.map(jax.checkpoint(block), jnp.asarray(blocks, jnp.int32))
+    rows = jnp.moveaxis(rows, 0, 1).reshape(batch, -1, rows.shape[-1])
+    return rows[:, :count].reshape(batch, *grid.queries, rows.shape[-1])
+
+
+def block_scores(
+    layer: AttentionLayer, grid: TokenGrid, tokens: Num[Array, "batch *grid features"]
+) -> tuple[Scorer, np.dtype]:
+    """The scores of a block of queries, with a batch axis if there is content; and their dtype."""
+    position = scorer(layer.encoding, grid)
+    one = jax.ShapeDtypeStruct((1,), jnp.int32)
+    dtype = jax.eval_shape(position, one).dtype
+    content = layer.content
+    if content is None:
+        return position, dtype
+    dtype = jnp.promote_types(dtype, jnp.result_type(tokens, content.query, content.key))
+    left, right = content_factors(content, grid, tokens, dtype)
+    scale = content_scale(content)
+
+    def both(queries: Int[Array, "block"]) -> Float[Array, "batch heads block keys"]:
+        found = jnp.einsum("bhqe,bhke->bhqk", left[:, :, queries], right, precision=HIGHEST)
+        return position(queries) + found / scale
+
+    return both, dtype
+
+
+def scorer(encoding: PositionalEncoding, grid: TokenGrid) -> Scorer:
+    """The positional scores of a block of queries, given by their flat numbers.
+
+    From the encoding's own `positional_scorer`; else, where the scores are a sum over the axes,
+    from the scores of each axis; else from the matrix of all of them.
+    """
+    own = getattr(encoding, "positional_scorer", None)
+    if own is not None:
+        return own(grid)
+    if isinstance(encoding, SeparableEncoding):
+        return axis_scorer(encoding, grid)
+    every = encoding.positional_scores(grid)
+    return lambda queries: every[:, queries]
+
+
+def axis_scorer(encoding: SeparableEncoding, grid: TokenGrid) -> Scorer:
+    """The scores of a block of queries as the sum of each axis's row."""
+    parts = encoding.axis_scores(grid)
+
+    def of_block(queries: Int[Array, "block"]) -> Float[Array, "heads block keys"]:
+        places = jnp.unravel_index(queries, grid.queries)
+        total = jnp.zeros((), parts.scores[0].dtype)
+        for axis, (table, groups) in enumerate(zip(parts.scores, parts.groups, strict=True)):
+            rows = table[:, places[axis]][np.asarray(groups, np.int32)]
+            others = [other for other in range(len(grid.keys)) if other != axis]
+            total = total + jnp.expand_dims(rows, [2 + other for other in others])
+        return total.reshape(encoding.heads, len(queries), grid.number_of_keys)
+
+    return of_block
+
+
+def without_ring(
+    weights: Float[Array, "*lead keys"], grid: TokenGrid
+) -> Float[Array, "*lead queries"]:
+    """The columns of the image's own tokens: those of the ring are zeros, whose sum is zero."""
+    lead = weights.shape[:-1]
+    box = tuple(
+        slice(before, before + n) for n, (before, _) in zip(grid.queries, grid.ring, strict=True)
+    )
+    return weights.reshape(*lead, *grid.keys)[(..., *box)].reshape(*lead, -1)
+
+
+def mix(
+    weights: Float[Array, "*batch heads block keys"],
+    values: Num[Array, "batch keys features"] | Num[Array, "batch keys heads width"],
+    maps: HeadMaps,
+    dtype: np.dtype,
+    precision: lax.PrecisionLike,
+) -> Num[Array, "batch block out_features"]:
+    """Σ_h g_h A_h V_h O_h for the rows of a block; the values of all heads are one if `ndim` is 3.
+
+    Where no map comes after the weights, the heads are summed in the same product.
+    """
+    if maps.gains is not None:
+        weights = weights * maps.gains.astype(weights.dtype)[:, None, None]
+    lead = "b" if weights.ndim == 4 else ""
+    keyed = "bkd" if values.ndim == 3 else "bkhd"
+    if maps.after is None:
+        formula = f"{lead}hqk,{keyed}->bqd"
+        return product(formula, weights, values, dtype=dtype, precision=precision)
+    formula = f"{lead}hqk,{keyed}->bqhd"
+    mixed = product(formula, weights, values, dtype=dtype, precision=precision)
+    return product("bqhd,hdo->bqo", mixed, maps.after, dtype=dtype, precision=precision)
+
+
+def default_chunk(
+    layer: AttentionLayer,
+    grid: TokenGrid,
+    batch: int,
+    dtype: np.dtype,
+    options: AttentionOptions,
+) -> int:
+    """So many queries that a block's scores take at most 16 MiB, in blocks of nearly one size.
+
+    >>> import convattn as ca
+    >>> layer = ca.conv_to_attention(jnp.ones((3, 3, 1, 1)), exact=False)
+    >>> grid, dtype = TokenGrid((64, 64), layer.ring), np.dtype("float32")
+    >>> default_chunk(layer, grid, 1, dtype, AttentionOptions())  # 9·66² numbers for each query
+    106
+    """
+    apart = layer.content is not None or options.dropout is not None
+    row = (max(batch, 1) if apart else 1) * layer.heads * grid.number_of_keys * dtype.itemsize
+    count = math.prod(grid.queries)
+    most = min(max(BLOCK_BYTES // row, 1), count)
+    return -(-count // -(-count // most))
+
+
+def work(layer: AttentionLayer, grid: TokenGrid, batch: int, features: int) -> Work:
+    """The dense back end's, in as many calls more as there are blocks."""
+    whole = dense_work(layer, grid, batch, features)
+    size = default_chunk(layer, grid, batch, np.dtype("float32"), AttentionOptions())
+    blocks = -(-math.prod(grid.queries) // size)
+    return whole._replace(calls=whole.calls * blocks)
+
+
+CHUNKED = BackEnd("chunked", refusal, attend, work)

@@ -1,16 +1,42 @@
-"""What a back end's work is expected to take: four rates, fitted to measured times."""
+"""What a back end's work is expected to take: four rates, fitted to measured times.
+
+The rates are those of a step of training, forward and backward, for which the work of the forward
+pass stands: the backward pass takes about twice the products, numbers and calls of the forward one
+in every back end. `experiments/fit_cost_model.py` fits them, nonnegative, to the relative errors on
+the times that `experiments/bench.py` has measured.
+"""
+
+from typing import NamedTuple
 
 from convattn.fast.backend import Work
 
-# platform: seconds for a product, a number moved, an exponential and a call.
-RATES = {"cpu": (6e-12, 2e-10, 1e-9, 2e-6), "gpu": (3e-14, 1e-12, 2e-12, 5e-6)}
+
+class Rates(NamedTuple):
+    """Seconds of a forward and backward pass for each unit of the work of the forward pass.
+
+    **Fields:**
+
+    - `product`: a multiplication in a matrix product.
+    - `moved`: a number that an elementwise pass reads or writes.
+    - `exponential`: an exponential of a softmax.
+    - `call`: an operation that is launched.
+    """
+
+    product: float
+    moved: float
+    exponential: float
+    call: float
+
+
+RATES = {"cpu": Rates(6e-12, 2e-10, 1e-9, 2e-6), "gpu": Rates(3e-14, 1e-12, 2e-12, 5e-6)}
 
 
 def seconds(work: Work, platform: str) -> float:
-    """The expected time of one forward pass, Σ rate · count.
+    """The expected time of a forward and backward pass, Σ rate · count.
 
     **Arguments:**
 
+    - `work`: of the forward pass.
     - `platform`: as `jax.default_backend()` names it; one without rates is taken for a GPU.
 
     >>> seconds(Work(1e9, 0.0, 0.0, 0.0), "cpu") > seconds(Work(1e9, 0.0, 0.0, 0.0), "gpu")

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
+from convattn.arrays import as_integer
 from convattn.attention import HIGHEST
 
 Window = tuple[tuple[int, int], ...]
@@ -39,6 +40,8 @@ class AttentionOptions:
     - `windows`: for each head, and each axis, the smallest and the largest shift key - query that
       the windowed back end keeps; None lets it work them out from concrete parameters.
     - `chunk`: how many queries the chunked back end takes at a time; None lets it choose.
+
+    **Raises:** `ValueError` for a chunk that is no integer ≥ 1.
     """
 
     precision: lax.PrecisionLike = HIGHEST
@@ -46,24 +49,42 @@ class AttentionOptions:
     windows: tuple[Window, ...] | None = None
     chunk: int | None = None
 
+    def __post_init__(self) -> None:
+        """Hold the chunk as a Python integer."""
+        if self.chunk is not None:
+            object.__setattr__(self, "chunk", as_integer(self.chunk, "chunk", 1))
+
 
 def read_dropout(rate: float, key: Array | None) -> Dropout | None:
     """Dropout from a rate and a key, or None for the rate 0.
 
-    **Raises:** `ValueError` for a rate outside [0, 1), a traced one, and one without a key.
+    **Raises:** `ValueError` for a rate outside [0, 1), a traced one, one without a key, and one
+    with anything else than a single key.
 
     >>> read_dropout(0.0, None) is None, read_dropout(0.1, jax.random.key(0)).rate
     (True, 0.1)
     """
-    if isinstance(rate, jax.core.Tracer) or not math.isfinite(rate) or not 0 <= rate < 1:
-        raise ValueError(f"dropout_rate={rate}, but should be a number in [0, 1), not traced")
-    if rate == 0:
+    try:
+        number = math.nan if isinstance(rate, jax.core.Tracer) else float(rate)
+    except (TypeError, ValueError):
+        number = math.nan
+    if not 0 <= number < 1:
+        raise ValueError(
+            f"dropout_rate={rate!r}, but should be a number in [0, 1), not traced; under jit make "
+            "it a static argument"
+        )
+    if number == 0:
         return None
     if key is None:
         raise ValueError(
-            f"dropout_rate={rate} without a dropout_key; pass jax.random.key(seed), another one for "
-            "every step, or the rate 0 to apply the layer without dropout"
+            f"dropout_rate={rate} without a dropout_key; pass jax.random.key(seed), another one "
+            "for every step, or the rate 0 to apply the layer without dropout"
         )
-    if not jnp.issubdtype(key.dtype, jax.dtypes.prng_key) and key.dtype != jnp.uint32:
-        raise ValueError(f"dropout_key.dtype={key.dtype}, but should be a key of jax.random.key")
-    return Dropout(float(rate), key)
+    dtype, axes = getattr(key, "dtype", None), getattr(key, "ndim", None)
+    typed = dtype is not None and jnp.issubdtype(dtype, jax.dtypes.prng_key)
+    if not ((typed and axes == 0) or (dtype == jnp.uint32 and axes == 1)):
+        raise ValueError(
+            f"dropout_key={key!r}, but should be one key, as jax.random.key(seed) returns it; take "
+            "one of several with keys[i], or vmap over them"
+        )
+    return Dropout(number, key)

@@ -8,10 +8,16 @@ from typing import Any
 import jax
 import numpy as np
 
-from convattn.encodings import BiasEncoding, EnumeratedEncoding, ScalarEncoding
+from convattn.encodings import (
+    BiasEncoding,
+    EnumeratedEncoding,
+    MixtureEncoding,
+    ScalarEncoding,
+)
 from convattn.layer import AttentionLayer
 from convattn.patches import Ring, check_ring
 from convattn.shifts import TokenGrid, per_axis
+from convattn.weights.axis_consistency import check_axis_parts
 from convattn.weights.files import require_finite
 
 # The number of axes of each field that is an array, by class; all begin with the number of heads.
@@ -19,6 +25,7 @@ RANKS = {
     "BiasEncoding": {"values": 2, "leak": 0},
     "EnumeratedEncoding": {"alpha": 1, "targets": 1},
     "GaussianEncoding": {"centers": 2, "root_precision": 3},
+    "MixtureEncoding": {"weights": 2},
     "QuadraticEncoding": {"alpha": 1, "centers": 2},
     "ScalarEncoding": {"exponents": 1, "log_bases": 1, "logit": 0},
     "RelativeEncoding": {"query": 2, "position_key": 3},
@@ -46,6 +53,8 @@ def check_layer(layer: AttentionLayer) -> None:
     _check_arrays(layer.encoding, "encoding")
     _check_table(layer.encoding)
     _check_leak(layer.encoding)
+    _check_shares(layer.encoding)
+    check_axis_parts(layer.encoding)
     axes = len(layer.patch_size)
     if axes not in (1, 2):
         raise ValueError(f"patch_size={layer.patch_size}, but should have one or two axes")
@@ -93,7 +102,9 @@ def _check_arrays(part: Any, where: str) -> None:
 
 
 def _check_table(encoding: Any) -> None:
-    if not isinstance(encoding, BiasEncoding | EnumeratedEncoding | ScalarEncoding):
+    if not isinstance(
+        encoding, BiasEncoding | EnumeratedEncoding | MixtureEncoding | ScalarEncoding
+    ):
         return
     offsets: Sequence[Any] = encoding.offsets
     sizes = {len(offset) if isinstance(offset, tuple) else 0 for offset in offsets}
@@ -102,6 +113,7 @@ def _check_table(encoding: Any) -> None:
     entries = {
         BiasEncoding: lambda e: e.values.shape[1],
         EnumeratedEncoding: lambda e: len(e.codes),
+        MixtureEncoding: lambda e: e.weights.shape[1],
         ScalarEncoding: lambda e: e.log_bases.shape[0],
     }[type(encoding)](encoding)
     _same(entries, len(offsets), "the entries of encoding and its offsets")
@@ -114,6 +126,14 @@ def _check_leak(encoding: Any) -> None:
         raise ValueError(
             f"encoding.leak={float(encoding.leak)} in {encoding.leak.dtype}, but should lie "
             "strictly between 0 and 1; has a leak near one of them been rounded to it?"
+        )
+
+
+def _check_shares(encoding: Any) -> None:
+    if isinstance(encoding, MixtureEncoding) and (encoding.weights < 0).any():
+        raise ValueError(
+            f"encoding.weights has the entry {float(encoding.weights.min())}, but the shares of a "
+            "mixture are nonnegative; is a sign in the value map meant?"
         )
 
 

@@ -26,11 +26,14 @@ from convattn.weights.safetensors_format import write_safetensors
 FORMAT, VERSION = "convattn", "1"
 ENCODINGS = (
     encodings.AbsoluteEncoding,
+    encodings.AxialEncoding,
     encodings.BiasEncoding,
     encodings.EnumeratedEncoding,
     encodings.GaussianEncoding,
     encodings.LearnedEncoding,
+    encodings.MixtureEncoding,
     encodings.QuadraticEncoding,
+    encodings.QuadraticGridEncoding,
     encodings.RelativeEncoding,
     encodings.ScalarEncoding,
 )

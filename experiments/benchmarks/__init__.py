@@ -1,0 +1,1 @@
+"""The parts of bench.py: layers, measurement, tables, targets and plots."""

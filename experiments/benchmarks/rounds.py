@@ -1,0 +1,132 @@
+"""Goes through the cases and sizes: who competes, who is left out and why, what was measured."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import jax
+
+from benchmarks.cases import CASES, Case
+from benchmarks.contestants import Contestant, contestants
+from benchmarks.growth import predicted_seconds
+from benchmarks.measurement import Runner, take_turns
+from benchmarks.resident import in_fresh_process, resident_increase
+from benchmarks.rows import Row
+from benchmarks.settings import GIB, Settings
+
+SCRIPT = Path(__file__).resolve().parent.parent / "bench.py"
+
+History = dict[tuple[str, int, str], list[tuple[int, float]]]
+
+
+def rounds(settings: Settings) -> Iterator[list[Row]]:
+    """The rows of each case and size, as soon as they are measured."""
+    history: History = {}
+    for name, case in CASES.items():
+        if settings.cases is not None and name not in settings.cases:
+            continue
+        for side, features in case.shapes(settings):
+            rows = one_round(case, side, features, settings, history)
+            for row in rows:
+                if row.skipped is None:
+                    taken = row.forward_seconds + row.backward_seconds
+                    key = (name, features, row.contestant)
+                    history.setdefault(key, []).append((row.pixels, taken))
+            yield rows
+
+
+def one_round(
+    case: Case, side: int, features: int, settings: Settings, history: History
+) -> list[Row]:
+    """A row for everybody who competes on a case at a size."""
+    everybody = contestants(case, side, features, settings)
+    runners: dict[str, Runner] = {}
+    skipped: dict[str, str] = {}
+    for contestant in everybody:
+        past = history.get((case.name, features, contestant.name), [])
+        reason = contestant.refusal or too_much(contestant, past, side, settings)
+        made = reason if reason is not None else compiled(contestant, settings)
+        if isinstance(made, str):
+            skipped[contestant.name] = made
+        else:
+            runners[contestant.name] = made
+    resident = {
+        contestant.name: resident_size(
+            case, side, features, contestant, runners[contestant.name], settings
+        )
+        for contestant in everybody
+        if contestant.name in runners
+    }
+    times = take_turns(runners, settings.turns, settings.turn_seconds, settings.time_limit)
+    return [
+        Row(
+            case.name,
+            side,
+            features,
+            settings.batch,
+            contestant.name,
+            chose=contestant.chose,
+            skipped=skipped.get(contestant.name),
+            forward=times[contestant.name].forward if contestant.name in times else [],
+            backward=times[contestant.name].backward if contestant.name in times else [],
+            memory=runners[contestant.name].memory if contestant.name in runners else None,
+            resident=resident.get(contestant.name),
+            work=None if contestant.work is None else list(contestant.work),
+        )
+        for contestant in everybody
+    ]
+
+
+def too_much(
+    contestant: Contestant, past: list[tuple[int, float]], side: int, settings: Settings
+) -> str | None:
+    """Why a contestant is not even compiled: the memory or the time that it is expected to take."""
+    if contestant.pair_bytes > settings.memory_limit:
+        return f"the weights of all pairs take {contestant.pair_bytes / GIB:.0f} GiB"
+    expected = predicted_seconds(past, side * side)
+    if expected > settings.time_limit:
+        return f"expected to take {expected:.0f} s a turn"
+    return None
+
+
+def compiled(contestant: Contestant, settings: Settings) -> Runner | str:
+    """The contestant ready to run, or why it cannot."""
+    try:
+        runner = contestant.runner()
+    except (jax.errors.JaxRuntimeError, MemoryError) as error:
+        return f"does not compile: {str(error).splitlines()[0] if str(error) else 'no memory'}"
+    if runner.memory is not None and runner.memory.total > settings.memory_limit:
+        return f"XLA plans {runner.memory.total / GIB:.1f} GiB"
+    return runner
+
+
+def resident_size(
+    case: Case,
+    side: int,
+    features: int,
+    contestant: Contestant,
+    runner: Runner,
+    settings: Settings,
+) -> int | None:
+    """The resident increase of a contestant that is expected to take much, on the CPU; else None.
+
+    Small figures drown in what the allocator keeps.
+    """
+    smallest = settings.resident_from
+    if smallest is None or jax.default_backend() != "cpu":
+        return None
+    expected = contestant.pair_bytes if runner.memory is None else runner.memory.total
+    if expected < smallest:
+        return None
+    arguments = ["--memory-only", case.name, str(side), str(features), contestant.name]
+    arguments += ["--batch", str(settings.batch), "--dtype", settings.dtype]
+    return in_fresh_process(SCRIPT, [*arguments, "--precision", settings.precision])
+
+
+def resident_of(case: str, side: int, features: int, name: str, settings: Settings) -> int:
+    """Compile one contestant in this process and measure its forward and backward pass."""
+    back_end = "separable" if name == "grid" else name
+    alone = replace(settings, back_ends=(back_end,))
+    everybody = contestants(CASES[case], side, features, alone)
+    runner = next(each for each in everybody if each.name == name).runner()
+    return resident_increase(lambda: runner.backward(1))

@@ -1,0 +1,131 @@
+"""Fits the rates of the cost model of the fast back ends to what the benchmark has measured.
+
+Source    the rates are `RATES` in convattn.fast.cost_model
+Command   python experiments/fit_cost_model.py bench.json [more.json …]
+Expected  the model's choice is the fastest back end, or within 10 % of it, nearly always
+Cost      a second
+
+A row for every back end, case and size that bench.py has timed, forward and backward. The rates
+r ≥ 0 minimize Σ (work·r / seconds - 1)², by nonnegative least squares. The choice is made among the
+back ends that `"auto"` chooses among: those that serve the layer, without the windowed one.
+"""
+
+import argparse
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from benchmarks.rows import Row, by_group, row_from_json
+from scipy.optimize import nnls
+
+from convattn.fast.backend import Work
+from convattn.fast.cost_model import RATES, Rates
+from convattn.fast.selection import BACK_ENDS
+
+CLOSE = 1.1
+NOT_CHOSEN = ("windowed",)
+
+
+class Choice(NamedTuple):
+    """What the model chooses on one case and size, and what was fastest.
+
+    `regret` is the time of the choice over that of the fastest.
+    """
+
+    group: tuple[str, int, int, int]
+    chosen: str
+    fastest: str
+    regret: float
+
+
+def fitted_rates(rows: Iterable[Row]) -> Rates:
+    """The nonnegative rates with the least sum of squared relative errors.
+
+    **Raises:** `ValueError` without a row of a back end that was timed.
+    """
+    counted = [row for row in rows if row.work is not None and row.skipped is None]
+    if not counted:
+        raise ValueError(
+            "no row of a back end that was timed; run bench.py with --json and without --backends"
+        )
+    seconds = np.array([row.backward_seconds for row in counted])
+    relative = np.array([row.work for row in counted], np.float64) / seconds[:, None]
+    # Counts differ by ten orders of magnitude; unit columns keep the solver's tolerance meaningful.
+    norms = np.linalg.norm(relative, axis=0)
+    norms[norms == 0] = 1.0
+    solution, _ = nnls(relative / norms, np.ones(len(counted)))
+    return Rates(*(float(rate) for rate in solution / norms))
+
+
+def expected(row: Row, rates: Rates) -> float:
+    """The model's time for a row."""
+    assert row.work is not None
+    return sum(rate * count for rate, count in zip(rates, Work(*row.work), strict=True))
+
+
+def choices(rows: Iterable[Row], rates: Rates) -> list[Choice]:
+    """The model's choice on every case and size with two back ends to choose from."""
+    made = []
+    able = (
+        row
+        for row in rows
+        if row.contestant in BACK_ENDS and row.contestant not in NOT_CHOSEN and row.skipped is None
+    )
+    for group, members in by_group(able).items():
+        if len(members) < 2:
+            continue
+        seconds = {name: row.backward_seconds for name, row in members.items()}
+        chosen = min(members, key=lambda name: expected(members[name], rates))
+        fastest = min(seconds, key=seconds.__getitem__)
+        made.append(Choice(group, chosen, fastest, seconds[chosen] / seconds[fastest]))
+    return made
+
+
+def read(paths: Iterable[Path]) -> tuple[str, list[Row]]:
+    """The platform and the rows of several files of bench.py.
+
+    **Raises:** `ValueError` where they come from several platforms.
+    """
+    records: list[dict[str, Any]] = [json.loads(path.read_text()) for path in paths]
+    platforms = {record["environment"]["backend"] for record in records}
+    if len(platforms) != 1:
+        raise ValueError(f"files from {sorted(platforms)}, but one platform is fitted at a time")
+    return platforms.pop(), [row_from_json(row) for record in records for row in record["rows"]]
+
+
+def describe(name: str, rows: list[Row], rates: Rates) -> None:
+    """Print the rates, their errors and the choices they lead to."""
+    counted = [row for row in rows if row.work is not None and row.skipped is None]
+    errors = [abs(expected(row, rates) / row.backward_seconds - 1) for row in counted]
+    print(f"{name}: " + ", ".join(f"{rate:.2g}" for rate in rates))
+    print(f"  relative error: median {np.median(errors):.0%}, largest {max(errors):.0%}")
+    made = choices(rows, rates)
+    strict = sum(choice.chosen == choice.fastest for choice in made)
+    close = sum(choice.regret <= CLOSE for choice in made)
+    print(f"  choice: fastest in {strict} of {len(made)}, within 10 % in {close}")
+    for choice in made:
+        if choice.regret > CLOSE:
+            case, features, batch, side = choice.group
+            print(
+                f"  {case}, {side}², D = {features}, batch {batch}: chose {choice.chosen}, "
+                f"{choice.regret:.2f}× the time of {choice.fastest}"
+            )
+
+
+def main() -> None:
+    """Fit, and print the rates for pasting besides those that stand in the library."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("json", type=Path, nargs="+", help="files of bench.py --json")
+    platform, rows = read(parser.parse_args().json)
+    rates = fitted_rates(rows)
+    if platform in RATES:
+        describe("as it stands", rows, RATES[platform])
+    describe("fitted", rows, rates)
+    values = ", ".join(f"{rate:.1e}" for rate in rates)
+    print(f'"{platform}": Rates({values})')
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,108 @@
+"""Absolute rows and columns: a vector for each row, one for each column, and no cross terms.
+
+The absolute encoding of C20 gives the scores P_q W_qry W_keyᵀ P_kᵀ. Let P_(i,j) = [R_i, C_j], a row
+vector and a column vector side by side, and the maps be W_qry = diag(A, B), W_key = diag(A', B') in
+blocks. Then
+
+    s(q, k) = R_(q_1) A A'ᵀ R_(k_1)ᵀ + C_(q_2) B B'ᵀ C_(k_2)ᵀ,
+
+a sum over the axes, so that attention is the product of a row softmax and a column softmax. Maps
+that are not block diagonal add the cross terms R_(q_1) M C_(k_2)ᵀ and C_(q_2) M' R_(k_1)ᵀ. With
+them the row of one query still is a product u(k_1)·v(k_2), but u and v depend on the whole of q:
+each query has a pair of factors of its own, and mixing the tokens with its u takes HW products, so
+that all queries together take (HW)² as before.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jaxtyping import Float
+
+from convattn.attention import HIGHEST
+from convattn.encodings.absolute import sinusoidal_positions
+from convattn.encodings.axis_scores import AxisScores, free_groups, sum_over_axes
+from convattn.encodings.base import check_axes, score_dtype
+from convattn.shifts import TokenGrid
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class AxialEncoding:
+    """Scores Σ_a P^a_(q_a) W^a_qry,h (P^a_(k_a) W^a_key,h)ᵀ, a sum over the axes a.
+
+    **Fields:**
+
+    - `query`, `key`: W^a_qry,h and W^a_key,h for each axis, `[heads, features_a, key_features_a]`.
+    - `tables`: learned P^a for each axis, `[n_a, features_a]`, or None for sinusoids, which exist
+      at every position and so serve every image size.
+
+    **Raises:** `ValueError` from `positional_scores` and `axis_scores` for a grid of another number
+    of axes, and where a learned table is smaller than the grid.
+
+    **Source:** C20 eqs. 3 and 7 with block-diagonal maps; S.separable of this project's ledger.
+
+    >>> one = jnp.ones((1, 1, 1))
+    >>> tables = jnp.array([[1.0], [2.0]]), jnp.array([[1.0], [10.0]])
+    >>> encoding = AxialEncoding((one, one), (one, one), tables)
+    >>> encoding.positional_scores(TokenGrid((1, 2), ((0, 1), (0, 0))))[0].tolist()
+    [[2.0, 11.0, 3.0, 12.0], [11.0, 101.0, 12.0, 102.0]]
+    """
+
+    query: tuple[Array, ...]
+    key: tuple[Array, ...]
+    tables: tuple[Array, ...] | None = field(default=None)
+
+    @property
+    def heads(self) -> int:
+        """How many heads there are."""
+        return int(self.query[0].shape[0])
+
+    def positions(self, grid: TokenGrid, axis: int) -> Float[Array, "keys position_features"]:
+        """P^a for every key of one axis."""
+        dtype = score_dtype(*self.query, *self.key, *(self.tables or ()))
+        count = grid.keys[axis]
+        if self.tables is None:
+            line = np.arange(count)[:, None]
+            return sinusoidal_positions(line, self.query[axis].shape[1]).astype(dtype)
+        table = self.tables[axis]
+        if table.shape[0] < count:
+            raise ValueError(
+                f"the learned table of axis {axis} has {table.shape[0]} positions, but the grid, "
+                f"its ring included, has {count}; learn a larger table or use sinusoids "
+                "(tables=None)"
+            )
+        return table[:count].astype(dtype)
+
+    def axis_scores(self, grid: TokenGrid) -> AxisScores:
+        """The term of each axis: every head has its own rows and its own columns."""
+        check_axes(grid.query_positions, len(self.query), "AxialEncoding")
+        scores = []
+        for axis, (query, key) in enumerate(zip(self.query, self.key, strict=True)):
+            positions = self.positions(grid, axis)
+            dtype, before = positions.dtype, grid.ring[axis][0]
+            own = positions[before : before + grid.queries[axis]]
+            left = jnp.einsum("qd,hde->hqe", own, query.astype(dtype), precision=HIGHEST)
+            right = jnp.einsum("kd,hde->hke", positions, key.astype(dtype), precision=HIGHEST)
+            scores.append(jnp.einsum("hqe,hke->hqk", left, right, precision=HIGHEST))
+        return AxisScores(tuple(scores), free_groups(self.heads, len(scores)))
+
+    def positional_scores(self, grid: TokenGrid) -> Float[Array, "heads queries keys"]:
+        """The sum over the axes for every query and key."""
+        return sum_over_axes(self.axis_scores(grid))
+
+    def head_gains(self, number_of_keys: int) -> None:
+        """None: the value maps need not know the number of keys."""
+        return None
+
+    def take_heads(self, indices: Sequence[int]) -> "AxialEncoding":
+        """The same encoding with these heads, in this order; a head may be repeated."""
+        chosen = np.asarray(indices, np.int32)
+        return replace(
+            self,
+            query=tuple(array[chosen] for array in self.query),
+            key=tuple(array[chosen] for array in self.key),
+        )

@@ -1,0 +1,122 @@
+"""What a head puts on a few offsets and on every other key, without a row of weights.
+
+The scores of head h are s_δ at the offsets δ and b at every other key. Of N keys, let the offsets
+in P be keys of query q, and n = |P|. With m the largest score that occurs and
+
+    Z = Σ_(δ in P) e^(s_δ - m) + (N - n) e^(b - m),
+
+the softmax is e^(s_δ - m)/Z at q + δ and c = e^(b - m)/Z at every other key. So, X being zero on
+the ring, and with a_δ = (e^(s_δ - m) - e^(b - m))/Z,
+
+    A_q X = Σ_(δ in P) a_δ X_(q+δ) + c Σ_k X_k:
+
+n slices and one sum over all tokens.
+
+*Cancellation.* e^s - e^b is not formed as a difference: with t = -|s - b| ≤ 0 and h the larger of s
+and b it is ± e^(h-m)·(-expm1(t)), which costs the rounding of t (relative, exact if s and b are
+within a factor of two) and a few roundings of exp, expm1 and products. So a_δ has a small relative
+error whatever the scores are, and is zero where s = b. What can cancel is the sum itself, a_δ < 0
+against c > 0, where b > s: the rounding there is relative to Σ |a_δ||X_(q+δ)| + c Σ |X|, which is
+at most A_q |X| + 2c Σ_P |X_(q+δ)|. And Σ_k X_k must not overflow.
+
+If no key but the offsets is left (N = n), b does not occur: a_δ = e^(s_δ - m)/Z and c = 0.
+"""
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+from jaxtyping import Bool, Float
+
+from convattn.encodings.bias import BiasEncoding
+from convattn.encodings.enumerated import EnumeratedEncoding
+from convattn.encodings.mixture import MixtureEncoding
+from convattn.encodings.scalar import ScalarEncoding
+from convattn.shifts import Shift, TokenGrid
+
+OffsetEncoding = BiasEncoding | MixtureEncoding | EnumeratedEncoding | ScalarEncoding
+
+
+class OffsetWeights(NamedTuple):
+    """A_q X = Σ_δ a_δ X_(q+δ) + c Σ_k X_k, for each head and each pattern of present offsets.
+
+    **Fields:** `at_offsets` is a, `[heads, offsets, patterns]`, zero where an offset is absent;
+    `everywhere` is c, `[heads, patterns]`.
+    """
+
+    at_offsets: Array
+    everywhere: Array
+
+
+def read_offsets(encoding: OffsetEncoding, grid: TokenGrid) -> tuple[Shift, ...]:
+    """The offsets of an encoding that lead some query to a key.
+
+    >>> encoding = MixtureEncoding(jnp.ones((1, 3)), ((-2,), (0,), (3,)))
+    >>> read_offsets(encoding, TokenGrid((3,), ((0, 1),)))
+    ((-2,), (0,), (3,))
+    >>> read_offsets(encoding, TokenGrid((2,), ((0, 1),)))
+    ((0,),)
+    """
+    distinct = dict.fromkeys(encoding.offsets)
+    return tuple(
+        offset
+        for offset in distinct
+        if all(step in ran for step, ran in zip(offset, grid.shift_ranges, strict=True))
+    )
+
+
+def offset_weights(
+    encoding: OffsetEncoding,
+    grid: TokenGrid,
+    offsets: tuple[Shift, ...],
+    present: Bool[np.ndarray, "offsets patterns"],
+) -> OffsetWeights:
+    """a and c of every head, times its gain if it has one.
+
+    **Arguments:**
+
+    - `offsets`: from `read_offsets`.
+    - `present`: which of them are keys, for each pattern.
+
+    >>> encoding = BiasEncoding(jnp.array([[1.0]]), jnp.array(0.5), ((1,),))
+    >>> grid = TokenGrid((3,), ((0, 1),))
+    >>> weights = offset_weights(encoding, grid, ((1,),), np.array([[True]]))
+    >>> weights.at_offsets.round(4).tolist(), weights.everywhere.round(4).tolist()
+    ([[[0.5]]], [[0.125]])
+    """
+    keys = grid.number_of_keys
+    spare = tuple(max(steps) + 1 for steps in zip(*encoding.offsets, strict=True))
+    scores = encoding.shift_scores(np.array([*offsets, spare]), keys)
+    scores = jnp.maximum(scores, jnp.finfo(scores.dtype).min)  # -∞ - (-∞) would be NaN
+    here, other = scores[:, :-1, None], scores[:, -1:, None]
+    left = keys - present.sum(axis=0)
+    highest = _largest(here, present, other, left)
+    powers = _power(here - highest, present)
+    background = _power(other - highest, left > 0)
+    total = powers.sum(axis=1) + left * background[:, 0]
+    above = here >= other
+    larger = jnp.where(above, here, other)
+    gap = jnp.where(above, other - here, here - other)
+    sign = jnp.where(above, -1, 1).astype(scores.dtype)
+    difference = sign * _power(larger - highest, present & (left > 0)) * jnp.expm1(gap)
+    gains = encoding.head_gains(keys)
+    shares = 1 / total if gains is None else gains.astype(total.dtype)[:, None] / total
+    at_offsets = jnp.where(left > 0, difference, powers) * shares[:, None]
+    return OffsetWeights(at_offsets, background[:, 0] * shares)
+
+
+def _largest(
+    here: Float[Array, "heads offsets 1"],
+    present: Bool[np.ndarray, "offsets patterns"],
+    other: Float[Array, "heads 1 1"],
+    left: np.ndarray,
+) -> Float[Array, "heads 1 patterns"]:
+    """m, the largest score that occurs; the softmax does not depend on it, nor do gradients."""
+    among = jnp.where(present, here, -jnp.inf).max(axis=1, keepdims=True, initial=-jnp.inf)
+    return lax.stop_gradient(jnp.maximum(among, jnp.where(left > 0, other, -jnp.inf)))
+
+
+def _power(exponents: Float[Array, "heads #offsets patterns"], occurs: np.ndarray) -> Array:
+    """e^x where it occurs and 0 elsewhere, with gradients that do not overflow elsewhere."""
+    return jnp.exp(jnp.where(occurs, exponents, -jnp.inf))

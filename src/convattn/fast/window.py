@@ -1,0 +1,291 @@
+"""Which shifts a head may skip, and how much weight it loses by that.
+
+A *window* keeps, on each axis, the shifts low ≤ δ ≤ high. Let A be a row of attention weights, τ
+the weight that it puts on the keys that are skipped, and Ã the softmax over the kept keys alone, so
+that A = (1 - τ)·Ã + τ·B with B a row of weights on the skipped keys. With values x_k, |x_k| ≤ m,
+
+    |Σ_k Ã_k x_k - Σ_k A_k x_k| = τ·|Σ_k Ã_k x_k - Σ_k B_k x_k| ≤ 2τ·m,
+
+as both sums are means of values. So one number for each head, the largest τ of any query, bounds
+what a window changes: |out_windowed - out| ≤ Σ_h 2 τ_h g_h max_k |(X W_val,h W_out,h)_k|.
+
+**All queries at once.** The keys of query p are the shifts -p, …, K-1-p on each axis. Zero is among
+them, so the logarithm of Σ e^s over these is `logaddexp` of two running sums, one that goes out
+from -1 and one that goes out from 0; and the same on the next axis. That takes as many steps as
+there are shifts, nothing is subtracted, and nothing is as large as queries × keys.
+
+**Rounding.** `logaddexp` moves by no more than its arguments do, and in floating point it adds at
+most u(|result| + 16) (an exponential and a logarithm within eight roundings each). So after at most
+Σ_axes (shifts + 1) + 3 of them, one subtraction of the largest score and the last exponential
+counted, a logarithm of a sum of scores between -S and 0 is off by at most that many times
+u(S + log n + 16). `skipped_weight` multiplies its result by the exponential of twice that. To keep
+S small, skipped scores are raised to log(tiny) below the least kept one: τ can only grow.
+"""
+
+import bisect
+import math
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+from jax.typing import DTypeLike
+from jaxtyping import Bool, Float, Shaped
+
+from convattn.encodings.base import RelativePosition
+from convattn.fast.options import Window
+from convattn.shifts import TokenGrid
+
+
+def choose_windows(
+    encoding: RelativePosition, grid: TokenGrid, dtype: DTypeLike | None = None
+) -> tuple[Window, ...]:
+    """The windows, one for each head, outside which at most half a unit roundoff of weight lies.
+
+    None of their sides can be moved in by one. Where weights never fall off, the window is
+    everything.
+
+    **Arguments:**
+
+    - `encoding`: with concrete parameters.
+    - `dtype`: whose unit roundoff counts (float32: 2⁻²⁴); None takes that of the scores.
+
+    **Returns:** for each head and axis (smallest, largest) shift, as `windows=` of
+    `apply_attention` takes them.
+
+    **Raises:** `ValueError` where parameters are traced.
+
+    >>> from convattn.encodings import QuadraticEncoding
+    >>> grid = TokenGrid((32, 32), ((0, 0), (0, 0)))
+    >>> encoding = QuadraticEncoding(jnp.array([1.0, 1e-6]), jnp.array([[0.0, 2.0], [0.0, 0.0]]))
+    >>> choose_windows(encoding, grid)
+    (((-4, 4), (-2, 6)), ((-31, 31), (-31, 31)))
+    """
+    if is_traced(encoding):
+        raise ValueError(
+            "choose_windows looks at the parameters of the encoding, but they are traced (jit, "
+            "grad or vmap); call it outside on concrete parameters and pass its result as "
+            "windows=, which is static"
+        )
+    with jax.ensure_compile_time_eval():
+        scores = encoding.shift_scores(grid.shifts, grid.number_of_keys)
+    limit = float(jnp.finfo(scores.dtype if dtype is None else dtype).eps) / 4
+    sides = tuple(len(shifts) for shifts in grid.shift_ranges)
+    table = np.asarray(scores, np.float64).reshape(-1, *sides)
+    with np.errstate(invalid="ignore"):  # NaN scores keep everything
+        return tuple(smallest_window(head, grid, limit) for head in table)
+
+
+def skipped_weight(
+    encoding: RelativePosition, grid: TokenGrid, windows: tuple[Window, ...] | None = None
+) -> Float[Array, "heads"]:
+    """For each head at least the most weight that any query has on the keys outside the window.
+
+    It is that weight up to rounding, zero if nothing is skipped, and works under tracing.
+
+    **Arguments:**
+
+    - `windows`: for each head and axis (smallest, largest) shift; None stands for
+      `choose_windows(encoding, grid)`.
+
+    **Raises:** `ValueError` where parameters are traced and no windows are given.
+
+    >>> from convattn.encodings import QuadraticEncoding
+    >>> encoding = QuadraticEncoding(jnp.zeros(2), jnp.zeros((2, 1)))
+    >>> grid = TokenGrid((3,), ((0, 0),))
+    >>> print(skipped_weight(encoding, grid, (((-1, 1),), ((-2, 2),))).round(3))
+    [0.333 0.   ]
+    """
+    if windows is None:
+        windows = choose_windows(encoding, grid)
+    scores = lax.stop_gradient(encoding.shift_scores(grid.shifts, grid.number_of_keys))
+    inside = np.stack([window_mask(grid, window) for window in windows])
+    scores = scores.reshape(inside.shape)
+    axes = tuple(range(1, inside.ndim))
+    scores = scores - scores.max(axis=axes, keepdims=True)
+    depth = -jnp.where(inside, scores, 0).min(axis=axes, keepdims=True)
+    tiny, roundoff = jnp.finfo(scores.dtype).tiny, jnp.finfo(scores.dtype).eps / 2
+    floor = math.log(tiny)
+    raised = jnp.maximum(scores, floor - depth)
+    kept = log_sums(jnp.where(inside, scores, -jnp.inf), grid, lax.cumlogsumexp)
+    skipped = log_sums(jnp.where(inside, -jnp.inf, raised), grid, lax.cumlogsumexp)
+    steps = sum(len(shifts) + 1 for shifts in grid.shift_ranges) + 3
+    spread = depth - floor + math.log(inside[0].size) + 16
+    error = 2 * steps * roundoff * spread * (1 + steps * roundoff)
+    weight = jnp.exp(skipped - jnp.logaddexp(skipped, kept) + error) + 2 * tiny
+    weight = jnp.where(skipped == -jnp.inf, 0, weight)
+    return jnp.minimum(weight.max(axis=axes), 1)
+
+
+def is_traced(encoding: Any) -> bool:
+    """Whether any parameter is traced, so that it cannot be looked at.
+
+    >>> jax.jit(lambda x: jnp.array(is_traced(x)))(1.0).item(), is_traced(jnp.ones(2))
+    (True, False)
+    """
+    return any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(encoding))
+
+
+def window_problem(windows: Any, heads: int, grid: TokenGrid) -> str | None:
+    """What is wrong with the windows of a layer on a grid, or None.
+
+    >>> window_problem((((2, 1),),), 1, TokenGrid((5,), ((0, 0),)))
+    'the window of head 0 on axis 0 is (2, 1), but its smallest shift is above its largest'
+    """
+    if len(windows) != heads:
+        return f"there are {len(windows)} windows, but the layer has {heads} heads; give one each"
+    for head, window in enumerate(windows):
+        if len(window) != len(grid.queries):
+            return (
+                f"the window of head {head} has {len(window)} axes, but the grid has "
+                f"{len(grid.queries)}; give a pair (smallest, largest shift) for each"
+            )
+        for axis, (pair, (before, after)) in enumerate(zip(window, grid.ring, strict=True)):
+            name = f"the window of head {head} on axis {axis} is {pair}, but"
+            if len(pair) != 2 or any(
+                isinstance(shift, bool) or not isinstance(shift, int | np.integer) for shift in pair
+            ):
+                return f"{name} should be two integers, the smallest and the largest shift"
+            low, high = pair
+            if low > high:
+                return f"{name} its smallest shift is above its largest"
+            if low > after or high < -before:
+                return (
+                    f"{name} leaves a query at the border without any key: a grid with the ring "
+                    f"{(before, after)} takes a smallest shift ≤ {after} and a largest ≥ {-before}"
+                    "; let the window reach back to shift 0, or lay a larger ring"
+                )
+    return None
+
+
+def window_mask(grid: TokenGrid, window: Window) -> Bool[np.ndarray, "*shifts"]:
+    """For each shift that occurs, whether the window keeps it.
+
+    >>> window_mask(TokenGrid((3,), ((0, 0),)), ((-1, 5),)).tolist()
+    [False, True, True, True, True]
+    """
+    axes = [
+        [low <= shift <= high for shift in shifts]
+        for shifts, (low, high) in zip(grid.shift_ranges, window, strict=True)
+    ]
+    return np.all(np.meshgrid(*axes, indexing="ij"), axis=0)
+
+
+def smallest_window(scores: Float[np.ndarray, "*shifts"], grid: TokenGrid, limit: float) -> Window:
+    """The window of one head that skips at most `limit`.
+
+    Each side first takes its share of the limit by itself, by bisection; then each is moved in
+    while all that is skipped stays within the limit.
+    """
+    total = log_sums(scores, grid, accumulated)
+    share = limit / (2 * scores.ndim)
+    window = []
+    for axis, shifts in enumerate(grid.shift_ranges):
+        lines = np.moveaxis(scores, axis, -1)
+        if scores.ndim == 2:
+            lines = axis_log_sums(lines.T, grid, 1 - axis, accumulated).T
+        sums = np.moveaxis(total, axis, -1)
+        skip = SkippedLines(lines, sums, grid, axis)
+        low = bisect.bisect_right(shifts, share, key=skip.below) - 1
+        high = bisect.bisect_right(shifts[::-1], share, key=skip.above) - 1
+        window.append((shifts[max(low, 0)], shifts[::-1][max(high, 0)]))
+    for axis in range(scores.ndim):
+        for side, step in ((0, 1), (1, -1)):
+            while window[axis][0] < window[axis][1]:
+                pair = list(window[axis])
+                pair[side] += step
+                smaller = [*window[:axis], (pair[0], pair[1]), *window[axis + 1 :]]
+                outside = ~window_mask(grid, tuple(smaller))
+                rest = log_sums(np.where(outside, scores, -np.inf), grid, accumulated)
+                if not largest_ratio(rest, total) <= limit:
+                    break
+                window = smaller
+    return tuple(window)
+
+
+class SkippedLines:
+    """The most weight of any query beyond one line of shifts across an axis.
+
+    **Fields:** `lines` are the scores summed over the other axis, `[others, shifts]`, and `total`
+    those of all keys, `[others, queries]`.
+    """
+
+    def __init__(self, lines: np.ndarray, total: np.ndarray, grid: TokenGrid, axis: int):
+        self.lines, self.total, self.grid, self.axis = lines, total, grid, axis
+        self.shifts = np.array(grid.shift_ranges[axis])
+
+    def below(self, shift: int) -> float:
+        """The weight on shifts below this one."""
+        return self.weight(self.shifts < shift)
+
+    def above(self, shift: int) -> float:
+        """The weight on shifts above this one."""
+        return self.weight(self.shifts > shift)
+
+    def weight(self, skipped: Bool[np.ndarray, "shifts"]) -> float:
+        """The weight on these shifts."""
+        chosen = np.where(skipped, self.lines, -np.inf)
+        return largest_ratio(axis_log_sums(chosen, self.grid, self.axis, accumulated), self.total)
+
+
+def largest_ratio(parts: Float[np.ndarray, "*q"], totals: Float[np.ndarray, "*q"]) -> float:
+    """The largest e^part/e^total; infinite if it is no number.
+
+    >>> largest_ratio(np.array([-np.inf, 0.0]), np.array([0.0, 0.0]))
+    1.0
+    """
+    ratio = float(np.exp(parts - totals).max())
+    return math.inf if math.isnan(ratio) else ratio
+
+
+def accumulated(terms: np.ndarray, axis: int) -> np.ndarray:
+    """Running logarithms of sums of exponentials, in NumPy.
+
+    >>> accumulated(np.zeros((1, 2)), 1).round(4).tolist()
+    [[0.0, 0.6931]]
+    """
+    return np.logaddexp.accumulate(terms, axis)
+
+
+def log_sums(
+    scores: Shaped[Any, "*heads_and_shifts"], grid: TokenGrid, running: Callable[..., Any]
+) -> Any:
+    """For every query the logarithm of the sum of e^score over its keys.
+
+    **Arguments:**
+
+    - `scores`: one for each shift that occurs; heads may stand before. NumPy or JAX.
+    - `running`: `accumulated` or `lax.cumlogsumexp`.
+
+    **Returns:** `[…, *grid.queries]`.
+
+    >>> np.exp(log_sums(np.zeros((3, 5)), TokenGrid((2, 3), ((0, 0), (0, 0))), accumulated)).round()
+    array([[6., 6., 6.],
+           [6., 6., 6.]])
+    """
+    axes = len(grid.queries)
+    first = scores.ndim - axes
+    module = np if isinstance(scores, np.ndarray) else jnp
+    for axis in range(axes):
+        moved = module.moveaxis(scores, first + axis, -1)
+        scores = module.moveaxis(axis_log_sums(moved, grid, axis, running), -1, first + axis)
+    return scores
+
+
+def axis_log_sums(
+    scores: Shaped[Any, "*others shifts"], grid: TokenGrid, axis: int, running: Callable[..., Any]
+) -> Any:
+    """The same on one axis, the last of `scores`: from shifts to queries."""
+    module = np if isinstance(scores, np.ndarray) else jnp
+    queries, (before, after) = grid.queries[axis], grid.ring[axis]
+    zero = -grid.shift_ranges[axis].start
+    last = scores.ndim - 1
+    nothing = module.full((*scores.shape[:-1], 1), -module.inf, scores.dtype)
+    left, right = scores[..., :zero][..., ::-1], running(scores[..., zero:], axis=last)
+    if zero:
+        left = running(left, axis=last)
+    left = module.concatenate([nothing, left], axis=-1)[..., before : before + queries]
+    right = right[..., after : after + queries][..., ::-1]
+    return module.logaddexp(left, right)

@@ -1,0 +1,171 @@
+"""The scores of the axes add up to the scores of the grid, and heads share what they may."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from comparison import assert_dtype, assert_equal
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import seeds, small_integers
+from token_grids import GRIDS, compiled_scores, places
+
+from convattn.encodings import (
+    AbsoluteEncoding,
+    AxialEncoding,
+    BiasEncoding,
+    GaussianEncoding,
+    LearnedEncoding,
+    QuadraticEncoding,
+    QuadraticGridEncoding,
+    SeparableEncoding,
+)
+from convattn.encodings.axis_scores import AxisScores, axis_shifts, free_groups, sum_over_axes
+from convattn.shifts import TokenGrid
+
+HEADS = 3
+LARGEST = 9  # keys of an axis of GRIDS, ring included, and more
+NAMES = ("quadratic", "learned", "axial", "grid")
+
+
+def integer_encoding(name, axes, seed, dtype="float64"):
+    """Integers, and widths that are powers of two: every score is exact, in float32 too."""
+    generator = np.random.default_rng(seed)
+
+    def draw(*shape):
+        return jnp.asarray(small_integers(generator, *shape), dtype)
+
+    def widths(count):
+        return jnp.asarray(2.0 ** generator.integers(-2, 4, count), dtype)
+
+    features = (2, 3)[:axes]
+    if name == "quadratic":
+        return QuadraticEncoding(widths(HEADS), draw(HEADS, axes))
+    if name == "learned":
+        tables = tuple(draw(2 * LARGEST - 1, size) for size in features)
+        return LearnedEncoding(draw(HEADS, sum(features)), tables)
+    if name == "axial":
+        query = tuple(draw(HEADS, size, 4 - axis) for axis, size in enumerate(features))
+        key = tuple(draw(HEADS, size, 4 - axis) for axis, size in enumerate(features))
+        return AxialEncoding(query, key, tuple(draw(LARGEST, size) for size in features))
+    counts = (2, 4)[:axes]
+    pairs = tuple(pair[:axes] for pair in ((0, 3), (1, 0), (0, 0)))  # static: one program a grid
+    return QuadraticGridEncoding(tuple(map(widths, counts)), tuple(map(draw, counts)), pairs)
+
+
+def added_slowly(parts, grid):
+    """The definition of `AxisScores`, by a loop over heads, queries and keys."""
+    queries, keys = places(grid)
+    firsts = [before for before, _ in grid.ring]
+    scores = [np.asarray(one) for one in parts.scores]
+
+    def score(head, query, key):
+        return sum(
+            scores[axis][parts.groups[axis][head], query[axis] - firsts[axis], key[axis]]
+            for axis in range(len(scores))
+        )
+
+    heads = range(len(parts.groups[0]))
+    return np.array([[[score(h, q, k) for k in keys] for q in queries] for h in heads])
+
+
+@given(st.sampled_from(NAMES), st.sampled_from(GRIDS), seeds())
+def test_the_scores_of_the_axes_add_up_to_those_of_the_grid(name, grid, seed):
+    encoding = integer_encoding(name, len(grid.queries), seed)
+    assert isinstance(encoding, SeparableEncoding)
+    parts = encoding.axis_scores(grid)
+    sizes = [(one.shape[1], one.shape[2]) for one in parts.scores]
+    assert sizes == list(zip(grid.queries, grid.keys, strict=True))
+    expected = added_slowly(parts, grid)
+    assert_equal(compiled_scores(encoding, grid), expected)
+    assert_equal(sum_over_axes(parts), expected)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_under_jit_and_in_other_formats_they_are_the_same(name):
+    grid = GRIDS[3]
+    scores = jax.jit(lambda encoding: encoding.axis_scores(grid).scores)
+    expected = integer_encoding(name, 2, 7).axis_scores(grid)
+    for dtype, scored in (("bfloat16", "float32"), ("float32", "float32"), ("float64", "float64")):
+        encoding = integer_encoding(name, 2, 7, dtype)
+        for got, wanted in zip(scores(encoding), expected.scores, strict=True):
+            assert_dtype(got, scored)
+            assert_equal(got, wanted)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_gradients_through_the_axes_are_those_of_the_grid(name):
+    """Integers throughout: sums of the same products in another order."""
+    grid = GRIDS[3]
+    encoding = integer_encoding(name, 2, 3)
+    shape = (HEADS, len(grid.query_positions), len(grid.key_positions))
+    cotangent = jnp.asarray(small_integers(np.random.default_rng(1), *shape), float)
+
+    def loss(candidate, axes):
+        dense = candidate.positional_scores
+        scores = sum_over_axes(candidate.axis_scores(grid)) if axes else dense(grid)
+        return jnp.vdot(cotangent, scores)
+
+    slopes = jax.jit(jax.grad(loss), static_argnums=1)
+    leaves = [jax.tree.leaves(slopes(encoding, axes)) for axes in (True, False)]
+    for by_axes, dense in zip(*leaves, strict=True):
+        assert_equal(by_axes, dense)
+        assert np.abs(dense).max() > 0
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_doubled_axis_does_not_add_up(name):
+    grid = GRIDS[5]
+    encoding = integer_encoding(name, 2, 5)
+    parts = encoding.axis_scores(grid)
+    for axis in (0, 1):
+        wrong = parts._replace(scores=tuple(
+            (1 + (a == axis)) * one for a, one in enumerate(parts.scores)
+        ))  # fmt: skip
+        assert (sum_over_axes(wrong) != encoding.positional_scores(grid)).any()
+
+
+@pytest.mark.parametrize("name", ["quadratic", "learned", "axial"])
+def test_free_heads_share_nothing(name):
+    parts = integer_encoding(name, 2, 2).axis_scores(GRIDS[3])
+    assert parts.groups == free_groups(HEADS, 2) == ((0, 1, 2), (0, 1, 2))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_grid_of_other_axes_is_refused(name):
+    encoding = integer_encoding(name, 2, 2)
+    with pytest.raises(ValueError, match=r"made for 2 spatial axes, but the grid has 1"):
+        encoding.axis_scores(GRIDS[0])
+
+
+def test_a_learned_table_that_is_too_short_is_refused_by_its_axis():
+    encoding = LearnedEncoding(jnp.ones((1, 2)), (jnp.ones((7, 1)), jnp.ones((5, 1))))
+    encoding.axis_scores(TokenGrid((4, 3), ((0, 0), (0, 0))))
+    with pytest.raises(ValueError, match="axis 1 of the image has shifts up to 3"):
+        encoding.axis_scores(TokenGrid((4, 3), ((0, 0), (0, 1))))
+
+
+def test_other_encodings_are_not_separable():
+    for encoding in (
+        AbsoluteEncoding(jnp.ones((1, 4, 1)), jnp.ones((1, 4, 1))),
+        BiasEncoding(jnp.ones((1, 1)), None, ((0, 0),)),
+        GaussianEncoding(jnp.ones((1, 2)), jnp.ones((1, 2, 2))),
+    ):
+        assert not isinstance(encoding, SeparableEncoding)
+
+
+def test_shifts_are_key_minus_query():
+    assert_equal(axis_shifts(GRIDS[3], 1), [
+        [-2, -1, 0, 1, 2, 3, 4],
+        [-3, -2, -1, 0, 1, 2, 3],
+        [-4, -3, -2, -1, 0, 1, 2],
+        [-5, -4, -3, -2, -1, 0, 1],
+    ])  # fmt: skip
+
+
+def test_heads_take_the_scores_of_their_groups():
+    scores = jnp.array([[[1.0, 2.0]], [[10.0, 20.0]]])
+    assert_equal(
+        sum_over_axes(AxisScores((scores,), ((1, 0, 1),))),
+        [[[10.0, 20.0]], [[1.0, 2.0]], [[10.0, 20.0]]],
+    )

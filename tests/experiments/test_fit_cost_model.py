@@ -1,0 +1,92 @@
+import json
+
+import fit_cost_model
+import pytest
+from comparison import assert_within, gamma
+from experiments.synthetic_rows import left_out, row
+from fit_cost_model import choices, fitted_rates, read
+
+from convattn.fast.cost_model import Rates
+
+RATES = Rates(1e-11, 2e-10, 3e-9, 4e-6)
+WORK = ([1e9, 1e6, 1e5, 10.0], [1e7, 1e8, 1e6, 20.0], [1e6, 1e6, 1e7, 30.0], [1e4, 1e4, 1e3, 90.0])
+
+
+def seconds(work, rates=RATES):
+    return sum(rate * count for rate, count in zip(rates, work, strict=True))
+
+
+def measured_rows():
+    return [
+        row("dense", seconds(work), side=16 * (index + 1), work=work)
+        for index, work in enumerate(WORK)
+    ]
+
+
+def test_rates_that_made_the_times_are_found_again() -> None:
+    # Scaled to unit columns the system has a condition below 100; a solution by normal equations
+    # squares it, with a few hundred roundings.
+    slack = 100**2 * gamma(400, float)
+    for found, expected in zip(fitted_rates(measured_rows()), RATES, strict=True):
+        assert_within(found / expected, 1.0, slack)
+
+
+def test_rates_are_never_negative() -> None:
+    paid = Rates(1e-11, -2e-10, 3e-9, 4e-6)
+    rows = [
+        row("dense", seconds(work, paid), side=i + 1, work=work)
+        for i, work in enumerate(
+            ([1e9, 1e6, 1e5, 10.0], [1e8, 1e6, 1e6, 20.0], [1e6, 1e5, 1e7, 30.0])
+        )
+    ]
+    assert min(fitted_rates(rows)) == 0.0
+
+
+def test_errors_are_relative_so_that_small_sizes_count() -> None:
+    small = row("dense", 1e-4, work=[0.0, 0.0, 0.0, 10.0])
+    large = row("dense", 10.0, side=64, work=[1e12, 0.0, 0.0, 10.0])
+    found = fitted_rates([small, large])
+    assert_within(found.call / 1e-5, 1.0, gamma(400, float))
+    assert found.moved == found.exponential == 0.0
+
+
+def test_rivals_and_those_left_out_are_not_fitted() -> None:
+    rows = [*measured_rows(), row("lax.conv", 1e9), left_out("separable", "refused")]
+    assert fitted_rates(rows) == fitted_rates(measured_rows())
+    with pytest.raises(ValueError, match="no row of a back end"):
+        fitted_rates([row("lax.conv", 1.0)])
+
+
+def test_choice_is_the_least_expected_and_regret_is_measured() -> None:
+    cheap, dear = [1e9, 0.0, 0.0, 0.0], [2e9, 0.0, 0.0, 0.0]
+    rows = [
+        row("dense", 3.0, work=cheap),
+        row("separable", 2.0, work=dear),
+        row("windowed", 1.0, work=[0.0] * 4),  # auto does not take it unasked
+        row("lax.conv", 0.5),
+        row("auto", 0.1, work=cheap),
+        row("dense", 1.0, side=32, work=cheap),  # alone, no choice
+    ]
+    (choice,) = choices(rows, RATES)
+    assert (choice.chosen, choice.fastest, choice.regret) == ("dense", "separable", 1.5)
+
+
+def test_main_prints_rates_for_pasting(tmp_path, monkeypatch, capsys) -> None:
+    rows = [*measured_rows(), row("separable", 2.0, work=[1e12, 0.0, 0.0, 0.0])]
+    path = tmp_path / "bench.json"
+    record = {"environment": {"backend": "cpu"}, "rows": [each.to_json() for each in rows]}
+    path.write_text(json.dumps(record))
+    monkeypatch.setattr("sys.argv", ["fit_cost_model.py", str(path)])
+    fit_cost_model.main()
+    printed = capsys.readouterr().out
+    assert '"cpu": Rates(' in printed
+    assert "fastest in 1 of 1" in printed
+
+
+def test_files_of_two_platforms_are_refused(tmp_path) -> None:
+    paths = []
+    for platform in ("cpu", "gpu"):
+        paths.append(tmp_path / f"{platform}.json")
+        paths[-1].write_text(json.dumps({"environment": {"backend": platform}, "rows": []}))
+    with pytest.raises(ValueError, match="one platform"):
+        read(paths)

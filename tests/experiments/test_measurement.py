@@ -1,0 +1,119 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from benchmarks.measurement import PAUSE, Runner, jax_runner, seconds_of, take_turns
+from benchmarks.resident import high_water_mark, in_fresh_process, resident_increase, status
+
+MIB = 2**20
+TUPLE_TABLE = 1024
+
+
+class Clock:
+    """A clock that only the runs of the contestants move."""
+
+    def __init__(self):
+        self.now = 0.0
+        self.order = []
+
+    def __call__(self):
+        return self.now
+
+    def runner(self, name, forward, backward):
+        def run(each):
+            def repeated(times):
+                self.order.append((name, times))
+                self.now += times * each
+
+            return repeated
+
+        return Runner(run(forward), run(backward), None)
+
+
+def turns_of(runners, clock, turns=3, time_limit=60.0):
+    paused = []
+    times = take_turns(runners, turns, 1.0, time_limit, clock, paused.append)
+    return times, paused
+
+
+def test_every_turn_times_everybody_once_each_way() -> None:
+    clock = Clock()
+    runners = {"a": clock.runner("a", 0.25, 0.5), "b": clock.runner("b", 0.125, 2.0)}
+    times, paused = turns_of(runners, clock)
+    assert times["a"].forward == [0.25] * 3
+    assert times["a"].backward == [0.5] * 3
+    assert times["b"].forward == [0.125] * 3
+    assert times["b"].backward == [2.0] * 3
+    assert paused == [PAUSE] * 12
+
+
+def test_a_turn_lasts_at_least_as_long_as_asked_and_another_one_begins_each_time() -> None:
+    clock = Clock()
+    runners = {"a": clock.runner("a", 0.25, 0.5), "b": clock.runner("b", 0.125, 2.0)}
+    turns_of(runners, clock)
+    warm = [("a", 1)] * 4 + [("b", 1)] * 4
+    a, b = [("a", 4), ("a", 2)], [("b", 8), ("b", 1)]
+    assert clock.order == warm + a + b + b + a + a + b
+
+
+def test_who_exceeds_the_limit_is_timed_by_its_warm_up_alone() -> None:
+    clock = Clock()
+    runners = {"slow": clock.runner("slow", 4.0, 8.0), "quick": clock.runner("quick", 0.5, 1.0)}
+    times, _ = turns_of(runners, clock, time_limit=11.0)
+    assert times["slow"].backward == [8.0]
+    assert clock.order.count(("slow", 1)) == 2
+    assert len(times["quick"].backward) == 3
+    assert turns_of(runners, Clock(), time_limit=12.0)[0]["slow"].forward == [0.0] * 3
+
+
+def test_seconds_of_several_runs_are_shared_among_them() -> None:
+    clock = Clock()
+    assert seconds_of(clock.runner("a", 0.5, 1.0).forward, 4, clock) == 0.5
+
+
+def linear(matrix, images):
+    return jnp.matmul(images, matrix, precision=jax.lax.Precision.HIGHEST)
+
+
+def test_the_backward_program_returns_the_output_and_every_gradient() -> None:
+    matrix, images = jnp.ones((32, 48)), jnp.ones((1, 8, 8, 32))
+    runner = jax_runner(linear, matrix, images)
+    output = images.nbytes // 32 * 48
+    gradients = matrix.nbytes + images.nbytes
+    assert runner.memory.arguments >= gradients + output  # the cotangent is as large as the output
+    assert output + gradients <= runner.memory.outputs <= output + gradients + TUPLE_TABLE
+    # Without the output the program would be smaller than the test allows.
+    assert output > TUPLE_TABLE
+    runner.forward(2)
+    runner.backward(2)
+
+
+def test_total_memory_is_the_sum() -> None:
+    memory = jax_runner(linear, jnp.ones((2, 3)), jnp.ones((1, 1, 1, 2))).memory
+    assert memory.total == memory.arguments + memory.outputs + memory.temporary
+
+
+@pytest.mark.skipif(status("VmHWM") is None, reason="the high-water mark is Linux's")
+def test_resident_increase_sees_what_is_freed_again() -> None:
+    def hold():
+        return np.ones(64 * MIB, np.uint8).sum()
+
+    assert resident_increase(lambda: None) < 8 * MIB
+    assert 60 * MIB <= resident_increase(hold) < 96 * MIB
+    assert high_water_mark() >= 60 * MIB
+    assert status("VmNothing") is None
+
+
+@pytest.mark.parametrize(
+    ("program", "found"),
+    [
+        ("import json, sys; print(json.dumps({'resident': int(sys.argv[1])}))", 7),
+        ("print('no JSON')", None),
+        ("print('{}')", None),
+        ("import sys; print('{\"resident\": 7}'); sys.exit(1)", None),
+    ],
+)
+def test_a_fresh_process_is_believed_only_if_it_succeeds(tmp_path, program, found) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(program)
+    assert in_fresh_process(script, ["7"]) == found

@@ -1,0 +1,181 @@
+"""Every back end gives the values and the gradients of the exact layer, within derived bounds.
+
+The reference is the dense back end in float64. It and the back end under test are each off by at
+most their own bound (`convattn.fast.rounding`), so they differ by at most the sum.
+"""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from comparison import assert_dtype, assert_equal, assert_within
+from fast.layers import LAYER_BUCKETS, LayerBucket, LayerCase, make_layer_case
+from fast.tree_comparison import assert_tree_within
+from hypothesis import given, settings
+from strategies import seeds
+
+import convattn as ca
+from convattn.fast.options import AttentionOptions, Window
+from convattn.fast.rounding import gradient_bounds, value_bound
+from convattn.fast.selection import BACK_ENDS, cheapest
+
+pytestmark = pytest.mark.usefixtures("quick_compilation")
+
+OTHERS = tuple(name for name in BACK_ENDS if name != "dense")
+# Which back ends' gradients are compared, on which bucket: once or twice for each encoding that they
+# are made for. A program with its gradient takes a second to compile; values are compared on all.
+GRADIENTS = {
+    "learned-4x3": ("separable", "chunked"),
+    "axial-4x5": ("separable",),
+    "quadratic-5x4": ("separable", "windowed"),
+    "quadratic_grid-8x6": ("separable",),
+    "gaussian-4x5": ("windowed",),
+    "bias-4x6": ("shift",),
+    "enumerated-1x6": ("shift",),
+    "scalar-4x5": ("shift",),
+    "relative-3x4-content": ("chunked", "dot_product"),
+}
+IN_FLOAT32 = ("quadratic-5x4", "bias-4x6", "relative-3x4-content")
+BUCKETS = {str(bucket): bucket for bucket in LAYER_BUCKETS}
+VALUES = tuple(name for name in BUCKETS if name not in GRADIENTS)
+
+
+def everything(bucket: LayerBucket) -> tuple[Window, ...]:
+    """Windows that leave nothing out."""
+    axes = tuple((shifts.start, shifts.stop - 1) for shifts in bucket.grid.shift_ranges)
+    return (axes,) * bucket.heads
+
+
+def windows_for(name: str, bucket: LayerBucket) -> tuple[Window, ...] | None:
+    return everything(bucket) if name == "windowed" else None
+
+
+def serving(case: LayerCase, names: tuple[str, ...] = OTHERS) -> list[str]:
+    """The back ends that do not refuse; dot_product takes float64 images to be a refusal."""
+    return [
+        name
+        for name in names
+        if BACK_ENDS[name].refusal(
+            case.layer, case.grid, AttentionOptions(windows=windows_for(name, case.bucket))
+        )
+        is None
+        and (name != "dot_product" or case.images.dtype != jnp.float64)
+    ]
+
+
+@partial(jax.jit, static_argnames=("name", "windows"))
+def values(layer, images, name, windows=None):
+    return ca.apply_attention(layer, images, backend=name, windows=windows)
+
+
+@partial(jax.jit, static_argnames=("name", "windows"))
+def values_and_gradients(layer, images, cotangent, name, windows=None):
+    def apply(layer, images):
+        return ca.apply_attention(layer, images, backend=name, windows=windows)
+
+    result, pull = jax.vjp(apply, layer, images)
+    return result, pull(cotangent)
+
+
+def bounds(case: LayerCase):
+    of_values = value_bound(case.layer, case.images)
+    return of_values, gradient_bounds(case.layer, case.images, case.cotangent)
+
+
+def check_gradients(case: LayerCase, names: list[str], reference, reference_bounds) -> None:
+    limits = bounds(case)
+    for name in names:
+        result = values_and_gradients(
+            case.layer, case.images, case.cotangent, name, windows_for(name, case.bucket)
+        )
+        jax.tree.map(
+            lambda got, given: assert_dtype(got, given.dtype), result[1], (case.layer, case.images)
+        )
+        assert_dtype(result[0], case.dtype)
+        assert_tree_within(result, reference, limits, reference_bounds, name=name)
+
+
+@pytest.mark.parametrize("name", GRADIENTS)
+@settings(max_examples=2)
+@given(seed=seeds())
+def test_values_and_gradients(name, seed):
+    """In float64; and in float32, where each kind of back end and dense have a turn."""
+    narrow = make_layer_case(BUCKETS[name], seed, "float32")
+    wide = narrow.wide()
+    reference = values_and_gradients(wide.layer, wide.images, wide.cotangent, "dense")
+    limits = bounds(wide)
+    check_gradients(wide, serving(wide, GRADIENTS[name]), reference, limits)
+    if name in IN_FLOAT32:
+        check_gradients(narrow, ["dense", *serving(narrow, GRADIENTS[name])], reference, limits)
+
+
+def check_values(case: LayerCase, names: list[str]) -> None:
+    wide = case.wide()
+    reference = np.asarray(values(wide.layer, wide.images, "dense"))
+    limit = value_bound(case.layer, case.images) + value_bound(wide.layer, wide.images)
+    held = case.images.dtype if case.layer.dtype is None else case.layer.dtype
+    expected = jnp.result_type(case.images, held)
+    for name in names:
+        result = values(case.layer, case.images, name, windows_for(name, case.bucket))
+        assert_dtype(result, expected if jnp.issubdtype(expected, jnp.inexact) else "float32", name)
+        assert_within(result, reference, limit, name)
+
+
+@pytest.mark.parametrize("name", VALUES)
+@settings(max_examples=2)
+@given(seed=seeds())
+def test_values(name, seed):
+    """Where gradients are not compared: in float64, or float32 where nothing else serves."""
+    case = make_layer_case(BUCKETS[name], seed, "float32" if "content" in name else "float64")
+    check_values(case, serving(case))
+
+
+@pytest.mark.parametrize("name", ["quadratic-5x4", "bias-4x6"])
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+@settings(max_examples=2)
+@given(seed=seeds())
+def test_values_of_half_precision_layers(name, dtype, seed):
+    case = make_layer_case(BUCKETS[name], seed, dtype)
+    check_values(case, ["dense", *serving(case)])
+
+
+@pytest.mark.parametrize("name", ["leaky_bias-1x1", "mixture-6"])
+def test_values_of_integer_images(name):
+    case = make_layer_case(BUCKETS[name], 3, "float32", images="int32")
+    check_values(case, ["dense", *serving(case)])
+
+
+def test_wide_images_through_a_narrow_layer():
+    """The result is float64, but the weights are float32 weights."""
+    case = make_layer_case(BUCKETS["mixture-6"], 4, "float32", images="float64")
+    check_values(case, serving(case))
+
+
+@pytest.mark.parametrize("name", ["quadratic-7", "mixture-6", "bias-5-content"])
+def test_auto_is_the_back_end_that_it_chooses(name):
+    case = make_layer_case(BUCKETS[name], 5)
+    tokens = (case.bucket.batch, *case.grid.queries, case.bucket.channels)
+    chosen = cheapest(case.layer, case.grid, tokens, AttentionOptions())
+    expected = values(case.layer, case.images, chosen.name)
+    assert_equal(values(case.layer, case.images, "auto"), expected)
+
+
+@pytest.mark.parametrize("ring", [False, ((0, 2), (1, 0))], ids=str)
+def test_another_ring(ring):
+    case = make_layer_case(BUCKETS["one_hot_quadratic-3x5"], 6, "float64")
+    limit = 2 * value_bound(case.layer, case.images, ring=ring)
+    given = partial(jax.jit(ca.apply_attention, static_argnames=("ring", "backend")), ring=ring)
+    result = given(case.layer, case.images, backend="separable")
+    assert_within(result, given(case.layer, case.images, backend="dense"), limit)
+
+
+def test_every_back_end_is_compared():
+    """A back end that refuses all layers would pass every other test."""
+    seen = set()
+    for name, back_ends in GRADIENTS.items():
+        served = serving(make_layer_case(BUCKETS[name], 0, "float32"), back_ends)
+        assert served == list(back_ends)
+        seen.update(served)
+    assert seen == set(OTHERS)

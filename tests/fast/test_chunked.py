@@ -1,0 +1,248 @@
+"""Chunked attention is the dense one, block by block, and never holds the matrix of all pairs."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from comparison import assert_dtype, assert_equal, assert_within
+from fast.layers import LAYER_BUCKETS, LayerBucket, axial, make_layer_case, quadratic, scalar
+from token_grids import IMAGES, SEQUENCES
+
+from convattn.application import apply_attention
+from convattn.encodings import AbsoluteEncoding, AxialEncoding, QuadraticEncoding
+from convattn.fast.chunked import CHUNKED, default_chunk, scorer
+from convattn.fast.options import AttentionOptions
+from convattn.fast.rounding import gradient_bounds, value_bound
+from convattn.layer import AttentionLayer, ContentScores
+from convattn.shifts import TokenGrid
+
+# Scores from the axes, gains, neither map on a sequence, content; the others are in test_back_ends.
+BUCKETS = [
+    next(b for b in LAYER_BUCKETS if b.draw is axial),
+    next(b for b in LAYER_BUCKETS if b.draw is scalar),
+    next(b for b in LAYER_BUCKETS if b.output is None and b.value is None),
+    next(b for b in LAYER_BUCKETS if b.content),
+]
+
+
+def apply(name, case, **options):
+    """The result of a back end, compiled as a whole."""
+    return jax.jit(lambda layer, images: apply_attention(layer, images, backend=name, **options))(
+        case.layer, case.images
+    )
+
+
+def run(name, case, **options):
+    def of(layer, images):
+        return apply_attention(layer, images, backend=name, **options)
+
+    @jax.jit
+    def both(layer, images, cotangent):
+        out, transposed = jax.vjp(of, layer, images)
+        return out, transposed(cotangent.astype(out.dtype))
+
+    return both(case.layer, case.images, case.cotangent)
+
+
+@pytest.mark.parametrize("bucket", BUCKETS, ids=str)
+def test_values_and_gradients_are_those_of_dense(bucket):
+    """Each is within its own bound of the exact ones; three queries at a time, the last block
+    filled up."""
+    case = make_layer_case(bucket, 3, "float64")
+    wanted, wanted_gradients = run("dense", case)
+    found, gradients = run("chunked", case, chunk=3)
+    assert_within(found, wanted, 2 * value_bound(case.layer, case.images))
+    bounds = gradient_bounds(case.layer, case.images, case.cotangent)
+    for got, expected, bound in zip(
+        *map(jax.tree.leaves, (gradients, wanted_gradients, bounds)), strict=True
+    ):
+        assert_within(got, expected, 2 * bound)
+
+
+SMALL = LayerBucket(quadratic, 3, 2, (4, 5), ((1, 2), (0, 1)), 2, value=3, output=4)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "images"), [("float32", None), ("bfloat16", None), ("float16", "int32")]
+)
+def test_every_dtype_is_within_its_bound_of_float64(dtype, images):
+    case = make_layer_case(SMALL, 4, dtype, images)
+    found = apply("chunked", case, chunk=6)
+    assert_dtype(found, jnp.result_type(case.layer.dtype, case.images))
+    exact = apply("dense", case.wide())
+    bound = value_bound(case.layer, case.images)
+    assert_within(found, exact, bound + value_bound(case.wide().layer, case.wide().images))
+    with pytest.raises(AssertionError, match="too far"):
+        assert_within(found, exact + 2 * bound.max(), bound)
+
+
+def test_every_size_of_block_gives_the_same():
+    case = make_layer_case(SMALL, 5, "float64")
+    wanted, bound = apply("dense", case), 2 * value_bound(case.layer, case.images)
+    for chunk in (1, 7, 20, 1000, None):
+        assert_within(apply("chunked", case, chunk=chunk), wanted, bound, f"chunk {chunk}")
+
+
+@pytest.mark.parametrize("chunk", [0, -1, True, 2.5])
+def test_other_chunks_are_refused(chunk):
+    case = make_layer_case(SMALL, 5, "float64")
+    with pytest.raises(ValueError, match=r"chunk=.*but should be an integer ≥ 1"):
+        apply_attention(case.layer, case.images, backend="chunked", chunk=chunk)
+
+
+@pytest.mark.parametrize("content", [False, True])
+def test_dropout_is_that_of_dense(content):
+    """A weight times 0 or 1/(1 - rate) enlarges the bound by as much; the product is one rounding
+    more where the bound counts at least 32, so by a sixteenth at most."""
+    draw = next(b for b in LAYER_BUCKETS if b.content) if content else SMALL
+    case, rate = make_layer_case(draw, 6, "float64"), 0.3
+    dropping = {"dropout_rate": rate, "dropout_key": jax.random.key(2)}
+    wanted = apply("dense", case, **dropping)
+    found = apply("chunked", case, chunk=5, **dropping)
+    bound = 2 * (1 + 1 / 16) * value_bound(case.layer, case.images) / (1 - rate)
+    assert_within(found, wanted, bound)
+    other = apply("chunked", case, dropout_rate=rate, dropout_key=jax.random.key(3))
+    with pytest.raises(AssertionError, match="too far"):
+        assert_within(other, wanted, bound)
+
+
+# ------------------------------------------------------------------ scores of some queries
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class Foreign:
+    """Somebody else's encoding, which offers its matrix of scores alone."""
+
+    matrix: jax.Array
+
+    @property
+    def heads(self) -> int:
+        return int(self.matrix.shape[0])
+
+    def positional_scores(self, grid: TokenGrid) -> jax.Array:
+        return self.matrix
+
+    def head_gains(self, number_of_keys: int) -> None:
+        return None
+
+
+def integers(rng, *shape):
+    return jnp.asarray(rng.integers(-3, 4, shape), jnp.float64)
+
+
+def integer_encodings(rng: Any, grid: TokenGrid) -> Iterator[Any]:
+    """Encodings whose scores are integers, each of which gives scores in another way."""
+    axes, sides = len(grid.keys), grid.keys
+    yield QuadraticEncoding(jnp.array([1.0, 2.0]), integers(rng, 2, axes))
+    yield AbsoluteEncoding(*integers(rng, 2, 2, 3, 4), integers(rng, *sides, 3))
+    maps = [[integers(rng, 2, 3, 4) for _ in sides] for _ in range(2)]
+    tables = tuple(integers(rng, n, 3) for n in sides)
+    yield AxialEncoding(tuple(maps[0]), tuple(maps[1]), tables)
+    count = math.prod(grid.queries), grid.number_of_keys
+    yield Foreign(integers(rng, 2, *count))
+
+
+@pytest.mark.parametrize("grid", [SEQUENCES[0], *IMAGES[:2]], ids=str)
+@pytest.mark.parametrize("which", range(4))
+def test_scores_of_some_queries_are_rows_of_the_matrix(grid, which):
+    """Under jit, in any order, repeated; in integers, so that nothing is rounded."""
+    encoding = list(integer_encodings(np.random.default_rng(8), grid))[which]
+    count = math.prod(grid.queries)
+    queries = np.array([count - 1, 0, count // 2, 0])
+    rows = jax.jit(lambda encoding, queries: scorer(encoding, grid)(queries))(
+        encoding, jnp.asarray(queries, jnp.int32)
+    )
+    every = encoding.positional_scores(grid)
+    assert_equal(rows, every[:, queries])
+    if count > 1:  # the planted case: another query's row
+        assert (np.asarray(rows) != np.asarray(every[:, (queries + 1) % count])).any()
+
+
+# --------------------------------------------------------------------------- what is held
+def largest_array(function, *arguments) -> int:
+    """The most entries of any array in a program and the programs inside it."""
+    largest = 0
+
+    def look(jaxpr: Any) -> None:
+        nonlocal largest
+        for equation in jaxpr.eqns:
+            for variable in equation.outvars:
+                largest = max(largest, math.prod(getattr(variable.aval, "shape", ())))
+            for value in equation.params.values():
+                for part in value if isinstance(value, tuple | list) else (value,):
+                    inner = getattr(part, "jaxpr", part)
+                    if hasattr(inner, "eqns"):
+                        look(inner)
+
+    look(jax.make_jaxpr(function)(*arguments).jaxpr)
+    return largest
+
+
+def loss(name, **options):
+    def of(layer, images):
+        return apply_attention(layer, images, backend=name, **options).sum()
+
+    return jax.value_and_grad(of, argnums=(0, 1), allow_int=True)
+
+
+@pytest.mark.parametrize("kind", ["quadratic", "absolute", "axial", "content", "dropout"])
+def test_no_array_has_an_entry_for_every_query_and_key(kind):
+    """Two heads and 12 × 13 tokens: the largest arrays are blocks of 3 queries, or tables."""
+    rng = np.random.default_rng(9)
+    tokens, grid = 12 * 13, TokenGrid((12, 13), ((0, 0), (0, 0)))
+    which = {"absolute": 1, "axial": 2}.get(kind, 0)
+    encoding = list(integer_encodings(rng, grid))[which]
+    content = None
+    if kind == "content":
+        content = ContentScores(integers(rng, 2, 3, 4), integers(rng, 2, 3, 4))
+    layer = AttentionLayer(encoding, None, integers(rng, 2, 3, 5), None, content)
+    images = integers(rng, 1, 12, 13, 3)
+    dropping = {"dropout_rate": 0.5, "dropout_key": jax.random.key(0)} if kind == "dropout" else {}
+    assert largest_array(loss("chunked", chunk=3, **dropping), layer, images) < tokens**2
+    assert largest_array(loss("dense", **dropping), layer, images) >= tokens**2
+
+
+def test_memory_is_a_tenth_of_that_of_dense_at_most():
+    """XLA's own count at 64 × 64 tokens, 64 features, 9 heads, forward and backward, float32."""
+    shape = jax.ShapeDtypeStruct
+    encoding = QuadraticEncoding(shape((9,), jnp.float32), shape((9, 2), jnp.float32))
+    layer = AttentionLayer(encoding, None, shape((9, 64, 64), jnp.float32))
+    images = shape((1, 64, 64, 64), jnp.float32)
+
+    def temporary(name):
+        compiled = jax.jit(loss(name)).lower(layer, images).compile()
+        return compiled.memory_analysis().temp_size_in_bytes
+
+    matrix = 4 * 9 * 4096**2
+    assert temporary("dense") > matrix
+    assert 10 * temporary("chunked") < temporary("dense")
+
+
+def test_a_block_takes_sixteen_mebibytes_at_most_where_one_query_does():
+    case = make_layer_case(LayerBucket(quadratic, 9, 1, (4, 5), ((0, 0), (0, 0)), 3), 0, "float32")
+    dropping = AttentionOptions(dropout=object())
+    for side, batch, options in (
+        (64, 1, AttentionOptions()),
+        (224, 4, AttentionOptions()),
+        (64, 4, dropping),
+        (2, 0, dropping),
+    ):
+        grid = TokenGrid((side, side), ((0, 0), (0, 0)))
+        size = default_chunk(case.layer, grid, batch, np.dtype("float32"), options)
+        assert 1 <= size <= side**2
+        images = max(batch, 1) if options is dropping else 1
+        assert images * 9 * side**2 * 4 * size <= 2**24
+        blocks = -(-(side**2) // size)
+        assert blocks * size - side**2 < blocks  # the last block is filled up by few
+
+
+def test_work_counts_the_blocks_as_calls():
+    case = make_layer_case(SMALL, 5, "float32")
+    small = CHUNKED.work(case.layer, TokenGrid((4, 5), SMALL.ring), 2, 2)
+    large = CHUNKED.work(case.layer, TokenGrid((96, 96), SMALL.ring), 2, 2)
+    assert large.calls > 10 * small.calls
+    assert CHUNKED.refusal(replace(case.layer, value=None), case.grid, AttentionOptions()) is None

@@ -1,0 +1,231 @@
+"""`jax.nn.dot_product_attention` gives what dense does, at the precision that is asked for."""
+
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from comparison import assert_dtype, assert_equal, assert_within
+from fast.layers import LAYER_BUCKETS, LayerBucket, bias, make_layer_case, scalar
+from jax import lax
+from matrix_products import precisions
+
+from convattn.application import apply_attention
+from convattn.encodings import BiasEncoding
+from convattn.fast.dot_product import DOT_PRODUCT, attend, precision_name
+from convattn.fast.options import AttentionOptions, Dropout
+from convattn.fast.rounding import gradient_bounds, value_bound
+from convattn.layer import AttentionLayer, ContentScores
+from convattn.shifts import TokenGrid
+
+RING = ((1, 0), (0, 2))
+CONTENT = next(bucket for bucket in LAYER_BUCKETS if bucket.content)
+# Queries and keys narrower and wider than values; gains without a map to take them; a sequence.
+CASES = [
+    (CONTENT, 2),
+    (LayerBucket(scalar, 2, 2, (3, 4), RING, 3, content=True), 7),
+    (LayerBucket(bias, 2, 1, (4,), ((1, 2),), 3, value=4, content=True), 3),
+]
+
+
+def case_of(bucket, width=2, dtype="float32", scaled=True, images=None):
+    """The case of a bucket with queries and keys of this width."""
+    case = make_layer_case(bucket, 5, dtype, images)
+    rng = np.random.default_rng(12)
+    features = case.layer.content.query.shape[1]
+    shapes = [(bucket.heads, features, width)] * 2 + [(bucket.heads, width)] * 2
+    parts = (jnp.asarray(rng.normal(size=shape), jnp.dtype(dtype)) for shape in shapes)
+    content = ContentScores(*parts, scaled=scaled)
+    return replace(case, layer=replace(case.layer, content=content))
+
+
+def apply(name, case, **options):
+    """The result of a back end, compiled as a whole."""
+    return jax.jit(lambda layer, images: apply_attention(layer, images, backend=name, **options))(
+        case.layer, case.images
+    )
+
+
+def run(name, case, **options):
+    def of(layer, images):
+        return apply_attention(layer, images, backend=name, **options)
+
+    @jax.jit
+    def both(layer, images, cotangent):
+        out, transposed = jax.vjp(of, layer, images)
+        return out, transposed(cotangent.astype(out.dtype))
+
+    return both(case.layer, case.images, case.cotangent)
+
+
+@pytest.mark.parametrize(("bucket", "width"), CASES, ids=str)
+def test_values_and_gradients_are_within_their_bounds_of_dense_in_float64(bucket, width):
+    case = case_of(bucket, width, scaled=width == 7)
+    exact, exact_gradients = run("dense", case.wide())
+    found, gradients = run("dot_product", case)
+    bound = value_bound(case.layer, case.images)
+    assert_within(found, exact, bound + value_bound(case.wide().layer, case.wide().images))
+    narrow = gradient_bounds(case.layer, case.images, case.cotangent)
+    wide = gradient_bounds(case.wide().layer, case.wide().images, case.wide().cotangent)
+    for got, expected, *bounds in zip(
+        *map(jax.tree.leaves, (gradients, exact_gradients, narrow, wide)), strict=True
+    ):
+        assert_within(got, expected, sum(bounds))
+
+
+def test_the_wrong_scale_is_seen():
+    """The planted case: scores over √E that should not be, and the other way round."""
+    case = case_of(CONTENT, 7)
+    bound = 2 * value_bound(case.layer, case.images)
+    content = replace(case.layer.content, scaled=False)
+    other = apply("dot_product", replace(case, layer=replace(case.layer, content=content)))
+    with pytest.raises(AssertionError, match="too far"):
+        assert_within(other, apply("dense", case), bound)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "images"), [("bfloat16", None), ("float16", None), ("float32", "int32")]
+)
+def test_other_dtypes_are_within_their_bounds_too(dtype, images):
+    case = case_of(CONTENT, dtype=dtype, images=images)
+    found = apply("dot_product", case)
+    assert_dtype(found, jnp.result_type(case.layer.dtype, case.images))
+    exact = apply("dense", case.wide())
+    bound = value_bound(case.layer, case.images)
+    assert_within(found, exact, bound + value_bound(case.wide().layer, case.wide().images))
+
+
+def uniform_layer(dtype):
+    """Zero scores: each of 512 keys weighs 2⁻⁹, and nothing else is rounded."""
+    content = ContentScores(jnp.zeros((1, 1, 1), dtype), jnp.zeros((1, 1, 1), dtype))
+    encoding = BiasEncoding(jnp.zeros((1, 1), dtype), None, ((0,),))
+    one = (1,)
+    return AttentionLayer(encoding, None, None, None, content, one, one, one, ((0, 0),))
+
+
+@pytest.mark.parametrize("precision", ["highest", "default"])
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_sums_of_narrow_tokens_are_taken_in_float32(dtype, precision):
+    """Ones times 2⁻⁹ add up to one; in bfloat16 sums would stop at a half."""
+    tokens = jnp.ones((1, 512, 1), dtype)
+    found = apply_attention(
+        uniform_layer(dtype), tokens, backend="dot_product", precision=precision
+    )
+    assert_equal(found, np.ones((1, 512, 1)))
+    narrow = np.float32(0)
+    for _ in range(512):
+        narrow = np.asarray(jnp.asarray(narrow + 2.0**-9, "bfloat16")).astype(np.float32)
+    assert narrow == 0.5
+
+
+@pytest.mark.parametrize(
+    ("precision", "expected"),
+    [
+        (None, (lax.Precision.HIGHEST,) * 2),
+        ("highest", (lax.Precision.HIGHEST,) * 2),
+        (lax.Precision.HIGH, (lax.Precision.HIGH,) * 2),
+    ],
+)
+def test_every_product_carries_the_precision_forward_and_backward(precision, expected):
+    case = case_of(CONTENT)
+
+    def loss(layer, images):
+        out = apply_attention(layer, images, backend="dot_product", precision=precision)
+        return out.sum()
+
+    found = precisions(jax.grad(loss, argnums=(0, 1)), case.layer, case.images)
+    inside = [each for each in found if each == expected]
+    assert len(inside) >= 6  # scores and mixing, and both factors of each on the way back
+    # Scores of content are always projected at the highest precision.
+    assert set(found) <= {expected, (lax.Precision.HIGHEST,) * 2}
+
+
+def test_without_a_precision_the_function_leaves_it_open():
+    """What is guarded against: the products inside have none of their own."""
+    arrays = (jnp.ones((1, 2, 1, 3)),) * 3
+    assert precisions(jax.nn.dot_product_attention, *arrays) == [None, None]
+
+
+@pytest.mark.parametrize(
+    ("precision", "expected"),
+    [
+        (None, "default"),
+        ("float32", "highest"),
+        (lax.Precision.HIGH, "high"),
+        ((lax.Precision.HIGH, lax.Precision.HIGH), "high"),
+        (("highest", "float32"), "highest"),
+        (lax.DotAlgorithmPreset.TF32_TF32_F32, "TF32_TF32_F32"),
+        ("TF32_TF32_F32", "TF32_TF32_F32"),
+        ((lax.Precision.HIGH, lax.Precision.HIGHEST), None),
+        ("sharp", None),
+    ],
+)
+def test_how_precisions_are_called(precision, expected):
+    name = precision_name(precision)
+    assert name == expected
+    if name is not None:
+        with jax.default_matmul_precision(name):  # knows it, or raises
+            pass
+
+
+def refused(layer, **options):
+    with pytest.raises(ValueError, match="backend='dot_product' cannot serve this layer") as info:
+        apply_attention(layer, jnp.ones((1, 3, 4, 3)), backend="dot_product", **options)
+    return str(info.value)
+
+
+LAYER = case_of(CONTENT).layer
+
+
+def test_layers_without_content_are_refused():
+    message = refused(replace(LAYER, content=None))
+    assert "no content scores" in message
+    assert "use separable, shift, chunked or dense" in message
+    with pytest.raises(ValueError, match=r"layer\.content=None, but should be ContentScores"):
+        DOT_PRODUCT.work(replace(LAYER, content=None), TokenGrid((3, 4), RING), 1, 3)
+
+
+def test_float64_is_refused_since_softmax_runs_in_float32():
+    wide = jax.tree.map(lambda part: part.astype(jnp.float64), LAYER)
+    assert "takes softmax in float32" in refused(wide)
+    part = replace(LAYER, bias=jnp.zeros(LAYER.output.shape[2], jnp.float64))
+    assert "float64 parameters" in refused(part)
+
+
+def test_float64_tokens_are_refused_as_well():
+    grid = TokenGrid((3, 4), ((0, 0), (0, 0)))
+    with pytest.raises(ValueError, match=r"tokens\.dtype=float64, but .* softmax in float32"):
+        attend(LAYER, grid, jnp.ones((1, 3, 4, 3), jnp.float64), AttentionOptions())
+
+
+def test_dropout_is_refused():
+    message = refused(LAYER, dropout_rate=0.5, dropout_key=jax.random.key(0))
+    assert "use dense or chunked" in message
+
+
+def test_two_precisions_at_once_are_refused():
+    message = refused(LAYER, precision=(lax.Precision.HIGH, lax.Precision.HIGHEST))
+    assert "one named precision for both operands" in message
+
+
+def test_what_is_served_is_not_refused_under_jit_either():
+    grid, tokens = TokenGrid((3, 4), RING), jax.ShapeDtypeStruct((1, 3, 4, 3), jnp.float32)
+
+    def served(layer, images):
+        assert DOT_PRODUCT.refusal(layer, grid, AttentionOptions()) is None
+        dropping = AttentionOptions(dropout=Dropout(0.5, jax.random.key(0)))
+        assert DOT_PRODUCT.refusal(layer, grid, dropping) is not None
+        return images
+
+    assert jax.eval_shape(served, LAYER, tokens).shape == tokens.shape
+
+
+def test_work_counts_the_wider_of_keys_and_values():
+    grid = TokenGrid((3, 4), RING)
+    narrow, wide = (DOT_PRODUCT.work(case_of(CONTENT, w).layer, grid, 2, 3) for w in (2, 9))
+    pairs = 2 * LAYER.heads * 12 * grid.number_of_keys
+    assert narrow.exponentials == wide.exponentials == pairs
+    more = 2 * pairs * (9 - 3)  # the values are three wide
+    projections = 2 * 12 * LAYER.heads * 2 * 3 * (9 - 2)
+    assert wide.products - narrow.products == more + projections

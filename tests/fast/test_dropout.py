@@ -1,0 +1,135 @@
+"""Dropout: the same zeros in every back end, unbiased, and absent at the rate zero."""
+
+import math
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from comparison import assert_equal, assert_within
+from fast.layers import LayerBucket, make_layer_case, quadratic
+
+from convattn.application import apply_attention
+from convattn.fast.dropout import keep_scale
+from convattn.fast.options import AttentionOptions, Dropout
+from convattn.fast.selection import BACK_ENDS
+from convattn.layer import AttentionLayer
+
+PLAIN = LayerBucket(quadratic, 2, 2, (3, 4), ((1, 0), (0, 2)), 3, output=5)
+CASE = make_layer_case(PLAIN, 1, "float64")
+OPTIONS = AttentionOptions(dropout=Dropout(0.4, jax.random.key(7)))
+DROPPING = [
+    name
+    for name, back_end in BACK_ENDS.items()
+    if back_end.refusal(CASE.layer, CASE.grid, OPTIONS) is None
+]
+SERVING = [
+    name
+    for name, back_end in BACK_ENDS.items()
+    if back_end.refusal(CASE.layer, CASE.grid, AttentionOptions()) is None
+]
+# One draw of the bits of `bernoulli` is a multiple of 2⁻²³, and 1/(1 - rate) is held in float32.
+PROBABILITY_ERROR, SCALE_ERROR = 2.0**-22, 2.0**-23
+CERTAINTY = 1e-12  # of failing by chance, had the keys not been fixed
+
+
+@partial(jax.jit, static_argnums=(0, 1, 2))
+def all_scales(rate, queries, keys, key=0):
+    """Of three images and two heads."""
+    dropout = Dropout(rate, jax.random.key(key))
+    return keep_scale(dropout, 3, 2, jnp.arange(queries)[:, None], jnp.arange(keys))
+
+
+@pytest.mark.parametrize("rate", [0.1, 0.5, 0.9])
+def test_weights_are_dropped_at_the_rate_and_the_others_scaled_up(rate):
+    """Hoeffding: n draws stray from their mean by √(ln(2/p)/(2n)) with probability p at most."""
+    scales = np.asarray(all_scales(rate, 40, 50))
+    kept = np.float32(1) / np.float32(1 - rate)
+    assert set(np.unique(scales).tolist()) <= {0.0, float(kept)}
+    stray = math.sqrt(math.log(2 / CERTAINTY) / (2 * scales.size)) + PROBABILITY_ERROR
+    assert_within((scales == 0).mean(), rate, stray)
+    with pytest.raises(AssertionError, match="too far"):  # a rate off by 0.05 would be seen
+        assert_within((scales == 0).mean(), rate + 0.05, stray)
+
+
+@pytest.mark.parametrize("axis", range(4))
+def test_images_heads_queries_and_keys_draw_apart(axis):
+    scales = np.moveaxis(np.asarray(all_scales(0.5, 40, 50)), axis, 0)
+    assert (scales[0] != scales[1]).any()
+
+
+def test_the_random_key_decides():
+    assert_equal(all_scales(0.5, 40, 50, key=1), all_scales(0.5, 40, 50, key=1))
+    assert (all_scales(0.5, 40, 50, key=1) != all_scales(0.5, 40, 50, key=2)).any()
+
+
+def test_some_pairs_draw_what_they_draw_among_all():
+    queries, keys = np.array([[4], [0]]), np.array([[6, 2, 2], [1, 0, 3]])
+    dropout = Dropout(0.5, jax.random.key(0))
+    some = keep_scale(dropout, 3, 2, jnp.asarray(queries), jnp.asarray(keys))
+    assert_equal(some, np.asarray(all_scales(0.5, 40, 50))[:, :, queries, keys])
+
+
+def test_dense_and_chunked_drop_and_dot_product_does_not():
+    assert {"dense", "chunked"} <= set(DROPPING)
+    assert "dot_product" not in DROPPING
+
+
+@pytest.mark.parametrize("name", sorted(set(BACK_ENDS) - set(DROPPING)))
+def test_the_others_refuse_by_name(name):
+    with pytest.raises(ValueError, match=f"backend='{name}' cannot serve this layer"):
+        apply_attention(
+            CASE.layer, CASE.images, backend=name, dropout_rate=0.4, dropout_key=jax.random.key(7)
+        )
+
+
+@pytest.mark.parametrize("name", SERVING)
+def test_the_rate_zero_is_no_dropout_to_the_last_bit(name):
+    plain = apply_attention(ONE_HEAD, CASE.images, backend=name)
+    zero = apply_attention(
+        ONE_HEAD, CASE.images, backend=name, dropout_rate=0.0, dropout_key=jax.random.key(7)
+    )
+    assert_equal(zero, plain)
+
+
+ONE_HEAD = AttentionLayer(CASE.layer.encoding.take_heads([0]), None, None, ring=PLAIN.ring)
+
+
+def weights_as_output(name, rate, key):
+    """One head without maps on tokens that are unit vectors: the result is its weights.
+
+    Sums have one term that is not zero, so nothing but the weights themselves is rounded.
+    """
+    images = jnp.eye(12).reshape(1, 3, 4, 12)
+    options = {"dropout_rate": rate, "dropout_key": key} if rate else {}
+    if name == "windowed":
+        shifts = CASE.grid.shift_ranges
+        options["windows"] = [[(axis.start, axis.stop - 1) for axis in shifts]]
+    out = apply_attention(ONE_HEAD, images, backend=name, **options)
+    return out.reshape(12, 12)
+
+
+@pytest.mark.parametrize("name", DROPPING)
+def test_the_zeros_are_those_of_keep_scale(name):
+    """Keys are counted with their ring, so that the image's own stand apart from one another."""
+    dropped = weights_as_output(name, 0.4, OPTIONS.dropout.key)
+    grid = CASE.grid
+    inner = np.ravel_multi_index(tuple(grid.query_positions.T), grid.keys)
+    scale = keep_scale(OPTIONS.dropout, 1, 1, jnp.arange(12)[:, None], jnp.asarray(inner))[0, 0]
+    assert_equal(dropped == 0, scale == 0)
+    assert 0 < int((dropped == 0).sum()) < 144
+
+
+@pytest.mark.parametrize("name", DROPPING)
+def test_the_mean_over_many_keys_is_no_dropout(name):
+    """Each weight w is 0 or w/(1 - rate): Hoeffding with this range, for 144 weights."""
+    rate, draws = 0.4, 3000
+    keys = jax.random.split(jax.random.key(11), draws)
+    drawn = jax.jit(jax.vmap(lambda key: weights_as_output(name, rate, key)))(keys)
+    weights = np.asarray(weights_as_output(name, 0.0, None))
+    stray = math.sqrt(math.log(2 * 144 / CERTAINTY) / (2 * draws)) + PROBABILITY_ERROR
+    bound = weights / (1 - rate) * stray + weights * SCALE_ERROR
+    assert_within(drawn.mean(axis=0), weights, bound)
+    with pytest.raises(AssertionError, match="too far"):  # had the others not been scaled up
+        assert_within(drawn.mean(axis=0) * (1 - rate), weights, bound)

@@ -1,0 +1,138 @@
+"""Value and output maps are fused where that takes fewer products, and change nothing else."""
+
+from dataclasses import dataclass
+
+import hypothesis.strategies as st
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from comparison import assert_equal
+from hypothesis import given
+from jax import Array
+from strategies import small_integers
+
+from convattn.attention import multi_head_self_attention
+from convattn.fast.chunked import mix
+from convattn.fast.maps import arrange_maps, fuses, out_features, sum_dtype
+from convattn.layer import AttentionLayer
+from convattn.shifts import TokenGrid
+
+FLOAT64 = np.dtype("float64")
+HEADS, FEATURES, WIDTH, OUT, KEYS = 3, 4, 5, 6, 7
+GRID = TokenGrid((KEYS,), ((0, 0),))
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class Gained:
+    """An encoding of which only the gains matter."""
+
+    gains: Array | None
+
+    heads = HEADS
+
+    def head_gains(self, number_of_keys):
+        return self.gains
+
+
+def integer_layer(value, output, gains, width=WIDTH):
+    rng = np.random.default_rng(5)
+    of_value = jnp.asarray(small_integers(rng, HEADS, FEATURES, width))
+    rows = width if value else FEATURES
+    of_output = jnp.asarray(small_integers(rng, HEADS, rows, OUT))
+    encoding = Gained(jnp.array([2.0, -3.0, 5.0]) if gains else None)
+    return AttentionLayer(encoding, of_value if value else None, of_output if output else None)
+
+
+@pytest.mark.parametrize("gains", [True, False])
+@pytest.mark.parametrize("value", [True, False])
+@pytest.mark.parametrize("output", [True, False])
+@pytest.mark.parametrize("tokens", [1, 10_000])
+@pytest.mark.parametrize("width", [1, 5, 40])
+def test_arranged_maps_do_what_the_layer_says(gains, value, output, tokens, width):
+    """In integers, so that fusing, placing and scaling round nothing."""
+    layer = integer_layer(value, output, gains, width)
+    rng = np.random.default_rng(6)
+    images = jnp.asarray(small_integers(rng, 2, KEYS, FEATURES))
+    weights = jnp.asarray(small_integers(rng, HEADS, KEYS, KEYS))
+    maps = arrange_maps(layer, GRID, tokens, float(KEYS), FLOAT64)
+    values = images
+    if maps.before is not None:
+        values = jnp.einsum("bkd,hde->bkhe", images, maps.before)
+    found = mix(weights, values, maps, FLOAT64, "highest")
+    scaled = weights * layer.encoding.gains[:, None, None] if gains else weights
+    assert_equal(found, multi_head_self_attention(images, scaled, layer.value, layer.output))
+    if gains:  # the planted case: the gains forgotten
+        without = multi_head_self_attention(images, weights, layer.value, layer.output)
+        with pytest.raises(AssertionError, match="entries differ"):
+            assert_equal(found, without)
+
+
+def test_gains_stand_alone_only_without_maps():
+    alone = arrange_maps(integer_layer(False, False, True), GRID, 1, 1.0, FLOAT64)
+    assert alone.before is None
+    assert alone.after is None
+    assert_equal(alone.gains, [2, -3, 5])
+    for value, output in ((True, False), (False, True), (True, True)):
+        maps = arrange_maps(integer_layer(value, output, True), GRID, 1, 1.0, FLOAT64)
+        assert maps.gains is None
+
+
+def test_wide_heads_are_fused_and_narrow_ones_are_not():
+    """A head of width 40 on 4 features is one map of 4 × 6; one of width 1 stays two."""
+    wide = arrange_maps(integer_layer(True, True, False, 40), GRID, 10_000, 7.0, FLOAT64)
+    assert wide.before is None
+    assert wide.after is not None
+    assert wide.after.shape == (HEADS, FEATURES, OUT)
+    narrow = arrange_maps(integer_layer(True, True, False, 1), GRID, 10_000, 7.0, FLOAT64)
+    assert narrow.before is not None
+    assert narrow.before.shape == (HEADS, FEATURES, 1)
+
+
+def counted(sizes, tokens, mixing, fused):
+    """The products of an application, one matrix product after the other."""
+    heads, features, width, out = sizes
+    if fused:
+        fusing = heads * features * width * out
+        return fusing + tokens * heads * mixing * features + tokens * heads * features * out
+    before = tokens * heads * features * width
+    return before + tokens * heads * mixing * width + tokens * heads * width * out
+
+
+@given(
+    st.tuples(*(st.integers(1, 64) for _ in range(4))), st.integers(1, 5000), st.integers(1, 5000)
+)
+def test_the_choice_is_the_cheaper_by_counting(sizes, tokens, mixing):
+    heads, features, width, out = sizes
+    value = np.broadcast_to(np.float32(0), (heads, features, width))
+    output = np.broadcast_to(np.float32(0), (heads, width, out))
+    together, apart = (counted(sizes, tokens, mixing, fused) for fused in (True, False))
+    assert fuses(value, output, tokens, float(mixing)) == (together < apart)
+
+
+@pytest.mark.parametrize(
+    ("images", "maps", "expected"),
+    [
+        ("float64", "float32", "float64"),
+        ("float32", "float64", "float64"),
+        ("bfloat16", "bfloat16", "float32"),
+        ("float16", "bfloat16", "float32"),
+        ("int32", "float16", "float32"),
+        ("int32", "int32", "float32"),
+        ("int8", None, "float32"),
+        ("bfloat16", None, "float32"),
+    ],
+)
+def test_sums_are_at_least_float32_and_as_wide_as_tokens_and_maps(images, maps, expected):
+    value = None if maps is None else jnp.zeros((HEADS, 2, 3), maps)
+    layer = AttentionLayer(Gained(None), value, None)
+    assert sum_dtype(layer, jnp.zeros((1, 4, 2), images)) == np.dtype(expected)
+
+
+@pytest.mark.parametrize(
+    ("value", "output", "expected"),
+    [(False, False, FEATURES), (True, False, WIDTH), (False, True, OUT), (True, True, OUT)],
+)
+def test_how_many_features_the_result_has(value, output, expected):
+    assert out_features(integer_layer(value, output, False), FEATURES) == expected

@@ -1,0 +1,82 @@
+"""What callers ask of a back end is read, or refused with what was given and what to do."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from convattn.fast.options import AttentionOptions, Dropout, read_dropout
+
+
+@pytest.mark.parametrize("rate", [0.25, np.float32(0.25), jnp.asarray(0.25)])
+@pytest.mark.parametrize("make_key", [jax.random.key, jax.random.PRNGKey])
+def test_a_rate_with_a_key_is_read(rate, make_key):
+    key = make_key(3)
+    found = read_dropout(rate, key)
+    assert isinstance(found, Dropout)
+    assert found.key is key
+    assert type(found.rate) is float
+    assert found.rate == 0.25
+
+
+@pytest.mark.parametrize("rate", [0, 0.0, np.float32(0)])
+def test_the_rate_zero_is_no_dropout_and_needs_no_key(rate):
+    assert read_dropout(rate, None) is None
+    assert read_dropout(rate, jax.random.key(0)) is None
+
+
+@pytest.mark.parametrize(
+    "rate", [1, 1.0, -0.1, 2.0, float("nan"), float("inf"), "half", None, np.array([0.1, 0.2])]
+)
+def test_another_rate_is_refused(rate):
+    with pytest.raises(ValueError, match=r"dropout_rate=.*but should be a number in \[0, 1\)"):
+        read_dropout(rate, jax.random.key(0))
+
+
+def test_a_traced_rate_is_refused_with_the_remedy():
+    with pytest.raises(ValueError, match="not traced; under jit make it a static argument"):
+        jax.jit(lambda rate: read_dropout(rate, jax.random.key(0)).rate)(0.1)
+
+
+def test_a_rate_without_a_key_is_refused_with_the_remedy():
+    with pytest.raises(ValueError, match=r"dropout_rate=0\.5 without a dropout_key; pass jax"):
+        read_dropout(0.5, None)
+
+
+@pytest.mark.parametrize(
+    "key", [0, "seed", np.zeros(2), np.uint32(7), np.zeros((3, 2), np.uint32)], ids=repr
+)
+def test_what_is_not_one_key_is_refused(key):
+    with pytest.raises(ValueError, match=r"(?s)dropout_key=.*but should be one key"):
+        read_dropout(0.5, key)
+
+
+def test_several_keys_are_refused_but_may_be_mapped_over():
+    keys = jax.random.split(jax.random.key(0), 3)
+    with pytest.raises(ValueError, match=r"take one of several with keys\[i\], or vmap"):
+        read_dropout(0.5, keys)
+    drawn = jax.vmap(lambda key: jax.random.bits(read_dropout(0.5, key).key))(keys)
+    assert len(set(drawn.tolist())) == 3
+
+
+@pytest.mark.parametrize("chunk", [1, 7, np.int64(7)])
+def test_a_chunk_is_held_as_a_python_integer(chunk):
+    held = AttentionOptions(chunk=chunk).chunk
+    assert type(held) is int
+    assert held == chunk
+
+
+@pytest.mark.parametrize("chunk", [0, -3, True, 2.5, "4"])
+def test_another_chunk_is_refused(chunk):
+    with pytest.raises(ValueError, match=r"chunk=.*but should be an integer ≥ 1"):
+        AttentionOptions(chunk=chunk)
+
+
+def test_a_traced_chunk_is_refused():
+    with pytest.raises(ValueError, match=r"chunk=.*but should be an integer ≥ 1"):
+        jax.jit(lambda chunk: AttentionOptions(chunk=chunk).chunk)(3)
+
+
+def test_no_options_are_no_dropout_no_windows_and_a_free_chunk():
+    options = AttentionOptions()
+    assert (options.dropout, options.windows, options.chunk) == (None, None, None)

@@ -1,0 +1,112 @@
+"""Products sum in the dtype asked for, at the precision asked for, whatever the operands are."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from comparison import assert_dtype, assert_equal
+from jax import lax
+from matrix_products import precisions
+
+from convattn.fast.products import is_highest, product
+
+FLOAT32, FLOAT64 = np.dtype("float32"), np.dtype("float64")
+
+
+@pytest.mark.parametrize("precision", ["highest", "default"])
+@pytest.mark.parametrize("narrow", ["bfloat16", "float16"])
+def test_sums_of_narrow_numbers_are_taken_in_float32(narrow, precision):
+    """Ones added up one after the other stop growing at 2^8 in bfloat16, at 2^11 in float16."""
+    ones = jnp.ones((4099,), narrow)
+    found = product("i,i->", ones, ones, dtype=FLOAT32, precision=precision)
+    assert_dtype(found, FLOAT32)
+    assert_equal(found, 4099)
+    narrowly = jnp.einsum("i,i->", ones, ones, preferred_element_type=jnp.dtype(narrow))
+    assert float(narrowly) != 4099  # what the product guards against does exist
+
+
+def operand_dtypes(function, *arguments):
+    """The dtypes that meet in the matrix products of a function."""
+    found = []
+    jaxpr = jax.make_jaxpr(function)(*arguments).jaxpr
+
+    def collect(inner):
+        for equation in inner.eqns:
+            if equation.primitive is lax.dot_general_p:
+                found.append(tuple(str(operand.aval.dtype) for operand in equation.invars))
+            for value in equation.params.values():
+                deeper = getattr(value, "jaxpr", value)
+                if hasattr(deeper, "eqns"):
+                    collect(deeper)
+
+    collect(jaxpr)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("precision", "expected"),
+    [("highest", "float32"), ("default", "bfloat16"), ("high", "bfloat16")],
+)
+def test_operands_are_wide_at_the_highest_precision_and_the_narrowest_at_another(
+    precision, expected
+):
+    def multiply(left, right):
+        return product("ij,jk->ik", left, right, dtype=FLOAT32, precision=precision)
+
+    arguments = jnp.ones((2, 3)), jnp.ones((3, 4), jnp.bfloat16)
+    assert operand_dtypes(multiply, *arguments) == [(expected, expected)]
+    assert_dtype(multiply(*arguments), FLOAT32)
+
+
+@pytest.mark.parametrize("precision", ["highest", "default"])
+@pytest.mark.parametrize("integer", ["int8", "int16", "int32", "uint8"])
+def test_floats_are_never_cut_to_integers(integer, precision):
+    """Halves would be lost if integers counted as the narrowest operand."""
+    whole, halves = jnp.array([1, 2, 3], integer), jnp.array([0.5, 0.5, 0.5], jnp.float32)
+    for operands in ((whole, halves), (halves, whole)):
+        found = product("i,i->", *operands, dtype=FLOAT32, precision=precision)
+        assert_dtype(found, FLOAT32)
+        assert_equal(found, 3)
+
+
+@pytest.mark.parametrize("precision", ["highest", "default"])
+def test_integers_alone_are_multiplied_in_the_dtype_of_the_sum(precision):
+    """Sums beyond the range of int8: 4 · 100 · 100."""
+    whole = jnp.full((4,), 100, jnp.int8)
+    found = product("i,i->", whole, whole, dtype=FLOAT32, precision=precision)
+    assert_equal(found, 40_000)
+
+
+def test_float64_sums_keep_what_float32_would_lose():
+    near = jnp.array([1.0, 2.0**-40], jnp.float64)
+    assert_equal(product("i,i->", near, jnp.ones(2), dtype=FLOAT64), 1 + 2.0**-40)
+    assert float(product("i,i->", near, jnp.ones(2), dtype=FLOAT32)) == 1.0
+
+
+@pytest.mark.parametrize("precision", [lax.Precision.HIGHEST, lax.Precision.HIGH, None])
+def test_the_program_carries_the_precision(precision):
+    def multiply(left, right):
+        return product("ij,jk->ik", left, right, dtype=FLOAT32, precision=precision).sum()
+
+    wanted = None if precision is None else (precision, precision)
+    found = precisions(jax.grad(multiply, argnums=(0, 1)), jnp.ones((2, 3)), jnp.ones((3, 4)))
+    assert len(found) >= 2
+    assert set(found) == {wanted}
+
+
+@pytest.mark.parametrize(
+    ("precision", "expected"),
+    [
+        ("highest", True),
+        ("float32", True),
+        (lax.Precision.HIGHEST, True),
+        ((lax.Precision.HIGHEST, lax.Precision.HIGHEST), True),
+        ((lax.Precision.HIGHEST, lax.Precision.DEFAULT), False),
+        (lax.Precision.HIGH, False),
+        ("high", False),
+        ("bfloat16", False),
+        (None, False),
+    ],
+)
+def test_which_precisions_are_the_highest(precision, expected):
+    assert is_highest(precision) is expected

@@ -1,0 +1,222 @@
+"""The bounds on back ends hold part by part, say something, and catch planted errors."""
+
+from dataclasses import replace
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from comparison import assert_within, gamma
+from fast.layers import LAYER_BUCKETS, make_layer_case
+from fast.tree_comparison import assert_tree_within
+from hypothesis import given, settings
+from strategies import seeds
+
+import convattn as ca
+from convattn.attention import multi_head_self_attention
+from convattn.fast.path_rounding import ringed
+from convattn.fast.rounding import gradient_bounds, value_bound
+from convattn.fast.score_rounding import (
+    PairScores,
+    exact_scores,
+    gain_majorant,
+    score_majorant,
+    score_roundings,
+)
+from convattn.fast.shift_rounding import shift_majorant
+from convattn.fast.weight_rounding import weight_rounding
+
+pytestmark = pytest.mark.usefixtures("quick_compilation")
+
+PLAIN = tuple(LAYER_BUCKETS[index] for index in (0, 11))  # patches of one pixel, no content
+# One bucket for each form of scores.
+ENCODINGS = tuple(
+    LAYER_BUCKETS[index] for index in (0, 1, 2, 3, 4, 5, 7, 9, 10, 12, 14, 15, 17, 18)
+)
+
+
+@partial(jax.jit, static_argnums=2)
+def scores_and_majorants(layer, keys, grid, cotangent):
+    """Both, and what they pass back: of a cotangent the one, of its magnitude the other."""
+
+    def pairs(function):
+        return lambda layer, keys: function(layer, grid, keys).pairs
+
+    exact, pull = jax.vjp(pairs(exact_scores), layer, keys)
+    majorant, pull_majorant = jax.vjp(pairs(score_majorant), layer, keys)
+    return (exact, *pull(cotangent)), (majorant, *pull_majorant(jnp.abs(cotangent)))
+
+
+@pytest.mark.parametrize("bucket", ENCODINGS, ids=str)
+def test_score_majorants(bucket):
+    """|s| ≤ s⁺, and the same of derivatives; float32 scores are within γ_n s⁺ of float64 ones."""
+    case = make_layer_case(bucket, 1)
+    wide = case.wide()
+    keys = ringed(ca.patchify(wide.images, bucket.patches), case.grid)
+    lead = (bucket.batch,) if bucket.content else ()
+    pairs = (bucket.heads, int(np.prod(case.grid.queries)), case.grid.number_of_keys)
+    cotangent = np.random.default_rng(2).normal(size=(*lead, *pairs))
+    signed, majorants = scores_and_majorants(wide.layer, keys, case.grid, cotangent)
+    for exact, majorant in zip(jax.tree.leaves(signed), jax.tree.leaves(majorants), strict=True):
+        slack = 1e-12 * np.asarray(majorant)  # both sides are sums of at most 10⁴ float64 terms
+        assert_within(exact, np.zeros(exact.shape), np.asarray(majorant) + slack)
+    narrow = case.layer.encoding.positional_scores(case.grid)
+    if not bucket.content:
+        roundings = gamma(score_roundings(case.layer, keys.shape[-1]), "float32")
+        assert_within(narrow, signed[0], roundings * np.asarray(majorants[0]))
+
+
+def test_an_encoding_without_majorant():
+    with pytest.raises(ValueError, match="no rounding bound is derived for the scores of this str"):
+        shift_majorant("learned", np.zeros((1, 2)), 5)
+
+
+def test_gain_majorant_counts_what_cancels():
+    """Fewer keys than offsets: the gain is a difference, its majorant the sum."""
+    bucket = next(b for b in LAYER_BUCKETS if b.draw.__name__ == "scalar")
+    encoding = make_layer_case(bucket, 3, "float64").layer.encoding
+    logs, exponents = np.asarray(encoding.log_bases), np.asarray(encoding.exponents)
+    powers = np.exp(exponents[:, None] * logs)
+    found, pull = jax.vjp(lambda part: gain_majorant(part, 1), encoding)
+    bound = 50 * np.finfo(float).eps * (powers.sum(1) + 3)
+    assert_within(found, powers.sum(axis=1) + 3, bound)
+    (back,) = pull(jnp.ones(bucket.heads))
+    assert_within(back.exponents, powers @ np.abs(logs), bound)
+    assert_within(encoding.head_gains(1), powers.sum(axis=1) - 3, bound)
+
+
+@given(seed=seeds())
+def test_weights_of_scores_that_are_off(seed):
+    """Softmax of scores moved by ±e stays within ΔB, which is no more than it need be."""
+    rng = np.random.default_rng(seed)
+    shape = (2, 3, 6)
+    scores, off = rng.normal(size=shape) * 3, rng.uniform(0, rng.choice([0.3, 1e-9]), shape)
+    scores[..., 2:], off[..., 2:] = scores[:, :1, 2:3], off[:, :1, 2:3]
+    background = PairScores(jnp.array(scores[:, 0, 2]), jnp.array(off[:, 0, 2]))
+    found = weight_rounding(
+        PairScores(jnp.array(scores), background.pairs),
+        PairScores(jnp.array(off), background.background),
+        jnp.array(0.0),
+        jnp.array(0.0),
+        jnp.array(0.0),
+    )
+    exact = np.asarray(jax.nn.softmax(scores))
+    everywhere = exact[..., 2:3]
+    assert_within(found.background, everywhere, 1e-14)
+    assert_within(found.weights, everywhere + np.abs(exact - everywhere), 1e-14)
+    for _ in range(4):
+        signs = np.concatenate([rng.choice([-1, 1], (2, 3, 2)), np.ones((2, 3, 4))], -1)
+        moved = np.asarray(jax.nn.softmax(scores + signs * off))
+        assert_within(moved, exact, np.asarray(found.error) + 1e-14)
+        parts = moved - moved[..., 2:3], exact - everywhere
+        assert_within(*parts, np.asarray(found.error) + 1e-14)
+        assert_within(moved[..., 2:3], everywhere, np.asarray(found.background_error) + 1e-14)
+    largest = np.expm1(2 * off.max()) * (exact + 2 * everywhere)
+    assert (np.asarray(found.error) <= largest + 1e-14).all()
+
+
+def planted(layer, images, grid, spoil):
+    """Dense attention on pixels with the weights that `spoil` makes of the scores."""
+    keys = ringed(images, grid)
+    weights = spoil(layer.encoding.positional_scores(grid))
+    result = multi_head_self_attention(keys, weights, layer.value, layer.output, layer.bias)
+    return result.reshape(*images.shape[:-1], -1)
+
+
+def right(scores):
+    return jax.nn.softmax(scores)
+
+
+def one_weight_off(scores):
+    """One weight of each query, the greatest of one head, is off by a thousandth of itself."""
+    weights = right(scores)
+    rows = jnp.arange(weights.shape[1])
+    return weights.at[1, rows, weights[1].argmax(axis=-1)].multiply(1 + 1e-3)
+
+
+def dropped_term(scores):
+    """Right weights, but their normalizer passes nothing back."""
+    powers = jnp.exp(scores - scores.max(axis=-1, keepdims=True))
+    return powers / jax.lax.stop_gradient(powers.sum(axis=-1, keepdims=True))
+
+
+def dropped_head(scores):
+    """Right weights, but the first head passes nothing back."""
+    weights = right(scores)
+    return weights.at[0].set(jax.lax.stop_gradient(weights[0]))
+
+
+@partial(jax.jit, static_argnums=(3, 4))
+def planted_gradients(layer, images, cotangent, grid, spoil):
+    result, pull = jax.vjp(lambda *given: planted(*given, grid, spoil), layer, images)
+    return result, pull(cotangent)
+
+
+@pytest.mark.parametrize("bucket", PLAIN, ids=str)
+def test_planted_errors_are_caught_in_float32(bucket):
+    case = make_layer_case(bucket, 7)
+    wide = case.wide()
+    # A cotangent of one sign, so that what is dropped does not cancel by chance.
+    parts = [(c.layer, c.images, jnp.abs(c.cotangent)) for c in (case, wide)]
+    limit = [value_bound(c.layer, c.images) for c in (case, wide)]
+    of_gradients = [gradient_bounds(*given) for given in parts]
+    expected, gradients = planted_gradients(*parts[1], case.grid, right)
+    assert float(np.median(limit[0] / np.abs(expected))) < 1e-2
+    found, pulled = planted_gradients(*parts[0], case.grid, right)
+    assert_within(found, expected, sum(limit))
+    assert_tree_within(pulled, gradients, *of_gradients)
+    for limits, wanted in zip(*map(jax.tree.leaves, (of_gradients[0], gradients)), strict=True):
+        assert np.median(limits) < np.abs(wanted).max() / 10
+    wrong, _ = planted_gradients(*parts[0], case.grid, one_weight_off)
+    with pytest.raises(AssertionError, match="should be within"):
+        assert_within(wrong, expected, sum(limit))
+    scaled = jnp.asarray(case.layer.output).at[0].multiply(1 + 1e-3)
+    scaled = replace(case.layer, output=scaled)
+    wrong, _ = planted_gradients(scaled, *parts[0][1:], case.grid, right)
+    with pytest.raises(AssertionError, match="should be within"):
+        assert_within(wrong, expected, sum(limit))
+    for spoil in (dropped_term, dropped_head):
+        found, pulled = planted_gradients(*parts[0], case.grid, spoil)
+        assert_within(found, expected, sum(limit))
+        parts_of = (pulled, gradients, *of_gradients)
+        with pytest.raises(AssertionError, match="should be within"):
+            assert_tree_within(*(tree[0].encoding for tree in parts_of))
+
+
+def test_the_bound_grows_with_the_roundoff():
+    """And the dtype is that of layer and images, or the one that is asked for."""
+    case = make_layer_case(LAYER_BUCKETS[7], 8, "float64")
+    found = [
+        value_bound(case.layer, case.images, dtype=dtype).max()
+        for dtype in ("float64", "float32", "float16", "bfloat16")
+    ]
+    assert found == sorted(set(found))
+    narrow = make_layer_case(LAYER_BUCKETS[7], 8, "float32")
+    asked = value_bound(narrow.layer, narrow.images, dtype="float32")
+    assert (asked == value_bound(narrow.layer, narrow.images)).all()
+    mixed = value_bound(narrow.layer, narrow.images.astype("float64"))
+    assert (mixed >= asked / 2).all()
+
+
+def test_where_there_is_no_bound():
+    layer = ca.conv_to_attention(jnp.ones((3, 1, 1), jnp.bfloat16))
+    images = jnp.ones((1, 300, 1), jnp.bfloat16)
+    with pytest.raises(ValueError, match=r"exceed one, so there is no bound; use a wider dtype"):
+        gradient_bounds(layer, images, images)
+
+
+@settings(max_examples=3)
+@given(seed=seeds())
+def test_underflow_is_small_and_counted(seed):
+    """Images of the smallest normal numbers: the result is subnormal, the bound is not zero."""
+    case = make_layer_case(LAYER_BUCKETS[7], seed)
+    layer = case.layer
+    tiny = case.images * np.finfo(np.float32).tiny
+    bound = value_bound(layer, tiny)
+    wide = jax.tree.map(lambda part: part.astype(jnp.float64), (layer, tiny))
+    apply = jax.jit(planted, static_argnums=(2, 3))
+    expected = apply(*wide, case.grid, right)
+    assert_within(apply(layer, tiny, case.grid, right), expected, bound)
+    assert (bound > 0).all()
+    assert bound.max() < 1e-15

@@ -1,0 +1,351 @@
+"""The shift back end against dense: the same numbers, and never a matrix of queries and keys."""
+
+from dataclasses import replace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from comparison import assert_equal, assert_within, gamma
+from jax import Array
+
+import convattn as ca
+from convattn.application import apply_attention
+from convattn.encodings.bias import BiasEncoding
+from convattn.encodings.enumerated import EnumeratedEncoding
+from convattn.encodings.mixture import MixtureEncoding
+from convattn.encodings.scalar import ScalarEncoding
+from convattn.fast import AttentionOptions
+from convattn.fast.dense import softmax_weights
+from convattn.fast.mixed_heads import border_queries, interior
+from convattn.fast.offset_weights import offset_weights
+from convattn.fast.selection import BACK_ENDS, choose_backend
+from convattn.fast.shift import offset_encoding, refusal, work
+from convattn.fast.shift_order import cheapest_way
+from convattn.fast.shifted_products import as_convolution, as_product, shifted_products
+from convattn.layer import AttentionLayer, ContentScores
+from convattn.shifts import TokenGrid
+
+OFFSETS = ((-1, 0), (0, 2), (1, -1))
+WIDE_RING = ((1, 1), (1, 2))
+# name: (grid of tokens, ring). The offsets are all seen, some seen, some never, all by nobody.
+GRIDS = {
+    "all seen": ((4, 5), WIDE_RING),
+    "wider ring": ((3, 4), ((2, 1), (1, 4))),
+    "one side": ((4, 6), ((0, 3), (1, 0))),
+    "bare": ((5, 6), ((0, 0), (0, 0))),
+    "one row": ((1, 6), ((0, 0), (0, 0))),
+    "one pixel": ((1, 1), ((0, 0), (0, 0))),
+    "no other key": ((1, 1), ((0, 1), (1, 0))),
+}
+
+
+def random(seed: int, *shape: int, dtype: Any = np.float64) -> Array:
+    return jnp.asarray(np.random.default_rng(seed).normal(size=shape), dtype)
+
+
+ENCODINGS = {
+    "bias": BiasEncoding(2 * random(1, 4, 3), None, OFFSETS),
+    "leak": BiasEncoding(random(2, 4, 3), jnp.asarray(0.3), OFFSETS),
+    "equal scores": BiasEncoding(jnp.zeros((4, 3)), None, OFFSETS),
+    "mixture": MixtureEncoding(jnp.abs(random(3, 4, 3)), OFFSETS),
+    "enumerated": EnumeratedEncoding(
+        jnp.abs(random(4, 4)), random(5, 4), OFFSETS, codes=(2, 0, 1), spare=3
+    ),
+    "scalar": ScalarEncoding(random(6, 4), random(7, 3), None, OFFSETS),
+    "scalar limit": ScalarEncoding(jnp.arange(1.0, 5.0), random(7, 3), jnp.asarray(4.0), OFFSETS),
+    "far background": BiasEncoding(jnp.full((4, 3), -1024.0) + random(8, 4, 3), None, OFFSETS),
+}
+MAPS = {
+    "both": (5, 3),
+    "narrow": (5, 1),
+    "output": (None, 3),
+    "value": (3, None),
+    "none": (None,) * 2,
+}
+FEATURES = 5
+
+
+def make_layer(encoding: Any, maps: str, ring: Any) -> AttentionLayer:
+    width, out = MAPS[maps]
+    value = None if width is None else random(10, 4, FEATURES, width)
+    output = None if out is None else random(11, 4, width or FEATURES, out)
+    return AttentionLayer(encoding, value, output, ring=ring)
+
+
+def majorants(layer: AttentionLayer, grid: TokenGrid, images: Array, cotangent: Array) -> Any:
+    """What bounds the rounding of values, and of gradients with respect to layer and images.
+
+    With A the weights, c the weight of a key that is no offset and W_h the maps, both back ends sum
+    terms whose magnitudes add up to at most (A + 2c)|X||W|, and so do the gradients with respect to
+    X and the maps. Of the gradient with respect to a score, dense sums A(|dA| + Σ A|dA|) and shift
+    p_δ(D_δ + Σ |a|D + c Σ_k D_k) with D_k = |G_q||W_h||X_k|: with D* the largest D_k each query
+    adds at most A·D*·C, C = 2 + (N + T)/(N - n), and D*·C to the score elsewhere. Parameters
+    follow by |∂s/∂θ|, and gains by Σ_q D* |∂g/∂θ|.
+    """
+    encoding, keys = layer.encoding, grid.number_of_keys
+    weights = np.asarray(softmax_weights(layer, grid, None))
+    shifts = grid.key_positions[None] - grid.query_positions[:, None]
+    at = {offset: (shifts == offset).all(-1) for offset in OFFSETS}
+    other = ~np.any(list(at.values()), axis=0)
+    everywhere = np.where(other, weights, 0).max(axis=-1, keepdims=True)
+    gains = encoding.head_gains(keys)
+    gains = jnp.ones(layer.heads) if gains is None else gains
+    positive = jax.tree.map(jnp.abs, (images, layer.value, layer.output))
+
+    def apply(raised: Any) -> Array:
+        tokens = jnp.pad(raised[0], [(0, 0), *grid.ring, (0, 0)]).reshape(len(images), keys, -1)
+        seen = jnp.einsum("h,hqk,bkd->bqhd", jnp.abs(gains), weights + 2 * everywhere, tokens)
+        each = seen
+        for part in raised[1:]:
+            each = each if part is None else jnp.einsum("bqhd,hdo->bqho", each, part)
+        return each.sum(axis=2).reshape(len(images), *grid.queries, -1)
+
+    values, pullback = jax.vjp(apply, positive)
+    linear = pullback(jnp.abs(cotangent))[0]
+    maps = jnp.stack([jnp.eye(FEATURES)] * layer.heads)
+    for part in positive[1:]:
+        maps = maps if part is None else jnp.einsum("hdo,hoe->hde", maps, part)
+    outer = jnp.abs(cotangent).reshape(len(images), -1, cotangent.shape[-1])
+    reach = jnp.einsum(
+        "bqo,hdo,bd->bhq", outer, maps, positive[0].max(axis=tuple(range(1, images.ndim - 1)))
+    )
+    largest = np.asarray(reach.sum(axis=0))
+    rest = np.maximum(other.sum(axis=-1), 1)
+    factor = 2 + (keys + len(OFFSETS)) / rest * (other.sum(axis=-1) > 0)
+    per_query = largest * factor * np.asarray(jnp.abs(gains))[:, None]
+    scores = [(np.where(at[o], weights, 0).sum(-1) * per_query).sum(-1) for o in OFFSETS]
+    scores.append(per_query.sum(-1))
+    places = np.array([*OFFSETS, (9, 9)])
+    slopes = jax.jacobian(lambda e: e.shift_scores(places, keys))(encoding)
+    steps = jax.jacobian(lambda e: e.head_gains(keys) if e.head_gains(keys) is not None else gains)(
+        encoding
+    )
+
+    def through(slope: Array, step: Array) -> Array:
+        found = jnp.tensordot(jnp.stack(scores, axis=1), jnp.abs(slope), 2)
+        return found + jnp.tensordot(largest.sum(-1), jnp.abs(step), 1)
+
+    return values, (jax.tree.map(through, slopes, steps), *linear)
+
+
+def counted(layer: AttentionLayer, grid: TokenGrid) -> int:
+    """The lengths of all sums in a row, and 64 roundings of exp, quotients and their arguments.
+
+    The argument of exp is rounded once, which counts as often as scores are apart.
+    """
+    table = layer.encoding.shift_scores(np.array([*OFFSETS, (9, 9)]), grid.number_of_keys)
+    apart = int(np.ceil(np.ptp(np.asarray(table), axis=1).max()))
+    sizes = [part.size for part in (layer.value, layer.output) if part is not None]
+    return 3 * grid.number_of_keys + sum(sizes) + 4 * apart + 64
+
+
+def values_and_gradients(
+    backend: str, layer: AttentionLayer, images: Array, cotangent: Array
+) -> Any:
+    @jax.jit
+    def both(encoding: Any, x: Array, value: Any, output: Any) -> Any:
+        def apply(encoding: Any, x: Array, value: Any, output: Any) -> Array:
+            changed = replace(layer, encoding=encoding, value=value, output=output)
+            return apply_attention(changed, x, backend=backend)
+
+        result, pullback = jax.vjp(apply, encoding, x, value, output)
+        return result, pullback(cotangent)
+
+    return both(layer.encoding, images, layer.value, layer.output)
+
+
+CASES = [(e, "output", "one side") for e in ENCODINGS]
+CASES += [(e, "both", "all seen") for e in ENCODINGS]
+CASES += [("leak", m, g) for m in ("narrow", "value", "none") for g in ("all seen", "bare")]
+CASES += [(e, "output", g) for e in ("bias", "scalar") for g in GRIDS]
+
+
+@pytest.mark.parametrize(("name", "maps", "where"), sorted(set(CASES)))
+def test_values_and_all_gradients_are_those_of_dense(name: str, maps: str, where: str) -> None:
+    space, ring = GRIDS[where]
+    layer, grid = make_layer(ENCODINGS[name], maps, ring), TokenGrid(*GRIDS[where])
+    images = random(12, 2, *space, FEATURES)
+    out = apply_attention(layer, images, backend="dense").shape[-1]
+    cotangent = random(13, 2, *space, out)
+    got = values_and_gradients("shift", layer, images, cotangent)
+    wanted = values_and_gradients("dense", layer, images, cotangent)
+    bounds = majorants(layer, grid, images, cotangent)
+    accuracy = 2 * gamma(counted(layer, grid), np.float64)
+    assert jax.tree.structure(got) == jax.tree.structure(wanted)
+    for one, two, bound in zip(*map(jax.tree.leaves, (got, wanted, bounds)), strict=True):
+        assert_within(one, two, accuracy * np.asarray(bound), f"{name}, {maps}, {where}")
+
+
+def test_the_bounds_are_tight_enough_to_see_a_wrong_leak() -> None:
+    layer, grid = make_layer(ENCODINGS["leak"], "output", WIDE_RING), TokenGrid((4, 5), WIDE_RING)
+    images, cotangent = random(12, 2, 4, 5, FEATURES), random(13, 2, 4, 5, 3)
+    wrong = replace(layer.encoding, leak=layer.encoding.leak * (1 + 1e-10))
+    got = apply_attention(replace(layer, encoding=wrong), images, backend="shift")
+    wanted = apply_attention(layer, images, backend="dense")
+    bound = (
+        2 * gamma(counted(layer, grid), np.float64) * majorants(layer, grid, images, cotangent)[0]
+    )
+    with pytest.raises(AssertionError, match="should be within"):
+        assert_within(got, wanted, bound)
+
+
+ONE_HOT = [
+    ((3, 2), {}, (4, 6), None),
+    ((3, 3), {"patch_size": 2}, (4, 6), None),
+    ((3, 3), {"encoding": "enumerated"}, (4, 1), 2),
+    ((2, 5), {"dilation": (2, 1)}, (5, 4), ((2, 3), (2, 4))),
+    ((3,), {"patch_size": (2,)}, (6,), None),
+    ((3, 3), {"head_dim": 1}, (3, 4), None),
+]
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "bfloat16", "float16", "int32"])
+@pytest.mark.parametrize(("kernel_size", "options", "space", "ring"), ONE_HOT)
+def test_one_hot_layers_on_integers_are_the_convolution(
+    kernel_size: Any, options: Any, space: Any, ring: Any, dtype: str
+) -> None:
+    generator = np.random.default_rng(0)
+    weights = "float32" if dtype == "int32" else dtype
+    kernel = jnp.asarray(generator.integers(-2, 3, (*kernel_size, 2, 3)), weights)
+    images = jnp.asarray(generator.integers(0, 4, (2, *space, 2)), dtype)
+    layer = ca.conv_to_attention(kernel, exact=False, **options)
+    got = apply_attention(layer, images, ring=ring, backend="shift")
+    assert got.dtype == jnp.dtype(weights)
+    convolution = {k: v for k, v in options.items() if k == "dilation"}
+    assert_equal(got, ca.conv(images.astype(weights), kernel, padding="SAME", **convolution))
+
+
+@pytest.mark.parametrize("logit", [128.0, 1024.0])
+def test_a_bare_grid_reads_the_missing_keys_as_dense_does(logit: float) -> None:
+    """There the target is absent, and all scores are equal: the mean of 4 × 4 tokens."""
+    layer = ca.conv_to_attention(np.ones((3, 3, 1, 2), np.float32), exact=False, logit=logit)
+    images = jnp.asarray(np.random.default_rng(0).integers(0, 9, (1, 4, 4, 1)), jnp.float32)
+    got = apply_attention(layer, images, ring=False, backend="shift")
+    assert_equal(got, apply_attention(layer, images, ring=False, backend="dense"))
+    assert not bool((got == apply_attention(layer, images, backend="shift")).all())
+
+
+def test_scores_that_overflow_to_minus_infinity_get_no_weight() -> None:
+    layer = ca.conv_to_attention(
+        np.ones((3, 3, 1, 2), np.float32), encoding="enumerated", alpha=3e38
+    )
+    images = jnp.arange(20, dtype=jnp.float32).reshape(1, 4, 5, 1)
+    got = apply_attention(layer, images, backend="shift")
+    assert_equal(got, ca.conv(images, np.ones((3, 3, 1, 2), np.float32), padding="SAME"))
+
+
+@pytest.mark.parametrize("height", [1024.0, -1024.0])
+def test_weights_of_extreme_scores(height: float) -> None:
+    """N = 6 keys, one offset: one-hot, or 1/5 on the others and exactly -1/5 + 1/5 on it."""
+    encoding = BiasEncoding(jnp.array([[height]]), None, ((0,),))
+    found = offset_weights(encoding, TokenGrid((6,), ((0, 0),)), ((0,),), np.array([[True]]))
+    one = height > 0
+    assert_equal(found.at_offsets, [[[1.0 if one else -0.2]]])
+    assert_equal(found.everywhere, [[0.0 if one else 0.2]])
+
+
+@pytest.mark.parametrize("offsets", [((0, 0),), ((-2, 1), (-2, 2), (0, 1), (0, 2))])
+def test_the_convolution_and_the_product_sum_the_same(offsets: Any) -> None:
+    generator = np.random.default_rng(0)
+    tokens = jnp.asarray(generator.integers(-4, 5, (2, 5, 4, 3)), jnp.float32)
+    taps = jnp.asarray(generator.integers(-4, 5, (len(offsets), 3, 2)), jnp.float32)
+    for box in (((0, 5), (0, 4)), ((1, 4), (2, 3))):
+        rest = (tokens, taps, offsets, box, np.dtype("float32"), "highest")
+        assert_equal(as_convolution(*rest), as_product(*rest))
+        assert_equal(shifted_products(*rest), as_product(*rest))
+    with pytest.raises(ValueError, match="fill no box"):
+        as_convolution(tokens, taps, (*offsets[:-1], (3, 7), (4, 9)), *rest[3:])
+
+
+def test_box_and_border_part_the_queries() -> None:
+    for space, ring in GRIDS.values():
+        grid = TokenGrid(space, ring)
+        box = interior(grid, OFFSETS)
+        inside = int(np.prod([stop - start for start, stop in box]))
+        assert len(border_queries(grid, box)) + inside == np.prod(space)
+    assert interior(TokenGrid((4, 5), WIDE_RING), OFFSETS) == ((0, 4), (0, 5))
+
+
+def largest_intermediate(jaxpr: Any) -> int:
+    """The most entries that any value of a program has, programs inside it included."""
+    sizes = [variable.aval.size for equation in jaxpr.eqns for variable in equation.outvars]
+    for equation in jaxpr.eqns:
+        for inner in jax.tree.leaves(
+            list(equation.params.values()),
+            is_leaf=lambda x: hasattr(x, "eqns") or hasattr(x, "jaxpr"),
+        ):
+            if hasattr(inner, "eqns") or hasattr(inner, "jaxpr"):
+                sizes.append(largest_intermediate(getattr(inner, "jaxpr", inner)))
+    return max(sizes, default=0)
+
+
+@pytest.mark.parametrize("ring", [None, False])
+def test_no_matrix_of_queries_and_keys_is_formed(ring: Any) -> None:
+    layer = ca.conv_to_attention(np.ones((3, 3, 2, 3), np.float32))
+    images = jnp.ones((1, 40, 30, 2))
+
+    def program(backend: str) -> Any:
+        def loss(layer: AttentionLayer, x: Array) -> Array:
+            return apply_attention(layer, x, ring=ring, backend=backend).sum()
+
+        return jax.make_jaxpr(jax.value_and_grad(loss, argnums=(0, 1)))(layer, images).jaxpr
+
+    assert largest_intermediate(program("shift")) < 1200 * 1200 / 10
+    assert largest_intermediate(program("dense")) >= 1200 * 1200
+
+
+def test_what_it_refuses_and_that_auto_goes_elsewhere() -> None:
+    images = jnp.ones((1, 4, 4, 2))
+    layer = ca.conv_to_attention(np.ones((3, 3, 2, 2), np.float32))
+    quadratic = ca.conv_to_attention(np.ones((3, 3, 2, 2), np.float32), encoding="quadratic")
+    with pytest.raises(ValueError, match="QuadraticEncoding are no table"):
+        apply_attention(quadratic, images, backend="shift")
+    with pytest.raises(ValueError, match="QuadraticEncoding are no table"):
+        offset_encoding(quadratic)
+    content = ContentScores(jnp.ones((10, 2, 3)), jnp.ones((10, 2, 3)))
+    with pytest.raises(ValueError, match="content scores"):
+        apply_attention(replace(layer, content=content), images, backend="shift")
+    with pytest.raises(ValueError, match="never formed; use dense"):
+        apply_attention(
+            layer, images, backend="shift", dropout_rate=0.5, dropout_key=jax.random.key(0)
+        )
+    other_rank = replace(layer, encoding=BiasEncoding(jnp.ones((10, 1)), None, ((0,),)))
+    assert "axes of the grid" in str(
+        refusal(other_rank, TokenGrid((4, 4), WIDE_RING), AttentionOptions())
+    )
+    assert refusal(layer, TokenGrid((4, 4), layer.ring), AttentionOptions()) is None
+
+
+def test_the_way_follows_the_sizes() -> None:
+    def layer(value: Any, output: Any, heads: int) -> AttentionLayer:
+        shapes = [
+            None if shape is None else jnp.zeros((heads, *shape)) for shape in (value, output)
+        ]
+        return AttentionLayer(BiasEncoding(jnp.zeros((heads, 9)), None, OFFSETS * 3), *shapes)
+
+    assert cheapest_way(layer(None, (64, 64), 10), 9, 1024, 64) == "taps"
+    assert cheapest_way(layer(None, (64, 64), 2), 9, 1024, 64) == "heads"
+    assert cheapest_way(layer((64, 2), (2, 64), 10), 9, 1024, 64) == "apart"
+    assert cheapest_way(layer(None, None, 10), 9, 1024, 64) == "heads"
+    grid = TokenGrid((32, 32), WIDE_RING)
+    small, large = (work(layer(None, (64, 64), 10), grid, batch, 64) for batch in (1, 8))
+    assert 7 < large.products / small.products <= 8 and large.exponentials == small.exponentials
+
+
+def test_low_precision_and_integers_are_served_under_jit() -> None:
+    """bfloat16 tokens stay bfloat16 at the default precision; small integers are exact in it."""
+    kernel = jnp.asarray(np.random.default_rng(0).integers(-2, 3, (3, 3, 2, 3)), jnp.bfloat16)
+    images = jnp.asarray(np.random.default_rng(1).integers(0, 4, (1, 4, 5, 2)))
+    layer = ca.conv_to_attention(kernel, exact=False)
+    for given in (images.astype(jnp.bfloat16), images.astype(jnp.int8)):
+        apply = jax.jit(lambda x: apply_attention(layer, x, backend="shift", precision="default"))
+        assert_equal(apply(given), ca.conv(images.astype(jnp.bfloat16), kernel, padding="SAME"))
+
+
+def test_it_is_the_one_that_the_name_stands_for() -> None:
+    layer = ca.conv_to_attention(np.ones((3, 3, 2, 2), np.float32))
+    grid = TokenGrid((4, 4), layer.ring)
+    chosen = choose_backend("shift", layer, grid, (1, 4, 4, 2), AttentionOptions())
+    assert chosen is BACK_ENDS["shift"] and chosen.name == "shift"
