@@ -24,7 +24,7 @@ from convattn.fast.selection import BACK_ENDS, cheapest
 pytestmark = pytest.mark.usefixtures("quick_compilation")
 
 OTHERS = tuple(name for name in BACK_ENDS if name != "dense")
-# Which back ends' gradients are compared, on which bucket: once or twice for each encoding that they
+# Which back ends' gradients are compared, on which bucket: once for each kind of encoding that they
 # are made for. A program with its gradient takes a second to compile; values are compared on all.
 GRADIENTS = {
     "learned-4x3": ("separable", "chunked"),

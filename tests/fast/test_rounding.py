@@ -36,16 +36,18 @@ ENCODINGS = tuple(
 )
 
 
-@partial(jax.jit, static_argnums=2)
-def scores_and_majorants(layer, keys, grid, cotangent):
+@partial(jax.jit, static_argnums=3)
+def scores_and_majorants(layer, narrow, images, grid, cotangent):
     """Both, and what they pass back: of a cotangent the one, of its magnitude the other."""
+    keys = ringed(ca.patchify(images, layer.patch_size), grid)
 
     def pairs(function):
         return lambda layer, keys: function(layer, grid, keys).pairs
 
     exact, pull = jax.vjp(pairs(exact_scores), layer, keys)
     majorant, pull_majorant = jax.vjp(pairs(score_majorant), layer, keys)
-    return (exact, *pull(cotangent)), (majorant, *pull_majorant(jnp.abs(cotangent)))
+    computed = pairs(exact_scores)(narrow, keys.astype(jnp.float32))
+    return computed, (exact, *pull(cotangent)), (majorant, *pull_majorant(jnp.abs(cotangent)))
 
 
 @pytest.mark.parametrize("bucket", ENCODINGS, ids=str)
@@ -53,18 +55,17 @@ def test_score_majorants(bucket):
     """|s| ≤ s⁺, and the same of derivatives; float32 scores are within γ_n s⁺ of float64 ones."""
     case = make_layer_case(bucket, 1)
     wide = case.wide()
-    keys = ringed(ca.patchify(wide.images, bucket.patches), case.grid)
     lead = (bucket.batch,) if bucket.content else ()
     pairs = (bucket.heads, int(np.prod(case.grid.queries)), case.grid.number_of_keys)
     cotangent = np.random.default_rng(2).normal(size=(*lead, *pairs))
-    signed, majorants = scores_and_majorants(wide.layer, keys, case.grid, cotangent)
+    given = wide.layer, case.layer, wide.images, case.grid, cotangent
+    computed, signed, majorants = scores_and_majorants(*given)
     for exact, majorant in zip(jax.tree.leaves(signed), jax.tree.leaves(majorants), strict=True):
-        slack = 1e-12 * np.asarray(majorant)  # both sides are sums of at most 10⁴ float64 terms
-        assert_within(exact, np.zeros(exact.shape), np.asarray(majorant) + slack)
-    narrow = case.layer.encoding.positional_scores(case.grid)
-    if not bucket.content:
-        roundings = gamma(score_roundings(case.layer, keys.shape[-1]), "float32")
-        assert_within(narrow, signed[0], roundings * np.asarray(majorants[0]))
+        slack = gamma(10**4, "float64")  # sums of fewer terms than that, on both sides
+        assert_within(exact, np.zeros(exact.shape), np.asarray(majorant) * (1 + 2 * slack))
+    features = bucket.channels * int(np.prod(bucket.patches))
+    roundings = gamma(score_roundings(case.layer, features), "float32")
+    assert_within(computed, signed[0], roundings * np.asarray(majorants[0]))
 
 
 def test_an_encoding_without_majorant():

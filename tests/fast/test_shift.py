@@ -40,6 +40,8 @@ GRIDS = {
     "no other key": ((1, 1), ((0, 1), (1, 0))),
 }
 
+pytestmark = pytest.mark.usefixtures("quick_compilation")
+
 
 def random(seed: int, *shape: int, dtype: Any = np.float64) -> Array:
     return jnp.asarray(np.random.default_rng(seed).normal(size=shape), dtype)
@@ -156,13 +158,14 @@ def values_and_gradients(
     return both(layer.encoding, images, layer.value, layer.output)
 
 
-CASES = [(e, "output", "one side") for e in ENCODINGS]
-CASES += [(e, "both", "all seen") for e in ENCODINGS]
-CASES += [("leak", m, g) for m in ("narrow", "value", "none") for g in ("all seen", "bare")]
-CASES += [(e, "output", g) for e in ("bias", "scalar") for g in GRIDS]
+# Every encoding, every arrangement of maps and every grid, the leaky bias with most of them.
+CASES = [(name, "output", "one side") for name in ENCODINGS]
+CASES += [("leak", "both", "all seen"), ("leak", "narrow", "bare"), ("leak", "output", "all seen")]
+CASES += [("scalar", "value", "wider ring"), ("scalar", "none", "one row")]
+CASES += [("bias", "output", "one pixel"), ("bias", "output", "no other key")]
 
 
-@pytest.mark.parametrize(("name", "maps", "where"), sorted(set(CASES)))
+@pytest.mark.parametrize(("name", "maps", "where"), CASES)
 def test_values_and_all_gradients_are_those_of_dense(name: str, maps: str, where: str) -> None:
     space, ring = GRIDS[where]
     layer, grid = make_layer(ENCODINGS[name], maps, ring), TokenGrid(*GRIDS[where])
@@ -300,9 +303,9 @@ def test_what_it_refuses_and_that_auto_goes_elsewhere() -> None:
     images = jnp.ones((1, 4, 4, 2))
     layer = ca.conv_to_attention(np.ones((3, 3, 2, 2), np.float32))
     quadratic = ca.conv_to_attention(np.ones((3, 3, 2, 2), np.float32), encoding="quadratic")
-    with pytest.raises(ValueError, match="QuadraticEncoding are no table"):
+    with pytest.raises(ValueError, match="are no table over a few offsets"):
         apply_attention(quadratic, images, backend="shift")
-    with pytest.raises(ValueError, match="QuadraticEncoding are no table"):
+    with pytest.raises(ValueError, match="are no table over a few offsets"):
         offset_encoding(quadratic)
     content = ContentScores(jnp.ones((10, 2, 3)), jnp.ones((10, 2, 3)))
     with pytest.raises(ValueError, match="content scores"):
@@ -331,7 +334,8 @@ def test_the_way_follows_the_sizes() -> None:
     assert cheapest_way(layer(None, None, 10), 9, 1024, 64) == "heads"
     grid = TokenGrid((32, 32), WIDE_RING)
     small, large = (work(layer(None, (64, 64), 10), grid, batch, 64) for batch in (1, 8))
-    assert 7 < large.products / small.products <= 8 and large.exponentials == small.exponentials
+    assert 7 < large.products / small.products <= 8
+    assert large.exponentials == small.exponentials
 
 
 def test_low_precision_and_integers_are_served_under_jit() -> None:
@@ -348,4 +352,5 @@ def test_it_is_the_one_that_the_name_stands_for() -> None:
     layer = ca.conv_to_attention(np.ones((3, 3, 2, 2), np.float32))
     grid = TokenGrid((4, 4), layer.ring)
     chosen = choose_backend("shift", layer, grid, (1, 4, 4, 2), AttentionOptions())
-    assert chosen is BACK_ENDS["shift"] and chosen.name == "shift"
+    assert chosen is BACK_ENDS["shift"]
+    assert chosen.name == "shift"

@@ -1,6 +1,6 @@
 """The windowed back end: softmax over a window, exact where integers allow, in tiles of any size.
 
-Windows and tiles are static, so each of a few buckets is compiled once; layers and images are drawn.
+Windows and tiles are static, so a few buckets are compiled; layers and images are drawn.
 """
 
 import math
@@ -93,8 +93,8 @@ def random_maps(generator, integers: bool = False):
 
 def masked_weights(encoding, grid: TokenGrid, windows) -> jax.Array:
     """The definition: the dense softmax with scores of -∞ outside the windows."""
-    index = np.asarray(grid.shift_index())
-    keep = np.stack([window_mask(grid, window).reshape(-1)[index] for window in windows])
+    masks = [window_mask(grid, window).reshape(-1) for window in windows]
+    keep = jnp.asarray(np.stack(masks))[:, grid.shift_index()]
     return attention_weights(jnp.where(keep, encoding.positional_scores(grid), -jnp.inf))
 
 
@@ -263,7 +263,7 @@ def gradient_majorant(layer, images, seen, windows, by_maps):
 
     The loss is linear in X, V and O, so these get the gradient of the loss of absolute values. A
     score s_qk has the slope A(g_k - Σ A g) with |g| ≤ ḡ, the same of absolute values, and ½|Rd|²
-    has the slopes (Rd)_i d_j by R_ij and RᵀRd by d, whose terms add up to (|R|a)_i a_j and |R|ᵀ|R|a.
+    has the slopes (Rd)_i d_j by R_ij and RᵀRd by d: their terms add up to (|R|a)_i a_j and |R|ᵀ|R|a.
     """
     grid = TokenGrid(images.shape[1:-1], layer.ring)
     plain = absolute(layer)

@@ -11,7 +11,7 @@ would fill more than the cache (measured: half as fast from 16 × 16 pixels on).
 """
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -21,6 +21,7 @@ from jaxtyping import Float, Num
 
 from convattn.attention import attention_weights
 from convattn.encodings.axis_scores import AxisScores, SeparableEncoding
+from convattn.fast.axis_mixing import mix_mix_map
 from convattn.fast.axis_product import Arithmetic, mix_map_mix
 from convattn.fast.backend import BackEnd, Work
 from convattn.fast.maps import HeadMaps, arrange_maps, sum_dtype
@@ -115,8 +116,8 @@ def apply_factors(
     dtype: np.dtype,
     options: AttentionOptions,
 ) -> Float[Array, "rows columns batch out_features"]:
-    """The sum over the heads, as a grid, side by side or one by one."""
-    heads, arithmetic = len(factors.row_groups), Arithmetic(dtype, options.precision)
+    """The sum over the heads, as a grid or one by one."""
+    arithmetic = Arithmetic(dtype, options.precision)
     if factors.on_grid and maps.before is None and maps.after is not None:
         r, c = factors.rows.shape[0], factors.columns.shape[0]
         pairs = np.asarray(factors.column_groups), np.asarray(factors.row_groups)
@@ -124,23 +125,23 @@ def apply_factors(
         table = table.at[pairs].add(maps.after).transpose(0, 2, 1, 3)
         return mix_map_mix(arithmetic, factors.rows, factors.columns, table, tokens)
 
-    rows = factors.rows[np.asarray(factors.row_groups)][:, None]
-    columns = factors.columns[np.asarray(factors.column_groups)][:, None]
+    rows = factors.rows[np.asarray(factors.row_groups)]
+    columns = factors.columns[np.asarray(factors.column_groups)]
 
     def one_head(
         row: Array, column: Array, before: Array | None, after: Array | None, gain: Array | None
     ) -> Array:
         seen = tokens if before is None else arithmetic("lkbd,de->lkbe", tokens, before)
         if after is not None:
-            return mix_map_mix(arithmetic, row, column, after[None, :, None, :], seen)
-        mixed = arithmetic("jl,lkbd->jkbd", column[0], seen).transpose(1, 0, 2, 3)
-        mixed = arithmetic("ik,kjbd->ijbd", row[0], mixed)
+            return mix_mix_map(arithmetic, row, column, after, seen)
+        mixed = arithmetic("jl,lkbd->kjbd", column, seen)
+        mixed = arithmetic("ik,kjbd->ijbd", row, mixed)
         return mixed if gain is None else mixed * gain.astype(dtype)
 
     operands = (rows, columns, maps.before, maps.after, maps.gains)
     shape = jax.eval_shape(one_head, *jax.tree.map(lambda part: part[0], operands))
 
-    def add(total: Array, head: tuple[Array, ...]) -> tuple[Array, None]:
+    def add(total: Array, head: Any) -> tuple[Array, None]:
         return total + one_head(*head), None
 
     return lax.scan(add, jnp.zeros(shape.shape, shape.dtype), operands)[0]

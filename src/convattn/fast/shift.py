@@ -54,8 +54,8 @@ def refusal(layer: AttentionLayer, grid: TokenGrid, options: AttentionOptions) -
 
     >>> import convattn as ca
     >>> layer = ca.conv_to_attention(jnp.ones((3, 1, 1)), encoding="quadratic")
-    >>> print(refusal(layer, TokenGrid((4,), layer.ring), AttentionOptions())[:40])
-    the scores of QuadraticEncoding are no t
+    >>> print(refusal(layer, TokenGrid((4,), layer.ring), AttentionOptions())[-59:])
+    use separable or windowed where they serve, or dense
     """
     encoding = layer.encoding
     if not isinstance(encoding, OffsetEncoding):

@@ -19,7 +19,7 @@ from convattn.fast.maps import out_features
 from convattn.layer import AttentionLayer
 
 MOVED = 33
-MIXED = 20
+MIXED = 12
 
 
 class Cost(NamedTuple):
