@@ -11,7 +11,8 @@ On every case and size all contestants are compiled and warmed up; then they tak
 median of the turns is printed. Contestants: every back end that serves the layer, `auto` (which
 chooses among them), the plain dense layer in JAX, `lax.conv_general_dilated` with the 9·D·D weights
 of a 3 × 3 kernel (the floor), on the quadratic encoding also a layer whose centres stand on a grid,
-and C20's layer in PyTorch where torch is installed. Backward means output and gradients by images,
+the product with all maps alone (nine images of what the heads have seen are given), and C20's layer
+in PyTorch where torch is installed. Backward means output and gradients by images,
 maps and encoding in one program. XLA's memory is that program's; resident memory is by how much
 running it raises what a fresh process holds.
 """

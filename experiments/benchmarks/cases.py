@@ -19,7 +19,7 @@ class Case(NamedTuple):
     - `layer`: makes the layer for a side, a number of features and the settings.
     - `shapes`: the pairs (side, features) that are timed, smaller sides first.
     - `rivals`: who competes besides the back ends: `"grid"`, `"plain dense"`, `"lax.conv"`,
-      `"torch"`.
+      `"maps alone"`, `"torch"`.
     """
 
     name: str
@@ -47,7 +47,10 @@ CASES = {
     case.name: case
     for case in (
         Case(
-            "quadratic", layers.quadratic, all_shapes, ("grid", "plain dense", "lax.conv", "torch")
+            "quadratic",
+            layers.quadratic,
+            all_shapes,
+            ("grid", "plain dense", "lax.conv", "maps alone", "torch"),
         ),
         Case("learned", layers.learned, all_shapes, ("plain dense", "lax.conv")),
         Case("gaussian", layers.gaussian, all_shapes, ("plain dense", "lax.conv")),

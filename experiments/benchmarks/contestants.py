@@ -11,7 +11,7 @@ import convattn as ca
 from benchmarks import layers
 from benchmarks.cases import Case
 from benchmarks.measurement import Runner, jax_runner
-from benchmarks.plain_layer import convolution, plain_attention, plain_parameters
+from benchmarks.plain_layer import convolution, maps_alone, plain_attention, plain_parameters
 from benchmarks.settings import Settings
 from benchmarks.torch_layer import torch_is_there, torch_runner
 from convattn.encodings import RelativePosition
@@ -142,9 +142,13 @@ def rival(
 def rival_program(
     name: str, layer: AttentionLayer, side: int, features: int, settings: Settings
 ) -> Program:
-    """The plain dense layer or the convolution in JAX."""
-    images = layers.images(side, features, settings)
+    """The plain dense layer, the convolution, or the maps alone, in JAX."""
     precision = settings.jax_precision
+    if name == "maps alone":
+        kernel = layers.kernel(features, settings)
+        seen = layers.images(side, features * kernel.shape[0] * kernel.shape[1], settings)
+        return Program(partial(maps_alone, precision=precision), kernel, seen)
+    images = layers.images(side, features, settings)
     if name == "lax.conv":
         apply: Callable[[Any, Array], Array] = partial(convolution, precision=precision)
         return Program(apply, layers.kernel(features, settings), images)

@@ -105,7 +105,7 @@ def weights_as_output(name, rate, key):
     options = {"dropout_rate": rate, "dropout_key": key} if rate else {}
     if name == "windowed":
         shifts = CASE.grid.shift_ranges
-        options["windows"] = [[(axis.start, axis.stop - 1) for axis in shifts]]
+        options["windows"] = [tuple((axis.start, axis.stop - 1) for axis in shifts)]
     out = apply_attention(ONE_HEAD, images, backend=name, **options)
     return out.reshape(12, 12)
 

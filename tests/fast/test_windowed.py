@@ -107,6 +107,9 @@ def masked(layer, images, windows, scale=1.0) -> jax.Array:
     return out.reshape(*images.shape[:-1], out.shape[-1])
 
 
+definition = jax.jit(masked, static_argnames="windows")
+
+
 def nearest_keys(layer, grid: TokenGrid, images: np.ndarray, windows) -> np.ndarray:
     """What one-hot heads with integer centres give: the value of the nearest key that is kept."""
     centers = np.asarray(layer.encoding.centers).astype(int)
@@ -228,7 +231,7 @@ def absolute(layer) -> AttentionLayer:
 
 
 @settings(max_examples=15)
-@given(bucket=st.sampled_from((BUCKETS[0], BUCKETS[2], BUCKETS[4])), seed=seeds())
+@given(bucket=st.sampled_from((BUCKETS[0], BUCKETS[2])), seed=seeds())
 def test_values_and_gradients_are_those_of_the_masked_softmax(bucket, seed):
     """Correlated heads with centres up to six tokens away, also outside the image; float64."""
     grid, windows = bucket.grid, bucket.windows
@@ -263,7 +266,8 @@ def gradient_majorant(layer, images, seen, windows, by_maps):
 
     The loss is linear in X, V and O, so these get the gradient of the loss of absolute values. A
     score s_qk has the slope A(g_k - Σ A g) with |g| ≤ ḡ, the same of absolute values, and ½|Rd|²
-    has the slopes (Rd)_i d_j by R_ij and RᵀRd by d: their terms add up to (|R|a)_i a_j and |R|ᵀ|R|a.
+    has the slopes (Rd)_i d_j by R_ij and RᵀRd by d, of terms that add up to (|R|a)_i a_j
+    and |R|ᵀ|R|a.
     """
     grid = TokenGrid(images.shape[1:-1], layer.ring)
     plain = absolute(layer)
@@ -339,7 +343,7 @@ def test_a_window_that_is_too_small_is_noticed():
     )
     assert (np.asarray(skipped) > 2.0**-24).all()
     everything = (((-13, 13), (-12, 12)),) * HEADS
-    majorant = masked(absolute(layer), jnp.abs(images), everything)
+    majorant = definition(absolute(layer), jnp.abs(images), everything)
     with pytest.raises(AssertionError, match="too far"):
         assert_within(
             out,
@@ -356,7 +360,9 @@ def test_dropout_has_the_zeros_of_the_dense_back_end(bucket):
     images = jnp.asarray(generator.normal(size=(2, *grid.queries, FEATURES)))
     dropout = {"dropout_rate": 0.5, "dropout_key": jax.random.key(3)}
     everything = (tuple((s.start, s.stop - 1) for s in grid.shift_ranges),) * HEADS
-    majorant = 2 * masked(absolute(layer), jnp.abs(images), everything)  # kept weights are doubled
+    majorant = 2 * definition(
+        absolute(layer), jnp.abs(images), everything
+    )  # kept weights are doubled
     bound = rounding_factor(layer, grid) * majorant
 
     def apply(windows, **options):
@@ -373,16 +379,16 @@ def test_dropout_has_the_zeros_of_the_dense_back_end(bucket):
 
     pairs = jnp.arange(math.prod(grid.queries))[:, None], jnp.arange(grid.number_of_keys)
     scale = keep_scale(Dropout(0.5, jax.random.key(3)), 2, HEADS, *pairs)
-    bound = 2 * rounding_factor(layer, grid) * masked(absolute(layer), jnp.abs(images), windows)
-    assert_within(apply(windows, **dropout), masked(layer, images, windows, scale), bound)
+    bound = 2 * rounding_factor(layer, grid) * definition(absolute(layer), jnp.abs(images), windows)
+    assert_within(apply(windows, **dropout), definition(layer, images, windows, scale), bound)
 
 
 def test_gains_are_taken_whichever_maps_there_are():
     """The scalar encoding's gains are in the last map, or in the weights if there is none."""
     whole = conv_to_attention(np.arange(1.0, 10).reshape(3, 3, 1), encoding="scalar")
     images = jnp.asarray(np.random.default_rng(0).normal(size=(1, 8, 3)))
-    width = int(whole.output.shape[-1]) if whole.value is None else int(whole.value.shape[1])
-    images = images[..., :width] if width <= 3 else images
+    assert whole.value is None
+    width = whole.output.shape[1]
     for layer in (whole, replace(whole, value=None, output=None)):
         out = apply_attention(
             layer, images, backend="windowed", windows=(((-9, 9),),) * layer.heads
@@ -412,8 +418,8 @@ def test_a_layer_without_maps_and_one_with_one_map():
             },
         )
         out = compiled_values(BUCKETS[2], None)(layer, images)
-        bound = rounding_factor(layer, grid) * masked(bare, jnp.abs(images), windows)
-        assert_within(out, masked(layer, images, windows), bound)
+        bound = rounding_factor(layer, grid) * definition(bare, jnp.abs(images), windows)
+        assert_within(out, definition(layer, images, windows), bound)
 
 
 def intermediates(jaxpr) -> Iterator[int]:
@@ -448,9 +454,10 @@ def test_windows_make_it_work_under_jit_and_without_them_it_is_refused():
     images = jnp.asarray(generator.normal(size=(2, *grid.queries, FEATURES)))
     windows = choose_windows(layer.encoding, grid)
     run = partial(apply_attention, backend="windowed")
-    expected = run(layer, images)
-    bound = rounding_factor(layer, grid) * masked(absolute(layer), jnp.abs(images), windows)
+    expected = definition(layer, images, windows)
+    bound = rounding_factor(layer, grid) * definition(absolute(layer), jnp.abs(images), windows)
     assert_within(jax.jit(partial(run, windows=windows))(layer, images), expected, bound)
+    # Here the images alone are traced, and the parameters are constants of the program.
     assert_within(jax.jit(lambda images: run(layer, images))(images), expected, bound)
     with pytest.raises(ValueError, match=r"traced .*windows=convattn\.fast\.choose_windows"):
         jax.jit(run)(layer, images)

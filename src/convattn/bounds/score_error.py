@@ -13,42 +13,16 @@ exp, log and log1p count as eight roundings.
 import math
 from dataclasses import dataclass
 
-import jax.numpy as jnp
 import numpy as np
-from jax.typing import DTypeLike
 
 from convattn.encodings.base import score_dtype
 from convattn.encodings.bias import BiasEncoding
 from convattn.encodings.scalar import ScalarEncoding
+from convattn.roundoff import ASSUMPTION as ASSUMPTION
+from convattn.roundoff import EXP_ERROR as EXP_ERROR
+from convattn.roundoff import gamma as gamma
+from convattn.roundoff import unit_roundoff as unit_roundoff
 from convattn.shifts import TokenGrid
-
-EXP_ERROR = 8  # in units of roundoff: four units in the last place
-ASSUMPTION = (
-    "exp, log and log1p are within 4 units in the last place; matrix products are sums of products "
-    "in the pinned precision"
-)
-
-
-def unit_roundoff(dtype: DTypeLike) -> float:
-    """Half the distance from one to the next number, such as 2⁻⁵³ in float64.
-
-    >>> [int(-np.log2(unit_roundoff(d))) for d in ("float64", "float32", "bfloat16", "float16")]
-    [53, 24, 8, 11]
-    """
-    return float(jnp.finfo(dtype).eps) / 2
-
-
-def gamma(count: int, roundoff: float) -> float:
-    """γ_n = n·u/(1 - n·u).
-
-    **Raises:** `ValueError` where n·u ≥ 1, so that nothing can be said.
-    """
-    if count * roundoff >= 1:
-        raise ValueError(
-            f"{count} roundings of relative size {roundoff} exceed one, so there is no bound; use "
-            "a wider dtype"
-        )
-    return count * roundoff / (1 - count * roundoff)
 
 
 @dataclass(frozen=True)
@@ -84,6 +58,7 @@ def score_error(encoding: object, grid: TokenGrid) -> ScoreError:
 
     **Raises:** `ValueError` for anything but the exact forms of `conv_to_attention`.
 
+    >>> import jax.numpy as jnp
     >>> encoding = ScalarEncoding(jnp.arange(3.0), jnp.log(jnp.array([2.0])), None, ((0,),))
     >>> error = score_error(encoding, TokenGrid((9,), ((0, 0),)))
     >>> round(error.range, 3), round(error.absolute / error.range / unit_roundoff(error.dtype))

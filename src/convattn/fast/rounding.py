@@ -53,11 +53,11 @@ from jax import Array
 from jax.typing import DTypeLike
 from jaxtyping import Float, Num
 
-from convattn.bounds.score_error import gamma, unit_roundoff
 from convattn.fast.path_rounding import gradient_majorants, value_majorants
 from convattn.fast.rounding_counts import Roundings, count_roundings
 from convattn.layer import AttentionLayer
 from convattn.patches import Ring, check_ring, patchify, unpatchify
+from convattn.roundoff import gamma, unit_roundoff
 from convattn.shifts import TokenGrid
 
 INFLATION = 1 + 2.0**-20  # the majorants are evaluated in float64, which rounds as well

@@ -1,0 +1,33 @@
+"""The constants of rounding analysis: the unit roundoff, γ_n, and what is assumed of exp."""
+
+import jax.numpy as jnp
+from jax.typing import DTypeLike
+
+EXP_ERROR = 8  # in units of roundoff: four units in the last place
+ASSUMPTION = (
+    "exp, log and log1p are within 4 units in the last place; matrix products are sums of products "
+    "in the pinned precision"
+)
+
+
+def unit_roundoff(dtype: DTypeLike) -> float:
+    """Half the distance from one to the next number, such as 2⁻⁵³ in float64.
+
+    >>> import numpy as np
+    >>> [int(-np.log2(unit_roundoff(d))) for d in ("float64", "float32", "bfloat16", "float16")]
+    [53, 24, 8, 11]
+    """
+    return float(jnp.finfo(dtype).eps) / 2
+
+
+def gamma(count: int, roundoff: float) -> float:
+    """γ_n = n·u/(1 - n·u).
+
+    **Raises:** `ValueError` where n·u ≥ 1, so that nothing can be said.
+    """
+    if count * roundoff >= 1:
+        raise ValueError(
+            f"{count} roundings of relative size {roundoff} exceed one, so there is no bound; use "
+            "a wider dtype"
+        )
+    return count * roundoff / (1 - count * roundoff)
