@@ -151,7 +151,7 @@ def on_grid(scores: np.ndarray, sides: tuple[int, int]) -> np.ndarray:
 
 def exclusions(run: Run) -> str:
     """A class token, a mask, a cross term, the one-hot bias: each off the product, exactly."""
-    import jax.numpy as jnp
+    import jax
 
     from convattn.encodings import BiasEncoding, GaussianEncoding, QuadraticEncoding
     from convattn.evidence.exact_attention import BASE, exact_softmax
@@ -159,14 +159,17 @@ def exclusions(run: Run) -> str:
 
     sides = (3, 3)
     bare = TokenGrid(sides, ((0, 0), (0, 0)))
-
-    def scores(encoding) -> np.ndarray:
-        return whole(encoding.positional_scores(bare))[0]
-
-    local = scores(QuadraticEncoding(jnp.ones(1), jnp.zeros((1, 2))))
-    diagonal = jnp.array([[[2.0, 0.0], [0.0, 4.0]]])
-    skew = jnp.array([[[2.0, 0.0], [2.0, 2.0]]])
-    bias = scores(BiasEncoding(jnp.array([[3.0]]), None, ((0, 1),)))
+    ringed = TokenGrid(sides, ((1, 1), (1, 1)))
+    center, shift = np.zeros((1, 2)), ((0, 1),)
+    encodings = (
+        (QuadraticEncoding(np.ones(1), center), bare),
+        (GaussianEncoding(center, np.array([[[2.0, 0.0], [0.0, 4.0]]])), bare),
+        (GaussianEncoding(center, np.array([[[2.0, 0.0], [2.0, 2.0]]])), bare),
+        (BiasEncoding(np.array([[3.0]]), None, shift), bare),
+        (BiasEncoding(np.eye(1), None, shift), ringed),
+    )
+    positional = jax.jit(lambda: [e.positional_scores(grid) for e, grid in encodings])()
+    local, diagonal, skew, bias, looks = (whole(found)[0] for found in positional)
     with_class = exact_softmax(np.concatenate([local, np.zeros((9, 1), int)], axis=1))
     image_part = with_class[:, :-1].reshape(*sides, *sides)
     powers = np.array([[BASE ** int(s) for s in row] for row in local], object)
@@ -182,20 +185,16 @@ def exclusions(run: Run) -> str:
         int
     )  # the limit M → ∞: one-hot, or uniform where the key is missing
     limit = np.where(shifted.any(1, keepdims=True), shifted, Fraction(1, 9)).reshape(*sides, *sides)
-    ringed = TokenGrid(sides, ((1, 1), (1, 1)))
-    looks = np.asarray(BiasEncoding(jnp.eye(1), None, ((0, 1),)).positional_scores(ringed))[0]
     cases = (  # what, weights, whether they are R ⊗ C, whether each row is a product
         ("the quadratic encoding", on_grid(local, sides), True, True),
         ("a class token", image_part, False, True),
         ("a causal mask, row-major", masked(raster), False, False),
         ("a mask by rectangles", masked(rectangle), True, True),
-        ("a cross term", on_grid(scores(GaussianEncoding(jnp.zeros((1, 2)), skew)), sides),
-         False, False),
-        ("a diagonal Gaussian",
-         on_grid(scores(GaussianEncoding(jnp.zeros((1, 2)), diagonal)), sides), True, True),
+        ("a cross term", on_grid(skew, sides), False, False),
+        ("a diagonal Gaussian", on_grid(diagonal, sides), True, True),
         ("the one-hot bias", on_grid(bias, sides), False, False),
         ("its limit, bare grid", limit, False, True),
-        ("its limit, ring", whole(looks).reshape(3, 3, 5, 5), True, True),
+        ("its limit, ring", looks.reshape(3, 3, 5, 5), True, True),
     )  # fmt: skip
     for what, weights, kronecker, by_row in cases:
         found = is_kronecker(weights), rows_factor(weights)
@@ -228,86 +227,154 @@ def only_sums_factor(run: Run) -> str:
     return f"{cases} rows of 3 × 4 keys, {products} of them products: mixed differences tell"
 
 
-def axes_on_images(run: Run) -> str:
-    """Whole images, pixels: the library's dense heads, and the same axis by axis, both bounded.
+def soft_heads(run: Run, sides: tuple[int, int]) -> dict:
+    """Encodings on a bare grid, and their integer scores: for each head those of rows, of columns.
 
-    With |ŵ_1 - w_1| ≤ B_1 and |ŵ_2 - w_2| ≤ B_2 the product is within B = B_1 w_2 + w_1 B_2 +
-    B_1 B_2, and two sums of n_1 and n_2 products add ((1 + γ_(n_1))(1 + γ_(n_2)) - 1)·Σ (w + B)|X|.
+    The scores are computed here, from the definitions: -α(δ - Δ)², and q·r_δ of a table.
+    """
+    import jax.numpy as jnp
+
+    from convattn.encodings import LearnedEncoding, QuadraticGridEncoding
+
+    rng = run.rng("soft heads")
+    down, across = (np.arange(side)[None] - np.arange(side)[:, None] for side in sides)
+    tables = [rng.integers(-1, 2, (2 * side - 1, width)) for side, width in zip(sides, (2, 3))]
+    query = rng.integers(-2, 3, (2, 5))
+    learned = LearnedEncoding(
+        jnp.asarray(query, float), tuple(jnp.asarray(table, float) for table in tables)
+    )
+    by_table = [
+        (tables[0][down + sides[0] - 1] @ q[:2], tables[1][across + sides[1] - 1] @ q[2:])
+        for q in query
+    ]
+    alpha, centers = ((1.0, 2.0), (1.0,)), ((0.0, -2.0), (1.0,))
+    grid = QuadraticGridEncoding(
+        tuple(map(jnp.array, alpha)), tuple(map(jnp.array, centers)), ((0, 0), (1, 0))
+    )
+    squares = [(-((down - 0) ** 2), -((across - 1) ** 2))]
+    squares += [(-2 * (down + 2) ** 2, -((across - 1) ** 2))]
+    return {"learned": (learned, by_table), "quadratic": (grid, squares)}
+
+
+def axes_on_images(run: Run) -> str:
+    """Soft heads on whole images through the back end, against dense heads in NumPy.
+
+    With |R̂ - R| ≤ B_R and |Ĉ - C| ≤ B_C a weight is within (R + B_R)(C + B_C) - RC. In whatever
+    order axes, F features and h heads are summed, a path has at most n = h(H + W + F + 1) products
+    and additions, which add γ_n Σ (R + B_R)(C + B_C)|X||M|. All of this is a sum over the axes too.
     """
     import jax
     import jax.numpy as jnp
 
-    from convattn.bounds.score_error import gamma, unit_roundoff
     from convattn.evidence import whole_images
+    from convattn.evidence.fast_layers import through
     from convattn.evidence.layer_runs import within
-    from convattn.evidence.positional_heads import bare_grid, heads_within, images_as_tokens
-    from convattn.evidence.separable_attention import attend_by_axes, separable_weights
-    from convattn.evidence.softmax_rounding import mixture_within, weights_within
+    from convattn.evidence.softmax_rounding import weights_within
+    from convattn.layer import AttentionLayer
+    from convattn.roundoff import gamma, unit_roundoff
 
     images = whole_images(run)[:2]
-    grid, tokens = bare_grid(images), images_as_tokens(images)
-    height, width = grid.keys
-    mix = jax.jit(attend_by_axes)
+    batch, height, width, features = images.shape
+    flat = images.reshape(batch, height * width, features)
     found = []
-    for name, encoding in integer_heads(run, max(height, width) - 1).items():
-        exact = [whole(s).astype(float) for s in encoding.positional_scores(grid)]
-        parts = encoding.axis_scores(grid).scores
-        for dtype in ("float64", "float32")[name == "learned" :]:
-            heads = jax.tree.map(lambda array, d=dtype: array.astype(d), encoding)
-            if dtype == "float32":
-                heads_within(dtype, heads, exact[:1], images)
-            weights = separable_weights(heads.axis_scores(grid))
-            typed = jnp.asarray(images, dtype)
-            results = np.asarray(mix(*weights, typed), np.float64)
-            u, worst = unit_roundoff(dtype), 0.0
-            for head, scores in enumerate(exact):
-                rows, columns = (
-                    weights_within(whole(axis[head]).astype(float), dtype) for axis in parts
-                )
-                both = np.kron(rows.reference + rows.bound, columns.reference + columns.bound)
-                product = np.kron(rows.reference, columns.reference)
-                sums = (1 + gamma(height, u)) * (1 + gamma(width, u)) - 1
-                reference = mixture_within(weights_within(scores, "float64"), tokens, "float64")
-                bound = (both - product + sums * both) @ tokens * (1 + 2.0**-20) + 2.0**-120
-                result = images_as_tokens(results[head])
-                within(dtype, result, reference.reference, bound + reference.bound)
-                worst = max(worst, float(np.abs(result - reference.reference).max()))
-            found.append(f"{name} {dtype}: off by {worst:.2g}")
-    return f"{len(images)} images, N = {height * width}, axis by axis: " + ", ".join(found)
+
+    def mixed(rows: np.ndarray, columns: np.ndarray, maps: np.ndarray) -> np.ndarray:
+        return np.einsum("ik,jl,bklf,fo->bijo", rows, columns, images, np.abs(maps), optimize=True)
+
+    for name, (encoding, scores) in soft_heads(run, (height, width)).items():
+        maps = run.rng(name).integers(-3, 4, (len(scores), features, 4))
+        paths = len(scores) * (height + width + features + 1)
+        reference, off = 0.0, 0.0
+        for (rows, columns), head in zip(scores, maps, strict=True):
+            dense = weights_within(
+                (rows[:, None, :, None] + columns[None, :, None, :]).reshape(flat.shape[1], -1),
+                "float64",
+            )
+            reference = reference + dense.reference @ (flat @ head)
+            off = off + dense.bound @ (flat @ np.abs(head))
+        reference = reference.reshape(batch, height, width, -1)
+        for dtype in ("float64", "float32"):
+            bound, own = off.reshape(reference.shape), paths + height * width
+            for (rows, columns), head in zip(scores, maps, strict=True):
+                down, across = (weights_within(axis, dtype) for axis in (rows, columns))
+                exact = mixed(down.reference, across.reference, head)
+                largest = mixed(down.reference + down.bound, across.reference + across.bound, head)
+                bound = bound + largest - exact + gamma(paths, unit_roundoff(dtype)) * largest
+                bound = bound + gamma(own, unit_roundoff("float64")) * largest
+            layer = jax.tree.map(
+                lambda array, d=dtype: jnp.asarray(array, d), AttentionLayer(encoding, None, maps)
+            )
+            result = through("separable", layer, jnp.asarray(images, dtype))
+            bound = bound * (1 + 2.0**-20) + 2.0**-100
+            within(f"{name} {dtype}", result, reference, bound)
+            worst = float(np.abs(np.asarray(result, np.float64) - reference).max())
+            found.append(f"{name} {dtype} off by {worst:.2g} ≤ {bound.max():.2g}")
+    return f"{batch} images, N = {height * width}, axis by axis: " + ", ".join(found)
 
 
 def convolution_by_axes(run: Run) -> str:
-    """One-hot quadratic heads with their ring, applied axis by axis: equal to the convolution."""
+    """One-hot quadratic heads with their ring: equal to the convolution, their gradients as well.
+
+    The gradient by the images is the convolution of the cotangent with the kernel turned around,
+    the one by the map of the head at δ is Σ_q X_(q+δ)ᵗ Y'_q: integers again.
+    """
     import jax
     import jax.numpy as jnp
 
     from convattn.constructions import conv_to_attention
     from convattn.evidence import DTYPES, exact_convolution, integer_kernel, whole_images
+    from convattn.evidence.fast_layers import gradients, through
     from convattn.evidence.layer_runs import equal
-    from convattn.evidence.separable_attention import attend_by_axes, separable_weights
-    from convattn.shifts import TokenGrid
 
     images = whole_images(run)
     kernel = integer_kernel(run.rng("kernel"), (3, 3), 3, 4)
     expected = exact_convolution(images, kernel)
-    grid = TokenGrid(images.shape[1:3], ((1, 1), (1, 1)))
-
-    @jax.jit
-    def apply(layer, pixels):
-        wide = jnp.promote_types(pixels.dtype, jnp.float32)
-        rows, columns = separable_weights(layer.encoding.axis_scores(grid))
-        keys = jnp.pad(pixels.astype(wide), [(0, 0), (1, 1), (1, 1), (0, 0)])
-        seen = attend_by_axes(rows, columns, keys)
-        maps = layer.output.astype(wide)
-        return jnp.einsum("hbqpf,hfo->bqpo", seen, maps, precision="highest").astype(pixels.dtype)
-
+    whole_layer = conv_to_attention(jnp.asarray(kernel, float), encoding="quadratic")
     found = []
     for dtype in DTYPES:
-        layer = conv_to_attention(jnp.asarray(kernel, dtype), encoding="quadratic")
-        found.append(equal(dtype, apply(layer, jnp.asarray(images, dtype)), expected))
-    height, width = grid.keys
+        layer = jax.tree.map(lambda array, d=dtype: array.astype(d), whole_layer)
+        result = through("separable", layer, jnp.asarray(images, dtype))
+        found.append(equal(dtype, result, expected))
+    few = images[:2]
+    cotangent = run.rng("cotangent").integers(-9, 10, (*few.shape[:-1], 4))
+    typed = jnp.asarray(few, float), jnp.asarray(cotangent, float)
+    of_layer, of_images = gradients("separable", whole_layer, *typed)
+    turned = kernel[::-1, ::-1].swapaxes(2, 3)
+    equal("float64", of_images, exact_convolution(cotangent, turned))
+    padded = np.pad(few, [(0, 0), (1, 1), (1, 1), (0, 0)])
+    height, width = few.shape[1:3]
+    for head, center in enumerate(whole(whole_layer.encoding.head_centers)):
+        down, across = 1 + center
+        seen = padded[:, down : down + height, across : across + width]
+        equal("float64", of_layer.output[head], np.einsum("bijf,bijo->fo", seen, cotangent))
+    height, width = height + 2, width + 2
     dense, axes = (height * width) ** 2, height * width * (height + width)
-    return f"{len(images)} images, {', '.join(found)}; {dense / axes:.1f} times fewer products"
+    return (
+        f"{len(images)} images, {', '.join(found)}; gradients by {len(few)} images and all maps "
+        f"equal; {dense / axes:.1f} times fewer products"
+    )
+
+
+def fast_back_end(run: Run) -> str:
+    """All gradients of soft heads on a crop with a ring, in float64, against those of dense."""
+    import jax.numpy as jnp
+
+    from convattn.encodings import LearnedEncoding
+    from convattn.evidence import whole_images
+    from convattn.evidence.fast_layers import gradients_within
+    from convattn.layer import AttentionLayer
+
+    crop = whole_images(run)[:1, 12:17, 11:17] - 128
+    rng = run.rng("learned")
+
+    def draw(*shape: int) -> object:
+        return jnp.asarray(rng.integers(-3, 4, shape), float)
+
+    keys = [side + sum(ring) for side, ring in zip(crop.shape[1:3], RING, strict=True)]
+    tables = tuple(draw(2 * n - 1, width) / 4 for n, width in zip(keys, (2, 3), strict=True))
+    layer = AttentionLayer(LearnedEncoding(draw(2, 5), tables), None, draw(2, 3, 4), ring=RING)
+    cotangent = draw(*crop.shape[:-1], 4)
+    return gradients_within("separable", layer, jnp.asarray(crop, float), cotangent)
 
 
 CLAIM = Claim(
@@ -338,8 +405,9 @@ CLAIM = Claim(
             "convolution by axes",
             Level.BOUNDED,
             convolution_by_axes,
-            assumes="exp underflows to zero; integer sums below 2^24 are exact",
+            assumes="exp underflows to zero; integer sums below 2^24, and 2^53, are exact",
             quick=False,
         ),
+        Evidence("fast back end", Level.BOUNDED, fast_back_end, assumes=EXP, quick=False),
     ),
 )

@@ -103,9 +103,9 @@ def uniform_layer(dtype):
 def test_sums_of_narrow_tokens_are_taken_in_float32(dtype, precision):
     """Ones times 2⁻⁹ add up to one; in bfloat16 sums would stop at a half."""
     tokens = jnp.ones((1, 512, 1), dtype)
-    found = apply_attention(
-        uniform_layer(dtype), tokens, backend="dot_product", precision=precision
-    )
+    layer = uniform_layer(dtype)
+    grid, options = TokenGrid((512,), ((0, 0),)), AttentionOptions(precision)
+    found = jax.jit(attend, static_argnums=(1, 3))(layer, grid, tokens, options)
     assert_equal(found, np.ones((1, 512, 1)))
     narrow = np.float32(0)
     for _ in range(512):

@@ -55,8 +55,9 @@ def attend(
     takes part with its keys and with values of zero.
 
     At the highest precision all is in float32. At another, bfloat16 tokens make queries, keys,
-    values and weights bfloat16, and each head's result too, as in any such attention; sums are
-    in float32. (float16 is cast to float32: not every platform multiplies it there.)
+    values and weights bfloat16 on accelerators, and each head's result too, as in any such
+    attention; sums are in float32. On CPUs they are float32: there XLA ends the whole process for
+    some bfloat16 heads of one channel. So is float16 everywhere, which CPUs do not multiply here.
 
     **Raises:** `ValueError` for float64 tokens, which no layer shows beforehand.
     """
@@ -79,7 +80,8 @@ def attend(
     values = add_zero_ring(values, (*grid.ring, (0, 0)))
     values = values.reshape(batch, grid.number_of_keys, *values.shape[-2:])
     width, head_dim = left.shape[-1], values.shape[-1]
-    narrow = not is_highest(options.precision) and tokens.dtype == jnp.bfloat16
+    accelerated = jax.default_backend() != "cpu" and not is_highest(options.precision)
+    narrow = accelerated and tokens.dtype == jnp.bfloat16
     operands = (jnp.swapaxes(left, 1, 2), jnp.swapaxes(right, 1, 2), values)
     query, key, value = (
         widened(part.astype(jnp.bfloat16 if narrow else dtype), max(width, head_dim))

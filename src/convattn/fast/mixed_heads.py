@@ -4,6 +4,8 @@ offset, and on the border, where each query has its own a and c.
 Tokens are `[batch, *grid, 1 or heads, features]`: all heads read the same, or each its own.
 """
 
+import math
+
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
@@ -48,9 +50,12 @@ def mixed_box(
     dtype: np.dtype,
     precision: lax.PrecisionLike,
 ) -> Num[Array, "batch queries heads features"]:
-    """Σ_δ a_hδ X_(q+δ) for the queries of the box, row-major; at least one offset."""
+    """Σ_δ a_hδ X_(q+δ) for the queries of the box, row-major; zero without offsets."""
     pieces = [shifted(tokens, offset, box) for offset in offsets]
     batch, readers, features = tokens.shape[0], tokens.shape[-2], tokens.shape[-1]
+    if not offsets:
+        queries = math.prod(stop - start for start, stop in box)
+        return jnp.zeros((batch, queries, len(at_offsets), features), dtype)
     if readers == 1:
         stacked = jnp.stack([piece.reshape(-1, features) for piece in pieces], axis=1)
         mixed = product("ht,ntd->nhd", at_offsets, stacked, dtype=dtype, precision=precision)

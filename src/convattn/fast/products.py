@@ -12,9 +12,9 @@ def product(
 ) -> Array:
     """An einsum whose result and sums are of `dtype`.
 
-    At the highest precision the operands are cast to `dtype` first. At another, operands narrower
-    than `dtype` stay narrow, and the wider ones are rounded to the narrowest: that is what tensor
-    cores multiply.
+    At the highest precision the operands are cast to `dtype` first. At another, floats narrower than
+    `dtype` stay narrow, and all others are rounded to the narrowest: that is what tensor cores
+    multiply.
 
     **Arguments:**
 
@@ -28,7 +28,8 @@ def product(
     if is_highest(precision):
         wide = (operand.astype(dtype) for operand in operands)
         return jnp.einsum(formula, *wide, precision=precision)
-    narrow = min((operand.dtype for operand in operands), key=lambda d: jnp.dtype(d).itemsize)
+    floats = (operand.dtype for operand in operands if jnp.issubdtype(operand.dtype, jnp.inexact))
+    narrow = min((*floats, dtype), key=lambda d: jnp.dtype(d).itemsize)
     cast = (operand.astype(narrow) for operand in operands)
     return jnp.einsum(formula, *cast, precision=precision, preferred_element_type=dtype)
 

@@ -60,7 +60,7 @@ def choose_windows(
     >>> from convattn.encodings import QuadraticEncoding
     >>> grid = TokenGrid((32, 32), ((0, 0), (0, 0)))
     >>> encoding = QuadraticEncoding(jnp.array([1.0, 1e-6]), jnp.array([[0.0, 2.0], [0.0, 0.0]]))
-    >>> choose_windows(encoding, grid)
+    >>> choose_windows(encoding, grid, "float32")
     (((-4, 4), (-2, 6)), ((-31, 31), (-31, 31)))
     """
     if is_traced(encoding):
@@ -83,7 +83,8 @@ def skipped_weight(
 ) -> Float[Array, "heads"]:
     """For each head at least the most weight that any query has on the keys outside the window.
 
-    It is that weight up to rounding, zero if nothing is skipped, and works under tracing.
+    It is that weight up to rounding and zero if nothing is skipped. Of concrete parameters it is
+    worked out in float64; under tracing in the dtype of the scores.
 
     **Arguments:**
 
@@ -100,23 +101,45 @@ def skipped_weight(
     """
     if windows is None:
         windows = choose_windows(encoding, grid)
-    scores = lax.stop_gradient(encoding.shift_scores(grid.shifts, grid.number_of_keys))
     inside = np.stack([window_mask(grid, window) for window in windows])
-    scores = scores.reshape(inside.shape)
+    if is_traced(encoding):
+        scores = lax.stop_gradient(encoding.shift_scores(grid.shifts, grid.number_of_keys))
+        return jnp.minimum(weight_bound(scores.reshape(inside.shape), inside, grid), 1)
+    with jax.ensure_compile_time_eval():
+        computed = encoding.shift_scores(grid.shifts, grid.number_of_keys)
+    table = np.asarray(computed, np.float64).reshape(inside.shape)
+    with np.errstate(invalid="ignore"):
+        weight = weight_bound(table, inside, grid)
+    limits = jnp.finfo(computed.dtype)
+    up = np.where(weight > 0, weight * (1 + float(limits.eps)) + 2 * float(limits.tiny), weight)
+    return jnp.asarray(np.minimum(up, 1), computed.dtype)
+
+
+def weight_bound(
+    scores: Shaped[Any, "heads *shifts"], inside: Bool[np.ndarray, "heads *shifts"], grid: TokenGrid
+) -> Any:
+    """The bound of `skipped_weight` from a table of scores, in NumPy or JAX, before it is cut at 1.
+
+    >>> inside = np.array([[False, True, True]])
+    >>> weight_bound(np.zeros((1, 3)), inside, TokenGrid((2,), ((0, 0),))).round(3)
+    array([0.5])
+    """
+    concrete = isinstance(scores, np.ndarray)
+    module, running = (np, accumulated) if concrete else (jnp, lax.cumlogsumexp)
     axes = tuple(range(1, inside.ndim))
     scores = scores - scores.max(axis=axes, keepdims=True)
-    depth = -jnp.where(inside, scores, 0).min(axis=axes, keepdims=True)
-    tiny, roundoff = jnp.finfo(scores.dtype).tiny, jnp.finfo(scores.dtype).eps / 2
+    depth = -module.where(inside, scores, 0).min(axis=axes, keepdims=True)
+    limits = jnp.finfo(scores.dtype)
+    tiny, roundoff = float(limits.tiny), float(limits.eps) / 2
     floor = math.log(tiny)
-    raised = jnp.maximum(scores, floor - depth)
-    kept = log_sums(jnp.where(inside, scores, -jnp.inf), grid, lax.cumlogsumexp)
-    skipped = log_sums(jnp.where(inside, -jnp.inf, raised), grid, lax.cumlogsumexp)
+    raised = module.maximum(scores, floor - depth)
+    kept = log_sums(module.where(inside, scores, -module.inf), grid, running)
+    skipped = log_sums(module.where(inside, -module.inf, raised), grid, running)
     steps = sum(len(shifts) + 1 for shifts in grid.shift_ranges) + 3
     spread = depth - floor + math.log(inside[0].size) + 16
     error = 2 * steps * roundoff * spread * (1 + steps * roundoff)
-    weight = jnp.exp(skipped - jnp.logaddexp(skipped, kept) + error) + 2 * tiny
-    weight = jnp.where(skipped == -jnp.inf, 0, weight)
-    return jnp.minimum(weight.max(axis=axes), 1)
+    weight = module.exp(skipped - module.logaddexp(skipped, kept) + error) + 2 * tiny
+    return module.where(skipped == -module.inf, 0, weight).max(axis=axes)
 
 
 def is_traced(encoding: Any) -> bool:
