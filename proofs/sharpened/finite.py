@@ -63,6 +63,47 @@ def means_on_the_bare_grid(run: Run) -> str:
     return f"{len(images)} images, {layer.heads} heads, no ring; " + "; ".join(found)
 
 
+def fast_back_end(run: Run) -> str:
+    """Slices and a mean in place of rows of weights: the back end `shift`, values and gradients.
+
+    Exact forms keep the derived bound, which covers this path too (`evidence/fast_layers.py`), and
+    limit layers equal the convolution. Gradients are those of dense, also on a grid whose ring is
+    too narrow, where some queries miss some offsets.
+    """
+    import jax
+    import jax.numpy as jnp
+
+    from convattn.constructions.conversion import conv_to_attention
+    from convattn.evidence import exact_convolution, integer_kernel, whole_images
+    from convattn.evidence.fast_layers import finite_bound, gradients_within, through
+    from convattn.evidence.layer_runs import equal, within
+    from convattn.layer import AttentionLayer
+
+    images = whole_images(run)
+    kernel = integer_kernel(run.rng("kernel"), (3, 3), 3, 4)
+    expected = exact_convolution(images, kernel)
+
+    def convert(dtype: str, **options: object) -> AttentionLayer:
+        made = jax.jit(lambda kernel: conv_to_attention(kernel, **options))
+        return made(jnp.asarray(kernel, dtype))
+
+    found = []
+    for dtype, patch, leak in (("float32", 1, 0.1), ("bfloat16", 4, 0.25)):
+        layer, typed = convert(dtype, patch_size=patch, leak=leak), jnp.asarray(images, dtype)
+        bound = finite_bound(layer, kernel, images, dtype)
+        name = f"{dtype}, P = {patch}, ε = {leak}"
+        found.append(within(name, through("shift", layer, typed), expected, bound))
+    for dtype, patch in (("float32", 1), ("float16", 4)):
+        layer, typed = convert(dtype, patch_size=patch, exact=False), jnp.asarray(images, dtype)
+        same = equal(dtype, through("shift", layer, typed), expected)
+        found.append(f"limit, P = {patch}: {same}")
+    layer = replace(convert("float64", leak=0.25), ring=((1, 0), (1, 1)))
+    crop = jnp.asarray(images[:1, 12:17, 11:17] - 128, float)
+    cotangent = jnp.asarray(run.rng("cotangent").integers(-3, 4, (*crop.shape[:-1], 4)), float)
+    found.append(gradients_within("shift", layer, crop, cotangent))
+    return f"{len(images)} images, {layer.heads} heads; " + "; ".join(found)
+
+
 CLAIM = Claim(
     id="S.finite",
     source="this project, sharpening L21 Theorem 1 and C20 Theorem 1",
@@ -74,5 +115,13 @@ CLAIM = Claim(
         equals_convolution("5 × 5, P = 4", (5, 5), patch_size=4, exact=True),
         equals_convolution("3 × 3, P = 16, ε = 1/4", (3, 3), patch_size=16, exact=True, leak=0.25),
         Evidence("means on the bare grid", Level.BOUNDED, means_on_the_bare_grid, quick=False),
+        Evidence(
+            "fast back end",
+            Level.BOUNDED,
+            fast_back_end,
+            assumes="exp, expm1, log and log1p are within 4 units in the last place; exp "
+            "underflows to zero; matrix products are sums of products in the pinned precision",
+            quick=False,
+        ),
     ),
 )

@@ -162,14 +162,20 @@ def exclusions(run: Run) -> str:
     ringed = TokenGrid(sides, ((1, 1), (1, 1)))
     center, shift = np.zeros((1, 2)), ((0, 1),)
     encodings = (
-        (QuadraticEncoding(np.ones(1), center), bare),
-        (GaussianEncoding(center, np.array([[[2.0, 0.0], [0.0, 4.0]]])), bare),
-        (GaussianEncoding(center, np.array([[[2.0, 0.0], [2.0, 2.0]]])), bare),
-        (BiasEncoding(np.array([[3.0]]), None, shift), bare),
-        (BiasEncoding(np.eye(1), None, shift), ringed),
+        QuadraticEncoding(np.ones(1), center),
+        GaussianEncoding(center, np.array([[[2.0, 0.0], [0.0, 4.0]]])),
+        GaussianEncoding(center, np.array([[[2.0, 0.0], [2.0, 2.0]]])),
+        BiasEncoding(np.array([[3.0]]), None, shift),
+        BiasEncoding(np.eye(1), None, shift),
     )
-    positional = jax.jit(lambda: [e.positional_scores(grid) for e, grid in encodings])()
-    local, diagonal, skew, bias, looks = (whole(found)[0] for found in positional)
+
+    @jax.jit
+    def scores(encodings):
+        *first, last = encodings
+        found = [encoding.positional_scores(bare) for encoding in first]
+        return [*found, last.positional_scores(ringed)]
+
+    local, diagonal, skew, bias, looks = (whole(found)[0] for found in scores(encodings))
     with_class = exact_softmax(np.concatenate([local, np.zeros((9, 1), int)], axis=1))
     image_part = with_class[:, :-1].reshape(*sides, *sides)
     powers = np.array([[BASE ** int(s) for s in row] for row in local], object)
@@ -238,7 +244,10 @@ def soft_heads(run: Run, sides: tuple[int, int]) -> dict:
 
     rng = run.rng("soft heads")
     down, across = (np.arange(side)[None] - np.arange(side)[:, None] for side in sides)
-    tables = [rng.integers(-1, 2, (2 * side - 1, width)) for side, width in zip(sides, (2, 3))]
+    tables = [
+        rng.integers(-1, 2, (2 * side - 1, width))
+        for side, width in zip(sides, (2, 3), strict=True)
+    ]
     query = rng.integers(-2, 3, (2, 5))
     learned = LearnedEncoding(
         jnp.asarray(query, float), tuple(jnp.asarray(table, float) for table in tables)
@@ -293,7 +302,7 @@ def axes_on_images(run: Run) -> str:
             reference = reference + dense.reference @ (flat @ head)
             off = off + dense.bound @ (flat @ np.abs(head))
         reference = reference.reshape(batch, height, width, -1)
-        for dtype in ("float64", "float32"):
+        for dtype in ("float64", "float32")[name == "learned" :]:
             bound, own = off.reshape(reference.shape), paths + height * width
             for (rows, columns), head in zip(scores, maps, strict=True):
                 down, across = (weights_within(axis, dtype) for axis in (rows, columns))
@@ -302,7 +311,7 @@ def axes_on_images(run: Run) -> str:
                 bound = bound + largest - exact + gamma(paths, unit_roundoff(dtype)) * largest
                 bound = bound + gamma(own, unit_roundoff("float64")) * largest
             layer = jax.tree.map(
-                lambda array, d=dtype: jnp.asarray(array, d), AttentionLayer(encoding, None, maps)
+                lambda array, d=dtype: np.asarray(array, d), AttentionLayer(encoding, None, maps)
             )
             result = through("separable", layer, jnp.asarray(images, dtype))
             bound = bound * (1 + 2.0**-20) + 2.0**-100
@@ -329,10 +338,11 @@ def convolution_by_axes(run: Run) -> str:
     images = whole_images(run)
     kernel = integer_kernel(run.rng("kernel"), (3, 3), 3, 4)
     expected = exact_convolution(images, kernel)
-    whole_layer = conv_to_attention(jnp.asarray(kernel, float), encoding="quadratic")
+    convert = jax.jit(lambda kernel: conv_to_attention(kernel, encoding="quadratic"))
+    whole_layer = convert(jnp.asarray(kernel, float))
     found = []
     for dtype in DTYPES:
-        layer = jax.tree.map(lambda array, d=dtype: array.astype(d), whole_layer)
+        layer = jax.tree.map(lambda array, d=dtype: np.asarray(array, jnp.dtype(d)), whole_layer)
         result = through("separable", layer, jnp.asarray(images, dtype))
         found.append(equal(dtype, result, expected))
     few = images[:2]
@@ -343,10 +353,13 @@ def convolution_by_axes(run: Run) -> str:
     equal("float64", of_images, exact_convolution(cotangent, turned))
     padded = np.pad(few, [(0, 0), (1, 1), (1, 1), (0, 0)])
     height, width = few.shape[1:3]
-    for head, center in enumerate(whole(whole_layer.encoding.head_centers)):
-        down, across = 1 + center
+    centers = [whole(axis) for axis in whole_layer.encoding.centers]
+    by_maps = []
+    for pair in whole_layer.encoding.pairs:
+        down, across = (1 + axis[index] for axis, index in zip(centers, pair, strict=True))
         seen = padded[:, down : down + height, across : across + width]
-        equal("float64", of_layer.output[head], np.einsum("bijf,bijo->fo", seen, cotangent))
+        by_maps.append(np.einsum("bijf,bijo->fo", seen, cotangent))
+    equal("float64", of_layer.output, np.stack(by_maps))
     height, width = height + 2, width + 2
     dense, axes = (height * width) ** 2, height * width * (height + width)
     return (

@@ -2,6 +2,7 @@
 
 from fractions import Fraction
 
+import jax
 import pytest
 from planted_claims import (
     load,
@@ -38,7 +39,23 @@ def never_refused(original):
     return lambda *given: None
 
 
+def doubled_mean(original):
+    """Every key weighs twice as much, but those at the offsets."""
+
+    def changed(*given):
+        found = original(*given)
+        return found._replace(everywhere=2 * found.everywhere)
+
+    return changed
+
+
+def heads_that_do_not_learn(original):
+    """Right weights, which pass nothing back."""
+    return lambda *given: jax.lax.stop_gradient(original(*given))
+
+
 CONVERSION = "convattn.constructions.conversion"
+SHIFT = "convattn.fast.shift.offset_weights"
 RUNS = "convattn.evidence.layer_runs.conv_to_attention"
 ONE_TOO_FAR = (("bfloat16", 8, 17),)
 ONE_TOO_FEW = (("float16", 11, 45),)
@@ -47,6 +64,8 @@ PLANTS = [
     ("finite", "5 × 5, P = 4", f"{CONVERSION}.leaky_construction", no_uniform_head),
     ("finite", "3 × 3, P = 16, ε = 1/4", RUNS, turned_kernel),
     ("finite", "means on the bare grid", f"{CONVERSION}.leaky_construction", no_uniform_head),
+    ("finite", "fast back end", SHIFT, doubled_mean),
+    ("finite", "fast back end", SHIFT, heads_that_do_not_learn),
     ("dp1", "the layer in fractions", "bases", one_among_them),
     ("dp1", "the layer in fractions", "bases", one_twice),
     ("dp1", "no one-hot head", "middle_weight", scaled(2)),

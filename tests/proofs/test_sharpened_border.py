@@ -2,11 +2,11 @@
 
 from dataclasses import replace
 
+import jax.numpy as jnp
 import pytest
 from planted_claims import (
     always,
     load,
-    one_more,
     piece_of,
     replaced_by,
     require_failure,
@@ -86,12 +86,36 @@ def doubled_rows(original):
     return changed
 
 
-def doubled_weights(original):
+def doubled_row_weights(original):
     def changed(*given):
-        rows, columns = original(*given)
-        return 2 * rows, columns
+        found = original(*given)
+        return found._replace(rows=2 * found.rows)
 
     return changed
+
+
+def one_key_later(original):
+    """The softmaxes drop a wrong part of the ring."""
+
+    def changed(*given):
+        found = original(*given)
+        return found._replace(columns=jnp.roll(found.columns, 1, axis=-1))
+
+    return changed
+
+
+def doubled_cotangent(index):
+    """A written derivative of which one factor is wrong."""
+
+    def change(original):
+        def changed(*given):
+            found = list(original(*given))
+            found[index] = 2 * found[index]
+            return tuple(found)
+
+        return changed
+
+    return change
 
 
 ZERO_PADDING = "convattn.bounds.zero_padding"
@@ -103,6 +127,9 @@ ENCLOSURES = "convattn.evidence.enclosures"
 UNSATURATED = "convattn.evidence.unsaturated_layers"
 ENCODINGS = "convattn.encodings"
 SEPARABLE = "convattn.evidence.separable_attention"
+FACTORS = "convattn.fast.separable"
+ON_GRID = "convattn.fast.axis_product.mix_map_mix"
+FREE = "convattn.fast.axis_mixing.mix_mix_map"
 PLANTS = [
     ("padding", "dimensions", f"{ZERO_PADDING}.bare_zero_padding_basis", one_fewer),
     ("padding", "the layer in fractions", "heads_in_fractions", without_what_is_missing),
@@ -178,8 +205,12 @@ PLANTS = [
     ("separable", "exclusions", "is_kronecker", always(True)),
     ("separable", "exclusions", "rows_factor", always(True)),
     ("separable", "only sums factor", f"{SEPARABLE}.mixed_difference", scaled(0)),
-    ("separable", "axes on images", f"{SEPARABLE}.separable_weights", doubled_weights),
-    ("separable", "convolution by axes", f"{SEPARABLE}.attend_by_axes", one_more),
+    ("separable", "axes on images", f"{FACTORS}.axis_factors", doubled_row_weights),
+    ("separable", "convolution by axes", f"{FACTORS}.axis_factors", one_key_later),
+    ("separable", "convolution by axes", f"{ON_GRID}.bwd", doubled_cotangent(2)),
+    ("separable", "convolution by axes", f"{ON_GRID}.bwd", doubled_cotangent(3)),
+    ("separable", "fast back end", f"{FREE}.bwd", doubled_cotangent(0)),
+    ("separable", "fast back end", f"{FREE}.bwd", doubled_cotangent(1)),
 ]
 
 

@@ -26,24 +26,20 @@ T + 16 ≤ N, lest the path grow by a step.
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jaxtyping import Float, Int, Num
 
 from convattn.application import apply_attention
-from convattn.bounds.majorant import majorant_of
 from convattn.bounds.rounding import layer_error_bound
 from convattn.encodings.bias import BiasEncoding
+from convattn.evidence.exact_convolution import exact_convolution
 from convattn.evidence.layer_runs import within
 from convattn.fast.rounding import gradient_bounds
 from convattn.layer import AttentionLayer
 from convattn.ledger.claim import EvidenceFailed
 from convattn.shifts import TokenGrid
-
-ASSUMPTION = (
-    "exp, expm1, log and log1p are within 4 units in the last place; matrix products are sums of "
-    "products in the pinned precision"
-)
 
 
 def through(
@@ -113,26 +109,54 @@ def gradients_within(
 
 def finite_bound(
     layer: AttentionLayer,
-    kernel: Int[np.ndarray, "*taps in_channels out_channels"],
-    images: Num[Array, "batch *space in_channels"],
-) -> Float[np.ndarray, "batch *space out_channels"]:
+    kernel: Int[np.ndarray, "rows columns in_channels out_channels"],
+    images: Int[np.ndarray, "batch height width in_channels"],
+    dtype: str,
+) -> Float[np.ndarray, "batch height width out_channels"]:
     """How far the shift back end can be from the convolution: the module's derivation.
 
     **Arguments:**
 
-    - `layer`: of S.finite, without bias, made from `kernel`, in the dtype under test.
+    - `layer`: of S.finite, made from `kernel` without a bias, stride or dilation.
+    - `dtype`: under test, of the layer and the images.
 
     **Raises:** `EvidenceFailed` for a layer or sizes that the derivation does not cover.
     """
     encoding = layer.encoding
     sides = tuple(n // p for n, p in zip(images.shape[1:-1], layer.patch_size, strict=True))
     keys = TokenGrid(sides, layer.ring).number_of_keys
-    if not isinstance(encoding, BiasEncoding) or layer.value is not None:
+    if not isinstance(encoding, BiasEncoding) or encoding.leak is None or layer.value is not None:
         raise EvidenceFailed("the bound is derived for leaky biases with one map for each head")
-    if len(encoding.offsets) + 16 > keys or encoding.leak is None or keys < 1 / (1 - encoding.leak):
+    leak = float(encoding.leak)
+    if len(encoding.offsets) + 16 > keys or keys * (1 / leak - 1) < 1:
         raise EvidenceFailed(
             f"the bound is not derived for {len(encoding.offsets)} offsets on {keys} keys with the "
-            f"leak {encoding.leak}"
+            f"leak {leak}"
         )
-    magnitude = majorant_of(layer, kernel, None, np.asarray(images, np.float64))
-    return layer_error_bound(layer, images, magnitude)
+    magnitude = finite_majorant(kernel, images, layer.patch_size, leak, keys)
+    return layer_error_bound(layer, jnp.asarray(images, dtype), magnitude)
+
+
+def finite_majorant(
+    kernel: Int[np.ndarray, "rows columns in_channels out_channels"],
+    images: Int[np.ndarray, "batch height width in_channels"],
+    patch_size: tuple[int, ...],
+    leak: float,
+    keys: int,
+) -> Float[np.ndarray, "batch height width out_channels"]:
+    """G of a layer of S.finite with its ring, in NumPy.
+
+    Head δ has the weights (1-ε)S_δ + εJ and the map |M_δ|/(1-ε), the uniform head J and
+    ε/(1-ε)·Σ_δ |M_δ|. So G = conv(|X|, |W|) + 2ε/(1-ε)·J|X| Σ_δ |M_δ|, whose last term is the
+    convolution with |W| of the mean patch, repeated.
+    """
+    patch = patch_size[0]
+    reach = max(kernel.shape[:2])
+    positive, magnitudes = np.abs(images), np.abs(kernel)
+    batch, height, width, channels = images.shape
+    tokens = positive.reshape(batch, height // patch, patch, width // patch, patch, channels)
+    total = np.pad(tokens.sum(axis=(1, 3)), [(0, 0), *[(reach, reach)] * 2, (0, 0)], mode="wrap")
+    inner = slice(reach, reach + patch)
+    repeated = exact_convolution(total, magnitudes)[:, inner, inner]
+    repeated = np.tile(repeated, (1, height // patch, width // patch, 1))
+    return exact_convolution(positive, magnitudes) + 2 * leak / (1 - leak) / keys * repeated

@@ -114,7 +114,7 @@ def attend(
     box = interior(grid, offsets)
     way = cheapest_way(layer, len(offsets), batch * math.prod(grid.queries), tokens.shape[-1])
     tokens, maps = read_values(layer, tokens, way, dtype, precision)
-    total = tokens.astype(dtype).sum(axis=tuple(range(1, 1 + len(box))))
+    total = sum_of_tokens(tokens, len(box), dtype)
 
     def mapped(seen: Array, everywhere: Array) -> Array:
         """Σ_h (U_h + c_h Σ_k X_k) W_h for U `[batch, queries, heads, width]`."""
@@ -148,11 +148,31 @@ def attend(
         inside = shifted_products(tokens[..., 0, :], taps, offsets, box, dtype, precision)
         mean_map = product("qh,hk->qk", everywhere, rows, dtype=dtype).reshape(maps.shape[1:])
         once = product("bd,do->bo", total[:, 0], mean_map, dtype=dtype, precision=precision)
-        inside = inside + once.reshape(batch, *(1 for _ in box), -1)
+        inside = inside + at_every_query(once, inside.shape[1:-1], dtype)
     else:
         inside = mapped(mixed_box(tokens, shares, offsets, box, dtype, precision), everywhere)
         inside = inside.reshape(batch, *(stop - start for start, stop in box), -1)
     return inside if edge is None else framed(inside, edge, border, box, grid)
+
+
+def sum_of_tokens(
+    tokens: Num[Array, "batch *grid heads width"], axes: int, dtype: np.dtype
+) -> Num[Array, "batch heads width"]:
+    """Σ_k X_k, as a product with ones: XLA's reductions run on one core of a CPU."""
+    rows = tokens.reshape(tokens.shape[0], -1, math.prod(tokens.shape[1 + axes :]))
+    ones = jnp.ones((rows.shape[0], 1, rows.shape[1]), dtype)
+    total = product("bqn,bnd->bqd", ones, rows.astype(dtype), dtype=dtype)
+    return total.reshape(tokens.shape[0], *tokens.shape[1 + axes :])
+
+
+def at_every_query(
+    once: Num[Array, "batch out_features"], extent: tuple[int, ...], dtype: np.dtype
+) -> Num[Array, "batch *extent out_features"]:
+    """The same vector at every query, so that its derivative is a product as well."""
+    ones = jnp.ones((once.shape[0], math.prod(extent), 1), dtype)
+    return product("bnq,bqo->bno", ones, once[:, None], dtype=dtype).reshape(
+        once.shape[0], *extent, -1
+    )
 
 
 def read_values(

@@ -1,0 +1,80 @@
+"""One free head: the product and its written derivative are those of the formula, in integers."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from comparison import assert_dtype, assert_equal
+from strategies import small_integers
+
+from convattn.fast.axis_mixing import mix_mix_map
+from convattn.fast.axis_product import Arithmetic
+
+pytestmark = pytest.mark.usefixtures("quick_compilation")
+
+SIZES = ((3, 4, 5, 6, 2, 7, 2), (1, 3, 4, 1, 1, 2, 1))  # i, k, j, l, features, out_features, batch
+FACTORS = ("row", "column", "maps", "tokens")
+
+
+def apply(*given):
+    return mix_mix_map(Arithmetic(given[0].dtype, "highest"), *given)
+
+
+def formula(row, column, maps, tokens):
+    return jnp.einsum("ik,jl,do,lkbd->ijbo", row, column, maps, tokens)
+
+
+def make_operands(sizes, dtype="float64"):
+    i, k, j, width, d, o, batch = sizes
+    rng = np.random.default_rng(2)
+    shapes = (i, k), (j, width), (d, o), (width, k, batch, d), (i, j, batch, o)
+    *operands, cotangent = (jnp.asarray(small_integers(rng, *shape), dtype) for shape in shapes)
+    return operands, cotangent
+
+
+def pulled(function, operands, cotangent):
+    def both(operands, cotangent):
+        result, pull = jax.vjp(function, *operands)
+        return result, *pull(cotangent)
+
+    return jax.jit(both)(operands, cotangent)
+
+
+@pytest.mark.parametrize("sizes", SIZES, ids=str)
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_the_product_and_its_derivative_are_those_of_the_formula(sizes, dtype):
+    given = make_operands(sizes, dtype)
+    # A function of its own each time, so that nothing compiled before is found again.
+    found = pulled(lambda *operands: apply(*operands), *given)
+    for one, two in zip(found, pulled(formula, *given), strict=True):
+        assert_dtype(one, dtype)
+        assert_equal(one, two)
+
+
+@pytest.mark.parametrize("factor", FACTORS)
+def test_a_wrong_derivative_is_seen(factor, monkeypatch):
+    index, original = FACTORS.index(factor), mix_mix_map.bwd
+
+    def wrong(*given):
+        parts = list(original(*given))
+        parts[index] = -parts[index]
+        return tuple(parts)
+
+    monkeypatch.setattr(mix_mix_map, "bwd", wrong)
+    given = make_operands(SIZES[0])
+    result, *found = pulled(lambda *operands: apply(*operands), *given)
+    value, *expected = pulled(formula, *given)
+    assert_equal(result, value)
+    with pytest.raises(AssertionError, match="entries differ"):
+        assert_equal(found[index], expected[index])
+    for other in set(range(4)) - {index}:
+        assert_equal(found[other], expected[other])
+
+
+def test_nothing_but_the_arguments_is_kept_for_the_derivative():
+    operands, _ = make_operands(SIZES[0])
+    pull = jax.vjp(apply, *operands)[1]
+    kept = sorted(leaf.size for leaf in jax.tree.leaves(pull))
+    assert kept == sorted(part.size for part in operands)
+    plain = jax.vjp(formula, *operands)[1]  # what it saves: a plain formula keeps more
+    assert sum(leaf.size for leaf in jax.tree.leaves(plain)) > sum(kept)

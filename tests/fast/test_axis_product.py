@@ -1,0 +1,99 @@
+"""Heads that share their mixings: the product and its written derivative are those of the formula.
+
+Everything is integers below 2²⁴, so whatever the order of the sums the numbers are the same.
+"""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from comparison import assert_dtype, assert_equal
+from strategies import small_integers
+
+from convattn.fast.axis_product import Arithmetic, mix_map_mix
+
+pytestmark = pytest.mark.usefixtures("quick_compilation")
+
+# r, i, k, c, j, l, features, out_features, batch
+SIZES = ((2, 3, 4, 3, 5, 6, 2, 7, 2), (1, 1, 3, 2, 4, 1, 1, 3, 1))
+FACTORS = ("rows", "columns", "maps", "tokens")
+
+
+def arithmetic(dtype="float64"):
+    return Arithmetic(np.dtype(dtype), "highest")
+
+
+def make_operands(sizes, dtype="float64"):
+    r, i, k, c, j, width, d, o, batch = sizes
+    rng = np.random.default_rng(1)
+    shapes = (r, i, k), (c, j, width), (c, d, r, o), (width, k, batch, d), (i, j, batch, o)
+    *operands, cotangent = (jnp.asarray(small_integers(rng, *shape), dtype) for shape in shapes)
+    return operands, cotangent
+
+
+def formula(rows, columns, maps, tokens):
+    return jnp.einsum("rik,cjl,cdro,lkbd->ijbo", rows, columns, maps, tokens)
+
+
+def pulled(function, operands, cotangent):
+    def both(operands, cotangent):
+        result, pull = jax.vjp(function, *operands)
+        return result, *pull(cotangent)
+
+    return jax.jit(both)(operands, cotangent)
+
+
+def found_and_expected(sizes, dtype="float64"):
+    operands, cotangent = make_operands(sizes, dtype)
+    found = pulled(lambda *given: mix_map_mix(arithmetic(dtype), *given), operands, cotangent)
+    return found, pulled(formula, operands, cotangent)
+
+
+@pytest.mark.parametrize("sizes", SIZES, ids=str)
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_the_product_and_its_derivative_are_those_of_the_formula(sizes, dtype):
+    for found, expected in zip(*found_and_expected(sizes, dtype), strict=True):
+        assert_dtype(found, dtype)
+        assert_equal(found, expected)
+
+
+@pytest.mark.parametrize("factor", FACTORS)
+def test_a_wrong_derivative_is_seen(factor, monkeypatch):
+    index, original = FACTORS.index(factor), mix_map_mix.bwd
+
+    def wrong(*given):
+        parts = list(original(*given))
+        parts[index] = 2 * parts[index]
+        return tuple(parts)
+
+    monkeypatch.setattr(mix_map_mix, "bwd", wrong)
+    (result, *found), (value, *expected) = found_and_expected(SIZES[0])
+    assert_equal(result, value)
+    with pytest.raises(AssertionError, match="entries differ"):
+        assert_equal(found[index], expected[index])
+    for other in set(range(4)) - {index}:
+        assert_equal(found[other], expected[other])
+
+
+def test_narrow_maps_and_tokens_get_cotangents_of_their_dtype():
+    """Summed in float32 and rounded once: as wide ones do, and are cast then."""
+    (rows, columns, maps, tokens), cotangent = make_operands(SIZES[0], "float32")
+    narrow = [maps.astype("bfloat16"), tokens.astype("bfloat16")]
+
+    def apply(*given):
+        return mix_map_mix(arithmetic("float32"), *given)
+
+    found = pulled(apply, [rows, columns, *narrow], cotangent)
+    expected = pulled(formula, [rows, columns, maps, tokens], cotangent)
+    for one, two, dtype in zip(found, expected, ["float32"] * 3 + ["bfloat16"] * 2, strict=True):
+        assert_dtype(one, dtype)
+        assert_equal(one, two.astype(dtype))
+
+
+def test_one_image_for_each_row_group_is_kept_for_the_derivative():
+    """Z, and the arguments; U is computed again."""
+    operands, _ = make_operands(SIZES[0])
+    pull = jax.vjp(lambda *given: mix_map_mix(arithmetic(), *given), *operands)[1]
+    r, _, k, _, j, _, _, out, batch = SIZES[0]
+    kept = sorted(leaf.size for leaf in jax.tree.leaves(pull))
+    assert kept == sorted([*(part.size for part in operands), r * k * j * batch * out])
