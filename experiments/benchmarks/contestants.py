@@ -90,7 +90,7 @@ def ours(
         lambda: jax_runner(*program),
         pair_bytes(layer, grid, settings) if chosen in HOLD_PAIRS else 0.0,
         None if chosen == name else chosen,
-        None if refusal else BACK_ENDS[chosen].work(layer, grid, settings.batch, features),
+        None if refusal else BACK_ENDS[chosen].work(layer, grid, settings.batch, features, options),
         refusal,
     )
 

@@ -10,8 +10,9 @@ from jaxtyping import Num
 
 from convattn.arrays import as_array
 from convattn.attention import HIGHEST
+from convattn.encodings.base import RelativePosition
 from convattn.fast.dense import softmax_weights
-from convattn.fast.options import AttentionOptions, Window, read_dropout
+from convattn.fast.options import AttentionOptions, Window, read_dropout, read_windows
 from convattn.fast.selection import choose_backend
 from convattn.fast.windowed import skipped_weight
 from convattn.layer import AttentionLayer
@@ -137,8 +138,9 @@ def apply_attention(
     options = AttentionOptions(
         HIGHEST if precision is None else precision,
         read_dropout(dropout_rate, dropout_key),
-        None if windows is None else tuple(tuple(map(tuple, head)) for head in windows),
+        read_windows(windows),
         chunk,
+        tokens.dtype,
     )
     selected = choose_backend(backend, layer, grid, tokens.shape, options)
     result = selected.attend(layer, grid, tokens, options)
@@ -153,7 +155,7 @@ def apply_attention(
         keys = add_zero_ring(tokens, chosen).reshape(len(tokens), grid.number_of_keys, -1)
         return outputs, softmax_weights(layer, grid, keys)
     if return_skipped:
-        if selected.name == "windowed":
+        if selected.name == "windowed" and isinstance(layer.encoding, RelativePosition):
             return outputs, skipped_weight(layer.encoding, grid, options.windows)
         return outputs, jnp.zeros(layer.heads)
     return outputs

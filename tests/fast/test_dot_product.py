@@ -163,9 +163,10 @@ def test_how_precisions_are_called(precision, expected):
             pass
 
 
-def refused(layer, **options):
+def refused(layer, images=None, **options):
+    images = jnp.ones((1, 3, 4, 3), jnp.float32) if images is None else images
     with pytest.raises(ValueError, match="backend='dot_product' cannot serve this layer") as info:
-        apply_attention(layer, jnp.ones((1, 3, 4, 3)), backend="dot_product", **options)
+        apply_attention(layer, images, backend="dot_product", **options)
     return str(info.value)
 
 
@@ -199,7 +200,8 @@ def test_dropout_is_refused():
 
 
 def test_two_precisions_at_once_are_refused():
-    message = refused(LAYER, precision=(lax.Precision.HIGH, lax.Precision.HIGHEST))
+    images = jnp.ones((1, 3, 4, 3), jnp.float32)
+    message = refused(LAYER, images, precision=(lax.Precision.HIGH, lax.Precision.HIGHEST))
     assert "one named precision for both operands" in message
 
 

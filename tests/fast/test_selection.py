@@ -70,7 +70,7 @@ def test_windowed_only_where_windows_are_given(monkeypatch):
 def test_auto_chooses_under_tracing(index):
     """Parameters and images may be traced, and the choice is the same."""
     case = make_layer_case(LAYER_BUCKETS[index], 2)
-    layer, grid, shape = arguments(case)
+    _, grid, shape = arguments(case)
     seen = []
 
     @jax.jit

@@ -39,12 +39,12 @@ def never_refused(original):
     return lambda *given: None
 
 
-def doubled_mean(original):
-    """Every key weighs twice as much, but those at the offsets."""
+def uniform_head_twice(original):
+    """The mean no longer cancels."""
 
     def changed(*given):
         found = original(*given)
-        return found._replace(everywhere=2 * found.everywhere)
+        return found._replace(everywhere=found.everywhere.at[-1].multiply(2))
 
     return changed
 
@@ -64,8 +64,8 @@ PLANTS = [
     ("finite", "5 × 5, P = 4", f"{CONVERSION}.leaky_construction", no_uniform_head),
     ("finite", "3 × 3, P = 16, ε = 1/4", RUNS, turned_kernel),
     ("finite", "means on the bare grid", f"{CONVERSION}.leaky_construction", no_uniform_head),
-    ("finite", "fast back end", SHIFT, doubled_mean),
-    ("finite", "fast back end", SHIFT, heads_that_do_not_learn),
+    ("finite", "fast back end", SHIFT, uniform_head_twice),
+    ("finite", "gradients of the fast back end", SHIFT, heads_that_do_not_learn),
     ("dp1", "the layer in fractions", "bases", one_among_them),
     ("dp1", "the layer in fractions", "bases", one_twice),
     ("dp1", "no one-hot head", "middle_weight", scaled(2)),

@@ -129,6 +129,7 @@ ENCODINGS = "convattn.encodings"
 SEPARABLE = "convattn.evidence.separable_attention"
 FACTORS = "convattn.fast.separable"
 ON_GRID = "convattn.fast.axis_product.mix_map_mix"
+GRADIENTS = "gradients of the fast back end"
 FREE = "convattn.fast.axis_mixing.mix_mix_map"
 PLANTS = [
     ("padding", "dimensions", f"{ZERO_PADDING}.bare_zero_padding_basis", one_fewer),
@@ -207,10 +208,9 @@ PLANTS = [
     ("separable", "only sums factor", f"{SEPARABLE}.mixed_difference", scaled(0)),
     ("separable", "axes on images", f"{FACTORS}.axis_factors", doubled_row_weights),
     ("separable", "convolution by axes", f"{FACTORS}.axis_factors", one_key_later),
-    ("separable", "convolution by axes", f"{ON_GRID}.bwd", doubled_cotangent(2)),
-    ("separable", "convolution by axes", f"{ON_GRID}.bwd", doubled_cotangent(3)),
-    ("separable", "fast back end", f"{FREE}.bwd", doubled_cotangent(0)),
-    ("separable", "fast back end", f"{FREE}.bwd", doubled_cotangent(1)),
+    ("separable", GRADIENTS, f"{ON_GRID}.bwd", doubled_cotangent(2)),
+    ("separable", GRADIENTS, f"{ON_GRID}.bwd", doubled_cotangent(3)),
+    ("separable", GRADIENTS, f"{FREE}.bwd", doubled_cotangent(0)),
 ]
 
 

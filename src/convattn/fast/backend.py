@@ -37,10 +37,10 @@ class BackEnd(NamedTuple):
       looks at types, shapes and static fields only, so that it works under tracing.
     - `attend`: `(layer, grid, tokens, options)`, tokens `[batch, *grid.queries, features]` without
       the ring, to `[batch, *grid.queries, out_features]` in at least float32, without the bias.
-    - `work`: `(layer, grid, batch, features)` to the `Work` of one forward pass.
+    - `work`: `(layer, grid, batch, features, options)` to the `Work` of one forward pass.
     """
 
     name: str
     refusal: Callable[[AttentionLayer, TokenGrid, AttentionOptions], str | None]
     attend: Callable[[AttentionLayer, TokenGrid, Array, AttentionOptions], Array]
-    work: Callable[[AttentionLayer, TokenGrid, int, int], Work]
+    work: Callable[..., Work]

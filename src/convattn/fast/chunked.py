@@ -24,7 +24,7 @@ from convattn.fast.content import content_factors, content_scale
 from convattn.fast.dense import work as dense_work
 from convattn.fast.dropout import keep_scale
 from convattn.fast.maps import HeadMaps, arrange_maps, sum_dtype
-from convattn.fast.options import AttentionOptions
+from convattn.fast.options import DEFAULT_OPTIONS, AttentionOptions
 from convattn.fast.products import product
 from convattn.layer import AttentionLayer
 from convattn.shifts import TokenGrid
@@ -185,7 +185,13 @@ def default_chunk(
     return -(-count // -(-count // most))
 
 
-def work(layer: AttentionLayer, grid: TokenGrid, batch: int, features: int) -> Work:
+def work(
+    layer: AttentionLayer,
+    grid: TokenGrid,
+    batch: int,
+    features: int,
+    options: AttentionOptions = DEFAULT_OPTIONS,
+) -> Work:
     """The dense back end's, in as many calls more as there are blocks."""
     whole = dense_work(layer, grid, batch, features)
     size = default_chunk(layer, grid, batch, np.dtype("float32"), AttentionOptions())

@@ -8,7 +8,7 @@ from jaxtyping import Float, Num
 from convattn.attention import attention_weights, contraction_lengths, multi_head_self_attention
 from convattn.fast.backend import BackEnd, Work
 from convattn.fast.dropout import keep_scale
-from convattn.fast.options import AttentionOptions
+from convattn.fast.options import DEFAULT_OPTIONS, AttentionOptions
 from convattn.layer import AttentionLayer
 from convattn.patches import add_zero_ring
 from convattn.shifts import TokenGrid
@@ -39,7 +39,13 @@ def attend(
     return result.reshape(batch, *grid.queries, result.shape[-1])
 
 
-def work(layer: AttentionLayer, grid: TokenGrid, batch: int, features: int) -> Work:
+def work(
+    layer: AttentionLayer,
+    grid: TokenGrid,
+    batch: int,
+    features: int,
+    options: AttentionOptions = DEFAULT_OPTIONS,
+) -> Work:
     """N² scores for each head, N² products for each head and channel, and the maps."""
     queries, keys = int(np.prod(grid.queries)), grid.number_of_keys
     lengths = contraction_lengths(layer.value, layer.output, layer.heads, keys)

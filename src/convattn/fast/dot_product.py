@@ -11,7 +11,7 @@ from jaxtyping import Num
 from convattn.fast.backend import BackEnd, Work
 from convattn.fast.content import content_factors, content_scale
 from convattn.fast.maps import arrange_maps, sum_dtype
-from convattn.fast.options import AttentionOptions
+from convattn.fast.options import DEFAULT_OPTIONS, AttentionOptions
 from convattn.fast.products import is_highest, product
 from convattn.layer import AttentionLayer, ContentScores
 from convattn.patches import add_zero_ring
@@ -27,10 +27,11 @@ def refusal(layer: AttentionLayer, grid: TokenGrid, options: AttentionOptions) -
     """Layers without content, in float64, with dropout, or at two precisions at once."""
     if layer.content is None:
         return WITHOUT_CONTENT
-    if any(getattr(leaf, "dtype", None) == jnp.float64 for leaf in jax.tree.leaves(layer)):
+    given = [getattr(leaf, "dtype", None) for leaf in jax.tree.leaves(layer)]
+    if jnp.float64 in (*given, options.tokens_dtype):
         return (
-            "it has float64 parameters, but dot_product_attention takes softmax in float32 "
-            "whatever it is given; use dense or chunked, or cast the layer to float32"
+            "it has float64 parameters or is given float64 images, but dot_product_attention takes "
+            "softmax in float32 whatever it is given; use dense or chunked, or cast to float32"
         )
     if options.dropout is not None:
         return "dropout_rate is above 0, but the weights are never handed out; use dense or chunked"
@@ -146,7 +147,13 @@ def precision_name(precision: Any) -> str | None:
         return None
 
 
-def work(layer: AttentionLayer, grid: TokenGrid, batch: int, features: int) -> Work:
+def work(
+    layer: AttentionLayer,
+    grid: TokenGrid,
+    batch: int,
+    features: int,
+    options: AttentionOptions = DEFAULT_OPTIONS,
+) -> Work:
     """Scores and mixing in products of the greater of both widths, and the maps."""
     content = content_of(layer)
     count, keys, heads = math.prod(grid.queries), grid.number_of_keys, layer.heads

@@ -55,7 +55,8 @@ def arrange_maps(
     """
     value, output = place_single_map(layer.value, layer.output)
     if value is not None and output is not None and fuses(value, output, tokens, mixing):
-        value, output = None, product("hde,heo->hdo", value, output, dtype=dtype)
+        output = product("hde,heo->hdo", value, output, dtype=dtype)
+        value = None
     gains = layer.encoding.head_gains(grid.number_of_keys)
     if gains is not None and output is not None:
         return HeadMaps(value, scaled(output, gains, dtype))

@@ -1,10 +1,13 @@
 """What a caller asks of a back end besides the layer and its tokens."""
 
 import math
+import operator
 from dataclasses import dataclass
+from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array, lax
 
 from convattn.arrays import as_integer
@@ -40,6 +43,7 @@ class AttentionOptions:
     - `windows`: for each head, and each axis, the smallest and the largest shift key - query that
       the windowed back end keeps; None lets it work them out from concrete parameters.
     - `chunk`: how many queries the chunked back end takes at a time; None lets it choose.
+    - `tokens_dtype`: of the tokens, where it is known.
 
     **Raises:** `ValueError` for a chunk that is no integer ≥ 1.
     """
@@ -48,11 +52,37 @@ class AttentionOptions:
     dropout: Dropout | None = None
     windows: tuple[Window, ...] | None = None
     chunk: int | None = None
+    tokens_dtype: np.dtype | None = None
 
     def __post_init__(self) -> None:
         """Hold the chunk as a Python integer."""
         if self.chunk is not None:
             object.__setattr__(self, "chunk", as_integer(self.chunk, "chunk", 1))
+
+
+DEFAULT_OPTIONS = AttentionOptions()
+
+
+def read_windows(windows: Any) -> tuple[Window, ...] | None:
+    """Windows as nested tuples of integers, or None.
+
+    **Raises:** `ValueError` for anything but pairs of integers for each head and axis.
+
+    >>> read_windows([[[-1, 1], [0, 2]]])
+    (((-1, 1), (0, 2)),)
+    """
+    if windows is None:
+        return None
+    try:
+        return tuple(
+            tuple((operator.index(low), operator.index(high)) for low, high in head)
+            for head in windows
+        )
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"windows={windows!r}, but should hold for each head and each axis the smallest and "
+            "the largest shift, two integers, as convattn.fast.choose_windows returns them"
+        ) from error
 
 
 def read_dropout(rate: float, key: Array | None) -> Dropout | None:

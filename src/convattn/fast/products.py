@@ -12,9 +12,9 @@ def product(
 ) -> Array:
     """An einsum whose result and sums are of `dtype`.
 
-    At the highest precision the operands are cast to `dtype` first. At another, floats narrower than
-    `dtype` stay narrow, and all others are rounded to the narrowest: that is what tensor cores
-    multiply.
+    At the highest precision the operands are cast to `dtype` first. At another, floats narrower
+    than `dtype` stay narrow, and all others are rounded to the narrowest: that is what tensor
+    cores multiply.
 
     **Arguments:**
 

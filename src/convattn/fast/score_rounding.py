@@ -154,4 +154,4 @@ def content_majorant(
     """(|X_q||Q| + |a|)·(|X_k||K| + |c|) / scale."""
     tokens = magnitude(keys)
     positive = jax.tree.map(magnitude, content)
-    return positive.scores(tokens[:, query_rows(grid)], tokens)  # type: ignore[no-any-return]
+    return positive.scores(tokens[:, query_rows(grid)], tokens)

@@ -54,7 +54,7 @@ def cheapest(
     """The back end with the least expected time; `"windowed"` only where windows are given."""
     platform = jax.default_backend()
     expected = {
-        name: seconds(back_end.work(layer, grid, tokens[0], tokens[-1]), platform)
+        name: seconds(back_end.work(layer, grid, tokens[0], tokens[-1], options), platform)
         for name, back_end in BACK_ENDS.items()
         if (name != "windowed" or options.windows is not None)
         and back_end.refusal(layer, grid, options) is None

@@ -25,7 +25,7 @@ from convattn.fast.axis_mixing import mix_mix_map
 from convattn.fast.axis_product import Arithmetic, mix_map_mix
 from convattn.fast.backend import BackEnd, Work
 from convattn.fast.maps import HeadMaps, arrange_maps, sum_dtype
-from convattn.fast.options import AttentionOptions
+from convattn.fast.options import DEFAULT_OPTIONS, AttentionOptions
 from convattn.layer import AttentionLayer
 from convattn.shifts import TokenGrid
 
@@ -147,7 +147,13 @@ def apply_factors(
     return lax.scan(add, jnp.zeros(shape.shape, shape.dtype), operands)[0]
 
 
-def work(layer: AttentionLayer, grid: TokenGrid, batch: int, features: int) -> Work:
+def work(
+    layer: AttentionLayer,
+    grid: TokenGrid,
+    batch: int,
+    features: int,
+    options: AttentionOptions = DEFAULT_OPTIONS,
+) -> Work:
     """H + W products for each token, head and channel (fewer on a grid), and the maps."""
     encoding, heads, out = layer.encoding, layer.heads, features
     assert isinstance(encoding, SeparableEncoding)

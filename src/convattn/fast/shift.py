@@ -45,7 +45,7 @@ from convattn.fast.mixed_heads import (
     presence,
 )
 from convattn.fast.offset_weights import OffsetEncoding, OffsetWeights, offset_weights, read_offsets
-from convattn.fast.options import AttentionOptions
+from convattn.fast.options import DEFAULT_OPTIONS, AttentionOptions
 from convattn.fast.products import is_highest, product
 from convattn.fast.shift_order import MIXED, cheapest_way, costs
 from convattn.fast.shifted_products import shifted_products
@@ -194,7 +194,13 @@ def read_values(
     return tokens[..., None, :], output if value is None else value
 
 
-def work(layer: AttentionLayer, grid: TokenGrid, batch: int, features: int) -> Work:
+def work(
+    layer: AttentionLayer,
+    grid: TokenGrid,
+    batch: int,
+    features: int,
+    options: AttentionOptions = DEFAULT_OPTIONS,
+) -> Work:
     """The cheapest way over all tokens, the slices it writes, and the gathered border."""
     offsets = read_offsets(offset_encoding(layer), grid)
     tokens = batch * math.prod(grid.queries)

@@ -39,7 +39,7 @@ def rising(value: Array, parameter: Array) -> Array:
 
 def distances(shifts: np.ndarray, centers: Array) -> Float[Array, "heads shifts axes"]:
     """|δ - Δ| on each axis."""
-    return rising(shifts - centers[:, None, :], centers[:, None, :])
+    return rising(centers[:, None, :] - shifts, centers[:, None, :])
 
 
 @singledispatch

@@ -54,9 +54,9 @@ class WeightRounding(NamedTuple):
 def weight_rounding(
     scores: PairScores,
     error: PairScores,
-    unit: Float[Array, ""],
-    relative: Float[Array, ""],
-    flush: Float[Array, ""],
+    unit: float,
+    relative: float,
+    flush: float,
 ) -> WeightRounding:
     """B and ΔB of the derivation.
 

@@ -28,7 +28,7 @@ from convattn.encodings.base import RelativePosition
 from convattn.fast.backend import BackEnd, Work
 from convattn.fast.dropout import keep_scale
 from convattn.fast.maps import HeadMaps, arrange_maps, sum_dtype
-from convattn.fast.options import AttentionOptions, Window
+from convattn.fast.options import DEFAULT_OPTIONS, AttentionOptions, Window
 from convattn.fast.products import product
 from convattn.fast.tile_plan import HeadGroup, plan_groups, plane_tiles, tile_work
 from convattn.fast.tiles import Tiles, skewed, tile_keys, visible
@@ -37,7 +37,7 @@ from convattn.fast.window import skipped_weight as skipped_weight
 from convattn.layer import AttentionLayer
 from convattn.shifts import TokenGrid
 
-TYPICAL_REACH = 4  # of the windows that `work` prices, since it is not told which there will be
+TYPICAL_REACH = 4  # of the windows that `work` prices where none are given
 
 
 def refusal(layer: AttentionLayer, grid: TokenGrid, options: AttentionOptions) -> str | None:
@@ -88,16 +88,25 @@ def attend(
     return result.reshape(batch, *grid.queries, result.shape[-1])
 
 
-def work(layer: AttentionLayer, grid: TokenGrid, batch: int, features: int) -> Work:
-    """That of windows of nine shifts on each axis, as far as they occur."""
+def work(
+    layer: AttentionLayer,
+    grid: TokenGrid,
+    batch: int,
+    features: int,
+    options: AttentionOptions = DEFAULT_OPTIONS,
+) -> Work:
+    """That of the windows, or of nine shifts on each axis, and of the maps."""
     typical = ((-TYPICAL_REACH, TYPICAL_REACH),) * len(grid.queries)
-    windows, plane = on_a_plane((typical,) * layer.heads, grid)
+    windows, plane = on_a_plane(options.windows or (typical,) * layer.heads, grid)
     width = mixed_width(layer, features)
-    (group,) = plan_groups(windows, plane, batch, width)
-    tiles = tile_work(plane, group.reach, layer.heads, batch, width, group.sizes)
+    tiles = [
+        tile_work(plane, group.reach, len(group.heads), batch, width, group.sizes)
+        for group in plan_groups(windows, plane, batch, width)
+    ]
+    total = Work(*(sum(parts) for parts in zip(*tiles, strict=True)))
     tokens = batch * math.prod(grid.queries)
     maps = [part.size for part in (layer.value, layer.output) if part is not None]
-    return tiles._replace(products=tiles.products + float(tokens * sum(maps)))
+    return total._replace(products=total.products + float(tokens * sum(maps)))
 
 
 def mixed_width(layer: AttentionLayer, features: int) -> int:
