@@ -24,6 +24,7 @@ CHECKED = (
     "convattn.constructions",
     "convattn.convolution",
     "convattn.encodings",
+    "convattn.fast",
     "convattn.layer",
     "convattn.patches",
     "convattn.sac",
