@@ -15,7 +15,8 @@ Proof. The softmax of M at one key and 0 at the N - 1 others is (1-ε)S_δ + εJ
 N - 1), J uniform, that is M = log(1 + N(1/ε - 1)). A head without bias is J. With the maps
 M_δ/(1-ε) and, for the uniform head, -ε/(1-ε)·Σ_δ M_δ, the J terms cancel and Σ_δ S_δ X M_δ is
 left. Where the key at q + δ is missing the row is J, and the same sum leaves J X M_δ in place
-of S_δ X M_δ. ∎
+of S_δ X M_δ. ∎ A row is a multiple of one slice and of the mean, so it need not be formed: the
+back end `shift` computes these, at the cost of the convolution.
 """
 
 from dataclasses import replace

@@ -20,7 +20,7 @@ Proof. e^(f+g) = e^f·e^g, and over a rectangle Σ_(k_1, k_2) e^f e^g = (Σ_(k_1
 divide. Conversely, if w(k_1, k_2) = u(k_1)v(k_2) > 0 then log w, which is the score up to a
 constant of the row, is a sum; as u is the same for all q_2 and v for all q_1, f and g depend on one
 axis each. Mixing along the rows takes H²W products for each feature and then along the columns HW²,
-together HW(H + W). ∎
+together HW(H + W); the back end `separable` does so. ∎
 """
 
 from fractions import Fraction
