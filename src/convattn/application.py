@@ -14,7 +14,7 @@ from convattn.encodings.base import RelativePosition
 from convattn.fast.dense import softmax_weights
 from convattn.fast.options import AttentionOptions, Window, read_dropout, read_windows
 from convattn.fast.selection import choose_backend
-from convattn.fast.windowed import skipped_weight
+from convattn.fast.windowed.back_end import skipped_weight
 from convattn.layer import AttentionLayer
 from convattn.patches import add_zero_ring, check_ring, patchify, unpatchify
 from convattn.shifts import TokenGrid

@@ -7,8 +7,8 @@ import pytest
 from comparison import assert_dtype, assert_equal
 from strategies import small_integers
 
-from convattn.fast.axis_mixing import mix_mix_map
-from convattn.fast.axis_product import Arithmetic
+from convattn.fast.separable.axis_mixing import mix_mix_map
+from convattn.fast.separable.axis_product import Arithmetic
 
 pytestmark = pytest.mark.usefixtures("quick_compilation")
 

@@ -10,7 +10,7 @@ import pytest
 from comparison import assert_dtype, assert_equal
 from strategies import small_integers
 
-from convattn.fast.axis_product import Arithmetic, mix_map_mix
+from convattn.fast.separable.axis_product import Arithmetic, mix_map_mix
 
 pytestmark = pytest.mark.usefixtures("quick_compilation")
 

@@ -18,7 +18,7 @@ from strategies import seeds
 
 import convattn as ca
 from convattn.fast.options import AttentionOptions, Window
-from convattn.fast.rounding import gradient_bounds, value_bound
+from convattn.fast.rounding.bounds import gradient_bounds, value_bound
 from convattn.fast.selection import BACK_ENDS, cheapest
 
 pytestmark = pytest.mark.usefixtures("quick_compilation")

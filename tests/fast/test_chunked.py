@@ -18,7 +18,7 @@ from convattn.application import apply_attention
 from convattn.encodings import AbsoluteEncoding, AxialEncoding, QuadraticEncoding
 from convattn.fast.chunked import CHUNKED, default_chunk, scorer
 from convattn.fast.options import AttentionOptions
-from convattn.fast.rounding import gradient_bounds, value_bound
+from convattn.fast.rounding.bounds import gradient_bounds, value_bound
 from convattn.layer import AttentionLayer, ContentScores
 from convattn.shifts import TokenGrid
 

@@ -15,7 +15,7 @@ from convattn.application import apply_attention
 from convattn.encodings import BiasEncoding
 from convattn.fast.dot_product import DOT_PRODUCT, attend, precision_name
 from convattn.fast.options import AttentionOptions, Dropout
-from convattn.fast.rounding import gradient_bounds, value_bound
+from convattn.fast.rounding.bounds import gradient_bounds, value_bound
 from convattn.layer import AttentionLayer, ContentScores
 from convattn.shifts import TokenGrid
 

@@ -15,17 +15,17 @@ from strategies import seeds
 
 import convattn as ca
 from convattn.attention import multi_head_self_attention
-from convattn.fast.path_rounding import ringed
-from convattn.fast.rounding import gradient_bounds, value_bound
-from convattn.fast.score_rounding import (
+from convattn.fast.rounding.bounds import gradient_bounds, value_bound
+from convattn.fast.rounding.paths import ringed
+from convattn.fast.rounding.scores import (
     PairScores,
     exact_scores,
     gain_majorant,
     score_majorant,
     score_roundings,
 )
-from convattn.fast.shift_rounding import shift_majorant
-from convattn.fast.weight_rounding import weight_rounding
+from convattn.fast.rounding.shift_scores import shift_majorant
+from convattn.fast.rounding.weights import weight_rounding
 
 pytestmark = pytest.mark.usefixtures("quick_compilation")
 

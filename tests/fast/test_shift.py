@@ -19,12 +19,12 @@ from convattn.encodings.mixture import MixtureEncoding
 from convattn.encodings.scalar import ScalarEncoding
 from convattn.fast import AttentionOptions
 from convattn.fast.dense import softmax_weights
-from convattn.fast.mixed_heads import border_queries, interior
-from convattn.fast.offset_weights import offset_weights
 from convattn.fast.selection import BACK_ENDS, choose_backend
-from convattn.fast.shift import offset_encoding, refusal, work
-from convattn.fast.shift_order import cheapest_way
-from convattn.fast.shifted_products import as_convolution, as_product, shifted_products
+from convattn.fast.shift.back_end import offset_encoding, refusal, work
+from convattn.fast.shift.mixed_heads import border_queries, interior
+from convattn.fast.shift.offset_weights import offset_weights
+from convattn.fast.shift.order import cheapest_way
+from convattn.fast.shift.shifted_products import as_convolution, as_product, shifted_products
 from convattn.layer import AttentionLayer, ContentScores
 from convattn.shifts import TokenGrid
 

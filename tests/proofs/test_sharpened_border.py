@@ -127,10 +127,10 @@ ENCLOSURES = "convattn.evidence.enclosures"
 UNSATURATED = "convattn.evidence.unsaturated_layers"
 ENCODINGS = "convattn.encodings"
 SEPARABLE = "convattn.evidence.separable_attention"
-FACTORS = "convattn.fast.separable"
-ON_GRID = "convattn.fast.axis_product.mix_map_mix"
+FACTORS = "convattn.fast.separable.back_end"
+ON_GRID = "convattn.fast.separable.axis_product.mix_map_mix"
 GRADIENTS = "gradients of the fast back end"
-FREE = "convattn.fast.axis_mixing.mix_mix_map"
+FREE = "convattn.fast.separable.axis_mixing.mix_mix_map"
 PLANTS = [
     ("padding", "dimensions", f"{ZERO_PADDING}.bare_zero_padding_basis", one_fewer),
     ("padding", "the layer in fractions", "heads_in_fractions", without_what_is_missing),

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -13,6 +13,7 @@ from jaxtyping import Float, Int
 from convattn.shifts import TokenGrid
 
 
+@runtime_checkable
 class PositionalEncoding(Protocol):
     """The positional part of the scores of several heads.
 

@@ -36,7 +36,7 @@ from convattn.bounds.rounding import layer_error_bound
 from convattn.encodings.bias import BiasEncoding
 from convattn.evidence.exact_convolution import exact_convolution
 from convattn.evidence.layer_runs import within
-from convattn.fast.rounding import gradient_bounds
+from convattn.fast.rounding.bounds import gradient_bounds
 from convattn.layer import AttentionLayer
 from convattn.ledger.claim import EvidenceFailed
 from convattn.shifts import TokenGrid

@@ -3,6 +3,8 @@
 The choice looks at types, shapes, static fields and the platform only, so that it works under jit.
 """
 
+import math
+
 import jax
 
 from convattn.fast.backend import BackEnd
@@ -11,9 +13,9 @@ from convattn.fast.cost_model import seconds
 from convattn.fast.dense import DENSE
 from convattn.fast.dot_product import DOT_PRODUCT
 from convattn.fast.options import AttentionOptions
-from convattn.fast.separable import SEPARABLE
-from convattn.fast.shift import SHIFT
-from convattn.fast.windowed import WINDOWED
+from convattn.fast.separable.back_end import SEPARABLE
+from convattn.fast.shift.back_end import SHIFT
+from convattn.fast.windowed.back_end import WINDOWED
 from convattn.layer import AttentionLayer
 from convattn.shifts import TokenGrid
 
@@ -21,6 +23,9 @@ BACK_ENDS = {
     back_end.name: back_end
     for back_end in (DENSE, SEPARABLE, SHIFT, WINDOWED, CHUNKED, DOT_PRODUCT)
 }
+
+HOLD_WEIGHTS = ("dense", "dot_product")
+MOST_HELD = 2**31
 
 
 def choose_backend(
@@ -51,12 +56,30 @@ def choose_backend(
 def cheapest(
     layer: AttentionLayer, grid: TokenGrid, tokens: tuple[int, ...], options: AttentionOptions
 ) -> BackEnd:
-    """The back end with the least expected time; `"windowed"` only where windows are given."""
+    """The back end with the least expected time.
+
+    `"windowed"` counts only where windows are given, and those that hold all weights only where
+    these take at most `MOST_HELD` bytes; `"chunked"` serves every layer.
+    """
     platform = jax.default_backend()
+    too_large = weights_bytes(layer, grid, tokens[0]) > MOST_HELD
     expected = {
         name: seconds(back_end.work(layer, grid, tokens[0], tokens[-1], options), platform)
         for name, back_end in BACK_ENDS.items()
         if (name != "windowed" or options.windows is not None)
+        and not (too_large and name in HOLD_WEIGHTS)
         and back_end.refusal(layer, grid, options) is None
     }
     return BACK_ENDS[min(expected, key=expected.__getitem__)]
+
+
+def weights_bytes(layer: AttentionLayer, grid: TokenGrid, batch: int) -> int:
+    """What the weights of all pairs take in float32; with content they differ by image.
+
+    >>> import convattn as ca, jax.numpy as jnp
+    >>> layer = ca.conv_to_attention(jnp.ones((3, 3, 1, 1)), exact=False)
+    >>> weights_bytes(layer, TokenGrid((224, 224), ((0, 0), (0, 0))), 1) // 2**30
+    84
+    """
+    images = 1 if layer.content is None else batch
+    return 4 * images * layer.heads * math.prod(grid.queries) * grid.number_of_keys

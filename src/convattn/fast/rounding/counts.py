@@ -7,7 +7,7 @@ import numpy as np
 
 from convattn.encodings.scalar import ScalarEncoding
 from convattn.fast.maps import out_features
-from convattn.fast.score_rounding import score_roundings
+from convattn.fast.rounding.scores import score_roundings
 from convattn.layer import AttentionLayer
 from convattn.roundoff import EXP_ERROR, gamma
 from convattn.shifts import TokenGrid

@@ -53,8 +53,8 @@ from jax import Array
 from jax.typing import DTypeLike
 from jaxtyping import Float, Num
 
-from convattn.fast.path_rounding import gradient_majorants, value_majorants
-from convattn.fast.rounding_counts import Roundings, count_roundings
+from convattn.fast.rounding.counts import Roundings, count_roundings
+from convattn.fast.rounding.paths import gradient_majorants, value_majorants
 from convattn.layer import AttentionLayer
 from convattn.patches import Ring, check_ring, patchify, unpatchify
 from convattn.roundoff import gamma, unit_roundoff

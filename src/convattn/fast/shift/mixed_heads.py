@@ -12,7 +12,7 @@ from jax import Array, lax
 from jaxtyping import Float, Int, Num
 
 from convattn.fast.products import product
-from convattn.fast.shifted_products import Box, shifted
+from convattn.fast.shift.shifted_products import Box, shifted
 from convattn.shifts import Shift, TokenGrid
 
 

@@ -21,11 +21,11 @@ from jaxtyping import Float, Num
 
 from convattn.attention import attention_weights
 from convattn.encodings.axis_scores import AxisScores, SeparableEncoding
-from convattn.fast.axis_mixing import mix_mix_map
-from convattn.fast.axis_product import Arithmetic, mix_map_mix
 from convattn.fast.backend import BackEnd, Work
 from convattn.fast.maps import HeadMaps, arrange_maps, sum_dtype
 from convattn.fast.options import DEFAULT_OPTIONS, AttentionOptions
+from convattn.fast.separable.axis_mixing import mix_mix_map
+from convattn.fast.separable.axis_product import Arithmetic, mix_map_mix
 from convattn.layer import AttentionLayer
 from convattn.shifts import TokenGrid
 

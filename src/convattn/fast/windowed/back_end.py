@@ -30,10 +30,10 @@ from convattn.fast.dropout import keep_scale
 from convattn.fast.maps import HeadMaps, arrange_maps, sum_dtype
 from convattn.fast.options import DEFAULT_OPTIONS, AttentionOptions, Window
 from convattn.fast.products import product
-from convattn.fast.tile_plan import HeadGroup, plan_groups, plane_tiles, tile_work
-from convattn.fast.tiles import Tiles, skewed, tile_keys, visible
-from convattn.fast.window import choose_windows, is_traced, window_problem
-from convattn.fast.window import skipped_weight as skipped_weight
+from convattn.fast.windowed.tile_plan import HeadGroup, plan_groups, plane_tiles, tile_work
+from convattn.fast.windowed.tiles import Tiles, skewed, tile_keys, visible
+from convattn.fast.windowed.window import choose_windows, is_traced, window_problem
+from convattn.fast.windowed.window import skipped_weight as skipped_weight
 from convattn.layer import AttentionLayer
 from convattn.shifts import TokenGrid
 

@@ -9,14 +9,14 @@ from jax import Array
 from jaxtyping import Float
 
 from convattn.attention import multi_head_self_attention
-from convattn.fast.rounding_counts import Roundings
-from convattn.fast.score_rounding import (
+from convattn.fast.rounding.counts import Roundings
+from convattn.fast.rounding.scores import (
     PairScores,
     exact_scores,
     gain_majorant,
     score_majorant,
 )
-from convattn.fast.weight_rounding import WeightRounding, weight_rounding
+from convattn.fast.rounding.weights import WeightRounding, weight_rounding
 from convattn.layer import AttentionLayer
 from convattn.patches import add_zero_ring
 from convattn.shifts import TokenGrid

@@ -29,7 +29,7 @@ from convattn.encodings.gaussian import GaussianEncoding
 from convattn.encodings.learned import LearnedEncoding
 from convattn.encodings.relative import RelativeEncoding
 from convattn.encodings.scalar import ScalarEncoding
-from convattn.fast.shift_rounding import magnitude, shift_majorant
+from convattn.fast.rounding.shift_scores import magnitude, shift_majorant
 from convattn.layer import AttentionLayer, ContentScores
 from convattn.shifts import TokenGrid
 

@@ -29,9 +29,8 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 from jax import Array
-from jaxtyping import Float
 
-from convattn.fast.score_rounding import PairScores
+from convattn.fast.rounding.scores import PairScores
 
 
 class WeightRounding(NamedTuple):

@@ -36,7 +36,9 @@ from jaxtyping import Num
 from convattn.encodings.base import PositionalEncoding
 from convattn.fast.backend import BackEnd, Work
 from convattn.fast.maps import sum_dtype
-from convattn.fast.mixed_heads import (
+from convattn.fast.options import DEFAULT_OPTIONS, AttentionOptions
+from convattn.fast.products import is_highest, product
+from convattn.fast.shift.mixed_heads import (
     border_queries,
     framed,
     interior,
@@ -44,11 +46,14 @@ from convattn.fast.mixed_heads import (
     mixed_box,
     presence,
 )
-from convattn.fast.offset_weights import OffsetEncoding, OffsetWeights, offset_weights, read_offsets
-from convattn.fast.options import DEFAULT_OPTIONS, AttentionOptions
-from convattn.fast.products import is_highest, product
-from convattn.fast.shift_order import MIXED, cheapest_way, costs
-from convattn.fast.shifted_products import shifted_products
+from convattn.fast.shift.offset_weights import (
+    OffsetEncoding,
+    OffsetWeights,
+    offset_weights,
+    read_offsets,
+)
+from convattn.fast.shift.order import MIXED, cheapest_way, costs
+from convattn.fast.shift.shifted_products import shifted_products
 from convattn.layer import AttentionLayer
 from convattn.shifts import TokenGrid
 

@@ -20,7 +20,7 @@ import jax
 from jax import Array
 from jaxtyping import Float, Num
 
-from convattn.fast.axis_product import Arithmetic
+from convattn.fast.separable.axis_product import Arithmetic
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(0,))
