@@ -12,9 +12,10 @@ from convattn.arrays import as_array
 from convattn.attention import HIGHEST
 from convattn.encodings.base import RelativePosition
 from convattn.fast.dense import softmax_weights
+from convattn.fast.maps import out_features, sum_dtype
 from convattn.fast.options import AttentionOptions, Window, read_dropout, read_windows
 from convattn.fast.selection import choose_backend
-from convattn.fast.windowed.back_end import skipped_weight
+from convattn.fast.windowed.window import skipped_weight, window_problem
 from convattn.layer import AttentionLayer
 from convattn.patches import add_zero_ring, check_ring, patchify, unpatchify
 from convattn.shifts import TokenGrid
@@ -80,6 +81,8 @@ def apply_attention(
     - `backend`: a name from `convattn.fast`, or `"auto"`, which takes the one that the cost model
       expects to be fastest among those that serve the layer. All give the same values and
       gradients up to rounding; `"windowed"` leaves out weights, and `return_skipped` bounds them.
+      `"separable"` has a derivative of its own, in reverse mode only: for `jax.jvp`, `jacfwd` and
+      `linearize` name another, such as `"dense"` or `"chunked"`.
     - `precision`: of the matrix products; None pins the highest.
     - `dropout_rate`, `dropout_key`: drop attention weights with this probability in [0, 1), with
       a JAX random key. The back ends that never form the weights refuse a rate above zero.
@@ -142,8 +145,15 @@ def apply_attention(
         chunk,
         tokens.dtype,
     )
+    problem = options.windows and window_problem(options.windows, layer.heads, grid)
+    if problem:
+        raise ValueError(f"windows={windows!r}: {problem}")
     selected = choose_backend(backend, layer, grid, tokens.shape, options)
-    result = selected.attend(layer, grid, tokens, options)
+    if len(tokens):
+        result = selected.attend(layer, grid, tokens, options)
+    else:
+        out = out_features(layer, tokens.shape[-1])
+        result = jnp.zeros((0, *grid.queries, out), sum_dtype(layer, tokens))
     if layer.bias is not None:
         result = result + layer.bias
     result_dtype = jnp.result_type(images, *([] if layer.dtype is None else [layer.dtype]))

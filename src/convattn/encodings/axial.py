@@ -13,14 +13,14 @@ each query has a pair of factors of its own, and mixing the tokens with its u ta
 that all queries together take (HW)² as before.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from convattn.attention import HIGHEST
 from convattn.encodings.absolute import sinusoidal_positions
@@ -79,16 +79,45 @@ class AxialEncoding:
 
     def axis_scores(self, grid: TokenGrid) -> AxisScores:
         """The term of each axis: every head has its own rows and its own columns."""
+        scores = tuple(
+            jnp.einsum("hqe,hke->hqk", left, right, precision=HIGHEST)
+            for left, right in self.factors(grid)
+        )
+        return AxisScores(scores, free_groups(self.heads, len(scores)))
+
+    def factors(self, grid: TokenGrid) -> list[tuple[Array, Array]]:
+        """For each axis P^a W^a_qry,h of its queries and P^a W^a_key,h of its keys."""
         check_axes(grid.query_positions, len(self.query), "AxialEncoding")
-        scores = []
+        found = []
         for axis, (query, key) in enumerate(zip(self.query, self.key, strict=True)):
             positions = self.positions(grid, axis)
             dtype, before = positions.dtype, grid.ring[axis][0]
             own = positions[before : before + grid.queries[axis]]
             left = jnp.einsum("qd,hde->hqe", own, query.astype(dtype), precision=HIGHEST)
             right = jnp.einsum("kd,hde->hke", positions, key.astype(dtype), precision=HIGHEST)
-            scores.append(jnp.einsum("hqe,hke->hqk", left, right, precision=HIGHEST))
-        return AxisScores(tuple(scores), free_groups(self.heads, len(scores)))
+            found.append((left, right))
+        return found
+
+    def positional_scorer(
+        self, grid: TokenGrid
+    ) -> Callable[[Int[Array, "block"]], Float[Array, "heads block keys"]]:
+        """The scores of some queries at a time, given by their flat numbers, which may be traced.
+
+        The factors of each axis are multiplied out once, for all blocks.
+        """
+        factors = self.factors(grid)
+
+        def of_block(queries: Int[Array, "block"]) -> Float[Array, "heads block keys"]:
+            total = jnp.zeros((self.heads, len(queries), 1), factors[0][0].dtype)
+            for place, (left, right) in zip(
+                jnp.unravel_index(queries, grid.queries), factors, strict=True
+            ):
+                here = jnp.einsum("hqe,hke->hqk", left[:, place], right, precision=HIGHEST)
+                total = total[..., :, None] + here[..., None, :]
+                total = total.reshape(*here.shape[:2], -1)
+            return total
+
+        return of_block
 
     def positional_scores(self, grid: TokenGrid) -> Float[Array, "heads queries keys"]:
         """The sum over the axes for every query and key."""

@@ -94,10 +94,8 @@ def read_dropout(rate: float, key: Array | None) -> Dropout | None:
     >>> read_dropout(0.0, None) is None, read_dropout(0.1, jax.random.key(0)).rate
     (True, 0.1)
     """
-    try:
-        number = math.nan if isinstance(rate, jax.core.Tracer) else float(rate)
-    except (TypeError, ValueError):
-        number = math.nan
+    is_number = isinstance(rate, int | float | np.number) and not isinstance(rate, bool)
+    number = float(rate) if is_number else math.nan
     if not 0 <= number < 1:
         raise ValueError(
             f"dropout_rate={rate!r}, but should be a number in [0, 1), not traced; under jit make "
@@ -112,9 +110,16 @@ def read_dropout(rate: float, key: Array | None) -> Dropout | None:
         )
     dtype, axes = getattr(key, "dtype", None), getattr(key, "ndim", None)
     typed = dtype is not None and jnp.issubdtype(dtype, jax.dtypes.prng_key)
-    if not ((typed and axes == 0) or (dtype == jnp.uint32 and axes == 1)):
+    raw = dtype == jnp.uint32 and key.shape == (2,)
+    if not ((typed and axes == 0) or raw):
         raise ValueError(
             f"dropout_key={key!r}, but should be one key, as jax.random.key(seed) returns it; take "
             "one of several with keys[i], or vmap over them"
+        )
+    if typed and key.dtype != jax.random.key(0, impl="threefry2x32").dtype:
+        raise ValueError(
+            f"dropout_key.dtype={key.dtype}, but should be a threefry key: others draw differently "
+            "under vmap, so that the zeros would depend on the back end; pass "
+            "jax.random.key(seed, impl='threefry2x32')"
         )
     return Dropout(number, key)

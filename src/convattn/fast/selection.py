@@ -45,7 +45,7 @@ def choose_backend(
     """
     if name == "auto":
         return cheapest(layer, grid, tokens, options)
-    if name not in BACK_ENDS:
+    if not isinstance(name, str) or name not in BACK_ENDS:
         raise ValueError(f"backend={name!r}, but should be one of auto, {', '.join(BACK_ENDS)}")
     reason = BACK_ENDS[name].refusal(layer, grid, options)
     if reason is not None:

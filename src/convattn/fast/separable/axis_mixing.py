@@ -68,7 +68,8 @@ def _mapped(
 def _keep(
     arithmetic: Arithmetic, row: Array, column: Array, maps: Array, tokens: Array
 ) -> tuple[Array, tuple[Array, ...]]:
-    return mix_mix_map(arithmetic, row, column, maps, tokens), (row, column, maps, tokens)
+    _, mixed = _mixed(arithmetic, row, column, tokens)
+    return _mapped(arithmetic, mixed, row, column, maps, tokens), (row, column, maps, tokens)
 
 
 def _backward(
