@@ -94,7 +94,9 @@ def read_dropout(rate: float, key: Array | None) -> Dropout | None:
     >>> read_dropout(0.0, None) is None, read_dropout(0.1, jax.random.key(0)).rate
     (True, 0.1)
     """
-    is_number = isinstance(rate, int | float | np.number) and not isinstance(rate, bool)
+    is_number = isinstance(rate, int | float | np.number | Array) and not isinstance(
+        rate, bool | jax.core.Tracer
+    )
     number = float(rate) if is_number else math.nan
     if not 0 <= number < 1:
         raise ValueError(
