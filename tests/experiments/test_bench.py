@@ -37,13 +37,20 @@ def test_options_reach_the_settings_and_quick_gives_way_to_them() -> None:
 
 def test_everybody_competes_on_the_quadratic_encoding() -> None:
     names = {each.name for each in contestants(CASES["quadratic"], 4, 3, TINY)}
-    assert names - {"torch"} == {*BACK_ENDS, "auto", "grid", "plain dense", "lax.conv"}
+    assert names - {"torch"} == {
+        *BACK_ENDS,
+        "auto",
+        "grid",
+        "plain dense",
+        "lax.conv",
+        "maps alone",
+    }
 
 
 def test_back_ends_that_are_not_asked_for_stay_away() -> None:
     settings = Settings(back_ends=("dense",))
     names = {each.name for each in contestants(CASES["quadratic"], 4, 3, settings)}
-    assert names - {"torch"} == {"dense", "plain dense", "lax.conv"}
+    assert names - {"torch"} == {"dense", "plain dense", "lax.conv", "maps alone"}
 
 
 def test_auto_says_whom_it_chose_and_refusals_keep_their_reason() -> None:

@@ -28,7 +28,7 @@ class Rates(NamedTuple):
     call: float
 
 
-RATES = {"cpu": Rates(6e-12, 2e-10, 1e-9, 2e-6), "gpu": Rates(3e-14, 1e-12, 2e-12, 5e-6)}
+RATES = {"cpu": Rates(5.0e-11, 7.7e-10, 2.0e-9, 8.2e-6), "gpu": Rates(3e-14, 1e-12, 2e-12, 5e-6)}
 
 
 def seconds(work: Work, platform: str) -> float:
