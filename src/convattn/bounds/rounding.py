@@ -25,6 +25,9 @@ the 2⁻²⁰ by which it is inflated.
 product in the subnormal range, or an operand there that is read as zero, is off by at most the
 smallest normal number, and passes through at most three sums; `underflow_bound` adds that up.
 
+*Back ends.* The count is that of `dense`. It covers `shift` as well where T + 4 ≤ N
+(`convattn.evidence.fast_layers` shows it); `convattn.fast.rounding` covers all of them.
+
 *Assumed.* Nothing overflows: the exact result and the bound stay below the dtype's largest number.
 Matrix products are sums of products in the pinned precision (no TF32, no Strassen), which `convattn
 audit` measures.

@@ -49,12 +49,8 @@ class AxisFactors(NamedTuple):
 
 def refusal(layer: AttentionLayer, grid: TokenGrid, options: AttentionOptions) -> str | None:
     """Everything but content-free heads whose scores are a sum over two axes."""
-    name = type(layer.encoding).__name__
     if not isinstance(layer.encoding, SeparableEncoding):
-        return (
-            f"the scores of {name} are no sum of a row term and a column term; take 'shift' for "
-            "tables of offsets, 'windowed' for Gaussians, or 'chunked', which serves every layer"
-        )
+        return no_sum(layer)
     if layer.content is not None:
         return (
             "content scores do not factor over the axes; take 'dot_product', 'chunked' or 'dense'"
@@ -69,6 +65,25 @@ def refusal(layer: AttentionLayer, grid: TokenGrid, options: AttentionOptions) -
     return None
 
 
+def no_sum(layer: AttentionLayer) -> str:
+    """The refusal of an encoding."""
+    return (
+        f"the scores of {type(layer.encoding).__name__} are no sum of a row term and a column term; "
+        "take 'shift' for tables of offsets, 'windowed' for Gaussians, or 'chunked', which serves "
+        "every layer"
+    )
+
+
+def separable_encoding(layer: AttentionLayer) -> SeparableEncoding:
+    """The encoding of a layer that is served.
+
+    **Raises:** `ValueError` for another.
+    """
+    if not isinstance(layer.encoding, SeparableEncoding):
+        raise ValueError(no_sum(layer))
+    return layer.encoding
+
+
 def attend(
     layer: AttentionLayer,
     grid: TokenGrid,
@@ -76,8 +91,7 @@ def attend(
     options: AttentionOptions,
 ) -> Float[Array, "batch rows columns out_features"]:
     """Σ_h g_h (R_h ⊗ C_h) X W_val,h W_out,h."""
-    assert isinstance(layer.encoding, SeparableEncoding)
-    factors = axis_factors(layer.encoding.axis_scores(grid), grid)
+    factors = axis_factors(separable_encoding(layer).axis_scores(grid), grid)
     dtype = jnp.promote_types(sum_dtype(layer, tokens), factors.rows.dtype)
     mixing = float(sum(grid.queries))
     maps = arrange_maps(layer, grid, math.prod(tokens.shape[:-1]), mixing, dtype)
@@ -155,8 +169,7 @@ def work(
     options: AttentionOptions = DEFAULT_OPTIONS,
 ) -> Work:
     """H + W products for each token, head and channel (fewer on a grid), and the maps."""
-    encoding, heads, out = layer.encoding, layer.heads, features
-    assert isinstance(encoding, SeparableEncoding)
+    encoding, heads, out = separable_encoding(layer), layer.heads, features
     rows, columns = jax.eval_shape(lambda: axis_factors(encoding.axis_scores(grid), grid)[:2])
     (r, height, _), (c, width, _) = rows.shape, columns.shape
     if r * c > GRID_WASTE * heads:
