@@ -68,9 +68,9 @@ def refusal(layer: AttentionLayer, grid: TokenGrid, options: AttentionOptions) -
 def no_sum(layer: AttentionLayer) -> str:
     """The refusal of an encoding."""
     return (
-        f"the scores of {type(layer.encoding).__name__} are no sum of a row term and a column term; "
-        "take 'shift' for tables of offsets, 'windowed' for Gaussians, or 'chunked', which serves "
-        "every layer"
+        f"the scores of {type(layer.encoding).__name__} are no sum of a row term and a column "
+        "term; take 'shift' for tables of offsets, 'windowed' for Gaussians, or 'chunked', which "
+        "serves every layer"
     )
 
 
