@@ -75,19 +75,33 @@ def multi_head_self_attention(
             formula, *(factor.astype(dtype) for factor in factors), precision=precision
         )
 
+    def mix_tokens(weights: Array, tokens: Array) -> Array:
+        """What each head sees, as one product of two matrices: its derivative is one, too."""
+        (heads, queries, keys), (batch, _, width) = weights.shape, tokens.shape
+        columns = tokens.transpose(1, 0, 2).reshape(keys, batch * width)
+        mixed = product("xk,ky->xy", weights.reshape(heads * queries, keys), columns)
+        return mixed.reshape(heads, queries, batch, width).transpose(2, 1, 0, 3)
+
+    def map_heads(mixed: Array, output: Array) -> Array:
+        """The concatenation of the heads times the maps one below the other."""
+        batch, queries, heads, width = mixed.shape
+        rows = mixed.reshape(batch * queries, heads * width)
+        result = product("xd,do->xo", rows, output.reshape(heads * width, output.shape[2]))
+        return result.reshape(batch, queries, output.shape[2])
+
     value, output = place_single_map(value, output)
     if value is None and output is None:
         result = product(f"{lead}hqk,bkd->bqd", weights, tokens)
     elif value is None:
-        mixed = product(f"{lead}hqk,bkd->bqhd", weights, tokens)
-        result = product("bqhd,hdo->bqo", mixed, output)  # type: ignore[arg-type]
+        mixed = product("bhqk,bkd->bqhd", weights, tokens) if lead else mix_tokens(weights, tokens)
+        result = map_heads(mixed, output)  # type: ignore[arg-type]
     else:
         values = product("bkd,hde->bkhe", tokens, value)
         if output is None:
             result = product(f"{lead}hqk,bkhe->bqe", weights, values)
         else:
             mixed = product(f"{lead}hqk,bkhe->bqhe", weights, values)
-            result = product("bqhe,heo->bqo", mixed, output)
+            result = map_heads(mixed, output)
     return result if bias is None else result + bias.astype(dtype)
 
 
