@@ -57,8 +57,20 @@ def arguments() -> argparse.ArgumentParser:
         choices=("highest", "default"),
         help="of products; highest for float32, default for bfloat16",
     )
-    parser.add_argument("--backends", nargs="+", choices=(*BACK_ENDS, "auto"), metavar="NAME")
-    parser.add_argument("--cases", nargs="+", choices=tuple(CASES), metavar="NAME")
+    parser.add_argument(
+        "--backends",
+        nargs="+",
+        choices=(*BACK_ENDS, "auto"),
+        metavar="NAME",
+        help=f"some of {', '.join((*BACK_ENDS, 'auto'))}",
+    )
+    parser.add_argument(
+        "--cases",
+        nargs="+",
+        choices=tuple(CASES),
+        metavar="NAME",
+        help=f"some of {', '.join(CASES)}",
+    )
     parser.add_argument(
         "--memory-limit", type=float, default=default.memory_limit / GIB, metavar="GIB"
     )

@@ -194,7 +194,7 @@ def work(
 ) -> Work:
     """The dense back end's, in as many calls more as there are blocks."""
     whole = dense_work(layer, grid, batch, features)
-    size = default_chunk(layer, grid, batch, np.dtype("float32"), AttentionOptions())
+    size = options.chunk or default_chunk(layer, grid, batch, np.dtype("float32"), options)
     blocks = -(-math.prod(grid.queries) // size)
     return whole._replace(calls=whole.calls * blocks)
 

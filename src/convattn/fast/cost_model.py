@@ -28,6 +28,7 @@ class Rates(NamedTuple):
     call: float
 
 
+# Those of "gpu" are guesses, since none was at hand.
 RATES = {"cpu": Rates(5.0e-11, 7.7e-10, 2.0e-9, 8.2e-6), "gpu": Rates(3e-14, 1e-12, 2e-12, 5e-6)}
 
 

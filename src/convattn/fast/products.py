@@ -19,7 +19,7 @@ def product(
     **Arguments:**
 
     - `formula`, `operands`: as in `jnp.einsum`.
-    - `dtype`: of the sums, from `accumulation_dtype`.
+    - `dtype`: of the sums, at least float32.
 
     >>> halves = jnp.ones((300,), jnp.bfloat16)
     >>> float(product("i,i->", halves, halves, dtype=np.dtype("float32"), precision="default"))

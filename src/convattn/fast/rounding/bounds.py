@@ -19,7 +19,7 @@ which is what reaches the weights, softmax passes back at most
 
 off by ΔD and by e^ρ - 1 times D + ΔD. A back end that writes a row as c everywhere and A - c at a
 few keys passes back through c as well, at most c(2 Σ dA + N R). Scores pass this on to the
-parameters (`score_rounding`), gains their own cotangent.
+parameters (`scores.py`), gains their own cotangent.
 
 *Roundings.* ρ = γ_n and the error of the gain. n counts what lies on the longest path, whatever the
 order in which maps, keys, heads and axes are summed. With F, V, O the widths of tokens, values and

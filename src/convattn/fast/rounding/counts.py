@@ -1,4 +1,4 @@
-"""How many roundings lie on the longest path of any back end: the counts of `rounding.py`."""
+"""How many roundings lie on the longest path of any back end: the counts of `bounds.py`."""
 
 import math
 from typing import NamedTuple
@@ -47,7 +47,7 @@ def count_roundings(
     unit: float,
     tiny: float,
 ) -> Roundings:
-    """The counts of `rounding.py`, as relative errors.
+    """The counts of `bounds.py`, as relative errors.
 
     **Raises:** `ValueError` where they add up to one or more, so that nothing can be said.
     """

@@ -1,4 +1,4 @@
-"""The majorants of values and gradients, in float64: the derivation is in `rounding.py`."""
+"""The majorants of values and gradients, in float64: the derivation is in `bounds.py`."""
 
 from dataclasses import replace
 from typing import Any

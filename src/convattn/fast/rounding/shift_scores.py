@@ -1,7 +1,7 @@
 """Majorants of scores that depend on the shift alone, encoding by encoding.
 
 s⁺ is the score with every term made positive; its derivatives are those of the terms, made positive
-as well (`score_rounding`).
+as well (`scores.py`).
 """
 
 from functools import singledispatch

@@ -1,7 +1,7 @@
 """How far the attention weights that any back end computes can be off, each by its own bound.
 
 Let a head have the scores s_k at the keys of a query, with the greatest m, and let the computed
-ones be off by e_k (`score_rounding`). The arguments of exp are off by
+ones be off by e_k (`scores.py`). The arguments of exp are off by
 
     E_k = e_k(1 + u) + u(m - s_k + max e),
 

@@ -15,12 +15,8 @@ the offsets reach. In the box, with W_h the maps of the heads, there are three w
 Outside the box, which is a border as wide as the offsets reach, each query has its own a and c, and
 reads its T tokens one by one (the first way is not open there).
 
-*Measured* (CPU, float32, K = 3, S.finite, value and gradients with respect to images and output
-maps, as a multiple of `lax.conv_general_dilated` with its values and gradients, on a machine busy
-with other work): 0.8 to 1.04 for one image of 14 × 14 tokens of 768 features, 1.0 to 1.1 for eight;
-1.03 to 1.1 for one of 32 × 32 tokens of 64 features, 1.15 to 1.3 for eight. What is above one is
-the mean: a sum over all tokens and one addition to all of them, forward and backward, which the
-convolution does not fuse. Elementwise sums in place of the products that mix slices made *heads*
+*Measured* (two CPU cores, float32): docs/performance.md. What it takes beyond the convolution is the
+mean: a sum over all tokens and one addition to all of them, forward and backward. Elementwise sums in place of the products that mix slices made *heads*
 ten times slower, and weights with a leading axis for the heads in place of matrices made the
 gradients of *taps* up to twenty times slower.
 """
