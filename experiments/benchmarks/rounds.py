@@ -82,7 +82,8 @@ def too_much(
 ) -> str | None:
     """Why a contestant is not even compiled: the memory or the time that it is expected to take."""
     if contestant.pair_bytes > settings.memory_limit:
-        return f"the weights of all pairs, their scores and gradients take {contestant.pair_bytes / GIB:.0f} GiB"
+        size = contestant.pair_bytes / GIB
+        return f"the weights of all pairs, their scores and gradients take {size:.0f} GiB"
     expected = predicted_seconds(past, side * side)
     if expected > settings.time_limit:
         return f"expected to take {expected:.0f} s a turn"

@@ -78,12 +78,12 @@ def apply_attention(
     - `ring`: None lays the layer's own ring of zero tokens, which makes the result of a
       converted layer `conv(..., padding="SAME")`. False leaves the grid bare. An integer, or a
       pair for each axis, lays another ring.
-    - `backend`: `"dense"`, `"separable"`, `"shift"`, `"windowed"`, `"chunked"`, `"dot_product"` (see
-      `convattn.fast`), or `"auto"`, which takes the one that the cost model expects to be fastest
-      among those that serve the layer. All give the same values and
-      gradients up to rounding; `"windowed"` leaves out weights, and `return_skipped` bounds them.
-      `"separable"` has a derivative of its own, in reverse mode only: for `jax.jvp`, `jacfwd` and
-      `linearize` name another, such as `"dense"` or `"chunked"`.
+    - `backend`: `"dense"`, `"separable"`, `"shift"`, `"windowed"`, `"chunked"`, `"dot_product"`
+      (see `convattn.fast`), or `"auto"`, which takes the one that the cost model expects to be
+      fastest among those that serve the layer. All give the same values and gradients up to
+      rounding; `"windowed"` leaves out weights, and `return_skipped` bounds them. `"separable"` has
+      a derivative of its own, in reverse mode only: for `jax.jvp`, `jacfwd` and `linearize` name
+      another, such as `"dense"` or `"chunked"`.
     - `precision`: of the matrix products; None pins the highest. At another, such as `"default"`,
       bfloat16 and float16 operands stay as they are, and sums are taken in float32.
     - `dropout_rate`, `dropout_key`: drop attention weights with this probability in [0, 1), with

@@ -15,10 +15,11 @@ the offsets reach. In the box, with W_h the maps of the heads, there are three w
 Outside the box, which is a border as wide as the offsets reach, each query has its own a and c, and
 reads its T tokens one by one (the first way is not open there).
 
-*Measured* (two CPU cores, float32): docs/performance.md. What it takes beyond the convolution is the
-mean: a sum over all tokens and one addition to all of them, forward and backward. Elementwise sums in place of the products that mix slices made *heads*
-ten times slower, and weights with a leading axis for the heads in place of matrices made the
-gradients of *taps* up to twenty times slower.
+*Measured* (two CPU cores, float32): docs/performance.md. What it takes beyond the convolution is
+the mean: a sum over all tokens and one addition to all of them, forward and backward. Elementwise
+sums in place of the products that mix slices made *heads* ten times slower, and weights with a
+leading axis for the heads in place of matrices made the gradients of *taps* up to twenty times
+slower.
 """
 
 import math
