@@ -14,6 +14,7 @@ from convattn.bounds import majorant
 from convattn.constructions import conversion, geometry
 from convattn.constructions.geometry import ConvolutionGeometry
 from convattn.evidence import layer_runs
+from convattn.fast import dense
 from convattn.shifts import from_query_minus_key
 
 Patch = pytest.MonkeyPatch
@@ -23,12 +24,15 @@ TAP_INDEX = ConvolutionGeometry.__dict__["tap_index"].func
 
 
 def trace_afresh(monkeypatch: Patch) -> None:
-    """Let nothing compiled before the slip stand in for it, and nothing compiled with it stay."""
+    """Let nothing compiled before the slip stand in for it, and nothing compiled with it stay.
+
+    The slips are those of the dense back end, which is the reference of all others.
+    """
     for module in (layer_runs, majorant):
         monkeypatch.setattr(
             module,
             "apply_attention",
-            lambda layer, images: application.apply_attention(layer, images),
+            lambda layer, images: application.apply_attention(layer, images, backend="dense"),
         )
 
 
@@ -151,10 +155,20 @@ def method(owner: type, name: str, change: Callable[..., Any]):
 
 def in_application(name: str, change):
     """A function that `apply_attention` calls; `change` gets the right one and the arguments."""
+    return in_module(application, name, change)
+
+
+def in_dense(name: str, change):
+    """A function that the dense back end calls; `change` gets the right one and the arguments."""
+    return in_module(dense, name, change)
+
+
+def in_module(module: ModuleType, name: str, change):
+    """A function that a module calls."""
 
     def plant(monkeypatch: Patch) -> None:
         trace_afresh(monkeypatch)
-        right = getattr(application, name)
-        monkeypatch.setattr(application, name, lambda *args, **named: change(right, *args, **named))
+        right = getattr(module, name)
+        monkeypatch.setattr(module, name, lambda *args, **named: change(right, *args, **named))
 
     return plant

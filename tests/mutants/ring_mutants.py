@@ -4,7 +4,7 @@ import jax.numpy as jnp
 import pytest
 from mutants import plants, subjects
 from mutants.mutant import wrong_layer
-from mutants.plants import DIFFER, in_application, trace_afresh
+from mutants.plants import DIFFER, in_dense, trace_afresh
 
 from convattn.shifts import TokenGrid
 
@@ -53,7 +53,7 @@ MUTANTS = (
         "ring-of-means",
         "The ring holds the mean of the image in place of zeros.",
         subjects.PIXEL_LAYER,
-        in_application("add_zero_ring", mean_ring),
+        in_dense("add_zero_ring", mean_ring),
         DIFFER,
         border=True,
     ),
@@ -61,7 +61,7 @@ MUTANTS = (
         "ring-of-edges",
         "The ring repeats the edge of the image.",
         subjects.PIXEL_LAYER,
-        in_application("add_zero_ring", edge_ring),
+        in_dense("add_zero_ring", edge_ring),
         DIFFER,
         border=True,
     ),

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import pytest
 from mutants import subjects
 from mutants.mutant import wrong_layer
-from mutants.plants import DIFFER, EXCEED, change_result, in_application
+from mutants.plants import DIFFER, EXCEED, change_result, in_application, in_dense
 
 from convattn.constructions import conversion
 
@@ -83,23 +83,21 @@ MUTANTS = (
         "softmax-over-queries",
         "Softmax runs over the queries.",
         subjects.PATCH_LAYER,
-        in_application("attention_weights", lambda right, s: jax.nn.softmax(s, axis=-2)),
+        in_dense("attention_weights", lambda right, s: jax.nn.softmax(s, axis=-2)),
         DIFFER,
     ),
     wrong_layer(
         "softmax-over-queries-leaky",
         "The same at finite parameters, where no row sums to one any more.",
         subjects.FINITE_LAYER,
-        in_application("attention_weights", lambda right, s: jax.nn.softmax(s, axis=-2)),
+        in_dense("attention_weights", lambda right, s: jax.nn.softmax(s, axis=-2)),
         EXCEED,
     ),
     wrong_layer(
         "weights-in-float32",
         "The products run in a narrower type than the bound counts on.",
         subjects.FINITE_LAYER,
-        in_application(
-            "attention_weights", lambda right, s: right(s).astype("float32").astype(s.dtype)
-        ),
+        in_dense("attention_weights", lambda right, s: right(s).astype("float32").astype(s.dtype)),
         EXCEED,
     ),
     wrong_layer(
