@@ -17,7 +17,6 @@ from jax import Array, lax
 from jaxtyping import Float, Int, Num
 
 from convattn.attention import HIGHEST, attention_weights
-from convattn.encodings.axis_scores import SeparableEncoding
 from convattn.encodings.base import PositionalEncoding
 from convattn.fast.backend import BackEnd, Work
 from convattn.fast.content import content_factors, content_scale
@@ -101,32 +100,14 @@ def block_scores(
 def scorer(encoding: PositionalEncoding, grid: TokenGrid) -> Scorer:
     """The positional scores of a block of queries, given by their flat numbers.
 
-    From the encoding's own `positional_scorer`; else, where the scores are a sum over the axes,
-    from the scores of each axis; else from the matrix of all of them.
+    From the encoding's own `positional_scorer`, which all of ours have; else from the matrix of all
+    of them.
     """
     own = getattr(encoding, "positional_scorer", None)
     if own is not None:
         return own(grid)
-    if isinstance(encoding, SeparableEncoding):
-        return axis_scorer(encoding, grid)
     every = encoding.positional_scores(grid)
     return lambda queries: every[:, queries]
-
-
-def axis_scorer(encoding: SeparableEncoding, grid: TokenGrid) -> Scorer:
-    """The scores of a block of queries as the sum of each axis's row."""
-    parts = encoding.axis_scores(grid)
-
-    def of_block(queries: Int[Array, "block"]) -> Float[Array, "heads block keys"]:
-        places = jnp.unravel_index(queries, grid.queries)
-        total = jnp.zeros((), parts.scores[0].dtype)
-        for axis, (table, groups) in enumerate(zip(parts.scores, parts.groups, strict=True)):
-            rows = table[:, places[axis]][np.asarray(groups, np.int32)]
-            others = [other for other in range(len(grid.keys)) if other != axis]
-            total = total + jnp.expand_dims(rows, [2 + other for other in others])
-        return total.reshape(encoding.heads, len(queries), grid.number_of_keys)
-
-    return of_block
 
 
 def without_ring(
