@@ -9,10 +9,13 @@ from comparison import assert_equal
 from fast.layers import LAYER_BUCKETS, make_layer_case
 
 import convattn as ca
+from convattn.encodings import GaussianEncoding
 from convattn.fast import selection
 from convattn.fast.backend import Work
 from convattn.fast.options import AttentionOptions, Dropout
 from convattn.fast.selection import BACK_ENDS, cheapest, choose_backend
+from convattn.layer import AttentionLayer
+from convattn.shifts import TokenGrid
 
 pytestmark = pytest.mark.usefixtures("quick_compilation")
 
@@ -103,3 +106,16 @@ def test_a_refusal_says_which_back_end_and_why():
     layer, images = ca.conv_to_attention(jnp.ones((1, 1, 1, 1))), jnp.ones((1, 2, 2, 1))
     with pytest.raises(ValueError, match="'separable' cannot serve this layer: the scores of Bias"):
         ca.apply_attention(layer, images, backend="separable")
+
+
+def test_auto_passes_over_whoever_would_hold_too_much(monkeypatch):
+    skewed = GaussianEncoding(jnp.zeros((9, 2)), jnp.ones((9, 2, 2)))
+    layer = AttentionLayer(skewed, None, jnp.ones((9, 4, 4)))
+    grid = TokenGrid((224, 224), ((0, 0), (0, 0)))
+    # Priced by its calls alone dense is always the cheapest.
+    monkeypatch.setattr(selection, "seconds", lambda work, platform: work.calls)
+    small = TokenGrid((16, 16), grid.ring)
+    chosen = selection.choose_backend("auto", layer, grid, (1, 224, 224, 4), AttentionOptions())
+    assert chosen.name == "chunked"
+    chosen = selection.choose_backend("auto", layer, small, (1, 16, 16, 4), AttentionOptions())
+    assert chosen.name == "dense"
