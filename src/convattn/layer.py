@@ -12,18 +12,28 @@ from convattn.arrays import accumulation_dtype
 from convattn.attention import HIGHEST
 from convattn.encodings.base import PositionalEncoding
 from convattn.patches import Ring
+from convattn.relative_content import relative_scores
+from convattn.shifts import TokenGrid
 
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class ContentScores:
-    """Scores from content, s_h(q, k) = (X_q Q_h + a_h)·(X_k K_h + c_h) / scale.
+    """Scores from content, s_h(q, k) = (X_q Q_h + a_h)·(X_k K_h + c_h + r_(k - q)) / scale.
+
+    Without tables r_δ is zero. With them it is concat(row_(δ_1), column_(δ_2)), the same for all
+    heads: the first block of a query's features meets the shift of the rows, the second that of
+    the columns.
 
     **Fields:**
 
     - `query`, `key`: `[heads, features, key_features]`.
     - `query_bias`, `key_bias`: `[heads, key_features]` or none.
     - `scaled`: divide by √key_features (L21 eq. 4) or not (C20 eq. 2).
+    - `tables`: for each axis `[2n - 1, features]`, for at most n tokens there (ring included); the
+      features add up to key_features. Or none.
+
+    **Source:** C20 eq. 2; with tables C20 §4.3, after Ramachandran et al. 2019.
     """
 
     query: Num[Array, "heads features key_features"]
@@ -31,14 +41,23 @@ class ContentScores:
     query_bias: Num[Array, "heads key_features"] | None = None
     key_bias: Num[Array, "heads key_features"] | None = None
     scaled: bool = field(default=True, metadata={"static": True})
+    tables: tuple[Array, ...] | None = None
 
     def scores(
         self,
         queries: Num[Array, "batch queries features"],
         keys: Num[Array, "batch keys features"],
+        grid: TokenGrid | None = None,
     ) -> Num[Array, "batch heads queries keys"]:
-        """The scores between query tokens and key tokens, in at least float32."""
-        dtype = accumulation_dtype(queries, keys, self.query, self.key)
+        """The scores between query tokens and key tokens, in at least float32.
+
+        **Arguments:**
+
+        - `grid`: where queries and keys stand, all of them, row-major; tables need it.
+
+        **Raises:** `ValueError` for tables without a grid, or too small for it.
+        """
+        dtype = accumulation_dtype(queries, keys, self.query, self.key, *(self.tables or ()))
 
         def project(tokens: Array, weight: Array, bias: Array | None) -> Array:
             weight = weight.astype(dtype)
@@ -48,6 +67,13 @@ class ContentScores:
         left = project(queries, self.query, self.query_bias)
         right = project(keys, self.key, self.key_bias)
         scores = jnp.einsum("bhqe,bhke->bhqk", left, right, precision=HIGHEST)
+        if self.tables is not None:
+            if grid is None:
+                raise ValueError(
+                    "grid=None, but these content scores have tables of relative positions; say "
+                    "where queries and keys stand with a TokenGrid"
+                )
+            scores = scores + relative_scores(self.tables, left, grid)
         return scores / math.sqrt(self.query.shape[-1]) if self.scaled else scores
 
 

@@ -150,6 +150,7 @@ class LayerBucket:
     output: int | None = None
     bias: bool = False
     content: bool = False
+    tables: bool = False
     patch_size: tuple[int, ...] = field(default=())
     stride: tuple[int, ...] = field(default=())
 
@@ -167,7 +168,7 @@ class LayerBucket:
         return TokenGrid(sides, self.ring)
 
     def __str__(self) -> str:
-        extras = "-content" if self.content else ""
+        extras = ("-content" if self.content else "") + ("-tables" if self.tables else "")
         return f"{self.draw.__name__}-{'x'.join(map(str, self.space))}{extras}"
 
 
@@ -195,6 +196,7 @@ LAYER_BUCKETS = (
     LayerBucket(scalar_limit, 2, 2, (6,), ((1, 1),), 2, output=3),
     LayerBucket(relative, 2, 2, (3, 4), ((1, 0), (0, 1)), 3, value=2, output=4, content=True),
     LayerBucket(bias, 3, 2, (5,), ((1, 2),), 3, output=2, content=True),
+    LayerBucket(bias, 2, 2, (3, 4), ((1, 0), (0, 2)), 3, output=2, content=True, tables=True),
 )
 
 
@@ -240,6 +242,10 @@ def make_layer_case(
     if bucket.content:
         shapes = (heads, features, 2), (heads, features, 2), (heads, 2), (heads, 2)
         content = ContentScores(*(rng.normal(size=shape) for shape in shapes))
+    if bucket.tables:
+        sides = bucket.grid.keys  # for larger images than needed, by another number on each axis
+        tables = [rng.normal(size=(2 * (n + a) + 1, 1)) for a, n in enumerate(sides)]
+        content = replace(content, tables=tuple(tables))
     layer = AttentionLayer(
         encoding=bucket.draw(rng, bucket.grid, heads),
         value=None if bucket.value is None else maps[0],

@@ -36,8 +36,9 @@ GRADIENTS = {
     "enumerated-1x6": ("shift",),
     "scalar-4x5": ("shift",),
     "relative-3x4-content": ("chunked", "dot_product"),
+    "bias-3x4-content-tables": ("chunked", "dot_product"),
 }
-IN_FLOAT32 = ("quadratic-5x4", "bias-4x6", "relative-3x4-content")
+IN_FLOAT32 = ("quadratic-5x4", "bias-4x6", "relative-3x4-content", "bias-3x4-content-tables")
 BUCKETS = {str(bucket): bucket for bucket in LAYER_BUCKETS}
 VALUES = tuple(name for name in BUCKETS if name not in GRADIENTS)
 

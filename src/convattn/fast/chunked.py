@@ -26,6 +26,7 @@ from convattn.fast.maps import HeadMaps, arrange_maps, sum_dtype
 from convattn.fast.options import DEFAULT_OPTIONS, AttentionOptions
 from convattn.fast.products import product
 from convattn.layer import AttentionLayer
+from convattn.relative_content import relative_scores
 from convattn.shifts import TokenGrid
 
 BLOCK_BYTES = 2**24
@@ -86,12 +87,17 @@ def block_scores(
     content = layer.content
     if content is None:
         return position, dtype
-    dtype = jnp.promote_types(dtype, jnp.result_type(tokens, content.query, content.key))
+    tables = content.tables
+    held = jnp.result_type(tokens, content.query, content.key, *(tables or ()))
+    dtype = jnp.promote_types(dtype, held)
     left, right = content_factors(content, grid, tokens, dtype)
     scale = content_scale(content)
 
     def both(queries: Int[Array, "block"]) -> Float[Array, "batch heads block keys"]:
-        found = jnp.einsum("bhqe,bhke->bhqk", left[:, :, queries], right, precision=HIGHEST)
+        own = left[:, :, queries]
+        found = jnp.einsum("bhqe,bhke->bhqk", own, right, precision=HIGHEST)
+        if tables is not None:
+            found = found + relative_scores(tables, own, grid, queries)
         return position(queries) + found / scale
 
     return both, dtype

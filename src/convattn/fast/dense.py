@@ -11,6 +11,7 @@ from convattn.fast.dropout import keep_scale
 from convattn.fast.options import DEFAULT_OPTIONS, AttentionOptions
 from convattn.layer import AttentionLayer
 from convattn.patches import add_zero_ring
+from convattn.relative_content import relative_products
 from convattn.shifts import TokenGrid
 
 
@@ -54,6 +55,8 @@ def work(
     products = batch * layer.heads * queries * keys * width
     for part in (layer.value, layer.output):
         products += 0 if part is None else batch * queries * part.size
+    if layer.content is not None:
+        products += batch * layer.heads * relative_products(layer.content.tables, grid)
     moved = 6 * pairs + batch * queries * layer.heads * width * len(lengths)
     return Work(float(products), float(moved), float(pairs), 8.0)
 
@@ -71,7 +74,7 @@ def softmax_weights(
         if keys is None:
             keys = jnp.zeros((1, grid.number_of_keys, layer.content.query.shape[1]), scores.dtype)
         inner = np.ravel_multi_index(tuple(grid.query_positions.T), grid.keys)
-        scores = scores + layer.content.scores(keys[:, inner], keys)
+        scores = scores + layer.content.scores(keys[:, inner], keys, grid)
     return attention_weights(scores)
 
 

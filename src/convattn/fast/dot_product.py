@@ -1,4 +1,4 @@
-"""Content attention through `jax.nn.dot_product_attention`, with the positional scores as bias."""
+"""Content attention through `jax.nn.dot_product_attention`, with all other scores as its bias."""
 
 import math
 from typing import Any
@@ -15,6 +15,7 @@ from convattn.fast.options import DEFAULT_OPTIONS, AttentionOptions
 from convattn.fast.products import is_highest, product
 from convattn.layer import AttentionLayer, ContentScores
 from convattn.patches import add_zero_ring
+from convattn.relative_content import relative_products, relative_scores
 from convattn.shifts import TokenGrid
 
 WITHOUT_CONTENT = (
@@ -83,6 +84,9 @@ def attend(
     width, head_dim = left.shape[-1], values.shape[-1]
     accelerated = jax.default_backend() != "cpu" and not is_highest(options.precision)
     narrow = accelerated and tokens.dtype == jnp.bfloat16
+    bias = layer.encoding.positional_scores(grid)[None]
+    if content.tables is not None:
+        bias = bias + relative_scores(content.tables, left, grid) / content_scale(content)
     operands = (jnp.swapaxes(left, 1, 2), jnp.swapaxes(right, 1, 2), values)
     query, key, value = (
         widened(part.astype(jnp.bfloat16 if narrow else dtype), max(width, head_dim))
@@ -93,7 +97,7 @@ def attend(
             query,
             key,
             value,
-            bias=layer.encoding.positional_scores(grid)[None],
+            bias=bias,
             scale=1 / content_scale(content),
         )
     seen = seen[..., :head_dim]
@@ -162,6 +166,7 @@ def work(
     pairs = batch * heads * count * keys
     products = 2 * pairs * max(key_features, head_dim)
     maps = (layer.value, layer.output, content.query, content.key)
+    products += batch * heads * relative_products(content.tables, grid)
     products += sum(batch * count * part.size for part in maps if part is not None)
     moved = 6 * pairs + 4 * batch * heads * keys * max(key_features, head_dim)
     return Work(float(products), float(moved), float(pairs), 12.0)

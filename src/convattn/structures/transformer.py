@@ -54,6 +54,9 @@ def as_attention_convolution(
     - `content`, `value`, `output`: as the layer has them.
     - `mask`, `blank`: as in `column_softmax`, keys first.
 
+    **Raises:** `ValueError` for content scores with tables of relative positions: A19's scores
+    depend on what keys and queries hold alone.
+
     **Source:** A19 eqs. 7, 9 and 10.
 
     >>> import jax.numpy as jnp
@@ -61,6 +64,11 @@ def as_attention_convolution(
     >>> as_attention_convolution(content, None, jnp.ones((1, 2, 5))).theta.shape
     (1, 2, 5)
     """
+    if content.tables is not None:
+        raise ValueError(
+            "content.tables is not None, but the scores of A19 eq. 9 depend on what keys and "
+            "queries hold alone; take the tables away, or put positions into the tokens"
+        )
     maps = ScaledDotProduct(
         content.key, content.query, content.key_bias, content.query_bias, content.scaled
     )

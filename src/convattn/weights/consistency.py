@@ -14,7 +14,7 @@ from convattn.encodings import (
     MixtureEncoding,
     ScalarEncoding,
 )
-from convattn.layer import AttentionLayer
+from convattn.layer import AttentionLayer, ContentScores
 from convattn.patches import Ring, check_ring
 from convattn.shifts import TokenGrid, per_axis
 from convattn.weights.axis_consistency import check_axis_parts
@@ -75,6 +75,7 @@ def check_layer(layer: AttentionLayer) -> None:
     if layer.content is not None:
         _check_arrays(layer.content, "content")
         _same(layer.content.query.shape[0], heads, "the heads of content and of encoding")
+        _check_content_tables(layer.content, axes)
         first = layer.value if layer.value is not None else layer.output
         if first is not None:
             _same(layer.content.query.shape[1], first.shape[1], "the features of content and maps")
@@ -135,6 +136,22 @@ def _check_shares(encoding: Any) -> None:
             f"encoding.weights has the entry {float(encoding.weights.min())}, but the shares of a "
             "mixture are nonnegative; is a sign in the value map meant?"
         )
+
+
+def _check_content_tables(content: ContentScores, axes: int) -> None:
+    """One table for each axis, of an odd number of vectors, with the queries' features in all."""
+    if content.tables is None:
+        return
+    shapes = [table.shape for table in content.tables]
+    if len(shapes) != axes or any(
+        len(shape) != 2 or shape[0] % 2 == 0 or shape[1] == 0 for shape in shapes
+    ):
+        raise ValueError(
+            f"content.tables have the shapes {shapes}, but there should be one for each of {axes} "
+            "axes, [2n - 1, features]"
+        )
+    features = sum(shape[1] for shape in shapes)
+    _same(features, content.query.shape[2], "the features of content's tables and of its queries")
 
 
 def _check_room(ring: Ring) -> None:

@@ -28,7 +28,8 @@ results, H heads, N keys, Q queries, T entries, batch b and n_s of `score_roundi
 - values: H(F + V + N + T) + V + 32, which a fused map and a sum over heads and keys at once need;
 - tokens and maps: H(Q + O) + b(Q + N) more;
 - parameters of scores and gains: bQ(N + F + V + O) + 2(N + T + n_s) + 64 more, for sums over
-  images, queries and keys at once.
+  images, queries and keys at once; and bHQN more where content scores have tables, which all
+  heads share.
 
 Then come the bias, and the cast to the dtype of the result or of the parameter. A parameter that is
 narrower than the sums and used several times gathers its cotangents in its own dtype: Q + T + H +

@@ -60,6 +60,8 @@ def count_roundings(
     maps = values + heads * (queries + out) + batch * (queries + keys)
     parameters = maps + batch * queries * (keys + features + width + out)
     parameters += 2 * (keys + entries + score_terms) + 64
+    if layer.content is not None and layer.content.tables is not None:
+        parameters += batch * heads * queries * keys
     of_exponents = 2 * math.atanh(EXP_ERROR * unit) - math.log1p(-gamma(keys + entries + 8, unit))
     gain = 0.0
     if isinstance(layer.encoding, ScalarEncoding):

@@ -54,7 +54,7 @@ def exact_scores(
     """The scores of a layer in the precision of its parameters: float64, to stand for exact."""
     pairs = layer.encoding.positional_scores(grid)
     if layer.content is not None:
-        pairs = pairs + layer.content.scores(keys[:, query_rows(grid)], keys)
+        pairs = pairs + layer.content.scores(keys[:, query_rows(grid)], keys, grid)
         return PairScores(pairs, None)
     far = far_shift(layer.encoding)
     if far is None:
@@ -108,6 +108,7 @@ def score_roundings(layer: AttentionLayer, features: int) -> int:
         count += 4 * encoding.centers.shape[1]
     if layer.content is not None:
         count += 2 * features + layer.content.query.shape[2] + 8
+        count += 0 if layer.content.tables is None else len(layer.content.tables) + 1
     return count
 
 
@@ -151,7 +152,7 @@ def axial_majorant(encoding: AxialEncoding, grid: TokenGrid) -> Float[Array, "he
 def content_majorant(
     content: ContentScores, grid: TokenGrid, keys: Num[Array, "batch keys features"]
 ) -> Float[Array, "batch heads queries keys"]:
-    """(|X_q||Q| + |a|)·(|X_k||K| + |c|) / scale."""
+    """(|X_q||Q| + |a|)·(|X_k||K| + |c| + |r_(k - q)|) / scale."""
     tokens = magnitude(keys)
     positive = jax.tree.map(magnitude, content)
-    return positive.scores(tokens[:, query_rows(grid)], tokens)
+    return positive.scores(tokens[:, query_rows(grid)], tokens, grid)

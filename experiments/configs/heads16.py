@@ -1,0 +1,18 @@
+"""The quadratic model with sixteen heads in each layer.
+
+Repeats    C20, appendix F; Fig. 14
+Images     all 60,000 of CIFAR-10: --data PATH, or --download cifar10-binary
+Expected   no accuracy is printed
+Hardware   one GPU
+Time       not measured: no run of this size has been made
+Command    python experiments/cifar.py --config heads16 --download cifar10-binary
+"""
+
+from convattn.models.settings import EncoderSettings
+from convattn.runs.settings import RunSettings
+from convattn.training.settings import TrainingSettings
+
+CONFIG = RunSettings(
+    model=EncoderSettings(encoding="quadratic", heads=(16,) * 6),
+    training=TrainingSettings(compute_dtype="bfloat16"),
+)

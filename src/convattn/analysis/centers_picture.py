@@ -1,0 +1,72 @@
+"""The picture of centres of attention: a panel for each layer or epoch."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from convattn.analysis.centers import GaussianHeads, omissions, window
+from convattn.analysis.ellipses import SHARES, head_ellipse
+from convattn.analysis.picture import head_color, new_figure
+
+MOST_COLUMNS = 6
+FAR = 50.0
+
+
+def draw_centers(panels: Sequence[GaussianHeads], title: str) -> Any:
+    """A figure: the query a black square, a colour for each head; rows go down, columns right.
+
+    The solid ellipse holds 50 % of a head's Gaussian, the dotted one 90 %.
+    """
+    columns = min(len(panels), MOST_COLUMNS)
+    rows = math.ceil(len(panels) / columns)
+    figure = new_figure(2.3 * columns, 2.6 * rows + 0.7)
+    grid = figure.subplots(rows, columns, squeeze=False)
+    reach = window(panels)
+    for number, axes in enumerate(grid.flat):
+        if number < len(panels):
+            draw_panel(axes, panels[number], reach, f"panel{number + 1}")
+        else:
+            axes.set_axis_off()
+    figure.suptitle(title, fontsize=10)
+    missing = omissions(panels, reach).caption
+    legend = "solid: 50 % of a head's Gaussian, dotted: 90 %"
+    figure.supxlabel(f"{legend}. {missing}" if missing else legend, fontsize=8)
+    return figure
+
+
+def draw_panel(axes: Any, heads: GaussianHeads, reach: float, name: str) -> None:
+    """One panel; its parts have ids that begin with its name."""
+    from matplotlib.patches import Ellipse as Outline
+    from matplotlib.patches import Rectangle
+
+    count = len(heads.centers)
+    axes.set_title(f"{heads.title}, {count} heads", fontsize=9)
+    axes.set(xlim=(-reach, reach), ylim=(reach, -reach), aspect="equal")
+    axes.tick_params(labelsize=7)
+    axes.add_patch(Rectangle((-0.5, -0.5), 1, 1, color="black", gid=f"{name}-query"))
+    for head, (center, root) in enumerate(
+        zip(heads.centers, heads.root_precision, strict=True), 1
+    ):
+        color = head_color(head - 1, count)
+        if np.isfinite(center).all():
+            row, column = (float(value) for value in center)
+            axes.plot([column], [row], ".", color=color, gid=f"{name}-head{head}-centre")
+        for share, style in SHARES.items():
+            found = head_ellipse(center, root, share)
+            if found is None:
+                continue
+            # So far outside an ellipse looks like two parallel lines, and numbers stay drawable.
+            axis, other = np.minimum(found.semi_axes, FAR * reach)
+            outline = Outline(
+                (column, row),
+                2 * axis,
+                2 * other,
+                angle=found.angle,
+                fill=False,
+                edgecolor=color,
+                linestyle=style,
+                gid=f"{name}-head{head}-ellipse{100 * share:.0f}",
+            )
+            axes.add_patch(outline)

@@ -1,0 +1,45 @@
+"""A model from its settings."""
+
+from typing import Any
+
+import jax.numpy as jnp
+from flax import nnx
+from jax.typing import DTypeLike
+
+from convattn.models.encoder import Encoder
+from convattn.models.resnet import ResNet
+from convattn.models.settings import EncoderSettings, ResNetSettings
+
+
+def build_model(
+    settings: EncoderSettings | ResNetSettings,
+    *,
+    classes: int,
+    image_size: tuple[int, int],
+    rngs: nnx.Rngs,
+    dtype: DTypeLike = jnp.float32,
+    **options: Any,
+) -> Encoder | ResNet:
+    """The model that the settings describe.
+
+    **Arguments:**
+
+    - `classes`, `image_size`: of the images; (height, width).
+    - `dtype`: in which it computes; parameters are float32.
+    - `options`: further arguments of the model, such as `backend` of an encoder.
+
+    **Raises:** `ValueError` for settings of another kind, and for sizes that do not fit.
+
+    >>> settings = ResNetSettings(channels=(4,), blocks=(1,))
+    >>> type(build_model(settings, classes=2, image_size=(8, 8), rngs=nnx.Rngs(0))).__name__
+    'ResNet'
+    """
+    given: dict[str, Any] = {"classes": classes, "image_size": image_size}
+    given |= {"rngs": rngs, "dtype": dtype, **options}
+    if isinstance(settings, EncoderSettings):
+        return Encoder(settings, **given)
+    if isinstance(settings, ResNetSettings):
+        return ResNet(settings, **given)
+    raise ValueError(
+        f"settings is {type(settings).__name__}, but expected EncoderSettings or ResNetSettings"
+    )

@@ -1,0 +1,146 @@
+"""How many parameters a model has, and how many products it takes: C20's Tables 1 and 4.
+
+Parameters are counted from the shapes of the module's own arrays, of which none is allocated. One
+FLOP is one multiplication or one addition, so that a product counts two; linear maps, convolutions
+and the products of tokens with tokens are counted, and what is done element by element is not.
+"""
+
+import math
+from typing import Any, NamedTuple
+
+import jax
+from flax import nnx
+
+from convattn.models.build import build_model
+from convattn.models.downsampling import token_grid
+from convattn.models.encoder import Encoder
+from convattn.models.resnet import ResNet
+from convattn.models.settings import EncoderSettings, ResNetSettings
+
+
+class FlopCount(NamedTuple):
+    """FLOPs of the forward pass of one image.
+
+    **Fields:**
+
+    - `maps`: linear maps and convolutions, which is what C20 prints.
+    - `mixing`: A·X, tokens mixed by attention.
+    - `matching`: Q·Kᵀ, queries with keys.
+    - `relating`: Q·Rᵀ, each query with the shifts of its rows and columns.
+    """
+
+    maps: int
+    mixing: int = 0
+    matching: int = 0
+    relating: int = 0
+
+    @property
+    def total(self) -> int:
+        """All of them."""
+        return self.maps + self.mixing + self.matching + self.relating
+
+
+def abstract_model(
+    settings: EncoderSettings | ResNetSettings,
+    *,
+    classes: int = 10,
+    image_size: tuple[int, int] = (32, 32),
+    **options: Any,
+) -> Encoder | ResNet:
+    """The model with shapes and dtypes in place of arrays.
+
+    **Arguments:** those of `build_model`, but for `rngs`.
+
+    >>> abstract_model(EncoderSettings()).embedding.kernel[...].shape
+    (12, 400)
+    """
+    return nnx.eval_shape(
+        lambda: build_model(
+            settings, classes=classes, image_size=image_size, rngs=nnx.Rngs(0), **options
+        )
+    )
+
+
+def parameter_count(model: Any) -> int:
+    """All numbers that training changes; batch statistics are none.
+
+    **Arguments:**
+
+    - `model`: a module, with arrays or abstract, or its state.
+
+    >>> parameter_count(abstract_model(EncoderSettings()))
+    12086844
+    """
+    state = model if isinstance(model, nnx.State) else nnx.state(model)
+    leaves = jax.tree.leaves(nnx.filter_state(state, nnx.Param))
+    return sum(math.prod(leaf.shape) for leaf in leaves)
+
+
+def flop_count(
+    settings: EncoderSettings | ResNetSettings,
+    *,
+    classes: int = 10,
+    image_size: tuple[int, int] = (32, 32),
+    channels: int = 3,
+    zeros: bool = True,
+) -> FlopCount:
+    """What a model takes for one image.
+
+    **Arguments:**
+
+    - `zeros`: count the products of a convolution with the zeros around its images, too.
+
+    >>> flop_count(EncoderSettings()).maps, flop_count(EncoderSettings()).total
+    (6175752000, 9007112000)
+    """
+    if isinstance(settings, ResNetSettings):
+        return resnet_flops(settings, classes, image_size, channels, zeros)
+    rows, columns = token_grid(image_size, settings.downsampling)
+    tokens, width = rows * columns, settings.width
+    kept = sum(settings.heads)
+    maps = settings.downsampling**2 * channels * width * tokens + width * classes
+    maps += kept * width**2 * tokens * (3 if settings.encoding == "content" else 1)
+    for heads in settings.heads:  # without heads one vector, the bias, goes through the dense map
+        maps += width**2 * (tokens if heads else 1) + 2 * width * settings.inner * tokens
+    pairs = kept * tokens**2 * width
+    if settings.encoding != "content":
+        return FlopCount(2 * maps, 2 * pairs)
+    return FlopCount(2 * maps, 2 * pairs, 2 * pairs, kept * tokens * (rows + columns) * width)
+
+
+def resnet_flops(
+    settings: ResNetSettings,
+    classes: int,
+    image_size: tuple[int, int],
+    channels: int,
+    zeros: bool,
+) -> FlopCount:
+    """The convolutions of a ResNet, one after the other, and its classifier."""
+
+    def convolution(size: int, inputs: int, outputs: int, stride: int) -> int:
+        reads = (taps(side, size, stride, zeros) for side in sides)
+        return inputs * outputs * math.prod(reads)
+
+    sides, inputs = list(image_size), settings.channels[0]
+    products = convolution(3, channels, inputs, 1)
+    for stage, (outputs, count) in enumerate(zip(settings.channels, settings.blocks, strict=True)):
+        for block in range(count):
+            stride = 2 if stage and not block else 1
+            if stride != 1 or inputs != outputs:
+                products += convolution(1, inputs, outputs, stride)
+            products += convolution(3, inputs, outputs, stride)
+            sides = [-(-side // stride) for side in sides]
+            products += convolution(3, outputs, outputs, 1)
+            inputs = outputs
+    return FlopCount(2 * (products + inputs * classes))
+
+
+def taps(side: int, size: int, stride: int, zeros: bool) -> int:
+    """How many numbers an odd kernel reads on one axis, at all its places together.
+
+    >>> taps(4, 3, 1, True), taps(4, 3, 1, False), taps(4, 3, 2, False)
+    (12, 10, 5)
+    """
+    places = range(0, side, stride)
+    reach = range(-(size // 2), size // 2 + 1)
+    return sum(zeros or 0 <= place + tap < side for place in places for tap in reach)

@@ -1,0 +1,1 @@
+"""Runs: what one trains with which settings on which images, and the folder that it leaves."""

@@ -1,0 +1,52 @@
+"""Settings as JSON and back."""
+
+import dataclasses
+from typing import Any
+
+from convattn.models.settings import EncoderSettings, ResNetSettings
+from convattn.runs.settings import ImageSettings, RunSettings
+from convattn.training.settings import TrainingSettings
+
+MODELS = {"encoder": EncoderSettings, "resnet": ResNetSettings}
+
+
+def settings_to_json(settings: RunSettings) -> dict[str, Any]:
+    """What JSON can hold of the settings: all of it, with the kind of model named.
+
+    >>> settings_to_json(RunSettings())["model"]["kind"]
+    'encoder'
+    """
+    kind = next(name for name, of in MODELS.items() if isinstance(settings.model, of))
+    return {
+        "model": {"kind": kind, **dataclasses.asdict(settings.model)},
+        "images": dataclasses.asdict(settings.images),
+        "training": dataclasses.asdict(settings.training),
+    }
+
+
+def settings_from_json(stored: dict[str, Any]) -> RunSettings:
+    """The settings that `settings_to_json` was given.
+
+    **Raises:** `ValueError` for an unknown kind of model, or unknown or missing fields.
+
+    >>> settings_from_json(settings_to_json(RunSettings())) == RunSettings()
+    True
+    """
+    try:
+        model = dict(stored["model"])
+        kind = model.pop("kind")
+        if kind not in MODELS:
+            raise ValueError(f"model.kind={kind!r}, but expected one of {', '.join(MODELS)}")
+        return RunSettings(
+            _made(MODELS[kind], model),
+            _made(ImageSettings, stored["images"]),
+            _made(TrainingSettings, stored["training"]),
+        )
+    except (KeyError, TypeError) as problem:
+        raise ValueError(
+            f"these are no settings of a run ({problem}); they come from another version"
+        ) from problem
+
+
+def _made(of: Any, values: dict[str, Any]) -> Any:
+    return of(**{k: tuple(v) if isinstance(v, list) else v for k, v in values.items()})

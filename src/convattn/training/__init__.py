@@ -1,0 +1,1 @@
+"""One trainer for every experiment: optimisers, compiled epochs, checkpoints, metrics."""

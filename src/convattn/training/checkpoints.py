@@ -1,0 +1,186 @@
+"""Checkpoints: written by Orbax in the background, read back only if their digest is right.
+
+A checkpoint is a folder named after its step. Orbax writes it under a temporary name and renames
+it when it is whole. Beside the arrays lies a record with the SHA-256 of their names, types, shapes
+and bytes: whatever happened to the files, what is restored is what was saved, or is not restored.
+"""
+
+import contextlib
+import hashlib
+import shutil
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import orbax.checkpoint as ocp
+
+from convattn.training.state import TrainState, named_arrays, named_leaves, with_named_arrays
+
+ARRAYS, RECORD, DAMAGED = "arrays", "record", "damaged"
+
+
+class DamagedCheckpoint(UserWarning):
+    """A checkpoint could not be read, or does not hold what was saved."""
+
+
+class OtherModel(ValueError):
+    """A checkpoint is whole, but of another model or optimiser."""
+
+
+@dataclass(frozen=True)
+class Restored:
+    """A state from a checkpoint, with what else was recorded."""
+
+    step: int
+    state: TrainState
+    record: dict[str, Any]
+
+
+class CheckpointStore:
+    """The checkpoints of a run.
+
+    **Arguments:**
+
+    - `folder`: where they lie; made if it is missing.
+    - `keep`: how many of the newest are kept.
+    """
+
+    def __init__(self, folder: Path, keep: int = 2) -> None:
+        self.folder, self.keep = folder.resolve(), keep
+        self._manager: ocp.CheckpointManager | None = None
+
+    def save(self, state: TrainState, record: dict[str, Any]) -> None:
+        """Copy the state to the host and write it in the background.
+
+        **Arguments:**
+
+        - `record`: anything that JSON holds.
+
+        **Raises:** whatever went wrong in the background the last time.
+        """
+        arrays = named_arrays(state)
+        sums = {"layout": layout(arrays), "sha256": digest(arrays)}
+        stored = {name: array for name, array in arrays.items() if array.size}
+        step = int(arrays["step"])
+        manager = self._open()
+        if step in manager.all_steps():
+            return
+        manager.save(
+            step,
+            args=ocp.args.Composite(
+                **{
+                    ARRAYS: ocp.args.StandardSave(stored),
+                    RECORD: ocp.args.JsonSave({**record, **sums}),
+                }
+            ),
+        )
+
+    def wait(self) -> None:
+        """Return when everything is on the disk."""
+        if self._manager is not None:
+            self._manager.wait_until_finished()
+
+    def close(self) -> None:
+        """Wait, and let go of the folder."""
+        if self._manager is not None:
+            self._manager.close()
+            self._manager = None
+
+    def steps(self) -> list[int]:
+        """The steps of which there is a folder, the newest first."""
+        if not self.folder.is_dir():
+            return []
+        found = (child.name for child in self.folder.iterdir() if child.is_dir())
+        return sorted((int(name) for name in found if name.isdigit()), reverse=True)
+
+    def restore_newest(self, like: TrainState, *, set_aside: bool = True) -> Restored | None:
+        """The newest state that is whole, or None if there is none.
+
+        A damaged one is passed over with a `DamagedCheckpoint` warning.
+
+        **Arguments:**
+
+        - `like`: a state of the same structure.
+        - `set_aside`: move damaged ones into the folder `damaged/`, so that their steps can be
+          saved anew; a reader who does not own the run leaves them.
+
+        **Raises:** `OtherModel` if a checkpoint belongs to other settings.
+        """
+        self.close()
+        for step in self.steps():
+            try:
+                arrays, record = read_checkpoint(self.folder / str(step), like)
+            except OtherModel:
+                raise
+            except Exception as problem:
+                reason = str(problem).strip().splitlines() or [type(problem).__name__]
+                warnings.warn(
+                    f"the checkpoint of step {step} in {self.folder} is damaged ({reason[0]}); "
+                    "the one before it is taken",
+                    DamagedCheckpoint,
+                    stacklevel=2,
+                )
+                if set_aside:
+                    self._set_aside(step)
+                continue
+            return Restored(step, with_named_arrays(like, arrays), record)
+        return None
+
+    def _open(self) -> ocp.CheckpointManager:
+        if self._manager is None:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            self._manager = ocp.CheckpointManager(
+                self.folder,
+                options=ocp.CheckpointManagerOptions(
+                    max_to_keep=self.keep, cleanup_tmp_directories=True
+                ),
+            )
+        return self._manager
+
+    def _set_aside(self, step: int) -> None:
+        place = self.folder / DAMAGED
+        place.mkdir(exist_ok=True)
+        shutil.rmtree(place / str(step), ignore_errors=True)
+        (self.folder / str(step)).rename(place / str(step))
+
+
+def read_checkpoint(folder: Path, like: TrainState) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """The arrays and the record of one checkpoint, after its digest was checked.
+
+    **Raises:** `OtherModel` if it was made with other settings; anything else if it is damaged.
+    """
+    with contextlib.closing(ocp.Checkpointer(ocp.JsonCheckpointHandler())) as reader:
+        record = reader.restore(folder / RECORD)
+    expected = {name: np.zeros(leaf.shape, leaf.dtype) for name, leaf in named_leaves(like)}
+    if record["layout"] != layout(expected):
+        raise OtherModel(
+            f"{folder} holds the parameters of another model or optimiser; take the settings that "
+            "it was made with, or another folder"
+        )
+    with contextlib.closing(ocp.Checkpointer(ocp.StandardCheckpointHandler())) as reader:
+        template = {name: array for name, array in expected.items() if array.size}
+        found = reader.restore(folder / ARRAYS, args=ocp.args.StandardRestore(template))
+    arrays = {**expected, **found}
+    if digest(arrays) != record["sha256"]:
+        raise ValueError(f"the SHA-256 of its arrays is {digest(arrays)}, not {record['sha256']}")
+    return arrays, record
+
+
+def layout(arrays: dict[str, np.ndarray]) -> str:
+    """The SHA-256 of names, types and shapes."""
+    lines = (f"{name}:{array.dtype.str}:{array.shape};" for name, array in sorted(arrays.items()))
+    return hashlib.sha256("".join(lines).encode()).hexdigest()
+
+
+def digest(arrays: dict[str, np.ndarray]) -> str:
+    """The SHA-256 of named arrays: their layout and their bytes.
+
+    >>> digest({"a": np.zeros(2)}) == digest({"a": np.zeros((2, 1))})
+    False
+    """
+    total = hashlib.sha256(layout(arrays).encode())
+    for name in sorted(arrays):
+        total.update(np.ascontiguousarray(arrays[name]).data)
+    return total.hexdigest()

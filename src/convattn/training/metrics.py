@@ -1,0 +1,78 @@
+"""What a run measured: one JSON object a line, and the same for TensorBoard."""
+
+import json
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from convattn.atomic_file import write_file
+
+FILE_NAME, TENSORBOARD = "metrics.jsonl", "tensorboard"
+
+
+def read_metrics(folder: Path) -> list[dict[str, Any]]:
+    """The lines of a run's metrics, as far as they are whole.
+
+    A last line that was cut off by the end of its process is left out.
+
+    **Raises:** `ValueError` for a line before the last that is not JSON.
+    """
+    path = folder / FILE_NAME
+    if not path.exists():
+        return []
+    lines = path.read_text().splitlines()
+    found = []
+    for number, line in enumerate(lines, 1):
+        try:
+            found.append(json.loads(line))
+        except json.JSONDecodeError as error:
+            if number < len(lines):
+                raise ValueError(f"{path}, line {number} is no JSON ({error})") from error
+    return found
+
+
+class MetricsLog:
+    """Writes metrics, one line for each epoch.
+
+    **Arguments:**
+
+    - `folder`: the run's.
+    - `step`: the step at which the run goes on; lines of later steps are dropped.
+    """
+
+    def __init__(self, folder: Path, step: int) -> None:
+        from tensorboardX import SummaryWriter
+
+        path = folder / FILE_NAME
+        kept = [line for line in read_metrics(folder) if line["step"] <= step]
+        write_file(path, "".join(json.dumps(line) + "\n" for line in kept).encode())
+        self._file = path.open("a")
+        self._board = SummaryWriter(
+            str(folder / TENSORBOARD), purge_step=step + 1 if step else None
+        )
+
+    def write(self, line: dict[str, Any]) -> None:
+        """Add a line; it must have a `step`."""
+        self._file.write(json.dumps(line) + "\n")
+        self._file.flush()
+        for name, value in line.items():
+            if isinstance(value, int | float) and name not in ("step", "epoch"):
+                self._board.add_scalar(name, value, line["step"])
+        self._board.flush()
+
+    def losses(self, first_step: int, losses: list[float]) -> None:
+        """The losses of single steps, for TensorBoard alone."""
+        for step, loss in enumerate(losses, first_step):
+            self._board.add_scalar("loss", loss, step)
+
+    def __enter__(self) -> "MetricsLog":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        problem: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._file.close()
+        self._board.close()

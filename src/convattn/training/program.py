@@ -1,0 +1,133 @@
+"""The compiled programs: some steps of an epoch in one call, and the evaluation of a batch.
+
+Where it pays, all steps of a call are one loop inside the program. XLA's CPU back end runs a
+convolution inside a loop on one thread with its slow code (measured: four 3 × 3 convolutions of 32
+channels, forward and backward, 34 times slower than outside), so there a model with convolutions
+takes one call of the program for each step; at some ten milliseconds a step or more, the calls
+themselves cost nothing that can be measured.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from flax import nnx
+from jax import Array, lax
+from jax.sharding import Mesh
+
+from convattn.data.batches import DeviceImages, load_batch
+from convattn.training.devices import replicated
+from convattn.training.state import TrainState
+from convattn.training.step import Recipe, cross_entropy, make_step, order_of_epoch
+
+
+@dataclass(frozen=True)
+class Program:
+    """The compiled steps of a run.
+
+    **Fields:**
+
+    - `advance`: (state, images, order, steps) → (state, losses `[steps]`). The state given is used
+      up. Steps must not reach beyond the epoch.
+    - `order`: state → the order of the pictures in its epoch.
+    - `looped`: whether the steps of a call are a loop inside the program.
+    """
+
+    advance: Callable[[TrainState, DeviceImages, Array, int], tuple[TrainState, np.ndarray]]
+    order: Callable[[TrainState], Array]
+    looped: bool
+
+
+def compile_program(
+    recipe: Recipe, mesh: Mesh, state: TrainState, data: DeviceImages, steps: int
+) -> Program:
+    """Compile the steps for these shapes.
+
+    **Arguments:**
+
+    - `state`, `data`: as they will be given, replicated over the mesh; only shapes are used.
+    - `steps`: of an epoch.
+    """
+    whole = replicated(mesh)
+    count = len(data.labels)
+    order = jax.jit(partial(order_of_epoch, count=count, steps=steps), out_shardings=whole)
+    step = make_step(recipe, steps)
+    one = jax.jit(step, donate_argnums=0, out_shardings=whole)
+    example = jax.eval_shape(order, state)
+    if mesh.devices.flat[0].platform == "cpu" and has_convolution(step, state, data, example):
+        return Program(partial(_call_each, one), order, looped=False)
+
+    def loop(
+        state: TrainState, data: DeviceImages, order: Array, count: Array
+    ) -> tuple[TrainState, Array]:
+        def body(number: Array, carry: tuple[TrainState, Array]) -> tuple[TrainState, Array]:
+            state, losses = carry
+            state, loss = step(state, data, order)
+            return state, losses.at[number].set(loss)
+
+        return lax.fori_loop(0, count, body, (state, jnp.zeros(steps, jnp.float32)))
+
+    looped = jax.jit(loop, donate_argnums=0, out_shardings=whole)
+    return Program(partial(_call_once, looped), order, looped=True)
+
+
+def _call_each(
+    one: Callable[..., Any], state: TrainState, data: DeviceImages, order: Array, count: int
+) -> tuple[TrainState, np.ndarray]:
+    losses = []
+    for _ in range(count):
+        state, loss = one(state, data, order)
+        losses.append(loss)
+    return state, np.asarray(jax.device_get(losses), np.float32)
+
+
+def _call_once(
+    looped: Callable[..., Any], state: TrainState, data: DeviceImages, order: Array, count: int
+) -> tuple[TrainState, np.ndarray]:
+    state, losses = looped(state, data, order, jnp.asarray(count, jnp.int32))
+    return state, np.asarray(jax.device_get(losses))[:count]
+
+
+def has_convolution(function: Callable[..., Any], *arguments: Any) -> bool:
+    """Whether a function convolves anywhere inside.
+
+    >>> has_convolution(lambda x: x + 1, jnp.ones(3))
+    False
+    """
+    return "conv_general_dilated" in str(jax.make_jaxpr(function)(*arguments))
+
+
+def compile_evaluation(
+    recipe: Recipe, mesh: Mesh, batch_size: int
+) -> Callable[[TrainState, DeviceImages], tuple[float, float]]:
+    """The function (state, images) → (mean loss, accuracy), nothing drawn and nothing changed.
+
+    **Arguments:**
+
+    - `batch_size`: images at a time; the last batch is filled up, and what fills it is not counted.
+    """
+    dtype = jnp.dtype(recipe.settings.compute_dtype)
+
+    @partial(jax.jit, out_shardings=replicated(mesh))
+    def judge(state: TrainState, data: DeviceImages, first: Array) -> tuple[Array, Array]:
+        model = nnx.merge(recipe.structure, state.parameters, state.statistics)
+        places = first + jnp.arange(batch_size)
+        counted = places < len(data.labels)
+        indices = lax.with_sharding_constraint(places % len(data.labels), recipe.batch)
+        images, labels = load_batch(data, indices, None, recipe.mean, recipe.std, None, dtype)
+        logits = model(images)
+        losses = cross_entropy(logits, labels, 0.0)
+        right = jnp.argmax(logits, axis=-1) == labels
+        return jnp.sum(jnp.where(counted, losses, 0)), jnp.sum(counted & right)
+
+    def evaluate(state: TrainState, data: DeviceImages) -> tuple[float, float]:
+        count = len(data.labels)
+        found = [judge(state, data, jnp.asarray(n)) for n in range(0, count, batch_size)]
+        losses, right = zip(*jax.device_get(found), strict=True)
+        return float(np.sum(losses, dtype=np.float64)) / count, int(np.sum(right)) / count
+
+    return evaluate

@@ -1,0 +1,57 @@
+"""What a run shows while it goes on: a bar on a terminal, a line for each epoch elsewhere."""
+
+from types import TracebackType
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+
+class TrainingProgress:
+    """Shows how far a run is.
+
+    **Arguments:**
+
+    - `steps`: of the whole run.
+    - `console`: where to show it.
+    """
+
+    def __init__(self, steps: int, console: Console) -> None:
+        self.console = console
+        self._bar = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TextColumn("{task.completed}/{task.total} steps"),
+            TimeElapsedColumn(),
+            TimeRemainingColumn(),
+            console=console,
+            transient=True,
+            disable=not console.is_terminal,
+        )
+        self._task = self._bar.add_task("compiling", total=steps)
+
+    def advanced(self, step: int, loss: float) -> None:
+        """So many steps are done, and this was the last loss."""
+        self._bar.update(self._task, completed=step, description=f"loss {loss:.3f}")
+
+    def epoch(self, line: dict[str, Any]) -> None:
+        """An epoch has ended with these metrics."""
+        parts = [f"epoch {line['epoch']:>3}", f"loss {line['train_loss']:.3f}"]
+        parts.append(f"train {100 * line['train_accuracy']:.1f} %")
+        for split in ("validation", "test"):
+            if f"{split}_accuracy" in line:
+                parts.append(f"{split} {100 * line[f'{split}_accuracy']:.1f} %")
+        parts.append(f"{line['images_per_second']:.0f} images/s")
+        self.console.print("  ".join(parts), highlight=False)
+
+    def __enter__(self) -> "TrainingProgress":
+        self._bar.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        problem: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._bar.stop()
