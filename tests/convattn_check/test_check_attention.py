@@ -84,7 +84,6 @@ def test_powers_that_would_fill_the_memory_are_refused():
     }
     verdict = verdict_on(build.sealed(certificate))
     assert verdict.code == "range"
-    assert verdict.seconds < 1
 
 
 @pytest.mark.parametrize("targets", list(product([0, 1], repeat=2)))
