@@ -1,0 +1,116 @@
+import io
+
+import numpy as np
+import pytest
+from data.cifar_files import write_folder, write_tar
+from data.image_files import FILES, PIXELS, stored
+from PIL import Image
+
+from convattn.data import DataIntegrityError, image_folders
+from convattn.data.archives import open_files
+from convattn.data.image_folders import read_image_folders
+
+
+def check(found) -> None:
+    assert np.array_equal(found.train.images, PIXELS[:4])
+    assert np.array_equal(found.test.images, PIXELS[4:])
+    assert found.train.labels.tolist() == [0, 0, 1, 1]
+    assert found.test.labels.tolist() == [0, 1]
+    assert found.train.class_names == found.test.class_names == ("cat", "dog")
+    assert found.train.labels.dtype == np.uint8
+    assert not found.lossy
+
+
+def test_images_come_in_the_order_of_their_names_from_any_source(tmp_path) -> None:
+    check(read_image_folders(FILES))
+    check(read_image_folders(open_files(write_folder(tmp_path / "folder", FILES))))
+    check(read_image_folders(open_files(write_tar(tmp_path / "x.tar.xz", FILES, "./wrapper/"))))
+
+
+def test_arrays_are_read_only() -> None:
+    found = read_image_folders(FILES)
+    for array in (found.train.images, found.test.labels):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 0
+
+
+@pytest.mark.parametrize("suffix", ["jpg", "JPEG", "png"])  # the contents say what it is
+def test_one_jpeg_makes_the_set_lossy(suffix) -> None:
+    content = stored(PIXELS[0], "JPEG", quality=90)
+    found = read_image_folders({**FILES, f"train/cat/1.{suffix}": content})
+    assert found.lossy
+    decoded = np.asarray(Image.open(io.BytesIO(content)))
+    assert np.array_equal(found.train.images[0], decoded)
+    assert not np.array_equal(decoded, PIXELS[0])
+
+
+def test_grey_images_become_three_equal_channels() -> None:
+    grey = PIXELS[0, :, :, 0]
+    found = read_image_folders({**FILES, "train/cat/1.png": stored(grey)})
+    assert np.array_equal(found.train.images[0], np.stack([grey] * 3, axis=-1))
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (stored(PIXELS[0], mode="P"), "the mode P isn't read"),
+        (stored(PIXELS[0], mode="RGBA"), "the mode RGBA isn't read"),
+        (stored(PIXELS[0], mode="1"), "the mode 1 isn't read"),
+        (stored(PIXELS[0], "JPEG", mode="CMYK"), "the mode CMYK isn't read"),
+        (stored(PIXELS[0], transparency=(1, 2, 3)), "the mode RGB with transparency isn't read"),
+        (stored(PIXELS[0][:3]), r"5×3 pixels \(width×height\), but 5×4 were"),
+        (stored(PIXELS[0])[:60], "can't be decoded"),
+        (stored(PIXELS[0], "JPEG")[:300], "can't be decoded"),
+        (stored(PIXELS[0], "GIF"), "can't be decoded"),
+        (b"", "can't be decoded"),
+    ],
+)
+def test_other_images_are_refused(content, message) -> None:
+    with pytest.raises(DataIntegrityError, match=f"train/cat/7.png: .*{message}"):
+        read_image_folders({**FILES, "train/cat/7.png": content})
+
+
+def test_a_first_image_that_cannot_be_decoded_is_refused() -> None:
+    with pytest.raises(DataIntegrityError, match=r"train/cat/0\.png: can't be decoded"):
+        read_image_folders({**FILES, "train/cat/0.png": b"no image"})
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"train/cat/notes.txt": b""}, "train/cat/notes.txt: isn't train/CLASS/NAME"),
+        ({"train/7.png": b""}, "train/7.png: isn't train/CLASS/NAME"),
+        ({"val/cat/7.png": b""}, "val/cat/7.png: isn't train/CLASS/NAME"),
+        ({"train/cat/more/7.png": b""}, "train/cat/more/7.png: isn't train/CLASS/NAME"),
+        ({"train/fish/7.png": b""}, r"only in train/: \['fish'\], only in test/: \[\]"),
+        ({"test/fish/7.png": b""}, r"only in train/: \[\], only in test/: \['fish'\]"),
+    ],
+)
+def test_other_folders_are_refused(changes, message) -> None:
+    with pytest.raises(DataIntegrityError, match=message):
+        read_image_folders({**FILES, **changes})
+
+
+@pytest.mark.parametrize("split", ["train", "test"])
+def test_a_missing_split_is_refused(split) -> None:
+    files = {name: content for name, content in FILES.items() if not name.startswith(split)}
+    with pytest.raises(DataIntegrityError, match=f"{split}/: no images"):
+        read_image_folders(files)
+
+
+def test_more_classes_than_a_byte_can_number_are_refused() -> None:
+    files = {
+        f"{split}/{n:03}/1.png": FILES["test/dog/0.png"]
+        for split in ("train", "test")
+        for n in range(257)
+    }
+    with pytest.raises(DataIntegrityError, match="257 classes, but 256"):
+        read_image_folders(files)
+    at_the_limit = {name: content for name, content in files.items() if "/256/" not in name}
+    assert read_image_folders(at_the_limit).train.labels.tolist() == list(range(256))
+
+
+def test_a_set_too_large_for_memory_is_refused_before_it_is_decoded(monkeypatch) -> None:
+    monkeypatch.setattr(image_folders, "LARGEST_SET", 359)
+    with pytest.raises(DataIntegrityError, match=r"6 images of 5×4 pixels take 360 bytes, but 359"):
+        read_image_folders(FILES)
