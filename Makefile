@@ -64,7 +64,7 @@ data: $(STAMP) ## rebuild the bundled CIFAR-10 slice: make data SOURCE=PATH/cifa
 
 lock: $(STAMP) ## resolve pyproject.toml anew into requirements.lock (needs uv)
 	uv pip compile --universal --python-version 3.11 --extra test --extra lint --extra build \
-	  --extra plot --generate-hashes --no-annotate \
+	  --extra experiments --generate-hashes --no-annotate \
 	  --custom-compile-command "make lock" pyproject.toml -o requirements.lock
 
 build: $(STAMP) ## build the wheel and the source distribution into dist/

@@ -9,7 +9,8 @@ Verified. From the layers as the authors' code has them (github.com/epfml/attent
 
     11 173 962,  12 086 844,  12 087 006,  9 686 916,  12 278 682,  29 484 282,
 
-as printed. With two FLOPs for a multiplication and addition the linear maps and convolutions take
+as printed; so have the modules of `convattn.models`, counted from the shapes of their own arrays.
+With two FLOPs for a multiplication and addition the linear maps and convolutions take
 1.111, 6.176, 6.176, 4.947, 6.176, 15.023 billion, as printed.
 
 Repair. Five points. (1) The FLOPs of the self-attention models leave out the products of tokens
@@ -116,6 +117,35 @@ def what_the_print_leaves_out(run: Run) -> str:
     )
 
 
+def settings_of(model: str):
+    """The settings of a model by its name in `PRINTED`."""
+    from convattn.models.settings import EncoderSettings, ResNetSettings
+
+    if model == "ResNet18":
+        return ResNetSettings()
+    encoding, _, pruning = model.partition(", ")
+    heads = tuple(9 - gone for gone in PRUNED) if pruning else (9,) * 6
+    return EncoderSettings(encoding, heads=heads)
+
+
+def sizes_of_the_modules(run: Run) -> str:
+    """The modules, built on shapes alone, have as many parameters, and take as many FLOPs."""
+    from convattn.evidence.model_size import APART, flops, parameters
+    from convattn.models.sizes import abstract_model, flop_count, parameter_count
+
+    for model in PRINTED:
+        settings, parts = settings_of(model), parts_of(model)
+        work = flop_count(settings)
+        for name, found, expected in (
+            ("parameters", parameter_count(abstract_model(settings)), parameters(parts)),
+            ("FLOPs of the maps", work.maps, flops(parts)),
+            ("FLOPs", work.total, flops(parts, *APART)),
+        ):
+            if found != expected:
+                raise EvidenceFailed(f"{model}: {found:,} {name}, expected {expected:,}")
+    return f"parameters and FLOPs of {len(PRINTED)} modules are those counted layer by layer"
+
+
 CLAIM = Claim(
     id="C20.table1",
     source="Cordonnier, Loukas, Jaggi 2020, Tables 1 and 4",
@@ -124,5 +154,6 @@ CLAIM = Claim(
     evidence=(
         Evidence("the printed sizes", Level.TESTED, printed_sizes),
         Evidence("what the print leaves out", Level.TESTED, what_the_print_leaves_out),
+        Evidence("the modules have these sizes", Level.TESTED, sizes_of_the_modules),
     ),
 )

@@ -6,9 +6,9 @@ import jax
 import jax.numpy as jnp
 import pytest
 from flax import nnx
+from models.tiny import filled
 
 from convattn.evidence import model_size
-from convattn.models.build import build_model
 from convattn.models.downsampling import token_grid
 from convattn.models.settings import EncoderSettings, ResNetSettings
 from convattn.models.sizes import FlopCount, abstract_model, flop_count, parameter_count
@@ -137,14 +137,14 @@ def test_xla_counts_the_same_products(settings, size, share):
 
 
 def test_a_wrong_count_is_seen():
-    """Planted: without the dense maps, with one too many, with half of A·X, with one for two."""
+    """Planted: without the dense maps, with them twice, with half of A·X, with one for two."""
     settings, size = SETTINGS["quadratic"], (32, 32)
     found = counted_by_xla(settings, size, backend="dense", fold=False)
     right, margin = flop_count(settings), done_by_element(settings, size)
     dense = 2 * 256 * 400 * 400
     for wrong in (
         FlopCount(right.maps - 6 * dense, right.mixing),
-        FlopCount(right.maps + dense, right.mixing),
+        FlopCount(right.maps + 6 * dense, right.mixing),
         FlopCount(right.maps, right.mixing // 2),
         FlopCount(right.maps // 2, right.mixing // 2),
     ):
@@ -180,6 +180,9 @@ def test_a_layer_without_heads_takes_one_product_of_its_bias():
 
 def test_arrays_count_as_shapes_do():
     settings = EncoderSettings("learned", heads=(2, 0), width=8, inner=6)
-    given = {"classes": 3, "image_size": (8, 6)}
-    model = build_model(settings, **given, rngs=nnx.Rngs(0))
-    assert parameter_count(model) == parameter_count(abstract_model(settings, **given))
+    abstract = abstract_model(settings, classes=3, image_size=(8, 6))
+    model = filled(abstract)
+    arrays = jax.tree.leaves(nnx.state(model, nnx.Param))
+    assert (
+        parameter_count(model) == parameter_count(abstract) == sum(len(a.ravel()) for a in arrays)
+    )

@@ -1,4 +1,4 @@
-"""Tiny models, and how the tests move their parameters away from where they begin."""
+"""Tiny models with numbers from NumPy, so that nothing is compiled to make them."""
 
 from typing import Any
 
@@ -7,32 +7,35 @@ import jax.numpy as jnp
 import numpy as np
 from flax import nnx
 
-from convattn.models.build import build_model
 from convattn.models.encoder import Encoder
 from convattn.models.settings import EncoderSettings
+from convattn.models.sizes import abstract_model
 
 SIZE = (8, 6)
 ENCODINGS = ("quadratic", "gaussian", "learned", "content")
 
 
 def tiny(encoding: str = "quadratic", heads: tuple[int, ...] = (3, 2), **options: Any) -> Encoder:
-    """Two layers of width 8 on 4 × 3 tokens."""
+    """Layers of width 8 on 4 × 3 tokens; neither scales are one nor biases zero."""
     names = ("dropout", "attention_dropout", "norm_epsilon")
     chosen = {name: options.pop(name) for name in names if name in options}
     settings = EncoderSettings(encoding, heads=heads, width=8, inner=6, **chosen)
-    given = {"classes": 5, "image_size": SIZE, "rngs": nnx.Rngs(3)}
-    return build_model(settings, **given, **options)
+    return filled(abstract_model(settings, classes=5, image_size=SIZE, **options))
 
 
-def moved(model: Any, seed: int = 0) -> Any:
-    """Every parameter a little elsewhere: scales are not one then, nor biases zero."""
+def filled(model: Any, seed: int = 0, dtype: str = "float32") -> Any:
+    """The model with positive and negative numbers for the shapes of its parameters; scales, and
+    the running statistics of norms, are positive."""
     rng = np.random.default_rng(seed)
+    graph, state = nnx.split(model)
 
-    def move(part: jax.Array) -> jax.Array:
-        return part + jnp.asarray(0.2 * rng.normal(size=part.shape), part.dtype)
+    def draw(path: Any, part: Any) -> jax.Array:
+        numbers = 0.4 * rng.normal(size=part.shape)
+        if any(name in jax.tree_util.keystr(path) for name in ("scale", "var")):
+            numbers = 1 + np.abs(numbers)
+        return jnp.asarray(numbers, dtype)
 
-    nnx.update(model, jax.tree.map(move, nnx.state(model, nnx.Param)))
-    return model
+    return nnx.merge(graph, jax.tree_util.tree_map_with_path(draw, state))
 
 
 def images(batch: int = 2, seed: int = 1, dtype: str = "float32") -> jax.Array:

@@ -318,4 +318,10 @@ PLANTS = [
     ("table1", "the printed sizes", "convattn.evidence.model_size.INNER", lambda original: 2048),
     ("table1", "the printed sizes", "PRUNED", lambda original: (0,) * 6),
     ("table1", "what the print leaves out", "PRUNED", lambda original: (2, 4, 2, 2, 6, 0)),
+    (
+        "table1",
+        "the modules have these sizes",
+        "convattn.evidence.model_size.HEADS",
+        lambda original: 8,
+    ),
 ]

@@ -70,8 +70,7 @@ def centers_over_training(
     if not chosen:
         read_layers(path)  # says why there is none
     return [
-        gaussian_heads(f"epoch {epoch}", read_layers(path, epoch)[1][layer - 1])
-        for epoch in chosen
+        gaussian_heads(f"epoch {epoch}", read_layers(path, epoch)[1][layer - 1]) for epoch in chosen
     ]
 
 

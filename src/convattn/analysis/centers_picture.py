@@ -10,7 +10,7 @@ from convattn.analysis.centers import GaussianHeads, omissions, window
 from convattn.analysis.ellipses import SHARES, head_ellipse
 from convattn.analysis.picture import head_color, new_figure
 
-MOST_COLUMNS = 6
+MOST_COLUMNS = 3
 FAR = 50.0
 
 
@@ -46,9 +46,7 @@ def draw_panel(axes: Any, heads: GaussianHeads, reach: float, name: str) -> None
     axes.set(xlim=(-reach, reach), ylim=(reach, -reach), aspect="equal")
     axes.tick_params(labelsize=7)
     axes.add_patch(Rectangle((-0.5, -0.5), 1, 1, color="black", gid=f"{name}-query"))
-    for head, (center, root) in enumerate(
-        zip(heads.centers, heads.root_precision, strict=True), 1
-    ):
+    for head, (center, root) in enumerate(zip(heads.centers, heads.root_precision, strict=True), 1):
         color = head_color(head - 1, count)
         if np.isfinite(center).all():
             row, column = (float(value) for value in center)

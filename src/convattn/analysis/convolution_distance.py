@@ -11,23 +11,24 @@ that shift is a tap, and by zero elsewhere. With D_h = A_h - P A_h,
 
     |L|² = Σ_gh ⟨A_g, A_h⟩ ⟨W_g, W_h⟩,   |C|² = Σ_gh ⟨P A_g, P A_h⟩ ⟨W_g, W_h⟩.
 
-*Proof.* A zero-padded convolution is a map with C[q, k] = Θ_(k-q) where the shift is a tap, and zero
-elsewhere. These maps are a linear space; pairs of different shifts are different entries, so the
-nearest C has for each tap the Θ that is nearest to all L[q, k] of its pairs in the sum of squares:
-their mean. It is linear in L, and the mean of Σ_h A_h[q, k] W_h is Σ_h (P A_h)[q, k] W_h. So C = Σ_h
-P A_h ⊗ W_h and L - C = Σ_h D_h ⊗ W_h. Last, ⟨A ⊗ W, B ⊗ V⟩ = Σ_qkio A_qk W_io B_qk V_io = ⟨A, B⟩⟨W, V⟩. ∎
+*Proof.* A zero-padded convolution is a map with C[q, k] = Θ_(k-q) where the shift is a tap, and
+zero elsewhere. These maps are a linear space; pairs of different shifts are different entries, so
+the nearest C has for each tap the Θ that is nearest to all L[q, k] of its pairs in the sum of
+squares: their mean. It is linear in L, and the mean of Σ_h A_h[q, k] W_h is Σ_h (P A_h)[q, k] W_h.
+So C = Σ_h P A_h ⊗ W_h and L - C = Σ_h D_h ⊗ W_h. Last,
+
+    ⟨A ⊗ W, B ⊗ V⟩ = Σ_qkio A[q, k] W[i, o] B[q, k] V[i, o] = ⟨A, B⟩⟨W, V⟩. ∎
 
 P is an orthogonal projection, so ⟨D_g, D_h⟩ = ⟨A_g, A_h⟩ - ⟨P A_g, P A_h⟩; but that difference of
-large numbers would lose a small distance to rounding, so D_h is formed. Where every entry of a tap
-is the same, such as in shift matrices, D_h = 0 exactly. What can still cancel are the signs of
-⟨W_g, W_h⟩, when heads with the same D_h and opposite maps take each other away; a sum that rounding
-makes negative is zero.
+large numbers would lose a small distance to rounding, so D_h is formed. For shift matrices D_h = 0
+exactly. What can still cancel are the signs of ⟨W_g, W_h⟩, when heads with the same D_h and
+opposite maps take each other away; a sum that rounding makes negative is zero.
 
-Borders are a part of the distance: a head whose centre lies outside the image attends elsewhere, and
-a zero-padded convolution would find zeros there.
+Borders are a part of the distance: a head whose centre lies outside the image attends elsewhere,
+and a zero-padded convolution would find zeros there.
 
-This is `residual.relative_frobenius` of `attention_to_conv` for layers with patches of one token and
-without stride.
+This is `residual.relative_frobenius` of `attention_to_conv` for layers with patches of one token
+and without stride.
 """
 
 from collections.abc import Sequence

@@ -62,9 +62,7 @@ def draw_curves(curves: Sequence[AccuracyCurves]) -> Any:
     for number, curve in enumerate(curves):
         color = f"C{number % 10}"
         axes.plot(*curve.train.T, color=color, linewidth=0.6, gid=f"train-{number}")
-        axes.plot(
-            *curve.test.T, color=color, linewidth=2, label=curve.label, gid=f"test-{number}"
-        )
+        axes.plot(*curve.test.T, color=color, linewidth=2, label=curve.label, gid=f"test-{number}")
     axes.set(xlabel="epoch", ylabel="accuracy", ylim=(0, 1))
     axes.set_title("accuracy; thick: test images, thin: training images as varied", fontsize=10)
     axes.grid(visible=True, alpha=0.3)

@@ -37,9 +37,9 @@ class Ellipse:
     @property
     def half_extents(self) -> np.ndarray:
         """How far it reaches from its centre in rows and in columns."""
-        parts = np.where(
-            self.directions == 0, 0, np.abs(self.directions) * self.semi_axes[:, None]
-        )
+        parts = np.zeros((2, 2))
+        reached = self.directions != 0  # 0·∞ is nothing
+        np.multiply(np.abs(self.directions), self.semi_axes[:, None], out=parts, where=reached)
         return np.hypot(*parts)
 
     @property
@@ -71,7 +71,8 @@ def head_ellipse(center: np.ndarray, root: np.ndarray, share: float) -> Ellipse 
     - `center`: Δ, `[2]`.
     - `root`: R, `[2, 2]`.
 
-    >>> head_ellipse(np.zeros(2), np.diag([2.0, 0.5]), 1 - math.exp(-2)).semi_axes.round(12).tolist()
+    >>> found = head_ellipse(np.zeros(2), np.diag([2.0, 0.5]), 1 - math.exp(-2))
+    >>> found.semi_axes.round(12).tolist()
     [1.0, 4.0]
     """
     if not (np.isfinite(center).all() and np.isfinite(root).all()) or not root.any():

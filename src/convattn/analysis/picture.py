@@ -12,7 +12,7 @@ from typing import Any
 from convattn.atomic_file import write_file
 
 FORMATS = ("png", "svg")
-STABLE = {"svg.hashsalt": "convattn", "svg.fonttype": "none"}
+STABLE: Any = {"svg.hashsalt": "convattn", "svg.fonttype": "none"}
 DOTS_PER_INCH = 150
 
 
@@ -69,6 +69,8 @@ def save_picture(figure: Any, folder: Path, name: str) -> list[Path]:
     - `folder`: made if it is missing.
     """
     folder.mkdir(parents=True, exist_ok=True)
+    figure.draw_without_rendering()  # arranges the panels,
+    figure.set_layout_engine("none")  # once for all formats: it takes longer than drawing
     paths = [folder / f"{name}.{file_format}" for file_format in FORMATS]
     for path, file_format in zip(paths, FORMATS, strict=True):
         write_file(path, picture_bytes(figure, file_format))

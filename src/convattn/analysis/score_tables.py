@@ -1,8 +1,8 @@
 """From a table of positional scores at every shift to attention.
 
 A table holds s[δ_1 + n_1 - 1, δ_2 + n_2 - 1] for the shifts |δ_a| < n_a of an image of n_1 × n_2
-tokens. A query at (r, c) sees the key (k_1, k_2) at the shift (k_1 - r, k_2 - c), so that its scores
-are the block of n_1 × n_2 numbers that begins at (n_1 - 1 - r, n_2 - 1 - c).
+tokens. A query at (r, c) sees the key (k_1, k_2) at the shift (k_1 - r, k_2 - c), so that its
+scores are the block of n_1 × n_2 numbers that begins at (n_1 - 1 - r, n_2 - 1 - c).
 """
 
 import numpy as np

@@ -56,6 +56,10 @@ def spread_epochs(epochs: Sequence[int], count: int) -> list[int]:
 
     Between them the quotients are as equal as the epochs allow.
 
+    **Arguments:**
+
+    - `count`: at least 2.
+
     >>> spread_epochs(range(0, 301, 5), 6)
     [0, 5, 15, 70, 300]
     >>> spread_epochs([0, 1, 2], 6)
@@ -66,6 +70,6 @@ def spread_epochs(epochs: Sequence[int], count: int) -> list[int]:
         return known
     rest = [epoch for epoch in known if epoch > known[0]]
     shifted = np.array(rest) - known[0]
-    wanted = np.geomspace(shifted[0], shifted[-1], count - 1)
+    wanted = np.geomspace(shifted[-1], shifted[0], count - 1)
     chosen = {rest[int(np.argmin(np.abs(shifted - target)))] for target in wanted}
     return [known[0], *sorted(chosen)]

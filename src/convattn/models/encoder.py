@@ -89,7 +89,9 @@ class Encoder(nnx.Module):
         """
         tokens = self.embedding(downsample(images, self.settings.downsampling).astype(self.dtype))
         for number, layer in enumerate(self.layers):
-            key = None if dropout_key is None else jax.random.fold_in(dropout_key, number)
+            key = None
+            if training and dropout_key is not None:
+                key = jax.random.fold_in(dropout_key, number)
             tokens = layer(tokens, training=training, dropout_key=key)
         wide = wide_dtype(self.dtype)
         return self.classifier(tokens.astype(wide).mean(axis=(1, 2)))

@@ -72,7 +72,7 @@ class PositionalAttention(nnx.Module):
             return nnx.Param(uniform_within(inputs)(rngs.params(), shape, jnp.float32))
 
         # Arrays without entries are no parameters: nothing trains them, and few formats store them.
-        self.value: Any = uniform(heads * width, heads, width, width) if heads else None
+        self.value = uniform(heads * width, heads, width, width) if heads else None
         self.bias = uniform(max(heads, 1) * width, width)
         if not heads:
             return
@@ -109,10 +109,14 @@ class PositionalAttention(nnx.Module):
             value = product("hde,eo->hdo", value, kernel, dtype=wide, precision=precision)
             bias = product("e,eo->o", bias, kernel, dtype=wide, precision=precision)
             value = value.astype(self.dtype)
-            bias = (bias + dense.bias[...]).astype(self.dtype)
-        scores = SCORES[self.encoding](self) if self.heads else (NO_HEADS[self.encoding](), None)
-        encoding, content = jax.tree.map(lambda part: part.astype(wide), scores)
+            bias = (bias + read(dense.bias)).astype(self.dtype)
+        given = SCORES[self.encoding](self) if self.heads else (NO_HEADS[self.encoding](), None)
+        encoding, content = given
         return AttentionLayer(encoding, value, None, bias, content)
+
+    def wide(self, part: Any) -> Array:
+        """A parameter of the scores, which are computed in at least float32."""
+        return read(part).astype(wide_dtype(self.dtype))
 
 
 Scores = tuple[PositionalEncoding, ContentScores | None]
@@ -120,27 +124,29 @@ Scores = tuple[PositionalEncoding, ContentScores | None]
 
 def quadratic(attention: Any) -> Scores:
     """-α|δ - Δ|² with α = a²/2."""
-    return QuadraticEncoding(attention.spreads[...] ** 2 / 2, attention.centers[...]), None
+    alpha = attention.wide(attention.spreads) ** 2 / 2
+    return QuadraticEncoding(alpha, attention.wide(attention.centers)), None
 
 
 def gaussian(attention: Any) -> Scores:
     """-½|Σ^(-1/2)(δ - Δ)|²."""
-    return GaussianEncoding(attention.centers[...], attention.spreads[...]), None
+    return GaussianEncoding(*map(attention.wide, (attention.centers, attention.spreads))), None
 
 
 def learned(attention: Any) -> Scores:
     """v·r_δ; unscaled, as in the authors' code."""
-    return LearnedEncoding(attention.head_vectors[...], tuple(map(read, attention.tables))), None
+    tables = tuple(map(attention.wide, attention.tables))
+    return LearnedEncoding(attention.wide(attention.head_vectors), tables), None
 
 
 def content(attention: Any) -> Scores:
     """(q·k + q·r_δ)/√width, without scores of the position alone."""
     return silent(attention.heads), ContentScores(
-        query=read(attention.query),
-        key=read(attention.key),
-        query_bias=read(attention.query_bias),
-        key_bias=read(attention.key_bias),
-        tables=tuple(map(read, attention.tables)),
+        query=attention.wide(attention.query),
+        key=attention.wide(attention.key),
+        query_bias=attention.wide(attention.query_bias),
+        key_bias=attention.wide(attention.key_bias),
+        tables=tuple(map(attention.wide, attention.tables)),
     )
 
 

@@ -9,23 +9,13 @@ ENCODINGS = ("quadratic", "gaussian", "learned", "content")
 
 @dataclass(frozen=True)
 class EncoderSettings:
-    """The self-attention models of C20; the defaults are its Table 2.
-
-    **Raises:** `ValueError` for what is no architecture.
-
-    **Source:** C20 §4, appendices B and E.
-
-    >>> EncoderSettings().depth, EncoderSettings(heads=(7, 5, 8, 7, 3, 9)).depth
-    (6, 6)
-    """
+    """The self-attention models of C20 (§4, appendices B and E)."""
 
     encoding: Encoding = "quadratic"
-    """How heads know positions: isotropic Gaussians, general Gaussians, learned tables, or learned
-    tables and content."""
+    """Isotropic Gaussians, general Gaussians, learned tables, or learned tables and content."""
 
     heads: tuple[int, ...] = (9,) * 6
-    """Heads of each layer, so that its length is the depth. A layer without heads gives its bias
-    alone."""
+    """Heads of each layer, so that there are as many layers; 0 leaves a layer its bias alone."""
 
     width: int = 400
     """Features of a token."""
@@ -34,7 +24,7 @@ class EncoderSettings:
     """Features inside the feed-forward part."""
 
     downsampling: int = 2
-    """Side of the squares of pixels that become one token, by invertible down-sampling."""
+    """Side of the squares of pixels that become one token."""
 
     dropout: float = 0.1
     """Probability with which a feature of a sublayer's result is dropped."""
@@ -46,15 +36,21 @@ class EncoderSettings:
     """Added to the variance inside LayerNorm."""
 
     center_variance: float = 2.0
-    """Variance of each coordinate of a head's first centre, as printed. (The authors' code has the
-    standard deviation 2, so 4.)"""
+    """Of each coordinate of a head's first centre, as printed; the authors' has 4."""
 
     spread_variance: float = 0.01
-    """Variance of each number that is added to the identity for a head's first Σ^(-1/2), as
-    printed. (The authors' code has the standard deviation 0.01, so 0.0001.)"""
+    """Of what is added to I for a head's first Σ^(-1/2), as printed; the authors' has 0.0001."""
 
     def __post_init__(self) -> None:
-        """Refuse what is no architecture."""
+        """Refuse what is no architecture.
+
+        **Raises:** `ValueError` with what was expected.
+
+        >>> EncoderSettings(heads=())
+        Traceback (most recent call last):
+        ValueError: heads=(), but expected one integer ≥ 0 for each layer, such as (9, 9, 9, 9, 9, \
+9) for six layers of nine heads
+        """
         if self.encoding not in ENCODINGS:
             raise ValueError(
                 f"encoding={self.encoding!r}, but expected one of {', '.join(ENCODINGS)}"
@@ -86,18 +82,17 @@ class EncoderSettings:
 
     @property
     def depth(self) -> int:
-        """The number of layers."""
+        """The number of layers.
+
+        >>> EncoderSettings().depth, EncoderSettings(heads=(3, 2)).depth
+        (6, 2)
+        """
         return len(self.heads)
 
 
 @dataclass(frozen=True)
 class ResNetSettings:
-    """A ResNet of basic blocks for small images; the defaults are ResNet18.
-
-    **Raises:** `ValueError` for what is no architecture.
-
-    **Source:** He et al. 2016, in the form that is usual for CIFAR; the ResNet18 of C20's Table 1.
-    """
+    """A ResNet of basic blocks for small images (He et al. 2016); by default ResNet18."""
 
     channels: tuple[int, ...] = (64, 128, 256, 512)
     """Channels of each stage; every stage but the first halves the sides."""
@@ -106,7 +101,14 @@ class ResNetSettings:
     """Basic blocks of each stage."""
 
     def __post_init__(self) -> None:
-        """Refuse what is no architecture."""
+        """Refuse what is no architecture.
+
+        **Raises:** `ValueError` with what was expected.
+
+        >>> ResNetSettings(blocks=(2, 0))
+        Traceback (most recent call last):
+        ValueError: blocks=(2, 0), but expected one integer ≥ 1 for each stage
+        """
         for name in ("channels", "blocks"):
             counts = getattr(self, name)
             if not counts or any(not is_count(count, 1) for count in counts):

@@ -5,6 +5,8 @@ centres and the roots of the inverse covariances, and the Gram matrix of the hea
 G_gh = <W_g, W_h>. With it the distance of the layer to a convolution follows without the maps.
 """
 
+import math
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -14,8 +16,9 @@ from jax import Array
 from convattn.attention import HIGHEST
 from convattn.encodings.base import RelativePosition
 from convattn.encodings.gaussian import GaussianEncoding
+from convattn.encodings.learned import LearnedEncoding
 from convattn.encodings.quadratic import QuadraticEncoding
-from convattn.layer import AttentionLayer
+from convattn.layer import AttentionLayer, ContentScores
 from convattn.models.downsampling import token_grid
 from convattn.models.encoder import Encoder
 from convattn.shifts import TokenGrid
@@ -54,7 +57,7 @@ def layer_summary(layer: AttentionLayer, grid: TokenGrid) -> dict[str, Array]:
     sides = tuple(2 * n - 1 for n in grid.queries)
     scores = encoding.shift_scores(grid.shifts, grid.number_of_keys)
     if layer.content is not None:
-        scores = scores + layer.content.shift_scores_at_zero(grid.shifts)
+        scores = scores + content_at_zero(layer.content, grid)
     found = {"scores": scores.reshape(layer.heads, *sides)}
     if isinstance(encoding, QuadraticEncoding):
         roots = jnp.sqrt(2 * encoding.alpha)[:, None, None] * jnp.eye(encoding.centers.shape[1])
@@ -65,3 +68,18 @@ def layer_summary(layer: AttentionLayer, grid: TokenGrid) -> dict[str, Array]:
         flat = layer.value.reshape(layer.heads, -1)
         found["value_gram"] = jnp.matmul(flat, flat.T, precision=HIGHEST)
     return found
+
+
+def content_at_zero(content: ContentScores, grid: TokenGrid) -> Array:
+    """What content scores are at X = 0, but for a constant of each head: a_h·r_δ / scale.
+
+    There a query is its bias a_h and a key its bias c_h, and a_h·c_h is the same for all keys, so
+    that the softmax does not see it.
+
+    **Returns:** `[heads, shifts]`; zeros if there are no tables or no biases.
+    """
+    if content.tables is None or content.query_bias is None:
+        return jnp.zeros((content.query.shape[0], len(grid.shifts)), jnp.float32)
+    met = LearnedEncoding(content.query_bias, content.tables)
+    scores = met.shift_scores(grid.shifts, grid.number_of_keys)
+    return scores / math.sqrt(content.query.shape[-1]) if content.scaled else scores

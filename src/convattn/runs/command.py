@@ -1,10 +1,12 @@
 """The command line of `experiments/cifar.py`: choose a config, override its fields, train."""
 
 import datetime
+import os
 import shlex
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -31,7 +33,7 @@ class Arguments:
     settings: Annotated[RunSettings, tyro.conf.arg(name="")] = field(default_factory=RunSettings)
     config: Annotated[str, tyro.conf.arg(metavar="NAME")] = DEFAULT
     """Start from this file of experiments/configs/; any of its fields can be overridden."""
-    list: Annotated[bool, tyro.conf.arg(name="list")] = False
+    list: Annotated[bool, tyro.conf.arg(name="list"), tyro.conf.FlagCreatePairsOff] = False
     """Show the configs and exit."""
     data: Annotated[Path | None, tyro.conf.arg(metavar="PATH")] = None
     """Train on an official archive of CIFAR-10 or CIFAR-100, or on image folders."""
@@ -77,7 +79,7 @@ def read_arguments(words: list[str], configs: Path) -> Arguments:
 
     **Raises:** `ValueError` for an unknown config; `SystemExit` for what tyro refuses.
     """
-    named = [after for word, after in zip(words, words[1:], strict=False) if word == "--config"]
+    named = [after for word, after in pairwise(words) if word == "--config"]
     named += [word.partition("=")[2] for word in words if word.startswith("--config=")]
     name = named[-1] if named else DEFAULT
     chosen = Arguments(get_config(configs, name).load(), config=name)
@@ -111,7 +113,7 @@ def train_as_asked(given: Arguments, words: list[str]) -> int:
 
     out = console()
     settings, folder = given.settings, given.output_dir
-    command = shlex.join(["python", PROGRAM, *words])
+    command = repeating_command(words)
     if given.resume is not None:
         check_resume(given, words)
         settings = RunDirectory(given.resume).read_settings()
@@ -156,9 +158,35 @@ def with_images(settings: RunSettings, given: Arguments) -> RunSettings:
         given.download_dir.mkdir(parents=True, exist_ok=True)
         source = download_archive(given.download, given.download_dir)
     if source is None:
+        source = Path(settings.images.source) if settings.images.source else None
+    if source is None:
         return settings
     images = replace(settings.images, source=str(source.resolve()))
     return replace(settings, images=images)
+
+
+def repeating_command(words: Sequence[str]) -> str:
+    """The one line that repeats a run from the root of a checkout, into a new folder.
+
+    Paths are made absolute, so that it does not matter where the run was started; the folder of the
+    run is left out, so that the repetition gets one of its own.
+
+    >>> repeating_command(["--config", "slice", "--output-dir", "runs/a", "--training.seed=3"])
+    'python experiments/cifar.py --config slice --training.seed=3'
+    >>> repeating_command(["--data", "/images/../flowers"])
+    'python experiments/cifar.py --data /flowers'
+    """
+    kept: list[str] = []
+    waiting = iter(words)
+    for word in waiting:
+        option, assigned, value = word.partition("=")
+        if option in PATHS | {FOLDER}:
+            value = value if assigned else next(waiting, "")
+            if option in PATHS:
+                kept += [option, os.path.realpath(value)]
+        else:
+            kept.append(word)
+    return shlex.join(["python", PROGRAM, *kept])
 
 
 def check_resume(given: Arguments, words: list[str]) -> None:
@@ -177,3 +205,5 @@ def check_resume(given: Arguments, words: list[str]) -> None:
 
 
 RESUMABLE = ("--resume", "--figures", "--no-figures")
+FOLDER = "--output-dir"
+PATHS = {"--data", "--download-dir", "--images.source"}

@@ -13,6 +13,7 @@ tensorboard/     the metrics for TensorBoard
 
 import io
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -73,8 +74,9 @@ class RunDirectory:
         """Write `result.json`."""
         self._write(RESULT, result)
 
-    def write_initial(self, arrays: dict[str, np.ndarray]) -> None:
-        """Write `initial.npz`."""
+    def write_initial(self, arrays: Mapping[str, Any]) -> None:
+        """Write `initial.npz`, in a folder that is made if it is missing."""
+        self.path.mkdir(parents=True, exist_ok=True)
         content = io.BytesIO()
         np.savez(content, **arrays)
         write_file(self.path / INITIAL, content.getvalue())
@@ -88,7 +90,7 @@ class RunDirectory:
                 f"{self.path} has no {name}, so it is not the folder of a run; expected one that "
                 "`python experiments/cifar.py` has written"
             ) from error
-        except json.JSONDecodeError as error:
+        except ValueError as error:  # no JSON, or no UTF-8
             raise ValueError(f"{path} is no JSON ({error}); the file was damaged") from error
 
     def _write(self, name: str, content: dict[str, Any]) -> None:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import datetime
+import hashlib
 import importlib.metadata
 from functools import partial
 from pathlib import Path
@@ -20,7 +21,7 @@ from convattn.data.statistics import channel_statistics
 from convattn.ledger.environment import device_environment, host_environment
 from convattn.models.build import build_model
 from convattn.runs.attention_snapshot import attention_snapshot
-from convattn.runs.directory import RunDirectory
+from convattn.runs.directory import CONFIG, RUN, RunDirectory
 from convattn.runs.git_state import git_state
 from convattn.runs.settings import ImageSettings, RunSettings
 from convattn.training.images import TrainingImages
@@ -47,22 +48,22 @@ def launch(
     - `console`: where progress is shown.
     - `initial`: parameters to begin with, by name; drawn if not given.
 
-    **Raises:** `ValueError` if the folder holds something else; and what `read_dataset` and
-    `train` raise.
+    **Raises:** `ValueError` if the folder holds something else, or the images have changed since
+    the run began; and what `read_dataset` and `train` raise.
     """
     directory = RunDirectory(folder)
     check_folder(directory, settings)
     dataset = read_dataset(settings.images.source, classes=settings.images.classes)
     images = training_images(dataset, settings)
     model = make_model(settings, dataset)
-    if initial is not None:
-        directory.write_settings(settings)
-        directory.write_initial(initial)
-    initial = directory.read_initial()
+    stored = directory.read_initial()
+    check_initial(directory, stored, initial)
+    initial = initial if stored is None else stored
     if initial is not None:
         nnx.update(model, with_named_arrays(nnx.state(model, nnx.Param), initial))
+        directory.write_initial(initial)  # before the settings, without which there is no run
     directory.write_settings(settings)
-    record_facts(directory, facts_of(dataset, images, command))
+    record_facts(directory, facts_of(dataset, images, settings, command))
     outcome = train(
         model,
         images,
@@ -100,6 +101,27 @@ def check_folder(directory: RunDirectory, settings: RunSettings) -> None:
         )
 
 
+def check_initial(
+    directory: RunDirectory,
+    stored: dict[str, np.ndarray] | None,
+    given: dict[str, np.ndarray] | None,
+) -> None:
+    """Refuse to go on from other parameters than the run began with.
+
+    **Raises:** `ValueError`.
+    """
+    if given is None or not (directory.path / CONFIG).exists():
+        return
+    begun = {} if stored is None else stored
+    if begun.keys() != given.keys() or any(
+        not np.array_equal(begun[name], given[name]) for name in given
+    ):
+        raise ValueError(
+            f"{directory.path} holds a run that began with other parameters; take another folder, "
+            "or --resume it as it is"
+        )
+
+
 def training_images(dataset: Dataset, settings: RunSettings) -> TrainingImages:
     """The images of a run, split, with the statistics of those that are trained on."""
     given: ImageSettings = settings.images
@@ -128,11 +150,14 @@ def image_size_of(dataset: Dataset) -> tuple[int, int]:
     return height, width
 
 
-def facts_of(dataset: Dataset, images: TrainingImages, command: str) -> dict[str, Any]:
+def facts_of(
+    dataset: Dataset, images: TrainingImages, settings: RunSettings, command: str
+) -> dict[str, Any]:
     """What a run was made with and on."""
     versions = {name: importlib.metadata.version(name) for name in PACKAGES}
     return {
         "command": command,
+        "seed": settings.training.seed,
         "environment": {**host_environment(), **versions, **device_environment()},
         "git": git_state(Path(__file__).parent),
         "images": {
@@ -143,17 +168,41 @@ def facts_of(dataset: Dataset, images: TrainingImages, command: str) -> dict[str
             "test": len(images.test),
             "mean": np.asarray(images.mean).tolist(),
             "std": np.asarray(images.std).tolist(),
+            "sha256": digest_of(dataset),
         },
     }
 
 
+def digest_of(dataset: Dataset) -> str:
+    """SHA-256 of all pixels and labels, training images first.
+
+    >>> digest_of(read_dataset())[:16]
+    'f9aa71f92bdecb1f'
+    """
+    found = hashlib.sha256()
+    for part in (dataset.train, dataset.test):
+        found.update(np.ascontiguousarray(part.images).data)
+        found.update(np.ascontiguousarray(part.labels).data)
+    return found.hexdigest()
+
+
 def record_facts(directory: RunDirectory, facts: dict[str, Any]) -> None:
-    """Add this sitting to `run.json`."""
+    """Write `run.json`, or add this sitting to it: when, on what, and at which commit.
+
+    **Raises:** `ValueError` if the images are not those with which the run began.
+    """
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-    before = []
-    if (directory.path / "run.json").exists():
-        before = directory.read_facts()["sittings"]
-    directory.write_facts({**facts, "sittings": [*before, now]})
+    sitting = {"started": now, "environment": facts["environment"], "git": facts["git"]}
+    before: list[dict[str, Any]] = []
+    if (directory.path / RUN).exists():
+        begun = directory.read_facts()
+        if begun["images"]["sha256"] != facts["images"]["sha256"]:
+            raise ValueError(
+                f"{directory.path} began on {begun['images']['name']}, but the images are others "
+                "now; put the old ones back, or start a new run"
+            )
+        facts, before = begun, begun["sittings"]
+    directory.write_facts({**facts, "sittings": [*before, sitting]})
 
 
 def result_of(outcome: Outcome, dataset: Dataset) -> dict[str, Any]:

@@ -11,25 +11,28 @@ from convattn.training.settings import TrainingSettings
 
 @dataclass(frozen=True)
 class ImageSettings:
-    """Which images are trained on, and how they are varied.
-
-    **Raises:** `ValueError` for a value out of its range.
-    """
+    """Which images are trained on, and how they are varied."""
 
     source: str | None = None
-    """An official archive of CIFAR-10 or CIFAR-100, a folder of its files, or a folder
-    train/CLASS/*.png, test/CLASS/*.png; the bundled slice of CIFAR-10 if not given."""
+    """What --data names; the bundled slice of CIFAR-10 if not given."""
     classes: Literal["fine", "coarse"] = "fine"
     """Of CIFAR-100: its 100 classes or its 20."""
     crop: int = 4
-    """Training pictures are padded by so many pixels and cropped at random; 0 leaves them."""
+    """Training pictures are padded by so many pixels and cropped at random; 0 for none."""
     flip: bool = True
     """Half of the training pictures are mirrored."""
     validation: float = 0.0
     """The share of the training images that is split off for validation, by class."""
 
     def __post_init__(self) -> None:
-        """Refuse values out of their ranges."""
+        """Refuse values out of their ranges.
+
+        **Raises:** `ValueError` for a value out of its range.
+
+        >>> ImageSettings(crop=-1)
+        Traceback (most recent call last):
+        ValueError: crop=-1, but expected pixels, 0 or more
+        """
         if self.crop < 0:
             raise ValueError(f"crop={self.crop}, but expected pixels, 0 or more")
         if not 0 <= self.validation < 1:

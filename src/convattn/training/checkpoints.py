@@ -2,11 +2,13 @@
 
 A checkpoint is a folder named after its step. Orbax writes it under a temporary name and renames
 it when it is whole. Beside the arrays lies a record with the SHA-256 of their names, types, shapes
-and bytes: whatever happened to the files, what is restored is what was saved, or is not restored.
+and bytes, and with its own: whatever happened to the files, what is restored is what was saved, or
+it is not restored.
 """
 
 import contextlib
 import hashlib
+import json
 import shutil
 import warnings
 from dataclasses import dataclass
@@ -18,7 +20,8 @@ import orbax.checkpoint as ocp
 
 from convattn.training.state import TrainState, named_arrays, named_leaves, with_named_arrays
 
-ARRAYS, RECORD, DAMAGED = "arrays", "record", "damaged"
+CHECKPOINTS, BEST = "checkpoints", "best"  # in the folder of a run
+ARRAYS, RECORD, DAMAGED, SEAL = "arrays", "record", "damaged", "seal"
 
 
 class DamagedCheckpoint(UserWarning):
@@ -61,7 +64,7 @@ class CheckpointStore:
         **Raises:** whatever went wrong in the background the last time.
         """
         arrays = named_arrays(state)
-        sums = {"layout": layout(arrays), "sha256": digest(arrays)}
+        sealed = {**record, "layout": layout(arrays), "sha256": digest(arrays)}
         stored = {name: array for name, array in arrays.items() if array.size}
         step = int(arrays["step"])
         manager = self._open()
@@ -72,7 +75,7 @@ class CheckpointStore:
             args=ocp.args.Composite(
                 **{
                     ARRAYS: ocp.args.StandardSave(stored),
-                    RECORD: ocp.args.JsonSave({**record, **sums}),
+                    RECORD: ocp.args.JsonSave({**sealed, SEAL: seal_of(sealed)}),
                 }
             ),
         )
@@ -128,6 +131,13 @@ class CheckpointStore:
             return Restored(step, with_named_arrays(like, arrays), record)
         return None
 
+    def discard_after(self, step: int) -> None:
+        """Remove the checkpoints of later steps; they will be written anew."""
+        self.close()
+        for later in self.steps():
+            if later > step:
+                shutil.rmtree(self.folder / str(later))
+
     def _open(self) -> ocp.CheckpointManager:
         if self._manager is None:
             self.folder.mkdir(parents=True, exist_ok=True)
@@ -153,6 +163,8 @@ def read_checkpoint(folder: Path, like: TrainState) -> tuple[dict[str, np.ndarra
     """
     with contextlib.closing(ocp.Checkpointer(ocp.JsonCheckpointHandler())) as reader:
         record = reader.restore(folder / RECORD)
+    if record.pop(SEAL) != seal_of(record):
+        raise ValueError("its record was changed")
     expected = {name: np.zeros(leaf.shape, leaf.dtype) for name, leaf in named_leaves(like)}
     if record["layout"] != layout(expected):
         raise OtherModel(
@@ -166,6 +178,15 @@ def read_checkpoint(folder: Path, like: TrainState) -> tuple[dict[str, np.ndarra
     if digest(arrays) != record["sha256"]:
         raise ValueError(f"the SHA-256 of its arrays is {digest(arrays)}, not {record['sha256']}")
     return arrays, record
+
+
+def seal_of(record: dict[str, Any]) -> str:
+    """The SHA-256 of a record.
+
+    >>> seal_of({"a": 1, "b": 2}) == seal_of({"b": 2, "a": 1})
+    True
+    """
+    return hashlib.sha256(json.dumps(record, sort_keys=True).encode()).hexdigest()
 
 
 def layout(arrays: dict[str, np.ndarray]) -> str:

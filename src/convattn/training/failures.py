@@ -2,17 +2,26 @@
 
 
 class NonFiniteLoss(RuntimeError):
-    """The loss of a step is not finite, so nothing that follows would mean anything."""
+    """A loss, or what it would follow from, is not finite, so nothing more would mean anything.
 
-    def __init__(self, step: int, loss: float, rate: float, saved: int | None) -> None:
-        self.step, self.loss, self.rate, self.saved = step, loss, rate, saved
+    **Fields:**
+
+    - `step`: the step, counted from 1.
+    - `saved`: the step of the newest checkpoint, or None.
+    """
+
+    def __init__(self, problem: str, step: int, rate: float, saved: int | None) -> None:
+        self.step, self.saved = step, saved
         kept = (
-            f"the newest checkpoint is that of step {saved}"
+            f"the newest checkpoint is that of step {saved}, when all was finite"
             if saved is not None
-            else "there is no checkpoint"
+            else "no checkpoint was written before"
         )
         super().__init__(
-            f"the loss of step {step} is {loss} at learning rate {rate:.3g}; try a lower "
-            "learning_rate, a longer warmup, or, with bfloat16, compute_dtype=float32. Nothing of "
-            f"this epoch was saved; {kept}"
+            f"{problem} at learning rate {rate:.3g}; try a lower learning_rate, a longer warmup, "
+            f"or, with bfloat16, compute_dtype=float32. Nothing of it was saved: {kept}"
         )
+
+
+class FolderInUse(ValueError):
+    """Another process trains in the folder of a run."""

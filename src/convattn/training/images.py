@@ -2,11 +2,10 @@
 
 from dataclasses import dataclass
 
-import jax
 import numpy as np
 from jax.sharding import Mesh
 
-from convattn.data.batches import Augmentation, DeviceImages
+from convattn.data.batches import Augmentation, DeviceImages, put_on_device
 from convattn.data.cifar10 import Images
 from convattn.training.devices import replicated
 
@@ -39,5 +38,4 @@ class TrainingImages:
 
 def on_devices(images: Images, mesh: Mesh) -> DeviceImages:
     """The images on every device of the mesh, as the bytes they are."""
-    held = DeviceImages(np.asarray(images.images), np.asarray(images.labels, np.int32))
-    return jax.device_put(held, replicated(mesh))
+    return put_on_device(images, replicated(mesh))

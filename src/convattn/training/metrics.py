@@ -1,6 +1,8 @@
 """What a run measured: one JSON object a line, and the same for TensorBoard."""
 
 import json
+import os
+import time
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -20,7 +22,7 @@ def read_metrics(folder: Path) -> list[dict[str, Any]]:
     path = folder / FILE_NAME
     if not path.exists():
         return []
-    lines = path.read_text().splitlines()
+    lines = path.read_text(errors="replace").splitlines()
     found = []
     for number, line in enumerate(lines, 1):
         try:
@@ -47,14 +49,16 @@ class MetricsLog:
         kept = [line for line in read_metrics(folder) if line["step"] <= step]
         write_file(path, "".join(json.dumps(line) + "\n" for line in kept).encode())
         self._file = path.open("a")
+        # Each sitting writes a file of its own, in the order of time, whatever the second.
         self._board = SummaryWriter(
-            str(folder / TENSORBOARD), purge_step=step + 1 if step else None
+            str(folder / TENSORBOARD), purge_step=step + 1, filename_suffix=f".{time.time_ns()}"
         )
 
     def write(self, line: dict[str, Any]) -> None:
-        """Add a line; it must have a `step`."""
+        """Add a line, and return when it is on the disk; it must have a `step`."""
         self._file.write(json.dumps(line) + "\n")
         self._file.flush()
+        os.fsync(self._file.fileno())
         for name, value in line.items():
             if isinstance(value, int | float) and name not in ("step", "epoch"):
                 self._board.add_scalar(name, value, line["step"])

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from flax import nnx
 from jax import Array, lax
-from jax.sharding import Mesh
+from jax.sharding import Mesh, Sharding
 
 from convattn.data.batches import DeviceImages, load_batch
 from convattn.training.devices import replicated
@@ -32,7 +32,7 @@ class Program:
     **Fields:**
 
     - `advance`: (state, images, order, steps) → (state, losses `[steps]`). The state given is used
-      up. Steps must not reach beyond the epoch.
+      up. Shapes are those it was compiled for. Steps must not reach beyond the epoch.
     - `order`: state → the order of the pictures in its epoch.
     - `looped`: whether the steps of a call are a loop inside the program.
     """
@@ -45,21 +45,23 @@ class Program:
 def compile_program(
     recipe: Recipe, mesh: Mesh, state: TrainState, data: DeviceImages, steps: int
 ) -> Program:
-    """Compile the steps for these shapes.
+    """Compile the steps for these shapes, here and now, so that no step has to wait for it.
 
     **Arguments:**
 
-    - `state`, `data`: as they will be given, replicated over the mesh; only shapes are used.
+    - `state`, `data`: as they will be given, replicated over the mesh; nothing is used up.
     - `steps`: of an epoch.
     """
     whole = replicated(mesh)
     count = len(data.labels)
     order = jax.jit(partial(order_of_epoch, count=count, steps=steps), out_shardings=whole)
     step = make_step(recipe, steps)
-    one = jax.jit(step, donate_argnums=0, out_shardings=whole)
-    example = jax.eval_shape(order, state)
+    example = jax.ShapeDtypeStruct((count,), jnp.int32, sharding=whole)
     if mesh.devices.flat[0].platform == "cpu" and has_convolution(step, state, data, example):
-        return Program(partial(_call_each, one), order, looped=False)
+        one = jax.jit(step, donate_argnums=0, out_shardings=whole)
+        compiled = one.lower(state, data, example).compile()
+        return Program(partial(_call_each, compiled), order, looped=False)
+    _, loss_of_step = jax.eval_shape(step, state, data, example)
 
     def loop(
         state: TrainState, data: DeviceImages, order: Array, count: Array
@@ -69,10 +71,12 @@ def compile_program(
             state, loss = step(state, data, order)
             return state, losses.at[number].set(loss)
 
-        return lax.fori_loop(0, count, body, (state, jnp.zeros(steps, jnp.float32)))
+        return lax.fori_loop(0, count, body, (state, jnp.zeros(steps, loss_of_step.dtype)))
 
     looped = jax.jit(loop, donate_argnums=0, out_shardings=whole)
-    return Program(partial(_call_once, looped), order, looped=True)
+    number = jax.ShapeDtypeStruct((), jnp.int32, sharding=whole)
+    compiled = looped.lower(state, data, example, number).compile()
+    return Program(partial(_call_once, compiled, whole), order, looped=True)
 
 
 def _call_each(
@@ -82,14 +86,32 @@ def _call_each(
     for _ in range(count):
         state, loss = one(state, data, order)
         losses.append(loss)
-    return state, np.asarray(jax.device_get(losses), np.float32)
+    return state, np.asarray(jax.device_get(losses))
 
 
 def _call_once(
-    looped: Callable[..., Any], state: TrainState, data: DeviceImages, order: Array, count: int
+    looped: Callable[..., Any],
+    whole: Sharding,
+    state: TrainState,
+    data: DeviceImages,
+    order: Array,
+    count: int,
 ) -> tuple[TrainState, np.ndarray]:
-    state, losses = looped(state, data, order, jnp.asarray(count, jnp.int32))
+    number = jax.device_put(np.int32(count), whole)
+    state, losses = looped(state, data, order, number)
     return state, np.asarray(jax.device_get(losses))[:count]
+
+
+@jax.jit
+def is_finite(tree: Any) -> Array:
+    """Whether all floating-point numbers of a tree are finite.
+
+    >>> bool(is_finite({"a": jnp.ones(2), "b": jnp.array(1)})), bool(is_finite([jnp.inf]))
+    (True, False)
+    """
+    leaves = [jnp.asarray(leaf) for leaf in jax.tree.leaves(tree)]
+    floats = [leaf for leaf in leaves if jnp.issubdtype(leaf.dtype, jnp.floating)]
+    return jnp.all(jnp.array([jnp.isfinite(leaf).all() for leaf in floats]))
 
 
 def has_convolution(function: Callable[..., Any], *arguments: Any) -> bool:

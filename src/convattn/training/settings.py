@@ -2,19 +2,12 @@
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args, get_origin
 
 
 @dataclass(frozen=True)
 class TrainingSettings:
-    """How a model is trained. The defaults are those of C20, Table 2.
-
-    **Raises:** `ValueError` for a value out of its range, with the range.
-
-    >>> TrainingSettings(epochs=0)
-    Traceback (most recent call last):
-    ValueError: epochs=0, but expected at least 1
-    """
+    """How a model is trained: as in C20, Table 2, unless a config says otherwise."""
 
     epochs: int = 300
     """Passes over the training images."""
@@ -45,24 +38,29 @@ class TrainingSettings:
     devices: int | None = None
     """How many local devices share each batch; all of them if not given."""
     steps_per_call: int | None = None
-    """The most steps in one call of the compiled program; if not given, an epoch, or as many as
-    take half a minute. It does not change the result."""
+    """The most in one call of the program; by default as many as take half a minute."""
     evaluate_every: int = 1
     """Epochs between evaluations."""
     snapshot_every: int | None = None
-    """Epochs between snapshots of the attention; if not given, about 60 over the run."""
+    """Epochs between snapshots of the attention; by default about 60 over the run."""
     checkpoint_minutes: float = 5.0
     """Minutes between checkpoints; 0 writes one after each call of the compiled program."""
     keep_checkpoints: int = 2
     """How many of the newest are kept."""
     select: Literal["last", "best"] = "last"
-    """Which parameters are tested at the end: the last ones, or those of the epoch that did best
-    on the validation images, which must be split off then."""
+    """The parameters tested at the end: the last, or the best on the validation images."""
     seed: int = 0
     """Of everything that is drawn."""
 
     def __post_init__(self) -> None:
-        """Refuse values out of their ranges."""
+        """Refuse values out of their ranges.
+
+        **Raises:** `ValueError` with the range.
+
+        >>> TrainingSettings(epochs=0)
+        Traceback (most recent call last):
+        ValueError: epochs=0, but expected at least 1
+        """
         for name in ("epochs", "batch_size", "evaluate_every", "keep_checkpoints"):
             self._at_least(name, 1)
         for name in ("devices", "steps_per_call", "snapshot_every"):
@@ -76,6 +74,13 @@ class TrainingSettings:
             raise ValueError(f"warmup={self.warmup}, but expected 0 to 1, a share of all steps")
         if not 0 <= self.seed < 2**32:
             raise ValueError(f"seed={self.seed}, but expected 0 to 2³² - 1")
+
+        for name, field in self.__dataclass_fields__.items():
+            if get_origin(field.type) is Literal and getattr(self, name) not in get_args(
+                field.type
+            ):
+                choice = ", ".join(get_args(field.type))
+                raise ValueError(f"{name}={getattr(self, name)!r}, but expected one of {choice}")
 
     def _at_least(self, name: str, least: int) -> None:
         value = getattr(self, name)

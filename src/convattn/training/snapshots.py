@@ -1,19 +1,22 @@
 """Snapshots: small summaries of a model, kept at many epochs of a run, as `.npz` files."""
 
 import io
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+from flax import nnx
 
 from convattn.atomic_file import write_file
 
 FOLDER = "snapshots"
+Snapshot = Callable[[nnx.Module], dict[str, np.ndarray]]
 
 
 def write_snapshot(folder: Path, epoch: int, arrays: dict[str, np.ndarray]) -> None:
     """Write `snapshots/epoch-NNNN.npz` into the folder of a run."""
     content = io.BytesIO()
-    np.savez_compressed(content, **arrays)
+    np.savez_compressed(content, **arrays)  # type: ignore[arg-type]
     place = folder / FOLDER
     place.mkdir(parents=True, exist_ok=True)
     write_file(place / f"epoch-{epoch:04}.npz", content.getvalue())

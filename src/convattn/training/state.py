@@ -46,7 +46,7 @@ def initial_state(
 
     - `seed`: of the order of the pictures, of their crops and flips, and of dropout.
     """
-    structure, parameters, statistics = nnx.split(model, nnx.Param, ...)
+    structure, parameters, statistics = nnx.split(model, nnx.Param, ...)  # type: ignore[misc]
     return structure, TrainState(
         parameters,
         statistics,

@@ -65,11 +65,15 @@ def order_of_epoch(state: TrainState, count: int, steps: int) -> Array:
 def cross_entropy(logits: Array, labels: Array, smoothing: float) -> Array:
     """-Σ_c t_c log softmax(z)_c of each picture, with t = (1 - s)·onehot + s/classes.
 
-    >>> cross_entropy(jnp.zeros((1, 4)), jnp.array([2]), 0.0).round(4).tolist()
-    [1.3863]
+    Computed in at least float32.
+
+    >>> round(float(cross_entropy(jnp.zeros((1, 4)), jnp.array([2]), 0.0)[0]), 4)
+    1.3863
     """
-    targets = optax.smooth_labels(jax.nn.one_hot(labels, logits.shape[-1]), smoothing)
-    return optax.softmax_cross_entropy(logits.astype(jnp.float32), targets)
+    wide = jnp.promote_types(logits.dtype, jnp.float32)
+    named = jax.nn.one_hot(labels, logits.shape[-1], dtype=wide)
+    targets = optax.smooth_labels(named, smoothing)
+    return optax.softmax_cross_entropy(logits.astype(wide), targets)
 
 
 def make_step(
@@ -87,7 +91,7 @@ def make_step(
     def loss_of(
         parameters: nnx.State, statistics: nnx.State, images: Array, labels: Array, key: Array
     ) -> tuple[Array, tuple[Any, Array]]:
-        model = nnx.merge(recipe.structure, parameters, statistics)
+        model = nnx.merge(recipe.structure, parameters, statistics, copy=True)
         logits = model(images, training=True, dropout_key=key)
         losses = cross_entropy(logits, labels, settings.label_smoothing)
         correct = jnp.sum(jnp.argmax(logits, axis=-1) == labels)
@@ -114,7 +118,7 @@ def make_step(
             statistics=statistics,
             optimizer=optimizer,
             step=state.step + 1,
-            loss_sum=jnp.where(begins, 0, state.loss_sum) + loss,
+            loss_sum=jnp.where(begins, 0, state.loss_sum) + loss.astype(jnp.float32),
             correct=jnp.where(begins, 0, state.correct) + correct.astype(jnp.int32),
         ), loss
 

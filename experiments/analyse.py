@@ -1,0 +1,8 @@
+"""Numbers, tables and pictures from runs: `python experiments/analyse.py --help`."""
+
+import sys
+
+from convattn.analysis.command import main
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,57 @@
+"""The model with learned encodings and content on CIFAR-10.
+
+Printed. "SA learned emb. + content" classifies 87.1 % of the test images (Table 1), and was "harder
+to train". In layers 2 and 3 some heads attend to pixels at a fixed shift (§4.3, Figs. 6 to 10).
+
+Verified. NOT RUN. Nothing is known here of the accuracy, nor of the attention. Seen is the model
+that would be trained: six layers of nine heads, 29.5M parameters.
+
+Repair. The figure has one digit after the point and comes without the number of runs or their
+spread. Crops and flips are not mentioned; here pictures are padded by 4, cropped and flipped. The
+distribution from which tables, queries and keys begin is left open; here they begin as in the
+authors' code, and scores are divided by √400 as there, which eq. 2 does not say.
+
+Proof. None: one run is evidence for that run. It would be made by
+
+    python experiments/cifar.py --config content --download cifar10-binary
+
+and put on record by `python experiments/record.py RUN C20.content`. It backs the row only with the
+settings of Table 2, to its last step, on all 60,000 images as published; neither fewer epochs or
+images nor recompressed ones do.
+"""
+
+from pathlib import Path
+
+from convattn.evidence.experiments import Row, backing_run, paper_settings
+from convattn.ledger import Claim, Evidence, Kind, Level, Run, Verdict
+
+VERDICT = Verdict.NOT_RUN
+ROW = Row(
+    "C20.content",
+    0.871,
+    paper_settings("content"),
+    "python experiments/cifar.py --config content --download cifar10-binary",
+)
+
+
+def printed_architecture(run: Run) -> str:
+    """29.5M parameters."""
+    from convattn.evidence.first_parameters import require_size
+
+    return require_size(ROW.settings.model, "29.5M")
+
+
+CLAIM = Claim(
+    id=ROW.claim,
+    source="Cordonnier, Loukas, Jaggi 2020, Table 1, §4.3",
+    verdict=VERDICT,
+    kinds=(Kind.EXPERIMENT,),
+    evidence=(
+        Evidence(
+            "a run at the paper's size",
+            Level.MEASURED,
+            backing_run(ROW, Path(__file__).with_suffix(".json"), VERDICT),
+        ),
+        Evidence("before training", Level.TESTED, printed_architecture),
+    ),
+)

@@ -1,0 +1,60 @@
+"""The model with general Gaussians on CIFAR-10.
+
+Printed. "SA quadratic emb. gen." classifies 93.4 % of the test images (Table 4). Its heads begin
+with centres from N(0, 2I) and Σ^(-1/2) = I + N(0, 0.01 I), and end non-isotropic (appendix E, Fig.
+12).
+
+Verified. NOT RUN. Nothing is known here of the accuracy, nor of the forms of the heads. Seen is
+what the training would begin with: six layers of nine heads, 12.1M parameters, centres and spreads
+as printed.
+
+Repair. The figure has one digit after the point and comes without the number of runs or their
+spread. Crops and flips are not mentioned; here pictures are padded by 4, cropped and flipped. The
+authors' code draws centres with the standard deviation 2 and adds to I numbers with the standard
+deviation 0.01, so N(0, 4I) and N(0, 0.0001 I).
+
+Proof. None: one run is evidence for that run. It would be made by
+
+    python experiments/cifar.py --config gaussian --download cifar10-binary
+
+and put on record by `python experiments/record.py RUN C20.gaussian`. It backs the row only with the
+settings of Table 2, to its last step, on all 60,000 images as published; neither fewer epochs or
+images nor recompressed ones do.
+"""
+
+from pathlib import Path
+
+from convattn.evidence.experiments import Row, backing_run, paper_settings
+from convattn.ledger import Claim, Evidence, Kind, Level, Run, Verdict
+
+VERDICT = Verdict.NOT_RUN
+ROW = Row(
+    "C20.gaussian",
+    0.934,
+    paper_settings("gaussian"),
+    "python experiments/cifar.py --config gaussian --download cifar10-binary",
+)
+
+
+def printed_architecture(run: Run) -> str:
+    """12.1M parameters; centres and spreads as printed."""
+    from convattn.evidence.first_parameters import require_first_heads, require_size
+
+    seen = require_size(ROW.settings.model, "12.1M")
+    return f"{seen}; {require_first_heads(ROW.settings.model, run)}"
+
+
+CLAIM = Claim(
+    id=ROW.claim,
+    source="Cordonnier, Loukas, Jaggi 2020, Table 4, appendix E",
+    verdict=VERDICT,
+    kinds=(Kind.EXPERIMENT,),
+    evidence=(
+        Evidence(
+            "a run at the paper's size",
+            Level.MEASURED,
+            backing_run(ROW, Path(__file__).with_suffix(".json"), VERDICT),
+        ),
+        Evidence("before training", Level.TESTED, printed_architecture),
+    ),
+)

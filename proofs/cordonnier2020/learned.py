@@ -1,0 +1,58 @@
+"""The model with learned row and column encodings on CIFAR-10.
+
+Printed. "SA learned emb." classifies 91.8 % of the test images (Table 1). In the first layers some
+of its heads attend to single pixels (§4.3, Fig. 5).
+
+Verified. NOT RUN. Nothing is known here of the accuracy, nor of the attention. Seen is the model
+that would be trained: six layers of nine heads, 12.3M parameters.
+
+Repair. The figure has one digit after the point and comes without the number of runs or their
+spread. Crops and flips are not mentioned; here pictures are padded by 4, cropped and flipped.
+"Randomly initialized vectors" leaves their distribution open; here tables begin as N(0, 1), as in
+the authors' code. The printed ⌊D_p/2⌋ = 200 numbers for each axis do not give the printed 12.3M
+(C20.table1).
+
+Proof. None: one run is evidence for that run. It would be made by
+
+    python experiments/cifar.py --config learned --download cifar10-binary
+
+and put on record by `python experiments/record.py RUN C20.learned`. It backs the row only with the
+settings of Table 2, to its last step, on all 60,000 images as published; neither fewer epochs or
+images nor recompressed ones do.
+"""
+
+from pathlib import Path
+
+from convattn.evidence.experiments import Row, backing_run, paper_settings
+from convattn.ledger import Claim, Evidence, Kind, Level, Run, Verdict
+
+VERDICT = Verdict.NOT_RUN
+ROW = Row(
+    "C20.learned",
+    0.918,
+    paper_settings("learned"),
+    "python experiments/cifar.py --config learned --download cifar10-binary",
+)
+
+
+def printed_architecture(run: Run) -> str:
+    """12.3M parameters."""
+    from convattn.evidence.first_parameters import require_size
+
+    return require_size(ROW.settings.model, "12.3M")
+
+
+CLAIM = Claim(
+    id=ROW.claim,
+    source="Cordonnier, Loukas, Jaggi 2020, Table 1, §4.3",
+    verdict=VERDICT,
+    kinds=(Kind.EXPERIMENT,),
+    evidence=(
+        Evidence(
+            "a run at the paper's size",
+            Level.MEASURED,
+            backing_run(ROW, Path(__file__).with_suffix(".json"), VERDICT),
+        ),
+        Evidence("before training", Level.TESTED, printed_architecture),
+    ),
+)

@@ -1,0 +1,79 @@
+"""The model with general Gaussians, its degenerate heads pruned, on CIFAR-10.
+
+Printed. Heads are pruned if the largest eigenvalue of Σ⁻¹ is below 10⁻⁵ or its condition number
+above 10⁵: [2, 4, 1, 2, 6, 0] of nine heads. "After a few epochs of continued training with a
+smaller learning rate (divided by 10)" the accuracy is again 93.4 % (Table 4, appendix E), with 9.7M
+parameters.
+
+Verified. NOT RUN. Nothing is known here of which heads degenerate, nor of the accuracy. Seen is the
+model that would be trained on: layers of 7, 5, 8, 7, 3 and 9 heads, 9.7M parameters.
+
+Repair. "A few epochs" is no number, and neither the schedule of the smaller rate nor the momentum
+with which training goes on is given; here it is a run of its own, of a tenth of the epochs, with
+the warm-up and the cosine of Table 2 at a tenth of the rate and no momentum at first. The accuracy
+right after pruning is not printed. The figure comes without the number of runs or their spread.
+
+Proof. None: one run is evidence for that run. It would be made from a run that backs C20.gaussian
+by
+
+    python experiments/analyse.py prune RUN --output-dir DIR
+
+and put on record by `python experiments/record.py DIR C20.pruned`. It backs the row only if the run
+it began from had nine heads in each of six layers and the 300 epochs and the settings of Table 2,
+on all 60,000 images as published, and if heads were pruned at all.
+"""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from convattn.evidence.experiments import Row, backing_run, paper_settings
+from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
+
+VERDICT = Verdict.NOT_RUN
+PRUNED = (2, 4, 1, 2, 6, 0)
+ROW = Row(
+    "C20.pruned",
+    0.934,
+    paper_settings("gaussian", [9 - count for count in PRUNED], epochs=30, rate=0.01),
+    "python experiments/analyse.py prune RUN --output-dir DIR",
+)
+
+
+def row_of(row: Row, record: dict[str, Any]) -> Row:
+    """The row for the heads that this run pruned, and the epochs that it went on for."""
+    pruning = record.get("pruning")
+    if pruning is None:
+        raise EvidenceFailed("this run does not back C20.pruned: no heads were pruned for it")
+    removed, before = pruning["removed"], pruning["epochs_before"]
+    if len(removed) != 6 or sum(removed) == 0 or before != 300:
+        raise EvidenceFailed(
+            f"this run does not back C20.pruned: it pruned {removed} heads after {before} epochs, "
+            "but expected some heads of six layers after 300"
+        )
+    epochs = min(record["config"]["training"]["epochs"], 300)
+    heads = [9 - count for count in removed]
+    return replace(row, settings=paper_settings("gaussian", heads, epochs=epochs, rate=0.01))
+
+
+def printed_architecture(run: Run) -> str:
+    """9.7M parameters."""
+    from convattn.evidence.first_parameters import require_size
+
+    return require_size(ROW.settings.model, "9.7M")
+
+
+CLAIM = Claim(
+    id=ROW.claim,
+    source="Cordonnier, Loukas, Jaggi 2020, Table 4, appendix E",
+    verdict=VERDICT,
+    kinds=(Kind.EXPERIMENT,),
+    evidence=(
+        Evidence(
+            "a run at the paper's size",
+            Level.MEASURED,
+            backing_run(ROW, Path(__file__).with_suffix(".json"), VERDICT, row_of),
+        ),
+        Evidence("before training", Level.TESTED, printed_architecture),
+    ),
+)

@@ -1,0 +1,58 @@
+"""The quadratic model on CIFAR-10.
+
+Printed. "SA quadratic emb." classifies 93.8 % of the test images, as ResNet18 does (Table 1). Its
+heads begin at centres from N(0, 2I), and end "forming a grid around the query pixel" (§4.2).
+
+Verified. NOT RUN. Nothing is known here of the accuracy, nor of the grid. Seen is what the training
+would begin with: six layers of nine heads, 12.1M parameters, centres and widths as printed.
+
+Repair. The figure has one digit after the point and comes without the number of runs or their
+spread. Crops and flips are not mentioned; here pictures are padded by 4, cropped and flipped. The
+text sends the reader to Figure 6 for the accuracy during training; that is Figure 2 (Figure 6 shows
+attention). The authors' code draws centres with the standard deviation 2, so N(0, 4I).
+
+Proof. None: one run is evidence for that run. It would be made by
+
+    python experiments/cifar.py --config quadratic --download cifar10-binary
+
+and put on record by `python experiments/record.py RUN C20.quadratic`. It backs the row only with
+the settings of Table 2, to its last step, on all 60,000 images as published; neither fewer epochs
+or images nor recompressed ones do.
+"""
+
+from pathlib import Path
+
+from convattn.evidence.experiments import Row, backing_run, paper_settings
+from convattn.ledger import Claim, Evidence, Kind, Level, Run, Verdict
+
+VERDICT = Verdict.NOT_RUN
+ROW = Row(
+    "C20.quadratic",
+    0.938,
+    paper_settings("quadratic"),
+    "python experiments/cifar.py --config quadratic --download cifar10-binary",
+)
+
+
+def printed_architecture(run: Run) -> str:
+    """12.1M parameters; centres from N(0, 2I)."""
+    from convattn.evidence.first_parameters import require_first_heads, require_size
+
+    seen = require_size(ROW.settings.model, "12.1M")
+    return f"{seen}; {require_first_heads(ROW.settings.model, run)}"
+
+
+CLAIM = Claim(
+    id=ROW.claim,
+    source="Cordonnier, Loukas, Jaggi 2020, Table 1, §4.2",
+    verdict=VERDICT,
+    kinds=(Kind.EXPERIMENT,),
+    evidence=(
+        Evidence(
+            "a run at the paper's size",
+            Level.MEASURED,
+            backing_run(ROW, Path(__file__).with_suffix(".json"), VERDICT),
+        ),
+        Evidence("before training", Level.TESTED, printed_architecture),
+    ),
+)

@@ -1,0 +1,49 @@
+"""The command line of `experiments/analyse.py`: numbers, tables and pictures from runs."""
+
+import sys
+from collections.abc import Sequence
+
+import tyro
+
+from convattn.analysis.command_output import PROGRAM
+from convattn.analysis.number_commands import prune, table
+from convattn.analysis.picture_commands import (
+    attention,
+    centers,
+    convolution,
+    curves,
+    figures,
+    motion,
+)
+from convattn.commands.guard import guarded
+from convattn.commands.usage import UsageError
+
+COMMANDS = {
+    function.__name__: function
+    for function in (curves, centers, motion, attention, table, prune, convolution, figures)
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run `experiments/analyse.py`.
+
+    **Arguments:**
+
+    - `arguments`: the words after the program; those of this process if None.
+
+    **Returns:** the exit code: 0 for success, 1 if training on failed, 2 for wrong use.
+    """
+    words = sys.argv[1:] if arguments is None else list(arguments)
+    return guarded(" ".join([PROGRAM, *words[:1]]), lambda: _run(words))
+
+
+def _run(words: list[str]) -> int:
+    try:
+        return tyro.extras.subcommand_cli_from_dict(
+            COMMANDS,
+            prog=f"python {PROGRAM}",
+            description="Numbers, tables and pictures from the folders of runs.",
+            args=words,
+        )
+    except ValueError as error:
+        raise UsageError(str(error)) from error

@@ -1,0 +1,49 @@
+"""What the commands of `experiments/analyse.py` share: their arguments, and where results go."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import tyro
+
+from convattn.commands.guard import SUCCESS
+from convattn.commands.output_file import require_writable, write_json
+from convattn.commands.usage import UsageError
+
+PROGRAM = "experiments/analyse.py"
+Run = Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
+Runs = Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="RUN [RUN …]")]
+Folder = Annotated[Path | None, tyro.conf.arg(metavar="DIR")]
+JsonFile = Annotated[Path | None, tyro.conf.arg(metavar="FILE")]
+
+
+def require_runs(runs: tuple[Path, ...]) -> None:
+    """Refuse to do nothing.
+
+    **Raises:** `UsageError`.
+    """
+    if not runs:
+        raise UsageError("no RUN was given; name the folder of at least one run")
+
+
+def require_file(path: Path | None) -> None:
+    """Refuse a `--json` that could not be written in the end.
+
+    **Raises:** `UsageError`.
+    """
+    if path is not None:
+        require_writable(path, "--json")
+
+
+def write_figures(path: Path | None, document: dict[str, Any]) -> None:
+    """Write what `--json` asks for."""
+    if path is not None:
+        write_json(path, document)
+
+
+def save(figure: Any, run: Path, folder: Path | None, name: str) -> int:
+    """Write a picture into a folder, or the run's, and say where it is."""
+    from convattn.analysis.picture import save_picture
+
+    for path in save_picture(figure, run / "figures" if folder is None else folder, name):
+        print(path)
+    return SUCCESS

@@ -1,0 +1,63 @@
+"""The model of a run as it stands in its newest checkpoint, and the images that it saw."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from flax import nnx
+
+from convattn.data.datasets import Dataset, read_dataset
+from convattn.runs.directory import RunDirectory
+from convattn.runs.launch import make_model, training_images
+from convattn.runs.settings import RunSettings
+from convattn.training.checkpoints import BEST, CHECKPOINTS, CheckpointStore
+from convattn.training.images import TrainingImages
+from convattn.training.optimizer import make_optimizer
+from convattn.training.state import initial_state
+
+
+@dataclass(frozen=True)
+class RestoredRun:
+    """A run with its model.
+
+    **Fields:**
+
+    - `settings`: of the run.
+    - `model`: with the parameters of the checkpoint; those that were chosen, for a run that
+      selects.
+    - `step`: of the checkpoint.
+    - `epoch`: how many epochs were complete then.
+    - `dataset`, `images`: as the run has them.
+    """
+
+    settings: RunSettings
+    model: nnx.Module
+    step: int
+    epoch: int
+    dataset: Dataset
+    images: TrainingImages
+
+
+def restore_run(path: Path) -> RestoredRun:
+    """Read the images, build the model, and fill it from the newest whole checkpoint.
+
+    **Raises:** `ValueError` if it is not the folder of a run or has no whole checkpoint; and what
+    `read_dataset` raises.
+    """
+    settings = RunDirectory(path).read_settings()
+    dataset = read_dataset(settings.images.source, classes=settings.images.classes)
+    images = training_images(dataset, settings)
+    steps_per_epoch = len(images.train) // settings.training.batch_size
+    optimizer = make_optimizer(settings.training, settings.training.epochs * steps_per_epoch)
+    structure, like = initial_state(
+        make_model(settings, dataset), optimizer, settings.training.seed
+    )
+    folder = path / (BEST if settings.training.select == "best" else CHECKPOINTS)
+    restored = CheckpointStore(folder).restore_newest(like, set_aside=False)
+    if restored is None:
+        raise ValueError(
+            f"{folder} holds no whole checkpoint, so the model cannot be restored; wait for the "
+            "first, or go on training the run"
+        )
+    model = nnx.merge(structure, restored.state.parameters, restored.state.statistics)
+    epoch = restored.step // steps_per_epoch
+    return RestoredRun(settings, model, restored.step, epoch, dataset, images)

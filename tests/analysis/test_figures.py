@@ -1,0 +1,61 @@
+import sys
+
+import pytest
+from analysis.synthetic_runs import TINY, write_run
+
+from convattn.analysis import figures
+from convattn.analysis.figures import NotDrawn, draw_all
+from convattn.models.settings import EncoderSettings, ResNetSettings
+
+CURVES, SHARED = {"curves"}, {"curves", "attention-position", "convolution"}
+
+
+def names(paths) -> set[str]:
+    assert all(path.exists() for path in paths)
+    assert sorted(path.suffix for path in paths) == [".png"] * (len(paths) // 2) + [".svg"] * (
+        len(paths) // 2
+    )
+    return {path.stem for path in paths}
+
+
+@pytest.mark.parametrize(
+    ("model", "expected"),
+    [
+        (TINY, {*SHARED, "centers", "motion"}),
+        (EncoderSettings("gaussian", heads=(2,) * 5, width=8), {*SHARED, "centers", "motion"}),
+        (EncoderSettings("learned", heads=(2,), width=8), SHARED),
+        (EncoderSettings("content", heads=(2,), width=8), SHARED),
+        (ResNetSettings(), CURVES),
+    ],
+)
+@pytest.mark.filterwarnings("error")
+def test_what_fits_the_model_is_drawn(tmp_path, model, expected) -> None:
+    run = write_run(tmp_path / "run", model)
+    paths = draw_all(run)
+    assert names(paths) == expected
+    assert {path.parent for path in paths} == {run / "figures"}
+
+
+def test_what_cannot_be_drawn_does_not_stop_the_rest(tmp_path, monkeypatch) -> None:
+    def fail(path):
+        raise RuntimeError("a defect")
+
+    monkeypatch.setattr(figures, "centers_figure", fail)
+    with pytest.warns(NotDrawn, match=r"no picture centers of .*: a defect"):
+        assert names(draw_all(write_run(tmp_path / "run"))) == {*SHARED, "motion"}
+
+
+def test_a_run_without_snapshots_has_curves(tmp_path) -> None:
+    with pytest.warns(NotDrawn, match="no snapshots of the attention yet"):
+        assert names(draw_all(write_run(tmp_path / "run", snapshots={}))) == CURVES
+
+
+def test_a_folder_that_is_no_run_has_nothing(tmp_path) -> None:
+    with pytest.warns(NotDrawn, match="not the folder of a run"):
+        assert draw_all(tmp_path) == []
+
+
+def test_without_matplotlib_nothing_is_drawn_and_nothing_fails(tmp_path, monkeypatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.warns(NotDrawn, match=r"convattn\[plot\]"):
+        assert draw_all(write_run(tmp_path / "run")) == []

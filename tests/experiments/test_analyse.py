@@ -1,0 +1,158 @@
+import json
+import subprocess
+import sys
+
+import pytest
+from analysis.synthetic_runs import write_run
+from experiments.conftest import EXPERIMENTS
+
+from convattn.analysis.command import COMMANDS, main
+from convattn.models.settings import EncoderSettings, ResNetSettings
+
+PICTURES = {
+    ("curves",): "curves",
+    ("centers",): "centers",
+    ("centers", "--epoch", "2"): "centers-epoch2",
+    ("motion", "--layer", "2"): "motion-layer2",
+    ("motion", "--layer", "1", "--epochs", "0", "4"): "motion-layer1",
+    ("attention",): "attention-position",
+    ("attention", "--query", "0", "3", "--position-only"): "attention-position",
+    ("convolution", "--kernel-size", "2"): "convolution",
+}
+
+
+@pytest.fixture
+def run(tmp_path):
+    return write_run(tmp_path / "run")
+
+
+@pytest.mark.parametrize("words", PICTURES)
+def test_a_command_writes_its_picture_beside_the_run(run, capsys, words) -> None:
+    assert main([words[0], str(run), *words[1:]]) == 0
+    captured = capsys.readouterr()
+    expected = [run / "figures" / f"{PICTURES[words]}.{suffix}" for suffix in ("png", "svg")]
+    assert captured.err == ""
+    assert captured.out.splitlines()[-2:] == [str(path) for path in expected]
+    assert sorted((run / "figures").iterdir()) == expected
+
+
+def test_pictures_go_where_they_are_asked_to(run, tmp_path) -> None:
+    assert main(["centers", str(run), "--output-dir", str(tmp_path / "here")]) == 0
+    assert not (run / "figures").exists()
+    assert (tmp_path / "here" / "centers.svg").exists()
+
+
+def test_figures_draws_all(run, capsys) -> None:
+    assert main(["figures", str(run)]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 10
+
+
+def test_curves_of_several_runs_and_their_numbers(run, tmp_path, capsys) -> None:
+    other = write_run(tmp_path / "other", note="JPEG-recompressed")
+    numbers = tmp_path / "curves.json"
+    assert main(["curves", str(run), str(other), "--json", str(numbers)]) == 0
+    assert "other: 25.0 % (125 of 500), CIFAR-10, slice of 2,000 + 500 (JPEG" in (
+        capsys.readouterr().out
+    )
+    stored = json.loads(numbers.read_text())["runs"]
+    assert [each["run"] for each in stored] == [str(run), str(other)]
+    assert stored[1]["test"] == [[1, 0.1], [3, 0.3], [4, 0.25]]
+
+
+def test_table_in_three_forms(run, tmp_path, capsys) -> None:
+    numbers = tmp_path / "table.json"
+    assert main(["table", str(run), "--markdown", "--json", str(numbers)]) == 0
+    assert capsys.readouterr().out.startswith("| run | accuracy | paper |")
+    (row,) = json.loads(numbers.read_text())["rows"]
+    assert (row["name"], row["correct"], row["test_images"]) == ("run", 125, 500)
+    assert main(["table", str(run)]) == 0
+    assert "accuracy" in capsys.readouterr().out
+
+
+def test_convolution_prints_and_writes_its_numbers(run, tmp_path, capsys) -> None:
+    numbers = tmp_path / "distances.json"
+    assert main(["convolution", str(run), "--json", str(numbers)]) == 0
+    stored = json.loads(numbers.read_text())
+    assert stored["epochs"] == [0, 2, 4]
+    assert f"{stored['layers'][-1][1]['relative']:.3f}" in capsys.readouterr().out
+
+
+def test_attention_without_content_says_that_all_maps_are_the_same(run, capsys) -> None:
+    assert main(["attention", str(run)]) == 0
+    assert "does not know the content" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["curves"], "no RUN was given"),
+        (["table"], "no RUN was given"),
+        (["centers", "{tmp}"], "not the folder of a run"),
+        (["figures", "{tmp}"], "not the folder of a run"),
+        (["centers", "{run}", "--epoch", "3"], "no snapshot of epoch 3; there are [0, 2, 4]"),
+        (["motion", "{run}"], "layer 4, but"),
+        (["centers", "{resnet}"], "ResNet, which has no attention"),
+        (["centers", "{content}"], "draw their maps instead: python experiments/analyse.py"),
+        (["attention", "{run}", "--query", "9", "0"], "rows are 0 to 3"),
+        (
+            ["attention", "{run}", "--position-only", "--image", "1"],
+            "--position-only has no images",
+        ),
+        (["attention", "{content}", "--epoch", "2"], "--epoch is of a snapshot"),
+        (["convolution", "{run}", "--kernel-size", "99"], "take a smaller kernel"),
+        (["convolution", "{run}", "--kernel-size", "0"], "kernel_size=0"),
+        (["convolution", "{run}", "--json", "{tmp}/none/x.json"], "does not exist"),
+        (["prune", "{content}", "--output-dir", "{tmp}/new"], "no centres"),
+        (["prune", "{run}", "--output-dir", "{tmp}/new", "--epochs", "0"], "at least 1"),
+        (
+            ["prune", "{run}", "--output-dir", "{tmp}/new", "--threshold-condition", "0"],
+            "threshold condition=0",
+        ),
+    ],
+)
+def test_wrong_use_is_one_message_and_exit_2(run, tmp_path, capsys, words, message) -> None:
+    write_run(tmp_path / "resnet", ResNetSettings())
+    write_run(tmp_path / "content", EncoderSettings("content", heads=(2,), width=8))
+    places = {"run": run, "tmp": tmp_path}
+    places |= {name: tmp_path / name for name in ("resnet", "content")}
+    assert main([word.format(**places) for word in words]) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.startswith(f"experiments/analyse.py {words[0]}: ")
+    assert error.count("\n") == 1
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize("words", [["curvs"], ["centers", "--epochh", "1"], []])
+def test_unknown_words_exit_2_without_a_traceback(capsys, words) -> None:
+    assert main(words) == 2
+    captured = capsys.readouterr()
+    assert "Traceback" not in captured.err + captured.out
+
+
+def test_help_names_every_command_and_its_figure(capsys) -> None:
+    assert main(["--help"]) == 0
+    text = capsys.readouterr().out
+    assert all(name in text for name in COMMANDS)
+    for name in COMMANDS:
+        assert main([name, "--help"]) == 0
+        assert "RUN" in capsys.readouterr().out
+
+
+def test_without_matplotlib_a_picture_is_refused_and_numbers_are_not(run, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    for command in ("centers", "figures"):
+        assert main([command, str(run)]) == 2
+        assert "pip install 'convattn[plot]'" in capsys.readouterr().err
+    assert main(["table", str(run)]) == 0
+
+
+def test_the_file_is_a_program(run) -> None:
+    done = subprocess.run(
+        [sys.executable, EXPERIMENTS / "analyse.py", "centers", str(run)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0
+    assert (run / "figures" / "centers.png").exists()
