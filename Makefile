@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 WORKERS ?= auto
 
 .DEFAULT_GOAL := help
-.PHONY: help install verify quick check audit bench orders test coverage lint types doctest certificates ledger data lock build clean
+.PHONY: help install verify quick check audit experiment bench orders test coverage lint types doctest certificates ledger data lock build clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -30,6 +30,10 @@ check: ## re-check the committed certificates with the standard library alone
 
 audit: $(STAMP) ## what this device's arithmetic really does
 	$(BIN)/convattn audit
+
+experiment: $(STAMP) ## train the small default model and draw its figures, into build/slice/
+	rm -rf build/slice
+	$(BIN)/python experiments/cifar.py --output-dir build/slice
 
 bench: $(STAMP) ## time and memory of the back ends beside dense attention and lax.conv, into build/bench/
 	$(BIN)/python experiments/bench.py --output-dir build/bench

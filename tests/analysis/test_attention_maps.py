@@ -1,3 +1,4 @@
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -11,8 +12,8 @@ from convattn.analysis.attention_picture import ShownImage, draw_maps
 from convattn.analysis.picture import save_picture
 from convattn.analysis.position_maps import central_query, position_maps
 from convattn.analysis.score_tables import query_attention
-from convattn.models.build import build_model
 from convattn.models.settings import EncoderSettings
+from convattn.models.sizes import abstract_model
 
 QUERY = (1, 2)
 IMAGES = np.random.default_rng(0).normal(size=(3, 4, 6, 3)).astype(np.float32)
@@ -20,8 +21,15 @@ IMAGES = np.random.default_rng(0).normal(size=(3, 4, 6, 3)).astype(np.float32)
 
 @pytest.fixture(scope="module")
 def model():
+    """An encoder with drawn parameters; NumPy draws them, since JAX would compile each shape."""
     settings = EncoderSettings("content", heads=(2, 0), width=4, inner=4)
-    return build_model(settings, classes=2, image_size=(4, 6), rngs=nnx.Rngs(0))
+    abstract = abstract_model(settings, classes=2, image_size=(4, 6))
+    structure, shapes = nnx.split(abstract)
+    rng = np.random.default_rng(1)
+    drawn = jax.tree.map(
+        lambda leaf: jnp.asarray(rng.uniform(-0.5, 0.5, leaf.shape), leaf.dtype), shapes
+    )
+    return nnx.merge(structure, drawn)
 
 
 def test_position_maps_are_those_of_the_snapshot(tmp_path) -> None:

@@ -1,6 +1,7 @@
 import json
 from dataclasses import replace
 
+import jax
 import numpy as np
 import pytest
 from analysis.synthetic_runs import write_run
@@ -20,11 +21,19 @@ from convattn.runs.launch import launch, make_model
 from convattn.runs.settings import RunSettings
 from convattn.training.state import named_arrays
 
-MODEL = EncoderSettings("gaussian", heads=(1, 3), width=4, inner=4)
+MODEL = EncoderSettings("gaussian", heads=(1, 3), width=4, inner=4, dropout=0.0)
 
 
 def parameters(model):
     return named_arrays(nnx.state(model, nnx.Param))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def quick_compilation():
+    """The programs run for milliseconds, so that optimising them is most of the time."""
+    jax.config.update("jax_disable_most_optimizations", True)
+    yield
+    jax.config.update("jax_disable_most_optimizations", False)
 
 
 @pytest.fixture(scope="module")

@@ -27,3 +27,13 @@ def test_a_file_that_cannot_be_loaded_is_refused(tmp_path):
     write(tmp_path, p__a=claim("S.a"), p__b="1/0")
     with pytest.raises(ValueError, match=r"p/b\.py: cannot be imported"):
         render(discover(tmp_path))
+
+
+def test_an_experiment_that_was_not_run_shows_no_measurement(tmp_path):
+    both = evidence(level="MEASURED", name="m") + ", " + evidence(name="t")
+    for verdict, row in (
+        ("NOT_RUN", "| **NOT RUN** | TESTED |"),
+        ("REPRODUCED", "| reproduced | TESTED, MEASURED |"),
+    ):
+        write(tmp_path, p__a=claim("S.a", both, kinds="Kind.EXPERIMENT", verdict=verdict))
+        assert f"| [S.a](#sa) {row}" in render(discover(tmp_path))

@@ -37,12 +37,12 @@ def tiny_settings(pictures: Path) -> RunSettings:
 
 
 def shrunk(settings: RunSettings, pictures: Path) -> RunSettings:
-    """The same kind of run, tiny: the same encoding, depth and recipe; few heads and features."""
+    """The same kind of run, tiny: the same encoding and recipe; two layers, few heads."""
     model = settings.model
     if isinstance(model, ResNetSettings):
-        model = replace(model, channels=(2,) * len(model.channels))
+        model = replace(model, channels=(2, 3), blocks=(1, 1))
     else:
-        heads = tuple(min(count, 2 + layer % 2) for layer, count in enumerate(model.heads))
+        heads = tuple(min(count, 2 + layer) for layer, count in enumerate(model.heads[:2]))
         model = replace(model, heads=heads, width=4, inner=4)
     training = replace(settings.training, epochs=1, batch_size=2, compute_dtype="float32")
     return replace(

@@ -12,6 +12,8 @@ from convattn.training.images import on_devices
 from convattn.training.program import compile_evaluation
 from convattn.training.state import named_arrays
 
+pytestmark = pytest.mark.usefixtures("quick_compilation")
+
 
 def logits_of(model, images):
     """The model in NumPy, float64: running statistics, and nothing dropped."""

@@ -19,7 +19,7 @@ from convattn.training.metrics import read_metrics
 from convattn.training.snapshots import read_snapshot, snapshot_epochs
 from convattn.training.state import named_arrays
 
-pytestmark = pytest.mark.usefixtures("compiled_once")
+pytestmark = pytest.mark.usefixtures("quick_compilation", "compiled_once")
 TIMES = ("seconds", "images_per_second")
 
 
@@ -39,7 +39,7 @@ def judged(**changes):
 
 
 @pytest.fixture(scope="module")
-def expected(tmp_path_factory, compiled_once):
+def expected(tmp_path_factory, quick_compilation, compiled_once):
     """The folder and outcome of a run that nothing interrupted."""
     folder = tmp_path_factory.mktemp("whole")
     return folder, run(folder, snapshot=kernel)

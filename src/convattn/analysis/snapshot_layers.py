@@ -61,7 +61,7 @@ def spread_epochs(epochs: Sequence[int], count: int) -> list[int]:
     - `count`: at least 2.
 
     >>> spread_epochs(range(0, 301, 5), 6)
-    [0, 5, 15, 70, 300]
+    [0, 5, 15, 40, 110, 300]
     >>> spread_epochs([0, 1, 2], 6)
     [0, 1, 2]
     """

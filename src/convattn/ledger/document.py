@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from itertools import groupby
 
-from convattn.ledger.claim import Claim, Level
+from convattn.ledger.claim import Claim, Level, Verdict
 from convattn.ledger.discovery import PAPERS, Proof
 from convattn.ledger.statement import Statement
 
@@ -49,9 +49,13 @@ def _summary(claims: Sequence[Claim]) -> str:
     lines = ["| claim | verdict | levels |", "|---|---|---|"]
     for claim in claims:
         levels = sorted({item.level for item in claim.evidence}, reverse=True)
+        verdict = str(claim.verdict)
+        if claim.verdict is Verdict.NOT_RUN:  # then nothing was measured
+            levels = [level for level in levels if level is not Level.MEASURED]
+            verdict = "**NOT RUN**"
         anchor = claim.id.lower().replace(".", "")
         lines.append(
-            f"| [{claim.id}](#{anchor}) | {claim.verdict} | "
+            f"| [{claim.id}](#{anchor}) | {verdict} | "
             f"{', '.join(level.name for level in levels)} |"
         )
     return "\n".join(lines) + "\n"

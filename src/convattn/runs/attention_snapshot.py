@@ -65,7 +65,7 @@ def layer_summary(layer: AttentionLayer, grid: TokenGrid) -> dict[str, Array]:
     if isinstance(encoding, GaussianEncoding):
         found |= {"centers": encoding.centers, "root_precision": encoding.root_precision}
     if layer.value is not None:
-        flat = layer.value.reshape(layer.heads, -1)
+        flat = layer.value.reshape(layer.heads, math.prod(layer.value.shape[1:]))
         found["value_gram"] = jnp.matmul(flat, flat.T, precision=HIGHEST)
     return found
 

@@ -42,7 +42,7 @@ def settings_from_json(stored: dict[str, Any]) -> RunSettings:
             _made(ImageSettings, stored["images"]),
             _made(TrainingSettings, stored["training"]),
         )
-    except (KeyError, TypeError) as problem:
+    except (KeyError, TypeError, AttributeError) as problem:
         raise ValueError(
             f"these are no settings of a run ({problem}); they come from another version"
         ) from problem

@@ -163,6 +163,8 @@ def facts_of(
         "images": {
             "name": dataset.name,
             "note": dataset.note,
+            "size": list(image_size_of(dataset)),
+            "classes": len(dataset.train.class_names),
             "train": len(images.train),
             "validation": 0 if images.validation is None else len(images.validation),
             "test": len(images.test),

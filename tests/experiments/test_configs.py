@@ -1,0 +1,103 @@
+"""Every config: it describes itself, its command is its own, it is the paper's, and it trains."""
+
+import re
+import shlex
+from collections.abc import Iterator
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import pytest
+from runs.quick_compilation import quick_compilation
+from runs.tiny_runs import shrunk, write_pictures
+
+from convattn.evidence.experiments import FREE, differences, paper_settings
+from convattn.models.settings import ResNetSettings
+from convattn.runs.codec import settings_to_json
+from convattn.runs.command import read_arguments
+from convattn.runs.configs import find_configs
+from convattn.runs.launch import launch
+from convattn.runs.settings import RunSettings
+
+FOLDER = Path(__file__).parents[2] / "experiments" / "configs"
+CONFIGS = find_configs(FOLDER)
+LABELS = ("Repeats", "Images", "Expected", "Hardware", "Time", "Command")
+PAPER = {
+    "quadratic": paper_settings("quadratic"),
+    "gaussian": paper_settings("gaussian"),
+    "learned": paper_settings("learned"),
+    "content": paper_settings("content"),
+    "heads16": paper_settings("quadratic", (16,) * 6),
+}
+UNEQUAL = (3, 0, 1)  # heads of each layer, as pruning leaves them
+
+
+def labelled(description: str) -> dict[str, str]:
+    return dict(re.findall(r"^ *([A-Z][a-z]+) {2,}(\S.*)$", description, re.MULTILINE))
+
+
+def test_all_of_them_are_there() -> None:
+    assert set(CONFIGS) == {*PAPER, "resnet18", "slice"}
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_a_config_opens_with_its_six_lines(name) -> None:
+    lines = labelled(CONFIGS[name].description)
+    assert tuple(lines) == LABELS
+    assert CONFIGS[name].title.endswith((".", ": the default."))
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_the_command_of_a_config_is_its_own(name) -> None:
+    program, script, *words = shlex.split(labelled(CONFIGS[name].description)["Command"])
+    assert (program, script) == ("python", "experiments/cifar.py")
+    given = read_arguments(words, FOLDER)
+    assert given.config == name
+    assert given.settings == CONFIGS[name].load()
+    assert given.download == (None if name == "slice" else "cifar10-binary")
+
+
+@pytest.mark.parametrize("name", PAPER)
+def test_a_config_is_the_paper_s(name) -> None:
+    given = CONFIGS[name].load()
+    assert differences(PAPER[name], settings_to_json(given)) == []
+    changed = replace(given, training=replace(given.training, epochs=299))
+    assert differences(PAPER[name], settings_to_json(changed)) == [
+        "training.epochs is 299, not 300"
+    ]
+
+
+def test_resnet_has_the_recipe_of_the_others() -> None:
+    given, wanted = CONFIGS["resnet18"].load(), PAPER["quadratic"]
+    assert given.model == ResNetSettings((64, 128, 256, 512), (2, 2, 2, 2))
+    for part in ("images", "training"):
+        left, right = asdict(getattr(given, part)), asdict(getattr(wanted, part))
+        for name in left.keys() - set(FREE[part]):
+            assert left[name] == right[name]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def compiled_once(tmp_path_factory) -> Iterator[None]:
+    with quick_compilation(tmp_path_factory.mktemp("programs")):
+        yield
+
+
+@pytest.fixture(scope="module")
+def pictures(tmp_path_factory) -> Path:
+    return write_pictures(tmp_path_factory.mktemp("data") / "pictures")
+
+
+def tiny(name: str, pictures: Path) -> RunSettings:
+    """A config in little; `pruned` is the general one with heads that differ by layer."""
+    settings = shrunk(CONFIGS["gaussian" if name == "pruned" else name].load(), pictures)
+    if name == "pruned":
+        return replace(settings, model=replace(settings.model, heads=UNEQUAL))
+    return settings
+
+
+@pytest.mark.parametrize("name", [*CONFIGS, "pruned"])
+def test_a_config_trains_for_an_epoch(name, pictures, tmp_path) -> None:
+    outcome = launch(tiny(name, pictures), tmp_path / "run", command="none")
+    assert (outcome.status, outcome.step, outcome.steps) == ("finished", 2, 2)
+    assert outcome.test_accuracy in (0.0, 0.5, 1.0)
+    assert outcome.test_loss is not None
+    assert outcome.test_loss > 0
