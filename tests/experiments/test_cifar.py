@@ -3,6 +3,7 @@
 import functools
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -47,12 +48,18 @@ def script(*words: str, **options) -> subprocess.CompletedProcess[str]:
     )
 
 
+def processor_seconds() -> float:
+    """What child processes have used; other work on the machine does not count."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 def test_help_is_fast_and_reads_well(tmp_path) -> None:
     """Without JAX: a module of that name which fails stands in its way."""
     (tmp_path / "jax.py").write_text("raise SystemExit('JAX was imported')\n")
-    begun = time.monotonic()
+    before = processor_seconds()
     done = script("--help", env={**os.environ, "PYTHONPATH": str(tmp_path), "COLUMNS": "100"})
-    spent = time.monotonic() - begun
+    spent = processor_seconds() - before
     assert (done.returncode, done.stderr) == (0, "")
     for part in (
         "--config NAME",
@@ -65,7 +72,7 @@ def test_help_is_fast_and_reads_well(tmp_path) -> None:
     assert "Isotropic Gaussians, general Gaussians" in done.stdout
     for part in ("Raises", ">>>", "**", "Traceback"):
         assert part not in done.stdout
-    assert spent < 2 or os.getloadavg()[0] > 2 * (os.cpu_count() or 1)  # on a machine at rest
+    assert spent < 2
 
 
 def test_the_list_names_every_config(capsys) -> None:
@@ -154,7 +161,10 @@ def test_ctrl_c_saves_and_says_how_to_go_on(pictures, tmp_path) -> None:
     words = ["--data", str(pictures), *WORDS, "--training.epochs", "100000"]
     words += ["--training.evaluate-every", "100000", "--output-dir", str(run)]
     process = subprocess.Popen(
-        [sys.executable, str(SCRIPT), *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        [sys.executable, str(SCRIPT), *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "JAX_DISABLE_MOST_OPTIMIZATIONS": "1"},
     )
     try:
         deadline = time.monotonic() + 120

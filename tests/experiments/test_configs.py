@@ -28,7 +28,7 @@ PAPER = {
     "content": paper_settings("content"),
     "heads16": paper_settings("quadratic", (16,) * 6),
 }
-UNEQUAL = (3, 0, 1)  # heads of each layer, as pruning leaves them
+UNEQUAL = (3, 0)  # heads of each layer, as pruning leaves them
 
 
 def labelled(description: str) -> dict[str, str]:

@@ -38,13 +38,13 @@ CLOSE = 2.0**-30
 
 def model_of(name):
     """An encoder, and a ResNet with a shortcut."""
-    given = {"classes": 5, "image_size": SIZE, "rngs": nnx.Rngs(0), "dtype": jnp.float64}
+    given = {"classes": 5, "image_size": SIZE, "dtype": jnp.float64}
 
     def made():
         if name == "encoder":
             model = tiny("quadratic", (2,), dtype="float64")
         else:
-            model = build_model(ResNetSettings((4, 6), (1, 1)), **given)
+            model = build_model(ResNetSettings((4, 6), (1, 1)), rngs=nnx.Rngs(0), **given)
         nnx.update(model, jax.tree.map(lambda leaf: leaf.astype(jnp.float64), nnx.state(model)))
         return model
 

@@ -20,6 +20,7 @@ from convattn.training.snapshots import read_snapshot, snapshot_epochs
 from convattn.training.state import named_arrays
 
 pytestmark = pytest.mark.usefixtures("quick_compilation", "compiled_once")
+SELDOM = {"checkpoint_minutes": 60.0}
 TIMES = ("seconds", "images_per_second")
 
 
@@ -73,7 +74,7 @@ def test_a_run(expected):
 def test_the_model_given_is_left_as_it_is(tmp_path):
     model = Normalized()
     before = named_arrays(nnx.state(model))
-    run(tmp_path, settings(epochs=1), model=model)
+    run(tmp_path, settings(epochs=1, **SELDOM), model=model)
     for name, array in named_arrays(nnx.state(model)).items():
         assert_equal(array, before[name], name)
 
@@ -216,7 +217,7 @@ def test_what_is_not_finite_stops_the_run(tmp_path, changes, message):
 
 def test_the_best_is_chosen_by_validation_alone(tmp_path):
     """Exchanging the test images' labels changes the figure, and not the choice."""
-    given = settings(select="best", epochs=5, learning_rate=1.0)
+    given = settings(select="best", epochs=5, learning_rate=1.0, **SELDOM)
     images = judged()
     outcome = run(tmp_path / "one", given, images=images)
     found = read_metrics(tmp_path / "one")
@@ -237,7 +238,7 @@ def test_the_best_is_chosen_by_validation_alone(tmp_path):
 
 def test_a_best_one_that_was_damaged_is_not_replaced_by_another(tmp_path):
     """After the end there is nothing to choose from; before it, the choice goes on."""
-    given = settings(select="best", epochs=2)
+    given = settings(select="best", epochs=2, **SELDOM)
     run(tmp_path, given, images=judged())
     (folder,) = (tmp_path / "best").iterdir()
     (folder / "record" / "metadata").write_text("")
@@ -250,7 +251,7 @@ def test_a_best_one_that_was_damaged_is_not_replaced_by_another(tmp_path):
 
 def test_snapshots_are_taken_when_they_are_due(tmp_path, expected):
     assert snapshot_epochs(expected[0]) == [0, 1, 2, 3]
-    run(tmp_path, settings(snapshot_every=2), snapshot=kernel)
+    run(tmp_path, settings(snapshot_every=2, **SELDOM), snapshot=kernel)
     assert snapshot_epochs(tmp_path) == [0, 2, 3]
     begun = Normalized().last.dense.kernel[...]
     assert_equal(read_snapshot(tmp_path, 0)["kernel"], begun)
@@ -258,5 +259,5 @@ def test_snapshots_are_taken_when_they_are_due(tmp_path, expected):
 
 
 def test_evaluations_are_made_when_they_are_due(tmp_path):
-    run(tmp_path, settings(evaluate_every=2))
+    run(tmp_path, settings(evaluate_every=2, **SELDOM))
     assert ["test_loss" in line for line in read_metrics(tmp_path)] == [False, True, True]

@@ -1,0 +1,230 @@
+"""The benchmark of training: its forms compute what our model computes, its arithmetic is right.
+
+In float64 and without dropout the forms differ from our model by rounding alone. Each number is the
+result of sums and products of at most n = 10⁵ terms in all (tokens, widths, heads and layers of the
+tiny model together), so that γ_n times the largest number bounds the difference with room to spare
+while any wrong map differs by as much as the numbers themselves.
+"""
+
+import importlib.util
+import json
+import sys
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import training_bench
+from benchmarks.training import rounds
+from benchmarks.training.contestants import (
+    StepMemory,
+    make_contestant,
+    names,
+    random_batch,
+)
+from benchmarks.training.plain_encoder import FORMS, with_outputs_kept
+from benchmarks.training.rows import Row, fastest_torch, quartiles
+from benchmarks.training.settings import QUICK
+from benchmarks.training.targets import targets
+from benchmarks.training.torch_model import (
+    MIXINGS,
+    as_torch,
+    our_arrays,
+    torch_model,
+    torch_optimizer,
+)
+from comparison import assert_within, gamma
+from flax import nnx
+
+from convattn.models.encoder import Encoder
+from convattn.models.settings import EncoderSettings
+from convattn.training.optimizer import decays
+from convattn.training.settings import TrainingSettings
+
+needs_torch = pytest.mark.skipif(
+    importlib.util.find_spec("torch") is None, reason="torch is not installed"
+)
+MODEL = EncoderSettings(heads=(3, 2), width=6, inner=7, dropout=0.0)
+BATCH, HEIGHT, WIDTH = 2, 6, 8
+TERMS = 10**5
+
+
+@pytest.fixture(scope="module")
+def ours():
+    """Our model in float64, with every weight, norms included, away from where it starts."""
+    rngs = nnx.Rngs(0)
+    model = Encoder(MODEL, classes=10, image_size=(HEIGHT, WIDTH), rngs=rngs, dtype="float64")
+    random = np.random.default_rng(1)
+    structure, state = nnx.split(model)
+    state = jax.tree.map(lambda part: jnp.asarray(part + random.normal(size=part.shape) / 4), state)
+    return nnx.merge(structure, state)
+
+
+@pytest.fixture(scope="module")
+def batch():
+    pixels, labels = random_batch(BATCH, WIDTH)
+    return pixels[:, :HEIGHT] / 255 - 0.5, labels
+
+
+def logits_and_gradients(model, images, labels):
+    structure, parameters = nnx.split(model)
+
+    def loss(parameters):
+        logits = nnx.merge(structure, parameters)(images, training=True)
+        picked = jnp.take_along_axis(jax.nn.log_softmax(logits), labels[:, None], axis=1)
+        return -picked.mean(), logits
+
+    (_, logits), gradients = jax.jit(jax.value_and_grad(loss, has_aux=True))(parameters)
+    return {"logits": np.asarray(logits), **our_arrays(gradients)}
+
+
+@pytest.fixture(scope="module")
+def expected(ours, batch):
+    return logits_and_gradients(ours, jnp.asarray(batch[0]), jnp.asarray(batch[1]))
+
+
+def assert_same(found, expected):
+    assert found.keys() == expected.keys()
+    for name, array in expected.items():
+        bound = gamma(TERMS, "float64") * float(np.abs(array).max() + 1)
+        assert_within(found[name], array, bound)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_the_forms_that_keep_head_outputs_compute_our_model(form, ours, batch, expected):
+    kept = with_outputs_kept(ours, form)
+    assert {type(layer) for layer in kept.layers} == {FORMS[form]}
+    assert_same(logits_and_gradients(kept, *map(jnp.asarray, batch)), expected)
+
+
+def test_a_form_that_keeps_head_outputs_has_no_content() -> None:
+    settings = EncoderSettings(encoding="content", heads=(1,), width=4, inner=3)
+    model = Encoder(settings, classes=2, image_size=(4, 4), rngs=nnx.Rngs(0))
+    with pytest.raises(ValueError, match="no content scores"):
+        with_outputs_kept(model, "plain")
+
+
+def torch_results(model, batch, mixing):
+    import torch
+
+    form = torch_model(model, mixing, double=True)
+    logits = form.logits(torch.tensor(batch[0]), True)
+    labels = torch.tensor(batch[1], dtype=torch.int64)
+    torch.nn.functional.cross_entropy(logits, labels).backward()
+    gradients = {name: part.grad.numpy() for name, part in form.parameters.items()}
+    return {"logits": logits.detach().numpy(), **gradients}
+
+
+@needs_torch
+@pytest.mark.parametrize("mixing", MIXINGS)
+def test_the_pytorch_forms_compute_our_model(mixing, ours, batch, expected):
+    wanted = {name: as_torch(name, array) for name, array in expected.items()}
+    assert_same(torch_results(ours, batch, mixing), wanted)
+
+
+@needs_torch
+@pytest.mark.parametrize("name", ["attention.value", "outer.kernel"])
+def test_a_wrong_mapping_of_weights_is_seen(name, ours, batch, expected, monkeypatch):
+    def wrong(named, array):
+        right = as_torch(named, array)
+        return right[::-1].copy() if named.endswith(name) else right
+
+    monkeypatch.setattr("benchmarks.training.torch_model.as_torch", wrong)
+    found = torch_results(ours, batch, "einsum")
+    with pytest.raises(AssertionError):
+        assert_within(found["logits"], expected["logits"], gamma(TERMS, "float64") * 100)
+
+
+@needs_torch
+def test_pytorch_decays_what_we_decay(ours) -> None:
+    settings = TrainingSettings(weight_decay=0.25)
+    parameters = torch_model(ours).parameters
+    groups = torch_optimizer(parameters, settings).param_groups
+    decayed = {id(part) for group in groups if group["weight_decay"] for part in group["params"]}
+    found = {name for name, part in parameters.items() if id(part) in decayed}
+    flags = our_arrays(decays(nnx.state(ours, nnx.Param)))
+    assert found == {name for name, flag in flags.items() if flag}
+    assert {group["weight_decay"] for group in groups} == {0.25, 0.0}
+    assert {group["momentum"] for group in groups} == {settings.momentum}
+
+
+def test_every_contestant_takes_a_step_and_says_its_memory() -> None:
+    for name in names(QUICK):
+        step = make_contestant(name, 2, QUICK)
+        step.run()
+        assert (step.memory is None) == name.startswith("torch")
+    with pytest.raises(ValueError, match="does not compete"):
+        make_contestant("torch magic", 2, QUICK)
+
+
+def test_turns_are_timed_by_both_clocks_and_rotate() -> None:
+    order: list[str] = []
+    ticks = iter(range(1000))
+    clocks = (lambda: float(next(ticks)), lambda: 10.0 * next(ticks))
+    runs = {name: lambda name=name: order.append(name) for name in "abc"}
+    times = rounds.take_turns(runs, 2, 0.0, clocks)
+    assert order == [*"abc", *"abc", *"bca"]
+    assert times == dict.fromkeys("abc", ([2.0, 2.0], [20.0, 20.0]))
+
+
+def rows(ours, torch, plain_peak=400, resident=(50, 100)):
+    memory = {"ours": StepMemory(60, 50, 190, 50), "plain": StepMemory(0, 0, plain_peak, 0)}
+    timed = [
+        Row("ours", 20, ours, [2 * each for each in ours]),
+        Row("kept", 20, [each / 1.25 for each in ours], ours),
+        Row("torch einsum", 20, torch, torch),
+        Row("torch bmm", 20, [2 * each for each in torch], torch),
+    ]
+    weighed = [
+        Row(name, 100, memory=memory[name], resident=size)
+        for name, size in zip(("ours", "plain"), resident, strict=True)
+    ]
+    return timed, weighed
+
+
+def verdicts(*given):
+    return [target.verdict for target in targets(*rows(*given))]
+
+
+def test_targets_follow_from_the_rows() -> None:
+    timed, weighed = rows([1.0, 2.0, 1.0], [1.5, 2.8, 1.2], 500)
+    assert weighed[0].memory is not None
+    assert weighed[0].memory.peak == 250
+    assert fastest_torch(timed) is timed[2]
+    found = targets(timed, weighed)
+    assert found[0].measured == "1.40 (quartiles 1.30 to 1.45) × torch einsum"
+    assert found[1].measured == "0.70 (quartiles 0.65 to 0.72)"
+    assert found[2].measured == "1.25 (quartiles 1.25 to 1.25)"
+    assert found[4].measured.startswith("0.50")
+    assert [each.verdict for each in found] == ["met", "", "", "", "met", "met"]
+
+
+def test_missed_targets_are_missed() -> None:
+    assert verdicts([1.0, 1.0], [1.2, 1.2])[0] == "missed"
+    assert verdicts([1.0] * 3, [1.2, 1.2, 1.6])[0] == "missed, within the noise"
+    assert verdicts([1.0, 1.0], [1.4, 1.4], 499)[4:] == ["missed", "met"]
+    assert verdicts([1.0, 1.0], [1.4, 1.4], 500, (51, 100))[4:] == ["met", "missed"]
+    assert verdicts([1.0, 1.0], [1.4, 1.4], 500, (None, 100))[4:] == ["met", "not measured"]
+    assert [each.verdict for each in targets([], [])] == ["not measured"]
+
+
+def test_ratios_need_the_same_turns() -> None:
+    with pytest.raises(ValueError, match="3 and 2 turns"):
+        quartiles([1.0] * 3, [1.0] * 2)
+
+
+def test_the_command_writes_what_it_measured(tmp_path, monkeypatch, capsys) -> None:
+    path = tmp_path / "new" / "training.json"
+    monkeypatch.setattr(rounds, "names", lambda settings: ["ours", "plain"])
+    given = ["training_bench.py", "--quick", "--turns", "2", "--json", str(path)]
+    monkeypatch.setattr(sys, "argv", given)
+    training_bench.main()
+    written = json.loads(path.read_text())
+    assert {(row["contestant"], row["batch"]) for row in written["rows"]} >= {
+        ("ours", 3),
+        ("plain", 3),
+        ("ours", 4),
+        ("kept", 4),
+    }
+    assert all(len(row["wall"]) == 2 for row in written["rows"] if row["batch"] == 3)
+    assert "memory of a step" in capsys.readouterr().out
