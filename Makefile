@@ -6,10 +6,10 @@ STAMP := $(VENV)/.installed
 WORKERS ?= auto
 
 .DEFAULT_GOAL := help
-.PHONY: help install verify quick check audit experiment bench orders test coverage lint types doctest certificates ledger data lock build clean
+.PHONY: help install verify quick check audit experiment bench bench-training orders test coverage lint types doctest certificates ledger data lock build clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 $(STAMP): requirements.lock pyproject.toml
 	$(PYTHON) -m venv --clear $(VENV)
@@ -37,6 +37,9 @@ experiment: $(STAMP) ## train the small default model and draw its figures, into
 
 bench: $(STAMP) ## time and memory of the back ends beside dense attention and lax.conv, into build/bench/
 	$(BIN)/python experiments/bench.py --output-dir build/bench
+
+bench-training: $(STAMP) ## a training step beside its PyTorch form and its plain form, into build/bench/
+	$(BIN)/python experiments/training_bench.py --json build/bench/training.json
 
 orders: $(STAMP) ## time the three orders of a structured convolution against the cost model
 	$(BIN)/python experiments/contraction_orders.py
