@@ -7,8 +7,8 @@
     Time       not measured: no run of this size has been made
     Command    python experiments/cifar.py --config gaussian --download cifar10-binary
 
-Its degenerate heads are pruned, and training goes on at a tenth of the rate (C20, appendix E; 93.4 %
-in Table 4), by `python experiments/analyse.py prune RUN --output-dir DIR`.
+Its degenerate heads are pruned, and training goes on at a tenth of the rate (C20, appendix E;
+93.4 % in Table 4), by `python experiments/analyse.py prune RUN --output-dir DIR`.
 """
 
 from convattn.models.settings import EncoderSettings

@@ -1,4 +1,3 @@
-
 import certificate_builder as build
 import pytest
 from certificate_cases import CASES, changed, drop, put, verdict_after, verdict_on

@@ -17,7 +17,8 @@ from convattn.analysis.pruning import pruned_parameters, spreads_of_layers
 from convattn.analysis.restored_run import RestoredRun, restore_run
 from convattn.analysis.snapshot_layers import encoder_settings
 from convattn.atomic_file import write_file
-from convattn.runs.launch import launch, make_model
+from convattn.runs.launch import launch
+from convattn.runs.materials import make_model
 from convattn.runs.settings import RunSettings
 from convattn.training.state import named_arrays, with_named_arrays
 

@@ -7,7 +7,7 @@ from flax import nnx
 
 from convattn.data.datasets import Dataset, read_dataset
 from convattn.runs.directory import RunDirectory
-from convattn.runs.launch import make_model, training_images
+from convattn.runs.materials import make_model, training_images
 from convattn.runs.settings import RunSettings
 from convattn.training.checkpoints import BEST, CHECKPOINTS, CheckpointStore
 from convattn.training.images import TrainingImages

@@ -1,4 +1,4 @@
-"""What every command line of the project does with failures: one message, an exit code, no traceback.
+"""What every command line of the project does with failures: a message, a code, no traceback.
 
 Exit codes: 0 for success, 1 for a failure that was found, 2 for wrong use, 70 for a defect in this
 program, 130 when interrupted.

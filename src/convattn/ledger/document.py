@@ -55,8 +55,7 @@ def _summary(claims: Sequence[Claim]) -> str:
             verdict = "**NOT RUN**"
         anchor = claim.id.lower().replace(".", "")
         lines.append(
-            f"| [{claim.id}](#{anchor}) | {verdict} | "
-            f"{', '.join(level.name for level in levels)} |"
+            f"| [{claim.id}](#{anchor}) | {verdict} | {', '.join(level.name for level in levels)} |"
         )
     return "\n".join(lines) + "\n"
 

@@ -20,7 +20,7 @@ from convattn.runs.settings import RunSettings
 DEFAULT = "slice"
 PROGRAM = "experiments/cifar.py"
 FAILED = 1
-Archive = Literal["cifar10-binary", "cifar10-python", "cifar100-python"]
+Archive = Literal["cifar10-binary", "cifar10-python", "cifar100-python", "cifar100-binary"]
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ def train_as_asked(given: Arguments, words: list[str]) -> int:
     from convattn.commands.consoles import console
     from convattn.runs.directory import RunDirectory
     from convattn.runs.launch import launch
-    from convattn.training.failures import NonFiniteLoss
+    from convattn.training.failures import CheckpointNotWritten, NonFiniteLoss
 
     out = console()
     settings, folder = given.settings, given.output_dir
@@ -127,7 +127,7 @@ def train_as_asked(given: Arguments, words: list[str]) -> int:
     out.print(f"run: {folder}")
     try:
         outcome = launch(settings, folder, command=command, console=out)
-    except NonFiniteLoss as failure:
+    except (CheckpointNotWritten, NonFiniteLoss) as failure:
         print(f"{PROGRAM}: {failure}", file=sys.stderr)
         return FAILED
     if outcome.status == "stopped":

@@ -11,6 +11,7 @@ import hashlib
 import json
 import shutil
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from typing import Any
 import numpy as np
 import orbax.checkpoint as ocp
 
+from convattn.training.failures import CheckpointNotWritten
 from convattn.training.state import TrainState, named_arrays, named_leaves, with_named_arrays
 
 CHECKPOINTS, BEST = "checkpoints", "best"  # in the folder of a run
@@ -61,29 +63,29 @@ class CheckpointStore:
 
         - `record`: anything that JSON holds.
 
-        **Raises:** whatever went wrong in the background the last time.
+        **Raises:** `CheckpointNotWritten`, also for the one before, which was still being written.
         """
         arrays = named_arrays(state)
         sealed = {**record, "layout": layout(arrays), "sha256": digest(arrays)}
         stored = {name: array for name, array in arrays.items() if array.size}
         step = int(arrays["step"])
-        manager = self._open()
-        if step in manager.all_steps():
-            return
-        manager.save(
-            step,
-            args=ocp.args.Composite(
-                **{
-                    ARRAYS: ocp.args.StandardSave(stored),
-                    RECORD: ocp.args.JsonSave({**sealed, SEAL: seal_of(sealed)}),
-                }
-            ),
-        )
+        items = {
+            ARRAYS: ocp.args.StandardSave(stored),
+            RECORD: ocp.args.JsonSave({**sealed, SEAL: seal_of(sealed)}),
+        }
+        with self._failing_clearly():
+            manager = self._open()
+            if step not in manager.all_steps():
+                manager.save(step, args=ocp.args.Composite(**items))
 
     def wait(self) -> None:
-        """Return when everything is on the disk."""
+        """Return when everything is on the disk.
+
+        **Raises:** `CheckpointNotWritten`.
+        """
         if self._manager is not None:
-            self._manager.wait_until_finished()
+            with self._failing_clearly():
+                self._manager.wait_until_finished()
 
     def close(self) -> None:
         """Wait, and let go of the folder."""
@@ -137,6 +139,13 @@ class CheckpointStore:
         for later in self.steps():
             if later > step:
                 shutil.rmtree(self.folder / str(later))
+
+    @contextlib.contextmanager
+    def _failing_clearly(self) -> Iterator[None]:
+        try:
+            yield
+        except Exception as problem:
+            raise CheckpointNotWritten(self.folder, problem) from problem
 
     def _open(self) -> ocp.CheckpointManager:
         if self._manager is None:

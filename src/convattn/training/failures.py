@@ -1,5 +1,7 @@
 """What ends a run before its time."""
 
+from pathlib import Path
+
 
 class NonFiniteLoss(RuntimeError):
     """A loss, or what it would follow from, is not finite, so nothing more would mean anything.
@@ -20,6 +22,17 @@ class NonFiniteLoss(RuntimeError):
         super().__init__(
             f"{problem} at learning rate {rate:.3g}; try a lower learning_rate, a longer warmup, "
             f"or, with bfloat16, compute_dtype=float32. Nothing of it was saved: {kept}"
+        )
+
+
+class CheckpointNotWritten(RuntimeError):
+    """A checkpoint could not be written; what was written before it is whole."""
+
+    def __init__(self, folder: Path, problem: Exception) -> None:
+        reason = str(problem).strip().splitlines() or [type(problem).__name__]
+        super().__init__(
+            f"a checkpoint could not be written into {folder} ({reason[0]}); see whether the disk "
+            "is full or the folder read-only, then resume: the newest whole checkpoint still stands"
         )
 
 

@@ -44,10 +44,25 @@ def train(
     for a batch that is larger than the set or that the devices do not divide, and for
     `select="best"` without validation images.
     """
-    check_images(images, settings)
     with lock_folder(folder):
-        console = console or Console(quiet=True)
-        return Sitting(model, images, settings, folder, console, snapshot).run()
+        return train_in_held_folder(
+            model, images, settings, folder=folder, console=console, snapshot=snapshot
+        )
+
+
+def train_in_held_folder(
+    model: nnx.Module,
+    images: TrainingImages,
+    settings: TrainingSettings,
+    *,
+    folder: Path,
+    console: Console | None = None,
+    snapshot: Snapshot | None = None,
+) -> Outcome:
+    """`train` for a caller who holds the lock of the folder already."""
+    check_images(images, settings)
+    console = console or Console(quiet=True)
+    return Sitting(model, images, settings, folder, console, snapshot).run()
 
 
 def check_images(images: TrainingImages, settings: TrainingSettings) -> None:
