@@ -1,4 +1,4 @@
-"""One free head: the product and its written derivative are those of the formula, in integers."""
+"""Free heads: the product and its written derivative are those of the formula, in integers."""
 
 import jax
 import jax.numpy as jnp
@@ -7,27 +7,30 @@ import pytest
 from comparison import assert_dtype, assert_equal
 from strategies import small_integers
 
-from convattn.fast.separable.axis_mixing import mix_mix_map
+from convattn.fast.separable import axis_mixing
+from convattn.fast.separable.axis_mixing import chunk_size, mix_mix_map
 from convattn.fast.separable.axis_product import Arithmetic
 
 pytestmark = pytest.mark.usefixtures("quick_compilation")
 
-SIZES = ((3, 4, 5, 6, 2, 7, 2), (1, 3, 4, 1, 1, 2, 1))  # i, k, j, l, features, out_features, batch
-FACTORS = ("row", "column", "maps", "tokens")
+# heads, i, k, j, l, features, out_features, batch
+SIZES = ((2, 3, 4, 5, 6, 2, 7, 6), (1, 1, 3, 4, 1, 1, 2, 1))
+FACTORS = ("rows", "columns", "maps", "tokens")
 
 
 def apply(*given):
     return mix_mix_map(Arithmetic(given[0].dtype, "highest"), *given)
 
 
-def formula(row, column, maps, tokens):
-    return jnp.einsum("ik,jl,do,lkbd->ijbo", row, column, maps, tokens)
+def formula(rows, columns, maps, tokens):
+    return jnp.einsum("hik,hjl,hdo,bkld->bijo", rows, columns, maps, tokens)
 
 
 def make_operands(sizes, dtype="float64"):
-    i, k, j, width, d, o, batch = sizes
+    heads, i, k, j, width, d, o, batch = sizes
     rng = np.random.default_rng(2)
-    shapes = (i, k), (j, width), (d, o), (width, k, batch, d), (i, j, batch, o)
+    shapes = [(heads, i, k), (heads, j, width), (heads, d, o)]
+    shapes += [(batch, k, width, d), (batch, i, j, o)]
     *operands, cotangent = (jnp.asarray(small_integers(rng, *shape), dtype) for shape in shapes)
     return operands, cotangent
 
@@ -78,3 +81,13 @@ def test_nothing_but_the_arguments_is_kept_for_the_derivative():
     assert kept == sorted(part.size for part in operands)
     plain = jax.vjp(formula, *operands)[1]  # what it saves: a plain formula keeps more
     assert sum(leaf.size for leaf in jax.tree.leaves(plain)) > sum(kept)
+
+
+@pytest.mark.parametrize("bytes_at_once", [1, 768, 10**9], ids=["one", "two", "all"])
+def test_the_images_that_are_taken_together_do_not_matter(bytes_at_once, monkeypatch):
+    monkeypatch.setattr(axis_mixing, "CHUNK_BYTES", bytes_at_once)
+    given = make_operands(SIZES[0])
+    assert chunk_size(6, 4 * 6 * 2 * 8, "cpu") == {1: 1, 768: 2, 10**9: 6}[bytes_at_once]
+    found = pulled(lambda *operands: apply(*operands), *given)
+    for one, two in zip(found, pulled(formula, *given), strict=True):
+        assert_equal(one, two)

@@ -6,8 +6,7 @@ exact: nothing is left out. The ring of zero tokens takes its share of the softm
 to the sums, so its columns are dropped after the softmax.
 
 Heads that share their row attentions and their column attentions, as heads on a grid of centres do,
-are mixed together (`axis_product`). Free heads are taken one after the other: side by side they
-would fill more than the cache (measured: half as fast from 16 × 16 pixels on).
+are mixed together (`axis_product`); free heads are taken one after the other (`axis_mixing`).
 """
 
 import math
@@ -95,14 +94,15 @@ def attend(
     dtype = jnp.promote_types(sum_dtype(layer, tokens), factors.rows.dtype)
     mixing = float(sum(grid.queries))
     maps = arrange_maps(layer, grid, math.prod(tokens.shape[:-1]), mixing, dtype)
-    out = tokens.shape[-1] if maps.after is None else maps.after.shape[-1]
-    if rows_first(factors, tokens.shape[-1], out):
+    if not factors.on_grid or maps.before is not None or maps.after is None:
+        return apply_free(factors, maps, tokens, dtype, options)
+    if rows_first(factors, tokens.shape[-1], maps.after.shape[-1]):
         factors = AxisFactors(
             factors.columns, factors.rows, factors.column_groups, factors.row_groups
         )
-        result = apply_factors(factors, maps, tokens.transpose(1, 2, 0, 3), dtype, options)
+        result = apply_grid(factors, maps.after, tokens.transpose(1, 2, 0, 3), dtype, options)
         return result.transpose(2, 1, 0, 3)
-    result = apply_factors(factors, maps, tokens.transpose(2, 1, 0, 3), dtype, options)
+    result = apply_grid(factors, maps.after, tokens.transpose(2, 1, 0, 3), dtype, options)
     return result.transpose(2, 0, 1, 3)
 
 
@@ -123,33 +123,44 @@ def rows_first(factors: AxisFactors, features: int, out: int) -> bool:
     return r * height * features + c * width * out < c * width * features + r * height * out
 
 
-def apply_factors(
+def apply_grid(
     factors: AxisFactors,
-    maps: HeadMaps,
+    maps: Num[Array, "heads features out_features"],
     tokens: Num[Array, "columns rows batch features"],
     dtype: np.dtype,
     options: AttentionOptions,
 ) -> Float[Array, "rows columns batch out_features"]:
-    """The sum over the heads, as a grid or one by one."""
+    """The sum over heads on a grid."""
+    r, c = factors.rows.shape[0], factors.columns.shape[0]
+    pairs = np.asarray(factors.column_groups), np.asarray(factors.row_groups)
+    table = jnp.zeros((c, r, *maps.shape[1:]), maps.dtype)
+    table = table.at[pairs].add(maps).transpose(0, 2, 1, 3)
     arithmetic = Arithmetic(dtype, options.precision)
-    if factors.on_grid and maps.before is None and maps.after is not None:
-        r, c = factors.rows.shape[0], factors.columns.shape[0]
-        pairs = np.asarray(factors.column_groups), np.asarray(factors.row_groups)
-        table = jnp.zeros((c, r, *maps.after.shape[1:]), maps.after.dtype)
-        table = table.at[pairs].add(maps.after).transpose(0, 2, 1, 3)
-        return mix_map_mix(arithmetic, factors.rows, factors.columns, table, tokens)
+    return mix_map_mix(arithmetic, factors.rows, factors.columns, table, tokens)
 
-    rows = factors.rows[np.asarray(factors.row_groups)]
-    columns = factors.columns[np.asarray(factors.column_groups)]
+
+def apply_free(
+    factors: AxisFactors,
+    maps: HeadMaps,
+    tokens: Num[Array, "batch rows columns features"],
+    dtype: np.dtype,
+    options: AttentionOptions,
+) -> Float[Array, "batch rows columns out_features"]:
+    """The sum over the heads, one after the other."""
+    arithmetic = Arithmetic(dtype, options.precision)
+    rows = factors.rows[np.asarray(factors.row_groups, int)]
+    columns = factors.columns[np.asarray(factors.column_groups, int)]
+    if maps.before is None and maps.after is not None:
+        return mix_mix_map(arithmetic, rows, columns, maps.after, tokens)
 
     def one_head(
         row: Array, column: Array, before: Array | None, after: Array | None, gain: Array | None
     ) -> Array:
-        seen = tokens if before is None else arithmetic("lkbd,de->lkbe", tokens, before)
+        seen = tokens if before is None else arithmetic("bkld,de->bkle", tokens, before)
         if after is not None:
-            return mix_mix_map(arithmetic, row, column, after, seen)
-        mixed = arithmetic("jl,lkbd->kjbd", column, seen)
-        mixed = arithmetic("ik,kjbd->ijbd", row, mixed)
+            return mix_mix_map(arithmetic, row[None], column[None], after[None], seen)
+        mixed = arithmetic("jl,bkld->bkjd", column, seen)
+        mixed = arithmetic("ik,bkjd->bijd", row, mixed)
         return mixed if gain is None else mixed * gain.astype(dtype)
 
     operands = (rows, columns, maps.before, maps.after, maps.gains)
