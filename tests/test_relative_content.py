@@ -194,3 +194,31 @@ def test_the_work_counts_the_tables():
     for work in (dense_work, DOT_PRODUCT.work):
         difference = work(layer, grid, 2, FEATURES).products - work(without, grid, 2, 5).products
         assert difference == 2 * HEADS * more
+
+
+@pytest.mark.parametrize(
+    "spoilt",
+    [
+        lambda rows, columns: (rows[:-1], columns),
+        lambda rows, columns: (rows, columns[:0]),
+        lambda rows, columns: (rows[:, 0], columns),
+        lambda rows, columns: [rows, columns],
+        lambda rows, columns: jnp.stack([rows, rows]),
+    ],
+    ids=["even", "none", "vector", "list", "array"],
+)
+@pytest.mark.parametrize("backend", ["auto", "dense", "chunked", "dot_product"])
+def test_tables_of_another_form_are_refused(spoilt, backend):
+    """Tables for more tokens than there are, so that a row less would pass for all of them."""
+    tables = (jnp.ones((11, 2), jnp.float32),) * 2
+    silent = BiasEncoding(jnp.zeros((1, 1), jnp.float32), None, ((0, 0),))
+    images = jnp.ones((1, 3, 2, 4), jnp.float32)
+
+    def apply(tables):
+        content = ContentScores(*[jnp.ones((1, 4, 4), jnp.float32)] * 2, tables=tables)
+        layer = AttentionLayer(silent, None, None, content=content)
+        return jax.eval_shape(lambda: ca.apply_attention(layer, images, backend=backend))
+
+    assert apply(tables).shape == images.shape
+    with pytest.raises(ValueError, match="should be a tuple with"):
+        apply(spoilt(*tables))

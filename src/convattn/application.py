@@ -18,6 +18,7 @@ from convattn.fast.selection import choose_backend
 from convattn.fast.windowed.window import skipped_weight, window_problem
 from convattn.layer import AttentionLayer
 from convattn.patches import add_zero_ring, check_ring, patchify, unpatchify
+from convattn.relative_content import check_shapes
 from convattn.shifts import TokenGrid
 
 
@@ -81,9 +82,9 @@ def apply_attention(
     - `backend`: `"dense"`, `"separable"`, `"shift"`, `"windowed"`, `"chunked"`, `"dot_product"`
       (see `convattn.fast`), or `"auto"`, which takes the one that the cost model expects to be
       fastest among those that serve the layer. All give the same values and gradients up to
-      rounding; `"windowed"` leaves out weights, and `return_skipped` bounds them. `"separable"` has
-      a derivative of its own, in reverse mode only: for `jax.jvp`, `jacfwd` and `linearize` name
-      another, such as `"dense"` or `"chunked"`.
+      rounding, and the bias alone for a layer without heads; `"windowed"` leaves out weights, and
+      `return_skipped` bounds them. `"separable"` has a derivative of its own, in reverse mode only:
+      for `jax.jvp`, `jacfwd` and `linearize` name another, such as `"dense"` or `"chunked"`.
     - `precision`: of the matrix products; None pins the highest. At another, such as `"default"`,
       bfloat16 and float16 operands stay as they are, and sums are taken in float32.
     - `dropout_rate`, `dropout_key`: drop attention weights with this probability in [0, 1), with
@@ -103,7 +104,8 @@ def apply_attention(
     head the most that any query's weights on the keys left out add up to.
 
     **Raises:** `ValueError` for images whose rank, channels or sides do not fit the layer, for
-    an unknown back end, for one that cannot serve the layer, and for options that do not fit.
+    an unknown back end, for one that cannot serve the layer, for content tables that are no
+    tables of shifts, and for options that do not fit.
 
     >>> import convattn as ca
     >>> layer = ca.conv_to_attention(jnp.ones((3, 3, 1, 1)), patch_size=2)
@@ -120,6 +122,8 @@ def apply_attention(
             "return_weights and return_skipped are both True, but the weights are all formed for "
             "the one, and none is left out then; ask for one of them"
         )
+    if layer.content is not None and layer.content.tables is not None:
+        check_shapes(layer.content.tables)
     images = as_array(images, "images")
     axes = len(layer.patch_size)
     if images.ndim != axes + 2:
@@ -152,11 +156,11 @@ def apply_attention(
     if problem:
         raise ValueError(f"windows={windows!r}: {problem}")
     selected = choose_backend(backend, layer, grid, tokens.shape, options)
-    if len(tokens):
+    if len(tokens) and layer.heads:
         result = selected.attend(layer, grid, tokens, options)
     else:
         out = out_features(layer, tokens.shape[-1])
-        result = jnp.zeros((0, *grid.queries, out), sum_dtype(layer, tokens))
+        result = jnp.zeros((len(tokens), *grid.queries, out), sum_dtype(layer, tokens))
     if layer.bias is not None:
         result = result + layer.bias
     result_dtype = jnp.result_type(images, *([] if layer.dtype is None else [layer.dtype]))
@@ -168,7 +172,8 @@ def apply_attention(
         keys = add_zero_ring(tokens, chosen).reshape(len(tokens), grid.number_of_keys, -1)
         return outputs, softmax_weights(layer, grid, keys)
     if return_skipped:
-        if selected.name == "windowed" and isinstance(layer.encoding, RelativePosition):
+        windowed = selected.name == "windowed" and layer.heads
+        if windowed and isinstance(layer.encoding, RelativePosition):
             return outputs, skipped_weight(layer.encoding, grid, options.windows)
         return outputs, jnp.zeros(layer.heads)
     return outputs

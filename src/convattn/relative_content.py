@@ -61,6 +61,7 @@ def check_tables(tables: tuple[Array, ...], key_features: int, grid: TokenGrid) 
 
     **Raises:** `ValueError`.
     """
+    check_shapes(tables)
     widths = [table.shape[1] for table in tables]
     if len(tables) != len(grid.queries) or sum(widths) != key_features:
         raise ValueError(
@@ -76,6 +77,20 @@ def check_tables(tables: tuple[Array, ...], key_features: int, grid: TokenGrid) 
                 f"{table.shape[0]} vectors holds shifts up to {reach}; create the layer for larger "
                 "images, or crop"
             )
+
+
+def check_shapes(tables: tuple[Array, ...]) -> None:
+    """Refuse what is no tuple of tables for the shifts -(n - 1), …, n - 1.
+
+    **Raises:** `ValueError`.
+    """
+    shapes = [tuple(jnp.shape(table)) for table in tables]
+    if not isinstance(tables, tuple) or any(len(s) != 2 or s[0] % 2 == 0 for s in shapes):
+        raise ValueError(
+            f"tables is a {type(tables).__name__} of the shapes {shapes}, but should be a tuple "
+            "with [2n - 1, features] for each axis: an odd number of rows, for the shifts "
+            "-(n - 1), …, n - 1"
+        )
 
 
 def relative_products(tables: tuple[Array, ...] | None, grid: TokenGrid) -> int:

@@ -1,5 +1,6 @@
 import gzip
 import io
+import os
 import tarfile
 
 import numpy as np
@@ -47,10 +48,68 @@ def test_hidden_files_are_left_out(tmp_path) -> None:
     assert dict(open_files(write_folder(tmp_path / "folder", files))) == FILES
 
 
-def test_a_folder_that_holds_itself_ends(tmp_path) -> None:
+def test_a_folder_that_holds_itself_is_refused(tmp_path) -> None:
     write_folder(tmp_path, {"a": b"1"})
     (tmp_path / "loop").symlink_to(tmp_path)
-    assert list(open_files(tmp_path)) == ["a", *("loop/" * n + "a" for n in range(1, DEPTH))]
+    with pytest.raises(DataIntegrityError, match=f"{'loop/' * (DEPTH - 1)}loop: is a folder 4 lev"):
+        open_files(tmp_path)
+
+
+def test_links_to_files_and_folders_are_followed(tmp_path) -> None:
+    write_folder(tmp_path / "elsewhere", {"a": b"1"})
+    write_folder(tmp_path / "set", {"b": b"2"})
+    (tmp_path / "set" / "link").symlink_to(tmp_path / "elsewhere")
+    assert dict(open_files(tmp_path / "set")) == {"b": b"2", "link/a": b"1"}
+
+
+def test_files_below_the_depth_are_refused_rather_than_left_out(tmp_path) -> None:
+    write_folder(tmp_path, {"a": b"1", "train/b/c/d": b"2"})
+    assert len(open_files(tmp_path)) == 2
+    write_folder(tmp_path, {"train/b/c/e/f": b"3"})
+    with pytest.raises(DataIntegrityError, match="train/b/c/e: is a folder 4 levels down"):
+        open_files(tmp_path)
+
+
+@pytest.mark.parametrize("kind", ["link", "pipe"])
+def test_what_is_no_file_is_refused_rather_than_left_out(tmp_path, kind) -> None:
+    write_folder(tmp_path, FILES)
+    if kind == "link":
+        (tmp_path / "sub" / "d.bin").symlink_to(tmp_path / "nothing")
+    else:
+        os.mkfifo(tmp_path / "sub" / "d.bin")
+    with pytest.raises(DataIntegrityError, match=r"sub/d\.bin: is a broken link, a pipe or"):
+        open_files(tmp_path)
+
+
+def test_a_pipe_for_an_archive_is_refused(tmp_path) -> None:
+    os.mkfifo(tmp_path / "x.tar")
+    with pytest.raises(DataIntegrityError, match=r"x\.tar: is a pipe or a device"):
+        open_files(tmp_path / "x.tar")
+
+
+@pytest.mark.parametrize("hidden", [False, True])
+@pytest.mark.parametrize("packed", [False, True])
+def test_an_empty_folder_is_refused(tmp_path, packed, hidden) -> None:
+    write_folder(tmp_path / "set", {**FILES, "train/dog/1.png": b"1"})
+    (tmp_path / "set" / "train" / "cat").mkdir(parents=True)
+    if hidden:
+        (tmp_path / "set" / "train" / "cat" / ".keep").touch()
+    path = tmp_path / "set"
+    if packed:
+        path = tmp_path / "x.tar"
+        with tarfile.open(path, "w") as tar:
+            tar.add(tmp_path / "set", "set")
+    with pytest.raises(
+        DataIntegrityError, match=r"the folder '(set/)?train/cat/?' in it holds no files"
+    ):
+        open_files(path)
+
+
+def test_the_folders_of_an_archive_are_no_files(tmp_path) -> None:
+    write_folder(tmp_path / "set", FILES)
+    with tarfile.open(tmp_path / "x.tar", "w") as tar:
+        tar.add(tmp_path / "set", ".")
+    assert dict(open_files(tmp_path / "x.tar")) == FILES
 
 
 @pytest.mark.parametrize("suffix", [".tar", ".tar.gz", ".tar.xz", ".tar.bz2"])
@@ -136,6 +195,47 @@ def test_a_member_that_claims_much_is_refused(tmp_path) -> None:
     (tmp_path / "x.tar").write_bytes(member.tobuf() + bytes(20_000))
     with pytest.raises(DataIntegrityError, match=r"claims 1,099,511,627,776 bytes"):
         open_files(tmp_path / "x.tar")
+
+
+SPARSE = {
+    "GNU.sparse.major": "0",
+    "GNU.sparse.minor": "1",
+    "GNU.sparse.map": "0,1",
+    "GNU.sparse.size": str(2**20),
+}
+
+
+def test_a_sparse_member_is_refused(tmp_path) -> None:
+    member = tarfile.TarInfo("holes")
+    member.size, member.pax_headers = 3, SPARSE
+    with tarfile.open(tmp_path / "x.tar", "w", format=tarfile.PAX_FORMAT) as tar:
+        tar.addfile(member, io.BytesIO(b"abc"))
+    with pytest.raises(DataIntegrityError, match="the member 'holes' is a sparse file"):
+        open_files(tmp_path / "x.tar")
+
+
+def test_a_sparse_member_of_the_old_kind_is_refused(tmp_path) -> None:
+    member = tarfile.TarInfo("holes")
+    member.type, member.size = tarfile.GNUTYPE_SPARSE, 3
+    header = bytearray(member.tobuf(tarfile.GNU_FORMAT))
+    header[386:410] = b"%011o\0%011o\0" % (0, 1)  # one piece: offset, length
+    header[483:495] = b"%011o\0" % 2**20  # the size with the holes
+    header[148:156] = b" " * 8
+    header[148:156] = b"%06o\0 " % sum(header)
+    (tmp_path / "x.tar").write_bytes(bytes(header) + bytes(512) + bytes(1024))
+    with pytest.raises(DataIntegrityError, match="the member 'holes' is a sparse file"):
+        open_files(tmp_path / "x.tar")
+
+
+def test_what_members_claim_is_added_up(tmp_path) -> None:
+    with tarfile.open(tmp_path / "x.tar", "w") as tar:
+        for name in ("a", "b", "c"):
+            member = tarfile.TarInfo(name)
+            member.size = 400_000
+            tar.addfile(member, io.BytesIO(bytes(member.size)))
+    assert len(open_files(tmp_path / "x.tar", limit=2**21)) == 3
+    with pytest.raises(DataIntegrityError, match="'c' claims 400,000 bytes, 1,200,000 with"):
+        open_files(tmp_path / "x.tar", limit=1_199_999)
 
 
 def test_too_many_files_are_refused(tmp_path, monkeypatch) -> None:

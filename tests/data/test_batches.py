@@ -188,14 +188,38 @@ def test_generators_that_draw_by_the_batch_are_refused(function) -> None:
         ({"std": [0.1, float("inf"), 0.1]}, "std is .* but 3 finite numbers"),
         ({"std": [0.1, 0.0, 0.1]}, "std is .* but numbers above 0 were expected"),
         ({"augmentation": CROP, "keys": None}, "keys is None, but augmentation needs one"),
+        ({"indices": jnp.zeros((3, 1), jnp.int32)}, r"indices are int32\[3, 1\], but integers of"),
+        ({"indices": jnp.zeros(3)}, r"indices are float\d+\[3\], but integers of"),
+        (
+            {"augmentation": CROP, "keys": jax.random.split(KEY, 1)},
+            r"keys have the shape \[1\], but \[3\] was expected",
+        ),
+        (
+            {"augmentation": CROP, "keys": jax.random.key_data(jax.random.split(KEY, 1))},
+            r"keys have the shape \[1, 2\], but \[3, 2\] was expected",
+        ),
         ({"augmentation": Augmentation(6)}, "crop is 6, but less than the image's 6×7 pixels"),
     ],
 )
 def test_other_arguments_are_refused(changes, message) -> None:
     indices = jnp.arange(3)
-    arguments = {"keys": example_keys(KEY, 0, indices), "mean": MEAN, "std": STD, **changes}
+    keys = example_keys(KEY, 0, indices)
+    arguments = {"indices": indices, "keys": keys, "mean": MEAN, "std": STD, **changes}
     with pytest.raises(ValueError, match=message):
-        load_batch(DATA, indices, **arguments)
+        load_batch(DATA, **arguments)
+
+
+@pytest.mark.parametrize("function", [epoch_order, example_keys])
+@pytest.mark.parametrize("epoch", [-1, jnp.int32(-1)])
+def test_a_negative_epoch_is_refused(function, epoch) -> None:
+    last = COUNT if function is epoch_order else jnp.arange(3)
+    with pytest.raises(ValueError, match="epoch is -1, but 0 or more was expected"):
+        function(KEY, epoch, last)
+
+
+def test_an_index_beyond_the_set_takes_the_nearest_image() -> None:
+    _, labels = load_batch(DATA, jnp.array([COUNT + 5, -1, -COUNT - 5]), None, MEAN, STD)
+    assert labels.tolist() == LABELS[[-1, -1, 0]].tolist()
 
 
 @pytest.mark.parametrize("name", ["mean", "std"])
@@ -211,3 +235,16 @@ def test_traced_statistics_are_refused(name) -> None:
 def test_a_negative_crop_is_refused() -> None:
     with pytest.raises(ValueError, match="crop is -1, but a number of pixels of 0 or more"):
         Augmentation(crop=-1)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"crop": 1.5}, "crop is 1.5, but an integer number of pixels"),
+        ({"crop": True}, "crop is True, but an integer number of pixels"),
+        ({"flip": 0.5}, "flip is 0.5, but True or False"),
+    ],
+)
+def test_a_crop_is_an_integer_and_a_flip_a_truth_value(changes, message) -> None:
+    with pytest.raises(ValueError, match=message):
+        Augmentation(**changes)

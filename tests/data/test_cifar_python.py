@@ -106,3 +106,9 @@ def test_incomplete_cifar100_is_refused(missing) -> None:
     files = {name: content for name, content in cifar100_python().items() if name != missing}
     with pytest.raises(DataIntegrityError, match=f"{missing}: missing, though"):
         read_cifar100_python(files)
+
+
+def test_a_test_batch_may_have_another_size() -> None:
+    smaller = batch(data=make_planes(0, 2), labels=[0, 1])["data_batch_4"]
+    train, test = read_cifar10_python({**cifar10_python(), "test_batch": smaller})
+    assert (len(train), test.labels.tolist()) == (15, [0, 1])

@@ -14,7 +14,9 @@ from data.cifar_files import (
 from data.image_files import FILES, PIXELS, stored
 
 from convattn.data import CLASS_NAMES, DataIntegrityError, load_cifar10_slice, read_dataset
+from convattn.data.cifar10 import Images
 from convattn.data.datasets import OFFICIAL_SIZES, _cifar
+from convattn.data.image_folders import FolderImages
 
 ARCHIVE = Path(
     os.environ.get(
@@ -66,13 +68,42 @@ def test_images_stored_as_jpeg_say_so(tmp_path) -> None:
     image = np.zeros((32, 32, 3), np.uint8)
     names = [f"{split}/{name}/1.jpg" for split in ("train", "test") for name in CLASS_NAMES]
     data = read_dataset(write_folder(tmp_path, dict.fromkeys(names, stored(image, "JPEG"))))
-    assert data.note == "JPEG-recompressed"
-    assert data.title == "CIFAR-10, 10 + 10 images (JPEG-recompressed)"
+    assert data.note == "stored as JPEG"
+    assert data.title == "images with the classes of CIFAR-10, 10 + 10 (stored as JPEG)"
     assert data.train.class_names == CLASS_NAMES
     lossless = read_dataset(
         write_folder(tmp_path, dict.fromkeys(names, stored(image)))  # a PNG, whatever its name
     )
     assert lossless.note == ""
+    assert lossless.title == "images with the classes of CIFAR-10, 10 + 10"
+
+
+def test_other_images_stored_as_jpeg_say_so(tmp_path) -> None:
+    files = {name: stored(PIXELS[0], "JPEG") for name in FILES}
+    data = read_dataset(write_folder(tmp_path / "pets", files))
+    assert data.title == "pets, 4 + 2 images (stored as JPEG)"
+
+
+@pytest.mark.parametrize(
+    ("lossy", "moved", "title"),
+    [
+        (True, 0, "CIFAR-10 (JPEG-recompressed)"),
+        (False, 0, "CIFAR-10"),
+        (True, 1, "images with the classes of CIFAR-10, 50,000 + 10,000 (stored as JPEG)"),
+    ],
+)
+def test_folders_are_cifar10_only_with_its_number_in_each_class(
+    tmp_path, monkeypatch, lossy, moved, title
+) -> None:
+    image = np.zeros((1, 32, 32, 3), np.uint8)
+    labels = [np.arange(10, dtype=np.uint8).repeat(size // 10) for size in OFFICIAL_SIZES]
+    labels[1][:moved] = 9
+    splits = [
+        Images(np.broadcast_to(image, (len(each), 32, 32, 3)), each, CLASS_NAMES) for each in labels
+    ]
+    found = FolderImages(splits[0], splits[1], lossy)
+    monkeypatch.setattr("convattn.data.datasets.read_image_folders", lambda files: found)
+    assert read_dataset(write_folder(tmp_path, FILES)).title == title
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,8 @@
 import hashlib
 import io
+import os
 import threading
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -148,6 +150,83 @@ def test_a_broken_connection_leaves_nothing(fetch, tmp_path, error) -> None:
     with pytest.raises(DataIntegrityError, match=f"can't be downloaded .*{error}"):
         fetch("good", lambda response: Interrupted(response, error))
     assert files_in(tmp_path) == []
+
+
+class Endless:
+    """A response that goes on and on, and counts what was read."""
+
+    def __init__(self, response) -> None:
+        self.headers, self.count = response.headers, 0
+        response.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def read(self, size: int) -> bytes:
+        self.count += size
+        assert self.count < 2**24
+        return bytes(size)
+
+
+@pytest.mark.parametrize(("kind", "most"), [("good", len(CONTENT)), ("unsized", 2**20)])
+def test_more_than_was_announced_is_not_read(fetch, tmp_path, monkeypatch, kind, most) -> None:
+    monkeypatch.setattr(download, "LARGEST", 2**20, raising=False)
+    with pytest.raises(DataIntegrityError, match=f"bytes or more, but at most {most:,} were exp"):
+        fetch(kind, Endless)
+    assert files_in(tmp_path) == []
+
+
+def test_more_than_any_archive_has_is_not_even_begun(fetch, tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(download, "LARGEST", 1000, raising=False)
+
+    class Unread(Endless):
+        def read(self, size: int) -> bytes:
+            raise AssertionError("nothing was to be read")
+
+    with pytest.raises(DataIntegrityError, match="525,522 bytes or more, but at most 1,000 were"):
+        fetch("good", Unread)
+    assert files_in(tmp_path) == []
+
+
+def test_an_error_of_another_kind_while_reading_is_reported(fetch, tmp_path) -> None:
+    with pytest.raises(DataIntegrityError, match=r"can't be downloaded \(ValueError: read of clos"):
+        fetch("good", lambda response: Interrupted(response, ValueError("read of closed file")))
+    assert files_in(tmp_path) == []
+
+
+def test_a_folder_with_the_archives_name_is_refused(fetch, tmp_path) -> None:
+    (tmp_path / "new" / "folder" / "good.tar.gz").mkdir(parents=True)
+    with pytest.raises(DataIntegrityError, match=r"good\.tar\.gz: is there but can't be read"):
+        fetch("good")
+
+
+def test_a_folder_that_is_a_file_is_refused(fetch, tmp_path) -> None:
+    (tmp_path / "new").mkdir()
+    (tmp_path / "new" / "folder").write_bytes(b"x")
+    with pytest.raises(DataIntegrityError, match=r"new/folder: can't be written to \(.*File exi"):
+        fetch("good")
+
+
+def test_what_killed_downloads_left_is_removed_and_nothing_else(fetch, tmp_path) -> None:
+    folder = tmp_path / "new" / "folder"
+    folder.mkdir(parents=True)
+    old = time.time() - 2 * 3600
+    names = [
+        ".good.tar.gz.0123abcd.part",  # left by a killed download
+        ".good.tar.gz.89abcdef.part",  # written just now
+        ".other.tar.gz.0123abcd.part",
+        ".good.tar.gz.mine.part",
+        "good.tar.gz.0123abcd.part",
+    ]
+    for name in names:
+        (folder / name).write_bytes(b"x")
+        if "89ab" not in name:
+            os.utime(folder / name, (old, old))
+    fetch("good")
+    assert sorted(files_in(tmp_path)) == sorted([*names[1:], "good.tar.gz"])
 
 
 def test_a_full_disk_leaves_nothing(fetch, tmp_path, monkeypatch) -> None:

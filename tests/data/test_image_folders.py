@@ -3,12 +3,20 @@ import io
 import numpy as np
 import pytest
 from data.cifar_files import write_folder, write_tar
-from data.image_files import FILES, PIXELS, stored
+from data.image_files import FILES, PIXELS, png_of_16_bits, stored, turned
 from PIL import Image
 
 from convattn.data import DataIntegrityError, image_folders
 from convattn.data.archives import open_files
 from convattn.data.image_folders import read_image_folders
+
+
+def several(kind: str) -> bytes:
+    """A file of two pictures."""
+    first, second = (Image.fromarray(pixels) for pixels in PIXELS[:2])
+    file = io.BytesIO()
+    first.save(file, kind, save_all=True, append_images=[second])
+    return file.getvalue()
 
 
 def check(found) -> None:
@@ -44,6 +52,28 @@ def test_one_jpeg_makes_the_set_lossy(suffix) -> None:
     assert not np.array_equal(decoded, PIXELS[0])
 
 
+@pytest.mark.parametrize("suffix", ["jpg", "png"])
+def test_a_jpeg_of_several_pictures_makes_the_set_lossy_too(suffix) -> None:
+    content = several("MPO")
+    assert content.startswith(b"\xff\xd8")
+    found = read_image_folders({**FILES, f"train/cat/1.{suffix}": content})
+    assert found.lossy
+    assert np.array_equal(found.train.images[0], np.asarray(Image.open(io.BytesIO(content))))
+
+
+def test_an_upright_image_may_say_so() -> None:
+    found = read_image_folders({**FILES, "train/cat/1.png": turned(1, "PNG")})
+    assert np.array_equal(found.train.images[0], PIXELS[0])
+
+
+@pytest.mark.parametrize("place", [60, 200, -30])
+def test_a_changed_bit_in_a_png_is_noticed(place) -> None:
+    changed = bytearray(stored(np.tile(PIXELS[0], (8, 8, 1)), compress_level=0))
+    changed[place] ^= 1
+    with pytest.raises(DataIntegrityError, match="can't be decoded"):
+        read_image_folders(dict.fromkeys(FILES, bytes(changed)))
+
+
 def test_grey_images_become_three_equal_channels() -> None:
     grey = PIXELS[0, :, :, 0]
     found = read_image_folders({**FILES, "train/cat/1.png": stored(grey)})
@@ -59,6 +89,11 @@ def test_grey_images_become_three_equal_channels() -> None:
         (stored(PIXELS[0], "JPEG", mode="CMYK"), "the mode CMYK isn't read"),
         (stored(PIXELS[0], transparency=(1, 2, 3)), "the mode RGB with transparency isn't read"),
         (stored(PIXELS[0][:3]), r"5×3 pixels \(width×height\), but 5×4 were"),
+        (png_of_16_bits(), "a depth of 16 bits a channel isn't read"),
+        (png_of_16_bits(b"prIV"), "a depth of .* bits a channel isn't read"),
+        (turned(6, "JPEG"), "the orientation 6 in its EXIF data isn't read"),
+        (turned(3, "PNG"), "the orientation 3 in its EXIF data isn't read"),
+        (several("PNG"), "a PNG of 2 pictures isn't read"),
         (stored(PIXELS[0])[:60], "can't be decoded"),
         (stored(PIXELS[0], "JPEG")[:300], "can't be decoded"),
         (stored(PIXELS[0], "GIF"), "can't be decoded"),

@@ -141,6 +141,23 @@ def test_tuples_without_end_are_refused() -> None:
         load_dictionary(b"})" + b"\x85" * 100_000 + b"Ns.", "batch")
 
 
+@pytest.mark.parametrize(("calls", "refused"), [(1, False), (30, True)])
+def test_a_text_made_into_bytes_again_and_again_is_refused(calls, refused) -> None:
+    text = b"x" * 1000
+    content = (
+        b"\x80\x02}U\x01xc_codecs\nencode\nq\x00X\xe8\x03\0\0"
+        + text
+        + b"X\x06\0\0\0latin1\x86q\x0200]("
+        + b"h\x00h\x02R" * calls
+        + b"es."
+    )
+    if refused:
+        with pytest.raises(DataIntegrityError, match="makes more bytes of its texts than the who"):
+            load_dictionary(content, "batch")
+    else:
+        assert load_dictionary(content, "batch") == {"x": [text]}
+
+
 EMPTY = b"cnumpy.core.multiarray\n_reconstruct\n" + ARRAY + python2((0,)) + python2(b"b") + b"tR"
 
 

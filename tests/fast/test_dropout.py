@@ -1,20 +1,22 @@
 """Dropout: the same zeros in every back end, unbiased, and absent at the rate zero."""
 
 import math
+from fractions import Fraction
 from functools import partial
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from comparison import assert_equal, assert_within
+from comparison import assert_dtype, assert_equal, assert_within
 from fast.layers import LayerBucket, make_layer_case, quadratic
 
 from convattn.application import apply_attention
-from convattn.fast.dropout import keep_scale
+from convattn.fast.dropout import dropped_draws, keep_scale, kept_scale
 from convattn.fast.options import AttentionOptions, Dropout
 from convattn.fast.selection import BACK_ENDS
 from convattn.layer import AttentionLayer
+from convattn.models.dropout import drop
 
 PLAIN = LayerBucket(quadratic, 2, 2, (3, 4), ((1, 0), (0, 2)), 3, output=5)
 CASE = make_layer_case(PLAIN, 1, "float64")
@@ -29,8 +31,8 @@ SERVING = [
     for name, back_end in BACK_ENDS.items()
     if back_end.refusal(CASE.layer, CASE.grid, AttentionOptions()) is None
 ]
-# One draw of the bits of `bernoulli` is a multiple of 2⁻²³, and 1/(1 - rate) is held in float32.
-PROBABILITY_ERROR, SCALE_ERROR = 2.0**-22, 2.0**-23
+# The exact rate is the nearest multiple of 2⁻³², and 1/(1 - it) is held in float32.
+PROBABILITY_ERROR, SCALE_ERROR = 2.0**-33, 2.0**-23
 CERTAINTY = 1e-12  # of failing by chance, had the keys not been fixed
 
 
@@ -45,12 +47,58 @@ def all_scales(rate, queries, keys, key=0):
 def test_weights_are_dropped_at_the_rate_and_the_others_scaled_up(rate):
     """Hoeffding: n draws stray from their mean by √(ln(2/p)/(2n)) with probability p at most."""
     scales = np.asarray(all_scales(rate, 40, 50))
-    kept = np.float32(1) / np.float32(1 - rate)
-    assert set(np.unique(scales).tolist()) <= {0.0, float(kept)}
+    assert set(np.unique(scales).tolist()) <= {0.0, float(np.float32(kept_scale(rate)))}
     stray = math.sqrt(math.log(2 / CERTAINTY) / (2 * scales.size)) + PROBABILITY_ERROR
     assert_within((scales == 0).mean(), rate, stray)
     with pytest.raises(AssertionError, match="too far"):  # a rate off by 0.05 would be seen
         assert_within((scales == 0).mean(), rate + 0.05, stray)
+
+
+@pytest.mark.parametrize("rate", [0.1, 0.3, 1 / 3, 0.5, 1e-12, 1 - 1e-12, 1 - 2.0**-53])
+def test_the_mean_over_all_draws_is_exactly_no_dropout(rate):
+    dropped = dropped_draws(rate)
+    assert 0 <= dropped < 2**32
+    off = abs(Fraction(dropped, 2**32) - Fraction(rate))
+    assert off <= Fraction(1, 2**33 if rate < 0.9 else 2**32)
+    exact = Fraction(2**32, 2**32 - dropped)
+    assert exact * (1 - Fraction(dropped, 2**32)) == 1
+    assert kept_scale(rate) == float(exact)
+    if 0.1 <= rate < 0.5:
+        assert kept_scale(rate) != 1 / (1 - rate)  # planted: the rate that was asked for
+
+
+def test_64_bit_types_change_no_draw():
+    key, pairs = jax.random.key(3), (jnp.arange(20)[:, None], jnp.arange(30))
+    draws = {}
+    for wide in (False, True):
+        with jax.enable_x64(wide):
+
+            def found(key):
+                scales = keep_scale(Dropout(0.3, key), 2, 2, *pairs)
+                features = drop(jnp.ones(999, jnp.float32), 0.3, key)
+                return scales, features, jax.random.bernoulli(key, 0.7, (999,))  # planted
+
+            draws[wide] = jax.tree.map(np.asarray, jax.jit(found)(key))
+            assert_dtype(draws[wide][0], "float32")
+    for without, with_ in zip(draws[False][:2], draws[True][:2], strict=True):
+        assert_equal(without, with_)
+        assert 0 < (without == 0).sum() < without.size
+    assert (draws[False][2] != draws[True][2]).any()
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float32", "float64"])
+def test_the_scale_is_rounded_with_the_product_and_not_before(dtype):
+    values = jnp.asarray(1 + np.arange(256) / 128, dtype)
+    found = drop(values, 0.1, jax.random.key(0))
+    assert_dtype(found, dtype)
+    wide = jnp.promote_types(dtype, jnp.float32).type
+    expected = jnp.asarray(np.asarray(values).astype(wide) * wide(kept_scale(0.1)), dtype)
+    kept = np.asarray(found) != 0
+    assert 200 < kept.sum() < 256
+    assert_equal(np.asarray(found)[kept], np.asarray(expected)[kept])
+    if dtype == "bfloat16":  # planted: 1/(1 - rate) in bfloat16
+        early = np.asarray(values / jnp.asarray(0.9, dtype))
+        assert (early[kept] != np.asarray(found)[kept]).any()
 
 
 @pytest.mark.parametrize("axis", range(4))

@@ -9,12 +9,13 @@ from comparison import assert_equal
 from fast.layers import LAYER_BUCKETS, make_layer_case
 
 import convattn as ca
-from convattn.encodings import GaussianEncoding
+from convattn.application import apply_attention
+from convattn.encodings import GaussianEncoding, QuadraticEncoding
 from convattn.fast import selection
 from convattn.fast.backend import Work
 from convattn.fast.options import AttentionOptions, Dropout
 from convattn.fast.selection import BACK_ENDS, cheapest, choose_backend
-from convattn.layer import AttentionLayer
+from convattn.layer import AttentionLayer, ContentScores
 from convattn.shifts import TokenGrid
 
 pytestmark = pytest.mark.usefixtures("quick_compilation")
@@ -119,3 +120,26 @@ def test_auto_passes_over_whoever_would_hold_too_much(monkeypatch):
     assert chosen.name == "chunked"
     chosen = selection.choose_backend("auto", layer, small, (1, 16, 16, 4), AttentionOptions())
     assert chosen.name == "dense"
+
+
+@pytest.mark.parametrize("name", ["auto", *BACK_ENDS])
+@pytest.mark.parametrize("has_content", [False, True])
+def test_every_back_end_serves_a_layer_without_heads(name, has_content):
+    """Zeros and the bias; for what no back end could refuse there, too."""
+    encoding = QuadraticEncoding(jnp.zeros(0), jnp.zeros((0, 2)))
+    content = ContentScores(*[jnp.zeros((0, 2, 3))] * 2) if has_content else None
+    value, bias = jnp.zeros((0, 2, 5)), jnp.arange(5.0)
+    layer = AttentionLayer(encoding, value, None, bias, content, ring=((1, 0), (0, 2)))
+    images = jnp.ones((2, 3, 4, 2))
+    dropping = {"dropout_rate": 0.5, "dropout_key": jax.random.key(0)}
+    for options in ({}, dropping, {"chunk": 2}, {"windows": ()}):
+        found = apply_attention(layer, images, backend=name, **options)
+        assert_equal(found, jnp.broadcast_to(bias, (2, 3, 4, 5)))
+    found, weights = apply_attention(layer, images, backend=name, return_weights=True)
+    assert weights.shape == ((2, 0, 12, 24) if has_content else (0, 12, 24))
+    found, skipped = apply_attention(layer, images, backend=name, return_skipped=True)
+    assert skipped.shape == (0,)
+    bare = AttentionLayer(encoding, value, None, None, content)
+    assert_equal(apply_attention(bare, images, backend=name), jnp.zeros((2, 3, 4, 5)))
+    with pytest.raises(ValueError, match="should be one of auto"):
+        apply_attention(layer, images, backend="none")

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from comparison import assert_dtype, assert_equal, assert_within
+from fast.programs import product_dtypes
 from flax import nnx
 from models.oracle import encoder_of, scores
 from models.tiny import ENCODINGS, SIZE, images, tiny
@@ -14,9 +15,11 @@ from models.tiny import ENCODINGS, SIZE, images, tiny
 import convattn as ca
 from convattn.models import encoder_layer
 from convattn.models.build import build_model
+from convattn.models.compute import compute_dtype
 from convattn.models.encoder_layer import folds
 from convattn.models.positional_attention import PositionalAttention
-from convattn.models.settings import EncoderSettings
+from convattn.models.settings import EncoderSettings, ResNetSettings
+from convattn.models.sizes import abstract_model
 
 # 64-bit arithmetic on both sides, in other orders. A layer multiplies by maps of 8 to 48 inputs and
 # divides by the spread of a token; an error of a few hundred roundings, amplified by at most a few
@@ -104,7 +107,7 @@ def test_half_precision_is_finite_and_its_logits_float32(encoding):
     found = run(model, images())
     assert_dtype(found, "float32")
     assert np.isfinite(np.asarray(found)).all()
-    assert "bf16[2,4,3,8] = dot_general" in str(jax.make_jaxpr(model)(images()))
+    assert ("bfloat16", "bfloat16", "float32") in product_dtypes(model, images())
 
 
 # --------------------------------------------------------------------------------- dropout
@@ -211,7 +214,10 @@ def test_a_smaller_image_is_served_and_a_larger_one_refused():
     [
         ({"classes": 0}, "classes=0"),
         ({"image_size": (7, 6)}, "2 divides"),
+        ({"image_size": 8}, "image_size=8, but"),
         ({"dtype": "int32"}, "dtype='int32'"),
+        ({"dtype": "foo"}, "dtype='foo'"),
+        ({"dtype": None}, "dtype=None"),
         ({"settings": None}, "NoneType"),
     ],
 )
@@ -220,6 +226,30 @@ def test_what_does_not_fit_is_refused(options, message):
     given = {"settings": settings, "classes": 5, "image_size": SIZE, "rngs": nnx.Rngs(0)}
     with pytest.raises(ValueError, match=message):
         build_model(**{**given, **options})
+
+
+@pytest.mark.parametrize(
+    "settings", [EncoderSettings(heads=(2,), width=8), ResNetSettings((2,), (1,))]
+)
+@pytest.mark.parametrize(
+    ("shape", "dtype", "message"),
+    [
+        ((8, 6, 3), "float32", "batch axis"),
+        ((2, 8, 6, 4), "float32", "channels come last"),
+        ((2, 1, 8, 6, 3), "float32", r"expected \[batch, height, width, 3\]"),
+        ((2, 8, 6, 3), "uint8", "images.dtype=uint8, but expected floats, normalised"),
+    ],
+)
+def test_images_that_do_not_fit_are_refused(settings, shape, dtype, message):
+    model = abstract_model(settings, classes=5, image_size=SIZE)
+    with pytest.raises(ValueError, match=message):
+        jax.eval_shape(model, jax.ShapeDtypeStruct(shape, dtype))
+
+
+def test_float64_is_refused_where_jax_would_compute_in_float32():
+    assert compute_dtype("float64") == np.float64
+    with jax.enable_x64(False), pytest.raises(ValueError, match="64-bit types are off"):
+        compute_dtype("float64")
 
 
 def test_it_exports_for_every_platform():

@@ -2,11 +2,14 @@
 
 import dataclasses
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from comparison import assert_equal
+from flax import nnx
 
+from convattn.models.build import build_model
 from convattn.models.downsampling import downsample, token_grid, upsample
 from convattn.models.settings import EncoderSettings, ResNetSettings
 
@@ -25,7 +28,18 @@ from convattn.models.settings import EncoderSettings, ResNetSettings
         ({"encoding": "content", "width": 7}, "an even number"),
         ({"dropout": 1.0}, "dropout=1.0"),
         ({"attention_dropout": -0.1}, "attention_dropout=-0.1"),
+        ({"heads": 9}, "heads=9, but expected one integer ≥ 0 for each layer"),
+        ({"heads": None}, "heads=None"),
+        ({"encoding": ["quadratic"]}, "expected one of quadratic"),
+        ({"dropout": "0.1"}, "dropout='0.1'"),
+        ({"dropout": None}, "dropout=None"),
+        ({"attention_dropout": True}, "attention_dropout=True"),
+        ({"norm_epsilon": None}, "norm_epsilon=None"),
         ({"norm_epsilon": -1e-9}, "norm_epsilon"),
+        ({"norm_epsilon": 0.0}, "norm_epsilon"),
+        ({"norm_epsilon": 1e-21}, "norm_epsilon"),
+        ({"center_variance": 1.1e6}, "center_variance"),
+        ({"spread_variance": 1.1e6}, "spread_variance"),
         ({"center_variance": float("nan")}, "center_variance"),
         ({"spread_variance": float("inf")}, "spread_variance"),
     ],
@@ -42,6 +56,8 @@ def test_no_encoder(changes, message):
     [
         ({"channels": ()}, "channels="),
         ({"channels": (64, 0), "blocks": (1, 1)}, "channels="),
+        ({"channels": 64}, "channels=64"),
+        ({"blocks": None}, "blocks=None"),
         ({"blocks": (2, 2, 2)}, "as many"),
         ({"blocks": (2, 2, 2, 0)}, "blocks="),
     ],
@@ -56,6 +72,38 @@ def test_lists_are_held_as_tuples():
     assert hash(ResNetSettings(channels=[4], blocks=[1])) == hash(ResNetSettings((4,), (1,)))
 
 
+def test_numpy_numbers_are_held_as_pythons():
+    one, share = np.int64(1), np.float32(0.5)
+    settings = EncoderSettings(heads=(one,), width=one, inner=one, dropout=share)
+    assert settings == EncoderSettings(heads=(1,), width=1, inner=1, dropout=0.5)
+    resnet = ResNetSettings(channels=(one,), blocks=(one,))
+    kept = (*settings.heads, settings.width, settings.inner, *resnet.channels, *resnet.blocks)
+    assert {type(count) for count in kept} == {int}
+    assert type(settings.dropout) is float
+    assert token_grid((np.int64(4), 6), 2) == (2, 3)
+
+
+@pytest.mark.parametrize("encoding", ["quadratic", "gaussian"])
+def test_the_most_extreme_settings_stay_finite(encoding):
+    """Constant images, of which LayerNorm has nothing but epsilon to divide by, in training."""
+    extremes = {"norm_epsilon": 1e-20, "center_variance": 1e6, "spread_variance": 1e6}
+    settings = EncoderSettings(encoding, heads=(2,), width=2, inner=2, **extremes)
+    rngs = nnx.Rngs(0)
+    model = build_model(settings, classes=2, image_size=(4, 4), rngs=rngs)
+
+    @nnx.jit
+    def step(model, given):
+        return nnx.value_and_grad(lambda model: (model(given) ** 2).sum())(model)
+
+    graph, state = nnx.split(model)
+    flat = jax.tree_util.tree_map_with_path(  # maps of zero: tokens without any spread
+        lambda path, part: part * ("embedding" not in jax.tree_util.keystr(path)), state
+    )
+    for given in (state, flat):
+        for part in jax.tree.leaves(step(nnx.merge(graph, given), jnp.ones((1, 4, 4, 3)))):
+            assert np.isfinite(np.asarray(part)).all()
+
+
 def test_downsampling_is_a_permutation_of_the_numbers():
     images = jnp.arange(2 * 4 * 6 * 3).reshape(2, 4, 6, 3)
     tokens = downsample(images, 2)
@@ -66,7 +114,7 @@ def test_downsampling_is_a_permutation_of_the_numbers():
     assert (np.asarray(upsample(tokens[..., ::-1], 2)) != np.asarray(images)).any()
 
 
-@pytest.mark.parametrize("size", [(7, 8), (8,), (0, 8), (8, 8, 8), (8.0, 8)])
+@pytest.mark.parametrize("size", [(7, 8), (8,), (0, 8), (8, 8, 8), (8.0, 8), 8, ("8", "8")])
 def test_sizes_that_do_not_fit_are_refused(size):
     with pytest.raises(ValueError, match="image_size"):
         token_grid(size, 2)

@@ -2,7 +2,9 @@
 
 A tar archive (plain, gzip, bzip2 or xz) is read once, from its first byte to its last, so that a
 checksum at its end is checked too, and its regular files are kept in memory. Links and devices in
-it are refused, as are names that lead out of it. A folder's files are read when they are asked for.
+it are refused, as are sparse files and names that lead out of it. A folder's files are read when
+they are asked for; links in it are followed, and what is no file then, or deeper than a set of
+images is, is refused. An empty folder within either is refused, as something is missing there.
 Hidden files (a name that starts with a dot) are left out of both.
 """
 
@@ -41,15 +43,27 @@ class FolderFiles(Mapping[str, bytes]):
         self._list(folder, "", DEPTH)
 
     def _list(self, folder: Path, prefix: str, depth: int) -> None:
-        with os.scandir(folder) as entries:
-            for entry in sorted(entries, key=lambda entry: entry.name):
-                if entry.name.startswith("."):
-                    continue
-                if entry.is_file():
-                    self._names[prefix + entry.name] = None
-                elif depth > 1 and entry.is_dir():
-                    self._list(Path(entry.path), f"{prefix}{entry.name}/", depth - 1)
-                _refuse_more_than(MOST_FILES, len(self._names), self.folder)
+        with os.scandir(folder) as found:
+            entries = [entry for entry in found if not entry.name.startswith(".")]
+        if prefix and not entries:
+            raise _empty(self.folder, prefix)
+        for entry in sorted(entries, key=lambda entry: entry.name):
+            name = prefix + entry.name
+            if entry.is_file():
+                self._names[name] = None
+            elif not entry.is_dir():
+                raise DataIntegrityError(
+                    f"{self.folder / name}: is a broken link, a pipe or a device, but files and "
+                    "folders were expected; copy what it stands for, or remove it"
+                )
+            elif depth > 1:
+                self._list(Path(entry.path), f"{name}/", depth - 1)
+            else:
+                raise DataIntegrityError(
+                    f"{self.folder / name}: is a folder {DEPTH} levels down, but only files were "
+                    "expected there; give the path of the folder that holds the set itself"
+                )
+            _refuse_more_than(MOST_FILES, len(self._names), self.folder)
 
     def __getitem__(self, name: str) -> bytes:
         if name not in self._names:
@@ -98,8 +112,10 @@ def open_files(path: Path, *, limit: int = LARGEST_TAR) -> Mapping[str, bytes]:
 
     Raises:
         FileNotFoundError: nothing is there.
-        DataIntegrityError: no tar archive, one that is cut short or corrupted, has a link, a device
-            or a name with "..", names a file twice, or is larger than `limit`.
+        DataIntegrityError: no tar archive, one that is cut short or corrupted, has a link, a
+            device, a sparse file or a name with "..", names a file twice, or is larger than
+            `limit`; a folder with a broken link, a pipe or a device, or too deep; an empty folder
+            in either.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -112,6 +128,11 @@ def open_files(path: Path, *, limit: int = LARGEST_TAR) -> Mapping[str, bytes]:
     if not path.exists():
         raise FileNotFoundError(
             f"{path}: no such file or folder; a folder or a tar archive was expected"
+        )
+    if not path.is_dir() and not path.is_file():
+        raise DataIntegrityError(
+            f"{path}: is a pipe or a device, but a folder or a tar archive was expected; copy it "
+            "into a file first"
         )
     if not path.is_dir():
         return _without_wrapper(_read_tar(path, limit))
@@ -126,6 +147,13 @@ def open_files(path: Path, *, limit: int = LARGEST_TAR) -> Mapping[str, bytes]:
 def _only_folder(folder: Path) -> Path | None:
     shown = [entry for entry in folder.iterdir() if not entry.name.startswith(".")]
     return shown[0] if len(shown) == 1 and shown[0].is_dir() else None
+
+
+def _empty(path: Path, name: str) -> DataIntegrityError:
+    return DataIntegrityError(
+        f"{path}: the folder {name!r} in it holds no files, but some were expected; copy what is "
+        "missing, or remove the folder"
+    )
 
 
 def _without_wrapper(files: dict[str, bytes]) -> dict[str, bytes]:
@@ -147,13 +175,22 @@ def _open_stream(path: Path) -> BufferedIOBase:
 
 def _read_tar(path: Path, limit: int) -> dict[str, bytes]:
     files: dict[str, bytes] = {}
+    folders: list[str] = []
+    total = 0
     try:
         with _open_stream(path) as stream:
             bounded = _Bounded(stream, path, limit)
             with tarfile.open(fileobj=bounded, mode="r|") as tar:  # type: ignore[call-overload]
                 while (member := tar.next()) is not None:
                     tar.members = []  # or it keeps all of them
-                    _add(files, path, tar, member, limit)
+                    name = _name(path, member)
+                    if member.isdir():
+                        folders.append(name)
+                    elif name:
+                        total += member.size
+                        _refuse_unreadable(files, path, member, name, total, limit)
+                        files[name] = cast(BinaryIO, tar.extractfile(member)).read()
+                        _refuse_more_than(MOST_FILES, len(files), path)
                 end = bounded.block[tar.offset - bounded.count + len(bounded.block) :]
             while bounded.read(2**20):
                 pass
@@ -171,39 +208,53 @@ def _read_tar(path: Path, limit: int) -> dict[str, bytes]:
             f"{path}: the members end without the mark of a tar archive's end; it was cut short or "
             "changed, so copy or download it again"
         )
+    filled = {str(parent) for name in files for parent in PurePosixPath(name).parents}
+    for folder in folders:
+        if files and folder and folder not in filled:
+            raise _empty(path, folder)
     return files
 
 
-def _add(
-    files: dict[str, bytes], path: Path, tar: tarfile.TarFile, member: tarfile.TarInfo, limit: int
-) -> None:
-    """One member's bytes into `files`, unless it is a folder or hidden."""
+def _name(path: Path, member: tarfile.TarInfo) -> str:
+    """A member's name without dots and doubled slashes, or "" for the root and what is hidden."""
     parts = PurePosixPath(member.name).parts
     if member.name.startswith("/") or ".." in parts or "\\" in member.name:
         raise DataIntegrityError(
             f"{path}: the member {member.name!r} leads out of the archive; relative names without "
             "'..' were expected: don't trust where it comes from"
         )
-    if member.isdir() or any(part.startswith(".") for part in parts):
-        return
+    return "" if any(part.startswith(".") for part in parts) else "/".join(parts)
+
+
+def _refuse_unreadable(
+    files: Mapping[str, bytes],
+    path: Path,
+    member: tarfile.TarInfo,
+    name: str,
+    total: int,
+    limit: int,
+) -> None:
+    """Only regular files, each once, that with the ones before have no more bytes than `limit`."""
     if not member.isreg():
         raise DataIntegrityError(
             f"{path}: the member {member.name!r} is a link or a device; only regular files are "
             "read: pack it with `tar --dereference`"
         )
-    name = "/".join(parts)
+    if member.issparse():  # a few bytes in the archive may stand for any number of zeros
+        raise DataIntegrityError(
+            f"{path}: the member {member.name!r} is a sparse file, which isn't read; pack it "
+            "without `--sparse`"
+        )
     if name in files:
         raise DataIntegrityError(
             f"{path}: the member {name!r} is there twice, and which one counts is unclear; pack "
             "the archive again"
         )
-    if member.size > limit:  # a sparse member may claim more than the archive holds
+    if total > limit:
         raise DataIntegrityError(
-            f"{path}: the member {name!r} claims {member.size:,} bytes, but {limit:,} are the most "
-            "that is read"
+            f"{path}: the member {name!r} claims {member.size:,} bytes, {total:,} with the ones "
+            f"before, but {limit:,} are the most that is read; unpack it and pass the folder"
         )
-    files[name] = cast(BinaryIO, tar.extractfile(member)).read()
-    _refuse_more_than(MOST_FILES, len(files), path)
 
 
 def _refuse_more_than(most: int, count: int, path: Path) -> None:

@@ -49,7 +49,17 @@ class Augmentation:
     flip: bool = True
 
     def __post_init__(self) -> None:
-        """Refuse a negative number of pixels."""
+        """Refuse a negative number of pixels, and what is no integer or no truth value."""
+        if isinstance(self.crop, bool) or not isinstance(self.crop, int):
+            raise ValueError(
+                f"crop is {self.crop!r}, but an integer number of pixels was expected, without a "
+                "decimal point; 0 is none"
+            )
+        if not isinstance(self.flip, bool):
+            raise ValueError(
+                f"flip is {self.flip!r}, but True or False was expected; it has no probability of "
+                "its own"
+            )
         if self.crop < 0:
             raise ValueError(
                 f"crop is {self.crop}, but a number of pixels of 0 or more was expected; 0 is none"
@@ -83,12 +93,14 @@ def epoch_order(
         count: how many images there are.
 
     Raises:
-        ValueError: the key is of another kind than "threefry2x32".
+        ValueError: the key is of another kind than "threefry2x32", or the epoch isn't traced and
+            negative.
 
     >>> sorted(epoch_order(jax.random.key(0), 3, 5).tolist())
     [0, 1, 2, 3, 4]
     """
     _refuse_other_generators(key)
+    _refuse_negative(epoch)
     chosen = jax.random.fold_in(jax.random.fold_in(key, ORDER), epoch)
     return jax.random.permutation(chosen, jnp.arange(count, dtype=jnp.int32))
 
@@ -104,7 +116,8 @@ def example_keys(
         indices: of the images in the whole set, ``[batch]``.
 
     Raises:
-        ValueError: the key is of another kind than "threefry2x32".
+        ValueError: the key is of another kind than "threefry2x32", or the epoch isn't traced and
+            negative.
 
     >>> key = jax.random.key(0)
     >>> keys = example_keys(key, 3, jnp.arange(5))
@@ -112,6 +125,7 @@ def example_keys(
     True
     """
     _refuse_other_generators(key)
+    _refuse_negative(epoch)
     chosen = jax.random.fold_in(jax.random.fold_in(key, EXAMPLES), epoch)
     return jax.vmap(jax.random.fold_in, (None, 0))(chosen, indices)
 
@@ -160,7 +174,8 @@ def load_batch(
 
     Args:
         data: the whole set.
-        indices: 0 … count - 1, ``[batch]``.
+        indices: 0 … count - 1, ``[batch]``. Their values aren't checked, as they may be traced:
+            JAX counts negative ones from the end, and takes the nearest image for one beyond.
         keys: one for each image, from `example_keys`; None without augmentation.
         mean: of x/255, for each channel, ``[channels]``; a constant, not traced.
         std: of x/255, for each channel, above 0, ``[channels]``; a constant, not traced.
@@ -171,8 +186,9 @@ def load_batch(
         The images, ``[batch, height, width, channels]``, and the labels, ``[batch]``.
 
     Raises:
-        ValueError: mean or std has the wrong shape, isn't finite or above 0, or is traced; keys
-            are missing; or the crop isn't smaller than the image.
+        ValueError: mean or std has the wrong shape, isn't finite or above 0, or is traced; indices
+            aren't a row of integers; keys are missing or not one for each index; or the crop isn't
+            smaller than the image.
 
     >>> white = Images(np.full((2, 4, 5, 3), 255, np.uint8), np.zeros(2, np.uint8), ("snow",))
     >>> data = put_on_device(white)
@@ -181,6 +197,11 @@ def load_batch(
     ((1, 4, 5, 3), [1.0, 1.0, 1.0], [0])
     """
     shift, scale = _normalisation(mean, std, data.images.shape[-1])
+    if jnp.ndim(indices) != 1 or not jnp.issubdtype(jnp.result_type(indices), jnp.integer):
+        raise ValueError(
+            f"indices are {jnp.result_type(indices)}{list(jnp.shape(indices))}, but integers of "
+            "shape [batch] were expected"
+        )
     if augmentation is None:
         pixels = data.images[indices]
     elif keys is None:
@@ -189,6 +210,7 @@ def load_batch(
             "or no augmentation"
         )
     else:
+        _refuse_other_number(keys, len(indices))
         pixels = _crop(data.images, indices, *draw_augmentation(keys, augmentation), augmentation)
     normalised = (pixels.astype(jnp.float32) - shift) * scale
     return normalised.astype(dtype), data.labels[indices]
@@ -241,6 +263,24 @@ def _normalisation(mean: ArrayLike, std: ArrayLike, channels: int) -> tuple[np.n
             "gives 1 for a constant channel"
         )
     return (255 * middle).astype(np.float32), (1 / (255 * deviation)).astype(np.float32)
+
+
+def _refuse_other_number(keys: Any, batch: int) -> None:
+    """One key for each index, of either kind; a lone one would serve a whole batch."""
+    old = not jnp.issubdtype(keys.dtype, jax.dtypes.prng_key)
+    expected = (batch, 2) if old else (batch,)
+    if keys.shape != expected:
+        raise ValueError(
+            f"keys have the shape {list(keys.shape)}, but {list(expected)} was expected, one for "
+            "each index; pass those of example_keys for the same indices"
+        )
+
+
+def _refuse_negative(epoch: ArrayLike) -> None:
+    if not isinstance(epoch, jax.core.Tracer) and np.any(np.asarray(epoch) < 0):
+        raise ValueError(
+            f"epoch is {epoch}, but 0 or more was expected; the first epoch has the number 0"
+        )
 
 
 def _refuse_other_generators(key: Any) -> None:

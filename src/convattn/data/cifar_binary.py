@@ -41,8 +41,8 @@ def read_cifar10_binary(files: Mapping[str, bytes]) -> tuple[Images, Images]:
             ``batches.meta.txt``.
 
     Raises:
-        DataIntegrityError: a batch is missing, shorter than the others or cut short, or a label is
-            out of range.
+        DataIntegrityError: a batch is missing or cut short, a training batch is shorter than the
+            others, or a label is out of range.
 
     >>> batch = bytes([3]) + bytes(3072)
     >>> names = [f"data_batch_{n}.bin" for n in range(1, 6)] + ["test_batch.bin"]
@@ -56,7 +56,7 @@ def read_cifar10_binary(files: Mapping[str, bytes]) -> tuple[Images, Images]:
     meta = "batches.meta.txt"
     class_names = _names(files, meta, 10) if meta in files else CLASS_NAMES
     records = {name: _records(name, files[name], labels=1) for name in (*training, test)}
-    require_equal_batches({name: len(rows) for name, rows in records.items()})
+    require_equal_batches({name: len(records[name]) for name in training})
     for name, rows in records.items():  # so that a wrong label is reported with its file
         labelled(name, rows[:, 1:], rows[:, 0], class_names)
     everything = np.concatenate([records[name] for name in training])

@@ -36,8 +36,8 @@ def read_cifar10_python(files: Mapping[str, bytes]) -> tuple[Images, Images]:
         files: ``data_batch_1`` … ``data_batch_5``, ``test_batch``, and perhaps ``batches.meta``.
 
     Raises:
-        DataIntegrityError: a batch is missing or smaller than the others, holds anything but plain
-            values and byte arrays, or a label is out of range.
+        DataIntegrityError: a batch is missing or holds anything but plain values and byte arrays, a
+            training batch is smaller than the others, or a label is out of range.
 
     >>> import pickle
     >>> batch = {"data": np.zeros((1, 3072), np.uint8), "labels": [3]}
@@ -53,7 +53,7 @@ def read_cifar10_python(files: Mapping[str, bytes]) -> tuple[Images, Images]:
     batches = {}
     for name in (*TRAINING_BATCHES, TEST_BATCH):
         batches[name] = _batch(name, files[name], "labels", class_names)
-    require_equal_batches({name: len(batch) for name, batch in batches.items()})
+    require_equal_batches({name: len(batches[name]) for name in TRAINING_BATCHES})
     training = [batches[name] for name in TRAINING_BATCHES]
     images = np.concatenate([batch.images for batch in training])
     labels = np.concatenate([batch.labels for batch in training])

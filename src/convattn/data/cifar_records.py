@@ -1,7 +1,7 @@
 """What the official binary and Python versions of CIFAR-10 and CIFAR-100 share.
 
 Both store an image as the red, the green and the blue plane of 32×32 bytes, row by row, and divide
-CIFAR-10 into five training batches and a test batch of equal size.
+CIFAR-10 into five training batches of equal size and a test batch.
 
 Source: https://www.cs.toronto.edu/~kriz/cifar.html.
 """
@@ -91,7 +91,7 @@ def require(files: Mapping[str, bytes], names: tuple[str, ...]) -> None:
 
 
 def require_equal_batches(sizes: Mapping[str, int]) -> None:
-    """Nothing, if all batches hold equally many records, as the official ones do.
+    """Nothing, if all training batches hold equally many records, as the official ones do.
 
     Args:
         sizes: the number of records of each file.
@@ -104,8 +104,8 @@ def require_equal_batches(sizes: Mapping[str, int]) -> None:
     if len(set(sizes.values())) > 1:
         found = ", ".join(f"{name} has {size:,}" for name, size in sizes.items())
         raise DataIntegrityError(
-            f"the batches hold different numbers of images ({found}), but equal ones were expected;"
-            " the shorter ones were cut short: copy or download them again"
+            f"the training batches hold different numbers of images ({found}), but equal ones were "
+            "expected; the shorter ones were cut short: copy or download them again"
         )
 
 

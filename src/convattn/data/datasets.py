@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+import numpy as np
+
 from convattn.data.archives import open_files
 from convattn.data.cifar10 import CLASS_NAMES, SIDE, Images, load_cifar10_slice
 from convattn.data.cifar_binary import read_cifar10_binary, read_cifar100_binary
@@ -12,7 +14,8 @@ from convattn.data.cifar_python import read_cifar10_python, read_cifar100_python
 from convattn.data.cifar_records import TEST_BATCH, TRAINING_BATCHES
 from convattn.data.image_folders import read_image_folders
 
-RECOMPRESSED = "JPEG-recompressed"
+RECOMPRESSED = "JPEG-recompressed"  # what the whole of CIFAR-10 is, as its originals are lossless
+STORED_AS_JPEG = "stored as JPEG"  # whatever other images were before
 OFFICIAL_SIZES = (50_000, 10_000)
 BATCHES = (*TRAINING_BATCHES, TEST_BATCH)
 
@@ -55,7 +58,9 @@ def read_dataset(
 
     Returns:
         Images with their labels. A name that doesn't stand for the whole of CIFAR says how many
-        images there are; images that were stored as JPEG have the note "JPEG-recompressed".
+        images there are. Image folders are called CIFAR-10 if their classes, their size and
+        their number in each class are CIFAR-10's. Images that were stored as JPEG have the
+        note "JPEG-recompressed" if they are called that, and "stored as JPEG" otherwise.
 
     Raises:
         FileNotFoundError: nothing is there.
@@ -111,16 +116,24 @@ def _image_folders(files: Mapping[str, bytes], path: Path, classes: str) -> Data
     _refuse_coarse(classes, f"{path} (image folders)")
     found = read_image_folders(files)
     train, test = found.train, found.test
-    note = RECOMPRESSED if found.lossy else ""
+    name, note = _sized(path.resolve().name.partition(".")[0], train, test), STORED_AS_JPEG
     if train.class_names == CLASS_NAMES and train.images.shape[1:3] == (SIDE, SIDE):
-        return _cifar("CIFAR-10", (train, test), note)
-    return Dataset(_sized(path.resolve().name.partition(".")[0], train, test), train, test, note)
+        name = f"images with the classes of CIFAR-10, {len(train):,} + {len(test):,}"
+        if _balanced(train, OFFICIAL_SIZES[0]) and _balanced(test, OFFICIAL_SIZES[1]):
+            name, note = "CIFAR-10", RECOMPRESSED
+    return Dataset(name, train, test, note if found.lossy else "")
 
 
-def _cifar(name: str, splits: tuple[Images, Images], note: str = "") -> Dataset:
+def _balanced(images: Images, size: int) -> bool:
+    classes = len(images.class_names)
+    counts = np.bincount(images.labels, minlength=classes)
+    return counts.tolist() == [size // classes] * classes
+
+
+def _cifar(name: str, splits: tuple[Images, Images]) -> Dataset:
     train, test = splits
     official = (len(train), len(test)) == OFFICIAL_SIZES
-    return Dataset(name if official else _sized(name, train, test), train, test, note)
+    return Dataset(name if official else _sized(name, train, test), train, test)
 
 
 def _sized(name: str, train: Images, test: Images) -> str:

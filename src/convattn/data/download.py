@@ -1,11 +1,18 @@
-"""The official archives of CIFAR-10 and CIFAR-100, fetched and checked."""
+"""The official archives of CIFAR-10 and CIFAR-100, fetched and checked.
+
+A download ends when no byte comes for a minute; there is no limit on all of it, as a slow line is
+no error. It ends, too, when more comes than was announced or than any of the archives has.
+"""
 
 import hashlib
 import http.client
 import os
+import re
 import secrets
+import time
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,6 +32,8 @@ from convattn.data.integrity import DataIntegrityError
 HOME = "https://www.cs.toronto.edu/~kriz/"
 BLOCK = 2**18
 TIMEOUT = 60.0  # seconds without a byte
+LARGEST = 2**28  # bytes; the archives have 162 to 170 million
+STALE = 3600.0  # seconds without a block, after which nobody is writing a partial file any more
 
 Opener = Callable[[str], Any]
 
@@ -79,9 +88,9 @@ def download_archive(
 
     Raises:
         ValueError: no such archive.
-        DataIntegrityError: it can't be fetched, or what is there or came isn't what its publisher
-            describes. A file that was already there is left as it is, and nothing new has the
-            archive's name.
+        DataIntegrityError: it can't be fetched or written, or what is there or came isn't what its
+            publisher describes. A file that was already there is left as it is, and nothing new has
+            the archive's name.
 
     >>> download_archive("mnist", "data")
     Traceback (most recent call last):
@@ -96,31 +105,52 @@ cifar100-python was expected
     if path.exists():
         _check_existing(path, archive.md5)
         return path
-    path.parent.mkdir(parents=True, exist_ok=True)
+    with _writing(path.parent):
+        path.parent.mkdir(parents=True, exist_ok=True)
+    _remove_stale(path)
     # Written beside and renamed, so that the final name only ever stands for a checked archive.
     part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     try:
         _fetch(HOME + archive.file_name, part, archive.md5, opener, console)
-        os.replace(part, path)
+        with _writing(path.parent):
+            os.replace(part, path)
     finally:
-        part.unlink(missing_ok=True)
+        with suppress(OSError):
+            part.unlink()
     return path
+
+
+def _remove_stale(path: Path) -> None:
+    """Remove what downloads that were killed left of this archive, and none that may still run."""
+    own = re.compile(rf"\.{re.escape(path.name)}\.[0-9a-f]{{8}}\.part")
+    for part in path.parent.iterdir():
+        if own.fullmatch(part.name):
+            with suppress(OSError):
+                if time.time() - part.stat().st_mtime > STALE:
+                    part.unlink()
 
 
 def _fetch(url: str, part: Path, md5: str, opener: Opener, console: Console | None) -> None:
     digest = hashlib.md5(usedforsecurity=False)
     count = 0
-    with _progress(console) as progress, part.open("xb") as file:
+    with _writing(part.parent):
+        opened = part.open("xb")
+    with _progress(console) as progress, opened as file:
         try:
             with opener(url) as response:
                 total = _content_length(response)
+                _refuse_longer(url, total or 0, LARGEST)
                 task = progress.add_task(url.rpartition("/")[2], total=total)
                 while block := response.read(BLOCK):
                     digest.update(block)
                     count += len(block)
-                    _write(file, block, part)
+                    _refuse_longer(url, count, LARGEST if total is None else total)
+                    with _writing(part.parent):
+                        file.write(block)
                     progress.update(task, advance=len(block))
-        except (OSError, http.client.HTTPException) as error:
+        except DataIntegrityError:
+            raise
+        except (OSError, ValueError, http.client.HTTPException) as error:
             raise DataIntegrityError(
                 f"{url}: can't be downloaded ({type(error).__name__}: {error}); without a network, "
                 f"fetch it elsewhere, put it into {part.parent} under the name "
@@ -137,22 +167,39 @@ def _fetch(url: str, part: Path, md5: str, opener: Opener, console: Console | No
                 f"{md5} was expected; they were thrown away: run this again, or fetch the archive "
                 "elsewhere"
             )
-        file.flush()
-        os.fsync(file.fileno())
+        with _writing(part.parent):
+            file.flush()
+            os.fsync(file.fileno())
 
 
-def _write(file: Any, block: bytes, part: Path) -> None:
+def _refuse_longer(url: str, count: int, most: int) -> None:
+    if count > most:
+        raise DataIntegrityError(
+            f"{url}: {count:,} bytes or more, but at most {most:,} were expected; what comes isn't "
+            "the archive: is there a proxy or a login page in between?"
+        )
+
+
+@contextmanager
+def _writing(folder: Path) -> Iterator[None]:
     try:
-        file.write(block)
+        yield
     except OSError as error:
         raise DataIntegrityError(
-            f"{part.parent}: can't be written to ({error}); make room, or choose another folder"
+            f"{folder}: can't be written to ({error}); make room, or choose another folder"
         ) from error
 
 
 def _check_existing(path: Path, md5: str) -> None:
-    with path.open("rb") as file:
-        found = hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
+    try:
+        with path.open("rb") as file:
+            digest = hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False))
+    except OSError as error:
+        raise DataIntegrityError(
+            f"{path}: is there but can't be read ({error}), though the archive was expected; move "
+            "it away and run this again"
+        ) from error
+    found = digest.hexdigest()
     if found != md5:
         raise DataIntegrityError(
             f"{path}: is there with the MD5 sum {found}, but {md5} was expected; it was cut short "

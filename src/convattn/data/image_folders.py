@@ -2,8 +2,11 @@
 
 The classes are numbered in the order of their names and the images of a class come in the order of
 theirs, so that a folder and an archive of it give the same arrays. Grey images become three equal
-channels, which loses nothing; palettes, transparency, CMYK and 16 bits are refused, as turning them
-into RGB is a choice.
+channels, which loses nothing; palettes, transparency, CMYK, 16 bits, several pictures in a PNG and
+an orientation in which an image should be shown are refused, as turning them into RGB is a choice.
+
+A damaged PNG file is noticed by its checksum. JPEG has none, and its decoder goes on after an error
+within the compressed pixels: only damage that keeps it from decoding is noticed.
 """
 
 import io
@@ -11,7 +14,7 @@ import os
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 from jaxtyping import UInt8
@@ -21,6 +24,9 @@ from convattn.data.integrity import DataIntegrityError
 
 SUFFIXES = (".jpg", ".jpeg", ".png")
 SPLITS = ("train", "test")
+JPEG_FORMATS = ("JPEG", "MPO")  # a JPEG file that holds further pictures is "MPO" for Pillow
+PNG_HEADER, PNG_DEPTH = slice(12, 16), 24  # the first chunk's name; its ninth byte
+ORIENTATION, UPRIGHT = 0x0112, 1  # an EXIF tag and its value for an image shown as it is stored
 LARGEST_SET = 16 * 2**30  # bytes of pixels: the whole set lives in memory
 
 
@@ -152,10 +158,13 @@ def _decode(
 
     try:
         with Image.open(io.BytesIO(content), formats=("JPEG", "PNG")) as image:
-            found, mode, jpeg = image.size, image.mode, image.format == "JPEG"
-            transparent = "transparency" in image.info
-            if found == size and mode in ("RGB", "L") and not transparent:
-                return np.asarray(image.convert("RGB")), jpeg
+            found, obstacle = image.size, _obstacle(image, content)
+            if found == size and obstacle is None:
+                pixels = np.asarray(image.convert("RGB"))
+                orientation = image.getexif().get(ORIENTATION, UPRIGHT)
+                if orientation == UPRIGHT:
+                    return pixels, image.format in JPEG_FORMATS
+                obstacle = f"the orientation {orientation} in its EXIF data"
     except Exception as error:
         _refuse_undecodable(name, error)
     if found != size:
@@ -164,13 +173,29 @@ def _decode(
             "expected, as in the first image; make them all the same size first"
         )
     raise DataIntegrityError(
-        f"{name}: the mode {mode}{' with transparency' if transparent else ''} isn't read, but RGB "
-        "and L (grey) are; convert the images first"
+        f"{name}: {obstacle} isn't read, but upright RGB and L (grey) images of 8 bits a channel "
+        "are; convert the images first"
     )
+
+
+def _obstacle(image: Any, content: bytes) -> str | None:
+    """What in an image's header makes turning it into RGB a choice, or None."""
+    if image.format not in (*JPEG_FORMATS, "PNG"):
+        return f"the format {image.format}"
+    if image.mode not in ("RGB", "L"):
+        return f"the mode {image.mode}"
+    if "transparency" in image.info:
+        return f"the mode {image.mode} with transparency"
+    if image.format == "PNG" and image.n_frames > 1:
+        return f"a PNG of {image.n_frames} pictures"
+    # Pillow drops the lower byte of 16 bits of colour and gives the mode RGB all the same.
+    if image.format == "PNG" and (content[PNG_HEADER] != b"IHDR" or content[PNG_DEPTH] > 8):
+        return f"a depth of {content[PNG_DEPTH]} bits a channel"
+    return None
 
 
 def _refuse_undecodable(name: str, error: Exception) -> NoReturn:
     raise DataIntegrityError(
-        f"{name}: can't be decoded ({type(error).__name__}: {error}), but a whole JPEG or PNG file "
-        "was expected; copy it again"
+        f"{name}: can't be decoded ({type(error).__name__}: {error}), but a JPEG or PNG file was "
+        "expected; copy it again"
     ) from error

@@ -7,7 +7,8 @@ call it. Three things stand against that here:
    memo index be larger than the file, for which an unpickler would allocate a table, nor tuples be
    nested without end;
 2. the globals that a NumPy array of bytes needs are replaced by stand-ins that only note what they
-   were called with, and every other global is refused, so that nothing real is ever called;
+   were called with, and every other global is refused, so that nothing real is ever called; and
+   all the bytes that they make are no more than the file's;
 3. an array is made of its noted bytes at the end, after type, shape and length were checked.
 
 A hostile file can therefore waste time, but not run code.
@@ -76,13 +77,22 @@ class _StoredType:
         pass
 
 
+class _Allowance:
+    """How many bytes may still be made of text: each was written once, so no more than the file."""
+
+    __slots__ = ("left",)
+
+    def __init__(self, left: int) -> None:
+        self.left = left
+
+
 class _StandIn:
     """Takes a global's place: calling it checks the arguments and notes them, and does no more."""
 
-    __slots__ = ("file", "kind")
+    __slots__ = ("allowance", "file", "kind")
 
-    def __init__(self, kind: str, file: str) -> None:
-        self.kind, self.file = kind, file
+    def __init__(self, kind: str, file: str, allowance: _Allowance) -> None:
+        self.kind, self.file, self.allowance = kind, file, allowance
 
     def __call__(self, *arguments: Any) -> Any:
         match self.kind, arguments:
@@ -91,6 +101,12 @@ class _StandIn:
             case "dtype", (bytes() | str() as code, *_):
                 return _StoredType(code)
             case "encode", (str() as text, "latin1"):
+                self.allowance.left -= len(text)
+                if self.allowance.left < 0:
+                    raise DataIntegrityError(
+                        f"{self.file}: makes more bytes of its texts than the whole file has; "
+                        + _REMEDY
+                    )
                 return text.encode("latin1")
         raise DataIntegrityError(
             f"{self.file}: calls {self.kind} with arguments that a plain array doesn't need; "
@@ -108,6 +124,7 @@ class _Unpickler(pickle.Unpickler):
         # Strings of Python 2 stay bytes, as the pixels must.
         super().__init__(io.BytesIO(content), encoding="bytes")
         self.file = file
+        self.allowance = _Allowance(len(content))
 
     def find_class(self, module: str, name: str) -> Any:
         if (module, name) not in GLOBALS:
@@ -115,7 +132,7 @@ class _Unpickler(pickle.Unpickler):
                 f"{self.file}: asks for {module}.{name}, but only plain values and NumPy arrays of "
                 f"bytes are read; {_REMEDY}"
             )
-        return _StandIn(GLOBALS[module, name], self.file)
+        return _StandIn(GLOBALS[module, name], self.file, self.allowance)
 
 
 def load_dictionary(content: bytes, file: str) -> dict[str, Any]:

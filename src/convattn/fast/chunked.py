@@ -65,8 +65,8 @@ def attend(
         weights = without_ring(attention_weights(scores(queries)), grid)
         if options.dropout is not None:
             pairs = queries[:, None], jnp.asarray(inner)
-            scale = keep_scale(options.dropout, batch, layer.heads, *pairs)
-            weights = weights * scale.astype(weights.dtype)
+            scale = keep_scale(options.dropout, batch, layer.heads, *pairs, weights.dtype)
+            weights = weights * scale
         return mix(weights, values, maps, dtype, precision)
 
     size = options.chunk or default_chunk(layer, grid, batch, scores_dtype, options)

@@ -32,8 +32,8 @@ def attend(
     weights = with_gains(layer, softmax_weights(layer, grid, keys), grid)
     if options.dropout is not None:
         pairs = jnp.arange(weights.shape[-2])[:, None], jnp.arange(weights.shape[-1])
-        scale = keep_scale(options.dropout, batch, layer.heads, *pairs)
-        weights = weights * scale.astype(weights.dtype)
+        scale = keep_scale(options.dropout, batch, layer.heads, *pairs, weights.dtype)
+        weights = weights * scale
     result = multi_head_self_attention(
         keys, weights, layer.value, layer.output, precision=options.precision
     )

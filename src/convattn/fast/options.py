@@ -22,7 +22,7 @@ class Dropout:
 
     **Fields:**
 
-    - `rate`: in (0, 1).
+    - `rate`: in (0, 1), taken to the nearest multiple of 2⁻³² below 1.
     - `key`: a JAX random key; the same key gives the same zeros in every back end.
     """
 

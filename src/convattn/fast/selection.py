@@ -37,16 +37,20 @@ def choose_backend(
 ) -> BackEnd:
     """The back end of that name, or for `"auto"` the cheapest that serves the layer.
 
+    Every one serves a layer without heads, whose result is its bias.
+
     **Arguments:**
 
     - `tokens`: the shape of the tokens, `[batch, *grid.queries, features]`.
 
     **Raises:** `ValueError` for an unknown name, and for a back end that refuses, with its reason.
     """
+    if not isinstance(name, str) or name not in ("auto", *BACK_ENDS):
+        raise ValueError(f"backend={name!r}, but should be one of auto, {', '.join(BACK_ENDS)}")
+    if not layer.heads:  # nothing to attend with, so that nobody has a reason to refuse
+        return BACK_ENDS.get(name, CHUNKED)
     if name == "auto":
         return cheapest(layer, grid, tokens, options)
-    if not isinstance(name, str) or name not in BACK_ENDS:
-        raise ValueError(f"backend={name!r}, but should be one of auto, {', '.join(BACK_ENDS)}")
     reason = BACK_ENDS[name].refusal(layer, grid, options)
     if reason is not None:
         raise ValueError(f"backend={name!r} cannot serve this layer: {reason}")

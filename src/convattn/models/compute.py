@@ -1,5 +1,6 @@
 """In which dtype, and at which precision, a model computes; its parameters are float32."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
@@ -9,16 +10,26 @@ from jax.typing import DTypeLike
 def compute_dtype(dtype: DTypeLike) -> np.dtype:
     """The dtype, if a model can compute in it.
 
-    **Raises:** `ValueError` for other than bfloat16, float16, float32 and float64.
+    **Raises:** `ValueError` for other than bfloat16, float16, float32 and float64, and for float64
+    while 64-bit types are off in JAX.
 
     >>> compute_dtype("float32")
     dtype('float32')
     """
-    found = jnp.dtype(dtype)
-    if found not in [jnp.dtype(name) for name in ("bfloat16", "float16", "float32", "float64")]:
+    try:
+        found = None if dtype is None else jnp.dtype(dtype)
+    except TypeError:
+        found = None
+    known = [jnp.dtype(name) for name in ("bfloat16", "float16", "float32", "float64")]
+    if found is None or found not in known:
         raise ValueError(
             f"dtype={dtype!r}, but expected bfloat16, float16, float32 or float64; images are "
             "given as floats, normalised"
+        )
+    if found == jnp.float64 and not jax.config.jax_enable_x64:  # type: ignore[attr-defined]
+        raise ValueError(
+            "dtype='float64', but 64-bit types are off in JAX, which would compute in float32; "
+            "enable them with jax.config.update('jax_enable_x64', True), or take float32"
         )
     return found
 

@@ -8,7 +8,7 @@ That is `patchify`: the numbers of a square stand side by side, pixels row-major
 from jax import Array
 from jaxtyping import Num
 
-from convattn.models.settings import require_count
+from convattn.models.settings import read_count
 from convattn.patches import patchify, unpatchify
 
 
@@ -53,11 +53,12 @@ def token_grid(image_size: tuple[int, int], factor: int) -> tuple[int, int]:
     >>> token_grid((32, 48), 2)
     (16, 24)
     """
-    for side in image_size:
-        require_count(side, "a side of image_size")
-    if len(image_size) != 2 or any(side % factor for side in image_size):
+    if not isinstance(image_size, list | tuple) or len(image_size) != 2:
+        raise ValueError(f"image_size={image_size!r}, but expected (height, width)")
+    height, width = (read_count(side, "a side of image_size") for side in image_size)
+    if height % factor or width % factor:
         raise ValueError(
             f"image_size={image_size} with downsampling={factor}, but expected two sides that "
             f"{factor} divides; crop or pad the images, or take another downsampling"
         )
-    return image_size[0] // factor, image_size[1] // factor
+    return height // factor, width // factor

@@ -1,13 +1,18 @@
 """Dropout from a key that is passed in, so that modules hold no random state."""
 
-import jax
 import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float
 
+from convattn.fast.dropout import draw_kept, kept_scale
+from convattn.models.compute import wide_dtype
+
 
 def drop(values: Float[Array, "*shape"], rate: float, key: Array | None) -> Float[Array, "*shape"]:
     """Each number is zero with probability `rate`, else over 1 - rate; all stay without a key.
+
+    The exact rate, a multiple of 2⁻³², and the draws are those of attention's dropout. Numbers are
+    scaled in at least float32, and rounded once.
 
     **Arguments:**
 
@@ -21,5 +26,5 @@ def drop(values: Float[Array, "*shape"], rate: float, key: Array | None) -> Floa
     """
     if key is None or rate == 0:
         return values
-    kept = jax.random.bernoulli(key, 1 - rate, values.shape)
-    return jnp.where(kept, values / (1 - rate), jnp.zeros((), values.dtype))
+    scaled = (values.astype(wide_dtype(values.dtype)) * kept_scale(rate)).astype(values.dtype)
+    return jnp.where(draw_kept(key, rate, values.shape), scaled, jnp.zeros((), values.dtype))

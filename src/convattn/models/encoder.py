@@ -12,7 +12,8 @@ from convattn.models.compute import compute_dtype, product_precision, wide_dtype
 from convattn.models.downsampling import downsample, token_grid
 from convattn.models.encoder_layer import EncoderLayer
 from convattn.models.initialization import linear
-from convattn.models.settings import EncoderSettings, require_count
+from convattn.models.inputs import read_images
+from convattn.models.settings import EncoderSettings, read_count
 
 
 class Encoder(nnx.Module):
@@ -52,8 +53,8 @@ class Encoder(nnx.Module):
         backend: str = "auto",
         fold: bool | None = None,
     ) -> None:
-        require_count(classes, "classes")
-        require_count(channels, "channels")
+        classes = read_count(classes, "classes")
+        channels = self.channels = read_count(channels, "channels")
         self.settings, self.dtype = settings, compute_dtype(dtype)
         self.precision = product_precision(dtype)
         tokens = token_grid(image_size, settings.downsampling)
@@ -83,10 +84,13 @@ class Encoder(nnx.Module):
 
         **Arguments:**
 
-        - `images`: normalised.
+        - `images`: floats, normalised.
         - `training`, `dropout_key`: dropout takes place only if `training` is set, and draws from
           the key alone.
+
+        **Raises:** `ValueError` for images that the model does not take.
         """
+        images = read_images(images, self.channels)
         tokens = self.embedding(downsample(images, self.settings.downsampling).astype(self.dtype))
         for number, layer in enumerate(self.layers):
             key = None

@@ -20,7 +20,7 @@ from jax.typing import DTypeLike
 from jaxtyping import Float
 
 from convattn.application import apply_attention
-from convattn.models.compute import product_precision, wide_dtype
+from convattn.models.compute import compute_dtype, product_precision, wide_dtype
 from convattn.models.dropout import drop
 from convattn.models.initialization import linear
 from convattn.models.positional_attention import PositionalAttention
@@ -58,7 +58,7 @@ class EncoderLayer(nnx.Module):
         backend: str = "auto",
         fold: bool | None = None,
     ) -> None:
-        self.settings, self.dtype = settings, jnp.dtype(dtype)
+        self.settings, self.dtype = settings, compute_dtype(dtype)
         self.backend, self.fold = backend, fold
         self.precision = product_precision(dtype)
         width, inner = settings.width, settings.inner
@@ -93,7 +93,8 @@ class EncoderLayer(nnx.Module):
         """Attention and the dense map that follows."""
         if not self.attention.heads:
             bias = self.dense(self.attention.bias[...].astype(self.dtype))
-            return jnp.broadcast_to(bias, tokens.shape)
+            wide = bias.astype(wide_dtype(self.dtype))  # so that its gradient's sum is wide, too
+            return jnp.broadcast_to(wide, tokens.shape).astype(self.dtype)
         folded = self.fold
         if folded is None:
             count = tokens.shape[0] * tokens.shape[1] * tokens.shape[2]

@@ -16,6 +16,8 @@ from jax import Array, lax
 from jax.nn.initializers import Initializer
 from jax.typing import DTypeLike
 
+from convattn.models.linear import Linear
+
 
 def uniform_within(inputs: int) -> Initializer:
     """Numbers that are uniform in ±1/√inputs.
@@ -36,9 +38,9 @@ def uniform_within(inputs: int) -> Initializer:
 
 def linear(
     inputs: int, outputs: int, *, rngs: nnx.Rngs, dtype: DTypeLike, precision: lax.Precision
-) -> nnx.Linear:
+) -> Linear:
     """A linear map with a bias; parameters in float32, computed in `dtype`."""
-    return nnx.Linear(
+    return Linear(
         inputs,
         outputs,
         dtype=dtype,

@@ -20,7 +20,7 @@ from convattn.encodings import BiasEncoding, GaussianEncoding, LearnedEncoding, 
 from convattn.encodings.base import PositionalEncoding
 from convattn.fast.products import product
 from convattn.layer import AttentionLayer, ContentScores
-from convattn.models.compute import product_precision, wide_dtype
+from convattn.models.compute import compute_dtype, product_precision, wide_dtype
 from convattn.models.initialization import uniform_within
 from convattn.models.settings import EncoderSettings
 from convattn.sac.modules.held import read
@@ -62,7 +62,7 @@ class PositionalAttention(nnx.Module):
         dtype: DTypeLike = jnp.float32,
     ) -> None:
         self.encoding, self.heads, self.width = settings.encoding, heads, settings.width
-        self.dtype = jnp.dtype(dtype)
+        self.dtype = compute_dtype(dtype)
         width = settings.width
 
         def normal(variance: float, *shape: int) -> Array:

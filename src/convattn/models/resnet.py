@@ -12,7 +12,8 @@ from jaxtyping import Float
 from convattn.models.compute import compute_dtype, product_precision, wide_dtype
 from convattn.models.downsampling import token_grid
 from convattn.models.initialization import linear
-from convattn.models.settings import ResNetSettings, require_count
+from convattn.models.inputs import read_images
+from convattn.models.settings import ResNetSettings, read_count
 
 he_normal = nnx.initializers.variance_scaling(2.0, "fan_out", "normal")
 
@@ -21,7 +22,8 @@ class NormalizedConvolution(nnx.Module):
     """A K × K convolution without bias, with ⌊K/2⌋ zeros laid on every side, and its BatchNorm.
 
     The running statistics keep 0.9 of what they were. Zeros are laid evenly for a stride, too,
-    where "SAME" would lay them on one side.
+    where "SAME" would lay them on one side. The norm is taken in at least float32, so that the
+    gradients of its scale and bias are sums in float32 over all pixels.
     """
 
     def __init__(
@@ -47,14 +49,15 @@ class NormalizedConvolution(nnx.Module):
             rngs=rngs,
         )
         self.norm = nnx.BatchNorm(
-            outputs, momentum=0.9, epsilon=1e-5, dtype=jnp.dtype(dtype), rngs=rngs
+            outputs, momentum=0.9, epsilon=1e-5, dtype=wide_dtype(dtype), rngs=rngs
         )
 
     def __call__(
         self, images: Float[Array, "batch height width channels"], training: bool
     ) -> Float[Array, "batch rows columns out_channels"]:
         """Normalised by the batch in training, else by the running statistics."""
-        return self.norm(self.convolution(images), use_running_average=not training)
+        found = self.convolution(images)
+        return self.norm(found, use_running_average=not training).astype(found.dtype)
 
 
 class BasicBlock(nnx.Module):
@@ -110,8 +113,8 @@ class ResNet(nnx.Module):
         dtype: DTypeLike = jnp.float32,
         channels: int = 3,
     ) -> None:
-        require_count(classes, "classes")
-        require_count(channels, "channels")
+        classes = read_count(classes, "classes")
+        channels = self.channels = read_count(channels, "channels")
         token_grid(image_size, 1)
         self.settings, self.dtype = settings, compute_dtype(dtype)
         how: dict[str, Any] = {"rngs": rngs, "dtype": self.dtype}
@@ -141,9 +144,13 @@ class ResNet(nnx.Module):
 
         **Arguments:**
 
+        - `images`: floats, normalised.
         - `training`: normalise by the batch, and gather its statistics.
         - `dropout_key`: taken, as by every model, and unused: nothing is dropped here.
+
+        **Raises:** `ValueError` for images that the model does not take.
         """
+        images = read_images(images, self.channels)
         found = jax.nn.relu(self.stem(images.astype(self.dtype), training))
         for block in self.blocks:
             found = block(found, training)

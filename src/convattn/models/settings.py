@@ -1,9 +1,13 @@
 """What decides the architecture of a model: the self-attention encoder of C20, and ResNet18."""
 
+import numbers
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
+
+from convattn.arrays import as_integer
 
 Encoding = Literal["quadratic", "gaussian", "learned", "content"]
+LEAST_EPSILON, MOST = 1e-20, 1e6  # LayerNorm's gradient holds epsilon to the power -3/2
 ENCODINGS = ("quadratic", "gaussian", "learned", "content")
 
 
@@ -30,10 +34,13 @@ class EncoderSettings:
     """Probability with which a feature of a sublayer's result is dropped."""
 
     attention_dropout: float = 0.0
-    """Probability with which an attention weight is dropped."""
+    """Probability with which an attention weight is dropped.
+
+    That of the authors' code is 0.1. It is 0 here because the fast back ends, the separable one
+    first, never form the weights: a rate above 0 leaves the dense and the chunked one."""
 
     norm_epsilon: float = 1e-12
-    """Added to the variance inside LayerNorm."""
+    """Added to the variance inside LayerNorm; at least 1e-20, so that its gradient is finite."""
 
     center_variance: float = 2.0
     """Of each coordinate of a head's first centre, as printed; the authors' has 4."""
@@ -55,30 +62,31 @@ class EncoderSettings:
             raise ValueError(
                 f"encoding={self.encoding!r}, but expected one of {', '.join(ENCODINGS)}"
             )
-        if not self.heads or any(not is_count(count, 0) for count in self.heads):
-            raise ValueError(
-                f"heads={self.heads!r}, but expected one integer ≥ 0 for each layer, such as "
-                "(9, 9, 9, 9, 9, 9) for six layers of nine heads"
-            )
-        object.__setattr__(self, "heads", tuple(self.heads))
+        layers = ", such as (9, 9, 9, 9, 9, 9) for six layers of nine heads"
+        held: dict[str, Any] = {"heads": read_counts(self.heads, "heads", 0, "layer" + layers)}
         for name in ("width", "inner", "downsampling"):
-            require_count(getattr(self, name), name)
-        if self.encoding == "content" and self.width % 2:
+            held[name] = read_count(getattr(self, name), name)
+        if self.encoding == "content" and held["width"] % 2:
             raise ValueError(
                 f"width={self.width}, but expected an even number: with content half of a query's "
                 "features meets the row shifts and half the column shifts"
             )
         for name in ("dropout", "attention_dropout"):
-            if not 0 <= getattr(self, name) < 1:
+            held[name] = read_number(getattr(self, name))
+            if not 0 <= held[name] < 1:
                 raise ValueError(
                     f"{name}={getattr(self, name)!r}, but expected a probability in [0, 1); 0 "
                     "drops nothing"
                 )
         for name in ("norm_epsilon", "center_variance", "spread_variance"):
-            if not 0 <= getattr(self, name) < float("inf"):
+            held[name] = read_number(getattr(self, name))
+            least = LEAST_EPSILON if name == "norm_epsilon" else 0
+            if not least <= held[name] <= MOST:
                 raise ValueError(
-                    f"{name}={getattr(self, name)!r}, but expected a finite number ≥ 0"
+                    f"{name}={getattr(self, name)!r}, but expected a number from {least} to "
+                    f"{MOST:.0e}, so that scores, norms and gradients are finite in float32"
                 )
+        hold(self, held)
 
     @property
     def depth(self) -> int:
@@ -109,11 +117,8 @@ class ResNetSettings:
         Traceback (most recent call last):
         ValueError: blocks=(2, 0), but expected one integer ≥ 1 for each stage
         """
-        for name in ("channels", "blocks"):
-            counts = getattr(self, name)
-            if not counts or any(not is_count(count, 1) for count in counts):
-                raise ValueError(f"{name}={counts!r}, but expected one integer ≥ 1 for each stage")
-            object.__setattr__(self, name, tuple(counts))
+        names = ("channels", "blocks")
+        hold(self, {name: read_counts(getattr(self, name), name, 1, "stage") for name in names})
         if len(self.channels) != len(self.blocks):
             raise ValueError(
                 f"channels={self.channels} and blocks={self.blocks}, but expected as many of the "
@@ -121,19 +126,48 @@ class ResNetSettings:
             )
 
 
-def is_count(value: object, least: int) -> bool:
-    """Whether a value is an integer, and not a truth value, of at least so much.
+def read_count(value: object, name: str) -> int:
+    """An integer ≥ 1, NumPy's included, as Python's.
 
-    >>> is_count(0, 0), is_count(True, 0), is_count(2.0, 1)
-    (True, False, False)
+    **Raises:** `ValueError` for anything else.
+
+    >>> read_count(3, "width")
+    3
     """
-    return isinstance(value, int) and not isinstance(value, bool) and value >= least
+    try:
+        return as_integer(value, name, 1)
+    except ValueError as error:
+        raise ValueError(f"{name}={value!r}, but expected an integer ≥ 1") from error
 
 
-def require_count(value: object, name: str) -> None:
-    """Refuse what is no integer ≥ 1.
+def read_counts(values: Any, name: str, least: int, each: str) -> tuple[int, ...]:
+    """One integer of at least so much for each of something.
 
-    **Raises:** `ValueError`.
+    **Raises:** `ValueError` for anything else.
+
+    >>> read_counts([1, 2], "heads", 0, "layer")
+    (1, 2)
     """
-    if not is_count(value, 1):
-        raise ValueError(f"{name}={value!r}, but expected an integer ≥ 1")
+    try:
+        counts = tuple(as_integer(value, name, least) for value in values)
+    except (TypeError, ValueError):
+        counts = ()
+    if not counts:
+        raise ValueError(f"{name}={values!r}, but expected one integer ≥ {least} for each {each}")
+    return counts
+
+
+def read_number(value: Any) -> float:
+    """A number as Python's float, and NaN for what is none.
+
+    >>> read_number(1), read_number("0.1"), read_number(True)
+    (1.0, nan, nan)
+    """
+    is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    return float(value) if is_number else float("nan")
+
+
+def hold(settings: object, values: dict[str, Any]) -> None:
+    """Set fields of a frozen dataclass while it is made."""
+    for name, value in values.items():
+        object.__setattr__(settings, name, value)

@@ -205,9 +205,11 @@ def attend_group(
             weights, indices = tile_weights(tiles, down, across), "ijhvyux"
             if options.dropout is not None:
                 positions = tile_pairs(plane, down, across)
-                scale = keep_scale(options.dropout, len(tokens), tiles.all_heads, *positions)
+                scale = keep_scale(
+                    options.dropout, len(tokens), tiles.all_heads, *positions, weights.dtype
+                )
                 scale = jnp.moveaxis(scale[:, np.array(tiles.group.heads)], 1, 3)
-                weights, indices = weights * scale.astype(weights.dtype), "bijhvyux"
+                weights, indices = weights * scale, "bijhvyux"
             else:
                 alike = tuple(axis for axis, part in enumerate((down, across)) if part.alike)
                 weights = weights.squeeze(alike)
