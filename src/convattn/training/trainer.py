@@ -44,6 +44,7 @@ def train(
     for a batch that is larger than the set or that the devices do not divide, and for
     `select="best"` without validation images.
     """
+    check_images(images, settings)
     with lock_folder(folder):
         return train_in_held_folder(
             model, images, settings, folder=folder, console=console, snapshot=snapshot
