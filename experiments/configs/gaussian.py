@@ -9,6 +9,8 @@
 
 Its degenerate heads are pruned, and training goes on at a tenth of the rate (C20, appendix E;
 93.4 % in Table 4), by `python experiments/analyse.py prune RUN --output-dir DIR`.
+
+Attention weights are not dropped here (attention_dropout 0; the authors' code has 0.1).
 """
 
 from convattn.models.settings import EncoderSettings

@@ -1,11 +1,13 @@
 """The self-attention model with learned row and column encodings at the size of the paper.
 
-Repeats    C20, Table 1, "SA learned emb."; Figs. 2, 5
-Images     all 60,000 of CIFAR-10: --data PATH, or --download cifar10-binary
-Expected   91.8 % of the test images (C20, Table 1)
-Hardware   one GPU
-Time       not measured: no run of this size has been made
-Command    python experiments/cifar.py --config learned --download cifar10-binary
+    Repeats    C20, Table 1, "SA learned emb."; Figs. 2, 5
+    Images     all 60,000 of CIFAR-10: --data PATH, or --download cifar10-binary
+    Expected   91.8 % of the test images (C20, Table 1)
+    Hardware   one GPU
+    Time       not measured: no run of this size has been made
+    Command    python experiments/cifar.py --config learned --download cifar10-binary
+
+Attention weights are not dropped here (attention_dropout 0; the authors' code has 0.1).
 """
 
 from convattn.models.settings import EncoderSettings

@@ -19,6 +19,7 @@ def drop(values: Float[Array, "*shape"], rate: float, key: Array | None) -> Floa
     - `rate`: in [0, 1).
     - `key`: a JAX random key, or None outside training.
 
+    >>> import jax
     >>> drop(jnp.ones(4), 0.5, None).tolist()
     [1.0, 1.0, 1.0, 1.0]
     >>> sorted(set(drop(jnp.ones(99), 0.5, jax.random.key(0)).tolist()))

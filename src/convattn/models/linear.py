@@ -22,14 +22,10 @@ from jaxtyping import Float
 class Linear(nnx.Linear):
     """`nnx.Linear` with a bias; in half precision with gradients in reverse mode only.
 
-    >>> given = {"dtype": jnp.bfloat16, "rngs": nnx.Rngs(0)}
-    >>> images = jnp.ones((25600, 2))
-    >>> def total(map):
-    ...     return map(images).astype(jnp.float32).sum()
-    >>> float(nnx.grad(total)(Linear(2, 1, **given)).bias[0])
+    >>> def total(layer):
+    ...     return layer(jnp.ones((25600, 2))).astype(jnp.float32).sum()
+    >>> float(nnx.grad(total)(Linear(2, 1, dtype=jnp.bfloat16, rngs=nnx.Rngs(0))).bias[0])
     25600.0
-    >>> float(nnx.grad(total)(nnx.Linear(2, 1, **given)).bias[0]) < 25600
-    True
     """
 
     def __call__(

@@ -51,7 +51,7 @@ def abstract_model(
 
     **Arguments:** those of `build_model`, but for `rngs`.
 
-    >>> abstract_model(EncoderSettings()).embedding.kernel[...].shape
+    >>> abstract_model(EncoderSettings()).embedding.kernel.shape
     (12, 400)
     """
     return nnx.eval_shape(
@@ -91,7 +91,7 @@ def flop_count(
     - `zeros`: count the products of a convolution with the zeros around its images, too.
 
     >>> flop_count(EncoderSettings()).maps, flop_count(EncoderSettings()).total
-    (6175752000, 9007112000)
+    (6175956800, 9007112000)
     """
     if isinstance(settings, ResNetSettings):
         return resnet_flops(settings, classes, image_size, channels, zeros)

@@ -3,6 +3,7 @@
 import ast
 import difflib
 import importlib.util
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,6 +30,12 @@ class Config:
     def title(self) -> str:
         """The first line of the description."""
         return self.description.strip().splitlines()[0]
+
+    @property
+    def repeats(self) -> str:
+        """The paper's item, from the line that begins with "Repeats"; empty without one."""
+        found = re.search(r"^ *Repeats +(.+)$", self.description, re.MULTILINE)
+        return found[1] if found else ""
 
     def load(self) -> RunSettings:
         """The settings that the file holds as CONFIG.

@@ -5,12 +5,14 @@ run.json         versions, machine, devices, git state, images, the command that
 metrics.jsonl    one line for each epoch
 result.json      how it ended, and the figure that it may claim
 initial.npz      the parameters that it began with, where they were not drawn
+pruning.json     which heads of which run were pruned for them, and what that did
 checkpoints/     the newest states;  best/  the best one on the validation images
 snapshots/       the attention at many epochs
 figures/         pictures
 tensorboard/     the metrics for TensorBoard
 """
 
+import hashlib
 import io
 import json
 from collections.abc import Mapping
@@ -25,6 +27,7 @@ from convattn.runs.codec import settings_from_json, settings_to_json
 from convattn.runs.settings import RunSettings
 
 CONFIG, RUN, RESULT, INITIAL = "config.json", "run.json", "result.json", "initial.npz"
+PRUNING = "pruning.json"
 
 
 @dataclass(frozen=True)
@@ -61,6 +64,15 @@ class RunDirectory:
         with np.load(path, allow_pickle=False) as stored:
             return {name: stored[name] for name in stored.files}
 
+    def initial_digest(self) -> str | None:
+        """SHA-256 of `initial.npz`, in hexadecimal; None if there is none."""
+        path = self.path / INITIAL
+        return hashlib.sha256(path.read_bytes()).hexdigest() if path.exists() else None
+
+    def read_pruning(self) -> dict[str, Any] | None:
+        """What pruning another run did, or None if this one was not made by that."""
+        return self._read(PRUNING) if (self.path / PRUNING).exists() else None
+
     def write_settings(self, settings: RunSettings) -> None:
         """Write `config.json`, in a folder that is made if it is missing."""
         self.path.mkdir(parents=True, exist_ok=True)
@@ -73,6 +85,11 @@ class RunDirectory:
     def write_result(self, result: dict[str, Any]) -> None:
         """Write `result.json`."""
         self._write(RESULT, result)
+
+    def write_pruning(self, pruning: dict[str, Any]) -> None:
+        """Write `pruning.json`, in a folder that is made if it is missing."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        self._write(PRUNING, pruning)
 
     def write_initial(self, arrays: Mapping[str, Any]) -> None:
         """Write `initial.npz`, in a folder that is made if it is missing."""

@@ -12,7 +12,7 @@ from flax import nnx
 
 from convattn.data.datasets import Dataset
 from convattn.ledger.environment import device_environment, host_environment
-from convattn.runs.directory import RUN, RunDirectory
+from convattn.runs.directory import INITIAL, RUN, RunDirectory
 from convattn.runs.git_state import git_state
 from convattn.runs.materials import image_size_of
 from convattn.runs.settings import RunSettings
@@ -44,8 +44,23 @@ def facts_of(
             "mean": np.asarray(images.mean).tolist(),
             "std": np.asarray(images.std).tolist(),
             "sha256": digest_of(dataset),
+            "archive_md5": archive_md5(settings.images.source),
         },
     }
+
+
+def archive_md5(source: str | None) -> str | None:
+    """MD5, by which CIFAR's publisher names its archives, of the one that was read.
+
+    **Returns:** hexadecimal digits; None for a folder and for the bundled slice.
+
+    >>> archive_md5(None) is None
+    True
+    """
+    if source is None or not Path(source).is_file():
+        return None
+    with Path(source).open("rb") as file:
+        return hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
 
 
 def digest_of(dataset: Dataset) -> str:
@@ -65,7 +80,8 @@ def digest_of(dataset: Dataset) -> str:
 def record_facts(directory: RunDirectory, facts: dict[str, Any]) -> None:
     """Write `run.json`, or add this sitting to it: when, on what, and at which commit.
 
-    **Raises:** `ValueError` if the images are not those with which the run began.
+    **Raises:** `ValueError` if the images, or the parameters given to it, are not those with which
+    the run began.
     """
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     sitting = {"started": now, "environment": facts["environment"], "git": facts["git"]}
@@ -76,6 +92,11 @@ def record_facts(directory: RunDirectory, facts: dict[str, Any]) -> None:
             raise ValueError(
                 f"{directory.path} began on {begun['images']['name']}, but the images are others "
                 "now; put the old ones back, or start a new run"
+            )
+        if begun.get("initial") != facts.get("initial"):
+            raise ValueError(
+                f"{directory.path / INITIAL} is not the file with which the run began; put the old "
+                "one back, or start a new run"
             )
         facts, before = begun, begun["sittings"]
     directory.write_facts({**facts, "sittings": [*before, sitting]})

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from convattn.data.datasets import read_dataset
 from convattn.runs.attention_snapshot import attention_snapshot
-from convattn.runs.directory import CONFIG, RunDirectory
+from convattn.runs.directory import CONFIG, INITIAL, PRUNING, RunDirectory
 from convattn.runs.facts import facts_of, record_facts, result_of
 from convattn.runs.materials import image_size_of, make_model, training_images
 from convattn.runs.settings import RunSettings
@@ -19,6 +19,11 @@ from convattn.training.lock import lock_folder
 from convattn.training.outcome import Outcome
 from convattn.training.state import with_named_arrays
 from convattn.training.trainer import train_in_held_folder
+
+
+# What a run writes before its settings; with these alone a folder holds no run yet.
+BEFORE_SETTINGS = (LOCK, INITIAL, PRUNING)
+HALF_WRITTEN = tuple(f".{name}." for name in (CONFIG, INITIAL, PRUNING))
 
 
 def launch(
@@ -57,14 +62,16 @@ def _launch(
     dataset = read_dataset(settings.images.source, classes=settings.images.classes)
     images = training_images(dataset, settings)
     model = make_model(settings, dataset)
-    stored = directory.read_initial()
-    check_initial(directory, stored, initial)
-    initial = initial if stored is None else stored
+    begun = (directory.path / CONFIG).exists()
+    check_initial(directory, initial)
+    initial = directory.read_initial() if begun else initial
     if initial is not None:
         nnx.update(model, with_named_arrays(nnx.state(model, nnx.Param), initial))
-        directory.write_initial(initial)  # before the settings, without which there is no run
+        if not begun:
+            directory.write_initial(initial)  # before the settings, without which there is no run
     directory.write_settings(settings)
-    record_facts(directory, facts_of(dataset, images, settings, command))
+    facts = facts_of(dataset, images, settings, command)
+    record_facts(directory, {**facts, "initial": directory.initial_digest()})
     outcome = train_in_held_folder(
         model,
         images,
@@ -73,6 +80,9 @@ def _launch(
         console=console,
         snapshot=partial(attention_snapshot, image_size=image_size_of(dataset)),
     )
+    pruning = directory.read_pruning()
+    if pruning is not None:  # before the result, with which the run is complete
+        directory.write_pruning({**pruning, "after": outcome.test_accuracy})
     directory.write_result(result_of(outcome, dataset))
     return outcome
 
@@ -85,7 +95,10 @@ def check_folder(directory: RunDirectory, settings: RunSettings) -> None:
     path = directory.path
     if path.exists() and not path.is_dir():
         raise ValueError(f"{path} is a file, but the folder of a run was expected")
-    if not path.is_dir() or all(child.name == LOCK for child in path.iterdir()):
+    if not path.is_dir() or all(
+        child.name in BEFORE_SETTINGS or child.name.startswith(HALF_WRITTEN)
+        for child in path.iterdir()
+    ):
         return
     stored = directory.read_settings()
     if stored != settings:
@@ -102,18 +115,23 @@ def check_folder(directory: RunDirectory, settings: RunSettings) -> None:
         )
 
 
-def check_initial(
-    directory: RunDirectory,
-    stored: dict[str, np.ndarray] | None,
-    given: dict[str, np.ndarray] | None,
-) -> None:
-    """Refuse to go on from other parameters than the run began with.
+def check_initial(directory: RunDirectory, given: dict[str, np.ndarray] | None) -> None:
+    """Refuse other parameters than the run began with, and drawn ones where it was to be pruned.
 
     **Raises:** `ValueError`.
     """
-    if given is None or not (directory.path / CONFIG).exists():
+    if not (directory.path / CONFIG).exists():
+        left = [name for name in (INITIAL, PRUNING) if (directory.path / name).exists()]
+        if given is None and left:
+            raise ValueError(
+                f"{directory.path} holds {' and '.join(left)} of a run that was to go on from "
+                "another one's parameters; repeat the command that pruned it, or take another "
+                "folder"
+            )
         return
-    begun = {} if stored is None else stored
+    if given is None:
+        return
+    begun = directory.read_initial() or {}
     if begun.keys() != given.keys() or any(
         not np.array_equal(begun[name], given[name]) for name in given
     ):

@@ -14,8 +14,9 @@ and P are computed again, two mixings that cost less than storing an image for e
 
 Heads are taken one after the other: side by side they would fill more than the cache (measured:
 half as fast from 16 × 16 pixels on). For the same reason a CPU takes a few images at a time (nine
-heads of 400 channels on 100 images of 16 × 16 pixels: 13 % less time of the processor). The images taken together
-lie `batch / chunk` apart, so that a batch that is spread over devices stays where it is.
+heads of 400 channels on 100 images of 16 × 16 pixels: 13 % less time of the processor). The images
+taken together lie `batch / chunk` apart, so that a batch that is spread over devices stays where it
+is.
 `axis_product` serves heads that share their mixings.
 """
 
@@ -28,6 +29,8 @@ from jax import Array, lax
 from jaxtyping import Float, Num
 
 from convattn.fast.separable.axis_product import Arithmetic
+
+Heads = tuple[Array, Array, Array]  # a row attention, a column attention and a map
 
 CHUNK_BYTES = 2 * 2**20  # of tokens, in the cache beside what is made of them
 
@@ -58,7 +61,7 @@ def mix_mix_map(
     heads = (rows, columns, maps)
 
     def one_chunk(_: None, images: Array) -> tuple[None, Array]:
-        def add(total: Array, head: tuple[Array, ...]) -> tuple[Array, None]:
+        def add(total: Array, head: Heads) -> tuple[Array, None]:
             return total + _one_head(arithmetic, *head, images), None
 
         shape = (len(images), rows.shape[1], columns.shape[1], maps.shape[2])
@@ -135,18 +138,20 @@ def _one_head_backward(
 
 def _keep(
     arithmetic: Arithmetic, rows: Array, columns: Array, maps: Array, tokens: Array
-) -> tuple[Array, tuple[Array, ...]]:
+) -> tuple[Array, tuple[Array, Array, Array, Array]]:
     result = mix_mix_map(arithmetic, rows, columns, maps, tokens)
     return result, (rows, columns, maps, tokens)
 
 
-def _backward(arithmetic: Arithmetic, kept: tuple[Array, ...], cotangent: Array) -> Any:
+def _backward(
+    arithmetic: Arithmetic, kept: tuple[Array, Array, Array, Array], cotangent: Array
+) -> Any:
     heads, tokens = kept[:3], kept[3]
 
     def one_chunk(sums: Any, chunk: tuple[Array, Array]) -> tuple[Any, Array]:
         images, pulled = chunk
 
-        def one(total: Array, head: tuple[Array, ...]) -> tuple[Array, Any]:
+        def one(total: Array, head: Heads) -> tuple[Array, Any]:
             *to_head, to_images = _one_head_backward(arithmetic, *head, images, pulled)
             return total + to_images, tuple(to_head)
 
