@@ -1,10 +1,11 @@
 """Put a finished run on record for a row of the ledger: `python experiments/record.py RUN C20.ROW`.
 
-`convattn verify --claim C20.ROW` then holds it against the paper; the row's verdict is for you to
-change.
+A run that cannot back the row is refused, with the reasons. `convattn verify --claim C20.ROW` then
+holds the record against the paper; the row's verdict is for you to change.
 """
 
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -13,6 +14,7 @@ import tyro
 
 from convattn.commands.guard import SUCCESS, guarded
 from convattn.commands.usage import UsageError
+from convattn.evidence.backing_run import verdict_of
 from convattn.runs.record import write_record
 
 PROGRAM = "experiments/record.py"
@@ -26,18 +28,30 @@ class Arguments:
     """The folder of the run."""
     claim: Annotated[str, tyro.conf.Positional]
     """The row, such as C20.quadratic."""
+    replace: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
+    """Replace the record of another run."""
 
 
-def record(words: list[str]) -> int:
-    """Write the record and say where."""
+def main(arguments: Sequence[str] | None = None, *, proofs: Path | None = None) -> int:
+    """Write the record, and say where and which verdict it bears out.
+
+    The exit code is 0, or 2 for a run that cannot back the row and other wrong use.
+    """
+    words = sys.argv[1:] if arguments is None else list(arguments)
+    return guarded(PROGRAM, lambda: record(words, proofs))
+
+
+def record(words: list[str], proofs: Path | None) -> int:
+    """The same, with failures as exceptions."""
     given = tyro.cli(Arguments, args=words, prog=f"python {PROGRAM}")
     try:
-        path = write_record(given.run, given.claim)
+        path, found, check = write_record(given.run, given.claim, proofs, replace=given.replace)
     except ValueError as error:
         raise UsageError(str(error)) from error
-    print(f"{path}\nnow: convattn verify --claim {given.claim}")
+    print(f"{path}\nit bears out the verdict: {verdict_of(check.row, found)}")
+    print(f"now: convattn verify --claim {given.claim}")
     return SUCCESS
 
 
 if __name__ == "__main__":
-    sys.exit(guarded(PROGRAM, lambda: record(sys.argv[1:])))
+    sys.exit(main())

@@ -7,21 +7,23 @@ Verified. NOT RUN. Nothing is known here of where the heads end. Seen is what th
 begin with: six layers of sixteen heads, centres and widths as printed.
 
 Repair. Neither the accuracy nor the number of parameters is printed, and "localized" is not
-defined, so that no figure decides: a run backs the row with its accuracy and its picture of the
-centres. That the recipe is the one of Table 2 is taken for granted here.
+defined, so that no run could reproduce the row or fail to: the verdict stays NOT RUN, and the
+accuracy of a run on record is shown as what was measured, no more. That the recipe is the one of
+Table 2 is taken for granted here.
 
 Proof. None: one run is evidence for that run. It would be made by
 
     python experiments/cifar.py --config heads16 --download cifar10-binary
 
-and put on record by `python experiments/record.py RUN C20.heads16`. It backs the row only with the
-settings of Table 2, to its last step, on all 60,000 images as published; neither fewer epochs or
-images nor recompressed ones do.
+and put on record by `python experiments/record.py RUN C20.heads16`. It is put there only with the
+settings of Table 2, to its last step, by committed code, on all 60,000 images from an official
+archive, and from parameters that its seed drew.
 """
 
 from pathlib import Path
 
-from convattn.evidence.experiments import Row, backing_run, paper_settings
+from convattn.evidence.backing_run import BackingRun
+from convattn.evidence.experiments import Row, paper_settings
 from convattn.ledger import Claim, Evidence, Kind, Level, Run, Verdict
 
 VERDICT = Verdict.NOT_RUN
@@ -51,7 +53,7 @@ CLAIM = Claim(
         Evidence(
             "a run at the paper's size",
             Level.MEASURED,
-            backing_run(ROW, Path(__file__).with_suffix(".json"), VERDICT),
+            BackingRun(ROW, Path(__file__).with_suffix(".json"), VERDICT),
         ),
         Evidence("before training", Level.TESTED, printed_architecture),
     ),

@@ -17,13 +17,15 @@ Proof. None: one run is evidence for that run. It would be made by
     python experiments/cifar.py --config learned --download cifar10-binary
 
 and put on record by `python experiments/record.py RUN C20.learned`. It backs the row only with the
-settings of Table 2, to its last step, on all 60,000 images as published; neither fewer epochs or
-images nor recompressed ones do.
+settings of Table 2, to its last step, by committed code, on all 60,000 images from an official
+archive, and from parameters that its seed drew; neither fewer epochs or images nor recompressed
+ones do.
 """
 
 from pathlib import Path
 
-from convattn.evidence.experiments import Row, backing_run, paper_settings
+from convattn.evidence.backing_run import BackingRun
+from convattn.evidence.experiments import Row, paper_settings
 from convattn.ledger import Claim, Evidence, Kind, Level, Run, Verdict
 
 VERDICT = Verdict.NOT_RUN
@@ -51,7 +53,7 @@ CLAIM = Claim(
         Evidence(
             "a run at the paper's size",
             Level.MEASURED,
-            backing_run(ROW, Path(__file__).with_suffix(".json"), VERDICT),
+            BackingRun(ROW, Path(__file__).with_suffix(".json"), VERDICT),
         ),
         Evidence("before training", Level.TESTED, printed_architecture),
     ),

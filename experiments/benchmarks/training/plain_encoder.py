@@ -6,6 +6,7 @@ all pairs; the other one axis after the other, so that beside it stands what not
 All else is the model's own.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -23,13 +24,21 @@ from convattn.shifts import TokenGrid
 
 
 class PlainEncoderLayer(EncoderLayer):
-    """`EncoderLayer` with plain attention; position alone decides, and no weight is dropped."""
+    """`EncoderLayer` with plain attention, which keeps everything for the backward pass.
+
+    Position alone decides, and no weight is dropped.
+    """
+
+    def recomputed(self, function: Callable[..., Array]) -> Callable[..., Array]:
+        """The function as it is."""
+        return function
 
     def attend(self, tokens: Array, key: Array | None) -> Array:
         """Attention, heads side by side, and the dense map."""
         del key
         layer = self.attention.layer()
         assert layer.value is not None
+        assert layer.bias is not None
         how: dict[str, Any] = {"dtype": jnp.dtype(tokens.dtype), "precision": self.precision}
         seen = self.mixtures(layer, tokens, how)
         value = layer.value.reshape(-1, layer.value.shape[-1])

@@ -108,8 +108,8 @@ def torch_model(model: Encoder, mixing: str = "einsum", *, double: bool = False)
         batch, height, across, channels = images.shape
         rows, columns = height // side, across // side
         if (rows, columns) not in relative:
-            offsets = (torch.tensor(np.asarray(steps(n))) for n in (rows, columns))
-            found = relative_features(*offsets, torch).to(dtype)
+            down, along = (torch.tensor(np.asarray(steps(n))) for n in (rows, columns))
+            found = relative_features(down, along, torch).to(dtype)
             relative[rows, columns] = found.reshape(rows * columns, rows * columns, 3)
         squares = images.reshape(batch, rows, side, columns, side, channels)
         tokens = linear("embedding", squares.transpose(2, 3).reshape(batch, rows * columns, -1))

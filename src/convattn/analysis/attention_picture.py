@@ -6,9 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from convattn.analysis.head_numbers import Numbers
 from convattn.analysis.picture import new_figure
 
 PANEL = 0.85
+LEAST_WIDTH = 4.0
+CAPTION = "each map scaled to its own maximum; black square: the query"
 
 
 @dataclass(frozen=True)
@@ -30,33 +33,39 @@ def draw_maps(
     query: tuple[int, int],
     title: str,
     image: ShownImage | None = None,
+    numbers: Sequence[Numbers] | None = None,
 ) -> Any:
     """A figure of `[heads, rows, columns]` for each layer, the query a black square.
 
-    The darkest token of a panel is the one with the most attention there.
+    The darkest token of a panel is the one with the most attention there. A head stands in the
+    column of its number, so that the columns of heads that were pruned are empty.
 
     **Arguments:**
 
     - `image`: drawn on the left, with the query marked.
+    - `numbers`: for each layer those of its heads; counted through if not given.
     """
     from matplotlib.patches import Rectangle
 
-    most = max((len(layer) for layer in maps), default=1) or 1
+    if numbers is None:
+        numbers = [tuple(range(1, len(layer) + 1)) for layer in maps]
+    most = max((number for layer in numbers for number in layer), default=1)
     rows, columns = maps[0].shape[1:]
     left = 2.6 if image is not None else 0.0
-    shape = (PANEL * most + left + 0.6, max(PANEL * len(maps) * rows / columns, left) + 0.8)
-    figure = new_figure(*shape)
+    width = max(PANEL * most + left + 0.6, LEAST_WIDTH)
+    height = max(PANEL * len(maps) * rows / columns, left) + 0.5
+    figure = new_figure(width, height, title=title, caption=CAPTION)
     if image is None:
         axes = figure.add_subplot()
     else:
         beside, axes = figure.subplots(1, 2, width_ratios=(left, PANEL * most))
         draw_image(beside, image, query, (rows, columns))
-    axes.imshow(mosaic(maps, most), cmap="Reds", vmin=0, vmax=1, interpolation="nearest")
-    for layer, heads in enumerate(maps):
-        for head in range(len(heads)):
-            corner = (head * (columns + 1), layer * (rows + 1))
+    axes.imshow(mosaic(maps, numbers), cmap="Reds", vmin=0, vmax=1, interpolation="nearest")
+    for layer in range(len(maps)):
+        for number in numbers[layer]:
+            corner = ((number - 1) * (columns + 1), layer * (rows + 1))
             square = (corner[0] + query[1] - 0.5, corner[1] + query[0] - 0.5)
-            name = f"layer{layer + 1}-head{head + 1}"
+            name = f"layer{layer + 1}-head{number}"
             axes.add_patch(
                 Rectangle(
                     (corner[0] - 0.5, corner[1] - 0.5),
@@ -78,23 +87,23 @@ def draw_maps(
     axes.set_yticklabels([f"layer {layer + 1}" for layer in range(len(maps))], fontsize=7)
     axes.tick_params(length=0)
     axes.set_frame_on(False)
-    figure.suptitle(title, fontsize=9)
     return figure
 
 
-def mosaic(maps: Sequence[np.ndarray], most: int) -> np.ndarray:
+def mosaic(maps: Sequence[np.ndarray], numbers: Sequence[Numbers]) -> np.ndarray:
     """All maps in one array, one token of space between them; NaN where there is nothing.
 
     Each is divided by its largest number.
 
-    >>> mosaic([np.array([[[0.25, 0.75]]])], 2).tolist()
-    [[0.3333333333333333, 1.0, nan, nan, nan]]
+    >>> mosaic([np.array([[[0.25, 0.75]]])], [(2,)]).tolist()
+    [[nan, nan, nan, 0.3333333333333333, 1.0]]
     """
+    most = max((number for layer in numbers for number in layer), default=1)
     rows, columns = maps[0].shape[1:]
     whole = np.full((len(maps) * (rows + 1) - 1, most * (columns + 1) - 1), np.nan)
     for layer, heads in enumerate(maps):
-        for head, seen in enumerate(heads):
-            top, start = layer * (rows + 1), head * (columns + 1)
+        for number, seen in zip(numbers[layer], heads, strict=True):
+            top, start = layer * (rows + 1), (number - 1) * (columns + 1)
             whole[top : top + rows, start : start + columns] = seen / seen.max()
     return whole
 

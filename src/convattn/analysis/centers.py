@@ -7,7 +7,9 @@ from pathlib import Path
 import numpy as np
 
 from convattn.analysis.ellipses import SHARES, head_ellipse
-from convattn.analysis.snapshot_layers import encoder_settings, read_layers, spread_epochs
+from convattn.analysis.head_numbers import Numbers, head_numbers
+from convattn.analysis.score_tables import tokens_of
+from convattn.analysis.snapshot_layers import Layer, encoder_settings, read_layers, spread_epochs
 from convattn.training.snapshots import snapshot_epochs
 
 GAUSSIAN = ("quadratic", "gaussian")
@@ -25,12 +27,16 @@ class GaussianHeads:
     - `centers`: Δ, `[heads, 2]` in (row, column).
     - `root_precision`: R with Σ⁻¹ = RᵀR, `[heads, 2, 2]`.
     - `tokens`: rows and columns of the image.
+    - `layer`: counted from 1.
+    - `numbers`: of the heads.
     """
 
     title: str
     centers: np.ndarray
     root_precision: np.ndarray
     tokens: tuple[int, int]
+    layer: int
+    numbers: Numbers
 
 
 def centers_of_layers(path: Path, epoch: int | None = None) -> tuple[int, list[GaussianHeads]]:
@@ -38,14 +44,16 @@ def centers_of_layers(path: Path, epoch: int | None = None) -> tuple[int, list[G
 
     **Arguments:**
 
-    - `epoch`: that of the newest snapshot if not given.
+    - `epoch`: that of `default_epoch` if not given.
 
     **Raises:** `ValueError` for a run whose heads have no centres, or without that snapshot.
     """
     require_gaussian(path)
     chosen, layers = read_layers(path, epoch)
+    numbers = head_numbers(path)
     return chosen, [
-        gaussian_heads(f"layer {number}", layer) for number, layer in enumerate(layers, 1)
+        gaussian_heads(f"layer {place}", layer, place, numbers[place - 1])
+        for place, layer in enumerate(layers, 1)
     ]
 
 
@@ -57,20 +65,24 @@ def centers_over_training(
     **Arguments:**
 
     - `layer`: counted from 1.
-    - `epochs`: six of the snapshots, closer at the beginning, if not given.
+    - `epochs`: six of the snapshots, closer at the beginning, if not given; each is shown once.
 
-    **Raises:** `ValueError` for a run whose heads have no centres, a layer that there is not, or
-    epochs without a snapshot.
+    **Raises:** `ValueError` for a run whose heads have no centres, a layer that there is not, no
+    epochs, or epochs without a snapshot.
     """
     require_gaussian(path)
     depth = encoder_settings(path).depth
     if not 1 <= layer <= depth:
         raise ValueError(f"layer {layer}, but {path} has layers 1 to {depth}; give --layer")
+    if epochs is not None and not len(epochs):
+        raise ValueError("--epochs has no numbers; give epochs of snapshots, or leave it out")
     chosen = spread_epochs(snapshot_epochs(path), PANELS) if epochs is None else epochs
     if not chosen:
         read_layers(path)  # says why there is none
+    numbers = head_numbers(path)[layer - 1]
     return [
-        gaussian_heads(f"epoch {epoch}", read_layers(path, epoch)[1][layer - 1]) for epoch in chosen
+        gaussian_heads(f"epoch {epoch}", read_layers(path, epoch)[1][layer - 1], layer, numbers)
+        for epoch in dict.fromkeys(chosen)
     ]
 
 
@@ -87,16 +99,17 @@ def require_gaussian(path: Path) -> None:
         )
 
 
-def gaussian_heads(title: str, layer: dict[str, np.ndarray]) -> GaussianHeads:
+def gaussian_heads(title: str, stored: Layer, layer: int, numbers: Numbers) -> GaussianHeads:
     """The heads that a snapshot holds of a layer."""
-    rows, columns = ((side + 1) // 2 for side in layer["scores"].shape[1:])
-    return GaussianHeads(title, layer["centers"], layer["root_precision"], (rows, columns))
+    tokens = tokens_of(stored["scores"])
+    parts = (stored["centers"], stored["root_precision"], tokens)
+    return GaussianHeads(title, *parts, layer, numbers)
 
 
 def window(panels: Sequence[GaussianHeads]) -> float:
     """How far a picture reaches from the query: to all centres that lie in the image, and 1.5 more.
 
-    >>> heads = GaussianHeads("", np.array([[4.0, 0.0]]), np.eye(2)[None], (16, 16))
+    >>> heads = GaussianHeads("", np.array([[4.0, 0.0]]), np.eye(2)[None], (16, 16), 1, (1,))
     >>> window([heads])
     5.5
     """
@@ -110,44 +123,59 @@ def window(panels: Sequence[GaussianHeads]) -> float:
 
 @dataclass(frozen=True)
 class Omissions:
-    """What a picture of centres cannot show.
+    """What a picture of centres cannot show. A head counts once, in however many panels it is.
 
     **Fields:**
 
     - `shapeless`: heads without ellipses: Σ⁻¹ is zero, or a number is not finite.
     - `clipped`: heads of which an ellipse reaches beyond the picture.
     - `outside`: heads with centres beyond the picture.
+    - `heads`: how many heads there are.
+    - `over_time`: whether panels show the same heads at several epochs.
     """
 
     shapeless: int
     clipped: int
     outside: int
+    heads: int
+    over_time: bool = False
 
     @property
     def caption(self) -> str:
         """In words, or empty.
 
-        >>> Omissions(1, 0, 2).caption
-        'without ellipses (Σ⁻¹ zero or not finite): 1 of the heads; centre outside: 2 of the heads'
+        >>> Omissions(1, 0, 2, 9).caption
+        'without ellipses (Σ⁻¹ zero or not finite): 1 of 9 heads; centre outside: 2 of 9 heads'
         """
         counted = {
             "without ellipses (Σ⁻¹ zero or not finite)": self.shapeless,
             "ellipse clipped": self.clipped,
             "centre outside": self.outside,
         }
-        return "; ".join(f"{what}: {n} of the heads" for what, n in counted.items() if n)
+        when = ", at some epoch" if self.over_time else ""
+        return "; ".join(
+            f"{what}: {n} of {self.heads} heads{when}" for what, n in counted.items() if n
+        )
 
 
 def omissions(panels: Sequence[GaussianHeads], reach: float) -> Omissions:
     """What a picture that reaches so far from the query leaves out."""
-    shapeless = clipped = outside = 0
+    heads: set[tuple[int, int]] = set()
+    shapeless, clipped, outside = set(heads), set(heads), set(heads)
+    shown = 0
     for panel in panels:
-        for center, root in zip(panel.centers, panel.root_precision, strict=True):
+        for number, center, root in zip(
+            panel.numbers, panel.centers, panel.root_precision, strict=True
+        ):
+            head = (panel.layer, number)
+            heads.add(head)
+            shown += 1
             largest = head_ellipse(center, root, max(SHARES))
-            beyond = not np.isfinite(center).all() or bool(np.abs(center).max() > reach)
-            outside += beyond
+            if not np.isfinite(center).all() or np.abs(center).max() > reach:
+                outside.add(head)
             if largest is None:
-                shapeless += 1
-            else:
-                clipped += bool((np.abs(center) + largest.half_extents > reach).any())
-    return Omissions(shapeless, clipped, outside)
+                shapeless.add(head)
+            elif (np.abs(center) + largest.half_extents > reach).any():
+                clipped.add(head)
+    counts = (len(each) for each in (shapeless, clipped, outside, heads))
+    return Omissions(*counts, over_time=shown > len(heads))

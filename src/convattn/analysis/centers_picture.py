@@ -12,27 +12,33 @@ from convattn.analysis.picture import head_color, new_figure
 
 MOST_COLUMNS = 3
 FAR = 50.0
+LEAST_WIDTH = 4.0
 
 
 def draw_centers(panels: Sequence[GaussianHeads], title: str) -> Any:
     """A figure: the query a black square, a colour for each head; rows go down, columns right.
 
+    A head has the same colour in every panel, and after pruning the one that it had before.
+
     The solid ellipse holds 50 % of a head's Gaussian, the dotted one 90 %.
     """
     columns = min(len(panels), MOST_COLUMNS)
     rows = math.ceil(len(panels) / columns)
-    figure = new_figure(2.3 * columns, 2.6 * rows + 0.7)
-    grid = figure.subplots(rows, columns, squeeze=False)
     reach = window(panels)
+    missing = omissions(panels, reach).caption
+    legend = "solid: 50 % of a head's Gaussian, dotted: 90 %; black: the query"
+    caption = f"{legend}. {missing}" if missing else legend
+    figure = new_figure(max(2.3 * columns, LEAST_WIDTH), 2.5 * rows, title=title, caption=caption)
+    grid = figure.subplots(rows, columns, squeeze=False)
     for number, axes in enumerate(grid.flat):
         if number < len(panels):
             draw_panel(axes, panels[number], reach, f"panel{number + 1}")
+            if number + columns >= len(panels):
+                axes.set_xlabel("column shift (tokens)", fontsize=7)
+            if number % columns == 0:
+                axes.set_ylabel("row shift (tokens)", fontsize=7)
         else:
             axes.set_axis_off()
-    figure.suptitle(title, fontsize=10)
-    missing = omissions(panels, reach).caption
-    legend = "solid: 50 % of a head's Gaussian, dotted: 90 %"
-    figure.supxlabel(f"{legend}. {missing}" if missing else legend, fontsize=8)
     return figure
 
 
@@ -46,8 +52,10 @@ def draw_panel(axes: Any, heads: GaussianHeads, reach: float, name: str) -> None
     axes.set(xlim=(-reach, reach), ylim=(reach, -reach), aspect="equal")
     axes.tick_params(labelsize=7)
     axes.add_patch(Rectangle((-0.5, -0.5), 1, 1, color="black", gid=f"{name}-query"))
-    for head, (center, root) in enumerate(zip(heads.centers, heads.root_precision, strict=True), 1):
-        color = head_color(head - 1, count)
+    for head, center, root in zip(
+        heads.numbers, heads.centers, heads.root_precision, strict=True
+    ):
+        color = head_color(head)
         if np.isfinite(center).all():
             row, column = (float(value) for value in center)
             axes.plot([column], [row], ".", color=color, gid=f"{name}-head{head}-centre")

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from convattn.analysis.convolution_distance import ConvolutionDistance, convolution_distance
+from convattn.analysis.head_numbers import Numbers, head_numbers
 from convattn.analysis.score_tables import attention_matrix
 from convattn.analysis.snapshot_layers import encoder_settings, read_layers, spread_epochs
 from convattn.training.snapshots import snapshot_epochs
@@ -21,26 +22,33 @@ class DistanceHistory:
     - `linearised`: whether the layers have content, so that they are seen at X = 0.
     - `epochs`: of the snapshots.
     - `layers`: for each epoch the distance of each layer.
+    - `numbers`: for each layer those of its heads.
     """
 
     kernel_size: int
     linearised: bool
     epochs: tuple[int, ...]
     layers: tuple[tuple[ConvolutionDistance, ...], ...]
+    numbers: tuple[Numbers, ...]
 
     def relative(self) -> np.ndarray:
         """|L - C| / |L|, `[epochs, layers]`."""
         return np.array([[layer.relative for layer in layers] for layers in self.layers])
 
     def to_json(self) -> dict[str, object]:
-        """All figures as JSON holds them."""
+        """All figures as JSON holds them; null where a layer has no heads."""
         return {
             "kernel_size": self.kernel_size,
             "linearised": self.linearised,
             "epochs": list(self.epochs),
+            "head_numbers": [list(layer) for layer in self.numbers],
             "layers": [
                 [
-                    {"relative": at.relative, "share": at.share, "heads": at.heads.tolist()}
+                    {
+                        "relative": at.relative if len(at.heads) else None,
+                        "share": at.share if len(at.heads) else None,
+                        "heads": at.heads.tolist(),
+                    }
                     for at in layers
                 ]
                 for layers in self.layers
@@ -79,4 +87,5 @@ def distance_history(
             )
         )
     linearised = settings.encoding == "content"
-    return DistanceHistory(kernel_size, linearised, tuple(epochs), tuple(found))
+    numbers = tuple(head_numbers(path))
+    return DistanceHistory(kernel_size, linearised, tuple(epochs), tuple(found), numbers)

@@ -6,7 +6,7 @@ from typing import Any
 from rich.table import Table
 
 from convattn.analysis.convolution import DistanceHistory
-from convattn.analysis.picture import head_color, new_figure
+from convattn.analysis.picture import FEW_POINTS, head_color, integer_ticks, new_figure
 
 MOST_COLUMNS = 3
 
@@ -16,41 +16,45 @@ def draw_distances(history: DistanceHistory, title: str) -> Any:
     count = len(history.layers[0])
     columns = min(count, MOST_COLUMNS)
     rows = math.ceil(count / columns)
-    figure = new_figure(3.4 * columns, 2.5 * rows + 0.8)
+    size = history.kernel_size
+    seen = ", seen at X = 0" if history.linearised else ""
+    caption = (
+        f"epoch; black: the layer{seen} from the nearest {size} × {size} convolution with zeros "
+        "around the image, thin: the attention of each head"
+    )
+    figure = new_figure(max(3.4 * columns, 4.0), 2.5 * rows, title=title, caption=caption)
     grid = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True)
+    marker = "." if len(history.epochs) <= FEW_POINTS else None
     for number, axes in enumerate(grid.flat):
         if number >= count:
             axes.set_axis_off()
             continue
         over_time = [layers[number] for layers in history.layers]
-        heads = len(over_time[0].heads)
-        axes.set_title(f"layer {number + 1}, {heads} heads", fontsize=9)
+        heads = history.numbers[number]
+        axes.set_title(f"layer {number + 1}, {len(heads) or 'no'} heads", fontsize=9)
         axes.set_ylim(0, 1.02)
         axes.grid(visible=True, alpha=0.3)
-        for head in range(heads):
+        integer_ticks(axes)
+        if not heads:
+            continue
+        for place, head in enumerate(heads):
             axes.plot(
                 history.epochs,
-                [at.heads[head] for at in over_time],
-                color=head_color(head, heads),
+                [at.heads[place] for at in over_time],
+                color=head_color(head),
                 linewidth=0.7,
-                gid=f"layer{number + 1}-head{head + 1}",
+                marker=marker,
+                gid=f"layer{number + 1}-head{head}",
             )
         axes.plot(
             history.epochs,
             [at.relative for at in over_time],
             color="black",
             linewidth=2,
+            marker=marker,
             gid=f"layer{number + 1}",
         )
-    size = history.kernel_size
-    seen = ", seen at X = 0" if history.linearised else ""
-    figure.suptitle(title, fontsize=10)
     figure.supylabel("relative distance", fontsize=8)
-    figure.supxlabel(
-        f"epoch; black: the layer{seen} from the nearest {size} × {size} convolution with zeros "
-        "around the image, thin: the attention of each head",
-        fontsize=8,
-    )
     return figure
 
 
@@ -63,6 +67,9 @@ def distance_table(history: DistanceHistory) -> Table:
     for name in ("layer", "relative distance", "convolution's share", "heads"):
         table.add_column(name, justify="left" if name == "heads" else "right")
     for number, layer in enumerate(history.layers[-1], 1):
-        heads = " ".join(f"{distance:.2f}" for distance in layer.heads) or "no heads"
+        if not len(layer.heads):
+            table.add_row(str(number), "–", "–", "no heads")
+            continue
+        heads = " ".join(f"{distance:.2f}" for distance in layer.heads)
         table.add_row(str(number), f"{layer.relative:.3f}", f"{100 * layer.share:.1f} %", heads)
     return table

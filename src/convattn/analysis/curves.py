@@ -1,6 +1,5 @@
 """Accuracy over the epochs of one or several runs: Figures 2 and 13 of C20."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,11 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from convattn.analysis.picture import new_figure
+from convattn.analysis.picture import (
+    FEW_POINTS,
+    integer_ticks,
+    new_figure,
+    text_height,
+    wrapped,
+)
+from convattn.analysis.pruning_file import read_pruning
 from convattn.analysis.run_summary import read_summary
 from convattn.training.metrics import read_metrics
 
-PRUNING = "pruning.json"
+WIDTH, LABEL_POINTS = 8.0, 8.0
 
 
 @dataclass(frozen=True)
@@ -22,7 +28,8 @@ class AccuracyCurves:
     **Fields:**
 
     - `label`: name, images and final figure.
-    - `train`, `test`: `[points, 2]`, epoch and accuracy.
+    - `train`, `test`: `[points, 2]`, epoch and accuracy. The test curve of a pruned run begins with
+      the accuracy right after pruning.
     """
 
     label: str
@@ -39,32 +46,36 @@ def accuracy_curves(path: Path) -> AccuracyCurves:
     lines = read_metrics(path)
     if not lines:
         raise ValueError(f"{path} has no metrics yet; wait until its first epoch has ended")
-    before = epochs_before(path)
+    pruning = read_pruning(path)
+    before = 0 if pruning is None else pruning.epochs_before
+    first = [] if pruning is None or pruning.pruned is None else [(before, pruning.pruned)]
 
-    def points(name: str) -> np.ndarray:
-        found = [(before + line["epoch"], line[name]) for line in lines if name in line]
-        return np.array(found, np.float64).reshape(-1, 2)
+    def points(name: str) -> list[tuple[int, float]]:
+        return [(before + line["epoch"], line[name]) for line in lines if name in line]
 
-    label = f"{summary.name}: {summary.accuracy_text}, {summary.images}"
-    return AccuracyCurves(label, points("train_accuracy"), points("test_accuracy"))
-
-
-def epochs_before(path: Path) -> int:
-    """How many epochs the run had been trained for before it was pruned; else 0."""
-    place = path / PRUNING
-    return json.loads(place.read_text())["epochs_before"] if place.exists() else 0
+    label = f"{summary.name}: {summary.accuracy_beside(None)}, {summary.images}"
+    train, test = points("train_accuracy"), [*first, *points("test_accuracy")]
+    return AccuracyCurves(label, *(np.array(each, float).reshape(-1, 2) for each in (train, test)))
 
 
 def draw_curves(curves: Sequence[AccuracyCurves]) -> Any:
     """A figure: accuracy on the test images thick, on the training images thin."""
-    figure = new_figure(8, 4.5 + 0.25 * len(curves))
+    labels = [wrapped(curve.label, WIDTH - 1, LABEL_POINTS) for curve in curves]
+    figure = new_figure(WIDTH, 4.5 + sum(text_height(label, LABEL_POINTS) for label in labels))
     axes = figure.add_subplot()
     for number, curve in enumerate(curves):
         color = f"C{number % 10}"
-        axes.plot(*curve.train.T, color=color, linewidth=0.6, gid=f"train-{number}")
-        axes.plot(*curve.test.T, color=color, linewidth=2, label=curve.label, gid=f"test-{number}")
+        for points, how in (
+            (curve.train, {"linewidth": 0.6, "gid": f"train-{number}"}),
+            (curve.test, {"linewidth": 2, "gid": f"test-{number}", "label": labels[number]}),
+        ):
+            marker = "o" if len(points) <= FEW_POINTS else None
+            axes.plot(*points.T, color=color, marker=marker, markersize=4, **how)
+    integer_ticks(axes)
     axes.set(xlabel="epoch", ylabel="accuracy", ylim=(0, 1))
     axes.set_title("accuracy; thick: test images, thin: training images as varied", fontsize=10)
     axes.grid(visible=True, alpha=0.3)
-    figure.legend(loc="outside lower left", fontsize=8)
+    legend = figure.legend(loc="outside lower left", fontsize=LABEL_POINTS)
+    for text in legend.get_texts():
+        text.set_parse_math(False)
     return figure

@@ -9,6 +9,7 @@ The singular values are those of R itself: the eigenvalues of a computed RᵀR w
 s_1²·2⁻⁵³, that of R with a condition number squared.
 """
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,7 +28,7 @@ class Thresholds:
     - `eigenvalue`: a head is degenerate if the largest eigenvalue of Σ⁻¹ is smaller than this,
     - `condition`: or if its condition number is larger than this.
 
-    **Raises:** `ValueError` for a number that is not positive.
+    **Raises:** `ValueError` for a number that is not positive and finite.
 
     **Source:** C20, appendix E.
     """
@@ -38,9 +39,10 @@ class Thresholds:
     def __post_init__(self) -> None:
         """Refuse what compares with nothing."""
         for name in ("eigenvalue", "condition"):
-            if not getattr(self, name) > 0:
+            if not 0 < getattr(self, name) < math.inf:
                 raise ValueError(
-                    f"the threshold {name}={getattr(self, name)}, but expected a number > 0"
+                    f"the threshold {name}={getattr(self, name)}, but expected a number > 0 that "
+                    "is finite"
                 )
 
 

@@ -11,9 +11,11 @@ from convattn.analysis.centers_picture import draw_centers
 from convattn.analysis.convolution import distance_history
 from convattn.analysis.convolution_picture import draw_distances
 from convattn.analysis.curves import accuracy_curves, draw_curves
+from convattn.analysis.head_numbers import head_numbers
 from convattn.analysis.picture import require_matplotlib, save_picture
 from convattn.analysis.position_maps import central_query, position_maps
 from convattn.analysis.run_summary import read_summary
+from convattn.analysis.snapshot_layers import encoder_settings
 from convattn.models.settings import EncoderSettings
 from convattn.runs.directory import RunDirectory
 
@@ -55,17 +57,22 @@ def fitting_pictures(path: Path) -> dict[str, Callable[[Path], Any]]:
     if not isinstance(model, EncoderSettings):
         return found
     if model.encoding in GAUSSIAN:
-        found |= {"centers": centers_figure, "motion": motion_figure}
+        motion = f"motion-layer{motion_layer(path)}"
+        found |= {"centers": centers_figure, motion: motion_figure}
     return {**found, "attention-position": position_figure, "convolution": convolution_figure}
 
 
-def title_of(path: Path, what: str) -> str:
-    """The line above a picture: what it shows, of which run, on which images.
+def title_of(path: Path, what: str, epoch: int | None = None) -> str:
+    """The lines above a picture: what it shows, of which run, on which images.
+
+    **Arguments:**
+
+    - `epoch`: the only one that the picture shows, if it is of one.
 
     **Raises:** `ValueError` if it is not the folder of a run.
     """
     run = read_summary(path)
-    return f"{what}\n{run.name}: {run.accuracy_text}, {run.images}"
+    return f"{what}\n{run.name}: {run.accuracy_beside(epoch)}, {run.images}"
 
 
 def curves_figure(path: Path) -> Any:
@@ -76,19 +83,24 @@ def curves_figure(path: Path) -> Any:
 def centers_figure(path: Path, epoch: int | None = None) -> Any:
     """Centres of attention in each layer."""
     chosen, panels = centers_of_layers(path, epoch)
-    return draw_centers(panels, title_of(path, f"centres of attention, epoch {chosen}"))
+    return draw_centers(panels, title_of(path, f"centres of attention, epoch {chosen}", chosen))
 
 
 def motion_figure(
     path: Path, layer: int | None = None, epochs: tuple[int, ...] | None = None
 ) -> Any:
     """The centres of one layer at several epochs; of the fourth, or the last if there are fewer."""
-    if layer is None:
-        model = RunDirectory(path).read_settings().model
-        depth = model.depth if isinstance(model, EncoderSettings) else MOTION_LAYER
-        layer = min(MOTION_LAYER, depth)
+    layer = motion_layer(path) if layer is None else layer
     panels = centers_over_training(path, layer, epochs)
     return draw_centers(panels, title_of(path, f"centres of attention of layer {layer}"))
+
+
+def motion_layer(path: Path) -> int:
+    """The layer whose motion is shown if none is asked for, as `motion_figure` says.
+
+    **Raises:** `ValueError` for a run without attention.
+    """
+    return min(MOTION_LAYER, encoder_settings(path).depth)
 
 
 def position_figure(
@@ -104,7 +116,8 @@ def position_figure(
     )
     row, column = chosen_query
     what = f"attention of the token at row {row}, column {column} {by}, epoch {chosen}"
-    return draw_maps(maps, chosen_query, title_of(path, what))
+    title = title_of(path, what, chosen)
+    return draw_maps(maps, chosen_query, title, numbers=head_numbers(path))
 
 
 def convolution_figure(

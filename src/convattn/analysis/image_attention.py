@@ -10,6 +10,7 @@ from jaxtyping import Float
 from convattn.analysis.attention_maps import averaged, image_maps
 from convattn.analysis.attention_picture import ShownImage, draw_maps
 from convattn.analysis.figures import title_of
+from convattn.analysis.head_numbers import head_numbers
 from convattn.analysis.position_maps import central_query
 from convattn.analysis.restored_run import RestoredRun
 from convattn.models.encoder import Encoder
@@ -33,7 +34,7 @@ def average_figure(path: Path, run: RestoredRun, query: tuple[int, int] | None, 
     chosen = central_query(path) if query is None else query
     maps = averaged(image_maps(encoder_of(run), normalised(run, range(count)), chosen))
     what = f"{_of(chosen)}, averaged over {count} test images, step {run.step}"
-    return draw_maps(maps, chosen, title_of(path, what))
+    return draw_maps(maps, chosen, title_of(path, what, run.epoch), None, head_numbers(path))
 
 
 def image_figures(
@@ -53,8 +54,9 @@ def image_figures(
     for place, index in enumerate(indices):
         name = test.class_names[int(test.labels[index])]
         shown = ShownImage(test.images[index], f"test image {index}: {name}")
-        title = title_of(path, f"{_of(chosen)}, test image {index}, step {run.step}")
-        found[index] = draw_maps([layer[place] for layer in maps], chosen, title, shown)
+        what = f"{_of(chosen)}, test image {index}, step {run.step}"
+        title, seen = title_of(path, what, run.epoch), [layer[place] for layer in maps]
+        found[index] = draw_maps(seen, chosen, title, shown, head_numbers(path))
     return found
 
 

@@ -14,6 +14,9 @@ from convattn.atomic_file import write_file
 FORMATS = ("png", "svg")
 STABLE: Any = {"svg.hashsalt": "convattn", "svg.fonttype": "none"}
 DOTS_PER_INCH = 150
+TITLE_POINTS, CAPTION_POINTS = 9.0, 8.0
+MARGIN = 0.2
+FEW_POINTS = 10
 
 
 def require_matplotlib() -> None:
@@ -28,8 +31,12 @@ def require_matplotlib() -> None:
         )
 
 
-def new_figure(width: float, height: float) -> Any:
-    """An empty `matplotlib.figure.Figure` of so many inches.
+def new_figure(width: float, height: float, *, title: str = "", caption: str = "") -> Any:
+    """An empty `matplotlib.figure.Figure` of so many inches, and as much more as its text takes.
+
+    **Arguments:**
+
+    - `title`, `caption`: above and below; broken into lines that fit.
 
     **Raises:** `ValueError` without matplotlib.
 
@@ -39,7 +46,72 @@ def new_figure(width: float, height: float) -> Any:
     require_matplotlib()
     from matplotlib.figure import Figure
 
-    return Figure(figsize=(width, height), layout="constrained")
+    above = wrapped(title, width - MARGIN, TITLE_POINTS)
+    below = wrapped(caption, width - MARGIN, CAPTION_POINTS)
+    height += text_height(above, TITLE_POINTS) + text_height(below, CAPTION_POINTS)
+    figure = Figure(figsize=(width, height), layout="constrained")
+    if above:
+        figure.suptitle(above, fontsize=TITLE_POINTS, parse_math=False)
+    if below:
+        figure.supxlabel(below, fontsize=CAPTION_POINTS, parse_math=False)
+    return figure
+
+
+def wrapped(text: str, inches: float, points: float) -> str:
+    """A text broken into lines that are no wider than this, between words where that is possible.
+
+    **Arguments:**
+
+    - `points`: size of the font.
+
+    >>> wrapped("some words", 0.5, 10).splitlines(), wrapped("kernel", 0.3, 10).splitlines()
+    (['some', 'words'], ['ker', 'nel'])
+    """
+    lines = []
+    for whole in text.split("\n"):
+        line = ""
+        for word in whole.split():
+            longer = f"{line} {word}".strip()
+            if text_width(longer, points) > inches and line:
+                lines.append(line)
+                longer = word
+            while text_width(longer, points) > inches and len(longer) > 1:
+                end = len(longer) - 1
+                while end > 1 and text_width(longer[:end], points) > inches:
+                    end -= 1
+                lines.append(longer[:end])
+                longer = longer[end:]
+            line = longer
+        lines.append(line)
+    return "\n".join(lines)
+
+
+def text_width(text: str, points: float) -> float:
+    """How many inches wide a line is."""
+    from matplotlib.font_manager import FontProperties
+    from matplotlib.textpath import text_to_path
+
+    size = FontProperties(size=points)
+    return float(text_to_path.get_text_width_height_descent(text, size, False)[0]) / 72
+
+
+def text_height(text: str, points: float) -> float:
+    """How many inches high a text is with the space around it; nothing has none."""
+    return (1.25 * points * len(text.split("\n")) + 8) / 72 if text else 0.0
+
+
+def picture_name(kind: str, **options: Any) -> str:
+    """The name of a picture, with the options that were given, so that none replaces another.
+
+    >>> picture_name("centers", epoch=None), picture_name("maps", query=(0, 3), epoch=2)
+    ('centers', 'maps-query0-3-epoch2')
+    """
+    words = [kind]
+    for name, value in options.items():
+        if value is not None:
+            values = value if isinstance(value, tuple) else (value,)
+            words.append(name + "-".join(str(each) for each in values))
+    return "-".join(words)
 
 
 def picture_bytes(figure: Any, file_format: str) -> bytes:
@@ -77,13 +149,26 @@ def save_picture(figure: Any, folder: Path, name: str) -> list[Path]:
     return paths
 
 
-def head_color(head: int, heads: int) -> Any:
-    """The colour of a head: one of ten, or of twenty where there are more.
+def integer_ticks(axes: Any) -> None:
+    """Ticks of epochs: there is no epoch 2.5."""
+    from matplotlib.ticker import MaxNLocator
 
-    >>> head_color(0, 9) == head_color(10, 9), head_color(0, 16) == head_color(10, 16)
-    (True, False)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+
+
+def head_color(number: int) -> Any:
+    """The colour of the head with this number, the same in every picture.
+
+    Ten strong colours, then the same ten light; from the 21st head they come again.
+
+    **Arguments:**
+
+    - `number`: counted from 1.
+
+    >>> len({head_color(number) for number in range(1, 41)})
+    20
     """
     import matplotlib
 
-    colors = matplotlib.colormaps["tab10" if heads <= 10 else "tab20"]
-    return colors(head % colors.N)
+    light, place = divmod((number - 1) % 20, 10)
+    return matplotlib.colormaps["tab20"](2 * place + light)

@@ -25,7 +25,7 @@ def position_maps(path: Path, query: tuple[int, int], epoch: int | None = None) 
     **Arguments:**
 
     - `query`: (row, column) of a token, counted from 0.
-    - `epoch`: that of the newest snapshot if not given.
+    - `epoch`: that of `default_epoch` if not given.
 
     **Raises:** `ValueError` for a run without attention or without that snapshot, and for a query
     outside the image.

@@ -7,6 +7,7 @@ from flax import nnx
 
 from convattn.data.datasets import Dataset, read_dataset
 from convattn.runs.directory import RunDirectory
+from convattn.runs.facts import digest_of
 from convattn.runs.materials import make_model, training_images
 from convattn.runs.settings import RunSettings
 from convattn.training.checkpoints import BEST, CHECKPOINTS, CheckpointStore
@@ -40,11 +41,18 @@ class RestoredRun:
 def restore_run(path: Path) -> RestoredRun:
     """Read the images, build the model, and fill it from the newest whole checkpoint.
 
-    **Raises:** `ValueError` if it is not the folder of a run or has no whole checkpoint; and what
-    `read_dataset` raises.
+    **Raises:** `ValueError` if it is not the folder of a run or has no whole checkpoint, or if the
+    images are not those that the run saw; and what `read_dataset` raises.
     """
-    settings = RunDirectory(path).read_settings()
+    directory = RunDirectory(path)
+    settings, seen = directory.read_settings(), directory.read_facts()["images"]
     dataset = read_dataset(settings.images.source, classes=settings.images.classes)
+    if digest_of(dataset) != seen.get("sha256"):
+        raise ValueError(
+            f"{path} saw other images of {seen['name']} than those that are now at "
+            f"{settings.images.source or 'the bundled slice'}; put the old ones back, or train a "
+            "new run on these"
+        )
     images = training_images(dataset, settings)
     steps_per_epoch = len(images.train) // settings.training.batch_size
     optimizer = make_optimizer(settings.training, settings.training.epochs * steps_per_epoch)

@@ -1,5 +1,6 @@
 """What is said of a run wherever a figure of it appears: its name, its images, its accuracy."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ class RunSummary:
     - `train_images`: how many it was trained on.
     - `result`: how it ended; None if it has not.
     - `epochs_done`: epochs of which there are metrics.
+    - `best_epoch`: the first with the best accuracy on the validation images, if there are any.
     """
 
     path: Path
@@ -29,6 +31,7 @@ class RunSummary:
     train_images: int
     result: dict[str, Any] | None
     epochs_done: int
+    best_epoch: int | None
 
     @property
     def name(self) -> str:
@@ -61,6 +64,27 @@ class RunSummary:
         right, count = self.correct
         return f"{100 * self.accuracy:.1f} % ({right:,} of {count:,})"
 
+    @property
+    def tested_epoch(self) -> int | None:
+        """The epoch with whose parameters the accuracy was measured; None if it is unfinished."""
+        if not self.finished:
+            return None
+        chosen = self.settings.training.select == "best"
+        return self.best_epoch if chosen else self.settings.training.epochs
+
+    def accuracy_beside(self, epoch: int | None) -> str:
+        """The accuracy for a picture of an epoch; it says whose it is where they differ.
+
+        **Arguments:**
+
+        - `epoch`: None for a picture of the whole training.
+        """
+        tested = self.tested_epoch
+        last = tested == self.settings.training.epochs
+        if tested is None or epoch == tested or (epoch is None and last):
+            return self.accuracy_text
+        return f"{self.accuracy_text} with the parameters of epoch {tested}"
+
 
 def read_summary(path: Path) -> RunSummary:
     """The summary of the run in a folder.
@@ -78,4 +102,17 @@ def read_summary(path: Path) -> RunSummary:
         facts["images"]["train"],
         directory.read_result(),
         lines[-1]["epoch"] if lines else 0,
+        best_epoch(lines),
     )
+
+
+def best_epoch(lines: Sequence[dict[str, Any]]) -> int | None:
+    """The first epoch with the best validation accuracy, which `select=best` tests.
+
+    >>> best_epoch([{"epoch": n, "validation_accuracy": seen} for n, seen in ((1, 0.5), (2, 0.5))])
+    1
+    """
+    judged = [line for line in lines if "validation_accuracy" in line]
+    if not judged:
+        return None
+    return max(judged, key=lambda line: (line["validation_accuracy"], -line["epoch"]))["epoch"]

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
+from convattn.analysis.run_summary import read_summary
 from convattn.models.settings import EncoderSettings
 from convattn.runs.directory import RunDirectory
 from convattn.training.snapshots import read_snapshot, snapshot_epochs
@@ -17,7 +18,7 @@ def read_layers(path: Path, epoch: int | None = None) -> tuple[int, list[Layer]]
 
     **Arguments:**
 
-    - `epoch`: that of the newest snapshot if not given.
+    - `epoch`: that of `default_epoch` if not given.
 
     **Raises:** `ValueError` if it is not the folder of a run, if the model has no attention, or if
     there is no snapshot of that epoch.
@@ -28,13 +29,28 @@ def read_layers(path: Path, epoch: int | None = None) -> tuple[int, list[Layer]]
         raise ValueError(
             f"{path} has no snapshots of the attention yet; the first is taken when training begins"
         )
-    chosen = epochs[-1] if epoch is None else epoch
+    chosen = default_epoch(path, epochs) if epoch is None else epoch
     arrays = read_snapshot(path, chosen)
     layers: list[Layer] = [{} for _ in settings.heads]
     for name, array in arrays.items():
         layer, _, part = name.partition(".")
         layers[int(layer.removeprefix("layer")) - 1][part] = array
     return chosen, layers
+
+
+def default_epoch(path: Path, epochs: Sequence[int]) -> int:
+    """The snapshot that shows what the run's accuracy is of, as nearly as there is one.
+
+    That is the newest; for a run that was finished with the parameters of its best epoch it is the
+    nearest to that.
+
+    **Arguments:**
+
+    - `epochs`: of the snapshots, at least one.
+    """
+    tested = read_summary(path).tested_epoch
+    wanted = epochs[-1] if tested is None else tested
+    return min(epochs, key=lambda epoch: (abs(epoch - wanted), -epoch))
 
 
 def encoder_settings(path: Path) -> EncoderSettings:

@@ -8,8 +8,11 @@ with the exact gelu(x) = x·Φ(x): a layer of BERT.
 *Folding.* Attention ends with the value maps W_h and the dense map D follows with nothing between
 them, so that heads·d³ products make maps W_h D of them, in place of d² for each token. The backward
 pass takes twice either. So that is done where there are more tokens in the batch than heads·d.
+
+*Memory.* Norms and gelu keep their argument alone for the backward pass, and are computed again.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -86,7 +89,7 @@ class EncoderLayer(nnx.Module):
             keys = [jax.random.fold_in(dropout_key, part) for part in range(3)]
         seen = drop(self.attend(tokens, keys[0]), self.settings.dropout, keys[1])
         tokens = self.added(self.attention_norm, tokens, seen)
-        found = self.outer(jax.nn.gelu(self.inner(tokens), approximate=False))
+        found = self.recomputed(self.activated)(self.inner(tokens))
         return self.added(self.outer_norm, tokens, drop(found, self.settings.dropout, keys[2]))
 
     def attend(self, tokens: Tokens, key: Array | None) -> Tokens:
@@ -109,10 +112,18 @@ class EncoderLayer(nnx.Module):
         )
         return seen if folded else self.dense(seen)
 
+    def recomputed(self, function: Callable[..., Array]) -> Callable[..., Array]:
+        """The same function, of which the backward pass keeps the argument alone."""
+        return jax.checkpoint(function)
+
+    def activated(self, inside: Tokens) -> Tokens:
+        """The second half of the feed-forward part."""
+        return self.outer(jax.nn.gelu(inside, approximate=False))
+
     def added(self, norm: nnx.LayerNorm, tokens: Tokens, more: Tokens) -> Tokens:
         """LayerNorm(X + more), in at least float32."""
         wide = wide_dtype(self.dtype)
-        return norm(tokens.astype(wide) + more.astype(wide)).astype(self.dtype)
+        return self.recomputed(norm)(tokens.astype(wide) + more.astype(wide)).astype(self.dtype)
 
 
 def folds(tokens: int, heads: int, width: int) -> bool:

@@ -76,7 +76,7 @@ def repeating_command(words: Sequence[str], *, program: str = PROGRAM) -> str:
     'python experiments/cifar.py --config slice --training.seed=3'
     >>> repeating_command(["--data", "/images/../flowers"])
     'python experiments/cifar.py --data /flowers'
-    >>> repeating_command(["prune", "/runs/../b", "--epochs", "2"], program="experiments/analyse.py")
+    >>> repeating_command(["prune", "/a/../b", "--epochs", "2"], program="experiments/analyse.py")
     'python experiments/analyse.py prune /b --epochs 2'
     """
     subcommand = bool(words) and not words[0].startswith("-")

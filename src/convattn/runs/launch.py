@@ -20,7 +20,6 @@ from convattn.training.outcome import Outcome
 from convattn.training.state import with_named_arrays
 from convattn.training.trainer import train_in_held_folder
 
-
 # What a run writes before its settings; with these alone a folder holds no run yet.
 BEFORE_SETTINGS = (LOCK, INITIAL, PRUNING)
 HALF_WRITTEN = tuple(f".{name}." for name in (CONFIG, INITIAL, PRUNING))

@@ -1,7 +1,8 @@
 """The record of a run: what the ledger needs of its folder, small enough for a repository.
 
-One JSON object: `claim`, and the contents of `config.json`, `run.json`, `result.json`, and
-`pruning.json` where the run was made by pruning another one.
+One JSON object: `claim`; the contents of `config.json`, `run.json` and `result.json`; `pruning`,
+that of `pruning.json`, and `initial`, the SHA-256 of `initial.npz`: null for a run whose parameters
+were drawn.
 """
 
 import json
@@ -9,18 +10,22 @@ from pathlib import Path
 from typing import Any
 
 from convattn.atomic_file import write_file
-from convattn.ledger.discovery import PAPERS, load_claim
+from convattn.evidence.backing_run import BackingRun
+from convattn.evidence.run_shortcomings import shortcomings
+from convattn.ledger.discovery import load_claim
 from convattn.ledger.locations import proofs_directory
 from convattn.runs.codec import settings_to_json
-from convattn.runs.directory import RunDirectory
+from convattn.runs.directory import INITIAL, PRUNING, RunDirectory
 
-PRUNING = "pruning.json"
+PAPER = "cordonnier2020"
+ROWS = ("quadratic", "learned", "content", "gaussian", "pruned", "heads16")
 
 
 def record_of(folder: Path, claim: str) -> dict[str, Any]:
     """The record of a run for a row of the ledger.
 
-    **Raises:** `ValueError` if this is not the folder of a run, or it is not finished.
+    **Raises:** `ValueError` if this is not the folder of a run, it is not finished, or it is not
+    said where the parameters that it began with came from.
     """
     directory = RunDirectory(folder)
     config = settings_to_json(directory.read_settings())
@@ -30,32 +35,73 @@ def record_of(folder: Path, claim: str) -> dict[str, Any]:
             f"{folder} is a run that is not finished, so it has no figure; go on with it: "
             f"python experiments/cifar.py --resume {folder}"
         )
-    record = {"claim": claim, "config": config, "run": directory.read_facts(), "result": result}
-    if (folder / PRUNING).exists():
-        record["pruning"] = json.loads((folder / PRUNING).read_text())
-    return record
+    facts, pruning, initial = (
+        directory.read_facts(),
+        directory.read_pruning(),
+        directory.initial_digest(),
+    )
+    if initial != facts.get("initial"):
+        raise ValueError(
+            f"{folder / INITIAL} is not the file with which the run began (SHA-256 {initial}, but "
+            f"run.json has {facts.get('initial')}); put that one back"
+        )
+    if (initial is None) != (pruning is None):
+        there, missing = (PRUNING, INITIAL) if initial is None else (INITIAL, PRUNING)
+        raise ValueError(
+            f"{folder} has {there} but no {missing}, so it is not known what it began with; put "
+            "that file back"
+        )
+    return {
+        "claim": claim,
+        "config": config,
+        "run": facts,
+        "result": result,
+        "pruning": pruning,
+        "initial": initial,
+    }
 
 
-def record_path(claim: str, proofs: Path | None = None) -> Path:
-    """Where the record of a row lies: beside its proof file.
+def experiment_row(claim: str, proofs: Path | None = None) -> tuple[Path, BackingRun]:
+    """Where the record of a row lies, beside its proof file, and the check that looks for it.
 
-    **Raises:** `ValueError` if no proof file has that claim.
+    **Raises:** `ValueError` if it is none of the rows that stand for experiments.
     """
-    folder = proofs or proofs_directory()
-    paper, _, name = claim.partition(".")
-    found = [path for path in folder.glob(f"*/{name}.py") if load_claim(path)[0].id == claim]
-    if paper not in PAPERS or not found:
-        raise ValueError(f"claim is {claim!r}, but expected one of the ledger, like C20.quadratic")
-    return found[0].with_suffix(".json")
+    name = claim.removeprefix("C20.")
+    if claim != f"C20.{name}" or name not in ROWS:
+        raise ValueError(
+            f"claim is {claim!r}, but expected a row that stands for an experiment: "
+            + ", ".join(f"C20.{row}" for row in ROWS)
+        )
+    path = (proofs or proofs_directory()) / PAPER / f"{name}.py"
+    found, _ = load_claim(path)
+    (check,) = (item.check for item in found.evidence if isinstance(item.check, BackingRun))
+    return path.with_suffix(".json"), check
 
 
-def write_record(folder: Path, claim: str, proofs: Path | None = None) -> Path:
+def write_record(
+    folder: Path, claim: str, proofs: Path | None = None, *, replace: bool = False
+) -> tuple[Path, dict[str, Any], BackingRun]:
     """Write the record of a run beside the proof file of its row.
 
-    **Returns:** the file.
+    **Arguments:**
 
-    **Raises:** `ValueError` from `record_of` and `record_path`.
+    - `replace`: whether the record of another run may be replaced.
+
+    **Returns:** the file, the record, and the check that looks for it.
+
+    **Raises:** `ValueError` for a run that cannot back the row, or if the row has another record;
+    and from `record_of` and `experiment_row`. Then nothing is written.
     """
-    record, path = record_of(folder, claim), record_path(claim, proofs)
-    write_file(path, (json.dumps(record, indent=2) + "\n").encode())
-    return path
+    path, check = experiment_row(claim, proofs)
+    record = record_of(folder, claim)
+    reasons = shortcomings(check.row, record)
+    if reasons:
+        raise ValueError(f"{folder} cannot back {claim}: {'; '.join(reasons)}")
+    content = (json.dumps(record, indent=2) + "\n").encode()
+    if path.exists() and path.read_bytes() != content and not replace:
+        raise ValueError(
+            f"{path} is there already, of another run; look at it, and give --replace if this run "
+            "is to stand in its place"
+        )
+    write_file(path, content)
+    return path, record, check
