@@ -16,6 +16,6 @@ CONFIG = RunSettings(
     model=EncoderSettings(heads=(9, 9, 9), width=64, inner=128, downsampling=4),
     images=ImageSettings(crop=4, flip=True),
     training=TrainingSettings(
-        epochs=60, batch_size=50, optimizer="adamw", learning_rate=2e-3, weight_decay=0.05
+        epochs=40, batch_size=50, optimizer="adamw", learning_rate=2e-3, weight_decay=0.05
     ),
 )

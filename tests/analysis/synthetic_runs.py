@@ -3,10 +3,12 @@
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from convattn.models.settings import EncoderSettings, ResNetSettings
+from convattn.runs.codec import settings_to_json
 from convattn.runs.directory import RunDirectory
 from convattn.runs.settings import RunSettings
 from convattn.training.settings import TrainingSettings
@@ -29,16 +31,21 @@ def write_run(
     note: str = "",
     size: tuple[int, int] = (8, 10),
     snapshots: Mapping[int, Mapping[str, np.ndarray]] | None = None,
+    validation: Sequence[float] = (),
+    **training: Any,
 ) -> Path:
     """Write a folder as a run leaves it; snapshots are drawn from the seed if not given."""
     directory = RunDirectory(path)
-    directory.write_settings(RunSettings(model, training=TrainingSettings(epochs=epochs)))
+    given = TrainingSettings(epochs=epochs, **training)
+    directory.write_settings(RunSettings(model, training=given))
     images = {"name": name, "note": note, "train": 2000, "test": test_images}
     directory.write_facts({"images": {**images, "size": list(size), "classes": 10}})
     lines = []
     for epoch, (seen, judged) in enumerate(zip(train, test, strict=True), 1):
         line = {"step": 20 * epoch, "epoch": epoch, "train_accuracy": seen}
         lines.append(line if judged is None else {**line, "test_accuracy": judged})
+    for line, accuracy in zip(lines, validation, strict=False):
+        line["validation_accuracy"] = accuracy
     (path / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     if finished:
         result = {"status": "finished", "test_accuracy": test[-1], "test_images": test_images}
@@ -47,6 +54,17 @@ def write_run(
         snapshots = {epoch: drawn_snapshot(model, epoch) for epoch in (0, 2, 4)}
     for epoch, arrays in snapshots.items():
         write_snapshot(path, epoch, dict(arrays))
+    return path
+
+
+def write_pruning(path: Path, **changes: Any) -> Path:
+    """Say of a run that it was pruned."""
+    source = {"config": settings_to_json(RunSettings()), "result": {}, "images_sha256": ""}
+    thresholds = {"largest": 1e-5, "condition": 1e5}
+    kept = [[1, 3, 4], [2, 3]]
+    parts = {"removed": [1, 1], "epochs_before": 300, "before": 0.3, "pruned": 0.05, "after": None}
+    content = {"source": source, "thresholds": thresholds, "kept": kept, **parts, **changes}
+    RunDirectory(path).write_pruning(content)
     return path
 
 

@@ -3,12 +3,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from analysis.pictures import png_pixels, svg_ids, svg_text
-from analysis.synthetic_runs import TINY, drawn_snapshot, write_run
+from analysis.synthetic_runs import TINY, drawn_snapshot, write_pruning, write_run
 from comparison import assert_equal, assert_within, gamma
 from flax import nnx
 
 from convattn.analysis.attention_maps import attended, averaged, image_maps, layer_inputs
-from convattn.analysis.attention_picture import ShownImage, draw_maps
+from convattn.analysis.attention_picture import ShownImage, draw_maps, mosaic
+from convattn.analysis.figures import position_figure
 from convattn.analysis.picture import save_picture
 from convattn.analysis.position_maps import central_query, position_maps
 from convattn.analysis.score_tables import query_attention
@@ -99,5 +100,19 @@ def test_the_picture_has_a_map_and_a_query_for_every_head(tmp_path) -> None:
     assert len(svg_ids(svg, "head")) == 10
     assert len(svg_ids(svg, "image-query")) == 2
     text = svg_text(svg)
-    for part in ("a title", "test image 7: frog", "layer 3", "head 3"):
+    for part in ("a title", "test image 7: frog", "layer 3", "layer 2: no heads", "head 3"):
         assert part in text
+    assert "each map scaled to its own maximum" in text
+
+
+def test_pruned_heads_leave_their_columns_empty(tmp_path) -> None:
+    maps = [np.full((2, 2, 2), 0.25)]
+    assert np.isfinite(mosaic(maps, [(1, 3)])[0]).tolist() == [1, 1, 0, 0, 0, 0, 1, 1]
+    _, svg = save_picture(draw_maps(maps, (0, 0), "a title", numbers=[(1, 3)]), tmp_path, "maps")
+    assert svg_ids(svg, "-map") == ["layer1-head1-map", "layer1-head3-map"]
+    figure = position_figure(write_pruning(write_run(tmp_path / "run")))
+    (axes,) = figure.axes
+    ids = [patch.get_gid() for patch in axes.patches]
+    assert [name for name in ids if name.endswith("map")] == [
+        f"layer{layer}-head{head}-map" for layer, head in ((1, 1), (1, 3), (1, 4), (2, 2), (2, 3))
+    ]

@@ -1,7 +1,9 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from analysis.pictures import png_pixels, svg_ids, svg_text
-from analysis.synthetic_runs import TINY, drawn_snapshot, write_run
+from analysis.synthetic_runs import TINY, drawn_snapshot, write_pruning, write_run
 
 from convattn.analysis.centers import (
     GaussianHeads,
@@ -73,8 +75,41 @@ def test_a_run_without_snapshots_is_refused(tmp_path) -> None:
         centers_over_training(run, 1)
 
 
+@pytest.mark.parametrize(("best", "shown"), [(1, 2), (2, 2), (3, 4), (4, 4)])
+def test_the_snapshot_is_the_one_nearest_to_the_chosen_epoch(tmp_path, best, shown) -> None:
+    validation = [0.5 if epoch == best else 0.1 for epoch in (1, 2, 3, 4)]
+    run = write_run(tmp_path / "run", select="best", validation=validation)
+    assert centers_of_layers(run)[0] == shown
+    assert centers_of_layers(write_run(tmp_path / "last", validation=validation))[0] == 4
+    young = write_run(tmp_path / "young", select="best", validation=validation, finished=False)
+    assert centers_of_layers(young)[0] == 4
+
+
+def test_motion_without_epochs_is_refused_and_with_one_twice_shows_it_once(tmp_path) -> None:
+    run = write_run(tmp_path / "run")
+    with pytest.raises(ValueError, match="--epochs has no numbers"):
+        centers_over_training(run, 1, ())
+    assert [panel.title for panel in centers_over_training(run, 1, (2, 2))] == ["epoch 2"]
+
+
+def test_pruned_heads_keep_their_numbers_and_colours(tmp_path) -> None:
+    _, panels = centers_of_layers(write_pruning(write_run(tmp_path / "run")))
+    assert [panel.numbers for panel in panels] == [(1, 3, 4), (2, 3)]
+    figure = draw_centers(panels, "a title")
+    seen = [
+        {line.get_gid(): line.get_color() for line in axes.lines}
+        for axes in figure.axes
+        if axes.lines
+    ]
+    assert list(seen[0]) == [f"panel1-head{number}-centre" for number in (1, 3, 4)]
+    assert seen[0]["panel1-head3-centre"] == seen[1]["panel2-head3-centre"]
+    assert seen[0]["panel1-head1-centre"] != seen[1]["panel2-head2-centre"]
+
+
 def heads(centers, roots, tokens=(16, 16)) -> GaussianHeads:
-    return GaussianHeads("layer 1", np.array(centers, float), np.array(roots, float), tokens)
+    numbers = tuple(range(1, len(centers) + 1))
+    parts = (np.array(centers, float), np.array(roots, float), tokens)
+    return GaussianHeads("layer 1", *parts, 1, numbers)
 
 
 ODD = heads(
@@ -95,10 +130,24 @@ def test_what_a_picture_leaves_out_is_counted() -> None:
     # around 40 reach beyond 10.5; NaN and 40 have their centres elsewhere.
     missing = omissions([ODD], window([ODD]))
     assert (missing.shapeless, missing.clipped, missing.outside) == (2, 3, 2)
+    assert "centre outside: 2 of 6 heads" in missing.caption
+    assert "epoch" not in missing.caption
+
+
+def test_a_head_that_is_shown_at_several_epochs_counts_once() -> None:
+    first = heads([[0, 0], [40, 0]], [np.eye(2), np.eye(2)])
+    later = heads([[40, 0], [40, 0]], [np.eye(2), np.eye(2)])
+    missing = omissions([first, later, later], 3.5)
+    assert (missing.outside, missing.heads) == (2, 2)
+    assert "centre outside: 2 of 2 heads, at some epoch" in missing.caption
+    apart = [first, replace(later, layer=2)]
+    assert (omissions(apart, 3.5).outside, omissions(apart, 3.5).heads) == (3, 4)
 
 
 def test_the_picture_has_every_head_and_ellipse(tmp_path) -> None:
-    png, svg = save_picture(draw_centers([ODD, ODD], "a title"), tmp_path, "centers")
+    png, svg = save_picture(
+        draw_centers([ODD, replace(ODD, layer=2)], "a title"), tmp_path, "centers"
+    )
     assert png_pixels(png).std() > 0
     assert len(svg_ids(svg, "-query")) == 2
     assert len(svg_ids(svg, "-centre")) == 2 * 5
@@ -107,8 +156,10 @@ def test_the_picture_has_every_head_and_ellipse(tmp_path) -> None:
     text = svg_text(svg)
     assert text.count("layer 1, 6 heads") == 2
     assert "a title" in text
-    assert "without ellipses (Σ⁻¹ zero or not finite): 4 of the heads" in text
-    assert "ellipse clipped: 6 of the heads; centre outside: 4 of the heads" in text
+    assert "without ellipses (Σ⁻¹ zero or not finite): 4 of 12 heads" in text
+    assert "ellipse clipped: 6 of 12 heads; centre outside: 4 of 12 heads" in text
+    assert text.count("column shift (tokens)") == 2
+    assert text.count("row shift (tokens)") == 1
 
 
 def test_a_layer_without_heads_is_an_empty_panel(tmp_path) -> None:

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 from analysis.pictures import png_pixels, svg_ids, svg_text
-from analysis.synthetic_runs import TINY, drawn_snapshot, write_run
+from analysis.synthetic_runs import TINY, drawn_snapshot, write_pruning, write_run
 from rich.console import Console
 
 from convattn.analysis.convolution import distance_history
@@ -51,6 +51,18 @@ def test_shift_heads_are_at_zero_all_the_time(tmp_path) -> None:
     assert distance_history(run).relative().tolist() == [[0], [0]]
 
 
+def test_a_single_epoch_is_seen_and_a_pruned_head_keeps_its_number(tmp_path) -> None:
+    run = write_run(tmp_path / "run", snapshots={3: drawn_snapshot(TINY, 3)})
+    figure = draw_distances(distance_history(write_pruning(run)), "a title")
+    first = figure.axes[0]
+    assert {line.get_marker() for line in first.lines} == {"."}
+    assert first.get_xlim() == (2, 4)
+    assert [line.get_gid() for line in first.lines] == [
+        *(f"layer1-head{number}" for number in (1, 3, 4)),
+        "layer1",
+    ]
+
+
 def test_runs_without_attention_or_snapshots_are_refused(tmp_path) -> None:
     with pytest.raises(ValueError, match="ResNet, which has no attention"):
         distance_history(write_run(tmp_path / "resnet", ResNetSettings()))
@@ -64,15 +76,16 @@ def test_picture_and_table_have_every_layer_and_head(tmp_path) -> None:
     png, svg = save_picture(draw_distances(history, "a title"), tmp_path, "convolution")
     assert png_pixels(png).std() > 0
     assert len(svg_ids(svg, "-head")) == 5
-    assert [name for name in svg_ids(svg, "layer") if "-" not in name] == [
-        "layer1",
-        "layer2",
-        "layer3",
-    ]
-    assert "layer 2, 0 heads" in svg_text(svg)
+    # A layer without heads has no distance: no line, no figure.
+    assert [name for name in svg_ids(svg, "layer") if "-" not in name] == ["layer1", "layer3"]
+    assert "layer 2, no heads" in svg_text(svg)
+    stored = history.to_json()["layers"][-1]
+    assert stored[1] == {"relative": None, "share": None, "heads": []}
+    assert stored[0]["relative"] == history.layers[-1][0].relative
     console = Console(width=100, record=True, quiet=False, file=(tmp_path / "log").open("w"))
     console.print(distance_table(history))
     text = console.export_text()
     assert "3 × 3 convolution, epoch 4" in text
     assert "no heads" in text
+    assert "100.0 %" not in text
     assert f"{history.layers[-1][0].relative:.3f}" in text

@@ -2,7 +2,7 @@ import json
 
 import pytest
 from analysis.pictures import png_pixels, svg_ids, svg_text
-from analysis.synthetic_runs import write_run
+from analysis.synthetic_runs import write_pruning, write_run
 
 from convattn.analysis.curves import accuracy_curves, draw_curves
 from convattn.analysis.picture import save_picture
@@ -31,9 +31,38 @@ def test_a_stopped_run_claims_nothing(tmp_path) -> None:
 
 
 def test_a_pruned_run_goes_on_where_its_source_ended(tmp_path) -> None:
+    run = write_pruning(write_run(tmp_path / "pruned"))
+    found = accuracy_curves(run)
+    # It begins with what pruning alone did.
+    assert found.test.tolist() == [[300, 0.05], [301, 0.1], [303, 0.3], [304, 0.25]]
+    assert found.train[:, 0].tolist() == [301, 302, 303, 304]
+    assert accuracy_curves(write_pruning(run, pruned=None)).test[0, 0] == 301
+
+
+def test_a_damaged_pruning_is_said(tmp_path) -> None:
     run = write_run(tmp_path / "pruned")
-    (run / "pruning.json").write_text(json.dumps({"epochs_before": 300}))
-    assert accuracy_curves(run).test[:, 0].tolist() == [301, 303, 304]
+    for content in ('{"epochs_before": 300}', '{"epochs_before"', "[]"):
+        (run / "pruning.json").write_text(content)
+        with pytest.raises(ValueError, match=r"pruning\.json.* damaged"):
+            accuracy_curves(run)
+
+
+def test_the_best_epoch_is_said_where_it_was_chosen(tmp_path) -> None:
+    run = write_run(tmp_path / "best", select="best", validation=(0.1, 0.4, 0.4, 0.2))
+    assert "25.0 % (125 of 500) with the parameters of epoch 2" in accuracy_curves(run).label
+
+
+def test_a_single_point_is_seen_and_ticks_are_whole_epochs(tmp_path) -> None:
+    run = write_run(tmp_path / "short", train=(0.3,), test=(0.2,), epochs=1)
+    figure = draw_curves([accuracy_curves(run)])
+    (axes,) = figure.axes
+    assert [line.get_marker() for line in axes.lines] == ["o", "o"]
+    assert axes.get_xlim() == (0, 2)
+    figure.draw_without_rendering()
+    assert all(tick == int(tick) for tick in axes.get_xticks())
+    long = write_run(tmp_path / "long", train=(0.3,) * 20, test=(0.2,) * 20, epochs=20)
+    (axes,) = draw_curves([accuracy_curves(long)]).axes
+    assert [line.get_marker() for line in axes.lines] == ["None", "None"]
 
 
 def test_without_metrics_there_is_nothing_to_draw(tmp_path) -> None:

@@ -73,7 +73,7 @@ def test_numbers_that_are_not_finite_are_refused_by_head() -> None:
 
 
 @pytest.mark.parametrize("name", ["eigenvalue", "condition"])
-@pytest.mark.parametrize("value", [0.0, -1.0, float("nan")])
+@pytest.mark.parametrize("value", [0.0, -1.0, float("nan"), float("inf")])
 def test_thresholds_must_be_positive(name, value) -> None:
     with pytest.raises(ValueError, match=f"threshold {name}=.*expected a number > 0"):
         Thresholds(**{name: value})

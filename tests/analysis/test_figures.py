@@ -4,7 +4,7 @@ import pytest
 from analysis.synthetic_runs import TINY, write_run
 
 from convattn.analysis import figures
-from convattn.analysis.figures import NotDrawn, draw_all
+from convattn.analysis.figures import NotDrawn, draw_all, fitting_pictures, title_of
 from convattn.models.settings import EncoderSettings, ResNetSettings
 
 CURVES, SHARED = {"curves"}, {"curves", "attention-position", "convolution"}
@@ -21,19 +21,39 @@ def names(paths) -> set[str]:
 @pytest.mark.parametrize(
     ("model", "expected"),
     [
-        (TINY, {*SHARED, "centers", "motion"}),
-        (EncoderSettings("gaussian", heads=(2,) * 5, width=8), {*SHARED, "centers", "motion"}),
+        (TINY, {*SHARED, "centers", "motion-layer2"}),
+        (
+            EncoderSettings("gaussian", heads=(1,) * 5, width=8),
+            {*SHARED, "centers", "motion-layer4"},
+        ),
         (EncoderSettings("learned", heads=(2,), width=8), SHARED),
         (EncoderSettings("content", heads=(2,), width=8), SHARED),
         (ResNetSettings(), CURVES),
     ],
 )
+def test_what_fits_the_model_is_known(tmp_path, model, expected) -> None:
+    assert set(fitting_pictures(write_run(tmp_path / "run", model))) == expected
+
+
 @pytest.mark.filterwarnings("error")
-def test_what_fits_the_model_is_drawn(tmp_path, model, expected) -> None:
-    run = write_run(tmp_path / "run", model)
+def test_what_fits_the_model_is_drawn(tmp_path) -> None:
+    run = write_run(tmp_path / "run")
     paths = draw_all(run)
-    assert names(paths) == expected
+    assert names(paths) == set(fitting_pictures(run))
     assert {path.parent for path in paths} == {run / "figures"}
+
+
+def test_a_title_says_whose_accuracy_it_is(tmp_path) -> None:
+    run = write_run(tmp_path / "last")
+    assert title_of(run, "x", 4) == title_of(run, "x")
+    assert "parameters of" not in title_of(run, "x")
+    assert "25.0 % (125 of 500) with the parameters of epoch 4, CIFAR" in title_of(run, "x", 0)
+    best = write_run(tmp_path / "best", select="best", validation=(0.1, 0.4, 0.1, 0.1))
+    assert "parameters of" not in title_of(best, "x", 2)
+    assert "with the parameters of epoch 2" in title_of(best, "x")
+    assert "with the parameters of epoch 2" in title_of(best, "x", 4)
+    young = write_run(tmp_path / "young", finished=False, select="best")
+    assert "parameters of" not in title_of(young, "x", 0)
 
 
 def test_what_cannot_be_drawn_does_not_stop_the_rest(tmp_path, monkeypatch) -> None:
@@ -42,7 +62,7 @@ def test_what_cannot_be_drawn_does_not_stop_the_rest(tmp_path, monkeypatch) -> N
 
     monkeypatch.setattr(figures, "centers_figure", fail)
     with pytest.warns(NotDrawn, match=r"no picture centers of .*: a defect"):
-        assert names(draw_all(write_run(tmp_path / "run"))) == {*SHARED, "motion"}
+        assert names(draw_all(write_run(tmp_path / "run"))) == {*SHARED, "motion-layer2"}
 
 
 def test_a_run_without_snapshots_has_curves(tmp_path) -> None:

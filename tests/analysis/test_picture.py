@@ -42,6 +42,25 @@ def test_without_matplotlib_it_is_said_how_to_install_it(monkeypatch) -> None:
         new_figure(1, 1)
 
 
+def test_a_long_title_and_caption_lie_within_the_picture() -> None:
+    title = "attention of the token at row 8, column 8, the same for all images\n" + "a-name" * 20
+    figure = new_figure(4, 1, title=title, caption="each map scaled to its own maximum; " * 3)
+    figure.add_subplot()
+    figure.draw_without_rendering()
+    width, height = figure.get_size_inches() * figure.dpi
+    for text in figure.texts:
+        box = text.get_window_extent()
+        assert 0 <= box.x0 < box.x1 <= width, text
+        assert 0 <= box.y0 < box.y1 <= height, text
+    assert figure.texts[0].get_text().replace("\n", "").count("a-name") == 20
+    assert height / figure.dpi > 2
+
+
+def test_a_dollar_in_the_name_of_a_run_is_no_formula() -> None:
+    figure = new_figure(3, 1, title="a $b$ $")
+    assert b"a $b$ $" in picture_bytes(figure, "svg")
+
+
 def test_nothing_of_pyplot_is_used() -> None:
     import subprocess
 

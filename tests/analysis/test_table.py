@@ -1,11 +1,24 @@
 import json
+from dataclasses import replace
 
 import pytest
-from analysis.synthetic_runs import write_run
+from analysis.synthetic_runs import write_pruning, write_run
 
-from convattn.analysis.table import PRINTED, TableRow, markdown_table, rich_table, table_row
+from convattn.analysis.table import (
+    PRINTED,
+    PRUNED,
+    TableRow,
+    markdown_table,
+    rich_table,
+    short,
+    table_row,
+)
+from convattn.evidence.experiments import paper_settings
 from convattn.evidence.model_size import MIXING, flops, parameters, self_attention_model
 from convattn.models.settings import EncoderSettings, ResNetSettings
+from convattn.runs.codec import settings_to_json
+from convattn.runs.directory import RunDirectory
+from convattn.runs.settings import ImageSettings
 
 CIFAR = {"name": "CIFAR-10", "test_images": 10_000, "size": (32, 32), "snapshots": {}}
 
@@ -74,8 +87,54 @@ def test_other_models_and_images_have_no_figure_of_the_paper(tmp_path) -> None:
 
 
 def test_another_training_is_said(tmp_path) -> None:
-    run = write_run(tmp_path / "short", EncoderSettings(dropout=0.0), **CIFAR)
-    assert table_row(run).remarks == "epochs 4, not 300"
+    model = EncoderSettings(dropout=0.0, attention_dropout=0.1, norm_epsilon=1e-5)
+    run = write_run(tmp_path / "short", model, seed=3, select="best", **CIFAR)
+    assert table_row(run).remarks.split("; ") == [
+        "model.attention_dropout is 0.1, not 0.0",
+        "model.dropout is 0.0, not 0.1",
+        "model.norm_epsilon is 1e-05, not 1e-12",
+        "training.epochs is 4, not 300",
+        "training.select is best, not last",
+    ]
+    directory = RunDirectory(paper_run(tmp_path / "plain", ResNetSettings()))
+    settings = directory.read_settings()
+    directory.write_settings(replace(settings, images=ImageSettings(crop=0, flip=False)))
+    assert table_row(directory.path).remarks.split("; ") == [
+        "images.crop is 0, not 4",
+        "images.flip is False, not True",
+    ]
+
+
+def test_a_pruned_run_is_told_from_one_with_so_few_heads(tmp_path) -> None:
+    model = EncoderSettings("gaussian", heads=PRUNED)
+    scratch = table_row(paper_run(tmp_path / "scratch", model))
+    assert scratch.paper == 0.934
+    assert scratch.remarks == "not pruned, but trained with so few heads"
+    given = {"train": (0.1,) * 30, "test": (0.9,) * 30, "epochs": 30, "learning_rate": 0.01}
+    run = write_run(tmp_path / "pruned", model, **CIFAR, **given)
+    source = {"config": settings_to_json(paper_settings("gaussian"))}
+    source |= {"result": {}, "images_sha256": ""}
+    removed = [2, 4, 1, 2, 6, 0]
+    assert table_row(write_pruning(run, source=source, removed=removed)).remarks == ""
+    thresholds = {"largest": 1e-3, "condition": 1e5}
+    source["config"]["training"]["epochs"] = 200
+    row = table_row(
+        write_pruning(run, source=source, removed=[3, *removed[1:]], thresholds=thresholds)
+    )
+    assert row.remarks.split("; ") == [
+        "pruned from a run whose model.heads is (9, 9, 9, 9, 9, 9), not (10, 9, 9, 9, 9, 9)",
+        "pruned from a run whose training.epochs is 200, not 300",
+        "pruned from [10, 9, 9, 9, 9, 9] heads, not 9 in each layer",
+        "pruned by the thresholds {'largest': 0.001, 'condition': 100000.0}",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [(999, "999"), (1000, "1.00k"), (9995, "10.0k"), (999_499, "999k"), (999_500, "1.00M")],
+)
+def test_a_count_has_three_digits_after_rounding(count, text) -> None:
+    assert short(count) == text
 
 
 def test_an_unfinished_run_claims_nothing(tmp_path) -> None:

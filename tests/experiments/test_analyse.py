@@ -13,11 +13,12 @@ PICTURES = {
     ("curves",): "curves",
     ("centers",): "centers",
     ("centers", "--epoch", "2"): "centers-epoch2",
-    ("motion", "--layer", "2"): "motion-layer2",
-    ("motion", "--layer", "1", "--epochs", "0", "4"): "motion-layer1",
+    ("motion",): "motion-layer2",
+    ("motion", "--layer", "1", "--epochs", "0", "4"): "motion-layer1-epochs0-4",
     ("attention",): "attention-position",
-    ("attention", "--query", "0", "3", "--position-only"): "attention-position",
-    ("convolution", "--kernel-size", "2"): "convolution",
+    ("attention", "--query", "0", "3", "--epoch", "2"): "attention-position-query0-3-epoch2",
+    ("convolution", "--kernel-size", "2"): "convolution-kernel2",
+    ("convolution",): "convolution",
 }
 
 
@@ -44,16 +45,21 @@ def test_pictures_go_where_they_are_asked_to(run, tmp_path) -> None:
 
 def test_figures_draws_all(run, capsys) -> None:
     assert main(["figures", str(run)]) == 0
-    assert len(capsys.readouterr().out.splitlines()) == 10
+    written = capsys.readouterr().out.splitlines()
+    # The names are those that the commands give.
+    names = {*PICTURES.values()} - {PICTURES[words] for words in PICTURES if words[1:]}
+    assert sorted(written) == sorted(
+        str(run / "figures" / f"{name}.{suffix}") for name in names for suffix in ("png", "svg")
+    )
 
 
 def test_curves_of_several_runs_and_their_numbers(run, tmp_path, capsys) -> None:
     other = write_run(tmp_path / "other", note="JPEG-recompressed")
     numbers = tmp_path / "curves.json"
     assert main(["curves", str(run), str(other), "--json", str(numbers)]) == 0
-    assert "other: 25.0 % (125 of 500), CIFAR-10, slice of 2,000 + 500 (JPEG" in (
-        capsys.readouterr().out
-    )
+    out = capsys.readouterr().out
+    assert "other: 25.0 % (125 of 500), CIFAR-10, slice of 2,000 + 500 (JPEG" in out
+    assert out.splitlines()[-1].endswith("curves-with-other.svg")
     stored = json.loads(numbers.read_text())["runs"]
     assert [each["run"] for each in stored] == [str(run), str(other)]
     assert stored[1]["test"] == [[1, 0.1], [3, 0.3], [4, 0.25]]
@@ -90,7 +96,9 @@ def test_attention_without_content_says_that_all_maps_are_the_same(run, capsys) 
         (["centers", "{tmp}"], "not the folder of a run"),
         (["figures", "{tmp}"], "not the folder of a run"),
         (["centers", "{run}", "--epoch", "3"], "no snapshot of epoch 3; there are [0, 2, 4]"),
-        (["motion", "{run}"], "layer 4, but"),
+        (["motion", "{run}", "--layer", "4"], "layer 4, but"),
+        (["motion", "{run}", "--epochs"], "--epochs has no numbers"),
+        (["motion", "{resnet}"], "ResNet, which has no attention"),
         (["centers", "{resnet}"], "ResNet, which has no attention"),
         (["centers", "{content}"], "draw their maps instead: python experiments/analyse.py"),
         (["attention", "{run}", "--query", "9", "0"], "rows are 0 to 3"),
@@ -99,6 +107,12 @@ def test_attention_without_content_says_that_all_maps_are_the_same(run, capsys) 
             "--position-only has no images",
         ),
         (["attention", "{content}", "--epoch", "2"], "--epoch is of a snapshot"),
+        (["attention", "{run}", "--image", "0", "--epoch", "2"], "--epoch is of a snapshot"),
+        (["attention", "{content}", "--image", "0", "--average", "9"], "--image or --average"),
+        (["attention", "{content}", "--position-only", "--average", "9"], "leave out --average"),
+        (["attention", "{run}", "--average", "9"], "the same for all images; leave out --average"),
+        (["centers", "{run}", "--output-dir", "{run}/run.json"], "run.json is a file; give a"),
+        (["prune", "{run}", "--output-dir", "{run}/run.json/x"], "run.json is a file; give a"),
         (["convolution", "{run}", "--kernel-size", "99"], "take a smaller kernel"),
         (["convolution", "{run}", "--kernel-size", "0"], "kernel_size=0"),
         (["convolution", "{run}", "--json", "{tmp}/none/x.json"], "does not exist"),

@@ -81,6 +81,7 @@ def test_the_list_names_every_config(capsys) -> None:
     for name in ("quadratic", "gaussian", "learned", "content", "heads16", "resnet18", "slice"):
         assert name in shown
     assert "the default" in shown
+    assert "C20, appendix F; Fig. 14" in shown
 
 
 def test_a_run_ends_with_its_accuracy_and_can_be_resumed(pictures, tmp_path, capsys) -> None:
@@ -131,6 +132,12 @@ def test_a_binary_archive_will_do(tmp_path, capsys, monkeypatch) -> None:
         ("--data {tmp}/other/readme.txt", "can't be read as a tar archive"),
         ("--data {tmp} --download cifar10-binary", "exclude each other: give one of them"),
         ("--download cifar11", "cifar10-binary"),
+        (
+            "--download cifar10-binary --download-dir {tmp}/other/readme.txt",
+            "readme.txt: can't be written to",
+        ),
+        ("--resume {tmp}/other --no_figures", "has no config.json"),
+        ("--resume {tmp}/other --output_dir {tmp}", "but --output_dir was given too"),
         ("--output-dir {tmp}/other/readme.txt", "is a file, but the folder of a run was expected"),
         ("--output-dir {tmp}/other", "has no config.json, so it is not the folder of a run"),
         ("--resume {tmp}/other", "has no config.json, so it is not the folder of a run"),

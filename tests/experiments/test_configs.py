@@ -12,8 +12,8 @@ from runs.tiny_runs import shrunk, write_pictures
 
 from convattn.evidence.experiments import FREE, differences, paper_settings
 from convattn.models.settings import ResNetSettings
+from convattn.runs.arguments import read_arguments
 from convattn.runs.codec import settings_to_json
-from convattn.runs.command import read_arguments
 from convattn.runs.configs import find_configs
 from convattn.runs.launch import launch
 from convattn.runs.settings import RunSettings
@@ -64,6 +64,12 @@ def test_a_config_is_the_paper_s(name) -> None:
     assert differences(PAPER[name], settings_to_json(changed)) == [
         "training.epochs is 299, not 300"
     ]
+
+
+@pytest.mark.parametrize("name", PAPER)
+def test_a_config_says_that_attention_is_not_dropped(name) -> None:
+    assert PAPER[name].model.attention_dropout == 0
+    assert "Attention weights are not dropped here" in CONFIGS[name].description
 
 
 def test_resnet_has_the_recipe_of_the_others() -> None:

@@ -20,6 +20,9 @@ def test_configs_are_found_without_being_run(tmp_path) -> None:
     assert list(found) == ["bad", "good"]
     assert found["good"].title == "A title."
     assert found["good"].load().model.depth == 6
+    assert found["good"].repeats == ""
+    (tmp_path / "good.py").write_text(GOOD.replace("More.", "  Repeats    C20, Table 1"))
+    assert find_configs(tmp_path)["good"].repeats == "C20, Table 1"
 
 
 def test_an_unknown_name_brings_the_nearest(tmp_path) -> None:

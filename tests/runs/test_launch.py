@@ -1,6 +1,7 @@
 """A run from settings to its folder: what it records, that it goes on, that it can be repeated."""
 
 import dataclasses
+import hashlib
 import json
 import shlex
 from pathlib import Path
@@ -12,9 +13,14 @@ from flax import nnx
 from runs.tiny_runs import tiny_settings, write_pictures
 
 from convattn.data.datasets import read_dataset
-from convattn.runs.command import read_arguments, repeating_command, with_images
+from convattn.evidence.run_shortcomings import shortcomings
+from convattn.runs.arguments import read_arguments, repeating_command
+from convattn.runs.command import with_images
 from convattn.runs.directory import RunDirectory
-from convattn.runs.launch import launch, make_model
+from convattn.runs.facts import archive_md5
+from convattn.runs.launch import launch
+from convattn.runs.materials import make_model
+from convattn.runs.record import experiment_row, record_of
 from convattn.training.metrics import read_metrics
 from convattn.training.state import named_arrays
 
@@ -51,6 +57,8 @@ def test_the_folder_holds_what_was_done(run, pictures) -> None:
     assert facts["git"] is None or len(facts["git"]["commit"]) == 40
     images = facts["images"]
     assert images["name"] == "pictures, 4 + 2 images"
+    assert images["archive_md5"] is None
+    assert facts["initial"] is None
     assert (images["train"], images["validation"], images["test"]) == (4, 0, 2)
     pixels = read_dataset(pictures).train.images / 255
     assert images["mean"] == pytest.approx(pixels.mean((0, 1, 2)), abs=1e-12)
@@ -65,6 +73,16 @@ def test_the_folder_holds_what_was_done(run, pictures) -> None:
     assert [line["step"] for line in read_metrics(folder)] == [2]
     assert (folder / "checkpoints" / "2").is_dir()
     assert (folder / "snapshots" / "epoch-0000.npz").exists()
+
+
+def test_the_record_of_a_run_has_all_that_a_row_asks_for(run) -> None:
+    """Too small for any row, but for no other reason: nothing is missing."""
+    record = json.loads(json.dumps(record_of(run[0], "C20.gaussian")))
+    row = experiment_row("C20.gaussian")[1].row
+    reasons = "; ".join(shortcomings(row, record))
+    assert "its images were not read from an official archive" in reasons
+    assert "it was tested on 2 images" in reasons
+    assert "damaged" not in reasons
 
 
 def test_a_finished_run_goes_on_to_where_it_is(run, pictures) -> None:
@@ -136,12 +154,12 @@ def test_other_images_under_the_same_path_are_refused(tmp_path) -> None:
         launch_without_training(settings, tmp_path / "run")
 
 
-def launch_without_training(settings, folder) -> None:
+def launch_without_training(settings, folder, initial=None) -> None:
     """Until the training would begin."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("convattn.runs.launch.train", stop)
+        patch.setattr("convattn.runs.launch.train_in_held_folder", stop)
         with pytest.raises(KeyboardInterrupt):
-            launch(settings, folder, command=COMMAND)
+            launch(settings, folder, command=COMMAND, initial=initial)
 
 
 def stop(*given, **named):
@@ -158,7 +176,7 @@ def test_a_run_may_begin_with_given_parameters(pictures, tmp_path, monkeypatch) 
         seen.append(named_arrays(nnx.state(model, nnx.Param)))
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("convattn.runs.launch.train", watch)
+    monkeypatch.setattr("convattn.runs.launch.train_in_held_folder", watch)
     for given in (initial, initial, None):  # the last as --resume does it
         with pytest.raises(KeyboardInterrupt):
             launch(settings, tmp_path / "run", command=COMMAND, initial=given)
@@ -167,7 +185,45 @@ def test_a_run_may_begin_with_given_parameters(pictures, tmp_path, monkeypatch) 
         launch(settings, tmp_path / "run", command=COMMAND, initial=drawn)
     with pytest.raises(ValueError, match="the arrays do not fit the model"):
         launch(settings, tmp_path / "new", command=COMMAND, initial={"a": np.zeros(2)})
-    assert not (tmp_path / "new").exists()
+    assert [path.name for path in (tmp_path / "new").iterdir()] == ["lock"]
+    launch_without_training(settings, tmp_path / "new")  # so that it will do for another run
+    initial_file = tmp_path / "run" / "initial.npz"
+    digest = RunDirectory(tmp_path / "run").read_facts()["initial"]
+    assert digest == hashlib.sha256(initial_file.read_bytes()).hexdigest()
+    assert RunDirectory(tmp_path / "new").read_facts()["initial"] is None
+    RunDirectory(tmp_path / "run").write_initial(drawn)
+    with pytest.raises(ValueError, match=r"initial\.npz is not the file with which the run began"):
+        launch(settings, tmp_path / "run", command=COMMAND)
+
+
+def test_a_run_killed_before_it_began_does_not_stand_in_the_way(pictures, tmp_path) -> None:
+    settings, run = tiny_settings(pictures), RunDirectory(tmp_path / "run")
+    drawn = named_arrays(nnx.state(make_model(settings, read_dataset(pictures)), nnx.Param))
+    run.write_pruning({"after": None})
+    run.write_initial({name: array + 2 for name, array in drawn.items()})
+    (run.path / ".config.json.x7y").write_text("{")
+    with pytest.raises(ValueError, match=r"initial\.npz and pruning\.json of a run that was"):
+        launch(settings, run.path, command=COMMAND)
+    launch_without_training(settings, run.path, drawn)
+    assert all(np.array_equal(array, drawn[name]) for name, array in run.read_initial().items())
+
+
+def test_what_pruning_did_is_completed_when_the_run_is(pictures, tmp_path) -> None:
+    """As `prune` leaves it, killed while training, and gone on with by --resume."""
+    settings, run = tiny_settings(pictures), RunDirectory(tmp_path / "run")
+    drawn = named_arrays(nnx.state(make_model(settings, read_dataset(pictures)), nnx.Param))
+    run.write_pruning({"removed": [1], "after": None})
+    launch_without_training(settings, run.path, drawn)
+    assert run.read_pruning() == {"removed": [1], "after": None}
+    outcome = launch(settings, run.path, command=COMMAND)
+    assert run.read_pruning() == {"removed": [1], "after": outcome.test_accuracy}
+    assert run.read_result()["test_accuracy"] == outcome.test_accuracy
+
+
+def test_the_archive_that_was_read_is_on_record(pictures, tmp_path) -> None:
+    assert archive_md5(str(pictures)) is None
+    (tmp_path / "archive").write_bytes(b"abc")
+    assert archive_md5(str(tmp_path / "archive")) == "900150983cd24fb0d6963f7d28e17f72"
 
 
 @pytest.mark.parametrize(

@@ -84,7 +84,8 @@ def draw_maps(
     axes.set_xticks([head * (columns + 1) + (columns - 1) / 2 for head in range(most)])
     axes.set_xticklabels([f"head {head + 1}" for head in range(most)], fontsize=7)
     axes.set_yticks([layer * (rows + 1) + (rows - 1) / 2 for layer in range(len(maps))])
-    axes.set_yticklabels([f"layer {layer + 1}" for layer in range(len(maps))], fontsize=7)
+    names = [f"layer {n}" + ("" if heads else ":\nno heads") for n, heads in enumerate(numbers, 1)]
+    axes.set_yticklabels(names, fontsize=7)
     axes.tick_params(length=0)
     axes.set_frame_on(False)
     return figure

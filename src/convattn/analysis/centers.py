@@ -177,5 +177,6 @@ def omissions(panels: Sequence[GaussianHeads], reach: float) -> Omissions:
                 shapeless.add(head)
             elif (np.abs(center) + largest.half_extents > reach).any():
                 clipped.add(head)
-    counts = (len(each) for each in (shapeless, clipped, outside, heads))
-    return Omissions(*counts, over_time=shown > len(heads))
+    return Omissions(
+        len(shapeless), len(clipped), len(outside), len(heads), over_time=shown > len(heads)
+    )

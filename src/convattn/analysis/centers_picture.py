@@ -52,9 +52,7 @@ def draw_panel(axes: Any, heads: GaussianHeads, reach: float, name: str) -> None
     axes.set(xlim=(-reach, reach), ylim=(reach, -reach), aspect="equal")
     axes.tick_params(labelsize=7)
     axes.add_patch(Rectangle((-0.5, -0.5), 1, 1, color="black", gid=f"{name}-query"))
-    for head, center, root in zip(
-        heads.numbers, heads.centers, heads.root_precision, strict=True
-    ):
+    for head, center, root in zip(heads.numbers, heads.centers, heads.root_precision, strict=True):
         color = head_color(head)
         if np.isfinite(center).all():
             row, column = (float(value) for value in center)

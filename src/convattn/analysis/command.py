@@ -5,16 +5,10 @@ from collections.abc import Sequence
 
 import tyro
 
+from convattn.analysis.attention_command import attention
 from convattn.analysis.command_output import PROGRAM
 from convattn.analysis.number_commands import prune, table
-from convattn.analysis.picture_commands import (
-    attention,
-    centers,
-    convolution,
-    curves,
-    figures,
-    motion,
-)
+from convattn.analysis.picture_commands import centers, convolution, curves, figures, motion
 from convattn.commands.guard import guarded
 from convattn.commands.usage import UsageError
 

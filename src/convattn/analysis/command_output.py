@@ -1,5 +1,6 @@
 """What the commands of `experiments/analyse.py` share: their arguments, and where results go."""
 
+import os
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -32,6 +33,25 @@ def require_file(path: Path | None) -> None:
     """
     if path is not None:
         require_writable(path, "--json")
+
+
+def require_folder(path: Path | None) -> None:
+    """Refuse an `--output-dir` that cannot be a folder.
+
+    **Raises:** `UsageError`.
+    """
+    if path is None:
+        return
+    for place in (path, *path.parents):
+        if place.exists() or place.is_symlink():
+            if not place.is_dir():
+                raise UsageError(
+                    f"--output-dir got {path}, but {place} is a file; give a folder, or a name "
+                    "that is free"
+                )
+            if not os.access(place, os.W_OK):
+                raise UsageError(f"--output-dir got {path}, but {place} may not be written into")
+            return
 
 
 def write_figures(path: Path | None, document: dict[str, Any]) -> None:

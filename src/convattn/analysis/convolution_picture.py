@@ -6,7 +6,7 @@ from typing import Any
 from rich.table import Table
 
 from convattn.analysis.convolution import DistanceHistory
-from convattn.analysis.picture import FEW_POINTS, head_color, integer_ticks, new_figure
+from convattn.analysis.picture import FEW_POINTS, epoch_axis, head_color, new_figure
 
 MOST_COLUMNS = 3
 
@@ -34,7 +34,6 @@ def draw_distances(history: DistanceHistory, title: str) -> Any:
         axes.set_title(f"layer {number + 1}, {len(heads) or 'no'} heads", fontsize=9)
         axes.set_ylim(0, 1.02)
         axes.grid(visible=True, alpha=0.3)
-        integer_ticks(axes)
         if not heads:
             continue
         for place, head in enumerate(heads):
@@ -54,6 +53,7 @@ def draw_distances(history: DistanceHistory, title: str) -> Any:
             marker=marker,
             gid=f"layer{number + 1}",
         )
+        epoch_axis(axes)
     figure.supylabel("relative distance", fontsize=8)
     return figure
 

@@ -7,13 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from convattn.analysis.picture import (
-    FEW_POINTS,
-    integer_ticks,
-    new_figure,
-    text_height,
-    wrapped,
-)
+from convattn.analysis.picture import FEW_POINTS, epoch_axis, new_figure
+from convattn.analysis.picture_text import text_height, wrapped
 from convattn.analysis.pruning_file import read_pruning
 from convattn.analysis.run_summary import read_summary
 from convattn.training.metrics import read_metrics
@@ -66,12 +61,13 @@ def draw_curves(curves: Sequence[AccuracyCurves]) -> Any:
     for number, curve in enumerate(curves):
         color = f"C{number % 10}"
         for points, how in (
-            (curve.train, {"linewidth": 0.6, "gid": f"train-{number}"}),
-            (curve.test, {"linewidth": 2, "gid": f"test-{number}", "label": labels[number]}),
+            (curve.train, {"linewidth": 0.6, "markersize": 2.5, "gid": f"train-{number}"}),
+            (curve.test, {"linewidth": 2, "markersize": 5, "gid": f"test-{number}"}),
         ):
             marker = "o" if len(points) <= FEW_POINTS else None
-            axes.plot(*points.T, color=color, marker=marker, markersize=4, **how)
-    integer_ticks(axes)
+            axes.plot(*points.T, color=color, marker=marker, **how)
+        axes.lines[-1].set_label(labels[number])
+    epoch_axis(axes)
     axes.set(xlabel="epoch", ylabel="accuracy", ylim=(0, 1))
     axes.set_title("accuracy; thick: test images, thin: training images as varied", fontsize=10)
     axes.grid(visible=True, alpha=0.3)

@@ -1,6 +1,5 @@
 """The commands of `experiments/analyse.py` that count and train."""
 
-import shlex
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -9,10 +8,12 @@ import tyro
 
 from convattn.analysis.command_output import (
     PROGRAM,
+    Folder,
     JsonFile,
     Run,
     Runs,
     require_file,
+    require_folder,
     require_runs,
     write_figures,
 )
@@ -50,7 +51,7 @@ def table(
 
 def prune(
     run: Run,
-    output_dir: Annotated[Path, tyro.conf.arg(metavar="DIR")],
+    output_dir: Folder = None,
     epochs: int | None = None,
     threshold_eigenvalue: float = 1e-5,
     threshold_condition: float = 1e5,
@@ -61,47 +62,70 @@ def prune(
     A run without degenerate heads is left alone. An interrupted one goes on with the same command.
 
     Args:
-        run: The folder of a run with quadratic or general Gaussian attention.
-        output_dir: The folder of the new run.
+        run: The folder of a finished run with quadratic or general Gaussian attention.
+        output_dir: The folder of the new run; RUN-pruned, beside the run, if not given.
         epochs: To train on; a tenth of the run's if not given.
         threshold_eigenvalue: A head is degenerate if the largest eigenvalue of its inverse
             covariance is smaller,
         threshold_condition: or if the condition number is larger.
-        json: Where to write the figures; they are in pruning.json of the new run, too.
+        json: Where to write the figures, also if no head is degenerate; pruning.json of the new run
+            has them, too.
     """
     from convattn.analysis.degenerate_heads import Thresholds
-    from convattn.analysis.prune_run import prune_run
-    from convattn.training.failures import NonFiniteLoss
+    from convattn.analysis.prune_run import percent, prune_run
+    from convattn.training.failures import CheckpointNotWritten, NonFiniteLoss
 
     require_file(json)
+    require_folder(output_dir)
     if epochs is not None and epochs < 1:
         raise UsageError(f"--epochs is {epochs}, but expected at least 1")
+    thresholds = Thresholds(threshold_eigenvalue, threshold_condition)
+    folder = run.resolve().with_name(f"{run.resolve().name}-pruned")
+    folder = folder if output_dir is None else output_dir
     try:
         found = prune_run(
             run,
-            output_dir,
-            command=shlex.join(["python", PROGRAM, *sys.argv[1:]]),
+            folder,
+            command=pruning_command(run, epochs, threshold_eigenvalue, threshold_condition),
             epochs=epochs,
-            thresholds=Thresholds(threshold_eigenvalue, threshold_condition),
+            thresholds=thresholds,
             console=console(),
         )
-    except NonFiniteLoss as failure:
+    except (CheckpointNotWritten, NonFiniteLoss) as failure:
         print(f"{PROGRAM} prune: {failure}", file=sys.stderr)
         return FAILED
-    if found is None:
+    write_figures(json, found.to_json())
+    if not any(found.removed):
         print(
             "no head is degenerate: every inverse covariance has an eigenvalue of at least "
             f"{threshold_eigenvalue:g} and a condition number of at most {threshold_condition:g}; "
             "nothing was done"
         )
         return SUCCESS
-    write_figures(json, found.to_json())
+    print(f"run: {folder}")
     if found.after is None:
         print("stopped; the same command goes on")
         return SUCCESS
+    result = found.source["result"]
     print(
-        f"test accuracy before {100 * found.before:.1f} %, without {sum(found.removed)} heads "
-        f"{100 * found.pruned:.1f} %, after training on {100 * found.after:.1f} % "
-        f"({found.test_images:,} images of {found.images})"
+        f"test accuracy before {percent(found.before)}, without {sum(found.removed)} heads "
+        f"{percent(found.pruned)}, after training on {percent(found.after)} "
+        f"({result['test_images']:,} images of {result['images']})"
     )
     return SUCCESS
+
+
+def pruning_command(run: Path, epochs: int | None, eigenvalue: float, condition: float) -> str:
+    """The line that repeats a pruning from anywhere, into a folder of its own."""
+    from convattn.analysis.degenerate_heads import LEAST_EIGENVALUE, MOST_CONDITION
+    from convattn.runs.arguments import repeating_command
+
+    words = ["prune", str(run.resolve())]
+    for option, value, default in (
+        ("--epochs", epochs, None),
+        ("--threshold-eigenvalue", eigenvalue, LEAST_EIGENVALUE),
+        ("--threshold-condition", condition, MOST_CONDITION),
+    ):
+        if value != default:
+            words += [option, repr(value)]
+    return repeating_command(words, program=PROGRAM)

@@ -9,6 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from convattn.analysis.picture_text import text_height, wrapped
 from convattn.atomic_file import write_file
 
 FORMATS = ("png", "svg")
@@ -55,49 +56,6 @@ def new_figure(width: float, height: float, *, title: str = "", caption: str = "
     if below:
         figure.supxlabel(below, fontsize=CAPTION_POINTS, parse_math=False)
     return figure
-
-
-def wrapped(text: str, inches: float, points: float) -> str:
-    """A text broken into lines that are no wider than this, between words where that is possible.
-
-    **Arguments:**
-
-    - `points`: size of the font.
-
-    >>> wrapped("some words", 0.5, 10).splitlines(), wrapped("kernel", 0.3, 10).splitlines()
-    (['some', 'words'], ['ker', 'nel'])
-    """
-    lines = []
-    for whole in text.split("\n"):
-        line = ""
-        for word in whole.split():
-            longer = f"{line} {word}".strip()
-            if text_width(longer, points) > inches and line:
-                lines.append(line)
-                longer = word
-            while text_width(longer, points) > inches and len(longer) > 1:
-                end = len(longer) - 1
-                while end > 1 and text_width(longer[:end], points) > inches:
-                    end -= 1
-                lines.append(longer[:end])
-                longer = longer[end:]
-            line = longer
-        lines.append(line)
-    return "\n".join(lines)
-
-
-def text_width(text: str, points: float) -> float:
-    """How many inches wide a line is."""
-    from matplotlib.font_manager import FontProperties
-    from matplotlib.textpath import text_to_path
-
-    size = FontProperties(size=points)
-    return float(text_to_path.get_text_width_height_descent(text, size, False)[0]) / 72
-
-
-def text_height(text: str, points: float) -> float:
-    """How many inches high a text is with the space around it; nothing has none."""
-    return (1.25 * points * len(text.split("\n")) + 8) / 72 if text else 0.0
 
 
 def picture_name(kind: str, **options: Any) -> str:
@@ -149,10 +107,13 @@ def save_picture(figure: Any, folder: Path, name: str) -> list[Path]:
     return paths
 
 
-def integer_ticks(axes: Any) -> None:
-    """Ticks of epochs: there is no epoch 2.5."""
+def epoch_axis(axes: Any) -> None:
+    """Ticks at whole epochs, and room around a single one; after everything was plotted."""
     from matplotlib.ticker import MaxNLocator
 
+    low, high = axes.dataLim.intervalx
+    if low == high:
+        axes.set_xlim(low - 1, high + 1)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
 
 

@@ -1,22 +1,21 @@
 """The commands of `experiments/analyse.py` that draw."""
 
-from typing import Annotated
-
-import tyro
-
 from convattn.analysis.command_output import (
     Folder,
     JsonFile,
     Run,
     Runs,
     require_file,
+    require_folder,
     require_runs,
     save,
     write_figures,
 )
+from convattn.analysis.picture import picture_name
 from convattn.commands.consoles import console
 from convattn.commands.guard import SUCCESS
-from convattn.commands.usage import UsageError
+
+LONGEST_NAME = 150
 
 
 def curves(runs: Runs, output_dir: Folder = None, json: JsonFile = None) -> int:
@@ -31,6 +30,7 @@ def curves(runs: Runs, output_dir: Folder = None, json: JsonFile = None) -> int:
 
     require_runs(runs)
     require_file(json)
+    require_folder(output_dir)
     found = [accuracy_curves(run) for run in runs]
     for curve in found:
         print(curve.label)
@@ -43,7 +43,9 @@ def curves(runs: Runs, output_dir: Folder = None, json: JsonFile = None) -> int:
             ]
         },
     )
-    return save(draw_curves(found), runs[0], output_dir, "curves")
+    others = tuple(run.resolve().name for run in runs[1:])
+    name = picture_name("curves", **{"with-": others or None})[:LONGEST_NAME]
+    return save(draw_curves(found), runs[0], output_dir, name)
 
 
 def centers(run: Run, epoch: int | None = None, output_dir: Folder = None) -> int:
@@ -51,18 +53,20 @@ def centers(run: Run, epoch: int | None = None, output_dir: Folder = None) -> in
 
     Args:
         run: The folder of a run with quadratic or general Gaussian attention.
-        epoch: Of the snapshot; the newest if not given.
+        epoch: Of the snapshot; if not given the newest, or that nearest to the best epoch where
+            that was chosen.
         output_dir: Where to write the picture; figures/ of the run if not given.
     """
     from convattn.analysis.figures import centers_figure
 
-    name = "centers" if epoch is None else f"centers-epoch{epoch}"
+    require_folder(output_dir)
+    name = picture_name("centers", epoch=epoch)
     return save(centers_figure(run, epoch), run, output_dir, name)
 
 
 def motion(
     run: Run,
-    layer: int = 4,
+    layer: int | None = None,
     epochs: tuple[int, ...] | None = None,
     output_dir: Folder = None,
 ) -> int:
@@ -70,67 +74,16 @@ def motion(
 
     Args:
         run: The folder of a run with quadratic or general Gaussian attention.
-        layer: Counted from 1.
+        layer: Counted from 1; the fourth if not given, or the last of fewer.
         epochs: Of the snapshots to show; six of them, closer at the beginning, if not given.
         output_dir: Where to write the picture; figures/ of the run if not given.
     """
-    from convattn.analysis.figures import motion_figure
+    from convattn.analysis.figures import motion_figure, motion_layer
 
-    return save(motion_figure(run, layer, epochs), run, output_dir, f"motion-layer{layer}")
-
-
-def attention(
-    run: Run,
-    query: tuple[int, int] | None = None,
-    image: tuple[int, ...] = (),
-    average: int = 100,
-    position_only: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False,
-    epoch: int | None = None,
-    output_dir: Folder = None,
-) -> int:
-    """What a query attends to, for each layer and head (C20, Figs. 5 to 10).
-
-    Without content attention is the same for all images, and the maps come from a snapshot. With
-    content they are averaged over test images, or those of single images, from the model of the
-    newest checkpoint.
-
-    Args:
-        run: The folder of a run of an encoder.
-        query: Row and column of a token, counted from 0; the middle one if not given.
-        image: Indices of test images: one picture for each, beside the image.
-        average: Over how many test images, the first ones, maps are averaged.
-        position_only: With content too, draw what the position alone does.
-        epoch: Of the snapshot, for maps by position; the newest if not given.
-        output_dir: Where to write the pictures; figures/ of the run if not given.
-    """
-    from convattn.analysis.figures import position_figure
-    from convattn.analysis.snapshot_layers import encoder_settings
-
-    content = encoder_settings(run).encoding == "content"
-    if not content:
-        print(
-            "this attention does not know the content: maps by position, averaged maps and those "
-            "of single images are the same"
-        )
-    if position_only or not (content or image):
-        if image:
-            raise UsageError("--position-only has no images; leave out --image or --position-only")
-        return save(position_figure(run, query, epoch), run, output_dir, "attention-position")
-    if epoch is not None:
-        raise UsageError(
-            "--epoch is of a snapshot, but maps of images come from the newest checkpoint; leave "
-            "it out, or give --position-only"
-        )
-    from convattn.analysis.image_attention import average_figure, image_figures
-    from convattn.analysis.restored_run import restore_run
-
-    restored = restore_run(run)
-    if not image:
-        figure = average_figure(run, restored, query, average)
-        return save(figure, run, output_dir, "attention-average")
-    for index, figure in image_figures(run, restored, query, image).items():
-        save(figure, run, output_dir, f"attention-image{index}")
-    return SUCCESS
+    require_folder(output_dir)
+    chosen = motion_layer(run) if layer is None else layer
+    name = picture_name(f"motion-layer{chosen}", epochs=epochs)
+    return save(motion_figure(run, chosen, epochs), run, output_dir, name)
 
 
 def convolution(
@@ -146,14 +99,16 @@ def convolution(
     """
     from convattn.analysis.convolution import distance_history
     from convattn.analysis.convolution_picture import distance_table, draw_distances
-    from convattn.analysis.figures import distance_title
+    from convattn.analysis.figures import KERNEL_SIZE, distance_title
 
     require_file(json)
+    require_folder(output_dir)
     history = distance_history(run, kernel_size)
     console().print(distance_table(history))
     write_figures(json, history.to_json())
     figure = draw_distances(history, distance_title(run, kernel_size))
-    return save(figure, run, output_dir, "convolution")
+    kernel = None if kernel_size == KERNEL_SIZE else kernel_size
+    return save(figure, run, output_dir, picture_name("convolution", kernel=kernel))
 
 
 def figures(run: Run) -> int:

@@ -1,7 +1,7 @@
 """Pruning a run's degenerate heads, and training on at a tenth of the rate: C20, appendix E."""
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,46 +10,24 @@ from flax import nnx
 from rich.console import Console
 
 from convattn.analysis.centers import require_gaussian
-from convattn.analysis.curves import PRUNING, epochs_before
 from convattn.analysis.degenerate_heads import Thresholds, degenerate_heads
 from convattn.analysis.evaluation import test_accuracy
+from convattn.analysis.head_numbers import head_numbers
 from convattn.analysis.pruning import pruned_parameters, spreads_of_layers
+from convattn.analysis.pruning_file import Pruning, epochs_before, read_pruning
 from convattn.analysis.restored_run import RestoredRun, restore_run
+from convattn.analysis.run_summary import read_summary
 from convattn.analysis.snapshot_layers import encoder_settings
-from convattn.atomic_file import write_file
-from convattn.runs.launch import launch
+from convattn.runs.codec import settings_to_json
+from convattn.runs.directory import CONFIG, RunDirectory
+from convattn.runs.launch import check_folder, launch
 from convattn.runs.materials import make_model
 from convattn.runs.settings import RunSettings
+from convattn.training.lock import lock_folder
 from convattn.training.state import named_arrays, with_named_arrays
 
 RATE_DIVISOR = 10
 SHARE_OF_EPOCHS = 10
-
-
-@dataclass(frozen=True)
-class Pruning:
-    """What pruning a run did.
-
-    **Fields:**
-
-    - `removed`: heads, for each layer.
-    - `before`, `pruned`, `after`: test accuracy of the run's parameters, of those without the
-      heads, and after training on; None where that has not come to its end.
-    - `epochs_before`: epochs that the parameters had been trained for.
-    - `test_images`, `images`: how many they were, and which.
-    """
-
-    removed: tuple[int, ...]
-    before: float
-    pruned: float
-    after: float | None
-    epochs_before: int
-    test_images: int
-    images: str
-
-    def to_json(self) -> dict[str, Any]:
-        """As `pruning.json` holds it."""
-        return {**vars(self), "removed": list(self.removed)}
 
 
 def prune_run(
@@ -60,56 +38,106 @@ def prune_run(
     epochs: int | None = None,
     thresholds: Thresholds | None = None,
     console: Console | None = None,
-) -> Pruning | None:
+) -> Pruning:
     """Remove a run's degenerate heads, and train the rest on as a run of its own.
 
     The new run has a tenth of the learning rate. It can be interrupted, and goes on if this is
-    called again.
+    called again. What was pruned is on record before the training begins.
 
     **Arguments:**
 
-    - `path`: the run.
+    - `path`: the run; it is finished.
     - `folder`: of the new run.
     - `command`: what repeats this, for the record.
     - `epochs`: to train on; a tenth of the run's if not given.
     - `thresholds`: the paper's if not given.
 
-    **Returns:** what came of it, or None if no head is degenerate.
+    **Returns:** what came of it; if no head is degenerate nothing is done, and `folder` untouched.
 
-    **Raises:** `ValueError` for a run whose heads are not Gaussians or that has no checkpoint, and
-    for a folder that holds something else; and what `launch` raises.
+    **Raises:** `ValueError` for a run that is unfinished, whose heads are not Gaussians or that has
+    no checkpoint, and for a folder that holds something else; and what `launch` raises.
     """
     require_gaussian(path)
-    model = encoder_settings(path)
     if folder.resolve() == path.resolve():
         raise ValueError(f"--output-dir is {folder}, the run itself; give the new run a new folder")
+    source = source_of(path)
     run = restore_run(path)
     parameters = named_arrays(nnx.state(run.model, nnx.Param))
-    roots = spreads_of_layers(parameters, model.depth)
-    removed = [degenerate_heads(root, thresholds) for root in roots]
-    counts = tuple(int(layer.sum()) for layer in removed)
-    if not any(counts):
-        return None
+    roots = spreads_of_layers(parameters, encoder_settings(path).depth)
+    given = thresholds or Thresholds()
+    removed = [degenerate_heads(root, given) for root in roots]
+    kept = [
+        [number for number, gone in zip(numbers, layer, strict=True) if not gone]
+        for numbers, layer in zip(head_numbers(path), removed, strict=True)
+    ]
+    plan = Pruning(
+        source,
+        {"largest": given.eigenvalue, "condition": given.condition},
+        kept,
+        [int(layer.sum()) for layer in removed],
+        epochs_before(path) + run.epoch,
+        source["result"]["test_accuracy"],
+    )
+    if not any(plan.removed):
+        return plan
     settings = pruned_settings(run.settings, removed, epochs)
     initial = pruned_parameters(parameters, removed)
     said = console or Console(quiet=True)
-    said.print(f"heads removed: {list(counts)} of {[len(layer) for layer in removed]}")
-    before, after_removal = accuracies(run, settings, initial)
+    said.print(f"heads removed: {plan.removed} of {[len(layer) for layer in removed]}")
+    begun = begin(RunDirectory(folder), plan, run, settings, initial)
     said.print(
-        f"test accuracy before {100 * before:.1f} %, without them {100 * after_removal:.1f} %"
+        f"test accuracy before {percent(begun.before)}, without them {percent(begun.pruned)}"
     )
     outcome = launch(settings, folder, command=command, console=console, initial=initial)
-    found = Pruning(
-        counts,
-        before,
-        after_removal,
-        outcome.test_accuracy,
-        epochs_before(path) + run.epoch,
-        len(run.dataset.test),
-        run.dataset.title,
-    )
-    write_file(folder / PRUNING, (json.dumps(found.to_json(), indent=2) + "\n").encode())
-    return found
+    return replace(begun, after=outcome.test_accuracy)
+
+
+def source_of(path: Path) -> dict[str, Any]:
+    """What `pruning.json` says of the run that is pruned.
+
+    **Raises:** `ValueError` if it is not finished.
+    """
+    directory, summary = RunDirectory(path), read_summary(path)
+    if not summary.finished:
+        raise ValueError(
+            f"{path} is {summary.accuracy_text}, but only a finished run is pruned; go on with it "
+            f"first: python experiments/cifar.py --resume {path}"
+        )
+    return {
+        "config": json.loads(json.dumps(settings_to_json(directory.read_settings()))),
+        "result": directory.read_result(),
+        "images_sha256": directory.read_facts()["images"].get("sha256"),
+    }
+
+
+def begin(
+    directory: RunDirectory,
+    plan: Pruning,
+    run: RestoredRun,
+    settings: RunSettings,
+    initial: dict[str, np.ndarray],
+) -> Pruning:
+    """Put on record what is pruned and what that alone does, unless that was done before.
+
+    **Raises:** `ValueError` for a folder that holds something else.
+    """
+    folder = directory.path
+    check_folder(directory, settings)
+    with lock_folder(folder):
+        stored = read_pruning(folder) if (folder / CONFIG).exists() else None
+        if stored is not None:
+            others = plan.other_parts(stored)
+            if others:
+                raise ValueError(
+                    f"{folder} holds a run that was pruned otherwise (they differ in "
+                    f"{', '.join(others)}); take another folder"
+                )
+            return stored
+        model = make_model(settings, run.dataset)
+        nnx.update(model, with_named_arrays(nnx.state(model, nnx.Param), initial))
+        found = replace(plan, pruned=test_accuracy(model, run.images, settings.training))
+        directory.write_pruning(found.to_json())
+        return found
 
 
 def pruned_settings(
@@ -132,13 +160,10 @@ def pruned_settings(
     return replace(settings, model=replace(model, heads=left), training=training)
 
 
-def accuracies(
-    run: RestoredRun, settings: RunSettings, initial: dict[str, np.ndarray]
-) -> tuple[float, float]:
-    """The test accuracy of the run's model, and of the model with these settings and parameters."""
-    model = make_model(settings, run.dataset)
-    nnx.update(model, with_named_arrays(nnx.state(model, nnx.Param), initial))
-    before, after = (
-        test_accuracy(each, run.images, settings.training) for each in (run.model, model)
-    )
-    return before, after
+def percent(share: float | None) -> str:
+    """A share in words.
+
+    >>> percent(0.9381), percent(None)
+    ('93.8 %', 'not measured')
+    """
+    return "not measured" if share is None else f"{100 * share:.1f} %"

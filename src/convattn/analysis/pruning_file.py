@@ -1,13 +1,10 @@
 """`pruning.json` of a run: from which run its parameters came, without which heads."""
 
-import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from convattn.atomic_file import write_file
-
-PRUNING = "pruning.json"
+from convattn.runs.directory import PRUNING, RunDirectory
 
 
 @dataclass(frozen=True)
@@ -49,28 +46,23 @@ class Pruning:
                 found.append(f"source.{name}")
         return found
 
-    def write(self, folder: Path) -> None:
-        """Write `pruning.json` into a folder."""
-        write_file(folder / PRUNING, (json.dumps(self.to_json(), indent=2) + "\n").encode())
-
 
 def read_pruning(folder: Path) -> Pruning | None:
     """What the folder of a run says of its pruning; None if it was not made by pruning.
 
     **Raises:** `ValueError` for a file that is damaged.
     """
-    path = folder / PRUNING
-    if not path.exists():
+    stored = RunDirectory(folder).read_pruning()
+    if stored is None:
         return None
     try:
-        stored = json.loads(path.read_text())
         found = Pruning(**{name: stored[name] for name in Pruning.__dataclass_fields__})
         for name in ("config", "result", "images_sha256"):
             found.source[name]
-    except (ValueError, KeyError, TypeError) as problem:
+    except (KeyError, TypeError) as problem:
         raise ValueError(
-            f"{path} does not say what was pruned ({problem!r}); it was damaged, or written by "
-            "another version: prune again into a new folder"
+            f"{folder / PRUNING} does not say what was pruned ({problem!r}); it was damaged, "
+            "or written by another version: prune again into a new folder"
         ) from problem
     return found
 

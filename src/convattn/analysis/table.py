@@ -2,18 +2,21 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from rich.table import Table
 
+from convattn.analysis.degenerate_heads import LEAST_EIGENVALUE, MOST_CONDITION
+from convattn.analysis.pruning_file import read_pruning
 from convattn.analysis.run_summary import RunSummary, read_summary
 from convattn.data.cifar10 import SIDE
+from convattn.evidence.experiments import differences, paper_settings
 from convattn.models.settings import EncoderSettings, ResNetSettings
 from convattn.models.sizes import abstract_model, flop_count, parameter_count
+from convattn.runs.codec import settings_to_json
 from convattn.runs.directory import RunDirectory
-from convattn.training.settings import TrainingSettings
 
 PRUNED = (7, 5, 8, 7, 3, 9)  # 9 heads in each layer, without [2, 4, 1, 2, 6, 0]
 PRINTED: tuple[tuple[EncoderSettings | ResNetSettings, float], ...] = (
@@ -24,17 +27,8 @@ PRINTED: tuple[tuple[EncoderSettings | ResNetSettings, float], ...] = (
     (EncoderSettings("learned"), 0.918),
     (EncoderSettings("content"), 0.871),
 )
-RECIPE = (
-    "epochs",
-    "batch_size",
-    "optimizer",
-    "learning_rate",
-    "warmup",
-    "schedule",
-    "momentum",
-    "weight_decay",
-    "label_smoothing",
-)
+PAPER_THRESHOLDS = {"largest": LEAST_EIGENVALUE, "condition": MOST_CONDITION}
+A_FEW = 30  # epochs after pruning, "a few" in the paper
 COLUMNS = ("run", "accuracy", "paper", "parameters", "FLOPs", "FLOPs with A·X", "images", "remarks")
 
 
@@ -53,7 +47,7 @@ class TableRow:
     - `flops`: of one image's forward pass, linear maps and convolutions, which C20 counts.
     - `flops_with_mixing`: with the products of tokens with tokens.
     - `images`: what it was trained on, with the note.
-    - `remarks`: in what the training differs from the paper's, where `paper` is given.
+    - `remarks`: in what the run differs from the paper's, where `paper` is given.
     """
 
     name: str
@@ -107,7 +101,7 @@ def table_row(path: Path) -> TableRow:
         flops.maps,
         flops.total,
         run.images,
-        "" if paper is None else other_training(run.settings.training),
+        "" if paper is None else "; ".join(remarks(run)),
     )
 
 
@@ -137,7 +131,7 @@ def read_shape(path: Path) -> ImageShape:
 def printed_accuracy(run: RunSummary, shape: ImageShape) -> float | None:
     """What C20 prints for this architecture on CIFAR-10, or None.
 
-    How parameters begin, dropout and normalisation are no part of it.
+    How parameters begin, dropout and normalisation are no part of it: `remarks` tells.
     """
     if shape != (10, (SIDE, SIDE)) or not re.match(r"CIFAR-10\b", run.images):
         return None
@@ -158,30 +152,41 @@ def same(one: EncoderSettings | ResNetSettings, other: EncoderSettings | ResNetS
     return all(getattr(one, part) == getattr(other, part) for part in parts)
 
 
-def other_training(training: TrainingSettings) -> str:
-    """In what the training differs from Table 2 of C20, or empty.
+def remarks(run: RunSummary) -> list[str]:
+    """In what a run differs from the paper's, with settings called as their options are.
 
-    >>> other_training(TrainingSettings(epochs=10))
-    'epochs 10, not 300'
+    What changes nothing but the draw, the rounding or the bookkeeping is left out.
     """
-    printed = TrainingSettings()
-    return "; ".join(
-        f"{name.replace('_', ' ')} {getattr(training, name)}, not {getattr(printed, name)}"
-        for name in RECIPE
-        if getattr(training, name) != getattr(printed, name)
-    )
+    wanted, model, pruning = paper_settings("quadratic"), run.settings.model, read_pruning(run.path)
+    found = []
+    if isinstance(model, ResNetSettings):
+        wanted = replace(wanted, model=ResNetSettings())
+    elif pruning is None:
+        wanted = paper_settings(model.encoding, model.heads)
+        found += ["not pruned, but trained with so few heads"] if model.heads == PRUNED else []
+    else:
+        epochs = min(run.settings.training.epochs, A_FEW)
+        wanted = paper_settings(model.encoding, model.heads, epochs=epochs, rate=0.01)
+        before = [given + gone for given, gone in zip(model.heads, pruning.removed, strict=True)]
+        source = differences(paper_settings(model.encoding, before), pruning.source["config"])
+        found += [f"pruned from a run whose {each}" for each in source]
+        if before != [9] * len(before):
+            found.append(f"pruned from {before} heads, not 9 in each layer")
+        if pruning.thresholds != PAPER_THRESHOLDS:
+            found.append(f"pruned by the thresholds {pruning.thresholds}")
+    return found + differences(wanted, settings_to_json(run.settings))
 
 
 def short(count: int) -> str:
     """A count with three digits and its unit.
 
-    >>> short(12_086_844), short(6_175_752_000), short(910)
-    ('12.1M', '6.18B', '910')
+    >>> short(12_086_844), short(6_175_752_000), short(910), short(999_999)
+    ('12.1M', '6.18B', '910', '1.00M')
     """
+    count = round(count, min(0, 3 - len(str(count))))
     for unit, size in (("B", 10**9), ("M", 10**6), ("k", 10**3)):
         if count >= size:
-            value = count / size
-            return f"{value:.{max(0, 2 - len(str(int(value))) + 1)}f}{unit}"
+            return f"{count / size:.{3 - len(str(count // size))}f}{unit}"
     return str(count)
 
 

@@ -39,7 +39,13 @@ def pruning_shortcomings(source: RunSettings, record: dict[str, Any]) -> list[st
 
 
 def heads_shortcomings(source: RunSettings, kept: Any, removed: Any) -> list[str]:
-    """What speaks against the heads that went, and those that stayed, layer by layer."""
+    """What speaks against the heads that went, and those that stayed, layer by layer.
+
+    **Arguments:**
+
+    - `kept`: for each layer the numbers of heads, counted from 1.
+    - `removed`: how many went, for each layer.
+    """
     model: Any = source.model
     before: tuple[int, ...] = model.heads
     if not (
@@ -50,7 +56,7 @@ def heads_shortcomings(source: RunSettings, kept: Any, removed: Any) -> list[str
         return [f"{removed} heads were pruned, but expected some of {len(before)} layers"]
     for layer, count, all_of_them in zip(kept, removed, before, strict=True):
         fits = len(layer) == all_of_them - count and all(type(head) is int for head in layer)
-        rises = all(a < b for a, b in pairwise([-1, *layer, all_of_them]))
+        rises = all(a < b for a, b in pairwise([0, *layer, all_of_them + 1]))
         if not (0 <= count <= all_of_them and fits and rises):
             return [f"{count} of {all_of_them} heads were pruned, but {layer} were kept"]
     return []
@@ -66,7 +72,7 @@ def source_shortcomings(source: RunSettings, record: dict[str, Any]) -> list[str
         steps,
         steps,
     ):
-        found.append("the run that was pruned was not finished")
+        found.append(f"the run that was pruned did not take all of {steps} steps")
     if given["images_sha256"] != record["run"]["images"]["sha256"]:
         found.append("the run that was pruned had other images")
     return found
