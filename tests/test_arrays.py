@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from comparison import assert_dtype, assert_equal
 
-from convattn.arrays import accumulation_dtype, as_array, as_integer, require_finite
+from convattn.arrays import accumulation_dtype, as_array, require_finite
+from convattn.integers import as_integer
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
 """What counts as an input array, and in which precision sums are taken."""
 
-import operator
 from typing import Any
 
 import jax
@@ -56,23 +55,6 @@ def as_array(value: Any, name: str) -> Array:
         raise ValueError(f"{name}.dtype=bool, but should be numeric; cast it, e.g. to float32")
     _refuse_unknown_format(array.dtype, name)
     return array
-
-
-def as_integer(value: Any, name: str, minimum: int) -> int:
-    """A Python integer from anything that is one, such as `numpy.int64`.
-
-    **Raises:** `ValueError` for what is no integer, for True and False, and below `minimum`.
-
-    >>> as_integer(np.int64(3), "groups", 1)
-    3
-    """
-    try:
-        number = None if isinstance(value, bool | np.bool_) else operator.index(value)
-    except TypeError:
-        number = None
-    if number is None or number < minimum:
-        raise ValueError(f"{name}={value!r}, but should be an integer ≥ {minimum}")
-    return number
 
 
 def _refuse_unknown_format(dtype: Any, name: str) -> None:

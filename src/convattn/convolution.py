@@ -8,7 +8,8 @@ import jax.numpy as jnp
 from jax import Array, lax
 from jaxtyping import Num
 
-from convattn.arrays import accumulation_dtype, as_array, as_integer, require_finite
+from convattn.arrays import accumulation_dtype, as_array, require_finite
+from convattn.integers import as_integer
 from convattn.shifts import axis_taps, per_axis
 
 NAMED_PADDINGS = ("SAME", "VALID", "EDGE", "MEAN")

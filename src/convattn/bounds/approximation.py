@@ -31,7 +31,6 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from convattn.arrays import as_integer
 from convattn.bounds.layer_distance import Enclosure, squared_distance
 from convattn.bounds.mixture_candidates import (
     factored_rows,
@@ -48,6 +47,7 @@ from convattn.constructions.row_basis import distinct_rows, exact_entries
 from convattn.convolution import check_kernel
 from convattn.encodings.base import score_dtype
 from convattn.encodings.mixture import MixtureEncoding
+from convattn.integers import as_integer
 from convattn.layer import AttentionLayer
 
 

@@ -7,7 +7,6 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from convattn.arrays import as_integer
 from convattn.constructions.cordonnier_theorem1 import quadratic_construction
 from convattn.constructions.enumerated import enumerated_construction
 from convattn.constructions.finite import leaky_construction
@@ -19,6 +18,7 @@ from convattn.constructions.regimes import check_regime
 from convattn.constructions.scalar import scalar_construction
 from convattn.convolution import check_kernel
 from convattn.encodings.base import PositionalEncoding, score_dtype
+from convattn.integers import as_integer
 from convattn.layer import AttentionLayer
 
 

@@ -4,7 +4,7 @@ import numbers
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from convattn.arrays import as_integer
+from convattn.integers import as_integer
 
 Encoding = Literal["quadratic", "gaussian", "learned", "content"]
 LEAST_EPSILON, MOST = 1e-20, 1e6  # LayerNorm's gradient holds epsilon to the power -3/2

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jax import Array
 from jax.typing import DTypeLike
 
-from convattn.arrays import as_integer
+from convattn.integers import as_integer
 from convattn.sac.multiscale import MultiscaleParameters
 from convattn.sac.relative_bias import EvenBias
 from convattn.sac.self_attention_2d import SelfAttention2DParameters
