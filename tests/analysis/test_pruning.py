@@ -1,8 +1,11 @@
+from dataclasses import replace
+
 import jax
 import numpy as np
 from flax import nnx
 
 from convattn.analysis.pruning import pruned_parameters, spreads_of_layers
+from convattn.analysis.pruning_file import Pruning
 from convattn.models.settings import EncoderSettings
 from convattn.models.sizes import abstract_model
 from convattn.training.state import named_arrays
@@ -51,3 +54,16 @@ def test_the_spreads_are_roots_of_the_precision() -> None:
     named = named_arrays(parameters_of("gaussian", (3,)))
     name = next(name for name in named if "spreads" in name)
     assert np.array_equal(spreads_of_layers(named, 1)[0], named[name])
+
+
+def test_what_was_pruned_otherwise_is_named() -> None:
+    source = {"config": {"seed": 0}, "result": {}, "images_sha256": "a"}
+    plan = Pruning(source, {"largest": 1e-5}, [[1]], [2], 300, 0.9)
+    assert plan.other_parts(replace(plan, pruned=0.1, after=0.2)) == []
+    others = {"config": {"seed": 1}, "result": {"seconds": 1}, "images_sha256": "b"}
+    assert plan.other_parts(replace(plan, source=others, kept=[[2]], epochs_before=9)) == [
+        "kept",
+        "epochs_before",
+        "source.config",
+        "source.images_sha256",
+    ]

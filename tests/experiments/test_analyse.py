@@ -6,6 +6,7 @@ import pytest
 from analysis.synthetic_runs import write_run
 from experiments.conftest import EXPERIMENTS
 
+from convattn.analysis import command_output
 from convattn.analysis.command import COMMANDS, main
 from convattn.models.settings import EncoderSettings, ResNetSettings
 
@@ -41,6 +42,13 @@ def test_pictures_go_where_they_are_asked_to(run, tmp_path) -> None:
     assert main(["centers", str(run), "--output-dir", str(tmp_path / "here")]) == 0
     assert not (run / "figures").exists()
     assert (tmp_path / "here" / "centers.svg").exists()
+
+
+def test_a_folder_that_may_not_be_written_into_is_refused(run, monkeypatch, capsys) -> None:
+    monkeypatch.setattr(command_output.os, "access", lambda place, mode: False)
+    assert main(["centers", str(run), "--output-dir", str(run / "new")]) == 2
+    assert "may not be written into" in capsys.readouterr().err
+    assert not (run / "new").exists()
 
 
 def test_figures_draws_all(run, capsys) -> None:
