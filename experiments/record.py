@@ -24,9 +24,9 @@ PROGRAM = "experiments/record.py"
 class Arguments:
     """Put a finished run on record for a row of the ledger."""
 
-    run: Annotated[Path, tyro.conf.Positional]
+    run: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
     """The folder of the run."""
-    claim: Annotated[str, tyro.conf.Positional]
+    claim: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="CLAIM")]
     """The row, such as C20.quadratic."""
     replace: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
     """Replace the record of another run."""

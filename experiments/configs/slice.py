@@ -1,6 +1,6 @@
 """A small quadratic model on the bundled slice of CIFAR-10: the default.
 
-Repeats    nothing of the paper; a model of its kind (C20 §4.2) that trains while one waits
+Repeats    nothing of the paper; a model of its kind (C20 §4.2) that trains in a few minutes
 Images     2,000 training and 500 test images of CIFAR-10, lossless, bundled
 Expected   more than 38 % of the test images (chance: 10 %)
 Hardware   two CPU cores, no network

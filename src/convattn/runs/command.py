@@ -80,7 +80,6 @@ def train_as_asked(given: Arguments, words: list[str]) -> int:
     if folder is None:
         now = datetime.datetime.now().strftime("%Y%m%d-%H%M%S")
         folder = Path("runs") / f"{given.config}-{now}"
-    out.print(f"run: {folder}")
     try:
         outcome = launch(settings, folder, command=command, console=out)
     except (CheckpointNotWritten, NonFiniteLoss) as failure:
@@ -94,8 +93,6 @@ def train_as_asked(given: Arguments, words: list[str]) -> int:
 
         for picture in draw_all(folder):
             out.print(f"figure: {picture}")
-    result = RunDirectory(folder).read_result() or {}
-    out.print(f"images: {result['images']}")
     out.print(f"test accuracy {100 * (outcome.test_accuracy or 0):.1f} %")
     return SUCCESS
 

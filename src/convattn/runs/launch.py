@@ -8,21 +8,24 @@ import numpy as np
 from flax import nnx
 from rich.console import Console
 
-from convattn.data.datasets import read_dataset
+from convattn.data.datasets import Dataset, read_dataset
 from convattn.runs.attention_snapshot import attention_snapshot
 from convattn.runs.directory import CONFIG, INITIAL, PRUNING, RunDirectory
 from convattn.runs.facts import facts_of, record_facts, result_of
 from convattn.runs.materials import image_size_of, make_model, training_images
 from convattn.runs.settings import RunSettings
+from convattn.training.images import TrainingImages
 from convattn.training.lock import FILE_NAME as LOCK
 from convattn.training.lock import lock_folder
 from convattn.training.outcome import Outcome
 from convattn.training.state import with_named_arrays
-from convattn.training.trainer import train_in_held_folder
+from convattn.training.trainer import check_images, train_in_held_folder
 
 # What a run writes before its settings; with these alone a folder holds no run yet.
 BEFORE_SETTINGS = (LOCK, INITIAL, PRUNING)
 HALF_WRITTEN = tuple(f".{name}." for name in (CONFIG, INITIAL, PRUNING))
+
+BUNDLED = ", bundled; --data or --download takes others"
 
 
 def launch(
@@ -47,20 +50,27 @@ def launch(
     """
     directory = RunDirectory(folder)
     check_folder(directory, settings)
+    console = console or Console(quiet=True)
+    dataset = read_dataset(settings.images.source, classes=settings.images.classes)
+    images = training_images(dataset, settings)
+    check_images(images, settings.training)  # all that can be refused is, before there is a folder
+    model = make_model(settings, dataset)
+    console.print(f"run: {folder}")
+    console.print(f"images: {dataset.title}{'' if settings.images.source else BUNDLED}")
     with lock_folder(folder):
-        return _launch(directory, settings, command, console, initial)
+        return _train(directory, settings, command, console, initial, dataset, images, model)
 
 
-def _launch(
+def _train(
     directory: RunDirectory,
     settings: RunSettings,
     command: str,
-    console: Console | None,
+    console: Console,
     initial: dict[str, np.ndarray] | None,
+    dataset: Dataset,
+    images: TrainingImages,
+    model: nnx.Module,
 ) -> Outcome:
-    dataset = read_dataset(settings.images.source, classes=settings.images.classes)
-    images = training_images(dataset, settings)
-    model = make_model(settings, dataset)
     begun = (directory.path / CONFIG).exists()
     check_initial(directory, initial)
     initial = directory.read_initial() if begun else initial

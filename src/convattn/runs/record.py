@@ -96,7 +96,7 @@ def write_record(
     record = record_of(folder, claim)
     reasons = shortcomings(check.row, record)
     if reasons:
-        raise ValueError(f"{folder} cannot back {claim}: {'; '.join(reasons)}")
+        raise ValueError(f"{folder} cannot back {claim}:" + "".join(f"\n- {r}" for r in reasons))
     content = (json.dumps(record, indent=2) + "\n").encode()
     if path.exists() and path.read_bytes() != content and not replace:
         raise ValueError(

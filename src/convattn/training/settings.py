@@ -16,13 +16,13 @@ class TrainingSettings:
     optimizer: Literal["sgd", "adamw"] = "sgd"
     """SGD with momentum and weight decay in the gradient, or AdamW."""
     learning_rate: float = 0.1
-    """The highest one."""
+    """Peak learning rate."""
     warmup: float = 0.05
     """The share of all steps in which the learning rate rises linearly."""
     schedule: Literal["cosine", "constant"] = "cosine"
     """What follows the warm-up: half a cosine down to zero, or no change."""
     momentum: float = 0.9
-    """Of SGD."""
+    """Momentum of SGD."""
     beta1: float = 0.9
     """Of AdamW: the decay of the mean of the gradients."""
     beta2: float = 0.999

@@ -73,14 +73,14 @@ def check_images(images: TrainingImages, settings: TrainingSettings) -> None:
     """
     if len(images.train) < settings.batch_size:
         raise ValueError(
-            f"batch_size={settings.batch_size}, but there are only {len(images.train)} training "
-            "images; take a smaller batch"
+            f"--training.batch-size {settings.batch_size}, but there are only {len(images.train)} "
+            "training images; take a smaller batch"
         )
     for name, part in images.judged.items():
         if not len(part):
             raise ValueError(f"there are no {name} images, but expected at least one to judge by")
     if settings.select == "best" and images.validation is None:
         raise ValueError(
-            "select='best' chooses by validation images, and none are split off; give a "
-            "validation share, or select='last'. Nothing is chosen by the test images"
+            "--training.select best chooses by validation images, and none are split off; add "
+            "--images.validation 0.1, or select last. Nothing is chosen by the test images"
         )
