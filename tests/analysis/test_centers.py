@@ -130,7 +130,7 @@ def test_what_a_picture_leaves_out_is_counted() -> None:
     # around 40 reach beyond 10.5; NaN and 40 have their centres elsewhere.
     missing = omissions([ODD], window([ODD]))
     assert (missing.shapeless, missing.clipped, missing.outside) == (2, 3, 2)
-    assert "centre outside: 2 of 6 heads" in missing.caption
+    assert "The centre of 2 of 6 heads is outside." in missing.caption
     assert "epoch" not in missing.caption
 
 
@@ -139,7 +139,7 @@ def test_a_head_that_is_shown_at_several_epochs_counts_once() -> None:
     later = heads([[40, 0], [40, 0]], [np.eye(2), np.eye(2)])
     missing = omissions([first, later, later], 3.5)
     assert (missing.outside, missing.heads) == (2, 2)
-    assert "centre outside: 2 of 2 heads, at some epoch" in missing.caption
+    assert "The centre of 2 of 2 heads is outside at some epoch." in missing.caption
     apart = [first, replace(later, layer=2)]
     assert (omissions(apart, 3.5).outside, omissions(apart, 3.5).heads) == (3, 4)
 
@@ -156,8 +156,9 @@ def test_the_picture_has_every_head_and_ellipse(tmp_path) -> None:
     text = svg_text(svg)
     assert text.count("layer 1, 6 heads") == 2
     assert "a title" in text
-    assert "without ellipses (Σ⁻¹ zero or not finite): 4 of 12 heads" in text
-    assert "ellipse clipped: 6 of 12 heads; centre outside: 4 of 12 heads" in text
+    assert "No ellipse can be drawn of 4 of 12 heads." in text
+    assert "The 90 % ellipse of 6 of 12 heads is clipped." in text
+    assert "The centre of 4 of 12 heads is outside." in text
     assert text.count("column shift (tokens)") == 2
     assert text.count("row shift (tokens)") == 1
 

@@ -63,6 +63,25 @@ def test_a_single_epoch_is_seen_and_a_pruned_head_keeps_its_number(tmp_path) -> 
     ]
 
 
+def test_heads_are_named_by_colour_and_the_axes_by_what_they_count(tmp_path) -> None:
+    run = write_pruning(write_run(tmp_path / "run"))
+    figure = draw_distances(distance_history(run), "a title")
+    (legend,) = figure.legends
+    named = {
+        text.get_text(): line.get_color()
+        for text, line in zip(legend.get_texts(), legend.get_lines(), strict=True)
+    }
+    assert list(named) == ["layer", "head 1", "head 2", "head 3", "head 4"]
+    for axes in figure.axes:
+        assert axes.get_xlabel() == "epoch"
+        for line in axes.lines:
+            _, _, head = line.get_gid().partition("-head")
+            assert line.get_color() == named[f"head {head}" if head else "layer"]
+    assert "thick black line is the distance of the whole layer to" in " ".join(
+        figure.get_supxlabel().split()
+    )
+
+
 def test_runs_without_attention_or_snapshots_are_refused(tmp_path) -> None:
     with pytest.raises(ValueError, match="ResNet, which has no attention"):
         distance_history(write_run(tmp_path / "resnet", ResNetSettings()))

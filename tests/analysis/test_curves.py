@@ -12,7 +12,10 @@ def test_the_points_are_those_of_the_metrics(tmp_path) -> None:
     found = accuracy_curves(write_run(tmp_path / "quadratic"))
     assert found.train.tolist() == [[1, 0.2], [2, 0.3], [3, 0.4], [4, 0.5]]
     assert found.test.tolist() == [[1, 0.1], [3, 0.3], [4, 0.25]]
-    assert found.label == "quadratic: 25.0 % (125 of 500), CIFAR-10, slice of 2,000 + 500"
+    assert (
+        found.label
+        == "run quadratic: test accuracy 25.0 % (125 of 500), CIFAR-10, slice of 2,000 + 500"
+    )
 
 
 def test_a_note_and_an_unfinished_run_are_said(tmp_path) -> None:

@@ -38,7 +38,7 @@ def test_files_are_replaced_whole_or_not_at_all(tmp_path, monkeypatch) -> None:
 
 def test_without_matplotlib_it_is_said_how_to_install_it(monkeypatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(ValueError, match=r"pip install 'convattn\[plot\]'"):
+    with pytest.raises(ValueError, match=r"pip install '\.\[experiments\]'"):
         new_figure(1, 1)
 
 

@@ -209,13 +209,19 @@ def test_maps_of_test_images_come_from_the_checkpoint(trained) -> None:
     pictures = image_attention.image_figures(path, run, (0, 1), (1, 0))
     assert list(pictures) == [1, 0]
     average = image_attention.average_figure(path, run, None, 2)
-    assert "averaged over 2 test images, step 2" in " ".join(average.get_suptitle().split())
-    assert "test image 1, step 2" in " ".join(pictures[1].get_suptitle().split())
+    assert "averaged over 2 test images, epoch 1 run" in " ".join(average.get_suptitle().split())
+    assert "test image 1, epoch 1 run" in " ".join(pictures[1].get_suptitle().split())
     assert "test image 1: cat" in [axes.get_title() for axes in pictures[1].axes]
     with pytest.raises(ValueError, match="--image 2, but test images have indices 0 to 1"):
         image_attention.image_figures(path, run, None, (2,))
     with pytest.raises(ValueError, match="--average 3, but expected 1 to 2"):
         image_attention.average_figure(path, run, None, 3)
+
+
+def test_a_checkpoint_within_an_epoch_says_so(trained) -> None:
+    run = restore_run(trained[0])
+    assert run.when == "epoch 1"
+    assert replace(run, further_steps=3).when == "epoch 1 and 3 steps"
 
 
 def test_a_run_without_checkpoints_is_refused(trained, tmp_path) -> None:

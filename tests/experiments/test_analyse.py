@@ -7,6 +7,7 @@ from analysis.synthetic_runs import write_run
 from experiments.conftest import EXPERIMENTS
 
 from convattn.analysis import command_output
+from convattn.analysis import figures as drawing
 from convattn.analysis.command import COMMANDS, main
 from convattn.models.settings import EncoderSettings, ResNetSettings
 
@@ -66,7 +67,9 @@ def test_curves_of_several_runs_and_their_numbers(run, tmp_path, capsys) -> None
     numbers = tmp_path / "curves.json"
     assert main(["curves", str(run), str(other), "--json", str(numbers)]) == 0
     out = capsys.readouterr().out
-    assert "other: 25.0 % (125 of 500), CIFAR-10, slice of 2,000 + 500 (JPEG" in out
+    assert (
+        "run other: test accuracy 25.0 % (125 of 500), CIFAR-10, slice of 2,000 + 500 (JPEG" in out
+    )
     assert out.splitlines()[-1].endswith("curves-with-other.svg")
     stored = json.loads(numbers.read_text())["runs"]
     assert [each["run"] for each in stored] == [str(run), str(other)]
@@ -145,6 +148,64 @@ def test_wrong_use_is_one_message_and_exit_2(run, tmp_path, capsys, words, messa
     assert not (tmp_path / "new").exists()
 
 
+def test_a_run_before_its_first_epoch_has_no_figures(tmp_path, capsys) -> None:
+    run = write_run(tmp_path / "run", train=(), test=(), finished=False, snapshots={})
+    assert main(["figures", str(run)]) == 2
+    message = f"{run} has no finished epoch yet, so nothing can be drawn"
+    assert capsys.readouterr().err == f"experiments/analyse.py figures: {message}\n"
+    assert not (run / "figures").exists()
+
+
+def test_a_figure_that_cannot_be_drawn_is_one_plain_line(run, monkeypatch, capsys) -> None:
+    def fail(path):
+        raise RuntimeError("a\ndefect")
+
+    monkeypatch.setattr(drawing, "centers_figure", fail)
+    assert main(["figures", str(run)]) == 0
+    assert capsys.readouterr().err == f"no picture centers of {run}: a defect\n"
+    monkeypatch.setattr(drawing, "fitting_pictures", lambda path: {"centers": fail})
+    assert main(["figures", str(run)]) == 1
+
+
+def test_a_misspelt_command_is_told_the_nearest(capsys) -> None:
+    assert main(["center", "a run"]) == 2
+    error = capsys.readouterr().err
+    assert "there is no command 'center', did you mean 'centers'? (commands: curves, " in error
+    assert error.count("\n") == 1
+    assert main(["xyz"]) == 2
+    assert "there is no command 'xyz' (commands: " in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["attention", "{run}", "--query", "3"], "'--query'. Expected 2 values."),
+        (["attention", "{run}", "--query", "3", "x"], "got 'x', but expected whole numbers: ROW"),
+        (["attention", "{run}", "--epoch", "1.5"], "got '1.5', but expected whole numbers: EPOCH"),
+        (["attention", "{run}", "--image", "a"], "got 'a', but expected whole numbers: INDEX"),
+    ],
+)
+def test_numbers_that_are_missing_or_none_are_said_plainly(run, capsys, words, message) -> None:
+    assert main([word.format(run=run) for word in words]) == 2
+    error = " ".join(capsys.readouterr().err.replace("│", " ").split())
+    assert message in error
+    assert "NoneType" not in error
+    assert not (run / "figures").exists()
+
+
+def test_help_calls_numbers_by_what_they_are(capsys) -> None:
+    options = {
+        "attention": ["--query ROW COLUMN", "--image INDEX [INDEX …]", "--epoch EPOCH"],
+        "motion": ["--layer LAYER", "--epochs EPOCH [EPOCH …]"],
+        "prune": ["--epochs N"],
+    }
+    for command, expected in options.items():
+        assert main([command, "--help"]) == 0
+        text = capsys.readouterr().out
+        assert all(option in text for option in expected)
+        assert "None" not in text
+
+
 @pytest.mark.parametrize("words", [["curvs"], ["centers", "--epochh", "1"], []])
 def test_unknown_words_exit_2_without_a_traceback(capsys, words) -> None:
     assert main(words) == 2
@@ -165,7 +226,7 @@ def test_without_matplotlib_a_picture_is_refused_and_numbers_are_not(run, monkey
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     for command in ("centers", "figures"):
         assert main([command, str(run)]) == 2
-        assert "pip install 'convattn[plot]'" in capsys.readouterr().err
+        assert "pip install '.[experiments]'" in capsys.readouterr().err
     assert main(["table", str(run)]) == 0
 
 

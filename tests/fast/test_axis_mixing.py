@@ -1,6 +1,7 @@
 """Free heads: the product and its written derivative are those of the formula, in integers."""
 
 import jax
+import jax.export
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -87,7 +88,19 @@ def test_nothing_but_the_arguments_is_kept_for_the_derivative():
 def test_the_images_that_are_taken_together_do_not_matter(bytes_at_once, monkeypatch):
     monkeypatch.setattr(axis_mixing, "CHUNK_BYTES", bytes_at_once)
     given = make_operands(SIZES[0])
-    assert chunk_size(6, 4 * 6 * 2 * 8, "cpu") == {1: 1, 768: 2, 10**9: 6}[bytes_at_once]
+    assert chunk_size(6, 4 * 6 * 2 * 8) == {1: 1, 768: 2, 10**9: 6}[bytes_at_once]
     found = pulled(lambda *operands: apply(*operands), *given)
     for one, two in zip(found, pulled(formula, *given), strict=True):
         assert_equal(one, two)
+
+
+def test_only_a_single_cpu_takes_few_images_at_a_time(monkeypatch):
+    monkeypatch.setattr(axis_mixing, "CHUNK_BYTES", 1)
+    operands, _ = make_operands(SIZES[0])
+    shapes = [jax.ShapeDtypeStruct(part.shape, part.dtype) for part in operands]
+    chunked = "tensor<6x1x4x6x2xf64>"  # six times one image
+    for platform in ("cpu", "cuda", "tpu"):
+        text = jax.export.export(jax.jit(apply), platforms=[platform])(*shapes).mlir_module()
+        assert (chunked in text) == (platform == "cpu")
+    monkeypatch.setattr(jax, "device_count", lambda: 2)
+    assert chunked not in jax.jit(lambda *given: apply(*given)).lower(*shapes).as_text()

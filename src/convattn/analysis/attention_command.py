@@ -6,6 +6,7 @@ from typing import Annotated
 import tyro
 
 from convattn.analysis.command_output import Folder, Run, require_folder, save
+from convattn.analysis.number_options import Count, Epoch, Indices, Query
 from convattn.analysis.picture import picture_name
 from convattn.commands.guard import SUCCESS
 from convattn.commands.usage import UsageError
@@ -15,18 +16,19 @@ AVERAGED = 100
 
 def attention(
     run: Run,
-    query: tuple[int, int] | None = None,
-    image: tuple[int, ...] = (),
-    average: int | None = None,
+    query: Query = None,
+    image: Indices = (),
+    average: Count = None,
     position_only: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False,
-    epoch: int | None = None,
+    epoch: Epoch = None,
     output_dir: Folder = None,
 ) -> int:
     """What a query attends to, for each layer and head (C20, Figs. 5 to 10).
 
-    Without content attention is the same for all images, and the maps come from a snapshot. With
-    content they are averaged over test images, or those of single images, from the model of the
-    newest checkpoint, or of the best epoch where that was chosen.
+    Maps by position come from a snapshot; --image and --average use the parameters of the newest
+    checkpoint, or of the best one where that was chosen. Without content attention is the same for
+    all images: --image then draws an image beside its maps, and --average is refused. With content
+    maps are averaged over test images unless --image or --position-only is given.
 
     Args:
         run: The folder of a run of an encoder.
@@ -46,10 +48,7 @@ def attention(
     content = encoder_settings(run).encoding == "content"
     require_agreement(content, image, average, position_only, epoch)
     if not content:
-        print(
-            "this attention does not know the content: maps by position, averaged maps and those "
-            "of single images are the same"
-        )
+        print("this attention does not know the content: its maps are the same for all images")
     if position_only or not (content or image):
         name = picture_name("attention-position", query=query, epoch=epoch)
         return save(position_figure(run, query, epoch), run, output_dir, name)

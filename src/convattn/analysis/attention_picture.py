@@ -11,7 +11,7 @@ from convattn.analysis.picture import new_figure
 
 PANEL = 0.85
 LEAST_WIDTH = 4.0
-CAPTION = "each map scaled to its own maximum; black square: the query"
+CAPTION = "Each map is scaled to its own maximum. The black square is the query."
 
 
 @dataclass(frozen=True)

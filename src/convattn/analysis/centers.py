@@ -145,16 +145,18 @@ class Omissions:
         """In words, or empty.
 
         >>> Omissions(1, 0, 2, 9).caption
-        'without ellipses (Σ⁻¹ zero or not finite): 1 of 9 heads; centre outside: 2 of 9 heads'
+        'No ellipse can be drawn of 1 of 9 heads. The centre of 2 of 9 heads is outside.'
         """
         counted = {
-            "without ellipses (Σ⁻¹ zero or not finite)": self.shapeless,
-            "ellipse clipped": self.clipped,
-            "centre outside": self.outside,
+            "No ellipse can be drawn of {}": self.shapeless,
+            f"The {100 * max(SHARES):.0f} % ellipse of {{}} is clipped": self.clipped,
+            "The centre of {} is outside": self.outside,
         }
-        when = ", at some epoch" if self.over_time else ""
-        return "; ".join(
-            f"{what}: {n} of {self.heads} heads{when}" for what, n in counted.items() if n
+        when = " at some epoch" if self.over_time else ""
+        return " ".join(
+            f"{what.format(f'{n} of {self.heads} heads')}{when}."
+            for what, n in counted.items()
+            if n
         )
 
 

@@ -26,8 +26,11 @@ def draw_centers(panels: Sequence[GaussianHeads], title: str) -> Any:
     rows = math.ceil(len(panels) / columns)
     reach = window(panels)
     missing = omissions(panels, reach).caption
-    legend = "solid: 50 % of a head's Gaussian, dotted: 90 %; black: the query"
-    caption = f"{legend}. {missing}" if missing else legend
+    legend = (
+        "A dot is the centre of a head; its solid ellipse holds 50 % of its Gaussian, the dotted "
+        "one 90 %. The black square is the query."
+    )
+    caption = f"{legend} {missing}".strip()
     figure = new_figure(max(2.3 * columns, LEAST_WIDTH), 2.5 * rows, title=title, caption=caption)
     grid = figure.subplots(rows, columns, squeeze=False)
     for number, axes in enumerate(grid.flat):

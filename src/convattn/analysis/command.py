@@ -1,5 +1,6 @@
 """The command line of `experiments/analyse.py`: numbers, tables and pictures from runs."""
 
+import difflib
 import sys
 from collections.abc import Sequence
 
@@ -32,6 +33,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(words: list[str]) -> int:
+    if words and not words[0].startswith("-") and words[0] not in COMMANDS:
+        near = difflib.get_close_matches(words[0], COMMANDS, n=1, cutoff=0.5)
+        hint = f", did you mean {near[0]!r}?" if near else ""
+        raise UsageError(
+            f"there is no command {words[0]!r}{hint} (commands: {', '.join(COMMANDS)})"
+        )
     try:
         return tyro.extras.subcommand_cli_from_dict(
             COMMANDS,

@@ -11,10 +11,11 @@ from convattn.commands.output_file import require_writable, write_json
 from convattn.commands.usage import UsageError
 
 PROGRAM = "experiments/analyse.py"
+FAILED = 1
 Run = Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
 Runs = Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="RUN [RUN …]")]
-Folder = Annotated[Path | None, tyro.conf.arg(metavar="DIR")]
-JsonFile = Annotated[Path | None, tyro.conf.arg(metavar="FILE")]
+Folder = Annotated[Path | None, tyro.conf.arg(metavar="DIR", help_behavior_hint="")]
+JsonFile = Annotated[Path | None, tyro.conf.arg(metavar="FILE", help_behavior_hint="")]
 
 
 def require_runs(runs: tuple[Path, ...]) -> None:
@@ -54,7 +55,7 @@ def require_folder(path: Path | None) -> None:
             return
 
 
-def write_figures(path: Path | None, document: dict[str, Any]) -> None:
+def write_numbers(path: Path | None, document: dict[str, Any]) -> None:
     """Write what `--json` asks for."""
     if path is not None:
         write_json(path, document)

@@ -36,7 +36,7 @@ class DistanceHistory:
         return np.array([[layer.relative for layer in layers] for layers in self.layers])
 
     def to_json(self) -> dict[str, object]:
-        """All figures as JSON holds them; null where a layer has no heads."""
+        """All numbers as JSON holds them; null where a layer has no heads."""
         return {
             "kernel_size": self.kernel_size,
             "linearised": self.linearised,

@@ -9,6 +9,7 @@ from convattn.analysis.convolution import DistanceHistory
 from convattn.analysis.picture import FEW_POINTS, epoch_axis, head_color, new_figure
 
 MOST_COLUMNS = 3
+MOST_LABELS = 17
 
 
 def draw_distances(history: DistanceHistory, title: str) -> Any:
@@ -17,10 +18,11 @@ def draw_distances(history: DistanceHistory, title: str) -> Any:
     columns = min(count, MOST_COLUMNS)
     rows = math.ceil(count / columns)
     size = history.kernel_size
-    seen = ", seen at X = 0" if history.linearised else ""
+    seen = ", seen at X = 0," if history.linearised else ""
     caption = (
-        f"epoch; black: the layer{seen} from the nearest {size} × {size} convolution with zeros "
-        "around the image, thin: the attention of each head"
+        f"The thick black line is the distance of the whole layer{seen} to the nearest {size} × "
+        f"{size} convolution with zeros around the image; 0 is a convolution. The thin lines are "
+        "the distances of the attention of each head."
     )
     figure = new_figure(max(3.4 * columns, 4.0), 2.5 * rows, title=title, caption=caption)
     grid = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True)
@@ -54,8 +56,30 @@ def draw_distances(history: DistanceHistory, title: str) -> Any:
             gid=f"layer{number + 1}",
         )
         epoch_axis(axes)
+    for number in range(count):
+        if number + columns >= count:
+            axes = grid.flat[number]
+            axes.set_xlabel("epoch", fontsize=8)
+            axes.tick_params(labelbottom=True)  # also above a place that has no panel
     figure.supylabel("relative distance", fontsize=8)
+    draw_legend(figure, history)
     return figure
+
+
+def draw_legend(figure: Any, history: DistanceHistory) -> None:
+    """Beside the panels, the number and colour of each head, and the line of the layer."""
+    from matplotlib.lines import Line2D
+
+    lines = [Line2D([], [], color="black", linewidth=2, label="layer")]
+    for head in sorted({head for heads in history.numbers for head in heads}):
+        lines.append(Line2D([], [], color=head_color(head), linewidth=1.5, label=f"head {head}"))
+    figure.legend(
+        handles=lines,
+        loc="outside right upper",
+        fontsize=6,
+        handlelength=1.2,
+        ncols=math.ceil(len(lines) / MOST_LABELS),
+    )
 
 
 def distance_table(history: DistanceHistory) -> Table:

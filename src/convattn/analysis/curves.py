@@ -22,7 +22,7 @@ class AccuracyCurves:
 
     **Fields:**
 
-    - `label`: name, images and final figure.
+    - `label`: name, final accuracy and images.
     - `train`, `test`: `[points, 2]`, epoch and accuracy. The test curve of a pruned run begins with
       the accuracy right after pruning.
     """
@@ -48,7 +48,7 @@ def accuracy_curves(path: Path) -> AccuracyCurves:
     def points(name: str) -> list[tuple[int, float]]:
         return [(before + line["epoch"], line[name]) for line in lines if name in line]
 
-    label = f"{summary.name}: {summary.accuracy_beside(None)}, {summary.images}"
+    label = summary.described(None)
     train, test = points("train_accuracy"), [*first, *points("test_accuracy")]
     return AccuracyCurves(label, *(np.array(each, float).reshape(-1, 2) for each in (train, test)))
 

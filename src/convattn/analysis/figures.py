@@ -1,6 +1,6 @@
 """Every picture that fits a run, into its folder `figures/`."""
 
-import warnings
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -24,14 +24,10 @@ MOST_EPOCHS = 16
 KERNEL_SIZE = 3
 
 
-class NotDrawn(UserWarning):
-    """A picture of a run could not be drawn."""
-
-
 def draw_all(path: Path) -> list[Path]:
     """Draw everything that fits a run from its metrics and snapshots; the model is not run.
 
-    A picture that cannot be drawn is left out with a `NotDrawn` warning, and the others are drawn.
+    A picture that cannot be drawn is left out with a line on stderr, and the others are drawn.
 
     **Returns:** the files, PNG and SVG of each picture.
     """
@@ -40,14 +36,18 @@ def draw_all(path: Path) -> list[Path]:
         require_matplotlib()
         pictures = fitting_pictures(path)
     except Exception as problem:
-        warnings.warn(f"no pictures of {path}: {problem}", NotDrawn, stacklevel=2)
+        _not_drawn(f"no pictures of {path}", problem)
         return written
     for name, draw in pictures.items():
         try:
             written += save_picture(draw(path), RunDirectory(path).figures, name)
         except Exception as problem:
-            warnings.warn(f"no picture {name} of {path}: {problem}", NotDrawn, stacklevel=2)
+            _not_drawn(f"no picture {name} of {path}", problem)
     return written
+
+
+def _not_drawn(what: str, problem: Exception) -> None:
+    print(f"{what}: {' '.join(str(problem).split())}", file=sys.stderr)
 
 
 def fitting_pictures(path: Path) -> dict[str, Callable[[Path], Any]]:
@@ -72,7 +72,7 @@ def title_of(path: Path, what: str, epoch: int | None = None) -> str:
     **Raises:** `ValueError` if it is not the folder of a run.
     """
     run = read_summary(path)
-    return f"{what}\n{run.name}: {run.accuracy_beside(epoch)}, {run.images}"
+    return f"{what}\n{run.described(epoch)}"
 
 
 def curves_figure(path: Path) -> Any:

@@ -33,7 +33,7 @@ def average_figure(path: Path, run: RestoredRun, query: tuple[int, int] | None, 
         )
     chosen = central_query(path) if query is None else query
     maps = averaged(image_maps(encoder_of(run), normalised(run, range(count)), chosen))
-    what = f"{_of(chosen)}, averaged over {count} test images, step {run.step}"
+    what = f"{_of(chosen)}, averaged over {count} test images, {run.when}"
     return draw_maps(maps, chosen, title_of(path, what, run.epoch), None, head_numbers(path))
 
 
@@ -54,7 +54,7 @@ def image_figures(
     for place, index in enumerate(indices):
         name = test.class_names[int(test.labels[index])]
         shown = ShownImage(test.images[index], f"test image {index}: {name}")
-        what = f"{_of(chosen)}, test image {index}, step {run.step}"
+        what = f"{_of(chosen)}, test image {index}, {run.when}"
         title, seen = title_of(path, what, run.epoch), [layer[place] for layer in maps]
         found[index] = draw_maps(seen, chosen, title, shown, head_numbers(path))
     return found

@@ -7,6 +7,7 @@ from typing import Annotated
 import tyro
 
 from convattn.analysis.command_output import (
+    FAILED,
     PROGRAM,
     Folder,
     JsonFile,
@@ -15,13 +16,12 @@ from convattn.analysis.command_output import (
     require_file,
     require_folder,
     require_runs,
-    write_figures,
+    write_numbers,
 )
+from convattn.analysis.number_options import Count
 from convattn.commands.consoles import console
 from convattn.commands.guard import SUCCESS
 from convattn.commands.usage import UsageError
-
-FAILED = 1
 
 
 def table(
@@ -34,7 +34,7 @@ def table(
     Args:
         runs: Folders of runs.
         markdown: Print Markdown.
-        json: Where to write the figures.
+        json: Where to write the numbers, as JSON.
     """
     from convattn.analysis.table import markdown_table, rich_table, table_row
 
@@ -45,14 +45,14 @@ def table(
         print(markdown_table(rows))
     else:
         console().print(rich_table(rows))
-    write_figures(json, {"rows": [row.to_json() for row in rows]})
+    write_numbers(json, {"rows": [row.to_json() for row in rows]})
     return SUCCESS
 
 
 def prune(
     run: Run,
     output_dir: Folder = None,
-    epochs: int | None = None,
+    epochs: Count = None,
     threshold_eigenvalue: float = 1e-5,
     threshold_condition: float = 1e5,
     json: JsonFile = None,
@@ -68,8 +68,8 @@ def prune(
         threshold_eigenvalue: A head is degenerate if the largest eigenvalue of its inverse
             covariance is smaller,
         threshold_condition: or if the condition number is larger.
-        json: Where to write the figures, also if no head is degenerate; pruning.json of the new run
-            has them, too.
+        json: Where to write the numbers, as JSON, also if no head is degenerate; pruning.json of
+            the new run has them, too.
     """
     from convattn.analysis.degenerate_heads import Thresholds
     from convattn.analysis.prune_run import percent, prune_run
@@ -94,7 +94,7 @@ def prune(
     except (CheckpointNotWritten, NonFiniteLoss) as failure:
         print(f"{PROGRAM} prune: {failure}", file=sys.stderr)
         return FAILED
-    write_figures(json, found.to_json())
+    write_numbers(json, found.to_json())
     if not any(found.removed):
         print(
             "no head is degenerate: every inverse covariance has an eigenvalue of at least "

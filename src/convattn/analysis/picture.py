@@ -27,8 +27,8 @@ def require_matplotlib() -> None:
     """
     if find_spec("matplotlib") is None:
         raise ValueError(
-            "pictures need matplotlib, which is not installed; install the extra `plot`: pip "
-            "install 'convattn[plot]', or matplotlib itself"
+            "pictures need matplotlib, which is not installed; install the extra `experiments` in "
+            "a checkout: pip install '.[experiments]', or matplotlib itself: pip install matplotlib"
         )
 
 

@@ -1,6 +1,7 @@
 """The commands of `experiments/analyse.py` that draw."""
 
 from convattn.analysis.command_output import (
+    FAILED,
     Folder,
     JsonFile,
     Run,
@@ -9,11 +10,13 @@ from convattn.analysis.command_output import (
     require_folder,
     require_runs,
     save,
-    write_figures,
+    write_numbers,
 )
+from convattn.analysis.number_options import Epoch, Epochs, Layer
 from convattn.analysis.picture import picture_name
 from convattn.commands.consoles import console
 from convattn.commands.guard import SUCCESS
+from convattn.commands.usage import UsageError
 
 LONGEST_NAME = 150
 
@@ -24,7 +27,7 @@ def curves(runs: Runs, output_dir: Folder = None, json: JsonFile = None) -> int:
     Args:
         runs: Folders of runs.
         output_dir: Where to write the picture; figures/ of the first run if not given.
-        json: Where to write the figures.
+        json: Where to write the numbers, as JSON.
     """
     from convattn.analysis.curves import accuracy_curves, draw_curves
 
@@ -34,7 +37,7 @@ def curves(runs: Runs, output_dir: Folder = None, json: JsonFile = None) -> int:
     found = [accuracy_curves(run) for run in runs]
     for curve in found:
         print(curve.label)
-    write_figures(
+    write_numbers(
         json,
         {
             "runs": [
@@ -48,7 +51,7 @@ def curves(runs: Runs, output_dir: Folder = None, json: JsonFile = None) -> int:
     return save(draw_curves(found), runs[0], output_dir, name)
 
 
-def centers(run: Run, epoch: int | None = None, output_dir: Folder = None) -> int:
+def centers(run: Run, epoch: Epoch = None, output_dir: Folder = None) -> int:
     """Centres of attention in each layer, with 50 % and 90 % ellipses (C20, Figs. 4, 12 and 14).
 
     Args:
@@ -66,8 +69,8 @@ def centers(run: Run, epoch: int | None = None, output_dir: Folder = None) -> in
 
 def motion(
     run: Run,
-    layer: int | None = None,
-    epochs: tuple[int, ...] | None = None,
+    layer: Layer = None,
+    epochs: Epochs = None,
     output_dir: Folder = None,
 ) -> int:
     """Centres of attention of one layer during training (C20, Fig. 3).
@@ -95,7 +98,7 @@ def convolution(
         run: The folder of a run of an encoder.
         kernel_size: Of the convolution, in tokens.
         output_dir: Where to write the picture; figures/ of the run if not given.
-        json: Where to write the figures.
+        json: Where to write the numbers, as JSON.
     """
     from convattn.analysis.convolution import distance_history
     from convattn.analysis.convolution_picture import distance_table, draw_distances
@@ -105,7 +108,7 @@ def convolution(
     require_folder(output_dir)
     history = distance_history(run, kernel_size)
     console().print(distance_table(history))
-    write_figures(json, history.to_json())
+    write_numbers(json, history.to_json())
     figure = draw_distances(history, distance_title(run, kernel_size))
     kernel = None if kernel_size == KERNEL_SIZE else kernel_size
     return save(figure, run, output_dir, picture_name("convolution", kernel=kernel))
@@ -120,9 +123,13 @@ def figures(run: Run) -> int:
     from convattn.analysis.figures import draw_all
     from convattn.analysis.picture import require_matplotlib
     from convattn.analysis.run_summary import read_summary
+    from convattn.training.snapshots import snapshot_epochs
 
-    read_summary(run)
+    started = read_summary(run).epochs_done or snapshot_epochs(run)
     require_matplotlib()
-    for path in draw_all(run):
+    if not started:
+        raise UsageError(f"{run} has no finished epoch yet, so nothing can be drawn")
+    paths = draw_all(run)
+    for path in paths:
         print(path)
-    return SUCCESS
+    return SUCCESS if paths else FAILED

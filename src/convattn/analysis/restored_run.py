@@ -27,6 +27,7 @@ class RestoredRun:
       selects.
     - `step`: of the checkpoint.
     - `epoch`: how many epochs were complete then.
+    - `further_steps`: of the epoch that was not.
     - `dataset`, `images`: as the run has them.
     """
 
@@ -34,8 +35,15 @@ class RestoredRun:
     model: nnx.Module
     step: int
     epoch: int
+    further_steps: int
     dataset: Dataset
     images: TrainingImages
+
+    @property
+    def when(self) -> str:
+        """Of what time in training the model is, in words."""
+        further = f" and {self.further_steps} steps" if self.further_steps else ""
+        return f"epoch {self.epoch}{further}"
 
 
 def restore_run(path: Path) -> RestoredRun:
@@ -67,5 +75,6 @@ def restore_run(path: Path) -> RestoredRun:
             "first, or go on training the run"
         )
     model = nnx.merge(structure, restored.state.parameters, restored.state.statistics)
-    epoch = restored.step // steps_per_epoch
-    return RestoredRun(settings, model, restored.step, epoch, dataset, images)
+    return RestoredRun(
+        settings, model, restored.step, *divmod(restored.step, steps_per_epoch), dataset, images
+    )

@@ -1,4 +1,4 @@
-"""What is said of a run wherever a figure of it appears: its name, its images, its accuracy."""
+"""What is said of a run wherever a number of it appears: its name, its images, its accuracy."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -40,7 +40,7 @@ class RunSummary:
 
     @property
     def finished(self) -> bool:
-        """Whether it may claim a figure."""
+        """Whether it may claim an accuracy."""
         return self.result is not None and self.result["status"] == "finished"
 
     @property
@@ -84,6 +84,11 @@ class RunSummary:
         if tested is None or epoch == tested or (epoch is None and last):
             return self.accuracy_text
         return f"{self.accuracy_text} with the parameters of epoch {tested}"
+
+    def described(self, epoch: int | None) -> str:
+        """A line: the run, its accuracy for a picture of an epoch, and its images."""
+        what = "test accuracy " if self.finished else ""
+        return f"run {self.name}: {what}{self.accuracy_beside(epoch)}, {self.images}"
 
 
 def read_summary(path: Path) -> RunSummary:

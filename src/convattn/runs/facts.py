@@ -12,7 +12,7 @@ from flax import nnx
 
 from convattn.data.datasets import Dataset
 from convattn.ledger.environment import device_environment, host_environment
-from convattn.runs.directory import INITIAL, RUN, RunDirectory
+from convattn.runs.directory import CONFIG, INITIAL, RunDirectory
 from convattn.runs.git_state import git_state
 from convattn.runs.materials import image_size_of
 from convattn.runs.settings import RunSettings
@@ -86,7 +86,7 @@ def record_facts(directory: RunDirectory, facts: dict[str, Any]) -> None:
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     sitting = {"started": now, "environment": facts["environment"], "git": facts["git"]}
     before: list[dict[str, Any]] = []
-    if (directory.path / RUN).exists():
+    if (directory.path / CONFIG).exists():  # else nothing has begun, whatever lies there
         begun = directory.read_facts()
         if begun["images"]["sha256"] != facts["images"]["sha256"]:
             raise ValueError(
@@ -102,8 +102,13 @@ def record_facts(directory: RunDirectory, facts: dict[str, Any]) -> None:
     directory.write_facts({**facts, "sittings": [*before, sitting]})
 
 
-def result_of(outcome: Outcome, dataset: Dataset) -> dict[str, Any]:
-    """What a run may claim."""
+def result_of(outcome: Outcome, dataset: Dataset, devices: int | None) -> dict[str, Any]:
+    """What a run may claim.
+
+    **Arguments:**
+
+    - `devices`: how many were asked for; all local ones if None.
+    """
     return {
         "status": outcome.status,
         "step": outcome.step,
@@ -112,7 +117,7 @@ def result_of(outcome: Outcome, dataset: Dataset) -> dict[str, Any]:
         "test_loss": outcome.test_loss,
         "test_images": len(dataset.test),
         "images": " ".join(filter(None, [dataset.name, dataset.note and f"({dataset.note})"])),
-        "device": f"{jax.device_count()} x {jax.devices()[0].device_kind}",
+        "device": f"{devices or jax.local_device_count()} x {jax.devices()[0].device_kind}",
         "parameters": sum(
             array.size for array in named_arrays(nnx.state(outcome.model, nnx.Param)).values()
         ),

@@ -3,6 +3,7 @@
 import dataclasses
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from flax import nnx
@@ -10,7 +11,7 @@ from rich.console import Console
 
 from convattn.data.datasets import Dataset, read_dataset
 from convattn.runs.attention_snapshot import attention_snapshot
-from convattn.runs.directory import CONFIG, INITIAL, PRUNING, RunDirectory
+from convattn.runs.directory import CONFIG, INITIAL, PRUNING, RUN, RunDirectory
 from convattn.runs.facts import facts_of, record_facts, result_of
 from convattn.runs.materials import image_size_of, make_model, training_images
 from convattn.runs.settings import RunSettings
@@ -22,8 +23,8 @@ from convattn.training.state import with_named_arrays
 from convattn.training.trainer import check_images, train_in_held_folder
 
 # What a run writes before its settings; with these alone a folder holds no run yet.
-BEFORE_SETTINGS = (LOCK, INITIAL, PRUNING)
-HALF_WRITTEN = tuple(f".{name}." for name in (CONFIG, INITIAL, PRUNING))
+BEFORE_SETTINGS = (LOCK, INITIAL, PRUNING, RUN)
+HALF_WRITTEN = tuple(f".{name}." for name in (CONFIG, INITIAL, PRUNING, RUN))
 
 BUNDLED = ", bundled; --data or --download takes others"
 
@@ -55,32 +56,34 @@ def launch(
     images = training_images(dataset, settings)
     check_images(images, settings.training)  # all that can be refused is, before there is a folder
     model = make_model(settings, dataset)
+    facts = facts_of(dataset, images, settings, command)
     console.print(f"run: {folder}")
     console.print(f"images: {dataset.title}{'' if settings.images.source else BUNDLED}")
     with lock_folder(folder):
-        return _train(directory, settings, command, console, initial, dataset, images, model)
+        return _train(directory, settings, facts, console, initial, dataset, images, model)
 
 
 def _train(
     directory: RunDirectory,
     settings: RunSettings,
-    command: str,
+    facts: dict[str, Any],
     console: Console,
     initial: dict[str, np.ndarray] | None,
     dataset: Dataset,
     images: TrainingImages,
     model: nnx.Module,
 ) -> Outcome:
+    check_folder(directory, settings)  # again, now that nobody else can change it
     begun = (directory.path / CONFIG).exists()
     check_initial(directory, initial)
     initial = directory.read_initial() if begun else initial
     if initial is not None:
         nnx.update(model, with_named_arrays(nnx.state(model, nnx.Param), initial))
         if not begun:
-            directory.write_initial(initial)  # before the settings, without which there is no run
-    directory.write_settings(settings)
-    facts = facts_of(dataset, images, settings, command)
+            directory.write_initial(initial)
     record_facts(directory, {**facts, "initial": directory.initial_digest()})
+    if not begun:
+        directory.write_settings(settings)  # last: without them there is no run
     outcome = train_in_held_folder(
         model,
         images,
@@ -92,7 +95,9 @@ def _train(
     pruning = directory.read_pruning()
     if pruning is not None:  # before the result, with which the run is complete
         directory.write_pruning({**pruning, "after": outcome.test_accuracy})
-    directory.write_result(result_of(outcome, dataset))
+    before = directory.read_result()
+    if before is None or before["status"] != outcome.status:  # a finished run says it once
+        directory.write_result(result_of(outcome, dataset, settings.training.devices))
     return outcome
 
 

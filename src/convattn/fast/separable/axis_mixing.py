@@ -14,12 +14,13 @@ and P are computed again, two mixings that cost less than storing an image for e
 
 Heads are taken one after the other: side by side they would fill more than the cache (measured:
 half as fast from 16 × 16 pixels on). For the same reason a CPU takes a few images at a time (nine
-heads of 400 channels on 100 images of 16 × 16 pixels: 13 % less time of the processor). The images
-taken together lie `batch / chunk` apart, so that a batch that is spread over devices stays where it
-is.
+heads of 400 channels on 100 images of 16 × 16 pixels: 13 % less time of the processor). Where
+there are several devices the batch stays whole, so that each has its share of it.
+
 `axis_product` serves heads that share their mixings.
 """
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -67,30 +68,42 @@ def mix_mix_map(
         shape = (len(images), rows.shape[1], columns.shape[1], maps.shape[2])
         return None, lax.scan(add, jnp.zeros(shape, arithmetic.dtype), heads)[0]
 
-    return _together(lax.scan(one_chunk, None, _apart(tokens))[1])
+    def at_a_time(size: int, tokens: Array) -> Array:
+        return _together(lax.scan(one_chunk, None, _apart(tokens, size))[1])
+
+    return _by_platform(at_a_time, tokens)
 
 
-def chunk_size(batch: int, image_bytes: int, platform: str) -> int:
-    """How many images are taken at a time: a divisor of the batch; all of them but on a CPU.
+def chunk_size(batch: int, image_bytes: int, devices: int = 1) -> int:
+    """How many images a CPU takes at a time: a divisor of the batch; all with several devices.
 
-    >>> chunk_size(100, 2**19, "cpu"), chunk_size(7, 2**20, "cpu"), chunk_size(100, 2**19, "gpu")
+    >>> chunk_size(100, 2**19), chunk_size(7, 2**20), chunk_size(100, 2**19, devices=8)
     (4, 1, 100)
     """
-    if platform != "cpu":
+    if devices > 1:
         return batch
     most = max(1, min(batch, CHUNK_BYTES // max(1, image_bytes)))
     return next(size for size in range(most, 0, -1) if batch % size == 0)
 
 
-def _apart(tokens: Array) -> Array:
-    """[chunks, images, …]."""
+def _by_platform(function: Callable[..., Any], tokens: Array, *others: Array) -> Any:
+    """function(images at a time, tokens, …), decided where the program is lowered."""
     batch = len(tokens)
-    size = chunk_size(batch, tokens[0].nbytes, jax.default_backend())
-    return tokens.reshape(size, batch // size, *tokens.shape[1:]).swapaxes(0, 1)
+    size = chunk_size(batch, tokens[0].nbytes, jax.device_count())
+    if size == batch:
+        return function(batch, tokens, *others)
+    return lax.platform_dependent(
+        tokens, *others, cpu=partial(function, size), default=partial(function, batch)
+    )
+
+
+def _apart(images: Array, size: int) -> Array:
+    """[chunks, images, …]."""
+    return images.reshape(-1, size, *images.shape[1:])
 
 
 def _together(chunks: Array) -> Array:
-    return chunks.swapaxes(0, 1).reshape(-1, *chunks.shape[2:])
+    return chunks.reshape(-1, *chunks.shape[2:])
 
 
 def _mixed(arithmetic: Arithmetic, row: Array, column: Array, tokens: Array) -> tuple[Array, Array]:
@@ -159,11 +172,13 @@ def _backward(
         to_images, to_heads = lax.scan(one, zeros, heads)
         return jax.tree.map(jnp.add, sums, to_heads), to_images
 
-    nothing = tuple(jnp.zeros(part.shape, arithmetic.dtype) for part in heads)
-    apart = _apart(tokens)
-    pulled = cotangent.reshape(apart.shape[1], apart.shape[0], *cotangent.shape[1:]).swapaxes(0, 1)
-    to_heads, to_tokens = lax.scan(one_chunk, nothing, (apart, pulled))
-    found = (*to_heads, _together(to_tokens))
+    def at_a_time(size: int, tokens: Array, cotangent: Array) -> tuple[Array, ...]:
+        nothing = tuple(jnp.zeros(part.shape, arithmetic.dtype) for part in heads)
+        chunks = (_apart(tokens, size), _apart(cotangent, size))
+        to_heads, to_tokens = lax.scan(one_chunk, nothing, chunks)
+        return (*to_heads, _together(to_tokens))
+
+    found = _by_platform(at_a_time, tokens, cotangent)
     return tuple(part.astype(given.dtype) for part, given in zip(found, kept, strict=True))
 
 
