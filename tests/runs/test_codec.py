@@ -73,3 +73,10 @@ def test_what_is_no_settings_is_refused(change, message) -> None:
     change(stored)
     with pytest.raises(ValueError, match=message):
         settings_from_json(stored)
+
+
+def test_a_field_that_is_not_there_is_no_default():
+    stored = settings_to_json(RunSettings())
+    del stored["training"]["epochs"]
+    with pytest.raises(ValueError, match="no settings of a run .*epochs"):
+        settings_from_json(stored)

@@ -49,4 +49,7 @@ def settings_from_json(stored: dict[str, Any]) -> RunSettings:
 
 
 def _made(of: Any, values: dict[str, Any]) -> Any:
+    missing = sorted({field.name for field in dataclasses.fields(of)} - set(values))
+    if missing:  # today's default need not be what the run had
+        raise KeyError(", ".join(missing))
     return of(**{k: tuple(v) if isinstance(v, list) else v for k, v in values.items()})
