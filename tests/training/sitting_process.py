@@ -1,7 +1,8 @@
-"""A process that trains a tiny model in a folder, to be killed: FOLDER CACHE [SECONDS].
+"""A process that trains a tiny model in a folder, to be killed: FOLDER CACHE [GATE].
 
-It says "ready" before it begins and its outcome at the end. With SECONDS it waits so long in each
-snapshot, so that a signal meets it while it trains.
+It says "ready" before it begins and its outcome at the end. With GATE, a folder, it makes the file
+`waiting` there when the first epoch has ended, and waits for the file `go`, so that a signal meets
+it while it trains.
 """
 
 import sys
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 EPOCHS = 8
+PATIENCE = 60.0
 
 
 def cache_options(folder: Path | str) -> dict[str, Any]:
@@ -28,7 +30,7 @@ def settings_of_the_run() -> Any:
     return settings(epochs=EPOCHS, select="best", learning_rate=0.5)
 
 
-def main(folder: str, cache: str, seconds: str = "0") -> None:
+def main(folder: str, cache: str, gate: str = "") -> None:
     """Train, or go on training."""
     import jax
     from rich.console import Console
@@ -37,8 +39,16 @@ def main(folder: str, cache: str, seconds: str = "0") -> None:
     for name, value in cache_options(cache).items():
         jax.config.update(name, value)
 
+    calls = iter(range(EPOCHS + 1))  # one before the first step
+
     def wait(model: Any) -> dict[str, Any]:
-        time.sleep(float(seconds))
+        if next(calls) == 1 and gate:
+            (Path(gate) / "waiting").touch()
+            end = time.monotonic() + PATIENCE
+            while not (Path(gate) / "go").exists():
+                if time.monotonic() > end:
+                    raise TimeoutError(f"nobody made {gate}/go")
+                time.sleep(0.01)
         return {}
 
     print("ready", flush=True)

@@ -1,5 +1,6 @@
 """A checkpoint gives back the bits that were saved, or is passed over."""
 
+import errno
 import json
 import os
 import shutil
@@ -12,6 +13,7 @@ import pytest
 from comparison import assert_equal
 from training.tiny import Dense, Normalized, settings
 
+from convattn.training import checkpoints
 from convattn.training.checkpoints import (
     CheckpointStore,
     DamagedCheckpoint,
@@ -19,6 +21,7 @@ from convattn.training.checkpoints import (
     digest,
     read_checkpoint,
 )
+from convattn.training.failures import NoWholeCheckpoint
 from convattn.training.optimizer import make_optimizer
 from convattn.training.state import TrainState, initial_state, named_arrays
 
@@ -155,9 +158,38 @@ def test_damaged_ones_are_set_aside_and_saved_anew(folder):
 def test_all_damaged(folder):
     for step in (3, 7):
         (folder / str(step) / "record" / "metadata").write_text("{")
-    with pytest.warns(DamagedCheckpoint) as told:
-        assert CheckpointStore(folder).restore_newest(state()) is None
-    assert len(told) == 2
+    before = {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
+    message = (
+        r"none of the checkpoints of .* is whole \(checkpoints/, step 7: .*; step 3: .*\); start"
+    )
+    with pytest.raises(NoWholeCheckpoint, match=message):
+        CheckpointStore(folder).restore_newest(state())
+    assert {path: path.stat().st_mtime_ns for path in folder.rglob("*")} == before
+
+
+@pytest.mark.parametrize(
+    "problem", [OSError(errno.EMFILE, "Too many open files"), MemoryError(), ImportError("zstd")]
+)
+def test_what_says_nothing_of_the_files_is_no_damage(folder, monkeypatch, problem):
+    def fail(*_):
+        raise problem
+
+    monkeypatch.setattr(checkpoints, "read_checkpoint", fail)
+    with pytest.raises(type(problem)):
+        CheckpointStore(folder).restore_newest(state())
+    assert sorted(os.listdir(folder)) == ["3", "7"]
+
+
+# As above.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_a_file_that_cannot_be_opened_is_no_damage(folder):
+    """TensorStore says so with the error by which it also tells of files that were changed."""
+    path = folder / "7" / "arrays" / "manifest.ocdbt"
+    path.unlink()
+    path.symlink_to(path.name)
+    with pytest.raises(OSError, match=r"could not be read: .*symbolic links"):
+        CheckpointStore(folder).restore_newest(state())
+    assert sorted(os.listdir(folder)) == ["3", "7"]
 
 
 def test_a_reader_changes_nothing(folder):

@@ -97,7 +97,7 @@ def being_written(folder):
 def test_killed_at_random_moments(tmp_path, cache_folder, whole):
     """Drawn for each sitting: after some time, after some more steps, or amid a checkpoint."""
     draw = random.Random(5)
-    reached = []
+    reached, kills = [], []
     for kill in ("steps", "writing", "time", "writing"):
         begun = newest(tmp_path)
         further, seconds = draw.randint(1, STEPS // 5), draw.uniform(0.0, 2.0)
@@ -111,9 +111,14 @@ def test_killed_at_random_moments(tmp_path, cache_folder, whole):
                 if on and (kill == "steps" or being_written(tmp_path)):
                     break
                 assert time.monotonic() - started < 60
-            process.send_signal(signal.SIGKILL)
-            process.wait()
+            process.send_signal(signal.SIGKILL)  # nothing, if it has ended
+            process.wait(timeout=60)
+        assert process.returncode in (0, -signal.SIGKILL)
+        if process.returncode == -signal.SIGKILL:
+            kills.append(kill)
         reached.append(newest(tmp_path))
+    assert kills[0] == "steps", kills
+    assert len(kills) >= 2, kills
     assert 0 < reached[0] < STEPS, reached
     assert len(set(reached)) > 1, reached
     assert finished(tmp_path, cache_folder)[-1] == whole[1]
@@ -138,18 +143,24 @@ def test_a_run_that_differs_is_told_apart(tmp_path, whole):
 
 def test_terminated_and_resumed(tmp_path, cache_folder, whole):
     """SIGTERM: a checkpoint of the very step, a word on how to go on, exit code 0."""
-    with sitting(tmp_path, cache_folder, "0.2") as process:
-        while not lines(tmp_path):
+    folder, gate = tmp_path / "run", tmp_path / "gate"
+    gate.mkdir()
+    with sitting(folder, cache_folder, gate) as process:
+        end = time.monotonic() + 60
+        while not (gate / "waiting").exists():
+            assert process.poll() is None, process.stderr.read()
+            assert time.monotonic() < end
             time.sleep(0.01)
         process.terminate()
+        (gate / "go").touch()
         told, problems = process.communicate(timeout=60)
         assert process.returncode == 0, problems
     *_, said, last = told.splitlines()
     status, step, *figures = last.split()
     assert (status, figures) == ("stopped", ["None", "None"])
     assert said.startswith(f"stopped by SIGTERM at step {step} of {STEPS}; the next sitting")
-    assert int(step) == newest(tmp_path) < STEPS
-    told = finished(tmp_path, cache_folder)
+    assert int(step) == newest(folder) == STEPS // EPOCHS
+    told = finished(folder, cache_folder)
     assert f"going on from the checkpoint of step {step}" in told
     assert told[-1] == whole[1]
-    assert_same_run(tmp_path, whole[0])
+    assert_same_run(folder, whole[0])

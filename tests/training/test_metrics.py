@@ -69,6 +69,14 @@ def scalars(folder):
     return found
 
 
+def test_tensorboard_holds_all_once_it_is_flushed(tmp_path):
+    """What is not flushed is lost with its process."""
+    with MetricsLog(tmp_path, 0) as log:
+        log.losses(1, [0.5] * 200)
+        log.flush()
+        assert scalars(tmp_path) == [(step, "loss") for step in range(1, 201)]
+
+
 def test_tensorboard_forgets_what_is_made_anew(tmp_path):
     """Also what was written before the first checkpoint of a run that died."""
     for begin, steps in ((0, (2, 4)), (0, (2, 4, 6)), (4, (6, 8))):

@@ -1,8 +1,11 @@
 """`train`: what it refuses, how it goes on, what it chooses, and what it leaves behind."""
 
+import io
 import math
 import os
+import shutil
 import signal
+from contextlib import contextmanager
 from dataclasses import replace
 
 import numpy as np
@@ -10,11 +13,18 @@ import pytest
 from comparison import assert_equal
 from flax import nnx
 from rich.console import Console
+from training.test_metrics import scalars
 from training.tiny import Dense, Normalized, pictures, run, settings, training_images
 
 from convattn.data.cifar10 import Images
-from convattn.training.checkpoints import DamagedCheckpoint, OtherModel, digest
-from convattn.training.failures import FolderInUse, NonFiniteLoss
+from convattn.training import sitting
+from convattn.training.checkpoints import (
+    CheckpointStore,
+    DamagedCheckpoint,
+    OtherModel,
+    digest,
+)
+from convattn.training.failures import FolderInUse, NonFiniteLoss, NoWholeCheckpoint
 from convattn.training.metrics import read_metrics
 from convattn.training.snapshots import read_snapshot, snapshot_epochs
 from convattn.training.state import named_arrays
@@ -137,6 +147,75 @@ def test_a_damaged_checkpoint_costs_its_steps_alone(tmp_path, expected):
     assert_as_expected(tmp_path, again, expected)
 
 
+def test_when_no_checkpoint_is_whole_the_run_is_left_as_it_is(tmp_path, expected):
+    """Its metrics too; once `checkpoints/` is removed it begins anew."""
+    folder = tmp_path / "run"
+    shutil.copytree(expected[0], folder)
+    for step in (11, 12):
+        (folder / "checkpoints" / str(step) / "record" / "metadata").write_text("")
+    before = {path: path.stat().st_mtime_ns for path in folder.rglob("*") if path.name != "lock"}
+    with pytest.raises(NoWholeCheckpoint, match=r"none of the checkpoints of .*run is whole"):
+        run(folder, snapshot=kernel)
+    after = {path: path.stat().st_mtime_ns for path in folder.rglob("*") if path.name != "lock"}
+    assert {path: at for path, at in after.items() if path.is_file()} == {
+        path: at for path, at in before.items() if path.is_file()
+    }
+    shutil.rmtree(folder / "checkpoints")
+    assert_as_expected(folder, run(folder, snapshot=kernel), expected)
+
+
+def test_a_signal_between_two_readings_is_saved(tmp_path, monkeypatch):
+    """Whenever the flag is raised: where the run stops, its checkpoint is."""
+
+    class Late:
+        signal = "SIGTERM"
+
+        def __init__(self, readings):
+            self.left = readings
+
+        def __bool__(self):
+            self.left -= 1
+            return self.left < 0
+
+    stopped = []
+    for readings in (2, 3):
+
+        @contextmanager
+        def watch(readings=readings):
+            yield Late(readings)
+
+        monkeypatch.setattr(sitting, "watch_signals", watch)
+        folder = tmp_path / str(readings)
+        outcome = run(folder, settings(**SELDOM))
+        assert outcome.status == "stopped"
+        assert CheckpointStore(folder / "checkpoints").steps() == [outcome.step]
+        stopped.append(outcome.step)
+    assert stopped == [2, 3]
+
+
+def test_tensorboard_holds_the_losses_before_their_checkpoint(tmp_path, monkeypatch):
+    save, seen = CheckpointStore.save, []
+
+    def look(store, state, record):
+        if "identity" in record:
+            found = {step for step, name in scalars(tmp_path) if name == "loss"}
+            seen.append(found == set(range(1, record["step"] + 1)))
+        save(store, state, record)
+
+    monkeypatch.setattr(CheckpointStore, "save", look)
+    run(tmp_path, settings(epochs=1))
+    assert seen == [True] * 4
+
+
+def test_progress_begins_where_the_run_goes_on(tmp_path):
+    run(tmp_path, settings(**SELDOM), snapshot=Interrupt(2))
+    shown = Console(file=io.StringIO(), force_terminal=True, width=120)
+    run(tmp_path, settings(**SELDOM), console=shown)
+    text = shown.file.getvalue()
+    assert "8/12 steps" in text
+    assert "0/12 steps" not in text
+
+
 def test_settings_that_do_not_decide_may_change(tmp_path, expected):
     run(tmp_path, settings(steps_per_call=3), snapshot=Interrupt(1))
     changed = settings(steps_per_call=None, checkpoint_minutes=9.0, keep_checkpoints=1)
@@ -162,6 +241,10 @@ def test_other_settings_or_images_are_refused(expected, changes, images, names):
 def test_another_model_is_refused(expected):
     with pytest.raises(OtherModel, match="another model or optimiser"):
         run(expected[0], model=Dense())
+    before = lines(expected[0])
+    with pytest.raises(OtherModel, match="holds a run that differs in model; take"):
+        run(expected[0], model=Normalized(dropout=0.75))
+    assert lines(expected[0]) == before
 
 
 def test_what_cannot_be_trained_is_refused(tmp_path):
@@ -224,7 +307,7 @@ def test_the_best_is_chosen_by_validation_alone(tmp_path):
     best = max(found, key=lambda line: line["validation_accuracy"])  # the first of equal ones
     assert outcome.test_accuracy == best["test_accuracy"]
     assert outcome.test_loss == best["test_loss"]
-    assert os.listdir(tmp_path / "one" / "best") == [str(best["step"])]
+    assert sorted(os.listdir(tmp_path / "one" / "best")) == [str(best["step"]), "reached"]
     assert best["step"] < outcome.step == 20  # or nothing was chosen
     permuted = replace(images.test, labels=(images.test.labels + 1) % 3)
     other = run(tmp_path / "other", given, images=replace(images, test=permuted))
@@ -237,16 +320,20 @@ def test_the_best_is_chosen_by_validation_alone(tmp_path):
 
 
 def test_a_best_one_that_was_damaged_is_not_replaced_by_another(tmp_path):
-    """After the end there is nothing to choose from; before it, the choice goes on."""
+    """Neither after the end of the run nor amid it."""
     given = settings(select="best", epochs=2, **SELDOM)
-    run(tmp_path, given, images=judged())
-    (folder,) = (tmp_path / "best").iterdir()
-    (folder / "record" / "metadata").write_text("")
-    with (
-        pytest.warns(DamagedCheckpoint),
-        pytest.raises(ValueError, match=r"the best parameters, in .*, are damaged or gone"),
+    for name, status, options in (
+        ("ended", "finished", {}),
+        ("amid", "stopped", {"snapshot": Interrupt(1)}),
     ):
-        run(tmp_path, given, images=judged())
+        folder = tmp_path / name
+        assert run(folder, given, images=judged(), **options).status == status
+        (step,) = CheckpointStore(folder / "best").steps()
+        (folder / "best" / str(step) / "record" / "metadata").write_text("")
+        before = lines(folder)
+        with pytest.raises(ValueError, match=r"the best parameters, .*, are damaged or gone"):
+            run(folder, given, images=judged())
+        assert lines(folder) == before
 
 
 def test_snapshots_are_taken_when_they_are_due(tmp_path, expected):

@@ -7,8 +7,6 @@ it is not restored.
 """
 
 import contextlib
-import hashlib
-import json
 import shutil
 import warnings
 from collections.abc import Iterator
@@ -16,22 +14,28 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import orbax.checkpoint as ocp
 
-from convattn.training.failures import CheckpointNotWritten
-from convattn.training.state import TrainState, named_arrays, named_leaves, with_named_arrays
+from convattn.training.failures import CheckpointNotWritten, NoWholeCheckpoint
+from convattn.training.sealed import (
+    ARRAYS,
+    DAMAGE,
+    RECORD,
+    SEAL,
+    digest,
+    layout,
+    read_checkpoint,
+    seal_of,
+)
+from convattn.training.sealed import OtherModel as OtherModel
+from convattn.training.state import TrainState, named_arrays, with_named_arrays
 
 CHECKPOINTS, BEST = "checkpoints", "best"  # in the folder of a run
-ARRAYS, RECORD, DAMAGED, SEAL = "arrays", "record", "damaged", "seal"
+DAMAGED = "damaged"
 
 
 class DamagedCheckpoint(UserWarning):
     """A checkpoint could not be read, or does not hold what was saved."""
-
-
-class OtherModel(ValueError):
-    """A checkpoint is whole, but of another model or optimiser."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +105,7 @@ class CheckpointStore:
         return sorted((int(name) for name in found if name.isdigit()), reverse=True)
 
     def restore_newest(self, like: TrainState, *, set_aside: bool = True) -> Restored | None:
-        """The newest state that is whole, or None if there is none.
+        """The newest state that is whole, or None if there is no checkpoint at all.
 
         A damaged one is passed over with a `DamagedCheckpoint` warning.
 
@@ -111,26 +115,32 @@ class CheckpointStore:
         - `set_aside`: move damaged ones into the folder `damaged/`, so that their steps can be
           saved anew; a reader who does not own the run leaves them.
 
-        **Raises:** `OtherModel` if a checkpoint belongs to other settings.
+        **Raises:** `NoWholeCheckpoint` if all are damaged; `OtherModel` if a checkpoint belongs to
+        other settings; `OSError`, `MemoryError` and whatever else says nothing of the files.
+        Nothing was moved then.
         """
         self.close()
+        damaged: dict[int, str] = {}
         for step in self.steps():
             try:
                 arrays, record = read_checkpoint(self.folder / str(step), like)
             except OtherModel:
                 raise
-            except Exception as problem:
-                reason = str(problem).strip().splitlines() or [type(problem).__name__]
+            except DAMAGE as problem:
+                damaged[step] = (str(problem).strip().splitlines() or [type(problem).__name__])[0]
+                continue
+            for number, reason in damaged.items():
                 warnings.warn(
-                    f"the checkpoint of step {step} in {self.folder} is damaged ({reason[0]}); "
+                    f"the checkpoint of step {number} in {self.folder} is damaged ({reason}); "
                     "the one before it is taken",
                     DamagedCheckpoint,
                     stacklevel=2,
                 )
                 if set_aside:
-                    self._set_aside(step)
-                continue
+                    self._set_aside(number)
             return Restored(step, with_named_arrays(like, arrays), record)
+        if damaged:
+            raise NoWholeCheckpoint(self.folder, damaged)
         return None
 
     def discard_after(self, step: int) -> None:
@@ -163,54 +173,3 @@ class CheckpointStore:
         place.mkdir(exist_ok=True)
         shutil.rmtree(place / str(step), ignore_errors=True)
         (self.folder / str(step)).rename(place / str(step))
-
-
-def read_checkpoint(folder: Path, like: TrainState) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """The arrays and the record of one checkpoint, after its digest was checked.
-
-    **Raises:** `OtherModel` if it was made with other settings; anything else if it is damaged.
-    """
-    with contextlib.closing(ocp.Checkpointer(ocp.JsonCheckpointHandler())) as reader:
-        record = reader.restore(folder / RECORD)
-    if record.pop(SEAL) != seal_of(record):
-        raise ValueError("its record was changed")
-    expected = {name: np.zeros(leaf.shape, leaf.dtype) for name, leaf in named_leaves(like)}
-    if record["layout"] != layout(expected):
-        raise OtherModel(
-            f"{folder} holds the parameters of another model or optimiser; take the settings that "
-            "it was made with, or another folder"
-        )
-    with contextlib.closing(ocp.Checkpointer(ocp.StandardCheckpointHandler())) as reader:
-        template = {name: array for name, array in expected.items() if array.size}
-        found = reader.restore(folder / ARRAYS, args=ocp.args.StandardRestore(template))
-    arrays = {**expected, **found}
-    if digest(arrays) != record["sha256"]:
-        raise ValueError(f"the SHA-256 of its arrays is {digest(arrays)}, not {record['sha256']}")
-    return arrays, record
-
-
-def seal_of(record: dict[str, Any]) -> str:
-    """The SHA-256 of a record.
-
-    >>> seal_of({"a": 1, "b": 2}) == seal_of({"b": 2, "a": 1})
-    True
-    """
-    return hashlib.sha256(json.dumps(record, sort_keys=True).encode()).hexdigest()
-
-
-def layout(arrays: dict[str, np.ndarray]) -> str:
-    """The SHA-256 of names, types and shapes."""
-    lines = (f"{name}:{array.dtype.str}:{array.shape};" for name, array in sorted(arrays.items()))
-    return hashlib.sha256("".join(lines).encode()).hexdigest()
-
-
-def digest(arrays: dict[str, np.ndarray]) -> str:
-    """The SHA-256 of named arrays: their layout and their bytes.
-
-    >>> digest({"a": np.zeros(2)}) == digest({"a": np.zeros((2, 1))})
-    False
-    """
-    total = hashlib.sha256(layout(arrays).encode())
-    for name in sorted(arrays):
-        total.update(np.ascontiguousarray(arrays[name]).data)
-    return total.hexdigest()

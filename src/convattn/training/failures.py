@@ -38,3 +38,20 @@ class CheckpointNotWritten(RuntimeError):
 
 class FolderInUse(ValueError):
     """Another process trains in the folder of a run."""
+
+
+class NoWholeCheckpoint(ValueError):
+    """There are checkpoints, and all of them are damaged.
+
+    **Arguments:**
+
+    - `folder`: where they lie.
+    - `damaged`: for each step what is wrong with it.
+    """
+
+    def __init__(self, folder: Path, damaged: dict[int, str]) -> None:
+        reasons = "; ".join(f"step {step}: {reason}" for step, reason in damaged.items())
+        super().__init__(
+            f"none of the checkpoints of {folder.parent} is whole ({folder.name}/, {reasons}); "
+            f"start in another folder, or remove {folder.name}/ to begin anew"
+        )

@@ -5,19 +5,24 @@ import zlib
 from typing import Any
 
 import numpy as np
+from flax import nnx
 
 from convattn.data.cifar10 import Images
 from convattn.training.images import TrainingImages
 from convattn.training.settings import TrainingSettings
+from convattn.training.structure import digest_of_structure
 
 FREE = ("devices", "steps_per_call", "snapshot_every", "checkpoint_minutes", "keep_checkpoints")
 
 
-def identity_of(settings: TrainingSettings, images: TrainingImages) -> dict[str, Any]:
-    """All that decides the result, but for the model, in a form that JSON keeps.
+def identity_of(
+    settings: TrainingSettings, images: TrainingImages, structure: nnx.GraphDef
+) -> dict[str, Any]:
+    """All that decides the result, in a form that JSON keeps.
 
     Of the settings all but those that may change from one sitting to the next: they decide how a
-    run is carried out. Of the images their number and a checksum.
+    run is carried out. Of the images their number and a checksum. Of the model its static
+    structure: its arrays are in the checkpoint.
 
     >>> sorted(set(dataclasses.asdict(TrainingSettings())) & set(FREE)) == sorted(FREE)
     True
@@ -28,6 +33,7 @@ def identity_of(settings: TrainingSettings, images: TrainingImages) -> dict[str,
     varied = images.augmentation
     return {
         **decisive,
+        "model": digest_of_structure(structure),
         "augmentation": None if varied is None else dataclasses.asdict(varied),
         "mean": np.asarray(images.mean, np.float64).tolist(),
         "std": np.asarray(images.std, np.float64).tolist(),

@@ -43,16 +43,19 @@ class MetricsLog:
     """
 
     def __init__(self, folder: Path, step: int) -> None:
-        from tensorboardX import SummaryWriter
+        from tensorboardX.event_file_writer import EventsWriter
+        from tensorboardX.proto.event_pb2 import SessionLog
 
         path = folder / FILE_NAME
         kept = [line for line in read_metrics(folder) if line["step"] <= step]
         write_file(path, "".join(json.dumps(line) + "\n" for line in kept).encode())
         self._file = path.open("a")
-        # Each sitting writes a file of its own, in the order of time, whatever the second.
-        self._board = SummaryWriter(
-            str(folder / TENSORBOARD), purge_step=step + 1, filename_suffix=f".{time.time_ns()}"
-        )
+        # Each sitting writes a file of its own, in the order of time, whatever the second. Not with
+        # SummaryWriter: a thread writes for it, and its flush leaves out what waits for the thread.
+        board = folder / TENSORBOARD
+        board.mkdir(exist_ok=True)
+        self._board = EventsWriter(str(board / "events"), f".{time.time_ns()}")
+        self._event(step + 1, session_log=SessionLog(status=SessionLog.START))
 
     def write(self, line: dict[str, Any]) -> None:
         """Add a line, and return when it is on the disk; it must have a `step`."""
@@ -61,13 +64,27 @@ class MetricsLog:
         os.fsync(self._file.fileno())
         for name, value in line.items():
             if isinstance(value, int | float) and name not in ("step", "epoch"):
-                self._board.add_scalar(name, value, line["step"])
-        self._board.flush()
+                self._scalar(name, value, line["step"])
+        self.flush()
 
     def losses(self, first_step: int, losses: list[float]) -> None:
         """The losses of single steps, for TensorBoard alone."""
         for step, loss in enumerate(losses, first_step):
-            self._board.add_scalar("loss", loss, step)
+            self._scalar("loss", loss, step)
+
+    def flush(self) -> None:
+        """Return when TensorBoard's file holds all that was given."""
+        self._board.flush()
+
+    def _scalar(self, name: str, value: float, step: int) -> None:
+        from tensorboardX.summary import scalar
+
+        self._event(step, summary=scalar(name, value))
+
+    def _event(self, step: int, **content: Any) -> None:
+        from tensorboardX.proto.event_pb2 import Event
+
+        self._board.write_event(Event(wall_time=time.time(), step=step, **content))
 
     def __enter__(self) -> "MetricsLog":
         return self

@@ -14,9 +14,10 @@ class TrainingProgress:
 
     - `steps`: of the whole run.
     - `console`: where to show it.
+    - `completed`: how many were done before.
     """
 
-    def __init__(self, steps: int, console: Console) -> None:
+    def __init__(self, steps: int, console: Console, completed: int = 0) -> None:
         self.console = console
         self._bar = Progress(
             TextColumn("{task.description}"),
@@ -28,7 +29,7 @@ class TrainingProgress:
             transient=True,
             disable=not console.is_terminal,
         )
-        self._task = self._bar.add_task("compiling", total=steps)
+        self._task = self._bar.add_task("compiling", total=steps, completed=completed)
 
     def advanced(self, step: int, loss: float) -> None:
         """So many steps are done, and this was the last loss."""

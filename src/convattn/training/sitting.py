@@ -65,7 +65,7 @@ class Sitting:
         self.evaluate = compile_evaluation(self.recipe, self.mesh, batch)
         self.store = CheckpointStore(folder / CHECKPOINTS, settings.keep_checkpoints)
         self.best = BestParameters(folder / BEST)
-        self.identity, self.seconds = identity_of(settings, images), 0.0
+        self.identity, self.seconds = identity_of(settings, images, structure), 0.0
         self.state = self._begin(state)
         self.step = int(self.state.step)
 
@@ -96,7 +96,7 @@ class Sitting:
             stack.callback(self.store.close)
             signals = stack.enter_context(watch_signals())
             log = stack.enter_context(MetricsLog(self.folder, self.step))
-            progress = stack.enter_context(TrainingProgress(self.steps, self.console))
+            progress = stack.enter_context(TrainingProgress(self.steps, self.console, self.step))
             if self.step == 0:
                 self._take_snapshot(0)
             if self.step < self.steps:
@@ -122,7 +122,8 @@ class Sitting:
         self, program: Program, log: MetricsLog, progress: TrainingProgress, signals: Interruption
     ) -> None:
         saved, order, calls, spent, taken = time.monotonic(), program.order(self.state), 1, 0.0, 0
-        while self.step < self.steps and not signals:
+        stop = bool(signals)
+        while self.step < self.steps and not stop:
             left = self.steps_per_epoch - self.step % self.steps_per_epoch
             count = min(left, self.settings.steps_per_call or calls)
             before = time.monotonic()
@@ -142,12 +143,14 @@ class Sitting:
                 log.write(line)
                 progress.epoch(line)
                 order = program.order(self.state)
-            if due or signals or self.step == self.steps:
-                self._save()
+            stop = bool(signals)  # read once: what ends the loop is saved
+            if due or stop or self.step == self.steps:
+                self._save(log)
                 saved = time.monotonic()
 
-    def _save(self) -> None:
+    def _save(self, log: MetricsLog) -> None:
         self._check_state()
+        log.flush()
         self.seconds = self._seconds()
         shared = {"step": self.step, "seconds": self.seconds, "identity": self.identity}
         self.store.save(self.state, {**shared, **self.best.record})

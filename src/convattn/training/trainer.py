@@ -40,7 +40,8 @@ def train(
     - `snapshot`: a small summary of the model, kept at some epochs.
 
     **Raises:** `NonFiniteLoss`; `OtherModel` if the folder holds checkpoints of another model, of
-    other settings or of other images; `FolderInUse` if another process trains there; `ValueError`
+    other settings or of other images; `NoWholeCheckpoint` if all that it holds are damaged;
+    `FolderInUse` if another process trains there; `ValueError` if the best parameters are damaged,
     for a batch that is larger than the set or that the devices do not divide, and for
     `select="best"` without validation images.
     """
