@@ -78,5 +78,5 @@ def test_what_is_no_settings_is_refused(change, message) -> None:
 def test_a_field_that_is_not_there_is_no_default():
     stored = settings_to_json(RunSettings())
     del stored["training"]["epochs"]
-    with pytest.raises(ValueError, match="no settings of a run .*epochs"):
+    with pytest.raises(ValueError, match=r"no settings of a run .*epochs"):
         settings_from_json(stored)

@@ -66,7 +66,9 @@ def test_the_rows_are_those_that_a_run_can_back() -> None:
 
 def test_a_run_that_cannot_back_the_row_is_not_put_on_record(proofs, tmp_path) -> None:
     run = finished(tmp_path / "run", "C20.quadratic", step=500)
-    with pytest.raises(ValueError, match=r"cannot back C20\.quadratic:\n- it is finished at step 500"):
+    with pytest.raises(
+        ValueError, match=r"cannot back C20\.quadratic:\n- it is finished at step 500"
+    ):
         write_record(run, "C20.quadratic", proofs)
     with pytest.raises(ValueError, match=r"model\.encoding is quadratic, not learned\n- it is"):
         write_record(run, "C20.learned", proofs)
