@@ -102,7 +102,7 @@ def test_the_picture_has_a_map_and_a_query_for_every_head(tmp_path) -> None:
     text = svg_text(svg)
     for part in ("a title", "test image 7: frog", "layer 3", "layer 2: no heads", "head 3"):
         assert part in text
-    assert "each map scaled to its own maximum" in text
+    assert "Each map is scaled to its own maximum" in text
 
 
 def test_pruned_heads_leave_their_columns_empty(tmp_path) -> None:

@@ -91,7 +91,7 @@ def test_a_run_ends_with_its_accuracy_and_can_be_resumed(pictures, tmp_path, cap
     lines = capsys.readouterr().out.splitlines()
     accuracy = RunDirectory(run).read_result()["test_accuracy"]
     assert lines[-1] == f"test accuracy {100 * accuracy:.1f} %"
-    assert lines[-2] == "images: pictures, 4 + 2 images"
+    assert lines[:2] == [f"run: {run}", "images: pictures, 4 + 2 images"]
     assert cifar(["--resume", str(run), "--no-figures"]) == 0
     assert capsys.readouterr().out.splitlines()[-1] == lines[-1]
     assert cifar(words) == 0  # the same words go on, too
