@@ -116,7 +116,7 @@ def result_of(outcome: Outcome, dataset: Dataset, devices: int | None) -> dict[s
         "test_accuracy": outcome.test_accuracy,
         "test_loss": outcome.test_loss,
         "test_images": len(dataset.test),
-        "images": " ".join(filter(None, [dataset.name, dataset.note and f"({dataset.note})"])),
+        "images": dataset.title,
         "device": f"{devices or jax.local_device_count()} x {jax.devices()[0].device_kind}",
         "parameters": sum(
             array.size for array in named_arrays(nnx.state(outcome.model, nnx.Param)).values()
