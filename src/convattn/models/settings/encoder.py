@@ -1,10 +1,9 @@
-"""What decides the architecture of a model: the self-attention encoder of C20, and ResNet18."""
+"""What decides the architecture of C20's self-attention encoder."""
 
-import numbers
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from convattn.integers import as_integer
+from convattn.models.settings.reading import hold, read_count, read_counts, read_number
 
 Encoding = Literal["quadratic", "gaussian", "learned", "content"]
 LEAST_EPSILON, MOST = 1e-20, 1e6  # LayerNorm's gradient holds epsilon to the power -3/2
@@ -96,78 +95,3 @@ class EncoderSettings:
         (6, 2)
         """
         return len(self.heads)
-
-
-@dataclass(frozen=True)
-class ResNetSettings:
-    """A ResNet of basic blocks for small images (He et al. 2016); by default ResNet18."""
-
-    channels: tuple[int, ...] = (64, 128, 256, 512)
-    """Channels of each stage; every stage but the first halves the sides."""
-
-    blocks: tuple[int, ...] = (2, 2, 2, 2)
-    """Basic blocks of each stage."""
-
-    def __post_init__(self) -> None:
-        """Refuse what is no architecture.
-
-        **Raises:** `ValueError` with what was expected.
-
-        >>> ResNetSettings(blocks=(2, 0))
-        Traceback (most recent call last):
-        ValueError: blocks=(2, 0), but expected one integer ≥ 1 for each stage
-        """
-        names = ("channels", "blocks")
-        hold(self, {name: read_counts(getattr(self, name), name, 1, "stage") for name in names})
-        if len(self.channels) != len(self.blocks):
-            raise ValueError(
-                f"channels={self.channels} and blocks={self.blocks}, but expected as many of the "
-                "one as of the other: one for each stage"
-            )
-
-
-def read_count(value: object, name: str) -> int:
-    """An integer ≥ 1, NumPy's included, as Python's.
-
-    **Raises:** `ValueError` for anything else.
-
-    >>> read_count(3, "width")
-    3
-    """
-    try:
-        return as_integer(value, name, 1)
-    except ValueError as error:
-        raise ValueError(f"{name}={value!r}, but expected an integer ≥ 1") from error
-
-
-def read_counts(values: Any, name: str, least: int, each: str) -> tuple[int, ...]:
-    """One integer of at least so much for each of something.
-
-    **Raises:** `ValueError` for anything else.
-
-    >>> read_counts([1, 2], "heads", 0, "layer")
-    (1, 2)
-    """
-    try:
-        counts = tuple(as_integer(value, name, least) for value in values)
-    except (TypeError, ValueError):
-        counts = ()
-    if not counts:
-        raise ValueError(f"{name}={values!r}, but expected one integer ≥ {least} for each {each}")
-    return counts
-
-
-def read_number(value: Any) -> float:
-    """A number as Python's float, and NaN for what is none.
-
-    >>> read_number(1), read_number("0.1"), read_number(True)
-    (1.0, nan, nan)
-    """
-    is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
-    return float(value) if is_number else float("nan")
-
-
-def hold(settings: object, values: dict[str, Any]) -> None:
-    """Set fields of a frozen dataclass while it is made."""
-    for name, value in values.items():
-        object.__setattr__(settings, name, value)
