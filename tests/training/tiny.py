@@ -107,8 +107,7 @@ def parts(
     steps = len(images.train) // given.batch_size
     optimizer = make_optimizer(given, given.epochs * steps)
     structure, state = initial_state(model, optimizer, given.seed)
-    how = (images.mean, images.std, images.augmentation, spread(mesh))
-    recipe = Recipe(structure, optimizer, given, *how)
+    recipe = Recipe(structure, optimizer, given, images, spread(mesh))
     return recipe, mesh, placed(state, mesh), on_devices(images.train, mesh), steps
 
 

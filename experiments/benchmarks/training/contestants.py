@@ -14,8 +14,10 @@ from benchmarks.training.plain_encoder import FORMS, with_outputs_kept
 from benchmarks.training.settings import Settings
 from benchmarks.training.torch_model import MIXINGS, torch_model, torch_step
 from convattn.data.batches import DeviceImages
+from convattn.data.cifar10 import Images
 from convattn.models.encoder import Encoder
 from convattn.training.devices import data_mesh, spread
+from convattn.training.images import TrainingImages
 from convattn.training.optimizer import make_optimizer
 from convattn.training.program import compiler_options
 from convattn.training.settings import TrainingSettings
@@ -92,9 +94,10 @@ def jax_step(
     optimizer = make_optimizer(training, steps=10**6)
     structure, state = initial_state(model, optimizer, training.seed)
     batch = len(labels)
-    recipe = Recipe(
-        structure, optimizer, training, MEAN, STD, None, spread(data_mesh(batch, devices=1))
-    )
+    images = Images(pixels, labels.astype(np.uint8), tuple("0123456789"))
+    examples = TrainingImages(images, images, MEAN, STD)
+    sharding = spread(data_mesh(batch, devices=1))
+    recipe = Recipe(structure, optimizer, training, examples, sharding)
     data = DeviceImages(jnp.asarray(pixels), jnp.asarray(labels))
     order = jnp.arange(batch, dtype=jnp.int32)
     held: list[Any] = [jax.tree.map(jnp.array, state)]

@@ -24,7 +24,7 @@ def test_accuracy(model: nnx.Module, images: TrainingImages, settings: TrainingS
     mesh = data_mesh(BATCH, 1)
     optimizer = optax.identity()
     structure, state = initial_state(model, optimizer, settings.seed)
-    recipe = Recipe(structure, optimizer, settings, images.mean, images.std, None, spread(mesh))
+    recipe = Recipe(structure, optimizer, settings, images, spread(mesh))
     batch = min(BATCH, len(images.test))
     _, accuracy = compile_evaluation(recipe, mesh, batch)(state, on_devices(images.test, mesh))
     return accuracy

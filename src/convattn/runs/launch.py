@@ -20,7 +20,7 @@ from convattn.training.lock import FILE_NAME as LOCK
 from convattn.training.lock import lock_folder
 from convattn.training.outcome import Outcome
 from convattn.training.state import with_named_arrays
-from convattn.training.trainer import check_images, train_in_held_folder
+from convattn.training.trainer import check_examples, train_in_held_folder
 
 # What a run writes before its settings; with these alone a folder holds no run yet.
 BEFORE_SETTINGS = (LOCK, INITIAL, PRUNING, RUN)
@@ -54,7 +54,7 @@ def launch(
     console = console or Console(quiet=True)
     dataset = read_dataset(settings.images.source, classes=settings.images.classes)
     images = training_images(dataset, settings)
-    check_images(images, settings.training)  # all that can be refused is, before there is a folder
+    check_examples(images, settings.training)  # all that can be refused is, before there is a folder
     model = make_model(settings, dataset)
     facts = facts_of(dataset, images, settings, command)
     console.print(f"run: {folder}")

@@ -1,11 +1,16 @@
 """The images of a run: on the host, and on the devices."""
 
+import dataclasses
+import zlib
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
-from jax.sharding import Mesh
+from jax import Array
+from jax.sharding import Mesh, Sharding
+from jax.typing import DTypeLike
 
-from convattn.data.batches import Augmentation, DeviceImages, put_on_device
+from convattn.data.batches import Augmentation, DeviceImages, load_batch, put_on_device
 from convattn.data.cifar10 import Images
 from convattn.training.devices import replicated
 
@@ -29,13 +34,47 @@ class TrainingImages:
     validation: Images | None = None
     augmentation: Augmentation | None = None
 
+    noun: ClassVar[str] = "images"
+    positions: ClassVar[int] = 1
+
     @property
     def judged(self) -> dict[str, Images]:
         """The sets that are evaluated, by name."""
         apart = {} if self.validation is None else {"validation": self.validation}
         return {**apart, "test": self.test}
 
+    def put(self, examples: Images, sharding: Sharding) -> DeviceImages:
+        """The images on the devices, as the bytes they are."""
+        return put_on_device(examples, sharding)
+
+    def load(
+        self, held: DeviceImages, indices: Array, keys: Array | None, dtype: DTypeLike
+    ) -> tuple[Array, Array]:
+        """A batch, normalised; varied if there are keys."""
+        varied = None if keys is None else self.augmentation
+        return load_batch(held, indices, keys, self.mean, self.std, varied, dtype)
+
+    def identity(self) -> dict[str, Any]:
+        """The number and checksum of the images, their statistics, their variation."""
+        varied = self.augmentation
+        return {
+            "augmentation": None if varied is None else dataclasses.asdict(varied),
+            "mean": np.asarray(self.mean, np.float64).tolist(),
+            "std": np.asarray(self.std, np.float64).tolist(),
+            "training images": fingerprint(self.train),
+            "validation images": fingerprint(self.validation),
+        }
+
 
 def on_devices(images: Images, mesh: Mesh) -> DeviceImages:
     """The images on every device of the mesh, as the bytes they are."""
     return put_on_device(images, replicated(mesh))
+
+
+def fingerprint(images: Images | None) -> list[int] | None:
+    """How many, and the CRC-32 of their bytes and labels."""
+    if images is None:
+        return None
+    total = zlib.crc32(np.ascontiguousarray(images.images).data)
+    labels = np.ascontiguousarray(images.labels, np.int32)
+    return [len(images), zlib.crc32(labels.data, total)]

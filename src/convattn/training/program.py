@@ -19,10 +19,17 @@ from flax import nnx
 from jax import Array, lax
 from jax.sharding import Mesh, Sharding
 
-from convattn.data.batches import DeviceImages, load_batch
 from convattn.training.devices import replicated
+from convattn.training.examples import count_of
 from convattn.training.state import TrainState
-from convattn.training.step import Recipe, cross_entropy, make_step, order_of_epoch
+from convattn.training.step import (
+    Recipe,
+    correct_positions,
+    cross_entropy,
+    make_step,
+    mean_over_positions,
+    order_of_epoch,
+)
 
 # XLA's CPU back end otherwise draws the numbers of every dropout first, and holds them.
 FRUGAL: dict[str, str | bool] = {"xla_cpu_scheduler_type": "CPU_SCHEDULER_TYPE_MEMORY_OPTIMIZED"}
@@ -45,19 +52,19 @@ class Program:
 
     **Fields:**
 
-    - `advance`: (state, images, order, steps) → (state, losses `[steps]`). The state given is used
+    - `advance`: (state, data, order, steps) → (state, losses `[steps]`). The state given is used
       up. Shapes are those it was compiled for. Steps must not reach beyond the epoch.
     - `order`: state → the order of the pictures in its epoch.
     - `looped`: whether the steps of a call are a loop inside the program.
     """
 
-    advance: Callable[[TrainState, DeviceImages, Array, int], tuple[TrainState, np.ndarray]]
+    advance: Callable[[TrainState, Any, Array, int], tuple[TrainState, np.ndarray]]
     order: Callable[[TrainState], Array]
     looped: bool
 
 
 def compile_program(
-    recipe: Recipe, mesh: Mesh, state: TrainState, data: DeviceImages, steps: int
+    recipe: Recipe, mesh: Mesh, state: TrainState, data: Any, steps: int
 ) -> Program:
     """Compile the steps for these shapes, here and now, so that no step has to wait for it.
 
@@ -67,7 +74,7 @@ def compile_program(
     - `steps`: of an epoch.
     """
     whole = replicated(mesh)
-    count = len(data.labels)
+    count = count_of(data)
     order = jax.jit(partial(order_of_epoch, count=count, steps=steps), out_shardings=whole)
     step = make_step(recipe, steps)
     example = jax.ShapeDtypeStruct((count,), jnp.int32, sharding=whole)
@@ -79,9 +86,7 @@ def compile_program(
         return Program(partial(_call_each, compiled), order, looped=False)
     _, loss_of_step = jax.eval_shape(step, state, data, example)
 
-    def loop(
-        state: TrainState, data: DeviceImages, order: Array, count: Array
-    ) -> tuple[TrainState, Array]:
+    def loop(state: TrainState, data: Any, order: Array, count: Array) -> tuple[TrainState, Array]:
         def body(number: Array, carry: tuple[TrainState, Array]) -> tuple[TrainState, Array]:
             state, losses = carry
             state, loss = step(state, data, order)
@@ -96,7 +101,7 @@ def compile_program(
 
 
 def _call_each(
-    one: Callable[..., Any], state: TrainState, data: DeviceImages, order: Array, count: int
+    one: Callable[..., Any], state: TrainState, data: Any, order: Array, count: int
 ) -> tuple[TrainState, np.ndarray]:
     losses = []
     for _ in range(count):
@@ -109,7 +114,7 @@ def _call_once(
     looped: Callable[..., Any],
     whole: Sharding,
     state: TrainState,
-    data: DeviceImages,
+    data: Any,
     order: Array,
     count: int,
 ) -> tuple[TrainState, np.ndarray]:
@@ -141,31 +146,34 @@ def has_convolution(function: Callable[..., Any], *arguments: Any) -> bool:
 
 def compile_evaluation(
     recipe: Recipe, mesh: Mesh, batch_size: int
-) -> Callable[[TrainState, DeviceImages], tuple[float, float]]:
-    """The function (state, images) → (mean loss, accuracy), nothing drawn and nothing changed.
+) -> Callable[[TrainState, Any], tuple[float, float]]:
+    """The function (state, data) → (mean loss, accuracy), nothing drawn and nothing changed.
 
     **Arguments:**
 
-    - `batch_size`: images at a time; the last batch is filled up, and what fills it is not counted.
+    - `batch_size`: examples at a time; the last batch is filled up, and what fills it is not
+      counted.
     """
     dtype = jnp.dtype(recipe.settings.compute_dtype)
 
     @partial(jax.jit, out_shardings=replicated(mesh))
-    def judge(state: TrainState, data: DeviceImages, first: Array) -> tuple[Array, Array]:
+    def judge(state: TrainState, data: Any, first: Array) -> tuple[Array, Array]:
         model = nnx.merge(recipe.structure, state.parameters, state.statistics)
         places = first + jnp.arange(batch_size)
-        counted = places < len(data.labels)
-        indices = lax.with_sharding_constraint(places % len(data.labels), recipe.batch)
-        images, labels = load_batch(data, indices, None, recipe.mean, recipe.std, None, dtype)
-        logits = model(images)
-        losses = cross_entropy(logits, labels, 0.0)
-        right = jnp.argmax(logits, axis=-1) == labels
-        return jnp.sum(jnp.where(counted, losses, 0)), jnp.sum(counted & right)
+        counted = places < count_of(data)
+        indices = lax.with_sharding_constraint(places % count_of(data), recipe.batch)
+        inputs, targets = recipe.examples.load(data, indices, None, dtype)
+        logits = model(inputs)
+        losses = mean_over_positions(cross_entropy(logits, targets, 0.0))
+        right = jnp.where(counted, correct_positions(logits, targets), 0)
+        positions = logits.size // (batch_size * logits.shape[-1])
+        return jnp.sum(jnp.where(counted, losses, 0)), jnp.sum(right) / positions
 
-    def evaluate(state: TrainState, data: DeviceImages) -> tuple[float, float]:
-        count = len(data.labels)
+    def evaluate(state: TrainState, data: Any) -> tuple[float, float]:
+        count = count_of(data)
         found = [judge(state, data, jnp.asarray(n)) for n in range(0, count, batch_size)]
         losses, right = zip(*jax.device_get(found), strict=True)
-        return float(np.sum(losses, dtype=np.float64)) / count, int(np.sum(right)) / count
+        shares = [float(np.sum(part, dtype=np.float64)) / count for part in (losses, right)]
+        return shares[0], shares[1]
 
     return evaluate

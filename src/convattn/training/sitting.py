@@ -14,9 +14,9 @@ from rich.console import Console
 from convattn.training.best import BestParameters
 from convattn.training.checkpoints import BEST, CHECKPOINTS, CheckpointStore, OtherModel
 from convattn.training.devices import data_mesh, replicated, spread
+from convattn.training.examples import TrainingExamples
 from convattn.training.failures import NonFiniteLoss
 from convattn.training.identity import differences, identity_of
-from convattn.training.images import TrainingImages, on_devices
 from convattn.training.interruption import Interruption, watch_signals
 from convattn.training.metrics import MetricsLog
 from convattn.training.optimizer import learning_rate_schedule, make_optimizer
@@ -41,31 +41,31 @@ class Sitting:
     def __init__(
         self,
         model: nnx.Module,
-        images: TrainingImages,
+        examples: TrainingExamples,
         settings: TrainingSettings,
         folder: Path,
         console: Console,
         snapshot: Snapshot | None,
     ) -> None:
         self.began = time.monotonic()
-        self.settings, self.folder = settings, folder
+        self.settings, self.examples, self.folder = settings, examples, folder
         self.console, self.snapshot = console, snapshot
-        self.steps_per_epoch = len(images.train) // settings.batch_size
+        self.steps_per_epoch = len(examples.train) // settings.batch_size
         self.steps = settings.epochs * self.steps_per_epoch
         self.rate = learning_rate_schedule(settings, self.steps)
         self.snapshot_every = settings.snapshot_every or math.ceil(settings.epochs / 60)
         self.mesh = data_mesh(settings.batch_size, settings.devices)
         optimizer = make_optimizer(settings, self.steps)
         structure, state = initial_state(model, optimizer, settings.seed)
-        how = (images.mean, images.std, images.augmentation, spread(self.mesh))
-        self.recipe = Recipe(structure, optimizer, settings, *how)
-        self.data = on_devices(images.train, self.mesh)
-        self.judged = {name: on_devices(part, self.mesh) for name, part in images.judged.items()}
+        self.recipe = Recipe(structure, optimizer, settings, examples, spread(self.mesh))
+        whole = replicated(self.mesh)
+        self.data = examples.put(examples.train, whole)
+        self.judged = {name: examples.put(part, whole) for name, part in examples.judged.items()}
         batch = EVALUATION_BATCH - EVALUATION_BATCH % self.mesh.size or self.mesh.size
         self.evaluate = compile_evaluation(self.recipe, self.mesh, batch)
         self.store = CheckpointStore(folder / CHECKPOINTS, settings.keep_checkpoints)
         self.best = BestParameters(folder / BEST)
-        self.identity, self.seconds = identity_of(settings, images, structure), 0.0
+        self.identity, self.seconds = identity_of(settings, examples, structure), 0.0
         self.state = self._begin(state)
         self.step = int(self.state.step)
 
@@ -181,12 +181,12 @@ class Sitting:
     def _end_epoch(self) -> dict[str, Any]:
         """Evaluate and summarise; keep a snapshot and the best parameters where they are due."""
         epoch, last = self.step // self.steps_per_epoch, self.step == self.steps
-        pictures = self.steps_per_epoch * self.settings.batch_size
+        positions = self.steps_per_epoch * self.settings.batch_size * self.examples.positions
         line: dict[str, Any] = {
             "step": self.step,
             "epoch": epoch,
             "train_loss": float(self.state.loss_sum) / self.steps_per_epoch,
-            "train_accuracy": int(self.state.correct) / pictures,
+            "train_accuracy": int(self.state.correct) / positions,
             "learning_rate": float(self.rate(self.step - 1)),
         }
         if last or epoch % self.settings.evaluate_every == 0:

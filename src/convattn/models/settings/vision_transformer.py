@@ -3,17 +3,20 @@
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from convattn.integers import as_integer
 from convattn.models.settings.reading import hold, read_count, read_number
 
 Mixing = Literal["attention", "convolution"]
 Projection = Literal["learned", "identity"]
 Position = Literal["relative", "absolute"]
 Pooling = Literal["mean", "class"]
+Border = Literal["zero", "mean"]
 CHOICES = {
     "mixing": ("attention", "convolution"),
     "projection": ("learned", "identity"),
     "position": ("relative", "absolute"),
     "pooling": ("mean", "class"),
+    "border": ("zero", "mean"),
 }
 
 
@@ -46,6 +49,10 @@ class VisionTransformerSettings:
     kernel_size: int = 3
     """K of the convolutions, which the attention phase does not have."""
 
+    border: Border = "zero"
+    """What a convolution reads outside the image: zeros, or in every pixel of a patch that is not
+    there that pixel of the mean of all patches, which is what attention without a ring sees."""
+
     heads: int = 9
     """Of a layer of attention."""
 
@@ -62,13 +69,15 @@ class VisionTransformerSettings:
     """What the classifier sees: the mean of all tokens, or a class token of its own (ViT)."""
 
     dropout: float = 0.0
-    """Probability with which a feature of a sublayer's result is dropped."""
+    """Probability with which a feature is dropped: of a sublayer's result, inside the feed-forward
+    part, and of the tokens that the first layer is given (ViT)."""
 
     attention_dropout: float = 0.0
     """Probability with which an attention weight is dropped."""
 
     stochastic_depth: float = 0.1
-    """Probability with which the last sublayers are left out; it rises linearly from 0 (DeiT)."""
+    """Probability with which an image skips a sublayer of the last layer; it rises linearly over
+    the layers, from 0 in the first (DeiT)."""
 
     norm_epsilon: float = 1e-6
     """Added to the variance inside LayerNorm."""
@@ -92,8 +101,10 @@ class VisionTransformerSettings:
             )
         if self.head_width is not None:
             held["head_width"] = read_count(self.head_width, "head_width")
-        if isinstance(self.ring, bool) or not isinstance(self.ring, int) or self.ring < 0:
-            raise ValueError(f"ring={self.ring!r}, but expected a number of tokens, 0 or more")
+        try:
+            held["ring"] = as_integer(self.ring, "ring", 0)
+        except ValueError as error:
+            raise ValueError(f"ring={self.ring!r}, but expected tokens, 0 or more") from error
         for name, choices in CHOICES.items():
             if getattr(self, name) not in choices:
                 raise ValueError(
@@ -116,9 +127,24 @@ class VisionTransformerSettings:
                 f"pooling='class' with mixing={self.mixing!r} and ring={self.ring}, but a class "
                 "token has no place in an image; take pooling='mean'"
             )
+        if self.mixing == "convolution" and held["width"] % held["patch_size"] ** 2:
+            raise ValueError(
+                f"width={self.width} with mixing='convolution' and patch_size={self.patch_size}, "
+                f"but expected a multiple of the {held['patch_size'] ** 2} pixels of a patch, so "
+                "that the tokens make up an image"
+            )
         if self.pooling == "class" and self.position == "relative":
             raise ValueError(
                 "pooling='class' with position='relative', but a class token has no shift to the "
                 "others; take position='absolute', or pooling='mean'"
             )
         hold(self, held)
+
+    @property
+    def key_width(self) -> int:
+        """Features of a head's queries, keys and values.
+
+        >>> VisionTransformerSettings().key_width, VisionTransformerSettings(head_width=64).key_width
+        (768, 64)
+        """
+        return self.width if self.head_width is None else self.head_width
