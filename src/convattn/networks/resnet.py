@@ -1,0 +1,85 @@
+"""A trained `ResNet` as a network of convolutions, its batch normalisation folded in."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from flax import nnx
+
+from convattn.models.resnet import NormalizedConvolution, ResNet
+from convattn.networks.folding import FoldedConvolution, fold_batch_norm
+from convattn.networks.steps import Convolution, Linear, Mean, Network, Relu, Residual, Step
+
+
+def resnet_to_network(model: ResNet) -> Network:
+    """The residual network that computes what the model computes outside training, in float32.
+
+    Layers are named as the model's parameters are: `stem`, `blocks.0.first`, `blocks.2.shortcut`.
+
+    **Raises:** `ValueError` for what is no `ResNet`, and as `fold_batch_norm` does.
+
+    >>> from convattn.models.settings import ResNetSettings
+    >>> from convattn.networks.steps import apply_network, mixing_steps
+    >>> settings = ResNetSettings(channels=(4, 6), blocks=(1, 1))
+    >>> model = ResNet(settings, classes=10, image_size=(8, 8), rngs=nnx.Rngs(0))
+    >>> network = resnet_to_network(model)
+    >>> [step.name for step in mixing_steps(network)][-3:]
+    ['blocks.1.first', 'blocks.1.second', 'blocks.1.shortcut']
+    >>> apply_network(network, jnp.ones((2, 8, 8, 3))).shape
+    (2, 10)
+    """
+    require_resnet(model)
+
+    def convolution(name: str, layer: NormalizedConvolution) -> Convolution:
+        folded = fold(layer)
+        stride = layer.convolution.strides
+        return Convolution(
+            jnp.asarray(folded.kernel),
+            jnp.asarray(folded.bias),
+            stride if isinstance(stride, int) else int(tuple(stride or (1,))[0]),
+            name,
+        )
+
+    layers = dict(normalized_convolutions(model))
+    steps: list[Step] = [convolution("stem", layers["stem"]), Relu()]
+    for number in range(len(model.blocks)):
+        names = [f"blocks.{number}.{part}" for part in ("first", "second", "shortcut")]
+        first, second = (convolution(name, layers[name]) for name in names[:2])
+        shortcut = (convolution(names[2], layers[names[2]]),) if names[2] in layers else ()
+        steps += [Residual((first, Relu(), second), shortcut), Relu()]
+    classifier = model.classifier
+    steps += [
+        Mean(),
+        Linear(jnp.asarray(classifier.kernel[...]), jnp.asarray(classifier.bias[...])),
+    ]
+    return tuple(steps)
+
+
+def require_resnet(model: Any) -> None:
+    """Refuse what is no `ResNet`.
+
+    **Raises:** `ValueError`.
+    """
+    if not isinstance(model, ResNet):
+        raise ValueError(
+            f"the model is {type(model).__name__}, but expected a ResNet: only convolutions are "
+            "turned into attention"
+        )
+
+
+def normalized_convolutions(model: ResNet) -> Iterator[tuple[str, NormalizedConvolution]]:
+    """The layers of a model that mix pixels, with their names."""
+    yield "stem", model.stem
+    for number, block in enumerate(model.blocks):
+        for part in ("first", "second", "shortcut"):
+            layer = getattr(block, part)
+            if layer is not None:
+                yield f"blocks.{number}.{part}", layer
+
+
+def fold(layer: NormalizedConvolution) -> FoldedConvolution:
+    """Its kernel and bias with the normalisation by the running statistics in them."""
+    norm: Any = layer.norm
+    parts = (layer.convolution.kernel, norm.mean, norm.var, norm.scale, norm.bias)
+    return fold_batch_norm(*(np.asarray(part[...]) for part in parts), norm.epsilon)
