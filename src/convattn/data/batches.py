@@ -1,9 +1,11 @@
 """Batches made on the device: the whole set lives there as uint8.
 
 Everything random is a function of (key, epoch, index): the order of an epoch of (key, epoch), and
-the crop and the flip of an image of (key, epoch, its index in the set). They depend neither on the
-batch that the image is in, nor on its place there, nor on how many devices there are, nor on
-whether JAX's 64-bit types are on, so that a run that resumes does what it would have done.
+the crop, the flip, the operations of RandAugment and the erased box of an image of (key, epoch, its
+index in the set). They depend neither on the batch that the image is in, nor on its place there,
+nor on how many devices there are, nor on whether JAX's 64-bit types are on, so that a run that
+resumes does what it would have done. Only Mixup and CutMix look at a batch: an image is mixed with
+the one at the mirrored place, as (key, epoch, index of the batch's first image) has it.
 """
 
 from dataclasses import dataclass
@@ -12,9 +14,14 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, ArrayLike, Bool, Float, Int32, Key, UInt8, UInt32
+from jaxtyping import Array, ArrayLike, Bool, Float, Float32, Int32, Key, UInt8, UInt32
 
+from convattn.data.augmentation import Augmentation
 from convattn.data.cifar10 import Images
+from convattn.data.variation.mixing import mix
+from convattn.data.variation.rand_augment import rand_augment
+from convattn.data.variation.random_erasing import erase
+from convattn.data.variation.resize import resize as resized
 
 ORDER, EXAMPLES = 0, 1  # folded into the key, so that the order and the crops are independent
 
@@ -31,39 +38,6 @@ class DeviceImages:
 
     images: UInt8[Array, "count height width channels"]
     labels: Int32[Array, " count"]
-
-
-@dataclass(frozen=True)
-class Augmentation:
-    """How training images are varied.
-
-    Attributes:
-        crop: black pixels put around an image, from which its size is then cut out at random.
-        flip: whether it is mirrored, left for right, with probability 1/2.
-
-    >>> Augmentation()
-    Augmentation(crop=4, flip=True)
-    """
-
-    crop: int = 4
-    flip: bool = True
-
-    def __post_init__(self) -> None:
-        """Refuse a negative number of pixels, and what is no integer or no truth value."""
-        if isinstance(self.crop, bool) or not isinstance(self.crop, int):
-            raise ValueError(
-                f"crop is {self.crop!r}, but an integer number of pixels was expected, without a "
-                "decimal point; 0 is none"
-            )
-        if not isinstance(self.flip, bool):
-            raise ValueError(
-                f"flip is {self.flip!r}, but True or False was expected; it has no probability of "
-                "its own"
-            )
-        if self.crop < 0:
-            raise ValueError(
-                f"crop is {self.crop}, but a number of pixels of 0 or more was expected; 0 is none"
-            )
 
 
 def put_on_device(images: Images, sharding: Any = None) -> DeviceImages:
@@ -164,13 +138,22 @@ def load_batch(
     std: ArrayLike,
     augmentation: Augmentation | None = None,
     dtype: Any = jnp.float32,
-) -> tuple[Float[Array, "batch height width channels"], Int32[Array, " batch"]]:
-    """Normalised images and their labels, cropped and mirrored at random for training.
+    *,
+    resize: int | None = None,
+    classes: int | None = None,
+) -> tuple[
+    Float[Array, "batch rows columns channels"],
+    Int32[Array, " batch"] | Float32[Array, "batch classes"],
+]:
+    """Normalised images and what they show, varied at random for training.
+
+    In this order: the crop and the flip, RandAugment, normalising, another size, random erasing,
+    and Mixup or CutMix. The first two are done on bytes, the others in float32.
 
     An image x becomes (x - m) s with m = 255·mean and s = 1/(255·std), both rounded to float32 on
     the host; the difference and the product are float32 too. In that form no compiler may contract
     or replace an operation, so the result is the same on every device. The black pixels of a crop
-    are put there before normalising.
+    are put there before normalising, and so is RandAugment's fill, the mean rounded to bytes.
 
     Args:
         data: the whole set.
@@ -181,14 +164,18 @@ def load_batch(
         std: of x/255, for each channel, above 0, ``[channels]``; a constant, not traced.
         augmentation: how images are varied; None for evaluation.
         dtype: of the images returned.
+        resize: the side of the images returned; None leaves their size.
+        classes: how many there are; only Mixup and CutMix need it.
 
     Returns:
-        The images, ``[batch, height, width, channels]``, and the labels, ``[batch]``.
+        The images, ``[batch, rows, columns, channels]``, and the labels, ``[batch]``, or with Mixup
+        or CutMix how much of each class is in an image, ``[batch, classes]``.
 
     Raises:
         ValueError: mean or std has the wrong shape, isn't finite or above 0, or is traced; indices
-            aren't a row of integers; keys are missing or not one for each index; or the crop isn't
-            smaller than the image.
+            aren't a row of integers; keys are missing or not one for each index; classes are
+            missing; the crop isn't smaller than the image; or the images are none that
+            `rand_augment` and `erase` take.
 
     >>> white = Images(np.full((2, 4, 5, 3), 255, np.uint8), np.zeros(2, np.uint8), ("snow",))
     >>> data = put_on_device(white)
@@ -203,17 +190,43 @@ def load_batch(
             "shape [batch] were expected"
         )
     if augmentation is None:
-        pixels = data.images[indices]
-    elif keys is None:
+        images = _normalised(data.images[indices], shift, scale)
+        return _sized(images, resize).astype(dtype), data.labels[indices]
+    if keys is None:
         raise ValueError(
             "keys is None, but augmentation needs one for each image; pass those of example_keys, "
             "or no augmentation"
         )
-    else:
-        _refuse_other_number(keys, len(indices))
-        pixels = _crop(data.images, indices, *draw_augmentation(keys, augmentation), augmentation)
-    normalised = (pixels.astype(jnp.float32) - shift) * scale
-    return normalised.astype(dtype), data.labels[indices]
+    _refuse_other_number(keys, len(indices))
+    pixels = _crop(data.images, indices, *draw_augmentation(keys, augmentation), augmentation)
+    if augmentation.rand_augment:
+        fill = jnp.asarray(np.rint(shift).clip(0, 255), jnp.int32)
+        pixels = rand_augment(pixels, keys, augmentation.rand_augment, fill)
+    images = _sized(_normalised(pixels, shift, scale), resize)
+    if augmentation.erasing:
+        images = erase(images, keys, augmentation.erasing)
+    labels = data.labels[indices]
+    if not augmentation.mixes:
+        return images.astype(dtype), labels
+    if classes is None:
+        raise ValueError(
+            "classes is None, but Mixup and CutMix mix labels and need the number of classes"
+        )
+    alphas = {"mixup": augmentation.mixup, "cutmix": augmentation.cutmix}
+    mixed, targets = mix(images, labels, keys[0], **alphas, classes=classes)
+    return mixed.astype(dtype), targets
+
+
+def _normalised(
+    pixels: UInt8[Array, "batch height width channels"], shift: np.ndarray, scale: np.ndarray
+) -> Float32[Array, "batch height width channels"]:
+    return (pixels.astype(jnp.float32) - shift) * scale
+
+
+def _sized(
+    images: Float32[Array, "batch height width channels"], side: int | None
+) -> Float32[Array, "batch rows columns channels"]:
+    return images if side is None else resized(images, side)
 
 
 def _crop(

@@ -8,18 +8,28 @@ from jax.typing import DTypeLike
 
 from convattn.models.encoder import Encoder
 from convattn.models.resnet import ResNet
-from convattn.models.settings import EncoderSettings, ResNetSettings
+from convattn.models.self_attentive_resnet import SelfAttentiveResNet
+from convattn.models.settings import (
+    EncoderSettings,
+    ResNetSettings,
+    SelfAttentiveResNetSettings,
+    VisionTransformerSettings,
+)
+from convattn.models.vision_transformer import VisionTransformer
 
 
 def build_model(
-    settings: EncoderSettings | ResNetSettings,
+    settings: EncoderSettings
+    | ResNetSettings
+    | SelfAttentiveResNetSettings
+    | VisionTransformerSettings,
     *,
     classes: int,
     image_size: tuple[int, int],
     rngs: nnx.Rngs,
     dtype: DTypeLike = jnp.float32,
     **options: Any,
-) -> Encoder | ResNet:
+) -> Encoder | ResNet | SelfAttentiveResNet | VisionTransformer:
     """The model that the settings describe.
 
     **Arguments:**
@@ -40,6 +50,11 @@ def build_model(
         return Encoder(settings, **given)
     if isinstance(settings, ResNetSettings):
         return ResNet(settings, **given)
+    if isinstance(settings, SelfAttentiveResNetSettings):
+        return SelfAttentiveResNet(settings, **given)
+    if isinstance(settings, VisionTransformerSettings):
+        return VisionTransformer(settings, **given)
     raise ValueError(
-        f"settings is {type(settings).__name__}, but expected EncoderSettings or ResNetSettings"
+        f"settings is {type(settings).__name__}, but expected EncoderSettings, ResNetSettings, "
+        "SelfAttentiveResNetSettings or VisionTransformerSettings"
     )

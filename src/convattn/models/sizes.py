@@ -13,9 +13,8 @@ from flax import nnx
 
 from convattn.models.build import build_model
 from convattn.models.downsampling import token_grid
-from convattn.models.encoder import Encoder
-from convattn.models.resnet import ResNet
-from convattn.models.settings import EncoderSettings, ResNetSettings
+from convattn.models.settings import EncoderSettings, ResNetSettings, VisionTransformerSettings
+from convattn.models.vision_transformer import patch_grid
 
 
 class FlopCount(NamedTuple):
@@ -41,15 +40,15 @@ class FlopCount(NamedTuple):
 
 
 def abstract_model(
-    settings: EncoderSettings | ResNetSettings,
+    settings: Any,
     *,
     classes: int = 10,
     image_size: tuple[int, int] = (32, 32),
     **options: Any,
-) -> Encoder | ResNet:
+) -> Any:
     """The model with shapes and dtypes in place of arrays.
 
-    **Arguments:** those of `build_model`, but for `rngs`.
+    **Arguments:** those of `build_model`, but for `rngs`. It gives what `build_model` gives.
 
     >>> abstract_model(EncoderSettings()).embedding.kernel.shape
     (12, 400)
@@ -77,7 +76,7 @@ def parameter_count(model: Any) -> int:
 
 
 def flop_count(
-    settings: EncoderSettings | ResNetSettings,
+    settings: EncoderSettings | ResNetSettings | VisionTransformerSettings,
     *,
     classes: int = 10,
     image_size: tuple[int, int] = (32, 32),
@@ -88,13 +87,16 @@ def flop_count(
 
     **Arguments:**
 
-    - `zeros`: count the products of a convolution with the zeros around its images, too.
+    - `zeros`: count the products of a convolution, and of attention, with the zeros around their
+      images, too.
 
     >>> flop_count(EncoderSettings()).maps, flop_count(EncoderSettings()).total
     (6175956800, 9007112000)
     """
     if isinstance(settings, ResNetSettings):
         return resnet_flops(settings, classes, image_size, channels, zeros)
+    if isinstance(settings, VisionTransformerSettings):
+        return transformer_flops(settings, classes, image_size, channels, zeros)
     rows, columns = token_grid(image_size, settings.downsampling)
     tokens, width = rows * columns, settings.width
     kept = sum(settings.heads)
@@ -133,6 +135,44 @@ def resnet_flops(
             products += convolution(3, outputs, outputs, 1)
             inputs = outputs
     return FlopCount(2 * (products + inputs * classes))
+
+
+def transformer_flops(
+    settings: VisionTransformerSettings,
+    classes: int,
+    image_size: tuple[int, int],
+    channels: int,
+    zeros: bool,
+) -> FlopCount:
+    """The projection, the layers one like the other, and the classifier.
+
+    Value and output maps are two maps, which a back end may make one where that takes less; and
+    means beyond the border are read where zeros would be.
+
+    >>> from convattn.models.settings import deit_small
+    >>> flop_count(deit_small(), classes=1000, image_size=(224, 224)).total / 2  # 4.6 G products
+    4598882304.0
+    """
+    sides, depth, width = (
+        patch_grid(image_size, settings.patch_size),
+        settings.depth,
+        settings.width,
+    )
+    patches = math.prod(sides)
+    tokens = patches + (settings.pooling == "class")
+    maps = width * classes + depth * 2 * width * settings.inner * tokens
+    if settings.projection == "learned":
+        maps += settings.patch_size**2 * channels * width * patches
+    if settings.mixing == "convolution":
+        within = zeros or settings.border == "mean"
+        reads = math.prod(taps(side, settings.kernel_size, 1, within) for side in image_size)
+        return FlopCount(2 * (maps + depth * (width // settings.patch_size**2) ** 2 * reads))
+    across = settings.heads * settings.key_width
+    ring = 2 * settings.ring if zeros else 0
+    keys = math.prod(side + ring for side in sides) if ring else tokens
+    maps += depth * 4 * across * width * tokens
+    pairs = 2 * depth * across * tokens * keys
+    return FlopCount(2 * maps, pairs, pairs)
 
 
 def taps(side: int, size: int, stride: int, zeros: bool) -> int:

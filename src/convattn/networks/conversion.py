@@ -10,9 +10,13 @@ ring, at finite parameters, whatever N), and every other step is the same functi
 """
 
 from dataclasses import replace
+from functools import partial
+
+import jax
 
 from convattn.constructions.conversion import conv_to_attention
 from convattn.networks.steps import Attention, Convolution, Network, Residual, Step
+from convattn.weights.consistency import check_layer
 
 
 def to_attention(
@@ -26,7 +30,8 @@ def to_attention(
     - `leak`: ε in (0, 1), for the exact form.
     - `encoding`: as for `conv_to_attention`.
 
-    **Raises:** `ValueError` as `conv_to_attention` does, naming the layer.
+    **Raises:** `ValueError` as `conv_to_attention` does, and for maps that overflow, naming the
+    layer.
 
     **Source:** S.network of this project's ledger.
 
@@ -38,6 +43,9 @@ def to_attention(
     (10, (2, 2))
     """
 
+    fixed = partial(conv_to_attention, encoding=encoding, exact=exact, leak=leak)
+    made = jax.jit(fixed, static_argnames="stride")  # compiled once for each shape
+
     def convert(step: Step) -> Step:
         if isinstance(step, Residual):
             parts = (tuple(map(convert, chain)) for chain in (step.branch, step.shortcut))
@@ -45,14 +53,8 @@ def to_attention(
         if not isinstance(step, Convolution):
             return step
         try:
-            layer = conv_to_attention(
-                step.kernel,
-                step.bias,
-                encoding=encoding,
-                exact=exact,
-                leak=leak,
-                stride=step.stride,
-            )
+            layer = made(step.kernel, step.bias, stride=step.stride)
+            check_layer(layer)
         except ValueError as error:
             raise ValueError(f"{step.name or 'a layer'}: {error}") from error
         return Attention(layer, step.name)

@@ -5,7 +5,6 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
-from flax import nnx
 
 from convattn.models.resnet import NormalizedConvolution, ResNet
 from convattn.networks.folding import FoldedConvolution, fold_batch_norm
@@ -37,7 +36,7 @@ def resnet_to_network(model: ResNet) -> Network:
         return Convolution(
             jnp.asarray(folded.kernel),
             jnp.asarray(folded.bias),
-            stride if isinstance(stride, int) else int(tuple(stride or (1,))[0]),
+            stride if isinstance(stride, int) else int(next(iter(stride or (1,)))),
             name,
         )
 
@@ -48,7 +47,7 @@ def resnet_to_network(model: ResNet) -> Network:
         first, second = (convolution(name, layers[name]) for name in names[:2])
         shortcut = (convolution(names[2], layers[names[2]]),) if names[2] in layers else ()
         steps += [Residual((first, Relu(), second), shortcut), Relu()]
-    classifier = model.classifier
+    classifier: Any = model.classifier
     steps += [
         Mean(),
         Linear(jnp.asarray(classifier.kernel[...]), jnp.asarray(classifier.bias[...])),
@@ -81,5 +80,8 @@ def normalized_convolutions(model: ResNet) -> Iterator[tuple[str, NormalizedConv
 def fold(layer: NormalizedConvolution) -> FoldedConvolution:
     """Its kernel and bias with the normalisation by the running statistics in them."""
     norm: Any = layer.norm
-    parts = (layer.convolution.kernel, norm.mean, norm.var, norm.scale, norm.bias)
-    return fold_batch_norm(*(np.asarray(part[...]) for part in parts), norm.epsilon)
+    kernel, mean, variance, scale, shift = (
+        np.asarray(part[...])
+        for part in (layer.convolution.kernel, norm.mean, norm.var, norm.scale, norm.bias)
+    )
+    return fold_batch_norm(kernel, mean, variance, scale, shift, norm.epsilon)

@@ -7,6 +7,7 @@ the same steps but for those.
 
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -52,11 +53,11 @@ class Relu:
 class Residual:
     """The sum of two chains of steps with the same input; an empty one passes it on.
 
-    **Fields:** `branch`, `shortcut`.
+    **Fields:** `branch`, `shortcut`, both of type `Network`.
     """
 
-    branch: "tuple[Step, ...]"
-    shortcut: "tuple[Step, ...]" = ()
+    branch: tuple[Any, ...]
+    shortcut: tuple[Any, ...] = ()
 
 
 @jax.tree_util.register_dataclass

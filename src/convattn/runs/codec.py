@@ -3,11 +3,21 @@
 import dataclasses
 from typing import Any
 
-from convattn.models.settings import EncoderSettings, ResNetSettings
+from convattn.models.settings import (
+    EncoderSettings,
+    ResNetSettings,
+    SelfAttentiveResNetSettings,
+    VisionTransformerSettings,
+)
 from convattn.runs.settings import ImageSettings, RunSettings
 from convattn.training.settings import TrainingSettings
 
-MODELS = {"encoder": EncoderSettings, "resnet": ResNetSettings}
+MODELS = {
+    "encoder": EncoderSettings,
+    "resnet": ResNetSettings,
+    "self-attentive-resnet": SelfAttentiveResNetSettings,
+    "vision-transformer": VisionTransformerSettings,
+}
 
 
 def settings_to_json(settings: RunSettings) -> dict[str, Any]:
@@ -49,6 +59,7 @@ def settings_from_json(stored: dict[str, Any]) -> RunSettings:
 
 
 def _made(of: Any, values: dict[str, Any]) -> Any:
+    values = {**getattr(of, "BEFORE", {}), **values}  # what the absence of a later field says
     missing = sorted({field.name for field in dataclasses.fields(of)} - set(values))
     if missing:  # today's default need not be what the run had
         raise KeyError(", ".join(missing))

@@ -6,6 +6,7 @@ metrics.jsonl    one line for each epoch
 result.json      how it ended, and the figure that it may claim
 initial.npz      the parameters that it began with, where they were not drawn
 pruning.json     which heads of which run were pruned for them, and what that did
+conversion.json  from which run of convolutions they were converted, how, and what the check saw
 checkpoints/     the newest states;  best/  the best one on the validation images
 snapshots/       the attention at many epochs
 figures/         pictures
@@ -27,7 +28,7 @@ from convattn.runs.codec import settings_from_json, settings_to_json
 from convattn.runs.settings import RunSettings
 
 CONFIG, RUN, RESULT, INITIAL = "config.json", "run.json", "result.json", "initial.npz"
-PRUNING = "pruning.json"
+PRUNING, CONVERSION = "pruning.json", "conversion.json"
 
 
 @dataclass(frozen=True)
@@ -73,6 +74,10 @@ class RunDirectory:
         """What pruning another run did, or None if this one was not made by that."""
         return self._read(PRUNING) if (self.path / PRUNING).exists() else None
 
+    def read_conversion(self) -> dict[str, Any] | None:
+        """How the parameters were converted, or None if this run was not made by that."""
+        return self._read(CONVERSION) if (self.path / CONVERSION).exists() else None
+
     def write_settings(self, settings: RunSettings) -> None:
         """Write `config.json`, in a folder that is made if it is missing."""
         self.path.mkdir(parents=True, exist_ok=True)
@@ -90,6 +95,11 @@ class RunDirectory:
         """Write `pruning.json`, in a folder that is made if it is missing."""
         self.path.mkdir(parents=True, exist_ok=True)
         self._write(PRUNING, pruning)
+
+    def write_conversion(self, conversion: dict[str, Any]) -> None:
+        """Write `conversion.json`, in a folder that is made if it is missing."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        self._write(CONVERSION, conversion)
 
     def write_initial(self, arrays: Mapping[str, Any]) -> None:
         """Write `initial.npz`, in a folder that is made if it is missing."""

@@ -36,7 +36,7 @@ def facts_of(
         "images": {
             "name": dataset.name,
             "note": dataset.note,
-            "size": list(image_size_of(dataset)),
+            "size": list(image_size_of(dataset, settings)),
             "classes": len(dataset.train.class_names),
             "train": len(images.train),
             "validation": 0 if images.validation is None else len(images.validation),

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from convattn.data.datasets import Dataset, read_dataset
 from convattn.runs.attention_snapshot import attention_snapshot
-from convattn.runs.directory import CONFIG, INITIAL, PRUNING, RUN, RunDirectory
+from convattn.runs.directory import CONFIG, CONVERSION, INITIAL, PRUNING, RUN, RunDirectory
 from convattn.runs.facts import facts_of, record_facts, result_of
 from convattn.runs.materials import image_size_of, make_model, training_images
 from convattn.runs.settings import RunSettings
@@ -23,8 +23,8 @@ from convattn.training.state import with_named_arrays
 from convattn.training.trainer import check_examples, train_in_held_folder
 
 # What a run writes before its settings; with these alone a folder holds no run yet.
-BEFORE_SETTINGS = (LOCK, INITIAL, PRUNING, RUN)
-HALF_WRITTEN = tuple(f".{name}." for name in (CONFIG, INITIAL, PRUNING, RUN))
+BEFORE_SETTINGS = (LOCK, INITIAL, PRUNING, CONVERSION, RUN)
+HALF_WRITTEN = tuple(f".{name}." for name in (CONFIG, *BEFORE_SETTINGS[1:]))
 
 BUNDLED = ", bundled; --data or --download takes others"
 
@@ -90,7 +90,7 @@ def _train(
         settings.training,
         folder=directory.path,
         console=console,
-        snapshot=partial(attention_snapshot, image_size=image_size_of(dataset)),
+        snapshot=partial(attention_snapshot, image_size=image_size_of(dataset, settings)),
     )
     pruning = directory.read_pruning()
     if pruning is not None:  # before the result, with which the run is complete
@@ -135,12 +135,12 @@ def check_initial(directory: RunDirectory, given: dict[str, np.ndarray] | None) 
     **Raises:** `ValueError`.
     """
     if not (directory.path / CONFIG).exists():
-        left = [name for name in (INITIAL, PRUNING) if (directory.path / name).exists()]
+        left = [name for name in (INITIAL, PRUNING, CONVERSION) if (directory.path / name).exists()]
         if given is None and left:
             raise ValueError(
                 f"{directory.path} holds {' and '.join(left)} of a run that was to go on from "
-                "another one's parameters; repeat the command that pruned it, or take another "
-                "folder"
+                "another one's parameters; repeat the command that pruned or converted it, or take "
+                "another folder"
             )
         return
     if given is None:

@@ -11,16 +11,41 @@ from convattn.models.build import build_model
 from convattn.runs.settings import ImageSettings, RunSettings
 from convattn.training.images import TrainingImages
 
+SHARES = 2**63  # added to the seed, so that the share is drawn independently of the validation set
+
 
 def training_images(dataset: Dataset, settings: RunSettings) -> TrainingImages:
-    """The images of a run, split, with the statistics of those that are trained on."""
+    """The images of a run, split, with the statistics of those that are trained on.
+
+    The validation images of a seed are the same whatever share of the others is trained on, and a
+    smaller share is part of a larger one.
+    """
     given: ImageSettings = settings.images
-    train, validation = dataset.train, None
+    train, validation, seed = dataset.train, None, settings.training.seed
     if given.validation:
-        train, validation = validation_split(train, given.validation, seed=settings.training.seed)
+        train, validation = validation_split(train, given.validation, seed=seed)
+    if given.share < 1:
+        _, train = validation_split(train, given.share, seed=seed + SHARES)
     mean, std = channel_statistics(train)
-    varied = Augmentation(given.crop, given.flip) if given.crop or given.flip else None
-    return TrainingImages(train, dataset.test, mean, std, validation, varied)
+    varied = augmentation_of(given)
+    return TrainingImages(train, dataset.test, mean, std, validation, varied, given.resize)
+
+
+def augmentation_of(given: ImageSettings) -> Augmentation | None:
+    """How the training images of a run are varied; None if they are not.
+
+    >>> augmentation_of(ImageSettings(crop=0, flip=False)) is None
+    True
+    """
+    named = {
+        "rand_augment": given.rand_augment,
+        "mixup": given.mixup,
+        "cutmix": given.cutmix,
+        "erasing": given.erasing,
+    }
+    if not (given.crop or given.flip or any(named.values())):
+        return None
+    return Augmentation(given.crop, given.flip, **named)
 
 
 def make_model(settings: RunSettings, dataset: Dataset) -> nnx.Module:
@@ -28,13 +53,14 @@ def make_model(settings: RunSettings, dataset: Dataset) -> nnx.Module:
     return build_model(
         settings.model,
         classes=len(dataset.train.class_names),
-        image_size=image_size_of(dataset),
+        image_size=image_size_of(dataset, settings),
         rngs=nnx.Rngs(settings.training.seed),
         dtype=jnp.dtype(settings.training.compute_dtype),
     )
 
 
-def image_size_of(dataset: Dataset) -> tuple[int, int]:
-    """(height, width) of the images."""
+def image_size_of(dataset: Dataset, settings: RunSettings) -> tuple[int, int]:
+    """(height, width) of the images as the model sees them."""
+    side = settings.images.resize
     _, height, width, _ = dataset.train.images.shape
-    return height, width
+    return (height, width) if side is None else (side, side)

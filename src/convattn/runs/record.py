@@ -1,8 +1,8 @@
 """The record of a run: what the ledger needs of its folder, small enough for a repository.
 
-One JSON object: `claim`; the contents of `config.json`, `run.json` and `result.json`; `pruning`,
-that of `pruning.json`, and `initial`, the SHA-256 of `initial.npz`: null for a run whose parameters
-were drawn.
+One JSON object: `claim`; the contents of `config.json`, `run.json` and `result.json`; `pruning`
+and `conversion`, those of `pruning.json` and `conversion.json`, and `initial`, the SHA-256 of
+`initial.npz`: null for a run whose parameters were drawn.
 """
 
 import json
@@ -15,7 +15,7 @@ from convattn.evidence.run_shortcomings import shortcomings
 from convattn.ledger.discovery import load_claim
 from convattn.ledger.locations import proofs_directory
 from convattn.runs.codec import settings_to_json
-from convattn.runs.directory import INITIAL, PRUNING, RunDirectory
+from convattn.runs.directory import CONVERSION, INITIAL, PRUNING, RunDirectory
 
 PAPER = "cordonnier2020"
 ROWS = ("quadratic", "learned", "content", "gaussian", "pruned", "heads16")
@@ -35,18 +35,19 @@ def record_of(folder: Path, claim: str) -> dict[str, Any]:
             f"{folder} is a run that is not finished, so it has no figure; go on with it: "
             f"python experiments/cifar.py --resume {folder}"
         )
-    facts, pruning, initial = (
-        directory.read_facts(),
-        directory.read_pruning(),
-        directory.initial_digest(),
-    )
+    facts, initial = directory.read_facts(), directory.initial_digest()
+    pruning, conversion = directory.read_pruning(), directory.read_conversion()
     if initial != facts.get("initial"):
         raise ValueError(
             f"{folder / INITIAL} is not the file with which the run began (SHA-256 {initial}, but "
             f"run.json has {facts.get('initial')}); put that one back"
         )
-    if (initial is None) != (pruning is None):
-        there, missing = (PRUNING, INITIAL) if initial is None else (INITIAL, PRUNING)
+    made = [
+        name for name, how in ((PRUNING, pruning), (CONVERSION, conversion)) if how is not None
+    ]
+    if bool(made) != (initial is not None):
+        there = " and ".join(made) or INITIAL
+        missing = INITIAL if initial is None else f"{PRUNING} or {CONVERSION}"
         raise ValueError(
             f"{folder} has {there} but no {missing}, so it is not known what it began with; put "
             "that file back"
@@ -57,6 +58,7 @@ def record_of(folder: Path, claim: str) -> dict[str, Any]:
         "run": facts,
         "result": result,
         "pruning": pruning,
+        "conversion": conversion,
         "initial": initial,
     }
 

@@ -1,11 +1,16 @@
 """`RunSettings`: all that decides a run; what a file of experiments/configs/ holds."""
 
 from dataclasses import dataclass, field
-from typing import Annotated, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import tyro
 
-from convattn.models.settings import EncoderSettings, ResNetSettings
+from convattn.models.settings import (
+    EncoderSettings,
+    ResNetSettings,
+    SelfAttentiveResNetSettings,
+    VisionTransformerSettings,
+)
 from convattn.training.settings import TrainingSettings
 
 
@@ -23,6 +28,25 @@ class ImageSettings:
     """Half of the training pictures are mirrored."""
     validation: float = 0.0
     """The share of the training images that is split off for validation, by class."""
+    share: float = 1.0
+    """The share of the other training images that is trained on, by class; 1 for all."""
+    resize: int | None = None
+    """The side in pixels to which all pictures are brought, for training and evaluation."""
+    rand_augment: float = 0.0
+    """RandAugment's mean magnitude, up to 10, of two operations; 0 for none, in DeiT 9."""
+    mixup: float = 0.0
+    """α of Mixup; 0 for none, in DeiT 0.8."""
+    cutmix: float = 0.0
+    """α of CutMix; 0 for none, in DeiT 1. With both, each batch has one of them."""
+    erasing: float = 0.0
+    """The probability that a box of a training picture is noise; 0 for none, in DeiT 0.25."""
+
+    BEFORE: ClassVar[dict[str, Any]] = {
+        **{"share": 1.0, "resize": None},
+        **{"rand_augment": 0.0, "mixup": 0.0, "cutmix": 0.0, "erasing": 0.0},
+    }
+    """What was done before there were these fields, and so what their absence in a run's
+    `config.json` says; not their defaults, should these ever change."""
 
     def __post_init__(self) -> None:
         """Refuse values out of their ranges.
@@ -37,14 +61,25 @@ class ImageSettings:
             raise ValueError(f"crop={self.crop}, but expected pixels, 0 or more")
         if not 0 <= self.validation < 1:
             raise ValueError(f"validation={self.validation}, but expected a share, 0 ≤ share < 1")
+        if not 0 < self.share <= 1:
+            raise ValueError(f"share={self.share}, but expected a share, 0 < share ≤ 1")
+        if self.resize is not None and self.resize < 1:
+            raise ValueError(f"resize={self.resize}, but expected pixels, 1 or more, or None")
+        for name, largest in (("rand_augment", 10), ("mixup", 1000), ("cutmix", 1000)):
+            value = getattr(self, name)
+            if not 0 <= value <= largest:
+                raise ValueError(f"{name}={value}, but expected 0 to {largest}; 0 for none")
+        if not 0 <= self.erasing <= 1:
+            raise ValueError(f"erasing={self.erasing}, but expected a probability, 0 to 1")
 
 
 @dataclass(frozen=True)
 class RunSettings:
     """All that decides a run."""
 
-    model: Annotated[EncoderSettings | ResNetSettings, tyro.conf.AvoidSubcommands] = field(
-        default_factory=EncoderSettings
-    )
+    model: Annotated[
+        EncoderSettings | ResNetSettings | SelfAttentiveResNetSettings | VisionTransformerSettings,
+        tyro.conf.AvoidSubcommands,
+    ] = field(default_factory=EncoderSettings)
     images: ImageSettings = field(default_factory=ImageSettings)
     training: TrainingSettings = field(default_factory=TrainingSettings)

@@ -26,6 +26,7 @@ from convattn.training.sealed import (
     layout,
     read_checkpoint,
     seal_of,
+    this_process_alone,
 )
 from convattn.training.sealed import OtherModel as OtherModel
 from convattn.training.state import TrainState, named_arrays, with_named_arrays
@@ -163,7 +164,10 @@ class CheckpointStore:
             self._manager = ocp.CheckpointManager(
                 self.folder,
                 options=ocp.CheckpointManagerOptions(
-                    max_to_keep=self.keep, cleanup_tmp_directories=True
+                    max_to_keep=self.keep,
+                    cleanup_tmp_directories=True,
+                    create=False,
+                    multiprocessing_options=this_process_alone(),
                 ),
             )
         return self._manager

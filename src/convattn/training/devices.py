@@ -1,36 +1,50 @@
-"""Over which devices a batch is spread."""
+"""Over which devices a batch is spread, in one process or in several."""
+
+from typing import Any
 
 import jax
+import numpy as np
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 DATA = "data"
 
 
-def data_mesh(batch_size: int, devices: int | None = None) -> Mesh:
-    """The local devices in one row.
+def data_mesh(batch_size: int, devices: int | None = None, *, everywhere: bool = False) -> Mesh:
+    """The devices in one row: those of this process, or of all.
 
     **Arguments:**
 
-    - `devices`: how many of them; all if not given.
+    - `devices`: how many of each process; all if not given.
+    - `everywhere`: take those of all processes, in the order of the processes.
 
     **Raises:** `ValueError` if there are fewer, or if they do not divide the batch.
 
     >>> data_mesh(100, 1).size
     1
     """
-    present = jax.local_devices()
-    count = len(present) if devices is None else devices
-    if count > len(present):
+    present = [jax.local_devices()]
+    if everywhere and jax.process_count() > 1:
+        present = [
+            [device for device in jax.devices() if device.process_index == process]
+            for process in range(jax.process_count())
+        ]
+    each = max(map(len, present)) if devices is None else devices
+    fewest = min(present, key=len)
+    if each > len(fewest):
+        whose, remedy = "this machine", "ask for fewer, or leave it out to take all"
+        if len(present) > 1:
+            whose = f"process {present.index(fewest)}"
+            remedy = f"every process gives as many: --training.devices {len(fewest)}"
         raise ValueError(
-            f"devices={count}, but this machine has {len(present)} ({present[0].platform}); ask "
-            "for fewer, or leave it out to take all"
+            f"devices={each}, but {whose} has {len(fewest)} ({fewest[0].platform}); {remedy}"
         )
-    if batch_size % count:
+    row = [device for own in present for device in own[:each]]
+    if batch_size % len(row):
         raise ValueError(
-            f"batch_size={batch_size} is no multiple of the {count} devices that share it; take "
-            f"{batch_size - batch_size % count or count}, or give devices"
+            f"batch_size={batch_size} is no multiple of the {len(row)} devices that share it; take "
+            f"{batch_size - batch_size % len(row) or len(row)}, or give devices"
         )
-    return jax.make_mesh((count,), (DATA,), (AxisType.Auto,), devices=present[:count])
+    return Mesh(np.array(row), (DATA,), axis_types=(AxisType.Auto,))
 
 
 def replicated(mesh: Mesh) -> NamedSharding:
@@ -41,3 +55,36 @@ def replicated(mesh: Mesh) -> NamedSharding:
 def spread(mesh: Mesh) -> NamedSharding:
     """Every device holds its share of the first axis."""
     return NamedSharding(mesh, PartitionSpec(DATA))
+
+
+def replicated_here(mesh: Mesh) -> NamedSharding:
+    """Every device of this process holds the whole array."""
+    return replicated(mesh.local_mesh)
+
+
+def everywhere(tree: Any, mesh: Mesh) -> Any:
+    """Arrays that every process holds, by `replicated_here`, as arrays of all; nothing is sent.
+
+    `device_put` would send every array around, to see that all hold the same.
+    """
+    if mesh.local_mesh.size == mesh.size:
+        return tree
+    whole = replicated(mesh)
+
+    def join(array: jax.Array) -> jax.Array:
+        own = [shard.data for shard in array.addressable_shards]
+        return jax.make_array_from_single_device_arrays(array.shape, whole, own)
+
+    return jax.tree.map(join, tree)
+
+
+def place(tree: Any, mesh: Mesh) -> Any:
+    """Arrays of the host on every device; all processes must give the same."""
+    return everywhere(jax.device_put(tree, replicated_here(mesh)), mesh)
+
+
+def here(tree: Any) -> Any:
+    """The copies that this process holds of arrays that every device holds."""
+    return jax.tree.map(
+        lambda array: array if array.is_fully_addressable else array.addressable_data(0), tree
+    )

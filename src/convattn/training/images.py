@@ -25,6 +25,7 @@ class TrainingImages:
     - `mean`, `std`: of each channel of the training images, in [0, 1].
     - `validation`: labelled images apart from both, or None.
     - `augmentation`: of the training images, or None.
+    - `resize`: the side to which all are brought, or None.
     """
 
     train: Images
@@ -33,6 +34,7 @@ class TrainingImages:
     std: np.ndarray
     validation: Images | None = None
     augmentation: Augmentation | None = None
+    resize: int | None = None
 
     noun: ClassVar[str] = "images"
     positions: ClassVar[int] = 1
@@ -52,13 +54,20 @@ class TrainingImages:
     ) -> tuple[Array, Array]:
         """A batch, normalised; varied if there are keys."""
         varied = None if keys is None else self.augmentation
-        return load_batch(held, indices, keys, self.mean, self.std, varied, dtype)
+        how = {"resize": self.resize, "classes": len(self.train.class_names)}
+        return load_batch(held, indices, keys, self.mean, self.std, varied, dtype, **how)
 
     def identity(self) -> dict[str, Any]:
-        """The number and checksum of the images, their statistics, their variation."""
+        """The number and checksum of the images, their statistics, size and variation.
+
+        Of those that came later only what is done is named, so that older checkpoints go on.
+        """
         varied = self.augmentation
+        named = {} if varied is None else dataclasses.asdict(varied)
+        done = {name: value for name, value in named.items() if value or name in ("crop", "flip")}
         return {
-            "augmentation": None if varied is None else dataclasses.asdict(varied),
+            "augmentation": None if varied is None else done,
+            **({} if self.resize is None else {"resize": self.resize}),
             "mean": np.asarray(self.mean, np.float64).tolist(),
             "std": np.asarray(self.std, np.float64).tolist(),
             "training images": fingerprint(self.train),

@@ -17,9 +17,9 @@ import jax.numpy as jnp
 import numpy as np
 from flax import nnx
 from jax import Array, lax
-from jax.sharding import Mesh, Sharding
+from jax.sharding import Mesh
 
-from convattn.training.devices import replicated
+from convattn.training.devices import place, replicated
 from convattn.training.examples import count_of
 from convattn.training.state import TrainState
 from convattn.training.step import (
@@ -97,7 +97,7 @@ def compile_program(
     looped = jax.jit(loop, donate_argnums=0, out_shardings=whole)
     number = jax.ShapeDtypeStruct((), jnp.int32, sharding=whole)
     compiled = looped.lower(state, data, example, number).compile(how)
-    return Program(partial(_call_once, compiled, whole), order, looped=True)
+    return Program(partial(_call_once, compiled, mesh), order, looped=True)
 
 
 def _call_each(
@@ -112,13 +112,13 @@ def _call_each(
 
 def _call_once(
     looped: Callable[..., Any],
-    whole: Sharding,
+    mesh: Mesh,
     state: TrainState,
     data: Any,
     order: Array,
     count: int,
 ) -> tuple[TrainState, np.ndarray]:
-    number = jax.device_put(np.int32(count), whole)
+    number = place(np.int32(count), mesh)
     state, losses = looped(state, data, order, number)
     return state, np.asarray(jax.device_get(losses))[:count]
 
@@ -171,7 +171,7 @@ def compile_evaluation(
 
     def evaluate(state: TrainState, data: Any) -> tuple[float, float]:
         count = count_of(data)
-        found = [judge(state, data, jnp.asarray(n)) for n in range(0, count, batch_size)]
+        found = [judge(state, data, np.int32(n)) for n in range(0, count, batch_size)]
         losses, right = zip(*jax.device_get(found), strict=True)
         shares = [float(np.sum(part, dtype=np.float64)) / count for part in (losses, right)]
         return shares[0], shares[1]

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import jax
 import numpy as np
 import orbax.checkpoint as ocp
 
@@ -47,7 +48,9 @@ def read_checkpoint(folder: Path, like: TrainState) -> tuple[dict[str, np.ndarra
 
 
 def _read(folder: Path, like: TrainState) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    with contextlib.closing(ocp.Checkpointer(ocp.JsonCheckpointHandler())) as reader:
+    alone = {"multiprocessing_options": this_process_alone()}
+    handler: Any = ocp.JsonCheckpointHandler(**alone)
+    with contextlib.closing(ocp.Checkpointer(handler, **alone)) as reader:
         record = reader.restore(folder / RECORD)
     if record.pop(SEAL) != seal_of(record):
         raise ValueError("its record was changed")
@@ -57,13 +60,20 @@ def _read(folder: Path, like: TrainState) -> tuple[dict[str, np.ndarray], dict[s
             f"{folder} holds the parameters of another model or optimiser; take the settings that "
             "it was made with, or another folder"
         )
-    with contextlib.closing(ocp.Checkpointer(ocp.StandardCheckpointHandler())) as reader:
+    handler = ocp.StandardCheckpointHandler(**alone)
+    with contextlib.closing(ocp.Checkpointer(handler, **alone)) as reader:
         template = {name: array for name, array in expected.items() if array.size}
         found = reader.restore(folder / ARRAYS, args=ocp.args.StandardRestore(template))
     arrays = {**expected, **found}
     if digest(arrays) != record["sha256"]:
         raise ValueError(f"the SHA-256 of its arrays is {digest(arrays)}, not {record['sha256']}")
     return arrays, record
+
+
+def this_process_alone() -> ocp.options.MultiprocessingOptions:
+    """Orbax waits for no other process: of several that train together, one writes and reads."""
+    index = jax.process_index()
+    return ocp.options.MultiprocessingOptions(primary_host=index, active_processes={index})
 
 
 def seal_of(record: dict[str, Any]) -> str:

@@ -5,6 +5,7 @@ and settings goes on from the newest whole checkpoint and ends with the same bit
 everything that the next step depends on, and what was logged after the checkpoint is dropped.
 """
 
+from contextlib import nullcontext
 from pathlib import Path
 
 from flax import nnx
@@ -15,6 +16,7 @@ from convattn.training.checkpoints import CHECKPOINTS as CHECKPOINTS
 from convattn.training.examples import TrainingExamples
 from convattn.training.lock import lock_folder
 from convattn.training.outcome import Outcome as Outcome
+from convattn.training.processes import Processes, joined_processes
 from convattn.training.settings import TrainingSettings
 from convattn.training.sitting import Sitting
 from convattn.training.snapshots import Snapshot
@@ -31,6 +33,9 @@ def train(
 ) -> Outcome:
     """Train a model, or go on training it.
 
+    After `jax.distributed.initialize`, all processes call it alike, and train one model over the
+    devices of all. The first alone reads and writes the folder and shows progress.
+
     **Arguments:**
 
     - `model`: called as `model(inputs, training=…, dropout_key=…)`, giving logits; it is left as
@@ -41,15 +46,23 @@ def train(
 
     **Raises:** `NonFiniteLoss`; `OtherModel` if the folder holds checkpoints of another model, of
     other settings or of other examples; `NoWholeCheckpoint` if all that it holds are damaged;
-    `FolderInUse` if another process trains there; `ValueError` if the best parameters are damaged,
+    `FolderInUse` if another process trains there; `OtherProcessFailed` and `ProcessesDiffer` among
+    several processes; `ValueError` if the best parameters are damaged,
     for a batch that is larger than the set or that the devices do not divide, and for
     `select="best"` without validation examples.
     """
-    check_examples(examples, settings)
-    with lock_folder(folder):
-        return train_in_held_folder(
-            model, examples, settings, folder=folder, console=console, snapshot=snapshot
-        )
+    with joined_processes() as processes:
+        check_examples(examples, settings)
+        with lock_folder(folder) if processes.first else nullcontext():
+            return train_in_held_folder(
+                model,
+                examples,
+                settings,
+                folder=folder,
+                console=console,
+                snapshot=snapshot,
+                processes=processes,
+            )
 
 
 def train_in_held_folder(
@@ -60,11 +73,19 @@ def train_in_held_folder(
     folder: Path,
     console: Console | None = None,
     snapshot: Snapshot | None = None,
+    processes: Processes | None = None,
 ) -> Outcome:
-    """`train` for a caller who holds the lock of the folder already."""
+    """`train` for a caller who holds the lock of the folder already.
+
+    **Arguments:**
+
+    - `processes`: that train together, from `joined_processes`; this one alone if not given.
+    """
     check_examples(examples, settings)
-    console = console or Console(quiet=True)
-    return Sitting(model, examples, settings, folder, console, snapshot).run()
+    processes = processes or Processes()
+    if console is None or not processes.first:
+        console = Console(quiet=True)
+    return Sitting(model, examples, settings, folder, console, snapshot, processes).run()
 
 
 def check_examples(examples: TrainingExamples, settings: TrainingSettings) -> None:

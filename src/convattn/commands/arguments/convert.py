@@ -16,13 +16,23 @@ from convattn.commands.usage import UsageError
 
 def convert(
     weights: Annotated[
-        Positional[Path],
+        Positional[Path | None],
         arg(
             metavar="WEIGHTS",
             help="The convolution's weights: .safetensors, .npz or .npy; with --to-convolution an "
             "attention layer's, as this command writes them.",
+            help_behavior_hint="",
         ),
-    ],
+    ] = None,
+    network: Annotated[
+        Path | None,
+        arg(
+            metavar="RUN_DIR",
+            help="In place of WEIGHTS: a finished run of a ResNet, all of whose convolutions are "
+            "converted; goes with --output, --leak and --json.",
+            help_behavior_hint="",
+        ),
+    ] = None,
     layer: Annotated[
         str | None,
         arg(
@@ -134,6 +144,36 @@ def convert(
         None if value is None else sizes_of(value, option) for option, value in sizes.items()
     )
     require_seed(seed)
+    if network is not None:
+        from convattn.commands.network import convert_network
+
+        single = {
+            "WEIGHTS": weights is not None,
+            "--layer": layer is not None,
+            "--layout": layout != "auto",
+            "--bias": bias is not None,
+            "--write": write != "ours",
+            "--image-size": image_size is not None,
+            "--patch-size": patch_size != (1,),
+            "--encoding": encoding != "bias",
+            "--no-exact": no_exact,
+            "--stride": stride != (1,),
+            "--dilation": dilation != (1,),
+            "--groups": groups != 1,
+            "--head-dim": head_dim is not None,
+            "--to-convolution": to_convolution,
+            "--kernel-size": kernel_size is not None,
+            "--tolerance": tolerance is not None,
+            "--seed": seed != 0,
+        }
+        for option in (option for option, given in single.items() if given):
+            raise UsageError(
+                f"{option} does not go with --network, which converts every layer of a run; it "
+                "takes --output, --leak and --json"
+            )
+        return convert_network(network, output, leak, json)
+    if weights is None:
+        raise UsageError("expected WEIGHTS, a file, or --network, the folder of a run")
     if to_convolution:
         from convattn.commands.recover import recover
 

@@ -144,7 +144,7 @@ class VisionTransformerSettings:
     def key_width(self) -> int:
         """Features of a head's queries, keys and values.
 
-        >>> VisionTransformerSettings().key_width, VisionTransformerSettings(head_width=64).key_width
-        (768, 64)
+        >>> VisionTransformerSettings(width=48, patch_size=4).key_width
+        48
         """
         return self.width if self.head_width is None else self.head_width

@@ -1,0 +1,177 @@
+"""``convattn convert --network``: a trained ResNet as a network of attention layers."""
+
+import os.path
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from convattn.atomic_file import write_file
+from convattn.commands.consoles import console
+from convattn.commands.output_file import require_writable
+from convattn.commands.usage import UsageError
+from convattn.commands.weights_output import finish, require_distinct
+
+DEFAULT_NAME = "attention.safetensors"
+
+
+def convert_network(
+    run: Path, output: Path | None = None, leak: float = 0.5, json: Path | None = None
+) -> int:
+    """Fold and convert a finished run's ResNet, check it, and write it.
+
+    Args:
+        run: The folder of the run.
+        output: The file to write; ``attention.safetensors`` in the run's folder if ``None``.
+        leak: The share of each head that attends uniformly.
+        json: Where to write the figures.
+
+    Returns:
+        0, or 1 if a logit or a layer was further off than its bound, or a test image changed its
+        class, and then nothing is written.
+
+    Raises:
+        UsageError: If this is not a finished run of a ResNet, or a file cannot be written.
+    """
+    if not os.path.isdir(run):
+        raise UsageError(f"--network got {run}, which is no folder; expected that of a run")
+    target = output or run / DEFAULT_NAME
+    if target.suffix != ".safetensors":
+        raise UsageError(f"--output got {target}, but expected a name in .safetensors")
+    require_writable(target, "--output")
+    if json is not None:
+        require_writable(json, "--json")
+    require_distinct({"--output": target, "--json": json})
+    started = time.monotonic()
+    try:
+        figures, content = _convert(run, leak)
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+    figures |= {"output": str(target), "seconds": round(time.monotonic() - started, 1)}
+    passed = figures["check"]["passed"] and figures["test"]["passed"]
+    _print(figures)
+    if passed:
+        write_file(target, content)
+    finish(target, passed, json, figures)
+    return 0 if passed else 1
+
+
+def _convert(path: Path, leak: float) -> tuple[dict[str, Any], bytes]:
+    """The figures, and the content of the file."""
+    from convattn.networks.comparison import (
+        BATCH,
+        attention_layers,
+        batches,
+        compare_classes,
+        compare_logits,
+        convert_resnet,
+    )
+    from convattn.networks.network_file import network_bytes
+
+    run, model, recorded = finished_resnet(path)
+    converted = convert_resnet(model, run.images.mean, run.images.std, leak=leak)
+    test = run.images.test
+    found = compare_logits(converted, next(batches(test.images)))
+    classes = compare_classes(converted, test.images, test.labels)
+    figures = {
+        "run": str(path),
+        "when": run.when,
+        "leak": leak,
+        "layers": {
+            name: {"heads": layer.heads, "maps": list(layer.output.shape), "stride": layer.stride}
+            for name, layer in attention_layers(converted.attention).items()
+            if layer.output is not None
+        },
+        "check": {
+            "images": min(BATCH, len(test)),
+            "difference": float(found.difference.max()),
+            "bound": float(found.bound.max()),
+            "largest_share": max(found.layers.values()),
+            "layer": max(found.layers, key=found.layers.__getitem__),
+            "certain": found.certain,
+            "passed": found.passed,
+        },
+        "test": {
+            "images": classes.images,
+            "correct": classes.correct,
+            "attention_correct": classes.attention_correct,
+            "recorded_accuracy": recorded,
+            "same_class": classes.same,
+            "difference": classes.difference,
+            "smallest_margin": classes.margin,
+            "passed": classes.passed,
+        },
+    }
+    return figures, network_bytes(converted.attention)
+
+
+def finished_resnet(path: Path) -> tuple[Any, Any, float]:
+    """A run, its ResNet in float32, and the test accuracy on record.
+
+    Args:
+        path: The folder of the run.
+
+    Raises:
+        ValueError: If it is not a finished run of a ResNet, or has no whole checkpoint.
+    """
+    import warnings
+
+    from flax import nnx
+
+    from convattn.analysis.restored_run import restore_run
+    from convattn.analysis.run_summary import read_summary
+    from convattn.models.settings import ResNetSettings
+    from convattn.runs.materials import make_model
+
+    summary = read_summary(path)
+    if not isinstance(summary.settings.model, ResNetSettings):
+        kind = type(summary.settings.model).__name__.removesuffix("Settings").lower()
+        raise ValueError(
+            f"{path} is a run of the model {kind!r}, whose layers are attention or have no "
+            "convolution to convert; --network takes a run of a ResNet, such as "
+            "`python experiments/cifar.py --config resnet18` makes"
+        )
+    if not summary.finished or summary.accuracy is None:
+        raise ValueError(
+            f"{path} is {summary.accuracy_text}, but only a finished run is converted; go on with "
+            f"it first: python experiments/cifar.py --resume {path}"
+        )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a damaged checkpoint; the one before would be another's
+        run = restore_run(path)
+    epochs = summary.settings.training.epochs
+    if summary.settings.training.select != "best" and run.epoch != epochs:
+        raise ValueError(
+            f"the newest whole checkpoint of {path} is of {run.when} of {epochs}: the last one is "
+            "damaged; train the run anew"
+        )
+    model: Any = run.model
+    if summary.settings.training.compute_dtype != "float32":
+        training = replace(summary.settings.training, compute_dtype="float32")
+        model = make_model(replace(summary.settings, training=training), run.dataset)
+        nnx.update(model, nnx.state(run.model))
+    return run, model, summary.accuracy
+
+
+def _print(figures: dict[str, Any]) -> None:
+    plain, check, test = console(), figures["check"], figures["test"]
+    layers = figures["layers"]
+    heads = sorted({layer["heads"] for layer in layers.values()})
+    lines = [
+        f"{figures['run']}, {figures['when']}: {len(layers)} convolutions -> attention layers of "
+        f"{' and '.join(map(str, heads))} heads, leak {figures['leak']:g}",
+        *(
+            f"  {name}  {layer['heads']} heads  {tuple(layer['maps'])}  stride {layer['stride'][0]}"
+            for name, layer in layers.items()
+        ),
+        f"logits of {check['images']} images: largest difference {check['difference']:.3g}, "
+        f"{'within' if check['passed'] else 'NOT WITHIN'} the derived bound {check['bound']:.3g}; "
+        f"by layers at most {check['largest_share']:.2g} of the bound ({check['layer']}); classes "
+        f"certain to agree: {check['certain']}",
+        f"test images with the same class: {test['same_class']:,} of {test['images']:,}; correct: "
+        f"{test['correct']:,} as trained, {test['attention_correct']:,} as attention; largest "
+        f"difference {test['difference']:.3g}, smallest margin {test['smallest_margin']:.3g}",
+        f"in {figures['seconds']} s",
+    ]
+    for line in lines:
+        plain.print(line, markup=False, soft_wrap=True)

@@ -1,0 +1,1 @@
+"""RandAugment's operations on one image, in integer arithmetic, as Pillow has them."""

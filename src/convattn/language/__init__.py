@@ -1,0 +1,1 @@
+"""B19 §5 as an experiment: causal MSAC on the bytes of a text."""

@@ -1,0 +1,67 @@
+"""`experiments/language.py`: from settings to a trained language model and its bits per byte."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from flax import nnx
+
+from convattn.data.text import read_text, split_text, windows_of
+from convattn.language.bits import model_bits, summarize
+from convattn.language.counting import SYMBOLS, bigram_bits, unigram_bits
+from convattn.language.settings import Arguments, LanguageSettings
+from convattn.models.language_model import LanguageModel
+from convattn.runs.experiment import Experiment
+from convattn.runs.experiment_command import ExperimentCommand
+from convattn.training.outcome import Outcome
+from convattn.training.text import TrainingText
+
+PROGRAM = "experiments/language.py"
+
+
+def make_experiment(settings: LanguageSettings) -> Experiment:
+    """The text, divided into windows, the model as the seed draws it, and the counted baselines.
+
+    **Raises:** `ValueError` for a text that is too short.
+    """
+    given = settings.text
+    text = read_text(given.source)
+    content = text.content[: given.limit]
+    train, validation, test = split_text(content, validation=given.validation, test=given.test)
+    examples = TrainingText(
+        windows_of(train, given.length),
+        windows_of(test, given.length),
+        windows_of(validation, given.length) if validation else None,
+    )
+    model = LanguageModel(
+        settings.model,
+        classes=SYMBOLS,
+        length=given.length,
+        rngs=nnx.Rngs(settings.training.seed),
+        dtype=settings.training.compute_dtype,
+    )
+    parts = {"train": len(train), "validation": len(validation), "test": len(test)}
+
+    def summary(outcome: Outcome) -> dict[str, Any]:
+        contexts, targets = examples.test[:, :-1], examples.test[:, 1:]
+        found = {
+            "model": model_bits(outcome.model, examples.test),
+            "bigram": bigram_bits(train, contexts, targets),
+            "unigram": unigram_bits(train, targets),
+        }
+        bits = {name: summarize(each)._asdict() for name, each in found.items()}
+        return {"test_windows": len(targets), "test_bits_per_byte": bits}
+
+    data = {**text.facts(), "parts": parts}
+    return Experiment(PROGRAM, settings, model, examples, settings.training, data, summary)
+
+
+def report(result: dict[str, Any]) -> Sequence[str]:
+    """What is printed at the end."""
+    return [
+        f"{name}: {bits['mean']:.3f} bits per byte of the test part (standard error "
+        f"{bits['error']:.3f} over {result['test_windows']} windows)"
+        for name, bits in result["test_bits_per_byte"].items()
+    ]
+
+
+COMMAND = ExperimentCommand(PROGRAM, Arguments, make_experiment, report)

@@ -1,0 +1,259 @@
+"""Two processes that train one model: as one would, and through whatever ends either of them.
+
+The processes are real, and meet over the loopback device. None outlives its test: each has a hard
+limit of time and is killed at the end.
+"""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+from comparison import assert_within, gamma
+from training.host_process import BATCH, EPOCHS, MOVED, STEPS_OF_EPOCH
+from training.tiny import SIDE
+
+from convattn.training.metrics import read_metrics
+
+SCRIPT = Path(__file__).with_name("host_process.py")
+LIMIT = 240.0
+SOON = 30.0  # to notice a lost process; the machine may be busy
+STEPS = EPOCHS * STEPS_OF_EPOCH
+ROUNDINGS = 4 * (BATCH + 3 * SIDE**2)
+TIMES = ("seconds", "images_per_second")
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+@contextmanager
+def started(given):
+    """The processes, one for each of these; they are killed at the end."""
+    environment = {**os.environ, "PYTHONPATH": str(SCRIPT.parents[1])}
+    environment.pop("JAX_ENABLE_X64", None)
+    processes = []
+    try:
+        for each in given:
+            processes.append(
+                subprocess.Popen(
+                    [sys.executable, SCRIPT, json.dumps(each)],
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                    text=True,
+                    env=environment,
+                )
+            )
+        yield processes
+    finally:
+        for process in processes:
+            process.kill()
+            process.communicate()
+
+
+def pair(cache, jobs, **given):
+    where = f"127.0.0.1:{free_port()}"
+    shared = {"coordinator": where, "processes": 2, "cache": str(cache), "jobs": jobs, **given}
+    return started([{**shared, "index": index} for index in (0, 1)])
+
+
+def ended(process, limit=LIMIT):
+    """The JSON lines that it wrote, its messages, its exit code."""
+    told, problems = process.communicate(timeout=limit)
+    lines = [json.loads(line) for line in told.splitlines() if line.startswith("{")]
+    return lines, problems, process.returncode
+
+
+def halted(folder, processes):
+    """Return when a process waits in the folder."""
+    until = time.monotonic() + LIMIT
+    while not (folder / "waiting").exists():
+        assert time.monotonic() < until
+        assert all(process.poll() is None for process in processes)
+        time.sleep(0.01)
+
+
+def job(folder, halt=None, by=(), **plant):
+    if halt is not None:
+        plant["halt"] = halt
+    return {"folder": str(folder), "plant": plant, "in": list(by)}
+
+
+@pytest.fixture(scope="module")
+def alone(cache_folder):
+    """The losses of one process."""
+    with started([{"cache": str(cache_folder), "devices": 2}]) as (process,):
+        (found,), problems, code = ended(process)
+    assert code == 0, problems
+    return found
+
+
+@pytest.fixture(scope="module")
+def done(cache_folder, tmp_path_factory):
+    """What a pair of processes made of each job, one after the other; both are said."""
+    folder = tmp_path_factory.mktemp("hosts")
+    jobs = {
+        "whole": job(folder / "whole"),
+        "share": job(folder / "share", by=[1], share=1),
+        "settings": job(folder / "settings", by=[1], settings={"learning_rate": 0.2, "seed": 1}),
+        "images": job(folder / "images", by=[0], images=141),
+        "drift": job(folder / "drift", by=[1], drift=1),
+        "full": job(folder / "full", by=[0], full=2),
+    }
+    with pair(cache_folder, list(jobs.values())) as processes:
+        found = [ended(process) for process in processes]
+    for lines, problems, code in found:
+        assert code == 0, problems
+        assert len(lines) == len(jobs), problems
+    return folder, {
+        name: [lines[number] for lines, _, _ in found] for number, name in enumerate(jobs)
+    }
+
+
+def bound(alone):
+    """As for several devices of one process: see `test_eight_devices.py`."""
+    one = np.array(alone["1"])
+    amplification = max(np.abs(np.array(moved) - one).max() for moved in alone["moved"]) / MOVED
+    assert amplification > 1e-3  # or nothing was measured
+    return 8 * STEPS * gamma(ROUNDINGS, "float64") * amplification
+
+
+def test_two_processes_train_as_one(alone, done):
+    first, second = done[1]["whole"]
+    assert first == second  # the same bits in both
+    assert (first["status"], first["step"], len(first["losses"])) == ("finished", STEPS, STEPS)
+    assert first["losses"][-1] < first["losses"][0]
+    for devices in "12":
+        message = f"two processes against {devices} devices of one"
+        assert_within(first["losses"], alone[devices], bound(alone), message)
+
+
+def test_other_shares_are_seen(alone, done):
+    """Planted: one process takes other examples for its share of each batch."""
+    first, _ = done[1]["share"]
+    with pytest.raises(AssertionError, match="too far"):
+        assert_within(first["losses"], alone["1"], 1e4 * bound(alone), "planted")
+
+
+def test_the_first_alone_writes(done):
+    """One line for each epoch, one file of events: the other process has written nothing."""
+    folder = done[0] / "whole"
+    assert [line["epoch"] for line in read_metrics(folder)] == list(range(1, EPOCHS + 1))
+    assert len(list((folder / "tensorboard").iterdir())) == 1
+
+
+@pytest.mark.parametrize(
+    ("planted", "message"),
+    [
+        ("settings", "differs from process 0 in learning_rate, seed"),
+        ("images", "differs from process 0 in training images"),
+        ("drift", f"differs from process 0 in the state after step {STEPS_OF_EPOCH}"),
+    ],
+)
+def test_processes_that_differ_are_refused(done, planted, message):
+    """In both, with the same words."""
+    first, second = done[1][planted]
+    assert first == second
+    assert first["error"] == "ProcessesDiffer"
+    assert message.rstrip("4") in first["message"]
+    assert "process 1 of 2 (pid " in first["message"]
+
+
+def test_a_failure_of_the_first_ends_both(done):
+    first, second = done[1]["full"]
+    assert (first["error"], second["error"]) == ("OSError", "OtherProcessFailed")
+    assert second["message"].startswith("process 0 of 2 (pid ")
+    assert second["message"].endswith(" failed: no space left on device")
+
+
+def assert_same_end(found, folder, done):
+    """The bits of a pair that nothing interrupted, in each process, and its metrics."""
+    whole = done[1]["whole"][0]
+    for lines, _, _ in found:
+        for name in ("status", "step", "test", "arrays"):
+            assert lines[-1][name] == whole[name], name
+        assert lines[-1]["losses"] == whole["losses"][-len(lines[-1]["losses"]) :]
+    lines = [
+        [{name: line[name] for name in line if name not in TIMES} for line in read_metrics(each)]
+        for each in (folder, done[0] / "whole")
+    ]
+    assert lines[0] == lines[1]
+
+
+def test_either_is_killed_and_the_pair_goes_on(tmp_path, cache_folder, done):
+    """The other ends soon, says which was lost and how to go on, and its code is not 0."""
+    folder = tmp_path / "run"
+    for victim, epoch in ((1, 1), (0, 2)):
+        with pair(cache_folder, [job(folder, epoch, by=[victim])]) as processes:
+            halted(folder, processes)
+            processes[victim].send_signal(signal.SIGKILL)
+            began = time.monotonic()
+            lines, problems, code = ended(processes[1 - victim], SOON)
+            assert time.monotonic() - began < SOON
+            assert (lines, code) != ([], 0), problems
+            assert code != 0
+            said = [line for line in problems.splitlines() if line.startswith("convattn: ")]
+            (message,) = said
+            assert f"process {victim} of 2 (pid {processes[victim].pid} on " in message or (
+                "because another process was lost" in message
+            )
+            assert "start all of them again in the same folder" in message
+            _, own, _ = ended(processes[victim])
+            assert "was ended from outside" in own
+        (folder / "waiting").unlink()
+    with pair(cache_folder, [job(folder)]) as processes:
+        found = [ended(process) for process in processes]
+    assert all(code == 0 for _, _, code in found), found
+    assert 0 < len(found[0][0][-1]["losses"]) < STEPS  # it went on, and did not begin anew
+    assert_same_end(found, folder, done)
+
+
+def test_a_signal_to_either_stops_both(tmp_path, cache_folder, done):
+    """They save, and the same processes go on where they were stopped."""
+    folder = tmp_path / "run"
+    jobs = [job(folder, epoch, by=[victim]) for victim, epoch in ((1, 1), (0, 2))]
+    with pair(cache_folder, [*jobs, job(folder)]) as processes:
+        for victim in (1, 0):
+            halted(folder, processes)
+            (folder / "waiting").unlink()
+            processes[victim].send_signal(signal.SIGTERM)
+            (folder / "go").touch()
+            while (folder / "go").exists() and not (folder / "waiting").exists():
+                if processes[victim].poll() is not None or victim == 0:
+                    break
+                time.sleep(0.01)
+        found = [ended(process) for process in processes]
+    for lines, problems, code in found:
+        assert code == 0, problems
+        assert [line["status"] for line in lines] == ["stopped", "stopped", "finished"]
+    assert [line["step"] for line in found[0][0]] == [line["step"] for line in found[1][0]]
+    assert_same_end(found, folder, done)
+
+
+def test_not_all_come(tmp_path):
+    """The message says who waited, where and how long; nothing hangs."""
+    where = f"127.0.0.1:{free_port()}"
+    given = {"coordinator": where, "processes": 2, "index": 0, "jobs": [], "patience": 0.5}
+    with started([{**given, "cache": str(tmp_path)}]) as (process,):
+        lines, problems, code = ended(process)
+    assert (lines, code) == ([], 1)
+    assert f"process 0 of 2 waited 0 s at {where}, and not all processes came" in problems
+
+
+def test_a_taken_port_is_refused(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        where = f"127.0.0.1:{taken.getsockname()[1]}"
+        given = {"coordinator": where, "processes": 1, "index": 0, "jobs": []}
+        with started([{**given, "cache": str(tmp_path)}]) as (process,):
+            lines, problems, code = ended(process)
+    assert (lines, code) == ([], 1)
+    assert f"process 0 of 1 could not begin at {where}" in problems
