@@ -161,6 +161,7 @@ TABLE: dict[tuple[str, str], tuple[Demand, ...]] = {
     ("equality", "S.finite"): (FINITE, LEAKY, ONE_MORE),
     ("equality", "S.dp1"): (FINITE, POWERS, ONE_MORE),
     ("equality", "S.dp2"): (LIMIT, ENUMERATED, ONE_EACH),
+    ("equality", "S.network"): (FINITE, LEAKY, IMAGE, ODD, PIXELS, ONE_MORE),
     ("lower_bound", "L21.theorem5"): (IMAGE, PIXELS, ODD, FULL, SEVERAL),
     ("lower_bound", "L21.theorem6"): (IMAGE, SQUARE, PATCHES, ODD, SMALL, NINE),
     ("lower_bound", "S.heads"): (SQUARE, ODD, GENERIC, SEVERAL),

@@ -248,3 +248,25 @@ def test_a_negative_crop_is_refused() -> None:
 def test_a_crop_is_an_integer_and_a_flip_a_truth_value(changes, message) -> None:
     with pytest.raises(ValueError, match=message):
         Augmentation(**changes)
+
+
+def test_mixing_needs_the_number_of_classes() -> None:
+    keys = example_keys(KEY, 0, jnp.asarray(INDICES))
+    with pytest.raises(ValueError, match="classes is None, but Mixup and CutMix"):
+        load_batch(DATA, jnp.asarray(INDICES), keys, MEAN, STD, Augmentation(cutmix=1.0, crop=0))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"rand_augment": 10.5}, "rand_augment is 10.5, but a number from 0 to 10 was expected"),
+        ({"rand_augment": True}, "rand_augment is True, but a number"),
+        ({"mixup": -0.1}, "mixup is -0.1, but a number from 0 to 1000 was expected: α of Mixup"),
+        ({"cutmix": float("inf")}, "cutmix is inf, but a number"),
+        ({"erasing": 1.5}, "erasing is 1.5, but a number from 0 to 1 was expected"),
+        ({"erasing": "0.25"}, "erasing is '0.25', but a number"),
+    ],
+)
+def test_variations_have_ranges(changes, message) -> None:
+    with pytest.raises(ValueError, match=message):
+        Augmentation(**changes)

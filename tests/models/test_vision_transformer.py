@@ -13,9 +13,10 @@ from models.oracle import gelu, linear, norm
 from models.tiny_transformer import SETTINGS, SIZE, images, tiny
 from models.transformer_oracle import convolved, logits_of
 
+from convattn.models.attention_mixing import AttentionMixing
 from convattn.models.build import build_model
 from convattn.models.stochastic_depth import depth_rates, skip
-from convattn.models.vision_transformer import VisionTransformer, patch_grid
+from convattn.models.vision_transformer import patch_grid
 
 CLOSE = 2.0**-30  # as for the encoder: float64 in another order
 
@@ -81,28 +82,40 @@ def test_half_precision_stays_near_float32(kind):
     assert 2.0**-16 * size < float(jnp.abs(found - expected).max()) < 100 * 2.0**-9 * size
 
 
-def test_gradients_of_half_precision_are_float32():
-    model, given = tiny("class", "bfloat16", depth=1), images()
-    gradient = nnx.jit(nnx.grad(lambda model: (model(given) ** 2).sum()))(model)
-    leaves = jax.tree.leaves(nnx.state(gradient))
-    assert all(leaf.dtype == jnp.float32 and bool(jnp.isfinite(leaf).all()) for leaf in leaves)
+@pytest.mark.parametrize("kind", ["convolution", "ring", "class"])
+def test_gradients_of_half_precision_are_float32(kind):
+    def gradient(model, given):
+        return nnx.state(nnx.grad(lambda model: (model(given) ** 2).sum())(model))
+
+    found = nnx.eval_shape(gradient, tiny(kind, "bfloat16", depth=1), images())
+    assert {leaf.dtype for leaf in jax.tree.leaves(found)} == {jnp.dtype(jnp.float32)}
 
 
-@pytest.mark.parametrize("name", ["dropout", "attention_dropout"])
-def test_chance_comes_from_the_key_alone_and_in_training_alone(name):
-    rates = {"dropout": 0.0, "stochastic_depth": 0.0, name: 0.5}
-    model, given = tiny("ring", depth=1, **rates), images()
+def draws(model, **how):
+    """How many random draws a network makes."""
+    return str(jax.make_jaxpr(partial(model, **how))(images())).count("random_bits")
+
+
+def test_chance_comes_from_the_key_alone_and_in_training_alone():
+    rates = {"dropout": 0.5, "stochastic_depth": 0.0, "attention_dropout": 0.5}
+    model, given = tiny("convolution", depth=1, **rates), images()
     one, two = jax.random.split(jax.random.key(0))
     plain = run(model, given)
-    assert_equal(run(model, given, dropout_key=one), plain)
     first = run(model, given, training=True, dropout_key=one)
     assert_equal(run(model, given, training=True, dropout_key=one), first)
     for other in (plain, run(model, given, training=True, dropout_key=two)):
         assert (np.asarray(first) != np.asarray(other)).any()
+    assert draws(model, dropout_key=one) == draws(model, training=True) == 0
+    # Embedded tokens, the result of attention, inside and after the feed-forward part
+    given = {"training": True, "dropout_key": one}
+    assert draws(tiny("ring", depth=1, **{**rates, "attention_dropout": 0.0}), **given) == 4
+    assert draws(tiny("ring", depth=1, **{**rates, "dropout": 0.0}), **given) == 1
+    depth = {**dict.fromkeys(rates, 0.0), "stochastic_depth": 0.5}
+    assert draws(tiny("ring", **depth), **given) == 2  # both sublayers of the second layer
 
 
 def test_an_image_skips_whole_sublayers():
-    """Of the second layer alone: with a rate of 1/2 each adds twice as much to an image, or nothing.
+    """The second layer alone, of rate 1/2: each adds twice as much to an image, or nothing.
 
     Sublayers are those of the loops: what is left of an image that skips both is the image.
     """
@@ -144,24 +157,18 @@ def test_skipped_images_are_made_up_for():
 
 # ---------------------------------------------------------------------- first numbers, refusals
 def test_networks_begin_as_deits_do():
-    settings = replace(SETTINGS["class"], width=64, inner=64, heads=4, head_width=16, patch_size=4)
-    given = {"classes": 5, "image_size": (8, 8)}
-    model = nnx.jit(lambda: VisionTransformer(settings, rngs=nnx.Rngs(0), **given))()
-    mixing = model.layers[1].mixing
-    parts = (
-        mixing.query,
-        mixing.output,
-        model.layers[0].inner.kernel,
-        model.layers[1].outer.kernel,
-    )
-    for part in parts:  # 4096 numbers: the deviation is met within five of its own, 1/√(2n)
+    settings = replace(SETTINGS["class"], width=64, inner=64, heads=4, head_width=16)
+    rngs = nnx.Rngs(0)
+    one, two = (AttentionMixing(settings, (3,), rngs=rngs) for _ in range(2))
+    for part in (one.query, one.key, one.value, one.output):
+        # 4096 numbers: the deviation is met within five of its own, 1/√(2n)
         assert abs(float(part[...].std()) / 0.02 - 1) < 5 / (2 * part.size) ** 0.5
-    biases = (mixing.query_bias, mixing.value_bias, mixing.bias, model.classifier.bias)
-    assert all((np.asarray(bias[...]) == 0).all() for bias in biases)
-    limit = 48**-0.5  # the projection is a convolution
-    assert limit / 2 < float(jnp.abs(model.projection.kernel[...]).max()) <= limit
-    first = [layer.mixing.query[...] for layer in model.layers]
-    assert (np.asarray(first[0]) != np.asarray(first[1])).all()  # layers are drawn apart
+    for bias in (one.query_bias, one.key_bias, one.value_bias, one.bias):
+        assert_equal(bias[...], np.zeros(bias.shape))
+    different = {np.asarray(part[...]).tobytes() for part in (one.query, one.key, two.query)}
+    assert len(different) == 3
+    relative = AttentionMixing(SETTINGS["ring"], (2, 3), rngs=rngs)
+    assert_equal(relative.position_bias[...], np.zeros((3, 5 * 7)))
 
 
 @pytest.mark.parametrize(

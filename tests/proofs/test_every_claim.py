@@ -105,6 +105,7 @@ PAPERS = {
             "saturation": ("holds", "limit"),
             "lemma3": ("holds", "layer equality"),
             "separable": ("holds", "identity", "layer equality"),
+            "network": ("holds", "layer equality"),
         },
     ),
 }

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from convattn.runs.arguments import read_arguments, repeating_command
+from convattn.runs.hosts import HostArguments
 
 CONFIGS = Path(__file__).parents[2] / "experiments" / "configs"
 
@@ -27,6 +28,8 @@ CONFIGS = Path(__file__).parents[2] / "experiments" / "configs"
             "--download cifar10-binary --download-dir {cwd}/x",
         ),
         ("--download-dir None", "--download-dir {cwd}/None"),
+        ("--coordinator a:1 --processes 2 --process=1 --training.seed 3", "--training.seed 3"),
+        ("--distributed --training.seed 3", "--training.seed 3"),
         ("--images.source ../y", "--images.source {parent}/y"),
         ("--model.heads 2 3 4 --no_figures", "--model.heads 2 3 4 --no-figures"),
     ],
@@ -41,7 +44,13 @@ def test_the_command_repeats_what_was_given(given, kept, tmp_path, monkeypatch) 
     assert second.settings.model == first.settings.model
     assert second.settings.training == first.settings.training
     assert (second.data is None) == (first.data is None)
-    rest = {"data": None, "output_dir": None, "download_dir": Path(), "settings": first.settings}
+    rest = {
+        "hosts": HostArguments(),
+        "data": None,
+        "output_dir": None,
+        "download_dir": Path(),
+        "settings": first.settings,
+    }
     assert replace(second, **rest) == replace(first, **rest)
 
 

@@ -36,6 +36,12 @@ images = st.builds(
     crop=st.integers(0, 9),
     flip=st.booleans(),
     validation=shares,
+    share=st.floats(0.01, 1),
+    resize=st.none() | counts,
+    rand_augment=st.floats(0, 10),
+    mixup=shares,
+    cutmix=shares,
+    erasing=shares,
 )
 training = st.builds(
     TrainingSettings,
@@ -79,4 +85,16 @@ def test_a_field_that_is_not_there_is_no_default():
     stored = settings_to_json(RunSettings())
     del stored["training"]["epochs"]
     with pytest.raises(ValueError, match=r"no settings of a run .*epochs"):
+        settings_from_json(stored)
+
+
+def test_a_run_of_before_mixing_did_not_mix():
+    """Its config has no such fields: it is read, as what it was; older fields must be there."""
+    stored = settings_to_json(RunSettings())
+    for name in ImageSettings.BEFORE:
+        del stored["images"][name]
+    assert set(stored["images"]) == {"source", "classes", "crop", "flip", "validation"}
+    assert settings_from_json(stored).images == ImageSettings(**ImageSettings.BEFORE)
+    del stored["images"]["crop"]
+    with pytest.raises(ValueError, match=r"no settings of a run .*crop"):
         settings_from_json(stored)

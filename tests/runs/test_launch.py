@@ -15,12 +15,12 @@ from runs.tiny_runs import tiny_settings, write_pictures
 from convattn.data.datasets import read_dataset
 from convattn.evidence.run_shortcomings import shortcomings
 from convattn.runs.arguments import read_arguments, repeating_command
-from convattn.runs.command import with_images
 from convattn.runs.directory import RunDirectory
 from convattn.runs.facts import archive_md5
 from convattn.runs.launch import launch
 from convattn.runs.materials import make_model
 from convattn.runs.record import experiment_row, record_of
+from convattn.runs.wanted import with_images
 from convattn.training.metrics import read_metrics
 from convattn.training.state import named_arrays
 

@@ -3,8 +3,8 @@
 It says "ready" once all are together, and then, for each job, as JSON, how it ended. A job is what
 `train` is given, and a plant, for the processes that it names:
 
-- `halt`: before the first step after this epoch, make the file `waiting` in the folder, and wait for
-  the file `go` there, so that a signal meets the process while it trains.
+- `halt`: before the first step after this epoch, make the file `waiting-EPOCH` in the folder, and
+  wait for the file `go-EPOCH` there, so that a signal meets the process while it trains.
 - `full`: after this epoch there is no space on the disk.
 - `share`: it takes other examples for its share of each batch.
 - `drift`: its first parameters are not those of the others.
@@ -63,10 +63,11 @@ def train_as(job: dict[str, Any], index: int) -> dict[str, Any]:
         advance = program.advance
 
         def halt_and_advance(state: Any, *rest: Any) -> Any:
-            if plant.get("halt") == int(state.step) // STEPS_OF_EPOCH:
+            epoch = int(state.step) // STEPS_OF_EPOCH
+            if plant.get("halt") == epoch:
                 plant.clear()
-                (folder / "waiting").touch()
-                wait_for(folder / "go")
+                (folder / f"waiting-{epoch}").touch()
+                wait_for(folder / f"go-{epoch}")
             return advance(state, *rest)
 
         return type(program)(halt_and_advance, program.order, program.looped)

@@ -73,10 +73,10 @@ def ended(process, limit=LIMIT):
     return lines, problems, process.returncode
 
 
-def halted(folder, processes):
-    """Return when a process waits in the folder."""
+def halted(folder, epoch, processes):
+    """Return when a process waits after this epoch."""
     until = time.monotonic() + LIMIT
-    while not (folder / "waiting").exists():
+    while not (folder / f"waiting-{epoch}").exists():
         assert time.monotonic() < until
         assert all(process.poll() is None for process in processes)
         time.sleep(0.01)
@@ -142,6 +142,7 @@ def test_other_shares_are_seen(alone, done):
     first, _ = done[1]["share"]
     with pytest.raises(AssertionError, match="too far"):
         assert_within(first["losses"], alone["1"], 1e4 * bound(alone), "planted")
+    assert first["arrays"] != done[1]["whole"][0]["arrays"]
 
 
 def test_the_first_alone_writes(done):
@@ -175,68 +176,67 @@ def test_a_failure_of_the_first_ends_both(done):
     assert second["message"].endswith(" failed: no space left on device")
 
 
-def assert_same_end(found, folder, done):
-    """The bits of a pair that nothing interrupted, in each process, and its metrics."""
-    whole = done[1]["whole"][0]
-    for lines, _, _ in found:
-        for name in ("status", "step", "test", "arrays"):
-            assert lines[-1][name] == whole[name], name
-        assert lines[-1]["losses"] == whole["losses"][-len(lines[-1]["losses"]) :]
-    lines = [
-        [{name: line[name] for name in line if name not in TIMES} for line in read_metrics(each)]
-        for each in (folder, done[0] / "whole")
-    ]
-    assert lines[0] == lines[1]
-
-
-def test_either_is_killed_and_the_pair_goes_on(tmp_path, cache_folder, done):
-    """The other ends soon, says which was lost and how to go on, and its code is not 0."""
-    folder = tmp_path / "run"
+@pytest.fixture(scope="module")
+def chain(cache_folder, tmp_path_factory):
+    """A run that is killed twice and stopped twice: its folder, and how the processes ended."""
+    folder = tmp_path_factory.mktemp("chain") / "run"
+    killed = {}
     for victim, epoch in ((1, 1), (0, 2)):
         with pair(cache_folder, [job(folder, epoch, by=[victim])]) as processes:
-            halted(folder, processes)
+            halted(folder, epoch, processes)
             processes[victim].send_signal(signal.SIGKILL)
-            began = time.monotonic()
-            lines, problems, code = ended(processes[1 - victim], SOON)
-            assert time.monotonic() - began < SOON
-            assert (lines, code) != ([], 0), problems
-            assert code != 0
-            said = [line for line in problems.splitlines() if line.startswith("convattn: ")]
-            (message,) = said
-            assert f"process {victim} of 2 (pid {processes[victim].pid} on " in message or (
-                "because another process was lost" in message
-            )
-            assert "start all of them again in the same folder" in message
-            _, own, _ = ended(processes[victim])
-            assert "was ended from outside" in own
-        (folder / "waiting").unlink()
-    with pair(cache_folder, [job(folder)]) as processes:
-        found = [ended(process) for process in processes]
-    assert all(code == 0 for _, _, code in found), found
-    assert 0 < len(found[0][0][-1]["losses"]) < STEPS  # it went on, and did not begin anew
-    assert_same_end(found, folder, done)
-
-
-def test_a_signal_to_either_stops_both(tmp_path, cache_folder, done):
-    """They save, and the same processes go on where they were stopped."""
-    folder = tmp_path / "run"
-    jobs = [job(folder, epoch, by=[victim]) for victim, epoch in ((1, 1), (0, 2))]
+            other = ended(processes[1 - victim], SOON)
+            killed[victim] = (processes[victim].pid, ended(processes[victim]), other)
+        (folder / f"waiting-{epoch}").unlink()
+    halts = ((1, 2), (0, 3))
+    jobs = [job(folder, epoch, by=[victim]) for victim, epoch in halts]
     with pair(cache_folder, [*jobs, job(folder)]) as processes:
-        for victim in (1, 0):
-            halted(folder, processes)
-            (folder / "waiting").unlink()
+        for victim, epoch in halts:
+            halted(folder, epoch, processes)
             processes[victim].send_signal(signal.SIGTERM)
-            (folder / "go").touch()
-            while (folder / "go").exists() and not (folder / "waiting").exists():
-                if processes[victim].poll() is not None or victim == 0:
-                    break
-                time.sleep(0.01)
-        found = [ended(process) for process in processes]
-    for lines, problems, code in found:
+            (folder / f"go-{epoch}").touch()
+        stopped = [ended(process) for process in processes]
+    return folder, killed, stopped
+
+
+@pytest.mark.parametrize("victim", [1, 0])
+def test_either_is_killed(chain, victim):
+    """The other ends soon, says which was lost and how to go on, and its code is not 0."""
+    pid, (_, own, _), (lines, problems, code) = chain[1][victim]
+    assert lines == []
+    assert code != 0
+    (message,) = [line for line in problems.splitlines() if line.startswith("convattn: ")]
+    named = f"process {victim} of 2 (pid {pid} on " in message
+    # JAX itself ends those who lose the first, and may be quicker than the thread that says so.
+    assert named or (victim == 0 and "by JAX because another process was lost" in message)
+    assert "start all of them again in the same folder" in message
+    assert "was ended from outside" in own
+
+
+def test_a_signal_to_either_stops_both(chain):
+    """They save, and the same processes go on where they were stopped."""
+    for lines, problems, code in chain[2]:
         assert code == 0, problems
         assert [line["status"] for line in lines] == ["stopped", "stopped", "finished"]
-    assert [line["step"] for line in found[0][0]] == [line["step"] for line in found[1][0]]
-    assert_same_end(found, folder, done)
+    first, second = ([line["step"] for line in lines] for lines, _, _ in chain[2])
+    assert first == second
+    assert 2 * STEPS_OF_EPOCH < first[0] < first[1] < first[2] == STEPS
+
+
+def test_what_was_killed_and_stopped_ends_with_the_same_bits(chain, done):
+    """As a pair that nothing interrupted, in each process, and its metrics."""
+    whole = done[1]["whole"][0]
+    for lines, _, _ in chain[2]:
+        for name in ("status", "step", "test", "arrays"):
+            assert lines[-1][name] == whole[name], name
+        found = [loss for line in lines for loss in line["losses"]]
+        assert 0 < len(found) < STEPS
+        assert found == whole["losses"][-len(found) :]
+    one, other = (
+        [{name: line[name] for name in line if name not in TIMES} for line in read_metrics(each)]
+        for each in (chain[0], done[0] / "whole")
+    )
+    assert one == other
 
 
 def test_not_all_come(tmp_path):

@@ -56,6 +56,9 @@ VARIATIONS: tuple[tuple[str, str, tuple[int, ...], int, int, int], ...] = (
     ("L21.theorem6", "bias", (1, 1), 2, 1, 1),
     ("S.dp2", "enumerated", (3, 3), 1, 1, 1),
     ("S.dp2", "enumerated", (5, 5), 4, 1, 1),
+    ("S.network", "leaky", (3, 3), 1, 1, 1),
+    ("S.network", "leaky", (3, 3), 1, 2, 1),
+    ("S.network", "leaky", (1, 1), 1, 2, 1),
 )
 COMMUTANTS = (("bare", (2,)), ("bare", (3,)), ("bare", (5,)), ("bare", (2, 3)), ("torus", (5,)))
 PIXEL_BOUNDS = ((3, 9, 1), (3, 3, 1), (3, 3, 3), (5, 25, 1))  # K, in, out

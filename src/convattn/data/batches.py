@@ -198,6 +198,7 @@ def load_batch(
             "or no augmentation"
         )
     _refuse_other_number(keys, len(indices))
+    mixed_classes = _mixed_classes(augmentation, classes)
     pixels = _crop(data.images, indices, *draw_augmentation(keys, augmentation), augmentation)
     if augmentation.rand_augment:
         fill = jnp.asarray(np.rint(shift).clip(0, 255), jnp.int32)
@@ -206,15 +207,22 @@ def load_batch(
     if augmentation.erasing:
         images = erase(images, keys, augmentation.erasing)
     labels = data.labels[indices]
-    if not augmentation.mixes:
+    if mixed_classes is None:
         return images.astype(dtype), labels
+    alphas = {"mixup": augmentation.mixup, "cutmix": augmentation.cutmix}
+    mixed, targets = mix(images, labels, keys[0], **alphas, classes=mixed_classes)
+    return mixed.astype(dtype), targets
+
+
+def _mixed_classes(augmentation: Augmentation, classes: int | None) -> int | None:
+    """How many, if labels are mixed, and else None."""
+    if not augmentation.mixes:
+        return None
     if classes is None:
         raise ValueError(
             "classes is None, but Mixup and CutMix mix labels and need the number of classes"
         )
-    alphas = {"mixup": augmentation.mixup, "cutmix": augmentation.cutmix}
-    mixed, targets = mix(images, labels, keys[0], **alphas, classes=classes)
-    return mixed.astype(dtype), targets
+    return classes
 
 
 def _normalised(

@@ -35,17 +35,16 @@ class ImagePairs:
 def draw_pairs(images: Images, *, rounds: int = 1, seed: int = 0) -> ImagePairs:
     """In each round the images are paired off, so that none is in two pairs of one round.
 
-    A round of n images has ⌊n/4⌋ pairs of one class, spread over the classes by their size, and as
-    many of two. All is drawn from NumPy's Philox generator with the key (seed, round), whose output
-    never changes.
+    A round of n images has ⌊n/4⌋ pairs of one class and as many of two, or as many as the sizes of
+    the classes allow. All is drawn from NumPy's Philox generator with the key (seed, round), whose
+    output never changes.
 
     **Arguments:**
 
     - `rounds`: how many; with one, pairs share no image, so that their results are independent.
     - `seed`: 0 … 2⁶⁴ - 1.
 
-    **Raises:** `ValueError` for fewer than four images, or classes so unequal that images of two
-    classes run out.
+    **Raises:** `ValueError` for a seed out of its range, and for images that have no such pairs.
 
     >>> from convattn.data.cifar10 import load_cifar10_slice
     >>> pairs = draw_pairs(load_cifar10_slice("test"))
@@ -55,8 +54,6 @@ def draw_pairs(images: Images, *, rounds: int = 1, seed: int = 0) -> ImagePairs:
     rounds = as_integer(rounds, "rounds", 1)
     if not 0 <= seed < 2**64:
         raise ValueError(f"seed is {seed}, but an integer of 0 … 2**64 - 1 was expected")
-    if len(images) < 4:
-        raise ValueError(f"{len(images)} images, but expected at least 4: a pair of either kind")
     members, labels = [], []
     for number in range(rounds):
         same, different = one_round(np.asarray(images.labels), number, seed)
@@ -71,18 +68,39 @@ def one_round(
     """The pairs of one class and those of two; as many of the one as of the other."""
     words = np.random.Philox(key=np.array([seed, number], np.uint64)).random_raw(2 * len(labels))
     order = np.argsort(words[: len(labels)], kind="stable")
-    same, left, passed, target = [], [], 0, len(labels) // 4
-    for name in np.unique(labels):
-        found = order[labels[order] == name]
-        before, passed = passed, passed + len(found)
-        # ⌊target·(share so far)⌋, so that the shares add up to the target
-        count = target * passed // len(labels) - target * before // len(labels)
-        same.append(found[: 2 * count].reshape(count, 2))
-        left.append(found[2 * count :])
+    members = [order[labels[order] == name] for name in np.unique(labels)]
+    counts = pairs_of_classes([len(each) for each in members])
+    target = sum(counts)
+    same = [each[: 2 * n].reshape(n, 2) for each, n in zip(members, counts, strict=True)]
+    left = [each[2 * n :] for each, n in zip(members, counts, strict=True)]
+    for _ in range(sum(map(len, left)) - 2 * target):  # who stays alone is of the largest class
+        largest = max(range(len(left)), key=lambda place: len(left[place]))
+        left[largest] = left[largest][:-1]
     rest = np.concatenate(left)
     rest = rest[np.argsort(words[len(labels) :][: len(rest)], kind="stable")]
-    different = parted(rest[: 2 * target].reshape(target, 2), labels)
-    return np.concatenate(same), different
+    return np.concatenate(same), parted(rest.reshape(target, 2), labels)
+
+
+def pairs_of_classes(sizes: list[int]) -> list[int]:
+    """How many pairs of each class, the most of which there can be as many of two classes.
+
+    They are taken, one after the other, from the class with most images left.
+
+    **Raises:** `ValueError` where there can be none.
+
+    >>> pairs_of_classes([50] * 10)
+    [13, 13, 13, 13, 13, 12, 12, 12, 12, 12]
+    """
+    for target in range(sum(sizes) // 4, 0, -1):
+        left = list(sizes)
+        for _ in range(target):
+            left[left.index(max(left))] -= 2
+        if min(left) >= 0 and sum(left) - max(left) >= target:
+            return [(size - rest) // 2 for size, rest in zip(sizes, left, strict=True)]
+    raise ValueError(
+        f"classes of {sizes} images have no pairs of one class and as many of two; take more "
+        "images, or classes of more equal size"
+    )
 
 
 def parted(
@@ -91,7 +109,10 @@ def parted(
     """The same images in pairs of two classes: a pair of one swaps its second image with the next
     pair where that helps.
 
-    **Raises:** `ValueError` where no pair does.
+    There is one if no class has more than half of the images: otherwise each pair would hold the
+    class of that one, which holds it twice. The swap leaves two pairs of two classes.
+
+    **Raises:** `ValueError` where there is none.
 
     >>> parted(np.array([[0, 1], [2, 3]]), np.array([5, 5, 6, 6], np.uint8)).tolist()
     [[0, 3], [2, 1]]

@@ -10,7 +10,7 @@ from convattn.models.settings import LanguageModelSettings
 from convattn.training.settings import TrainingSettings
 
 RECIPE = TrainingSettings(
-    epochs=4,
+    epochs=6,
     batch_size=32,
     optimizer="adamw",
     learning_rate=3e-3,

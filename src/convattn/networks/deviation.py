@@ -30,8 +30,8 @@ differ (quotient and product round), zero elsewhere; where a step is read twice,
 shortcut, the two cotangents are added, which rounds: u|d|. A product of cotangents that underflows
 is off by less than tiny(1 + max|W| + max|g|), n of them at each entry, times |d|.
 
-*Arithmetic of the bound.* Local errors are nonnegative float32 numbers, inflated; the sums with |g|
-are taken in float64 and inflated by 1 + 2⁻²⁰.
+*Arithmetic of the bound.* |W| * |x| is taken in float32 and inflated (`runs.py`), everything else
+in float64 on nonnegative numbers, and the result inflated by 1 + 2⁻²⁰.
 
 *Sharper still, and first:* at every convolution both runs are given the same input, x', and must
 agree within ρ(x') + ρ'(x'). An error in one layer shows there, whatever comes after.
@@ -53,8 +53,8 @@ from convattn.networks.runs import (
     UNIT,
     LocalError,
     Runner,
-    inflated,
     local_error,
+    magnitudes,
     of_products,
     products,
 )
@@ -197,7 +197,11 @@ class _Walk:
                 return self.convolution(step, x, y)
             case Relu():
                 left, right, slope, local = rectified(x, y)
-                return left, right, self.way(local, lambda cotangent: times(cotangent, slope))
+                return (
+                    left,
+                    right,
+                    self.way(local, lambda cotangent: jnp.asarray(np.asarray(cotangent) * slope)),
+                )
             case Residual():
                 return self.residual(step, x, y)
             case Mean():
@@ -208,12 +212,12 @@ class _Walk:
                     each = (cotangent / pixels)[:, :, None, None]
                     return jnp.broadcast_to(each, (len(cotangent), *shape))
 
-                way = self.way(local, spread_out, 2 * float(apart(x, y).sum()), 2)
+                way = self.way(local, spread_out, float(apart(x, y).sum()), 2)
                 return apply_step(step, x), apply_step(step, y), way
             case Linear(kernel):
                 local = linear_error(step, x, y)
                 terms, largest = max(kernel.shape) + 4, float(jnp.abs(kernel).max())
-                gap = 2 * float(apart(x, y).sum())
+                gap = float(apart(x, y).sum())
                 way = self.way(local, lambda g: times_transpose(g, kernel), gap, terms, largest)
                 return apply_step(step, x), apply_step(step, y), way
         raise ValueError(
@@ -226,10 +230,9 @@ class _Walk:
         left, right = self.run.apply(step, x), self.other.apply(step, y)
         same = self.run.apply(step, y)
         errors = self.run.error(step, x), self.other.error(step, y), of_products(step)
-        unnamed = replace(step, name="")
-        local, worst, gap = convolution_error(unnamed, x, y, same, right, errors)
-        self.shares[step.name] = float(worst)
-        shape, largest = x.shape[1:], float(np.abs(np.asarray(step.kernel)).max())
+        local, worst, gap = convolution_error(step, x, y, same, right, errors)
+        self.shares[step.name] = worst
+        shape, largest = x.shape[1:], float(np.abs(wide(step.kernel)).max())
 
         def transposed(cotangent: Array) -> Array:
             return pulled(step.kernel, cotangent, shape, step.stride)
@@ -241,7 +244,7 @@ class _Walk:
         left, right, branch = self.chain(step.branch, x, y)
         left_too, right_too, shortcut = self.chain(step.shortcut, x, y)
         left, right = left + left_too, right + right_too
-        gap = 2 * UNIT * apart(x, y)
+        gap = UNIT * apart(x, y)
 
         def both(cotangent: Array) -> Array:
             total = branch(cotangent) + shortcut(cotangent)
@@ -252,7 +255,7 @@ class _Walk:
 
     def way(
         self,
-        local: Array,
+        local: np.ndarray,
         transposed: Callable[[Array], Array],
         gap: float = 0.0,
         terms: int = 0,
@@ -272,17 +275,16 @@ class _Walk:
 
         return back
 
-    def charge(self, cotangent: Array, error: Array) -> float:
+    def charge(self, cotangent: Array, error: np.ndarray) -> float:
         """Σ |g|·error over all but classes and images, in float64; returns max|g|."""
         classes, batch = cotangent.shape[:2]
         left = np.abs(np.asarray(cotangent)).reshape(classes, batch, -1)
-        right = np.asarray(error, np.float64).reshape(batch, -1)
+        right = error.reshape(batch, -1)
         each = [np.einsum("cn,n->c", left[:, i], right[i]) for i in range(batch)]
         self.bound = self.bound + np.stack(each, axis=1)
         return float(left.max(initial=0))
 
 
-@jax.jit
 def convolution_error(
     step: Convolution,
     x: Array,
@@ -290,79 +292,84 @@ def convolution_error(
     same: Array,
     right: Array,
     errors: tuple[LocalError, LocalError, LocalError],
-) -> tuple[Array, Array, Array]:
-    """ρ(x) + ρ'(x') + γ_n |W||d|; the share of the bound at the same input; Σ|d|."""
+) -> tuple[np.ndarray, float, float]:
+    """ρ(x) + ρ'(x') + γ_n |W||d|; the share of the bound at the same input; Σ|d|.
+
+    On the host: what is elementwise takes longer to compile than to do.
+    """
     of_run, of_other, of_transpose = errors
-    there = local_error(step, y, of_other)
     gap = apart(x, y)
     unbiased = replace(step, bias=jnp.zeros_like(step.bias))
-    local = local_error(step, x, of_run) + there + local_error(unbiased, gap, of_transpose)
-    worst = share(same, right, there + local_error(step, y, of_run))
-    return local * (1 + 8 * UNIT), worst, gap.sum() * 2
+    all_three = jnp.concatenate([x, y, jnp.asarray(gap, x.dtype)])
+    seen, other, moved = np.split(wide(magnitudes(unbiased, all_three)), 3)
+    bias = np.abs(wide(step.bias))
+    there = local_error(step, wide(y), other + bias, of_other)
+    local = local_error(step, wide(x), seen + bias, of_run) + there
+    local = local + local_error(step, gap, moved, of_transpose)
+    allowed = there + local_error(step, wide(y), other + bias, of_run)
+    return local, share(wide(same), wide(right), allowed), float(gap.sum())
 
 
-def share(one: Array, two: Array, allowed: Array) -> Array:
+def share(one: np.ndarray, two: np.ndarray, allowed: np.ndarray) -> float:
     """The largest of |one - two| / allowed; infinite where one of them is not finite.
 
-    >>> share(jnp.array([1.0, 2.0]), jnp.array([1.0, 1.0]), jnp.array([0.0, 4.0])).item()
+    >>> share(np.array([1.0, 2.0]), np.array([1.0, 1.0]), np.array([0.0, 4.0]))
     0.25
     """
-    gap = apart(one, two)
-    found = jnp.where(gap == 0, 0.0, gap / allowed)
-    whole = jnp.isfinite(one) & jnp.isfinite(two) & jnp.isfinite(allowed)
-    return jnp.where(whole, found * (1 + 4 * UNIT), jnp.inf).max(initial=0)
+    if not all(np.isfinite(part).all() for part in (one, two, allowed)):
+        return float("inf")
+    gap = np.abs(one - two)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return float(np.where(gap == 0, 0.0, gap / allowed).max(initial=0.0))
 
 
-@jax.jit
-def rectified(x: Array, y: Array) -> tuple[Array, Array, Array, Array]:
+def rectified(x: Array, y: Array) -> tuple[Array, Array, np.ndarray, np.ndarray]:
     """relu of both, the secant slope, and what its rounding can do: 4u|relu(x) - relu(y)|.
 
     >>> found = rectified(jnp.array([3.0, -1.0, 1.0]), jnp.array([1.0, -2.0, -1.0]))
     >>> found[2].tolist(), (found[3] > 0).tolist()
     ([1.0, 0.0, 0.5], [False, False, True])
     """
-    left, right = jax.nn.relu(x), jax.nn.relu(y)
-    rise = jnp.abs(left - right)
-    mixed = (x > 0) != (y > 0)
-    slope = jnp.where(mixed, rise / jnp.where(mixed, jnp.abs(x - y), 1), (x > 0).astype(x.dtype))
-    local = jnp.where(mixed, (4 * UNIT * rise + 2 * TINY) * (1 + 8 * UNIT), 0)
-    return left, right, slope, local
+    left, right = wide(x), wide(y)
+    rise = np.abs(np.maximum(left, 0) - np.maximum(right, 0))
+    mixed = (left > 0) != (right > 0)
+    slope = np.where(mixed, rise / np.where(mixed, np.abs(left - right), 1), left > 0)
+    local = np.where(mixed, 4 * UNIT * rise + 2 * TINY, 0)
+    return jax.nn.relu(x), jax.nn.relu(y), slope.astype(np.float32), local
 
 
-@jax.jit
-def times(cotangent: Array, slope: Array) -> Array:
-    """g·s."""
-    return cotangent * slope
+def apart(x: Array, y: Array) -> np.ndarray:
+    """|x - y|, in float64.
+
+    >>> apart(jnp.array([1.0]), jnp.array([3.0])).item()
+    2.0
+    """
+    return np.abs(wide(x) - wide(y))
 
 
-@jax.jit
-def apart(x: Array, y: Array) -> Array:
-    """At least |x - y|."""
-    return jnp.abs(x - y) * (1 + 4 * UNIT)
+def wide(array: Array | np.ndarray) -> np.ndarray:
+    """On the host, in float64."""
+    return np.asarray(array).astype(np.float64)
 
 
-@jax.jit
-def mean_error(x: Array, y: Array) -> Array:
+def mean_error(x: Array, y: Array) -> np.ndarray:
     """γ_n of the mean of |x| + |y| + |x - y|."""
-    pixels = x.shape[1] * x.shape[2]
-    size = (jnp.abs(x) + jnp.abs(y) + apart(x, y)).mean(axis=(1, 2))
-    return inflated(gamma(pixels + 4, UNIT) * size, pixels + 8)
+    size = (np.abs(wide(x)) + np.abs(wide(y)) + apart(x, y)).mean(axis=(1, 2))
+    return gamma(x.shape[1] * x.shape[2] + 4, UNIT) * size + 8 * TINY
 
 
-@jax.jit
-def linear_error(step: Linear, x: Array, y: Array) -> Array:
+def linear_error(step: Linear, x: Array, y: Array) -> np.ndarray:
     """γ_n of (|x| + |y| + |x - y|)|W| + 2|b|, n of the longer side."""
-    terms = max(step.kernel.shape) + 4
-    magnitude = jnp.abs(x) + jnp.abs(y) + apart(x, y)
-    size = jnp.matmul(magnitude, jnp.abs(step.kernel), precision=HIGHEST) + 2 * jnp.abs(step.bias)
-    floor = terms * TINY * (1 + magnitude.max() + jnp.abs(step.kernel).max())
-    return inflated(gamma(terms, UNIT) * size, terms + 8) + 2 * floor
+    terms, kernel = max(step.kernel.shape) + 4, np.abs(wide(step.kernel))
+    magnitude = np.abs(wide(x)) + np.abs(wide(y)) + apart(x, y)
+    size = magnitude @ kernel + 2 * np.abs(wide(step.bias))
+    floor = 4 * terms * TINY * (1 + magnitude.max(initial=0)) * (1 + kernel.max())
+    return gamma(terms, UNIT) * size + floor
 
 
-@jax.jit
-def sum_error(left: Array, right: Array) -> Array:
+def sum_error(left: Array, right: Array) -> np.ndarray:
     """u of each of two sums."""
-    return inflated(2 * UNIT * (jnp.abs(left) + jnp.abs(right)), 8)
+    return UNIT * (np.abs(wide(left)) + np.abs(wide(right))) + TINY
 
 
 @jax.jit

@@ -2,7 +2,7 @@
 
 Three ways to run the step W * x + b of the folded network, in float32: the trained model's own
 layer (convolution, then batch normalisation), the folded convolution, and the attention layer. With
-the majorants (nonnegative, in float32, all sums over K²·C_in products)
+the nonnegative majorants
 
     G = |W| * |x| + |b|,    G' = G + |β| + |m·s|,    H = G + 2ε/(1-ε)·mean(|x|)·Σ_δ|W_δ|,
 
@@ -19,8 +19,8 @@ the mean over all N keys, and u = 2⁻²⁴, n = K²·C_in, each run differs fro
 
 Subnormal products and operands add less than 4·n·tiny(1 + max|W|)(1 + max|x|), tiny the smallest
 normal number; those of attention, whose maps are at most K²/(1-ε)·max|W|, what `bounds.rounding`
-has for its lengths. The majorants are computed in float32 themselves: sums of nonnegative products
-are too small by at most γ_n, for which they are inflated.
+has for its lengths. G itself is computed in float32: a sum of nonnegative products is too small by
+at most γ_n, for which it is inflated. All else of the bound is in float64.
 """
 
 import math
@@ -29,13 +29,12 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from flax import nnx
 from jax import Array
 from jaxtyping import Float
 
-from convattn.attention import HIGHEST, contraction_lengths
+from convattn.attention import contraction_lengths
 from convattn.bounds.rounding import relative_error
 from convattn.bounds.score_error import score_error
 from convattn.encodings.bias import BiasEncoding
@@ -164,28 +163,35 @@ def nothing_beside(step: Convolution) -> Float[np.ndarray, "out_channels"]:
     return np.zeros(step.kernel.shape[-1])
 
 
-def local_error(
-    step: Convolution, images: Array, error: LocalError
-) -> Float[Array, "batch rows columns out_channels"]:
-    """What `LocalError` says, inflated by what computing it in float32 can have taken away.
+def magnitudes(step: Convolution, images: Array) -> Float[Array, "batch rows columns out_channels"]:
+    """G = |W| * |x| + |b|, in float32, so too small by γ_n at most."""
+    kernel, bias, images = (np.abs(np.asarray(part)) for part in (step.kernel, step.bias, images))
+    return convolve(kernel, bias, images, step.stride)
 
-    >>> step = Convolution(-jnp.ones((1, 1, 1, 1)), jnp.ones(1))
+
+def local_error(
+    step: Convolution,
+    images: Float[np.ndarray, "batch height width in_channels"],
+    size: Float[np.ndarray, "batch rows columns out_channels"],
+    error: LocalError,
+) -> Float[np.ndarray, "batch rows columns out_channels"]:
+    """What `LocalError` says, in float64 on the host, with G inflated.
+
+    **Arguments:**
+
+    - `size`: `magnitudes(step, images)`, or more.
+
+    >>> step, two = Convolution(-jnp.ones((1, 1, 1, 1)), jnp.ones(1)), np.full((1, 1, 1, 1), 2.0)
     >>> half = LocalError(0.5, np.ones(1), 0.0, 0.0)
-    >>> 2 <= local_error(step, jnp.full((1, 1, 1, 1), 2.0), half).item() < 2.0001
+    >>> 2 <= local_error(step, two, np.full((1, 1, 1, 1), 3.0), half).item() < 2.0001
     True
     """
-    magnitude, kernel = jnp.abs(images), jnp.abs(step.kernel)
-    size = convolve(kernel, jnp.abs(step.bias), magnitude, step.stride) + error.beside
+    magnitude, kernel = np.abs(images), np.abs(np.asarray(step.kernel).astype(np.float64))
     total = magnitude.sum(axis=(1, 2), keepdims=True) * error.mean
-    size = size + jnp.matmul(total, kernel.sum(axis=(0, 1)), precision=HIGHEST)
-    terms = products(step) + images.shape[1] * images.shape[2] + 16
+    whole = size * (1 + 2 * gamma(products(step) + 16, UNIT)) + error.beside
+    whole = whole + total @ kernel.sum(axis=(0, 1))
     floor = error.floor * (1 + kernel.max()) * (1 + magnitude.max(initial=0))
-    return inflated(error.relative * size, terms) + floor
-
-
-def inflated(size: Array, terms: int) -> Array:
-    """Nonnegative numbers, raised by what `terms` roundings can have taken away, and rounded up."""
-    return size * (1 + 2 * gamma(terms + 8, UNIT))
+    return error.relative * whole + floor
 
 
 def leak_of(layer: AttentionLayer) -> float:

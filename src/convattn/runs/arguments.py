@@ -11,12 +11,13 @@ from typing import Annotated, Literal
 import tyro
 
 from convattn.runs.configs import get_config
+from convattn.runs.hosts import FLAGS, OPTIONS, HostArguments
 from convattn.runs.settings import RunSettings
 
 DEFAULT = "slice"
 PROGRAM = "experiments/cifar.py"
-RESUMABLE = ("--resume", "--figures", "--no-figures")
-OUTPUTS = ("--output-dir", "--json")
+RESUMABLE = ("--resume", "--figures", "--no-figures", *OPTIONS, *FLAGS)
+OUTPUTS = ("--output-dir", "--json", *OPTIONS)
 PATHS = ("--data", "--download-dir", "--images.source")
 MAY_BE_NONE = ("--data", "--images.source")
 Archive = Literal["cifar10-binary", "cifar10-python", "cifar100-python", "cifar100-binary"]
@@ -46,6 +47,7 @@ class Arguments:
     """Go on with the run in this folder, with the settings that it has."""
     figures: bool = True
     """Draw pictures into the folder of the run at the end."""
+    hosts: Annotated[HostArguments, tyro.conf.arg(name="")] = field(default_factory=HostArguments)
 
 
 def read_arguments(words: list[str], configs: Path) -> Arguments:
@@ -64,7 +66,8 @@ def repeating_command(words: Sequence[str], *, program: str = PROGRAM) -> str:
     """The one line that repeats a run from the root of a checkout, into a new folder.
 
     Paths are made absolute, so that it does not matter where the run was started; `--output-dir`
-    and `--json` are left out, so that the repetition overwrites nothing.
+    and `--json` are left out, so that the repetition overwrites nothing, and so are the processes
+    that shared the work.
 
     **Arguments:**
 
@@ -88,6 +91,8 @@ def repeating_command(words: Sequence[str], *, program: str = PROGRAM) -> str:
             continue
         option, assigned, value = word.partition("=")
         option = spelled(option)
+        if option in FLAGS:
+            continue
         if option in OUTPUTS + PATHS or (subcommand and not assigned):
             value = value if assigned else next(waiting, "")
             if option in OUTPUTS:

@@ -1,10 +1,8 @@
 """The command line of `experiments/cifar.py`: choose a config, override its fields, train."""
 
-import datetime
 import shlex
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from convattn.commands.guard import SUCCESS, guarded
@@ -12,12 +10,10 @@ from convattn.commands.usage import UsageError
 from convattn.runs.arguments import (
     PROGRAM,
     Arguments,
-    check_resume,
     read_arguments,
-    repeating_command,
 )
 from convattn.runs.configs import find_configs
-from convattn.runs.settings import RunSettings
+from convattn.runs.hosts import part
 
 FAILED = 1
 
@@ -34,7 +30,7 @@ def main(arguments: Sequence[str] | None = None, *, configs: Path) -> int:
     it failed; 2 for wrong use.
     """
     words = sys.argv[1:] if arguments is None else list(arguments)
-    return guarded(PROGRAM, lambda: _run(words, configs))
+    return part(guarded(PROGRAM, lambda: _run(words, configs)))
 
 
 def _run(words: list[str], configs: Path) -> int:
@@ -42,6 +38,7 @@ def _run(words: list[str], configs: Path) -> int:
         given = read_arguments(words, configs)
         if given.list:
             return list_configs(configs)
+        given.hosts.start()
         return train_as_asked(given, words)
     except ValueError as error:
         raise UsageError(str(error)) from error
@@ -63,28 +60,27 @@ def list_configs(configs: Path) -> int:
 def train_as_asked(given: Arguments, words: list[str]) -> int:
     """Find folder and images, train, and say what came of it."""
     from convattn.commands.consoles import console
-    from convattn.runs.directory import RunDirectory
     from convattn.runs.launch import launch
-    from convattn.training.failures import CheckpointNotWritten, NonFiniteLoss
+    from convattn.runs.wanted import wanted
+    from convattn.training.failures import CheckpointNotWritten, NonFiniteLoss, OtherProcessFailed
+    from convattn.training.processes import joined_processes
 
     out = console()
-    settings, folder = given.settings, given.output_dir
-    command = repeating_command(words)
-    if given.resume is not None:
-        check_resume(given, words)
-        settings = RunDirectory(given.resume).read_settings()
-        command = RunDirectory(given.resume).read_facts()["command"]
-        folder = given.resume
-    else:
-        settings = with_images(settings, given)
-    if folder is None:
-        now = datetime.datetime.now().strftime("%Y%m%d-%H%M%S")
-        folder = Path("runs") / f"{given.config}-{now}"
     try:
-        outcome = launch(settings, folder, command=command, console=out)
+        with joined_processes() as processes:
+            settings, command, folder = wanted(given, words, processes)
+            outcome = launch(settings, folder, command=command, console=out, processes=processes)
     except (CheckpointNotWritten, NonFiniteLoss) as failure:
         print(f"{PROGRAM}: {failure}", file=sys.stderr)
         return FAILED
+    except OtherProcessFailed:  # it is said when this process ends
+        return FAILED
+    if processes.count > 1:
+        import jax
+
+        jax.distributed.shutdown()  # the others need not wait for the pictures
+    if not processes.first:
+        return SUCCESS
     if outcome.status == "stopped":
         out.print(f"go on with: python {PROGRAM} --resume {shlex.quote(str(folder))}")
         return SUCCESS
@@ -95,23 +91,3 @@ def train_as_asked(given: Arguments, words: list[str]) -> int:
             out.print(f"figure: {picture}")
     out.print(f"test accuracy {100 * (outcome.test_accuracy or 0):.1f} %")
     return SUCCESS
-
-
-def with_images(settings: RunSettings, given: Arguments) -> RunSettings:
-    """The settings with the images that --data or --download name.
-
-    **Raises:** `ValueError` if both are given.
-    """
-    if given.data is not None and given.download is not None:
-        raise ValueError("--data and --download exclude each other: give one of them")
-    source = given.data
-    if given.download is not None:
-        from convattn.data.download import download_archive
-
-        source = download_archive(given.download, given.download_dir)
-    if source is None:
-        source = Path(settings.images.source) if settings.images.source else None
-    if source is None:
-        return settings
-    images = replace(settings.images, source=str(source.resolve()))
-    return replace(settings, images=images)

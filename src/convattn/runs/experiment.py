@@ -1,7 +1,7 @@
 """A run of any examples and any model: its folder, its record, its training.
 
-`launch` is for images and the models of `build_model`; this is for the rest. The folder has the same
-files: `config.json`, `run.json`, `metrics.jsonl`, `result.json`, `checkpoints/`.
+`launch` is for images and the models of `build_model`; this is for the rest. The folder has the
+same files: `config.json`, `run.json`, `metrics.jsonl`, `result.json`, `checkpoints/`.
 """
 
 import dataclasses

@@ -107,8 +107,9 @@ def result_of(outcome: Outcome, dataset: Dataset, devices: int | None) -> dict[s
 
     **Arguments:**
 
-    - `devices`: how many were asked for; all local ones if None.
+    - `devices`: how many of each process were asked for; all that it has if None.
     """
+    count = (devices or jax.local_device_count()) * jax.process_count()
     return {
         "status": outcome.status,
         "step": outcome.step,
@@ -117,7 +118,7 @@ def result_of(outcome: Outcome, dataset: Dataset, devices: int | None) -> dict[s
         "test_loss": outcome.test_loss,
         "test_images": len(dataset.test),
         "images": dataset.title,
-        "device": f"{devices or jax.local_device_count()} x {jax.devices()[0].device_kind}",
+        "device": f"{count} x {jax.devices()[0].device_kind}",
         "parameters": sum(
             array.size for array in named_arrays(nnx.state(outcome.model, nnx.Param)).values()
         ),

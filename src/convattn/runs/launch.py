@@ -1,6 +1,7 @@
 """`launch`: from settings to a trained model and the folder of its run."""
 
 import dataclasses
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,10 +16,10 @@ from convattn.runs.directory import CONFIG, CONVERSION, INITIAL, PRUNING, RUN, R
 from convattn.runs.facts import facts_of, record_facts, result_of
 from convattn.runs.materials import image_size_of, make_model, training_images
 from convattn.runs.settings import RunSettings
-from convattn.training.images import TrainingImages
 from convattn.training.lock import FILE_NAME as LOCK
 from convattn.training.lock import lock_folder
 from convattn.training.outcome import Outcome
+from convattn.training.processes import Processes, joined_processes
 from convattn.training.state import with_named_arrays
 from convattn.training.trainer import check_examples, train_in_held_folder
 
@@ -36,6 +37,7 @@ def launch(
     command: str,
     console: Console | None = None,
     initial: dict[str, np.ndarray] | None = None,
+    processes: Processes | None = None,
 ) -> Outcome:
     """Train what the settings say in this folder, or go on where it was left.
 
@@ -45,33 +47,60 @@ def launch(
     - `command`: what repeats the run, for its record.
     - `console`: where progress is shown.
     - `initial`: parameters to begin with, by name; drawn if not given.
+    - `processes`: that train together; those that JAX was started with if not given. The first
+      alone has the folder and the console.
 
     **Raises:** `ValueError` if the folder holds something else, or the images have changed since
     the run began; and what `read_dataset` and `train` raise.
     """
+    if processes is None:
+        with joined_processes() as processes:
+            return launch(
+                settings,
+                folder,
+                command=command,
+                console=console,
+                initial=initial,
+                processes=processes,
+            )
     directory = RunDirectory(folder)
-    check_folder(directory, settings)
-    console = console or Console(quiet=True)
+    if processes.first:
+        check_folder(directory, settings)
+    if console is None or not processes.first:
+        console = Console(quiet=True)
     dataset = read_dataset(settings.images.source, classes=settings.images.classes)
     images = training_images(dataset, settings)
-    check_examples(images, settings.training)  # all that can be refused is, before there is a folder
+    check_examples(
+        images, settings.training
+    )  # all that can be refused is, before there is a folder
     model = make_model(settings, dataset)
     facts = facts_of(dataset, images, settings, command)
     console.print(f"run: {folder}")
     console.print(f"images: {dataset.title}{'' if settings.images.source else BUNDLED}")
+    sitting = partial(
+        train_in_held_folder,
+        model,
+        images,
+        settings.training,
+        folder=folder,
+        console=console,
+        snapshot=partial(attention_snapshot, image_size=image_size_of(dataset, settings)),
+        processes=processes,
+    )
+    if not processes.first:
+        return sitting()
     with lock_folder(folder):
-        return _train(directory, settings, facts, console, initial, dataset, images, model)
+        return _train(directory, settings, facts, initial, dataset, model, sitting)
 
 
 def _train(
     directory: RunDirectory,
     settings: RunSettings,
     facts: dict[str, Any],
-    console: Console,
     initial: dict[str, np.ndarray] | None,
     dataset: Dataset,
-    images: TrainingImages,
     model: nnx.Module,
+    sitting: Callable[[], Outcome],
 ) -> Outcome:
     check_folder(directory, settings)  # again, now that nobody else can change it
     begun = (directory.path / CONFIG).exists()
@@ -84,14 +113,7 @@ def _train(
     record_facts(directory, {**facts, "initial": directory.initial_digest()})
     if not begun:
         directory.write_settings(settings)  # last: without them there is no run
-    outcome = train_in_held_folder(
-        model,
-        images,
-        settings.training,
-        folder=directory.path,
-        console=console,
-        snapshot=partial(attention_snapshot, image_size=image_size_of(dataset, settings)),
-    )
+    outcome = sitting()
     pruning = directory.read_pruning()
     if pruning is not None:  # before the result, with which the run is complete
         directory.write_pruning({**pruning, "after": outcome.test_accuracy})

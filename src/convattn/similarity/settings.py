@@ -10,7 +10,7 @@ from convattn.models.settings import SimilaritySettings
 from convattn.training.settings import TrainingSettings
 
 RECIPE = TrainingSettings(
-    epochs=12,
+    epochs=8,
     batch_size=50,
     optimizer="adamw",
     learning_rate=2e-3,

@@ -36,7 +36,7 @@ class TrainingSettings:
     compute_dtype: Literal["float32", "bfloat16"] = "float32"
     """Of the products; parameters, norms, softmax and loss are float32."""
     devices: int | None = None
-    """How many local devices share each batch; all of them if not given."""
+    """How many devices of each process share each batch; all of them if not given."""
     steps_per_call: int | None = None
     """The most in one call of the program; by default as many as take half a minute."""
     evaluate_every: int = 1

@@ -18,6 +18,7 @@ def start_processes(
     process: int | None = None,
     *,
     patience: float = PATIENCE,
+    named: bool = False,
 ) -> None:
     """`jax.distributed.initialize`, with a word on what is wrong where it does not come about.
 
@@ -29,6 +30,7 @@ def start_processes(
     - `coordinator`: `HOST:PORT`, where the first process, on that host, waits for the others.
     - `processes`: how many there are.
     - `process`: which of them this is, from 0.
+    - `named`: the three must be given: no cluster is looked for.
     - `patience`: in seconds. If not all have come by then, the process ends with a message.
 
     **Raises:** `ValueError` for arguments that cannot be right, if JAX has been used before, if no
@@ -38,7 +40,8 @@ def start_processes(
     Traceback (most recent call last):
     ValueError: the coordinator is 'here', but expected HOST:PORT, such as 10.0.0.1:8476
     """
-    check_processes(coordinator, processes, process)
+    if named or (coordinator, processes, process) != (None, None, None):
+        check_processes(coordinator, processes, process)
     who = "this process" if process is None else f"process {process} of {processes}"
     where = "" if coordinator is None else f" at {coordinator}"
 
@@ -86,9 +89,6 @@ def check_processes(coordinator: str | None, processes: int | None, process: int
 
     **Raises:** `ValueError`.
     """
-    given = (coordinator, processes, process)
-    if given == (None, None, None):
-        return
     if coordinator is None or processes is None or process is None:
         raise ValueError(
             f"coordinator={coordinator}, processes={processes}, process={process}: expected all "

@@ -1,4 +1,4 @@
-"""Loss and accuracy of both phases on one axis of epochs, and of several pipelines (L21, Fig. 2)."""
+"""Loss and accuracy of both phases on one axis, and of several pipelines (L21, Fig. 2)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

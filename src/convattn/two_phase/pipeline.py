@@ -1,4 +1,4 @@
-"""Both phases, one after the other: `run_two_phase`, and what is left of it after an interruption."""
+"""`run_two_phase`: both phases, one after the other, through interruptions."""
 
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from convattn.two_phase.convert_run import PhaseOne, begin_phase_two, read_phase
 from convattn.two_phase.directory import SUMMARY, TwoPhaseDirectory, write_json
 from convattn.two_phase.settings import TwoPhaseSettings
 
+PARTS = ("conversion", "check", "test", "gradients", "seconds")
 FINISHED, STOPPED = "finished", "stopped"
 
 
@@ -30,8 +31,8 @@ def run_two_phase(
 
     **Returns:** the summary; None if a signal stopped it.
 
-    **Raises:** `ConversionFailed` if the converted network is another one; `ValueError` for a folder
-    that holds something else; and what `launch` raises.
+    **Raises:** `ConversionFailed` if the converted network is another one; `ValueError` for a
+    folder that holds something else; and what `launch` raises.
     """
     directory, console = TwoPhaseDirectory(folder), console or Console(quiet=True)
     directory.begin(settings, command)
@@ -114,9 +115,7 @@ def summarize(directory: TwoPhaseDirectory) -> dict[str, Any]:
     return {
         "command": directory.read_command(),
         "phase_one": phase_summary(one),
-        "conversion": {
-            name: conversion[name] for name in ("conversion", "check", "test", "gradients", "seconds")
-        },
+        "conversion": {name: conversion[name] for name in PARTS},
         "phase_two": phase_summary(two),
     }
 

@@ -18,7 +18,7 @@ from convattn.data.variation.rand_augment import (
     rand_augment,
 )
 
-HEIGHT, WIDTH, EACH = 11, 13, 36
+HEIGHT, WIDTH, EACH = 26, 29, 24  # large enough for Equalize to do something
 TABLE = argument_table(9, HEIGHT, WIDTH)
 PLACES = np.linspace(0, COUNT - 1, EACH // 2).astype(int).repeat(2)  # the lowest and the highest
 NEGATIVE = np.arange(EACH) % 2 == 1
@@ -32,7 +32,7 @@ def pictures() -> np.ndarray:
         low, high = sorted(rng.integers(0, 256, 2))
         found[number] = rng.integers(low, high + 1, found[number].shape)
     found[8], found[9] = 77, np.where(found[9] > 100, 255, 254)
-    slope = 15 * np.arange(HEIGHT)[:, None] + 7 * np.arange(WIDTH)
+    slope = 5 * np.arange(HEIGHT)[:, None] + 4 * np.arange(WIDTH)
     found[10:14] = slope[None, :, :, None] + np.array([0, 5, 9])
     found[14] = 3
     found[14, 0, 0] = 250
@@ -124,7 +124,7 @@ def test_it_is_the_operations_that_were_drawn_one_after_the_other() -> None:
         if OPERATIONS.index("Rotate") not in operations[number]:
             assert np.array_equal(result, image)
             compared += 1
-    assert compared > 20
+    assert compared > 12
     assert not np.array_equal(augmented(1), augmented())
 
 

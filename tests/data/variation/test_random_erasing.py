@@ -69,9 +69,8 @@ def test_sizes_and_places_are_drawn_as_the_table_has_them() -> None:
         expected += np.outer(*covers) / len(areas)
     deviation = (expected * (1 - expected) / COUNT) ** 0.5
     assert (np.abs(changed.mean(axis=0) - expected) < 6 * deviation).all()
-    assert (
-        np.abs(changed.mean(axis=0) - expected[::-1] * 0.9).max() > 6 * deviation.max()
-    )  # planted
+    even = np.abs(changed.mean(axis=0) - expected.mean())  # planted
+    assert (even > 6 * deviation).any()
 
 
 def test_the_noise_is_normal_and_its_own_for_each_pixel() -> None:
@@ -101,5 +100,5 @@ def test_other_pixels_stay_and_nothing_depends_on_the_place_or_64_bit_types() ->
 
 
 def test_an_image_without_room_is_refused() -> None:
-    with pytest.raises(ValueError, match="no box is smaller than 1×5 pixels on both sides"):
-        erase(jnp.zeros((1, 1, 5, 3), jnp.float32), KEYS[:1], 1.0)
+    with pytest.raises(ValueError, match="no box is smaller than 1×1000 pixels on both sides"):
+        erase(jnp.zeros((1, 1, 1000, 3), jnp.float32), KEYS[:1], 1.0)

@@ -1,0 +1,21 @@
+"""A small ResNet of self-attentive convolutions with an ordinary one beside each.
+
+Repeats    nothing of the paper, which trains nothing; B19 §3 describes the operator
+Images     2,000 training and 500 test images of CIFAR-10, lossless, bundled
+Expected   no figure is printed; docs/sac-networks.md has what was measured
+Hardware   two CPU cores, no network
+Time       under 4 minutes
+Command    python experiments/cifar.py --config sac_convolution
+"""
+
+from convattn.models.settings import SelfAttentiveResNetSettings
+from convattn.runs.settings import ImageSettings, RunSettings
+from convattn.training.settings import TrainingSettings
+
+CONFIG = RunSettings(
+    model=SelfAttentiveResNetSettings(operator="sac", ordinary=True, channels=(14, 28)),
+    images=ImageSettings(crop=4, flip=True),
+    training=TrainingSettings(
+        epochs=40, batch_size=50, optimizer="adamw", learning_rate=2e-3, weight_decay=0.05
+    ),
+)

@@ -1,0 +1,9 @@
+"""Convolution, then attention: `python experiments/two_phase.py`; `--help` says what else."""
+
+import sys
+from pathlib import Path
+
+from convattn.two_phase.command import main
+
+if __name__ == "__main__":
+    sys.exit(main(configs=Path(__file__).parent / "configs" / "two_phase"))

@@ -1,0 +1,133 @@
+"""S.network: a whole residual network is a network of attention layers.
+
+Printed. Nowhere: ours. Every residual network of convolutions with batch normalisation (by
+its running statistics), ReLU, residual sums, the mean of all pixels and a linear classifier
+equals a network in which every convolution is an attention layer of K² + 1 heads at finite
+parameters; one set of weights serves every image size.
+
+Verified. The same, with odd kernels on pixels, the ring of S.finite and any leak ε in (0, 1):
+ten heads for 3 × 3, two for 1 × 1; a stride is the layer at every pixel, of which every stride-th
+is kept. Beside attention there remain ReLU, the sums, and the classifier, which act on single
+pixels; the mean of all pixels is itself one uniform head, on the bare grid. In float32 the logits
+of a trained network and of its attention network differ by no more than a bound that follows from
+both runs.
+
+Nothing to repair.
+
+Proof. Batch normalisation by fixed statistics is affine in each channel, so (W * x - m)s + β =
+(Ws) * x + (β - ms). The rest is induction over the steps: with equal inputs a convolution and its
+attention layer have equal outputs by S.finite, at every query since all offsets are keys in the
+ring, and every other step is one and the same function. ∎ The bound in floating point: let d be the
+difference of the two runs' activations. Convolutions and sums pass it on linearly, ReLU by the
+secant slope of its two arguments, in [0, 1] and known once both runs are done. So the difference of
+a logit is exactly Σ gᵀ(r - r') over the local rounding errors, g the transposed network's
+cotangents, and each |r| has the bound of its own layer.
+"""
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from convattn.bounds.score_error import ASSUMPTION
+from convattn.evidence import certified
+from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
+
+PIXELS = {"patch_size": [1, 1], "dilation": [1, 1]}
+CASES = tuple(
+    {**PIXELS, "kernel_size": [size, size], "stride": [stride, stride]}
+    for size, stride in ((3, 1), (3, 2), (1, 2))
+)
+LEAKS = (Fraction(1, 2), Fraction(1, 10))
+
+
+def fractions(run: Run) -> str:
+    """Logits as trained and as attention, equal as fractions, on images of even and odd sides."""
+    from convattn.evidence.exact_network import (
+        attended,
+        draw_normalized,
+        exact_logits,
+        normalized,
+    )
+
+    rng = run.rng("layers")
+    sizes = {"stem": (3, 2, 3, 1), "first": (3, 3, 2, 2), "second": (3, 2, 2, 1)}
+    sizes["shortcut"] = (1, 3, 2, 2)
+    layers = {name: draw_normalized(rng, *size) for name, size in sizes.items()}
+    classifier = rng.integers(-5, 6, (2, 3))
+    found = []
+    for side, leak in zip(((4, 4), (3, 5)), LEAKS, strict=True):
+        image = rng.integers(-4, 5, (*side, 2))
+        expected = exact_logits(layers, classifier, image, normalized)
+        logits = exact_logits(layers, classifier, image, attended(leak))
+        if logits.tolist() != expected.tolist():
+            raise EvidenceFailed(f"ε = {leak}: logits {logits}, but as trained {expected}")
+        if len(set(expected.tolist())) == 1:
+            raise EvidenceFailed(f"all logits are {expected[0]}, which compares nothing")
+        found.append(f"{side[0]} × {side[1]} pixels, ε = {leak}: ({', '.join(map(str, logits))})")
+    return "logits equal as fractions: " + "; ".join(found)
+
+
+def random_model(run: Run) -> Any:
+    """A ResNet of five convolutions with statistics, scales and shifts that are not trivial."""
+    import jax.numpy as jnp
+    from flax import nnx
+
+    from convattn.models.resnet import ResNet
+    from convattn.models.settings import ResNetSettings
+    from convattn.networks.resnet import normalized_convolutions
+
+    settings = ResNetSettings(channels=(3, 4), blocks=(1, 1))
+    model = ResNet(settings, classes=3, image_size=(8, 8), rngs=nnx.Rngs(run.seed))
+    for name, layer in normalized_convolutions(model):
+        norm: Any = layer.norm
+        rng = run.rng("statistics", name)
+        for part, low, high in (
+            ("mean", -1, 1),
+            ("var", 0.2, 2),
+            ("scale", 0.5, 2),
+            ("bias", -1, 1),
+        ):
+            drawn = rng.uniform(low, high, layer.norm.num_features).astype(np.float32)
+            getattr(norm, part)[...] = jnp.asarray(drawn)
+    return model
+
+
+def float32_logits(run: Run) -> str:
+    """A trained network's own layers against attention layers, both in float32."""
+    from convattn.networks import compare_logits, convert_resnet
+
+    model = random_model(run)
+    channels = np.full(3, 0.5)
+    images = run.rng("images").integers(0, 256, (2, 8, 8, 3))
+    converted = convert_resnet(model, channels, channels / 2, leak=0.25)
+    found = compare_logits(converted, images)
+    worst = max(found.layers, key=found.layers.__getitem__)
+    if not found.passed:
+        raise EvidenceFailed(
+            f"logits differ by {found.difference.max():.3g}, the bound is {found.bound.max():.3g}; "
+            f"{worst} is at {found.layers[worst]:.3g} of its own"
+        )
+    spread = float(np.ptp(found.logits, axis=1).min())
+    if not found.bound.max() < spread / 8:
+        raise EvidenceFailed(
+            f"the bound {found.bound.max():.3g} says little of logits {spread:.3g} apart"
+        )
+    return (
+        f"{len(found.layers)} layers, logits {spread:.2g} apart differ by at most "
+        f"{found.difference.max():.2g} ≤ bound {found.bound.max():.2g}; {worst} reaches "
+        f"{found.layers[worst]:.2g} of its own"
+    )
+
+
+CLAIM = Claim(
+    id="S.network",
+    source="this project, S.finite layer by layer",
+    verdict=Verdict.HOLDS,
+    kinds=(Kind.LAYER_EQUALITY,),
+    evidence=(
+        certified("S.network", cases=CASES),
+        Evidence("fractions", Level.TESTED, fractions, assumes="Python's fractions"),
+        Evidence("float32 logits", Level.BOUNDED, float32_logits, assumes=ASSUMPTION, quick=False),
+    ),
+)
