@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 WORKERS ?= auto
 
 .DEFAULT_GOAL := help
-.PHONY: help install verify quick check audit experiment bench bench-training orders test coverage lint types doctest certificates ledger data lock build clean
+.PHONY: help install verify quick check audit experiment two-phase network bench bench-training orders test coverage lint types doctest certificates ledger data lock build clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -34,6 +34,15 @@ audit: $(STAMP) ## what this device's arithmetic really does
 experiment: $(STAMP) ## train the small default model and draw its figures, into build/slice/
 	rm -rf build/slice
 	$(BIN)/python experiments/cifar.py --output-dir build/slice
+
+two-phase: $(STAMP) ## train convolutions, turn them into attention, go on training, into build/two-phase/
+	rm -rf build/two-phase
+	$(BIN)/python experiments/two_phase.py --output-dir build/two-phase
+
+network: $(STAMP) ## train a small ResNet and turn all of it into attention layers, into build/network/
+	rm -rf build/network
+	$(BIN)/python experiments/cifar.py --config resnet_slice --output-dir build/network
+	$(BIN)/convattn convert --network build/network --output build/network/attention.safetensors --json build/network/conversion.json
 
 bench: $(STAMP) ## time and memory of the back ends beside dense attention and lax.conv, into build/bench/
 	$(BIN)/python experiments/bench.py --output-dir build/bench

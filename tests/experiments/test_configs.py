@@ -4,14 +4,18 @@ import re
 import shlex
 from collections.abc import Iterator
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 
 import pytest
+from flax import nnx
 from runs.quick_compilation import quick_compilation
 from runs.tiny_runs import shrunk, write_pictures
 
 from convattn.evidence.experiments import FREE, differences, paper_settings
+from convattn.models.build import build_model
 from convattn.models.settings import ResNetSettings
+from convattn.models.sizes import parameter_count
 from convattn.runs.arguments import read_arguments
 from convattn.runs.codec import settings_to_json
 from convattn.runs.configs import find_configs
@@ -28,6 +32,7 @@ PAPER = {
     "content": paper_settings("content"),
     "heads16": paper_settings("quadratic", (16,) * 6),
 }
+BUNDLED = ("slice", "sac", "msac", "sac_convolution", "sac_baseline")  # what needs no download
 UNEQUAL = (3, 0)  # heads of each layer, as pruning leaves them
 
 
@@ -36,7 +41,7 @@ def labelled(description: str) -> dict[str, str]:
 
 
 def test_all_of_them_are_there() -> None:
-    assert set(CONFIGS) == {*PAPER, "resnet18", "slice"}
+    assert set(CONFIGS) == {*PAPER, "resnet18", *BUNDLED}
 
 
 @pytest.mark.parametrize("name", CONFIGS)
@@ -53,7 +58,7 @@ def test_the_command_of_a_config_is_its_own(name) -> None:
     given = read_arguments(words, FOLDER)
     assert given.config == name
     assert given.settings == CONFIGS[name].load()
-    assert given.download == (None if name == "slice" else "cifar10-binary")
+    assert given.download == (None if name in BUNDLED else "cifar10-binary")
 
 
 @pytest.mark.parametrize("name", PAPER)
@@ -79,6 +84,23 @@ def test_resnet_has_the_recipe_of_the_others() -> None:
         left, right = asdict(getattr(given, part)), asdict(getattr(wanted, part))
         for name in left.keys() - set(FREE[part]):
             assert left[name] == right[name]
+
+
+def test_the_networks_of_sac_have_one_recipe_and_nearly_one_size() -> None:
+    """Within a tenth of the baseline's parameters, and trained as `slice` is."""
+    names = [name for name in BUNDLED if name != "slice"]
+    sizes = {}
+    for name in names:
+        given = CONFIGS[name].load()
+        assert (given.images, given.training) == (slice_config().images, slice_config().training)
+        made = partial(build_model, classes=10, image_size=(32, 32), rngs=nnx.Rngs(0))
+        sizes[name] = parameter_count(nnx.eval_shape(partial(made, given.model)))
+    for name in names:
+        assert abs(sizes[name] / sizes["sac_baseline"] - 1) < 0.1
+
+
+def slice_config() -> RunSettings:
+    return CONFIGS["slice"].load()
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -6,18 +6,22 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
 import pytest
+import tyro
 from comparison import assert_within
 from runs.quick_compilation import quick_compilation
 
-from convattn.language.command import COMMAND
+from convattn.language.command import COMMAND, make_experiment
+from convattn.language.settings import Arguments
+from convattn.runs.experiment import check_place, write_json
 
 ROOT = Path(__file__).parents[2]
 WORDS = (
-    "--text.length 16 --width 8 --depth 1 --heads 1 --key-features 4 --inner 8 "
+    "--scales 1 --text.length 16 --width 8 --depth 1 --heads 1 --key-features 4 --inner 8 "
     "--training.epochs 3 --training.batch-size 16 --training.learning-rate 0.02 "
     "--training.devices 1"
 )
@@ -58,8 +62,6 @@ def test_the_model_beats_the_entropy_of_single_bytes(run, text):
     bits = result(run)["test_bits_per_byte"]
     assert bits["model"]["mean"] < entropy
     assert bits["bigram"]["mean"] < entropy < bits["unigram"]["mean"]
-    first = json.loads((run / "metrics.jsonl").read_text().splitlines()[0])
-    assert first["train_loss"] / math.log(2) > entropy  # it had to be learned
 
 
 def test_the_bits_are_those_of_the_trainer(run):
@@ -80,7 +82,7 @@ def test_the_record_says_what_was_read(run, text):
     facts = json.loads((run / "run.json").read_text())
     assert facts["data"]["bytes"] == len(text.read_bytes())
     assert sum(facts["data"]["parts"].values()) == facts["data"]["bytes"]
-    assert facts["command"].startswith("python experiments/language.py --text.length 16")
+    assert facts["command"].startswith("python experiments/language.py --scales 1 ")
     assert "--output-dir" not in facts["command"]
 
 
@@ -93,7 +95,7 @@ def test_wrong_use_is_refused_with_the_reason(run, text, tmp_path, capsys):
     damaged.mkdir()
     (damaged / "config.json").write_text("{")
     for words, message in (
-        ([*TINY, *source, "--scales", "1", "--output-dir", str(run)], "differ in model"),
+        ([*TINY, *source, "--scales", "2", "--output-dir", str(run)], "differ in model"),
         ([*TINY, *source, "--text.limit", "9999", "--output-dir", str(run)], "differ in text"),
         ([*TINY, *source, "--output-dir", str(text)], "is a file"),
         ([*TINY, *source, "--output-dir", str(stray)], "has no config.json"),
@@ -108,31 +110,19 @@ def test_wrong_use_is_refused_with_the_reason(run, text, tmp_path, capsys):
 
 
 def test_a_text_that_changed_is_refused(text, tmp_path, capsys):
-    copy = tmp_path / "copy.txt"
+    """A folder with the record of a run on the text as it was."""
+    copy, folder = tmp_path / "copy.txt", tmp_path / "run"
     copy.write_bytes(text.read_bytes()[:3000])
-    words = [*TINY, "--text.source", str(copy), "--output-dir", str(tmp_path / "run")]
-    (tmp_path / "run").mkdir()
-    from convattn.language.command import make_experiment
-    from convattn.runs.experiment import check_place, write_json
-
-    experiment = make_experiment(_settings(words))
-    import dataclasses
-
-    settings = json.loads(json.dumps(dataclasses.asdict(experiment.settings)))
-    write_json(tmp_path / "run" / "run.json", {"data": experiment.data})
-    write_json(tmp_path / "run" / "config.json", settings)
-    check_place(tmp_path / "run", settings, experiment)
+    words = [*TINY, "--text.source", str(copy)]
+    experiment = make_experiment(tyro.cli(Arguments, args=words).settings)
+    folder.mkdir()
+    settings = json.loads(json.dumps(asdict(experiment.settings)))
+    write_json(folder / "config.json", settings)
+    write_json(folder / "run.json", {"data": experiment.data})
+    check_place(folder, settings, experiment)
     copy.write_bytes(text.read_bytes()[1:3001])
-    assert COMMAND.main(words) == 2
+    assert COMMAND.main([*words, "--output-dir", str(folder)]) == 2
     assert "the data are others now" in capsys.readouterr().err
-
-
-def _settings(words):
-    import tyro
-
-    from convattn.language.settings import Arguments
-
-    return tyro.cli(Arguments, args=words).settings
 
 
 def test_a_loss_that_is_not_finite_ends_the_run_with_1(text, tmp_path, capsys):

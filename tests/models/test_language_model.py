@@ -17,7 +17,7 @@ from convattn.models.settings import LanguageModelSettings
 from convattn.models.sizes import parameter_count
 
 LENGTH, CLASSES = 7, 11
-TINY = LanguageModelSettings(scales=(1, 2, 3), width=4, depth=2, key_features=3, inner=5)
+TINY = LanguageModelSettings(scales=(1, 2), width=4, depth=1, key_features=3, inner=5)
 KINDS = {"attention": TINY, "convolution": replace(TINY, operator="convolution")}
 
 
@@ -71,13 +71,13 @@ def test_a_byte_changes_no_logit_before_it(kind):
 
 
 def test_a_filter_that_is_padded_on_the_right_is_caught():
-    model = made(replace(TINY, depth=1))
+    model = made(TINY)
     model.layers[0].mixing = Ahead(TINY.width, nnx.Rngs(1))
     assert leaks(model) == [(place, place - 1) for place in range(1, LENGTH)]
 
 
 def test_attention_without_causality_is_caught():
-    model = made(replace(TINY, depth=1))
+    model = made(TINY)
     for scale in model.layers[0].mixing.scales:
         scale.causal = False
     assert leaks(model) == [(place, 0) for place in range(1, LENGTH)]
@@ -85,14 +85,13 @@ def test_attention_without_causality_is_caught():
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_gradient_reaches_every_parameter(kind):
-    assert (
-        unreached(made(replace(KINDS[kind], depth=1, scales=(1, 2))), jnp.asarray(sequence())) == []
-    )
+    assert unreached(made(KINDS[kind]), jnp.asarray(sequence())) == []
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_parameters_are_counted(kind):
-    width, inner, scales = TINY.width, TINY.inner, TINY.scales
+    settings = replace(KINDS[kind], depth=2, scales=(1, 2, 3))
+    width, inner, scales = settings.width, settings.inner, settings.scales
     layer = 2 * width * inner + inner + width + 2 * 2 * width + len(scales) * width**2
     for size in scales:
         if kind == "convolution":
@@ -100,13 +99,13 @@ def test_the_parameters_are_counted(kind):
         else:
             layer += 2 * (size * width * (width + 2 * 3) + width**2 + LENGTH)
     total = CLASSES * width + 2 * layer + 2 * width + CLASSES * width + CLASSES
-    assert parameter_count(nnx.eval_shape(lambda: made(KINDS[kind]))) == total
+    assert parameter_count(nnx.eval_shape(lambda: made(settings))) == total
 
 
 def test_dropout_draws_from_the_key_alone():
     import jax
 
-    model = made(replace(TINY, dropout=0.5, depth=1))
+    model = made(replace(TINY, dropout=0.5, operator="convolution", scales=(1,)))
     symbols, key = jnp.asarray(sequence()), jax.random.key(0)
     train = nnx.jit(lambda model, key: model(symbols, training=True, dropout_key=key))
     assert_equal(train(model, None), run(model, symbols))

@@ -196,7 +196,7 @@ def test_two_heads_at_a_finite_bias_are_each_convolution(integers, mistake):
         bound = two_head_error_bound(
             expected, expected, "float32", magnitude=int(np.abs(inputs).max() * sums)
         )
-        found = nnx.jit(operator)(jnp.asarray(inputs, jnp.float32))
+        found = run(operator, jnp.asarray(inputs, jnp.float32))
         if mistake is None:
             assert_within(found, expected, bound)
         else:

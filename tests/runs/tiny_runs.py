@@ -6,7 +6,11 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from convattn.models.settings import EncoderSettings, ResNetSettings
+from convattn.models.settings import (
+    EncoderSettings,
+    ResNetSettings,
+    SelfAttentiveResNetSettings,
+)
 from convattn.runs.settings import ImageSettings, RunSettings
 from convattn.training.settings import TrainingSettings
 
@@ -41,6 +45,8 @@ def shrunk(settings: RunSettings, pictures: Path) -> RunSettings:
     model = settings.model
     if isinstance(model, ResNetSettings):
         model = replace(model, channels=(2, 3), blocks=(1, 1))
+    elif isinstance(model, SelfAttentiveResNetSettings):
+        model = replace(model, channels=(2,), blocks=(1,), heads=1, key_features=2)
     else:
         heads = tuple(min(count, 2 + layer) for layer, count in enumerate(model.heads[:2]))
         model = replace(model, heads=heads, width=4, inner=4)

@@ -8,7 +8,7 @@ from jax.tree_util import keystr
 
 from convattn.training.settings import TrainingSettings
 
-UNDECAYED = ("bias", "scale", "centers", "spreads")
+UNDECAYED = ("bias", "scale", "centers", "spreads", "class_token", "positions")
 
 
 def learning_rate_schedule(settings: TrainingSettings, steps: int) -> optax.Schedule:
@@ -37,7 +37,8 @@ def learning_rate_schedule(settings: TrainingSettings, steps: int) -> optax.Sche
 
 
 def decays(parameters: Any) -> Any:
-    """For each parameter whether its weight decays: all but centres, spreads, norms and biases.
+    """For each parameter whether its weight decays: all but centres, spreads, norms, biases,
+    class tokens and what is added to tokens for their positions.
 
     >>> decays({"dense": {"kernel": 1.0, "bias": 1.0}, "centers": 1.0})
     {'centers': False, 'dense': {'bias': False, 'kernel': True}}

@@ -45,7 +45,7 @@ class Processes:
         self, index: int = 0, count: int = 1, links: dict[int, Link] | None = None
     ) -> None:
         self.index, self.count, self._links = index, count, links or {}
-        self.again, self.failure, self._leaving = AGAIN, "", False
+        self.again, self.failure, self._leaving, self._all_know = AGAIN, "", False, False
         self._heard: dict[int, queue.SimpleQueue[Message]] = {}
         self._ended = {other: threading.Event() for other in self._links}
         self._last_word: LastWord | None = None
@@ -106,6 +106,7 @@ class Processes:
                 name for name in {**values[0], **other} if values[0].get(name) != other.get(name)
             ]
             if names:
+                self._all_know = True  # each finds the same, and nobody need be told
                 raise ProcessesDiffer(
                     f"{self._names[index]} differs from process 0 in {', '.join(sorted(names))}; "
                     "give every process the same"
@@ -161,6 +162,9 @@ class Processes:
             self._ended[other].set()
             if problem is not None:
                 self._lost(other, problem)
+            else:  # whoever still waits for a word of it waits no longer
+                gone = {"kind": "failed", "problem": f"{self._names[other]} has ended"}
+                self._heard[other].put(gone)
 
         return end
 
@@ -217,7 +221,7 @@ class Processes:
         if isinstance(problem, jax.errors.JaxRuntimeError | ValueError):
             time.sleep(PAUSE)  # if it came of a lost process, that is about to be known
         self._leaving = True
-        if problem is not None and not isinstance(problem, OtherProcessFailed | ProcessesDiffer):
+        if problem is not None and not (self._all_know or isinstance(problem, OtherProcessFailed)):
             reason = " ".join(str(problem).split()) or type(problem).__name__
             for other in self._links:
                 failed = {

@@ -30,7 +30,7 @@ class TrainingSettings:
     epsilon: float = 1e-8
     """Of AdamW: what is added to the root of that mean."""
     weight_decay: float = 1e-4
-    """Not on centres, spreads, norms and biases."""
+    """Not on centres, spreads, norms, biases, class tokens and added positions."""
     label_smoothing: float = 0.0
     """The share of the target that is spread over all classes."""
     compute_dtype: Literal["float32", "bfloat16"] = "float32"

@@ -14,7 +14,8 @@ from convattn.runs.configs import get_config
 from convattn.two_phase.comparison_settings import ComparisonSettings
 from convattn.two_phase.settings import TwoPhaseSettings
 
-PROGRAM, COMPARE, DEFAULT = "experiments/two_phase.py", "compare", "tiny"
+PROGRAM, DEFAULT = "experiments/two_phase.py", "tiny"
+COMPARE, RECORD = "compare", "record"
 Given = TypeVar("Given", bound="Sources")
 
 
@@ -43,7 +44,8 @@ class Arguments(Sources):
     """Train a network of convolutions, turn it into attention, check it, and go on training.
 
     Without arguments: on the bundled slice of CIFAR-10, in a few minutes on two cores. The word
-    `compare` in front trains many second phases after one first phase, and makes a table.
+    `compare` in front trains many second phases after one first phase, and makes a table; `record`
+    puts those of L21's size on record for the ledger.
     """
 
     settings: Annotated[TwoPhaseSettings, tyro.conf.arg(name="")] = field(
@@ -58,6 +60,24 @@ class ComparisonArguments(Sources):
     comparison: Annotated[ComparisonSettings, tyro.conf.arg(name="")] = field(
         default_factory=ComparisonSettings
     )
+
+
+@dataclass(frozen=True)
+class RecordArguments:
+    """Put the runs of one seed of a comparison on record for L21.twophase."""
+
+    folder: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="FOLDER")]
+    """The folder seed-S of a comparison."""
+    replace: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
+    """Replace the record of other runs."""
+
+
+def read_record_arguments(words: Sequence[str]) -> RecordArguments:
+    """What follows the word `record`.
+
+    **Raises:** `SystemExit` for what tyro refuses.
+    """
+    return tyro.cli(RecordArguments, args=list(words[1:]), prog=f"python {PROGRAM} {RECORD}")
 
 
 def read_arguments(words: Sequence[str], configs: Path) -> Arguments | ComparisonArguments:

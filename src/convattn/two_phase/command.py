@@ -13,10 +13,13 @@ from convattn.commands.usage import UsageError
 from convattn.runs.configs import find_configs
 from convattn.two_phase.arguments import (
     PROGRAM,
+    RECORD,
     Arguments,
     ComparisonArguments,
+    RecordArguments,
     command_of,
     read_arguments,
+    read_record_arguments,
     with_images,
 )
 
@@ -43,6 +46,8 @@ def _run(words: list[str], configs: Path) -> int:
     from convattn.two_phase.conversion_check import ConversionFailed
 
     try:
+        if words[:1] == [RECORD]:
+            return record_as_asked(read_record_arguments(words))
         given = read_arguments(words, configs)
         if given.list:
             return list_configs(configs)
@@ -126,6 +131,17 @@ def compare_as_asked(given: ComparisonArguments, command: str) -> int:
     out.print(text, markup=False)
     if not done:
         out.print(f"go on with: {command} --output-dir {shlex.quote(str(folder))}")
+    return SUCCESS
+
+
+def record_as_asked(given: RecordArguments) -> int:
+    """Put the runs of a seed on record for the ledger, or say why they cannot back its row."""
+    from convattn.evidence.backing_pipeline import CLAIM, pipeline_verdict
+    from convattn.two_phase.record import write_pipeline_record
+
+    path, found = write_pipeline_record(given.folder, replace=given.replace)
+    print(f"{path}\nit bears out the verdict: {pipeline_verdict(found)}")
+    print(f"now: convattn verify --claim {CLAIM}")
     return SUCCESS
 
 

@@ -98,7 +98,7 @@ class ComparisonSettings:
         return self.converted(seed, "limit-40", warmup).phase_two
 
     def control(self, seed: int, name: str) -> RunSettings:
-        """One phase alone for the epochs of both, with the training of that phase.
+        """One phase alone for the epochs of both, which warms up in as many as the first phase.
 
         >>> settings = ComparisonSettings()
         >>> settings.control(0, "only-attention").training.epochs
@@ -110,4 +110,5 @@ class ComparisonSettings:
         if name == "only-attention":
             # It begins with drawn parameters, as the first phase does, so it has that one's rate.
             alone = replace(self.drawn(seed, "with"), training=given.training_one)
-        return replace(alone, training=replace(alone.training, epochs=epochs))
+        warm = given.training_one.warmup * given.training_one.epochs / epochs
+        return replace(alone, training=replace(alone.training, epochs=epochs, warmup=warm))

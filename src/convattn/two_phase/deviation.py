@@ -62,6 +62,7 @@ from convattn.two_phase.trace import LayerTrace, Trace, trace
 INFLATION = 1 + 2.0**-20
 AT_ONCE = 10  # classes
 WIDE = unit_roundoff(np.float64)
+compiled_trace = nnx.jit(trace)
 
 
 @dataclass(frozen=True)
@@ -142,8 +143,7 @@ def deviation(
                 f"a network or the images are in {given}, but the bound is derived for float32; "
                 "make both networks with dtype='float32'"
             )
-    run = nnx.jit(trace)
-    left, right = run(one, images), run(two, images)
+    left, right = compiled_trace(one, images), compiled_trace(two, images)
     errors, layers = [], []
     for layer, converted, before, after in zip(
         one.layers, two.layers, left.layers, right.layers, strict=True
@@ -197,22 +197,17 @@ def logit_bound(
     - `left`, `right`: what both networks computed, in float64.
     - `mixing_errors`: of both runs together, for each layer.
     """
-    structure, numbers = nnx.split((model, mixings))
-
-    @jax.jit
-    def some_classes(numbers: Any, left: Trace, right: Trace, errors: Any, units: Array) -> Array:
-        model, mixings = nnx.merge(structure, numbers)
-        return weighted_errors(model, mixings, left, right, errors, units)
-
+    split = nnx.split((model, mixings))
     classes = left.logits.shape[1]
     units = np.eye(-(-classes // AT_ONCE) * AT_ONCE, classes).reshape(-1, AT_ONCE, classes)
-    rows = [np.asarray(some_classes(numbers, left, right, mixing_errors, each)) for each in units]
+    rows = [np.asarray(weighted_errors(*split, left, right, mixing_errors, each)) for each in units]
     return np.concatenate(rows)[:classes].T * INFLATION
 
 
+@partial(jax.jit, static_argnums=0)
 def weighted_errors(
-    model: VisionTransformer,
-    mixings: tuple[ConvolutionMixing, ...],
+    structure: nnx.GraphDef,
+    numbers: nnx.State,
     left: Trace,
     right: Trace,
     mixing_errors: tuple[Array, ...],
@@ -220,10 +215,11 @@ def weighted_errors(
 ) -> Float[Array, "some batch"]:
     """The bound of some logits, without the last inflation.
 
-    **Arguments:** those of `logit_bound`, and
+    **Arguments:** those of `logit_bound`, networks and convolutions split, and
 
     - `units`: rows of the identity matrix.
     """
+    model, mixings = nnx.merge(structure, numbers)
     apart = jax.tree.map(jnp.subtract, left, right)
     sides = (model.layers, mixings, left.layers, right.layers, apart.layers, mixing_errors)
     layers = [layer_errors(*given) for given in zip(*sides, strict=True)]

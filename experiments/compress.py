@@ -1,0 +1,8 @@
+"""A trained ResNet as attention with fewer heads: `python experiments/compress.py --help`."""
+
+import sys
+
+from convattn.analysis.compression import main
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,166 @@
+"""Two phases: train a convolution, convert it, go on as attention.
+
+Printed. "Our proposed training pipeline largely improves performance": on CIFAR-100 CMHSA-5 reaches
+78.74 % with both phases, 76.12 % with the convolution phase alone and 69.83 % with attention alone,
+each for 400 epochs (Table 1). After the conversion no warm-up is needed: 78.90 % without it (§4.3,
+Figure 2). "In the self-attention phase, the model mimics the pre-trained CNN in the beginning, and
+gradually learns to leverage the flexibility and strong expressive power of self-attention" (§4.1).
+
+Verified. The accuracies are NOT RUN: nothing is known here of whether both phases beat either, or of
+the warm-up. Known is what the second phase begins with. A network with three sublayers to each layer
+and its conversion differ by no more than the derived bound, at finite parameters by rounding alone.
+What can learn there depends on the conversion. With W_Q = W_K = 0, as in the proof of Theorem 1, the
+gradients of both vanish exactly, so that content scores stay zero for as long as it is trained; with
+W_Q = 0 and W_K drawn it is the same function, and W_Q learns from the first step. At M = 40 the
+gradient that reaches the biases through softmax is smaller than what rounding does to it; at a leak
+of ε = 1/2 it is not.
+
+Repair. The printed conversion mimics the convolution but cannot "gradually learn" attention as it
+stands: at M = 40 softmax is saturated, and W_Q = W_K = 0 is a stationary point of both. L21 says
+neither what M was in the experiment nor whether W_Q and W_K were zero there. The exact form of
+S.finite, with one head more, any leak and W_K drawn, has all gradients. The border of the first
+phase's convolutions is another one than L21's attention sees, without a ring (S.boundary).
+
+Proof. Scores are s_qk = X_q W_Q W_Kᵀ X_kᵀ/√d + b_(k-q). So the derivative in W_Q is Σ_qk ∂_qk
+X_qᵀ (X_k W_K)/√d, which is zero if W_K is, and that in W_K is Σ_qk ∂_qk X_kᵀ (X_q W_Q)/√d, zero if
+W_Q is: exactly so in floating point, as sums of zeros. Through softmax A the cotangent a of the
+weights becomes A_k(a_k - Σ_j A_j a_j). For A one-hot but for t = (N - 1)/(e^M + N - 1) that is at
+most 2t·max|a| in magnitude, 4·10⁻¹⁶ for N = 101 and M = 40, far below the roundings of a_k in
+float32. For the networks: the derivation in `two_phase/deviation.py`.
+"""
+
+from pathlib import Path
+
+from convattn.evidence.backing_pipeline import BackingPipeline
+from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
+
+VERDICT = Verdict.NOT_RUN
+SIZE = (6, 8)  # 3 × 4 patches of 2 × 2 pixels and 3 channels
+
+
+def small_network(run: Run):
+    """A layer of convolutions with drawn numbers, in float32, and two pieces of real images."""
+    import jax
+    import jax.numpy as jnp
+    from flax import nnx
+
+    from convattn.evidence.real_images import whole_images
+    from convattn.models.settings import VisionTransformerSettings
+    from convattn.models.vision_transformer import VisionTransformer
+
+    settings = VisionTransformerSettings("convolution", depth=1, width=12, inner=9, patch_size=2)
+    model = VisionTransformer(settings, classes=3, image_size=SIZE, rngs=nnx.Rngs(0))
+    rng = run.rng("parameters")
+    state = nnx.state(model, nnx.Param)
+    drawn = jax.tree.map(
+        lambda part: part + jnp.asarray(rng.normal(size=part.shape) / 4, part.dtype), state
+    )
+    nnx.update(model, drawn)
+    images = whole_images(run, 2)[:, : SIZE[0], : SIZE[1]] / 127.5 - 1
+    return model, jnp.asarray(images, jnp.float32)
+
+
+def same_function(run: Run) -> str:
+    """The logits of a network and of three conversions, within the derived bound."""
+    from flax import nnx
+
+    from convattn.two_phase.conversion_settings import ConversionSettings
+    from convattn.two_phase.deviation import deviation
+    from convattn.two_phase.transfer import phase_two_settings, transfer
+
+    model, images = small_network(run)
+    seen = []
+    for name, how in (
+        ("exact, ε = 1/2", ConversionSettings("exact")),
+        ("limit, M = 40", ConversionSettings("limit")),
+        ("limit, M = 10", ConversionSettings("limit", logit=10.0)),
+    ):
+        wanted = phase_two_settings(model.settings, how)
+        found = deviation(model, transfer(model, wanted, how, rngs=nnx.Rngs(1)), images, how)
+        largest = f"{found.difference.max():.2g} ≤ {found.bound.max():.2g}"
+        if not found.passed:
+            raise EvidenceFailed(f"{name}: the logits or a layer exceed the bound ({largest})")
+        seen.append(f"{name}: logits differ by {largest}")
+    return "; ".join(seen)
+
+
+def content_gradients(run: Run) -> str:
+    """The gradients of W_Q and W_K, with both zero and with W_K drawn."""
+    from flax import nnx
+
+    from convattn.two_phase.conversion_settings import ConversionSettings
+    from convattn.two_phase.gradient_norms import gradient_norms
+    from convattn.two_phase.transfer import phase_two_settings, transfer
+
+    model, images = small_network(run)
+    labels = run.rng("labels").integers(0, 3, len(images))
+    seen = []
+    for content, query_learns in (("none", False), ("key", True)):
+        how = ConversionSettings("exact", content=content)
+        two = transfer(model, phase_two_settings(model.settings, how), how, rngs=nnx.Rngs(1))
+        found = gradient_norms(two, images, labels)
+        query, key = found["W_Q"], found["W_K"]
+        if key.zeros != key.parameters:
+            raise EvidenceFailed(f"content={content}: W_K has a gradient, though W_Q is zero")
+        if query_learns != (query.zeros < query.parameters):
+            raise EvidenceFailed(f"content={content}: of W_Q {query.zeros} derivatives are zero")
+        seen.append(f"content={content}: W_Q {query.norm:.2g}, W_K {key.norm:.2g}")
+    return "; ".join(seen)
+
+
+def bias_gradients(run: Run) -> str:
+    """The gradient of the table of biases against what rounding can do to it."""
+    import jax
+    import jax.numpy as jnp
+    import numpy as np
+
+    from convattn.application import apply_attention
+    from convattn.fast.rounding.bounds import gradient_bounds
+    from convattn.two_phase.conversion_settings import ConversionSettings
+    from convattn.two_phase.transfer import convert_layer
+
+    model, images = small_network(run)
+    kernel, bias = (
+        part[...] for part in (model.layers[0].mixing.kernel, model.layers[0].mixing.bias)
+    )
+    cotangent = jnp.asarray(run.rng("cotangent").normal(size=images.shape), jnp.float32)
+    shares = {}
+    for name, how in (
+        ("M = 40", ConversionSettings("limit")),
+        ("ε = 1/2", ConversionSettings("exact")),
+    ):
+        layer = convert_layer(kernel, bias, 2, (SIZE[0] // 2, SIZE[1] // 2), how)
+        gradient = jax.grad(lambda held: jnp.sum(apply_attention(held, images) * cotangent))(layer)
+        bounds, _ = gradient_bounds(layer, images, cotangent)
+        table = np.abs(np.asarray(gradient.encoding.values, np.float64))
+        shares[name] = float((table / np.asarray(bounds.encoding.values)).max())
+    if not shares["M = 40"] < 1 < shares["ε = 1/2"]:
+        raise EvidenceFailed(f"in units of the rounding the largest derivatives are {shares}")
+    return "largest derivative of a bias in units of what rounding can do: " + ", ".join(
+        f"{share:.2g} at {name}" for name, share in shares.items()
+    )
+
+
+CLAIM = Claim(
+    id="L21.twophase",
+    source="Li et al. 2021, §4, Table 1, Figure 2",
+    verdict=VERDICT,
+    kinds=(Kind.EXPERIMENT,),
+    evidence=(
+        Evidence(
+            "runs at the paper's size",
+            Level.MEASURED,
+            BackingPipeline(Path(__file__).with_suffix(".json"), VERDICT),
+        ),
+        Evidence(
+            "the conversion keeps the function",
+            Level.BOUNDED,
+            same_function,
+            assumes="exp and rsqrt are within 4 units in the last place, and erfc within 8 "
+            "roundings of 2; matrix products are sums of products in the pinned precision",
+            quick=False,
+        ),
+        Evidence("gradients of the content", Level.TESTED, content_gradients, quick=False),
+        Evidence("gradients of the biases", Level.BOUNDED, bias_gradients, quick=False),
+    ),
+)

@@ -1,0 +1,146 @@
+"""Accuracy against heads, when a trained ResNet becomes attention layers with too few of them."""
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import tyro
+
+from convattn.analysis.picture import new_figure, save_picture
+from convattn.commands.guard import SUCCESS, guarded
+from convattn.commands.network import finished_resnet
+from convattn.commands.output_file import write_json
+from convattn.commands.usage import UsageError
+from convattn.data.cifar10 import Images
+from convattn.networks.comparison import batches, convert_resnet
+from convattn.networks.compression import LayerChoices, choices_of, compress, distribute
+from convattn.networks.steps import Network, apply_network
+
+PROGRAM = "experiments/compress.py"
+EVEN, DISTRIBUTED, EXACT = "so many heads in each layer", "distributed by error", "exact"
+
+
+@dataclass(frozen=True)
+class Compressed:
+    """One network with fewer heads.
+
+    **Fields:**
+
+    - `rule`: how the heads were given out; `budget`: how many a layer, in the mean.
+    - `heads`: of all layers; `by_layer`.
+    - `correct`, `images`: on the test images.
+    - `error`: the mean of the layers' relative squared errors.
+    """
+
+    rule: str
+    budget: int
+    heads: int
+    by_layer: dict[str, int]
+    correct: int
+    images: int
+    error: float
+
+
+def accuracies(converted: Any, test: Images, budgets: Sequence[int]) -> list[Compressed]:
+    """Both rules for each budget, and the exact network of K² + 1 heads.
+
+    **Arguments:**
+
+    - `converted`: from `convert_resnet`.
+    - `budgets`: heads a layer; distributed, as many in all.
+    """
+    choices = choices_of(converted.folded)
+    found = []
+    for budget in budgets:
+        even = {name: min(budget, choice.most) for name, choice in choices.items()}
+        for rule, heads in ((EVEN, even), (DISTRIBUTED, distribute(choices, sum(even.values())))):
+            network = compress(converted.folded, choices, heads)
+            found.append(_judged(rule, budget, network, heads, _mean_error(choices, heads), test))
+    exact = {name: layer.heads for name, layer in converted.attention_run.layers.items()}
+    most = max(exact.values())
+    found.append(_judged(EXACT, most, converted.attention, exact, 0.0, test))
+    return found
+
+
+def _judged(
+    rule: str,
+    budget: int,
+    network: Network,
+    heads: dict[str, int],
+    error: float,
+    test: Images,
+) -> Compressed:
+    logits = np.concatenate(
+        [np.asarray(apply_network(network, part)) for part in batches(test.images)]
+    )
+    correct = int((logits[: len(test)].argmax(axis=1) == test.labels).sum())
+    return Compressed(rule, budget, sum(heads.values()), heads, correct, len(test), error)
+
+
+def _mean_error(choices: Mapping[str, LayerChoices], heads: Mapping[str, int]) -> float:
+    return float(np.mean([choices[name].errors[count - 1] for name, count in heads.items()]))
+
+
+def draw_compression(found: Sequence[Compressed], title: str, trained: float) -> Any:
+    """A figure: the share of test images that are classified correctly against heads in all."""
+    figure = new_figure(6, 4, title=title)
+    axes = figure.add_subplot()
+    for rule, mark in ((EVEN, "o-"), (DISTRIBUTED, "s--"), (EXACT, "*")):
+        points = [(each.heads, each.correct / each.images) for each in found if each.rule == rule]
+        axes.plot(*np.array(points).T, mark, label=rule, gid=rule.split()[0])
+    axes.axhline(trained, linewidth=0.8, color="black", label="as trained")
+    axes.set(xlabel="heads of all layers", ylabel="accuracy on the test images", ylim=(0, 1))
+    axes.grid(visible=True, alpha=0.3)
+    axes.legend(fontsize=8)
+    return figure
+
+
+def compress_run(path: Path, folder: Path, budgets: Sequence[int] = tuple(range(1, 10))) -> int:
+    """The study of a run: `compression.json`, and the figure as PNG and SVG.
+
+    **Raises:** `ValueError` for what is not a finished run of a ResNet.
+    """
+    run, model, recorded = finished_resnet(path)
+    converted = convert_resnet(model, run.images.mean, run.images.std)
+    found = accuracies(converted, run.images.test, budgets)
+    title = (
+        f"{path.resolve().name}: convolutions as attention with fewer heads, {run.dataset.title}"
+    )
+    folder.mkdir(parents=True, exist_ok=True)
+    for each in found:
+        print(f"{each.rule}, {each.heads} heads: {each.correct} of {each.images}")
+    document = {
+        "schema": 1,
+        "run": str(path),
+        "as_trained": recorded,
+        "networks": [asdict(each) for each in found],
+    }
+    write_json(folder / "compression.json", document)
+    for picture in save_picture(draw_compression(found, title, recorded), folder, "compression"):
+        print(picture)
+    return SUCCESS
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run `experiments/compress.py`."""
+    words = sys.argv[1:] if arguments is None else list(arguments)
+
+    def command(
+        run: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN_DIR")],
+        output: Annotated[Path, tyro.conf.arg(metavar="DIR")],
+        heads: tuple[int, ...] = tuple(range(1, 10)),
+    ) -> int:
+        """Accuracy of a finished run's ResNet as attention layers, against the number of heads."""
+        if not heads or min(heads) < 1:
+            raise UsageError(f"--heads got {heads}, but expected integers ≥ 1")
+        if output.exists() and not output.is_dir():
+            raise UsageError(f"--output got {output}, which is a file, but expected a folder")
+        try:
+            return compress_run(run, output, heads)
+        except ValueError as error:
+            raise UsageError(str(error)) from error
+
+    return guarded(PROGRAM, lambda: tyro.cli(command, args=words, prog=f"python {PROGRAM}"))

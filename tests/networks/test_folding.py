@@ -1,0 +1,59 @@
+"""Batch normalisation in the kernel: exact but for one rounding of each number."""
+
+import numpy as np
+import pytest
+from networks.small import small_images, small_model
+
+from convattn.networks import fold_batch_norm
+from convattn.networks.folding import ROUNDOFF
+from convattn.networks.resnet import fold, normalized_convolutions
+
+ONES = np.ones(2)
+KERNEL = np.arange(18, dtype=np.float32).reshape(3, 3, 1, 2) - 7
+
+
+def folded_in_float64(epsilon: float = 1e-3):
+    rng = np.random.default_rng(0)
+    mean, variance, scale, shift = rng.uniform(0.3, 3, (4, 2))
+    factor = scale / np.sqrt(variance + epsilon)
+    exact = KERNEL * factor, shift - mean * factor
+    return fold_batch_norm(KERNEL, mean, variance, scale, shift, 1e-3), exact
+
+
+def test_each_number_is_rounded_once() -> None:
+    found, (kernel, bias) = folded_in_float64()
+    assert (np.abs(found.kernel - kernel) <= ROUNDOFF * np.abs(kernel)).all()
+    assert (np.abs(found.bias - bias) <= ROUNDOFF * found.magnitude).all()
+    assert found.kernel.dtype == found.bias.dtype == np.float32
+
+
+def test_another_epsilon_is_seen() -> None:
+    found, (kernel, _) = folded_in_float64(epsilon=1e-5)
+    assert (np.abs(found.kernel - kernel) > ROUNDOFF * np.abs(kernel)).any()
+
+
+def test_the_norm_s_own_epsilon_and_statistics_are_taken() -> None:
+    """Far outside the bound with any other."""
+    model = small_model()
+    _, layer = next(normalized_convolutions(model))
+    images = (small_images() / 128 - 1).astype(np.float32)
+    kernel = np.asarray(layer.convolution.kernel[...], np.float64)
+    factor = np.asarray(layer.norm.scale[...]) / np.sqrt(np.asarray(layer.norm.var[...]) + 1e-5)
+    found = fold(layer)
+    assert (np.abs(found.kernel - kernel * factor) <= 4 * ROUNDOFF * np.abs(found.kernel)).all()
+    assert layer(images, False).shape == (2, 8, 8, 3)
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"mean": ONES * np.nan}, "the mean of a batch normalisation is not finite"),
+        ({"variance": -ONES}, "are mean and variance exchanged"),
+        ({"epsilon": 0.0}, "epsilon > 0"),
+        ({"variance": 0 * ONES, "scale": 1e38 * ONES}, "overflows float32"),
+    ],
+)
+def test_what_cannot_be_folded_is_refused(changed, message) -> None:
+    parts = {"mean": ONES, "variance": ONES, "scale": ONES, "shift": ONES, "epsilon": 1e-5}
+    with pytest.raises(ValueError, match=message):
+        fold_batch_norm(KERNEL, **{**parts, **changed})

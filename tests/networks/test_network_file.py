@@ -1,0 +1,100 @@
+"""A network in a file: whole and unchanged, or refused."""
+
+import json
+
+import jax
+import pytest
+from comparison import assert_equal
+from networks.small import small_network
+
+from convattn.networks import Linear, load_network, save_network
+from convattn.weights.files import read_weights
+from convattn.weights.refusal import WeightsRefused
+from convattn.weights.safetensors_format import write_safetensors
+
+
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory):
+    path = tmp_path_factory.mktemp("stored") / "network.safetensors"
+    save_network(small_network().attention, path)
+    return path
+
+
+@pytest.mark.parametrize("network", [small_network().attention, small_network().folded])
+def test_what_is_loaded_is_what_was_saved(network, tmp_path) -> None:
+    path = tmp_path / "network.safetensors"
+    save_network(network, path)
+    loaded = load_network(path)
+    assert jax.tree.structure(loaded) == jax.tree.structure(network)
+    for got, wanted in zip(jax.tree.leaves(loaded), jax.tree.leaves(network), strict=True):
+        assert got.dtype == wanted.dtype
+        assert_equal(got, wanted)
+
+
+def test_arrays_are_named_by_layer(stored) -> None:
+    names = read_weights(stored).arrays
+    assert {"stem.output", "blocks.1.shortcut.encoding.values", "blocks.0.first.bias"} <= set(names)
+
+
+def drop_array(arrays, metadata):
+    del arrays["blocks.0.first.output"]
+
+
+def add_array(arrays, metadata):
+    arrays["surplus"] = arrays["stem.bias"]
+
+
+def other_version(arrays, metadata):
+    metadata["version"] = "2"
+
+
+def no_steps(arrays, metadata):
+    metadata["network"] = metadata["network"][:-5]
+
+
+def unknown_step(arrays, metadata):
+    metadata["network"] = json.dumps([{"step": "pooling"}])
+
+
+def not_a_number(arrays, metadata):
+    arrays["stem.output"] = arrays["stem.output"] * float("nan")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (drop_array, "has no array"),
+        (add_array, "'surplus', of which no layer knows"),
+        (other_version, "holds no network of this library"),
+        (no_steps, "its description is damaged"),
+        (unknown_step, "its description is damaged"),
+        (not_a_number, "non-finite"),
+    ],
+)
+def test_a_damaged_file_is_refused(stored, tmp_path, change, message) -> None:
+    file = read_weights(stored)
+    arrays, metadata = dict(file.arrays), dict(file.metadata)
+    change(arrays, metadata)
+    path = tmp_path / "damaged.safetensors"
+    path.write_bytes(write_safetensors(arrays, metadata))
+    with pytest.raises(WeightsRefused, match=message):
+        load_network(path)
+
+
+def test_a_layer_s_file_is_no_network(tmp_path) -> None:
+    import convattn as ca
+
+    path = tmp_path / "layer.safetensors"
+    ca.save_layer(ca.conv_to_attention([[[1.0]]]), path)
+    with pytest.raises(WeightsRefused, match="expected a file from convattn convert --network"):
+        load_network(path)
+
+
+def test_what_cannot_be_saved_is_refused(tmp_path) -> None:
+    with pytest.raises(ValueError, match=r"written as \.safetensors"):
+        save_network((), tmp_path / "network.npz")
+    (stem, *_) = (step for step in small_network().attention if hasattr(step, "layer"))
+    with pytest.raises(ValueError, match="two layers are named 'stem'"):
+        save_network((stem, stem), tmp_path / "network.safetensors")
+    assert not list(tmp_path.iterdir())
+    assert isinstance(small_network().attention[-1], Linear)

@@ -1,0 +1,96 @@
+"""S.network: checks fail on planted errors."""
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from planted_claims import load, piece_of, require_failure
+from runs.quick_compilation import quick_compilation
+
+from convattn.ledger import Level
+
+
+@pytest.fixture(scope="module", autouse=True)
+def compiled_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    with quick_compilation(tmp_path_factory.mktemp("programs")):
+        yield
+
+
+def no_uniform_head(original):
+    def changed(*given):
+        heads, blocks = original(*given)
+        return heads, blocks.at[-1].set(0)
+
+    return changed
+
+
+def one_head_dropped(original):
+    def changed(*given):
+        heads, blocks = original(*given)
+        return heads, blocks.at[0].set(0)
+
+    return changed
+
+
+def another_epsilon(original):
+    return lambda *given: original(*given[:-1], 1e-2)
+
+
+def statistics_exchanged(original):
+    return lambda kernel, mean, variance, *given: original(kernel, variance, variance, *given)
+
+
+def wide_bound(original):
+    return lambda *given: 1e6 * original(*given)
+
+
+def leak_not_taken_back(original):
+    """All that a layer gives is a little less."""
+
+    def changed(leak):
+        layer = original(leak)
+
+        def apply(given, image):
+            return layer(given, image) * (1 - leak / 2)
+
+        return apply
+
+    return changed
+
+
+def between_the_strides(original):
+    """Every stride-th pixel from the second on."""
+
+    def changed(leak):
+        layer = original(leak)
+
+        def apply(given, image):
+            return layer(given, np.roll(image, -1, axis=0) if given.stride > 1 else image)
+
+        return apply
+
+    return changed
+
+
+PLANTS = [
+    ("fractions", "convattn.evidence.exact_network.attended", leak_not_taken_back),
+    ("fractions", "convattn.evidence.exact_network.attended", between_the_strides),
+    ("float32 logits", "convattn.constructions.conversion.leaky_construction", no_uniform_head),
+    ("float32 logits", "convattn.constructions.conversion.leaky_construction", one_head_dropped),
+    ("float32 logits", "convattn.networks.resnet.fold_batch_norm", another_epsilon),
+    ("float32 logits", "convattn.networks.resnet.fold_batch_norm", statistics_exchanged),
+    ("float32 logits", "convattn.networks.deviation.sum_error", wide_bound),
+]
+
+
+@pytest.mark.parametrize("plant", PLANTS, ids=lambda plant: f"{plant[0]}: {plant[2].__name__}")
+def test_a_planted_error_is_seen(plant, monkeypatch) -> None:
+    title, where, change = plant
+    piece, run = piece_of("sharpened", "network", title)
+    require_failure(monkeypatch, piece, run, where, change)
+
+
+def test_every_piece_has_a_planted_error() -> None:
+    planted = {title for title, *_ in PLANTS}
+    for piece in load("sharpened", "network").evidence:
+        assert piece.level is Level.CERTIFIED or piece.name in planted
