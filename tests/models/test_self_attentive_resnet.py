@@ -204,6 +204,16 @@ def test_two_heads_at_a_finite_bias_are_each_convolution(integers, mistake):
     assert off == (0 if mistake is None else len(seen))
 
 
+@pytest.mark.parametrize("kind", ["sac", "msac"])
+def test_the_bias_begins_as_it_is_asked_to(kind):
+    operator = made(replace(KINDS[kind], center_bias=2.5)).blocks[0].first.operator
+    for scale in [operator] if kind == "sac" else operator.scales:
+        table = np.asarray(scale.position[...])
+        assert table.shape == (2, 4, 4)
+        assert (table[:, 0, 0] == 2.5).all()
+        assert np.count_nonzero(table) == 2
+
+
 def test_only_convolutions_are_turned_into_sac():
     with pytest.raises(ValueError, match="operator='sac', but expected a network of convolutions"):
         with_self_attention(made(TINY))
@@ -227,6 +237,7 @@ def test_settings_survive_a_round_trip_through_text(settings):
         ({"channels": (2,)}, "expected as many of the one as of the other"),
         ({"scales": ()}, r"scales=\(\), but expected one integer ≥ 1 for each scale"),
         ({"kernel_size": 2}, "expected an odd number"),
+        ({"center_bias": float("nan")}, "center_bias=nan, but expected a number from -100 to 100"),
         ({"heads": 0}, "heads=0, but expected an integer ≥ 1"),
     ],
 )

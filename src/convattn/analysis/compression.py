@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
+import jax.numpy as jnp
 import numpy as np
 import tyro
 
@@ -73,9 +74,8 @@ def _judged(
     error: float,
     test: Images,
 ) -> Compressed:
-    logits = np.concatenate(
-        [np.asarray(apply_network(network, part)) for part in batches(test.images)]
-    )
+    parts = (apply_network(network, jnp.asarray(part)) for part in batches(test.images))
+    logits = np.concatenate([np.asarray(part) for part in parts])
     correct = int((logits[: len(test)].argmax(axis=1) == test.labels).sum())
     return Compressed(rule, budget, sum(heads.values()), heads, correct, len(test), error)
 

@@ -4,8 +4,8 @@ A record holds five runs of one seed, as `experiments/two_phase.py compare` make
 phase, the second with and without warm-up, and either phase alone for the epochs of both. Of all
 but the first the paper prints an accuracy. As for C20's rows two accuracies tested on n images
 cannot be told apart within three standard deviations of their difference, 3√(2p(1 - p)/n), and half
-the printed unit. The row is reproduced if that holds for all four, and if the two phases beat either
-alone.
+the printed unit. The row is reproduced if that holds for all four, and if the two phases beat
+either alone.
 """
 
 import math

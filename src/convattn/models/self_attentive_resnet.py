@@ -4,8 +4,8 @@
 1 × 1 convolution, the ordinary convolution beside them, and the scales; and that they replace the
 convolutions of a ResNet, strided ones included. **Not from the paper**, which gives no network: the
 architecture, batch normalisation after each operator (as in a ResNet), the convolution that is the
-stem. Attention weights number the fourth power of the side, so the stem's stride comes first, and
-operators stand on the coarser grids only.
+stem, what the bias begins as. Attention weights number the fourth power of the side, so the stem's
+stride comes first, and operators stand on the coarser grids only.
 """
 
 from typing import Any
@@ -88,6 +88,8 @@ def normalized_operator(
         operator = SelfAttentiveConvolution(inputs, outputs, settings.kernel_size, **given)
     else:
         operator = MultiscaleSelfAttentiveConvolution(inputs, outputs, settings.scales, **given)
+    for scale in [operator] if isinstance(operator, SelfAttentiveLayer) else operator.scales:
+        scale.position[...] = scale.position[...].at[:, 0, 0].set(settings.center_bias)
     norm = nnx.BatchNorm(outputs, momentum=0.9, epsilon=1e-5, dtype=wide_dtype(dtype), rngs=rngs)
     return NormalizedSelfAttention(operator, norm)
 

@@ -18,6 +18,8 @@ def resnet_to_network(model: ResNet) -> Network:
 
     **Raises:** `ValueError` for what is no `ResNet`, and as `fold_batch_norm` does.
 
+    >>> import jax.numpy as jnp
+    >>> from flax import nnx
     >>> from convattn.models.settings import ResNetSettings
     >>> from convattn.networks.steps import apply_network, mixing_steps
     >>> settings = ResNetSettings(channels=(4, 6), blocks=(1, 1))
@@ -25,7 +27,7 @@ def resnet_to_network(model: ResNet) -> Network:
     >>> network = resnet_to_network(model)
     >>> [step.name for step in mixing_steps(network)][-3:]
     ['blocks.1.first', 'blocks.1.second', 'blocks.1.shortcut']
-    >>> apply_network(network, jnp.ones((2, 8, 8, 3))).shape
+    >>> apply_network(network, jnp.ones((2, 8, 8, 3), jnp.float32)).shape
     (2, 10)
     """
     require_resnet(model)

@@ -124,12 +124,18 @@ class AttentionRun:
     def error(self, step: Convolution, images: Array) -> LocalError:
         """How far that can be from the exact folded convolution.
 
-        **Raises:** `ValueError` for a layer that is no exact form on pixels.
+        **Raises:** `ValueError` for a layer that is no exact form on pixels, and where weights
+        underflow.
         """
         layer = self.layers[step.name]
         leak, grid = leak_of(layer), grid_of(layer, images)
         keys, score = grid.number_of_keys, score_error(layer.encoding, grid)
         exponent = score.absolute + UNIT * (score.range + 2 * score.absolute)
+        if math.exp(-score.range - 2 * exponent) / keys < 2 * TINY:
+            raise ValueError(
+                f"{step.name}: at the leak {leak} weights underflow in float32, so there is no "
+                "bound; use a larger leak"
+            )
         single = np.dtype(np.float32)
         relative = relative_error(layer, grid, score, exponent, single, single, False)
         spread = 2 * leak / (1 - leak) / keys * (1 + 2 * gamma(keys + 16, UNIT))
@@ -145,6 +151,7 @@ Runner = FoldedRun | ModelRun | AttentionRun
 def products(step: Convolution) -> int:
     """K²·C_in, how many products an entry sums; at least K²·C_out, as many as its transpose sums.
 
+    >>> import jax.numpy as jnp
     >>> products(Convolution(jnp.ones((3, 3, 2, 5)), jnp.ones(5)))
     45
     """
@@ -181,6 +188,7 @@ def local_error(
 
     - `size`: `magnitudes(step, images)`, or more.
 
+    >>> import jax.numpy as jnp
     >>> step, two = Convolution(-jnp.ones((1, 1, 1, 1)), jnp.ones(1)), np.full((1, 1, 1, 1), 2.0)
     >>> half = LocalError(0.5, np.ones(1), 0.0, 0.0)
     >>> 2 <= local_error(step, two, np.full((1, 1, 1, 1), 3.0), half).item() < 2.0001
@@ -217,7 +225,7 @@ def grid_of(layer: AttentionLayer, images: Array) -> TokenGrid:
 def covered_backend(layer: AttentionLayer, images: Array) -> str:
     """`"shift"` where T + 16 ≤ N and N(1/ε - 1) ≥ 1, else `"dense"`.
 
-    >>> import convattn as ca
+    >>> import convattn as ca, jax.numpy as jnp
     >>> layer = ca.conv_to_attention(jnp.ones((3, 3, 1, 1)))
     >>> [covered_backend(layer, jnp.ones((1, n, n, 1))) for n in (2, 3)]
     ['dense', 'shift']
@@ -231,6 +239,7 @@ def covered_backend(layer: AttentionLayer, images: Array) -> str:
 def run_network(network: Network, run: Runner, images: Array) -> Array:
     """A folded network, its convolutions run in one of the three ways, step by step.
 
+    >>> import jax.numpy as jnp
     >>> from convattn.networks.steps import Mean
     >>> network = (Convolution(jnp.ones((3, 3, 1, 2)), jnp.zeros(2)), Mean())
     >>> run_network(network, FoldedRun(), jnp.ones((1, 2, 2, 1))).tolist()

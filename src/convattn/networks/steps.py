@@ -148,10 +148,11 @@ def convolve(
     >>> convolve(jnp.ones((3, 3, 1, 1)), jnp.ones(1), jnp.ones((1, 4, 4, 1)), 2).ravel().tolist()
     [5.0, 7.0, 7.0, 10.0]
     """
+    dtype = jnp.result_type(images, kernel)
     padding = [((size - 1) // 2, size // 2) for size in kernel.shape[:2]]
     found = lax.conv_general_dilated(
-        images,
-        kernel,
+        images.astype(dtype),
+        kernel.astype(dtype),
         (stride, stride),
         padding,
         dimension_numbers=("NHWC", "HWIO", "NHWC"),

@@ -69,21 +69,23 @@ def gradient_norms(
     >>> sorted(found), found["bias table"].parameters
     (['W_K', 'W_O', 'W_Q', 'W_V', 'bias table', 'rest'], 18)
     """
-
-    @nnx.jit
-    @partial(nnx.grad, argnums=nnx.DiffState(0, nnx.Param))
-    def gradient(model: Any, images: Array, labels: Array) -> Array:
-        return jnp.mean(cross_entropy(model(images), labels, label_smoothing))
-
+    found = loss_gradient(model, images, labels, label_smoothing)
     groups: dict[str, list[np.ndarray]] = {name: [] for name in (*GROUPS, REST)}
-    for name, array in named_arrays(gradient(model, images, labels)).items():
+    for name, array in named_arrays(found).items():
         groups[group_of(name)].append(array.astype(np.float64).ravel())
-    found = {}
+    norms = {}
     for name, arrays in groups.items():
         numbers = np.concatenate(arrays) if arrays else np.zeros(0)
         norm = float(np.linalg.norm(numbers))
-        found[name] = GroupGradient(norm, numbers.size, int((numbers == 0).sum()))
-    return found
+        norms[name] = GroupGradient(norm, numbers.size, int((numbers == 0).sum()))
+    return norms
+
+
+@nnx.jit
+@partial(nnx.grad, argnums=nnx.DiffState(0, nnx.Param))
+def loss_gradient(model: Any, images: Array, labels: Array, label_smoothing: float) -> Array:
+    """The gradient of the mean loss in all parameters."""
+    return jnp.mean(cross_entropy(model(images), labels, label_smoothing))
 
 
 def norms_to_json(norms: dict[str, GroupGradient]) -> dict[str, dict[str, float]]:

@@ -3,10 +3,11 @@
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from convattn.models.settings.reading import hold, read_count, read_counts
+from convattn.models.settings.reading import hold, read_count, read_counts, read_number
 
 Operator = Literal["convolution", "sac", "msac"]
 OPERATORS = ("convolution", "sac", "msac")
+MOST = 100.0  # of a bias
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,9 @@ class SelfAttentiveResNetSettings:
 
     key_features: int = 8
     """d_a of a head."""
+
+    center_bias: float = 0.0
+    """b_00 of every head at first; the other entries of its table begin at 0."""
 
     ordinary: bool = False
     """An ordinary convolution beside each SAC, merged by a 1 × 1 convolution (H_R)."""
@@ -76,5 +80,11 @@ class SelfAttentiveResNetSettings:
             raise ValueError(
                 f"channels={self.channels} and blocks={self.blocks}, but expected as many of the "
                 "one as of the other: one for each stage"
+            )
+        held["center_bias"] = read_number(self.center_bias)
+        if not abs(held["center_bias"]) <= MOST:
+            raise ValueError(
+                f"center_bias={self.center_bias!r}, but expected a number from -{MOST:.0f} to "
+                f"{MOST:.0f}; at 20 a head attends to nothing but its own place"
             )
         hold(self, held)

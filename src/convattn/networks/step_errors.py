@@ -1,0 +1,124 @@
+"""What each step adds to the difference of two runs, and the transposes of steps.
+
+On the host and in float64 wherever it is elementwise: that takes longer to compile than to do. The
+derivation is in `deviation.py`.
+"""
+
+from dataclasses import replace
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jaxtyping import Float
+
+from convattn.attention import HIGHEST
+from convattn.networks.runs import TINY, UNIT, LocalError, local_error, magnitudes
+from convattn.networks.steps import Convolution, Linear, convolve
+from convattn.roundoff import gamma
+
+
+def convolution_error(
+    step: Convolution,
+    x: Array,
+    y: Array,
+    same: Array,
+    right: Array,
+    errors: tuple[LocalError, LocalError, LocalError],
+) -> tuple[np.ndarray, float, float]:
+    """ρ(x) + ρ'(x') + γ_n |W||d|; the share of the bound at the same input; Σ|d|."""
+    of_run, of_other, of_transpose = errors
+    gap = apart(x, y)
+    unbiased = replace(step, bias=jnp.zeros_like(step.bias))
+    all_three = jnp.concatenate([x, y, jnp.asarray(gap, x.dtype)])
+    seen, other, moved = np.split(wide(magnitudes(unbiased, all_three)), 3)
+    bias = np.abs(wide(step.bias))
+    there = local_error(step, wide(y), other + bias, of_other)
+    local = local_error(step, wide(x), seen + bias, of_run) + there
+    local = local + local_error(step, gap, moved, of_transpose)
+    allowed = there + local_error(step, wide(y), other + bias, of_run)
+    return local, share(wide(same), wide(right), allowed), float(gap.sum())
+
+
+def share(one: np.ndarray, two: np.ndarray, allowed: np.ndarray) -> float:
+    """The largest of |one - two| / allowed; infinite where one of them is not finite.
+
+    >>> share(np.array([1.0, 2.0]), np.array([1.0, 1.0]), np.array([0.0, 4.0]))
+    0.25
+    """
+    if not all(np.isfinite(part).all() for part in (one, two, allowed)):
+        return float("inf")
+    gap = np.abs(one - two)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return float(np.where(gap == 0, 0.0, gap / allowed).max(initial=0.0))
+
+
+def rectified(x: Array, y: Array) -> tuple[Array, Array, np.ndarray, np.ndarray]:
+    """relu of both, the secant slope, and what its rounding can do: 4u|relu(x) - relu(y)|.
+
+    >>> found = rectified(jnp.array([3.0, -1.0, 1.0]), jnp.array([1.0, -2.0, -1.0]))
+    >>> found[2].tolist(), (found[3] > 0).tolist()
+    ([1.0, 0.0, 0.5], [False, False, True])
+    """
+    left, right = wide(x), wide(y)
+    rise = np.abs(np.maximum(left, 0) - np.maximum(right, 0))
+    mixed = (left > 0) != (right > 0)
+    slope = np.where(mixed, rise / np.where(mixed, np.abs(left - right), 1), left > 0)
+    local = np.where(mixed, 4 * UNIT * rise + 2 * TINY, 0)
+    return jax.nn.relu(x), jax.nn.relu(y), slope.astype(np.float32), local
+
+
+def apart(x: Array, y: Array) -> np.ndarray:
+    """|x - y|, in float64.
+
+    >>> apart(jnp.array([1.0]), jnp.array([3.0])).item()
+    2.0
+    """
+    return np.abs(wide(x) - wide(y))
+
+
+def wide(array: Array | np.ndarray) -> np.ndarray:
+    """On the host, in float64."""
+    return np.asarray(array).astype(np.float64)
+
+
+def mean_error(x: Array, y: Array) -> np.ndarray:
+    """γ_n of the mean of |x| + |y| + |x - y|."""
+    size = (np.abs(wide(x)) + np.abs(wide(y)) + apart(x, y)).mean(axis=(1, 2))
+    return gamma(x.shape[1] * x.shape[2] + 4, UNIT) * size + 8 * TINY
+
+
+def linear_error(step: Linear, x: Array, y: Array) -> np.ndarray:
+    """γ_n of (|x| + |y| + |x - y|)|W| + 2|b|, n of the longer side."""
+    terms, kernel = max(step.kernel.shape) + 4, np.abs(wide(step.kernel))
+    magnitude = np.abs(wide(x)) + np.abs(wide(y)) + apart(x, y)
+    size = magnitude @ kernel + 2 * np.abs(wide(step.bias))
+    floor = 4 * terms * TINY * (1 + magnitude.max(initial=0)) * (1 + kernel.max())
+    return gamma(terms, UNIT) * size + floor
+
+
+def sum_error(left: Array, right: Array) -> np.ndarray:
+    """u of each of two sums."""
+    return UNIT * (np.abs(wide(left)) + np.abs(wide(right))) + TINY
+
+
+@jax.jit
+def times_transpose(cotangent: Array, kernel: Array) -> Array:
+    """g Wᵀ."""
+    return jnp.matmul(cotangent, kernel.T, precision=HIGHEST)
+
+
+@partial(jax.jit, static_argnames=("shape", "stride"))
+def pulled(
+    kernel: Array, cotangent: Array, shape: tuple[int, ...], stride: int
+) -> Float[Array, "classes batch rows columns channels"]:
+    """Wᵀ g, the transpose of the convolution of images of a shape."""
+    rows = cotangent.reshape(-1, *cotangent.shape[2:])
+
+    def apply(images: Array) -> Array:
+        return convolve(kernel, jnp.zeros(kernel.shape[-1], kernel.dtype), images, stride)
+
+    like = jax.ShapeDtypeStruct((len(rows), *shape), kernel.dtype)
+    (found,) = jax.linear_transpose(apply, like)(rows)
+    return found.reshape(*cotangent.shape[:2], *shape)
