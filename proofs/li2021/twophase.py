@@ -38,6 +38,26 @@ VERDICT = Verdict.NOT_RUN
 SIZE = (6, 8)  # 3 × 4 patches of 2 × 2 pixels and 3 channels
 
 
+def printed_architecture(run: Run) -> str:
+    """Nine heads for K = 3 and 5, and the weights of the six layers that L21.table1 counts."""
+    from convattn.evidence.two_phase_experiments import WITH, paper_runs
+    from convattn.models.sizes import abstract_model, parameter_count
+
+    weights, beside = 155_713_536, 0
+    for kernel_size in (3, 5):
+        model = paper_runs(kernel_size)[WITH].model
+        heads, width, inner = model.heads, model.width, model.inner
+        table = heads * (14 + 14 + 2 * model.ring - 1) ** 2
+        beside = 6 * (table + 3 * heads * width + 6 * width + inner) + 102 * width + 100
+        found = parameter_count(abstract_model(model, classes=100, image_size=(224, 224)))
+        if heads != 9 or found != weights + beside:
+            raise EvidenceFailed(
+                f"K = {kernel_size}: {heads} heads and {found} parameters, expected 9 and "
+                f"{weights + beside}"
+            )
+    return f"9 heads; {weights:,} weights in the layers and {beside:,} other parameters"
+
+
 def small_images(run: Run):
     """Two pieces of real images, in float32."""
     import jax.numpy as jnp
@@ -55,17 +75,15 @@ def small_network(run: Run):
     from flax import nnx
 
     from convattn.models.settings import VisionTransformerSettings
-    from convattn.models.vision_transformer import VisionTransformer
+    from convattn.models.sizes import abstract_model
 
     settings = VisionTransformerSettings("convolution", depth=1, width=12, inner=9, patch_size=2)
-    model = VisionTransformer(settings, classes=3, image_size=SIZE, rngs=nnx.Rngs(0))
+    structure, shapes = nnx.split(abstract_model(settings, classes=3, image_size=SIZE))
     rng = run.rng("parameters")
-    state = nnx.state(model, nnx.Param)
-    drawn = jax.tree.map(
-        lambda part: part + jnp.asarray(rng.normal(size=part.shape) / 4, part.dtype), state
+    numbers = jax.tree.map(
+        lambda part: jnp.asarray(rng.normal(size=part.shape) / 2, jnp.float32), shapes
     )
-    nnx.update(model, drawn)
-    return model, small_images(run)
+    return nnx.merge(structure, numbers), small_images(run)
 
 
 def same_function(run: Run) -> str:
@@ -161,6 +179,7 @@ CLAIM = Claim(
             Level.MEASURED,
             BackingPipeline(Path(__file__).with_suffix(".json"), VERDICT),
         ),
+        Evidence("before training", Level.TESTED, printed_architecture),
         Evidence(
             "the conversion keeps the function",
             Level.BOUNDED,

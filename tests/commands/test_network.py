@@ -52,7 +52,10 @@ def test_a_run_becomes_a_file_that_needs_no_run(run, tmp_path, convattn_command)
     assert "6 convolutions -> attention layers of 2 and 10 heads, leak 0.25" in done.out
     said = json.loads(figures.read_text())
     assert said["written"]
-    assert said["check"]["passed"]
+    assert said["float32"]["passed"]
+    assert said["float64"]["passed"]
+    assert said["float64"]["certain"] == said["float64"]["images"] == 4
+    assert said["float64"]["bound"] < 1e-6 * said["float32"]["bound"]
     assert said["test"]["same_class"] == said["test"]["images"] == 4
     assert said["test"]["correct"] / 4 == said["test"]["recorded_accuracy"]
     shutil.rmtree(run)

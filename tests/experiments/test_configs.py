@@ -34,6 +34,7 @@ PAPER = {
 }
 SAC = ("sac", "msac", "sac_convolution", "sac_baseline")
 BUNDLED = ("slice", "resnet_slice", *SAC)  # what needs no download
+TRANSFORMERS = ("cmhsa3_convolution", "cmhsa3_attention", "vit_base", "deit_small", "deit_base")
 UNEQUAL = (3, 0)  # heads of each layer, as pruning leaves them
 
 
@@ -42,7 +43,7 @@ def labelled(description: str) -> dict[str, str]:
 
 
 def test_all_of_them_are_there() -> None:
-    assert set(CONFIGS) == {*PAPER, "resnet18", *BUNDLED}
+    assert set(CONFIGS) == {*PAPER, "resnet18", *BUNDLED, *TRANSFORMERS}
 
 
 @pytest.mark.parametrize("name", CONFIGS)
@@ -59,7 +60,21 @@ def test_the_command_of_a_config_is_its_own(name) -> None:
     given = read_arguments(words, FOLDER)
     assert given.config == name
     assert given.settings == CONFIGS[name].load()
-    assert given.download == (None if name in BUNDLED else "cifar10-binary")
+    wanted = "cifar100-binary" if name in TRANSFORMERS else "cifar10-binary"
+    assert given.download == (None if name in BUNDLED else wanted)
+
+
+@pytest.mark.parametrize("name", TRANSFORMERS)
+def test_a_transformer_is_trained_as_long_as_both_phases_of_li_et_al(name) -> None:
+    given = CONFIGS[name].load()
+    training, images = given.training, given.images
+    assert (training.epochs, training.batch_size, training.optimizer) == (400, 128, "adamw")
+    assert training.epochs * training.warmup == 5
+    assert (training.beta1, training.beta2, training.epsilon) == (0.9, 0.999, 1e-8)
+    assert training.learning_rate in (1e-4, 3e-4, 5e-4)
+    assert images.resize == 224
+    strong = (images.rand_augment, images.mixup, images.cutmix, images.erasing)
+    assert strong == ((0, 0, 0, 0) if name == "vit_base" else (9, 0.8, 1, 0.25))
 
 
 @pytest.mark.parametrize("name", PAPER)

@@ -12,6 +12,7 @@ from convattn.networks import (
     Deviation,
     FoldedRun,
     compare_classes,
+    compare_in_float64,
     compare_logits,
     convert_resnet,
     deviation,
@@ -39,6 +40,26 @@ def test_model_and_attention_are_within_the_bound() -> None:
     assert found.bound.shape == found.logits.shape == (2, 3)
     assert found.bound.max() < np.ptp(found.logits, axis=1).min() / 8
     assert found.difference.max() > 0  # they are not one and the same
+
+
+def test_in_float64_the_bound_decides() -> None:
+    """A 2⁻²⁹th of the bound in float32: every class is certain, and a millionth of a head shows."""
+    found = compare_in_float64(small_model(), CHANNELS, CHANNELS / 2, IMAGES, leak=0.25)
+    assert found.passed
+    assert found.certain.all()
+    assert found.logits.dtype == np.float64
+    single = compare_logits(small_network(), IMAGES)
+    assert 2**-31 < (found.bound / single.bound).min()
+    assert (found.bound / single.bound).max() < 2**-27
+    converted = convert_resnet(small_model(), CHANNELS, CHANNELS / 2, leak=0.25, dtype=np.float64)
+    layers = dict(converted.attention_run.layers)
+    stem = layers["stem"]
+    layers["stem"] = replace(stem, output=stem.output.at[4].multiply(1 + 1e-6))
+    wrong = compare_logits(replace(converted, attention_run=AttentionRun(layers)), IMAGES)
+    assert wrong.layers["stem"] > 1
+    assert (wrong.difference > wrong.bound).any()
+    with pytest.raises(ValueError, match="derived for one dtype"):
+        deviation(converted.folded, FoldedRun(), small_network().attention_run, TYPED.astype(float))
 
 
 def turned(layer):
@@ -151,8 +172,10 @@ def test_equal_runs_do_not_differ() -> None:
 
 def test_what_has_no_bound_is_refused() -> None:
     converted = small_network()
-    with pytest.raises(ValueError, match=r"images\.dtype=float64"):
-        deviation(converted.folded, FoldedRun(), FoldedRun(), jnp.ones((1, 8, 8, 3)))
+    with pytest.raises(ValueError, match=r"images\.dtype=float16, but the bound is derived for"):
+        deviation(converted.folded, FoldedRun(), FoldedRun(), TYPED.astype("float16"))
+    with pytest.raises(ValueError, match=r"images\.dtype=float64, but the kernel of stem is in"):
+        deviation(converted.folded, FoldedRun(), FoldedRun(), TYPED.astype("float64"))
     with pytest.raises(ValueError, match="a step Attention"):
         deviation(converted.attention, FoldedRun(), FoldedRun(), TYPED)
     (stem, *_) = mixing_steps(converted.attention)
@@ -181,4 +204,4 @@ def test_no_image_changes_class_and_certainty_is_what_margins_say() -> None:
     bound = np.full((2, 2), 0.5)
     logits = np.array([[2.0, 0.5], [1.0, 0.5]])
     assert margins(logits, bound).tolist() == [0.5, -0.5]
-    assert Deviation(logits, logits, bound, {}).certain == 1
+    assert Deviation(logits, logits, bound, {}).certain.tolist() == [True, False]

@@ -1,14 +1,16 @@
 """Batch normalisation in the kernel: exact but for one rounding of each number."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from networks.small import small_images, small_model
 
 from convattn.networks import fold_batch_norm
-from convattn.networks.folding import ROUNDOFF
+from convattn.networks.folding import folding_error
 from convattn.networks.resnet import fold, normalized_convolutions
 
-ONES = np.ones(2)
+ONES, ROUNDOFF = np.ones(2), folding_error(np.float32)
 KERNEL = np.arange(18, dtype=np.float32).reshape(3, 3, 1, 2) - 7
 
 
@@ -25,6 +27,22 @@ def test_each_number_is_rounded_once() -> None:
     assert (np.abs(found.kernel - kernel) <= ROUNDOFF * np.abs(kernel)).all()
     assert (np.abs(found.bias - bias) <= ROUNDOFF * found.magnitude).all()
     assert found.kernel.dtype == found.bias.dtype == np.float32
+
+
+def test_in_float64_a_few_roundings_are_left() -> None:
+    """Against fractions: variance + ε is a square."""
+    entry = [np.array([part]) for part in (0.1, 0.7, 1 / 3, 0.9)]
+    found = fold_batch_norm(KERNEL[..., :1], *entry, 0.42, np.float64)
+    root = Fraction(np.sqrt(0.7 + 0.42))
+    assert found.kernel.dtype == np.float64
+    scale, shift, mean = (Fraction(part) for part in (1 / 3, 0.9, 0.1))
+    share = folding_error(np.float64)
+    assert 0 < share < 1e-15
+    for got, weight in zip(found.kernel.ravel(), KERNEL[..., :1].ravel(), strict=True):
+        exact = Fraction(float(weight)) * scale / root
+        assert abs(Fraction(got) - exact) <= Fraction(share) * abs(exact)
+    exact = shift - mean * scale / root
+    assert abs(Fraction(found.bias[0]) - exact) <= Fraction(share * found.magnitude[0])
 
 
 def test_another_epsilon_is_seen() -> None:

@@ -53,6 +53,7 @@ PAPERS = {
             "theorem6": ("amended", "lower bound", "layer equality"),
             "fewer": ("amended", "identity"),
             "table1": ("amended", "identity"),
+            "twophase": ("not run", "experiment"),
         },
     ),
     "andreoli2019": (

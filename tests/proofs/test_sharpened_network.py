@@ -79,7 +79,7 @@ PLANTS = [
     ("float32 logits", "convattn.constructions.conversion.leaky_construction", one_head_dropped),
     ("float32 logits", "convattn.networks.resnet.fold_batch_norm", another_epsilon),
     ("float32 logits", "convattn.networks.resnet.fold_batch_norm", statistics_exchanged),
-    ("float32 logits", "convattn.networks.deviation.sum_error", wide_bound),
+    ("float32 logits", "convattn.networks.walk.sum_error", wide_bound),
 ]
 
 

@@ -10,6 +10,7 @@ from convattn.models.settings import (
     EncoderSettings,
     ResNetSettings,
     SelfAttentiveResNetSettings,
+    VisionTransformerSettings,
 )
 from convattn.runs.settings import ImageSettings, RunSettings
 from convattn.training.settings import TrainingSettings
@@ -47,6 +48,12 @@ def shrunk(settings: RunSettings, pictures: Path) -> RunSettings:
         model = replace(model, channels=(2, 3), blocks=(1, 1))
     elif isinstance(model, SelfAttentiveResNetSettings):
         model = replace(model, channels=(2,), blocks=(1,), heads=1, key_features=2)
+    elif isinstance(model, VisionTransformerSettings):
+        head_width = None if model.head_width is None else 4
+        sizes = {"depth": 1, "width": 48, "inner": 6, "patch_size": 4, "heads": 2}
+        model = replace(model, head_width=head_width, **sizes)
+        images = replace(settings.images, resize=None, rand_augment=0.0)  # it has tests of its own
+        settings = replace(settings, images=images)
     else:
         heads = tuple(min(count, 2 + layer) for layer, count in enumerate(model.heads[:2]))
         model = replace(model, heads=heads, width=4, inner=4)

@@ -1,7 +1,7 @@
 """The attention phase begins as the function that the convolution phase ended with."""
 
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 
 import jax
 import jax.numpy as jnp
@@ -18,6 +18,8 @@ from convattn.models.settings import cmhsa
 from convattn.patches import patchify
 from convattn.two_phase import ConversionSettings, convert_layer, phase_two_settings, transfer
 from convattn.two_phase.mixing_bound import attention_bound
+
+pytestmark = pytest.mark.usefixtures("compiled_once")
 
 EXACT, LIMIT = ConversionSettings("exact"), ConversionSettings("limit")
 CASES = {
@@ -39,6 +41,11 @@ def run(model, given):
 @nnx.jit
 def gradient_of(mixing, tokens):
     return nnx.state(nnx.grad(lambda mixing: (mixing(tokens) ** 2).sum())(mixing))
+
+
+@partial(jax.jit, static_argnames=("patch_size", "grid", "conversion"))
+def run_converted(kernel, bias, given, *, patch_size, grid, conversion):
+    return apply_attention(convert_layer(kernel, bias, patch_size, grid, conversion), given)
 
 
 @cache
@@ -146,7 +153,7 @@ def test_half_of_m_is_not_the_limit():
     conversion = replace(LIMIT, logit=20.0)
     bound = layer_limit(one.layers[0].mixing, two.layers[0].mixing, conversion, mixed)
     with pytest.raises(AssertionError, match="too far"):
-        assert_within(two.layers[0].mixing(mixed), one.layers[0].mixing(mixed), bound)
+        assert_within(run(two.layers[0].mixing, mixed), run(one.layers[0].mixing, mixed), bound)
 
 
 # ---------------------------------------------------------------------- what is copied
@@ -181,21 +188,25 @@ def test_the_table_holds_m_at_the_shift_of_each_head():
         assert_within(table, expected, gamma(16, "float64") * height if name == "exact" else 0)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_converted_layer_is_the_convolution_of_the_image(kind):
-    """Integers, and float32 in which the limit is one-hot: equal to the last bit at M = 120."""
+@pytest.mark.parametrize(("kind", "size"), [("limit", 3), ("exact", 3), ("limit", 7), ("exact", 1)])
+def test_a_converted_layer_is_the_convolution_of_the_image(kind, size):
+    """Integers, and float32 in which the limit is one-hot: equal to the last bit at M = 120.
+
+    With P = 2 a kernel of 7 = 2P + 3 reads patches two away, all beyond the image on one axis, and
+    a kernel of 1 its own patch alone.
+    """
     rng = np.random.default_rng(3)
-    kernel = jnp.asarray(rng.integers(-4, 5, (3, 3, 2, 2)), jnp.float32)
+    kernel = jnp.asarray(rng.integers(-4, 5, (size, size, 2, 2)), jnp.float32)
     bias = jnp.asarray([3.0, -2.0], jnp.float32)
     given = jnp.asarray(rng.integers(-9, 10, (1, 4, 6, 2)), jnp.float32)
     conversion = replace(KINDS[kind], logit=120.0)
-    layer = convert_layer(kernel, bias, 2, (2, 3), conversion)
-    found, expected = apply_attention(layer, given), conv(given, kernel, bias)
+    how = {"patch_size": 2, "grid": (2, 3), "conversion": conversion}
+    found, expected = run_converted(kernel, bias, given, **how), conv(given, kernel, bias)
     if kind == "limit":
         assert_equal(found, expected)
     assert_within(found, expected, 0.01)  # below 1/2, which tells integers apart
     with pytest.raises(AssertionError, match="too far"):
-        assert_within(found, conv(given, kernel[::-1], bias), 0.01)
+        assert_within(found, conv(given, kernel[::-1, :, ::-1], bias), 0.01)
 
 
 def test_a_border_without_zeros_is_the_mean_of_all_tokens():
@@ -204,9 +215,10 @@ def test_a_border_without_zeros_is_the_mean_of_all_tokens():
     kernel = jnp.asarray(np.random.default_rng(3).integers(-4, 5, (3, 3, 1, 1)), jnp.float32)
     given = jnp.asarray(np.random.default_rng(4).integers(-9, 10, (1, 12, 12, 1)), jnp.float32)
     bare = replace(LIMIT, logit=120.0, border="mean")
-    layer = convert_layer(kernel, jnp.zeros(1, jnp.float32), 2, (6, 6), bare)
-    assert layer.ring == ((0, 0), (0, 0))
-    found = apply_attention(layer, given)
+    bias = jnp.zeros(1, jnp.float32)
+    how = {"patch_size": 2, "grid": (6, 6), "conversion": bare}
+    assert jax.eval_shape(partial(convert_layer, **how), kernel, bias).ring == ((0, 0), (0, 0))
+    found = run_converted(kernel, bias, given, **how)
     tokens = patchify(given, 2)
     mean = convolve_tokens(tokens, kernel, jnp.zeros(1), patch_size=2, border="mean")
     # 36 numbers below 10, their mean and nine products with at most 4: below γ_50·9·4·10
@@ -226,13 +238,14 @@ def test_a_learned_projection_begins_as_the_identity():
 
 
 # ---------------------------------------------------------------------- gradients
-def gradient_of_first_mixing(conversion, logit_dtype="float32"):
-    """Of a sum of squares of what the first layer mixes, and its parameters' names."""
-    one = network(replace(CONVOLUTION, depth=1), logit_dtype)
+@cache
+def gradient_of_first_mixing(conversion):
+    """In float32, of a sum of squares of what the first layer mixes, and its parameters' names."""
+    one = network(replace(CONVOLUTION, depth=1))
     how = {"rngs": nnx.Rngs(7)}
     two = transfer(one, phase_two_settings(one.settings, conversion), conversion, **how)
     layer = two.layers[0]
-    tokens = layer.mixing_inputs(two.embedded(images(dtype=logit_dtype)))
+    tokens = layer.mixing_inputs(two.embedded(images()))
     flat = nnx.to_flat_state(gradient_of(layer.mixing, tokens))
     return {path[-1]: np.asarray(part[...]) for path, part in flat}, layer.mixing, tokens
 
@@ -261,7 +274,7 @@ def test_a_saturated_softmax_passes_nothing_back():
     assert (found["query"] == 0).all()  # with random keys, too
     assert np.abs(found["output"]).max() > 1e-3
     found, mixing, tokens = gradient_of_first_mixing(LIMIT)
-    result = mixing(tokens)
+    result = run(mixing, tokens)
     # dA_qk = 2 result_q · (X_k M_h); a key's gradient is a(dA - Σ a dA), of a row with TV off one
     into = jnp.einsum("bijo,hdo->bhijd", 2 * result, mixing.output[...])
     largest = float(jnp.abs(into).sum(axis=-1).max() * jnp.abs(tokens).max())

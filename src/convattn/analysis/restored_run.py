@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+import jax
 from flax import nnx
 
 from convattn.data.datasets import Dataset, read_dataset
@@ -13,7 +14,7 @@ from convattn.runs.settings import RunSettings
 from convattn.training.checkpoints import BEST, CHECKPOINTS, CheckpointStore
 from convattn.training.images import TrainingImages
 from convattn.training.optimizer import make_optimizer
-from convattn.training.state import initial_state
+from convattn.training.state import TrainState, initial_state
 
 
 @dataclass(frozen=True)
@@ -64,9 +65,12 @@ def restore_run(path: Path) -> RestoredRun:
     images = training_images(dataset, settings)
     steps_per_epoch = len(images.train) // settings.training.batch_size
     optimizer = make_optimizer(settings.training, settings.training.epochs * steps_per_epoch)
-    structure, like = initial_state(
-        make_model(settings, dataset), optimizer, settings.training.seed
-    )
+
+    def drawn() -> TrainState:
+        return initial_state(make_model(settings, dataset), optimizer, settings.training.seed)[1]
+
+    structure = nnx.split(nnx.eval_shape(lambda: make_model(settings, dataset)))[0]
+    like = jax.eval_shape(drawn)  # shapes alone: what is drawn would be overwritten
     folder = path / (BEST if settings.training.select == "best" else CHECKPOINTS)
     restored = CheckpointStore(folder).restore_newest(like, set_aside=False)
     if restored is None:

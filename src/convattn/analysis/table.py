@@ -138,15 +138,15 @@ def printed_accuracy(run: RunSummary, shape: ImageShape) -> float | None:
     return next((figure for model, figure in PRINTED if same(model, run.settings.model)), None)
 
 
-def same(one: EncoderSettings | ResNetSettings, other: EncoderSettings | ResNetSettings) -> bool:
-    """Whether two settings have the same arrays.
+def same(one: object, other: object) -> bool:
+    """Whether the settings of two models, of any kinds, have the same arrays.
 
     >>> same(EncoderSettings(), EncoderSettings(dropout=0.0))
     True
     >>> same(EncoderSettings(), ResNetSettings())
     False
     """
-    if isinstance(one, ResNetSettings) or isinstance(other, ResNetSettings):
+    if not (isinstance(one, EncoderSettings) and isinstance(other, EncoderSettings)):
         return one == other
     parts = ("encoding", "heads", "width", "inner", "downsampling")
     return all(getattr(one, part) == getattr(other, part) for part in parts)
@@ -159,7 +159,7 @@ def remarks(run: RunSummary) -> list[str]:
     """
     wanted, model, pruning = paper_settings("quadratic"), run.settings.model, read_pruning(run.path)
     found = []
-    if isinstance(model, ResNetSettings):
+    if not isinstance(model, EncoderSettings):
         wanted = replace(wanted, model=ResNetSettings())
     elif pruning is None:
         wanted = paper_settings(model.encoding, model.heads)

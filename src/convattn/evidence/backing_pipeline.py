@@ -62,7 +62,7 @@ class BackingPipeline:
         """
         if not self.path.exists():
             raise NotRunHere(
-                f"NOT RUN: no runs back this row. `{COMMAND}` makes them, and then `{RECORD}` puts "
+                f"NOT RUN: no run backs this row. `{COMMAND}` makes them, and then `{RECORD}` puts "
                 "them on record"
             )
         return judge_pipeline(read_record(self.path), self.verdict)

@@ -26,7 +26,8 @@ PRINTED = {  # of CMHSA-5 on CIFAR-100: Table 1 and §4.3
     CONVOLUTION: 0.7612,
     ATTENTION: 0.6983,
 }
-FREE = {  # what does not change the experiment, or is chosen from a printed set
+FREE = {  # not said in L21, of no consequence, or chosen from a printed set
+    "model": ("ring",),
     "images": ("source",),
     "training": (
         *("seed", "devices", "steps_per_call", "evaluate_every", "snapshot_every"),
@@ -76,9 +77,13 @@ def paper_pipeline(kernel_size: int = 5) -> TwoPhaseSettings:
     )
 
 
-def paper_runs() -> dict[str, RunSettings]:
-    """The runs of the comparison by their folders' names."""
-    given = ComparisonSettings(paper_pipeline())
+def paper_runs(kernel_size: int = 5) -> dict[str, RunSettings]:
+    """The runs of the comparison by their folders' names.
+
+    >>> paper_runs(3)[CONVOLUTION].training.epochs
+    400
+    """
+    given = ComparisonSettings(paper_pipeline(kernel_size))
     found = {FIRST: given.phase_one(0)}
     for name, warmup in ((WITH, "with"), (WITHOUT, "without")):
         found[name] = given.converted(0, "limit-40", warmup).phase_two

@@ -6,6 +6,7 @@ and the products of tokens with tokens are counted, and what is done element by 
 """
 
 import math
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -13,7 +14,13 @@ from flax import nnx
 
 from convattn.models.build import build_model
 from convattn.models.downsampling import token_grid
-from convattn.models.settings import EncoderSettings, ResNetSettings, VisionTransformerSettings
+from convattn.models.self_attentive_flops import self_attentive_products
+from convattn.models.settings import (
+    EncoderSettings,
+    ResNetSettings,
+    SelfAttentiveResNetSettings,
+    VisionTransformerSettings,
+)
 from convattn.models.vision_transformer import patch_grid
 
 
@@ -76,7 +83,10 @@ def parameter_count(model: Any) -> int:
 
 
 def flop_count(
-    settings: EncoderSettings | ResNetSettings | VisionTransformerSettings,
+    settings: EncoderSettings
+    | ResNetSettings
+    | SelfAttentiveResNetSettings
+    | VisionTransformerSettings,
     *,
     classes: int = 10,
     image_size: tuple[int, int] = (32, 32),
@@ -97,6 +107,10 @@ def flop_count(
         return resnet_flops(settings, classes, image_size, channels, zeros)
     if isinstance(settings, VisionTransformerSettings):
         return transformer_flops(settings, classes, image_size, channels, zeros)
+    if isinstance(settings, SelfAttentiveResNetSettings):
+        reads = partial(taps, zeros=zeros)
+        products = self_attentive_products(settings, classes, image_size, channels, reads)
+        return FlopCount(*(2 * part for part in products))
     rows, columns = token_grid(image_size, settings.downsampling)
     tokens, width = rows * columns, settings.width
     kept = sum(settings.heads)

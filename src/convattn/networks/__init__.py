@@ -3,6 +3,7 @@
 from convattn.networks.comparison import ConvertedResNet as ConvertedResNet
 from convattn.networks.comparison import SameClasses as SameClasses
 from convattn.networks.comparison import compare_classes as compare_classes
+from convattn.networks.comparison import compare_in_float64 as compare_in_float64
 from convattn.networks.comparison import compare_logits as compare_logits
 from convattn.networks.comparison import convert_resnet as convert_resnet
 from convattn.networks.conversion import to_attention as to_attention

@@ -3,14 +3,22 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import DTypeLike
 from jaxtyping import Float, Integer, Num
 
 from convattn.models.resnet import ResNet
 from convattn.networks.conversion import to_attention
 from convattn.networks.deviation import Deviation, deviation
-from convattn.networks.resnet import fold, normalized_convolutions, resnet_to_network
+from convattn.networks.resnet import (
+    fold,
+    in_dtype,
+    normalized_convolutions,
+    require_resnet,
+    resnet_to_network,
+)
 from convattn.networks.runs import AttentionRun, ModelRun, Runner, run_network
 from convattn.networks.steps import Attention, Network, Scaling, mixing_steps
 
@@ -64,6 +72,7 @@ def convert_resnet(
     std: Float[np.ndarray, "channels"],
     *,
     leak: float = 0.5,
+    dtype: DTypeLike = np.float32,
 ) -> ConvertedResNet:
     """Fold a model and turn it into attention.
 
@@ -71,18 +80,22 @@ def convert_resnet(
 
     - `mean`, `std`: of each channel of x/255, by which the images x are normalised.
     - `leak`: ε in (0, 1).
+    - `dtype`: in which all is stored and run: float32, or float64 where JAX has its 64-bit types
+      enabled.
 
     **Raises:** `ValueError` as `resnet_to_network` and `to_attention` do.
     """
-    shift = (255 * np.asarray(mean, np.float64)).astype(np.float32)
-    scale = (1 / (255 * np.asarray(std, np.float64))).astype(np.float32)
-    folded = (Scaling(jnp.asarray(shift), jnp.asarray(scale)), *resnet_to_network(model))
+    require_resnet(model)
+    model = model if model.dtype == dtype else in_dtype(model, dtype)
+    shift = (255 * np.asarray(mean, np.float64)).astype(dtype)
+    scale = (1 / (255 * np.asarray(std, np.float64))).astype(dtype)
+    folded = (Scaling(jnp.asarray(shift), jnp.asarray(scale)), *resnet_to_network(model, dtype))
     attention = to_attention(folded, leak=leak)
     layers = dict(normalized_convolutions(model))
     return ConvertedResNet(
         folded,
         attention,
-        ModelRun(layers, {name: fold(layer) for name, layer in layers.items()}),
+        ModelRun(layers, {name: fold(layer, dtype) for name, layer in layers.items()}),
         AttentionRun(attention_layers(attention)),
     )
 
@@ -96,9 +109,30 @@ def attention_layers(network: Network) -> dict:
 def compare_logits(
     converted: ConvertedResNet, images: Num[np.ndarray, "batch height width channels"]
 ) -> Deviation:
-    """`deviation` of the trained model and the attention network on a few images of bytes."""
-    typed = jnp.asarray(np.asarray(images), jnp.float32)
+    """`deviation` of the trained model and the attention network on a few images of bytes, in the
+    dtype of the conversion."""
+    first = next(step for step in converted.folded if isinstance(step, Scaling))
+    typed = jnp.asarray(np.asarray(images), first.shift.dtype)
     return deviation(converted.folded, converted.model_run, converted.attention_run, typed)
+
+
+def compare_in_float64(
+    model: ResNet,
+    mean: Float[np.ndarray, "channels"],
+    std: Float[np.ndarray, "channels"],
+    images: Num[np.ndarray, "batch height width channels"],
+    *,
+    leak: float = 0.5,
+) -> Deviation:
+    """The same parameters folded, converted and compared in float64, where rounding hides nothing.
+
+    JAX's 64-bit types are enabled meanwhile, in this thread.
+
+    **Arguments:** as for `convert_resnet` and `compare_logits`.
+    """
+    with jax.enable_x64(True):
+        converted = convert_resnet(model, mean, std, leak=leak, dtype=np.float64)
+        return compare_logits(converted, images)
 
 
 def compare_classes(

@@ -3,12 +3,16 @@
 Bounds that push magnitudes through twenty layers grow by Σ|W|, a factor of some fifty in each, and
 say nothing. The difference of two runs obeys something sharper.
 
+*Two precisions.* u is the unit roundoff of the dtype of the runs, float32 or float64, the same for
+both. In float64 the bound is some 2⁻²⁹ of what it is in float32, so that it tells whether two
+networks are the same function; in float32 it covers what will be used, and can be wide.
+
 *The identity.* Let x be the activations of a run of the folded network, and x' those of another,
 both as they were computed, and d = x - x' exactly. Through every step d goes by a linear map that
 is known once both runs are done:
 
 - convolution and classifier: d ↦ W d + r - r', r and r' the local rounding errors of the two runs,
-  each at its own input (`runs.py`); the bias drops out;
+  each at its own input (`local_errors.py`); the bias drops out;
 - ReLU: d ↦ s·d with the secant slope s = (relu(x) - relu(x'))/(x - x') in [0, 1], entry by entry,
   and no rounding, as relu is exact;
 - sums and the mean: themselves, with their rounding.
@@ -19,63 +23,35 @@ summing gᵀd along the steps telescopes, since d = 0 at the images:
     d_c = Σ_steps [ g_yᵀ(r - r') + (Mᵀ g_y - g_x)ᵀ d_x ],        M the linear map of the step.
 
 With g_x = Mᵀ g_y, which is the transposed network, the second part vanishes. g is computed in
-float32, so it does not quite: |Mᵀ g_y - g_x| ≤ γ_n |M|ᵀ|g_y|, and that part is at most
-|g_y|ᵀ γ_n|M||d_x|. So rounding in g enters only in product with d, which was *seen* and is tiny,
-and
+float32, whatever the runs are in, with M rounded to it, so it does not quite: with the γ_n of
+float32 |Mᵀ g_y - g_x| ≤ γ_n |M|ᵀ|g_y|, and that part is at most |g_y|ᵀ γ_n|M||d_x|. So rounding in
+g enters only in product with d, which was *seen* and is tiny, and
 
     |d_c| ≤ Σ_steps |g_y|ᵀ ( ρ(x) + ρ'(x') + γ_n |M||x - x'| ).
 
-There is no other assumption on g. For ReLU the third term is 4u|relu(x) - relu(x')| where the signs
-differ (quotient and product round), zero elsewhere; where a step is read twice, by branch and
-shortcut, the two cotangents are added, which rounds: u|d|. A product of cotangents that underflows
-is off by less than tiny(1 + max|W| + max|g|), n of them at each entry, times |d|.
+There is no other assumption on g. For ReLU the third term is 4·2⁻²⁴|relu(x) - relu(x')| where the
+signs differ (quotient and product round), zero elsewhere; where a step is read twice, by branch and
+shortcut, the two cotangents are added, which rounds: 2⁻²⁴|d|. A product of cotangents that
+underflows is off by less than tiny(1 + max|W| + max|g|), n of them at each entry, times |d|.
 
-*Arithmetic of the bound.* |W| * |x| is taken in float32 and inflated (`runs.py`), everything else
-in float64 on nonnegative numbers, and the result inflated by 1 + 2⁻²⁰.
+*Arithmetic of the bound.* |W| * |x| is taken in float32 and inflated (`local_errors.py`), all
+else in float64 on nonnegative numbers, and the result inflated by 1 + 2⁻²⁰.
 
 *Sharper still, and first:* at every convolution both runs are given the same input, x', and must
 agree within ρ(x') + ρ'(x'). An error in one layer shows there, whatever comes after.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
-from convattn.networks.runs import (
-    TINY,
-    UNIT,
-    Runner,
-    of_products,
-    products,
-)
-from convattn.networks.step_errors import (
-    apart,
-    convolution_error,
-    linear_error,
-    mean_error,
-    pulled,
-    rectified,
-    sum_error,
-    times_transpose,
-    wide,
-)
-from convattn.networks.steps import (
-    Convolution,
-    Linear,
-    Mean,
-    Network,
-    Relu,
-    Residual,
-    Scaling,
-    Step,
-    apply_step,
-)
+from convattn.networks.runs import Runner
+from convattn.networks.steps import Convolution, Network, mixing_steps
+from convattn.networks.walk import Walk
 
-Passed = tuple[Array, Array, Callable[[Array], Array]]  # both runs, and the way back
 INFLATION = 1 + 2.0**-20
 
 
@@ -108,9 +84,9 @@ class Deviation:
         return bool(inside.all()) and all(share <= 1 for share in self.layers.values())
 
     @property
-    def certain(self) -> int:
-        """How many images have a margin that no difference within the bound can bridge."""
-        return int((margins(self.other_logits, self.bound) > 0).sum())
+    def certain(self) -> Bool[np.ndarray, "batch"]:
+        """Which images have a margin that no difference within the bound can bridge."""
+        return margins(self.other_logits, self.bound) > 0
 
 
 def margins(
@@ -138,11 +114,13 @@ def deviation(
 
     **Arguments:**
 
-    - `network`: folded, of `Convolution` steps, ending in logits; in float32.
+    - `network`: folded, of `Convolution` steps, ending in logits; in float32 or float64.
     - `run`, `other`: how its convolutions are run.
-    - `images`: float32. All classes are taken at once, so that a few fill the machine.
+    - `images`: of the network's dtype. All classes are taken at once, so that a few fill the
+      machine.
 
-    **Raises:** `ValueError` for another dtype or another kind of step, and as the runs do.
+    **Raises:** `ValueError` for another dtype, two of them, or another kind of step, and as the
+    runs do.
 
     **Source:** S.network of this project's ledger.
 
@@ -159,130 +137,27 @@ def deviation(
     (True, True)
     """
     images = jnp.asarray(images)
-    if images.dtype != jnp.float32:
-        raise ValueError(f"images.dtype={images.dtype}, but the bound is derived for float32")
-    walk = _Walk(run, other)
+    require_one_dtype(network, images)
+    walk = Walk(run, other)
     left, right, back = walk.chain(network, images, images)
-    units = jnp.eye(left.shape[-1], dtype=left.dtype)[:, None]
+    units = jnp.eye(left.shape[-1], dtype=jnp.float32)[:, None]
     back(jnp.broadcast_to(units, (left.shape[-1], *left.shape)))
     bound = np.broadcast_to(walk.bound, left.shape[::-1]).T * INFLATION
     return Deviation(np.asarray(left), np.asarray(right), bound, walk.shares)
 
 
-class _Walk:
-    """Both runs forward, step by step; then cotangents back, each step charging its errors."""
+def require_one_dtype(network: Network, images: Array) -> None:
+    """Refuse what the bound is not derived for.
 
-    def __init__(self, run: Runner, other: Runner) -> None:
-        self.run, self.other = run, other
-        self.shares: dict[str, float] = {}
-        self.bound = np.zeros((1, 1))  # [classes, batch] once there are cotangents
-
-    def chain(self, steps: Network, x: Array, y: Array) -> Passed:
-        """Both runs through these steps, and the way back."""
-        ways = []
-        for step in steps:
-            x, y, back = self.step(step, x, y)
-            ways.append(back)
-
-        def back_all(cotangent: Array) -> Array:
-            for back in reversed(ways):
-                cotangent = back(cotangent)
-            return cotangent
-
-        return x, y, back_all
-
-    def step(self, step: Step, x: Array, y: Array) -> Passed:
-        """One step."""
-        match step:
-            case Scaling():
-                return apply_step(step, x), apply_step(step, y), lambda cotangent: cotangent
-            case Convolution():
-                return self.convolution(step, x, y)
-            case Relu():
-                left, right, slope, local = rectified(x, y)
-                return (
-                    left,
-                    right,
-                    self.way(local, lambda cotangent: jnp.asarray(np.asarray(cotangent) * slope)),
-                )
-            case Residual():
-                return self.residual(step, x, y)
-            case Mean():
-                local = mean_error(x, y)
-                pixels, shape = x.shape[1] * x.shape[2], x.shape
-
-                def spread_out(cotangent: Array) -> Array:
-                    each = (cotangent / pixels)[:, :, None, None]
-                    return jnp.broadcast_to(each, (len(cotangent), *shape))
-
-                way = self.way(local, spread_out, float(apart(x, y).sum()), 2)
-                return apply_step(step, x), apply_step(step, y), way
-            case Linear(kernel):
-                local = linear_error(step, x, y)
-                terms, largest = max(kernel.shape) + 4, float(jnp.abs(kernel).max())
-                gap = float(apart(x, y).sum())
-                way = self.way(local, lambda g: times_transpose(g, kernel), gap, terms, largest)
-                return apply_step(step, x), apply_step(step, y), way
+    **Raises:** `ValueError`.
+    """
+    if images.dtype not in (jnp.float32, jnp.float64):
         raise ValueError(
-            f"the network has a step {type(step).__name__}, but the bound is derived for the "
-            "folded network of convolutions"
+            f"images.dtype={images.dtype}, but the bound is derived for float32 and float64"
         )
-
-    def convolution(self, step: Convolution, x: Array, y: Array) -> Passed:
-        """Both runs, each at its own input; and both at the same."""
-        left, right = self.run.apply(step, x), self.other.apply(step, y)
-        same = self.run.apply(step, y)
-        errors = self.run.error(step, x), self.other.error(step, y), of_products(step)
-        local, worst, gap = convolution_error(step, x, y, same, right, errors)
-        self.shares[step.name] = worst
-        shape, largest = x.shape[1:], float(np.abs(wide(step.kernel)).max())
-
-        def transposed(cotangent: Array) -> Array:
-            return pulled(step.kernel, cotangent, shape, step.stride)
-
-        return left, right, self.way(local, transposed, gap, products(step), largest)
-
-    def residual(self, step: Residual, x: Array, y: Array) -> Passed:
-        """Branch and shortcut."""
-        left, right, branch = self.chain(step.branch, x, y)
-        left_too, right_too, shortcut = self.chain(step.shortcut, x, y)
-        left, right = left + left_too, right + right_too
-        gap = UNIT * apart(x, y)
-
-        def both(cotangent: Array) -> Array:
-            total = branch(cotangent) + shortcut(cotangent)
-            self.charge(total, gap)
-            return total
-
-        return left, right, self.way(sum_error(left, right), both)
-
-    def way(
-        self,
-        local: np.ndarray,
-        transposed: Callable[[Array], Array],
-        gap: float = 0.0,
-        terms: int = 0,
-        largest: float = 1.0,
-    ) -> Callable[[Array], Array]:
-        """Back through a step: charge its local errors, and what underflows in its transpose.
-
-        **Arguments:**
-
-        - `gap`: Σ|d| before the step; `terms`, `largest`: n and max|M|.
-        """
-
-        def back(cotangent: Array) -> Array:
-            size = self.charge(cotangent, local)
-            self.bound = self.bound + 2 * terms * TINY * (1 + largest + size) * float(gap)
-            return transposed(cotangent)
-
-        return back
-
-    def charge(self, cotangent: Array, error: np.ndarray) -> float:
-        """Σ |g|·error over all but classes and images, in float64; returns max|g|."""
-        classes, batch = cotangent.shape[:2]
-        left = np.abs(np.asarray(cotangent)).reshape(classes, batch, -1)
-        right = error.reshape(batch, -1)
-        each = [np.einsum("cn,n->c", left[:, i], right[i]) for i in range(batch)]
-        self.bound = self.bound + np.stack(each, axis=1)
-        return float(left.max(initial=0))
+    for step in mixing_steps(network):
+        if isinstance(step, Convolution) and step.kernel.dtype != images.dtype:
+            raise ValueError(
+                f"images.dtype={images.dtype}, but the kernel of {step.name or 'a layer'} is in "
+                f"{step.kernel.dtype}; give both in one dtype"
+            )

@@ -5,28 +5,32 @@ With the mean m, the variance v, the scale γ and the shift β of each output ch
 
     (W * x - m)·s + β = (W·s) * x + (β - m·s).
 
-W·s and β - m·s are computed in float64 and rounded once to float32. So each folded number w is off
-by at most u|w| with u = 2⁻²⁴(1 + 2⁻²⁰), the second factor for the few roundings in float64 (for
-the bias relative to |β| + |m·s|: it is a difference), and by the smallest normal number where it is
-not a normal number itself. Hence, for every x, the folded convolution in exact arithmetic differs
-from the normalised one by at most
+W·s and β - m·s are computed in float64 and rounded once to the dtype of the network. So each folded
+number w is off by at most ρ|w| (for the bias relative to |β| + |m·s|: it is a difference), and by
+the smallest normal number where it is not a normal number itself. In float32 ρ = 2⁻²⁴(1 + 2⁻²⁰),
+the second factor for the roundings in float64; in float64 these are all there is: sum, root,
+quotient, product and, for the bias, a product and a difference more, so ρ = γ_6. Hence, for every
+x, the folded convolution in exact arithmetic differs from the normalised one by at most
 
-    u(|W·s| * |x| + |β| + |m·s|),
+    ρ(|W·s| * |x| + |β| + |m·s|),
 
-as much as one more rounding of each number would do.
+as much as a few more roundings of each number would do.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
+from jax.typing import DTypeLike
 from jaxtyping import Float
 
-ROUNDOFF = 2.0**-24 * (1 + 2.0**-20)
+from convattn.roundoff import gamma, unit_roundoff
+
+FOLDING = 6  # roundings in float64
 
 
 @dataclass(frozen=True)
 class FoldedConvolution:
-    """A kernel and a bias with the normalisation in them, in float32.
+    """A kernel and a bias with the normalisation in them.
 
     **Fields:**
 
@@ -39,6 +43,17 @@ class FoldedConvolution:
     magnitude: Float[np.ndarray, "out_channels"]
 
 
+def folding_error(dtype: DTypeLike) -> float:
+    """ρ.
+
+    >>> folding_error("float32") * 2**24 - 1 == 2**-20
+    True
+    """
+    if np.dtype(dtype) == np.float64:
+        return gamma(FOLDING, unit_roundoff(np.float64))
+    return unit_roundoff(dtype) * (1 + 2.0**-20)
+
+
 def fold_batch_norm(
     kernel: Float[np.ndarray, "rows columns in_channels out_channels"],
     mean: Float[np.ndarray, "out_channels"],
@@ -46,6 +61,7 @@ def fold_batch_norm(
     scale: Float[np.ndarray, "out_channels"],
     shift: Float[np.ndarray, "out_channels"],
     epsilon: float,
+    dtype: DTypeLike = np.float32,
 ) -> FoldedConvolution:
     """W·s and β - m·s.
 
@@ -53,9 +69,10 @@ def fold_batch_norm(
 
     - `mean`, `variance`: the running ones, variance ≥ 0.
     - `scale`, `shift`: γ and β. `epsilon`: ε > 0.
+    - `dtype`: of the network, float32 or float64.
 
     **Raises:** `ValueError` for statistics that are not finite, a negative variance, and where the
-    folded numbers leave float32.
+    folded numbers leave the dtype.
 
     >>> one = np.ones(1)
     >>> found = fold_batch_norm(np.full((1, 1, 1, 1), 3.0), 5 * one, 3 * one, 4 * one, one, 1.0)
@@ -76,12 +93,12 @@ def fold_batch_norm(
         )
     factor = wide["scale"] / np.sqrt(wide["variance"] + epsilon)
     with np.errstate(over="ignore"):
-        folded = (wide["kernel"] * factor).astype(np.float32)
-        bias = (wide["shift"] - wide["mean"] * factor).astype(np.float32)
+        folded = (wide["kernel"] * factor).astype(dtype)
+        bias = (wide["shift"] - wide["mean"] * factor).astype(dtype)
     if not (np.isfinite(folded).all() and np.isfinite(bias).all()):
         raise ValueError(
-            "the folded kernel overflows float32: a channel's variance is nearly zero while its "
-            "scale is large; such a channel carries nothing, so set its scale to zero"
+            f"the folded kernel overflows {np.dtype(dtype)}: a channel's variance is nearly zero "
+            "while its scale is large; such a channel carries nothing, so set its scale to zero"
         )
     magnitude = np.abs(wide["shift"]) + np.abs(wide["mean"] * factor)
     return FoldedConvolution(folded, bias, magnitude)

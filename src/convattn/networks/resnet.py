@@ -3,18 +3,27 @@
 from collections.abc import Iterator
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
+from flax import nnx
+from jax.typing import DTypeLike
 
 from convattn.models.resnet import NormalizedConvolution, ResNet
 from convattn.networks.folding import FoldedConvolution, fold_batch_norm
 from convattn.networks.steps import Convolution, Linear, Mean, Network, Relu, Residual, Step
 
+SIDE = 32  # of which no parameter knows
 
-def resnet_to_network(model: ResNet) -> Network:
-    """The residual network that computes what the model computes outside training, in float32.
+
+def resnet_to_network(model: ResNet, dtype: DTypeLike = np.float32) -> Network:
+    """The residual network that computes what the model computes outside training.
 
     Layers are named as the model's parameters are: `stem`, `blocks.0.first`, `blocks.2.shortcut`.
+
+    **Arguments:**
+
+    - `dtype`: of kernels and biases: float32, or float64 where JAX has its 64-bit types enabled.
 
     **Raises:** `ValueError` for what is no `ResNet`, and as `fold_batch_norm` does.
 
@@ -33,7 +42,7 @@ def resnet_to_network(model: ResNet) -> Network:
     require_resnet(model)
 
     def convolution(name: str, layer: NormalizedConvolution) -> Convolution:
-        folded = fold(layer)
+        folded = fold(layer, dtype)
         stride = layer.convolution.strides
         return Convolution(
             jnp.asarray(folded.kernel),
@@ -52,7 +61,7 @@ def resnet_to_network(model: ResNet) -> Network:
     classifier: Any = model.classifier
     steps += [
         Mean(),
-        Linear(jnp.asarray(classifier.kernel[...]), jnp.asarray(classifier.bias[...])),
+        Linear(*(jnp.asarray(part[...], dtype) for part in (classifier.kernel, classifier.bias))),
     ]
     return tuple(steps)
 
@@ -69,6 +78,38 @@ def require_resnet(model: Any) -> None:
         )
 
 
+def in_dtype(model: ResNet, dtype: DTypeLike) -> ResNet:
+    """The same parameters and statistics, held in a dtype in which the model computes.
+
+    **Arguments:**
+
+    - `dtype`: float32, or float64 where JAX has its 64-bit types enabled.
+
+    >>> from convattn.models.settings import ResNetSettings
+    >>> settings = ResNetSettings(channels=(4,), blocks=(1,))
+    >>> rngs = nnx.Rngs(0)
+    >>> model = ResNet(settings, classes=10, image_size=(8, 8), rngs=rngs, dtype=jnp.bfloat16)
+    >>> in_dtype(model, "float32").dtype
+    dtype('float32')
+    """
+    require_resnet(model)
+    classifier: Any = model.classifier
+
+    def build() -> ResNet:
+        return ResNet(
+            model.settings,
+            classes=classifier.kernel.shape[1],
+            image_size=(SIDE, SIDE),
+            rngs=nnx.Rngs(0),
+            dtype=dtype,
+            channels=model.channels,
+        )
+
+    structure = nnx.split(nnx.eval_shape(build))[0]
+    state = jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype), nnx.state(model))
+    return nnx.merge(structure, state)
+
+
 def normalized_convolutions(model: ResNet) -> Iterator[tuple[str, NormalizedConvolution]]:
     """The layers of a model that mix pixels, with their names."""
     yield "stem", model.stem
@@ -79,11 +120,11 @@ def normalized_convolutions(model: ResNet) -> Iterator[tuple[str, NormalizedConv
                 yield f"blocks.{number}.{part}", layer
 
 
-def fold(layer: NormalizedConvolution) -> FoldedConvolution:
+def fold(layer: NormalizedConvolution, dtype: DTypeLike = np.float32) -> FoldedConvolution:
     """Its kernel and bias with the normalisation by the running statistics in them."""
     norm: Any = layer.norm
     kernel, mean, variance, scale, shift = (
         np.asarray(part[...])
         for part in (layer.convolution.kernel, norm.mean, norm.var, norm.scale, norm.bias)
     )
-    return fold_batch_norm(kernel, mean, variance, scale, shift, norm.epsilon)
+    return fold_batch_norm(kernel, mean, variance, scale, shift, norm.epsilon, dtype)

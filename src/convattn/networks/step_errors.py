@@ -1,7 +1,7 @@
 """What each step adds to the difference of two runs, and the transposes of steps.
 
-On the host and in float64 wherever it is elementwise: that takes longer to compile than to do. The
-derivation is in `deviation.py`.
+On the host and in float64 wherever it is elementwise: that takes longer to compile than to do.
+Cotangents are float32, whatever the runs are in. The derivation is in `deviation.py`.
 """
 
 from dataclasses import replace
@@ -14,24 +14,24 @@ from jax import Array
 from jaxtyping import Float
 
 from convattn.attention import HIGHEST
-from convattn.networks.runs import TINY, UNIT, LocalError, local_error, magnitudes
-from convattn.networks.steps import Convolution, Linear, convolve
-from convattn.roundoff import gamma
+from convattn.networks.local_errors import SINGLE, TINY, LocalError, local_error, magnitudes
+from convattn.networks.steps import Convolution, Linear, Values, convolve
+from convattn.roundoff import gamma, unit_roundoff
 
 
 def convolution_error(
     step: Convolution,
-    x: Array,
-    y: Array,
-    same: Array,
-    right: Array,
+    x: Values,
+    y: Values,
+    same: Values,
+    right: Values,
     errors: tuple[LocalError, LocalError, LocalError],
 ) -> tuple[np.ndarray, float, float]:
     """ρ(x) + ρ'(x') + γ_n |W||d|; the share of the bound at the same input; Σ|d|."""
     of_run, of_other, of_transpose = errors
     gap = apart(x, y)
     unbiased = replace(step, bias=jnp.zeros_like(step.bias))
-    all_three = jnp.concatenate([x, y, jnp.asarray(gap, x.dtype)])
+    all_three = np.concatenate([np.asarray(x), np.asarray(y), gap])
     seen, other, moved = np.split(wide(magnitudes(unbiased, all_three)), 3)
     bias = np.abs(wide(step.bias))
     there = local_error(step, wide(y), other + bias, of_other)
@@ -54,8 +54,9 @@ def share(one: np.ndarray, two: np.ndarray, allowed: np.ndarray) -> float:
         return float(np.where(gap == 0, 0.0, gap / allowed).max(initial=0.0))
 
 
-def rectified(x: Array, y: Array) -> tuple[Array, Array, np.ndarray, np.ndarray]:
-    """relu of both, the secant slope, and what its rounding can do: 4u|relu(x) - relu(y)|.
+def rectified(x: Values, y: Values) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """relu of both, the secant slope, and what its rounding to float32 can do:
+    4u|relu(x) - relu(y)|.
 
     >>> found = rectified(jnp.array([3.0, -1.0, 1.0]), jnp.array([1.0, -2.0, -1.0]))
     >>> found[2].tolist(), (found[3] > 0).tolist()
@@ -65,11 +66,16 @@ def rectified(x: Array, y: Array) -> tuple[Array, Array, np.ndarray, np.ndarray]
     rise = np.abs(np.maximum(left, 0) - np.maximum(right, 0))
     mixed = (left > 0) != (right > 0)
     slope = np.where(mixed, rise / np.where(mixed, np.abs(left - right), 1), left > 0)
-    local = np.where(mixed, 4 * UNIT * rise + 2 * TINY, 0)
-    return jax.nn.relu(x), jax.nn.relu(y), slope.astype(np.float32), local
+    local = np.where(mixed, 4 * SINGLE * rise + 2 * TINY, 0)
+    return (
+        np.maximum(np.asarray(x), 0),
+        np.maximum(np.asarray(y), 0),
+        slope.astype(np.float32),
+        local,
+    )
 
 
-def apart(x: Array, y: Array) -> np.ndarray:
+def apart(x: Values, y: Values) -> np.ndarray:
     """|x - y|, in float64.
 
     >>> apart(jnp.array([1.0]), jnp.array([3.0])).item()
@@ -78,42 +84,49 @@ def apart(x: Array, y: Array) -> np.ndarray:
     return np.abs(wide(x) - wide(y))
 
 
-def wide(array: Array | np.ndarray) -> np.ndarray:
+def wide(array: Values) -> np.ndarray:
     """On the host, in float64."""
     return np.asarray(array).astype(np.float64)
 
 
-def mean_error(x: Array, y: Array) -> np.ndarray:
-    """γ_n of the mean of |x| + |y| + |x - y|."""
-    size = (np.abs(wide(x)) + np.abs(wide(y)) + apart(x, y)).mean(axis=(1, 2))
-    return gamma(x.shape[1] * x.shape[2] + 4, UNIT) * size + 8 * TINY
+def mean_error(x: Values, y: Values) -> np.ndarray:
+    """γ_n of the means of |x| + |y|, and of |x - y| in float32.
+
+    >>> ones = jnp.ones((1, 2, 2, 1), jnp.float32)
+    >>> round(mean_error(ones, ones).item() * 2**24)
+    16
+    """
+    terms = x.shape[1] * x.shape[2] + 4
+    size = gamma(terms, unit_roundoff(x.dtype)) * (np.abs(wide(x)) + np.abs(wide(y)))
+    return (size + gamma(terms, SINGLE) * apart(x, y)).mean(axis=(1, 2)) + 8 * TINY
 
 
-def linear_error(step: Linear, x: Array, y: Array) -> np.ndarray:
-    """γ_n of (|x| + |y| + |x - y|)|W| + 2|b|, n of the longer side."""
+def linear_error(step: Linear, x: Values, y: Values) -> np.ndarray:
+    """γ_n of (|x| + |y|)|W| + 2|b|, n of the longer side, and of |x - y||W| in float32."""
     terms, kernel = max(step.kernel.shape) + 4, np.abs(wide(step.kernel))
-    magnitude = np.abs(wide(x)) + np.abs(wide(y)) + apart(x, y)
-    size = magnitude @ kernel + 2 * np.abs(wide(step.bias))
-    floor = 4 * terms * TINY * (1 + magnitude.max(initial=0)) * (1 + kernel.max())
-    return gamma(terms, UNIT) * size + floor
+    magnitude, gap = np.abs(wide(x)) + np.abs(wide(y)), apart(x, y)
+    size = gamma(terms, unit_roundoff(x.dtype)) * (magnitude @ kernel + 2 * np.abs(wide(step.bias)))
+    floor = 4 * terms * TINY * (1 + (magnitude + gap).max(initial=0)) * (1 + kernel.max())
+    return size + gamma(terms, SINGLE) * (gap @ kernel) + floor
 
 
-def sum_error(left: Array, right: Array) -> np.ndarray:
+def sum_error(left: Values, right: Values) -> np.ndarray:
     """u of each of two sums."""
-    return UNIT * (np.abs(wide(left)) + np.abs(wide(right))) + TINY
+    return unit_roundoff(left.dtype) * (np.abs(wide(left)) + np.abs(wide(right))) + TINY
 
 
 @jax.jit
-def times_transpose(cotangent: Array, kernel: Array) -> Array:
-    """g Wᵀ."""
-    return jnp.matmul(cotangent, kernel.T, precision=HIGHEST)
+def times_transpose(cotangent: Values, kernel: Values) -> Array:
+    """g Wᵀ, in the dtype of g."""
+    return jnp.matmul(cotangent, kernel.T.astype(cotangent.dtype), precision=HIGHEST)
 
 
 @partial(jax.jit, static_argnames=("shape", "stride"))
 def pulled(
-    kernel: Array, cotangent: Array, shape: tuple[int, ...], stride: int
+    kernel: Values, cotangent: Values, shape: tuple[int, ...], stride: int
 ) -> Float[Array, "classes batch rows columns channels"]:
-    """Wᵀ g, the transpose of the convolution of images of a shape."""
+    """Wᵀ g, the transpose of the convolution of images of a shape, in the dtype of g."""
+    kernel = kernel.astype(cotangent.dtype)
     rows = cotangent.reshape(-1, *cotangent.shape[2:])
 
     def apply(images: Array) -> Array:

@@ -11,6 +11,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array, lax
 from jaxtyping import Float
 
@@ -89,6 +90,7 @@ class Scaling:
 
 Step = Convolution | Attention | Relu | Residual | Mean | Linear | Scaling
 Network = tuple[Step, ...]
+Values = Array | np.ndarray  # of activations; on the host where that is cheaper than compiling
 
 
 def apply_network(

@@ -58,6 +58,22 @@ def settings_from_json(stored: dict[str, Any]) -> RunSettings:
         ) from problem
 
 
+def named_fields(settings: RunSettings) -> dict[str, Any]:
+    """Every field by its name, `training.seed` for one, but for where the images come from.
+
+    Another machine may have the same images elsewhere.
+
+    >>> named_fields(RunSettings())["training.seed"]
+    0
+    """
+    return {
+        f"{part}.{name}": value
+        for part, fields in settings_to_json(settings).items()
+        for name, value in fields.items()
+        if (part, name) != ("images", "source")
+    }
+
+
 def _made(of: Any, values: dict[str, Any]) -> Any:
     values = {**getattr(of, "BEFORE", {}), **values}  # what the absence of a later field says
     missing = sorted({field.name for field in dataclasses.fields(of)} - set(values))

@@ -38,6 +38,8 @@ def _run(words: list[str], configs: Path) -> int:
         given = read_arguments(words, configs)
         if given.list:
             return list_configs(configs)
+        if given.hosts.given:  # what takes long to import, before the others are kept waiting
+            import convattn.runs.launch  # noqa: F401
         given.hosts.start()
         return train_as_asked(given, words)
     except ValueError as error:
@@ -63,7 +65,7 @@ def train_as_asked(given: Arguments, words: list[str]) -> int:
     from convattn.runs.launch import launch
     from convattn.runs.wanted import wanted
     from convattn.training.failures import CheckpointNotWritten, NonFiniteLoss, OtherProcessFailed
-    from convattn.training.processes import joined_processes
+    from convattn.training.hosts import joined_processes
 
     out = console()
     try:
@@ -73,7 +75,7 @@ def train_as_asked(given: Arguments, words: list[str]) -> int:
     except (CheckpointNotWritten, NonFiniteLoss) as failure:
         print(f"{PROGRAM}: {failure}", file=sys.stderr)
         return FAILED
-    except OtherProcessFailed:  # it is said when this process ends
+    except OtherProcessFailed:  # it has been said
         return FAILED
     if processes.count > 1:
         import jax

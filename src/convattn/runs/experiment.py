@@ -24,6 +24,7 @@ from convattn.runs.directory import CONFIG, RESULT, RUN
 from convattn.runs.facts import PACKAGES
 from convattn.runs.git_state import git_state
 from convattn.training.examples import TrainingExamples
+from convattn.training.hosts import one_process_alone
 from convattn.training.lock import FILE_NAME as LOCK
 from convattn.training.outcome import Outcome
 from convattn.training.settings import TrainingSettings
@@ -67,6 +68,7 @@ def run_experiment(
 
     **Raises:** `ValueError` if the folder holds something else; and what `train` raises.
     """
+    one_process_alone(experiment.program)
     settings = json.loads(json.dumps(dataclasses.asdict(experiment.settings)))
     check_place(folder, settings, experiment)
     check_examples(experiment.examples, experiment.training)

@@ -2,6 +2,7 @@
 
 import os
 import sys
+import time
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -9,6 +10,7 @@ import tyro
 
 OPTIONS = ("--coordinator", "--processes", "--process")
 FLAGS = ("--distributed", "--no-distributed")
+PAUSE = 2.0  # seconds for the others to end in order, when process 0 ends in disorder
 
 
 @dataclass(frozen=True)
@@ -40,7 +42,7 @@ class HostArguments:
         """
         if not self.given:
             return
-        from convattn.training.start import start_processes
+        from convattn.training.hosts import start_processes
 
         if not self.distributed:
             start_processes(self.coordinator, self.processes, self.process, named=True)
@@ -60,7 +62,12 @@ def part(code: int) -> int:
     """
     jax = sys.modules.get("jax")  # as long as nobody has imported it, nothing is distributed
     if code and jax is not None and jax.distributed.is_initialized():
+        from convattn.training.hosts import stop_watching
+
+        stop_watching()
         sys.stdout.flush()
         sys.stderr.flush()
+        if jax.process_index() == 0:
+            time.sleep(PAUSE)  # JAX aborts those that are still there when its first process ends
         os._exit(code)
     return code

@@ -12,14 +12,16 @@ from rich.console import Console
 
 from convattn.data.datasets import Dataset, read_dataset
 from convattn.runs.attention_snapshot import attention_snapshot
+from convattn.runs.codec import named_fields
 from convattn.runs.directory import CONFIG, CONVERSION, INITIAL, PRUNING, RUN, RunDirectory
 from convattn.runs.facts import facts_of, record_facts, result_of
 from convattn.runs.materials import image_size_of, make_model, training_images
 from convattn.runs.settings import RunSettings
+from convattn.training.devices import data_mesh
+from convattn.training.hosts import Processes, joined_processes
 from convattn.training.lock import FILE_NAME as LOCK
 from convattn.training.lock import lock_folder
 from convattn.training.outcome import Outcome
-from convattn.training.processes import Processes, joined_processes
 from convattn.training.state import with_named_arrays
 from convattn.training.trainer import check_examples, train_in_held_folder
 
@@ -70,10 +72,11 @@ def launch(
         console = Console(quiet=True)
     dataset = read_dataset(settings.images.source, classes=settings.images.classes)
     images = training_images(dataset, settings)
-    check_examples(
-        images, settings.training
-    )  # all that can be refused is, before there is a folder
+    check_examples(images, settings.training)
+    data_mesh(settings.training.batch_size, settings.training.devices, everywhere=True)
     model = make_model(settings, dataset)
+    # All that can be refused is, in every process, before there is a folder.
+    processes.compare("settings of the run", named_fields(settings))
     facts = facts_of(dataset, images, settings, command)
     console.print(f"run: {folder}")
     console.print(f"images: {dataset.title}{'' if settings.images.source else BUNDLED}")

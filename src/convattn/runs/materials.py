@@ -19,13 +19,20 @@ def training_images(dataset: Dataset, settings: RunSettings) -> TrainingImages:
 
     The validation images of a seed are the same whatever share of the others is trained on, and a
     smaller share is part of a larger one.
+
+    **Raises:** `ValueError` for a share or a validation set that leaves a class without images.
     """
     given: ImageSettings = settings.images
     train, validation, seed = dataset.train, None, settings.training.seed
     if given.validation:
         train, validation = validation_split(train, given.validation, seed=seed)
     if given.share < 1:
-        _, train = validation_split(train, given.share, seed=seed + SHARES)
+        try:
+            _, train = validation_split(train, given.share, seed=seed + SHARES)
+        except ValueError as error:
+            raise ValueError(
+                f"share={given.share}, but a share is taken of each class: {error}"
+            ) from error
     mean, std = channel_statistics(train)
     varied = augmentation_of(given)
     return TrainingImages(train, dataset.test, mean, std, validation, varied, given.resize)

@@ -5,11 +5,14 @@ from typing import Annotated, Any, ClassVar, Literal
 
 import tyro
 
+from convattn.integers import as_integer
 from convattn.models.settings import (
     EncoderSettings,
     ResNetSettings,
     SelfAttentiveResNetSettings,
     VisionTransformerSettings,
+    hold,
+    read_number,
 )
 from convattn.training.settings import TrainingSettings
 
@@ -57,20 +60,36 @@ class ImageSettings:
         Traceback (most recent call last):
         ValueError: crop=-1, but expected pixels, 0 or more
         """
-        if self.crop < 0:
-            raise ValueError(f"crop={self.crop}, but expected pixels, 0 or more")
-        if not 0 <= self.validation < 1:
-            raise ValueError(f"validation={self.validation}, but expected a share, 0 ≤ share < 1")
-        if not 0 < self.share <= 1:
-            raise ValueError(f"share={self.share}, but expected a share, 0 < share ≤ 1")
-        if self.resize is not None and self.resize < 1:
-            raise ValueError(f"resize={self.resize}, but expected pixels, 1 or more, or None")
-        for name, largest in (("rand_augment", 10), ("mixup", 1000), ("cutmix", 1000)):
+        held: dict[str, Any] = {}
+        for name, least in (("crop", 0), ("resize", 1)):
             value = getattr(self, name)
-            if not 0 <= value <= largest:
-                raise ValueError(f"{name}={value}, but expected 0 to {largest}; 0 for none")
-        if not 0 <= self.erasing <= 1:
-            raise ValueError(f"erasing={self.erasing}, but expected a probability, 0 to 1")
+            if value is None and name == "resize":
+                continue
+            try:
+                held[name] = as_integer(value, name, least)
+            except ValueError as error:
+                or_none = ", or None" if name == "resize" else ""
+                raise ValueError(
+                    f"{name}={value!r}, but expected pixels, {least} or more{or_none}"
+                ) from error
+        if not isinstance(self.flip, bool):
+            raise ValueError(f"flip={self.flip!r}, but expected True or False; half are mirrored")
+        if self.classes not in ("fine", "coarse"):
+            raise ValueError(f"classes={self.classes!r}, but expected one of fine, coarse")
+        for name in ("validation", "share", "rand_augment", "mixup", "cutmix", "erasing"):
+            held[name] = read_number(getattr(self, name))
+        if not 0 <= held["validation"] < 1:
+            raise ValueError(f"validation={self.validation!r}, but expected a share, 0 ≤ share < 1")
+        if not 0 < held["share"] <= 1:
+            raise ValueError(f"share={self.share!r}, but expected a share, 0 < share ≤ 1")
+        for name, largest in (("rand_augment", 10), ("mixup", 1000), ("cutmix", 1000)):
+            if not 0 <= held[name] <= largest:
+                raise ValueError(
+                    f"{name}={getattr(self, name)!r}, but expected 0 to {largest}; 0 for none"
+                )
+        if not 0 <= held["erasing"] <= 1:
+            raise ValueError(f"erasing={self.erasing!r}, but expected a probability, 0 to 1")
+        hold(self, held)
 
 
 @dataclass(frozen=True)

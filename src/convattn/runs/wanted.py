@@ -9,7 +9,7 @@ from convattn.runs.arguments import PROGRAM, Arguments, check_resume, repeating_
 from convattn.runs.codec import settings_from_json, settings_to_json
 from convattn.runs.directory import RunDirectory
 from convattn.runs.settings import RunSettings
-from convattn.training.processes import Processes
+from convattn.training.hosts import Processes
 
 
 def wanted(

@@ -16,13 +16,13 @@ from convattn.training.checkpoints import BEST, CHECKPOINTS, CheckpointStore, Ot
 from convattn.training.devices import data_mesh, everywhere, here, place, replicated_here, spread
 from convattn.training.examples import TrainingExamples
 from convattn.training.failures import NonFiniteLoss
+from convattn.training.hosts import Processes
+from convattn.training.hosts.likeness import environment_of, sums_of
 from convattn.training.identity import differences, identity_of
 from convattn.training.interruption import Interruption, watch_signals
-from convattn.training.likeness import environment_of, sums_of
 from convattn.training.metrics import MetricsLog
 from convattn.training.optimizer import learning_rate_schedule, make_optimizer
 from convattn.training.outcome import Outcome
-from convattn.training.processes import Processes
 from convattn.training.program import Program, compile_evaluation, compile_program, is_finite
 from convattn.training.progress import TrainingProgress
 from convattn.training.sealed import digest

@@ -14,9 +14,9 @@ from rich.console import Console
 from convattn.training.checkpoints import BEST as BEST
 from convattn.training.checkpoints import CHECKPOINTS as CHECKPOINTS
 from convattn.training.examples import TrainingExamples
+from convattn.training.hosts import Processes, joined_processes
 from convattn.training.lock import lock_folder
 from convattn.training.outcome import Outcome as Outcome
-from convattn.training.processes import Processes, joined_processes
 from convattn.training.settings import TrainingSettings
 from convattn.training.sitting import Sitting
 from convattn.training.snapshots import Snapshot

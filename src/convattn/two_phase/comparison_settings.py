@@ -35,7 +35,7 @@ class ComparisonSettings:
     """Of all of them; its conversion does not count, and its second warm-up is that of "with"."""
     seeds: tuple[int, ...] = (0, 1, 2)
     """Each makes a first phase of its own, and everything after it."""
-    starts: tuple[Start, ...] = (*CONVERSIONS, RANDOM)  # type: ignore[assignment]
+    starts: tuple[Start, ...] = get_args(Start)
     """How the second phase begins: the conversions, or drawn as for L21's Fig. 2."""
     warmups: tuple[Literal["with", "without"], ...] = ("with", "without")
     """Whether the second phase warms up."""

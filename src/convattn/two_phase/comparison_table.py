@@ -41,7 +41,7 @@ def comparison_rows(
     found = []
     for name, title, warmup in ways:
         runs = [run_figures(directory.run(seed, name)) for seed in settings.seeds]
-        row = {"name": name, "title": title, "warmup": warmup, "runs": runs}
+        row: dict[str, Any] = {"name": name, "title": title, "warmup": warmup, "runs": runs}
         for quantity in ("accuracy", "loss", "train_loss", "converted"):
             row[quantity] = mean_and_deviation([run[quantity] for run in runs])
         found.append(row)

@@ -24,8 +24,8 @@ class ConversionSettings:
     """M > 0 of the limit: a head's bias at its shift. 40 is L21's; ignored if exact."""
 
     leak: float = 0.5
-    """ε in (0, 1) of the exact one: the share of each head that attends uniformly. Ignored in the
-    limit."""
+    """ε in (0, 1) of the exact one: the share of each head that attends uniformly; rounding
+    grows like 1/(1 - ε). Ignored in the limit."""
 
     content: Content = "key"
     """W_Q = 0 and W_K drawn, so that W_Q learns from the first step; or both zero, as in L21's

@@ -145,16 +145,15 @@ def deviation(
             )
     left, right = compiled_trace(one, images), compiled_trace(two, images)
     errors, layers = [], []
-    for layer, converted, before, after in zip(
-        one.layers, two.layers, left.layers, right.layers, strict=True
-    ):
+    sides: Any = one.layers, two.layers, left.layers, right.layers
+    for layer, converted, before, after in zip(*sides, strict=True):
         found = mixing_errors(layer.mixing, converted.mixing, before, after, conversion)
         errors.append(found[0])
         layers.append(found[1])
     with jax.enable_x64(True):
         wide = jax.tree.map(lambda part: jnp.asarray(part, jnp.float64), (left, right))
-        mixings = tuple(wide_mixing(layer.mixing) for layer in one.layers)
-        bound = logit_bound(one, mixings, *wide, tuple(errors))
+        mixings = tuple(wide_mixing(layer.mixing) for layer in sides[0])
+        bound = logit_bound(one, mixings, wide[0], wide[1], tuple(errors))
     return Deviation(np.asarray(left.logits), np.asarray(right.logits), bound, tuple(layers))
 
 

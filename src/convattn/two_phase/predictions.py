@@ -54,7 +54,7 @@ def predict(model: nnx.Module, images: TrainingImages, part: Images) -> Predicti
     def some(numbers: nnx.State, held: object, first: Array) -> Array:
         indices = (first + jnp.arange(batch)) % len(part)
         inputs, _ = images.load(held, indices, None, jnp.float32)  # type: ignore[arg-type]
-        return jnp.argmax(nnx.merge(structure, numbers)(inputs), axis=-1)  # type: ignore[operator]
+        return jnp.argmax(nnx.merge(structure, numbers)(inputs), axis=-1)
 
     starts = range(0, len(part), batch)
     found = np.concatenate([np.asarray(some(numbers, held, jnp.asarray(n))) for n in starts])

@@ -18,6 +18,7 @@ can do to it. All of this is called under `jax.enable_x64(True)`, on float64.
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -65,7 +66,8 @@ def norm_secant(norm: nnx.LayerNorm, a: Numbers, b: Numbers) -> tuple[Linear, Li
         jnp.sqrt(jnp.square(part).mean(axis=-1, keepdims=True) + norm.epsilon)
         for part in (left, right)
     ]
-    scale = norm.scale[...].astype(a.dtype)
+    held: Any = norm.scale
+    scale = held[...].astype(a.dtype)
     through = right / (roots[0] * roots[1] * (roots[0] + roots[1]))
     size_a, size_b = (jnp.abs(part) + jnp.abs(part).mean(axis=-1, keepdims=True) for part in (a, b))
     size = size_b / (roots[0] * roots[1] * (roots[0] + roots[1]))

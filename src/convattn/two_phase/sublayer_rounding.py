@@ -26,6 +26,8 @@ these, times 1 + max|X| and 1 + max|W|, are added everywhere.
 products are sums of products at the pinned precision.
 """
 
+from typing import Any
+
 import jax.numpy as jnp
 from flax import nnx
 from jax import Array
@@ -98,7 +100,8 @@ def norm_rounding(norm: nnx.LayerNorm, inputs: Float[Array, "*lead features"]) -
     True
     """
     count = inputs.shape[-1]
-    scale, shift = (part[...].astype(inputs.dtype) for part in (norm.scale, norm.bias))
+    held: Any = norm.scale, norm.bias
+    scale, shift = (part[...].astype(inputs.dtype) for part in held)
     centered = inputs - inputs.mean(axis=-1, keepdims=True)
     size = jnp.abs(inputs).mean(axis=-1, keepdims=True)
     off = gamma(count + 1, UNIT) * size * (1 + UNIT) + UNIT * jnp.abs(centered)

@@ -41,7 +41,8 @@ class Link:
     >>> one.close()
     >>> other.receive() is None
     True
-    >>> other.close()
+    >>> one.end(), other.end()
+    (None, None)
     """
 
     def __init__(self, connection: socket.socket, silence: float | None = None) -> None:
@@ -50,7 +51,7 @@ class Link:
         if connection.family != getattr(socket, "AF_UNIX", None):
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._connection, self._sending = connection, threading.Lock()
-        self._done = threading.Event()
+        self._done, self._parted = threading.Event(), threading.Event()
 
     def send(self, message: Message) -> None:
         """Say something.
@@ -73,7 +74,7 @@ class Link:
             (length,) = LENGTH.unpack(self._exactly(LENGTH.size))
             if length > LONGEST:
                 raise LinkLost(f"a message of {length} bytes is none of a run's")
-            message = json.loads(self._exactly(length))
+            message = read_message(self._exactly(length))
             if message["kind"] == BYE:
                 return None
             if message["kind"] != BEAT:
@@ -98,6 +99,12 @@ class Link:
             self._connection.shutdown(socket.SHUT_WR)
         except OSError:  # it has gone before
             pass
+        self._parted.set()
+
+    def end(self) -> None:
+        """Break off."""
+        self._done.set()
+        self._connection.close()
 
     def _listen(
         self, heard: Callable[[Message], None], ended: Callable[[str | None], None]
@@ -109,7 +116,8 @@ class Link:
             ended(str(problem))
         else:
             ended(None)
-        self._connection.close()
+            self._parted.wait()  # until this end has said goodbye too
+        self.end()
 
     def _beat(self) -> None:
         while not self._done.wait(self._silence / BEATS):
@@ -132,3 +140,17 @@ class Link:
             parts.append(part)
             missing -= len(part)
         return b"".join(parts)
+
+
+def read_message(content: bytes) -> Message:
+    """A message from its JSON.
+
+    **Raises:** `LinkLost` if it is none: nothing that follows could be understood.
+    """
+    try:
+        message = json.loads(content)
+    except ValueError:  # no JSON, or no UTF-8
+        message = None
+    if not isinstance(message, dict) or "kind" not in message:
+        raise LinkLost("it says what is no message of a run")
+    return message

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from convattn.training.link import Link, LinkLost
+from convattn.training.hosts.broadcast import broadcast_arrays
+from convattn.training.hosts.link import Link, LinkLost
 
 PATIENCE = 60.0  # seconds until all must have come
 HELLO = 5.0  # seconds for one to say who it is, or to answer
@@ -45,12 +46,10 @@ def meet(index: int, count: int) -> dict[int, Link]:
 
 def _told(where: dict[str, Any]) -> dict[str, Any]:
     """What the first process gives, in all of them."""
-    from jax.experimental import multihost_utils
-
     room = np.zeros(ROOM, np.uint8)
     content = np.frombuffer(json.dumps(where).encode(), np.uint8)
     room[: len(content)] = content
-    found = multihost_utils.broadcast_one_to_all(room).astype(np.uint8)
+    [found] = broadcast_arrays([room])
     return json.loads(found.tobytes().rstrip(b"\0"))
 
 
@@ -91,9 +90,9 @@ def _receive(server: socket.socket, word: str, count: int) -> dict[int, Link]:
             ) from None
         try:
             hello = Link(connection, HELLO).receive() or {}
-        except (LinkLost, ValueError, LookupError, TypeError):
+        except LinkLost:
             hello = {}
-        if secrets.compare_digest(str(hello.get("word")), word):
+        if secrets.compare_digest(str(hello.get("word")).encode(), word.encode()):
             link = Link(connection)
             link.send({"kind": "welcome"})
             links[int(hello["index"])] = link
@@ -108,12 +107,18 @@ def _go_to_first(index: int, where: dict[str, Any]) -> Link:
     for address in dict.fromkeys([*["127.0.0.1"] * here, *where["addresses"], "127.0.0.1"]):
         try:
             connection = socket.create_connection((address, where["port"]), HELLO)
-            asking = Link(connection, 2 * HELLO)
+        except OSError as problem:
+            tried.append(f"{address}: {problem}")
+            continue
+        asking = Link(connection, 2 * HELLO)
+        try:
             asking.send({"kind": "hello", "word": where["word"], "index": index})
             if (asking.receive() or {}).get("kind") == "welcome":
                 return Link(connection)
-        except (OSError, ValueError, LookupError) as problem:
+            tried.append(f"{address}: somebody else answers")
+        except LinkLost as problem:
             tried.append(f"{address}: {problem}")
+        asking.end()
     raise TimeoutError(
         f"process {index} cannot reach process 0 at port {where['port']} ({'; '.join(tried)}); the "
         "machines must be able to open connections to each other at any port"

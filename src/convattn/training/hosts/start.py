@@ -1,5 +1,6 @@
 """`start_processes`: bring the processes of a run together, before JAX is used."""
 
+import atexit
 import os
 import sys
 import threading
@@ -7,9 +8,12 @@ from typing import Any
 
 import jax
 
+from convattn.training.hosts.watchdog import Watchdog
+
 PATIENCE = 300.0
 MARGIN = 60.0  # JAX's own patience is longer by this: it ends the process by an abort
 FAILED = 1
+_WATCHING: list[Watchdog] = []  # from the start until the processes have met
 
 
 def start_processes(
@@ -46,6 +50,7 @@ def start_processes(
     where = "" if coordinator is None else f" at {coordinator}"
 
     def give_up() -> None:
+        stop_watching()
         print(
             f"convattn: {who} waited {patience:.0f} s{where}, and not all processes came; see "
             "whether all were started with the same coordinator and number, each with an index of "
@@ -57,6 +62,13 @@ def start_processes(
 
     # JAX's own handler of SIGTERM would hide the signal from the trainer.
     jax.config.update("jax_enable_preemption_service", False)
+    _WATCHING.append(
+        Watchdog(
+            f"convattn: {who} was ended{where} before all processes had met: from outside, or by "
+            "JAX, as it does where two of them have the same index; start all again, each with an "
+            "index of its own"
+        )
+    )
     timer = threading.Timer(patience, give_up)
     timer.daemon = True
     timer.start()
@@ -71,17 +83,26 @@ def start_processes(
     try:
         jax.distributed.initialize(**given)
     except jax.errors.JaxRuntimeError as problem:
+        stop_watching()
         raise ValueError(
             f"{who} could not begin{where} ({str(problem).splitlines()[0]}); see whether the port "
             "is free on this machine, and take another"
         ) from problem
     except (RuntimeError, ValueError) as problem:
+        stop_watching()
         raise ValueError(
             f"{who} could not begin{where}: {' '.join(str(problem).split())} If no cluster was "
             "found, give coordinator, number and index"
         ) from problem
     finally:
         timer.cancel()
+
+
+@atexit.register
+def stop_watching() -> None:
+    """The processes have met, or this one ends in order: it can speak for itself."""
+    while _WATCHING:
+        _WATCHING.pop().goodbye()
 
 
 def check_processes(coordinator: str | None, processes: int | None, process: int | None) -> None:

@@ -1,46 +1,14 @@
-"""Links say what is said, and notice an end that is gone or silent; the last word is said once."""
+"""Processes agree, and hear of the failure of another."""
 
 import socket
-import subprocess
-import sys
 import threading
+import time
 
+import jax
 import pytest
 
-from convattn.training import processes as processes_module
 from convattn.training.failures import OtherProcessFailed, ProcessesDiffer
-from convattn.training.link import Link, LinkLost
-from convattn.training.processes import Processes
-
-
-def test_a_silent_end_is_lost():
-    """As long as it beats it is not, however long nothing else is said."""
-    one, other = socket.socketpair()
-    waiting, ended = Link(one, 0.3), threading.Event()
-    beating = Link(other, 0.3)
-    beating.attend(lambda message: None, lambda problem: ended.set())
-    heard, lost = [], threading.Event()
-    waiting.attend(heard.append, lambda problem: (heard.append(problem), lost.set()))
-    assert not lost.wait(1.0)
-    beating._done.set()  # its thread stops, and its connection stays open
-    assert lost.wait(5.0)
-    assert heard == ["it has said nothing for 0 s"]
-    other.close()
-
-
-def test_an_end_that_closes_without_goodbye_is_lost():
-    one, other = socket.socketpair()
-    other.close()
-    with pytest.raises(LinkLost, match="its connection ended"):
-        Link(one).receive()
-
-
-def test_a_stranger_who_says_nonsense_is_lost():
-    one, other = socket.socketpair()
-    other.sendall(b"GET / HTTP/1.1\r\n\r\n")
-    with pytest.raises(LinkLost, match="is none of a run's"):
-        Link(one).receive()
-    other.close()
+from convattn.training.hosts import Link, Processes, peers
 
 
 def together(first, second):
@@ -93,7 +61,7 @@ def test_another_course_is_seen():
 
 @pytest.mark.parametrize("failing", [0, 1])
 def test_a_failure_is_told(monkeypatch, failing):
-    monkeypatch.setattr(processes_module, "PAUSE", 0.0)
+    monkeypatch.setattr(peers, "PAUSE", 0.0)
 
     def work(processes):
         if processes.index == failing:
@@ -107,19 +75,41 @@ def test_a_failure_is_told(monkeypatch, failing):
     assert str(found[1 - failing]).endswith("failed: the disk is full")
 
 
-@pytest.mark.parametrize(
-    ("end", "said"),
-    [
-        ("os.abort()", "was lost\n"),
-        ("word.goodbye()", ""),
-        ("word.say(); os.abort()", "was lost\n"),
-    ],
-)
-def test_the_last_word_is_said_once(end, said):
-    """Even by a process that aborts, with no handler of Python's."""
-    code = (
-        "import os; from convattn.training.last_word import LastWord; "
-        f"word = LastWord('first'); word.change('was lost'); {end}"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
-    assert done.stderr == said
+def test_who_fails_waits_for_the_others(monkeypatch):
+    """They may be busy, and JAX aborts them when its first process ends."""
+    monkeypatch.setattr(peers, "PAUSE", 0.0)
+    course = []
+    leave = Processes.leave
+
+    def leave_noting(processes, problem):
+        if processes.index == 1:
+            time.sleep(0.5)
+            course.append(processes.index)
+        leave(processes, problem)
+        course.append(processes.index)
+
+    monkeypatch.setattr(Processes, "leave", leave_noting)
+
+    def work(processes):
+        if processes.index == 0:
+            raise OSError("the disk is full")
+        return processes.agree("call", 1)
+
+    together(work, work)
+    assert course[0] == 1  # the first had not left when the other came to leave
+    assert sorted(course) == [0, 1, 1]
+
+
+def test_what_comes_of_another_failure_is_not_silent(monkeypatch, capfd):
+    """JAX raises in the one because the other, which says that its disk is full, has ended."""
+    monkeypatch.setattr(peers, "PAUSE", 0.5)
+
+    def work(processes):
+        if processes.index == 0:
+            raise OSError("the disk is full")
+        raise jax.errors.JaxRuntimeError("connection closed by peer")
+
+    together(work, work)
+    told = [line for line in capfd.readouterr().err.splitlines() if line.startswith("convattn: ")]
+    assert len(told) == 1
+    assert told[0].endswith("failed: the disk is full; process 1 ends too")

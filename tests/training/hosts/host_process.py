@@ -1,7 +1,7 @@
 """A process of several that train a tiny model together: JSON with what it is to do, job by job.
 
-It says "ready" once all are together, and then, for each job, as JSON, how it ended. A job is what
-`train` is given, and a plant, for the processes that it names:
+For each job it says, as JSON, how it ended. A job is what `train` is given, and a plant, for the
+processes that it names:
 
 - `halt`: before the first step after this epoch, make the file `waiting-EPOCH` in the folder, and
   wait for the file `go-EPOCH` there, so that a signal meets the process while it trains.
@@ -160,14 +160,17 @@ def main(given: dict[str, Any]) -> None:
     options = {"jax_platforms": "cpu", "jax_enable_x64": True, **cache_options(given["cache"])}
     for name, value in {**options, "jax_disable_most_optimizations": True}.items():
         jax.config.update(name, value)
-    if "coordinator" not in given:
-        print("ready", json.dumps(losses_in_one_process()), sep="\n", flush=True)
-        return
-    from convattn.training.start import start_processes
+    from convattn.training.hosts import start_processes
 
+    if "taken" in given:
+        try:
+            start_processes(given["taken"], 1, 0)
+        except ValueError as problem:
+            print(json.dumps({"error": str(problem)}), flush=True)
+        print(json.dumps(losses_in_one_process()), flush=True)
+        return
     where = (given["coordinator"], given["processes"], given["index"])
     start_processes(*where, patience=given.get("patience", PATIENCE))
-    print("ready", flush=True)
     for job in given["jobs"]:
         print(json.dumps(train_as(job, given["index"])), flush=True)
 

@@ -1,4 +1,4 @@
-"""`LastWord`: what is said for a process that ends without having said why.
+"""`Watchdog`: what is said for a process that ends without having said why.
 
 When the process that began the others is lost, JAX ends the rest from within, by an abort that no
 Python code sees; and a process that is killed says nothing at all. So a small process of its own
@@ -11,6 +11,7 @@ import subprocess
 import sys
 
 GOODBYE = b"\0"
+PATIENCE = 5.0  # seconds to print a line; standard error may be a pipe that nobody reads
 # Lines: the latest is the message. A zero byte: nothing is to be said. Then the pipe's end.
 HOLDER = r"""
 import signal, sys
@@ -26,12 +27,15 @@ if word.strip(b"\n") != b"\0":
 """
 
 
-class LastWord:
-    """Says it, should this process end before `goodbye`.
+class Watchdog:
+    """Says the message, should this process end before `goodbye`.
 
     **Arguments:**
 
     - `message`: one line.
+
+    >>> watchdog = Watchdog("convattn: this process was killed")
+    >>> watchdog.goodbye()
     """
 
     def __init__(self, message: str) -> None:
@@ -57,7 +61,8 @@ class LastWord:
         assert self._holder.stdin is not None
         with contextlib.suppress(OSError):  # somebody has ended it
             self._holder.stdin.close()
-        self._holder.wait()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._holder.wait(PATIENCE)
 
     def _write(self, line: bytes) -> None:
         assert self._holder.stdin is not None

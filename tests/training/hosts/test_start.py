@@ -3,7 +3,7 @@
 import pytest
 
 from convattn.runs.hosts import HostArguments
-from convattn.training.start import check_processes
+from convattn.training.hosts import check_processes
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from comparison import assert_within, gamma
-from training.host_process import BATCH, EPOCHS, MOVED, STEPS_OF_EPOCH
+from training.hosts.host_process import BATCH, EPOCHS, MOVED, STEPS_OF_EPOCH
 from training.tiny import SIDE
 
 from convattn.training.metrics import read_metrics
@@ -39,7 +39,7 @@ def free_port():
 @contextmanager
 def started(given):
     """The processes, one for each of these; they are killed at the end."""
-    environment = {**os.environ, "PYTHONPATH": str(SCRIPT.parents[1])}
+    environment = {**os.environ, "PYTHONPATH": str(SCRIPT.parents[2])}
     environment.pop("JAX_ENABLE_X64", None)
     processes = []
     try:
@@ -89,17 +89,34 @@ def job(folder, halt=None, by=(), **plant):
 
 
 @pytest.fixture(scope="module")
-def alone(cache_folder):
-    """The losses of one process."""
-    with started([{"cache": str(cache_folder), "devices": 2}]) as (process,):
-        (found,), problems, code = ended(process)
+def lonely(cache_folder):
+    """What one process says: first at a port that is taken."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        taken = f"127.0.0.1:{server.getsockname()[1]}"
+        with started([{"cache": str(cache_folder), "devices": 2, "taken": taken}]) as (process,):
+            lines, problems, code = ended(process)
     assert code == 0, problems
-    return found
+    return taken, lines
 
 
 @pytest.fixture(scope="module")
-def done(cache_folder, tmp_path_factory):
-    """What a pair of processes made of each job, one after the other; both are said."""
+def alone(lonely):
+    """The losses of one process."""
+    return lonely[1][-1]
+
+
+def kill(processes, victim, folder, epoch):
+    """One of the processes, after this epoch: its number, what it said, and what the other said."""
+    halted(folder, epoch, processes)
+    processes[victim].send_signal(signal.SIGKILL)
+    other = ended(processes[1 - victim], SOON)
+    (folder / f"waiting-{epoch}").unlink()
+    return processes[victim].pid, ended(processes[victim]), other
+
+
+@pytest.fixture(scope="module")
+def began(cache_folder, tmp_path_factory):
+    """A pair of processes that did several jobs, one after the other; in the last one is killed."""
     folder = tmp_path_factory.mktemp("hosts")
     jobs = {
         "whole": job(folder / "whole"),
@@ -109,14 +126,20 @@ def done(cache_folder, tmp_path_factory):
         "drift": job(folder / "drift", by=[1], drift=1),
         "full": job(folder / "full", by=[0], full=2),
     }
-    with pair(cache_folder, list(jobs.values())) as processes:
-        found = [ended(process) for process in processes]
-    for lines, problems, code in found:
-        assert code == 0, problems
-        assert len(lines) == len(jobs), problems
-    return folder, {
-        name: [lines[number] for lines, _, _ in found] for number, name in enumerate(jobs)
-    }
+    last = job(folder / "chain", 1, by=[1])
+    with pair(cache_folder, [*jobs.values(), last]) as processes:
+        pid, second, first = kill(processes, 1, folder / "chain", 1)
+    found = first, second
+    for lines, problems, _ in found:
+        assert len(lines) == len(jobs), problems  # and the last job did not end
+    told = {name: [lines[number] for lines, *_ in found] for number, name in enumerate(jobs)}
+    return folder, told, (pid, second, first)
+
+
+@pytest.fixture(scope="module")
+def done(began):
+    """The folder, and what both processes made of each job."""
+    return began[:2]
 
 
 def bound(alone):
@@ -177,17 +200,12 @@ def test_a_failure_of_the_first_ends_both(done):
 
 
 @pytest.fixture(scope="module")
-def chain(cache_folder, tmp_path_factory):
+def chain(cache_folder, began):
     """A run that is killed twice and stopped twice: its folder, and how the processes ended."""
-    folder = tmp_path_factory.mktemp("chain") / "run"
-    killed = {}
-    for victim, epoch in ((1, 1), (0, 2)):
-        with pair(cache_folder, [job(folder, epoch, by=[victim])]) as processes:
-            halted(folder, epoch, processes)
-            processes[victim].send_signal(signal.SIGKILL)
-            other = ended(processes[1 - victim], SOON)
-            killed[victim] = (processes[victim].pid, ended(processes[victim]), other)
-        (folder / f"waiting-{epoch}").unlink()
+    folder, killed = began[0] / "chain", {1: began[2]}
+    with pair(cache_folder, [job(folder, 2, by=[0])]) as processes:
+        killed[0] = kill(processes, 0, folder, 2)
+    assert not killed[0][2][0]  # the job did not end
     halts = ((1, 2), (0, 3))
     jobs = [job(folder, epoch, by=[victim]) for victim, epoch in halts]
     with pair(cache_folder, [*jobs, job(folder)]) as processes:
@@ -202,8 +220,7 @@ def chain(cache_folder, tmp_path_factory):
 @pytest.mark.parametrize("victim", [1, 0])
 def test_either_is_killed(chain, victim):
     """The other ends soon, says which was lost and how to go on, and its code is not 0."""
-    pid, (_, own, _), (lines, problems, code) = chain[1][victim]
-    assert lines == []
+    pid, (_, own, _), (_, problems, code) = chain[1][victim]
     assert code != 0
     (message,) = [line for line in problems.splitlines() if line.startswith("convattn: ")]
     named = f"process {victim} of 2 (pid {pid} on " in message
@@ -249,11 +266,6 @@ def test_not_all_come(tmp_path):
     assert f"process 0 of 2 waited 0 s at {where}, and not all processes came" in problems
 
 
-def test_a_taken_port_is_refused(tmp_path):
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        where = f"127.0.0.1:{taken.getsockname()[1]}"
-        given = {"coordinator": where, "processes": 1, "index": 0, "jobs": []}
-        with started([{**given, "cache": str(tmp_path)}]) as (process,):
-            lines, problems, code = ended(process)
-    assert (lines, code) == ([], 1)
-    assert f"process 0 of 1 could not begin at {where}" in problems
+def test_a_taken_port_is_refused(lonely):
+    where, (said, _) = lonely
+    assert f"process 0 of 1 could not begin at {where}" in said["error"]

@@ -1,0 +1,19 @@
+"""DeiT-B from drawn parameters.
+
+    Repeats    L21, Table 1, "DeiT-base"
+    Images     all 60,000 of CIFAR-100, enlarged: --data PATH, or --download cifar100-binary
+    Expected   69.98 % of the test images (L21, Table 1)
+    Hardware   one GPU
+    Time       not measured: no run of this size has been made
+    Command    python experiments/cifar.py --config deit_base --download cifar100-binary
+
+Without distillation. L21 says neither rate nor schedule of its baselines: those of CMHSA.
+"""
+
+from convattn.evidence.two_phase_experiments import EPOCHS, deit_images, deit_training
+from convattn.models.settings import deit_base
+from convattn.runs.settings import RunSettings
+
+CONFIG = RunSettings(
+    model=deit_base(), images=deit_images(), training=deit_training(3e-4, 2 * EPOCHS)
+)

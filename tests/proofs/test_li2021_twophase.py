@@ -1,0 +1,237 @@
+"""L21.twophase: not run until whole runs back it; and what is checkable sees planted errors."""
+
+import copy
+import json
+from pathlib import Path
+
+import jax.numpy as jnp
+import pytest
+from planted_claims import load, one_more, piece_of, require_failure
+
+from convattn.data.download import ARCHIVES
+from convattn.evidence.backing_pipeline import (
+    CLAIM,
+    BackingPipeline,
+    judge_pipeline,
+    margin,
+    pipeline_shortcomings,
+)
+from convattn.evidence.two_phase_experiments import FIRST, PRINTED, WITH, WITHOUT, paper_runs
+from convattn.ledger import EvidenceFailed, Level, NotRunHere, Verdict
+from convattn.runs.codec import settings_to_json
+from convattn.two_phase import record as recording
+
+ROOT = Path(__file__).parents[2]
+MEASURED, BEFORE = "runs at the paper's size", "before training"
+FUNCTION = "the conversion keeps the function"
+CONTENT, BIASES = "gradients of the content", "gradients of the biases"
+GIT = {"commit": "c" * 40, "changed": False}
+IMAGES = {
+    "name": "CIFAR-100",
+    "note": "",
+    "classes": 100,
+    "train": 50_000,
+    "validation": 0,
+    "test": 10_000,
+    "archive_md5": ARCHIVES["cifar100-binary"].md5,
+}
+
+
+def full_record(**accuracies):
+    """Whole runs with the printed accuracies, or others."""
+    runs = {}
+    for name, settings in paper_runs().items():
+        steps = settings.training.epochs * (50_000 // 128)
+        runs[name] = {
+            "config": settings_to_json(settings),
+            "run": {"images": dict(IMAGES), "git": GIT, "sittings": [{"git": GIT}]},
+            "result": {
+                "status": "finished",
+                "step": steps,
+                "steps": steps,
+                "test_accuracy": accuracies.get(name, PRINTED.get(name, 0.75)),
+                "test_images": 10_000,
+            },
+            "conversion": None,
+            "initial": None,
+        }
+    first = runs[FIRST]
+    for name in (WITH, WITHOUT):
+        runs[name]["initial"] = "ab" * 32
+        runs[name]["conversion"] = {
+            "source": {"config": first["config"], "result": first["result"]},
+            "conversion": {"kind": "limit", "logit": 40.0},
+            "check": {"passed": True},
+        }
+    return json.loads(json.dumps({"claim": CLAIM, "runs": runs}))
+
+
+def changed(where, value):
+    record = full_record()
+    *outer, last = where.split("/")
+    inner = record
+    for name in outer:
+        inner = inner[name]
+    inner[last] = value
+    return record
+
+
+def test_the_row_is_not_run_and_says_what_would_back_it() -> None:
+    claim = load("li2021", "twophase")
+    assert claim.verdict is Verdict.NOT_RUN
+    piece, run = piece_of("li2021", "twophase", MEASURED)
+    assert piece.check == BackingPipeline(ROOT / "proofs/li2021/twophase.json", Verdict.NOT_RUN)
+    assert piece.level is Level.MEASURED
+    with pytest.raises(NotRunHere, match=r"NOT RUN: .*compare --config cmhsa5 .* record FOLDER"):
+        piece.check(run)
+
+
+def test_whole_runs_back_the_row(tmp_path) -> None:
+    assert pipeline_shortcomings(full_record()) == []
+    _, run = piece_of("li2021", "twophase", MEASURED)
+    path = tmp_path / "record.json"
+    path.write_text(json.dumps(full_record()))
+    seen = BackingPipeline(path, Verdict.REPRODUCED)(run)
+    assert "limit-40-with 78.74 % (printed 78.74 %)" in seen
+    with pytest.raises(EvidenceFailed, match="the verdict is 'reproduced'"):
+        BackingPipeline(path, Verdict.NOT_RUN)(run)
+
+
+@pytest.mark.parametrize(
+    "accuracies",
+    [{WITH: 0.70}, {"only-attention": 0.60}, {"only-convolution": 0.7790, WITH: 0.7780}],
+    ids=["far below", "alone far below", "near, but no better than convolution alone"],
+)
+def test_other_figures_do_not_reproduce_it(accuracies) -> None:
+    record = full_record(**accuracies)
+    assert judge_pipeline(record, Verdict.NOT_REPRODUCED)
+    with pytest.raises(EvidenceFailed, match="the verdict is 'not reproduced'"):
+        judge_pipeline(record, Verdict.REPRODUCED)
+
+
+@pytest.mark.parametrize(
+    ("where", "value", "message"),
+    [
+        ("claim", "C20.quadratic", "recorded for C20.quadratic"),
+        ("runs/phase1/config/training/epochs", 20, "training.epochs is 20, not 200"),
+        ("runs/phase1/config/model/depth", 2, "model.depth is 2, not 6"),
+        ("runs/phase1/config/images/rand_augment", 0.0, "images.rand_augment is 0.0"),
+        ("runs/phase1/config/training/learning_rate", 2e-3, "none of"),
+        ("runs/limit-40-with/config/training/learning_rate", 3e-4, "none of"),
+        ("runs/limit-40-without/config/training/warmup", 0.025, "warmup is 0.025, not 0.0"),
+        ("runs/phase1/result/status", "stopped", "it is stopped"),
+        ("runs/phase1/result/test_images", 500, "no share of 10,000"),
+        ("runs/limit-40-with/result/test_accuracy", 0.78745, "no share of 10,000"),
+        ("runs/phase1/run/images/name", "CIFAR-10", "official archive of CIFAR-100"),
+        ("runs/phase1/run/images/archive_md5", None, "official archive of CIFAR-100"),
+        ("runs/phase1/run/images/train", 5000, "trained on 5000"),
+        ("runs/phase1/run/git", {"commit": "c" * 40, "changed": True}, "changed since its commit"),
+        ("runs/only-attention/initial", "ab" * 32, "parameters of another run"),
+        ("runs/limit-40-with/conversion", None, "not converted"),
+        ("runs/limit-40-with/conversion/conversion/logit", 10.0, "M = 10.0, not L21's"),
+        ("runs/limit-40-with/conversion/source/result", {}, "another first phase"),
+        ("runs/limit-40-with/conversion/check/passed", False, "did not pass"),
+        ("runs/extra", {}, "nothing is known of"),
+        ("runs/phase1", None, "damaged"),
+        ("runs", [], "damaged"),
+    ],
+)
+def test_reduced_or_damaged_runs_back_nothing(where, value, message) -> None:
+    record = changed(where, value)
+    for verdict in (Verdict.REPRODUCED, Verdict.NOT_REPRODUCED, Verdict.NOT_RUN):
+        with pytest.raises(EvidenceFailed, match=f"do not back L21.twophase: .*{message}"):
+            judge_pipeline(record, verdict)
+
+
+def test_the_margin_is_three_deviations_and_half_of_what_is_printed() -> None:
+    assert margin(0.5) == pytest.approx(3 * (2 * 0.25 / 10_000) ** 0.5 + 0.00005)
+
+
+def test_a_record_is_written_only_of_runs_that_back_the_row(tmp_path, monkeypatch) -> None:
+    whole = full_record()
+    monkeypatch.setattr(
+        recording, "record_of", lambda folder, claim: copy.deepcopy(whole["runs"][folder.name])
+    )
+    (tmp_path / "li2021").mkdir()
+    path, found = recording.write_pipeline_record(tmp_path / "seed-0", tmp_path)
+    assert json.loads(path.read_text()) == found == whole
+    whole["runs"][WITH]["result"]["test_accuracy"] = 0.5
+    with pytest.raises(ValueError, match=r"is there already, of other runs"):
+        recording.write_pipeline_record(tmp_path / "seed-0", tmp_path)
+    recording.write_pipeline_record(tmp_path / "seed-0", tmp_path, replace=True)
+    whole["runs"][WITH]["result"]["status"] = "stopped"
+    with pytest.raises(ValueError, match=r"cannot back L21\.twophase:\n- limit-40-with: it is st"):
+        recording.write_pipeline_record(tmp_path / "seed-0", tmp_path, replace=True)
+
+
+# ------------------------------------------------------------------------------- what is checkable
+def scores_with_content(original):
+    """Queries that are not zero."""
+
+    def changed(*given, **named):
+        two = original(*given, **named)
+        mixing = two.layers[0].mixing
+        mixing.query[...] = jnp.full_like(mixing.query[...], 0.01)
+        return two
+
+    return changed
+
+
+def no_keys(original):
+    """Keys that are zero, whatever was asked for."""
+
+    def changed(*given, **named):
+        two = original(*given, **named)
+        mixing = two.layers[0].mixing
+        mixing.key[...] = jnp.zeros_like(mixing.key[...])
+        return two
+
+    return changed
+
+
+def a_head_lost(original):
+    def changed(*given, **named):
+        two = original(*given, **named)
+        mixing = two.layers[0].mixing
+        mixing.output[...] = mixing.output[...].at[4].set(0.0)
+        return two
+
+    return changed
+
+
+def another_height(height):
+    return lambda original: lambda *given, **named: original(*given, **{**named, "logit": height})
+
+
+TRANSFER = "convattn.two_phase.transfer.transfer"
+PLANTS = [
+    (FUNCTION, TRANSFER, scores_with_content),
+    (FUNCTION, TRANSFER, a_head_lost),
+    (CONTENT, TRANSFER, scores_with_content),
+    (CONTENT, TRANSFER, no_keys),
+]
+
+
+@pytest.mark.parametrize("plant", PLANTS, ids=lambda plant: f"{plant[0]}: {plant[2].__name__}")
+def test_a_planted_error_is_seen(plant, monkeypatch) -> None:
+    title, where, change = plant
+    piece, run = piece_of("li2021", "twophase", title)
+    require_failure(monkeypatch, piece, run, where, change)
+
+
+@pytest.mark.parametrize("height", [5.0, 200.0], ids=["M = 5", "M = 200"])
+def test_another_height_is_seen(height, monkeypatch) -> None:
+    """At M = 5 softmax lets a gradient through; at M = 200, in place of both, none."""
+    piece, run = piece_of("li2021", "twophase", BIASES)
+    where = "convattn.two_phase.conversion_settings.ConversionSettings"
+    require_failure(monkeypatch, piece, run, where, another_height(height))
+
+
+def test_another_architecture_is_seen(monkeypatch) -> None:
+    piece, run = piece_of("li2021", "twophase", BEFORE)
+    require_failure(monkeypatch, piece, run, "convattn.models.sizes.parameter_count", one_more)
+
+
+def test_every_piece_has_a_planted_error() -> None:
+    names = {piece.name for piece in load("li2021", "twophase").evidence}
+    assert names == {MEASURED, BEFORE, FUNCTION, CONTENT, BIASES}
