@@ -25,7 +25,6 @@ cotangents, and each |r| has the bound of its own layer.
 """
 
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
@@ -68,36 +67,14 @@ def fractions(run: Run) -> str:
     return "logits equal as fractions: " + "; ".join(found)
 
 
-def random_model(run: Run) -> Any:
-    """A ResNet of five convolutions with statistics, scales and shifts that are not trivial."""
-    import jax.numpy as jnp
-    from flax import nnx
-
-    from convattn.models.resnet import ResNet
-    from convattn.models.settings import ResNetSettings
-    from convattn.networks.resnet import normalized_convolutions
-
-    settings = ResNetSettings(channels=(3, 4), blocks=(1, 1))
-    model = ResNet(settings, classes=3, image_size=(8, 8), rngs=nnx.Rngs(run.seed))
-    for name, layer in normalized_convolutions(model):
-        norm: Any = layer.norm
-        rng = run.rng("statistics", name)
-        for part, low, high in (
-            ("mean", -1, 1),
-            ("var", 0.2, 2),
-            ("scale", 0.5, 2),
-            ("bias", -1, 1),
-        ):
-            drawn = rng.uniform(low, high, layer.norm.num_features).astype(np.float32)
-            getattr(norm, part)[...] = jnp.asarray(drawn)
-    return model
-
-
 def float32_logits(run: Run) -> str:
     """A trained network's own layers against attention layers, both in float32."""
+    from convattn.evidence.random_network import random_resnet
+    from convattn.models.settings import ResNetSettings
     from convattn.networks import compare_logits, convert_resnet
 
-    model = random_model(run)
+    settings = ResNetSettings(channels=(3, 4), blocks=(1, 1))
+    model = random_resnet(run.rng("parameters"), settings, 3)
     channels = np.full(3, 0.5)
     images = run.rng("images").integers(0, 256, (2, 8, 8, 3))
     converted = convert_resnet(model, channels, channels / 2, leak=0.25)

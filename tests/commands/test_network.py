@@ -10,10 +10,16 @@ import jax
 import numpy as np
 import pytest
 from runs.quick_compilation import quick_compilation
-from runs.tiny_runs import SHORT, tiny_settings, write_pictures
+from runs.tiny_runs import tiny_settings, write_pictures
 
-from convattn.models.settings import ResNetSettings
+from convattn.models.settings import (
+    EncoderSettings,
+    ResNetSettings,
+    SelfAttentiveResNetSettings,
+    VisionTransformerSettings,
+)
 from convattn.networks import apply_network, comparison, load_network, mixing_steps
+from convattn.runs.directory import RunDirectory
 from convattn.runs.launch import launch
 
 
@@ -121,13 +127,21 @@ def test_a_run_that_cannot_be_converted_is_refused(run, convattn_command, change
     assert not list(run.glob("*.safetensors"))
 
 
-def test_an_encoder_is_refused(pictures, tmp_path, convattn_command) -> None:
-    folder = tmp_path / "encoder"
-    with jax.enable_x64(False):
-        launch(replace(tiny_settings(pictures), training=SHORT), folder, command="test")
-    done = convattn_command("convert", "--network", folder)
+@pytest.mark.parametrize(
+    "model",
+    [
+        EncoderSettings(heads=(2,), width=4, inner=4),
+        SelfAttentiveResNetSettings(channels=(2,), blocks=(1,), heads=1, key_features=2),
+        VisionTransformerSettings(depth=1, width=4, inner=4, heads=1),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_a_run_of_another_model_is_refused(run, pictures, convattn_command, model) -> None:
+    RunDirectory(run).write_settings(replace(tiny_settings(pictures), model=model))
+    done = convattn_command("convert", "--network", run)
     assert done.code == 2
-    assert "a run of the model 'encoder'" in done.err
+    assert "--network takes a run of a ResNet" in done.err
+    assert type(model).__name__.removesuffix("Settings").lower() in done.err
 
 
 @pytest.mark.parametrize(

@@ -2,29 +2,21 @@
 
 from functools import cache
 
-import jax.numpy as jnp
 import numpy as np
-from flax import nnx
 
+from convattn.evidence.random_network import random_resnet
 from convattn.models.resnet import ResNet
 from convattn.models.settings import ResNetSettings
 from convattn.networks import ConvertedResNet, convert_resnet
-from convattn.networks.resnet import normalized_convolutions
 
 CHANNELS = np.full(3, 0.5)
 
 
+@cache
 def small_model(seed: int = 0) -> ResNet:
     """Six convolutions of four shapes, with statistics, scales and shifts of all sizes."""
     settings = ResNetSettings(channels=(3, 4), blocks=(1, 1))
-    model = ResNet(settings, classes=3, image_size=(8, 8), rngs=nnx.Rngs(seed))
-    rng = np.random.default_rng(seed)
-    ranges = {"mean": (-1, 1), "var": (0.2, 2), "scale": (-2, 2), "bias": (-1, 1)}
-    for _, layer in normalized_convolutions(model):
-        for part, (low, high) in ranges.items():
-            drawn = rng.uniform(low, high, layer.norm.num_features)
-            getattr(layer.norm, part)[...] = jnp.asarray(drawn.astype(np.float32))
-    return model
+    return random_resnet(np.random.default_rng(seed), settings, 3)
 
 
 @cache

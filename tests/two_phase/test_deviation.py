@@ -16,6 +16,7 @@ from convattn.two_phase.deviation import deviation
 from convattn.two_phase.mixing_bound import attention_bound
 from convattn.two_phase.trace import trace
 
+pytestmark = pytest.mark.usefixtures("compiled_once")
 EXACT, LIMIT = ConversionSettings("exact"), ConversionSettings("limit")
 SETTINGS = replace(CONVOLUTION, depth=1, kernel_size=3)
 CASES = {

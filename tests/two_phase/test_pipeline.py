@@ -1,6 +1,7 @@
 """Both phases in little: what is written, what is gone on with, and what is refused."""
 
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from convattn.two_phase import ConversionSettings, comparison, convert_run, pipe
 from convattn.two_phase.command import main
 from convattn.two_phase.comparison import ComparisonDirectory
 from convattn.two_phase.comparison import compare as compare_all
+from convattn.two_phase.comparison_pictures import draw_comparison
 from convattn.two_phase.comparison_settings import ComparisonSettings
 from convattn.two_phase.comparison_table import comparison_rows, gradient_rows, markdown
 from convattn.two_phase.conversion_check import ConversionFailed
@@ -187,7 +189,8 @@ def test_the_curves_of_both_phases_go_on_one_from_the_other(trained) -> None:
 
 # ------------------------------------------------------------------------------------- comparison
 def test_a_comparison_trains_each_way_once_and_makes_tables(trained, tmp_path, monkeypatch) -> None:
-    _, settings, *_ = trained
+    folder, settings, *_ = trained
+    shutil.copytree(folder / "phase1", tmp_path / "phase1")
     few = ComparisonSettings(settings, (0,), ("exact-0.5", "random"), ("without",), True)
     real = comparison.train_once
     stopped = {"random-without": "stopped"}
@@ -198,6 +201,9 @@ def test_a_comparison_trains_each_way_once_and_makes_tables(trained, tmp_path, m
         return stopped.pop(folder.name, None) or real(run, folder, *given)
 
     monkeypatch.setattr(comparison, "train_once", train)
+    ComparisonDirectory(tmp_path / "out").begin(few, "compare it")
+    (tmp_path / "out" / "seed-0").mkdir()
+    (tmp_path / "phase1").rename(tmp_path / "out" / "seed-0" / "phase1")  # it goes on from there
     assert compare_all(few, tmp_path / "out", command="compare it") is False
     assert compare_all(few, tmp_path / "out", command="compare it") is True
     directory = ComparisonDirectory(tmp_path / "out")
@@ -220,6 +226,13 @@ def test_a_comparison_trains_each_way_once_and_makes_tables(trained, tmp_path, m
     text = markdown(list(rows.values()), [gradients], 1)
     assert "| exact, ε = 0.5 | without |" in text
     assert "0 exactly" in text
+    pictures = draw_comparison(few, directory)
+    assert [path.name for path in pictures[::2]] == [
+        "figure2-loss.png",
+        "figure2-accuracy.png",
+        "conversions-loss.png",
+        "conversions-accuracy.png",
+    ]
     run = RunDirectory(directory.run(0, "exact-0.5-without")).read_settings()
     assert run.training.warmup == 0
     drawn = RunDirectory(directory.run(0, "random-without"))

@@ -172,8 +172,9 @@ def _print(figures: dict[str, Any]) -> None:
         _logits_line("float64", figures["float64"]) + _verdict(figures["float64"]),
         _logits_line("float32", figures["float32"]),
         f"float32, test images with the same class: {test['same_class']:,} of {test['images']:,}; "
-        f"correct: {test['correct']:,} as trained, {test['attention_correct']:,} as attention; largest "
-        f"difference {test['difference']:.3g}, smallest margin {test['smallest_margin']:.3g}",
+        f"correct: {test['correct']:,} as trained, {test['attention_correct']:,} as attention; "
+        f"largest difference {test['difference']:.3g}, smallest margin "
+        f"{test['smallest_margin']:.3g}",
         f"in {figures['seconds']} s",
     ]
     for line in lines:

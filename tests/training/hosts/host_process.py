@@ -160,15 +160,11 @@ def main(given: dict[str, Any]) -> None:
     options = {"jax_platforms": "cpu", "jax_enable_x64": True, **cache_options(given["cache"])}
     for name, value in {**options, "jax_disable_most_optimizations": True}.items():
         jax.config.update(name, value)
-    from convattn.training.hosts import start_processes
-
-    if "taken" in given:
-        try:
-            start_processes(given["taken"], 1, 0)
-        except ValueError as problem:
-            print(json.dumps({"error": str(problem)}), flush=True)
+    if "coordinator" not in given:
         print(json.dumps(losses_in_one_process()), flush=True)
         return
+    from convattn.training.hosts import start_processes
+
     where = (given["coordinator"], given["processes"], given["index"])
     start_processes(*where, patience=given.get("patience", PATIENCE))
     for job in given["jobs"]:

@@ -6,7 +6,7 @@ import threading
 import pytest
 
 from convattn.training.hosts import Link, rendezvous
-from convattn.training.hosts.rendezvous import HELLO, _go_to_first, _listening, _receive
+from convattn.training.hosts.rendezvous import HELLO, _go_to_first, _receive, listening
 
 WORD = "word"
 
@@ -20,7 +20,7 @@ def coming(server, word, index=1):
 
 def test_strangers_are_turned_away():
     """One knows another word, one that is not even ASCII; the third is the one."""
-    with _listening() as server:
+    with listening() as server:
         strangers = [coming(server, "other"), coming(server, "ä")]
         where = {"host": socket.gethostname(), "addresses": [], "word": WORD}
         where["port"], found = server.getsockname()[1], []
@@ -37,7 +37,7 @@ def test_strangers_are_turned_away():
 
 def test_who_does_not_come_is_named(monkeypatch):
     monkeypatch.setattr(rendezvous, "PATIENCE", 0.2)
-    with _listening() as server:
+    with listening() as server:
         stranger = coming(server, "other")
         with pytest.raises(TimeoutError, match="process 1, 2 of 3 did not come"):
             _receive(server, WORD, 3)

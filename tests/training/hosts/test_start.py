@@ -1,9 +1,12 @@
 """What cannot be right about the processes is refused before anything is waited for."""
 
+import socket
+
+import jax
 import pytest
 
 from convattn.runs.hosts import HostArguments
-from convattn.training.hosts import check_processes
+from convattn.training.hosts import check_processes, start, start_processes
 
 
 @pytest.mark.parametrize(
@@ -38,3 +41,20 @@ def test_a_part_of_the_options_is_refused():
 def test_one_process_starts_nothing():
     check_processes("a:1", 1, 0)
     HostArguments().start()
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "::"])
+def test_a_taken_port_is_refused(address, monkeypatch):
+    """At an address of this machine; JAX is not asked, for it could crash."""
+    monkeypatch.setattr(jax.distributed, "initialize", lambda **given: None)
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    try:
+        server = socket.create_server((address, 0), family=family)
+    except OSError:
+        pytest.skip("no IPv6 here")
+    with server:
+        where = f"127.0.0.1:{server.getsockname()[1]}"
+        with pytest.raises(ValueError, match=f"could not begin at {where} .*take another"):
+            start_processes(where, 1, 0)
+    start_processes(where, 1, 0)  # now it is free
+    start.stop_watching()

@@ -178,6 +178,6 @@ class Peers:
     def _ended_from_outside(self) -> str:
         return (
             f"convattn: process {self._index} of {self._count} ({name_of_this_process()}) was "
-            "ended from outside: killed, out of memory, or by JAX because another process was "
-            f"lost; {self._again}"
+            "ended from outside: killed, out of memory, or by JAX because another process was lost "
+            f"or has the same index; {self._again}"
         )

@@ -4,6 +4,7 @@ The first listens at a port that is free, and tells the others through JAX where
 which it knows them.
 """
 
+import errno
 import json
 import os
 import secrets
@@ -33,7 +34,7 @@ def meet(index: int, count: int) -> dict[int, Link]:
     """
     if index:
         return {0: _go_to_first(index, _told({}))}
-    with _listening() as server:
+    with listening() as server:
         where = {
             "host": socket.gethostname(),
             "addresses": _addresses(),
@@ -53,13 +54,25 @@ def _told(where: dict[str, Any]) -> dict[str, Any]:
     return json.loads(found.tobytes().rstrip(b"\0"))
 
 
-def _listening() -> socket.socket:
-    try:
-        return socket.create_server(
-            ("::", 0), family=socket.AF_INET6, dualstack_ipv6=socket.has_dualstack_ipv6()
-        )
-    except (OSError, ValueError):  # no IPv6 here
-        return socket.create_server(("", 0))
+def listening(port: int = 0) -> socket.socket:
+    """A server at all addresses of this machine.
+
+    **Arguments:**
+
+    - `port`: any free one if 0.
+
+    **Raises:** `OSError` if the port is taken.
+
+    >>> listening().close()
+    """
+    if socket.has_dualstack_ipv6():
+        try:
+            return socket.create_server(("::", port), family=socket.AF_INET6, dualstack_ipv6=True)
+        except OSError as problem:
+            if problem.errno == errno.EADDRINUSE:
+                raise
+            # else there is no IPv6 here
+    return socket.create_server(("", port))
 
 
 def _addresses() -> list[str]:

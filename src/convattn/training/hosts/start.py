@@ -8,6 +8,7 @@ from typing import Any
 
 import jax
 
+from convattn.training.hosts.rendezvous import listening
 from convattn.training.hosts.watchdog import Watchdog
 
 PATIENCE = 300.0
@@ -48,6 +49,9 @@ def start_processes(
         check_processes(coordinator, processes, process)
     who = "this process" if process is None else f"process {process} of {processes}"
     where = "" if coordinator is None else f" at {coordinator}"
+
+    if coordinator is not None and process == 0:
+        check_port(coordinator)
 
     def give_up() -> None:
         stop_watching()
@@ -103,6 +107,21 @@ def stop_watching() -> None:
     """The processes have met, or this one ends in order: it can speak for itself."""
     while _WATCHING:
         _WATCHING.pop().goodbye()
+
+
+def check_port(coordinator: str) -> None:
+    """Refuse a port of this machine that another program has; JAX 0.11 would crash over it.
+
+    **Raises:** `ValueError`.
+    """
+    port = int(coordinator.rpartition(":")[2])
+    try:
+        listening(port).close()
+    except OSError as problem:
+        raise ValueError(
+            f"process 0 could not begin at {coordinator} ({problem.strerror}); see whether the "
+            "port is free on this machine, and take another"
+        ) from problem
 
 
 def check_processes(coordinator: str | None, processes: int | None, process: int | None) -> None:
