@@ -126,7 +126,7 @@ def deviation(
 
     >>> from convattn.networks.conversion import to_attention
     >>> from convattn.networks.runs import AttentionRun, FoldedRun
-    >>> from convattn.networks.steps import mixing_steps
+    >>> from convattn.networks.steps import Linear, Mean, Relu
     >>> network = (
     ...     Convolution(jnp.ones((3, 3, 1, 2)) / 9, jnp.ones(2), 1, "stem"), Relu(), Mean(),
     ...     Linear(jnp.array([[1.0, -1.0], [0.5, 2.0]]), jnp.zeros(2)),

@@ -43,6 +43,7 @@ def main(arguments: Sequence[str] | None = None, *, configs: Path) -> int:
 
 def _run(words: list[str], configs: Path) -> int:
     from convattn.training.failures import CheckpointNotWritten, NonFiniteLoss
+    from convattn.training.hosts import one_process_alone
     from convattn.two_phase.conversion_check import ConversionFailed
 
     try:
@@ -51,6 +52,7 @@ def _run(words: list[str], configs: Path) -> int:
         given = read_arguments(words, configs)
         if given.list:
             return list_configs(configs)
+        one_process_alone(PROGRAM)
         if isinstance(given, ComparisonArguments):
             return compare_as_asked(given, command_of(words))
         return train_as_asked(given, command_of(words))
