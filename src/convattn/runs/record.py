@@ -42,9 +42,7 @@ def record_of(folder: Path, claim: str) -> dict[str, Any]:
             f"{folder / INITIAL} is not the file with which the run began (SHA-256 {initial}, but "
             f"run.json has {facts.get('initial')}); put that one back"
         )
-    made = [
-        name for name, how in ((PRUNING, pruning), (CONVERSION, conversion)) if how is not None
-    ]
+    made = [name for name, how in ((PRUNING, pruning), (CONVERSION, conversion)) if how is not None]
     if bool(made) != (initial is not None):
         there = " and ".join(made) or INITIAL
         missing = INITIAL if initial is None else f"{PRUNING} or {CONVERSION}"
