@@ -132,3 +132,16 @@ def test_other_pairs_have_another_identity():
     assert examples.identity() == training(test=other).identity()
     for change in ({"train": other}, {"validation": other}, {"augmentation": Augmentation(1)}):
         assert examples.identity() != training(**change).identity()
+
+
+@pytest.mark.parametrize(
+    ("varied", "message"),
+    [
+        (Augmentation(crop=4), "crop=4, but expected less than the 4 pixels"),
+        (Augmentation(crop=0, mixup=0.8), "expected mixup=0 and cutmix=0"),
+        (Augmentation(crop=0, cutmix=1.0), "expected mixup=0 and cutmix=0"),
+    ],
+)
+def test_variations_that_pairs_cannot_have_are_refused(varied, message):
+    with pytest.raises(ValueError, match=message):
+        training(augmentation=varied)

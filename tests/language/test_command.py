@@ -103,6 +103,8 @@ def test_wrong_use_is_refused_with_the_reason(run, text, tmp_path, capsys):
         (["--text.source", str(tmp_path / "none")], "cannot be read"),
         (["--text.source", str(text), "--text.limit", "50"], "fills no window"),
         (["--scales", "0"], "scales"),
+        ([*TINY, *source, "--output-dir", str(text / "in")], "is a file"),
+        ([*TINY, "--training.select", "best", "--text.validation", "0"], "--text.validation 0.1"),
     ):
         assert COMMAND.main(words) == 2
         captured = capsys.readouterr()

@@ -217,6 +217,10 @@ def test_the_bias_begins_as_it_is_asked_to(kind):
 def test_only_convolutions_are_turned_into_sac():
     with pytest.raises(ValueError, match="operator='sac', but expected a network of convolutions"):
         with_self_attention(made(TINY))
+    turned = with_self_attention(made(replace(TINY, operator="convolution")))
+    assert turned.settings == replace(TINY, operator="sac", heads=2)
+    with pytest.raises(ValueError, match="expected a network of convolutions"):
+        with_self_attention(turned)
 
 
 def test_logits_are_wide_whatever_it_computes_in():

@@ -200,7 +200,8 @@ def test_no_image_changes_class_and_certainty_is_what_margins_say() -> None:
     assert found.passed
     assert (found.images, found.same) == (13, 13)
     assert found.correct == found.attention_correct
-    wrong = with_layer("blocks.1.second", lambda layer: replace(layer, bias=-9 * layer.bias))
+    first = jnp.array([99.0, 0, 0, 0])
+    wrong = with_layer("blocks.1.second", lambda layer: replace(layer, bias=layer.bias + first))
     assert not compare_classes(wrong, images, labels).passed
     bound = np.full((2, 2), 0.5)
     logits = np.array([[2.0, 0.5], [1.0, 0.5]])

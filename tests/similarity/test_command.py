@@ -49,6 +49,7 @@ def test_wrong_use_is_refused_with_the_reason(run, capsys):
     for words, message in (
         ([*TINY, "--attention", "own", "--output-dir", str(run)], "segments='add' with attention="),
         ([*TINY, "--segments", "none", "--output-dir", str(run)], "differ in model"),
+        ([*TINY, "--training.select", "best"], "--pairs.validation 0.1"),
         ([*TINY, "--pairs.limit", "3"], "have no pairs of one class"),
         ([*TINY, "--training.batch-size", "21"], "there are only 20 training pairs"),
     ):

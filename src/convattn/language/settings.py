@@ -63,6 +63,17 @@ class LanguageSettings:
     text: TextSettings = field(default_factory=TextSettings)
     training: TrainingSettings = RECIPE
 
+    def __post_init__(self) -> None:
+        """Refuse to choose the best where there is nothing to choose by.
+
+        **Raises:** `ValueError`.
+        """
+        if self.training.select == "best" and not self.text.validation:
+            raise ValueError(
+                "--training.select best chooses by validation windows, and none are split off; "
+                "give --text.validation 0.1, or select last"
+            )
+
 
 @dataclass(frozen=True)
 class Arguments:

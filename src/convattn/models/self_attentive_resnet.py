@@ -8,6 +8,7 @@ stem, what the bias begins as. Attention weights number the fourth power of the 
 stride comes first, and operators stand on the coarser grids only.
 """
 
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -227,6 +228,7 @@ def with_self_attention(
             "kernels make the SAC"
         )
     result = nnx.clone(model)
+    result.settings = replace(model.settings, operator="sac", heads=2 if exact else 1)
     for block in result.blocks:
         for name, stride in (("first", block.stride), ("second", 1)):
             part = getattr(block, name)

@@ -140,8 +140,8 @@ def deviation(
     require_one_dtype(network, images)
     walk = Walk(run, other)
     left, right, back = walk.chain(network, images, images)
-    units = jnp.eye(left.shape[-1], dtype=jnp.float32)[:, None]
-    back(jnp.broadcast_to(units, (left.shape[-1], *left.shape)))
+    units = np.eye(left.shape[-1], dtype=np.float32)[:, None]
+    back(np.broadcast_to(units, (left.shape[-1], *left.shape)))
     bound = np.broadcast_to(walk.bound, left.shape[::-1]).T * INFLATION
     return Deviation(np.asarray(left), np.asarray(right), bound, walk.shares)
 

@@ -61,7 +61,9 @@ def resnet_to_network(model: ResNet, dtype: DTypeLike = np.float32) -> Network:
     classifier: Any = model.classifier
     steps += [
         Mean(),
-        Linear(*(jnp.asarray(part[...], dtype) for part in (classifier.kernel, classifier.bias))),
+        Linear(
+            jnp.asarray(classifier.kernel[...], dtype), jnp.asarray(classifier.bias[...], dtype)
+        ),
     ]
     return tuple(steps)
 
@@ -106,7 +108,7 @@ def in_dtype(model: ResNet, dtype: DTypeLike) -> ResNet:
         )
 
     structure = nnx.split(nnx.eval_shape(build))[0]
-    state = jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype), nnx.state(model))
+    state = jax.tree.map(lambda leaf: jnp.asarray(np.asarray(leaf).astype(dtype)), nnx.state(model))
     return nnx.merge(structure, state)
 
 

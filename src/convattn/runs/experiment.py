@@ -114,8 +114,9 @@ def check_place(folder: Path, settings: dict[str, Any], experiment: Experiment) 
 
     **Raises:** `ValueError`.
     """
-    if folder.exists() and not folder.is_dir():
-        raise ValueError(f"{folder} is a file, but the folder of a run was expected")
+    for place in (folder, *folder.parents):
+        if place.exists() and not place.is_dir():
+            raise ValueError(f"{place} is a file, but a folder was expected; choose another place")
     if not folder.is_dir() or all(
         child.name.startswith(BEFORE_CONFIG) for child in folder.iterdir()
     ):

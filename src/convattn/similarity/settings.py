@@ -64,6 +64,17 @@ class SimilarityRunSettings:
     pairs: PairSettings = field(default_factory=PairSettings)
     training: TrainingSettings = RECIPE
 
+    def __post_init__(self) -> None:
+        """Refuse to choose the best where there is nothing to choose by.
+
+        **Raises:** `ValueError`.
+        """
+        if self.training.select == "best" and not self.pairs.validation:
+            raise ValueError(
+                "--training.select best chooses by validation pairs, and none are split off; give "
+                "--pairs.validation 0.1, or select last"
+            )
+
 
 @dataclass(frozen=True)
 class Arguments:

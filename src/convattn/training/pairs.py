@@ -35,7 +35,10 @@ class TrainingPairs:
     - `train`, `test`: pairs of disjoint sets of images. Nothing is chosen by the test pairs.
     - `mean`, `std`: of each channel of the training images, in [0, 1].
     - `validation`: pairs of images apart from both, or None.
-    - `augmentation`: of each image of the training pairs by itself, or None.
+    - `augmentation`: of each image of the training pairs by itself, or None; without Mixup and
+      CutMix.
+
+    **Raises:** `ValueError` for an augmentation that mixes images, or that they are too small for.
     """
 
     train: ImagePairs
@@ -47,6 +50,22 @@ class TrainingPairs:
 
     noun: ClassVar[str] = "pairs"
     positions: ClassVar[int] = 1
+
+    def __post_init__(self) -> None:
+        """Refuse variations that pairs cannot have."""
+        if self.augmentation is None:
+            return
+        if self.augmentation.mixes:
+            raise ValueError(
+                f"augmentation={self.augmentation}, but expected mixup=0 and cutmix=0: whether "
+                "two images are of one class is not told of their mixtures with others"
+            )
+        side = min(self.train.images.images.shape[1:3])
+        if self.augmentation.crop >= side:
+            raise ValueError(
+                f"crop={self.augmentation.crop}, but expected less than the {side} pixels of a "
+                "side, or a crop could be all black; take a smaller --pairs.crop"
+            )
 
     @property
     def judged(self) -> dict[str, ImagePairs]:

@@ -15,10 +15,13 @@ class TrainingProgress:
     - `steps`: of the whole run.
     - `console`: where to show it.
     - `completed`: how many were done before.
+    - `noun`: what the examples are called.
     """
 
-    def __init__(self, steps: int, console: Console, completed: int = 0) -> None:
-        self.console = console
+    def __init__(
+        self, steps: int, console: Console, completed: int = 0, noun: str = "images"
+    ) -> None:
+        self.console, self.noun = console, noun
         self._bar = Progress(
             TextColumn("{task.description}"),
             BarColumn(),
@@ -42,7 +45,7 @@ class TrainingProgress:
         for split in ("validation", "test"):
             if f"{split}_accuracy" in line:
                 parts.append(f"{split} {100 * line[f'{split}_accuracy']:.1f} %")
-        parts.append(f"{line['images_per_second']:.0f} images/s")
+        parts.append(f"{line['images_per_second']:.0f} {self.noun}/s")
         self.console.print("  ".join(parts), highlight=False)
 
     def __enter__(self) -> "TrainingProgress":

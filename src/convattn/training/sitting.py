@@ -126,7 +126,8 @@ class Sitting:
             log = None
             if self.processes.first:
                 log = stack.enter_context(MetricsLog(self.folder, self.step))
-            progress = stack.enter_context(TrainingProgress(self.steps, self.console, self.step))
+            how = (self.steps, self.console, self.step, self.examples.noun)
+            progress = stack.enter_context(TrainingProgress(*how))
             if self.step == 0:
                 self._take_snapshot(0)
             if self.step < self.steps:
