@@ -52,7 +52,7 @@ def test_a_network_has_so_many_heads_and_keeps_its_strides(choices) -> None:
 def test_nine_heads_classify_as_trained_and_the_picture_says_so(choices) -> None:
     images = small_images(10)
     test = Images(images, np.arange(10, dtype=np.uint8) % 3, ("a", "b", "c"))
-    found = accuracies(small_network(), test, (9,))
+    found = list(accuracies(small_network(), test, (9,)))
     by_rule = {each.rule: each for each in found}
     assert by_rule[EVEN].correct == by_rule[EXACT].correct
     assert (by_rule[EVEN].heads, by_rule[EXACT].heads) == (46, 52)

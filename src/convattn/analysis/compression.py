@@ -1,8 +1,8 @@
 """Accuracy against heads, when a trained ResNet becomes attention layers with too few of them."""
 
 import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -45,8 +45,8 @@ class Compressed:
     error: float
 
 
-def accuracies(converted: Any, test: Images, budgets: Sequence[int]) -> list[Compressed]:
-    """Both rules for each budget, and the exact network of K² + 1 heads.
+def accuracies(converted: Any, test: Images, budgets: Sequence[int]) -> Iterator[Compressed]:
+    """Both rules for each budget, and the exact network of K² + 1 heads, one after the other.
 
     **Arguments:**
 
@@ -54,16 +54,20 @@ def accuracies(converted: Any, test: Images, budgets: Sequence[int]) -> list[Com
     - `budgets`: heads a layer; distributed, as many in all.
     """
     choices = choices_of(converted.folded)
-    found = []
     for budget in budgets:
         even = {name: min(budget, choice.most) for name, choice in choices.items()}
-        for rule, heads in ((EVEN, even), (DISTRIBUTED, distribute(choices, sum(even.values())))):
-            network = compress(converted.folded, choices, heads)
-            found.append(_judged(rule, budget, network, heads, _mean_error(choices, heads), test))
+        network, error = compress(converted.folded, choices, even), _mean_error(choices, even)
+        found = _judged(EVEN, budget, network, even, error, test)
+        yield found
+        heads = distribute(choices, sum(even.values()))
+        if heads == even:
+            yield replace(found, rule=DISTRIBUTED)
+            continue
+        network, error = compress(converted.folded, choices, heads), _mean_error(choices, heads)
+        yield _judged(DISTRIBUTED, budget, network, heads, error, test)
     exact = {name: layer.heads for name, layer in converted.attention_run.layers.items()}
     most = max(exact.values())
-    found.append(_judged(EXACT, most, converted.attention, exact, 0.0, test))
-    return found
+    yield _judged(EXACT, most, converted.attention, exact, 0.0, test)
 
 
 def _judged(
@@ -104,14 +108,15 @@ def compress_run(path: Path, folder: Path, budgets: Sequence[int] = tuple(range(
     **Raises:** `ValueError` for what is not a finished run of a ResNet.
     """
     run, model, recorded = finished_resnet(path)
+    folder.mkdir(parents=True, exist_ok=True)  # before the work, in case it cannot be
     converted = convert_resnet(model, run.images.mean, run.images.std)
-    found = accuracies(converted, run.images.test, budgets)
+    found = []
+    for each in accuracies(converted, run.images.test, budgets):
+        print(f"{each.rule}, {each.heads} heads: {each.correct} of {each.images}", flush=True)
+        found.append(each)
     title = (
         f"{path.resolve().name}: convolutions as attention with fewer heads, {run.dataset.title}"
     )
-    folder.mkdir(parents=True, exist_ok=True)
-    for each in found:
-        print(f"{each.rule}, {each.heads} heads: {each.correct} of {each.images}")
     document = {
         "schema": 1,
         "run": str(path),
@@ -142,5 +147,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return compress_run(run, output, heads)
         except ValueError as error:
             raise UsageError(str(error)) from error
+        except OSError as error:
+            raise UsageError(f"--output got {output}: {error.strerror}: {error.filename}") from error
 
     return guarded(PROGRAM, lambda: tyro.cli(command, args=words, prog=f"python {PROGRAM}"))
