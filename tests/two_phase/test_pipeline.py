@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from comparison import assert_equal
 from flax import nnx
-from two_phase.tiny_pipeline import tiny_pipeline
+from runs.tiny_pipeline import tiny_pipeline
 
 from convattn.analysis.restored_run import restore_run
 from convattn.runs.directory import RunDirectory

@@ -148,6 +148,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         except ValueError as error:
             raise UsageError(str(error)) from error
         except OSError as error:
-            raise UsageError(f"--output got {output}: {error.strerror}: {error.filename}") from error
+            raise UsageError(f"{error.filename}: {error.strerror}") from error
 
     return guarded(PROGRAM, lambda: tyro.cli(command, args=words, prog=f"python {PROGRAM}"))
