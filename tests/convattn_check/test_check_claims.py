@@ -65,6 +65,16 @@ def broken_equality(claim, demand):
             claims.LEAKY: build.power_equality(claim, kernel=(3,)),
             claims.ONE_MORE: changed(build.leaky_equality(**PLAIN), one_head_more),
         }[demand]
+    if claim == "S.network":
+        sizes = {"kernel": (3, 3), "patch": (1, 1)}
+        return {
+            claims.FINITE: build.limit_equality(claim, "bias", **sizes),
+            claims.LEAKY: build.power_equality(claim, kernel=(3, 3)),
+            claims.IMAGE: build.leaky_equality(claim, kernel=(3,), patch=(1,)),
+            claims.ODD: build.leaky_equality(claim, kernel=(2, 3), patch=(1, 1)),
+            claims.PIXELS: build.leaky_equality(claim, kernel=(3, 3), patch=(2, 2)),
+            claims.ONE_MORE: changed(build.leaky_equality(claim, **sizes), one_head_more),
+        }[demand]
     if claim == "S.dp1":
 
         def one_exponent_more(body):
