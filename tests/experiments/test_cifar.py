@@ -80,7 +80,10 @@ def test_the_list_names_every_config(capsys) -> None:
     shown = capsys.readouterr().out
     for name in ("quadratic", "gaussian", "learned", "content", "heads16", "resnet18", "slice"):
         assert name in shown
-    assert "the default" in shown
+    for name in ("resnet_slice", "sac", "msac", "cmhsa3_convolution", "vit_base", "deit_small"):
+        assert name in shown
+    column = " ".join(line.split("│")[2].strip() for line in shown.splitlines() if "│" in line)
+    assert "bundled slice of CIFAR-10: the default." in column
     assert "C20, appendix F; Fig. 14" in shown
 
 
