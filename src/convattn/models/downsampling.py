@@ -45,8 +45,18 @@ def upsample(
     return unpatchify(tokens, factor)
 
 
-def token_grid(image_size: tuple[int, int], factor: int) -> tuple[int, int]:
+def token_grid(
+    image_size: tuple[int, int],
+    factor: int,
+    *,
+    name: str = "downsampling",
+    remedy: str = "crop or pad the images, or take another downsampling",
+) -> tuple[int, int]:
     """How many rows and columns of tokens an image gives.
+
+    **Arguments:**
+
+    - `name`, `remedy`: what a message calls the factor s, and what it advises.
 
     **Raises:** `ValueError` for a size that is no pair of integers ≥ 1, or that s does not divide.
 
@@ -58,7 +68,7 @@ def token_grid(image_size: tuple[int, int], factor: int) -> tuple[int, int]:
     height, width = (read_count(side, "a side of image_size") for side in image_size)
     if height % factor or width % factor:
         raise ValueError(
-            f"image_size={image_size} with downsampling={factor}, but expected two sides that "
-            f"{factor} divides; crop or pad the images, or take another downsampling"
+            f"image_size={image_size} with {name}={factor}, but expected two sides that "
+            f"{factor} divides; {remedy}"
         )
     return height // factor, width // factor

@@ -12,6 +12,7 @@ from jaxtyping import Float
 from convattn.layer import AttentionLayer
 from convattn.models.attention_mixing import AttentionMixing
 from convattn.models.compute import compute_dtype, product_precision, wide_dtype
+from convattn.models.downsampling import token_grid
 from convattn.models.dropout import drop
 from convattn.models.initialization import linear
 from convattn.models.inputs import read_images
@@ -170,12 +171,5 @@ def patch_grid(image_size: tuple[int, int], patch_size: int) -> tuple[int, int]:
     >>> patch_grid((224, 224), 16)
     (14, 14)
     """
-    if not isinstance(image_size, list | tuple) or len(image_size) != 2:
-        raise ValueError(f"image_size={image_size!r}, but expected (height, width)")
-    height, width = (read_count(side, "a side of image_size") for side in image_size)
-    if height % patch_size or width % patch_size:
-        raise ValueError(
-            f"image_size={image_size} with patch_size={patch_size}, but expected two sides that "
-            f"{patch_size} divides; resize the images, or take another patch size"
-        )
-    return height // patch_size, width // patch_size
+    remedy = "resize the images, or take another patch size"
+    return token_grid(image_size, patch_size, name="patch_size", remedy=remedy)
