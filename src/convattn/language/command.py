@@ -8,6 +8,7 @@ from flax import nnx
 from convattn.data.text import read_text, split_text, windows_of
 from convattn.language.bits import model_bits, summarize
 from convattn.language.counting import SYMBOLS, bigram_bits, unigram_bits
+from convattn.language.repetition import RUN, new_windows
 from convattn.language.settings import Arguments, LanguageSettings
 from convattn.models.language_model import LanguageModel
 from convattn.runs.experiment import Experiment
@@ -48,8 +49,17 @@ def make_experiment(settings: LanguageSettings) -> Experiment:
             "bigram": bigram_bits(train, contexts, targets),
             "unigram": unigram_bits(train, targets),
         }
-        bits = {name: summarize(each)._asdict() for name, each in found.items()}
-        return {"test_windows": len(targets), "test_bits_per_byte": bits}
+        new = new_windows(train, test, given.length)
+        return {
+            "test_windows": len(targets),
+            "test_bits_per_byte": {name: summarize(each)._asdict() for name, each in found.items()},
+            "new_windows": int(new.sum()),
+            "new_bits_per_byte": {
+                name: summarize(each[new])._asdict()
+                for name, each in found.items()
+                if new.sum() > 1
+            },
+        }
 
     data = {**text.facts(), "parts": parts}
     return Experiment(PROGRAM, settings, model, examples, settings.training, data, summary)
@@ -57,10 +67,19 @@ def make_experiment(settings: LanguageSettings) -> Experiment:
 
 def report(result: dict[str, Any]) -> Sequence[str]:
     """What is printed at the end."""
-    return [
+    lines = [
         f"{name}: {bits['mean']:.3f} bits per byte of the test part (standard error "
         f"{bits['error']:.3f} over {result['test_windows']} windows)"
         for name, bits in result["test_bits_per_byte"].items()
+    ]
+    new = result["new_windows"]
+    return [
+        *lines,
+        f"{new} windows repeat no {RUN} bytes of the training part"
+        + "".join(
+            f"; {name}: {bits['mean']:.3f} (standard error {bits['error']:.3f})"
+            for name, bits in result["new_bits_per_byte"].items()
+        ),
     ]
 
 
