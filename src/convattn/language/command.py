@@ -50,6 +50,7 @@ def make_experiment(settings: LanguageSettings) -> Experiment:
             "unigram": unigram_bits(train, targets),
         }
         new = new_windows(train, test, given.length)
+        on_new = {name: each[new] for name, each in found.items() if new.sum() > 1}
         return {
             "test_windows": len(targets),
             "test_bits_per_byte": {name: summarize(each)._asdict() for name, each in found.items()},

@@ -36,8 +36,8 @@ def new_windows(
 ) -> Bool[np.ndarray, "windows"]:
     """For each window of `convattn.data.text.windows_of`: whether none of it is repeated.
 
-    >>> new_windows(b"abcd", b"xxxxbcdyy", 2, run=3).tolist()
-    [True, False, False, True]
+    >>> new_windows(b"abcd", b"xxxxbcdyyyy", 2, run=3).tolist()
+    [True, False, False, False, True]
     """
     marks = repeated_bytes(train, text, run).astype(np.uint8).tobytes()
     return np.asarray(windows_of(marks, length).max(axis=1) == 0)
