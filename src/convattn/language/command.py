@@ -55,11 +55,7 @@ def make_experiment(settings: LanguageSettings) -> Experiment:
             "test_windows": len(targets),
             "test_bits_per_byte": {name: summarize(each)._asdict() for name, each in found.items()},
             "new_windows": int(new.sum()),
-            "new_bits_per_byte": {
-                name: summarize(each[new])._asdict()
-                for name, each in found.items()
-                if new.sum() > 1
-            },
+            "new_bits_per_byte": {name: summarize(each)._asdict() for name, each in on_new.items()},
         }
 
     data = {**text.facts(), "parts": parts}
