@@ -151,13 +151,17 @@ def apply_attention(
         read_windows(windows),
         chunk,
         tokens.dtype,
+        layer.subsampling if math.prod(layer.output_patch_size) == 1 else None,
     )
     problem = options.windows and window_problem(options.windows, layer.heads, grid)
     if problem:
         raise ValueError(f"windows={windows!r}: {problem}")
     selected = choose_backend(backend, layer, grid, tokens.shape, options)
+    steps = layer.subsampling
     if len(tokens) and layer.heads:
         result = selected.attend(layer, grid, tokens, options)
+        if selected.strided and options.stride is not None:
+            steps = (1,) * axes  # taken already
     else:
         out = out_features(layer, tokens.shape[-1])
         result = jnp.zeros((len(tokens), *grid.queries, out), sum_dtype(layer, tokens))
@@ -167,7 +171,7 @@ def apply_attention(
     if not jnp.issubdtype(result_dtype, jnp.inexact):
         result_dtype = jnp.promote_types(result_dtype, jnp.float32)
     outputs = unpatchify(result.astype(result_dtype), layer.output_patch_size)
-    outputs = outputs[(slice(None), *(slice(None, None, s) for s in layer.subsampling))]
+    outputs = outputs[(slice(None), *(slice(None, None, step) for step in steps))]
     if return_weights:
         keys = add_zero_ring(tokens, chosen).reshape(len(tokens), grid.number_of_keys, -1)
         return outputs, softmax_weights(layer, grid, keys)

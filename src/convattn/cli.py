@@ -1,6 +1,7 @@
-"""The command line: ``convattn verify``, ``check``, ``audit``, ``convert`` and ``ledger``.
+"""The command line: ``convattn verify``, ``prove``, ``check``, ``convert`` and their kind.
 
-Exit codes: 0 for success, 1 for a failed verification, 2 for wrong use (with one message), 70 for
+Exit codes: 0 for success, 1 for a failed verification, 2 for wrong use (with one message), 3 where Coq
+is missing (`prove` only), 70 for
 a defect in this program, 130 when interrupted.
 """
 

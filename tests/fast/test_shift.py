@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from functools import partial
+from itertools import product
 from typing import Any
 
 import jax
@@ -183,6 +184,66 @@ def test_values_and_all_gradients_are_those_of_dense(name: str, maps: str, where
         assert_within(one, two, accuracy * np.asarray(bound), f"{name}, {maps}, {where}")
 
 
+@pytest.mark.parametrize("stride", [(2, 1), (2, 3), (7, 9)])
+@pytest.mark.parametrize(
+    ("name", "maps", "where"),
+    [
+        ("leak", "output", "one side"),
+        ("leak", "both", "all seen"),
+        ("scalar", "narrow", "bare"),
+        ("bias", "none", "wider ring"),
+        ("bias", "output", "one pixel"),
+    ],
+)
+def test_with_a_stride_values_and_all_gradients_are_those_of_dense(
+    stride: tuple[int, int], name: str, maps: str, where: str
+) -> None:
+    """Of dense at stride 1, of whose result the stride is taken, with zero cotangents elsewhere."""
+    space, ring = GRIDS[where]
+    layer, grid = make_layer(ENCODINGS[name], maps, ring), TokenGrid(*GRIDS[where])
+    images = random(12, 2, *space, FEATURES)
+    taken = (slice(None), *(slice(None, None, step) for step in stride))
+    out = apply_attention(layer, images, backend="dense").shape[-1]
+    cotangent = random(13, 2, *space, out)
+    cotangent = jnp.zeros_like(cotangent).at[taken].set(cotangent[taken])
+    got = values_and_gradients("shift", replace(layer, stride=stride), images, cotangent[taken])
+    values, gradients = values_and_gradients("dense", layer, images, cotangent)
+    bounds = majorants(layer, grid, images, cotangent)
+    accuracy = 2 * gamma(counted(layer, grid), np.float64)
+    wanted, bounds = (values[taken], gradients), (bounds[0][taken], bounds[1])
+    assert got[0].shape == (2, *(-(-n // s) for n, s in zip(space, stride, strict=True)), out)
+    for one, two, bound in zip(*map(jax.tree.leaves, (got, wanted, bounds)), strict=True):
+        assert_within(one, two, accuracy * np.asarray(bound), f"{name}, {maps}, {where}")
+
+
+@pytest.mark.parametrize("ring", [None, False])
+@pytest.mark.parametrize("stride", [2, 3])
+def test_queries_that_the_stride_leaves_out_are_not_computed(stride: int, ring: Any) -> None:
+    """No value of the program has as many numbers as the result at stride 1."""
+    layer = ca.conv_to_attention(np.ones((3, 3, 1, 64), np.float32), stride=stride)
+    images = jnp.ones((1, 32, 31, 1), jnp.float32)
+    run = partial(apply_attention, backend="shift", ring=ring)
+    assert largest_intermediate(jax.make_jaxpr(run)(layer, images).jaxpr) < 32 * 31 * 64 / 3
+    whole = replace(layer, stride=(1, 1))
+    assert largest_intermediate(jax.make_jaxpr(run)(whole, images).jaxpr) >= 32 * 31 * 64
+    grid = TokenGrid((32, 31), layer.ring)
+    kept, every = (
+        work(layer, grid, 1, 1, AttentionOptions(stride=each)).products
+        for each in (layer.stride, None)
+    )
+    assert kept < every / 3
+
+
+def test_patches_of_pixels_are_computed_whole() -> None:
+    """There the stride goes over pixels, not over tokens."""
+    kernel = random(14, 3, 3, 2, 3)
+    layer = ca.conv_to_attention(kernel, patch_size=2, stride=3)
+    images = random(15, 1, 6, 8, 2)
+    got = apply_attention(layer, images, backend="shift")
+    whole = apply_attention(replace(layer, stride=(1, 1)), images, backend="shift")
+    assert_equal(got, whole[:, ::3, ::3])
+
+
 def test_the_bounds_are_tight_enough_to_see_a_wrong_leak() -> None:
     layer, grid = make_layer(ENCODINGS["leak"], "output", WIDE_RING), TokenGrid((4, 5), WIDE_RING)
     images, cotangent = random(12, 2, 4, 5, FEATURES), random(13, 2, 4, 5, 3)
@@ -259,8 +320,13 @@ def test_the_convolution_and_the_product_sum_the_same(offsets: Any) -> None:
     generator = np.random.default_rng(0)
     tokens = jnp.asarray(generator.integers(-4, 5, (2, 5, 4, 3)), jnp.float32)
     taps = jnp.asarray(generator.integers(-4, 5, (len(offsets), 3, 2)), jnp.float32)
-    for box in (((0, 5), (0, 4)), ((1, 4), (2, 3)), ((0, 2), (4, 6)), ((9, 11), (0, 4))):
+    boxes = ((0, 5), (0, 4)), ((1, 4), (2, 3)), ((0, 2), (4, 6)), ((9, 11), (0, 4))
+    steps = (1, 1), (2, 3)
+    for box in [
+        tuple(map(range, *zip(*box, strict=True), step)) for box in boxes for step in steps
+    ]:
         rest = (tokens, taps, offsets, box, np.dtype("float32"), "highest")
+        assert as_product(*rest).shape == (2, *map(len, box), 2)
         assert_equal(as_convolution(*rest), as_product(*rest))
         assert_equal(shifted_products(*rest), as_product(*rest))
     with pytest.raises(ValueError, match="fill no box"):
@@ -270,10 +336,26 @@ def test_the_convolution_and_the_product_sum_the_same(offsets: Any) -> None:
 def test_box_and_border_part_the_queries() -> None:
     for space, ring in GRIDS.values():
         grid = TokenGrid(space, ring)
-        box = interior(grid, OFFSETS)
-        inside = int(np.prod([stop - start for start, stop in box]))
-        assert len(border_queries(grid, box)) + inside == np.prod(space)
-    assert interior(TokenGrid((4, 5), WIDE_RING), OFFSETS) == ((0, 4), (0, 5))
+        for stride in (None, (2, 1), (3, 2), (9, 9)):
+            box = interior(grid, OFFSETS, stride)
+            steps = stride or (1, 1)
+            inside, border = list(product(*box)), map(tuple, border_queries(grid, box).tolist())
+            every = product(*map(range, (0, 0), space, steps))
+            assert sorted([*inside, *border]) == list(every)
+            seen = [
+                all(
+                    -low <= q + step < size + high
+                    for q, step, size, (low, high) in zip(query, offset, space, ring, strict=True)
+                )
+                for query in inside
+                for offset in OFFSETS
+            ]
+            assert all(seen)
+    assert interior(TokenGrid((4, 5), WIDE_RING), OFFSETS) == (range(4), range(5))
+    assert interior(TokenGrid((9, 9), ((0, 0), (0, 0))), OFFSETS, (2, 2)) == (
+        range(2, 8, 2),
+        range(2, 7, 2),
+    )
 
 
 def largest_intermediate(jaxpr: Any) -> int:

@@ -9,4 +9,5 @@ from convattn.evidence.exact_convolution import exact_convolution as exact_convo
 from convattn.evidence.layer_runs import DTYPES as DTYPES
 from convattn.evidence.layer_runs import equals_convolution as equals_convolution
 from convattn.evidence.layer_runs import integer_kernel as integer_kernel
+from convattn.evidence.proved import proved as proved
 from convattn.evidence.real_images import whole_images as whole_images

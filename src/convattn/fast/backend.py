@@ -38,9 +38,11 @@ class BackEnd(NamedTuple):
     - `attend`: `(layer, grid, tokens, options)`, tokens `[batch, *grid.queries, features]` without
       the ring, to `[batch, *grid.queries, out_features]` in at least float32, without the bias.
     - `work`: `(layer, grid, batch, features, options)` to the `Work` of one forward pass.
+    - `strided`: whether `attend` leaves out the queries that `options.stride` does not want.
     """
 
     name: str
     refusal: Callable[[AttentionLayer, TokenGrid, AttentionOptions], str | None]
     attend: Callable[[AttentionLayer, TokenGrid, Array, AttentionOptions], Array]
     work: Callable[..., Work]
+    strided: bool = False

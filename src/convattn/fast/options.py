@@ -44,6 +44,8 @@ class AttentionOptions:
       the windowed back end keeps; None lets it work them out from concrete parameters.
     - `chunk`: how many queries the chunked back end takes at a time; None lets it choose.
     - `tokens_dtype`: of the tokens, where it is known.
+    - `stride`: for each axis the s of the queries 0, s, 2s, … that are wanted; None wants all. Back
+      ends that are not `strided` ignore it.
 
     **Raises:** `ValueError` for a chunk that is no integer ≥ 1.
     """
@@ -53,6 +55,7 @@ class AttentionOptions:
     windows: tuple[Window, ...] | None = None
     chunk: int | None = None
     tokens_dtype: np.dtype | None = None
+    stride: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
         """Hold the chunk as a Python integer."""

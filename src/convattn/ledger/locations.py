@@ -32,3 +32,14 @@ def certificates_directory(package: Path = _PACKAGE) -> Path:
     """``certificates/`` of the checkout, else the copy that was installed with the package."""
     root = checkout(package)
     return root / "certificates" if root else package / "_certificates"
+
+
+def coq_directory(package: Path = _PACKAGE) -> Path:
+    """``proofs/coq/`` of the checkout; nothing of it is installed with the package."""
+    return proofs_directory(package) / "coq"
+
+
+def prove_report(package: Path = _PACKAGE) -> Path | None:
+    """Where ``convattn prove`` writes its report in a checkout; ``None`` without one."""
+    root = checkout(package)
+    return root / "build" / "prove" / "report.json" if root else None

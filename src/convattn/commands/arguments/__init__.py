@@ -10,9 +10,11 @@ from typing import Any
 from convattn.commands.arguments.convert import convert
 from convattn.commands.arguments.evidence import audit, check, ledger, verify
 from convattn.commands.arguments.heads import heads
+from convattn.commands.arguments.prove import prove
 
 COMMANDS: dict[str, Callable[..., Any]] = {
     "verify": verify,
+    "prove": prove,
     "check": check,
     "audit": audit,
     "convert": convert,

@@ -15,6 +15,8 @@ the offsets reach. In the box, with W_h the maps of the heads, there are three w
 Outside the box, which is a border as wide as the offsets reach, each query has its own a and c, and
 reads its T tokens one by one (the first way is not open there).
 
+Queries that the layer's stride leaves out are not computed, but for the value map of *apart*.
+
 *Measured* (two CPU cores, float32): docs/performance.md. What it takes beyond the convolution is
 the mean: a sum over all tokens and one addition to all of them, forward and backward. Elementwise
 sums in place of the products that mix slices made *heads* ten times slower, and weights with a
@@ -39,6 +41,7 @@ from convattn.fast.shift.mixed_heads import (
     border_queries,
     framed,
     interior,
+    kept_queries,
     mixed_border,
     mixed_box,
     presence,
@@ -105,7 +108,7 @@ def attend(
     grid: TokenGrid,
     tokens: Num[Array, "batch *grid features"],
     options: AttentionOptions,
-) -> Num[Array, "batch *grid out_features"]:
+) -> Num[Array, "batch *kept out_features"]:
     """Σ_h g_h (Σ_δ a_hδ X_(q+δ) + c_h Σ_k X_k) W_val,h W_out,h, in the cheapest way."""
     dtype, precision = sum_dtype(layer, tokens), options.precision
     if is_highest(precision) or not jnp.issubdtype(tokens.dtype, jnp.inexact):
@@ -113,8 +116,9 @@ def attend(
     batch = tokens.shape[0]
     encoding = offset_encoding(layer)
     offsets = read_offsets(encoding, grid)
-    box = interior(grid, offsets)
-    way = cheapest_way(layer, len(offsets), batch * math.prod(grid.queries), tokens.shape[-1])
+    box = interior(grid, offsets, options.stride)
+    kept = kept_queries(grid, box)
+    way = cheapest_way(layer, len(offsets), batch * math.prod(kept), tokens.shape[-1])
     tokens, maps = read_values(layer, tokens, way, dtype, precision)
     total = sum_of_tokens(tokens, len(box), dtype)
 
@@ -140,8 +144,8 @@ def attend(
         found = weights(patterns)
         shares, everywhere = found.at_offsets[..., which], found.everywhere[:, which].T
         edge = mapped(mixed_border(tokens, shares, offsets, border, dtype, precision), everywhere)
-        if len(border) == math.prod(grid.queries):
-            return edge.reshape(batch, *grid.queries, -1)
+        if len(border) == math.prod(kept):
+            return edge.reshape(batch, *kept, -1)
     found = weights(np.ones((len(offsets), 1), bool))
     shares, everywhere = found.at_offsets[..., 0], found.everywhere.T
     if way == "taps" and maps is not None and offsets:
@@ -153,7 +157,7 @@ def attend(
         inside = inside + at_every_query(once, inside.shape[1:-1], dtype)
     else:
         inside = mapped(mixed_box(tokens, shares, offsets, box, dtype, precision), everywhere)
-        inside = inside.reshape(batch, *(stop - start for start, stop in box), -1)
+        inside = inside.reshape(batch, *map(len, box), -1)
     return inside if edge is None else framed(inside, edge, border, box, grid)
 
 
@@ -203,15 +207,16 @@ def work(
     features: int,
     options: AttentionOptions = DEFAULT_OPTIONS,
 ) -> Work:
-    """The cheapest way over all tokens, the slices it writes, and the gathered border."""
+    """The cheapest way over the queries wanted, the slices it writes, and the gathered border."""
     offsets = read_offsets(offset_encoding(layer), grid)
-    tokens = batch * math.prod(grid.queries)
+    box = interior(grid, offsets, options.stride)
+    tokens = batch * math.prod(kept_queries(grid, box))
     way = cheapest_way(layer, len(offsets), tokens, features)
     cost = costs(layer, len(offsets), tokens, features)[way]
-    border = batch * len(border_queries(grid, interior(grid, offsets)))
+    border = batch * len(border_queries(grid, box))
     moved = cost.moved + (tokens + border) * (len(offsets) + 2) * features
     exponentials = layer.heads * (2 + 2 * len(offsets))
     return Work(cost.products + MIXED * cost.mixed, moved, float(exponentials), 40.0)
 
 
-SHIFT = BackEnd("shift", refusal, attend, work)
+SHIFT = BackEnd("shift", refusal, attend, work, strided=True)

@@ -16,29 +16,41 @@ from convattn.fast.shift.shifted_products import Box, shifted
 from convattn.shifts import Shift, TokenGrid
 
 
-def interior(grid: TokenGrid, offsets: tuple[Shift, ...]) -> Box:
-    """For each axis the first query that sees every offset, and the one after the last.
+def interior(
+    grid: TokenGrid, offsets: tuple[Shift, ...], stride: tuple[int, ...] | None = None
+) -> Box:
+    """For each axis those of the queries 0, s, 2s, … that see every offset.
+
+    **Arguments:**
+
+    - `stride`: s of each axis; None is 1 on all.
 
     >>> interior(TokenGrid((5, 4), ((0, 0), (1, 1))), ((-1, -1), (1, 1)))
-    ((1, 4), (0, 4))
+    (range(1, 4), range(0, 4))
+    >>> interior(TokenGrid((8,), ((0, 0),)), ((-1,), (1,)), (2,))
+    (range(2, 7, 2),)
     """
     box = []
-    for axis, (size, (before, after)) in enumerate(zip(grid.queries, grid.ring, strict=True)):
-        steps = [offset[axis] for offset in offsets] or [0]
-        start = max(0, -min(steps) - before)
-        box.append((start, max(start, min(size, size + after - max(steps)))))
+    sides = zip(grid.queries, grid.ring, stride or (1,) * len(grid.queries), strict=True)
+    for axis, (size, (before, after), step) in enumerate(sides):
+        reach = [offset[axis] for offset in offsets] or [0]
+        start = -(-max(0, -min(reach) - before) // step) * step
+        box.append(range(start, max(start, min(size, size + after - max(reach))), step))
     return tuple(box)
 
 
 def border_queries(grid: TokenGrid, box: Box) -> Int[np.ndarray, "border axes"]:
-    """The queries outside the box, row-major.
+    """The queries outside the box, row-major; of each axis those that the box's step reaches from 0.
 
-    >>> border_queries(TokenGrid((4,), ((0, 0),)), ((1, 3),)).tolist()
+    >>> border_queries(TokenGrid((4,), ((0, 0),)), (range(1, 3),)).tolist()
     [[0], [3]]
+    >>> border_queries(TokenGrid((8,), ((0, 0),)), (range(2, 7, 2),)).tolist()
+    [[0]]
     """
-    mesh = np.meshgrid(*map(np.arange, grid.queries), indexing="ij")
+    kept = [np.arange(0, size, side.step) for size, side in zip(grid.queries, box, strict=True)]
+    mesh = np.meshgrid(*kept, indexing="ij")
     positions = np.stack([axis.reshape(-1) for axis in mesh], axis=-1)
-    starts, stops = np.array(box).T
+    starts, stops = np.array([(side.start, side.stop) for side in box]).T
     return positions[~((positions >= starts) & (positions < stops)).all(axis=-1)]
 
 
@@ -54,7 +66,7 @@ def mixed_box(
     pieces = [shifted(tokens, offset, box) for offset in offsets]
     batch, readers, features = tokens.shape[0], tokens.shape[-2], tokens.shape[-1]
     if not offsets:
-        queries = math.prod(stop - start for start, stop in box)
+        queries = math.prod(map(len, box))
         return jnp.zeros((batch, queries, len(at_offsets), features), dtype)
     if readers == 1:
         stacked = jnp.stack([piece.reshape(-1, features) for piece in pieces], axis=1)
@@ -118,8 +130,22 @@ def framed(
     border: Int[np.ndarray, "border axes"],
     box: Box,
     grid: TokenGrid,
-) -> Num[Array, "batch *grid features"]:
+) -> Num[Array, "batch *kept features"]:
     """The box and the queries around it in one array."""
-    around = [(start, size - stop) for (start, stop), size in zip(box, grid.queries, strict=True)]
+    around = []
+    for kept, side in zip(kept_queries(grid, box), box, strict=True):
+        before = side.start // side.step
+        around.append((before, kept - before - len(side)))
     laid = jnp.pad(inside, [(0, 0), *around, (0, 0)])
-    return laid.at[(slice(None), *border.T)].set(edge, unique_indices=True)
+    places = (border // np.array([side.step for side in box])).T
+    return laid.at[(slice(None), *places)].set(edge, unique_indices=True)
+
+
+def kept_queries(grid: TokenGrid, box: Box) -> tuple[int, ...]:
+    """How many queries of each axis the box's step reaches from 0.
+
+    >>> kept_queries(TokenGrid((5, 4), ((0, 0), (0, 0))), (range(0, 5, 2), range(1, 3)))
+    (3, 4)
+    """
+    sides = zip(grid.queries, box, strict=True)
+    return tuple(len(range(0, size, side.step)) for size, side in sides)

@@ -41,7 +41,8 @@ def costs(layer: AttentionLayer, offsets: int, tokens: int, features: int) -> di
     **Arguments:**
 
     - `offsets`: how many are read.
-    - `tokens`, `features`: how many tokens, all images together, and how wide.
+    - `tokens`, `features`: how many tokens, all images together, and how wide. Where a stride
+      leaves out queries, those kept; *apart* maps the others too, which is not counted.
 
     >>> import convattn as ca, jax.numpy as jnp
     >>> layer = ca.conv_to_attention(jnp.ones((3, 3, 4, 5)))

@@ -10,6 +10,9 @@ fill a box.
 Both sum products one by one, so that the rounding is that of Σ. On a GPU a convolution may be done
 by other algorithms, such as Winograd's; there it is always one product.
 
+A box with a step, of a layer with a stride, takes that step in the slices and as the stride of the
+convolution, so that no query is computed to be left out.
+
 Products are written for matrices: the gradient of an einsum with more axes comes out transposed,
 and on a CPU putting it back took up to twenty times as long as the product itself.
 """
@@ -25,7 +28,7 @@ from jaxtyping import Float, Num
 from convattn.fast.products import is_highest, product
 from convattn.shifts import Shift
 
-Box = tuple[tuple[int, int], ...]
+Box = tuple[range, ...]  # for each axis its queries
 WIDE = 256
 
 
@@ -35,15 +38,29 @@ def shifted(tokens: Num[Array, "batch *rest"], offset: Shift, box: Box) -> Array
     **Arguments:**
 
     - `tokens`: `[batch, *grid, ...]`.
-    - `box`: for each axis of the grid, the first query and the one after the last.
+    - `box`: for each axis of the grid, its queries.
 
-    >>> shifted(jnp.array([[1, 2, 3]]), (1,), ((0, 3),)).tolist()
+    >>> shifted(jnp.array([[1, 2, 3]]), (1,), (range(3),)).tolist()
     [[2, 3, 0]]
+    >>> shifted(jnp.array([[1, 2, 3]]), (0,), (range(0, 3, 2),)).tolist()
+    [[1, 3]]
     """
     padding = [(0, 0, 0)] * tokens.ndim
-    for axis, ((start, stop), step) in enumerate(zip(box, offset, strict=True), start=1):
+    for axis, ((start, stop), step) in enumerate(zip(map(ends, box), offset, strict=True), start=1):
         padding[axis] = (-(start + step), stop + step - tokens.shape[axis], 0)
-    return lax.pad(tokens, jnp.zeros((), tokens.dtype), padding)
+    laid = lax.pad(tokens, jnp.zeros((), tokens.dtype), padding)
+    if all(side.step == 1 for side in box):
+        return laid
+    return laid[(slice(None), *(slice(None, None, side.step) for side in box))]
+
+
+def ends(side: range) -> tuple[int, int]:
+    """The first query of an axis, and the one after the last.
+
+    >>> ends(range(0, 6, 2)), ends(range(3, 3))
+    ((0, 5), (3, 3))
+    """
+    return side.start, side[-1] + 1 if side else side.start
 
 
 def shifted_products(
@@ -64,7 +81,7 @@ def shifted_products(
     >>> taps = jnp.array([[[1.0]], [[10.0]]])
     >>> tokens = jnp.array([[[1.0], [2.0], [3.0]]])
     >>> found = shifted_products(
-    ...     tokens, taps, ((0,), (1,)), ((0, 3),), np.dtype("float32"), "highest"
+    ...     tokens, taps, ((0,), (1,)), (range(3),), np.dtype("float32"), "highest"
     ... )
     >>> found.ravel().tolist()
     [21.0, 32.0, 3.0]
@@ -110,7 +127,7 @@ def as_convolution(
     lowest, highest = offsets[0], offsets[-1]
     window = tuple(
         (start + low, stop + high)
-        for (start, stop), low, high in zip(box, lowest, highest, strict=True)
+        for (start, stop), low, high in zip(map(ends, box), lowest, highest, strict=True)
     )
     seen = tuple(
         (max(start, 0), min(stop, size))
@@ -124,9 +141,9 @@ def as_convolution(
     ]
     names = "yx"[-len(sizes) :]
     return lax.conv_general_dilated(
-        shifted(tokens.astype(dtype), (0,) * len(sizes), seen),
+        shifted(tokens.astype(dtype), (0,) * len(sizes), tuple(range(*pair) for pair in seen)),
         taps.astype(dtype).reshape(*sizes, *taps.shape[1:]),
-        window_strides=(1,) * len(sizes),
+        window_strides=[side.step for side in box],
         padding=padding,
         rhs_dilation=steps,
         dimension_numbers=(f"N{names}C", f"{names}IO", f"N{names}C"),

@@ -1,0 +1,65 @@
+(** Independent columns: minors with a left inverse, their products over two
+    axes, and what a factorisation of full rank leaves no room for. *)
+
+From mathcomp Require Import all_ssreflect all_algebra.
+From Convattn.foundation Require Import rank.
+
+Set Implicit Arguments.
+Unset Strict Implicit.
+Unset Printing Implicit Defensive.
+
+Import GRing.Theory.
+Local Open Scope ring_scope.
+
+Section Minors.
+
+Variable F : fieldType.
+
+(** A minor that has a left inverse bounds the rank from below. *)
+Lemma family_rank_minor (Row Column Picked Chosen : finType) (M : Row -> Column -> F)
+    (L : Chosen -> Picked -> F) (pick : Picked -> Row) (choose : Chosen -> Column) :
+  (forall a b, \sum_r L a r * M (pick r) (choose b) = (a == b)%:R) ->
+  (#|Chosen| <= family_rank M)%N.
+Proof.
+move=> inverse.
+apply: (@family_rank_left_inverse F _ _ _ M (fun a i => \sum_r L a r * (i == pick r)%:R) choose).
+move=> a b; rewrite -inverse; under eq_bigr do rewrite big_distrl /=.
+rewrite exchange_big; apply: eq_bigr => r _ /=.
+rewrite (bigD1 (pick r)) //= eqxx mulr1 big1 ?addr0 // => i /negbTE ->.
+by rewrite mulr0 mul0r.
+Qed.
+
+(** Left inverses on two axes make one of the product. *)
+Lemma left_inverse_product (Picked1 Chosen1 Picked2 Chosen2 : finType)
+    (L1 : Chosen1 -> Picked1 -> F) (N1 : Picked1 -> Chosen1 -> F)
+    (L2 : Chosen2 -> Picked2 -> F) (N2 : Picked2 -> Chosen2 -> F) :
+  (forall a b, \sum_r L1 a r * N1 r b = (a == b)%:R) ->
+  (forall a b, \sum_r L2 a r * N2 r b = (a == b)%:R) ->
+  forall a b : Chosen1 * Chosen2,
+    \sum_(r : Picked1 * Picked2) L1 a.1 r.1 * L2 a.2 r.2 * (N1 r.1 b.1 * N2 r.2 b.2) =
+      (a == b)%:R.
+Proof.
+move=> inverse1 inverse2 [a1 a2] [b1 b2] /=.
+rewrite -pair_eqE /= -mulnb natrM -inverse1 -inverse2 big_distrl /=.
+rewrite -(pair_bigA _ (fun r1 r2 => L1 a1 r1 * L2 a2 r2 * (N1 r1 b1 * N2 r2 b2))) /=.
+by apply: eq_bigr => r1 _; rewrite big_distrr; apply: eq_bigr => r2 _; rewrite mulrACA.
+Qed.
+
+(** No more rows than the rank of the product: the columns are independent. *)
+Lemma independent_columns (Row Inner Column : finType) (M : Row -> Column -> F)
+    (L : Row -> Inner -> F) (R : Inner -> Column -> F) (c : Inner -> F) :
+  (forall i j, M i j = \sum_h L i h * R h j) -> (#|Inner| <= family_rank M)%N ->
+  (forall i, \sum_h L i h * c h = 0) -> forall h, c h = 0.
+Proof.
+move=> eM full zero h.
+have free : row_full (family_matrix L).
+  rewrite /row_full eqn_leq rank_leq_col (leq_trans full) //.
+  rewrite /family_rank (eq_family_matrix eM) -family_matrix_product; exact: mxrankM_maxl.
+have : family_matrix L *m family_matrix (fun h (_ : unit) => c h) = 0.
+  rewrite family_matrix_product; apply/matrixP => i j; rewrite !mxE; exact: zero.
+move/(congr1 (mulmx (pinvmx (family_matrix L)))).
+rewrite mulmxA mulVpmx // mul1mx mulmx0 => /matrixP/(_ (enum_rank h) (enum_rank tt)).
+by rewrite !mxE enum_rankK.
+Qed.
+
+End Minors.

@@ -1,0 +1,69 @@
+(** S.finite, converse: as many heads as offsets do not compute the convolution at finite parameters.
+
+    In the setting of L21's Theorem 1 (patches of p₁ × p₂, a ring of m × n zero patches), let a layer
+    with any number of heads compute the zero-padded convolution by W at every query and for every
+    image, with attention weights that are nowhere zero, as a softmax of finite scores has them, and
+    any maps of the tokens. Let the blocks of W at the (2m+1)(2n+1) offsets be linearly independent
+    (ρ = (2m+1)(2n+1)), and let the image have more than m × n tokens, so that each offset occurs
+    between two of its tokens, and more than m+1 rows or n+1 columns of them, so that some token is
+    out of reach from another. Then the layer has more heads than there are offsets. (The attention
+    weights are the same for every image; they need not be relative, nor sum to one.) *)
+
+From mathcomp Require Import all_ssreflect all_algebra.
+From mathcomp Require Import zify.
+From Convattn.foundation Require Import attention image grid rank bare nonzero_heads.
+
+Set Implicit Arguments.
+Unset Strict Implicit.
+Unset Printing Implicit Defensive.
+
+Import GRing.Theory.
+Local Open Scope ring_scope.
+
+(** An offset occurs between two places of an axis of more than m. *)
+Lemma offset_occurs (side m : nat) (i : 'I_m.*2.+1) :
+  (m < side)%N -> exists y : 'I_side, (m <= y + i < m + side)%N.
+Proof.
+case: i => i /= lti ltm; have lt : ((m - i) < side)%N by lia.
+by exists (Ordinal lt) => /=; lia.
+Qed.
+
+(** The last of m + 2 places or more is out of reach from the first. *)
+Lemma token_out_of_reach (rows columns m n : nat) :
+  (0 < rows)%N -> (0 < columns)%N -> (m.+1 < rows)%N || (n.+1 < columns)%N ->
+  exists q k : bare_grid rows columns, forall d : token_offset m n, bare_target q d != Some k.
+Proof.
+case: rows columns => [|a] // [|b] // _ _ wide.
+exists (ord0, ord0), (ord_max, ord_max) => -[[i lti] [j ltj]].
+by rewrite bare_target_some /=; apply/negP; lia.
+Qed.
+
+Theorem finite_necessary (F : fieldType) (In Out Head : finType)
+    (rows columns p1 p2 m n r1 r2 : nat)
+    (W : nat -> nat -> In -> Out -> F)
+    (A : Head -> bare_grid rows columns -> ringed_grid rows columns m n -> F)
+    (V : Head -> patch_feature p1 p2 In -> patch_feature p1 p2 Out -> F) :
+  (r1 <= p1 * m)%N -> (r2 <= p2 * n)%N ->
+  family_rank (fun (d : token_offset m n) (st : patch_feature p1 p2 In * patch_feature p1 p2 Out) =>
+    output_block m n r1 r2 W d.1 d.2 st.1 st.2) = #|token_offset m n| ->
+  (m < rows)%N -> (n < columns)%N -> (m.+1 < rows)%N || (n.+1 < columns)%N ->
+  (forall h q k, A h q k != 0) ->
+  (forall X q t, attention_layer A V (patch_token X) q t =
+    convolution (p1 * rows) (p2 * columns) r1 r2 W X
+      (p1 * q.1 + t.1.1)%N (p2 * q.2 + t.1.2)%N t.2) ->
+  (#|token_offset m n| < #|Head|)%N.
+Proof.
+move=> le1 le2 full ltm ltn wide nz computes.
+pose B h q k := A h q (image_key m n k).
+have {}computes q : forall X t, attention_layer B V X q t =
+    bare_convolution (fun d : token_offset m n => output_block m n r1 r2 W d.1 d.2) X q t.
+  apply: computes_on_all_tokens => // X t; rewrite -computes.
+  by apply: eq_bigr => h _; apply: eq_feature_map => // s; rewrite attend_ringed.
+have [||q0 [k0 off]] := token_out_of_reach _ _ wide; [exact: leq_ltn_trans ltm|exact: leq_ltn_trans ltn|].
+apply: (nonzero_heads (A := B) (V := V) (q0 := q0) (k0 := k0) (centre_offset m n) full) => [d|s t|h]; last exact: nz.
+  have [y iny] := offset_occurs d.1 ltm; have [x inx] := offset_occurs d.2 ltn.
+  have := bare_target_exists (y, x) d; rewrite iny inx.
+  case e: (bare_target (y, x) d) => [k|] //= _.
+  by exists (y, x); exists k => s t; rewrite (coefficient_at_offset (computes (y, x)) s t e).
+by rewrite (coefficient_off_field (computes q0) s t off).
+Qed.

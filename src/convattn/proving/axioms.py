@@ -1,0 +1,95 @@
+"""The axioms that a theorem may stand on: none, but for those about real numbers.
+
+Coq's real numbers are built with three axioms. CoqInterval computes with the processor's integers
+and binary64 numbers, whose operations the kernel knows and whose laws are stated as axioms.
+"""
+
+from collections.abc import Collection
+
+from convattn.proving.failure import Failure
+
+REALS = "Coq's real numbers"
+CLASSICAL = "classical logic"
+MACHINE = "machine arithmetic"
+
+_MACHINE = {
+    "FloatAxioms": "Prim2SF_SF2Prim Prim2SF_inj Prim2SF_valid SF2Prim_Prim2SF SF2Prim_inj abs_spec "
+    "add_spec classify_spec compare_spec div_spec eqb_spec frshiftexp_spec ldshiftexp_spec "
+    "leb_spec ltb_spec mul_spec next_down_spec next_up_spec normfr_mantissa_spec of_uint63_spec "
+    "opp_spec sqrt_spec sub_spec",
+    "PrimFloat": "abs add classify compare div eqb float frshiftexp ldshiftexp leb ltb mul "
+    "next_down next_up normfr_mantissa of_uint63 opp sqrt sub",
+    "PrimInt63": "add addc addcarryc addmuldiv compare div diveucl diveucl_21 eqb head0 int land "
+    "leb lor lsl lsr ltb lxor mod mul mulc sub subc subcarryc tail0",
+    "Uint63": "add_spec addc_def_spec addcarryc_def_spec addmuldiv_def_spec compare_def_spec "
+    "div_spec diveucl_21_spec diveucl_def_spec eqb_correct eqb_refl head0_spec land_spec leb_spec "
+    "lor_spec lsl_spec lsr_spec ltb_spec lxor_spec mod_spec mul_spec mulc_spec of_to_Z sub_spec "
+    "subc_def_spec subcarryc_def_spec tail0_spec",
+}
+FAMILIES: dict[str, frozenset[str]] = {
+    REALS: frozenset(
+        {
+            "ClassicalDedekindReals.sig_forall_dec",
+            "ClassicalDedekindReals.sig_not_dec",
+            "FunctionalExtensionality.functional_extensionality_dep",
+        }
+    ),
+    CLASSICAL: frozenset({"Classical_Prop.classic"}),
+    MACHINE: frozenset(
+        f"{module}.{name}" for module, names in _MACHINE.items() for name in names.split()
+    ),
+}
+# The files of theorems on real numbers, and what each of them stands on.
+ALLOWED: dict[str, tuple[str, ...]] = {
+    "sharpened/saturation.v": (REALS, CLASSICAL, MACHINE),
+    "cordonnier2020/alpha46.v": (REALS, CLASSICAL, MACHINE),
+}
+CLOSED = "closed under the global context"
+
+
+def stated(file: str) -> str:
+    """What a file's theorem may stand on, in words.
+
+    Example:
+        >>> stated("sharpened/finite.v")
+        'closed under the global context'
+    """
+    allowed = ALLOWED.get(file, ())
+    return f"axioms of {', '.join(allowed)}" if allowed else CLOSED
+
+
+def judge(file: str, line: int, assumptions: Collection[str]) -> list[Failure]:
+    """What is wrong with the assumptions that Coq's kernel found.
+
+    Args:
+        file: The file of the theorem.
+        line: The line on which the theorem begins.
+        assumptions: The names of the axioms; where the kernel reports something else, its words.
+
+    Example:
+        >>> judge("p/a.v", 3, ["cheat"])[0].found
+        "the theorem stands on 'cheat'"
+    """
+    allowed = ALLOWED.get(file, ())
+    known: frozenset[str] = frozenset().union(*(FAMILIES[family] for family in allowed))
+    failures = [
+        Failure(
+            file,
+            line,
+            f"the theorem stands on {name!r}",
+            "prove it without; allowed here: " + (", ".join(allowed) or "no axiom at all"),
+        )
+        for name in assumptions
+        if name not in known
+    ]
+    failures += [
+        Failure(
+            file,
+            line,
+            f"the theorem stands on no axiom of {family}",
+            "take that family out of the file's row in proving/axioms.py",
+        )
+        for family in allowed
+        if not FAMILIES[family] & set(assumptions)
+    ]
+    return failures
