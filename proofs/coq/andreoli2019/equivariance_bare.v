@@ -10,7 +10,7 @@
 
 From mathcomp Require Import all_ssreflect all_algebra.
 From mathcomp Require Import zify.
-From Convattn.foundation Require Import shifts.
+From Convattn.foundation Require Import structure shifts.
 
 Set Implicit Arguments.
 Unset Strict Implicit.
@@ -18,11 +18,6 @@ Unset Printing Implicit Defensive.
 
 Import GRing.Theory.
 Local Open Scope ring_scope.
-
-(** A matrix, or one for each channel, commutes with another matrix. *)
-Definition commutes_with (F : fieldType) (Node : finType) (T : Type)
-    (Phi : Node -> Node -> T -> F) (A : Node -> Node -> F) : Prop :=
-  forall m n t, \sum_l Phi m l t * A l n = \sum_l A m l * Phi l n t.
 
 Section Commutant.
 
@@ -113,7 +108,8 @@ Lemma scalar_commutes Phi (c : T -> F) A :
 Proof.
 move=> ePhi m n t; rewrite (bigD1 m) //= [RHS](bigD1 n) //= !ePhi !eqxx.
 rewrite big1 => [|l /negbTE nl]; last by rewrite ePhi eq_sym nl mul0r.
-by rewrite big1 => [|l /negbTE nl]; rewrite ?addr0 1?mulrC // ePhi nl mulr0.
+rewrite big1 => [|l /negbTE nl]; last by rewrite ePhi nl mulr0.
+by rewrite !addr0 mulrC.
 Qed.
 
 End Commutant.

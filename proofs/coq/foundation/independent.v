@@ -62,4 +62,32 @@ rewrite mulmxA mulVpmx // mul1mx mulmx0 => /matrixP/(_ (enum_rank h) (enum_rank 
 by rewrite !mxE enum_rankK.
 Qed.
 
+(** A product has at most the rank of either factor. *)
+Lemma family_rank_left (Row Inner Column : finType) (M : Row -> Column -> F)
+    (L : Row -> Inner -> F) (R : Inner -> Column -> F) :
+  (forall i j, M i j = \sum_h L i h * R h j) -> (family_rank M <= family_rank L)%N.
+Proof.
+move=> eM; rewrite /family_rank (eq_family_matrix eM) -family_matrix_product.
+exact: mxrankM_maxl.
+Qed.
+
+Lemma family_rank_right (Row Inner Column : finType) (M : Row -> Column -> F)
+    (L : Row -> Inner -> F) (R : Inner -> Column -> F) :
+  (forall i j, M i j = \sum_h L i h * R h j) -> (family_rank M <= family_rank R)%N.
+Proof.
+move=> eM; rewrite /family_rank (eq_family_matrix eM) -family_matrix_product.
+exact: mxrankM_maxr.
+Qed.
+
+(** Sylvester: factors of a zero product share the inner dimension between them. *)
+Lemma family_rank_zero_product (Row Inner Column : finType)
+    (L : Row -> Inner -> F) (R : Inner -> Column -> F) :
+  (forall i j, \sum_h L i h * R h j = 0) -> (family_rank L + family_rank R <= #|Inner|)%N.
+Proof.
+move=> zero; have none : family_matrix (fun i j => \sum_h L i h * R h j) = 0.
+  by apply/matrixP => i j; rewrite !mxE.
+have := mxrank_mul_min (family_matrix L) (family_matrix R).
+by rewrite family_matrix_product none mxrank0 leqn0 subn_eq0.
+Qed.
+
 End Minors.

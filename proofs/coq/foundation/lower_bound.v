@@ -50,6 +50,22 @@ Proof. exact: leq_ltn_trans (leq_subr _ _). Qed.
 Lemma far_bound (side l : nat) (i : 'I_l.*2.+1) : (l < side)%N -> (i - l < side)%N.
 Proof. by case: i => i /=; lia. Qed.
 
+(** On a large enough image a query has a token outside its receptive field. *)
+Lemma token_outside (rows columns m n : nat) :
+  (m < rows)%N -> (n < columns)%N -> (m.+1 < rows \/ n.+1 < columns)%N ->
+  exists q k : bare_grid rows columns,
+    forall d : token_offset m n, ringed_key q d != image_key m n k.
+Proof.
+move=> large1 large2 larger.
+have pos1 : (0 < rows)%N by lia.
+have pos2 : (0 < columns)%N by lia.
+have := ringed_key_image (Ordinal pos1, Ordinal pos2); case: larger => larger same.
+  exists (Ordinal pos1, Ordinal pos2), (Ordinal larger, Ordinal pos2) => -[[i lti] j].
+  by rewrite same /=; lia.
+exists (Ordinal pos1, Ordinal pos2), (Ordinal pos1, Ordinal larger) => -[i [j ltj]].
+by rewrite same /=; lia.
+Qed.
+
 Section Bound.
 
 Variables (F : fieldType) (In Out Head : finType).
@@ -150,6 +166,20 @@ have noc : forall h, c h = 0.
 have none : #|Head| = 0%N.
   by apply: eq_card0 => h; have := nz h; rewrite noc eqxx.
 by have := head_bound; rewrite none leqNgt pos.
+Qed.
+
+(** A query and a key with the map zero, outside the receptive field or in it. *)
+Lemma zero_map :
+  (m.+1 < rows)%N \/ (n.+1 < columns)%N \/ (exists d, forall st, kernel st d = 0) ->
+  exists q k : bare_grid rows columns,
+    forall s t, \sum_h A h q (image_key a b k) * M h s t = 0.
+Proof.
+case=> [larger | [larger | [d zero]]].
+- have [q [k out]] := token_outside large1 large2 (or_introl larger).
+  by exists q, k => s t; exact: expresses_outside.
+- have [q [k out]] := token_outside large1 large2 (or_intror larger).
+  by exists q, k => s t; exact: expresses_outside.
+by exists (joined_query d), (joined_key d) => s t; rewrite expresses_offset zero.
 Qed.
 
 End Large.

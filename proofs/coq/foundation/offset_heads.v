@@ -64,21 +64,22 @@ Qed.
     keys: S_δ the unit row at the offset, J the row of 1/N. *)
 Definition row_total (c : Offset -> F) (u0 u1 : F) (N : nat) : F := \sum_d c d + u0 + u1 * N%:R.
 
-Definition shared_row (target : Offset -> Key) (c : Offset -> F) (u0 u1 : F) (k : Key) : F :=
-  (\sum_d c d * (k == target d)%:R + (u0 + u1 * #|Key|%:R) / #|Key|%:R)
-    / row_total c u0 u1 #|Key|.
+(** Such a row before normalisation has the sum Z(N), so the row has the sum one. *)
+Definition shared_weight (target : Offset -> Key) (c : Offset -> F) (u0 u1 : F) (k : Key) : F :=
+  \sum_d c d * (k == target d)%:R + (u0 + u1 * #|Key|%:R) / #|Key|%:R.
 
-(** Such a row has the sum one, whatever the targets. *)
-Lemma sum_shared_row target c u0 u1 :
-  #|Key|%:R != 0 :> F -> row_total c u0 u1 #|Key| != 0 ->
-  \sum_k shared_row target c u0 u1 k = 1.
+Lemma sum_shared_weight target c u0 u1 : #|Key|%:R != 0 :> F ->
+  \sum_k shared_weight target c u0 u1 k = row_total c u0 u1 #|Key|.
 Proof.
-move=> nzN nzZ; rewrite /shared_row -big_distrl /= big_split /= exchange_big /=.
+move=> nzN; rewrite /shared_weight big_split /= exchange_big /=.
 have -> : \sum_(k : Key) (u0 + u1 * #|Key|%:R) / #|Key|%:R = u0 + u1 * #|Key|%:R.
   by rewrite sumr_const -[_ *+ #|_|]mulr_natr divfK.
-rewrite (eq_bigr c) => [|d _]; first by rewrite addrA divff.
+rewrite (eq_bigr c) => [|d _]; first by rewrite addrA.
 by rewrite (bigD1 (target d)) //= eqxx mulr1 big1 ?addr0 // => k /negbTE ->; rewrite mulr0.
 Qed.
+
+Definition shared_row target c u0 u1 (k : Key) : F :=
+  shared_weight target c u0 u1 k / row_total c u0 u1 #|Key|.
 
 (** The identity of a certificate, Σ_h c_hδ V_hδ' = [δ = δ'] and Σ_h u_h V_hδ' = 0, gives the
     numbers at every key, with the coefficients Z_h(N) V_hδ. *)
@@ -93,7 +94,7 @@ Proof.
 move=> nzZ eq_c eq_u0 eq_u1 k d; set N := #|Key|%:R : F.
 transitivity (\sum_h (\sum_d' (k == target d')%:R * (c h d' * V h d)
     + N^-1 * (u0 h * V h d) + (u1 h * V h d) * (N * N^-1))).
-  apply: eq_bigr => h _; rewrite mulrA /shared_row divfK // -/N mulrDl big_distrl /= -addrA.
+  apply: eq_bigr => h _; rewrite mulrA /shared_row divfK // /shared_weight -/N mulrDl big_distrl /= -addrA.
   congr (_ + _); first by apply: eq_bigr => d' _; rewrite [c h d' * _]mulrC mulrA.
   by rewrite -!mulrA; ring.
 rewrite !big_split /= -big_distrr /= eq_u0 mulr0 addr0 -big_distrl /= eq_u1 mul0r addr0.

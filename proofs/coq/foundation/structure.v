@@ -44,6 +44,11 @@ Definition is_basis (K S : finType) (a : K -> S -> F) : Prop :=
   (forall c : K -> F, (forall s, \sum_k c k * a k s = 0) -> forall k, c k = 0) /\
   (forall f : S -> F, exists c : K -> F, forall s, f s = \sum_k c k * a k s).
 
+(** A matrix, or one for each channel, commutes with another matrix. *)
+Definition commutes_with (Node : finType) (T : Type)
+    (Phi : Node -> Node -> T -> F) (A : Node -> Node -> F) : Prop :=
+  forall m n t, \sum_l Phi m l t * A l n = \sum_l A m l * Phi l n t.
+
 End Definitions.
 
 Section Rule.

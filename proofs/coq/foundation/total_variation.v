@@ -67,6 +67,21 @@ have c_gt0 : 0 < c by rewrite -(pmulr_lgt0 _ (gt0 t)); exact: lt_le_trans lec.
 by rewrite ler_pdivl_mulr // ler_pdivr_mull.
 Qed.
 
+(** A bias head that has its target: (N - 1) / (e + N - 1) from one-hot, e = exp M. *)
+Lemma bias_distance (e : R) (t : Key) : 0 < e ->
+  total_variation (softmax (bias_weights e (Some t))) (one_hot R (Some t)) =
+    (#|Key|.-1)%:R / (e + (#|Key|.-1)%:R).
+Proof.
+move=> e_gt0; have w_gt0 k : 0 < bias_weights e (Some t) k.
+  by rewrite /bias_weights; case: ifP => _ //; exact: ltr01.
+have N_gt0 : (0 < #|Key|)%N by apply/card_gt0P; exists t.
+rewrite softmax_distance // /softmax sum_bias_weights /bias_weights eqxx.
+have -> : #|Key|%:R + e - 1 = e + (#|Key|.-1)%:R.
+  by rewrite -{1}(prednK N_gt0) -addn1 natrD; ring.
+have nz : e + (#|Key|.-1)%:R != 0 by rewrite gt_eqF // ltr_paddr ?ler0n.
+by field.
+Qed.
+
 (** Two rows with one sum mix a column to within their distance times its spread. *)
 Lemma attend_distance (Out : Type) a b (y : Key -> Out -> R) (o : Out) (low high : R) :
   \sum_k a k = \sum_k b k -> (forall k, low <= y k o <= high) ->

@@ -47,7 +47,8 @@ have offsetE := @ringed_offsetE rows columns m n.
 have ZE h : scalar_normaliser t N h =
     \sum_k key_number t 1 (@ringed_offset rows columns m n) q k ^+ h.
   by rewrite (sum_key_numbers _ _ offsetE) expr1n mulr1.
-rewrite (scalar_heads offsetE t_inj t_ne1 _ _ _ _ (first := 0)) // => [|h _]; first exact: convolution_of_tokens.
+rewrite (scalar_heads offsetE t_inj t_ne1 _ _ _ _ (first := 0)) // => [|h _].
+  exact: convolution_of_tokens.
 rewrite ZE gt_eqF // (bigD1 (ringed_key q (ord0, ord0))) //= ltr_paddr ?exprn_gt0 //.
   apply: sumr_ge0 => k _; apply: exprn_ge0; rewrite /key_number.
   by case: ringed_offset => [d|]; rewrite ?ler01 ?ltW.

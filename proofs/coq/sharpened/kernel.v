@@ -23,22 +23,6 @@ Unset Printing Implicit Defensive.
 Import GRing.Theory.
 Local Open Scope ring_scope.
 
-(** On a large enough image a query has a token outside its receptive field. *)
-Lemma token_outside (rows columns m n : nat) :
-  (m < rows)%N -> (n < columns)%N -> (m.+1 < rows \/ n.+1 < columns)%N ->
-  exists q k : bare_grid rows columns,
-    forall d : token_offset m n, ringed_key q d != image_key m n k.
-Proof.
-move=> large1 large2 larger.
-have pos1 : (0 < rows)%N by lia.
-have pos2 : (0 < columns)%N by lia.
-have := ringed_key_image (Ordinal pos1, Ordinal pos2); case: larger => larger same.
-  exists (Ordinal pos1, Ordinal pos2), (Ordinal larger, Ordinal pos2) => -[[i lti] j].
-  by rewrite same /=; lia.
-exists (Ordinal pos1, Ordinal pos2), (Ordinal pos1, Ordinal larger) => -[i [j ltj]].
-by rewrite same /=; lia.
-Qed.
-
 Theorem kernel (F : fieldType) (In Out Head : finType)
     (rows columns p1 p2 a b m n r1 r2 : nat)
     (A : Head -> bare_grid rows columns -> ringed_grid rows columns a b -> F)
@@ -53,14 +37,6 @@ Theorem kernel (F : fieldType) (In Out Head : finType)
   (family_rank (flattened_kernel p1 p2 m n r1 r2 W) < #|Head|)%N.
 Proof.
 move=> reach1 reach2 large1 large2 equal nz pos some_zero.
-suff [q [k zero]] : exists q k : bare_grid rows columns,
-    forall s t, \sum_h A h q (image_key a b k) * M h s t = 0.
-  exact: (one_more_head reach1 reach2 equal large1 large2 pos (fun h => nz h q _) zero).
-case: some_zero => [larger | [larger | [d zero]]].
-- have [q [k out]] := token_outside large1 large2 (or_introl larger).
-  by exists q, k => s t; apply: (expresses_outside reach1 reach2 equal).
-- have [q [k out]] := token_outside large1 large2 (or_intror larger).
-  by exists q, k => s t; apply: (expresses_outside reach1 reach2 equal).
-exists (joined_query large1 large2 d), (joined_key large1 large2 d) => s t.
-by rewrite (expresses_offset reach1 reach2 equal) zero.
+have [q [k zero]] := zero_map reach1 reach2 equal large1 large2 some_zero.
+exact: (one_more_head reach1 reach2 equal large1 large2 pos (fun h => nz h q _) zero).
 Qed.
