@@ -6,7 +6,7 @@
     algebra. Over every field, for all K, M, N, P and Q. *)
 
 From mathcomp Require Import all_ssreflect all_algebra.
-From Convattn.foundation Require Import rank structure.
+From Convattn.foundation Require Import rank rank_factors structure.
 
 Set Implicit Arguments.
 Unset Strict Implicit.
@@ -21,23 +21,12 @@ Definition grouped_product (F : fieldType) (K M N P Q : finType)
     (a : K -> M -> N -> F) (b : K -> P -> Q -> F) (r : M * P) (c : N * Q) : F :=
   mixed_product (flattened a) (flattened b) (r.1, c.1) (r.2, c.2).
 
-(** A matrix is a product through as many numbers as its rank. *)
-Lemma rank_factorisation (F : fieldType) (Row Column : finType) (M : Row -> Column -> F) :
-  exists (L : Row -> 'I_(family_rank M) -> F) (R : 'I_(family_rank M) -> Column -> F),
-    forall i j, M i j = \sum_h L i h * R h j.
-Proof.
-exists (fun i h => col_base (family_matrix M) (enum_rank i) h).
-exists (fun h j => row_base (family_matrix M) h (enum_rank j)) => i j.
-have /matrixP/(_ (enum_rank i) (enum_rank j)) := mulmx_base (family_matrix M).
-by rewrite mxE [family_matrix M _ _]mxE !enum_rankK.
-Qed.
-
 Theorem mixed_matrix (F : fieldType) (K M N P Q : finType)
     (a : K -> M -> N -> F) (b : K -> P -> Q -> F) :
   (family_rank (grouped_product a b) <= \sum_k family_rank (a k) * family_rank (b k))%N.
 Proof.
-have /fin_all_exists[L /fin_all_exists[R ea]] k := rank_factorisation (a k).
-have /fin_all_exists[U /fin_all_exists[V eb]] k := rank_factorisation (b k).
+have /fin_all_exists[L /fin_all_exists[R ea]] k := rank_factors (a k).
+have /fin_all_exists[U /fin_all_exists[V eb]] k := rank_factors (b k).
 pose Inner := [finType of {k : K & 'I_(family_rank (a k)) * 'I_(family_rank (b k))}%type].
 have -> : (\sum_k family_rank (a k) * family_rank (b k) = #|Inner|)%N.
   rewrite card_tagged sumnE big_map big_enum.

@@ -78,10 +78,10 @@ suff -> : feature_map Theta (fun p' => \sum_m x (tperm m0 n0 m) p' * shift_matri
   by rewrite eq_sym.
 rewrite /feature_map big1 // => p' _; rewrite big1 ?mul0r // => m _.
 rewrite /shift_matrix; case: eqP => [em|]; last by rewrite mulr0.
-rewrite mulr1 /x; case: tpermP => [em0|em1|_ /eqP/negbTE -> //]; last first.
-  case/eqP: nd; apply/ffunP => i; move: em e => /ffunP/(_ i) + /ffunP/(_ i).
-  by rewrite em1 !ffunE; lia.
-by case/eqP: nd; rewrite -em em0 difference_self.
+rewrite mulr1 /x; case: tpermP => [_|em1|/eqP/negbTE -> _ //].
+  by rewrite eq_sym (negbTE nmn).
+case/eqP: nd; apply/ffunP => i; move: em e => /ffunP/(_ i) + /ffunP/(_ i).
+by rewrite em1 !ffunE; move: (d i) (nat_of_ord (m0 i)) (nat_of_ord (n0 i)) => z a b; lia.
 Qed.
 
 (** The first nodes of an axis along which the shift goes are reached from nowhere. *)
@@ -93,8 +93,8 @@ move=> lt0 nd; have [i di] : exists i, d i != 0.
   by apply/eqP; rewrite -[_ == _]negbK d0.
 have lt1 j : ((S j).-1 < S j)%N by have := lt0 j; lia.
 pose n : node S := [ffun j => if 0 < d j then Ordinal (lt0 j) else Ordinal (lt1 j)].
-exists n => m; rewrite /shift_matrix; case: eqP => // /ffunP/(_ i); rewrite !ffunE.
-by have := ltn_ord (m i); case: ifP => /=; lia.
+exists n => m; rewrite /shift_matrix; case: eqP => // /ffunP/(_ i) e; exfalso; move: e di.
+by have := ltn_ord (m i); rewrite !ffunE; move: (d i) => z; case: ifP => /=; lia.
 Qed.
 
 End Heads.

@@ -13,7 +13,7 @@
     The factor 1/√D goes into either of Λ_key and Λ_query. *)
 
 From mathcomp Require Import all_ssreflect all_algebra.
-From Convattn.foundation Require Import attention rank structure.
+From Convattn.foundation Require Import attention rank rank_factors structure.
 
 Set Implicit Arguments.
 Unset Strict Implicit.
@@ -31,22 +31,6 @@ Definition factored (F : fieldType) (P Q : Type) (D : finType)
 Definition concatenated_heads (F : fieldType) (K M P : finType) (N D : Type)
     (A : K -> M -> N -> F) (value : K -> P -> D -> F) (x : M -> P -> F) (n : N) (f : K * D) : F :=
   feature_map (value f.1) (attend (fun m => A f.1 m n) x) f.2.
-
-(** A matrix of rank at most D is a product through D numbers. *)
-Lemma low_rank_factored (F : fieldType) (P Q D : finType) (L : P -> Q -> F) :
-  (family_rank L <= #|D|)%N ->
-  exists (U : P -> D -> F) (V : Q -> D -> F), forall p q, L p q = factored U V p q.
-Proof.
-rewrite /family_rank; set B := family_matrix L => le.
-pose U := col_base B *m (pid_mx (\rank B) : 'M_(_, #|D|)).
-pose V := (pid_mx (\rank B) : 'M_(#|D|, _)) *m row_base B.
-have eB : U *m V = B.
-  by rewrite /U /V -mulmxA (mulmxA (pid_mx _)) pid_mx_id // pid_mx_1 mul1mx mulmx_base.
-exists (fun p d => U (enum_rank p) (enum_rank d)), (fun q d => V (enum_rank d) (enum_rank q)).
-move=> p q; have /matrixP/(_ (enum_rank p) (enum_rank q)) := eB.
-rewrite [B _ _]mxE !enum_rankK => <-; rewrite mxE -[RHS]sum_enum_val.
-by apply: eq_bigr => d _; rewrite enum_valK.
-Qed.
 
 (** The scores are dot products. *)
 Lemma scores_are_dot_products (F : fieldType) (P Q D : finType)
@@ -89,13 +73,14 @@ Theorem transformer (F : fieldType) (D : finType) :
           structured_convolution A (fun k => factored (value k) (fun q d => output q (k, d))) x n q &
       forall (K P : finType) (Q : Type) (nodes : nat) (A : K -> 'I_nodes -> 'I_nodes -> F)
           (Theta : K -> P -> Q -> F) (x x' : 'I_nodes -> P -> F) (n : 'I_nodes) q,
-        (forall k m, (n < m)%N -> A k m n = 0) -> (forall m, (m <= n)%N -> x m =1 x' m) ->
+        (forall k (m : 'I_nodes), (n < m)%N -> A k m n = 0) ->
+        (forall m : 'I_nodes, (m <= n)%N -> x m =1 x' m) ->
         structured_convolution A Theta x n q = structured_convolution A Theta x' n q].
 Proof.
 split=> [P Q key query x y | P Q L | P Q U V p q // | K M P N Q A value output x n q
     | K P Q nodes A Theta x x' n q masked e].
 - exact: scores_are_dot_products.
-- split=> [|[U [V eL]]]; first exact: low_rank_factored.
+- split=> [/low_rank_factors[U [V eL]] | [U [V eL]]]; first by exists U, (fun q d => V d q).
   exact: (family_rank_product (L := U) (R := fun d q => V q d)).
 - exact: concatenation_is_sum.
 apply: eq_bigr => k _; apply: eq_feature_map => // p; apply: eq_bigr => m _.

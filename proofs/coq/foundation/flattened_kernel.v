@@ -115,6 +115,28 @@ Qed.
 
 End UnitImages.
 
+(** Of the image that is zero both make nothing. *)
+Lemma zero_framed_blank (F : fieldType) (Channel : Type) (height width top left y x : nat) :
+  zero_framed height width top left (fun _ _ _ => 0 : F) y x =1 fun _ : Channel => 0.
+Proof. by move=> c; rewrite /zero_framed; case: ifP. Qed.
+
+Lemma attention_blank (F : fieldType) (In Out Head : finType) (rows columns p1 p2 a b : nat)
+    (A : Head -> bare_grid rows columns -> ringed_grid rows columns a b -> F)
+    (M : Head -> patch_feature p1 p2 In -> patch_feature p1 p2 Out -> F) q t :
+  attention_layer A M (patch_token (fun _ _ _ => 0)) q t = 0.
+Proof.
+rewrite layer_as_coefficients big1 // => k _.
+by rewrite /feature_map big1 // => s _; rewrite /patch_token zero_framed_blank mul0r.
+Qed.
+
+Lemma convolution_blank (F : fieldType) (In : finType) (Out : Type) (height width r1 r2 : nat)
+    (W : nat -> nat -> In -> Out -> F) (y x : nat) (o : Out) :
+  convolution height width r1 r2 W (fun _ _ _ => 0) y x o = 0.
+Proof.
+rewrite /convolution big1 // => i _; rewrite big1 // => j _; rewrite big1 // => c _.
+by rewrite zero_framed_blank mul0r.
+Qed.
+
 (** Offset and key determine each other. *)
 Lemma ringed_key_image (rows columns m n : nat) (q k : bare_grid rows columns)
     (d : token_offset m n) :

@@ -1,8 +1,6 @@
-(** Limits as a parameter grows, in any ordered field, and the layers that tend to hard attention. *)
+(** Limits from above at zero, in an ordered field, by ε and η. *)
 
 From mathcomp Require Import all_ssreflect all_algebra.
-From mathcomp Require Import ring.
-From Convattn.foundation Require Import attention heads exponential total_variation.
 
 Set Implicit Arguments.
 Unset Strict Implicit.
@@ -11,126 +9,78 @@ Unset Printing Implicit Defensive.
 Import Order.TTheory GRing.Theory Num.Theory.
 Local Open Scope ring_scope.
 
-(** f(a) tends to l as a grows. *)
-Definition tends_to (R : realFieldType) (f : R -> R) (l : R) : Prop :=
-  forall eps, 0 < eps -> exists a0, forall a, a0 <= a -> `|f a - l| <= eps.
-
-(** It exceeds every bound; the real exponential does. *)
-Definition unbounded (R : realFieldType) (E : R -> R) : Prop := forall b, exists x, b <= E x.
+(** g(t) tends to the limit as t > 0 tends to zero. *)
+Definition tends_at_zero (R : realFieldType) (g : R -> R) (limit : R) : Prop :=
+  forall eps, 0 < eps -> exists2 eta, 0 < eta & forall t, 0 < t < eta -> `|g t - limit| < eps.
 
 Section Limits.
 
 Variable R : realFieldType.
-Implicit Types (f g : R -> R) (c l : R).
+Implicit Types (g : R -> R) (c limit : R).
 
-Lemma eq_tends_to f g l : f =1 g -> tends_to f l -> tends_to g l.
-Proof. by move=> efg lim eps /lim[a0 near]; exists a0 => a /near; rewrite efg. Qed.
-
-Lemma tends_to_constant c : tends_to (fun=> c) c.
-Proof. by move=> eps gt0; exists 0 => a _; rewrite subrr normr0 ltW. Qed.
-
-Lemma tends_to_add f g l l' : tends_to f l -> tends_to g l' -> tends_to (fun a => f a + g a) (l + l').
+Lemma eq_tends g g' limit : g =1 g' -> tends_at_zero g limit -> tends_at_zero g' limit.
 Proof.
-move=> limf limg eps gt0; have half_gt0 : 0 < eps / 2%:R by rewrite divr_gt0 // ltr0n.
-have [a nearf] := limf _ half_gt0; have [b nearg] := limg _ half_gt0.
-exists (Num.max a b) => x; rewrite le_maxl => /andP[/nearf lef /nearg leg].
-have -> : f x + g x - (l + l') = (f x - l) + (g x - l') by ring.
-have -> : eps = eps / 2%:R + eps / 2%:R by field.
-exact: le_trans (ler_norm_add _ _) (ler_add lef leg).
+by move=> eqg lim eps /lim[eta eta_gt0 close]; exists eta => // t /close; rewrite eqg.
 Qed.
 
-Lemma tends_to_scale f l c : tends_to f l -> tends_to (fun a => f a * c) (l * c).
+Lemma tends_const c : tends_at_zero (fun=> c) c.
+Proof. by move=> eps eps_gt0; exists 1 => [|t _]; rewrite ?ltr01 // subrr normr0. Qed.
+
+Lemma tends_add g g' limit limit' : tends_at_zero g limit -> tends_at_zero g' limit' ->
+  tends_at_zero (fun t => g t + g' t) (limit + limit').
 Proof.
-move=> lim eps gt0; have c_gt0 : 0 < `|c| + 1 by rewrite ltr_paddl ?ltr01.
-have [a near] := lim (eps / (`|c| + 1)) (divr_gt0 gt0 c_gt0).
-exists a => x /near le_x; rewrite -mulrBl normrM.
-apply: (@le_trans _ _ (eps / (`|c| + 1) * (`|c| + 1))); last by rewrite divfK // gt_eqF.
-by apply: ler_pmul => //; rewrite ler_addl.
+move=> lim lim' eps eps_gt0; have half_gt0 : 0 < eps / 2%:R by rewrite divr_gt0 ?ltr0n.
+have [eta eta_gt0 close] := lim _ half_gt0; have [eta' eta'_gt0 close'] := lim' _ half_gt0.
+exists (Num.min eta eta') => [|t]; first by rewrite lt_minr eta_gt0.
+rewrite lt_minr => /and3P[t_gt0 lt lt']; rewrite opprD addrACA.
+apply: le_lt_trans (ler_norm_add _ _) _; rewrite [eps]splitr.
+by rewrite ltr_add ?close ?close' ?t_gt0.
 Qed.
 
-Lemma tends_to_sum (T : finType) (f : T -> R -> R) (l : T -> R) :
-  (forall t, tends_to (f t) (l t)) -> tends_to (fun a => \sum_t f t a) (\sum_t l t).
+Lemma tends_scale g limit c : tends_at_zero g limit -> tends_at_zero (fun t => g t * c) (limit * c).
 Proof.
-move=> lim; elim: index_enum => [|t s IH].
-  by rewrite big_nil; apply: (eq_tends_to (f := fun=> 0)) (tends_to_constant 0) => a; rewrite big_nil.
-rewrite big_cons; apply: eq_tends_to (tends_to_add (lim t) IH) => a.
-by rewrite [RHS]big_cons.
+move=> lim eps eps_gt0; have bound_gt0 : 0 < `|c| + 1 by rewrite ltr_paddl ?ltr01.
+have [eta eta_gt0 close] := lim _ (divr_gt0 eps_gt0 bound_gt0).
+exists eta => // t /close; rewrite ltr_pdivl_mulr // => lt; rewrite -mulrBl normrM.
+by apply: le_lt_trans lt; rewrite ler_wpmul2l // ler_addl ler01.
 Qed.
 
-(** A layer whose attention tends to A₀ tends to the layer with A₀, on every image. *)
-Lemma layer_tends_to (Head Key In : finType) (Query Out : Type)
-    (A : R -> Head -> Query -> Key -> R) (A0 : Head -> Query -> Key -> R)
-    (M : Head -> In -> Out -> R) (X : Key -> In -> R) (q : Query) (o : Out) :
-  (forall h k, tends_to (fun a => A a h q k) (A0 h q k)) ->
-  tends_to (fun a => attention_layer (A a) M X q o) (attention_layer A0 M X q o).
+Lemma tends_sum (T : finType) (g : T -> R -> R) (limit : T -> R) :
+  (forall i, tends_at_zero (g i) (limit i)) ->
+  tends_at_zero (fun t => \sum_i g i t) (\sum_i limit i).
 Proof.
-move=> lim; rewrite layer_as_coefficients.
-pose f a := \sum_k feature_map (fun i o => \sum_h A a h q k * M h i o) (X k) o.
-apply: (eq_tends_to (f := f)) => [a|]; first by rewrite layer_as_coefficients.
-apply: tends_to_sum => k; apply: tends_to_sum => i.
-apply: (eq_tends_to (f := fun a => (\sum_h A a h q k * M h i o) * X k i)) => [a|].
-  by rewrite mulrC.
-rewrite mulrC; apply: tends_to_scale; apply: tends_to_sum => h; exact: tends_to_scale.
+move=> lim; elim: (index_enum T) => [|i s IH].
+  by rewrite big_nil; apply: eq_tends (tends_const 0) => t; rewrite big_nil.
+by rewrite big_cons; apply: eq_tends (tends_add (lim i) IH) => t; rewrite big_cons.
+Qed.
+
+(** What is a constant over t, and has a limit, is zero. *)
+Lemma tends_vanishing g limit c : tends_at_zero g limit ->
+  (forall t, 0 < t -> t * g t = c) -> c = 0 /\ limit = 0.
+Proof.
+move=> lim eqc.
+have c0 : c = 0.
+  have [eta eta_gt0 close] := lim 1 ltr01.
+  have bound_gt0 : 0 < `|limit| + 1 by rewrite ltr_paddl ?ltr01.
+  apply/eqP/negPn/negP => c_ne0; have norm_gt0 : 0 < `|c| by rewrite normr_gt0.
+  pose t := Num.min eta (`|c| / (`|limit| + 1)) / 2%:R.
+  have min_gt0 : 0 < Num.min eta (`|c| / (`|limit| + 1)) by rewrite lt_minr eta_gt0 divr_gt0.
+  have t_gt0 : 0 < t by rewrite divr_gt0 ?ltr0n.
+  have lt_min : t < Num.min eta (`|c| / (`|limit| + 1)).
+    by rewrite /t ltr_pdivr_mulr ?ltr0n // ltr_pmulr // ltr1n.
+  move: lt_min; rewrite lt_minr => /andP[lt_eta lt_c].
+  have : `|g t| <= `|limit| + 1.
+    rewrite -[g t](subrK limit) addrC; apply: le_trans (ler_norm_add _ _) _.
+    by rewrite ler_add2l ltW // close // t_gt0.
+  rewrite leNgt => /negP; apply.
+  move: lt_c; rewrite ltr_pdivl_mulr // -(eqc t t_gt0) normrM (gtr0_norm t_gt0).
+  by rewrite ltr_pmul2l.
+split=> //; apply/eqP; rewrite -normr_eq0; apply/eqP/le_anti; rewrite normr_ge0 andbT.
+rewrite leNgt; apply/negP => norm_gt0; have [eta eta_gt0 close] := lim _ norm_gt0.
+have half_gt0 : 0 < eta / 2%:R by rewrite divr_gt0 ?ltr0n.
+have := close (eta / 2%:R); rewrite half_gt0 ltr_pdivr_mulr ?ltr0n // ltr_pmulr // ltr1n => /(_ isT).
+have /eqP := eqc _ half_gt0; rewrite c0 mulf_eq0 gt_eqF //= => /eqP ->.
+by rewrite sub0r normrN ltxx.
 Qed.
 
 End Limits.
-
-Section HardLimit.
-
-Variables (R : realFieldType) (E : R -> R) (Key : finType).
-Hypotheses (E_exp : is_exponential E) (E_unbounded : unbounded E).
-
-Lemma exponential_opp x : E (- x) = (E x)^-1.
-Proof.
-apply: (mulfI (exponential_nonzero E_exp x)).
-by rewrite -exponential_add // subrr exponential_zero // mulfV // exponential_nonzero.
-Qed.
-
-(** exp(-a) tends to zero. *)
-Lemma exponential_vanishes c : tends_to (fun a => E (- a) * c) 0.
-Proof.
-rewrite -(mul0r c); apply: tends_to_scale => eps gt0.
-have [a0 large] := E_unbounded eps^-1; exists a0 => a lea.
-rewrite subr0 ger0_norm; last exact/ltW/exponential_positive.
-rewrite exponential_opp.
-rewrite -[leRHS]invrK lef_pinv ?posrE ?invr_gt0 //; last exact: exponential_positive.
-exact: le_trans large (exponential_monotone E_exp lea).
-Qed.
-
-(** If every other weight is at most exp(-a) times the target's, softmax is at most
-    N exp(-a) from one-hot, at every key. *)
-Lemma softmax_gap (w : Key -> R) (t : Key) (a : R) k :
-  (forall k, 0 < w k) -> (forall k, k != t -> w k <= E (- a) * w t) ->
-  `|softmax w k - one_hot R (Some t) k| <= E (- a) * #|Key|%:R.
-Proof.
-move=> gt0 gap; have S_gt0 := sum_positive t gt0.
-have le_sum : w t <= \sum_k w k by rewrite (bigD1 t) //= ler_addl sumr_ge0 // => k' _; exact: ltW.
-have other k' : k' != t -> softmax w k' <= E (- a).
-  move=> neq; rewrite /softmax ler_pdivr_mulr //; apply: le_trans (gap _ neq) _.
-  by rewrite ler_pmul2l // exponential_positive.
-have N_ge1 : 1 <= #|Key|%:R :> R by rewrite ler1n; apply/card_gt0P; exists t.
-rewrite /one_hot (inj_eq Some_inj); case: (eqVneq k t) => [->|neq].
-  rewrite distrC ger0_norm; last first.
-    by rewrite subr_ge0 /softmax ler_pdivr_mulr // mul1r.
-  have -> : true%:R - softmax w t = \sum_(k' | k' != t) softmax w k'.
-    by rewrite -(softmax_sums_to_one t gt0) (bigD1 t) //= addrC addKr.
-  apply: le_trans (ler_sum _ (fun k' neq => other k' neq)) _.
-  rewrite sumr_const -[leLHS]mulr_natr ler_pmul2l ?exponential_positive // ler_nat.
-  exact: max_card.
-rewrite subr0 ger0_norm; last by apply: softmax_nonnegative => k'; exact: ltW.
-apply: le_trans (other _ neq) _.
-by rewrite ler_pmulr // exponential_positive.
-Qed.
-
-(** Weights with that gap for every a tend to one-hot. *)
-Lemma softmax_tends_to_one_hot (w : R -> Key -> R) (t k : Key) :
-  (forall a k, 0 < w a k) -> (forall a k, 0 <= a -> k != t -> w a k <= E (- a) * w a t) ->
-  tends_to (fun a => softmax (w a) k) (one_hot R (Some t) k).
-Proof.
-move=> gt0 gap eps eps_gt0; have [a0 near] := exponential_vanishes #|Key|%:R eps_gt0.
-exists (Num.max a0 0) => a; rewrite le_maxl => /andP[/near small ge0].
-have bound := softmax_gap k (gt0 a) (fun k' => gap a k' ge0).
-by apply: le_trans bound (le_trans _ small); rewrite subr0 ler_norm.
-Qed.
-
-End HardLimit.

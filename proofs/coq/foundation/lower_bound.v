@@ -84,13 +84,8 @@ Local Notation kernel := (flattened_kernel p1 p2 m n r1 r2 W).
 (** A convolution has no bias. *)
 Lemma expresses_bias (q : bare_grid rows columns) t : bias t = 0.
 Proof.
-pose X : image F In := fun _ _ _ => 0.
-have blank y x top left : zero_framed (p1 * rows) (p2 * columns) top left X y x =1 fun=> 0.
-  by move=> c; rewrite /zero_framed; case: ifP.
-have := equal X q t; rewrite /convolution [RHS]big1 => [|i _]; last first.
-  by rewrite big1 // => j _; rewrite big1 // => c _; rewrite blank mul0r.
-rewrite layer_as_coefficients big1 ?add0r // => k _.
-by rewrite /feature_map big1 // => s _; rewrite /patch_token blank mul0r.
+have := equal (fun _ _ _ => 0) q t.
+by rewrite attention_blank convolution_blank add0r.
 Qed.
 
 (** The map from one token of the image to another. *)
@@ -119,14 +114,16 @@ Definition joined_query (d : token_offset m n) : bare_grid rows columns :=
 Definition joined_key (d : token_offset m n) : bare_grid rows columns :=
   (Ordinal (far_bound d.1 large1), Ordinal (far_bound d.2 large2)).
 
-Lemma expresses_offset d s t :
-  \sum_h A h (joined_query d) (image_key a b (joined_key d)) * M h s t = kernel (s, t) d.
+Lemma joined_only (d d' : token_offset m n) :
+  (ringed_key (joined_query d) d' == image_key m n (joined_key d)) = (d' == d).
 Proof.
-rewrite expresses_map (big_pred1 d) // => d'.
-rewrite ringed_key_image /=.
-case: d d' => [[i lti] [j ltj]] [[i' lti'] [j' ltj']] /=.
+clear equal reach1 reach2; rewrite ringed_key_image /=; case: d d' => [[i lti] [j ltj]] [[i' lti'] [j' ltj']] /=.
 by apply/andP/eqP => [[/eqP e1 /eqP e2] | [-> ->]]; first congr (_, _); try apply: val_inj => /=; lia.
 Qed.
+
+Lemma expresses_offset d s t :
+  \sum_h A h (joined_query d) (image_key a b (joined_key d)) * M h s t = kernel (s, t) d.
+Proof. by rewrite expresses_map (big_pred1 d) // => d'; rewrite joined_only. Qed.
 
 (** Head by head, the flattened kernel is a product through the heads. *)
 Lemma kernel_through_heads st d :

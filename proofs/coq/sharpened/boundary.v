@@ -34,10 +34,11 @@ Definition mean_framed (F : fieldType) (Channel : finType) (rows columns p1 p2 m
 Lemma mean_framed_token (F : fieldType) (Channel : finType) (rows columns p1 p2 m n : nat)
     (X : image F Channel) (q : bare_grid rows columns) (d : token_offset m n)
     (f : patch_feature p1 p2 Channel) :
+  let tokens := @bare_token F Channel rows columns p1 p2 X in
   mean_framed rows columns p1 p2 m n X (p1 * (q.1 + d.1) + f.1.1)%N (p2 * (q.2 + d.2) + f.1.2)%N f.2 =
-    if bare_target q d is Some k then bare_token X k f else mean_token (bare_token X) f.
+    if bare_target q d is Some k then tokens k f else mean_token tokens f.
 Proof.
-case: f => -[s1 s2] c; have := patch_token_bare X q d (s1, s2, c).
+rewrite /=; case: f => -[s1 s2] c; have := patch_token_bare X q d (s1, s2, c).
 rewrite /patch_token /zero_framed /mean_framed /= !patch_in_frame // -bare_target_exists.
 by case: (bare_target q d) => [k|] //= _; rewrite !modn_patch.
 Qed.
@@ -51,14 +52,15 @@ Lemma attend_bias_or_mean (F : fieldType) (Key : finType) (In : Type) (e : F)
     (if target is Some t then X t i else mean_token X i) +
       N%:R / (N%:R + e - 1) * (if target is Some t then mean_token X i - X t i else 0).
 Proof.
-move=> N nzN nzZ; case: target => [t|]; last by rewrite attend_flat // mulr0 addr0.
-by rewrite attend_bias //; field.
+rewrite /= => nzN nzZ; case: target => [t|]; last by rewrite attend_flat // mulr0 addr0.
+by rewrite attend_bias //; move: (#|Key|%:R) nzN nzZ (mean_token X i) => c *; field.
 Qed.
 
 Theorem boundary (F : fieldType) (In Out : finType) (rows columns p1 p2 m n r1 r2 : nat)
     (W : nat -> nat -> In -> Out -> F) (X : image F In)
     (q : bare_grid rows columns) (t : patch_feature p1 p2 Out) :
   let N := #|bare_grid rows columns| in
+  let tokens := @bare_token F In rows columns p1 p2 X in
   let target := @bare_target rows columns m n in
   let blocks (d : token_offset m n) := output_block m n r1 r2 W d.1 d.2 in
   let mean_padded := framed_convolution r1 r2 W
@@ -66,20 +68,20 @@ Theorem boundary (F : fieldType) (In Out : finType) (rows columns p1 p2 m n r1 r
     (p1 * q.1 + t.1.1)%N (p2 * q.2 + t.1.2)%N t.2 in
   (r1 <= p1 * m)%N -> (r2 <= p2 * n)%N -> N%:R != 0 :> F ->
   (forall e, e != 1 -> N%:R + e - 1 != 0 ->
-    attention_layer (finite_attention target e) (finite_maps blocks N e) (bare_token X) q t =
+    attention_layer (finite_attention target e) (finite_maps blocks N e) tokens q t =
       mean_padded) /\
   (exists remainder, forall e, N%:R + e - 1 != 0 ->
-    attention_layer (fun d q => softmax (bias_weights e (target q d))) blocks (bare_token X) q t =
+    attention_layer (fun d q => softmax (bias_weights e (target q d))) blocks tokens q t =
       mean_padded + N%:R / (N%:R + e - 1) * remainder).
 Proof.
-move=> N target blocks mean_padded le1 le2 nzN.
+move=> N tokens target blocks mean_padded le1 le2 nzN.
 have padded : \sum_d feature_map (blocks d) (fun f =>
-    if target q d is Some k then bare_token X k f else mean_token (bare_token X) f) t = mean_padded.
+    if target q d is Some k then tokens k f else mean_token tokens f) t = mean_padded.
   rewrite /mean_padded -framed_convolution_of_tokens //.
   by apply: eq_bigr => d _; apply: eq_feature_map => // f; rewrite mean_framed_token.
 split=> [e ne1 nzZ|]; first by rewrite finite_heads.
 exists (\sum_d feature_map (blocks d) (fun f =>
-    if target q d is Some k then mean_token (bare_token X) f - bare_token X k f else 0) t) => e nzZ.
+    if target q d is Some k then mean_token tokens f - tokens k f else 0) t) => e nzZ.
 rewrite -padded big_distrr -big_split; apply: eq_bigr => d _ /=.
 rewrite -feature_map_scale -feature_map_add; apply: eq_feature_map => // f.
 exact: attend_bias_or_mean.

@@ -30,7 +30,7 @@ Qed.
 
 (** The last of m + 2 places or more is out of reach from the first. *)
 Lemma token_out_of_reach (rows columns m n : nat) :
-  (0 < rows)%N -> (0 < columns)%N -> (m.+1 < rows)%N || (n.+1 < columns)%N ->
+  (m < rows)%N -> (n < columns)%N -> (m.+1 < rows)%N || (n.+1 < columns)%N ->
   exists q k : bare_grid rows columns, forall d : token_offset m n, bare_target q d != Some k.
 Proof.
 case: rows columns => [|a] // [|b] // _ _ wide.
@@ -59,8 +59,9 @@ have {}computes q : forall X t, attention_layer B V X q t =
     bare_convolution (fun d : token_offset m n => output_block m n r1 r2 W d.1 d.2) X q t.
   apply: computes_on_all_tokens => // X t; rewrite -computes.
   by apply: eq_bigr => h _; apply: eq_feature_map => // s; rewrite attend_ringed.
-have [||q0 [k0 off]] := token_out_of_reach _ _ wide; [exact: leq_ltn_trans ltm|exact: leq_ltn_trans ltn|].
-apply: (nonzero_heads (A := B) (V := V) (q0 := q0) (k0 := k0) (centre_offset m n) full) => [d|s t|h]; last exact: nz.
+have [q0 [k0 off]] := token_out_of_reach ltm ltn wide.
+apply: (nonzero_heads (A := B) (V := V) (q0 := q0) (k0 := k0) (centre_offset m n) full) =>
+    [d|s t|h]; last exact: nz.
   have [y iny] := offset_occurs d.1 ltm; have [x inx] := offset_occurs d.2 ltn.
   have := bare_target_exists (y, x) d; rewrite iny inx.
   case e: (bare_target (y, x) d) => [k|] //= _.

@@ -55,7 +55,8 @@ Qed.
 (** Where all are zero, it is zero. *)
 Lemma zero_windows f : (forall y, window_sum f y = 0) -> forall i, f i = 0.
 Proof.
-move=> zero; have off (i : 'I_m.*2.+1) : i != m :> nat -> f i = 0 by apply: equal_windows => y y'; rewrite !zero.
+move=> zero; have off (i : 'I_m.*2.+1) : i != m :> nat -> f i = 0.
+  by apply: equal_windows => y y'; rewrite !zero.
 move=> i; have [ei|] := eqVneq (i : nat) m; last exact: off.
 have ltm : (m < side)%N by lia.
 rewrite -[RHS](zero (Ordinal ltm)) /window_sum (bigD1 i) /=; last by rewrite ei; lia.

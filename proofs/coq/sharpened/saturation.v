@@ -73,7 +73,7 @@ move=> leL; pose f i := bell E alpha (i%:Z - L%:Z).
 have lepL : (p <= L)%N by case: p => p /=; lia.
 have -> : \sum_(k < side) bell E alpha (k%:Z - p%:Z) = \sum_(L - p <= i < L - p + side) f i.
   by rewrite sum_from; apply: eq_bigr => k _; congr bell; lia.
-rewrite /theta -(big_mkord xpredT f) (@big_cat_nat _ _ _ (L - p)) //=; last by lia.
+rewrite /theta -(big_mkord xpredT f) [X in _ <= X](@big_cat_nat _ _ _ (L - p)) //=; last by lia.
 rewrite [X in _ <= _ + X](@big_cat_nat _ _ _ (L - p + side)) ?leq_addr //=; last by lia.
 rewrite addrCA ler_addl addr_ge0 // sumr_ge0 // => i _; exact/ltW/bell_positive.
 Qed.
@@ -93,12 +93,12 @@ Qed.
 
 Lemma quadratic_distance (rows columns L : nat) (t : int * int) (p : 'I_rows * 'I_columns) :
   (rows <= L.+1)%N -> (columns <= L.+1)%N ->
-  (forall k, squared_distance t p <= squared_distance t k) ->
+  (forall k : 'I_rows * 'I_columns, squared_distance t p <= squared_distance t k) ->
   total_variation (softmax (quadratic_weights E alpha t)) (one_hot R (Some p)) <=
     1 - (theta E alpha L ^+ 2)^-1.
 Proof.
 move=> le1 le2 nearest; apply: softmax_distance_le => [k|]; first exact: exponential_positive.
-have splitE k : quadratic_weights E alpha t k =
+have splitE (k : 'I_rows * 'I_columns) : quadratic_weights E alpha t k =
     bell E alpha ((k.1 : nat)%:Z - t.1) * bell E alpha ((k.2 : nat)%:Z - t.2).
   by rewrite /bell -exponential_add // -opprD -mulrDr -intrD.
 rewrite (eq_bigr _ (fun k _ => splitE k)) splitE expr2 mulrACA.
@@ -136,7 +136,7 @@ Theorem saturation (R : realFieldType) (E : R -> R) : is_exponential E ->
         softmax (bias_weights (E M) None) k = #|Key|%:R^-1,
       forall (alpha : R) (rows columns L : nat) (t : int * int) (p : 'I_rows * 'I_columns),
         0 <= alpha -> (rows <= L.+1)%N -> (columns <= L.+1)%N ->
-        (forall k, squared_distance t p <= squared_distance t k) ->
+        (forall k : 'I_rows * 'I_columns, squared_distance t p <= squared_distance t k) ->
         total_variation (softmax (quadratic_weights E alpha t)) (one_hot R (Some p)) <=
           1 - (theta E alpha L ^+ 2)^-1
     & forall (Head Key In : finType) (Query Out : Type) (A S : Head -> Query -> Key -> R)
@@ -149,6 +149,6 @@ Proof.
 move=> E_exp; split.
 - by move=> M Key target; rewrite bias_distance // exponential_positive.
 - by move=> M Key k; rewrite /softmax /bias_weights sum_one mul1r.
-- by move=> alpha rows columns L t p; exact: quadratic_distance.
+- by move=> alpha rows columns L t p alpha_ge0; exact: quadratic_distance.
 - by move=> Head Key In Query Out A S M X q o low high; exact: layer_distance.
 Qed.

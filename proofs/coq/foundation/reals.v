@@ -1,0 +1,67 @@
+(** The real numbers of Coq's library as an ordered field of MathComp, and their exponential.
+
+    The order and the choice of representatives that MathComp asks for need axioms: those of the reals,
+    the excluded middle and Hilbert's epsilon. Only files that speak of the real exponential use this. *)
+
+From Coq Require Import Reals Epsilon FunctionalExtensionality.
+From mathcomp Require Import all_ssreflect all_algebra.
+From Convattn.foundation Require Import exponential.
+
+Set Implicit Arguments.
+Unset Strict Implicit.
+Unset Printing Implicit Defensive.
+
+Local Open Scope R_scope.
+
+Definition eqr (x y : R) : bool := if Req_EM_T x y is left _ then true else false.
+
+Lemma eqrP : Equality.axiom eqr.
+Proof. by move=> x y; rewrite /eqr; case: Req_EM_T => [-> | ne]; constructor. Qed.
+
+Canonical R_eqType := EqType R (EqMixin eqrP).
+
+Definition pick_real (P : pred R) (n : nat) : option R :=
+  let x := epsilon (inhabits 0) P in if P x then Some x else None.
+
+Lemma pick_realP P n x : pick_real P n = Some x -> P x.
+Proof. by rewrite /pick_real; case: ifP => // Px [<-]. Qed.
+
+Lemma pick_real_complete (P : pred R) : (exists x, P x) -> exists n, pick_real P n.
+Proof.
+move=> exP; exists 0%N; rewrite /pick_real.
+by have -> : P (epsilon (inhabits 0) P) by exact: (epsilon_spec (inhabits 0) P exP).
+Qed.
+
+Lemma pick_real_ext (P Q : pred R) : P =1 Q -> pick_real P =1 pick_real Q.
+Proof. by move=> /functional_extensionality ->. Qed.
+
+Definition R_choiceMixin := Choice.Mixin pick_realP pick_real_complete pick_real_ext.
+Canonical R_choiceType := ChoiceType R R_choiceMixin.
+
+Lemma Rplus_A : associative Rplus. Proof. by move=> x y z; rewrite Rplus_assoc. Qed.
+Lemma Rmult_A : associative Rmult. Proof. by move=> x y z; rewrite Rmult_assoc. Qed.
+Lemma R_one_neq_zero : R1 != R0. Proof. by apply/eqP/R1_neq_R0. Qed.
+
+Canonical R_zmodType :=
+  ZmodType R (ZmodMixin Rplus_A Rplus_comm Rplus_0_l Rplus_opp_l).
+Canonical R_ringType :=
+  RingType R (RingMixin Rmult_A Rmult_1_l Rmult_1_r Rmult_plus_distr_r Rmult_plus_distr_l R_one_neq_zero).
+Canonical R_comRingType := ComRingType R Rmult_comm.
+
+Definition inv_real (x : R) : R := if x == 0 then 0 else / x.
+
+Lemma inv_realP (x : R) : x != 0 -> inv_real x * x = 1.
+Proof. by rewrite /inv_real => /[dup] /negbTE -> /eqP; exact: Rinv_l. Qed.
+
+Lemma inv_real0 : inv_real 0 = 0.
+Proof. by rewrite /inv_real eqxx. Qed.
+
+Definition R_unitMixin := FieldUnitMixin inv_realP inv_real0.
+Canonical R_unitRingType := UnitRingType R R_unitMixin.
+Canonical R_comUnitRingType := [comUnitRingType of R].
+
+Lemma R_fieldMixin : GRing.Field.mixin_of [unitRingType of R].
+Proof. exact: (FieldMixin inv_realP inv_real0). Qed.
+
+Canonical R_idomainType := IdomainType R (FieldIdomainMixin R_fieldMixin).
+Canonical R_fieldType := FieldType R R_fieldMixin.
