@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 WORKERS ?= auto
 
 .DEFAULT_GOAL := help
-.PHONY: help install verify quick check audit experiment two-phase network bench bench-training orders test coverage lint types doctest certificates ledger data lock build clean
+.PHONY: help install verify quick prove check audit experiment two-phase network bench bench-training orders test coverage lint types doctest certificates ledger data lock build clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -24,6 +24,9 @@ verify: $(STAMP) ## check every claim of the ledger and print it
 
 quick: $(STAMP) ## the same on the quick evidence only
 	$(BIN)/convattn verify --quick
+
+prove: $(STAMP) ## check the machine-checked proofs with Coq, into build/prove/
+	$(BIN)/convattn prove
 
 check: ## re-check the committed certificates with the standard library alone
 	PYTHONPATH=src $(PYTHON) -m convattn_check certificates/*.json
@@ -72,8 +75,9 @@ doctest: $(STAMP) ## run every example in the docstrings and in the README
 certificates: $(STAMP) ## regenerate certificates/ (the bytes must not change)
 	$(BIN)/python -m convattn.certificates --output certificates
 
-ledger: $(STAMP) ## regenerate docs/ledger.md from the proof files
+ledger: $(STAMP) ## regenerate docs/ledger.md, and the table of docs/proofs.md, from the proof files
 	$(BIN)/convattn ledger --output docs/ledger.md
+	$(BIN)/convattn prove --table docs/proofs.md
 
 data: $(STAMP) ## rebuild the bundled CIFAR-10 slice: make data SOURCE=PATH/cifar10-lossless.tar.xz
 	$(BIN)/python scripts/make_cifar10_slice.py $(SOURCE)

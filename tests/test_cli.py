@@ -28,11 +28,11 @@ def test_help_loads_no_jax():
     imported = {line.rsplit("|", 1)[-1].strip() for line in done.stderr.splitlines()}
     assert "tyro" in imported
     assert not imported & {"jax", "jaxlib", "numpy"}
-    for name in ("verify", "check", "audit", "convert", "ledger"):
+    for name in ("verify", "prove", "check", "audit", "convert", "ledger"):
         assert name in done.stdout
 
 
-@pytest.mark.parametrize("name", ["verify", "check", "audit", "convert", "ledger"])
+@pytest.mark.parametrize("name", ["verify", "prove", "check", "audit", "convert", "ledger"])
 def test_every_command_has_help(convattn_command, name):
     done = convattn_command(name, "--help")
     assert done.code == 0

@@ -23,7 +23,7 @@ B·M·N·P·Q; only those in which A is a factor shrink with its nonzeros. ∎
 
 import numpy as np
 
-from convattn.evidence import certified
+from convattn.evidence import certified, proved
 from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
 
 ORDERS = ("basis_first", "parameter_first", "operator")
@@ -189,6 +189,17 @@ CLAIM = Claim(
     verdict=Verdict.HOLDS,
     kinds=(Kind.IDENTITY,),
     evidence=(
+        proved(
+            "andreoli2019/orders.v",
+            r"""
+            Theorem orders (F : fieldType) (K M P : finType) (B N Q : Type)
+                (A : K -> M -> N -> F) (Theta : K -> P -> Q -> F) (X : B -> M -> P -> F) (b : B) (n
+                    : N) (q : Q) :
+              [/\ basis_first A Theta X b n q = structured_convolution A Theta (X b) n q,
+                  parameter_first A Theta X b n q = structured_convolution A Theta (X b) n q &
+                  input_last A Theta X b n q = structured_convolution A Theta (X b) n q].
+            """,
+        ),
         certified("A19.orders", name="orders", kind="identity", cases=({"identity": "orders"},)),
         Evidence("three orders, exactly", Level.TESTED, exactly, quick=False),
         Evidence(

@@ -31,7 +31,7 @@ v_q + TV·(mean of the others - v_q), as TV = ε(N-1)/N. The uniform head gives 
 
 import numpy as np
 
-from convattn.evidence import certified, exact_convolution, integer_kernel
+from convattn.evidence import certified, exact_convolution, integer_kernel, proved
 from convattn.evidence.enclosures import ASSUMES
 from convattn.evidence.self_attentive_runs import self_attentive_equals_convolution
 from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
@@ -191,6 +191,40 @@ CLAIM = Claim(
     verdict=Verdict.SHARPENED,
     kinds=(Kind.IDENTITY, Kind.LAYER_EQUALITY, Kind.LIMIT),
     evidence=(
+        proved(
+            "barkan2019/sac.v",
+            """
+            Theorem sac (F : fieldType) (In : finType) (Query Out : Type) (height width rows
+                columns : nat)
+                (l : layout) (e : F) (W : nat -> nat -> In -> Out -> F) (X : image F In)
+                (cell : Query -> 'I_rows * 'I_columns) (q : Query) (o : Out) :
+              let N := (rows * columns)%N in
+              e != 1 -> N%:R != 0 :> F -> N%:R + e - 1 != 0 ->
+              self_attentive_layer height width l
+                  (finite_attention (fun q (_ : unit) => Some (cell q)) e) (self_attentive_filters
+                      N e W) X q o =
+                filtered height width l W X (cell q).1 (cell q).2 o.
+            """,
+        ),
+        proved(
+            "barkan2019/sac_limit.v",
+            r"""
+            Theorem sac_limit (R : realFieldType) (In : finType) (Query Out : Type)
+                (height width rows columns : nat) (l : layout) (e : R) (W : nat -> nat -> In -> Out
+                    -> R)
+                (X : image R In) (cell : Query -> 'I_rows * 'I_columns) (q : Query) (o : Out) (low
+                    high : R) :
+              let N := (rows * columns)%N in
+              let convolved (k : 'I_rows * 'I_columns) := filtered height width l W X k.1 k.2 o in
+              let layer := self_attentive_layer height width l
+                (fun _ : unit => fun q => softmax (bias_weights e (Some (cell q)))) (fun=> W) X q o
+                    in
+              0 < e -> (forall k, low <= convolved k <= high) ->
+              `|layer - convolved (cell q)| <= (N.-1)%:R / (e + (N.-1)%:R) * (high - low) /\
+              forall tolerance, (N.-1)%:R * (high - low) <= tolerance * e ->
+                `|layer - convolved (cell q)| <= tolerance.
+            """,
+        ),
         certified(
             "B19.sac",
             name="one head in the limit, two exactly",

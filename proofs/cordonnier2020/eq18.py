@@ -17,6 +17,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from convattn.evidence import proved
 from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
 
 HEADS = ((0.5, (0.0, 0.0)), (0.25, (1.5, -2.25)), (2.0, (-0.5, 4.0)))  # α, Δ
@@ -102,6 +103,23 @@ CLAIM = Claim(
     verdict=Verdict.HOLDS,
     kinds=(Kind.IDENTITY,),
     evidence=(
+        proved(
+            "cordonnier2020/eq18.v",
+            r"""
+            Theorem eq18 (F : fieldType) (E : F -> F) (Key : finType) (place : Key -> F * F)
+                (alpha : F) (query centre : F * F) (k : Key) :
+              exponential_law E ->
+              let shift k := ((place k).1 - query.1, (place k).2 - query.2) in
+              let gaussian k := E (- alpha * square_distance (shift k) centre) in
+              let density c k :=
+                c * E (- alpha * square_distance (place k) (query.1 + centre.1, query.2 +
+                    centre.2)) in
+              (softmax (fun k => E (quadratic_score alpha centre (shift k))) k =
+                gaussian k / \sum_k' gaussian k') /\
+              (forall c, c != 0 ->
+                gaussian k / (\sum_k' gaussian k') = density c k / (\sum_k' density c k')).
+            """,
+        ),
         Evidence("exact weights", Level.TESTED, gaussian_exactly),
         Evidence(
             "weights and pixels of images",

@@ -18,7 +18,7 @@ coordinate left out. ∎
 
 import numpy as np
 
-from convattn.evidence import certified, equals_convolution, total_variation_enclosed
+from convattn.evidence import certified, equals_convolution, proved, total_variation_enclosed
 from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
 
 
@@ -49,6 +49,24 @@ CLAIM = Claim(
     verdict=Verdict.HOLDS,
     kinds=(Kind.LAYER_EQUALITY, Kind.LIMIT),
     evidence=(
+        proved(
+            "cordonnier2020/sequence.v",
+            r"""
+            Theorem sequence (F : fieldType) (In : finType) (Out : Type) (length r : nat) :
+              (forall (W : nat -> In -> Out -> F) (X : nat -> In -> F) (q : 'I_length) (o : Out),
+                attention_layer
+                    (hard_attention F (fun q (d : 'I_r.*2.+1) => Some (Ordinal (sequence_bound q
+                        d))))
+                    (fun d => W d) (fun k : 'I_(length + r.*2) => zero_ended length r X k) q o =
+                  sequence_convolution length r W X q o)
+              /\
+              (forall alpha centre shift : F,
+                let v := [:: - alpha; - alpha * (- 2%:R * centre)] in
+                let features := [:: shift ^+ 2; shift] in
+                \sum_(s < 2) v`_s * features`_s = - alpha * (shift - centre) ^+ 2 + alpha * centre
+                    ^+ 2).
+            """,
+        ),
         total_variation_enclosed(
             "distance to hard attention",
             alphas=(1.0, 16.0, 104.0),

@@ -13,7 +13,7 @@ nothing. The hypotheses are those of Theorem 1 as amended.
 Proof. Conv_s(X)_i = Σ_δ X_(s·i+δ) W_δ = Conv_1(X)_(s·i), by definition. ∎
 """
 
-from convattn.evidence import certified, equals_convolution, total_variation_enclosed
+from convattn.evidence import certified, equals_convolution, proved, total_variation_enclosed
 from convattn.ledger import Claim, Kind, Verdict
 
 CLAIM = Claim(
@@ -22,6 +22,20 @@ CLAIM = Claim(
     verdict=Verdict.HOLDS,
     kinds=(Kind.LAYER_EQUALITY, Kind.LIMIT),
     evidence=(
+        proved(
+            "cordonnier2020/stride.v",
+            """
+            Theorem stride (F : fieldType) (In : finType) (Out : Type) (rows columns s1 s2 r1 r2 :
+                nat)
+                (W : nat -> nat -> In -> Out -> F) (X : image F In)
+                (p : bare_grid (strided_side rows s1) (strided_side columns s2)) (o : Out) :
+              let subsampled (Y : bare_grid rows columns -> Out -> F) := Y (kept_pixel p) in
+              subsampled
+                  (attention_layer (hard_attention F (@ringed_target rows columns r1 r2))
+                    (fun d : token_offset r1 r2 => W d.1 d.2) (pixel_token X)) o =
+                strided_convolution rows columns s1 s2 r1 r2 W X p.1 p.2 o.
+            """,
+        ),
         total_variation_enclosed("distance to hard attention", alphas=(1.0, 16.0, 104.0)),
         certified("C20.stride", cases=({"stride": [2, 2]}, {"stride": [3, 3]})),
         equals_convolution("3 × 3, stride 2", (3, 3), encoding="quadratic", stride=2),

@@ -27,7 +27,7 @@ the sum of the images of the V_h, so rk_in ≤ n·d_H; stacked one above the oth
 the O_h. ∎
 """
 
-from convattn.evidence import bias_saturation_enclosed, certified, equals_convolution
+from convattn.evidence import bias_saturation_enclosed, certified, equals_convolution, proved
 from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
 
 
@@ -105,6 +105,27 @@ CLAIM = Claim(
     verdict=Verdict.AMENDED,
     kinds=(Kind.LAYER_EQUALITY, Kind.LIMIT),
     evidence=(
+        proved(
+            "li2021/cor3.v",
+            r"""
+            Theorem cor3 (R : realFieldType) (E : R -> R) (In Out Inner : finType) (rows columns r1
+                r2 : nat) :
+              is_exponential E -> unbounded E -> (minn #|In| #|Out| <= #|Inner|)%N ->
+              #|token_offset r1 r2| = (r1.*2.+1 * r2.*2.+1)%N
+              /\
+              forall W : nat -> nat -> In -> Out -> R,
+              exists (V : token_offset r1 r2 -> In -> Inner -> R) (O : token_offset r1 r2 -> Inner
+                  -> Out -> R),
+              forall (X : image R In) (q : bare_grid rows columns) (o : Out),
+                let layer A := attention_layer A (fun d => through (V d) (O d)) (pixel_token X) q o
+                    in
+                tends_to
+                  (fun M => layer (fun d q => softmax (bias_weights (E M) (Some (ringed_key q d)))))
+                  (convolution rows columns r1 r2 W X q.1 q.2 o)
+                /\ layer (hard_attention R (@ringed_target rows columns r1 r2)) =
+                  convolution rows columns r1 r2 W X q.1 q.2 o.
+            """,
+        ),
         certified("L21.cor3"),
         bias_saturation_enclosed(
             "distance to hard attention", logits=(8.0, 40.0), keys=(100, 1156)

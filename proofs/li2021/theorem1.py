@@ -31,7 +31,13 @@ can hold it as W^V W^O. For the bare grid: a head without its key has the unifor
 
 import numpy as np
 
-from convattn.evidence import SEVEN_SIZES, bias_saturation_enclosed, certified, equals_convolution
+from convattn.evidence import (
+    SEVEN_SIZES,
+    bias_saturation_enclosed,
+    certified,
+    equals_convolution,
+    proved,
+)
 from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
 
 
@@ -175,6 +181,22 @@ CLAIM = Claim(
     verdict=Verdict.AMENDED,
     kinds=(Kind.LAYER_EQUALITY, Kind.LIMIT),
     evidence=(
+        proved(
+            "li2021/theorem1.v",
+            """
+            Theorem theorem1 (F : fieldType) (In Out : finType)
+                (rows columns p1 p2 m n r1 r2 : nat)
+                (W : nat -> nat -> In -> Out -> F) (X : image F In)
+                (q : bare_grid rows columns) (t : patch_feature p1 p2 Out) :
+              (r1 <= p1 * m)%N -> (r2 <= p2 * n)%N ->
+              attention_layer
+                  (hard_attention F (@ringed_target rows columns m n))
+                  (fun d : token_offset m n => output_block m n r1 r2 W d.1 d.2)
+                  (patch_token X) q t =
+                convolution (p1 * rows) (p2 * columns) r1 r2 W X
+                  (p1 * q.1 + t.1.1)%N (p2 * q.2 + t.1.2)%N t.2.
+            """,
+        ),
         certified("L21.theorem1", "K*", name="every kernel of seven sizes", cases=SEVEN_SIZES),
         certified("L21.theorem1", "border", name="fails on the bare grid", kind="border"),
         bias_saturation_enclosed(

@@ -31,7 +31,7 @@ derived in `convattn.evidence.head_floor`. ∎
 import numpy as np
 
 from convattn.certificates.catalogue import PIXEL_BOUNDS
-from convattn.evidence import certified
+from convattn.evidence import certified, proved
 from convattn.evidence.head_floor import fewer_heads_fail
 from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
 
@@ -130,6 +130,20 @@ CLAIM = Claim(
     verdict=Verdict.SHARPENED,
     kinds=(Kind.LOWER_BOUND,),
     evidence=(
+        proved(
+            "li2021/theorem5.v",
+            """
+            Theorem theorem5 (F : fieldType) (In Out : finType) (r : nat) :
+              exists W : nat -> nat -> In -> Out -> F,
+              forall (Head : finType) (rows columns a b : nat)
+                  (A : Head -> bare_grid rows columns -> ringed_grid rows columns a b -> F)
+                  (M : Head -> patch_feature 1 1 In -> patch_feature 1 1 Out -> F)
+                  (bias : patch_feature 1 1 Out -> F),
+                r.+1 <= rows -> r.+1 <= columns ->
+                #|Head| < minn (r.*2.+1 ^ 2) (#|In| * #|Out|) ->
+                ~ expresses r r A M bias W.
+            """,
+        ),
         certified(
             "L21.theorem5",
             kind="lower_bound",

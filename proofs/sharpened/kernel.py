@@ -40,7 +40,7 @@ from fractions import Fraction
 import numpy as np
 
 from convattn.certificates.given_kernel_catalogue import named_kernel
-from convattn.evidence import certified, exact_convolution
+from convattn.evidence import certified, exact_convolution, proved
 from convattn.evidence.mixture_layers import exact_mixture_layer, given_kernel_on_images
 from convattn.evidence.printed_output_map import flattened_blocks, output_blocks, patch_offsets
 from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
@@ -175,6 +175,40 @@ CLAIM = Claim(
     verdict=Verdict.HOLDS,
     kinds=(Kind.LAYER_EQUALITY, Kind.LOWER_BOUND),
     evidence=(
+        proved(
+            "sharpened/kernel.v",
+            r"""
+            Theorem kernel (F : fieldType) (In Out Head : finType)
+                (rows columns p1 p2 a b m n r1 r2 : nat)
+                (A : Head -> bare_grid rows columns -> ringed_grid rows columns a b -> F)
+                (M : Head -> patch_feature p1 p2 In -> patch_feature p1 p2 Out -> F)
+                (bias : patch_feature p1 p2 Out -> F) (W : nat -> nat -> In -> Out -> F) :
+              (r1 <= p1 * m)%N -> (r2 <= p2 * n)%N -> (m < rows)%N -> (n < columns)%N ->
+              expresses r1 r2 A M bias W ->
+              (forall h q k, A h q k != 0) ->
+              (0 < family_rank (flattened_kernel p1 p2 m n r1 r2 W))%N ->
+              (m.+1 < rows)%N \/ (n.+1 < columns)%N \/
+                (exists d, forall st, flattened_kernel p1 p2 m n r1 r2 W st d = 0) ->
+              (family_rank (flattened_kernel p1 p2 m n r1 r2 W) < #|Head|)%N.
+            """,
+        ),
+        proved(
+            "sharpened/kernel_sufficient.v",
+            r"""
+            Theorem kernel_sufficient (F : realFieldType) (In Out : finType) (p1 p2 m n r1 r2 : nat)
+                (W : nat -> nat -> In -> Out -> F) :
+              (r1 <= p1 * m)%N -> (r2 <= p2 * n)%N ->
+              exists (Head : finType) (w : Head -> token_offset m n -> F)
+                  (M : Head -> patch_feature p1 p2 In -> patch_feature p1 p2 Out -> F),
+                [/\ #|Head| = (family_rank (flattened_kernel p1 p2 m n r1 r2 W)).+1,
+                    forall h d, 0 <= w h d,
+                    forall (rows columns : nat) h (q : bare_grid rows columns) k, 0 <
+                        offset_weights (w h) q k
+                  & forall rows columns : nat, expresses r1 r2
+                      (fun h (q : bare_grid rows columns) => softmax (offset_weights (w h) q))
+                      M (fun=> 0) W].
+            """,
+        ),
         certified(
             "S.kernel",
             kind="kernel_heads",

@@ -1,8 +1,7 @@
 """The command line: ``convattn verify``, ``prove``, ``check``, ``convert`` and their kind.
 
-Exit codes: 0 for success, 1 for a failed verification, 2 for wrong use (with one message), 3 where Coq
-is missing (`prove` only), 70 for
-a defect in this program, 130 when interrupted.
+Exit codes: 0 for success, 1 for a failed verification, 2 for wrong use (with one message), 3 where
+`prove` finds no Coq, 70 for a defect in this program, 130 when interrupted.
 """
 
 import sys

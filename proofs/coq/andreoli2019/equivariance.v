@@ -54,7 +54,8 @@ split=> [dep | [Theta [ePhi _ _]] m n m' n' e t]; last first.
   by apply: occurring_shift_inj; rewrite !difference_index_shift.
 have [Theta eTheta] : exists Theta : occurring S -> T -> F,
     forall d m n, difference m n = occurring_shift d -> forall t, Phi m n t = Theta d t.
-  apply: (fin_all_exists (P := fun d (u : T -> F) => forall m n, difference m n = _ -> forall t, _ = u t)) => d.
+  apply: (fin_all_exists (P := fun d (u : T -> F) =>
+    forall m n, difference m n = _ -> forall t, _ = u t)) => d.
   have [m [n e]] := occurs d; exists (Phi m n) => m' n' e' t.
   by apply: dep; rewrite e e'.
 have ePhi m n t : Phi m n t = shift_combination Theta m n t.

@@ -63,6 +63,29 @@ Qed.
 
 End Weights.
 
+(** Rows that the checker takes for softmaxes are positive, with the sum one, at every query. *)
+Lemma rows_are_softmax (F : numFieldType) (Head : finType)
+    (low1 n1 high1 low2 n2 high2 p1 p2 K1 K2 d1 d2 : nat)
+    (c : Head -> grid_offset p1 p2 K1 K2 d1 d2 -> F) (u0 u1 : Head -> F) (q : bare_grid n1 n2) :
+  let A h := @certified_row F low1 n1 high1 low2 n2 high2 _ _ _ _ _ _ (c h) (u0 h) (u1 h) in
+  ring_reaches low1 high1 (axis_offsets p1 K1 d1) ->
+  ring_reaches low2 high2 (axis_offsets p2 K2 d2) ->
+  (forall h, finite_row (c h) (u0 h) (u1 h)) ->
+  [/\ forall h k, 0 < A h q k, forall h, \sum_k A h q k = 1 &
+      forall h, 0 < row_total (c h) (u0 h) (u1 h) #|framed_grid low1 n1 high1 low2 n2 high2|].
+Proof.
+move=> A ring1 ring2 fin.
+have inj := @framed_key_inj _ _ _ _ _ _ _ _ _ _ _ _ ring1 ring2 q.
+have lt1 : (low1 + q.1 < low1 + n1 + high1)%N by rewrite -addnA ltn_add2l ltn_addr.
+have lt2 : (low2 + q.2 < low2 + n2 + high2)%N by rewrite -addnA ltn_add2l ltn_addr.
+pose own : framed_grid low1 n1 high1 low2 n2 high2 := (Ordinal lt1, Ordinal lt2).
+have Z_gt0 h := finite_total_gt0 inj own (fin h).
+split=> // [h k | h]; first by rewrite /A (certified_rowE ring1 ring2) divr_gt0 // finite_weight_gt0.
+under eq_bigr do rewrite /A (certified_rowE ring1 ring2).
+rewrite /shared_row -big_distrl /= sum_shared_weight ?divff ?gt_eqF //.
+by rewrite ltr0n; apply/card_gt0P; exists own.
+Qed.
+
 Theorem equality (F : numFieldType) (Head In Out : finType)
     (low1 n1 high1 low2 n2 high2 p1 p2 K1 K2 d1 d2 : nat)
     (c V : Head -> grid_offset p1 p2 K1 K2 d1 d2 -> F) (u0 u1 : Head -> F)
@@ -83,14 +106,6 @@ Theorem equality (F : numFieldType) (Head In Out : finType)
           (p1 * q.1 + t.1.1)%N (p2 * q.2 + t.1.2)%N t.2].
 Proof.
 move=> A eq_c eq_u0 eq_u1 fin ring1 ring2.
-have inj := @framed_key_inj _ _ _ _ _ _ _ _ _ _ _ _ ring1 ring2 q.
-have lt1 : (low1 + q.1 < low1 + n1 + high1)%N by rewrite -addnA ltn_add2l ltn_addr.
-have lt2 : (low2 + q.2 < low2 + n2 + high2)%N by rewrite -addnA ltn_add2l ltn_addr.
-pose own : framed_grid low1 n1 high1 low2 n2 high2 := (Ordinal lt1, Ordinal lt2).
-have Z_gt0 h := finite_total_gt0 inj own (fin h).
-split=> [h k | h |]; last by apply: interior => // h; rewrite gt_eqF.
-  by rewrite /A (certified_rowE ring1 ring2) divr_gt0 // finite_weight_gt0.
-under eq_bigr do rewrite /A (certified_rowE ring1 ring2).
-rewrite /shared_row -big_distrl /= sum_shared_weight ?divff ?gt_eqF //.
-by rewrite ltr0n; apply/card_gt0P; exists own.
+have [A_gt0 A_sum Z_gt0] := rows_are_softmax q ring1 ring2 fin.
+by split=> //; apply: interior => // h; rewrite gt_eqF.
 Qed.

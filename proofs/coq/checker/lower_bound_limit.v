@@ -18,6 +18,54 @@ Unset Printing Implicit Defensive.
 Import GRing.Theory Num.Theory Order.Theory.
 Local Open Scope ring_scope.
 
+(** A layer that is close to the convolution has coefficients close to its. *)
+Lemma coefficients_near (F : numFieldType) (In Out Head Extra : finType) (n1 n2 p1 p2 K1 K2 d1 d2 : nat)
+    (A : Head -> bare_grid n1 n2 -> bare_grid n1 n2 + Extra -> F)
+    (M : Head -> patch_feature p1 p2 In -> patch_feature p1 p2 Out -> F)
+    (b : patch_feature p1 p2 Out -> F) (R : Extra -> patch_feature p1 p2 In -> F)
+    (W : nat -> nat -> In -> Out -> F) (eps : F) :
+  (forall (X : nat -> nat -> In -> bool) q t,
+     let Z : image F In := fun y x c => (X y x c)%:R in
+     `|attention_layer A M (with_extra R Z) q t + b t -
+       dilated_convolution (p1 * n1) (p2 * n2) K1 K2 d1 d2 W Z
+         (p1 * q.1 + t.1.1)%N (p2 * q.2 + t.1.2)%N t.2| <= eps) ->
+  forall q k s t, `|\sum_h A h q (inl k) * M h s t -
+    offset_map K1 K2 d1 d2 W (axis_shift q.1 k.1) (axis_shift q.2 k.2) s t| <= eps + eps.
+Proof.
+move=> near q k s t.
+pose C k' s t := \sum_h A h q (inl k') * M h s t.
+pose D k' := offset_map K1 K2 d1 d2 W (axis_shift q.1 k'.1) (axis_shift q.2 k'.2) :
+  patch_feature p1 p2 In -> patch_feature p1 p2 Out -> F.
+pose rest := \sum_(e : Extra) feature_map (fun i o => \sum_h A h q (inr e) * M h i o) (R e) t + b t.
+have close (U : bare_grid n1 n2 -> patch_feature p1 p2 In -> bool) :
+    `|\sum_k' feature_map (C k') (fun s' => (U k' s')%:R) t + rest -
+      \sum_k' feature_map (D k') (fun s' => (U k' s')%:R) t| <= eps.
+  pose X y x c := image_of_tokens (fun k' s' => (U k' s')%:R : F) y x c == 1.
+  have tokens k' s' : bare_token (fun y x c => (X y x c)%:R) k' s' = (U k' s')%:R :> F.
+    rewrite /bare_token /X; have := bare_token_image (fun k' s' => (U k' s')%:R : F) k' s'.
+    by rewrite /bare_token => ->; case: (U k' s'); rewrite ?eqxx // eq_sym oner_eq0.
+  have same (B : bare_grid n1 n2 -> patch_feature p1 p2 In -> patch_feature p1 p2 Out -> F) :
+      \sum_k' feature_map (B k') (bare_token (fun y x c => (X y x c)%:R) k') t =
+      \sum_k' feature_map (B k') (fun s' => (U k' s')%:R) t.
+    by apply: eq_bigr => k' _; apply: eq_feature_map.
+  by have := near X q t; rewrite /= layer_with_extra convolution_of_bare -/rest !same.
+have pick (B : bare_grid n1 n2 -> patch_feature p1 p2 In -> patch_feature p1 p2 Out -> F) :
+    \sum_k' feature_map (B k') (fun s' => ((k' == k) && (s' == s))%:R) t = B k s t.
+  rewrite (bigD1 k) //= [X in _ + X]big1 ?addr0 => [|k' /negbTE ne].
+    rewrite /feature_map (bigD1 s) //= !eqxx mul1r big1 ?addr0 // => s' /negbTE ->.
+    by rewrite andbF mul0r.
+  by rewrite /feature_map big1 // => s' _; rewrite ne mul0r.
+have small : `|rest| <= eps.
+  have zero (B : bare_grid n1 n2 -> patch_feature p1 p2 In -> patch_feature p1 p2 Out -> F) :
+      \sum_k' feature_map (B k') (fun=> false%:R) t = 0.
+    by rewrite big1 // => k' _; rewrite /feature_map big1 // => s' _; rewrite mul0r.
+  by have := close (fun _ _ => false); rewrite !zero add0r subr0.
+have := close (fun k' s' => (k' == k) && (s' == s)); rewrite !pick => one.
+have -> : \sum_h A h q (inl k) * M h s t - D k s t = C k s t + rest - D k s t - rest.
+  by rewrite addrAC addrK.
+by apply: le_trans (ler_norm_sub _ _) _; exact: ler_add.
+Qed.
+
 Theorem lower_bound_limit (F : numFieldType) (In Out : finType) (p1 p2 K1 K2 : nat)
     (W : nat -> nat -> In -> Out -> int)
     (n : nat) (row : 'I_n -> patch_feature p1 p2 In * patch_feature p1 p2 Out)

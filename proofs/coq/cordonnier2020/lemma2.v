@@ -15,7 +15,7 @@
 From mathcomp Require Import all_ssreflect all_algebra.
 From mathcomp Require Import zify.
 From Convattn.foundation Require Import attention grid exponential total_variation.
-From Convattn.foundation Require Import limits quadratic_heads.
+From Convattn.foundation Require Import sharp_limits quadratic_heads.
 
 Set Implicit Arguments.
 Unset Strict Implicit.

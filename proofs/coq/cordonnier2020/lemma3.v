@@ -13,7 +13,7 @@
 
 From mathcomp Require Import all_ssreflect all_algebra.
 From mathcomp Require Import zify.
-From Convattn.foundation Require Import attention image heads grid.
+From Convattn.foundation Require Import attention image heads grid pixels.
 
 Set Implicit Arguments.
 Unset Strict Implicit.
@@ -21,15 +21,6 @@ Unset Printing Implicit Defensive.
 
 Import GRing.Theory.
 Local Open Scope ring_scope.
-
-(** A kernel of one tap acts on each pixel by itself. *)
-Lemma convolution_of_one_tap (F : fieldType) (In : finType) (Out : Type) (rows columns : nat)
-    (W : nat -> nat -> In -> Out -> F) (X : image F In) (q : bare_grid rows columns) (o : Out) :
-  convolution rows columns 0 0 W X q.1 q.2 o = \sum_c X q.1 q.2 c * W 0%N 0%N c o.
-Proof.
-rewrite /convolution !big_ord1; apply: eq_bigr => c _ /=.
-by rewrite /zero_framed !addn0 !add0n !subn0 !ltn_ord.
-Qed.
 
 Theorem lemma3 (F : fieldType) (In Out : finType) (rows columns : nat)
     (W : nat -> nat -> In -> Out -> F) (c : In) (o : Out) :

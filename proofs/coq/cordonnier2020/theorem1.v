@@ -16,7 +16,7 @@
 From mathcomp Require Import all_ssreflect all_algebra.
 From mathcomp Require Import zify.
 From Convattn.foundation Require Import attention image heads grid bare pixels.
-From Convattn.foundation Require Import head_dimension exponential limits quadratic_heads.
+From Convattn.foundation Require Import head_dimension exponential sharp_limits quadratic_heads.
 
 Set Implicit Arguments.
 Unset Strict Implicit.
@@ -34,9 +34,7 @@ Lemma nearest_ringed_key (rows columns r1 r2 : nat) (q : bare_grid rows columns)
     (d : token_offset r1 r2) :
   nearest_pixel (image_key r1 r2 q) (offset_shift d) = ringed_key q d.
 Proof.
-apply: nearest_pixel_target; rewrite /= /offset_shift ?centre_row ?centre_column /=.
-  by rewrite inordK; lia.
-by rewrite inordK; lia.
+by apply: nearest_pixel_target; rewrite /= inordK; lia.
 Qed.
 
 Theorem theorem1 (R : realFieldType) (E : R -> R) (Head In Out Inner : finType)

@@ -142,3 +142,10 @@ Lemma ringed_key_image (rows columns m n : nat) (q k : bare_grid rows columns)
     (d : token_offset m n) :
   (ringed_key q d == image_key m n k) = (q.1 + d.1 == k.1 + m)%N && (q.2 + d.2 == k.2 + n)%N.
 Proof. by []. Qed.
+
+(** It is linear in the kernel. *)
+Lemma flattened_line (F : fieldType) (In Out : finType) (p1 p2 m n r1 r2 : nat)
+    (V W : nat -> nat -> In -> Out -> F) (x : F) st (d : token_offset m n) :
+  flattened_kernel p1 p2 m n r1 r2 (fun i j c o => V i j c o + x * W i j c o) st d =
+    flattened_kernel p1 p2 m n r1 r2 V st d + x * flattened_kernel p1 p2 m n r1 r2 W st d.
+Proof. by rewrite /flattened_kernel /output_block; case: joining_tap => [//|]; rewrite mulr0 addr0. Qed.

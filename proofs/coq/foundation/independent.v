@@ -1,5 +1,6 @@
 (** Independent columns: minors with a left inverse, their products over two
-    axes, and what a factorisation of full rank leaves no room for. *)
+    axes, what a factorisation of full rank leaves no room for, and how seldom
+    a family on a line has a smaller rank than the line's direction. *)
 
 From mathcomp Require Import all_ssreflect all_algebra.
 From Convattn.foundation Require Import rank.
@@ -88,6 +89,29 @@ move=> zero; have none : family_matrix (fun i j => \sum_h L i h * R h j) = 0.
   by apply/matrixP => i j; rewrite !mxE.
 have := mxrank_mul_min (family_matrix L) (family_matrix R).
 by rewrite family_matrix_product none mxrank0 leqn0 subn_eq0.
+Qed.
+
+(** On the line through V in the direction of W all but rank W families have at least W's rank. *)
+Lemma family_rank_line (Row Column : finType) (V W : Row -> Column -> F) (ts : seq F) :
+  uniq ts -> (forall t, t \in ts -> (family_rank (fun i j => V i j + t * W i j)%R < family_rank W)%N) ->
+  (size ts <= family_rank W)%N.
+Proof.
+move=> distinct smaller; pose N := family_matrix V; pose D := family_matrix W.
+pose P := pinvmx (col_base D); pose Q := pinvmx (row_base D).
+have one : P *m D *m Q = 1%:M.
+  transitivity (P *m (col_base D *m row_base D) *m Q); first by rewrite mulmx_base.
+  by rewrite mulmxA mulVpmx ?col_base_full // mul1mx mulmxVp ?row_base_free.
+pose B := - (P *m N *m Q); rewrite -ltnS -(size_char_poly B).
+apply: max_poly_roots distinct; first by rewrite -size_poly_gt0 size_char_poly.
+apply/allP => t /smaller few; rewrite -eigenvalue_root_char /eigenvalue /eigenspace.
+apply: contraTN few => /eqP free; rewrite -leqNgt /family_rank.
+have sum : family_matrix (fun i j => V i j + t * W i j) = N + t *: D.
+  by apply/matrixP => i j; rewrite !mxE.
+have -> : \rank D = \rank (B - t%:M).
+  by have := kermx_eq0 (B - t%:M); rewrite free eqxx => /esym/eqP ->.
+have -> : B - t%:M = - (P *m (N + t *: D) *m Q).
+  by rewrite mulmxDr mulmxDl -scalemxAr -scalemxAl one scalemx1 opprD.
+rewrite mxrank_opp sum; exact: leq_trans (mxrankM_maxl _ _) (mxrankM_maxr _ _).
 Qed.
 
 End Minors.

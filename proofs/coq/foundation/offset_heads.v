@@ -1,105 +1,130 @@
-(** Heads whose value maps are combinations of the maps of the offsets.
-
-    The offset δ has the map [B δ] and, at a query, the key [target δ]; the convolution is
-    Σ_δ X_(target δ) B_δ. Head h has the value map Σ_δ V_hδ B_δ. The rows of attention that a
-    certificate describes lie in the span of the unit rows at the offsets and the uniform row. *)
+(** Heads that favour each offset by a number of its own, at finite scores, and
+    a basis of a flattened kernel's rows to choose these numbers from. *)
 
 From mathcomp Require Import all_ssreflect all_algebra.
 From mathcomp Require Import ring.
-From Convattn.foundation Require Import attention.
+From Convattn.foundation Require Import attention image grid rank flattened_kernel.
 
 Set Implicit Arguments.
 Unset Strict Implicit.
 Unset Printing Implicit Defensive.
 
-Import GRing.Theory.
+Import GRing.Theory Num.Theory Order.Theory.
 Local Open Scope ring_scope.
 
-Section OffsetHeads.
+(** The weights of a head that favours the offset δ by N w_δ. *)
+Definition offset_weights (F : fieldType) (rows columns m n : nat) (w : token_offset m n -> F)
+    (q : bare_grid rows columns) (k : ringed_grid rows columns m n) : F :=
+  1 + #|ringed_grid rows columns m n|%:R * \sum_(d | k == ringed_key q d) w d.
 
-Variables (F : fieldType) (Head Offset Key In : finType) (Out : Type).
+Section Attend.
 
-(** A head's value map: coefficients times the maps of the offsets. *)
-Definition offset_values (V : Head -> Offset -> F) (B : Offset -> In -> Out -> F)
-    (h : Head) (i : In) (o : Out) : F :=
-  \sum_d V h d * B d i o.
+Variables (F : fieldType) (rows columns m n : nat) (w : token_offset m n -> F).
+Variable q : bare_grid rows columns.
 
-(** What the convolution puts at a key. *)
-Definition at_key (target : Offset -> Key) (B : Offset -> In -> Out -> F)
-    (k : Key) (i : In) (o : Out) : F :=
-  \sum_d (k == target d)%:R * B d i o.
-
-Lemma convolution_at_keys target B (X : Key -> In -> F) o :
-  \sum_d feature_map (B d) (X (target d)) o = \sum_k feature_map (at_key target B k) (X k) o.
+(** A sum over the offsets, by their keys. *)
+Lemma sum_by_key (g : ringed_grid rows columns m n -> F) :
+  \sum_k (\sum_(d | k == ringed_key q d) w d) * g k = \sum_d w d * g (ringed_key q d).
 Proof.
-transitivity (\sum_k \sum_d (k == target d)%:R * feature_map (B d) (X k) o).
-  rewrite [RHS]exchange_big; apply: eq_bigr => d _ /=.
-  rewrite [RHS](bigD1 (target d)) //= eqxx mul1r big1 ?addr0 // => k /negbTE ->.
-  by rewrite mul0r.
-apply: eq_bigr => k _; rewrite /feature_map; under [LHS]eq_bigr do rewrite big_distrr.
-rewrite exchange_big; apply: eq_bigr => i _ /=.
-by rewrite /at_key big_distrr; apply: eq_bigr => d _ /=; rewrite mulrCA.
-Qed.
-
-(** What the heads together put at a key. *)
-Lemma layer_at_key (A : Head -> Key -> F) V B k i o :
-  \sum_h A h k * offset_values V B h i o = \sum_d (\sum_h A h k * V h d) * B d i o.
-Proof.
-under eq_bigr do rewrite /offset_values big_distrr.
+under eq_bigr do rewrite big_distrl big_mkcond /=.
 rewrite exchange_big; apply: eq_bigr => d _ /=.
-by rewrite big_distrl; apply: eq_bigr => h _ /=; rewrite mulrA.
+by rewrite -big_mkcond (big_pred1 (ringed_key q d)).
 Qed.
 
-(** The layer is the convolution if the two agree as numbers at every key. *)
-Lemma layer_of_identity (Query : Type) (A : Head -> Query -> Key -> F) V B target X q o :
-  (forall k d, \sum_h A h q k * V h d = (k == target d)%:R) ->
-  attention_layer A (offset_values V B) X q o = \sum_d feature_map (B d) (X (target d)) o.
+(** Such a head gives (Σ_δ w_δ X_(q+δ) + mean) / (1 + Σ_δ w_δ). *)
+Lemma attend_offsets (In : Type) (X : ringed_grid rows columns m n -> In -> F) i :
+  #|ringed_grid rows columns m n|%:R != 0 :> F -> 1 + \sum_d w d != 0 ->
+  attend (softmax (offset_weights w q)) X i =
+    (\sum_d w d * X (ringed_key q d) i + mean_token X i) / (1 + \sum_d w d).
 Proof.
-move=> identity; rewrite convolution_at_keys layer_as_coefficients.
-apply: eq_bigr => k _; apply: eq_feature_map => // i.
-by rewrite (layer_at_key (fun h => A h q)); apply: eq_bigr => d _; rewrite identity.
+set N : F := #|_|%:R => nzN nzZ; have total : \sum_k offset_weights w q k = N * (1 + \sum_d w d).
+  rewrite big_split sum_one -big_distrr mulrDr mulr1; congr (_ + _ * _).
+  under [RHS]eq_bigr do rewrite -[w _]mulr1.
+  by rewrite -(sum_by_key (fun=> 1)); apply: eq_bigr => k _; rewrite mulr1.
+rewrite /attend /softmax total; under eq_bigr do rewrite mulrAC.
+rewrite -big_distrl /= -(sum_by_key (fun k => X k i)).
+have -> : mean_token X i = (\sum_k X k i) / N by [].
+set plain := \sum_k X k i; set favoured := \sum_k _ * X k i.
+have -> : \sum_k offset_weights w q k * X k i = plain + N * favoured.
+  rewrite big_distrr -big_split; apply: eq_bigr => k _ /=.
+  by rewrite mulrDl mul1r -mulrA.
+by field; rewrite nzZ nzN.
 Qed.
 
-(** The normaliser Z(N) of a row, and the row (Σ_δ c_δ S_δ + (u0 + u1·N) J) / Z(N), N the number of
-    keys: S_δ the unit row at the offset, J the row of 1/N. *)
-Definition row_total (c : Offset -> F) (u0 u1 : F) (N : nat) : F := \sum_d c d + u0 + u1 * N%:R.
+End Attend.
 
-(** Such a row before normalisation has the sum Z(N), so the row has the sum one. *)
-Definition shared_weight (target : Offset -> Key) (c : Offset -> F) (u0 u1 : F) (k : Key) : F :=
-  \sum_d c d * (k == target d)%:R + (u0 + u1 * #|Key|%:R) / #|Key|%:R.
-
-Lemma sum_shared_weight target c u0 u1 : #|Key|%:R != 0 :> F ->
-  \sum_k shared_weight target c u0 u1 k = row_total c u0 u1 #|Key|.
+(** With the maps (1 + Σ_δ w_hδ) C_h a layer of them is Σ_δ X_(q+δ) (Σ_h w_hδ C_h) + mean · Σ_h C_h. *)
+Lemma offset_layer (F : fieldType) (Head In : finType) (Out : Type) (rows columns m n : nat)
+    (w : Head -> token_offset m n -> F) (C : Head -> In -> Out -> F)
+    (X : ringed_grid rows columns m n -> In -> F) (q : bare_grid rows columns) t :
+  #|ringed_grid rows columns m n|%:R != 0 :> F -> (forall h, 1 + \sum_d w h d != 0) ->
+  attention_layer (fun h (q : bare_grid rows columns) => softmax (offset_weights (w h) q))
+      (fun h s t => (1 + \sum_d w h d) * C h s t) X q t =
+    \sum_d feature_map (fun s t => \sum_h w h d * C h s t) (X (ringed_key q d)) t
+      + feature_map (fun s t => \sum_h C h s t) (mean_token X) t.
 Proof.
-move=> nzN; rewrite /shared_weight big_split /= exchange_big /=.
-have -> : \sum_(k : Key) (u0 + u1 * #|Key|%:R) / #|Key|%:R = u0 + u1 * #|Key|%:R.
-  by rewrite sumr_const -[_ *+ #|_|]mulr_natr divfK.
-rewrite (eq_bigr c) => [|d _]; first by rewrite addrA.
-by rewrite (bigD1 (target d)) //= eqxx mulr1 big1 ?addr0 // => k /negbTE ->; rewrite mulr0.
+move=> nzN nz; rewrite /feature_map exchange_big -big_split /=.
+rewrite /attention_layer /feature_map exchange_big; apply: eq_bigr => s _ /=.
+transitivity (\sum_h (\sum_d w h d * X (ringed_key q d) s + mean_token X s) * C h s t).
+  by apply: eq_bigr => h _; rewrite attend_offsets // mulrA divfK.
+under eq_bigr do rewrite mulrDl; rewrite big_split /= -big_distrr /=; congr (_ + _).
+under eq_bigr do rewrite big_distrl /=; rewrite exchange_big; apply: eq_bigr => d _ /=.
+by rewrite big_distrr; apply: eq_bigr => h _ /=; rewrite mulrCA mulrA.
 Qed.
 
-Definition shared_row target c u0 u1 (k : Key) : F :=
-  shared_weight target c u0 u1 k / row_total c u0 u1 #|Key|.
+Section Positive.
 
-(** The identity of a certificate, Σ_h c_hδ V_hδ' = [δ = δ'] and Σ_h u_h V_hδ' = 0, gives the
-    numbers at every key, with the coefficients Z_h(N) V_hδ. *)
-Lemma identity_at_keys (target : Offset -> Key) (c : Head -> Offset -> F) (u0 u1 : Head -> F)
-    (V : Head -> Offset -> F) :
-  (forall h, row_total (c h) (u0 h) (u1 h) #|Key| != 0) ->
-  (forall d d', \sum_h c h d * V h d' = (d == d')%:R) ->
-  (forall d, \sum_h u0 h * V h d = 0) -> (forall d, \sum_h u1 h * V h d = 0) ->
-  forall k d, \sum_h shared_row target (c h) (u0 h) (u1 h) k
-      * (row_total (c h) (u0 h) (u1 h) #|Key| * V h d) = (k == target d)%:R.
+Variables (F : numFieldType) (m n : nat) (w : token_offset m n -> F).
+Hypothesis ge0 : forall d, 0 <= w d.
+
+(** The weights are positive, so their logarithms are finite scores. *)
+Lemma offset_weights_gt0 (rows columns : nat) (q : bare_grid rows columns) k :
+  0 < offset_weights w q k.
 Proof.
-move=> nzZ eq_c eq_u0 eq_u1 k d; set N := #|Key|%:R : F.
-transitivity (\sum_h (\sum_d' (k == target d')%:R * (c h d' * V h d)
-    + N^-1 * (u0 h * V h d) + (u1 h * V h d) * (N * N^-1))).
-  apply: eq_bigr => h _; rewrite mulrA /shared_row divfK // /shared_weight -/N mulrDl big_distrl /= -addrA.
-  congr (_ + _); first by apply: eq_bigr => d' _; rewrite [c h d' * _]mulrC mulrA.
-  by rewrite -!mulrA; ring.
-rewrite !big_split /= -big_distrr /= eq_u0 mulr0 addr0 -big_distrl /= eq_u1 mul0r addr0.
-rewrite exchange_big (bigD1 d) //= -big_distrr /= eq_c eqxx mulr1 big1 ?addr0 // => d' /negbTE ne.
-by rewrite -big_distrr /= eq_c ne mulr0.
+by rewrite /offset_weights ltr_paddr ?ltr01 // mulr_ge0 ?ler0n // sumr_ge0.
 Qed.
 
-End OffsetHeads.
+Lemma offset_total_neq0 : 1 + \sum_d w d != 0.
+Proof. by rewrite lt0r_neq0 // ltr_paddr ?ltr01 // sumr_ge0. Qed.
+
+Lemma keys_neq0 (rows columns : nat) (q : bare_grid rows columns) :
+  #|ringed_grid rows columns m n|%:R != 0 :> F.
+Proof. by rewrite pnatr_eq0 -lt0n; apply/card_gt0P; exists (image_key m n q). Qed.
+
+End Positive.
+
+Section Basis.
+
+Variables (F : realFieldType) (In Out : finType) (p1 p2 m n r1 r2 : nat).
+Variable W : nat -> nat -> In -> Out -> F.
+
+Local Notation kernel := (flattened_kernel p1 p2 m n r1 r2 W).
+
+(** A basis of the row space, and the coordinates of the rows. *)
+Definition basis (i : 'I_(family_rank kernel)) (d : token_offset m n) : F :=
+  row_base (family_matrix kernel) i (enum_rank d).
+Definition coordinate (i : 'I_(family_rank kernel)) s t : F :=
+  col_base (family_matrix kernel) (enum_rank (s, t)) i.
+
+Lemma kernel_in_basis s t d : kernel (s, t) d = \sum_i coordinate i s t * basis i d.
+Proof.
+have := mulmx_base (family_matrix kernel).
+by move/matrixP/(_ (enum_rank (s, t)) (enum_rank d)); rewrite !mxE !enum_rankK => <-.
+Qed.
+
+(** What makes every entry of the basis nonnegative when it is added. *)
+Definition lift : F := \sum_i \sum_d `|basis i d|.
+
+Lemma lift_ge0 : 0 <= lift.
+Proof. by rewrite sumr_ge0 // => i _; rewrite sumr_ge0. Qed.
+
+Lemma lift_basis i d : 0 <= basis i d + lift.
+Proof.
+have : `|basis i d| <= lift.
+  rewrite /lift (bigD1 i) //= (bigD1 d) //= -addrA ler_addl.
+  by rewrite addr_ge0 ?sumr_ge0 // => j _; rewrite sumr_ge0.
+move=> le; rewrite -ler_subl_addl sub0r; apply: le_trans le.
+by rewrite -normrN ler_norm.
+Qed.
+
+End Basis.

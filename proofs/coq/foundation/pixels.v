@@ -88,3 +88,12 @@ by apply: eq_bigr => h _; apply: eq_feature_map.
 Qed.
 
 End Pixels.
+
+(** A kernel of one tap acts on each pixel by itself. *)
+Lemma convolution_of_one_tap (F : fieldType) (In : finType) (Out : Type) (rows columns : nat)
+    (W : nat -> nat -> In -> Out -> F) (X : image F In) (q : bare_grid rows columns) (o : Out) :
+  convolution rows columns 0 0 W X q.1 q.2 o = \sum_c X q.1 q.2 c * W 0%N 0%N c o.
+Proof.
+rewrite /convolution !big_ord1; apply: eq_bigr => c _ /=.
+by rewrite /zero_framed !addn0 !add0n !subn0 !ltn_ord.
+Qed.

@@ -6,7 +6,7 @@
 
 From mathcomp Require Import all_ssreflect all_algebra.
 From mathcomp Require Import ring zify.
-From Convattn.foundation Require Import attention grid exponential limits quadratic.
+From Convattn.foundation Require Import attention grid exponential sharp_limits quadratic.
 
 Set Implicit Arguments.
 Unset Strict Implicit.

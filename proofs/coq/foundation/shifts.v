@@ -27,6 +27,10 @@ Definition shift_matrix (F : fieldType) (Axis : finType) (S : Axis -> nat)
     (d : shift Axis) (m n : node S) : F :=
   (difference m n == d)%:R.
 
+(** The same entry from the places on each axis, listed in any order: this computes. *)
+Definition shift_entry (d : seq int) (m n : seq nat) : bool :=
+  [seq p.2%:Z - p.1%:Z | p <- zip m n] == d.
+
 (** The shift by one node on one axis. *)
 Definition unit_shift (Axis : finType) (i : Axis) : shift Axis := [ffun j => (j == i)%:R].
 
@@ -150,6 +154,16 @@ Qed.
 Lemma sum_after0 f m d : (forall l, difference m l != d) ->
   \sum_l shift_matrix F d m l * f l = 0.
 Proof. by move=> no; rewrite big1 // => l _; rewrite /shift_matrix (negbTE (no l)) mul0r. Qed.
+
+Lemma shift_matrix_list (axes : seq Axis) d m n : (forall i, i \in axes) ->
+  shift_matrix F d m n =
+    (shift_entry (map d axes) [seq val (m i) | i <- axes] [seq val (n i) | i <- axes])%:R.
+Proof.
+move=> all_axes; rewrite /shift_matrix /shift_entry zip_map -map_comp; congr (nat_of_bool _)%:R.
+apply/eqP/eqP => [<- | /eq_in_map e].
+  by apply: eq_map => i; rewrite ffunE.
+by apply/ffunP => i; rewrite ffunE; exact: e.
+Qed.
 
 Lemma shift_matrix_opp d m n : shift_matrix F (- d) m n = shift_matrix F d n m.
 Proof. by rewrite /shift_matrix difference_opp eqr_opp. Qed.

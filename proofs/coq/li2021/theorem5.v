@@ -7,7 +7,7 @@
     does not depend on the image, and with any value maps and bias. One kernel serves all image
     sizes. It is S.heads on pixels, put as the paper puts it.
 
-    Not covered: content scores (see S.content), and limits that are not themselves layers. *)
+    For limits see S.heads. Not covered: content scores (see S.content). *)
 
 From mathcomp Require Import all_ssreflect all_algebra.
 From Convattn.foundation Require Import attention image grid lower_bound.
@@ -27,7 +27,7 @@ Theorem theorem5 (F : fieldType) (In Out : finType) (r : nat) :
     #|Head| < minn (r.*2.+1 ^ 2) (#|In| * #|Out|) ->
     ~ expresses r r A M bias W.
 Proof.
-have [W bound] := heads_pixels F In Out r r.
+have [W _ bound] := heads_pixels F In Out r r.
 exists W => Head rows columns a b A M bias large1 large2 few equal.
 by have := bound Head rows columns a b A M bias large1 large2 equal; rewrite mulnn leqNgt few.
 Qed.

@@ -10,7 +10,7 @@
     The second half says why K = 1 is left out: there a single head suffices, for every kernel, P
     and image, with hard attention and no ring.
 
-    Not covered: content scores (see S.content), and limits that are not themselves layers. *)
+    For limits see S.heads. Not covered: content scores (see S.content). *)
 
 From mathcomp Require Import all_ssreflect all_algebra.
 From mathcomp Require Import zify.
@@ -41,7 +41,7 @@ Proof.
 split=> [c0 o0 r /andP [le3 lep] | W rows columns].
   have lt0r : (1 <= r <= p)%N by lia.
   have lt1p : (2 <= p)%N by lia.
-  have [W bound] := heads F c0 o0 lt1p lt1p lt0r lt0r.
+  have [W _ bound] := heads F c0 o0 lt1p lt1p lt0r lt0r.
   exists W => Head rows columns a b A M bias large1 large2 few equal.
   by have := bound Head rows columns a b A M bias large1 large2 equal; rewrite leqNgt ltnS few.
 exists (fun _ q => hard_attention F (@ringed_target rows columns 0 0) (ord0, ord0) q).

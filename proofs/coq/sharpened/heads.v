@@ -2,14 +2,14 @@
 
     Let P₁, P₂ ≥ 2, K₁ = 2 r₁ + 1, K₂ = 2 r₂ + 1 and 3 ≤ K ≤ 2 P + 1 on both axes, which is the range
     in which L21's Corollary 4 makes do with nine. For any channel pair there is a kernel, the box
-    of 3 × 3 ones in the middle of this pair, such that every layer that is its zero-padded
-    convolution, for all images, has at least nine heads. This holds over every field, for every
+    of 3 × 3 ones in the middle of this pair, whose flattened form has at least the rank nine, so that
+    every layer that is its zero-padded convolution, for all images, has at least nine heads. This holds over every field, for every
     image of at least two patches a side, with a ring of zero patches of any width or with none,
     whatever the attention, so long as it does not depend on the image, and with any value maps
     and bias. One kernel serves all image sizes.
 
-    Not covered: larger kernels (for pixels see heads_pixels), that all kernels but a null set are
-    of that kind, attention that depends on the image, and limits that are not layers. *)
+    For larger kernels see heads_pixels and heads_patches, for limits heads_limit, for generic kernels
+    heads_generic. Not covered: attention that depends on the image. *)
 
 From mathcomp Require Import all_ssreflect all_algebra.
 From mathcomp Require Import ring zify.
@@ -78,7 +78,8 @@ End Box.
 
 Theorem heads (F : fieldType) (In Out : finType) (c0 : In) (o0 : Out) (p1 p2 r1 r2 : nat) :
   (2 <= p1)%N -> (2 <= p2)%N -> (1 <= r1 <= p1)%N -> (1 <= r2 <= p2)%N ->
-  exists W : nat -> nat -> In -> Out -> F,
+  exists2 W : nat -> nat -> In -> Out -> F,
+    (9 <= family_rank (flattened_kernel p1 p2 1 1 r1 r2 W))%N &
   forall (Head : finType) (rows columns a b : nat)
       (A : Head -> bare_grid rows columns -> ringed_grid rows columns a b -> F)
       (M : Head -> patch_feature p1 p2 In -> patch_feature p1 p2 Out -> F)
@@ -87,11 +88,10 @@ Theorem heads (F : fieldType) (In Out : finType) (c0 : In) (o0 : Out) (p1 p2 r1 
     expresses r1 r2 A M bias W ->
     (9 <= #|Head|)%N.
 Proof.
-move=> lt1p1 lt1p2 ler1 ler2; exists (box_kernel F c0 o0 r1 r2).
-move=> Head rows columns a b A M bias large1 large2 equal.
-have reach1 : (r1 <= p1 * 1)%N by rewrite muln1; case/andP: ler1.
-have reach2 : (r2 <= p2 * 1)%N by rewrite muln1; case/andP: ler2.
-apply: leq_trans (head_bound reach1 reach2 equal large1 large2).
-have := product_rank c0 o0 (box_inverseP F lt1p1 ler1) (box_inverseP F lt1p2 ler2).
-by rewrite card_ord.
+move=> lt1p1 lt1p2 ler1 ler2; pose W := box_kernel F c0 o0 r1 r2.
+have nine : (9 <= family_rank (flattened_kernel p1 p2 1 1 r1 r2 W))%N.
+  have := product_rank c0 o0 (box_inverseP F lt1p1 ler1) (box_inverseP F lt1p2 ler2).
+  by rewrite card_ord.
+exists W => // Head rows columns a b A M bias large1 large2 equal; apply: leq_trans nine _.
+by apply: head_bound equal large1 large2; rewrite muln1; case/andP: ler1 ler2 => _ ? /andP [].
 Qed.

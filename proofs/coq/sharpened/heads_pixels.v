@@ -1,15 +1,15 @@
 (** S.heads on pixels: some kernel takes min(K₁ K₂, D_in · D_out) heads.
 
-    Let K₁ = 2 r₁ + 1 and K₂ = 2 r₂ + 1. There is a kernel, of zeros and ones, such that every
-    layer that is its zero-padded convolution, for all images, has at least min(K₁ K₂, D_in · D_out)
-    heads. The tokens are pixels (patches of 1 × 1). This holds over every field, for every image of
+    Let K₁ = 2 r₁ + 1 and K₂ = 2 r₂ + 1. There is a kernel, of zeros and ones, whose
+    flattened form has at least the rank min(K₁ K₂, D_in · D_out), so that every layer that is its
+    zero-padded convolution, for all images, has at least so many heads. The tokens are pixels (patches of 1 × 1). This holds over every field, for every image of
     more than r₁ rows and r₂ columns, with a ring of zero pixels of any width or with none,
     whatever the attention, so long as it does not depend on the image, and with any value maps
     and bias. One kernel serves all image sizes. The kernel numbers its taps and its pairs of
     channels, and its tap of a number joins the pair of that number.
 
-    Not covered: that all kernels but a null set are of that kind, attention that depends on the
-    image, and limits that are not themselves layers. *)
+    For limits see heads_limit, for generic kernels heads_generic. Not covered: attention that
+    depends on the image. *)
 
 From mathcomp Require Import all_ssreflect all_algebra.
 From mathcomp Require Import zify.
@@ -80,7 +80,9 @@ by rewrite -!divn_eq eq_sym.
 Qed.
 
 Theorem heads_pixels (F : fieldType) (In Out : finType) (r1 r2 : nat) :
-  exists W : nat -> nat -> In -> Out -> F,
+  exists2 W : nat -> nat -> In -> Out -> F,
+    (minn (r1.*2.+1 * r2.*2.+1) (#|In| * #|Out|) <=
+      family_rank (flattened_kernel 1 1 r1 r2 r1 r2 W))%N &
   forall (Head : finType) (rows columns a b : nat)
       (A : Head -> bare_grid rows columns -> ringed_grid rows columns a b -> F)
       (M : Head -> patch_feature 1 1 In -> patch_feature 1 1 Out -> F)
@@ -89,8 +91,8 @@ Theorem heads_pixels (F : fieldType) (In Out : finType) (r1 r2 : nat) :
     expresses r1 r2 A M bias W ->
     (minn (r1.*2.+1 * r2.*2.+1) (#|In| * #|Out|) <= #|Head|)%N.
 Proof.
-exists (numbered_kernel F r2.*2.+1 (@pair_number In Out)).
-move=> Head rows columns a b A M bias large1 large2 equal.
-apply: leq_trans (numbered_kernel_rank F In Out r1 r2) _.
+have rank := numbered_kernel_rank F In Out r1 r2.
+exists (numbered_kernel F r2.*2.+1 (@pair_number In Out)) => //.
+move=> Head rows columns a b A M bias large1 large2 equal; apply: leq_trans rank _.
 by apply: head_bound equal large1 large2; rewrite mul1n.
 Qed.

@@ -1,7 +1,8 @@
 (** S.padding: which zero-padded convolutions attention computes on the bare grid.
 
     Let M_δ be any maps of tokens at the offsets δ in {-m..m} × {-n..n}, such as the blocks of a
-    kernel on patches, and let T_q = Σ M_δ over those δ for which q + δ is in the grid. For every
+    kernel on patches (then [bare_convolution] is the zero-padded convolution of the image, by
+    [convolution_of_bare_tokens]), and let T_q = Σ M_δ over those δ for which q + δ is in the grid. For every
     grid, without a ring, these are equivalent: (1) some layer of finitely many softmax heads with
     positive weights, the same for all tokens X, computes Σ_δ X_(q+δ) M_δ over those δ, the
     zero-padded convolution, at every query for all X; (2) so does some layer with any attention

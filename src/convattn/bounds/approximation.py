@@ -43,7 +43,7 @@ from convattn.bounds.tail_energy import tail_energy_bounds
 from convattn.constructions.geometry import ConvolutionGeometry
 from convattn.constructions.given_kernel import mixture_heads, mixture_layer
 from convattn.constructions.li_output_map import token_maps
-from convattn.constructions.row_basis import distinct_rows, exact_entries
+from convattn.constructions.row_basis import concrete_kernel, distinct_rows
 from convattn.convolution import check_kernel
 from convattn.encodings.base import score_dtype
 from convattn.encodings.mixture import MixtureEncoding
@@ -110,7 +110,7 @@ def approximate_convolution(
     ('one-hot heads', 1.0, True)
     """
     heads = as_integer(heads, "heads", 1)
-    exact_entries(kernel)  # refuses what has no concrete real entries
+    concrete_kernel(kernel)  # refuses what has no concrete real entries
     array, bias = check_kernel(kernel, bias, 1)
     if not jnp.issubdtype(array.dtype, jnp.inexact):
         array = array.astype(jnp.result_type(array, jnp.float32))

@@ -63,21 +63,24 @@ def _convert(path: Path, leak: float) -> tuple[dict[str, Any], bytes]:
         BATCH,
         attention_layers,
         batches,
-        compare_classes,
         compare_in_float64,
         compare_logits,
         convert_resnet,
+        logits_of,
+        same_classes,
     )
     from convattn.networks.network_file import network_bytes
 
     run, model, recorded = finished_resnet(path)
     mean, std, test = run.images.mean, run.images.std, run.images.test
     few = next(batches(test.images))
-    with ThreadPoolExecutor(1) as beside:  # most of both checks is compilation, on one core
+    with ThreadPoolExecutor(2) as beside:  # compilations and convolutions each take one core
         wide = beside.submit(compare_in_float64, model, mean, std, few, leak=leak)
         converted = convert_resnet(model, mean, std, leak=leak)
+        trained = beside.submit(logits_of, converted.folded, converted.model_run, test.images)
         found = compare_logits(converted, few)
-        classes = compare_classes(converted, test.images, test.labels)
+        seen = logits_of(converted.folded, converted.attention_run, test.images)
+        classes = same_classes(trained.result(), seen, test.labels)
         in_float64 = wide.result()
     images = min(BATCH, len(test))
     figures = {

@@ -103,7 +103,7 @@ def _output(output: Path | None, coq: Path | None) -> Path:
         raise UsageError(f"--output got {target}, which is not a directory")
     sources, resolved = (coq or coq_directory()).resolve(), target.resolve()
     copies = resolved / "coq"
-    if copies == sources or sources in resolved.parents or copies in sources.parents:
+    if sources in (resolved, copies, *resolved.parents) or copies in sources.parents:
         raise UsageError(f"--output got {target}, but the sources {sources} must stand apart of it")
     return target
 

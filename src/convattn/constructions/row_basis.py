@@ -27,12 +27,29 @@ def exact_entries(kernel: Any) -> Shaped[np.ndarray, "*taps in out"]:
     >>> exact_entries([[[1]], [[0.25]]]).ravel().tolist()
     [Fraction(1, 1), Fraction(1, 4)]
     """
+    given = concrete_kernel(kernel)
+    entries = np.empty(given.size, object)
+    entries[:] = [Fraction(entry) for entry in given.ravel().tolist()]
+    return entries.reshape(given.shape)
+
+
+def concrete_kernel(kernel: Any) -> Shaped[np.ndarray, "*taps in out"]:
+    """The kernel in NumPy, if `exact_entries` takes it: without a fraction for each float of it.
+
+    **Raises:** `ValueError` as `exact_entries` does.
+
+    >>> concrete_kernel([[[1]], [[0.25]]]).ravel().tolist()
+    [1.0, 0.25]
+    """
     try:
         given = np.asarray(kernel)
         if given.dtype.kind == "V":  # the half types that NumPy does not know itself
             given = given.astype(np.float64)
         bad = ~np.isfinite(given) if given.dtype.kind in "fc" else np.zeros(given.shape, bool)
-        whole = [] if bad.any() else [Fraction(entry) for entry in given.ravel().tolist()]
+        plain = given.dtype.kind in "biu" or given.dtype in (np.float16, np.float32, np.float64)
+        if not plain and not bad.any():
+            for entry in given.ravel().tolist():
+                Fraction(entry)
     except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(
             f"kernel is {type(kernel).__name__} and cannot be read as rational numbers: {error}; "
@@ -50,9 +67,7 @@ def exact_entries(kernel: Any) -> Shaped[np.ndarray, "*taps in out"]:
             f"kernel.shape={given.shape}, but should have 3 axes (K, in, out) or 4 (K, K, in, "
             "out), none of them empty"
         )
-    entries = np.empty(given.size, object)
-    entries[:] = whole
-    return entries.reshape(given.shape)
+    return given
 
 
 def distinct_rows(

@@ -8,6 +8,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from convattn.ledger.claim import Level
 from convattn.ledger.discovery import PAPERS
 from convattn.ledger.outcome import ClaimOutcome, EvidenceOutcome
 from convattn.ledger.runner import Outcome
@@ -68,7 +69,8 @@ def _levels(claim: ClaimOutcome) -> Text:
         elif True in verdicts:
             parts.append(Text(level.name))
         else:
-            parts.append(Text(f"{level.name} not run", "dim"))
+            words = "not re-checked here" if level is Level.PROVED else "not run"
+            parts.append(Text(f"{level.name} {words}", "dim"))
     return Text(", ").join(parts)
 
 

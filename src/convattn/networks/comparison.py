@@ -141,14 +141,26 @@ def compare_classes(
     labels: Integer[np.ndarray, "count"],
 ) -> SameClasses:
     """Both on all images, a few at a time."""
-    of_model, of_attention = (
-        logits_of(converted.folded, run, images)
-        for run in (converted.model_run, converted.attention_run)
-    )
+    runs = converted.model_run, converted.attention_run
+    return same_classes(*(logits_of(converted.folded, run, images) for run in runs), labels)
+
+
+def same_classes(
+    of_model: Float[np.ndarray, "count classes"],
+    of_attention: Float[np.ndarray, "count classes"],
+    labels: Integer[np.ndarray, "count"],
+) -> SameClasses:
+    """What the logits of both say.
+
+    >>> logits = np.array([[3.0, 1.0], [0.0, 0.5]])
+    >>> found = same_classes(logits, logits + [0.0, 1.0], np.array([0, 0]))
+    >>> found.correct, found.same, found.difference, found.margin
+    (1, 2, 1.0, 0.5)
+    """
     first, other = of_model.argmax(axis=1), of_attention.argmax(axis=1)
     two = np.sort(of_model.astype(np.float64), axis=1)[:, -2:]
     return SameClasses(
-        len(images),
+        len(labels),
         int((first == labels).sum()),
         int((other == labels).sum()),
         int((first == other).sum()),

@@ -15,6 +15,7 @@ from functools import partial
 import jax
 
 from convattn.constructions.conversion import conv_to_attention
+from convattn.networks.runs import SOON
 from convattn.networks.steps import Attention, Convolution, Network, Residual, Step
 from convattn.weights.consistency import check_layer
 
@@ -44,7 +45,7 @@ def to_attention(
     """
 
     fixed = partial(conv_to_attention, encoding=encoding, exact=exact, leak=leak)
-    made = jax.jit(fixed, static_argnames="stride")  # compiled once for each shape
+    made = jax.jit(fixed, static_argnames="stride", compiler_options=SOON)  # once for each shape
 
     def convert(step: Step) -> Step:
         if isinstance(step, Residual):

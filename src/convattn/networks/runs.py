@@ -4,13 +4,14 @@ Each says how far it can be from the exact folded convolution: `local_errors.py`
 """
 
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import jax
+import numpy as np
 from flax import nnx
 from jax import Array
 
+from convattn.application import apply_attention
 from convattn.layer import AttentionLayer
 from convattn.models.resnet import NormalizedConvolution
 from convattn.networks.folding import FoldedConvolution
@@ -33,6 +34,8 @@ from convattn.networks.steps import (
 )
 from convattn.roundoff import unit_roundoff
 
+# Compiled in half the time, for what is run once or twice.
+SOON: dict[str, str | bool] = {"xla_backend_optimization_level": "0"}
 MARGIN = 16  # more keys than offsets, from where the bound covers the back end `shift`
 
 
@@ -64,7 +67,7 @@ class ModelRun:
     def apply(self, step: Convolution, images: Values) -> Array:
         """The layer of that name, normalised by its running statistics."""
         graph, state = nnx.split(self.layers[step.name])
-        return normalized(graph, state, images)
+        return (normalized_soon if few(images) else normalized)(graph, state, images)
 
     def error(self, step: Convolution, images: Values) -> LocalError:
         """How far that can be from the exact folded convolution."""
@@ -80,7 +83,8 @@ class AttentionRun:
     def apply(self, step: Convolution, images: Values) -> Array:
         """The layer of that name, by the back end that the bound covers."""
         layer = self.layers[step.name]
-        return attend(layer, images, covered_backend(layer, images))
+        program = attend_soon if few(images) else attend
+        return program(layer, images, covered_backend(layer, images))
 
     def error(self, step: Convolution, images: Values) -> LocalError:
         """How far that can be from the exact folded convolution.
@@ -127,7 +131,24 @@ def run_network(network: Network, run: Runner, images: Array) -> Array:
     return found
 
 
-@partial(jax.jit, static_argnums=0)
-def normalized(graph: Any, state: Any, images: Values) -> Array:
-    """A `NormalizedConvolution` outside training, compiled once for all of the same sizes."""
+def few(images: Values) -> bool:
+    """Whether programs are run a few times alone: in float64, in which whole sets are not run.
+
+    >>> few(np.ones((10, 32, 32, 3))), few(np.ones((10, 32, 32, 3), np.float32))
+    (True, False)
+    """
+    return images.dtype == np.float64
+
+
+def _normalized(graph: Any, state: Any, images: Values) -> Array:
     return nnx.merge(graph, state)(images, False)
+
+
+def _attended(layer: AttentionLayer, images: Values, backend: str) -> Array:
+    return apply_attention(layer, images, backend=backend)
+
+
+# A `NormalizedConvolution` outside training, compiled once for all of the same sizes.
+normalized = jax.jit(_normalized, static_argnums=0)
+normalized_soon = jax.jit(_normalized, static_argnums=0, compiler_options=SOON)
+attend_soon = jax.jit(_attended, static_argnames="backend", compiler_options=SOON)

@@ -121,12 +121,25 @@ def times_transpose(cotangent: Values, kernel: Values) -> Array:
     return jnp.matmul(cotangent, kernel.T.astype(cotangent.dtype), precision=HIGHEST)
 
 
-@partial(jax.jit, static_argnames=("shape", "stride"))
 def pulled(
     kernel: Values, cotangent: Values, shape: tuple[int, ...], stride: int
 ) -> Float[Array, "classes batch rows columns channels"]:
-    """Wᵀ g, the transpose of the convolution of images of a shape, in the dtype of g."""
-    kernel = kernel.astype(cotangent.dtype)
+    """Wᵀ g, the transpose of the convolution of images of a shape, in float32.
+
+    >>> kernel, cotangent = np.array([1.0, 2.0, 3.0]).reshape(3, 1, 1, 1), np.ones((1, 1, 2, 1, 1))
+    >>> pulled(kernel, cotangent, (4, 1, 1), 2).ravel().tolist()
+    [2.0, 4.0, 2.0, 3.0]
+    """
+    parts = (np.asarray(part).astype(np.float32) for part in (kernel, cotangent))
+    with jax.enable_x64(False):  # one program, whatever the network is in
+        return transposed_convolution(*parts, shape, stride)
+
+
+@partial(jax.jit, static_argnames=("shape", "stride"))
+def transposed_convolution(
+    kernel: Values, cotangent: Values, shape: tuple[int, ...], stride: int
+) -> Float[Array, "classes batch rows columns channels"]:
+    """`pulled`, of what is in float32 already."""
     rows = cotangent.reshape(-1, *cotangent.shape[2:])
 
     def apply(images: Array) -> Array:

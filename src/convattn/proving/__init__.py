@@ -1,1 +1,1 @@
-"""Machine-checked proofs: reading Coq sources, compiling them, and what a claim may quote of them."""
+"""Machine-checked proofs: their Coq sources, compiling them, and what a claim quotes of them."""

@@ -1,15 +1,16 @@
 """What Coq's kernel says a theorem stands on (``Print Assumptions``).
 
-One run of Coq loads every compiled file and writes the answer for each theorem into a file of its
-own, so that no answer can be taken for another's.
+Coq loads every compiled file and writes the answer to each question into a file of its own, so that
+no answer can be taken for another's.
 """
 
 import re
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from convattn.proving.axioms import ALLOWED
 from convattn.proving.failure import Failure
 from convattn.proving.project import Project
 from convattn.proving.source import Theorem
@@ -57,6 +58,9 @@ def print_assumptions(
 ) -> tuple[dict[str, tuple[str, ...]], list[Failure]]:
     """Ask the kernel about each theorem.
 
+    Those that may stand on no axiom are first asked about all at once, which takes a tenth of the
+    time; if together they stand on none, each does.
+
     Args:
         coq: The compiler.
         project: The sources, which are compiled under ``output/coq/``.
@@ -69,33 +73,50 @@ def print_assumptions(
     folder = output / "assumptions"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    asked, failures = list(theorems), []
+    names = {item.file: f"{project.qualified(item.file)}.{item.name}" for item in theorems}
+    closed = [names[item.file] for item in theorems if item.file not in ALLOWED]
+    answers: dict[str, tuple[str, ...]] = {}
+    if closed:
+        together = f"Definition together := (I, @{', @'.join(closed)})."
+        lines = [*_required(closed), together, 'Redirect "together" Print Assumptions together.']
+        if not _ask(coq, project, folder, lines) and _answer(folder / "together.out") == ():
+            answers = {item.file: () for item in theorems if item.file not in ALLOWED}
+    asked = [item for item in theorems if item.file not in answers]
+    failures = []
     while asked:
-        lines = [f"Require {project.qualified(theorem.file)}." for theorem in asked]
+        lines = _required(names[item.file] for item in asked)
         lines += [
-            f'Redirect "{number}" Print Assumptions {project.qualified(theorem.file)}.'
-            f"{theorem.name}."
-            for number, theorem in enumerate(asked)
+            f'Redirect "{number}" Print Assumptions {names[item.file]}.'
+            for number, item in enumerate(asked)
         ]
-        (folder / "query.v").write_text("\n".join(lines) + "\n", "utf-8")
-        words = [coq.coqc, "-q", "-Q", "../coq", project.prefix, "query.v"]
-        done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
-        if not done.returncode:
+        if not (error := _ask(coq, project, folder, lines)):
             break
-        place = _LINE.search(done.stderr)
+        place = _LINE.search(error)
         if place is None:
-            raise RuntimeError(f"coqc could not print the assumptions: {done.stderr.strip()}")
+            raise RuntimeError(f"coqc could not print the assumptions: {error.strip()}")
         theorem = asked.pop((int(place[1]) - 1) % len(asked))
-        said = " ".join(done.stderr[place.end() :].split())
+        found = f"Coq does not find it ({' '.join(error[place.end() :].split())})"
         remedy = "state it at the top of its file, outside sections and modules"
-        failures.append(
-            Failure(theorem.file, theorem.line, f"Coq does not find it ({said})", remedy)
-        )
-    found: dict[str, tuple[str, ...]] = {}
+        failures.append(Failure(theorem.file, theorem.line, found, remedy))
     for number, theorem in enumerate(asked):
-        answer = (folder / f"{number}.out").read_text("utf-8", "replace")
         try:
-            found[theorem.file] = parse_assumptions(answer)
+            answers[theorem.file] = _answer(folder / f"{number}.out")
         except ValueError as error:
             failures.append(Failure(theorem.file, theorem.line, str(error), "look at the theorem"))
-    return found, failures
+    return answers, failures
+
+
+def _required(names: Iterable[str]) -> list[str]:
+    return [f"Require {name.rpartition('.')[0]}." for name in names]
+
+
+def _ask(coq: Coq, project: Project, folder: Path, lines: Sequence[str]) -> str:
+    """Run these lines; what Coq says against them, empty if it accepts them."""
+    (folder / "query.v").write_text("\n".join(lines) + "\n", "utf-8")
+    words = [coq.coqc, "-q", "-Q", "../coq", project.prefix, "query.v"]
+    done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
+    return done.stderr or f"exit code {done.returncode}" if done.returncode else ""
+
+
+def _answer(path: Path) -> tuple[str, ...]:
+    return parse_assumptions(path.read_text("utf-8", "replace"))

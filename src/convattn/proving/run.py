@@ -171,7 +171,7 @@ def as_report(coq: Coq, project: Project, outcome: Outcome) -> dict[str, Any]:
                 "statement": proved.theorem.statement,
                 "claims": list(proved.claims),
                 "requires": list(proved.requires),
-                "assumptions": proved.assumptions and list(proved.assumptions),
+                "assumptions": None if proved.assumptions is None else list(proved.assumptions),
                 "stands_on": stated(proved.theorem.file),
                 "seconds": proved.seconds,
                 "checked": proved.checked,

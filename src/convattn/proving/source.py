@@ -1,9 +1,9 @@
 """What a proof file may hold, and the theorem that it proves.
 
-A file of theorems, ``proofs/coq/<paper>/<name>.v``, holds exactly one ``Theorem``, named as the file
-and outside any section and module, so that its text alone is its statement. Whatever assumes what is
-not proved, or weakens the kernel, is refused by its word; that Coq's kernel found no assumption is
-checked besides (`convattn.proving.assumptions`).
+A file of theorems, ``proofs/coq/<paper>/<name>.v``, holds exactly one ``Theorem``, named as the
+file and outside any section and module, so that its text alone is its statement. Whatever assumes
+what is not proved, or weakens the kernel, is refused by its word; what Coq's kernel says about
+assumptions is asked besides (`convattn.proving.assumptions`).
 """
 
 import re
@@ -115,10 +115,10 @@ def scan(file: str, text: str) -> tuple[Theorem | None, list[Failure]]:
         elif (word := _ASSUMPTION.match(sentence.command)) and not _in_section(open_):
             remedy = "outside a section this is an axiom; open a Section, or prove it"
             failures.append(Failure(file, sentence.line, f"'{word[1]}'", remedy))
-        elif named := _THEOREM.match(sentence.command):
-            theorems.append((sentence, named[1]))
+        elif stated := _THEOREM.match(sentence.command):
+            theorems.append((sentence, stated[1]))
             if open_ and holds_a_theorem(file):
-                found = f"Theorem {named[1]} within {' '.join(open_[-1])}"
+                found = f"Theorem {stated[1]} within {' '.join(open_[-1])}"
                 remedy = "close that first, so that the statement stands alone"
                 failures.append(Failure(file, sentence.line, found, remedy))
     if not holds_a_theorem(file):
