@@ -29,6 +29,8 @@ most 2t·max|a| in magnitude, 4·10⁻¹⁶ for N = 101 and M = 40, far below th
 float32. For the networks: the derivation in `two_phase/deviation.py`.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from convattn.evidence.backing_pipeline import BackingPipeline
@@ -56,6 +58,18 @@ def printed_architecture(run: Run) -> str:
                 f"{weights + beside}"
             )
     return f"9 heads; {weights:,} weights in the layers and {beside:,} other parameters"
+
+
+@contextmanager
+def quick_compilation() -> Iterator[None]:
+    """The programs below run once, so most of XLA's optimizations cost more than they save."""
+    import jax
+
+    jax.config.update("jax_disable_most_optimizations", True)
+    try:
+        yield
+    finally:
+        jax.config.update("jax_disable_most_optimizations", False)
 
 
 def small_images(run: Run):
@@ -86,6 +100,7 @@ def small_network(run: Run):
     return nnx.merge(structure, numbers), small_images(run)
 
 
+@quick_compilation()
 def same_function(run: Run) -> str:
     """The logits of a network and of its exact conversion, within the derived bound."""
     from flax import nnx
@@ -106,6 +121,7 @@ def same_function(run: Run) -> str:
     )
 
 
+@quick_compilation()
 def content_gradients(run: Run) -> str:
     """The gradients of W_Q and W_K, with both zero and with W_K drawn."""
     from flax import nnx
@@ -130,6 +146,7 @@ def content_gradients(run: Run) -> str:
     return "; ".join(seen)
 
 
+@quick_compilation()
 def bias_gradients(run: Run) -> str:
     """The gradient of the table of biases against what rounding can do to it, and against 10⁻⁸."""
     import math

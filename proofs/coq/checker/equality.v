@@ -11,7 +11,7 @@
     layer is the zero-padded convolution, exactly, for every kernel, image and number of channels. *)
 
 From mathcomp Require Import all_ssreflect all_algebra.
-From Convattn.foundation Require Import attention image grid dilated offset_heads framed.
+From Convattn.foundation Require Import attention image grid dilated certified_heads framed.
 From Convattn.checker Require Import interior.
 
 Set Implicit Arguments.

@@ -10,7 +10,7 @@
     quadratic score does is a further argument. *)
 
 From mathcomp Require Import all_ssreflect all_algebra.
-From Convattn.foundation Require Import attention image grid dilated offset_heads framed.
+From Convattn.foundation Require Import attention image grid dilated certified_heads framed.
 From Convattn.checker Require Import interior.
 
 Set Implicit Arguments.
@@ -28,15 +28,16 @@ Proof.
 move=> ge0 sum1 /andP [gt0 le1].
 have le_a1 k : a k <= 1 by rewrite -sum1 (bigD1 k) //= ler_addl sumr_ge0.
 have N0 : (0 < #|Key|)%N.
-  by rewrite lt0n; apply/eqP => /card0_eq none; move/eqP: sum1;
-     rewrite big1 ?eq_sym ?oner_eq0 // => k; have := none k; rewrite inE.
+  rewrite lt0n; apply/eqP => /card0_eq none; move/eqP: sum1.
+  by rewrite big1 => [|k _]; [rewrite eq_sym oner_eq0 | have := none k; rewrite inE].
 have N1 : 1 <= #|Key|%:R :> F by rewrite ler1n.
 have NV_gt0 : 0 < #|Key|%:R^-1 :> F by rewrite invr_gt0 ltr0n.
 exists (fun k => (1 - e) * a k + e / #|Key|%:R) => [k|].
   split; first by rewrite ltr_paddl ?mulr_gt0 // mulr_ge0 // subr_ge0.
   have -> : (1 - e) * a k + e / #|Key|%:R - a k = e * (#|Key|%:R^-1 - a k).
     by rewrite mulrBl mul1r addrAC [a k - _]addrC addrK mulrBr addrC.
-  rewrite normrM gtr0_norm // ler_pimulr ?ltW // ler_norml; apply/andP; split.
+  rewrite normrM gtr0_norm //; apply: ler_pimulr; first exact: ltW.
+  rewrite real_ler_norml ?rpredB ?ger0_real ?(ltW NV_gt0) //; apply/andP; split.
     by rewrite ler_subr_addr (le_trans _ (ltW NV_gt0)) // addrC subr_le0.
   by rewrite ler_subl_addr ler_paddr // invf_le1 // ltr0n.
 rewrite big_split /= -big_distrr /= sum1 mulr1 sumr_const -[_ *+ #|_|]mulr_natr divfK ?subrK //.

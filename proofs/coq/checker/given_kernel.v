@@ -14,7 +14,7 @@
 
 From mathcomp Require Import all_ssreflect all_algebra.
 From mathcomp Require Import ring zify.
-From Convattn.foundation Require Import attention image grid dilated offset_heads framed.
+From Convattn.foundation Require Import attention image grid dilated certified_heads framed.
 From Convattn.checker Require Import interior equality.
 
 Set Implicit Arguments.

@@ -16,7 +16,7 @@
     and neither has the convolution. *)
 
 From mathcomp Require Import all_ssreflect all_algebra.
-From Convattn.foundation Require Import attention image grid dilated offset_heads framed.
+From Convattn.foundation Require Import attention image grid dilated certified_heads framed.
 
 Set Implicit Arguments.
 Unset Strict Implicit.

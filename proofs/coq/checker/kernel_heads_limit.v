@@ -35,7 +35,7 @@ have parallel : a0 * b1 - a1 * b0 = 0.
   transitivity ((x0 * a0 + x1 * a1) * (b1 * c0 - b0 * c1) +
     (x0 * b0 + x1 * b1) * (a0 * c1 - a1 * c0)); first by ring.
   by rewrite xa xb !mul0r addr0.
-have opposite u v : 0 <= u -> 0 <= v -> u = - v -> u = 0.
+have opposite (u v : F) : 0 <= u -> 0 <= v -> u = - v -> u = 0.
   by move=> u_ge0 v_ge0 euv; apply/eqP; rewrite eq_le u_ge0 andbT euv oppr_le0.
 have eq_b0 : b0 = - a0.
   apply/eqP; rewrite -subr_eq0 opprK; apply/eqP.
@@ -73,10 +73,11 @@ have value q k o : axis_shift q.1 k.1 = 0 ->
     else if axis_shift q.2 k.2 == 0 then (~~ o)%:R
     else if axis_shift q.2 k.2 == 1 then - o%:R else 0.
   move=> ->; rewrite /offset_map !big_ord_recl !big_ord0 /joins /tap_shift /=.
-  by case: o; case: (axis_shift q.2 k.2) => [[|[|z]]|[|z]] //=;
-     rewrite /centre_and_difference /= ?subr0 ?sub0r ?addr0 ?add0r.
+  move: (axis_shift q.2 k.2) => z; rewrite /centre_and_difference.
+  by case: o; case: z => [[|[|z]]|[|z]] /=;
+     rewrite ?mulr0n ?mulr1n ?subr0 ?addr0 ?sub0r ?add0r ?addr0 ?oppr0.
 apply: (@no_two_heads F (A true k1 (inl k0)) (A false k1 (inl k0))
   (A true k0 (inl k1)) (A false k0 (inl k1)) (A true k0 (inl k0)) (A false k0 (inl k0))
   (M true s (t false)) (M false s (t false)) (M true s (t true)) (M false s (t true))) => //;
-  by rewrite at_ value.
+  rewrite at_ value // /axis_shift /= ?oppr0 //.
 Qed.

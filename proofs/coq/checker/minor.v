@@ -21,4 +21,7 @@ Theorem minor (F : fieldType) (Row Column : finType) (M : Row -> Column -> int)
   [char F] =i pred0 ->
   \det (\matrix_(i, j) M (row i) (column j)) != 0 ->
   (n <= family_rank (fun r c => (M r c)%:~R : F))%N.
-Proof. by move=> char0 nz; apply: (rank_of_minor (row := row) (column := column)); rewrite intr_eq0_char0. Qed.
+Proof.
+move=> char0 nz; apply: (rank_of_minor (row := row) (column := column)).
+by rewrite intr_eq0_char0.
+Qed.

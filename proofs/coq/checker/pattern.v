@@ -15,7 +15,7 @@
     it with a_h(k) = c_hδ at the offsets and the parts u0 and u1 everywhere. *)
 
 From mathcomp Require Import all_ssreflect all_algebra.
-From Convattn.foundation Require Import attention.
+From Convattn.foundation Require Import attention certified_heads.
 
 Set Implicit Arguments.
 Unset Strict Implicit.
@@ -24,50 +24,11 @@ Unset Printing Implicit Defensive.
 Import GRing.Theory.
 Local Open Scope ring_scope.
 
-Section Pattern.
-
-Variables (F : fieldType) (Offset Pixel_in Pixel_out Tap In Out : finType).
-Variable pattern : Offset -> Pixel_in -> Pixel_out -> option Tap.
-
 (** The map of an offset: the kernel's matrices where the pattern names them. *)
-Definition pattern_map (W : Tap -> In -> Out -> F) (d : Offset)
+Definition pattern_map (F : fieldType) (Offset Pixel_in Pixel_out Tap In Out : finType)
+    (tap : Offset -> Pixel_in -> Pixel_out -> option Tap) (W : Tap -> In -> Out -> F) (d : Offset)
     (s : Pixel_in * In) (t : Pixel_out * Out) : F :=
-  if pattern d s.1 t.1 is Some u then W u s.2 t.2 else 0.
-
-(** A head's value map: rational coefficients times the patterns. *)
-Definition pattern_values (Head : finType) (V : Head -> Offset -> F) (W : Tap -> In -> Out -> F)
-    (h : Head) (s : [finType of Pixel_in * In]) (t : Pixel_out * Out) : F :=
-  \sum_d V h d * pattern_map W d s t.
-
-Variables (Head Key : finType) (A : Head -> Key -> F) (V : Head -> Offset -> F).
-
-(** What the heads together put at a key. *)
-Lemma layer_at_key W k s t :
-  \sum_h A h k * pattern_values V W h s t = \sum_d (\sum_h A h k * V h d) * pattern_map W d s t.
-Proof.
-under eq_bigr do rewrite /pattern_values big_distrr.
-rewrite exchange_big; apply: eq_bigr => d _ /=.
-by rewrite big_distrl; apply: eq_bigr => h _ /=; rewrite mulrA.
-Qed.
-
-(** What the convolution puts there. *)
-Definition at_key (target : Offset -> Key) W k s t : F :=
-  \sum_d (k == target d)%:R * pattern_map W d s t.
-
-Lemma convolution_at_keys (target : Offset -> Key) W (X : Key -> Pixel_in * In -> F) t :
-  \sum_d feature_map (pattern_map W d) (X (target d)) t =
-  \sum_k feature_map (at_key target W k) (X k) t.
-Proof.
-transitivity (\sum_k \sum_d (k == target d)%:R * feature_map (pattern_map W d) (X k) t).
-  rewrite [RHS]exchange_big; apply: eq_bigr => d _ /=.
-  rewrite [RHS](bigD1 (target d)) //= eqxx mul1r big1 ?addr0 // => k /negbTE ->.
-  by rewrite mul0r.
-apply: eq_bigr => k _; rewrite /feature_map /at_key; under [LHS]eq_bigr do rewrite big_distrr.
-rewrite exchange_big; apply: eq_bigr => s _ /=.
-by rewrite big_distrr; apply: eq_bigr => d _ /=; rewrite mulrCA.
-Qed.
-
-End Pattern.
+  if tap d s.1 t.1 is Some u then W u s.2 t.2 else 0.
 
 Theorem pattern (F : fieldType) (Offset Pixel_in Pixel_out Tap In Out Head Key : finType)
     (tap : Offset -> Pixel_in -> Pixel_out -> option Tap)
@@ -76,23 +37,21 @@ Theorem pattern (F : fieldType) (Offset Pixel_in Pixel_out Tap In Out Head Key :
   (forall d, exists s t u, tap d s t = Some u) ->
   (0 < #|In|)%N -> (0 < #|Out|)%N ->
   (forall (W : Tap -> In -> Out -> F) (X : Key -> Pixel_in * In -> F) (t : Pixel_out * Out),
-     attention_layer (fun h (_ : unit) => A h) (pattern_values tap V W) X tt t =
+     attention_layer (fun h (_ : unit) => A h) (offset_values V (pattern_map tap W)) X tt t =
        \sum_d feature_map (pattern_map tap W d) (X (target d)) t) <->
   (forall k d, \sum_h A h k * V h d = (k == target d)%:R).
 Proof.
-move=> once some /card_gt0P [i _] /card_gt0P [o _]; split=> [eqL k d | identity W X t].
-- have [s [t [u at_u]]] := some d.
-  pose W u' i' o' : F := [&& u' == u, i' == i & o' == o]%:R.
-  have := (layer_coefficients (fun h (_ : unit) => A h) (pattern_values tap V W)
-             (at_key tap target W) tt (t, o)).1 _ k (s, i).
-  rewrite layer_at_key /at_key.
-  have single (f : Offset -> F) : \sum_d' f d' * pattern_map tap W d' (s, i) (t, o) = f d.
-    rewrite (bigD1 d) //= /pattern_map /= at_u /W !eqxx mulr1 big1 ?addr0 // => d' ne.
-    case at_u': (tap d' s t) => [u'|]; last by rewrite mulr0.
-    case: eqP => [eu|]; last by rewrite mulr0.
-    by rewrite eu in at_u'; rewrite (once _ _ _ _ _ at_u' at_u) eqxx in ne.
-  by rewrite !single; apply=> X; rewrite eqL convolution_at_keys.
-- rewrite convolution_at_keys layer_as_coefficients.
-  apply: eq_bigr => k _; apply: eq_feature_map => // s.
-  by rewrite layer_at_key; apply: eq_bigr => d _; rewrite identity.
+move=> once some /card_gt0P [i _] /card_gt0P [o _]; split=> [eqL k d | same W X t]; last first.
+  exact: (@layer_of_identity _ _ _ _ _ _ unit (fun h _ => A h)).
+have [s [t [u at_u]]] := some d.
+pose W u' i' o' : F := [&& u' == u, i' == i & o' == o]%:R.
+have := (layer_coefficients (fun h (_ : unit) => A h) (offset_values V (pattern_map tap W))
+           (at_key target (pattern_map tap W)) tt (t, o)).1 _ k (s, i).
+rewrite layer_at_key /at_key.
+have single (f : Offset -> F) : \sum_d' f d' * pattern_map tap W d' (s, i) (t, o) = f d.
+  rewrite (bigD1 d) //= /pattern_map /= at_u /W !eqxx mulr1 big1 ?addr0 // => d' ne.
+  case at_u': (tap d' s t) => [u'|]; last by rewrite mulr0.
+  case: eqP => [eu|]; last by rewrite mulr0.
+  by rewrite eu in at_u'; rewrite (once _ _ _ _ _ at_u' at_u) eqxx in ne.
+by rewrite !single; apply=> X; rewrite eqL convolution_at_keys.
 Qed.

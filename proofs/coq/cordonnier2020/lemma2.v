@@ -40,7 +40,8 @@ move=> E_exp E_unbounded attention target.
 have gt0 alpha k := quadratic_weights_gt0 E_exp alpha shift q k.
 split=> [k | alpha k ge0 | t e1 e2 | two alpha k].
 - exact: quadratic_tends_to_one_hot.
-- rewrite mulrC; have := softmax_gap E_exp k (gt0 alpha) (fun k => @nearest_gap _ _ _ _ E_exp alpha shift q k ge0).
+- rewrite mulrC; have := softmax_gap E_exp k (gt0 alpha)
+    (fun k => nearest_gap (alpha := alpha) E_exp (shift := shift) (q := q) (k := k) ge0).
   by rewrite card_prod !card_ord.
 - exact: nearest_pixel_target.
 have [k' neq] : exists k', k' != k.

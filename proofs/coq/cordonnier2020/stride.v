@@ -18,15 +18,6 @@ Import GRing.Theory.
 Local Open Scope ring_scope.
 
 
-(** How many pixels of an axis are kept. *)
-Definition strided_side (side stride : nat) : nat := (side + stride.-1) %/ stride.
-
-Definition strided_convolution (F : fieldType) (In : finType) (Out : Type)
-    (height width s1 s2 r1 r2 : nat) (W : nat -> nat -> In -> Out -> F)
-    (X : image F In) (y x : nat) (o : Out) : F :=
-  \sum_(i < r1.*2.+1) \sum_(j < r2.*2.+1) \sum_c
-    zero_framed height width r1 r2 X (s1 * y + i)%N (s2 * x + j)%N c * W i j c o.
-
 Lemma kept_bound (side stride : nat) (y : 'I_(strided_side side stride)) : (stride * y < side)%N.
 Proof.
 case: y => y; rewrite /strided_side; case: stride => [|s] lty /=; first by rewrite divn0 in lty.

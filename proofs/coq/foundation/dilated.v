@@ -187,3 +187,17 @@ by rewrite g1E /g2 /Z /zero_outside out mul0r.
 Qed.
 
 End TwoAxes.
+
+(** An odd kernel without dilation: the convolution of [image.v]. *)
+Lemma dilated_convolution_odd (F : fieldType) (In : finType) (Out : Type) (height width r1 r2 : nat)
+    (W : nat -> nat -> In -> Out -> F) (X : image F In) (y x : nat) (o : Out) :
+  dilated_convolution height width r1.*2.+1 r2.*2.+1 1 1 W X y x o =
+    convolution height width r1 r2 W X y x o.
+Proof.
+have shift (r i a : nat) : a%:Z + tap_shift r.*2.+1 1 i = (a + i)%N%:Z - r%:Z.
+  by rewrite /tap_shift /= divn2 doubleK; lia.
+apply: eq_bigr => i _; apply: eq_bigr => j _; apply: eq_bigr => c _; congr (_ * _).
+rewrite !shift /zero_outside /zero_framed.
+case: ifP => inside; case: ifP => framed //; try by exfalso; lia.
+by congr X; lia.
+Qed.

@@ -14,6 +14,11 @@ Local Open Scope ring_scope.
 (** |a - b|, on the natural numbers. *)
 Definition axis_distance (a b : nat) : nat := ((a - b) + (b - a))%N.
 
+(** A place at a distance of at most r is within reach. *)
+Lemma axis_reach (y r k a : nat) : axis_distance (y + r) k = a -> (a < r.+1)%N ->
+  (k - y < r.*2.+1)%N /\ k = (y + (k - y))%N.
+Proof. by rewrite /axis_distance; lia. Qed.
+
 (** A kernel that equals its reflections, at all of its taps. *)
 Definition even_kernel (F : fieldType) (In Out : Type) (r1 r2 : nat)
     (W : nat -> nat -> In -> Out -> F) : Prop :=
@@ -46,9 +51,9 @@ have ltv : (y + r + a < side + r.*2)%N by lia.
 have pick (u : 'I_(side + r.*2)) : \sum_(k < side + r.*2) (k == u)%:R = 1 :> F.
   by rewrite (bigD1 u) //= eqxx big1 ?addr0 // => k /negbTE ->.
 rewrite /axis_places; case: eqP => [a0 | /eqP a_ne0].
-  rewrite mulr1n -(pick (Ordinal ltu)); apply: eq_bigr => k _; rewrite -val_eqE /= /axis_distance.
+  rewrite mulr1n -[RHS](pick (Ordinal ltu)); apply: eq_bigr => k _; rewrite -val_eqE /= /axis_distance.
   by congr _%:R; move: (nat_of_ord k) => {}k; case: eqP; case: eqP; lia.
-rewrite mulr2n -{1}(pick (Ordinal ltu)) -(pick (Ordinal ltv)) -big_split.
-apply: eq_bigr => k _; rewrite -!val_eqE /= -natrD /axis_distance; congr _%:R.
+rewrite mulr2n; apply: eq_trans (congr2 +%R (pick (Ordinal ltu)) (pick (Ordinal ltv))).
+rewrite -big_split; apply: eq_bigr => k _; rewrite -!val_eqE /= -natrD /axis_distance; congr _%:R.
 by move: (nat_of_ord k) => {}k; case: eqP; case: eqP; case: eqP; lia.
 Qed.

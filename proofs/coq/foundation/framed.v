@@ -2,7 +2,7 @@
 
 From mathcomp Require Import all_ssreflect all_algebra.
 From mathcomp Require Import zify.
-From Convattn.foundation Require Import attention image grid dilated offset_heads.
+From Convattn.foundation Require Import attention image grid dilated certified_heads.
 
 Set Implicit Arguments.
 Unset Strict Implicit.

@@ -55,16 +55,28 @@ rewrite -sum_enum_val; apply: eq_bigr => i _.
 by rewrite mxE enum_valK enum_rankK.
 Qed.
 
+(** The sizes of a matrix's entries, added up. *)
+Definition entry_sum (k l : nat) (M : 'M[F]_(k, l)) : F := \sum_i \sum_j `|M i j|.
+
+Lemma entry_sum_ge0 k l (M : 'M[F]_(k, l)) : 0 <= entry_sum M.
+Proof. by rewrite sumr_ge0 // => i _; rewrite sumr_ge0. Qed.
+
+Lemma entry_le k l (M : 'M[F]_(k, l)) i j : `|M i j| <= entry_sum M.
+Proof.
+rewrite /entry_sum (bigD1 i) //= (bigD1 j) //= -addrA ler_addl.
+by rewrite addr_ge0 ?sumr_ge0 // => i' _; rewrite sumr_ge0.
+Qed.
+
 (** The size of an entry of P E Q, from the sizes of the entries of E. *)
 Lemma product_bound (k m n l : nat) (P : 'M[F]_(k, m)) (E : 'M[F]_(m, n)) (Q : 'M[F]_(n, l))
     (eta : F) : 0 <= eta -> (forall i j, `|E i j| <= eta) ->
-  forall i j, `|(P *m E *m Q) i j| <= (\sum_i \sum_a `|P i a|) * (\sum_j \sum_b `|Q b j|) * eta.
+  forall i j, `|(P *m E *m Q) i j| <= entry_sum P * entry_sum Q * eta.
 Proof.
 move=> ge0 small i j; pose left := \sum_a `|P i a|; pose right := \sum_b `|Q b j|.
-have one_left : left <= \sum_i \sum_a `|P i a|.
-  by rewrite (bigD1 i) //= ler_addl sumr_ge0 // => i' _; rewrite sumr_ge0.
-have one_right : right <= \sum_j \sum_b `|Q b j|.
-  by rewrite (bigD1 j) //= ler_addl sumr_ge0 // => j' _; rewrite sumr_ge0.
+have one_left : left <= entry_sum P.
+  by rewrite /entry_sum (bigD1 i) //= ler_addl sumr_ge0 // => i' _; rewrite sumr_ge0.
+have one_right : right <= entry_sum Q.
+  by rewrite /entry_sum exchange_big (bigD1 j) //= ler_addl sumr_ge0 // => j' _; rewrite sumr_ge0.
 apply: (@le_trans _ _ (left * right * eta)); last first.
   by rewrite ler_wpmul2r // ler_pmul // sumr_ge0.
 rewrite mxE; apply: le_trans (ler_norm_sum _ _ _) _.
@@ -83,9 +95,8 @@ have one : P *m family_matrix M *m Q = 1%:M.
   transitivity (P *m (col_base (family_matrix M) *m row_base (family_matrix M)) *m Q).
     by rewrite mulmx_base.
   by rewrite mulmxA mulVpmx ?col_base_full // mul1mx mulmxVp ?row_base_free.
-pose size := (\sum_i \sum_a `|P i a|) * (\sum_j \sum_b `|Q b j|).
-have size0 : 0 <= size.
-  by rewrite mulr_ge0 // sumr_ge0 // => i _; rewrite sumr_ge0.
+pose size := entry_sum P * entry_sum Q.
+have size0 : 0 <= size by rewrite mulr_ge0 ?entry_sum_ge0.
 pose rho : F := (\rank (family_matrix M))%:R.
 have pos : 0 < rho * size + 1 by rewrite ltr_paddl ?ltr01 // mulr_ge0 ?ler0n.
 exists (rho * size + 1)^-1; first by rewrite invr_gt0.

@@ -95,21 +95,18 @@ End Positive.
 
 Section Basis.
 
-Variables (F : realFieldType) (In Out : finType) (p1 p2 m n r1 r2 : nat).
-Variable W : nat -> nat -> In -> Out -> F.
-
-Local Notation kernel := (flattened_kernel p1 p2 m n r1 r2 W).
+Variables (F : realFieldType) (Row Column : finType) (M : Row -> Column -> F).
 
 (** A basis of the row space, and the coordinates of the rows. *)
-Definition basis (i : 'I_(family_rank kernel)) (d : token_offset m n) : F :=
-  row_base (family_matrix kernel) i (enum_rank d).
-Definition coordinate (i : 'I_(family_rank kernel)) s t : F :=
-  col_base (family_matrix kernel) (enum_rank (s, t)) i.
+Definition basis (i : 'I_(family_rank M)) (d : Column) : F :=
+  row_base (family_matrix M) i (enum_rank d).
+Definition coordinate (i : 'I_(family_rank M)) (st : Row) : F :=
+  col_base (family_matrix M) (enum_rank st) i.
 
-Lemma kernel_in_basis s t d : kernel (s, t) d = \sum_i coordinate i s t * basis i d.
+Lemma family_in_basis st d : M st d = \sum_i coordinate i st * basis i d.
 Proof.
-have := mulmx_base (family_matrix kernel).
-by move/matrixP/(_ (enum_rank (s, t)) (enum_rank d)); rewrite !mxE !enum_rankK => <-.
+have := mulmx_base (family_matrix M).
+by move/matrixP/(_ (enum_rank st) (enum_rank d)); rewrite !mxE !enum_rankK => <-.
 Qed.
 
 (** What makes every entry of the basis nonnegative when it is added. *)
@@ -128,3 +125,6 @@ by rewrite -normrN ler_norm.
 Qed.
 
 End Basis.
+
+Arguments basis {F Row Column} M i d.
+Arguments coordinate {F Row Column} M i st.

@@ -1,4 +1,4 @@
-(** Images whose tokens are their pixels, and the dilated convolution of one. *)
+(** Images whose tokens are their pixels, and their convolutions of a stride or a dilation. *)
 
 From mathcomp Require Import all_ssreflect all_algebra.
 From mathcomp Require Import zify.
@@ -22,6 +22,16 @@ Definition convolution_of_dilation (F : fieldType) (In : finType) (Out : Type)
     (X : image F In) (y x : nat) (o : Out) : F :=
   \sum_(i < r1.*2.+1) \sum_(j < r2.*2.+1) \sum_c
     zero_framed height width (D1 * r1) (D2 * r2) X (y + D1 * i)%N (x + D2 * j)%N c * W i j c o.
+
+(** How many pixels of an axis are kept. *)
+Definition strided_side (side stride : nat) : nat := (side + stride.-1) %/ stride.
+
+(** The zero-padded convolution of stride (s₁, s₂): out_q = Σ_δ X_(s·q + δ) W_δ. *)
+Definition strided_convolution (F : fieldType) (In : finType) (Out : Type)
+    (height width s1 s2 r1 r2 : nat) (W : nat -> nat -> In -> Out -> F)
+    (X : image F In) (y x : nat) (o : Out) : F :=
+  \sum_(i < r1.*2.+1) \sum_(j < r2.*2.+1) \sum_c
+    zero_framed height width r1 r2 X (s1 * y + i)%N (s2 * x + j)%N c * W i j c o.
 
 Lemma dilated_bound (rows D r : nat) (y : 'I_rows) (i : 'I_r.*2.+1) :
   (y + D * i < rows + (D * r).*2)%N.

@@ -133,4 +133,14 @@ have bound := softmax_gap k (gt0 a) (fun k' => gap a k' ge0).
 by apply: le_trans bound (le_trans _ small); rewrite subr0 ler_norm.
 Qed.
 
+(** A relative bias does, as it grows. *)
+Lemma bias_tends_to_one_hot (t k : Key) :
+  tends_to (fun a => softmax (bias_weights (E a) (Some t)) k) (one_hot R (Some t) k).
+Proof.
+apply: softmax_tends_to_one_hot => [a k'|a k' _ /negbTE neq].
+  by rewrite /bias_weights; case: ifP => _; rewrite ?ltr01 ?exponential_positive.
+rewrite /bias_weights (inj_eq Some_inj) neq eqxx -exponential_add // addNr.
+by rewrite exponential_zero.
+Qed.
+
 End HardLimit.

@@ -21,7 +21,7 @@ Set Implicit Arguments.
 Unset Strict Implicit.
 Unset Printing Implicit Defensive.
 
-Import Order.TTheory GRing.Theory Num.Theory.
+Import GRing.Theory.
 Local Open Scope ring_scope.
 
 Theorem cor3 (R : realFieldType) (E : R -> R) (In Out Inner : finType) (rows columns r1 r2 : nat) :
@@ -45,9 +45,5 @@ have hard : layer (hard_attention R (@ringed_target rows columns r1 r2)) =
     convolution rows columns r1 r2 W X q.1 q.2 o.
   rewrite /layer (eq_layer_maps _ _ _ _ eM) hard_heads /ringed_target.
   exact: convolution_of_pixels.
-split=> //; rewrite -hard; apply: layer_tends_to => d k.
-apply: (softmax_tends_to_one_hot E_exp E_unbounded) => [M k'|M k' ge0 /negbTE neq].
-  by rewrite /bias_weights; case: ifP => _; rewrite ?ltr01 ?exponential_positive.
-rewrite /bias_weights (inj_eq Some_inj) neq eqxx -exponential_add // addNr.
-by rewrite exponential_zero.
+by split=> //; rewrite -hard; apply: layer_tends_to => d k; exact: bias_tends_to_one_hot.
 Qed.

@@ -44,8 +44,6 @@ split=> // [M|k|M k].
 - split=> [|many]; last by rewrite divr_gt0 // subr_gt0 ltr1n.
   rewrite softmax_distance // -/(row M target) entry eqxx.
   by field; rewrite gt_eqF.
-- apply: (softmax_tends_to_one_hot E_exp E_unbounded) => // M k' ge0 /negbTE neq.
-  rewrite /bias_weights (inj_eq Some_inj) neq eqxx -exponential_add // addNr.
-  by rewrite exponential_zero.
+- exact: bias_tends_to_one_hot.
 by rewrite /softmax /bias_weights /= sum_one.
 Qed.

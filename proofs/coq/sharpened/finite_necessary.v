@@ -4,10 +4,11 @@
     with any number of heads compute the zero-padded convolution by W at every query and for every
     image, with attention weights that are nowhere zero, as a softmax of finite scores has them, and
     any maps of the tokens. Let the blocks of W at the (2m+1)(2n+1) offsets be linearly independent
-    (ρ = (2m+1)(2n+1)), and let the image have more than m × n tokens, so that each offset occurs
-    between two of its tokens, and more than m+1 rows or n+1 columns of them, so that some token is
-    out of reach from another. Then the layer has more heads than there are offsets. (The attention
-    weights are the same for every image; they need not be relative, nor sum to one.) *)
+    (ρ = (2m+1)(2n+1)). Let the image have more than m rows and more than n columns of patches, so that
+    each offset occurs between two of its tokens, and more than m + 1 rows or more than n + 1 columns,
+    so that some token is out of reach from another. Then the layer has more heads than there are
+    offsets. (The attention weights are the same for every image; they need not be relative, nor sum to
+    one. That a key of the ring is out of reach is not enough: see finite_small.) *)
 
 From mathcomp Require Import all_ssreflect all_algebra.
 From mathcomp Require Import zify.

@@ -5,8 +5,9 @@
     do), and these limits are nowhere zero: a softmax of scores that are finite and continuous at the
     zero image is such. If a layer like this computes the zero-padded convolution by W at every query
     and for every image, in a ring of m × n zero patches, then it has more heads than there are
-    offsets, if the blocks of W are linearly independent and the image has more than m × n tokens,
-    and more than m+1 rows or n+1 columns of them. The values carry no positions. *)
+    offsets, if the blocks of W are linearly independent and the image has more than m rows and more
+    than n columns of patches, and more than m + 1 rows or more than n + 1 columns. The values carry no
+    positions. *)
 
 From mathcomp Require Import all_ssreflect all_algebra.
 From Convattn.foundation Require Import attention image grid rank limits.

@@ -23,30 +23,25 @@ Local Open Scope ring_scope.
 
 Section Heads.
 
-Variables (F : realFieldType) (In Out : finType) (p1 p2 m n r1 r2 : nat).
-Variable W : nat -> nat -> In -> Out -> F.
-
-Local Notation rho := (family_rank (flattened_kernel p1 p2 m n r1 r2 W)).
-Local Notation lift := (lift p1 p2 m n r1 r2 W).
+Variables (F : realFieldType) (Row Column : finType) (M : Row -> Column -> F).
 
 (** The basis lifted, and the lift alone for the head more. *)
-Definition offset_numbers (h : option 'I_rho) (d : token_offset m n) : F :=
-  if h is Some i then basis i d + lift else lift.
+Definition lifted_numbers (h : option 'I_(family_rank M)) (d : Column) : F :=
+  if h is Some i then basis M i d + lift M else lift M.
 
 (** The coordinates, and what takes the lift back. *)
-Definition offset_maps (h : option 'I_rho) s t : F :=
-  if h is Some i then coordinate i s t else - \sum_i coordinate i s t.
+Definition lifted_maps (h : option 'I_(family_rank M)) (st : Row) : F :=
+  if h is Some i then coordinate M i st else - \sum_i coordinate M i st.
 
-Lemma offset_numbers_ge0 h d : 0 <= offset_numbers h d.
+Lemma lifted_numbers_ge0 h d : 0 <= lifted_numbers h d.
 Proof. by case: h => [i|]; rewrite ?lift_basis ?lift_ge0. Qed.
 
-Lemma offset_maps_sum s t : \sum_h offset_maps h s t = 0.
+Lemma lifted_maps_sum st : \sum_h lifted_maps h st = 0.
 Proof. by rewrite sum_option addNr. Qed.
 
-Lemma offset_kernel s t d :
-  \sum_h offset_numbers h d * offset_maps h s t = flattened_kernel p1 p2 m n r1 r2 W (s, t) d.
+Lemma lifted_family st d : \sum_h lifted_numbers h d * lifted_maps h st = M st d.
 Proof.
-rewrite sum_option /= kernel_in_basis mulrN big_distrr /= addrC -sumrB.
+rewrite sum_option /= family_in_basis mulrN big_distrr /= addrC -sumrB.
 by apply: eq_bigr => i _; ring.
 Qed.
 
@@ -64,16 +59,15 @@ Theorem kernel_sufficient (F : realFieldType) (In Out : finType) (p1 p2 m n r1 r
           (fun h (q : bare_grid rows columns) => softmax (offset_weights (w h) q))
           M (fun=> 0) W].
 Proof.
-move=> le1 le2; exists [finType of option 'I_(family_rank (flattened_kernel p1 p2 m n r1 r2 W))].
-exists (@offset_numbers F In Out p1 p2 m n r1 r2 W).
-exists (fun h s t => (1 + \sum_d offset_numbers h d) * offset_maps h s t).
-split=> [|h d|rows columns h q k|rows columns X q t].
+move=> le1 le2; pose kernel := flattened_kernel p1 p2 m n r1 r2 W.
+exists [finType of option 'I_(family_rank kernel)], (lifted_numbers (M := kernel)).
+have ge0 h d : 0 <= lifted_numbers (M := kernel) h d := lifted_numbers_ge0 h d.
+exists (fun h s t => (1 + \sum_d lifted_numbers h d) * lifted_maps h (s, t)).
+split=> [|//|rows columns h q k|rows columns X q t].
 - by rewrite card_option card_ord.
-- exact: offset_numbers_ge0.
-- by apply: offset_weights_gt0 => d; exact: offset_numbers_ge0.
-have nz h : 1 + \sum_d @offset_numbers F In Out p1 p2 m n r1 r2 W h d != 0.
-  by apply: offset_total_neq0 => d; exact: offset_numbers_ge0.
-rewrite addr0 -(convolution_of_tokens W X q t le1 le2) (offset_layer _ _ _ (keys_neq0 _ q) nz).
-rewrite [X in _ + X]big1 ?addr0 => [|s _]; last by rewrite offset_maps_sum mulr0.
-by apply: eq_bigr => d _; apply: eq_feature_map => // s; exact: offset_kernel.
+- exact: offset_weights_gt0.
+rewrite addr0 -(convolution_of_tokens W X q t le1 le2).
+rewrite offset_layer; [|exact: keys_neq0 q|by move=> h; exact: offset_total_neq0].
+rewrite [X in _ + X]big1 ?addr0 => [|s _]; last by rewrite lifted_maps_sum mulr0.
+by apply: eq_bigr => d _; apply: eq_feature_map => // s; exact: lifted_family.
 Qed.

@@ -2,9 +2,9 @@
 
     Let M_δ be any maps of tokens at the offsets δ in {-m..m} × {-n..n}, such as the blocks of a
     kernel on patches (then [bare_convolution] is the zero-padded convolution of the image, by
-    [convolution_of_bare_tokens]), and let T_q = Σ M_δ over those δ for which q + δ is in the grid. For every
-    grid, without a ring, these are equivalent: (1) some layer of finitely many softmax heads with
-    positive weights, the same for all tokens X, computes Σ_δ X_(q+δ) M_δ over those δ, the
+    [convolution_of_bare_tokens]). Let T_q = Σ M_δ over those δ for which q + δ is in the grid. For
+    every grid, without a ring, these are equivalent: (1) some layer of finitely many softmax heads
+    with positive weights, the same for all tokens X, computes Σ_δ X_(q+δ) M_δ over those δ, the
     zero-padded convolution, at every query for all X; (2) so does some layer with any attention
     weights whose rows sum to one, and these may depend on X in any way; (3) for every ε > 0 such a
     layer comes within ε of it for all tokens of entries at most 1, so that a limit of layers

@@ -91,7 +91,8 @@ Definition exists_less (q : bare_grid rows columns) (d : token_offset m n) : F :
 Lemma token_exists_centre q : token_exists q (centre_offset m n) = 1.
 Proof.
 rewrite /token_exists bare_target_exists centre_row centre_column.
-by case: q => -[y lty] [x ltx] /=; rewrite !leq_addl /= ![(_ + m)%N]addnC ![(_ + n)%N]addnC !ltn_add2l lty ltx.
+case: q => -[y lty] [x ltx] /=.
+by rewrite !leq_addl /= ![(_ + m)%N]addnC ![(_ + n)%N]addnC !ltn_add2l lty ltx.
 Qed.
 
 (** One dimension less, as all have the centre. *)
@@ -145,7 +146,8 @@ have rank_K : \rank K = dimension.
   set r := family_rank _; have : (minn rows m.*2.+1 * minn columns n.*2.+1 <= m.*2.+1 * n.*2.+1)%N.
     by rewrite leq_mul ?geq_minr.
   by lia.
-have sums (M : token_offset m n -> F) (q : bare_grid rows columns) : \sum_(d | bare_target q d) M d = \sum_d token_exists F q d * M d.
+have sums (M : token_offset m n -> F) (q : bare_grid rows columns) :
+    \sum_(d | bare_target q d) M d = \sum_d token_exists F q d * M d.
   rewrite big_mkcond; apply: eq_bigr => d _.
   by rewrite /token_exists; case: (bare_target q d) => [k|]; rewrite ?mul1r ?mul0r.
 rewrite -rank_K; exists (fun a d => row_base K a (enum_rank d)); split=> [|M].
