@@ -244,6 +244,22 @@ CLAIM = Claim(
                 forall k, one_hot F (bare_target q d) k = \sum_h phi h * A h q (image_key a b k).
             """,
         ),
+        proved(
+            "cordonnier2020/lemma3_softmax.v",
+            r"""
+            Theorem lemma3_softmax (R : realFieldType) (w : R) (In Out : finType)
+                (W : nat -> nat -> In -> Out -> R) (c : In) (o : Out) :
+              0 < w -> w != 1 -> W 0%N 0%N c o != 0 ->
+              [/\ forall first q, \sum_k two_heads w first q k = 1,
+                  forall first q k, 0 < two_heads w first q k,
+                  forall q (d : token_offset 0 0), exists phi : bool -> R,
+                    forall k, one_hot R (bare_target q d) k = \sum_h phi h * two_heads w h q k
+                & ~ (exists M : bool -> In -> Out -> R,
+                      forall (X : image R In) (q : bare_grid 1 2) (o : Out),
+                        attention_layer (two_heads w) M (fun k => X k.1 k.2) q o =
+                          convolution 1 2 0 0 W X q.1 q.2 o)].
+            """,
+        ),
         certified("C20.lemma3", kind="no_shared_map"),
         Evidence("the counterexamples", Level.TESTED, counterexamples),
         Evidence("the repaired equivalence", Level.TESTED, repaired_equivalence),

@@ -206,6 +206,26 @@ CLAIM = Claim(
               (#|token_offset m n| < #|Head|)%N.
             """,
         ),
+        proved(
+            "sharpened/finite_small.v",
+            """
+            Theorem finite_small (F : fieldType) (In Out : finType)
+                (rows columns p1 p2 m n r1 r2 : nat) (e : F)
+                (W : nat -> nat -> In -> Out -> F) (X : image F In)
+                (q : bare_grid rows columns) (t : patch_feature p1 p2 Out) :
+              let N := #|ringed_grid rows columns m n| in
+              let D := #|token_offset m n| in
+              (r1 <= p1 * m)%N -> (r2 <= p2 * n)%N -> (rows <= m.+1)%N -> (columns <= n.+1)%N ->
+              e != 1 -> N%:R != 0 :> F -> N%:R + e - 1 != 0 -> D%:R + e - 1 != 0 ->
+              attention_layer
+                  (fun d q => softmax (bias_weights e (@ringed_target rows columns m n q d)))
+                  (small_image_maps (fun d : token_offset m n => output_block m n r1 r2 W d.1 d.2)
+                      N e)
+                  (patch_token X) q t =
+                convolution (p1 * rows) (p2 * columns) r1 r2 W X
+                  (p1 * q.1 + t.1.1)%N (p2 * q.2 + t.1.2)%N t.2.
+            """,
+        ),
         certified("S.finite", cases=SEVEN_SIZES),
         equals_convolution("3 × 3, pixels", (3, 3), exact=True, quick=True),
         equals_convolution("5 × 5, P = 4", (5, 5), patch_size=4, exact=True),

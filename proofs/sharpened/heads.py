@@ -464,10 +464,7 @@ CLAIM = Claim(
                 (#|Head| < family_rank (flattened_kernel p1 p2 m n r1 r2 W))%N ->
                 exists (X : nat -> nat -> In -> bool) (q : bare_grid rows columns) (t :
                     patch_feature p1 p2 Out),
-                  let Z : image F In := fun y x c => (X y x c)%:R in
-                  eps < `|attention_layer A M (patch_token Z) q t + bias t -
-                    convolution (p1 * rows) (p2 * columns) r1 r2 W Z
-                      (p1 * q.1 + t.1.1)%N (p2 * q.2 + t.1.2)%N t.2|.
+                  eps < output_error r1 r2 A M bias W (binary_image F X) q t.
             """,
         ),
         proved(

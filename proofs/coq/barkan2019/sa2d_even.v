@@ -98,9 +98,30 @@ have P1K : involutive P1 by move=> [k1 k2]; rewrite /P1 rev_ordK.
 have P2K : involutive P2 by move=> [k1 k2]; rewrite /P2 rev_ordK.
 have distance_rev n (a b : 'I_n) : axis_distance (rev_ord a) (rev_ord b) = axis_distance a b.
   by rewrite /axis_distance /=; case: a b => [a lta] [b ltb] /=; lia.
-split.
-  pose X1 : image F In := fun y x => X (rows - y.+1)%N x.
-  have <- : pixel_layer w v X1 (P1 q) o = pixel_layer w v X q o.
-    by rewrite (pixel_layer_reflected w v (P := P1) (X := X)) // P1K.
-Show.
-Admitted.
+pose X1 : image F In := fun y x => X (rows - y.+1)%N x.
+pose X2 : image F In := fun y x => X y (columns - x.+1)%N.
+have flip1 : pixel_layer w v X1 (P1 q) o = pixel_layer w v X q o.
+  by rewrite (pixel_layer_reflected w v (P := P1) (X := X)) // P1K.
+have flip2 : pixel_layer w v X2 (P2 q) o = pixel_layer w v X q o.
+  by rewrite (pixel_layer_reflected w v (P := P2) (X := X)) // P2K.
+rewrite -tapX -{1}flip1 -flip2 !expresses.
+have mirrored n a b : (a < n)%N -> (b < n)%N -> (n - b.+1 == a)%N = (b == n - a.+1)%N.
+  by move=> lta ltb; apply/eqP/eqP; lia.
+split; apply/esym.
+  apply: (@convolution_indicator _ _ _ _ _ _ _ _ _ (rows - (i - r1).+1) (j - r2)) => /= [y x c' lty _||||||].
+  - by rewrite /X1 /X mirrored.
+  - by lia.
+  - by lia.
+  - by lia.
+  - by lia.
+  - by lia.
+  - by lia.
+apply: (@convolution_indicator _ _ _ _ _ _ _ _ _ (i - r1) (columns - (j - r2).+1)) => /= [y x c' _ ltx||||||].
+- by rewrite /X2 /X mirrored.
+- by lia.
+- by lia.
+- by lia.
+- by lia.
+- by lia.
+- by lia.
+Qed.

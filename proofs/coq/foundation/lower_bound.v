@@ -114,13 +114,17 @@ Definition joined_query (d : token_offset m n) : bare_grid rows columns :=
 Definition joined_key (d : token_offset m n) : bare_grid rows columns :=
   (Ordinal (far_bound d.1 large1), Ordinal (far_bound d.2 large2)).
 
+(** No other offset joins them. *)
 Lemma joined_only (d d' : token_offset m n) :
   (ringed_key (joined_query d) d' == image_key m n (joined_key d)) = (d' == d).
 Proof.
-clear equal reach1 reach2; rewrite ringed_key_image /=; case: d d' => [[i lti] [j ltj]] [[i' lti'] [j' ltj']] /=.
-by apply/andP/eqP => [[/eqP e1 /eqP e2] | [-> ->]]; first congr (_, _); try apply: val_inj => /=; lia.
+clear equal reach1 reach2; rewrite ringed_key_image /=.
+case: d d' => [[i lti] [j ltj]] [[i' lti'] [j' ltj']] /=.
+apply/andP/eqP => [[/eqP e1 /eqP e2] | [-> ->]]; last by split.
+by congr (_, _); apply: val_inj => /=; lia.
 Qed.
 
+(** So a layer's map at each offset is the convolution's. *)
 Lemma expresses_offset d s t :
   \sum_h A h (joined_query d) (image_key a b (joined_key d)) * M h s t = kernel (s, t) d.
 Proof. by rewrite expresses_map (big_pred1 d) // => d'; rewrite joined_only. Qed.

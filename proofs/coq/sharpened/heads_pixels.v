@@ -1,18 +1,18 @@
 (** S.heads on pixels: some kernel takes min(K₁ K₂, D_in · D_out) heads.
 
-    Let K₁ = 2 r₁ + 1 and K₂ = 2 r₂ + 1. There is a kernel, of zeros and ones, whose
-    flattened form has at least the rank min(K₁ K₂, D_in · D_out), so that every layer that is its
-    zero-padded convolution, for all images, has at least so many heads. The tokens are pixels (patches of 1 × 1). This holds over every field, for every image of
-    more than r₁ rows and r₂ columns, with a ring of zero pixels of any width or with none,
-    whatever the attention, so long as it does not depend on the image, and with any value maps
-    and bias. One kernel serves all image sizes. The kernel numbers its taps and its pairs of
-    channels, and its tap of a number joins the pair of that number.
+    Let K₁ = 2 r₁ + 1 and K₂ = 2 r₂ + 1. There is a kernel, of zeros and ones, whose flattened form has
+    at least the rank min(K₁ K₂, D_in · D_out), so that every layer that is its zero-padded
+    convolution, for all images, has at least so many heads. The tokens are pixels (patches of
+    1 × 1). This holds over every field, for every image of more than r₁ rows and r₂ columns, with a
+    ring of zero pixels of any width or with none, whatever the attention, so long as it does not
+    depend on the image, and with any value maps and bias. One kernel serves all image sizes. The
+    kernel numbers its taps and its pairs of channels, and its tap of a number joins the pair of
+    that number.
 
     For limits see heads_limit, for generic kernels heads_generic. Not covered: attention that
     depends on the image. *)
 
 From mathcomp Require Import all_ssreflect all_algebra.
-From mathcomp Require Import zify.
 From Convattn.foundation Require Import attention image grid patches rank.
 From Convattn.foundation Require Import flattened_kernel independent lower_bound.
 
@@ -28,13 +28,13 @@ Definition numbered_kernel (F : fieldType) (In Out : Type) (columns : nat)
     (number : In -> Out -> nat) (i j : nat) (c : In) (o : Out) : F :=
   (i * columns + j == number c o)%N%:R.
 
+(** The number of a channel pair. *)
 Definition pair_number (In Out : finType) (c : In) (o : Out) : nat :=
   enum_rank c * #|Out| + enum_rank o.
 
+(** The digits of a number below a · b. *)
 Lemma quotient_bound (a b e : nat) : (e < a * b)%N -> (e %/ b < a)%N.
-Proof.
-move=> lte; rewrite ltn_divLR //; case: b lte => //; by rewrite muln0.
-Qed.
+Proof. by move=> lte; rewrite ltn_divLR //; case: b lte => //; rewrite muln0. Qed.
 
 Lemma remainder_bound (a b e : nat) : (e < a * b)%N -> (e %% b < b)%N.
 Proof. by move=> lte; rewrite ltn_pmod //; case: b lte => //; rewrite muln0. Qed.
@@ -44,7 +44,6 @@ Section Digits.
 Variables (a b least : nat).
 Hypothesis le : (least <= a * b)%N.
 
-(** A number below a · b as a pair of digits. *)
 Definition digits (e : 'I_least) : 'I_a * 'I_b :=
   (Ordinal (quotient_bound (leq_trans (ltn_ord e) le)),
    Ordinal (remainder_bound (leq_trans (ltn_ord e) le))).
@@ -62,6 +61,7 @@ have tap r (i : 'I_r.*2.+1) (s1 t1 : 'I_1) : axis_tap 1 r r i s1 t1 = Some (i : 
 by rewrite /flattened_kernel /output_block /joining_tap /= !tap.
 Qed.
 
+(** Its flattened form has the identity as a minor. *)
 Lemma numbered_kernel_rank (F : fieldType) (In Out : finType) (r1 r2 : nat) :
   (minn (r1.*2.+1 * r2.*2.+1) (#|In| * #|Out|) <=
     family_rank (flattened_kernel 1 1 r1 r2 r1 r2

@@ -8,8 +8,8 @@
     1 + N Σ_δ w_hδ [key = query + δ], N being the number of keys. One set of numbers w_hδ ≥ 0 and value
     maps serves all sizes.
 
-    That fewer than rank F heads stay away from the convolution is heads_limit; that rank F heads
-    do too where the row space contains no such y is kernel_limit_necessary. *)
+    That fewer than rank F heads stay away from the convolution is heads_limit; that rank F heads stay
+    away where the row space contains no such y is kernel_limit_necessary. *)
 
 From mathcomp Require Import all_ssreflect all_algebra.
 From mathcomp Require Import ring.

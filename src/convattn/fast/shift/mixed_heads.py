@@ -40,7 +40,7 @@ def interior(
 
 
 def border_queries(grid: TokenGrid, box: Box) -> Int[np.ndarray, "border axes"]:
-    """The queries outside the box, row-major; of each axis those that the box's step reaches from 0.
+    """The queries outside the box, row-major; on each axis those that its step reaches from 0.
 
     >>> border_queries(TokenGrid((4,), ((0, 0),)), (range(1, 3),)).tolist()
     [[0], [3]]
