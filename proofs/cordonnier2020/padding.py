@@ -8,8 +8,10 @@ cropped output of a MHSA and a convolutional layer are the same."
 Verified. K odd, r = (K-1)/2. Pad the image with r zeros on each side, apply the layer of Theorem
 1 (in the limit) to all pixels, and crop r pixels on each side: the result is the zero-padded
 convolution of the image, for every kernel. Without the zeros the layer's output has the size of
-the image, but it is the convolution with the edge repeated. For K ≥ 3 no softmax layer computes
-every zero-padded convolution without them.
+the image, but it is the convolution with the edge repeated. For K ≥ 3, on an image of more than one
+pixel, no softmax layer computes every zero-padded convolution without them. (K₁ × K₂ kernels: for
+K₁ ≥ 3 with a second row, or K₂ ≥ 3 with a second column. On one pixel the zero-padded convolution
+is the centre tap, which one head with the row 1 applies.)
 
 Repair. "SAME" by default is true of the shape, not of the values: zero padding is what the zeros
 bring, not what the layer does by itself.
@@ -19,8 +21,9 @@ Lemmas 1 and 2 apply to it, and what they read outside of the image are the zero
 zero-padded convolution. The outputs at the padding's own pixels are cropped; a layer need not
 compute them. Without zeros the head of shift δ attends to the pixel nearest to q + δ (Lemma 2),
 which is the pixel that repeating the edge puts at q + δ. And a constant image has a constant
-output under every softmax layer on the bare grid, rows summing to one, while the zero-padded box
-sum of a constant image is smaller at a corner. ∎
+output under every softmax layer on the bare grid, rows summing to one, while the zero-padded
+convolution with the one tap (1, 0) gives 0 in the last row and 1 in the others for the image of
+ones; with one row, take (0, 1) and the last column. ∎
 """
 
 from convattn.evidence import certified, equals_convolution, proved, total_variation_enclosed

@@ -11,12 +11,12 @@ with α so large that the off-target weights underflow, it is equal to it.
 
 Repair. Five points. (1) It is a limit: at finite α every weight is positive, so for a kernel
 whose K² matrices W_δ are linearly independent K² heads never are the convolution exactly, where
-some key lies outside the receptive field; K² + 1 are (S.finite). (2) The border is part of the
-claim, as eq. 17 is the zero-padded convolution, and without padding it fails: a softmax layer
-maps a constant image to a constant image, a zero-padded convolution in general does not. (3) K
-is odd: for even K the shifts of eq. 5 are (K+1)² many. (4) D_p ≥ 3 is more than is needed
-(S.dp2, S.dp1). (5) min(D_h, D_out) output channels: D_h ≥ min(D_in, D_out) already gives all
-D_out.
+some query has a token of the image outside its receptive field; K² + 1 are (S.finite). (2) The
+border is part of the claim, as eq. 17 is the zero-padded convolution, and without padding it
+fails: a softmax layer maps a constant image to a constant image, a zero-padded convolution in
+general does not. (3) K is odd: for even K the shifts of eq. 5 are (K+1)² many. (4) D_p ≥ 3 is
+more than is needed (S.dp2, S.dp1). (5) min(D_h, D_out) output channels: D_h ≥ min(D_in, D_out)
+already gives all D_out.
 
 Proof. At an interior query the target q + Δ_h is a key, and the other keys' scores are lower by
 α|δ - Δ_h|² ≥ α, so the head's row tends to the one-hot row at q + Δ_h (Lemma 2). The heads are

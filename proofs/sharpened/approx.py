@@ -6,17 +6,19 @@ the squared Frobenius norm of the linear map, by at least Σ_(i>N) σ_i²; and �
 So N + 1 heads reach what N heads cannot beat.
 
 Verified. The same: the first in the limit too, the second at finite scores, with one set of weights
-for every image size. Where the span of the first N right singular vectors holds some y that is
-positive wherever the span does not vanish, the bound Σ_(i>N) σ_i² itself is approached as near as
-one likes with values that stay bounded. Neither number need be the optimum for N heads, which is
-that of Σ C_h a_h with rows a_h ≥ 0: for the taps 1, 0, -1 and one head the two are 0 and 2, one tap
-alone has the distance 1, and that is the least, since (a_1 - a_3)² ≤ |a|² for a ≥ 0. The library
-returns the nearest of several candidates (also the N heaviest taps, and rows a_h improved by least
-squares), each with an enclosure of its distance; that it is the optimum is not claimed.
+for every image size. A query is interior here if its offsets are all tokens of the image: tokens of
+a ring are zero and do not count as inputs, and on an image of one pixel one head errs by 0. Where
+the span of the first N right singular vectors holds some y that is positive wherever the span does
+not vanish, the bound Σ_(i>N) σ_i² itself is approached as near as one likes with values that stay
+bounded. Neither number need be the optimum for N heads, which is that of Σ C_h a_h with rows
+a_h ≥ 0: for the taps 1, 0, -1 and one head the two are 0 and 2, one tap alone has the distance 1,
+and that is the least, since (a_1 - a_3)² ≤ |a|² for a ≥ 0. The library returns the nearest of
+several candidates (also the N heaviest taps, and rows a_h improved by least squares), each with an
+enclosure of its distance; that it is the optimum is not claimed.
 
 Nothing to repair.
 
-Proof. At a query whose offsets are all keys the layer puts Σ_h W_h a_h(δ) at the offset δ. As a
+Proof. At an interior query the layer puts Σ_h W_h a_h(δ) at the offset δ. As a
 matrix with the columns vec(·) that has rank at most N, so its squared distance from F is at least
 Σ_(i>N) σ_i² (Eckart and Young), and what the layer puts at other keys only adds. *Reached:* the
 construction of S.kernel takes any matrix of rank N - 1 in place of F, here the truncated singular

@@ -9,14 +9,22 @@ m zero tokens; on the bare grid the same layer is the convolution in which every
 is replaced by the mean of all. m = ⌈(K-1)/(2P)⌉ for odd K without dilation; in general as many
 heads as there are token offsets, and one more.
 
+Conversely, as many heads as offsets never are this convolution, if the maps M_δ are independent,
+each δ joins two tokens of the image, and some token of the image lies outside the receptive field
+of another; whatever they attend to at finite scores, content included if the weights are continuous
+at the zero image. A key of the ring outside the receptive field is not enough, being zero: on 2 × 2
+pixels with the ring, K = 3, nine biased heads are exact.
+
 Nothing to repair.
 
 Proof. The softmax of M at one key and 0 at the N - 1 others is (1-ε)S_δ + εJ with ε = N/(e^M +
 N - 1), J uniform, that is M = log(1 + N(1/ε - 1)). A head without bias is J. With the maps
 M_δ/(1-ε) and, for the uniform head, -ε/(1-ε)·Σ_δ M_δ, the J terms cancel and Σ_δ S_δ X M_δ is
 left. Where the key at q + δ is missing the row is J, and the same sum leaves J X M_δ in place
-of S_δ X M_δ. ∎ A row is a multiple of one slice and of the mean, so it need not be formed: the
-back end `shift` computes these, at the cost of the convolution.
+of S_δ X M_δ. *Conversely,* M_δ = Σ_h a_h(δ) W_h makes the W_h independent if there are no more of
+them than offsets, and at a token of the image with nothing to read 0 = Σ_h a_h W_h makes its
+weights zero, which no softmax does. ∎ A row is a multiple of one slice and of the mean, so it need
+not be formed: the back end `shift` computes these, at the cost of the convolution.
 """
 
 from dataclasses import replace

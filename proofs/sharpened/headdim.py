@@ -14,17 +14,18 @@ n = min(D_in, D_out). (1) Σ_δ ⌈rank(M_δ)/d_H⌉ one-hot heads are the convo
 ⌈P²·n/d_H⌉ more exactly, whatever the kernel; for a generic kernel the ranks are products over the
 axes of P at δ = 0 and of what reaches over, 768, 48 and 3 above, so 12 + 4·1 + 4·1 = 20, and
 20 + 12 = 32. One-hot heads cannot do with fewer, as those at δ add up to M_δ. (2) In every limit
-N_H·d_H ≥ max(rk_in, rk_out), and exactly ≥ rk_in + rk_out where a query has a token outside its
-receptive field: 12 and 24 above. (3) Whatever the heads attend to, there is a kernel that takes
-(T - 1) + ⌈P²·n/d_H⌉ of them, T being the number of offsets, if m ≤ P - 1 and D_in·D_out > 1; and
-exactly one more. Above this is 8 + 12 = 20, so that 20 is tight for layers and for limits in which
-the value maps stay bounded. For other sizes ρ' + ⌈P²·n/d_H⌉, where n channel pairs (i, i) and those
-below them are left out and ρ' + 1 is the rank of the generic F of the other pairs; a pattern that
-serves every kernel takes (T - 1) + ⌈P²·n/d_H⌉ at all sizes; exactly, again one more. (4) Let P
-divide the dilation on some axes, as P = 1 does, and let S be these axes. If the taps of S add up to
-zero, N_H·d_H ≥ rk_in + rk_out in limits with bounded value maps too. Some such kernel has
-rk_in ≥ P²·min(D_in, D_out·f), if there are f taps but the last of S whose copies of a patch do not
-overlap; likewise rk_out. Two taps (1, -1) of two channels take four heads of dimension one.
+N_H·d_H ≥ max(rk_in, rk_out), and exactly ≥ rk_in + rk_out where a query has a token of the image
+outside its receptive field: 12 and 24 above. (3) Whatever the heads attend to, there is a kernel
+that takes (T - 1) + ⌈P²·n/d_H⌉ of them, T being the number of offsets, if m ≤ P - 1 and
+D_in·D_out > 1; and exactly one more. Above this is 8 + 12 = 20, so that 20 is tight for layers and
+for limits in which the value maps stay bounded. For other sizes ρ' + ⌈P²·n/d_H⌉, where n channel
+pairs (i, i) and those below them are left out and ρ' + 1 is the rank of the generic F of the other
+pairs; a pattern that serves every kernel takes (T - 1) + ⌈P²·n/d_H⌉ at all sizes; exactly, again
+one more. (4) Let P divide the dilation on some axes, as P = 1 does, and let S be these axes. If the
+taps of S add up to zero, N_H·d_H ≥ rk_in + rk_out in limits with bounded value maps too. Some such
+kernel has rk_in ≥ P²·min(D_in, D_out·f), if there are f taps but the last of S whose copies of a
+patch do not overlap; likewise rk_out. Two taps (1, -1) of two channels take four heads of dimension
+one.
 
 Repair. (3) is proved with the words "bounded value maps" added, and without them its bound fails:
 with M_0 = (0 1; 1 0) and M_1 = (1 0; 0 0), two pixels' channels, M_0 + cM_1 is regular for every c,
@@ -38,19 +39,19 @@ any. Exactly, whether fewer than 32 do is open, from 24 on. Where an edge's map 
 
 Proof. (1) M_δ = V U with rank(M_δ) columns in V; cut V and U into pieces of d_H. S.finite's uniform
 head has the map Σ_δ M_δ, up to a factor, of rank at most min(d_in, d_out). (2) M_δ = Σ a_h(δ) V_h
-U_h: all columns lie in the span of those of the V_h, all rows in that of the U_h. A token outside
-has weights c_h > 0 and Σ c_h V_h U_h = 0: by Sylvester's inequality rank [V_h] + rank [U_h] ≤
-N_H·d_H. (3) Let W_0 = 1 on the first n channels, and the W_t strictly upper triangular there. Then
-M_0 + Σ_(δ≠0) c_δ M_δ is unipotent, for all c. The M_δ, δ ≠ 0, being independent, T - 1 heads have
-independent weights a_h(δ), δ ≠ 0, so for some c none of them has a part in M_0 + Σ c_δ M_δ =
-Σ_h (a_h(0) + Σ c_δ a_h(δ)) V_h U_h; its rank P²·n then is at most (N_H - T + 1)·d_H. At finite
-scores the weights c_h at a token outside are independent of those a_h(δ), or the M_δ would not be;
-so one head more drops out. With ρ' independent M_δ instead ρ' heads drop out. One pattern: stack
-the one-tap kernels, so that all T offsets are independent, and take W_0 = 1 alone. A limit with
-bounded maps and weights in [0, 1] has a convergent subsequence: it is such a layer. (4) In that
-layer let t_h = Σ_δ a_h(δ) ≥ 0 and leave out the heads with t_h = 0, which have no part in any M_δ.
-Σ_h t_h V_h U_h = Σ_δ M_δ = 0: Sylvester again. On S M_δ is 1 ⊗ W_t, each tap alone, and all taps
-but the last are free. ∎
+U_h: all columns lie in the span of those of the V_h, all rows in that of the U_h. A token of the
+image outside has weights c_h > 0 and Σ c_h V_h U_h = 0: by Sylvester's inequality rank [V_h] + rank
+[U_h] ≤ N_H·d_H. (3) Let W_0 = 1 on the first n channels, and the W_t strictly upper triangular
+there. Then M_0 + Σ_(δ≠0) c_δ M_δ is unipotent, for all c. The M_δ, δ ≠ 0, being independent, T - 1
+heads have independent weights a_h(δ), δ ≠ 0, so for some c none of them has a part in M_0 + Σ c_δ
+M_δ = Σ_h (a_h(0) + Σ c_δ a_h(δ)) V_h U_h; its rank P²·n then is at most (N_H - T + 1)·d_H. At
+finite scores the weights c_h at a token outside are independent of those a_h(δ), or the M_δ would
+not be; so one head more drops out. With ρ' independent M_δ instead ρ' heads drop out. One pattern:
+stack the one-tap kernels, so that all T offsets are independent, and take W_0 = 1 alone. A limit
+with bounded maps and weights in [0, 1] has a convergent subsequence: it is such a layer. (4) In
+that layer let t_h = Σ_δ a_h(δ) ≥ 0 and leave out the heads with t_h = 0, which have no part in any
+M_δ. Σ_h t_h V_h U_h = Σ_δ M_δ = 0: Sylvester again. On S M_δ is 1 ⊗ W_t, each tap alone, and all
+taps but the last are free. ∎
 """
 
 from fractions import Fraction

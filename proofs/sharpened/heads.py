@@ -28,7 +28,8 @@ the rank min(c, nD)
 In what is left it is checked size by size, and is at most the term rank of the block's zeros.
 
 One attention pattern that serves every kernel has at least as many heads as there are offsets, in
-the limit too, and one more at finite scores if a query has a token outside its receptive field.
+the limit too, and one more at finite scores if a query has a token of the image outside its
+receptive field.
 
 Nothing to repair. (The printed minimum is for odd K and sizes alike on both axes. With a dilation
 the rank of F can be less: K = 3, P = d = 2 has nine offsets, and rank D for D < 9. With unlike
@@ -65,8 +66,8 @@ most the term rank.
 
 One pattern. Stack the F of all one-tap kernels with the same attention: every offset has a one-hot
 row, the rank T, and it factors through N_H dimensions; such a set is closed. With T heads at finite
-scores the stacked W_h are independent; at a token outside Σ a_h W_h = 0 would make the softmax
-weights a_h zero. ∎
+scores the stacked W_h are independent; at a token of the image outside (one of the ring gives no
+condition) Σ a_h W_h = 0 would make the softmax weights a_h zero. ∎
 """
 
 from dataclasses import replace

@@ -1,7 +1,10 @@
 """Approximation: how near a given number of heads comes to one given kernel.
 
-The distance is the squared Frobenius norm of the difference of the two linear maps, per query whose
-offsets are all keys. F holds every entry of the convolution's once, with all its rows (p, q, i, j).
+The distance is the squared Frobenius norm of the difference of the two linear maps of the image,
+per query whose offsets are all tokens of the image. F holds every entry of the convolution's once,
+with all its rows (p, q, i, j). (At a query with offsets on a ring of zero tokens the layer's
+distance is no larger, but the bounds need not hold: on an image of one token one head does without
+error.)
 
 *The layer.* It puts F X at the offsets and, as F x = 0 is demanded, nothing elsewhere
 (given_kernel.py). So its distance is |F X - F|² = tr (X - I)ᵀ G (X - I) with the integer matrix G =
@@ -104,7 +107,8 @@ def check_approximation(claim: str, value: object) -> str:
         f"for this {facts.size} kernel with {kernel.channels[0]} channels in and "
         f"{kernel.channels[1]} out, patch {facts.patch}: {heads} heads at finite scores come "
         f"within {about(error, up=True)} of the convolution (squared Frobenius norm, per query "
-        f"whose offsets are all keys); {optimum}no {heads - 1} {nearer} {about(reached)}"
+        f"whose offsets are all tokens of the image); {optimum}no {heads - 1} {nearer} "
+        f"{about(reached)}"
     )
 
 

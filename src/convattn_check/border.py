@@ -1,5 +1,7 @@
 """Border: without a ring of zero tokens no softmax layer is the zero-padded convolution.
 
+Positions are in the scores alone: the values see what a token holds, and not where it is.
+
 One axis is enough for a claim about images: an image of one row of patches, and a kernel that is
 zero but for its middle row, turn it into a counterexample on two axes.
 """
@@ -19,8 +21,8 @@ def check_border(claim: str, value: object) -> str:
 
     On the bare grid the rows of every head sum to one over the image's own tokens, so a constant
     image, all of whose tokens are alike, gets the same output at every query, content scores and
-    limits included. The zero-padded convolution of the image of ones does not: at a token its
-    outputs are the sums of the taps that fall into the image.
+    limits included; for the values carry no positions. The zero-padded convolution of the image of
+    ones does not: at a token its outputs are the sums of the taps that fall into the image.
     """
     names = ("kernel_size", "image_size", "patch_size", "kernel", "queries", "sums")
     body = read.fields(value, "body", names)
@@ -45,7 +47,7 @@ def check_border(claim: str, value: object) -> str:
         f"sums {show(body['sums'])}, expected {show(sums)}, two lists that differ",
     )
     return (
-        f"no softmax layer on the bare image of size {image}, patch {patch}, is the zero-padded "
-        f"convolution with this {facts.size} kernel: for the image of ones that has different "
-        f"outputs at the tokens {queries[0]} and {queries[1]}"
+        "no softmax layer whose values carry no positions is, on the bare image of size "
+        f"{image}, patch {patch}, the zero-padded convolution with this {facts.size} kernel: for "
+        f"the image of ones that has different outputs at the tokens {queries[0]} and {queries[1]}"
     )

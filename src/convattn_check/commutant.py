@@ -21,7 +21,8 @@ def check_commutant(claim: str, value: object) -> str:
 
     (A_d)_mn = 1 if n - m = d, else 0: on the bare grid a shift ends at the border, on a torus it
     goes round. Entry (m, n) of Phi A_d - A_d Phi is Phi_m,n-d - Phi_m+d,n, with no term where
-    its index leaves the grid.
+    its index leaves the grid. The dimension is that over the rationals, and so over the reals and
+    every field of characteristic 0.
     """
     body = read.fields(value, "body", ("grid", "boundary", "shifts", "dimension"))
     grid = tuple(read.integers(body["grid"], "grid", None, 1, MOST_NODES))
@@ -66,7 +67,7 @@ def check_commutant(claim: str, value: object) -> str:
     space = "the multiples of the identity alone"
     if dimension > 1:
         space = f"a space of dimension {dimension}"
-    return f"on {where} the matrices that commute with the shifts {names} are {space}"
+    return f"on {where} the real matrices that commute with the shifts {names} are {space}"
 
 
 def unit_shifts(axes: int) -> list[Shift]:

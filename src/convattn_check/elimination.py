@@ -2,7 +2,8 @@
 
 Bareiss: eliminating below a pivot p with the update (p·a - b·c) / p', where p' is the pivot before,
 keeps every entry an integer: it is a minor of the matrix (Sylvester's identity), so the division is
-exact. The last pivot is the determinant, up to the sign of the row swaps.
+exact. The last pivot is the determinant, up to the sign of the row swaps. The rank is that over the
+rationals, and so over every field of characteristic 0; modulo a prime it may be less.
 """
 
 from collections.abc import Sequence

@@ -24,13 +24,15 @@ rank R:
 
 This is so of every layer, and of limits whose value maps stay bounded: there a layer remains. The
 offsets δ must occur at some query each, so there are max|δ| + 1 tokens a side at least. With finite
-scores, let a token outside the receptive field have the weights c_h > 0: it is there in an image
-that has, on its first axis, one token more than the offsets reach forward. They are no
+scores, let a token of the image outside the receptive field have the weights c_h > 0: it is there
+if the image has, on its first axis, one token more than the offsets reach forward. They are no
 combination of the a_h(δ) at these δ: the M_δ would combine alike to 0, the matrix of that token. So
 r + 1 heads can be removed as the r were. Also Σ c_h V_h U_h = 0, while all V_h, and all U_h,
 together have the rank R (M_0 alone needs that), so that 2R ≤ N·d_H (Sylvester):
 
     N ≥ max(r + 1 + ceil(R / d_H), ceil(2R / d_H)).
+
+Ranks are over the rationals, and so over the reals and every field of characteristic 0.
 """
 
 from itertools import product

@@ -14,9 +14,14 @@ softmax of finite scores is. In an image of max|δ|, |σ| + 1 tokens a side all 
 Fewer than n do not either. And n is the rank of F: with all u_h > 0, F x = 0 says that the n + 1
 value maps are dependent, and F factors through them.
 
-In the limit n heads do if, and only if, some combination y of F's rows is y ≥ 0 and not 0 (S.kernel
-of the ledger has the argument). Otherwise a z > 0 with F z = 0 shows that there is none, for y·z =
-0; then the limit takes n + 1 heads too, in an image in which all offsets occur.
+In the limit, with value maps that may grow without bound, n heads do if, and only if, some
+combination y of F's rows is y ≥ 0 and not 0 (S.kernel of the ledger has the argument). If the value
+maps are to stay bounded, the y have to span F's row space, which is not looked at here: with the
+rows (0, 1, 0) and (1, 0, -1) there is a y, and yet two heads do not. Where there is no y a z > 0
+with F z = 0 shows it, for y·z = 0; then the limit takes n + 1 heads too, bounded or not, in an
+image in which all offsets occur.
+
+Ranks are over the rationals, and so over the reals and every field of characteristic 0.
 """
 
 from fractions import Fraction
@@ -86,12 +91,13 @@ def check_kernel_heads(claim: str, value: object) -> str:
         "more than the furthest of the columns and the unread shift, and of all offsets with "
         "'positive'",
     )
+    growing = "" if extra else ", with value maps that may grow without bound"
     return (
         f"for this {facts.size} kernel with {kernel.channels[0]} channels in and "
-        f"{kernel.channels[1]} out, patch {facts.patch}: {rank + 1} heads at finite scores, with "
-        f"values that serve every image size, are the zero-padded convolution; on {tokens} tokens "
-        "or more no fewer are, whatever they attend to by position, and in the limit it takes "
-        f"exactly {rank + extra}"
+        f"{kernel.channels[1]} out, patch {facts.patch}: {rank + 1} heads at finite scores, with a "
+        "zero ring and values that serve every image size, are the zero-padded convolution; on "
+        f"{tokens} tokens or more no fewer are, whatever they attend to by position, and in the "
+        f"limit it takes exactly {rank + extra}{growing}"
     )
 
 

@@ -10,7 +10,8 @@ so F_δ lies in the span of W_1, …, W_(N_H), whatever the attention rows are. 
 by all queries, so this holds for every δ that occurs at some query: in an image of max|δ| + 1
 tokens a side all of them do, with a ring of zero tokens around it or without. Hence the matrix F
 with the columns vec(F_δ) factors through N_H dimensions, and N_H ≥ rank F; in the limit too, since
-the matrices of rank at most N_H are a closed set. And rank F ≥ n if an n × n minor is not 0.
+the matrices of rank at most N_H are a closed set. And rank F ≥ n if an n × n minor is not 0: over
+the rationals, and so over the reals and every field of characteristic 0.
 """
 
 from math import prod

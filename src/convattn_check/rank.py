@@ -10,7 +10,8 @@ def check_rank(claim: str, value: object) -> str:
     """A head's map value · output, of head dimension D_h, has rank D_h at most, not D_out - D_h.
 
     At most, since it factors through D_h numbers. To keep out matrices that are degenerate by
-    choice, the rank must be the largest that a head can have, min(D_in, D_h).
+    choice, the rank must be the largest that a head can have, min(D_in, D_h). It is the rank over
+    the rationals, and so over the reals and every field of characteristic 0.
     """
     names = ("head_dimension", "out_channels", "in_channels", "value", "output", "rank")
     body = read.fields(value, "body", names)
@@ -37,6 +38,6 @@ def check_rank(claim: str, value: object) -> str:
         "expected the computed rank, min(D_in, D_h), not D_out - D_h, with D_h < D_out",
     )
     return (
-        f"with D_h = {dimension} < D_out = {outputs} this head's map has the rank {rank}, not "
-        f"D_out - D_h = {outputs - dimension}"
+        f"with D_h = {dimension} < D_out = {outputs} this head's map has the rank {rank} over "
+        f"the reals, not D_out - D_h = {outputs - dimension}"
     )

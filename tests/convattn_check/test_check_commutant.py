@@ -68,9 +68,9 @@ def test_what_is_sound_and_says_nothing(grid, boundary, shifts, text):
 
 def test_the_conclusions_are_told_apart():
     bare, torus = (verdict_on(CASES[name]) for name in ("commutant_grid", "commutant_torus"))
-    assert bare.reason.startswith("on the bare grid 2x3 the matrices that commute")
+    assert bare.reason.startswith("on the bare grid 2x3 the real matrices that commute")
     assert bare.reason.endswith("[0, 1], [0, -1] are the multiples of the identity alone")
-    assert torus.reason.startswith("on the torus 3x2 the matrices that commute")
+    assert torus.reason.startswith("on the torus 3x2 the real matrices that commute")
     assert torus.reason.endswith(" are a space of dimension 6")
 
 

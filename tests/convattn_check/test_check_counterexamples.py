@@ -130,6 +130,11 @@ def test_the_statements_say_which_heads_are_finite():
     assert "finite scores" not in verdict_on(CASES["hard_heads"]).reason
 
 
+def test_the_statements_say_what_they_assume():
+    assert "whose values carry no positions" in verdict_on(CASES["border"]).reason
+    assert "over the reals" in verdict_on(CASES["rank"]).reason
+
+
 def test_the_weights_lie_where_saturation_says():
     """w = e^-α / Σ: between e^-α / 2 and e^-α for α ≥ 2, summed in floats over a wide grid."""
     for alpha in range(2, 40):

@@ -5,6 +5,7 @@ import json
 import pytest
 from ledger.proof_files import claim, evidence, write
 
+from convattn.proving import compilation
 from convattn.proving.project import read_project
 from convattn.proving.run import as_report
 from convattn.proving.toolchain import find_coq
@@ -158,3 +159,11 @@ def test_the_report_holds_what_was_checked(tree):
     assert entry["statement"] == "Theorem two : 1 = 1."
     assert entry["stands_on"] == "closed under the global context"
     assert (entry["assumptions"], entry["checked"]) == ([], True)
+
+
+def test_a_proof_that_does_not_end_is_given_up(tree, monkeypatch):
+    monkeypatch.setattr(compilation, "_LIMIT", 3.0)
+    write_sources(tree / "coq", p__loop=theorem("loop", proof="do 1000000000 idtac. Qed."))
+    outcome = check(tree)
+    assert places(outcome) == [("p/loop.v", 0)]
+    assert "does not compile within 3 s" in outcome.failures[0].found

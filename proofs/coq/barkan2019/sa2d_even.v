@@ -47,6 +47,14 @@ rewrite /softmax -!eqX eq1 eq2; congr (_ / _ * _).
 by rewrite [RHS](reindex_inj (inv_inj PK)) /=; apply: eq_bigr => k' _; rewrite -!eqX eq1 eq2.
 Qed.
 
+Lemma frame_inside (side r z : nat) : (r <= z < r + side)%N -> (z - r < side)%N.
+Proof. by lia. Qed.
+
+(** On an axis, a tap reads one place. *)
+Lemma frame_tap (side a r y i i' : nat) : (a < side)%N -> (a + r = y + i)%N ->
+  (r <= y + i' < r + side)%N && (y + i' - r == a)%N = (i' == i).
+Proof. by move=> lta eqa; apply/andP/eqP => [[] | ->]; [lia | split; lia]. Qed.
+
 (** On an image of one bright pixel a convolution shows one tap. *)
 Lemma convolution_indicator (X : image F In) (a b : nat) (c : In) (y x i j : nat) (o : Out) :
   (forall y x c', (y < rows)%N -> (x < columns)%N ->
@@ -55,14 +63,18 @@ Lemma convolution_indicator (X : image F In) (a b : nat) (c : In) (y x i j : nat
   (a + r1 = y + i)%N -> (b + r2 = x + j)%N ->
   convolution rows columns r1 r2 W X y x o = W i j c o.
 Proof.
-move=> indicator lta ltb; rewrite -!ltnS => lti ltj eqa eqb.
+move=> indicator lta ltb lei lej eqa eqb.
+have lti : (i < r1.*2.+1)%N by [].
+have ltj : (j < r2.*2.+1)%N by [].
 have tap (i' : 'I_r1.*2.+1) (j' : 'I_r2.*2.+1) c' :
     zero_framed rows columns r1 r2 X (y + i')%N (x + j')%N c' =
       [&& i' == Ordinal lti, j' == Ordinal ltj & c' == c]%:R.
-  rewrite /zero_framed -!val_eqE /=; move: (nat_of_ord i') (nat_of_ord j') => {}i' {}j'.
-  case: ifP => [/andP[in1 in2] | out]; first rewrite indicator; try lia.
-    by congr (nat_of_bool [&& _, _ & _])%:R; apply/eqP/eqP; lia.
-  case: eqP => // eqi; case: eqP => // eqj; exfalso; move: out; rewrite eqi eqj; lia.
+  have -> : (i' == Ordinal lti) = (val i' == i) by [].
+  have -> : (j' == Ordinal ltj) = (val j' == j) by [].
+  rewrite -(frame_tap (val i') lta eqa) -(frame_tap (val j') ltb eqb) /zero_framed.
+  case: (boolP (r1 <= y + i' < r1 + rows)%N) => //= in1.
+  case: (boolP (r2 <= x + j' < r2 + columns)%N) => /= in2; last by rewrite andbF.
+  by rewrite indicator //; [exact: frame_inside in1 | exact: frame_inside in2].
 rewrite /convolution (bigD1 (Ordinal lti)) //= [X in _ + X]big1 ?addr0 => [|i' /negbTE ne]; last first.
   by rewrite big1 // => j' _; rewrite big1 // => c' _; rewrite tap ne mul0r.
 rewrite (bigD1 (Ordinal ltj)) //= [X in _ + X]big1 ?addr0 => [|j' /negbTE ne]; last first.
@@ -101,9 +113,9 @@ have distance_rev n (a b : 'I_n) : axis_distance (rev_ord a) (rev_ord b) = axis_
 pose X1 : image F In := fun y x => X (rows - y.+1)%N x.
 pose X2 : image F In := fun y x => X y (columns - x.+1)%N.
 have flip1 : pixel_layer w v X1 (P1 q) o = pixel_layer w v X q o.
-  by rewrite (pixel_layer_reflected w v (P := P1) (X := X)) // P1K.
+  by rewrite -[q in RHS]P1K; apply: pixel_layer_reflected => // k k'; exact: distance_rev.
 have flip2 : pixel_layer w v X2 (P2 q) o = pixel_layer w v X q o.
-  by rewrite (pixel_layer_reflected w v (P := P2) (X := X)) // P2K.
+  by rewrite -[q in RHS]P2K; apply: pixel_layer_reflected => // k k'; exact: distance_rev.
 rewrite -tapX -{1}flip1 -flip2 !expresses.
 have mirrored n a b : (a < n)%N -> (b < n)%N -> (n - b.+1 == a)%N = (b == n - a.+1)%N.
   by move=> lta ltb; apply/eqP/eqP; lia.

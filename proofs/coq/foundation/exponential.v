@@ -29,8 +29,4 @@ Proof.
 by apply: (mulfI (exponential_nonzero 0)); rewrite -exponential_add // addr0 mulr1.
 Qed.
 
-(** Between two numbers the exponential is at most the greater of theirs. *)
-Lemma exponential_between x y z : x <= y <= z -> E y <= E z.
-Proof. by case/andP=> _; exact: exponential_monotone. Qed.
-
 End Exponential.

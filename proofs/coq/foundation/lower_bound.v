@@ -120,7 +120,7 @@ Lemma joined_only (d d' : token_offset m n) :
 Proof.
 clear equal reach1 reach2; rewrite ringed_key_image /=.
 case: d d' => [[i lti] [j ltj]] [[i' lti'] [j' ltj']] /=.
-apply/andP/eqP => [[/eqP e1 /eqP e2] | [-> ->]]; last by split.
+apply/andP/eqP => [[/eqP e1 /eqP e2] | [-> ->]]; last by split; apply/eqP; lia.
 by congr (_, _); apply: val_inj => /=; lia.
 Qed.
 

@@ -66,8 +66,6 @@ Proof. by move=> x ne0. Qed.
 Canonical R_idomainType := IdomainType R (FieldIdomainMixin R_fieldMixin).
 Canonical R_fieldType := FieldType R R_fieldMixin.
 
-Local Open Scope R_scope.
-
 Definition leR (x y : R) : bool := if Rle_dec x y is left _ then true else false.
 Definition ltR (x y : R) : bool := if Rlt_dec x y is left _ then true else false.
 

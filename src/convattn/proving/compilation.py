@@ -21,6 +21,7 @@ from convattn.proving.toolchain import Coq
 
 _PLACE = re.compile(r'^File "(?:\./)?(?P<file>[^"]+)", line (?P<line>\d+)', re.MULTILINE)
 _ERROR_LINES = 8
+_LIMIT = 600.0  # seconds for one file; the slowest takes a tenth of that
 
 
 @dataclass(frozen=True)
@@ -173,7 +174,12 @@ def _compile(coq: Coq, project: Project, tree: Path, file: str) -> tuple[float, 
     """Seconds, and what Coq says against the file."""
     started = time.perf_counter()
     words = [coq.coqc, "-q", *project.options, file]
-    done = subprocess.run(words, cwd=tree, capture_output=True, text=True, check=False)
+    try:
+        done = subprocess.run(
+            words, cwd=tree, capture_output=True, text=True, check=False, timeout=_LIMIT
+        )
+    except subprocess.TimeoutExpired:
+        return _LIMIT, f"it does not compile within {_LIMIT:g} s"
     taken = round(time.perf_counter() - started, 2)
     if not done.returncode:
         return taken, ""
