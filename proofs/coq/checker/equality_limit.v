@@ -82,8 +82,9 @@ have A_sum h : \sum_k A h q k = 1.
   under eq_bigr do rewrite /A (certified_rowE ring1 ring2).
   rewrite /shared_row -big_distrl /= sum_shared_weight ?divff ?gt_eqF //.
   by rewrite ltr0n; apply/card_gt0P; exists own.
-split=> // [h e e01|]; first exact: limit_of_positive.
-apply: interior => // [d | d | h]; first by rewrite big1 // => h _; rewrite mul0r.
-  by rewrite big1 // => h _; rewrite mul0r.
+split; [exact: A_ge0 | exact: A_sum | by move=> h e e01; apply: limit_of_positive | ].
+have none d : \sum_h (0 : F) * V h d = 0 by rewrite big1 // => h _; rewrite mul0r.
+apply: (@interior F Head In Out low1 n1 high1 low2 n2 high2 p1 p2 K1 K2 d1 d2
+  c V (fun=> 0) (fun=> 0) W X q t eq_c none none ring1 ring2) => h.
 by rewrite gt_eqF.
 Qed.

@@ -141,8 +141,9 @@ def compare_classes(
     labels: Integer[np.ndarray, "count"],
 ) -> SameClasses:
     """Both on all images, a few at a time."""
-    runs = converted.model_run, converted.attention_run
-    return same_classes(*(logits_of(converted.folded, run, images) for run in runs), labels)
+    of_model = logits_of(converted.folded, converted.model_run, images)
+    of_attention = logits_of(converted.folded, converted.attention_run, images)
+    return same_classes(of_model, of_attention, labels)
 
 
 def same_classes(
