@@ -239,7 +239,9 @@ def test_the_statements_name_the_numbers():
         verdict_on(CASES["two_of_three"]).reason
     )
     exact = verdict_on(changed(CASES["two_of_three"], no_third_tap)).reason
-    assert exact.endswith("all tokens of the image); no 1 heads without content come nearer than 3.999999")
+    assert exact.endswith(
+        "all tokens of the image); no 1 heads without content come nearer than 3.999999"
+    )
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,7 @@ have -> : k%:R - (q + r)%:R - (d%:R - r%:R) = (k%:Z - (sequence_key q d)%:Z)%:~R
   by rewrite rmorphB /= !natrD; ring.
 rewrite expr0n addr0 -rmorphX (ler_int _ 1).
 suff : (k%:Z - (sequence_key q d)%:Z) ^+ 2 != 0.
-  by have := sqr_ge0 (k%:Z - (sequence_key q d)%:Z); lia.
+  by move=> nz; rewrite -gtz0_ge1 lt_neqAle eq_sym nz sqr_ge0.
 by rewrite sqrf_eq0 subr_eq0 eqz_nat val_eqE.
 Qed.
 

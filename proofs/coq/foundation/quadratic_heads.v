@@ -80,8 +80,7 @@ have apart : 1 <= (k.1%:Z - (nearest_pixel q shift).1%:Z) ^+ 2 +
     (k.2%:Z - (nearest_pixel q shift).2%:Z) ^+ 2.
   suff: (k.1%:Z - (nearest_pixel q shift).1%:Z) ^+ 2 +
     (k.2%:Z - (nearest_pixel q shift).2%:Z) ^+ 2 != 0.
-    by have := sqr_ge0 (k.1%:Z - (nearest_pixel q shift).1%:Z);
-       have := sqr_ge0 (k.2%:Z - (nearest_pixel q shift).2%:Z); lia.
+    by move=> nz; rewrite -gtz0_ge1 lt_neqAle eq_sym nz addr_ge0 ?sqr_ge0.
   rewrite paddr_eq0 ?sqr_ge0 // !sqrf_eq0 !subr_eq0 !eqz_nat !val_eqE.
   by move: neq; rewrite -pair_eqE.
 by apply: le_trans (ler_add lt1 lt2); rewrite addrACA [leRHS]addrC ler_add2r.
