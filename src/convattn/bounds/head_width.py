@@ -13,7 +13,7 @@ the width is the rank of M_δ for a generic kernel.
 
 **Needed, by the other two matricisations.** The columns of all M_δ lie in the span of those of all
 V_h, so N_H·d_H ≥ rk_in, the rank of the matrix [M_δ]_δ with d_in rows; likewise ≥ rk_out. Both are
-closed conditions and hold in every limit. With finite scores a key outside the receptive field has
+closed conditions and hold in every limit. With finite scores a token of the image outside the receptive field has
 positive weights c_h and Σ c_h V_h U_h = 0, a product of matrices of ranks at least rk_in and rk_out
 through N_H·d_H dimensions: N_H·d_H ≥ rk_in + rk_out (Sylvester). A generic kernel has
 rk_in ≥ P²·min(D_in, D_out·f), where f taps can be chosen whose copies of a patch do not overlap:
@@ -38,7 +38,7 @@ In M_0 + Σ c_δ M_δ = Σ_h (a_h(0) + Σ c_δ a_h(δ)) W_h they are gone, so
 
     N_H ≥ ρ' + ⌈P²·n/d_H⌉.
 
-With finite scores the weights at a key outside, all positive, are no combination Σ x_δ a_h(δ) of
+With finite scores the weights at a token outside, all positive, are no combination Σ x_δ a_h(δ) of
 those at these δ, since Σ x_δ M_δ = 0 would follow: one head more can be removed, and is needed.
 The bound is for layers, and
 for limits in which the value maps stay bounded, so that a layer remains in the limit. It fails
