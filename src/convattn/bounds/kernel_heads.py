@@ -1,6 +1,6 @@
 """S.kernel: how many heads one given kernel takes.
 
-Let ρ > 0 be the rank of F, R its row space, and let the image have a query with a token of the image
+Let ρ > 0 be the rank of F, R its row space, and let the image have a query with a token of it
 outside its receptive field, or one δ have M_δ = 0: a shift σ where the convolution puts nothing.
 
 *At finite scores exactly ρ + 1.* If Σ_h A_h X W_h + b is the convolution, vec(M_δ) = Σ_h a_h(δ)
