@@ -2,8 +2,8 @@
 
 **Claim.** Let σ_1 ≥ σ_2 ≥ … be the singular values of F with all its P⁴·D_in·D_out rows. At a query
 whose offsets are all tokens of the image, N content-free heads differ from the convolution, as
-linear maps in the squared Frobenius norm, by at least Σ_(i>N) σ_i², in the limit too; and Σ_(i≥N) σ_i² is reached at
-finite scores. So N + 1 heads reach what N heads cannot beat.
+linear maps in the squared Frobenius norm, by at least Σ_(i>N) σ_i², in the limit too; and
+Σ_(i≥N) σ_i² is reached at finite scores. So N + 1 heads reach what N heads cannot beat.
 
 **Proof.** The columns of what the layer puts at the offsets lie in the span of vec(W_1), …,
 vec(W_N), so it is a matrix of rank at most N, and Eckart and Young bound its distance from F; what

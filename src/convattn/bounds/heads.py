@@ -42,8 +42,8 @@ REGIME = {
     "they hold (for a count of S.heads, one token a side more than the furthest offset), "
     "zero-padded by a ring, or judged at such queries alone",
     "exact": "the same at finite scores, on images with a query that has a token of the image "
-    "outside its receptive field; what is necessary is so with content scores too, if the weights are "
-    "continuous in the image at zero (S.content)",
+    "outside its receptive field; what is necessary is so with content scores too, if the "
+    "weights are continuous in the image at zero (S.content)",
 }
 MOST_SIZE, MOST_CHANNELS = 4096, 10**6
 

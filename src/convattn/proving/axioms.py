@@ -1,8 +1,7 @@
 """The axioms that a theorem may stand on: none, but for those about real numbers.
 
 Coq's real numbers are built with three axioms, and their library uses classical logic besides; that
-they are a field of Mathematical Components takes Hilbert's choice. CoqInterval computes with the
-processor's integers, whose operations the kernel knows and whose laws are stated as axioms.
+they are a field of Mathematical Components takes Hilbert's choice.
 """
 
 from collections.abc import Collection
@@ -12,16 +11,6 @@ from convattn.proving.failure import Failure
 REALS = "Coq's real numbers"
 CLASSICAL = "classical logic"
 CHOICE = "choice"
-INTEGERS = "machine integers"
-
-_INTEGERS = {
-    "PrimInt63": "add addc addcarryc addmuldiv compare div diveucl diveucl_21 eqb head0 int land "
-    "leb lor lsl lsr ltb lxor mod mul mulc sub subc subcarryc tail0",
-    "Uint63": "add_spec addc_def_spec addcarryc_def_spec addmuldiv_def_spec compare_def_spec "
-    "div_spec diveucl_21_spec diveucl_def_spec eqb_correct eqb_refl head0_spec land_spec leb_spec "
-    "lor_spec lsl_spec lsr_spec ltb_spec lxor_spec mod_spec mul_spec mulc_spec of_to_Z sub_spec "
-    "subc_def_spec subcarryc_def_spec tail0_spec",
-}
 FAMILIES: dict[str, frozenset[str]] = {
     REALS: frozenset(
         {
@@ -32,13 +21,10 @@ FAMILIES: dict[str, frozenset[str]] = {
     ),
     CLASSICAL: frozenset({"Classical_Prop.classic"}),
     CHOICE: frozenset({"Epsilon.epsilon_statement"}),
-    INTEGERS: frozenset(
-        f"{module}.{name}" for module, names in _INTEGERS.items() for name in names.split()
-    ),
 }
 # The files of theorems on real numbers, and what each of them stands on.
 ALLOWED: dict[str, tuple[str, ...]] = {
-    "cordonnier2020/alpha46.v": (REALS, CLASSICAL, INTEGERS),
+    "cordonnier2020/alpha46.v": (REALS, CLASSICAL),
     "sharpened/saturation_reals.v": (REALS, CLASSICAL, CHOICE),
 }
 CLOSED = "closed under the global context"

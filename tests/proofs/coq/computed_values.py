@@ -3,7 +3,7 @@
 import ast
 import re
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -86,3 +86,24 @@ def rational(value: Fraction) -> str:
     """A fraction as a term of type `rat`."""
     sign = "- " if value < 0 else ""
     return f"({sign}({abs(value.numerator)}%:R / {value.denominator}%:R) : rat)"
+
+
+def whole(value: int) -> str:
+    """A whole number as a term of type `int`."""
+    return f"(- {-value}%:Z)" if value < 0 else f"{value}%:Z"
+
+
+def binary(value: int) -> str:
+    """A whole number as a term of type `Z`."""
+    return f"({value})%Z"
+
+
+def listed(terms: Iterable[str]) -> str:
+    """A sequence of terms."""
+    return f"[:: {'; '.join(terms)}]"
+
+
+def paired(values: Sequence[int], term: Callable[[int], str] = whole) -> str:
+    """Two whole numbers as a pair of terms."""
+    first, second = values
+    return f"({term(first)}, {term(second)})"
