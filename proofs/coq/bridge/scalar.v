@@ -83,8 +83,10 @@ rewrite (listed_sum_places (fun i j => number F (base i j) ^+ h - number F z)) n
 by rewrite -!listed_sumE; apply: eq_bigr => ij _; rewrite rmorphB rmorphX.
 Qed.
 
+Definition weight_sum (keys h : nat) : Z := Z_of_int keys%:Z + power_sum h 1.
+
 Lemma scalar_normaliser_value keys h :
-  scalar_normaliser base_number keys h = number F (Z_of_int keys%:Z + power_sum h 1).
+  scalar_normaliser base_number keys h = number F (weight_sum keys h).
 Proof. by rewrite rmorphD /= power_sumE rmorph1 number_nat. Qed.
 
 Lemma limit_normaliser_value h : limit_normaliser base_number h = number F (power_sum h 0).

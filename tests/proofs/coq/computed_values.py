@@ -8,10 +8,11 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-HEADER = """From Coq Require Import String.
+HEADER = """From Coq Require Import String BinInt.
 From mathcomp Require Import all_ssreflect all_algebra.
 From Convattn Require Import {modules}.
 Import GRing.Theory.
+Delimit Scope Z_scope with binary.
 Open Scope ring_scope.
 Set Printing Width 1000000.
 Set Printing Depth 1000000.
@@ -95,7 +96,7 @@ def whole(value: int) -> str:
 
 def binary(value: int) -> str:
     """A whole number as a term of type `Z`."""
-    return f"({value})%Z"
+    return f"({value})%binary"
 
 
 def listed(terms: Iterable[str]) -> str:
