@@ -43,10 +43,10 @@ def blank(text: str, strings: bool = False) -> str:
         strings: Whether to overwrite what stands within strings, too.
 
     Example:
-        >>> blank("Adm(* (* *) *)itted.")
-        'Adm             itted.'
-        >>> blank('Notation "(* x" := 1. (* "*)" *)')
-        'Notation "(* x" := 1.           '
+        >>> blank("Adm(* (* *) *)itted.").split()
+        ['Adm', 'itted.']
+        >>> blank('Notation "(* x" := 1. (* "*)" *)').rstrip()
+        'Notation "(* x" := 1.'
     """
     kept: list[str] = []
     depth, quoted, place = 0, False, 0
