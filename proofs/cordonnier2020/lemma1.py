@@ -171,18 +171,20 @@ CLAIM = Claim(
         proved(
             "cordonnier2020/lemma1.v",
             r"""
-            Theorem lemma1 (F : fieldType) (Head In Out Inner : finType) (rows columns r1 r2 : nat)
+            Theorem lemma1 (F : fieldType) (Head In Out Inner : finType) (r1 r2 : nat)
                 (f : Head -> token_offset r1 r2) :
               bijective f -> (minn #|In| #|Out| <= #|Inner|)%N ->
               (forall W : nat -> nat -> In -> Out -> F,
                 exists (V : Head -> In -> Inner -> F) (O : Head -> Inner -> Out -> F),
-                forall (X : image F In) (q : bare_grid rows columns) (o : Out),
+                (forall h c o, through (V h) (O h) c o = W (f h).1 (f h).2 c o) /\
+                forall (rows columns : nat) (X : image F In) (q : bare_grid rows columns) (o : Out),
                   attention_layer
                       (fun h q k => (k == ringed_key q (f h))%:R) (fun h => through (V h) (O h))
                       (pixel_token X) q o =
                     convolution rows columns r1 r2 W X q.1 q.2 o)
               /\
-              (forall A : Head -> bare_grid rows columns -> bare_grid rows columns -> F,
+              (forall (rows columns : nat) (A : Head -> bare_grid rows columns -> bare_grid rows
+                  columns -> F),
                 (0 < rows)%N -> (0 < columns)%N -> (0 < r1 + r2)%N ->
                 (forall h q, \sum_k A h q k = 1) ->
                 ~ (forall h q k, A h q k = one_hot F (bare_target q (f h)) k)).

@@ -199,15 +199,17 @@ CLAIM = Claim(
         ),
         proved(
             "li2021/theorem1_limit.v",
-            """
+            r"""
             Theorem theorem1_limit (R : realFieldType) (E : R -> R) (In Out Inner : finType)
-                (rows columns p1 p2 m n r1 r2 : nat) :
+                (p1 p2 m n r1 r2 : nat) :
               is_exponential E -> unbounded E -> (r1 <= p1 * m)%N -> (r2 <= p2 * n)%N ->
               (minn #|patch_feature p1 p2 In| #|patch_feature p1 p2 Out| <= #|Inner|)%N ->
               forall W : nat -> nat -> In -> Out -> R,
               exists (V : token_offset m n -> patch_feature p1 p2 In -> Inner -> R)
                      (O : token_offset m n -> Inner -> patch_feature p1 p2 Out -> R),
-              forall (X : image R In) (q : bare_grid rows columns) (t : patch_feature p1 p2 Out),
+              (forall d s t, through (V d) (O d) s t = output_block m n r1 r2 W d.1 d.2 s t) /\
+              forall (rows columns : nat) (X : image R In) (q : bare_grid rows columns)
+                (t : patch_feature p1 p2 Out),
                 tends_to
                   (fun M =>
                     attention_layer (fun d q => softmax (bias_weights (E M) (Some (ringed_key q

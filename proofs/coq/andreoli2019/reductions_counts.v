@@ -1,10 +1,11 @@
 (** A19.reductions (as amended): how many numbers the forms have, and when they save.
 
     All of Θ has KPQ numbers; a grouped one with ν groups, P = ν p and Q = ν q, has KPQ/ν; a depth-wise
-    separable one KP + PQ; a controlled separable one H(K + PQ). Controlled separability saves, that
-    is H(K + PQ) < KPQ, iff H < KPQ/(K + PQ). That implies H < K and H < PQ, but is not implied: with
+    separable one KP + PQ; a controlled separable one H(K + PQ). Controlled separability saves, that is
+    H(K + PQ) < KPQ, iff H < KPQ/(K + PQ). That implies H < K and H < PQ, but is not implied: with
     K = PQ = 9, where K ≪ PQ is false, H = 4 saves, and H = 5 does not. Every H < K saves iff
-    K(K - 1) < PQ. Depth-wise separability saves iff (K - 1)(Q - 1) > 1. For all sizes. *)
+    K(K - 1) < PQ, for K > 0. Depth-wise separability saves iff (K - 1)(Q - 1) > 1, for P > 0. The rest
+    holds for all sizes, zero included. *)
 
 From mathcomp Require Import all_ssreflect all_algebra.
 From mathcomp Require Import zify.

@@ -5,7 +5,7 @@
     |i - r| and |j - t|, and the value of a key is any function of its pixel. If it equals the zero-padded
     convolution with a kernel W for all images, then W_δ = W_Pδ for the reflection P of either axis and
     every shift δ that occurs between two pixels of the image. Over any field; the weights may be those
-    of a softmax, of its limits, or others. *)
+    of a softmax, or others. For limits see sa2d_even_limit. *)
 
 From mathcomp Require Import all_ssreflect all_algebra.
 From mathcomp Require Import zify.

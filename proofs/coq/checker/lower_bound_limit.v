@@ -1,10 +1,11 @@
 (** A certificate of a lower bound holds in the limit: fewer heads stay away by a fixed distance.
 
-    In the setting of [lower_bound.v], over any subfield of the complex numbers: there is an ε > 0,
-    which depends on the kernel and the minor alone, such that a layer that is within ε of the
-    convolution, at every output and for every image of zeros and ones, has at least n heads. So no
-    sequence of layers with fewer heads tends to the convolution, whether their values stay bounded
-    or not, and whatever the grid of more than |δ| patches on each axis. *)
+    In the setting of [lower_bound.v], over every field that holds the absolute values of its numbers,
+    such as the rationals, the reals and the complex numbers: there is an ε > 0, which depends on the
+    kernel and the minor alone, such that a layer that is within ε of the convolution, at every output
+    and for every image of zeros and ones, has at least n heads. So no sequence of layers with fewer
+    heads tends to the convolution, whether their values stay bounded or not, and whatever the grid of
+    more than |δ| patches on each axis. *)
 
 From mathcomp Require Import all_ssreflect all_algebra.
 From Convattn.foundation Require Import attention image grid rank dilated bare bare_dilated.

@@ -1,14 +1,15 @@
 (** S.boundary, the quadratic encoding: without a ring, in the limit, the edge is repeated.
 
     Cut an image of p₁ · rows by p₂ · columns pixels into patches of p₁ × p₂, with r₁ ≤ p₁ m and
-    r₂ ≤ p₂ n, and frame it by m × n patches, each equal to the nearest patch of the image (for
-    P = 1, to the nearest pixel). Let the keys be the image's own patches. (1) Among all keys the
-    squared distance to q + δ has its only minimum at the clamped key, the projection of q + δ onto
-    the rectangle. (2) With one head for each offset in {-m..m} × {-n..n}, which attends with weight
-    one to the clamped key, and with the maps of L21's Theorem 1, the layer is the convolution of the
-    image so framed. (3) The quadratic heads, whose weights are softmaxes of x^|k - (q + δ)|² with
-    x = exp(-α), are off from it by at most x times a number that does not depend on x, so that they
-    tend to it as α → ∞. *)
+    r₂ ≤ p₂ n, and frame it by m × n patches, each equal to the nearest patch of the image (for P = 1,
+    to the nearest pixel). Let the keys be the image's own patches. (1) Among all keys the squared
+    distance to q + δ has its only minimum at the clamped key, the projection of q + δ onto the
+    rectangle. (2) With one head for each offset in {-m..m} × {-n..n}, which attends with weight one to
+    the clamped key, and with the maps of L21's Theorem 1, the layer is the convolution of the image so
+    framed. (3) The quadratic heads, whose weights are softmaxes of x^|k - (q + δ)|² with x = exp(-α),
+    are off from it by at most x times a number that does not depend on x, so that they tend to it as
+    α → ∞. The field is any that holds the absolute values of its numbers, such as the rationals, the
+    reals and the complex numbers. *)
 
 From mathcomp Require Import all_ssreflect all_algebra.
 From mathcomp Require Import zify.

@@ -10,7 +10,8 @@
     polynomials for the numbers 1 and t_δ, the layer is the zero-padded convolution: for every
     kernel, image and size. With P = 1 these are K² + 1 heads.
 
-    The maps know N through Z_h. How badly V is conditioned is not covered. *)
+    The maps know N through Z_h. The field is any that holds the absolute values of its numbers, such
+    as the rationals, the reals and the complex numbers. How badly V is conditioned is not covered. *)
 
 From mathcomp Require Import all_ssreflect all_algebra.
 From Convattn.foundation Require Import attention image grid patches scalar_heads.

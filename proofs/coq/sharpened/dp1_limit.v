@@ -1,11 +1,12 @@
 (** S.dp1, in the limit: one positional feature and as many heads as there are offsets.
 
-    In the setting of S.dp1 let the feature be M + log t_δ at the offsets and zero elsewhere, the
-    t_δ positive and distinct. As M → ∞ the weights of the heads v = h, h = 1, ..., T, become t_δ^h at
-    the offsets and 0 at all other keys. The T heads with these weights, with the maps
-    Z_h Σ_δ V_hδ M_δ, where Z_h = Σ_δ t_δ^h and V_hδ are the coefficients of Lagrange's polynomials for
-    the numbers 0 and t_δ, are the zero-padded convolution: for every kernel, image and size. With
-    P = 1 these are K² heads. The passage to the limit itself is not part of this statement. *)
+    In the setting of S.dp1 let the feature be M + log t_δ at the offsets and zero elsewhere, the t_δ
+    positive and distinct. As M → ∞ the weights of the heads v = h, h = 1, ..., T, become t_δ^h at the
+    offsets and 0 at all other keys. The T heads with these weights, with the maps Z_h Σ_δ V_hδ M_δ,
+    where Z_h = Σ_δ t_δ^h and V_hδ are the coefficients of Lagrange's polynomials for the numbers 0 and
+    t_δ, are the zero-padded convolution: for every kernel, image and size. With P = 1 these are K²
+    heads. The field is any that holds the absolute values of its numbers, such as the rationals, the
+    reals and the complex numbers. The passage to the limit itself is not part of this statement. *)
 
 From mathcomp Require Import all_ssreflect all_algebra.
 From Convattn.foundation Require Import attention image grid patches lagrange scalar_heads.

@@ -7,8 +7,9 @@
     (ρ = (2m+1)(2n+1)). Let the image have more than m rows and more than n columns of patches, so that
     each offset occurs between two of its tokens, and more than m + 1 rows or more than n + 1 columns,
     so that some token is out of reach from another. Then the layer has more heads than there are
-    offsets. (The attention weights are the same for every image; they need not be relative, nor sum to
-    one. That a key of the ring is out of reach is not enough: see finite_small.) *)
+    offsets, over every field. A bias added to the output would be zero, as the zero image shows. (The
+    attention weights are the same for every image; they need not be relative, nor sum to one. That a
+    key of the ring is out of reach is not enough: see finite_small.) *)
 
 From mathcomp Require Import all_ssreflect all_algebra.
 From mathcomp Require Import zify.

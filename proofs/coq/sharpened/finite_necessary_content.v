@@ -1,13 +1,13 @@
 (** S.finite, converse, with content: scores that see the tokens do not save a head.
 
     As finite_necessary, but the attention weights may depend on the image in any way, as long as on
-    every ray they tend to one limit where the image tends to zero (as weights continuous at zero
-    do), and these limits are nowhere zero: a softmax of scores that are finite and continuous at the
-    zero image is such. If a layer like this computes the zero-padded convolution by W at every query
-    and for every image, in a ring of m × n zero patches, then it has more heads than there are
-    offsets, if the blocks of W are linearly independent and the image has more than m rows and more
-    than n columns of patches, and more than m + 1 rows or more than n + 1 columns. The values carry no
-    positions. *)
+    every ray they tend to one limit where the image tends to zero (as weights continuous at zero do),
+    and these limits are nowhere zero: a softmax of scores that are finite and continuous at the zero
+    image is such. If a layer like this computes the zero-padded convolution by W at every query and
+    for every image, in a ring of m × n zero patches, then it has more heads than there are offsets, if
+    the blocks of W are linearly independent and the image has more than m rows and more than n columns
+    of patches, and more than m + 1 rows or more than n + 1 columns. The field is any ordered one. The
+    values carry no positions. A bias added to the output would be zero, as the zero image shows. *)
 
 From mathcomp Require Import all_ssreflect all_algebra.
 From Convattn.foundation Require Import attention image grid rank limits.

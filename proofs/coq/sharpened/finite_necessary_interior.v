@@ -1,13 +1,13 @@
 (** S.finite, converse, at one query: the bare grid, and an interior query with a key out of reach.
 
     Cut an image of p₁ · rows by p₂ · columns pixels into patches of p₁ × p₂, and let [q] be an
-    interior query: all keys at offsets in {-m..m} × {-n..n} from it exist. Let a layer with any
-    number of heads, any attention weights and any maps of the tokens compute at [q], for every
-    image, the convolution by W, where r₁ ≤ p₁ m and r₂ ≤ p₂ n, and let the blocks of W at the
-    offsets be linearly independent (ρ = (2m+1)(2n+1)). If some key [k] lies at none of these
-    offsets, and no head has weight zero there, as no softmax of finite scores has, then the layer
-    has more heads than there are offsets. (There is no ring: the keys are the image's own tokens.
-    The weights are the same for every image.) *)
+    interior query: all keys at offsets in {-m..m} × {-n..n} from it exist. Let a layer with any number
+    of heads, any attention weights and any maps of the tokens compute at [q], for every image, the
+    convolution by W, where r₁ ≤ p₁ m and r₂ ≤ p₂ n, and let the blocks of W at the offsets be linearly
+    independent (ρ = (2m+1)(2n+1)). If some key [k] lies at none of these offsets, and no head has
+    weight zero there, as no softmax of finite scores has, then the layer has more heads than there are
+    offsets, over every field. A bias added to the output would be zero, as the zero image shows.
+    (There is no ring: the keys are the image's own tokens. The weights are the same for all images.) *)
 
 From mathcomp Require Import all_ssreflect all_algebra.
 From mathcomp Require Import zify.

@@ -1,14 +1,14 @@
 (** S.finite, small images: where all tokens are in reach, the heads of the offsets are enough.
 
-    In the setting of L21's Theorem 1 (patches of p₁ × p₂, a ring of m × n zero patches), let the
-    image have at most m + 1 rows and n + 1 columns of patches. Then the relative-bias heads alone,
-    one for each of the D = (2m+1)(2n+1) offsets and with the weight e at its target and 1 elsewhere,
-    compute every zero-padded convolution at finite parameters, exactly: with the maps
+    In the setting of L21's Theorem 1 (patches of p₁ × p₂, a ring of m × n zero patches), let the image
+    have at most m + 1 rows and n + 1 columns of patches. Then the relative-bias heads alone, one for
+    each of the D = (2m+1)(2n+1) offsets and with the weight e at its target and 1 elsewhere, compute
+    every zero-padded convolution at finite parameters, exactly: with the maps
     Z / (e - 1) · (M_δ - Σ M / (D + e - 1)), where Z = N + e - 1 and N is the number of keys, in every
     field in which e ≠ 1 and N, Z and D + e - 1 are not zero (as they never are for real e > 0). So the
-    condition of finite_necessary cannot be weakened: the key out of reach must be a token of the
-    image: one of the ring, which there is unless the image is a single patch, is zero and tells
-    nothing. *)
+    last condition of finite_necessary, on the sides, cannot be weakened: the key out of reach must be
+    a token of the image; one of the ring, which there is unless the image is a single patch, is zero
+    and tells nothing. *)
 
 From mathcomp Require Import all_ssreflect all_algebra.
 From mathcomp Require Import ring zify.

@@ -5,7 +5,8 @@
     more than m + 1 rows or more than n + 1 columns of patches; or let some offset have the map
     zero. Then N_H · d_H ≥ rk_in + rk_out.
 
-    Not covered: how many heads suffice, and limits that are not layers. *)
+    Not covered: how many heads suffice, limits that are not layers, and layers that are the
+    convolution at a single interior query only. *)
 
 From mathcomp Require Import all_ssreflect all_algebra.
 From Convattn.foundation Require Import attention image grid rank.

@@ -9,7 +9,8 @@
     image, and with any value maps and bias. One kernel serves all image sizes.
 
     For larger kernels see heads_pixels and heads_patches, for limits heads_limit, for generic kernels
-    heads_generic. Not covered: attention that depends on the image. *)
+    heads_generic. Not covered: attention that depends on the image, and layers that are the
+    convolution at a single interior query only. *)
 
 From mathcomp Require Import all_ssreflect all_algebra.
 From mathcomp Require Import ring zify.

@@ -1,12 +1,14 @@
 (** S.heads for all kernels but few: one kernel that takes many heads makes them the rule.
 
-    Let m ≥ r₁ / p₁ and n ≥ r₂ / p₂, let W be a kernel and ρ the rank of its flattened form. Whatever the
-    kernel V, there are at most ρ numbers t for which some layer with fewer than ρ heads is the
-    zero-padded convolution with V + t W, for all images, on some image size of more than m rows
-    and n columns of patches, with some ring or with none. So on every line of kernels in the
-    direction of W all but ρ take at least ρ heads, which is what "for a generic kernel" means; W is
-    the kernel of heads, heads_pixels or heads_patches. This holds over every field, whatever the
-    attention, so long as it does not depend on the image, and with any value maps and bias. *)
+    Let m ≥ r₁ / p₁ and n ≥ r₂ / p₂, let W be a kernel and ρ the rank of its flattened form. Whatever
+    the kernel V, there are at most ρ numbers t for which some layer with fewer than ρ heads is the
+    zero-padded convolution with V + t W, for all images, on some image size of more than m rows and n
+    columns of patches, with some ring or with none. So on every line of kernels in the direction of W
+    all but ρ take at least ρ heads, which is what "for a generic kernel" means over an infinite field;
+    W is the kernel of heads, heads_pixels or heads_patches. This holds over every field, whatever the
+    attention, so long as it does not depend on the image, and with any value maps and bias. Not
+    covered: attention that depends on the image, and layers that are the convolution at a single
+    interior query only. *)
 
 From mathcomp Require Import all_ssreflect all_algebra.
 From Convattn.foundation Require Import attention image grid rank.

@@ -1,15 +1,16 @@
 (** S.heads in the limit: too few heads stay away from the convolution by a fixed distance.
 
-    Let m ≥ r₁ / p₁ and n ≥ r₂ / p₂. For every kernel there is an ε > 0 such that every layer with fewer
-    heads than rank F, F being the flattened kernel, is off its zero-padded convolution by more
-    than ε: at some output of some image whose pixels are zeros and ones. So no sequence of such
-    layers tends to the convolution, whether their values stay bounded or not. The ε serves all
-    layers, all image sizes of more than m rows and n columns of patches, with a ring of any width
-    or with none, whatever the attention, so long as it does not depend on the image. The field
-    is any subfield of the complex numbers.
+    Let m ≥ r₁ / p₁ and n ≥ r₂ / p₂. For every kernel there is an ε > 0 such that every layer with
+    fewer heads than rank F, F being the flattened kernel, is off its zero-padded convolution by more
+    than ε: at some output of some image whose pixels are zeros and ones. So no sequence of such layers
+    tends to the convolution, whether their values stay bounded or not. The ε serves all layers, all
+    image sizes of more than m rows and n columns of patches, with a ring of any width or with none,
+    whatever the attention, so long as it does not depend on the image. The field is any that holds the
+    absolute values of its numbers, such as the rationals, the reals and the complex numbers.
 
     With the kernels of heads, heads_pixels and heads_patches this makes their bounds hold in the
-    limit. Not covered: attention that depends on the image. *)
+    limit. Not covered: attention that depends on the image, and layers near the convolution at a
+    single interior query only. *)
 
 From mathcomp Require Import all_ssreflect all_algebra.
 From Convattn.foundation Require Import attention image grid patches rank.

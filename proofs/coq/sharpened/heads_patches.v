@@ -7,15 +7,16 @@
       min(2m + 1, 2 P₁ - 1) · min(2n + 1, 2 P₂ - 1),
 
     so that every layer that is its zero-padded convolution, for all images, has at least so many
-    heads. The field is any subfield of the complex numbers. The image has more than m rows and n
-    columns of patches, with a ring of zero patches of any width or with none; the attention is
-    any that does not depend on the image, with any value maps and bias. One kernel serves all image
-    sizes: the product of z^(t²) over both axes, 0 < z < 1.
+    heads. The field is any that holds the absolute values of its numbers, such as the rationals, the
+    reals and the complex numbers. The image has more than m rows and n columns of patches, with a ring
+    of zero patches of any width or with none; the attention is any that does not depend on the image,
+    with any value maps and bias. One kernel serves all image sizes: the product of z^(t²) over both
+    axes, 0 < z < 1.
 
     For equal axes that is S.heads' min((2m+1)², (2P-1)² D_in D_out) where m ≤ P - 1, whatever the
-    channels, or where D_in D_out = 1; P = 1 is heads_pixels. For limits see heads_limit,
-    for generic kernels heads_generic. Not covered: m ≥ P ≥ 2 with more than one pair of channels, and
-    attention that depends on the image. *)
+    channels, or where D_in D_out = 1; P = 1 is heads_pixels. For limits see heads_limit, for generic
+    kernels heads_generic. Not covered: m ≥ P ≥ 2 with more than one pair of channels, attention that
+    depends on the image, and layers that are the convolution at a single interior query only. *)
 
 From mathcomp Require Import all_ssreflect all_algebra.
 From mathcomp Require Import zify.

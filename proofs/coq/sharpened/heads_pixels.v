@@ -9,8 +9,8 @@
     kernel numbers its taps and its pairs of channels, and its tap of a number joins the pair of
     that number.
 
-    For limits see heads_limit, for generic kernels heads_generic. Not covered: attention that
-    depends on the image. *)
+    For limits see heads_limit, for generic kernels heads_generic. Not covered: attention that depends
+    on the image, and layers that are the convolution at a single interior query only. *)
 
 From mathcomp Require Import all_ssreflect all_algebra.
 From Convattn.foundation Require Import attention image grid patches rank.

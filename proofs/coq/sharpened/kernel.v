@@ -9,7 +9,8 @@
     over every field, with a ring of any width or with none, whatever the attention, so long as it
     does not depend on the image, and with any value maps and bias.
 
-    That rank F + 1 heads suffice is kernel_sufficient. Not covered: what S.kernel says of limits. *)
+    That rank F + 1 heads suffice is kernel_sufficient. Not covered: what S.kernel says of limits, and
+    layers that are the convolution at a single interior query only. *)
 
 From mathcomp Require Import all_ssreflect all_algebra.
 From mathcomp Require Import zify.

@@ -7,11 +7,12 @@
     widths of the tokens in and out, and let there be at least one channel on each side. The
     offsets are -m..m and -n..n with m = ⌈(K₁-1)/(2 p₁)⌉ and n = ⌈(K₂-1)/(2 p₂)⌉.
 
-    Then the following are equivalent: for every K₁ × K₂ kernel there are W_val^(h) and W_out^(h)
-    with which the layer is the zero-padded convolution, for every image; and there is one matrix Φ,
-    offsets × heads, with E_q = Φ A_q for all queries q at once. The row δ of E_q is one at the
-    image's token q + δ and zero elsewhere, all zero if q + δ is no token of the image; A_q has the
-    rows of the heads at q, without what they give to the ring's zero tokens.
+    Then the following are equivalent: for every K₁ × K₂ kernel there are W_val^(h) and W_out^(h) with
+    which the layer is the zero-padded convolution, for every image; and there is one matrix Φ,
+    offsets × heads, with E_q = Φ A_q for all queries q at once. The row δ of E_q is one at the image's
+    token q + δ and zero elsewhere, all zero if q + δ is no token of the image; A_q has the rows of the
+    heads at q, without what they give to the ring's zero tokens. This holds over every field. A bias
+    added to the output would be zero, as the zero image shows.
 
     Kernels with a single one in one pair of channels are all that "only if" uses. *)
 
@@ -63,8 +64,8 @@ apply/eqP/eqP => [|->]; last by rewrite c1 eu.
 case: ifP => // c2 [eu']; apply/eqP; rewrite -(eqn_pmul2l lt0p); lia.
 Qed.
 
-(** For every offset there are two pixels and a kernel of a single one whose blocks join them at
-    that offset and at no other. *)
+(** For every offset there are two pixels and a kernel of a single one, in one pair of channels,
+    whose blocks join them at that offset and at no other. *)
 Lemma one_tap_kernel (F : fieldType) (In Out : finType) (p1 p2 r1 r2 : nat) (c : In) (o : Out)
     (d : token_offset (patch_reach p1 r1) (patch_reach p2 r2)) :
   (0 < p1)%N -> (0 < p2)%N ->
@@ -75,11 +76,12 @@ Proof.
 case: d => i j lt0p1 lt0p2.
 have [s1 [t1 [u [lts1 ltt1 eu]]]] := offset_used lt0p1 (ltn_ord i).
 have [s2 [t2 [v [lts2 ltt2 ev]]]] := offset_used lt0p2 (ltn_ord j).
-exists (fun y x _ _ => ((y == u) && (x == v))%:R).
+exists (fun y x c' o' => [&& y == u, x == v, c' == c & o' == o]%:R).
 exists (Ordinal lts1, Ordinal lts2, c), (Ordinal ltt1, Ordinal ltt2, o) => -[i' j'].
-rewrite /output_block /joining_tap /= -pair_eqE /= -!val_eqE /=.
+rewrite /output_block /joining_tap /= !eqxx -pair_eqE /= -!val_eqE /=.
 rewrite -(tap_of_one_offset i' lt0p1 eu) -(tap_of_one_offset j' lt0p2 ev).
-case: (axis_tap _ _ _ i' _ _) => [u'|] //; case: (axis_tap _ _ _ j' _ _) => [v'|] //.
+case: (axis_tap _ _ _ i' _ _) => [u'|] //; case: (axis_tap _ _ _ j' _ _) => [v'|] //=.
+  by rewrite andbT.
 by rewrite andbF.
 Qed.
 

@@ -12,7 +12,10 @@
     is relative, and a uniform one. Its maps are those of S.finite, corrected by the T_q, and
     depend on the number of tokens.
 
-    The values do not carry positions. The heads' maps, V = W_V W_O, may be any. *)
+    The values do not carry positions. The heads' maps, V = W_V W_O, may be any. The layers have no
+    bias at the output. One would change nothing: where all tokens are zero it is all that a layer
+    gives, so that it would be zero in (1) and (2) and less than ε in (3). The field is any that holds
+    the absolute values of its numbers, such as the rationals, the reals and the complex numbers. *)
 
 From mathcomp Require Import all_ssreflect all_algebra.
 From mathcomp Require Import ring.

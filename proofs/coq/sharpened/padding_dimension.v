@@ -3,11 +3,11 @@
     On a bare grid of any numbers of rows and columns but zero, over any field, the kernels M of one
     number for each offset in {-m..m} × {-n..n} whose sums T_q over the available offsets are the same
     for all q form a space of K₁ K₂ - min(rows, K₁) · min(columns, K₂) + 1 dimensions, K₁ = 2m + 1 and
-    K₂ = 2n + 1: so many independent ones span it. By S.padding they are the kernels of pixels (one
-    number for each pair of channels) whose zero-padded convolution some layer computes without a
-    ring. On 4 × 4 pixels and with K = 5 it is 10; where the grid has at least K₁ rows and K₂ columns
-    it is 1, the centre alone. (Kernels on patches of more than one pixel, whose maps share taps, are
-    not counted here.) *)
+    K₂ = 2n + 1: so many independent ones span it. By S.padding they are, over a field as there, the
+    kernels of pixels (one number for each pair of channels) whose zero-padded convolution some layer
+    computes without a ring. On 4 × 4 pixels and with K = 5 it is 10; where the grid has at least K₁
+    rows and K₂ columns it is 1, the centre alone. (Kernels on patches of more than one pixel, whose
+    maps share taps, are not counted here.) *)
 
 From mathcomp Require Import all_ssreflect all_algebra.
 From mathcomp Require Import zify.

@@ -1,11 +1,13 @@
 (** S.padding, large grids: without a ring only the centre of a kernel can be zero-padded.
 
-    In the setting of S.padding, let the grid have at least 2m+1 rows and 2n+1 columns of tokens.
-    Then these are equivalent: (1) some layer of finitely many softmax heads with positive weights
-    computes the zero-padded convolution Σ_δ X_(q+δ) M_δ on the bare grid, at every query for all
-    tokens X; (2) for every ε > 0 some layer whose rows sum to one, its weights depending on X in any
-    way, comes within ε of it for all tokens of entries at most 1; (3) M_δ = 0 for all δ ≠ 0. So all
-    T_q are equal only where they are all M_0. (On smaller grids they are equal for other kernels.) *)
+    In the setting of S.padding, let the grid have at least 2m+1 rows and 2n+1 columns of tokens. Then
+    these are equivalent: (1) some layer of finitely many softmax heads with positive weights computes
+    the zero-padded convolution Σ_δ X_(q+δ) M_δ on the bare grid, at every query for all tokens X; (2)
+    for every ε > 0 some layer whose rows sum to one, its weights depending on X in any way, comes
+    within ε of it for all tokens of entries at most 1; (3) M_δ = 0 for all δ ≠ 0. So all T_q are equal
+    only where they are all M_0. (On smaller grids they are equal for other kernels.) The layers have
+    no bias at the output. One would change nothing: where all tokens are zero it is all that a layer
+    gives, so that it would be zero in (1) and less than ε in (2). The field is as there. *)
 
 From mathcomp Require Import all_ssreflect all_algebra.
 From mathcomp Require Import zify.

@@ -1,13 +1,14 @@
 (** S.padding, repair: one zero token more makes the layer the zero-padded convolution, in the limit.
 
     Let one key be added to the bare grid, whose value is zero (after any value bias), and whose score
-    does not depend on the query. With one head for each offset δ in {-m..m} × {-n..n} and its map
-    M_δ, for all maps and tokens: (1) relative biases, of weight e² = exp M at the target, e at the
-    zero token and 1 elsewhere, give a layer that is off from the zero-padded convolution Σ_δ X_(q+δ)
-    M_δ by at most 1/e times a number that does not depend on e; (2) the quadratic score, relative to
-    its maximum, with the weight y^(2 |k - (q + δ)|²) at a key, y = exp(-α/2), and y at the zero token,
-    is off from it by at most y times such a number. So both tend to it: the scores of the zero token
-    are M/2 and -α/2. *)
+    does not depend on the query. With one head for each offset δ in {-m..m} × {-n..n} and its map M_δ,
+    for all maps and tokens: (1) relative biases, of weight e² = exp M at the target, e at the zero
+    token and 1 elsewhere, give a layer that is off from the zero-padded convolution Σ_δ X_(q+δ) M_δ by
+    at most 1/e times a number that does not depend on e; (2) the quadratic score, relative to its
+    maximum, with the weight y^(2 |k - (q + δ)|²) at a key, y = exp(-α/2), and y at the zero token, is
+    off from it by at most y times such a number. So both tend to it: the scores of the zero token are
+    M/2 and -α/2. The field is any that holds the absolute values of its numbers, such as the
+    rationals, the reals and the complex numbers. *)
 
 From mathcomp Require Import all_ssreflect all_algebra.
 From mathcomp Require Import zify.

@@ -9,7 +9,7 @@
       over all integers is greater than each of these, so the bound with it follows.
     - Two layers with the same maps, the rows of whose heads have the same sums, differ in an output
       feature by at most Σ_h TV_h (high_h - low_h), if all tokens' features X W_h lie between these
-      bounds: so a layer differs from the convolution that its limit is by that much.
+      bounds: so a layer differs from the convolution that its limit is by at most that much.
     Strictness of the second bound is not covered, nor is rounding. *)
 
 From mathcomp Require Import all_ssreflect all_algebra.

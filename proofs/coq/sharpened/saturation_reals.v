@@ -4,8 +4,8 @@
     head of α > 0 is within 1 - ((1 - x)/(1 + x))², x = e^-α, of the one-hot row of the key nearest to
     its target, on every rectangle of keys and for every target of integer coordinates, as
     θ ≤ (1 + x)/(1 - x); that is less than 4.22·10^-20 at α = 46 and less than 2.8·10^-45 at α = 104. A
-    head with the bias M = 40 at its target is more than (N - 1)·4.2·10^-18 from the one-hot row if
-    it has N ≤ 10^15 keys, and less than (N - 1)·4.3·10^-18 for every N ≥ 2. *)
+    head with the bias M = 40 at its target is at least (N - 1)·4.2·10^-18 from the one-hot row if it
+    has N ≤ 10^15 keys, and at most (N - 1)·4.3·10^-18 for every N. *)
 
 From Coq Require Import Reals Lra.
 From mathcomp Require Import all_ssreflect all_algebra.

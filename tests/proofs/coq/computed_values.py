@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 HEADER = """From Coq Require Import String BinInt.
-From mathcomp Require Import all_ssreflect all_algebra.
+From mathcomp Require Import all_ssreflect all_algebra ssrZ.
 From Convattn Require Import {modules}.
 Import GRing.Theory.
 Delimit Scope Z_scope with binary.

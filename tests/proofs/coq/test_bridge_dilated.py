@@ -66,9 +66,7 @@ def test_taps_between_pixels(coq_value, kernel, patch, dilation):
     maps = framed[down, right[None, :, None, :, None, :]]  # [δ, ε, t, t, s, s, in, out]
     rows = patch[0] * patch[1]
     maps = maps.reshape(geometry.heads, rows, rows, 2, 3).transpose(0, 2, 3, 1, 4)
-    assert_equal(
-        token_maps(jnp.asarray(weights), geometry), maps.reshape(-1, rows * 2, rows * 3)
-    )
+    assert_equal(token_maps(jnp.asarray(weights), geometry), maps.reshape(-1, rows * 2, rows * 3))
     with pytest.raises(AssertionError):
         assert_equal(geometry.tap_index[1], tables[1][::-1])
 
@@ -81,7 +79,9 @@ def test_dilated_keys(coq_value, side, reach, dilation):
     ring = tuple((d * r, d * r) for d, r in zip(dilation, reach, strict=True))
     assert geometry.ring == ring
     down, right = (
-        np.array(coq_value(f"[seq [seq (y + {d} * i)%N | i <- iota 0 {2 * r + 1}] | y <- iota 0 {n}]"))
+        np.array(
+            coq_value(f"[seq [seq (y + {d} * i)%N | i <- iota 0 {2 * r + 1}] | y <- iota 0 {n}]")
+        )
         for d, r, n in zip(dilation, reach, side, strict=True)
     )
     grid = TokenGrid(side, ring)

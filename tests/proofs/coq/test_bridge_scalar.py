@@ -40,7 +40,8 @@ def printed_lagrange(coq_value, reach, exact) -> list[list[Fraction]]:
         f"let nodes := {nodes} in "
         "[seq (denominator nodes z, numerators nodes z) | z <- behead nodes]"
     )
-    return [list(row) for row in zip(*[[Fraction(n, d) for n in ns] for d, ns in columns])]
+    scaled = [[Fraction(n, scale) for n in numerators] for scale, numerators in columns]
+    return [list(row) for row in zip(*scaled, strict=True)]
 
 
 @pytest.mark.parametrize("exact", [True, False])

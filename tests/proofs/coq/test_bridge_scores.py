@@ -43,9 +43,9 @@ def test_enumerated_scores(coq_value, kernel, patch, dilation, alpha):
     assert_equal(encoding.shift_codes(SHIFTS), np.array(numbers))
     assert_equal(encoding.shift_scores(SHIFTS, 1), np.array(scores))
     assert tuple(listing) == encoding.codes
-    attention = equality_certificate(
-        "S.dp2", "", "enumerated", kernel, patch, dilation=dilation
-    )["body"]["attention"]
+    attention = equality_certificate("S.dp2", "", "enumerated", kernel, patch, dilation=dilation)[
+        "body"
+    ]["attention"]
     assert attention["codes"] == listing
     spare = coq_value(f"shift_number {offsets} {paired((9, 9))}")
     assert attention["spare"] == encoding.spare == spare
@@ -88,6 +88,7 @@ def place_tables(coq_value, side, reach) -> list[tuple[np.ndarray, np.ndarray]]:
     """On each axis the clamped place [query, offset] and the square [query, offset, key]."""
     tables = []
     for n, m in zip(side, reach, strict=True):
+
         def over(entry: str, n: int = n, m: int = m) -> str:
             return f"[seq [seq {entry} | i <- iota 0 {2 * m + 1}] | y <- iota 0 {n}]"
 
