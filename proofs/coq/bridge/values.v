@@ -1,8 +1,10 @@
 (** From the proofs to the programs: the entries of the constructions, in a form that computes.
 
     Big operators and ordinals do not reduce in Coq's virtual machine, so that a test could not
-    print a row of [softmax] as it stands. Each definition here does reduce, over the rationals,
-    and the lemma beneath it says that its values are those of the definition in the theorems. *)
+    print a row of [softmax] as it stands. The definitions here do reduce. For [place],
+    [finite_weight] and [finite_scale] the lemma beneath says that the values are those of the
+    definition in the theorems; beneath [block_taps] stands how the blocks of W^O depend on the
+    taps that it lists. [tap_number] and [fraction] only say how an entry is printed. *)
 
 From mathcomp Require Import all_ssreflect all_algebra.
 From mathcomp Require Import zify.

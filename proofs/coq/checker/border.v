@@ -5,7 +5,7 @@
     the image; let these sums differ between two tokens, at the same pixel and channel out. Then no
     layer on the image's own tokens, with rows of attention that have the sum one, is the
     convolution: not even for the image of ones alone, which it maps to the same output at every
-    token. The rows may depend on the image in any way, and be limits; the weights need not be
+    token. The rows may depend on the image in any way, and be limits of rows; the weights need not be
     positive; the value maps see the content of a token and not its position, and there may be a
     bias. It holds over every field of characteristic zero. *)
 

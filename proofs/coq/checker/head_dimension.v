@@ -4,9 +4,9 @@
     …, F_r at some shifts: each is a combination of the value maps with the weights of attention
     there. Let F_1, …, F_r be independent (a minor of order r is not zero), and let F_0 + Σ_j c_j F_j
     have a rank of at least R whatever the numbers c_j are. Then R ≤ (N - r) d for the N heads, and
-    r ≤ N: that is N ≥ r + ⌈R/d⌉, the number that [head_dimension.py] gives as necessary for layers
-    and their limits. Over any field; that a triangular kernel has R = prod(P) · min(D_in, D_out), and
-    the higher bound at finite scores, are not shown here. *)
+    r ≤ N: that is N ≥ r + ⌈R/d⌉, the number that [head_dimension.py] gives as necessary: for layers,
+    and so for limits whose value maps stay bounded. Over any field; that a triangular kernel has
+    R = prod(P) · min(D_in, D_out), and the higher bound at finite scores, are not shown here. *)
 
 From mathcomp Require Import all_ssreflect all_algebra.
 From Convattn.foundation Require Import attention rank.

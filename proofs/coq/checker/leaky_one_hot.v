@@ -1,11 +1,11 @@
 (** The rows of a leaky head are softmaxes: of one bias, 0 elsewhere, for every number of keys.
 
-    With a leak ε different from 0, over N keys, N not zero in the field: the softmax of the weights
+    With a leak 0 < ε < 1, over N keys and an ordered field: the softmax of the weights
     e = 1 + N (1/ε - 1) at the target and 1 at every other key is (1 - ε) [k = target] + ε/N, and the
     softmax of equal weights is 1/N: what [attention.py] writes down as c = 1 - ε and u0 = ε, and as
     u0 = 1 for the uniform head. So with ε fixed and the bias log e set when N is known, one set of
-    rows, and of value maps, serves every image size. Over an ordered field, and for 0 < ε < 1, e is
-    greater than 1: the bias is a positive number. *)
+    rows, and of value maps, serves every image size. And e is greater than 1: the bias is a positive
+    number. *)
 
 From mathcomp Require Import all_ssreflect all_algebra.
 From mathcomp Require Import ring.

@@ -3,7 +3,9 @@
     Let the maps of a convolution be given by a pattern: the map of the offset δ has, between the
     feature s of the token there and the feature t of the output, the kernel's matrix at the tap
     pattern(δ, s, t), or zero where the pattern names no tap. For given s and t let no tap occur at
-    two offsets, and let every offset have some tap; so it is for the taps t with Pδ + q - p = t·d.
+    two offsets, and let every offset have some tap. So it is, as the lemmas say, for the offsets of
+    the library and the taps t with Pδ + q - p = t·d on each axis. It is not, and the "only if" is
+    silent, for strides straight to tokens where some offset has no tap.
     Fix a query, whose offsets are all keys, and let head h attend to the key k with the weight
     a_h(k), any number at all, and have the value map Σ_δ V_hδ Pattern_δ(W). Then the layer
     is the convolution at this query for every kernel W and every input, if and only if
@@ -15,7 +17,8 @@
     it with a_h(k) = c_hδ at the offsets and the parts u0 and u1 everywhere. *)
 
 From mathcomp Require Import all_ssreflect all_algebra.
-From Convattn.foundation Require Import attention certified_heads.
+From mathcomp Require Import zify.
+From Convattn.foundation Require Import attention dilated certified_heads.
 
 Set Implicit Arguments.
 Unset Strict Implicit.
@@ -29,6 +32,35 @@ Definition pattern_map (F : fieldType) (Offset Pixel_in Pixel_out Tap In Out : f
     (tap : Offset -> Pixel_in -> Pixel_out -> option Tap) (W : Tap -> In -> Out -> F) (d : Offset)
     (s : Pixel_in * In) (t : Pixel_out * Out) : F :=
   if tap d s.1 t.1 is Some u then W u s.2 t.2 else 0.
+
+(** On an axis no tap joins two pixels at two offsets. *)
+Lemma tap_at_one_offset (P K d : nat) (z z' : int) (s t i : nat) : (0 < P)%N ->
+  joins P K d z s t i -> joins P K d z' s t i -> z = z'.
+Proof.
+rewrite /joins => lt0P /eqP <- /eqP/addIr/addIr/mulfI e; apply/esym/e.
+by case: P lt0P {e}.
+Qed.
+
+(** At one offset two pixels are joined by one tap at most. *)
+Lemma one_tap_at_offset (P K d : nat) (z : int) (s t i i' : nat) : (0 < d)%N ->
+  joins P K d z s t i -> joins P K d z s t i' -> i = i'.
+Proof.
+rewrite /joins => lt0d /eqP -> /eqP/mulIf e; have d0 : d%:Z != 0 by case: d lt0d {e}.
+by have := e d0; lia.
+Qed.
+
+(** Every offset of an axis has a tap. *)
+Lemma offset_has_tap (P K d : nat) (z : int) : z \in axis_offsets P K d ->
+  exists s t i, [&& s < P, t < P, i < K & joins P K d z s t i]%N.
+Proof.
+rewrite mem_undup => /allpairsP[[t i] /= [in_t in_i ->]].
+move: in_t in_i; rewrite !mem_iota /= !add0n => ltP ltK.
+set w := _ + tap_shift K d i; have P0 : P%:Z != 0 by case: P ltP.
+exists `|(w %% P%:Z)%Z|%N, t, i; rewrite ltP ltK /=.
+have ge0 := modz_ge0 w P0; have := ltz_mod w P0 => lt_mod.
+apply/andP; split; first by lia.
+by rewrite /joins gez0_abs // mulrC -divz_eq /w addrAC subrr add0r.
+Qed.
 
 Theorem pattern (F : fieldType) (Offset Pixel_in Pixel_out Tap In Out Head Key : finType)
     (tap : Offset -> Pixel_in -> Pixel_out -> option Tap)

@@ -5,15 +5,16 @@
     least min(D_in, D_out).
 
     1. For every kernel W there are value maps W_val^(h), D_in × D_h, and output maps W_out^(h),
-       D_h × D_out, with which the layer whose head h attends with weight one to the key at
-       q + f(h) is the zero-padded convolution: for every image, in its ring of r₁ × r₂ zero pixels,
-       at every pixel and in every output channel. The shift is key minus query; with the paper's
-       sign, query minus key, put -f for f.
+       D_h × D_out, whose product is the kernel's matrix at the tap f(h), and with which the layer
+       whose head h attends with weight one to the key at q + f(h) is the zero-padded convolution:
+       the same maps for images of every size, in their ring of r₁ × r₂ zero pixels, at every pixel
+       and in every output channel. The shift is key minus query; with the paper's sign, query minus
+       key, put -f for f.
     2. Without the ring the hypothesis (10) cannot be met if a K is 3 or more: no attention from the
        pixels of an image to its pixels whose rows sum to one has the weight one at q + f(h) and
        zero elsewhere, at every q. At the first pixel that row would be zero.
 
-    For every field, image size, kernel size and number of channels. Biases are left out: they are
+    For every field, kernel size and number of channels. Biases are left out: they are
     the same in both. That the output maps must be free, if D_h < D_in, is not stated here. *)
 
 From mathcomp Require Import all_ssreflect all_algebra.
@@ -37,25 +38,26 @@ case: r1 pos => [|r1] //= pos; case: r2 pos => [|r2] //= _.
 by case: insub.
 Qed.
 
-Theorem lemma1 (F : fieldType) (Head In Out Inner : finType) (rows columns r1 r2 : nat)
+Theorem lemma1 (F : fieldType) (Head In Out Inner : finType) (r1 r2 : nat)
     (f : Head -> token_offset r1 r2) :
   bijective f -> (minn #|In| #|Out| <= #|Inner|)%N ->
   (forall W : nat -> nat -> In -> Out -> F,
     exists (V : Head -> In -> Inner -> F) (O : Head -> Inner -> Out -> F),
-    forall (X : image F In) (q : bare_grid rows columns) (o : Out),
+    (forall h c o, through (V h) (O h) c o = W (f h).1 (f h).2 c o) /\
+    forall (rows columns : nat) (X : image F In) (q : bare_grid rows columns) (o : Out),
       attention_layer
           (fun h q k => (k == ringed_key q (f h))%:R) (fun h => through (V h) (O h))
           (pixel_token X) q o =
         convolution rows columns r1 r2 W X q.1 q.2 o)
   /\
-  (forall A : Head -> bare_grid rows columns -> bare_grid rows columns -> F,
+  (forall (rows columns : nat) (A : Head -> bare_grid rows columns -> bare_grid rows columns -> F),
     (0 < rows)%N -> (0 < columns)%N -> (0 < r1 + r2)%N ->
     (forall h q, \sum_k A h q k = 1) ->
     ~ (forall h q k, A h q k = one_hot F (bare_target q (f h)) k)).
 Proof.
-move=> bij_f wide; split=> [W | A lt0y lt0x large rows_sum_to_one hard].
+move=> bij_f wide; split=> [W | rows columns A lt0y lt0x large rows_sum_to_one hard].
   have [V [O eM]] := heads_through (fun h => W (f h).1 (f h).2) wide.
-  exists V, O => X q o; rewrite -convolution_of_pixels.
+  exists V, O; split=> // rows columns X q o; rewrite -convolution_of_pixels.
   rewrite -(hard_bijection (@ringed_key _ _ _ _) _ _ _ bij_f eM).
   by apply: eq_bigr => h _; apply: eq_feature_map => // c; apply: eq_bigr => k _; rewrite /one_hot.
 have [g _ fK] := bij_f; pose q : bare_grid rows columns := (Ordinal lt0y, Ordinal lt0x).

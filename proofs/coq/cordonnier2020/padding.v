@@ -8,10 +8,11 @@
        of the padded image, and crop: as α → ∞ the result tends to the zero-padded convolution. (It
        is off by at most x times a number that does not depend on x.)
     2. Apply the layer to the image alone: the result tends to the convolution with the edge repeated.
-    3. If K₁ ≥ 3 and the image has two rows, or K₂ ≥ 3 and it has two columns, there is a kernel whose
-       zero-padded convolution no layer computes on the image alone, nor a limit of layers, so long as
-       their rows sum to one: whatever the heads, their number, their maps and their attention, which
-       may depend on the image in any way.
+    3. If K₁ ≥ 3 and the image has two rows, or K₂ ≥ 3 and it has two columns, there are a kernel and
+       an image at which no layer on the image alone computes the zero-padded convolution, nor any
+       limit of layers, so long as their rows sum to one: at some pixel it is off by 1/2 at least,
+       whatever the heads, their number, their maps, the bias and their attention, which may depend
+       on the image in any way.
 
     Against the text, 3: that the shapes agree ("SAME") does not make the values agree. On an image of
     one pixel every kernel can be zero-padded, so that 3 needs the second row or column. *)
@@ -25,7 +26,7 @@ Set Implicit Arguments.
 Unset Strict Implicit.
 Unset Printing Implicit Defensive.
 
-Import GRing.Theory Num.Theory.
+Import Order.TTheory GRing.Theory Num.Theory.
 Local Open Scope ring_scope.
 
 (** The pixels of an image as tokens, without a ring. *)
@@ -79,26 +80,30 @@ Theorem padding (F : numFieldType) (In Out : finType) (rows columns r1 r2 : nat)
   let quadratic x (side1 side2 : nat) (d : token_offset r1 r2) (q : bare_grid side1 side2) :=
     softmax (fun k => x ^+ squared_distance q d k) in
   let taps (W : nat -> nat -> In -> Out -> F) (d : token_offset r1 r2) := W d.1 d.2 in
-  let tends_to (layer : F -> F) limit :=
+  let approaches (layer : F -> F) limit :=
     exists bound, forall x, 0 < x -> x <= 1 -> `|layer x - limit| <= x * bound in
   [/\ forall W (X : image F In) (q : bare_grid rows columns) o,
-        tends_to (fun x => attention_layer (quadratic x (rows + r1.*2)%N (columns + r2.*2)%N) (taps W)
-                             (pixel_token X) (image_key r1 r2 q) o)
+        approaches
+          (fun x =>
+            attention_layer (quadratic x (rows + r1.*2)%N (columns + r2.*2)%N) (taps W)
+              (pixel_token X) (image_key r1 r2 q) o)
           (convolution rows columns r1 r2 W X q.1 q.2 o),
       forall W (X : image F In) (q : bare_grid rows columns) o,
-        tends_to (fun x => attention_layer (quadratic x rows columns) (taps W) (bare_pixel X) q o)
+        approaches
+          (fun x => attention_layer (quadratic x rows columns) (taps W) (bare_pixel X) q o)
           (framed_convolution r1 r2 W (fun y x => X (clamped rows r1 y) (clamped columns r2 x)) q.1 q.2 o)
     & (0 < r1)%N && (1 < rows)%N && (0 < columns)%N || (0 < r2)%N && (1 < columns)%N && (0 < rows)%N ->
       (0 < #|In|)%N -> (0 < #|Out|)%N ->
-      exists W, ~ forall eps, 0 < eps ->
-        exists (Head : finType) (V : Head -> In -> Out -> F)
-          (A : image F In -> Head -> bare_grid rows columns -> bare_grid rows columns -> F),
-        (forall X h q, \sum_k A X h q k = 1) /\
-        (forall X, (forall y x c, `|X y x c| <= 1) -> forall (q : bare_grid rows columns) o,
-          `|attention_layer (A X) V (bare_pixel X) q o - convolution rows columns r1 r2 W X q.1 q.2 o|
-            < eps)].
+      exists (W : nat -> nat -> In -> Out -> F) (X : image F In),
+      forall (Head : finType) (V : Head -> In -> Out -> F)
+        (A : Head -> bare_grid rows columns -> bare_grid rows columns -> F)
+        (b : Out -> F),
+      (forall h q, \sum_k A h q k = 1) ->
+      exists (q : bare_grid rows columns) (o : Out),
+        2%:R^-1 <= `|attention_layer A V (bare_pixel X) q o + b o
+                     - convolution rows columns r1 r2 W X q.1 q.2 o|].
 Proof.
-move=> quadratic taps tends_to; split=> [W X q o|W X q o|large].
+move=> quadratic taps approaches; split=> [W X q o|W X q o|large].
 - have [bound near] := @quadratic_near_clamped F In Out (rows + r1.*2) (columns + r2.*2) r1 r2
     (taps W) (pixel_token X) (image_key r1 r2 q) o.
   exists bound => x gt0 le1; rewrite -convolution_of_pixels.
@@ -118,23 +123,18 @@ move=> quadratic taps tends_to; split=> [W X q o|W X q o|large].
 move=> /card_gt0P[i _] /card_gt0P[o _].
 suff [d [q [q' [absent present]]]] : exists (d : token_offset r1 r2) (q q' : bare_grid rows columns),
     isSome (bare_target q d) = false /\ isSome (bare_target q' d) = true.
-  exists (one_tap F d.1 d.2) => approximable.
-  pose M (d' : token_offset r1 r2) : In -> Out -> F := one_tap F d.1 d.2 d'.1 d'.2.
-  have constant (p1 p2 : bare_grid rows columns) a b : available_sum M p1 a b = available_sum M p2 a b.
-    apply: (all_iffLR (padding.padding rows columns M) 2%N 3%N _ p1 p2 a b) => /= eps gt0.
-    have [Head [V [A [one near]]]] := approximable eps gt0.
-    exists Head, (fun X => A (image_of_pixels X)), V; split=> [X h p|X le1 p o']; first exact: one.
-    have le1_image y x c : `|image_of_pixels X y x c| <= 1.
-      rewrite /image_of_pixels; case: insub => [k1|]; last by rewrite normr0.
-      by case: insub => [k2|]; rewrite ?normr0.
-    have := near (image_of_pixels X) le1_image p o'; rewrite -convolution_of_bare_pixels.
-    congr (`|_ - _| < _).
-      apply: eq_bigr => h _; apply: eq_feature_map => // c; apply: eq_bigr => k _.
-      by rewrite bare_pixel_image.
-    apply: eq_bigr => d' _; apply: eq_feature_map => // c.
-    by case: (bare_target p d') => // k; rewrite bare_pixel_image.
-  have := constant q q' i o; rewrite !one_tap_sum absent present => /eqP.
-  by rewrite eq_sym oner_eq0.
+  pose X : image F In := fun _ _ i' => (i' == i)%:R.
+  exists (one_tap F d.1 d.2), X => Head V A b one; pose c := \sum_h V h i o + b o.
+  have off p : attention_layer A V (bare_pixel X) p o + b o
+      - convolution rows columns r1 r2 (one_tap F d.1 d.2) X p.1 p.2 o =
+    c - (isSome (bare_target p d))%:R.
+    rewrite -convolution_of_bare_pixels -(one_tap_sum F d p i o) -convolution_of_equal_tokens.
+    by rewrite (@layer_of_equal_tokens _ _ _ _ _ _ A V p i o).
+  have [far|near] := boolP (2%:R^-1 <= `|c|); first by exists q, o; rewrite off absent subr0.
+  move: near; rewrite -real_ltNge ?realE ?normr_ge0 ?invr_ge0 ?ler0n // => near.
+  exists q', o; rewrite off present -(ler_add2l 2%:R^-1) -[2%:R^-1]div1r -splitr.
+  have := ler_norm_sub c (c - 1); rewrite subKr normr1 => /le_trans; apply.
+  by rewrite ler_add2r div1r ltW.
 have [lty ltx] : (0 < rows)%N /\ (0 < columns)%N by lia.
 pose first : bare_grid rows columns := (Ordinal lty, Ordinal ltx).
 case/orP: large => /andP[/andP[pos two] _].

@@ -5,7 +5,8 @@
     D_out > 2 D_h, as with D_h = D_out / N_h and three heads or more, it is never the printed
     D_out - D_h.
     (4) What the paper concludes stands: a map of rank above D_h is none of a head, and any D_h of
-    the D_out outputs, chosen by an injective [choose], can be those of any D_in × D_h map. *)
+    the D_out outputs of one head's map, chosen by an injective [choose], can be those of any
+    D_in × D_h map. *)
 
 From mathcomp Require Import all_ssreflect all_algebra.
 From mathcomp Require Import zify.

@@ -5,10 +5,10 @@
     min(D_in, D_out). Let E be an exponential over an ordered field: positive, non-decreasing, from
     sums to products, exceeding every bound (the real one is such).
 
-    For every kernel there are value maps and output maps, the same for every α and every image, with
-    which the layer whose head h has the scores v·r_δ of eq. 9 (D_p = 3, centre f(h)), on the image
-    in its ring of r₁ × r₂ zero pixels, tends to the zero-padded convolution as α → ∞: at every
-    pixel of every image and in every output channel.
+    For every kernel there are value maps and output maps, whose product is the kernel's matrix at the
+    tap f(h), the same for every α and for images of every size, with which the layer whose head h has
+    the scores v·r_δ of eq. 9 (D_p = 3, centre f(h)), on the image in its ring of r₁ × r₂ zero pixels,
+    tends to the zero-padded convolution as α → ∞: at every pixel and in every output channel.
 
     It is a limit: that no finite α gives it exactly for every kernel is S.finite's converse. That
     the ring is needed is S.padding. *)
@@ -38,12 +38,13 @@ by apply: nearest_pixel_target; rewrite /= inordK; lia.
 Qed.
 
 Theorem theorem1 (R : realFieldType) (E : R -> R) (Head In Out Inner : finType)
-    (rows columns r1 r2 : nat) (f : Head -> token_offset r1 r2) :
+    (r1 r2 : nat) (f : Head -> token_offset r1 r2) :
   is_exponential E -> unbounded E ->
   bijective f -> (minn #|In| #|Out| <= #|Inner|)%N ->
   forall W : nat -> nat -> In -> Out -> R,
   exists (V : Head -> In -> Inner -> R) (O : Head -> Inner -> Out -> R),
-  forall (X : image R In) (q : bare_grid rows columns) (o : Out),
+  (forall h c o, through (V h) (O h) c o = W (f h).1 (f h).2 c o) /\
+  forall (rows columns : nat) (X : image R In) (q : bare_grid rows columns) (o : Out),
     tends_to
       (fun alpha =>
         attention_layer
@@ -53,7 +54,7 @@ Theorem theorem1 (R : realFieldType) (E : R -> R) (Head In Out Inner : finType)
 Proof.
 move=> E_exp E_unbounded bij_f wide W.
 have [V [O eM]] := heads_through (fun h => W (f h).1 (f h).2) wide.
-exists V, O => X q o; rewrite -convolution_of_pixels.
+exists V, O; split=> // rows columns X q o; rewrite -convolution_of_pixels.
 rewrite -(hard_bijection (@ringed_key _ _ _ _) _ _ _ bij_f eM).
 apply: layer_tends_to => h k; rewrite /hard_attention -nearest_ringed_key.
 exact: quadratic_tends_to_one_hot.

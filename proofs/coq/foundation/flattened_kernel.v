@@ -8,6 +8,7 @@
 From mathcomp Require Import all_ssreflect all_algebra.
 From mathcomp Require Import zify.
 From Convattn.foundation Require Import attention image grid patches.
+From Convattn.foundation Require bare.
 
 Set Implicit Arguments.
 Unset Strict Implicit.
@@ -34,6 +35,11 @@ Definition image_key (rows columns a b : nat) (k : bare_grid rows columns) :
   (Ordinal (image_bound a k.1), Ordinal (image_bound b k.2)).
 
 Arguments image_key {rows columns} a b k.
+
+(** The same key as [bare.image_key], the target of the centre offset. *)
+Lemma image_key_bare (rows columns a b : nat) (k : bare_grid rows columns) :
+  image_key a b k = bare.image_key a b k.
+Proof. by congr (_, _); apply: val_inj; rewrite /= ?bare.centre_row ?bare.centre_column. Qed.
 
 (** The image whose only pixel that is not zero is one in one channel. *)
 Definition unit_image (F : fieldType) (Channel : finType) (rows columns p1 p2 : nat)

@@ -2,7 +2,7 @@
 
 From mathcomp Require Import all_ssreflect all_algebra.
 From mathcomp Require Import zify.
-From Convattn.foundation Require Import attention image heads grid bare.
+From Convattn.foundation Require Import attention image heads grid bare dilated.
 
 Set Implicit Arguments.
 Unset Strict Implicit.
@@ -106,4 +106,20 @@ Lemma convolution_of_one_tap (F : fieldType) (In : finType) (Out : Type) (rows c
 Proof.
 rewrite /convolution !big_ord1; apply: eq_bigr => c _ /=.
 by rewrite /zero_framed !addn0 !add0n !subn0 !ltn_ord.
+Qed.
+
+(** The dilated convolution of an odd kernel, in its two forms: by rings, and by signed shifts. *)
+Lemma convolution_of_dilation_by_shifts (F : fieldType) (In : finType) (Out : Type)
+    (height width D1 D2 r1 r2 : nat) (W : nat -> nat -> In -> Out -> F) (X : image F In)
+    (y x : nat) (o : Out) :
+  convolution_of_dilation height width D1 D2 r1 r2 W X y x o =
+    dilated_convolution height width r1.*2.+1 r2.*2.+1 D1 D2 W X y x o.
+Proof.
+have shift (D r i a : nat) : a%:Z + tap_shift r.*2.+1 D i = (a + D * i)%N%:Z - (D * r)%N%:Z.
+  by rewrite /tap_shift /= divn2 doubleK PoszD !PoszM mulrBl ![_ * D%:Z]mulrC addrA.
+apply: eq_bigr => i _; apply: eq_bigr => j _; apply: eq_bigr => c _; congr (_ * _).
+rewrite !shift /zero_outside /zero_framed; move: (_ + D1 * i)%N (D1 * r1)%N => a m.
+move: (_ + D2 * j)%N (D2 * r2)%N => b n.
+case: ifP => inside; case: ifP => framed //; try by exfalso; lia.
+by congr X; lia.
 Qed.

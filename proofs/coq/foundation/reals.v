@@ -5,7 +5,7 @@
 
 From Coq Require Import Reals Epsilon FunctionalExtensionality Lra.
 From mathcomp Require Import all_ssreflect all_algebra.
-From Convattn.foundation Require Import exponential.
+From Convattn.foundation Require Import exponential sharp_limits.
 
 Set Implicit Arguments.
 Unset Strict Implicit.
@@ -120,3 +120,7 @@ split=> [x | x y | x y].
 - exact: exp_plus.
 by move=> /leRP [lt | ->]; apply/leRP; [exact/Rlt_le/exp_increasing | exact: Rle_refl].
 Qed.
+
+(** It exceeds every bound, as the theorems on limits ask. *)
+Lemma exp_unbounded : unbounded (exp : R -> R).
+Proof. by move=> b; exists b; apply/leRP; have := exp_ineq1_le b; lra. Qed.

@@ -5,9 +5,10 @@
     Let E be an exponential over an ordered field: positive, non-decreasing, from sums to products,
     exceeding every bound (the real one is such).
 
-    For every kernel there are W^V and W^O, the same for every M and every image, with which the
-    layer whose head δ has the bias M at the key q + δ and 0 elsewhere tends to the zero-padded
-    convolution as M → ∞: at every pixel and in every output channel. Hard heads are equal to it.
+    For every kernel there are W^V and W^O, whose product is the kernel's matrix at the tap δ, the
+    same for every M and for images of every size, with which the layer whose head δ has the bias M at
+    the key q + δ and 0 elsewhere tends to the zero-padded convolution as M → ∞: at every pixel and in
+    every output channel. Hard heads are equal to it.
 
     The printed corollary bounds D_out by min(d_H, d_O) and is not a case of Theorem 1, which has
     d_H ≥ d; here neither is asked, only d_H ≥ min(D_in, D_out). For every size. *)
@@ -24,13 +25,15 @@ Unset Printing Implicit Defensive.
 Import GRing.Theory.
 Local Open Scope ring_scope.
 
-Theorem cor3 (R : realFieldType) (E : R -> R) (In Out Inner : finType) (rows columns r1 r2 : nat) :
+Theorem cor3 (R : realFieldType) (E : R -> R) (In Out Inner : finType) (r1 r2 : nat) :
   is_exponential E -> unbounded E -> (minn #|In| #|Out| <= #|Inner|)%N ->
   #|token_offset r1 r2| = (r1.*2.+1 * r2.*2.+1)%N
   /\
   forall W : nat -> nat -> In -> Out -> R,
-  exists (V : token_offset r1 r2 -> In -> Inner -> R) (O : token_offset r1 r2 -> Inner -> Out -> R),
-  forall (X : image R In) (q : bare_grid rows columns) (o : Out),
+  exists (V : token_offset r1 r2 -> In -> Inner -> R)
+         (O : token_offset r1 r2 -> Inner -> Out -> R),
+  (forall d c o, through (V d) (O d) c o = W d.1 d.2 c o) /\
+  forall (rows columns : nat) (X : image R In) (q : bare_grid rows columns) (o : Out),
     let layer A := attention_layer A (fun d => through (V d) (O d)) (pixel_token X) q o in
     tends_to
       (fun M => layer (fun d q => softmax (bias_weights (E M) (Some (ringed_key q d)))))
@@ -40,7 +43,7 @@ Theorem cor3 (R : realFieldType) (E : R -> R) (In Out Inner : finType) (rows col
 Proof.
 move=> E_exp E_unbounded wide; split=> [|W]; first exact: card_offsets.
 have [V [O eM]] := heads_through (fun d : token_offset r1 r2 => W d.1 d.2) wide.
-exists V, O => X q o layer.
+exists V, O; split=> // rows columns X q o layer.
 have hard : layer (hard_attention R (@ringed_target rows columns r1 r2)) =
     convolution rows columns r1 r2 W X q.1 q.2 o.
   rewrite /layer (eq_layer_maps _ _ _ _ eM) hard_heads /ringed_target.

@@ -7,7 +7,8 @@
 
     On an axis with p > 0 the kernel reaches no further than the next patch iff K ≤ 2p + 1, so the
     construction takes more than three offsets beyond. That nine are then needed, too, and hard
-    attention's limit, are not stated here. *)
+    attention's limit, are not stated here. Tokens are the patches themselves: an injective
+    embedding, which W^O undoes, is not covered here. *)
 
 From mathcomp Require Import all_ssreflect all_algebra.
 From mathcomp Require Import zify.

@@ -5,7 +5,8 @@
     Surround the patches by a ring of m × n zero ones. Then the layer with one head for each offset
     in {-m..m} × {-n..n}, which attends with weight one to the key at that offset, and with the
     explicit W^O of the appendix, is the zero-padded convolution: for every kernel, image, number
-    of channels, size and field. *)
+    of channels, size and field. Tokens are the patches themselves: an injective embedding, which
+    W^O undoes, is not covered here. *)
 
 From mathcomp Require Import all_ssreflect all_algebra.
 From mathcomp Require Import zify.

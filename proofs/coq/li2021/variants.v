@@ -9,9 +9,10 @@
        read off the layer of Theorem 1, at the patch and pixel that hold the pixel (s₁ y, s₂ x).
     3. Stride s, straight into patches of (p₁/s₁) × (p₂/s₂) outputs: if s divides p on both axes,
        hard heads whose W^O has the columns of the kept pixels alone give it.
-    4. On an axis of two patches or more, all patches keep the same pixels only if s divides p. So a
+    4. On an axis of two patches or more, all patches keep the same pixels only if s divides p: a
        stride that does not is no translation invariant map of patches to patches, which is what
-       heads with shared maps give: linearity is not all that the theorem uses. *)
+       heads with shared maps give. So linearity is not all that the theorem uses. Not stated: that
+       no layer gives such a stride. *)
 
 From mathcomp Require Import all_ssreflect all_algebra.
 From mathcomp Require Import zify.

@@ -19,6 +19,7 @@ MODULES = [
     "foundation.image",
     "foundation.dilated",
     "foundation.pixels",
+    "foundation.even",
     "foundation.quadratic",
     "foundation.quadratic_heads",
     "foundation.shifts",
@@ -26,6 +27,7 @@ MODULES = [
     "sharpened.dp2",
     "sharpened.boundary_clamped",
     "sharpened.heads",
+    "checker.absolute",
     "checker.leaky_one_hot",
     "bridge.values",
     "bridge.sums",
@@ -35,6 +37,7 @@ MODULES = [
     "bridge.box",
     "bridge.rows",
     "bridge.structures",
+    "bridge.even",
 ]
 
 

@@ -78,12 +78,11 @@ def test_dilated_keys(coq_value, side, reach, dilation):
     geometry = ConvolutionGeometry.of([2 * r + 1 for r in reach], 1, 1, dilation)
     ring = tuple((d * r, d * r) for d, r in zip(dilation, reach, strict=True))
     assert geometry.ring == ring
-    down, right = (
-        np.array(
-            coq_value(f"[seq [seq (y + {d} * i)%N | i <- iota 0 {2 * r + 1}] | y <- iota 0 {n}]")
-        )
-        for d, r, n in zip(dilation, reach, side, strict=True)
-    )
+    axes = []
+    for d, r, n in zip(dilation, reach, side, strict=True):
+        entry = f"[seq (y + {d} * i)%N | i <- iota 0 {2 * r + 1}]"
+        axes.append(np.array(coq_value(f"[seq {entry} | y <- iota 0 {n}]")))
+    down, right = axes
     grid = TokenGrid(side, ring)
     keys = down[:, None, :, None] * grid.keys[1] + right[None, :, None, :]
     keys = keys.reshape(side[0] * side[1], -1)

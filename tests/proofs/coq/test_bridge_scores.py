@@ -1,5 +1,7 @@
 """S.dp2's numbering and the quadratic encoding's scores, and where the limit looks."""
 
+from fractions import Fraction
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -11,6 +13,8 @@ from convattn.constructions.enumerated import enumerated_construction
 from convattn.constructions.geometry import ConvolutionGeometry
 from convattn.encodings.quadratic import QuadraticEncoding, printed_features, printed_target
 from convattn.shifts import TokenGrid
+from convattn_check.grid_matrices import read_grid
+from convattn_check.polynomial import constant
 
 GEOMETRIES = [  # kernel, patch, dilation
     ((3, 3), (1, 1), (1, 1)),
@@ -123,5 +127,21 @@ def test_where_the_limit_looks_without_a_ring(coq_value, side, reach, alpha):
     at_keys = np.take_along_axis(scores, keys[..., None], -1)
     assert_equal((scores == at_keys).sum(-1), np.ones_like(keys))
     assert_equal(scores.argmax(-1), keys)
+    near = [index for index, d in enumerate(offsets) if np.all(np.abs(d) < side)]
+    for border in ("nearest", "edge"):
+        looks = certified_rows(border, side, [offsets[index] for index in near])
+        assert_equal(looks, np.eye(queries, dtype=int)[keys[near]])
     with pytest.raises(AssertionError):
         assert_equal(scores.argmax(-1), keys[::-1])
+
+
+def certified_rows(border: str, side, offsets) -> np.ndarray:
+    """[offset, query, key]: the checker's matrices of this border."""
+    shifts = [list(offset) for offset in offsets]
+    body = {"border": border, "grid": list(side), "shifts": shifts, "stride": 1}
+    shape, entries, _ = read_grid(body, "E")
+    rows = np.zeros(shape, int)
+    for place, weight in entries.items():
+        assert weight == constant(Fraction(1))
+        rows[place] = 1
+    return rows
