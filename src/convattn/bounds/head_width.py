@@ -15,9 +15,10 @@ the width is the rank of M_δ for a generic kernel.
 V_h, so N_H·d_H ≥ rk_in, the rank of the matrix [M_δ]_δ with d_in rows; likewise ≥ rk_out. Both are
 closed conditions and hold in every limit. With finite scores a token of the image outside the
 receptive field has positive weights c_h and Σ c_h V_h U_h = 0, a product of matrices of ranks at
-least rk_in and rk_out through N_H·d_H dimensions: N_H·d_H ≥ rk_in + rk_out (Sylvester). A generic kernel has
-rk_in ≥ P²·min(D_in, D_out·f), where f taps can be chosen whose copies of a patch do not overlap:
-let up to f·D_out input channels each be copied by one of these taps to one output channel.
+least rk_in and rk_out through N_H·d_H dimensions: N_H·d_H ≥ rk_in + rk_out (Sylvester). A
+generic kernel has rk_in ≥ P²·min(D_in, D_out·f), where f taps can be chosen whose copies of a patch
+do not overlap: let up to f·D_out input channels each be copied by one of these taps to one output
+channel.
 Likewise rk_out.
 
 **The same in the limit, for balanced kernels.** Let S be the axes on which P divides the dilation

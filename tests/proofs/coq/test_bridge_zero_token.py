@@ -1,0 +1,78 @@
+"""S.padding: what the heads see of the keys of a bare grid beside one token of zero value."""
+
+from fractions import Fraction
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from comparison import assert_equal, assert_within
+from proofs.coq.computed_values import as_fraction, rational
+
+from convattn.constructions.geometry import ConvolutionGeometry
+from convattn.constructions.li_lemma2 import one_hot_bias_heads
+from convattn.constructions.zero_token import zero_token_scores, zero_token_weights
+from convattn.encodings.quadratic import QuadraticEncoding
+from convattn.shifts import TokenGrid
+
+GRIDS = [((2, 3), (1, 1)), ((3, 1), (1, 0)), ((1, 2), (0, 2))]
+UNIT = 2.0**-53
+
+
+def printed_rows(coq_value, family, side, reach, number) -> np.ndarray:
+    """[head, query, key], the row of every head at every query without the zero token's weight."""
+    sides, places = " ".join(map(str, side)), f"{rational(number)} y x i j"
+    reaches = " ".join(map(str, reach))
+    weight = f"{sides} {reaches}" if family == "biased" else reaches
+    weight = f"{family}_weight {weight} {places} k l"
+    entry = f"fraction ({family}_row {sides} {reaches} {places} ({weight}))"
+    counts = [side[1], side[0], side[1], side[0], 2 * reach[1] + 1, 2 * reach[0] + 1]
+    for name, count in zip("lkxyji", counts, strict=True):
+        entry = f"[seq {entry} | {name} <- iota 0 {count}]"
+    printed = np.array(coq_value(entry)).reshape(-1, 3)
+    values = [float(as_fraction(value)) for value in printed.tolist()]
+    tokens = side[0] * side[1]
+    return np.array(values).reshape(-1, tokens, tokens)
+
+
+def rounding(scores: np.ndarray, keys: int) -> float:
+    """How far a weight may be off.
+
+    A score is a small whole number times a logarithm within 4 units in the last place: 10u of it,
+    and twice that of a difference. exp adds 8u, the sum over the keys and the zero token and the
+    quotient (N + 3)u; both sides of the quotient bear the error of exp. Weights are at most one.
+    """
+    return (2 * (8 + 20 * float(np.abs(scores).max())) + keys + 3) * UNIT
+
+
+@pytest.mark.parametrize("number", [Fraction(4), Fraction(5, 2)])
+@pytest.mark.parametrize(("side", "reach"), GRIDS)
+def test_biased_heads(coq_value, side, reach, number):
+    """The biases M at the target and M/2 at the zero token, exp(M/2) = e."""
+    grid = TokenGrid(side, ((0, 0), (0, 0)))
+    geometry = ConvolutionGeometry.of([2 * m + 1 for m in reach])
+    encoding = one_hot_bias_heads(geometry, 2 * float(np.log(float(number))), jnp.float64)
+    expected = printed_rows(coq_value, "biased", side, reach, number)
+    scores = np.asarray(encoding.positional_scores(grid))
+    bound = rounding(scores, grid.number_of_keys)
+    weights = zero_token_weights(encoding, grid)
+    assert_within(weights, expected, bound)
+    with pytest.raises(AssertionError):
+        assert_within(weights, expected[::-1], bound)
+
+
+@pytest.mark.parametrize("number", [Fraction(1, 2), Fraction(2, 3)])
+@pytest.mark.parametrize(("side", "reach"), GRIDS)
+def test_quadratic_heads(coq_value, side, reach, number):
+    """The scores -α·squared distance, and -α/2 at the zero token, exp(-α/2) = e."""
+    grid = TokenGrid(side, ((0, 0), (0, 0)))
+    offsets = ConvolutionGeometry.of([2 * m + 1 for m in reach]).offsets
+    alpha = -2 * np.log(float(number))
+    encoding = QuadraticEncoding(jnp.full(len(offsets), alpha), jnp.asarray(offsets, jnp.float64))
+    assert_equal(zero_token_scores(encoding), np.full(len(offsets), -alpha / 2))
+    expected = printed_rows(coq_value, "squared", side, reach, number)
+    scores = np.asarray(encoding.positional_scores(grid))
+    bound = rounding(scores, grid.number_of_keys)
+    weights = zero_token_weights(encoding, grid)
+    assert_within(weights, expected, bound)
+    with pytest.raises(AssertionError):
+        assert_within(weights, expected[::-1], bound)
