@@ -6,7 +6,6 @@
     times their difference of it, and so within any tolerance once e is large enough. *)
 
 From mathcomp Require Import all_ssreflect all_algebra.
-From mathcomp Require Import ring.
 From Convattn.foundation Require Import attention image heads filters total_variation.
 
 Set Implicit Arguments.

@@ -1,7 +1,8 @@
 (** S.padding's zero token: the rows of the heads that see it, in a form that computes. *)
 
+From Coq Require Import BinInt.
 From mathcomp Require Import all_ssreflect all_algebra.
-From mathcomp Require Import zify.
+From mathcomp Require Import ssrZ zify.
 From Convattn.foundation Require Import attention image heads grid.
 From Convattn.sharpened Require Import boundary_clamped padding_zero_token.
 From Convattn.bridge Require Import values sums scores.
@@ -21,11 +22,15 @@ Definition biased_row (rows columns m n : nat) (e : rat) (y x i j : nat) (at_key
   at_key / (e + listed_sum (fun kl => biased_weight rows columns m n e y x i j kl.1 kl.2)
               (places rows columns)).
 
-Definition squared_weight (m n : nat) (e : rat) (y x i j k l : nat) : rat :=
-  e ^+ (axis_square m y i k + axis_square n x j l).*2.
+(** For e = 1/b: the weights of the quadratic heads times b^top, which are whole numbers. *)
+Definition top (rows columns m n : nat) : nat := ((rows + m) ^ 2 + (columns + n) ^ 2).*2.
 
-Definition squared_row (rows columns m n : nat) (e : rat) (y x i j : nat) (at_key : rat) : rat :=
-  at_key / (e + listed_sum (fun kl => squared_weight m n e y x i j kl.1 kl.2) (places rows columns)).
+Definition squared_weight (rows columns m n : nat) (b : Z) (y x i j k l : nat) : Z :=
+  b ^+ (top rows columns m n - (axis_square m y i k + axis_square n x j l).*2).
+
+Definition squared_total (rows columns m n : nat) (b : Z) (y x i j : nat) : Z :=
+  b ^+ (top rows columns m n).-1
+    + listed_sum (fun kl => squared_weight rows columns m n b y x i j kl.1 kl.2) (places rows columns).
 
 Section Rows.
 
@@ -56,13 +61,37 @@ rewrite (listed_sum_places (biased_weight rows columns m n e q.1 q.2 d.1 d.2)).
 by case: k => [k|] //; rewrite biased_weight_value.
 Qed.
 
-Lemma squared_row_value k :
-  softmax (zero_token_quadratic e d q) k =
-    squared_row rows columns m n e q.1 q.2 d.1 d.2
-      (if k is Some k then squared_weight m n e q.1 q.2 d.1 d.2 k.1 k.2 else e).
+End Rows.
+
+Lemma axis_square_top (side r : nat) (y k : 'I_side) (i : 'I_r.*2.+1) :
+  (axis_square r y i k <= (side + r) ^ 2)%N.
 Proof.
-rewrite /softmax /squared_row sum_option.
-by rewrite -(listed_sum_places (squared_weight m n e q.1 q.2 d.1 d.2)); case: k.
+rewrite /axis_square leq_exp2r // /distance.
+by have := ltn_ord y; have := ltn_ord k; have := ltn_ord i; lia.
 Qed.
 
-End Rows.
+Lemma scaled_power (F : fieldType) (x : F) (a t : nat) : x != 0 -> (a <= t)%N -> x^-1 ^+ a * x ^+ t = x ^+ (t - a).
+Proof. by move=> nz le; rewrite exprVn mulrC exprB ?unitfE. Qed.
+
+Lemma squared_row_value (F : numFieldType) (rows columns m n : nat) (b : Z)
+    (d : token_offset m n) (q : bare_grid rows columns) k : b != 0 ->
+  softmax (zero_token_quadratic (number F b)^-1 d q) k =
+    number F (if k is Some k then squared_weight rows columns m n b q.1 q.2 d.1 d.2 k.1 k.2
+                else b ^+ (top rows columns m n).-1)
+      / number F (squared_total rows columns m n b q.1 q.2 d.1 d.2).
+Proof.
+move=> nzb; set t := top rows columns m n.
+have nz : number F b != 0 by rewrite -(rmorph0 (number_rmorphism F)) /= (inj_eq (@number_inj F)).
+have t_gt0 : (0 < t)%N.
+  by rewrite /t /top; case: q => y _; have := ltn_ord y; rewrite -!mulnn; nia.
+have scaled k' : zero_token_quadratic (number F b)^-1 d q k' * number F b ^+ t =
+    number F (if k' is Some k' then squared_weight rows columns m n b q.1 q.2 d.1 d.2 k'.1 k'.2
+                else b ^+ t.-1).
+  case: k' => [k'|]; rewrite rmorphX /=; last by rewrite -[_^-1]expr1 scaled_power // subn1.
+  by rewrite scaled_power // leq_double leq_add // axis_square_top.
+rewrite /softmax -scaled -[LHS]mulr1 -(divff (expf_neq0 t nz)) mulrACA -invfM; congr (_ / _).
+rewrite big_distrl /=; under eq_bigr do rewrite scaled.
+rewrite sum_option /squared_total rmorphD /=; congr (_ + _).
+rewrite (listed_sum_places (fun k l => number F (squared_weight rows columns m n b q.1 q.2 d.1 d.2 k l))).
+by rewrite number_sum.
+Qed.

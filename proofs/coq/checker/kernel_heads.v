@@ -10,7 +10,7 @@
     That n + 1 heads suffice is [given_kernel.v]. Attention that depends on the image is not covered. *)
 
 From mathcomp Require Import all_ssreflect all_algebra.
-From Convattn.foundation Require Import attention image grid rank dilated bare_dilated integer_minor.
+From Convattn.foundation Require Import attention image grid dilated bare_dilated integer_minor independent.
 From Convattn.checker Require Import lower_bound.
 
 Set Implicit Arguments.
@@ -19,24 +19,6 @@ Unset Printing Implicit Defensive.
 
 Import GRing.Theory.
 Local Open Scope ring_scope.
-
-(** A product of rank as large as its inner dimension: what its left factor sends to zero is zero. *)
-Lemma left_factor_injective (F : fieldType) (Row Inner Column : finType) (M : Row -> Column -> F)
-    (L : Row -> Inner -> F) (R : Inner -> Column -> F) (a : Inner -> F) :
-  (forall i j, M i j = \sum_h L i h * R h j) -> (#|Inner| <= family_rank M)%N ->
-  (forall i, \sum_h L i h * a h = 0) -> forall h, a h = 0.
-Proof.
-move=> eM full zero h.
-have free : row_free (family_matrix L)^T.
-  rewrite /row_free mxrank_tr eqn_leq rank_leq_col /=; apply: (leq_trans full).
-  by rewrite /family_rank (eq_family_matrix eM) -family_matrix_product mxrankM_maxl.
-pose v : 'rV[F]_#|Inner| := \row_j a (enum_val j).
-have v0 : v = 0.
-  apply/eqP; rewrite -(mulmx_free_eq0 _ free); apply/eqP/rowP => i; rewrite !mxE.
-  rewrite -[RHS](zero (enum_val i)) -[RHS]sum_enum_val.
-  by apply: eq_bigr => j _; rewrite !mxE mulrC.
-by have := congr1 (fun w : 'rV_ _ => w ord0 (enum_rank h)) v0; rewrite !mxE enum_rankK.
-Qed.
 
 Theorem kernel_heads (F : fieldType) (Head Extra In Out : finType) (n1 n2 p1 p2 K1 K2 : nat)
     (W : nat -> nat -> In -> Out -> int)
@@ -66,7 +48,7 @@ have /card_gt0P [h0 _] : (0 < #|Head|)%N by rewrite -eq_n.
 have /fin_all_exists [at_ atE] := shifts_occur small.
 have [[q k] /andP [/eqP e1 /eqP e2]] := shifts_occur (fun _ : unit => small_unread) tt.
 have [] := negP (nzA h0 q k); apply/eqP.
-apply: (@left_factor_injective F _ _ _ (fun i j => (entry i j)%:~R)
+apply: (@independent_columns F _ _ _ (fun i j => (entry i j)%:~R)
   (fun i h => M h (row i).1 (row i).2) (fun h j => A h (at_ j).1 (inl (at_ j).2))
   (fun h => A h q (inl k))) => [i j | | i].
 - have /andP [/eqP f1 /eqP f2] := atE j.

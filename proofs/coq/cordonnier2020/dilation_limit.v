@@ -50,7 +50,7 @@ pose key (q : bare_grid rows columns) (d : token_offset r1 r2) :=
 have -> : convolution_of_dilation rows columns D1 D2 r1 r2 W X q.1 q.2 o =
     attention_layer (hard_attention R key) (fun d => W d.1 d.2) (pixel_token X) q o.
   rewrite hard_heads -dilated_of_pixels; apply: eq_bigr => d _; apply: eq_feature_map => // c.
-  rewrite /pixel_token /zero_framed /key /= !inordK; try lia.
+  rewrite /pixel_token /zero_framed /key /=.
   have [-> e1] := nearest_in_image (D1 * d.1) (D1 * r1) (ltn_ord q.1) lt0a.
   have [-> e2] := nearest_in_image (D2 * d.2) (D2 * r2) (ltn_ord q.2) lt0b.
   by case: ifP => // /andP[/e1 -> /e2 ->].

@@ -18,7 +18,6 @@
     the same in both. That the output maps must be free, if D_h < D_in, is not stated here. *)
 
 From mathcomp Require Import all_ssreflect all_algebra.
-From mathcomp Require Import zify.
 From Convattn.foundation Require Import attention image heads grid pixels head_dimension.
 
 Set Implicit Arguments.

@@ -13,7 +13,6 @@
     whose q + Δ is no pixel no key has k - q = Δ. *)
 
 From mathcomp Require Import all_ssreflect all_algebra.
-From mathcomp Require Import zify.
 From Convattn.foundation Require Import attention grid exponential total_variation.
 From Convattn.foundation Require Import sharp_limits quadratic_heads.
 

@@ -12,7 +12,6 @@
     [lemma3_necessary]. *)
 
 From mathcomp Require Import all_ssreflect all_algebra.
-From mathcomp Require Import zify.
 From Convattn.foundation Require Import attention image heads grid pixels.
 
 Set Implicit Arguments.

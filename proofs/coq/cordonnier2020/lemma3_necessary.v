@@ -8,8 +8,7 @@
     pixel. For every field, image, kernel size and number of channels of at least one. *)
 
 From mathcomp Require Import all_ssreflect all_algebra.
-From mathcomp Require Import zify.
-From Convattn.foundation Require Import attention image heads grid bare pixels shared_map.
+From Convattn.foundation Require Import attention image heads grid bare pixels shared_map zero_ring.
 
 Set Implicit Arguments.
 Unset Strict Implicit.

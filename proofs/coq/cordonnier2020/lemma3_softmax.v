@@ -8,7 +8,7 @@
     every ordered field and for every number of channels. *)
 
 From mathcomp Require Import all_ssreflect all_algebra.
-From mathcomp Require Import ring zify.
+From mathcomp Require Import ring.
 From Convattn.foundation Require Import attention image heads grid bare pixels.
 
 Set Implicit Arguments.

@@ -49,7 +49,7 @@ Proof.
 have inside (side r : nat) (y : 'I_side) (i : 'I_r.*2.+1) :
     clamped (side + r.*2) r (y + r + i) = (y + i)%N.
   by case: y i => y lty [i lti] /=; rewrite /clamped; lia.
-by congr (_, _); apply: val_inj; rewrite /= !inordK ?inside //; lia.
+by congr (_, _); apply: val_inj; rewrite /= inside.
 Qed.
 
 Lemma convolution_of_bare_pixels (F : fieldType) (In : finType) (Out : Type) (rows columns r1 r2 : nat)

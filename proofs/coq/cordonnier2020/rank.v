@@ -18,7 +18,7 @@ Unset Printing Implicit Defensive.
 Import GRing.Theory.
 Local Open Scope ring_scope.
 
-Lemma rank_factors (F : fieldType) (D_in D_h D_out : nat)
+Lemma product_rank (F : fieldType) (D_in D_h D_out : nat)
     (W_val : 'M[F]_(D_in, D_h)) (W_out : 'M[F]_(D_h, D_out)) :
   (\rank (W_val *m W_out) <= minn D_in (minn D_h D_out))%N.
 Proof.
@@ -39,11 +39,11 @@ Theorem rank (F : fieldType) (D_in D_h D_out : nat) :
     exists W_out : 'M[F]_(D_h, D_out), forall W : 'M[F]_(D_in, D_h),
     exists W_val : 'M[F]_(D_in, D_h), forall i j, (W_val *m W_out) i (choose j) = W i j).
 Proof.
-split; [exact: rank_factors | split; [| split; [| split]]].
+split; [exact: product_rank | split; [| split; [| split]]].
 - exists (pid_mx (minn D_in (minn D_h D_out))), (pid_mx (minn D_in (minn D_h D_out))).
   by rewrite mul_pid_mx rank_pid_mx; lia.
-- by move=> small W_val W_out; have := rank_factors W_val W_out; lia.
-- by move=> W large W_val W_out eW; have := rank_factors W_val W_out; rewrite eW; lia.
+- by move=> small W_val W_out; have := product_rank W_val W_out; lia.
+- by move=> W large W_val W_out eW; have := product_rank W_val W_out; rewrite eW; lia.
 move=> choose inj; exists (\matrix_(e, o) (o == choose e)%:R) => W; exists W => i j.
 rewrite mxE (bigD1 j) //= mxE eqxx mulr1 big1 ?addr0 // => e /negbTE ne.
 by rewrite mxE (inj_eq inj) eq_sym ne mulr0.

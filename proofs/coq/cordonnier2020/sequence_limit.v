@@ -8,7 +8,7 @@
     sequence, length and number of channels. *)
 
 From mathcomp Require Import all_ssreflect all_algebra.
-From mathcomp Require Import ring zify.
+From mathcomp Require Import ring.
 From Convattn.foundation Require Import attention heads sequences exponential sharp_limits.
 
 Set Implicit Arguments.

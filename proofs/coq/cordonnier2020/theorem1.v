@@ -34,7 +34,7 @@ Lemma nearest_ringed_key (rows columns r1 r2 : nat) (q : bare_grid rows columns)
     (d : token_offset r1 r2) :
   nearest_pixel (image_key r1 r2 q) (offset_shift d) = ringed_key q d.
 Proof.
-by apply: nearest_pixel_target; rewrite /= inordK; lia.
+by apply: nearest_pixel_target; rewrite /=; lia.
 Qed.
 
 Theorem theorem1 (R : realFieldType) (E : R -> R) (Head In Out Inner : finType)

@@ -29,6 +29,16 @@ Proof. by rewrite /axis_target; case: ifP => //= lem; case: insubP => /=; lia. Q
 
 End Targets.
 
+Lemma image_bound (side a : nat) (y : 'I_side) : (y + a < side + a.*2)%N.
+Proof. by case: y => y ltys /=; lia. Qed.
+
+(** The key of the ringed grid at which a token of the image stands. *)
+Definition image_key (rows columns a b : nat) (k : bare_grid rows columns) :
+    ringed_grid rows columns a b :=
+  (Ordinal (image_bound a k.1), Ordinal (image_bound b k.2)).
+
+Arguments image_key {rows columns} a b k.
+
 Section BareTargets.
 
 Variables (rows columns m n : nat).
@@ -48,19 +58,53 @@ rewrite -!axis_target_exists /bare_target.
 by case: (axis_target rows m _ _) (axis_target columns n _ _) => [y|] [x|].
 Qed.
 
-(** The key of the ringed grid at which a token of the image stands. *)
+(** The offset of a token from itself. *)
 Definition centre_offset : token_offset m n := (inord m, inord n).
 
-Lemma centre_row : centre_offset.1 = m :> nat.
-Proof. by rewrite inordK //; lia. Qed.
+Lemma bare_target_centre q : bare_target q centre_offset = Some q.
+Proof. by apply/eqP; rewrite bare_target_some /= !inordK ?eqxx //; lia. Qed.
 
-Lemma centre_column : centre_offset.2 = n :> nat.
-Proof. by rewrite inordK //; lia. Qed.
+Lemma image_key_centre k : image_key m n k = ringed_key k centre_offset.
+Proof. by congr (_, _); apply: val_inj; rewrite /= inordK //; lia. Qed.
 
-Definition image_key k : ringed_grid rows columns m n := ringed_key k centre_offset.
+Lemma image_key_eq k q d : (image_key m n k == ringed_key q d) = (bare_target q d == Some k).
+Proof. by rewrite bare_target_some. Qed.
 
-Lemma image_key_eq k q d : (image_key k == ringed_key q d) = (bare_target q d == Some k).
-Proof. by rewrite bare_target_some -pair_eqE /= -!val_eqE /= centre_row centre_column. Qed.
+(** From one query to one key there is one offset. *)
+Lemma bare_target_inj q k d d' : bare_target q d = Some k -> bare_target q d' = Some k -> d = d'.
+Proof.
+move=> /eqP; rewrite bare_target_some => /andP[/eqP e1 /eqP e2].
+move=> /eqP; rewrite bare_target_some e1 e2 !eqn_add2l => /andP[/eqP f1 /eqP f2].
+by case: d d' f1 f2 {e1 e2} => [i j] [i' j'] f1 f2; congr (_, _); apply: val_inj.
+Qed.
+
+Lemma sum_one_target (F : fieldType) (g : token_offset m n -> F) q d k : bare_target q d = Some k ->
+  \sum_d' one_hot F (bare_target q d') k * g d' = g d.
+Proof.
+move=> target_d; rewrite (bigD1 d) //= /one_hot target_d eqxx mul1r big1 ?addr0 // => d' /eqP nd.
+case: eqP => [/esym target_d'|]; last by rewrite mul0r.
+by case: nd; apply: bare_target_inj target_d' target_d.
+Qed.
+
+(** On more than m × n tokens every offset leads from some token to some other. *)
+Lemma offset_occurs d : (m < rows)%N -> (n < columns)%N -> exists q k, bare_target q d = Some k.
+Proof.
+case: d => -[i lti] [j ltj] lt1 lt2.
+have [y1 k1] : (m - i < rows)%N /\ (i - m < rows)%N by lia.
+have [y2 k2] : (n - j < columns)%N /\ (j - n < columns)%N by lia.
+exists (Ordinal y1, Ordinal y2), (Ordinal k1, Ordinal k2).
+by apply/eqP; rewrite bare_target_some /=; lia.
+Qed.
+
+(** With one token more on an axis, the last is out of reach from the first. *)
+Lemma token_out_of_reach : (m < rows)%N -> (n < columns)%N ->
+  (m.+1 < rows)%N || (n.+1 < columns)%N -> exists q k, forall d, bare_target q d != Some k.
+Proof.
+move=> lt1 lt2 wide; have [y1 k1] : (0 < rows)%N /\ (rows.-1 < rows)%N by lia.
+have [y2 k2] : (0 < columns)%N /\ (columns.-1 < columns)%N by lia.
+exists (Ordinal y1, Ordinal y2), (Ordinal k1, Ordinal k2) => -[[i lti] [j ltj]].
+by rewrite bare_target_some /=; apply/negP; lia.
+Qed.
 
 End BareTargets.
 
@@ -120,33 +164,7 @@ Qed.
 
 Lemma patch_token_image_key (m n : nat) (X : image F Channel) (k : bare_grid rows columns) f :
   patch_token X (image_key m n k) f = bare_token X k f.
-Proof.
-rewrite patch_token_bare.
-by have /eqP -> : bare_target k (centre_offset m n) == Some k by rewrite -image_key_eq.
-Qed.
-
-Lemma image_key_inj m n : injective (@image_key rows columns m n).
-Proof.
-move=> k k' /eqP; rewrite image_key_eq bare_target_some centre_row centre_column !eqn_add2r.
-by case: k k' => [a b] [a' b'] /andP[/eqP e1 /eqP e2]; congr (_, _); apply: val_inj.
-Qed.
-
-(** A layer on the ringed tokens sees those of the image only. *)
-Lemma attend_ringed (m n : nat) (a : ringed_grid rows columns m n -> F) (X : image F Channel) f :
-  attend a (patch_token X) f = attend (fun k => a (image_key m n k)) (bare_token X) f.
-Proof.
-rewrite /attend (bigID (fun k => k \in [set image_key m n k' | k' in bare_grid rows columns])) /=.
-rewrite [X in _ + X]big1 ?addr0 => [|k out]; last first.
-  case: f => -[s1 s2] c; rewrite /patch_token /zero_framed /= !patch_in_frame //.
-  case: ifP => [/andP[/andP[lo1 hi1] /andP[lo2 hi2]]|]; last by rewrite mulr0.
-  have lt1 : (k.1 - m < rows)%N by rewrite ltn_subLR.
-  have lt2 : (k.2 - n < columns)%N by rewrite ltn_subLR.
-  case/negP: out; apply/imsetP; exists (Ordinal lt1, Ordinal lt2) => //.
-  case: k lo1 hi1 lo2 hi2 lt1 lt2 => k1 k2 /= lo1 hi1 lo2 hi2 lt1 lt2.
-  by apply/eqP; rewrite -pair_eqE /= -!val_eqE /= !inordK ?subnK ?eqxx //; lia.
-rewrite (@big_imset _ _ _ _ (ringed_grid rows columns m n)) /=; last exact: (in2W (@image_key_inj m n)).
-by apply: eq_bigr => k _; rewrite patch_token_image_key.
-Qed.
+Proof. by rewrite image_key_centre patch_token_bare bare_target_centre. Qed.
 
 End Tokens.
 

@@ -1,7 +1,6 @@
 (** Convolutions with filters of any size, stride and dilation, and self-attentive convolutions. *)
 
 From mathcomp Require Import all_ssreflect all_algebra.
-From mathcomp Require Import zify.
 From Convattn.foundation Require Import attention image.
 
 Set Implicit Arguments.

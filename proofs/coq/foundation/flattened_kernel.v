@@ -7,8 +7,7 @@
 
 From mathcomp Require Import all_ssreflect all_algebra.
 From mathcomp Require Import zify.
-From Convattn.foundation Require Import attention image grid patches.
-From Convattn.foundation Require bare.
+From Convattn.foundation Require Import attention image grid patches bare.
 
 Set Implicit Arguments.
 Unset Strict Implicit.
@@ -25,21 +24,6 @@ Definition flattened_kernel (F : fieldType) (In Out : finType) (p1 p2 m n r1 r2 
   output_block m n r1 r2 W d.1 d.2 st.1 st.2.
 
 Arguments flattened_kernel {F In Out} p1 p2 m n r1 r2 W st d.
-
-Lemma image_bound (side a : nat) (y : 'I_side) : (y + a < side + a.*2)%N.
-Proof. by case: y => y ltys /=; lia. Qed.
-
-(** The image's own tokens among the keys of a ringed grid. *)
-Definition image_key (rows columns a b : nat) (k : bare_grid rows columns) :
-    ringed_grid rows columns a b :=
-  (Ordinal (image_bound a k.1), Ordinal (image_bound b k.2)).
-
-Arguments image_key {rows columns} a b k.
-
-(** The same key as [bare.image_key], the target of the centre offset. *)
-Lemma image_key_bare (rows columns a b : nat) (k : bare_grid rows columns) :
-  image_key a b k = bare.image_key a b k.
-Proof. by congr (_, _); apply: val_inj; rewrite /= ?bare.centre_row ?bare.centre_column. Qed.
 
 (** The image whose only pixel that is not zero is one in one channel. *)
 Definition unit_image (F : fieldType) (Channel : finType) (rows columns p1 p2 : nat)

@@ -1,7 +1,6 @@
 (** Lagrange's polynomials by their coefficients, as a recursion that computes. *)
 
 From mathcomp Require Import all_ssreflect all_algebra.
-From mathcomp Require Import ring.
 
 Set Implicit Arguments.
 Unset Strict Implicit.

@@ -7,7 +7,7 @@
 
 From mathcomp Require Import all_ssreflect all_algebra.
 From mathcomp Require Import zify.
-From Convattn.foundation Require Import attention image grid patches rank.
+From Convattn.foundation Require Import attention image grid bare rank.
 From Convattn.foundation Require Import flattened_kernel independent.
 
 Set Implicit Arguments.
@@ -49,22 +49,6 @@ Proof. exact: leq_ltn_trans (leq_subr _ _). Qed.
 
 Lemma far_bound (side l : nat) (i : 'I_l.*2.+1) : (l < side)%N -> (i - l < side)%N.
 Proof. by case: i => i /=; lia. Qed.
-
-(** On a large enough image a query has a token outside its receptive field. *)
-Lemma token_outside (rows columns m n : nat) :
-  (m < rows)%N -> (n < columns)%N -> (m.+1 < rows \/ n.+1 < columns)%N ->
-  exists q k : bare_grid rows columns,
-    forall d : token_offset m n, ringed_key q d != image_key m n k.
-Proof.
-move=> large1 large2 larger.
-have pos1 : (0 < rows)%N by lia.
-have pos2 : (0 < columns)%N by lia.
-have := ringed_key_image (Ordinal pos1, Ordinal pos2); case: larger => larger same.
-  exists (Ordinal pos1, Ordinal pos2), (Ordinal larger, Ordinal pos2) => -[[i lti] j].
-  by rewrite same /=; lia.
-exists (Ordinal pos1, Ordinal pos2), (Ordinal pos1, Ordinal larger) => -[i [j ltj]].
-by rewrite same /=; lia.
-Qed.
 
 Section Bound.
 
@@ -175,11 +159,11 @@ Lemma zero_map :
   exists q k : bare_grid rows columns,
     forall s t, \sum_h A h q (image_key a b k) * M h s t = 0.
 Proof.
-case=> [larger | [larger | [d zero]]].
-- have [q [k out]] := token_outside large1 large2 (or_introl larger).
-  by exists q, k => s t; exact: expresses_outside.
-- have [q [k out]] := token_outside large1 large2 (or_intror larger).
-  by exists q, k => s t; exact: expresses_outside.
+move=> some.
+have [wide | [d zero]] : (m.+1 < rows)%N || (n.+1 < columns)%N \/ exists d, forall st, kernel st d = 0.
+- by case: some => [->|[->|some]]; rewrite ?orbT; [left | left | right].
+- have [q [k out]] := token_out_of_reach large1 large2 wide.
+  by exists q, k => s t; apply: expresses_outside => d; rewrite eq_sym image_key_eq.
 by exists (joined_query d), (joined_key d) => s t; rewrite expresses_offset zero.
 Qed.
 

@@ -1,7 +1,7 @@
 (** Layers that are close to a convolution have maps that are close to its own. *)
 
 From mathcomp Require Import all_ssreflect all_algebra.
-From Convattn.foundation Require Import attention image grid patches rank.
+From Convattn.foundation Require Import attention image grid patches bare rank.
 From Convattn.foundation Require Import flattened_kernel lower_bound.
 
 Set Implicit Arguments.

@@ -6,7 +6,7 @@
     have to be zero there. *)
 
 From mathcomp Require Import all_ssreflect all_algebra.
-From Convattn.foundation Require Import attention image heads grid rank bare.
+From Convattn.foundation Require Import attention image grid rank bare shared_map.
 
 Set Implicit Arguments.
 Unset Strict Implicit.
@@ -66,14 +66,6 @@ Section BareGrid.
 
 Variables (F : fieldType) (rows columns m n : nat).
 
-Lemma bare_target_inj (q k : bare_grid rows columns) (d d' : token_offset m n) :
-  bare_target q d = Some k -> bare_target q d' = Some k -> d = d'.
-Proof.
-move=> /eqP; rewrite bare_target_some => /andP[/eqP e1 /eqP e2].
-move=> /eqP; rewrite bare_target_some e1 e2 !eqn_add2l => /andP[/eqP f1 /eqP f2].
-by case: d d' f1 f2 {e1 e2} => [i j] [i' j'] f1 f2; congr (_, _); apply: val_inj.
-Qed.
-
 Section Coefficients.
 
 Variables (Head Feature : finType) (Output : Type) (q : bare_grid rows columns).
@@ -86,19 +78,13 @@ Lemma bare_coefficients k s t :
   \sum_h A h q k * V h s t =
     \sum_(d : token_offset m n) one_hot F (bare_target q d) k * M d s t.
 Proof.
-pose C k s t := \sum_(d : token_offset m n) one_hot F (bare_target q d) k * M d s t.
-apply: (layer_coefficients A V C q t).1 => X; rewrite computes.
-transitivity (attention_layer (hard_attention F (@bare_target rows columns m n)) M X q t).
-  by rewrite hard_heads.
-exact: layer_as_coefficients.
+by move: k s; apply/layer_is_targets => X; exact: computes.
 Qed.
 
 Lemma coefficient_at_offset d k s t :
   bare_target q d = Some k -> \sum_h A h q k * V h s t = M d s t.
 Proof.
-move=> target_d; rewrite bare_coefficients (bigD1 d) //= /one_hot target_d eqxx mul1r.
-rewrite big1 ?addr0 // => d' /eqP nd; case: eqP => [/esym target_d'|]; last by rewrite mul0r.
-by case: nd; apply: bare_target_inj target_d' target_d.
+by move=> target_d; rewrite bare_coefficients (sum_one_target (fun d => M d s t) target_d).
 Qed.
 
 Lemma coefficient_off_field k s t :

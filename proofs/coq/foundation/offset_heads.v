@@ -3,7 +3,7 @@
 
 From mathcomp Require Import all_ssreflect all_algebra.
 From mathcomp Require Import ring.
-From Convattn.foundation Require Import attention image grid rank flattened_kernel.
+From Convattn.foundation Require Import attention image grid bare rank.
 
 Set Implicit Arguments.
 Unset Strict Implicit.

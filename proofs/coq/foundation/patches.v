@@ -57,6 +57,13 @@ Qed.
 
 End Axis.
 
+(** The offsets within reach cover the kernel. *)
+Lemma patch_reach_suffices (p r : nat) : (0 < p)%N -> (r <= p * patch_reach p r)%N.
+Proof.
+rewrite /patch_reach => lt0p; have := divn_eq (r + p.-1) p.
+by have := ltn_pmod (r + p.-1) lt0p; lia.
+Qed.
+
 Lemma zero_framed_shift (F : fieldType) (Channel : Type) (height width top left a b : nat)
     (X : image F Channel) (y x : nat) (c : Channel) :
   zero_framed height width (top + a) (left + b) X (y + a)%N (x + b)%N c =

@@ -60,10 +60,7 @@ Qed.
 Lemma pixel_token_image_key (F : fieldType) (Channel : Type) (rows columns m n : nat)
     (X : image F Channel) (k : bare_grid rows columns) c :
   pixel_token X (image_key m n k) c = X k.1 k.2 c.
-Proof.
-rewrite pixel_token_bare.
-by have /eqP -> : bare_target k (centre_offset m n) == Some k by rewrite -image_key_eq.
-Qed.
+Proof. by rewrite image_key_centre pixel_token_bare bare_target_centre. Qed.
 
 (** Every number of taps of an axis is odd, and its heads are as many as the taps. *)
 Lemma card_offsets (r1 r2 : nat) : #|token_offset r1 r2| = (r1.*2.+1 * r2.*2.+1)%N.

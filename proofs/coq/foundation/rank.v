@@ -40,13 +40,6 @@ Lemma eq_family_matrix (Row Column : finType) (M M' : Row -> Column -> F) :
   (forall i j, M i j = M' i j) -> family_matrix M = family_matrix M'.
 Proof. by move=> eM; apply/matrixP => i j; rewrite !mxE. Qed.
 
-Lemma family_matrix_inj (Row Column : finType) (M M' : Row -> Column -> F) :
-  family_matrix M = family_matrix M' -> forall i j, M i j = M' i j.
-Proof.
-move=> /matrixP eM i j; have := eM (enum_rank i) (enum_rank j).
-by rewrite !mxE !enum_rankK.
-Qed.
-
 (** A sum of so many products has at most that rank. *)
 Lemma family_rank_product (Row Inner Column : finType) (M : Row -> Column -> F)
     (L : Row -> Inner -> F) (R : Inner -> Column -> F) :

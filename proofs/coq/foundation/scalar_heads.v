@@ -5,7 +5,6 @@
     distinct, Lagrange's polynomials combine the heads into one that picks a single offset. *)
 
 From mathcomp Require Import all_ssreflect all_algebra.
-From mathcomp Require Import ring zify.
 From Convattn.foundation Require Import attention image grid lagrange.
 
 Set Implicit Arguments.

@@ -33,8 +33,4 @@ rewrite big_distrr big_distrl /=; apply: eq_bigr => s _.
 by rewrite mulrACA mulrA [x i * y j]mulrC -!mulrA mulrC -!mulrA.
 Qed.
 
-Lemma eq_score (In1 In2 Inner : finType) (Wq : In1 -> Inner -> F) (Wk : In2 -> Inner -> F)
-    x x' y y' : x =1 x' -> y =1 y' -> score Wq Wk x y = score Wq Wk x' y'.
-Proof. by move=> ex ey; apply: eq_bigr => s _; congr (_ * _); apply: eq_feature_map. Qed.
-
 End Scores.

@@ -139,10 +139,6 @@ case: eqP => [e'|_]; last by rewrite mulr0.
 by case/eqP: nl; apply: (@difference_injl _ _ n); rewrite e e'.
 Qed.
 
-Lemma sum_before0 f n d : (forall l, difference l n != d) ->
-  \sum_l f l * shift_matrix F d l n = 0.
-Proof. by move=> no; rewrite big1 // => l _; rewrite /shift_matrix (negbTE (no l)) mulr0. Qed.
-
 (** And to which it leads from here. *)
 Lemma sum_after f m l d : difference m l = d -> \sum_l' shift_matrix F d m l' * f l' = f l.
 Proof.

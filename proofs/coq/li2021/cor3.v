@@ -14,7 +14,6 @@
     d_H ≥ d; here neither is asked, only d_H ≥ min(D_in, D_out). For every size. *)
 
 From mathcomp Require Import all_ssreflect all_algebra.
-From mathcomp Require Import zify.
 From Convattn.foundation Require Import attention image heads grid pixels.
 From Convattn.foundation Require Import head_dimension exponential sharp_limits.
 

@@ -12,7 +12,7 @@
        is, so that there eq. 10 is false and the indicator is not approached. *)
 
 From mathcomp Require Import all_ssreflect all_algebra.
-From mathcomp Require Import ring zify.
+From mathcomp Require Import ring.
 From Convattn.foundation Require Import attention exponential total_variation sharp_limits.
 
 Set Implicit Arguments.

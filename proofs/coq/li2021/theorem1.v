@@ -9,7 +9,6 @@
     W^O undoes, is not covered here. *)
 
 From mathcomp Require Import all_ssreflect all_algebra.
-From mathcomp Require Import zify.
 From Convattn.foundation Require Import attention image heads grid patches.
 
 Set Implicit Arguments.
@@ -18,12 +17,6 @@ Unset Printing Implicit Defensive.
 
 Import GRing.Theory.
 Local Open Scope ring_scope.
-
-Lemma patch_reach_suffices (p r : nat) : (0 < p)%N -> (r <= p * patch_reach p r)%N.
-Proof.
-rewrite /patch_reach => lt0p; have := divn_eq (r + p.-1) p.
-by have := ltn_pmod (r + p.-1) lt0p; lia.
-Qed.
 
 Theorem theorem1 (F : fieldType) (In Out : finType)
     (rows columns p1 p2 m n r1 r2 : nat)

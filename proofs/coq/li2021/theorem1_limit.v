@@ -14,7 +14,6 @@
     not covered here. *)
 
 From mathcomp Require Import all_ssreflect all_algebra.
-From mathcomp Require Import zify.
 From Convattn.foundation Require Import attention image heads grid patches.
 From Convattn.foundation Require Import head_dimension exponential sharp_limits.
 

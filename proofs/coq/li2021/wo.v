@@ -13,7 +13,6 @@
     For every field, kernel and number of channels. Shifts are key minus query, as in eq. 14. *)
 
 From mathcomp Require Import all_ssreflect all_algebra.
-From mathcomp Require Import zify.
 From Convattn.foundation Require Import attention image heads grid patches bare shared_map.
 
 Set Implicit Arguments.
@@ -22,24 +21,6 @@ Unset Printing Implicit Defensive.
 
 Import GRing.Theory.
 Local Open Scope ring_scope.
-
-(** On one axis with more than m places, every offset leads from some place to some other. *)
-Lemma offset_occurs (side m i : nat) : (m < side)%N -> (i < m.*2.+1)%N ->
-  exists y k : 'I_side, (k + m = y + i)%N.
-Proof.
-move=> ltm lti; have lty : (m - i < side)%N by lia.
-have ltk : (i - m < side)%N by lia.
-by exists (Ordinal lty), (Ordinal ltk) => /=; lia.
-Qed.
-
-(** From one query to one key there is one offset. *)
-Lemma offset_unique (rows columns m n : nat) (q k : bare_grid rows columns)
-    (d d' : token_offset m n) :
-  bare_target q d = Some k -> (bare_target q d' == Some k) = (d' == d).
-Proof.
-move=> /eqP; rewrite !bare_target_some => /andP[/eqP -> /eqP ->].
-by rewrite !eqn_add2l ![d.1 == _ :> nat]eq_sym ![d.2 == _ :> nat]eq_sym -pair_eqE.
-Qed.
 
 Theorem wo (F : fieldType) (In Out : finType) (rows columns p1 p2 m n r1 r2 : nat)
     (W : nat -> nat -> In -> Out -> F)
@@ -56,19 +37,13 @@ Proof.
 move=> le1 le2 is_convolution is_printed; split=> [printed X q t | ltm ltn conv d s t].
   rewrite hard_heads -(convolution_of_tokens _ _ _ _ le1 le2).
   by apply: eq_bigr => d _; apply: eq_feature_map.
-have [y [ky ey]] := offset_occurs ltm (ltn_ord d.1).
-have [x [kx ex]] := offset_occurs ltn (ltn_ord d.2).
-pose q : bare_grid rows columns := (y, x); pose k : bare_grid rows columns := (ky, kx).
-have targets : bare_target q d = Some k.
-  by apply/eqP; rewrite bare_target_some /= ey ex !eqxx.
+have [q [k targets]] := offset_occurs d ltm ltn.
 pose block (d : token_offset m n) : patch_feature p1 p2 In -> patch_feature p1 p2 Out -> F :=
   output_block m n r1 r2 W d.1 d.2.
 have [coefficient _] := layer_is_targets (fun d q k => one_hot F (bare_target q d) k)
   (@bare_target rows columns m n) B block q t.
-have pick B' : \sum_d' one_hot F (bare_target q d') k * B' d' s t = B' d s t :> F.
-  rewrite (bigD1 d) //= {1}/one_hot targets eqxx mul1r big1 ?addr0 // => d' /negbTE nd.
-  by rewrite /one_hot eq_sym (offset_unique _ targets) nd mul0r.
-rewrite -[LHS]pick -[RHS](pick block); apply: coefficient => T.
+rewrite -(sum_one_target (fun d => B d s t) targets) -[RHS](sum_one_target (fun d => block d s t) targets).
+apply: coefficient => T.
 rewrite hard_heads -/(bare_convolution B T q t) -/(bare_convolution block T q t).
 have read B' : \sum_(d' : token_offset m n) feature_map (B' d')
     (patch_token (image_of_tokens T) (ringed_key q d')) t = bare_convolution B' T q t.

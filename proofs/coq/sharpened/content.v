@@ -12,7 +12,6 @@
     Limits of such layers are not covered, nor attention that is not continuous at zero. *)
 
 From mathcomp Require Import all_ssreflect all_algebra.
-From mathcomp Require Import ring.
 From Convattn.foundation Require Import attention image grid limits.
 
 Set Implicit Arguments.

@@ -12,8 +12,7 @@
     key of the ring is out of reach is not enough: see finite_small.) *)
 
 From mathcomp Require Import all_ssreflect all_algebra.
-From mathcomp Require Import zify.
-From Convattn.foundation Require Import attention image grid rank bare nonzero_heads.
+From Convattn.foundation Require Import attention image grid rank bare zero_ring nonzero_heads.
 
 Set Implicit Arguments.
 Unset Strict Implicit.
@@ -21,24 +20,6 @@ Unset Printing Implicit Defensive.
 
 Import GRing.Theory.
 Local Open Scope ring_scope.
-
-(** An offset occurs between two places of an axis of more than m. *)
-Lemma offset_occurs (side m : nat) (i : 'I_m.*2.+1) :
-  (m < side)%N -> exists y : 'I_side, (m <= y + i < m + side)%N.
-Proof.
-case: i => i /= lti ltm; have lt : ((m - i) < side)%N by lia.
-by exists (Ordinal lt) => /=; lia.
-Qed.
-
-(** The last of m + 2 places or more is out of reach from the first. *)
-Lemma token_out_of_reach (rows columns m n : nat) :
-  (m < rows)%N -> (n < columns)%N -> (m.+1 < rows)%N || (n.+1 < columns)%N ->
-  exists q k : bare_grid rows columns, forall d : token_offset m n, bare_target q d != Some k.
-Proof.
-case: rows columns => [|a] // [|b] // _ _ wide.
-exists (ord0, ord0), (ord_max, ord_max) => -[[i lti] [j ltj]].
-by rewrite bare_target_some /=; apply/negP; lia.
-Qed.
 
 Theorem finite_necessary (F : fieldType) (In Out Head : finType)
     (rows columns p1 p2 m n r1 r2 : nat)
@@ -64,9 +45,7 @@ have {}computes q : forall X t, attention_layer B V X q t =
 have [q0 [k0 off]] := token_out_of_reach ltm ltn wide.
 apply: (nonzero_heads (A := B) (V := V) (q0 := q0) (k0 := k0) (centre_offset m n) full) =>
     [d|s t|h]; last exact: nz.
-  have [y iny] := offset_occurs d.1 ltm; have [x inx] := offset_occurs d.2 ltn.
-  have := bare_target_exists (y, x) d; rewrite iny inx.
-  case e: (bare_target (y, x) d) => [k|] //= _.
-  by exists (y, x); exists k => s t; rewrite (coefficient_at_offset (computes (y, x)) s t e).
+  have [q [k e]] := offset_occurs d ltm ltn.
+  by exists q, k => s t; rewrite (coefficient_at_offset (computes q) s t e).
 by rewrite (coefficient_off_field (computes q0) s t off).
 Qed.

@@ -12,7 +12,7 @@
 
 From mathcomp Require Import all_ssreflect all_algebra.
 From mathcomp Require Import ring zify.
-From Convattn.foundation Require Import attention image heads grid patches bare nonzero_heads.
+From Convattn.foundation Require Import attention image heads grid patches bare zero_ring.
 
 Set Implicit Arguments.
 Unset Strict Implicit.

@@ -12,7 +12,7 @@
     not layers, and layers that are the convolution at a single interior query only. *)
 
 From mathcomp Require Import all_ssreflect all_algebra.
-From Convattn.foundation Require Import attention image grid rank flattened_kernel lower_bound.
+From Convattn.foundation Require Import attention image grid bare rank lower_bound.
 
 Set Implicit Arguments.
 Unset Strict Implicit.

@@ -9,7 +9,7 @@
     convolution at a single interior query only. *)
 
 From mathcomp Require Import all_ssreflect all_algebra.
-From Convattn.foundation Require Import attention image grid rank.
+From Convattn.foundation Require Import attention image grid bare rank.
 From Convattn.foundation Require Import flattened_kernel independent lower_bound.
 
 Set Implicit Arguments.

@@ -22,7 +22,6 @@ From mathcomp Require Import all_ssreflect all_algebra.
 From mathcomp Require Import zify.
 From Convattn.foundation Require Import attention image grid patches rank.
 From Convattn.foundation Require Import flattened_kernel product_kernel lower_bound power_line.
-From Convattn.li2021 Require Import theorem1.
 
 Set Implicit Arguments.
 Unset Strict Implicit.

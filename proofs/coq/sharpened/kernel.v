@@ -13,7 +13,6 @@
     layers that are the convolution at a single interior query only. *)
 
 From mathcomp Require Import all_ssreflect all_algebra.
-From mathcomp Require Import zify.
 From Convattn.foundation Require Import attention image grid rank.
 From Convattn.foundation Require Import flattened_kernel lower_bound.
 

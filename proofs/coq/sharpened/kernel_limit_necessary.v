@@ -14,7 +14,7 @@
     That rank F heads do where there is a vector y is kernel_limit. *)
 
 From mathcomp Require Import all_ssreflect all_algebra.
-From Convattn.foundation Require Import attention image grid patches rank.
+From Convattn.foundation Require Import attention image grid patches bare rank.
 From Convattn.foundation Require Import flattened_kernel lower_bound near_layers nonnegative_factor.
 
 Set Implicit Arguments.

@@ -19,7 +19,7 @@
 From mathcomp Require Import all_ssreflect all_algebra.
 From mathcomp Require Import zify.
 From Convattn.foundation Require Import attention image heads grid patches bare.
-From Convattn.foundation Require Import head_dimension shared_map.
+From Convattn.foundation Require Import head_dimension shared_map zero_ring.
 
 Set Implicit Arguments.
 Unset Strict Implicit.
@@ -27,12 +27,6 @@ Unset Printing Implicit Defensive.
 
 Import GRing.Theory.
 Local Open Scope ring_scope.
-
-Lemma patch_reach_covers (p r : nat) : (0 < p)%N -> (r <= p * patch_reach p r)%N.
-Proof.
-rewrite /patch_reach => lt0p; have := divn_eq (r + p.-1) p.
-by have := ltn_pmod (r + p.-1) lt0p; lia.
-Qed.
 
 (** No offset is there in vain: the kernel joins some pixel of its patch to one of the query's. *)
 Lemma offset_used (p r i : nat) : (0 < p)%N -> (i < (patch_reach p r).*2.+1)%N ->
@@ -51,7 +45,6 @@ case: (ltngtP i m) => [ltim | ltmi | eim].
 - have le1 : (p * m + p <= p * i)%N by rewrite -mulnSr leq_mul2l ltmi orbT.
   have le2 : (p * i <= p * m.*2)%N by rewrite leq_mul2l -ltnS lti orbT.
   rewrite -doubleMr in le2; apply: (used 0%N p.-1); lia.
-
 by apply: (used 0%N 0%N); rewrite ?eim; lia.
 Qed.
 
@@ -102,15 +95,13 @@ Theorem lemma3 (F : fieldType) (Head In Out Inner : finType) (rows columns a b p
       one_hot F (bare_target q d) k = \sum_h Phi d h * A h q (image_key a b k)).
 Proof.
 move=> lt0p1 lt0p2 /card_gt0P[c _] /card_gt0P[o _] wide.
-have le1 := patch_reach_covers r1 lt0p1; have le2 := patch_reach_covers r2 lt0p2.
+have le1 := patch_reach_suffices r1 lt0p1; have le2 := patch_reach_suffices r2 lt0p2.
 pose block W := fun d : token_offset (patch_reach p1 r1) (patch_reach p2 r2) =>
   output_block (F := F) (p1 := p1) (p2 := p2) (In := In) (Out := Out)
     (patch_reach p1 r1) (patch_reach p2 r2) r1 r2 W d.1 d.2.
 have layer_on_image M (X : image F In) q t : attention_layer A M (patch_token X) q t =
     attention_layer (fun h q k => A h q (image_key a b k)) M (bare_token X) q t.
-  rewrite layer_without_ring => [|k no_place i]; last exact: patch_token_ring.
-  apply: eq_bigr => h _; apply: eq_feature_map => // i.
-  by apply: eq_bigr => k _; rewrite patch_token_image_key.
+  by apply: eq_bigr => h _; apply: eq_feature_map => // i; rewrite attend_ringed.
 split=> [express | [Phi one_map] W].
   have express_one (d : token_offset (patch_reach p1 r1) (patch_reach p2 r2)) :
       exists phi : Head -> F, forall q k,

@@ -18,7 +18,6 @@
     the absolute values of its numbers, such as the rationals, the reals and the complex numbers. *)
 
 From mathcomp Require Import all_ssreflect all_algebra.
-From mathcomp Require Import ring.
 From Convattn.foundation Require Import attention heads grid bare.
 
 Set Implicit Arguments.

@@ -101,7 +101,7 @@ move=> large1 large2; split=> [equal d off i o | zero q q' i o].
   by rewrite -[LHS]only_centre -[RHS]only_centre.
 have centre p : available_sum M (p : bare_grid rows columns) i o = M (centre_offset m n) i o.
   rewrite /available_sum (bigD1 (centre_offset m n)) /=; last first.
-    by rewrite bare_target_exists centre_row centre_column; case: p => -[y ?] [x ?] /=; lia.
+    by rewrite bare_target_centre.
   by rewrite big1 ?addr0 // => d /andP[_ off]; rewrite zero.
 by rewrite !centre.
 Qed.

@@ -13,8 +13,9 @@
     Strictness of the second bound is not covered, nor is rounding. *)
 
 From mathcomp Require Import all_ssreflect all_algebra.
-From mathcomp Require Import ring zify.
+From mathcomp Require Import zify.
 From Convattn.foundation Require Import attention patches exponential total_variation.
+From Convattn.foundation Require quadratic_heads.
 
 Set Implicit Arguments.
 Unset Strict Implicit.
@@ -47,22 +48,16 @@ Lemma bell_positive n : 0 < bell E alpha n.
 Proof. exact: exponential_positive. Qed.
 
 (** On an axis: from the nearest place p on, a key at distance n scores at least αn² less. *)
-Lemma nearest_gap (side : nat) (t : int) (p k : 'I_side) :
+Lemma axis_gap (side : nat) (t : int) (p k : 'I_side) :
   (forall k' : 'I_side, (p%:Z - t) ^+ 2 <= (k'%:Z - t) ^+ 2) ->
   (p%:Z - t) ^+ 2 + (k%:Z - p%:Z) ^+ 2 <= (k%:Z - t) ^+ 2.
 Proof.
-move=> nearest.
-suff : 0 <= (k%:Z - p%:Z) * (p%:Z - t) by nia.
-case: (ltrgtP t p%:Z) => [lt | lt | ->]; last by rewrite subrr mulr0.
-  have p0 : (p = 0 :> nat)%N.
-    case: (posnP p) => // p_gt0.
-    have ltp : (p.-1 < side)%N by exact: leq_ltn_trans (leq_pred p) (ltn_ord p).
-    by have /= := nearest (Ordinal ltp); move: p_gt0 lt; move: (nat_of_ord p) => a; nia.
-  by rewrite p0 in lt *; move: (nat_of_ord k) => b; nia.
-have lekp : (k <= p)%N.
-  case: (ltnP p.+1 side) => [ltp | ]; last by case: k => k /= ltk; lia.
-  by have /= := nearest (Ordinal ltp); move: lt; move: (nat_of_ord p) => a; nia.
-by move: lekp lt; move: (nat_of_ord k) (nat_of_ord p) => b a; nia.
+move=> nearest; have lt_side := quadratic_heads.nearest_bound p t.
+have le_k := quadratic_heads.axis_nearest t (ltn_ord k).
+have le_p := quadratic_heads.axis_nearest t (ltn_ord p).
+have /= le := nearest (Ordinal lt_side).
+suff -> : p%:Z = quadratic_heads.nearest side t by [].
+by apply/eqP; rewrite -subr_eq0 -sqrf_eq0 eq_le sqr_ge0 andbT; move: le_p le; lia.
 Qed.
 
 (** A part of θ. *)
@@ -87,7 +82,7 @@ move=> leL nearest.
 apply: (@le_trans _ _ ((\sum_(k < side) bell E alpha (k%:Z - p%:Z)) * bell E alpha (p%:Z - t))).
   rewrite big_distrl; apply: ler_sum => k _ /=; rewrite /bell -exponential_add //.
   apply: exponential_monotone => //; rewrite -opprD -mulrDr ler_opp2 -intrD.
-  by rewrite ler_wpmul2l // ler_int addrC nearest_gap.
+  by rewrite ler_wpmul2l // ler_int addrC axis_gap.
 by rewrite ler_wpmul2r ?sum_bell_le // ltW ?bell_positive.
 Qed.
 

@@ -62,7 +62,7 @@ have -> : 1 + 2%:R * (x * (1 - x ^+ L.+1) / (1 - x)) =
     1 + 2%:R * (x * (1 - x ^+ L) / (1 - x)) + 2%:R * x ^+ L.+1 by rewrite exprS; field.
 rewrite ler_add // ler_pmul2l ?ltr0n // /bell -exponential_power.
 apply: exponential_monotone => //; rewrite ler_opp2 ler_wpmul2l //.
-by rewrite -[L.+1%:R]/(L.+1%:Z%:~R) ler_int; nia.
+by rewrite pmulrn ler_int expr2 ler_pmulr // ltz_nat.
 Qed.
 
 Lemma quadratic_distance_le (rows columns : nat) (t : int * int) (p : 'I_rows * 'I_columns) :

@@ -38,6 +38,7 @@ MODULES = [
     "bridge.rows",
     "bridge.structures",
     "bridge.even",
+    "bridge.zero_token",
 ]
 
 

@@ -5,7 +5,7 @@ from fractions import Fraction
 import pytest
 from proofs.coq.computed_values import as_fraction, binary, listed, rational
 
-from convattn.certificates.equality import equality_certificate
+from convattn.certificates.equality import absolute_form, equality_certificate
 from convattn_check.attention import read_attention
 
 SIZES = [((1, 3), (1, 1)), ((3, 3), (1, 1)), ((3, 3), (2, 2)), ((3, 5), (1, 2))]
@@ -123,3 +123,13 @@ def test_the_identity_of_scalar_heads(coq_value, kernel, patch):
     assert scale == [int(value) for value in body["values"]["denominators"]]
     assert total == [0] * count
     assert product == [[scale[d] * (i == d) for d in range(count)] for i in range(count)]
+
+
+@pytest.mark.parametrize("target", [(0, 0), (1, -2), (-3, 2)])
+def test_the_form_of_absolute_positions(coq_value, target):
+    """B of each head; its last column is free, and the library leaves it empty."""
+    form = f"absolute_form {binary(target[0])} {binary(target[1])} (fun=> 0)"
+    places = [f"(@Ordinal 4 {place} isT)" for place in range(4)]
+    printed = coq_value(listed(listed(f"{form} {i} {j}" for j in places) for i in places))
+    assert absolute_form(target) == printed
+    assert absolute_form((target[0], target[1] + 1)) != printed

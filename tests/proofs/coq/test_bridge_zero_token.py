@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from comparison import assert_equal, assert_within
-from proofs.coq.computed_values import as_fraction, rational
+from proofs.coq.computed_values import as_fraction, binary, rational
 
 from convattn.constructions.geometry import ConvolutionGeometry
 from convattn.constructions.li_lemma2 import one_hot_bias_heads
@@ -18,20 +18,16 @@ GRIDS = [((2, 3), (1, 1)), ((3, 1), (1, 0)), ((1, 2), (0, 2))]
 UNIT = 2.0**-53
 
 
-def printed_rows(coq_value, family, side, reach, number) -> np.ndarray:
-    """[head, query, key], the row of every head at every query without the zero token's weight."""
-    sides, places = " ".join(map(str, side)), f"{rational(number)} y x i j"
-    reaches = " ".join(map(str, reach))
-    weight = f"{sides} {reaches}" if family == "biased" else reaches
-    weight = f"{family}_weight {weight} {places} k l"
-    entry = f"fraction ({family}_row {sides} {reaches} {places} ({weight}))"
-    counts = [side[1], side[0], side[1], side[0], 2 * reach[1] + 1, 2 * reach[0] + 1]
-    for name, count in zip("lkxyji", counts, strict=True):
+def over_heads(entry: str, side, reach) -> str:
+    """A sequence of it for every offset (i, j) and query (y, x)."""
+    counts = (side[1], side[0], 2 * reach[1] + 1, 2 * reach[0] + 1)
+    for name, count in zip("xyji", counts, strict=True):
         entry = f"[seq {entry} | {name} <- iota 0 {count}]"
-    printed = np.array(coq_value(entry)).reshape(-1, 3)
-    values = [float(as_fraction(value)) for value in printed.tolist()]
-    tokens = side[0] * side[1]
-    return np.array(values).reshape(-1, tokens, tokens)
+    return entry
+
+
+def over_keys(entry: str, side) -> str:
+    return f"[seq [seq {entry} | l <- iota 0 {side[1]}] | k <- iota 0 {side[0]}]"
 
 
 def rounding(scores: np.ndarray, keys: int) -> float:
@@ -51,7 +47,11 @@ def test_biased_heads(coq_value, side, reach, number):
     grid = TokenGrid(side, ((0, 0), (0, 0)))
     geometry = ConvolutionGeometry.of([2 * m + 1 for m in reach])
     encoding = one_hot_bias_heads(geometry, 2 * float(np.log(float(number))), jnp.float64)
-    expected = printed_rows(coq_value, "biased", side, reach, number)
+    places = f"{side[0]} {side[1]} {reach[0]} {reach[1]} {rational(number)} y x i j"
+    row = f"fraction (biased_row {places} (biased_weight {places} k l))"
+    printed = np.array(coq_value(over_heads(over_keys(row, side), side, reach)))
+    values = [float(as_fraction(value)) for value in printed.reshape(-1, 3).tolist()]
+    expected = np.array(values).reshape(-1, grid.number_of_keys, grid.number_of_keys)
     scores = np.asarray(encoding.positional_scores(grid))
     bound = rounding(scores, grid.number_of_keys)
     weights = zero_token_weights(encoding, grid)
@@ -60,16 +60,21 @@ def test_biased_heads(coq_value, side, reach, number):
         assert_within(weights, expected[::-1], bound)
 
 
-@pytest.mark.parametrize("number", [Fraction(1, 2), Fraction(2, 3)])
+@pytest.mark.parametrize("number", [2, 3])
 @pytest.mark.parametrize(("side", "reach"), GRIDS)
 def test_quadratic_heads(coq_value, side, reach, number):
-    """The scores -α·squared distance, and -α/2 at the zero token, exp(-α/2) = e."""
+    """The scores -α·squared distance, and -α/2 at the zero token, exp(α/2) = b."""
     grid = TokenGrid(side, ((0, 0), (0, 0)))
     offsets = ConvolutionGeometry.of([2 * m + 1 for m in reach]).offsets
-    alpha = -2 * np.log(float(number))
+    alpha = 2 * np.log(float(number))
     encoding = QuadraticEncoding(jnp.full(len(offsets), alpha), jnp.asarray(offsets, jnp.float64))
     assert_equal(zero_token_scores(encoding), np.full(len(offsets), -alpha / 2))
-    expected = printed_rows(coq_value, "squared", side, reach, number)
+    places = f"{side[0]} {side[1]} {reach[0]} {reach[1]} {binary(number)} y x i j"
+    row = over_keys(f"squared_weight {places} k l", side)
+    printed = coq_value(over_heads(f"({row}, squared_total {places})", side, reach))
+    rows = [pair for block in printed for line in block for cells in line for pair in cells]
+    values = [weight / total for row, total in rows for line in row for weight in line]
+    expected = np.array(values).reshape(-1, grid.number_of_keys, grid.number_of_keys)
     scores = np.asarray(encoding.positional_scores(grid))
     bound = rounding(scores, grid.number_of_keys)
     weights = zero_token_weights(encoding, grid)
