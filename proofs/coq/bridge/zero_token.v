@@ -70,7 +70,8 @@ rewrite /axis_square leq_exp2r // /distance.
 by have := ltn_ord y; have := ltn_ord k; have := ltn_ord i; lia.
 Qed.
 
-Lemma scaled_power (F : fieldType) (x : F) (a t : nat) : x != 0 -> (a <= t)%N -> x^-1 ^+ a * x ^+ t = x ^+ (t - a).
+Lemma scaled_power (F : fieldType) (x : F) (a t : nat) :
+  x != 0 -> (a <= t)%N -> x^-1 ^+ a * x ^+ t = x ^+ (t - a).
 Proof. by move=> nz le; rewrite exprVn mulrC exprB ?unitfE. Qed.
 
 Lemma squared_row_value (F : numFieldType) (rows columns m n : nat) (b : Z)
@@ -92,6 +93,7 @@ have scaled k' : zero_token_quadratic (number F b)^-1 d q k' * number F b ^+ t =
 rewrite /softmax -scaled -[LHS]mulr1 -(divff (expf_neq0 t nz)) mulrACA -invfM; congr (_ / _).
 rewrite big_distrl /=; under eq_bigr do rewrite scaled.
 rewrite sum_option /squared_total rmorphD /=; congr (_ + _).
-rewrite (listed_sum_places (fun k l => number F (squared_weight rows columns m n b q.1 q.2 d.1 d.2 k l))).
+rewrite (listed_sum_places
+  (fun k l => number F (squared_weight rows columns m n b q.1 q.2 d.1 d.2 k l))).
 by rewrite number_sum.
 Qed.
