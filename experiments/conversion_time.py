@@ -1,0 +1,46 @@
+"""Times the conversion of a CMHSA of the paper's size, from drawn parameters: no training.
+
+Source    Li et al. 2021, §4.1: 6 layers of 768 features, 224 × 224 images, 100 classes
+Command   python experiments/conversion_time.py [--kernel-size 3|5] [--kind limit|exact] [--turns N]
+Expected  less than ten seconds on two cores
+Cost      a few seconds a turn, and 2 GiB
+
+The first turn compiles; each turn converts a whole network anew and waits for its arrays.
+"""
+
+import argparse
+import time
+
+import jax
+from flax import nnx
+
+from convattn.models.settings import cmhsa
+from convattn.models.vision_transformer import VisionTransformer
+from convattn.two_phase.conversion_settings import ConversionSettings
+from convattn.two_phase.transfer import phase_two_settings, transfer
+
+
+def main() -> None:
+    """One line for each turn: seconds by the clock, and of processor time."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("--kernel-size", type=int, choices=(3, 5), default=5)
+    parser.add_argument("--kind", choices=("limit", "exact"), default="exact")
+    parser.add_argument("--turns", type=int, default=3)
+    given = parser.parse_args()
+
+    settings, how = cmhsa(given.kernel_size, "convolution"), ConversionSettings(given.kind)
+    one = VisionTransformer(settings, classes=100, image_size=(224, 224), rngs=nnx.Rngs(0))
+    for turn in range(1, given.turns + 1):
+        clock, processor = time.monotonic(), time.process_time()
+        two = transfer(one, phase_two_settings(settings, how), how, rngs=nnx.Rngs(turn))
+        jax.block_until_ready(nnx.state(two))
+        clock, processor = time.monotonic() - clock, time.process_time() - processor
+        count = sum(part.size for part in jax.tree.leaves(nnx.state(two, nnx.Param)))
+        print(
+            f"turn {turn}: {two.settings.heads} heads, {count:,} parameters: {clock:.1f} s by the "
+            f"clock, {processor:.1f} s of processor time"
+        )
+
+
+if __name__ == "__main__":
+    main()
