@@ -96,6 +96,7 @@ def identity(count: int) -> list[list[int]]:
 
 @pytest.mark.parametrize(("kernel", "patch"), SIZES)
 def test_the_identity_of_leaky_heads(coq_value, kernel, patch):
+    """The certificate's own numbers, which Coq multiplies and adds as rationals."""
     offsets, rows, body = certificate("leaky", kernel, patch)
     values = [[Fraction()] * len(offsets) for _ in range(body["heads"])]
     for head, offset, value in body["values"]["entries"]:
