@@ -15,6 +15,9 @@ from convattn.ledger.locations import certificates_directory, proofs_directory
 
 Change = Callable[[Any], Any]
 
+# Certificates are altered in tests/convattn_check/ and tests/mutants/, theorems in tests/proving/.
+PLANTED_ELSEWHERE = (Level.CERTIFIED, Level.PROVED)
+
 
 def load(folder: str, name: str) -> Claim:
     """The claim of one proof file."""

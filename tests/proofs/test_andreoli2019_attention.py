@@ -1,10 +1,8 @@
 """The claims on adaptive bases (Andreoli, Section 3): what they state, and that plants are seen."""
 
 import pytest
-from planted_claims import load, piece_of, require_failure
+from planted_claims import PLANTED_ELSEWHERE, load, piece_of, require_failure
 from proofs.andreoli2019_attention_plants import PLANTS
-
-from convattn.ledger import Level
 
 FOLDER = "andreoli2019"
 CLAIMS = ("attention", "biaffine", "gat", "transformer", "shiftheads")
@@ -21,4 +19,4 @@ def test_a_planted_error_is_seen(plant, monkeypatch) -> None:
 @pytest.mark.parametrize(("name", "piece"), PIECES, ids=lambda value: getattr(value, "name", value))
 def test_every_piece_has_a_planted_error(name, piece) -> None:
     planted = {(name, title) for name, title, *_ in PLANTS}
-    assert piece.level is Level.CERTIFIED or (name, piece.name) in planted
+    assert piece.level in PLANTED_ELSEWHERE or (name, piece.name) in planted

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from planted_claims import (
+    PLANTED_ELSEWHERE,
     always,
     doubled_kernel,
     load,
@@ -15,8 +16,6 @@ from planted_claims import (
     turned_kernel,
     without,
 )
-
-from convattn.ledger import Level
 
 CLAIMS = (
     "lemma2",
@@ -186,4 +185,4 @@ def test_a_planted_error_is_seen(plant, monkeypatch) -> None:
 @pytest.mark.parametrize(("name", "piece"), PIECES, ids=lambda value: getattr(value, "name", value))
 def test_every_piece_has_a_planted_error(name, piece) -> None:
     planted = {(name, title) for name, title, *_ in PLANTS}
-    assert piece.level is Level.CERTIFIED or (name, piece.name) in planted
+    assert piece.level in PLANTED_ELSEWHERE or (name, piece.name) in planted

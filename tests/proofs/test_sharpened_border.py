@@ -5,6 +5,7 @@ from dataclasses import replace
 import jax.numpy as jnp
 import pytest
 from planted_claims import (
+    PLANTED_ELSEWHERE,
     always,
     load,
     piece_of,
@@ -16,7 +17,6 @@ from planted_claims import (
 )
 
 from convattn.evidence import unsaturated_layers
-from convattn.ledger import Level
 
 CLAIMS = ("padding", "boundary", "saturation", "separable")
 PIECES = [(name, piece) for name in CLAIMS for piece in load("sharpened", name).evidence]
@@ -224,4 +224,4 @@ def test_a_planted_error_is_seen(plant, monkeypatch) -> None:
 @pytest.mark.parametrize(("name", "piece"), PIECES, ids=lambda value: getattr(value, "name", value))
 def test_every_piece_has_a_planted_error(name, piece) -> None:
     planted = {(name, title) for name, title, *_ in PLANTS}
-    assert piece.level is Level.CERTIFIED or (name, piece.name) in planted
+    assert piece.level in PLANTED_ELSEWHERE or (name, piece.name) in planted

@@ -4,10 +4,8 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from planted_claims import load, piece_of, require_failure
+from planted_claims import PLANTED_ELSEWHERE, load, piece_of, require_failure
 from runs.quick_compilation import quick_compilation
-
-from convattn.ledger import Level
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -93,4 +91,4 @@ def test_a_planted_error_is_seen(plant, monkeypatch) -> None:
 def test_every_piece_has_a_planted_error() -> None:
     planted = {title for title, *_ in PLANTS}
     for piece in load("sharpened", "network").evidence:
-        assert piece.level is Level.CERTIFIED or piece.name in planted
+        assert piece.level in PLANTED_ELSEWHERE or piece.name in planted
