@@ -188,7 +188,7 @@ CLAIM = Claim(
                     0 <= alpha -> (rows <= L.+1)%N -> (columns <= L.+1)%N ->
                     (forall k : 'I_rows * 'I_columns, squared_distance t p <= squared_distance t k)
                         ->
-                    total_variation (softmax (quadratic_weights E alpha t)) (one_hot R (Some p)) <=
+                    total_variation (softmax (distance_weights E alpha t)) (one_hot R (Some p)) <=
                       1 - (theta E alpha L ^+ 2)^-1
                 & forall (Head Key In : finType) (Query Out : Type) (A S : Head -> Query -> Key ->
                     R)
@@ -207,7 +207,7 @@ CLAIM = Claim(
                 0 < alpha ->
                 (forall k : 'I_rows * 'I_columns, (squared_distance t p <= squared_distance t k)%O)
                     ->
-                let distance := total_variation (softmax (quadratic_weights exp alpha t)) (one_hot
+                let distance := total_variation (softmax (distance_weights exp alpha t)) (one_hot
                     _ (Some p)) in
                 distance <= 1 - ((1 - exp (- alpha)) / (1 + exp (- alpha))) ^ 2 /\
                 (alpha = 46 -> distance < 4.22e-20) /\ (alpha = 104 -> distance < 2.8e-45)) /\

@@ -5,7 +5,7 @@ import json
 import pytest
 from ledger.proof_files import claim, evidence, write
 
-from convattn.proving import compilation
+from convattn.proving import coqc
 from convattn.proving.project import read_project
 from convattn.proving.run import as_report
 from convattn.proving.toolchain import find_coq
@@ -76,7 +76,7 @@ def test_a_file_alone_is_checked_with_what_it_requires(tree):
         ({"p__one": "Require Import Nowhere.\n" + ONE}, ("p/one.v", 1, "Coq refuses it")),
         ({"p__one": ONE.replace("1.", "1")}, ("p/one.v", 2, "Coq refuses it")),
         ({"p__new": "Axiom a : 1 = 2.\n" + theorem("new")}, ("p/new.v", 1, "'Axiom'")),
-        ({"foundation__base": "Axiom base : 1 = 1."}, ("p/two.v", 2, "stands on 'base.base'")),
+        ({"foundation__base": "Axiom base : 1 = 1."}, ("p/two.v", 2, "base.base'")),
         ({"foundation__base": "Axiom base : 1 = 1."}, ("foundation/base.v", 1, "'Axiom'")),
         (
             {"foundation__base": "Lemma base : 1 = 2. Proof. reflexivity. Qed."},
@@ -104,9 +104,9 @@ def test_an_axiom_that_is_only_imported_is_found_by_the_kernel(tree):
     write_sources(tree / "coq", p__new=hidden)
     outcome = check(tree)
     assert [(item.file, item.line) for item in outcome.failures] == [("p/new.v", 2)]
-    assert "'Classical_Prop.classic'" in outcome.failures[0].found
+    assert "Classical_Prop.classic'" in outcome.failures[0].found
     (new,) = (item for item in outcome.theorems if item.theorem.name == "new")
-    assert new.assumptions == ("Classical_Prop.classic",)
+    assert [name.rpartition("Logic.")[2] for name in new.assumptions] == ["Classical_Prop.classic"]
 
 
 def test_a_function_assumed_to_terminate_is_found_by_the_kernel(tree):
@@ -136,6 +136,20 @@ def test_wrong_quotations_are_found(tree, claimed, words):
     assert words in failure.found
 
 
+def test_a_definition_of_the_foundation_is_not_defined_again(tree):
+    write_sources(
+        tree / "coq",
+        foundation__base="Definition x := 1.\nLemma base : 1 = 1.\nProof. reflexivity. Qed.\n",
+        p__one=f"Definition x := 2.\n{ONE}",
+    )
+    outcome = check(tree)
+    (failure,) = outcome.failures
+    assert (failure.file, failure.line) == ("p/one.v", 1)
+    assert "'x', which foundation/base.v defines" in failure.found
+    assert [item.theorem.name for item in outcome.theorems if item.checked] == ["c", "two"]
+    assert check(tree, only=["p/two.v"]).failures == ()
+
+
 def test_circles_and_strange_projects_are_found(tree):
     write_sources(
         tree / "coq",
@@ -162,7 +176,7 @@ def test_the_report_holds_what_was_checked(tree):
 
 
 def test_a_proof_that_does_not_end_is_given_up(tree, monkeypatch):
-    monkeypatch.setattr(compilation, "_LIMIT", 3.0)
+    monkeypatch.setattr(coqc, "LIMIT", 3.0)
     write_sources(tree / "coq", p__loop=theorem("loop", proof="do 1000000000 idtac. Qed."))
     outcome = check(tree)
     assert places(outcome) == [("p/loop.v", 0)]

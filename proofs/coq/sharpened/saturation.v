@@ -35,7 +35,7 @@ Definition bell (R : realFieldType) (E : R -> R) (alpha : R) (n : int) : R :=
 Definition theta (R : realFieldType) (E : R -> R) (alpha : R) (L : nat) : R :=
   \sum_(i < L.*2.+1) bell E alpha (i%:Z - L%:Z).
 
-Definition quadratic_weights (R : realFieldType) (E : R -> R) (alpha : R) (rows columns : nat)
+Definition distance_weights (R : realFieldType) (E : R -> R) (alpha : R) (rows columns : nat)
     (t : int * int) (k : 'I_rows * 'I_columns) : R :=
   E (- (alpha * (squared_distance t k)%:~R)).
 
@@ -89,11 +89,11 @@ Qed.
 Lemma quadratic_distance (rows columns L : nat) (t : int * int) (p : 'I_rows * 'I_columns) :
   (rows <= L.+1)%N -> (columns <= L.+1)%N ->
   (forall k : 'I_rows * 'I_columns, squared_distance t p <= squared_distance t k) ->
-  total_variation (softmax (quadratic_weights E alpha t)) (one_hot R (Some p)) <=
+  total_variation (softmax (distance_weights E alpha t)) (one_hot R (Some p)) <=
     1 - (theta E alpha L ^+ 2)^-1.
 Proof.
 move=> le1 le2 nearest; apply: softmax_distance_le => [k|]; first exact: exponential_positive.
-have splitE (k : 'I_rows * 'I_columns) : quadratic_weights E alpha t k =
+have splitE (k : 'I_rows * 'I_columns) : distance_weights E alpha t k =
     bell E alpha ((k.1 : nat)%:Z - t.1) * bell E alpha ((k.2 : nat)%:Z - t.2).
   by rewrite /bell -exponential_add // -opprD -mulrDr -intrD.
 rewrite (eq_bigr _ (fun k _ => splitE k)) splitE expr2 mulrACA.
@@ -132,7 +132,7 @@ Theorem saturation (R : realFieldType) (E : R -> R) : is_exponential E ->
       forall (alpha : R) (rows columns L : nat) (t : int * int) (p : 'I_rows * 'I_columns),
         0 <= alpha -> (rows <= L.+1)%N -> (columns <= L.+1)%N ->
         (forall k : 'I_rows * 'I_columns, squared_distance t p <= squared_distance t k) ->
-        total_variation (softmax (quadratic_weights E alpha t)) (one_hot R (Some p)) <=
+        total_variation (softmax (distance_weights E alpha t)) (one_hot R (Some p)) <=
           1 - (theta E alpha L ^+ 2)^-1
     & forall (Head Key In : finType) (Query Out : Type) (A S : Head -> Query -> Key -> R)
         (M : Head -> In -> Out -> R) (X : Key -> In -> R) q o (low high : Head -> R),

@@ -67,7 +67,7 @@ Qed.
 
 Lemma quadratic_distance_le (rows columns : nat) (t : int * int) (p : 'I_rows * 'I_columns) :
   (forall k : 'I_rows * 'I_columns, squared_distance t p <= squared_distance t k) ->
-  total_variation (softmax (quadratic_weights E alpha t)) (one_hot F (Some p)) <=
+  total_variation (softmax (distance_weights E alpha t)) (one_hot F (Some p)) <=
     1 - ((1 - x) / (1 + x)) ^+ 2.
 Proof.
 move=> nearest; pose L := (rows + columns)%N.
@@ -102,7 +102,7 @@ Theorem saturation_reals :
   (forall (alpha : R) (rows columns : nat) (t : int * int) (p : 'I_rows * 'I_columns),
     0 < alpha ->
     (forall k : 'I_rows * 'I_columns, (squared_distance t p <= squared_distance t k)%O) ->
-    let distance := total_variation (softmax (quadratic_weights exp alpha t)) (one_hot _ (Some p)) in
+    let distance := total_variation (softmax (distance_weights exp alpha t)) (one_hot _ (Some p)) in
     distance <= 1 - ((1 - exp (- alpha)) / (1 + exp (- alpha))) ^ 2 /\
     (alpha = 46 -> distance < 4.22e-20) /\ (alpha = 104 -> distance < 2.8e-45)) /\
   (forall (Key : finType) (target : Key),

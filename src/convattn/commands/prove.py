@@ -9,12 +9,14 @@ from typing import Any
 
 from convattn.commands.consoles import console
 from convattn.commands.output_file import require_writable, write_file, write_json
+from convattn.commands.prove_folder import held, output_folder
+from convattn.commands.termination import termination_raises
 from convattn.commands.usage import UsageError
 from convattn.commands.verify import find_proofs
-from convattn.ledger.locations import checkout, coq_directory
+from convattn.ledger.locations import coq_directory
 from convattn.ledger.worker_process import cores
 from convattn.proving.document import render, with_table
-from convattn.proving.project import Project, read_project
+from convattn.proving.project import Project, UnreadableSource, read_project
 from convattn.proving.run import Outcome, as_report, check_proofs
 from convattn.proving.source import holds_a_theorem
 from convattn.proving.toolchain import NoCoq, find_coq
@@ -52,7 +54,7 @@ def prove(
     project = _read(coq)
     if table is not None:
         return _write_table(table, project, proofs)
-    target = _output(output, coq)
+    target = output_folder(output, coq)
     if jobs is not None and jobs < 1:
         raise UsageError(f"--jobs got {jobs}, but expected at least 1")
     if json is not None and json != STANDARD_OUTPUT:
@@ -64,15 +66,15 @@ def prove(
     except NoCoq as error:
         print(f"convattn prove: {error}", file=sys.stderr)
         return NO_COQ
-    target.mkdir(parents=True, exist_ok=True)
 
     def finished(file: str, seconds: float) -> None:
         print(f"  compiled {file}  {seconds:.1f} s", file=sys.stderr, flush=True)
 
-    outcome = check_proofs(found, project, claims, target, jobs or cores(), only, finished)
-    report = as_report(found, project, outcome)
-    if only is None:
-        write_json(target / "report.json", report)
+    with termination_raises(), held(target):
+        outcome = check_proofs(found, project, claims, target, jobs or cores(), only, finished)
+        report = as_report(found, project, outcome)
+        if only is None:
+            write_json(target / "report.json", report)
     _print(outcome, found.version, to_stderr=json == STANDARD_OUTPUT)
     if json == STANDARD_OUTPUT:
         print(json_module.dumps(report, indent=2, ensure_ascii=False))
@@ -88,24 +90,13 @@ def _read(coq: Path | None) -> Project:
     if not directory.is_dir():
         hint = "" if coq else "; they do not come with an installed package, only with a checkout"
         raise UsageError(f"{option} {directory}, which is not a directory{hint}")
-    project = read_project(directory)
+    try:
+        project = read_project(directory)
+    except UnreadableSource as error:
+        raise UsageError(f"{option} {directory}, but {error}") from error
     if not any(holds_a_theorem(file) for file in project.files):
         raise UsageError(f"{option} {directory}, but it has no theorems <paper>/<name>.v")
     return project
-
-
-def _output(output: Path | None, coq: Path | None) -> Path:
-    root = checkout()
-    if output is None and root is None:
-        raise UsageError("outside a checkout, --output must say where to compile")
-    target = output or Path(root or "", "build", "prove")
-    if target.exists() and not target.is_dir():
-        raise UsageError(f"--output got {target}, which is not a directory")
-    sources, resolved = (coq or coq_directory()).resolve(), target.resolve()
-    copies = resolved / "coq"
-    if sources in (resolved, copies, *resolved.parents) or copies in sources.parents:
-        raise UsageError(f"--output got {target}, but the sources {sources} must stand apart of it")
-    return target
 
 
 def _named(file: Path, project: Project, coq: Path | None) -> str:
@@ -113,7 +104,7 @@ def _named(file: Path, project: Project, coq: Path | None) -> str:
     name = file.as_posix()
     if name not in project.sources:
         directory = (coq or coq_directory()).resolve()
-        name = Path(os.path.relpath(file.resolve(), directory)).as_posix()
+        name = Path(os.path.relpath(os.path.realpath(file), directory)).as_posix()
     if name not in project.sources or not holds_a_theorem(name):
         raise UsageError(f"{file} is no file of theorems such as sharpened/finite.v")
     return name

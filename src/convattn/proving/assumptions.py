@@ -12,6 +12,7 @@ from pathlib import Path
 
 from convattn.proving.axioms import ALLOWED
 from convattn.proving.failure import Failure
+from convattn.proving.messages import remedy_for
 from convattn.proving.project import Project
 from convattn.proving.source import Theorem
 from convattn.proving.toolchain import Coq
@@ -19,6 +20,7 @@ from convattn.proving.toolchain import Coq
 _CLOSED = "Closed under the global context"
 _HEADING = re.compile(r"[A-Z][A-Za-z -]*:")
 _AXIOM = re.compile(r"([^\s:]+)\s+:\s")
+_MEANT = re.compile(r"^[A-Z][a-z]+ (\S+)$", re.MULTILINE)
 _LINE = re.compile(r'^File "[^"]*query\.v", line (\d+)', re.MULTILINE)
 
 
@@ -68,7 +70,8 @@ def print_assumptions(
         theorems: The theorems of compiled files.
 
     Returns:
-        The assumptions of each theorem, by its file, and whom Coq does not know.
+        The assumptions of each theorem, by its file, axioms by their full names, and whom Coq does
+        not know.
     """
     folder = output / "assumptions"
     shutil.rmtree(folder, ignore_errors=True)
@@ -96,14 +99,51 @@ def print_assumptions(
             raise RuntimeError(f"coqc could not print the assumptions: {error.strip()}")
         theorem = asked.pop((int(place[1]) - 1) % len(asked))
         found = f"Coq does not find it ({' '.join(error[place.end() :].split())})"
-        remedy = "state it at the top of its file, outside sections and modules"
+        outside = "state it at the top of its file, outside sections and modules"
+        remedy = remedy_for(error, output, outside)
         failures.append(Failure(theorem.file, theorem.line, found, remedy))
     for number, theorem in enumerate(asked):
         try:
             answers[theorem.file] = _answer(folder / f"{number}.out")
         except ValueError as error:
             failures.append(Failure(theorem.file, theorem.line, str(error), "look at the theorem"))
-    return answers, failures
+    required = _required(names[item.file] for item in asked)
+    short = sorted({name for found in answers.values() for name in found if " " not in name})
+    full = _full_names(coq, project, folder, required, short)
+    in_full = {
+        file: tuple(sorted(full.get(name, name) for name in axioms))
+        for file, axioms in answers.items()
+    }
+    return in_full, failures
+
+
+def parse_location(answer: str) -> str | None:
+    """The full name of what a short name means, in an answer of ``Locate``.
+
+    Args:
+        answer: What Coq wrote. It lists whatever has that name, and for all but the one that is
+            meant, how to call it.
+
+    Returns:
+        The full name; ``None`` if not exactly one is meant.
+
+    Example:
+        >>> parse_location("Constant Coq.b.c\\nConstant Coq.a.b.c\\n  (shorter name ... is a.b.c)")
+        'Coq.b.c'
+    """
+    meant = _MEANT.findall(re.sub(r"\n\s+", " ", answer.strip()))
+    return meant[0] if len(meant) == 1 else None
+
+
+def _full_names(
+    coq: Coq, project: Project, folder: Path, required: Sequence[str], short: Sequence[str]
+) -> dict[str, str]:
+    """What short names mean where these files are required, as far as Coq says it."""
+    asked = [f'Redirect "name{i}" Locate Term {name}.' for i, name in enumerate(short)]
+    if not short or _ask(coq, project, folder, [*required, *asked]):
+        return {}
+    located = [parse_location(_read(folder / f"name{i}.out")) for i in range(len(short))]
+    return {name: full for name, full in zip(short, located, strict=True) if full is not None}
 
 
 def _required(names: Iterable[str]) -> list[str]:
@@ -119,4 +159,8 @@ def _ask(coq: Coq, project: Project, folder: Path, lines: Sequence[str]) -> str:
 
 
 def _answer(path: Path) -> tuple[str, ...]:
-    return parse_assumptions(path.read_text("utf-8", "replace"))
+    return parse_assumptions(_read(path))
+
+
+def _read(path: Path) -> str:
+    return path.read_text("utf-8", "replace")

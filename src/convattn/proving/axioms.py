@@ -1,7 +1,8 @@
 """The axioms that a theorem may stand on: none, but for those about real numbers.
 
 Coq's real numbers are built with three axioms, and their library uses classical logic besides; that
-they are a field of Mathematical Components takes Hilbert's choice.
+they are a field of Mathematical Components takes Hilbert's choice. Axioms are named in
+full, since a file of the proofs may bear the name of a library's file.
 """
 
 from collections.abc import Collection
@@ -14,13 +15,13 @@ CHOICE = "choice"
 FAMILIES: dict[str, frozenset[str]] = {
     REALS: frozenset(
         {
-            "ClassicalDedekindReals.sig_forall_dec",
-            "ClassicalDedekindReals.sig_not_dec",
-            "FunctionalExtensionality.functional_extensionality_dep",
+            "Coq.Reals.ClassicalDedekindReals.sig_forall_dec",
+            "Coq.Reals.ClassicalDedekindReals.sig_not_dec",
+            "Coq.Logic.FunctionalExtensionality.functional_extensionality_dep",
         }
     ),
-    CLASSICAL: frozenset({"Classical_Prop.classic"}),
-    CHOICE: frozenset({"Epsilon.epsilon_statement"}),
+    CLASSICAL: frozenset({"Coq.Logic.Classical_Prop.classic"}),
+    CHOICE: frozenset({"Coq.Logic.Epsilon.epsilon_statement"}),
 }
 # The files of theorems on real numbers, and what each of them stands on.
 ALLOWED: dict[str, tuple[str, ...]] = {
@@ -47,7 +48,8 @@ def judge(file: str, line: int, assumptions: Collection[str]) -> list[Failure]:
     Args:
         file: The file of the theorem.
         line: The line on which the theorem begins.
-        assumptions: The names of the axioms; where the kernel reports something else, its words.
+        assumptions: The full names of the axioms; where the kernel reports something else, its
+            words.
 
     Example:
         >>> judge("p/a.v", 3, ["cheat"])[0].found

@@ -1,6 +1,7 @@
 """The sources of the proofs, as they stand on the disk, and how they are given to Coq."""
 
 import hashlib
+import os.path
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,6 +9,10 @@ from pathlib import Path
 from convattn.proving.failure import Failure
 
 PROJECT = "_CoqProject"
+
+
+class UnreadableSource(Exception):
+    """What is named as a source cannot be read; the message says what, why and what to do."""
 
 
 @dataclass(frozen=True)
@@ -55,16 +60,24 @@ def read_project(directory: Path) -> Project:
 
     Args:
         directory: The folder.
+
+    Raises:
+        UnreadableSource: If one of them is a folder, a dangling link or may not be read.
     """
     sources: dict[str, bytes] = {}
     for path in sorted(directory.rglob("*.v")):
         parts = path.relative_to(directory).parts
         if not any(part.startswith(".") for part in parts):
-            sources["/".join(parts)] = path.read_bytes()
+            sources["/".join(parts)] = _content(path)
     prefix, options, failures = "Convattn", ["-Q", ".", "Convattn"], []
-    if (directory / PROJECT).is_file():
-        sources[PROJECT] = (directory / PROJECT).read_bytes()
-        words = shlex.split(sources[PROJECT].decode("utf-8", "replace"), comments=True)
+    if os.path.lexists(directory / PROJECT):
+        sources[PROJECT] = _content(directory / PROJECT)
+        text = sources[PROJECT].decode("utf-8", "replace")
+        try:
+            words = shlex.split(text, comments=True)
+        except ValueError as error:
+            words = []
+            failures.append(Failure(PROJECT, 0, f"{error}", "close the quotation mark"))
         while words:
             match words:
                 case ["-Q", ".", name, *words]:
@@ -75,3 +88,12 @@ def read_project(directory: Path) -> Project:
                     remedy = "expected '-Q . NAME', and '-arg -w -arg WARNINGS' at most"
                     failures.append(Failure(PROJECT, 0, f"'{word}'", remedy))
     return Project(sources, prefix, tuple(options), tuple(failures))
+
+
+def _content(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise UnreadableSource(
+            f"{path} cannot be read ({error.strerror}); make it a file that can, or remove it"
+        ) from error

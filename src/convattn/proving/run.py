@@ -12,6 +12,7 @@ from convattn.proving.assumptions import print_assumptions
 from convattn.proving.axioms import judge, stated
 from convattn.proving.compilation import compile_project
 from convattn.proving.failure import Failure
+from convattn.proving.names import shadowing
 from convattn.proving.project import Project, digest
 from convattn.proving.quotation import Quotation
 from convattn.proving.report import SCHEMA
@@ -84,6 +85,7 @@ def check_proofs(
     wanted = set(project.files)
     if only is not None:
         wanted = set(only).union(*(compiled.requires[file] for file in only))
+    failures += [failure for failure in shadowing(project) if failure.file in wanted]
     theorems: dict[str, Theorem] = {}
     for file in sorted(wanted):
         theorem, wrong = scan(file, project.text(file))

@@ -1,57 +1,20 @@
 """What a proof file may hold, and the theorem that it proves.
 
 A file of theorems, ``proofs/coq/<paper>/<name>.v``, holds exactly one ``Theorem``, named as the
-file and outside any section and module, so that its text alone is its statement. Whatever assumes
-what is not proved, or weakens the kernel, is refused by its word; what Coq's kernel says about
-assumptions is asked besides (`convattn.proving.assumptions`).
+file and outside any section, so that its text alone is its statement. What else it may say is in
+`convattn.proving.commands`; what Coq's kernel says about assumptions is asked besides
+(`convattn.proving.assumptions`).
 """
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
+from convattn.proving.commands import in_sections, refused
 from convattn.proving.failure import Failure
-from convattn.proving.lexing import Sentence, blank, sentences
+from convattn.proving.lexing import Sentence, blank
 
 SUPPORT = ("foundation", "bridge")
-_PROVE = "prove it, or leave it out"
-_KERNEL = "leave it out: the kernel must check everything"
-_WHOLE = "leave it out: what is checked must be what stands in the scanned files"
-_FORBIDDEN = {
-    "Admitted": "finish the proof",
-    "admit": "finish the proof",
-    "give_up": "finish the proof",
-    "Abort": "leave the draft out",
-    "Axiom": _PROVE,
-    "Axioms": _PROVE,
-    "Parameter": _PROVE,
-    "Parameters": _PROVE,
-    "Conjecture": _PROVE,
-    "Conjectures": _PROVE,
-    "Primitive": _PROVE,
-    "Declare Module": _PROVE,
-    "Unset Guard Checking": _KERNEL,
-    "Unset Positivity Checking": _KERNEL,
-    "Unset Universe Checking": _KERNEL,
-    "Set Definitional UIP": _KERNEL,
-    "bypass_check": _KERNEL,
-    "Declare ML Module": _WHOLE,
-    "Add LoadPath": _WHOLE,
-    "Add Rec LoadPath": _WHOLE,
-    "Add ML Path": _WHOLE,
-    "Load": _WHOLE,
-    "Redirect": _WHOLE,
-    "Extraction": _WHOLE,
-}
-_WORDS = re.compile(
-    r"(?<![\w'])(?:"
-    + "|".join(words.replace(" ", r"\s+") for words in sorted(_FORBIDDEN, key=len, reverse=True))
-    + r")(?![\w'])"
-)
-_ASSUMPTION = re.compile(r"(Hypothesis|Hypotheses|Variables?|Context)\b")
-_OPENING = re.compile(r"(?:(Section)|(Module)(?:\s+(?:Type|Import|Export))*)\s+([^\s.(:<]+)")
-_CLOSING = re.compile(r"End\s+(\S+?)\s*\.")
 _THEOREM = re.compile(r"Theorem\s+([^\s:({\[@]+)")
 
 
@@ -103,22 +66,13 @@ def scan(file: str, text: str) -> tuple[Theorem | None, list[Failure]]:
         >>> scan("p/one.v", "(* Admitted *) Theorem one : 1 = 1. Proof. by []. Qed.")[0].statement
         'Theorem one : 1 = 1.'
     """
-    failures = list(_forbidden(file, text))
+    failures = list(refused(file, text))
     theorems: list[tuple[Sentence, str]] = []
-    open_: list[tuple[str, str]] = []
-    for sentence in sentences(text):
-        opening, closing = _OPENING.match(sentence.command), _CLOSING.match(sentence.command)
-        if opening and not (opening[2] and ":=" in sentence.command):
-            open_.append((opening[1] or opening[2], opening[3]))
-        elif closing and open_:
-            open_.pop()
-        elif (word := _ASSUMPTION.match(sentence.command)) and not _in_section(open_):
-            remedy = "outside a section this is an axiom; open a Section, or prove it"
-            failures.append(Failure(file, sentence.line, f"'{word[1]}'", remedy))
-        elif stated := _THEOREM.match(sentence.command):
+    for sentence, within in in_sections(text):
+        if stated := _THEOREM.match(sentence.command):
             theorems.append((sentence, stated[1]))
-            if open_ and holds_a_theorem(file):
-                found = f"Theorem {stated[1]} within {' '.join(open_[-1])}"
+            if within and holds_a_theorem(file):
+                found = f"Theorem {stated[1]} within Section {within[-1]}"
                 remedy = "close that first, so that the statement stands alone"
                 failures.append(Failure(file, sentence.line, found, remedy))
     if not holds_a_theorem(file):
@@ -138,15 +92,3 @@ def scan(file: str, text: str) -> tuple[Theorem | None, list[Failure]]:
         return None, failures
     statement = normalised(text[sentence.start : sentence.end])
     return Theorem(file, name, sentence.line, statement), failures
-
-
-def _forbidden(file: str, text: str) -> Iterator[Failure]:
-    code = blank(text, strings=True)
-    for match in _WORDS.finditer(code):
-        words = " ".join(match[0].split())
-        line = code.count("\n", 0, match.start()) + 1
-        yield Failure(file, line, f"'{words}'", _FORBIDDEN[words])
-
-
-def _in_section(open_: list[tuple[str, str]]) -> bool:
-    return any(kind == "Section" for kind, _ in open_)

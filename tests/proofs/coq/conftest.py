@@ -84,10 +84,11 @@ def compiled_proofs(coq: Coq, project: Project, files: list[str], folder: Path) 
 
 
 def copy_compiled(built: Path, folder: Path) -> None:
-    """Copy the compiled files, and the record of what they are compiled from."""
+    """Copy the compiled files, if there is a record of what they are compiled from, with it."""
+    if not (built / "compiled.json").is_file():
+        return
+    shutil.copy(built / "compiled.json", folder)
     for source in sorted(built.glob("coq/**/*.vo")):
         target = folder / source.relative_to(built)
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(source, target)
-    if (built / "compiled.json").is_file():
-        shutil.copy(built / "compiled.json", folder)
