@@ -10,6 +10,7 @@ from jaxtyping import Int
 
 from convattn.bounds.nonnegative_vector import nonnegative_vector
 from convattn.certificates.canonical import certificate, rational
+from convattn.certificates.eigenvectors import symmetric_eigenvectors
 from convattn.constructions.geometry import ConvolutionGeometry
 from convattn.constructions.given_kernel import mixture_heads
 from convattn.constructions.row_basis import distinct_rows, row_basis
@@ -72,11 +73,10 @@ def approximation_certificate(
     geometry = ConvolutionGeometry.of(kernel.shape[:2], patch_size)
     rows, counts = distinct_rows(kernel.astype(object), geometry)
     gram = (rows * counts[:, None]).T @ rows
-    values, vectors = np.linalg.eigh(gram.astype(np.float64))
-    values, vectors = values[::-1], vectors[:, ::-1]
+    values, vectors = symmetric_eigenvectors(gram.tolist())
     directions = np.empty((heads - 1, geometry.heads), object)
     for place, at in np.ndindex(*directions.shape):
-        directions[place, at] = Fraction(round(float(vectors[at, place]) * DIGITS), DIGITS)
+        directions[place, at] = Fraction(round(vectors[place][at] * DIGITS), DIGITS)
     shift = np.concatenate([np.zeros((1, geometry.heads), int), -directions]).max(axis=0)
     attention = [*(directions + shift), shift]
     maps = [*directions, -directions.sum(axis=0)]
@@ -89,7 +89,7 @@ def approximation_certificate(
     off = sum(np.outer(row, row) for row in directions) - np.eye(geometry.heads, dtype=int)
     thresholds = []
     for value in values[heads - 1 :]:
-        lowered = int((float(value) - 1e-9 * float(values[0])) * DIGITS)
+        lowered = int((value - 1e-9 * values[0]) * DIGITS)
         thresholds.append(Fraction(max(0, lowered), DIGITS))
     body = {
         **_kernel_fields(kernel, geometry),
