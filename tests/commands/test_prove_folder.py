@@ -6,7 +6,7 @@ import pytest
 from ledger.proof_files import write
 from proving.coq_tree import ONE, needs_coq, quoting, write_sources
 
-from convattn.proving.lock import lock_folder
+from convattn.folder_lock import hold_folder
 
 
 @pytest.fixture
@@ -88,7 +88,7 @@ def test_an_unclosed_quotation_mark_in_the_project_is_a_failure(prove, tree):
 def test_another_run_in_the_folder_is_waited_for_by_the_user(prove, tree):
     assert prove().code == 0
     report = (tree / "out" / "report.json").read_bytes()
-    with lock_folder(tree / "out"):
+    with hold_folder(tree / "out"):
         done = prove()
     assert (done.code, done.out) == (2, "")
     assert f"another convattn prove is running in it (process {os.getpid()}" in done.err

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from convattn.commands.output_file import require_writable
 from convattn.commands.usage import UsageError
+from convattn.folder_lock import InUse, hold_folder
 from convattn.ledger.locations import checkout, coq_directory
-from convattn.proving.lock import InUse, lock_folder
 from convattn.proving.record import ForeignFiles
 
 
@@ -61,7 +61,7 @@ def held(target: Path) -> Iterator[None]:
         if (path.exists() or path.is_symlink()) and not path.is_dir():
             raise UsageError(f"--output got {target}, but {path} is not a directory; remove it")
     try:
-        with lock_folder(target):
+        with hold_folder(target, inherited=True):
             yield
     except InUse as error:
         raise UsageError(

@@ -1,8 +1,8 @@
-"""One run at a time compiles in a folder.
+"""One process at a time works in a folder.
 
-The lock is the system's, on the file `lock`, and ends with the process that holds it and every
-``coqc`` that it has started, however they end; the file stays, and means nothing. Where the system
-or the file system has no such locks, nothing is locked.
+The lock is the system's, on the file `lock`, and ends with the process that holds it, however that
+ends; the file stays, and means nothing. Where the system or the file system has no such locks,
+nothing is locked.
 """
 
 import os
@@ -14,15 +14,16 @@ FILE_NAME = "lock"
 
 
 class InUse(Exception):
-    """Another run is at work in the folder; the message is the id of its process."""
+    """Another process is at work in the folder; the message is its id."""
 
 
 @contextmanager
-def lock_folder(folder: Path) -> Iterator[None]:
+def hold_folder(folder: Path, inherited: bool = False) -> Iterator[None]:
     """Hold a folder.
 
     Args:
         folder: It must be there.
+        inherited: Whether the processes that are started meanwhile hold it, too.
 
     Raises:
         InUse: If another process, or another call in this one, holds it.
@@ -31,7 +32,7 @@ def lock_folder(folder: Path) -> Iterator[None]:
         if not _taken(file.fileno()):
             file.seek(0)
             raise InUse(file.read().strip() or "?")
-        os.set_inheritable(file.fileno(), True)
+        os.set_inheritable(file.fileno(), inherited)
         file.truncate(0)
         file.write(str(os.getpid()))
         file.flush()

@@ -1,4 +1,4 @@
-"""Two runs cannot compile in one folder; one that has ended leaves no lock."""
+"""Two processes cannot work in one folder; one that has ended leaves no lock."""
 
 import subprocess
 import sys
@@ -6,13 +6,13 @@ import time
 
 import pytest
 
-from convattn.proving.lock import InUse, lock_folder
+from convattn.folder_lock import InUse, hold_folder
 
 HOLD = """
 import subprocess, sys, time
 from pathlib import Path
-from convattn.proving.lock import lock_folder
-with lock_folder(Path(sys.argv[1])):
+from convattn.folder_lock import hold_folder
+with hold_folder(Path(sys.argv[1]), inherited=True):
     child = subprocess.Popen(["sleep", "600"], close_fds=False, stdout=subprocess.DEVNULL)
     print(child.pid, flush=True)
     time.sleep(600)
@@ -24,11 +24,11 @@ def test_another_run_is_refused_until_it_and_what_it_has_started_end(tmp_path):
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as holder:
         child = int(holder.stdout.readline())
         try:
-            with pytest.raises(InUse, match=str(holder.pid)), lock_folder(tmp_path):
+            with pytest.raises(InUse, match=str(holder.pid)), hold_folder(tmp_path):
                 pass
             holder.kill()
             holder.wait()
-            with pytest.raises(InUse, match=str(holder.pid)), lock_folder(tmp_path):
+            with pytest.raises(InUse, match=str(holder.pid)), hold_folder(tmp_path):
                 pass
         finally:
             holder.kill()
@@ -40,7 +40,7 @@ def eventually_free(folder):
     end = time.monotonic() + 20
     while True:
         try:
-            with lock_folder(folder):
+            with hold_folder(folder):
                 return
         except InUse:
             assert time.monotonic() < end
@@ -49,6 +49,6 @@ def eventually_free(folder):
 
 def test_the_lock_ends_with_the_call(tmp_path):
     for _ in range(2):
-        again = lock_folder(tmp_path)
-        with lock_folder(tmp_path), pytest.raises(InUse), again:
+        again = hold_folder(tmp_path)
+        with hold_folder(tmp_path), pytest.raises(InUse), again:
             pass
