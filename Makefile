@@ -73,7 +73,7 @@ doctest: $(STAMP) ## run every example in the docstrings and in the README
 	$(BIN)/python -m pytest -q --doctest-modules src/convattn src/convattn_check --doctest-glob='*.md' README.md docs
 
 certificates: $(STAMP) ## regenerate certificates/ (the bytes must not change)
-	$(BIN)/python -m convattn.certificates --output certificates
+	$(BIN)/python -m convattn.ledger.certificates --output certificates
 
 ledger: $(STAMP) ## regenerate docs/ledger.md, and the table of docs/proofs.md, from the proof files
 	$(BIN)/convattn ledger --output docs/ledger.md

@@ -2,7 +2,7 @@
 
 import sys
 
-from convattn.analysis.command import main
+from convattn.cli.analyse.command import main
 
 if __name__ == "__main__":
     sys.exit(main())

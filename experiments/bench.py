@@ -35,8 +35,8 @@ from benchmarks.table import print_round, print_summary
 from benchmarks.targets import targets
 from rich.console import Console
 
-from convattn.atomic_file import write_file
 from convattn.fast.selection import BACK_ENDS
+from convattn.files import write_file
 
 QUICK: dict[str, Any] = {"sizes": (8, 12), "dims": (16,), "turns": 3, "turn_seconds": 0.002}
 WIDTH = 110

@@ -2,7 +2,7 @@
 
 import sys
 
-from convattn.analysis.compression import main
+from convattn.cli.experiments.compress import main
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -14,10 +14,10 @@ import time
 import jax
 from flax import nnx
 
-from convattn.models.settings import cmhsa
-from convattn.models.vision_transformer import VisionTransformer
-from convattn.two_phase.conversion_settings import ConversionSettings
-from convattn.two_phase.transfer import phase_two_settings, transfer
+from convattn.lab.models.settings import cmhsa
+from convattn.lab.models.vision_transformer import VisionTransformer
+from convattn.lab.two_phase.conversion_settings import ConversionSettings
+from convattn.lab.two_phase.transfer import phase_two_settings, transfer
 
 
 def main() -> None:

@@ -8,7 +8,7 @@ Command    python experiments/language.py [--scales 1 2 3] [--output-dir DIR]
 
 import sys
 
-from convattn.language.command import COMMAND
+from convattn.cli.experiments.language import COMMAND
 
 if __name__ == "__main__":
     sys.exit(COMMAND.main())

@@ -12,10 +12,10 @@ from typing import Annotated
 
 import tyro
 
-from convattn.commands.guard import SUCCESS, guarded
-from convattn.commands.usage import UsageError
-from convattn.evidence.backing_run import verdict_of
-from convattn.runs.record import write_record
+from convattn.cli.guard import SUCCESS, guarded
+from convattn.cli.usage import UsageError
+from convattn.lab.records.run_evidence import verdict_of
+from convattn.lab.records.run_record import write_record
 
 PROGRAM = "experiments/record.py"
 

@@ -8,7 +8,7 @@ Command    python experiments/similarity.py [--attention own --segments none] [-
 
 import sys
 
-from convattn.similarity.command import COMMAND
+from convattn.cli.experiments.similarity import COMMAND
 
 if __name__ == "__main__":
     sys.exit(COMMAND.main())

@@ -27,7 +27,7 @@ from benchmarks.training.targets import targets
 from rich.console import Console
 from rich.table import Table
 
-from convattn.atomic_file import write_file
+from convattn.files import write_file
 
 
 def arguments() -> argparse.ArgumentParser:

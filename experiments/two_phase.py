@@ -3,7 +3,7 @@
 import sys
 from pathlib import Path
 
-from convattn.two_phase.command import main
+from convattn.cli.experiments.two_phase import main
 
 if __name__ == "__main__":
     sys.exit(main(configs=Path(__file__).parent / "configs" / "two_phase"))

@@ -19,9 +19,9 @@ from pathlib import Path
 
 import numpy as np
 
-from convattn.data.cifar10 import FILE_NAME, FILE_SHA256, PAYLOAD_SHA256, SIDE
-from convattn.data.integrity import DataIntegrityError
-from convattn.data.planes import predict
+from convattn.ledger.images.cifar10_slice import FILE_NAME, FILE_SHA256, PAYLOAD_SHA256, SIDE
+from convattn.ledger.images.integrity import DataIntegrityError
+from convattn.ledger.images.planes import predict
 
 FOLDER = "cifar-10-batches-bin"
 TRAIN_FILES = tuple(f"{FOLDER}/data_batch_{number}.bin" for number in range(1, 6))
@@ -133,7 +133,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Build the slice; 0 on success, 1 where the archive or the result isn't as expected."""
     parser = argparse.ArgumentParser(description="Build the bundled CIFAR-10 slice.")
     parser.add_argument("archive", type=Path, help="PATH/cifar10-lossless.tar.xz")
-    default = Path(__file__).resolve().parents[1] / "src" / "convattn" / "data"
+    default = Path(__file__).resolve().parents[1] / "src" / "convattn" / "ledger" / "images"
     parser.add_argument("--output", type=Path, default=default, help="the folder to write into")
     parser.add_argument(
         "--new-digests", action="store_true", help="write even where cifar10.py has other digests"

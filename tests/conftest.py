@@ -17,12 +17,12 @@ from jaxtyping import install_import_hook
 jax.config.update("jax_enable_x64", True)
 
 CHECKED = (
-    "convattn.application",
-    "convattn.arrays",
-    "convattn.attention",
+    "convattn.fast.application",
+    "convattn.operators.arrays",
+    "convattn.operators.attention",
     "convattn.bounds",
     "convattn.constructions",
-    "convattn.convolution",
+    "convattn.operators.convolution",
     "convattn.encodings",
     "convattn.fast.dense",
     "convattn.fast.dropout",
@@ -30,13 +30,13 @@ CHECKED = (
     "convattn.fast.separable",
     "convattn.fast.shift",
     "convattn.fast.windowed",
-    "convattn.layer",
-    "convattn.patches",
+    "convattn.encodings.layer",
+    "convattn.operators.patches",
     "convattn.sac",
-    "convattn.scores",
-    "convattn.shifts",
+    "convattn.operators.scores",
+    "convattn.operators.shifts",
     "convattn.structures",
-    "convattn.weights",
+    "convattn.networks.weights",
 )
 install_import_hook(CHECKED, "annotations.checked")
 

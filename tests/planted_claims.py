@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-import convattn.evidence as evidence
-from convattn.evidence import head_floor, layer_runs
-from convattn.ledger import Claim, Evidence, EvidenceFailed, Level, Run
+from convattn.ledger import Claim, Evidence, EvidenceFailed, Level, Run, evidence
 from convattn.ledger.discovery import load_claim
+from convattn.ledger.evidence import head_floor, layer_runs
 from convattn.ledger.locations import certificates_directory, proofs_directory
 
 Change = Callable[[Any], Any]

@@ -4,7 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from convattn.encodings import GaussianEncoding
-from convattn.shifts import TokenGrid
+from convattn.operators.shifts import TokenGrid
 
 HEADS = 3
 

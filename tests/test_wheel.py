@@ -83,7 +83,11 @@ def test_everything_is_in_the_wheel_once(wheel):
         assert held
         expected |= {f"convattn/_{folder}/{path.relative_to(ROOT / folder)}" for path in held}
     assert expected <= set(names)
-    for needed in ("convattn/py.typed", "convattn_check/py.typed", "convattn/data/PROVENANCE.md"):
+    for needed in (
+        "convattn/py.typed",
+        "convattn_check/py.typed",
+        "convattn/ledger/images/PROVENANCE.md",
+    ):
         assert needed in names
 
 
@@ -105,11 +109,11 @@ def test_the_packages_come_from_the_wheel(installed, python, tmp_path):
 
 def test_the_data_come_along(python, tmp_path):
     code = (
-        "from convattn.data import load_cifar10_slice\n"
+        "from convattn.lab.data import load_cifar10_slice\n"
         "images = load_cifar10_slice('test').images\n"
         "print(images.shape, int(images.astype(int).sum()))"
     )
-    from convattn.data import load_cifar10_slice
+    from convattn.lab.data import load_cifar10_slice
 
     total = int(load_cifar10_slice("test").images.astype(int).sum())
     assert python(code, tmp_path) == f"(500, 32, 32, 3) {total}"

@@ -6,7 +6,7 @@ from itertools import product
 import jax
 import numpy as np
 
-from convattn.shifts import Shift, TokenGrid
+from convattn.operators.shifts import Shift, TokenGrid
 
 # Every axis has its own size, and no ring is the same before and after.
 SEQUENCES = (TokenGrid((5,), ((1, 2),)), TokenGrid((1,), ((3, 1),)), TokenGrid((6,), ((0, 0),)))

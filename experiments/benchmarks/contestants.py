@@ -15,12 +15,12 @@ from benchmarks.plain_layer import convolution, maps_alone, plain_attention, pla
 from benchmarks.settings import Settings
 from benchmarks.torch_layer import torch_is_there, torch_runner
 from convattn.encodings import RelativePosition
+from convattn.encodings.layer import AttentionLayer
 from convattn.fast import choose_windows
 from convattn.fast.backend import Work
 from convattn.fast.options import AttentionOptions, Window
 from convattn.fast.selection import BACK_ENDS, choose_backend
-from convattn.layer import AttentionLayer
-from convattn.shifts import TokenGrid
+from convattn.operators.shifts import TokenGrid
 
 PAIRS_HELD = 3
 HOLD_PAIRS = ("dense", "dot_product", "plain dense", "torch")

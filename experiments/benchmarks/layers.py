@@ -15,8 +15,8 @@ from convattn.encodings import (
     QuadraticEncoding,
     QuadraticGridEncoding,
 )
+from convattn.encodings.layer import AttentionLayer, ContentScores
 from convattn.encodings.learned import initial_learned_encoding
-from convattn.layer import AttentionLayer, ContentScores
 
 HEADS = 9
 KERNEL = 3

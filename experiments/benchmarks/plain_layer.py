@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from convattn.encodings import GaussianEncoding, LearnedEncoding, QuadraticEncoding
-from convattn.layer import AttentionLayer, ContentScores
+from convattn.encodings.layer import AttentionLayer, ContentScores
 
 
 class PlainParameters(NamedTuple):

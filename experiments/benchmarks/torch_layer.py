@@ -15,7 +15,7 @@ import numpy as np
 from benchmarks.measurement import Runner
 from benchmarks.plain_layer import steps
 from convattn.encodings import QuadraticEncoding
-from convattn.layer import AttentionLayer
+from convattn.encodings.layer import AttentionLayer
 
 
 def torch_is_there() -> bool:

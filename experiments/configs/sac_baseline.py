@@ -8,9 +8,9 @@ Time       under 4 minutes
 Command    python experiments/cifar.py --config sac_baseline
 """
 
-from convattn.models.settings import SelfAttentiveResNetSettings
-from convattn.runs.settings import ImageSettings, RunSettings
-from convattn.training.settings import TrainingSettings
+from convattn.lab.models.settings import SelfAttentiveResNetSettings
+from convattn.lab.runs.settings import ImageSettings, RunSettings
+from convattn.lab.training.settings import TrainingSettings
 
 CONFIG = RunSettings(
     model=SelfAttentiveResNetSettings(operator="convolution", channels=(32, 64)),

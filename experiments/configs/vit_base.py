@@ -12,9 +12,9 @@ Crops and flips alone vary the images: L21 sets it beside DeiT as trained withou
 
 from dataclasses import replace
 
-from convattn.evidence.two_phase_experiments import EPOCHS, deit_training
-from convattn.models.settings import vit_base
-from convattn.runs.settings import ImageSettings, RunSettings
+from convattn.lab.models.settings import vit_base
+from convattn.lab.records.two_phase_experiments import EPOCHS, deit_training
+from convattn.lab.runs.settings import ImageSettings, RunSettings
 
 CONFIG = RunSettings(
     model=vit_base(),

@@ -29,9 +29,12 @@ denominator by the sum of the whole column gives softmax(a)·e^H over what the c
 
 import numpy as np
 
-from convattn.evidence import certified, proved
-from convattn.evidence.exact_influence import exact_column_softmax, exact_influence_convolution
 from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
+from convattn.ledger.evidence import certified, proved
+from convattn.ledger.evidence.exact_influence import (
+    exact_column_softmax,
+    exact_influence_convolution,
+)
 
 
 def drawn_mask(rng: np.random.Generator, keys: int, queries: int) -> np.ndarray:
@@ -197,13 +200,13 @@ def on_images(run: Run) -> str:
     """Eight by eight pixels attend under the causal mask, to themselves and to another image's.
 
     The scores are integers below 2²⁴ times 2^-14, exact in at least float32, and so are x and Θ.
-    The bound is that of `convattn.evidence.influence_rounding`.
+    The bound is that of `convattn.ledger.evidence.influence_rounding`.
     """
     import jax
     import jax.numpy as jnp
 
-    from convattn.evidence import DTYPES, whole_images
-    from convattn.evidence.influence_rounding import attention_within, column_weights_within
+    from convattn.ledger.evidence import DTYPES, whole_images
+    from convattn.ledger.evidence.influence_rounding import attention_within, column_weights_within
     from convattn.structures import (
         attention_convolution,
         bi_affine,

@@ -21,9 +21,9 @@ from fractions import Fraction
 
 import numpy as np
 
-from convattn.evidence import certified, proved
-from convattn.evidence.exact_influence import exact_column_softmax
 from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
+from convattn.ledger.evidence import certified, proved
+from convattn.ledger.evidence.exact_influence import exact_column_softmax
 
 FIELDS = ("bilinear", "key_weight", "query_weight", "offset")
 
@@ -135,9 +135,9 @@ def scores_of_pixels(run: Run) -> str:
     import jax
     import jax.numpy as jnp
 
-    from convattn.arrays import accumulation_dtype
     from convattn.bounds.rounding import gamma, unit_roundoff
-    from convattn.evidence import DTYPES, whole_images
+    from convattn.ledger.evidence import DTYPES, whole_images
+    from convattn.operators.arrays import accumulation_dtype
     from convattn.structures import bi_affine, bi_affine_scores
 
     images = whole_images(run)[:2, 12:16, 12:16].reshape(2, 16, 3)

@@ -43,9 +43,9 @@ from itertools import product
 
 import numpy as np
 
-from convattn.certificates.catalogue import COMMUTANTS
-from convattn.evidence import certified, proved
 from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
+from convattn.ledger.certificates.catalogue import COMMUTANTS
+from convattn.ledger.evidence import certified, proved
 
 LINES = ((1,), (2,), (3,), (5,))
 GRIDS = (*LINES, (2, 3), (2, 1, 2))

@@ -31,9 +31,9 @@ from fractions import Fraction
 
 import numpy as np
 
-from convattn.evidence import certified, proved
-from convattn.evidence.exact_influence import exact_column_softmax
 from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
+from convattn.ledger.evidence import certified, proved
+from convattn.ledger.evidence.exact_influence import exact_column_softmax
 
 
 def sloped(scores: np.ndarray) -> np.ndarray:
@@ -159,14 +159,15 @@ def on_images(run: Run) -> str:
     """Blocks of 6 × 6 pixels, each joined with its eight neighbours, against loops in float64.
 
     Scores are integers below 2²⁴ times 2^-10, and the slope is 1/4: all exact in at least float32.
-    The loops and the layer are each within the bound of `convattn.evidence.influence_rounding`, in
+    The loops and the layer are each within the bound of
+    `convattn.ledger.evidence.influence_rounding`, in
     float64 and in the layer's dtype; the bounds are added.
     """
     import jax
     import jax.numpy as jnp
 
-    from convattn.evidence import DTYPES, whole_images
-    from convattn.evidence.influence_rounding import attention_within, column_weights_within
+    from convattn.ledger.evidence import DTYPES, whole_images
+    from convattn.ledger.evidence.influence_rounding import attention_within, column_weights_within
     from convattn.structures import bi_affine, graph_attention
 
     pixels = whole_images(run)[:2, 12:18, 12:18].reshape(2, 36, 3)

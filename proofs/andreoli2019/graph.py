@@ -42,8 +42,8 @@ from itertools import product
 
 import numpy as np
 
-from convattn.evidence import certified, proved
 from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
+from convattn.ledger.evidence import certified, proved
 
 EDGE = np.array([[0, 1], [1, 0]])
 MAXIMUM_ORDER = 5
@@ -98,7 +98,7 @@ def polynomial(coefficients: list[Fraction], matrix: np.ndarray) -> np.ndarray:
 
 def spanned(matrices: list[np.ndarray]) -> int:
     """The dimension of the span of these matrices, exactly."""
-    from convattn.evidence.shared_map import exact_rank
+    from convattn.ledger.evidence.shared_map import exact_rank
 
     return exact_rank([[Fraction(x) for x in matrix.reshape(-1).tolist()] for matrix in matrices])
 

@@ -33,8 +33,8 @@ from itertools import product
 
 import numpy as np
 
-from convattn.evidence import certified, exact_convolution, proved
 from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
+from convattn.ledger.evidence import certified, exact_convolution, proved
 
 # Grid, cuboid, δ, ε; with axes of different sizes.
 CUBOIDS = (

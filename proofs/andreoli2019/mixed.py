@@ -22,8 +22,8 @@ from itertools import pairwise, product
 
 import numpy as np
 
-from convattn.evidence import certified, proved
 from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
+from convattn.ledger.evidence import certified, proved
 
 SHAPES = ((), (3,), (2, 3), (2, 1, 4))
 

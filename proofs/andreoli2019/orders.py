@@ -23,8 +23,8 @@ B·M·N·P·Q; only those in which A is a factor shrink with its nonzeros. ∎
 
 import numpy as np
 
-from convattn.evidence import certified, proved
 from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
+from convattn.ledger.evidence import certified, proved
 
 ORDERS = ("basis_first", "parameter_first", "operator")
 SIZES = (3, 7, 5, 2, 4)  # K, M, N, P, Q

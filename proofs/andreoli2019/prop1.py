@@ -21,8 +21,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from convattn.evidence import certified, proved
 from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
+from convattn.ledger.evidence import certified, proved
 
 SHAPES = (((), (2,)), ((3,), ()), ((4,), (2, 3)), ((2, 3), (4,)), ((2, 2, 2), (3, 2)))
 

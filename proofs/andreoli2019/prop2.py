@@ -19,8 +19,8 @@ extreme is Proposition 1 for S = 〈M, N〉, T = 〈P, Q〉; the second is eq. 4
 
 import numpy as np
 
-from convattn.evidence import certified, proved
 from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
+from convattn.ledger.evidence import certified, proved
 
 SIZES = ((3, 7, 5, 2, 4), (1, 2, 6, 3, 1), (6, 4, 3, 1, 2))  # K, M, N, P, Q
 

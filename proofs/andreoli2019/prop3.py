@@ -22,8 +22,8 @@ from typing import Any
 
 import numpy as np
 
-from convattn.evidence import certified, proved
 from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
+from convattn.ledger.evidence import certified, proved
 
 
 def bases(rng: np.random.Generator) -> dict[str, tuple]:

@@ -26,8 +26,8 @@ dimension K + Q - 1. ∎
 
 import numpy as np
 
-from convattn.evidence import certified, proved
 from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
+from convattn.ledger.evidence import certified, proved
 
 
 def eq4(x: np.ndarray, matrices: np.ndarray, theta: np.ndarray) -> np.ndarray:

@@ -26,9 +26,12 @@ from fractions import Fraction
 
 import numpy as np
 
-from convattn.evidence import certified, proved
-from convattn.evidence.exact_influence import exact_column_softmax, exact_influence_convolution
 from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
+from convattn.ledger.evidence import certified, proved
+from convattn.ledger.evidence.exact_influence import (
+    exact_column_softmax,
+    exact_influence_convolution,
+)
 
 
 def shift_matrix(nodes: int, shift: int) -> np.ndarray:
@@ -149,15 +152,15 @@ def on_images(run: Run) -> str:
 
     With attention heads of Θ = 0 the layer is the zero-padded 3 × 3 convolution, integers below
     2²⁴, and must equal it. With attention on 8 × 8 pixels the bound is that of
-    `convattn.evidence.influence_rounding` plus one rounding of the sum of the two parts.
+    `convattn.ledger.evidence.influence_rounding` plus one rounding of the sum of the two parts.
     """
     import jax
     import jax.numpy as jnp
 
-    from convattn.arrays import accumulation_dtype
     from convattn.bounds.rounding import unit_roundoff
-    from convattn.evidence import DTYPES, exact_convolution, integer_kernel, whole_images
-    from convattn.evidence.influence_rounding import attention_within, column_weights_within
+    from convattn.ledger.evidence import DTYPES, exact_convolution, integer_kernel, whole_images
+    from convattn.ledger.evidence.influence_rounding import attention_within, column_weights_within
+    from convattn.operators.arrays import accumulation_dtype
     from convattn.structures import (
         attention_with_shifts,
         bi_affine,

@@ -29,9 +29,12 @@ weight of key m > n in column n is zero under the mask, so that y_n does not dep
 
 import numpy as np
 
-from convattn.evidence import certified, proved
-from convattn.evidence.exact_influence import exact_column_softmax, exact_influence_convolution
 from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
+from convattn.ledger.evidence import certified, proved
+from convattn.ledger.evidence.exact_influence import (
+    exact_column_softmax,
+    exact_influence_convolution,
+)
 
 
 def mixed_product(left: np.ndarray, right: np.ndarray) -> np.ndarray:
@@ -132,7 +135,7 @@ def layer_and_convolution(run: Run) -> str:
     """Our Transformer layer, with one-hot weights and integers, and eq. 7 on the same numbers."""
     import jax.numpy as jnp
 
-    from convattn.attention import multi_head_self_attention
+    from convattn.operators.attention import multi_head_self_attention
     from convattn.structures import (
         attention_convolution,
         maps_from_parameter,
@@ -220,15 +223,16 @@ def on_images(run: Run) -> str:
     """Eight by eight pixels: our layer, JAX's and the convolution, the causal mask on all.
 
     D = 4, so √D = 2 divides exactly; scores are integers below 2²⁴ times 2^-16. Each result is
-    within the bound of `convattn.evidence.influence_rounding`; JAX's softmax runs in float32.
+    within the bound of `convattn.ledger.evidence.influence_rounding`; JAX's softmax runs in
+    float32.
     """
     import jax
     import jax.numpy as jnp
 
-    from convattn.attention import attention_weights, multi_head_self_attention
-    from convattn.evidence import DTYPES, whole_images
-    from convattn.evidence.influence_rounding import attention_within, column_weights_within
-    from convattn.layer import ContentScores
+    from convattn.encodings.layer import ContentScores
+    from convattn.ledger.evidence import DTYPES, whole_images
+    from convattn.ledger.evidence.influence_rounding import attention_within, column_weights_within
+    from convattn.operators.attention import attention_weights, multi_head_self_attention
     from convattn.structures import as_attention_convolution, self_attention_convolution
 
     pixels = whole_images(run)[:1, 12:20, 12:20].reshape(1, 64, 3)

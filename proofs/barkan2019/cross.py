@@ -32,8 +32,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from convattn.evidence import certified, exact_convolution
 from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
+from convattn.ledger.evidence import certified, exact_convolution
 
 
 def drawn_images(run: Run) -> tuple[np.ndarray, np.ndarray]:
@@ -127,7 +127,7 @@ def the_default_gap(run: Run) -> str:
 
 def unmasked_gaps_take_weight(run: Run) -> str:
     """Uniform attention over 2M + g columns: the gap takes g/(2M + g) of each patch's, exactly."""
-    from convattn.evidence.exact_attention import exact_softmax
+    from convattn.ledger.evidence.exact_attention import exact_softmax
 
     shares = []
     for gap in (0, 1, 2):

@@ -26,8 +26,8 @@ reads words ≤ i. For the centred filter of width m the query at i reads i + d�
 
 import numpy as np
 
-from convattn.evidence import certified
 from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
+from convattn.ledger.evidence import certified
 
 WORDS = 6
 
@@ -162,7 +162,7 @@ def regular_if_constant(run: Run) -> str:
 
 def pairs_at_the_border(run: Run) -> str:
     """M positions of 1 × m patches, of which M - m + 1 hold words only."""
-    from convattn.evidence.printed_filters import printed_convolution
+    from convattn.ledger.evidence.printed_filters import printed_convolution
 
     for width in (1, 2, 3):
         counted = printed_convolution(

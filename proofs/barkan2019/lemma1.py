@@ -26,15 +26,15 @@ import math
 
 import numpy as np
 
-from convattn.evidence import certified, exact_convolution, proved
 from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
+from convattn.ledger.evidence import certified, exact_convolution, proved
 
 SIZES = [(n, m) for n in range(1, 6) for m in range(1, 6)]
 
 
 def the_ceiling(run: Run) -> str:
     """Definition 1, with either bracket, against the convolution with centred taps."""
-    from convattn.evidence.printed_filters import printed_convolution
+    from convattn.ledger.evidence.printed_filters import printed_convolution
 
     for n, m in SIZES:
         rng = run.rng(n, m)
@@ -50,7 +50,7 @@ def the_ceiling(run: Run) -> str:
 
 def the_floor_reads_the_next_pixel(run: Run) -> str:
     """One tap of weight one, n = m = 1: with the floor x_(i+1, j+1), so not even 1 × 1 is WX."""
-    from convattn.evidence.printed_filters import printed_convolution
+    from convattn.ledger.evidence.printed_filters import printed_convolution
 
     image, one = run.rng("image").integers(1, 9, (4, 5, 1)), np.ones((1, 1, 1), np.int64)
     ceiling, floor = (printed_convolution(image, one, each) for each in (math.ceil, math.floor))

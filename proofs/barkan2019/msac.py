@@ -26,8 +26,8 @@ for each head; the ordinary convolutions H_R^l, each times its matrix, add up to
 
 import numpy as np
 
-from convattn.evidence import certified, exact_convolution
 from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
+from convattn.ledger.evidence import certified, exact_convolution
 
 SIZES = ((2, 1), (1, 3))
 

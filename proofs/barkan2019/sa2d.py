@@ -31,8 +31,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from convattn.evidence import certified, exact_convolution, proved
 from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
+from convattn.ledger.evidence import certified, exact_convolution, proved
 
 
 def printed_scores(query: np.ndarray, key: np.ndarray, bias: np.ndarray) -> np.ndarray:
@@ -92,7 +92,7 @@ def even_kernels_exactly(run: Run) -> str:
     """(r+1)² + 1 heads in fractions, on the image with a ring, at ε = 1/2 and e^M = 1 + N."""
     import jax.numpy as jnp
 
-    from convattn.evidence.exact_attention import exact_softmax
+    from convattn.ledger.evidence.exact_attention import exact_softmax
     from convattn.sac import even_bias_scores, sac_from_even_kernel
     from convattn.sac.relative_bias import EvenBias
 

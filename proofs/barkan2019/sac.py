@@ -31,10 +31,10 @@ v_q + TV·(mean of the others - v_q), as TV = ε(N-1)/N. The uniform head gives 
 
 import numpy as np
 
-from convattn.evidence import certified, exact_convolution, integer_kernel, proved
-from convattn.evidence.enclosures import ASSUMES
-from convattn.evidence.self_attentive_runs import self_attentive_equals_convolution
 from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
+from convattn.ledger.evidence import certified, exact_convolution, integer_kernel, proved
+from convattn.ledger.evidence.enclosures import ASSUMES
+from convattn.ledger.evidence.self_attentive_runs import self_attentive_equals_convolution
 
 
 def distance_to_own_patch(run: Run) -> str:
@@ -43,7 +43,7 @@ def distance_to_own_patch(run: Run) -> str:
     from flint import arb, ctx
 
     from convattn.bounds.saturation import PRECISION, bias_total_variation, upper
-    from convattn.evidence.enclosures import distance_to_one_hot
+    from convattn.ledger.evidence.enclosures import distance_to_one_hot
     from convattn.sac import even_bias_scores, sac_from_convolution
 
     seen, cells = [], 20
@@ -75,8 +75,8 @@ def within_total_variation(run: Run) -> str:
     import jax.numpy as jnp
 
     from convattn.bounds.self_attentive_rounding import two_head_error_bound
-    from convattn.evidence import whole_images
-    from convattn.evidence.layer_runs import within
+    from convattn.ledger.evidence import whole_images
+    from convattn.ledger.evidence.layer_runs import within
     from convattn.sac import limit_error_bound, sac_from_convolution, self_attentive_convolution
 
     images = whole_images(run)[:2]

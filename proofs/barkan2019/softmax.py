@@ -24,20 +24,20 @@ from fractions import Fraction
 
 import numpy as np
 
-from convattn.evidence import certified, proved
 from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
+from convattn.ledger.evidence import certified, proved
 
 
 def rows_of_weights(scores: np.ndarray) -> np.ndarray:
     """Softmax over the keys, the columns of QᵀK, in fractions."""
-    from convattn.evidence.exact_attention import exact_softmax
+    from convattn.ledger.evidence.exact_attention import exact_softmax
 
     return exact_softmax(scores)
 
 
 def convex_combinations(run: Run) -> str:
     """α from integer tokens: by rows every y is convex; by columns some y leaves V's range."""
-    from convattn.evidence.exact_attention import exact_softmax
+    from convattn.ledger.evidence.exact_attention import exact_softmax
 
     cases, left = 5 if run.quick else 50, 0
     for case in range(cases):
@@ -63,7 +63,7 @@ def convex_combinations(run: Run) -> str:
 
 def two_tokens(run: Run) -> str:
     """The counterexample of the repair, number for number."""
-    from convattn.evidence.exact_attention import exact_softmax
+    from convattn.ledger.evidence.exact_attention import exact_softmax
 
     weights = exact_softmax(np.array([[0, 1], [0, 0]]).T, Fraction(3)).T
     sums = weights.sum(axis=1).tolist()
@@ -74,7 +74,7 @@ def two_tokens(run: Run) -> str:
 
 def four_axes(run: Run) -> str:
     """a_rtij: over (r, t) together the weights of a query sum to one, over r alone to M."""
-    from convattn.evidence.exact_attention import exact_softmax
+    from convattn.ledger.evidence.exact_attention import exact_softmax
 
     rng = run.rng("scores")
     scores = rng.integers(-3, 4, (3, 4, 3, 4))  # r, t, i, j

@@ -26,8 +26,8 @@ import math
 
 import numpy as np
 
-from convattn.evidence import certified, proved
 from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
+from convattn.ledger.evidence import certified, proved
 
 
 def measured(dtypes: tuple[str, ...]) -> str:
@@ -38,8 +38,8 @@ def measured(dtypes: tuple[str, ...]) -> str:
     four neighbours, relatively. The least α is a number of the scores' format, so it may lie one
     spacing, at most 2·u_score·α, above the derived one.
     """
-    from convattn.audit.float_format import float_format
-    from convattn.audit.quadratic_saturation import measure_quadratic_saturation
+    from convattn.ledger.audit.float_format import float_format
+    from convattn.ledger.audit.quadratic_saturation import measure_quadratic_saturation
 
     seen = []
     for dtype in dtypes:
@@ -88,16 +88,16 @@ def black_pixels(run: Run) -> str:
     """A head at Δ = 0, with α = 46 and one-hot, on images whose darkest entry is zero.
 
     Scores are exact integers, so every pixel is within the bound of
-    `convattn.evidence.softmax_rounding`. With hard attention a black entry stays exactly black;
-    at α = 46 it becomes the sum of its neighbours times e^-46. In float16 that is below the
+    `convattn.ledger.evidence.softmax_rounding`. With hard attention a black entry stays exactly
+    black; at α = 46 it becomes the sum of its neighbours times e^-46. In float16 that is below the
     smallest number of the result, and only the weights tell.
     """
     import jax.numpy as jnp
 
     from convattn.constructions.cordonnier_lemma2 import one_hot_sharpness
     from convattn.encodings import QuadraticEncoding
-    from convattn.evidence import DTYPES, whole_images
-    from convattn.evidence.positional_heads import (
+    from convattn.ledger.evidence import DTYPES, whole_images
+    from convattn.ledger.evidence.positional_heads import (
         attended,
         bare_grid,
         head_weights,

@@ -23,8 +23,8 @@ ones do.
 
 from pathlib import Path
 
-from convattn.evidence.backing_run import BackingRun
-from convattn.evidence.experiments import Row, paper_settings
+from convattn.lab.records.experiments import Row, paper_settings
+from convattn.lab.records.run_evidence import BackingRun
 from convattn.ledger import Claim, Evidence, Kind, Level, Run, Verdict
 
 VERDICT = Verdict.NOT_RUN
@@ -38,7 +38,7 @@ ROW = Row(
 
 def printed_architecture(run: Run) -> str:
     """29.5M parameters."""
-    from convattn.evidence.first_parameters import require_size
+    from convattn.lab.models.first_parameters import require_size
 
     return require_size(ROW.settings.model, "29.5M")
 

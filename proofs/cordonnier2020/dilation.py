@@ -19,8 +19,8 @@ tokens (Lemma 2). If there is a ring of one zero token, that projection lies on 
 is zero, as it is in the zero-padded convolution. ∎
 """
 
-from convattn.evidence import certified, equals_convolution, proved, total_variation_enclosed
 from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
+from convattn.ledger.evidence import certified, equals_convolution, proved, total_variation_enclosed
 
 
 def narrow_ring(run: Run) -> str:
@@ -28,10 +28,10 @@ def narrow_ring(run: Run) -> str:
     import jax
     import jax.numpy as jnp
 
-    from convattn.application import apply_attention
     from convattn.constructions import conv_to_attention
-    from convattn.evidence import DTYPES, exact_convolution, integer_kernel, whole_images
-    from convattn.evidence.layer_runs import equal
+    from convattn.fast.application import apply_attention
+    from convattn.ledger.evidence import DTYPES, exact_convolution, integer_kernel, whole_images
+    from convattn.ledger.evidence.layer_runs import equal
 
     images = whole_images(run)
     kernel = integer_kernel(run.rng("kernel"), (3, 3), 3, 4)

@@ -17,8 +17,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from convattn.evidence import proved
 from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
+from convattn.ledger.evidence import proved
 
 HEADS = ((0.5, (0.0, 0.0)), (0.25, (1.5, -2.25)), (2.0, (-0.5, 4.0)))  # α, Δ
 
@@ -31,7 +31,7 @@ def gaussian_exactly(run: Run) -> str:
     import jax.numpy as jnp
 
     from convattn.encodings.quadratic import printed_features, printed_target
-    from convattn.evidence.exact_attention import BASE, exact_softmax
+    from convattn.ledger.evidence.exact_attention import BASE, exact_softmax
 
     cases = 4 if run.quick else 12
     for case in range(cases):
@@ -63,14 +63,14 @@ def gaussian_on_images(run: Run) -> str:
 
     α, Δ and δ are dyadic with few bits, so that α|δ - Δ|² is exact in float32 and above. So are
     v·r_δ and the sums in it. The error is that of softmax, bounded in
-    `convattn.evidence.softmax_rounding`.
+    `convattn.ledger.evidence.softmax_rounding`.
     """
     import jax.numpy as jnp
 
     from convattn.encodings import QuadraticEncoding
     from convattn.encodings.quadratic import printed_features, printed_target
-    from convattn.evidence import DTYPES, whole_images
-    from convattn.evidence.positional_heads import (
+    from convattn.ledger.evidence import DTYPES, whole_images
+    from convattn.ledger.evidence.positional_heads import (
         bare_grid,
         heads_within,
         products_within,

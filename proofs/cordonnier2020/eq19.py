@@ -87,14 +87,14 @@ def gaussian_on_images(run: Run) -> str:
     """The library's weights, and what it attends to, against the centred form in float64.
 
     R, Δ and δ are dyadic with few bits, so the scores are exact in float32 and above, as v·r_δ
-    is. The error is that of softmax, bounded in `convattn.evidence.softmax_rounding`.
+    is. The error is that of softmax, bounded in `convattn.ledger.evidence.softmax_rounding`.
     """
     import jax.numpy as jnp
 
     from convattn.encodings import GaussianEncoding
     from convattn.encodings.gaussian import gaussian_features, gaussian_target
-    from convattn.evidence import DTYPES, whole_images
-    from convattn.evidence.positional_heads import (
+    from convattn.ledger.evidence import DTYPES, whole_images
+    from convattn.ledger.evidence.positional_heads import (
         bare_grid,
         heads_within,
         products_within,

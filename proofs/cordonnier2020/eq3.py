@@ -27,16 +27,16 @@ from typing import Any
 
 import numpy as np
 
-from convattn.evidence import proved
 from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
+from convattn.ledger.evidence import proved
 
 
 def permuted_exactly(run: Run) -> str:
     """Integer tokens and weights; softmax with the base 3/2, as fractions."""
     import jax.numpy as jnp
 
-    from convattn.evidence.exact_attention import exact_self_attention
-    from convattn.scores import content_scores, position_added_scores
+    from convattn.ledger.evidence.exact_attention import exact_self_attention
+    from convattn.operators.scores import content_scores, position_added_scores
 
     cases = 5 if run.quick else 25
     for case in range(cases):
@@ -63,8 +63,8 @@ def positions_break_it(run: Run) -> str:
     """The witness of the proof, with P in the scores only and in the values too."""
     import jax.numpy as jnp
 
-    from convattn.evidence.exact_attention import exact_self_attention
-    from convattn.scores import position_added_scores
+    from convattn.ledger.evidence.exact_attention import exact_self_attention
+    from convattn.operators.scores import position_added_scores
 
     one = jnp.ones((1, 1), int)
     tokens, positions, swap = jnp.array([[1], [2]]), jnp.array([[0], [1]]), np.array([1, 0])
@@ -85,7 +85,8 @@ def permuted_images(run: Run) -> str:
 
     Scores are integers below 2²² times 2^-16, so scores, maxima and differences are exact in at
     least float32. Each of the two runs is off by at most the bound of
-    `convattn.evidence.softmax_rounding` with equal weights, their argument errors being zero: at
+    `convattn.ledger.evidence.softmax_rounding` with equal weights, their argument errors being
+    zero: at
     most B = max|X W_val|·((1 + 8u)(1 + u)²/(1 - ζ) - 1 + γ_N) plus the cast, where 1 + ζ = (1 +
     8u)(1 + γ_N). So they differ by at most 2B. The quadratic encoding, which does not move along,
     has to exceed that.
@@ -93,11 +94,11 @@ def permuted_images(run: Run) -> str:
     import jax
     import jax.numpy as jnp
 
-    from convattn.application import apply_attention
     from convattn.bounds.rounding import EXP_ERROR, gamma, unit_roundoff
     from convattn.encodings import BiasEncoding, QuadraticEncoding
-    from convattn.evidence import DTYPES, whole_images
-    from convattn.layer import AttentionLayer, ContentScores
+    from convattn.encodings.layer import AttentionLayer, ContentScores
+    from convattn.fast.application import apply_attention
+    from convattn.ledger.evidence import DTYPES, whole_images
 
     images = whole_images(run)
     count, tokens = len(images), images[0].shape[0] * images[0].shape[1]

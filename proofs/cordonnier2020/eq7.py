@@ -14,15 +14,15 @@ Proof. (x, y) ↦ x W yᵀ is bilinear. ∎
 
 import numpy as np
 
-from convattn.evidence import proved
 from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
+from convattn.ledger.evidence import proved
 
 
 def four_terms_exactly(run: Run) -> str:
     """Integers: each term against its definition, entry by entry, and the sum against eq. 3."""
     import jax.numpy as jnp
 
-    from convattn.scores import absolute_score_terms, position_added_scores
+    from convattn.operators.scores import absolute_score_terms, position_added_scores
 
     cases = 10 if run.quick else 40
     for case in range(cases):
@@ -49,7 +49,7 @@ def four_terms_exactly(run: Run) -> str:
 
 def printed_shapes(run: Run) -> str:
     """Which of the two lines of the print can be formed, for D ≠ D_k."""
-    from convattn.evidence.matrix_shapes import is_score, transposed
+    from convattn.ledger.evidence.matrix_shapes import is_score, transposed
 
     row, weight = (1, 4), (4, 3)
     if is_score([row, weight, transposed(weight), row]):
@@ -75,8 +75,8 @@ def four_terms_on_images(run: Run) -> str:
     import jax.numpy as jnp
 
     from convattn.bounds.rounding import gamma, unit_roundoff
-    from convattn.evidence import DTYPES, whole_images
-    from convattn.scores import absolute_score_terms, position_added_scores
+    from convattn.ledger.evidence import DTYPES, whole_images
+    from convattn.operators.scores import absolute_score_terms, position_added_scores
 
     images = whole_images(run)
     count, height, width, features = images.shape

@@ -23,8 +23,8 @@ weights as in eq. 2 or transposed, slices as rows or as columns. In each some ne
 
 import numpy as np
 
-from convattn.evidence import proved
 from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
+from convattn.ledger.evidence import proved
 
 
 def shifts_of(height: int, width: int) -> np.ndarray:
@@ -37,7 +37,7 @@ def scores_of_a_key(run: Run) -> str:
     """Integers: equal (X_q, X_k, δ) give equal scores; without content equal δ do."""
     import jax.numpy as jnp
 
-    from convattn.scores import relative_score_terms
+    from convattn.operators.scores import relative_score_terms
 
     shifts = shifts_of(3, 4)
     cases, repeated = (5 if run.quick else 20), 0
@@ -76,7 +76,7 @@ def content_breaks_it(run: Run) -> str:
     """X = (1, 2)ᵀ, all maps 1, r = 0: two pairs with δ = 0 and different scores."""
     import jax.numpy as jnp
 
-    from convattn.scores import relative_score_terms
+    from convattn.operators.scores import relative_score_terms
 
     one = jnp.ones((1, 1), int)
     seen = []
@@ -95,7 +95,7 @@ def content_breaks_it(run: Run) -> str:
 
 def printed_shapes(run: Run) -> str:
     """Every reading of the print against D = 4, D_k = 3, D_p = 2; then the mended form."""
-    from convattn.evidence.matrix_shapes import is_score, transposed
+    from convattn.ledger.evidence.matrix_shapes import is_score, transposed
 
     weight, position_key, column = (4, 3), (2, 3), (3, 1)
     readings = 0
@@ -134,9 +134,9 @@ def translated_images(run: Run) -> str:
     import jax.numpy as jnp
 
     from convattn.encodings import QuadraticEncoding
-    from convattn.evidence import DTYPES, whole_images
-    from convattn.evidence.positional_heads import bare_grid
-    from convattn.layer import ContentScores
+    from convattn.encodings.layer import ContentScores
+    from convattn.ledger.evidence import DTYPES, whole_images
+    from convattn.ledger.evidence.positional_heads import bare_grid
 
     images = whole_images(run)
     count, height, width, channels = images.shape

@@ -22,8 +22,8 @@ archive, and from parameters that its seed drew.
 
 from pathlib import Path
 
-from convattn.evidence.backing_run import BackingRun
-from convattn.evidence.experiments import Row, paper_settings
+from convattn.lab.records.experiments import Row, paper_settings
+from convattn.lab.records.run_evidence import BackingRun
 from convattn.ledger import Claim, Evidence, Kind, Level, Run, Verdict
 
 VERDICT = Verdict.NOT_RUN
@@ -37,7 +37,7 @@ ROW = Row(
 
 def printed_architecture(run: Run) -> str:
     """As many parameters as C20.quadratic, and 400² + 3 for each further head."""
-    from convattn.evidence.first_parameters import require_first_heads, require_size
+    from convattn.lab.models.first_parameters import require_first_heads, require_size
 
     further = 6 * 7 * (400 * 400 + 3)
     seen = require_size(ROW.settings.model, 12_086_844 + further)

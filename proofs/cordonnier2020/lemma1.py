@@ -28,8 +28,8 @@ from itertools import product
 
 import numpy as np
 
-from convattn.evidence import certified, proved
 from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
+from convattn.ledger.evidence import certified, proved
 
 
 def random_bijection(run: Run) -> str:
@@ -41,14 +41,14 @@ def random_bijection(run: Run) -> str:
     import jax
     import jax.numpy as jnp
 
-    from convattn.application import apply_attention
     from convattn.constructions.cordonnier_lemma1 import value_maps_for_bijection
     from convattn.constructions.geometry import ConvolutionGeometry
     from convattn.constructions.li_lemma2 import one_hot_bias_heads
     from convattn.constructions.li_output_map import token_maps
-    from convattn.evidence import DTYPES, exact_convolution, integer_kernel, whole_images
-    from convattn.evidence.layer_runs import equal
-    from convattn.layer import AttentionLayer
+    from convattn.encodings.layer import AttentionLayer
+    from convattn.fast.application import apply_attention
+    from convattn.ledger.evidence import DTYPES, exact_convolution, integer_kernel, whole_images
+    from convattn.ledger.evidence.layer_runs import equal
 
     images = whole_images(run)
     kernel = integer_kernel(run.rng("kernel"), (3, 3), 3, 4)
@@ -133,8 +133,8 @@ def fixed_output_map(run: Run) -> str:
 
 def sign_of_the_bijection(run: Run) -> str:
     """Σ_h X_(q - f(h)) W^(h), the paper's eq. 13, with W^(h) = W_(-f(h)) and with W_(f(h))."""
-    from convattn.evidence import exact_convolution
-    from convattn.shifts import from_query_minus_key, kernel_shifts
+    from convattn.ledger.evidence import exact_convolution
+    from convattn.operators.shifts import from_query_minus_key, kernel_shifts
 
     cases = 3 if run.quick else 10
     for case in range(cases):

@@ -25,8 +25,8 @@ so p's weight exceeds θ(α)⁻², as no axis has a key at every n. ∎
 
 import numpy as np
 
-from convattn.evidence import proved, total_variation_enclosed
 from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
+from convattn.ledger.evidence import proved, total_variation_enclosed
 
 CENTERS = ((0, 0), (1, -1), (-2, 3))
 
@@ -42,7 +42,8 @@ def distance_on_images(run: Run, dtypes: tuple[str, ...], alphas: tuple[float, .
     """Weights and pixels on the whole grid of the images.
 
     α times an integer below 2²⁴ is exact for these α, so the scores are, and the weights are
-    within the bound of `convattn.evidence.softmax_rounding`. The computed total variation to the
+    within the bound of `convattn.ledger.evidence.softmax_rounding`. The computed total variation
+    to the
     nearest key's row is then at most the enclosure's plus half the sum of these bounds, and the
     pixel attended to is within max|X| times twice the former of the nearest pixel, plus the
     rounding of the mixture.
@@ -51,16 +52,16 @@ def distance_on_images(run: Run, dtypes: tuple[str, ...], alphas: tuple[float, .
 
     from convattn.bounds.saturation import quadratic_total_variation_bound, upper
     from convattn.encodings import QuadraticEncoding
-    from convattn.evidence import whole_images
-    from convattn.evidence.layer_runs import within
-    from convattn.evidence.positional_heads import (
+    from convattn.ledger.evidence import whole_images
+    from convattn.ledger.evidence.layer_runs import within
+    from convattn.ledger.evidence.positional_heads import (
         attended,
         bare_grid,
         head_weights,
         images_as_tokens,
         scores_by_shift,
     )
-    from convattn.evidence.softmax_rounding import mixture_within, weights_within
+    from convattn.ledger.evidence.softmax_rounding import mixture_within, weights_within
 
     images = whole_images(run)
     grid, tokens = bare_grid(images), images_as_tokens(images)
@@ -118,9 +119,9 @@ def one_hot_on_images(run: Run) -> str:
 
     from convattn.constructions.cordonnier_lemma2 import one_hot_sharpness
     from convattn.encodings import QuadraticEncoding
-    from convattn.evidence import DTYPES, whole_images
-    from convattn.evidence.layer_runs import equal
-    from convattn.evidence.positional_heads import attended, bare_grid, head_weights
+    from convattn.ledger.evidence import DTYPES, whole_images
+    from convattn.ledger.evidence.layer_runs import equal
+    from convattn.ledger.evidence.positional_heads import attended, bare_grid, head_weights
 
     images = whole_images(run)
     count, height, width, _ = images.shape

@@ -31,22 +31,22 @@ from fractions import Fraction
 
 import numpy as np
 
-from convattn.evidence import certified, print_counterexample, proved
-from convattn.evidence.shared_map import (
+from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
+from convattn.ledger.evidence import certified, print_counterexample, proved
+from convattn.ledger.evidence.shared_map import (
     Matrix,
     shared_map_exists,
     solve_value_maps,
     spans_hold,
     tap_matrices,
 )
-from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
 
 FILES = ("C20.lemma3-hard.json", "C20.lemma3-softmax.json", "C20.lemma3-lemma2.json")
 
 
 def counterexamples(run: Run) -> str:
     """The committed counterexamples, their heads rebuilt and both conditions decided by ranks."""
-    from convattn.certificates.counterexample import head_rows
+    from convattn.ledger.certificates.counterexample import head_rows
 
     shown = []
     for name in FILES:
@@ -149,12 +149,12 @@ def best_maps_on_images(run: Run) -> str:
     import jax
     import jax.numpy as jnp
 
-    from convattn.application import apply_attention
     from convattn.bounds.rounding import gamma, unit_roundoff
     from convattn.encodings import BiasEncoding
-    from convattn.evidence import DTYPES, whole_images
-    from convattn.evidence.softmax_rounding import INFLATION, weights_within
-    from convattn.layer import AttentionLayer
+    from convattn.encodings.layer import AttentionLayer
+    from convattn.fast.application import apply_attention
+    from convattn.ledger.evidence import DTYPES, whole_images
+    from convattn.ledger.evidence.softmax_rounding import INFLATION, weights_within
 
     images = whole_images(run)
     half = images.shape[2] // 2

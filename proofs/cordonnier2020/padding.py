@@ -26,8 +26,8 @@ convolution with the one tap (1, 0) gives 0 in the last row and 1 in the others 
 ones; with one row, take (0, 1) and the last column. ∎
 """
 
-from convattn.evidence import certified, equals_convolution, proved, total_variation_enclosed
 from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
+from convattn.ledger.evidence import certified, equals_convolution, proved, total_variation_enclosed
 
 ASSUMES = "exp underflows to zero; integer sums below 2^24 are exact"
 
@@ -38,10 +38,10 @@ def pad_apply_crop(run: Run) -> str:
     import jax.numpy as jnp
     import numpy as np
 
-    from convattn.application import apply_attention
     from convattn.constructions import conv_to_attention
-    from convattn.evidence import DTYPES, exact_convolution, integer_kernel, whole_images
-    from convattn.evidence.layer_runs import equal
+    from convattn.fast.application import apply_attention
+    from convattn.ledger.evidence import DTYPES, exact_convolution, integer_kernel, whole_images
+    from convattn.ledger.evidence.layer_runs import equal
 
     images = whole_images(run)
     kernel = integer_kernel(run.rng("kernel"), (3, 3), 3, 4)
@@ -62,10 +62,10 @@ def bare_grid(run: Run) -> str:
     import jax.numpy as jnp
     import numpy as np
 
-    from convattn.application import apply_attention
     from convattn.constructions import conv_to_attention
-    from convattn.evidence import DTYPES, exact_convolution, integer_kernel, whole_images
-    from convattn.evidence.layer_runs import equal
+    from convattn.fast.application import apply_attention
+    from convattn.ledger.evidence import DTYPES, exact_convolution, integer_kernel, whole_images
+    from convattn.ledger.evidence.layer_runs import equal
 
     images = whole_images(run)
     kernel = integer_kernel(run.rng("kernel"), (3, 3), 3, 4)

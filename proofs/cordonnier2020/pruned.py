@@ -26,8 +26,8 @@ the printed thresholds; and if training went on for at most 30 epochs.
 
 from pathlib import Path
 
-from convattn.evidence.backing_run import BackingRun
-from convattn.evidence.experiments import Row, paper_settings
+from convattn.lab.records.experiments import Row, paper_settings
+from convattn.lab.records.run_evidence import BackingRun
 from convattn.ledger import Claim, Evidence, Kind, Level, Run, Verdict
 
 VERDICT = Verdict.NOT_RUN
@@ -43,7 +43,7 @@ ROW = Row(
 
 def printed_architecture(run: Run) -> str:
     """9.7M parameters."""
-    from convattn.evidence.first_parameters import require_size
+    from convattn.lab.models.first_parameters import require_size
 
     return require_size(ROW.settings.model, "9.7M")
 

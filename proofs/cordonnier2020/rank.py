@@ -23,8 +23,8 @@ the rank is min(D_in, D_h), which is D_out - D_h by chance at most. ∎
 
 import numpy as np
 
-from convattn.evidence import certified, proved
 from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
+from convattn.ledger.evidence import certified, proved
 
 
 def ranks(run: Run) -> str:
@@ -58,7 +58,7 @@ def chosen_channels(run: Run) -> str:
     """Any D_h outputs can be those of any kernel; more than D_h cannot, in exact integers."""
     from flint import fmpz_mat
 
-    from convattn.evidence import exact_convolution
+    from convattn.ledger.evidence import exact_convolution
 
     cases = 3 if run.quick else 10
     for case in range(cases):

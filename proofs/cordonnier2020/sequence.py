@@ -18,8 +18,8 @@ coordinate left out. ∎
 
 import numpy as np
 
-from convattn.evidence import certified, equals_convolution, proved, total_variation_enclosed
 from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
+from convattn.ledger.evidence import certified, equals_convolution, proved, total_variation_enclosed
 
 
 def two_features(run: Run) -> str:

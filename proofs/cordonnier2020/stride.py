@@ -13,8 +13,8 @@ nothing. The hypotheses are those of Theorem 1 as amended.
 Proof. Conv_s(X)_i = Σ_δ X_(s·i+δ) W_δ = Conv_1(X)_(s·i), by definition. ∎
 """
 
-from convattn.evidence import certified, equals_convolution, proved, total_variation_enclosed
 from convattn.ledger import Claim, Kind, Verdict
+from convattn.ledger.evidence import certified, equals_convolution, proved, total_variation_enclosed
 
 CLAIM = Claim(
     id="C20.stride",

@@ -5,12 +5,12 @@ generalised, 12.1M, 6.2B; generalised and pruned 9.7M, 4.9B; SA learned emb. 12.
 learned emb. + content 29.5M, 15B. Pruning [2, 4, 1, 2, 6, 0] heads reduces both "by a fourth".
 
 Verified. From the layers as the authors' code has them (github.com/epfml/attention-cnn;
-`convattn.evidence.model_size` lists them and every assumption) the parameters are
+`convattn.ledger.evidence.model_size` lists them and every assumption) the parameters are
 
     11 173 962,  12 086 844,  12 087 006,  9 686 916,  12 278 682,  29 484 282,
 
-as printed; so have the modules of `convattn.models`, counted from the shapes of their own arrays.
-With two FLOPs for a multiplication and addition the linear maps and convolutions take
+as printed; so have the modules of `convattn.lab.models`, counted from the shapes of their own
+arrays. With two FLOPs for a multiplication and addition the linear maps and convolutions take
 1.111, 6.176, 6.176, 4.947, 6.176, 15.023 billion, as printed.
 
 Repair. Five points. (1) The FLOPs of the self-attention models leave out the products of tokens
@@ -47,7 +47,7 @@ PRINTED = {  # model: parameters, FLOPs
 
 def parts_of(model: str):
     """The parts of a model by its name in `PRINTED`."""
-    from convattn.evidence.model_size import resnet18, self_attention_model
+    from convattn.ledger.evidence.model_size import resnet18, self_attention_model
 
     if model == "ResNet18":
         return resnet18()
@@ -57,7 +57,7 @@ def parts_of(model: str):
 
 def printed_sizes(run: Run) -> str:
     """Every printed figure, at its printed precision."""
-    from convattn.evidence.model_size import flops, parameters, rounds_to
+    from convattn.ledger.evidence.model_size import flops, parameters, rounds_to
 
     seen = []
     for model, (size, work) in PRINTED.items():
@@ -74,7 +74,7 @@ def printed_sizes(run: Run) -> str:
 
 def what_the_print_leaves_out(run: Run) -> str:
     """The five points of the repair."""
-    from convattn.evidence.model_size import (
+    from convattn.ledger.evidence.model_size import (
         MATCHING,
         MIXING,
         RELATING,
@@ -119,7 +119,7 @@ def what_the_print_leaves_out(run: Run) -> str:
 
 def settings_of(model: str):
     """The settings of a model by its name in `PRINTED`."""
-    from convattn.models.settings import EncoderSettings, ResNetSettings
+    from convattn.lab.models.settings import EncoderSettings, ResNetSettings
 
     if model == "ResNet18":
         return ResNetSettings()
@@ -130,8 +130,8 @@ def settings_of(model: str):
 
 def sizes_of_the_modules(run: Run) -> str:
     """The modules, built on shapes alone, have as many parameters, and take as many FLOPs."""
-    from convattn.evidence.model_size import APART, flops, parameters
-    from convattn.models.sizes import abstract_model, flop_count, parameter_count
+    from convattn.lab.models.sizes import abstract_model, flop_count, parameter_count
+    from convattn.ledger.evidence.model_size import APART, flops, parameters
 
     for model in PRINTED:
         settings, parts = settings_of(model), parts_of(model)

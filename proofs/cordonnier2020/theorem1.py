@@ -26,14 +26,14 @@ bare grid rows sum to one over the image's tokens, so a constant image X = 1c gi
 at every query, while the convolution loses the taps that fall outside.
 """
 
-from convattn.evidence import (
+from convattn.ledger import Claim, Kind, Verdict
+from convattn.ledger.evidence import (
     SEVEN_SIZES,
     certified,
     equals_convolution,
     proved,
     total_variation_enclosed,
 )
-from convattn.ledger import Claim, Kind, Verdict
 
 CLAIM = Claim(
     id="C20.theorem1",

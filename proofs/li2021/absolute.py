@@ -26,8 +26,8 @@ y in R^d, that is W = 0. ∎
 
 import numpy as np
 
-from convattn.evidence import certified, total_variation_enclosed
 from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
+from convattn.ledger.evidence import certified, total_variation_enclosed
 
 UNDERFLOW = "exp underflows to zero; integer sums below 2^24 are exact"
 
@@ -40,7 +40,7 @@ def position_channels(rows: int, columns: int) -> np.ndarray:
 
 def forms(offsets) -> np.ndarray:
     """B_Δ for every offset, `[heads, 4, 4]`, in integers."""
-    from convattn.certificates.equality import absolute_form
+    from convattn.ledger.certificates.equality import absolute_form
 
     return np.array([absolute_form(offset) for offset in offsets])
 
@@ -70,14 +70,14 @@ def encoding_on_images(run: Run) -> str:
     import jax
     import jax.numpy as jnp
 
-    from convattn.application import apply_attention
     from convattn.constructions import conv_to_attention
     from convattn.constructions.cordonnier_lemma2 import one_hot_sharpness
     from convattn.encodings import AbsoluteEncoding, QuadraticEncoding
-    from convattn.evidence import DTYPES, exact_convolution, integer_kernel, whole_images
-    from convattn.evidence.layer_runs import equal
-    from convattn.layer import AttentionLayer
-    from convattn.shifts import TokenGrid
+    from convattn.encodings.layer import AttentionLayer
+    from convattn.fast.application import apply_attention
+    from convattn.ledger.evidence import DTYPES, exact_convolution, integer_kernel, whole_images
+    from convattn.ledger.evidence.layer_runs import equal
+    from convattn.operators.shifts import TokenGrid
 
     images = whole_images(run)
     kernel = integer_kernel(run.rng("kernel"), (3, 3), 3, 4)
@@ -121,14 +121,14 @@ def channels_in_the_input(run: Run) -> str:
     import jax
     import jax.numpy as jnp
 
-    from convattn.application import apply_attention
     from convattn.constructions.cordonnier_lemma2 import one_hot_sharpness
     from convattn.encodings import BiasEncoding
-    from convattn.evidence import DTYPES, exact_convolution, integer_kernel, whole_images
-    from convattn.evidence.exact_tokens import cut_tokens, join_tokens
-    from convattn.evidence.layer_runs import equal
-    from convattn.evidence.printed_output_map import output_blocks, patch_offsets
-    from convattn.layer import AttentionLayer, ContentScores
+    from convattn.encodings.layer import AttentionLayer, ContentScores
+    from convattn.fast.application import apply_attention
+    from convattn.ledger.evidence import DTYPES, exact_convolution, integer_kernel, whole_images
+    from convattn.ledger.evidence.exact_tokens import cut_tokens, join_tokens
+    from convattn.ledger.evidence.layer_runs import equal
+    from convattn.ledger.evidence.printed_output_map import output_blocks, patch_offsets
 
     patch, images = 4, whole_images(run)
     kernel = integer_kernel(run.rng("kernel"), (3, 3), 3, 4)

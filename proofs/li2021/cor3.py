@@ -27,8 +27,8 @@ the sum of the images of the V_h, so rk_in ≤ n·d_H; stacked one above the oth
 the O_h. ∎
 """
 
-from convattn.evidence import bias_saturation_enclosed, certified, equals_convolution, proved
 from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
+from convattn.ledger.evidence import bias_saturation_enclosed, certified, equals_convolution, proved
 
 
 def narrow_heads_equal(run: Run, patch: int, out_channels: int, head_dim: int) -> str:
@@ -40,11 +40,11 @@ def narrow_heads_equal(run: Run, patch: int, out_channels: int, head_dim: int) -
     import jax
     import jax.numpy as jnp
 
-    from convattn.application import apply_attention
     from convattn.constructions import conv_to_attention
-    from convattn.evidence import DTYPES, exact_convolution, integer_kernel, whole_images
-    from convattn.evidence.exact_tokens import cut_tokens
-    from convattn.evidence.layer_runs import equal
+    from convattn.fast.application import apply_attention
+    from convattn.ledger.evidence import DTYPES, exact_convolution, integer_kernel, whole_images
+    from convattn.ledger.evidence.exact_tokens import cut_tokens
+    from convattn.ledger.evidence.layer_runs import equal
 
     pixels = cut_tokens(whole_images(run), patch)
     kernel = integer_kernel(run.rng("kernel"), (3, 3), pixels.shape[-1], out_channels)

@@ -22,8 +22,8 @@ exceeds nine. It cannot where F has no more than nine rows up to repetition, whi
 (2P-1)²·D_in·D_out ≤ 9. ∎
 """
 
-from convattn.evidence import bias_saturation_enclosed, certified, equals_convolution, proved
 from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
+from convattn.ledger.evidence import bias_saturation_enclosed, certified, equals_convolution, proved
 
 
 def patches_read(kernel_size: int, patch_size: int) -> set[tuple[int, int]]:
@@ -52,7 +52,7 @@ def nine_offsets(run: Run) -> str:
 def nine_are_too_few_beyond(run: Run) -> str:
     """For K = 2P + 3 and K = 2P + 5 a generic kernel has a flattened rank above nine, exactly."""
     from convattn.bounds.flattened_kernel import exact_rank
-    from convattn.evidence.printed_output_map import flattened_blocks, output_blocks
+    from convattn.ledger.evidence.printed_output_map import flattened_blocks, output_blocks
 
     seen = []
     for patch, given, made in ((1, 5, 2), (2, 2, 1), (2, 1, 3), (3, 1, 1), (4, 1, 1)):

@@ -32,7 +32,7 @@ def two_heads_on_pixels(run: Run) -> str:
     """One channel, exactly: a biased head and the uniform one, on rings of zeros."""
     from fractions import Fraction
 
-    from convattn.evidence import exact_convolution
+    from convattn.ledger.evidence import exact_convolution
 
     sizes = ((3, 4), (5, 6), (7, 5))
     for size, side in sizes:
@@ -65,7 +65,7 @@ def two_heads_on_pixels(run: Run) -> str:
 def comparison(run: Run) -> str:
     """Ranks of random kernels, modulo a prime: pixels min(K², D_in·D_out), patches nine."""
     from convattn.bounds.flattened_kernel import exact_rank
-    from convattn.evidence.printed_output_map import flattened_blocks, output_blocks
+    from convattn.ledger.evidence.printed_output_map import flattened_blocks, output_blocks
 
     found = []
     for size, inputs, outputs in ((3, 3, 3), (5, 1, 1), (5, 2, 4), (5, 3, 3), (5, 3, 4), (5, 5, 5)):

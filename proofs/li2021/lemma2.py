@@ -30,8 +30,8 @@ balls. ∎
 
 import numpy as np
 
-from convattn.evidence import bias_saturation_enclosed, proved
 from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
+from convattn.ledger.evidence import bias_saturation_enclosed, proved
 
 # As printed, q - k, and M. The third and fourth have no target at many queries.
 HEADS = (((-1, 2), 4.0), ((0, 0), 40.0), ((3, -5), 40.0), ((-31, 1), 8.0))
@@ -73,7 +73,8 @@ def weights_on_images(run: Run, dtypes: tuple[str, ...], heads: tuple) -> str:
     """Weights on the 32 × 32 grid, and the pixels attended to, against eq. 10.
 
     Scores are M and 0, exact in every dtype, so the weights are within the bound of
-    `convattn.evidence.softmax_rounding` of eq. 10, which is evaluated by ball arithmetic. A pixel
+    `convattn.ledger.evidence.softmax_rounding` of eq. 10, which is evaluated by ball arithmetic. A
+    pixel
     attended to differs from the target's by Σ_k w_k (X_k - X_target), at most TV·max|X| for pixels
     that are not negative, and by the rounding of the mixture. A row without a target is N equal
     numbers; N = 2¹⁰, so that 1/N is exact and the comparison is `==`.
@@ -82,16 +83,16 @@ def weights_on_images(run: Run, dtypes: tuple[str, ...], heads: tuple) -> str:
 
     from convattn.bounds.saturation import bias_total_variation, upper
     from convattn.encodings import BiasEncoding
-    from convattn.evidence import whole_images
-    from convattn.evidence.layer_runs import within
-    from convattn.evidence.positional_heads import (
+    from convattn.ledger.evidence import whole_images
+    from convattn.ledger.evidence.layer_runs import within
+    from convattn.ledger.evidence.positional_heads import (
         attended,
         bare_grid,
         head_weights,
         images_as_tokens,
     )
-    from convattn.evidence.softmax_rounding import mixture_within, weights_within
-    from convattn.shifts import from_query_minus_key
+    from convattn.ledger.evidence.softmax_rounding import mixture_within, weights_within
+    from convattn.operators.shifts import from_query_minus_key
 
     images = whole_images(run)
     grid, tokens = bare_grid(images), images_as_tokens(images)

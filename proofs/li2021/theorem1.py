@@ -31,19 +31,19 @@ can hold it as W^V W^O. For the bare grid: a head without its key has the unifor
 
 import numpy as np
 
-from convattn.evidence import (
+from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
+from convattn.ledger.evidence import (
     SEVEN_SIZES,
     bias_saturation_enclosed,
     certified,
     equals_convolution,
     proved,
 )
-from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
 
 
 def mean_padded(tokens: np.ndarray, blocks: np.ndarray, offsets: list) -> np.ndarray:
     """N times the convolution in which a missing patch is the mean of all N, in integers."""
-    from convattn.evidence.exact_tokens import tokens_at
+    from convattn.ledger.evidence.exact_tokens import tokens_at
 
     count = tokens.shape[1] * tokens.shape[2]
     total = tokens.sum(axis=(1, 2), keepdims=True)
@@ -63,12 +63,12 @@ def bare_grid_takes_the_mean(run: Run) -> str:
     import jax
     import jax.numpy as jnp
 
-    from convattn.application import apply_attention
     from convattn.constructions import conv_to_attention
-    from convattn.evidence import DTYPES, exact_convolution, integer_kernel, whole_images
-    from convattn.evidence.exact_tokens import cut_tokens, join_tokens
-    from convattn.evidence.layer_runs import equal
-    from convattn.evidence.printed_output_map import output_blocks, patch_offsets
+    from convattn.fast.application import apply_attention
+    from convattn.ledger.evidence import DTYPES, exact_convolution, integer_kernel, whole_images
+    from convattn.ledger.evidence.exact_tokens import cut_tokens, join_tokens
+    from convattn.ledger.evidence.layer_runs import equal
+    from convattn.ledger.evidence.printed_output_map import output_blocks, patch_offsets
 
     images, patch = whole_images(run), 4
     kernel = integer_kernel(run.rng("kernel"), (3, 3), 3, 4)
@@ -108,9 +108,9 @@ def patch_embeddings(run: Run) -> str:
     import flint
 
     from convattn.bounds.flattened_kernel import exact_rank
-    from convattn.evidence import exact_convolution
-    from convattn.evidence.exact_tokens import cut_tokens, join_tokens, tokens_at
-    from convattn.evidence.printed_output_map import output_blocks, patch_offsets
+    from convattn.ledger.evidence import exact_convolution
+    from convattn.ledger.evidence.exact_tokens import cut_tokens, join_tokens, tokens_at
+    from convattn.ledger.evidence.printed_output_map import output_blocks, patch_offsets
 
     cases = 5 if run.quick else 20
     for case in range(cases):
@@ -147,9 +147,9 @@ def head_dimensions(run: Run) -> str:
     """d_H = min(P²D_in, P²D_out) < d suffices for nine heads; for K = 1 less does not."""
     from convattn.bounds.flattened_kernel import exact_rank
     from convattn.constructions import conv_to_attention
-    from convattn.evidence import exact_convolution
-    from convattn.evidence.exact_tokens import cut_tokens, join_tokens, tokens_at
-    from convattn.evidence.printed_output_map import output_blocks, patch_offsets
+    from convattn.ledger.evidence import exact_convolution
+    from convattn.ledger.evidence.exact_tokens import cut_tokens, join_tokens, tokens_at
+    from convattn.ledger.evidence.printed_output_map import output_blocks, patch_offsets
 
     patch, channels = 2, 3
     rng = run.rng("kernel")

@@ -25,15 +25,15 @@ rank at most N_H. Its entries are d·D_out × K² independent numbers, so its ra
 but on a null set. Limits: matrices of rank at most N_H, with the columns vec of the coefficient at
 each (γ, k), are a closed set. Content: conv(tX)/t = Σ_h A_h(tX)X W_h tends to Σ_h A_h(0)X W_h as t
 → 0 and does not depend on t, so the positional layer A_h(0) is the convolution too. The floor is
-derived in `convattn.evidence.head_floor`. ∎
+derived in `convattn.ledger.evidence.head_floor`. ∎
 """
 
 import numpy as np
 
-from convattn.certificates.catalogue import PIXEL_BOUNDS
-from convattn.evidence import certified, proved
-from convattn.evidence.head_floor import fewer_heads_fail
 from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
+from convattn.ledger.certificates.catalogue import PIXEL_BOUNDS
+from convattn.ledger.evidence import certified, proved
+from convattn.ledger.evidence.head_floor import fewer_heads_fail
 
 SIZES = ((3, 1, 1), (3, 3, 1), (3, 3, 3), (3, 3, 64), (5, 3, 8), (5, 3, 9), (5, 25, 1), (7, 7, 8))
 
@@ -41,7 +41,7 @@ SIZES = ((3, 1, 1), (3, 3, 1), (3, 3, 3), (3, 3, 64), (5, 3, 8), (5, 3, 9), (5, 
 def generic_ranks(run: Run) -> str:
     """rank F = min{K², d·D_out} for random integer kernels, exactly."""
     from convattn.bounds.flattened_kernel import exact_rank
-    from convattn.evidence.printed_output_map import flattened_blocks, output_blocks
+    from convattn.ledger.evidence.printed_output_map import flattened_blocks, output_blocks
 
     seen = []
     for size, given, made in SIZES:
@@ -73,7 +73,7 @@ def offsets_that_occur(run: Run) -> str:
 def one_pixel_takes_one_head(run: Run) -> str:
     """An image of one pixel: the zero-padded convolution is X·W_0, one head, for K = 3 and d =
     9."""
-    from convattn.evidence import exact_convolution
+    from convattn.ledger.evidence import exact_convolution
 
     kernel = run.rng("kernel").integers(-9, 10, (3, 3, 9, 9))
     images = run.rng("images").integers(-9, 10, (5, 1, 1, 9))

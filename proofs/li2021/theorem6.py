@@ -36,10 +36,10 @@ value N·M_0 undoes. ∎
 
 import numpy as np
 
-from convattn.certificates.catalogue import BOX_BOUNDS
-from convattn.evidence import certified, equals_convolution, proved
-from convattn.evidence.head_floor import fewer_heads_fail
 from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
+from convattn.ledger.certificates.catalogue import BOX_BOUNDS
+from convattn.ledger.evidence import certified, equals_convolution, proved
+from convattn.ledger.evidence.head_floor import fewer_heads_fail
 
 
 def embedded_box(size: int) -> np.ndarray:
@@ -53,7 +53,7 @@ def embedded_box(size: int) -> np.ndarray:
 def ranks_over_sizes(run: Run) -> str:
     """The box, and a random kernel without zeros, over P ≤ 5 and 3 ≤ K ≤ 2P + 1, exactly."""
     from convattn.bounds.flattened_kernel import exact_rank
-    from convattn.evidence.printed_output_map import flattened_blocks, output_blocks
+    from convattn.ledger.evidence.printed_output_map import flattened_blocks, output_blocks
 
     sizes = 0
     for patch in range(2, 6):
@@ -82,7 +82,7 @@ def last_step(run: Run) -> str:
     four.
     """
     from convattn.bounds.flattened_kernel import exact_rank
-    from convattn.evidence.printed_output_map import flattened_blocks, output_blocks
+    from convattn.ledger.evidence.printed_output_map import flattened_blocks, output_blocks
 
     ranks = {}
     for size, patch in ((3, 3), (3, 4), (5, 5), (3, 2), (5, 3), (5, 2)):
@@ -107,9 +107,9 @@ def one_patch_takes_one_head(run: Run) -> str:
     """One patch a side: X M_0 is the zero-padded convolution, with the ring too, exactly."""
     from fractions import Fraction
 
-    from convattn.evidence import exact_convolution
-    from convattn.evidence.exact_tokens import cut_tokens, join_tokens
-    from convattn.evidence.printed_output_map import output_blocks
+    from convattn.ledger.evidence import exact_convolution
+    from convattn.ledger.evidence.exact_tokens import cut_tokens, join_tokens
+    from convattn.ledger.evidence.printed_output_map import output_blocks
 
     for size, patch in ((3, 2), (3, 4), (5, 3), (5, 2)):
         rng = run.rng(size, patch)

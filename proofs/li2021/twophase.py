@@ -33,7 +33,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from convattn.evidence.backing_pipeline import BackingPipeline
+from convattn.lab.records.pipeline_evidence import BackingPipeline
 from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
 
 VERDICT = Verdict.NOT_RUN
@@ -42,8 +42,8 @@ SIZE = (6, 8)  # 3 × 4 patches of 2 × 2 pixels and 3 channels
 
 def printed_architecture(run: Run) -> str:
     """Nine heads for K = 3 and 5, and the weights of the six layers that L21.table1 counts."""
-    from convattn.evidence.two_phase_experiments import WITH, paper_runs
-    from convattn.models.sizes import abstract_model, parameter_count
+    from convattn.lab.models.sizes import abstract_model, parameter_count
+    from convattn.lab.records.two_phase_experiments import WITH, paper_runs
 
     weights, beside = 155_713_536, 0
     for kernel_size in (3, 5):
@@ -76,7 +76,7 @@ def small_images(run: Run):
     """Two pieces of real images, in float32."""
     import jax.numpy as jnp
 
-    from convattn.evidence.real_images import whole_images
+    from convattn.ledger.evidence.real_images import whole_images
 
     pieces = whole_images(run, 2)[:, : SIZE[0], : SIZE[1]]
     return jnp.asarray(pieces / 127.5 - 1, jnp.float32)
@@ -88,8 +88,8 @@ def small_network(run: Run):
     import jax.numpy as jnp
     from flax import nnx
 
-    from convattn.models.settings import VisionTransformerSettings
-    from convattn.models.sizes import abstract_model
+    from convattn.lab.models.settings import VisionTransformerSettings
+    from convattn.lab.models.sizes import abstract_model
 
     settings = VisionTransformerSettings("convolution", depth=1, width=12, inner=9, patch_size=2)
     structure, shapes = nnx.split(abstract_model(settings, classes=3, image_size=SIZE))
@@ -105,9 +105,9 @@ def same_function(run: Run) -> str:
     """The logits of a network and of its exact conversion, within the derived bound."""
     from flax import nnx
 
-    from convattn.two_phase.conversion_settings import ConversionSettings
-    from convattn.two_phase.deviation import deviation
-    from convattn.two_phase.transfer import phase_two_settings, transfer
+    from convattn.lab.two_phase.conversion_settings import ConversionSettings
+    from convattn.lab.two_phase.deviation import deviation
+    from convattn.lab.two_phase.transfer import phase_two_settings, transfer
 
     (model, images), how = small_network(run), ConversionSettings("exact")
     wanted = phase_two_settings(model.settings, how)
@@ -126,9 +126,9 @@ def content_gradients(run: Run) -> str:
     """The gradients of W_Q and W_K, with both zero and with W_K drawn."""
     from flax import nnx
 
-    from convattn.two_phase.conversion_settings import ConversionSettings
-    from convattn.two_phase.gradient_norms import gradient_norms
-    from convattn.two_phase.transfer import phase_two_settings, transfer
+    from convattn.lab.two_phase.conversion_settings import ConversionSettings
+    from convattn.lab.two_phase.gradient_norms import gradient_norms
+    from convattn.lab.two_phase.transfer import phase_two_settings, transfer
 
     model, images = small_network(run)
     labels = run.rng("labels").integers(0, 3, len(images))
@@ -155,10 +155,10 @@ def bias_gradients(run: Run) -> str:
     import jax.numpy as jnp
     import numpy as np
 
-    from convattn.application import apply_attention
-    from convattn.fast.rounding.bounds import gradient_bounds
-    from convattn.two_phase.conversion_settings import ConversionSettings
-    from convattn.two_phase.transfer import convert_layer
+    from convattn.bounds.back_ends.bounds import gradient_bounds
+    from convattn.fast.application import apply_attention
+    from convattn.lab.two_phase.conversion_settings import ConversionSettings
+    from convattn.lab.two_phase.transfer import convert_layer
 
     images = small_images(run)
     kernel = jnp.asarray(run.rng("kernel").normal(size=(3, 3, 3, 3)), jnp.float32)

@@ -30,8 +30,8 @@ rank at most N_H, and one-hot heads put the same M_δ at every (q, q + δ). ∎
 
 import numpy as np
 
-from convattn.evidence import bias_saturation_enclosed, certified, equals_convolution, proved
 from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
+from convattn.ledger.evidence import bias_saturation_enclosed, certified, equals_convolution, proved
 
 
 def kept_pixels(patch_size: int, stride: int, patches: int) -> list[tuple[int, ...]]:
@@ -68,7 +68,7 @@ def translation_invariance_is_used(run: Run) -> str:
     latter lies in the span of the former.
     """
     from convattn.bounds.flattened_kernel import exact_rank
-    from convattn.shifts import TokenGrid, kernel_shifts
+    from convattn.operators.shifts import TokenGrid, kernel_shifts
 
     grid = TokenGrid((3, 3), ((1, 1), (1, 1)))
     shifts = grid.key_positions[None] - grid.query_positions[:, None]
@@ -90,7 +90,7 @@ def translation_invariance_is_used(run: Run) -> str:
 def locality_is_used(run: Run) -> str:
     """A translation invariant map as wide as the image takes (2n-1)² heads, exactly."""
     from convattn.bounds.flattened_kernel import exact_rank
-    from convattn.evidence.printed_output_map import flattened_blocks, output_blocks
+    from convattn.ledger.evidence.printed_output_map import flattened_blocks, output_blocks
 
     seen = []
     for side in (2, 3, 4):

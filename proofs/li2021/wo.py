@@ -26,16 +26,16 @@ by division with remainder. So Σ_r X_(q+δ_r) W^O_r adds every X_(·+shift) W^C
 
 import numpy as np
 
-from convattn.evidence import certified, equals_convolution, proved
 from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
+from convattn.ledger.evidence import certified, equals_convolution, proved
 
 SIZES = ((1, 2), (3, 1), (3, 2), (5, 2), (3, 3), (7, 3), (7, 2), (9, 4))  # K, P
 
 
 def on_tokens(images: np.ndarray, kernel: np.ndarray, patch: int, sign: int = 1) -> np.ndarray:
     """Σ_r X_(q + sign·δ_r) W^O_r with zeros outside, in integers."""
-    from convattn.evidence.exact_tokens import cut_tokens, join_tokens, tokens_at
-    from convattn.evidence.printed_output_map import output_blocks, patch_offsets
+    from convattn.ledger.evidence.exact_tokens import cut_tokens, join_tokens, tokens_at
+    from convattn.ledger.evidence.printed_output_map import output_blocks, patch_offsets
 
     tokens = cut_tokens(images, patch)
     offsets = patch_offsets(kernel.shape[0], patch)
@@ -46,7 +46,7 @@ def on_tokens(images: np.ndarray, kernel: np.ndarray, patch: int, sign: int = 1)
 
 def formula_is_convolution(run: Run) -> str:
     """The printed formula against the convolution, exactly."""
-    from convattn.evidence import exact_convolution
+    from convattn.ledger.evidence import exact_convolution
 
     for number, (size, patch) in enumerate(SIZES):
         rng = run.rng(number)
@@ -63,7 +63,7 @@ def library_has_these_blocks(run: Run) -> str:
 
     from convattn.constructions.geometry import ConvolutionGeometry
     from convattn.constructions.li_output_map import token_maps
-    from convattn.evidence.printed_output_map import output_blocks, patch_offsets
+    from convattn.ledger.evidence.printed_output_map import output_blocks, patch_offsets
 
     for size, patch in SIZES[-3:]:
         kernel = run.rng(size).integers(-9, 10, (size, size, 2, 3))
@@ -78,7 +78,7 @@ def library_has_these_blocks(run: Run) -> str:
 
 def zero_is_the_centre(run: Run) -> str:
     """(0, 0) read with eq. 1's indices: the layer loses the centre tap, and nothing else."""
-    from convattn.evidence import exact_convolution
+    from convattn.ledger.evidence import exact_convolution
 
     for patch in (1, 2, 3):
         rng = run.rng(patch)
@@ -96,7 +96,7 @@ def zero_is_the_centre(run: Run) -> str:
 def signs_disagree(run: Run) -> str:
     """Lemma 2's sign with eq. 14's blocks: the turned kernel for P = 1, no convolution for P =
     2."""
-    from convattn.evidence import exact_convolution
+    from convattn.ledger.evidence import exact_convolution
 
     kernel = run.rng("kernel").permutation(np.arange(1, 10)).reshape(3, 3, 1, 1)
     images = run.rng("images").integers(0, 256, (2, 8, 6, 1))

@@ -33,10 +33,10 @@ from fractions import Fraction
 
 import numpy as np
 
-from convattn.certificates.given_kernel_catalogue import named_kernel
-from convattn.evidence import certified, exact_convolution
-from convattn.evidence.printed_output_map import output_blocks
 from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
+from convattn.ledger.certificates.given_kernel_catalogue import named_kernel
+from convattn.ledger.evidence import certified, exact_convolution
+from convattn.ledger.evidence.printed_output_map import output_blocks
 
 
 def exact_distance(layer, blocks: np.ndarray, keys: int) -> Fraction:
@@ -137,14 +137,14 @@ def errors_on_images(run: Run) -> str:
     import jax
     import jax.numpy as jnp
 
-    from convattn.application import apply_attention
     from convattn.bounds.approximation import approximate_convolution, stored_numbers
     from convattn.bounds.mixture_error import mixture_error_bound
     from convattn.encodings import MixtureEncoding
-    from convattn.evidence import DTYPES, whole_images
-    from convattn.evidence.head_floor import receptive_fields
-    from convattn.evidence.least_eigenvalue import least_eigenvalue
-    from convattn.layer import AttentionLayer
+    from convattn.encodings.layer import AttentionLayer
+    from convattn.fast.application import apply_attention
+    from convattn.ledger.evidence import DTYPES, whole_images
+    from convattn.ledger.evidence.head_floor import receptive_fields
+    from convattn.ledger.evidence.least_eigenvalue import least_eigenvalue
 
     heads, kernel = 4, run.rng("kernel").integers(-3, 4, (3, 3, 3, 4))
     images = whole_images(run)

@@ -28,8 +28,13 @@ from functools import partial
 
 import numpy as np
 
-from convattn.evidence import bias_saturation_enclosed, certified, proved, total_variation_enclosed
 from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
+from convattn.ledger.evidence import (
+    bias_saturation_enclosed,
+    certified,
+    proved,
+    total_variation_enclosed,
+)
 
 FLOATS = ("float64", "float32", "bfloat16", "float16")
 CASES = (  # patch size, kernel size, encoding, padding, dtypes
@@ -51,7 +56,7 @@ def best_scores(grid, center: tuple[int, ...]) -> np.ndarray:
 
 def nearest_is_unique(run: Run) -> str:
     """In integers: one key has the largest score, and it is the clipped target."""
-    from convattn.shifts import TokenGrid
+    from convattn.operators.shifts import TokenGrid
 
     grids = ((6, 7),) if run.quick else ((6, 7), (1, 5), (3, 3))
     outside = 0
@@ -77,9 +82,9 @@ def corrected_maps(maps: np.ndarray, leak: Fraction) -> list:
 
 def mean_in_fractions(run: Run) -> str:
     """The finite layer on the bare grid is the mean-padded convolution, in fractions."""
-    from convattn.evidence.exact_tokens import cut_tokens, tokens_at
-    from convattn.evidence.printed_output_map import output_blocks, patch_offsets
-    from convattn.evidence.token_padding import token_padded_convolution
+    from convattn.ledger.evidence.exact_tokens import cut_tokens, tokens_at
+    from convattn.ledger.evidence.printed_output_map import output_blocks, patch_offsets
+    from convattn.ledger.evidence.token_padding import token_padded_convolution
 
     seen = []
     for kernel_size, patch, grid in ((3, 1, (5, 6)), (5, 2, (2, 3)), (5, 1, (3, 4))):
@@ -112,14 +117,14 @@ def six_by_seven(run: Run) -> str:
     import jax
     import jax.numpy as jnp
 
-    from convattn.application import apply_attention
     from convattn.bounds.majorant import majorant_of
     from convattn.bounds.rounding import layer_error_bound
     from convattn.constructions import conv_to_attention
-    from convattn.evidence import integer_kernel, whole_images
-    from convattn.evidence.layer_runs import equal, within
-    from convattn.evidence.token_padding import token_padded_convolution
-    from convattn.layer import AttentionLayer
+    from convattn.encodings.layer import AttentionLayer
+    from convattn.fast.application import apply_attention
+    from convattn.ledger.evidence import integer_kernel, whole_images
+    from convattn.ledger.evidence.layer_runs import equal, within
+    from convattn.ledger.evidence.token_padding import token_padded_convolution
 
     images = whole_images(run)[:, 13:19, 13:20]
     kernel = integer_kernel(run.rng("kernel"), (5, 5), 3, 2)
@@ -146,12 +151,12 @@ def limits_on_images(run: Run) -> str:
     import jax
     import jax.numpy as jnp
 
-    from convattn.application import apply_attention
     from convattn.constructions import conv_to_attention
-    from convattn.convolution import conv
-    from convattn.evidence import exact_convolution, integer_kernel, whole_images
-    from convattn.evidence.layer_runs import equal
-    from convattn.evidence.token_padding import token_padded_convolution
+    from convattn.fast.application import apply_attention
+    from convattn.ledger.evidence import exact_convolution, integer_kernel, whole_images
+    from convattn.ledger.evidence.layer_runs import equal
+    from convattn.ledger.evidence.token_padding import token_padded_convolution
+    from convattn.operators.convolution import conv
 
     images = whole_images(run)
     bare = jax.jit(lambda layer, pixels: apply_attention(layer, pixels, ring=False))
@@ -185,14 +190,14 @@ def mean_patches_at_finite_parameters(run: Run) -> str:
     import jax
     import jax.numpy as jnp
 
-    from convattn.application import apply_attention
     from convattn.bounds.majorant import majorant_of
     from convattn.bounds.rounding import layer_error_bound
     from convattn.constructions import conv_to_attention
-    from convattn.evidence import integer_kernel, whole_images
-    from convattn.evidence.layer_runs import within
-    from convattn.evidence.token_padding import token_padded_convolution
-    from convattn.layer import AttentionLayer
+    from convattn.encodings.layer import AttentionLayer
+    from convattn.fast.application import apply_attention
+    from convattn.ledger.evidence import integer_kernel, whole_images
+    from convattn.ledger.evidence.layer_runs import within
+    from convattn.ledger.evidence.token_padding import token_padded_convolution
 
     images = whole_images(run)
     kernel = integer_kernel(run.rng("kernel"), (5, 5), 3, 2)

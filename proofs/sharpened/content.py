@@ -41,10 +41,10 @@ from itertools import product
 
 import numpy as np
 
-from convattn.evidence import certified, exact_convolution, proved
-from convattn.evidence.exact_attention import exact_softmax
-from convattn.evidence.shared_map import exact_rank
 from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
+from convattn.ledger.evidence import certified, exact_convolution, proved
+from convattn.ledger.evidence.exact_attention import exact_softmax
+from convattn.ledger.evidence.shared_map import exact_rank
 
 ROTATION = np.array([[0, 1], [-1, 0]])
 
@@ -53,7 +53,7 @@ def add_content(layer, rng: np.random.Generator, features: int, dtype: str):
     """Content scores in small integers, with biases, scaled by √4."""
     import jax.numpy as jnp
 
-    from convattn.layer import ContentScores
+    from convattn.encodings.layer import ContentScores
 
     def draw(*shape: int):
         return jnp.asarray(rng.integers(-3, 4, shape), dtype)
@@ -67,7 +67,7 @@ def derivative_at(layer, point, images):
     """The derivative of the layer at an image, in the direction of the images."""
     import jax
 
-    from convattn.application import apply_attention
+    from convattn.fast.application import apply_attention
 
     return jax.jvp(lambda x: apply_attention(layer, x), (point,), (images,))[1]
 
@@ -110,23 +110,23 @@ def derivative_on_images(run: Run) -> str:
     import jax
     import jax.numpy as jnp
 
-    from convattn.arrays import accumulation_dtype
     from convattn.bounds.majorant import majorant_of
     from convattn.bounds.rounding import relative_error, underflow_bound
     from convattn.bounds.score_error import score_error, unit_roundoff
     from convattn.constructions.conversion import conv_to_attention
-    from convattn.evidence import whole_images
-    from convattn.evidence.exact_tokens import cut_tokens
-    from convattn.evidence.head_floor import (
+    from convattn.encodings.layer import AttentionLayer
+    from convattn.ledger.evidence import whole_images
+    from convattn.ledger.evidence.exact_tokens import cut_tokens
+    from convattn.ledger.evidence.head_floor import (
         copying_kernel,
         floor_below,
         least_squares_maps,
         receptive_fields,
     )
-    from convattn.evidence.layer_runs import within
-    from convattn.evidence.printed_output_map import flattened_blocks, output_blocks
-    from convattn.layer import AttentionLayer
-    from convattn.shifts import TokenGrid
+    from convattn.ledger.evidence.layer_runs import within
+    from convattn.ledger.evidence.printed_output_map import flattened_blocks, output_blocks
+    from convattn.operators.arrays import accumulation_dtype
+    from convattn.operators.shifts import TokenGrid
 
     images = whole_images(run)[:4, 8:24, 8:24]
     kernel = copying_kernel(3, 3)

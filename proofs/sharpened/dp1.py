@@ -29,8 +29,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from convattn.evidence import DTYPES, SEVEN_SIZES, certified, equals_convolution, proved
 from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
+from convattn.ledger.evidence import DTYPES, SEVEN_SIZES, certified, equals_convolution, proved
 
 
 def bases(count: int) -> list[Fraction]:
@@ -57,7 +57,7 @@ def undo(nodes: list[Fraction], first: int) -> list[list[Fraction]]:
 
 def rational_layer(run: Run) -> str:
     """K = 3 on 5 × 6 pixels with their ring: the layer in fractions equals the convolution."""
-    from convattn.evidence import exact_convolution
+    from convattn.ledger.evidence import exact_convolution
 
     rng = run.rng("case")
     kernel = rng.integers(-9, 10, (3, 3, 1, 1))

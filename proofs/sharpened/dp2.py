@@ -24,8 +24,8 @@ below 2^p. ∎
 
 import numpy as np
 
-from convattn.evidence import certified, equals_convolution, proved
 from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
+from convattn.ledger.evidence import certified, equals_convolution, proved
 
 # dtype, bits, and the largest n up to which every n² is exact.
 EXACT = (("float64", 53, 94906266), ("float32", 24, 4096), ("bfloat16", 8, 16), ("float16", 11, 46))

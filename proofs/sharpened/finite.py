@@ -31,8 +31,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from convattn.evidence import SEVEN_SIZES, certified, equals_convolution, proved
 from convattn.ledger import Claim, Evidence, Kind, Level, Run, Verdict
+from convattn.ledger.evidence import SEVEN_SIZES, certified, equals_convolution, proved
 
 
 def means_on_the_bare_grid(run: Run) -> str:
@@ -45,12 +45,12 @@ def means_on_the_bare_grid(run: Run) -> str:
     import jax
     import jax.numpy as jnp
 
-    from convattn.application import apply_attention
     from convattn.bounds.majorant import majorant_of
     from convattn.bounds.rounding import layer_error_bound
     from convattn.constructions.conversion import conv_to_attention
-    from convattn.evidence import DTYPES, exact_convolution, integer_kernel, whole_images
-    from convattn.evidence.layer_runs import within
+    from convattn.fast.application import apply_attention
+    from convattn.ledger.evidence import DTYPES, exact_convolution, integer_kernel, whole_images
+    from convattn.ledger.evidence.layer_runs import within
 
     images = whole_images(run)
     kernel = integer_kernel(run.rng("kernel"), (3, 3), 3, 4)
@@ -82,10 +82,10 @@ def fast_back_end(run: Run) -> str:
     import jax.numpy as jnp
 
     from convattn.constructions.conversion import conv_to_attention
-    from convattn.evidence import exact_convolution, integer_kernel, whole_images
-    from convattn.evidence.fast_layers import finite_bound, through
-    from convattn.evidence.layer_runs import equal, within
-    from convattn.layer import AttentionLayer
+    from convattn.encodings.layer import AttentionLayer
+    from convattn.ledger.evidence import exact_convolution, integer_kernel, whole_images
+    from convattn.ledger.evidence.fast_layers import finite_bound, through
+    from convattn.ledger.evidence.layer_runs import equal, within
 
     images = whole_images(run)
     kernel = integer_kernel(run.rng("kernel"), (3, 3), 3, 4)
@@ -114,8 +114,8 @@ def fast_gradients(run: Run) -> str:
     import jax.numpy as jnp
 
     from convattn.constructions.conversion import conv_to_attention
-    from convattn.evidence import integer_kernel, whole_images
-    from convattn.evidence.fast_layers import gradients_within
+    from convattn.ledger.evidence import integer_kernel, whole_images
+    from convattn.ledger.evidence.fast_layers import gradients_within
 
     kernel = jnp.asarray(integer_kernel(run.rng("kernel"), (3, 3), 3, 4), float)
     layer = jax.jit(lambda kernel: conv_to_attention(kernel, leak=0.25))(kernel)

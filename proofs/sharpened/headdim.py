@@ -60,9 +60,9 @@ from itertools import product
 
 import numpy as np
 
-from convattn.certificates.catalogue import HEAD_DIMENSIONS
-from convattn.evidence import certified, equals_convolution, proved
 from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
+from convattn.ledger.certificates.catalogue import HEAD_DIMENSIONS
+from convattn.ledger.evidence import certified, equals_convolution, proved
 
 PRIME = 2**61 - 1
 
@@ -77,7 +77,7 @@ def rank(matrix: np.ndarray) -> int:
 
 def maps(kernel: np.ndarray, patch: int) -> dict[tuple[int, int], np.ndarray]:
     """M_δ by its offset, `[P²·in, P²·out]`."""
-    from convattn.evidence.printed_output_map import output_blocks, patch_offsets
+    from convattn.ledger.evidence.printed_output_map import output_blocks, patch_offsets
 
     return dict(
         zip(patch_offsets(kernel.shape[0], patch), output_blocks(kernel, patch), strict=True)
@@ -141,7 +141,7 @@ def nine_heads_of_dimension_one(run: Run) -> str:
     Its weights W_δ[i, j]/Σ_δ W_δ[i, j] are positive with the sum one, its value map Σ_δ W_δ[i, j]
     times the unit matrix at (i, j) has rank one. One-hot heads would be 27.
     """
-    from convattn.evidence import exact_convolution
+    from convattn.ledger.evidence import exact_convolution
 
     kernel = run.rng("kernel").integers(1, 50, (3, 3, 3, 3))
     if rank(kernel.reshape(9, 9)) != 9:
@@ -207,7 +207,7 @@ def substitution(run: Run) -> str:
     """
     from flint import nmod_mat
 
-    from convattn.certificates.head_dimension import triangular_kernel
+    from convattn.ledger.certificates.head_dimension import triangular_kernel
 
     seen = []
     for size, patch, channels in ((3, 2, 2), (3, 4, 3), (5, 3, 2), (3, 8, 3)):

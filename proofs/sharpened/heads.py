@@ -75,9 +75,9 @@ from itertools import product
 
 import numpy as np
 
-from convattn.certificates.catalogue import GENERIC_BOUNDS
-from convattn.evidence import certified, proved
 from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
+from convattn.ledger.certificates.catalogue import GENERIC_BOUNDS
+from convattn.ledger.evidence import certified, proved
 
 PRIME = 2**61 - 1
 
@@ -348,18 +348,19 @@ def copying_line(size: int) -> np.ndarray:
 def fewer_heads_on_rows(run: Run) -> str:
     """K = 9, P = 2, m = 2 ≥ P: five heads copy rows of images exactly, four stay above the floor.
 
-    The floor is that of `convattn.evidence.head_floor`, on one axis: the receptive fields of the
+    The floor is that of `convattn.ledger.evidence.head_floor`, on one axis: the receptive fields
+    of the
     rows' interior tokens have a spread, F has five independent columns, and no content-free layer
     of four heads has a smaller mean squared error on them.
     """
     import jax
     import jax.numpy as jnp
 
-    from convattn.application import apply_attention
     from convattn.constructions.conversion import conv_to_attention
-    from convattn.evidence import DTYPES, exact_convolution, whole_images
-    from convattn.evidence.head_floor import floor_below, least_squares_maps
-    from convattn.evidence.layer_runs import equal
+    from convattn.fast.application import apply_attention
+    from convattn.ledger.evidence import DTYPES, exact_convolution, whole_images
+    from convattn.ledger.evidence.head_floor import floor_below, least_squares_maps
+    from convattn.ledger.evidence.layer_runs import equal
 
     size, patch = 9, 2
     m = reach(size, patch)

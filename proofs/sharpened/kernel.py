@@ -39,11 +39,15 @@ from fractions import Fraction
 
 import numpy as np
 
-from convattn.certificates.given_kernel_catalogue import named_kernel
-from convattn.evidence import certified, exact_convolution, proved
-from convattn.evidence.mixture_layers import exact_mixture_layer, given_kernel_on_images
-from convattn.evidence.printed_output_map import flattened_blocks, output_blocks, patch_offsets
 from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
+from convattn.ledger.certificates.given_kernel_catalogue import named_kernel
+from convattn.ledger.evidence import certified, exact_convolution, proved
+from convattn.ledger.evidence.mixture_layers import exact_mixture_layer, given_kernel_on_images
+from convattn.ledger.evidence.printed_output_map import (
+    flattened_blocks,
+    output_blocks,
+    patch_offsets,
+)
 
 
 def random_kernel(rng: np.random.Generator, size: int, channels: tuple[int, int], rank: int):
@@ -58,7 +62,7 @@ def layer_in_fractions(run: Run) -> str:
     from convattn.constructions.geometry import ConvolutionGeometry
     from convattn.constructions.given_kernel import mixture_heads
     from convattn.constructions.row_basis import distinct_rows, row_basis
-    from convattn.evidence.exact_tokens import cut_tokens
+    from convattn.ledger.evidence.exact_tokens import cut_tokens
 
     cases, seen = 6 if run.quick else 18, set()
     for case in range(cases):

@@ -26,22 +26,22 @@ from fractions import Fraction
 
 import numpy as np
 
-from convattn.evidence import certified, exact_convolution, proved
-from convattn.evidence.shared_map import (
+from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
+from convattn.ledger.evidence import certified, exact_convolution, proved
+from convattn.ledger.evidence.shared_map import (
     Matrix,
     shared_map_exists,
     solve_value_maps,
     spans_hold,
     tap_matrices,
 )
-from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
 
 PRINTED = ("C20.lemma3-hard.json", "C20.lemma3-softmax.json", "C20.lemma3-lemma2.json")
 
 
 def printed_counterexamples(run: Run) -> str:
     """Where C20's condition says yes wrongly, the stacked one says no; no taps are reached."""
-    from convattn.certificates.counterexample import head_rows
+    from convattn.ledger.certificates.counterexample import head_rows
 
     seen = []
     for name in PRINTED:
@@ -142,13 +142,13 @@ def mixtures_on_images(run: Run) -> str:
     import jax
     import jax.numpy as jnp
 
-    from convattn.application import apply_attention
     from convattn.bounds.mixture_error import mixture_error_bound
     from convattn.constructions.geometry import ConvolutionGeometry
     from convattn.constructions.given_kernel import mixture_layer
     from convattn.constructions.li_output_map import token_maps
-    from convattn.evidence import DTYPES, integer_kernel, whole_images
-    from convattn.evidence.layer_runs import within
+    from convattn.fast.application import apply_attention
+    from convattn.ledger.evidence import DTYPES, integer_kernel, whole_images
+    from convattn.ledger.evidence.layer_runs import within
 
     images = whole_images(run)
     kernel = integer_kernel(run.rng("kernel"), (3, 3), 3, 4)

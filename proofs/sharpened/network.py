@@ -29,8 +29,8 @@ from fractions import Fraction
 import numpy as np
 
 from convattn.bounds.score_error import ASSUMPTION
-from convattn.evidence import certified
 from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
+from convattn.ledger.evidence import certified
 
 PIXELS = {"patch_size": [1, 1], "dilation": [1, 1]}
 CASES = tuple(
@@ -42,7 +42,7 @@ LEAKS = (Fraction(1, 2), Fraction(1, 10))
 
 def fractions(run: Run) -> str:
     """Logits as trained and as attention, equal as fractions, on images of even and odd sides."""
-    from convattn.evidence.exact_network import (
+    from convattn.ledger.evidence.exact_network import (
         attended,
         draw_normalized,
         exact_logits,
@@ -69,9 +69,9 @@ def fractions(run: Run) -> str:
 
 def float32_logits(run: Run) -> str:
     """A trained network's own layers against attention layers, both in float32."""
-    from convattn.evidence.random_network import random_resnet
-    from convattn.models.settings import ResNetSettings
-    from convattn.networks import compare_logits, convert_resnet
+    from convattn.lab.analysis.resnet_comparison import compare_logits, convert_resnet
+    from convattn.lab.models.random_network import random_resnet
+    from convattn.lab.models.settings import ResNetSettings
 
     settings = ResNetSettings(channels=(3, 4), blocks=(1, 1))
     model = random_resnet(run.rng("parameters"), settings, 3)

@@ -36,9 +36,9 @@ from math import prod
 
 import numpy as np
 
-from convattn.evidence import certified, equals_convolution, proved
-from convattn.evidence.enclosures import ASSUMES as BALLS
 from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
+from convattn.ledger.evidence import certified, equals_convolution, proved
+from convattn.ledger.evidence.enclosures import ASSUMES as BALLS
 
 # Kernel size, patch size, tokens, and the dimension of the exceptions.
 PATCH_SPACES = (
@@ -95,9 +95,9 @@ def layer_in_fractions(run: Run) -> str:
     """The layer of the proof equals the zero-padded convolution, at every query, in fractions."""
     from convattn.bounds.zero_padding import available_offsets, unequal_queries
     from convattn.constructions.geometry import ConvolutionGeometry
-    from convattn.evidence.exact_convolution import exact_convolution
-    from convattn.evidence.exact_tokens import cut_tokens
-    from convattn.evidence.printed_output_map import output_blocks, patch_offsets
+    from convattn.ledger.evidence.exact_convolution import exact_convolution
+    from convattn.ledger.evidence.exact_tokens import cut_tokens
+    from convattn.ledger.evidence.printed_output_map import output_blocks, patch_offsets
 
     leak, seen = Fraction(1, 3), []
     for size in SMALL:
@@ -133,7 +133,7 @@ def other_kernels_are_refused(run: Run) -> str:
     """A kernel off the space: two queries with other sums, at which a constant image differs."""
     from convattn.bounds.zero_padding import unequal_queries
     from convattn.bounds.zero_padding_layer import bare_zero_padding_layer
-    from convattn.evidence.exact_convolution import exact_convolution
+    from convattn.ledger.evidence.exact_convolution import exact_convolution
 
     cases = 3 if run.quick else 12
     for case in range(cases):
@@ -169,15 +169,15 @@ def small_grids_on_images(run: Run) -> str:
     import jax
     import jax.numpy as jnp
 
-    from convattn.application import apply_attention
     from convattn.bounds.rounding import layer_error_bound
     from convattn.bounds.zero_padding import available_offsets
     from convattn.bounds.zero_padding_layer import bare_zero_padding_layer
     from convattn.constructions.geometry import ConvolutionGeometry
     from convattn.constructions.li_output_map import token_maps
-    from convattn.evidence import DTYPES, exact_convolution, whole_images
-    from convattn.evidence.layer_runs import within
-    from convattn.layer import AttentionLayer
+    from convattn.encodings.layer import AttentionLayer
+    from convattn.fast.application import apply_attention
+    from convattn.ledger.evidence import DTYPES, exact_convolution, whole_images
+    from convattn.ledger.evidence.layer_runs import within
 
     attend = jax.jit(lambda layer, pixels: apply_attention(layer, pixels))
     images, found = whole_images(run), []
@@ -218,7 +218,7 @@ def small_grids_on_images(run: Run) -> str:
 
 def zero_token_row(scores: np.ndarray, rest: float, target: int | None):
     """Half the L1 distance to the one-hot row, or to the zero token's where there is no target."""
-    from convattn.evidence.enclosures import distance_to_one_hot
+    from convattn.ledger.evidence.enclosures import distance_to_one_hot
 
     row = np.append(scores, rest)
     return distance_to_one_hot(row, len(scores) if target is None else target)
@@ -232,7 +232,7 @@ def zero_token_enclosed(run: Run) -> str:
     from convattn.bounds.saturation import PRECISION, upper
     from convattn.constructions.zero_token import zero_token_scores
     from convattn.encodings import BiasEncoding, QuadraticEncoding
-    from convattn.shifts import TokenGrid
+    from convattn.operators.shifts import TokenGrid
 
     grid = TokenGrid((3, 4), ((0, 0), (0, 0)))
     offsets = ((0, 0), (1, -1), (-2, 2))
@@ -273,8 +273,8 @@ def zero_token_on_images(run: Run) -> str:
     from convattn.constructions import conv_to_attention
     from convattn.constructions.cordonnier_lemma2 import one_hot_sharpness
     from convattn.constructions.zero_token import attend_with_zero_token
-    from convattn.evidence import DTYPES, exact_convolution, integer_kernel, whole_images
-    from convattn.evidence.layer_runs import equal
+    from convattn.ledger.evidence import DTYPES, exact_convolution, integer_kernel, whole_images
+    from convattn.ledger.evidence.layer_runs import equal
 
     images, found = whole_images(run), []
     kernel = integer_kernel(run.rng("kernel"), (5, 5), 3, 2)

@@ -30,10 +30,10 @@ from itertools import product
 
 import numpy as np
 
-from convattn.evidence import bias_saturation_enclosed, certified, proved
-from convattn.evidence.enclosures import ASSUMES as BALLS
-from convattn.evidence.unsaturated_layers import near_convolution
 from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
+from convattn.ledger.evidence import bias_saturation_enclosed, certified, proved
+from convattn.ledger.evidence.enclosures import ASSUMES as BALLS
+from convattn.ledger.evidence.unsaturated_layers import near_convolution
 
 ALPHAS = (0.5, 3.0, 10.0, 40.0)
 KEYS = (4, 5)
@@ -62,8 +62,8 @@ def quadratic_rows(run: Run) -> str:
         upper,
     )
     from convattn.encodings import QuadraticEncoding
-    from convattn.evidence.enclosures import distance_to_one_hot
-    from convattn.shifts import TokenGrid
+    from convattn.ledger.evidence.enclosures import distance_to_one_hot
+    from convattn.operators.shifts import TokenGrid
 
     grid = TokenGrid(KEYS, ((0, 0), (0, 0)))
     centers = CENTERS[1:3] if run.quick else CENTERS
@@ -100,7 +100,7 @@ def exact_error(layer, image: np.ndarray, limit: np.ndarray, ring) -> tuple[list
     from flint import arb, ctx
 
     from convattn.bounds.saturation import PRECISION
-    from convattn.shifts import TokenGrid
+    from convattn.operators.shifts import TokenGrid
 
     grid = TokenGrid(image.shape[:2], ring)
     keys = np.pad(image, [*ring, (0, 0)]).reshape(-1, image.shape[2])
@@ -130,8 +130,8 @@ def layer_error_enclosed(run: Run) -> str:
     from convattn.bounds.saturation import PRECISION, upper
     from convattn.bounds.saturation_error import saturation_error_bound, saturation_error_factor
     from convattn.constructions import conv_to_attention
-    from convattn.evidence.exact_convolution import exact_convolution
-    from convattn.layer import AttentionLayer
+    from convattn.encodings.layer import AttentionLayer
+    from convattn.ledger.evidence.exact_convolution import exact_convolution
 
     rng = run.rng("case")
     image = rng.integers(-9, 10, (1, 3, 4, 2))

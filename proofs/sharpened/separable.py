@@ -27,8 +27,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from convattn.evidence import certified, proved
 from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
+from convattn.ledger.evidence import certified, proved
 
 RING = ((1, 1), (0, 2))
 EXP = "exp is within 4 units in the last place, in JAX and in NumPy; products as pinned"
@@ -94,8 +94,8 @@ def exact_factors(run: Run) -> str:
     """Library scores, 3/2 in place of e: dense weights = row weights ⊗ column weights, exactly."""
     import jax
 
-    from convattn.evidence.exact_attention import exact_softmax
-    from convattn.shifts import TokenGrid
+    from convattn.ledger.evidence.exact_attention import exact_softmax
+    from convattn.operators.shifts import TokenGrid
 
     grid, seen = TokenGrid((2, 3), RING), []
     cases = {name: (heads, heads) for name, heads in integer_heads(run, 6).items()}
@@ -144,7 +144,7 @@ def rows_factor(weights: np.ndarray) -> bool:
 
 def on_grid(scores: np.ndarray, sides: tuple[int, int]) -> np.ndarray:
     """Exact weights [q_1, q_2, k_1, k_2] of one head."""
-    from convattn.evidence.exact_attention import exact_softmax
+    from convattn.ledger.evidence.exact_attention import exact_softmax
 
     return exact_softmax(scores).reshape(*sides, *sides)
 
@@ -154,8 +154,8 @@ def exclusions(run: Run) -> str:
     import jax
 
     from convattn.encodings import BiasEncoding, GaussianEncoding, QuadraticEncoding
-    from convattn.evidence.exact_attention import BASE, exact_softmax
-    from convattn.shifts import TokenGrid
+    from convattn.ledger.evidence.exact_attention import BASE, exact_softmax
+    from convattn.operators.shifts import TokenGrid
 
     sides = (3, 3)
     bare = TokenGrid(sides, ((0, 0), (0, 0)))
@@ -217,7 +217,7 @@ def exclusions(run: Run) -> str:
 
 def only_sums_factor(run: Run) -> str:
     """Random positive rows: a product iff every mixed difference of the weights vanishes."""
-    from convattn.evidence.separable_attention import mixed_difference
+    from convattn.ledger.evidence.separable_attention import mixed_difference
 
     cases, products = (20 if run.quick else 200), 0
     for case in range(cases):
@@ -275,12 +275,12 @@ def axes_on_images(run: Run) -> str:
     import jax
     import jax.numpy as jnp
 
-    from convattn.evidence import whole_images
-    from convattn.evidence.fast_layers import through
-    from convattn.evidence.layer_runs import within
-    from convattn.evidence.softmax_rounding import weights_within
-    from convattn.layer import AttentionLayer
-    from convattn.roundoff import gamma, unit_roundoff
+    from convattn.encodings.layer import AttentionLayer
+    from convattn.ledger.evidence import whole_images
+    from convattn.ledger.evidence.fast_layers import through
+    from convattn.ledger.evidence.layer_runs import within
+    from convattn.ledger.evidence.softmax_rounding import weights_within
+    from convattn.operators.roundoff import gamma, unit_roundoff
 
     images = whole_images(run)[:2]
     batch, height, width, features = images.shape
@@ -327,9 +327,9 @@ def convolution_by_axes(run: Run) -> str:
     import jax.numpy as jnp
 
     from convattn.constructions import conv_to_attention
-    from convattn.evidence import DTYPES, exact_convolution, integer_kernel, whole_images
-    from convattn.evidence.fast_layers import through
-    from convattn.evidence.layer_runs import equal
+    from convattn.ledger.evidence import DTYPES, exact_convolution, integer_kernel, whole_images
+    from convattn.ledger.evidence.fast_layers import through
+    from convattn.ledger.evidence.layer_runs import equal
 
     images = whole_images(run)
     kernel = integer_kernel(run.rng("kernel"), (3, 3), 3, 4)
@@ -356,9 +356,9 @@ def one_hot_gradients(run: Run) -> str:
     import jax.numpy as jnp
 
     from convattn.constructions import conv_to_attention
-    from convattn.evidence import exact_convolution, integer_kernel, whole_images
-    from convattn.evidence.fast_layers import gradients
-    from convattn.evidence.layer_runs import equal
+    from convattn.ledger.evidence import exact_convolution, integer_kernel, whole_images
+    from convattn.ledger.evidence.fast_layers import gradients
+    from convattn.ledger.evidence.layer_runs import equal
 
     images = whole_images(run)[:2]
     kernel = integer_kernel(run.rng("kernel"), (3, 3), 3, 4)
@@ -386,9 +386,9 @@ def soft_gradients(run: Run) -> str:
     import jax.numpy as jnp
 
     from convattn.encodings import LearnedEncoding
-    from convattn.evidence import whole_images
-    from convattn.evidence.fast_layers import gradients_within
-    from convattn.layer import AttentionLayer
+    from convattn.encodings.layer import AttentionLayer
+    from convattn.ledger.evidence import whole_images
+    from convattn.ledger.evidence.fast_layers import gradients_within
 
     crop = whole_images(run)[:1, 12:17, 11:17] - 128
     rng = run.rng("learned")

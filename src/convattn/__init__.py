@@ -7,7 +7,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from convattn.application import apply_attention as apply_attention
     from convattn.bounds.approximation import approximate_convolution as approximate_convolution
     from convattn.bounds.flattened_kernel import exact_rank as exact_rank
     from convattn.bounds.flattened_kernel import flattened_kernel as flattened_kernel
@@ -15,32 +14,33 @@ if TYPE_CHECKING:
     from convattn.bounds.heads import heads as heads
     from convattn.constructions.conversion import conv_to_attention as conv_to_attention
     from convattn.constructions.recovery import attention_to_conv as attention_to_conv
-    from convattn.convolution import conv as conv
-    from convattn.layer import AttentionLayer as AttentionLayer
-    from convattn.layer import ContentScores as ContentScores
-    from convattn.patches import patchify as patchify
-    from convattn.patches import unpatchify as unpatchify
-    from convattn.weights.stored_layer import load_layer as load_layer
-    from convattn.weights.stored_layer import save_layer as save_layer
+    from convattn.encodings.layer import AttentionLayer as AttentionLayer
+    from convattn.encodings.layer import ContentScores as ContentScores
+    from convattn.fast.application import apply_attention as apply_attention
+    from convattn.networks.weights.stored_layer import load_layer as load_layer
+    from convattn.networks.weights.stored_layer import save_layer as save_layer
+    from convattn.operators.convolution import conv as conv
+    from convattn.operators.patches import patchify as patchify
+    from convattn.operators.patches import unpatchify as unpatchify
 
 __version__ = "0.1.0"
 
 _HOMES = {
-    "AttentionLayer": "convattn.layer",
-    "ContentScores": "convattn.layer",
-    "apply_attention": "convattn.application",
+    "AttentionLayer": "convattn.encodings.layer",
+    "ContentScores": "convattn.encodings.layer",
+    "apply_attention": "convattn.fast.application",
     "approximate_convolution": "convattn.bounds.approximation",
     "attention_to_conv": "convattn.constructions.recovery",
-    "conv": "convattn.convolution",
+    "conv": "convattn.operators.convolution",
     "conv_to_attention": "convattn.constructions.conversion",
     "exact_rank": "convattn.bounds.flattened_kernel",
     "flattened_kernel": "convattn.bounds.flattened_kernel",
     "heads": "convattn.bounds.heads",
-    "load_layer": "convattn.weights.stored_layer",
+    "load_layer": "convattn.networks.weights.stored_layer",
     "numerical_rank": "convattn.bounds.flattened_kernel",
-    "patchify": "convattn.patches",
-    "save_layer": "convattn.weights.stored_layer",
-    "unpatchify": "convattn.patches",
+    "patchify": "convattn.operators.patches",
+    "save_layer": "convattn.networks.weights.stored_layer",
+    "unpatchify": "convattn.operators.patches",
 }
 __all__ = ["__version__", *_HOMES]
 

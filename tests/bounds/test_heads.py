@@ -19,7 +19,7 @@ from convattn.bounds.head_width import (
     triangular_pairs,
 )
 from convattn.bounds.heads import heads
-from convattn.shifts import axis_token_offsets
+from convattn.operators.shifts import axis_token_offsets
 
 RGB = {"in_channels": 3, "out_channels": 3}
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from convattn.bounds.flattened_kernel import exact_rank, flattened_kernel
 from convattn.bounds.residue_blocks import axis_blocks
-from convattn.shifts import axis_token_offsets
+from convattn.operators.shifts import axis_token_offsets
 
 SIZES = st.tuples(st.integers(1, 9), st.integers(1, 6), st.integers(1, 7))
 

@@ -18,10 +18,10 @@ from hypothesis import strategies as st
 from strategies import CONVERSION_BUCKETS, FLOATS, make_case, seeds
 
 import convattn as ca
-from convattn.attention import contraction_lengths, multi_head_self_attention
 from convattn.bounds.majorant import majorant_of
 from convattn.bounds.rounding import layer_error_bound
 from convattn.bounds.score_error import unit_roundoff
+from convattn.operators.attention import contraction_lengths, multi_head_self_attention
 
 BUCKETS = tuple(CONVERSION_BUCKETS[index] for index in (0, 3, 5))
 # The scalar encoding is refused in narrower dtypes; there is nothing to bound.

@@ -18,7 +18,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from roundings import roundoff, softmax_factor
 
-from convattn.attention import attention_weights
 from convattn.bounds.saturation import (
     bias_total_variation,
     quadratic_total_variation,
@@ -27,7 +26,8 @@ from convattn.bounds.saturation import (
     upper,
 )
 from convattn.encodings import QuadraticEncoding
-from convattn.shifts import TokenGrid
+from convattn.operators.attention import attention_weights
+from convattn.operators.shifts import TokenGrid
 
 ALPHAS = (0.05, 0.3, 1.0, 4.0, 46.0)
 

@@ -20,9 +20,9 @@ from convattn.bounds.saturation_error import (
     saturation_error_factor,
 )
 from convattn.encodings import BiasEncoding, QuadraticEncoding, QuadraticGridEncoding
-from convattn.evidence import exact_convolution
-from convattn.evidence.token_padding import token_padded_convolution
-from convattn.layer import AttentionLayer, ContentScores
+from convattn.encodings.layer import AttentionLayer, ContentScores
+from convattn.ledger.evidence import exact_convolution
+from convattn.ledger.evidence.token_padding import token_padded_convolution
 
 KERNEL = np.random.default_rng(0).integers(-5, 6, (3, 3, 2, 1))
 IMAGES = np.random.default_rng(1).integers(-9, 10, (2, 4, 6, 2))

@@ -13,7 +13,7 @@ import convattn as ca
 from convattn.bounds.score_error import ScoreError, gamma, score_error, unit_roundoff
 from convattn.constructions.scalar import scalar_bases
 from convattn.encodings import BiasEncoding, QuadraticEncoding, ScalarEncoding
-from convattn.shifts import TokenGrid
+from convattn.operators.shifts import TokenGrid
 
 GRID = TokenGrid((5,), ((1, 1),))
 

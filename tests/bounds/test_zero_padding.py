@@ -22,7 +22,7 @@ from convattn.bounds.zero_padding import (
 )
 from convattn.bounds.zero_padding_layer import bare_zero_padding_layer
 from convattn.constructions.geometry import ConvolutionGeometry
-from convattn.evidence import exact_convolution
+from convattn.ledger.evidence import exact_convolution
 
 # Kernel size, tokens, patch size, dilation; each axis has its own numbers.
 SIZES = (

@@ -6,10 +6,10 @@ from functools import cache
 import jax
 from strategies import CONVERSION_BUCKETS, FLOATS, Bucket
 
-from convattn.application import apply_attention
 from convattn.constructions.conversion import conv_to_attention
 from convattn.constructions.geometry import ConvolutionGeometry
-from convattn.convolution import conv
+from convattn.fast.application import apply_attention
+from convattn.operators.convolution import conv
 
 BUCKETS = (
     *CONVERSION_BUCKETS,

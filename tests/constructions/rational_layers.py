@@ -6,7 +6,7 @@ from itertools import product
 import numpy as np
 from constructions.slow_definitions import slow_image, slow_tokens
 
-from convattn.shifts import Shift
+from convattn.operators.shifts import Shift
 
 
 def as_fractions(array) -> np.ndarray:

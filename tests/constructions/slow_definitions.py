@@ -9,7 +9,7 @@ from itertools import product
 
 import numpy as np
 
-from convattn.shifts import Shift
+from convattn.operators.shifts import Shift
 
 
 def taps(size: int) -> list[int]:

@@ -14,12 +14,12 @@ from constructions.slow_definitions import slow_conv
 from hypothesis import given
 from strategies import FLOATS, make_case, seeds
 
-from convattn.application import apply_attention
 from convattn.constructions.conversion import conv_to_attention
 from convattn.constructions.geometry import ConvolutionGeometry
 from convattn.constructions.head_dimension import map_supports
 from convattn.constructions.li_output_map import expand_groups
-from convattn.convolution import conv
+from convattn.fast.application import apply_attention
+from convattn.operators.convolution import conv
 
 every_row = pytest.mark.parametrize("row", ROWS, ids=str)
 

@@ -9,9 +9,9 @@ from constructions.conversion_cases import REGIMES
 from constructions.lagrange import amplification
 from constructions.slow_definitions import slow_conv
 
-from convattn.application import apply_attention
 from convattn.constructions.conversion import conv_to_attention
-from convattn.convolution import conv
+from convattn.fast.application import apply_attention
+from convattn.operators.convolution import conv
 
 
 @pytest.mark.parametrize(("encoding", "exact"), REGIMES)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from strategies import seeds, small_integers
 
 from convattn.constructions.cordonnier_lemma1 import value_maps_for_bijection
-from convattn.shifts import from_query_minus_key, kernel_shifts
+from convattn.operators.shifts import from_query_minus_key, kernel_shifts
 
 SHIFTS = kernel_shifts((3, 2), (1, 1))
 

@@ -8,9 +8,9 @@ from comparison import assert_dtype, assert_equal, assert_within
 from roundings import gamma, roundoff, softmax_factor
 from token_grids import GRIDS, places
 
-from convattn.attention import attention_weights
 from convattn.constructions.cordonnier_lemma2 import one_hot_sharpness, quadratic_heads
 from convattn.constructions.geometry import ConvolutionGeometry
+from convattn.operators.attention import attention_weights
 
 HALVES = ("bfloat16", "float16")
 DTYPES = ("float64", "float32", *HALVES)

@@ -11,7 +11,6 @@ from constructions.rational_layers import as_fractions, rational_layer
 from constructions.slow_definitions import slow_conv, slow_token_maps
 from strategies import Bucket, make_case
 
-from convattn.application import apply_attention
 from convattn.bounds.flattened_kernel import exact_rank, flattened_kernel
 from convattn.bounds.mixture_error import given_kernel_majorant, mixture_error_bound
 from convattn.constructions.geometry import ConvolutionGeometry
@@ -22,7 +21,8 @@ from convattn.constructions.row_basis import (
     row_basis,
     well_conditioned_order,
 )
-from convattn.evidence import exact_convolution
+from convattn.fast.application import apply_attention
+from convattn.ledger.evidence import exact_convolution
 
 BUCKETS = (
     Bucket(1, (3, 4), (3, 3), 2, 1, (1, 1), (1, 1), patch_size=(1, 1)),

@@ -8,9 +8,9 @@ from comparison import assert_dtype, assert_equal, assert_within
 from roundings import ELEMENTARY, gamma, roundoff, softmax_factor
 from token_grids import GRIDS, interior, places
 
-from convattn.attention import attention_weights
 from convattn.constructions.geometry import ConvolutionGeometry
 from convattn.constructions.li_lemma2 import one_hot_bias_heads
+from convattn.operators.attention import attention_weights
 
 
 def geometry_of(grid):

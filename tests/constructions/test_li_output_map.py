@@ -17,7 +17,7 @@ from strategies import make_case, seeds
 
 from convattn.constructions.geometry import ConvolutionGeometry
 from convattn.constructions.li_output_map import expand_groups, token_bias, token_maps
-from convattn.convolution import conv
+from convattn.operators.convolution import conv
 
 compiled_maps = jax.jit(token_maps, static_argnames="geometry")
 compiled_groups = jax.jit(expand_groups, static_argnames="groups")

@@ -15,12 +15,12 @@ from constructions.test_li_output_map import dense_kernel
 from roundings import gamma, roundoff
 from strategies import Bucket, make_case
 
-from convattn.application import apply_attention
 from convattn.constructions.conversion import conv_to_attention
 from convattn.constructions.geometry import ConvolutionGeometry
 from convattn.constructions.recovery import attention_to_conv, linear_map
 from convattn.encodings import GaussianEncoding, QuadraticEncoding
-from convattn.layer import AttentionLayer, ContentScores
+from convattn.encodings.layer import AttentionLayer, ContentScores
+from convattn.fast.application import apply_attention
 
 # Images so large that every tap joins some pair of pixels.
 BUCKETS = (

@@ -23,7 +23,7 @@ from convattn.constructions.scalar import (
     scalar_bases,
     scalar_construction,
 )
-from convattn.shifts import TokenGrid
+from convattn.operators.shifts import TokenGrid
 
 RATIONAL = (
     Bucket(1, (3, 4), (3, 3), 1, 2, (1, 1), (1, 1), patch_size=(1, 1)),

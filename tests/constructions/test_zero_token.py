@@ -15,9 +15,9 @@ from convattn.constructions.zero_token import (
     zero_token_weights,
 )
 from convattn.encodings import BiasEncoding, QuadraticEncoding, QuadraticGridEncoding
-from convattn.evidence import exact_convolution
-from convattn.layer import AttentionLayer, ContentScores
-from convattn.shifts import TokenGrid
+from convattn.encodings.layer import AttentionLayer, ContentScores
+from convattn.ledger.evidence import exact_convolution
+from convattn.operators.shifts import TokenGrid
 
 KERNEL = np.random.default_rng(0).integers(-3, 4, (3, 5, 2, 3))
 IMAGES = np.random.default_rng(1).integers(0, 9, (2, 4, 6, 2))

@@ -9,8 +9,8 @@ from strategies import seeds, small_integers
 from token_grids import GRIDS, compiled_scores, slow_scores
 
 from convattn.encodings.absolute import AbsoluteEncoding, sinusoidal_positions
-from convattn.scores import absolute_score_terms
-from convattn.shifts import TokenGrid
+from convattn.operators.scores import absolute_score_terms
+from convattn.operators.shifts import TokenGrid
 
 HEADS, POSITION_FEATURES, KEY_FEATURES = 3, 4, 5
 

@@ -13,7 +13,7 @@ from token_grids import GRIDS, IMAGES, compiled_scores, slow_scores
 
 from convattn.encodings import AbsoluteEncoding, AxialEncoding
 from convattn.encodings.absolute import sinusoidal_positions
-from convattn.shifts import TokenGrid
+from convattn.operators.shifts import TokenGrid
 
 HEADS, FEATURES, WIDTHS = 3, (2, 4), (3, 2)
 MOST = (6, 9)  # positions of the learned tables, more than GRIDS have keys

@@ -21,7 +21,7 @@ from convattn.encodings import (
     SeparableEncoding,
 )
 from convattn.encodings.axis_scores import AxisScores, axis_shifts, free_groups, sum_over_axes
-from convattn.shifts import TokenGrid
+from convattn.operators.shifts import TokenGrid
 
 HEADS = 3
 LARGEST = 9  # keys of an axis of GRIDS, ring included, and more

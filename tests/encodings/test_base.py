@@ -24,7 +24,7 @@ from convattn.encodings import (
     ScalarEncoding,
 )
 from convattn.encodings.base import score_dtype
-from convattn.shifts import TokenGrid
+from convattn.operators.shifts import TokenGrid
 
 GRID = GRIDS[3]
 OFFSETS = ((0, -1), (1, 0), (0, 2))

@@ -13,7 +13,7 @@ from strategies import seeds, small_integers
 from token_grids import GRIDS, compiled_scores, places, slow_shift_scores
 
 from convattn.encodings.bias import BiasEncoding
-from convattn.shifts import TokenGrid
+from convattn.operators.shifts import TokenGrid
 
 HEADS = 3
 LEAKS = (Fraction(1, 2), Fraction(1, 1024), Fraction(3, 4), Fraction(1023, 1024))

@@ -9,7 +9,7 @@ from strategies import seeds, small_integers
 from token_grids import GRIDS, compiled_scores, slow_shift_scores
 
 from convattn.encodings.learned import LearnedEncoding, initial_learned_encoding
-from convattn.shifts import TokenGrid
+from convattn.operators.shifts import TokenGrid
 
 HEADS = 3
 FEATURES = (2, 3)  # each axis has its own number

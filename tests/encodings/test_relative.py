@@ -9,7 +9,7 @@ from strategies import seeds, small_integers
 from token_grids import GRIDS, compiled_scores, slow_shift_scores
 
 from convattn.encodings.relative import RelativeEncoding
-from convattn.shifts import TokenGrid
+from convattn.operators.shifts import TokenGrid
 
 HEADS, POSITION_FEATURES, KEY_FEATURES = 3, 4, 5
 

@@ -12,7 +12,7 @@ from strategies import seeds
 from token_grids import GRIDS, compiled_scores, interior, slow_shift_scores
 
 from convattn.encodings.scalar import ScalarEncoding
-from convattn.shifts import TokenGrid
+from convattn.operators.shifts import TokenGrid
 
 BASES = (2, 3, 5)
 

@@ -3,13 +3,13 @@ import subprocess
 import sys
 
 import pytest
-from analysis.synthetic_runs import write_run
 from experiments.conftest import EXPERIMENTS
+from lab.analysis.synthetic_runs import write_run
 
-from convattn.analysis import command_output
-from convattn.analysis import figures as drawing
-from convattn.analysis.command import COMMANDS, main
-from convattn.models.settings import EncoderSettings, ResNetSettings
+from convattn.cli.analyse import output as command_output
+from convattn.cli.analyse.command import COMMANDS, main
+from convattn.lab.analysis import figures as drawing
+from convattn.lab.models.settings import EncoderSettings, ResNetSettings
 
 PICTURES = {
     ("curves",): "curves",

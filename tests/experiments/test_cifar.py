@@ -12,12 +12,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from data.cifar_files import cifar10_binary, write_folder, write_tar
-from runs.quick_compilation import quick_compilation
-from runs.tiny_runs import write_pictures
+from lab.data.cifar_files import cifar10_binary, write_folder, write_tar
+from lab.runs.quick_compilation import quick_compilation
+from lab.runs.tiny_runs import write_pictures
 
-from convattn.runs.command import main
-from convattn.runs.directory import RunDirectory
+from convattn.cli.experiments.cifar import main
+from convattn.lab.runs.directory import RunDirectory
 
 ROOT = Path(__file__).parents[2]
 SCRIPT = ROOT / "experiments" / "cifar.py"

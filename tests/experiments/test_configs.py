@@ -9,18 +9,18 @@ from pathlib import Path
 
 import pytest
 from flax import nnx
-from runs.quick_compilation import quick_compilation
-from runs.tiny_runs import shrunk, write_pictures
+from lab.runs.quick_compilation import quick_compilation
+from lab.runs.tiny_runs import shrunk, write_pictures
 
-from convattn.evidence.experiments import FREE, differences, paper_settings
-from convattn.models.build import build_model
-from convattn.models.settings import ResNetSettings, SelfAttentiveResNetSettings
-from convattn.models.sizes import parameter_count
-from convattn.runs.arguments import read_arguments
-from convattn.runs.codec import settings_to_json
-from convattn.runs.configs import find_configs
-from convattn.runs.launch import launch
-from convattn.runs.settings import RunSettings
+from convattn.lab.models.build import build_model
+from convattn.lab.models.settings import ResNetSettings, SelfAttentiveResNetSettings
+from convattn.lab.models.sizes import parameter_count
+from convattn.lab.records.experiments import FREE, differences, paper_settings
+from convattn.lab.runs.arguments import read_arguments
+from convattn.lab.runs.codec import settings_to_json
+from convattn.lab.runs.configs import find_configs
+from convattn.lab.runs.launch import launch
+from convattn.lab.runs.settings import RunSettings
 
 FOLDER = Path(__file__).parents[2] / "experiments" / "configs"
 CONFIGS = find_configs(FOLDER)

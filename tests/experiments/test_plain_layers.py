@@ -25,11 +25,11 @@ from benchmarks.torch_layer import torch_layer, torch_runner
 from comparison import assert_equal, assert_within, gamma
 
 import convattn as ca
-from convattn.attention import HIGHEST
 from convattn.bounds.majorant import majorant_of
 from convattn.bounds.rounding import layer_error_bound
 from convattn.encodings import EnumeratedEncoding
-from convattn.shifts import TokenGrid
+from convattn.operators.attention import HIGHEST
+from convattn.operators.shifts import TokenGrid
 
 SETTINGS = Settings()
 SIDE, WIDTH, FEATURES = 3, 4, 5

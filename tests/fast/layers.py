@@ -28,8 +28,8 @@ from convattn.encodings import (
     RelativeEncoding,
     ScalarEncoding,
 )
-from convattn.layer import AttentionLayer, ContentScores
-from convattn.shifts import TokenGrid
+from convattn.encodings.layer import AttentionLayer, ContentScores
+from convattn.operators.shifts import TokenGrid
 
 Generator = np.random.Generator
 Ring = tuple[tuple[int, int], ...]

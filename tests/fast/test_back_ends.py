@@ -1,7 +1,7 @@
 """Every back end gives the values and the gradients of the exact layer, within derived bounds.
 
 The reference is the dense back end in float64. It and the back end under test are each off by at
-most their own bound (`convattn.fast.rounding`), so they differ by at most the sum.
+most their own bound (`convattn.bounds.back_ends`), so they differ by at most the sum.
 """
 
 from functools import partial
@@ -17,8 +17,8 @@ from hypothesis import given, settings
 from strategies import seeds
 
 import convattn as ca
+from convattn.bounds.back_ends.bounds import gradient_bounds, value_bound
 from convattn.fast.options import AttentionOptions, Window
-from convattn.fast.rounding.bounds import gradient_bounds, value_bound
 from convattn.fast.selection import BACK_ENDS, cheapest
 
 pytestmark = pytest.mark.usefixtures("quick_compilation")

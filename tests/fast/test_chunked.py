@@ -14,13 +14,13 @@ from comparison import assert_dtype, assert_equal, assert_within
 from fast.layers import LAYER_BUCKETS, LayerBucket, make_layer_case, quadratic
 from token_grids import IMAGES, SEQUENCES
 
-from convattn.application import apply_attention
+from convattn.bounds.back_ends.bounds import gradient_bounds, value_bound
 from convattn.encodings import AbsoluteEncoding, AxialEncoding, QuadraticEncoding
+from convattn.encodings.layer import AttentionLayer, ContentScores
+from convattn.fast.application import apply_attention
 from convattn.fast.chunked import CHUNKED, default_chunk, scorer
 from convattn.fast.options import AttentionOptions
-from convattn.fast.rounding.bounds import gradient_bounds, value_bound
-from convattn.layer import AttentionLayer, ContentScores
-from convattn.shifts import TokenGrid
+from convattn.operators.shifts import TokenGrid
 
 
 def apply(name, case, **options):

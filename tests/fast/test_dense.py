@@ -13,11 +13,11 @@ from strategies import small_integers
 
 import convattn as ca
 from convattn.encodings import BiasEncoding, ScalarEncoding
-from convattn.evidence.exact_attention import exact_softmax
+from convattn.encodings.layer import AttentionLayer, ContentScores
 from convattn.fast.dense import DENSE, attend, layer_weights, refusal, softmax_weights, work
 from convattn.fast.options import AttentionOptions, Dropout
-from convattn.layer import AttentionLayer, ContentScores
-from convattn.shifts import TokenGrid
+from convattn.ledger.evidence.exact_attention import exact_softmax
+from convattn.operators.shifts import TokenGrid
 
 pytestmark = pytest.mark.usefixtures("quick_compilation")
 

@@ -11,12 +11,12 @@ import pytest
 from comparison import assert_dtype, assert_equal, assert_within
 from fast.layers import LayerBucket, make_layer_case, quadratic
 
-from convattn.application import apply_attention
+from convattn.encodings.layer import AttentionLayer
+from convattn.fast.application import apply_attention
 from convattn.fast.dropout import dropped_draws, keep_scale, kept_scale
 from convattn.fast.options import AttentionOptions, Dropout
 from convattn.fast.selection import BACK_ENDS
-from convattn.layer import AttentionLayer
-from convattn.models.dropout import drop
+from convattn.lab.models.dropout import drop
 
 PLAIN = LayerBucket(quadratic, 2, 2, (3, 4), ((1, 0), (0, 2)), 3, output=5)
 CASE = make_layer_case(PLAIN, 1, "float64")

@@ -12,11 +12,11 @@ from hypothesis import given
 from jax import Array
 from strategies import small_integers
 
-from convattn.attention import multi_head_self_attention
+from convattn.encodings.layer import AttentionLayer
 from convattn.fast.chunked import mix
 from convattn.fast.maps import arrange_maps, fuses, out_features, sum_dtype
-from convattn.layer import AttentionLayer
-from convattn.shifts import TokenGrid
+from convattn.operators.attention import multi_head_self_attention
+from convattn.operators.shifts import TokenGrid
 
 FLOAT64 = np.dtype("float64")
 HEADS, FEATURES, WIDTH, OUT, KEYS = 3, 4, 5, 6, 7

@@ -14,18 +14,18 @@ from hypothesis import given, settings
 from strategies import seeds
 
 import convattn as ca
-from convattn.attention import multi_head_self_attention
-from convattn.fast.rounding.bounds import gradient_bounds, value_bound
-from convattn.fast.rounding.paths import ringed
-from convattn.fast.rounding.scores import (
+from convattn.bounds.back_ends.bounds import gradient_bounds, value_bound
+from convattn.bounds.back_ends.paths import ringed
+from convattn.bounds.back_ends.scores import (
     PairScores,
     exact_scores,
     gain_majorant,
     score_majorant,
     score_roundings,
 )
-from convattn.fast.rounding.shift_scores import shift_majorant
-from convattn.fast.rounding.weights import weight_rounding
+from convattn.bounds.back_ends.shift_scores import shift_majorant
+from convattn.bounds.back_ends.weights import weight_rounding
+from convattn.operators.attention import multi_head_self_attention
 
 pytestmark = pytest.mark.usefixtures("quick_compilation")
 

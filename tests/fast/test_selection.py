@@ -9,14 +9,14 @@ from comparison import assert_equal
 from fast.layers import LAYER_BUCKETS, make_layer_case
 
 import convattn as ca
-from convattn.application import apply_attention
 from convattn.encodings import GaussianEncoding, QuadraticEncoding
+from convattn.encodings.layer import AttentionLayer, ContentScores
 from convattn.fast import selection
+from convattn.fast.application import apply_attention
 from convattn.fast.backend import Work
 from convattn.fast.options import AttentionOptions, Dropout
 from convattn.fast.selection import BACK_ENDS, cheapest, choose_backend
-from convattn.layer import AttentionLayer, ContentScores
-from convattn.shifts import TokenGrid
+from convattn.operators.shifts import TokenGrid
 
 pytestmark = pytest.mark.usefixtures("quick_compilation")
 

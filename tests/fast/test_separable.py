@@ -13,15 +13,15 @@ from fast.programs import largest_intermediate, product_dtypes
 from fast.tree_comparison import assert_tree_within
 
 import convattn as ca
+from convattn.bounds.back_ends.bounds import gradient_bounds, value_bound
 from convattn.encodings import QuadraticGridEncoding
 from convattn.encodings.axis_scores import free_groups
+from convattn.encodings.layer import ContentScores
 from convattn.fast.options import AttentionOptions
-from convattn.fast.rounding.bounds import gradient_bounds, value_bound
 from convattn.fast.selection import choose_backend
 from convattn.fast.separable import back_end as separable
 from convattn.fast.separable.back_end import AxisFactors, rows_first
-from convattn.layer import ContentScores
-from convattn.shifts import TokenGrid
+from convattn.operators.shifts import TokenGrid
 
 pytestmark = pytest.mark.usefixtures("quick_compilation")
 

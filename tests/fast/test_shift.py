@@ -13,12 +13,13 @@ from comparison import assert_equal, assert_within, gamma
 from jax import Array
 
 import convattn as ca
-from convattn.application import apply_attention
 from convattn.encodings.bias import BiasEncoding
 from convattn.encodings.enumerated import EnumeratedEncoding
+from convattn.encodings.layer import AttentionLayer, ContentScores
 from convattn.encodings.mixture import MixtureEncoding
 from convattn.encodings.scalar import ScalarEncoding
 from convattn.fast import AttentionOptions
+from convattn.fast.application import apply_attention
 from convattn.fast.dense import softmax_weights
 from convattn.fast.selection import BACK_ENDS, choose_backend
 from convattn.fast.shift.back_end import offset_encoding, refusal, work
@@ -26,8 +27,7 @@ from convattn.fast.shift.mixed_heads import border_queries, interior
 from convattn.fast.shift.offset_weights import offset_weights
 from convattn.fast.shift.order import cheapest_way
 from convattn.fast.shift.shifted_products import as_convolution, as_product, shifted_products
-from convattn.layer import AttentionLayer, ContentScores
-from convattn.shifts import TokenGrid
+from convattn.operators.shifts import TokenGrid
 
 OFFSETS = ((-1, 0), (0, 2), (1, -1))
 WIDE_RING = ((1, 1), (1, 2))

@@ -22,7 +22,7 @@ from convattn.encodings import (
 from convattn.encodings.learned import initial_learned_encoding
 from convattn.fast import choose_windows
 from convattn.fast.windowed.window import skipped_weight, window_mask, window_problem
-from convattn.shifts import TokenGrid
+from convattn.operators.shifts import TokenGrid
 
 
 @cache

@@ -21,19 +21,19 @@ from hypothesis import strategies as st
 from random_windows import HEADS, gaussians
 from strategies import seeds
 
-from convattn.application import apply_attention
-from convattn.attention import attention_weights, multi_head_self_attention
 from convattn.constructions.conversion import conv_to_attention
 from convattn.encodings import AbsoluteEncoding, QuadraticEncoding
+from convattn.encodings.layer import AttentionLayer, ContentScores
 from convattn.fast import choose_windows
+from convattn.fast.application import apply_attention
 from convattn.fast.dropout import keep_scale
 from convattn.fast.options import Dropout
 from convattn.fast.windowed import tile_plan
 from convattn.fast.windowed.back_end import WINDOWED
 from convattn.fast.windowed.window import skipped_weight, window_mask
-from convattn.layer import AttentionLayer, ContentScores
-from convattn.patches import add_zero_ring
-from convattn.shifts import TokenGrid
+from convattn.operators.attention import attention_weights, multi_head_self_attention
+from convattn.operators.patches import add_zero_ring
+from convattn.operators.shifts import TokenGrid
 
 FEATURES, HEAD_FEATURES, OUT = 4, 2, 5
 

@@ -3,7 +3,7 @@ import io
 import pytest
 from rich.console import Console
 
-from convattn.commands.consoles import console
+from convattn.cli.consoles import console
 from convattn.ledger.discovery import discover
 from convattn.ledger.outcome import ClaimOutcome, EvidenceOutcome
 from convattn.ledger.progress import display

@@ -6,17 +6,17 @@ from mutants.mutant import wrong_certificate, wrong_layer
 from mutants.subjects import amended
 
 from convattn.bounds import zero_padding_layer
-from convattn.certificates.counterexample import border_certificate
-from convattn.certificates.total_variation import (
+from convattn.constructions import zero_token
+from convattn.ledger.certificates.counterexample import border_certificate
+from convattn.ledger.certificates.total_variation import (
     bias_variation_certificate,
     quadratic_variation_certificate,
     rounded_up,
 )
-from convattn.constructions import zero_token
-from convattn.evidence import unsaturated_layers
-from convattn.evidence.unsaturated_layers import near_convolution
 from convattn.ledger.claim import Evidence
 from convattn.ledger.discovery import load_claim
+from convattn.ledger.evidence import unsaturated_layers
+from convattn.ledger.evidence.unsaturated_layers import near_convolution
 from convattn.ledger.locations import proofs_directory
 
 STATEMENT = "The distance is as said."

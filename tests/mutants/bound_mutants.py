@@ -3,7 +3,7 @@
 from mutants.mutant import wrong_certificate
 from mutants.subjects import amended, edited
 
-from convattn.certificates.lower_bound import box_bound_certificate, pixel_bound_certificate
+from convattn.ledger.certificates.lower_bound import box_bound_certificate, pixel_bound_certificate
 
 STATEMENT = "So many heads are necessary."
 

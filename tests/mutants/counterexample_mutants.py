@@ -3,7 +3,7 @@
 from mutants.mutant import wrong_certificate
 from mutants.subjects import amended, edited
 
-from convattn.certificates.counterexample import (
+from convattn.ledger.certificates.counterexample import (
     border_certificate,
     no_shared_map_certificate,
     rank_certificate,

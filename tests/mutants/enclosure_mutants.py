@@ -11,8 +11,8 @@ from convattn.bounds.saturation import (
     quadratic_total_variation_bound,
     theta,
 )
-from convattn.evidence import bias_saturation_enclosed, enclosures, total_variation_enclosed
 from convattn.ledger.claim import Evidence
+from convattn.ledger.evidence import bias_saturation_enclosed, enclosures, total_variation_enclosed
 
 OUTSIDE = r".*total variation .*, but should lie between 0 and"
 

@@ -7,7 +7,7 @@ from mutants.bound_mutants import three_channels
 from mutants.mutant import text_of, wrong_certificate
 from mutants.subjects import amended, edited
 
-from convattn.certificates.canonical import CONVENTIONS, digest
+from convattn.ledger.certificates.canonical import CONVENTIONS, digest
 
 
 def stale(part, *path_and_value):

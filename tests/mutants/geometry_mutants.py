@@ -7,7 +7,7 @@ from mutants.plants import DIFFER, trace_afresh
 
 from convattn.constructions import geometry
 from convattn.constructions.geometry import ConvolutionGeometry
-from convattn.layer import AttentionLayer
+from convattn.encodings.layer import AttentionLayer
 
 
 def stride_to_tokens_always(monkeypatch: pytest.MonkeyPatch) -> None:

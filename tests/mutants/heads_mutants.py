@@ -3,8 +3,8 @@
 from mutants.mutant import wrong_certificate
 from mutants.subjects import amended, edited
 
-from convattn.certificates.head_dimension import head_dimension_certificate
-from convattn.certificates.lower_bound import generic_bound_certificate
+from convattn.ledger.certificates.head_dimension import head_dimension_certificate
+from convattn.ledger.certificates.lower_bound import generic_bound_certificate
 
 STATEMENT = "So many heads are necessary."
 

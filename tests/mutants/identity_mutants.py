@@ -5,7 +5,7 @@ from fractions import Fraction
 from mutants.mutant import wrong_certificate
 from mutants.subjects import edited
 
-from convattn.certificates.identity import (
+from convattn.ledger.certificates.identity import (
     border_cases,
     grid,
     identity_certificate,

@@ -5,8 +5,11 @@ from fractions import Fraction
 from mutants.mutant import wrong_certificate
 from mutants.subjects import amended, edited
 
-from convattn.certificates.given_kernel import approximation_certificate, kernel_heads_certificate
-from convattn.certificates.given_kernel_catalogue import named_kernel
+from convattn.ledger.certificates.given_kernel import (
+    approximation_certificate,
+    kernel_heads_certificate,
+)
+from convattn.ledger.certificates.given_kernel_catalogue import named_kernel
 
 STATEMENT = "So many heads, and no fewer."
 

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import pytest
 
-from convattn.certificates.canonical import canonical
+from convattn.ledger.certificates.canonical import canonical
 from convattn.ledger.claim import Evidence, EvidenceFailed, Run
 from convattn_check import check
 

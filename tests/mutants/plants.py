@@ -9,13 +9,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from convattn import application, shifts
 from convattn.bounds import majorant
 from convattn.constructions import conversion, geometry
 from convattn.constructions.geometry import ConvolutionGeometry
-from convattn.evidence import layer_runs
-from convattn.fast import dense
-from convattn.shifts import from_query_minus_key
+from convattn.fast import application, dense
+from convattn.ledger.evidence import layer_runs
+from convattn.operators import shifts
+from convattn.operators.shifts import from_query_minus_key
 
 Patch = pytest.MonkeyPatch
 DIFFER = r"float32: \d+ of \d+ entries differ"

@@ -6,7 +6,7 @@ from mutants import plants, subjects
 from mutants.mutant import wrong_layer
 from mutants.plants import DIFFER, in_dense, trace_afresh
 
-from convattn.shifts import TokenGrid
+from convattn.operators.shifts import TokenGrid
 
 
 def mean_ring(right, tokens, ring):

@@ -3,7 +3,7 @@
 from mutants.mutant import wrong_certificate
 from mutants.subjects import amended, edited
 
-from convattn.certificates.commutant import commutant_certificate
+from convattn.ledger.certificates.commutant import commutant_certificate
 
 STATEMENT = "Commuting with the shifts is more than depending on n - m alone."
 

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from mutants.mutant import text_of
 
-from convattn.application import apply_attention
-from convattn.certificates.canonical import certificate
-from convattn.certificates.equality import equality_certificate
 from convattn.constructions.conversion import conv_to_attention
-from convattn.evidence import equals_convolution, exact_convolution, whole_images
-from convattn.evidence.layer_runs import equal
+from convattn.fast.application import apply_attention
+from convattn.ledger.certificates.canonical import certificate
+from convattn.ledger.certificates.equality import equality_certificate
 from convattn.ledger.claim import Evidence, Level, Run
+from convattn.ledger.evidence import equals_convolution, exact_convolution, whole_images
+from convattn.ledger.evidence.layer_runs import equal
 
 Certificate = dict[str, Any]
 Make = Callable[[], Certificate]

@@ -6,7 +6,7 @@ from mutants import subjects
 from mutants.mutant import wrong_certificate
 from mutants.subjects import edited
 
-from convattn.certificates.canonical import rational
+from convattn.ledger.certificates.canonical import rational
 
 T = 9  # offsets of a 3 × 3 kernel
 

@@ -1,7 +1,7 @@
 from collections.abc import Iterator
 
 import pytest
-from runs.quick_compilation import quick_compilation
+from lab.runs.quick_compilation import quick_compilation
 
 
 @pytest.fixture(scope="module", autouse=True)

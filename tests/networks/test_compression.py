@@ -5,8 +5,8 @@ import pytest
 from networks.small import small_images, small_network
 
 import convattn as ca
-from convattn.analysis.compression import EVEN, EXACT, accuracies, draw_compression
-from convattn.data.cifar10 import Images
+from convattn.cli.experiments.compress import EVEN, EXACT, accuracies, draw_compression
+from convattn.ledger.images.cifar10_slice import Images
 from convattn.networks import mixing_steps
 from convattn.networks.compression import LayerChoices, choices_of, compress, distribute
 

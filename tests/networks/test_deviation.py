@@ -8,14 +8,16 @@ import pytest
 from flax import nnx
 from networks.small import CHANNELS, small_images, small_model, small_network
 
-from convattn.networks import (
-    AttentionRun,
-    Deviation,
-    FoldedRun,
+from convattn.lab.analysis.resnet_comparison import (
     compare_classes,
     compare_in_float64,
     compare_logits,
     convert_resnet,
+)
+from convattn.networks import (
+    AttentionRun,
+    Deviation,
+    FoldedRun,
     deviation,
     mixing_steps,
 )

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from networks.small import small_images, small_model
 
+from convattn.lab.models.resnet_network import fold, normalized_convolutions
 from convattn.networks import fold_batch_norm
 from convattn.networks.folding import folding_error
-from convattn.networks.resnet import fold, normalized_convolutions
 
 ONES, ROUNDOFF = np.ones(2), folding_error(np.float32)
 KERNEL = np.arange(18, dtype=np.float32).reshape(3, 3, 1, 2) - 7

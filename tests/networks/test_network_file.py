@@ -8,9 +8,9 @@ from comparison import assert_equal
 from networks.small import small_network
 
 from convattn.networks import Linear, load_network, save_network
-from convattn.weights.files import read_weights
-from convattn.weights.refusal import WeightsRefused
-from convattn.weights.safetensors_format import write_safetensors
+from convattn.networks.weights.files import read_weights
+from convattn.networks.weights.refusal import WeightsRefused
+from convattn.networks.weights.safetensors_format import write_safetensors
 
 
 @pytest.fixture(scope="module")

@@ -8,6 +8,7 @@ from comparison import assert_equal, assert_within, gamma
 from networks.small import small_images, small_model, small_network
 
 import convattn as ca
+from convattn.lab.models.resnet_network import resnet_to_network
 from convattn.networks import (
     Attention,
     Convolution,
@@ -16,7 +17,6 @@ from convattn.networks import (
     Residual,
     apply_network,
     mixing_steps,
-    resnet_to_network,
     to_attention,
 )
 from convattn.networks.steps import apply_step, convolve

@@ -137,7 +137,7 @@ PLANTS = [
     (
         "transformer",
         "pixels of images, three routes",
-        "convattn.attention.multi_head_self_attention",
+        "convattn.operators.attention.multi_head_self_attention",
         A_LITTLE_MORE,
     ),
     ("shiftheads", "the sum", f"{LIBRARY}.attention_with_shifts", scaled(2)),

@@ -71,10 +71,10 @@ def one_order(original):
     return lambda width, sign: original(width, 1)
 
 
-DEFINITION_1 = "convattn.evidence.printed_filters.printed_convolution"
-SOFTMAX = "convattn.evidence.exact_attention.exact_softmax"
+DEFINITION_1 = "convattn.ledger.evidence.printed_filters.printed_convolution"
+SOFTMAX = "convattn.ledger.evidence.exact_attention.exact_softmax"
 OPERATOR = "convattn.sac.self_attentive_convolution"
-RUNS = "convattn.evidence.self_attentive_runs.sac_from_convolution"
+RUNS = "convattn.ledger.evidence.self_attentive_runs.sac_from_convolution"
 PLANTS = [
     ("lemma1", "the ceiling", DEFINITION_1, with_bracket(math.floor)),
     ("lemma1", "the ceiling", DEFINITION_1, with_bracket(math.ceil)),

@@ -138,25 +138,45 @@ def two_channels_swapped(original):
     return lambda image, kernel: original(image, kernel[..., :: -1 if kernel.shape[-1] == 2 else 1])
 
 
-RUNS = "convattn.evidence.layer_runs"
+RUNS = "convattn.ledger.evidence.layer_runs"
 QUADRATIC = "convattn.encodings.quadratic.QuadraticEncoding"
 PLANTS = [
-    ("eq3", "exact, without positions", "convattn.scores.content_scores", ramped),
+    ("eq3", "exact, without positions", "convattn.operators.scores.content_scores", ramped),
     (
         "eq3",
         "planted, with positions",
-        "convattn.scores.position_added_scores",
+        "convattn.operators.scores.position_added_scores",
         positions_ignored,
     ),
-    ("eq3", "pixels of images reordered", "convattn.application.apply_attention", along_tokens),
-    ("eq7", "exact integers", "convattn.scores.absolute_score_terms", last_term_lost),
-    ("eq7", "shapes of the print", "convattn.evidence.matrix_shapes.is_score", always(True)),
-    ("eq7", "shapes of the print", "convattn.evidence.matrix_shapes.is_score", always(False)),
-    ("eq7", "pixels of images", "convattn.scores.absolute_score_terms", last_term_lost),
-    ("eq8", "exact scores by shift", "convattn.scores.relative_score_terms", first_term_ramped),
-    ("eq8", "content breaks it", "convattn.scores.relative_score_terms", content_lost),
-    ("eq8", "shapes of the print", "convattn.evidence.matrix_shapes.is_score", always(True)),
-    ("eq8", "shapes of the print", "convattn.evidence.matrix_shapes.is_score", always(False)),
+    (
+        "eq3",
+        "pixels of images reordered",
+        "convattn.fast.application.apply_attention",
+        along_tokens,
+    ),
+    ("eq7", "exact integers", "convattn.operators.scores.absolute_score_terms", last_term_lost),
+    ("eq7", "shapes of the print", "convattn.ledger.evidence.matrix_shapes.is_score", always(True)),
+    (
+        "eq7",
+        "shapes of the print",
+        "convattn.ledger.evidence.matrix_shapes.is_score",
+        always(False),
+    ),
+    ("eq7", "pixels of images", "convattn.operators.scores.absolute_score_terms", last_term_lost),
+    (
+        "eq8",
+        "exact scores by shift",
+        "convattn.operators.scores.relative_score_terms",
+        first_term_ramped,
+    ),
+    ("eq8", "content breaks it", "convattn.operators.scores.relative_score_terms", content_lost),
+    ("eq8", "shapes of the print", "convattn.ledger.evidence.matrix_shapes.is_score", always(True)),
+    (
+        "eq8",
+        "shapes of the print",
+        "convattn.ledger.evidence.matrix_shapes.is_score",
+        always(False),
+    ),
     (
         "eq8",
         "translated images",
@@ -176,35 +196,40 @@ PLANTS = [
         always(((0, 1), (1, 1))),
     ),
     ("lemma1", "a fixed W_out", "flint.fmpz_mat", full_rank),
-    ("lemma1", "sign of f", "convattn.shifts.from_query_minus_key", lambda original: tuple),
+    (
+        "lemma1",
+        "sign of f",
+        "convattn.operators.shifts.from_query_minus_key",
+        lambda original: tuple,
+    ),
     (
         "lemma2",
         "distance to the nearest key",
-        "convattn.evidence.enclosures.quadratic_total_variation_bound",
+        "convattn.ledger.evidence.enclosures.quadratic_total_variation_bound",
         scaled(0.5),
     ),
     (
         "padding",
         "distance to hard attention",
-        "convattn.evidence.enclosures.quadratic_total_variation_bound",
+        "convattn.ledger.evidence.enclosures.quadratic_total_variation_bound",
         scaled(0.5),
     ),
     (
         "stride",
         "distance to hard attention",
-        "convattn.evidence.enclosures.quadratic_total_variation_bound",
+        "convattn.ledger.evidence.enclosures.quadratic_total_variation_bound",
         scaled(0.5),
     ),
     (
         "dilation",
         "distance to hard attention",
-        "convattn.evidence.enclosures.quadratic_total_variation_bound",
+        "convattn.ledger.evidence.enclosures.quadratic_total_variation_bound",
         scaled(0.5),
     ),
     (
         "sequence",
         "distance to hard attention",
-        "convattn.evidence.enclosures.quadratic_total_variation_bound",
+        "convattn.ledger.evidence.enclosures.quadratic_total_variation_bound",
         scaled(0.5),
     ),
     (
@@ -221,7 +246,7 @@ PLANTS = [
     ),
     ("padding", "3 × 3 with the ring", f"{RUNS}.conv_to_attention", turned_kernel),
     ("padding", "pad, apply, crop", "convattn.constructions.conv_to_attention", turned_kernel),
-    ("padding", "edge on the bare grid", "convattn.application.apply_attention", with_ring),
+    ("padding", "edge on the bare grid", "convattn.fast.application.apply_attention", with_ring),
     (
         "padding",
         "edge on the bare grid",
@@ -255,19 +280,19 @@ PLANTS = [
     (
         "alpha46",
         "least α on this device, float32",
-        "convattn.audit.quadratic_saturation.measure_quadratic_saturation",
+        "convattn.ledger.audit.quadratic_saturation.measure_quadratic_saturation",
         saturating_at(rounds_to_one=46.0),
     ),
     (
         "alpha46",
         "least α on this device, float32",
-        "convattn.audit.quadratic_saturation.measure_quadratic_saturation",
+        "convattn.ledger.audit.quadratic_saturation.measure_quadratic_saturation",
         saturating_at(one_hot=46.0),
     ),
     (
         "alpha46",
         "least α on this device, other dtypes",
-        "convattn.audit.quadratic_saturation.measure_quadratic_saturation",
+        "convattn.ledger.audit.quadratic_saturation.measure_quadratic_saturation",
         no_neighbours,
     ),
     (
@@ -283,7 +308,12 @@ PLANTS = [
         scaled(2),
     ),
     ("rank", "ranks of random factors", "flint.fmpz_mat", rank_off_by_one),
-    ("rank", "D_h of D_out channels", "convattn.evidence.exact_convolution", two_channels_swapped),
+    (
+        "rank",
+        "D_h of D_out channels",
+        "convattn.ledger.evidence.exact_convolution",
+        two_channels_swapped,
+    ),
     ("rank", "D_h of D_out channels", "flint.fmpz_mat", full_rank),
     ("lemma3", "the repaired equivalence", "shared_map_exists", always(True)),
     ("lemma3", "the repaired equivalence", "spans_hold", always(False)),
@@ -292,7 +322,7 @@ PLANTS = [
     (
         "lemma3",
         "best maps on pieces of images",
-        "convattn.application.apply_attention",
+        "convattn.fast.application.apply_attention",
         images_back,
     ),
     ("eq18", "exact weights", "convattn.encodings.quadratic.printed_target", scaled(2)),
@@ -315,13 +345,18 @@ PLANTS = [
         "convattn.encodings.gaussian.GaussianEncoding.shift_scores",
         scaled(1.001),
     ),
-    ("table1", "the printed sizes", "convattn.evidence.model_size.INNER", lambda original: 2048),
+    (
+        "table1",
+        "the printed sizes",
+        "convattn.ledger.evidence.model_size.INNER",
+        lambda original: 2048,
+    ),
     ("table1", "the printed sizes", "PRUNED", lambda original: (0,) * 6),
     ("table1", "what the print leaves out", "PRUNED", lambda original: (2, 4, 2, 2, 6, 0)),
     (
         "table1",
         "the modules have these sizes",
-        "convattn.evidence.model_size.HEADS",
+        "convattn.ledger.evidence.model_size.HEADS",
         lambda original: 8,
     ),
 ]

@@ -4,10 +4,10 @@ import copy
 import dataclasses
 from typing import Any
 
-from convattn.data.download import ARCHIVES
-from convattn.evidence.experiments import Row
-from convattn.evidence.run_shortcomings import DEVIATION, MEAN
-from convattn.runs.codec import settings_to_json
+from convattn.lab.data.download import ARCHIVES
+from convattn.lab.records.experiments import Row
+from convattn.lab.records.reasons import DEVIATION, MEAN
+from convattn.lab.runs.codec import settings_to_json
 
 IMAGES = {
     "name": "CIFAR-10",

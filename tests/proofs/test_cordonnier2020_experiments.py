@@ -14,9 +14,9 @@ from proofs.cordonnier2020_records import (
     full_record,
 )
 
-from convattn.evidence.backing_run import BackingRun, judge, margin
-from convattn.evidence.first_parameters import gap_to_normal
-from convattn.evidence.run_shortcomings import shortcomings
+from convattn.lab.models.first_parameters import gap_to_normal
+from convattn.lab.records.reasons import shortcomings
+from convattn.lab.records.run_evidence import BackingRun, judge, margin
 from convattn.ledger import EvidenceFailed, Level, NotRunHere, Verdict
 
 ROOT = Path(__file__).parents[2]
@@ -138,7 +138,9 @@ def test_another_architecture_is_seen(row, monkeypatch) -> None:
             type(settings)(settings.encoding, heads=(settings.heads[0] - 1, *settings.heads[1:]))
         )
 
-    require_failure(monkeypatch, piece, run, "convattn.models.sizes.abstract_model", one_head_less)
+    require_failure(
+        monkeypatch, piece, run, "convattn.lab.models.sizes.abstract_model", one_head_less
+    )
 
 
 @pytest.mark.parametrize("row", GAUSSIANS)
@@ -156,7 +158,7 @@ def test_the_variances_of_the_authors_code_are_seen(row, name, monkeypatch) -> N
             **named,
         )
 
-    where = "convattn.models.positional_attention.PositionalAttention"
+    where = "convattn.lab.models.positional_attention.PositionalAttention"
     require_failure(monkeypatch, piece, run, where, with_other)
 
 

@@ -67,13 +67,13 @@ def one_tap_lost(original):
     return changed
 
 
-RUNS = "convattn.evidence.layer_runs.conv_to_attention"
+RUNS = "convattn.ledger.evidence.layer_runs.conv_to_attention"
 CONVERT = "convattn.constructions.conv_to_attention"
 RANK = "convattn.bounds.flattened_kernel.exact_rank"
-CONVOLUTION = "convattn.evidence.exact_convolution"
-BLOCKS = "convattn.evidence.printed_output_map.output_blocks"
-DISTANCE = "convattn.evidence.enclosures.bias_total_variation"
-FLOOR = "convattn.evidence.head_floor"
+CONVOLUTION = "convattn.ledger.evidence.exact_convolution"
+BLOCKS = "convattn.ledger.evidence.printed_output_map.output_blocks"
+DISTANCE = "convattn.ledger.evidence.enclosures.bias_total_variation"
+FLOOR = "convattn.ledger.evidence.head_floor"
 WEIGHT_ONE_TOO_FAR = (("float64", 53, (15, 16), (27, 28)),)
 DENOMINATOR_ONE_TOO_FAR = (("float64", 53, (14, 15), (28, 29)),)
 PLANTS = [
@@ -83,7 +83,7 @@ PLANTS = [
     (
         "lemma2",
         "one head on images",
-        "convattn.shifts.from_query_minus_key",
+        "convattn.operators.shifts.from_query_minus_key",
         replaced_by(tuple),
     ),
     (
@@ -99,7 +99,7 @@ PLANTS = [
     (
         "theorem1",
         "bare grid: the mean for a missing patch",
-        "convattn.application.apply_attention",
+        "convattn.fast.application.apply_attention",
         with_ring,
     ),
     ("theorem1", "patch embeddings", BLOCKS, turned_around),
@@ -135,13 +135,13 @@ PLANTS = [
     (
         "absolute",
         "distance to hard attention",
-        "convattn.evidence.enclosures.quadratic_total_variation_bound",
+        "convattn.ledger.evidence.enclosures.quadratic_total_variation_bound",
         scaled(0.5),
     ),
     (
         "absolute",
         "the form is quadratic",
-        "convattn.certificates.equality.absolute_form",
+        "convattn.ledger.certificates.equality.absolute_form",
         negated_rows,
     ),
     ("absolute", "content that fills R^d", "score_conditions", scaled(0)),
@@ -168,7 +168,7 @@ PLANTS = [
     ),
     ("theorem6", "K = 1, P = 2: one head in the limit", RUNS, doubled_kernel),
     ("theorem6", "K = 1, P = 2: two heads exactly", RUNS, doubled_kernel),
-    ("fewer", "two heads on pixels", "convattn.evidence.exact_convolution", scaled(2)),
+    ("fewer", "two heads on pixels", "convattn.ledger.evidence.exact_convolution", scaled(2)),
     ("fewer", "pixels against patches", "convattn.bounds.flattened_kernel.exact_rank", one_more),
     ("table1", "weights of the layers", "SIZES", replaced_by({"CMHSA": (12, 12, 64, 768, 3072)})),
     ("table1", "training times", "TIMES", replaced_by({"CMHSA-3": (45, 148, 98)})),

@@ -8,18 +8,18 @@ import jax.numpy as jnp
 import pytest
 from planted_claims import load, one_more, piece_of, require_failure
 
-from convattn.data.download import ARCHIVES
-from convattn.evidence.backing_pipeline import (
+from convattn.lab.data.download import ARCHIVES
+from convattn.lab.records import pipeline_record as recording
+from convattn.lab.records.pipeline_evidence import (
     CLAIM,
     BackingPipeline,
     judge_pipeline,
     margin,
     pipeline_shortcomings,
 )
-from convattn.evidence.two_phase_experiments import FIRST, PRINTED, WITH, WITHOUT, paper_runs
+from convattn.lab.records.two_phase_experiments import FIRST, PRINTED, WITH, WITHOUT, paper_runs
+from convattn.lab.runs.codec import settings_to_json
 from convattn.ledger import EvidenceFailed, Level, NotRunHere, Verdict
-from convattn.runs.codec import settings_to_json
-from convattn.two_phase import record as recording
 
 ROOT = Path(__file__).parents[2]
 MEASURED, BEFORE = "runs at the paper's size", "before training"
@@ -203,7 +203,7 @@ def another_height(height):
     return lambda original: lambda *given, **named: original(*given, **{**named, "logit": height})
 
 
-TRANSFER = "convattn.two_phase.transfer.transfer"
+TRANSFER = "convattn.lab.two_phase.transfer.transfer"
 PLANTS = [
     (FUNCTION, TRANSFER, scores_with_content),
     (FUNCTION, TRANSFER, a_head_lost),
@@ -223,13 +223,13 @@ def test_a_planted_error_is_seen(plant, monkeypatch) -> None:
 def test_another_height_is_seen(height, monkeypatch) -> None:
     """At M = 5 softmax lets a gradient through; at M = 200, in place of both, none."""
     piece, run = piece_of("li2021", "twophase", BIASES)
-    where = "convattn.two_phase.conversion_settings.ConversionSettings"
+    where = "convattn.lab.two_phase.conversion_settings.ConversionSettings"
     require_failure(monkeypatch, piece, run, where, another_height(height))
 
 
 def test_another_architecture_is_seen(monkeypatch) -> None:
     piece, run = piece_of("li2021", "twophase", BEFORE)
-    require_failure(monkeypatch, piece, run, "convattn.models.sizes.parameter_count", one_more)
+    require_failure(monkeypatch, piece, run, "convattn.lab.models.sizes.parameter_count", one_more)
 
 
 def test_every_piece_has_a_planted_error() -> None:

@@ -55,7 +55,7 @@ def heads_that_do_not_learn(original):
 
 CONVERSION = "convattn.constructions.conversion"
 SHIFT = "convattn.fast.shift.back_end.offset_weights"
-RUNS = "convattn.evidence.layer_runs.conv_to_attention"
+RUNS = "convattn.ledger.evidence.layer_runs.conv_to_attention"
 ONE_TOO_FAR = (("bfloat16", 8, 17),)
 ONE_TOO_FEW = (("float16", 11, 45),)
 PLANTS = [

@@ -16,7 +16,7 @@ from planted_claims import (
     turned_kernel,
 )
 
-from convattn.evidence import unsaturated_layers
+from convattn.ledger.evidence import unsaturated_layers
 
 CLAIMS = ("padding", "boundary", "saturation", "separable")
 PIECES = [(name, piece) for name in CLAIMS for piece in load("sharpened", name).evidence]
@@ -121,12 +121,12 @@ def doubled_cotangent(index):
 ZERO_PADDING = "convattn.bounds.zero_padding"
 LAYER = "convattn.bounds.zero_padding_layer"
 ZERO_TOKEN = "convattn.constructions.zero_token.zero_token_scores"
-RUNS = "convattn.evidence.layer_runs.conv_to_attention"
+RUNS = "convattn.ledger.evidence.layer_runs.conv_to_attention"
 CONVERSION = "convattn.constructions.conversion"
-ENCLOSURES = "convattn.evidence.enclosures"
-UNSATURATED = "convattn.evidence.unsaturated_layers"
+ENCLOSURES = "convattn.ledger.evidence.enclosures"
+UNSATURATED = "convattn.ledger.evidence.unsaturated_layers"
 ENCODINGS = "convattn.encodings"
-SEPARABLE = "convattn.evidence.separable_attention"
+SEPARABLE = "convattn.ledger.evidence.separable_attention"
 FACTORS = "convattn.fast.separable.back_end"
 ON_GRID = "convattn.fast.separable.axis_product.mix_map_mix"
 GRADIENTS = "gradients of the fast back end"

@@ -122,7 +122,7 @@ def one_tap_twice(original):
     return changed
 
 
-RUNS = "convattn.evidence.layer_runs.conv_to_attention"
+RUNS = "convattn.ledger.evidence.layer_runs.conv_to_attention"
 GENERIC = "convattn.bounds.generic_rank.generic_rank"
 WIDTH = "convattn.bounds.head_width"
 ROWS = "four of five heads on rows of images, K = 9, P = 2"
@@ -149,7 +149,7 @@ PLANTS = [
     (
         "heads",
         ROWS,
-        "convattn.evidence.head_floor.floor_below",
+        "convattn.ledger.evidence.head_floor.floor_below",
         lambda original: lambda *given: 10**6 * original(*given),
     ),
     ("headdim", "ranks of the maps", "maps", maps_of_one_value),
@@ -160,13 +160,13 @@ PLANTS = [
     (
         "headdim",
         "substitution",
-        "convattn.certificates.head_dimension.triangular_kernel",
+        "convattn.ledger.certificates.head_dimension.triangular_kernel",
         lower_triangle,
     ),
     (
         "headdim",
         "substitution",
-        "convattn.certificates.head_dimension.triangular_kernel",
+        "convattn.ledger.certificates.head_dimension.triangular_kernel",
         centre_alone,
     ),
     ("headdim", "balanced kernels", "balanced_kernel", lambda original: lambda drawn: drawn),

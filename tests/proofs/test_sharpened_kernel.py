@@ -14,10 +14,10 @@ from planted_claims import (
     turned_kernel,
 )
 
-import convattn.evidence as evidence
 from convattn.bounds.layer_distance import Enclosure
-from convattn.evidence import mixture_layers
-from convattn.evidence.shared_map import spans_hold
+from convattn.ledger import evidence
+from convattn.ledger.evidence import mixture_layers
+from convattn.ledger.evidence.shared_map import spans_hold
 
 CLAIMS = ("kernel", "approx", "content", "lemma3")
 PIECES = [(name, piece) for name in CLAIMS for piece in load("sharpened", name).evidence]
@@ -99,7 +99,7 @@ def other_signs(original):
 
 HEADS = "convattn.bounds.kernel_heads.kernel_heads"
 MIXTURES = "convattn.constructions.given_kernel.mixture_heads"
-LAYER = "convattn.evidence.mixture_layers.given_kernel_layer"
+LAYER = "convattn.ledger.evidence.mixture_layers.given_kernel_layer"
 APPROXIMATION = "convattn.bounds.approximation"
 PLANTS = [
     ("kernel", "layers in fractions", MIXTURES, no_common_head),
@@ -125,7 +125,7 @@ PLANTS = [
     (
         "approx",
         "errors on images",
-        "convattn.evidence.least_eigenvalue.least_eigenvalue",
+        "convattn.ledger.evidence.least_eigenvalue.least_eigenvalue",
         scaled(1e6),
     ),
     ("content", "one-hot layers with content", "derivative_at", scaled(2)),
@@ -137,7 +137,7 @@ PLANTS = [
     (
         "content",
         "derivative on pieces of images",
-        "convattn.evidence.head_floor.floor_below",
+        "convattn.ledger.evidence.head_floor.floor_below",
         scaled(1e9),
     ),
     ("lemma3", "C20's counterexamples", "shared_map_exists", printed_condition),

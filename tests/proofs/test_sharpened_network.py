@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
+from lab.runs.quick_compilation import quick_compilation
 from planted_claims import PLANTED_ELSEWHERE, load, piece_of, require_failure
-from runs.quick_compilation import quick_compilation
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -71,12 +71,12 @@ def between_the_strides(original):
 
 
 PLANTS = [
-    ("fractions", "convattn.evidence.exact_network.attended", leak_not_taken_back),
-    ("fractions", "convattn.evidence.exact_network.attended", between_the_strides),
+    ("fractions", "convattn.ledger.evidence.exact_network.attended", leak_not_taken_back),
+    ("fractions", "convattn.ledger.evidence.exact_network.attended", between_the_strides),
     ("float32 logits", "convattn.constructions.conversion.leaky_construction", no_uniform_head),
     ("float32 logits", "convattn.constructions.conversion.leaky_construction", one_head_dropped),
-    ("float32 logits", "convattn.networks.resnet.fold_batch_norm", another_epsilon),
-    ("float32 logits", "convattn.networks.resnet.fold_batch_norm", statistics_exchanged),
+    ("float32 logits", "convattn.lab.models.resnet_network.fold_batch_norm", another_epsilon),
+    ("float32 logits", "convattn.lab.models.resnet_network.fold_batch_norm", statistics_exchanged),
     ("float32 logits", "convattn.networks.walk.sum_error", wide_bound),
 ]
 

@@ -15,7 +15,7 @@ from sac.random_parameters import (
     scores_of,
 )
 
-from convattn.evidence.exact_convolution import exact_convolution
+from convattn.ledger.evidence.exact_convolution import exact_convolution
 from convattn.sac import (
     EvenBias,
     MultiscaleParameters,

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from comparison import assert_equal, assert_within, gamma
 
-from convattn.evidence.exact_convolution import exact_convolution
+from convattn.ledger.evidence.exact_convolution import exact_convolution
 from convattn.sac import even_part, sac_from_even_kernel, with_zero_ring
 
 

@@ -7,8 +7,8 @@ from sac.random_parameters import apply
 from strategies import CONVOLUTION_BUCKETS, FLOATS, largest_sum, make_case
 
 from convattn.bounds.self_attentive_rounding import two_head_error_bound
-from convattn.convolution import conv
-from convattn.evidence.exact_convolution import exact_convolution
+from convattn.ledger.evidence.exact_convolution import exact_convolution
+from convattn.operators.convolution import conv
 from convattn.sac import limit_error_bound, sac_from_convolution
 from convattn.sac.from_convolution import grid_cells
 

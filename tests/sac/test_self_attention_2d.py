@@ -8,7 +8,7 @@ from comparison import assert_dtype, assert_equal, assert_within
 from sac.random_parameters import integers, sac
 from sac.slow_definitions import printed_bias, printed_products, printed_star, query_first
 
-from convattn.evidence.softmax_rounding import mixture_within, weights_within
+from convattn.ledger.evidence.softmax_rounding import mixture_within, weights_within
 from convattn.sac import (
     EvenBias,
     SelfAttention2DParameters,

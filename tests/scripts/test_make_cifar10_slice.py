@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from convattn.data import DataIntegrityError, cifar10
-from convattn.data.planes import restore
+from convattn.lab.data import DataIntegrityError
+from convattn.ledger.images import cifar10_slice as cifar10
+from convattn.ledger.images.planes import restore
 
 SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "make_cifar10_slice.py"
 

@@ -8,7 +8,7 @@ from comparison import assert_dtype, assert_equal
 from matrix_products import HIGHEST, precisions
 from strategies import small_integers
 
-from convattn.evidence.exact_influence import exact_influence_convolution
+from convattn.ledger.evidence.exact_influence import exact_influence_convolution
 from convattn.structures import (
     attention_convolution,
     bi_affine,

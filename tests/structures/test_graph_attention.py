@@ -10,7 +10,7 @@ from comparison import assert_equal, assert_within
 from matrix_products import HIGHEST, precisions
 from strategies import small_integers
 
-from convattn.evidence.influence_rounding import attention_within, column_weights_within
+from convattn.ledger.evidence.influence_rounding import attention_within, column_weights_within
 from convattn.structures import (
     BiAffine,
     bi_affine,

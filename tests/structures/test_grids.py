@@ -11,8 +11,8 @@ from comparison import assert_equal
 from hypothesis import given, settings
 from jax import lax
 
-from convattn.convolution import conv
-from convattn.shifts import axis_taps
+from convattn.operators.convolution import conv
+from convattn.operators.shifts import axis_taps
 from convattn.structures import (
     ShiftBasis,
     StridedBasis,

@@ -7,8 +7,8 @@ import pytest
 from comparison import assert_dtype, assert_equal, assert_within
 from strategies import small_integers
 
-from convattn.attention import attention_weights
-from convattn.evidence.influence_rounding import column_weights_within
+from convattn.ledger.evidence.influence_rounding import column_weights_within
+from convattn.operators.attention import attention_weights
 from convattn.structures import (
     causal_mask,
     column_softmax,

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from comparison import assert_equal
 
-from convattn.convolution import conv
+from convattn.operators.convolution import conv
 from convattn.structures import shift_basis, structured_convolution
 
 

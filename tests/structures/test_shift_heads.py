@@ -6,7 +6,7 @@ import pytest
 from comparison import assert_equal
 from strategies import small_integers
 
-from convattn.convolution import conv
+from convattn.operators.convolution import conv
 from convattn.structures import (
     attention_convolution,
     attention_with_shifts,

@@ -8,9 +8,9 @@ from comparison import assert_equal, assert_within
 from flax import linen, nnx
 from strategies import small_integers
 
-from convattn.attention import attention_weights, multi_head_self_attention
-from convattn.evidence.influence_rounding import attention_within, column_weights_within
-from convattn.layer import ContentScores
+from convattn.encodings.layer import ContentScores
+from convattn.ledger.evidence.influence_rounding import attention_within, column_weights_within
+from convattn.operators.attention import attention_weights, multi_head_self_attention
 from convattn.structures import (
     ScaledDotProduct,
     as_attention_convolution,

@@ -16,11 +16,11 @@ from jax import Array
 
 from benchmarks.plain_layer import positional_scores
 from convattn.encodings.axis_scores import SeparableEncoding
+from convattn.encodings.layer import AttentionLayer
 from convattn.fast.products import product
-from convattn.layer import AttentionLayer
-from convattn.models.encoder import Encoder
-from convattn.models.encoder_layer import EncoderLayer
-from convattn.shifts import TokenGrid
+from convattn.lab.models.encoder import Encoder
+from convattn.lab.models.encoder_layer import EncoderLayer
+from convattn.operators.shifts import TokenGrid
 
 
 class PlainEncoderLayer(EncoderLayer):

@@ -8,11 +8,11 @@ Time       not measured: no run of this size has been made
 Command    python experiments/two_phase.py compare --config low_data --download cifar10-binary
 """
 
-from convattn.models.settings import VisionTransformerSettings
-from convattn.runs.settings import ImageSettings
-from convattn.training.settings import TrainingSettings
-from convattn.two_phase import ConversionSettings
-from convattn.two_phase.settings import TwoPhaseSettings
+from convattn.lab.models.settings import VisionTransformerSettings
+from convattn.lab.runs.settings import ImageSettings
+from convattn.lab.training.settings import TrainingSettings
+from convattn.lab.two_phase import ConversionSettings
+from convattn.lab.two_phase.settings import TwoPhaseSettings
 
 CONFIG = TwoPhaseSettings(
     model=VisionTransformerSettings(

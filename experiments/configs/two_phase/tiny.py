@@ -8,11 +8,11 @@ Time       under 5 minutes
 Command    python experiments/two_phase.py
 """
 
-from convattn.models.settings import VisionTransformerSettings
-from convattn.runs.settings import ImageSettings
-from convattn.training.settings import TrainingSettings
-from convattn.two_phase import ConversionSettings
-from convattn.two_phase.settings import TwoPhaseSettings
+from convattn.lab.models.settings import VisionTransformerSettings
+from convattn.lab.runs.settings import ImageSettings
+from convattn.lab.training.settings import TrainingSettings
+from convattn.lab.two_phase import ConversionSettings
+from convattn.lab.two_phase.settings import TwoPhaseSettings
 
 CONFIG = TwoPhaseSettings(
     model=VisionTransformerSettings(

@@ -44,11 +44,11 @@ from convattn.constructions.geometry import ConvolutionGeometry
 from convattn.constructions.given_kernel import mixture_heads, mixture_layer
 from convattn.constructions.li_output_map import token_maps
 from convattn.constructions.row_basis import concrete_kernel, distinct_rows
-from convattn.convolution import check_kernel
 from convattn.encodings.base import score_dtype
+from convattn.encodings.layer import AttentionLayer
 from convattn.encodings.mixture import MixtureEncoding
-from convattn.integers import as_integer
-from convattn.layer import AttentionLayer
+from convattn.operators.convolution import check_kernel
+from convattn.operators.integers import as_integer
 
 
 @dataclass(frozen=True)

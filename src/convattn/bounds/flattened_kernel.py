@@ -19,10 +19,10 @@ import numpy as np
 from jax import Array
 from jaxtyping import Int, Num
 
-from convattn.arrays import as_array, require_finite
 from convattn.constructions.geometry import ConvolutionGeometry
 from convattn.constructions.li_output_map import token_maps
-from convattn.convolution import check_kernel
+from convattn.operators.arrays import as_array, require_finite
+from convattn.operators.convolution import check_kernel
 
 
 def flattened_kernel(

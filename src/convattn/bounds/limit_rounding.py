@@ -26,18 +26,18 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from convattn.application import apply_attention
-from convattn.arrays import accumulation_dtype
-from convattn.attention import contraction_lengths
 from convattn.bounds.majorant import majorant_layer
 from convattn.bounds.rounding import maps_dtype, relative_error, underflow_bound
 from convattn.bounds.score_error import EXP_ERROR, ScoreError, gamma, unit_roundoff
-from convattn.convolution import conv
 from convattn.encodings.base import score_dtype
+from convattn.encodings.layer import AttentionLayer
 from convattn.encodings.scalar import ScalarEncoding
+from convattn.fast.application import apply_attention
 from convattn.fast.dense import softmax_weights
-from convattn.layer import AttentionLayer
-from convattn.shifts import TokenGrid
+from convattn.operators.arrays import accumulation_dtype
+from convattn.operators.attention import contraction_lengths
+from convattn.operators.convolution import conv
+from convattn.operators.shifts import TokenGrid
 
 
 def limit_rounding_bound(

@@ -16,16 +16,16 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from convattn.application import apply_attention
 from convattn.bounds.score_error import no_exact_form
 from convattn.constructions.finite import leaky_construction
 from convattn.constructions.geometry import ConvolutionGeometry
 from convattn.constructions.li_output_map import expand_groups, token_bias, token_maps
 from convattn.constructions.scalar import scalar_construction
-from convattn.convolution import check_kernel
 from convattn.encodings.bias import BiasEncoding
+from convattn.encodings.layer import AttentionLayer
 from convattn.encodings.scalar import ScalarEncoding
-from convattn.layer import AttentionLayer
+from convattn.fast.application import apply_attention
+from convattn.operators.convolution import check_kernel
 
 
 def majorant_of(

@@ -16,8 +16,6 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from convattn.application import apply_attention
-from convattn.arrays import accumulation_dtype
 from convattn.bounds.rounding import relative_error, underflow_bound
 from convattn.bounds.score_error import EXP_ERROR, ScoreError, gamma, unit_roundoff
 from convattn.constructions.geometry import ConvolutionGeometry
@@ -30,8 +28,10 @@ from convattn.constructions.row_basis import (
     well_conditioned_order,
 )
 from convattn.encodings.base import score_dtype
-from convattn.layer import AttentionLayer
-from convattn.shifts import TokenGrid
+from convattn.encodings.layer import AttentionLayer
+from convattn.fast.application import apply_attention
+from convattn.operators.arrays import accumulation_dtype
+from convattn.operators.shifts import TokenGrid
 
 
 def mixture_score_error(layer: AttentionLayer, number_of_keys: int) -> ScoreError:

@@ -26,7 +26,7 @@ product in the subnormal range, or an operand there that is read as zero, is off
 smallest normal number, and passes through at most three sums; `underflow_bound` adds that up.
 
 *Back ends.* The count is that of `dense`. It covers `shift` as well where T + 4 ≤ N
-(`convattn.evidence.fast_layers` shows it); `convattn.fast.rounding` covers all of them.
+(`convattn.ledger.evidence.fast_layers` shows it); `convattn.bounds.back_ends` covers all of them.
 
 *Assumed.* Nothing overflows: the exact result and the bound stay below the dtype's largest number.
 Matrix products are sums of products in the pinned precision (no TF32, no Strassen), which `convattn
@@ -41,12 +41,12 @@ import numpy as np
 from jax.typing import DTypeLike
 from jaxtyping import Float
 
-from convattn.application import layer_features
-from convattn.arrays import accumulation_dtype
-from convattn.attention import contraction_lengths, place_single_map
 from convattn.bounds.score_error import EXP_ERROR, ScoreError, gamma, score_error, unit_roundoff
-from convattn.layer import AttentionLayer
-from convattn.shifts import TokenGrid
+from convattn.encodings.layer import AttentionLayer
+from convattn.fast.application import layer_features
+from convattn.operators.arrays import accumulation_dtype
+from convattn.operators.attention import contraction_lengths, place_single_map
+from convattn.operators.shifts import TokenGrid
 
 
 def layer_error_bound(

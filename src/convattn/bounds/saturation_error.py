@@ -14,7 +14,7 @@ bound`. A spread is at most 2·max|X|·Σ_i |W_ij|, which is the bound before an
 `saturation_error_factor`. For one head it is reached: X = c at the target, -c at every other key.
 
 It speaks of real arithmetic. What rounding adds is bounded elsewhere (`convattn.bounds.rounding`
-for exact forms, `convattn.evidence.softmax_rounding` for exactly known scores).
+for exact forms, `convattn.ledger.evidence.softmax_rounding` for exactly known scores).
 """
 
 import math
@@ -27,8 +27,6 @@ import numpy as np
 from flint import arb
 from jaxtyping import Float
 
-from convattn.application import layer_features
-from convattn.arrays import as_array
 from convattn.bounds.saturation import (
     bias_total_variation,
     quadratic_total_variation_bound,
@@ -36,11 +34,13 @@ from convattn.bounds.saturation import (
 )
 from convattn.bounds.score_error import gamma, unit_roundoff
 from convattn.encodings.bias import BiasEncoding
+from convattn.encodings.layer import AttentionLayer
 from convattn.encodings.quadratic import QuadraticEncoding
 from convattn.encodings.quadratic_grid import QuadraticGridEncoding
-from convattn.layer import AttentionLayer
-from convattn.patches import add_zero_ring, check_ring, patchify
-from convattn.shifts import TokenGrid
+from convattn.fast.application import layer_features
+from convattn.operators.arrays import as_array
+from convattn.operators.patches import add_zero_ring, check_ring, patchify
+from convattn.operators.shifts import TokenGrid
 
 INFLATION = 1 + 2.0**-20  # more than evaluating nonnegative sums in float64 can lose
 

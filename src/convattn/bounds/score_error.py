@@ -18,11 +18,11 @@ import numpy as np
 from convattn.encodings.base import score_dtype
 from convattn.encodings.bias import BiasEncoding
 from convattn.encodings.scalar import ScalarEncoding
-from convattn.roundoff import ASSUMPTION as ASSUMPTION
-from convattn.roundoff import EXP_ERROR as EXP_ERROR
-from convattn.roundoff import gamma as gamma
-from convattn.roundoff import unit_roundoff as unit_roundoff
-from convattn.shifts import TokenGrid
+from convattn.operators.roundoff import ASSUMPTION as ASSUMPTION
+from convattn.operators.roundoff import EXP_ERROR as EXP_ERROR
+from convattn.operators.roundoff import gamma as gamma
+from convattn.operators.roundoff import unit_roundoff as unit_roundoff
+from convattn.operators.shifts import TokenGrid
 
 
 @dataclass(frozen=True)

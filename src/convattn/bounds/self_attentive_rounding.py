@@ -24,8 +24,8 @@ import numpy as np
 from jax.typing import DTypeLike
 from jaxtyping import Float, Int
 
-from convattn.arrays import accumulation_dtype
 from convattn.bounds.score_error import EXP_ERROR, gamma, unit_roundoff
+from convattn.operators.arrays import accumulation_dtype
 
 LARGEST_EXACT = 2**24
 

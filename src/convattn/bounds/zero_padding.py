@@ -40,8 +40,8 @@ from jaxtyping import Bool, Int, Num
 
 from convattn.constructions.geometry import ConvolutionGeometry
 from convattn.constructions.li_output_map import token_maps
-from convattn.convolution import check_kernel
-from convattn.shifts import Shift, per_axis
+from convattn.operators.convolution import check_kernel
+from convattn.operators.shifts import Shift, per_axis
 
 
 def available_offsets(

@@ -18,9 +18,9 @@ from convattn.bounds.zero_padding import available_offsets, read_sizes, unequal_
 from convattn.constructions.finite import leaky_construction
 from convattn.constructions.li_output_map import token_bias, token_maps
 from convattn.constructions.regimes import require_leak
-from convattn.convolution import check_kernel
 from convattn.encodings.base import score_dtype
-from convattn.layer import AttentionLayer
+from convattn.encodings.layer import AttentionLayer
+from convattn.operators.convolution import check_kernel
 
 
 def bare_zero_padding_layer(

@@ -16,10 +16,10 @@ from convattn.constructions.li_output_map import expand_groups, token_bias, toke
 from convattn.constructions.li_theorem1 import bias_construction
 from convattn.constructions.regimes import check_regime
 from convattn.constructions.scalar import scalar_construction
-from convattn.convolution import check_kernel
 from convattn.encodings.base import PositionalEncoding, score_dtype
-from convattn.integers import as_integer
-from convattn.layer import AttentionLayer
+from convattn.encodings.layer import AttentionLayer
+from convattn.operators.convolution import check_kernel
+from convattn.operators.integers import as_integer
 
 
 def conv_to_attention(

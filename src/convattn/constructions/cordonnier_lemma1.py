@@ -21,7 +21,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Num
 
-from convattn.shifts import Shift
+from convattn.operators.shifts import Shift
 
 
 def value_maps_for_bijection(

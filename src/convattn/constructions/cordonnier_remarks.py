@@ -24,7 +24,7 @@ same with the second coordinate left out. (`QuadraticEncoding` with one coordina
 
 from collections.abc import Sequence
 
-from convattn.patches import Ring
+from convattn.operators.patches import Ring
 
 
 def zero_ring(axis_offsets: Sequence[Sequence[int]]) -> Ring:

@@ -9,8 +9,8 @@ import numpy as np
 from jaxtyping import Int
 
 from convattn.constructions.cordonnier_remarks import strided_output_pixels, zero_ring
-from convattn.patches import Ring
-from convattn.shifts import Shift, axis_taps, axis_token_offsets, per_axis
+from convattn.operators.patches import Ring
+from convattn.operators.shifts import Shift, axis_taps, axis_token_offsets, per_axis
 
 
 @dataclass(frozen=True)

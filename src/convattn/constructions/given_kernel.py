@@ -29,7 +29,6 @@ import numpy as np
 from jax import Array
 from jaxtyping import Shaped
 
-from convattn.attention import HIGHEST
 from convattn.constructions.geometry import ConvolutionGeometry
 from convattn.constructions.li_output_map import token_bias, token_maps
 from convattn.constructions.row_basis import (
@@ -38,10 +37,11 @@ from convattn.constructions.row_basis import (
     row_basis,
     well_conditioned_order,
 )
-from convattn.convolution import check_kernel
 from convattn.encodings.base import score_dtype
+from convattn.encodings.layer import AttentionLayer
 from convattn.encodings.mixture import MixtureEncoding
-from convattn.layer import AttentionLayer
+from convattn.operators.attention import HIGHEST
+from convattn.operators.convolution import check_kernel
 
 
 def mixture_heads(

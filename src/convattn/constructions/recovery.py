@@ -23,10 +23,10 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
-from convattn.attention import HIGHEST
+from convattn.encodings.layer import AttentionLayer
 from convattn.fast.dense import layer_weights
-from convattn.layer import AttentionLayer
-from convattn.shifts import TokenGrid, axis_taps, per_axis
+from convattn.operators.attention import HIGHEST
+from convattn.operators.shifts import TokenGrid, axis_taps, per_axis
 
 
 @jax.tree_util.register_dataclass

@@ -16,7 +16,7 @@ from jaxtyping import Int, Shaped
 from scipy.linalg import qr
 
 from convattn.constructions.geometry import ConvolutionGeometry
-from convattn.shifts import axis_taps
+from convattn.operators.shifts import axis_taps
 
 
 def exact_entries(kernel: Any) -> Shaped[np.ndarray, "*taps in out"]:

@@ -25,16 +25,16 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float, Num
 
-from convattn.application import layer_features
-from convattn.arrays import as_array
-from convattn.attention import HIGHEST, attention_weights, multi_head_self_attention
 from convattn.encodings.base import score_dtype
 from convattn.encodings.bias import BiasEncoding
+from convattn.encodings.layer import AttentionLayer
 from convattn.encodings.quadratic import QuadraticEncoding
 from convattn.encodings.quadratic_grid import QuadraticGridEncoding
-from convattn.layer import AttentionLayer
-from convattn.patches import patchify, unpatchify
-from convattn.shifts import TokenGrid
+from convattn.fast.application import layer_features
+from convattn.operators.arrays import as_array
+from convattn.operators.attention import HIGHEST, attention_weights, multi_head_self_attention
+from convattn.operators.patches import patchify, unpatchify
+from convattn.operators.shifts import TokenGrid
 
 
 def zero_token_scores(encoding: object) -> Float[Array, "heads"]:

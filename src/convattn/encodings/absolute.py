@@ -10,9 +10,9 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float, Int, Num
 
-from convattn.attention import HIGHEST
 from convattn.encodings.base import score_dtype
-from convattn.shifts import TokenGrid
+from convattn.operators.attention import HIGHEST
+from convattn.operators.shifts import TokenGrid
 
 
 @jax.tree_util.register_dataclass

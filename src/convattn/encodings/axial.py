@@ -22,11 +22,11 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float, Int
 
-from convattn.attention import HIGHEST
 from convattn.encodings.absolute import sinusoidal_positions
 from convattn.encodings.axis_scores import AxisScores, free_groups, sum_over_axes
 from convattn.encodings.base import check_axes, score_dtype
-from convattn.shifts import TokenGrid
+from convattn.operators.attention import HIGHEST
+from convattn.operators.shifts import TokenGrid
 
 
 @jax.tree_util.register_dataclass

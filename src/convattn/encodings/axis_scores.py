@@ -12,7 +12,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float, Int
 
-from convattn.shifts import TokenGrid
+from convattn.operators.shifts import TokenGrid
 
 
 class AxisScores(NamedTuple):

@@ -10,7 +10,7 @@ import numpy as np
 from jax import Array, lax
 from jaxtyping import Float, Int
 
-from convattn.shifts import TokenGrid
+from convattn.operators.shifts import TokenGrid
 
 
 @runtime_checkable

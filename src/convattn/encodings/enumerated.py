@@ -19,7 +19,7 @@ from jax import Array
 from jaxtyping import Float, Int, Num
 
 from convattn.encodings.base import RelativePosition, check_axes, score_dtype
-from convattn.shifts import Shift
+from convattn.operators.shifts import Shift
 
 
 @jax.tree_util.register_dataclass

@@ -15,8 +15,8 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float, Int, Num
 
-from convattn.attention import HIGHEST
 from convattn.encodings.base import RelativePosition, check_axes, score_dtype
+from convattn.operators.attention import HIGHEST
 
 
 @jax.tree_util.register_dataclass

@@ -20,7 +20,7 @@ from jaxtyping import Float, Int, Num
 
 from convattn.encodings.axis_scores import AxisScores, axis_shifts, free_groups
 from convattn.encodings.base import RelativePosition, check_axes, score_dtype
-from convattn.shifts import TokenGrid
+from convattn.operators.shifts import TokenGrid
 
 
 @jax.tree_util.register_dataclass

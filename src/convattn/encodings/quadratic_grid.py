@@ -17,7 +17,7 @@ from jaxtyping import Float, Int
 from convattn.encodings.axis_scores import AxisScores, axis_shifts
 from convattn.encodings.base import RelativePosition, check_axes, score_dtype
 from convattn.encodings.quadratic import QuadraticEncoding
-from convattn.shifts import TokenGrid
+from convattn.operators.shifts import TokenGrid
 
 
 @jax.tree_util.register_dataclass

@@ -8,9 +8,9 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float, Int, Num
 
-from convattn.attention import HIGHEST
 from convattn.encodings.absolute import sinusoidal_positions
 from convattn.encodings.base import RelativePosition, score_dtype
+from convattn.operators.attention import HIGHEST
 
 
 @jax.tree_util.register_dataclass

@@ -18,9 +18,9 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float, Int, Num
 
-from convattn.attention import HIGHEST
 from convattn.encodings.base import RelativePosition, check_axes, score_dtype
-from convattn.shifts import Shift
+from convattn.operators.attention import HIGHEST
+from convattn.operators.shifts import Shift
 
 
 @jax.tree_util.register_dataclass

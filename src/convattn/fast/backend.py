@@ -5,9 +5,9 @@ from typing import NamedTuple
 
 from jax import Array
 
+from convattn.encodings.layer import AttentionLayer
 from convattn.fast.options import AttentionOptions
-from convattn.layer import AttentionLayer
-from convattn.shifts import TokenGrid
+from convattn.operators.shifts import TokenGrid
 
 
 class Work(NamedTuple):

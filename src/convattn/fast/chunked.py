@@ -16,8 +16,8 @@ import numpy as np
 from jax import Array, lax
 from jaxtyping import Float, Int, Num
 
-from convattn.attention import HIGHEST, attention_weights
 from convattn.encodings.base import PositionalEncoding
+from convattn.encodings.layer import AttentionLayer
 from convattn.fast.backend import BackEnd, Work
 from convattn.fast.content import content_factors, content_scale
 from convattn.fast.dense import work as dense_work
@@ -25,9 +25,9 @@ from convattn.fast.dropout import keep_scale
 from convattn.fast.maps import HeadMaps, arrange_maps, sum_dtype
 from convattn.fast.options import DEFAULT_OPTIONS, AttentionOptions
 from convattn.fast.products import product
-from convattn.layer import AttentionLayer
-from convattn.relative_content import relative_scores
-from convattn.shifts import TokenGrid
+from convattn.operators.attention import HIGHEST, attention_weights
+from convattn.operators.relative_content import relative_scores
+from convattn.operators.shifts import TokenGrid
 
 BLOCK_BYTES = 2**24
 

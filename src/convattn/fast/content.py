@@ -6,10 +6,10 @@ import numpy as np
 from jax import Array
 from jaxtyping import Num
 
+from convattn.encodings.layer import ContentScores
 from convattn.fast.products import product
-from convattn.layer import ContentScores
-from convattn.patches import add_zero_ring
-from convattn.shifts import TokenGrid
+from convattn.operators.patches import add_zero_ring
+from convattn.operators.shifts import TokenGrid
 
 
 def content_factors(

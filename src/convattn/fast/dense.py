@@ -5,14 +5,18 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float, Num
 
-from convattn.attention import attention_weights, contraction_lengths, multi_head_self_attention
+from convattn.encodings.layer import AttentionLayer
 from convattn.fast.backend import BackEnd, Work
 from convattn.fast.dropout import keep_scale
 from convattn.fast.options import DEFAULT_OPTIONS, AttentionOptions
-from convattn.layer import AttentionLayer
-from convattn.patches import add_zero_ring
-from convattn.relative_content import relative_products
-from convattn.shifts import TokenGrid
+from convattn.operators.attention import (
+    attention_weights,
+    contraction_lengths,
+    multi_head_self_attention,
+)
+from convattn.operators.patches import add_zero_ring
+from convattn.operators.relative_content import relative_products
+from convattn.operators.shifts import TokenGrid
 
 
 def refusal(layer: AttentionLayer, grid: TokenGrid, options: AttentionOptions) -> str | None:

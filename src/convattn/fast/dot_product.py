@@ -8,15 +8,15 @@ import jax.numpy as jnp
 from jax import Array, lax
 from jaxtyping import Num
 
+from convattn.encodings.layer import AttentionLayer, ContentScores
 from convattn.fast.backend import BackEnd, Work
 from convattn.fast.content import content_factors, content_scale
 from convattn.fast.maps import arrange_maps, sum_dtype
 from convattn.fast.options import DEFAULT_OPTIONS, AttentionOptions
 from convattn.fast.products import is_highest, product
-from convattn.layer import AttentionLayer, ContentScores
-from convattn.patches import add_zero_ring
-from convattn.relative_content import relative_products, relative_scores
-from convattn.shifts import TokenGrid
+from convattn.operators.patches import add_zero_ring
+from convattn.operators.relative_content import relative_products, relative_scores
+from convattn.operators.shifts import TokenGrid
 
 WITHOUT_CONTENT = (
     "it has no content scores, so that the queries and keys of dot_product_attention would have "

@@ -12,10 +12,10 @@ import numpy as np
 from jax import Array
 from jaxtyping import Num
 
-from convattn.attention import place_single_map
+from convattn.encodings.layer import AttentionLayer
 from convattn.fast.products import product
-from convattn.layer import AttentionLayer
-from convattn.shifts import TokenGrid
+from convattn.operators.attention import place_single_map
+from convattn.operators.shifts import TokenGrid
 
 
 class HeadMaps(NamedTuple):

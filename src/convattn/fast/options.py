@@ -10,8 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from convattn.attention import HIGHEST
-from convattn.integers import as_integer
+from convattn.operators.attention import HIGHEST
+from convattn.operators.integers import as_integer
 
 Window = tuple[tuple[int, int], ...]
 

@@ -4,7 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from convattn.attention import HIGHEST
+from convattn.operators.attention import HIGHEST
 
 
 def product(

@@ -7,6 +7,7 @@ import math
 
 import jax
 
+from convattn.encodings.layer import AttentionLayer
 from convattn.fast.backend import BackEnd
 from convattn.fast.chunked import CHUNKED
 from convattn.fast.cost_model import seconds
@@ -16,8 +17,7 @@ from convattn.fast.options import AttentionOptions
 from convattn.fast.separable.back_end import SEPARABLE
 from convattn.fast.shift.back_end import SHIFT
 from convattn.fast.windowed.back_end import WINDOWED
-from convattn.layer import AttentionLayer
-from convattn.shifts import TokenGrid
+from convattn.operators.shifts import TokenGrid
 
 BACK_ENDS = {
     back_end.name: back_end

@@ -1,11 +1,5 @@
 """Whole networks: a trained residual network turned, layer by layer, into attention layers."""
 
-from convattn.networks.comparison import ConvertedResNet as ConvertedResNet
-from convattn.networks.comparison import SameClasses as SameClasses
-from convattn.networks.comparison import compare_classes as compare_classes
-from convattn.networks.comparison import compare_in_float64 as compare_in_float64
-from convattn.networks.comparison import compare_logits as compare_logits
-from convattn.networks.comparison import convert_resnet as convert_resnet
 from convattn.networks.conversion import to_attention as to_attention
 from convattn.networks.deviation import Deviation as Deviation
 from convattn.networks.deviation import deviation as deviation
@@ -13,10 +7,8 @@ from convattn.networks.folding import FoldedConvolution as FoldedConvolution
 from convattn.networks.folding import fold_batch_norm as fold_batch_norm
 from convattn.networks.network_file import load_network as load_network
 from convattn.networks.network_file import save_network as save_network
-from convattn.networks.resnet import resnet_to_network as resnet_to_network
 from convattn.networks.runs import AttentionRun as AttentionRun
 from convattn.networks.runs import FoldedRun as FoldedRun
-from convattn.networks.runs import ModelRun as ModelRun
 from convattn.networks.steps import Attention as Attention
 from convattn.networks.steps import Convolution as Convolution
 from convattn.networks.steps import Linear as Linear

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from convattn.bounds.approximation import approximate_convolution
-from convattn.layer import AttentionLayer
+from convattn.encodings.layer import AttentionLayer
 from convattn.networks.steps import Attention, Convolution, Network, Residual, Step, mixing_steps
 
 

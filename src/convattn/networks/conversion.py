@@ -17,7 +17,7 @@ import jax
 from convattn.constructions.conversion import conv_to_attention
 from convattn.networks.runs import SOON
 from convattn.networks.steps import Attention, Convolution, Network, Residual, Step
-from convattn.weights.consistency import check_layer
+from convattn.networks.weights.consistency import check_layer
 
 
 def to_attention(

@@ -23,7 +23,7 @@ import numpy as np
 from jax.typing import DTypeLike
 from jaxtyping import Float
 
-from convattn.roundoff import gamma, unit_roundoff
+from convattn.operators.roundoff import gamma, unit_roundoff
 
 FOLDING = 6  # roundings in float64
 

@@ -15,7 +15,7 @@ from the exact step by at most
   place, so 8 roundings) and its sums are 15 more roundings at most, relative to the same terms. The
   second part is that the folded numbers are themselves rounded (`folding.py` has ρ).
 - *attention*: the Π - 1 of `convattn.bounds.rounding`, times H, plus what underflows. That bound
-  covers the back end `shift` where T + 16 ≤ N (`convattn.evidence.fast_layers`), and `dense`
+  covers the back end `shift` where T + 16 ≤ N (`convattn.ledger.evidence.fast_layers`), and `dense`
   always; they are chosen so.
 
 Subnormal products and operands add less than 4·n·tiny(1 + max|W|)(1 + max|x|), tiny the smallest
@@ -36,15 +36,15 @@ from jax import Array
 from jax.typing import DTypeLike
 from jaxtyping import Float
 
-from convattn.attention import contraction_lengths
 from convattn.bounds.rounding import relative_error
 from convattn.bounds.score_error import score_error
 from convattn.encodings.bias import BiasEncoding
-from convattn.layer import AttentionLayer
+from convattn.encodings.layer import AttentionLayer
 from convattn.networks.folding import FoldedConvolution, folding_error
 from convattn.networks.steps import Convolution, Values, convolve
-from convattn.roundoff import gamma, unit_roundoff
-from convattn.shifts import TokenGrid
+from convattn.operators.attention import contraction_lengths
+from convattn.operators.roundoff import gamma, unit_roundoff
+from convattn.operators.shifts import TokenGrid
 
 SINGLE, TINY = 2.0**-24, 2.0**-126  # of float32, in which majorants and cotangents are computed
 

@@ -13,7 +13,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from convattn.atomic_file import write_file
+from convattn.files import write_file
 from convattn.networks.steps import (
     Attention,
     Convolution,
@@ -25,12 +25,12 @@ from convattn.networks.steps import (
     Scaling,
     Step,
 )
-from convattn.weights.files import WeightsFile, read_weights
-from convattn.weights.refusal import WeightsRefused
-from convattn.weights.safetensors_format import write_safetensors
-from convattn.weights.stored_layer import FORMAT as LAYER_FORMAT
-from convattn.weights.stored_layer import VERSION as LAYER_VERSION
-from convattn.weights.stored_layer import describe, layer_arrays, restore_layer
+from convattn.networks.weights.files import WeightsFile, read_weights
+from convattn.networks.weights.refusal import WeightsRefused
+from convattn.networks.weights.safetensors_format import write_safetensors
+from convattn.networks.weights.stored_layer import FORMAT as LAYER_FORMAT
+from convattn.networks.weights.stored_layer import VERSION as LAYER_VERSION
+from convattn.networks.weights.stored_layer import describe, layer_arrays, restore_layer
 
 FORMAT, VERSION = "convattn network", "1"
 _LAYER = {"format": LAYER_FORMAT, "version": LAYER_VERSION}

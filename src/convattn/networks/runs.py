@@ -1,26 +1,22 @@
-"""The three ways in which a mixing step is run: as trained, folded, and as attention.
+"""The ways in which a mixing step is run: folded, as attention, or as the model that was trained.
 
 Each says how far it can be from the exact folded convolution: `local_errors.py`.
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import jax
 import numpy as np
-from flax import nnx
 from jax import Array
 
-from convattn.application import apply_attention
-from convattn.layer import AttentionLayer
-from convattn.models.resnet import NormalizedConvolution
-from convattn.networks.folding import FoldedConvolution
+from convattn.encodings.layer import AttentionLayer
+from convattn.fast.application import apply_attention
 from convattn.networks.local_errors import (
     LocalError,
     grid_of,
     leak_of,
     of_attention,
-    of_model,
     of_products,
 )
 from convattn.networks.steps import (
@@ -32,11 +28,23 @@ from convattn.networks.steps import (
     attend,
     convolve,
 )
-from convattn.roundoff import unit_roundoff
+from convattn.operators.roundoff import unit_roundoff
 
 # Compiled in half the time, for what is run once or twice.
 SOON: dict[str, str | bool] = {"xla_backend_optimization_level": "0"}
 MARGIN = 16  # more keys than offsets, from where the bound covers the back end `shift`
+
+
+class Runner(Protocol):
+    """A way to run the convolutions of a folded network."""
+
+    def apply(self, step: Convolution, images: Values) -> Array:
+        """The step's output."""
+        ...
+
+    def error(self, step: Convolution, images: Values) -> LocalError:
+        """How far that can be from the exact folded convolution."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -50,28 +58,6 @@ class FoldedRun:
     def error(self, step: Convolution, images: Values) -> LocalError:
         """How far that can be from exact."""
         return of_products(step, unit_roundoff(images.dtype))
-
-
-@dataclass(frozen=True)
-class ModelRun:
-    """The layers of a trained model, outside training.
-
-    **Fields:**
-
-    - `layers`: by name. `folded`: what they were folded to.
-    """
-
-    layers: dict[str, NormalizedConvolution]
-    folded: dict[str, FoldedConvolution]
-
-    def apply(self, step: Convolution, images: Values) -> Array:
-        """The layer of that name, normalised by its running statistics."""
-        graph, state = nnx.split(self.layers[step.name])
-        return (normalized_soon if few(images) else normalized)(graph, state, images)
-
-    def error(self, step: Convolution, images: Values) -> LocalError:
-        """How far that can be from the exact folded convolution."""
-        return of_model(step, self.folded[step.name], images.dtype)
 
 
 @dataclass(frozen=True)
@@ -92,9 +78,6 @@ class AttentionRun:
         **Raises:** `ValueError` as `of_attention` does.
         """
         return of_attention(step, self.layers[step.name], images)
-
-
-Runner = FoldedRun | ModelRun | AttentionRun
 
 
 def covered_backend(layer: AttentionLayer, images: Values) -> str:
@@ -140,15 +123,8 @@ def few(images: Values) -> bool:
     return images.dtype == np.float64
 
 
-def _normalized(graph: Any, state: Any, images: Values) -> Array:
-    return nnx.merge(graph, state)(images, False)
-
-
 def _attended(layer: AttentionLayer, images: Values, backend: str) -> Array:
     return apply_attention(layer, images, backend=backend)
 
 
-# A `NormalizedConvolution` outside training, compiled once for all of the same sizes.
-normalized = jax.jit(_normalized, static_argnums=0)
-normalized_soon = jax.jit(_normalized, static_argnums=0, compiler_options=SOON)
 attend_soon = jax.jit(_attended, static_argnames="backend", compiler_options=SOON)

@@ -13,10 +13,10 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
-from convattn.attention import HIGHEST
 from convattn.networks.local_errors import SINGLE, TINY, LocalError, local_error, magnitudes
 from convattn.networks.steps import Convolution, Linear, Values, convolve
-from convattn.roundoff import gamma, unit_roundoff
+from convattn.operators.attention import HIGHEST
+from convattn.operators.roundoff import gamma, unit_roundoff
 
 
 def convolution_error(

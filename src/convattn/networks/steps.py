@@ -15,9 +15,9 @@ import numpy as np
 from jax import Array, lax
 from jaxtyping import Float
 
-from convattn.application import apply_attention
-from convattn.attention import HIGHEST
-from convattn.layer import AttentionLayer
+from convattn.encodings.layer import AttentionLayer
+from convattn.fast.application import apply_attention
+from convattn.operators.attention import HIGHEST
 
 
 @jax.tree_util.register_dataclass

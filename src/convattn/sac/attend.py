@@ -7,7 +7,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Bool, Float, Num
 
-from convattn.attention import HIGHEST, attention_weights
+from convattn.operators.attention import HIGHEST, attention_weights
 
 
 def floating_result(*operands: Array) -> np.dtype:

@@ -22,8 +22,8 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Bool, Num
 
-from convattn.arrays import as_array
-from convattn.integers import as_integer
+from convattn.operators.arrays import as_array
+from convattn.operators.integers import as_integer
 from convattn.sac.multiscale import (
     MultiscaleParameters,
     common_stride,

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Num
 
-from convattn.convolution import conv
+from convattn.operators.convolution import conv
 
 
 def filter_bank(

@@ -8,7 +8,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Bool
 
-from convattn.arrays import as_array
+from convattn.operators.arrays import as_array
 
 
 def arrays_of(parameters: Any) -> Any:

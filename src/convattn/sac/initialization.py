@@ -9,12 +9,12 @@ import jax.numpy as jnp
 from jax import Array
 from jax.typing import DTypeLike
 
-from convattn.integers import as_integer
+from convattn.operators.integers import as_integer
+from convattn.operators.shifts import per_axis
 from convattn.sac.multiscale import MultiscaleParameters
 from convattn.sac.relative_bias import EvenBias
 from convattn.sac.self_attention_2d import SelfAttention2DParameters
 from convattn.sac.self_attentive_parameters import SelfAttentiveParameters
-from convattn.shifts import per_axis
 
 
 def positive_sizes(**sizes: SupportsIndex) -> list[int]:

@@ -18,8 +18,8 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float, Num
 
-from convattn.arrays import accumulation_dtype
-from convattn.attention import HIGHEST
+from convattn.operators.arrays import accumulation_dtype
+from convattn.operators.attention import HIGHEST
 from convattn.sac.attend import floating_result
 from convattn.sac.fitting import arrays_of
 from convattn.sac.relative_bias import EvenBias

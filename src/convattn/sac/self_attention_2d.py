@@ -17,8 +17,8 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float, Num
 
-from convattn.arrays import accumulation_dtype, as_array
-from convattn.attention import HIGHEST
+from convattn.operators.arrays import accumulation_dtype, as_array
+from convattn.operators.attention import HIGHEST
 from convattn.sac.attend import attend, content_scores_of_heads, floating_result
 from convattn.sac.fitting import arrays_of, require_shape
 from convattn.sac.relative_bias import EvenBias, even_bias_scores

@@ -26,8 +26,8 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float, Num
 
-from convattn.arrays import accumulation_dtype, as_array
-from convattn.attention import HIGHEST
+from convattn.operators.arrays import accumulation_dtype, as_array
+from convattn.operators.attention import HIGHEST
 from convattn.sac.attend import attend, content_scores_of_heads, floating_result
 from convattn.sac.filters import convolve, filter_bank
 from convattn.sac.fitting import arrays_of, checked_key_mask

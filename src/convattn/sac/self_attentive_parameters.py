@@ -6,7 +6,7 @@ import jax
 from jax import Array
 from jaxtyping import Num
 
-from convattn.integers import as_integer
+from convattn.operators.integers import as_integer
 from convattn.sac.fitting import require_shape
 from convattn.sac.relative_bias import EvenBias, check_leak
 

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 from jaxtyping import Float
 
-from convattn.arrays import accumulation_dtype, as_array
+from convattn.operators.arrays import accumulation_dtype, as_array
 from convattn.sac.attend import floating_result
 
 

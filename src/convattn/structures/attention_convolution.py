@@ -12,8 +12,8 @@ import jax
 from jax import Array, lax
 from jaxtyping import Num
 
-from convattn.arrays import as_array
-from convattn.attention import HIGHEST
+from convattn.operators.arrays import as_array
+from convattn.operators.attention import HIGHEST
 from convattn.structures.attention_mechanism import Mechanism
 from convattn.structures.dense_basis import DenseBasis
 from convattn.structures.structured_convolution import structured_convolution

@@ -22,8 +22,8 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Num
 
-from convattn.arrays import accumulation_dtype, as_array
-from convattn.attention import HIGHEST
+from convattn.operators.arrays import accumulation_dtype, as_array
+from convattn.operators.attention import HIGHEST
 
 
 @jax.tree_util.register_dataclass

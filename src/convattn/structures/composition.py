@@ -23,8 +23,8 @@ import scipy.sparse
 from jax import Array
 from jaxtyping import Num
 
-from convattn.arrays import accumulation_dtype, as_array
-from convattn.attention import HIGHEST
+from convattn.operators.arrays import accumulation_dtype, as_array
+from convattn.operators.attention import HIGHEST
 from convattn.structures.basis import Basis
 from convattn.structures.dense_basis import DenseBasis
 from convattn.structures.duplicates import EXACT_IN_64_BITS, narrowed

@@ -9,7 +9,7 @@ import numpy as np
 from jax import Array, lax
 from jaxtyping import Num
 
-from convattn.arrays import accumulation_dtype, as_array
+from convattn.operators.arrays import accumulation_dtype, as_array
 from convattn.structures.basis import Basis
 
 

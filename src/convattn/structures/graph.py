@@ -17,7 +17,7 @@ from jax import Array, lax
 from jax.experimental.sparse import BCOO
 from jaxtyping import Num
 
-from convattn.arrays import accumulation_dtype, as_array
+from convattn.operators.arrays import accumulation_dtype, as_array
 from convattn.structures.basis import Basis
 from convattn.structures.dense_basis import DenseBasis
 from convattn.structures.duplicates import sum_duplicates

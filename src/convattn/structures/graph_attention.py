@@ -20,8 +20,8 @@ import numpy as np
 from jax import Array
 from jaxtyping import Bool, Float, Num
 
-from convattn.arrays import accumulation_dtype, as_array
-from convattn.attention import HIGHEST
+from convattn.operators.arrays import accumulation_dtype, as_array
+from convattn.operators.attention import HIGHEST
 from convattn.structures.bi_affine import BiAffine, check_parameters
 from convattn.structures.masking import Blank, column_softmax, masked_scores
 

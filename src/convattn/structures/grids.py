@@ -25,8 +25,8 @@ import numpy as np
 from jax import Array
 from jaxtyping import Num
 
-from convattn.arrays import accumulation_dtype, as_array
-from convattn.shifts import Shift, from_query_minus_key, per_axis
+from convattn.operators.arrays import accumulation_dtype, as_array
+from convattn.operators.shifts import Shift, from_query_minus_key, per_axis
 from convattn.structures.shift_basis import LOWEST_SHIFT, ShiftBasis, shift_basis
 from convattn.structures.strided_basis import StridedBasis, strided_basis
 

@@ -25,7 +25,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Shaped
 
-from convattn.arrays import as_array, require_finite
+from convattn.operators.arrays import as_array, require_finite
 from convattn.structures.mixed_product import Tensor, mixed_product
 from convattn.structures.rational_inverse import as_fractions, linear_relation, transposed_inverse
 

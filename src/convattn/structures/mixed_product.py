@@ -21,7 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from convattn.arrays import accumulation_dtype, as_array
+from convattn.operators.arrays import accumulation_dtype, as_array
 
 Tensor = Array | np.ndarray
 

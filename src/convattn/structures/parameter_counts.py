@@ -11,7 +11,7 @@ KPQ/(K + PQ) < min(K, PQ), saving implies H < K, but not the other way round: ev
 (K - 1)(K + PQ) < KPQ, that is PQ > K(K - 1).
 """
 
-from convattn.integers import as_integer
+from convattn.operators.integers import as_integer
 
 
 def parameter_count(

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.typing import DTypeLike
 
-from convattn.shifts import per_axis
+from convattn.operators.shifts import per_axis
 from convattn.structures.grids import cuboid_shifts
 from convattn.structures.sparse_basis import SparseBasis, basis_from_entries
 from convattn.structures.strided_basis import StridedBasis, strided_basis

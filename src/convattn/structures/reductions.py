@@ -16,8 +16,8 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Num
 
-from convattn.arrays import accumulation_dtype, as_array
-from convattn.attention import HIGHEST
+from convattn.operators.arrays import accumulation_dtype, as_array
+from convattn.operators.attention import HIGHEST
 from convattn.structures.basis import Basis
 from convattn.structures.mixed_product import mixed_product
 

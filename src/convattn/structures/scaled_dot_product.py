@@ -21,8 +21,8 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Num
 
-from convattn.arrays import accumulation_dtype
-from convattn.attention import HIGHEST
+from convattn.operators.arrays import accumulation_dtype
+from convattn.operators.attention import HIGHEST
 from convattn.structures.bi_affine import BiAffine, augmented_matrix
 
 

@@ -19,7 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from convattn.integers import as_integer
+from convattn.operators.integers import as_integer
 from convattn.structures.sliced_basis import Indices, SlicedBasis
 
 LOWEST_SHIFT = -(2**31)

@@ -22,7 +22,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 from jaxtyping import Num
 
-from convattn.attention import HIGHEST
+from convattn.operators.attention import HIGHEST
 from convattn.structures.attention_convolution import attention_convolution
 from convattn.structures.attention_mechanism import (
     Mechanism,

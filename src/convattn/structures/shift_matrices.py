@@ -10,7 +10,7 @@ from itertools import product
 import numpy as np
 from jaxtyping import Int
 
-from convattn.shifts import Shift
+from convattn.operators.shifts import Shift
 
 
 def shift_matrix(

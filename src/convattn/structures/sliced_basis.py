@@ -8,7 +8,7 @@ import numpy as np
 from jax import Array, lax
 from jaxtyping import Int, Num
 
-from convattn.arrays import accumulation_dtype
+from convattn.operators.arrays import accumulation_dtype
 from convattn.structures.basis import Basis
 
 Indices = Int[np.ndarray, "nonzeros"]

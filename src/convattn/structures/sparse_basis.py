@@ -12,8 +12,8 @@ from jax import Array, lax
 from jax.experimental.sparse import BCOO
 from jaxtyping import Int, Num
 
-from convattn.arrays import accumulation_dtype, as_array
-from convattn.integers import as_integer
+from convattn.operators.arrays import accumulation_dtype, as_array
+from convattn.operators.integers import as_integer
 from convattn.structures.basis import Basis
 from convattn.structures.duplicates import sum_duplicates
 

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from convattn.shifts import per_axis
+from convattn.operators.shifts import per_axis
 from convattn.structures.shift_basis import shift_basis
 from convattn.structures.sliced_basis import Indices, SlicedBasis
 

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 from jaxtyping import Num
 
-from convattn.arrays import accumulation_dtype, as_array
+from convattn.operators.arrays import accumulation_dtype, as_array
 from convattn.structures.basis import Basis
 from convattn.structures.contraction_order import ORDERS, cheapest_order
 

@@ -1,8 +1,8 @@
 """The Transformer's layer and A19's attention convolution, each written as the other.
 
 A layer's heads are those of A19 eq. 7: scaled dot products (eq. 9) and their column-wise softmax
-for the basis, Θ_k = Θ_value,k Θ_O,kᵀ (eq. 10) for the parameter. In `convattn.attention` the
-weights are `[heads, queries, keys]`, softmax over the last axis: the transposes of A19's A_k.
+for the basis, Θ_k = Θ_value,k Θ_O,kᵀ (eq. 10) for the parameter. In `convattn.operators.attention`
+the weights are `[heads, queries, keys]`, softmax over the last axis: the transposes of A19's A_k.
 """
 
 from typing import NamedTuple
@@ -11,7 +11,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Bool, Float, Num
 
-from convattn.layer import ContentScores
+from convattn.encodings.layer import ContentScores
 from convattn.structures.attention_mechanism import Mechanism, softmax_mechanism
 from convattn.structures.bi_affine import BiAffine
 from convattn.structures.masking import Blank

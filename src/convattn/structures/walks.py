@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 import scipy.sparse
 
-from convattn.arrays import accumulation_dtype
+from convattn.operators.arrays import accumulation_dtype
 from convattn.structures.basis import Basis
 from convattn.structures.graph import Matrix, as_sparse, graph_basis, multiply, read_graph
 

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from proofs.coq.computed_values import Evaluator
 
+from convattn.ledger.coq.compilation import compile_project
+from convattn.ledger.coq.project import Project, read_project
+from convattn.ledger.coq.toolchain import Coq, NoCoq, find_coq
 from convattn.ledger.locations import coq_directory, prove_report
 from convattn.ledger.worker_process import cores
-from convattn.proving.compilation import compile_project
-from convattn.proving.project import Project, read_project
-from convattn.proving.toolchain import Coq, NoCoq, find_coq
 
 MODULES = [
     "foundation.image",

@@ -13,12 +13,12 @@ import pytest
 from comparison import assert_equal, assert_within
 from proofs.coq.computed_values import as_fraction, rational, read_value
 
-from convattn.certificates.equality import equality_certificate
 from convattn.constructions.finite import leaky_construction
 from convattn.constructions.geometry import ConvolutionGeometry
 from convattn.constructions.li_lemma2 import one_hot_bias_heads
 from convattn.constructions.li_output_map import token_maps
-from convattn.shifts import TokenGrid
+from convattn.ledger.certificates.equality import equality_certificate
+from convattn.operators.shifts import TokenGrid
 
 SIZES = [  # kernel, patch: radii, reaches and sides that differ between the axes
     ((3, 3), (1, 1)),

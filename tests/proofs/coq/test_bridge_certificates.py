@@ -5,7 +5,7 @@ from fractions import Fraction
 import pytest
 from proofs.coq.computed_values import as_fraction, binary, listed, rational
 
-from convattn.certificates.equality import absolute_form, equality_certificate
+from convattn.ledger.certificates.equality import absolute_form, equality_certificate
 from convattn_check.attention import read_attention
 
 SIZES = [((1, 3), (1, 1)), ((3, 3), (1, 1)), ((3, 3), (2, 2)), ((3, 5), (1, 2))]

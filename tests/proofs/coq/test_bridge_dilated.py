@@ -6,12 +6,12 @@ import pytest
 from comparison import assert_equal
 from proofs.coq.computed_values import listed, whole
 
-from convattn.certificates.equality import equality_certificate
 from convattn.constructions.cordonnier_lemma1 import value_maps_for_bijection
 from convattn.constructions.geometry import ConvolutionGeometry
 from convattn.constructions.li_lemma2 import one_hot_bias_heads
 from convattn.constructions.li_output_map import token_maps
-from convattn.shifts import TokenGrid, axis_token_offsets
+from convattn.ledger.certificates.equality import equality_certificate
+from convattn.operators.shifts import TokenGrid, axis_token_offsets
 
 PATCHES = [1, 2, 3, 5]
 KERNELS = range(1, 7)

@@ -7,7 +7,7 @@ import pytest
 from comparison import assert_equal
 
 from convattn.bounds.flattened_kernel import flattened_kernel
-from convattn.certificates.lower_bound import box_bound_certificate
+from convattn.ledger.certificates.lower_bound import box_bound_certificate
 
 SIZES = [((3, 5), (2, 3)), ((5, 3), (2, 2)), ((7, 5), (3, 4))]  # kernel, patch: 3 ≤ K ≤ 2P + 1
 

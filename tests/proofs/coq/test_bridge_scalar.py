@@ -8,14 +8,14 @@ import pytest
 from comparison import assert_within
 from proofs.coq.computed_values import binary
 
-from convattn.certificates.equality import equality_certificate
 from convattn.constructions.geometry import ConvolutionGeometry
 from convattn.constructions.scalar import (
     lagrange_coefficients,
     scalar_bases,
     scalar_construction,
 )
-from convattn.shifts import TokenGrid
+from convattn.ledger.certificates.equality import equality_certificate
+from convattn.operators.shifts import TokenGrid
 from convattn_check.attention import read_attention
 
 REACHES = [(0, 1), (1, 1), (1, 2), (2, 1)]

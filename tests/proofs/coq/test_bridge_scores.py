@@ -8,11 +8,11 @@ import pytest
 from comparison import assert_equal
 from proofs.coq.computed_values import as_fraction, binary, listed, paired, rational, whole
 
-from convattn.certificates.equality import equality_certificate
 from convattn.constructions.enumerated import enumerated_construction
 from convattn.constructions.geometry import ConvolutionGeometry
 from convattn.encodings.quadratic import QuadraticEncoding, printed_features, printed_target
-from convattn.shifts import TokenGrid
+from convattn.ledger.certificates.equality import equality_certificate
+from convattn.operators.shifts import TokenGrid
 from convattn_check.grid_matrices import read_grid
 from convattn_check.polynomial import constant
 

@@ -12,7 +12,7 @@ from convattn.constructions.geometry import ConvolutionGeometry
 from convattn.constructions.li_lemma2 import one_hot_bias_heads
 from convattn.constructions.zero_token import zero_token_scores, zero_token_weights
 from convattn.encodings.quadratic import QuadraticEncoding
-from convattn.shifts import TokenGrid
+from convattn.operators.shifts import TokenGrid
 
 GRIDS = [((2, 3), (1, 1)), ((3, 1), (1, 0)), ((1, 2), (0, 2))]
 UNIT = 2.0**-53

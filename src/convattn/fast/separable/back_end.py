@@ -18,15 +18,15 @@ import numpy as np
 from jax import Array, lax
 from jaxtyping import Float, Num
 
-from convattn.attention import attention_weights
 from convattn.encodings.axis_scores import AxisScores, SeparableEncoding
+from convattn.encodings.layer import AttentionLayer
 from convattn.fast.backend import BackEnd, Work
 from convattn.fast.maps import HeadMaps, arrange_maps, sum_dtype
 from convattn.fast.options import DEFAULT_OPTIONS, AttentionOptions
 from convattn.fast.separable.axis_mixing import mix_mix_map
 from convattn.fast.separable.axis_product import Arithmetic, mix_map_mix
-from convattn.layer import AttentionLayer
-from convattn.shifts import TokenGrid
+from convattn.operators.attention import attention_weights
+from convattn.operators.shifts import TokenGrid
 
 GRID_WASTE = 1.25  # heads stand on a grid if it has at most so many pairs for each head
 

@@ -33,6 +33,7 @@ from jax import Array, lax
 from jaxtyping import Num
 
 from convattn.encodings.base import PositionalEncoding
+from convattn.encodings.layer import AttentionLayer
 from convattn.fast.backend import BackEnd, Work
 from convattn.fast.maps import sum_dtype
 from convattn.fast.options import DEFAULT_OPTIONS, AttentionOptions
@@ -54,8 +55,7 @@ from convattn.fast.shift.offset_weights import (
 )
 from convattn.fast.shift.order import MIXED, cheapest_way, costs
 from convattn.fast.shift.shifted_products import shifted_products
-from convattn.layer import AttentionLayer
-from convattn.shifts import TokenGrid
+from convattn.operators.shifts import TokenGrid
 
 
 def refusal(layer: AttentionLayer, grid: TokenGrid, options: AttentionOptions) -> str | None:

@@ -13,7 +13,7 @@ from jaxtyping import Float, Int, Num
 
 from convattn.fast.products import product
 from convattn.fast.shift.shifted_products import Box, shifted
-from convattn.shifts import Shift, TokenGrid
+from convattn.operators.shifts import Shift, TokenGrid
 
 
 def interior(

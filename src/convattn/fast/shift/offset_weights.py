@@ -33,7 +33,7 @@ from convattn.encodings.bias import BiasEncoding
 from convattn.encodings.enumerated import EnumeratedEncoding
 from convattn.encodings.mixture import MixtureEncoding
 from convattn.encodings.scalar import ScalarEncoding
-from convattn.shifts import Shift, TokenGrid
+from convattn.operators.shifts import Shift, TokenGrid
 
 OffsetEncoding = BiasEncoding | MixtureEncoding | EnumeratedEncoding | ScalarEncoding
 

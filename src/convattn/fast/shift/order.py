@@ -15,8 +15,8 @@ whose matrices are as small as T and H, as long as `MIXED` of them (measured on 
 
 from typing import NamedTuple
 
+from convattn.encodings.layer import AttentionLayer
 from convattn.fast.maps import out_features
-from convattn.layer import AttentionLayer
 
 MOVED = 33
 MIXED = 12

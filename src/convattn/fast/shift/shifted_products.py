@@ -26,7 +26,7 @@ from jax import Array, lax
 from jaxtyping import Float, Num
 
 from convattn.fast.products import is_highest, product
-from convattn.shifts import Shift
+from convattn.operators.shifts import Shift
 
 Box = tuple[range, ...]  # for each axis its queries
 WIDE = 256

@@ -25,6 +25,7 @@ from jax import Array
 from jaxtyping import Float, Num
 
 from convattn.encodings.base import RelativePosition
+from convattn.encodings.layer import AttentionLayer
 from convattn.fast.backend import BackEnd, Work
 from convattn.fast.dropout import keep_scale
 from convattn.fast.maps import HeadMaps, arrange_maps, sum_dtype
@@ -34,8 +35,7 @@ from convattn.fast.windowed.tile_plan import HeadGroup, plan_groups, plane_tiles
 from convattn.fast.windowed.tiles import Tiles, skewed, tile_keys, visible
 from convattn.fast.windowed.window import choose_windows, is_traced, window_problem
 from convattn.fast.windowed.window import skipped_weight as skipped_weight
-from convattn.layer import AttentionLayer
-from convattn.shifts import TokenGrid
+from convattn.operators.shifts import TokenGrid
 
 TYPICAL_REACH = 4  # of the windows that `work` prices where none are given
 

@@ -16,7 +16,7 @@ from convattn.fast.backend import Work
 from convattn.fast.cost_model import seconds
 from convattn.fast.options import Window
 from convattn.fast.windowed.tiles import Tiles, cut_tiles
-from convattn.shifts import TokenGrid
+from convattn.operators.shifts import TokenGrid
 
 TILE_SIZES = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32)
 

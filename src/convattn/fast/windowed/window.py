@@ -36,7 +36,7 @@ from jaxtyping import Bool, Float, Shaped
 
 from convattn.encodings.base import RelativePosition
 from convattn.fast.options import Window
-from convattn.shifts import TokenGrid
+from convattn.operators.shifts import TokenGrid
 
 
 def choose_windows(

@@ -1,6 +1,7 @@
 """The operators as Flax NNX modules, to drop into a model in place of `nnx.Conv`.
 
-Nothing else in the library imports Flax, but for the Flax layout of `convattn.weights`. Each module
+Nothing else in the library imports Flax, but for the Flax layout of `convattn.networks.weights`.
+Each module
 holds its parameters as `nnx.Param` and hands them to the pure function: `parameters` is the pytree
 that it hands over.
 """

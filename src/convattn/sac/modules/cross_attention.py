@@ -8,7 +8,7 @@ from flax import nnx
 from jax import Array
 from jax.typing import DTypeLike
 
-from convattn.integers import as_integer
+from convattn.operators.integers import as_integer
 from convattn.sac.cross_attention import check_how, cross_attentive_features
 from convattn.sac.modules.multiscale import MultiscaleSelfAttentiveLayer
 from convattn.sac.modules.single_scale import SelfAttentiveLayer

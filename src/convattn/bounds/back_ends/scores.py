@@ -1,0 +1,158 @@
+"""Majorants of scores: how far computed scores, and their derivatives, can be off.
+
+Every score of this library is a sum of products of parameters, of content and of distances |δ - Δ|,
+or log1p of such a product. Let s⁺ be the same sum with every term made positive. Each term is
+computed with at most n roundings on its longest path (`score_roundings`: the lengths of its sums
+and 16 more, log1p counting as eight), so, with γ_n = n·u/(1 - n·u), in whatever order they are
+summed,
+
+    |computed s - s| ≤ γ_n s⁺.
+
+A derivative ∂s/∂θ is such a sum as well, with ∂s⁺/∂|θ| for its majorant. So one function gives
+both: s⁺ is written in terms of `rising(value, parameter)`, which is |value| and has the derivative
+one, and the transpose of its derivative takes a majorant of the cotangents of the scores to one of
+the cotangents of the parameters.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+from jaxtyping import Float, Int, Num
+
+from convattn.bounds.back_ends.shift_scores import magnitude, shift_majorant
+from convattn.encodings.absolute import AbsoluteEncoding
+from convattn.encodings.axial import AxialEncoding
+from convattn.encodings.base import PositionalEncoding
+from convattn.encodings.gaussian import GaussianEncoding
+from convattn.encodings.layer import AttentionLayer, ContentScores
+from convattn.encodings.learned import LearnedEncoding
+from convattn.encodings.relative import RelativeEncoding
+from convattn.encodings.scalar import ScalarEncoding
+from convattn.operators.shifts import TokenGrid
+
+
+class PairScores(NamedTuple):
+    """Scores, or majorants of them.
+
+    **Fields:**
+
+    - `pairs`: `[heads, queries, keys]`, with a batch axis before if there is content.
+    - `background`: `[heads]`, of a shift without an entry, for the encodings whose scores are one
+      and the same number at all shifts but a few; None for the others.
+    """
+
+    pairs: Array
+    background: Array | None
+
+
+def exact_scores(
+    layer: AttentionLayer, grid: TokenGrid, keys: Num[Array, "batch keys features"]
+) -> PairScores:
+    """The scores of a layer in the precision of its parameters: float64, to stand for exact."""
+    pairs = layer.encoding.positional_scores(grid)
+    if layer.content is not None:
+        pairs = pairs + layer.content.scores(keys[:, query_rows(grid)], keys, grid)
+        return PairScores(pairs, None)
+    far = far_shift(layer.encoding)
+    if far is None:
+        return PairScores(pairs, None)
+    table = layer.encoding.shift_scores(far, grid.number_of_keys)  # type: ignore[attr-defined]
+    return PairScores(pairs, table[:, 0])
+
+
+def score_majorant(
+    layer: AttentionLayer, grid: TokenGrid, keys: Num[Array, "batch keys features"]
+) -> PairScores:
+    """s⁺ of every pair; its derivative in any array of `layer` and in `keys` is nonnegative.
+
+    **Raises:** `ValueError` for an encoding whose scores have no majorant here.
+
+    >>> from convattn.encodings import QuadraticEncoding
+    >>> encoding = QuadraticEncoding(jnp.array([2.0]), jnp.array([[1.0]]))
+    >>> layer = AttentionLayer(encoding, None, None, patch_size=(1,), stride=(1,), dilation=(1,))
+    >>> grid = TokenGrid((1,), ((0, 3),))
+    >>> score_majorant(layer, grid, jnp.zeros((1, 4, 1))).pairs.tolist()
+    [[[2.0, 0.0, 2.0, 8.0]]]
+    """
+    encoding, count = layer.encoding, grid.number_of_keys
+    if isinstance(encoding, AbsoluteEncoding):
+        positions = magnitude(encoding.positions(grid))
+        left = jnp.einsum("qd,hde->hqe", positions[query_rows(grid)], magnitude(encoding.query))
+        right = jnp.einsum("kd,hde->hke", positions, magnitude(encoding.key))
+        pairs = jnp.einsum("hqe,hke->hqk", left, right)
+    elif isinstance(encoding, AxialEncoding):
+        pairs = axial_majorant(encoding, grid)
+    else:
+        pairs = shift_majorant(encoding, grid.shifts, count)[:, grid.shift_index()]
+    if layer.content is not None:
+        return PairScores(pairs + content_majorant(layer.content, grid, keys), None)
+    far = far_shift(encoding)
+    return PairScores(pairs, None if far is None else shift_majorant(encoding, far, count)[:, 0])
+
+
+def score_roundings(layer: AttentionLayer, features: int) -> int:
+    """n: on the longest path of a score, or of a derivative of it, there are so many roundings."""
+    encoding, count = layer.encoding, 16
+    if isinstance(encoding, AbsoluteEncoding):
+        count += 2 * encoding.query.shape[1] + encoding.query.shape[2]
+    elif isinstance(encoding, AxialEncoding):
+        count += sum(2 * part.shape[1] + part.shape[2] for part in encoding.query)
+    elif isinstance(encoding, RelativeEncoding):
+        count += encoding.position_key.shape[1] + encoding.position_key.shape[2]
+    elif isinstance(encoding, LearnedEncoding):
+        count += encoding.query.shape[1]
+    elif isinstance(encoding, GaussianEncoding):
+        count += 4 * encoding.centers.shape[1]
+    if layer.content is not None:
+        count += 2 * features + layer.content.query.shape[2] + 8
+        count += 0 if layer.content.tables is None else len(layer.content.tables) + 1
+    return count
+
+
+def gain_majorant(encoding: PositionalEncoding, number_of_keys: int) -> Float[Array, "heads"]:
+    """Σ_δ t_δ^h + |N - T| of a scalar encoding, the gain without its sign; else ones."""
+    if not isinstance(encoding, ScalarEncoding):
+        return jnp.ones(encoding.heads)
+    exponents, logs = encoding.exponents[:, None], encoding.log_bases
+    product = magnitude(exponents) * magnitude(logs)
+    powers = lax.stop_gradient(jnp.exp(exponents * logs)) * (
+        1 + product - lax.stop_gradient(product)
+    )
+    outside = number_of_keys - len(encoding.offsets) if encoding.logit is None else 0
+    return powers.sum(axis=-1) + abs(outside)
+
+
+def query_rows(grid: TokenGrid) -> Int[np.ndarray, "queries"]:
+    """Which of the keys the queries are."""
+    return np.ravel_multi_index(tuple(grid.query_positions.T), grid.keys)
+
+
+def far_shift(encoding: PositionalEncoding) -> Int[np.ndarray, "1 axes"] | None:
+    """A shift without an entry, if the encoding has entries."""
+    offsets = getattr(encoding, "offsets", None)
+    return None if offsets is None else np.abs(np.array(offsets)).max(axis=0, keepdims=True) + 1
+
+
+def axial_majorant(encoding: AxialEncoding, grid: TokenGrid) -> Float[Array, "heads queries keys"]:
+    """The sum over the axes of |P^a_q||W^a_qry||W^a_key|ᵀ|P^a_k|ᵀ."""
+    total = jnp.zeros((encoding.heads, 1, 1))
+    for axis, (query, key) in enumerate(zip(encoding.query, encoding.key, strict=True)):
+        positions = magnitude(encoding.positions(grid, axis))
+        own = positions[grid.ring[axis][0] :][: grid.queries[axis]]
+        left = jnp.einsum("qd,hde->hqe", own, magnitude(query))
+        here = jnp.einsum("hqe,kd,hde->hqk", left, positions, magnitude(key))
+        total = total[:, :, None, :, None] + here[:, None, :, None, :]
+        total = total.reshape(encoding.heads, total.shape[1] * total.shape[2], -1)
+    return total
+
+
+def content_majorant(
+    content: ContentScores, grid: TokenGrid, keys: Num[Array, "batch keys features"]
+) -> Float[Array, "batch heads queries keys"]:
+    """(|X_q||Q| + |a|)·(|X_k||K| + |c| + |r_(k - q)|) / scale."""
+    tokens = magnitude(keys)
+    positive = jax.tree.map(magnitude, content)
+    return positive.scores(tokens[:, query_rows(grid)], tokens, grid)

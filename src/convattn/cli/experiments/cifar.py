@@ -1,0 +1,99 @@
+"""The command line of `experiments/cifar.py`: choose a config, override its fields, train."""
+
+import shlex
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from convattn.cli.guard import SUCCESS, guarded
+from convattn.cli.usage import UsageError
+from convattn.lab.runs.arguments import (
+    PROGRAM,
+    Arguments,
+    read_arguments,
+)
+from convattn.lab.runs.configs import find_configs
+from convattn.lab.runs.hosts import part
+
+FAILED = 1
+
+
+def main(arguments: Sequence[str] | None = None, *, configs: Path) -> int:
+    """Run `experiments/cifar.py`.
+
+    **Arguments:**
+
+    - `arguments`: the words after the program; those of this process if None.
+    - `configs`: the folder of configs.
+
+    **Returns:** the exit code: 0 if the run is finished, or was stopped by a signal and saved; 1 if
+    it failed; 2 for wrong use.
+    """
+    words = sys.argv[1:] if arguments is None else list(arguments)
+    return part(guarded(PROGRAM, lambda: _run(words, configs)))
+
+
+def _run(words: list[str], configs: Path) -> int:
+    try:
+        given = read_arguments(words, configs)
+        if given.list:
+            return list_configs(configs)
+        if given.hosts.given:  # what takes long to import, before the others are kept waiting
+            import convattn.lab.runs.launch  # noqa: F401
+        given.hosts.start()
+        return train_as_asked(given, words)
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+
+
+def list_configs(configs: Path) -> int:
+    """Print every config with its title and the paper's item."""
+    from rich.table import Table
+
+    from convattn.cli.consoles import console
+
+    table = Table("config", "what it trains", "what it repeats")
+    for config in find_configs(configs).values():
+        table.add_row(config.name, config.title, config.repeats)
+    console().print(table)
+    return SUCCESS
+
+
+def train_as_asked(given: Arguments, words: list[str]) -> int:
+    """Find folder and images, train, and say what came of it."""
+    from convattn.cli.consoles import console
+    from convattn.lab.runs.launch import launch
+    from convattn.lab.runs.wanted import wanted
+    from convattn.lab.training.failures import (
+        CheckpointNotWritten,
+        NonFiniteLoss,
+        OtherProcessFailed,
+    )
+    from convattn.lab.training.hosts import joined_processes
+
+    out = console()
+    try:
+        with joined_processes() as processes:
+            settings, command, folder = wanted(given, words, processes)
+            outcome = launch(settings, folder, command=command, console=out, processes=processes)
+    except (CheckpointNotWritten, NonFiniteLoss) as failure:
+        print(f"{PROGRAM}: {failure}", file=sys.stderr)
+        return FAILED
+    except OtherProcessFailed:  # it has been said
+        return FAILED
+    if processes.count > 1:
+        import jax
+
+        jax.distributed.shutdown()  # the others need not wait for the pictures
+    if not processes.first:
+        return SUCCESS
+    if outcome.status == "stopped":
+        out.print(f"go on with: python {PROGRAM} --resume {shlex.quote(str(folder))}")
+        return SUCCESS
+    if given.figures:
+        from convattn.lab.analysis.figures import draw_all
+
+        for picture in draw_all(folder):
+            out.print(f"figure: {picture}")
+    out.print(f"test accuracy {100 * (outcome.test_accuracy or 0):.1f} %")
+    return SUCCESS

@@ -1,0 +1,153 @@
+"""Accuracy against heads, when a trained ResNet becomes attention layers with too few of them."""
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import jax.numpy as jnp
+import numpy as np
+import tyro
+
+from convattn.cli.guard import SUCCESS, guarded
+from convattn.cli.network import finished_resnet
+from convattn.cli.output_file import write_json
+from convattn.cli.usage import UsageError
+from convattn.lab.analysis.picture import new_figure, save_picture
+from convattn.lab.analysis.resnet_comparison import batches, convert_resnet
+from convattn.ledger.images.cifar10_slice import Images
+from convattn.networks.compression import LayerChoices, choices_of, compress, distribute
+from convattn.networks.steps import Network, apply_network
+
+PROGRAM = "experiments/compress.py"
+EVEN, DISTRIBUTED, EXACT = "so many heads in each layer", "distributed by error", "exact"
+
+
+@dataclass(frozen=True)
+class Compressed:
+    """One network with fewer heads.
+
+    **Fields:**
+
+    - `rule`: how the heads were given out; `budget`: how many a layer, in the mean.
+    - `heads`: of all layers; `by_layer`.
+    - `correct`, `images`: on the test images.
+    - `error`: the mean of the layers' relative squared errors.
+    """
+
+    rule: str
+    budget: int
+    heads: int
+    by_layer: dict[str, int]
+    correct: int
+    images: int
+    error: float
+
+
+def accuracies(converted: Any, test: Images, budgets: Sequence[int]) -> Iterator[Compressed]:
+    """Both rules for each budget, and the exact network of K² + 1 heads, one after the other.
+
+    **Arguments:**
+
+    - `converted`: from `convert_resnet`.
+    - `budgets`: heads a layer; distributed, as many in all.
+    """
+    choices = choices_of(converted.folded)
+    for budget in budgets:
+        even = {name: min(budget, choice.most) for name, choice in choices.items()}
+        network, error = compress(converted.folded, choices, even), _mean_error(choices, even)
+        found = _judged(EVEN, budget, network, even, error, test)
+        yield found
+        heads = distribute(choices, sum(even.values()))
+        if heads == even:
+            yield replace(found, rule=DISTRIBUTED)
+            continue
+        network, error = compress(converted.folded, choices, heads), _mean_error(choices, heads)
+        yield _judged(DISTRIBUTED, budget, network, heads, error, test)
+    exact = {name: layer.heads for name, layer in converted.attention_run.layers.items()}
+    most = max(exact.values())
+    yield _judged(EXACT, most, converted.attention, exact, 0.0, test)
+
+
+def _judged(
+    rule: str,
+    budget: int,
+    network: Network,
+    heads: dict[str, int],
+    error: float,
+    test: Images,
+) -> Compressed:
+    parts = (apply_network(network, jnp.asarray(part)) for part in batches(test.images))
+    logits = np.concatenate([np.asarray(part) for part in parts])
+    correct = int((logits[: len(test)].argmax(axis=1) == test.labels).sum())
+    return Compressed(rule, budget, sum(heads.values()), heads, correct, len(test), error)
+
+
+def _mean_error(choices: Mapping[str, LayerChoices], heads: Mapping[str, int]) -> float:
+    return float(np.mean([choices[name].errors[count - 1] for name, count in heads.items()]))
+
+
+def draw_compression(found: Sequence[Compressed], title: str, trained: float) -> Any:
+    """A figure: the share of test images that are classified correctly against heads in all."""
+    figure = new_figure(6, 4, title=title)
+    axes = figure.add_subplot()
+    for rule, mark in ((EVEN, "o-"), (DISTRIBUTED, "s--"), (EXACT, "*")):
+        points = [(each.heads, each.correct / each.images) for each in found if each.rule == rule]
+        axes.plot(*np.array(points).T, mark, label=rule, gid=rule.split()[0])
+    axes.axhline(trained, linewidth=0.8, color="black", label="as trained")
+    axes.set(xlabel="heads of all layers", ylabel="accuracy on the test images", ylim=(0, 1))
+    axes.grid(visible=True, alpha=0.3)
+    axes.legend(fontsize=8)
+    return figure
+
+
+def compress_run(path: Path, folder: Path, budgets: Sequence[int] = tuple(range(1, 10))) -> int:
+    """The study of a run: `compression.json`, and the figure as PNG and SVG.
+
+    **Raises:** `ValueError` for what is not a finished run of a ResNet.
+    """
+    run, model, recorded = finished_resnet(path)
+    folder.mkdir(parents=True, exist_ok=True)  # before the work, in case it cannot be
+    converted = convert_resnet(model, run.images.mean, run.images.std)
+    found = []
+    for each in accuracies(converted, run.images.test, budgets):
+        print(f"{each.rule}, {each.heads} heads: {each.correct} of {each.images}", flush=True)
+        found.append(each)
+    title = (
+        f"{path.resolve().name}: convolutions as attention with fewer heads, {run.dataset.title}"
+    )
+    document = {
+        "schema": 1,
+        "run": str(path),
+        "as_trained": recorded,
+        "networks": [asdict(each) for each in found],
+    }
+    write_json(folder / "compression.json", document)
+    for picture in save_picture(draw_compression(found, title, recorded), folder, "compression"):
+        print(picture)
+    return SUCCESS
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run `experiments/compress.py`."""
+    words = sys.argv[1:] if arguments is None else list(arguments)
+
+    def command(
+        run: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN_DIR")],
+        output: Annotated[Path, tyro.conf.arg(metavar="DIR")],
+        heads: tuple[int, ...] = tuple(range(1, 10)),
+    ) -> int:
+        """Accuracy of a finished run's ResNet as attention layers, against the number of heads."""
+        if not heads or min(heads) < 1:
+            raise UsageError(f"--heads got {heads}, but expected integers ≥ 1")
+        if output.exists() and not output.is_dir():
+            raise UsageError(f"--output got {output}, which is a file, but expected a folder")
+        try:
+            return compress_run(run, output, heads)
+        except ValueError as error:
+            raise UsageError(str(error)) from error
+        except OSError as error:
+            raise UsageError(f"{error.filename}: {error.strerror}") from error
+
+    return guarded(PROGRAM, lambda: tyro.cli(command, args=words, prog=f"python {PROGRAM}"))

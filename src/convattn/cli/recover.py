@@ -1,0 +1,164 @@
+"""``convattn convert --to-convolution``: the convolution that an attention layer is."""
+
+from pathlib import Path
+from typing import Any
+
+from convattn.cli.consoles import console
+from convattn.cli.convert import WIDE
+from convattn.cli.usage import UsageError
+from convattn.cli.weights_output import finish, prepare_output
+from convattn.files import write_file
+
+
+def recover(
+    weights: Path,
+    output: Path | None = None,
+    kernel_size: int | tuple[int, ...] = 3,
+    image_size: int | tuple[int, ...] | None = None,
+    layout: str = "auto",
+    layer: str | None = None,
+    tolerance: float | None = None,
+    json: Path | None = None,
+) -> int:
+    """Take the nearest kernel from a layer in our layout, and write it if it is near enough.
+
+    Args:
+        weights: A file in the layout ``ours``.
+        output: The file to write; ``NAME.convolution.safetensors`` beside it if ``None``.
+        kernel_size: K, for all axes or for each.
+        image_size: The pixels on which layer and convolution are compared.
+        layout: ``hwio`` writes ``kernel``, ``oihw`` writes ``weight``; ``auto`` is ``hwio``.
+        layer: What the names begin with.
+        tolerance: How far they may be apart; what rounding accounts for if ``None``.
+        json: Where to write the figures.
+
+    Returns:
+        0, or 1 if they are further apart, and then nothing is written.
+
+    Raises:
+        UsageError: If a file cannot be read or written, or the wishes cannot be carried out.
+    """
+    target = prepare_output(weights, output, "convolution", json, {})
+    if tolerance is not None and not 0 <= tolerance < float("inf"):
+        raise UsageError(f"--tolerance got {tolerance}, but expected a number ≥ 0")
+    try:
+        figures, content = _recover(
+            weights, target, kernel_size, image_size, layout, layer, tolerance
+        )
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+    except OSError as error:
+        raise UsageError(f"cannot read {error.filename}: {error.strerror}") from error
+    passed = bool(max(figures["distance"], figures["bias_distance"]) <= figures["tolerance"])
+    _print(figures, passed)
+    if passed:
+        write_file(target, content)
+    finish(target, passed, json, figures)
+    return 0 if passed else 1
+
+
+def _recover(
+    weights: Path,
+    target: Path,
+    kernel_size: int | tuple[int, ...],
+    image_size: int | tuple[int, ...] | None,
+    layout: str,
+    prefix: str | None,
+    tolerance: float | None,
+) -> tuple[dict[str, Any], bytes]:
+    import jax
+    import numpy
+
+    import convattn
+    from convattn.networks.weights.convolution_layout import arrange, find_convolution
+    from convattn.networks.weights.files import parse_weights, read_weights, require_finite
+    from convattn.networks.weights.nearest_convolution import distance, rounding_tolerance
+    from convattn.networks.weights.stated_size import require_room, smallest_image
+    from convattn.networks.weights.stored_layer import encode, restore_layer
+    from convattn.operators.shifts import per_axis
+
+    file = read_weights(weights)
+    if any(array.dtype.itemsize == WIDE for array in file.arrays.values()):
+        jax.config.update("jax_enable_x64", True)
+    layer = restore_layer(file)
+    axes = len(layer.patch_size)
+    taps = per_axis(kernel_size, axes, "kernel_size")
+    sides = (
+        smallest_image(taps, layer.patch_size, layer.stride, layer.dilation)
+        if image_size is None
+        else per_axis(image_size, axes, "image_size")
+    )
+    require_room(layer, sides)
+    kernel, bias, residual = convattn.attention_to_conv(layer, taps, image_size=sides)
+    require_finite(numpy.asarray(kernel), f"{weights}: the nearest kernel of its layer")
+    gap = float(residual.bias_gap)
+    if bias is not None:
+        pixels = layer.bias.reshape(-1, bias.shape[0])  # type: ignore[union-attr]
+        if bool((pixels == pixels[0]).all()):  # the mean of equal numbers may round
+            bias, gap = pixels[0], 0.0
+    order = "hwio" if layout == "auto" else layout
+    head = f"{prefix}." if prefix else ""
+    name = f"{head}{'kernel' if order == 'hwio' else 'weight'}"
+    dtype = layer.dtype
+    arrays = {name: arrange(numpy.asarray(kernel.astype(dtype)), order)}
+    if bias is not None:
+        arrays[f"{head}bias"] = numpy.asarray(bias.astype(layer.bias.dtype))  # type: ignore[union-attr]
+    framework = {"format": "flax" if order == "hwio" else "pt"}
+    content = encode(arrays, framework, target.suffix)
+    stored = find_convolution(parse_weights(content, target.name), name)
+    derived = tolerance is None
+    if tolerance is None:
+        try:
+            tolerance = rounding_tolerance(layer, kernel, sides)
+        except ValueError as error:
+            raise UsageError(
+                "no tolerance can be derived, so state one with --tolerance (1 takes the nearest "
+                f"convolution, however far it is): {error}"
+            ) from error
+    largest = 0.0 if bias is None else float(abs(bias).max())
+    figures = {
+        "heads": layer.heads,
+        "kernel": list(stored.kernel.shape),
+        "layout": order,
+        "output": str(target),
+        "image_size": list(sides),
+        "arrays": {
+            label: {"shape": list(array.shape), "dtype": str(array.dtype)}
+            for label, array in arrays.items()
+        },
+        "distance": distance(layer, stored.kernel, sides),
+        "bias_distance": gap / largest if largest else gap,
+        "sup_norm": float(residual.sup_norm),
+        "bias_gap": gap,
+        "linearised": residual.linearised,
+        "tolerance": float(tolerance),
+        "tolerance_is_derived": derived,
+    }
+    return figures, content
+
+
+def _print(figures: dict[str, Any], passed: bool) -> None:
+    plain = console()
+    word = "what rounding accounts for" if figures["tolerance_is_derived"] else "--tolerance"
+    lines = [
+        f"{figures['heads']} heads -> kernel {tuple(figures['kernel'])}, written as "
+        f"{figures['layout']}",
+        *(
+            f"  {name}  {tuple(array['shape'])}  {array['dtype']}"
+            for name, array in figures["arrays"].items()
+        ),
+        f"relative Frobenius distance of layer and convolution on images of "
+        f"{tuple(figures['image_size'])} pixels: {figures['distance']:.3g}, bias "
+        f"{figures['bias_distance']:.3g}, {'within' if passed else 'MORE THAN'} {word}, "
+        f"{figures['tolerance']:.3g}",
+        f"the outputs differ by at most {figures['sup_norm']:.3g}·max|X| + "
+        f"{figures['bias_gap']:.3g}"
+        + (", to first order at X = 0, for the layer has content" if figures["linearised"] else ""),
+    ]
+    if not passed:
+        lines.append(
+            "the layer is no convolution of that size; try another --kernel-size, or take the "
+            "nearest one with a larger --tolerance"
+        )
+    for line in lines:
+        plain.print(line, markup=False, soft_wrap=True)

@@ -1,0 +1,142 @@
+"""`AttentionLayer`: everything that a layer of attention needs to be applied to an image."""
+
+import math
+from dataclasses import dataclass, field
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+from jaxtyping import Num
+
+from convattn.encodings.base import PositionalEncoding
+from convattn.operators.arrays import accumulation_dtype
+from convattn.operators.attention import HIGHEST
+from convattn.operators.patches import Ring
+from convattn.operators.relative_content import relative_scores
+from convattn.operators.shifts import TokenGrid
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class ContentScores:
+    """Scores from content, s_h(q, k) = (X_q Q_h + a_h)·(X_k K_h + c_h + r_(k - q)) / scale.
+
+    Without tables r_δ is zero. With them it is concat(row_(δ_1), column_(δ_2)), the same for all
+    heads: the first block of a query's features meets the shift of the rows, the second that of
+    the columns.
+
+    **Fields:**
+
+    - `query`, `key`: `[heads, features, key_features]`.
+    - `query_bias`, `key_bias`: `[heads, key_features]` or none.
+    - `scaled`: divide by √key_features (L21 eq. 4) or not (C20 eq. 2).
+    - `tables`: for each axis `[2n - 1, features]`, for at most n tokens there (ring included); the
+      features add up to key_features. Or none.
+
+    **Source:** C20 eq. 2; with tables C20 §4.3, after Ramachandran et al. 2019.
+    """
+
+    query: Num[Array, "heads features key_features"]
+    key: Num[Array, "heads features key_features"]
+    query_bias: Num[Array, "heads key_features"] | None = None
+    key_bias: Num[Array, "heads key_features"] | None = None
+    scaled: bool = field(default=True, metadata={"static": True})
+    tables: tuple[Array, ...] | None = None
+
+    def scores(
+        self,
+        queries: Num[Array, "batch queries features"],
+        keys: Num[Array, "batch keys features"],
+        grid: TokenGrid | None = None,
+    ) -> Num[Array, "batch heads queries keys"]:
+        """The scores between query tokens and key tokens, in at least float32.
+
+        **Arguments:**
+
+        - `grid`: where queries and keys stand, all of them, row-major; tables need it.
+
+        **Raises:** `ValueError` for tables without a grid, or too small for it.
+        """
+        dtype = accumulation_dtype(queries, keys, self.query, self.key, *(self.tables or ()))
+
+        def project(tokens: Array, weight: Array, bias: Array | None) -> Array:
+            weight = weight.astype(dtype)
+            projected = jnp.einsum("btd,hde->bhte", tokens.astype(dtype), weight, precision=HIGHEST)
+            return projected if bias is None else projected + bias.astype(dtype)[:, None, :]
+
+        left = project(queries, self.query, self.query_bias)
+        right = project(keys, self.key, self.key_bias)
+        scores = jnp.einsum("bhqe,bhke->bhqk", left, right, precision=HIGHEST)
+        if self.tables is not None:
+            if grid is None:
+                raise ValueError(
+                    "grid=None, but these content scores have tables of relative positions; say "
+                    "where queries and keys stand with a TokenGrid"
+                )
+            scores = scores + relative_scores(self.tables, left, grid)
+        return scores / math.sqrt(self.query.shape[-1]) if self.scaled else scores
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class AttentionLayer:
+    """A multi-head self-attention layer on images; a pytree, so it can be jitted and trained.
+
+    Layer(X) = Σ_h g_h A_h X W_val,h W_out,h + b on the tokens of the image, where A_h is the
+    softmax of the positional scores, plus the content scores if there are any, and g_h is 1 but
+    for the encodings whose value maps must know the number of keys.
+
+    **Array fields:**
+
+    - `encoding`: positional parameters, one head each (see `convattn.encodings`).
+    - `value`: `[heads, P²·in, head_dim]`, or None for the identity.
+    - `output`: `[heads, head_dim, P_out²·out]`, or None for the identity.
+    - `bias`: `[P_out²·out]` or None.
+    - `content`: `ContentScores` or None.
+
+    **Static fields** (hashable, part of the tree's structure):
+
+    - `patch_size`: P for each axis; its length is the number of spatial axes.
+    - `stride`: for each axis. Where it divides P the output patch has P/stride pixels; otherwise
+      the layer computes all pixels and then keeps every stride-th.
+    - `dilation`: for each axis, the distance between taps, as `attention_to_conv` needs it.
+    - `ring`: zero tokens (before, after) on each axis that make the result zero-padded.
+    """
+
+    encoding: PositionalEncoding
+    value: Array | None
+    output: Array | None
+    bias: Array | None = None
+    content: ContentScores | None = None
+    patch_size: tuple[int, ...] = field(default=(1, 1), metadata={"static": True})
+    stride: tuple[int, ...] = field(default=(1, 1), metadata={"static": True})
+    dilation: tuple[int, ...] = field(default=(1, 1), metadata={"static": True})
+    ring: Ring = field(default=((0, 0), (0, 0)), metadata={"static": True})
+
+    @property
+    def heads(self) -> int:
+        """The number of heads."""
+        return self.encoding.heads
+
+    @property
+    def writes_stride_to_tokens(self) -> bool:
+        """Whether the output patches already hold the strided image."""
+        return all(p % s == 0 for p, s in zip(self.patch_size, self.stride, strict=True))
+
+    @property
+    def output_patch_size(self) -> tuple[int, ...]:
+        """The pixels of an output patch on each axis."""
+        if not self.writes_stride_to_tokens:
+            return self.patch_size
+        return tuple(p // s for p, s in zip(self.patch_size, self.stride, strict=True))
+
+    @property
+    def subsampling(self) -> tuple[int, ...]:
+        """The stride that is left to take after the tokens are an image again."""
+        return (1,) * len(self.stride) if self.writes_stride_to_tokens else self.stride
+
+    @property
+    def dtype(self) -> jnp.dtype | None:
+        """The dtype of the parameters that meet the images: value, output and bias maps."""
+        parts = [part for part in (self.value, self.output, self.bias) if part is not None]
+        return jnp.result_type(*parts) if parts else None

@@ -1,0 +1,77 @@
+"""Accuracy over the epochs of one or several runs: Figures 2 and 13 of C20."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from convattn.lab.analysis.picture import FEW_POINTS, epoch_axis, new_figure
+from convattn.lab.analysis.picture_text import text_height, wrapped
+from convattn.lab.analysis.pruning_file import read_pruning
+from convattn.lab.analysis.run_summary import read_summary
+from convattn.lab.training.metrics import read_metrics
+
+WIDTH, LABEL_POINTS = 8.0, 8.0
+
+
+@dataclass(frozen=True)
+class AccuracyCurves:
+    """The accuracies of a run.
+
+    **Fields:**
+
+    - `label`: name, final accuracy and images.
+    - `train`, `test`: `[points, 2]`, epoch and accuracy. The test curve of a pruned run begins with
+      the accuracy right after pruning.
+    """
+
+    label: str
+    train: np.ndarray
+    test: np.ndarray
+
+
+def accuracy_curves(path: Path) -> AccuracyCurves:
+    """The curves of a run. A pruned run's epochs go on from those of the run that was pruned.
+
+    **Raises:** `ValueError` if it is not the folder of a run, or has no metrics yet.
+    """
+    summary = read_summary(path)
+    lines = read_metrics(path)
+    if not lines:
+        raise ValueError(f"{path} has no metrics yet; wait until its first epoch has ended")
+    pruning = read_pruning(path)
+    before = 0 if pruning is None else pruning.epochs_before
+    first = [] if pruning is None or pruning.pruned is None else [(before, pruning.pruned)]
+
+    def points(name: str) -> list[tuple[int, float]]:
+        return [(before + line["epoch"], line[name]) for line in lines if name in line]
+
+    label = summary.described(None)
+    train, test = points("train_accuracy"), [*first, *points("test_accuracy")]
+    return AccuracyCurves(label, *(np.array(each, float).reshape(-1, 2) for each in (train, test)))
+
+
+def draw_curves(curves: Sequence[AccuracyCurves]) -> Any:
+    """A figure: accuracy on the test images thick, on the training images thin."""
+    labels = [wrapped(curve.label, WIDTH - 1, LABEL_POINTS) for curve in curves]
+    figure = new_figure(WIDTH, 4.5 + sum(text_height(label, LABEL_POINTS) for label in labels))
+    axes = figure.add_subplot()
+    for number, curve in enumerate(curves):
+        color = f"C{number % 10}"
+        for points, how in (
+            (curve.train, {"linewidth": 0.6, "markersize": 2.5, "gid": f"train-{number}"}),
+            (curve.test, {"linewidth": 2, "markersize": 5, "gid": f"test-{number}"}),
+        ):
+            marker = "o" if len(points) <= FEW_POINTS else None
+            axes.plot(*points.T, color=color, marker=marker, **how)
+        axes.lines[-1].set_label(labels[number])
+    epoch_axis(axes)
+    axes.set(xlabel="epoch", ylabel="accuracy", ylim=(0, 1))
+    axes.set_title("accuracy; thick: test images, thin: training images as varied", fontsize=10)
+    axes.grid(visible=True, alpha=0.3)
+    legend = figure.legend(loc="outside lower left", fontsize=LABEL_POINTS)
+    for text in legend.get_texts():
+        text.set_parse_math(False)
+    return figure

@@ -1,0 +1,206 @@
+"""Accuracies and sizes of runs, like Tables 1 and 4 of C20."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from rich.table import Table
+
+from convattn.lab.analysis.degenerate_heads import LEAST_EIGENVALUE, MOST_CONDITION
+from convattn.lab.analysis.pruning_file import read_pruning
+from convattn.lab.analysis.run_summary import RunSummary, read_summary
+from convattn.lab.models.settings import EncoderSettings, ResNetSettings
+from convattn.lab.models.sizes import abstract_model, flop_count, parameter_count
+from convattn.lab.records.experiments import differences, paper_settings
+from convattn.lab.runs.codec import settings_to_json
+from convattn.lab.runs.directory import RunDirectory
+from convattn.ledger.images.cifar10_slice import SIDE
+
+PRUNED = (7, 5, 8, 7, 3, 9)  # 9 heads in each layer, without [2, 4, 1, 2, 6, 0]
+PRINTED: tuple[tuple[EncoderSettings | ResNetSettings, float], ...] = (
+    (ResNetSettings(), 0.938),
+    (EncoderSettings("quadratic"), 0.938),
+    (EncoderSettings("gaussian"), 0.934),
+    (EncoderSettings("gaussian", heads=PRUNED), 0.934),
+    (EncoderSettings("learned"), 0.918),
+    (EncoderSettings("content"), 0.871),
+)
+PAPER_THRESHOLDS = {"largest": LEAST_EIGENVALUE, "condition": MOST_CONDITION}
+A_FEW = 30  # epochs after pruning, "a few" in the paper
+COLUMNS = ("run", "accuracy", "paper", "parameters", "FLOPs", "FLOPs with A·X", "images", "remarks")
+
+
+@dataclass(frozen=True)
+class TableRow:
+    """One run.
+
+    **Fields:**
+
+    - `name`: the run's.
+    - `accuracy`: of the test images; None if the run is unfinished.
+    - `correct`, `test_images`: how many of how many; None likewise.
+    - `accuracy_text`: these in words.
+    - `paper`: the accuracy that C20 prints for this model, if it is one of its.
+    - `parameters`: numbers that are trained.
+    - `flops`: of one image's forward pass, linear maps and convolutions, which C20 counts.
+    - `flops_with_mixing`: with the products of tokens with tokens.
+    - `images`: what it was trained on, with the note.
+    - `remarks`: in what the run differs from the paper's, where `paper` is given.
+    """
+
+    name: str
+    accuracy: float | None
+    correct: int | None
+    test_images: int | None
+    accuracy_text: str
+    paper: float | None
+    parameters: int
+    flops: int
+    flops_with_mixing: int
+    images: str
+    remarks: str
+
+    def cells(self) -> tuple[str, ...]:
+        """As text, in the order of `COLUMNS`."""
+        return (
+            self.name,
+            self.accuracy_text,
+            "–" if self.paper is None else f"{100 * self.paper:.1f} %",
+            short(self.parameters),
+            short(self.flops),
+            short(self.flops_with_mixing),
+            self.images,
+            self.remarks or "–",
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """All figures, unrounded."""
+        return asdict(self)
+
+
+def table_row(path: Path) -> TableRow:
+    """The row of a run; it claims an accuracy only if it is finished.
+
+    **Raises:** `ValueError` if it is not the folder of a run.
+    """
+    run = read_summary(path)
+    model, shape = run.settings.model, read_shape(path)
+    flops = flop_count(model, **shape._asdict())
+    paper = printed_accuracy(run, shape)
+    right, count = run.correct or (None, None)
+    return TableRow(
+        run.name,
+        run.accuracy,
+        right,
+        count,
+        run.accuracy_text,
+        paper,
+        parameter_count(abstract_model(model, **shape._asdict())),
+        flops.maps,
+        flops.total,
+        run.images,
+        "" if paper is None else "; ".join(remarks(run)),
+    )
+
+
+class ImageShape(NamedTuple):
+    """What the sizes of a model depend on."""
+
+    classes: int
+    image_size: tuple[int, int]
+
+
+def read_shape(path: Path) -> ImageShape:
+    """That of a run's images.
+
+    **Raises:** `ValueError` if `run.json` does not say it.
+    """
+    images = RunDirectory(path).read_facts()["images"]
+    try:
+        height, width = images["size"]
+        return ImageShape(images["classes"], (height, width))
+    except KeyError as missing:
+        raise ValueError(
+            f"run.json of {path} does not say {missing} of its images, so that the sizes of the "
+            "model are not known; the run was made by an earlier version"
+        ) from missing
+
+
+def printed_accuracy(run: RunSummary, shape: ImageShape) -> float | None:
+    """What C20 prints for this architecture on CIFAR-10, or None.
+
+    How parameters begin, dropout and normalisation are no part of it: `remarks` tells.
+    """
+    if shape != (10, (SIDE, SIDE)) or not re.match(r"CIFAR-10\b", run.images):
+        return None
+    return next((figure for model, figure in PRINTED if same(model, run.settings.model)), None)
+
+
+def same(one: object, other: object) -> bool:
+    """Whether the settings of two models, of any kinds, have the same arrays.
+
+    >>> same(EncoderSettings(), EncoderSettings(dropout=0.0))
+    True
+    >>> same(EncoderSettings(), ResNetSettings())
+    False
+    """
+    if not (isinstance(one, EncoderSettings) and isinstance(other, EncoderSettings)):
+        return one == other
+    parts = ("encoding", "heads", "width", "inner", "downsampling")
+    return all(getattr(one, part) == getattr(other, part) for part in parts)
+
+
+def remarks(run: RunSummary) -> list[str]:
+    """In what a run differs from the paper's, with settings called as their options are.
+
+    What changes nothing but the draw, the rounding or the bookkeeping is left out.
+    """
+    wanted, model, pruning = paper_settings("quadratic"), run.settings.model, read_pruning(run.path)
+    found = []
+    if not isinstance(model, EncoderSettings):
+        wanted = replace(wanted, model=ResNetSettings())
+    elif pruning is None:
+        wanted = paper_settings(model.encoding, model.heads)
+        found += ["not pruned, but trained with so few heads"] if model.heads == PRUNED else []
+    else:
+        epochs = min(run.settings.training.epochs, A_FEW)
+        wanted = paper_settings(model.encoding, model.heads, epochs=epochs, rate=0.01)
+        before = [given + gone for given, gone in zip(model.heads, pruning.removed, strict=True)]
+        source = differences(paper_settings(model.encoding, before), pruning.source["config"])
+        found += [f"pruned from a run whose {each}" for each in source]
+        if before != [9] * len(before):
+            found.append(f"pruned from {before} heads, not 9 in each layer")
+        if pruning.thresholds != PAPER_THRESHOLDS:
+            found.append(f"pruned by the thresholds {pruning.thresholds}")
+    return found + differences(wanted, settings_to_json(run.settings))
+
+
+def short(count: int) -> str:
+    """A count with three digits and its unit.
+
+    >>> short(12_086_844), short(6_175_752_000), short(910), short(999_999)
+    ('12.1M', '6.18B', '910', '1.00M')
+    """
+    count = round(count, min(0, 3 - len(str(count))))
+    for unit, size in (("B", 10**9), ("M", 10**6), ("k", 10**3)):
+        if count >= size:
+            return f"{count / size:.{3 - len(str(count // size))}f}{unit}"
+    return str(count)
+
+
+def rich_table(rows: Sequence[TableRow]) -> Table:
+    """For a terminal."""
+    table = Table(*COLUMNS)
+    for row in rows:
+        table.add_row(*row.cells())
+    return table
+
+
+def markdown_table(rows: Sequence[TableRow]) -> str:
+    """For a document."""
+    lines = [COLUMNS, ("---",) * len(COLUMNS), *(row.cells() for row in rows)]
+    return "\n".join(
+        "| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines
+    )

@@ -1,0 +1,315 @@
+"""Batches made on the device: the whole set lives there as uint8.
+
+Everything random is a function of (key, epoch, index): the order of an epoch of (key, epoch), and
+the crop, the flip, the operations of RandAugment and the erased box of an image of (key, epoch, its
+index in the set). They depend neither on the batch that the image is in, nor on its place there,
+nor on how many devices there are, nor on whether JAX's 64-bit types are on, so that a run that
+resumes does what it would have done. Only Mixup and CutMix look at a batch: an image is mixed with
+the one at the mirrored place, as (key, epoch, index of the batch's first image) has it.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, ArrayLike, Bool, Float, Float32, Int32, Key, UInt8, UInt32
+
+from convattn.lab.data.augmentation import Augmentation
+from convattn.lab.data.variation.mixing import mix
+from convattn.lab.data.variation.rand_augment import rand_augment
+from convattn.lab.data.variation.random_erasing import erase
+from convattn.lab.data.variation.resize import resize as resized
+from convattn.ledger.images.cifar10_slice import Images
+
+ORDER, EXAMPLES = 0, 1  # folded into the key, so that the order and the crops are independent
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class DeviceImages:
+    """Labelled images as JAX arrays; a pytree.
+
+    Attributes:
+        images: values of 0..255, ``[count, height, width, channels]``.
+        labels: class numbers, ``[count]``.
+    """
+
+    images: UInt8[Array, "count height width channels"]
+    labels: Int32[Array, " count"]
+
+
+def put_on_device(images: Images, sharding: Any = None) -> DeviceImages:
+    """The images and labels as JAX arrays.
+
+    Args:
+        images: what is put there.
+        sharding: where, a device or a sharding; JAX's default device if None.
+
+    >>> black = Images(np.zeros((2, 4, 5, 3), np.uint8), np.zeros(2, np.uint8), ("night",))
+    >>> data = put_on_device(black)
+    >>> data.images.shape, data.labels.dtype
+    ((2, 4, 5, 3), dtype('int32'))
+    """
+    arrays = DeviceImages(images.images, images.labels.astype(np.int32))  # type: ignore[arg-type]
+    return jax.device_put(arrays, sharding)
+
+
+def epoch_order(
+    key: Key[Array, ""] | UInt32[Array, "2"], epoch: ArrayLike, count: int
+) -> Int32[Array, " count"]:
+    """The order of the images in an epoch: every index once.
+
+    Args:
+        key: the run's key.
+        epoch: the epoch's number, 0 or more; may be traced.
+        count: how many images there are.
+
+    Raises:
+        ValueError: the key is of another kind than "threefry2x32", or the epoch isn't traced and
+            negative.
+
+    >>> sorted(epoch_order(jax.random.key(0), 3, 5).tolist())
+    [0, 1, 2, 3, 4]
+    """
+    _refuse_other_generators(key)
+    _refuse_negative(epoch)
+    chosen = jax.random.fold_in(jax.random.fold_in(key, ORDER), epoch)
+    return jax.random.permutation(chosen, jnp.arange(count, dtype=jnp.int32))
+
+
+def example_keys(
+    key: Key[Array, ""] | UInt32[Array, "2"], epoch: ArrayLike, indices: Int32[Array, " batch"]
+) -> Key[Array, " batch"] | UInt32[Array, "batch 2"]:
+    """One key for each image, which only the run's key, the epoch and the image's index decide.
+
+    Args:
+        key: the run's key.
+        epoch: the epoch's number, 0 or more; may be traced.
+        indices: of the images in the whole set, ``[batch]``.
+
+    Raises:
+        ValueError: the key is of another kind than "threefry2x32", or the epoch isn't traced and
+            negative.
+
+    >>> key = jax.random.key(0)
+    >>> keys = example_keys(key, 3, jnp.arange(5))
+    >>> bool(keys[4] == example_keys(key, 3, jnp.array([4]))[0])
+    True
+    """
+    _refuse_other_generators(key)
+    _refuse_negative(epoch)
+    chosen = jax.random.fold_in(jax.random.fold_in(key, EXAMPLES), epoch)
+    return jax.vmap(jax.random.fold_in, (None, 0))(chosen, indices)
+
+
+def draw_augmentation(
+    keys: Key[Array, " batch"] | UInt32[Array, "batch 2"], augmentation: Augmentation
+) -> tuple[Int32[Array, "batch 2"], Bool[Array, " batch"]]:
+    """The corner at which each crop starts, and whether it is mirrored.
+
+    Three 32-bit words are drawn with each key. The first two modulo 2·crop + 1 are the corner, so
+    that each has its probability up to 2⁻³²; the highest bit of the third is the flip.
+
+    Args:
+        keys: one for each image, ``[batch]``.
+        augmentation: how images are varied.
+
+    Returns:
+        Rows and columns 0 … 2·crop of the image with black pixels around it, ``[batch, 2]``, where
+        (crop, crop) leaves it as it is; and the flips, ``[batch]``.
+
+    >>> corners, flips = draw_augmentation(jax.random.split(jax.random.key(0), 6), Augmentation(1))
+    >>> corners.shape, bool(corners.min() >= 0), bool(corners.max() <= 2), flips.shape
+    ((6, 2), True, True, (6,))
+    """
+    words = jax.vmap(lambda key: jax.random.bits(key, (3,), jnp.uint32))(keys)
+    corners = (words[:, :2] % jnp.uint32(2 * augmentation.crop + 1)).astype(jnp.int32)
+    flips = words[:, 2] >= jnp.uint32(2**31)
+    return corners, flips if augmentation.flip else jnp.zeros_like(flips)
+
+
+def load_batch(
+    data: DeviceImages,
+    indices: Int32[Array, " batch"],
+    keys: Key[Array, " batch"] | UInt32[Array, "batch 2"] | None,
+    mean: ArrayLike,
+    std: ArrayLike,
+    augmentation: Augmentation | None = None,
+    dtype: Any = jnp.float32,
+    *,
+    resize: int | None = None,
+    classes: int | None = None,
+) -> tuple[
+    Float[Array, "batch rows columns channels"],
+    Int32[Array, " batch"] | Float32[Array, "batch classes"],
+]:
+    """Normalised images and what they show, varied at random for training.
+
+    In this order: the crop and the flip, RandAugment, normalising, another size, random erasing,
+    and Mixup or CutMix. The first two are done on bytes, the others in float32.
+
+    An image x becomes (x - m) s with m = 255·mean and s = 1/(255·std), both rounded to float32 on
+    the host; the difference and the product are float32 too. In that form no compiler may contract
+    or replace an operation, so the result is the same on every device. The black pixels of a crop
+    are put there before normalising, and so is RandAugment's fill, the mean rounded to bytes.
+
+    Args:
+        data: the whole set.
+        indices: 0 … count - 1, ``[batch]``. Their values aren't checked, as they may be traced:
+            JAX counts negative ones from the end, and takes the nearest image for one beyond.
+        keys: one for each image, from `example_keys`; None without augmentation.
+        mean: of x/255, for each channel, ``[channels]``; a constant, not traced.
+        std: of x/255, for each channel, above 0, ``[channels]``; a constant, not traced.
+        augmentation: how images are varied; None for evaluation.
+        dtype: of the images returned.
+        resize: the side of the images returned; None leaves their size.
+        classes: how many there are; only Mixup and CutMix need it.
+
+    Returns:
+        The images, ``[batch, rows, columns, channels]``, and the labels, ``[batch]``, or with Mixup
+        or CutMix how much of each class is in an image, ``[batch, classes]``.
+
+    Raises:
+        ValueError: mean or std has the wrong shape, isn't finite or above 0, or is traced; indices
+            aren't a row of integers; keys are missing or not one for each index; classes are
+            missing; the crop isn't smaller than the image; or the images are none that
+            `rand_augment` and `erase` take.
+
+    >>> white = Images(np.full((2, 4, 5, 3), 255, np.uint8), np.zeros(2, np.uint8), ("snow",))
+    >>> data = put_on_device(white)
+    >>> images, labels = load_batch(data, jnp.array([1]), None, np.full(3, 0.5), np.full(3, 0.5))
+    >>> images.shape, images[0, 0, 0].tolist(), labels.tolist()
+    ((1, 4, 5, 3), [1.0, 1.0, 1.0], [0])
+    """
+    shift, scale = _normalisation(mean, std, data.images.shape[-1])
+    if jnp.ndim(indices) != 1 or not jnp.issubdtype(jnp.result_type(indices), jnp.integer):
+        raise ValueError(
+            f"indices are {jnp.result_type(indices)}{list(jnp.shape(indices))}, but integers of "
+            "shape [batch] were expected"
+        )
+    if augmentation is None:
+        images = _normalised(data.images[indices], shift, scale)
+        return _sized(images, resize).astype(dtype), data.labels[indices]
+    if keys is None:
+        raise ValueError(
+            "keys is None, but augmentation needs one for each image; pass those of example_keys, "
+            "or no augmentation"
+        )
+    _refuse_other_number(keys, len(indices))
+    mixed_classes = _mixed_classes(augmentation, classes)
+    pixels = _crop(data.images, indices, *draw_augmentation(keys, augmentation), augmentation)
+    if augmentation.rand_augment:
+        fill = jnp.asarray(np.rint(shift).clip(0, 255), jnp.int32)
+        pixels = rand_augment(pixels, keys, augmentation.rand_augment, fill)
+    images = _sized(_normalised(pixels, shift, scale), resize)
+    if augmentation.erasing:
+        images = erase(images, keys, augmentation.erasing)
+    labels = data.labels[indices]
+    if mixed_classes is None:
+        return images.astype(dtype), labels
+    alphas = {"mixup": augmentation.mixup, "cutmix": augmentation.cutmix}
+    mixed, targets = mix(images, labels, keys[0], **alphas, classes=mixed_classes)
+    return mixed.astype(dtype), targets
+
+
+def _mixed_classes(augmentation: Augmentation, classes: int | None) -> int | None:
+    """How many, if labels are mixed, and else None."""
+    if not augmentation.mixes:
+        return None
+    if classes is None:
+        raise ValueError(
+            "classes is None, but Mixup and CutMix mix labels and need the number of classes"
+        )
+    return classes
+
+
+def _normalised(
+    pixels: UInt8[Array, "batch height width channels"], shift: np.ndarray, scale: np.ndarray
+) -> Float32[Array, "batch height width channels"]:
+    return (pixels.astype(jnp.float32) - shift) * scale
+
+
+def _sized(
+    images: Float32[Array, "batch height width channels"], side: int | None
+) -> Float32[Array, "batch rows columns channels"]:
+    return images if side is None else resized(images, side)
+
+
+def _crop(
+    images: UInt8[Array, "count height width channels"],
+    indices: Int32[Array, " batch"],
+    corners: Int32[Array, "batch 2"],
+    flips: Bool[Array, " batch"],
+    augmentation: Augmentation,
+) -> UInt8[Array, "batch height width channels"]:
+    """One gather out of the whole set, and black where it leaves an image."""
+    height, width = images.shape[1:3]
+    if augmentation.crop >= min(height, width):
+        raise ValueError(
+            f"crop is {augmentation.crop}, but less than the image's {height}×{width} pixels was "
+            "expected, or a crop could be all black"
+        )
+    down = jnp.arange(height, dtype=jnp.int32)
+    across = jnp.arange(width, dtype=jnp.int32)
+    mirrored = jnp.where(flips[:, None], width - 1 - across, across)
+    rows = corners[:, :1] - augmentation.crop + down
+    columns = corners[:, 1:] - augmentation.crop + mirrored
+    inside = ((rows >= 0) & (rows < height))[:, :, None] & ((columns >= 0) & (columns < width))[
+        :, None, :
+    ]
+    rows, columns = rows.clip(0, height - 1), columns.clip(0, width - 1)
+    pixels = images[indices[:, None, None], rows[:, :, None], columns[:, None, :]]
+    return jnp.where(inside[..., None], pixels, jnp.uint8(0))
+
+
+def _normalisation(mean: ArrayLike, std: ArrayLike, channels: int) -> tuple[np.ndarray, np.ndarray]:
+    for name, value in (("mean", mean), ("std", std)):
+        if isinstance(value, jax.core.Tracer):
+            raise ValueError(
+                f"{name} is traced, but a constant was expected, as it is made exact on the host; "
+                "close over it instead of passing it to the compiled function"
+            )
+        array = np.asarray(value, np.float64)
+        if array.shape != (channels,) or not np.isfinite(array).all():
+            raise ValueError(
+                f"{name} is {array.tolist()}, but {channels} finite numbers were expected, one for "
+                "each channel; take those of channel_statistics"
+            )
+    middle, deviation = np.asarray(mean, np.float64), np.asarray(std, np.float64)
+    if not (deviation > 0).all():
+        raise ValueError(
+            f"std is {deviation.tolist()}, but numbers above 0 were expected; channel_statistics "
+            "gives 1 for a constant channel"
+        )
+    return (255 * middle).astype(np.float32), (1 / (255 * deviation)).astype(np.float32)
+
+
+def _refuse_other_number(keys: Any, batch: int) -> None:
+    """One key for each index, of either kind; a lone one would serve a whole batch."""
+    old = not jnp.issubdtype(keys.dtype, jax.dtypes.prng_key)
+    expected = (batch, 2) if old else (batch,)
+    if keys.shape != expected:
+        raise ValueError(
+            f"keys have the shape {list(keys.shape)}, but {list(expected)} was expected, one for "
+            "each index; pass those of example_keys for the same indices"
+        )
+
+
+def _refuse_negative(epoch: ArrayLike) -> None:
+    if not isinstance(epoch, jax.core.Tracer) and np.any(np.asarray(epoch) < 0):
+        raise ValueError(
+            f"epoch is {epoch}, but 0 or more was expected; the first epoch has the number 0"
+        )
+
+
+def _refuse_other_generators(key: Any) -> None:
+    """Only threefry draws under vmap, for each key, what that key would draw by itself."""
+    kind = str(jax.random.key_impl(key))
+    if kind != "threefry2x32":
+        raise ValueError(
+            f"the key is of kind {kind!r}, but 'threefry2x32' was expected: with others the "
+            "numbers of a key depend on the batch that it is in; use jax.random.key(seed, "
+            "impl='threefry2x32')"
+        )

@@ -1,0 +1,201 @@
+"""Image folders: train/CLASS/*.jpg|jpeg|png and test/CLASS/*.jpg|jpeg|png.
+
+The classes are numbered in the order of their names and the images of a class come in the order of
+theirs, so that a folder and an archive of it give the same arrays. Grey images become three equal
+channels, which loses nothing; palettes, transparency, CMYK, 16 bits, several pictures in a PNG and
+an orientation in which an image should be shown are refused, as turning them into RGB is a choice.
+
+A damaged PNG file is noticed by its checksum. JPEG has none, and its decoder goes on after an error
+within the compressed pixels: only damage that keeps it from decoding is noticed.
+"""
+
+import io
+import os
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import numpy as np
+from jaxtyping import UInt8
+
+from convattn.ledger.images.cifar10_slice import Images
+from convattn.ledger.images.integrity import DataIntegrityError
+
+SUFFIXES = (".jpg", ".jpeg", ".png")
+SPLITS = ("train", "test")
+JPEG_FORMATS = ("JPEG", "MPO")  # a JPEG file that holds further pictures is "MPO" for Pillow
+PNG_HEADER, PNG_DEPTH = slice(12, 16), 24  # the first chunk's name; its ninth byte
+ORIENTATION, UPRIGHT = 0x0112, 1  # an EXIF tag and its value for an image shown as it is stored
+LARGEST_SET = 16 * 2**30  # bytes of pixels: the whole set lives in memory
+
+
+@dataclass(frozen=True)
+class FolderImages:
+    """What image folders hold.
+
+    Attributes:
+        train: the training images.
+        test: the test images.
+        lossy: whether an image was stored as JPEG.
+    """
+
+    train: Images
+    test: Images
+    lossy: bool
+
+
+def read_image_folders(files: Mapping[str, bytes]) -> FolderImages:
+    """Training and test images of image folders, all of one size.
+
+    Args:
+        files: ``train/CLASS/NAME`` and ``test/CLASS/NAME`` to the bytes of JPEG or PNG files.
+
+    Raises:
+        DataIntegrityError: a split is missing, the splits have different classes, there is another
+            file, an image can't be decoded, or its size or its colours differ from what is read.
+        ModuleNotFoundError: Pillow isn't installed.
+
+    >>> from PIL import Image
+    >>> stored = io.BytesIO()
+    >>> Image.new("RGB", (3, 2), (1, 2, 3)).save(stored, "PNG")
+    >>> names = ("train/cat/1.png", "train/dog/1.png", "test/dog/2.png", "test/cat/3.png")
+    >>> found = read_image_folders(dict.fromkeys(names, stored.getvalue()))
+    >>> found.train.images.shape, found.test.labels.tolist(), found.lossy
+    ((2, 2, 3, 3), [0, 1], False)
+    """
+    names = _names_by_split(files)
+    classes = _classes(names)
+    size = _image_size(files, names["train"][0])
+    count = sum(map(len, names.values()))
+    _refuse_too_large(count, size)
+    number = {class_name: index for index, class_name in enumerate(classes)}
+    lossy = False
+    splits = []
+    with ThreadPoolExecutor(os.cpu_count()) as threads:
+        for split in SPLITS:
+            images = np.empty((len(names[split]), size[1], size[0], 3), np.uint8)
+
+            def decode(index: int, split: str = split, images: np.ndarray = images) -> bool:
+                name = names[split][index]
+                images[index], jpeg = _decode(name, files[name], size)
+                return jpeg
+
+            lossy |= any(list(threads.map(decode, range(len(images)), chunksize=64)))
+            labels = np.array([number[_class_of(name)] for name in names[split]], np.uint8)
+            images.setflags(write=False)
+            labels.setflags(write=False)
+            splits.append(Images(images, labels, classes))
+    return FolderImages(splits[0], splits[1], lossy)
+
+
+def _names_by_split(files: Mapping[str, bytes]) -> dict[str, list[str]]:
+    names: dict[str, list[str]] = {split: [] for split in SPLITS}
+    for name in files:
+        parts = name.split("/")
+        if len(parts) != 3 or parts[0] not in SPLITS or not name.lower().endswith(SUFFIXES):
+            raise DataIntegrityError(
+                f"{name}: isn't train/CLASS/NAME or test/CLASS/NAME with one of {SUFFIXES}, which "
+                "was expected of image folders; move it away, or convert it"
+            )
+        names[parts[0]].append(name)
+    for split, found in names.items():
+        if not found:
+            raise DataIntegrityError(
+                f"{split}/: no images, but {split}/CLASS/NAME was expected; image folders need both"
+                " train/ and test/"
+            )
+        found.sort(key=lambda name: name.split("/"))
+    return names
+
+
+def _class_of(name: str) -> str:
+    return name.split("/")[1]
+
+
+def _classes(names: Mapping[str, list[str]]) -> tuple[str, ...]:
+    train, test = ({_class_of(name) for name in names[split]} for split in SPLITS)
+    if train != test:
+        raise DataIntegrityError(
+            f"classes only in train/: {sorted(train - test)}, only in test/: "
+            f"{sorted(test - train)}; the same classes were expected in both: add images or remove "
+            "the folders"
+        )
+    if len(train) > 256:
+        raise DataIntegrityError(
+            f"{len(train)} classes, but 256 are the most that are read, as a label is one byte"
+        )
+    return tuple(sorted(train))
+
+
+def _image_size(files: Mapping[str, bytes], name: str) -> tuple[int, int]:
+    """Width and height of an image, from its header."""
+    from PIL import Image
+
+    try:
+        with Image.open(io.BytesIO(files[name]), formats=("JPEG", "PNG")) as image:
+            return image.size
+    # Pillow documents no list of what its decoders raise on a damaged file.
+    except Exception as error:
+        _refuse_undecodable(name, error)
+
+
+def _refuse_too_large(count: int, size: tuple[int, int]) -> None:
+    total = 3 * count * size[0] * size[1]
+    if total > LARGEST_SET:
+        raise DataIntegrityError(
+            f"{count:,} images of {size[0]}×{size[1]} pixels take {total:,} bytes, but "
+            f"{LARGEST_SET:,} are the most that is read, as all of them are kept in memory; make "
+            "them smaller first"
+        )
+
+
+def _decode(
+    name: str, content: bytes, size: tuple[int, int]
+) -> tuple[UInt8[np.ndarray, "height width 3"], bool]:
+    """An image's pixels, and whether it was stored as JPEG."""
+    from PIL import Image
+
+    try:
+        with Image.open(io.BytesIO(content), formats=("JPEG", "PNG")) as image:
+            found, obstacle = image.size, _obstacle(image, content)
+            if found == size and obstacle is None:
+                pixels = np.asarray(image.convert("RGB"))
+                orientation = image.getexif().get(ORIENTATION, UPRIGHT)
+                if orientation == UPRIGHT:
+                    return pixels, image.format in JPEG_FORMATS
+                obstacle = f"the orientation {orientation} in its EXIF data"
+    except Exception as error:
+        _refuse_undecodable(name, error)
+    if found != size:
+        raise DataIntegrityError(
+            f"{name}: {found[0]}×{found[1]} pixels (width×height), but {size[0]}×{size[1]} were "
+            "expected, as in the first image; make them all the same size first"
+        )
+    raise DataIntegrityError(
+        f"{name}: {obstacle} isn't read, but upright RGB and L (grey) images of 8 bits a channel "
+        "are; convert the images first"
+    )
+
+
+def _obstacle(image: Any, content: bytes) -> str | None:
+    """What in an image's header makes turning it into RGB a choice, or None."""
+    if image.format not in (*JPEG_FORMATS, "PNG"):
+        return f"the format {image.format}"
+    if image.mode not in ("RGB", "L"):
+        return f"the mode {image.mode}"
+    if "transparency" in image.info:
+        return f"the mode {image.mode} with transparency"
+    if image.format == "PNG" and image.n_frames > 1:
+        return f"a PNG of {image.n_frames} pictures"
+    # Pillow drops the lower byte of 16 bits of colour and gives the mode RGB all the same.
+    if image.format == "PNG" and (content[PNG_HEADER] != b"IHDR" or content[PNG_DEPTH] > 8):
+        return f"a depth of {content[PNG_DEPTH]} bits a channel"
+    return None
+
+
+def _refuse_undecodable(name: str, error: Exception) -> NoReturn:
+    raise DataIntegrityError(
+        f"{name}: can't be decoded ({type(error).__name__}: {error}), but a JPEG or PNG file was "
+        "expected; copy it again"
+    ) from error

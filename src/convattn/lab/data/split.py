@@ -1,0 +1,61 @@
+"""A validation set taken out of the training set, so that the test set chooses nothing."""
+
+import math
+
+import numpy as np
+
+from convattn.ledger.images.cifar10_slice import Images
+
+
+def validation_split(images: Images, fraction: float, *, seed: int) -> tuple[Images, Images]:
+    """Training and validation images, the same fraction of every class.
+
+    Of the n images of class c the ⌊fraction · n + 1/2⌋ with the smallest random words become
+    validation images, where the words are the first n of NumPy's Philox generator with the key
+    (seed, c). That generator's output never changes, so the same seed gives the same split
+    everywhere. Both parts keep the order of the given images.
+
+    Args:
+        images: what is divided.
+        fraction: the part of each class that becomes validation images, between 0 and 1.
+        seed: 0 … 2⁶⁴ - 1.
+
+    Returns:
+        The remaining training images, and the validation images; their arrays are read-only copies.
+
+    Raises:
+        ValueError: the fraction leaves a class without training or validation images, or the seed
+            is out of range.
+
+    >>> from convattn.ledger.images.cifar10_slice import load_cifar10_slice
+    >>> train, validation = validation_split(load_cifar10_slice("train"), 0.1, seed=0)
+    >>> len(train), len(validation), np.bincount(validation.labels).tolist()
+    (1800, 200, [20, 20, 20, 20, 20, 20, 20, 20, 20, 20])
+    """
+    if not 0 <= seed < 2**64:
+        raise ValueError(f"seed is {seed}, but an integer of 0 … 2**64 - 1 was expected")
+    if not 0 < fraction < 1:
+        raise ValueError(
+            f"fraction is {fraction}, but a number between 0 and 1 was expected, so that both "
+            "parts hold something; 0.1 is usual"
+        )
+    chosen = np.zeros(len(images), bool)
+    for label in np.unique(images.labels).tolist():
+        members = np.flatnonzero(images.labels == label)
+        count = math.floor(fraction * len(members) + 0.5)
+        if not 0 < count < len(members):
+            raise ValueError(
+                f"fraction {fraction} takes {count} of the {len(members)} images of the class "
+                f"{images.class_names[label]!r}, but at least one was expected in both parts; "
+                "choose another fraction, or add images of that class"
+            )
+        words = np.random.Philox(key=np.array([seed, label], np.uint64)).random_raw(len(members))
+        chosen[members[np.argsort(words, kind="stable")[:count]]] = True
+    return _subset(images, ~chosen), _subset(images, chosen)
+
+
+def _subset(images: Images, chosen: np.ndarray) -> Images:
+    parts = images.images[chosen], images.labels[chosen]
+    for part in parts:
+        part.setflags(write=False)
+    return Images(*parts, images.class_names)

@@ -1,0 +1,60 @@
+"""A model from its settings."""
+
+from typing import Any
+
+import jax.numpy as jnp
+from flax import nnx
+from jax.typing import DTypeLike
+
+from convattn.lab.models.encoder import Encoder
+from convattn.lab.models.resnet import ResNet
+from convattn.lab.models.self_attentive_resnet import SelfAttentiveResNet
+from convattn.lab.models.settings import (
+    EncoderSettings,
+    ResNetSettings,
+    SelfAttentiveResNetSettings,
+    VisionTransformerSettings,
+)
+from convattn.lab.models.vision_transformer import VisionTransformer
+
+
+def build_model(
+    settings: EncoderSettings
+    | ResNetSettings
+    | SelfAttentiveResNetSettings
+    | VisionTransformerSettings,
+    *,
+    classes: int,
+    image_size: tuple[int, int],
+    rngs: nnx.Rngs,
+    dtype: DTypeLike = jnp.float32,
+    **options: Any,
+) -> Encoder | ResNet | SelfAttentiveResNet | VisionTransformer:
+    """The model that the settings describe.
+
+    **Arguments:**
+
+    - `classes`, `image_size`: of the images; (height, width).
+    - `dtype`: in which it computes; parameters are float32.
+    - `options`: further arguments of the model, such as `backend` of an encoder.
+
+    **Raises:** `ValueError` for settings of another kind, and for sizes that do not fit.
+
+    >>> settings = ResNetSettings(channels=(4,), blocks=(1,))
+    >>> type(build_model(settings, classes=2, image_size=(8, 8), rngs=nnx.Rngs(0))).__name__
+    'ResNet'
+    """
+    given: dict[str, Any] = {"classes": classes, "image_size": image_size}
+    given |= {"rngs": rngs, "dtype": dtype, **options}
+    if isinstance(settings, EncoderSettings):
+        return Encoder(settings, **given)
+    if isinstance(settings, ResNetSettings):
+        return ResNet(settings, **given)
+    if isinstance(settings, SelfAttentiveResNetSettings):
+        return SelfAttentiveResNet(settings, **given)
+    if isinstance(settings, VisionTransformerSettings):
+        return VisionTransformer(settings, **given)
+    raise ValueError(
+        f"settings is {type(settings).__name__}, but expected EncoderSettings, ResNetSettings, "
+        "SelfAttentiveResNetSettings or VisionTransformerSettings"
+    )

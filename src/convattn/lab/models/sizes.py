@@ -1,0 +1,200 @@
+"""How many parameters a model has, and how many products it takes: C20's Tables 1 and 4.
+
+Parameters are counted from the shapes of the module's own arrays, of which none is allocated. One
+FLOP is one multiplication or one addition, so that a product counts two; linear maps, convolutions
+and the products of tokens with tokens are counted, and what is done element by element is not.
+"""
+
+import math
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+from flax import nnx
+
+from convattn.lab.models.build import build_model
+from convattn.lab.models.downsampling import token_grid
+from convattn.lab.models.self_attentive_flops import self_attentive_products
+from convattn.lab.models.settings import (
+    EncoderSettings,
+    ResNetSettings,
+    SelfAttentiveResNetSettings,
+    VisionTransformerSettings,
+)
+from convattn.lab.models.vision_transformer import patch_grid
+
+
+class FlopCount(NamedTuple):
+    """FLOPs of the forward pass of one image.
+
+    **Fields:**
+
+    - `maps`: linear maps and convolutions, which is what C20 prints.
+    - `mixing`: A·X, tokens mixed by attention.
+    - `matching`: Q·Kᵀ, queries with keys.
+    - `relating`: Q·Rᵀ, each query with the shifts of its rows and columns.
+    """
+
+    maps: int
+    mixing: int = 0
+    matching: int = 0
+    relating: int = 0
+
+    @property
+    def total(self) -> int:
+        """All of them."""
+        return self.maps + self.mixing + self.matching + self.relating
+
+
+def abstract_model(
+    settings: Any,
+    *,
+    classes: int = 10,
+    image_size: tuple[int, int] = (32, 32),
+    **options: Any,
+) -> Any:
+    """The model with shapes and dtypes in place of arrays.
+
+    **Arguments:** those of `build_model`, but for `rngs`. It gives what `build_model` gives.
+
+    >>> abstract_model(EncoderSettings()).embedding.kernel.shape
+    (12, 400)
+    """
+    return nnx.eval_shape(
+        lambda: build_model(
+            settings, classes=classes, image_size=image_size, rngs=nnx.Rngs(0), **options
+        )
+    )
+
+
+def parameter_count(model: Any) -> int:
+    """All numbers that training changes; batch statistics are none.
+
+    **Arguments:**
+
+    - `model`: a module, with arrays or abstract, or its state.
+
+    >>> parameter_count(abstract_model(EncoderSettings()))
+    12086844
+    """
+    state = model if isinstance(model, nnx.State) else nnx.state(model)
+    leaves = jax.tree.leaves(nnx.filter_state(state, nnx.Param))
+    return sum(math.prod(leaf.shape) for leaf in leaves)
+
+
+def flop_count(
+    settings: EncoderSettings
+    | ResNetSettings
+    | SelfAttentiveResNetSettings
+    | VisionTransformerSettings,
+    *,
+    classes: int = 10,
+    image_size: tuple[int, int] = (32, 32),
+    channels: int = 3,
+    zeros: bool = True,
+) -> FlopCount:
+    """What a model takes for one image.
+
+    **Arguments:**
+
+    - `zeros`: count the products of a convolution, and of attention, with the zeros around their
+      images, too.
+
+    >>> flop_count(EncoderSettings()).maps, flop_count(EncoderSettings()).total
+    (6175956800, 9007112000)
+    """
+    if isinstance(settings, ResNetSettings):
+        return resnet_flops(settings, classes, image_size, channels, zeros)
+    if isinstance(settings, VisionTransformerSettings):
+        return transformer_flops(settings, classes, image_size, channels, zeros)
+    if isinstance(settings, SelfAttentiveResNetSettings):
+        reads = partial(taps, zeros=zeros)
+        products = self_attentive_products(settings, classes, image_size, channels, reads)
+        return FlopCount(*(2 * part for part in products))
+    rows, columns = token_grid(image_size, settings.downsampling)
+    tokens, width = rows * columns, settings.width
+    kept = sum(settings.heads)
+    maps = settings.downsampling**2 * channels * width * tokens + width * classes
+    maps += kept * width**2 * tokens * (3 if settings.encoding == "content" else 1)
+    for heads in settings.heads:  # without heads one vector, the bias, goes through the dense map
+        maps += width**2 * (tokens if heads else 1) + 2 * width * settings.inner * tokens
+    pairs = kept * tokens**2 * width
+    if settings.encoding != "content":
+        return FlopCount(2 * maps, 2 * pairs)
+    return FlopCount(2 * maps, 2 * pairs, 2 * pairs, kept * tokens * (rows + columns) * width)
+
+
+def resnet_flops(
+    settings: ResNetSettings,
+    classes: int,
+    image_size: tuple[int, int],
+    channels: int,
+    zeros: bool,
+) -> FlopCount:
+    """The convolutions of a ResNet, one after the other, and its classifier."""
+
+    def convolution(size: int, inputs: int, outputs: int, stride: int) -> int:
+        reads = (taps(side, size, stride, zeros) for side in sides)
+        return inputs * outputs * math.prod(reads)
+
+    sides, inputs = list(image_size), settings.channels[0]
+    products = convolution(3, channels, inputs, 1)
+    for stage, (outputs, count) in enumerate(zip(settings.channels, settings.blocks, strict=True)):
+        for block in range(count):
+            stride = 2 if stage and not block else 1
+            if stride != 1 or inputs != outputs:
+                products += convolution(1, inputs, outputs, stride)
+            products += convolution(3, inputs, outputs, stride)
+            sides = [-(-side // stride) for side in sides]
+            products += convolution(3, outputs, outputs, 1)
+            inputs = outputs
+    return FlopCount(2 * (products + inputs * classes))
+
+
+def transformer_flops(
+    settings: VisionTransformerSettings,
+    classes: int,
+    image_size: tuple[int, int],
+    channels: int,
+    zeros: bool,
+) -> FlopCount:
+    """The projection, the layers one like the other, and the classifier.
+
+    Value and output maps are two maps, which a back end may make one where that takes less; and
+    means beyond the border are read where zeros would be.
+
+    >>> from convattn.lab.models.settings import deit_small
+    >>> flop_count(deit_small(), classes=1000, image_size=(224, 224)).total / 2  # 4.6 G products
+    4598882304.0
+    """
+    sides, depth, width = (
+        patch_grid(image_size, settings.patch_size),
+        settings.depth,
+        settings.width,
+    )
+    patches = math.prod(sides)
+    tokens = patches + (settings.pooling == "class")
+    maps = width * classes + depth * 2 * width * settings.inner * tokens
+    if settings.projection == "learned":
+        maps += settings.patch_size**2 * channels * width * patches
+    if settings.mixing == "convolution":
+        within = zeros or settings.border == "mean"
+        reads = math.prod(taps(side, settings.kernel_size, 1, within) for side in image_size)
+        return FlopCount(2 * (maps + depth * (width // settings.patch_size**2) ** 2 * reads))
+    across = settings.heads * settings.key_width
+    ring = 2 * settings.ring if zeros else 0
+    keys = math.prod(side + ring for side in sides) if ring else tokens
+    maps += depth * 4 * across * width * tokens
+    pairs = 2 * depth * across * tokens * keys
+    return FlopCount(2 * maps, pairs, pairs)
+
+
+def taps(side: int, size: int, stride: int, zeros: bool) -> int:
+    """How many numbers an odd kernel reads on one axis, at all its places together.
+
+    >>> taps(4, 3, 1, True), taps(4, 3, 1, False), taps(4, 3, 2, False)
+    (12, 10, 5)
+    """
+    places = range(0, side, stride)
+    reach = range(-(size // 2), size // 2 + 1)
+    return sum(zeros or 0 <= place + tap < side for place in places for tap in reach)

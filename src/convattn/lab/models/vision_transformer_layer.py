@@ -1,0 +1,119 @@
+"""One layer of a vision transformer, its norms before its sublayers.
+
+    Y = X + skip(drop(Mix(LayerNorm(X)))),
+    Z = Y + skip(drop(drop(gelu(LayerNorm(Y) W_in + b_in)) W_out + b_out)),
+
+with the exact gelu(x) = x·Φ(x). Mix is attention, or the convolution of L21's first phase.
+
+The sums X, Y and Z are kept in at least float32, so that nothing is rounded from layer to layer but
+what a sublayer adds. Norms and gelu keep their argument alone for the backward pass, and are
+computed again.
+"""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from flax import nnx
+from jax import Array
+from jax.typing import DTypeLike
+from jaxtyping import Float
+
+from convattn.lab.models.attention_mixing import AttentionMixing
+from convattn.lab.models.compute import compute_dtype, product_precision, wide_dtype
+from convattn.lab.models.convolution_mixing import ConvolutionMixing
+from convattn.lab.models.dropout import drop
+from convattn.lab.models.normal_initialization import normal_linear
+from convattn.lab.models.settings import VisionTransformerSettings
+from convattn.lab.models.stochastic_depth import skip
+
+Tokens = Float[Array, "batch *grid features"]
+ATTENTION, MIXED, INSIDE, FOUND, FIRST, SECOND = range(6)  # what the layer's key is folded with
+
+
+class VisionTransformerLayer(nnx.Module):
+    """`[batch, *grid, width]` to the same shape.
+
+    **Arguments:**
+
+    - `tokens`: how many there are on each axis.
+    - `skipped`: the probability with which an image skips a sublayer.
+    - `backend`: of attention, as `apply_attention` takes it.
+
+    **Source:** L21 §2.2; Dosovitskiy et al. 2021, eqs. 2 and 3; DeiT.
+
+    >>> settings = VisionTransformerSettings(width=8, inner=6, heads=2)
+    >>> layer = VisionTransformerLayer(settings, (4, 5), rngs=nnx.Rngs(0))
+    >>> layer(jnp.ones((2, 4, 5, 8))).shape
+    (2, 4, 5, 8)
+    """
+
+    def __init__(
+        self,
+        settings: VisionTransformerSettings,
+        tokens: tuple[int, ...],
+        *,
+        rngs: nnx.Rngs,
+        dtype: DTypeLike = jnp.float32,
+        skipped: float = 0.0,
+        backend: str = "auto",
+    ) -> None:
+        self.dropout, self.skipped, self.dtype = settings.dropout, skipped, compute_dtype(dtype)
+        width, inner = settings.width, settings.inner
+        how: dict[str, Any] = {"rngs": rngs, "dtype": self.dtype}
+        self.mixing: AttentionMixing | ConvolutionMixing = (
+            ConvolutionMixing(settings, **how)
+            if settings.mixing == "convolution"
+            else AttentionMixing(settings, tokens, backend=backend, **how)
+        )
+        how["precision"] = product_precision(dtype)
+        self.inner, self.outer = (
+            normal_linear(width, inner, **how),
+            normal_linear(inner, width, **how),
+        )
+        self.mixing_norm, self.inner_norm = (layer_norm(settings, rngs, dtype) for _ in range(2))
+
+    def __call__(
+        self, tokens: Tokens, *, training: bool = False, dropout_key: Array | None = None
+    ) -> Tokens:
+        """Z of X in at least float32; nothing is drawn but in training, and with a key."""
+        keys: list[Array | None] = [None] * 6
+        if training and dropout_key is not None:
+            keys = [jax.random.fold_in(dropout_key, purpose) for purpose in range(6)]
+        mixed = self.mixing(self.mixing_inputs(tokens), keys[ATTENTION])
+        tokens = self.added(tokens, drop(mixed, self.dropout, keys[MIXED]), keys[FIRST])
+        found = self.fed_forward(self.normalized(self.inner_norm, tokens), keys[INSIDE])
+        return self.added(tokens, drop(found, self.dropout, keys[FOUND]), keys[SECOND])
+
+    def mixing_inputs(self, tokens: Tokens) -> Tokens:
+        """LayerNorm(X), the tokens that are mixed."""
+        return self.normalized(self.mixing_norm, tokens)
+
+    def normalized(self, norm: nnx.LayerNorm, tokens: Tokens) -> Tokens:
+        """LayerNorm in at least float32, rounded once."""
+        return jax.checkpoint(norm)(tokens).astype(self.dtype)
+
+    def fed_forward(self, tokens: Tokens, key: Array | None) -> Tokens:
+        """The feed-forward part."""
+
+        def rest(inside: Tokens) -> Tokens:
+            return self.outer(drop(jax.nn.gelu(inside, approximate=False), self.dropout, key))
+
+        return jax.checkpoint(rest)(self.inner(tokens))
+
+    def added(self, tokens: Tokens, more: Tokens, key: Array | None) -> Tokens:
+        """X + skip(more), in at least float32."""
+        return tokens + skip(more.astype(wide_dtype(self.dtype)), self.skipped, key)
+
+
+def layer_norm(
+    settings: VisionTransformerSettings, rngs: nnx.Rngs, dtype: DTypeLike
+) -> nnx.LayerNorm:
+    """A LayerNorm in at least float32."""
+    return nnx.LayerNorm(
+        settings.width,
+        epsilon=settings.norm_epsilon,
+        dtype=wide_dtype(dtype),
+        use_fast_variance=False,  # E x² - (E x)² would lose all of a small variance
+        rngs=rngs,
+    )

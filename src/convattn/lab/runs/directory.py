@@ -1,0 +1,124 @@
+"""The folder of a run: what it holds, and under which names.
+
+config.json      the settings
+run.json         versions, machine, devices, git state, images, the command that repeats it
+metrics.jsonl    one line for each epoch
+result.json      how it ended, and the figure that it may claim
+initial.npz      the parameters that it began with, where they were not drawn
+pruning.json     which heads of which run were pruned for them, and what that did
+conversion.json  from which run of convolutions they were converted, how, and what the check saw
+checkpoints/     the newest states;  best/  the best one on the validation images
+snapshots/       the attention at many epochs
+figures/         pictures
+tensorboard/     the metrics for TensorBoard
+"""
+
+import hashlib
+import io
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from convattn.files import write_file
+from convattn.lab.runs.codec import settings_from_json, settings_to_json
+from convattn.lab.runs.settings import RunSettings
+
+CONFIG, RUN, RESULT, INITIAL = "config.json", "run.json", "result.json", "initial.npz"
+PRUNING, CONVERSION = "pruning.json", "conversion.json"
+
+
+@dataclass(frozen=True)
+class RunDirectory:
+    """The folder of a run."""
+
+    path: Path
+
+    @property
+    def figures(self) -> Path:
+        """Where pictures go."""
+        return self.path / "figures"
+
+    def read_settings(self) -> RunSettings:
+        """The settings of the run.
+
+        **Raises:** `ValueError` if this is not the folder of a run.
+        """
+        return settings_from_json(self._read(CONFIG))
+
+    def read_facts(self) -> dict[str, Any]:
+        """Versions, machine, images, command."""
+        return self._read(RUN)
+
+    def read_result(self) -> dict[str, Any] | None:
+        """How it ended; None if it has not."""
+        return self._read(RESULT) if (self.path / RESULT).exists() else None
+
+    def read_initial(self) -> dict[str, np.ndarray] | None:
+        """The parameters that the run began with, or None if they were drawn."""
+        path = self.path / INITIAL
+        if not path.exists():
+            return None
+        with np.load(path, allow_pickle=False) as stored:
+            return {name: stored[name] for name in stored.files}
+
+    def initial_digest(self) -> str | None:
+        """SHA-256 of `initial.npz`, in hexadecimal; None if there is none."""
+        path = self.path / INITIAL
+        return hashlib.sha256(path.read_bytes()).hexdigest() if path.exists() else None
+
+    def read_pruning(self) -> dict[str, Any] | None:
+        """What pruning another run did, or None if this one was not made by that."""
+        return self._read(PRUNING) if (self.path / PRUNING).exists() else None
+
+    def read_conversion(self) -> dict[str, Any] | None:
+        """How the parameters were converted, or None if this run was not made by that."""
+        return self._read(CONVERSION) if (self.path / CONVERSION).exists() else None
+
+    def write_settings(self, settings: RunSettings) -> None:
+        """Write `config.json`, in a folder that is made if it is missing."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        self._write(CONFIG, settings_to_json(settings))
+
+    def write_facts(self, facts: dict[str, Any]) -> None:
+        """Write `run.json`."""
+        self._write(RUN, facts)
+
+    def write_result(self, result: dict[str, Any]) -> None:
+        """Write `result.json`."""
+        self._write(RESULT, result)
+
+    def write_pruning(self, pruning: dict[str, Any]) -> None:
+        """Write `pruning.json`, in a folder that is made if it is missing."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        self._write(PRUNING, pruning)
+
+    def write_conversion(self, conversion: dict[str, Any]) -> None:
+        """Write `conversion.json`, in a folder that is made if it is missing."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        self._write(CONVERSION, conversion)
+
+    def write_initial(self, arrays: Mapping[str, Any]) -> None:
+        """Write `initial.npz`, in a folder that is made if it is missing."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        content = io.BytesIO()
+        np.savez(content, **arrays)
+        write_file(self.path / INITIAL, content.getvalue())
+
+    def _read(self, name: str) -> dict[str, Any]:
+        path = self.path / name
+        try:
+            return json.loads(path.read_text())
+        except FileNotFoundError as error:
+            raise ValueError(
+                f"{self.path} has no {name}, so it is not the folder of a run; expected one that "
+                "`python experiments/cifar.py` has written"
+            ) from error
+        except ValueError as error:  # no JSON, or no UTF-8
+            raise ValueError(f"{path} is no JSON ({error}); the file was damaged") from error
+
+    def _write(self, name: str, content: dict[str, Any]) -> None:
+        write_file(self.path / name, (json.dumps(content, indent=2) + "\n").encode())

@@ -1,0 +1,61 @@
+"""Which run the arguments of `experiments/cifar.py` ask for."""
+
+import datetime
+import shlex
+from dataclasses import replace
+from pathlib import Path
+
+from convattn.lab.runs.arguments import PROGRAM, Arguments, check_resume, repeating_command
+from convattn.lab.runs.codec import settings_from_json, settings_to_json
+from convattn.lab.runs.directory import RunDirectory
+from convattn.lab.runs.settings import RunSettings
+from convattn.lab.training.hosts import Processes
+
+
+def wanted(
+    given: Arguments, words: list[str], processes: Processes
+) -> tuple[RunSettings, str, Path]:
+    """The settings, the command that repeats the run, and its folder: those of the first process.
+
+    **Raises:** `ValueError`.
+    """
+    if given.resume is not None:
+        check_resume(given, words)
+        stored = None
+        if processes.first:
+            directory = RunDirectory(given.resume)
+            settings, facts = directory.read_settings(), directory.read_facts()
+            stored = [settings_to_json(settings), facts["command"]]
+        content, command = processes.from_first("the run to resume", stored)
+        settings, folder = settings_from_json(content), given.resume
+    else:
+        settings, command = with_images(given.settings, given), repeating_command(words)
+        now = datetime.datetime.now().strftime("%Y%m%d-%H%M%S")
+        folder = given.output_dir or Path("runs") / f"{given.config}-{now}"
+    folder = Path(processes.from_first("folder", str(folder)))
+    processes.resume_with(
+        "start all of them again with --resume, to go on from the newest checkpoint: "
+        f"python {PROGRAM} --resume {shlex.quote(str(folder))}, and for each process its "
+        "--coordinator, --processes and --process, or --distributed"
+    )
+    return settings, command, folder
+
+
+def with_images(settings: RunSettings, given: Arguments) -> RunSettings:
+    """The settings with the images that --data or --download name.
+
+    **Raises:** `ValueError` if both are given.
+    """
+    if given.data is not None and given.download is not None:
+        raise ValueError("--data and --download exclude each other: give one of them")
+    source = given.data
+    if given.download is not None:
+        from convattn.lab.data.download import download_archive
+
+        source = download_archive(given.download, given.download_dir)
+    if source is None:
+        source = Path(settings.images.source) if settings.images.source else None
+    if source is None:
+        return settings
+    images = replace(settings.images, source=str(source.resolve()))
+    return replace(settings, images=images)

@@ -1,0 +1,92 @@
+"""All that decides a run of `experiments/similarity.py`."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+from convattn.lab.models.settings import SimilaritySettings
+from convattn.lab.training.settings import TrainingSettings
+
+RECIPE = TrainingSettings(
+    epochs=8,
+    batch_size=50,
+    optimizer="adamw",
+    learning_rate=2e-3,
+    weight_decay=0.05,
+)
+
+
+@dataclass(frozen=True)
+class PairSettings:
+    """Which images are paired, and how they are varied."""
+
+    source: str | None = None
+    """An archive of CIFAR or image folders; the bundled slice of CIFAR-10 if not given."""
+    rounds: int = 4
+    """In how many training pairs each training image is."""
+    test_rounds: int = 1
+    """The same of test images; with 1 the results of the test pairs are independent."""
+    crop: int = 4
+    """Training images are padded by so many pixels and cropped at random, each by itself."""
+    flip: bool = True
+    """Half of the training images are mirrored, each by itself."""
+    validation: float = 0.0
+    """The share of the training images that is split off for validation pairs, by class."""
+    limit: int | None = None
+    """Take only the first so many training images and test images."""
+
+    def __post_init__(self) -> None:
+        """Refuse values out of their ranges.
+
+        **Raises:** `ValueError` with what was expected.
+
+        >>> PairSettings(rounds=0)
+        Traceback (most recent call last):
+        ValueError: rounds=0, but expected at least 1
+        """
+        for name, least in (("rounds", 1), ("test_rounds", 1), ("crop", 0), ("limit", 1)):
+            value = getattr(self, name)
+            if value is not None and value < least:
+                raise ValueError(f"{name}={value}, but expected at least {least}")
+        if not 0 <= self.validation < 1:
+            raise ValueError(f"validation={self.validation}, but expected a share, 0 ≤ share < 1")
+
+
+@dataclass(frozen=True)
+class SimilarityRunSettings:
+    """All that decides a run."""
+
+    model: Annotated[SimilaritySettings, tyro.conf.arg(name="")] = field(
+        default_factory=SimilaritySettings
+    )
+    pairs: PairSettings = field(default_factory=PairSettings)
+    training: TrainingSettings = RECIPE
+
+    def __post_init__(self) -> None:
+        """Refuse to choose the best where there is nothing to choose by.
+
+        **Raises:** `ValueError`.
+        """
+        if self.training.select == "best" and not self.pairs.validation:
+            raise ValueError(
+                "--training.select best chooses by validation pairs, and none are split off; give "
+                "--pairs.validation 0.1, or select last"
+            )
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """Train a network that says whether two images show the same class (Barkan, section 6.1).
+
+    Without arguments: with cross attention, on pairs of the bundled slice of CIFAR-10, in a few
+    minutes on two cores. `--attention own --segments none` lets each image attend to itself alone.
+    Repeating a command with its --output-dir goes on with the run.
+    """
+
+    settings: Annotated[SimilarityRunSettings, tyro.conf.arg(name="")] = field(
+        default_factory=SimilarityRunSettings
+    )
+    output_dir: Annotated[Path | None, tyro.conf.arg(metavar="DIR")] = None
+    """The folder of the run; default: runs/similarity-DATE-TIME."""

@@ -1,0 +1,89 @@
+"""The images of a run: on the host, and on the devices."""
+
+import dataclasses
+import zlib
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from jax import Array
+from jax.sharding import Mesh, Sharding
+from jax.typing import DTypeLike
+
+from convattn.lab.data.batches import Augmentation, DeviceImages, load_batch, put_on_device
+from convattn.lab.training.devices import replicated
+from convattn.ledger.images.cifar10_slice import Images
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingImages:
+    """What a model is trained and judged on.
+
+    **Fields:**
+
+    - `train`, `test`: labelled images. Nothing is ever chosen by the test images.
+    - `mean`, `std`: of each channel of the training images, in [0, 1].
+    - `validation`: labelled images apart from both, or None.
+    - `augmentation`: of the training images, or None.
+    - `resize`: the side to which all are brought, or None.
+    """
+
+    train: Images
+    test: Images
+    mean: np.ndarray
+    std: np.ndarray
+    validation: Images | None = None
+    augmentation: Augmentation | None = None
+    resize: int | None = None
+
+    noun: ClassVar[str] = "images"
+    positions: ClassVar[int] = 1
+
+    @property
+    def judged(self) -> dict[str, Images]:
+        """The sets that are evaluated, by name."""
+        apart = {} if self.validation is None else {"validation": self.validation}
+        return {**apart, "test": self.test}
+
+    def put(self, examples: Images, sharding: Sharding) -> DeviceImages:
+        """The images on the devices, as the bytes they are."""
+        return put_on_device(examples, sharding)
+
+    def load(
+        self, held: DeviceImages, indices: Array, keys: Array | None, dtype: DTypeLike
+    ) -> tuple[Array, Array]:
+        """A batch, normalised; varied if there are keys."""
+        varied = None if keys is None else self.augmentation
+        how = {"resize": self.resize, "classes": len(self.train.class_names)}
+        return load_batch(held, indices, keys, self.mean, self.std, varied, dtype, **how)
+
+    def identity(self) -> dict[str, Any]:
+        """The number and checksum of the images, their statistics, size and variation.
+
+        Of those that came later only what is done is named, so that older checkpoints go on.
+        """
+        varied = self.augmentation
+        named = {} if varied is None else dataclasses.asdict(varied)
+        done = {name: value for name, value in named.items() if value or name in ("crop", "flip")}
+        return {
+            "augmentation": None if varied is None else done,
+            **({} if self.resize is None else {"resize": self.resize}),
+            "mean": np.asarray(self.mean, np.float64).tolist(),
+            "std": np.asarray(self.std, np.float64).tolist(),
+            "training images": fingerprint(self.train),
+            "validation images": fingerprint(self.validation),
+        }
+
+
+def on_devices(images: Images, mesh: Mesh) -> DeviceImages:
+    """The images on every device of the mesh, as the bytes they are."""
+    return put_on_device(images, replicated(mesh))
+
+
+def fingerprint(images: Images | None) -> list[int] | None:
+    """How many, and the CRC-32 of their bytes and labels."""
+    if images is None:
+        return None
+    total = zlib.crc32(np.ascontiguousarray(images.images).data)
+    labels = np.ascontiguousarray(images.labels, np.int32)
+    return [len(images), zlib.crc32(labels.data, total)]

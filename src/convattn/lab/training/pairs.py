@@ -1,0 +1,118 @@
+"""Pairs of images, for the trainer."""
+
+import dataclasses
+import zlib
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.sharding import Sharding
+from jax.typing import DTypeLike
+
+from convattn.lab.data.batches import Augmentation, DeviceImages, load_batch
+from convattn.lab.data.pairs import ImagePairs
+from convattn.lab.training.images import fingerprint as fingerprint_of_images
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class DevicePairs:
+    """Both images of every pair, with whether they are of one class; a pytree."""
+
+    first: DeviceImages
+    second: DeviceImages
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingPairs:
+    """What a model that compares images is trained and judged on.
+
+    **Fields:**
+
+    - `train`, `test`: pairs of disjoint sets of images. Nothing is chosen by the test pairs.
+    - `mean`, `std`: of each channel of the training images, in [0, 1].
+    - `validation`: pairs of images apart from both, or None.
+    - `augmentation`: of each image of the training pairs by itself, or None; without Mixup and
+      CutMix.
+
+    **Raises:** `ValueError` for an augmentation that mixes images, or that they are too small for.
+    """
+
+    train: ImagePairs
+    test: ImagePairs
+    mean: np.ndarray
+    std: np.ndarray
+    validation: ImagePairs | None = None
+    augmentation: Augmentation | None = None
+
+    noun: ClassVar[str] = "pairs"
+    positions: ClassVar[int] = 1
+
+    def __post_init__(self) -> None:
+        """Refuse variations that pairs cannot have."""
+        if self.augmentation is None:
+            return
+        if self.augmentation.mixes:
+            raise ValueError(
+                f"augmentation={self.augmentation}, but expected mixup=0 and cutmix=0: whether "
+                "two images are of one class is not told of their mixtures with others"
+            )
+        side = min(self.train.images.images.shape[1:3])
+        if self.augmentation.crop >= side:
+            raise ValueError(
+                f"crop={self.augmentation.crop}, but expected less than the {side} pixels of a "
+                "side, or a crop could be all black; take a smaller --pairs.crop"
+            )
+
+    @property
+    def judged(self) -> dict[str, ImagePairs]:
+        """The sets that are evaluated, by name."""
+        apart = {} if self.validation is None else {"validation": self.validation}
+        return {**apart, "test": self.test}
+
+    def put(self, examples: ImagePairs, sharding: Sharding) -> DevicePairs:
+        """The images of the pairs on the devices, as the bytes they are."""
+        labels, pictures = examples.labels.astype(np.int32), examples.images.images
+        sides = (
+            DeviceImages(pictures[examples.members[:, side]], labels)  # type: ignore[arg-type]
+            for side in range(2)
+        )
+        return jax.device_put(DevicePairs(*sides), sharding)
+
+    def load(
+        self, held: DevicePairs, indices: Array, keys: Array | None, dtype: DTypeLike
+    ) -> tuple[Array, Array]:
+        """Pictures `[batch, height, 2·width, channels]`, x on the left and z on the right.
+
+        Normalised; varied if there are keys, each image by itself.
+        """
+        varied = None if keys is None else self.augmentation
+        halves = []
+        for number, side in enumerate((held.first, held.second)):
+            own = None if keys is None else jax.vmap(jax.random.fold_in, (0, None))(keys, number)
+            half, labels = load_batch(side, indices, own, self.mean, self.std, varied, dtype)
+            halves.append(half)
+        return jnp.concatenate(halves, axis=2), labels
+
+    def identity(self) -> dict[str, Any]:
+        """The number and checksum of the pairs, and of their images, and how these are varied."""
+        varied = self.augmentation
+        return {
+            "augmentation": None if varied is None else dataclasses.asdict(varied),
+            "mean": np.asarray(self.mean, np.float64).tolist(),
+            "std": np.asarray(self.std, np.float64).tolist(),
+            "training pairs": fingerprint(self.train),
+            "validation pairs": fingerprint(self.validation),
+        }
+
+
+def fingerprint(pairs: ImagePairs | None) -> list[int] | None:
+    """How many, the CRC-32 of the pairs, and what tells their images apart."""
+    if pairs is None:
+        return None
+    members = zlib.crc32(np.ascontiguousarray(pairs.members, np.int64).data)
+    total = zlib.crc32(np.ascontiguousarray(pairs.labels).data, members)
+    return [len(pairs), total, *(fingerprint_of_images(pairs.images) or [])]

@@ -1,0 +1,271 @@
+"""`Sitting`: one process's part of a run, from the newest checkpoint to the end or a signal."""
+
+import math
+import time
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+from flax import nnx
+from rich.console import Console
+
+from convattn.lab.training.best import BestParameters
+from convattn.lab.training.checkpoints import BEST, CHECKPOINTS, CheckpointStore, OtherModel
+from convattn.lab.training.devices import (
+    data_mesh,
+    everywhere,
+    here,
+    place,
+    replicated_here,
+    spread,
+)
+from convattn.lab.training.examples import TrainingExamples
+from convattn.lab.training.failures import NonFiniteLoss
+from convattn.lab.training.hosts import Processes
+from convattn.lab.training.hosts.likeness import environment_of, sums_of
+from convattn.lab.training.identity import differences, identity_of
+from convattn.lab.training.interruption import Interruption, watch_signals
+from convattn.lab.training.metrics import MetricsLog
+from convattn.lab.training.optimizer import learning_rate_schedule, make_optimizer
+from convattn.lab.training.outcome import Outcome
+from convattn.lab.training.program import Program, compile_evaluation, compile_program, is_finite
+from convattn.lab.training.progress import TrainingProgress
+from convattn.lab.training.sealed import digest
+from convattn.lab.training.settings import TrainingSettings
+from convattn.lab.training.snapshots import Snapshot, write_snapshot
+from convattn.lab.training.state import (
+    TrainState,
+    initial_state,
+    named_arrays,
+    with_named_arrays,
+)
+from convattn.lab.training.step import Recipe
+
+SECONDS_PER_CALL = 30.0
+EVALUATION_BATCH = 500
+
+
+class Sitting:
+    """One process's part of a run.
+
+    Where several processes train together, each has one of these, and all take the same way through
+    it; the first alone has the folder, so that what comes from there is handed out.
+
+    **Arguments:** those of `train`, which has checked them and holds the folder.
+    """
+
+    def __init__(
+        self,
+        model: nnx.Module,
+        examples: TrainingExamples,
+        settings: TrainingSettings,
+        folder: Path,
+        console: Console,
+        snapshot: Snapshot | None,
+        processes: Processes,
+    ) -> None:
+        self.began = time.monotonic()
+        self.settings, self.examples, self.folder = settings, examples, folder
+        self.console, self.processes = console, processes
+        self.snapshot = snapshot if processes.first else None
+        self.steps_per_epoch = len(examples.train) // settings.batch_size
+        self.steps = settings.epochs * self.steps_per_epoch
+        self.rate = learning_rate_schedule(settings, self.steps)
+        self.snapshot_every = settings.snapshot_every or math.ceil(settings.epochs / 60)
+        optimizer = make_optimizer(settings, self.steps)
+        structure, state = initial_state(model, optimizer, settings.seed)
+        self.identity, self.seconds = identity_of(settings, examples, structure), 0.0
+        processes.compare("settings", {**self.identity, **environment_of(settings)})
+        self.mesh = data_mesh(settings.batch_size, settings.devices, everywhere=True)
+        self.recipe = Recipe(structure, optimizer, settings, examples, spread(self.mesh))
+        self.data = self._put(examples.train)
+        self.judged = {name: self._put(part) for name, part in examples.judged.items()}
+        if processes.count > 1:
+            processes.compare("examples", sums_of({"training": self.data, **self.judged}))
+        batch = EVALUATION_BATCH - EVALUATION_BATCH % self.mesh.size or self.mesh.size
+        self.evaluate = compile_evaluation(self.recipe, self.mesh, batch)
+        self.store = CheckpointStore(folder / CHECKPOINTS, settings.keep_checkpoints)
+        self.best = BestParameters(folder / BEST)
+        self.state = self._begin(state)
+        self.step = int(self.state.step)
+
+    def _begin(self, fresh: TrainState) -> TrainState:
+        """The newest checkpoint, or the fresh state; in arrays that the program may use up."""
+        if self.processes.first:
+            fresh = self._read(fresh)
+        self.seconds = self.processes.from_first("seconds", self.seconds)
+        self.before = self.seconds
+        return self._handed_out(fresh)
+
+    def _read(self, fresh: TrainState) -> TrainState:
+        restored = self.store.restore_newest(fresh)
+        record: dict[str, Any] = {"best_step": 0} if restored is None else restored.record
+        if restored is not None:
+            other = differences(record["identity"], self.identity)
+            if other:
+                raise OtherModel(
+                    f"{self.folder} holds a run that differs in {', '.join(other)}; take what it "
+                    "was begun with, or another folder"
+                )
+            self.console.print(f"going on from the checkpoint of step {restored.step}")
+            self.seconds, fresh = record["seconds"], restored.state
+        self.best.resume(record, fresh)
+        return fresh
+
+    def _put(self, part: Any) -> Any:
+        return everywhere(self.examples.put(part, replicated_here(self.mesh)), self.mesh)
+
+    def _handed_out(self, state: TrainState) -> TrainState:
+        """The state that the first process has, on all devices."""
+        arrays = named_arrays(here(state))
+        found = self.processes.hand_out(list(arrays.values()))
+        given = dict(zip(arrays, found, strict=True))
+        return place(jax.tree.map(np.array, with_named_arrays(state, given)), self.mesh)
+
+    def run(self) -> Outcome:
+        """Train until the end or a signal."""
+        with ExitStack() as stack:
+            stack.callback(self.best.store.close)
+            stack.callback(self.store.close)
+            signals = stack.enter_context(watch_signals())
+            log = None
+            if self.processes.first:
+                log = stack.enter_context(MetricsLog(self.folder, self.step))
+            how = (self.steps, self.console, self.step, self.examples.noun)
+            progress = stack.enter_context(TrainingProgress(*how))
+            if self.step == 0:
+                self._take_snapshot(0)
+            if self.step < self.steps:
+                lengths = (self.state, self.data, self.steps_per_epoch)
+                program = compile_program(self.recipe, self.mesh, *lengths)
+                stopped_by = self._train(program, log, progress, signals)
+            self.store.wait()
+        if self.step < self.steps:
+            self.console.print(
+                f"stopped by {stopped_by} at step {self.step} of {self.steps}; "
+                "the next sitting goes on from there"
+            )
+            return Outcome(
+                "stopped", self.step, self.steps, None, None, self.seconds, self._model()
+            )
+        if self.settings.select == "best":
+            best = self.best.take(self.state) if self.processes.first else self.state
+            self.state = self._handed_out(best)
+        loss, accuracy = self.evaluate(self.state, self.judged["test"])
+        ends = (loss, accuracy, self.seconds, self._model())
+        return Outcome("finished", self.step, self.steps, *ends)
+
+    def _train(
+        self,
+        program: Program,
+        log: MetricsLog | None,
+        progress: TrainingProgress,
+        signals: Interruption,
+    ) -> str | None:
+        """**Returns:** the signal that ended it, in whichever process it came."""
+        saved, order, calls, spent, taken = time.monotonic(), program.order(self.state), 1, 0.0, 0
+        calls, _, stop = self._agree(calls, False, signals)
+        while self.step < self.steps and not stop:
+            left = self.steps_per_epoch - self.step % self.steps_per_epoch
+            count = min(left, self.settings.steps_per_call or calls)
+            before = time.monotonic()
+            self.state, losses = program.advance(self.state, self.data, order, count)
+            passed = time.monotonic() - before
+            self._check_losses(losses)
+            calls = max(1, min(self.steps_per_epoch, int(SECONDS_PER_CALL / passed * count)))
+            if log is not None:
+                log.losses(self.step + 1, losses.tolist())
+            self.step, spent, taken = self.step + count, spent + passed, taken + count
+            progress.advanced(self.step, float(losses[-1]))
+            due = time.monotonic() - saved >= 60 * self.settings.checkpoint_minutes
+            if count == left:
+                self._check_state()
+                speed, spent, taken = taken * self.settings.batch_size / spent, 0.0, 0
+                line = self._end_epoch()
+                line |= {"images_per_second": speed, "seconds": self._seconds()}
+                if log is not None:
+                    log.write(line)
+                progress.epoch(line)
+                order = program.order(self.state)
+            calls, due, stop = self._agree(calls, due, signals)  # what ends the loop is saved
+            if due or stop or self.step == self.steps:
+                self._save(log)
+                saved = time.monotonic()
+        return stop
+
+    def _agree(self, calls: int, due: bool, signals: Interruption) -> tuple[int, bool, str | None]:
+        """What the first process's clock says, and a signal that any process has got."""
+        seen = signals.signal if signals else None
+        said = self.processes.agree("call", [calls, due, seen])
+        return said[0][0], said[0][1], next((signal for *_, signal in said if signal), None)
+
+    def _save(self, log: MetricsLog | None) -> None:
+        self._check_state()
+        if self.processes.count > 1:
+            found = {f"the state after step {self.step}": digest(named_arrays(self.state))}
+            self.processes.compare("state", found)
+        self.seconds = self._seconds()
+        if log is None:
+            return
+        log.flush()
+        shared = {"step": self.step, "seconds": self.seconds, "identity": self.identity}
+        self.store.save(self.state, {**shared, **self.best.record})
+
+    def _seconds(self) -> float:
+        return self.before + time.monotonic() - self.began
+
+    def _check_losses(self, losses: np.ndarray) -> None:
+        """**Raises:** `NonFiniteLoss` with the first step whose loss is not finite."""
+        bad = np.flatnonzero(~np.isfinite(losses))
+        if len(bad):
+            step = self.step + int(bad[0]) + 1
+            self._stop(f"the loss of step {step} is {float(losses[bad[0]])}", step)
+
+    def _check_state(self) -> None:
+        """**Raises:** `NonFiniteLoss` if the last step left numbers that are not finite."""
+        if not is_finite(self.state):
+            self._stop(
+                f"the parameters or the optimiser after step {self.step} overflow", self.step
+            )
+
+    def _stop(self, problem: str, step: int) -> None:
+        newest = None
+        if self.processes.first:
+            self.store.wait()
+            newest = max(self.store.steps(), default=None)
+        newest = self.processes.from_first("newest", newest)
+        raise NonFiniteLoss(problem, step, float(self.rate(step - 1)), newest)
+
+    def _end_epoch(self) -> dict[str, Any]:
+        """Evaluate and summarise; keep a snapshot and the best parameters where they are due."""
+        epoch, last = self.step // self.steps_per_epoch, self.step == self.steps
+        positions = self.steps_per_epoch * self.settings.batch_size * self.examples.positions
+        line: dict[str, Any] = {
+            "step": self.step,
+            "epoch": epoch,
+            "train_loss": float(self.state.loss_sum) / self.steps_per_epoch,
+            "train_accuracy": int(self.state.correct) / positions,
+            "learning_rate": float(self.rate(self.step - 1)),
+        }
+        if last or epoch % self.settings.evaluate_every == 0:
+            for name, part in self.judged.items():
+                line[f"{name}_loss"], line[f"{name}_accuracy"] = self.evaluate(self.state, part)
+                if not math.isfinite(line[f"{name}_loss"]):
+                    after = f"the loss on the {name} images after step {self.step}"
+                    self._stop(f"{after} is {line[f'{name}_loss']}", self.step)
+        select = self.settings.select == "best" and self.processes.first
+        if select and "validation_accuracy" in line:
+            self.best.offer(self.state, self.step, line["validation_accuracy"])
+        if last or epoch % self.snapshot_every == 0:
+            self._take_snapshot(epoch)
+        return line
+
+    def _take_snapshot(self, epoch: int) -> None:
+        if self.snapshot is not None:
+            write_snapshot(self.folder, epoch, self.snapshot(self._model()))
+
+    def _model(self) -> nnx.Module:
+        held = here((self.state.parameters, self.state.statistics))
+        return nnx.merge(self.recipe.structure, *held, copy=True)

@@ -1,0 +1,109 @@
+"""`train`: from a model and examples to a trained model, through interruptions.
+
+A run is a folder. Whatever ends the process, calling `train` again with the same model, examples
+and settings goes on from the newest whole checkpoint and ends with the same bits: the state holds
+everything that the next step depends on, and what was logged after the checkpoint is dropped.
+"""
+
+from contextlib import nullcontext
+from pathlib import Path
+
+from flax import nnx
+from rich.console import Console
+
+from convattn.lab.training.checkpoints import BEST as BEST
+from convattn.lab.training.checkpoints import CHECKPOINTS as CHECKPOINTS
+from convattn.lab.training.examples import TrainingExamples
+from convattn.lab.training.hosts import Processes, joined_processes
+from convattn.lab.training.lock import lock_folder
+from convattn.lab.training.outcome import Outcome as Outcome
+from convattn.lab.training.settings import TrainingSettings
+from convattn.lab.training.sitting import Sitting
+from convattn.lab.training.snapshots import Snapshot
+
+
+def train(
+    model: nnx.Module,
+    examples: TrainingExamples,
+    settings: TrainingSettings,
+    *,
+    folder: Path,
+    console: Console | None = None,
+    snapshot: Snapshot | None = None,
+) -> Outcome:
+    """Train a model, or go on training it.
+
+    After `jax.distributed.initialize`, all processes call it alike, and train one model over the
+    devices of all. The first alone reads and writes the folder and shows progress.
+
+    **Arguments:**
+
+    - `model`: called as `model(inputs, training=…, dropout_key=…)`, giving logits; it is left as
+      it is.
+    - `folder`: of the run; checkpoints, metrics and snapshots go there.
+    - `console`: where progress is shown; nowhere if not given.
+    - `snapshot`: a small summary of the model, kept at some epochs.
+
+    **Raises:** `NonFiniteLoss`; `OtherModel` if the folder holds checkpoints of another model, of
+    other settings or of other examples; `NoWholeCheckpoint` if all that it holds are damaged;
+    `FolderInUse` if another process trains there; `OtherProcessFailed` and `ProcessesDiffer` among
+    several processes; `ValueError` if the best parameters are damaged,
+    for a batch that is larger than the set or that the devices do not divide, and for
+    `select="best"` without validation examples.
+    """
+    with joined_processes() as processes:
+        check_examples(examples, settings)
+        with lock_folder(folder) if processes.first else nullcontext():
+            return train_in_held_folder(
+                model,
+                examples,
+                settings,
+                folder=folder,
+                console=console,
+                snapshot=snapshot,
+                processes=processes,
+            )
+
+
+def train_in_held_folder(
+    model: nnx.Module,
+    examples: TrainingExamples,
+    settings: TrainingSettings,
+    *,
+    folder: Path,
+    console: Console | None = None,
+    snapshot: Snapshot | None = None,
+    processes: Processes | None = None,
+) -> Outcome:
+    """`train` for a caller who holds the lock of the folder already.
+
+    **Arguments:**
+
+    - `processes`: that train together, from `joined_processes`; this one alone if not given.
+    """
+    check_examples(examples, settings)
+    processes = processes or Processes()
+    if console is None or not processes.first:
+        console = Console(quiet=True)
+    return Sitting(model, examples, settings, folder, console, snapshot, processes).run()
+
+
+def check_examples(examples: TrainingExamples, settings: TrainingSettings) -> None:
+    """Refuse settings that these examples do not serve.
+
+    **Raises:** `ValueError`.
+    """
+    noun = examples.noun
+    if len(examples.train) < settings.batch_size:
+        raise ValueError(
+            f"--training.batch-size {settings.batch_size}, but there are only "
+            f"{len(examples.train)} training {noun}; take a smaller batch"
+        )
+    for name, part in examples.judged.items():
+        if not len(part):
+            raise ValueError(f"there are no {name} {noun}, but expected at least one to judge by")
+    if settings.select == "best" and "validation" not in examples.judged:
+        raise ValueError(
+            f"--training.select best chooses by validation {noun}, and none are split off; add "
+            f"--images.validation 0.1, or select last. Nothing is chosen by the test {noun}"
+        )

@@ -1,0 +1,158 @@
+"""Many second phases after one first phase, for several seeds; resumable at any point.
+
+DIR/comparison.json                  the settings
+DIR/seed-S/phase1/                   the first phase of a seed
+DIR/seed-S/START-WARMUP/             a second phase: START is a conversion, or "random"
+DIR/seed-S/only-PHASE/               either phase alone
+DIR/table.json, table.md, figures/   what came of them
+"""
+
+import dataclasses
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from convattn.lab.training.failures import NonFiniteLoss
+from convattn.lab.two_phase.codec import changed_fields, two_phase_from_json, two_phase_to_json
+from convattn.lab.two_phase.comparison_settings import CONTROLS, RANDOM, ComparisonSettings
+from convattn.lab.two_phase.convert_run import PhaseOne, read_phase_one
+from convattn.lab.two_phase.directory import read_json, write_json
+from convattn.lab.two_phase.pipeline import STOPPED, is_finished, train_converted, train_once
+
+SETTINGS = "comparison.json"
+
+
+@dataclasses.dataclass(frozen=True)
+class ComparisonDirectory:
+    """The folder of a comparison."""
+
+    path: Path
+
+    def run(self, seed: int, name: str) -> Path:
+        """A run of a seed: "phase1", START-WARMUP, or only-PHASE."""
+        return self.path / f"seed-{seed}" / name
+
+    def read_settings(self) -> ComparisonSettings:
+        """The settings of the comparison.
+
+        **Raises:** `ValueError` if this is not the folder of one.
+        """
+        stored = read_json(self.path / SETTINGS)["settings"]
+        try:
+            return ComparisonSettings(
+                two_phase_from_json(stored["pipeline"]),
+                tuple(stored["seeds"]),
+                tuple(stored["starts"]),
+                tuple(stored["warmups"]),
+                stored["controls"],
+            )
+        except (KeyError, TypeError) as problem:
+            raise ValueError(
+                f"{self.path / SETTINGS} holds no settings of a comparison ({problem!r}); it comes "
+                "from another version, or was damaged"
+            ) from problem
+
+    def begin(self, settings: ComparisonSettings, command: str) -> None:
+        """Write the settings into a new or empty folder, or find the same there.
+
+        More seeds, starts, warm-ups or controls may be asked for than before: what is there stays.
+
+        **Raises:** `ValueError` if the folder holds something else.
+        """
+        if (self.path / SETTINGS).exists():
+            changed = changed_fields(self.read_settings().pipeline, settings.pipeline)
+            if changed:
+                raise ValueError(
+                    f"{self.path} holds a comparison of other pipelines (they differ in "
+                    f"{', '.join(changed)}); take another folder"
+                )
+        elif self.path.exists() and (not self.path.is_dir() or any(self.path.iterdir())):
+            raise ValueError(
+                f"{self.path} holds something else than a comparison; take another folder"
+            )
+        self.path.mkdir(parents=True, exist_ok=True)
+        content = {
+            **{
+                name: getattr(settings, name) for name in ("seeds", "starts", "warmups", "controls")
+            },
+            "pipeline": two_phase_to_json(settings.pipeline),
+        }
+        write_json(self.path / SETTINGS, {"settings": content, "command": command})
+
+
+def compare(
+    settings: ComparisonSettings, folder: Path, *, command: str, console: Console | None = None
+) -> bool:
+    """Train everything that is not trained yet.
+
+    A run that diverges is left as it is and counted as such; the others go on.
+
+    **Arguments:**
+
+    - `folder`: new, empty, or of a comparison of the same pipeline.
+    - `command`: what repeats it, for the records.
+    - `console`: where progress is shown.
+
+    **Returns:** whether all is done; False if a signal stopped it.
+
+    **Raises:** `ConversionFailed` if a converted network is another one; `ValueError` for a folder
+    that holds something else; and what `launch` raises.
+    """
+    directory, console = ComparisonDirectory(folder), console or Console(quiet=True)
+    directory.begin(settings, command)
+    return all(
+        status != STOPPED
+        for seed in settings.seeds
+        for status in statuses(settings, directory, seed, command, console)
+    )
+
+
+def statuses(
+    settings: ComparisonSettings,
+    directory: ComparisonDirectory,
+    seed: int,
+    command: str,
+    console: Console,
+) -> Iterator[str]:
+    """Train the runs of a seed one after the other, and say how each ended."""
+
+    def said(what: str) -> None:
+        console.print(f"[bold]seed {seed}: {what}[/bold]")
+
+    said("phase one")
+    path = directory.run(seed, "phase1")
+    yield train_once(settings.phase_one(seed), path, command, console)
+    one: PhaseOne | None = None
+    for start in settings.starts:
+        for warmup in settings.warmups:
+            said(f"{start}, {warmup} warm-up")
+            folder = directory.run(seed, f"{start}-{warmup}")
+            if start == RANDOM:
+                yield guarded_training(
+                    train_once, settings.drawn(seed, warmup), folder, command, console
+                )
+                continue
+            pipeline = settings.converted(seed, start, warmup)
+            if not is_finished(pipeline.phase_two, folder):
+                one = one or read_phase_one(path)
+                yield guarded_training(train_converted, one, pipeline, folder, command, console)
+    for name in CONTROLS if settings.controls else ():
+        said(CONTROLS[name])
+        yield guarded_training(
+            train_once,
+            settings.control(seed, name),
+            directory.run(seed, name),
+            command,
+            console,
+        )
+
+
+def guarded_training(train: Any, *given: Any) -> str:
+    """Train; a run that diverges ends as `"diverged"`."""
+    try:
+        return train(*given)
+    except NonFiniteLoss as failure:
+        given[-1].print(f"diverged: {failure}")
+        return "diverged"

@@ -1,0 +1,146 @@
+"""The check between the phases: is the attention network still the network that was trained?
+
+It goes by the derived bound (`deviation`) on some test images: each layer's attention against its
+convolution at the same input, and the logits of both networks. What is only counted, on all test
+images, is how many change their class; at M = 10 that may be several, and the check passes.
+"""
+
+import time
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from convattn.lab.models.vision_transformer import VisionTransformer
+from convattn.lab.training.images import TrainingImages
+from convattn.lab.training.settings import TrainingSettings
+from convattn.lab.two_phase.conversion_settings import ConversionSettings
+from convattn.lab.two_phase.deviation import Deviation, deviation
+from convattn.lab.two_phase.gradient_norms import gradient_norms, norms_to_json
+from convattn.lab.two_phase.predictions import first_images, predict
+
+
+class ConversionFailed(RuntimeError):
+    """The converted network is not the one that was trained, so the second phase must not begin."""
+
+
+@dataclass(frozen=True)
+class ConversionReport:
+    """What the check saw.
+
+    **Fields:**
+
+    - `conversion`: how it was converted, and with how many heads.
+    - `check`: the images of the check, whether it passed; the largest difference of logits, the
+      largest bound, and the largest difference in units of its own bound; for each layer the same.
+      `certain`: how many of these images are sure to keep their class, as no difference within the
+      bounds can bridge the lead of the first.
+    - `test`: of all test images how many there are, how many changed their class, and the accuracy
+      before and after.
+    - `gradients`: for each group of parameters, on one batch of training images.
+    - `seconds`: of the conversion, and of the check.
+    """
+
+    conversion: dict[str, Any]
+    check: dict[str, Any]
+    test: dict[str, Any]
+    gradients: dict[str, dict[str, float]]
+    seconds: dict[str, float]
+
+    def to_json(self) -> dict[str, Any]:
+        """As `conversion.json` holds it."""
+        return asdict(self)
+
+
+def check_conversion(
+    one: VisionTransformer,
+    two: VisionTransformer,
+    images: TrainingImages,
+    conversion: ConversionSettings,
+    training: TrainingSettings,
+    *,
+    count: int,
+    seconds: float,
+) -> ConversionReport:
+    """Hold a network against what it was converted from.
+
+    **Arguments:**
+
+    - `one`, `two`: computing in float32.
+    - `training`: of the second phase.
+    - `count`: test images of the check.
+    - `seconds`: that the conversion took.
+
+    **Raises:** `ConversionFailed` where the outputs differ by more than the bound.
+    """
+    began = time.monotonic()
+    inputs, _ = first_images(images, images.test, count)
+    seen = deviation(one, two, inputs, conversion)
+    if not seen.passed:
+        raise ConversionFailed(failure(seen, conversion))
+    before, after = (predict(model, images, images.test) for model in (one, two))
+    batch = first_images(images, images.train, training.batch_size)
+    gradients = gradient_norms(two, *batch, label_smoothing=training.label_smoothing)
+    return ConversionReport(
+        {**asdict(conversion), "heads": two.settings.heads, "ring": two.settings.ring},
+        seen_of(seen),
+        {
+            "images": len(images.test),
+            "changed": before.changed(after),
+            "before": before.accuracy,
+            "after": after.accuracy,
+        },
+        norms_to_json(gradients),
+        {"conversion": seconds, "check": time.monotonic() - began},
+    )
+
+
+def seen_of(seen: Deviation) -> dict[str, Any]:
+    """The figures of the check, for JSON."""
+    lead = seen.converted.astype(np.float64) - seen.bound
+    first = seen.converted.argmax(axis=1)[:, None]
+    mine = np.take_along_axis(lead, first, 1)
+    others = np.array(seen.converted + seen.bound)
+    np.put_along_axis(others, first, -np.inf, 1)
+    return {
+        "images": len(seen.logits),
+        "passed": seen.passed,
+        "largest_logit": float(np.abs(seen.logits).max()),
+        "seen": float(seen.difference.max()),
+        "bound": float(seen.bound.max()),
+        "share": largest_share(seen),
+        "certain": int((mine[:, 0] > others.max(axis=1)).sum()),
+        "layers": [asdict(layer) for layer in seen.layers],
+    }
+
+
+def largest_share(seen: Deviation) -> float:
+    """The largest difference of logits in units of its bound."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return float(np.where(seen.difference == 0, 0.0, seen.difference / seen.bound).max())
+
+
+def failure(seen: Deviation, conversion: ConversionSettings) -> str:
+    """What a failed check says."""
+    layers = [
+        f"layer {number} differs by up to {layer.share:.3g} times its bound"
+        for number, layer in enumerate(seen.layers, 1)
+        if not layer.share <= 1
+    ]
+    outside = int((~(seen.difference <= seen.bound)).sum() + (~np.isfinite(seen.bound)).sum())
+    logits = [f"{outside} of {seen.bound.size} logits are outside their bounds"] * bool(outside)
+    how = f"M = {conversion.logit}" if conversion.kind == "limit" else f"ε = {conversion.leak}"
+    return (
+        f"the converted network ({conversion.kind}, {how}) is not the one that was trained: "
+        f"{'; '.join([*layers, *logits])}. Nothing was trained. The parameters of the first phase "
+        "may be damaged, or this is a defect in convattn; please report it"
+    )
+
+
+def in_float32(settings: TrainingSettings) -> TrainingSettings:
+    """The settings with products in float32, in which the check is derived.
+
+    >>> in_float32(TrainingSettings(compute_dtype="bfloat16")).compute_dtype
+    'float32'
+    """
+    return replace(settings, compute_dtype="float32")

@@ -1,0 +1,119 @@
+"""Loss and accuracy of both phases on one axis, and of several pipelines (L21, Fig. 2)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from convattn.lab.analysis.picture import FEW_POINTS, epoch_axis, new_figure
+from convattn.lab.runs.directory import RunDirectory
+from convattn.lab.training.metrics import read_metrics
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A quantity over the epochs.
+
+    **Fields:**
+
+    - `label`: in the legend.
+    - `points`: `[points, 2]`, epoch and value.
+    - `color`, `dashed`: how it is drawn.
+    """
+
+    label: str
+    points: np.ndarray
+    color: str = "C0"
+    dashed: bool = False
+
+
+def judged_by(path: Path) -> str:
+    """Which images judge a run in its curves: those for validation if it has any.
+
+    **Raises:** `ValueError` if it has no metrics.
+    """
+    lines = read_metrics(path)
+    if not lines:
+        raise ValueError(f"{path} has no metrics yet; wait until its first epoch has ended")
+    return "validation" if "validation_loss" in lines[-1] else "test"
+
+
+def points_of(path: Path, name: str, *, offset: int = 0) -> np.ndarray:
+    """A quantity of a run over its epochs.
+
+    **Arguments:**
+
+    - `offset`: epochs of the run before.
+    """
+    lines = [line for line in read_metrics(path) if name in line]
+    return np.array([(offset + line["epoch"], line[name]) for line in lines], float).reshape(-1, 2)
+
+
+def phase_curves(one: Path, two: Path, quantity: str) -> list[Curve]:
+    """A quantity through both phases, on the images trained on and on those that judge.
+
+    The second phase's curve of accuracy on the test images begins with what it was converted to.
+
+    **Arguments:**
+
+    - `one`, `two`: finished runs.
+    - `quantity`: `"loss"` or `"accuracy"`.
+    """
+    epochs = int(points_of(one, "train_loss")[-1, 0])
+    conversion = RunDirectory(two).read_conversion()
+    found = []
+    for dashed, images in ((True, "train"), (False, judged_by(one))):
+        name = f"{images}_{quantity}"
+        first, second = points_of(one, name), points_of(two, name, offset=epochs)
+        if name == "test_accuracy" and conversion is not None:
+            second = np.concatenate([[[epochs, conversion["test"]["after"]]], second])
+        said = "training images, as varied" if images == "train" else f"{images} images"
+        found.append(Curve(f"convolution phase, {said}", first, "C0", dashed))
+        found.append(Curve(f"attention phase, {said}", second, "C1", dashed))
+    return found
+
+
+def draw_phases(one: Path, two: Path, title: str) -> Any:
+    """Two panels over the epochs of both phases: loss and accuracy."""
+    figure = new_figure(8.0, 6.5, title=title)
+    panels = figure.subplots(2, 1, sharex=True)
+    for panel, quantity in zip(panels, ("loss", "accuracy"), strict=True):
+        plot(panel, phase_curves(one, two, quantity))
+        panel.set_ylabel(quantity)
+    panels[1].set(xlabel="epoch", ylim=(0, 1))
+    panels[0].legend(fontsize=8)
+    return figure
+
+
+def draw_curves(curves: Sequence[Curve], title: str, quantity: str) -> Any:
+    """One panel of curves.
+
+    **Arguments:**
+
+    - `quantity`: what the second column of the points is.
+    """
+    figure = new_figure(8.0, 4.5, title=title)
+    axes = figure.add_subplot()
+    plot(axes, curves)
+    axes.set(xlabel="epoch of the attention phase", ylabel=quantity)
+    axes.legend(fontsize=8)
+    return figure
+
+
+def plot(axes: Any, curves: Sequence[Curve]) -> None:
+    """Draw curves into a panel."""
+    for number, curve in enumerate(curves):
+        axes.plot(
+            *curve.points.T,
+            color=curve.color,
+            linestyle="--" if curve.dashed else "-",
+            linewidth=1.0 if curve.dashed else 1.8,
+            marker="o" if len(curve.points) <= FEW_POINTS else None,
+            markersize=3,
+            gid=f"curve-{number}",
+        )
+        axes.lines[-1].set_label(curve.label)
+    epoch_axis(axes)
+    axes.grid(visible=True, alpha=0.3)

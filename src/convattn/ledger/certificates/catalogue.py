@@ -1,0 +1,253 @@
+"""Every committed certificate, by file name."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from convattn.ledger.certificates.bare_grid import bare_grid_certificates
+from convattn.ledger.certificates.commutant import commutant_certificate
+from convattn.ledger.certificates.counterexample import (
+    border_certificate,
+    no_shared_map_certificate,
+    rank_certificate,
+    saturation_certificate,
+)
+from convattn.ledger.certificates.equality import equality_certificate
+from convattn.ledger.certificates.given_kernel_catalogue import given_kernel_certificates
+from convattn.ledger.certificates.head_dimension import head_dimension_certificate
+from convattn.ledger.certificates.identity import identity_certificates
+from convattn.ledger.certificates.lower_bound import (
+    box_bound_certificate,
+    generic_bound_certificate,
+    pixel_bound_certificate,
+)
+
+SIZES = ((3, 1), (5, 1), (11, 1), (3, 2), (3, 16), (5, 16), (11, 4))
+THEOREMS = (
+    ("C20.theorem1", "quadratic", "In the limit alpha -> infinity the quadratic heads compute"),
+    ("L21.theorem1", "bias", "In the limit M -> infinity the one-hot biases compute"),
+    ("S.finite", "leaky", "At finite parameters, with one uniform head more, the biases compute"),
+    ("S.dp1", "scalar", "At finite parameters a single positional feature computes"),
+)
+# Claim, construction, kernel size, patch size, stride, dilation.
+VARIATIONS: tuple[tuple[str, str, tuple[int, ...], int, int, int], ...] = (
+    ("C20.lemma1", "given", (3, 3), 1, 1, 1),
+    ("C20.padding", "quadratic", (3, 3), 1, 1, 1),
+    ("C20.padding", "quadratic", (5, 5), 1, 1, 1),
+    ("C20.stride", "quadratic", (3, 3), 1, 2, 1),
+    ("C20.stride", "quadratic", (5, 5), 1, 3, 1),
+    ("C20.dilation", "quadratic", (3, 3), 1, 1, 2),
+    ("C20.dilation", "quadratic", (5, 5), 1, 1, 3),
+    ("C20.sequence", "quadratic", (3,), 1, 1, 1),
+    ("C20.sequence", "quadratic", (7,), 1, 1, 1),
+    ("L21.wo", "bias", (3, 3), 4, 1, 1),
+    ("L21.wo", "bias", (5, 5), 16, 1, 1),
+    ("L21.cor3", "bias", (3, 3), 1, 1, 1),
+    ("L21.cor3", "bias", (5, 5), 1, 1, 1),
+    ("L21.cor4", "bias", (3, 3), 2, 1, 1),
+    ("L21.cor4", "bias", (5, 5), 2, 1, 1),
+    ("L21.cor4", "bias", (9, 9), 4, 1, 1),
+    ("L21.cor4", "bias", (3, 3), 16, 1, 1),
+    ("L21.variants", "bias", (5, 5), 4, 2, 1),
+    ("L21.variants", "bias", (3, 3), 2, 3, 1),
+    ("L21.variants", "bias", (3, 3), 4, 1, 2),
+    ("L21.variants", "bias", (5, 5), 4, 2, 3),
+    ("L21.absolute", "absolute", (3, 3), 1, 1, 1),
+    ("L21.absolute", "absolute", (3, 3), 4, 1, 1),
+    ("L21.theorem6", "bias", (1, 1), 2, 1, 1),
+    ("S.dp2", "enumerated", (3, 3), 1, 1, 1),
+    ("S.dp2", "enumerated", (5, 5), 4, 1, 1),
+    ("S.network", "leaky", (3, 3), 1, 1, 1),
+    ("S.network", "leaky", (3, 3), 1, 2, 1),
+    ("S.network", "leaky", (1, 1), 1, 2, 1),
+)
+COMMUTANTS = (("bare", (2,)), ("bare", (3,)), ("bare", (5,)), ("bare", (2, 3)), ("torus", (5,)))
+PIXEL_BOUNDS = ((3, 9, 1), (3, 3, 1), (3, 3, 3), (5, 25, 1))  # K, in, out
+GENERIC_BOUNDS = (  # K, P, in, out, axes
+    (3, 1, 3, 3, 2),
+    (5, 1, 3, 2, 2),
+    (9, 2, 1, 1, 2),
+    (9, 2, 2, 1, 2),
+    (9, 2, 3, 1, 2),
+    (7, 3, 1, 1, 2),
+    (13, 2, 3, 2, 2),
+    (5, 16, 3, 3, 2),
+    (21, 2, 1, 3, 1),
+)
+HEAD_DIMENSIONS = (  # K, P, channels, d_H, regime
+    (3, 16, 3, 64, "limit"),
+    (3, 16, 3, 64, "finite"),
+    (5, 16, 3, 64, "limit"),
+    (3, 4, 3, 12, "limit"),
+    (3, 4, 3, 12, "finite"),
+    (3, 1, 2, 1, "limit"),
+)
+BOX_BOUNDS = ((3, 2), (3, 3), (5, 2), (3, 16), (5, 16))  # K, P
+
+
+def certificates() -> Iterator[tuple[str, dict[str, Any]]]:
+    """File name and certificate, one after the other."""
+    for claim, construction, opening in THEOREMS:
+        for kernel, patch in SIZES:
+            statement = (
+                f"{opening} every {kernel}x{kernel} convolution of patches of size {patch}, "
+                "zero-padded, for every image size and any channels."
+            )
+            yield (
+                f"{claim}-K{kernel}-P{patch}.json",
+                equality_certificate(claim, statement, construction, (kernel, kernel), patch),
+            )
+    for claim, construction, size, patch, stride, dilation in VARIATIONS:
+        shape = "x".join(str(k) for k in size)
+        statement = (
+            f"The construction computes every {shape} convolution of patches of size {patch} with "
+            f"stride {stride} and dilation {dilation}, zero-padded, for every image size."
+        )
+        name = f"{claim}-K{size[0]}-P{patch}" + (f"-s{stride}" if stride > 1 else "")
+        name += f"-d{dilation}" if dilation > 1 else ""
+        yield (
+            f"{name}.json",
+            equality_certificate(
+                claim, statement, construction, size, patch, stride=stride, dilation=dilation
+            ),
+        )
+    for kernel, channels, out in PIXEL_BOUNDS:
+        heads = min(kernel**2, channels * out)
+        statement = (
+            f"Some {kernel}x{kernel} kernel with {channels} input and {out} output channels takes "
+            f"at least {heads} content-free heads on pixels."
+        )
+        yield (
+            f"L21.theorem5-K{kernel}-in{channels}-out{out}.json",
+            pixel_bound_certificate("L21.theorem5", statement, kernel, channels, out),
+        )
+    for kernel, patch in BOX_BOUNDS:
+        statement = (
+            f"Some {kernel}x{kernel} kernel takes at least 9 content-free heads on patches of "
+            f"size {patch}, on any image with two patches a side."
+        )
+        yield (
+            f"L21.theorem6-K{kernel}-P{patch}-bound.json",
+            box_bound_certificate("L21.theorem6", statement, kernel, patch),
+        )
+    for kernel, patch, channels, out, axes in GENERIC_BOUNDS:
+        statement = (
+            f"Some kernel of size {kernel} on {axes} axes with {channels} input and {out} output "
+            f"channels takes so many content-free heads on patches of size {patch}."
+        )
+        yield (
+            f"S.heads-K{kernel}-P{patch}-in{channels}-out{out}-axes{axes}.json",
+            generic_bound_certificate(statement, kernel, patch, channels, out, axes=axes),
+        )
+    for kernel, patch, channels, width, regime in HEAD_DIMENSIONS:
+        statement = (
+            f"With heads of dimension {width} a {kernel}x{kernel} kernel of {channels} channels "
+            f"on patches of size {patch} takes so many heads, and so many suffice."
+        )
+        yield (
+            f"S.headdim-K{kernel}-P{patch}-d{width}-{regime}.json",
+            head_dimension_certificate(statement, kernel, patch, channels, channels, width, regime),
+        )
+    yield from _counterexamples()
+    yield from bare_grid_certificates()
+    for boundary, grid in COMMUTANTS:
+        shape = "x".join(str(n) for n in grid)
+        statement = {
+            "bare": f"On the bare grid {shape} only the multiples of the identity commute with the "
+            "truncated shifts by one node, hence no grid convolution that looks at a neighbour.",
+            "torus": f"On the torus {shape} the matrices that commute with the shifts by one node "
+            "are a space as large as the span of its shifts.",
+        }[boundary]
+        yield (
+            f"A19.equivariance-{boundary}-{shape}.json",
+            commutant_certificate("A19.equivariance", statement, grid, boundary),
+        )
+    yield from identity_certificates()
+    yield from given_kernel_certificates()
+
+
+def _counterexamples() -> Iterator[tuple[str, dict[str, Any]]]:
+    """What refutes C20.lemma3, C20.rank and C20.alpha46, and the bare border."""
+    yield (
+        "C20.lemma3-hard.json",
+        no_shared_map_certificate(
+            "Two pixels, K = 1, head i attends to pixel i from every query: both spans hold, and "
+            "no value maps compute the identity.",
+            1,
+            2,
+            [{"rows": [["1", "0"], ["1", "0"]]}, {"rows": [["0", "1"], ["0", "1"]]}],
+        ),
+    )
+    yield (
+        "C20.lemma3-softmax.json",
+        no_shared_map_certificate(
+            "The same with softmax heads of finite relative biases (0, 0, -ln 9) and "
+            "(0, -ln 9, 0) at the shifts (0, +1, -1).",
+            1,
+            2,
+            [
+                {"relative": [[-1, "1/9"], [0, "1"], [1, "1"]]},
+                {"relative": [[-1, "1"], [0, "1"], [1, "1/9"]]},
+            ],
+        ),
+    )
+    nearest = [
+        {"rows": [[str(int(k == min(max(q + d, 0), 2))) for k in range(3)] for q in range(3)]}
+        for d in (-1, 0, 1)
+    ]
+    yield (
+        "C20.lemma3-lemma2.json",
+        no_shared_map_certificate(
+            "Lemma 2's own heads in the limit, on three pixels in a row with K = 3: the spans "
+            "hold, and no value maps compute every zero-padded convolution.",
+            3,
+            3,
+            nearest,
+        ),
+    )
+    yield (
+        "C20.rank-h1-o3.json",
+        rank_certificate(
+            "With D_h = 1 and D_out = 3 the map of a head has rank 1, not D_out - D_h = 2.",
+            [[1], [2], [3]],
+            [[1, 1, 1]],
+        ),
+    )
+    for alpha, exponent, conclusion, statement in (
+        (
+            46,
+            -149,
+            "survives",
+            "At alpha = 46 the neighbours' weights exceed 2^-149, the smallest "
+            "positive float32: attention is not one-hot.",
+        ),
+        (102, -149, "survives", "At alpha = 102 the neighbours' weights still exceed 2^-149."),
+        (
+            104,
+            -150,
+            "vanishes",
+            "At alpha = 104 they are below 2^-150, half the smallest positive "
+            "float32, and round to zero.",
+        ),
+        (86, -126, "survives", "At alpha = 86 they exceed 2^-126, the smallest normal float32."),
+        (
+            88,
+            -126,
+            "vanishes",
+            "At alpha = 88 they are below 2^-126 and vanish where subnormal "
+            "numbers are flushed to zero.",
+        ),
+    ):
+        yield (
+            f"C20.alpha46-{alpha}-{conclusion}.json",
+            saturation_certificate(statement, alpha, exponent, conclusion),
+        )
+    box = [[1, 1, 1]] * 3
+    border = (
+        "Without a ring no softmax layer computes the zero-padded 3x3 box sum of this image: "
+        "it maps a constant image to a constant image, and the box sum does not."
+    )
+    for claim, patch in (("C20.theorem1", 1), ("C20.padding", 1), ("L21.theorem1", 2)):
+        yield (
+            f"{claim}-border.json",
+            border_certificate(claim, border, box, (6, 8), patch, ((0, 0), (1, 1))),
+        )

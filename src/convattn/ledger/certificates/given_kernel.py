@@ -1,0 +1,142 @@
+"""Certificates about one given kernel: how many heads it takes, and how near fewer heads come."""
+
+from fractions import Fraction
+from itertools import product
+from typing import Any
+
+import flint
+import numpy as np
+from jaxtyping import Int
+
+from convattn.bounds.nonnegative_vector import nonnegative_vector
+from convattn.constructions.geometry import ConvolutionGeometry
+from convattn.constructions.given_kernel import mixture_heads
+from convattn.constructions.row_basis import distinct_rows, row_basis
+from convattn.ledger.certificates.canonical import certificate, rational
+from convattn.ledger.certificates.eigenvectors import symmetric_eigenvectors
+
+DIGITS = 2**30  # singular vectors are rounded to multiples of its inverse, thresholds of its square
+
+
+def kernel_heads_certificate(
+    statement: str, kernel: Int[np.ndarray, "K1 K2 in out"], patch_size: int = 1
+) -> dict[str, Any]:
+    """S.kernel: ρ + 1 heads do at finite scores, ρ do not, and what the limit takes.
+
+    **Arguments:**
+
+    - `kernel`: integers, not all zero.
+    """
+    geometry = ConvolutionGeometry.of(kernel.shape[:2], patch_size)
+    rows = distinct_rows(kernel.astype(object), geometry)[0]
+    basis, pivots = row_basis(rows)
+    weights, coefficients = mixture_heads(basis)
+    totals = 1 + weights.sum(axis=1)
+    entries = [
+        [head, pivots[place], rational(coefficients[head, place] / totals[head])]
+        for head, place in np.ndindex(*coefficients.shape)
+        if coefficients[head, place]
+    ]
+    places = independent_rows(rows[:, list(pivots)])
+    labels = row_labels(geometry, kernel.shape[2:])
+    chosen = [[Fraction(entry) for entry in rows[place]] for place in places]
+    minor = [[int(rows[place, pivot]) for pivot in pivots] for place in places]
+    columns = [list(geometry.offsets[pivot]) for pivot in pivots]
+    unread = unread_shift(rows, geometry)
+    combination, positive = nonnegative_vector(chosen)
+    shifts = [*columns, unread, *(() if positive is None else geometry.offsets)]
+    body = {
+        **_kernel_fields(kernel, geometry),
+        "heads": len(weights),
+        "attention": [[rational(entry) for entry in (*row, 1)] for row in weights],
+        "values": {"family": "sparse", "entries": entries},
+        "rows": [labels[place] for place in places],
+        "columns": columns,
+        "determinant": int(flint.fmpz_mat(minor).det()),
+        "unread": list(unread),
+        "tokens_per_side": [1 + max(abs(shift[axis]) for shift in shifts) for axis in range(2)],
+        "limit": {"combination": [rational(c) for c in combination]}
+        if combination is not None
+        else {"positive": [rational(z) for z in positive or ()]},
+    }
+    return certificate("S.kernel", "kernel_heads", statement, body)
+
+
+def approximation_certificate(
+    statement: str, kernel: Int[np.ndarray, "K1 K2 in out"], heads: int, patch_size: int = 1
+) -> dict[str, Any]:
+    """S.approx: a rational layer within one head of the optimum, and the bound beside it.
+
+    The N - 1 directions are the computed eigenvectors of FᵀF, rounded. A rounding of relative size
+    r costs r² of the distance, for the truncated decomposition is the optimum.
+    """
+    geometry = ConvolutionGeometry.of(kernel.shape[:2], patch_size)
+    rows, counts = distinct_rows(kernel.astype(object), geometry)
+    gram = (rows * counts[:, None]).T @ rows
+    values, vectors = symmetric_eigenvectors(gram.tolist())
+    directions = np.empty((heads - 1, geometry.heads), object)
+    for place, at in np.ndindex(*directions.shape):
+        directions[place, at] = Fraction(round(vectors[place][at] * DIGITS), DIGITS)
+    shift = np.concatenate([np.zeros((1, geometry.heads), int), -directions]).max(axis=0)
+    attention = [*(directions + shift), shift]
+    maps = [*directions, -directions.sum(axis=0)]
+    entries = [
+        [head, at, rational(value)]
+        for head, row in enumerate(maps)
+        for at, value in enumerate(row)
+        if value
+    ]
+    off = sum(np.outer(row, row) for row in directions) - np.eye(geometry.heads, dtype=int)
+    thresholds = []
+    for value in values[heads - 1 :]:
+        lowered = int((value - 1e-9 * values[0]) * DIGITS)
+        thresholds.append(Fraction(max(0, lowered), DIGITS))
+    body = {
+        **_kernel_fields(kernel, geometry),
+        "heads": heads,
+        "attention": [[rational(Fraction(entry)) for entry in (*row, 1)] for row in attention],
+        "values": {"family": "sparse", "entries": entries},
+        "thresholds": [rational(threshold) for threshold in thresholds],
+        "error": rational(Fraction(np.trace(off.T @ gram @ off))),
+    }
+    return certificate("S.approx", "approximation", statement, body)
+
+
+def _kernel_fields(kernel: np.ndarray, geometry: ConvolutionGeometry) -> dict[str, Any]:
+    return {
+        "kernel_size": list(geometry.kernel_size),
+        "patch_size": list(geometry.patch_size),
+        "in_channels": kernel.shape[2],
+        "out_channels": kernel.shape[3],
+        "kernel": kernel.reshape(-1).tolist(),
+    }
+
+
+def row_labels(geometry: ConvolutionGeometry, channels: tuple[int, ...]) -> list[list[int]]:
+    """(p.., q.., i, j) for each of the distinct rows, with the smallest pixels."""
+    steps = product(*(range(1 - p, p) for p in geometry.patch_size))
+    return [
+        [*(max(0, -s) for s in step), *(max(0, s) for s in step), i, j]
+        for step in steps
+        for i, j in np.ndindex(*channels)
+    ]
+
+
+def independent_rows(matrix: Int[np.ndarray, "rows rank"]) -> list[int]:
+    """The first rows that are a basis.
+
+    >>> independent_rows(np.array([[0, 0], [1, 2], [2, 4], [0, 1]]))
+    [1, 3]
+    """
+    turned = flint.fmpz_mat([[int(entry) for entry in column] for column in matrix.T])
+    reduced, _, rank = turned.rref()
+    width = len(matrix)
+    return [next(c for c in range(width) if reduced[row, c] != 0) for row in range(rank)]
+
+
+def unread_shift(rows: np.ndarray, geometry: ConvolutionGeometry) -> tuple[int, ...]:
+    """A shift at which the convolution puts nothing: an offset, or one step too far."""
+    empty = [place for place in range(geometry.heads) if not rows[:, place].any()]
+    if empty:
+        return geometry.offsets[empty[0]]
+    return (geometry.axis_offsets[0][-1] + 1, *(0 for _ in geometry.axis_offsets[1:]))

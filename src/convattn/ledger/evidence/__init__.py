@@ -1,0 +1,13 @@
+"""Pieces of evidence that several claims share: certificates, real images, enclosures."""
+
+from convattn.ledger.evidence.certified import SEVEN_SIZES as SEVEN_SIZES
+from convattn.ledger.evidence.certified import certified as certified
+from convattn.ledger.evidence.certified import print_counterexample as print_counterexample
+from convattn.ledger.evidence.enclosures import bias_saturation_enclosed as bias_saturation_enclosed
+from convattn.ledger.evidence.enclosures import total_variation_enclosed as total_variation_enclosed
+from convattn.ledger.evidence.exact_convolution import exact_convolution as exact_convolution
+from convattn.ledger.evidence.layer_runs import DTYPES as DTYPES
+from convattn.ledger.evidence.layer_runs import equals_convolution as equals_convolution
+from convattn.ledger.evidence.layer_runs import integer_kernel as integer_kernel
+from convattn.ledger.evidence.proved import proved as proved
+from convattn.ledger.evidence.real_images import whole_images as whole_images

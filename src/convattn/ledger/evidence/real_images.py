@@ -1,0 +1,20 @@
+"""Whole real images for floating-point evidence."""
+
+import numpy as np
+from jaxtyping import Int
+
+from convattn.ledger.claim import Run
+from convattn.ledger.images.cifar10_slice import load_cifar10_slice
+
+COUNT = 16
+
+
+def whole_images(run: Run, count: int = COUNT) -> Int[np.ndarray, "images 32 32 3"]:
+    """Distinct CIFAR-10 test images, drawn by the run's seed, as integers 0 to 255.
+
+    Integers up to 255 are exact in float64, float32, float16 and bfloat16 alike, so an image means
+    the same numbers in each.
+    """
+    test = load_cifar10_slice("test").images
+    chosen = run.rng("images").choice(len(test), size=count, replace=False)
+    return test[np.sort(chosen)].astype(np.int64)

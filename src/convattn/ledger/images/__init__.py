@@ -1,0 +1,1 @@
+"""The real images that evidence is checked on: a lossless slice of CIFAR-10."""

@@ -1,0 +1,173 @@
+"""A convolution's kernel and bias in a file: which arrays they are, and in which order of axes.
+
+| layout | images         | sequences    | who writes it                                |
+|--------|----------------|--------------|----------------------------------------------|
+| hwio   | [K, K, in, out] | [K, in, out] | Flax, Keras, this library                    |
+| oihw   | [out, in, K, K] | [out, in, K] | PyTorch                                      |
+
+Both hold the kernel of a cross-correlation, so going from one to the other only moves axes. With
+groups both have in/groups on the axis `in`, and the output channels of a group stand together.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from convattn.networks.weights.bias_name import (
+    KERNEL_NAMES,
+    OUTPUT_MARK,
+    SEPARATORS,
+    bias_name,
+    split,
+)
+from convattn.networks.weights.files import WeightsFile
+from convattn.networks.weights.refusal import WeightsRefused
+from convattn.networks.weights.stated_size import METADATA
+from convattn.networks.weights.stored_layer import FORMAT
+
+LAYOUTS = ("hwio", "oihw")
+FRAMEWORKS = {"pt": "oihw", "flax": "hwio"}
+
+
+@dataclass(frozen=True)
+class ConvolutionWeights:
+    """A convolution as it was found in a file.
+
+    **Fields:**
+
+    - `kernel`: `[K, K, in/groups, out]` or `[K, in/groups, out]`.
+    - `bias`: `[out]` or None.
+    - `kernel_name`, `bias_name`: what the file calls them; empty for the one array of a `.npy`
+      file, None for no bias.
+    - `layout`: the order of axes in the file; `told_by` says how it is known.
+    """
+
+    kernel: np.ndarray
+    bias: np.ndarray | None
+    kernel_name: str
+    bias_name: str | None
+    layout: str
+    told_by: str
+
+
+def find_convolution(
+    file: WeightsFile,
+    layer: str | None = None,
+    layout: str = "auto",
+    stem: str = "",
+    with_bias: bool = True,
+) -> ConvolutionWeights:
+    """The kernel of a layer, and the bias beside it if there is one.
+
+    **Arguments:**
+
+    - `layer`: the kernel's own name, or that of the layer: `NAME.weight`, `NAME.kernel`,
+      `NAME/weight` and `NAME/kernel` are looked for, also with Keras's `:0` behind. None if the
+      file holds one kernel only.
+    - `layout`: `"hwio"`, `"oihw"`, or `"auto"`: a last part `weight` is PyTorch's, `kernel` is
+      Flax's, and failing that the file's metadata may name the framework.
+    - `stem`: the file's name without its ending; it names the array of a `.npy` file.
+
+    **Raises:** `WeightsRefused` for a missing name, a rank that is no convolution's, a layout that
+    nothing tells, and a bias that does not fit.
+
+    >>> arrays = {"conv.weight": np.ones((8, 3, 5, 7)), "conv.bias": np.ones(8)}
+    >>> file = WeightsFile("net", arrays, {})
+    >>> found = find_convolution(file, "conv")
+    >>> found.kernel.shape, found.bias.shape, found.layout
+    ((5, 7, 3, 8), (8,), 'oihw')
+    """
+    if layout not in (*LAYOUTS, "auto"):
+        raise WeightsRefused(f"layout={layout!r}, but should be auto, {' or '.join(LAYOUTS)}")
+    _refuse_attention(file)
+    name = _kernel_name(file, layer)
+    kernel = file[name]
+    label = f"{file.name}: {name}" if name else file.name
+    if kernel.ndim not in (3, 4) or 0 in kernel.shape:
+        raise WeightsRefused(
+            f"{label} has shape {kernel.shape}, but a convolution's kernel has 4 axes (images) or "
+            "3 (sequences), none of them empty; is it a dense layer, a norm or an embedding?"
+        )
+    order, told_by = (layout, "as given") if layout != "auto" else _told(file, name, stem, kernel)
+    if order == "oihw":
+        kernel = np.moveaxis(kernel, (0, 1), (-1, -2))
+    beside = bias_name(file, name, kernel.shape[-1]) if with_bias else None
+    bias = None if beside is None else file[beside]
+    if bias is not None and bias.shape != kernel.shape[-1:]:
+        raise WeightsRefused(
+            f"{file.name}: {beside} has shape {bias.shape}, but {name} of shape "
+            f"{file[name].shape} read as {order} has {kernel.shape[-1]} output channels; is the "
+            f"layout {' or '.join(other for other in LAYOUTS if other != order)}?"
+        )
+    return ConvolutionWeights(np.ascontiguousarray(kernel), bias, name, beside, order, told_by)
+
+
+def arrange(kernel: np.ndarray, layout: str) -> np.ndarray:
+    """A kernel of this library in the order of axes of a layout.
+
+    >>> arrange(np.ones((5, 7, 3, 8)), "oihw").shape
+    (8, 3, 5, 7)
+    """
+    return np.ascontiguousarray(
+        np.moveaxis(kernel, (-1, -2), (0, 1)) if layout == "oihw" else kernel
+    )
+
+
+def _kernel_name(file: WeightsFile, layer: str | None) -> str:
+    if layer is None:
+        kernels = [name for name, array in file.arrays.items() if array.ndim in (3, 4)]
+        if len(file.arrays) == 1:
+            kernels = list(file.arrays)
+        if len(kernels) != 1:
+            what = "several kernels" if kernels else "no kernel"
+            raise WeightsRefused(
+                f"{file.name} holds {what}; name the layer with --layer: {file.listing()}"
+            )
+        return kernels[0]
+    if layer in file.arrays:
+        return layer
+    names = [
+        f"{layer}{mark}{kind}{end}"
+        for mark in SEPARATORS
+        for kind in KERNEL_NAMES
+        for end in ("", OUTPUT_MARK)
+    ]
+    found = [name for name in names if name in file.arrays]
+    if len(found) > 1:
+        raise WeightsRefused(
+            f"{file.name} holds {' and '.join(sorted(found))}; name one with --layer"
+        )
+    if not found:
+        raise WeightsRefused(
+            f"{file.name} has no layer {layer!r}, neither as it stands nor with .weight, .kernel, "
+            f"/weight or /kernel; {file.listing(layer)}"
+        )
+    return found[0]
+
+
+def _refuse_attention(file: WeightsFile) -> None:
+    if file.metadata.get("format") == FORMAT:
+        raise WeightsRefused(
+            f"{file.name} is an attention layer of this library, not a convolution; to go back to "
+            "one use --to-convolution"
+        )
+    if METADATA in file.metadata:
+        raise WeightsRefused(
+            f"{file.name} is an attention layer for one image size, not a convolution; only a file "
+            "written with --write ours goes back to one, with --to-convolution"
+        )
+
+
+def _told(file: WeightsFile, name: str, stem: str, kernel: np.ndarray) -> tuple[str, str]:
+    last = split((name or stem).removesuffix(OUTPUT_MARK))[1]
+    if last in KERNEL_NAMES:
+        return KERNEL_NAMES[last], f"told from the name {last!r}"
+    framework = file.metadata.get("format")
+    if framework in FRAMEWORKS:
+        return FRAMEWORKS[framework], f"told from the file's metadata format={framework!r}"
+    axes = ("K, K, ", ", K, K") if kernel.ndim == 4 else ("K, ", ", K")
+    raise WeightsRefused(
+        f"{file.name}: nothing tells the order of the axes {kernel.shape} of "
+        f"{name or 'its array'}; say --layout hwio for [{axes[0]}in, out] (Flax, Keras) or "
+        f"--layout oihw for [out, in{axes[1]}] (PyTorch)"
+    )

@@ -1,0 +1,151 @@
+"""Arrays in files, read without ever unpickling: `.npy`, `.npz` and `.safetensors`.
+
+What a file is, its first bytes tell, not its name. A PyTorch checkpoint is a pickle, and to read a
+pickle is to run the program in it, so it is refused with the way to convert it.
+"""
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from convattn.networks.weights.numpy_format import read_npy, read_npz
+from convattn.networks.weights.refusal import WeightsRefused
+from convattn.networks.weights.safetensors_format import read_safetensors
+
+LARGEST_ITEM = 8  # bytes; NumPy's longdouble has more, and JAX has none
+PICKLE_REMEDY = (
+    "convert it where it is trusted, e.g. with safetensors.torch.save_file(torch.load(FILE, "
+    "weights_only=True), 'weights.safetensors')"
+)
+
+
+@dataclass(frozen=True)
+class WeightsFile:
+    """The arrays of one file.
+
+    **Fields:**
+
+    - `name`: what messages call the file.
+    - `arrays`: by their names; a `.npy` file holds one, under the empty name.
+    - `metadata`: the text that a safetensors file carries, or that `metadata` of an archive of
+      this library holds.
+    """
+
+    name: str
+    arrays: Mapping[str, np.ndarray]
+    metadata: Mapping[str, str]
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        """The array of that name, real and finite.
+
+        **Raises:** `WeightsRefused` with the names that are there and the closest one, and for
+        what are no finite real numbers in a format that JAX has.
+        """
+        if name not in self.arrays:
+            raise WeightsRefused(f"{self.name} has no array {name!r}; {self.listing(name)}")
+        label = f"{self.name}: {name}" if name else self.name
+        _require_numbers(self.arrays[name], label)
+        require_finite(self.arrays[name], label)
+        array = self.arrays[name]
+        return array.astype(array.dtype.newbyteorder("="), copy=False)
+
+    def listing(self, wanted: str = "") -> str:
+        """The names and shapes that are there, the closest to `wanted` first."""
+        if not self.arrays:
+            return "it holds no arrays at all"
+        layers = {name.replace("/", ".").rpartition(".")[0]: name for name in self.arrays}
+        known = {**layers, **{name: name for name in self.arrays}}
+        close = difflib.get_close_matches(wanted, known, n=1, cutoff=0.5)
+        hint = f"did you mean {known[close[0]]!r}? " if close else ""
+        shown = [f"{name!r} {array.shape}" for name, array in list(self.arrays.items())[:20]]
+        more = f" and {len(self.arrays) - 20} more" if len(self.arrays) > 20 else ""
+        return f"{hint}it holds {', '.join(shown)}{more}"
+
+
+def read_weights(path: Path | str) -> WeightsFile:
+    """Read a file of arrays.
+
+    **Arguments:**
+
+    - `path`: a `.npy`, `.npz` or `.safetensors` file, whatever it is called.
+
+    **Raises:** `WeightsRefused`, a `ValueError`, for pickled content and PyTorch checkpoints,
+    truncated or damaged files, and names that occur twice. What the arrays hold is looked at when
+    they are asked for, so that a mask of infinities elsewhere in the file does no harm.
+    `OSError` if the file cannot be read.
+
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "kernel.npy"
+    >>> np.save(path, np.ones((3, 3, 1, 2)))
+    >>> read_weights(path).arrays[""].shape
+    (3, 3, 1, 2)
+    """
+    return parse_weights(Path(path).read_bytes(), str(path))
+
+
+def parse_weights(content: bytes, name: str) -> WeightsFile:
+    """The same from the content of a file.
+
+    **Raises:** `WeightsRefused` as `read_weights` does.
+    """
+    metadata: dict[str, str] = {}
+    if content[:6] == b"\x93NUMPY":
+        arrays = {"": read_npy(content, name)}
+    elif content[:4] in (b"PK\x03\x04", b"PK\x05\x06"):
+        arrays, metadata = read_npz(content, name, PICKLE_REMEDY)
+    elif content[8:9] == b"{":
+        arrays, metadata = read_safetensors(content, name)
+    else:
+        raise WeightsRefused(_unknown(content, name))
+    return WeightsFile(name, arrays, metadata)
+
+
+def _unknown(content: bytes, name: str) -> str:
+    if not content:
+        return f"{name} is empty; was the download or the copy interrupted?"
+    if content[:1] == b"\x80" or content[:2] in (b"(l", b"(d", b"ci"):
+        return f"{name} is a pickle, and reading one runs the program in it; {PICKLE_REMEDY}"
+    if content[:4] == b"\x89HDF":
+        return f"{name} is an HDF5 file, which is not read here; save its arrays with numpy.savez"
+    if content[:7] == b"version":
+        return f"{name} is a Git LFS pointer, not the file itself; fetch it with git lfs pull"
+    return (
+        f"{name} starts with {content[:8]!r}, which is neither .npy, .npz nor .safetensors; "
+        "save the weights in one of these, e.g. with numpy.savez or safetensors.numpy.save_file"
+    )
+
+
+def _require_numbers(array: np.ndarray, name: str) -> None:
+    kind, size = array.dtype.kind, array.dtype.itemsize
+    if array.dtype.name == "bfloat16" or (kind in "iuf" and size <= LARGEST_ITEM):
+        return
+    if array.dtype.names is not None and len(array.dtype.names) == 1:
+        raise WeightsRefused(
+            f"{name} has the format {array.dtype.names[0]}, but expected real numbers of 16 to 64 "
+            "bits; cast it, after multiplying by its scale if it has one"
+        )
+    if kind == "V" and size == 2:
+        raise WeightsRefused(
+            f"{name}.dtype={array.dtype}, two bytes of unknown meaning, which is what NumPy makes "
+            "of bfloat16; save it as safetensors, or cast it to float32 first"
+        )
+    raise WeightsRefused(
+        f"{name}.dtype={array.dtype}, but expected real numbers of at most 64 bits"
+    )
+
+
+def require_finite(array: np.ndarray, name: str) -> None:
+    """Refuse NaN and infinities.
+
+    **Raises:** `WeightsRefused` with the number of offending entries and the first one's index.
+    """
+    bad = ~np.isfinite(array.astype(np.float32) if array.dtype.kind == "V" else array)
+    if bad.any():
+        first = tuple(int(index) for index in np.argwhere(bad)[0])
+        raise WeightsRefused(
+            f"{name} has {int(bad.sum())} non-finite entries, the first at index {first}, but "
+            "every weight must be finite; look for a diverged training run or an overflow on cast"
+        )

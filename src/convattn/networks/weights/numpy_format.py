@@ -1,0 +1,127 @@
+"""NumPy's files: one array (`.npy`), or a ZIP archive of such (`.npz`)."""
+
+import io
+import json
+import zipfile
+import zlib
+from collections import Counter
+
+import numpy as np
+
+from convattn.networks.weights.refusal import WeightsRefused
+
+METADATA = "metadata"
+BFLOAT16_KEY = "bfloat16 arrays"
+DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError)
+
+
+def read_npy(content: bytes, name: str) -> np.ndarray:
+    """The array of a `.npy` file.
+
+    **Raises:** `WeightsRefused` for pickled objects and a truncated file.
+    """
+    return _load(content, name)
+
+
+def read_npz(
+    content: bytes, name: str, pickle_remedy: str
+) -> tuple[dict[str, np.ndarray], dict[str, str]]:
+    """The arrays of a `.npz` archive, and the text under `metadata` if this library wrote it.
+
+    NumPy has no bfloat16: where the metadata says so, a 16-bit integer array holds the bits.
+
+    **Arguments:**
+
+    - `pickle_remedy`: what to do about a PyTorch checkpoint, which is a ZIP archive too.
+
+    **Raises:** `WeightsRefused`.
+    """
+    try:
+        archive = zipfile.ZipFile(io.BytesIO(content))
+        members = archive.namelist()
+    except (*DAMAGE, ValueError) as error:
+        raise WeightsRefused(f"{name} is a damaged .npz archive: {error}") from error
+    if any(member.endswith(".pkl") for member in members):
+        raise WeightsRefused(
+            f"{name} is a PyTorch checkpoint, which holds a pickle, and reading one runs the "
+            f"program in it; {pickle_remedy}"
+        )
+    twice = [member for member, count in Counter(members).items() if count > 1]
+    if twice:
+        raise WeightsRefused(
+            f"{name} holds {twice[0]!r} twice, so it is not known which one counts"
+        )
+    arrays: dict[str, np.ndarray] = {}
+    for member in members:
+        if not member.endswith(".npy"):
+            raise WeightsRefused(
+                f"{name} holds {member!r}, which is no array; expected an archive of .npy files "
+                "as numpy.savez writes it"
+            )
+        try:
+            inner = archive.read(member)
+        except (*DAMAGE, ValueError) as error:
+            raise WeightsRefused(f"{name}: {member} is damaged: {error}") from error
+        arrays[member.removesuffix(".npy")] = _load(inner, f"{name}: {member}")
+    return arrays, _take_metadata(arrays, name)
+
+
+def write_npz(arrays: dict[str, np.ndarray], metadata: dict[str, str]) -> bytes:
+    """The content of a `.npz` archive that `read_npz` reads back, bfloat16 included.
+
+    >>> content = write_npz({"a": np.ones(2)}, {"made by": "hand"})
+    >>> read_npz(content, "file", "")[1]
+    {'made by': 'hand'}
+    """
+    if METADATA in arrays:
+        raise ValueError(f"an array may not be called {METADATA!r}, the name of the text")
+    narrow = [label for label, array in arrays.items() if array.dtype.name == "bfloat16"]
+    held = {k: a.view(np.uint16) if k in narrow else a for k, a in arrays.items()}
+    text = json.dumps({**metadata, BFLOAT16_KEY: narrow} if narrow else metadata, sort_keys=True)
+    buffer = io.BytesIO()
+    np.savez(buffer, allow_pickle=False, **{**held, METADATA: np.array(text)})
+    return buffer.getvalue()
+
+
+def _load(content: bytes, name: str) -> np.ndarray:
+    try:
+        array = np.load(io.BytesIO(content), allow_pickle=False)
+    except (ValueError, EOFError, OSError, MemoryError, SyntaxError, TypeError) as error:
+        if "allow_pickle" in str(error):
+            raise WeightsRefused(
+                f"{name} holds pickled objects, and reading them runs the program in them; save "
+                "plain arrays of numbers"
+            ) from error
+        raise WeightsRefused(f"{name} is no whole .npy array: {error}") from error
+    if not isinstance(array, np.ndarray):
+        raise WeightsRefused(f"{name} is no .npy array but an archive within an archive")
+    return array
+
+
+def _take_metadata(arrays: dict[str, np.ndarray], name: str) -> dict[str, str]:
+    """Remove the text from the arrays, and give bfloat16 arrays their dtype back."""
+    held = arrays.get(METADATA)
+    if held is None or held.dtype.kind != "U" or held.shape:
+        return {}
+    del arrays[METADATA]
+    try:
+        metadata = json.loads(str(held))
+    except (ValueError, RecursionError) as error:
+        raise WeightsRefused(f"{name}: metadata is no JSON: {error}") from error
+    if not isinstance(metadata, dict):
+        raise WeightsRefused(f"{name}: metadata is {type(metadata).__name__}, expected an object")
+    narrow = metadata.pop(BFLOAT16_KEY, [])
+    if not isinstance(narrow, list) or not all(isinstance(label, str) for label in narrow):
+        raise WeightsRefused(
+            f"{name}: metadata has {BFLOAT16_KEY!r}={narrow!r}, expected a list of names"
+        )
+    if narrow:
+        from ml_dtypes import bfloat16
+
+        for label in narrow:
+            if label not in arrays or arrays[label].dtype != np.uint16:
+                raise WeightsRefused(f"{name}: {label!r} should hold the bits of bfloat16 numbers")
+            arrays[label] = arrays[label].view(bfloat16)
+    if any(not isinstance(value, str) for value in metadata.values()):
+        raise WeightsRefused(f"{name}: metadata should hold text only")
+    return metadata

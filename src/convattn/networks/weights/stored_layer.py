@@ -1,0 +1,199 @@
+"""An `AttentionLayer` as arrays and text, and back, without losing a bit.
+
+Every array of the layer is stored under its path, such as `encoding.values`. Everything else, the
+classes, the sizes and which parts are absent, is JSON under `layer` in the file's metadata.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from convattn import encodings
+from convattn.encodings.layer import AttentionLayer, ContentScores
+from convattn.files import write_file
+from convattn.networks.weights.consistency import check_layer
+from convattn.networks.weights.files import WeightsFile, read_weights
+from convattn.networks.weights.numpy_format import write_npz
+from convattn.networks.weights.refusal import WeightsRefused
+from convattn.networks.weights.safetensors_format import write_safetensors
+from convattn.operators.arrays import as_array
+
+FORMAT, VERSION = "convattn", "1"
+ENCODINGS = (
+    encodings.AbsoluteEncoding,
+    encodings.AxialEncoding,
+    encodings.BiasEncoding,
+    encodings.EnumeratedEncoding,
+    encodings.GaussianEncoding,
+    encodings.LearnedEncoding,
+    encodings.MixtureEncoding,
+    encodings.QuadraticEncoding,
+    encodings.QuadraticGridEncoding,
+    encodings.RelativeEncoding,
+    encodings.ScalarEncoding,
+)
+CLASSES: Mapping[str, type] = {c.__name__: c for c in (AttentionLayer, ContentScores, *ENCODINGS)}
+PARTS = {"encoding": tuple(c.__name__ for c in ENCODINGS), "content": ("ContentScores",)}
+
+
+def save_layer(layer: AttentionLayer, path: Path | str) -> None:
+    """Save a layer so that `load_layer` restores it exactly; the file is whole or not there.
+
+    **Arguments:**
+
+    - `path`: ends in `.safetensors` or `.npz`.
+
+    **Raises:** `ValueError` for another ending, for a layer whose parts do not fit together, and
+    for numbers that are not finite. `OSError` if it cannot be written.
+
+    >>> import tempfile, convattn as ca
+    >>> path = Path(tempfile.mkdtemp()) / "layer.safetensors"
+    >>> ca.save_layer(ca.conv_to_attention([[[1.0]], [[2.0]], [[3.0]]]), path)
+    >>> ca.apply_attention(ca.load_layer(path), [[[1.0], [2.0], [4.0]]]).ravel().round(4).tolist()
+    [8.0, 17.0, 10.0]
+    """
+    path = Path(path)
+    if not isinstance(layer, AttentionLayer):
+        raise ValueError(f"layer is {type(layer).__name__}, but should be an AttentionLayer")
+    check_layer(layer)
+    write_file(path, encode(layer_arrays(layer), layer_metadata(layer), path.suffix))
+
+
+def load_layer(path: Path | str) -> AttentionLayer:
+    """Restore a layer that `save_layer` or `convattn convert` has written.
+
+    **Arguments:**
+
+    - `path`: the file.
+
+    **Raises:** `WeightsRefused`, a `ValueError`, for what `read_weights` refuses, for another
+    layout, and for parts that are missing, surplus or do not fit together; `ValueError` for 64-bit
+    arrays while JAX's 64-bit types are off. `OSError` if the file cannot be read.
+    """
+    return restore_layer(read_weights(path))
+
+
+def encode(arrays: Mapping[str, np.ndarray], metadata: Mapping[str, str], suffix: str) -> bytes:
+    """The content of a file with that ending.
+
+    **Raises:** `ValueError` for an ending that is not written.
+    """
+    if suffix == ".safetensors":
+        return write_safetensors(arrays, metadata)
+    if suffix == ".npz":
+        return write_npz(dict(arrays), dict(metadata))
+    raise ValueError(
+        f"the file's name ends in {suffix or 'nothing'!r}, but weights are written as .safetensors "
+        "or .npz"
+    )
+
+
+def layer_arrays(layer: Any) -> dict[str, np.ndarray]:
+    """Every array of a layer, or of any pytree, under its path in it."""
+    leaves = jax.tree_util.tree_flatten_with_path(layer)[0]
+    return {
+        jax.tree_util.keystr(path, simple=True, separator="."): np.asarray(leaf)
+        for path, leaf in leaves
+    }
+
+
+def layer_metadata(layer: AttentionLayer) -> dict[str, str]:
+    """The text that goes with `layer_arrays`."""
+    text = json.dumps(describe(layer), sort_keys=True, default=int)
+    return {"format": FORMAT, "version": VERSION, "layer": text}
+
+
+def describe(node: Any) -> dict[str, Any]:
+    """What a layer holds apart from arrays: classes, static fields, absent parts, tuples."""
+    description: dict[str, Any] = {"class": type(node).__name__}
+    for field in fields(node):
+        value = getattr(node, field.name)
+        if is_dataclass(value):
+            description[field.name] = describe(value)
+        elif field.metadata.get("static") or value is None:
+            description[field.name] = value
+        elif isinstance(value, tuple):
+            description[field.name] = {"arrays": len(value)}
+    return description
+
+
+def restore_layer(file: WeightsFile) -> AttentionLayer:
+    """The layer that a file of our layout holds.
+
+    **Raises:** `WeightsRefused`.
+    """
+    if file.metadata.get("format") != FORMAT or "layer" not in file.metadata:
+        raise WeightsRefused(
+            f"{file.name} holds no layer of this library (metadata format="
+            f"{file.metadata.get('format')!r}); expected a file from save_layer or convattn convert"
+        )
+    if file.metadata.get("version") != VERSION:
+        raise WeightsRefused(
+            f"{file.name} has version {file.metadata.get('version')!r} of the layout, but this "
+            f"library reads {VERSION!r}; use the library that wrote it, or convert anew"
+        )
+    try:
+        description = json.loads(file.metadata["layer"])
+    except (ValueError, RecursionError) as error:
+        raise WeightsRefused(f"{file.name}: its description is no JSON: {error}") from error
+    used: set[str] = set()
+    layer = _restore(file, description, "", ("AttentionLayer",), used)
+    surplus = [name for name in file.arrays if name not in used]
+    if surplus:
+        raise WeightsRefused(f"{file.name} holds {surplus[0]!r}, of which its layer knows nothing")
+    try:
+        check_layer(layer)
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        raise WeightsRefused(f"{file.name} describes no layer that works: {error}") from error
+    return layer
+
+
+def _restore(
+    file: WeightsFile, description: Any, path: str, allowed: tuple[str, ...], used: set[str]
+) -> Any:
+    where = f"{file.name}: {path or 'the layer'}"
+    name = description.get("class") if isinstance(description, dict) else None
+    if name not in allowed:
+        raise WeightsRefused(f"{where} is described as {name!r}, expected {' or '.join(allowed)}")
+    cls = CLASSES[name]
+    surplus = {*description} - {"class", *(field.name for field in fields(cls))}
+    if surplus:
+        raise WeightsRefused(f"{where} has the unknown fields {sorted(surplus)}")
+
+    def array(label: str) -> jax.Array:
+        used.add(label)
+        return as_array(file[label], f"{file.name}: {label}")
+
+    parts: dict[str, Any] = {}
+    for field in fields(cls):
+        label = f"{path}.{field.name}" if path else field.name
+        given = description.get(field.name)
+        if field.metadata.get("static"):
+            parts[field.name] = _frozen(given, f"{file.name}: {label}")
+        elif field.name in PARTS and name == "AttentionLayer" and given is not None:
+            parts[field.name] = _restore(file, given, label, PARTS[field.name], used)
+        elif field.name in description and given is None:
+            parts[field.name] = None
+        elif isinstance(given, dict) and isinstance(given.get("arrays"), int):
+            parts[field.name] = tuple(array(f"{label}.{i}") for i in range(given["arrays"]))
+        elif given is None and (name, field.name) == ("ContentScores", "tables"):
+            parts[field.name] = None  # a file from before there were tables
+        elif given is None:
+            parts[field.name] = array(label)
+        else:
+            raise WeightsRefused(f"{file.name}: {label} is described as {given!r}, not an array")
+    return cls(**parts)
+
+
+def _frozen(value: Any, name: str) -> Any:
+    """Lists as tuples; only integers and truth values may be in them."""
+    if isinstance(value, list):
+        return tuple(_frozen(part, name) for part in value)
+    if isinstance(value, int):
+        return value
+    raise WeightsRefused(f"{name}={value!r}, but expected integers, or lists of them")

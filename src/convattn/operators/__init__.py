@@ -1,0 +1,1 @@
+"""The operators that everything stands on: shifts, convolution, patches, scores, attention."""

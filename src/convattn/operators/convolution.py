@@ -1,0 +1,199 @@
+"""Convolution from its definition (C20 eq. 5), the reference that everything is held against."""
+
+from collections.abc import Sequence
+from itertools import product
+from typing import Any, SupportsIndex
+
+import jax.numpy as jnp
+from jax import Array, lax
+from jaxtyping import Num
+
+from convattn.operators.arrays import accumulation_dtype, as_array, require_finite
+from convattn.operators.integers import as_integer
+from convattn.operators.shifts import axis_taps, per_axis
+
+NAMED_PADDINGS = ("SAME", "VALID", "EDGE", "MEAN")
+
+
+def conv(
+    images: Any,
+    kernel: Any,
+    bias: Any = None,
+    *,
+    stride: int | Sequence[int] = 1,
+    dilation: int | Sequence[int] = 1,
+    groups: SupportsIndex = 1,
+    padding: Any = "SAME",
+) -> Num[Array, "batch *space out_channels"]:
+    """Convolve images with a kernel, one tap after the other.
+
+        out_q = Σ_t images_(q + d·t) kernel_t + bias
+
+    over the taps t of `axis_taps`: {-(K-1)/2, …, (K-1)/2} for odd K, {-(K/2 - 1), …, K/2} for
+    even K. This is the cross-correlation that deep learning calls convolution. Sums run in at
+    least float32 at the highest precision the device has; integers stay integers of the result's
+    dtype and wrap around in it, so cast small ones to int32 first.
+
+    **Arguments:**
+
+    - `images`: `[batch, height, width, in]`, or `[batch, length, in]`.
+    - `kernel`: `[K_1, K_2, in/groups, out]`, or `[K, in/groups, out]`; its rank selects 1-D or
+      2-D.
+    - `bias`: `[out]` or none.
+    - `stride`: s ≥ 1; the result is the stride-1 result at `[::s]`, whatever the padding.
+    - `dilation`: d ≥ 1, the distance between taps.
+    - `groups`: channels are split into this many independent groups.
+    - `padding`: what stands outside the image. `"SAME"`: zeros, d·⌊(K-1)/2⌋ before and d·⌊K/2⌋
+      after, so that the size stays. `"EDGE"`: the nearest pixel. `"MEAN"`: the mean over all
+      pixels of that image and channel (integers become floats). `"VALID"`: nothing, the size
+      shrinks by d·(K-1). An integer: so many zeros on every side.
+
+    **Returns:** `[batch, height', width', out]` of dtype `result_type(images, kernel, bias)`.
+
+    **Raises:** `ValueError` for ranks or channels that do not fit, an unknown padding, a kernel
+    larger than the (padded) image, and non-finite weights.
+
+    **Source:** C20 eqs. 5 and 17; L21 eq. 1.
+
+    >>> conv([[[1], [2], [4]]], [[[1]], [[0]], [[10]]])[0, :, 0].tolist()
+    [20, 41, 2]
+    """
+    padding, groups = check_padding(padding), as_integer(groups, "groups", 1)
+    images, kernel, bias = check_operands(images, kernel, bias, groups)
+    axes = kernel.ndim - 2
+    strides = per_axis(stride, axes, "stride")
+    dilations = per_axis(dilation, axes, "dilation")
+    operands = (images, kernel) if bias is None else (images, kernel, bias)
+    result_dtype = jnp.result_type(*operands)
+    if padding == "MEAN" and not jnp.issubdtype(result_dtype, jnp.inexact):
+        result_dtype = jnp.promote_types(result_dtype, jnp.float32)
+    working = accumulation_dtype(result_dtype)
+    padded = _pad(images.astype(working), kernel.shape[:axes], dilations, padding)
+
+    sizes = [
+        (n - d * (k - 1) - 1) // s + 1
+        for n, k, d, s in zip(padded.shape[1:-1], kernel.shape, dilations, strides, strict=False)
+    ]
+    if min(sizes) < 1:
+        raise ValueError(
+            f"images.shape={images.shape} with padding={padding!r} leaves no position for a kernel "
+            f"of shape {kernel.shape[:axes]} with dilation {dilations}; pad more, use "
+            "padding='SAME', or take a smaller kernel"
+        )
+    batch, channels = images.shape[0], images.shape[-1]
+    out_channels = kernel.shape[-1]
+    total = jnp.zeros((batch, *sizes, groups, out_channels // groups), working)
+    for tap in product(*(range(k) for k in kernel.shape[:axes])):
+        first = [index * d for index, d in zip(tap, dilations, strict=True)]
+        last = [f + (n - 1) * s + 1 for f, n, s in zip(first, sizes, strides, strict=True)]
+        window = lax.slice(
+            padded, (0, *first, 0), (batch, *last, channels), (1, *strides, 1)
+        ).reshape(batch, *sizes, groups, channels // groups)
+        weights = kernel[tap].astype(working)
+        weights = weights.reshape(channels // groups, groups, out_channels // groups)
+        total = total + jnp.einsum(
+            "...gi,igo->...go", window, weights, precision=lax.Precision.HIGHEST
+        )
+    total = total.reshape(batch, *sizes, out_channels)
+    if bias is not None:
+        total = total + bias.astype(working)
+    return total.astype(result_dtype)
+
+
+def check_operands(
+    images: Any, kernel: Any, bias: Any, groups: int
+) -> tuple[Array, Array, Array | None]:
+    """Convert the operands of a convolution and refuse those that do not fit together.
+
+    **Raises:** `ValueError` as `conv` says.
+    """
+    images = as_array(images, "images")
+    kernel, bias = check_kernel(kernel, bias, groups)
+    if images.ndim != kernel.ndim:
+        raise ValueError(
+            f"images.shape={images.shape} has {images.ndim} axes, but a kernel of shape "
+            f"{kernel.shape} takes {kernel.ndim}: batch, {kernel.ndim - 2} spatial, channels; add "
+            "the batch axis with images[None]"
+        )
+    if images.shape[-1] != kernel.shape[-2] * groups:
+        raise ValueError(
+            f"images.shape={images.shape} has {images.shape[-1]} channels, but a kernel of shape "
+            f"{kernel.shape} with groups={groups} takes {kernel.shape[-2] * groups}"
+        )
+    if 0 in images.shape[1:]:
+        raise ValueError(f"images.shape={images.shape}, but every axis but the batch should be ≥ 1")
+    return images, kernel, bias
+
+
+def check_padding(padding: Any) -> str | int:
+    """One of `NAMED_PADDINGS`, or how many zeros to lay on every side.
+
+    **Raises:** `ValueError` for anything else, and for several numbers: sides do not differ here.
+
+    >>> check_padding("SAME"), check_padding(2)
+    ('SAME', 2)
+    """
+    if isinstance(padding, str) and padding in NAMED_PADDINGS:
+        return padding
+    try:
+        return as_integer(padding, "padding", 0)
+    except ValueError:
+        raise ValueError(
+            f"padding={padding!r}, but should be one of {', '.join(NAMED_PADDINGS)} or an "
+            "integer ≥ 0, the zeros on every side"
+        ) from None
+
+
+def check_kernel(kernel: Any, bias: Any, groups: SupportsIndex) -> tuple[Array, Array | None]:
+    """Convert a kernel and its bias and refuse what is not a convolution's.
+
+    **Raises:** `ValueError` for a wrong rank, empty axes, groups that do not divide the output
+    channels, a bias that is not `[out]`, and non-finite weights.
+    """
+    kernel = as_array(kernel, "kernel")
+    if kernel.ndim not in (3, 4):
+        raise ValueError(
+            f"kernel.shape={kernel.shape} has {kernel.ndim} axes, but should have 3 (1-D: K, in, "
+            "out) or 4 (2-D: K, K, in, out)"
+        )
+    if 0 in kernel.shape:
+        raise ValueError(f"kernel.shape={kernel.shape}, but every axis should be ≥ 1")
+    groups = as_integer(groups, "groups", 1)
+    if kernel.shape[-1] % groups:
+        raise ValueError(
+            f"kernel.shape={kernel.shape} has {kernel.shape[-1]} output channels, but groups="
+            f"{groups} should divide them"
+        )
+    require_finite(kernel, "kernel")
+    if bias is not None:
+        bias = as_array(bias, "bias")
+        if bias.shape != kernel.shape[-1:]:
+            raise ValueError(
+                f"bias.shape={bias.shape}, but should be {kernel.shape[-1:]}, one entry for each "
+                f"output channel of the kernel of shape {kernel.shape}"
+            )
+        require_finite(bias, "bias")
+    return kernel, bias
+
+
+def _pad(
+    images: Array, kernel_size: Sequence[int], dilation: Sequence[int], padding: str | int
+) -> Array:
+    """Lay the padding around the spatial axes of `images`."""
+    if padding == "VALID":
+        return images
+    if isinstance(padding, int):
+        return jnp.pad(images, [(0, 0), *[(padding, padding)] * len(kernel_size), (0, 0)])
+    widths = [(0, 0)]
+    for size, d in zip(kernel_size, dilation, strict=True):
+        taps = axis_taps(size)
+        widths.append((-d * taps[0], d * taps[-1]))
+    widths.append((0, 0))
+    if padding == "SAME":
+        return jnp.pad(images, widths)
+    if padding == "EDGE":
+        return jnp.pad(images, widths, mode="edge")
+    spatial = tuple(range(1, images.ndim - 1))
+    mean = images.astype(accumulation_dtype(images.dtype, jnp.float32)).mean(spatial, keepdims=True)
+    inside = jnp.pad(jnp.ones(images.shape[1:-1], bool), widths[1:-1])[None, ..., None]
+    return jnp.where(inside, jnp.pad(images, widths).astype(mean.dtype), mean)

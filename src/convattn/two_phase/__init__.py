@@ -1,6 +1,0 @@
-"""L21's pipeline: train a convolution, turn it into attention by Theorem 1, and go on training."""
-
-from convattn.two_phase.conversion_settings import ConversionSettings as ConversionSettings
-from convattn.two_phase.transfer import convert_layer as convert_layer
-from convattn.two_phase.transfer import phase_two_settings as phase_two_settings
-from convattn.two_phase.transfer import transfer as transfer

@@ -1,0 +1,278 @@
+"""``convattn convert``: only what was checked is written, in every layout, there and back."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import convattn
+from convattn.cli.__main__ import main
+from convattn.networks.weights import converted_layer
+from convattn.networks.weights.convolution_layout import find_convolution
+from convattn.networks.weights.files import read_weights
+from convattn.networks.weights.numpy_format import write_npz
+from convattn.networks.weights.safetensors_format import write_safetensors
+
+KERNEL = np.random.default_rng(1).integers(-4, 5, (3, 2, 1, 3)).astype(np.float32)
+BIAS = np.arange(3, dtype=np.float32)
+
+
+def save(path: Path, arrays: dict[str, np.ndarray]) -> Path:
+    path.write_bytes(write_safetensors(arrays, {}))
+    return path
+
+
+@pytest.fixture
+def weights(tmp_path):
+    """A network in PyTorch's layout, with arrays that are no kernels."""
+    return save(
+        tmp_path / "net.safetensors",
+        {
+            "stem.conv.weight": np.ascontiguousarray(KERNEL.transpose(3, 2, 0, 1)),
+            "stem.conv.bias": BIAS,
+            "fc.weight": np.ones((3, 4), np.float32),
+            "mask": np.full(2, -np.inf, np.float32),
+        },
+    )
+
+
+def test_there_and_back(convattn_command, weights, tmp_path):
+    attention, figures = tmp_path / "attention.npz", tmp_path / "figures.json"
+    words = ("--layer", "stem.conv", "--patch-size", 2, "-o", attention, "--json", figures)
+    done = convattn_command("convert", weights, *words)
+    assert (done.code, done.err) == (0, "")
+    assert "stem.conv.weight (3, 2, 1, 3), stored as oihw (told from the name 'weight')" in done.out
+    assert "within the derived bound" in done.out
+    layer = convattn.load_layer(attention)
+    expected = convattn.conv_to_attention(KERNEL, BIAS, patch_size=2)
+    np.testing.assert_array_equal(layer.output, expected.output)
+    document = json.loads(figures.read_text())
+    assert document["written"] is True
+    (comparison,) = document["comparisons"]
+    assert comparison["passed"]
+    assert 0 <= comparison["error"] <= comparison["bound"] < 0.01
+    back = tmp_path / "back.safetensors"
+    words = ("--to-convolution", "--kernel-size", 3, 2, "-o", back, "--layout", "oihw")
+    done = convattn_command("convert", attention, *words, "--layer", "stem.conv", "--json", figures)
+    assert (done.code, done.err) == (0, "")
+    document = json.loads(figures.read_text())
+    assert document["written"] is True
+    assert document["tolerance_is_derived"]
+    assert 0 <= document["distance"] <= document["tolerance"] < 1e-3
+    found = find_convolution(read_weights(back), "stem.conv")
+    # Each entry is a mean of values that are off by less than the bound of a map entry.
+    assert np.abs(found.kernel - KERNEL).max() <= document["tolerance"] * np.linalg.norm(KERNEL)
+    np.testing.assert_array_equal(found.bias, BIAS)
+
+
+def test_a_one_hot_layer_goes_there_and_back_without_a_difference(convattn_command, tmp_path):
+    kernel = tmp_path / "one.kernel.npy"
+    np.save(kernel, KERNEL[:, 0])
+    done = convattn_command("convert", kernel, "--no-exact", "--encoding", "quadratic")
+    assert done.code == 0
+    assert "largest difference 0, equal" in done.out
+    layer = tmp_path / "one.kernel.attention.safetensors"
+    done = convattn_command("convert", layer, "--to-convolution", "--kernel-size", 3)
+    assert done.code == 0
+    back = read_weights(tmp_path / "one.kernel.attention.convolution.safetensors")
+    np.testing.assert_array_equal(back["kernel"], KERNEL[:, 0], strict=True)
+
+
+@pytest.mark.parametrize(
+    ("write", "route"),
+    [("flax", "flax.nnx.MultiHeadAttention"), ("torch", "the formula of torch.nn.Multihead")],
+)
+def test_other_layouts_widen_half_kernels(convattn_command, tmp_path, write, route):
+    half = save(tmp_path / "half.safetensors", {"kernel": KERNEL.astype(np.float16)})
+    target = tmp_path / f"{write}.safetensors"
+    words = ("--no-exact", "--write", write, "--image-size", 3, 4, "-o", target)
+    done = convattn_command("convert", half, *words)
+    assert (done.code, done.err) == (0, "")
+    assert f"{route}" in done.out
+    assert "equal" in done.out
+    assert {array.dtype for array in read_weights(target).arrays.values()} == {np.dtype("float32")}
+
+
+def test_keras_variables_keep_their_bias(convattn_command, tmp_path):
+    weights = save(tmp_path / "net.safetensors", {"c/kernel:0": KERNEL, "c/bias:0": BIAS})
+    done = convattn_command("convert", weights, "--layer", "c/kernel:0", "--layout", "hwio")
+    assert (done.code, done.err) == (0, "")
+    assert "bias c/bias:0 ->" in done.out
+    layer = convattn.load_layer(tmp_path / "net.attention.safetensors")
+    np.testing.assert_array_equal(layer.bias, BIAS)
+
+
+def test_a_bias_from_another_file_settles_which_it_is(convattn_command, tmp_path):
+    weights = save(tmp_path / "net.safetensors", {"c.w": KERNEL, "c.b": BIAS})
+    other = tmp_path / "bias.npy"
+    np.save(other, 2 * BIAS)
+    done = convattn_command("convert", weights, "--layout", "hwio", "--bias", other)
+    assert (done.code, done.err) == (0, "")
+    layer = convattn.load_layer(tmp_path / "net.attention.safetensors")
+    np.testing.assert_array_equal(layer.bias, 2 * BIAS)
+
+
+def test_a_layer_that_is_not_the_convolution_is_not_written(
+    convattn_command, weights, tmp_path, monkeypatch
+):
+    """A construction with one wrong entry: exit 1, the figures say so, the file is as it was."""
+    target, figures = tmp_path / "out.safetensors", tmp_path / "figures.json"
+    target.write_bytes(b"old")
+    right = converted_layer.conv_to_attention
+
+    def wrong(kernel, *args, **options):
+        changed = kernel.copy()
+        changed[0, 0, 0, 0] += 0.01
+        return right(changed, *args, **options)
+
+    monkeypatch.setattr(converted_layer, "conv_to_attention", wrong)
+    words = ("--layer", "stem.conv", "-o", target, "--json", figures)
+    done = convattn_command("convert", weights, *words)
+    assert done.code == 1
+    assert "NOT WITHIN the derived bound" in done.out
+    assert "FAILED: nothing written" in done.out
+    assert json.loads(figures.read_text())["written"] is False
+    assert target.read_bytes() == b"old"
+
+
+def test_a_layer_that_is_no_convolution_is_written_only_when_asked(convattn_command, tmp_path):
+    layer, target = tmp_path / "layer.npz", tmp_path / "conv.npz"
+    convattn.save_layer(
+        convattn.conv_to_attention(KERNEL[:, 0], encoding="quadratic", alpha=0.5), layer
+    )
+    words = ("convert", layer, "--to-convolution", "--kernel-size", 3, "-o", target)
+    done = convattn_command(*words)
+    assert done.code == 1
+    assert "MORE THAN what rounding accounts for" in done.out
+    assert not target.exists()
+    done = convattn_command(*words, "--tolerance", 1)
+    assert done.code == 0
+    assert target.exists()
+
+
+def test_wrong_use_exits_2_with_one_line_and_writes_nothing(convattn_command, weights, tmp_path):
+    (tmp_path / "text.npy").write_text("no array")
+    np.save(tmp_path / "flat.weight.npy", np.ones(3))
+    np.save(tmp_path / "plain.npy", KERNEL)
+    np.save(tmp_path / "object.npy", np.array([{}]), allow_pickle=True)
+    scalar = tmp_path / "scalar.npz"
+    convattn.save_layer(
+        convattn.conv_to_attention(KERNEL[:, 0], encoding="scalar", exact=False), scalar
+    )
+    written = {
+        layout: converted_layer.convert_weights(
+            KERNEL[:, 0], None, {}, write=layout, image_size=5
+        ).content
+        for layout in ("ours", "flax", "torch")
+    }
+    for layout, content in written.items():
+        (tmp_path / f"{layout}.safetensors").write_bytes(content)
+    leaky, overflowing = tmp_path / "leaky.npz", tmp_path / "overflowing.npz"
+    for path, name, value in [(leaky, "encoding.leak", 1.5), (overflowing, "output", 3e38)]:
+        file = read_weights(tmp_path / "ours.safetensors")
+        arrays = {**file.arrays, name: np.full_like(file[name], value)}
+        path.write_bytes(write_npz(arrays, dict(file.metadata)))
+    text = np.array(json.dumps({"bfloat16 arrays": 5}))
+    np.savez(tmp_path / "bits.npz", kernel=KERNEL, metadata=text)
+    save(tmp_path / "other.safetensors", {"conv.w": KERNEL, "conv.b": BIAS})
+    back = ("--to-convolution", "--kernel-size", 3)
+    conv = ("--layer", "stem.conv")
+    before = sorted(tmp_path.iterdir())
+    for words, message in [
+        ([tmp_path / "absent.npy"], "cannot read"),
+        ([tmp_path], "cannot read"),
+        (["."], "cannot read .: it is a directory"),
+        ([".", *back], "cannot read .: it is a directory"),
+        ([tmp_path / "ours.safetensors"], "is an attention layer of this library, not a conv"),
+        ([tmp_path / "flax.safetensors"], "is an attention layer for one image size"),
+        ([tmp_path / "torch.safetensors"], "is an attention layer for one image size"),
+        ([leaky, *back], f"{leaky} describes no layer that works: encoding.leak=1.5"),
+        ([overflowing, *back], f"{overflowing}: the nearest kernel of its layer has"),
+        ([tmp_path / "bits.npz"], "metadata has 'bfloat16 arrays'=5, expected a list of names"),
+        (
+            [tmp_path / "other.safetensors", "--layout", "hwio"],
+            "holds 'conv.b' (3,) beside 'conv.w'",
+        ),
+        ([tmp_path / "text.npy"], "neither .npy, .npz nor .safetensors"),
+        ([tmp_path / "object.npy"], "pickled objects"),
+        ([tmp_path / "flat.weight.npy"], "has shape (3,)"),
+        ([tmp_path / "plain.npy"], "--layout hwio for"),
+        ([weights, "--layer", "stem.cnov"], "did you mean 'stem.conv.weight'"),
+        ([weights, "--layer", "fc"], "is it a dense layer"),
+        ([weights, *conv, "--layout", "hwio"], "is the layout oihw?"),
+        ([weights, *conv, "--bias", tmp_path / "absent.npy"], "cannot read"),
+        ([weights, *conv, "--bias", weights], "--bias got"),
+        ([weights, *conv, "--bias", tmp_path / "plain.npy"], "bias.shape=(3, 2, 1, 3)"),
+        ([weights, *conv, "--output", "/nowhere/x.npz"], "--output got /nowhere/x.npz"),
+        ([weights, *conv, "--output", "x.pt"], "expected a name in .safetensors or .npz"),
+        ([weights, *conv, "--json", "/nowhere/x.json"], "--json got /nowhere/x.json"),
+        ([weights, *conv, "--exact", "--no-exact"], "exclude each other"),
+        ([weights, *conv, "--stride", 1, 2, 3], "--stride got (1, 2, 3)"),
+        ([weights, *conv, "--patch-size", 0], "--patch-size got (0,)"),
+        ([weights, *conv, "--image-size", 0], "--image-size got (0,)"),
+        ([weights, *conv, "--patch-size", 2, "--image-size", 3], "do not divide"),
+        ([weights, *conv, "--leak", 7], "leak=7.0, but should lie"),
+        ([weights, *conv, "--groups", 2], "groups=2 should divide"),
+        ([weights, *conv, "--head-dim", 0], "head_dim=0, but should be"),
+        ([weights, *conv, "--seed", -1], "--seed got -1, but expected an integer ≥ 0"),
+        ([weights, *conv, "--write", "flax"], "--write flax needs --image-size"),
+        ([weights, *conv, "--kernel-size", 3], "--kernel-size goes with --to-convolution"),
+        ([weights, *conv, "--tolerance", 3], "--tolerance goes with --to-convolution"),
+        ([scalar, "--to-convolution"], "needs --kernel-size"),
+        ([scalar, "--to-convolution", "--kernel-size", 3], "no tolerance can be derived"),
+        ([scalar, "--to-convolution", "--kernel-size", 3, "--tolerance", -1], "--tolerance got"),
+        ([scalar, "--to-convolution", "--kernel-size", 3, "--patch-size", 2], "--patch-size does"),
+        ([weights, "--to-convolution", "--kernel-size", 3], "holds no layer of this library"),
+    ]:
+        done = convattn_command("convert", *words)
+        assert done.code == 2, (words, done)
+        (line,) = done.err.splitlines()
+        assert message in line, line
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_a_disk_that_fills_up_leaves_no_half_file(convattn_command, weights, tmp_path, monkeypatch):
+    before = sorted(tmp_path.iterdir())
+
+    def fails(source, destination):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", fails)
+    target = tmp_path / "out.npz"
+    done = convattn_command("convert", weights, "--layer", "stem.conv", "-o", target)
+    assert done.code == 2
+    assert "No space left" in done.err
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_a_negative_seed_is_refused_by_verify_too(convattn_command):
+    done = convattn_command("verify", "--seed", -3)
+    assert done.code == 2
+    assert done.err == "convattn verify: --seed got -3, but expected an integer ≥ 0\n"
+
+
+def test_a_kernel_in_64_bits_is_converted_in_64_bits(tmp_path):
+    kernel = tmp_path / "kernel.npy"
+    np.save(kernel, np.ones((3, 1, 2)))
+    words = ["-m", "convattn.cli", "convert", str(kernel), "--json", str(tmp_path / "f.json")]
+    subprocess.run([sys.executable, *words], check=True)
+    figures = json.loads((tmp_path / "f.json").read_text())
+    assert figures["comparisons"][0]["dtype"] == "float64"
+    assert {array["dtype"] for array in figures["arrays"].values()} == {"float64"}
+
+
+@pytest.mark.parametrize(
+    "clash", [("--output", "kernel.npz"), ("--output", "o.npz", "--json", "o.npz")]
+)
+def test_one_file_is_not_read_and_written(tmp_path, monkeypatch, capsys, clash):
+    monkeypatch.chdir(tmp_path)
+    np.savez("kernel.npz", kernel=KERNEL)
+    before = Path("kernel.npz").read_bytes()
+    assert main(["convert", "kernel.npz", *clash]) == 2
+    assert "one would overwrite the other" in capsys.readouterr().err
+    assert Path("kernel.npz").read_bytes() == before
+    assert not Path("o.npz").exists()

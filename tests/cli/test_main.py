@@ -1,0 +1,91 @@
+import os
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import pytest
+from ledger.proof_files import claim, evidence, write
+
+import convattn
+from convattn.cli import __main__ as cli
+
+
+@pytest.fixture
+def convattn_command(capsys):
+    """Run the command line in this process."""
+
+    def command(*words):
+        code = cli.main(list(words))
+        captured = capsys.readouterr()
+        return SimpleNamespace(code=code, out=captured.out, err=captured.err)
+
+    return command
+
+
+def test_help_loads_no_jax():
+    words = [sys.executable, "-X", "importtime", "-m", "convattn.cli", "--help"]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    imported = {line.rsplit("|", 1)[-1].strip() for line in done.stderr.splitlines()}
+    assert "tyro" in imported
+    assert not imported & {"jax", "jaxlib", "numpy"}
+    for name in ("verify", "prove", "check", "audit", "convert", "ledger"):
+        assert name in done.stdout
+
+
+@pytest.mark.parametrize("name", ["verify", "prove", "check", "audit", "convert", "ledger"])
+def test_every_command_has_help(convattn_command, name):
+    done = convattn_command(name, "--help")
+    assert done.code == 0
+    assert f"usage: convattn {name}" in done.out
+    assert ("--json" in done.out) == (name != "ledger")
+
+
+def test_version(convattn_command):
+    done = convattn_command("--version")
+    assert (done.code, done.out) == (0, f"convattn {convattn.__version__}\n")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        [],
+        ["nonsense"],
+        ["verify", "--nonsense"],
+        ["verify", "--seed", "one"],
+        ["convert"],
+        ["convert", "k.npy", "--encoding", "nonsense"],
+    ],
+)
+def test_wrong_words_exit_2(convattn_command, words):
+    done = convattn_command(*words)
+    assert done.code == 2
+    assert done.err
+
+
+def test_a_defect_is_reported_in_one_line(convattn_command, monkeypatch):
+    monkeypatch.setattr("convattn.cli.verify.verify", lambda *words: 1 / 0)
+    done = convattn_command("verify")
+    assert done.code == 70
+    assert done.err.splitlines() == [
+        "convattn verify: a defect in convattn, please report it: "
+        "ZeroDivisionError('division by zero') (set CONVATTN_TRACEBACK=1 to see where)"
+    ]
+
+
+def test_a_reader_that_goes_away_is_no_failure(tmp_path):
+    directory = write(tmp_path, p__a=claim("S.a"))
+    words = [sys.executable, "-m", "convattn.cli", "ledger", "--proofs", str(directory)]
+    read, written = os.pipe()
+    os.close(read)
+    done = subprocess.run(words, stdout=written, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(written)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_an_ascii_terminal_ends_nothing(tmp_path):
+    directory = write(tmp_path, p__a=claim("S.a", evidence("'δ = 1'", assumes="ε > 0")))
+    words = [sys.executable, "-m", "convattn.cli", "verify", "--proofs", str(directory)]
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    done = subprocess.run(words, capture_output=True, env=environment, check=False)
+    assert done.returncode == 0
+    assert b"\\u03b4 = 1" in done.stdout

@@ -1,0 +1,131 @@
+import json
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+from ledger.coq.coq_tree import ONE, needs_coq, quoting, theorem, write_sources
+from ledger.proof_files import write
+
+
+@pytest.fixture
+def tree(tmp_path):
+    """One theorem and the claim that quotes it."""
+    write_sources(tmp_path / "coq", p__one=ONE, p__two=theorem("two"))
+    write(tmp_path / "proofs", p__a=quoting("S.a", "p/one.v", "Theorem one : 1 = 1."))
+    return tmp_path
+
+
+@pytest.fixture
+def prove(convattn_command, tree):
+    def command(*words):
+        options = ("--coq", tree / "coq", "--proofs", tree / "proofs", "--output", tree / "out")
+        return convattn_command("prove", *options, *words)
+
+    return command
+
+
+@needs_coq
+def test_prove_prints_a_table_and_writes_the_report(prove, tree):
+    done = prove()
+    assert done.code == 0
+    rows = [line.split() for line in done.out.splitlines()]
+    assert rows[0] == ["claim", "file", "theorem", "assumptions", "seconds"]
+    assert rows[1][:4] == ["S.a", "p/one.v", "one", "closed"]
+    assert rows[2][:4] == ["-", "p/two.v", "two", "closed"]
+    assert "2 of 2 theorems checked by Coq" in done.out
+    assert "for 1 claims; 0 failures; 2 files compiled" in done.out
+    report = json.loads((tree / "out" / "report.json").read_text())
+    assert report["passed"] is True
+    assert list(report["theorems"]) == ["p/one.v", "p/two.v"]
+
+
+@needs_coq
+def test_a_failure_exits_1_with_place_reason_and_remedy(prove, tree):
+    write_sources(tree / "coq", p__two="\nAxiom two : 1 = 1.\n")
+    done = prove("--json", tree / "also.json")
+    assert done.code == 1
+    assert "FAILED  p/two.v:2: 'Axiom': prove it, or leave it out" in done.out
+    assert "FAILED  p/two.v: theorems: none" in done.out
+    report = json.loads((tree / "out" / "report.json").read_text())
+    assert json.loads((tree / "also.json").read_text()) == report
+    assert report["passed"] is False
+    assert [failure["line"] for failure in report["failures"]] == [2, 0]
+    assert report["theorems"]["p/one.v"]["checked"] is True
+
+
+@needs_coq
+def test_files_are_named_from_anywhere_and_write_no_report(prove, tree, monkeypatch):
+    monkeypatch.chdir(tree / "coq" / "p")
+    for name in ("p/two.v", "two.v", tree / "coq" / "p" / "two.v"):
+        done = prove("--jobs", 1, "--json", "-", name)
+        assert done.code == 0
+        assert list(json.loads(done.out)["theorems"]) == ["p/two.v"]
+        assert "1 of 1 theorems" in done.err
+    assert not (tree / "out" / "report.json").exists()
+
+
+def test_without_coq_it_exits_3_and_says_how_to_install_it(prove, tree, monkeypatch):
+    monkeypatch.setenv("PATH", os.path.dirname(sys.executable))
+    if shutil.which("coqc"):
+        pytest.skip("Coq stands beside Python")
+    done = prove()
+    assert (done.code, done.out) == (3, "")
+    assert "Coq is not installed" in done.err
+    assert "apt-get install --no-install-recommends coq libcoq-mathcomp-algebra" in done.err
+    assert not (tree / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--jobs", "0"], "--jobs got 0, but expected at least 1"),
+        (["--coq", "/nowhere"], "--coq got /nowhere, which is not a directory"),
+        (["--proofs", "/nowhere"], "--proofs got /nowhere, which is not a directory"),
+        (["--json", "/nowhere/j.json"], "--json got /nowhere/j.json, but the directory"),
+        (["--output", "/dev/null"], "--output got /dev/null, which is not a directory"),
+        (["three.v"], "three.v is no file of theorems such as"),
+        (["--table", "/nowhere/x.md"], "--table got /nowhere/x.md, but the directory"),
+    ],
+)
+def test_wrong_use_exits_2_with_one_line(prove, words, message):
+    done = prove(*words)
+    assert (done.code, done.out) == (2, "")
+    (line,) = done.err.splitlines()
+    assert line.startswith("convattn prove: ")
+    assert message in line
+
+
+@pytest.mark.parametrize("place", ["", "coq", "coq/deeper"])
+def test_sources_are_never_compiled_in_their_place(prove, tree, place):
+    done = prove("--output", tree / place)
+    assert done.code == 2
+    assert "must stand apart" in done.err
+
+
+def test_a_folder_without_theorems_exits_2(prove, tree):
+    shutil.rmtree(tree / "coq" / "p")
+    write_sources(tree / "coq", foundation__base="Lemma a : True.")
+    done = prove()
+    assert done.code == 2
+    assert "it has no theorems" in done.err
+
+
+def test_the_table_is_put_between_its_marks(prove, tree):
+    printed = prove("--table", "-")
+    assert printed.code == 0
+    row = "| [S.a](ledger.md#sa) | [`p/one.v`](../proofs/coq/p/one.v) | `one` | closed under"
+    assert row in printed.out
+    document: Path = tree / "proofs.md"
+    marks = ("<!-- table: convattn prove --table docs/proofs.md -->", "<!-- end of the table -->")
+    document.write_text(f"Before.\n{marks[0]}\nold\n{marks[1]}\nAfter.\n")
+    assert prove("--table", document).code == 0
+    assert document.read_text() == f"Before.\n{marks[0]}\n\n{printed.out}\n{marks[1]}\nAfter.\n"
+    document.write_text("No marks.")
+    done = prove("--table", document)
+    assert done.code == 2
+    assert "must have the lines" in done.err
+    assert document.read_text() == "No marks."
+    write_sources(tree / "coq", p__one="Lemma one : 1 = 1.")
+    assert "theorems: none" in prove("--table", "-").err

@@ -1,0 +1,207 @@
+"""`AttentionLayer` and `ContentScores`: what they say of themselves, and that they are pytrees."""
+
+import dataclasses
+import math
+from itertools import product
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from comparison import assert_dtype, assert_equal, assert_within, gamma
+from hypothesis import given
+from strategies import seeds, small_integers
+
+from convattn.encodings import BiasEncoding, QuadraticEncoding
+from convattn.encodings.layer import AttentionLayer, ContentScores
+
+BATCH, QUERIES, KEYS, FEATURES, KEY_FEATURES, HEADS = 2, 3, 5, 6, 4, 7
+
+
+def content(seed: int = 0, **options) -> ContentScores:
+    generator = np.random.default_rng(seed)
+    maps = [small_integers(generator, HEADS, FEATURES, KEY_FEATURES) for _ in range(2)]
+    biases = [small_integers(generator, HEADS, KEY_FEATURES) for _ in range(2)]
+    return ContentScores(*map(jnp.asarray, (*maps, *biases)), **options)
+
+
+def tokens(seed: int) -> tuple[jax.Array, jax.Array]:
+    generator = np.random.default_rng(seed)
+    return tuple(
+        jnp.asarray(small_integers(generator, BATCH, n, FEATURES)) for n in (QUERIES, KEYS)
+    )
+
+
+def layer(**changes) -> AttentionLayer:
+    encoding = QuadraticEncoding(jnp.ones(3), jnp.zeros((3, 2)))
+    parts = {"encoding": encoding, "value": jnp.ones((3, 8, 5)), "output": jnp.ones((3, 5, 12))}
+    return AttentionLayer(**{**parts, "patch_size": (2, 4), **changes})
+
+
+@given(seed=seeds())
+def test_content_scores_are_the_formula(seed):
+    """Four key features, so that the scale is two; and unscaled."""
+    queries, keys = tokens(seed)
+    scores = content(seed + 1)
+    out = scores.scores(queries, keys)
+    plain = dataclasses.replace(scores, scaled=False).scores(queries, keys)
+    assert out.shape == (BATCH, HEADS, QUERIES, KEYS)
+    assert_equal(2 * out, plain)
+    q, k, w_q, w_k, a, c = map(
+        np.asarray, (queries, keys, scores.query, scores.key, scores.query_bias, scores.key_bias)
+    )
+    for b, h in product(range(BATCH), range(HEADS)):
+        expected = (q[b] @ w_q[h] + a[h]) @ (k[b] @ w_k[h] + c[h]).T
+        assert_equal(plain[b, h], expected)
+
+
+def test_no_bias_is_bias_zero():
+    queries, keys = tokens(3)
+    scores = content(4)
+    zero = dataclasses.replace(scores, query_bias=jnp.zeros((7, 4)), key_bias=jnp.zeros((7, 4)))
+    none = dataclasses.replace(scores, query_bias=None, key_bias=None)
+    assert_equal(none.scores(queries, keys), zero.scores(queries, keys))
+    for name in ("query_bias", "key_bias"):
+        one = dataclasses.replace(none, **{name: getattr(scores, name)})
+        with pytest.raises(AssertionError, match="entries differ"):
+            assert_equal(one.scores(queries, keys), none.scores(queries, keys))
+
+
+def test_the_scale_is_the_root_of_the_key_features():
+    scores = ContentScores(jnp.ones((1, 2, 3)), jnp.ones((1, 2, 3)))
+    out = scores.scores(jnp.ones((1, 1, 2)), jnp.ones((1, 4, 2)))
+    expected = np.full((1, 1, 1, 4), 12 / math.sqrt(3))
+    assert_within(out, expected, 2 * gamma(2, "float64") * expected)
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_content_scores_are_summed_in_at_least_float32(dtype):
+    """2^11 + 1 ones: a sum in bfloat16 would end at 256, one in float16 at 2048."""
+    count = 2**11 + 1
+    ones = jnp.ones((1, 1, count), dtype)
+    scores = ContentScores(jnp.ones((1, count, 1), dtype), jnp.ones((1, count, 1), dtype))
+    out = scores.scores(ones, ones)
+    assert_dtype(out, "float32")
+    assert_equal(out, np.full((1, 1, 1, 1), count**2))
+
+
+@pytest.mark.parametrize(
+    ("patch", "stride", "writes", "output", "subsampling"),
+    [
+        ((1, 1), (1, 1), True, (1, 1), (1, 1)),
+        ((4, 6), (1, 1), True, (4, 6), (1, 1)),
+        ((4, 6), (2, 3), True, (2, 2), (1, 1)),
+        ((4, 6), (4, 6), True, (1, 1), (1, 1)),
+        ((4, 6), (3, 3), False, (4, 6), (3, 3)),  # 3 does not divide 4
+        ((1, 1), (2, 2), False, (1, 1), (2, 2)),
+        ((6,), (2,), True, (3,), (1,)),
+        ((2,), (3,), False, (2,), (3,)),
+    ],
+)
+def test_a_stride_that_divides_the_patches_is_in_the_tokens(
+    patch, stride, writes, output, subsampling
+):
+    this = layer(patch_size=patch, stride=stride)
+    assert this.writes_stride_to_tokens is writes
+    assert this.output_patch_size == output
+    assert this.subsampling == subsampling
+    kept = [o * s for o, s in zip(output, subsampling, strict=True)]
+    whole = [p * sub // s for p, sub, s in zip(patch, subsampling, stride, strict=True)]
+    assert writes is (kept == whole)
+
+
+def test_the_heads_are_the_encodings():
+    assert layer().heads == 3
+    bias = BiasEncoding(jnp.ones((5, 2)), None, ((0, 0), (0, 1)))
+    assert layer(encoding=bias).heads == 5
+
+
+@pytest.mark.parametrize(
+    ("changes", "dtype"),
+    [
+        ({}, "float64"),
+        ({"value": None, "output": None}, None),
+        ({"value": None, "output": jnp.ones((3, 8, 12), "bfloat16")}, "bfloat16"),
+        ({"value": None, "output": None, "bias": jnp.ones(12, "float16")}, "float16"),
+        (
+            {"value": jnp.ones((3, 8, 5), "bfloat16"), "output": jnp.ones((3, 5, 12), "float16")},
+            "float32",
+        ),
+    ],
+)
+def test_the_dtype_is_that_of_the_maps(changes, dtype):
+    this = layer(**changes)
+    assert this.dtype == (None if dtype is None else np.dtype(dtype))
+
+
+def test_the_leaves_are_the_arrays_and_nothing_else():
+    full = layer(bias=jnp.ones(12), content=content())
+    names = {jax.tree_util.keystr(path) for path, _ in jax.tree.leaves_with_path(full)}
+    inner = ("query", "key", "query_bias", "key_bias")
+    assert names == {
+        ".encoding.alpha", ".encoding.centers", ".value", ".output", ".bias",
+        *(f".content.{name}" for name in inner),
+    }  # fmt: skip
+    assert all(isinstance(leaf, jax.Array) for leaf in jax.tree.leaves(full))
+    assert len(jax.tree.leaves(layer(value=None))) == 3  # the identity is no leaf
+
+
+def test_a_layer_goes_to_leaves_and_back():
+    full = layer(bias=jnp.ones(12), content=content(scaled=False), stride=(2, 1))
+    leaves, structure = jax.tree.flatten(full)
+    back = jax.tree.unflatten(structure, leaves)
+    assert jax.tree.structure(back) == structure
+    assert back.stride == (2, 1)
+    assert not back.content.scaled
+    assert back.value is full.value
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"patch_size": (4, 2)},
+        {"stride": (2, 1)},
+        {"dilation": (1, 2)},
+        {"ring": ((1, 0), (0, 0))},
+        {"value": None},
+        {"bias": jnp.ones(12)},
+    ],
+)
+def test_what_is_static_is_in_the_structure(change):
+    structures = jax.tree.structure(layer()), jax.tree.structure(layer(**change))
+    assert structures[0] != structures[1]
+    assert hash(structures[0]) == hash(jax.tree.structure(layer()))
+
+
+def test_scaled_content_is_another_structure():
+    structures = [jax.tree.structure(content(scaled=scaled)) for scaled in (True, False)]
+    assert structures[0] != structures[1]
+
+
+def test_leaves_may_be_anything():
+    """JAX builds such trees for in_axes, shapes and shardings; nothing validates them."""
+    shapes = jax.tree.map(jnp.shape, layer(content=content()))
+    assert shapes.value == (3, 8, 5)
+    assert jax.tree.map(lambda _: None, layer()).encoding.alpha is None
+
+
+def test_equal_structures_compile_once():
+    traces = []
+
+    @jax.jit
+    def total(this):
+        traces.append(this.patch_size)
+        return this.value.sum()
+
+    assert total(layer()) == 120
+    assert total(jax.tree.map(lambda leaf: 2 * leaf, layer())) == 240
+    assert traces == [(2, 4)]
+    total(layer(patch_size=(1, 8)))
+    assert traces == [(2, 4), (1, 8)]
+
+
+def test_a_layer_does_not_change():
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        layer().bias = jnp.ones(12)
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        content().scaled = False

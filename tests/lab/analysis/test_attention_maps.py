@@ -1,0 +1,118 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from comparison import assert_equal, assert_within, gamma
+from flax import nnx
+from lab.analysis.pictures import png_pixels, svg_ids, svg_text
+from lab.analysis.synthetic_runs import TINY, drawn_snapshot, write_pruning, write_run
+
+from convattn.lab.analysis.attention_maps import attended, averaged, image_maps, layer_inputs
+from convattn.lab.analysis.attention_picture import ShownImage, draw_maps, mosaic
+from convattn.lab.analysis.figures import position_figure
+from convattn.lab.analysis.picture import save_picture
+from convattn.lab.analysis.position_maps import central_query, position_maps
+from convattn.lab.analysis.score_tables import query_attention
+from convattn.lab.models.settings import EncoderSettings
+from convattn.lab.models.sizes import abstract_model
+
+QUERY = (1, 2)
+IMAGES = np.random.default_rng(0).normal(size=(3, 4, 6, 3)).astype(np.float32)
+
+
+@pytest.fixture(scope="module")
+def model():
+    """An encoder with drawn parameters; NumPy draws them, since JAX would compile each shape."""
+    settings = EncoderSettings("content", heads=(2, 0), width=4, inner=4)
+    abstract = abstract_model(settings, classes=2, image_size=(4, 6))
+    structure, shapes = nnx.split(abstract)
+    rng = np.random.default_rng(1)
+    drawn = jax.tree.map(
+        lambda leaf: jnp.asarray(rng.uniform(-0.5, 0.5, leaf.shape), leaf.dtype), shapes
+    )
+    return nnx.merge(structure, drawn)
+
+
+def test_position_maps_are_those_of_the_snapshot(tmp_path) -> None:
+    run = write_run(tmp_path / "run")
+    assert central_query(run) == (2, 2)
+    epoch, maps = position_maps(run, QUERY)
+    assert epoch == 4
+    assert [layer.shape for layer in maps] == [(3, 4, 5), (2, 4, 5)]
+    for number, layer in enumerate(maps, 1):
+        assert_equal(
+            layer, query_attention(drawn_snapshot(TINY, 4)[f"layer{number}.scores"], QUERY)
+        )
+
+
+def test_the_layers_see_what_they_see_in_the_model(model) -> None:
+    tokens = [tokens for _, tokens in layer_inputs(model, IMAGES)]
+    last = model.layers[-1](tokens[-1])
+    assert_equal(model.classifier(last.mean(axis=(1, 2))), model(jnp.asarray(IMAGES)))
+
+
+def test_maps_of_images_are_softmax_of_content_and_position(model) -> None:
+    first, second = image_maps(model, IMAGES, QUERY)
+    assert second.shape == (3, 0, 2, 3)
+    (layer, tokens), _ = layer_inputs(model, IMAGES)
+    content = layer.content
+    flat = np.asarray(tokens, np.float64).reshape(3, 6, 4)
+    for head in range(2):
+        read = [np.asarray(part[head], np.float64) for part in (content.query, content.key)]
+        bias = [
+            np.asarray(part[head], np.float64) for part in (content.query_bias, content.key_bias)
+        ]
+        queries, keys = (flat @ matrix + more for matrix, more in zip(read, bias, strict=True))
+        query = queries[:, QUERY[0] * 3 + QUERY[1]]
+        scores = np.einsum("be,bke->bk", query, keys)
+        rows, columns = (np.asarray(table, np.float64) for table in content.tables)
+        for key in range(6):
+            shift = (key // 3 - QUERY[0] + 1, key % 3 - QUERY[1] + 2)
+            scores[:, key] += query @ np.concatenate([rows[shift[0]], columns[shift[1]]])
+        weights = np.exp(scores / 2)
+        weights /= weights.sum(axis=1, keepdims=True)
+        # float32: some sums of four products, and an exponential of scores below 64.
+        assert np.abs(scores).max() < 64
+        assert_within(first[:, head].reshape(3, 6), weights, gamma(64 * 30, np.float32))
+
+
+def test_maps_differ_between_images_and_their_mean_is_the_average(model) -> None:
+    maps = image_maps(model, IMAGES, QUERY)
+    assert np.abs(maps[0][0] - maps[0][1]).max() > 1e-4
+    assert_equal(averaged(maps)[0], maps[0].mean(axis=0))
+    assert_within(maps[0].sum(axis=(2, 3)), np.ones((3, 2)), gamma(50, np.float32))
+
+
+def test_a_query_outside_the_image_is_refused(model, tmp_path) -> None:
+    with pytest.raises(ValueError, match="rows are 0 to 1 and columns 0 to 2"):
+        image_maps(model, IMAGES, (2, 0))
+    with pytest.raises(ValueError, match="rows are 0 to 3 and columns 0 to 4"):
+        position_maps(write_run(tmp_path / "run"), (0, 5))
+    assert attended(model.layers[1].attention.layer(), jnp.zeros((1, 2, 3, 4)), QUERY).size == 0
+
+
+def test_the_picture_has_a_map_and_a_query_for_every_head(tmp_path) -> None:
+    maps = [np.full((3, 4, 5), 0.05), np.zeros((0, 4, 5)), np.full((2, 4, 5), 0.05)]
+    shown = ShownImage(np.zeros((8, 10, 3), np.uint8), "test image 7: frog")
+    png, svg = save_picture(draw_maps(maps, QUERY, "a title", shown), tmp_path, "maps")
+    assert png_pixels(png).std() > 0
+    assert len(svg_ids(svg, "-map")) == 5
+    assert len(svg_ids(svg, "head")) == 10
+    assert len(svg_ids(svg, "image-query")) == 2
+    text = svg_text(svg)
+    for part in ("a title", "test image 7: frog", "layer 3", "layer 2: no heads", "head 3"):
+        assert part in text
+    assert "Each map is scaled to its own maximum" in text
+
+
+def test_pruned_heads_leave_their_columns_empty(tmp_path) -> None:
+    maps = [np.full((2, 2, 2), 0.25)]
+    assert np.isfinite(mosaic(maps, [(1, 3)])[0]).tolist() == [1, 1, 0, 0, 0, 0, 1, 1]
+    _, svg = save_picture(draw_maps(maps, (0, 0), "a title", numbers=[(1, 3)]), tmp_path, "maps")
+    assert svg_ids(svg, "-map") == ["layer1-head1-map", "layer1-head3-map"]
+    figure = position_figure(write_pruning(write_run(tmp_path / "run")))
+    (axes,) = figure.axes
+    ids = [patch.get_gid() for patch in axes.patches]
+    assert [name for name in ids if name.endswith("map")] == [
+        f"layer{layer}-head{head}-map" for layer, head in ((1, 1), (1, 3), (1, 4), (2, 2), (2, 3))
+    ]

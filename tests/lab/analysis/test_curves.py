@@ -1,0 +1,86 @@
+import json
+
+import pytest
+from lab.analysis.pictures import png_pixels, svg_ids, svg_text
+from lab.analysis.synthetic_runs import write_pruning, write_run
+
+from convattn.lab.analysis.curves import accuracy_curves, draw_curves
+from convattn.lab.analysis.picture import save_picture
+
+
+def test_the_points_are_those_of_the_metrics(tmp_path) -> None:
+    found = accuracy_curves(write_run(tmp_path / "quadratic"))
+    assert found.train.tolist() == [[1, 0.2], [2, 0.3], [3, 0.4], [4, 0.5]]
+    assert found.test.tolist() == [[1, 0.1], [3, 0.3], [4, 0.25]]
+    assert (
+        found.label
+        == "run quadratic: test accuracy 25.0 % (125 of 500), CIFAR-10, slice of 2,000 + 500"
+    )
+
+
+def test_a_note_and_an_unfinished_run_are_said(tmp_path) -> None:
+    run = write_run(tmp_path / "jpeg", note="JPEG-recompressed", finished=False, epochs=9)
+    label = accuracy_curves(run).label
+    assert "(JPEG-recompressed)" in label
+    assert "unfinished, epoch 4 of 9" in label
+    assert "%" not in label
+
+
+def test_a_stopped_run_claims_nothing(tmp_path) -> None:
+    run = write_run(tmp_path / "run")
+    stopped = {"status": "stopped", "test_accuracy": None, "test_images": 500}
+    (run / "result.json").write_text(json.dumps(stopped))
+    assert "unfinished, epoch 4 of 4" in accuracy_curves(run).label
+
+
+def test_a_pruned_run_goes_on_where_its_source_ended(tmp_path) -> None:
+    run = write_pruning(write_run(tmp_path / "pruned"))
+    found = accuracy_curves(run)
+    # It begins with what pruning alone did.
+    assert found.test.tolist() == [[300, 0.05], [301, 0.1], [303, 0.3], [304, 0.25]]
+    assert found.train[:, 0].tolist() == [301, 302, 303, 304]
+    assert accuracy_curves(write_pruning(run, pruned=None)).test[0, 0] == 301
+
+
+def test_a_damaged_pruning_is_said(tmp_path) -> None:
+    run = write_run(tmp_path / "pruned")
+    for content in ('{"epochs_before": 300}', '{"epochs_before"', "[]"):
+        (run / "pruning.json").write_text(content)
+        with pytest.raises(ValueError, match=r"pruning\.json.* damaged"):
+            accuracy_curves(run)
+
+
+def test_the_best_epoch_is_said_where_it_was_chosen(tmp_path) -> None:
+    run = write_run(tmp_path / "best", select="best", validation=(0.1, 0.4, 0.4, 0.2))
+    assert "25.0 % (125 of 500) with the parameters of epoch 2" in accuracy_curves(run).label
+
+
+def test_a_single_point_is_seen_and_ticks_are_whole_epochs(tmp_path) -> None:
+    run = write_run(tmp_path / "short", train=(0.3,), test=(0.2,), epochs=1)
+    figure = draw_curves([accuracy_curves(run)])
+    (axes,) = figure.axes
+    assert [line.get_marker() for line in axes.lines] == ["o", "o"]
+    assert axes.get_xlim() == (0, 2)
+    figure.draw_without_rendering()
+    assert all(tick == int(tick) for tick in axes.get_xticks())
+    long = write_run(tmp_path / "long", train=(0.3,) * 20, test=(0.2,) * 20, epochs=20)
+    (axes,) = draw_curves([accuracy_curves(long)]).axes
+    assert [line.get_marker() for line in axes.lines] == ["None", "None"]
+
+
+def test_without_metrics_there_is_nothing_to_draw(tmp_path) -> None:
+    run = write_run(tmp_path / "run", train=(), test=(), finished=False)
+    with pytest.raises(ValueError, match="has no metrics yet"):
+        accuracy_curves(run)
+
+
+def test_several_runs_stand_in_one_picture(tmp_path) -> None:
+    runs = [write_run(tmp_path / name) for name in ("one", "two")]
+    runs.append(write_run(tmp_path / "three", note="JPEG-recompressed"))
+    png, svg = save_picture(draw_curves([accuracy_curves(run) for run in runs]), tmp_path, "curves")
+    assert png_pixels(png).std() > 0
+    assert sorted(svg_ids(svg, "test-")) == ["test-0", "test-1", "test-2"]
+    assert len(svg_ids(svg, "train-")) == 3
+    text = svg_text(svg)
+    assert text.count("25.0 % (125 of 500)") == 3
+    assert text.count("JPEG-recompressed") == 1

@@ -1,0 +1,89 @@
+import sys
+
+import pytest
+from lab.analysis.synthetic_runs import TINY, write_run
+
+from convattn.lab.analysis import figures
+from convattn.lab.analysis.figures import draw_all, fitting_pictures, title_of
+from convattn.lab.models.settings import EncoderSettings, ResNetSettings
+
+CURVES, SHARED = {"curves"}, {"curves", "attention-position", "convolution"}
+
+
+def names(paths) -> set[str]:
+    assert all(path.exists() for path in paths)
+    assert sorted(path.suffix for path in paths) == [".png"] * (len(paths) // 2) + [".svg"] * (
+        len(paths) // 2
+    )
+    return {path.stem for path in paths}
+
+
+@pytest.mark.parametrize(
+    ("model", "expected"),
+    [
+        (TINY, {*SHARED, "centers", "motion-layer2"}),
+        (
+            EncoderSettings("gaussian", heads=(1,) * 5, width=8),
+            {*SHARED, "centers", "motion-layer4"},
+        ),
+        (EncoderSettings("learned", heads=(2,), width=8), SHARED),
+        (EncoderSettings("content", heads=(2,), width=8), SHARED),
+        (ResNetSettings(), CURVES),
+    ],
+)
+def test_what_fits_the_model_is_known(tmp_path, model, expected) -> None:
+    assert set(fitting_pictures(write_run(tmp_path / "run", model))) == expected
+
+
+@pytest.mark.filterwarnings("error")
+def test_what_fits_the_model_is_drawn(tmp_path, capsys) -> None:
+    run = write_run(tmp_path / "run")
+    paths = draw_all(run)
+    assert names(paths) == set(fitting_pictures(run))
+    assert {path.parent for path in paths} == {run / "figures"}
+    assert capsys.readouterr().err == ""
+
+
+def test_a_title_says_whose_accuracy_it_is(tmp_path) -> None:
+    run = write_run(tmp_path / "last")
+    assert title_of(run, "x", 4) == title_of(run, "x")
+    assert "parameters of" not in title_of(run, "x")
+    assert (
+        "\nrun last: test accuracy 25.0 % (125 of 500) with the parameters of epoch 4, CIFAR"
+        in title_of(run, "x", 0)
+    )
+    best = write_run(tmp_path / "best", select="best", validation=(0.1, 0.4, 0.1, 0.1))
+    assert "parameters of" not in title_of(best, "x", 2)
+    assert "with the parameters of epoch 2" in title_of(best, "x")
+    assert "with the parameters of epoch 2" in title_of(best, "x", 4)
+    young = write_run(tmp_path / "young", finished=False, select="best")
+    assert "\nrun young: unfinished, epoch 4 of 4, CIFAR" in title_of(young, "x", 0)
+
+
+def test_what_cannot_be_drawn_does_not_stop_the_rest(tmp_path, monkeypatch, capsys) -> None:
+    def fail(path):
+        raise RuntimeError("a defect")
+
+    monkeypatch.setattr(figures, "centers_figure", fail)
+    assert names(draw_all(write_run(tmp_path / "run"))) == {*SHARED, "motion-layer2"}
+    assert capsys.readouterr().err == f"no picture centers of {tmp_path / 'run'}: a defect\n"
+
+
+def test_a_run_without_snapshots_has_curves(tmp_path, capsys) -> None:
+    assert names(draw_all(write_run(tmp_path / "run", snapshots={}))) == CURVES
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 4
+    assert all("no snapshots of the attention yet" in line for line in lines)
+
+
+def test_a_folder_that_is_no_run_has_nothing(tmp_path, capsys) -> None:
+    assert draw_all(tmp_path) == []
+    assert "not the folder of a run" in capsys.readouterr().err
+
+
+def test_without_matplotlib_nothing_is_drawn_and_nothing_fails(
+    tmp_path, monkeypatch, capsys
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    assert draw_all(write_run(tmp_path / "run")) == []
+    assert "pip install '.[experiments]'" in capsys.readouterr().err

@@ -1,0 +1,231 @@
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from flax import nnx
+from lab.analysis.synthetic_runs import write_run
+from lab.runs.tiny_runs import tiny_settings, write_pictures
+
+from convattn.cli.analyse.command import main
+from convattn.lab.analysis import image_attention
+from convattn.lab.analysis import prune_run as module
+from convattn.lab.analysis.curves import accuracy_curves
+from convattn.lab.analysis.degenerate_heads import Thresholds
+from convattn.lab.analysis.evaluation import test_accuracy as accuracy_of
+from convattn.lab.analysis.head_numbers import head_numbers
+from convattn.lab.analysis.prune_run import prune_run, pruned_settings
+from convattn.lab.analysis.pruning import attention_part, pruned_parameters
+from convattn.lab.analysis.restored_run import restore_run
+from convattn.lab.data.datasets import read_dataset
+from convattn.lab.models.settings import EncoderSettings
+from convattn.lab.runs.directory import RunDirectory
+from convattn.lab.runs.launch import launch
+from convattn.lab.runs.materials import make_model
+from convattn.lab.runs.settings import RunSettings
+from convattn.lab.training.failures import CheckpointNotWritten
+from convattn.lab.training.state import named_arrays
+
+MODEL = EncoderSettings("gaussian", heads=(3,), width=4, inner=4, dropout=0.0)
+NEVER = Thresholds(eigenvalue=1e-300, condition=1e300)
+
+
+def parameters(model):
+    return named_arrays(nnx.state(model, nnx.Param))
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """A run, and the model that it ended with.
+
+    Its first head began with a stripe, the third with nothing: both are degenerate.
+    """
+    folder = tmp_path_factory.mktemp("trained")
+    settings = tiny_settings(write_pictures(folder / "pictures"))
+    training = replace(settings.training, learning_rate=1e-5)
+    settings = replace(settings, model=MODEL, training=training)
+    initial = parameters(make_model(settings, read_dataset(settings.images.source)))
+    for name, array in initial.items():
+        if attention_part(name) == (0, "spreads"):
+            array[0], array[1], array[2] = np.diag([1, 1e-3]), np.eye(2), 1e-4 * np.eye(2)
+    outcome = launch(settings, folder / "run", command="a command", initial=initial)
+    return folder / "run", outcome
+
+
+def fail(*given, **more):
+    raise AssertionError("not to be called")
+
+
+def test_the_newest_checkpoint_is_restored_and_judged_as_in_training(trained) -> None:
+    path, outcome = trained
+    found = restore_run(path)
+    assert (found.step, found.epoch) == (2, 1)
+    expected = parameters(outcome.model)
+    for name, array in parameters(found.model).items():
+        assert np.array_equal(array, expected[name])
+    assert accuracy_of(found.model, found.images, found.settings.training) == outcome.test_accuracy
+
+
+def test_heads_go_the_rest_is_trained_on_and_all_is_said(trained, tmp_path, monkeypatch) -> None:
+    path, outcome = trained
+    folder, given = tmp_path / "pruned", {"command": "prune it", "epochs": 2}
+    new = RunDirectory(folder)
+
+    def killed(*words, **more):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(module, "launch", killed)
+        with pytest.raises(KeyboardInterrupt):
+            prune_run(path, folder, **given)
+    # What was pruned is on record before the training begins.
+    begun = new.read_pruning()
+    assert begun["after"] is None
+    assert 0 <= begun["pruned"] <= 1
+    found = prune_run(path, folder, **given)
+    assert found.to_json() == {
+        "source": {
+            "config": json.loads((path / "config.json").read_text()),
+            "result": json.loads((path / "result.json").read_text()),
+            "images_sha256": RunDirectory(path).read_facts()["images"]["sha256"],
+        },
+        "thresholds": {"largest": 1e-5, "condition": 1e5},
+        "kept": [[2]],
+        "removed": [2],
+        "epochs_before": 1,
+        "before": outcome.test_accuracy,
+        "pruned": begun["pruned"],
+        "after": new.read_result()["test_accuracy"],
+    }
+    assert new.read_pruning() == found.to_json()
+    settings = new.read_settings()
+    assert settings.model == replace(MODEL, heads=(1,))
+    assert (settings.training.learning_rate, settings.training.epochs) == (1e-5 / 10, 2)
+    assert settings.images == RunDirectory(path).read_settings().images
+    expected = pruned_parameters(parameters(outcome.model), [np.array([True, False, True])])
+    initial = new.read_initial()
+    assert initial.keys() == expected.keys()
+    assert all(np.array_equal(initial[name], expected[name]) for name in expected)
+    assert new.read_facts()["command"] == "prune it"
+    curves = accuracy_curves(folder)
+    assert curves.train[:, 0].tolist() == [2, 3]
+    assert curves.test[0].tolist() == [1, found.pruned]
+    assert head_numbers(folder) == [(2,)]
+    # The same again has nothing left to do, and what was measured stands.
+    monkeypatch.setattr(module, "test_accuracy", fail)
+    assert prune_run(path, folder, **given) == found
+    with pytest.raises(ValueError, match=r"pruned otherwise \(they differ in thresholds\)"):
+        prune_run(path, folder, thresholds=Thresholds(condition=2e5), **given)
+
+
+def test_the_default_is_a_tenth_of_the_rate_and_of_the_epochs() -> None:
+    settings = RunSettings(EncoderSettings("gaussian"))
+    removed = [np.arange(9) < count for count in (2, 4, 1, 2, 6, 0)]
+    found = pruned_settings(settings, removed, None)
+    assert found.model.heads == (7, 5, 8, 7, 3, 9)
+    assert (found.training.epochs, found.training.learning_rate) == (30, 0.01)
+
+
+def test_without_degenerate_heads_nothing_is_done(trained, tmp_path, capsys) -> None:
+    path, outcome = trained
+    found = prune_run(path, tmp_path / "new", command="", thresholds=NEVER)
+    assert (found.removed, found.kept, found.pruned) == ([0], [[1, 2, 3]], None)
+    assert found.before == outcome.test_accuracy
+    words = ["--threshold-eigenvalue", "1e-300", "--threshold-condition", "1e300"]
+    numbers = tmp_path / "numbers.json"
+    assert main(["prune", str(path), *words, "--json", str(numbers)]) == 0
+    assert "no head is degenerate" in capsys.readouterr().out
+    assert json.loads(numbers.read_text()) == found.to_json()
+    assert list(tmp_path.iterdir()) == [numbers]
+    assert not path.with_name("run-pruned").exists()
+
+
+def test_what_cannot_be_pruned_is_refused(trained, tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(module, "test_accuracy", fail)
+    path, _ = trained
+    learned = write_run(tmp_path / "learned", EncoderSettings("learned", heads=(2,), width=8))
+    with pytest.raises(ValueError, match="'learned', which has no centres"):
+        prune_run(learned, tmp_path / "new", command="")
+    with pytest.raises(ValueError, match="the run itself; give the new run a new folder"):
+        prune_run(path, path, command="")
+    young = write_run(tmp_path / "young", finished=False, epochs=9)
+    with pytest.raises(ValueError, match=r"unfinished, epoch 4 of 9, .* --resume"):
+        prune_run(young, tmp_path / "new", command="")
+    # A folder that holds something else, before anything is measured.
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "thesis.tex").write_text("")
+    with pytest.raises(ValueError, match=r"has no config\.json"):
+        prune_run(path, tmp_path / "notes", command="")
+    with pytest.raises(ValueError, match="holds a run with other settings"):
+        prune_run(path, write_run(tmp_path / "other"), command="")
+    assert not (tmp_path / "new").exists()
+
+
+def test_other_images_than_the_run_saw_are_refused(trained, tmp_path) -> None:
+    path, _ = trained
+    for name in ("config.json", "run.json"):
+        shutil.copy(path / name, tmp_path)
+    facts = RunDirectory(tmp_path).read_facts()
+    facts["images"]["sha256"] = "0" * 64
+    RunDirectory(tmp_path).write_facts(facts)
+    with pytest.raises(ValueError, match=r"saw other images .*put the old ones back"):
+        restore_run(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("words", "options"),
+    [
+        ([], ""),
+        (["--epochs=3"], " --epochs 3"),
+        (["--threshold_condition", "1e4"], " --threshold-condition 10000.0"),
+        (["--threshold-eigenvalue", "1e-05", "--json", "x.json"], ""),
+    ],
+)
+def test_the_recorded_command_repeats_it_from_anywhere(
+    tmp_path, monkeypatch, words, options
+) -> None:
+    seen = {}
+
+    def recorded(run, folder, **given):
+        seen.update(given, run=run, folder=folder)
+        raise CheckpointNotWritten(folder, OSError("No space left on device"))
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(module, "prune_run", recorded)
+    # A checkpoint that could not be written is a failure of the run, not a defect.
+    assert main(["prune", "a run", "--output_dir", "new", *words]) == 1
+    run = str(tmp_path.resolve() / "a run")
+    assert seen["command"] == f"python experiments/analyse.py prune '{run}'{options}"
+    assert (seen["run"], seen["folder"]) == (Path("a run"), Path("new"))
+    assert main(["prune", "a run", *words]) == 1
+    assert seen["folder"] == Path(run + "-pruned")
+
+
+def test_maps_of_test_images_come_from_the_checkpoint(trained) -> None:
+    path, _ = trained
+    run = restore_run(path)
+    pictures = image_attention.image_figures(path, run, (0, 1), (1, 0))
+    assert list(pictures) == [1, 0]
+    average = image_attention.average_figure(path, run, None, 2)
+    assert "averaged over 2 test images, epoch 1 run" in " ".join(average.get_suptitle().split())
+    assert "test image 1, epoch 1 run" in " ".join(pictures[1].get_suptitle().split())
+    assert "test image 1: cat" in [axes.get_title() for axes in pictures[1].axes]
+    with pytest.raises(ValueError, match="--image 2, but test images have indices 0 to 1"):
+        image_attention.image_figures(path, run, None, (2,))
+    with pytest.raises(ValueError, match="--average 3, but expected 1 to 2"):
+        image_attention.average_figure(path, run, None, 3)
+
+
+def test_a_checkpoint_within_an_epoch_says_so(trained) -> None:
+    run = restore_run(trained[0])
+    assert run.when == "epoch 1"
+    assert replace(run, further_steps=3).when == "epoch 1 and 3 steps"
+
+
+def test_a_run_without_checkpoints_is_refused(trained, tmp_path) -> None:
+    for name in ("config.json", "run.json"):
+        shutil.copy(trained[0] / name, tmp_path)
+    with pytest.raises(ValueError, match="holds no whole checkpoint"):
+        restore_run(tmp_path)

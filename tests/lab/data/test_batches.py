@@ -1,0 +1,272 @@
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from convattn.lab.data import Images
+from convattn.lab.data.batches import (
+    Augmentation,
+    draw_augmentation,
+    epoch_order,
+    example_keys,
+    load_batch,
+    put_on_device,
+)
+
+COUNT, HEIGHT, WIDTH = 11, 6, 7
+PIXELS = np.random.default_rng(0).integers(0, 256, (COUNT, HEIGHT, WIDTH, 3), np.uint8)
+LABELS = np.arange(COUNT, dtype=np.uint8) % 3
+DATA = put_on_device(Images(PIXELS, LABELS, ("a", "b", "c")))
+MEAN, STD = np.array([0.49, 0.48, 0.45]), np.array([0.247, 0.243, 0.262])
+KEY = jax.random.key(5)
+CROP = Augmentation(crop=2)
+INDICES = np.array([4, 0, 10, 4, 7, 1], np.int32)
+
+
+@partial(jax.jit, static_argnames=("augmentation", "dtype"))
+def load(key, epoch, indices, augmentation=None, dtype=jnp.float32):
+    keys = example_keys(key, epoch, indices)
+    return load_batch(DATA, indices, keys, MEAN, STD, augmentation, dtype)
+
+
+@partial(jax.jit, static_argnames="augmentation")
+def draw(key, epoch, indices, augmentation):
+    return draw_augmentation(example_keys(key, epoch, indices), augmentation)
+
+
+def normalise(pixels: np.ndarray) -> np.ndarray:
+    shift = (255 * MEAN).astype(np.float32)
+    scale = (1 / (255 * STD)).astype(np.float32)
+    return (pixels.astype(np.float32) - shift) * scale
+
+
+def cropped(image: np.ndarray, corner: np.ndarray, flip: bool, crop: int) -> np.ndarray:
+    """Black around it, cut out, mirrored: one step after the other."""
+    padded = np.pad(image, ((crop, crop), (crop, crop), (0, 0)))
+    row, column = corner
+    cut = padded[row : row + HEIGHT, column : column + WIDTH]
+    return cut[:, ::-1] if flip else cut
+
+
+def test_the_whole_set_is_there_as_bytes() -> None:
+    assert np.array_equal(DATA.images, PIXELS)
+    assert DATA.images.dtype == jnp.uint8
+    assert np.array_equal(DATA.labels, LABELS)
+    assert DATA.labels.dtype == jnp.int32
+    assert len(jax.tree.leaves(DATA)) == 2
+
+
+def test_without_augmentation_it_is_normalisation_bit_for_bit() -> None:
+    images, labels = load(KEY, 0, INDICES)
+    assert images.dtype == jnp.float32
+    assert np.array_equal(images, normalise(PIXELS[INDICES]))
+    assert np.array_equal(labels, LABELS[INDICES])
+    keyless, _ = load_batch(DATA, jnp.asarray(INDICES), None, MEAN, STD)
+    assert np.array_equal(keyless, images)
+
+
+def test_every_grey_level_is_normalised_bit_for_bit() -> None:
+    levels = np.arange(256, dtype=np.uint8).repeat(3).reshape(1, 16, 16, 3)
+    data = put_on_device(Images(levels, np.zeros(1, np.uint8), ("a",)))
+    run = jax.jit(lambda data, indices: load_batch(data, indices, None, MEAN, STD))
+    images, _ = run(data, jnp.zeros(1, jnp.int32))
+    assert np.array_equal(images, normalise(levels))
+    # Each of three roundings to float32 (shift, scale, and so on) is of at most 2⁻²⁴: the shift's
+    # is of a number below 255, the others are relative.
+    direct = (levels / 255 - MEAN) / STD
+    bound = 2.0**-24 * (255 / (255 * STD) + 3.01 * np.abs(direct))
+    assert (np.abs(np.asarray(images, np.float64) - direct) <= bound).all()
+
+
+@pytest.mark.parametrize("augmentation", [CROP, Augmentation(crop=0), Augmentation(2, flip=False)])
+def test_it_is_the_crop_and_the_flip_that_were_drawn(augmentation) -> None:
+    both = set()
+    for epoch in range(8):
+        corners, flips = draw(KEY, epoch, INDICES, augmentation)
+        images, labels = load(KEY, epoch, INDICES, augmentation)
+        for image, index, corner, flip in zip(images, INDICES, corners, flips, strict=True):
+            expected = cropped(PIXELS[index], np.asarray(corner), bool(flip), augmentation.crop)
+            assert np.array_equal(image, normalise(expected))
+            both.add(bool(flip))
+        assert np.array_equal(labels, LABELS[INDICES])
+    assert both == ({False, True} if augmentation.flip else {False})
+
+
+def test_bfloat16_is_the_float32_result_rounded_once() -> None:
+    images, _ = load(KEY, 1, INDICES, CROP, jnp.bfloat16)
+    exact, _ = load(KEY, 1, INDICES, CROP)
+    assert images.dtype == jnp.bfloat16
+    assert np.array_equal(images, np.asarray(exact).astype(jnp.bfloat16))
+
+
+def test_an_image_has_the_same_crop_in_every_batch_and_place() -> None:
+    order = np.array([4, 0, 10, 7, 1, 2], np.int32)
+    first, _ = load(KEY, 3, order, CROP)
+    moved, _ = load(KEY, 3, np.roll(order, 2), CROP)
+    assert np.array_equal(np.roll(first, 2, axis=0), moved)
+    alone, _ = load(KEY, 3, np.array([10], np.int32), CROP)
+    assert np.array_equal(alone[0], first[2])
+
+
+def test_the_run_the_epoch_and_the_index_each_change_the_draw() -> None:
+    everything = np.arange(6, dtype=np.int32)
+
+    def drawn(key, epoch, indices):
+        corners, flips = draw(key, epoch, indices, CROP)
+        return [*np.asarray(corners).ravel().tolist(), *np.asarray(flips).tolist()]
+
+    base = drawn(KEY, 0, everything)
+    assert drawn(KEY, 0, everything) == base
+    assert drawn(KEY, 1, everything) != base
+    assert drawn(jax.random.key(6), 0, everything) != base
+    assert drawn(KEY, 0, everything + 1) != base
+
+
+def test_all_corners_and_both_flips_are_reached_about_equally_often() -> None:
+    crop = Augmentation(crop=4)
+    corners, flips = draw(KEY, 0, np.arange(50_000, dtype=np.int32), crop)
+    counts = np.zeros((9, 9, 2), int)
+    np.add.at(counts, (*np.asarray(corners).T, np.asarray(flips).astype(int)), 1)
+    assert counts.min() > 0
+    # χ² with 161 degrees of freedom: mean 161, variance 322; beyond 8 deviations by < 10⁻¹⁰
+    expected = 50_000 / 162
+    statistic = ((counts - expected) ** 2 / expected).sum()
+    assert abs(statistic - 161) < 8 * 322**0.5
+
+
+def test_without_flips_the_corners_stay_the_same() -> None:
+    corners, flips = draw(KEY, 0, INDICES, Augmentation(2, flip=False))
+    assert np.array_equal(corners, draw(KEY, 0, INDICES, CROP)[0])
+    assert not flips.any()
+
+
+def test_each_epoch_takes_every_image_once_in_its_own_order() -> None:
+    order = jax.jit(epoch_order, static_argnums=2)
+    orders = [np.asarray(order(KEY, epoch, COUNT)).tolist() for epoch in range(3)]
+    assert all(sorted(each) == list(range(COUNT)) for each in orders)
+    assert len({tuple(each) for each in orders}) == 3
+    assert order(KEY, 0, COUNT).tolist() == orders[0]
+    assert order(jax.random.key(6), 0, COUNT).tolist() != orders[0]
+    assert order(KEY, 0, COUNT).dtype == jnp.int32
+
+
+def test_nothing_depends_on_64_bit_types() -> None:
+    wide = (draw(KEY, 2, INDICES, CROP), epoch_order(KEY, 2, COUNT), load(KEY, 2, INDICES, CROP))
+    with jax.enable_x64(False):
+        narrow = (
+            draw(KEY, 2, INDICES, CROP),
+            epoch_order(KEY, 2, COUNT),
+            load(KEY, 2, INDICES, CROP),
+        )
+    for one, other in zip(jax.tree.leaves(wide), jax.tree.leaves(narrow), strict=True):
+        assert one.dtype == other.dtype
+        assert np.array_equal(one, other)
+
+
+def test_old_keys_draw_the_same() -> None:
+    old = jax.random.key_data(KEY)
+    assert np.array_equal(epoch_order(old, 1, COUNT), epoch_order(KEY, 1, COUNT))
+    assert jax.tree.all(
+        jax.tree.map(np.array_equal, draw(old, 1, INDICES, CROP), draw(KEY, 1, INDICES, CROP))
+    )
+
+
+@pytest.mark.parametrize("function", [epoch_order, example_keys])
+def test_generators_that_draw_by_the_batch_are_refused(function) -> None:
+    last = COUNT if function is epoch_order else jnp.arange(3)
+    with pytest.raises(ValueError, match="the key is of kind 'rbg', but 'threefry2x32'"):
+        function(jax.random.key(0, impl="rbg"), 0, last)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"mean": MEAN[:2]}, "mean is .* but 3 finite numbers were expected"),
+        ({"mean": 0.5}, "mean is 0.5, but 3 finite numbers"),
+        ({"std": [0.1, float("inf"), 0.1]}, "std is .* but 3 finite numbers"),
+        ({"std": [0.1, 0.0, 0.1]}, "std is .* but numbers above 0 were expected"),
+        ({"augmentation": CROP, "keys": None}, "keys is None, but augmentation needs one"),
+        ({"indices": jnp.zeros((3, 1), jnp.int32)}, r"indices are int32\[3, 1\], but integers of"),
+        ({"indices": jnp.zeros(3)}, r"indices are float\d+\[3\], but integers of"),
+        (
+            {"augmentation": CROP, "keys": jax.random.split(KEY, 1)},
+            r"keys have the shape \[1\], but \[3\] was expected",
+        ),
+        (
+            {"augmentation": CROP, "keys": jax.random.key_data(jax.random.split(KEY, 1))},
+            r"keys have the shape \[1, 2\], but \[3, 2\] was expected",
+        ),
+        ({"augmentation": Augmentation(6)}, "crop is 6, but less than the image's 6×7 pixels"),
+    ],
+)
+def test_other_arguments_are_refused(changes, message) -> None:
+    indices = jnp.arange(3)
+    keys = example_keys(KEY, 0, indices)
+    arguments = {"indices": indices, "keys": keys, "mean": MEAN, "std": STD, **changes}
+    with pytest.raises(ValueError, match=message):
+        load_batch(DATA, **arguments)
+
+
+@pytest.mark.parametrize("function", [epoch_order, example_keys])
+@pytest.mark.parametrize("epoch", [-1, jnp.int32(-1)])
+def test_a_negative_epoch_is_refused(function, epoch) -> None:
+    last = COUNT if function is epoch_order else jnp.arange(3)
+    with pytest.raises(ValueError, match="epoch is -1, but 0 or more was expected"):
+        function(KEY, epoch, last)
+
+
+def test_an_index_beyond_the_set_takes_the_nearest_image() -> None:
+    _, labels = load_batch(DATA, jnp.array([COUNT + 5, -1, -COUNT - 5]), None, MEAN, STD)
+    assert labels.tolist() == LABELS[[-1, -1, 0]].tolist()
+
+
+@pytest.mark.parametrize("name", ["mean", "std"])
+def test_traced_statistics_are_refused(name) -> None:
+    def run(value):
+        arguments = {"mean": MEAN, "std": STD, name: value}
+        return load_batch(DATA, jnp.arange(3), None, **arguments)
+
+    with pytest.raises(ValueError, match=f"{name} is traced, but a constant was expected"):
+        jax.jit(run)(STD)
+
+
+def test_a_negative_crop_is_refused() -> None:
+    with pytest.raises(ValueError, match="crop is -1, but a number of pixels of 0 or more"):
+        Augmentation(crop=-1)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"crop": 1.5}, "crop is 1.5, but an integer number of pixels"),
+        ({"crop": True}, "crop is True, but an integer number of pixels"),
+        ({"flip": 0.5}, "flip is 0.5, but True or False"),
+    ],
+)
+def test_a_crop_is_an_integer_and_a_flip_a_truth_value(changes, message) -> None:
+    with pytest.raises(ValueError, match=message):
+        Augmentation(**changes)
+
+
+def test_mixing_needs_the_number_of_classes() -> None:
+    keys = example_keys(KEY, 0, jnp.asarray(INDICES))
+    with pytest.raises(ValueError, match="classes is None, but Mixup and CutMix"):
+        load_batch(DATA, jnp.asarray(INDICES), keys, MEAN, STD, Augmentation(cutmix=1.0, crop=0))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"rand_augment": 10.5}, "rand_augment is 10.5, but a number from 0 to 10 was expected"),
+        ({"rand_augment": True}, "rand_augment is True, but a number"),
+        ({"mixup": -0.1}, "mixup is -0.1, but a number from 0 to 1000 was expected: α of Mixup"),
+        ({"cutmix": float("inf")}, "cutmix is inf, but a number"),
+        ({"erasing": 1.5}, "erasing is 1.5, but a number from 0 to 1 was expected"),
+        ({"erasing": "0.25"}, "erasing is '0.25', but a number"),
+    ],
+)
+def test_variations_have_ranges(changes, message) -> None:
+    with pytest.raises(ValueError, match=message):
+        Augmentation(**changes)

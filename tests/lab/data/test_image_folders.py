@@ -1,0 +1,151 @@
+import io
+
+import numpy as np
+import pytest
+from lab.data.cifar_files import write_folder, write_tar
+from lab.data.image_files import FILES, PIXELS, png_of_16_bits, stored, turned
+from PIL import Image
+
+from convattn.lab.data import DataIntegrityError, image_folders
+from convattn.lab.data.archives import open_files
+from convattn.lab.data.image_folders import read_image_folders
+
+
+def several(kind: str) -> bytes:
+    """A file of two pictures."""
+    first, second = (Image.fromarray(pixels) for pixels in PIXELS[:2])
+    file = io.BytesIO()
+    first.save(file, kind, save_all=True, append_images=[second])
+    return file.getvalue()
+
+
+def check(found) -> None:
+    assert np.array_equal(found.train.images, PIXELS[:4])
+    assert np.array_equal(found.test.images, PIXELS[4:])
+    assert found.train.labels.tolist() == [0, 0, 1, 1]
+    assert found.test.labels.tolist() == [0, 1]
+    assert found.train.class_names == found.test.class_names == ("cat", "dog")
+    assert found.train.labels.dtype == np.uint8
+    assert not found.lossy
+
+
+def test_images_come_in_the_order_of_their_names_from_any_source(tmp_path) -> None:
+    check(read_image_folders(FILES))
+    check(read_image_folders(open_files(write_folder(tmp_path / "folder", FILES))))
+    check(read_image_folders(open_files(write_tar(tmp_path / "x.tar.xz", FILES, "./wrapper/"))))
+
+
+def test_arrays_are_read_only() -> None:
+    found = read_image_folders(FILES)
+    for array in (found.train.images, found.test.labels):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 0
+
+
+@pytest.mark.parametrize("suffix", ["jpg", "JPEG", "png"])  # the contents say what it is
+def test_one_jpeg_makes_the_set_lossy(suffix) -> None:
+    content = stored(PIXELS[0], "JPEG", quality=90)
+    found = read_image_folders({**FILES, f"train/cat/1.{suffix}": content})
+    assert found.lossy
+    decoded = np.asarray(Image.open(io.BytesIO(content)))
+    assert np.array_equal(found.train.images[0], decoded)
+    assert not np.array_equal(decoded, PIXELS[0])
+
+
+@pytest.mark.parametrize("suffix", ["jpg", "png"])
+def test_a_jpeg_of_several_pictures_makes_the_set_lossy_too(suffix) -> None:
+    content = several("MPO")
+    assert content.startswith(b"\xff\xd8")
+    found = read_image_folders({**FILES, f"train/cat/1.{suffix}": content})
+    assert found.lossy
+    assert np.array_equal(found.train.images[0], np.asarray(Image.open(io.BytesIO(content))))
+
+
+def test_an_upright_image_may_say_so() -> None:
+    found = read_image_folders({**FILES, "train/cat/1.png": turned(1, "PNG")})
+    assert np.array_equal(found.train.images[0], PIXELS[0])
+
+
+@pytest.mark.parametrize("place", [60, 200, -30])
+def test_a_changed_bit_in_a_png_is_noticed(place) -> None:
+    changed = bytearray(stored(np.tile(PIXELS[0], (8, 8, 1)), compress_level=0))
+    changed[place] ^= 1
+    with pytest.raises(DataIntegrityError, match="can't be decoded"):
+        read_image_folders(dict.fromkeys(FILES, bytes(changed)))
+
+
+def test_grey_images_become_three_equal_channels() -> None:
+    grey = PIXELS[0, :, :, 0]
+    found = read_image_folders({**FILES, "train/cat/1.png": stored(grey)})
+    assert np.array_equal(found.train.images[0], np.stack([grey] * 3, axis=-1))
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (stored(PIXELS[0], mode="P"), "the mode P isn't read"),
+        (stored(PIXELS[0], mode="RGBA"), "the mode RGBA isn't read"),
+        (stored(PIXELS[0], mode="1"), "the mode 1 isn't read"),
+        (stored(PIXELS[0], "JPEG", mode="CMYK"), "the mode CMYK isn't read"),
+        (stored(PIXELS[0], transparency=(1, 2, 3)), "the mode RGB with transparency isn't read"),
+        (stored(PIXELS[0][:3]), r"5×3 pixels \(width×height\), but 5×4 were"),
+        (png_of_16_bits(), "a depth of 16 bits a channel isn't read"),
+        (png_of_16_bits(b"prIV"), "a depth of .* bits a channel isn't read"),
+        (turned(6, "JPEG"), "the orientation 6 in its EXIF data isn't read"),
+        (turned(3, "PNG"), "the orientation 3 in its EXIF data isn't read"),
+        (several("PNG"), "a PNG of 2 pictures isn't read"),
+        (stored(PIXELS[0])[:60], "can't be decoded"),
+        (stored(PIXELS[0], "JPEG")[:300], "can't be decoded"),
+        (stored(PIXELS[0], "GIF"), "can't be decoded"),
+        (b"", "can't be decoded"),
+    ],
+)
+def test_other_images_are_refused(content, message) -> None:
+    with pytest.raises(DataIntegrityError, match=f"train/cat/7.png: .*{message}"):
+        read_image_folders({**FILES, "train/cat/7.png": content})
+
+
+def test_a_first_image_that_cannot_be_decoded_is_refused() -> None:
+    with pytest.raises(DataIntegrityError, match=r"train/cat/0\.png: can't be decoded"):
+        read_image_folders({**FILES, "train/cat/0.png": b"no image"})
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"train/cat/notes.txt": b""}, "train/cat/notes.txt: isn't train/CLASS/NAME"),
+        ({"train/7.png": b""}, "train/7.png: isn't train/CLASS/NAME"),
+        ({"val/cat/7.png": b""}, "val/cat/7.png: isn't train/CLASS/NAME"),
+        ({"train/cat/more/7.png": b""}, "train/cat/more/7.png: isn't train/CLASS/NAME"),
+        ({"train/fish/7.png": b""}, r"only in train/: \['fish'\], only in test/: \[\]"),
+        ({"test/fish/7.png": b""}, r"only in train/: \[\], only in test/: \['fish'\]"),
+    ],
+)
+def test_other_folders_are_refused(changes, message) -> None:
+    with pytest.raises(DataIntegrityError, match=message):
+        read_image_folders({**FILES, **changes})
+
+
+@pytest.mark.parametrize("split", ["train", "test"])
+def test_a_missing_split_is_refused(split) -> None:
+    files = {name: content for name, content in FILES.items() if not name.startswith(split)}
+    with pytest.raises(DataIntegrityError, match=f"{split}/: no images"):
+        read_image_folders(files)
+
+
+def test_more_classes_than_a_byte_can_number_are_refused() -> None:
+    files = {
+        f"{split}/{n:03}/1.png": FILES["test/dog/0.png"]
+        for split in ("train", "test")
+        for n in range(257)
+    }
+    with pytest.raises(DataIntegrityError, match="257 classes, but 256"):
+        read_image_folders(files)
+    at_the_limit = {name: content for name, content in files.items() if "/256/" not in name}
+    assert read_image_folders(at_the_limit).train.labels.tolist() == list(range(256))
+
+
+def test_a_set_too_large_for_memory_is_refused_before_it_is_decoded(monkeypatch) -> None:
+    monkeypatch.setattr(image_folders, "LARGEST_SET", 359)
+    with pytest.raises(DataIntegrityError, match=r"6 images of 5×4 pixels take 360 bytes, but 359"):
+        read_image_folders(FILES)

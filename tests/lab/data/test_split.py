@@ -1,0 +1,91 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from convattn.lab.data import load_cifar10_slice, validation_split
+from convattn.ledger.images.cifar10_slice import Images
+
+
+def numbered(*counts: int) -> Images:
+    """Images whose first pixel is their own number, classes mixed by the seed 0."""
+    labels = np.repeat(np.arange(len(counts), dtype=np.uint8), counts)
+    labels = np.random.default_rng(0).permutation(labels)
+    images = np.zeros((len(labels), 1, 1, 3), np.uint8)
+    images[:, 0, 0, 0] = np.arange(len(labels))
+    return Images(images, labels, tuple("abcdefgh"[: len(counts)]))
+
+
+def numbers(images: Images) -> list[int]:
+    return images.images[:, 0, 0, 0].tolist()
+
+
+def test_parts_are_disjoint_complete_in_order_and_keep_their_labels() -> None:
+    whole = numbered(40, 31, 12)
+    train, validation = validation_split(whole, 0.2, seed=3)
+    assert sorted(numbers(train) + numbers(validation)) == list(range(83))
+    for part in (train, validation):
+        assert numbers(part) == sorted(numbers(part))
+        assert np.array_equal(part.labels, whole.labels[numbers(part)])
+        assert part.class_names == whole.class_names
+
+
+@pytest.mark.parametrize(
+    ("fraction", "expected"), [(0.2, [8, 6, 2]), (0.125, [5, 4, 2]), (0.9, [36, 28, 11])]
+)
+def test_every_class_gives_its_rounded_fraction(fraction, expected) -> None:
+    _, validation = validation_split(numbered(40, 31, 12), fraction, seed=1)
+    assert np.bincount(validation.labels).tolist() == expected
+
+
+def test_the_seed_decides() -> None:
+    whole = numbered(40, 31, 12)
+    first, again, other = (
+        numbers(validation_split(whole, 0.2, seed=seed)[1]) for seed in (5, 5, 6)
+    )
+    assert first == again != other
+
+
+def test_the_split_is_the_same_in_every_version() -> None:
+    whole = replace(numbered(10, 10), labels=np.repeat(np.array([0, 1], np.uint8), 10))
+    _, validation = validation_split(whole, 0.3, seed=2**64 - 1)
+    assert numbers(validation) == [0, 8, 9, 13, 17, 18]
+
+
+def test_every_image_can_be_chosen() -> None:
+    whole = numbered(6, 5)
+    chosen = {n for seed in range(60) for n in numbers(validation_split(whole, 0.2, seed=seed)[1])}
+    assert chosen == set(range(11))
+
+
+def test_parts_are_read_only_copies() -> None:
+    whole = load_cifar10_slice("test")
+    for part in validation_split(whole, 0.5, seed=0):
+        with pytest.raises(ValueError, match="read-only"):
+            part.images[0] = 0
+        assert not np.shares_memory(part.images, whole.images)
+
+
+@pytest.mark.parametrize("fraction", [0.0, 1.0, -0.1, 1.5, float("nan")])
+def test_fractions_that_are_none_are_refused(fraction) -> None:
+    with pytest.raises(ValueError, match="but a number between 0 and 1 was expected"):
+        validation_split(numbered(4, 4), fraction, seed=0)
+
+
+@pytest.mark.parametrize(
+    ("counts", "fraction", "message"),
+    [
+        ((40, 4), 0.1, "takes 0 of the 4 images of the class 'b'"),
+        ((40, 4), 0.9, "takes 4 of the 4 images of the class 'b'"),
+        ((1, 40), 0.5, "takes 1 of the 1 images of the class 'a'"),
+    ],
+)
+def test_fractions_that_leave_a_class_nothing_are_refused(counts, fraction, message) -> None:
+    with pytest.raises(ValueError, match=message):
+        validation_split(numbered(*counts), fraction, seed=0)
+
+
+@pytest.mark.parametrize("seed", [-1, 2**64])
+def test_seeds_out_of_range_are_refused(seed) -> None:
+    with pytest.raises(ValueError, match=r"an integer of 0 … 2\*\*64 - 1"):
+        validation_split(numbered(4, 4), 0.5, seed=seed)

@@ -1,0 +1,142 @@
+"""`experiments/language.py` on a text that a model learns in seconds."""
+
+import json
+import math
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tyro
+from comparison import assert_within
+from lab.runs.quick_compilation import quick_compilation
+
+from convattn.cli.experiments.language import COMMAND, make_experiment
+from convattn.lab.language.settings import Arguments
+from convattn.lab.runs.experiment import check_place, write_json
+
+ROOT = Path(__file__).parents[3]
+WORDS = (
+    "--scales 1 --text.length 16 --width 8 --depth 1 --heads 1 --key-features 4 --inner 8 "
+    "--training.epochs 3 --training.batch-size 16 --training.learning-rate 0.02 "
+    "--training.devices 1"
+)
+TINY = WORDS.split()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def compiled_once(tmp_path_factory) -> Iterator[None]:
+    with quick_compilation(tmp_path_factory.mktemp("programs")):
+        yield
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory) -> Path:
+    """Words that are drawn: the letters of a word tell each other."""
+    rng = np.random.default_rng(0)
+    words = rng.choice(["alpha ", "beta ", "gamma ", "delta "], 3000)
+    path = tmp_path_factory.mktemp("text") / "greek.txt"
+    path.write_text("".join(words))
+    return path
+
+
+@pytest.fixture(scope="module")
+def run(text, tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("runs") / "run"
+    assert COMMAND.main([*TINY, "--text.source", str(text), "--output-dir", str(folder)]) == 0
+    return folder
+
+
+def result(folder: Path) -> dict:
+    return json.loads((folder / "result.json").read_text())
+
+
+def test_the_model_beats_the_entropy_of_single_bytes(run, text):
+    counts = Counter(text.read_bytes())
+    total = counts.total()
+    entropy = -sum(n / total * math.log2(n / total) for n in counts.values())
+    bits = result(run)["test_bits_per_byte"]
+    assert bits["model"]["mean"] < entropy
+    assert bits["bigram"]["mean"] < entropy < bits["unigram"]["mean"]
+
+
+def test_the_bits_are_those_of_the_trainer(run):
+    """Both are means of the same numbers, in two orders of float32 sums."""
+    found = result(run)
+    bits = found["test_bits_per_byte"]["model"]["mean"]
+    assert_within(bits, found["test_loss"] / math.log(2), 1e-5 * bits)
+
+
+def test_a_finished_run_is_not_made_again(run, text, capsys):
+    before = (run / "result.json").read_bytes()
+    assert COMMAND.main([*TINY, "--text.source", str(text), "--output-dir", str(run)]) == 0
+    assert (run / "result.json").read_bytes() == before
+    assert "bits per byte of the test part" in capsys.readouterr().out
+
+
+def test_the_record_says_what_was_read(run, text):
+    facts = json.loads((run / "run.json").read_text())
+    assert facts["data"]["bytes"] == len(text.read_bytes())
+    assert sum(facts["data"]["parts"].values()) == facts["data"]["bytes"]
+    assert facts["command"].startswith("python experiments/language.py --scales 1 ")
+    assert "--output-dir" not in facts["command"]
+
+
+def test_wrong_use_is_refused_with_the_reason(run, text, tmp_path, capsys):
+    source = ["--text.source", str(text)]
+    stray = tmp_path / "stray"
+    stray.mkdir()
+    (stray / "file").touch()
+    damaged = tmp_path / "damaged"
+    damaged.mkdir()
+    (damaged / "config.json").write_text("{")
+    for words, message in (
+        ([*TINY, *source, "--scales", "2", "--output-dir", str(run)], "differ in model"),
+        ([*TINY, *source, "--text.limit", "9999", "--output-dir", str(run)], "differ in text"),
+        ([*TINY, *source, "--output-dir", str(text)], "is a file"),
+        ([*TINY, *source, "--output-dir", str(stray)], "has no config.json"),
+        ([*TINY, *source, "--output-dir", str(damaged)], "is no JSON"),
+        (["--text.source", str(tmp_path / "none")], "cannot be read"),
+        (["--text.source", str(text), "--text.limit", "50"], "fills no window"),
+        (["--scales", "0"], "scales"),
+        ([*TINY, *source, "--output-dir", str(text / "in")], "is a file"),
+        ([*TINY, "--training.select", "best", "--text.validation", "0"], "--text.validation 0.1"),
+    ):
+        assert COMMAND.main(words) == 2
+        captured = capsys.readouterr()
+        assert message in captured.err
+
+
+def test_a_text_that_changed_is_refused(text, tmp_path, capsys):
+    """A folder with the record of a run on the text as it was."""
+    copy, folder = tmp_path / "copy.txt", tmp_path / "run"
+    copy.write_bytes(text.read_bytes()[:3000])
+    words = [*TINY, "--text.source", str(copy)]
+    experiment = make_experiment(tyro.cli(Arguments, args=words).settings)
+    folder.mkdir()
+    settings = json.loads(json.dumps(asdict(experiment.settings)))
+    write_json(folder / "config.json", settings)
+    write_json(folder / "run.json", {"data": experiment.data})
+    check_place(folder, settings, experiment)
+    copy.write_bytes(text.read_bytes()[1:3001])
+    assert COMMAND.main([*words, "--output-dir", str(folder)]) == 2
+    assert "the data are others now" in capsys.readouterr().err
+
+
+def test_a_loss_that_is_not_finite_ends_the_run_with_1(text, tmp_path, capsys):
+    words = [*TINY, "--text.source", str(text), "--training.learning-rate", "1e30"]
+    assert COMMAND.main([*words, "--output-dir", str(tmp_path / "run")]) == 1
+    assert "learning rate" in capsys.readouterr().err
+
+
+def test_the_script_says_what_it_does():
+    script = str(ROOT / "experiments" / "language.py")
+    done = subprocess.run(
+        [sys.executable, script, "--help"], capture_output=True, text=True, check=True
+    )
+    assert "--scales" in done.stdout
+    assert "Repeating a command with its --output-dir" in " ".join(done.stdout.split())

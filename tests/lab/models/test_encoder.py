@@ -1,0 +1,265 @@
+"""The encoder is that of the paper: against NumPy, with every parameter in use, and exportable."""
+
+from functools import cache, partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from comparison import assert_dtype, assert_equal, assert_within
+from fast.programs import product_dtypes
+from flax import nnx
+from lab.models.oracle import encoder_of, scores
+from lab.models.tiny import ENCODINGS, SIZE, images, tiny
+
+import convattn as ca
+from convattn.lab.models import encoder_layer
+from convattn.lab.models.build import build_model
+from convattn.lab.models.compute import compute_dtype
+from convattn.lab.models.encoder_layer import folds
+from convattn.lab.models.positional_attention import PositionalAttention
+from convattn.lab.models.settings import EncoderSettings, ResNetSettings
+from convattn.lab.models.sizes import abstract_model
+
+# 64-bit arithmetic on both sides, in other orders. A layer multiplies by maps of 8 to 48 inputs and
+# divides by the spread of a token; an error of a few hundred roundings, amplified by at most a few
+# powers of ten through both norms, is far below this, and every planted error is far above it.
+CLOSE = 2.0**-30
+
+
+@partial(nnx.jit, static_argnames="training")
+def run(model, given, training=False, dropout_key=None):
+    return model(given, training=training, dropout_key=dropout_key)
+
+
+@pytest.mark.parametrize("encoding", ENCODINGS)
+def test_the_logits_are_those_of_the_loops(encoding):
+    """In float64; without heads in the second layer for one of the encodings."""
+    heads = (3, 0) if encoding == "gaussian" else (3, 2)
+    model, given = tiny(encoding, heads, dtype="float64", fold=False), images(dtype="float64")
+    found = run(model, given)
+    expected = np.stack([encoder_of(model, image) for image in np.asarray(given)])
+    assert_dtype(found, "float64")
+    assert_within(found, expected, CLOSE)
+    if encoding == "gaussian":  # planted: an epsilon that is not the settings'
+        other = tiny(encoding, heads, dtype="float64", fold=False, norm_epsilon=1e-5)
+        wrong = np.stack([encoder_of(other, image) for image in np.asarray(given)])
+        with pytest.raises(AssertionError, match="too far"):
+            assert_within(found, wrong, CLOSE)
+
+
+@cache
+def losses(encoding, fold):
+    """The loss of a tiny model and its gradient, in float64."""
+
+    def of(model, given):
+        return (model(given) ** 2).sum()
+
+    model = tiny(encoding, (3,), dtype="float64", fold=fold)
+    return nnx.jit(nnx.value_and_grad(of))(model, images(dtype="float64"))
+
+
+@pytest.mark.parametrize("encoding", ENCODINGS)
+def test_a_gradient_flows_to_every_parameter(encoding):
+    """But to the keys' bias, which adds the same to all scores of a query: its gradient is zero."""
+    _, gradient = losses(encoding, False)
+    leaves = dict(nnx.to_flat_state(gradient))
+    assert (
+        len(leaves) == 4 + {"quadratic": 14, "gaussian": 14, "learned": 15, "content": 18}[encoding]
+    )
+    for path, leaf in leaves.items():
+        found = np.abs(np.asarray(leaf[...]))
+        assert np.isfinite(found).all(), path
+        if path[-1] == "key_bias":
+            assert found.max() < CLOSE
+        else:
+            assert found.max() > 1000 * CLOSE, path
+
+
+def test_folding_changes_rounding_alone():
+    """Gradients are held in float32, as the parameters are: two roundings more."""
+    value, gradient = losses("quadratic", True)
+    other, unfolded = losses("quadratic", False)
+    assert_within(value, other, CLOSE * float(other))
+    for got, wanted in zip(*map(jax.tree.leaves, (gradient, unfolded)), strict=True):
+        largest = np.abs(np.asarray(wanted)).max()
+        assert_within(got, wanted, CLOSE * (1 + largest) + 2.0**-23 * largest)
+
+
+def test_folding_is_decided_by_the_number_of_tokens():
+    """Products of both ways: heads·d³ once, and d² for each token."""
+    for heads, width in ((1, 3), (9, 400)):
+        for tokens in (heads * width - 1, heads * width, heads * width + 1):
+            assert folds(tokens, heads, width) == (heads * width**3 < tokens * width**2)
+    model = tiny(heads=(3,), backend="dense")
+    folded = []
+    for batch in (1, 4):  # 12 tokens and 48, against 3 heads of 8
+        text = str(jax.make_jaxpr(model)(images(batch)))
+        folded.append("f32[3,8,8] = dot_general" in text)
+    assert folded == [False, True]
+
+
+@pytest.mark.parametrize("encoding", ["quadratic", "content"])
+def test_half_precision_is_finite_and_its_logits_float32(encoding):
+    model = tiny(encoding, (2,), dtype="bfloat16")
+    held = {leaf.dtype for leaf in jax.tree.leaves(nnx.state(model, nnx.Param))}
+    assert held == {jnp.dtype("float32")}
+    found = run(model, images())
+    assert_dtype(found, "float32")
+    assert np.isfinite(np.asarray(found)).all()
+    assert ("bfloat16", "bfloat16", "float32") in product_dtypes(model, images())
+
+
+# --------------------------------------------------------------------------------- dropout
+def test_dropout_takes_place_in_training_only_and_draws_from_the_key_alone():
+    model = tiny(heads=(2,), dropout=0.3, attention_dropout=0.2, backend="dense")
+    given, first = images(), jax.random.key(1)
+
+    def program(**options):
+        return str(jax.make_jaxpr(lambda given: model(given, **options))(given))
+
+    plain = program()
+    assert program(training=True) == plain
+    assert program(dropout_key=first) == plain
+    assert program(training=True, dropout_key=first) != plain
+    dropped = run(model, given, True, first)
+    assert_equal(run(model, given, True, first), dropped)
+    for other in (run(model, given, True, jax.random.key(2)), run(model, given)):
+        assert np.abs(np.asarray(other - dropped)).min() > 0
+
+
+def test_each_layer_drops_other_numbers(monkeypatch):
+    """The keys of layers and of their three parts are all different."""
+    seen = []
+
+    def attend(layer, tokens, *, dropout_key, dropout_rate, **_):
+        assert dropout_rate == 0.2
+        return keep(tokens, dropout_rate, dropout_key)
+
+    def keep(values, rate, key):
+        seen.append(tuple(np.asarray(jax.random.key_data(key)).tolist()))
+        return values
+
+    monkeypatch.setattr(encoder_layer, "apply_attention", attend)
+    monkeypatch.setattr(encoder_layer, "drop", keep)
+    model = tiny(dropout=0.3, attention_dropout=0.2)
+    model(images(), training=True, dropout_key=jax.random.key(0))
+    assert len(seen) == len({*seen}) == 6
+
+
+# ------------------------------------------------------------------------- where they begin
+def test_the_first_numbers_come_from_the_seed():
+    """And linear maps of n inputs begin within 1/√n, and not much nearer."""
+    settings = EncoderSettings("content", heads=(2, 0), width=8, inner=6)
+    given = {"classes": 5, "image_size": SIZE}
+    models = [build_model(settings, **given, rngs=nnx.Rngs(seed)) for seed in (0, 0, 1)]
+    first, same, other = (jax.tree.leaves(nnx.state(model)) for model in models)
+    for left, right in zip(first, same, strict=True):
+        assert_equal(left, right)
+    assert any((left != right).any() for left, right in zip(first, other, strict=True))
+    attention = models[0].layers[0].attention
+    for part, inputs in (
+        (attention.value, 16),
+        (attention.query, 8),
+        (models[0].embedding.kernel, 12),
+    ):
+        assert 0.9 < float(jnp.abs(part[...]).max()) * np.sqrt(inputs) <= 1
+
+
+@pytest.mark.parametrize("encoding", ["quadratic", "gaussian"])
+def test_centres_and_spreads_begin_as_stated(encoding):
+    """N(0, 2) and I + N(0, 0.01): means and variances of n numbers, within five deviations."""
+    count = 4000
+    settings = EncoderSettings(encoding, heads=(count,), width=1)
+    attention = PositionalAttention(settings, count, (4, 3), rngs=nnx.Rngs(0))
+    middle = np.eye(2) if encoding == "gaussian" else 1.0
+    for part, variance in (
+        (np.asarray(attention.centers[...], np.float64), 2.0),
+        (np.asarray(attention.spreads[...], np.float64) - middle, 0.01),
+    ):
+        n = part.size
+        assert abs(part.mean()) < 5 * np.sqrt(variance / n)
+        assert abs(part.var() - variance) < 5 * variance * np.sqrt(2 / n)
+
+
+# ---------------------------------------------------------------------------- the whole
+def test_attention_layers_are_for_analysis():
+    """What a layer attends to, without the dense map; none for a layer without heads."""
+    model = tiny("quadratic", (3, 0), dtype="float64")
+    first, second = model.attention_layers()
+    assert (first.heads, second.heads) == (3, 0)
+    assert_equal(first.value, model.layers[0].attention.value[...])
+    tokens = jnp.asarray(np.random.default_rng(5).normal(size=(1, 4, 3, 8)))
+    _, weights = ca.apply_attention(first, tokens, return_weights=True)
+    found = jax.nn.softmax(scores(model.layers[0].attention, np.asarray(tokens[0])), axis=-1)
+    assert_within(weights, found, CLOSE)
+
+
+@pytest.mark.parametrize("encoding", ENCODINGS)
+def test_a_layer_without_heads_is_a_layer_for_every_encoding(encoding):
+    layer = tiny(encoding, (0,)).attention_layers()[0]
+    assert (layer.heads, layer.value.shape, layer.bias.shape) == (0, (0, 8, 8), (8,))
+
+
+def test_a_smaller_image_is_served_and_a_larger_one_refused():
+    model = tiny("learned")
+    given = [jax.ShapeDtypeStruct((1, *size, 3), jnp.float32) for size in ((6, 4), (10, 6))]
+    assert jax.eval_shape(model, given[0]).shape == (1, 5)
+    with pytest.raises(ValueError, match="its table of"):
+        jax.eval_shape(model, given[1])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"classes": 0}, "classes=0"),
+        ({"image_size": (7, 6)}, "2 divides"),
+        ({"image_size": 8}, "image_size=8, but"),
+        ({"dtype": "int32"}, "dtype='int32'"),
+        ({"dtype": "foo"}, "dtype='foo'"),
+        ({"dtype": None}, "dtype=None"),
+        ({"settings": None}, "NoneType"),
+    ],
+)
+def test_what_does_not_fit_is_refused(options, message):
+    settings = EncoderSettings(heads=(2,), width=8)
+    given = {"settings": settings, "classes": 5, "image_size": SIZE, "rngs": nnx.Rngs(0)}
+    with pytest.raises(ValueError, match=message):
+        build_model(**{**given, **options})
+
+
+@pytest.mark.parametrize(
+    "settings", [EncoderSettings(heads=(2,), width=8), ResNetSettings((2,), (1,))]
+)
+@pytest.mark.parametrize(
+    ("shape", "dtype", "message"),
+    [
+        ((8, 6, 3), "float32", "batch axis"),
+        ((2, 8, 6, 4), "float32", "channels come last"),
+        ((2, 1, 8, 6, 3), "float32", r"expected \[batch, height, width, 3\]"),
+        ((2, 8, 6, 3), "uint8", "images.dtype=uint8, but expected floats, normalised"),
+    ],
+)
+def test_images_that_do_not_fit_are_refused(settings, shape, dtype, message):
+    model = abstract_model(settings, classes=5, image_size=SIZE)
+    with pytest.raises(ValueError, match=message):
+        jax.eval_shape(model, jax.ShapeDtypeStruct(shape, dtype))
+
+
+def test_float64_is_refused_where_jax_would_compute_in_float32():
+    assert compute_dtype("float64") == np.float64
+    with jax.enable_x64(False), pytest.raises(ValueError, match="64-bit types are off"):
+        compute_dtype("float64")
+
+
+def test_it_exports_for_every_platform():
+    graph, state = nnx.split(tiny(heads=(2,)))
+
+    @jax.jit
+    def forward(state, given):
+        return nnx.merge(graph, state)(given)
+
+    platforms = ["cpu", "cuda", "tpu"]
+    exported = jax.export.export(forward, platforms=platforms)(state, images())
+    assert exported.platforms == tuple(platforms)
+    assert exported.out_avals[0].shape == (2, 5)

@@ -1,0 +1,250 @@
+"""The residual network of self-attentive convolutions, against the one of convolutions."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from comparison import assert_equal, assert_within
+from flax import nnx
+from lab.models.gradients import unreached
+from lab.runs.quick_compilation import quick_compilation
+
+from convattn.bounds.self_attentive_rounding import LARGEST_EXACT, two_head_error_bound
+from convattn.lab.models.build import build_model
+from convattn.lab.models.self_attentive_resnet import SelfAttentiveResNet, with_self_attention
+from convattn.lab.models.settings import SelfAttentiveResNetSettings
+from convattn.lab.models.sizes import parameter_count
+from convattn.lab.runs.codec import settings_from_json, settings_to_json
+from convattn.lab.runs.settings import RunSettings
+from convattn.ledger.evidence.exact_convolution import exact_convolution
+
+TINY = SelfAttentiveResNetSettings(channels=(2, 4), blocks=(1, 1), key_features=3)
+KINDS = {
+    "sac": TINY,
+    "msac": replace(TINY, operator="msac"),
+    "both": replace(TINY, ordinary=True),
+    "fine": replace(TINY, fine_keys=True),
+}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def compiled_once(tmp_path_factory) -> Iterator[None]:
+    with quick_compilation(tmp_path_factory.mktemp("programs")):
+        yield
+
+
+def made(settings: SelfAttentiveResNetSettings) -> SelfAttentiveResNet:
+    return build_model(settings, classes=3, image_size=(16, 16), rngs=nnx.Rngs(0))
+
+
+@nnx.jit
+def run(model, images):
+    return model(images)
+
+
+def pictures(count=2):
+    return jnp.asarray(np.random.default_rng(1).normal(size=(count, 16, 16, 3)), jnp.float32)
+
+
+def test_the_gradient_reaches_every_parameter():
+    """Of a stage with both scales and ordinary convolutions, and so of every kind."""
+    small = replace(TINY, operator="msac", ordinary=True, channels=(2,), blocks=(1,), scales=(1, 2))
+    assert unreached(made(small), pictures()) == []
+
+
+def test_a_parameter_that_is_not_reached_is_named():
+    """Where the queries are zero, the keys change nothing."""
+    model = made(replace(TINY, channels=(2,), blocks=(1,), kernel_size=1))
+    query = model.blocks[0].first.operator.query
+    query[...] = jnp.zeros_like(query[...])
+    assert unreached(model, pictures()) == ["blocks.0.first.operator.key.value"]
+
+
+def count(settings: SelfAttentiveResNetSettings, classes: int = 3) -> int:
+    """The parameters on images of 16 × 16: stem to 8, stages at 4 and 2, norms of two numbers."""
+    (one, two), heads, queries = settings.channels, settings.heads, settings.key_features
+    total = 27 * one + 2 * one
+    for inputs, outputs, side in ((one, one, 4), (one, two, 2)):
+        fine = 2 * side if settings.fine_keys else side
+        for channels, cells in ((inputs, fine), (outputs, side)):
+            if settings.operator == "convolution":
+                total += 9 * channels * outputs
+            else:
+                sizes = settings.scales if settings.operator == "msac" else (3,)
+                for size in sizes:
+                    total += size**2 * channels * heads * (outputs + 2 * queries)
+                    total += heads * outputs**2 + heads * cells**2
+                    if settings.ordinary:
+                        total += size**2 * channels * outputs + 2 * outputs**2
+                if settings.operator == "msac":
+                    total += len(sizes) * outputs**2
+            total += 2 * outputs
+        total += inputs * outputs + 2 * outputs  # the shortcut of a stride
+    return total + two * classes + classes
+
+
+@pytest.mark.parametrize("kind", [*KINDS, "convolution"])
+def test_the_parameters_are_those_of_the_paper(kind):
+    settings = KINDS.get(kind, replace(TINY, operator="convolution"))
+    model = nnx.eval_shape(lambda: made(settings))
+    assert parameter_count(model) == count(settings)
+    assert parameter_count(model) != count(replace(settings, channels=(2, 5)))
+
+
+def integer_network(seed: int = 0) -> SelfAttentiveResNet:
+    """Convolutions of -1, 0 and 1, norms that add integers and divide by one."""
+    rng = np.random.default_rng(seed)
+    model = made(replace(TINY, operator="convolution"))
+    graph, state = nnx.split(model)
+
+    def draw(path, part):
+        name = jax.tree_util.keystr(path)
+        if "var" in name:
+            return jnp.full(part.shape, np.float32(1) - np.float32(1e-5))
+        if "mean" in name:
+            return jnp.zeros(part.shape)
+        if "scale" in name:
+            return jnp.ones(part.shape)
+        return jnp.asarray(rng.integers(-1, 2, part.shape), jnp.float32)
+
+    return nnx.merge(graph, jax.tree_util.tree_map_with_path(draw, state))
+
+
+def integer_pictures() -> jnp.ndarray:
+    return jnp.asarray(np.random.default_rng(2).integers(-3, 4, (2, 16, 16, 3)), jnp.float32)
+
+
+def exact_logits(model: SelfAttentiveResNet, images: np.ndarray) -> tuple[np.ndarray, dict]:
+    """4·logits in 64-bit integers, and the exact inputs of each operator.
+
+    The last grid has 4 pixels, over which the mean is taken.
+    """
+    seen = {}
+
+    def numbers(part):
+        return np.asarray(part[...]).astype(np.int64)
+
+    def convolved(part, values, stride):
+        kernel = numbers(part.convolution.kernel)
+        total = exact_convolution(values, kernel, stride=stride) + numbers(part.norm.bias)
+        magnitude = np.abs(values).max() * np.abs(kernel).reshape(-1, kernel.shape[-1]).sum(0).max()
+        assert magnitude + 1 < LARGEST_EXACT  # so that float32 holds every partial sum
+        return total
+
+    values = np.maximum(convolved(model.stem, images, 2), 0)
+    for number, block in enumerate(model.blocks):
+        seen[number, "first"] = values, block.first, 2
+        inner = np.maximum(convolved(block.first, values, 2), 0)
+        seen[number, "second"] = inner, block.second, 1
+        found = convolved(block.second, inner, 1) + convolved(block.shortcut, values, 2)
+        values = np.maximum(found, 0)
+    classifier = numbers(model.classifier.kernel), numbers(model.classifier.bias)
+    return values.sum((1, 2)) @ classifier[0] + 4 * classifier[1], seen
+
+
+@pytest.fixture(scope="module")
+def integers():
+    model = integer_network()
+    images = integer_pictures()
+    expected, seen = exact_logits(model, np.asarray(images).astype(np.int64))
+    return model, images, expected, seen
+
+
+def test_the_network_of_convolutions_is_the_exact_one(integers):
+    model, images, expected, _ = integers
+    assert np.abs(expected).max() < LARGEST_EXACT
+    assert_equal(4 * run(model, images), expected)
+
+
+def test_at_a_large_bias_the_network_of_sac_is_that_of_convolutions(integers):
+    """Off-target weights underflow, so that nothing is rounded: the logits are the same numbers."""
+    model, images, expected, _ = integers
+    attentive = with_self_attention(model, exact=False)
+    assert attentive.blocks[0].first.operator.parameters.heads == 1
+    assert_equal(4 * run(attentive, images), expected)
+    assert not hasattr(model.blocks[0].first, "operator")  # what was given stays
+
+
+@pytest.mark.parametrize("mistake", ["tap", "bias"])
+def test_another_tap_or_a_small_bias_is_another_network(integers, mistake):
+    model, images, expected, _ = integers
+    wrong = with_self_attention(model, exact=False, logit=5.0 if mistake == "bias" else None)
+    if mistake == "tap":
+        value = wrong.blocks[0].first.operator.value
+        value[...] = jnp.roll(value[...], 1, axis=1)
+    with pytest.raises(AssertionError, match="entries differ"):
+        assert_equal(4 * run(wrong, images), expected)
+
+
+@pytest.mark.parametrize("mistake", [None, "tap"])
+def test_two_heads_at_a_finite_bias_are_each_convolution(integers, mistake):
+    """Operator by operator, on the exact inputs of the network, within the derived bound."""
+    model, _, _, seen = integers
+    attentive = with_self_attention(model)
+    off = 0
+    for (number, name), (inputs, part, stride) in seen.items():
+        kernel = np.asarray(part.convolution.kernel[...]).astype(np.int64)
+        operator = getattr(attentive.blocks[number], name).operator
+        if mistake == "tap":
+            operator.value[...] = jnp.roll(operator.value[...], 1, axis=2)
+        expected = exact_convolution(inputs, kernel, stride=stride)
+        sums = np.abs(kernel).reshape(-1, kernel.shape[-1]).sum(0).max()
+        bound = two_head_error_bound(
+            expected, expected, "float32", magnitude=int(np.abs(inputs).max() * sums)
+        )
+        found = run(operator, jnp.asarray(inputs, jnp.float32))
+        if mistake is None:
+            assert_within(found, expected, bound)
+        else:
+            off += bool((np.abs(np.asarray(found) - expected) > bound).any())
+    assert off == (0 if mistake is None else len(seen))
+
+
+@pytest.mark.parametrize("kind", ["sac", "msac"])
+def test_the_bias_begins_as_it_is_asked_to(kind):
+    operator = made(replace(KINDS[kind], center_bias=2.5)).blocks[0].first.operator
+    for scale in [operator] if kind == "sac" else operator.scales:
+        table = np.asarray(scale.position[...])
+        assert table.shape == (2, 4, 4)
+        assert (table[:, 0, 0] == 2.5).all()
+        assert np.count_nonzero(table) == 2
+
+
+def test_only_convolutions_are_turned_into_sac():
+    with pytest.raises(ValueError, match="operator='sac', but expected a network of convolutions"):
+        with_self_attention(made(TINY))
+    turned = with_self_attention(made(replace(TINY, operator="convolution")))
+    assert turned.settings == replace(TINY, operator="sac", heads=2)
+    with pytest.raises(ValueError, match="expected a network of convolutions"):
+        with_self_attention(turned)
+
+
+def test_logits_are_wide_whatever_it_computes_in():
+    given = {"classes": 3, "image_size": (16, 16), "rngs": nnx.Rngs(0), "dtype": "bfloat16"}
+    assert nnx.eval_shape(run, build_model(TINY, **given), pictures()).dtype == jnp.float32
+
+
+@pytest.mark.parametrize("settings", [TINY, replace(TINY, operator="msac", scales=(1, 2, 5))])
+def test_settings_survive_a_round_trip_through_text(settings):
+    stored = json.loads(json.dumps(settings_to_json(RunSettings(settings))))
+    assert stored["model"]["kind"] == "self-attentive-resnet"
+    assert settings_from_json(stored) == RunSettings(settings)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"channels": (2,)}, "expected as many of the one as of the other"),
+        ({"scales": ()}, r"scales=\(\), but expected one integer ≥ 1 for each scale"),
+        ({"kernel_size": 2}, "expected an odd number"),
+        ({"center_bias": float("nan")}, "center_bias=nan, but expected a number from -100 to 100"),
+        ({"heads": 0}, "heads=0, but expected an integer ≥ 1"),
+    ],
+)
+def test_what_is_no_architecture_is_refused(change, message):
+    with pytest.raises(ValueError, match=message):
+        replace(TINY, **change)

@@ -1,0 +1,188 @@
+"""Parameters and FLOPs of C20's tables, from the modules; FLOPs against XLA's own count."""
+
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+import pytest
+from flax import nnx
+from lab.models.tiny import filled
+
+from convattn.lab.models.downsampling import token_grid
+from convattn.lab.models.settings import EncoderSettings, ResNetSettings
+from convattn.lab.models.sizes import FlopCount, abstract_model, flop_count, parameter_count
+from convattn.ledger.evidence import model_size
+
+PRUNED = (7, 5, 8, 7, 3, 9)
+SETTINGS = {
+    "quadratic": EncoderSettings(),
+    "gaussian": EncoderSettings("gaussian"),
+    "pruned": EncoderSettings("gaussian", heads=PRUNED),
+    "learned": EncoderSettings("learned"),
+    "content": EncoderSettings("content"),
+    "ResNet18": ResNetSettings(),
+}
+COUNTS = {
+    "quadratic": (12_086_844, "12.1M"),
+    "gaussian": (12_087_006, "12.1M"),
+    "pruned": (9_686_916, "9.7M"),
+    "learned": (12_278_682, "12.3M"),
+    "content": (29_484_282, "29.5M"),
+    "ResNet18": (11_173_962, "11.2M"),
+}
+WORK = dict.fromkeys(("quadratic", "gaussian", "learned"), "6.2B")
+WORK |= {"pruned": "4.9B", "content": "15B", "ResNet18": "1.1B"}
+
+
+def parts_of(name):
+    if name == "ResNet18":
+        return model_size.resnet18()
+    encoding = "gaussian" if name == "pruned" else name
+    return model_size.self_attention_model(encoding, pruned=15 if name == "pruned" else 0)
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_the_parameters_are_those_of_the_tables(name):
+    """From abstract shapes: nothing of paper size is allocated."""
+    model = abstract_model(SETTINGS[name])
+    leaves = jax.tree.leaves(nnx.state(model))
+    assert all(isinstance(leaf, jax.ShapeDtypeStruct) for leaf in leaves)
+    count, printed = COUNTS[name]
+    assert parameter_count(model) == count == model_size.parameters(parts_of(name))
+    assert parameter_count(nnx.state(model)) == count
+    assert model_size.rounds_to(count, printed)
+    other = SETTINGS[name]
+    other = (
+        replace(other, blocks=(2, 2, 2, 1))
+        if name == "ResNet18"
+        else replace(other, heads=(*other.heads[:-1], 8))
+    )
+    assert parameter_count(abstract_model(other)) != count  # planted: one head, or block, less
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_the_flops_are_those_of_the_tables(name):
+    found, parts = flop_count(SETTINGS[name]), parts_of(name)
+    assert found.maps == model_size.flops(parts)
+    assert found.total == model_size.flops(parts, *model_size.APART)
+    assert model_size.rounds_to(found.maps, WORK[name])
+
+
+# ---------------------------------------------------------------------- against XLA's count
+def counted_by_xla(settings, image_size, **options):
+    """XLA's FLOPs of one forward pass of one image, lowered and not compiled."""
+    model = abstract_model(settings, image_size=image_size, **options)
+    graph, state = nnx.split(model)
+    images = jax.ShapeDtypeStruct((1, *image_size, 3), jnp.float32)
+
+    def forward(state, images):
+        return nnx.merge(graph, state)(images)
+
+    lowered = jax.jit(forward).lower(state, images)
+    return int(lowered.cost_analysis()["flops"])
+
+
+def done_by_element(settings, image_size):
+    """At most so many FLOPs are no products: what `flop_count` leaves out, listed.
+
+    For each pair of tokens and head: softmax subtracts the greatest, divides by the sum, and finds
+    both, four; two more for the positions, whose indices are worked out once for all heads. With
+    content the positions, the content, the two axes of the tables and the scale are put together,
+    five more. For each feature of a token: two norms, of which each subtracts the mean twice,
+    squares, scales twice, shifts, and sums twice, two sums, and the biases, two residuals, and the
+    mean, 24. For each feature inside the feed-forward part: the exact gelu, whose error function
+    XLA writes as quotients of polynomials of degree eight or so for small and large arguments, 80.
+    For each shift and head: its score, 16. A feature of query or key: its bias, one.
+
+    Q·Rᵀ is computed with all 2n - 1 shifts of an axis, not with the n that a query meets.
+    """
+    rows, columns = token_grid(image_size, settings.downsampling)
+    tokens, width = rows * columns, settings.width
+    heads, depth = sum(settings.heads), settings.depth
+    content = settings.encoding == "content"
+    total = heads * tokens**2 * (11 if content else 6) + tokens * width * (24 * depth + 2)
+    total += tokens * settings.inner * 80 * depth + heads * (2 * rows - 1) * (2 * columns - 1) * 16
+    if settings.encoding == "learned":
+        total += 2 * heads * 2 * (rows + columns) * width
+    if content:
+        total += 2 * heads * tokens * width
+        total += heads * tokens * (rows + columns - 2) * width  # the other shifts of Q·Rᵀ
+    return total + 100 * width
+
+
+REDUCED = {"width": 120, "inner": 24, "downsampling": 2}
+AUDITED = [
+    *((name, SETTINGS[name], (32, 32), 0.02) for name in ("quadratic", "content")),
+    *(
+        (f"reduced {name}", EncoderSettings(name, heads=(3, 2), **REDUCED), (16, 12), 0.05)
+        for name in ("quadratic", "gaussian", "learned", "content")
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("settings", "size", "share"), [case[1:] for case in AUDITED], ids=[case[0] for case in AUDITED]
+)
+def test_xla_counts_the_same_products(settings, size, share):
+    """The dense back end, which has no loop (XLA counts the body of one once), and not folded."""
+    found = counted_by_xla(settings, size, backend="dense", fold=False)
+    ours = flop_count(settings, image_size=size).total
+    margin = done_by_element(settings, size)
+    assert margin < share * ours
+    assert 0 <= found - ours <= margin
+    # planted: a count that forgets a head's value map is outside, in every case
+    tokens = size[0] * size[1] // 4
+    wrong = ours - 2 * tokens * settings.width**2
+    assert not 0 <= found - wrong <= margin
+
+
+def test_a_wrong_count_is_seen():
+    """Planted: without the dense maps, with them twice, with half of A·X, with one for two."""
+    settings, size = SETTINGS["quadratic"], (32, 32)
+    found = counted_by_xla(settings, size, backend="dense", fold=False)
+    right, margin = flop_count(settings), done_by_element(settings, size)
+    dense = 2 * 256 * 400 * 400
+    for wrong in (
+        FlopCount(right.maps - 6 * dense, right.mixing),
+        FlopCount(right.maps + 6 * dense, right.mixing),
+        FlopCount(right.maps, right.mixing // 2),
+        FlopCount(right.maps // 2, right.mixing // 2),
+    ):
+        assert not 0 <= found - wrong.total <= margin
+
+
+@pytest.mark.parametrize(
+    ("settings", "size"),
+    [(ResNetSettings(), (32, 32)), (ResNetSettings((8, 12), (1, 2)), (10, 7))],
+    ids=["ResNet18", "odd sides"],
+)
+def test_xla_counts_the_same_convolutions(settings, size):
+    """XLA leaves the zeros around the images out; each number of a convolution's result meets a
+    norm, five, a ReLU and a sum, and the classifier adds biases: eight at most."""
+    found = counted_by_xla(settings, size)
+    inside = flop_count(settings, image_size=size, zeros=False).total
+    whole = flop_count(settings, image_size=size).total
+    numbers, sides = 0, size
+    for stage, (channels, count) in enumerate(zip(settings.channels, settings.blocks, strict=True)):
+        sides = [-(-side // 2) for side in sides] if stage else sides
+        numbers += channels * sides[0] * sides[1] * (2 * count + 1)
+    assert 0 <= found - inside <= 8 * numbers + 100 * settings.channels[-1]
+    assert not 0 <= found - whole <= 8 * numbers  # planted: the zeros counted
+
+
+def test_a_layer_without_heads_takes_one_product_of_its_bias():
+    settings = EncoderSettings(heads=(0, 2), **REDUCED)
+    found = counted_by_xla(settings, (16, 12), backend="dense", fold=False)
+    assert found >= flop_count(settings, image_size=(16, 12)).total
+    more = replace(settings, heads=(2, 2))
+    assert flop_count(more, image_size=(16, 12)).total > found
+
+
+def test_arrays_count_as_shapes_do():
+    settings = EncoderSettings("learned", heads=(2, 0), width=8, inner=6)
+    abstract = abstract_model(settings, classes=3, image_size=(8, 6))
+    model = filled(abstract)
+    arrays = jax.tree.leaves(nnx.state(model, nnx.Param))
+    assert (
+        parameter_count(model) == parameter_count(abstract) == sum(len(a.ravel()) for a in arrays)
+    )

@@ -1,0 +1,133 @@
+"""Settings of vision transformers: refusals, presets, sizes, and their way through JSON."""
+
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+import pytest
+from flax import nnx
+from lab.models.tiny_transformer import SETTINGS, SIZE
+
+from convattn.lab.models.settings import (
+    VisionTransformerSettings,
+    cmhsa,
+    deit_base,
+    deit_small,
+    vit_base,
+)
+from convattn.lab.models.sizes import FlopCount, abstract_model, flop_count, parameter_count
+from convattn.lab.runs.codec import settings_from_json, settings_to_json
+from convattn.lab.runs.settings import RunSettings
+
+IMAGENET = {"classes": 1000, "image_size": (224, 224)}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"mixing": "sac"}, "expected one of attention, convolution"),
+        ({"border": "edge"}, "expected one of zero, mean"),
+        ({"kernel_size": 2}, "an odd number"),
+        ({"ring": -1}, "ring=-1"),
+        ({"ring": True}, "ring=True"),
+        ({"ring": 1.0}, "ring=1.0"),
+        ({"head_width": 0}, "head_width=0"),
+        ({"depth": 0}, "depth=0"),
+        ({"dropout": 1.0}, "dropout=1.0"),
+        ({"stochastic_depth": None}, "stochastic_depth=None"),
+        ({"norm_epsilon": 0.0}, "norm_epsilon=0.0"),
+        ({"pooling": "class"}, "a class token has no shift"),
+        ({"pooling": "class", "ring": 1}, "no place in an image"),
+        ({"mixing": "convolution", "width": 100}, "a multiple of the 256 pixels"),
+    ],
+)
+def test_no_transformer(changes, message):
+    with pytest.raises(ValueError, match=message):
+        replace(VisionTransformerSettings(), **changes)
+
+
+@pytest.mark.parametrize(
+    "settings", [cmhsa(5, "convolution"), deit_small()], ids=["convolution", "DeiT-S"]
+)
+def test_settings_go_through_json(settings):
+    stored = settings_to_json(RunSettings(model=settings))
+    assert stored["model"]["kind"] == "vision-transformer"
+    assert settings_from_json(stored).model == settings
+    stored["model"]["border"] = "none"  # planted
+    with pytest.raises(ValueError, match="border"):
+        settings_from_json(stored)
+
+
+@pytest.mark.parametrize(
+    ("settings", "count"),
+    [(vit_base(), 86_567_656), (deit_base(), 86_567_656), (deit_small(), 22_050_664)],
+    ids=["ViT-B", "DeiT-B", "DeiT-S"],
+)
+def test_the_parameters_are_the_published_ones(settings, count):
+    """From abstract shapes: nothing is allocated."""
+    model = abstract_model(settings, **IMAGENET)
+    assert all(isinstance(leaf, jax.ShapeDtypeStruct) for leaf in jax.tree.leaves(nnx.state(model)))
+    assert parameter_count(model) == count
+    other = replace(settings, pooling="mean")  # planted: a class token and its position less
+    assert parameter_count(abstract_model(other, **IMAGENET)) == count - 2 * settings.width
+
+
+def test_the_parameters_of_cmhsa():
+    """155 713 536 weights in its layers (L21.table1); biases, tables, norms and classifier beside
+    them, for ten classes; and three-to-three kernels in place of attention in the first phase."""
+    side = {"classes": 10, "image_size": (224, 224)}
+    weights = 6 * (4 * 9 * 768 * 768 + 2 * 768 * 3072)
+    assert weights == 155_713_536
+    shared = 6 * (3072 + 768 + 4 * 768) + 2 * 768 + 7690
+    attention = 6 * (3 * 9 * 768 + 768 + 9 * 29**2)
+    settings = cmhsa()
+    ringed = replace(settings, ring=1)
+    assert parameter_count(abstract_model(ringed, **side)) == weights + shared + attention
+    bare = weights + shared + attention - 6 * 9 * (29**2 - 27**2)
+    assert parameter_count(abstract_model(settings, **side)) == bare
+    for size in (3, 5):
+        found = parameter_count(abstract_model(cmhsa(size, "convolution"), **side))
+        assert found == 6 * 2 * 768 * 3072 + shared + 6 * (9 * size**2 + 3)
+
+
+# ---------------------------------------------------------------------- FLOPs against XLA's count
+def done_by_element(settings, tokens, keys):
+    """At most so many FLOPs are no products, as for the encoder: 13 for each pair of tokens and
+    head, and ten for each pair, whose shift is a row of the table on two axes (a difference, a
+    product and sums on each); 30 for each feature of a token in three norms, sums and biases, three
+    for each feature of queries, keys and values; 80 for each gelu."""
+    pairs = (13 * settings.heads + 10) * tokens * keys if settings.mixing == "attention" else 0
+    biases = 3 * settings.heads * settings.key_width * keys
+    each = pairs + biases + tokens * (80 * settings.inner + 30 * settings.width)
+    return settings.depth * each + 20 * tokens * settings.width
+
+
+@pytest.mark.parametrize("kind", ["convolution", "absolute", "class"])
+def test_xla_counts_the_same_products(kind):
+    """The dense back end, lowered and not compiled. XLA leaves the zeros around an image out."""
+    large = {"width": 48, "patch_size": 4, "inner": 64}
+    if SETTINGS[kind].mixing == "attention":
+        large |= {"width": 96, "head_width": 80}
+    settings, size = replace(SETTINGS[kind], **large), (16, 12)
+    model = abstract_model(settings, image_size=size, backend="dense")
+    graph, state = nnx.split(model)
+    given = jax.ShapeDtypeStruct((1, *size, 3), jnp.float32)
+    lowered = jax.jit(lambda state, given: nnx.merge(graph, state)(given)).lower(state, given)
+    found = int(lowered.cost_analysis()["flops"])
+    count = flop_count(settings, image_size=size, zeros=False)
+    tokens = 12 + (settings.pooling == "class")
+    margin = done_by_element(settings, tokens, tokens)
+    assert 0 <= found - count.total <= margin
+    maps = 2 * settings.depth * 2 * settings.width * settings.inner * tokens
+    for wrong in (count.total - maps, count.total + maps):  # planted: no feed-forward part, or two
+        assert not 0 <= found - wrong <= margin
+
+
+def test_a_ring_has_keys_to_match_and_mix():
+    settings = SETTINGS["ring"]
+    whole, inside = (flop_count(settings, image_size=SIZE, zeros=zeros) for zeros in (True, False))
+    assert whole.maps == inside.maps
+    pairs = 2 * 2 * 3 * 12 * 6  # two layers, three heads of 12 features, six queries
+    assert (whole.mixing, inside.mixing) == (pairs * 20, pairs * 6)
+    assert isinstance(whole, FlopCount)
+    assert whole.matching == whole.mixing

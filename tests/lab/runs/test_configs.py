@@ -1,0 +1,52 @@
+"""Finding configs and choosing one."""
+
+import pytest
+
+from convattn.lab.runs.configs import find_configs, get_config
+
+GOOD = '''"""A title.
+
+More."""
+from convattn.lab.runs.settings import RunSettings
+CONFIG = RunSettings()
+'''
+
+
+def test_configs_are_found_without_being_run(tmp_path) -> None:
+    (tmp_path / "good.py").write_text(GOOD)
+    (tmp_path / "bad.py").write_text('"""Raises."""\nraise SystemExit\n')
+    (tmp_path / "_shared.py").write_text("no docstring, and no Python")
+    found = find_configs(tmp_path)
+    assert list(found) == ["bad", "good"]
+    assert found["good"].title == "A title."
+    assert found["good"].load().model.depth == 6
+    assert found["good"].repeats == ""
+    (tmp_path / "good.py").write_text(GOOD.replace("More.", "  Repeats    C20, Table 1"))
+    assert find_configs(tmp_path)["good"].repeats == "C20, Table 1"
+
+
+def test_an_unknown_name_brings_the_nearest(tmp_path) -> None:
+    (tmp_path / "good.py").write_text(GOOD)
+    with pytest.raises(ValueError, match=r"no config 'goood': did you mean good\? There are good"):
+        get_config(tmp_path, "goood")
+    with pytest.raises(ValueError, match="no config 'xyz': There are good"):
+        get_config(tmp_path, "xyz")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("CONFIG = 1\n", "no docstring, but should open with the paper's item"),
+        ('"""Title."""\n', "has no CONFIG, but should set it"),
+        ('"""Title."""\nCONFIG = 1\n', "has no CONFIG, but should set it"),
+    ],
+)
+def test_what_is_no_config_is_refused(tmp_path, text, message) -> None:
+    (tmp_path / "bad.py").write_text(text)
+    with pytest.raises(ValueError, match=message):
+        get_config(tmp_path, "bad").load()
+
+
+def test_a_folder_without_configs_is_refused(tmp_path) -> None:
+    with pytest.raises(ValueError, match="holds no configs"):
+        find_configs(tmp_path)

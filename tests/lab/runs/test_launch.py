@@ -1,0 +1,249 @@
+"""A run from settings to its folder: what it records, that it goes on, that it can be repeated."""
+
+import dataclasses
+import hashlib
+import json
+import shlex
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+from flax import nnx
+from lab.runs.tiny_runs import tiny_settings, write_pictures
+
+from convattn.lab.data.datasets import read_dataset
+from convattn.lab.records.reasons import shortcomings
+from convattn.lab.records.run_record import experiment_row, record_of
+from convattn.lab.runs.arguments import read_arguments, repeating_command
+from convattn.lab.runs.directory import RunDirectory
+from convattn.lab.runs.facts import archive_md5
+from convattn.lab.runs.launch import launch
+from convattn.lab.runs.materials import make_model
+from convattn.lab.runs.wanted import with_images
+from convattn.lab.training.metrics import read_metrics
+from convattn.lab.training.state import named_arrays
+
+CONFIGS = Path(__file__).parents[3] / "experiments" / "configs"
+COMMAND = "python experiments/cifar.py --training.seed 0"
+
+
+@pytest.fixture(scope="module")
+def run(pictures, tmp_path_factory):
+    """A finished run, and how it ended."""
+    folder = tmp_path_factory.mktemp("runs") / "first"
+    return folder, launch(tiny_settings(pictures), folder, command=COMMAND)
+
+
+def parameters(outcome) -> dict[str, np.ndarray]:
+    return named_arrays(nnx.state(outcome.model, nnx.Param))
+
+
+def same(first, second) -> bool:
+    left, right = parameters(first), parameters(second)
+    return left.keys() == right.keys() and all((left[n] == right[n]).all() for n in left)
+
+
+def test_the_folder_holds_what_was_done(run, pictures) -> None:
+    folder, outcome = run
+    directory = RunDirectory(folder)
+    assert directory.read_settings() == tiny_settings(pictures)
+    facts = directory.read_facts()
+    assert facts["command"] == COMMAND
+    assert facts["seed"] == 0
+    environment = facts["environment"]
+    assert environment["jax"] == jax.__version__
+    assert {"python", "flax", "optax", "orbax-checkpoint", "device", "cores"} <= environment.keys()
+    assert facts["git"] is None or len(facts["git"]["commit"]) == 40
+    images = facts["images"]
+    assert images["name"] == "pictures, 4 + 2 images"
+    assert images["archive_md5"] is None
+    assert facts["initial"] is None
+    assert (images["train"], images["validation"], images["test"]) == (4, 0, 2)
+    pixels = read_dataset(pictures).train.images / 255
+    assert images["mean"] == pytest.approx(pixels.mean((0, 1, 2)), abs=1e-12)
+    assert len(facts["sittings"]) == 1
+    assert facts["sittings"][0]["environment"] == environment
+    result = directory.read_result()
+    assert result["status"] == "finished"
+    assert (result["step"], result["steps"], result["test_images"]) == (2, 2, 2)
+    assert result["test_accuracy"] == outcome.test_accuracy
+    assert result["images"] == images["name"]
+    assert result["parameters"] == sum(array.size for array in parameters(outcome).values())
+    assert [line["step"] for line in read_metrics(folder)] == [2]
+    assert (folder / "checkpoints" / "2").is_dir()
+    assert (folder / "snapshots" / "epoch-0000.npz").exists()
+
+
+def test_the_record_of_a_run_has_all_that_a_row_asks_for(run) -> None:
+    """Too small for any row, but for no other reason: nothing is missing."""
+    record = json.loads(json.dumps(record_of(run[0], "C20.gaussian")))
+    row = experiment_row("C20.gaussian")[1].row
+    reasons = "; ".join(shortcomings(row, record))
+    assert "its images were not read from an official archive" in reasons
+    assert "it was tested on 2 images" in reasons
+    assert "damaged" not in reasons
+
+
+def test_a_finished_run_goes_on_to_where_it_is(run, pictures) -> None:
+    folder, outcome = run
+    again = launch(tiny_settings(pictures), folder, command="another command")
+    assert again.test_loss == outcome.test_loss
+    assert same(again, outcome)
+    facts = RunDirectory(folder).read_facts()
+    assert facts["command"] == COMMAND
+    assert len(facts["sittings"]) == 2
+
+
+def test_the_recorded_command_repeats_the_run(pictures, tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(pictures.parent)
+    words = ["--data", "pictures", "--model.heads", "2", "--model.width", "4", "--model.inner", "4"]
+    words += ["--model.downsampling", "2", "--training.epochs", "1", "--training.batch-size", "2"]
+    words += ["--training.seed", "7", "--output-dir", "somewhere"]
+    outcomes = []
+    for name in ("one", "two"):
+        given = read_arguments(words, CONFIGS)
+        command = repeating_command(words)
+        settings = with_images(given.settings, given)
+        outcomes.append(launch(settings, tmp_path / name, command=command))
+        stored = RunDirectory(tmp_path / name).read_facts()["command"]
+        program, script, *words = shlex.split(stored)
+        assert (program, script) == ("python", "experiments/cifar.py")
+        assert "--output-dir" not in words
+        monkeypatch.chdir(tmp_path)  # the picture's path must not depend on where one stands
+    assert same(*outcomes)
+    first, second = (RunDirectory(tmp_path / name) for name in ("one", "two"))
+    assert first.read_settings() == second.read_settings()
+    assert first.read_settings().training.seed == 7
+    assert first.read_facts()["command"] == second.read_facts()["command"]
+    assert first.read_result()["test_loss"] == second.read_result()["test_loss"]
+
+
+def test_another_seed_gives_another_model(pictures) -> None:
+    settings = tiny_settings(pictures)
+    other = dataclasses.replace(settings, training=dataclasses.replace(settings.training, seed=1))
+    first, second = (
+        named_arrays(nnx.state(make_model(each, read_dataset(pictures)), nnx.Param))
+        for each in (settings, other)
+    )
+    assert any((first[name] != second[name]).any() for name in first)
+
+
+def test_other_settings_are_refused_by_name(run, pictures) -> None:
+    folder, _ = run
+    settings = tiny_settings(pictures)
+    changed = dataclasses.replace(
+        settings,
+        model=dataclasses.replace(settings.model, width=6),
+        training=dataclasses.replace(settings.training, seed=1),
+    )
+    with pytest.raises(ValueError, match=r"differ in model\.width, training\.seed\)"):
+        launch(changed, folder, command=COMMAND)
+
+
+def test_other_images_under_the_same_path_are_refused(tmp_path) -> None:
+    pictures = write_pictures(tmp_path / "pictures")
+    settings = dataclasses.replace(
+        tiny_settings(pictures),
+        training=dataclasses.replace(tiny_settings(pictures).training, batch_size=4),
+    )
+    launch_without_training(settings, tmp_path / "run")
+    image, other = sorted((pictures / "train").glob("*/*.png"))[:2]
+    image.write_bytes(other.read_bytes())
+    with pytest.raises(ValueError, match="but the images are others now; put the old ones back"):
+        launch_without_training(settings, tmp_path / "run")
+
+
+def launch_without_training(settings, folder, initial=None) -> None:
+    """Until the training would begin."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("convattn.lab.runs.launch.train_in_held_folder", stop)
+        with pytest.raises(KeyboardInterrupt):
+            launch(settings, folder, command=COMMAND, initial=initial)
+
+
+def stop(*given, **named):
+    raise KeyboardInterrupt
+
+
+def test_a_run_may_begin_with_given_parameters(pictures, tmp_path, monkeypatch) -> None:
+    settings = tiny_settings(pictures)
+    drawn = named_arrays(nnx.state(make_model(settings, read_dataset(pictures)), nnx.Param))
+    initial = {name: array + 1 for name, array in drawn.items()}
+    seen = []
+
+    def watch(model, *given, **named):
+        seen.append(named_arrays(nnx.state(model, nnx.Param)))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("convattn.lab.runs.launch.train_in_held_folder", watch)
+    for given in (initial, initial, None):  # the last as --resume does it
+        with pytest.raises(KeyboardInterrupt):
+            launch(settings, tmp_path / "run", command=COMMAND, initial=given)
+        assert all((seen[-1][name] == initial[name]).all() for name in initial)
+    with pytest.raises(ValueError, match="began with other parameters"):
+        launch(settings, tmp_path / "run", command=COMMAND, initial=drawn)
+    with pytest.raises(ValueError, match="the arrays do not fit the model"):
+        launch(settings, tmp_path / "new", command=COMMAND, initial={"a": np.zeros(2)})
+    assert [path.name for path in (tmp_path / "new").iterdir()] == ["lock"]
+    launch_without_training(settings, tmp_path / "new")  # so that it will do for another run
+    initial_file = tmp_path / "run" / "initial.npz"
+    digest = RunDirectory(tmp_path / "run").read_facts()["initial"]
+    assert digest == hashlib.sha256(initial_file.read_bytes()).hexdigest()
+    assert RunDirectory(tmp_path / "new").read_facts()["initial"] is None
+    RunDirectory(tmp_path / "run").write_initial(drawn)
+    with pytest.raises(ValueError, match=r"initial\.npz is not the file with which the run began"):
+        launch(settings, tmp_path / "run", command=COMMAND)
+
+
+def test_a_run_killed_before_it_began_does_not_stand_in_the_way(pictures, tmp_path) -> None:
+    settings, run = tiny_settings(pictures), RunDirectory(tmp_path / "run")
+    drawn = named_arrays(nnx.state(make_model(settings, read_dataset(pictures)), nnx.Param))
+    run.write_pruning({"after": None})
+    run.write_initial({name: array + 2 for name, array in drawn.items()})
+    (run.path / ".config.json.x7y").write_text("{")
+    with pytest.raises(ValueError, match=r"initial\.npz and pruning\.json of a run that was"):
+        launch(settings, run.path, command=COMMAND)
+    launch_without_training(settings, run.path, drawn)
+    assert all(np.array_equal(array, drawn[name]) for name, array in run.read_initial().items())
+
+
+def test_what_pruning_did_is_completed_when_the_run_is(pictures, tmp_path) -> None:
+    """As `prune` leaves it, killed while training, and gone on with by --resume."""
+    settings, run = tiny_settings(pictures), RunDirectory(tmp_path / "run")
+    drawn = named_arrays(nnx.state(make_model(settings, read_dataset(pictures)), nnx.Param))
+    run.write_pruning({"removed": [1], "after": None})
+    launch_without_training(settings, run.path, drawn)
+    assert run.read_pruning() == {"removed": [1], "after": None}
+    outcome = launch(settings, run.path, command=COMMAND)
+    assert run.read_pruning() == {"removed": [1], "after": outcome.test_accuracy}
+    assert run.read_result()["test_accuracy"] == outcome.test_accuracy
+
+
+def test_the_archive_that_was_read_is_on_record(pictures, tmp_path) -> None:
+    assert archive_md5(str(pictures)) is None
+    (tmp_path / "archive").write_bytes(b"abc")
+    assert archive_md5(str(tmp_path / "archive")) == "900150983cd24fb0d6963f7d28e17f72"
+
+
+@pytest.mark.parametrize(
+    ("fill", "message"),
+    [
+        (lambda path: path.write_text("a file"), "is a file, but the folder of a run was expected"),
+        (lambda path: (path.mkdir(), (path / "x").touch()), "so it is not the folder of a run"),
+        (
+            lambda path: (path.mkdir(), (path / "config.json").write_text("{")),
+            r"config\.json is no JSON",
+        ),
+    ],
+)
+def test_what_holds_something_else_is_refused(fill, message, pictures, tmp_path) -> None:
+    fill(tmp_path / "run")
+    with pytest.raises(ValueError, match=message):
+        launch(tiny_settings(pictures), tmp_path / "run", command=COMMAND)
+
+
+def test_an_empty_folder_will_do(pictures, tmp_path) -> None:
+    (tmp_path / "run").mkdir()
+    launch_without_training(tiny_settings(pictures), tmp_path / "run")
+    assert json.loads((tmp_path / "run" / "config.json").read_text())["model"]["heads"] == [2]

@@ -1,0 +1,133 @@
+"""What a run is made from: its images, its share of them, their size, and how they are varied."""
+
+import dataclasses
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from convattn.lab.data.batches import Augmentation
+from convattn.lab.data.datasets import read_dataset
+from convattn.lab.data.split import validation_split
+from convattn.lab.runs.materials import augmentation_of, image_size_of, training_images
+from convattn.lab.runs.settings import ImageSettings, RunSettings
+from convattn.lab.training.images import TrainingImages
+from convattn.lab.training.settings import TrainingSettings
+
+DATASET = read_dataset(None)
+
+
+def made(seed: int = 0, **images: object) -> TrainingImages:
+    given = RunSettings(images=ImageSettings(**images), training=TrainingSettings(seed=seed))
+    return training_images(DATASET, given)
+
+
+def rows(images) -> set[bytes]:
+    return {picture.tobytes() for picture in images.images}
+
+
+def test_a_share_is_of_each_class_and_part_of_a_larger_one() -> None:
+    small, large = made(share=0.1, validation=0.2), made(share=0.3, validation=0.2)
+    assert np.bincount(small.train.labels).tolist() == [16] * 10
+    assert np.bincount(large.train.labels).tolist() == [48] * 10
+    assert rows(small.train) < rows(large.train)
+    assert not rows(large.train) & rows(large.validation)
+    assert rows(made(1, share=0.1, validation=0.2).train) != rows(small.train)
+
+
+def test_the_validation_images_are_the_same_for_every_share() -> None:
+    _, expected = validation_split(DATASET.train, 0.2, seed=0)
+    assert np.array_equal(made(share=0.1, validation=0.2).validation.images, expected.images)
+
+
+def test_the_share_is_drawn_apart_from_the_validation_images() -> None:
+    """The same fraction of the same images with the same seed, but others."""
+    assert rows(made(share=0.1).train) != rows(made(validation=0.1).validation)
+
+
+def test_statistics_are_those_of_the_images_that_are_trained_on() -> None:
+    small = made(share=0.1)
+    assert np.allclose(
+        small.mean, small.train.images.mean(axis=(0, 1, 2)) / 255, rtol=0, atol=1e-12
+    )
+    assert not np.array_equal(small.mean, made().mean)
+
+
+def test_the_model_is_made_for_the_size_that_it_is_given() -> None:
+    assert image_size_of(DATASET, RunSettings()) == (32, 32)
+    assert image_size_of(DATASET, RunSettings(images=ImageSettings(resize=48))) == (48, 48)
+    assert made(resize=48).resize == 48
+
+
+def test_every_variation_reaches_the_batches() -> None:
+    changes = {"crop": 3, "flip": False, "rand_augment": 8, "mixup": 0.7, "cutmix": 0.9}
+    found = augmentation_of(ImageSettings(**changes, erasing=0.2))
+    assert found == Augmentation(**changes, erasing=0.2)
+    assert augmentation_of(ImageSettings()) == Augmentation(4, True)
+    nothing = ImageSettings(crop=0, flip=False)
+    assert augmentation_of(nothing) is None
+    for name in ("rand_augment", "mixup", "cutmix", "erasing"):
+        assert getattr(augmentation_of(replace(nothing, **{name: 0.5})), name) == 0.5
+
+
+def test_runs_with_other_variations_are_told_apart() -> None:
+    plain = made().identity()
+    assert plain["augmentation"] == {"crop": 4, "flip": True}  # as before there was more
+    assert "resize" not in plain
+    changes = (
+        {"rand_augment": 9},
+        {"mixup": 0.8},
+        {"cutmix": 1.0},
+        {"erasing": 0.25},
+        {"resize": 48},
+        {"share": 0.5},
+        {"crop": 0},
+    )
+    identities = [str(made(**change).identity()) for change in changes]
+    assert len({str(plain), *identities}) == len(changes) + 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"share": 0.0}, "share=0.0, but expected a share, 0 < share ≤ 1"),
+        ({"share": 1.5}, "share=1.5, but"),
+        ({"share": True}, "share=True, but"),
+        ({"validation": "0.1"}, "validation='0.1', but expected a share, 0 ≤ share < 1"),
+        ({"crop": float("nan")}, "crop=nan, but expected pixels, 0 or more$"),
+        ({"crop": True}, "crop=True, but"),
+        ({"resize": 0}, "resize=0, but expected pixels, 1 or more, or None"),
+        ({"resize": 224.0}, "resize=224.0, but expected pixels"),
+        ({"flip": 1}, "flip=1, but expected True or False"),
+        ({"classes": "all"}, "classes='all', but expected one of fine, coarse"),
+        ({"rand_augment": True}, "rand_augment=True, but"),
+        ({"rand_augment": 11}, "rand_augment=11, but expected 0 to 10; 0 for none"),
+        ({"mixup": -1}, "mixup=-1, but expected 0 to 1000"),
+        ({"cutmix": float("nan")}, "cutmix=nan, but expected"),
+        ({"erasing": 2}, "erasing=2, but expected a probability, 0 to 1"),
+    ],
+)
+def test_settings_out_of_their_ranges_are_refused(changes, message) -> None:
+    with pytest.raises(ValueError, match=message):
+        ImageSettings(**changes)
+
+
+def test_a_share_without_images_of_a_class_is_refused_by_its_name() -> None:
+    with pytest.raises(ValueError, match=r"share=1e-09, but .* takes 0 of the"):
+        made(share=1e-9)
+
+
+def test_numbers_of_numpy_are_held_as_python_s() -> None:
+    """Or JSON could not hold them."""
+    given = ImageSettings(crop=np.int64(2), share=np.float64(0.5), rand_augment=9)
+    assert [type(each) for each in (given.crop, given.share, given.rand_augment)] == [
+        *(int, float, float)
+    ]
+
+
+def test_the_absence_of_a_later_field_says_that_it_was_not_done() -> None:
+    later = {field.name for field in dataclasses.fields(ImageSettings)} - {
+        *("source", "classes", "crop", "flip", "validation")
+    }
+    assert set(ImageSettings.BEFORE) == later
+    assert replace(ImageSettings(), **ImageSettings.BEFORE) == ImageSettings()

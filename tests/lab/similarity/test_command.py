@@ -1,0 +1,71 @@
+"""`experiments/similarity.py` in little."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from lab.runs.quick_compilation import quick_compilation
+
+from convattn.cli.experiments.similarity import COMMAND
+from convattn.lab.runs.interval import wilson_interval
+
+WORDS = (
+    "--channels 2 --depth 1 --heads 1 --key-features 2 --scales 1 --pairs.limit 40 "
+    "--pairs.rounds 1 --training.epochs 1 --training.batch-size 10 --training.devices 1"
+)
+TINY = WORDS.split()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def compiled_once(tmp_path_factory) -> Iterator[None]:
+    with quick_compilation(tmp_path_factory.mktemp("programs")):
+        yield
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("runs") / "run"
+    assert COMMAND.main([*TINY, "--output-dir", str(folder)]) == 0
+    return folder
+
+
+def test_a_run_says_how_many_it_gets_right(run, capsys):
+    found = json.loads((run / "result.json").read_text())
+    assert found["test_pairs"] == 20
+    assert found["test_right"] == round(20 * found["test_accuracy"])
+    assert found["interval"] == list(wilson_interval(found["test_right"], 20))
+    assert COMMAND.main([*TINY, "--output-dir", str(run)]) == 0
+    assert f"right: {found['test_right']} of 20 test pairs" in capsys.readouterr().out
+
+
+def test_the_record_says_which_pairs_there_were(run):
+    data = json.loads((run / "run.json").read_text())["data"]
+    assert data["pairs"] == {"train": 20, "test": 20}
+    assert data["name"].startswith("CIFAR-10")
+
+
+def test_wrong_use_is_refused_with_the_reason(run, capsys):
+    for words, message in (
+        ([*TINY, "--attention", "own", "--output-dir", str(run)], "segments='add' with attention="),
+        ([*TINY, "--segments", "none", "--output-dir", str(run)], "differ in model"),
+        ([*TINY, "--training.select", "best"], "--pairs.validation 0.1"),
+        ([*TINY, "--pairs.limit", "3"], "have no pairs of one class"),
+        ([*TINY, "--training.batch-size", "21"], "there are only 20 training pairs"),
+    ):
+        assert COMMAND.main(words) == 2
+        assert message in capsys.readouterr().err
+
+
+def test_the_interval_is_wilson_s():
+    """Its ends p solve (right/count - p)² = z² p(1 - p)/count."""
+    z = 1.959963984540054
+    for right, count in ((130, 250), (3, 7)):
+        for end in wilson_interval(right, count):
+            difference = (right / count - end) ** 2 - z**2 * end * (1 - end) / count
+            assert abs(difference) < 2.0**-45
+            assert abs((right / count - 1.01 * end) ** 2 - z**2 * end * (1 - end) / count) > 1e-4
+    assert wilson_interval(0, 5)[0] == 0
+    assert wilson_interval(5, 5)[1] == 1
+    with pytest.raises(ValueError, match="expected 0 ≤ right ≤ count"):
+        wilson_interval(6, 5)

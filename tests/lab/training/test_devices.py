@@ -1,0 +1,29 @@
+"""A batch is spread over devices that are there and that divide it."""
+
+import jax
+import pytest
+
+from convattn.lab.training.devices import data_mesh, replicated, spread
+
+
+def test_too_many_devices_are_refused():
+    count = len(jax.local_devices())
+    with pytest.raises(ValueError, match=rf"devices={count + 1}, but this machine has {count} "):
+        data_mesh(count + 1, count + 1)
+
+
+def test_the_batch_must_be_divisible(monkeypatch):
+    """The next smaller multiple is named; for a batch below the number of devices, that number."""
+    device = jax.local_devices()[0]
+    monkeypatch.setattr(jax, "local_devices", lambda: [device] * 8)
+    with pytest.raises(ValueError, match=r"batch_size=100 is no multiple of the 8 .* take 96, or"):
+        data_mesh(100)
+    with pytest.raises(ValueError, match=r"batch_size=5 is no multiple of the 8 .* take 8, or"):
+        data_mesh(5)
+
+
+def test_shardings():
+    mesh = data_mesh(6, 1)
+    assert mesh.axis_names == ("data",)
+    assert replicated(mesh).spec == jax.sharding.PartitionSpec()
+    assert spread(mesh).spec == jax.sharding.PartitionSpec("data")

@@ -1,0 +1,89 @@
+"""However the steps of a run are divided into calls, they give the same bits."""
+
+import jax
+import numpy as np
+import pytest
+from comparison import assert_equal
+from lab.training.tiny import Convolved, Normalized, parts, placed, settings
+
+from convattn.lab.training import program as programs
+from convattn.lab.training.program import compile_program, has_convolution, is_finite
+from convattn.lab.training.state import named_arrays, named_leaves
+from convattn.lab.training.step import make_step, order_of_epoch
+
+
+def compiled(model):
+    """A function of the numbers of steps of each call, to the state's arrays and the losses."""
+    recipe, mesh, state, data, steps = parts(model, settings())
+    program = compile_program(recipe, mesh, state, data, steps)
+
+    def go(*counts):
+        current, losses = placed(state, mesh), []
+        for done, count in zip(np.cumsum((0, *counts)), counts, strict=False):
+            if done % steps == 0:
+                order = program.order(current)
+            current, found = program.advance(current, data, order, count)
+            assert found.shape == (count,)
+            losses += found.tolist()
+        return named_arrays(current), losses
+
+    return program, go
+
+
+def assert_same_bits(one, other):
+    assert one[1] == other[1]
+    assert one[0].keys() == other[0].keys()
+    for name, array in one[0].items():
+        assert_equal(array, other[0][name], name)
+
+
+@pytest.fixture(scope="module")
+def looped():
+    program, go = compiled(Normalized())
+    assert program.looped
+    return go
+
+
+@pytest.fixture(scope="module")
+def whole(looped):
+    return looped(4, 4)
+
+
+def test_any_division_into_calls_gives_the_same_bits(looped, whole):
+    assert_same_bits(looped(1, 3, 2, 1, 1), whole)
+    with pytest.raises(AssertionError):  # planted: a step fewer
+        assert_same_bits(looped(4, 3), whole)
+
+
+def test_one_call_for_each_step_gives_the_bits_of_the_loop(whole, monkeypatch):
+    """XLA does not promise it: here the loop's body is compiled as the step alone is."""
+    monkeypatch.setattr(programs, "has_convolution", lambda *_: True)
+    program, go = compiled(Normalized())
+    assert not program.looped
+    assert_same_bits(go(4, 1, 3), whole)
+
+
+def test_a_convolution_is_found_wherever_it_is():
+    """So that on a CPU it is called step by step; and nothing else is taken for one."""
+    for model, expected in ((Convolved(), True), (Normalized(), False)):
+        recipe, _, state, data, steps = parts(model, settings())
+        order = jax.eval_shape(lambda state: order_of_epoch(state, 70, 4), state)
+        assert has_convolution(make_step(recipe, steps), state, data, order) is expected
+
+
+def test_the_state_given_is_used_up():
+    recipe, mesh, state, data, steps = parts(Normalized(), settings())
+    program = compile_program(recipe, mesh, state, data, steps)
+    order = program.order(state)
+    program.advance(state, data, order, 2)
+    kept = [name for name, leaf in named_leaves(state) if leaf.size and not leaf.is_deleted()]
+    assert kept == []
+    assert not data.images.is_deleted()
+
+
+@pytest.mark.parametrize("wrong", [np.nan, np.inf, -np.inf])
+def test_one_number_that_is_not_finite_is_found(wrong):
+    tree = {"a": np.zeros(3, np.float32), "b": np.zeros((), np.int32)}
+    assert is_finite(tree)
+    tree["a"][1] = wrong
+    assert not is_finite(tree)

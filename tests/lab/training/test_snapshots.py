@@ -1,0 +1,24 @@
+"""Snapshots: what was written comes back."""
+
+import numpy as np
+import pytest
+from comparison import assert_equal
+
+from convattn.lab.training.snapshots import read_snapshot, snapshot_epochs, write_snapshot
+
+
+def test_snapshots_come_back_in_order(tmp_path):
+    assert snapshot_epochs(tmp_path) == []
+    for epoch in (10, 0, 12345):
+        write_snapshot(tmp_path, epoch, {"a.b": np.full(3, epoch)})
+    (tmp_path / "snapshots" / ".epoch-0007.npz.x1").write_text("cut off")
+    assert snapshot_epochs(tmp_path) == [0, 10, 12345]
+    assert_equal(read_snapshot(tmp_path, 10)["a.b"], [10] * 3)
+    with pytest.raises(ValueError, match=r"no snapshot of epoch 5; there are \[0, 10, 12345\]"):
+        read_snapshot(tmp_path, 5)
+
+
+def test_nothing_is_unpickled(tmp_path):
+    write_snapshot(tmp_path, 1, {"a": np.array([print], object)})
+    with pytest.raises(ValueError, match="allow_pickle=False"):
+        read_snapshot(tmp_path, 1)

@@ -1,0 +1,361 @@
+"""The attention phase begins as the function that the convolution phase ended with."""
+
+from dataclasses import replace
+from functools import cache, partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from comparison import assert_equal, assert_within, gamma
+from flax import nnx
+from lab.models.tiny_transformer import CONVOLUTION, SETTINGS, images, network
+
+from convattn.fast.application import apply_attention
+from convattn.lab.models.convolution_mixing import convolve_tokens
+from convattn.lab.models.settings import cmhsa
+from convattn.lab.two_phase import ConversionSettings, convert_layer, phase_two_settings, transfer
+from convattn.lab.two_phase.mixing_bound import attention_bound
+from convattn.operators.convolution import conv
+from convattn.operators.patches import patchify
+
+pytestmark = pytest.mark.usefixtures("compiled_once")
+
+EXACT, LIMIT = ConversionSettings("exact"), ConversionSettings("limit")
+CASES = {
+    "limit": (CONVOLUTION, LIMIT),
+    "limit, M = 10": (CONVOLUTION, replace(LIMIT, logit=10.0)),
+    "exact": (CONVOLUTION, EXACT),
+    "exact, leak 0.1": (CONVOLUTION, replace(EXACT, leak=0.1)),
+    "mean border": (replace(CONVOLUTION, border="mean"), EXACT),
+}
+KINDS = {"limit": LIMIT, "exact": EXACT}
+CLOSE = 2.0**-30
+
+
+@nnx.jit
+def run(model, given):
+    return model(given)
+
+
+@nnx.jit
+def gradient_of(mixing, tokens):
+    return nnx.state(nnx.grad(lambda mixing: (mixing(tokens) ** 2).sum())(mixing))
+
+
+@partial(jax.jit, static_argnames=("patch_size", "grid", "conversion"))
+def run_converted(kernel, bias, given, *, patch_size, grid, conversion):
+    return apply_attention(convert_layer(kernel, bias, patch_size, grid, conversion), given)
+
+
+@cache
+def pair(name):
+    """Both phases in float64, parameters included, and what the first is given to mix."""
+    settings, conversion = CASES[name]
+    one = network(settings, "float64")
+    two = transfer(one, phase_two_settings(settings, conversion), conversion, rngs=nnx.Rngs(7))
+    return one, two
+
+
+def layer_limit(one, two, conversion, tokens):
+    """Of |attention - convolution|: `attention_bound` against the exact convolution, and the
+    rounding of the convolution in use, γ_n(|X| * |W| + |b|) for n = K²C + 2 terms, and N + 1 more
+    for the mean of N tokens."""
+    count = one.kernel[..., 0].size + 2 + (one.border == "mean") * (tokens[0, ..., 0].size + 1)
+    parts = (tokens, one.kernel[...], one.bias[...])
+    given = {"patch_size": one.patch_size, "border": one.border}
+    size = convolve_tokens(*map(jnp.abs, parts), **given)
+    rounding = gamma(count, "float64") * np.asarray(size)
+    return attention_bound(two, one, tokens, conversion) + rounding
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_each_layer_is_the_convolution_that_it_was(name):
+    """On the same tokens, those of the first phase, within the derived bound, in float64."""
+    (one, two), conversion = pair(name), CASES[name][1]
+    tokens = one.embedded(images(dtype="float64"))
+    for first, second in zip(one.layers, two.layers, strict=True):
+        mixed = first.mixing_inputs(tokens)
+        bound = layer_limit(first.mixing, second.mixing, conversion, mixed)
+        assert_within(run(second.mixing, mixed), run(first.mixing, mixed), bound)
+        largest = 1e-10 if conversion.logit == 40 else 1  # M = 40 and N = 20: TV is 8e-17
+        assert bound.max() < largest
+        tokens = first(tokens)
+
+
+@pytest.mark.parametrize("name", ["limit", "exact"])
+def test_the_whole_network_gives_the_same_logits(name):
+    """Layers agree within 1e-10, and nearly always within 1e-14; what follows amplifies that by a
+    few powers of ten at most, far below this bound, and the planted error is far above it."""
+    one, two = pair(name)
+    given = images(dtype="float64")
+    assert_within(run(two, given), run(one, given), CLOSE)
+    with pytest.raises(AssertionError, match="too far"):
+        assert_within(run(halved(two), given), run(one, given), CLOSE)
+
+
+def spoiled(name):
+    """A converted first layer with something wrong."""
+    settings, conversion = CASES["exact"]
+    one, two = pair("exact")
+    if name == "M halved":
+        two = halved(two)
+    graph, state = nnx.split(two)
+    two = nnx.merge(graph, jax.tree.map(jnp.array, state))
+    mixing = two.layers[0].mixing
+    if name == "tap":
+        other = network(settings, "float64")
+        other.layers[0].mixing.kernel[0, 1, 2, 0] += 2.0**-10
+        how = {"rngs": nnx.Rngs(7)}
+        mixing = transfer(other, two.settings, conversion, **how).layers[0].mixing
+    if name == "ring":  # the same table, read with the zero tokens on one side
+        mixing.grid = replace(mixing.grid, ring=((0, 2), (0, 2)))
+    if name == "key for value":
+        mixing.value[...], mixing.key[...] = mixing.key[...], mixing.value[...]
+    if name == "a head too few":
+        for part in (mixing.output, mixing.position_bias):
+            part[...] = part[...].at[3].set(0.0)
+    if name == "reversed":
+        mixing.position_bias[...] = mixing.position_bias[...][:, ::-1]
+    if name == "uniform head":
+        mixing.output[...] = mixing.output[...].at[-1].set(0.0)
+    return one.layers[0], mixing
+
+
+def halved(two):
+    """The heights M(N) halved, whose leak is no longer the one that the last head takes back."""
+    graph, state = nnx.split(two)
+    copy = nnx.merge(graph, jax.tree.map(jnp.array, state))
+    table = copy.layers[0].mixing.position_bias
+    table[...] = table[...] / 2
+    return copy
+
+
+PLANTED = ("tap", "ring", "key for value", "a head too few", "reversed", "uniform head", "M halved")
+
+
+@pytest.mark.parametrize("name", PLANTED)
+def test_what_went_wrong_is_seen(name):
+    conversion = CASES["exact"][1]
+    tokens = pair("exact")[0].embedded(images(dtype="float64"))
+    first, mixing = spoiled(name)
+    mixed = first.mixing_inputs(tokens)
+    right = pair("exact")[1].layers[0].mixing
+    bound = layer_limit(first.mixing, right, conversion, mixed)
+    with pytest.raises(AssertionError, match="too far"):
+        assert_within(run(mixing, mixed), run(first.mixing, mixed), bound)
+
+
+def test_half_of_m_is_not_the_limit():
+    """Planted: a table of M = 10 held against the bound of M = 20."""
+    one, two = pair("limit, M = 10")
+    mixed = one.layers[0].mixing_inputs(one.embedded(images(dtype="float64")))
+    conversion = replace(LIMIT, logit=20.0)
+    bound = layer_limit(one.layers[0].mixing, two.layers[0].mixing, conversion, mixed)
+    with pytest.raises(AssertionError, match="too far"):
+        assert_within(run(two.layers[0].mixing, mixed), run(one.layers[0].mixing, mixed), bound)
+
+
+# ---------------------------------------------------------------------- what is copied
+def test_all_but_the_mixing_is_copied():
+    one, two = pair("exact")
+    before, after = (dict(nnx.to_flat_state(nnx.state(model, nnx.Param))) for model in (one, two))
+    shared = [path for path in after if "mixing" not in path]
+    assert {path for path in before if "mixing" not in path} == set(shared)
+    for path in shared:
+        assert_equal(after[path][...], before[path][...])
+        assert after[path][...] is not before[path][...]
+        pointer = after[path][...].unsafe_buffer_pointer()
+        assert pointer != before[path][...].unsafe_buffer_pointer()  # training may use it up
+    for layer in two.layers:
+        mixing = layer.mixing
+        assert_equal(mixing.value[...], np.tile(np.eye(12), (10, 1, 1)))
+        for part in (mixing.query, mixing.query_bias, mixing.key_bias, mixing.value_bias):
+            assert_equal(part[...], np.zeros(part.shape))
+        assert abs(float(mixing.key[...].std()) / 0.02 - 1) < 5 / (2 * mixing.key.size) ** 0.5
+    keys = [layer.mixing.key[...] for layer in two.layers]
+    assert (np.asarray(keys[0]) != np.asarray(keys[1])).all()
+
+
+def test_the_table_holds_m_at_the_shift_of_each_head():
+    """Of the exact kind log(1 + N(1/ε - 1)) for N = 4·5 keys, within 15 roundings."""
+    for name, height in (("limit", 40.0), ("exact", np.log1p(20.0))):
+        mixing = pair(name)[1].layers[0].mixing
+        table = np.asarray(mixing.position_bias[...])
+        expected = np.zeros_like(table)
+        for head, shift in enumerate((a, b) for a in (-1, 0, 1) for b in (-1, 0, 1)):
+            expected[head, mixing.grid.shifts.tolist().index(list(shift))] = height
+        assert_within(table, expected, gamma(16, "float64") * height if name == "exact" else 0)
+
+
+@pytest.mark.parametrize(("kind", "size"), [("limit", 3), ("exact", 3), ("limit", 7), ("exact", 1)])
+def test_a_converted_layer_is_the_convolution_of_the_image(kind, size):
+    """Integers, and float32 in which the limit is one-hot: equal to the last bit at M = 120.
+
+    With P = 2 a kernel of 7 = 2P + 3 reads patches two away, all beyond the image on one axis, and
+    a kernel of 1 its own patch alone.
+    """
+    rng = np.random.default_rng(3)
+    kernel = jnp.asarray(rng.integers(-4, 5, (size, size, 2, 2)), jnp.float32)
+    bias = jnp.asarray([3.0, -2.0], jnp.float32)
+    given = jnp.asarray(rng.integers(-9, 10, (1, 4, 6, 2)), jnp.float32)
+    conversion = replace(KINDS[kind], logit=120.0)
+    how = {"patch_size": 2, "grid": (2, 3), "conversion": conversion}
+    found, expected = run_converted(kernel, bias, given, **how), conv(given, kernel, bias)
+    if kind == "limit":
+        assert_equal(found, expected)
+    assert_within(found, expected, 0.01)  # below 1/2, which tells integers apart
+    with pytest.raises(AssertionError, match="too far"):
+        assert_within(found, conv(given, kernel[::-1, :, ::-1], bias), 0.01)
+
+
+def test_a_border_without_zeros_is_the_mean_of_all_tokens():
+    """L21's own grid, which has no zero tokens: another function at the border, if phase one had
+    zeros there, and the same inside."""
+    kernel = jnp.asarray(np.random.default_rng(3).integers(-4, 5, (3, 3, 1, 1)), jnp.float32)
+    given = jnp.asarray(np.random.default_rng(4).integers(-9, 10, (1, 12, 12, 1)), jnp.float32)
+    bare = replace(LIMIT, logit=120.0, border="mean")
+    bias = jnp.zeros(1, jnp.float32)
+    how = {"patch_size": 2, "grid": (6, 6), "conversion": bare}
+    assert jax.eval_shape(partial(convert_layer, **how), kernel, bias).ring == ((0, 0), (0, 0))
+    found = run_converted(kernel, bias, given, **how)
+    tokens = patchify(given, 2)
+    mean = convolve_tokens(tokens, kernel, jnp.zeros(1), patch_size=2, border="mean")
+    # 36 numbers below 10, their mean and nine products with at most 4: below γ_50·9·4·10
+    assert_within(patchify(found, 2), mean, gamma(50, "float32") * 9 * 4 * 10)
+    zeros = conv(given, kernel)
+    assert_equal(found[:, 1:-1, 1:-1], zeros[:, 1:-1, 1:-1])
+    assert (np.abs(np.asarray(found - zeros))[:, 0] > 1e-3).any()
+
+
+def test_a_learned_projection_begins_as_the_identity():
+    one = network(CONVOLUTION)
+    settings = replace(phase_two_settings(CONVOLUTION, LIMIT), projection="learned")
+    two = transfer(one, settings, LIMIT, rngs=nnx.Rngs(0))
+    given = images()
+    assert_equal(two.embedded(given), one.embedded(given))
+    assert two.projection.kernel.shape == (12, 12)
+
+
+# ---------------------------------------------------------------------- gradients
+@cache
+def gradient_of_first_mixing(conversion):
+    """In float32, of a sum of squares of what the first layer mixes, and its parameters' names."""
+    one = network(replace(CONVOLUTION, depth=1))
+    how = {"rngs": nnx.Rngs(7)}
+    two = transfer(one, phase_two_settings(one.settings, conversion), conversion, **how)
+    layer = two.layers[0]
+    tokens = layer.mixing_inputs(two.embedded(images()))
+    flat = nnx.to_flat_state(gradient_of(layer.mixing, tokens))
+    return {path[-1]: np.asarray(part[...]) for path, part in flat}, layer.mixing, tokens
+
+
+def test_random_keys_let_queries_learn():
+    found, *_ = gradient_of_first_mixing(EXACT)
+    assert np.abs(found["query"]).max() > 1e-6
+    assert np.abs(found["position_bias"]).max() > 1e-3
+    assert (found["key"] == 0).all()  # not yet: queries are zero
+    assert np.abs(found["value"]).max() > 1e-3
+
+
+def test_with_both_zero_neither_ever_learns():
+    """Exactly: each gradient is a product with the other."""
+    found, *_ = gradient_of_first_mixing(replace(EXACT, content="none"))
+    for name in ("query", "key", "query_bias", "key_bias"):
+        assert (found[name] == 0).all(), name
+    assert np.abs(found["position_bias"]).max() > 1e-3
+
+
+def test_a_saturated_softmax_passes_nothing_back():
+    """At M = 120 weights are one and zero in float32, and the table's gradient is exactly zero; at
+    M = 40 it is at most 2·TV·max|dA| for each query; at ε = 1/2 it is not small."""
+    found, *_ = gradient_of_first_mixing(replace(LIMIT, logit=120.0))
+    assert (found["position_bias"] == 0).all()
+    assert (found["query"] == 0).all()  # with random keys, too
+    assert np.abs(found["output"]).max() > 1e-3
+    found, mixing, tokens = gradient_of_first_mixing(LIMIT)
+    result = run(mixing, tokens)
+    # dA_qk = 2 result_q · (X_k M_h); a key's gradient is a(dA - Σ a dA), of a row with TV off one
+    into = jnp.einsum("bijo,hdo->bhijd", 2 * result, mixing.output[...])
+    largest = float(jnp.abs(into).sum(axis=-1).max() * jnp.abs(tokens).max())
+    count = tokens.shape[0] * tokens.shape[1] * tokens.shape[2]
+    rounding = 4 * gamma(
+        200, "float32"
+    )  # of the difference dA - Σ a dA, at the target, whose a is 1
+    most = count * largest * (4 * LIMIT.total_variation(mixing.grid.number_of_keys) + rounding)
+    assert np.abs(found["position_bias"]).max() <= most
+    exact, *_ = gradient_of_first_mixing(EXACT)
+    assert np.abs(exact["position_bias"]).max() > 100 * np.abs(found["position_bias"]).max()
+
+
+# ---------------------------------------------------------------------- refusals
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"heads": 9}, "settings_two.heads=9, but expected 10"),
+        ({"ring": 0}, "settings_two.ring=0, but expected 1"),
+        ({"depth": 3}, "settings_two.depth=3"),
+        ({"mixing": "convolution"}, "settings_two.mixing"),
+        ({"head_width": 6}, "every head holds a whole token"),
+        ({"inner": 8}, "settings_two.inner=8"),
+    ],
+)
+def test_phases_that_do_not_fit_are_refused(changes, message):
+    settings = replace(phase_two_settings(CONVOLUTION, EXACT), **changes)
+    with pytest.raises(ValueError, match=message):
+        transfer(network(CONVOLUTION), settings, EXACT, rngs=nnx.Rngs(0))
+
+
+def test_a_first_phase_of_attention_is_refused():
+    one = network(SETTINGS["ring"])
+    with pytest.raises(ValueError, match="mixing='attention'"):
+        transfer(one, SETTINGS["ring"], EXACT, rngs=nnx.Rngs(0))
+
+
+def test_convolutions_that_diverged_are_refused():
+    one = network(CONVOLUTION)
+    one.layers[1].mixing.kernel[...] = one.layers[1].mixing.kernel[...].at[0].set(jnp.nan)
+    with pytest.raises(ValueError, match="not finite"):
+        transfer(one, phase_two_settings(CONVOLUTION, EXACT), EXACT, rngs=nnx.Rngs(0))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"kind": "finite"}, "expected one of limit, exact"),
+        ({"content": "query"}, "expected one of key, none"),
+        ({"border": "zero"}, "expected one of kept, mean"),
+        ({"logit": 0.0}, "logit=0.0"),
+        ({"logit": float("inf")}, "logit=inf"),
+        ({"logit": float("nan")}, "logit=nan"),
+        ({"leak": 0.0}, "leak=0.0"),
+        ({"leak": 1}, "leak=1"),
+        ({"leak": "0.5"}, "leak='0.5'"),
+    ],
+)
+def test_no_conversion(changes, message):
+    with pytest.raises(ValueError, match=message):
+        replace(LIMIT, **changes)
+
+
+def test_how_far_the_limit_is_off():
+    """(N - 1)/(e^M + N - 1), and nothing that overflows."""
+    for logit, keys in ((1.0, 2), (10.0, 256), (40.0, 28)):
+        expected = (keys - 1) / (np.exp(logit) + keys - 1)
+        assert_within(
+            replace(LIMIT, logit=logit).total_variation(keys),
+            expected,
+            gamma(40, "float64") * expected,
+        )
+    assert replace(LIMIT, logit=1e5).total_variation(256) == 0
+    assert EXACT.total_variation(256) == 0
+
+
+def test_sizes_of_the_second_phase():
+    """Of L21: nine heads, or ten, on 14 × 14 patches with a ring of one."""
+    settings = replace(CONVOLUTION, patch_size=1, width=3)
+    assert phase_two_settings(settings, LIMIT).heads == 25  # pixels: K² heads
+    assert phase_two_settings(settings, EXACT).ring == 2
+    assert phase_two_settings(replace(settings, border="mean"), EXACT).ring == 0
+    assert phase_two_settings(cmhsa(5, "convolution"), EXACT).heads == 10
+    assert phase_two_settings(cmhsa(5, "convolution"), LIMIT).heads == cmhsa().heads

@@ -1,0 +1,48 @@
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from convattn.ledger.audit.float_format import available_formats, bit_patterns, float_format
+
+
+@pytest.mark.parametrize(
+    ("name", "precision", "min_exponent", "flushed", "kept"),
+    [
+        ("float32", 24, -126, 126, 150),
+        ("bfloat16", 8, -126, 126, 134),
+        ("float16", 11, -14, 14, 25),
+    ],
+)
+def test_parameters_and_thresholds(name, precision, min_exponent, flushed, kept) -> None:
+    found = float_format(name)
+    assert (found.precision, found.min_exponent) == (precision, min_exponent)
+    assert found.one_hot_flushed == flushed * math.log(2)
+    assert found.one_hot_kept == kept * math.log(2)
+    assert found.dtype == jnp.dtype(name)
+
+
+@pytest.mark.parametrize("name", ["float32", "bfloat16", "float16"])
+def test_least_normal_and_least_subnormal_are_what_their_patterns_say(name) -> None:
+    found = float_format(name)
+    stored = np.array([found.least_normal, math.ldexp(1, found.min_exponent - found.precision + 1)])
+    patterns = bit_patterns(stored.astype(found.dtype)).tolist()
+    assert patterns == [2 ** (found.precision - 1), 1]
+
+
+def test_float64_follows_the_switch() -> None:
+    with jax.enable_x64(False):
+        assert [each.name for each in available_formats()] == ["float32", "bfloat16", "float16"]
+        with pytest.raises(ValueError, match="64-bit types are off"):
+            float_format("float64")
+    with jax.enable_x64(True):
+        assert available_formats()[0].name == "float64"
+        assert float_format(np.float64).one_hot_kept == 1075 * math.log(2)
+
+
+@pytest.mark.parametrize("dtype", ["int32", "float8_e4m3fn", "no dtype"])
+def test_other_dtypes_are_refused(dtype) -> None:
+    with pytest.raises(ValueError, match="one of float64, float32, bfloat16, float16"):
+        float_format(dtype)

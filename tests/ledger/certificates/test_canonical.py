@@ -1,0 +1,116 @@
+import hashlib
+import json
+import os
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from convattn.ledger.certificates import canonical as module
+from convattn.ledger.certificates.canonical import (
+    CONVENTIONS,
+    SCHEMA,
+    canonical,
+    certificate,
+    rational,
+)
+from convattn_check import check
+from convattn_check.reading import canonical as checker_canonical
+from convattn_check.reading import rational as checker_rational
+
+SPECIFICATION = ("schema", "claim", "kind", "statement", "conventions")
+VALUES = st.recursive(
+    st.none() | st.integers() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner),
+    max_leaves=12,
+)
+
+
+@given(VALUES)
+def test_one_text_for_one_value(value):
+    text = canonical(value)
+    assert text.isascii()
+    assert json.loads(text) == value
+    assert text == checker_canonical(value)
+
+
+def test_order_and_spaces_do_not_enter():
+    assert canonical({"b": [1, 2], "a": "é"}) == '{"a":"\\u00e9","b":[1,2]}'
+    assert canonical({"b": 1, "a": 2}) == canonical({"a": 2, "b": 1})
+
+
+@given(st.fractions())
+def test_rationals_are_in_lowest_terms(number):
+    text = rational(number)
+    assert Fraction(text) == number
+    assert checker_rational(text, "number") == number
+
+
+def test_whole_numbers_have_no_denominator():
+    assert [rational(Fraction(*pair)) for pair in ((4, 2), (-2, 4), (0, 3))] == ["2", "-1/2", "0"]
+    assert rational(-7) == "-7"
+
+
+def test_the_digests_are_those_of_the_parts():
+    made = certificate("C20.rank", "rank", "A statement.", {"rank": 1})
+    specification = {name: made[name] for name in SPECIFICATION}
+    parts = {"specification": specification, "body": {"rank": 1}}
+    assert made["digests"] == {
+        name: hashlib.sha256(canonical(part).encode()).hexdigest() for name, part in parts.items()
+    }
+    assert (made["schema"], made["conventions"]) == (SCHEMA, CONVENTIONS)
+    assert sorted(made) == sorted([*SPECIFICATION, "body", "digests"])
+    other = certificate("C20.rank", "rank", "Another.", {"rank": 1})
+    assert other["digests"]["specification"] != made["digests"]["specification"]
+    assert other["digests"]["body"] == made["digests"]["body"]
+
+
+def test_what_is_written_can_be_read(tmp_path):
+    path = tmp_path / "a.json"
+    module.write({"b": 1, "a": [2]}, path)
+    assert path.read_bytes() == b'{"a":[2],"b":1}\n'
+    assert check(path.read_bytes()).code == "malformed"  # canonical, but no certificate
+    module.write({"a": 3}, path)
+    assert path.read_bytes() == b'{"a":3}\n'
+    assert [child.name for child in tmp_path.iterdir()] == ["a.json"]
+
+
+class Full(OSError):
+    """The disk is full."""
+
+
+@pytest.mark.parametrize("before", [None, b"old\n"])
+@pytest.mark.parametrize("moment", ["writing", "moving"])
+def test_a_failure_in_the_middle_leaves_no_half_file(tmp_path, monkeypatch, before, moment):
+    path = tmp_path / "a.json"
+    if before is not None:
+        path.write_bytes(before)
+
+    def write_half(self, text, **options):
+        with self.open("w", **options) as file:
+            file.write(text[: len(text) // 2])
+        raise Full
+
+    def move(source, target):
+        raise Full
+
+    with monkeypatch.context() as planted:
+        if moment == "writing":
+            planted.setattr(Path, "write_text", write_half)
+        else:
+            planted.setattr(os, "replace", move)
+        with pytest.raises(Full):
+            module.write({"a": "long enough"}, path)
+    kept = {child.name: child.read_bytes() for child in tmp_path.iterdir()}
+    assert kept == ({} if before is None else {"a.json": before})
+
+
+def test_what_json_cannot_hold_leaves_the_old_file(tmp_path):
+    path = tmp_path / "a.json"
+    path.write_bytes(b"old\n")
+    with pytest.raises(TypeError):
+        module.write({"a": Fraction(1, 2)}, path)
+    assert path.read_bytes() == b"old\n"
+    assert len(list(tmp_path.iterdir())) == 1

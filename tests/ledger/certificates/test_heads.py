@@ -1,0 +1,85 @@
+"""Certificates of S.heads and S.headdim: what they say, and what is refused."""
+
+import numpy as np
+import pytest
+
+from convattn.bounds.flattened_kernel import exact_rank, flattened_kernel
+from convattn.bounds.heads import heads
+from convattn.ledger.certificates import lower_bound
+from convattn.ledger.certificates.canonical import canonical
+from convattn.ledger.certificates.head_dimension import (
+    head_dimension_certificate,
+    triangular_kernel,
+)
+from convattn.ledger.certificates.lower_bound import generic_bound_certificate
+from convattn_check import check
+
+
+@pytest.mark.parametrize(
+    ("size", "patch", "inputs", "outputs", "axes", "expected"),
+    [
+        (3, 1, 2, 3, 2, 6),
+        (3, 1, 9, 2, 2, 9),
+        (3, 4, 1, 1, 2, 9),
+        (9, 2, 1, 1, 2, 9),
+        (9, 2, 1, 2, 2, 18),
+        (9, 2, 3, 1, 2, 25),
+        (9, 2, 1, 1, 1, 3),
+        (9, 2, 2, 1, 1, 5),
+    ],
+)
+def test_generic_bounds(size, patch, inputs, outputs, axes, expected):
+    made = generic_bound_certificate("So many.", size, patch, inputs, outputs, axes=axes)
+    body = made["body"]
+    assert body["heads"] == len(body["rows"]) == len(body["columns"]) == expected
+    kernel = np.array(body["kernel"]).reshape(*(size,) * axes, inputs, outputs)
+    assert exact_rank(flattened_kernel(kernel, patch)) == expected
+    verdict = check(canonical(made) + "\n")
+    assert verdict.accepted, verdict
+    assert verdict.claim == "S.heads"
+
+
+def test_generic_bounds_that_are_refused(monkeypatch):
+    with pytest.raises(ValueError, match="kernel_size=4, but should be odd"):
+        generic_bound_certificate("Even.", 4, 2, 1, 1)
+    with pytest.raises(ValueError, match="at most 128 heads"):
+        generic_bound_certificate("Many.", 13, 1, 13, 13)
+    with pytest.raises(ValueError, match="50000 numbers"):
+        generic_bound_certificate("Large.", 3, 16, 100, 100)
+    monkeypatch.setattr(lower_bound, "independent_rows", lambda *given: ([], []))
+    with pytest.raises(ValueError, match="none of 20 kernels has rank 9"):
+        generic_bound_certificate("None.", 3, 2, 1, 1)
+
+
+@pytest.mark.parametrize("regime", ["limit", "finite"])
+@pytest.mark.parametrize(
+    ("size", "patch", "inputs", "outputs", "width"),
+    [(3, 16, 3, 3, 64), (5, 16, 3, 3, 64), (3, 4, 3, 3, 5), (5, 3, 2, 2, 7), (3, 2, 1, 3, 2)],
+)
+def test_head_dimensions_say_what_heads_says(size, patch, inputs, outputs, width, regime):
+    made = head_dimension_certificate("So many.", size, patch, inputs, outputs, width, regime)
+    body = made["body"]
+    counts = heads(size, patch_size=patch, in_channels=inputs, out_channels=outputs, head_dim=width)
+    part = counts.limit if regime == "limit" else counts.exact
+    necessary = part.bounded or part.necessary  # in the limit for value maps that stay bounded
+    assert (body["necessary"], body["sufficient"]) == (necessary, part.sufficient)
+    verdict = check(canonical(made) + "\n")
+    assert verdict.accepted, verdict
+    assert verdict.claim == "S.headdim"
+
+
+@pytest.mark.parametrize(("inputs", "outputs"), [(3, 3), (2, 4), (4, 2), (1, 3)])
+def test_triangular_kernels(inputs, outputs):
+    kernel = triangular_kernel(3, inputs, outputs)
+    square = kernel[..., : min(inputs, outputs), : min(inputs, outputs)]
+    assert (np.diagonal(square[1, 1]) == 1).all()
+    away = square.copy()
+    away[1, 1] -= np.eye(len(away[1, 1]), dtype=int)
+    assert not np.tril(away).any()
+    assert kernel.any(axis=(2, 3)).all()
+
+
+def test_head_dimensions_that_are_refused():
+    for arguments in ((3, 2, 1, 1, 1, "limit"), (1, 2, 3, 3, 1, "limit")):
+        with pytest.raises(ValueError, match="take more channels or a larger kernel"):
+            head_dimension_certificate("None.", *arguments)

@@ -1,0 +1,63 @@
+"""docs/proofs.md has the table of the present proofs, and the claims quote them."""
+
+from pathlib import Path
+
+import pytest
+
+from convattn.ledger.coq.axioms import ALLOWED
+from convattn.ledger.coq.document import render, with_table
+from convattn.ledger.coq.project import read_project
+from convattn.ledger.coq.run import quoted
+from convattn.ledger.coq.source import scan
+from convattn.ledger.discovery import discover
+from convattn.ledger.locations import coq_directory, proofs_directory
+
+DOCUMENT = Path(__file__).parents[3] / "docs" / "proofs.md"
+
+
+@pytest.fixture(scope="module")
+def project():
+    return read_project(coq_directory())
+
+
+@pytest.fixture(scope="module")
+def claims():
+    return discover(proofs_directory())
+
+
+def test_the_table_is_up_to_date(project, claims):
+    text = DOCUMENT.read_text("utf-8")
+    assert with_table(text, render(project, claims)) == text, "run make ledger"
+
+
+def test_at_least_twenty_claims_are_proved(claims):
+    assert len({claim for _, claim, _ in quoted(claims)}) >= 20
+
+
+def test_every_source_may_be_as_it_is(project):
+    assert project.failures == ()
+    for file in project.files:
+        assert scan(file, project.text(file))[1] == []
+
+
+def test_every_quotation_is_that_of_its_source(project, claims):
+    for _, claim, quotation in quoted(claims):
+        theorem, _ = scan(quotation.file, project.text(quotation.file))
+        assert quotation.differs(theorem) == "", claim
+
+
+def test_every_theorem_of_a_paper_is_quoted(project, claims):
+    """Those of the checker's arguments belong to no claim alone."""
+    named = {quotation.file for _, _, quotation in quoted(claims)}
+    theorems = {file for file in project.files if scan(file, project.text(file))[0]}
+    assert {file for file in theorems - named if not file.startswith("checker/")} == set()
+
+
+def test_the_files_with_axioms_are_there(project):
+    assert ALLOWED.keys() <= set(project.files)
+
+
+@pytest.mark.parametrize("text", ["", "<!-- end of the table -->", "x"])
+def test_a_document_without_marks_is_refused(text):
+    with pytest.raises(ValueError, match="must have the lines"):
+        with_table(text, "| a |")

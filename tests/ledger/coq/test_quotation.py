@@ -1,0 +1,148 @@
+"""Evidence of level PROVED: what it asks of the sources and of the report. Coq is not needed."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from convattn.ledger import EvidenceFailed, Level, NotRunHere, Run
+from convattn.ledger.coq import quotation
+from convattn.ledger.coq.project import digest
+from convattn.ledger.coq.source import scan
+from convattn.ledger.evidence import proved
+from ledger.coq.coq_tree import ONE, write_sources
+
+FILE, BASE = "p/one.v", "foundation/base.v"
+QUOTED = "Theorem one :\n    1 = 1."
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    """A checkout with two sources and a report that goes with them; edits the report, too."""
+    sources = write_sources(tmp_path / "coq", p__one=ONE, foundation__base="Lemma a : True.")
+    (sources / "_CoqProject").write_text("-Q . Convattn\n")
+    monkeypatch.setattr(quotation, "coq_directory", lambda: sources)
+    monkeypatch.setattr(quotation, "prove_report", lambda: tmp_path / "report.json")
+
+    def write(change=lambda report: None):
+        theorem, _ = scan(FILE, ONE)
+        names = (FILE, BASE, "_CoqProject")
+        report = {
+            "schema": 1,
+            "versions": {"coq": "8.16.1"},
+            "sources": {name: digest((sources / name).read_bytes()) for name in names},
+            "theorems": {
+                FILE: {
+                    "statement": theorem.statement,
+                    "requires": [BASE],
+                    "stands_on": "closed under the global context",
+                    "checked": True,
+                }
+            },
+            "failures": [],
+        }
+        change(report)
+        (tmp_path / "report.json").write_text(json.dumps(report))
+
+    write()
+    return tmp_path, write
+
+
+def check(statement=QUOTED, file=FILE):
+    return proved(file, statement).check(Run(0, True, Path()))
+
+
+def test_it_is_quick_evidence_of_level_proved_with_the_files_name():
+    item = proved("sharpened/finite.v", "Theorem finite : True.")
+    assert (item.name, item.level, item.quick) == ("machine-checked: finite", Level.PROVED, True)
+    assert item.assumes == "Coq's kernel"
+    assert "axioms of Coq's real numbers" in proved("cordonnier2020/alpha46.v", "").assumes
+
+
+def test_it_passes_if_the_report_has_checked_these_sources(place):
+    assert check() == (
+        "Coq 8.16.1: Theorem one of proofs/coq/p/one.v, closed under the global context"
+    )
+
+
+@pytest.mark.parametrize("name", [FILE, BASE, "_CoqProject"])
+def test_a_source_that_changed_is_not_re_checked(place, name):
+    path = place[0] / "coq" / name
+    path.write_text(f"{path.read_text()}\n(* more *)\n")
+    with pytest.raises(NotRunHere, match=rf"not re-checked here: changed .*{name}; .*make prove"):
+        check()
+
+
+def test_without_a_report_nothing_is_re_checked(place, monkeypatch):
+    folder, write = place
+    for content in (None, "{", "[]", '{"schema": 0, "theorems": {}}'):
+        (folder / "report.json").unlink(missing_ok=True)
+        if content is not None:
+            (folder / "report.json").write_text(content)
+        with pytest.raises(NotRunHere, match=r"not re-checked here: .*has no report"):
+            check()
+    write(lambda report: report["theorems"].clear())
+    with pytest.raises(NotRunHere, match=r"does not know p/one\.v"):
+        check()
+    monkeypatch.setenv("PATH", str(folder))
+    with pytest.raises(NotRunHere, match="Coq is not installed: apt-get install"):
+        check()
+
+
+def test_without_the_sources_nothing_is_re_checked(place, monkeypatch):
+    monkeypatch.setattr(quotation, "prove_report", lambda: None)
+    with pytest.raises(NotRunHere, match="does not come with the installed package"):
+        check()
+
+
+@pytest.mark.parametrize(
+    ("statement", "words"),
+    [
+        ("Theorem one : 1 = 2.", "quotation has .*1 = 2.*source has .*1 = 1"),
+        ("Theorem one : 1 = 1", "quote the source"),
+        ("Theorem one : 1 = 1. ", None),
+        ("Theorem one (* as it is *) : 1 = 1.", None),
+        ("", "quote the source"),
+    ],
+)
+def test_a_wrong_quotation_fails(place, statement, words):
+    if words is None:
+        assert check(statement)
+    else:
+        with pytest.raises(EvidenceFailed, match=words):
+            check(statement)
+
+
+def test_a_wrong_quotation_fails_without_a_report_too(place):
+    (place[0] / "report.json").unlink()
+    with pytest.raises(EvidenceFailed, match="quote the source"):
+        check("Theorem one : 1 = 2.")
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        (ONE.replace("Qed", "Admitted"), "'Admitted'"),
+        (f"Section S.\n{ONE}End S.", "within Section S"),
+        ("Lemma one : 1 = 1.", "theorems: none"),
+    ],
+)
+def test_a_source_that_is_no_proof_fails(place, source, words):
+    write_sources(place[0] / "coq", p__one=source)
+    with pytest.raises(EvidenceFailed, match=words):
+        check()
+
+
+def test_a_file_that_is_not_there_fails(place):
+    with pytest.raises(EvidenceFailed, match=r"p/two\.v cannot be read"):
+        check(file="p/two.v")
+
+
+def test_what_the_report_refused_fails(place):
+    def refuse(report):
+        report["theorems"][FILE]["checked"] = False
+        report["failures"] = [{"file": FILE, "line": 1, "found": "cheat", "remedy": "prove it"}]
+
+    place[1](refuse)
+    with pytest.raises(EvidenceFailed, match=r"Coq 8\.16\.1 has not checked one: cheat"):
+        check()

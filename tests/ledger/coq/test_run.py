@@ -1,0 +1,183 @@
+"""Whole runs over tiny trees; Coq takes a fraction of a second for each file."""
+
+import json
+
+import pytest
+
+from convattn.ledger.coq import coqc
+from convattn.ledger.coq.project import read_project
+from convattn.ledger.coq.run import as_report
+from convattn.ledger.coq.toolchain import find_coq
+from ledger.coq.coq_tree import ONE, needs_coq, places, prove, quoting, theorem, write_sources
+from ledger.proof_files import claim, evidence, write
+
+pytestmark = needs_coq
+
+
+@pytest.fixture
+def tree(tmp_path):
+    """Two theorems on one foundation, each quoted."""
+    base = "Lemma base : 1 = 1.\nProof. reflexivity. Qed.\n"
+    second = (
+        f"From Convattn.foundation Require Import base.\n{theorem('two', proof='exact base. Qed.')}"
+    )
+    write_sources(
+        tmp_path / "coq", foundation__base=base, p__one=ONE, p__two=second, checker__c=theorem("c")
+    )
+    write(
+        tmp_path / "proofs",
+        p__a=quoting("S.a", "p/one.v", "Theorem one :\n    1 = 1."),
+        p__b=quoting("S.b", "p/two.v", "Theorem two : 1 = 1."),
+    )
+    return tmp_path
+
+
+def check(tree, **options):
+    return prove(tree / "coq", tree / "out", tree / "proofs", **options)
+
+
+def test_what_is_right_passes(tree):
+    outcome = check(tree)
+    assert outcome.failures == ()
+    found = {item.theorem.file: item for item in outcome.theorems}
+    assert list(found) == ["checker/c.v", "p/one.v", "p/two.v"]
+    assert all(item.checked and item.assumptions == () for item in found.values())
+    assert found["p/two.v"].claims == ("S.b",)
+    assert found["p/two.v"].requires == ("foundation/base.v",)
+    assert found["checker/c.v"].claims == ()
+
+
+def test_only_what_has_changed_is_compiled_again(tree):
+    assert check(tree).compiled == 4
+    assert check(tree).compiled == 0
+    write_sources(tree / "coq", foundation__base="(* *) Lemma base : 1 = 1. Proof. auto. Qed.\n")
+    outcome = check(tree)
+    assert (outcome.compiled, outcome.failures) == (2, ())
+    (tree / "coq" / "checker" / "c.v").unlink()
+    assert [item.theorem.name for item in check(tree).theorems] == ["one", "two"]
+    assert not (tree / "out" / "coq" / "checker" / "c.vo").exists()
+
+
+def test_a_file_alone_is_checked_with_what_it_requires(tree):
+    write_sources(tree / "coq", p__broken="Theorem broken : 1 = 2. Proof. reflexivity. Qed.")
+    outcome = check(tree, only=["p/two.v"])
+    assert (outcome.compiled, outcome.failures) == (2, ())
+    assert [item.theorem.file for item in outcome.theorems] == ["p/two.v"]
+    assert places(check(tree)) == [("p/broken.v", 1)]
+
+
+@pytest.mark.parametrize(
+    ("planted", "failure"),
+    [
+        ({"p__one": theorem("one", proof="Admitted.")}, ("p/one.v", 2, "'Admitted'")),
+        ({"p__one": theorem("one", "1 = 2")}, ("p/one.v", 2, "Coq refuses it")),
+        ({"p__one": f"Section S.\nVariable n : nat.\n{ONE}End S.\n"}, ("p/one.v", 3, "Section S")),
+        ({"p__one": f"Module M.\n{ONE}End M.\n"}, ("p/one.v", 2, "Coq does not find it")),
+        ({"p__one": "Require Import Nowhere.\n" + ONE}, ("p/one.v", 1, "Coq refuses it")),
+        ({"p__one": ONE.replace("1.", "1")}, ("p/one.v", 2, "Coq refuses it")),
+        ({"p__new": "Axiom a : 1 = 2.\n" + theorem("new")}, ("p/new.v", 1, "'Axiom'")),
+        ({"foundation__base": "Axiom base : 1 = 1."}, ("p/two.v", 2, "base.base'")),
+        ({"foundation__base": "Axiom base : 1 = 1."}, ("foundation/base.v", 1, "'Axiom'")),
+        (
+            {"foundation__base": "Lemma base : 1 = 2. Proof. reflexivity. Qed."},
+            ("p/two.v", 0, "not compiled, since foundation/base.v does not compile"),
+        ),
+    ],
+)
+def test_planted_failures_are_found(tree, planted, failure):
+    write_sources(tree / "coq", **planted)
+    outcome = check(tree)
+    file, line, words = failure
+    assert any(
+        (item.file, item.line) == (file, line) and words in item.found for item in outcome.failures
+    ), [str(item) for item in outcome.failures]
+    named = {item.theorem.file: item for item in outcome.theorems}
+    assert not (file in named and named[file].checked)
+    assert named["checker/c.v"].checked
+
+
+def test_an_axiom_that_is_only_imported_is_found_by_the_kernel(tree):
+    """Even where the scan were blind to it."""
+    hidden = "Require Import Classical.\n" + theorem(
+        "new", "True \\/ ~ True", "apply classic. Qed."
+    )
+    write_sources(tree / "coq", p__new=hidden)
+    outcome = check(tree)
+    assert [(item.file, item.line) for item in outcome.failures] == [("p/new.v", 2)]
+    assert "Classical_Prop.classic'" in outcome.failures[0].found
+    (new,) = (item for item in outcome.theorems if item.theorem.name == "new")
+    assert [name.rpartition("Logic.")[2] for name in new.assumptions] == ["Classical_Prop.classic"]
+
+
+def test_a_function_assumed_to_terminate_is_found_by_the_kernel(tree):
+    loop = "#[bypass_check(guard)] Fixpoint f (n : nat) : False := f n.\n"
+    write_sources(tree / "coq", p__new=loop + theorem("new", "False", "exact (f 0). Qed."))
+    found = [item.found for item in check(tree).failures if item.line == 2]
+    assert len(found) == 1
+    assert "f is assumed to be guarded" in found[0]
+
+
+@pytest.mark.parametrize(
+    ("claimed", "words"),
+    [
+        (quoting("S.a", "p/one.v", "Theorem one : 1 = 2."), "the quotation has ...'Theorem one"),
+        (quoting("S.a", "p/one.v", "Theorem one : 1 = 1"), "the quotation has"),
+        (quoting("S.a", "p/three.v", "Theorem three : 1 = 1."), "no such file"),
+        (quoting("S.a", "foundation/base.v", "Lemma base : 1 = 1."), "no such file"),
+        (claim("S.a", evidence(), evidence(level="PROVED", name="x")), "quotes no theorem"),
+        ("1/0", "cannot be imported"),
+    ],
+)
+def test_wrong_quotations_are_found(tree, claimed, words):
+    write(tree / "proofs", p__a=claimed)
+    outcome = check(tree)
+    (failure,) = outcome.failures
+    assert failure.file == "p/a.py"
+    assert words in failure.found
+
+
+def test_a_definition_of_the_foundation_is_not_defined_again(tree):
+    write_sources(
+        tree / "coq",
+        foundation__base="Definition x := 1.\nLemma base : 1 = 1.\nProof. reflexivity. Qed.\n",
+        p__one=f"Definition x := 2.\n{ONE}",
+    )
+    outcome = check(tree)
+    (failure,) = outcome.failures
+    assert (failure.file, failure.line) == ("p/one.v", 1)
+    assert "'x', which foundation/base.v defines" in failure.found
+    assert [item.theorem.name for item in outcome.theorems if item.checked] == ["c", "two"]
+    assert check(tree, only=["p/two.v"]).failures == ()
+
+
+def test_circles_and_strange_projects_are_found(tree):
+    write_sources(
+        tree / "coq",
+        p__x=f"From Convattn.p Require y.\n{theorem('x')}",
+        p__y=f"From Convattn.p Require x.\n{theorem('y')}",
+    )
+    (tree / "coq" / "_CoqProject").write_text("-Q . Convattn\n-arg -type-in-type\n")
+    outcome = check(tree)
+    assert places(outcome) == [("_CoqProject", 0), ("_CoqProject", 0), ("p/x.v", 0), ("p/y.v", 0)]
+    assert "'-arg'" in outcome.failures[0].found
+    assert {item.theorem.name for item in outcome.theorems if item.checked} == {"c", "one", "two"}
+
+
+def test_the_report_holds_what_was_checked(tree):
+    project = read_project(tree / "coq")
+    report = as_report(find_coq([]), project, check(tree))
+    assert json.loads(json.dumps(report)) == report
+    assert report["passed"] is True
+    assert set(report["sources"]) == {"foundation/base.v", "p/one.v", "p/two.v", "checker/c.v"}
+    entry = report["theorems"]["p/two.v"]
+    assert entry["statement"] == "Theorem two : 1 = 1."
+    assert entry["stands_on"] == "closed under the global context"
+    assert (entry["assumptions"], entry["checked"]) == ([], True)
+
+
+def test_a_proof_that_does_not_end_is_given_up(tree, monkeypatch):
+    monkeypatch.setattr(coqc, "LIMIT", 3.0)
+    write_sources(tree / "coq", p__loop=theorem("loop", proof="do 1000000000 idtac. Qed."))
+    outcome = check(tree)
+    assert places(outcome) == [("p/loop.v", 0)]
+    assert "does not compile within 3 s" in outcome.failures[0].found

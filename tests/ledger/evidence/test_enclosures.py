@@ -1,0 +1,106 @@
+"""Enclosed evidence passes on the real numbers and fails on planted ones."""
+
+import pytest
+from flint import arb
+
+from convattn.ledger import EvidenceFailed, Level
+from convattn.ledger.evidence import bias_saturation_enclosed, total_variation_enclosed
+from convattn.ledger.evidence import enclosures as module
+
+
+def quadratic(**options):
+    return total_variation_enclosed("here", **{"alphas": (1.0, 46.0), "keys": (3, 4), **options})
+
+
+def bias(**options):
+    return bias_saturation_enclosed("here", **{"logits": (1.0, 40.0), "keys": (2, 28), **options})
+
+
+def plant(monkeypatch, name, change):
+    original = getattr(module, name)
+    monkeypatch.setattr(module, name, lambda *given: change(original(*given)))
+
+
+def test_quadratic_heads(run):
+    evidence = quadratic()
+    assert evidence.level is Level.ENCLOSED
+    assert "ball arithmetic" in evidence.assumes
+    line = evidence.check(run)
+    assert line.startswith("grid (3, 4), 3 centres, every query; α=1: TV < ")
+    assert "α=46: TV < 4.2e-20" in line
+
+
+@pytest.mark.parametrize("alpha", [0.05, 0.7, 104.0, 500.0])
+def test_every_alpha_that_is_covered(run, alpha):
+    assert quadratic(alphas=(alpha,)).check(run)
+
+
+def test_a_distance_that_cannot_be_told_from_zero_fails(run):
+    """At the corner a target two tokens outside leaves e^(-5α), 2⁻⁴³²⁸, for the next key."""
+    with pytest.raises(EvidenceFailed, match="should lie between 0 and"):
+        quadratic(alphas=(600.0,)).check(run)
+
+
+def test_sequences_and_images(run):
+    assert quadratic(keys=(9,), centers=((0,), (-2,), (12,))).check(run)
+
+
+def test_an_alpha_too_small_is_an_error(run):
+    with pytest.raises(ValueError, match=r"at least 0\.05"):
+        quadratic(alphas=(0.01,)).check(run)
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "message"),
+    [
+        ("quadratic_total_variation", lambda ball: ball * 9, "should lie between 0 and"),
+        ("quadratic_total_variation", lambda ball: ball * 0, "should lie between 0 and"),
+        ("quadratic_total_variation", lambda ball: -ball, "should lie between 0 and"),
+        ("quadratic_total_variation", lambda ball: ball.union(arb(0)), "between 0 and"),
+        ("quadratic_total_variation", lambda ball: ball.union(arb(1)), "between 0 and"),
+        ("quadratic_total_variation", lambda ball: arb("nan"), "between 0 and"),
+        ("quadratic_total_variation_bound", lambda ball: ball / 9, "should lie between 0 and"),
+        ("quadratic_total_variation_bound", lambda ball: ball * 9, "should be below .* to zero"),
+        ("quadratic_total_variation_bound", lambda ball: ball.union(arb(9)), "should be below"),
+    ],
+)
+def test_a_planted_quadratic_distance_or_bound_fails(run, monkeypatch, name, change, message):
+    plant(monkeypatch, name, change)
+    with pytest.raises(EvidenceFailed, match=message):
+        quadratic().check(run)
+
+
+def test_a_single_key_is_no_limit(run):
+    """Its weight is one at every α: a distance of zero is not above zero."""
+    with pytest.raises(EvidenceFailed, match="should lie between 0 and"):
+        quadratic(keys=(1, 1), centers=((0, 0),)).check(run)
+
+
+def test_biases(run):
+    evidence = bias()
+    assert evidence.level is Level.ENCLOSED
+    line = evidence.check(run)
+    assert line.startswith("rows of N keys, N in (2, 28); at N = 28: M=1: TV < 0.9")
+    assert "M=40: TV < 1.1e-16" in line
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda ball: ball * 0,
+        lambda ball: -ball,
+        lambda ball: ball * 3,
+        lambda ball: ball.union(arb(0)),
+        lambda ball: ball.union(arb(1)),
+        lambda ball: arb("nan"),
+    ],
+)
+def test_a_planted_bias_distance_fails(run, monkeypatch, change):
+    plant(monkeypatch, "bias_total_variation", change)
+    with pytest.raises(EvidenceFailed, match="should lie between 0 and N e"):
+        bias().check(run)
+
+
+def test_a_single_key_fails_for_biases_too(run):
+    with pytest.raises(EvidenceFailed, match="N=1: total variation"):
+        bias(keys=(1,)).check(run)

@@ -1,0 +1,74 @@
+"""The integer reference, against `convattn.conv` and against its definition, pixel by pixel."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+from comparison import assert_equal
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import free_convolutions
+
+import convattn as ca
+from convattn.ledger.evidence import exact_convolution
+
+
+def by_definition(images, kernel, stride, dilation):
+    """C20 eq. 5, one output number after the other, in Python's integers."""
+    batch, *space, _ = images.shape
+    *sizes, width, out = kernel.shape
+    outputs = [range(0, n, stride) for n in space]
+    result = np.zeros((batch, *(len(pixels) for pixels in outputs), out), object)
+    for place in product(*(range(n) for n in result.shape)):
+        image, *where, channel = place
+        total = 0
+        for tap in product(*(range(k) for k in sizes)):
+            pixel = tuple(
+                w * stride + dilation * (t - (k - 1) // 2)
+                for w, t, k in zip(where, tap, sizes, strict=True)
+            )
+            if all(0 <= x < n for x, n in zip(pixel, space, strict=True)):
+                for i in range(width):
+                    total += int(images[(image, *pixel, i)]) * int(kernel[(*tap, i, channel)])
+        result[place] = total
+    return result.astype(np.int64)
+
+
+@given(free_convolutions(), st.integers(1, 3), st.integers(1, 3))
+def test_it_is_the_definition(case, stride, dilation):
+    kernel = np.tile(case.kernel, [1] * case.bucket.axes + [case.bucket.groups, 1])
+    result = exact_convolution(case.images, kernel, stride=stride, dilation=dilation)
+    assert result.dtype == np.int64
+    assert_equal(result, by_definition(case.images, kernel, stride, dilation))
+
+
+@pytest.mark.parametrize(("mode", "padding"), [("constant", "SAME"), ("edge", "EDGE")])
+@pytest.mark.parametrize(("stride", "dilation"), [(1, 1), (2, 1), (1, 3), (3, 2)])
+@pytest.mark.parametrize("taps", [(3,), (4,), (3, 5), (2, 4)])
+def test_it_is_conv(taps, stride, dilation, mode, padding):
+    rng = np.random.default_rng(7)
+    space = (9, 8)[: len(taps)]
+    images = rng.integers(0, 256, (2, *space, 3))
+    kernel = rng.integers(-9, 10, (*taps, 3, 4))
+    result = exact_convolution(images, kernel, stride=stride, dilation=dilation, mode=mode)
+    other = ca.conv(images, kernel, stride=stride, dilation=dilation, padding=padding)
+    assert_equal(result, other)
+
+
+def test_a_flipped_kernel_is_another_convolution():
+    images, kernel = np.arange(5).reshape(1, 5, 1), np.array([1, 2, 4]).reshape(3, 1, 1)
+    assert (exact_convolution(images, kernel) != exact_convolution(images, kernel[::-1])).any()
+
+
+def test_narrow_integers_do_not_overflow():
+    images, kernel = np.full((1, 3, 1), 255, np.uint8), np.full((3, 1, 1), 127, np.int8)
+    assert exact_convolution(images, kernel).ravel().tolist() == [64770, 97155, 64770]
+
+
+@pytest.mark.parametrize(
+    ("images", "kernel"),
+    [("float64", "int64"), ("int64", "float32"), ("bool", "int64"), ("int64", "complex64")],
+)
+def test_anything_but_integers_is_refused(images, kernel):
+    with pytest.raises(ValueError, match=f"images.dtype={images} and kernel.dtype={kernel}"):
+        exact_convolution(np.ones((1, 3, 1), images), np.ones((3, 1, 1), kernel))

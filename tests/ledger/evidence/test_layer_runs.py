@@ -1,0 +1,212 @@
+"""Layers on images against exact convolutions: what passes, and what is planted and must fail."""
+
+from dataclasses import replace
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from comparison import assert_within
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import seeds
+
+import convattn as ca
+from convattn.ledger import EvidenceFailed, Level
+from convattn.ledger.evidence import DTYPES, equals_convolution, exact_convolution, integer_kernel
+from convattn.ledger.evidence import layer_runs as module
+
+
+@pytest.fixture
+def small_images(monkeypatch):
+    """Two images of 8 × 8 pixels, so that a run takes a second."""
+    whole = module.whole_images
+    monkeypatch.setattr(module, "whole_images", lambda run: whole(run, 2)[:, 8:16, 8:16])
+
+
+@given(
+    seeds(),
+    st.lists(st.integers(1, 7), min_size=1, max_size=2),
+    st.integers(1, 30),
+    st.integers(1, 5),
+)
+def test_no_kernel_leaves_the_range_of_float16(seed, size, in_channels, out_channels):
+    kernel = integer_kernel(np.random.default_rng(seed), tuple(size), in_channels, out_channels)
+    assert kernel.shape == (*size, in_channels, out_channels)
+    assert np.abs(kernel).max() <= module.LARGEST_WEIGHT
+    columns = kernel.reshape(-1, out_channels)
+    for sign in (1, -1):
+        assert np.maximum(sign * columns, 0).sum(0).max() <= 60
+    # The largest and the smallest output: white where the sign is right, black elsewhere.
+    assert float(jnp.finfo("float16").max) > 60 * 255 + 8
+
+
+def test_a_kernel_uses_its_range_and_its_seed():
+    kernel = integer_kernel(np.random.default_rng(0), (5, 5), 3, 4)
+    assert set(np.unique(kernel)) == {-3, -2, -1, 0, 1, 2, 3}
+    assert (kernel[::-1, ::-1] != kernel).any()
+    assert (integer_kernel(np.random.default_rng(1), (5, 5), 3, 4) != kernel).any()
+    first = integer_kernel(np.random.default_rng(0), (9, 9), 30, 2)
+    assert np.maximum(first, 0).sum((0, 1, 2)).max() > 57  # the limit was met, and cut off
+
+
+def test_without_the_cut_float16_would_overflow():
+    kernel = np.full((9, 9, 3, 1), module.LARGEST_WEIGHT)
+    white = np.full((1, 9, 9, 3), 255)
+    assert exact_convolution(white, kernel).max() > float(jnp.finfo("float16").max)
+
+
+@pytest.mark.parametrize(
+    ("size", "options"),
+    [
+        ((3, 3), {}),
+        ((3, 5), {"patch_size": 2, "encoding": "quadratic", "dilation": 2}),
+        ((3, 3), {"patch_size": 4, "encoding": "enumerated", "stride": 2}),
+        ((4,), {"patch_size": 2, "stride": 3}),
+    ],
+    ids=str,
+)
+def test_limit_layers_equal_the_convolution(run, small_images, size, options):
+    evidence = equals_convolution("here", size, **options)
+    assert evidence.level is Level.BOUNDED
+    assert "underflows to zero" in evidence.assumes
+    line = evidence.check(run)
+    assert line.endswith("; ".join(f"{dtype} equal" for dtype in DTYPES))
+
+
+@pytest.mark.parametrize(
+    ("size", "options"),
+    [
+        ((3, 3), {}),
+        (
+            (2, 3),
+            {
+                "patch_size": 2,
+                "leak": 0.1,
+                "stride": 2,
+                "head_dim": 24,
+                "dtypes": ("float64", "float16"),
+            },
+        ),
+        ((3,), {"encoding": "scalar", "dtypes": ("float64", "float32")}),
+    ],
+    ids=str,
+)
+def test_exact_layers_are_within_the_bound(run, small_images, size, options):
+    evidence = equals_convolution("here", size, exact=True, quick=True, **options)
+    assert evidence.quick
+    assert "4 units in the last place" in evidence.assumes
+    line = evidence.check(run)
+    assert line.count("≤ bound") == len(options.get("dtypes", DTYPES))
+
+
+def test_on_whole_images(run):
+    """The claim as it is made: 16 images of 32 × 32 pixels."""
+    line = equals_convolution("here", (3, 3), dtypes=("float16",)).check(run)
+    assert line == "16 images, 9 heads; float16 equal"
+
+
+def plant(monkeypatch, name, change):
+    """Change what a function returns."""
+    original = getattr(module, name)
+    monkeypatch.setattr(module, name, lambda *given, **more: change(original(*given, **more)))
+
+
+def flipped(layer):
+    return replace(layer, output=layer.output[::-1])
+
+
+def first_number(result, number):
+    return result.at[(0,) * result.ndim].set(number)
+
+
+@pytest.mark.parametrize("exact", [False, True])
+@pytest.mark.parametrize("dtype", ["float64", "bfloat16"])
+def test_a_flipped_kernel_fails(run, small_images, monkeypatch, exact, dtype):
+    convert = module.conv_to_attention
+    monkeypatch.setattr(
+        module,
+        "conv_to_attention",
+        lambda kernel, *rest, **options: convert(kernel[::-1], *rest, **options),
+    )
+    evidence = equals_convolution("here", (3, 3), exact=exact, dtypes=(dtype,))
+    with pytest.raises(EvidenceFailed, match=f"{dtype}: .* entries (differ|exceed the bound); at "):
+        evidence.check(run)
+
+
+def test_maps_at_the_wrong_heads_fail(run, small_images, monkeypatch):
+    plant(monkeypatch, "conv_to_attention", flipped)
+    with pytest.raises(EvidenceFailed, match="entries differ"):
+        equals_convolution("here", (3, 3), dtypes=("float32",)).check(run)
+
+
+@pytest.mark.parametrize("exact", [False, True])
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda result: result.astype("float64"), r"float32: the result has dtype float64"),
+        (lambda result: first_number(result, jnp.nan), r"1 of 512 entries .* at \(0, 0, 0, 0\)"),
+        (lambda result: first_number(result, jnp.inf), r"1 of 512 entries .* at \(0, 0, 0, 0\)"),
+        (lambda result: result[:, 1:], r"shape \(2, 7, 8, 4\)"),
+        (lambda result: result[:1], r"shape \(1, 8, 8, 4\)"),
+        (lambda result: result + 1000, r"512 of 512 entries"),
+    ],
+    ids=["dtype", "NaN", "infinity", "size", "batch", "far off"],
+)
+def test_a_wrong_result_fails(run, small_images, monkeypatch, exact, change, message):
+    apply = module.apply_attention
+    monkeypatch.setattr(module, "apply_attention", lambda *given: change(apply(*given)))
+    with pytest.raises(EvidenceFailed, match=message):
+        equals_convolution("here", (3, 3), exact=exact, dtypes=("float32",)).check(run)
+
+
+def test_one_unit_in_the_last_place_fails_a_limit_layer(run, small_images, monkeypatch):
+    apply = module.apply_attention
+
+    def off(layer, images):
+        result = apply(layer, images)
+        return result.at[1, 2, 3, 0].set(jnp.nextafter(result[1, 2, 3, 0], jnp.inf))
+
+    monkeypatch.setattr(module, "apply_attention", off)
+    with pytest.raises(EvidenceFailed, match=r"1 of 512 entries differ; at \(1, 2, 3, 0\)"):
+        equals_convolution("here", (3, 3), dtypes=("float64",)).check(run)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_an_entry_out_of_its_bound_fails(run, small_images, monkeypatch, dtype):
+    plant(monkeypatch, "layer_error_bound", lambda bound: bound * 0)
+    with pytest.raises(EvidenceFailed, match=r"exceed the bound; at .* the bound 0"):
+        equals_convolution("here", (3, 3), exact=True, dtypes=(dtype,)).check(run)
+
+
+def test_within_agrees_with_the_comparison_of_the_tests():
+    """At the bound it passes, one step beyond it does not."""
+    expected, bound = np.array([8, 4]), np.array([0.5, 0.0])
+    for result, passes in (([8.5, 4.0], True), ([8.5, 4.0625], False), ([8.5625, 4.0], False)):
+        if passes:
+            module.within("float32", jnp.array(result), expected, bound)
+            assert_within(result, expected, bound)
+            continue
+        with pytest.raises(EvidenceFailed, match="1 of 2 entries exceed"):
+            module.within("float32", jnp.array(result), expected, bound)
+        with pytest.raises(AssertionError):
+            assert_within(result, expected, bound)
+
+
+@pytest.mark.parametrize("bound", [np.array([np.nan, 1.0]), np.ones(3)])
+def test_a_bound_that_is_none_fails(bound):
+    with pytest.raises(EvidenceFailed, match=r"the bound is not finite|with a bound of shape"):
+        module.within("float32", jnp.array([1.0, 1.0]), np.array([1, 1]), bound)
+
+
+def test_expected_numbers_are_rounded_once():
+    """2049 is no bfloat16; the result must be the nearest one, 2048."""
+    assert module.equal("bfloat16", jnp.array([2048.0], "bfloat16"), np.array([2049]))
+    with pytest.raises(EvidenceFailed, match=r"got 2064\.0, expected 2048\.0"):
+        module.equal("bfloat16", jnp.array([2064.0], "bfloat16"), np.array([2049]))
+
+
+def test_the_convolution_is_not_zero(run, small_images):
+    """Otherwise a layer of zeros would pass."""
+    images = module.whole_images(run)
+    kernel = integer_kernel(run.rng("kernel"), (3, 3), 3, module.OUT_CHANNELS)
+    assert (np.asarray(ca.conv(images, kernel)) != 0).mean() > 0.9

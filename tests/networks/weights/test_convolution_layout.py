@@ -1,0 +1,151 @@
+"""Which arrays of a file are a convolution, and in which order their axes stand."""
+
+import numpy as np
+import pytest
+
+import convattn
+from convattn.networks.weights.convolution_layout import arrange, find_convolution
+from convattn.networks.weights.files import WeightsFile
+from convattn.networks.weights.refusal import WeightsRefused
+
+OUT, IN, ROWS, COLUMNS = 8, 3, 5, 7
+KERNEL = np.arange(OUT * IN * ROWS * COLUMNS, dtype=np.float32).reshape(ROWS, COLUMNS, IN, OUT)
+OIHW, BIAS = np.einsum("hwio->oihw", KERNEL), np.arange(OUT, dtype=np.float32)
+
+
+def file(metadata=None, **arrays) -> WeightsFile:
+    named = {name.replace("__", ".").replace("_S_", "/"): a for name, a in arrays.items()}
+    return WeightsFile("net", named, metadata or {})
+
+
+def keras(kernel: np.ndarray, head: str) -> WeightsFile:
+    return WeightsFile("net", {f"{head}kernel:0": kernel, f"{head}bias:0": BIAS}, {})
+
+
+@pytest.mark.parametrize(
+    ("given", "layer", "options"),
+    [
+        (file(conv__weight=OIHW, conv__bias=BIAS), "conv", {}),
+        (file(conv__weight=OIHW, conv__bias=BIAS), "conv.weight", {}),
+        (file(conv_S_kernel=KERNEL, conv_S_bias=BIAS), "conv", {}),
+        (file(a_S_b__kernel=KERNEL, a_S_b__bias=BIAS), "a/b", {}),
+        (file(kernel=KERNEL, bias=BIAS), None, {}),
+        (file(weight=OIHW, bias=BIAS, norm=BIAS), None, {}),
+        (file(conv=KERNEL, conv__bias=BIAS), "conv", {"layout": "hwio"}),
+        (file(conv=OIHW, conv_S_bias=BIAS), "conv", {"layout": "oihw"}),
+        (file({"format": "pt"}, conv=OIHW, conv__bias=BIAS), "conv", {}),
+        (file({"format": "flax"}, conv=KERNEL, conv__bias=BIAS), "conv", {}),
+        (keras(KERNEL, "conv2d/"), "conv2d", {}),
+        (keras(KERNEL, "conv2d/"), "conv2d/kernel:0", {"layout": "hwio"}),
+        (keras(KERNEL, ""), None, {}),
+    ],
+)
+def test_the_kernel_and_its_bias_are_found(given, layer, options):
+    found = find_convolution(given, layer, **options)
+    np.testing.assert_array_equal(found.kernel, KERNEL, strict=True)
+    np.testing.assert_array_equal(found.bias, BIAS)
+    assert found.kernel_name in given.arrays
+    assert found.bias_name in given.arrays
+
+
+def test_pytorch_and_flax_weights_are_one_convolution():
+    """On the same numbers, computed from PyTorch's definition of its own layout."""
+    images = np.random.default_rng(0).integers(-4, 5, (2, 9, 11, IN)).astype(np.float64)
+    found = find_convolution(file(conv__weight=OIHW.astype(np.float64)), "conv")
+    expected = np.zeros((2, 5, 5, OUT))
+    for i in range(5):
+        for j in range(5):
+            window = images[:, i : i + ROWS, j : j + COLUMNS]
+            expected[:, i, j] = np.einsum("bhwi,oihw->bo", window, OIHW)
+    np.testing.assert_array_equal(convattn.conv(images, found.kernel, padding="VALID"), expected)
+
+
+def test_sequences():
+    oiw = np.arange(24.0).reshape(4, 2, 3)
+    found = find_convolution(file(conv__weight=oiw), "conv")
+    assert found.kernel.shape == (3, 2, 4)
+    assert found.kernel[2, 1, 3] == oiw[3, 1, 2]
+    assert found.bias is None
+    assert found.bias_name is None
+
+
+@pytest.mark.parametrize("layout", ["hwio", "oihw"])
+def test_arrange_undoes_the_reading(layout):
+    for kernel in (KERNEL, KERNEL[0]):
+        found = find_convolution(file(conv=arrange(kernel, layout)), "conv", layout)
+        np.testing.assert_array_equal(found.kernel, kernel)
+
+
+def test_the_name_of_a_npy_file_tells_its_layout():
+    alone = WeightsFile("x.npy", {"": OIHW}, {})
+    assert find_convolution(alone, stem="conv1.weight").layout == "oihw"
+    assert find_convolution(WeightsFile("x", {"": KERNEL}, {}), stem="kernel").layout == "hwio"
+    with pytest.raises(WeightsRefused, match="nothing tells the order of the axes"):
+        find_convolution(alone, stem="conv1")
+
+
+@pytest.mark.parametrize(
+    ("given", "layer", "options", "message"),
+    [
+        (file(conv=KERNEL), "conv", {}, r"--layout hwio for \[K, K, in, out\] .*--layout oihw"),
+        (file(conv=KERNEL[0]), "conv", {}, r"hwio for \[K, in, out\] .* \[out, in, K\]"),
+        (file(conv=KERNEL), "conv", {"layout": "nchw"}, "layout='nchw', but should be auto, hwio"),
+        (file(conv__weight=OIHW), "cnov", {}, "no layer 'cnov'.*did you mean 'conv.weight'"),
+        (file(fc__weight=np.ones((3, 4))), "fc", {}, r"shape \(3, 4\).*a dense layer"),
+        (file(c__weight=np.ones((1,) * 5)), "c", {}, "has 4 axes .images. or 3"),
+        (file(c__weight=np.ones((1, 0, 3))), "c", {}, "none of them empty"),
+        (file(a__weight=OIHW, b__weight=OIHW), None, {}, "several kernels; name the layer"),
+        (file(a=BIAS, b=BIAS), None, {}, "no kernel; name the layer"),
+        (
+            file(c__weight=OIHW, c__kernel=KERNEL),
+            "c",
+            {},
+            "holds c.weight and c.kernel|holds c.kernel and c.weight",
+        ),
+        (file(c__weight=KERNEL, c__bias=BIAS), "c", {}, "read as oihw has 5 output.*layout hwio"),
+        (file(c__weight=OIHW, c__bias=BIAS[None]), "c", {}, r"c.bias has shape \(1, 8\)"),
+        (file(c__weight=OIHW * np.nan), "c", {}, "non-finite"),
+        (file(c__weight=OIHW, c__bias=BIAS + np.inf), "c", {}, "c.bias has .* non-finite"),
+    ],
+)
+def test_what_is_no_convolution_is_refused(given, layer, options, message):
+    with pytest.raises(WeightsRefused, match=message):
+        find_convolution(given, layer, **options)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "bias"),
+    [
+        ("conv.w", "conv.b"),
+        ("conv.weight", "conv.b"),
+        ("conv/kernel:0", "conv/bias"),
+        ("conv/kernel", "conv/bias:0"),
+        ("conv/kernel", "conv/Bias:1"),
+        ("conv1_kernel", "conv1_bias"),
+        ("conv1", "conv1_b"),
+        ("conv1-w", "conv1-biases"),
+        ("w", "b"),
+    ],
+)
+def test_a_bias_under_an_unknown_name_is_not_left_out(kernel, bias):
+    net = WeightsFile("net", {kernel: KERNEL, bias: BIAS}, {})
+    with pytest.raises(WeightsRefused, match=f"^net holds '{bias}' .* beside '{kernel}', which"):
+        find_convolution(net, kernel, "hwio")
+    assert find_convolution(net, kernel, "hwio", with_bias=False).bias is None
+
+
+@pytest.mark.parametrize(
+    "other", ["fc.b", "bias", "conv.scale", "conv.beta", "conv.x_bias", "conv.we_bias"]
+)
+def test_what_is_no_bias_of_the_kernel_is_none(other):
+    net = WeightsFile("net", {"conv.weight": OIHW, other: BIAS}, {})
+    assert find_convolution(net, "conv").bias is None
+    short = WeightsFile("net", {"conv.weight": OIHW, "conv.b": BIAS[:-1]}, {})
+    assert find_convolution(short, "conv").bias is None
+
+
+def test_an_attention_layer_is_no_convolution():
+    with pytest.raises(WeightsRefused, match=r"^net is an attention layer .* use --to-convolution"):
+        find_convolution(file({"format": "convattn"}, output=KERNEL[0]))
+    with pytest.raises(WeightsRefused, match=r"^net is an attention layer for one image size"):
+        find_convolution(file({"format": "pt", "convattn": "{}"}, attn_mask=KERNEL[0]))

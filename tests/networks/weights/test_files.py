@@ -1,0 +1,208 @@
+"""Files of weights: what is there is read as it is, and every kind of damage is named."""
+
+import io
+import json
+import pickle
+import zipfile
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import safetensors.numpy
+
+from convattn.networks.weights.files import WeightsFile, parse_weights, read_weights
+from convattn.networks.weights.numpy_format import write_npz
+from convattn.networks.weights.refusal import WeightsRefused
+from convattn.networks.weights.safetensors_format import write_safetensors
+
+DTYPES = ("float64", "float32", "float16", "bfloat16", "int64", "int8", "uint16")
+
+
+def npy(array: np.ndarray, **options) -> bytes:
+    buffer = io.BytesIO()
+    np.save(buffer, array, **options)
+    return buffer.getvalue()
+
+
+def archive(**members: bytes) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as file:
+        for name, content in members.items():
+            file.writestr(name.replace("__", "."), content)
+    return buffer.getvalue()
+
+
+def tensors(header: object, data: bytes) -> bytes:
+    text = header if isinstance(header, bytes) else json.dumps(header).encode()
+    return len(text).to_bytes(8, "little") + text + data
+
+
+def entry(dtype: str = "F32", shape: tuple[int, ...] = (1,), span: tuple[int, int] = (0, 4)):
+    return {"dtype": dtype, "shape": list(shape), "data_offsets": list(span)}
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("write", [write_npz, write_safetensors])
+def test_arrays_and_text_come_back_bit_for_bit(write, dtype):
+    arrays = {
+        "a.b": np.asarray(jnp.arange(6).reshape(2, 3), jnp.dtype(dtype)),
+        "scalar": np.array(3, jnp.dtype(dtype)),
+        "fortran": np.asfortranarray(np.arange(6).reshape(2, 3).astype(jnp.dtype(dtype))),
+    }
+    file = parse_weights(write(arrays, {"who": "δ"}), "file")
+    assert file.metadata == {"who": "δ"}
+    assert sorted(file.arrays) == sorted(arrays)
+    for name, array in arrays.items():
+        assert file[name].dtype == array.dtype
+        assert file[name].shape == array.shape
+        assert file[name].tobytes() == array.tobytes()
+
+
+def test_the_library_of_that_name_reads_what_is_written_and_writes_what_is_read():
+    arrays = {"x": np.arange(6, dtype=np.float32).reshape(2, 3), "y": np.ones(2, np.float16)}
+    read = safetensors.numpy.load(write_safetensors(arrays, {}))
+    file = parse_weights(safetensors.numpy.save(arrays), "file")
+    for name, array in arrays.items():
+        np.testing.assert_array_equal(read[name], array, strict=True)
+        np.testing.assert_array_equal(file[name], array, strict=True)
+
+
+def test_numpy_reads_the_archive():
+    with np.load(io.BytesIO(write_npz({"x": np.ones(2)}, {"a": "b"})), allow_pickle=False) as file:
+        assert file.files == ["x", "metadata"]
+        assert json.loads(str(file["metadata"])) == {"a": "b"}
+
+
+def test_the_first_bytes_tell_what_a_file_is(tmp_path):
+    path = tmp_path / "kernel.safetensors"
+    path.write_bytes(npy(np.arange(3, dtype=">f4")))
+    file = read_weights(path)
+    assert file[""].tolist() == [0, 1, 2]
+    assert file[""].dtype == np.float32
+
+
+PICKLE = pickle.dumps({"weight": [1.0]})
+CHECKPOINT = archive(**{"model/data__pkl": PICKLE, "model/version": b"3"})
+TWICE = (
+    b'{"a":{"dtype":"F32","shape":[1],"data_offsets":[4,8]},'
+    b'"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}'
+)
+GOOD_NPY, GOOD_NPZ = npy(np.ones((3, 3))), write_npz({"x": np.ones((3, 3))}, {})
+GOOD_TENSORS = write_safetensors({"x": np.ones((3, 3))}, {})
+BAD_CRC = bytearray(GOOD_NPZ)
+BAD_CRC[GOOD_NPZ.index(b"\x93NUMPY") + 130] ^= 1
+
+REFUSED = {
+    "empty": (b"", "is empty"),
+    "text": (b"no weights here", "neither .npy, .npz nor .safetensors"),
+    "pickle": (PICKLE, "is a pickle, and reading one runs the program"),
+    "old torch": (pickle.dumps(119547037146038801333356, protocol=2), "is a pickle"),
+    "torch checkpoint": (CHECKPOINT, r"PyTorch checkpoint.*weights_only=True"),
+    "keras": (b"\x89HDF\r\n\x1a\n", "HDF5"),
+    "git lfs": (b"version https://git-lfs.github.com/spec/v1", "git lfs pull"),
+    "npy of objects": (npy(np.array([{}]), allow_pickle=True), "holds pickled objects"),
+    "npy cut": (GOOD_NPY[:-1], "is no whole .npy array"),
+    "npy cut in the header": (GOOD_NPY[:40], "is no whole .npy array"),
+    "npz of objects": (archive(x__npy=npy(np.array([{}]), allow_pickle=True)), "pickled objects"),
+    "npz cut": (GOOD_NPZ[:-30], "damaged .npz archive"),
+    "npz with a wrong checksum": (bytes(BAD_CRC), "damaged"),
+    "npz in npz": (archive(x__npy=GOOD_NPZ), "archive within an archive"),
+    "npz of text": (archive(readme__txt=b"hello"), "which is no array"),
+    "safetensors cut": (GOOD_TENSORS[:-1], "no whole safetensors file"),
+    "safetensors cut in the header": (GOOD_TENSORS[:20], "no whole safetensors file"),
+    "safetensors twice": (tensors(TWICE, bytes(4)), "holds 'a' twice"),
+    "safetensors overlap": (
+        tensors({"a": entry(), "b": entry()}, bytes(4)),
+        "no whole safetensors file",
+    ),
+    "safetensors too short for its shape": (
+        tensors({"a": entry(shape=(2,))}, bytes(4)),
+        "no whole safetensors file",
+    ),
+}
+
+
+@pytest.mark.parametrize(("content", "message"), REFUSED.values(), ids=REFUSED)
+def test_damage_is_named(content, message):
+    with pytest.raises(WeightsRefused, match=rf"(?s)^net.*{message}"):
+        parse_weights(content, "net")
+
+
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+def test_a_name_that_occurs_twice_in_an_archive_is_refused():
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as file:
+        file.writestr("x.npy", GOOD_NPY)
+        file.writestr("x.npy", npy(np.zeros((3, 3))))
+    with pytest.raises(WeightsRefused, match=r"holds 'x\.npy' twice"):
+        parse_weights(buffer.getvalue(), "net")
+
+
+@pytest.mark.parametrize("good", [GOOD_NPY, GOOD_NPZ, GOOD_TENSORS], ids=["npy", "npz", "st"])
+def test_wherever_a_file_is_cut_it_is_refused(good):
+    parse_weights(good, "net")
+    for length in range(len(good)):
+        with pytest.raises(WeightsRefused):
+            parse_weights(good[:length], "net")
+
+
+NUMBERS = {
+    "truth values": (np.array([True]), "dtype=bool"),
+    "text": (np.array(["a"]), "dtype=<U1"),
+    "complex": (np.ones(1, complex), "dtype=complex128"),
+    "longdouble": (np.ones(1, np.longdouble), "at most 64 bits"),
+    "bfloat16 that numpy.save flattened": (np.ones(1, "V2"), "what NumPy makes of bfloat16"),
+    "NaN": (np.array([1, np.nan]), r"1 non-finite entries, the first at index \(1,\)"),
+    "infinity": (np.array([[1, 2], [-np.inf, 0]], np.float16), r"first at index \(1, 0\)"),
+    "bfloat16 NaN": (np.asarray(jnp.array([jnp.nan], "bfloat16")), "1 non-finite"),
+}
+
+
+@pytest.mark.parametrize(("array", "message"), NUMBERS.values(), ids=NUMBERS)
+def test_what_are_no_finite_real_numbers_is_refused_when_it_is_asked_for(array, message):
+    file = WeightsFile("net", {"x": array, "good": np.ones(2)}, {})
+    assert file["good"].tolist() == [1, 1]
+    with pytest.raises(WeightsRefused, match=f"^net: x.*{message}"):
+        file["x"]
+
+
+def test_a_format_that_numpy_has_not_is_refused_when_it_is_asked_for():
+    header = {"a": entry("F8_E4M3", (4,)), "b": entry("F32", (1,), (4, 8))}
+    file = parse_weights(tensors(header, bytes(8)), "net")
+    assert file["b"].tolist() == [0]
+    with pytest.raises(WeightsRefused, match="net: a has the format F8_E4M3"):
+        file["a"]
+
+
+def test_a_missing_name_is_answered_with_those_that_are_there():
+    file = WeightsFile("net", {"stem.conv.weight": np.ones((2, 3)), "head": np.ones(4)}, {})
+    with pytest.raises(WeightsRefused, match=r"no array 'stem.cnv.weight'; did you mean") as caught:
+        file["stem.cnv.weight"]
+    assert "'stem.conv.weight'? it holds 'stem.conv.weight' (2, 3), 'head' (4,)" in str(
+        caught.value
+    )
+    many = WeightsFile("net", {f"layer{i}": np.ones(1) for i in range(25)}, {})
+    with pytest.raises(WeightsRefused, match="and 5 more"):
+        many["x"]
+    with pytest.raises(WeightsRefused, match="holds no arrays at all"):
+        WeightsFile("net", {}, {})["x"]
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"a": 1}', '{"bfloat16 arrays": ["x"]}'])
+def test_metadata_that_is_none_of_ours_is_refused(text):
+    content = archive(x__npy=npy(np.ones(2)), metadata__npy=npy(np.array(text)))
+    with pytest.raises(WeightsRefused, match=r"metadata|bits of bfloat16"):
+        parse_weights(content, "net")
+
+
+def test_an_array_may_not_take_the_name_of_the_text():
+    with pytest.raises(ValueError, match="may not be called 'metadata'"):
+        write_npz({"metadata": np.ones(1)}, {})
+
+
+@pytest.mark.parametrize("names", [5, ["a", 5], [["a"]], {"a": 1}, "a", 0, None])
+def test_the_names_of_bfloat16_arrays_are_a_list_of_names(names):
+    text = json.dumps({"bfloat16 arrays": names})
+    content = archive(a__npy=npy(np.ones(2, np.uint16)), metadata__npy=npy(np.array(text)))
+    with pytest.raises(WeightsRefused, match=r"^net: metadata has 'bfloat16 arrays'=.* a list of"):
+        parse_weights(content, "net")

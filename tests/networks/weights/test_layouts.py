@@ -1,0 +1,232 @@
+"""The layouts of Flax and PyTorch: run by those libraries, the weights are the convolution."""
+
+import dataclasses
+from functools import cache
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from comparison import assert_equal, assert_within
+from flax import nnx
+
+import convattn as ca
+from convattn.encodings.layer import ContentScores
+from convattn.networks.weights.files import parse_weights
+from convattn.networks.weights.flax_attention import BiasedAttention
+from convattn.networks.weights.flax_layout import apply_flax, flax_module, pack_flax
+from convattn.networks.weights.refusal import WeightsRefused
+from convattn.networks.weights.safetensors_format import write_safetensors
+from convattn.networks.weights.stated_size import StatedAttention, at_image_size
+from convattn.networks.weights.torch_layout import (
+    apply_formula,
+    apply_torch,
+    multihead_attention,
+    pack_torch,
+    slice_width,
+)
+from convattn.networks.weights.verification import reference
+
+# Kernel, patches, image, and how to convert. Output wider than the heads together, narrower heads,
+# stride that patches do not divide, one axis, groups and both dtypes are among them.
+CASES = {
+    "exact bias": ((3, 2, 2, 3), (2, 4), (4, 12), {"stride": (1, 2)}),
+    "one-hot, output wider than all heads": ((1, 1, 1, 5), (1, 1), (3, 4), {"exact": False}),
+    "narrow heads": (
+        (3, 3, 2, 1),
+        (2, 2),
+        (4, 6),
+        {"exact": False, "head_dim": 3},
+    ),
+    "scalar with gains": ((3, 2, 2), (1,), (5,), {"encoding": "scalar"}),
+    "stride, groups": (
+        (3, 2, 4),
+        (2,),
+        (12,),
+        {"stride": 3, "encoding": "enumerated", "groups": 2},
+    ),
+}
+ROUTES = {"flax": (pack_flax, apply_flax), "torch": (pack_torch, apply_formula)}
+
+
+@cache
+def stated_case(name: str, dtype: str = "float32", whole: bool = True):
+    shape, patch, sides, options = CASES[name]
+    generator = np.random.default_rng(len(name))
+    kernel = generator.integers(-4, 5, shape) + (0 if whole else generator.random(shape))
+    bias = generator.integers(-4, 5, shape[-1])
+    kernel, bias = kernel.astype(dtype), bias.astype(dtype)
+    layer = ca.conv_to_attention(kernel, bias, patch_size=patch, **options)
+    stated = at_image_size(layer, sides)
+    expected = reference(stated.layer, kernel, bias, sides, groups=options.get("groups", 1), seed=3)
+    return stated, expected
+
+
+def stored(pack, stated: StatedAttention):
+    return parse_weights(write_safetensors(*pack(stated)), "net")
+
+
+@pytest.mark.parametrize("route", ROUTES)
+@pytest.mark.parametrize("name", CASES)
+def test_the_stored_weights_are_the_convolution(name, route):
+    pack, run = ROUTES[route]
+    stated, expected = stated_case(name)
+    file = stored(pack, stated)
+    assert expected.equality is not is_exact(CASES[name][3])
+    assert_within(run(file, expected.images), expected.expected, expected.bound)
+    assert expected.compare("route", lambda images: run(file, images)).passed
+
+
+def is_exact(options: dict) -> bool:
+    exact = options.get("encoding", "bias") in ("bias", "scalar")
+    return options.get("exact", exact)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_torch_itself_computes_the_convolution(name):
+    pytest.importorskip("torch")
+    stated, expected = stated_case(name)
+    file = stored(pack_torch, stated)
+    assert_within(apply_torch(file, expected.images), expected.expected, expected.bound)
+
+
+@pytest.mark.parametrize("name", ["exact bias"])
+@pytest.mark.parametrize("route", ROUTES)
+def test_64_bit_weights_with_digits(name, route):
+    pack, run = ROUTES[route]
+    stated, expected = stated_case(name, "float64", whole=False)
+    out = run(stored(pack, stated), expected.images)
+    assert out.dtype == jnp.float64
+    assert expected.bound.max() < 1e-10
+    assert_within(out, expected.expected, expected.bound)
+
+
+@pytest.mark.parametrize("route", ROUTES)
+def test_every_array_counts(route):
+    """Whatever array is perturbed, by less than its largest entry, the comparison turns red."""
+    pack, run = ROUTES[route]
+    stated, expected = stated_case("narrow heads")
+    arrays, metadata = pack(stated)
+    for name, array in arrays.items():
+        changed = array.copy()
+        index = np.unravel_index(np.abs(array).argmax(), array.shape)
+        changed[index] += 0.5
+        if not array.any() and ("query" in name or "key" in name or name == "in_proj_bias"):
+            continue  # a query or key map alone multiplies the other's zeros
+        if name in ("attention_fn.bias", "attn_mask"):
+            changed[...] = 0
+        file = parse_weights(write_safetensors({**arrays, name: changed}, metadata), "net")
+        assert not expected.compare(name, lambda images, file=file: run(file, images)).passed, name
+
+
+def test_queries_and_keys_do_not_matter_because_both_are_zero():
+    stated, expected = stated_case("exact bias")
+    arrays, metadata = pack_flax(stated)
+    assert not any(arrays[f"{part}.{kind}"].any() for part in ("query", "key") for kind in KINDS)
+    noise = np.random.default_rng(0).standard_normal(arrays["query.kernel"].shape)
+    arrays["query.kernel"] = arrays["key.kernel"] = noise.astype(np.float32)
+    file = parse_weights(write_safetensors(arrays, metadata), "net")
+    assert not expected.compare("noise", lambda images: apply_flax(file, images)).passed
+
+
+KINDS = ("kernel", "bias")
+
+
+def test_the_flax_module_is_one_of_flax_and_its_bias_is_trained():
+    stated, expected = stated_case("exact bias")
+    module, tokens = flax_module(stored(pack_flax, stated))
+    assert type(module) is nnx.MultiHeadAttention
+    images = jnp.asarray(expected.images)
+
+    def loss(model):
+        return (model(tokens.queries(images), tokens.keys(images)) ** 2).sum()
+
+    gradient = nnx.grad(loss)(module)
+    assert jnp.abs(gradient["attention_fn"]["bias"][...]).max() > 0
+    assert_equal(module.attention_fn.bias[...], stated.scores)
+
+
+def test_the_formula_is_softmax_attention_with_content_too():
+    """NumPy's formula against JAX's own attention, head by head."""
+    generator = np.random.default_rng(0)
+    heads, d, queries, keys = 3, 2, 4, 5
+    embed = heads * d
+    shapes = {
+        "in_proj_weight": (3 * embed, embed),
+        "in_proj_bias": (3 * embed,),
+        "out_proj.weight": (embed, embed),
+        "out_proj.bias": (embed,),
+    }
+    arrays = {name: generator.standard_normal(shape) for name, shape in shapes.items()}
+    query = generator.standard_normal((2, queries, embed))
+    key = generator.standard_normal((2, keys, embed))
+    mask = generator.standard_normal((heads, queries, keys))
+    q, k, v = (
+        (tokens @ weight.T + bias).reshape(2, -1, heads, d)
+        for tokens, weight, bias in zip(
+            (query, key, key),
+            np.split(arrays["in_proj_weight"], 3),
+            np.split(arrays["in_proj_bias"], 3),
+            strict=True,
+        )
+    )
+    weights = jax.nn.softmax(jnp.einsum("bqhd,bkhd->bhqk", q, k) / np.sqrt(d) + mask, axis=-1)
+    joined = jnp.einsum("bhqk,bkhd->bqhd", weights, v).reshape(2, queries, embed)
+    expected = joined @ arrays["out_proj.weight"].T + arrays["out_proj.bias"]
+    out = multihead_attention(query, key, key, arrays, mask)
+    scale = np.abs(np.asarray(expected)).max() * 100  # sums of fewer than 100 products, of size ~1
+    assert_within(out, expected, scale * 100 * np.finfo(np.float64).eps)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "expected"),
+    [((10, 768, 768, 768), 768), ((1, 3, 3, 64), 64), ((9, 27, 1, 8), 3), ((4, 9, 1, 9), 3)],
+)
+def test_a_slice_is_as_wide_as_it_must_be(sizes, expected):
+    heads, features, head, out = sizes
+    width = slice_width(*sizes)
+    assert width == expected
+    assert width >= head
+    assert heads * width >= max(features, out)
+    assert width - 1 < head or heads * (width - 1) < max(features, out)
+
+
+def test_what_cannot_be_stated_is_refused(monkeypatch):
+    layer = ca.conv_to_attention(np.ones((3, 1, 1), np.float32), patch_size=2)
+    with pytest.raises(ValueError, match=r"image_size=\(5,\), but patches of size \(2,\)"):
+        at_image_size(layer, (5,))
+    content = ContentScores(jnp.ones((4, 2, 1)), jnp.ones((4, 2, 1)))
+    with pytest.raises(ValueError, match="content scores"):
+        at_image_size(dataclasses.replace(layer, content=content), (4,))
+    with pytest.raises(ValueError, match="neither a value nor an output map"):
+        at_image_size(dataclasses.replace(layer, output=None), (4,))
+    half = ca.conv_to_attention(jnp.ones((3, 1, 1), jnp.bfloat16))
+    with pytest.raises(ValueError, match="stored in bfloat16; cast its arrays to float32"):
+        at_image_size(half, (4,))
+    with pytest.raises(ValueError, match="GiB; take larger patches"):
+        at_image_size(layer, (10**6,))
+    monkeypatch.setattr("convattn.networks.weights.torch_layout.LARGEST", 4 * 8**2 * 4 - 1)
+    with pytest.raises(ValueError, match=r"embed_dim=8, .*--head-dim"):
+        pack_torch(at_image_size(layer, (4,)))
+
+
+def test_another_layout_another_size_and_other_shapes_are_refused():
+    stated, expected = stated_case("exact bias")
+    files = {route: stored(pack, stated) for route, (pack, _) in ROUTES.items()}
+    with pytest.raises(WeightsRefused, match="net is not in the layout 'flax'"):
+        apply_flax(files["torch"], expected.images)
+    with pytest.raises(WeightsRefused, match="net is not in the layout 'torch'"):
+        apply_formula(files["flax"], expected.images)
+    for route, (_, run) in ROUTES.items():
+        with pytest.raises(ValueError, match="the weights are made for images of"):
+            run(files[route], expected.images[:, :2])
+    arrays, metadata = pack_flax(stated)
+    arrays["out.bias"] = np.zeros(2, np.float32)
+    with pytest.raises(WeightsRefused, match=r"out.bias has shape \(2,\), expected"):
+        apply_flax(parse_weights(write_safetensors(arrays, metadata), "net"), expected.images)
+    arrays, metadata = pack_torch(stated)
+    del arrays["attn_mask"]
+    with pytest.raises(WeightsRefused, match="no array 'attn_mask'"):
+        apply_formula(parse_weights(write_safetensors(arrays, metadata), "net"), expected.images)
+    with pytest.raises(ValueError, match=r"the bias has the shape .* but 1 heads, 2 queries"):
+        BiasedAttention(jnp.zeros((1, 1, 3)))(*(jnp.zeros((1, 2, 1, 1)) for _ in range(3)))

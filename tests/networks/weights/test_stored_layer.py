@@ -1,0 +1,270 @@
+"""Layers in files: what was saved is restored, and what is no layer is refused."""
+
+import dataclasses
+import json
+
+import hypothesis.strategies as st
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from comparison import assert_equal
+from hypothesis import given
+from strategies import seeds
+
+import convattn as ca
+from convattn import encodings
+from convattn.encodings.layer import AttentionLayer, ContentScores
+from convattn.networks.weights.files import WeightsFile
+from convattn.networks.weights.refusal import WeightsRefused
+from convattn.networks.weights.stored_layer import layer_arrays, layer_metadata, restore_layer
+
+HEADS, FEATURES, HEAD, WIDE, AXES = 4, 8, 3, 12, 2
+DTYPES = ("float64", "float32", "bfloat16", "float16")
+
+
+def numbers(generator: np.random.Generator, dtype: str):
+    return lambda *shape: jnp.asarray(generator.standard_normal(shape), dtype)
+
+
+def make_encoding(name: str, draw):
+    offsets = ((0, 0), (-1, 2), (3, -1))
+    return {
+        "absolute": lambda: encodings.AbsoluteEncoding(draw(HEADS, 4, 2), draw(HEADS, 4, 2)),
+        "absolute table": lambda: encodings.AbsoluteEncoding(
+            draw(HEADS, 5, 2), draw(HEADS, 5, 2), draw(6, 7, 5)
+        ),
+        "axial": lambda: encodings.AxialEncoding(
+            (draw(HEADS, 2, 3), draw(HEADS, 4, 1)), (draw(HEADS, 2, 3), draw(HEADS, 4, 1))
+        ),
+        "axial table": lambda: encodings.AxialEncoding(
+            (draw(HEADS, 5, 2), draw(HEADS, 3, 1)),
+            (draw(HEADS, 5, 2), draw(HEADS, 3, 1)),
+            (draw(6, 5), draw(7, 3)),
+        ),
+        "bias": lambda: encodings.BiasEncoding(draw(HEADS, 3), None, offsets),
+        "bias with a leak": lambda: encodings.BiasEncoding(
+            draw(HEADS, 3), jnp.asarray(0.25, draw(1).dtype), offsets
+        ),
+        "enumerated": lambda: encodings.EnumeratedEncoding(
+            draw(HEADS), draw(HEADS), offsets, (0, 1, 5), 7
+        ),
+        "gaussian": lambda: encodings.GaussianEncoding(draw(HEADS, AXES), draw(HEADS, AXES, AXES)),
+        "learned": lambda: encodings.LearnedEncoding(draw(HEADS, 5), (draw(11, 2), draw(13, 3))),
+        "mixture": lambda: encodings.MixtureEncoding(draw(HEADS, 3) ** 2, offsets),
+        "quadratic grid": lambda: encodings.QuadraticGridEncoding(
+            (draw(2), draw(3)), (draw(2), draw(3)), ((1, 0), (0, 2), (1, 1), (1, 0))
+        ),
+        "quadratic": lambda: encodings.QuadraticEncoding(draw(HEADS), draw(HEADS, AXES)),
+        "relative": lambda: encodings.RelativeEncoding(draw(HEADS, 3), draw(HEADS, 4, 3)),
+        "relative table": lambda: encodings.RelativeEncoding(
+            draw(HEADS, 3), draw(HEADS, 5, 3), draw(11, 13, 5)
+        ),
+        "scalar": lambda: encodings.ScalarEncoding(draw(HEADS), draw(3), None, offsets),
+        "scalar limit": lambda: encodings.ScalarEncoding(
+            draw(HEADS), draw(3), jnp.asarray(8, draw(1).dtype), offsets
+        ),
+    }[name]()
+
+
+ENCODINGS = (
+    "absolute",
+    "absolute table",
+    "axial",
+    "axial table",
+    "bias",
+    "bias with a leak",
+    "enumerated",
+    "gaussian",
+    "learned",
+    "mixture",
+    "quadratic",
+    "quadratic grid",
+    "relative",
+    "relative table",
+    "scalar",
+    "scalar limit",
+)
+
+
+@st.composite
+def layers(draw: st.DrawFn) -> AttentionLayer:
+    """A layer of any encoding, with and without content, maps and bias, in any format."""
+    numbers_of = numbers(np.random.default_rng(draw(seeds())), draw(st.sampled_from(DTYPES)))
+    content = None
+    if draw(st.booleans()):
+        biases = [numbers_of(HEADS, 5), numbers_of(HEADS, 5)] if draw(st.booleans()) else [None] * 2
+        maps = [numbers_of(HEADS, FEATURES, 5), numbers_of(HEADS, FEATURES, 5)]
+        content = ContentScores(*maps, *biases, scaled=draw(st.booleans()))
+    value, output = numbers_of(HEADS, FEATURES, HEAD), numbers_of(HEADS, HEAD, WIDE)
+    kept = draw(st.sampled_from(["both", "value", "output"]))
+    if kept == "output":
+        value, output = None, numbers_of(HEADS, FEATURES, WIDE)
+    if kept == "value":
+        value, output = numbers_of(HEADS, FEATURES, WIDE), None
+    return AttentionLayer(
+        encoding=make_encoding(draw(st.sampled_from(ENCODINGS)), numbers_of),
+        value=value,
+        output=output,
+        bias=numbers_of(WIDE) if draw(st.booleans()) else None,
+        content=content,
+        patch_size=(2, 1),
+        stride=draw(st.sampled_from([(1, 1), (2, 1), (3, 2)])),
+        dilation=draw(st.sampled_from([(1, 1), (1, 2)])),
+        ring=draw(st.sampled_from([((0, 0), (0, 0)), ((1, 0), (2, 1))])),
+    )
+
+
+def assert_same_layer(actual: AttentionLayer, expected: AttentionLayer) -> None:
+    assert jax.tree.structure(actual) == jax.tree.structure(expected)
+    for got, wanted in zip(jax.tree.leaves(actual), jax.tree.leaves(expected), strict=True):
+        assert got.dtype == wanted.dtype
+        assert got.shape == wanted.shape
+        assert np.asarray(got).tobytes() == np.asarray(wanted).tobytes()
+
+
+@given(layer=layers(), suffix=st.sampled_from([".npz", ".safetensors"]))
+def test_a_layer_is_restored_bit_for_bit(layer, suffix, tmp_path_factory):
+    path = tmp_path_factory.mktemp("layers") / f"layer{suffix}"
+    ca.save_layer(layer, path)
+    assert_same_layer(ca.load_layer(path), layer)
+    assert [entry.name for entry in path.parent.iterdir()] == [path.name]
+
+
+def test_a_restored_layer_computes_the_same(tmp_path):
+    images = np.arange(24, dtype=np.float32).reshape(1, 4, 6, 1)
+    path = str(tmp_path / "layer.npz")
+    ca.save_layer(LAYER, path)
+    assert_equal(ca.apply_attention(ca.load_layer(path), images), ca.apply_attention(LAYER, images))
+
+
+LAYER = ca.conv_to_attention(np.ones((3, 2, 1, 2), np.float32), np.ones(2, np.float32))
+
+
+def stored(**changes) -> WeightsFile:
+    arrays, metadata = layer_arrays(LAYER), layer_metadata(LAYER)
+    description = json.loads(metadata["layer"])
+    for key, value in changes.pop("described", {}).items():
+        *path, last = key.split("__")
+        node = description
+        for part in path:
+            node = node[part]
+        node[last] = value
+    for key, value in changes.pop("arrays", {}).items():
+        name = key.replace("__", ".")
+        if value is None:
+            del arrays[name]
+        else:
+            arrays[name] = value
+    return WeightsFile("net", arrays, {**metadata, "layer": json.dumps(description), **changes})
+
+
+BROKEN = {
+    "another format": (stored(format="pt"), "holds no layer of this library"),
+    "another version": (stored(version="9"), "has version '9'"),
+    "no JSON": (stored(layer="{"), "is no JSON"),
+    "no object": (stored(layer="[]"), "described as None, expected AttentionLayer"),
+    "another class": (stored(described={"class": "Path"}), "described as 'Path'"),
+    "content for encoding": (
+        stored(described={"encoding__class": "ContentScores"}),
+        "encoding is described as 'ContentScores', expected AbsoluteEncoding",
+    ),
+    "unknown field": (stored(described={"evil": 1}), "unknown fields .'evil'."),
+    "missing array": (stored(arrays={"output": None}), "has no array 'output'"),
+    "surplus array": (stored(arrays={"extra": np.ones(1)}), "holds 'extra', of which"),
+    "absent and there": (stored(described={"output": None}), "holds 'output', of which"),
+    "a number for an array": (stored(described={"output": 3}), "described as 3, not an array"),
+    "a text for a size": (stored(described={"patch_size": ["1", 1]}), "'1', but expected integers"),
+    "no size": (stored(described={"stride": None}), "stride=None"),
+    "patch size zero": (stored(described={"patch_size": [0, 1]}), r"patch_size=\(0, 1\)"),
+    "patch size a number": (stored(described={"patch_size": 2}), "describes no layer that works"),
+    "three axes": (stored(described={"patch_size": [1, 1, 1]}), "one or two axes"),
+    "ring of one axis": (stored(described={"ring": [[1, 1]]}), "ring="),
+    "offsets a number": (stored(described={"encoding__offsets": 3}), "describes no layer"),
+    "offsets twice": (
+        stored(described={"encoding__offsets": [[0, 0]] * 6}),
+        "should be distinct shifts",
+    ),
+    "fewer offsets": (stored(described={"encoding__offsets": [[0, 0]]}), "entries of encoding"),
+    "another rank": (
+        stored(arrays={"output": np.ones((7, 2), np.float32)}),
+        "output.shape=.7, 2., but should have 3 axes",
+    ),
+    "other heads": (
+        stored(arrays={"output": np.ones((6, 1, 2), np.float32)}),
+        "the heads of output and of encoding differ: 6 and 7",
+    ),
+    "another width": (stored(arrays={"bias": np.ones(3, np.float32)}), "the length of bias"),
+    "NaN": (stored(arrays={"bias": np.full(2, np.nan, np.float32)}), "bias has 2 non-finite"),
+    "leak of several": (
+        stored(arrays={"encoding__leak": np.ones(2, np.float32)}),
+        "leak.shape=.2,., but should have 0 axes",
+    ),
+    **{
+        f"leak {leak}": (
+            stored(arrays={"encoding__leak": np.array(leak, np.float32)}),
+            f"encoding.leak={leak} in float32, but should lie strictly between 0 and 1",
+        )
+        for leak in (-0.5, 0.0, 1.0, 1.5)
+    },
+    "a ring too large for memory": (
+        stored(described={"ring": [[10**9, 10**9]] * 2}),
+        "describes no layer that works: ring=.* at most 16777216 are expected",
+    ),
+    "a ring just too large": (
+        stored(described={"ring": [[2**23, 2**23], [0, 0]]}),
+        "a single query 16777217 keys",
+    ),
+}
+
+
+def test_the_file_that_is_broken_below_is_whole():
+    assert_same_layer(restore_layer(stored()), LAYER)
+
+
+@pytest.mark.parametrize(("file", "message"), BROKEN.values(), ids=BROKEN)
+def test_a_file_that_is_no_layer_is_refused(file, message):
+    with pytest.raises(WeightsRefused, match=f"^net.*{message}"):
+        restore_layer(file)
+
+
+def test_a_layer_that_does_not_fit_together_is_not_saved(tmp_path):
+    path = tmp_path / "layer.npz"
+    for change, message in [
+        ({"bias": jnp.ones(3)}, "the length of bias"),
+        ({"bias": jnp.array([1, jnp.inf])}, "non-finite"),
+        ({"value": jnp.ones((7, 1, 3))}, "the head dimension"),
+        ({"content": ContentScores(jnp.ones((6, 1, 1)), jnp.ones((6, 1, 1)))}, "heads of content"),
+        ({"content": ContentScores(jnp.ones((7, 2, 1)), jnp.ones((7, 2, 1)))}, "features of cont"),
+        ({"patch_size": (2, 2)}, "a patch has 4 pixels"),
+        (
+            {"encoding": encodings.MixtureEncoding(-jnp.ones((7, 1)), ((0, 0),))},
+            "shares of a mixture are nonnegative",
+        ),
+        (
+            {"encoding": encodings.MixtureEncoding(jnp.ones((7, 1)), ((0, 0), (0, 1)))},
+            "the entries of encoding and its offsets differ: 1 and 2",
+        ),
+        ({"encoding": dataclasses.replace(LAYER.encoding, leak=jnp.asarray(1.5))}, "leak=1.5"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            ca.save_layer(dataclasses.replace(LAYER, **change), path)
+    with pytest.raises(ValueError, match=r"ends in '\.pt', but weights are written as"):
+        ca.save_layer(LAYER, tmp_path / "layer.pt")
+    with pytest.raises(ValueError, match="traced"):
+        jax.jit(lambda layer: ca.save_layer(layer, path))(LAYER)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.usefixtures("unchecked")
+def test_only_layers_are_saved(tmp_path):
+    with pytest.raises(ValueError, match="layer is dict, but should be an AttentionLayer"):
+        ca.save_layer({}, tmp_path / "layer.npz")
+
+
+def test_a_64_bit_layer_is_not_narrowed(tmp_path):
+    path = tmp_path / "layer.safetensors"
+    ca.save_layer(ca.conv_to_attention(np.ones((3, 1, 1))), path)
+    with jax.enable_x64(False), pytest.raises(ValueError, match=r"float64, but 64-bit types are"):
+        ca.load_layer(path)
+    assert ca.load_layer(path).dtype == jnp.float64

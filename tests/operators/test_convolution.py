@@ -1,0 +1,534 @@
+"""`conv` against its definition, against XLA's convolution, and against its own algebra.
+
+Integers are so small that every sum is exact (see `strategies`), so all comparisons are ==.
+"""
+
+from functools import partial
+from itertools import product
+from typing import Any
+
+import hypothesis.strategies as st
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from comparison import assert_dtype, assert_equal, assert_within, gamma
+from hypothesis import example, given, settings
+from jax import lax
+from matrix_products import HIGHEST, precisions
+from strategies import (
+    CONVOLUTION_BUCKETS,
+    DTYPES,
+    FLOATS,
+    Bucket,
+    Case,
+    convolutions,
+    fits,
+    free_convolutions,
+    make_case,
+    seeds,
+)
+
+from convattn.operators.convolution import conv
+
+STATIC = ("stride", "dilation", "groups", "padding")
+jitted = jax.jit(conv, static_argnames=STATIC)
+
+
+def reach(bucket: Bucket) -> list[tuple[int, int]]:
+    """The pixels before and after that a size-preserving convolution reads, on each axis."""
+    pairs = zip(bucket.kernel_size, bucket.dilation, strict=True)
+    return [(d * ((k - 1) // 2), d * (k // 2)) for k, d in pairs]
+
+
+def by_definition(case: Case, *, flip: bool = False, convention: int = 1) -> np.ndarray:
+    """C20 eq. 5 with zeros outside, one output pixel, one tap, one channel at a time."""
+    bucket = case.bucket
+    kernel = np.flip(case.kernel, tuple(range(bucket.axes))) if flip else case.kernel
+    per_group_in, per_group_out = kernel.shape[-2], bucket.out_channels // bucket.groups
+    rows = [range(0, n, s) for n, s in zip(bucket.space, bucket.stride, strict=True)]
+    out = np.zeros((bucket.batch, *(len(r) for r in rows), bucket.out_channels), np.int64)
+    for index in product(*(range(len(r)) for r in rows)):
+        query = [r[i] for r, i in zip(rows, index, strict=True)]
+        for tap in product(*(range(k) for k in bucket.kernel_size)):
+            key = tuple(
+                q + convention * d * (t - (k - 1) // 2)
+                for q, d, t, k in zip(query, bucket.dilation, tap, bucket.kernel_size, strict=True)
+            )
+            if all(0 <= n < side for n, side in zip(key, bucket.space, strict=True)):
+                for o in range(bucket.out_channels):
+                    first = (o // per_group_out) * per_group_in
+                    for i in range(per_group_in):
+                        pixel = case.images[(slice(None), *key, first + i)]
+                        out[(slice(None), *index, o)] += pixel * kernel[(*tap, i, o)]
+    return out + case.bias
+
+
+@partial(jax.jit, static_argnames=("bucket", "padding"))
+def by_xla(images: Any, kernel: Any, bias: Any, bucket: Bucket, padding: Any) -> Any:
+    """The same by `lax.conv_general_dilated`, with explicit padding."""
+    letters = "HW"[: bucket.axes]
+    out = lax.conv_general_dilated(
+        images,
+        kernel,
+        bucket.stride,
+        padding,
+        rhs_dilation=bucket.dilation,
+        feature_group_count=bucket.groups,
+        dimension_numbers=(f"N{letters}C", f"{letters}IO", f"N{letters}C"),
+        precision=lax.Precision.HIGHEST,
+    )
+    return out + bias
+
+
+@settings(max_examples=60)
+@given(free_convolutions())
+def test_the_references_agree_on_any_shape(case):
+    """The definition, and XLA in float64, are two routes that share nothing with `conv`."""
+    with jax.disable_jit():
+        out = by_xla(*case.cast(), bucket=case.bucket, padding=tuple(reach(case.bucket)))
+    assert_equal(out, by_definition(case))
+
+
+@pytest.mark.parametrize("bucket", CONVOLUTION_BUCKETS)
+@given(seed=seeds())
+def test_same_is_the_definition(bucket, seed):
+    case = make_case(bucket, seed, "float32")
+    assert_equal(jitted(*case.cast(), **bucket.options), by_definition(case))
+
+
+@given(convolutions())
+def test_same_is_exact_in_every_dtype(case):
+    out = jitted(*case.cast(), **case.bucket.options)
+    assert_dtype(out, case.dtype)
+    assert_equal(out, by_definition(case))
+
+
+@given(convolutions())
+def test_same_is_xla_with_explicit_padding_in_every_dtype(case):
+    bucket = case.bucket
+    out = jitted(*case.cast(), **bucket.options)
+    assert_equal(out, by_xla(*case.cast(), bucket=bucket, padding=tuple(reach(bucket))))
+
+
+@pytest.mark.parametrize("padding", [0, 1, 4])
+@given(case=convolutions([b for b in CONVOLUTION_BUCKETS if b.space != (3,)], ["float32"]))
+def test_an_integer_is_so_many_zeros_on_every_side(padding, case):
+    bucket = case.bucket
+    out = jitted(*case.cast(), **bucket.options, padding=padding)
+    sides = ((padding, padding),) * bucket.axes
+    assert_equal(out, by_xla(*case.cast(), bucket=bucket, padding=sides))
+    if padding == 0:
+        assert_equal(out, jitted(*case.cast(), **bucket.options, padding="VALID"))
+
+
+@pytest.mark.parametrize("bucket", [b for b in CONVOLUTION_BUCKETS if b.space != (3,)])
+@given(seed=seeds())
+def test_valid_is_xla_without_padding(bucket, seed):
+    case = make_case(bucket, seed, "float32")
+    out = jitted(*case.cast(), **bucket.options, padding="VALID")
+    sides = zip(bucket.space, bucket.kernel_size, bucket.dilation, bucket.stride, strict=True)
+    assert out.shape[1:-1] == tuple(-(-(n - d * (k - 1)) // s) for n, k, d, s in sides)
+    assert_equal(out, by_xla(*case.cast(), bucket=bucket, padding=((0, 0),) * bucket.axes))
+
+
+@pytest.mark.parametrize("bucket", CONVOLUTION_BUCKETS)
+@given(seed=seeds())
+def test_edge_repeats_the_nearest_pixel(bucket, seed):
+    case = make_case(bucket, seed, "float32")
+    padded = np.pad(case.images, [(0, 0), *reach(bucket), (0, 0)], mode="edge")
+    operands = case.cast(padded, case.kernel, case.bias)
+    expected = by_xla(*operands, bucket=bucket, padding=((0, 0),) * bucket.axes)
+    assert_equal(jitted(*case.cast(), **bucket.options, padding="EDGE"), expected)
+
+
+def with_mean_outside(images: np.ndarray, bucket: Bucket) -> np.ndarray:
+    """The padded images, each channel's mean outside, in float64."""
+    means = images.mean(tuple(range(1, 1 + bucket.axes)), keepdims=True)
+    widths = [(0, 0), *reach(bucket), (0, 0)]
+    inside = np.pad(np.ones(images.shape, bool), widths)
+    return np.where(inside, np.pad(images, widths), means)
+
+
+def with_integer_means(images: np.ndarray) -> np.ndarray:
+    """The images with their first pixel raised until every channel's mean is an integer."""
+    flat = images.reshape(images.shape[0], -1, images.shape[-1]).copy()
+    flat[:, 0] += -flat.sum(axis=1) % flat.shape[1]
+    return flat.reshape(images.shape)
+
+
+@pytest.mark.parametrize(
+    "bucket",
+    [  # the pixels are 2^k in number, so that dividing by it is exact whichever way it is done
+        Bucket(2, (8,), (5,), 3, 4, (1,), (2,)),
+        Bucket(3, (2, 4), (4, 3), 2, 6, (1, 2), (2, 1), groups=2),
+    ],
+)
+@given(seed=seeds())
+def test_mean_lays_the_mean_of_each_image_and_channel_outside(bucket, seed):
+    case = make_case(bucket, seed, "float32")
+    images = with_integer_means(case.images)
+    padded = with_mean_outside(images, bucket)
+    assert fits("float32", padded.astype(int), case.kernel, case.bias)
+    bare = ((0, 0),) * bucket.axes
+    expected = by_xla(*case.cast(padded, case.kernel, case.bias), bucket=bucket, padding=bare)
+    operands = case.cast(images, case.kernel, case.bias)
+    assert_equal(jitted(*operands, **bucket.options, padding="MEAN"), expected)
+
+
+@pytest.mark.parametrize("bucket", CONVOLUTION_BUCKETS)
+@given(seed=seeds())
+@example(seed=0)
+def test_mean_is_right_up_to_rounding_for_any_number_of_pixels(bucket, seed):
+    """The mean takes a rounded reciprocal and a product, then come the sums over taps and bias."""
+    case = make_case(bucket, seed, "float32")
+    padded = with_mean_outside(case.images, bucket)
+    run = partial(by_xla, bucket=bucket, padding=((0, 0),) * bucket.axes)
+    exact = run(*(jnp.asarray(x, "float64") for x in (padded, case.kernel, case.bias)))
+    sizes = run(*(jnp.asarray(abs(x), "float64") for x in (padded, case.kernel, case.bias)))
+    roundings = 4 + int(np.prod(case.kernel.shape[:-1]))
+    # both references are in float64, whose own rounding the last factor covers
+    bound = gamma(roundings, "float32") * np.asarray(sizes) * (1 + 2.0**-20)
+    out = jitted(*case.cast(), **bucket.options, padding="MEAN")
+    assert_within(out, exact, bound)
+    if seed == 0:  # zeros outside are too far from it
+        with pytest.raises(AssertionError, match="too far"):
+            assert_within(jitted(*case.cast(), **bucket.options), exact, bound)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_mean_keeps_the_dtype_of_floats(dtype):
+    images, kernel = jnp.ones((1, 4, 1), dtype), jnp.ones((3, 1, 1), dtype)
+    out = conv(images, kernel, padding="MEAN")
+    assert_dtype(out, dtype)
+    assert_equal(out, np.full((1, 4, 1), 3))
+
+
+def test_mean_turns_integers_into_floats():
+    out = conv(np.array([[[1], [2]]], np.int32), np.ones((3, 1, 1), np.int32), padding="MEAN")
+    assert_dtype(out, "float32")
+    assert_equal(out[0, :, 0], [4.5, 4.5])
+
+
+@given(convolutions(dtypes=["float32"]))
+def test_a_planted_mistake_is_noticed(case):
+    """A flipped kernel, the opposite shift, and swapped channels each change the result."""
+    out = jitted(*case.cast(), **case.bucket.options)
+    correct = by_definition(case)
+    rotated = np.roll(case.kernel, 1, axis=-1)
+    for wrong in (
+        by_definition(case, flip=True),
+        by_definition(case, convention=-1),
+        np.asarray(jitted(*case.cast(case.images, rotated, case.bias), **case.bucket.options)),
+    ):
+        if (wrong != correct).any():
+            with pytest.raises(AssertionError, match="entries differ"):
+                assert_equal(out, wrong)
+    assert (by_definition(case, flip=True) != correct).any()
+
+
+@pytest.mark.parametrize("bucket", CONVOLUTION_BUCKETS[:2])
+def test_no_bias_is_bias_zero(bucket):
+    case = make_case(bucket, 1)
+    images, kernel, bias = case.cast()
+    assert_equal(jitted(images, kernel), jitted(images, kernel, 0 * bias))
+    assert_equal(jitted(images, kernel, bias), jitted(images, kernel) + bias)
+
+
+@given(convolutions(dtypes=["float64"]), seeds())
+def test_linear_in_images_and_in_kernel(case, seed):
+    images, kernel, _ = case.cast()
+    other = make_case(case.bucket, seed, "float64")
+    more_images, more_kernel, _ = other.cast()
+    run = partial(jitted, **case.bucket.options)
+    assert_equal(
+        run(3 * images - 2 * more_images, kernel),
+        3 * run(images, kernel) - 2 * run(more_images, kernel),
+    )
+    assert_equal(
+        run(images, 3 * kernel - 2 * more_kernel),
+        3 * run(images, kernel) - 2 * run(images, more_kernel),
+    )
+
+
+@pytest.mark.parametrize("padding", ["SAME", "EDGE", "MEAN", 2])
+@given(seed=seeds(), move=st.integers(-2, 2), across=st.integers(-1, 1))
+def test_translated_images_give_translated_results_away_from_the_border(
+    padding, seed, move, across
+):
+    bucket = Bucket(1, (11, 12), (3, 5), 2, 3, (1, 1), (1, 1))
+    case = make_case(bucket, seed, "float32")
+    images = with_integer_means(case.images)  # so that the mean stays the same too
+    moved = np.roll(images, (move, across), (1, 2))
+    out, later = (
+        np.asarray(jitted(*case.cast(x, case.kernel, case.bias), padding=padding))
+        for x in (images, moved)
+    )
+    inner = (slice(None), slice(4, -4), slice(4, -4))
+    assert_equal(later[inner], np.roll(out, (move, across), (1, 2))[inner])
+
+
+@given(seed=seeds(), stride=st.sampled_from([(1, 3), (2, 1), (3, 2)]))
+def test_a_stride_is_the_unstrided_result_subsampled(seed, stride):
+    case = make_case(CONVOLUTION_BUCKETS[4], seed)
+    for padding in ("SAME", "VALID", "EDGE", 1):
+        whole = jitted(*case.cast(), padding=padding)
+        out = jitted(*case.cast(), stride=stride, padding=padding)
+        assert_equal(out, whole[:, :: stride[0], :: stride[1]])
+
+
+def test_a_dilated_kernel_is_a_kernel_with_zeros_between_the_taps():
+    case = make_case(Bucket(2, (9, 8), (3, 3), 1, 4, (1, 1), (2, 3)), 5)
+    wide = np.zeros((5, 7, 1, 4), int)
+    wide[::2, ::3] = case.kernel
+    images, kernel, bias = case.cast()
+    assert_equal(
+        conv(images, kernel, bias, dilation=(2, 3)), conv(images, wide.astype("float32"), bias)
+    )
+
+
+def test_groups_are_separate_convolutions():
+    case = make_case(CONVOLUTION_BUCKETS[6], 3)
+    images, kernel, bias = case.cast()
+    options = {"stride": case.bucket.stride, "dilation": case.bucket.dilation}
+    parts = [
+        conv(images[..., 2 * g : 2 * g + 2], kernel[..., 3 * g : 3 * g + 3], **options)
+        for g in range(3)
+    ]
+    out = conv(images, kernel, bias, groups=3, **options)
+    assert_equal(out, jnp.concatenate(parts, axis=-1) + bias)
+    with pytest.raises(AssertionError, match="entries differ"):
+        assert_equal(out, jnp.concatenate(parts[::-1], axis=-1) + bias)
+
+
+def test_one_number_serves_every_axis():
+    case = make_case(Bucket(1, (7, 9), (2, 3), 2, 3, (1, 1), (1, 1)), 2)
+    assert_equal(
+        conv(*case.cast(), stride=2, dilation=2), conv(*case.cast(), stride=(2, 2), dilation=[2, 2])
+    )
+
+
+def test_jit_vmap_and_eager_agree():
+    case = make_case(CONVOLUTION_BUCKETS[5], 4)
+    images, kernel, bias = case.cast()
+    options = case.bucket.options
+    eager = conv(images, kernel, bias, **options)
+    assert_equal(jitted(images, kernel, bias, **options), eager)
+    one_by_one = jax.vmap(lambda image: conv(image[None], kernel, bias, **options)[0])(images)
+    assert_equal(one_by_one, eager)
+    kernels = jnp.stack([kernel, 2 * kernel])
+    both = jax.vmap(lambda k: conv(images, k, **options))(kernels)
+    assert_equal(both[1], 2 * both[0])
+
+
+@pytest.mark.parametrize("padding", ["SAME", "VALID", "EDGE", 1])
+@pytest.mark.parametrize("bucket", [CONVOLUTION_BUCKETS[2], CONVOLUTION_BUCKETS[5]])
+def test_gradients_are_the_transposed_maps(bucket, padding):
+    """conv is linear in X and in W: ⟨V, conv(X, W)⟩ = ⟨∇_X, X⟩ = ⟨∇_W, W⟩, all in integers."""
+    case = make_case(bucket, 6, "float64")
+    images, kernel, bias = case.cast()
+    run = partial(jitted, **bucket.options, padding=padding)
+    out = run(images, kernel)
+    generator = np.random.default_rng(0)
+    cotangent = jnp.asarray(generator.integers(-3, 4, out.shape), "float64")
+
+    def paired(x, w, b):
+        return jnp.sum(cotangent * run(x, w, b))
+
+    by_images, by_kernel, by_bias = jax.jit(jax.grad(paired, (0, 1, 2)))(images, kernel, bias)
+    assert_equal(jnp.vdot(by_images, images), jnp.vdot(cotangent, out))
+    assert_equal(jnp.vdot(by_kernel, kernel), jnp.vdot(cotangent, out))
+    assert_equal(by_bias, cotangent.sum(tuple(range(out.ndim - 1))))
+    # a finite difference of an affine map is its derivative
+    tap = (*(0 for _ in bucket.kernel_size), 0, 1)
+    raised = paired(images, kernel.at[tap].add(1), bias) - paired(images, kernel, bias)
+    assert_equal(by_kernel[tap], raised)
+    pixel = (0, *(n // 2 for n in bucket.space), 0)
+    raised = paired(images.at[pixel].add(1), kernel, bias) - paired(images, kernel, bias)
+    assert_equal(by_images[pixel], raised)
+
+
+def test_the_gradient_by_the_images_is_the_transposed_convolution():
+    case = make_case(Bucket(2, (6, 7), (3, 5), 2, 4, (1, 1), (1, 1)), 8, "float64")
+    images, kernel, _ = case.cast()
+    out = jitted(images, kernel)
+    cotangent = jnp.asarray(np.random.default_rng(1).integers(-3, 4, out.shape), "float64")
+    pulled = jax.jit(jax.grad(lambda x: jnp.vdot(cotangent, conv(x, kernel))))(images)
+    turned = jnp.flip(kernel, (0, 1)).swapaxes(-1, -2)
+    assert_equal(pulled, jitted(cotangent, turned))
+    with pytest.raises(AssertionError, match="entries differ"):
+        assert_equal(pulled, jitted(cotangent, kernel.swapaxes(-1, -2)))
+
+
+@pytest.mark.parametrize(
+    ("images", "kernel", "bias", "expected"),
+    [
+        ("float32", "float32", None, "float32"),
+        ("bfloat16", "float32", None, "float32"),
+        ("float16", "bfloat16", None, "float32"),
+        ("uint8", "bfloat16", None, "bfloat16"),
+        ("int32", "float16", None, "float16"),
+        ("int32", "int32", "float32", "float32"),
+        ("bfloat16", "bfloat16", "float64", "float64"),
+        ("uint8", "int32", None, "int32"),
+        ("int32", "int64", None, "int64"),
+    ],
+)
+def test_the_result_has_the_dtype_of_the_operands_together(images, kernel, bias, expected):
+    operands = [jnp.ones((1, 5, 2), images), jnp.ones((3, 2, 4), kernel)]
+    out = conv(*operands, None if bias is None else jnp.ones(4, bias))
+    assert_dtype(out, expected)
+    assert_equal(out[0, 1:-1], np.full((3, 4), 6 + (bias is not None)))
+
+
+@pytest.mark.parametrize(("dtype", "ones"), [("bfloat16", 2**9 + 1), ("float16", 2**12 + 1)])
+def test_half_types_are_summed_in_float32(dtype, ones):
+    """A sum of ones in the half type itself stops at 2^p; in float32 it goes on."""
+    out = conv(jnp.ones((1, 1, ones), dtype), jnp.ones((1, ones, 1), dtype))
+    assert_equal(out, jnp.asarray(ones, dtype).reshape(1, 1, 1))
+    assert_equal(out, np.full((1, 1, 1), ones - 1))
+    stuck = lax.fori_loop(0, ones, lambda _, total: total + 1, jnp.zeros((), dtype))
+    with pytest.raises(AssertionError, match="but should be"):
+        assert_equal(out, stuck.reshape(1, 1, 1))
+
+
+def test_the_product_is_not_done_in_fewer_bits():
+    """2^11 + 1 has 12 bits, its square 23: TF32 keeps 11 bits of a factor, bfloat16 8."""
+    number = jnp.full((1, 1, 1), 2.0**11 + 1, "float32")
+    assert_equal(conv(number, number), np.full((1, 1, 1), (2**11 + 1) ** 2))
+    fewer = number.astype("bfloat16").astype("float32")
+    with pytest.raises(AssertionError, match="but should be"):
+        assert_equal(conv(fewer, number), np.full((1, 1, 1), (2**11 + 1) ** 2))
+
+
+@pytest.mark.parametrize(("dtype", "bits"), [("bfloat16", 8), ("float16", 11)])
+def test_half_types_are_summed_in_float32_over_the_taps_too(dtype, bits):
+    """The taps give 2^p, 1 and 1: in the half type each 1 would be lost, together they are not."""
+    kernel = jnp.asarray([2**bits, 1, 1], dtype).reshape(3, 1, 1)
+    out = conv(jnp.ones((1, 3, 1), dtype), kernel)
+    assert_equal(out[0, :, 0], [2, 2**bits + 2, 2**bits])
+    big, one = kernel[0, 0, 0], kernel[1, 0, 0]
+    assert float(big + one + one) == 2**bits
+
+
+def test_the_precision_of_every_product_is_pinned():
+    images, kernel = jnp.ones((1, 5, 6, 2)), jnp.ones((3, 2, 2, 4))
+    pinned = precisions(conv, images, kernel)
+    assert len(pinned) == 6  # one for each tap
+    assert {*pinned} == {HIGHEST}
+    assert {*precisions(jnp.matmul, images, kernel[0, 0])} != {HIGHEST}
+
+
+def test_lists_and_numpy_are_taken():
+    assert_equal(conv([[[1], [2], [4]]], [[[1]], [[0]], [[10]]], [5])[0, :, 0], [25, 46, 7])
+    assert_equal(conv(np.ones((1, 4, 1), np.uint8), [[[2]]]), np.full((1, 4, 1), 2))
+
+
+def test_no_images_give_no_images():
+    for padding in ("SAME", "VALID", "EDGE", "MEAN", 1):
+        assert conv(np.ones((0, 5, 2)), np.ones((3, 2, 4)), padding=padding).shape[0::2] == (0, 4)
+
+
+def test_same_takes_an_image_smaller_than_the_kernel():
+    out = conv([[[1], [2]]], [[[k]] for k in range(1, 8)])
+    assert_equal(out[0, :, 0], [4 * 1 + 5 * 2, 3 * 1 + 4 * 2])
+
+
+IMAGES, KERNEL = (1, 5, 6, 2), (3, 4, 2, 3)
+
+
+@pytest.mark.parametrize(
+    ("images", "kernel", "options", "message"),
+    [
+        (IMAGES, (3, 2), {}, r"kernel\.shape=\(3, 2\) has 2 axes, but should have 3 .* or 4"),
+        (IMAGES, (3, 3, 3, 2, 2), {}, r"has 5 axes"),
+        (IMAGES[1:], KERNEL, {}, r"images\.shape=\(5, 6, 2\) has 3 axes.*images\[None\]"),
+        (IMAGES, KERNEL[1:], {}, r"has 4 axes, but a kernel of shape .* takes 3"),
+        ((1, 5, 6, 3), KERNEL, {}, "has 3 channels, but .*groups=1 takes 2"),
+        (IMAGES, KERNEL, {"groups": 3}, "has 2 channels, but .*groups=3 takes 6"),
+        ((1, 5, 6, 4), KERNEL, {"groups": 2}, "has 3 output channels, but groups=2 should divide"),
+        (IMAGES, KERNEL, {"groups": 0}, "groups=0, but should be an integer ≥ 1"),
+        (IMAGES, KERNEL, {"groups": True}, "groups=True, but"),
+        (IMAGES, KERNEL, {"groups": 1.0}, "groups=1.0, but"),
+        (IMAGES, KERNEL, {"groups": None}, "groups=None, but"),
+        ((1, 0, 6, 2), KERNEL, {}, "every axis but the batch should be ≥ 1"),
+        ((1, 5, 6, 0), (3, 4, 0, 3), {}, r"kernel\.shape=.* every axis should be ≥ 1"),
+        (IMAGES, (0, 4, 2, 3), {}, r"kernel\.shape=.* every axis should be ≥ 1"),
+        (IMAGES, (3, 4, 2, 0), {}, r"kernel\.shape=.* every axis should be ≥ 1"),
+        ((1, 2, 6, 2), KERNEL, {"padding": "VALID"}, "leaves no position.*use padding='SAME'"),
+        (IMAGES, KERNEL, {"padding": "VALID", "dilation": 3}, "leaves no position"),
+        ((1, 1, 1, 2), (4, 4, 2, 3), {"padding": 1}, "padding=1 leaves no position"),
+        (IMAGES, KERNEL, {"padding": "same"}, "padding='same', but should be one of SAME, VALID"),
+        (IMAGES, KERNEL, {"padding": "REFLECT"}, "padding='REFLECT'"),
+        (IMAGES, KERNEL, {"padding": -1}, "padding=-1, but should be .* an integer ≥ 0"),
+        (IMAGES, KERNEL, {"padding": True}, "padding=True"),
+        (IMAGES, KERNEL, {"padding": None}, "padding=None"),
+        (IMAGES, KERNEL, {"padding": 1.0}, "padding=1.0"),
+        (IMAGES, KERNEL, {"padding": (1, 1)}, r"padding=\(1, 1\)"),
+        (IMAGES, KERNEL, {"padding": np.array([1, 2])}, r"padding=array\(\[1, 2\]\), but"),
+        (IMAGES, KERNEL, {"padding": np.array(["SAME"] * 2)}, "padding=array.*, but should be one"),
+        (IMAGES, KERNEL, {"stride": 0}, "stride=0, but should be an integer ≥ 1, or 2"),
+        (IMAGES, KERNEL, {"stride": (1,)}, r"stride=\(1,\), but"),
+        (IMAGES, KERNEL, {"stride": 1.5}, "stride=1.5, but"),
+        (IMAGES, KERNEL, {"dilation": -1}, "dilation=-1, but should be an integer ≥ 1, or 2"),
+        (IMAGES, KERNEL, {"dilation": (1, 0)}, r"dilation=\(1, 0\), but"),
+        (IMAGES, KERNEL, {"dilation": "2"}, "dilation='2', but"),
+        (IMAGES, KERNEL, {"bias": np.ones(2)}, r"bias\.shape=\(2,\), but should be \(3,\)"),
+        (IMAGES, KERNEL, {"bias": 1.0}, r"bias\.shape=\(\), but should be \(3,\)"),
+        (IMAGES, KERNEL, {"bias": [1, 2, np.nan]}, r"bias has 1 non-finite .*\(2,\)"),
+        (IMAGES, KERNEL, {"bias": [True] * 3}, r"bias\.dtype=bool"),
+    ],
+)
+@pytest.mark.usefixtures("unchecked")
+def test_what_does_not_fit_is_refused(images, kernel, options, message):
+    with pytest.raises(ValueError, match=message):
+        conv(np.ones(images), np.ones(kernel), **options)
+
+
+@pytest.mark.usefixtures("unchecked")
+def test_numpy_integers_are_integers():
+    images, kernel = np.arange(24.0).reshape(1, 6, 4), np.ones((3, 2, 4))
+    options = {"padding": 2, "groups": 2, "stride": 2, "dilation": 1}
+    numpys = {name: np.int64(option) for name, option in options.items()}
+    assert_equal(conv(images, kernel, **numpys), conv(images, kernel, **options))
+
+
+@pytest.mark.parametrize(
+    ("images", "kernel", "message"),
+    [
+        (np.ones((1, 5, 1), bool), np.ones((3, 1, 1)), r"images\.dtype=bool"),
+        (np.ones((1, 5, 1)), np.ones((3, 1, 1), bool), r"kernel\.dtype=bool"),
+        ([[[1], [2, 3]]], np.ones((3, 1, 1)), "images is list, which is not an array"),
+        (np.ones((1, 5, 1)), None, "kernel is NoneType"),
+        ("image", np.ones((3, 1, 1)), "images is str"),
+        (np.ones((1, 5, 1)), [[[np.inf]], [[1.0]]], r"kernel has 1 non-finite .*\(0, 0, 0\)"),
+    ],
+)
+def test_what_is_no_array_of_finite_numbers_is_refused(images, kernel, message):
+    with pytest.raises(ValueError, match=message):
+        conv(images, kernel)
+
+
+@pytest.mark.parametrize("operand", ["images", "kernel", "bias"])
+def test_float64_is_refused_while_64_bit_types_are_off(operand):
+    operands: dict[str, Any] = {
+        "images": np.ones((1, 5, 2), np.float32),
+        "kernel": np.ones((3, 2, 4), np.float32),
+        "bias": np.ones(4, np.float32),
+    }
+    with jax.enable_x64(False):
+        assert_dtype(conv(**operands), "float32")
+        operands[operand] = operands[operand].astype(np.float64)
+        with pytest.raises(
+            ValueError, match=rf"{operand}\.dtype=float64, but 64-bit types are off"
+        ):
+            conv(**operands)
+
+
+@pytest.mark.parametrize("dtype", [dtype for dtype in DTYPES if dtype != "float64"])
+def test_every_other_dtype_is_the_same_without_64_bit_types(dtype):
+    case = make_case(CONVOLUTION_BUCKETS[1], 9, dtype)
+    with jax.enable_x64(False):
+        out = conv(*case.cast(), **case.bucket.options)
+    assert_dtype(out, dtype)
+    assert_equal(out, by_definition(case))
