@@ -43,7 +43,8 @@ class Choice(NamedTuple):
 def fitted_rates(rows: Iterable[Row]) -> Rates:
     """The nonnegative rates with the least sum of squared relative errors.
 
-    **Raises:** `ValueError` without a row of a back end that was timed.
+    Raises:
+        ValueError: Without a row of a back end that was timed.
     """
     counted = [row for row in rows if row.work is not None and row.skipped is None]
     if not counted:
@@ -86,7 +87,8 @@ def choices(rows: Iterable[Row], rates: Rates) -> list[Choice]:
 def read(paths: Iterable[Path]) -> tuple[str, list[Row]]:
     """The platform and the rows of several files of bench.py.
 
-    **Raises:** `ValueError` where they come from several platforms.
+    Raises:
+        ValueError: Where they come from several platforms.
     """
     records: list[dict[str, Any]] = [json.loads(path.read_text()) for path in paths]
     platforms = {record["environment"]["backend"] for record in records}

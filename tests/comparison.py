@@ -33,9 +33,8 @@ def assert_equal(actual: Any, expected: Any, name: str = "out") -> None:
 def assert_within(actual: Any, expected: Any, bound: Any, name: str = "out") -> None:
     """The same shape, and |actual - expected| ≤ bound entry by entry.
 
-    **Arguments:**
-
-    - `bound`: one number, or an array that broadcasts to the shape; finite and ≥ 0.
+    Args:
+        bound: One number, or an array that broadcasts to the shape; finite and ≥ 0.
 
     The distance is taken in float64, so a bound should not rely on more than its 53 bits.
     """
@@ -65,8 +64,9 @@ def assert_dtype(actual: Any, expected: Any, name: str = "out") -> None:
 def exact(array: Any, name: str) -> np.ndarray:
     """The numbers as int64 or float64, none of them rounded on the way.
 
-    **Raises:** `TypeError` for what is not real numbers, `ValueError` for integers that float64
-    cannot hold next to floats (they stay int64, and NumPy compares those exactly).
+    Raises:
+        TypeError: For what is not real numbers, `ValueError` for integers that float64 cannot hold
+            next to floats (they stay int64, and NumPy compares those exactly).
     """
     given = np.asarray(array)
     if given.dtype.kind == "b" or given.dtype.kind in "iu":

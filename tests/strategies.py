@@ -129,7 +129,8 @@ class Case:
 def make_case(bucket: Bucket, seed: int, dtype: str = "float32") -> Case:
     """The case of a bucket and a seed.
 
-    **Raises:** `ValueError` for a bucket too large for the dtype to be exact.
+    Raises:
+        ValueError: For a bucket too large for the dtype to be exact.
     """
     generator = np.random.default_rng(seed)
     pixel, weight = RANGES[dtype]

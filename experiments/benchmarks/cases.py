@@ -13,13 +13,12 @@ CONTENT_FEATURES = 64
 class Case(NamedTuple):
     """One kind of layer.
 
-    **Fields:**
-
-    - `name`: of the case, as `--cases` takes it.
-    - `layer`: makes the layer for a side, a number of features and the settings.
-    - `shapes`: the pairs (side, features) that are timed, smaller sides first.
-    - `rivals`: who competes besides the back ends: `"grid"`, `"plain dense"`, `"lax.conv"`,
-      `"maps alone"`, `"torch"`.
+    Attributes:
+        name: Of the case, as `--cases` takes it.
+        layer: Makes the layer for a side, a number of features and the settings.
+        shapes: The pairs (side, features) that are timed, smaller sides first.
+        rivals: Who competes besides the back ends: `"grid"`, `"plain dense"`, `"lax.conv"`, `"maps
+            alone"`, `"torch"`.
     """
 
     name: str

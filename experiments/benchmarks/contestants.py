@@ -37,14 +37,13 @@ class Program(NamedTuple):
 class Contestant(NamedTuple):
     """One column of the benchmark.
 
-    **Fields:**
-
-    - `name`: of the back end, `"auto"`, or of the rival.
-    - `runner`: compiles it.
-    - `pair_bytes`: what holding all weights takes, forward and backward; 0 for who holds none.
-    - `chose`: the back end behind `"auto"` and `"grid"`.
-    - `work`: what the cost model is told, for back ends.
-    - `refusal`: why it cannot compete, or None.
+    Attributes:
+        name: Of the back end, `"auto"`, or of the rival.
+        runner: Compiles it.
+        pair_bytes: What holding all weights takes, forward and backward; 0 for who holds none.
+        chose: The back end behind `"auto"` and `"grid"`.
+        work: What the cost model is told, for back ends.
+        refusal: Why it cannot compete, or None.
     """
 
     name: str

@@ -94,10 +94,9 @@ def take_turns(
     The first runs warm up; how often a pass is repeated in a turn follows from the second. A
     contestant whose warm-up exceeds the time limit is timed by that alone.
 
-    **Arguments:**
-
-    - `turn_seconds`: how long a pass is repeated for.
-    - `clock`, `pause`: the pause lets the threads of the one before go to sleep.
+    Args:
+        turn_seconds: How long a pass is repeated for.
+        clock, pause: The pause lets the threads of the one before go to sleep.
     """
     times: dict[str, Times] = {}
     repeats: dict[str, tuple[int, int]] = {}

@@ -112,10 +112,9 @@ def convolution(kernel: Array, images: Array, precision: lax.PrecisionLike) -> A
 def maps_alone(kernel: Array, seen: Array, precision: lax.PrecisionLike) -> Array:
     """What is left of the layer when all heads have attended: one product with all their maps.
 
-    **Arguments:**
-
-    - `kernel`: `[3, 3, features, out_features]`, a head for each tap.
-    - `seen`: `[batch, rows, columns, heads·features]`.
+    Args:
+        kernel: `[3, 3, features, out_features]`, a head for each tap.
+        seen: `[batch, rows, columns, heads·features]`.
     """
     flat = seen.reshape(-1, seen.shape[-1])
     result = jnp.matmul(flat, kernel.reshape(-1, kernel.shape[-1]), precision=precision)

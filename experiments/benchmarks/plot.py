@@ -17,11 +17,11 @@ def figure_bytes(rows: Iterable[Row], file_format: str) -> bytes:
 
     A run without that encoding has the figure of all its cases.
 
-    **Arguments:**
+    Args:
+        file_format: `"png"` or `"svg"`.
 
-    - `file_format`: `"png"` or `"svg"`.
-
-    **Raises:** `ImportError` without matplotlib, `ValueError` where nothing was timed.
+    Raises:
+        ImportError: Without matplotlib, `ValueError` where nothing was timed.
     """
     drawn = series(rows)
     if not drawn:

@@ -12,15 +12,14 @@ from benchmarks.measurement import Memory
 class Row:
     """What was measured of one contestant, or why nothing was.
 
-    **Fields:**
-
-    - `case`, `side`, `features`, `batch`, `contestant`: which one.
-    - `chose`: the back end behind `"auto"` and `"grid"`.
-    - `skipped`: why it was not timed, or None.
-    - `forward`, `backward`: seconds of each turn; backward includes the forward pass.
-    - `memory`: of the backward pass, by XLA's analysis.
-    - `resident`: by how many bytes it raised what a fresh process holds.
-    - `work`: products, numbers moved, exponentials and calls, as the cost model is told.
+    Attributes:
+        case, side, features, batch, contestant: Which one.
+        chose: The back end behind `"auto"` and `"grid"`.
+        skipped: Why it was not timed, or None.
+        forward, backward: Seconds of each turn; backward includes the forward pass.
+        memory: Of the backward pass, by XLA's analysis.
+        resident: By how many bytes it raised what a fresh process holds.
+        work: Products, numbers moved, exponentials and calls, as the cost model is told.
     """
 
     case: str

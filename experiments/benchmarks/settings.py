@@ -12,22 +12,21 @@ GIB = 2**30
 class Settings:
     """Sizes, widths and limits of a run.
 
-    **Fields:**
-
-    - `sizes`: images of n × n tokens.
-    - `dims`: features of a token, in and out.
-    - `batch`: images at a time.
-    - `turns`: how often every contestant is timed; the median counts.
-    - `dtype`: of images and maps, `"float32"` or `"bfloat16"`; encodings stay in float32.
-    - `precision`: of all matrix products and convolutions, `"highest"` or `"default"`.
-    - `turn_seconds`: how long a turn lasts at least, by repetition.
-    - `memory_limit`: bytes; who is expected to take more is left out.
-    - `time_limit`: seconds; who is expected to take longer for a turn is left out.
-    - `resident_from`: bytes that XLA predicts from which resident memory is measured as well, in a
-      process of its own; None never measures it.
-    - `back_ends`: names of the back ends that are timed; None takes all.
-    - `cases`: names of the cases; None takes all.
-    - `quick`: the fixed sizes of some cases shrink as well.
+    Attributes:
+        sizes: Images of n × n tokens.
+        dims: Features of a token, in and out.
+        batch: Images at a time.
+        turns: How often every contestant is timed; the median counts.
+        dtype: Of images and maps, `"float32"` or `"bfloat16"`; encodings stay in float32.
+        precision: Of all matrix products and convolutions, `"highest"` or `"default"`.
+        turn_seconds: How long a turn lasts at least, by repetition.
+        memory_limit: Bytes; who is expected to take more is left out.
+        time_limit: Seconds; who is expected to take longer for a turn is left out.
+        resident_from: Bytes that XLA predicts from which resident memory is measured as well, in a
+            process of its own; None never measures it.
+        back_ends: Names of the back ends that are timed; None takes all.
+        cases: Names of the cases; None takes all.
+        quick: The fixed sizes of some cases shrink as well.
     """
 
     sizes: tuple[int, ...] = (8, 16, 32, 48, 64, 128, 224)

@@ -52,9 +52,8 @@ def round_table(rows: Iterable[Row]) -> Table:
 def print_round(console: Console, rows: Iterable[Row], said: set[tuple[str, str, str]]) -> None:
     """The table of one case and size, and under it who was left out and why.
 
-    **Arguments:**
-
-    - `said`: case, contestant and reason of what was printed before and is not repeated; added to.
+    Args:
+        said: Case, contestant and reason of what was printed before and is not repeated; added to.
     """
     members = list(rows)
     console.print(round_table(members))

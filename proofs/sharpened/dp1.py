@@ -42,7 +42,8 @@ def undo(nodes: list[Fraction], first: int) -> list[list[Fraction]]:
     """V with Σ_h V_hδ z_i^h = 1 if z_i is node δ, else 0; h from `first`. A linear system, in
     fractions.
 
-    **Raises:** `ZeroDivisionError` where the nodes are not distinct.
+    Raises:
+        ZeroDivisionError: Where the nodes are not distinct.
     """
     import flint
 

@@ -7,9 +7,8 @@ from constructions.slow_definitions import slow_conv, slow_image, slow_tokens
 def token_padded_conv(images, kernel, patch_size, ring, mode) -> np.ndarray:
     """Lay tokens around the grid, convolve the larger image, and crop.
 
-    **Arguments:**
-
-    - `mode`: of `numpy.pad`, so `"edge"` for the nearest token, or `"mean"` for the mean of all.
+    Args:
+        mode: Of `numpy.pad`, so `"edge"` for the nearest token, or `"mean"` for the mean of all.
     """
     tokens = slow_tokens(np.asarray(images, float), patch_size)
     widths = [(0, 0), *ring, (0, 0)]

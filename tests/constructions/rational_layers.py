@@ -33,12 +33,11 @@ def ringed(tokens: np.ndarray, offsets) -> tuple[np.ndarray, list[Shift], list[S
 def rational_layer(images, patch_size, output_patch_size, offsets, heads, *, bare=False):
     """Σ_h rows_h X maps_h as an image.
 
-    **Arguments:**
-
-    - `heads`: a function of the number of keys that gives, for each head, a pair (weights, map):
-      `weights(hit)` is the list of the weights of all keys, `hit[δ]` being the index of the key
-      at the offset δ, or None if there is no such key.
-    - `bare`: lay no ring.
+    Args:
+        heads: A function of the number of keys that gives, for each head, a pair (weights, map):
+            `weights(hit)` is the list of the weights of all keys, `hit[δ]` being the index of the
+            key at the offset δ, or None if there is no such key.
+        bare: Lay no ring.
     """
     tokens = as_fractions(slow_tokens(images, patch_size))
     seen = [(0,) * (tokens.ndim - 2)] if bare else offsets

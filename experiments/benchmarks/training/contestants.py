@@ -58,7 +58,8 @@ def names(settings: Settings) -> list[str]:
 def make_contestant(name: str, batch: int, settings: Settings) -> Step:
     """A contestant on random images, with the weights that all start from.
 
-    **Raises:** `ValueError` for an unknown name.
+    Raises:
+        ValueError: For an unknown name.
     """
     model = paper_model(settings)
     pixels, labels = random_batch(batch, settings.image_side)
@@ -114,7 +115,8 @@ def jax_step(
 def finish(loss: Array) -> None:
     """Wait; a benchmark of numbers that are none would mean nothing.
 
-    **Raises:** `FloatingPointError` for a loss that is not finite.
+    Raises:
+        FloatingPointError: For a loss that is not finite.
     """
     if not np.isfinite(float(loss)):
         raise FloatingPointError(f"the loss is {float(loss)}; the step computes no training")

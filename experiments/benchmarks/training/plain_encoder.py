@@ -82,12 +82,12 @@ FORMS = {"plain": PlainEncoderLayer, "kept": KeptEncoderLayer}
 def with_outputs_kept(model: Encoder, form: str) -> Encoder:
     """A copy of a model that keeps its head outputs.
 
-    **Arguments:**
+    Args:
+        model: With heads in every layer, without content and without attention dropout.
+        form: `"plain"` or `"kept"`.
 
-    - `model`: with heads in every layer, without content and without attention dropout.
-    - `form`: `"plain"` or `"kept"`.
-
-    **Raises:** `ValueError` for another model.
+    Raises:
+        ValueError: For another model.
     """
     settings = model.settings
     if settings.encoding == "content" or settings.attention_dropout or not all(settings.heads):

@@ -56,9 +56,8 @@ def take_turns(
 def memory_rows(settings: Settings, options: list[str]) -> list[Row]:
     """Our step and those that keep head outputs, at the batch size for memory.
 
-    **Arguments:**
-
-    - `options`: what a process of its own is called with, so that it has these settings.
+    Args:
+        options: What a process of its own is called with, so that it has these settings.
     """
     batch, rows = settings.memory_batch, []
     if batch is None:

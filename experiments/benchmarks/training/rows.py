@@ -12,12 +12,11 @@ from benchmarks.training.contestants import TORCH, StepMemory
 class Row:
     """What was measured of one contestant at one batch size.
 
-    **Fields:**
-
-    - `contestant`, `batch`: which one.
-    - `wall`, `cpu`: seconds of each turn, by the clock and of all threads of the process.
-    - `memory`: of a step, by XLA's analysis.
-    - `resident`: by how many bytes a step raised what a fresh process holds.
+    Attributes:
+        contestant, batch: Which one.
+        wall, cpu: Seconds of each turn, by the clock and of all threads of the process.
+        memory: Of a step, by XLA's analysis.
+        resident: By how many bytes a step raised what a fresh process holds.
     """
 
     contestant: str
@@ -44,7 +43,8 @@ class Row:
 def quartiles(seconds: list[float], others: list[float]) -> tuple[float, float, float]:
     """The quartiles of one's time over the other's, turn by turn, free of what slowed both.
 
-    **Raises:** `ValueError` unless both took the same turns, two or more.
+    Raises:
+        ValueError: Unless both took the same turns, two or more.
 
     >>> quartiles([2.0, 4.0, 6.0], [1.0, 2.0, 2.0])
     (2.0, 2.0, 2.5)

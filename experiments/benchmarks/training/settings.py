@@ -11,15 +11,14 @@ PAPER, TINY = EncoderSettings(), EncoderSettings(heads=(3, 2), width=16, inner=2
 class Settings:
     """Sizes and turns of a run.
 
-    **Fields:**
-
-    - `model`: with the quadratic encoding.
-    - `image_side`: of images with three channels.
-    - `batches`: batch sizes at which steps are timed.
-    - `memory_batch`: the one at which memory is measured; None leaves that out.
-    - `turns`: how often each contestant is timed.
-    - `resident`: measure resident memory as well, in fresh processes.
-    - `pause`: seconds between two contestants, for the threads of the one before to go to sleep.
+    Attributes:
+        model: With the quadratic encoding.
+        image_side: Of images with three channels.
+        batches: Batch sizes at which steps are timed.
+        memory_batch: The one at which memory is measured; None leaves that out.
+        turns: How often each contestant is timed.
+        resident: Measure resident memory as well, in fresh processes.
+        pause: Seconds between two contestants, for the threads of the one before to go to sleep.
     """
 
     model: EncoderSettings = field(default_factory=EncoderSettings)

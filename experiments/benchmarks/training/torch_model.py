@@ -8,7 +8,7 @@ weight decay on linear maps alone, as in our own step.
 There are three ways to write the mixing, `MIXINGS`, and the benchmark takes the fastest; nothing
 else is left to choose but what PyTorch does by itself.
 
-**Source:** C20 §4, eqs. 9 and 19, appendix B.
+Source: C20 §4, eqs. 9 and 19, appendix B.
 """
 
 import importlib
@@ -53,10 +53,9 @@ MIXINGS: Mapping[str, Callable[[Any, Any, Any], Any]] = {
 
 
 class TorchModel(NamedTuple):
-    """**Fields:**
-
-    - `logits`: (images `[batch, height, width, channels]`, training) → `[batch, classes]`.
-    - `parameters`: leaves by the names that `our_names` gives them in our model.
+    """Attributes:
+    logits: (images `[batch, height, width, channels]`, training) → `[batch, classes]`.
+    parameters: Leaves by the names that `our_names` gives them in our model.
     """
 
     logits: Callable[[Any, bool], Any]
@@ -73,11 +72,10 @@ def import_torch() -> Any:
 def torch_model(model: Encoder, mixing: str = "einsum", *, double: bool = False) -> TorchModel:
     """The PyTorch form with the weights of one of our models, which it does not share.
 
-    **Arguments:**
-
-    - `model`: with the quadratic encoding, and heads in every layer.
-    - `mixing`: a key of `MIXINGS`.
-    - `double`: in float64, else in float32.
+    Args:
+        model: With the quadratic encoding, and heads in every layer.
+        mixing: A key of `MIXINGS`.
+        double: In float64, else in float32.
     """
     torch = import_torch()
     functional, settings = torch.nn.functional, model.settings
@@ -177,9 +175,8 @@ def torch_step(
 ) -> Callable[[], None]:
     """A step on a batch that is there: forward, backward, update.
 
-    **Arguments:**
-
-    - `images`: normalised, `[batch, height, width, channels]`.
+    Args:
+        images: Normalised, `[batch, height, width, channels]`.
     """
     torch = import_torch()
     optimizer = torch_optimizer(model.parameters, settings)

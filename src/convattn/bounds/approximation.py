@@ -55,15 +55,14 @@ from convattn.operators.integers import as_integer
 class Approximation:
     """A layer, how far it is from the convolution, and how near any layer could come.
 
-    **Fields:**
-
-    - `layer`: content-free, finite scores, at most as many heads as allowed.
-    - `method`: where its attention rows come from: "singular vectors" (N - 1 of them), "all
-      singular directions" (N), "one-hot heads" or "nonnegative factors".
-    - `error`: encloses its squared Frobenius distance from the convolution at a query whose offsets
-      are all keys, for every image size; of the layer as stored, in exact arithmetic.
-    - `lower_bound`: certain not to exceed Σ_(i>N) σ_i², what N heads cannot go below.
-    - `next_bound`: the same for N - 1 heads: what is reached at least, but for rounding.
+    Attributes:
+        layer: content-free, finite scores, at most as many heads as allowed.
+        method: Where its attention rows come from: "singular vectors" (N - 1 of them), "all
+            singular directions" (N), "one-hot heads" or "nonnegative factors".
+        error: Encloses its squared Frobenius distance from the convolution at a query whose offsets
+            are all keys, for every image size; of the layer as stored, in exact arithmetic.
+        lower_bound: Certain not to exceed Σ_(i>N) σ_i², what N heads cannot go below.
+        next_bound: The same for N - 1 heads: what is reached at least, but for rounding.
     """
 
     layer: AttentionLayer
@@ -87,19 +86,22 @@ def approximate_convolution(
     Of several candidates it is the one with the smallest certified error; no better layer of N
     heads is ruled out, unless `error.upper` meets `lower_bound`.
 
-    **Arguments:**
+    Args:
+        kernel: `[K_1, K_2, in, out]` or `[K, in, out]`, concrete, real; its largest entry is zero
+            or between 2⁻¹⁵⁰ and 2¹⁵⁰ in absolute value.
+        heads: The budget N, an integer ≥ 1. More than T + 1 are never used.
+        bias: `[out]` or none.
+        patch_size: P.
+        dilation: d.
 
-    - `kernel`: `[K_1, K_2, in, out]` or `[K, in, out]`, concrete, real; its largest entry is zero
-      or between 2⁻¹⁵⁰ and 2¹⁵⁰ in absolute value.
-    - `heads`: the budget N, an integer ≥ 1. More than T + 1 are never used.
-    - `bias`: `[out]` or none. `patch_size`: P. `dilation`: d.
+    Returns:
+        An `Approximation`; its layer has the kernel's dtype (integers become float32).
 
-    **Returns:** an `Approximation`; its layer has the kernel's dtype (integers become float32).
+    Raises:
+        ValueError: For what `conv` refuses of a kernel, a traced or complex one, one out of range,
+            a budget that is no integer ≥ 1, and where the maps overflow the kernel's dtype.
 
-    **Raises:** `ValueError` for what `conv` refuses of a kernel, a traced or complex one, one out
-    of range, a budget that is no integer ≥ 1, and where the maps overflow the kernel's dtype.
-
-    **Source:** S.approx of this project's ledger; Eckart and Young 1936.
+    Source: S.approx of this project's ledger; Eckart and Young 1936.
 
     >>> found = approximate_convolution([[[1.0]], [[2.0]], [[1.0]]], 1)  # nonnegative, rank one
     >>> found.layer.heads, found.error.upper < 1e-6, found.lower_bound

@@ -55,7 +55,8 @@ class FixedKernel:
 
         With more pairs the rank does not fall, so a few are tried before all of them.
 
-        **Raises:** `TooLargeError` where more than `MOST_ENTRIES` numbers would be needed.
+        Raises:
+            TooLargeError: Where more than `MOST_ENTRIES` numbers would be needed.
         """
         width = prod(len(axis.columns) for axis in block)
         each = prod(len(axis.rows) for axis in block)

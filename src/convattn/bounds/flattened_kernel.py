@@ -30,15 +30,18 @@ def flattened_kernel(
 ) -> Num[Array, "rows offsets"]:
     """F, jitted: rows (p, q, i, j) flattened in that order, columns the token offsets row-major.
 
-    **Arguments:**
+    Args:
+        kernel: HWIO or WIO.
+        patch_size: P.
+        dilation: d.
 
-    - `kernel`: HWIO or WIO. `patch_size`: P. `dilation`: d.
+    Returns:
+        `[P⁴·in·out, T]` for images, `[P²·in·out, T]` for sequences.
 
-    **Returns:** `[P⁴·in·out, T]` for images, `[P²·in·out, T]` for sequences.
+    Raises:
+        ValueError: For what is not a kernel.
 
-    **Raises:** `ValueError` for what is not a kernel.
-
-    **Source:** L21 eqs. 8 and 20 (there as W̃^C), all P⁴·in·out rows.
+    Source: L21 eqs. 8 and 20 (there as W̃^C), all P⁴·in·out rows.
 
     >>> flattened_kernel([[[1]], [[2]], [[3]]], 2).tolist()
     [[0, 2, 0], [1, 3, 0], [0, 1, 3], [0, 2, 0]]
@@ -65,7 +68,8 @@ def numerical_rank(flattened: Any) -> Int[Array, ""]:
     rank below the exact one is possible for a kernel near a degenerate one; for the truth use
     `exact_rank`.
 
-    **Raises:** `ValueError` for what is not a matrix of finite real numbers.
+    Raises:
+        ValueError: For what is not a matrix of finite real numbers.
 
     >>> int(numerical_rank(jnp.array([[1.0, 1.0], [1.0, 1.0]])))
     1
@@ -91,7 +95,8 @@ def _numerical_rank(matrix: Array) -> Array:
 def exact_rank(flattened: Any) -> int:
     """The exact rank of an integer matrix over the rationals.
 
-    **Raises:** `ValueError` for entries that are not integers.
+    Raises:
+        ValueError: For entries that are not integers.
 
     >>> exact_rank([[1, 2], [2, 4], [0, 0]])
     1

@@ -56,16 +56,15 @@ Sizes = tuple[int, ...]
 class GenericRank:
     """What is known of the rank of F for the worst kernel.
 
-    **Fields:**
-
-    - `offsets`: T, the number of columns.
-    - `least`, `most`: the worst kernel has a rank from `least` to `most`; as a rule they agree.
-    - `proved`: whether `least` holds by the proof above; else it is a fixed kernel's, computed.
-    - `balanced`: a rank that some kernel reaches, or exceeds, whose row space holds no nonzero
-      nonnegative vector; 0 if none was looked for, or the matrices are too large.
-    - `balanced_proved`: whether by case 2, in which the sum of every row can be made zero at no
-      loss of rank; else it is computed.
-    - `one_hot`: whether the row space of every kernel of the largest rank holds a one-hot row.
+    Attributes:
+        offsets: T, the number of columns.
+        least, most: The worst kernel has a rank from `least` to `most`; as a rule they agree.
+        proved: Whether `least` holds by the proof above; else it is a fixed kernel's, computed.
+        balanced: A rank that some kernel reaches, or exceeds, whose row space holds no nonzero
+            nonnegative vector; 0 if none was looked for, or the matrices are too large.
+        balanced_proved: Whether by case 2, in which the sum of every row can be made zero at no
+            loss of rank; else it is computed.
+        one_hot: Whether the row space of every kernel of the largest rank holds a one-hot row.
     """
 
     offsets: int
@@ -81,14 +80,17 @@ class GenericRank:
 def generic_rank(kernel_size: Sizes, patch_size: Sizes, dilation: Sizes, pairs: int) -> GenericRank:
     """The rank of F for the worst kernel with D = `pairs` channel pairs.
 
-    **Arguments:** sizes for each of one or two axes, all at least 1.
+    Args:
+        Sizes for each of one or two axes, all at least 1.
 
-    **Returns:** `GenericRank`.
+    Returns:
+        `GenericRank`.
 
-    **Raises:** `ValueError` where F falls into more than 2500 blocks, or no case applies and the
-    matrices are too large.
+    Raises:
+        ValueError: Where F falls into more than 2500 blocks, or no case applies and the matrices
+            are too large.
 
-    **Source:** S.heads of this project's ledger.
+    Source: S.heads of this project's ledger.
 
     >>> rank = generic_rank((5, 5), (2, 2), (1, 1), 1)
     >>> rank.offsets, rank.least, rank.proved

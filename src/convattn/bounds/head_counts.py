@@ -7,8 +7,10 @@ from typing import Any
 class HeadCount(int):
     """A number of heads that knows why.
 
-    **Fields:** `claim`, the id in the ledger; `basis`, `"proved"` for all sizes or `"checked"`, by
-    a computation with one fixed kernel; `reason`, a phrase.
+    Attributes:
+        claim: The id in the ledger.
+        basis: `"proved"` for all sizes or `"checked"`, by a computation with one fixed kernel.
+        reason: A phrase.
 
     >>> count = HeadCount(9, "S.heads", "proved", "the rank of F")
     >>> count + 1, count.claim, count
@@ -50,9 +52,10 @@ class HeadCount(int):
 class HeadRange:
     """So many heads are necessary for the worst kernel, so many suffice for every kernel.
 
-    **Fields:** `difference` is empty where both agree, else a sentence that says what is open.
-    `bounded`, in the limit: so many are necessary if the value maps stay bounded; none where that
-    is not known to be more than `necessary`.
+    Attributes:
+        `difference` is empty where both agree, else a sentence that says what is open. `bounded`,
+        in the limit: so many are necessary if the value maps stay bounded; none where that is not
+        known to be more than `necessary`.
     """
 
     necessary: HeadCount
@@ -74,9 +77,11 @@ class HeadRange:
 class HeadCounts:
     """The answer of `convattn.heads`.
 
-    **Fields:** `offsets`, how many token offsets the convolution reads; `rank`, the rank of the
-    flattened kernel F of the worst kernel; `limit` and `exact`, the counts; `regime`, the two
-    sentences that say for which layers they hold.
+    Attributes:
+        offsets: How many token offsets the convolution reads.
+        rank: The rank of the flattened kernel F of the worst kernel; `limit` and `exact`, the
+            counts.
+        regime: The two sentences that say for which layers they hold.
     """
 
     offsets: int

@@ -59,7 +59,8 @@ def map_widths(
 ) -> list[int]:
     """The width of M_δ for every token offset δ, row-major.
 
-    **Returns:** min(input coordinates, output coordinates) that M_δ can use.
+    Returns:
+        min(input coordinates, output coordinates) that M_δ can use.
 
     >>> widths = map_widths((3, 3), (16, 16), (1, 1), 3, 3)
     >>> sorted(set(widths))
@@ -133,7 +134,8 @@ def balanced_ranks(
 ) -> tuple[int, int]:
     """What rk_in and rk_out are at least, for a generic kernel among those with Σ_δ M_δ = 0.
 
-    **Returns:** zeros if P divides the dilation on no axis, or these axes have one tap.
+    Returns:
+        Zeros if P divides the dilation on no axis, or these axes have one tap.
 
     >>> balanced_ranks((2,), (1,), (1,), 2, 2)  # (I, -I)
     (2, 2)

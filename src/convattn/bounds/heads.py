@@ -60,26 +60,29 @@ def heads(
 ) -> HeadCounts:
     """How many heads are necessary for the worst kernel, and how many suffice for every kernel.
 
-    **Arguments:**
+    Args:
+        kernel_size: K, odd or even; one integer is a square kernel of two axes, one or two in a
+            sequence are the axes'.
+        patch_size, dilation: One integer for all axes or one for each.
+        in_channels, out_channels: Of the image and of the convolution. Sizes are at most 4096,
+            channels a million.
+        head_dim: d_H, the width of a head's value map; None: as wide as a map needs.
+        attention: `"per_kernel"`: the attention may depend on the kernel. `"shared"`: one attention
+            pattern serves every kernel, only the values depend on it.
 
-    - `kernel_size`: K, odd or even; one integer is a square kernel of two axes, one or two in a
-      sequence are the axes'.
-    - `patch_size`, `dilation`: one integer for all axes or one for each.
-    - `in_channels`, `out_channels`: of the image and of the convolution.
-      Sizes are at most 4096, channels a million.
-    - `head_dim`: d_H, the width of a head's value map; None: as wide as a map needs.
-    - `attention`: `"per_kernel"`: the attention may depend on the kernel. `"shared"`: one
-      attention pattern serves every kernel, only the values depend on it.
+    Returns:
+        `HeadCounts`: `limit.necessary`, `limit.sufficient`, `exact.necessary` and
+        `exact.sufficient`, integers with a `claim`, a `basis` and a `reason` each; `limit.bounded`,
+        such an integer where value maps that stay bounded in the limit make more necessary, else
+        None.
 
-    **Returns:** `HeadCounts`: `limit.necessary`, `limit.sufficient`, `exact.necessary` and
-    `exact.sufficient`, integers with a `claim`, a `basis` and a `reason` each; `limit.bounded`,
-    such an integer where value maps that stay bounded in the limit make more necessary, else None.
+    Raises:
+        ValueError: For sizes that are not positive integers or too large, more than two axes,
+            another `attention`, and sizes without a closed form whose rank takes too long to
+            compute.
 
-    **Raises:** `ValueError` for sizes that are not positive integers or too large, more than two
-    axes, another `attention`, and sizes without a closed form whose rank takes too long to compute.
-
-    **Source:** S.heads, S.kernel, S.finite, S.dp2, S.headdim of this project's ledger; L21 Theorems
-    1, 5 and 6.
+    Source: S.heads, S.kernel, S.finite, S.dp2, S.headdim of this project's ledger; L21 Theorems 1,
+        5 and 6.
 
     >>> counts = heads(3, patch_size=16, in_channels=3, out_channels=3, head_dim=64)
     >>> int(counts.limit.necessary), int(counts.limit.bounded), int(counts.limit.sufficient)

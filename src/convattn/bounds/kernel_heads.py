@@ -40,16 +40,15 @@ from convattn.constructions.row_basis import distinct_rows, exact_entries, row_b
 class KernelHeads:
     """How many heads without content a given kernel takes.
 
-    **Fields:**
-
-    - `rank`: ρ, of F; exact where `tolerance` is 0.
-    - `limit`: the least number of heads whose layers tend to the convolution.
-    - `bounded`: the same with values that stay bounded, so that attention itself has a limit.
-    - `exact`: the least number at finite scores, where an image token lies outside some query's
-      receptive field, or some M_δ is zero.
-    - `nonnegative`: y ≥ 0, y ≠ 0 in the row space, over the token offsets, or None.
-    - `positive`: z > 0 with F z = 0, which proves that there is no y, or None.
-    - `tolerance`: singular values up to here counted as zero.
+    Attributes:
+        rank: ρ, of F; exact where `tolerance` is 0.
+        limit: The least number of heads whose layers tend to the convolution.
+        bounded: The same with values that stay bounded, so that attention itself has a limit.
+        exact: The least number at finite scores, where an image token lies outside some query's
+            receptive field, or some M_δ is zero.
+        nonnegative: y ≥ 0, y ≠ 0 in the row space, over the token offsets, or None.
+        positive: z > 0 with F z = 0, which proves that there is no y, or None.
+        tolerance: Singular values up to here counted as zero.
     """
 
     rank: int
@@ -70,19 +69,23 @@ def kernel_heads(
 ) -> KernelHeads:
     """The number of heads that this kernel takes, in the limit and at finite scores.
 
-    **Arguments:**
+    Args:
+        kernel: HWIO or WIO, concrete: integers, fractions or floats, which all are rational
+            numbers.
+        patch_size: P.
+        dilation: d.
+        tolerance: 0 decides everything exactly, for the entries as they are. A tolerance > 0 counts
+            singular values of F (all its P⁴·in·out rows) up to it as zero, takes the numerical
+            rank, and asks for y in the space of the other right singular vectors as computed in
+            float64.
 
-    - `kernel`: HWIO or WIO, concrete: integers, fractions or floats, which all are rational
-      numbers. `patch_size`: P. `dilation`: d.
-    - `tolerance`: 0 decides everything exactly, for the entries as they are. A tolerance > 0
-      counts singular values of F (all its P⁴·in·out rows) up to it as zero, takes the numerical
-      rank, and asks for y in the space of the other right singular vectors as computed in float64.
+    Returns:
+        `KernelHeads`. A kernel of zeros takes none.
 
-    **Returns:** `KernelHeads`. A kernel of zeros takes none.
+    Raises:
+        ValueError: For what is no kernel, and for a negative tolerance.
 
-    **Raises:** `ValueError` for what is no kernel, and for a negative tolerance.
-
-    **Source:** S.kernel of this project's ledger.
+    Source: S.kernel of this project's ledger.
 
     >>> heads = kernel_heads([[[1]], [[0]], [[-1]]])  # one channel, mixed sign
     >>> heads.rank, heads.limit, heads.exact, [int(entry) for entry in heads.positive]

@@ -47,10 +47,12 @@ def squared_distance(
 ) -> Enclosure:
     """Σ_δ |D_δ|² + g/N, enclosed for every number of keys N ≥ T.
 
-    **Arguments:** the stored w_h, V_h and M_δ, as float64; the largest entry of the maps is zero or
-    in [2⁻¹⁵⁰, 2¹⁵⁰], and that of the blocks at most 2²⁰⁰.
+    Args:
+        The stored w_h, V_h and M_δ, as float64; the largest entry of the maps is zero or in [2⁻¹⁵⁰,
+        2¹⁵⁰], and that of the blocks at most 2²⁰⁰.
 
-    **Raises:** `ValueError` for entries out of this range.
+    Raises:
+        ValueError: For entries out of this range.
 
     >>> one = squared_distance(np.zeros((1, 1)), np.zeros((1, 1, 1)), np.full((1, 1, 1), 2.0))
     >>> 4.0 in one, one.upper - one.lower < 1e-12

@@ -45,15 +45,16 @@ def limit_rounding_bound(
 ) -> Float[np.ndarray, "batch *space out_channels"]:
     """A bound on |apply_attention(layer, images) - conv(images, kernel, bias)|, entry by entry.
 
-    **Arguments:**
+    Args:
+        layer: A limit form from `conv_to_attention`, in the dtype under test.
+        images: As they are given to `apply_attention`; they count as exact.
+        kernel, bias, groups: What the layer was made from.
 
-    - `layer`: a limit form from `conv_to_attention`, in the dtype under test.
-    - `images`: as they are given to `apply_attention`; they count as exact.
-    - `kernel`, `bias`, `groups`: what the layer was made from.
+    Returns:
+        float64.
 
-    **Returns:** float64.
-
-    **Raises:** `ValueError` for a layer whose weights are not exactly zero off the offsets.
+    Raises:
+        ValueError: For a layer whose weights are not exactly zero off the offsets.
 
     >>> import convattn as ca
     >>> kernel = [[[1.0]], [[2.0]], [[3.0]]]

@@ -33,13 +33,13 @@ def majorant_of(
 ) -> Float[np.ndarray, "batch *space out_channels"]:
     """G = Σ_h g_h A_h |X| Σ_δ |C_hδ||M_δ| + |b|, in float64.
 
-    **Arguments:**
+    Args:
+        layer: An exact form from `conv_to_attention`; only its encoding and sizes are used, so the
+            dtype and the head dimension do not matter, and of the encoding only the leak.
+        kernel, bias, groups: What it was made from.
 
-    - `layer`: an exact form from `conv_to_attention`; only its encoding and sizes are used, so the
-      dtype and the head dimension do not matter, and of the encoding only the leak.
-    - `kernel`, `bias`, `groups`: what it was made from.
-
-    **Raises:** `ValueError` for a layer that is no exact form, and for a kernel of another size.
+    Raises:
+        ValueError: For a layer that is no exact form, and for a kernel of another size.
     """
     if isinstance(layer.encoding, ScalarEncoding) and layer.encoding.logit is not None:
         raise no_exact_form(layer.encoding)
@@ -57,7 +57,8 @@ def majorant_layer(
     A scalar limit form is taken too. Call it, and use what it returns, under
     `jax.enable_x64(True)`.
 
-    **Raises:** `ValueError` for any other layer, and for a kernel of another size.
+    Raises:
+        ValueError: For any other layer, and for a kernel of another size.
     """
     kernel, bias = check_kernel(kernel, bias, groups)
     geometry = ConvolutionGeometry.of(

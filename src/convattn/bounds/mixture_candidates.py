@@ -26,11 +26,11 @@ def leaking_rows(
 ) -> tuple[np.ndarray, np.ndarray]:
     """The weights of heads with these rows over a small leak, and the best maps as mixtures B.
 
-    **Arguments:**
-
-    - `rows`: nonnegative, none of them zero. `leak`: the share of J against the largest entry.
-    - `roundoff`: of the numbers that the maps are stored in. Rounding V_h adds up to u²|s_h|²|V_h|²
-      to the squared distance, so the maps minimise |Σ_h s_h V_h - M|² + u² Σ_h |V_h|².
+    Args:
+        rows: Nonnegative, none of them zero.
+        leak: The share of J against the largest entry.
+        roundoff: Of the numbers that the maps are stored in. Rounding V_h adds up to u²|s_h|²|V_h|²
+            to the squared distance, so the maps minimise |Σ_h s_h V_h - M|² + u² Σ_h |V_h|².
 
     >>> weights, mixtures = leaking_rows(np.array([[1.0, 1.0]]), 0.5, 0.0)
     >>> weights.tolist(), mixtures.round(6).tolist()  # the head has 2/5 of each, and 1/5 uniform
@@ -120,7 +120,8 @@ def leaking_heads(
     y > 0 (where the directions do not all vanish) with the largest least entry comes from linear
     programming in float64. Only whether the weights are nonnegative matters, which is checked.
 
-    **Returns:** the weights, and the coefficients of the C_i in each head's map.
+    Returns:
+        The weights, and the coefficients of the C_i in each head's map.
     """
     count = len(directions)
     live = np.abs(directions).max(axis=0) > 2.0**-40

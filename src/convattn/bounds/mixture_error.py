@@ -37,7 +37,8 @@ from convattn.operators.shifts import TokenGrid
 def mixture_score_error(layer: AttentionLayer, number_of_keys: int) -> ScoreError:
     """e and S for the scores log1p(N·w).
 
-    **Raises:** `ValueError` where the smallest weights of a row underflow.
+    Raises:
+        ValueError: Where the smallest weights of a row underflow.
     """
     weights = layer.encoding.weights  # type: ignore[attr-defined]
     dtype = score_dtype(weights)
@@ -56,11 +57,10 @@ def given_kernel_majorant(
 ) -> Float[np.ndarray, "batch *space out_channels"]:
     """G for `layer = given_kernel_layer(kernel, bias, …)`, in float64.
 
-    **Arguments:**
+    Args:
+        layer: Only its sizes are used, so the dtype does not matter.
 
-    - `layer`: only its sizes are used, so the dtype does not matter.
-
-    **Source:** S.kernel of this project's ledger; `bounds/rounding.py`.
+    Source: S.kernel of this project's ledger; `bounds/rounding.py`.
     """
     entries = exact_entries(kernel)
     geometry = ConvolutionGeometry.of(
@@ -83,14 +83,16 @@ def mixture_error_bound(
 ) -> Float[np.ndarray, "batch *space out_channels"]:
     """A bound on |apply_attention(layer, images) - what the layer is exactly|, entry by entry.
 
-    **Arguments:**
+    Args:
+        layer: Of mixture heads, in the dtype under test.
+        images: As given to `apply_attention`.
+        majorant: G, at least that of the layer's maps before they were rounded.
 
-    - `layer`: of mixture heads, in the dtype under test; `images`: as given to `apply_attention`.
-    - `majorant`: G, at least that of the layer's maps before they were rounded.
+    Returns:
+        float64.
 
-    **Returns:** float64.
-
-    **Raises:** `ValueError` where weights underflow, or the dtype is too narrow for any bound.
+    Raises:
+        ValueError: Where weights underflow, or the dtype is too narrow for any bound.
     """
     images = jnp.asarray(images)
     sides = tuple(n // p for n, p in zip(images.shape[1:-1], layer.patch_size, strict=True))

@@ -24,11 +24,11 @@ def nonnegative_vector(
 ) -> tuple[Vector | None, Vector | None]:
     """The coefficients c of a nonnegative y = cB ≠ 0, or a positive z with B z = 0.
 
-    **Arguments:**
+    Args:
+        basis: The rows of B, at least one, exact.
 
-    - `basis`: the rows of B, at least one, exact.
-
-    **Returns:** (c, None) or (None, z).
+    Returns:
+        (c, None) or (None, z).
 
     >>> [str(entry) for entry in nonnegative_vector([[Fraction(1), Fraction(-1)]])[1]]
     ['1', '1']

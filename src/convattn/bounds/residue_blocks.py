@@ -23,8 +23,9 @@ from math import gcd
 class AxisBlock:
     """One residue class of an axis; rows and columns without a tap are left out.
 
-    **Fields:** `patch_size` P'; `taps`, those of the kernel; `rows`, the values of u; `columns`,
-    the values of ε; `whole`, whether it is the only class, so that no row of F is missing.
+    Attributes:
+        `patch_size` P'; `taps`, those of the kernel; `rows`, the values of u; `columns`, the values
+        of ε; `whole`, whether it is the only class, so that no row of F is missing.
     """
 
     patch_size: int

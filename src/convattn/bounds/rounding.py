@@ -58,17 +58,18 @@ def layer_error_bound(
 ) -> Float[np.ndarray, "batch *space out_channels"]:
     """A bound on |apply_attention(layer, images) - conv(images, kernel, bias)|, entry by entry.
 
-    **Arguments:**
+    Args:
+        layer: From `conv_to_attention`, exact form, in the dtype under test.
+        images: As they are given to `apply_attention`; they count as exact.
+        majorant: G, from `majorant_of`.
+        maps_are_exact: Whether neither computing nor storing the maps rounded anything.
 
-    - `layer`: from `conv_to_attention`, exact form, in the dtype under test.
-    - `images`: as they are given to `apply_attention`; they count as exact.
-    - `majorant`: G, from `majorant_of`.
-    - `maps_are_exact`: whether neither computing nor storing the maps rounded anything.
+    Returns:
+        float64.
 
-    **Returns:** float64.
-
-    **Raises:** `ValueError` where the dtype is too narrow for any bound, where weights underflow,
-    and for a layer that is no exact form.
+    Raises:
+        ValueError: Where the dtype is too narrow for any bound, where weights underflow, and for a
+            layer that is no exact form.
     """
     images = jnp.asarray(images)
     sides = tuple(n // p for n, p in zip(images.shape[1:-1], layer.patch_size, strict=True))

@@ -28,11 +28,11 @@ PRECISION = 4096  # bits: enough to tell e^(-α·n²) of a missing neighbour fro
 def theta(alpha: arb | float) -> arb:
     """θ(α) = Σ_n e^(-αn²), enclosed: the terms up to n = 64, and a geometric bound on the tail.
 
-    **Arguments:**
+    Args:
+        alpha: α ≥ 0.05, so that the tail is small.
 
-    - `alpha`: α ≥ 0.05, so that the tail is small.
-
-    **Raises:** `ValueError` for a smaller α.
+    Raises:
+        ValueError: For a smaller α.
 
     >>> theta(1.0).overlaps(arb("1.77263720482665 +/- 1e-14"))
     True
@@ -56,7 +56,7 @@ def theta(alpha: arb | float) -> arb:
 def quadratic_total_variation_bound(alpha: arb | float, axes: int = 2) -> arb:
     """1 - θ(α)^(-axes): at every query, border included, against the nearest key's one-hot.
 
-    **Source:** S.saturation of this project's ledger.
+    Source: S.saturation of this project's ledger.
 
     >>> bool(quadratic_total_variation_bound(46.0) < 1e-19)
     True
@@ -70,7 +70,8 @@ def quadratic_total_variation(
 ) -> arb:
     """The total variation itself, enclosed: one minus the weight of the nearest key.
 
-    **Arguments:** all positions in tokens; `query` counts from the first key.
+    Args:
+        All positions in tokens; `query` counts from the first key.
     """
     with flint.ctx.workprec(PRECISION):
         weight = arb(1)
@@ -87,7 +88,7 @@ def quadratic_total_variation(
 def bias_total_variation(logit: arb | float, number_of_keys: int) -> arb:
     """(N - 1)/(e^M + N - 1), enclosed: at every query whose target exists.
 
-    **Source:** S.saturation of this project's ledger; L21 eq. 10.
+    Source: S.saturation of this project's ledger; L21 eq. 10.
 
     >>> bool(bias_total_variation(40.0, 28) < 1.2e-16)
     True

@@ -48,14 +48,14 @@ INFLATION = 1 + 2.0**-20  # more than evaluating nonnegative sums in float64 can
 def head_saturation(encoding: object, number_of_keys: int) -> list[arb]:
     """For each head, a ball above which its total variation to its limit never lies.
 
-    **Arguments:**
+    Args:
+        encoding: Quadratic with integer centres and α ≥ 0.05, or one-hot biases without a leak.
+        number_of_keys: N, the ring counted.
 
-    - `encoding`: quadratic with integer centres and α ≥ 0.05, or one-hot biases without a leak.
-    - `number_of_keys`: N, the ring counted.
+    Raises:
+        ValueError: For any other encoding.
 
-    **Raises:** `ValueError` for any other encoding.
-
-    **Source:** S.saturation of this project's ledger.
+    Source: S.saturation of this project's ledger.
 
     >>> heads = BiasEncoding(jnp.array([[math.log(3.0)]]), None, ((0,),))
     >>> head_saturation(heads, 4)[0].overlaps(arb("0.5 +/- 1e-6"))  # 3/(3 + 3)
@@ -93,14 +93,14 @@ def saturation_error_factor(
 ) -> Float[np.ndarray, "patch_out"]:
     """Σ_h 2·TV_h·Σ_i |W_h,ij|: times max|X| it bounds |layer - limit| for every image.
 
-    **Arguments:**
+    Args:
+        layer: With an encoding that `head_saturation` knows, and an output or a value map.
+        number_of_keys: N of the grid that it will meet, the ring counted.
 
-    - `layer`: with an encoding that `head_saturation` knows, and an output or a value map.
-    - `number_of_keys`: N of the grid that it will meet, the ring counted.
+    Raises:
+        ValueError: As `head_saturation`, and for a layer that holds no map.
 
-    **Raises:** `ValueError` as `head_saturation`, and for a layer that holds no map.
-
-    **Source:** S.saturation of this project's ledger.
+    Source: S.saturation of this project's ledger.
 
     >>> import convattn as ca
     >>> layer = ca.conv_to_attention([[[1.0]], [[-2.0]], [[3.0]]], exact=False, logit=20.0)
@@ -120,19 +120,20 @@ def saturation_error_bound(
 ) -> Float[np.ndarray, "batch *space out_channels"]:
     """A bound on the distance of a layer from its limit, for each image and output feature.
 
-    **Arguments:**
+    Args:
+        layer: From `conv_to_attention(…, exact=False)`, encoding `"quadratic"` or `"bias"`.
+        images, ring: As they are given to `apply_attention`. With the layer's own ring the limit is
+            `conv(images, kernel, bias)`; with `ring=False` it is padded with the nearest token, or
+            with the mean of all.
 
-    - `layer`: from `conv_to_attention(…, exact=False)`, encoding `"quadratic"` or `"bias"`.
-    - `images`, `ring`: as they are given to `apply_attention`. With the layer's own ring the limit
-      is `conv(images, kernel, bias)`; with `ring=False` it is padded with the nearest token, or
-      with the mean of all.
+    Returns:
+        float64, of the shape of the result; the same number at all queries.
 
-    **Returns:** float64, of the shape of the result; the same number at all queries.
+    Raises:
+        ValueError: As `head_saturation`; for a layer with content scores or without a map; for
+            images that do not fit.
 
-    **Raises:** `ValueError` as `head_saturation`; for a layer with content scores or without a map;
-    for images that do not fit.
-
-    **Source:** S.saturation of this project's ledger.
+    Source: S.saturation of this project's ledger.
 
     >>> import convattn as ca
     >>> layer = ca.conv_to_attention([[[1.0]], [[2.0]], [[1.0]]], encoding="quadratic", alpha=9.0)
@@ -171,7 +172,8 @@ def saturation_error_bound(
 def head_maps(layer: AttentionLayer) -> list[Float[np.ndarray, "heads _ _"]]:
     """The maps whose product is each head's, in float64: one or two.
 
-    **Raises:** `ValueError` for a layer that holds no map.
+    Raises:
+        ValueError: For a layer that holds no map.
     """
     given = [part for part in (layer.value, layer.output) if part is not None]
     if not given:

@@ -29,13 +29,12 @@ from convattn.operators.shifts import TokenGrid
 class ScoreError:
     """How exactly the scores of an encoding are computed.
 
-    **Fields:**
-
-    - `dtype`: of the scores.
-    - `absolute`: e, how far each score can be off.
-    - `range`: S, how far the scores of a row lie apart.
-    - `gain`: the logarithm of the factor by which a head gain, and its product with the weight, can
-      be off.
+    Attributes:
+        dtype: Of the scores.
+        absolute: e, how far each score can be off.
+        range: S, how far the scores of a row lie apart.
+        gain: The logarithm of the factor by which a head gain, and its product with the weight, can
+            be off.
     """
 
     dtype: np.dtype
@@ -56,7 +55,8 @@ def no_exact_form(encoding: object) -> ValueError:
 def score_error(encoding: object, grid: TokenGrid) -> ScoreError:
     """The error of the positional scores, and of the gains.
 
-    **Raises:** `ValueError` for anything but the exact forms of `conv_to_attention`.
+    Raises:
+        ValueError: For anything but the exact forms of `conv_to_attention`.
 
     >>> import jax.numpy as jnp
     >>> encoding = ScalarEncoding(jnp.arange(3.0), jnp.log(jnp.array([2.0])), None, ((0,),))

@@ -40,13 +40,13 @@ def two_head_error_bound(
 ) -> Float[np.ndarray, "batch *queries channels"]:
     """The bound of this module for ε = 1/2, entry by entry.
 
-    **Arguments:**
+    Args:
+        at_keys, at_queries: c without the bias, on the grid of the keys and of the queries.
+        dtype: Of images and filters.
+        magnitude: No partial sum of c exceeds it: max|x|·max Σ|W|.
 
-    - `at_keys`, `at_queries`: c without the bias, on the grid of the keys and of the queries.
-    - `dtype`: of images and filters.
-    - `magnitude`: no partial sum of c exceeds it: max|x|·max Σ|W|.
-
-    **Raises:** `ValueError` where values may be rounded: 2·magnitude > 2²⁴.
+    Raises:
+        ValueError: Where values may be rounded: 2·magnitude > 2²⁴.
 
     >>> ones = np.ones((1, 4, 1), int)
     >>> bool(two_head_error_bound(ones, ones, "float32", magnitude=1).max() < 2e-5)

@@ -30,7 +30,8 @@ SMALLEST, LARGEST = 2.0**-150, 2.0**150
 def require_range(largest: float, limit: float = LARGEST) -> None:
     """Refuse a kernel whose fourth powers may leave the range of float64.
 
-    **Raises:** `ValueError` for a largest entry that is not zero and not in [2⁻¹⁵⁰, limit].
+    Raises:
+        ValueError: For a largest entry that is not zero and not in [2⁻¹⁵⁰, limit].
     """
     if largest != 0 and not SMALLEST <= largest <= limit:
         raise ValueError(
@@ -46,12 +47,12 @@ def tail_energy_bounds(
 ) -> Float[np.ndarray, "heads"]:
     """For n = 0, …, T a number that Σ_(k > n) σ_k² is certain not to go below.
 
-    **Arguments:**
+    Args:
+        rows, counts: The distinct rows of F and how often each occurs, from `distinct_rows`; counts
+            below 2²⁰, rows exact in float64, the largest entry zero or in [2⁻¹⁵⁰, 2¹⁵⁰].
 
-    - `rows`, `counts`: the distinct rows of F and how often each occurs, from `distinct_rows`;
-      counts below 2²⁰, rows exact in float64, the largest entry zero or in [2⁻¹⁵⁰, 2¹⁵⁰].
-
-    **Raises:** `ValueError` for a kernel out of this range.
+    Raises:
+        ValueError: For a kernel out of this range.
 
     >>> bounds = tail_energy_bounds(np.array([[3.0, 0.0], [0.0, 1.0]]), np.array([1, 2]))
     >>> bounds.round(6).tolist(), bool((bounds <= [11, 2, 0]).all())

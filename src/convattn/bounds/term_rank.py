@@ -11,14 +11,14 @@ from collections.abc import Sequence
 def term_rank(neighbours: Sequence[Sequence[int]], copies: int = 1) -> int:
     """How many columns can be matched to rows, each row standing for so many alike.
 
-    **Arguments:**
+    Args:
+        neighbours: For each column, the rows in which it may have a nonzero entry.
+        copies: How many rows there are of each.
 
-    - `neighbours`: for each column, the rows in which it may have a nonzero entry.
-    - `copies`: how many rows there are of each.
+    Returns:
+        The size of a largest matching.
 
-    **Returns:** the size of a largest matching.
-
-    **Source:** S.heads of this project's ledger.
+    Source: S.heads of this project's ledger.
 
     >>> term_rank([[0], [0], [0, 1]])  # three columns; the first two have one row in common
     2

@@ -28,9 +28,10 @@ SWIN = "Liu et al. 2021 (ICCV), Table 7 and section 3.3 (head dimension 32, wind
 class AttentionSize:
     """One size of attention layer of a model.
 
-    **Fields:** `model`; `patch_size`, the pixels on a side that a token stands for; `heads`;
-    `embedding`, the width of a token; `window`, tokens on a side within which it attends, or none;
-    `source`, the paper and the table.
+    Attributes:
+        `model`; `patch_size`, the pixels on a side that a token stands for; `heads`; `embedding`,
+        the width of a token; `window`, tokens on a side within which it attends, or none; `source`,
+        the paper and the table.
     """
 
     model: str
@@ -93,10 +94,11 @@ VISION_TRANSFORMERS: tuple[AttentionSize, ...] = (
 class HeadsRow:
     """A model's layer, a kernel size, and the heads that the convolution takes there.
 
-    **Fields:** `enough`: `"exactly"` if the layer has the heads and the width for every such
-    convolution exactly, `"limit"` if in the limit only; `"no"` if for some kernel it has not, in
-    any limit; `"bounded: no"` if for some kernel it has not in a limit with value maps that stay
-    bounded, and with others that is not known; `"open"` if nothing is known.
+    Attributes:
+        enough: `"exactly"` if the layer has the heads and the width for every such convolution
+            exactly, `"limit"` if in the limit only; `"no"` if for some kernel it has not, in any
+            limit; `"bounded: no"` if for some kernel it has not in a limit with value maps that
+            stay bounded, and with others that is not known; `"open"` if nothing is known.
     """
 
     size: AttentionSize
@@ -141,13 +143,16 @@ class HeadsRow:
 def heads_table(kernel_sizes: tuple[int, ...] = (3, 5, 7)) -> list[HeadsRow]:
     """Heads that the models have against heads that a K × K convolution of the image takes.
 
-    **Arguments:** `kernel_sizes`: each K, at least 1.
+    Args:
+        kernel_sizes: Each K, at least 1.
 
-    **Returns:** a row for each layer size of `VISION_TRANSFORMERS` and each K.
+    Returns:
+        A row for each layer size of `VISION_TRANSFORMERS` and each K.
 
-    **Raises:** `ValueError` for what is not a kernel size.
+    Raises:
+        ValueError: For what is not a kernel size.
 
-    **Source:** S.headdim of this project's ledger; the models' papers, named in each row.
+    Source: S.headdim of this project's ledger; the models' papers, named in each row.
 
     >>> row = next(row for row in heads_table((3,)) if row.size.model == "ViT-B/16")
     >>> row.size.heads, int(row.limit.sufficient), int(row.exact.sufficient), row.enough

@@ -85,16 +85,19 @@ def available_sums(
 ) -> Num[Array, "*grid patch_in patch_out"]:
     """T_q at every query of a bare grid.
 
-    **Arguments:**
+    Args:
+        kernel: HWIO or WIO.
+        tokens: The grid's size, in tokens, on each axis.
+        patch_size: P.
+        dilation: d.
 
-    - `kernel`: HWIO or WIO. `tokens`: the grid's size, in tokens, on each axis.
-    - `patch_size`: P. `dilation`: d.
+    Returns:
+        `[*tokens, P²·in, P²·out]` in the kernel's dtype.
 
-    **Returns:** `[*tokens, P²·in, P²·out]` in the kernel's dtype.
+    Raises:
+        ValueError: For what is not a kernel, and for sizes that do not fit it.
 
-    **Raises:** `ValueError` for what is not a kernel, and for sizes that do not fit it.
-
-    **Source:** S.padding of this project's ledger.
+    Source: S.padding of this project's ledger.
 
     >>> available_sums([[[1]], [[10]], [[100]]], 3).ravel().tolist()
     [110, 111, 11]
@@ -117,11 +120,13 @@ def unequal_queries(
     The sums are taken in exact integers (a float is an integer over a power of two), so that no
     kernel is taken for another by rounding.
 
-    **Arguments:** as for `available_sums`; the kernel must be known, not traced.
+    Args:
+        As for `available_sums`; the kernel must be known, not traced.
 
-    **Raises:** `ValueError` as `available_sums`.
+    Raises:
+        ValueError: As `available_sums`.
 
-    **Source:** S.padding of this project's ledger.
+    Source: S.padding of this project's ledger.
 
     >>> unequal_queries([[[1]], [[10]], [[100]]], 2), unequal_queries([[[3]], [[10]], [[3]]], 2)
     (((0,), (1,)), None)
@@ -148,11 +153,13 @@ def bare_zero_padding_basis(
 ) -> Int[np.ndarray, "dimension *taps"]:
     """A basis of the kernels, for one pair of channels, whose T_q is the same at all queries.
 
-    **Returns:** integers; as many kernels as the space has dimensions.
+    Returns:
+        Integers; as many kernels as the space has dimensions.
 
-    **Raises:** `ValueError` for sizes that do not fit together.
+    Raises:
+        ValueError: For sizes that do not fit together.
 
-    **Source:** S.padding of this project's ledger.
+    Source: S.padding of this project's ledger.
 
     >>> len(bare_zero_padding_basis((5, 5), (4, 4))), len(bare_zero_padding_basis((5, 5), (5, 5)))
     (10, 1)
@@ -180,7 +187,8 @@ def read_sizes(
 ) -> tuple[Array, ConvolutionGeometry, tuple[int, ...]]:
     """A kernel, its sizes, and those of the grid.
 
-    **Raises:** `ValueError` for what is not a kernel, and for sizes that do not fit it.
+    Raises:
+        ValueError: For what is not a kernel, and for sizes that do not fit it.
     """
     kernel, _ = check_kernel(kernel, None, 1)
     if jnp.iscomplexobj(kernel):

@@ -34,18 +34,19 @@ def bare_zero_padding_layer(
 ) -> AttentionLayer:
     """The layer without a ring that is the zero-padded convolution of one image size.
 
-    **Arguments:**
+    Args:
+        kernel, bias: As for `conv`, one group; known, not traced.
+        tokens: The only grid, in tokens, on which the layer is the convolution.
+        leak: ε in (0, 1), as for `conv_to_attention`.
 
-    - `kernel`, `bias`: as for `conv`, one group; known, not traced.
-    - `tokens`: the only grid, in tokens, on which the layer is the convolution.
-    - `leak`: ε in (0, 1), as for `conv_to_attention`.
+    Returns:
+        A layer with one head for each offset and a uniform one, exact at finite parameters, whose
+        ring is empty.
 
-    **Returns:** a layer with one head for each offset and a uniform one, exact at finite
-    parameters, whose ring is empty.
+    Raises:
+        ValueError: Where T_q differs between queries, so that there is no such layer.
 
-    **Raises:** `ValueError` where T_q differs between queries, so that there is no such layer.
-
-    **Source:** S.padding of this project's ledger.
+    Source: S.padding of this project's ledger.
 
     >>> import convattn as ca
     >>> kernel = jnp.array([[[3.0]], [[10.0]], [[3.0]]])

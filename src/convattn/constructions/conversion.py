@@ -39,32 +39,33 @@ def conv_to_attention(
 ) -> AttentionLayer:
     """The attention layer that computes `conv(…, padding="SAME")` with this kernel.
 
-    **Arguments:**
+    Args:
+        kernel: `[K_1, K_2, in/groups, out]` or `[K, in/groups, out]`, any size; integers become
+            float32.
+        bias: `[out]` or none.
+        patch_size: P; the layer's tokens are P × P patches of the image.
+        encoding: `"bias"` (L21 Theorem 1; exact by S.finite), `"quadratic"` (C20 Theorem 1),
+            `"enumerated"` (S.dp2) or `"scalar"` (S.dp1).
+        exact: Exact in exact arithmetic at finite parameters, at the price of one head; default
+            where the encoding has such a form. Otherwise the limit form, whose attention is one-hot
+            once the off-target weights underflow.
+        leak: ε in (0, 1), the share of each head that attends uniformly, for exact `"bias"`.
+        logit, alpha: The M or α of a limit form; the default makes attention one-hot in the dtype
+            in which softmax runs. Any positive normal number of that dtype is taken.
+        stride, dilation, groups: As for `conv`.
+        head_dim: d_H, the width of every head; wider maps are split over several heads. None gives
+            each head the width it needs.
 
-    - `kernel`: `[K_1, K_2, in/groups, out]` or `[K, in/groups, out]`, any size; integers become
-      float32.
-    - `bias`: `[out]` or none.
-    - `patch_size`: P; the layer's tokens are P × P patches of the image.
-    - `encoding`: `"bias"` (L21 Theorem 1; exact by S.finite), `"quadratic"` (C20 Theorem 1),
-      `"enumerated"` (S.dp2) or `"scalar"` (S.dp1).
-    - `exact`: exact in exact arithmetic at finite parameters, at the price of one head; default
-      where the encoding has such a form. Otherwise the limit form, whose attention is one-hot
-      once the off-target weights underflow.
-    - `leak`: ε in (0, 1), the share of each head that attends uniformly, for exact `"bias"`.
-    - `logit`, `alpha`: the M or α of a limit form; the default makes attention one-hot in the
-      dtype in which softmax runs. Any positive normal number of that dtype is taken.
-    - `stride`, `dilation`, `groups`: as for `conv`.
-    - `head_dim`: d_H, the width of every head; wider maps are split over several heads. None
-      gives each head the width it needs.
+    Returns:
+        An `AttentionLayer` of dtype `kernel.dtype` for any image that P divides.
 
-    **Returns:** an `AttentionLayer` of dtype `kernel.dtype` for any image that P divides.
+    Raises:
+        ValueError: For what `conv` refuses of a kernel; an unknown encoding; `exact=True` with an
+            encoding that has no exact form, or together with `logit` or `alpha`; a parameter that
+            the encoding does not have; ε outside (0, 1), α ≤ 0 or M ≤ 0; a `"scalar"` layer that
+            rounding would swallow; complex numbers; maps that overflow the kernel's dtype.
 
-    **Raises:** `ValueError` for what `conv` refuses of a kernel; an unknown encoding;
-    `exact=True` with an encoding that has no exact form, or together with `logit` or `alpha`; a
-    parameter that the encoding does not have; ε outside (0, 1), α ≤ 0 or M ≤ 0; a `"scalar"`
-    layer that rounding would swallow; complex numbers; maps that overflow the kernel's dtype.
-
-    **Source:** C20 Theorem 1; L21 Theorem 1; S.finite, S.dp1, S.dp2, S.headdim.
+    Source: C20 Theorem 1; L21 Theorem 1; S.finite, S.dp1, S.dp2, S.headdim.
 
     >>> import convattn as ca
     >>> layer = ca.conv_to_attention([[[1.0]], [[2.0]], [[3.0]]])

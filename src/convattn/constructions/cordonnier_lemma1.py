@@ -31,14 +31,14 @@ def value_maps_for_bijection(
 ) -> Num[Array, "heads patch_in patch_out"]:
     """W^(h) = W_(f'(h)): the kernel's matrices in the order in which the heads look.
 
-    **Arguments:**
+    Args:
+        token_maps: The convolution's matrices, one for each of `offsets`.
+        heads_look_at: f'(h) = k - q of each head.
 
-    - `token_maps`: the convolution's matrices, one for each of `offsets`.
-    - `heads_look_at`: f'(h) = k - q of each head.
+    Raises:
+        ValueError: Where `heads_look_at` is not a bijection onto `offsets`.
 
-    **Raises:** `ValueError` where `heads_look_at` is not a bijection onto `offsets`.
-
-    **Source:** C20 Lemma 1, eqs. 10 to 13.
+    Source: C20 Lemma 1, eqs. 10 to 13.
 
     >>> import jax.numpy as jnp
     >>> maps = jnp.array([[[1]], [[2]], [[3]]])

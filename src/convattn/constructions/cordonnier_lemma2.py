@@ -47,7 +47,7 @@ def quadratic_heads(
 ) -> QuadraticGridEncoding:
     """One head for each offset, centred on it; the offsets are a grid, row-major.
 
-    **Source:** C20 Lemma 2, eq. 9.
+    Source: C20 Lemma 2, eq. 9.
 
     >>> heads = quadratic_heads(ConvolutionGeometry.of((3, 1)), 8.0, jnp.float32)
     >>> heads.head_centers.tolist(), heads.pairs

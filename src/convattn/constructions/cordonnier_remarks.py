@@ -30,7 +30,7 @@ from convattn.operators.patches import Ring
 def zero_ring(axis_offsets: Sequence[Sequence[int]]) -> Ring:
     """The zero tokens that make every offset of every image token exist.
 
-    **Source:** C20 §3, "Padding"; L21 leaves the border to the reader.
+    Source: C20 §3, "Padding"; L21 leaves the border to the reader.
 
     >>> zero_ring([(-1, 0, 1), (0, 2)])
     ((1, 1), (0, 2))
@@ -41,7 +41,7 @@ def zero_ring(axis_offsets: Sequence[Sequence[int]]) -> Ring:
 def strided_output_pixels(patch_size: int, stride: int) -> range | None:
     """On one axis, the pixels of a patch that a stride keeps, or None if patches differ in that.
 
-    **Source:** C20 §3, "Stride"; L21 §3.1, "generalised to other forms of convolution".
+    Source: C20 §3, "Stride"; L21 §3.1, "generalised to other forms of convolution".
 
     >>> strided_output_pixels(4, 2), strided_output_pixels(2, 3)
     (range(0, 4, 2), None)

@@ -28,7 +28,7 @@ def quadratic_construction(
 ) -> tuple[QuadraticGridEncoding, Num[Array, "heads patch_in patch_out"]]:
     """The encoding and the map W^(h) of each head.
 
-    **Source:** C20 Theorem 1, by Lemmas 1 and 2.
+    Source: C20 Theorem 1, by Lemmas 1 and 2.
     """
     encoding = quadratic_heads(geometry, alpha, maps.dtype)
     return encoding, value_maps_for_bijection(maps, geometry.offsets, geometry.offsets)

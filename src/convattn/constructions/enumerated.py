@@ -28,7 +28,7 @@ def enumerated_construction(
 ) -> tuple[EnumeratedEncoding, Num[Array, "heads patch_in patch_out"]]:
     """The numbering and the map of each head.
 
-    **Source:** S.dp2 of this project's ledger.
+    Source: S.dp2 of this project's ledger.
     """
     count = geometry.heads
     sharpness = one_hot_sharpness(maps.dtype) if alpha is None else alpha

@@ -35,7 +35,7 @@ def leaky_construction(
 ) -> tuple[BiasEncoding, Num[Array, "heads patch_in patch_out"]]:
     """T leaky heads and the uniform head that takes the leak back.
 
-    **Source:** S.finite of this project's ledger.
+    Source: S.finite of this project's ledger.
 
     >>> geometry = ConvolutionGeometry.of((3,))
     >>> _, maps = leaky_construction(jnp.array([[[1.0]], [[2.0]], [[3.0]]]), geometry, 0.5)

@@ -17,7 +17,8 @@ from convattn.operators.shifts import Shift, axis_taps, axis_token_offsets, per_
 class ConvolutionGeometry:
     """Kernel size, patches, stride and dilation of a convolution on patches.
 
-    **Fields:** for each axis `kernel_size` K, `patch_size` P, `stride` s and `dilation` d.
+    Attributes:
+        For each axis `kernel_size` K, `patch_size` P, `stride` s and `dilation` d.
 
     >>> geometry = ConvolutionGeometry.of((3, 3), patch_size=2)
     >>> geometry.heads, geometry.ring
@@ -39,7 +40,8 @@ class ConvolutionGeometry:
     ) -> "ConvolutionGeometry":
         """Read sizes given as one integer or as one for each axis.
 
-        **Raises:** `ValueError` for sizes that are not positive integers, one for each axis.
+        Raises:
+            ValueError: For sizes that are not positive integers, one for each axis.
         """
         axes = len(kernel_size)
         return cls(

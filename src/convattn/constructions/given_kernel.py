@@ -77,21 +77,24 @@ def given_kernel_layer(
 ) -> AttentionLayer:
     """The layer with ρ + 1 heads at finite scores that computes this kernel's convolution.
 
-    **Arguments:**
+    Args:
+        kernel: `[K_1, K_2, in, out]` or `[K, in, out]`, concrete; its floats count as the exact
+            numbers that they are, so a kernel that is only nearly of low rank takes all T + 1 heads
+            (`approximate_convolution` takes fewer).
+        bias: `[out]` or none.
+        patch_size: P.
+        dilation: d.
 
-    - `kernel`: `[K_1, K_2, in, out]` or `[K, in, out]`, concrete; its floats count as the exact
-      numbers that they are, so a kernel that is only nearly of low rank takes all T + 1 heads
-      (`approximate_convolution` takes fewer).
-    - `bias`: `[out]` or none. `patch_size`: P. `dilation`: d.
+    Returns:
+        An `AttentionLayer` of dtype `kernel.dtype` (integers become float32) that equals `conv(…,
+        padding="SAME")` in exact arithmetic, at every image size that P divides. A kernel of zeros
+        keeps one head, which does nothing.
 
-    **Returns:** an `AttentionLayer` of dtype `kernel.dtype` (integers become float32) that equals
-    `conv(…, padding="SAME")` in exact arithmetic, at every image size that P divides. A kernel of
-    zeros keeps one head, which does nothing.
+    Raises:
+        ValueError: For what `conv` refuses of a kernel, for a traced or complex one, and where the
+            maps overflow the kernel's dtype.
 
-    **Raises:** `ValueError` for what `conv` refuses of a kernel, for a traced or complex one, and
-    where the maps overflow the kernel's dtype.
-
-    **Source:** S.kernel of this project's ledger.
+    Source: S.kernel of this project's ledger.
 
     >>> import convattn as ca
     >>> box = given_kernel_layer(jnp.ones((3, 3, 1, 1)))
@@ -119,7 +122,8 @@ def mixture_layer(
 ) -> AttentionLayer:
     """Pack heads with the mixtures w_h and the maps Σ_i coefficients_hi C_i, in the maps' dtype.
 
-    **Raises:** `ValueError` where the maps overflow it.
+    Raises:
+        ValueError: Where the maps overflow it.
     """
     dtype = score_dtype(maps)
     numbers = jnp.asarray(coefficients.astype(np.float64), dtype)

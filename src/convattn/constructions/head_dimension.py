@@ -35,13 +35,13 @@ def split_heads(
 ]:
     """Value and output maps of dimension `head_dim`, and which head each of them came from.
 
-    **Arguments:**
+    Args:
+        supports: Where a map can be nonzero for some kernel; known from the sizes alone.
 
-    - `supports`: where a map can be nonzero for some kernel; known from the sizes alone.
+    Raises:
+        ValueError: For a head dimension that is not a positive integer.
 
-    **Raises:** `ValueError` for a head dimension that is not a positive integer.
-
-    **Source:** S.headdim of this project's ledger; C20's remark on D_h and D_out.
+    Source: S.headdim of this project's ledger; C20's remark on D_h and D_out.
 
     >>> origin, value, output = split_heads(jnp.eye(3)[None], np.eye(3, dtype=bool)[None], 2)
     >>> origin, jnp.einsum("hie,heo->io", value, output).tolist()

@@ -28,7 +28,7 @@ def one_hot_bias_heads(
 ) -> BiasEncoding:
     """One head for each offset, with bias M there and zero elsewhere.
 
-    **Source:** L21 Lemma 2.
+    Source: L21 Lemma 2.
 
     >>> one_hot_bias_heads(ConvolutionGeometry.of((3,)), 40.0, jnp.float32).values[0].tolist()
     [40.0, 0.0, 0.0]

@@ -44,14 +44,14 @@ def token_maps(
 ) -> Num[Array, "offsets patch_in patch_out"]:
     """M_δ for every token offset: the blocks of W^O. Entries are copied, never computed.
 
-    **Arguments:**
+    Args:
+        kernel: HWIO or WIO, groups already expanded.
+        geometry: Sizes; `geometry.kernel_size` is the kernel's.
 
-    - `kernel`: HWIO or WIO, groups already expanded.
-    - `geometry`: sizes; `geometry.kernel_size` is the kernel's.
+    Returns:
+        `[T, P²·in, P_out²·out]`.
 
-    **Returns:** `[T, P²·in, P_out²·out]`.
-
-    **Source:** L21, appendix A.2, remark; C20 Lemma 1 for P = 1, where M_δ = W_δ.
+    Source: L21, appendix A.2, remark; C20 Lemma 1 for P = 1, where M_δ = W_δ.
 
     >>> token_maps(jnp.array([[[1]], [[2]], [[3]]]), ConvolutionGeometry.of((3,), 2)).tolist()
     [[[0, 0], [1, 0]], [[2, 1], [3, 2]], [[0, 3], [0, 0]]]

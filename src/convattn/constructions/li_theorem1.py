@@ -27,6 +27,6 @@ def bias_construction(
 ) -> tuple[BiasEncoding, Num[Array, "heads patch_in patch_out"]]:
     """The encoding and the block of W^O of each head.
 
-    **Source:** L21 Theorem 1.
+    Source: L21 Theorem 1.
     """
     return one_hot_bias_heads(geometry, logit, maps.dtype), maps

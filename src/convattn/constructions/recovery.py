@@ -34,14 +34,13 @@ from convattn.operators.shifts import TokenGrid, axis_taps, per_axis
 class RecoveryResidual:
     """How far the layer is from the recovered convolution on images of that size.
 
-    **Fields:**
-
-    - `relative_frobenius`: |L - C|_F / |L|_F of the two linear maps; 0 if both vanish.
-    - `sup_norm`: max over output pixels and channels of Σ |L - C|.
-    - `bias_gap`: max over the pixels of a patch and channels of |bias - its mean|; a convolution
-      has one bias for all pixels, a layer need not. The outputs differ by at most
-      `sup_norm · max|X| + bias_gap`.
-    - `linearised`: whether the layer has content scores, so that L is its derivative at X = 0.
+    Attributes:
+        relative_frobenius: |L - C|_F / |L|_F of the two linear maps; 0 if both vanish.
+        sup_norm: Max over output pixels and channels of Σ |L - C|.
+        bias_gap: Max over the pixels of a patch and channels of |bias - its mean|; a convolution
+            has one bias for all pixels, a layer need not. The outputs differ by at most `sup_norm ·
+            max|X| + bias_gap`.
+        linearised: Whether the layer has content scores, so that L is its derivative at X = 0.
     """
 
     relative_frobenius: Float[Array, ""]
@@ -66,18 +65,19 @@ def attention_to_conv(
 ) -> RecoveredConvolution:
     """The least-squares K × K convolution of a layer, over all queries of one image size.
 
-    **Arguments:**
+    Args:
+        layer: Any layer; its stride and dilation are those of the convolution.
+        kernel_size: K, or one for each axis; odd or even.
+        image_size: The pixels, or one number for each axis; P divides them.
 
-    - `layer`: any layer; its stride and dilation are those of the convolution.
-    - `kernel_size`: K, or one for each axis; odd or even.
-    - `image_size`: the pixels, or one number for each axis; P divides them.
+    Returns:
+        The kernel `[K, K, in, out]`, the bias `[out]` (the mean over the pixels of a patch) or
+        None, and the residual. For a layer from `conv_to_attention` the kernel is the one that went
+        in, up to rounding, and the residual is of the size of rounding.
 
-    **Returns:** the kernel `[K, K, in, out]`, the bias `[out]` (the mean over the pixels of a
-    patch) or None, and the residual. For a layer from `conv_to_attention` the kernel is the one
-    that went in, up to rounding, and the residual is of the size of rounding.
-
-    **Raises:** `ValueError` where sizes do not fit the layer, and for a tap that joins no pair
-    of pixels of such an image, so that nothing is known of it.
+    Raises:
+        ValueError: Where sizes do not fit the layer, and for a tap that joins no pair of pixels of
+            such an image, so that nothing is known of it.
 
     >>> import convattn as ca
     >>> layer = ca.conv_to_attention([[[1.0]], [[2.0]], [[3.0]]], encoding="quadratic")
@@ -141,9 +141,8 @@ def linear_map(
 ) -> Float[Array, "*inputs_outputs in out"]:
     """L[y.., x.., i, o]: what input pixel y, channel i, adds to output pixel x, channel o.
 
-    **Arguments:**
-
-    - `image_size`: the pixels on each axis; P divides them.
+    Args:
+        image_size: The pixels on each axis; P divides them.
     """
     axes = len(layer.patch_size)
     grid_sides = tuple(n // p for n, p in zip(image_size, layer.patch_size, strict=True))

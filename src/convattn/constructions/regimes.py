@@ -26,9 +26,11 @@ def check_regime(
 ) -> bool:
     """Settle exact or limit, and refuse what does not go together.
 
-    **Arguments:** those of `conv_to_attention`, and the dtype in which softmax runs.
+    Args:
+        Those of `conv_to_attention`, and the dtype in which softmax runs.
 
-    **Raises:** `ValueError` as `conv_to_attention` says.
+    Raises:
+        ValueError: As `conv_to_attention` says.
 
     >>> check_regime("bias", None, 0.5, None, None, jnp.float32)
     True
@@ -67,7 +69,8 @@ def check_regime(
 def require_positive(parameter: float | Array, name: str, dtype: DTypeLike) -> None:
     """Refuse what is not one positive finite number in `dtype`, subnormal numbers included.
 
-    **Raises:** `ValueError`.
+    Raises:
+        ValueError: As described above.
     """
     number, limits = one_number(parameter, name, dtype), jnp.finfo(dtype)
     if number is not None and not float(limits.tiny) <= number <= float(limits.max):
@@ -81,7 +84,8 @@ def require_positive(parameter: float | Array, name: str, dtype: DTypeLike) -> N
 def require_leak(leak: float | Array, dtype: DTypeLike) -> None:
     """Refuse an ε that is no number between 0 and 1 in `dtype`, or so small that N/ε overflows.
 
-    **Raises:** `ValueError`.
+    Raises:
+        ValueError: As described above.
     """
     number, limits = one_number(leak, "leak", dtype), jnp.finfo(dtype)
     least = float(limits.tiny) / float(limits.eps)
@@ -95,7 +99,8 @@ def require_leak(leak: float | Array, dtype: DTypeLike) -> None:
 def one_number(parameter: float | Array, name: str, dtype: DTypeLike) -> float | None:
     """A parameter rounded to `dtype`, or None if it is traced and cannot be looked at.
 
-    **Raises:** `ValueError` for what is no number, and for more than one.
+    Raises:
+        ValueError: For what is no number, and for more than one.
     """
     if isinstance(parameter, (str, bytes, bool, complex)):
         raise ValueError(f"{name}={parameter!r}, but should be one real number for all heads")

@@ -22,7 +22,8 @@ from convattn.operators.shifts import axis_taps
 def exact_entries(kernel: Any) -> Shaped[np.ndarray, "*taps in out"]:
     """The kernel as fractions: integers, fractions and floats are all rational numbers.
 
-    **Raises:** `ValueError` for what is not a kernel, and for entries that are no finite numbers.
+    Raises:
+        ValueError: For what is not a kernel, and for entries that are no finite numbers.
 
     >>> exact_entries([[[1]], [[0.25]]]).ravel().tolist()
     [Fraction(1, 1), Fraction(1, 4)]
@@ -36,7 +37,8 @@ def exact_entries(kernel: Any) -> Shaped[np.ndarray, "*taps in out"]:
 def concrete_kernel(kernel: Any) -> Shaped[np.ndarray, "*taps in out"]:
     """The kernel in NumPy, if `exact_entries` takes it: without a fraction for each float of it.
 
-    **Raises:** `ValueError` as `exact_entries` does.
+    Raises:
+        ValueError: As `exact_entries` does.
 
     >>> concrete_kernel([[[1]], [[0.25]]]).ravel().tolist()
     [1.0, 0.25]
@@ -75,14 +77,14 @@ def distinct_rows(
 ) -> tuple[Shaped[np.ndarray, "rows offsets"], Int[np.ndarray, "rows"]]:
     """The rows of F by s = q - p, channel in, channel out, and how often each one occurs.
 
-    **Arguments:**
+    Args:
+        kernel: Of any dtype, fractions included; `geometry.kernel_size` is its size.
 
-    - `kernel`: of any dtype, fractions included; `geometry.kernel_size` is its size.
-
-    >>> rows, counts = distinct_rows(np.array([[[1]], [[2]], [[3]]]), ConvolutionGeometry.of((3,), 2))
+    >>> kernel = np.array([[[1]], [[2]], [[3]]])
+    >>> rows, counts = distinct_rows(kernel, ConvolutionGeometry.of((3,), 2))
     >>> rows.tolist(), counts.tolist()
     ([[0, 1, 3], [0, 2, 0], [1, 3, 0]], [1, 2, 1])
-    """  # noqa: E501
+    """
     axes = len(geometry.kernel_size)
     padded = np.zeros([k + 1 for k in geometry.kernel_size] + list(kernel.shape[-2:]), kernel.dtype)
     padded[tuple(slice(0, k) for k in geometry.kernel_size)] = kernel  # index -1 reads the zero
@@ -111,10 +113,9 @@ def row_basis(
     F = F[:, pivots] B: the maps M_δ at the pivots are coordinates, and nothing need be solved. The
     pivots are the first independent columns.
 
-    **Arguments:**
-
-    - `order`: of the columns in which "first" is meant, such as `well_conditioned_order(rows)`; as
-      they are when not given.
+    Args:
+        order: Of the columns in which "first" is meant, such as `well_conditioned_order(rows)`; as
+            they are when not given.
 
     >>> basis, pivots = row_basis(np.array([[2, 4, 0], [1, 2, 3]]))
     >>> [[str(entry) for entry in row] for row in basis], pivots

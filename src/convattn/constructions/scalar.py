@@ -103,9 +103,10 @@ def scalar_construction(
 ) -> tuple[ScalarEncoding, Num[Array, "heads patch_in patch_out"]]:
     """The single feature, the heads, and their maps (without Z_h, which the layer multiplies in).
 
-    **Raises:** `ValueError` where rounding in the maps' dtype would swallow the result.
+    Raises:
+        ValueError: Where rounding in the maps' dtype would swallow the result.
 
-    **Source:** S.dp1 of this project's ledger.
+    Source: S.dp1 of this project's ledger.
     """
     count = geometry.heads
     refuse_ill_conditioned(count, exact, maps.dtype)
@@ -130,7 +131,8 @@ def refuse_ill_conditioned(count: int, exact: bool, dtype: DTypeLike) -> None:
     u is the unit roundoff of `dtype`, in which the maps are stored. κ takes T³ rational operations,
     so beyond `MOST_OFFSETS` that many offsets stand in for T.
 
-    **Raises:** `ValueError` with the numbers and what to use instead.
+    Raises:
+        ValueError: With the numbers and what to use instead.
     """
     roundoff = float(jnp.finfo(dtype).eps) / 2
     amplification = float(rounding_amplification(min(count, MOST_OFFSETS), exact))

@@ -40,9 +40,10 @@ from convattn.operators.shifts import TokenGrid
 def zero_token_scores(encoding: object) -> Float[Array, "heads"]:
     """The score of the zero token in each head: M/2 or -α/2, α the smaller of its axes'.
 
-    **Raises:** `ValueError` for an encoding that is neither a bias in plain units nor quadratic.
+    Raises:
+        ValueError: For an encoding that is neither a bias in plain units nor quadratic.
 
-    **Source:** S.padding of this project's ledger.
+    Source: S.padding of this project's ledger.
 
     >>> zero_token_scores(BiasEncoding(jnp.array([[0.0, 6.0]]), None, ((0,), (1,)))).tolist()
     [3.0]
@@ -63,7 +64,8 @@ def zero_token_scores(encoding: object) -> Float[Array, "heads"]:
 def zero_token_weights(encoding: Any, grid: TokenGrid) -> Float[Array, "heads queries keys"]:
     """The weights of the keys of a grid beside one zero token, which has the rest of each row.
 
-    **Raises:** `ValueError` as `zero_token_scores`.
+    Raises:
+        ValueError: As `zero_token_scores`.
 
     >>> from convattn.encodings import BiasEncoding
     >>> heads = BiasEncoding(jnp.array([[40.0]]), None, ((1,),))
@@ -81,18 +83,19 @@ def attend_with_zero_token(
 ) -> Num[Array, "batch *space out_channels"]:
     """Apply a layer on the bare grid and one token of zero value.
 
-    **Arguments:**
+    Args:
+        layer: From `conv_to_attention(…, exact=False)` with the encoding `"bias"` or `"quadratic"`;
+            its own ring is not laid. Give it twice the `logit` or `alpha` that the ring would need.
+        images: As for `apply_attention`.
 
-    - `layer`: from `conv_to_attention(…, exact=False)` with the encoding `"bias"` or `"quadratic"`;
-      its own ring is not laid. Give it twice the `logit` or `alpha` that the ring would need.
-    - `images`: as for `apply_attention`.
+    Returns:
+        What `apply_attention` with the ring tends to, of the same dtype.
 
-    **Returns:** what `apply_attention` with the ring tends to, of the same dtype.
+    Raises:
+        ValueError: For another encoding, for content scores, and for images whose rank, channels or
+            sides do not fit.
 
-    **Raises:** `ValueError` for another encoding, for content scores, and for images whose rank,
-    channels or sides do not fit.
-
-    **Source:** S.padding of this project's ledger.
+    Source: S.padding of this project's ledger.
 
     >>> import convattn as ca
     >>> layer = ca.conv_to_attention(jnp.ones((3, 1, 1)), encoding="quadratic", alpha=256.0)

@@ -20,16 +20,15 @@ from convattn.operators.shifts import TokenGrid
 class AbsoluteEncoding:
     """Scores P_q W_qry,h W_key,hᵀ P_kᵀ: the last term of C20 eq. 7, the one without content.
 
-    **Fields:**
+    Attributes:
+        query, key: W_qry,h and W_key,h, `[heads, D_p, D_k]`.
+        table: A learned P, `[rows, columns, D_p]` (or `[length, D_p]`), or None for sinusoids,
+            which exist at every position and so serve every image size.
 
-    - `query`, `key`: W_qry,h and W_key,h, `[heads, D_p, D_k]`.
-    - `table`: a learned P, `[rows, columns, D_p]` (or `[length, D_p]`), or None for sinusoids,
-      which exist at every position and so serve every image size.
+    Raises:
+        ValueError: From `positional_scores` where a learned table is smaller than the grid.
 
-    **Raises:** `ValueError` from `positional_scores` where a learned table is smaller than the
-    grid.
-
-    **Source:** C20 eqs. 3 and 7; L21 §3.1, "remark on the positional encoding".
+    Source: C20 eqs. 3 and 7; L21 §3.1, "remark on the positional encoding".
     """
 
     query: Num[Array, "heads position_features key_features"]
@@ -105,12 +104,12 @@ def sinusoidal_positions(
     Each axis takes an equal share of the features, half sines, half cosines (Vaswani et al.
     2017, taken to two dimensions by concatenation).
 
-    **Arguments:**
+    Args:
+        positions: Integer coordinates; shifts may be negative.
+        features: A multiple of twice the number of axes.
 
-    - `positions`: integer coordinates; shifts may be negative.
-    - `features`: a multiple of twice the number of axes.
-
-    **Raises:** `ValueError` for another number of features.
+    Raises:
+        ValueError: For another number of features.
 
     >>> sinusoidal_positions(np.array([[0, 0]]), 4).tolist()
     [[0.0, 1.0, 0.0, 1.0]]

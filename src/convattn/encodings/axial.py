@@ -34,16 +34,16 @@ from convattn.operators.shifts import TokenGrid
 class AxialEncoding:
     """Scores Σ_a P^a_(q_a) W^a_qry,h (P^a_(k_a) W^a_key,h)ᵀ, a sum over the axes a.
 
-    **Fields:**
+    Attributes:
+        query, key: W^a_qry,h and W^a_key,h for each axis, `[heads, features_a, key_features_a]`.
+        tables: Learned P^a for each axis, `[n_a, features_a]`, or None for sinusoids, which exist
+            at every position and so serve every image size.
 
-    - `query`, `key`: W^a_qry,h and W^a_key,h for each axis, `[heads, features_a, key_features_a]`.
-    - `tables`: learned P^a for each axis, `[n_a, features_a]`, or None for sinusoids, which exist
-      at every position and so serve every image size.
+    Raises:
+        ValueError: From `positional_scores` and `axis_scores` for a grid of another number of axes,
+            and where a learned table is smaller than the grid.
 
-    **Raises:** `ValueError` from `positional_scores` and `axis_scores` for a grid of another number
-    of axes, and where a learned table is smaller than the grid.
-
-    **Source:** C20 eqs. 3 and 7 with block-diagonal maps; S.separable of this project's ledger.
+    Source: C20 eqs. 3 and 7 with block-diagonal maps; S.separable of this project's ledger.
 
     >>> one = jnp.ones((1, 1, 1))
     >>> tables = jnp.array([[1.0], [2.0]]), jnp.array([[1.0], [10.0]])

@@ -18,10 +18,9 @@ from convattn.operators.shifts import TokenGrid
 class AxisScores(NamedTuple):
     """The scores of each axis, and which of them each head takes.
 
-    **Fields:**
-
-    - `scores`: for each axis a, `[groups, queries, keys]` of that axis alone, ring included.
-    - `groups`: for each axis, the group of each head; static.
+    Attributes:
+        scores: For each axis a, `[groups, queries, keys]` of that axis alone, ring included.
+        groups: For each axis, the group of each head; static.
 
     The score of head h at (q, k) is the sum over a of `scores[a][groups[a][h], q_a, k_a]`.
     """

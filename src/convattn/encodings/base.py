@@ -99,7 +99,8 @@ class RelativePosition:
 def check_axes(shifts: np.ndarray, axes: int, name: str) -> None:
     """Refuse shifts of another number of axes than the encoding's parameters have.
 
-    **Raises:** `ValueError`.
+    Raises:
+        ValueError: As described above.
     """
     if shifts.shape[-1] != axes:
         raise ValueError(

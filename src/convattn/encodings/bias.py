@@ -26,13 +26,12 @@ from convattn.operators.shifts import Shift
 class BiasEncoding(RelativePosition):
     """Scores b_h(δ), or M(N)·b_h(δ) with a leak.
 
-    **Fields:**
+    Attributes:
+        values: The bias of each head at each of `offsets`.
+        leak: ε in (0, 1), or None for a table in plain units.
+        offsets: The shifts that have an entry; every other shift has bias 0.
 
-    - `values`: the bias of each head at each of `offsets`.
-    - `leak`: ε in (0, 1), or None for a table in plain units.
-    - `offsets`: the shifts that have an entry; every other shift has bias 0.
-
-    **Source:** L21 eq. 4 and Lemma 2 (whose b is indexed by query - key: δ = -(x_i - x_j)).
+    Source: L21 eq. 4 and Lemma 2 (whose b is indexed by query - key: δ = -(x_i - x_j)).
 
     >>> encoding = BiasEncoding(jnp.array([[1.0]]), jnp.array(0.5), ((1,),))
     >>> scores = encoding.shift_scores(np.array([[0], [1], [2]]), 3)

@@ -27,15 +27,14 @@ from convattn.operators.shifts import Shift
 class EnumeratedEncoding(RelativePosition):
     """Scores -α_h (n(δ) - n_h)², where n(δ) is the number of the shift.
 
-    **Fields:**
+    Attributes:
+        alpha: α_h > 0; one-hot in the limit α → ∞.
+        targets: n_h, the number that the head looks for.
+        offsets: The numbered shifts, in the order of `codes`.
+        codes: Distinct integers, one for each offset.
+        spare: The number of every other shift, different from all codes.
 
-    - `alpha`: α_h > 0; one-hot in the limit α → ∞.
-    - `targets`: n_h, the number that the head looks for.
-    - `offsets`: the numbered shifts, in the order of `codes`.
-    - `codes`: distinct integers, one for each offset.
-    - `spare`: the number of every other shift, different from all codes.
-
-    **Source:** S.dp2 of this project's ledger, D_p = 2; C20 Lemma 2 asks for D_p ≥ 3.
+    Source: S.dp2 of this project's ledger, D_p = 2; C20 Lemma 2 asks for D_p ≥ 3.
 
     >>> encoding = EnumeratedEncoding(jnp.array([1.0]), jnp.array([1.0]), ((0,), (1,)), (0, 1), 2)
     >>> encoding.shift_scores(np.array([[-5], [0], [1]]), 9).tolist()

@@ -24,13 +24,11 @@ from convattn.operators.attention import HIGHEST
 class GaussianEncoding(RelativePosition):
     """Scores -½ |R_h (δ - Δ_h)|².
 
-    **Fields:**
+    Attributes:
+        centers: Δ_h.
+        root_precision: R_h with Σ_h⁻¹ = R_hᵀR_h. R = √(2α)·I is the quadratic encoding with that α.
 
-    - `centers`: Δ_h.
-    - `root_precision`: R_h with Σ_h⁻¹ = R_hᵀR_h. R = √(2α)·I is the quadratic encoding with
-      that α.
-
-    **Source:** C20 eq. 19, D_p = 5 (2 for sequences).
+    Source: C20 eq. 19, D_p = 5 (2 for sequences).
 
     >>> encoding = GaussianEncoding(jnp.zeros((1, 2)), jnp.array([[[2.0, 0.0], [0.0, 1.0]]]))
     >>> encoding.shift_scores(np.array([[1, 0], [0, 1]]), 9).tolist()

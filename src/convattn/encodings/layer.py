@@ -25,15 +25,14 @@ class ContentScores:
     heads: the first block of a query's features meets the shift of the rows, the second that of
     the columns.
 
-    **Fields:**
+    Attributes:
+        query, key: `[heads, features, key_features]`.
+        query_bias, key_bias: `[heads, key_features]` or none.
+        scaled: Divide by √key_features (L21 eq. 4) or not (C20 eq. 2).
+        tables: For each axis `[2n - 1, features]`, for at most n tokens there (ring included); the
+            features add up to key_features. Or none.
 
-    - `query`, `key`: `[heads, features, key_features]`.
-    - `query_bias`, `key_bias`: `[heads, key_features]` or none.
-    - `scaled`: divide by √key_features (L21 eq. 4) or not (C20 eq. 2).
-    - `tables`: for each axis `[2n - 1, features]`, for at most n tokens there (ring included); the
-      features add up to key_features. Or none.
-
-    **Source:** C20 eq. 2; with tables C20 §4.3, after Ramachandran et al. 2019.
+    Source: C20 eq. 2; with tables C20 §4.3, after Ramachandran et al. 2019.
     """
 
     query: Num[Array, "heads features key_features"]
@@ -51,11 +50,11 @@ class ContentScores:
     ) -> Num[Array, "batch heads queries keys"]:
         """The scores between query tokens and key tokens, in at least float32.
 
-        **Arguments:**
+        Args:
+            grid: Where queries and keys stand, all of them, row-major; tables need it.
 
-        - `grid`: where queries and keys stand, all of them, row-major; tables need it.
-
-        **Raises:** `ValueError` for tables without a grid, or too small for it.
+        Raises:
+            ValueError: For tables without a grid, or too small for it.
         """
         dtype = accumulation_dtype(queries, keys, self.query, self.key, *(self.tables or ()))
 
@@ -86,13 +85,12 @@ class AttentionLayer:
     softmax of the positional scores, plus the content scores if there are any, and g_h is 1 but
     for the encodings whose value maps must know the number of keys.
 
-    **Array fields:**
-
-    - `encoding`: positional parameters, one head each (see `convattn.encodings`).
-    - `value`: `[heads, P²·in, head_dim]`, or None for the identity.
-    - `output`: `[heads, head_dim, P_out²·out]`, or None for the identity.
-    - `bias`: `[P_out²·out]` or None.
-    - `content`: `ContentScores` or None.
+    Attributes:
+        encoding: Positional parameters, one head each (see `convattn.encodings`).
+        value: `[heads, P²·in, head_dim]`, or None for the identity.
+        output: `[heads, head_dim, P_out²·out]`, or None for the identity.
+        bias: `[P_out²·out]` or None.
+        content: `ContentScores` or None.
 
     **Static fields** (hashable, part of the tree's structure):
 

@@ -23,15 +23,14 @@ class LearnedEncoding(RelativePosition):
     A table of 2n - 1 vectors holds the shifts -(n-1), …, n-1 and so serves every image of at
     most n tokens on that axis (ring included).
 
-    **Fields:**
+    Attributes:
+        query: v_h, `[heads, D_p]`, cut into one block for each axis.
+        tables: For each axis `[2n - 1, features]`; the features add up to D_p.
 
-    - `query`: v_h, `[heads, D_p]`, cut into one block for each axis.
-    - `tables`: for each axis `[2n - 1, features]`; the features add up to D_p.
+    Raises:
+        ValueError: From `shift_scores` and `axis_scores` for a shift that the tables do not hold.
 
-    **Raises:** `ValueError` from `shift_scores` and `axis_scores` for a shift that the tables do
-    not hold.
-
-    **Source:** C20 §4.3, after Ramachandran et al. 2019 and Bello et al. 2019.
+    Source: C20 §4.3, after Ramachandran et al. 2019 and Bello et al. 2019.
 
     >>> table = jnp.array([[0.0], [1.0], [5.0]])
     >>> encoding = LearnedEncoding(jnp.array([[2.0]]), (table,))

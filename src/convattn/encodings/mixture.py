@@ -27,12 +27,11 @@ from convattn.operators.shifts import Shift
 class MixtureEncoding(RelativePosition):
     """Scores log(1 + N·w_hδ) at the offsets, 0 elsewhere.
 
-    **Fields:**
+    Attributes:
+        weights: w_hδ ≥ 0, the share of each offset relative to that of the uniform row.
+        offsets: The shifts that have an entry; every other shift has the score 0.
 
-    - `weights`: w_hδ ≥ 0, the share of each offset relative to that of the uniform row.
-    - `offsets`: the shifts that have an entry; every other shift has the score 0.
-
-    **Source:** S.kernel of this project's ledger; S.finite for one offset.
+    Source: S.kernel of this project's ledger; S.finite for one offset.
 
     >>> encoding = MixtureEncoding(jnp.array([[1.0, 2.0]]), ((0,), (1,)))
     >>> scores = encoding.shift_scores(np.array([[0], [1], [2], [3]]), 4)

@@ -28,12 +28,11 @@ from convattn.operators.shifts import TokenGrid
 class QuadraticEncoding(RelativePosition):
     """Scores -α_h |δ - Δ_h|².
 
-    **Fields:**
+    Attributes:
+        alpha: α_h > 0, the inverse width; attention is one-hot in the limit α → ∞.
+        centers: Δ_h, where the head looks, in tokens; any real numbers.
 
-    - `alpha`: α_h > 0, the inverse width; attention is one-hot in the limit α → ∞.
-    - `centers`: Δ_h, where the head looks, in tokens; any real numbers.
-
-    **Source:** C20 eqs. 9, 14 and 18, D_p = 3 (2 for sequences).
+    Source: C20 eqs. 9, 14 and 18, D_p = 3 (2 for sequences).
 
     >>> encoding = QuadraticEncoding(jnp.array([2.0]), jnp.array([[1.0]]))
     >>> encoding.shift_scores(np.array([[-1], [0], [1]]), 3).tolist()

@@ -25,16 +25,15 @@ from convattn.operators.shifts import TokenGrid
 class QuadraticGridEncoding(RelativePosition):
     """Scores -Σ_a α^a_i (δ_a - Δ^a_i)² over the axes a, i = `pairs[h][a]`.
 
-    **Fields:**
-
-    - `alpha`: for each axis `[n_a]`, α^a_i > 0, the inverse width at each centre of that axis.
-    - `centers`: for each axis `[n_a]`, the coordinates Δ^a_i.
-    - `pairs`: for each head its coordinate on each axis, as an index; static.
+    Attributes:
+        alpha: For each axis `[n_a]`, α^a_i > 0, the inverse width at each centre of that axis.
+        centers: For each axis `[n_a]`, the coordinates Δ^a_i.
+        pairs: For each head its coordinate on each axis, as an index; static.
 
     Training moves a coordinate for all heads that have it, so the centres stay on a grid.
 
-    **Source:** C20 eq. 9 and Theorem 1, whose centres Δ_K are a grid; S.separable of this project's
-    ledger.
+    Source: C20 eq. 9 and Theorem 1, whose centres Δ_K are a grid; S.separable of this project's
+        ledger.
 
     >>> alpha, centers = (jnp.ones(2), jnp.full(1, 2.0)), (jnp.array([0.0, 1.0]), jnp.zeros(1))
     >>> encoding = QuadraticGridEncoding(alpha, centers, ((0, 0), (1, 0)))
@@ -102,7 +101,8 @@ class QuadraticGridEncoding(RelativePosition):
     def free(self) -> QuadraticEncoding:
         """The same heads with a centre each, which training may then move apart.
 
-        **Raises:** `ValueError` where a head's α differ between the axes, and under tracing.
+        Raises:
+            ValueError: Where a head's α differ between the axes, and under tracing.
         """
         if any(isinstance(array, jax.core.Tracer) for array in self.alpha):
             raise ValueError(
@@ -126,7 +126,8 @@ def centers_on_grid(encoding: QuadraticEncoding) -> QuadraticGridEncoding:
     Coordinates are the same if α and Δ_a are equal as numbers. Centres that are no grid are served
     as well; then there is less to share.
 
-    **Raises:** `ValueError` for parameters that are traced.
+    Raises:
+        ValueError: For parameters that are traced.
 
     >>> encoding = QuadraticEncoding(jnp.ones(3), jnp.array([[0.0, 5.0], [1.0, 5.0], [0.0, 6.0]]))
     >>> centers_on_grid(encoding).pairs, centers_on_grid(encoding).centers[1].tolist()

@@ -18,16 +18,16 @@ from convattn.operators.attention import HIGHEST
 class RelativeEncoding(RelativePosition):
     """Scores v_h Ŵ_key,hᵀ r_δᵀ: the last term of C20 eq. 8, the one without content.
 
-    **Fields:**
+    Attributes:
+        query: v_h, `[heads, D_k]`.
+        position_key: Ŵ_key,h, `[heads, D_p, D_k]`.
+        table: A learned r_δ, `[2n_1 - 1, 2n_2 - 1, D_p]` (or `[2n - 1, D_p]`) for shifts up to n -
+            1 on each axis; None for sinusoids as in Dai et al. 2019, which exist at every shift.
 
-    - `query`: v_h, `[heads, D_k]`.
-    - `position_key`: Ŵ_key,h, `[heads, D_p, D_k]`.
-    - `table`: a learned r_δ, `[2n_1 - 1, 2n_2 - 1, D_p]` (or `[2n - 1, D_p]`) for shifts up to
-      n - 1 on each axis; None for sinusoids as in Dai et al. 2019, which exist at every shift.
+    Raises:
+        ValueError: From `shift_scores` for a shift that a learned table does not hold.
 
-    **Raises:** `ValueError` from `shift_scores` for a shift that a learned table does not hold.
-
-    **Source:** C20 eq. 8.
+    Source: C20 eq. 8.
     """
 
     query: Num[Array, "heads key_features"]

@@ -28,14 +28,13 @@ from convattn.operators.shifts import Shift
 class ScalarEncoding(RelativePosition):
     """Scores v_h·r_δ with r_δ = log t_δ at the offsets and 0 (-M in the limit form) elsewhere.
 
-    **Fields:**
+    Attributes:
+        exponents: v_h.
+        log_bases: Log t_δ at each offset; the t_δ are positive, distinct and not one.
+        logit: M, or None for the exact form at finite parameters.
+        offsets: The shifts that have an entry.
 
-    - `exponents`: v_h.
-    - `log_bases`: log t_δ at each offset; the t_δ are positive, distinct and not one.
-    - `logit`: M, or None for the exact form at finite parameters.
-    - `offsets`: the shifts that have an entry.
-
-    **Source:** S.dp1 of this project's ledger, D_p = 1; C20 Theorem 1 asks for D_p ≥ 3.
+    Source: S.dp1 of this project's ledger, D_p = 1; C20 Theorem 1 asks for D_p ≥ 3.
 
     >>> encoding = ScalarEncoding(jnp.array([1.0]), jnp.log(jnp.array([3.0])), None, ((0,),))
     >>> print(jnp.exp(encoding.shift_scores(np.array([[0], [7]]), 5)).round(4))

@@ -72,40 +72,42 @@ def apply_attention(
 ) -> Num[Array, "batch *space out_channels"] | tuple[Array, Array]:
     """Apply a layer to images: cut patches, lay the ring, attend, put the patches back, stride.
 
-    **Arguments:**
+    Args:
+        images: `[batch, height, width, channels]` or `[batch, length, channels]`; P divides the
+            sides.
+        ring: None lays the layer's own ring of zero tokens, which makes the result of a converted
+            layer `conv(..., padding="SAME")`. False leaves the grid bare. An integer, or a pair for
+            each axis, lays another ring.
+        backend: `"dense"`, `"separable"`, `"shift"`, `"windowed"`, `"chunked"`, `"dot_product"`
+            (see `convattn.fast`), or `"auto"`, which takes the one that the cost model expects to
+            be fastest among those that serve the layer. All give the same values and gradients up
+            to rounding, and the bias alone for a layer without heads; `"windowed"` leaves out
+            weights, and `return_skipped` bounds them. `"separable"` has a derivative of its own, in
+            reverse mode only: for `jax.jvp`, `jacfwd` and `linearize` name another, such as
+            `"dense"` or `"chunked"`.
+        precision: Of the matrix products; None pins the highest. At another, such as `"default"`,
+            bfloat16 and float16 operands stay as they are, and sums are taken in float32.
+        dropout_rate, dropout_key: Drop attention weights with this probability in [0, 1), with a
+            JAX random key. The back ends that never form the weights refuse a rate above zero.
+        windows: The shifts that `"windowed"` keeps, for each head and axis (smallest, largest);
+            `"auto"` uses that back end only if they are given.
+        chunk: How many queries `"chunked"` takes at a time. Back ends ignore windows and chunks
+            that are not theirs.
+        return_weights: Return the attention weights as well; they are formed for it.
+        return_skipped: Return a bound on the weight that was left out as well: zero but for
+            `"windowed"`.
 
-    - `images`: `[batch, height, width, channels]` or `[batch, length, channels]`; P divides the
-      sides.
-    - `ring`: None lays the layer's own ring of zero tokens, which makes the result of a
-      converted layer `conv(..., padding="SAME")`. False leaves the grid bare. An integer, or a
-      pair for each axis, lays another ring.
-    - `backend`: `"dense"`, `"separable"`, `"shift"`, `"windowed"`, `"chunked"`, `"dot_product"`
-      (see `convattn.fast`), or `"auto"`, which takes the one that the cost model expects to be
-      fastest among those that serve the layer. All give the same values and gradients up to
-      rounding, and the bias alone for a layer without heads; `"windowed"` leaves out weights, and
-      `return_skipped` bounds them. `"separable"` has a derivative of its own, in reverse mode only:
-      for `jax.jvp`, `jacfwd` and `linearize` name another, such as `"dense"` or `"chunked"`.
-    - `precision`: of the matrix products; None pins the highest. At another, such as `"default"`,
-      bfloat16 and float16 operands stay as they are, and sums are taken in float32.
-    - `dropout_rate`, `dropout_key`: drop attention weights with this probability in [0, 1), with
-      a JAX random key. The back ends that never form the weights refuse a rate above zero.
-    - `windows`: the shifts that `"windowed"` keeps, for each head and axis (smallest, largest);
-      `"auto"` uses that back end only if they are given.
-    - `chunk`: how many queries `"chunked"` takes at a time. Back ends ignore windows and chunks
-      that are not theirs.
-    - `return_weights`: return the attention weights as well; they are formed for it.
-    - `return_skipped`: return a bound on the weight that was left out as well: zero but for
-      `"windowed"`.
+    Returns:
+        `[batch, height', width', out]` of dtype `result_type(images, values)`. Softmax and sums run
+        in at least float32. With `return_weights` a pair: the output, and the weights `[heads,
+        queries, keys]` (with a batch axis before if the layer has content scores), before dropout;
+        keys count the ring, row-major. With `return_skipped` a pair: the output, and for each head
+        the most that any query's weights on the keys left out add up to.
 
-    **Returns:** `[batch, height', width', out]` of dtype `result_type(images, values)`. Softmax
-    and sums run in at least float32. With `return_weights` a pair: the output, and the weights
-    `[heads, queries, keys]` (with a batch axis before if the layer has content scores), before
-    dropout; keys count the ring, row-major. With `return_skipped` a pair: the output, and for each
-    head the most that any query's weights on the keys left out add up to.
-
-    **Raises:** `ValueError` for images whose rank, channels or sides do not fit the layer, for
-    an unknown back end, for one that cannot serve the layer, for content tables that are no
-    tables of shifts, and for options that do not fit.
+    Raises:
+        ValueError: For images whose rank, channels or sides do not fit the layer, for an unknown
+            back end, for one that cannot serve the layer, for content tables that are no tables of
+            shifts, and for options that do not fit.
 
     >>> import convattn as ca
     >>> layer = ca.conv_to_attention(jnp.ones((3, 3, 1, 1)), patch_size=2)

@@ -13,12 +13,11 @@ from convattn.operators.shifts import TokenGrid
 class Work(NamedTuple):
     """What one application costs, counted before it is run; the cost model prices it.
 
-    **Fields:**
-
-    - `products`: multiplications in matrix products.
-    - `moved`: numbers that elementwise passes read or write.
-    - `exponentials`: exponentials of softmaxes.
-    - `calls`: operations that are launched one after the other.
+    Attributes:
+        products: Multiplications in matrix products.
+        moved: Numbers that elementwise passes read or write.
+        exponentials: Exponentials of softmaxes.
+        calls: Operations that are launched one after the other.
     """
 
     products: float
@@ -30,15 +29,15 @@ class Work(NamedTuple):
 class BackEnd(NamedTuple):
     """One way to apply a layer.
 
-    **Fields:**
-
-    - `name`: as `apply_attention(backend=...)` takes it.
-    - `refusal`: why it cannot serve this layer, grid and these options, or None if it can. It
-      looks at types, shapes and static fields only, so that it works under tracing.
-    - `attend`: `(layer, grid, tokens, options)`, tokens `[batch, *grid.queries, features]` without
-      the ring, to `[batch, *grid.queries, out_features]` in at least float32, without the bias.
-    - `work`: `(layer, grid, batch, features, options)` to the `Work` of one forward pass.
-    - `strided`: whether `attend` leaves out the queries that `options.stride` does not want.
+    Attributes:
+        name: As `apply_attention(backend=...)` takes it.
+        refusal: Why it cannot serve this layer, grid and these options, or None if it can. It looks
+            at types, shapes and static fields only, so that it works under tracing.
+        attend: `(layer, grid, tokens, options)`, tokens `[batch, *grid.queries, features]` without
+            the ring, to `[batch, *grid.queries, out_features]` in at least float32, without the
+            bias.
+        work: `(layer, grid, batch, features, options)` to the `Work` of one forward pass.
+        strided: Whether `attend` leaves out the queries that `options.stride` does not want.
     """
 
     name: str

@@ -22,12 +22,11 @@ def content_factors(
 
     A token of the ring is zero, so that its factor is the bias c_h alone.
 
-    **Arguments:**
+    Args:
+        tokens: The image's own, without the ring.
+        dtype: In which they are computed, at the highest precision as all scores are.
 
-    - `tokens`: the image's own, without the ring.
-    - `dtype`: in which they are computed, at the highest precision as all scores are.
-
-    **Source:** C20 eq. 2; L21 eq. 4.
+    Source: C20 eq. 2; L21 eq. 4.
 
     >>> import jax.numpy as jnp
     >>> content = ContentScores(jnp.ones((1, 2, 3)), jnp.ones((1, 2, 3)), None, jnp.ones((1, 3)))

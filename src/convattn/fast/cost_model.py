@@ -14,12 +14,11 @@ from convattn.fast.backend import Work
 class Rates(NamedTuple):
     """Seconds of a forward and backward pass for each unit of the work of the forward pass.
 
-    **Fields:**
-
-    - `product`: a multiplication in a matrix product.
-    - `moved`: a number that an elementwise pass reads or writes.
-    - `exponential`: an exponential of a softmax.
-    - `call`: an operation that is launched.
+    Attributes:
+        product: A multiplication in a matrix product.
+        moved: A number that an elementwise pass reads or writes.
+        exponential: An exponential of a softmax.
+        call: An operation that is launched.
     """
 
     product: float
@@ -35,10 +34,9 @@ RATES = {"cpu": Rates(5.0e-11, 7.7e-10, 2.0e-9, 8.2e-6), "gpu": Rates(3e-14, 1e-
 def seconds(work: Work, platform: str) -> float:
     """The expected time of a forward and backward pass, Σ rate · count.
 
-    **Arguments:**
-
-    - `work`: of the forward pass.
-    - `platform`: as `jax.default_backend()` names it; one without rates is taken for a GPU.
+    Args:
+        work: Of the forward pass.
+        platform: As `jax.default_backend()` names it; one without rates is taken for a GPU.
 
     >>> seconds(Work(1e9, 0.0, 0.0, 0.0), "cpu") > seconds(Work(1e9, 0.0, 0.0, 0.0), "gpu")
     True

@@ -61,7 +61,8 @@ def attend(
     attention; sums are in float32. On CPUs they are float32: there XLA ends the whole process for
     some bfloat16 heads of one channel. So is float16 everywhere, which CPUs do not multiply here.
 
-    **Raises:** `ValueError` for float64 tokens, which no layer shows beforehand.
+    Raises:
+        ValueError: For float64 tokens, which no layer shows beforehand.
     """
     dtype, content = sum_dtype(layer, tokens), content_of(layer)
     if dtype == jnp.float64:
@@ -114,7 +115,8 @@ def attend(
 def content_of(layer: AttentionLayer) -> ContentScores:
     """The content scores of a layer that has them.
 
-    **Raises:** `ValueError` for a layer without.
+    Raises:
+        ValueError: For a layer without.
     """
     if layer.content is None:
         raise ValueError(f"layer.content=None, but should be ContentScores: {WITHOUT_CONTENT}")

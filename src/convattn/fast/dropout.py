@@ -25,11 +25,10 @@ def keep_scale(
     The number for (image, head, query, key) is drawn from a random key folded with the query and
     with the key, so that a back end that looks at some pairs only draws the same for them.
 
-    **Arguments:**
-
-    - `queries`, `keys`: flat positions of queries among the queries and of keys among the keys
-      (ring included), of shapes that broadcast.
-    - `dtype`: of the result.
+    Args:
+        queries, keys: Flat positions of queries among the queries and of keys among the keys (ring
+            included), of shapes that broadcast.
+        dtype: Of the result.
 
     >>> dropout = Dropout(0.5, jax.random.key(0))
     >>> all_pairs = keep_scale(dropout, 1, 2, jnp.arange(3)[:, None], jnp.arange(4))

@@ -21,9 +21,10 @@ from convattn.operators.shifts import TokenGrid
 class HeadMaps(NamedTuple):
     """What is applied to every key before the heads attend, and to what they have seen after.
 
-    **Fields:** `before` is `[heads, features, width]` or None for the identity; `after` is
-    `[heads, width, out_features]` or None for the identity. The head gains are in the last of
-    them, or in `gains` if there is neither.
+    Attributes:
+        `before` is `[heads, features, width]` or None for the identity; `after` is `[heads, width,
+        out_features]` or None for the identity. The head gains are in the last of them, or in
+        `gains` if there is neither.
     """
 
     before: Array | None
@@ -40,11 +41,10 @@ def arrange_maps(
 ) -> HeadMaps:
     """The maps of a layer, fused into one where that takes fewer products.
 
-    **Arguments:**
-
-    - `tokens`: how many the layer is applied to, all images together.
-    - `mixing`: how many products attention takes for each token, head and channel.
-    - `dtype`: in which sums are taken.
+    Args:
+        tokens: How many the layer is applied to, all images together.
+        mixing: How many products attention takes for each token, head and channel.
+        dtype: In which sums are taken.
 
     >>> import convattn as ca
     >>> layer = ca.conv_to_attention(jnp.ones((3, 2, 5)), exact=False)

@@ -20,10 +20,9 @@ Window = tuple[tuple[int, int], ...]
 class Dropout:
     """Attention dropout: each weight is zeroed with probability `rate`, the others scaled up.
 
-    **Fields:**
-
-    - `rate`: in (0, 1), taken to the nearest multiple of 2⁻³² below 1.
-    - `key`: a JAX random key; the same key gives the same zeros in every back end.
+    Attributes:
+        rate: In (0, 1), taken to the nearest multiple of 2⁻³² below 1.
+        key: a JAX random key; the same key gives the same zeros in every back end.
     """
 
     rate: float
@@ -34,20 +33,20 @@ class Dropout:
 class AttentionOptions:
     """Options of one application of a layer.
 
-    **Fields:**
+    Attributes:
+        precision: Of the matrix products. At the highest, operands are cast to at least float32
+            first; at any other, bfloat16 and float16 operands stay as they are and only the sums
+            are taken in float32.
+        dropout: Or None.
+        windows: For each head, and each axis, the smallest and the largest shift key - query that
+            the windowed back end keeps; None lets it work them out from concrete parameters.
+        chunk: How many queries the chunked back end takes at a time; None lets it choose.
+        tokens_dtype: Of the tokens, where it is known.
+        stride: For each axis the s of the queries 0, s, 2s, … that are wanted; None wants all. Back
+            ends that are not `strided` ignore it.
 
-    - `precision`: of the matrix products. At the highest, operands are cast to at least float32
-      first; at any other, bfloat16 and float16 operands stay as they are and only the sums are
-      taken in float32.
-    - `dropout`: or None.
-    - `windows`: for each head, and each axis, the smallest and the largest shift key - query that
-      the windowed back end keeps; None lets it work them out from concrete parameters.
-    - `chunk`: how many queries the chunked back end takes at a time; None lets it choose.
-    - `tokens_dtype`: of the tokens, where it is known.
-    - `stride`: for each axis the s of the queries 0, s, 2s, … that are wanted; None wants all. Back
-      ends that are not `strided` ignore it.
-
-    **Raises:** `ValueError` for a chunk that is no integer ≥ 1.
+    Raises:
+        ValueError: For a chunk that is no integer ≥ 1.
     """
 
     precision: lax.PrecisionLike = HIGHEST
@@ -69,7 +68,8 @@ DEFAULT_OPTIONS = AttentionOptions()
 def read_windows(windows: Any) -> tuple[Window, ...] | None:
     """Windows as nested tuples of integers, or None.
 
-    **Raises:** `ValueError` for anything but pairs of integers for each head and axis.
+    Raises:
+        ValueError: For anything but pairs of integers for each head and axis.
 
     >>> read_windows([[[-1, 1], [0, 2]]])
     (((-1, 1), (0, 2)),)
@@ -91,8 +91,9 @@ def read_windows(windows: Any) -> tuple[Window, ...] | None:
 def read_dropout(rate: float, key: Array | None) -> Dropout | None:
     """Dropout from a rate and a key, or None for the rate 0.
 
-    **Raises:** `ValueError` for a rate outside [0, 1), a traced one, one without a key, and one
-    with anything else than a single key.
+    Raises:
+        ValueError: For a rate outside [0, 1), a traced one, one without a key, and one with
+            anything else than a single key.
 
     >>> read_dropout(0.0, None) is None, read_dropout(0.1, jax.random.key(0)).rate
     (True, 0.1)

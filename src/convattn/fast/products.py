@@ -16,10 +16,9 @@ def product(
     than `dtype` stay narrow, and all others are rounded to the narrowest: that is what tensor
     cores multiply.
 
-    **Arguments:**
-
-    - `formula`, `operands`: as in `jnp.einsum`.
-    - `dtype`: of the sums, at least float32.
+    Args:
+        formula, operands: As in `jnp.einsum`.
+        dtype: Of the sums, at least float32.
 
     >>> halves = jnp.ones((300,), jnp.bfloat16)
     >>> float(product("i,i->", halves, halves, dtype=np.dtype("float32"), precision="default"))

@@ -39,11 +39,11 @@ def choose_backend(
 
     Every one serves a layer without heads, whose result is its bias.
 
-    **Arguments:**
+    Args:
+        tokens: The shape of the tokens, `[batch, *grid.queries, features]`.
 
-    - `tokens`: the shape of the tokens, `[batch, *grid.queries, features]`.
-
-    **Raises:** `ValueError` for an unknown name, and for a back end that refuses, with its reason.
+    Raises:
+        ValueError: For an unknown name, and for a back end that refuses, with its reason.
     """
     if not isinstance(name, str) or name not in ("auto", *BACK_ENDS):
         raise ValueError(f"backend={name!r}, but should be one of auto, {', '.join(BACK_ENDS)}")

@@ -25,10 +25,9 @@ from convattn.networks.steps import Attention, Convolution, Network, Residual, S
 class LayerChoices:
     """What a convolution can be replaced by.
 
-    **Fields:**
-
-    - `layers`: with at most 1, 2, …, K² heads.
-    - `errors`: the relative squared error of each, certified from above, and never rising.
+    Attributes:
+        layers: With at most 1, 2, …, K² heads.
+        errors: The relative squared error of each, certified from above, and never rising.
     """
 
     layers: tuple[AttentionLayer, ...]
@@ -43,7 +42,8 @@ class LayerChoices:
 def choices_of(network: Network) -> dict[str, LayerChoices]:
     """For every convolution of a folded network its approximations with 1, …, K² heads.
 
-    **Raises:** `ValueError` for two layers of one name, and as `approximate_convolution` does.
+    Raises:
+        ValueError: For two layers of one name, and as `approximate_convolution` does.
 
     >>> import jax.numpy as jnp
     >>> kernel = jnp.zeros((3, 3, 1, 1)).at[1, :, 0, 0].set(jnp.array([1.0, 0.0, -1.0]))
@@ -75,7 +75,8 @@ def choices_of(network: Network) -> dict[str, LayerChoices]:
 def distribute(choices: Mapping[str, LayerChoices], heads: int) -> dict[str, int]:
     """How many heads each layer gets of so many for all: the rule above.
 
-    **Raises:** `ValueError` for fewer heads than layers.
+    Raises:
+        ValueError: For fewer heads than layers.
 
     >>> import convattn as ca
     >>> layer = ca.conv_to_attention([[[1.0]]])
@@ -108,9 +109,8 @@ def compress(
 ) -> Network:
     """The network with each convolution replaced by its approximation with so many heads.
 
-    **Arguments:**
-
-    - `heads`: by name; more than K² count as K².
+    Args:
+        heads: By name; more than K² count as K².
     """
 
     def chain(steps: Sequence[Step]) -> Network:

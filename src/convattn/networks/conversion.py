@@ -25,16 +25,15 @@ def to_attention(
 ) -> Network:
     """The same network with attention layers of K² + 1 heads in place of its convolutions.
 
-    **Arguments:**
+    Args:
+        exact: True or None for the form at finite parameters; False for the limit form of K² heads.
+        leak: ε in (0, 1), for the exact form.
+        encoding: As for `conv_to_attention`.
 
-    - `exact`: True or None for the form at finite parameters; False for the limit form of K² heads.
-    - `leak`: ε in (0, 1), for the exact form.
-    - `encoding`: as for `conv_to_attention`.
+    Raises:
+        ValueError: As `conv_to_attention` does, and for maps that overflow, naming the layer.
 
-    **Raises:** `ValueError` as `conv_to_attention` does, and for maps that overflow, naming the
-    layer.
-
-    **Source:** S.network of this project's ledger.
+    Source: S.network of this project's ledger.
 
     >>> import jax.numpy as jnp
     >>> from convattn.networks.steps import mixing_steps

@@ -59,12 +59,11 @@ INFLATION = 1 + 2.0**-20
 class Deviation:
     """Two runs of one network side by side.
 
-    **Fields:**
-
-    - `logits`, `other_logits`: of the two runs.
-    - `bound`: on the difference of each logit, float64.
-    - `layers`: for each convolution by name the largest share of its bound by which the two runs
-      differ at the same input.
+    Attributes:
+        logits, other_logits: Of the two runs.
+        bound: On the difference of each logit, float64.
+        layers: For each convolution by name the largest share of its bound by which the two runs
+            differ at the same input.
     """
 
     logits: Float[np.ndarray, "batch classes"]
@@ -112,17 +111,16 @@ def deviation(
 ) -> Deviation:
     """Run a folded network twice, and bound how far the logits can lie apart.
 
-    **Arguments:**
+    Args:
+        network: Folded, of `Convolution` steps, ending in logits; in float32 or float64.
+        run, other: How its convolutions are run.
+        images: Of the network's dtype. All classes are taken at once, so that a few fill the
+            machine.
 
-    - `network`: folded, of `Convolution` steps, ending in logits; in float32 or float64.
-    - `run`, `other`: how its convolutions are run.
-    - `images`: of the network's dtype. All classes are taken at once, so that a few fill the
-      machine.
+    Raises:
+        ValueError: For another dtype, two of them, or another kind of step, and as the runs do.
 
-    **Raises:** `ValueError` for another dtype, two of them, or another kind of step, and as the
-    runs do.
-
-    **Source:** S.network of this project's ledger.
+    Source: S.network of this project's ledger.
 
     >>> from convattn.networks.conversion import to_attention
     >>> from convattn.networks.runs import AttentionRun, FoldedRun
@@ -149,7 +147,8 @@ def deviation(
 def require_one_dtype(network: Network, images: Array) -> None:
     """Refuse what the bound is not derived for.
 
-    **Raises:** `ValueError`.
+    Raises:
+        ValueError: As described above.
     """
     if images.dtype not in (jnp.float32, jnp.float64):
         raise ValueError(

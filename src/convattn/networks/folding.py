@@ -32,10 +32,9 @@ FOLDING = 6  # roundings in float64
 class FoldedConvolution:
     """A kernel and a bias with the normalisation in them.
 
-    **Fields:**
-
-    - `kernel`, `bias`: W·s and β - m·s.
-    - `magnitude`: |β| + |m·s|, in float64, to which the roundings of the bias are relative.
+    Attributes:
+        kernel, bias: W·s and β - m·s.
+        magnitude: |β| + |m·s|, in float64, to which the roundings of the bias are relative.
     """
 
     kernel: Float[np.ndarray, "rows columns in_channels out_channels"]
@@ -65,14 +64,15 @@ def fold_batch_norm(
 ) -> FoldedConvolution:
     """W·s and β - m·s.
 
-    **Arguments:**
+    Args:
+        mean, variance: The running ones, variance ≥ 0.
+        scale, shift: γ and β.
+        epsilon: ε > 0.
+        dtype: Of the network, float32 or float64.
 
-    - `mean`, `variance`: the running ones, variance ≥ 0.
-    - `scale`, `shift`: γ and β. `epsilon`: ε > 0.
-    - `dtype`: of the network, float32 or float64.
-
-    **Raises:** `ValueError` for statistics that are not finite, a negative variance, and where the
-    folded numbers leave the dtype.
+    Raises:
+        ValueError: For statistics that are not finite, a negative variance, and where the folded
+            numbers leave the dtype.
 
     >>> one = np.ones(1)
     >>> found = fold_batch_norm(np.full((1, 1, 1, 1), 3.0), 5 * one, 3 * one, 4 * one, one, 1.0)

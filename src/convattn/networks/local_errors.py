@@ -52,12 +52,11 @@ SINGLE, TINY = 2.0**-24, 2.0**-126  # of float32, in which majorants and cotange
 class LocalError(NamedTuple):
     """A run is off by at most relative·(G + beside + mean·J) + floor·(1 + max|W|)(1 + max|x|).
 
-    **Fields:**
-
-    - `relative`: beside the inflation.
-    - `beside`: `[out]`, what is added to G.
-    - `mean`: of Σ_k |x_k| Σ_δ |W_δ|, J of the formula.
-    - `floor`: of (1 + max|W|)(1 + max|x|), what underflows.
+    Attributes:
+        relative: Beside the inflation.
+        beside: `[out]`, what is added to G.
+        mean: Of Σ_k |x_k| Σ_δ |W_δ|, J of the formula.
+        floor: Of (1 + max|W|)(1 + max|x|), what underflows.
     """
 
     relative: float
@@ -80,9 +79,8 @@ def products(step: Convolution) -> int:
 def of_products(step: Convolution, roundoff: float) -> LocalError:
     """γ_(n+1) G, and what underflows in n products and a sum.
 
-    **Arguments:**
-
-    - `roundoff`: u.
+    Args:
+        roundoff: u.
     """
     terms = products(step)
     return LocalError(gamma(terms + 1, roundoff), nothing_beside(step), 0.0, 4 * (terms + 2) * TINY)
@@ -98,8 +96,9 @@ def of_model(step: Convolution, folded: FoldedConvolution, dtype: DTypeLike) -> 
 def of_attention(step: Convolution, layer: AttentionLayer, images: Values) -> LocalError:
     """(Π - 1) H.
 
-    **Raises:** `ValueError` for a layer that is no exact form on pixels, one of another dtype than
-    the images, and where weights underflow.
+    Raises:
+        ValueError: For a layer that is no exact form on pixels, one of another dtype than the
+            images, and where weights underflow.
     """
     leak, grid = leak_of(layer), grid_of(layer, images)
     keys, score = grid.number_of_keys, score_error(layer.encoding, grid)
@@ -146,9 +145,8 @@ def local_error(
 ) -> Float[np.ndarray, "batch rows columns out_channels"]:
     """What `LocalError` says, in float64 on the host, with G inflated.
 
-    **Arguments:**
-
-    - `size`: `magnitudes(step, images)`, or more.
+    Args:
+        size: `magnitudes(step, images)`, or more.
 
     >>> import jax.numpy as jnp
     >>> step, two = Convolution(-jnp.ones((1, 1, 1, 1)), jnp.ones(1)), np.full((1, 1, 1, 1), 2.0)
@@ -167,7 +165,8 @@ def local_error(
 def leak_of(layer: AttentionLayer) -> float:
     """ε of a layer of S.finite on pixels.
 
-    **Raises:** `ValueError` for another.
+    Raises:
+        ValueError: For another.
     """
     encoding = layer.encoding
     pixels = all(size == 1 for size in layer.patch_size)

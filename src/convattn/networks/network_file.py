@@ -46,12 +46,12 @@ PARTS: dict[str, tuple[type, tuple[str, ...]]] = {
 def save_network(network: Network, path: Path | str) -> None:
     """Save a network so that `load_network` restores it exactly; the file is whole or not there.
 
-    **Arguments:**
+    Args:
+        path: Ends in `.safetensors`.
 
-    - `path`: ends in `.safetensors`.
-
-    **Raises:** `ValueError` for another ending, for two layers of one name, and for an attention
-    layer whose parts do not fit together. `OSError` if it cannot be written.
+    Raises:
+        ValueError: For another ending, for two layers of one name, and for an attention layer whose
+            parts do not fit together. `OSError` if it cannot be written.
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "network.safetensors"
@@ -67,7 +67,8 @@ def save_network(network: Network, path: Path | str) -> None:
 def network_bytes(network: Network) -> bytes:
     """The content of the file.
 
-    **Raises:** `ValueError` for two layers of one name.
+    Raises:
+        ValueError: For two layers of one name.
     """
     arrays: dict[str, np.ndarray] = {}
 
@@ -109,9 +110,10 @@ def network_bytes(network: Network) -> bytes:
 def load_network(path: Path | str) -> Network:
     """Restore a network that `save_network` or `convattn convert --network` has written.
 
-    **Raises:** `WeightsRefused`, a `ValueError`, for what `read_weights` refuses, for another
-    layout, and for parts that are missing, surplus or do not fit together. `OSError` if the file
-    cannot be read.
+    Raises:
+        WeightsRefused: A `ValueError`, for what `read_weights` refuses, for another layout, and for
+            parts that are missing, surplus or do not fit together. `OSError` if the file cannot be
+            read.
     """
     return restore_network(read_weights(path))
 
@@ -119,7 +121,8 @@ def load_network(path: Path | str) -> Network:
 def restore_network(file: WeightsFile) -> Network:
     """The network that a file holds.
 
-    **Raises:** `WeightsRefused`.
+    Raises:
+        WeightsRefused: As described above.
     """
     found = file.metadata.get("format"), file.metadata.get("version")
     if found != (FORMAT, VERSION) or "network" not in file.metadata:

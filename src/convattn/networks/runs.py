@@ -62,7 +62,11 @@ class FoldedRun:
 
 @dataclass(frozen=True)
 class AttentionRun:
-    """Attention layers. **Fields:** `layers`, by name."""
+    """Attention layers.
+
+    Attributes:
+        layers: By name.
+    """
 
     layers: dict[str, AttentionLayer]
 
@@ -75,7 +79,8 @@ class AttentionRun:
     def error(self, step: Convolution, images: Values) -> LocalError:
         """How far that can be from the exact folded convolution.
 
-        **Raises:** `ValueError` as `of_attention` does.
+        Raises:
+            ValueError: As `of_attention` does.
         """
         return of_attention(step, self.layers[step.name], images)
 

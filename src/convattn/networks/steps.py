@@ -25,7 +25,8 @@ from convattn.operators.attention import HIGHEST
 class Convolution:
     """Σ_δ X_(q+δ) W_δ + b at every stride-th pixel, with zeros outside the image.
 
-    **Fields:** `kernel` HWIO; `bias` `[out]`; `stride`, the same on both axes; `name`.
+    Attributes:
+        `kernel` HWIO; `bias` `[out]`; `stride`, the same on both axes; `name`.
     """
 
     kernel: Float[Array, "rows columns in_channels out_channels"]
@@ -37,7 +38,11 @@ class Convolution:
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Attention:
-    """A layer of attention on images. **Fields:** `layer`, `name`."""
+    """A layer of attention on images.
+
+    Attributes:
+        layer: `name`.
+    """
 
     layer: AttentionLayer
     name: str = field(default="", metadata={"static": True})
@@ -54,7 +59,8 @@ class Relu:
 class Residual:
     """The sum of two chains of steps with the same input; an empty one passes it on.
 
-    **Fields:** `branch`, `shortcut`, both of type `Network`.
+    Attributes:
+        branch, shortcut: Both of type `Network`.
     """
 
     branch: tuple[Any, ...]
@@ -70,7 +76,11 @@ class Mean:
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Linear:
-    """X W + b. **Fields:** `kernel` `[in, out]`, `bias` `[out]`."""
+    """X W + b.
+
+    Attributes:
+        `kernel` `[in, out]`, `bias` `[out]`.
+    """
 
     kernel: Float[Array, "features out_features"]
     bias: Float[Array, "out_features"]
@@ -81,7 +91,8 @@ class Linear:
 class Scaling:
     """(X - shift)·scale for each channel: how bytes of images become what a network was trained on.
 
-    **Fields:** `shift`, `scale`, `[channels]`.
+    Attributes:
+        shift, scale: `[channels]`.
     """
 
     shift: Float[Array, "channels"]
@@ -98,11 +109,11 @@ def apply_network(
 ) -> Float[Array, "batch classes"]:
     """The steps of a network, one after the other; of any image size, and under jit.
 
-    **Arguments:**
+    Args:
+        backend: For the attention layers, as in `apply_attention`.
 
-    - `backend`: for the attention layers, as in `apply_attention`.
-
-    **Raises:** `ValueError` for images that a layer does not take.
+    Raises:
+        ValueError: For images that a layer does not take.
 
     >>> network = (Convolution(jnp.ones((3, 3, 1, 2)), jnp.zeros(2)), Relu(), Mean())
     >>> apply_network(network, jnp.ones((1, 2, 2, 1))).tolist()
@@ -117,7 +128,8 @@ def apply_network(
 def apply_step(step: Step, images: Array, *, backend: str = "auto") -> Array:
     """One step.
 
-    **Raises:** `ValueError` for what is no step.
+    Raises:
+        ValueError: For what is no step.
     """
     match step:
         case Convolution(kernel, bias, stride):

@@ -137,9 +137,9 @@ class Walk:
     ) -> Way:
         """Back through a step: charge its local errors, and what underflows in its transpose.
 
-        **Arguments:**
-
-        - `gap`: Σ|d| before the step; `terms`, `largest`: n and max|M|.
+        Args:
+            gap: Σ|d| before the step.
+            terms, largest: n and max|M|.
         """
 
         def back(cotangent: Values) -> Values:

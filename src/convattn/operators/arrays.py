@@ -18,13 +18,13 @@ def as_array(value: Any, name: str) -> Array:
     once, a JAX array (left over from when they were on) in the first product. 64-bit floats and
     complex numbers are refused; 64-bit integers pass if every one of them fits.
 
-    **Arguments:**
+    Args:
+        value: Anything that `jnp.asarray` takes.
+        name: What the message calls it.
 
-    - `value`: anything that `jnp.asarray` takes.
-    - `name`: what the message calls it.
-
-    **Raises:** `ValueError` for a 64-bit array that would lose bits, for what is not numeric,
-    and for formats that mix with no other: 4- and 8-bit floats, and NumPy's longdouble.
+    Raises:
+        ValueError: For a 64-bit array that would lose bits, for what is not numeric, and for
+            formats that mix with no other: 4- and 8-bit floats, and NumPy's longdouble.
 
     >>> as_array([1, 2, 3], "images").shape
     (3,)
@@ -115,7 +115,8 @@ def accumulation_dtype(*operands: DTypeLike | Array) -> np.dtype:
 def require_finite(array: Array, name: str) -> None:
     """Refuse NaN and infinities in a concrete array; a traced one cannot be looked at.
 
-    **Raises:** `ValueError` with the number of offending entries and the first one's index.
+    Raises:
+        ValueError: With the number of offending entries and the first one's index.
     """
     if isinstance(array, jax.core.Tracer) or not jnp.issubdtype(array.dtype, jnp.inexact):
         return

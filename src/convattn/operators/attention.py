@@ -16,15 +16,14 @@ def attention_weights(
 ) -> Float[Array, "*batch queries keys"]:
     """Softmax over the keys, in at least float32; each row is nonnegative and sums to one.
 
-    **Arguments:**
+    Args:
+        scores: Finite, or -∞ for a key that gets no weight. Of a row whose keys, those that the
+            mask lets through, all have -∞ the softmax is 0/0: it is NaN.
+        mask: True where a key may be attended to; the scores elsewhere have no influence, NaN and
+            infinities included. A row without any such key gets weight zero everywhere, and so does
+            not sum to one.
 
-    - `scores`: finite, or -∞ for a key that gets no weight. Of a row whose keys, those that the
-      mask lets through, all have -∞ the softmax is 0/0: it is NaN.
-    - `mask`: True where a key may be attended to; the scores elsewhere have no influence, NaN
-      and infinities included. A row without any such key gets weight zero everywhere, and so
-      does not sum to one.
-
-    **Source:** C20 eq. 1 and its footnote 3.
+    Source: C20 eq. 1 and its footnote 3.
 
     >>> attention_weights(jnp.zeros((1, 4))).tolist()
     [[0.25, 0.25, 0.25, 0.25]]
@@ -54,16 +53,16 @@ def multi_head_self_attention(
     Concatenating the heads and multiplying by W_out is the same as summing them with W_out cut
     into blocks, `output[h]` (C20 eq. 11, L21 eq. 2).
 
-    **Arguments:**
+    Args:
+        tokens: X, every key's features.
+        weights: A_h, row-stochastic; shared by the batch (positions only) or one for each image.
+        value, output: The maps of each head. None is the identity and costs nothing.
+        precision: Of the products; pinned to the highest unless the caller says otherwise.
 
-    - `tokens`: X, every key's features.
-    - `weights`: A_h, row-stochastic; shared by the batch (positions only) or one for each image.
-    - `value`, `output`: the maps of each head. None is the identity and costs nothing.
-    - `precision`: of the products; pinned to the highest unless the caller says otherwise.
+    Returns:
+        Sums in at least float32; the caller casts them.
 
-    **Returns:** sums in at least float32; the caller casts them.
-
-    **Source:** C20 eqs. 1, 4, 6; L21 eqs. 2, 3.
+    Source: C20 eqs. 1, 4, 6; L21 eqs. 2, 3.
     """
     operands = [part for part in (tokens, weights, value, output, bias) if part is not None]
     dtype = accumulation_dtype(*operands)

@@ -34,26 +34,26 @@ def conv(
     least float32 at the highest precision the device has; integers stay integers of the result's
     dtype and wrap around in it, so cast small ones to int32 first.
 
-    **Arguments:**
+    Args:
+        images: `[batch, height, width, in]`, or `[batch, length, in]`.
+        kernel: `[K_1, K_2, in/groups, out]`, or `[K, in/groups, out]`; its rank selects 1-D or 2-D.
+        bias: `[out]` or none.
+        stride: s ≥ 1; the result is the stride-1 result at `[::s]`, whatever the padding.
+        dilation: d ≥ 1, the distance between taps.
+        groups: Channels are split into this many independent groups.
+        padding: What stands outside the image. `"SAME"`: zeros, d·⌊(K-1)/2⌋ before and d·⌊K/2⌋
+            after, so that the size stays. `"EDGE"`: the nearest pixel. `"MEAN"`: the mean over all
+            pixels of that image and channel (integers become floats). `"VALID"`: nothing, the size
+            shrinks by d·(K-1). An integer: so many zeros on every side.
 
-    - `images`: `[batch, height, width, in]`, or `[batch, length, in]`.
-    - `kernel`: `[K_1, K_2, in/groups, out]`, or `[K, in/groups, out]`; its rank selects 1-D or
-      2-D.
-    - `bias`: `[out]` or none.
-    - `stride`: s ≥ 1; the result is the stride-1 result at `[::s]`, whatever the padding.
-    - `dilation`: d ≥ 1, the distance between taps.
-    - `groups`: channels are split into this many independent groups.
-    - `padding`: what stands outside the image. `"SAME"`: zeros, d·⌊(K-1)/2⌋ before and d·⌊K/2⌋
-      after, so that the size stays. `"EDGE"`: the nearest pixel. `"MEAN"`: the mean over all
-      pixels of that image and channel (integers become floats). `"VALID"`: nothing, the size
-      shrinks by d·(K-1). An integer: so many zeros on every side.
+    Returns:
+        `[batch, height', width', out]` of dtype `result_type(images, kernel, bias)`.
 
-    **Returns:** `[batch, height', width', out]` of dtype `result_type(images, kernel, bias)`.
+    Raises:
+        ValueError: For ranks or channels that do not fit, an unknown padding, a kernel larger than
+            the (padded) image, and non-finite weights.
 
-    **Raises:** `ValueError` for ranks or channels that do not fit, an unknown padding, a kernel
-    larger than the (padded) image, and non-finite weights.
-
-    **Source:** C20 eqs. 5 and 17; L21 eq. 1.
+    Source: C20 eqs. 5 and 17; L21 eq. 1.
 
     >>> conv([[[1], [2], [4]]], [[[1]], [[0]], [[10]]])[0, :, 0].tolist()
     [20, 41, 2]
@@ -105,7 +105,8 @@ def check_operands(
 ) -> tuple[Array, Array, Array | None]:
     """Convert the operands of a convolution and refuse those that do not fit together.
 
-    **Raises:** `ValueError` as `conv` says.
+    Raises:
+        ValueError: As `conv` says.
     """
     images = as_array(images, "images")
     kernel, bias = check_kernel(kernel, bias, groups)
@@ -128,7 +129,8 @@ def check_operands(
 def check_padding(padding: Any) -> str | int:
     """One of `NAMED_PADDINGS`, or how many zeros to lay on every side.
 
-    **Raises:** `ValueError` for anything else, and for several numbers: sides do not differ here.
+    Raises:
+        ValueError: For anything else, and for several numbers: sides do not differ here.
 
     >>> check_padding("SAME"), check_padding(2)
     ('SAME', 2)
@@ -147,8 +149,9 @@ def check_padding(padding: Any) -> str | int:
 def check_kernel(kernel: Any, bias: Any, groups: SupportsIndex) -> tuple[Array, Array | None]:
     """Convert a kernel and its bias and refuse what is not a convolution's.
 
-    **Raises:** `ValueError` for a wrong rank, empty axes, groups that do not divide the output
-    channels, a bias that is not `[out]`, and non-finite weights.
+    Raises:
+        ValueError: For a wrong rank, empty axes, groups that do not divide the output channels, a
+            bias that is not `[out]`, and non-finite weights.
     """
     kernel = as_array(kernel, "kernel")
     if kernel.ndim not in (3, 4):

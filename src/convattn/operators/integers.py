@@ -9,7 +9,8 @@ import numpy as np
 def as_integer(value: Any, name: str, minimum: int) -> int:
     """A Python integer from anything that is one, such as `numpy.int64`.
 
-    **Raises:** `ValueError` for what is no integer, for True and False, and below `minimum`.
+    Raises:
+        ValueError: For what is no integer, for True and False, and below `minimum`.
 
     >>> as_integer(np.int64(3), "groups", 1)
     3

@@ -23,18 +23,18 @@ def patchify(
 ) -> Num[Array, "batch *grid features"]:
     """Cut images into non-overlapping patches and flatten each.
 
-    **Arguments:**
+    Args:
+        images: `[batch, height, width, channels]` or `[batch, length, channels]`.
+        patch_size: P, or one for each axis.
+        pad: Lay zeros after the image up to the next multiple of P instead of refusing.
 
-    - `images`: `[batch, height, width, channels]` or `[batch, length, channels]`.
-    - `patch_size`: P, or one for each axis.
-    - `pad`: lay zeros after the image up to the next multiple of P instead of refusing.
+    Returns:
+        `[batch, ⌈height/P⌉, ⌈width/P⌉, P²·channels]`.
 
-    **Returns:** `[batch, ⌈height/P⌉, ⌈width/P⌉, P²·channels]`.
+    Raises:
+        ValueError: Where P does not divide a side and `pad` is off, or ranks do not fit.
 
-    **Raises:** `ValueError` where P does not divide a side and `pad` is off, or ranks do not
-    fit.
-
-    **Source:** L21 §2.2, "patch input".
+    Source: L21 §2.2, "patch input".
 
     >>> patchify([[[1], [2], [3], [4]]], 2).tolist()
     [[[1, 2], [3, 4]]]
@@ -71,13 +71,13 @@ def unpatchify(
 ) -> Num[Array, "batch *space channels"]:
     """Put patches back into an image: the inverse of `patchify`.
 
-    **Arguments:**
+    Args:
+        tokens: `[batch, rows, columns, P²·channels]`, or with one grid axis.
+        patch_size: P, or one for each axis.
+        image_size: Crop to this size, where `patchify` padded.
 
-    - `tokens`: `[batch, rows, columns, P²·channels]`, or with one grid axis.
-    - `patch_size`: P, or one for each axis.
-    - `image_size`: crop to this size, where `patchify` padded.
-
-    **Raises:** `ValueError` where the features are no multiple of the pixels of a patch.
+    Raises:
+        ValueError: Where the features are no multiple of the pixels of a patch.
 
     >>> unpatchify([[[1, 2], [3, 4]]], 2, image_size=(3,))[..., 0].tolist()
     [[1, 2, 3]]
@@ -138,7 +138,8 @@ def add_zero_ring(
 def check_ring(ring: Any, axes: int) -> Ring:
     """Read a ring: an integer for every side, or a (before, after) pair for each axis.
 
-    **Raises:** `ValueError` for anything else.
+    Raises:
+        ValueError: For anything else.
 
     >>> check_ring(1, 2), check_ring([(0, 1)], 1)
     (((1, 1), (1, 1)), ((0, 1),))

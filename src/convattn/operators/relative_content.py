@@ -22,16 +22,16 @@ def relative_scores(
 ) -> Num[Array, "batch heads block keys"]:
     """q·concat(row_(δ_1), column_(δ_2)) of some queries with all keys, δ = key - query.
 
-    **Arguments:**
+    Args:
+        tables: For each axis `[2n - 1, features]`, the shifts -(n-1), …, n-1 in this order; the
+            features add up to those of the queries.
+        queries: X_q Q_h + a_h of each.
+        numbers: Which of the grid's queries they are, row-major; None if they are all of them.
 
-    - `tables`: for each axis `[2n - 1, features]`, the shifts -(n-1), …, n-1 in this order; the
-      features add up to those of the queries.
-    - `queries`: X_q Q_h + a_h of each.
-    - `numbers`: which of the grid's queries they are, row-major; None if they are all of them.
+    Raises:
+        ValueError: For tables that are too small for the grid, or do not fit the queries.
 
-    **Raises:** `ValueError` for tables that are too small for the grid, or do not fit the queries.
-
-    **Source:** C20 §4.3, after Ramachandran et al. 2019.
+    Source: C20 §4.3, after Ramachandran et al. 2019.
 
     >>> table = jnp.array([[1.0], [10.0], [100.0]])
     >>> queries, grid = jnp.array([[[[2.0], [3.0]]]]), TokenGrid((2,), ((0, 0),))
@@ -59,7 +59,8 @@ def relative_scores(
 def check_tables(tables: tuple[Array, ...], key_features: int, grid: TokenGrid) -> None:
     """Refuse tables that do not fit the queries, or that a shift of the grid is too far for.
 
-    **Raises:** `ValueError`.
+    Raises:
+        ValueError: As described above.
     """
     check_shapes(tables)
     widths = [table.shape[1] for table in tables]
@@ -82,7 +83,8 @@ def check_tables(tables: tuple[Array, ...], key_features: int, grid: TokenGrid) 
 def check_shapes(tables: tuple[Array, ...]) -> None:
     """Refuse what is no tuple of tables for the shifts -(n - 1), …, n - 1.
 
-    **Raises:** `ValueError`.
+    Raises:
+        ValueError: As described above.
     """
     shapes = [tuple(jnp.shape(table)) for table in tables]
     if not isinstance(tables, tuple) or any(len(s) != 2 or s[0] % 2 == 0 for s in shapes):

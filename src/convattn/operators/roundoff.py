@@ -23,7 +23,8 @@ def unit_roundoff(dtype: DTypeLike) -> float:
 def gamma(count: int, roundoff: float) -> float:
     """γ_n = n·u/(1 - n·u).
 
-    **Raises:** `ValueError` where n·u ≥ 1, so that nothing can be said.
+    Raises:
+        ValueError: Where n·u ≥ 1, so that nothing can be said.
     """
     if count * roundoff >= 1:
         raise ValueError(

@@ -25,7 +25,7 @@ def content_scores(
 ) -> Num[Array, "*batch tokens tokens"]:
     """Scores from content alone: A = X W_qry W_keyᵀ Xᵀ, over √D_k if `scale`.
 
-    **Source:** C20 eq. 2; the scale is L21 §2.2's.
+    Source: C20 eq. 2; the scale is L21 §2.2's.
 
     >>> content_scores(jnp.eye(2), jnp.eye(2), 3 * jnp.eye(2)).tolist()
     [[3.0, 0.0], [0.0, 3.0]]
@@ -50,7 +50,7 @@ def position_added_scores(
     The positions enter the scores; whether they enter the values as well is the caller's to say
     (C20's text adds them to the representation, its eq. 3 to the scores only).
 
-    **Source:** C20 eq. 3.
+    Source: C20 eq. 3.
     """
     return content_scores(tokens + positions, query, key)
 
@@ -74,7 +74,7 @@ def absolute_score_terms(
 
     A_qk = X_q W X_kᵀ + X_q W P_kᵀ + P_q W X_kᵀ + P_q W P_kᵀ, where W = W_qry W_keyᵀ.
 
-    **Source:** C20 eq. 7.
+    Source: C20 eq. 7.
     """
 
     def pair(left: Array, right: Array) -> Array:
@@ -115,12 +115,12 @@ def relative_score_terms(
     Position enters only through δ = k - q; content enters the first three terms, so the printed
     "the attention scores only depend on δ" is true of the last one alone.
 
-    **Arguments:**
+    Args:
+        relative: r_δ for every (query, key).
+        position_key: Ŵ_key, D_p × D_k.
+        content_bias, position_bias: u and v, of length D_k.
 
-    - `relative`: r_δ for every (query, key).
-    - `position_key`: Ŵ_key, D_p × D_k. `content_bias`, `position_bias`: u and v, of length D_k.
-
-    **Source:** C20 eq. 8, after Dai et al. 2019.
+    Source: C20 eq. 8, after Dai et al. 2019.
     """
     queries = jnp.matmul(tokens, query, precision=HIGHEST)
     keys = jnp.matmul(tokens, key, precision=HIGHEST)
@@ -145,6 +145,6 @@ def biased_scores(
 ) -> Num[Array, "*batch tokens tokens"]:
     """Scaled dot products plus a position bias: A = X W_qry (X W_key)ᵀ / √d + B.
 
-    **Source:** L21 eq. 4.
+    Source: L21 eq. 4.
     """
     return content_scores(tokens, query, key, scale=True) + bias

@@ -39,7 +39,8 @@ def from_query_minus_key(shift: Iterable[int]) -> Shift:
 def per_axis(value: int | Sequence[int], axes: int, name: str, minimum: int = 1) -> tuple[int, ...]:
     """One integer per spatial axis, from one integer or from one for each.
 
-    **Raises:** `ValueError` where the count is wrong, or an entry is not an integer ≥ `minimum`.
+    Raises:
+        ValueError: Where the count is wrong, or an entry is not an integer ≥ `minimum`.
 
     >>> per_axis(2, 2, "stride"), per_axis((1, 3), 2, "stride")
     ((2, 2), (1, 3))
@@ -108,10 +109,9 @@ class TokenGrid:
     Queries are the image's own tokens; keys are these and the ring. Positions are counted from
     the first key.
 
-    **Arguments:**
-
-    - `queries`: tokens on each axis, without the ring.
-    - `ring`: for each axis, how many zero tokens stand before and after.
+    Args:
+        queries: Tokens on each axis, without the ring.
+        ring: For each axis, how many zero tokens stand before and after.
 
     >>> grid = TokenGrid((4, 5), ((1, 1), (0, 2)))
     >>> grid.keys, grid.number_of_keys, grid.shift_ranges

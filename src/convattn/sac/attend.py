@@ -26,7 +26,7 @@ def content_scores_of_heads(
 ) -> Float[Array, "batch heads queries keys"]:
     """α/√d_a: the scaled dot product of each query with each key, head by head.
 
-    **Source:** B19 eqs. 2 and 3; α_rtij is key-first there, query-first here.
+    Source: B19 eqs. 2 and 3; α_rtij is key-first there, query-first here.
 
     >>> content_scores_of_heads(2 * jnp.ones((1, 1, 1, 4)), jnp.ones((1, 3, 1, 4))).tolist()
     [[[[4.0, 4.0, 4.0]]]]
@@ -46,11 +46,10 @@ def attend(
     Concatenating the heads and applying H_Y of d_o × C·d_o is the sum over the heads of H_Y cut
     into C blocks of d_o × d_o.
 
-    **Arguments:**
-
-    - `scores`: without the batch axis where they hold no content.
-    - `output`: H_Y, a block for each head. None adds the heads up.
-    - `mask`: True where a key may be attended to.
+    Args:
+        scores: Without the batch axis where they hold no content.
+        output: H_Y, a block for each head. None adds the heads up.
+        mask: True where a key may be attended to.
 
     >>> attend(jnp.zeros((1, 1, 2)), jnp.array([[[[2.0]], [[4.0]]]])).tolist()
     [[[3.0]]]

@@ -39,14 +39,14 @@ def with_segment(
 ) -> Num[Array, "batch height width augmented_channels"]:
     """Segment augmentation: what tells the patches of x from those of z.
 
-    **Arguments:**
+    Args:
+        segment: x^seg, `[height, width, d]`, or `[d]` for all pixels alike.
+        how: `"add"` (d is the number of channels) or `"concatenate"` (any d).
 
-    - `segment`: x^seg, `[height, width, d]`, or `[d]` for all pixels alike.
-    - `how`: `"add"` (d is the number of channels) or `"concatenate"` (any d).
+    Raises:
+        ValueError: For anything else, and for shapes that do not fit.
 
-    **Raises:** `ValueError` for anything else, and for shapes that do not fit.
-
-    **Source:** B19 §6.1.
+    Source: B19 §6.1.
 
     >>> with_segment(jnp.ones((1, 1, 2, 1)), jnp.array([7.0]), "concatenate").tolist()
     [[[[1.0, 7.0], [1.0, 7.0]]]]
@@ -70,7 +70,8 @@ def with_segment(
 def check_how(how: str) -> None:
     """Refuse other ways of segment augmentation.
 
-    **Raises:** `ValueError`.
+    Raises:
+        ValueError: As described above.
     """
     if how not in SEGMENTS:
         raise ValueError(f"how={how!r}, but should be one of {', '.join(SEGMENTS)}")
@@ -83,7 +84,8 @@ def side_by_side(
 ) -> tuple[Num[Array, "batch height joined_width channels"], Bool[Array, "height joined_width"]]:
     """t = [x, 0, z] with `gap` zero columns between, and the mask of the columns that are images'.
 
-    **Raises:** `ValueError` for images of different shapes, and a negative gap.
+    Raises:
+        ValueError: For images of different shapes, and a negative gap.
 
     >>> joined, mask = side_by_side(jnp.ones((1, 1, 2, 1)), 2 * jnp.ones((1, 1, 2, 1)), gap=1)
     >>> joined.ravel().tolist(), mask.ravel().tolist()
@@ -129,19 +131,20 @@ def cross_attentive_features(
 ) -> tuple[Array, Array]:
     """x and z after a SAC or MSAC layer in which the patches of both attend to those of both.
 
-    **Arguments:**
+    Args:
+        parameters: `SelfAttentiveParameters` or `MultiscaleParameters` on two axes.
+        gap: Zero columns between the images; by default the fewest that keep the filters from
+            mixing them (and let z start on the stride). 0 is the paper's.
+        segments, how: x^seg and z^seg, as `with_segment` takes them.
 
-    - `parameters`: `SelfAttentiveParameters` or `MultiscaleParameters` on two axes.
-    - `gap`: zero columns between the images; by default the fewest that keep the filters from
-      mixing them (and let z start on the stride). 0 is the paper's.
-    - `segments`, `how`: x^seg and z^seg, as `with_segment` takes them.
+    Returns:
+        The features of x and of z, `[batch, ⌈height/s⌉, ⌈width/s⌉, out]` each.
 
-    **Returns:** the features of x and of z, `[batch, ⌈height/s⌉, ⌈width/s⌉, out]` each.
+    Raises:
+        ValueError: As `side_by_side` and `with_segment` say, for other than two segments, for
+            parameters of sequences, and where width + gap is not a multiple of the stride.
 
-    **Raises:** `ValueError` as `side_by_side` and `with_segment` say, for other than two segments,
-    for parameters of sequences, and where width + gap is not a multiple of the stride.
-
-    **Source:** B19 §6.1; the gap is ours.
+    Source: B19 §6.1; the gap is ours.
     """
     check_how(how)
     multiscale = isinstance(parameters, MultiscaleParameters)

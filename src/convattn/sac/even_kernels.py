@@ -57,13 +57,13 @@ def sac_from_even_kernel(
     The result is exact at queries whose taps all lie in the image; `with_zero_ring` makes it so at
     every query.
 
-    **Arguments:**
+    Args:
+        kernel: `[2r_1 + 1, 2r_2 + 1, in, out]` or `[2r + 1, in, out]`, equal to its reflections.
+        leak: ε in (0, 1).
 
-    - `kernel`: `[2r_1 + 1, 2r_2 + 1, in, out]` or `[2r + 1, in, out]`, equal to its reflections.
-    - `leak`: ε in (0, 1).
-
-    **Raises:** `ValueError` for even sizes, for a kernel that is not even (no number of heads
-    expresses it; a traced kernel is trusted to be even), for a leak outside (0, 1).
+    Raises:
+        ValueError: For even sizes, for a kernel that is not even (no number of heads expresses it;
+            a traced kernel is trusted to be even), for a leak outside (0, 1).
 
     >>> kernel = jnp.array([2.0, 5.0, 2.0]).reshape(3, 1, 1)
     >>> sac_from_even_kernel(kernel).value.ravel().tolist()
@@ -119,12 +119,12 @@ def with_zero_ring(
 ) -> Float[Array, "batch *space out_channels"]:
     """Zeros around the image, SAC at stride 1, and the image's own cells of the result.
 
-    **Arguments:**
+    Args:
+        ring: How many zeros on both sides of each axis; r for an even kernel of size 2r + 1.
 
-    - `ring`: how many zeros on both sides of each axis; r for an even kernel of size 2r + 1.
-
-    **Raises:** `ValueError` for a strided SAC, whose cells are not those of the image, and for a
-    ring that is not one number ≥ 0 for each axis.
+    Raises:
+        ValueError: For a strided SAC, whose cells are not those of the image, and for a ring that
+            is not one number ≥ 0 for each axis.
 
     >>> kernel = jnp.array([2.0, 5.0, 2.0]).reshape(3, 1, 1)
     >>> image = jnp.array([[[1.0], [0.0], [4.0]]])

@@ -28,13 +28,12 @@ def filter_bank(
 ) -> Num[Array, "batch *strided heads features"]:
     """Every head's filters over the images: (x ⋆ H)_q = Σ_t x_(q + d·t) H_t, at every s-th q.
 
-    **Arguments:**
+    Args:
+        filters: H, heads first; d_a or d_o filters each.
+        stride, dilation: For each spatial axis.
+        causal: One axis only; the last tap is the position itself.
 
-    - `filters`: H, heads first; d_a or d_o filters each.
-    - `stride`, `dilation`: for each spatial axis.
-    - `causal`: one axis only; the last tap is the position itself.
-
-    **Source:** B19 Definitions 1 and 2.
+    Source: B19 Definitions 1 and 2.
 
     >>> sequence, pair = jnp.array([[[1.0], [2.0], [4.0]]]), jnp.array([[[[1.0]], [[10.0]]]])
     >>> filter_bank(sequence, pair, stride=(1,), dilation=(1,))[0, :, 0, 0].tolist()
@@ -59,7 +58,8 @@ def convolve(
 ) -> Num[Array, "batch *strided features"]:
     """`conv` with zeros outside; causal: all of them before the first position.
 
-    **Raises:** `ValueError` for a causal kernel on more than one axis, and as `conv` says.
+    Raises:
+        ValueError: For a causal kernel on more than one axis, and as `conv` says.
     """
     if not causal:
         return conv(images, kernel, stride=stride, dilation=dilation)

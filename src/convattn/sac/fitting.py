@@ -14,7 +14,8 @@ from convattn.operators.arrays import as_array
 def arrays_of(parameters: Any) -> Any:
     """The parameters with each leaf as a JAX array.
 
-    **Raises:** `ValueError` for leaves that are no numbers, or that JAX would silently narrow.
+    Raises:
+        ValueError: For leaves that are no numbers, or that JAX would silently narrow.
 
     >>> arrays_of({"value": np.ones(2, np.float32)})["value"].shape
     (2,)
@@ -29,7 +30,8 @@ def arrays_of(parameters: Any) -> Any:
 def require_shape(part: Array | None, name: str, expected: tuple[int | str, ...]) -> None:
     """Refuse a part of another shape; an expected axis that is only named may have any size.
 
-    **Raises:** `ValueError`.
+    Raises:
+        ValueError: As described above.
 
     >>> require_shape(jnp.ones((2, 5)), "merge", (2, "out"))
     """
@@ -54,8 +56,9 @@ def checked_key_mask(
     Under `causal` the query at the first position has one key, the first; if that is masked, its
     softmax is 0/0. A mask under `jit` cannot be looked at: there a query without keys gets zeros.
 
-    **Raises:** `ValueError` for a mask of another shape or type, and for a concrete mask under
-    which some query has no key.
+    Raises:
+        ValueError: For a mask of another shape or type, and for a concrete mask under which some
+            query has no key.
 
     >>> checked_key_mask([True, False], (2,), (1,), True).tolist()
     [True, False]

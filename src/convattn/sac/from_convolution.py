@@ -55,20 +55,21 @@ def sac_from_convolution(
 ) -> SelfAttentiveParameters:
     """The SAC that computes `conv(…, padding="SAME")` with this kernel, on images of any size.
 
-    **Arguments:**
+    Args:
+        kernel: `[K_1, K_2, in, out]`, or `[K, in, out]`, any size; integers become float32.
+        bias: `[out]` or none.
+        exact: Two heads at finite b_00 (no rounding of the filters where ε is 1/2). Otherwise one
+            head, within `limit_error_bound` of the convolution.
+        leak: ε in (0, 1), for `exact`.
+        logit: M ≥ 0 of the single head; by default its attention is one-hot in the dtype in which
+            softmax runs.
+        stride, dilation: As for `conv`.
+        key_stride: Divides the stride; by default the stride.
+        causal: Sequences only; the kernel's taps are then -(K-1), …, 0.
 
-    - `kernel`: `[K_1, K_2, in, out]`, or `[K, in, out]`, any size; integers become float32.
-    - `bias`: `[out]` or none.
-    - `exact`: two heads at finite b_00 (no rounding of the filters where ε is 1/2). Otherwise one
-      head, within `limit_error_bound` of the convolution.
-    - `leak`: ε in (0, 1), for `exact`.
-    - `logit`: M ≥ 0 of the single head; by default its attention is one-hot in the dtype in which
-      softmax runs.
-    - `stride`, `dilation`: as for `conv`. `key_stride`: divides the stride; by default the stride.
-    - `causal`: sequences only; the kernel's taps are then -(K-1), …, 0.
-
-    **Raises:** `ValueError` for a kernel that `conv` refuses, a leak outside (0, 1), a negative
-    logit, a logit with `exact`, a causal kernel on two axes.
+    Raises:
+        ValueError: For a kernel that `conv` refuses, a leak outside (0, 1), a negative logit, a
+            logit with `exact`, a causal kernel on two axes.
 
     >>> parameters = sac_from_convolution(jnp.ones((2, 3, 1, 4)))
     >>> parameters.heads, parameters.value[:, 0, 0, 0, 0].tolist()
@@ -115,10 +116,9 @@ def sac_from_convolution(
 def limit_error_bound(logit: float, number_of_keys: int, spread: Any) -> Any:
     """TV·(max c - min c): how far the one-head SAC at M is from the convolution c.
 
-    **Arguments:**
-
-    - `spread`: max c - min c over the cells of the key grid, for each image and channel; at most
-      2·max|x|·Σ|W| whatever the image.
+    Args:
+        spread: Max c - min c over the cells of the key grid, for each image and channel; at most
+            2·max|x|·Σ|W| whatever the image.
 
     >>> float(limit_error_bound(0.0, 4, 1.0))
     0.75

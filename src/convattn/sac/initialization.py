@@ -20,7 +20,8 @@ from convattn.sac.self_attentive_parameters import SelfAttentiveParameters
 def positive_sizes(**sizes: SupportsIndex) -> list[int]:
     """The sizes, integers ≥ 1, as Python's.
 
-    **Raises:** `ValueError` that names the size.
+    Raises:
+        ValueError: That names the size.
     """
     return [as_integer(size, name, 1) for name, size in sizes.items()]
 
@@ -28,7 +29,8 @@ def positive_sizes(**sizes: SupportsIndex) -> list[int]:
 def axis_sizes(sizes: int | Sequence[int], axes: int) -> tuple[int, ...]:
     """The sizes of the axes; one integer stands for all.
 
-    **Raises:** `ValueError` for what is not an integer ≥ 1.
+    Raises:
+        ValueError: For what is not an integer ≥ 1.
 
     >>> axis_sizes(3, 2), axis_sizes((2, 5), 2)
     ((3, 3), (2, 5))
@@ -49,9 +51,8 @@ def initial_self_attention_2d(
 ) -> SelfAttention2DParameters:
     """2-D self-attention of d_o = `out_channels` a head, as the paper has it.
 
-    **Arguments:**
-
-    - `distances`: the entries of the bias table on each axis, N and M for images of N × M.
+    Args:
+        distances: The entries of the bias table on each axis, N and M for images of N × M.
 
     >>> made = initial_self_attention_2d(
     ...     jax.random.key(0), 3, 4, heads=2, key_features=5, distances=(6, 7)
@@ -93,13 +94,13 @@ def initial_self_attentive(
 ) -> SelfAttentiveParameters:
     """A SAC of d_o = `out_channels` a head, as the paper has it, on one or two axes.
 
-    **Arguments:**
+    Args:
+        kernel_size: n and m, or m alone for sequences; one integer: the same on each axis.
+        distances: The entries of the bias table on each axis.
+        ordinary: With an ordinary convolution beside it, merged by a 1×1 convolution.
 
-    - `kernel_size`: n and m, or m alone for sequences; one integer: the same on each axis.
-    - `distances`: the entries of the bias table on each axis.
-    - `ordinary`: with an ordinary convolution beside it, merged by a 1×1 convolution.
-
-    **Raises:** `ValueError` for sizes below one.
+    Raises:
+        ValueError: For sizes below one.
 
     >>> made = initial_self_attentive(
     ...     jax.random.key(0), (2, 3), 4, 5, heads=6, key_features=7, distances=(8, 9),
@@ -159,7 +160,8 @@ def initial_multiscale(
 ) -> MultiscaleParameters:
     """An MSAC with one SAC for each filter size.
 
-    **Raises:** `ValueError` for no sizes, and as `initial_self_attentive` says.
+    Raises:
+        ValueError: For no sizes, and as `initial_self_attentive` says.
 
     >>> made = initial_multiscale(
     ...     jax.random.key(0), ((1,), (2,)), 4, 5, heads=2, key_features=3, distances=(6,)

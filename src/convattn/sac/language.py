@@ -25,12 +25,12 @@ TAPPED = ("value", "query", "key", "ordinary")
 def as_sequence(parameters: Any, *, causal: bool = False) -> Any:
     """The SAC or MSAC of sequences that a 1×m one is on images of height 1.
 
-    **Arguments:**
+    Args:
+        parameters: `SelfAttentiveParameters` of 1×m filters, or `MultiscaleParameters` of those.
+        causal: Give the same filters the taps -(m-1), …, 0, and mask the future.
 
-    - `parameters`: `SelfAttentiveParameters` of 1×m filters, or `MultiscaleParameters` of those.
-    - `causal`: give the same filters the taps -(m-1), …, 0, and mask the future.
-
-    **Raises:** `ValueError` for filters of height above one, and for parameters of sequences.
+    Raises:
+        ValueError: For filters of height above one, and for parameters of sequences.
 
     >>> import jax.numpy as jnp
     >>> pairs = SelfAttentiveParameters(jnp.ones((4, 1, 2, 3, 5)))

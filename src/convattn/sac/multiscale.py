@@ -44,11 +44,13 @@ def multiscale_self_attentive_convolution(
 ) -> Float[Array, "batch *strided out_channels"]:
     """MSAC of images, or of sequences.
 
-    **Arguments:** as for `self_attentive_convolution`; all scales have one stride.
+    Args:
+        As for `self_attentive_convolution`; all scales have one stride.
 
-    **Raises:** `ValueError` for no scales, strides that differ, channels that do not fit H_φ.
+    Raises:
+        ValueError: For no scales, strides that differ, channels that do not fit H_φ.
 
-    **Source:** B19 §4.
+    Source: B19 §4.
 
     >>> one = SelfAttentiveParameters(jnp.ones((1, 1, 1, 1, 1)))
     >>> both = MultiscaleParameters((one, one), jnp.array([[1.0], [10.0]]))
@@ -75,7 +77,8 @@ def multiscale_self_attentive_convolution(
 def common_stride(parameters: MultiscaleParameters) -> tuple[int, ...]:
     """The stride of all scales.
 
-    **Raises:** `ValueError` for no scales, and for strides that differ.
+    Raises:
+        ValueError: For no scales, and for strides that differ.
     """
     strides = {scale.stride for scale in parameters.scales}
     if len(strides) != 1:
@@ -89,10 +92,11 @@ def common_stride(parameters: MultiscaleParameters) -> tuple[int, ...]:
 def as_single_scale(parameters: MultiscaleParameters) -> SelfAttentiveParameters:
     """The SAC with the largest filters, and all heads, that computes the same.
 
-    **Raises:** `ValueError` for no scales, for scales of different strides, dilations or masks, for
-    different numbers of key features (the scores are divided by √d_a) or head features, where a
-    scale has no content or no bias and another has, for leaks, and for causal scales (whose taps
-    end at 0).
+    Raises:
+        ValueError: For no scales, for scales of different strides, dilations or masks, for
+            different numbers of key features (the scores are divided by √d_a) or head features,
+            where a scale has no content or no bias and another has, for leaks, and for causal
+            scales (whose taps end at 0).
 
     >>> one = SelfAttentiveParameters(jnp.ones((1, 1, 1, 1, 1)))
     >>> wide = SelfAttentiveParameters(jnp.ones((1, 2, 3, 1, 1)))
@@ -174,7 +178,8 @@ def embed(filters: Array, size: tuple[int, ...]) -> Num[Array, "heads *taps in_c
 def joined_filters(filters: list[Array], size: tuple[int, ...]) -> Array:
     """All heads' filters at one size.
 
-    **Raises:** `ValueError` where the scales have different numbers of features a head.
+    Raises:
+        ValueError: Where the scales have different numbers of features a head.
     """
     widths = {each.shape[-1] for each in filters}
     if len(widths) > 1:

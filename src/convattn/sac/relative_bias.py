@@ -33,13 +33,12 @@ from convattn.encodings.base import score_dtype
 class EvenBias:
     """The table b of each head, `[heads, *distances]`; distances beyond the table have bias 0.
 
-    **Fields:**
+    Attributes:
+        values: b_h for the distances 0, 1, … on each axis. The paper's table has as many entries as
+            the image has pixels.
+        leak: ε in (0, 1), or None for a table in plain units.
 
-    - `values`: b_h for the distances 0, 1, … on each axis. The paper's table has as many entries
-      as the image has pixels.
-    - `leak`: ε in (0, 1), or None for a table in plain units.
-
-    **Source:** B19 eq. 3.
+    Source: B19 eq. 3.
     """
 
     values: Num[Array, "heads *distances"]
@@ -59,7 +58,8 @@ class EvenBias:
 def check_leak(position: EvenBias) -> None:
     """Refuse a leak that is no number in (0, 1); a traced one cannot be looked at.
 
-    **Raises:** `ValueError`.
+    Raises:
+        ValueError: As described above.
     """
     leak = position.leak
     if leak is None or isinstance(leak, jax.core.Tracer):
@@ -81,13 +81,13 @@ def even_bias_scores(
 ) -> Float[Array, "heads queries keys"]:
     """b_(|δ_1|, |δ_2|) for every query and key, times M(N) if there is a leak.
 
-    **Arguments:**
+    Args:
+        queries, keys: Cells on each axis, row-major in the result.
+        step: Cells of the key grid from one query to the next; 1 where both grids are one.
+        attended: N of the leak, the keys that a query may attend to; all of them by default.
 
-    - `queries`, `keys`: cells on each axis, row-major in the result.
-    - `step`: cells of the key grid from one query to the next; 1 where both grids are one.
-    - `attended`: N of the leak, the keys that a query may attend to; all of them by default.
-
-    **Raises:** `ValueError` for a table of another number of axes, and a leak outside (0, 1).
+    Raises:
+        ValueError: For a table of another number of axes, and a leak outside (0, 1).
 
     >>> position = EvenBias(jnp.array([[5.0, 1.0]]))
     >>> even_bias_scores(position, (3,), (3,))[0].tolist()

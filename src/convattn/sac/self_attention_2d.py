@@ -29,13 +29,12 @@ from convattn.sac.relative_bias import EvenBias, even_bias_scores
 class SelfAttention2DParameters:
     """H_Q, H_K, H_V of 1×1 filters as matrices, b and H_Y.
 
-    **Fields:**
-
-    - `query`, `key`: `[heads, in, key_features]`.
-    - `value`: `[heads, in, head_features]`.
-    - `position`: b, or None for no bias.
-    - `output`: H_Y as blocks `[heads, head_features, out]`, or None to add the heads up (one head:
-      no H_Y).
+    Attributes:
+        query, key: `[heads, in, key_features]`.
+        value: `[heads, in, head_features]`.
+        position: b, or None for no bias.
+        output: H_Y as blocks `[heads, head_features, out]`, or None to add the heads up (one head:
+            no H_Y).
     """
 
     query: Num[Array, "heads in_channels key_features"]
@@ -51,18 +50,18 @@ def self_attention_2d(
 ) -> Float[Array, "batch height width out_channels"]:
     """Multi-head 2-D self-attention.
 
-    **Arguments:**
+    Args:
+        images: `[batch, height, width, in]`, any size that the table of `position` is meant for;
+            beyond it the bias is 0.
 
-    - `images`: `[batch, height, width, in]`, any size that the table of `position` is
-      meant for; beyond it the bias is 0.
+    Returns:
+        Dtype `result_type(images, value)`, float32 for integers; sums run in at least float32.
 
-    **Returns:** dtype `result_type(images, value)`, float32 for integers; sums run in at least
-    float32.
+    Raises:
+        ValueError: For images that are not `[batch, height, width, in]`, for parameters that do not
+            fit together, for 64-bit floats while 64-bit types are off.
 
-    **Raises:** `ValueError` for images that are not `[batch, height, width, in]`, for parameters
-    that do not fit together, for 64-bit floats while 64-bit types are off.
-
-    **Source:** B19 eqs. 1 to 4 and §2.1.
+    Source: B19 eqs. 1 to 4 and §2.1.
 
     >>> ones = jnp.ones((1, 1, 1))
     >>> image = jnp.array([[[[0.0], [6.0]]]])
@@ -96,7 +95,8 @@ def self_attention_2d(
 def check_maps(parameters: SelfAttention2DParameters) -> None:
     """Refuse parameters that do not fit together.
 
-    **Raises:** `ValueError`.
+    Raises:
+        ValueError: As described above.
     """
     heads, channels, features = parameters.value.shape
     require_shape(parameters.query, "query", (heads, channels, "key_features"))

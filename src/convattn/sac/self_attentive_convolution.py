@@ -43,20 +43,21 @@ def self_attentive_convolution(
 ) -> Float[Array, "batch *strided out_channels"]:
     """SAC of images, or of sequences.
 
-    **Arguments:**
+    Args:
+        images: `[batch, height, width, in]`, or `[batch, length, in]` for 1-D filters.
+        key_mask: Bool, `[height, width]` or `[length]`, True where a key may be attended to; on the
+            grid of the pixels, the same for the whole batch.
 
-    - `images`: `[batch, height, width, in]`, or `[batch, length, in]` for 1-D filters.
-    - `key_mask`: bool, `[height, width]` or `[length]`, True where a key may be attended to; on
-      the grid of the pixels, the same for the whole batch.
+    Returns:
+        ⌈n/s⌉ cells on each axis; dtype `result_type(images, value, ordinary, bias)`, float32 for
+        integers; sums run in at least float32.
 
-    **Returns:** ⌈n/s⌉ cells on each axis; dtype `result_type(images, value, ordinary, bias)`,
-    float32 for integers; sums run in at least float32.
+    Raises:
+        ValueError: For parameters that do not fit together, or to the images; for a mask of another
+            shape or type, or (if it is not traced) one that leaves a query no key; for 64-bit
+            floats while 64-bit types are off.
 
-    **Raises:** `ValueError` for parameters that do not fit together, or to the images; for a
-    mask of another shape or type, or (if it is not traced) one that leaves a query no key; for
-    64-bit floats while 64-bit types are off.
-
-    **Source:** B19 §3.
+    Source: B19 §3.
 
     >>> identity = jnp.ones((1, 1, 1, 1, 1))
     >>> image = jnp.array([[[[0.0], [6.0]]]])
@@ -98,7 +99,8 @@ def attention_scores(
 
     The mask is `[queries, keys]`, True where a key may be attended to, or None for all.
 
-    **Raises:** `ValueError` as `self_attentive_convolution` says.
+    Raises:
+        ValueError: As `self_attentive_convolution` says.
     """
     parameters, images = arrays_of(parameters), as_array(images, "images")
     check_parameters(parameters, images)

@@ -16,15 +16,14 @@ from convattn.sac.relative_bias import EvenBias, check_leak
 class SelfAttentiveParameters:
     """The filters of a SAC operator.
 
-    **Array fields:**
-
-    - `value`: H_V, `[heads, *taps, in, head_features]`.
-    - `query`, `key`: H_Q, H_K, `[heads, *taps, in, key_features]`; both None: no content.
-    - `position`: the even bias b, or None.
-    - `output`: H_Y of §2.1, `[heads, head_features, features]`; None adds the heads up.
-    - `ordinary`: H_R, `[*taps, in, ordinary_features]`, or None.
-    - `merge`: H_Y of §3, `[features + ordinary_features, out]`; with `ordinary`, and only then.
-    - `bias`: `[out]`, added at the end, or None; the paper has none.
+    Attributes:
+        value: H_V, `[heads, *taps, in, head_features]`.
+        query, key: H_Q, H_K, `[heads, *taps, in, key_features]`; both None: no content.
+        position: The even bias b, or None.
+        output: H_Y of §2.1, `[heads, head_features, features]`; None adds the heads up.
+        ordinary: H_R, `[*taps, in, ordinary_features]`, or None.
+        merge: H_Y of §3, `[features + ordinary_features, out]`; with `ordinary`, and only then.
+        bias: `[out]`, added at the end, or None; the paper has none.
 
     **Static fields**, a number for each axis: `stride`, `dilation`, `key_stride`; and `causal`.
     """
@@ -61,7 +60,8 @@ class SelfAttentiveParameters:
 def check_parameters(parameters: SelfAttentiveParameters, images: Array) -> None:
     """Refuse parameters that do not fit together or to the images: shapes, and a concrete leak.
 
-    **Raises:** `ValueError`.
+    Raises:
+        ValueError: As described above.
     """
     check_grid(parameters, images)
     if (parameters.query is None) != (parameters.key is None):
@@ -101,7 +101,8 @@ def check_parameters(parameters: SelfAttentiveParameters, images: Array) -> None
 def check_grid(parameters: SelfAttentiveParameters, images: Array) -> None:
     """Refuse strides and dilations that are not ≥ 1, or not one for each axis of the images.
 
-    **Raises:** `ValueError`.
+    Raises:
+        ValueError: As described above.
     """
     axes = parameters.value.ndim - 3
     grid = {name: getattr(parameters, name) for name in ("stride", "dilation", "key_stride")}

@@ -19,13 +19,14 @@ def cosine_similarity(first: Any, second: Any) -> Float[Array, "batch"]:
     Of any scale: the features are divided by their largest entry, and so are their sums, before
     anything is squared.
 
-    **Arguments:**
+    Args:
+        first, second: `[batch, *space, channels]`; the spaces may differ.
 
-    - `first`, `second`: `[batch, *space, channels]`; the spaces may differ.
+    Returns:
+        In the dtype of the features, float32 for integers; computed in at least float32.
 
-    **Returns:** in the dtype of the features, float32 for integers; computed in at least float32.
-
-    **Raises:** `ValueError` for batches or channels that differ.
+    Raises:
+        ValueError: For batches or channels that differ.
 
     >>> cosine_similarity(jnp.ones((1, 2, 2)), -jnp.ones((1, 3, 2))).round(6).tolist()
     [-1.0]

@@ -31,20 +31,21 @@ def attention_convolution(
 ) -> Num[Array, "batch queries out_channels"]:
     """y = Σ_k a(x', y'; Ξ_k)ᵀ x Θ_k.
 
-    **Arguments:**
+    Args:
+        x: The main input, `[batch, M, P]`.
+        keys, queries: The auxiliary inputs x' `[batch, M, P']` and y' `[batch, N, Q']`.
+        mechanism: (x', y') ↦ `[batch, K, M, N]`, or `[K, M, N]` where the batch shares it.
+        theta: Θ, `[K, P, Q]`.
+        order, precision: As in `structured_convolution`, which takes the products.
 
-    - `x`: the main input, `[batch, M, P]`.
-    - `keys`, `queries`: the auxiliary inputs x' `[batch, M, P']` and y' `[batch, N, Q']`.
-    - `mechanism`: (x', y') ↦ `[batch, K, M, N]`, or `[K, M, N]` where the batch shares it.
-    - `theta`: Θ, `[K, P, Q]`.
-    - `order`, `precision`: as in `structured_convolution`, which takes the products.
+    Returns:
+        `[batch, N, Q]` of dtype `result_type(x, A, theta)`.
 
-    **Returns:** `[batch, N, Q]` of dtype `result_type(x, A, theta)`.
+    Raises:
+        ValueError: For a mechanism whose output does not fit the inputs, and as
+            `structured_convolution`.
 
-    **Raises:** `ValueError` for a mechanism whose output does not fit the inputs, and as
-    `structured_convolution`.
-
-    **Source:** A19 eq. 7.
+    Source: A19 eq. 7.
 
     >>> import jax.numpy as jnp
     >>> swap = lambda keys, queries: jnp.array([[[0, 1], [1, 0]]])
@@ -89,7 +90,7 @@ def self_attention_convolution(
 ) -> Num[Array, "batch entries out_channels"]:
     """The attention convolution with x' = y' = x; requires M = N and P = P' = Q'.
 
-    **Source:** A19 Definition 4.
+    Source: A19 Definition 4.
 
     >>> import jax.numpy as jnp
     >>> products = lambda keys, queries: jnp.einsum("bmp,bnp->bmn", keys, queries)[:, None]
@@ -111,7 +112,7 @@ def cross_attention_convolution(
 ) -> Num[Array, "batch queries out_channels"]:
     """The attention convolution with x' = x; requires P' = P.
 
-    **Source:** A19 Definition 4.
+    Source: A19 Definition 4.
 
     >>> import jax.numpy as jnp
     >>> products = lambda keys, queries: jnp.einsum("bmp,bnp->bmn", keys, queries)[:, None]

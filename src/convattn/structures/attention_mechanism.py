@@ -30,7 +30,8 @@ def softmax_mechanism(
 ) -> Mechanism:
     """The mechanism followed by a mask and the column-wise softmax, over the keys.
 
-    **Arguments:** `mask`, `blank`: as in `column_softmax`.
+    Args:
+        mask, blank: As in `column_softmax`.
 
     >>> equal = softmax_mechanism(lambda keys, queries: jnp.zeros((1, 4, 2)))
     >>> equal(jnp.zeros((1, 4, 3)), jnp.zeros((1, 2, 3)))[0, :, 0].tolist()
@@ -42,7 +43,7 @@ def softmax_mechanism(
 def constant_mechanism(basis: Basis) -> Mechanism:
     """A basis as a mechanism whose output does not depend on its input.
 
-    **Source:** A19, Section 3.1: grid and graph convolutions as the degenerate case.
+    Source: A19, Section 3.1: grid and graph convolutions as the degenerate case.
 
     >>> from convattn.structures import dense_basis
     >>> mechanism = constant_mechanism(dense_basis([[0, 1], [0, 0]]))

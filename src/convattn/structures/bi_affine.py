@@ -33,12 +33,13 @@ class BiAffine:
 
     `bi_affine` checks what it is given.
 
-    **Fields:**
+    Attributes:
+        bilinear: Λ, `[heads, P', Q']`.
+        key_weight: μ, `[heads, P']`.
+        query_weight: ν, `[heads, Q']`.
+        offset: ξ, `[heads]`.
 
-    - `bilinear`: Λ, `[heads, P', Q']`.
-    - `key_weight`: μ, `[heads, P']`. `query_weight`: ν, `[heads, Q']`. `offset`: ξ, `[heads]`.
-
-    **Source:** A19 Definition 5.
+    Source: A19 Definition 5.
     """
 
     bilinear: Num[Array, "heads key_features query_features"] | None = None
@@ -52,9 +53,11 @@ def bi_affine(
 ) -> BiAffine:
     """The parameters of bi-affine attention, checked against one another.
 
-    **Arguments:** as the fields of `BiAffine`; at least one of them.
+    Args:
+        As the fields of `BiAffine`; at least one of them.
 
-    **Raises:** `ValueError` where nothing is given, or the shapes do not fit together.
+    Raises:
+        ValueError: Where nothing is given, or the shapes do not fit together.
 
     >>> bi_affine(bilinear=jnp.ones((2, 3, 4)), key_weight=jnp.ones((2, 3))).key_weight.shape
     (2, 3)
@@ -102,17 +105,18 @@ def bi_affine_scores(
 ) -> Num[Array, "batch heads keys queries"]:
     """A(x', y'; Ξ)_mn = Σ_pq Λ_pq x'_mp y'_nq + Σ_p μ_p x'_mp + Σ_q ν_q y'_nq + ξ, for every head.
 
-    **Arguments:**
+    Args:
+        keys, queries: x' and y'.
+        parameters: From `bi_affine`.
 
-    - `keys`, `queries`: x' and y'.
-    - `parameters`: from `bi_affine`.
+    Returns:
+        Scores in at least float32, or integers for integers.
 
-    **Returns:** scores in at least float32, or integers for integers.
+    Raises:
+        ValueError: Where Ξ was made for other numbers of features, is empty, or its terms do not
+            fit together.
 
-    **Raises:** `ValueError` where Ξ was made for other numbers of features, is empty, or its terms
-    do not fit together.
-
-    **Source:** A19 eq. 8.
+    Source: A19 eq. 8.
 
     >>> xi = bi_affine(jnp.array([[[2]]]), jnp.array([[10]]), jnp.array([[100]]), jnp.array([1000]))
     >>> bi_affine_scores(jnp.array([[[1], [2]]]), jnp.array([[[3]]]), xi)[0, 0].tolist()
@@ -148,7 +152,8 @@ def bi_affine_scores(
 def check_parameters(parameters: BiAffine) -> BiAffine:
     """A `BiAffine` that was put together without `bi_affine`, checked as `bi_affine` does.
 
-    **Raises:** `ValueError` as `bi_affine`.
+    Raises:
+        ValueError: As `bi_affine`.
 
     >>> check_parameters(BiAffine(offset=jnp.zeros(2))).offset.shape
     (2,)
@@ -163,7 +168,8 @@ def check_features(
 ) -> None:
     """Whether x' or y' has the number of features that Ξ was made for.
 
-    **Raises:** `ValueError` with both numbers.
+    Raises:
+        ValueError: With both numbers.
     """
     for part, where in ((bilinear, axis), (weight, 1)):
         if part is not None and part.shape[where] != entries.shape[-1]:

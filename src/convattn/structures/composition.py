@@ -41,9 +41,11 @@ PRODUCT_IS = "a product of two members has the entry"
 class StructuredConvolution:
     """A convolution as data: a basis and a parameter.
 
-    **Fields:** `basis`: K matrices `[M, N]`; `theta`: Θ, `[K, P, Q]`.
+    Attributes:
+        basis: K matrices `[M, N]`.
+        theta: Θ, `[K, P, Q]`.
 
-    **Source:** A19 Proposition 2.
+    Source: A19 Proposition 2.
     """
 
     basis: Basis
@@ -63,9 +65,10 @@ def compose(first: StructuredConvolution, second: StructuredConvolution) -> Stru
     - a `SparseBasis` if both are sliced or sparse, and concrete;
     - a `DenseBasis` otherwise, so also where a sparse basis is traced.
 
-    **Raises:** `ValueError` where `second` does not take what `first` gives.
+    Raises:
+        ValueError: Where `second` does not take what `first` gives.
 
-    **Source:** A19 Proposition 3.
+    Source: A19 Proposition 3.
 
     >>> from convattn.structures import shift_basis
     >>> step = lambda d: StructuredConvolution(shift_basis(2, [d]), jnp.ones((1, 1, 1), int))
@@ -88,8 +91,9 @@ def compose(first: StructuredConvolution, second: StructuredConvolution) -> Stru
 def compose_bases(first: Basis, second: Basis) -> Basis:
     """(A'_k' A''_k'')_(k'k''), of the type that `compose` says.
 
-    **Raises:** `ValueError` where the outputs of `first` are not the inputs of `second`, and for
-    products that the dtype of the result cannot hold, where they are concrete.
+    Raises:
+        ValueError: Where the outputs of `first` are not the inputs of `second`, and for products
+            that the dtype of the result cannot hold, where they are concrete.
 
     >>> from convattn.structures import shift_basis
     >>> compose_bases(shift_basis(5, [0, 1]), shift_basis(5, [1, 2])).shifts

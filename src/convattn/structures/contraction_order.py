@@ -34,14 +34,13 @@ ORDERS = ("basis_first", "parameter_first", "operator")
 class Work(NamedTuple):
     """How often each kind of step is taken, or, in `SECONDS`, what one such step costs.
 
-    **Fields:**
-
-    - `products`: multiplications and additions within matrix products.
-    - `intermediate`: numbers written and read again between the contractions.
-    - `operands`: numbers of x, Θ, y and a dense A.
-    - `operator`: numbers of Φ.
-    - `entries`: products with an entry of a basis that is not dense, scattered in memory.
-    - `sliced`: numbers of the intermediate that are only summed slice by slice.
+    Attributes:
+        products: Multiplications and additions within matrix products.
+        intermediate: Numbers written and read again between the contractions.
+        operands: Numbers of x, Θ, y and a dense A.
+        operator: Numbers of Φ.
+        entries: Products with an entry of a basis that is not dense, scattered in memory.
+        sliced: Numbers of the intermediate that are only summed slice by slice.
     """
 
     products: float
@@ -67,13 +66,14 @@ def contraction_work(
 ) -> dict[str, Work]:
     """The steps of each order.
 
-    **Arguments:** B, M, N, P, Q, and the basis, of which only the type, K and the number of
-    nonzeros count.
+    Args:
+        B, M, N, P, Q, and the basis, of which only the type, K and the number of nonzeros count.
 
-    **Raises:** `ValueError` for a size below one (a batch may be empty), and for M and N that are
-    not the basis's.
+    Raises:
+        ValueError: For a size below one (a batch may be empty), and for M and N that are not the
+            basis's.
 
-    **Source:** A19 Section 1.4 and Figure 1.
+    Source: A19 Section 1.4 and Figure 1.
 
     >>> from convattn.structures import shift_basis
     >>> contraction_work(1, 5, 5, 2, 3, shift_basis(5, [0]))["basis_first"].products
@@ -126,9 +126,11 @@ def contraction_costs(
 ) -> dict[str, float]:
     """An estimate of the seconds that each order takes; only comparisons between them mean much.
 
-    **Arguments:** as for `contraction_work`.
+    Args:
+        As for `contraction_work`.
 
-    **Raises:** `ValueError` as `contraction_work`.
+    Raises:
+        ValueError: As `contraction_work`.
 
     >>> from convattn.structures import shift_basis
     >>> costs = contraction_costs(8, 256, 256, 4, 64, shift_basis((16, 16), [(0, 0), (0, 1)]))
@@ -147,7 +149,8 @@ def cheapest_order(
 ) -> str:
     """The order of least estimated cost; the first of `ORDERS` among equals.
 
-    **Raises:** `ValueError` as `contraction_work`.
+    Raises:
+        ValueError: As `contraction_work`.
 
     >>> from convattn.structures import shift_basis
     >>> cheapest_order(8, 256, 256, 64, 4, shift_basis((16, 16), [(0, 0), (0, 1)]))

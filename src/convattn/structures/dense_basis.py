@@ -18,7 +18,8 @@ from convattn.structures.basis import Basis
 class DenseBasis(Basis):
     """A as one array; `dense_basis` checks what it is given.
 
-    **Fields:** `array`: A_kmn, `[K, M, N]`.
+    Attributes:
+        array: A_kmn, `[K, M, N]`.
 
     >>> basis = DenseBasis(jnp.array([[[0, 1], [0, 0]]]))  # output 1 reads input 0
     >>> basis.gather(jnp.array([[[5], [7]]]))[0, 0, :, 0].tolist()
@@ -93,9 +94,11 @@ class DenseBasis(Basis):
 def dense_basis(matrices: Any) -> DenseBasis:
     """A basis from matrices, checked.
 
-    **Arguments:** `matrices`: `[K, M, N]` numbers, or one matrix `[M, N]` as K = 1.
+    Args:
+        matrices: `[K, M, N]` numbers, or one matrix `[M, N]` as K = 1.
 
-    **Raises:** `ValueError` for another rank and for an empty axis.
+    Raises:
+        ValueError: For another rank and for an empty axis.
 
     >>> dense_basis([[1.0, 0.0], [0.0, 1.0]]).size
     1

@@ -20,9 +20,11 @@ def sum_duplicates(
 ) -> tuple[Num[np.ndarray, "distinct"], Int[np.ndarray, "distinct"]]:
     """The sum of the values at each place, and the distinct places in ascending order.
 
-    **Returns:** sums of the dtype of `values`.
+    Returns:
+        Sums of the dtype of `values`.
 
-    **Raises:** `ValueError` for a sum that this dtype cannot hold.
+    Raises:
+        ValueError: For a sum that this dtype cannot hold.
 
     >>> values, places = sum_duplicates(np.array([1, 2, 4]), np.array([7, 3, 7]), "values")
     >>> values.tolist(), places.tolist()
@@ -43,8 +45,9 @@ def sum_duplicates(
 def narrowed(wide: Shaped[np.ndarray, "*shape"], dtype: np.dtype, what: str) -> np.ndarray:
     """The values in a narrower dtype, if it can hold them; floats may be rounded.
 
-    **Raises:** `ValueError` beginning with `what`, for an integer beyond the dtype and for a finite
-    float that would become infinite.
+    Raises:
+        ValueError: Beginning with `what`, for an integer beyond the dtype and for a finite float
+            that would become infinite.
 
     >>> narrowed(np.array([300]), np.dtype("uint8"), "the sum is")
     Traceback (most recent call last):

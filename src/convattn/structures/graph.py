@@ -30,7 +30,9 @@ Matrix = Any  # a JAX array, or a scipy.sparse.csr_array
 class Graph:
     """Weights in the dtype in which they are summed, and the dtype of the results.
 
-    **Fields:** `matrix`: `[N, N]`; `dtype`: that of the adjacency as given.
+    Attributes:
+        matrix: `[N, N]`.
+        dtype: That of the adjacency as given.
     """
 
     matrix: Matrix
@@ -45,15 +47,16 @@ class Graph:
 def read_graph(adjacency: Any, name: str = "adjacency", *, symmetric: bool = False) -> Graph:
     """A graph with finite weights ≥ 0.
 
-    **Arguments:**
+    Args:
+        adjacency: `[N, N]`: anything that makes a dense array, a scipy.sparse matrix or array, or a
+            BCOO.
+        name: What messages call it.
+        symmetric: Whether the graph must be undirected.
 
-    - `adjacency`: `[N, N]`: anything that makes a dense array, a scipy.sparse matrix or array, or a
-      BCOO. `name`: what messages call it.
-    - `symmetric`: whether the graph must be undirected.
-
-    **Raises:** `ValueError` for what is no square matrix of real numbers, for entries that are not
-    finite or negative, for an asymmetric matrix where `symmetric`, for a traced BCOO, and for
-    several entries at one place whose sum the dtype cannot hold.
+    Raises:
+        ValueError: For what is no square matrix of real numbers, for entries that are not finite or
+            negative, for an asymmetric matrix where `symmetric`, for a traced BCOO, and for several
+            entries at one place whose sum the dtype cannot hold.
 
     >>> read_graph([[0, 1], [1, 0]]).nodes
     2

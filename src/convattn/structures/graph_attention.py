@@ -31,9 +31,10 @@ Combination = Literal["sum", "mean", "concatenate"]
 def leaky_relu(scores: Num[Array, "*shape"], slope: float) -> Num[Array, "*shape"]:
     """s where s ≥ 0, slope·s elsewhere; -∞ stays -∞.
 
-    **Raises:** `ValueError` unless 0 < slope ≤ 1, as another slope loses the mask.
+    Raises:
+        ValueError: Unless 0 < slope ≤ 1, as another slope loses the mask.
 
-    **Source:** A19, Section 3.2 and its footnote 3.
+    Source: A19, Section 3.2 and its footnote 3.
 
     >>> leaky_relu(jnp.array([-jnp.inf, -5.0, 3.0]), 0.2).tolist()
     [-inf, -1.0, 3.0]
@@ -56,19 +57,20 @@ def graph_attention_matrices(
 ) -> Float[Array, "batch heads nodes nodes"]:
     """A_k, `[keys, queries]`: softmax over the keys of LeakyReLU(μ_k·z_m + ν_k·z_n + ξ_k + H).
 
-    **Arguments:**
+    Args:
+        mapped: z = xΘ_k for every head, `[batch, heads, nodes, Q]`.
+        mask: True at (m, n) where node m may influence node n; usually with self-loops. One graph
+            for the whole batch, `[nodes, nodes]`, or one for each of its members; the heads share
+            it.
+        parameters: μ and ν `[heads, Q]`, ξ `[heads]`; no Λ. See `bi_affine`.
+        slope: Of the leaky ReLU; None leaves it out.
+        blank: What a node without any neighbour means; see `column_softmax`.
 
-    - `mapped`: z = xΘ_k for every head, `[batch, heads, nodes, Q]`.
-    - `mask`: True at (m, n) where node m may influence node n; usually with self-loops. One graph
-      for the whole batch, `[nodes, nodes]`, or one for each of its members; the heads share it.
-    - `parameters`: μ and ν `[heads, Q]`, ξ `[heads]`; no Λ. See `bi_affine`.
-    - `slope`: of the leaky ReLU; None leaves it out.
-    - `blank`: what a node without any neighbour means; see `column_softmax`.
+    Raises:
+        ValueError: For parameters with Λ, without μ and ν, or of other sizes, and for a mask of
+            another shape or of floats.
 
-    **Raises:** `ValueError` for parameters with Λ, without μ and ν, or of other sizes, and for a
-    mask of another shape or of floats.
-
-    **Source:** A19, Section 3.2; Veličković et al. 2018, eqs. 1 to 3.
+    Source: A19, Section 3.2; Veličković et al. 2018, eqs. 1 to 3.
 
     >>> from convattn.structures.bi_affine import bi_affine
     >>> parameters = bi_affine(key_weight=jnp.zeros((1, 1)))
@@ -121,17 +123,18 @@ def graph_attention(
 ) -> Num[Array, "batch nodes channels"]:
     """A layer of a graph attention network, before its nonlinearity.
 
-    **Arguments:** as in `graph_attention_matrices`, and
+    Args:
+        As in `graph_attention_matrices`, and
+        x: `[batch, nodes, P]`.
+        theta: Θ, `[heads, P, Q]`.
+        combination: "sum" is A19 eq. 7; "concatenate" (head by head) and "mean" are what the
+            networks' authors do in inner and in last layers. Concatenation is the sum too, for Θ_k
+            laid into the k-th block of wider zero matrices.
 
-    - `x`: `[batch, nodes, P]`; `theta`: Θ, `[heads, P, Q]`.
-    - `combination`: "sum" is A19 eq. 7; "concatenate" (head by head) and "mean" are what the
-      networks' authors do in inner and in last layers. Concatenation is the sum too, for Θ_k
-      laid into the k-th block of wider zero matrices.
+    Raises:
+        ValueError: As `graph_attention_matrices`, and for x and Θ that do not fit together.
 
-    **Raises:** `ValueError` as `graph_attention_matrices`, and for x and Θ that do not fit
-    together.
-
-    **Source:** A19, Section 3.2; Veličković et al. 2018, eqs. 4 to 6.
+    Source: A19, Section 3.2; Veličković et al. 2018, eqs. 4 to 6.
 
     >>> from convattn.structures.bi_affine import bi_affine
     >>> x, mask = jnp.array([[[2.0], [4.0]]]), jnp.ones((2, 2), bool)

@@ -38,18 +38,19 @@ def cuboid_shifts(
 ) -> tuple[Shift, ...]:
     """The shifts of A19 eq. 6 as printed, indices from 1: ε + δ, …, ε + Kδ on each axis.
 
-    **Arguments:**
+    Args:
+        sizes: K_i ≥ 1 on each axis; an integer for one axis.
+        dilation: δ_i, any integer but 0 (the paper's "stride"); negative for a kernel in the order
+            of its taps.
+        offset: ε_i, any integer.
 
-    - `sizes`: K_i ≥ 1 on each axis; an integer for one axis.
-    - `dilation`: δ_i, any integer but 0 (the paper's "stride"); negative for a kernel in the order
-      of its taps.
-    - `offset`: ε_i, any integer.
+    Returns:
+        Δ_1, …, Δ_K in A19's sign (query - key), row-major.
 
-    **Returns:** Δ_1, …, Δ_K in A19's sign (query - key), row-major.
+    Raises:
+        ValueError: For an empty cuboid, another number of axes, δ = 0.
 
-    **Raises:** `ValueError` for an empty cuboid, another number of axes, δ = 0.
-
-    **Source:** A19 eq. 6.
+    Source: A19 eq. 6.
 
     >>> cuboid_shifts(3), cuboid_shifts(3, -2, 4)
     (((1,), (2,), (3,)), ((2,), (0,), (-2,)))
@@ -75,7 +76,8 @@ def cuboid_shifts(
 class CuboidKernel(NamedTuple):
     """A kernel and where its taps lie: out_q = Σ_j x_(q + first + dilation·j) kernel_j, j from 0.
 
-    **Fields:** `kernel`: WIO, HWIO, …; `dilation` ≥ 1 and `first` for each axis.
+    Attributes:
+        kernel: WIO, HWIO, …; `dilation` ≥ 1 and `first` for each axis.
     """
 
     kernel: Num[Array, "*sizes in_channels out_channels"]
@@ -94,20 +96,22 @@ def kernel_to_structure(
 ) -> tuple[ShiftBasis | StridedBasis, Num[Array, "size in_channels out_channels"]]:
     """The basis and the parameter Θ of a convolution kernel on a grid.
 
-    **Arguments:**
+    Args:
+        kernel: `[K_1, …, in, out]`, with as many axes in front as the grid has.
+        grid: Nodes on each axis; an integer for one axis.
+        dilation: d ≥ 1, the distance between taps.
+        first: The lowest tap on each axis, key minus query; by default -d⌊(K-1)/2⌋, as `conv` has.
+        stride, padding: As for `strided_basis`; with `"SAME"` zeros stand outside the grid.
 
-    - `kernel`: `[K_1, …, in, out]`, with as many axes in front as the grid has.
-    - `grid`: nodes on each axis; an integer for one axis.
-    - `dilation`: d ≥ 1, the distance between taps.
-    - `first`: the lowest tap on each axis, key minus query; by default -d⌊(K-1)/2⌋, as `conv` has.
-    - `stride`, `padding`: as for `strided_basis`; with `"SAME"` zeros stand outside the grid.
+    Returns:
+        A `ShiftBasis` where the grid is preserved, else a `StridedBasis`, and Θ; they give
+        `conv(images, kernel)` in `structured_convolution(images.reshape(batch, -1, in), basis,
+        theta)`.
 
-    **Returns:** a `ShiftBasis` where the grid is preserved, else a `StridedBasis`, and Θ; they give
-    `conv(images, kernel)` in `structured_convolution(images.reshape(batch, -1, in), basis, theta)`.
+    Raises:
+        ValueError: For a kernel of another rank, and as `strided_basis`.
 
-    **Raises:** `ValueError` for a kernel of another rank, and as `strided_basis`.
-
-    **Source:** A19 eq. 6 and the paragraph after it.
+    Source: A19 eq. 6 and the paragraph after it.
 
     >>> basis, theta = kernel_to_structure([[[1.0]], [[2.0]], [[3.0]]], 5)
     >>> basis.offsets, theta[:, 0, 0].tolist()
@@ -142,19 +146,19 @@ def kernel_to_structure(
 def structure_to_kernel(basis: ShiftBasis | StridedBasis, theta: Any) -> CuboidKernel:
     """The kernel that a grid convolution is, if its shifts fill a regular right cuboid.
 
-    **Arguments:**
+    Args:
+        basis: Of shifts in any order; the parameters of a shift that is there twice, as in what
+            `compose_bases` gives, are summed.
+        theta: Θ, `[K, in, out]`.
 
-    - `basis`: of shifts in any order; the parameters of a shift that is there twice, as in what
-      `compose_bases` gives, are summed.
-    - `theta`: Θ, `[K, in, out]`.
+    Returns:
+        The kernel with its taps in ascending order of key minus query (a dilation of 1 on axes with
+        one tap), where they start and how far they are apart. Stride and grid stay in the basis.
 
-    **Returns:** the kernel with its taps in ascending order of key minus query (a dilation of 1 on
-    axes with one tap), where they start and how far they are apart. Stride and grid stay in the
-    basis.
+    Raises:
+        ValueError: For a Θ that does not fit, and for shifts that are no such cuboid.
 
-    **Raises:** `ValueError` for a Θ that does not fit, and for shifts that are no such cuboid.
-
-    **Source:** A19 eq. 6.
+    Source: A19 eq. 6.
 
     >>> basis = shift_basis(5, cuboid_shifts(3, 2, -3))  # Δ = -1, 1, 3
     >>> structure_to_kernel(basis, [[[1.0]], [[2.0]], [[3.0]]]).kernel[:, 0, 0].tolist()

@@ -33,16 +33,18 @@ from convattn.structures.rational_inverse import as_fractions, linear_relation, 
 def dual_basis(family: Any) -> Shaped[Tensor, "size *shape"]:
     """a* with Σ_s a*_ks a_ls = [k = l].
 
-    **Arguments:** `family`: a, `[K, *S]` with K = |S̄|.
+    Args:
+        family: a, `[K, *S]` with K = |S̄|.
 
-    **Returns:** `[K, *S]`: fractions for integers and fractions (which must be concrete), floats
-    for floats.
+    Returns:
+        `[K, *S]`: fractions for integers and fractions (which must be concrete), floats for floats.
 
-    **Raises:** `ValueError` for a family that is no basis: it says that there are too few or too
-    many members, or gives a relation between them. Floats that are traced cannot be looked at; a
-    dependent family then gives infinities or NaN.
+    Raises:
+        ValueError: For a family that is no basis: it says that there are too few or too many
+            members, or gives a relation between them. Floats that are traced cannot be looked at; a
+            dependent family then gives infinities or NaN.
 
-    **Source:** A19 Proposition 1.
+    Source: A19 Proposition 1.
 
     >>> dual_basis([[1, 1], [0, 2]]).astype(float).tolist()
     [[1.0, 0.0], [-0.5, 0.5]]
@@ -72,13 +74,17 @@ def dual_basis(family: Any) -> Shaped[Tensor, "size *shape"]:
 def invert_mixed_product(family: Any, phi: Any) -> Shaped[Tensor, "size *parameter_shape"]:
     """The one Θ with a∘Θ = Φ.
 
-    **Arguments:** `family`: a, `[K, *S]`, a basis; `phi`: Φ, `[*S, *T]`; T may be empty.
+    Args:
+        family: a, `[K, *S]`, a basis.
+        phi: Φ, `[*S, *T]`; T may be empty.
 
-    **Returns:** Θ, `[K, *T]`; fractions if both are exact, else floats.
+    Returns:
+        Θ, `[K, *T]`; fractions if both are exact, else floats.
 
-    **Raises:** `ValueError` as `dual_basis`, and for a Φ whose shape does not begin with S.
+    Raises:
+        ValueError: As `dual_basis`, and for a Φ whose shape does not begin with S.
 
-    **Source:** A19 Proposition 1.
+    Source: A19 Proposition 1.
 
     >>> invert_mixed_product([[1, 1], [0, 2]], [[3, 0], [5, 8]]).astype(float).tolist()
     [[3.0, 0.0], [1.0, 4.0]]

@@ -35,18 +35,19 @@ from convattn.structures.graph import (
 def gcn_basis(adjacency: Any) -> Basis:
     """The basis of graph convolution networks, D̃^(-1/2) (A + I) D̃^(-1/2), of size 1.
 
-    **Arguments:**
+    Args:
+        adjacency: `[N, N]`, symmetric, finite, ≥ 0; dense, scipy.sparse or BCOO. Loops that it has
+            are kept: the added one comes on top. Isolated nodes are allowed.
 
-    - `adjacency`: `[N, N]`, symmetric, finite, ≥ 0; dense, scipy.sparse or BCOO. Loops that it has
-      are kept: the added one comes on top. Isolated nodes are allowed.
+    Returns:
+        A `DenseBasis` for a dense adjacency, else a `SparseBasis`; floats of its dtype, or float32
+        for integers.
 
-    **Returns:** a `DenseBasis` for a dense adjacency, else a `SparseBasis`; floats of its dtype, or
-    float32 for integers.
+    Raises:
+        ValueError: For anything else than such a matrix, and for degrees that overflow: A + I is
+            not A + I up to a factor, so scaling is left to the caller.
 
-    **Raises:** `ValueError` for anything else than such a matrix, and for degrees that overflow:
-    A + I is not A + I up to a factor, so scaling is left to the caller.
-
-    **Source:** Kipf and Welling 2017, eq. 2; what A19 Section 2.2 calls the normalised Laplacian.
+    Source: Kipf and Welling 2017, eq. 2; what A19 Section 2.2 calls the normalised Laplacian.
 
     >>> gcn_basis([[0, 1], [1, 0]]).matrices()[0].tolist()
     [[0.5, 0.5], [0.5, 0.5]]
@@ -68,16 +69,17 @@ def gcn_basis(adjacency: Any) -> Basis:
 def laplacian_basis(adjacency: Any) -> Basis:
     """The normalised Laplacian I - D^(-1/2) A D^(-1/2), of size 1.
 
-    **Arguments:**
+    Args:
+        adjacency: As for `gcn_basis`, without isolated nodes. A loop counts once in its node's
+            degree (scipy's `laplacian` drops loops).
 
-    - `adjacency`: as for `gcn_basis`, without isolated nodes. A loop counts once in its node's
-      degree (scipy's `laplacian` drops loops).
+    Returns:
+        As `gcn_basis`.
 
-    **Returns:** as `gcn_basis`.
+    Raises:
+        ValueError: As `gcn_basis`, and for isolated nodes.
 
-    **Raises:** `ValueError` as `gcn_basis`, and for isolated nodes.
-
-    **Source:** A19 Section 2.2; Chung 1997.
+    Source: A19 Section 2.2; Chung 1997.
 
     >>> laplacian_basis([[0, 1], [1, 0]]).matrices()[0].tolist()
     [[1.0, -1.0], [-1.0, 1.0]]
@@ -93,17 +95,18 @@ def chebyshev_basis(adjacency: Any, order: int, *, largest_eigenvalue: float = 2
     eigenvalues into [-1, 1], where |T_k| ≤ 1; it does not change the class of convolutions, as the
     polynomials of degree ≤ `order` in L̃ and in L are the same.
 
-    **Arguments:**
+    Args:
+        adjacency: As for `laplacian_basis`.
+        order: ≥ 0; the size is one more.
+        largest_eigenvalue: λ > 0; 2 bounds the eigenvalues of L on every graph.
 
-    - `adjacency`: as for `laplacian_basis`.
-    - `order`: ≥ 0; the size is one more.
-    - `largest_eigenvalue`: λ > 0; 2 bounds the eigenvalues of L on every graph.
+    Returns:
+        As `gcn_basis`.
 
-    **Returns:** as `gcn_basis`.
+    Raises:
+        ValueError: As `laplacian_basis`, and for another order or eigenvalue.
 
-    **Raises:** `ValueError` as `laplacian_basis`, and for another order or eigenvalue.
-
-    **Source:** Defferrard, Bresson, Vandergheynst 2016; A19 Section 2.2.
+    Source: Defferrard, Bresson, Vandergheynst 2016; A19 Section 2.2.
 
     >>> chebyshev_basis([[0, 1], [1, 0]], 2).matrices()[:, 0].tolist()
     [[1.0, 0.0], [0.0, -1.0], [1.0, 0.0]]

@@ -25,7 +25,8 @@ def log_mask(
 ) -> Float[Array, "*batch keys queries"]:
     """H, the logarithm of a binary matrix: 0 where the mask is True, -∞ elsewhere.
 
-    **Raises:** `ValueError` for a mask of floats, as everywhere in this file.
+    Raises:
+        ValueError: For a mask of floats, as everywhere in this file.
 
     >>> log_mask(jnp.array([[True, False]])).tolist()
     [[0.0, -inf]]
@@ -53,10 +54,11 @@ def masked_scores(
 
     What is masked is replaced, not added to, so that NaN and +∞ are masked too.
 
-    **Raises:** `ValueError` for a mask of floats, which would be H itself: its zeros let through
-    what a False here masks.
+    Raises:
+        ValueError: For a mask of floats, which would be H itself: its zeros let through what a
+            False here masks.
 
-    **Source:** A19, Section 3.1.
+    Source: A19, Section 3.1.
 
     >>> masked_scores(jnp.array([[3.0, jnp.nan]]), jnp.array([[True, False]])).tolist()
     [[3.0, -inf]]
@@ -73,20 +75,21 @@ def column_softmax(
 ) -> Float[Array, "*batch keys queries"]:
     """Softmax over the keys, column by column: e^a_mn / Σ_m' e^a_m'n.
 
-    **Arguments:**
+    Args:
+        scores: Finite, or -∞ where masked already.
+        mask: True where key m may influence query n; of integers, those but 0 are True.
+        blank: What a column without any key means. "refuse" raises, and under `jit`, where nobody
+            can look at the scores, leaves the NaN of 0/0, unless the mask is concrete; "zero" gives
+            such a column weight zero and gradient zero.
 
-    - `scores`: finite, or -∞ where masked already.
-    - `mask`: True where key m may influence query n; of integers, those but 0 are True.
-    - `blank`: what a column without any key means. "refuse" raises, and under `jit`, where nobody
-      can look at the scores, leaves the NaN of 0/0, unless the mask is concrete; "zero" gives such
-      a column weight zero and gradient zero.
+    Returns:
+        In at least float32; each column sums to one, or is zero.
 
-    **Returns:** in at least float32; each column sums to one, or is zero.
+    Raises:
+        ValueError: For a blank column under "refuse" wherever it can be seen, naming the first; for
+            a mask of floats; and for another `blank`.
 
-    **Raises:** `ValueError` for a blank column under "refuse" wherever it can be seen, naming the
-    first; for a mask of floats; and for another `blank`.
-
-    **Source:** A19, Section 3.1.
+    Source: A19, Section 3.1.
 
     >>> column_softmax(jnp.zeros((2, 2)), jnp.array([[True, True], [False, True]])).tolist()
     [[1.0, 0.5], [0.0, 0.5]]

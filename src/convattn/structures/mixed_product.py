@@ -29,14 +29,18 @@ Tensor = Array | np.ndarray
 def mixed_product(a: Any, b: Any, *, precision: lax.Precision = lax.Precision.HIGHEST) -> Tensor:
     """a∘b = Σ_k a_k ⊗ b_k.
 
-    **Arguments:** `a`: `[K, *S]`; `b`: `[K, *T]`; S and T may be empty. If either is a NumPy array
-    of objects, both are taken as such.
+    Args:
+        a: `[K, *S]`.
+        b: `[K, *T]`; S and T may be empty. If either is a NumPy array of objects, both are taken as
+            such.
 
-    **Returns:** `[*S, *T]`, of dtype `result_type(a, b)`, summed in at least float32.
+    Returns:
+        `[*S, *T]`, of dtype `result_type(a, b)`, summed in at least float32.
 
-    **Raises:** `ValueError` for families of different lengths.
+    Raises:
+        ValueError: For families of different lengths.
 
-    **Source:** A19 eq. 1.
+    Source: A19 eq. 1.
 
     >>> mixed_product([[1, 0], [0, 1]], [[5, 6, 7], [8, 9, 10]]).tolist()
     [[5, 6, 7], [8, 9, 10]]
@@ -56,15 +60,18 @@ def mixed_product(a: Any, b: Any, *, precision: lax.Precision = lax.Precision.HI
 def rank_one_terms(a: Sequence[Sequence[Any]], b: Sequence[Sequence[Any]]) -> tuple[Tensor, ...]:
     """A decomposition of a∘b from one of each a_k and b_k, as in the proof above.
 
-    **Arguments:** `a`: for each k the decomposition of a_k, a matrix `[R_k, S_i]` for each axis i;
-    `b`: likewise `[Q_k, T_j]`.
+    Args:
+        a: For each k the decomposition of a_k, a matrix `[R_k, S_i]` for each axis i.
+        b: Likewise `[Q_k, T_j]`.
 
-    **Returns:** for each axis of S, then of T, a matrix of Σ_k R_k Q_k rows.
+    Returns:
+        For each axis of S, then of T, a matrix of Σ_k R_k Q_k rows.
 
-    **Raises:** `ValueError` for families of different lengths or none, and decompositions whose
-    axes do not agree.
+    Raises:
+        ValueError: For families of different lengths or none, and decompositions whose axes do not
+            agree.
 
-    **Source:** A19 Section 1.1.
+    Source: A19 Section 1.1.
 
     >>> a = [([[1], [2]], [[3], [4]])]  # one tensor of shape (1, 1), two terms: 1·3 + 2·4
     >>> b = [([[10]],)]
@@ -95,7 +102,8 @@ def rank_one_terms(a: Sequence[Sequence[Any]], b: Sequence[Sequence[Any]]) -> tu
 def sum_of_terms(factors: Sequence[Any]) -> Tensor:
     """The tensor of a decomposition: Σ_r of the outer product of row r of every factor.
 
-    **Raises:** `ValueError` for no factors, or factors that differ in their number of rows.
+    Raises:
+        ValueError: For no factors, or factors that differ in their number of rows.
 
     >>> sum_of_terms(([[1, 0], [0, 1]], [[5, 6], [7, 8]])).tolist()
     [[5, 6], [7, 8]]

@@ -33,7 +33,8 @@ def split_output_map(
 ) -> Num[Array, "heads width out_channels"]:
     """Θ_O `[Q, K·D]` cut into the transposes of its K blocks `[Q, D]`.
 
-    **Raises:** `ValueError` where the heads do not divide its columns.
+    Raises:
+        ValueError: Where the heads do not divide its columns.
 
     >>> split_output_map(jnp.array([[1, 2, 3, 4]]), 2).tolist()
     [[[1], [2]], [[3], [4]]]
@@ -52,9 +53,10 @@ def parameter_from_maps(
 ) -> Num[Array, "heads in_channels out_channels"]:
     """Θ_k = Θ_value,k Θ_O,kᵀ; a map that is None is the identity.
 
-    **Raises:** `ValueError` where both are None, so that nothing says how many heads there are.
+    Raises:
+        ValueError: Where both are None, so that nothing says how many heads there are.
 
-    **Source:** A19 eq. 10.
+    Source: A19 eq. 10.
 
     >>> parameter_from_maps(jnp.array([[[1], [2]]]), jnp.array([[[10, 100]]])).tolist()
     [[[10, 100], [20, 200]]]
@@ -76,17 +78,19 @@ def maps_from_parameter(
 ) -> HeadMaps:
     """Θ_k as a product of a value and an output map of width D.
 
-    **Arguments:**
+    Args:
+        width: D. None takes min(P, Q), where one map is the identity and nothing is rounded. Below
+            that the maps are the best ones in the Frobenius norm, from the singular value
+            decomposition.
 
-    - `width`: D. None takes min(P, Q), where one map is the identity and nothing is rounded. Below
-      that the maps are the best ones in the Frobenius norm, from the singular value decomposition.
+    Returns:
+        The maps, and for each head the Frobenius norm of Θ_k - Θ_value,k Θ_O,kᵀ: zero, up to
+        rounding, iff the rank of Θ_k is at most D.
 
-    **Returns:** the maps, and for each head the Frobenius norm of Θ_k - Θ_value,k Θ_O,kᵀ: zero, up
-    to rounding, iff the rank of Θ_k is at most D.
+    Raises:
+        ValueError: For D < 1 or D > min(P, Q), which would only add zeros.
 
-    **Raises:** `ValueError` for D < 1 or D > min(P, Q), which would only add zeros.
-
-    **Source:** A19 eq. 10, read from right to left.
+    Source: A19 eq. 10, read from right to left.
 
     >>> maps = maps_from_parameter(jnp.array([[[1.0, 2.0, 3.0]]]))
     >>> maps.value.tolist(), maps.output.tolist(), maps.residual.tolist()

@@ -25,13 +25,19 @@ def parameter_count(
 ) -> int:
     """How many numbers a form of Θ has; none of the options means all KPQ.
 
-    **Arguments:** `size`: K; `in_channels`: P; `out_channels`: Q; `groups`: ν, grouped;
-    `separable`: depth-wise separable; `controls`: H, controlled separable.
+    Args:
+        size: K.
+        in_channels: P.
+        out_channels: Q.
+        groups: ν, grouped.
+        separable: depth-wise separable.
+        controls: H, controlled separable.
 
-    **Raises:** `ValueError` for more than one form, ν that does not divide both P and Q, and sizes
-    that are no integers or below one.
+    Raises:
+        ValueError: For more than one form, ν that does not divide both P and Q, and sizes that are
+            no integers or below one.
 
-    **Source:** A19 Section 1.3.
+    Source: A19 Section 1.3.
 
     >>> [parameter_count(9, 3, 3, controls=h) for h in (4, 5)], parameter_count(9, 3, 3)
     ([72, 90], 81)
@@ -70,7 +76,8 @@ def saves(
 ) -> bool:
     """Whether a form has fewer numbers than KPQ.
 
-    **Raises:** `ValueError` as `parameter_count`.
+    Raises:
+        ValueError: As `parameter_count`.
 
     >>> saves(9, 3, 3, controls=4), saves(9, 3, 3, controls=5)
     (True, False)

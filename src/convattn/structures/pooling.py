@@ -29,15 +29,17 @@ def window_basis(
 ) -> StridedBasis:
     """Windows that lie wholly in the grid: output n reads s·n + d·j, 0 ≤ j < w, row-major in j.
 
-    **Arguments:**
+    Args:
+        grid: Nodes on each axis; an integer for one axis.
+        window: w ≥ 1, for all axes or for each.
+        stride: s ≥ 1, by default the window, so that windows tile.
+        dilation: d ≥ 1.
 
-    - `grid`: nodes on each axis; an integer for one axis.
-    - `window`: w ≥ 1, for all axes or for each; `stride`: s ≥ 1, by default the window, so that
-      windows tile; `dilation`: d ≥ 1.
+    Returns:
+        A basis of |w| matrices with ⌊(n - d(w-1) - 1)/s⌋ + 1 outputs on an axis.
 
-    **Returns:** a basis of |w| matrices with ⌊(n - d(w-1) - 1)/s⌋ + 1 outputs on an axis.
-
-    **Raises:** `ValueError` for sizes below 1, another number of axes, a window that does not fit.
+    Raises:
+        ValueError: For sizes below 1, another number of axes, a window that does not fit.
 
     >>> window_basis(6, 2).gather(jnp.arange(6).reshape(1, 6, 1))[0, :, :, 0].tolist()
     [[0, 2, 4], [1, 3, 5]]
@@ -59,13 +61,16 @@ def pooling_basis(
 ) -> SparseBasis:
     """The one matrix of average pooling, with Θ = I.
 
-    **Arguments:** as for `window_basis`; `dtype`: of 1/|w|, by default JAX's default float.
+    Args:
+        As for `window_basis`; `dtype`: of 1/|w|, by default JAX's default float.
 
-    **Returns:** a basis of size 1 with |w| entries for each output.
+    Returns:
+        A basis of size 1 with |w| entries for each output.
 
-    **Raises:** `ValueError` as `window_basis`, and for a dtype that is not floating.
+    Raises:
+        ValueError: As `window_basis`, and for a dtype that is not floating.
 
-    **Source:** A19 Section 2.1.
+    Source: A19 Section 2.1.
 
     >>> pooling_basis((2, 4), 2).gather(jnp.arange(8.0).reshape(1, 8, 1))[0, 0, :, 0].tolist()
     [2.5, 4.5]

@@ -12,7 +12,8 @@ from jaxtyping import Shaped
 def as_fractions(value: Any, name: str) -> Shaped[np.ndarray, "..."]:
     """Integers and fractions as an object array of `Fraction`.
 
-    **Raises:** `ValueError` for anything else; a float stands for no rational in particular.
+    Raises:
+        ValueError: For anything else; a float stands for no rational in particular.
 
     >>> as_fractions([1, Fraction(1, 2)], "row").tolist()
     [Fraction(1, 1), Fraction(1, 2)]
@@ -36,7 +37,8 @@ def transposed_inverse(
 ) -> Shaped[np.ndarray, "rows columns"]:
     """(Mᵀ)⁻¹ of an invertible matrix of fractions.
 
-    **Raises:** `ZeroDivisionError` for a singular one.
+    Raises:
+        ZeroDivisionError: For a singular one.
 
     >>> transposed_inverse(as_fractions([[1, 1], [0, 2]], "m")).astype(float).tolist()
     [[1.0, 0.0], [-0.5, 0.5]]

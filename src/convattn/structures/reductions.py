@@ -25,11 +25,13 @@ from convattn.structures.mixed_product import mixed_product
 def grouped_theta(blocks: Any) -> Num[Array, "size in_channels out_channels"]:
     """Θ_k block diagonal with ν blocks.
 
-    **Arguments:** `blocks`: `[K, ν, P/ν, Q/ν]`.
+    Args:
+        blocks: `[K, ν, P/ν, Q/ν]`.
 
-    **Raises:** `ValueError` for another rank.
+    Raises:
+        ValueError: For another rank.
 
-    **Source:** A19 Section 1.3.
+    Source: A19 Section 1.3.
 
     >>> grouped_theta([[[[1, 2]], [[3, 4]]]])[0].tolist()
     [[1, 2, 0, 0], [0, 0, 3, 4]]
@@ -45,11 +47,14 @@ def grouped_theta(blocks: Any) -> Num[Array, "size in_channels out_channels"]:
 def separable_theta(depthwise: Any, pointwise: Any) -> Num[Array, "size in_channels out_channels"]:
     """Θ_kpq = Θ⁽¹⁾_kp Θ⁽²⁾_pq.
 
-    **Arguments:** `depthwise`: `[K, P]`; `pointwise`: `[P, Q]`.
+    Args:
+        depthwise: `[K, P]`.
+        pointwise: `[P, Q]`.
 
-    **Raises:** `ValueError` for shapes that do not fit together.
+    Raises:
+        ValueError: For shapes that do not fit together.
 
-    **Source:** A19 Section 1.3.
+    Source: A19 Section 1.3.
 
     >>> separable_theta([[1, 10], [2, 20]], [[3], [4]])[:, :, 0].tolist()
     [[3, 40], [6, 80]]
@@ -61,12 +66,15 @@ def separable_theta(depthwise: Any, pointwise: Any) -> Num[Array, "size in_chann
 def controlled_theta(controls: Any, channel: Any) -> Num[Array, "size in_channels out_channels"]:
     """Θ = Θ^(basis)∘Θ^(channel).
 
-    **Arguments:** `controls`: Θ^(basis), `[H, K]`; `channel`: Θ^(channel), `[H, P, Q]`, which may
-    itself come from `grouped_theta` or `separable_theta`.
+    Args:
+        controls: Θ^(basis), `[H, K]`.
+        channel: Θ^(channel), `[H, P, Q]`, which may itself come from `grouped_theta` or
+            `separable_theta`.
 
-    **Raises:** `ValueError` for shapes that do not fit together.
+    Raises:
+        ValueError: For shapes that do not fit together.
 
-    **Source:** A19 eq. 5.
+    Source: A19 eq. 5.
 
     >>> controlled_theta([[1, 2, 3]], [[[10]]])[:, 0, 0].tolist()
     [10, 20, 30]
@@ -80,9 +88,12 @@ def grouped_convolution(
 ) -> Num[Array, "batch outputs out_channels"]:
     """Σ_k A_kᵀ x Θ_k with Θ = `grouped_theta(blocks)`, the groups side by side.
 
-    **Arguments:** `x`: `[batch, M, P]`; `blocks`: `[K, ν, P/ν, Q/ν]`.
+    Args:
+        x: `[batch, M, P]`.
+        blocks: `[K, ν, P/ν, Q/ν]`.
 
-    **Raises:** `ValueError` for shapes that do not fit together.
+    Raises:
+        ValueError: For shapes that do not fit together.
 
     >>> from convattn.structures import shift_basis
     >>> grouped_convolution([[[1, 10]]], shift_basis(1, [0]), [[[[2]], [[3]]]]).tolist()
@@ -108,9 +119,13 @@ def separable_convolution(
 ) -> Num[Array, "batch outputs out_channels"]:
     """Σ_k A_kᵀ x Θ_k with Θ = `separable_theta(depthwise, pointwise)`, channel by channel first.
 
-    **Arguments:** `x`: `[batch, M, P]`; `depthwise`: `[K, P]`; `pointwise`: `[P, Q]`.
+    Args:
+        x: `[batch, M, P]`.
+        depthwise: `[K, P]`.
+        pointwise: `[P, Q]`.
 
-    **Raises:** `ValueError` for shapes that do not fit together.
+    Raises:
+        ValueError: For shapes that do not fit together.
 
     >>> from convattn.structures import shift_basis
     >>> separable_convolution([[[1], [2]]], shift_basis(2, [0, 1]), [[1], [10]], [[3]]).tolist()
@@ -129,11 +144,15 @@ def controlled_convolution(
 ) -> Num[Array, "batch outputs out_channels"]:
     """Σ_hk Θ^(basis)_hk A_kᵀ x Θ^(channel)_h: H maps of the channels instead of K.
 
-    **Arguments:** `x`: `[batch, M, P]`; `controls`: `[H, K]`; `channel`: `[H, P, Q]`.
+    Args:
+        x: `[batch, M, P]`.
+        controls: `[H, K]`.
+        channel: `[H, P, Q]`.
 
-    **Raises:** `ValueError` for shapes that do not fit together.
+    Raises:
+        ValueError: For shapes that do not fit together.
 
-    **Source:** A19 eq. 5 in eq. 4.
+    Source: A19 eq. 5 in eq. 4.
 
     >>> from convattn.structures import shift_basis
     >>> controlled_convolution([[[1], [2]]], shift_basis(2, [0, 1]), [[1, 10]], [[[3]]]).tolist()

@@ -31,13 +31,13 @@ from convattn.structures.bi_affine import BiAffine, augmented_matrix
 class ScaledDotProduct:
     """The maps of keys and queries of every head.
 
-    **Fields:**
+    Attributes:
+        key: Λ_key, `[heads, P', D]`.
+        query: Λ_query, `[heads, Q', D]`.
+        key_bias, query_bias: c and a, `[heads, D]` or None.
+        scaled: Whether to divide by √D.
 
-    - `key`: Λ_key, `[heads, P', D]`. `query`: Λ_query, `[heads, Q', D]`.
-    - `key_bias`, `query_bias`: c and a, `[heads, D]` or None.
-    - `scaled`: whether to divide by √D.
-
-    **Source:** A19 eq. 9.
+    Source: A19 eq. 9.
     """
 
     key: Num[Array, "heads key_features width"]
@@ -54,11 +54,13 @@ def scaled_dot_product_scores(
 ) -> Num[Array, "batch heads keys queries"]:
     """(x'_m Λ_key + c)·(y'_n Λ_query + a) / √D; self-attention where both inputs are the same.
 
-    **Returns:** scores in at least float32, or integers for integers that are not scaled.
+    Returns:
+        Scores in at least float32, or integers for integers that are not scaled.
 
-    **Raises:** `ValueError` where the maps take other numbers of features, or differ in heads or D.
+    Raises:
+        ValueError: Where the maps take other numbers of features, or differ in heads or D.
 
-    **Source:** A19 eq. 9 and Section 3.3.
+    Source: A19 eq. 9 and Section 3.3.
 
     >>> maps = ScaledDotProduct(jnp.ones((1, 1, 4)), jnp.ones((1, 1, 4)))
     >>> scaled_dot_product_scores(jnp.array([[[3.0]]]), jnp.array([[[5.0]]]), maps).tolist()
@@ -92,9 +94,10 @@ def scaled_dot_product_scores(
 def as_bi_affine(parameters: ScaledDotProduct) -> BiAffine:
     """The same scores as bi-affine attention: Λ, and with biases μ, ν and ξ.
 
-    **Returns:** parameters in at least float32; integers stay integers where nothing is scaled.
+    Returns:
+        Parameters in at least float32; integers stay integers where nothing is scaled.
 
-    **Source:** A19 eqs. 8 and 9.
+    Source: A19 eqs. 8 and 9.
 
     >>> maps = ScaledDotProduct(jnp.array([[[2]]]), jnp.array([[[3]]]), scaled=False)
     >>> as_bi_affine(maps).bilinear.tolist()

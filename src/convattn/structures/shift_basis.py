@@ -33,12 +33,11 @@ class ShiftBasis(SlicedBasis):
 
     Both fields are static: the basis has no leaves and is hashable.
 
-    **Fields:**
+    Attributes:
+        grid: Nodes on each axis; nodes are numbered row-major.
+        shifts: A19's d = query - key, one integer for each axis.
 
-    - `grid`: nodes on each axis; nodes are numbered row-major.
-    - `shifts`: A19's d = query - key, one integer for each axis.
-
-    **Source:** A19 Definition 1.
+    Source: A19 Definition 1.
 
     >>> ShiftBasis((3,), ((1,),)).gather(jnp.array([[[5], [6], [7]]]))[0, 0, :, 0].tolist()
     [0, 5, 6]
@@ -104,16 +103,16 @@ def shift_basis(
 ) -> ShiftBasis:
     """A basis of shift matrices, checked.
 
-    **Arguments:**
+    Args:
+        grid: Nodes on each axis; an integer for one axis.
+        shifts: A19's d = query - key, distinct; integers for one axis.
 
-    - `grid`: nodes on each axis; an integer for one axis.
-    - `shifts`: A19's d = query - key, distinct; integers for one axis.
+    Raises:
+        ValueError: For what is no integer, an empty axis or no shifts, shifts with another number
+            of axes than the grid, and a shift given twice (the two parameters would only ever be
+            summed).
 
-    **Raises:** `ValueError` for what is no integer, an empty axis or no shifts, shifts with another
-    number of axes than the grid, and a shift given twice (the two parameters would only ever be
-    summed).
-
-    **Source:** A19 Definition 1.
+    Source: A19 Definition 1.
 
     >>> shift_basis(3, [-1, 0, 1]).offsets
     ((1,), (0,), (-1,))

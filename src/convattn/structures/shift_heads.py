@@ -39,9 +39,10 @@ def with_shift_heads(
 ) -> Mechanism:
     """The mechanism's heads, followed by one shift matrix for each shift, written out.
 
-    **Arguments:** `grid`, `shifts`: as in `shift_basis`, d = query - key.
+    Args:
+        grid, shifts: As in `shift_basis`, d = query - key.
 
-    **Source:** A19, Section 3.3.
+    Source: A19, Section 3.3.
 
     >>> one = lambda keys, queries: jnp.ones((1, 2, 2), int)
     >>> tokens = jnp.zeros((1, 2, 3))
@@ -64,17 +65,18 @@ def attention_with_shifts(
 ) -> Num[Array, "batch queries out_channels"]:
     """Attention heads and index-based heads summed, without writing the latter's matrices.
 
-    **Arguments:**
+    Args:
+        x, keys, queries, mechanism, theta: As in `attention_convolution`.
+        basis: Any basis from M inputs to N outputs, such as `shift_basis(M, shifts)`.
+        basis_theta: Its parameter, `[basis.size, P, Q]`.
 
-    - `x`, `keys`, `queries`, `mechanism`, `theta`: as in `attention_convolution`.
-    - `basis`: any basis from M inputs to N outputs, such as `shift_basis(M, shifts)`.
-    - `basis_theta`: its parameter, `[basis.size, P, Q]`.
+    Returns:
+        The same as `attention_convolution` with the concatenated mechanism and parameter.
 
-    **Returns:** the same as `attention_convolution` with the concatenated mechanism and parameter.
+    Raises:
+        ValueError: Where the two have different numbers of outputs.
 
-    **Raises:** `ValueError` where the two have different numbers of outputs.
-
-    **Source:** A19, Section 3.3.
+    Source: A19, Section 3.3.
 
     >>> from convattn.structures import shift_basis
     >>> x, theta = jnp.array([[[1], [2]]]), jnp.array([[[10]]])

@@ -26,7 +26,9 @@ class SparseBasis(Basis):
     `sparse_basis` makes one from matrices, `basis_from_entries` from coordinates; both check and
     sum what stands at one position.
 
-    **Fields:** `values`, `bases` (k), `keys` (m), `queries` (n): `[nonzeros]`; `shape`: (K, M, N).
+    Attributes:
+        values: `bases` (k), `keys` (m), `queries` (n): `[nonzeros]`.
+        shape: (K, M, N).
 
     >>> basis = sparse_basis([[[0, 1], [0, 0]], [[2, 0], [0, 3]]])
     >>> basis.nonzeros, basis.gather(jnp.array([[[5], [7]]]))[0, :, :, 0].tolist()
@@ -109,11 +111,13 @@ class SparseBasis(Basis):
 def sparse_basis(matrices: Any) -> SparseBasis:
     """The nonzero entries of K matrices.
 
-    **Arguments:** `matrices`: `[K, M, N]`, dense or a BCOO; or a sequence of K matrices `[M, N]`,
-    each dense, of scipy.sparse, or a BCOO. What stands twice at a position is summed; zeros are
-    dropped. They must be concrete: how many entries there are is part of the shape.
+    Args:
+        matrices: `[K, M, N]`, dense or a BCOO; or a sequence of K matrices `[M, N]`, each dense, of
+            scipy.sparse, or a BCOO. What stands twice at a position is summed; zeros are dropped.
+            They must be concrete: how many entries there are is part of the shape.
 
-    **Raises:** `ValueError` for another rank, an empty axis, or matrices of different shapes.
+    Raises:
+        ValueError: For another rank, an empty axis, or matrices of different shapes.
 
     >>> sparse_basis([scipy.sparse.eye(3, k=d, dtype=np.float32) for d in (0, 1)]).nonzeros
     5
@@ -149,11 +153,13 @@ def basis_from_entries(
 ) -> SparseBasis:
     """A basis from its coordinates; values at one position are summed and zeros dropped.
 
-    **Arguments:** `values`, `bases` (k), `keys` (m), `queries` (n): of one length; `shape`:
-    (K, M, N).
+    Args:
+        values: `bases` (k), `keys` (m), `queries` (n): of one length.
+        shape: (K, M, N).
 
-    **Raises:** `ValueError` for lengths that differ, indices that are no integers or outside the
-    shape, an empty axis, and sums that the dtype of the values cannot hold.
+    Raises:
+        ValueError: For lengths that differ, indices that are no integers or outside the shape, an
+            empty axis, and sums that the dtype of the values cannot hold.
 
     >>> basis_from_entries([1, 2], [0, 0], [1, 1], [0, 0], (1, 2, 2)).values.tolist()
     [3]

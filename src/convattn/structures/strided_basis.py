@@ -31,11 +31,11 @@ class StridedBasis(SlicedBasis):
 
     All fields are static, one entry for each axis: the basis has no leaves and is hashable.
 
-    **Fields:**
-
-    - `grid`: nodes of the inputs; `output_grid`: of the outputs; both numbered row-major.
-    - `shifts`: A19's d = query - key, distinct.
-    - `stride`, `start`: output n stands at start + stride·n.
+    Attributes:
+        grid: Nodes of the inputs.
+        output_grid: Of the outputs; both numbered row-major.
+        shifts: A19's d = query - key, distinct.
+        stride, start: Output n stands at start + stride·n.
 
     >>> basis = StridedBasis((5,), (2,), ((0,), (-1,)), (2,), (1,))  # outputs 1, 3 and their right
     >>> basis.gather(jnp.array([[[1], [2], [4], [8], [16]]]))[0, :, :, 0].tolist()
@@ -103,19 +103,19 @@ def strided_basis(
 ) -> StridedBasis:
     """The shifts of a grid, kept at every stride-th node only.
 
-    **Arguments:**
+    Args:
+        grid, shifts: As for `shift_basis`; d = query - key.
+        stride: s ≥ 1, one for all axes or one for each. It need not divide the grid.
+        padding: `"SAME"`: the outputs are the nodes 0, s, 2s, … of the grid, ⌈n/s⌉ on an axis, and
+            what lies outside the grid counts as zero. `"VALID"`: the outputs start where every
+            shift stays in the grid, at max d, and end where one would leave it.
 
-    - `grid`, `shifts`: as for `shift_basis`; d = query - key.
-    - `stride`: s ≥ 1, one for all axes or one for each. It need not divide the grid.
-    - `padding`: `"SAME"`: the outputs are the nodes 0, s, 2s, … of the grid, ⌈n/s⌉ on an axis, and
-      what lies outside the grid counts as zero. `"VALID"`: the outputs start where every shift
-      stays in the grid, at max d, and end where one would leave it.
+    Raises:
+        ValueError: For what `shift_basis` refuses, a stride below 1, an unknown padding, and with
+            `"VALID"` shifts that are wider apart than the grid.
 
-    **Raises:** `ValueError` for what `shift_basis` refuses, a stride below 1, an unknown padding,
-    and with `"VALID"` shifts that are wider apart than the grid.
-
-    **Source:** A19 Section 2.1 ("variants of grid convolutions which do not necessarily preserve
-    the grid").
+    Source: A19 Section 2.1 ("variants of grid convolutions which do not necessarily preserve the
+        grid").
 
     >>> strided_basis(7, [-1, 0, 1], 2, padding="VALID").output_grid
     (3,)

@@ -32,21 +32,21 @@ def structured_convolution(
 ) -> Num[Array, "batch outputs out_channels"]:
     """y = Σ_k A_kᵀ x Θ_k for every element of a batch.
 
-    **Arguments:**
+    Args:
+        x: `[batch, M, P]`.
+        basis: K matrices `[M, N]`.
+        theta: Θ, `[K, P, Q]`.
+        order: A row of the table above, or "auto": the cheapest by `contraction_costs`, which looks
+            at shapes and the type of basis only.
+        precision: Of the matrix products.
 
-    - `x`: `[batch, M, P]`.
-    - `basis`: K matrices `[M, N]`.
-    - `theta`: Θ, `[K, P, Q]`.
-    - `order`: a row of the table above, or "auto": the cheapest by `contraction_costs`, which looks
-      at shapes and the type of basis only.
-    - `precision`: of the matrix products.
+    Returns:
+        `[batch, N, Q]` of dtype `result_type(x, basis, theta)`; sums run in at least float32.
 
-    **Returns:** `[batch, N, Q]` of dtype `result_type(x, basis, theta)`; sums run in at least
-    float32.
+    Raises:
+        ValueError: For shapes that do not fit together and an unknown order.
 
-    **Raises:** `ValueError` for shapes that do not fit together and an unknown order.
-
-    **Source:** A19 Proposition 2 and Section 1.4.
+    Source: A19 Proposition 2 and Section 1.4.
 
     >>> from convattn.structures import shift_basis
     >>> x, theta = jnp.array([[[1], [2], [4]]]), jnp.array([[[10]], [[1]]])

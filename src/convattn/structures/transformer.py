@@ -49,15 +49,15 @@ def as_attention_convolution(
 ) -> AttentionConvolution:
     """A Transformer layer as mechanism and parameter of a self-attention convolution.
 
-    **Arguments:**
+    Args:
+        content, value, output: As the layer has them.
+        mask, blank: As in `column_softmax`, keys first.
 
-    - `content`, `value`, `output`: as the layer has them.
-    - `mask`, `blank`: as in `column_softmax`, keys first.
+    Raises:
+        ValueError: For content scores with tables of relative positions: A19's scores depend on
+            what keys and queries hold alone.
 
-    **Raises:** `ValueError` for content scores with tables of relative positions: A19's scores
-    depend on what keys and queries hold alone.
-
-    **Source:** A19 eqs. 7, 9 and 10.
+    Source: A19 eqs. 7, 9 and 10.
 
     >>> import jax.numpy as jnp
     >>> content = ContentScores(jnp.zeros((1, 2, 3)), jnp.zeros((1, 2, 3)))
@@ -90,16 +90,16 @@ def as_transformer_layer(
 ) -> TransformerLayer:
     """A self-attention convolution with a softmax over the keys, as a Transformer layer.
 
-    **Arguments:**
+    Args:
+        parameters: Of the mechanism; bi-affine ones take key features min(P', Q') + 1 = P + 1.
+        theta, width: As in `maps_from_parameter`; a width below the rank of a Θ_k leaves a
+            residual.
 
-    - `parameters`: of the mechanism; bi-affine ones take key features min(P', Q') + 1 = P + 1.
-    - `theta`, `width`: as in `maps_from_parameter`; a width below the rank of a Θ_k leaves a
-      residual.
+    Raises:
+        ValueError: For a mechanism whose keys or queries have other features than x: in
+            self-attention all three are the same.
 
-    **Raises:** `ValueError` for a mechanism whose keys or queries have other features than x: in
-    self-attention all three are the same.
-
-    **Source:** A19 eqs. 7, 9 and 10, read from right to left.
+    Source: A19 eqs. 7, 9 and 10, read from right to left.
 
     >>> import jax.numpy as jnp
     >>> layer = as_transformer_layer(BiAffine(offset=jnp.zeros(1)), jnp.ones((1, 2, 5)))

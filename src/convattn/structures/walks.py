@@ -25,18 +25,19 @@ from convattn.structures.graph import Matrix, as_sparse, graph_basis, multiply, 
 def power_basis(adjacency: Any, order: int) -> Basis:
     """The powers A, A², …, A^order, of size `order`.
 
-    **Arguments:**
+    Args:
+        adjacency: `[N, N]`, finite, ≥ 0, directed or not; dense, scipy.sparse or BCOO. Integers
+            stay integers.
+        order: ≥ 1.
 
-    - `adjacency`: `[N, N]`, finite, ≥ 0, directed or not; dense, scipy.sparse or BCOO. Integers
-      stay integers.
-    - `order`: ≥ 1.
+    Returns:
+        A `DenseBasis` for a dense adjacency, else a `SparseBasis`; entry (m, n) of matrix k counts
+        the walks of length k from m to n.
 
-    **Returns:** a `DenseBasis` for a dense adjacency, else a `SparseBasis`; entry (m, n) of matrix
-    k counts the walks of length k from m to n.
+    Raises:
+        ValueError: For anything else, and for counts that overflow the dtype.
 
-    **Raises:** `ValueError` for anything else, and for counts that overflow the dtype.
-
-    **Source:** A19 Section 2.2.
+    Source: A19 Section 2.2.
 
     >>> power_basis([[0, 1, 0], [0, 0, 2], [0, 0, 0]], 2).matrices()[1].tolist()
     [[0, 0, 2], [0, 0, 0], [0, 0, 0]]
@@ -54,18 +55,19 @@ def power_basis(adjacency: Any, order: int) -> Basis:
 def walk_basis(relations: Mapping[str, Any], sorts: Sequence[str | Sequence[str]]) -> Basis:
     """One matrix for each sort of walk in a knowledge graph.
 
-    **Arguments:**
+    Args:
+        relations: Name and adjacency `[N, N]` of each relation, over the same nodes; as for
+            `power_basis`. If one is sparse, all are taken as sparse.
+        sorts: Each a sequence of names, or the names joined by dots.
 
-    - `relations`: name and adjacency `[N, N]` of each relation, over the same nodes; as for
-      `power_basis`. If one is sparse, all are taken as sparse.
-    - `sorts`: each a sequence of names, or the names joined by dots.
+    Returns:
+        As `power_basis`; entry (m, n) of matrix k counts the walks of sort k from m to n.
 
-    **Returns:** as `power_basis`; entry (m, n) of matrix k counts the walks of sort k from m to n.
+    Raises:
+        ValueError: For no sorts, an empty sort, an unknown relation, relations over different
+            numbers of nodes, and as `power_basis`.
 
-    **Raises:** `ValueError` for no sorts, an empty sort, an unknown relation, relations over
-    different numbers of nodes, and as `power_basis`.
-
-    **Source:** A19 Section 2.2.
+    Source: A19 Section 2.2.
 
     >>> played, role_in = [[0, 1, 0], [0, 0, 0], [0, 0, 0]], [[0, 0, 0], [0, 0, 1], [0, 0, 0]]
     >>> relations = {"played": played, "characterIn": role_in}

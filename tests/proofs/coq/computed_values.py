@@ -42,8 +42,9 @@ class Evaluator:
     def evaluate(self, term: str) -> Any:
         """`Eval vm_compute` of a term: a natural, a boolean, a pair or a sequence of these.
 
-        **Raises:** `ValueError` with Coq's words where the term is refused, and for a value that is
-        not of these forms.
+        Raises:
+            ValueError: With Coq's words where the term is refused, and for a value that is not of
+                these forms.
         """
         said = self._answer(f"Eval vm_compute in ({term}).\n")
         found = re.search(r"= (.*)\n     : ", said)

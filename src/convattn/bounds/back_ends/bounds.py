@@ -73,16 +73,17 @@ def value_bound(
 ) -> Float[np.ndarray, "batch *space out_channels"]:
     """A bound on |apply_attention(layer, images) - exact|, entry by entry, for any back end.
 
-    **Arguments:**
+    Args:
+        layer, images: Concrete; their numbers count as exact.
+        ring: As in `apply_attention`.
+        dtype: Of the layer and the images under test; None takes what they are.
 
-    - `layer`, `images`: concrete; their numbers count as exact.
-    - `ring`: as in `apply_attention`.
-    - `dtype`: of the layer and the images under test; None takes what they are.
+    Returns:
+        float64.
 
-    **Returns:** float64.
-
-    **Raises:** `ValueError` where the dtype is too narrow for any bound, and for an encoding whose
-    scores have no majorant.
+    Raises:
+        ValueError: Where the dtype is too narrow for any bound, and for an encoding whose scores
+            have no majorant.
 
     >>> import convattn as ca
     >>> layer = ca.conv_to_attention(jnp.ones((3, 1, 1)))
@@ -108,13 +109,15 @@ def gradient_bounds(
 ) -> tuple[AttentionLayer, Float[Array, "batch *space channels"]]:
     """Bounds on the errors of the gradients of Σ cotangent · apply_attention(layer, images).
 
-    **Arguments:** those of `value_bound`, and
+    Args:
+        Those of `value_bound`, and
+        cotangent: Of the shape of the result; its numbers count as exact.
 
-    - `cotangent`: of the shape of the result; its numbers count as exact.
+    Returns:
+        A tree like `(layer, images)`, of float64.
 
-    **Returns:** a tree like `(layer, images)`, of float64.
-
-    **Raises:** as `value_bound`.
+    Raises:
+        ValueError: As `value_bound`.
 
     >>> import convattn as ca
     >>> layer = ca.conv_to_attention(jnp.ones((3, 1, 1)))

@@ -16,15 +16,14 @@ from convattn.operators.shifts import TokenGrid
 class Roundings(NamedTuple):
     """The relative errors of the parts of a path.
 
-    **Fields:**
-
-    - `unit`, `tiny`: the unit roundoff, and the smallest normal number.
-    - `score`: γ of a score and of a derivative of it.
-    - `weight`: κ, the logarithm of the factor by which a weight is off beside its scores.
-    - `values`, `maps`, `parameters`: e^ρ - 1 of values, of the gradients of tokens and maps, and of
-      those of the parameters of scores and gains.
-    - `score_terms`, `axes`: n_s, and the number of axes.
-    - `terms`: the product of the lengths of all sums.
+    Attributes:
+        unit, tiny: The unit roundoff, and the smallest normal number.
+        score: γ of a score and of a derivative of it.
+        weight: κ, the logarithm of the factor by which a weight is off beside its scores.
+        values, maps, parameters: e^ρ - 1 of values, of the gradients of tokens and maps, and of
+            those of the parameters of scores and gains.
+        score_terms, axes: n_s, and the number of axes.
+        terms: The product of the lengths of all sums.
     """
 
     unit: float
@@ -49,7 +48,8 @@ def count_roundings(
 ) -> Roundings:
     """The counts of `bounds.py`, as relative errors.
 
-    **Raises:** `ValueError` where they add up to one or more, so that nothing can be said.
+    Raises:
+        ValueError: Where they add up to one or more, so that nothing can be said.
     """
     queries, keys, heads = math.prod(grid.queries), grid.number_of_keys, layer.heads
     width = features if layer.value is None else layer.value.shape[2]

@@ -32,7 +32,8 @@ def value_majorants(
 ) -> tuple[Pair, Array]:
     """G and a bound on the error of what it bounds, without bias, and what underflow adds.
 
-    **Returns:** ((`[batch, queries, out_features]`, the same), scalar).
+    Returns:
+        ((`[batch, queries, out_features]`, the same), scalar).
     """
     keys, weights, parts = path_parts(layer, tokens, grid, roundings)
     exact = value_path(weights.weights, *parts)
@@ -50,11 +51,11 @@ def gradient_majorants(
 ) -> tuple[Pair, Array]:
     """Majorants of the gradients of a layer and its tokens, bounds on their errors, and underflow.
 
-    **Arguments:**
+    Args:
+        cotangent: |Y'|.
 
-    - `cotangent`: |Y'|.
-
-    **Returns:** ((a tree like `(layer, tokens)`, the same), scalar).
+    Returns:
+        ((a tree like `(layer, tokens)`, the same), scalar).
     """
     keys, weights, parts = path_parts(layer, tokens, grid, roundings)
     passed, *exact = jax.vjp(value_path, weights.weights, *parts)[1](cotangent)

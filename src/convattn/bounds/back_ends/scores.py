@@ -37,11 +37,10 @@ from convattn.operators.shifts import TokenGrid
 class PairScores(NamedTuple):
     """Scores, or majorants of them.
 
-    **Fields:**
-
-    - `pairs`: `[heads, queries, keys]`, with a batch axis before if there is content.
-    - `background`: `[heads]`, of a shift without an entry, for the encodings whose scores are one
-      and the same number at all shifts but a few; None for the others.
+    Attributes:
+        pairs: `[heads, queries, keys]`, with a batch axis before if there is content.
+        background: `[heads]`, of a shift without an entry, for the encodings whose scores are one
+            and the same number at all shifts but a few; None for the others.
     """
 
     pairs: Array
@@ -68,7 +67,8 @@ def score_majorant(
 ) -> PairScores:
     """s⁺ of every pair; its derivative in any array of `layer` and in `keys` is nonnegative.
 
-    **Raises:** `ValueError` for an encoding whose scores have no majorant here.
+    Raises:
+        ValueError: For an encoding whose scores have no majorant here.
 
     >>> from convattn.encodings import QuadraticEncoding
     >>> encoding = QuadraticEncoding(jnp.array([2.0]), jnp.array([[1.0]]))

@@ -48,7 +48,8 @@ def shift_majorant(
 ) -> Float[Array, "heads shifts"]:
     """s⁺ at each shift, of an encoding whose scores depend on the shift alone.
 
-    **Raises:** `ValueError` for an encoding that is not registered.
+    Raises:
+        ValueError: For an encoding that is not registered.
 
     >>> encoding = BiasEncoding(jnp.array([[-2.0]]), None, ((0,),))
     >>> shift_majorant(encoding, np.array([[0], [5]]), 3).tolist()

@@ -36,12 +36,11 @@ from convattn.bounds.back_ends.scores import PairScores
 class WeightRounding(NamedTuple):
     """Majorants of the weights, and bounds on their errors.
 
-    **Fields:**
-
-    - `weights`: B, `[heads, queries, keys]`, with a batch axis before if there is content.
-    - `error`: ΔB, of the same shape: how far each weight can be off.
-    - `background`: c, `[heads, queries, 1]`, or None.
-    - `background_error`: how far c can be off, or None.
+    Attributes:
+        weights: B, `[heads, queries, keys]`, with a batch axis before if there is content.
+        error: ΔB, of the same shape: how far each weight can be off.
+        background: c, `[heads, queries, 1]`, or None.
+        background_error: How far c can be off, or None.
     """
 
     weights: Array
@@ -59,13 +58,12 @@ def weight_rounding(
 ) -> WeightRounding:
     """B and ΔB of the derivation.
 
-    **Arguments:**
-
-    - `scores`: exact ones, in float64.
-    - `error`: e, how far each can be off.
-    - `unit`: u.
-    - `relative`: κ.
-    - `flush`: what underflow adds to each weight.
+    Args:
+        scores: Exact ones, in float64.
+        error: e, how far each can be off.
+        unit: u.
+        relative: κ.
+        flush: What underflow adds to each weight.
 
     >>> exact, off = PairScores(jnp.zeros((1, 1, 4)), None), PairScores(jnp.zeros((1, 1, 4)), None)
     >>> found = weight_rounding(exact, off, *jnp.array([0.0, 0.5, 0.0]))

@@ -71,7 +71,8 @@ def require_agreement(
 ) -> None:
     """Refuse options of `attention` that exclude each other, or of which one would be ignored.
 
-    **Raises:** `UsageError`.
+    Raises:
+        UsageError: As described above.
     """
     if image and average is not None:
         raise UsageError("--image shows single images; leave out --image or --average")

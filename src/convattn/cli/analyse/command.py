@@ -22,11 +22,11 @@ COMMANDS = {
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run `experiments/analyse.py`.
 
-    **Arguments:**
+    Args:
+        arguments: The words after the program; those of this process if None.
 
-    - `arguments`: the words after the program; those of this process if None.
-
-    **Returns:** the exit code: 0 for success, 1 if training on failed, 2 for wrong use.
+    Returns:
+        The exit code: 0 for success, 1 if training on failed, 2 for wrong use.
     """
     words = sys.argv[1:] if arguments is None else list(arguments)
     return guarded(" ".join([PROGRAM, *words[:1]]), lambda: _run(words))

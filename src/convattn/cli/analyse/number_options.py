@@ -9,10 +9,9 @@ from tyro.constructors import PrimitiveConstructorSpec
 def whole_numbers(count: int | Literal["*"], metavar: str) -> PrimitiveConstructorSpec[Any]:
     """How an option reads so many whole numbers; None is only what it is when it is left out.
 
-    **Arguments:**
-
-    - `count`: 1 for a number, more for a tuple, `"*"` for a tuple of any length.
-    - `metavar`: what help calls them.
+    Args:
+        count: 1 for a number, more for a tuple, `"*"` for a tuple of any length.
+        metavar: What help calls them.
     """
 
     def read(words: list[str]) -> int | tuple[int, ...]:

@@ -21,7 +21,8 @@ JsonFile = Annotated[Path | None, tyro.conf.arg(metavar="FILE", help_behavior_hi
 def require_runs(runs: tuple[Path, ...]) -> None:
     """Refuse to do nothing.
 
-    **Raises:** `UsageError`.
+    Raises:
+        UsageError: As described above.
     """
     if not runs:
         raise UsageError("no RUN was given; name the folder of at least one run")
@@ -30,7 +31,8 @@ def require_runs(runs: tuple[Path, ...]) -> None:
 def require_file(path: Path | None) -> None:
     """Refuse a `--json` that could not be written in the end.
 
-    **Raises:** `UsageError`.
+    Raises:
+        UsageError: As described above.
     """
     if path is not None:
         require_writable(path, "--json")
@@ -39,7 +41,8 @@ def require_file(path: Path | None) -> None:
 def require_folder(path: Path | None) -> None:
     """Refuse an `--output-dir` that cannot be a folder.
 
-    **Raises:** `UsageError`.
+    Raises:
+        UsageError: As described above.
     """
     if path is None:
         return

@@ -21,13 +21,13 @@ FAILED = 1
 def main(arguments: Sequence[str] | None = None, *, configs: Path) -> int:
     """Run `experiments/cifar.py`.
 
-    **Arguments:**
+    Args:
+        arguments: The words after the program; those of this process if None.
+        configs: The folder of configs.
 
-    - `arguments`: the words after the program; those of this process if None.
-    - `configs`: the folder of configs.
-
-    **Returns:** the exit code: 0 if the run is finished, or was stopped by a signal and saved; 1 if
-    it failed; 2 for wrong use.
+    Returns:
+        The exit code: 0 if the run is finished, or was stopped by a signal and saved; 1 if it
+        failed; 2 for wrong use.
     """
     words = sys.argv[1:] if arguments is None else list(arguments)
     return part(guarded(PROGRAM, lambda: _run(words, configs)))

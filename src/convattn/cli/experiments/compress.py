@@ -28,12 +28,12 @@ EVEN, DISTRIBUTED, EXACT = "so many heads in each layer", "distributed by error"
 class Compressed:
     """One network with fewer heads.
 
-    **Fields:**
-
-    - `rule`: how the heads were given out; `budget`: how many a layer, in the mean.
-    - `heads`: of all layers; `by_layer`.
-    - `correct`, `images`: on the test images.
-    - `error`: the mean of the layers' relative squared errors.
+    Attributes:
+        rule: How the heads were given out.
+        budget: How many a layer, in the mean.
+        heads: Of all layers; `by_layer`.
+        correct, images: On the test images.
+        error: The mean of the layers' relative squared errors.
     """
 
     rule: str
@@ -48,10 +48,9 @@ class Compressed:
 def accuracies(converted: Any, test: Images, budgets: Sequence[int]) -> Iterator[Compressed]:
     """Both rules for each budget, and the exact network of K² + 1 heads, one after the other.
 
-    **Arguments:**
-
-    - `converted`: from `convert_resnet`.
-    - `budgets`: heads a layer; distributed, as many in all.
+    Args:
+        converted: From `convert_resnet`.
+        budgets: Heads a layer; distributed, as many in all.
     """
     choices = choices_of(converted.folded)
     for budget in budgets:
@@ -105,7 +104,8 @@ def draw_compression(found: Sequence[Compressed], title: str, trained: float) ->
 def compress_run(path: Path, folder: Path, budgets: Sequence[int] = tuple(range(1, 10))) -> int:
     """The study of a run: `compression.json`, and the figure as PNG and SVG.
 
-    **Raises:** `ValueError` for what is not a finished run of a ResNet.
+    Raises:
+        ValueError: For what is not a finished run of a ResNet.
     """
     run, model, recorded = finished_resnet(path)
     folder.mkdir(parents=True, exist_ok=True)  # before the work, in case it cannot be

@@ -18,12 +18,11 @@ FAILED = 1
 class ExperimentCommand:
     """A script of experiments/.
 
-    **Fields:**
-
-    - `program`: the script, from the root of a checkout.
-    - `arguments`: a dataclass with `settings` and `output_dir`; its docstring is the help.
-    - `make`: settings → `Experiment`.
-    - `report`: the result → the lines that are printed at the end.
+    Attributes:
+        program: The script, from the root of a checkout.
+        arguments: A dataclass with `settings` and `output_dir`; its docstring is the help.
+        make: Settings → `Experiment`.
+        report: The result → the lines that are printed at the end.
     """
 
     program: str
@@ -34,8 +33,9 @@ class ExperimentCommand:
     def main(self, words: Sequence[str] | None = None) -> int:
         """Run it.
 
-        **Returns:** 0 if the run is finished, or was stopped by a signal and saved; 1 if it failed;
-        2 for wrong use.
+        Returns:
+            0 if the run is finished, or was stopped by a signal and saved; 1 if it failed; 2 for
+            wrong use.
         """
         given = sys.argv[1:] if words is None else list(words)
         return guarded(self.program, lambda: self._run(given))

@@ -22,7 +22,8 @@ PROGRAM = "experiments/language.py"
 def make_experiment(settings: LanguageSettings) -> Experiment:
     """The text, divided into windows, the model as the seed draws it, and the counted baselines.
 
-    **Raises:** `ValueError` for a text that is too short.
+    Raises:
+        ValueError: For a text that is too short.
     """
     given = settings.text
     text = read_text(given.source)

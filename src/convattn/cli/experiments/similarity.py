@@ -29,7 +29,8 @@ def make_experiment(settings: SimilarityRunSettings) -> Experiment:
 
     The seed of the training draws the pairs, too. Test pairs are those of seed 0 whatever it is.
 
-    **Raises:** `ValueError` for images that cannot be paired.
+    Raises:
+        ValueError: For images that cannot be paired.
     """
     given, seed = settings.pairs, settings.training.seed
     dataset = read_dataset(given.source)

@@ -29,13 +29,13 @@ FAILED = 1
 def main(arguments: Sequence[str] | None = None, *, configs: Path) -> int:
     """Run `experiments/two_phase.py`.
 
-    **Arguments:**
+    Args:
+        arguments: The words after the program; those of this process if None.
+        configs: The folder of configs.
 
-    - `arguments`: the words after the program; those of this process if None.
-    - `configs`: the folder of configs.
-
-    **Returns:** the exit code: 0 if all is done, or was stopped by a signal and saved; 1 if the
-    converted network is not the one that was trained, or a run failed; 2 for wrong use.
+    Returns:
+        The exit code: 0 if all is done, or was stopped by a signal and saved; 1 if the converted
+        network is not the one that was trained, or a run failed; 2 for wrong use.
     """
     words = sys.argv[1:] if arguments is None else list(arguments)
     return guarded(PROGRAM, lambda: _run(words, configs))

@@ -46,11 +46,10 @@ def mix_mix_map(
 ) -> Float[Array, "batch i j out_features"]:
     """Y of the module's formula.
 
-    **Arguments:**
-
-    - `rows`, `columns`: R_h(i, k) and C_h(j, l).
-    - `maps`: M_h.
-    - `tokens`: X.
+    Args:
+        rows, columns: R_h(i, k) and C_h(j, l).
+        maps: M_h.
+        tokens: X.
 
     >>> import numpy as np
     >>> mean, maps = np.full((1, 2, 2), 0.5, np.float32), np.full((1, 1, 1), 2.0, np.float32)

@@ -50,11 +50,10 @@ def mix_map_mix(
 ) -> Float[Array, "i j batch out_features"]:
     """Y of the module's formula.
 
-    **Arguments:**
-
-    - `rows`, `columns`: R_r(i, k) and C_c(j, l).
-    - `maps`: M_cr.
-    - `tokens`: X, columns before rows.
+    Args:
+        rows, columns: R_r(i, k) and C_c(j, l).
+        maps: M_cr.
+        tokens: X, columns before rows.
 
     >>> arithmetic = Arithmetic(np.dtype("float32"), "highest")
     >>> mean = np.full((1, 2, 2), 0.5, np.float32)

@@ -76,7 +76,8 @@ def no_sum(layer: AttentionLayer) -> str:
 def separable_encoding(layer: AttentionLayer) -> SeparableEncoding:
     """The encoding of a layer that is served.
 
-    **Raises:** `ValueError` for another.
+    Raises:
+        ValueError: For another.
     """
     if not isinstance(layer.encoding, SeparableEncoding):
         raise ValueError(no_sum(layer))

@@ -96,7 +96,8 @@ def no_table(encoding: PositionalEncoding) -> str:
 def offset_encoding(layer: AttentionLayer) -> OffsetEncoding:
     """The encoding of a layer that is served.
 
-    **Raises:** `ValueError` for another.
+    Raises:
+        ValueError: For another.
     """
     if not isinstance(layer.encoding, OffsetEncoding):
         raise ValueError(no_table(layer.encoding))

@@ -21,9 +21,8 @@ def interior(
 ) -> Box:
     """For each axis those of the queries 0, s, 2s, … that see every offset.
 
-    **Arguments:**
-
-    - `stride`: s of each axis; None is 1 on all.
+    Args:
+        stride: s of each axis; None is 1 on all.
 
     >>> interior(TokenGrid((5, 4), ((0, 0), (1, 1))), ((-1, -1), (1, 1)))
     (range(1, 4), range(0, 4))

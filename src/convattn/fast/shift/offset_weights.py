@@ -41,8 +41,9 @@ OffsetEncoding = BiasEncoding | MixtureEncoding | EnumeratedEncoding | ScalarEnc
 class OffsetWeights(NamedTuple):
     """A_q X = Σ_δ a_δ X_(q+δ) + c Σ_k X_k, for each head and each pattern of present offsets.
 
-    **Fields:** `at_offsets` is a, `[heads, offsets, patterns]`, zero where an offset is absent;
-    `everywhere` is c, `[heads, patterns]`.
+    Attributes:
+        `at_offsets` is a, `[heads, offsets, patterns]`, zero where an offset is absent;
+        `everywhere` is c, `[heads, patterns]`.
     """
 
     at_offsets: Array
@@ -74,10 +75,9 @@ def offset_weights(
 ) -> OffsetWeights:
     """a and c of every head, times its gain if it has one.
 
-    **Arguments:**
-
-    - `offsets`: from `read_offsets`.
-    - `present`: which of them are keys, for each pattern.
+    Args:
+        offsets: From `read_offsets`.
+        present: Which of them are keys, for each pattern.
 
     >>> encoding = BiasEncoding(jnp.array([[1.0]]), jnp.array(0.5), ((1,),))
     >>> grid = TokenGrid((3,), ((0, 1),))

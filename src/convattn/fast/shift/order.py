@@ -23,7 +23,9 @@ MIXED = 12
 
 
 class Cost(NamedTuple):
-    """**Fields:** `products` of matrix products, `mixed` of mixtures, `moved` numbers."""
+    """Attributes:
+    `products` of matrix products, `mixed` of mixtures, `moved` numbers.
+    """
 
     products: float
     mixed: float
@@ -38,11 +40,10 @@ class Cost(NamedTuple):
 def costs(layer: AttentionLayer, offsets: int, tokens: int, features: int) -> dict[str, Cost]:
     """What each way takes that is open to a layer; `"taps"` needs a map.
 
-    **Arguments:**
-
-    - `offsets`: how many are read.
-    - `tokens`, `features`: how many tokens, all images together, and how wide. Where a stride
-      leaves out queries, those kept; *apart* maps the others too, which is not counted.
+    Args:
+        offsets: How many are read.
+        tokens, features: How many tokens, all images together, and how wide. Where a stride leaves
+            out queries, those kept; *apart* maps the others too, which is not counted.
 
     >>> import convattn as ca, jax.numpy as jnp
     >>> layer = ca.conv_to_attention(jnp.ones((3, 3, 4, 5)))

@@ -35,10 +35,9 @@ WIDE = 256
 def shifted(tokens: Num[Array, "batch *rest"], offset: Shift, box: Box) -> Array:
     """X_(q+δ) for every query q of the box, zero where q + δ is no token.
 
-    **Arguments:**
-
-    - `tokens`: `[batch, *grid, ...]`.
-    - `box`: for each axis of the grid, its queries.
+    Args:
+        tokens: `[batch, *grid, ...]`.
+        box: For each axis of the grid, its queries.
 
     >>> shifted(jnp.array([[1, 2, 3]]), (1,), (range(3),)).tolist()
     [[2, 3, 0]]
@@ -73,10 +72,9 @@ def shifted_products(
 ) -> Num[Array, "batch *box out_features"]:
     """Σ_δ X_(q+δ) K_δ for every query q of the box.
 
-    **Arguments:**
-
-    - `offsets`: at least one.
-    - `dtype`: of the sums.
+    Args:
+        offsets: At least one.
+        dtype: Of the sums.
 
     >>> taps = jnp.array([[[1.0]], [[10.0]]])
     >>> tokens = jnp.array([[[1.0], [2.0], [3.0]]])
@@ -118,7 +116,8 @@ def as_convolution(
 ) -> Num[Array, "batch *box out_features"]:
     """`lax.conv_general_dilated` over the slice of the tokens that the box reads, which it pads.
 
-    **Raises:** `ValueError` where the offsets fill no box.
+    Raises:
+        ValueError: Where the offsets fill no box.
     """
     found = box_of_taps(offsets)
     if found is None:

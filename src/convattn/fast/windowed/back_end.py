@@ -138,12 +138,11 @@ def on_a_plane(
 class HeadTiles(NamedTuple):
     """What the tiles of a group of heads share.
 
-    **Fields:**
-
-    - `plane`, `group`: the grid, and the heads.
-    - `all_heads`: how many heads the layer has.
-    - `scores`: of the shifts of `group.reach`, -∞ outside the window of each head.
-    - `maps`: of these heads.
+    Attributes:
+        plane, group: The grid, and the heads.
+        all_heads: How many heads the layer has.
+        scores: Of the shifts of `group.reach`, -∞ outside the window of each head.
+        maps: Of these heads.
     """
 
     plane: TokenGrid

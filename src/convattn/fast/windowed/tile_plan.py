@@ -24,11 +24,10 @@ TILE_SIZES = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32)
 class HeadGroup(NamedTuple):
     """Heads whose windows are so alike that they read the same keys.
 
-    **Fields:**
-
-    - `heads`, `windows`: which heads, and the window of each.
-    - `reach`: the smallest window that holds all of these.
-    - `sizes`: queries of a tile on each axis.
+    Attributes:
+        heads, windows: Which heads, and the window of each.
+        reach: The smallest window that holds all of these.
+        sizes: Queries of a tile on each axis.
     """
 
     heads: tuple[int, ...]
@@ -53,11 +52,10 @@ def plan_groups(
     A head joins a group if reading the keys of all together costs at most a quarter more than
     apart.
 
-    **Arguments:**
-
-    - `windows`: of each head, within the shifts that occur.
-    - `plane`: a grid of two axes.
-    - `width`: how many channels are mixed.
+    Args:
+        windows: Of each head, within the shifts that occur.
+        plane: A grid of two axes.
+        width: How many channels are mixed.
 
     >>> plane = TokenGrid((32, 32), ((0, 0), (0, 0)))
     >>> near, far = ((-4, 4), (-4, 5)), ((-31, -20), (0, 8))

@@ -18,14 +18,13 @@ from jaxtyping import Bool, Shaped
 class Tiles(NamedTuple):
     """Neighbouring tiles of one axis.
 
-    **Fields:**
-
-    - `start`: the first query of the first tile.
-    - `size`: queries of each tile; the last may reach beyond the image.
-    - `number`: how many tiles.
-    - `first`, `keys`: a tile reads `keys` keys, from its first query + `first` on. Of a tile that
-      stands alone, only keys of the image are counted: those of the ring are zero tokens.
-    - `alike`: whether all tiles have the same weights.
+    Attributes:
+        start: The first query of the first tile.
+        size: Queries of each tile; the last may reach beyond the image.
+        number: How many tiles.
+        first, keys: A tile reads `keys` keys, from its first query + `first` on. Of a tile that
+            stands alone, only keys of the image are counted: those of the ring are zero tokens.
+        alike: Whether all tiles have the same weights.
     """
 
     start: int
@@ -46,9 +45,8 @@ def cut_tiles(
 ) -> list[Tiles]:
     """Cut an axis into tiles of `size` queries: the first border, the inner ones, the last border.
 
-    **Arguments:**
-
-    - `whole`: leave all tiles together.
+    Args:
+        whole: Leave all tiles together.
 
     >>> for tiles in cut_tiles(11, (0, 0), (-1, 1), 2): print(tiles)
     Tiles(start=0, size=2, number=1, first=0, keys=3, alike=True)

@@ -47,15 +47,16 @@ def choose_windows(
     None of their sides can be moved in by one. Where weights never fall off, the window is
     everything.
 
-    **Arguments:**
+    Args:
+        encoding: With concrete parameters.
+        dtype: Whose unit roundoff counts (float32: 2⁻²⁴); None takes that of the scores.
 
-    - `encoding`: with concrete parameters.
-    - `dtype`: whose unit roundoff counts (float32: 2⁻²⁴); None takes that of the scores.
+    Returns:
+        For each head and axis (smallest, largest) shift, as `windows=` of `apply_attention` takes
+        them.
 
-    **Returns:** for each head and axis (smallest, largest) shift, as `windows=` of
-    `apply_attention` takes them.
-
-    **Raises:** `ValueError` where parameters are traced.
+    Raises:
+        ValueError: Where parameters are traced.
 
     >>> from convattn.encodings import QuadraticEncoding
     >>> grid = TokenGrid((32, 32), ((0, 0), (0, 0)))
@@ -86,12 +87,12 @@ def skipped_weight(
     It is that weight up to rounding and zero if nothing is skipped. Of concrete parameters it is
     worked out in float64; under tracing in the dtype of the scores.
 
-    **Arguments:**
+    Args:
+        windows: For each head and axis (smallest, largest) shift; None stands for
+            `choose_windows(encoding, grid)`.
 
-    - `windows`: for each head and axis (smallest, largest) shift; None stands for
-      `choose_windows(encoding, grid)`.
-
-    **Raises:** `ValueError` where parameters are traced and no windows are given.
+    Raises:
+        ValueError: Where parameters are traced and no windows are given.
 
     >>> from convattn.encodings import QuadraticEncoding
     >>> encoding = QuadraticEncoding(jnp.zeros(2), jnp.zeros((2, 1)))
@@ -231,8 +232,9 @@ def smallest_window(scores: Float[np.ndarray, "*shifts"], grid: TokenGrid, limit
 class SkippedLines:
     """The most weight of any query beyond one line of shifts across an axis.
 
-    **Fields:** `lines` are the scores summed over the other axis, `[others, shifts]`, and `total`
-    those of all keys, `[others, queries]`.
+    Attributes:
+        `lines` are the scores summed over the other axis, `[others, shifts]`, and `total` those of
+        all keys, `[others, queries]`.
     """
 
     def __init__(self, lines: np.ndarray, total: np.ndarray, grid: TokenGrid, axis: int):
@@ -277,12 +279,12 @@ def log_sums(
 ) -> Any:
     """For every query the logarithm of the sum of e^score over its keys.
 
-    **Arguments:**
+    Args:
+        scores: One for each shift that occurs; heads may stand before. NumPy or JAX.
+        running: `accumulated` or `lax.cumlogsumexp`.
 
-    - `scores`: one for each shift that occurs; heads may stand before. NumPy or JAX.
-    - `running`: `accumulated` or `lax.cumlogsumexp`.
-
-    **Returns:** `[…, *grid.queries]`.
+    Returns:
+        `[…, *grid.queries]`.
 
     >>> np.exp(log_sums(np.zeros((3, 5)), TokenGrid((2, 3), ((0, 0), (0, 0))), accumulated)).round()
     array([[6., 6., 6.],

@@ -24,12 +24,12 @@ def image_maps(
 ) -> Maps:
     """For each layer the maps `[images, heads, rows, columns]` of each image.
 
-    **Arguments:**
+    Args:
+        images: Normalised.
+        query: (row, column) of a token, counted from 0.
 
-    - `images`: normalised.
-    - `query`: (row, column) of a token, counted from 0.
-
-    **Raises:** `ValueError` for a query outside the image.
+    Raises:
+        ValueError: For a query outside the image.
     """
     batches = [
         [attended(layer, tokens, query) for layer, tokens in layer_inputs(model, part)]

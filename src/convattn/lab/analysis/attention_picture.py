@@ -18,10 +18,9 @@ CAPTION = "Each map is scaled to its own maximum. The black square is the query.
 class ShownImage:
     """An image to draw beside the maps.
 
-    **Fields:**
-
-    - `pixels`: `[height, width, 3]`, of 0..255.
-    - `title`: what it is.
+    Attributes:
+        pixels: `[height, width, 3]`, of 0..255.
+        title: What it is.
     """
 
     pixels: np.ndarray
@@ -40,10 +39,9 @@ def draw_maps(
     The darkest token of a panel is the one with the most attention there. A head stands in the
     column of its number, so that the columns of heads that were pruned are empty.
 
-    **Arguments:**
-
-    - `image`: drawn on the left, with the query marked.
-    - `numbers`: for each layer those of its heads; counted through if not given.
+    Args:
+        image: Drawn on the left, with the query marked.
+        numbers: For each layer those of its heads; counted through if not given.
     """
     from matplotlib.patches import Rectangle
 

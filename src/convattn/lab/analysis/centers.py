@@ -26,14 +26,13 @@ LEAST_WINDOW = 3.5
 class GaussianHeads:
     """The heads of a layer.
 
-    **Fields:**
-
-    - `title`: what the panel is of.
-    - `centers`: Δ, `[heads, 2]` in (row, column).
-    - `root_precision`: R with Σ⁻¹ = RᵀR, `[heads, 2, 2]`.
-    - `tokens`: rows and columns of the image.
-    - `layer`: counted from 1.
-    - `numbers`: of the heads.
+    Attributes:
+        title: What the panel is of.
+        centers: Δ, `[heads, 2]` in (row, column).
+        root_precision: R with Σ⁻¹ = RᵀR, `[heads, 2, 2]`.
+        tokens: Rows and columns of the image.
+        layer: Counted from 1.
+        numbers: Of the heads.
     """
 
     title: str
@@ -47,11 +46,11 @@ class GaussianHeads:
 def centers_of_layers(path: Path, epoch: int | None = None) -> tuple[int, list[GaussianHeads]]:
     """The epoch, and the heads of each layer.
 
-    **Arguments:**
+    Args:
+        epoch: That of `default_epoch` if not given.
 
-    - `epoch`: that of `default_epoch` if not given.
-
-    **Raises:** `ValueError` for a run whose heads have no centres, or without that snapshot.
+    Raises:
+        ValueError: For a run whose heads have no centres, or without that snapshot.
     """
     require_gaussian(path)
     chosen, layers = read_layers(path, epoch)
@@ -67,13 +66,13 @@ def centers_over_training(
 ) -> list[GaussianHeads]:
     """The heads of one layer at several epochs.
 
-    **Arguments:**
+    Args:
+        layer: Counted from 1.
+        epochs: Six of the snapshots, closer at the beginning, if not given; each is shown once.
 
-    - `layer`: counted from 1.
-    - `epochs`: six of the snapshots, closer at the beginning, if not given; each is shown once.
-
-    **Raises:** `ValueError` for a run whose heads have no centres, a layer that there is not, no
-    epochs, or epochs without a snapshot.
+    Raises:
+        ValueError: For a run whose heads have no centres, a layer that there is not, no epochs, or
+            epochs without a snapshot.
     """
     require_gaussian(path)
     depth = encoder_settings(path).depth
@@ -94,7 +93,8 @@ def centers_over_training(
 def require_gaussian(path: Path) -> None:
     """Refuse runs whose heads have no centres.
 
-    **Raises:** `ValueError`.
+    Raises:
+        ValueError: As described above.
     """
     encoding = encoder_settings(path).encoding
     if encoding not in GAUSSIAN:
@@ -130,13 +130,12 @@ def window(panels: Sequence[GaussianHeads]) -> float:
 class Omissions:
     """What a picture of centres cannot show. A head counts once, in however many panels it is.
 
-    **Fields:**
-
-    - `shapeless`: heads without ellipses: Σ⁻¹ is zero, or a number is not finite.
-    - `clipped`: heads of which an ellipse reaches beyond the picture.
-    - `outside`: heads with centres beyond the picture.
-    - `heads`: how many heads there are.
-    - `over_time`: whether panels show the same heads at several epochs.
+    Attributes:
+        shapeless: Heads without ellipses: Σ⁻¹ is zero, or a number is not finite.
+        clipped: Heads of which an ellipse reaches beyond the picture.
+        outside: Heads with centres beyond the picture.
+        heads: How many heads there are.
+        over_time: Whether panels show the same heads at several epochs.
     """
 
     shapeless: int

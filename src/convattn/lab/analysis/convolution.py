@@ -16,13 +16,12 @@ from convattn.lab.training.snapshots import snapshot_epochs
 class DistanceHistory:
     """The distances of a run's layers to the K × K convolutions.
 
-    **Fields:**
-
-    - `kernel_size`: K.
-    - `linearised`: whether the layers have content, so that they are seen at X = 0.
-    - `epochs`: of the snapshots.
-    - `layers`: for each epoch the distance of each layer.
-    - `numbers`: for each layer those of its heads.
+    Attributes:
+        kernel_size: K.
+        linearised: Whether the layers have content, so that they are seen at X = 0.
+        epochs: Of the snapshots.
+        layers: For each epoch the distance of each layer.
+        numbers: For each layer those of its heads.
     """
 
     kernel_size: int
@@ -61,13 +60,13 @@ def distance_history(
 ) -> DistanceHistory:
     """The distances at the snapshots of a run.
 
-    **Arguments:**
+    Args:
+        kernel_size: K, in tokens.
+        most_epochs: At most so many of the snapshots, closer at the beginning; all if not given.
 
-    - `kernel_size`: K, in tokens.
-    - `most_epochs`: at most so many of the snapshots, closer at the beginning; all if not given.
-
-    **Raises:** `ValueError` for a run without attention or snapshots, and for a kernel that is
-    larger than the image.
+    Raises:
+        ValueError: For a run without attention or snapshots, and for a kernel that is larger than
+            the image.
     """
     settings = encoder_settings(path)
     epochs = snapshot_epochs(path)

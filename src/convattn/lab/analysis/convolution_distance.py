@@ -45,11 +45,10 @@ from convattn.operators.shifts import axis_taps, per_axis
 class ConvolutionDistance:
     """How far a layer, and each head's attention, is from a convolution.
 
-    **Fields:**
-
-    - `relative`: |L - C| / |L|, in [0, 1]; 0 if L vanishes.
-    - `share`: |C|² / |L|², how much of the layer the convolution is; 1 if L vanishes.
-    - `heads`: `[heads]`, |A_h - P A_h| / |A_h|.
+    Attributes:
+        relative: |L - C| / |L|, in [0, 1]; 0 if L vanishes.
+        share: |C|² / |L|², how much of the layer the convolution is; 1 if L vanishes.
+        heads: `[heads]`, |A_h - P A_h| / |A_h|.
     """
 
     relative: float
@@ -66,15 +65,15 @@ def convolution_distance(
 ) -> ConvolutionDistance:
     """The distance of L = Σ_h A_h ⊗ W_h to the K × K convolutions.
 
-    **Arguments:**
+    Args:
+        attention: A_h; keys are the tokens that queries are. (A ring of zeros gives nothing, so its
+            columns are left out.).
+        value_gram: ⟨W_g, W_h⟩.
+        kernel_size, dilation: One number, or one for each axis; K odd or even.
 
-    - `attention`: A_h; keys are the tokens that queries are. (A ring of zeros gives nothing, so
-      its columns are left out.)
-    - `value_gram`: ⟨W_g, W_h⟩.
-    - `kernel_size`, `dilation`: one number, or one for each axis; K odd or even.
-
-    **Raises:** `ValueError` for shapes that do not fit each other, and for a tap that joins no pair
-    of tokens.
+    Raises:
+        ValueError: For shapes that do not fit each other, and for a tap that joins no pair of
+            tokens.
 
     >>> rows = np.eye(3)[:, None, :, None]  # three tokens in a column; each attends to itself
     >>> convolution_distance(rows[None], np.ones((1, 1)), 1)
@@ -107,7 +106,8 @@ def tap_means(
 ) -> Float[np.ndarray, "heads query_rows query_columns key_rows key_columns"]:
     """P A_h: for each tap the mean over the pairs that it joins, and zero elsewhere.
 
-    **Raises:** `ValueError` for a tap that joins no pair.
+    Raises:
+        ValueError: For a tap that joins no pair.
     """
     sides = attention.shape[1:3]
     steps = per_axis(dilation, 2, "dilation")

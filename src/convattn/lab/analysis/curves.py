@@ -20,11 +20,10 @@ WIDTH, LABEL_POINTS = 8.0, 8.0
 class AccuracyCurves:
     """The accuracies of a run.
 
-    **Fields:**
-
-    - `label`: name, final accuracy and images.
-    - `train`, `test`: `[points, 2]`, epoch and accuracy. The test curve of a pruned run begins with
-      the accuracy right after pruning.
+    Attributes:
+        label: Name, final accuracy and images.
+        train, test: `[points, 2]`, epoch and accuracy. The test curve of a pruned run begins with
+            the accuracy right after pruning.
     """
 
     label: str
@@ -35,7 +34,8 @@ class AccuracyCurves:
 def accuracy_curves(path: Path) -> AccuracyCurves:
     """The curves of a run. A pruned run's epochs go on from those of the run that was pruned.
 
-    **Raises:** `ValueError` if it is not the folder of a run, or has no metrics yet.
+    Raises:
+        ValueError: If it is not the folder of a run, or has no metrics yet.
     """
     summary = read_summary(path)
     lines = read_metrics(path)

@@ -23,14 +23,14 @@ MOST_CONDITION = 1e5
 class Thresholds:
     """What counts as degenerate.
 
-    **Fields:**
+    Attributes:
+        eigenvalue: A head is degenerate if the largest eigenvalue of Σ⁻¹ is smaller than this,.
+        condition: Or if its condition number is larger than this.
 
-    - `eigenvalue`: a head is degenerate if the largest eigenvalue of Σ⁻¹ is smaller than this,
-    - `condition`: or if its condition number is larger than this.
+    Raises:
+        ValueError: For a number that is not positive and finite.
 
-    **Raises:** `ValueError` for a number that is not positive and finite.
-
-    **Source:** C20, appendix E.
+    Source: C20, appendix E.
     """
 
     eigenvalue: float = LEAST_EIGENVALUE
@@ -51,12 +51,12 @@ def degenerate_heads(
 ) -> Bool[np.ndarray, "heads"]:
     """Whether each head is degenerate.
 
-    **Arguments:**
+    Args:
+        root_precision: R with Σ⁻¹ = RᵀR. If R is singular its condition number is infinite.
+        thresholds: The paper's if not given.
 
-    - `root_precision`: R with Σ⁻¹ = RᵀR. If R is singular its condition number is infinite.
-    - `thresholds`: the paper's if not given.
-
-    **Raises:** `ValueError` for a number that is not finite.
+    Raises:
+        ValueError: For a number that is not finite.
 
     >>> roots = np.array([np.eye(2), np.eye(2) / 1000, np.diag([1.0, 0.001]), np.diag([1.0, 0.0])])
     >>> degenerate_heads(roots).tolist()

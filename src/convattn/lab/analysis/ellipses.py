@@ -23,11 +23,10 @@ SHARES = {0.5: "solid", 0.9: "dotted"}
 class Ellipse:
     """An ellipse in (row, column).
 
-    **Fields:**
-
-    - `center`: `[2]`.
-    - `semi_axes`: `[2]`, rising; infinite where Σ⁻¹ is singular.
-    - `directions`: `[2, 2]`, a unit vector for each.
+    Attributes:
+        center: `[2]`.
+        semi_axes: `[2]`, rising; infinite where Σ⁻¹ is singular.
+        directions: `[2, 2]`, a unit vector for each.
     """
 
     center: np.ndarray
@@ -51,9 +50,8 @@ class Ellipse:
 def radius(share: float) -> float:
     """ρ with P(|N(0, I₂)| ≤ ρ) = share.
 
-    **Arguments:**
-
-    - `share`: in [0, 1).
+    Args:
+        share: In [0, 1).
 
     >>> round(radius(1 - math.exp(-2)), 12)
     2.0
@@ -66,10 +64,9 @@ def head_ellipse(center: np.ndarray, root: np.ndarray, share: float) -> Ellipse 
 
     There is none if a number is not finite, or if R = 0: the head looks everywhere.
 
-    **Arguments:**
-
-    - `center`: Δ, `[2]`.
-    - `root`: R, `[2, 2]`.
+    Args:
+        center: Δ, `[2]`.
+        root: R, `[2, 2]`.
 
     >>> found = head_ellipse(np.zeros(2), np.diag([2.0, 0.5]), 1 - math.exp(-2))
     >>> found.semi_axes.round(12).tolist()

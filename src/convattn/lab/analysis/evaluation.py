@@ -16,10 +16,9 @@ BATCH = 500
 def test_accuracy(model: nnx.Module, images: TrainingImages, settings: TrainingSettings) -> float:
     """The share of the test images that the model classifies correctly.
 
-    **Arguments:**
-
-    - `images`: with the statistics that they are normalised by.
-    - `settings`: of the training; only its dtype matters.
+    Args:
+        images: With the statistics that they are normalised by.
+        settings: Of the training; only its dtype matters.
     """
     mesh = data_mesh(BATCH, 1)
     optimizer = optax.identity()

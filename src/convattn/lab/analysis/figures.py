@@ -29,7 +29,8 @@ def draw_all(path: Path) -> list[Path]:
 
     A picture that cannot be drawn is left out with a line on stderr, and the others are drawn.
 
-    **Returns:** the files, PNG and SVG of each picture.
+    Returns:
+        The files, PNG and SVG of each picture.
     """
     written: list[Path] = []
     try:
@@ -65,11 +66,11 @@ def fitting_pictures(path: Path) -> dict[str, Callable[[Path], Any]]:
 def title_of(path: Path, what: str, epoch: int | None = None) -> str:
     """The lines above a picture: what it shows, of which run, on which images.
 
-    **Arguments:**
+    Args:
+        epoch: The only one that the picture shows, if it is of one.
 
-    - `epoch`: the only one that the picture shows, if it is of one.
-
-    **Raises:** `ValueError` if it is not the folder of a run.
+    Raises:
+        ValueError: If it is not the folder of a run.
     """
     run = read_summary(path)
     return f"{what}\n{run.described(epoch)}"
@@ -98,7 +99,8 @@ def motion_figure(
 def motion_layer(path: Path) -> int:
     """The layer whose motion is shown if none is asked for, as `motion_figure` says.
 
-    **Raises:** `ValueError` for a run without attention.
+    Raises:
+        ValueError: For a run without attention.
     """
     return min(MOTION_LAYER, encoder_settings(path).depth)
 

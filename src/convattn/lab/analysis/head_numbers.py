@@ -13,7 +13,8 @@ def head_numbers(path: Path) -> list[Numbers]:
 
     The heads of a pruned run have the numbers, and so the colours, that they had before.
 
-    **Raises:** `ValueError` if it is not the folder of a run of an encoder.
+    Raises:
+        ValueError: If it is not the folder of a run of an encoder.
     """
     stored = read_pruning(path)
     if stored is not None:

@@ -19,12 +19,12 @@ from convattn.lab.models.encoder import Encoder
 def average_figure(path: Path, run: RestoredRun, query: tuple[int, int] | None, count: int) -> Any:
     """The maps of a query, averaged over the first test images.
 
-    **Arguments:**
+    Args:
+        query: The central token if None.
+        count: Of images.
 
-    - `query`: the central token if None.
-    - `count`: of images.
-
-    **Raises:** `ValueError` for more images than there are, and for a query outside the image.
+    Raises:
+        ValueError: For more images than there are, and for a query outside the image.
     """
     if not 1 <= count <= len(run.dataset.test):
         raise ValueError(
@@ -42,7 +42,8 @@ def image_figures(
 ) -> dict[int, Any]:
     """By index of a test image the maps of a query in it, beside the image.
 
-    **Raises:** `ValueError` for an index that there is not, and for a query outside the image.
+    Raises:
+        ValueError: For an index that there is not, and for a query outside the image.
     """
     test = run.dataset.test
     wrong = [index for index in indices if not 0 <= index < len(test)]
@@ -71,7 +72,8 @@ def normalised(
 def encoder_of(run: RestoredRun) -> Encoder:
     """The model of the run.
 
-    **Raises:** `ValueError` if it has no attention.
+    Raises:
+        ValueError: If it has no attention.
     """
     if not isinstance(run.model, Encoder):
         raise ValueError("the model of this run is a ResNet, which has no attention")

@@ -23,7 +23,8 @@ FEW_POINTS = 10
 def require_matplotlib() -> None:
     """Refuse to draw without matplotlib.
 
-    **Raises:** `ValueError` with how it is installed.
+    Raises:
+        ValueError: With how it is installed.
     """
     if find_spec("matplotlib") is None:
         raise ValueError(
@@ -35,11 +36,11 @@ def require_matplotlib() -> None:
 def new_figure(width: float, height: float, *, title: str = "", caption: str = "") -> Any:
     """An empty `matplotlib.figure.Figure` of so many inches, and as much more as its text takes.
 
-    **Arguments:**
+    Args:
+        title, caption: Above and below; broken into lines that fit.
 
-    - `title`, `caption`: above and below; broken into lines that fit.
-
-    **Raises:** `ValueError` without matplotlib.
+    Raises:
+        ValueError: Without matplotlib.
 
     >>> new_figure(3, 2).get_size_inches().tolist()
     [3.0, 2.0]
@@ -75,9 +76,8 @@ def picture_name(kind: str, **options: Any) -> str:
 def picture_bytes(figure: Any, file_format: str) -> bytes:
     """A figure in a format.
 
-    **Arguments:**
-
-    - `file_format`: `"png"` or `"svg"`.
+    Args:
+        file_format: `"png"` or `"svg"`.
 
     >>> picture_bytes(new_figure(1, 1), "png")[:4]
     b'\\x89PNG'
@@ -94,9 +94,8 @@ def picture_bytes(figure: Any, file_format: str) -> bytes:
 def save_picture(figure: Any, folder: Path, name: str) -> list[Path]:
     """Write `name.png` and `name.svg`; what stood there is replaced at once or not at all.
 
-    **Arguments:**
-
-    - `folder`: made if it is missing.
+    Args:
+        folder: Made if it is missing.
     """
     folder.mkdir(parents=True, exist_ok=True)
     figure.draw_without_rendering()  # arranges the panels,
@@ -122,9 +121,8 @@ def head_color(number: int) -> Any:
 
     Ten strong colours, then the same ten light; from the 21st head they come again.
 
-    **Arguments:**
-
-    - `number`: counted from 1.
+    Args:
+        number: Counted from 1.
 
     >>> len({head_color(number) for number in range(1, 41)})
     20

@@ -4,9 +4,8 @@
 def wrapped(text: str, inches: float, points: float) -> str:
     """A text broken into lines that are no wider than this, between words where that is possible.
 
-    **Arguments:**
-
-    - `points`: size of the font.
+    Args:
+        points: Size of the font.
 
     >>> wrapped("some words", 0.5, 10).splitlines(), wrapped("kernel", 0.3, 10).splitlines()
     (['some', 'words'], ['ker', 'nel'])

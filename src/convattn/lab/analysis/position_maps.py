@@ -22,13 +22,13 @@ def position_maps(path: Path, query: tuple[int, int], epoch: int | None = None) 
 
     Where attention knows the content it is that of an image whose tokens are zero in every layer.
 
-    **Arguments:**
+    Args:
+        query: (row, column) of a token, counted from 0.
+        epoch: That of `default_epoch` if not given.
 
-    - `query`: (row, column) of a token, counted from 0.
-    - `epoch`: that of `default_epoch` if not given.
-
-    **Raises:** `ValueError` for a run without attention or without that snapshot, and for a query
-    outside the image.
+    Raises:
+        ValueError: For a run without attention or without that snapshot, and for a query outside
+            the image.
     """
     chosen, layers = read_layers(path, epoch)
     return chosen, [query_attention(layer["scores"], query) for layer in layers]

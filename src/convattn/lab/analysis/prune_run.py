@@ -44,18 +44,19 @@ def prune_run(
     The new run has a tenth of the learning rate. It can be interrupted, and goes on if this is
     called again. What was pruned is on record before the training begins.
 
-    **Arguments:**
+    Args:
+        path: The run; it is finished.
+        folder: Of the new run.
+        command: What repeats this, for the record.
+        epochs: To train on; a tenth of the run's if not given.
+        thresholds: The paper's if not given.
 
-    - `path`: the run; it is finished.
-    - `folder`: of the new run.
-    - `command`: what repeats this, for the record.
-    - `epochs`: to train on; a tenth of the run's if not given.
-    - `thresholds`: the paper's if not given.
+    Returns:
+        What came of it; if no head is degenerate nothing is done, and `folder` untouched.
 
-    **Returns:** what came of it; if no head is degenerate nothing is done, and `folder` untouched.
-
-    **Raises:** `ValueError` for a run that is unfinished, whose heads are not Gaussians or that has
-    no checkpoint, and for a folder that holds something else; and what `launch` raises.
+    Raises:
+        ValueError: For a run that is unfinished, whose heads are not Gaussians or that has no
+            checkpoint, and for a folder that holds something else; and what `launch` raises.
     """
     require_gaussian(path)
     if folder.resolve() == path.resolve():
@@ -95,7 +96,8 @@ def prune_run(
 def source_of(path: Path) -> dict[str, Any]:
     """What `pruning.json` says of the run that is pruned.
 
-    **Raises:** `ValueError` if it is not finished.
+    Raises:
+        ValueError: If it is not finished.
     """
     directory, summary = RunDirectory(path), read_summary(path)
     if not summary.finished:
@@ -119,7 +121,8 @@ def begin(
 ) -> Pruning:
     """Put on record what is pruned and what that alone does, unless that was done before.
 
-    **Raises:** `ValueError` for a folder that holds something else.
+    Raises:
+        ValueError: For a folder that holds something else.
     """
     folder = directory.path
     check_folder(directory, settings)
@@ -145,10 +148,9 @@ def pruned_settings(
 ) -> RunSettings:
     """The settings of the new run.
 
-    **Arguments:**
-
-    - `removed`: for each layer which of its heads go.
-    - `epochs`: to train on; a tenth of those there were if not given.
+    Args:
+        removed: For each layer which of its heads go.
+        epochs: To train on; a tenth of those there were if not given.
     """
     left = tuple(int((~layer).sum()) for layer in removed)
     training = replace(

@@ -36,11 +36,10 @@ def spreads_of_layers(parameters: Parameters, depth: int) -> list[np.ndarray]:
 def pruned_parameters(parameters: Parameters, removed: Sequence[np.ndarray]) -> Parameters:
     """The parameters of the model without these heads; all others are as they were.
 
-    **Arguments:**
-
-    - `parameters`: by name, as `named_arrays` gives them.
-    - `removed`: for each layer which of its heads go, `[heads]` of bool. If all go, the layer has
-      no parameters of heads left, only its bias.
+    Args:
+        parameters: By name, as `named_arrays` gives them.
+        removed: For each layer which of its heads go, `[heads]` of bool. If all go, the layer has
+            no parameters of heads left, only its bias.
 
     >>> parameters = {"layers.0.attention.centers": np.array([[1.0, 2.0], [3.0, 4.0]])}
     >>> pruned_parameters(parameters, [np.array([True, False])])

@@ -11,17 +11,16 @@ from convattn.lab.runs.directory import PRUNING, RunDirectory
 class Pruning:
     """What pruning a run did, or is about to do.
 
-    **Fields:**
-
-    - `source`: of the run that was pruned, `config` and `result` as its folder holds them, and
-      `images_sha256`, the digest of its images.
-    - `thresholds`: `largest` and `condition`, by which heads were degenerate.
-    - `kept`: for each layer the numbers of its heads, counted from 1 in the run that nothing had
-      been pruned from.
-    - `removed`: how many heads went, for each layer.
-    - `epochs_before`: epochs that the parameters had been trained for.
-    - `before`, `pruned`, `after`: test accuracy of the run, of its parameters without the heads,
-      and after training on; None where it has not been measured.
+    Attributes:
+        source: Of the run that was pruned, `config` and `result` as its folder holds them, and
+            `images_sha256`, the digest of its images.
+        thresholds: `largest` and `condition`, by which heads were degenerate.
+        kept: For each layer the numbers of its heads, counted from 1 in the run that nothing had
+            been pruned from.
+        removed: How many heads went, for each layer.
+        epochs_before: Epochs that the parameters had been trained for.
+        before, pruned, after: Test accuracy of the run, of its parameters without the heads, and
+            after training on; None where it has not been measured.
     """
 
     source: dict[str, Any]
@@ -50,7 +49,8 @@ class Pruning:
 def read_pruning(folder: Path) -> Pruning | None:
     """What the folder of a run says of its pruning; None if it was not made by pruning.
 
-    **Raises:** `ValueError` for a file that is damaged.
+    Raises:
+        ValueError: For a file that is damaged.
     """
     stored = RunDirectory(folder).read_pruning()
     if stored is None:

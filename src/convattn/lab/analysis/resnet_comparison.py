@@ -30,10 +30,9 @@ BATCH = 10  # of the comparison by classes, and of the bound: one compilation se
 class ConvertedResNet:
     """A model, what it was folded to, and its network of attention layers.
 
-    **Fields:**
-
-    - `folded`, `attention`: networks, both with the scaling of the images as their first step.
-    - `model_run`, `attention_run`: how they are run side by side.
+    Attributes:
+        folded, attention: Networks, both with the scaling of the images as their first step.
+        model_run, attention_run: How they are run side by side.
     """
 
     folded: Network
@@ -46,12 +45,12 @@ class ConvertedResNet:
 class SameClasses:
     """The classes that a model and its attention network give to labelled images.
 
-    **Fields:**
-
-    - `images`: how many; `correct`, `attention_correct`: how many each classifies correctly.
-    - `same`: how many get the same class.
-    - `difference`: the largest of two logits.
-    - `margin`: the smallest lead of the model's first class over its second.
+    Attributes:
+        images: How many.
+        correct, attention_correct: How many each classifies correctly.
+        same: How many get the same class.
+        difference: The largest of two logits.
+        margin: The smallest lead of the model's first class over its second.
     """
 
     images: int
@@ -77,14 +76,14 @@ def convert_resnet(
 ) -> ConvertedResNet:
     """Fold a model and turn it into attention.
 
-    **Arguments:**
+    Args:
+        mean, std: Of each channel of x/255, by which the images x are normalised.
+        leak: ε in (0, 1).
+        dtype: In which all is stored and run: float32, or float64 where JAX has its 64-bit types
+            enabled.
 
-    - `mean`, `std`: of each channel of x/255, by which the images x are normalised.
-    - `leak`: ε in (0, 1).
-    - `dtype`: in which all is stored and run: float32, or float64 where JAX has its 64-bit types
-      enabled.
-
-    **Raises:** `ValueError` as `resnet_to_network` and `to_attention` do.
+    Raises:
+        ValueError: As `resnet_to_network` and `to_attention` do.
     """
     require_resnet(model)
     model = model if model.dtype == dtype else in_dtype(model, dtype)
@@ -129,7 +128,8 @@ def compare_in_float64(
 
     JAX's 64-bit types are enabled meanwhile, in this thread.
 
-    **Arguments:** as for `convert_resnet` and `compare_logits`.
+    Args:
+        As for `convert_resnet` and `compare_logits`.
     """
     with jax.enable_x64(True):
         converted = convert_resnet(model, mean, std, leak=leak, dtype=np.float64)

@@ -21,15 +21,14 @@ from convattn.lab.training.state import TrainState, initial_state
 class RestoredRun:
     """A run with its model.
 
-    **Fields:**
-
-    - `settings`: of the run.
-    - `model`: with the parameters of the checkpoint; those that were chosen, for a run that
-      selects.
-    - `step`: of the checkpoint.
-    - `epoch`: how many epochs were complete then.
-    - `further_steps`: of the epoch that was not.
-    - `dataset`, `images`: as the run has them.
+    Attributes:
+        settings: Of the run.
+        model: With the parameters of the checkpoint; those that were chosen, for a run that
+            selects.
+        step: Of the checkpoint.
+        epoch: How many epochs were complete then.
+        further_steps: Of the epoch that was not.
+        dataset, images: As the run has them.
     """
 
     settings: RunSettings
@@ -50,8 +49,9 @@ class RestoredRun:
 def restore_run(path: Path) -> RestoredRun:
     """Read the images, build the model, and fill it from the newest whole checkpoint.
 
-    **Raises:** `ValueError` if it is not the folder of a run or has no whole checkpoint, or if the
-    images are not those that the run saw; and what `read_dataset` raises.
+    Raises:
+        ValueError: If it is not the folder of a run or has no whole checkpoint, or if the images
+            are not those that the run saw; and what `read_dataset` raises.
     """
     directory = RunDirectory(path)
     settings, seen = directory.read_settings(), directory.read_facts()["images"]

@@ -14,15 +14,14 @@ from convattn.lab.training.metrics import read_metrics
 class RunSummary:
     """A run.
 
-    **Fields:**
-
-    - `path`: its folder.
-    - `settings`: what it was made with.
-    - `images`: what it was trained on, with the note.
-    - `train_images`: how many it was trained on.
-    - `result`: how it ended; None if it has not.
-    - `epochs_done`: epochs of which there are metrics.
-    - `best_epoch`: the first with the best accuracy on the validation images, if there are any.
+    Attributes:
+        path: Its folder.
+        settings: What it was made with.
+        images: What it was trained on, with the note.
+        train_images: How many it was trained on.
+        result: How it ended; None if it has not.
+        epochs_done: Epochs of which there are metrics.
+        best_epoch: The first with the best accuracy on the validation images, if there are any.
     """
 
     path: Path
@@ -75,9 +74,8 @@ class RunSummary:
     def accuracy_beside(self, epoch: int | None) -> str:
         """The accuracy for a picture of an epoch; it says whose it is where they differ.
 
-        **Arguments:**
-
-        - `epoch`: None for a picture of the whole training.
+        Args:
+            epoch: None for a picture of the whole training.
         """
         tested = self.tested_epoch
         last = tested == self.settings.training.epochs
@@ -94,7 +92,8 @@ class RunSummary:
 def read_summary(path: Path) -> RunSummary:
     """The summary of the run in a folder.
 
-    **Raises:** `ValueError` if it is not the folder of a run.
+    Raises:
+        ValueError: If it is not the folder of a run.
     """
     directory = RunDirectory(path)
     settings, facts = directory.read_settings(), directory.read_facts()

@@ -24,11 +24,11 @@ def query_attention(
 ) -> Float[np.ndarray, "heads rows columns"]:
     """What a query attends to, in float64; each head's numbers sum to one.
 
-    **Arguments:**
+    Args:
+        query: (row, column), counted from 0.
 
-    - `query`: (row, column), counted from 0.
-
-    **Raises:** `ValueError` for a query outside the image.
+    Raises:
+        ValueError: For a query outside the image.
 
     >>> query_attention(np.zeros((1, 3, 3)), (0, 1)).tolist()
     [[[0.25, 0.25], [0.25, 0.25]]]
@@ -59,7 +59,8 @@ def attention_matrix(
 def check_query(query: tuple[int, int], tokens: tuple[int, int]) -> None:
     """Refuse a query outside the image.
 
-    **Raises:** `ValueError`.
+    Raises:
+        ValueError: As described above.
     """
     if any(not 0 <= place < side for place, side in zip(query, tokens, strict=True)):
         raise ValueError(

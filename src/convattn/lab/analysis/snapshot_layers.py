@@ -16,12 +16,12 @@ Layer = dict[str, np.ndarray]
 def read_layers(path: Path, epoch: int | None = None) -> tuple[int, list[Layer]]:
     """The epoch of a snapshot, and the arrays of each layer.
 
-    **Arguments:**
+    Args:
+        epoch: That of `default_epoch` if not given.
 
-    - `epoch`: that of `default_epoch` if not given.
-
-    **Raises:** `ValueError` if it is not the folder of a run, if the model has no attention, or if
-    there is no snapshot of that epoch.
+    Raises:
+        ValueError: If it is not the folder of a run, if the model has no attention, or if there is
+            no snapshot of that epoch.
     """
     settings = encoder_settings(path)
     epochs = snapshot_epochs(path)
@@ -44,9 +44,8 @@ def default_epoch(path: Path, epochs: Sequence[int]) -> int:
     That is the newest; for a run that was finished with the parameters of its best epoch it is the
     nearest to that.
 
-    **Arguments:**
-
-    - `epochs`: of the snapshots, at least one.
+    Args:
+        epochs: Of the snapshots, at least one.
     """
     tested = read_summary(path).tested_epoch
     wanted = epochs[-1] if tested is None else tested
@@ -56,7 +55,8 @@ def default_epoch(path: Path, epochs: Sequence[int]) -> int:
 def encoder_settings(path: Path) -> EncoderSettings:
     """The settings of a run's model.
 
-    **Raises:** `ValueError` if it is no encoder.
+    Raises:
+        ValueError: If it is no encoder.
     """
     model = RunDirectory(path).read_settings().model
     if not isinstance(model, EncoderSettings):
@@ -72,9 +72,8 @@ def spread_epochs(epochs: Sequence[int], count: int) -> list[int]:
 
     Between them the quotients are as equal as the epochs allow.
 
-    **Arguments:**
-
-    - `count`: at least 2.
+    Args:
+        count: At least 2.
 
     >>> spread_epochs(range(0, 301, 5), 6)
     [0, 5, 15, 40, 110, 300]

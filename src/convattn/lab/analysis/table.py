@@ -36,18 +36,17 @@ COLUMNS = ("run", "accuracy", "paper", "parameters", "FLOPs", "FLOPs with A·X",
 class TableRow:
     """One run.
 
-    **Fields:**
-
-    - `name`: the run's.
-    - `accuracy`: of the test images; None if the run is unfinished.
-    - `correct`, `test_images`: how many of how many; None likewise.
-    - `accuracy_text`: these in words.
-    - `paper`: the accuracy that C20 prints for this model, if it is one of its.
-    - `parameters`: numbers that are trained.
-    - `flops`: of one image's forward pass, linear maps and convolutions, which C20 counts.
-    - `flops_with_mixing`: with the products of tokens with tokens.
-    - `images`: what it was trained on, with the note.
-    - `remarks`: in what the run differs from the paper's, where `paper` is given.
+    Attributes:
+        name: The run's.
+        accuracy: Of the test images; None if the run is unfinished.
+        correct, test_images: How many of how many; None likewise.
+        accuracy_text: These in words.
+        paper: The accuracy that C20 prints for this model, if it is one of its.
+        parameters: Numbers that are trained.
+        flops: Of one image's forward pass, linear maps and convolutions, which C20 counts.
+        flops_with_mixing: With the products of tokens with tokens.
+        images: What it was trained on, with the note.
+        remarks: In what the run differs from the paper's, where `paper` is given.
     """
 
     name: str
@@ -83,7 +82,8 @@ class TableRow:
 def table_row(path: Path) -> TableRow:
     """The row of a run; it claims an accuracy only if it is finished.
 
-    **Raises:** `ValueError` if it is not the folder of a run.
+    Raises:
+        ValueError: If it is not the folder of a run.
     """
     run = read_summary(path)
     model, shape = run.settings.model, read_shape(path)
@@ -115,7 +115,8 @@ class ImageShape(NamedTuple):
 def read_shape(path: Path) -> ImageShape:
     """That of a run's images.
 
-    **Raises:** `ValueError` if `run.json` does not say it.
+    Raises:
+        ValueError: If `run.json` does not say it.
     """
     images = RunDirectory(path).read_facts()["images"]
     try:

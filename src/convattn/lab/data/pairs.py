@@ -16,11 +16,10 @@ DIFFERENT, SAME = 0, 1
 class ImagePairs:
     """Pairs out of a set of images.
 
-    **Fields:**
-
-    - `images`: the set.
-    - `members`: which images make up each pair, x before z.
-    - `labels`: 1 for a pair of one class, else 0.
+    Attributes:
+        images: The set.
+        members: Which images make up each pair, x before z.
+        labels: 1 for a pair of one class, else 0.
     """
 
     images: Images
@@ -39,12 +38,12 @@ def draw_pairs(images: Images, *, rounds: int = 1, seed: int = 0) -> ImagePairs:
     the classes allow. All is drawn from NumPy's Philox generator with the key (seed, round), whose
     output never changes.
 
-    **Arguments:**
+    Args:
+        rounds: How many; with one, pairs share no image, so that their results are independent.
+        seed: 0 … 2⁶⁴ - 1.
 
-    - `rounds`: how many; with one, pairs share no image, so that their results are independent.
-    - `seed`: 0 … 2⁶⁴ - 1.
-
-    **Raises:** `ValueError` for a seed out of its range, and for images that have no such pairs.
+    Raises:
+        ValueError: For a seed out of its range, and for images that have no such pairs.
 
     >>> from convattn.ledger.images.cifar10_slice import load_cifar10_slice
     >>> pairs = draw_pairs(load_cifar10_slice("test"))
@@ -86,7 +85,8 @@ def pairs_of_classes(sizes: list[int]) -> list[int]:
 
     They are taken, one after the other, from the class with most images left.
 
-    **Raises:** `ValueError` where there can be none.
+    Raises:
+        ValueError: Where there can be none.
 
     >>> pairs_of_classes([50] * 10)
     [13, 13, 13, 13, 13, 12, 12, 12, 12, 12]
@@ -112,7 +112,8 @@ def parted(
     There is one if no class has more than half of the images: otherwise each pair would hold the
     class of that one, which holds it twice. The swap leaves two pairs of two classes.
 
-    **Raises:** `ValueError` where there is none.
+    Raises:
+        ValueError: Where there is none.
 
     >>> parted(np.array([[0, 1], [2, 3]]), np.array([5, 5, 6, 6], np.uint8)).tolist()
     [[0, 3], [2, 1]]

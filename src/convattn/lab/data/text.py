@@ -38,12 +38,12 @@ class Text:
 def read_text(path: str | Path | None = None) -> Text:
     """The bytes of a file, or the reference of the Python language.
 
-    **Arguments:**
+    Args:
+        path: Any file; None for the topics of `pydoc`, in the order of their names, in UTF-8.
 
-    - `path`: any file; None for the topics of `pydoc`, in the order of their names, in UTF-8.
-
-    **Raises:** `ValueError` for a file that is empty or cannot be read, and where Python came
-    without `pydoc_data`.
+    Raises:
+        ValueError: For a file that is empty or cannot be read, and where Python came without
+            `pydoc_data`.
 
     >>> len(read_text().content) > 100_000
     True
@@ -72,13 +72,14 @@ def split_text(
 ) -> tuple[bytes, bytes, bytes]:
     """The first part to train on, the next for validation, the last for testing.
 
-    **Arguments:**
+    Args:
+        validation, test: Their shares, rounded to whole bytes; validation may be 0.
 
-    - `validation`, `test`: their shares, rounded to whole bytes; validation may be 0.
+    Returns:
+        Three parts that make up the content.
 
-    **Returns:** three parts that make up the content.
-
-    **Raises:** `ValueError` for shares that leave a part empty.
+    Raises:
+        ValueError: For shares that leave a part empty.
 
     >>> split_text(b"abcdefghij", validation=0.2, test=0.1)
     (b'abcdefg', b'hi', b'j')
@@ -103,7 +104,8 @@ def windows_of(part: bytes, length: int) -> Windows:
 
     So each byte but the first is predicted once, but for a rest that fills no window.
 
-    **Raises:** `ValueError` for a part that fills none.
+    Raises:
+        ValueError: For a part that fills none.
 
     >>> windows_of(b"abcdefg", 2).tobytes()
     b'abccdeefg'

@@ -40,10 +40,9 @@ def model_bits(
 ) -> Float[np.ndarray, "count length"]:
     """-log2 p of each byte after those before it in its window.
 
-    **Arguments:**
-
-    - `model`: called as `model(inputs)`, giving logits.
-    - `batch`: windows at a time.
+    Args:
+        model: Called as `model(inputs)`, giving logits.
+        batch: Windows at a time.
     """
     graph, state = nnx.split(model)
 

@@ -17,7 +17,8 @@ RUN = 64
 def repeated_bytes(train: bytes, text: bytes, run: int = RUN) -> Bool[np.ndarray, "bytes"]:
     """Whether each byte of `text` lies in a run of `run` bytes that `train` holds, too.
 
-    **Raises:** `ValueError` for a run that is no positive integer.
+    Raises:
+        ValueError: For a run that is no positive integer.
 
     >>> repeated_bytes(b"abcd", b"xbcdy", run=3).tolist()
     [False, True, True, True, False]

@@ -36,7 +36,8 @@ class TextSettings:
     def __post_init__(self) -> None:
         """Refuse values out of their ranges.
 
-        **Raises:** `ValueError` with what was expected.
+        Raises:
+            ValueError: With what was expected.
 
         >>> TextSettings(length=0)
         Traceback (most recent call last):
@@ -66,7 +67,8 @@ class LanguageSettings:
     def __post_init__(self) -> None:
         """Refuse to choose the best where there is nothing to choose by.
 
-        **Raises:** `ValueError`.
+        Raises:
+            ValueError: As described above.
         """
         if self.training.select == "best" and not self.text.validation:
             raise ValueError(

@@ -28,17 +28,17 @@ from convattn.operators.shifts import TokenGrid
 class AttentionMixing(nnx.Module):
     """`[batch, *grid, width]` to the same shape.
 
-    **Parameters:** `query`, `key`, `value` `[heads, width, key_width]` and their biases
-    `query_bias`, `key_bias`, `value_bias` `[heads, key_width]`; `output` `[heads, key_width,
-    width]` and `bias` `[width]`; with relative positions `position_bias` `[heads, shifts]`, in the
-    order of `TokenGrid.shifts`, the ring included.
+    Args:
+        query, key: `value` `[heads, width, key_width]` and their biases `query_bias`, `key_bias`,
+            `value_bias` `[heads, key_width]`; `output` `[heads, key_width, width]` and `bias`
+            `[width]`; with relative positions `position_bias` `[heads, shifts]`, in the order of
+            `TokenGrid.shifts`, the ring included.
 
-    **Arguments:**
+    Args:
+        tokens: How many there are on each axis: rows and columns, or the length of a sequence.
+        backend: As `apply_attention` takes it.
 
-    - `tokens`: how many there are on each axis: rows and columns, or the length of a sequence.
-    - `backend`: as `apply_attention` takes it.
-
-    **Source:** L21 eqs. 2 to 4; Dosovitskiy et al. 2021, appendix A.
+    Source: L21 eqs. 2 to 4; Dosovitskiy et al. 2021, appendix A.
 
     >>> settings = VisionTransformerSettings(width=8, heads=3, ring=1)
     >>> mixing = AttentionMixing(settings, (4, 5), rngs=nnx.Rngs(0))

@@ -32,13 +32,13 @@ def build_model(
 ) -> Encoder | ResNet | SelfAttentiveResNet | VisionTransformer:
     """The model that the settings describe.
 
-    **Arguments:**
+    Args:
+        classes, image_size: Of the images; (height, width).
+        dtype: In which it computes; parameters are float32.
+        options: Further arguments of the model, such as `backend` of an encoder.
 
-    - `classes`, `image_size`: of the images; (height, width).
-    - `dtype`: in which it computes; parameters are float32.
-    - `options`: further arguments of the model, such as `backend` of an encoder.
-
-    **Raises:** `ValueError` for settings of another kind, and for sizes that do not fit.
+    Raises:
+        ValueError: For settings of another kind, and for sizes that do not fit.
 
     >>> settings = ResNetSettings(channels=(4,), blocks=(1,))
     >>> type(build_model(settings, classes=2, image_size=(8, 8), rngs=nnx.Rngs(0))).__name__

@@ -10,8 +10,9 @@ from jax.typing import DTypeLike
 def compute_dtype(dtype: DTypeLike) -> np.dtype:
     """The dtype, if a model can compute in it.
 
-    **Raises:** `ValueError` for other than bfloat16, float16, float32 and float64, and for float64
-    while 64-bit types are off in JAX.
+    Raises:
+        ValueError: For other than bfloat16, float16, float32 and float64, and for float64 while
+            64-bit types are off in JAX.
 
     >>> compute_dtype("float32")
     dtype('float32')

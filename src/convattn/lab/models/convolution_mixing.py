@@ -26,9 +26,10 @@ DIMENSIONS = ("NHWC", "HWIO", "NHWC")
 class ConvolutionMixing(nnx.Module):
     """`[batch, rows, columns, P²·C]` to the same shape.
 
-    **Parameters:** `kernel` `[K, K, C, C]` and `bias` `[C]`, which begin as PyTorch's do.
+    Args:
+        `kernel` `[K, K, C, C]` and `bias` `[C]`, which begin as PyTorch's do.
 
-    **Source:** L21 §4.1.
+    Source: L21 §4.1.
 
     >>> settings = VisionTransformerSettings("convolution", width=12, patch_size=2)
     >>> mixing = ConvolutionMixing(settings, rngs=nnx.Rngs(0))
@@ -75,9 +76,8 @@ def convolve_tokens(
 
     The bias is added in at least float32, so that its gradient is summed there.
 
-    **Arguments:**
-
-    - `kernel`: K × K, K odd.
+    Args:
+        kernel: K × K, K odd.
 
     >>> tokens = jnp.array([[[[1.0], [5.0]]]])
     >>> kernel = jnp.zeros((3, 3, 1, 1)).at[1, 2].set(1.0)  # reads what stands to the right

@@ -2,7 +2,7 @@
 
 That is `patchify`: the numbers of a square stand side by side, pixels row-major and channels last.
 
-**Source:** Jacobsen, Smeulders and Oyallon 2018, i-RevNet, §3.1; C20 §4.1 takes s = 2.
+Source: Jacobsen, Smeulders and Oyallon 2018, i-RevNet, §3.1; C20 §4.1 takes s = 2.
 """
 
 from jax import Array
@@ -17,11 +17,11 @@ def downsample(
 ) -> Num[Array, "batch rows columns features"]:
     """Images of height/s × width/s tokens of s²·channels features.
 
-    **Arguments:**
+    Args:
+        factor: s, which divides both sides.
 
-    - `factor`: s, which divides both sides.
-
-    **Raises:** `ValueError` where it does not.
+    Raises:
+        ValueError: Where it does not.
 
     >>> import jax.numpy as jnp
     >>> downsample(jnp.arange(16).reshape(1, 4, 4, 1), 2)[0, 0].tolist()
@@ -35,7 +35,8 @@ def upsample(
 ) -> Num[Array, "batch height width channels"]:
     """The inverse of `downsample`.
 
-    **Raises:** `ValueError` where s² does not divide the features.
+    Raises:
+        ValueError: Where s² does not divide the features.
 
     >>> import jax.numpy as jnp
     >>> images = jnp.arange(48).reshape(1, 4, 4, 3)
@@ -54,11 +55,11 @@ def token_grid(
 ) -> tuple[int, int]:
     """How many rows and columns of tokens an image gives.
 
-    **Arguments:**
+    Args:
+        name, remedy: What a message calls the factor s, and what it advises.
 
-    - `name`, `remedy`: what a message calls the factor s, and what it advises.
-
-    **Raises:** `ValueError` for a size that is no pair of integers ≥ 1, or that s does not divide.
+    Raises:
+        ValueError: For a size that is no pair of integers ≥ 1, or that s does not divide.
 
     >>> token_grid((32, 48), 2)
     (16, 24)

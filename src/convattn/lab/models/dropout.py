@@ -14,10 +14,9 @@ def drop(values: Float[Array, "*shape"], rate: float, key: Array | None) -> Floa
     The exact rate, a multiple of 2⁻³², and the draws are those of attention's dropout. Numbers are
     scaled in at least float32, and rounded once.
 
-    **Arguments:**
-
-    - `rate`: in [0, 1).
-    - `key`: a JAX random key, or None outside training.
+    Args:
+        rate: In [0, 1).
+        key: a JAX random key, or None outside training.
 
     >>> import jax
     >>> drop(jnp.ones(4), 0.5, None).tolist()

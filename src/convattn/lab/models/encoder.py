@@ -22,18 +22,18 @@ class Encoder(nnx.Module):
     s × s invertible down-sampling, a linear map of s²·channels to `width` features, the layers, the
     mean of all tokens, and a linear classifier.
 
-    **Arguments:**
+    Args:
+        classes, channels: Of the images.
+        image_size: (height, width) at most; the learned tables are as large as it needs.
+        dtype: In which it computes: bfloat16, float16, float32 or float64. Parameters are float32;
+            norms, softmax and logits at least float32.
+        backend: As `apply_attention` takes it.
+        fold: See `EncoderLayer`.
 
-    - `classes`, `channels`: of the images.
-    - `image_size`: (height, width) at most; the learned tables are as large as it needs.
-    - `dtype`: in which it computes: bfloat16, float16, float32 or float64. Parameters are float32;
-      norms, softmax and logits at least float32.
-    - `backend`: as `apply_attention` takes it.
-    - `fold`: see `EncoderLayer`.
+    Raises:
+        ValueError: For sizes that do not fit.
 
-    **Raises:** `ValueError` for sizes that do not fit.
-
-    **Source:** C20 §4.1, appendix B.
+    Source: C20 §4.1, appendix B.
 
     >>> settings = EncoderSettings(heads=(3, 2), width=8, inner=6)
     >>> model = Encoder(settings, classes=10, image_size=(8, 8), rngs=nnx.Rngs(0))
@@ -82,13 +82,13 @@ class Encoder(nnx.Module):
     ) -> Float[Array, "batch classes"]:
         """Logits, in at least float32.
 
-        **Arguments:**
+        Args:
+            images: Floats, normalised.
+            training, dropout_key: Dropout takes place only if `training` is set, and draws from the
+                key alone.
 
-        - `images`: floats, normalised.
-        - `training`, `dropout_key`: dropout takes place only if `training` is set, and draws from
-          the key alone.
-
-        **Raises:** `ValueError` for images that the model does not take.
+        Raises:
+            ValueError: For images that the model does not take.
         """
         images = read_images(images, self.channels)
         tokens = self.embedding(downsample(images, self.settings.downsampling).astype(self.dtype))

@@ -35,14 +35,13 @@ Tokens = Float[Array, "batch rows columns features"]
 class EncoderLayer(nnx.Module):
     """`[batch, rows, columns, width]` to the same shape.
 
-    **Arguments:**
+    Args:
+        heads: Of this layer; without heads attention is its bias.
+        tokens: How many rows and columns of tokens there are at most.
+        backend: As `apply_attention` takes it.
+        fold: Fold the dense map into the value maps; None decides by the number of tokens.
 
-    - `heads`: of this layer; without heads attention is its bias.
-    - `tokens`: how many rows and columns of tokens there are at most.
-    - `backend`: as `apply_attention` takes it.
-    - `fold`: fold the dense map into the value maps; None decides by the number of tokens.
-
-    **Source:** C20 §4.1 and appendix B; Devlin et al. 2018.
+    Source: C20 §4.1 and appendix B; Devlin et al. 2018.
 
     >>> settings = EncoderSettings(heads=(3,), width=8, inner=6)
     >>> layer = EncoderLayer(settings, 3, (4, 5), rngs=nnx.Rngs(0))

@@ -17,11 +17,11 @@ CHANCE = 1e-9
 def require_size(settings: EncoderSettings, printed: str | int) -> str:
     """The model has as many parameters as printed, and 10 logits for an image of 32 × 32.
 
-    **Arguments:**
+    Args:
+        printed: Such as "12.1M", or the exact number.
 
-    - `printed`: such as "12.1M", or the exact number.
-
-    **Raises:** `EvidenceFailed`.
+    Raises:
+        EvidenceFailed: As described above.
     """
     import jax
     import jax.numpy as jnp
@@ -48,7 +48,8 @@ def require_first_heads(settings: EncoderSettings, run: Run) -> str:
     probability 2·exp(-2nε²) (Dvoretzky, Kiefer, Wolfowitz; the constant is Massart's). ε is chosen
     so that this is 10⁻⁹.
 
-    **Raises:** `EvidenceFailed`.
+    Raises:
+        EvidenceFailed: As described above.
     """
     from flax import nnx
 

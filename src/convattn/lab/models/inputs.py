@@ -12,7 +12,8 @@ from convattn.operators.arrays import as_array
 def read_images(images: Any, channels: int) -> Float[Array, "batch height width channels"]:
     """The images as an array, if a model of so many channels takes them.
 
-    **Raises:** `ValueError` for another number of axes or channels, and for integers.
+    Raises:
+        ValueError: For another number of axes or channels, and for integers.
 
     >>> read_images(jnp.ones((8, 8, 3)), 3)
     Traceback (most recent call last):

@@ -115,15 +115,15 @@ class LanguageModelLayer(nnx.Module):
 class LanguageModel(nnx.Module):
     """Sequences of symbols to the scores of the symbol after each.
 
-    **Arguments:**
+    Args:
+        classes: How many symbols there are, 256 for bytes.
+        length: Of the bias tables; the sequences may be longer, and have bias 0 beyond.
+        dtype: In which it computes; the mixing, norms and logits in at least float32.
 
-    - `classes`: how many symbols there are, 256 for bytes.
-    - `length`: of the bias tables; the sequences may be longer, and have bias 0 beyond.
-    - `dtype`: in which it computes; the mixing, norms and logits in at least float32.
+    Raises:
+        ValueError: For sizes below one.
 
-    **Raises:** `ValueError` for sizes below one.
-
-    **Source:** B19 §5.
+    Source: B19 §5.
 
     >>> settings = LanguageModelSettings(scales=(1, 2), width=8, depth=1, key_features=4, inner=8)
     >>> model = LanguageModel(settings, classes=256, length=9, rngs=nnx.Rngs(0))
@@ -167,14 +167,14 @@ class LanguageModel(nnx.Module):
     ) -> Float[Array, "batch length classes"]:
         """Logits, in at least float32: those at position i depend on positions ≤ i alone.
 
-        **Arguments:**
+        Args:
+            symbols: Integers from 0 to classes - 1; their values are not checked, as they may be
+                traced.
+            training, dropout_key: Dropout takes place only if `training` is set, and draws from the
+                key alone.
 
-        - `symbols`: integers from 0 to classes - 1; their values are not checked, as they may be
-          traced.
-        - `training`, `dropout_key`: dropout takes place only if `training` is set, and draws from
-          the key alone.
-
-        **Raises:** `ValueError` for what is not integers of the shape [batch, length].
+        Raises:
+            ValueError: For what is not integers of the shape [batch, length].
         """
         symbols = jnp.asarray(symbols)
         if symbols.ndim != 2 or not jnp.issubdtype(symbols.dtype, jnp.integer):

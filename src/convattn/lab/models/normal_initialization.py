@@ -4,7 +4,7 @@ timm draws from the normal distribution cut off at ±2, a hundred deviations awa
 normal distribution itself. Its convolutions, the learned projection of the patches among them,
 begin as PyTorch leaves them: `convattn.lab.models.initialization`.
 
-**Source:** Touvron et al. 2021; Wightman 2019, timm, `vision_transformer.py`.
+Source: Touvron et al. 2021; Wightman 2019, timm, `vision_transformer.py`.
 """
 
 from typing import Any

@@ -40,11 +40,10 @@ class PositionalAttention(nnx.Module):
       and `tables`, `[2n - 1, width/2]`. Both q·k and q·r are divided by √width, as in the authors'
       code.
 
-    **Arguments:**
+    Args:
+        tokens: How many rows and columns of tokens there are at most.
 
-    - `tokens`: how many rows and columns of tokens there are at most.
-
-    **Source:** C20 §2.3, §4.2 and §4.3, eqs. 9 and 19, appendix E.
+    Source: C20 §2.3, §4.2 and §4.3, eqs. 9 and 19, appendix E.
 
     >>> settings = EncoderSettings(heads=(3,), width=8)
     >>> attention = PositionalAttention(settings, 3, (4, 5), rngs=nnx.Rngs(0))
@@ -97,9 +96,8 @@ class PositionalAttention(nnx.Module):
         Nothing stands between the two, so that (Σ_h A_h X W_h + b) D + d = Σ_h A_h X (W_h D) +
         (b D + d).
 
-        **Arguments:**
-
-        - `dense`: a map of width × width, with a bias.
+        Args:
+            dense: A map of width × width, with a bias.
         """
         none = jnp.zeros((0, self.width, self.width), self.dtype)
         value = none if self.value is None else read(self.value).astype(self.dtype)

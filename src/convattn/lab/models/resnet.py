@@ -87,15 +87,15 @@ class ResNet(nnx.Module):
 
     A 3 × 3 stem, stages of basic blocks, the mean of all pixels, and a linear classifier.
 
-    **Arguments:**
+    Args:
+        classes, channels: Of the images.
+        image_size: (height, width); every stage but the first halves them.
+        dtype: In which it computes; parameters and statistics are float32, logits at least that.
 
-    - `classes`, `channels`: of the images.
-    - `image_size`: (height, width); every stage but the first halves them.
-    - `dtype`: in which it computes; parameters and statistics are float32, logits at least that.
+    Raises:
+        ValueError: For sizes that do not fit.
 
-    **Raises:** `ValueError` for sizes that do not fit.
-
-    **Source:** He et al. 2016; C20 Table 1.
+    Source: He et al. 2016; C20 Table 1.
 
     >>> settings = ResNetSettings(channels=(4, 6), blocks=(1, 1))
     >>> model = ResNet(settings, classes=10, image_size=(8, 8), rngs=nnx.Rngs(0))
@@ -142,13 +142,13 @@ class ResNet(nnx.Module):
     ) -> Float[Array, "batch classes"]:
         """Logits, in at least float32.
 
-        **Arguments:**
+        Args:
+            images: Floats, normalised.
+            training: Normalise by the batch, and gather its statistics.
+            dropout_key: Taken, as by every model, and unused: nothing is dropped here.
 
-        - `images`: floats, normalised.
-        - `training`: normalise by the batch, and gather its statistics.
-        - `dropout_key`: taken, as by every model, and unused: nothing is dropped here.
-
-        **Raises:** `ValueError` for images that the model does not take.
+        Raises:
+            ValueError: For images that the model does not take.
         """
         images = read_images(images, self.channels)
         found = jax.nn.relu(self.stem(images.astype(self.dtype), training))

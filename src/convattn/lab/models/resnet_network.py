@@ -34,11 +34,11 @@ def resnet_to_network(model: ResNet, dtype: DTypeLike = np.float32) -> Network:
 
     Layers are named as the model's parameters are: `stem`, `blocks.0.first`, `blocks.2.shortcut`.
 
-    **Arguments:**
+    Args:
+        dtype: Of kernels and biases: float32, or float64 where JAX has its 64-bit types enabled.
 
-    - `dtype`: of kernels and biases: float32, or float64 where JAX has its 64-bit types enabled.
-
-    **Raises:** `ValueError` for what is no `ResNet`, and as `fold_batch_norm` does.
+    Raises:
+        ValueError: For what is no `ResNet`, and as `fold_batch_norm` does.
 
     >>> import jax.numpy as jnp
     >>> from flax import nnx
@@ -84,7 +84,8 @@ def resnet_to_network(model: ResNet, dtype: DTypeLike = np.float32) -> Network:
 def require_resnet(model: Any) -> None:
     """Refuse what is no `ResNet`.
 
-    **Raises:** `ValueError`.
+    Raises:
+        ValueError: As described above.
     """
     if not isinstance(model, ResNet):
         raise ValueError(
@@ -96,9 +97,8 @@ def require_resnet(model: Any) -> None:
 def in_dtype(model: ResNet, dtype: DTypeLike) -> ResNet:
     """The same parameters and statistics, held in a dtype in which the model computes.
 
-    **Arguments:**
-
-    - `dtype`: float32, or float64 where JAX has its 64-bit types enabled.
+    Args:
+        dtype: float32, or float64 where JAX has its 64-bit types enabled.
 
     >>> from convattn.lab.models.settings import ResNetSettings
     >>> settings = ResNetSettings(channels=(4,), blocks=(1,))
@@ -149,9 +149,9 @@ def fold(layer: NormalizedConvolution, dtype: DTypeLike = np.float32) -> FoldedC
 class ModelRun:
     """The layers of a trained model, outside training.
 
-    **Fields:**
-
-    - `layers`: by name. `folded`: what they were folded to.
+    Attributes:
+        layers: By name.
+        folded: What they were folded to.
     """
 
     layers: dict[str, NormalizedConvolution]

@@ -47,10 +47,9 @@ def self_attentive_products(
 ) -> Products:
     """Of the stem, the blocks one after the other, and the classifier.
 
-    **Arguments:**
-
-    - `reads`: (side, filter size, stride) → how many pixels a filter reads on that axis, at all its
-      places together.
+    Args:
+        reads: (side, filter size, stride) → how many pixels a filter reads on that axis, at all its
+            places together.
     """
 
     def convolution(size: int, inputs: int, outputs: int, stride: int) -> int:

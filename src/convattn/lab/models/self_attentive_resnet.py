@@ -66,9 +66,8 @@ def normalized_operator(
 ) -> NormalizedConvolution | NormalizedSelfAttention:
     """What stands in a block in place of a convolution.
 
-    **Arguments:**
-
-    - `size`: (height, width) of its images; the bias table is as large as the grid of the keys.
+    Args:
+        size: (height, width) of its images; the bias table is as large as the grid of the keys.
     """
     if settings.operator == "convolution":
         return NormalizedConvolution(
@@ -130,15 +129,15 @@ class SelfAttentiveResNet(nnx.Module):
 
     A K × K stem, stages of blocks, the mean of all pixels, and a linear classifier.
 
-    **Arguments:**
+    Args:
+        classes, channels: Of the images.
+        image_size: (height, width) at most; beyond the bias tables the bias is 0.
+        dtype: In which it computes; the operators in at least float32.
 
-    - `classes`, `channels`: of the images.
-    - `image_size`: (height, width) at most; beyond the bias tables the bias is 0.
-    - `dtype`: in which it computes; the operators in at least float32.
+    Raises:
+        ValueError: For sizes that do not fit.
 
-    **Raises:** `ValueError` for sizes that do not fit.
-
-    **Source:** B19 §§3, 4, 6; He et al. 2016.
+    Source: B19 §§3, 4, 6; He et al. 2016.
 
     >>> settings = SelfAttentiveResNetSettings("msac", channels=(4, 6), blocks=(1, 1))
     >>> model = SelfAttentiveResNet(settings, classes=10, image_size=(16, 16), rngs=nnx.Rngs(0))
@@ -185,13 +184,13 @@ class SelfAttentiveResNet(nnx.Module):
     ) -> Float[Array, "batch classes"]:
         """Logits, in at least float32.
 
-        **Arguments:**
+        Args:
+            images: Floats, normalised.
+            training: Normalise by the batch, and gather its statistics.
+            dropout_key: Taken, as by every model, and unused: nothing is dropped here.
 
-        - `images`: floats, normalised.
-        - `training`: normalise by the batch, and gather its statistics.
-        - `dropout_key`: taken, as by every model, and unused: nothing is dropped here.
-
-        **Raises:** `ValueError` for images that the model does not take.
+        Raises:
+            ValueError: For images that the model does not take.
         """
         images = read_images(images, self.channels)
         found = jax.nn.relu(self.stem(images.astype(self.dtype), training))
@@ -208,14 +207,14 @@ def with_self_attention(
     Each convolution becomes `sac_from_convolution` of its kernel: two heads at a finite b_00, or,
     where not `exact`, one head at b_00 = M, which tends to it as M → ∞.
 
-    **Arguments:**
+    Args:
+        model: With `operator="convolution"`; it is left as it is.
+        exact, leak, logit: As `sac_from_convolution` takes them.
 
-    - `model`: with `operator="convolution"`; it is left as it is.
-    - `exact`, `leak`, `logit`: as `sac_from_convolution` takes them.
+    Raises:
+        ValueError: For a network of SAC.
 
-    **Raises:** `ValueError` for a network of SAC.
-
-    **Source:** B19 §3, and `convattn.sac.from_convolution`.
+    Source: B19 §3, and `convattn.sac.from_convolution`.
 
     >>> settings = SelfAttentiveResNetSettings("convolution", channels=(4,), blocks=(1,))
     >>> model = SelfAttentiveResNet(settings, classes=10, image_size=(16, 16), rngs=nnx.Rngs(0))

@@ -37,10 +37,9 @@ FIRST_SHARPNESS = 4.0
 class SimilarityLayer(nnx.Module):
     """X + relu(BatchNorm(MSAC(X))) of both images, together or each by itself.
 
-    **Arguments:**
-
-    - `size`: (height, width) of an image in patches.
-    - `first`: whether the segments belong to this layer.
+    Args:
+        size: (height, width) of an image in patches.
+        first: Whether the segments belong to this layer.
     """
 
     def __init__(
@@ -92,15 +91,15 @@ class SimilarityLayer(nnx.Module):
 class SimilarityNetwork(nnx.Module):
     """Pairs of images side by side to the scores of "different" and "same".
 
-    **Arguments:**
+    Args:
+        classes: 2, as every model is told how many.
+        image_size: (height, width) of a pair; 8 divides the width, 4 the height.
+        dtype: In which it computes; the operators, norms and logits in at least float32.
 
-    - `classes`: 2, as every model is told how many.
-    - `image_size`: (height, width) of a pair; 8 divides the width, 4 the height.
-    - `dtype`: in which it computes; the operators, norms and logits in at least float32.
+    Raises:
+        ValueError: For sizes that do not fit.
 
-    **Raises:** `ValueError` for sizes that do not fit.
-
-    **Source:** B19 §6.1.
+    Source: B19 §6.1.
 
     >>> settings = SimilaritySettings(channels=4, depth=1, key_features=2)
     >>> model = SimilarityNetwork(settings, image_size=(8, 16), rngs=nnx.Rngs(0))
@@ -154,13 +153,13 @@ class SimilarityNetwork(nnx.Module):
     ) -> Float[Array, "batch 2"]:
         """Logits of "different" and "same", in at least float32.
 
-        **Arguments:**
+        Args:
+            images: `[batch, height, 2·width, channels]`, x on the left and z on the right.
+            training: Normalise by the batch, and gather its statistics.
+            dropout_key: Taken, as by every model, and unused: nothing is dropped here.
 
-        - `images`: `[batch, height, 2·width, channels]`, x on the left and z on the right.
-        - `training`: normalise by the batch, and gather its statistics.
-        - `dropout_key`: taken, as by every model, and unused: nothing is dropped here.
-
-        **Raises:** `ValueError` for images that the model does not take.
+        Raises:
+            ValueError: For images that the model does not take.
         """
         first, second = self.features(images, training=training)
         cosine = cosine_similarity(first, second).astype(wide_dtype(self.dtype))

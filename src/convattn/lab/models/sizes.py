@@ -27,12 +27,11 @@ from convattn.lab.models.vision_transformer import patch_grid
 class FlopCount(NamedTuple):
     """FLOPs of the forward pass of one image.
 
-    **Fields:**
-
-    - `maps`: linear maps and convolutions, which is what C20 prints.
-    - `mixing`: A·X, tokens mixed by attention.
-    - `matching`: Q·Kᵀ, queries with keys.
-    - `relating`: Q·Rᵀ, each query with the shifts of its rows and columns.
+    Attributes:
+        maps: Linear maps and convolutions, which is what C20 prints.
+        mixing: A·X, tokens mixed by attention.
+        matching: Q·Kᵀ, queries with keys.
+        relating: Q·Rᵀ, each query with the shifts of its rows and columns.
     """
 
     maps: int
@@ -55,7 +54,8 @@ def abstract_model(
 ) -> Any:
     """The model with shapes and dtypes in place of arrays.
 
-    **Arguments:** those of `build_model`, but for `rngs`. It gives what `build_model` gives.
+    Args:
+        Those of `build_model`, but for `rngs`. It gives what `build_model` gives.
 
     >>> abstract_model(EncoderSettings()).embedding.kernel.shape
     (12, 400)
@@ -70,9 +70,8 @@ def abstract_model(
 def parameter_count(model: Any) -> int:
     """All numbers that training changes; batch statistics are none.
 
-    **Arguments:**
-
-    - `model`: a module, with arrays or abstract, or its state.
+    Args:
+        model: A module, with arrays or abstract, or its state.
 
     >>> parameter_count(abstract_model(EncoderSettings()))
     12086844
@@ -95,10 +94,9 @@ def flop_count(
 ) -> FlopCount:
     """What a model takes for one image.
 
-    **Arguments:**
-
-    - `zeros`: count the products of a convolution, and of attention, with the zeros around their
-      images, too.
+    Args:
+        zeros: Count the products of a convolution, and of attention, with the zeros around their
+            images, too.
 
     >>> flop_count(EncoderSettings()).maps, flop_count(EncoderSettings()).total
     (6175956800, 9007112000)

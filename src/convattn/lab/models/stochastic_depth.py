@@ -1,7 +1,7 @@
 """Stochastic depth: in training an image skips a sublayer with some probability.
 
-**Source:** Huang et al. 2016, eq. 5; DeiT (Touvron et al. 2021), whose rate rises linearly over the
-layers.
+Source: Huang et al. 2016, eq. 5; DeiT (Touvron et al. 2021), whose rate rises linearly over the
+    layers.
 """
 
 import jax.numpy as jnp
@@ -27,10 +27,9 @@ def skip(
 
     Without a key they stay. The exact rate, a multiple of 2⁻³², and the draws are those of dropout.
 
-    **Arguments:**
-
-    - `rate`: in [0, 1).
-    - `key`: a JAX random key, or None outside training.
+    Args:
+        rate: In [0, 1).
+        key: a JAX random key, or None outside training.
 
     >>> import jax
     >>> sorted({tuple(row) for row in skip(jnp.ones((99, 2)), 0.5, jax.random.key(0)).tolist()})

@@ -30,17 +30,17 @@ class VisionTransformer(nnx.Module):
     Patches of P × P pixels become tokens, as they are or through a learned projection; the layers;
     a last LayerNorm; the mean of all tokens, or the class token; and a linear classifier.
 
-    **Arguments:**
+    Args:
+        classes, channels: Of the images.
+        image_size: (height, width) of every image; P divides both.
+        dtype: In which it computes: bfloat16, float16, float32 or float64. Parameters are float32;
+            norms, softmax, the sums from layer to layer and logits at least float32.
+        backend: Of attention, as `apply_attention` takes it.
 
-    - `classes`, `channels`: of the images.
-    - `image_size`: (height, width) of every image; P divides both.
-    - `dtype`: in which it computes: bfloat16, float16, float32 or float64. Parameters are float32;
-      norms, softmax, the sums from layer to layer and logits at least float32.
-    - `backend`: of attention, as `apply_attention` takes it.
+    Raises:
+        ValueError: For sizes that do not fit.
 
-    **Raises:** `ValueError` for sizes that do not fit.
-
-    **Source:** L21 §2.2 and §4.1; Dosovitskiy et al. 2021; Touvron et al. 2021.
+    Source: L21 §2.2 and §4.1; Dosovitskiy et al. 2021; Touvron et al. 2021.
 
     >>> settings = VisionTransformerSettings(depth=2, width=12, inner=6, patch_size=2)
     >>> model = VisionTransformer(settings, classes=10, image_size=(8, 6), rngs=nnx.Rngs(0))
@@ -104,13 +104,13 @@ class VisionTransformer(nnx.Module):
     ) -> Float[Array, "batch classes"]:
         """Logits, in at least float32.
 
-        **Arguments:**
+        Args:
+            images: Floats, normalised, of the size that the model is made for.
+            training, dropout_key: Dropout and stochastic depth take place only if `training` is
+                set, and draw from the key alone.
 
-        - `images`: floats, normalised, of the size that the model is made for.
-        - `training`, `dropout_key`: dropout and stochastic depth take place only if `training` is
-          set, and draw from the key alone.
-
-        **Raises:** `ValueError` for images that the model does not take.
+        Raises:
+            ValueError: For images that the model does not take.
         """
         drawing = dropout_key if training else None
         keys: list[Array | None] = [None] * (len(self.layers) + 1)
@@ -126,7 +126,8 @@ class VisionTransformer(nnx.Module):
     ) -> Float[Array, "batch *grid features"]:
         """The tokens that the first layer is given, in at least float32.
 
-        **Raises:** `ValueError` for images that the model does not take.
+        Raises:
+            ValueError: For images that the model does not take.
         """
         images = read_images(images, self.channels)
         if images.shape[1:3] != self.image_size:
@@ -166,7 +167,8 @@ class VisionTransformer(nnx.Module):
 def patch_grid(image_size: tuple[int, int], patch_size: int) -> tuple[int, int]:
     """How many rows and columns of patches an image has.
 
-    **Raises:** `ValueError` for a size that is no pair of integers ≥ 1, or that P does not divide.
+    Raises:
+        ValueError: For a size that is no pair of integers ≥ 1, or that P does not divide.
 
     >>> patch_grid((224, 224), 16)
     (14, 14)

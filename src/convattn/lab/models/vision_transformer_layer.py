@@ -34,13 +34,12 @@ ATTENTION, MIXED, INSIDE, FOUND, FIRST, SECOND = range(6)  # what the layer's ke
 class VisionTransformerLayer(nnx.Module):
     """`[batch, *grid, width]` to the same shape.
 
-    **Arguments:**
+    Args:
+        tokens: How many there are on each axis.
+        skipped: The probability with which an image skips a sublayer.
+        backend: Of attention, as `apply_attention` takes it.
 
-    - `tokens`: how many there are on each axis.
-    - `skipped`: the probability with which an image skips a sublayer.
-    - `backend`: of attention, as `apply_attention` takes it.
-
-    **Source:** L21 §2.2; Dosovitskiy et al. 2021, eqs. 2 and 3; DeiT.
+    Source: L21 §2.2; Dosovitskiy et al. 2021, eqs. 2 and 3; DeiT.
 
     >>> settings = VisionTransformerSettings(width=8, inner=6, heads=2)
     >>> layer = VisionTransformerLayer(settings, (4, 5), rngs=nnx.Rngs(0))

@@ -28,14 +28,14 @@ FREE = {  # what does not change the experiment
 class Row:
     """An experiment of C20.
 
-    **Fields:**
-
-    - `claim`: the row's id.
-    - `printed`: the accuracy, or None if none is printed.
-    - `settings`: the paper's.
-    - `command`: what makes a run that backs the row.
-    - `source`: the settings of the run whose heads were pruned for it, for a row about that; the
-      heads of `settings` are then those that the paper was left with, and its epochs the most.
+    Attributes:
+        claim: The row's id.
+        printed: The accuracy, or None if none is printed.
+        settings: The paper's.
+        command: What makes a run that backs the row.
+        source: The settings of the run whose heads were pruned for it, for a row about that; the
+            heads of `settings` are then those that the paper was left with, and its epochs the
+            most.
     """
 
     claim: str

@@ -46,10 +46,9 @@ OFFICIAL = {ARCHIVES[name].md5 for name in ("cifar100-binary", "cifar100-python"
 class BackingPipeline:
     """A check that looks for the record of the runs and holds it against the row.
 
-    **Fields:**
-
-    - `path`: of the record.
-    - `verdict`: of the row.
+    Attributes:
+        path: Of the record.
+        verdict: Of the row.
     """
 
     path: Path
@@ -58,7 +57,8 @@ class BackingPipeline:
     def __call__(self, run: Run) -> str:
         """The figures beside the paper's.
 
-        **Raises:** `NotRunHere` without a record; `EvidenceFailed` from `judge_pipeline`.
+        Raises:
+            NotRunHere: Without a record; `EvidenceFailed` from `judge_pipeline`.
         """
         if not self.path.exists():
             raise NotRunHere(
@@ -71,8 +71,9 @@ class BackingPipeline:
 def judge_pipeline(record: dict[str, Any], verdict: Verdict) -> str:
     """Hold a record against the row.
 
-    **Raises:** `EvidenceFailed` for runs that cannot back the row, and for a verdict that the
-    figures do not bear out.
+    Raises:
+        EvidenceFailed: For runs that cannot back the row, and for a verdict that the figures do not
+            bear out.
     """
     reasons = pipeline_shortcomings(record)
     if reasons:
@@ -113,9 +114,8 @@ def margin(printed: float) -> float:
 def pipeline_shortcomings(record: Any) -> list[str]:
     """Why runs cannot back the row; nothing if they can.
 
-    **Arguments:**
-
-    - `record`: anything that was read as JSON.
+    Args:
+        record: Anything that was read as JSON.
     """
     try:
         found = [] if record["claim"] == CLAIM else [f"it was recorded for {record['claim']}"]

@@ -16,7 +16,8 @@ PLACE = Path("li2021") / "twophase.json"
 def pipeline_record(folder: Path) -> dict[str, Any]:
     """The record of the runs of one seed.
 
-    **Raises:** `ValueError` if one is missing or not finished.
+    Raises:
+        ValueError: If one is missing or not finished.
     """
     runs = {name: record_of(folder / name, CLAIM) for name in RUNS}
     kept = ("config", "run", "result", "conversion", "initial")
@@ -31,14 +32,15 @@ def write_pipeline_record(
 ) -> tuple[Path, dict[str, Any]]:
     """Write the record beside the proof file of the row.
 
-    **Arguments:**
+    Args:
+        folder: Of one seed of a comparison.
+        replace: Whether the record of other runs may be replaced.
 
-    - `folder`: of one seed of a comparison.
-    - `replace`: whether the record of other runs may be replaced.
+    Returns:
+        The file and the record.
 
-    **Returns:** the file and the record.
-
-    **Raises:** `ValueError` for runs that cannot back the row, or if it has another record.
+    Raises:
+        ValueError: For runs that cannot back the row, or if it has another record.
     """
     path, record = (proofs or proofs_directory()) / PLACE, pipeline_record(folder)
     reasons = pipeline_shortcomings(json.loads(json.dumps(record)))

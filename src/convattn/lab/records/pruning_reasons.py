@@ -15,12 +15,12 @@ STEPS_PER_EPOCH = 500
 def pruning_shortcomings(source: RunSettings, record: dict[str, Any]) -> list[str]:
     """Why what was pruned is not what the paper pruned; nothing if it is.
 
-    **Arguments:**
+    Args:
+        source: The settings of the run that is to be pruned.
+        record: With `pruning.json` under `pruning`.
 
-    - `source`: the settings of the run that is to be pruned.
-    - `record`: with `pruning.json` under `pruning`.
-
-    **Raises:** `KeyError`, `TypeError` and the like for a damaged record.
+    Raises:
+        KeyError: `TypeError` and the like for a damaged record.
     """
     pruning = record["pruning"]
     found = []
@@ -41,10 +41,9 @@ def pruning_shortcomings(source: RunSettings, record: dict[str, Any]) -> list[st
 def heads_shortcomings(source: RunSettings, kept: Any, removed: Any) -> list[str]:
     """What speaks against the heads that went, and those that stayed, layer by layer.
 
-    **Arguments:**
-
-    - `kept`: for each layer the numbers of heads, counted from 1.
-    - `removed`: how many went, for each layer.
+    Args:
+        kept: For each layer the numbers of heads, counted from 1.
+        removed: How many went, for each layer.
     """
     model: Any = source.model
     before: tuple[int, ...] = model.heads
@@ -81,9 +80,8 @@ def source_shortcomings(source: RunSettings, record: dict[str, Any]) -> list[str
 def settings_after_pruning(settings: RunSettings, record: dict[str, Any]) -> RunSettings:
     """The row's settings with the heads that this run was left with, and its epochs if fewer.
 
-    **Arguments:**
-
-    - `record`: one in whose heads there are no shortcomings.
+    Args:
+        record: One in whose heads there are no shortcomings.
     """
     epochs = record["config"]["training"]["epochs"]
     if type(epochs) is not int or epochs < 1:

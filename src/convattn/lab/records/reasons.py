@@ -24,9 +24,8 @@ HALF_UNIT = 0.00005
 def shortcomings(row: Row, record: dict[str, Any]) -> list[str]:
     """Why a run cannot back a row; nothing if it can.
 
-    **Arguments:**
-
-    - `record`: anything that was read as JSON.
+    Args:
+        record: Anything that was read as JSON.
     """
     try:
         found = [] if record["claim"] == row.claim else [f"it was recorded for {record['claim']}"]

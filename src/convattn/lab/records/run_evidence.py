@@ -27,11 +27,10 @@ HALF_PRINTED = 0.0005
 class BackingRun:
     """A check that looks for the record of a run and holds it against the row.
 
-    **Fields:**
-
-    - `row`: of the ledger.
-    - `path`: of the record.
-    - `verdict`: of the row.
+    Attributes:
+        row: Of the ledger.
+        path: Of the record.
+        verdict: Of the row.
     """
 
     row: Row
@@ -41,7 +40,8 @@ class BackingRun:
     def __call__(self, run: Run) -> str:
         """The figure beside the paper's.
 
-        **Raises:** `NotRunHere` without a record; `EvidenceFailed` from `read_record` and `judge`.
+        Raises:
+            NotRunHere: Without a record; `EvidenceFailed` from `read_record` and `judge`.
         """
         if not self.path.exists():
             raise NotRunHere(
@@ -54,7 +54,8 @@ class BackingRun:
 def read_record(path: Path) -> dict[str, Any]:
     """A record, with nothing checked but that it is a JSON object.
 
-    **Raises:** `EvidenceFailed`.
+    Raises:
+        EvidenceFailed: As described above.
     """
     try:
         record = json.loads(path.read_text())
@@ -68,10 +69,12 @@ def read_record(path: Path) -> dict[str, Any]:
 def judge(row: Row, record: dict[str, Any], verdict: Verdict) -> str:
     """Hold a record against its row.
 
-    **Returns:** the figure beside the paper's.
+    Returns:
+        The figure beside the paper's.
 
-    **Raises:** `EvidenceFailed` for a run that cannot back the row, and for a verdict that the
-    figure does not bear out.
+    Raises:
+        EvidenceFailed: For a run that cannot back the row, and for a verdict that the figure does
+            not bear out.
     """
     reasons = shortcomings(row, record)
     if reasons:

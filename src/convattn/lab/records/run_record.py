@@ -24,8 +24,9 @@ ROWS = ("quadratic", "learned", "content", "gaussian", "pruned", "heads16")
 def record_of(folder: Path, claim: str) -> dict[str, Any]:
     """The record of a run for a row of the ledger.
 
-    **Raises:** `ValueError` if this is not the folder of a run, it is not finished, or it is not
-    said where the parameters that it began with came from.
+    Raises:
+        ValueError: If this is not the folder of a run, it is not finished, or it is not said where
+            the parameters that it began with came from.
     """
     directory = RunDirectory(folder)
     config = settings_to_json(directory.read_settings())
@@ -64,7 +65,8 @@ def record_of(folder: Path, claim: str) -> dict[str, Any]:
 def experiment_row(claim: str, proofs: Path | None = None) -> tuple[Path, BackingRun]:
     """Where the record of a row lies, beside its proof file, and the check that looks for it.
 
-    **Raises:** `ValueError` if it is none of the rows that stand for experiments.
+    Raises:
+        ValueError: If it is none of the rows that stand for experiments.
     """
     name = claim.removeprefix("C20.")
     if claim != f"C20.{name}" or name not in ROWS:
@@ -83,14 +85,15 @@ def write_record(
 ) -> tuple[Path, dict[str, Any], BackingRun]:
     """Write the record of a run beside the proof file of its row.
 
-    **Arguments:**
+    Args:
+        replace: Whether the record of another run may be replaced.
 
-    - `replace`: whether the record of another run may be replaced.
+    Returns:
+        The file, the record, and the check that looks for it.
 
-    **Returns:** the file, the record, and the check that looks for it.
-
-    **Raises:** `ValueError` for a run that cannot back the row, or if the row has another record;
-    and from `record_of` and `experiment_row`. Then nothing is written.
+    Raises:
+        ValueError: For a run that cannot back the row, or if the row has another record; and from
+            `record_of` and `experiment_row`. Then nothing is written.
     """
     path, check = experiment_row(claim, proofs)
     record = record_of(folder, claim)

@@ -53,7 +53,8 @@ class Arguments:
 def read_arguments(words: list[str], configs: Path) -> Arguments:
     """The arguments, over the config that they name.
 
-    **Raises:** `ValueError` for an unknown config; `SystemExit` for what tyro refuses.
+    Raises:
+        ValueError: For an unknown config; `SystemExit` for what tyro refuses.
     """
     named = [after for word, after in pairwise(words) if word == "--config"]
     named += [word.partition("=")[2] for word in words if word.startswith("--config=")]
@@ -69,11 +70,10 @@ def repeating_command(words: Sequence[str], *, program: str = PROGRAM) -> str:
     and `--json` are left out, so that the repetition overwrites nothing, and so are the processes
     that shared the work.
 
-    **Arguments:**
-
-    - `words`: after the program. If the first is a subcommand, every option takes one value, and
-      what is neither is the path of a run.
-    - `program`: from the root of a checkout.
+    Args:
+        words: After the program. If the first is a subcommand, every option takes one value, and
+            what is neither is the path of a run.
+        program: From the root of a checkout.
 
     >>> repeating_command(["--config", "slice", "--output_dir", "runs/a", "--training.seed=3"])
     'python experiments/cifar.py --config slice --training.seed=3'
@@ -117,7 +117,8 @@ def spelled(option: str) -> str:
 def check_resume(given: Arguments, words: list[str]) -> None:
     """A run goes on with the settings that it has, so nothing else may be given.
 
-    **Raises:** `ValueError`.
+    Raises:
+        ValueError: As described above.
     """
     others = [
         word

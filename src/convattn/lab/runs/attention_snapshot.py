@@ -29,9 +29,8 @@ def attention_snapshot(model: nnx.Module, image_size: tuple[int, int]) -> dict[s
 
     A layer with content is seen at X = 0. Other models have no attention and give nothing.
 
-    **Arguments:**
-
-    - `image_size`: (height, width) of the images.
+    Args:
+        image_size: (height, width) of the images.
     """
     if not isinstance(model, Encoder):
         return {}
@@ -46,7 +45,8 @@ def attention_snapshot(model: nnx.Module, image_size: tuple[int, int]) -> dict[s
 def layer_summary(layer: AttentionLayer, grid: TokenGrid) -> dict[str, Array]:
     """The summary of one layer.
 
-    **Raises:** `ValueError` for a layer whose scores are not relative.
+    Raises:
+        ValueError: For a layer whose scores are not relative.
     """
     encoding = layer.encoding
     if not isinstance(encoding, RelativePosition):
@@ -76,7 +76,8 @@ def content_at_zero(content: ContentScores, grid: TokenGrid) -> Array:
     There a query is its bias a_h and a key its bias c_h, and a_h·c_h is the same for all keys, so
     that the softmax does not see it.
 
-    **Returns:** `[heads, shifts]`; zeros if there are no tables or no biases.
+    Returns:
+        `[heads, shifts]`; zeros if there are no tables or no biases.
     """
     if content.tables is None or content.query_bias is None:
         return jnp.zeros((content.query.shape[0], len(grid.shifts)), jnp.float32)

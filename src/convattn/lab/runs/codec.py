@@ -37,7 +37,8 @@ def settings_to_json(settings: RunSettings) -> dict[str, Any]:
 def settings_from_json(stored: dict[str, Any]) -> RunSettings:
     """The settings that `settings_to_json` was given.
 
-    **Raises:** `ValueError` for an unknown kind of model, or unknown or missing fields.
+    Raises:
+        ValueError: For an unknown kind of model, or unknown or missing fields.
 
     >>> settings_from_json(settings_to_json(RunSettings())) == RunSettings()
     True

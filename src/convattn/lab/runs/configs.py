@@ -14,12 +14,11 @@ from convattn.lab.runs.settings import RunSettings
 class Config:
     """A file of experiments/configs/.
 
-    **Fields:**
-
-    - `name`: the file's.
-    - `path`: the file.
-    - `description`: its docstring: the paper's item, the expected figure, hardware, time and
-      command.
+    Attributes:
+        name: The file's.
+        path: The file.
+        description: Its docstring: the paper's item, the expected figure, hardware, time and
+            command.
     """
 
     name: str
@@ -40,7 +39,8 @@ class Config:
     def load(self) -> RunSettings:
         """The settings that the file holds as CONFIG.
 
-        **Raises:** `ValueError` if it holds none.
+        Raises:
+            ValueError: If it holds none.
         """
         spec = importlib.util.spec_from_file_location(f"_convattn_config_{self.name}", self.path)
         if spec is None or spec.loader is None:
@@ -56,7 +56,8 @@ class Config:
 def find_configs(folder: Path) -> dict[str, Config]:
     """The configs of a folder by name; none of them is executed.
 
-    **Raises:** `ValueError` if there is none, or if one does not describe itself.
+    Raises:
+        ValueError: If there is none, or if one does not describe itself.
     """
     found = {}
     for path in sorted(folder.glob("[!_]*.py")):
@@ -75,7 +76,8 @@ def find_configs(folder: Path) -> dict[str, Config]:
 def get_config(folder: Path, name: str) -> Config:
     """The config of that name.
 
-    **Raises:** `ValueError` with the nearest names.
+    Raises:
+        ValueError: With the nearest names.
     """
     found = find_configs(folder)
     if name not in found:

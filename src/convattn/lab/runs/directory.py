@@ -45,7 +45,8 @@ class RunDirectory:
     def read_settings(self) -> RunSettings:
         """The settings of the run.
 
-        **Raises:** `ValueError` if this is not the folder of a run.
+        Raises:
+            ValueError: If this is not the folder of a run.
         """
         return settings_from_json(self._read(CONFIG))
 

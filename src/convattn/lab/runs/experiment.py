@@ -37,12 +37,11 @@ BEFORE_CONFIG = (LOCK, RUN, f".{RUN}.", f".{CONFIG}.")
 class Experiment:
     """What a run is made of.
 
-    **Fields:**
-
-    - `program`: the script that starts it, from the root of a checkout.
-    - `settings`: a dataclass of all that decides the run; it becomes `config.json`.
-    - `data`: what is put on record about the examples: names, sizes, digests.
-    - `summary`: what the result says besides the outcome; called once the run is finished.
+    Attributes:
+        program: The script that starts it, from the root of a checkout.
+        settings: A dataclass of all that decides the run; it becomes `config.json`.
+        data: What is put on record about the examples: names, sizes, digests.
+        summary: What the result says besides the outcome; called once the run is finished.
     """
 
     program: str
@@ -59,14 +58,15 @@ def run_experiment(
 ) -> tuple[Outcome, dict[str, Any]]:
     """Train in this folder, or go on where it was left.
 
-    **Arguments:**
+    Args:
+        folder: New, empty, or of a run with the same settings and data.
+        command: What repeats the run, for its record.
 
-    - `folder`: new, empty, or of a run with the same settings and data.
-    - `command`: what repeats the run, for its record.
+    Returns:
+        How it ended, and what `result.json` holds.
 
-    **Returns:** how it ended, and what `result.json` holds.
-
-    **Raises:** `ValueError` if the folder holds something else; and what `train` raises.
+    Raises:
+        ValueError: If the folder holds something else; and what `train` raises.
     """
     one_process_alone(experiment.program)
     settings = json.loads(json.dumps(dataclasses.asdict(experiment.settings)))
@@ -112,7 +112,8 @@ def run_experiment(
 def check_place(folder: Path, settings: dict[str, Any], experiment: Experiment) -> None:
     """Refuse a folder that holds something else.
 
-    **Raises:** `ValueError`.
+    Raises:
+        ValueError: As described above.
     """
     for place in (folder, *folder.parents):
         if place.exists() and not place.is_dir():
@@ -141,7 +142,8 @@ def check_place(folder: Path, settings: dict[str, Any], experiment: Experiment) 
 def read_json(path: Path, program: str = "a script of experiments/") -> dict[str, Any]:
     """A file of a run's folder.
 
-    **Raises:** `ValueError` where it is missing or damaged.
+    Raises:
+        ValueError: Where it is missing or damaged.
     """
     try:
         found = json.loads(path.read_text())

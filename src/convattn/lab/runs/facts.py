@@ -52,7 +52,8 @@ def facts_of(
 def archive_md5(source: str | None) -> str | None:
     """MD5, by which CIFAR's publisher names its archives, of the one that was read.
 
-    **Returns:** hexadecimal digits; None for a folder and for the bundled slice.
+    Returns:
+        Hexadecimal digits; None for a folder and for the bundled slice.
 
     >>> archive_md5(None) is None
     True
@@ -80,8 +81,9 @@ def digest_of(dataset: Dataset) -> str:
 def record_facts(directory: RunDirectory, facts: dict[str, Any]) -> None:
     """Write `run.json`, or add this sitting to it: when, on what, and at which commit.
 
-    **Raises:** `ValueError` if the images, or the parameters given to it, are not those with which
-    the run began.
+    Raises:
+        ValueError: If the images, or the parameters given to it, are not those with which the run
+            began.
     """
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     sitting = {"started": now, "environment": facts["environment"], "git": facts["git"]}
@@ -105,9 +107,8 @@ def record_facts(directory: RunDirectory, facts: dict[str, Any]) -> None:
 def result_of(outcome: Outcome, dataset: Dataset, devices: int | None) -> dict[str, Any]:
     """What a run may claim.
 
-    **Arguments:**
-
-    - `devices`: how many of each process were asked for; all that it has if None.
+    Args:
+        devices: How many of each process were asked for; all that it has if None.
     """
     count = (devices or jax.local_device_count()) * jax.process_count()
     return {

@@ -38,7 +38,8 @@ class HostArguments:
     def start(self) -> None:
         """Bring the processes together, before JAX is used.
 
-        **Raises:** `ValueError` if both ways are given, and what `start_processes` raises.
+        Raises:
+            ValueError: If both ways are given, and what `start_processes` raises.
         """
         if not self.given:
             return
@@ -58,7 +59,8 @@ class HostArguments:
 def part(code: int) -> int:
     """Leave the other processes: in order with code 0, else at once, without waiting for them.
 
-    **Returns:** the code, if JAX was not distributed.
+    Returns:
+        The code, if JAX was not distributed.
     """
     jax = sys.modules.get("jax")  # as long as nobody has imported it, nothing is distributed
     if code and jax is not None and jax.distributed.is_initialized():

@@ -11,9 +11,10 @@ def wilson_interval(right: int, count: int) -> tuple[float, float]:
     The probabilities p with |right/count - p| ≤ z √(p(1 - p)/count), z the 97.5 % quantile of the
     normal distribution. The observations should be independent.
 
-    **Raises:** `ValueError` unless 0 ≤ right ≤ count and count ≥ 1.
+    Raises:
+        ValueError: Unless 0 ≤ right ≤ count and count ≥ 1.
 
-    **Source:** Wilson 1927.
+    Source: Wilson 1927.
 
     >>> [round(end, 3) for end in wilson_interval(250, 500)]
     [0.456, 0.544]

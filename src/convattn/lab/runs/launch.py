@@ -43,17 +43,17 @@ def launch(
 ) -> Outcome:
     """Train what the settings say in this folder, or go on where it was left.
 
-    **Arguments:**
+    Args:
+        folder: New, empty, or of a run with the same settings.
+        command: What repeats the run, for its record.
+        console: Where progress is shown.
+        initial: Parameters to begin with, by name; drawn if not given.
+        processes: That train together; those that JAX was started with if not given. The first
+            alone has the folder and the console.
 
-    - `folder`: new, empty, or of a run with the same settings.
-    - `command`: what repeats the run, for its record.
-    - `console`: where progress is shown.
-    - `initial`: parameters to begin with, by name; drawn if not given.
-    - `processes`: that train together; those that JAX was started with if not given. The first
-      alone has the folder and the console.
-
-    **Raises:** `ValueError` if the folder holds something else, or the images have changed since
-    the run began; and what `read_dataset` and `train` raise.
+    Raises:
+        ValueError: If the folder holds something else, or the images have changed since the run
+            began; and what `read_dataset` and `train` raise.
     """
     if processes is None:
         with joined_processes() as processes:
@@ -129,7 +129,8 @@ def _train(
 def check_folder(directory: RunDirectory, settings: RunSettings) -> None:
     """Refuse a folder that holds something else.
 
-    **Raises:** `ValueError`.
+    Raises:
+        ValueError: As described above.
     """
     path = directory.path
     if path.exists() and not path.is_dir():
@@ -157,7 +158,8 @@ def check_folder(directory: RunDirectory, settings: RunSettings) -> None:
 def check_initial(directory: RunDirectory, given: dict[str, np.ndarray] | None) -> None:
     """Refuse other parameters than the run began with, and drawn ones where it was to be pruned.
 
-    **Raises:** `ValueError`.
+    Raises:
+        ValueError: As described above.
     """
     if not (directory.path / CONFIG).exists():
         left = [name for name in (INITIAL, PRUNING, CONVERSION) if (directory.path / name).exists()]

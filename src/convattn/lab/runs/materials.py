@@ -20,7 +20,8 @@ def training_images(dataset: Dataset, settings: RunSettings) -> TrainingImages:
     The validation images of a seed are the same whatever share of the others is trained on, and a
     smaller share is part of a larger one.
 
-    **Raises:** `ValueError` for a share or a validation set that leaves a class without images.
+    Raises:
+        ValueError: For a share or a validation set that leaves a class without images.
     """
     given: ImageSettings = settings.images
     train, validation, seed = dataset.train, None, settings.training.seed

@@ -54,7 +54,8 @@ class ImageSettings:
     def __post_init__(self) -> None:
         """Refuse values out of their ranges.
 
-        **Raises:** `ValueError` for a value out of its range.
+        Raises:
+            ValueError: For a value out of its range.
 
         >>> ImageSettings(crop=-1)
         Traceback (most recent call last):

@@ -17,7 +17,8 @@ def wanted(
 ) -> tuple[RunSettings, str, Path]:
     """The settings, the command that repeats the run, and its folder: those of the first process.
 
-    **Raises:** `ValueError`.
+    Raises:
+        ValueError: As described above.
     """
     if given.resume is not None:
         check_resume(given, words)
@@ -44,7 +45,8 @@ def wanted(
 def with_images(settings: RunSettings, given: Arguments) -> RunSettings:
     """The settings with the images that --data or --download name.
 
-    **Raises:** `ValueError` if both are given.
+    Raises:
+        ValueError: If both are given.
     """
     if given.data is not None and given.download is not None:
         raise ValueError("--data and --download exclude each other: give one of them")

@@ -40,7 +40,8 @@ class PairSettings:
     def __post_init__(self) -> None:
         """Refuse values out of their ranges.
 
-        **Raises:** `ValueError` with what was expected.
+        Raises:
+            ValueError: With what was expected.
 
         >>> PairSettings(rounds=0)
         Traceback (most recent call last):
@@ -67,7 +68,8 @@ class SimilarityRunSettings:
     def __post_init__(self) -> None:
         """Refuse to choose the best where there is nothing to choose by.
 
-        **Raises:** `ValueError`.
+        Raises:
+            ValueError: As described above.
         """
         if self.training.select == "best" and not self.pairs.validation:
             raise ValueError(

@@ -23,9 +23,8 @@ class BestParameters:
     the run's checkpoint names an earlier one, that one will be beaten again and is not needed. If
     it names this very one, its state must be there.
 
-    **Arguments:**
-
-    - `folder`: where it lies.
+    Args:
+        folder: Where it lies.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -40,8 +39,8 @@ class BestParameters:
     def resume(self, record: dict[str, Any], like: TrainState) -> None:
         """Go on from the record of a checkpoint; what was kept after it is dropped.
 
-        **Raises:** `ValueError` if the state that it names was damaged, and not replaced by a
-        better one.
+        Raises:
+            ValueError: If the state that it names was damaged, and not replaced by a better one.
         """
         named = record["best_step"]
         self.store.discard_after(named)
@@ -66,7 +65,8 @@ class BestParameters:
     def take(self, like: TrainState) -> TrainState:
         """The best state.
 
-        **Raises:** `ValueError` if it was damaged after the run had ended.
+        Raises:
+            ValueError: If it was damaged after the run had ended.
         """
         found = self._kept(like, self.step)
         if found is None:

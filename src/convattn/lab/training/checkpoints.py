@@ -51,10 +51,9 @@ class Restored:
 class CheckpointStore:
     """The checkpoints of a run.
 
-    **Arguments:**
-
-    - `folder`: where they lie; made if it is missing.
-    - `keep`: how many of the newest are kept.
+    Args:
+        folder: Where they lie; made if it is missing.
+        keep: How many of the newest are kept.
     """
 
     def __init__(self, folder: Path, keep: int = 2) -> None:
@@ -64,11 +63,11 @@ class CheckpointStore:
     def save(self, state: TrainState, record: dict[str, Any]) -> None:
         """Copy the state to the host and write it in the background.
 
-        **Arguments:**
+        Args:
+            record: Anything that JSON holds.
 
-        - `record`: anything that JSON holds.
-
-        **Raises:** `CheckpointNotWritten`, also for the one before, which was still being written.
+        Raises:
+            CheckpointNotWritten: Also for the one before, which was still being written.
         """
         arrays = named_arrays(state)
         sealed = {**record, "layout": layout(arrays), "sha256": digest(arrays)}
@@ -86,7 +85,8 @@ class CheckpointStore:
     def wait(self) -> None:
         """Return when everything is on the disk.
 
-        **Raises:** `CheckpointNotWritten`.
+        Raises:
+            CheckpointNotWritten: As described above.
         """
         if self._manager is not None:
             with self._failing_clearly():
@@ -110,15 +110,15 @@ class CheckpointStore:
 
         A damaged one is passed over with a `DamagedCheckpoint` warning.
 
-        **Arguments:**
+        Args:
+            like: A state of the same structure.
+            set_aside: Move damaged ones into the folder `damaged/`, so that their steps can be
+                saved anew; a reader who does not own the run leaves them.
 
-        - `like`: a state of the same structure.
-        - `set_aside`: move damaged ones into the folder `damaged/`, so that their steps can be
-          saved anew; a reader who does not own the run leaves them.
-
-        **Raises:** `NoWholeCheckpoint` if all are damaged; `OtherModel` if a checkpoint belongs to
-        other settings; `OSError`, `MemoryError` and whatever else says nothing of the files.
-        Nothing was moved then.
+        Raises:
+            NoWholeCheckpoint: If all are damaged; `OtherModel` if a checkpoint belongs to other
+                settings; `OSError`, `MemoryError` and whatever else says nothing of the files.
+                Nothing was moved then.
         """
         self.close()
         damaged: dict[int, str] = {}

@@ -12,12 +12,12 @@ DATA = "data"
 def data_mesh(batch_size: int, devices: int | None = None, *, everywhere: bool = False) -> Mesh:
     """The devices in one row: those of this process, or of all.
 
-    **Arguments:**
+    Args:
+        devices: How many of each process; all if not given.
+        everywhere: Take those of all processes, in the order of the processes.
 
-    - `devices`: how many of each process; all if not given.
-    - `everywhere`: take those of all processes, in the order of the processes.
-
-    **Raises:** `ValueError` if there are fewer, or if they do not divide the batch.
+    Raises:
+        ValueError: If there are fewer, or if they do not divide the batch.
 
     >>> data_mesh(100, 1).size
     1

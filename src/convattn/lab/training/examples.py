@@ -44,15 +44,15 @@ class TrainingExamples(Protocol):
     ) -> tuple[Array, Array]:
         """The inputs and the targets of some examples.
 
-        **Arguments:**
+        Args:
+            held: What `put` returned; traced, as all that follows.
+            indices: `[batch]`.
+            keys: One for each example, from which its variation is drawn; None for evaluation,
+                where nothing is varied.
 
-        - `held`: what `put` returned; traced, as all that follows.
-        - `indices`: `[batch]`.
-        - `keys`: one for each example, from which its variation is drawn; None for evaluation,
-          where nothing is varied.
-
-        **Returns:** the inputs `[batch, …]`, and the targets: class numbers `[batch, *positions]`,
-        or distributions over the classes `[batch, *positions, classes]`.
+        Returns:
+            The inputs `[batch, …]`, and the targets: class numbers `[batch, *positions]`, or
+            distributions over the classes `[batch, *positions, classes]`.
         """
         ...
 

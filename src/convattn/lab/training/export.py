@@ -19,10 +19,9 @@ def export_step(
     It takes and gives arrays alone, in the order of `jax.tree.leaves` of (state, images, order) and
     of (state, loss): serialised, it knows nothing of the classes of this library.
 
-    **Arguments:**
-
-    - `recipe`, `steps`: as `make_step` takes them.
-    - `arguments`: state, images and order, or their shapes.
+    Args:
+        recipe, steps: As `make_step` takes them.
+        arguments: State, images and order, or their shapes.
     """
     step, structure = make_step(recipe, steps), jax.tree.structure(arguments)
 

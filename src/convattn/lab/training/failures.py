@@ -6,10 +6,9 @@ from pathlib import Path
 class NonFiniteLoss(RuntimeError):
     """A loss, or what it would follow from, is not finite, so nothing more would mean anything.
 
-    **Fields:**
-
-    - `step`: the step, counted from 1.
-    - `saved`: the step of the newest checkpoint, or None.
+    Attributes:
+        step: The step, counted from 1.
+        saved: The step of the newest checkpoint, or None.
     """
 
     def __init__(self, problem: str, step: int, rate: float, saved: int | None) -> None:
@@ -51,10 +50,9 @@ class FolderInUse(ValueError):
 class NoWholeCheckpoint(ValueError):
     """There are checkpoints, and all of them are damaged.
 
-    **Arguments:**
-
-    - `folder`: where they lie.
-    - `damaged`: for each step what is wrong with it.
+    Args:
+        folder: Where they lie.
+        damaged: For each step what is wrong with it.
     """
 
     def __init__(self, folder: Path, damaged: dict[int, str]) -> None:

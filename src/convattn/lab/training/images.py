@@ -19,13 +19,12 @@ from convattn.ledger.images.cifar10_slice import Images
 class TrainingImages:
     """What a model is trained and judged on.
 
-    **Fields:**
-
-    - `train`, `test`: labelled images. Nothing is ever chosen by the test images.
-    - `mean`, `std`: of each channel of the training images, in [0, 1].
-    - `validation`: labelled images apart from both, or None.
-    - `augmentation`: of the training images, or None.
-    - `resize`: the side to which all are brought, or None.
+    Attributes:
+        train, test: Labelled images. Nothing is ever chosen by the test images.
+        mean, std: Of each channel of the training images, in [0, 1].
+        validation: Labelled images apart from both, or None.
+        augmentation: Of the training images, or None.
+        resize: The side to which all are brought, or None.
     """
 
     train: Images

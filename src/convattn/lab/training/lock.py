@@ -13,7 +13,8 @@ from convattn.lab.training.failures import FolderInUse
 def lock_folder(folder: Path) -> Iterator[None]:
     """Hold the folder of a run; it is made if it is missing.
 
-    **Raises:** `FolderInUse` if another process, or another call in this one, holds it.
+    Raises:
+        FolderInUse: If another process, or another call in this one, holds it.
     """
     folder.mkdir(parents=True, exist_ok=True)
     with ExitStack() as stack:

@@ -17,7 +17,8 @@ def read_metrics(folder: Path) -> list[dict[str, Any]]:
 
     A last line that was cut off by the end of its process is left out.
 
-    **Raises:** `ValueError` for a line before the last that is not JSON.
+    Raises:
+        ValueError: For a line before the last that is not JSON.
     """
     path = folder / FILE_NAME
     if not path.exists():
@@ -36,10 +37,9 @@ def read_metrics(folder: Path) -> list[dict[str, Any]]:
 class MetricsLog:
     """Writes metrics, one line for each epoch.
 
-    **Arguments:**
-
-    - `folder`: the run's.
-    - `step`: the step at which the run goes on; lines of later steps are dropped.
+    Args:
+        folder: The run's.
+        step: The step at which the run goes on; lines of later steps are dropped.
     """
 
     def __init__(self, folder: Path, step: int) -> None:

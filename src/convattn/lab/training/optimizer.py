@@ -16,9 +16,8 @@ def learning_rate_schedule(settings: TrainingSettings, steps: int) -> optax.Sche
 
     T is the number of all steps and w the rounded share of them that warms up.
 
-    **Arguments:**
-
-    - `steps`: T.
+    Args:
+        steps: T.
 
     >>> schedule = learning_rate_schedule(TrainingSettings(learning_rate=1.0, warmup=0.5), 8)
     >>> [round(float(schedule(t)), 3) for t in (0, 3, 4, 6, 8)]
@@ -54,11 +53,10 @@ def decays(parameters: Any) -> Any:
 def make_optimizer(settings: TrainingSettings, steps: int) -> optax.GradientTransformation:
     """SGD with momentum, its weight decay added to the gradient; or AdamW.
 
-    **Arguments:**
+    Args:
+        steps: Of the whole run, for the schedule.
 
-    - `steps`: of the whole run, for the schedule.
-
-    **Source:** C20, Table 2 (SGD); L21, appendix B (AdamW).
+    Source: C20, Table 2 (SGD); L21, appendix B (AdamW).
     """
     schedule = learning_rate_schedule(settings, steps)
     if settings.optimizer == "adamw":

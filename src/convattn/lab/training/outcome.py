@@ -10,14 +10,13 @@ from flax import nnx
 class Outcome:
     """How a run ended.
 
-    **Fields:**
-
-    - `status`: `"finished"`, or `"stopped"` by a signal: `train` again goes on.
-    - `step`, `steps`: how many were taken, and how many there are in all.
-    - `test_loss`, `test_accuracy`: of the chosen parameters; None if it was stopped.
-    - `seconds`: of all sittings together, compilation and evaluations included, each up to its
-      last checkpoint: what was lost and done again counts once.
-    - `model`: with the chosen parameters.
+    Attributes:
+        status: `"finished"`, or `"stopped"` by a signal: `train` again goes on.
+        step, steps: How many were taken, and how many there are in all.
+        test_loss, test_accuracy: Of the chosen parameters; None if it was stopped.
+        seconds: Of all sittings together, compilation and evaluations included, each up to its last
+            checkpoint: what was lost and done again counts once.
+        model: With the chosen parameters.
     """
 
     status: Literal["finished", "stopped"]

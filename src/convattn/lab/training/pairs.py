@@ -30,15 +30,15 @@ class DevicePairs:
 class TrainingPairs:
     """What a model that compares images is trained and judged on.
 
-    **Fields:**
+    Attributes:
+        train, test: Pairs of disjoint sets of images. Nothing is chosen by the test pairs.
+        mean, std: Of each channel of the training images, in [0, 1].
+        validation: Pairs of images apart from both, or None.
+        augmentation: Of each image of the training pairs by itself, or None; without Mixup and
+            CutMix.
 
-    - `train`, `test`: pairs of disjoint sets of images. Nothing is chosen by the test pairs.
-    - `mean`, `std`: of each channel of the training images, in [0, 1].
-    - `validation`: pairs of images apart from both, or None.
-    - `augmentation`: of each image of the training pairs by itself, or None; without Mixup and
-      CutMix.
-
-    **Raises:** `ValueError` for an augmentation that mixes images, or that they are too small for.
+    Raises:
+        ValueError: For an augmentation that mixes images, or that they are too small for.
     """
 
     train: ImagePairs

@@ -50,12 +50,11 @@ def compiler_options(platform: str) -> dict[str, str | bool] | None:
 class Program:
     """The compiled steps of a run.
 
-    **Fields:**
-
-    - `advance`: (state, data, order, steps) → (state, losses `[steps]`). The state given is used
-      up. Shapes are those it was compiled for. Steps must not reach beyond the epoch.
-    - `order`: state → the order of the pictures in its epoch.
-    - `looped`: whether the steps of a call are a loop inside the program.
+    Attributes:
+        advance: (state, data, order, steps) → (state, losses `[steps]`). The state given is used
+            up. Shapes are those it was compiled for. Steps must not reach beyond the epoch.
+        order: State → the order of the pictures in its epoch.
+        looped: Whether the steps of a call are a loop inside the program.
     """
 
     advance: Callable[[TrainState, Any, Array, int], tuple[TrainState, np.ndarray]]
@@ -68,10 +67,9 @@ def compile_program(
 ) -> Program:
     """Compile the steps for these shapes, here and now, so that no step has to wait for it.
 
-    **Arguments:**
-
-    - `state`, `data`: as they will be given, replicated over the mesh; nothing is used up.
-    - `steps`: of an epoch.
+    Args:
+        state, data: As they will be given, replicated over the mesh; nothing is used up.
+        steps: Of an epoch.
     """
     whole = replicated(mesh)
     count = count_of(data)
@@ -149,10 +147,9 @@ def compile_evaluation(
 ) -> Callable[[TrainState, Any], tuple[float, float]]:
     """The function (state, data) → (mean loss, accuracy), nothing drawn and nothing changed.
 
-    **Arguments:**
-
-    - `batch_size`: examples at a time; the last batch is filled up, and what fills it is not
-      counted.
+    Args:
+        batch_size: Examples at a time; the last batch is filled up, and what fills it is not
+            counted.
     """
     dtype = jnp.dtype(recipe.settings.compute_dtype)
 

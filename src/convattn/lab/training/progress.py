@@ -10,12 +10,11 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 class TrainingProgress:
     """Shows how far a run is.
 
-    **Arguments:**
-
-    - `steps`: of the whole run.
-    - `console`: where to show it.
-    - `completed`: how many were done before.
-    - `noun`: what the examples are called.
+    Args:
+        steps: Of the whole run.
+        console: Where to show it.
+        completed: How many were done before.
+        noun: What the examples are called.
     """
 
     def __init__(

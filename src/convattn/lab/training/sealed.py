@@ -36,8 +36,9 @@ class OtherModel(ValueError):
 def read_checkpoint(folder: Path, like: TrainState) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     """The arrays and the record of one checkpoint, after its digest was checked.
 
-    **Raises:** `OtherModel` if it was made with other settings; one of `DAMAGE` if it is damaged;
-    `OSError` if it could not be read, so that nothing is known of it.
+    Raises:
+        OtherModel: If it was made with other settings; one of `DAMAGE` if it is damaged; `OSError`
+            if it could not be read, so that nothing is known of it.
     """
     try:
         return _read(folder, like)

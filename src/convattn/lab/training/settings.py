@@ -55,7 +55,8 @@ class TrainingSettings:
     def __post_init__(self) -> None:
         """Refuse values out of their ranges.
 
-        **Raises:** `ValueError` with the range.
+        Raises:
+            ValueError: With the range.
 
         >>> TrainingSettings(epochs=0)
         Traceback (most recent call last):

@@ -53,7 +53,8 @@ class Sitting:
     Where several processes train together, each has one of these, and all take the same way through
     it; the first alone has the folder, so that what comes from there is handed out.
 
-    **Arguments:** those of `train`, which has checked them and holds the folder.
+    Args:
+        Those of `train`, which has checked them and holds the folder.
     """
 
     def __init__(
@@ -164,7 +165,9 @@ class Sitting:
         progress: TrainingProgress,
         signals: Interruption,
     ) -> str | None:
-        """**Returns:** the signal that ended it, in whichever process it came."""
+        """Returns:
+        The signal that ended it, in whichever process it came.
+        """
         saved, order, calls, spent, taken = time.monotonic(), program.order(self.state), 1, 0.0, 0
         calls, _, stop = self._agree(calls, False, signals)
         while self.step < self.steps and not stop:
@@ -217,14 +220,18 @@ class Sitting:
         return self.before + time.monotonic() - self.began
 
     def _check_losses(self, losses: np.ndarray) -> None:
-        """**Raises:** `NonFiniteLoss` with the first step whose loss is not finite."""
+        """Raises:
+        NonFiniteLoss: With the first step whose loss is not finite.
+        """
         bad = np.flatnonzero(~np.isfinite(losses))
         if len(bad):
             step = self.step + int(bad[0]) + 1
             self._stop(f"the loss of step {step} is {float(losses[bad[0]])}", step)
 
     def _check_state(self) -> None:
-        """**Raises:** `NonFiniteLoss` if the last step left numbers that are not finite."""
+        """Raises:
+        NonFiniteLoss: If the last step left numbers that are not finite.
+        """
         if not is_finite(self.state):
             self._stop(
                 f"the parameters or the optimiser after step {self.step} overflow", self.step

@@ -30,7 +30,8 @@ def snapshot_epochs(folder: Path) -> list[int]:
 def read_snapshot(folder: Path, epoch: int) -> dict[str, np.ndarray]:
     """The arrays of one snapshot; nothing in it is unpickled.
 
-    **Raises:** `ValueError` if there is none of that epoch.
+    Raises:
+        ValueError: If there is none of that epoch.
     """
     path = folder / FOLDER / f"epoch-{epoch:04}.npz"
     if not path.exists():

@@ -16,16 +16,15 @@ from jax import Array
 class TrainState:
     """All that a run needs to go on; a pytree.
 
-    **Fields:**
-
-    - `parameters`: what is trained.
-    - `statistics`: the model's other variables, such as those of batch normalisation.
-    - `optimizer`: the optimiser's.
-    - `step`: how many steps were taken. With the number of images and the batch size it says
-      which pictures come next.
-    - `key`: the words of the random key from which everything is drawn.
-    - `loss_sum`, `correct`: of the epoch so far: the sum of the steps' losses, and how many of its
-      pictures were classified correctly.
+    Attributes:
+        parameters: What is trained.
+        statistics: The model's other variables, such as those of batch normalisation.
+        optimizer: The optimiser's.
+        step: How many steps were taken. With the number of images and the batch size it says which
+            pictures come next.
+        key: The words of the random key from which everything is drawn.
+        loss_sum, correct: Of the epoch so far: the sum of the steps' losses, and how many of its
+            pictures were classified correctly.
     """
 
     parameters: nnx.State
@@ -42,9 +41,8 @@ def initial_state(
 ) -> tuple[nnx.GraphDef, TrainState]:
     """The structure of a model, and the state before the first step.
 
-    **Arguments:**
-
-    - `seed`: of the order of the pictures, of their crops and flips, and of dropout.
+    Args:
+        seed: Of the order of the pictures, of their crops and flips, and of dropout.
     """
     structure, parameters, statistics = nnx.split(model, nnx.Param, ...)  # type: ignore[misc]
     return structure, TrainState(
@@ -61,7 +59,8 @@ def initial_state(
 def named_leaves(tree: Any) -> list[tuple[str, Any]]:
     """The leaves of a tree with their paths, as names.
 
-    **Raises:** `ValueError` if two paths read the same.
+    Raises:
+        ValueError: If two paths read the same.
 
     >>> [name for name, _ in named_leaves({"a": 1, "b": (2,)})]
     ['a', 'b.0']
@@ -89,7 +88,8 @@ def named_arrays(tree: Any) -> dict[str, np.ndarray]:
 def with_named_arrays(tree: Any, arrays: dict[str, np.ndarray]) -> Any:
     """A tree of the same structure with these arrays.
 
-    **Raises:** `ValueError` where a name, a shape or a dtype differs.
+    Raises:
+        ValueError: Where a name, a shape or a dtype differs.
     """
     named = named_leaves(tree)
     if {name for name, _ in named} != set(arrays):

@@ -28,13 +28,12 @@ ORDER, PICTURES, DROPOUT = range(3)  # what the run's key is folded with
 class Recipe:
     """What a step needs besides the state and the data on the device.
 
-    **Fields:**
-
-    - `structure`: the model's, from `nnx.split`.
-    - `optimizer`: as `make_optimizer` returns it.
-    - `settings`: batch size, label smoothing, compute dtype.
-    - `examples`: what a batch is loaded from, and how.
-    - `batch`: how the batch is spread over devices.
+    Attributes:
+        structure: The model's, from `nnx.split`.
+        optimizer: As `make_optimizer` returns it.
+        settings: Batch size, label smoothing, compute dtype.
+        examples: What a batch is loaded from, and how.
+        batch: How the batch is spread over devices.
     """
 
     structure: nnx.GraphDef
@@ -52,10 +51,9 @@ def root_key(state: TrainState, purpose: int) -> Array:
 def order_of_epoch(state: TrainState, count: int, steps: int) -> Array:
     """The order of the pictures in the epoch that the state's next step belongs to.
 
-    **Arguments:**
-
-    - `count`: the number of pictures.
-    - `steps`: of an epoch.
+    Args:
+        count: The number of pictures.
+        steps: Of an epoch.
     """
     return epoch_order(root_key(state, ORDER), state.step // steps, count)
 
@@ -65,10 +63,9 @@ def cross_entropy(logits: Array, targets: Array, smoothing: float) -> Array:
 
     Computed in at least float32.
 
-    **Arguments:**
-
-    - `logits`: `[…, classes]`.
-    - `targets`: class numbers `[…]`, or distributions `[…, classes]`.
+    Args:
+        logits: `[…, classes]`.
+        targets: Class numbers `[…]`, or distributions `[…, classes]`.
 
     >>> round(float(cross_entropy(jnp.zeros((1, 4)), jnp.array([2]), 0.0)[0]), 4)
     1.3863
@@ -110,9 +107,8 @@ def make_step(
 ) -> Callable[[TrainState, Any, Array], tuple[TrainState, Array]]:
     """The function (state, data, order of the epoch) → (state, loss of the batch).
 
-    **Arguments:**
-
-    - `steps`: of an epoch; its first step begins new sums.
+    Args:
+        steps: Of an epoch; its first step begins new sums.
     """
     settings, size = recipe.settings, recipe.settings.batch_size
     dtype = jnp.dtype(settings.compute_dtype)

@@ -30,9 +30,8 @@ def digest_of_structure(structure: nnx.GraphDef) -> str:
 def describe(value: Any, within: frozenset[int] = frozenset()) -> str:
     """A text that tells values apart and holds no address.
 
-    **Arguments:**
-
-    - `within`: the identities of the objects that hold this one, so that no ring is followed.
+    Args:
+        within: The identities of the objects that hold this one, so that no ring is followed.
 
     >>> describe({"rate": (0.5, jax.nn.relu), "dtype": np.dtype("float32")})
     "dict{'dtype': dtype float32, 'rate': tuple[0.5, relu]}"

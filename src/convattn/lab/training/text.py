@@ -21,10 +21,9 @@ class TrainingText:
 
     The first `length` bytes of a window are the inputs, the last `length` the targets.
 
-    **Fields:**
-
-    - `train`, `test`: windows of one length. Nothing is ever chosen by the test windows.
-    - `validation`: windows apart from both, or None.
+    Attributes:
+        train, test: Windows of one length. Nothing is ever chosen by the test windows.
+        validation: Windows apart from both, or None.
     """
 
     train: Windows

@@ -36,20 +36,20 @@ def train(
     After `jax.distributed.initialize`, all processes call it alike, and train one model over the
     devices of all. The first alone reads and writes the folder and shows progress.
 
-    **Arguments:**
+    Args:
+        model: Called as `model(inputs, training=…, dropout_key=…)`, giving logits; it is left as it
+            is.
+        folder: Of the run; checkpoints, metrics and snapshots go there.
+        console: Where progress is shown; nowhere if not given.
+        snapshot: A small summary of the model, kept at some epochs.
 
-    - `model`: called as `model(inputs, training=…, dropout_key=…)`, giving logits; it is left as
-      it is.
-    - `folder`: of the run; checkpoints, metrics and snapshots go there.
-    - `console`: where progress is shown; nowhere if not given.
-    - `snapshot`: a small summary of the model, kept at some epochs.
-
-    **Raises:** `NonFiniteLoss`; `OtherModel` if the folder holds checkpoints of another model, of
-    other settings or of other examples; `NoWholeCheckpoint` if all that it holds are damaged;
-    `FolderInUse` if another process trains there; `OtherProcessFailed` and `ProcessesDiffer` among
-    several processes; `ValueError` if the best parameters are damaged,
-    for a batch that is larger than the set or that the devices do not divide, and for
-    `select="best"` without validation examples.
+    Raises:
+        ValueError: `NonFiniteLoss`; `OtherModel` if the folder holds checkpoints of another model,
+            of other settings or of other examples; `NoWholeCheckpoint` if all that it holds are
+            damaged; `FolderInUse` if another process trains there; `OtherProcessFailed` and
+            `ProcessesDiffer` among several processes; `ValueError` if the best parameters are
+            damaged, for a batch that is larger than the set or that the devices do not divide, and
+            for `select="best"` without validation examples.
     """
     with joined_processes() as processes:
         check_examples(examples, settings)
@@ -77,9 +77,8 @@ def train_in_held_folder(
 ) -> Outcome:
     """`train` for a caller who holds the lock of the folder already.
 
-    **Arguments:**
-
-    - `processes`: that train together, from `joined_processes`; this one alone if not given.
+    Args:
+        processes: That train together, from `joined_processes`; this one alone if not given.
     """
     check_examples(examples, settings)
     processes = processes or Processes()
@@ -91,7 +90,8 @@ def train_in_held_folder(
 def check_examples(examples: TrainingExamples, settings: TrainingSettings) -> None:
     """Refuse settings that these examples do not serve.
 
-    **Raises:** `ValueError`.
+    Raises:
+        ValueError: As described above.
     """
     noun = examples.noun
     if len(examples.train) < settings.batch_size:

@@ -75,7 +75,8 @@ class RecordArguments:
 def read_record_arguments(words: Sequence[str]) -> RecordArguments:
     """What follows the word `record`.
 
-    **Raises:** `SystemExit` for what tyro refuses.
+    Raises:
+        SystemExit: For what tyro refuses.
     """
     return tyro.cli(RecordArguments, args=list(words[1:]), prog=f"python {PROGRAM} {RECORD}")
 
@@ -83,7 +84,8 @@ def read_record_arguments(words: Sequence[str]) -> RecordArguments:
 def read_arguments(words: Sequence[str], configs: Path) -> Arguments | ComparisonArguments:
     """The arguments, over the config that they name.
 
-    **Raises:** `ValueError` for an unknown config; `SystemExit` for what tyro refuses.
+    Raises:
+        ValueError: For an unknown config; `SystemExit` for what tyro refuses.
     """
     named = [after for word, after in pairwise(words) if word == "--config"]
     named += [word.partition("=")[2] for word in words if word.startswith("--config=")]
@@ -100,7 +102,8 @@ def read_arguments(words: Sequence[str], configs: Path) -> Arguments | Compariso
 def load_config(configs: Path, name: str) -> TwoPhaseSettings:
     """The settings that a config holds as CONFIG.
 
-    **Raises:** `ValueError` for an unknown name, or a file that holds none.
+    Raises:
+        ValueError: For an unknown name, or a file that holds none.
     """
     path = get_config(configs, name).path
     found: Any = runpy.run_path(str(path)).get("CONFIG")
@@ -124,7 +127,8 @@ def command_of(words: Sequence[str]) -> str:
 def with_images(settings: TwoPhaseSettings, given: Sources) -> TwoPhaseSettings:
     """The settings with the images that --data or --download name.
 
-    **Raises:** `ValueError` if both are given.
+    Raises:
+        ValueError: If both are given.
     """
     if given.data is not None and given.download is not None:
         raise ValueError("--data and --download exclude each other: give one of them")

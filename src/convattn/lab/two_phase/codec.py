@@ -29,7 +29,8 @@ def two_phase_to_json(settings: TwoPhaseSettings) -> dict[str, Any]:
 def two_phase_from_json(stored: dict[str, Any]) -> TwoPhaseSettings:
     """The settings that `two_phase_to_json` was given.
 
-    **Raises:** `ValueError` for what it did not give.
+    Raises:
+        ValueError: For what it did not give.
 
     >>> two_phase_from_json(two_phase_to_json(TwoPhaseSettings())) == TwoPhaseSettings()
     True

@@ -37,7 +37,8 @@ class ComparisonDirectory:
     def read_settings(self) -> ComparisonSettings:
         """The settings of the comparison.
 
-        **Raises:** `ValueError` if this is not the folder of one.
+        Raises:
+            ValueError: If this is not the folder of one.
         """
         stored = read_json(self.path / SETTINGS)["settings"]
         try:
@@ -59,7 +60,8 @@ class ComparisonDirectory:
 
         More seeds, starts, warm-ups or controls may be asked for than before: what is there stays.
 
-        **Raises:** `ValueError` if the folder holds something else.
+        Raises:
+            ValueError: If the folder holds something else.
         """
         if (self.path / SETTINGS).exists():
             changed = changed_fields(self.read_settings().pipeline, settings.pipeline)
@@ -89,16 +91,17 @@ def compare(
 
     A run that diverges is left as it is and counted as such; the others go on.
 
-    **Arguments:**
+    Args:
+        folder: New, empty, or of a comparison of the same pipeline.
+        command: What repeats it, for the records.
+        console: Where progress is shown.
 
-    - `folder`: new, empty, or of a comparison of the same pipeline.
-    - `command`: what repeats it, for the records.
-    - `console`: where progress is shown.
+    Returns:
+        Whether all is done; False if a signal stopped it.
 
-    **Returns:** whether all is done; False if a signal stopped it.
-
-    **Raises:** `ConversionFailed` if a converted network is another one; `ValueError` for a folder
-    that holds something else; and what `launch` raises.
+    Raises:
+        ConversionFailed: If a converted network is another one; `ValueError` for a folder that
+            holds something else; and what `launch` raises.
     """
     directory, console = ComparisonDirectory(folder), console or Console(quiet=True)
     directory.begin(settings, command)

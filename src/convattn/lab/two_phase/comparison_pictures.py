@@ -22,7 +22,11 @@ def mean_curve(paths: list[Path], name: str) -> np.ndarray:
 
 
 def draw_comparison(settings: ComparisonSettings, directory: ComparisonDirectory) -> list[Path]:
-    """Draw what can be drawn of the runs that have ended. **Returns:** the files."""
+    """Draw what can be drawn of the runs that have ended.
+
+    Returns:
+        The files.
+    """
     written: list[Path] = []
     pictures = {
         "figure2": [start for start in (PRINTED, RANDOM) if start in settings.starts],

@@ -45,7 +45,8 @@ class ComparisonSettings:
     def __post_init__(self) -> None:
         """Refuse what is no comparison.
 
-        **Raises:** `ValueError` with what was expected.
+        Raises:
+            ValueError: With what was expected.
 
         >>> ComparisonSettings(seeds=())
         Traceback (most recent call last):

@@ -28,17 +28,17 @@ class ConversionFailed(RuntimeError):
 class ConversionReport:
     """What the check saw.
 
-    **Fields:**
-
-    - `conversion`: how it was converted, and with how many heads.
-    - `check`: the images of the check, whether it passed; the largest difference of logits, the
-      largest bound, and the largest difference in units of its own bound; for each layer the same.
-      `certain`: how many of these images are sure to keep their class, as no difference within the
-      bounds can bridge the lead of the first.
-    - `test`: of all test images how many there are, how many changed their class, and the accuracy
-      before and after.
-    - `gradients`: for each group of parameters, on one batch of training images.
-    - `seconds`: of the conversion, and of the check.
+    Attributes:
+        conversion: How it was converted, and with how many heads.
+        check: The images of the check, whether it passed; the largest difference of logits, the
+            largest bound, and the largest difference in units of its own bound; for each layer the
+            same.
+        certain: How many of these images are sure to keep their class, as no difference within the
+            bounds can bridge the lead of the first.
+        test: Of all test images how many there are, how many changed their class, and the accuracy
+            before and after.
+        gradients: For each group of parameters, on one batch of training images.
+        seconds: Of the conversion, and of the check.
     """
 
     conversion: dict[str, Any]
@@ -64,14 +64,14 @@ def check_conversion(
 ) -> ConversionReport:
     """Hold a network against what it was converted from.
 
-    **Arguments:**
+    Args:
+        one, two: Computing in float32.
+        training: Of the second phase.
+        count: Test images of the check.
+        seconds: That the conversion took.
 
-    - `one`, `two`: computing in float32.
-    - `training`: of the second phase.
-    - `count`: test images of the check.
-    - `seconds`: that the conversion took.
-
-    **Raises:** `ConversionFailed` where the outputs differ by more than the bound.
+    Raises:
+        ConversionFailed: Where the outputs differ by more than the bound.
     """
     began = time.monotonic()
     inputs, _ = first_images(images, images.test, count)

@@ -38,7 +38,8 @@ class ConversionSettings:
     def __post_init__(self) -> None:
         """Refuse what is no conversion.
 
-        **Raises:** `ValueError` with what was expected.
+        Raises:
+            ValueError: With what was expected.
 
         >>> ConversionSettings(leak=1.0)
         Traceback (most recent call last):
@@ -67,11 +68,10 @@ class ConversionSettings:
 
         The exact kind leaks as much, and takes it back: 0.
 
-        **Arguments:**
+        Args:
+            number_of_keys: N, the ring included.
 
-        - `number_of_keys`: N, the ring included.
-
-        **Source:** L21 eq. 10; S.saturation of this project's ledger.
+        Source: L21 eq. 10; S.saturation of this project's ledger.
 
         >>> round(ConversionSettings(logit=10.0).total_variation(256), 4)
         0.0114

@@ -30,10 +30,9 @@ from convattn.lab.two_phase.transfer import transfer
 class PhaseOne:
     """A finished run of convolutions.
 
-    **Fields:**
-
-    - `model`: computing in float32.
-    - `source`: what `conversion.json` says of it.
+    Attributes:
+        model: Computing in float32.
+        source: What `conversion.json` says of it.
     """
 
     model: VisionTransformer
@@ -45,7 +44,8 @@ class PhaseOne:
 def read_phase_one(path: Path) -> PhaseOne:
     """Read a run of convolutions.
 
-    **Raises:** `ValueError` if it is not finished, or not of convolutions; and as `restore_run`.
+    Raises:
+        ValueError: If it is not finished, or not of convolutions; and as `restore_run`.
     """
     directory = RunDirectory(path)
     result = directory.read_result()
@@ -78,14 +78,15 @@ def begin_phase_two(
 ) -> dict[str, np.ndarray] | None:
     """Convert, check, and put on record what was seen, unless that was done before.
 
-    **Arguments:**
+    Args:
+        folder: Of the run of attention.
 
-    - `folder`: of the run of attention.
+    Returns:
+        The parameters that it begins with; None if it has begun, and has them.
 
-    **Returns:** the parameters that it begins with; None if it has begun, and has them.
-
-    **Raises:** `ConversionFailed` if the check fails, and then nothing is written; `ValueError` for
-    a folder that holds something else, or a run that was converted from another one.
+    Raises:
+        ConversionFailed: If the check fails, and then nothing is written; `ValueError` for a folder
+            that holds something else, or a run that was converted from another one.
     """
     directory, wanted = RunDirectory(folder), settings.phase_two
     check_folder(directory, wanted)
@@ -127,7 +128,8 @@ def convert(
 def check_source(directory: RunDirectory, one: PhaseOne, conversion: ConversionSettings) -> None:
     """Refuse to go on with a run that was converted from another one, or otherwise.
 
-    **Raises:** `ValueError`.
+    Raises:
+        ValueError: As described above.
     """
     stored = directory.read_conversion()
     if stored is None:

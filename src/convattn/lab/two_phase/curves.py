@@ -16,11 +16,10 @@ from convattn.lab.training.metrics import read_metrics
 class Curve:
     """A quantity over the epochs.
 
-    **Fields:**
-
-    - `label`: in the legend.
-    - `points`: `[points, 2]`, epoch and value.
-    - `color`, `dashed`: how it is drawn.
+    Attributes:
+        label: In the legend.
+        points: `[points, 2]`, epoch and value.
+        color, dashed: How it is drawn.
     """
 
     label: str
@@ -32,7 +31,8 @@ class Curve:
 def judged_by(path: Path) -> str:
     """Which images judge a run in its curves: those for validation if it has any.
 
-    **Raises:** `ValueError` if it has no metrics.
+    Raises:
+        ValueError: If it has no metrics.
     """
     lines = read_metrics(path)
     if not lines:
@@ -43,9 +43,8 @@ def judged_by(path: Path) -> str:
 def points_of(path: Path, name: str, *, offset: int = 0) -> np.ndarray:
     """A quantity of a run over its epochs.
 
-    **Arguments:**
-
-    - `offset`: epochs of the run before.
+    Args:
+        offset: Epochs of the run before.
     """
     lines = [line for line in read_metrics(path) if name in line]
     return np.array([(offset + line["epoch"], line[name]) for line in lines], float).reshape(-1, 2)
@@ -56,10 +55,9 @@ def phase_curves(one: Path, two: Path, quantity: str) -> list[Curve]:
 
     The second phase's curve of accuracy on the test images begins with what it was converted to.
 
-    **Arguments:**
-
-    - `one`, `two`: finished runs.
-    - `quantity`: `"loss"` or `"accuracy"`.
+    Args:
+        one, two: Finished runs.
+        quantity: `"loss"` or `"accuracy"`.
     """
     epochs = int(points_of(one, "train_loss")[-1, 0])
     conversion = RunDirectory(two).read_conversion()
@@ -90,9 +88,8 @@ def draw_phases(one: Path, two: Path, title: str) -> Any:
 def draw_curves(curves: Sequence[Curve], title: str, quantity: str) -> Any:
     """One panel of curves.
 
-    **Arguments:**
-
-    - `quantity`: what the second column of the points is.
+    Args:
+        quantity: What the second column of the points is.
     """
     figure = new_figure(8.0, 4.5, title=title)
     axes = figure.add_subplot()

@@ -69,11 +69,10 @@ compiled_trace = nnx.jit(trace)
 class LayerDeviation:
     """Attention and convolution of a layer at the same input.
 
-    **Fields:**
-
-    - `seen`: the largest difference of two entries.
-    - `bound`: the largest of the bounds.
-    - `share`: the largest difference in units of its own bound; at most 1 if nothing is wrong.
+    Attributes:
+        seen: The largest difference of two entries.
+        bound: The largest of the bounds.
+        share: The largest difference in units of its own bound; at most 1 if nothing is wrong.
     """
 
     seen: float
@@ -85,11 +84,10 @@ class LayerDeviation:
 class Deviation:
     """A network and its conversion, run on the same images.
 
-    **Fields:**
-
-    - `logits`, `converted`: of the two, in float32.
-    - `bound`: on the difference of each logit, in float64.
-    - `layers`: each layer by itself.
+    Attributes:
+        logits, converted: Of the two, in float32.
+        bound: On the difference of each logit, in float64.
+        layers: Each layer by itself.
     """
 
     logits: Float[np.ndarray, "batch classes"]
@@ -117,12 +115,12 @@ def deviation(
 ) -> Deviation:
     """Run both networks, and bound how far they can lie apart.
 
-    **Arguments:**
+    Args:
+        one, two: Of the convolution phase, and what `transfer` made of it; computing in float32.
+        images: float32. The bound takes one backward pass in float64 for each class.
 
-    - `one`, `two`: of the convolution phase, and what `transfer` made of it; computing in float32.
-    - `images`: float32. The bound takes one backward pass in float64 for each class.
-
-    **Raises:** `ValueError` for networks in another dtype, and for a class token.
+    Raises:
+        ValueError: For networks in another dtype, and for a class token.
 
     >>> from flax import nnx
     >>> from convattn.lab.models.settings import VisionTransformerSettings
@@ -189,12 +187,11 @@ def logit_bound(
 ) -> Float[np.ndarray, "batch classes"]:
     """Σ_steps |g|ᵀ(errors) for each logit; called under `jax.enable_x64(True)`.
 
-    **Arguments:**
-
-    - `model`: the convolution network; of it only what both share is used.
-    - `mixings`: its convolutions, in float64.
-    - `left`, `right`: what both networks computed, in float64.
-    - `mixing_errors`: of both runs together, for each layer.
+    Args:
+        model: The convolution network; of it only what both share is used.
+        mixings: Its convolutions, in float64.
+        left, right: What both networks computed, in float64.
+        mixing_errors: Of both runs together, for each layer.
     """
     split = nnx.split((model, mixings))
     classes = left.logits.shape[1]
@@ -214,9 +211,9 @@ def weighted_errors(
 ) -> Float[Array, "some batch"]:
     """The bound of some logits, without the last inflation.
 
-    **Arguments:** those of `logit_bound`, networks and convolutions split, and
-
-    - `units`: rows of the identity matrix.
+    Args:
+        Those of `logit_bound`, networks and convolutions split, and
+        units: Rows of the identity matrix.
     """
     model, mixings = nnx.merge(structure, numbers)
     apart = jax.tree.map(jnp.subtract, left, right)
@@ -263,7 +260,8 @@ def layer_errors(
 ) -> tuple[dict[str, Array], Callable[[Array, dict[str, Array]], Array]]:
     """The errors at each place of a layer, and the map of differences through it.
 
-    **Arguments:** those of `logit_bound` for one layer; `apart` is the difference of the runs.
+    Args:
+        Those of `logit_bound` for one layer; `apart` is the difference of the runs.
     """
     attended, attended_size = norm_secant(layer.mixing_norm, left.inputs, right.inputs)
     entered, entered_size = norm_secant(layer.inner_norm, left.middle, right.middle)

@@ -44,7 +44,8 @@ class TwoPhaseDirectory:
     def read_settings(self) -> TwoPhaseSettings:
         """The settings of the pipeline.
 
-        **Raises:** `ValueError` if this is not the folder of one.
+        Raises:
+            ValueError: If this is not the folder of one.
         """
         return two_phase_from_json(read_json(self.path / SETTINGS)["settings"])
 
@@ -59,7 +60,8 @@ class TwoPhaseDirectory:
     def begin(self, settings: TwoPhaseSettings, command: str) -> None:
         """Write the settings into a new or empty folder, or find the same there.
 
-        **Raises:** `ValueError` if the folder holds something else.
+        Raises:
+            ValueError: If the folder holds something else.
         """
         path = self.path
         if path.exists() and not path.is_dir():
@@ -84,7 +86,8 @@ class TwoPhaseDirectory:
 def read_json(path: Path) -> dict[str, Any]:
     """A file of a pipeline.
 
-    **Raises:** `ValueError` if it is missing or damaged.
+    Raises:
+        ValueError: If it is missing or damaged.
     """
     try:
         return json.loads(path.read_text())

@@ -30,11 +30,10 @@ REST = "rest"
 class GroupGradient:
     """The gradient of a group of parameters.
 
-    **Fields:**
-
-    - `norm`: Euclidean, over all layers.
-    - `parameters`: how many numbers the group has.
-    - `zeros`: of how many of them the derivative is exactly zero.
+    Attributes:
+        norm: Euclidean, over all layers.
+        parameters: How many numbers the group has.
+        zeros: Of how many of them the derivative is exactly zero.
     """
 
     norm: float

@@ -12,7 +12,7 @@ Both are given the same tokens, which count as exact. Three parts add up:
 3. *The border*, where a convolution with zeros outside became attention without a ring: the
    difference of the two convolutions, evaluated in float64.
 
-**Source:** L21 Theorem 1; S.finite, S.saturation and S.boundary of this project's ledger.
+Source: L21 Theorem 1; S.finite, S.saturation and S.boundary of this project's ledger.
 """
 
 from dataclasses import replace
@@ -43,9 +43,8 @@ Bound = Float[np.ndarray, "batch rows columns features"]
 def wide_mixing(mixing: ConvolutionMixing, border: str | None = None) -> ConvolutionMixing:
     """The same convolution in float64; call this, and it, under `jax.enable_x64(True)`.
 
-    **Arguments:**
-
-    - `border`: another one than the mixing's, if given.
+    Args:
+        border: Another one than the mixing's, if given.
     """
     wide: Any = nnx.clone(mixing)
     wide.dtype = np.dtype("float64")
@@ -64,12 +63,12 @@ def attention_bound(
 ) -> Bound:
     """A bound on |attention(tokens) - convolution(tokens)|: as computed, and exact.
 
-    **Arguments:**
+    Args:
+        attention: In float32, as `transfer` makes it of `convolution`.
+        tokens: float32.
 
-    - `attention`: in float32, as `transfer` makes it of `convolution`.
-    - `tokens`: float32.
-
-    **Returns:** float64.
+    Returns:
+        float64.
     """
     rounding = value_bound(attention.layer(), tokens)
     distance = distance_bound(convolution, tokens, conversion)

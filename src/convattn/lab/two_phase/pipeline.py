@@ -23,16 +23,17 @@ def run_two_phase(
 ) -> dict[str, Any] | None:
     """Train, convert, check, and train on; or go on where it stopped, in whichever phase.
 
-    **Arguments:**
+    Args:
+        folder: New, empty, or of a pipeline with the same settings.
+        command: What repeats the pipeline, for its record.
+        console: Where progress is shown.
 
-    - `folder`: new, empty, or of a pipeline with the same settings.
-    - `command`: what repeats the pipeline, for its record.
-    - `console`: where progress is shown.
+    Returns:
+        The summary; None if a signal stopped it.
 
-    **Returns:** the summary; None if a signal stopped it.
-
-    **Raises:** `ConversionFailed` if the converted network is another one; `ValueError` for a
-    folder that holds something else; and what `launch` raises.
+    Raises:
+        ConversionFailed: If the converted network is another one; `ValueError` for a folder that
+            holds something else; and what `launch` raises.
     """
     directory, console = TwoPhaseDirectory(folder), console or Console(quiet=True)
     directory.begin(settings, command)
@@ -50,7 +51,11 @@ def run_two_phase(
 def train_phase_two(
     settings: TwoPhaseSettings, directory: TwoPhaseDirectory, command: str, console: Console
 ) -> str:
-    """Convert the first phase and train the second. **Returns:** how it ended."""
+    """Convert the first phase and train the second.
+
+    Returns:
+        How it ended.
+    """
     wanted, folder = settings.phase_two, directory.phase_two
     if is_finished(wanted, folder):
         return FINISHED
@@ -60,7 +65,11 @@ def train_phase_two(
 def train_converted(
     one: PhaseOne, settings: TwoPhaseSettings, folder: Path, command: str, console: Console
 ) -> str:
-    """Train a second phase in a folder. **Returns:** how it ended."""
+    """Train a second phase in a folder.
+
+    Returns:
+        How it ended.
+    """
     initial = begin_phase_two(one, folder, settings)
     console.print(described(RunDirectory(folder).read_conversion() or {}))
     return train_once(settings.phase_two, folder, command, console, initial)
@@ -73,7 +82,11 @@ def train_once(
     console: Console,
     initial: dict[str, np.ndarray] | None = None,
 ) -> str:
-    """`launch`, unless the run is finished. **Returns:** how it ended."""
+    """`launch`, unless the run is finished.
+
+    Returns:
+        How it ended.
+    """
     if is_finished(settings, folder):
         console.print(f"run: {folder}: finished before")
         return FINISHED
@@ -83,7 +96,8 @@ def train_once(
 def is_finished(settings: RunSettings, folder: Path) -> bool:
     """Whether a run with these settings has ended in this folder.
 
-    **Raises:** `ValueError` if the folder holds something else.
+    Raises:
+        ValueError: If the folder holds something else.
     """
     directory = RunDirectory(folder)
     check_folder(directory, settings)

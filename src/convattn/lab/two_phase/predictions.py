@@ -20,10 +20,9 @@ BATCH = 100
 class Predictions:
     """What a model says of some images.
 
-    **Fields:**
-
-    - `classes`: the first class with the largest logit.
-    - `labels`: the right ones.
+    Attributes:
+        classes: The first class with the largest logit.
+        labels: The right ones.
     """
 
     classes: Int[np.ndarray, "images"]
@@ -42,9 +41,8 @@ class Predictions:
 def predict(model: nnx.Module, images: TrainingImages, part: Images) -> Predictions:
     """The classes of all images of a part.
 
-    **Arguments:**
-
-    - `images`: with the statistics that the part is normalised by.
+    Args:
+        images: With the statistics that the part is normalised by.
     """
     held = images.put(part, replicated(data_mesh(1, 1)))
     structure, numbers = nnx.split(model)

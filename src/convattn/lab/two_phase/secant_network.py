@@ -88,9 +88,8 @@ def norm_secant(norm: nnx.LayerNorm, a: Numbers, b: Numbers) -> tuple[Linear, Li
 def linear_part(mixing: ConvolutionMixing) -> Linear:
     """A convolution without its bias.
 
-    **Arguments:**
-
-    - `mixing`: in float64.
+    Args:
+        mixing: In float64.
     """
 
     def part(d: Numbers) -> Numbers:

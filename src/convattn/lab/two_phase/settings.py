@@ -29,7 +29,8 @@ class TwoPhaseSettings:
     def __post_init__(self) -> None:
         """Refuse what is no pipeline.
 
-        **Raises:** `ValueError` with what was expected.
+        Raises:
+            ValueError: With what was expected.
 
         >>> TwoPhaseSettings(VisionTransformerSettings("attention"))
         Traceback (most recent call last):

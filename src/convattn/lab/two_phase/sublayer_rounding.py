@@ -92,7 +92,8 @@ def mean_rounding(
 def norm_rounding(norm: nnx.LayerNorm, inputs: Float[Array, "*lead features"]) -> Numbers:
     """That of LayerNorm, as derived above.
 
-    **Raises:** `ValueError` for so many features that the variance may be rounded away.
+    Raises:
+        ValueError: For so many features that the variance may be rounded away.
 
     >>> norm = nnx.LayerNorm(2, use_fast_variance=False, rngs=nnx.Rngs(0))
     >>> bound = norm_rounding(norm, jnp.array([[1.0, 3.0]]))
@@ -132,9 +133,8 @@ def convolution_rounding(
 ) -> Float[Array, "batch rows columns features"]:
     """γ(|X| * |W| + |b|).
 
-    **Arguments:**
-
-    - `mixing`: in float64, see `convattn.lab.two_phase.wide_mixing`.
+    Args:
+        mixing: In float64, see `convattn.lab.two_phase.wide_mixing`.
     """
     kernel = mixing.kernel[...]
     terms = kernel.shape[0] * kernel.shape[1] * kernel.shape[2]

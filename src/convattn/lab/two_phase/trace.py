@@ -16,16 +16,16 @@ Tokens = Float[Array, "batch rows columns features"]
 class LayerTrace:
     """One layer.
 
-    **Fields:**
-
-    - `inputs`: X.
-    - `normed`: LayerNorm(X), which is mixed.
-    - `mixed`: what attention or the convolution makes of it.
-    - `middle`: Y, the sum of X and that.
-    - `inner_normed`: LayerNorm(Y).
-    - `inner`: its image inside the feed-forward part, before gelu; `active`: after it.
-    - `found`: what the feed-forward part adds.
-    - `outputs`: Z, the sum of Y and that.
+    Attributes:
+        inputs: X.
+        normed: LayerNorm(X), which is mixed.
+        mixed: What attention or the convolution makes of it.
+        middle: Y, the sum of X and that.
+        inner_normed: LayerNorm(Y).
+        inner: Its image inside the feed-forward part, before gelu.
+        active: After it.
+        found: What the feed-forward part adds.
+        outputs: Z, the sum of Y and that.
     """
 
     inputs: Tokens
@@ -44,11 +44,11 @@ class LayerTrace:
 class Trace:
     """A whole network.
 
-    **Fields:**
-
-    - `layers`: one trace each.
-    - `normed`: the last LayerNorm; `pooled`: its mean over the tokens.
-    - `logits`: `[batch, classes]`.
+    Attributes:
+        layers: One trace each.
+        normed: The last LayerNorm.
+        pooled: Its mean over the tokens.
+        logits: `[batch, classes]`.
     """
 
     layers: tuple[LayerTrace, ...]
@@ -60,7 +60,8 @@ class Trace:
 def trace(model: VisionTransformer, images: Float[Array, "batch height width channels"]) -> Trace:
     """Run a network by its own sublayers, and keep every result.
 
-    **Raises:** `ValueError` for a network with a class token: its tokens are no image.
+    Raises:
+        ValueError: For a network with a class token: its tokens are no image.
 
     >>> import jax.numpy as jnp
     >>> from flax import nnx

@@ -59,18 +59,19 @@ def convert_layer(
 ) -> AttentionLayer:
     """The attention that computes a convolution on images of one size, with a full table of biases.
 
-    **Arguments:**
+    Args:
+        kernel, bias: `[K, K, C, C]` and `[C]`, K odd.
+        grid: Rows and columns of patches.
+        border: What the convolution has outside its images.
 
-    - `kernel`, `bias`: `[K, K, C, C]` and `[C]`, K odd.
-    - `grid`: rows and columns of patches.
-    - `border`: what the convolution has outside its images.
+    Returns:
+        A layer without content for images that consist of these patches; the shifts of its encoding
+        are all those of the grid, the ring included.
 
-    **Returns:** a layer without content for images that consist of these patches; the shifts of
-    its encoding are all those of the grid, the ring included.
+    Raises:
+        ValueError: For what `conv_to_attention` refuses.
 
-    **Raises:** `ValueError` for what `conv_to_attention` refuses.
-
-    **Source:** L21 Theorem 1; S.finite, S.boundary.
+    Source: L21 Theorem 1; S.finite, S.boundary.
 
     >>> layer = convert_layer(jnp.ones((3, 3, 1, 1)), None, 2, (4, 5), ConversionSettings("exact"))
     >>> layer.heads, layer.encoding.values.shape, layer.ring
@@ -123,17 +124,18 @@ def transfer(
 ) -> VisionTransformer:
     """The network of the attention phase that begins where the convolution phase ended.
 
-    **Arguments:**
+    Args:
+        settings_two: As `phase_two_settings` gives them; rates of dropout and of stochastic depth
+            are free, and the projection may be learned after an identity.
+        rngs: W_K is drawn from its stream of parameters.
 
-    - `settings_two`: as `phase_two_settings` gives them; rates of dropout and of stochastic depth
-      are free, and the projection may be learned after an identity.
-    - `rngs`: W_K is drawn from its stream of parameters.
+    Returns:
+        A network whose arrays are its own: training it leaves `phase_one` as it is.
 
-    **Returns:** a network whose arrays are its own: training it leaves `phase_one` as it is.
+    Raises:
+        ValueError: For networks that do not fit.
 
-    **Raises:** `ValueError` for networks that do not fit.
-
-    **Source:** L21 §4.1.
+    Source: L21 §4.1.
 
     >>> one = VisionTransformerSettings("convolution", depth=1, width=12, inner=6, patch_size=2)
     >>> given = {"classes": 3, "image_size": (4, 6), "rngs": nnx.Rngs(0)}
@@ -203,9 +205,8 @@ def converted_mixing(
 ) -> dict[str, Array]:
     """The parameters of `AttentionMixing` that make it compute a convolution.
 
-    **Arguments:**
-
-    - `settings`: of the convolution phase.
+    Args:
+        settings: Of the convolution phase.
     """
     given: Any = convert_layer(
         kernel, bias, settings.patch_size, grid, conversion, border=settings.border
@@ -227,7 +228,8 @@ def converted_mixing(
 def identity_projection(path: tuple[Any, ...], shape: tuple[int, ...]) -> Array:
     """A learned projection that begins as the identity, where there was none before.
 
-    **Raises:** `ValueError` for any other array that the convolution phase has not.
+    Raises:
+        ValueError: For any other array that the convolution phase has not.
     """
     if path[0] != "projection":
         raise ValueError(
@@ -244,7 +246,8 @@ def check_settings(
 ) -> None:
     """Refuse phases of which the second cannot go on where the first ended.
 
-    **Raises:** `ValueError` with what was expected.
+    Raises:
+        ValueError: With what was expected.
     """
     if one.mixing != "convolution" or one.position != "relative":
         raise ValueError(

@@ -20,14 +20,13 @@ SCHEMA = 1
 class AuditReport:
     """What a device's arithmetic does.
 
-    **Fields:**
-
-    - `environment`: versions, backend, device, whether 64-bit types are on.
-    - `quadratic`: the least α of the quadratic encoding.
-    - `bias`: the least M of the relative bias.
-    - `subnormals`: which operations keep subnormal numbers.
-    - `matmul`: how many bits float32 products keep.
-    - `printed`: where C20's eq. 9 as printed loses its target.
+    Attributes:
+        environment: Versions, backend, device, whether 64-bit types are on.
+        quadratic: The least α of the quadratic encoding.
+        bias: The least M of the relative bias.
+        subnormals: Which operations keep subnormal numbers.
+        matmul: How many bits float32 products keep.
+        printed: Where C20's eq. 9 as printed loses its target.
     """
 
     environment: dict[str, Any]

@@ -5,7 +5,7 @@ exactly. The order in which a device sums decides where inside the predicted int
 so the target is put first, in the middle and last, and the greatest of the three least M is
 reported.
 
-**Source:** L21, Lemma 2 ("M = 40 … up to machine precision").
+Source: L21, Lemma 2 ("M = 40 … up to machine precision").
 """
 
 from dataclasses import dataclass
@@ -33,13 +33,12 @@ CLAIMED_LOGIT = 40.0
 class BiasSaturation:
     """What a relative bias needs with N keys.
 
-    **Fields:**
-
-    - `dtype`, `softmax_dtype`: of the scores and of the softmax.
-    - `keys`: N.
-    - `logit`: the least M for each kind of saturation, wherever the target stands.
-    - `deficit_at_claimed`: one less the greatest weight at M = 40, the largest of the three; 0
-      means that it rounds to one.
+    Attributes:
+        dtype, softmax_dtype: Of the scores and of the softmax.
+        keys: N.
+        logit: The least M for each kind of saturation, wherever the target stands.
+        deficit_at_claimed: One less the greatest weight at M = 40, the largest of the three; 0
+            means that it rounds to one.
     """
 
     dtype: str

@@ -20,12 +20,12 @@ def least_representable(
     It assumes that the predicate is false, then true. Where it isn't so, the answer is still an x
     at which it turns from false to true. If predicate(low) already holds, low is returned.
 
-    **Arguments:**
+    Args:
+        predicate: Gets a zero-dimensional array of the format.
+        low, high: 0 < low < high, both numbers of the format.
 
-    - `predicate`: gets a zero-dimensional array of the format.
-    - `low`, `high`: 0 < low < high, both numbers of the format.
-
-    **Raises:** `ValueError` unless 0 < low < high in the format.
+    Raises:
+        ValueError: Unless 0 < low < high in the format.
 
     >>> from convattn.ledger.audit.float_format import float_format
     >>> least_representable(lambda x: x * x >= 2, 1.0, 2.0, float_format("bfloat16"))

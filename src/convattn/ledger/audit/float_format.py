@@ -20,12 +20,11 @@ NAMES = ("float64", "float32", "bfloat16", "float16")
 class FloatFormat:
     """A binary floating-point format.
 
-    **Fields:**
-
-    - `name`: the dtype's name.
-    - `precision`: p, the bits of the significand, the hidden one included.
-    - `min_exponent`: e, the least normal number being 2^e.
-    - `largest`: the largest finite number.
+    Attributes:
+        name: The dtype's name.
+        precision: p, the bits of the significand, the hidden one included.
+        min_exponent: e, the least normal number being 2^e.
+        largest: The largest finite number.
 
     >>> single = float_format("float32")
     >>> single.precision, single.min_exponent
@@ -63,8 +62,9 @@ class FloatFormat:
 def float_format(dtype: DTypeLike) -> FloatFormat:
     """The format of a dtype.
 
-    **Raises:** `ValueError` for what isn't float64, float32, bfloat16 or float16, and for float64
-    while 64-bit types are off, since JAX would silently measure float32.
+    Raises:
+        ValueError: For what isn't float64, float32, bfloat16 or float16, and for float64 while
+            64-bit types are off, since JAX would silently measure float32.
     """
     try:
         name = jnp.dtype(dtype).name

@@ -34,12 +34,11 @@ Dot = Callable[[Float[np.ndarray, "m k"], Float[np.ndarray, "k n"]], Array | np.
 class MatmulPrecision:
     """What one kind of float32 product keeps.
 
-    **Fields:**
-
-    - `precision`: how it was asked for; "unspecified" follows JAX's configuration.
-    - `left_bits`, `right_bits`: significand bits that survive in each operand, at most 24.
-    - `accumulator_bits`: the largest p ≤ 24 such that 1 + 2^-(p-1) comes out exactly.
-    - `name`: what that amounts to.
+    Attributes:
+        precision: How it was asked for; "unspecified" follows JAX's configuration.
+        left_bits, right_bits: Significand bits that survive in each operand, at most 24.
+        accumulator_bits: The largest p ≤ 24 such that 1 + 2^-(p-1) comes out exactly.
+        name: What that amounts to.
     """
 
     precision: str
@@ -76,10 +75,9 @@ def leading_run(exact: list[bool]) -> int:
 def measure_dot(dot: Dot, precision: str) -> MatmulPrecision:
     """Count the bits that a product keeps.
 
-    **Arguments:**
-
-    - `dot`: multiplies two float32 matrices.
-    - `precision`: what the result is to be called.
+    Args:
+        dot: Multiplies two float32 matrices.
+        precision: What the result is to be called.
 
     >>> measure_dot(np.matmul, "numpy").left_bits
     24

@@ -42,10 +42,9 @@ Score = Callable[[np.ndarray, np.ndarray], Array | np.ndarray]
 class Loss:
     """The least sides at which a form of the score fails; None if none searched does.
 
-    **Fields:**
-
-    - `argmax`: the target's score isn't finite and strictly the greatest.
-    - `weight`: the target's weight isn't exactly one.
+    Attributes:
+        argmax: The target's score isn't finite and strictly the greatest.
+        weight: The target's weight isn't exactly one.
     """
 
     argmax: int | None
@@ -56,12 +55,11 @@ class Loss:
 class PrintedScore:
     """Where eq. 9 as printed and its centred form fail.
 
-    **Fields:**
-
-    - `dtype`, `axes`: the scores' format, 1 for a line or 2 for a grid.
-    - `alpha`: α as stored in the format.
-    - `printed`, `centred`: the least sides at which each fails.
-    - `argmax_safe_below`, `weight_safe_below`: no smaller side can fail as printed.
+    Attributes:
+        dtype, axes: The scores' format, 1 for a line or 2 for a grid.
+        alpha: α as stored in the format.
+        printed, centred: The least sides at which each fails.
+        argmax_safe_below, weight_safe_below: No smaller side can fail as printed.
     """
 
     dtype: str
@@ -140,11 +138,10 @@ def measure_printed_score(
 ) -> PrintedScore:
     """Search sides 1 … `largest_side` for the least that fails, printed and centred.
 
-    **Arguments:**
-
-    - `alpha`: α > 0, rounded to the scores' format.
-    - `axes`: 1 or 2.
-    - `product`: from v ``[sides, 1, features]`` and r ``[sides, keys, features]`` to the scores.
+    Args:
+        alpha: α > 0, rounded to the scores' format.
+        axes: 1 or 2.
+        product: From v ``[sides, 1, features]`` and r ``[sides, keys, features]`` to the scores.
     """
     dtype = score.dtype
     stored = np.array(alpha).astype(dtype)

@@ -3,7 +3,7 @@
 The scores are -α|δ|² around a target in the middle of a line of 32 tokens or a grid of 32 × 32: the
 nearest rivals, 2 or 4 of them, lie α below, exactly, in every format.
 
-**Source:** C20, eq. 9 and the appendix remark on the magnitude of α ("α = 46 suffices").
+Source: C20, eq. 9 and the appendix remark on the magnitude of α ("α = 46 suffices").
 """
 
 from dataclasses import dataclass
@@ -31,12 +31,11 @@ CLAIMED_ALPHA = 46.0
 class QuadraticSaturation:
     """What the quadratic encoding needs on one grid.
 
-    **Fields:**
-
-    - `dtype`, `softmax_dtype`: of the scores and of the softmax.
-    - `axes`: 1 for a line of 32 tokens, 2 for a grid of 32 × 32.
-    - `alpha`: the least α for each kind of saturation.
-    - `rival_at_claimed`: the greatest weight off the target at α = 46.
+    Attributes:
+        dtype, softmax_dtype: Of the scores and of the softmax.
+        axes: 1 for a line of 32 tokens, 2 for a grid of 32 × 32.
+        alpha: The least α for each kind of saturation.
+        rival_at_claimed: The greatest weight off the target at α = 46.
     """
 
     dtype: str

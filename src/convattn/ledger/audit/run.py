@@ -17,13 +17,12 @@ from convattn.ledger.environment import device_environment, host_environment
 def run_audit(dtypes: Sequence[DTypeLike] | None = None) -> AuditReport:
     """Measure what the default device's arithmetic does; a few seconds on a CPU.
 
-    **Arguments:**
+    Args:
+        dtypes: Which of float64, float32, bfloat16 and float16 to measure; None for all of them,
+            float64 only if 64-bit types are on.
 
-    - `dtypes`: which of float64, float32, bfloat16 and float16 to measure; None for all of them,
-      float64 only if 64-bit types are on.
-
-    **Raises:** `ValueError` for other dtypes, for none at all, and for float64 while 64-bit types
-    are off.
+    Raises:
+        ValueError: For other dtypes, for none at all, and for float64 while 64-bit types are off.
 
     >>> report = run_audit(["float16"])
     >>> {row.dtype for row in report.quadratic}

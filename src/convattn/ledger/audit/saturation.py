@@ -35,11 +35,10 @@ HIGHEST_SCALE = 2048.0
 class Saturation:
     """The least scale of the scores from which a softmax saturates.
 
-    **Fields:**
-
-    - `rounds_to_one`, `one_hot`: measured; None if not up to 2048.
-    - `rounds_to_one_predicted`: the interval above.
-    - `one_hot_predicted`: where subnormals are flushed, and where they are kept.
+    Attributes:
+        rounds_to_one, one_hot: Measured; None if not up to 2048.
+        rounds_to_one_predicted: The interval above.
+        one_hot_predicted: Where subnormals are flushed, and where they are kept.
     """
 
     rounds_to_one: float | None
@@ -91,11 +90,10 @@ def measure_saturation(
 ) -> Saturation:
     """The least scale in the scores' format at which the weights saturate.
 
-    **Arguments:**
-
-    - `weights_at`: from a scale, a zero-dimensional array of the scores' format, to one row of
-      weights on the host.
-    - `rivals`: c, the number of nearest rivals.
+    Args:
+        weights_at: From a scale, a zero-dimensional array of the scores' format, to one row of
+            weights on the host.
+        rivals: c, the number of nearest rivals.
     """
 
     def least(holds: Callable[[np.ndarray], bool]) -> float | None:

@@ -39,13 +39,11 @@ DEVICE = Arithmetic(*(jax.jit(each) for each in (jnp.add, jnp.multiply, jnp.divi
 class Subnormals:
     """Whether subnormal numbers survive.
 
-    **Fields:**
-
-    - `dtype`: the format.
-    - `inputs_kept`: a subnormal operand counts as what it is.
-    - `add_kept`, `multiply_kept`, `divide_kept`, `exp_kept`: a subnormal result isn't replaced by
-      zero.
-    - `exp_zero_from`: the least x of the format for which e^-x is zero; None if not up to 2048.
+    Attributes:
+        dtype: The format.
+        inputs_kept: A subnormal operand counts as what it is.
+        add_kept, multiply_kept, divide_kept, exp_kept: A subnormal result isn't replaced by zero.
+        exp_zero_from: The least x of the format for which e^-x is zero; None if not up to 2048.
     """
 
     dtype: str
@@ -60,9 +58,8 @@ class Subnormals:
 def measure_subnormals(number_format: FloatFormat, arithmetic: Arithmetic = DEVICE) -> Subnormals:
     """Probe each operation on the default device.
 
-    **Arguments:**
-
-    - `arithmetic`: the operations; those of the default device unless others are given.
+    Args:
+        arithmetic: The operations; those of the default device unless others are given.
 
     >>> from convattn.ledger.audit.float_format import float_format
     >>> host = Arithmetic(np.add, np.multiply, np.divide, np.exp)

@@ -42,7 +42,8 @@ def digest(value: Any) -> str:
 def certificate(claim: str, kind: str, statement: str, body: dict[str, Any]) -> dict[str, Any]:
     """The whole certificate, with the digests of its specification and of its body.
 
-    **Arguments:** as docs/certificates.md describes them.
+    Args:
+        As docs/certificates.md describes them.
     """
     specification = {
         "schema": SCHEMA,

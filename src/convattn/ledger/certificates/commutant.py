@@ -14,9 +14,9 @@ def commutant_certificate(
 ) -> dict[str, Any]:
     """The dimension of the matrices that commute with the unit shifts of a grid.
 
-    **Arguments:**
-
-    - `grid`: nodes on each axis, nine in all at most. `boundary`: `"bare"` or `"torus"`.
+    Args:
+        grid: Nodes on each axis, nine in all at most.
+        boundary: `"bare"` or `"torus"`.
 
     >>> commutant_certificate("A19.equivariance", "In small.", (2,), "bare")["body"]["dimension"]
     1

@@ -23,9 +23,8 @@ def no_shared_map_certificate(
 ) -> dict[str, Any]:
     """C20 Lemma 3: the span condition holds at every query, but no one Φ serves all queries.
 
-    **Arguments:**
-
-    - `heads`: each either `{"rows": …}` or `{"relative": …}`, as docs/certificates.md describes.
+    Args:
+        heads: Each either `{"rows": …}` or `{"relative": …}`, as docs/certificates.md describes.
     """
     attention = [head_rows(head, pixels) for head in heads]
     inclusion = []
@@ -59,7 +58,8 @@ def head_rows(head: dict[str, Any], pixels: int) -> list[Row]:
 def combination(basis: Sequence[Row], target: Row) -> Row:
     """Coefficients c with Σ_h c_h basis_h = target, exactly.
 
-    **Raises:** `ValueError` where the target is not in the span.
+    Raises:
+        ValueError: Where the target is not in the span.
 
     >>> basis = [[Fraction(1), Fraction(1)], [Fraction(0), Fraction(2)]]
     >>> combination(basis, [Fraction(1), Fraction(0)])
@@ -80,7 +80,8 @@ def combination(basis: Sequence[Row], target: Row) -> Row:
 def find_separator(stacked: Sequence[Row], kernel_size: int, pixels: int) -> tuple[Row, int]:
     """y orthogonal to every head's stacked rows but not to a tap's: what proves that no Φ exists.
 
-    **Raises:** `ValueError` where there is none, that is, where a shared Φ exists.
+    Raises:
+        ValueError: Where there is none, that is, where a shared Φ exists.
     """
     for tap in axis_taps(kernel_size):
         wanted = [Fraction(int(k == q + tap)) for q, k in product(range(pixels), range(pixels))]

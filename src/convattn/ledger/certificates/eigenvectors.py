@@ -20,13 +20,13 @@ def symmetric_eigenvectors(
 ) -> tuple[list[float], list[list[float]]]:
     """Eigenvalues, the largest first, and one row for the eigenvector of each.
 
-    **Arguments:**
+    Args:
+        matrix: Square; only what is on and above the diagonal is read.
 
-    - `matrix`: square; only what is on and above the diagonal is read.
+    Raises:
+        ValueError: Where it does not converge: for entries that are not finite.
 
-    **Raises:** `ValueError` where it does not converge: for entries that are not finite.
-
-    **Source:** Jacobi 1846; Golub and Van Loan, Matrix Computations, section 8.5.
+    Source: Jacobi 1846; Golub and Van Loan, Matrix Computations, section 8.5.
 
     >>> values, vectors = symmetric_eigenvectors([[2, 1], [1, 2]])
     >>> [round(value, 12) for value in values], [round(entry, 6) for entry in vectors[0]]

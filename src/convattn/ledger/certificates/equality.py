@@ -29,10 +29,9 @@ def equality_certificate(
 ) -> dict[str, Any]:
     """The certificate that a construction computes every convolution of these sizes.
 
-    **Arguments:**
-
-    - `construction`: `"given"` (hard attention as a hypothesis), `"quadratic"`, `"bias"`,
-      `"enumerated"`, `"absolute"` (limits), `"leaky"` or `"scalar"` (exact).
+    Args:
+        construction: `"given"` (hard attention as a hypothesis), `"quadratic"`, `"bias"`,
+            `"enumerated"`, `"absolute"` (limits), `"leaky"` or `"scalar"` (exact).
     """
     geometry = ConvolutionGeometry.of(kernel_size, patch_size, stride, dilation)
     attention, values, heads = _parts(construction, geometry)

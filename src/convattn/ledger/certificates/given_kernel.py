@@ -23,9 +23,8 @@ def kernel_heads_certificate(
 ) -> dict[str, Any]:
     """S.kernel: ρ + 1 heads do at finite scores, ρ do not, and what the limit takes.
 
-    **Arguments:**
-
-    - `kernel`: integers, not all zero.
+    Args:
+        kernel: Integers, not all zero.
     """
     geometry = ConvolutionGeometry.of(kernel.shape[:2], patch_size)
     rows = distinct_rows(kernel.astype(object), geometry)[0]

@@ -50,9 +50,10 @@ def head_dimension_certificate(
 ) -> dict[str, Any]:
     """A triangular kernel, a minor of its offsets but 0, and the two numbers of heads.
 
-    **Arguments:** `regime`: `"limit"` or `"finite"`.
+    Args:
+        regime: `"limit"` or `"finite"`.
 
-    **Source:** S.headdim of this project's ledger.
+    Source: S.headdim of this project's ledger.
 
     >>> body = head_dimension_certificate("20.", 3, 16, 3, 3, 64, "limit")["body"]
     >>> body["necessary"], body["sufficient"]

@@ -19,12 +19,12 @@ def identity_certificate(
 ) -> dict[str, Any]:
     """The certificate of one identity at given sizes.
 
-    **Arguments:**
+    Args:
+        sizes: The size of every index of the identity's formulas.
+        entries: For each tensor that is not fixed by the identity its numbers, or its grid.
 
-    - `sizes`: the size of every index of the identity's formulas.
-    - `entries`: for each tensor that is not fixed by the identity its numbers, or its grid.
-
-    **Raises:** `KeyError` for an identity that the checker does not know.
+    Raises:
+        KeyError: For an identity that the checker does not know.
     """
     identity = FORMULAS[claim, name]
     fixed = {

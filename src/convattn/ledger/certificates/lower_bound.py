@@ -25,7 +25,7 @@ def pixel_bound_certificate(
     The minor on these channel pairs and taps is the identity, so K² heads are needed as soon as
     in·out ≥ K².
 
-    **Source:** L21 Theorem 5, sharpened from min(K², in) to min(K², in·out).
+    Source: L21 Theorem 5, sharpened from min(K², in) to min(K², in·out).
     """
     pairs = list(product(range(in_channels), range(out_channels)))
     kernel = np.zeros((kernel_size, kernel_size, in_channels, out_channels), int)
@@ -48,7 +48,7 @@ def box_bound_certificate(
     minor in two dimensions is its product with itself. The box stands in the middle of a K × K
     kernel, which has m = 1 for 3 ≤ K ≤ 2P + 1.
 
-    **Source:** L21 Theorem 6, sharpened to every P ≥ 2 and the whole range of Corollary 4.
+    Source: L21 Theorem 6, sharpened to every P ≥ 2 and the whole range of Corollary 4.
     """
     reach, last = (kernel_size - 1) // 2, patch_size - 1
     kernel = np.zeros((kernel_size, kernel_size, 1, 1), int)
@@ -73,10 +73,11 @@ def generic_bound_certificate(
     Kernels are drawn until one has that rank modulo a prime, as almost all have; the pivots of the
     elimination are the rows and columns of the minor.
 
-    **Raises:** `ValueError` for an even kernel, more heads or larger kernels than a certificate
-    holds, and where no kernel of the rank was found.
+    Raises:
+        ValueError: For an even kernel, more heads or larger kernels than a certificate holds, and
+            where no kernel of the rank was found.
 
-    **Source:** S.heads of this project's ledger.
+    Source: S.heads of this project's ledger.
 
     >>> body = generic_bound_certificate("Nine heads.", 3, 4, 1, 1)["body"]
     >>> body["heads"], body["determinant"] != 0

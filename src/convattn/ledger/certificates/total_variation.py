@@ -43,9 +43,8 @@ def quadratic_variation_certificate(
 ) -> dict[str, Any]:
     """TV < 1 - θ^(-axes) ≤ a rational, at every query of every rectangle of keys.
 
-    **Arguments:**
-
-    - `alpha`: 1/20 ≤ α ≤ 80, so that e^-α has digits to show.
+    Args:
+        alpha: 1/20 ≤ α ≤ 80, so that e^-α has digits to show.
     """
     series, terms = exponential_series(Fraction(alpha))
     power = Fraction(int(10**DIGITS / series) + 1, 10**DIGITS)

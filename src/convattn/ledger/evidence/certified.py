@@ -21,13 +21,12 @@ def certified(
 ) -> Evidence:
     """The certificates of a claim whose file names match, each accepted by `convattn_check`.
 
-    **Arguments:**
-
-    - `claim`: the id; the files are `CLAIM-PATTERN.json` and must name this claim inside.
-    - `pattern`: a glob for the rest of the file name.
-    - `kind`: what each certificate must be a certificate of.
-    - `cases`: for each case, some certificate must have these entries in its body. File names prove
-      nothing; the bodies are what the checker accepted.
+    Args:
+        claim: The id; the files are `CLAIM-PATTERN.json` and must name this claim inside.
+        pattern: A glob for the rest of the file name.
+        kind: What each certificate must be a certificate of.
+        cases: For each case, some certificate must have these entries in its body. File names prove
+            nothing; the bodies are what the checker accepted.
 
     The check fails if no certificate matches, or one is rejected, belongs to another claim or is of
     another kind, or a case is missing.
@@ -76,7 +75,8 @@ def certified(
 def print_counterexample(run: Run, file_name: str) -> str:
     """What the checker concludes from one certificate, and its numbers, for a reader.
 
-    **Raises:** `EvidenceFailed` where the checker rejects it.
+    Raises:
+        EvidenceFailed: Where the checker rejects it.
     """
     from convattn_check import check as judge
 

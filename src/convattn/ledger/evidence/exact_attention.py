@@ -18,7 +18,8 @@ def exact_softmax(
 ) -> Shaped[np.ndarray, "queries keys"]:
     """base^s over the sum of its row, as fractions.
 
-    **Raises:** `ValueError` for scores that are not integers, or a base that is not above zero.
+    Raises:
+        ValueError: For scores that are not integers, or a base that is not above zero.
 
     >>> exact_softmax(np.array([[0, 1]]), Fraction(2)).tolist()
     [[Fraction(1, 3), Fraction(2, 3)]]

@@ -19,11 +19,11 @@ def exact_convolution(
 ) -> Int[np.ndarray, "batch *strided out_channels"]:
     """Σ_t X_(q + d·t) W_t at every stride-th pixel q, with zeros (or the edge) outside.
 
-    **Arguments:**
+    Args:
+        mode: What `numpy.pad` lays around the image, `"constant"` (zeros) or `"edge"`.
 
-    - `mode`: what `numpy.pad` lays around the image, `"constant"` (zeros) or `"edge"`.
-
-    **Raises:** `ValueError` for anything but integers.
+    Raises:
+        ValueError: For anything but integers.
 
     >>> ones = np.ones((1, 3, 1), int)
     >>> exact_convolution(ones, np.array([1, 10, 100]).reshape(3, 1, 1)).ravel().tolist()

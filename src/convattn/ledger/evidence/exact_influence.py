@@ -19,7 +19,8 @@ def exact_column_softmax(
 ) -> Shaped[np.ndarray, "keys queries"]:
     """base^s, zero where masked, over the sum of its column, as fractions.
 
-    **Raises:** `ZeroDivisionError` for a column that is masked everywhere: 0/0.
+    Raises:
+        ZeroDivisionError: For a column that is masked everywhere: 0/0.
 
     >>> scores, mask = np.array([[0], [1], [5]]), np.array([[True], [True], [False]])
     >>> [str(weight) for weight in exact_column_softmax(scores, mask, Fraction(2)).ravel()]

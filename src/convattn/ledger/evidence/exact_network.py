@@ -19,8 +19,9 @@ from convattn.ledger.evidence.exact_attention import exact_softmax
 class Normalized:
     """A convolution and its batch normalisation.
 
-    **Fields:** `kernel` HWIO of integers; `mean`, `deviation` (the root of variance + ε), `scale`
-    and `shift`, `[out]`, fractions; `stride`.
+    Attributes:
+        `kernel` HWIO of integers; `mean`, `deviation` (the root of variance + ε), `scale` and
+        `shift`, `[out]`, fractions; `stride`.
     """
 
     kernel: Int[np.ndarray, "rows columns in_channels out_channels"]
@@ -119,10 +120,9 @@ def exact_logits(
 ) -> Shaped[np.ndarray, "classes"]:
     """A stem, a residual block with a shortcut of its own, the mean, a classifier, in fractions.
 
-    **Arguments:**
-
-    - `layers`: `stem`, `first`, `second`, `shortcut`.
-    - `layer`: how a layer is computed, `normalized` or `attended(leak)`.
+    Args:
+        layers: `stem`, `first`, `second`, `shortcut`.
+        layer: How a layer is computed, `normalized` or `attended(leak)`.
     """
     found = np.maximum(layer(layers["stem"], image.astype(object)), 0)
     branch = layer(layers["second"], np.maximum(layer(layers["first"], found), 0))

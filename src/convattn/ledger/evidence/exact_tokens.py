@@ -13,7 +13,8 @@ def cut_tokens(
 ) -> Shaped[np.ndarray, "batch rows columns features"]:
     """X̃ of L21 §2.2, with the tokens left where they stand.
 
-    **Raises:** `ValueError` where P does not divide the sides.
+    Raises:
+        ValueError: Where P does not divide the sides.
 
     >>> cut_tokens(np.arange(8).reshape(1, 2, 4, 1), 2)[0, 0].tolist()
     [[0, 1, 4, 5], [2, 3, 6, 7]]

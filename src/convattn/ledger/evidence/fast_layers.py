@@ -82,10 +82,12 @@ def gradients_within(
 ) -> str:
     """Compare the gradients of a back end with those of dense, array by array.
 
-    **Arguments:** in float64.
+    Args:
+        In float64.
 
-    **Raises:** `EvidenceFailed` where an entry is off by more than twice its bound, and where a
-    bound is so wide that an array of zeros would pass.
+    Raises:
+        EvidenceFailed: Where an entry is off by more than twice its bound, and where a bound is so
+            wide that an array of zeros would pass.
     """
     got, expected, bounds = (
         jax.tree.leaves_with_path(tree)
@@ -115,12 +117,12 @@ def finite_bound(
 ) -> Float[np.ndarray, "batch height width out_channels"]:
     """How far the shift back end can be from the convolution: the module's derivation.
 
-    **Arguments:**
+    Args:
+        layer: Of S.finite, made from `kernel` without a bias, stride or dilation.
+        dtype: Under test, of the layer and the images.
 
-    - `layer`: of S.finite, made from `kernel` without a bias, stride or dilation.
-    - `dtype`: under test, of the layer and the images.
-
-    **Raises:** `EvidenceFailed` for a layer or sizes that the derivation does not cover.
+    Raises:
+        EvidenceFailed: For a layer or sizes that the derivation does not cover.
     """
     encoding = layer.encoding
     sides = tuple(n // p for n, p in zip(images.shape[1:-1], layer.patch_size, strict=True))

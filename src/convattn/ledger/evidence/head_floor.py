@@ -75,8 +75,9 @@ def floor_below(
 ) -> float:
     """What the mean squared error of every layer with so many heads is at least.
 
-    **Raises:** `EvidenceFailed` where the floor is not positive: F lacks full column rank, the
-    heads are enough, or the fields do not span their space.
+    Raises:
+        EvidenceFailed: Where the floor is not positive: F lacks full column rank, the heads are
+            enough, or the fields do not span their space.
     """
     rank = exact_rank(flattened)
     if rank != flattened.shape[1] or heads >= rank:

@@ -53,12 +53,11 @@ def attention_within(
 ) -> Within:
     """Σ_k A_kᵀ x Θ_k, and how far a result in the accumulation dtype of `dtype` may be from it.
 
-    **Arguments:**
-
-    - `weights`: from `column_weights_within`.
-    - `x`, `theta`: exact numbers.
-    - `magnitude`: |Θ_value||Θ_O|ᵀ where Θ is applied as two maps; else |Θ|.
-    - `inner`: K·D where Θ is applied as two maps of width D.
+    Args:
+        weights: From `column_weights_within`.
+        x, theta: Exact numbers.
+        magnitude: |Θ_value||Θ_O|ᵀ where Θ is applied as two maps; else |Θ|.
+        inner: K·D where Θ is applied as two maps of width D.
 
     >>> exact = Within(np.ones((1, 2, 1)) / 2, np.zeros((1, 2, 1)))
     >>> attention_within(exact, np.array([[1.0], [3.0]]), np.ones((1, 1, 1)), "float32").reference

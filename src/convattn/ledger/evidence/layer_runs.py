@@ -61,8 +61,9 @@ def equals_convolution(
 ) -> Evidence:
     """`apply_attention(conv_to_attention(kernel))` against the exact convolution.
 
-    **Arguments:** as for `conv_to_attention`. One-dimensional kernels run over the rows of the
-    images as sequences.
+    Args:
+        As for `conv_to_attention`. One-dimensional kernels run over the rows of the images as
+        sequences.
     """
 
     def check(run: Run) -> str:
@@ -119,7 +120,8 @@ def equals_convolution(
 def equal(dtype: str, result: jax.Array, expected: Int[np.ndarray, "..."]) -> str:
     """Compare with the exact integers, rounded once to the dtype.
 
-    **Raises:** `EvidenceFailed` with the first difference.
+    Raises:
+        EvidenceFailed: With the first difference.
     """
     rounded = jnp.asarray(expected, jnp.float64).astype(dtype)
     if result.shape != rounded.shape:
@@ -139,7 +141,8 @@ def within(
 ) -> str:
     """Compare with the exact integers within a bound for every entry.
 
-    **Raises:** `EvidenceFailed` where an entry is off by more, or is not a number.
+    Raises:
+        EvidenceFailed: Where an entry is off by more, or is not a number.
     """
     if result.shape != expected.shape or bound.shape != expected.shape:
         raise EvidenceFailed(

@@ -40,7 +40,8 @@ def exceeds(matrix: Int[np.ndarray, "n n"], number: float) -> bool:
 def least_eigenvalue(matrix: Int[np.ndarray, "n n"]) -> float:
     """μ > 0 with λ_min ≥ μ for certain, and μ within one part in a thousand of λ_min as computed.
 
-    **Raises:** `ValueError` for what is not symmetric and integer, and where no μ > 0 is found.
+    Raises:
+        ValueError: For what is not symmetric and integer, and where no μ > 0 is found.
 
     >>> 0.998 < least_eigenvalue(np.array([[2, 1], [1, 2]])) < 1
     True

@@ -60,10 +60,9 @@ def given_kernel_on_images(
 ) -> Evidence:
     """The layer of ρ + 1 heads against the exact convolution, dtype by dtype.
 
-    **Arguments:**
-
-    - `kernel`: integers, for three channels; |outputs| must stay below float16's range.
-    - `heads`: what ρ + 1 should be.
+    Args:
+        kernel: Integers, for three channels; |outputs| must stay below float16's range.
+        heads: What ρ + 1 should be.
     """
 
     def check(run: Run) -> str:

@@ -65,16 +65,16 @@ def self_attention_model(
 ) -> tuple[Part, ...]:
     """A self-attention model of C20.
 
-    **Arguments:**
+    Args:
+        encoding: `"quadratic"`, `"gaussian"` (the general quadratic one), `"learned"`, or
+            `"content"` (learned, with content).
+        pruned: How many of the 54 heads are left out.
+        table_width: Numbers for each row shift and for each column shift, if not 400, or 200 with
+            content.
+        tables: In how many layers there are tables; one if all layers share them.
 
-    - `encoding`: `"quadratic"`, `"gaussian"` (the general quadratic one), `"learned"`, or
-      `"content"` (learned, with content).
-    - `pruned`: how many of the 54 heads are left out.
-    - `table_width`: numbers for each row shift and for each column shift, if not 400, or 200 with
-      content.
-    - `tables`: in how many layers there are tables; one if all layers share them.
-
-    **Raises:** `ValueError` for an unknown encoding, and for heads that are not there.
+    Raises:
+        ValueError: For an unknown encoding, and for heads that are not there.
 
     >>> sum(part.parameters for part in self_attention_model("quadratic"))
     12086844

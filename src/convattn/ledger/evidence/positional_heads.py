@@ -60,7 +60,8 @@ def attended(
 ) -> Float[Array, "batch height width channels"]:
     """What one head alone attends to, on the bare grid.
 
-    **Raises:** `EvidenceFailed` where the result has another dtype than the images.
+    Raises:
+        EvidenceFailed: Where the result has another dtype than the images.
     """
     layer = AttentionLayer(encoding.take_heads([head]), None, None)
     result = _attend(layer, images, ring=False)
@@ -78,9 +79,11 @@ def heads_within(
 ) -> list[Within]:
     """Compare each head's weights, and what it attends to, with exactly known scores.
 
-    **Returns:** the exact weights of each head and the bound that was kept.
+    Returns:
+        The exact weights of each head and the bound that was kept.
 
-    **Raises:** `EvidenceFailed` where a weight or a pixel exceeds its bound.
+    Raises:
+        EvidenceFailed: Where a weight or a pixel exceeds its bound.
     """
     weights = head_weights(encoding, bare_grid(images))
     tokens, typed = images_as_tokens(images), jnp.asarray(images, dtype)
@@ -103,7 +106,8 @@ def products_within(
 ) -> None:
     """Softmax of the printed products r_δ·v_h, head by head, against the exact weights.
 
-    **Raises:** `EvidenceFailed` where a weight is out of its bounds.
+    Raises:
+        EvidenceFailed: Where a weight is out of its bounds.
     """
     for head, target in enumerate(targets):
         products = jnp.matmul(jnp.asarray(features, targets.dtype), target, precision="highest")

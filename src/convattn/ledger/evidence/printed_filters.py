@@ -14,9 +14,8 @@ def printed_convolution(
 ) -> Int[np.ndarray, "height width"]:
     """c_ij = Σ_kl x_(i-[n/2]+k, j-[m/2]+l) · h_kl, k and l from 1, zero outside.
 
-    **Arguments:**
-
-    - `bracket`: what [·] stands for.
+    Args:
+        bracket: What [·] stands for.
 
     >>> row = np.arange(1, 4).reshape(1, 3, 1)
     >>> printed_convolution(row, np.ones((1, 1, 1), int)).tolist()

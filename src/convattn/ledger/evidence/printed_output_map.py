@@ -15,7 +15,8 @@ from jaxtyping import Int
 def patch_offsets(kernel_size: int, patch_size: int) -> list[tuple[int, int]]:
     """Δ̃ of L21 eqs. 5 and 13, row-major, with m = ⌈(K-1)/(2P)⌉.
 
-    **Raises:** `ValueError` for an even or non-positive kernel size.
+    Raises:
+        ValueError: For an even or non-positive kernel size.
 
     >>> len(patch_offsets(5, 2)), len(patch_offsets(7, 2)), patch_offsets(1, 2)
     (9, 25, [(0, 0)])

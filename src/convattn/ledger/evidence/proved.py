@@ -10,11 +10,10 @@ from convattn.ledger.coq.quotation import Quotation
 def proved(file: str, statement: str) -> Evidence:
     """The theorem of one file, for all sizes.
 
-    **Arguments:**
-
-    - `file`: the file, under `proofs/coq/`.
-    - `statement`: its theorem as it stands there, from `Theorem` to the full stop. White space does
-      not count, so that lines may be broken.
+    Args:
+        file: The file, under `proofs/coq/`.
+        statement: Its theorem as it stands there, from `Theorem` to the full stop. White space does
+            not count, so that lines may be broken.
 
     The check fails if the source says something else. It passes if the last `convattn prove` has
     checked these very sources, and is not run if there was none: it takes minutes, and Coq.

@@ -34,7 +34,8 @@ def self_attentive_equals_convolution(
 ) -> Evidence:
     """`self_attentive_convolution(sac_from_convolution(kernel))` against the exact convolution.
 
-    **Arguments:** as for `sac_from_convolution`, with ε = 1/2; `count` images.
+    Args:
+        As for `sac_from_convolution`, with ε = 1/2; `count` images.
     """
 
     def check(run: Run) -> str:

@@ -66,7 +66,8 @@ def solve_value_maps(
 ) -> list[np.ndarray] | None:
     """W^(h) with Σ_h a_qk^(h) W^(h) = Σ_Δ [k = q + Δ] W_Δ for all q and k, if there are any.
 
-    **Returns:** fractions, one `[in_channels, out_channels]` for each head, or None.
+    Returns:
+        Fractions, one `[in_channels, out_channels]` for each head, or None.
 
     >>> identity = tap_matrices(1, 2)
     >>> solve_value_maps(identity, identity, np.array([[[7]]]))[0].tolist()

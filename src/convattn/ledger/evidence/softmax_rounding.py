@@ -50,13 +50,13 @@ def weights_within(
 ) -> Within:
     """Softmax of exactly known scores, and the bound of this module.
 
-    **Arguments:**
+    Args:
+        scores: Exact numbers, held in float64 without rounding.
+        dtype: Of the parameters; softmax runs in at least float32.
+        score_error: e, how far the scores computed in that dtype may be from these.
 
-    - `scores`: exact numbers, held in float64 without rounding.
-    - `dtype`: of the parameters; softmax runs in at least float32.
-    - `score_error`: e, how far the scores computed in that dtype may be from these.
-
-    **Raises:** `ValueError` where nothing can be said: ζ > 1/2.
+    Raises:
+        ValueError: Where nothing can be said: ζ > 1/2.
 
     >>> reference, bound = weights_within(np.zeros((1, 4)), "float32")
     >>> reference.tolist(), bool(bound.max() < 1e-6)

@@ -20,13 +20,13 @@ def token_padded_convolution(
 ) -> tuple[Int[np.ndarray, "batch height width out_channels"], int]:
     """The convolution, and the number by which its integers are to be divided.
 
-    **Arguments:**
+    Args:
+        kernel: Square, odd K.
+        outside: `"edge"`, the nearest token, or `"mean"`, the mean of all N tokens (then the
+            integers are N times the result).
 
-    - `kernel`: square, odd K.
-    - `outside`: `"edge"`, the nearest token, or `"mean"`, the mean of all N tokens (then the
-      integers are N times the result).
-
-    **Raises:** `ValueError` for another `outside`.
+    Raises:
+        ValueError: For another `outside`.
 
     >>> image = np.array([3, 5]).reshape(1, 1, 2, 1)
     >>> box = np.ones((3, 3, 1, 1), int)

@@ -50,10 +50,10 @@ def near_convolution(
 ) -> Evidence:
     """3 × 3 on whole images, P = 4: within saturation plus rounding of the convolution.
 
-    **Arguments:**
-
-    - `encoding`: `"quadratic"` or `"bias"`. `sharpness`: integers α or M.
-    - `bare`: leave out the ring, and compare with the edge- or the mean-padded convolution.
+    Args:
+        encoding: `"quadratic"` or `"bias"`.
+        sharpness: Integers α or M.
+        bare: Leave out the ring, and compare with the edge- or the mean-padded convolution.
 
     The check also fails where no entry is further off than rounding explains at the least
     sharpness: then saturation was not seen.

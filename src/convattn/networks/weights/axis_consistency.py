@@ -9,7 +9,8 @@ from convattn.encodings import AxialEncoding, QuadraticGridEncoding
 def check_axis_parts(encoding: Any) -> None:
     """Refuse an encoding by axes whose sizes contradict each other; others pass.
 
-    **Raises:** `ValueError`.
+    Raises:
+        ValueError: As described above.
 
     >>> import jax.numpy as jnp
     >>> one = (jnp.ones(1),)
@@ -27,7 +28,8 @@ def check_axis_parts(encoding: Any) -> None:
 def check_grid(encoding: QuadraticGridEncoding) -> None:
     """Refuse α and centres of different sizes, and pairs that point beyond them.
 
-    **Raises:** `ValueError`.
+    Raises:
+        ValueError: As described above.
     """
     alpha = sizes(encoding.alpha, "alpha", 1)
     centers = sizes(encoding.centers, "centers", 1)
@@ -51,7 +53,8 @@ def check_grid(encoding: QuadraticGridEncoding) -> None:
 def check_axial(encoding: AxialEncoding) -> None:
     """Refuse maps of different heads, and tables whose vectors they do not take.
 
-    **Raises:** `ValueError`.
+    Raises:
+        ValueError: As described above.
     """
     query, key = sizes(encoding.query, "query", 3), sizes(encoding.key, "key", 3)
     heads = {shape[0] for shape in query + key}
@@ -68,7 +71,8 @@ def check_axial(encoding: AxialEncoding) -> None:
 def sizes(arrays: Sequence[Any], name: str, rank: int) -> tuple[tuple[int, ...], ...]:
     """The shape of each axis' array.
 
-    **Raises:** `ValueError` unless there are one or two, of that rank, none of them empty.
+    Raises:
+        ValueError: Unless there are one or two, of that rank, none of them empty.
     """
     found = tuple(array.shape for array in arrays)
     if len(found) not in (1, 2) or any(len(shape) != rank or 0 in shape for shape in found):

@@ -14,16 +14,17 @@ BIAS_LIKE = re.compile(r"(?P<prefix>|.*[_-])(b|bias|biases)(:\d+)?", re.IGNORECA
 def bias_name(file: WeightsFile, kernel_name: str, channels: int) -> str | None:
     """`NAME.bias` or `NAME/bias` beside `NAME.weight` or `NAME/kernel`; `bias` beside `weight`.
 
-    **Arguments:**
+    Args:
+        kernel_name: What the file calls the kernel; with Keras's `:0` behind it, so has the bias.
+        channels: Of the convolution's output.
 
-    - `kernel_name`: what the file calls the kernel; with Keras's `:0` behind it, so has the bias.
-    - `channels`: of the convolution's output.
+    Returns:
+        None if there is no bias.
 
-    **Returns:** None if there is no bias.
-
-    **Raises:** `WeightsRefused` if no array has such a name, but one of shape `[channels]` may be
-    the bias all the same, such as `conv.b` beside `conv.w`: to leave it out would be silent and
-    wrong.
+    Raises:
+        WeightsRefused: If no array has such a name, but one of shape `[channels]` may be the bias
+            all the same, such as `conv.b` beside `conv.w`: to leave it out would be silent and
+            wrong.
 
     >>> import numpy as np
     >>> bias_name(WeightsFile("net", {"conv/bias:0": np.ones(8)}, {}), "conv/kernel:0", 8)

@@ -40,7 +40,8 @@ MOST_KEYS = 2**24  # of a single query; a ring of 2000 tokens on every side of i
 def check_layer(layer: AttentionLayer) -> None:
     """Refuse a layer whose sizes contradict each other, or whose numbers are not finite.
 
-    **Raises:** `ValueError`.
+    Raises:
+        ValueError: As described above.
 
     >>> import convattn as ca
     >>> check_layer(ca.conv_to_attention([[[1.0]], [[2.0]], [[3.0]]]))

@@ -29,11 +29,10 @@ SINGLE = 4  # bytes; the modules of the layouts "flax" and "torch" compute in no
 class Packed:
     """A layer in a layout.
 
-    **Fields:**
-
-    - `arrays`, `metadata`: what the file holds.
-    - `layer`: the layer with the maps that are stored, from which the bound is computed.
-    - `routes`: the ways to run what is stored, by their names.
+    Attributes:
+        arrays, metadata: What the file holds.
+        layer: The layer with the maps that are stored, from which the bound is computed.
+        routes: The ways to run what is stored, by their names.
     """
 
     arrays: dict[str, np.ndarray]
@@ -46,11 +45,11 @@ class Packed:
 class ConvertedLayer:
     """The content of a file, and how it did against the convolution.
 
-    **Fields:**
-
-    - `content`: the file, in the format of its ending.
-    - `heads`: how many the layer has; `arrays`: what the file holds.
-    - `comparisons`: one for each way to run the content.
+    Attributes:
+        content: The file, in the format of its ending.
+        heads: How many the layer has.
+        arrays: What the file holds.
+        comparisons: One for each way to run the content.
     """
 
     content: bytes
@@ -71,16 +70,16 @@ def convert_weights(
 ) -> ConvertedLayer:
     """Convert a convolution, encode the layer, and run the content against the convolution.
 
-    **Arguments:**
+    Args:
+        kernel, bias: `[*K, in/groups, out]`, and `[out]` or None.
+        arguments: Those of `conv_to_attention` apart from the weights.
+        write: The layout, `"ours"`, `"flax"` or `"torch"`; the latter two widen to float32.
+        image_size: The pixels on each axis; None takes the smallest image that meets every tap.
+        seed: Of the random image.
+        name: What the file will be called; the ending tells the format.
 
-    - `kernel`, `bias`: `[*K, in/groups, out]`, and `[out]` or None.
-    - `arguments`: those of `conv_to_attention` apart from the weights.
-    - `write`: the layout, `"ours"`, `"flax"` or `"torch"`; the latter two widen to float32.
-    - `image_size`: the pixels on each axis; None takes the smallest image that meets every tap.
-    - `seed`: of the random image.
-    - `name`: what the file will be called; the ending tells the format.
-
-    **Raises:** `ValueError` for what `conv_to_attention`, `at_image_size` or `encode` refuses.
+    Raises:
+        ValueError: For what `conv_to_attention`, `at_image_size` or `encode` refuses.
 
     >>> converted = convert_weights(np.ones((3, 1, 2), np.float32), None, {"exact": False})
     >>> converted.heads, [comparison.passed for comparison in converted.comparisons]
@@ -112,12 +111,12 @@ def convert_weights(
 def pack(layer: AttentionLayer, write: str, image_size: tuple[int, ...]) -> Packed:
     """A layer in one of the layouts.
 
-    **Arguments:**
+    Args:
+        write: `"ours"`, `"flax"` or `"torch"`.
+        image_size: The pixels on each axis, for which the latter two are made.
 
-    - `write`: `"ours"`, `"flax"` or `"torch"`.
-    - `image_size`: the pixels on each axis, for which the latter two are made.
-
-    **Raises:** `ValueError` for another layout, and for what `at_image_size` refuses.
+    Raises:
+        ValueError: For another layout, and for what `at_image_size` refuses.
 
     >>> packed = pack(conv_to_attention([[[1.0]], [[2.0]], [[3.0]]]), "flax", (5,))
     >>> packed.arrays["attention_fn.bias"].shape, list(packed.routes)

@@ -33,13 +33,12 @@ FRAMEWORKS = {"pt": "oihw", "flax": "hwio"}
 class ConvolutionWeights:
     """A convolution as it was found in a file.
 
-    **Fields:**
-
-    - `kernel`: `[K, K, in/groups, out]` or `[K, in/groups, out]`.
-    - `bias`: `[out]` or None.
-    - `kernel_name`, `bias_name`: what the file calls them; empty for the one array of a `.npy`
-      file, None for no bias.
-    - `layout`: the order of axes in the file; `told_by` says how it is known.
+    Attributes:
+        kernel: `[K, K, in/groups, out]` or `[K, in/groups, out]`.
+        bias: `[out]` or None.
+        kernel_name, bias_name: What the file calls them; empty for the one array of a `.npy` file,
+            None for no bias.
+        layout: The order of axes in the file; `told_by` says how it is known.
     """
 
     kernel: np.ndarray
@@ -59,17 +58,17 @@ def find_convolution(
 ) -> ConvolutionWeights:
     """The kernel of a layer, and the bias beside it if there is one.
 
-    **Arguments:**
+    Args:
+        layer: The kernel's own name, or that of the layer: `NAME.weight`, `NAME.kernel`,
+            `NAME/weight` and `NAME/kernel` are looked for, also with Keras's `:0` behind. None if
+            the file holds one kernel only.
+        layout: `"hwio"`, `"oihw"`, or `"auto"`: a last part `weight` is PyTorch's, `kernel` is
+            Flax's, and failing that the file's metadata may name the framework.
+        stem: The file's name without its ending; it names the array of a `.npy` file.
 
-    - `layer`: the kernel's own name, or that of the layer: `NAME.weight`, `NAME.kernel`,
-      `NAME/weight` and `NAME/kernel` are looked for, also with Keras's `:0` behind. None if the
-      file holds one kernel only.
-    - `layout`: `"hwio"`, `"oihw"`, or `"auto"`: a last part `weight` is PyTorch's, `kernel` is
-      Flax's, and failing that the file's metadata may name the framework.
-    - `stem`: the file's name without its ending; it names the array of a `.npy` file.
-
-    **Raises:** `WeightsRefused` for a missing name, a rank that is no convolution's, a layout that
-    nothing tells, and a bias that does not fit.
+    Raises:
+        WeightsRefused: For a missing name, a rank that is no convolution's, a layout that nothing
+            tells, and a bias that does not fit.
 
     >>> arrays = {"conv.weight": np.ones((8, 3, 5, 7)), "conv.bias": np.ones(8)}
     >>> file = WeightsFile("net", arrays, {})

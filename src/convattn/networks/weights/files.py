@@ -26,12 +26,11 @@ PICKLE_REMEDY = (
 class WeightsFile:
     """The arrays of one file.
 
-    **Fields:**
-
-    - `name`: what messages call the file.
-    - `arrays`: by their names; a `.npy` file holds one, under the empty name.
-    - `metadata`: the text that a safetensors file carries, or that `metadata` of an archive of
-      this library holds.
+    Attributes:
+        name: What messages call the file.
+        arrays: By their names; a `.npy` file holds one, under the empty name.
+        metadata: The text that a safetensors file carries, or that `metadata` of an archive of this
+            library holds.
     """
 
     name: str
@@ -41,8 +40,9 @@ class WeightsFile:
     def __getitem__(self, name: str) -> np.ndarray:
         """The array of that name, real and finite.
 
-        **Raises:** `WeightsRefused` with the names that are there and the closest one, and for
-        what are no finite real numbers in a format that JAX has.
+        Raises:
+            WeightsRefused: With the names that are there and the closest one, and for what are no
+                finite real numbers in a format that JAX has.
         """
         if name not in self.arrays:
             raise WeightsRefused(f"{self.name} has no array {name!r}; {self.listing(name)}")
@@ -68,14 +68,14 @@ class WeightsFile:
 def read_weights(path: Path | str) -> WeightsFile:
     """Read a file of arrays.
 
-    **Arguments:**
+    Args:
+        path: A `.npy`, `.npz` or `.safetensors` file, whatever it is called.
 
-    - `path`: a `.npy`, `.npz` or `.safetensors` file, whatever it is called.
-
-    **Raises:** `WeightsRefused`, a `ValueError`, for pickled content and PyTorch checkpoints,
-    truncated or damaged files, and names that occur twice. What the arrays hold is looked at when
-    they are asked for, so that a mask of infinities elsewhere in the file does no harm.
-    `OSError` if the file cannot be read.
+    Raises:
+        WeightsRefused: A `ValueError`, for pickled content and PyTorch checkpoints, truncated or
+            damaged files, and names that occur twice. What the arrays hold is looked at when they
+            are asked for, so that a mask of infinities elsewhere in the file does no harm.
+            `OSError` if the file cannot be read.
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "kernel.npy"
@@ -89,7 +89,8 @@ def read_weights(path: Path | str) -> WeightsFile:
 def parse_weights(content: bytes, name: str) -> WeightsFile:
     """The same from the content of a file.
 
-    **Raises:** `WeightsRefused` as `read_weights` does.
+    Raises:
+        WeightsRefused: As `read_weights` does.
     """
     metadata: dict[str, str] = {}
     if content[:6] == b"\x93NUMPY":
@@ -140,7 +141,8 @@ def _require_numbers(array: np.ndarray, name: str) -> None:
 def require_finite(array: np.ndarray, name: str) -> None:
     """Refuse NaN and infinities.
 
-    **Raises:** `WeightsRefused` with the number of offending entries and the first one's index.
+    Raises:
+        WeightsRefused: With the number of offending entries and the first one's index.
     """
     bad = ~np.isfinite(array.astype(np.float32) if array.dtype.kind == "V" else array)
     if bad.any():

@@ -17,9 +17,8 @@ class BiasedAttention(nnx.Module):
     so it is saved, restored and trained with the module. Products run at the highest precision
     unless the module says otherwise.
 
-    **Arguments:**
-
-    - `bias`: `[heads, queries, keys]`.
+    Args:
+        bias: `[heads, queries, keys]`.
 
     >>> attend = BiasedAttention(jnp.log(jnp.array([[[1.0, 3.0]]])))
     >>> zero, value = jnp.zeros((1, 1, 1, 1)), jnp.array([[[[0.0]], [[4.0]]]])

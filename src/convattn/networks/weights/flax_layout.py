@@ -60,7 +60,8 @@ def pack_flax(stated: StatedAttention) -> tuple[dict[str, np.ndarray], dict[str,
 def flax_module(file: WeightsFile) -> tuple[nnx.MultiHeadAttention, ImageTokens]:
     """The module with the file's parameters, and the way from images to its inputs.
 
-    **Raises:** `WeightsRefused` for a file of another layout, or one whose arrays do not fit.
+    Raises:
+        WeightsRefused: For a file of another layout, or one whose arrays do not fit.
     """
     sizes, tokens = read_stated_metadata(file.metadata, LAYOUT, file.name)
     scores = as_array(file["attention_fn.bias"], f"{file.name}: attention_fn.bias")

@@ -57,12 +57,12 @@ def distance(layer: AttentionLayer, kernel: Any, image_size: tuple[int, ...]) ->
 def rounding_tolerance(layer: AttentionLayer, kernel: Any, image_size: tuple[int, ...]) -> float:
     """The distance that rounding accounts for, for a layer from `conv_to_attention`.
 
-    **Arguments:**
+    Args:
+        kernel: The recovered one.
 
-    - `kernel`: the recovered one.
-
-    **Raises:** `ValueError` for a layer of which nothing is derived: with content scores, with
-    other encodings or offsets than that kernel's.
+    Raises:
+        ValueError: For a layer of which nothing is derived: with content scores, with other
+            encodings or offsets than that kernel's.
 
     >>> import convattn as ca
     >>> kernel = jnp.array([[[1.0]], [[2.0]], [[3.0]]])

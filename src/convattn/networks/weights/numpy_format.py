@@ -18,7 +18,8 @@ DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError
 def read_npy(content: bytes, name: str) -> np.ndarray:
     """The array of a `.npy` file.
 
-    **Raises:** `WeightsRefused` for pickled objects and a truncated file.
+    Raises:
+        WeightsRefused: For pickled objects and a truncated file.
     """
     return _load(content, name)
 
@@ -30,11 +31,11 @@ def read_npz(
 
     NumPy has no bfloat16: where the metadata says so, a 16-bit integer array holds the bits.
 
-    **Arguments:**
+    Args:
+        pickle_remedy: What to do about a PyTorch checkpoint, which is a ZIP archive too.
 
-    - `pickle_remedy`: what to do about a PyTorch checkpoint, which is a ZIP archive too.
-
-    **Raises:** `WeightsRefused`.
+    Raises:
+        WeightsRefused: As described above.
     """
     try:
         archive = zipfile.ZipFile(io.BytesIO(content))

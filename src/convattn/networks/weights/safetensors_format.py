@@ -33,7 +33,8 @@ FORMATS = {
 def read_safetensors(content: bytes, name: str) -> tuple[dict[str, np.ndarray], dict[str, str]]:
     """The arrays of a safetensors file, and its metadata. Formats that NumPy has not stay bytes.
 
-    **Raises:** `WeightsRefused`.
+    Raises:
+        WeightsRefused: As described above.
     """
     from safetensors import SafetensorError, deserialize
 

@@ -35,8 +35,9 @@ LARGEST = 2**31
 class ImageTokens:
     """How images become tokens for a stored attention, and its result an image again.
 
-    **Fields:** for each axis the pixels of an image, of a patch and of an output patch, the zero
-    tokens before and after, and which pixels of the result are kept.
+    Attributes:
+        For each axis the pixels of an image, of a patch and of an output patch, the zero tokens
+        before and after, and which pixels of the result are kept.
     """
 
     image_size: tuple[int, ...]
@@ -81,8 +82,9 @@ class ImageTokens:
 class StatedAttention:
     """The arrays of a layer at one image size, in float32 or float64.
 
-    **Fields:** B, V, O and b of the module's formula, and the way from images to tokens. `layer` is
-    the same layer with V and O written out, from which the rounding bound is computed.
+    Attributes:
+        B, V, O and b of the module's formula, and the way from images to tokens. `layer` is the
+        same layer with V and O written out, from which the rounding bound is computed.
     """
 
     scores: Float[Array, "heads queries keys"]
@@ -99,8 +101,9 @@ def at_image_size(layer: AttentionLayer, image_size: tuple[int, ...]) -> StatedA
     A missing map becomes an identity, placed so that the head dimension is the smaller of its two
     sides.
 
-    **Raises:** `ValueError` for sides that patches do not divide, for content scores, for a layer
-    without any map, and for one in less than float32, whose arrays should be widened first.
+    Raises:
+        ValueError: For sides that patches do not divide, for content scores, for a layer without
+            any map, and for one in less than float32, whose arrays should be widened first.
 
     >>> import convattn as ca
     >>> stated = at_image_size(ca.conv_to_attention([[[1.0]], [[2.0]], [[3.0]]]), (5,))
@@ -145,7 +148,8 @@ def at_image_size(layer: AttentionLayer, image_size: tuple[int, ...]) -> StatedA
 def require_room(layer: AttentionLayer, image_size: tuple[int, ...]) -> None:
     """Refuse an image so large that the scores of all pairs would take more than 2 GiB.
 
-    **Raises:** `ValueError`.
+    Raises:
+        ValueError: As described above.
     """
     sides = zip(image_size, layer.patch_size, strict=True)
     grid = TokenGrid(tuple(n // p for n, p in sides), layer.ring)
@@ -196,7 +200,8 @@ def read_stated_metadata(
 ) -> tuple[dict[str, int], ImageTokens]:
     """The sizes of the attention, and the way from images to tokens.
 
-    **Raises:** `WeightsRefused` for a file of another layout.
+    Raises:
+        WeightsRefused: For a file of another layout.
     """
     try:
         described = json.loads(metadata.get(METADATA, "null"))

@@ -44,12 +44,12 @@ PARTS = {"encoding": tuple(c.__name__ for c in ENCODINGS), "content": ("ContentS
 def save_layer(layer: AttentionLayer, path: Path | str) -> None:
     """Save a layer so that `load_layer` restores it exactly; the file is whole or not there.
 
-    **Arguments:**
+    Args:
+        path: Ends in `.safetensors` or `.npz`.
 
-    - `path`: ends in `.safetensors` or `.npz`.
-
-    **Raises:** `ValueError` for another ending, for a layer whose parts do not fit together, and
-    for numbers that are not finite. `OSError` if it cannot be written.
+    Raises:
+        ValueError: For another ending, for a layer whose parts do not fit together, and for numbers
+            that are not finite. `OSError` if it cannot be written.
 
     >>> import tempfile, convattn as ca
     >>> path = Path(tempfile.mkdtemp()) / "layer.safetensors"
@@ -67,13 +67,13 @@ def save_layer(layer: AttentionLayer, path: Path | str) -> None:
 def load_layer(path: Path | str) -> AttentionLayer:
     """Restore a layer that `save_layer` or `convattn convert` has written.
 
-    **Arguments:**
+    Args:
+        path: The file.
 
-    - `path`: the file.
-
-    **Raises:** `WeightsRefused`, a `ValueError`, for what `read_weights` refuses, for another
-    layout, and for parts that are missing, surplus or do not fit together; `ValueError` for 64-bit
-    arrays while JAX's 64-bit types are off. `OSError` if the file cannot be read.
+    Raises:
+        WeightsRefused: A `ValueError`, for what `read_weights` refuses, for another layout, and for
+            parts that are missing, surplus or do not fit together; `ValueError` for 64-bit arrays
+            while JAX's 64-bit types are off. `OSError` if the file cannot be read.
     """
     return restore_layer(read_weights(path))
 
@@ -81,7 +81,8 @@ def load_layer(path: Path | str) -> AttentionLayer:
 def encode(arrays: Mapping[str, np.ndarray], metadata: Mapping[str, str], suffix: str) -> bytes:
     """The content of a file with that ending.
 
-    **Raises:** `ValueError` for an ending that is not written.
+    Raises:
+        ValueError: For an ending that is not written.
     """
     if suffix == ".safetensors":
         return write_safetensors(arrays, metadata)
@@ -125,7 +126,8 @@ def describe(node: Any) -> dict[str, Any]:
 def restore_layer(file: WeightsFile) -> AttentionLayer:
     """The layer that a file of our layout holds.
 
-    **Raises:** `WeightsRefused`.
+    Raises:
+        WeightsRefused: As described above.
     """
     if file.metadata.get("format") != FORMAT or "layer" not in file.metadata:
         raise WeightsRefused(

@@ -59,7 +59,8 @@ def slice_width(heads: int, features: int, head_features: int, out_features: int
 def pack_torch(stated: StatedAttention) -> tuple[dict[str, np.ndarray], dict[str, str]]:
     """The arrays and the text of a file in this layout.
 
-    **Raises:** `ValueError` where the weights, mostly zeros, would take more than 2 GiB.
+    Raises:
+        ValueError: Where the weights, mostly zeros, would take more than 2 GiB.
     """
     value, output = as_numpy(stated.value), as_numpy(stated.output)
     heads, features, width = value.shape
@@ -120,7 +121,8 @@ def multihead_attention(
 def torch_inputs(file: WeightsFile, images: Any) -> tuple[np.ndarray, np.ndarray, int, ImageTokens]:
     """Queries and keys, padded with zeros, how many features of the result count, and the way back.
 
-    **Raises:** `WeightsRefused` for a file of another layout, or one whose arrays do not fit.
+    Raises:
+        WeightsRefused: For a file of another layout, or one whose arrays do not fit.
     """
     sizes, tokens = read_stated_metadata(file.metadata, LAYOUT, file.name)
     heads, grid = sizes["heads"], tokens.grid

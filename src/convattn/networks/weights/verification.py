@@ -33,13 +33,14 @@ LARGEST_PIXEL = 8
 class Comparison:
     """One run against the convolution.
 
-    **Fields:**
-
-    - `route`: what was run.
-    - `image`: its shape; `dtype`: of the result.
-    - `error`, `bound`: the largest over the entries; `largest`: of the convolution.
-    - `passed`: whether every entry is within its own bound.
-    - `equality`: whether equality was asked for.
+    Attributes:
+        route: What was run.
+        image: Its shape.
+        dtype: Of the result.
+        error, bound: The largest over the entries.
+        largest: Of the convolution.
+        passed: Whether every entry is within its own bound.
+        equality: Whether equality was asked for.
     """
 
     route: str
@@ -90,12 +91,12 @@ def reference(
 ) -> Reference:
     """Draw an image, convolve it, and derive the bound for a layer made from that kernel.
 
-    **Arguments:**
+    Args:
+        layer: From `conv_to_attention`, with the maps that are stored.
+        kernel, bias, groups: What it was made from.
 
-    - `layer`: from `conv_to_attention`, with the maps that are stored.
-    - `kernel`, `bias`, `groups`: what it was made from.
-
-    **Raises:** `ValueError` where there is no bound, with the reason.
+    Raises:
+        ValueError: Where there is no bound, with the reason.
     """
     require_room(layer, image_size)
     dtype = maps_dtype(layer)

@@ -17,16 +17,16 @@ from convattn.sac.modules.single_scale import SelfAttentiveLayer
 class CrossAttentiveFeatures(nnx.Module):
     """B19 §6.1: x and z after a layer in which the patches of both attend to those of both.
 
-    **Arguments:**
+    Args:
+        layer: a SAC or MSAC of images; its parameters are trained with the segments. Under
+            `how="concatenate"` it takes the channels of the images and those of the segments.
+        segment_shape: Of x^seg and of z^seg, `(d,)` or `(height, width, d)`; None: no segments.
+        how: `"add"` or `"concatenate"`, as `with_segment` takes it.
+        gap: Zero columns between the images; by default the fewest that keep the filters apart.
+        rngs: For the segments, normal of variance 1/d; needed only with them.
 
-    - `layer`: a SAC or MSAC of images; its parameters are trained with the segments. Under
-      `how="concatenate"` it takes the channels of the images and those of the segments.
-    - `segment_shape`: of x^seg and of z^seg, `(d,)` or `(height, width, d)`; None: no segments.
-    - `how`: `"add"` or `"concatenate"`, as `with_segment` takes it.
-    - `gap`: zero columns between the images; by default the fewest that keep the filters apart.
-    - `rngs`: for the segments, normal of variance 1/d; needed only with them.
-
-    **Raises:** `ValueError` for another `how`, a negative gap, and segments without `rngs`.
+    Raises:
+        ValueError: For another `how`, a negative gap, and segments without `rngs`.
 
     >>> import jax.numpy as jnp
     >>> from convattn.sac.modules import SelfAttentiveConvolution

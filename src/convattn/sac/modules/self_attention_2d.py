@@ -15,9 +15,8 @@ from convattn.sac.self_attention_2d import SelfAttention2DParameters, self_atten
 class SelfAttention2D(nnx.Module):
     """B19 §2: every pixel attends to every pixel; `[batch, height, width, in]` to `…, out]`.
 
-    **Arguments:**
-
-    - `image_size`: N and M, the size of the bias table; beyond it the bias is 0.
+    Args:
+        image_size: N and M, the size of the bias table; beyond it the bias is 0.
 
     >>> import jax.numpy as jnp
     >>> layer = SelfAttention2D(3, 5, heads=2, key_features=4, image_size=(6, 7), rngs=nnx.Rngs(0))

@@ -64,8 +64,9 @@ class SelfAttentiveLayer(nnx.Module):
 class SelfAttentiveConvolution(SelfAttentiveLayer):
     """B19 §3, on images or sequences, as `image_size` has two entries or one.
 
-    **Arguments:** as for `initial_self_attentive`; `image_size` is that of the bias table, in cells
-    of the key grid.
+    Args:
+        As for `initial_self_attentive`; `image_size` is that of the bias table, in cells of the key
+        grid.
 
     >>> import jax.numpy as jnp
     >>> layer = SelfAttentiveConvolution(

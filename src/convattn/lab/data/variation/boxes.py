@@ -9,10 +9,9 @@ def inside_box(
 ) -> Bool[Array, "height width"]:
     """Which pixels are in it.
 
-    **Arguments:**
-
-    - `first`: row and column of its first pixel.
-    - `end`: of the first pixel beyond it.
+    Args:
+        first: Row and column of its first pixel.
+        end: Of the first pixel beyond it.
 
     >>> inside_box(jnp.array([0, 1], jnp.int32), jnp.array([1, 3], jnp.int32), 2, 3).tolist()
     [[False, True, True], [False, False, False]]

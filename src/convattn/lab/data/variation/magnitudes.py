@@ -27,17 +27,16 @@ LARGEST = 10.0
 class Arguments:
     """What the operations take, for each magnitude, or for one; a pytree.
 
-    **Fields:**
-
-    - `bits`: that Posterize keeps, 4 … 0.
-    - `threshold`: from which Solarize inverts, 256 … 0.
-    - `addition`: of SolarizeAdd, 0 … 110.
-    - `more`, `less`: factors of Color, Contrast, Brightness and Sharpness in units of
-      2⁻`FACTOR_BITS`, 1 … 1.9 and 1 … 0.1.
-    - `cosine`, `sine`: of Rotate's angle, 0 … 30°, in units of 2⁻`MATRIX_BITS`.
-    - `shear`: 0 … 0.3 in the same units, rounded to multiples of 2⁻¹⁰.
-    - `across`, `down`: of a translation, 0 … 0.45 of the side, in units of half of that, rounded to
-      multiples of 2⁻¹¹ pixels.
+    Attributes:
+        bits: That Posterize keeps, 4 … 0.
+        threshold: From which Solarize inverts, 256 … 0.
+        addition: Of SolarizeAdd, 0 … 110.
+        more, less: Factors of Color, Contrast, Brightness and Sharpness in units of
+            2⁻`FACTOR_BITS`, 1 … 1.9 and 1 … 0.1.
+        cosine, sine: Of Rotate's angle, 0 … 30°, in units of 2⁻`MATRIX_BITS`.
+        shear: 0 … 0.3 in the same units, rounded to multiples of 2⁻¹⁰.
+        across, down: Of a translation, 0 … 0.45 of the side, in units of half of that, rounded to
+            multiples of 2⁻¹¹ pixels.
     """
 
     bits: Int32[Array, "*magnitudes"]
@@ -68,8 +67,8 @@ def magnitudes(mean: float) -> list[float]:
 def argument_table(mean: float, height: int, width: int) -> Arguments:
     """What the operations take at each of the `COUNT` magnitudes, severity growing with it.
 
-    **Source:** timm, the functions `_…_level_to_arg` of `auto_augment`, "increasing" where there
-    are two.
+    Source: timm, the functions `_…_level_to_arg` of `auto_augment`, "increasing" where there are
+        two.
 
     >>> table = argument_table(9, 32, 32)
     >>> [int(each[512]) for each in (table.bits, table.threshold, table.addition)]

@@ -34,13 +34,12 @@ def mix(
 ) -> tuple[Float[Array, "batch height width channels"], Float32[Array, "batch classes"]]:
     """Mixed images, and their classes as distributions.
 
-    **Arguments:**
+    Args:
+        key: Of the batch.
+        mixup, cutmix: The α of each, 0 for none; not both 0.
+        classes: How many there are.
 
-    - `key`: of the batch.
-    - `mixup`, `cutmix`: the α of each, 0 for none; not both 0.
-    - `classes`: how many there are.
-
-    **Source:** timm, `Mixup`, in its mode "batch", with probability 1 and switched with 1/2.
+    Source: timm, `Mixup`, in its mode "batch", with probability 1 and switched with 1/2.
 
     >>> images, labels = jnp.ones((2, 4, 4, 1), jnp.float32), jnp.array([0, 2], jnp.int32)
     >>> given = {"mixup": 0.8, "cutmix": 1.0, "classes": 3}
@@ -66,8 +65,9 @@ def draw_mixing(
 ) -> tuple[Float32[Array, ""], Bool[Array, "height width"], Float32[Array, ""]]:
     """What a batch is mixed with.
 
-    **Returns:** the share of the own image outside of the box, 1 for CutMix; the box, empty for
-    Mixup; and the share of the own label: for CutMix the part of the area outside of the box.
+    Returns:
+        The share of the own image outside of the box, 1 for CutMix; the box, empty for Mixup; and
+        the share of the own label: for CutMix the part of the area outside of the box.
     """
     words = jax.random.bits(jax.random.fold_in(key, MIXING), (4,), jnp.uint32)
     place = words[0] % jnp.uint32(COUNT)
@@ -101,7 +101,7 @@ def half_boxes(alpha: float, height: int, width: int) -> Int32[np.ndarray, "quan
 
     A side is ⌊n √(1 - λ)⌋ of n pixels, and half of it is rounded down.
 
-    **Source:** timm, `rand_bbox`.
+    Source: timm, `rand_bbox`.
 
     >>> half_boxes(1.0, 32, 32)[[0, -1]].tolist()
     [[15, 15], [0, 0]]

@@ -54,14 +54,14 @@ def rand_augment(
 ) -> UInt8[Array, "batch height width 3"]:
     """Two random operations, one after the other, on each image.
 
-    **Arguments:**
+    Args:
+        keys: One for each image.
+        magnitude: The mean of the normal distribution, of deviation 1/2, from which each
+            operation's is drawn and cut to 0 … 10.
+        fill: What stands where a map reaches beyond the image, for each channel.
 
-    - `keys`: one for each image.
-    - `magnitude`: the mean of the normal distribution, of deviation 1/2, from which each
-      operation's is drawn and cut to 0 … 10.
-    - `fill`: what stands where a map reaches beyond the image, for each channel.
-
-    **Raises:** `ValueError` for images without three channels or with a side beyond 2048.
+    Raises:
+        ValueError: For images without three channels or with a side beyond 2048.
 
     >>> images = jnp.zeros((2, 4, 4, 3), jnp.uint8)
     >>> keys = jax.random.split(jax.random.key(0), 2)
@@ -93,7 +93,8 @@ def draw_operations(
     For each operation four 32-bit words are drawn: the first modulo 15, the highest bit of the
     second (whether it is done), the lowest ten bits of the third, the highest of the fourth.
 
-    **Returns:** numbers in `OPERATIONS`, or `NOTHING`; numbers below `COUNT`; and the directions.
+    Returns:
+        Numbers in `OPERATIONS`, or `NOTHING`; numbers below `COUNT`; and the directions.
     """
 
     def words(key: Array) -> Array:
@@ -117,12 +118,11 @@ def apply_operation(
 ) -> Int32[Array, "height width 3"]:
     """One operation on one image.
 
-    **Arguments:**
-
-    - `operation`: its number in `OPERATIONS`; `NOTHING` changes nothing.
-    - `given`: its arguments, a number each.
-    - `negative`: whether a map goes the other way, and a blend towards the duller image.
-    - `fill`: one value a channel.
+    Args:
+        operation: Its number in `OPERATIONS`; `NOTHING` changes nothing.
+        given: Its arguments, a number each.
+        negative: Whether a map goes the other way, and a blend towards the duller image.
+        fill: One value a channel.
     """
     found = look_up(image, _tables(image, given), jnp.minimum(operation, TABLES))
     duller = (grey(found), mean_grey(found), jnp.zeros_like(found), smooth(found))

@@ -30,13 +30,13 @@ def erase(
 ) -> Float[Array, "batch height width channels"]:
     """Independent normal numbers in one box of some images.
 
-    **Arguments:**
+    Args:
+        images: Normalised.
+        keys: One for each image.
+        probability: That an image has a box, rounded to 24 bits.
 
-    - `images`: normalised.
-    - `keys`: one for each image.
-    - `probability`: that an image has a box, rounded to 24 bits.
-
-    **Raises:** `ValueError` for images that no box fits into.
+    Raises:
+        ValueError: For images that no box fits into.
 
     >>> images = jnp.zeros((2, 8, 8, 3), jnp.float32)
     >>> erased = erase(images, jax.random.split(jax.random.key(0), 2), 1.0)
@@ -72,7 +72,7 @@ def box_sizes(height: int, width: int) -> Int32[np.ndarray, "boxes 2"]:
 
     With area A and aspect r they are √(A r) and √(A/r), rounded.
 
-    **Source:** timm, `RandomErasing`.
+    Source: timm, `RandomErasing`.
 
     >>> sizes = box_sizes(32, 32)
     >>> sizes.shape, sizes.max()

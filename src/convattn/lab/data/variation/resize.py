@@ -14,7 +14,7 @@ def resize(
     that it makes no difference whether it stands before or after normalising, but for rounding and
     for the clipping of bytes.
 
-    **Source:** Pillow, `Image.resize` with `BICUBIC`, for floating-point pixels.
+    Source: Pillow, `Image.resize` with `BICUBIC`, for floating-point pixels.
 
     >>> import jax.numpy as jnp
     >>> resize(jnp.ones((1, 2, 2, 1), jnp.float32), 4).shape

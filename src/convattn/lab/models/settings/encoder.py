@@ -50,7 +50,8 @@ class EncoderSettings:
     def __post_init__(self) -> None:
         """Refuse what is no architecture.
 
-        **Raises:** `ValueError` with what was expected.
+        Raises:
+            ValueError: With what was expected.
 
         >>> EncoderSettings(heads=())
         Traceback (most recent call last):

@@ -43,7 +43,8 @@ class LanguageModelSettings:
     def __post_init__(self) -> None:
         """Refuse what is no architecture.
 
-        **Raises:** `ValueError` with what was expected.
+        Raises:
+            ValueError: With what was expected.
 
         >>> LanguageModelSettings(scales=())
         Traceback (most recent call last):

@@ -12,12 +12,11 @@ def cmhsa(kernel_size: int = 3, mixing: Mixing = "attention") -> VisionTransform
     In the convolution phase patches are tokens as they are; L21 says nothing of the patch
     projection afterwards, and leaves the ring of zero tokens out.
 
-    **Arguments:**
+    Args:
+        kernel_size: K, 3 or 5 in the paper.
+        mixing: `"convolution"` for the first phase, `"attention"` for the second.
 
-    - `kernel_size`: K, 3 or 5 in the paper.
-    - `mixing`: `"convolution"` for the first phase, `"attention"` for the second.
-
-    **Source:** L21 §4.1, Table 1 and appendix B; stochastic depth 0.1 from DeiT.
+    Source: L21 §4.1, Table 1 and appendix B; stochastic depth 0.1 from DeiT.
 
     >>> cmhsa(5, "convolution").kernel_size, cmhsa().heads, cmhsa().depth
     (5, 9, 6)
@@ -28,7 +27,7 @@ def cmhsa(kernel_size: int = 3, mixing: Mixing = "attention") -> VisionTransform
 def vit_base() -> VisionTransformerSettings:
     """ViT-B/16: twelve layers of twelve heads, dropout 0.1, and no stochastic depth.
 
-    **Source:** Dosovitskiy et al. 2021, Table 1, and Table 3 for the dropout.
+    Source: Dosovitskiy et al. 2021, Table 1, and Table 3 for the dropout.
 
     >>> vit_base().width, vit_base().dropout
     (768, 0.1)
@@ -39,7 +38,7 @@ def vit_base() -> VisionTransformerSettings:
 def deit_small() -> VisionTransformerSettings:
     """DeiT-S: half of the width of DeiT-B, six heads.
 
-    **Source:** Touvron et al. 2021, Table 1, and Table 9 for the stochastic depth 0.1.
+    Source: Touvron et al. 2021, Table 1, and Table 9 for the stochastic depth 0.1.
 
     >>> deit_small().width, deit_small().inner
     (384, 1536)
@@ -50,7 +49,7 @@ def deit_small() -> VisionTransformerSettings:
 def deit_base() -> VisionTransformerSettings:
     """DeiT-B: ViT-B/16 with stochastic depth in place of dropout.
 
-    **Source:** Touvron et al. 2021, Table 1, and Table 9 for the stochastic depth 0.1.
+    Source: Touvron et al. 2021, Table 1, and Table 9 for the stochastic depth 0.1.
 
     >>> deit_base().heads, deit_base().stochastic_depth
     (12, 0.1)

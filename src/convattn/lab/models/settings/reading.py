@@ -9,7 +9,8 @@ from convattn.operators.integers import as_integer
 def read_count(value: object, name: str) -> int:
     """An integer ≥ 1, NumPy's included, as Python's.
 
-    **Raises:** `ValueError` for anything else.
+    Raises:
+        ValueError: For anything else.
 
     >>> read_count(3, "width")
     3
@@ -23,7 +24,8 @@ def read_count(value: object, name: str) -> int:
 def read_counts(values: Any, name: str, least: int, each: str) -> tuple[int, ...]:
     """One integer of at least so much for each of something.
 
-    **Raises:** `ValueError` for anything else.
+    Raises:
+        ValueError: For anything else.
 
     >>> read_counts([1, 2], "heads", 0, "layer")
     (1, 2)

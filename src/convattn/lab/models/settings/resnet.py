@@ -18,7 +18,8 @@ class ResNetSettings:
     def __post_init__(self) -> None:
         """Refuse what is no architecture.
 
-        **Raises:** `ValueError` with what was expected.
+        Raises:
+            ValueError: With what was expected.
 
         >>> ResNetSettings(blocks=(2, 0))
         Traceback (most recent call last):

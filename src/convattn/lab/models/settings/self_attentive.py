@@ -54,7 +54,8 @@ class SelfAttentiveResNetSettings:
     def __post_init__(self) -> None:
         """Refuse what is no architecture.
 
-        **Raises:** `ValueError` with what was expected.
+        Raises:
+            ValueError: With what was expected.
 
         >>> SelfAttentiveResNetSettings(operator="attention")
         Traceback (most recent call last):

@@ -45,7 +45,8 @@ class SimilaritySettings:
     def __post_init__(self) -> None:
         """Refuse what is no architecture.
 
-        **Raises:** `ValueError` with what was expected.
+        Raises:
+            ValueError: With what was expected.
 
         >>> SimilaritySettings(attention="own", segments="add")
         Traceback (most recent call last):

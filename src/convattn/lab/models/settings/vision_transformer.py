@@ -85,7 +85,8 @@ class VisionTransformerSettings:
     def __post_init__(self) -> None:
         """Refuse what is no architecture.
 
-        **Raises:** `ValueError` with what was expected.
+        Raises:
+            ValueError: With what was expected.
 
         >>> VisionTransformerSettings(kernel_size=4)
         Traceback (most recent call last):

@@ -8,9 +8,8 @@ def broadcast_arrays(arrays: list[np.ndarray]) -> list[np.ndarray]:
 
     JAX waits in it until all processes have called it.
 
-    **Arguments:**
-
-    - `arrays`: of the same shapes and types in all processes.
+    Args:
+        arrays: Of the same shapes and types in all processes.
 
     >>> [found] = broadcast_arrays([np.array([-0.0, 1.0])])
     >>> found

@@ -45,7 +45,8 @@ def joined_processes() -> Iterator[Processes]:
 def one_process_alone(what: str) -> None:
     """Refuse what several processes would each do for themselves, in the same folder.
 
-    **Raises:** `ValueError` where `jax.distributed.initialize` has brought several together.
+    Raises:
+        ValueError: Where `jax.distributed.initialize` has brought several together.
 
     >>> one_process_alone("experiments/language.py")
     """

@@ -29,10 +29,9 @@ class LinkLost(ConnectionError):
 class Link:
     """One end.
 
-    **Arguments:**
-
-    - `connection`: an open stream; this takes it over.
-    - `silence`: after how many seconds without a word the other end is lost.
+    Args:
+        connection: An open stream; this takes it over.
+        silence: After how many seconds without a word the other end is lost.
 
     >>> one, other = (Link(end) for end in socket.socketpair())
     >>> one.send({"kind": "said", "value": [1, "two"]})
@@ -56,7 +55,8 @@ class Link:
     def send(self, message: Message) -> None:
         """Say something.
 
-        **Raises:** `LinkLost`.
+        Raises:
+            LinkLost: As described above.
         """
         content = json.dumps(message).encode()
         try:
@@ -68,7 +68,8 @@ class Link:
     def receive(self) -> Message | None:
         """What the other end says next; None once it has said goodbye.
 
-        **Raises:** `LinkLost`.
+        Raises:
+            LinkLost: As described above.
         """
         while True:
             (length,) = LENGTH.unpack(self._exactly(LENGTH.size))
@@ -83,10 +84,9 @@ class Link:
     def attend(self, heard: Callable[[Message], None], ended: Callable[[str | None], None]) -> None:
         """From now on, in threads: hear what comes, and say that this end is there.
 
-        **Arguments:**
-
-        - `heard`: is given each message.
-        - `ended`: is given what was wrong; None if the other end said goodbye.
+        Args:
+            heard: Is given each message.
+            ended: Is given what was wrong; None if the other end said goodbye.
         """
         for work in (lambda: self._listen(heard, ended), self._beat):
             threading.Thread(target=work, daemon=True).start()
@@ -145,7 +145,8 @@ class Link:
 def read_message(content: bytes) -> Message:
     """A message from its JSON.
 
-    **Raises:** `LinkLost` if it is none: nothing that follows could be understood.
+    Raises:
+        LinkLost: If it is none: nothing that follows could be understood.
     """
     try:
         message = json.loads(content)

@@ -27,10 +27,9 @@ AGAIN = "start all of them again in the same folder: training goes on from its n
 class Peers:
     """The others, as one process sees them.
 
-    **Arguments:**
-
-    - `index`: of this one, of `count`.
-    - `links`: to the others, by their index; they are attended from now on.
+    Args:
+        index: Of this one, of `count`.
+        links: To the others, by their index; they are attended from now on.
     """
 
     def __init__(self, index: int, count: int, links: dict[int, Link]) -> None:
@@ -65,8 +64,9 @@ class Peers:
     def receive(self, other: int, topic: str) -> Message:
         """What one of them says next.
 
-        **Raises:** `OtherProcessFailed` if it, or a third one, has failed instead;
-        `ProcessesDiffer` if it speaks of something else.
+        Raises:
+            OtherProcessFailed: If it, or a third one, has failed instead; `ProcessesDiffer` if it
+                speaks of something else.
         """
         message = self._heard[other].get()
         if message["kind"] == "failed":
@@ -81,11 +81,11 @@ class Peers:
     def leave(self, problem: BaseException | None, *, all_know: bool = False) -> str:
         """Part, when all have agreed on the end or this one has failed.
 
-        **Arguments:**
+        Args:
+            all_know: Each has found the same problem, and nobody need be told.
 
-        - `all_know`: each has found the same problem, and nobody need be told.
-
-        **Returns:** the failure of another process of which the problem came; it has been said.
+        Returns:
+            The failure of another process of which the problem came; it has been said.
         """
         cause = str(problem) if isinstance(problem, OtherProcessFailed) else self.failure
         if isinstance(problem, jax.errors.JaxRuntimeError | ValueError) and not all_know:

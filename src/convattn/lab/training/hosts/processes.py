@@ -21,11 +21,10 @@ from convattn.lab.training.hosts.rendezvous import name_of_this_process
 class Processes:
     """The processes of a run, as one of them sees them.
 
-    **Arguments:**
-
-    - `index`: of this one.
-    - `links`: to the others, by their index: from the first process to every other one, and from
-      every other one to the first; none if there is but one process.
+    Args:
+        index: Of this one.
+        links: To the others, by their index: from the first process to every other one, and from
+            every other one to the first; none if there is but one process.
 
     >>> Processes().agree("step", 7)
     [7]
@@ -55,12 +54,12 @@ class Processes:
     def agree(self, topic: str, value: Any) -> list[Any]:
         """What every process says, in their order; returns when all have said it.
 
-        **Arguments:**
+        Args:
+            topic: What it is about: the same in all, or they have lost each other.
+            value: Anything that JSON holds.
 
-        - `topic`: what it is about: the same in all, or they have lost each other.
-        - `value`: anything that JSON holds.
-
-        **Raises:** `OtherProcessFailed` if one has failed instead.
+        Raises:
+            OtherProcessFailed: If one has failed instead.
         """
         peers = self._peers
         if peers is None:
@@ -82,7 +81,8 @@ class Processes:
     def compare(self, topic: str, value: dict[str, Any]) -> None:
         """Refuse to go on unless all say the same.
 
-        **Raises:** `ProcessesDiffer`, in all of them, with the names of what differs.
+        Raises:
+            ProcessesDiffer: In all of them, with the names of what differs.
         """
         values = self.agree(topic, value)
         for index, other in enumerate(values):
@@ -107,6 +107,7 @@ class Processes:
     def leave(self, problem: BaseException | None) -> str:
         """Part, when all have agreed on the end or this one has failed.
 
-        **Returns:** the failure of another process of which the problem came, if it did.
+        Returns:
+            The failure of another process of which the problem came, if it did.
         """
         return "" if self._peers is None else self._peers.leave(problem, all_know=self._all_know)

@@ -30,7 +30,8 @@ def name_of_this_process() -> str:
 def meet(index: int, count: int) -> dict[int, Link]:
     """Links from the first process to the others, and from each of them to the first.
 
-    **Raises:** `TimeoutError` if one does not come, or cannot reach the first.
+    Raises:
+        TimeoutError: If one does not come, or cannot reach the first.
     """
     if index:
         return {0: _go_to_first(index, _told({}))}
@@ -57,11 +58,11 @@ def _told(where: dict[str, Any]) -> dict[str, Any]:
 def listening(port: int = 0) -> socket.socket:
     """A server at all addresses of this machine.
 
-    **Arguments:**
+    Args:
+        port: Any free one if 0.
 
-    - `port`: any free one if 0.
-
-    **Raises:** `OSError` if the port is taken.
+    Raises:
+        OSError: If the port is taken.
 
     >>> listening().close()
     """

@@ -30,16 +30,16 @@ def start_processes(
     Without arguments JAX finds out from the cluster that started the processes (Slurm, Open MPI,
     Kubernetes, a TPU pod).
 
-    **Arguments:**
+    Args:
+        coordinator: `HOST:PORT`, where the first process, on that host, waits for the others.
+        processes: How many there are.
+        process: Which of them this is, from 0.
+        named: The three must be given: no cluster is looked for.
+        patience: In seconds. If not all have come by then, the process ends with a message.
 
-    - `coordinator`: `HOST:PORT`, where the first process, on that host, waits for the others.
-    - `processes`: how many there are.
-    - `process`: which of them this is, from 0.
-    - `named`: the three must be given: no cluster is looked for.
-    - `patience`: in seconds. If not all have come by then, the process ends with a message.
-
-    **Raises:** `ValueError` for arguments that cannot be right, if JAX has been used before, if no
-    cluster is found, and if the port is taken.
+    Raises:
+        ValueError: For arguments that cannot be right, if JAX has been used before, if no cluster
+            is found, and if the port is taken.
 
     >>> start_processes("here", 2, 0)
     Traceback (most recent call last):
@@ -112,7 +112,8 @@ def stop_watching() -> None:
 def check_port(coordinator: str) -> None:
     """Refuse a port of this machine that another program has; JAX 0.11 would crash over it.
 
-    **Raises:** `ValueError`.
+    Raises:
+        ValueError: As described above.
     """
     port = int(coordinator.rpartition(":")[2])
     try:
@@ -127,7 +128,8 @@ def check_port(coordinator: str) -> None:
 def check_processes(coordinator: str | None, processes: int | None, process: int | None) -> None:
     """Refuse what cannot be right.
 
-    **Raises:** `ValueError`.
+    Raises:
+        ValueError: As described above.
     """
     if coordinator is None or processes is None or process is None:
         raise ValueError(

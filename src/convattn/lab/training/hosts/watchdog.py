@@ -30,9 +30,8 @@ if word.strip(b"\n") != b"\0":
 class Watchdog:
     """Says the message, should this process end before `goodbye`.
 
-    **Arguments:**
-
-    - `message`: one line.
+    Args:
+        message: One line.
 
     >>> watchdog = Watchdog("convattn: this process was killed")
     >>> watchdog.goodbye()

@@ -15,11 +15,10 @@ def blend(
 ) -> Int32[Array, "height width channels"]:
     """⌊d + a (x - d)⌋, clipped to 0 … 255.
 
-    **Arguments:**
+    Args:
+        factor: A in units of 2⁻¹², 0 … 2¹³; with 2¹² it is the image itself.
 
-    - `factor`: a in units of 2⁻¹², 0 … 2¹³; with 2¹² it is the image itself.
-
-    **Source:** Pillow, `Image.blend`, which cuts off and does not round.
+    Source: Pillow, `Image.blend`, which cuts off and does not round.
 
     >>> black, grey = jnp.zeros((1, 1, 3), jnp.int32), jnp.full((1, 1, 3), 151, jnp.int32)
     >>> blend(black, grey, jnp.int32(2**11)).tolist()
@@ -32,7 +31,7 @@ def blend(
 def grey(image: Int32[Array, "height width 3"]) -> Int32[Array, "height width 3"]:
     """L = 0.299 R + 0.587 G + 0.114 B in all channels: what Color blends with.
 
-    **Source:** Pillow, mode "L" (ITU-R 601-2), in 16 bits with rounding.
+    Source: Pillow, mode "L" (ITU-R 601-2), in 16 bits with rounding.
     """
     return jnp.broadcast_to(_lightness(image)[..., None], image.shape)
 
@@ -40,7 +39,7 @@ def grey(image: Int32[Array, "height width 3"]) -> Int32[Array, "height width 3"
 def mean_grey(image: Int32[Array, "height width 3"]) -> Int32[Array, "height width 3"]:
     """The mean of L, rounded, everywhere: what Contrast blends with.
 
-    **Source:** Pillow, `ImageEnhance.Contrast`.
+    Source: Pillow, `ImageEnhance.Contrast`.
     """
     count = image.shape[0] * image.shape[1]
     total = jnp.sum(_lightness(image), dtype=jnp.int32)
@@ -55,7 +54,7 @@ def smooth(
     The outermost pixels stay; an image with fewer than three pixels on a side, too. The mean is
     rounded; as 13 is odd, no mean lies halfway between integers.
 
-    **Source:** Pillow, `ImageFilter.SMOOTH`.
+    Source: Pillow, `ImageFilter.SMOOTH`.
     """
     if min(image.shape[:2]) < 3:
         return image

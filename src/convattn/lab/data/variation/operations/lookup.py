@@ -35,7 +35,7 @@ def identity_table(channels: int) -> Int32[Array, "channels 256"]:
 def invert_table(channels: int) -> Int32[Array, "channels 256"]:
     """X → 255 - x.
 
-    **Source:** Pillow, `ImageOps.invert`.
+    Source: Pillow, `ImageOps.invert`.
     """
     return LEVELS - 1 - identity_table(channels)
 
@@ -43,7 +43,7 @@ def invert_table(channels: int) -> Int32[Array, "channels 256"]:
 def posterize_table(channels: int, bits: Int32[Array, ""]) -> Int32[Array, "channels 256"]:
     """All but the highest bits become 0; with no bits kept the image is black.
 
-    **Source:** Pillow, `ImageOps.posterize`; 0 bits as before Pillow 10, which now refuses them.
+    Source: Pillow, `ImageOps.posterize`; 0 bits as before Pillow 10, which now refuses them.
 
     >>> posterize_table(1, jnp.int32(1))[0, 127:129].tolist()
     [0, 128]
@@ -54,7 +54,7 @@ def posterize_table(channels: int, bits: Int32[Array, ""]) -> Int32[Array, "chan
 def solarize_table(channels: int, threshold: Int32[Array, ""]) -> Int32[Array, "channels 256"]:
     """X → 255 - x from the threshold on.
 
-    **Source:** Pillow, `ImageOps.solarize`.
+    Source: Pillow, `ImageOps.solarize`.
     """
     levels = identity_table(channels)
     return jnp.where(levels < threshold, levels, LEVELS - 1 - levels)
@@ -63,7 +63,7 @@ def solarize_table(channels: int, threshold: Int32[Array, ""]) -> Int32[Array, "
 def solarize_add_table(channels: int, addition: Int32[Array, ""]) -> Int32[Array, "channels 256"]:
     """X → min(x + addition, 255) below 128.
 
-    **Source:** timm, `auto_augment.solarize_add`.
+    Source: timm, `auto_augment.solarize_add`.
     """
     levels = identity_table(channels)
     return jnp.where(levels < 128, jnp.minimum(levels + addition, LEVELS - 1), levels)
@@ -77,7 +77,7 @@ def equalize_table(
     With b_x the number of pixels darker than x, and the step s = ⌊b_max / 255⌋ of the brightest
     value there is: x → min(⌊(⌊s/2⌋ + b_x) / s⌋, 255); no change if s = 0.
 
-    **Source:** Pillow, `ImageOps.equalize`.
+    Source: Pillow, `ImageOps.equalize`.
     """
     channels = image.shape[-1]
     flat = image.reshape(-1, channels)
@@ -97,7 +97,7 @@ def autocontrast_table(
     x → ⌊255 (x - l) / (h - l)⌋ for l ≤ x ≤ h, less 1 where Pillow's double precision falls short
     of a quotient that is an integer; no change if l = h.
 
-    **Source:** Pillow, `ImageOps.autocontrast`.
+    Source: Pillow, `ImageOps.autocontrast`.
     """
     channels = image.shape[-1]
     flat = image.reshape(-1, channels)
@@ -120,7 +120,8 @@ def shortfalls() -> tuple[UInt8[np.ndarray, "low high"], Bool[np.ndarray, "rows 
     That happens only if 255 (x - l) / (h - l) is an integer n: for x = l + k (h - l)/g with
     g = gcd(h - l, 255), where n = 255 k/g.
 
-    **Returns:** for each (l, h) the number of its row, and the rows: whether n is missed.
+    Returns:
+        For each (l, h) the number of its row, and the rows: whether n is missed.
 
     >>> which, short = shortfalls()
     >>> which.shape, short.shape

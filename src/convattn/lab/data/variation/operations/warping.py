@@ -26,13 +26,12 @@ def warp(
     else a value differs by less than 2·255·2⁻¹² < 1/8 from the exact one before its fraction is
     cut off, so by at most 1 after.
 
-    **Arguments:**
+    Args:
+        matrix: ((a, b), (d, e)) in units of 2⁻¹⁶, each at most 1 in absolute value.
+        shift: (c, f) in units of 2⁻¹⁷ pixels.
+        fill: One value a channel.
 
-    - `matrix`: ((a, b), (d, e)) in units of 2⁻¹⁶, each at most 1 in absolute value.
-    - `shift`: (c, f) in units of 2⁻¹⁷ pixels.
-    - `fill`: one value a channel.
-
-    **Source:** Pillow, `Image.transform` with `AFFINE` and `BILINEAR`.
+    Source: Pillow, `Image.transform` with `AFFINE` and `BILINEAR`.
 
     >>> row = jnp.array([[[10], [20], [40]]], jnp.int32)
     >>> still, right = jnp.eye(2, dtype=jnp.int32) << 16, jnp.array([1 << 16, 0], jnp.int32)
