@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 WORKERS ?= auto
 
 .DEFAULT_GOAL := help
-.PHONY: help install verify quick prove check audit experiment two-phase network bench bench-training orders test coverage lint types doctest certificates ledger data lock build clean
+.PHONY: help install verify quick prove check audit experiment two-phase network bench bench-training orders test test-all coverage lint types doctest certificates ledger data lock build clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -56,8 +56,11 @@ bench-training: $(STAMP) ## a training step beside its PyTorch form and its plai
 orders: $(STAMP) ## time the three orders of a structured convolution against the cost model
 	$(BIN)/python experiments/contraction_orders.py
 
-test: $(STAMP) ## run the tests in parallel
-	$(BIN)/python -m pytest -n $(WORKERS)
+test: $(STAMP) ## run the tests, but for the slow ones, in parallel
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m "not slow"
+
+test-all: $(STAMP) ## run all tests in parallel
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 
 coverage: $(STAMP) ## branch coverage of the independent checker, which must be 100 %
 	$(BIN)/python -m pytest -q tests/convattn_check --cov=convattn_check --cov-branch --cov-report=term-missing --cov-fail-under=100
