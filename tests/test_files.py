@@ -1,5 +1,7 @@
-"""Two processes cannot work in one folder; one that has ended leaves no lock."""
+"""Two processes cannot work in one folder, and no link leads out of one."""
 
+import functools
+import os
 import subprocess
 import sys
 import time
@@ -7,6 +9,7 @@ import time
 import pytest
 
 from convattn.files import InUse, hold_folder
+from convattn.lab.training.metrics import MetricsLog
 
 HOLD = """
 import subprocess, sys, time
@@ -52,3 +55,23 @@ def test_the_lock_ends_with_the_call(tmp_path):
         again = hold_folder(tmp_path)
         with hold_folder(tmp_path), pytest.raises(InUse), again:
             pass
+
+
+@pytest.mark.parametrize("name", ["lock", "metrics.jsonl"])
+@pytest.mark.parametrize("kind", ["file", "missing", "folder", "pipe"])
+def test_what_leads_out_of_a_folder_is_not_written_to(tmp_path, name, kind):
+    target, run = tmp_path / "target", tmp_path / "run"
+    run.mkdir()
+    if kind == "file":
+        target.write_text("precious\n")
+    if kind == "folder":
+        target.mkdir()
+    if kind == "pipe":
+        os.mkfifo(run / name)
+    else:
+        (run / name).symlink_to(target)
+    write = hold_folder if name == "lock" else functools.partial(MetricsLog, step=0)
+    with pytest.raises(ValueError, match="expected a file of the folder itself"), write(run):
+        pass
+    assert target.exists() == (kind in ("file", "folder"))
+    assert kind != "file" or target.read_text() == "precious\n"

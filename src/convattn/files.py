@@ -3,9 +3,14 @@
 A file is written beside its place and renamed. The lock on a folder is the system's, on the file
 `lock`, and ends with the process that holds it, however that ends; the file stays, and means
 nothing. Where the system or the file system has no such locks, nothing is locked.
+
+A folder may come from somebody else, and a symbolic link in it may lead anywhere. `open_inside`
+opens only what is a regular file of the folder itself.
 """
 
+import errno
 import os
+import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -59,25 +64,68 @@ def _umask() -> int:
     return mask
 
 
-class InUse(Exception):
-    """Another process is at work in the folder; the message is its id."""
+def open_inside(path: Path) -> int:
+    """A descriptor to append to a file of a folder, and to read it; the file is made if missing.
+
+    Args:
+        path: The file. Its folder may be a link; the file may not.
+
+    Raises:
+        ValueError: If it is a symbolic link or no regular file; nothing is written then.
+    """
+    flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_NONBLOCK", 0)
+    try:
+        descriptor = os.open(path, flags | getattr(os, "O_NOFOLLOW", 0), 0o666)
+    except OSError as problem:
+        if problem.errno not in (errno.ELOOP, errno.EISDIR, errno.ENXIO):
+            raise
+        raise _not_inside(path) from problem
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise _not_inside(path)
+    return descriptor
+
+
+def _not_inside(path: Path) -> ValueError:
+    kind = "a symbolic link" if path.is_symlink() else "no regular file"
+    return ValueError(
+        f"{path} is {kind}, but expected a file of the folder itself; remove it, or take another "
+        "folder"
+    )
+
+
+class InUse(ValueError):
+    """Another process is at work in a folder.
+
+    Attributes:
+        process: Its id.
+    """
+
+    def __init__(self, folder: Path, process: str) -> None:
+        self.process = process
+        super().__init__(
+            f"process {process} is at work in {folder}; wait for its end, stop it, or take another "
+            "folder"
+        )
 
 
 @contextmanager
 def hold_folder(folder: Path, inherited: bool = False) -> Iterator[None]:
-    """Hold a folder.
+    """Hold a folder; it is made if it is missing.
 
     Args:
-        folder: It must be there.
+        folder: Where one process at a time is to work.
         inherited: Whether the processes that are started meanwhile hold it, too.
 
     Raises:
         InUse: If another process, or another call in this one, holds it.
+        ValueError: If the file `lock` in it is a symbolic link or no regular file.
     """
-    with (folder / FILE_NAME).open("a+") as file:
+    folder.mkdir(parents=True, exist_ok=True)
+    with os.fdopen(open_inside(folder / FILE_NAME), "a+") as file:
         if not _taken(file.fileno()):
             file.seek(0)
-            raise InUse(file.read().strip() or "?")
+            raise InUse(folder, file.read().strip() or "?")
         os.set_inheritable(file.fileno(), inherited)
         file.truncate(0)
         file.write(str(os.getpid()))

@@ -56,6 +56,8 @@ def held(target: Path) -> Iterator[None]:
         raise UsageError(f"--output got {target}, {reason}") from error
     for name in ("lock", "compiled.json", "report.json"):
         require_writable(target / name, "--output")
+    if (target / "lock").is_symlink():
+        raise UsageError(f"--output got {target}, but its lock is a symbolic link; remove it")
     for name in ("coq", "assumptions"):
         path = target / name
         if (path.exists() or path.is_symlink()) and not path.is_dir():
@@ -65,8 +67,9 @@ def held(target: Path) -> Iterator[None]:
             yield
     except InUse as error:
         raise UsageError(
-            f"--output got {target}, but another convattn prove is running in it (process {error}, "
-            "or a coqc that it has started); wait for its end, or name another folder"
+            f"--output got {target}, but another convattn prove is running in it (process "
+            f"{error.process}, or a coqc that it has started); wait for its end, or name another "
+            "folder"
         ) from error
     except ForeignFiles as error:
         raise UsageError(f"--output got {target}, but {error}; name another folder") from error

@@ -16,6 +16,7 @@ from lab.training.test_metrics import scalars
 from lab.training.tiny import Dense, Normalized, pictures, run, settings, training_images
 from rich.console import Console
 
+from convattn.files import InUse
 from convattn.lab.training import sitting
 from convattn.lab.training.checkpoints import (
     CheckpointStore,
@@ -23,7 +24,7 @@ from convattn.lab.training.checkpoints import (
     OtherModel,
     digest,
 )
-from convattn.lab.training.failures import FolderInUse, NonFiniteLoss, NoWholeCheckpoint
+from convattn.lab.training.failures import NonFiniteLoss, NoWholeCheckpoint
 from convattn.lab.training.metrics import read_metrics
 from convattn.lab.training.snapshots import read_snapshot, snapshot_epochs
 from convattn.lab.training.state import named_arrays
@@ -262,7 +263,7 @@ def test_what_cannot_be_trained_is_refused(tmp_path):
 
 def test_two_runs_in_one_folder_are_refused(tmp_path):
     def within(model):
-        with pytest.raises(FolderInUse, match=f"process {os.getpid()} is training in"):
+        with pytest.raises(InUse, match=f"process {os.getpid()} is at work in"):
             run(tmp_path)
         raise StopIteration
 

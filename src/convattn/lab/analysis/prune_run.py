@@ -9,6 +9,7 @@ import numpy as np
 from flax import nnx
 from rich.console import Console
 
+from convattn.files import hold_folder
 from convattn.lab.analysis.centers import require_gaussian
 from convattn.lab.analysis.degenerate_heads import Thresholds, degenerate_heads
 from convattn.lab.analysis.evaluation import test_accuracy
@@ -23,7 +24,6 @@ from convattn.lab.runs.directory import CONFIG, RunDirectory
 from convattn.lab.runs.launch import check_folder, launch
 from convattn.lab.runs.materials import make_model
 from convattn.lab.runs.settings import RunSettings
-from convattn.lab.training.lock import lock_folder
 from convattn.lab.training.state import named_arrays, with_named_arrays
 
 RATE_DIVISOR = 10
@@ -126,7 +126,7 @@ def begin(
     """
     folder = directory.path
     check_folder(directory, settings)
-    with lock_folder(folder):
+    with hold_folder(folder):
         stored = read_pruning(folder) if (folder / CONFIG).exists() else None
         if stored is not None:
             others = plan.other_parts(stored)

@@ -17,6 +17,7 @@ from typing import Any
 from flax import nnx
 from rich.console import Console
 
+from convattn.files import FILE_NAME as LOCK
 from convattn.files import write_file
 from convattn.lab.models.sizes import parameter_count
 from convattn.lab.runs.directory import CONFIG, RESULT, RUN
@@ -24,7 +25,6 @@ from convattn.lab.runs.facts import PACKAGES
 from convattn.lab.runs.git_state import git_state
 from convattn.lab.training.examples import TrainingExamples
 from convattn.lab.training.hosts import one_process_alone
-from convattn.lab.training.lock import FILE_NAME as LOCK
 from convattn.lab.training.outcome import Outcome
 from convattn.lab.training.settings import TrainingSettings
 from convattn.lab.training.trainer import check_examples, train

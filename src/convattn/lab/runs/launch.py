@@ -10,6 +10,8 @@ import numpy as np
 from flax import nnx
 from rich.console import Console
 
+from convattn.files import FILE_NAME as LOCK
+from convattn.files import hold_folder
 from convattn.lab.data.datasets import Dataset, read_dataset
 from convattn.lab.runs.attention_snapshot import attention_snapshot
 from convattn.lab.runs.codec import named_fields
@@ -19,8 +21,6 @@ from convattn.lab.runs.materials import image_size_of, make_model, training_imag
 from convattn.lab.runs.settings import RunSettings
 from convattn.lab.training.devices import data_mesh
 from convattn.lab.training.hosts import Processes, joined_processes
-from convattn.lab.training.lock import FILE_NAME as LOCK
-from convattn.lab.training.lock import lock_folder
 from convattn.lab.training.outcome import Outcome
 from convattn.lab.training.state import with_named_arrays
 from convattn.lab.training.trainer import check_examples, train_in_held_folder
@@ -92,7 +92,7 @@ def launch(
     )
     if not processes.first:
         return sitting()
-    with lock_folder(folder):
+    with hold_folder(folder):
         return _train(directory, settings, facts, initial, dataset, model, sitting)
 
 

@@ -43,10 +43,6 @@ class CheckpointNotWritten(RuntimeError):
         )
 
 
-class FolderInUse(ValueError):
-    """Another process trains in the folder of a run."""
-
-
 class NoWholeCheckpoint(ValueError):
     """There are checkpoints, and all of them are damaged.
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from convattn.files import write_file
+from convattn.files import open_inside, write_file
 
 FILE_NAME, TENSORBOARD = "metrics.jsonl", "tensorboard"
 
@@ -47,9 +47,10 @@ class MetricsLog:
         from tensorboardX.proto.event_pb2 import SessionLog
 
         path = folder / FILE_NAME
+        os.close(open_inside(path))  # a link is refused before anything is read or replaced
         kept = [line for line in read_metrics(folder) if line["step"] <= step]
         write_file(path, "".join(json.dumps(line) + "\n" for line in kept).encode())
-        self._file = path.open("a")
+        self._file = os.fdopen(open_inside(path), "a")
         # Each sitting writes a file of its own, in the order of time, whatever the second. Not with
         # SummaryWriter: a thread writes for it, and its flush leaves out what waits for the thread.
         board = folder / TENSORBOARD

@@ -11,11 +11,11 @@ from pathlib import Path
 from flax import nnx
 from rich.console import Console
 
+from convattn.files import hold_folder
 from convattn.lab.training.checkpoints import BEST as BEST
 from convattn.lab.training.checkpoints import CHECKPOINTS as CHECKPOINTS
 from convattn.lab.training.examples import TrainingExamples
 from convattn.lab.training.hosts import Processes, joined_processes
-from convattn.lab.training.lock import lock_folder
 from convattn.lab.training.outcome import Outcome as Outcome
 from convattn.lab.training.settings import TrainingSettings
 from convattn.lab.training.sitting import Sitting
@@ -46,14 +46,14 @@ def train(
     Raises:
         ValueError: `NonFiniteLoss`; `OtherModel` if the folder holds checkpoints of another model,
             of other settings or of other examples; `NoWholeCheckpoint` if all that it holds are
-            damaged; `FolderInUse` if another process trains there; `OtherProcessFailed` and
+            damaged; `InUse` if another process trains there; `OtherProcessFailed` and
             `ProcessesDiffer` among several processes; `ValueError` if the best parameters are
             damaged, for a batch that is larger than the set or that the devices do not divide, and
             for `select="best"` without validation examples.
     """
     with joined_processes() as processes:
         check_examples(examples, settings)
-        with lock_folder(folder) if processes.first else nullcontext():
+        with hold_folder(folder) if processes.first else nullcontext():
             return train_in_held_folder(
                 model,
                 examples,

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from flax import nnx
 
+from convattn.files import hold_folder
 from convattn.lab.analysis.restored_run import restore_run
 from convattn.lab.data.datasets import Dataset
 from convattn.lab.models.vision_transformer import VisionTransformer
@@ -18,7 +19,6 @@ from convattn.lab.runs.launch import check_folder
 from convattn.lab.runs.materials import make_model
 from convattn.lab.runs.settings import RunSettings
 from convattn.lab.training.images import TrainingImages
-from convattn.lab.training.lock import lock_folder
 from convattn.lab.training.state import named_arrays
 from convattn.lab.two_phase.conversion_check import check_conversion, in_float32
 from convattn.lab.two_phase.conversion_settings import ConversionSettings
@@ -103,7 +103,7 @@ def begin_phase_two(
         count=settings.check_images,
         seconds=seconds,
     )
-    with lock_folder(folder):
+    with hold_folder(folder):
         directory.write_conversion({"source": one.source, **report.to_json()})
     return named_arrays(nnx.state(model, nnx.Param))
 
