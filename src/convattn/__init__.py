@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from convattn.encodings.layer import AttentionLayer as AttentionLayer
     from convattn.encodings.layer import ContentScores as ContentScores
     from convattn.fast.application import apply_attention as apply_attention
+    from convattn.fast.application import attention_maps as attention_maps
     from convattn.networks.weights.stored_layer import load_layer as load_layer
     from convattn.networks.weights.stored_layer import save_layer as save_layer
     from convattn.operators.convolution import conv as conv
@@ -30,6 +31,7 @@ _HOMES = {
     "ContentScores": "convattn.encodings.layer",
     "apply_attention": "convattn.fast.application",
     "approximate_convolution": "convattn.bounds.approximation",
+    "attention_maps": "convattn.fast.application",
     "attention_to_conv": "convattn.constructions.recovery",
     "conv": "convattn.operators.convolution",
     "conv_to_attention": "convattn.constructions.conversion",

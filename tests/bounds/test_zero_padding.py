@@ -172,9 +172,7 @@ def test_the_layer_in_fractions_by_hand():
     """Two pixels, K = 3, W = (3, 10, 3): N = 2, ε = 1/2, so e^M = 3 and rows (3, 1)/4."""
     layer = bare_zero_padding_layer(np.array([3.0, 10.0, 3.0]).reshape(3, 1, 1), tokens=2)
     assert layer.output[:, 0, 0].tolist() == [6.0, 20.0, 6.0, -19.0]  # T - ΣW/(1-ε) = 13 - 32
-    weights = np.asarray(
-        ca.apply_attention(layer, jnp.ones((1, 2, 1)), return_weights=True)[1], float
-    )
+    weights = np.asarray(ca.attention_maps(layer, [2]).weights, float)
     expected = [
         [[0.5, 0.5], [0.75, 0.25]],
         [[0.75, 0.25], [0.25, 0.75]],

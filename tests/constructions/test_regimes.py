@@ -1,5 +1,7 @@
 """What goes together in a conversion, and what is refused."""
 
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -54,16 +56,29 @@ def test_a_wider_bias_keeps_its_digits():
     assert result[0, 0, 0, 0] == 100005
 
 
-def test_weights_on_request_sum_to_one():
-    images = jnp.ones((2, 4, 5, 1))
-    for encoding in ("bias", "scalar"):  # the scalar encoding's gains are not in the weights
+def test_attention_maps_are_rows_that_sum_to_one():
+    """The gains of the scalar encoding are not in them, and a size serves as well as images."""
+    for encoding in ("bias", "scalar"):
         layer = ca.conv_to_attention(np.ones((3, 3, 1, 1)), encoding=encoding)
-        output, weights = ca.apply_attention(layer, images, return_weights=True)
-        assert (output == ca.apply_attention(layer, images)).all()
-        assert weights.shape == (10, 20, 42)
-        assert jnp.abs(weights.sum(-1) - 1).max() <= 42 * jnp.finfo(weights.dtype).eps
-    jitted = jax.jit(ca.apply_attention, static_argnames="return_weights")
-    assert jitted(layer, images, return_weights=True)[1].shape == (10, 20, 42)
+        weights, ring = ca.attention_maps(layer, jnp.ones((2, 4, 5, 1)))
+        assert (weights.shape, ring) == ((10, 4, 5, 6, 7), ((1, 1), (1, 1)))
+        assert jnp.abs(weights.sum((-1, -2)) - 1).max() <= 42 * jnp.finfo(weights.dtype).eps
+        assert (ca.attention_maps(layer, (4, 5)).weights == weights).all()
+    bare = ca.attention_maps(layer, (4, 5), ring=False)
+    assert (bare.weights.shape, bare.ring) == ((10, 4, 5, 4, 5), ((0, 0), (0, 0)))
+    jitted = jax.jit(lambda images: ca.attention_maps(layer, images).weights)
+    assert jitted(jnp.ones((2, 4, 5, 1))).shape == weights.shape
+
+
+def test_attention_maps_refuse_what_does_not_fit():
+    layer = ca.conv_to_attention(KERNEL, patch_size=2)
+    with pytest.raises(ValueError, match=r"GiB, of .* heads, .* but expected at most 2 GiB"):
+        ca.attention_maps(layer, (600, 600))
+    with pytest.raises(ValueError, match=r"images=\(4, 5\), but expected sides that patch_size"):
+        ca.attention_maps(layer, (4, 5))
+    content = ca.ContentScores(jnp.ones((layer.heads, 4, 2)), jnp.ones((layer.heads, 4, 2)))
+    with pytest.raises(ValueError, match="the layer has content scores"):
+        ca.attention_maps(replace(layer, content=content), (4, 4))
 
 
 def test_one_image_size_serves_both_axes():
@@ -72,5 +87,5 @@ def test_one_image_size_serves_both_axes():
 
 
 def test_what_is_no_layer_is_refused():
-    with pytest.raises(ValueError, match="layer is NoneType"):
+    with pytest.raises(ValueError, match="layer=NoneType, but expected an AttentionLayer"):
         ca.apply_attention(None, KERNEL)

@@ -12,7 +12,7 @@ import convattn as ca
 from convattn.encodings import GaussianEncoding, QuadraticEncoding
 from convattn.encodings.layer import AttentionLayer, ContentScores
 from convattn.fast import selection
-from convattn.fast.application import apply_attention
+from convattn.fast.application import apply_attention, attention_maps
 from convattn.fast.backend import Work
 from convattn.fast.options import AttentionOptions, Dropout
 from convattn.fast.selection import BACK_ENDS, cheapest, choose_backend
@@ -135,10 +135,8 @@ def test_every_back_end_serves_a_layer_without_heads(name, has_content):
     for options in ({}, dropping, {"chunk": 2}, {"windows": ()}):
         found = apply_attention(layer, images, backend=name, **options)
         assert_equal(found, jnp.broadcast_to(bias, (2, 3, 4, 5)))
-    found, weights = apply_attention(layer, images, backend=name, return_weights=True)
-    assert weights.shape == ((2, 0, 12, 24) if has_content else (0, 12, 24))
-    found, skipped = apply_attention(layer, images, backend=name, return_skipped=True)
-    assert skipped.shape == (0,)
+    maps = attention_maps(layer, images)
+    assert maps.weights.shape == ((2,) if has_content else ()) + (0, 3, 4, 4, 6)
     bare = AttentionLayer(encoding, value, None, None, content)
     assert_equal(apply_attention(bare, images, backend=name), jnp.zeros((2, 3, 4, 5)))
     with pytest.raises(ValueError, match="should be one of auto"):

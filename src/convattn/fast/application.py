@@ -1,59 +1,25 @@
-"""`apply_attention`: from images to images through an attention layer."""
+"""`apply_attention` and `attention_maps`: what a layer makes of images, and where it looks."""
 
 import math
 from collections.abc import Sequence
-from typing import Any, Literal, overload
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
+import numpy as np
 from jax import Array, lax
 from jaxtyping import Num
 
-from convattn.encodings.base import RelativePosition
 from convattn.encodings.layer import AttentionLayer
 from convattn.fast.dense import softmax_weights
 from convattn.fast.maps import out_features, sum_dtype
 from convattn.fast.options import AttentionOptions, Window, read_dropout, read_windows
-from convattn.fast.selection import choose_backend
-from convattn.fast.windowed.window import skipped_weight, window_problem
+from convattn.fast.selection import MOST_HELD, choose_backend, weights_bytes
+from convattn.fast.windowed.window import window_problem
 from convattn.operators.arrays import as_array
 from convattn.operators.attention import HIGHEST
-from convattn.operators.patches import add_zero_ring, check_ring, patchify, unpatchify
+from convattn.operators.patches import Ring, add_zero_ring, check_ring, patchify, unpatchify
 from convattn.operators.relative_content import check_shapes
-from convattn.operators.shifts import TokenGrid
-
-
-@overload
-def apply_attention(
-    layer: AttentionLayer,
-    images: Any,
-    *,
-    ring: bool | int | Sequence[tuple[int, int]] | None = None,
-    backend: str = "auto",
-    precision: lax.PrecisionLike = None,
-    dropout_rate: float = 0.0,
-    dropout_key: Array | None = None,
-    windows: Sequence[Window] | None = None,
-    chunk: int | None = None,
-    return_weights: Literal[False] = False,
-    return_skipped: Literal[False] = False,
-) -> Array: ...
-
-
-@overload
-def apply_attention(
-    layer: AttentionLayer,
-    images: Any,
-    *,
-    ring: bool | int | Sequence[tuple[int, int]] | None = None,
-    backend: str = "auto",
-    precision: lax.PrecisionLike = None,
-    dropout_rate: float = 0.0,
-    dropout_key: Array | None = None,
-    windows: Sequence[Window] | None = None,
-    chunk: int | None = None,
-    return_weights: bool = False,
-    return_skipped: bool = False,
-) -> Array | tuple[Array, Array]: ...
+from convattn.operators.shifts import TokenGrid, per_axis
 
 
 def apply_attention(
@@ -67,9 +33,7 @@ def apply_attention(
     dropout_key: Array | None = None,
     windows: Sequence[Window] | None = None,
     chunk: int | None = None,
-    return_weights: bool = False,
-    return_skipped: bool = False,
-) -> Num[Array, "batch *space out_channels"] | tuple[Array, Array]:
+) -> Num[Array, "batch *space out_channels"]:
     """Apply a layer to images: cut patches, lay the ring, attend, put the patches back, stride.
 
     Args:
@@ -82,9 +46,9 @@ def apply_attention(
             (see `convattn.fast`), or `"auto"`, which takes the one that the cost model expects to
             be fastest among those that serve the layer. All give the same values and gradients up
             to rounding, and the bias alone for a layer without heads; `"windowed"` leaves out
-            weights, and `return_skipped` bounds them. `"separable"` has a derivative of its own, in
-            reverse mode only: for `jax.jvp`, `jacfwd` and `linearize` name another, such as
-            `"dense"` or `"chunked"`.
+            weights, which `convattn.fast.skipped_weight` bounds. `"separable"` has a derivative of
+            its own, in reverse mode only: for `jax.jvp`, `jacfwd` and `linearize` name another,
+            such as `"dense"` or `"chunked"`.
         precision: Of the matrix products; None pins the highest. At another, such as `"default"`,
             bfloat16 and float16 operands stay as they are, and sums are taken in float32.
         dropout_rate, dropout_key: Drop attention weights with this probability in [0, 1), with a
@@ -93,16 +57,10 @@ def apply_attention(
             `"auto"` uses that back end only if they are given.
         chunk: How many queries `"chunked"` takes at a time. Back ends ignore windows and chunks
             that are not theirs.
-        return_weights: Return the attention weights as well; they are formed for it.
-        return_skipped: Return a bound on the weight that was left out as well: zero but for
-            `"windowed"`.
 
     Returns:
         `[batch, height', width', out]` of dtype `result_type(images, values)`. Softmax and sums run
-        in at least float32. With `return_weights` a pair: the output, and the weights `[heads,
-        queries, keys]` (with a batch axis before if the layer has content scores), before dropout;
-        keys count the ring, row-major. With `return_skipped` a pair: the output, and for each head
-        the most that any query's weights on the keys left out add up to.
+        in at least float32.
 
     Raises:
         ValueError: For images whose rank, channels or sides do not fit the layer, for an unknown
@@ -114,39 +72,7 @@ def apply_attention(
     >>> ca.apply_attention(layer, jnp.ones((1, 4, 4, 1)))[0, :, :, 0].round(4).tolist()[0]
     [4.0, 6.0, 6.0, 4.0]
     """
-    if not isinstance(layer, AttentionLayer):
-        raise ValueError(
-            f"layer is {type(layer).__name__}, but should be an AttentionLayer, such as "
-            "conv_to_attention returns; the images come second"
-        )
-    if return_weights and return_skipped:
-        raise ValueError(
-            "return_weights and return_skipped are both True, but the weights are all formed for "
-            "the one, and none is left out then; ask for one of them"
-        )
-    if layer.content is not None and layer.content.tables is not None:
-        check_shapes(layer.content.tables)
-    images = as_array(images, "images")
-    axes = len(layer.patch_size)
-    if images.ndim != axes + 2:
-        raise ValueError(
-            f"images.shape={images.shape}, but a layer with {axes} spatial axes takes batch, "
-            f"{axes} spatial axes, channels"
-        )
-    tokens = patchify(images, layer.patch_size)
-    features = layer_features(layer)
-    if features is not None and tokens.shape[-1] != features:
-        pixels = math.prod(layer.patch_size)
-        raise ValueError(
-            f"images.shape={images.shape} has {images.shape[-1]} channels, but the layer takes "
-            f"{features // pixels} (its tokens have {features} features, its patches {pixels} "
-            "pixels)"
-        )
-    if ring is None or ring is True:
-        chosen = layer.ring
-    else:
-        chosen = check_ring(0 if ring is False else ring, axes)
-    grid = TokenGrid(tuple(tokens.shape[1:-1]), chosen)
+    images, tokens, grid = read_images(layer, images, ring)
     options = AttentionOptions(
         HIGHEST if precision is None else precision,
         read_dropout(dropout_rate, dropout_key),
@@ -157,13 +83,13 @@ def apply_attention(
     )
     problem = options.windows and window_problem(options.windows, layer.heads, grid)
     if problem:
-        raise ValueError(f"windows={windows!r}: {problem}")
+        raise ValueError(f"windows={windows!r}, but {problem}")
     selected = choose_backend(backend, layer, grid, tokens.shape, options)
     steps = layer.subsampling
     if len(tokens) and layer.heads:
         result = selected.attend(layer, grid, tokens, options)
         if selected.strided and options.stride is not None:
-            steps = (1,) * axes  # taken already
+            steps = (1,) * len(steps)  # taken already
     else:
         out = out_features(layer, tokens.shape[-1])
         result = jnp.zeros((len(tokens), *grid.queries, out), sum_dtype(layer, tokens))
@@ -173,16 +99,126 @@ def apply_attention(
     if not jnp.issubdtype(result_dtype, jnp.inexact):
         result_dtype = jnp.promote_types(result_dtype, jnp.float32)
     outputs = unpatchify(result.astype(result_dtype), layer.output_patch_size)
-    outputs = outputs[(slice(None), *(slice(None, None, step) for step in steps))]
-    if return_weights:
-        keys = add_zero_ring(tokens, chosen).reshape(len(tokens), grid.number_of_keys, -1)
-        return outputs, softmax_weights(layer, grid, keys)
-    if return_skipped:
-        windowed = selected.name == "windowed" and layer.heads
-        if windowed and isinstance(layer.encoding, RelativePosition):
-            return outputs, skipped_weight(layer.encoding, grid, options.windows)
-        return outputs, jnp.zeros(layer.heads)
-    return outputs
+    return outputs[(slice(None), *(slice(None, None, step) for step in steps))]
+
+
+class AttentionMaps(NamedTuple):
+    """What the heads of a layer attend to.
+
+    Attributes:
+        weights: `[heads, height, width, keys_height, keys_width]`, or `[heads, length, keys]` for
+            sequences; with content scores a batch axis stands before. Every row sums to one over
+            its keys; dropout and the gains of an encoding are not in it.
+        ring: For each axis how many of the first and of the last keys are zero tokens of the ring
+            rather than tokens of the image.
+    """
+
+    weights: Array
+    ring: Ring
+
+
+def attention_maps(
+    layer: AttentionLayer,
+    images: Any,
+    *,
+    ring: bool | int | Sequence[tuple[int, int]] | None = None,
+) -> AttentionMaps:
+    """The attention weights of a layer, from each query to each key.
+
+        A_h(q, k) = e^(s_h(q, k)) / Σ_k' e^(s_h(q, k'))
+
+    with the scores s_h of the layer's encoding and, if it has any, of the content.
+
+    Args:
+        images: As `apply_attention` takes them; or, for a layer without content scores, whose
+            weights don't depend on them, the image size in pixels: an integer for each axis.
+        ring: As in `apply_attention`.
+
+    Raises:
+        ValueError: For images or a size that do not fit the layer, for a size alone where the
+            layer has content scores, and where the weights would take more than 2 GiB.
+
+    >>> import convattn as ca
+    >>> layer = ca.conv_to_attention(jnp.ones((3, 3, 1, 1)), exact=False)
+    >>> maps = ca.attention_maps(layer, (4, 5))
+    >>> maps.weights.shape, maps.ring
+    ((9, 4, 5, 6, 7), ((1, 1), (1, 1)))
+    >>> float(maps.weights[0, 0, 0, 0, 0])  # the first head looks up and to the left
+    1.0
+    """
+    check_layer(layer)
+    if isinstance(images, Sequence) and all(isinstance(side, int | np.integer) for side in images):
+        if layer.content is not None:
+            raise ValueError(
+                f"images={images!r}, but expected images: the layer has content scores, so that "
+                "its weights depend on them; pass images as to apply_attention"
+            )
+        sides = per_axis(images, len(layer.patch_size), "images")
+        if any(side % p for side, p in zip(sides, layer.patch_size, strict=True)):
+            raise ValueError(
+                f"images={images!r}, but expected sides that patch_size={layer.patch_size} "
+                "divides; pad or crop the image"
+            )
+        queries = tuple(side // p for side, p in zip(sides, layer.patch_size, strict=True))
+        tokens, grid = None, TokenGrid(queries, chosen_ring(layer, ring))
+    else:
+        _, tokens, grid = read_images(layer, images, ring)
+    taken = weights_bytes(layer, grid, 1 if tokens is None else len(tokens))
+    if taken > MOST_HELD:
+        raise ValueError(
+            f"the weights' size={taken / 2**30:.1f} GiB, of {layer.heads} heads, "
+            f"{math.prod(grid.queries)} queries and {grid.number_of_keys} keys, but expected at "
+            f"most {MOST_HELD / 2**30:g} GiB; take smaller or fewer images, or a layer with fewer "
+            "heads (encoding.take_heads)"
+        )
+    keys = tokens
+    if tokens is not None:
+        keys = add_zero_ring(tokens, grid.ring).reshape(len(tokens), grid.number_of_keys, -1)
+    weights = softmax_weights(layer, grid, keys)
+    return AttentionMaps(weights.reshape(*weights.shape[:-2], *grid.queries, *grid.keys), grid.ring)
+
+
+def check_layer(layer: Any) -> None:
+    """Refuse what is no layer, or has content tables that are no tables of shifts."""
+    if not isinstance(layer, AttentionLayer):
+        raise ValueError(
+            f"layer={type(layer).__name__}, but expected an AttentionLayer, such as "
+            "conv_to_attention returns; the images come second"
+        )
+    if layer.content is not None and layer.content.tables is not None:
+        check_shapes(layer.content.tables)
+
+
+def read_images(
+    layer: AttentionLayer, images: Any, ring: bool | int | Sequence[tuple[int, int]] | None
+) -> tuple[Array, Array, TokenGrid]:
+    """The images as an array, their tokens, and the grid of these with its ring.
+
+    Raises:
+        ValueError: Where layer, images or ring do not fit together.
+    """
+    check_layer(layer)
+    images, axes = as_array(images, "images"), len(layer.patch_size)
+    if images.ndim != axes + 2:
+        raise ValueError(
+            f"images.shape={images.shape}, but expected batch, {axes} spatial axes and channels, "
+            f"as the layer has {axes} spatial axes; add or drop axes"
+        )
+    tokens, features = patchify(images, layer.patch_size), layer_features(layer)
+    if features is not None and tokens.shape[-1] != features:
+        pixels = math.prod(layer.patch_size)
+        raise ValueError(
+            f"images.shape={images.shape}, but expected {features // pixels} channels (its tokens "
+            f"have {features} features, its patches {pixels} pixels); take the layer's own inputs"
+        )
+    return images, tokens, TokenGrid(tuple(tokens.shape[1:-1]), chosen_ring(layer, ring))
+
+
+def chosen_ring(layer: AttentionLayer, ring: bool | int | Sequence[tuple[int, int]] | None) -> Ring:
+    """The layer's own ring for None or True, none for False, else the one that is given."""
+    if ring is None or ring is True:
+        return layer.ring
+    return check_ring(0 if ring is False else ring, len(layer.patch_size))
 
 
 def layer_features(layer: AttentionLayer) -> int | None:

@@ -190,7 +190,7 @@ def test_attention_layers_are_for_analysis():
     assert (first.heads, second.heads) == (3, 0)
     assert_equal(first.value, model.layers[0].attention.value[...])
     tokens = jnp.asarray(np.random.default_rng(5).normal(size=(1, 4, 3, 8)))
-    _, weights = ca.apply_attention(first, tokens, return_weights=True)
+    weights = ca.attention_maps(first, tokens).weights.reshape(3, 12, 12)
     found = jax.nn.softmax(scores(model.layers[0].attention, np.asarray(tokens[0])), axis=-1)
     assert_within(weights, found, CLOSE)
 

@@ -8,7 +8,7 @@ from jax import Array
 from jaxtyping import Float
 
 from convattn.encodings.layer import AttentionLayer
-from convattn.fast.application import apply_attention
+from convattn.fast.application import attention_maps as maps_of_layer
 from convattn.lab.analysis.position_maps import Maps
 from convattn.lab.analysis.score_tables import check_query
 from convattn.lab.models.downsampling import downsample
@@ -55,11 +55,9 @@ def attended(layer: AttentionLayer, tokens: Array, query: tuple[int, int]) -> np
     check_query(query, (rows, columns))
     if not layer.heads:
         return np.zeros((count, 0, rows, columns))
-    _, weights = apply_attention(layer, tokens, return_weights=True)
-    seen = np.asarray(weights[..., query[0] * columns + query[1], :], np.float64)
-    return np.broadcast_to(
-        seen.reshape(-1, layer.heads, rows, columns), (count, layer.heads, rows, columns)
-    )
+    weights = maps_of_layer(layer, tokens).weights
+    seen = np.asarray(weights[..., query[0], query[1], :, :], np.float64)
+    return np.broadcast_to(seen, (count, layer.heads, rows, columns))
 
 
 def averaged(maps: Sequence[np.ndarray]) -> Maps:
