@@ -249,34 +249,7 @@ CLAIM = Claim(
     verdict=Verdict.AMENDED,
     kinds=(Kind.IDENTITY,),
     evidence=(
-        proved(
-            "andreoli2019/attention.v",
-            r"""
-            Theorem attention (R : realFieldType) :
-              [/\ forall (Key : finType) (mask : Key -> bool) (w : Key -> R) k,
-                    (forall l, 0 < w l) -> mask k ->
-                    [/\ forall m, ~~ mask m -> softmax (masked mask w) m = 0,
-                        \sum_m softmax (masked mask w) m = 1 &
-                        forall m, softmax (masked mask w) m = softmax (masked mask (softmax w)) m],
-                  forall (Key : finType) (mask : Key -> bool) (w : Key -> R),
-                    (forall k, ~~ mask k) -> \sum_k masked mask w k = 0,
-                  forall (K M P : finType) (N Q P' Q' : Type) (A : K -> M -> N -> R) (Theta : K ->
-                      P -> Q -> R)
-                      x (x' : M -> P' -> R) (y' : N -> Q' -> R) n q,
-                    attention_convolution (fun k _ _ => A k) Theta x x' y' n q =
-                      structured_convolution A Theta x n q,
-                  forall (K M P : finType) (N Q P' Q' : Type) a (Theta : K -> P -> Q -> R) c
-                      (x z : M -> P -> R) (x' : M -> P' -> R) (y' : N -> Q' -> R) n q,
-                    attention_convolution a Theta (fun m p => c * x m p + z m p) x' y' n q =
-                      c * attention_convolution a Theta x x' y' n q + attention_convolution a Theta
-                          z x' y' n q &
-                  forall (M P : finType) (Q : Type) (Theta : unit -> P -> Q -> R) c (x : M -> P ->
-                      R) n q,
-                    let self x := attention_convolution (fun _ => @products R M M P) Theta x x x n
-                        q in
-                    self (fun m p => c * x m p) = c ^+ 3 * self x].
-            """,
-        ),
+        proved("andreoli2019/attention.v"),
         certified(
             "A19.attention",
             name="masking and constants in the softmax",

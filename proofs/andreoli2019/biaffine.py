@@ -169,25 +169,7 @@ CLAIM = Claim(
     verdict=Verdict.HOLDS,
     kinds=(Kind.IDENTITY,),
     evidence=(
-        proved(
-            "andreoli2019/biaffine.v",
-            r"""
-            Theorem biaffine (F : fieldType) (M N P Q : nat) (x : 'M[F]_(M, P)) (y : 'M[F]_(N, Q))
-                (Lambda : 'M[F]_(P, Q)) (mu : 'cV[F]_P) (nu : 'cV[F]_Q) (xi : F) :
-              let A := bi_affine x y Lambda mu nu xi in
-              [/\ forall m n, A m n =
-                    \sum_p \sum_q Lambda p q * x m p * y n q + \sum_p mu p 0 * x m p + \sum_q nu q
-                        0 * y n q + xi,
-                  A = with_one x *m bi_affine_parameter Lambda mu nu xi *m (with_one y)^T
-                    /\ (\rank A <= minn P Q + 1)%N,
-                  \rank (with_one x) = (P + 1)%N -> \rank (with_one y) = (Q + 1)%N ->
-                    forall Lambda' mu' nu' xi', bi_affine x y Lambda' mu' nu' xi' = A ->
-                      [/\ Lambda' = Lambda, mu' = mu, nu' = nu & xi' = xi] &
-                  forall E, exponential_law E -> forall m n,
-                    column_softmax E A m n = column_softmax E (bi_affine x y Lambda mu 0 0) m n /\
-                    row_softmax E A m n = row_softmax E (bi_affine x y Lambda 0 nu 0) m n].
-            """,
-        ),
+        proved("andreoli2019/biaffine.v"),
         certified(
             "A19.biaffine", name="the two forms", kind="identity", cases=({"identity": "forms"},)
         ),

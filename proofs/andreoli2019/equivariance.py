@@ -230,53 +230,9 @@ CLAIM = Claim(
     verdict=Verdict.AMENDED,
     kinds=(Kind.IDENTITY,),
     evidence=(
-        proved(
-            "andreoli2019/equivariance.v",
-            r"""
-            Theorem equivariance (F : fieldType) (Axis : finType) (S : Axis -> nat) (T : Type)
-                (Phi : node S -> node S -> T -> F) :
-              (forall m n m' n', difference m n = difference m' n' -> forall t, Phi m n t = Phi m'
-                  n' t) <->
-              exists Theta : occurring S -> T -> F,
-                [/\ forall m n t, Phi m n t = shift_combination Theta m n t,
-                    forall Theta', (forall m n t, Phi m n t = shift_combination Theta' m n t) ->
-                      forall d t, Theta' d t = Theta d t &
-                    forall (D : pred (shift Axis)) t,
-                      (forall m n, ~~ D (difference m n) -> Phi m n t = 0) <->
-                      (forall d, ~~ D (occurring_shift d) -> Theta d t = 0)].
-            """,
-        ),
-        proved(
-            "andreoli2019/equivariance_bare.v",
-            r"""
-            Theorem equivariance_bare (F : fieldType) (Axis : finType) (S : Axis -> nat) (T : Type)
-                (Phi : node S -> node S -> T -> F) :
-              (forall i, commutes_with Phi (shift_matrix F (unit_shift i)) /\
-                         commutes_with Phi (shift_matrix F (- unit_shift i))) <->
-              exists c : T -> F, forall m n t, Phi m n t = if m == n then c t else 0.
-            """,
-        ),
-        proved(
-            "andreoli2019/equivariance_torus.v",
-            r"""
-            Theorem equivariance_torus (F : fieldType) (G : finZmodType) (T : Type) (Phi : G -> G
-                -> T -> F) :
-              [/\ (forall e, commutes_with Phi (translation_matrix F e)) <->
-                    (forall m n m' n', n - m = n' - m' -> forall t, Phi m n t = Phi m' n' t),
-                  (forall m n m' n', n - m = n' - m' -> forall t, Phi m n t = Phi m' n' t) <->
-                    exists Theta : G -> T -> F,
-                      [/\ forall m n t, Phi m n t = translation_combination Theta m n t,
-                          forall Theta', (forall m n t, Phi m n t = translation_combination Theta'
-                              m n t) ->
-                            forall d t, Theta' d t = Theta d t &
-                          forall (D : pred G) t,
-                            (forall m n, ~~ D (n - m) -> Phi m n t = 0) <->
-                            (forall d, ~~ D d -> Theta d t = 0)] &
-                  forall a b m n : G,
-                    \sum_l translation_matrix F a m l * translation_matrix F b l n =
-                      translation_matrix F (a + b) m n].
-            """,
-        ),
+        proved("andreoli2019/equivariance.v"),
+        proved("andreoli2019/equivariance_bare.v"),
+        proved("andreoli2019/equivariance_torus.v"),
         certified(
             "A19.equivariance",
             name="what commutes with the shifts",

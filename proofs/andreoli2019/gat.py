@@ -210,36 +210,8 @@ CLAIM = Claim(
     verdict=Verdict.HOLDS,
     kinds=(Kind.IDENTITY,),
     evidence=(
-        proved(
-            "andreoli2019/gat.v",
-            r"""
-            Theorem gat (F : fieldType) :
-              [/\ forall (N P Q : nat) (x : 'M[F]_(N, P)) (Theta : 'M[F]_(P, Q)) Lambda mu nu xi,
-                    bi_affine (x *m Theta) (x *m Theta) Lambda mu nu xi =
-                      bi_affine x x (Theta *m Lambda *m Theta^T) (Theta *m mu) (Theta *m nu) xi,
-                  forall (E : F -> F) (M N P Q : nat) (x : 'M[F]_(M, P)) (y : 'M[F]_(N, Q))
-                      (mask : 'I_M -> 'I_N -> bool) Lambda mu nu xi m n,
-                    exponential_law E ->
-                    masked_softmax E mask (bi_affine x y Lambda mu nu xi) m n =
-                      masked_softmax E mask (bi_affine x y Lambda mu 0 0) m n &
-                  forall (K M P : finType) (N D : Type) (A : K -> M -> N -> F) (Theta : K -> P -> D
-                      -> F) x n f,
-                    concatenated_heads A Theta x n f = structured_convolution A (block_parameter
-                        Theta) x n f].
-            """,
-        ),
-        proved(
-            "andreoli2019/gat_relu.v",
-            r"""
-            Theorem gat_relu (R : realFieldType) (E : R -> R) (c : R) :
-              is_exponential E -> (forall x, E x = 1 -> x = 0) -> 0 < c < 1 ->
-              (graph_attention E c xpredT (fun k : bool => if k then 1 else - 1) 1 true !=
-                 graph_attention E c xpredT (fun k : bool => if k then 1 else - 1) 0 true) /\
-              forall (Key : finType) (mask : Key -> bool) (s : Key -> R) t m m', mask m -> mask m'
-                  ->
-                (graph_attention E c mask s t m <= graph_attention E c mask s t m') = (s m <= s m').
-            """,
-        ),
+        proved("andreoli2019/gat.v"),
+        proved("andreoli2019/gat_relu.v"),
         certified(
             "A19.gat",
             name="without the leaky ReLU",

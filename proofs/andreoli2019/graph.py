@@ -307,67 +307,10 @@ CLAIM = Claim(
     verdict=Verdict.AMENDED,
     kinds=(Kind.IDENTITY,),
     evidence=(
-        proved(
-            "andreoli2019/graph_chebyshev.v",
-            r"""
-            Theorem graph_chebyshev (F : fieldType) (n : nat) (L : 'M[F]_n.+1) (a b : F) (K : nat) :
-              2%:R != 0 :> F -> a != 0 ->
-              let T := chebyshev (a *: L + b%:M) in
-              (forall c : nat -> F, exists c' : nat -> F,
-                 \sum_(k < K.+1) c k *: T k = \sum_(k < K.+1) c' k *: L ^+ k) /\
-              (forall c : nat -> F, exists c' : nat -> F,
-                 \sum_(k < K.+1) c k *: L ^+ k = \sum_(k < K.+1) c' k *: T k).
-            """,
-        ),
-        proved(
-            "andreoli2019/graph_gcn.v",
-            r"""
-            Theorem graph_gcn (R : rcfType) :
-              [/\ forall (Node : finType) (A : Node -> Node -> R) m, (forall m, 0 < degree A m) ->
-                    \sum_n laplacian A m n * Num.sqrt (degree A n) = 0,
-                  forall (Node : finType) (A : Node -> Node -> R) m, (forall m n, 0 <= A m n) ->
-                    \sum_n gcn_matrix A m n * Num.sqrt (degree (with_loops A) n) =
-                      Num.sqrt (degree (with_loops A) m) &
-                  [/\ forall m n, gcn_matrix (@edge R) m n = 2%:R^-1,
-                      forall m n, laplacian (@edge R) m n = if m == n then 1 else - 1,
-                      forall c, ~ (forall m n, gcn_matrix (@edge R) m n = c * laplacian (@edge R) m
-                          n) &
-                      forall c, ~ (forall m n, laplacian (@edge R) m n = c * gcn_matrix (@edge R) m
-                          n)]].
-            """,
-        ),
-        proved(
-            "andreoli2019/graph_size.v",
-            r"""
-            Theorem graph_size (F : fieldType) (Axis : finType) (S : Axis -> nat) :
-              (forall (P Q K H : finType) (d : K -> shift Axis) (Theta : K -> P -> Q -> F),
-                 injective d -> (forall k, exists m n : node S, difference m n = d k) ->
-                 (exists (A : H -> node S -> node S -> F) (Theta' : H -> P -> Q -> F), forall x n q,
-                    structured_convolution (fun k => shift_matrix F (d k)) Theta x n q =
-                      structured_convolution A Theta' x n q) <->
-                 (family_rank (flattened Theta) <= #|H|)%N) /\
-              forall (H : finType) (A : H -> node S -> node S -> F) (Theta : H -> unit -> unit ->
-                  F) i,
-                (forall j, 0 < S j)%N -> (1 < S i)%N ->
-                (forall h m n, A h (reflected m) (reflected n) = A h m n) ->
-                ~ forall x n q,
-                    structured_convolution A Theta x n q =
-                      structured_convolution (fun _ : unit => shift_matrix F (unit_shift i)) (fun _
-                          _ _ => 1) x n q.
-            """,
-        ),
-        proved(
-            "andreoli2019/graph_walks.v",
-            r"""
-            Theorem graph_walks (F : fieldType) (Node : finType) :
-              (forall (sort : seq (rel Node)) (m n : Node),
-                 sort_matrix F sort (enum_rank m) (enum_rank n) = #|walks sort m n|%:R) /\
-              forall (e : rel Node) k m n,
-                let power := iter k (mulmx (relation_matrix F e)) 1%:M in
-                power (enum_rank m) (enum_rank n) =
-                  #|[set w : k.-tuple Node | path e m w && (last m w == n)]|%:R.
-            """,
-        ),
+        proved("andreoli2019/graph_chebyshev.v"),
+        proved("andreoli2019/graph_gcn.v"),
+        proved("andreoli2019/graph_size.v"),
+        proved("andreoli2019/graph_walks.v"),
         certified(
             "A19.graph",
             name="polynomials and the GCN's matrix",

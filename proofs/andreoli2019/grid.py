@@ -249,37 +249,8 @@ CLAIM = Claim(
     verdict=Verdict.AMENDED,
     kinds=(Kind.IDENTITY,),
     evidence=(
-        proved(
-            "andreoli2019/grid.v",
-            r"""
-            Theorem grid (F : fieldType) (Axis P : finType) (Q : Type) (S K : Axis -> nat)
-                (epsilon delta : Axis -> int) (Theta : node K -> P -> Q -> F) :
-              [/\ forall (N : Type) (at_ : N -> shift Axis) (x : node S -> P -> F) n q,
-                    structured_convolution (fun k => placed_shift_matrix F at_ (cuboid_shift
-                        epsilon delta k))
-                        Theta x n q =
-                      network_convolution (first_tap K epsilon delta) (fun i => `|delta i|%N)
-                        (fun k => Theta (turned delta k)) x (at_ n) q,
-                  forall d (m n : node S), placed_shift_matrix F (@position _ S) d m n =
-                      shift_matrix F d m n &
-                  forall i r, K i = r.*2.+1 -> epsilon i = - (r.+1%:Z * delta i) ->
-                    first_tap K epsilon delta i = - (r%:Z * `|delta i|%N%:Z)].
-            """,
-        ),
-        proved(
-            "andreoli2019/grid_pooling.v",
-            r"""
-            Theorem grid_pooling (F : fieldType) (Axis P Tap : finType) (S : Axis -> nat) (N : Type)
-                (at_ : N -> shift Axis) (tap : Tap -> shift Axis) (x : node S -> P -> F) n p :
-              injective tap ->
-              structured_convolution (fun _ : unit => window_matrix F at_ tap) (fun _ =>
-                  scaled_identity 1) x n p =
-                average_pooling at_ tap x n p /\
-              structured_convolution (fun k => placed_shift_matrix F at_ (- tap k))
-                  (fun _ => scaled_identity #|Tap|%:R^-1) x n p =
-                average_pooling at_ tap x n p.
-            """,
-        ),
+        proved("andreoli2019/grid.v"),
+        proved("andreoli2019/grid_pooling.v"),
         certified(
             "A19.grid",
             name="for every input and every Θ",

@@ -133,27 +133,8 @@ CLAIM = Claim(
     verdict=Verdict.HOLDS,
     kinds=(Kind.IDENTITY,),
     evidence=(
-        proved(
-            "andreoli2019/mixed.v",
-            r"""
-            Theorem mixed (F : fieldType) (K I J : finType) (S : I -> nat) (T : J -> nat)
-                (a : K -> places S -> F) (b : K -> places T -> F) (r r' : K -> nat) :
-              ((forall k, sum_of_outer_products (a k) (r k)) ->
-               (forall k, sum_of_outer_products (b k) (r' k)) ->
-               sum_of_outer_products (mixed_tensor a b) (\sum_k r k * r' k)%N) /\
-              forall rank, (forall k, is_tensor_rank (a k) (r k)) -> (forall k, is_tensor_rank (b
-                  k) (r' k)) ->
-                is_tensor_rank (mixed_tensor a b) rank -> (rank <= \sum_k r k * r' k)%N.
-            """,
-        ),
-        proved(
-            "andreoli2019/mixed_matrix.v",
-            r"""
-            Theorem mixed_matrix (F : fieldType) (K M N P Q : finType)
-                (a : K -> M -> N -> F) (b : K -> P -> Q -> F) :
-              (family_rank (grouped_product a b) <= \sum_k family_rank (a k) * family_rank (b k))%N.
-            """,
-        ),
+        proved("andreoli2019/mixed.v"),
+        proved("andreoli2019/mixed_matrix.v"),
         certified("A19.mixed", name="rank", kind="identity", cases=({"identity": "rank"},)),
         Evidence("the terms of the proof", Level.TESTED, terms_of_the_proof),
         Evidence("ranks", Level.TESTED, ranks),

@@ -189,17 +189,7 @@ CLAIM = Claim(
     verdict=Verdict.HOLDS,
     kinds=(Kind.IDENTITY,),
     evidence=(
-        proved(
-            "andreoli2019/orders.v",
-            r"""
-            Theorem orders (F : fieldType) (K M P : finType) (B N Q : Type)
-                (A : K -> M -> N -> F) (Theta : K -> P -> Q -> F) (X : B -> M -> P -> F) (b : B) (n
-                    : N) (q : Q) :
-              [/\ basis_first A Theta X b n q = structured_convolution A Theta (X b) n q,
-                  parameter_first A Theta X b n q = structured_convolution A Theta (X b) n q &
-                  input_last A Theta X b n q = structured_convolution A Theta (X b) n q].
-            """,
-        ),
+        proved("andreoli2019/orders.v"),
         certified("A19.orders", name="orders", kind="identity", cases=({"identity": "orders"},)),
         Evidence("three orders, exactly", Level.TESTED, exactly, quick=False),
         Evidence(

@@ -157,22 +157,7 @@ CLAIM = Claim(
     verdict=Verdict.HOLDS,
     kinds=(Kind.IDENTITY,),
     evidence=(
-        proved(
-            "andreoli2019/prop1.v",
-            r"""
-            Theorem prop1 (F : fieldType) (K S : finType) (T : Type) (a : K -> S -> F) :
-              is_basis a ->
-              [/\ #|K| = #|S|,
-                  forall Phi : S -> T -> F, exists Theta : K -> T -> F,
-                    [/\ forall k t, Theta k t = \sum_s dual_basis a k s * Phi s t,
-                        forall s t, mixed_product a Theta s t = Phi s t &
-                        forall Theta', (forall s t, mixed_product a Theta' s t = Phi s t) ->
-                          forall k t, Theta' k t = Theta k t] &
-                  forall b : K -> S -> F,
-                    (forall k l, \sum_s b k s * a l s = (k == l)%:R) <-> (forall k s, b k s =
-                        dual_basis a k s)].
-            """,
-        ),
+        proved("andreoli2019/prop1.v"),
         certified("A19.prop1", name="inverse", kind="identity", cases=({"identity": "inverse"},)),
         Evidence("the inverse, exactly", Level.TESTED, inverse),
         Evidence("families that are no basis", Level.TESTED, no_basis),

@@ -123,36 +123,8 @@ CLAIM = Claim(
     verdict=Verdict.HOLDS,
     kinds=(Kind.IDENTITY,),
     evidence=(
-        proved(
-            "andreoli2019/prop2.v",
-            r"""
-            Theorem prop2 (F : fieldType) (M P : finType) (N Q : Type) :
-              [/\ forall (K : finType) (A : K -> M -> N -> F) (Theta : K -> P -> Q -> F) x n q,
-                    structured_convolution A Theta x n q =
-                      linear_transform (fun m n p q =>
-                        mixed_product (flattened A) (flattened Theta) (m, n) (p, q)) x n q,
-                  forall (K : finType) (A : K -> M -> N -> F) (Theta : K -> P -> Q -> F) c x x' n q,
-                    structured_convolution A Theta (fun m p => c * x m p + x' m p) n q =
-                      c * structured_convolution A Theta x n q + structured_convolution A Theta x'
-                          n q &
-                  forall (Theta : unit -> P -> Q -> F) (x : M -> P -> F) (m : M) q,
-                    structured_convolution (fun _ m n => (m == n)%:R) Theta x m q =
-                      \sum_p x m p * Theta tt p q].
-            """,
-        ),
-        proved(
-            "andreoli2019/prop2_full.v",
-            r"""
-            Theorem prop2_full (F : fieldType) (K M N P Q : finType) (A : K -> M -> N -> F)
-                (L : (M -> P -> F) -> N -> Q -> F) :
-              is_basis (flattened A) -> is_linear_map L ->
-              #|K| = (#|M| * #|N|)%N /\
-              exists Theta : K -> P -> Q -> F,
-                (forall x n q, structured_convolution A Theta x n q = L x n q) /\
-                forall Theta', (forall x n q, structured_convolution A Theta' x n q = L x n q) ->
-                  forall k p q, Theta' k p q = Theta k p q.
-            """,
-        ),
+        proved("andreoli2019/prop2.v"),
+        proved("andreoli2019/prop2_full.v"),
         certified(
             "A19.prop2",
             name="linear map, every map, one by one",

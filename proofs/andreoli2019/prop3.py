@@ -194,42 +194,8 @@ CLAIM = Claim(
     verdict=Verdict.HOLDS,
     kinds=(Kind.IDENTITY,),
     evidence=(
-        proved(
-            "andreoli2019/prop3.v",
-            r"""
-            Theorem prop3 (F : fieldType) (K' K'' K M L P R : finType) (N Q : Type)
-                (A' : K' -> M -> L -> F) (Theta' : K' -> P -> R -> F)
-                (A'' : K'' -> L -> N -> F) (Theta'' : K'' -> R -> Q -> F)
-                (omega : K' * K'' -> K) (A : K -> M -> N -> F) (Theta : K -> P -> Q -> F) :
-              bijective omega ->
-              (forall k' k'' m n, A (omega (k', k'')) m n = \sum_l A' k' m l * A'' k'' l n) ->
-              (forall k' k'' p q, Theta (omega (k', k'')) p q = \sum_r Theta' k' p r * Theta'' k''
-                  r q) ->
-              #|K| = (#|K'| * #|K''|)%N /\
-              forall x n q,
-                structured_convolution A'' Theta'' (structured_convolution A' Theta' x) n q =
-                  structured_convolution A Theta x n q.
-            """,
-        ),
-        proved(
-            "andreoli2019/prop3_bare.v",
-            r"""
-            Theorem prop3_bare (F : fieldType) (Axis : finType) (S : Axis -> nat) (i : Axis) :
-              (forall j, 0 < S j)%N -> (1 < S i)%N ->
-              let forth (_ : unit) := @shift_matrix F _ S (unit_shift i) in
-              let back (_ : unit) := @shift_matrix F _ S (- unit_shift i) in
-              let one (_ _ _ : unit) : F := 1 in
-              [/\ forall m n, \sum_l forth tt m l * back tt l n = ((m == n) && ((m i).+1 < S
-                  i)%N)%:R,
-                  forall (K : finType) (d : K -> shift Axis) (c : K -> F),
-                    ~ forall m n, \sum_l forth tt m l * back tt l n = \sum_k c k * shift_matrix F
-                        (d k) m n &
-                  forall (K : finType) (d : K -> shift Axis) (Theta : K -> unit -> unit -> F),
-                    ~ forall x n u,
-                        structured_convolution back one (structured_convolution forth one x) n u =
-                          structured_convolution (fun k => @shift_matrix F _ S (d k)) Theta x n u].
-            """,
-        ),
+        proved("andreoli2019/prop3.v"),
+        proved("andreoli2019/prop3_bare.v"),
         certified(
             "A19.prop3",
             name="composition, composite on the bare grid",

@@ -190,56 +190,8 @@ CLAIM = Claim(
     verdict=Verdict.AMENDED,
     kinds=(Kind.IDENTITY,),
     evidence=(
-        proved(
-            "andreoli2019/reductions.v",
-            r"""
-            Theorem reductions (F : fieldType) :
-              [/\ forall (K G M P : finType) (N : Type) (Q : eqType) (A : K -> M -> N -> F)
-                      (blocks : K -> G -> P -> Q -> F) x n g q,
-                    structured_convolution A (grouped_theta blocks) x n (g, q) =
-                      structured_convolution A (fun k => blocks k g) (fun m p => x m (g, p)) n q,
-                  forall (K M P : finType) (N Q : Type) (A : K -> M -> N -> F)
-                      (depthwise : K -> P -> F) (pointwise : P -> Q -> F) x n q,
-                    structured_convolution A (separable_theta depthwise pointwise) x n q =
-                      feature_map pointwise (fun p => structured_convolution A
-                        (fun k (_ _ : unit) => depthwise k p) (fun m _ => x m p) n tt) q,
-                  forall (K M P H : finType) (N Q : Type) (A : K -> M -> N -> F)
-                      (controls : H -> K -> F) (channel : H -> P -> Q -> F) x n q,
-                    structured_convolution A (controlled_theta controls channel) x n q =
-                      structured_convolution (fun h m n => \sum_k controls h k * A k m n) channel x
-                          n q,
-                  forall (K P Q H : finType) (Theta : K -> P -> Q -> F),
-                    (family_rank (flattened Theta) <= #|H|)%N <->
-                    exists (controls : H -> K -> F) (channel : H -> P -> Q -> F),
-                      forall k p q, Theta k p q = controlled_theta controls channel k p q &
-                  forall (K G P Q : eqType) (H : finType) (controls : H -> K -> F)
-                      (blocks : H -> G -> P -> Q -> F) k p q,
-                    controlled_theta controls (fun h => grouped_theta blocks h) k p q =
-                      grouped_theta (fun k g p q => controlled_theta controls (fun h => blocks h g)
-                          k p q) k p q].
-            """,
-        ),
-        proved(
-            "andreoli2019/reductions_counts.v",
-            r"""
-            Theorem reductions_counts (H K P Q groups p q : nat) :
-              [/\ [/\ full_count K P Q = #|[finType of 'I_K * 'I_P * 'I_Q]|,
-                      grouped_count K groups p q = #|[finType of 'I_K * 'I_groups * ('I_p * 'I_q)]|,
-                      separable_count K P Q = #|[finType of 'I_K * 'I_P + 'I_P * 'I_Q]| &
-                      controlled_count H K P Q = #|[finType of 'I_H * 'I_K + 'I_H * ('I_P *
-                          'I_Q)]|],
-                  grouped_count K groups p q * groups = full_count K (groups * p) (groups * q),
-                  0 < P -> (separable_count K P Q < full_count K P Q) = (1 < K.-1 * Q.-1),
-                  [/\ (controlled_count H K P Q < full_count K P Q) =
-                        (H%:R < (full_count K P Q)%:R / (K + P * Q)%:R :> rat)%R,
-                      controlled_count H K P Q < full_count K P Q -> H < K /\ H < P * Q &
-                      0 < K -> (forall H', H' < K -> controlled_count H' K P Q < full_count K P Q)
-                          <->
-                        K * K.-1 < P * Q] &
-                  controlled_count 4 9 3 3 < full_count 9 3 3 /\ ~~ (controlled_count 5 9 3 3 <
-                      full_count 9 3 3)].
-            """,
-        ),
+        proved("andreoli2019/reductions.v"),
+        proved("andreoli2019/reductions_counts.v"),
         certified(
             "A19.reductions",
             name="grouped, depth-wise, controlled",

@@ -220,36 +220,7 @@ CLAIM = Claim(
     verdict=Verdict.HOLDS,
     kinds=(Kind.IDENTITY,),
     evidence=(
-        proved(
-            "andreoli2019/shiftheads.v",
-            r"""
-            Theorem shiftheads (F : fieldType) (P : finType) (Q : Type) (Axis : finType) (S : Axis
-                -> nat) :
-              [/\ forall (K K' : finType) (A : K -> node S -> node S -> F) (d : K' -> shift Axis)
-                      (Theta : K -> P -> Q -> F) (Theta' : K' -> P -> Q -> F) x n q,
-                    structured_convolution (beside A (fun k => @shift_matrix F _ S (d k)))
-                        (beside Theta Theta') x n q =
-                      structured_convolution A Theta x n q +
-                        structured_convolution (fun k => @shift_matrix F _ S (d k)) Theta' x n q,
-                  forall (K : finType) (weight : K -> (P -> F) -> (P -> F) -> F) (Theta : K -> P ->
-                      Q -> F)
-                      (s : {perm node S}) (x : node S -> P -> F) n q,
-                    structured_convolution (positionless_attention weight (fun m => x (s m))) Theta
-                        (fun m => x (s m)) n q =
-                      structured_convolution (positionless_attention weight x) Theta x (s n) q,
-                  forall (K : finType) (weight : K -> (P -> F) -> (P -> F) -> F) (Theta : K -> P ->
-                      Q -> F)
-                      (d : shift Axis) (m0 n0 : node S) (Theta' : P -> Q -> F) p q,
-                    d != 0 -> difference m0 n0 = d -> Theta' p q != 0 ->
-                    let layer (x : node S -> P -> F) := structured_convolution
-                      (beside (positionless_attention weight x) (fun _ : unit => shift_matrix F d))
-                      (beside Theta (fun _ => Theta')) x in
-                    exists x (s : {perm node S}) n, layer (fun m => x (s m)) n q != layer x (s n) q
-                        &
-                  forall d : shift Axis, (forall i, 0 < S i)%N -> d != 0 ->
-                    exists n : node S, forall m, shift_matrix F d m n = 0].
-            """,
-        ),
+        proved("andreoli2019/shiftheads.v"),
         certified(
             "A19.shiftheads",
             name="attention and shifts in one basis",

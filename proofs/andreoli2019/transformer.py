@@ -288,34 +288,7 @@ CLAIM = Claim(
     verdict=Verdict.HOLDS,
     kinds=(Kind.IDENTITY,),
     evidence=(
-        proved(
-            "andreoli2019/transformer.v",
-            r"""
-            Theorem transformer (F : fieldType) (D : finType) :
-              [/\ forall (P Q : finType) (key : P -> D -> F) (query : Q -> D -> F) (x : P -> F) (y
-                  : Q -> F),
-                    \sum_p \sum_q x p * factored key query p q * y q =
-                      \sum_d feature_map key x d * feature_map query y d,
-                  forall (P Q : finType) (Lambda : P -> Q -> F),
-                    (family_rank Lambda <= #|D|)%N <->
-                    exists (key : P -> D -> F) (query : Q -> D -> F),
-                      forall p q, Lambda p q = factored key query p q,
-                  forall (P Q : finType) (U : P -> D -> F) (V : Q -> D -> F) p q,
-                    factored U V p q = mixed_product (fun d p => U p d) (fun d q => V q d) p q,
-                  forall (K M P : finType) (N Q : Type) (A : K -> M -> N -> F) (value : K -> P -> D
-                      -> F)
-                      (output : Q -> K * D -> F) x n q,
-                    \sum_f concatenated_heads A value x n f * output q f =
-                      structured_convolution A (fun k => factored (value k) (fun q d => output q
-                          (k, d))) x n q &
-                  forall (K P : finType) (Q : Type) (nodes : nat) (A : K -> 'I_nodes -> 'I_nodes ->
-                      F)
-                      (Theta : K -> P -> Q -> F) (x x' : 'I_nodes -> P -> F) (n : 'I_nodes) q,
-                    (forall k (m : 'I_nodes), (n < m)%N -> A k m n = 0) ->
-                    (forall m : 'I_nodes, (m <= n)%N -> x m =1 x' m) ->
-                    structured_convolution A Theta x n q = structured_convolution A Theta x' n q].
-            """,
-        ),
+        proved("andreoli2019/transformer.v"),
         certified(
             "A19.transformer",
             name="dot products and concatenated heads",

@@ -87,20 +87,7 @@ CLAIM = Claim(
     verdict=Verdict.AMENDED,
     kinds=(Kind.IDENTITY,),
     evidence=(
-        proved(
-            "barkan2019/lemma1.v",
-            r"""
-            Theorem lemma1 (F : fieldType) (d out tokens : nat) (W : 'M[F]_(out, d)) (X : 'M[F]_(d,
-                tokens)) :
-              [/\ forall (f : 'I_out) (j : 'I_tokens),
-                    filtered_pixel uphalf (tokens_as_image X) (row_as_filter W f) 1 j.+1 = (W *m X)
-                        f j,
-                  forall n k : nat, (k < n)%N ->
-                    - (n.-1./2)%:Z <= - (uphalf n)%:Z + k.+1%:Z <= (n./2)%:Z
-                & forall (f : 'I_out) (j : 'I_tokens),
-                    filtered_pixel half (tokens_as_image X) (row_as_filter W f) 1 j.+1 = 0].
-            """,
-        ),
+        proved("barkan2019/lemma1.v"),
         certified(
             "B19.lemma1",
             name="1 × 1, the ceiling and the floor",

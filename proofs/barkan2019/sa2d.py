@@ -177,52 +177,9 @@ CLAIM = Claim(
     verdict=Verdict.AMENDED,
     kinds=(Kind.IDENTITY,),
     evidence=(
-        proved(
-            "barkan2019/sa2d.v",
-            """
-            Theorem sa2d (F : fieldType) (In Out : finType) (rows columns r1 r2 : nat) (e : F)
-                (W : nat -> nat -> In -> Out -> F) (X : image F In) (q : bare_grid rows columns) (o
-                    : Out) :
-              let N := #|ringed_grid rows columns r1 r2| in
-              even_kernel r1 r2 W -> e != 1 -> N%:R != 0 :> F ->
-              (forall c : distances r1 r2, N%:R + (shifts_at c)%:R * (e - 1) != 0) ->
-              attention_layer (@even_attention F rows columns r1 r2 e) (even_maps N e W)
-                  (pixel_token X) q o =
-                convolution rows columns r1 r2 W X q.1 q.2 o.
-            """,
-        ),
-        proved(
-            "barkan2019/sa2d_even.v",
-            r"""
-            Theorem sa2d_even (F : fieldType) (In Head : finType) (Out : Type) (rows columns r1 r2
-                : nat)
-                (w : Head -> (In -> F) -> (In -> F) -> nat -> nat -> F) (v : Head -> (In -> F) ->
-                    Out -> F)
-                (W : nat -> nat -> In -> Out -> F) :
-              (forall (X : image F In) (q : bare_grid rows columns) o,
-                pixel_layer w v X q o = convolution rows columns r1 r2 W X q.1 q.2 o) ->
-              forall i j c o, (i <= r1.*2)%N -> (j <= r2.*2)%N ->
-                (axis_distance r1 i < rows)%N -> (axis_distance r2 j < columns)%N ->
-                W (r1.*2 - i)%N j c o = W i j c o /\ W i (r2.*2 - j)%N c o = W i j c o.
-            """,
-        ),
-        proved(
-            "barkan2019/sa2d_even_limit.v",
-            r"""
-            Theorem sa2d_even_limit (F : numFieldType) (In : finType) (Out : Type) (rows columns r1
-                r2 : nat)
-                (W : nat -> nat -> In -> Out -> F) :
-              (forall eps, 0 < eps -> exists (Head : finType)
-                  (w : Head -> (In -> F) -> (In -> F) -> nat -> nat -> F) (v : Head -> (In -> F) ->
-                      Out -> F),
-                forall (X : image F In), (forall y x c, X y x c = 0 \/ X y x c = 1) ->
-                forall (q : bare_grid rows columns) o,
-                `|pixel_layer w v X q o - convolution rows columns r1 r2 W X q.1 q.2 o| <= eps) ->
-              forall i j c o, (i <= r1.*2)%N -> (j <= r2.*2)%N ->
-                (axis_distance r1 i < rows)%N -> (axis_distance r2 j < columns)%N ->
-                W (r1.*2 - i)%N j c o = W i j c o /\ W i (r2.*2 - j)%N c o = W i j c o.
-            """,
-        ),
+        proved("barkan2019/sa2d.v"),
+        proved("barkan2019/sa2d_even.v"),
+        proved("barkan2019/sa2d_even_limit.v"),
         certified(
             "B19.sa2d",
             name="heads, and the even bias",

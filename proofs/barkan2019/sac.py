@@ -191,40 +191,8 @@ CLAIM = Claim(
     verdict=Verdict.SHARPENED,
     kinds=(Kind.IDENTITY, Kind.LAYER_EQUALITY, Kind.LIMIT),
     evidence=(
-        proved(
-            "barkan2019/sac.v",
-            """
-            Theorem sac (F : fieldType) (In : finType) (Query Out : Type) (height width rows
-                columns : nat)
-                (l : layout) (e : F) (W : nat -> nat -> In -> Out -> F) (X : image F In)
-                (cell : Query -> 'I_rows * 'I_columns) (q : Query) (o : Out) :
-              let N := (rows * columns)%N in
-              e != 1 -> N%:R != 0 :> F -> N%:R + e - 1 != 0 ->
-              self_attentive_layer height width l
-                  (finite_attention (fun q (_ : unit) => Some (cell q)) e) (self_attentive_filters
-                      N e W) X q o =
-                filtered height width l W X (cell q).1 (cell q).2 o.
-            """,
-        ),
-        proved(
-            "barkan2019/sac_limit.v",
-            r"""
-            Theorem sac_limit (R : realFieldType) (In : finType) (Query Out : Type)
-                (height width rows columns : nat) (l : layout) (e : R) (W : nat -> nat -> In -> Out
-                    -> R)
-                (X : image R In) (cell : Query -> 'I_rows * 'I_columns) (q : Query) (o : Out) (low
-                    high : R) :
-              let N := (rows * columns)%N in
-              let convolved (k : 'I_rows * 'I_columns) := filtered height width l W X k.1 k.2 o in
-              let layer := self_attentive_layer height width l
-                (fun _ : unit => fun q => softmax (bias_weights e (Some (cell q)))) (fun=> W) X q o
-                    in
-              0 < e -> (forall k, low <= convolved k <= high) ->
-              `|layer - convolved (cell q)| <= (N.-1)%:R / (e + (N.-1)%:R) * (high - low) /\
-              forall tolerance, (N.-1)%:R * (high - low) <= tolerance * e ->
-                `|layer - convolved (cell q)| <= tolerance.
-            """,
-        ),
+        proved("barkan2019/sac.v"),
+        proved("barkan2019/sac_limit.v"),
         certified(
             "B19.sac",
             name="one head in the limit, two exactly",

@@ -107,33 +107,8 @@ CLAIM = Claim(
     verdict=Verdict.AMENDED,
     kinds=(Kind.IDENTITY,),
     evidence=(
-        proved(
-            "barkan2019/softmax.v",
-            r"""
-            Theorem softmax (R : realFieldType) (Query Key In : finType) (w : Query -> Key -> R) :
-              (forall q k, 0 < w q k) -> (0 < #|Key|)%N ->
-              let A q := attention.softmax (w q) in
-              [/\ forall q k, 0 < A q k,
-                  forall q, \sum_k A q k = 1,
-                  forall q (V : Key -> In -> R) (c : In -> R) (low high : R),
-                    (forall k, low <= \sum_i V k i * c i <= high) ->
-                    low <= \sum_i attend (A q) V i * c i <= high
-                & forall B : Query -> Key -> R,
-                    (forall q i, attend (B q) (fun (_ : Key) (_ : In) => 1) i = 1) -> (0 < #|In|)%N
-                        ->
-                    forall q, \sum_k B q k = 1].
-            """,
-        ),
-        proved(
-            "barkan2019/softmax_columns.v",
-            r"""
-            Theorem softmax_columns (R : realFieldType) (x : R) :
-              0 < x -> x != 1 ->
-              let A := column_softmax (two_token_weights x) in
-              (forall key, \sum_query A query key = 1) /\
-              (forall query, attend (A query) (fun _ (_ : 'I_1) => 1) ord0 != 1).
-            """,
-        ),
+        proved("barkan2019/softmax.v"),
+        proved("barkan2019/softmax_columns.v"),
         certified(
             "B19.softmax",
             name="row sums and column sums",

@@ -142,16 +142,7 @@ CLAIM = Claim(
     verdict=Verdict.REFUTED,
     kinds=(Kind.REFUTATION,),
     evidence=(
-        proved(
-            "cordonnier2020/alpha46.v",
-            r"""
-            Theorem alpha46 :
-              (1.05e-20 < exp (- 46) < 1.06e-20) /\
-              2 ^ 82 * / 2 ^ 149 < exp (- 46) /\ 2 ^ 59 * / 2 ^ 126 < exp (- 46) /\
-              exp (- 104) < / 2 ^ 150 /\ exp (- (46 * ln 10)) < / 2 ^ 150 /\
-              exp (- 88) < / 2 ^ 126.
-            """,
-        ),
+        proved("cordonnier2020/alpha46.v"),
         certified(
             "C20.alpha46",
             name="46 leaves neighbours, 104 does not",

@@ -61,43 +61,8 @@ CLAIM = Claim(
     verdict=Verdict.HOLDS,
     kinds=(Kind.LAYER_EQUALITY, Kind.LIMIT),
     evidence=(
-        proved(
-            "cordonnier2020/dilation.v",
-            r"""
-            Theorem dilation (F : fieldType) (In : finType) (Out : Type) (rows columns D1 D2 r1 r2
-                : nat) :
-              (forall (W : nat -> nat -> In -> Out -> F) (X : image F In) (q : bare_grid rows
-                  columns) (o : Out),
-                attention_layer
-                    (hard_attention F (fun q (d : token_offset r1 r2) => Some (dilated_key D1 D2 q
-                        d)))
-                    (fun d => W d.1 d.2) (pixel_token X) q o =
-                  convolution_of_dilation rows columns D1 D2 r1 r2 W X q.1 q.2 o)
-              /\
-              (forall a b : nat, (0 < rows)%N -> (0 < columns)%N ->
-                (forall (q : bare_grid rows columns) (d : token_offset r1 r2),
-                  exists k : ringed_grid rows columns a b, reads a D1 r1 q.1 d.1 k.1 && reads b D2
-                      r2 q.2 d.2 k.2) ->
-                (D1 * r1 <= a)%N && (D2 * r2 <= b)%N).
-            """,
-        ),
-        proved(
-            "cordonnier2020/dilation_limit.v",
-            """
-            Theorem dilation_limit (R : realFieldType) (E : R -> R) (In : finType) (Out : Type)
-                (rows columns a b D1 D2 r1 r2 : nat) (W : nat -> nat -> In -> Out -> R) (X : image
-                    R In)
-                (q : bare_grid rows columns) (o : Out) :
-              is_exponential E -> unbounded E -> (0 < a)%N -> (0 < b)%N ->
-              tends_to
-                (fun alpha =>
-                  attention_layer
-                    (fun (d : token_offset r1 r2) q =>
-                      softmax (quadratic_weights E alpha (dilated_shift D1 D2 d) (image_key a b q)))
-                    (fun d => W d.1 d.2) (pixel_token X) q o)
-                (convolution_of_dilation rows columns D1 D2 r1 r2 W X q.1 q.2 o).
-            """,
-        ),
+        proved("cordonnier2020/dilation.v"),
+        proved("cordonnier2020/dilation_limit.v"),
         total_variation_enclosed(
             "distance to hard attention",
             alphas=(1.0, 16.0, 104.0),

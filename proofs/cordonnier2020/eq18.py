@@ -103,23 +103,7 @@ CLAIM = Claim(
     verdict=Verdict.HOLDS,
     kinds=(Kind.IDENTITY,),
     evidence=(
-        proved(
-            "cordonnier2020/eq18.v",
-            r"""
-            Theorem eq18 (F : fieldType) (E : F -> F) (Key : finType) (place : Key -> F * F)
-                (alpha : F) (query centre : F * F) (k : Key) :
-              exponential_law E ->
-              let shift k := ((place k).1 - query.1, (place k).2 - query.2) in
-              let gaussian k := E (- alpha * square_distance (shift k) centre) in
-              let density c k :=
-                c * E (- alpha * square_distance (place k) (query.1 + centre.1, query.2 +
-                    centre.2)) in
-              (softmax (fun k => E (quadratic_score alpha centre (shift k))) k =
-                gaussian k / \sum_k' gaussian k') /\
-              (forall c, c != 0 ->
-                gaussian k / (\sum_k' gaussian k') = density c k / (\sum_k' density c k')).
-            """,
-        ),
+        proved("cordonnier2020/eq18.v"),
         Evidence("exact weights", Level.TESTED, gaussian_exactly),
         Evidence(
             "weights and pixels of images",

@@ -159,30 +159,7 @@ CLAIM = Claim(
     verdict=Verdict.HOLDS,
     kinds=(Kind.IDENTITY,),
     evidence=(
-        proved(
-            "cordonnier2020/eq3.v",
-            r"""
-            Theorem eq3 :
-              (forall (F : fieldType) (Head Token In Inner : finType) (Out : Type) (E : F -> F)
-                  (Wq Wk : Head -> In -> Inner -> F) (M : Head -> In -> Out -> F) (S V : Token ->
-                      In -> F)
-                  (reorder : Token -> Token) q o,
-                bijective reorder ->
-                self_attention E Wq Wk M (fun k => S (reorder k)) (fun k => V (reorder k)) q o =
-                  self_attention E Wq Wk M S V (reorder q) o)
-              /\
-              (forall (R : realFieldType) (E : R -> R), (forall x, 0 < E x) -> injective E ->
-                exists (Wq Wk M : 'I_1 -> 'I_1 -> 'I_1 -> R) (X P : bool -> 'I_1 -> R) (q : bool)
-                    (o : 'I_1),
-                  let plus (X : bool -> 'I_1 -> R) k i := X k i + P k i in
-                  let swapped k := X (~~ k) in
-                  self_attention E Wq Wk M (plus swapped) swapped q o !=
-                    self_attention E Wq Wk M (plus X) X (~~ q) o
-                  /\
-                  self_attention E Wq Wk M (plus swapped) (plus swapped) q o !=
-                    self_attention E Wq Wk M (plus X) (plus X) (~~ q) o).
-            """,
-        ),
+        proved("cordonnier2020/eq3.v"),
         Evidence("exact, without positions", Level.TESTED, permuted_exactly),
         Evidence("planted, with positions", Level.TESTED, positions_break_it),
         Evidence(

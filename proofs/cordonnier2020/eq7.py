@@ -124,16 +124,7 @@ CLAIM = Claim(
     verdict=Verdict.HOLDS,
     kinds=(Kind.IDENTITY,),
     evidence=(
-        proved(
-            "cordonnier2020/eq7.v",
-            r"""
-            Theorem eq7 (F : fieldType) (In Inner : finType) (Wq Wk : In -> Inner -> F) (Xq Pq Xk
-                Pk : In -> F) :
-              let W i j := \sum_s Wq i s * Wk j s in
-              score Wq Wk (fun i => Xq i + Pq i) (fun i => Xk i + Pk i) =
-                bilinear W Xq Xk + bilinear W Xq Pk + bilinear W Pq Xk + bilinear W Pq Pk.
-            """,
-        ),
+        proved("cordonnier2020/eq7.v"),
         Evidence("exact integers", Level.TESTED, four_terms_exactly),
         Evidence("shapes of the print", Level.TESTED, printed_shapes),
         Evidence(

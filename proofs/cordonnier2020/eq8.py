@@ -181,26 +181,7 @@ CLAIM = Claim(
     verdict=Verdict.AMENDED,
     kinds=(Kind.IDENTITY,),
     evidence=(
-        proved(
-            "cordonnier2020/eq8.v",
-            r"""
-            Theorem eq8 (F : fieldType) (Position : zmodType) :
-              (forall (In Encoding Inner : finType) (Wq Wk : In -> Inner -> F) (Wr : Encoding ->
-                  Inner -> F)
-                  (u v : Inner -> F) (r : Position -> Encoding -> F) (X : Position -> In -> F),
-                (forall t q k, relative_score Wq Wk Wr u v r (fun p => X (p - t)) (q + t) (k + t) =
-                  relative_score Wq Wk Wr u v r X q k)
-                /\
-                ((forall i s, Wq i s = 0) -> (forall i, \sum_s u s * Wk i s = 0) ->
-                  forall q k, relative_score Wq Wk Wr u v r X q k =
-                    \sum_s v s * feature_map Wr (r (k - q)) s))
-              /\
-              (forall p : Position, p != 0 ->
-                exists (Wq Wk Wr : 'I_1 -> 'I_1 -> F) (u v : 'I_1 -> F) (r X : Position -> 'I_1 ->
-                    F),
-                  relative_score Wq Wk Wr u v r X 0 0 != relative_score Wq Wk Wr u v r X p p).
-            """,
-        ),
+        proved("cordonnier2020/eq8.v"),
         Evidence("exact scores by shift", Level.TESTED, scores_of_a_key),
         Evidence("content breaks it", Level.TESTED, content_breaks_it),
         Evidence("shapes of the print", Level.TESTED, printed_shapes),

@@ -168,28 +168,7 @@ CLAIM = Claim(
     verdict=Verdict.AMENDED,
     kinds=(Kind.LAYER_EQUALITY,),
     evidence=(
-        proved(
-            "cordonnier2020/lemma1.v",
-            r"""
-            Theorem lemma1 (F : fieldType) (Head In Out Inner : finType) (r1 r2 : nat)
-                (f : Head -> token_offset r1 r2) :
-              bijective f -> (minn #|In| #|Out| <= #|Inner|)%N ->
-              (forall W : nat -> nat -> In -> Out -> F,
-                exists (V : Head -> In -> Inner -> F) (O : Head -> Inner -> Out -> F),
-                (forall h c o, through (V h) (O h) c o = W (f h).1 (f h).2 c o) /\
-                forall (rows columns : nat) (X : image F In) (q : bare_grid rows columns) (o : Out),
-                  attention_layer
-                      (fun h q k => (k == ringed_key q (f h))%:R) (fun h => through (V h) (O h))
-                      (pixel_token X) q o =
-                    convolution rows columns r1 r2 W X q.1 q.2 o)
-              /\
-              (forall (rows columns : nat) (A : Head -> bare_grid rows columns -> bare_grid rows
-                  columns -> F),
-                (0 < rows)%N -> (0 < columns)%N -> (0 < r1 + r2)%N ->
-                (forall h q, \sum_k A h q k = 1) ->
-                ~ (forall h q k, A h q k = one_hot F (bare_target q (f h)) k)).
-            """,
-        ),
+        proved("cordonnier2020/lemma1.v"),
         certified("C20.lemma1"),
         Evidence(
             "a random bijection on images",

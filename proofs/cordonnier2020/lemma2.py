@@ -161,24 +161,7 @@ CLAIM = Claim(
     verdict=Verdict.AMENDED,
     kinds=(Kind.LIMIT,),
     evidence=(
-        proved(
-            "cordonnier2020/lemma2.v",
-            r"""
-            Theorem lemma2 (R : realFieldType) (E : R -> R) (rows columns : nat)
-                (q : bare_grid rows columns) (shift : int * int) :
-              is_exponential E -> unbounded E ->
-              let attention alpha := softmax (quadratic_weights E alpha shift q) in
-              let target := nearest_pixel q shift in
-              [/\ forall k, tends_to (fun alpha => attention alpha k) (one_hot R (Some target) k),
-                  forall alpha k, 0 <= alpha ->
-                    `|attention alpha k - one_hot R (Some target) k| <= (rows * columns)%:R * E (-
-                        alpha),
-                  forall t : bare_grid rows columns, t.1%:Z = q.1%:Z + shift.1 -> t.2%:Z = q.2%:Z +
-                      shift.2 ->
-                    target = t
-                & (1 < rows * columns)%N -> forall alpha k, 0 < attention alpha k < 1].
-            """,
-        ),
+        proved("cordonnier2020/lemma2.v"),
         total_variation_enclosed(
             "distance to the nearest key", alphas=(0.5, 1.0, 4.0, 16.0, 46.0, 104.0)
         ),

@@ -213,53 +213,9 @@ CLAIM = Claim(
     verdict=Verdict.REFUTED,
     kinds=(Kind.REFUTATION,),
     evidence=(
-        proved(
-            "cordonnier2020/lemma3.v",
-            r"""
-            Theorem lemma3 (F : fieldType) (In Out : finType) (rows columns : nat)
-                (W : nat -> nat -> In -> Out -> F) (c : In) (o : Out) :
-              (1 < rows * columns)%N -> W 0%N 0%N c o != 0 ->
-              let A (h q k : bare_grid rows columns) : F := (k == h)%:R in
-              [/\ forall h q, \sum_k A h q k = 1,
-                  forall q (d : token_offset 0 0), exists phi : bare_grid rows columns -> F,
-                    forall k, one_hot F (bare_target q d) k = \sum_h phi h * A h q k
-                & ~ (exists M : bare_grid rows columns -> In -> Out -> F,
-                      forall (X : image F In) (q : bare_grid rows columns) (o : Out),
-                        attention_layer A M (fun k => X k.1 k.2) q o =
-                          convolution rows columns 0 0 W X q.1 q.2 o)].
-            """,
-        ),
-        proved(
-            "cordonnier2020/lemma3_necessary.v",
-            r"""
-            Theorem lemma3_necessary (F : fieldType) (Head In Out : finType) (rows columns a b r1
-                r2 : nat)
-                (A : Head -> bare_grid rows columns -> ringed_grid rows columns a b -> F) :
-              (0 < #|In|)%N -> (0 < #|Out|)%N ->
-              (forall W : nat -> nat -> In -> Out -> F, exists M : Head -> In -> Out -> F,
-                forall (X : image F In) (q : bare_grid rows columns) (o : Out),
-                  attention_layer A M (pixel_token X) q o = convolution rows columns r1 r2 W X q.1
-                      q.2 o) ->
-              forall (q : bare_grid rows columns) (d : token_offset r1 r2), exists phi : Head -> F,
-                forall k, one_hot F (bare_target q d) k = \sum_h phi h * A h q (image_key a b k).
-            """,
-        ),
-        proved(
-            "cordonnier2020/lemma3_softmax.v",
-            r"""
-            Theorem lemma3_softmax (R : realFieldType) (w : R) (In Out : finType)
-                (W : nat -> nat -> In -> Out -> R) (c : In) (o : Out) :
-              0 < w -> w != 1 -> W 0%N 0%N c o != 0 ->
-              [/\ forall first q, \sum_k two_heads w first q k = 1,
-                  forall first q k, 0 < two_heads w first q k,
-                  forall q (d : token_offset 0 0), exists phi : bool -> R,
-                    forall k, one_hot R (bare_target q d) k = \sum_h phi h * two_heads w h q k
-                & ~ (exists M : bool -> In -> Out -> R,
-                      forall (X : image R In) (q : bare_grid 1 2) (o : Out),
-                        attention_layer (two_heads w) M (fun k => X k.1 k.2) q o =
-                          convolution 1 2 0 0 W X q.1 q.2 o)].
-            """,
-        ),
+        proved("cordonnier2020/lemma3.v"),
+        proved("cordonnier2020/lemma3_necessary.v"),
+        proved("cordonnier2020/lemma3_softmax.v"),
         certified("C20.lemma3", kind="no_shared_map"),
         Evidence("the counterexamples", Level.TESTED, counterexamples),
         Evidence("the repaired equivalence", Level.TESTED, repaired_equivalence),

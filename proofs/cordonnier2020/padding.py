@@ -93,41 +93,7 @@ CLAIM = Claim(
     verdict=Verdict.AMENDED,
     kinds=(Kind.LAYER_EQUALITY, Kind.LIMIT),
     evidence=(
-        proved(
-            "cordonnier2020/padding.v",
-            r"""
-            Theorem padding (F : numFieldType) (In Out : finType) (rows columns r1 r2 : nat) :
-              let quadratic x (side1 side2 : nat) (d : token_offset r1 r2) (q : bare_grid side1
-                  side2) :=
-                softmax (fun k => x ^+ squared_distance q d k) in
-              let taps (W : nat -> nat -> In -> Out -> F) (d : token_offset r1 r2) := W d.1 d.2 in
-              let approaches (layer : F -> F) limit :=
-                exists bound, forall x, 0 < x -> x <= 1 -> `|layer x - limit| <= x * bound in
-              [/\ forall W (X : image F In) (q : bare_grid rows columns) o,
-                    approaches
-                      (fun x =>
-                        attention_layer (quadratic x (rows + r1.*2)%N (columns + r2.*2)%N) (taps W)
-                          (pixel_token X) (image_key r1 r2 q) o)
-                      (convolution rows columns r1 r2 W X q.1 q.2 o),
-                  forall W (X : image F In) (q : bare_grid rows columns) o,
-                    approaches
-                      (fun x => attention_layer (quadratic x rows columns) (taps W) (bare_pixel X) q
-                          o)
-                      (framed_convolution r1 r2 W (fun y x => X (clamped rows r1 y) (clamped columns
-                          r2 x)) q.1 q.2 o)
-                & (0 < r1)%N && (1 < rows)%N && (0 < columns)%N || (0 < r2)%N && (1 < columns)%N &&
-                    (0 < rows)%N ->
-                  (0 < #|In|)%N -> (0 < #|Out|)%N ->
-                  exists (W : nat -> nat -> In -> Out -> F) (X : image F In),
-                  forall (Head : finType) (V : Head -> In -> Out -> F)
-                    (A : Head -> bare_grid rows columns -> bare_grid rows columns -> F)
-                    (b : Out -> F),
-                  (forall h q, \sum_k A h q k = 1) ->
-                  exists (q : bare_grid rows columns) (o : Out),
-                    2%:R^-1 <= `|attention_layer A V (bare_pixel X) q o + b o
-                                 - convolution rows columns r1 r2 W X q.1 q.2 o|].
-            """,
-        ),
+        proved("cordonnier2020/padding.v"),
         total_variation_enclosed("distance to hard attention", alphas=(1.0, 16.0, 104.0)),
         certified(
             "C20.padding",

@@ -87,26 +87,7 @@ CLAIM = Claim(
     verdict=Verdict.REFUTED,
     kinds=(Kind.REFUTATION,),
     evidence=(
-        proved(
-            "cordonnier2020/rank.v",
-            r"""
-            Theorem rank (F : fieldType) (D_in D_h D_out : nat) :
-              (forall (W_val : 'M[F]_(D_in, D_h)) (W_out : 'M[F]_(D_h, D_out)),
-                (\rank (W_val *m W_out) <= minn D_in (minn D_h D_out))%N) /\
-              (exists (W_val : 'M[F]_(D_in, D_h)) (W_out : 'M[F]_(D_h, D_out)),
-                \rank (W_val *m W_out) = minn D_in (minn D_h D_out)) /\
-              ((D_h.*2 < D_out)%N ->
-                forall (W_val : 'M[F]_(D_in, D_h)) (W_out : 'M[F]_(D_h, D_out)),
-                  \rank (W_val *m W_out) <> (D_out - D_h)%N) /\
-              (forall W : 'M[F]_(D_in, D_out), (D_h < \rank W)%N ->
-                forall (W_val : 'M[F]_(D_in, D_h)) (W_out : 'M[F]_(D_h, D_out)), W_val *m W_out <>
-                    W) /\
-              (forall choose : 'I_D_h -> 'I_D_out, injective choose ->
-                exists W_out : 'M[F]_(D_h, D_out), forall W : 'M[F]_(D_in, D_h),
-                exists W_val : 'M[F]_(D_in, D_h), forall i j, (W_val *m W_out) i (choose j) = W i
-                    j).
-            """,
-        ),
+        proved("cordonnier2020/rank.v"),
         certified("C20.rank", kind="rank"),
         Evidence("ranks of random factors", Level.TESTED, ranks),
         Evidence("D_h of D_out channels", Level.TESTED, chosen_channels),

@@ -49,36 +49,8 @@ CLAIM = Claim(
     verdict=Verdict.HOLDS,
     kinds=(Kind.LAYER_EQUALITY, Kind.LIMIT),
     evidence=(
-        proved(
-            "cordonnier2020/sequence.v",
-            r"""
-            Theorem sequence (F : fieldType) (In : finType) (Out : Type) (length r : nat) :
-              (forall (W : nat -> In -> Out -> F) (X : nat -> In -> F) (q : 'I_length) (o : Out),
-                attention_layer (hard_attention F (fun q (d : 'I_r.*2.+1) => Some (sequence_key q
-                    d)))
-                    (fun d => W d) (fun k : 'I_(length + r.*2) => zero_ended length r X k) q o =
-                  sequence_convolution length r W X q o)
-              /\
-              (forall alpha centre shift : F,
-                two_feature_score alpha centre shift = - alpha * (shift - centre) ^+ 2 + alpha *
-                    centre ^+ 2).
-            """,
-        ),
-        proved(
-            "cordonnier2020/sequence_limit.v",
-            """
-            Theorem sequence_limit (R : realFieldType) (E : R -> R) (In : finType) (Out : Type)
-                (length r : nat) (W : nat -> In -> Out -> R) (X : nat -> In -> R) (q : 'I_length)
-                    (o : Out) :
-              is_exponential E -> unbounded E ->
-              tends_to
-                (fun alpha =>
-                  attention_layer (fun (d : 'I_r.*2.+1) q => softmax (fun k => E (sequence_score
-                      alpha d q k)))
-                    (fun d => W d) (fun k : 'I_(length + r.*2) => zero_ended length r X k) q o)
-                (sequence_convolution length r W X q o).
-            """,
-        ),
+        proved("cordonnier2020/sequence.v"),
+        proved("cordonnier2020/sequence_limit.v"),
         total_variation_enclosed(
             "distance to hard attention",
             alphas=(1.0, 16.0, 104.0),

@@ -22,20 +22,7 @@ CLAIM = Claim(
     verdict=Verdict.HOLDS,
     kinds=(Kind.LAYER_EQUALITY, Kind.LIMIT),
     evidence=(
-        proved(
-            "cordonnier2020/stride.v",
-            """
-            Theorem stride (F : fieldType) (In : finType) (Out : Type) (rows columns s1 s2 r1 r2 :
-                nat)
-                (W : nat -> nat -> In -> Out -> F) (X : image F In)
-                (p : bare_grid (strided_side rows s1) (strided_side columns s2)) (o : Out) :
-              let subsampled (Y : bare_grid rows columns -> Out -> F) := Y (kept_pixel p) in
-              subsampled
-                  (attention_layer (hard_attention F (@ringed_target rows columns r1 r2))
-                    (fun d : token_offset r1 r2 => W d.1 d.2) (pixel_token X)) o =
-                strided_convolution rows columns s1 s2 r1 r2 W X p.1 p.2 o.
-            """,
-        ),
+        proved("cordonnier2020/stride.v"),
         total_variation_enclosed("distance to hard attention", alphas=(1.0, 16.0, 104.0)),
         certified("C20.stride", cases=({"stride": [2, 2]}, {"stride": [3, 3]})),
         equals_convolution("3 × 3, stride 2", (3, 3), encoding="quadratic", stride=2),

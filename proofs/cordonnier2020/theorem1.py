@@ -41,26 +41,7 @@ CLAIM = Claim(
     verdict=Verdict.AMENDED,
     kinds=(Kind.LAYER_EQUALITY, Kind.LIMIT),
     evidence=(
-        proved(
-            "cordonnier2020/theorem1.v",
-            r"""
-            Theorem theorem1 (R : realFieldType) (E : R -> R) (Head In Out Inner : finType)
-                (r1 r2 : nat) (f : Head -> token_offset r1 r2) :
-              is_exponential E -> unbounded E ->
-              bijective f -> (minn #|In| #|Out| <= #|Inner|)%N ->
-              forall W : nat -> nat -> In -> Out -> R,
-              exists (V : Head -> In -> Inner -> R) (O : Head -> Inner -> Out -> R),
-              (forall h c o, through (V h) (O h) c o = W (f h).1 (f h).2 c o) /\
-              forall (rows columns : nat) (X : image R In) (q : bare_grid rows columns) (o : Out),
-                tends_to
-                  (fun alpha =>
-                    attention_layer
-                      (fun h q => softmax (quadratic_weights E alpha (offset_shift (f h)) (image_key
-                          r1 r2 q)))
-                      (fun h => through (V h) (O h)) (pixel_token X) q o)
-                  (convolution rows columns r1 r2 W X q.1 q.2 o).
-            """,
-        ),
+        proved("cordonnier2020/theorem1.v"),
         certified("C20.theorem1", "K*", name="every kernel of seven sizes", cases=SEVEN_SIZES),
         certified("C20.theorem1", "border", name="fails on the bare grid", kind="border"),
         total_variation_enclosed(

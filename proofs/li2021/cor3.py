@@ -105,27 +105,7 @@ CLAIM = Claim(
     verdict=Verdict.AMENDED,
     kinds=(Kind.LAYER_EQUALITY, Kind.LIMIT),
     evidence=(
-        proved(
-            "li2021/cor3.v",
-            r"""
-            Theorem cor3 (R : realFieldType) (E : R -> R) (In Out Inner : finType) (r1 r2 : nat) :
-              is_exponential E -> unbounded E -> (minn #|In| #|Out| <= #|Inner|)%N ->
-              #|token_offset r1 r2| = (r1.*2.+1 * r2.*2.+1)%N
-              /\
-              forall W : nat -> nat -> In -> Out -> R,
-              exists (V : token_offset r1 r2 -> In -> Inner -> R)
-                     (O : token_offset r1 r2 -> Inner -> Out -> R),
-              (forall d c o, through (V d) (O d) c o = W d.1 d.2 c o) /\
-              forall (rows columns : nat) (X : image R In) (q : bare_grid rows columns) (o : Out),
-                let layer A := attention_layer A (fun d => through (V d) (O d)) (pixel_token X) q o
-                    in
-                tends_to
-                  (fun M => layer (fun d q => softmax (bias_weights (E M) (Some (ringed_key q d)))))
-                  (convolution rows columns r1 r2 W X q.1 q.2 o)
-                /\ layer (hard_attention R (@ringed_target rows columns r1 r2)) =
-                  convolution rows columns r1 r2 W X q.1 q.2 o.
-            """,
-        ),
+        proved("li2021/cor3.v"),
         certified("L21.cor3"),
         bias_saturation_enclosed(
             "distance to hard attention", logits=(8.0, 40.0), keys=(100, 1156)

@@ -73,24 +73,7 @@ CLAIM = Claim(
     verdict=Verdict.SHARPENED,
     kinds=(Kind.LAYER_EQUALITY, Kind.LIMIT),
     evidence=(
-        proved(
-            "li2021/cor4.v",
-            r"""
-            Theorem cor4 (F : fieldType) (In Out : finType) (rows columns p1 p2 r1 r2 : nat) :
-              [/\ #|token_offset 1 1| = 9%N,
-                  (0 < p1)%N -> (0 < p2)%N ->
-                    (patch_reach p1 r1 <= 1)%N && (patch_reach p2 r2 <= 1)%N =
-                    (r1.*2.+1 <= p1.*2.+1)%N && (r2.*2.+1 <= p2.*2.+1)%N
-                & (r1.*2.+1 <= p1.*2.+1)%N -> (r2.*2.+1 <= p2.*2.+1)%N ->
-                  forall (W : nat -> nat -> In -> Out -> F) (X : image F In)
-                    (q : bare_grid rows columns) (t : patch_feature p1 p2 Out),
-                    attention_layer (hard_attention F (@ringed_target rows columns 1 1))
-                        (fun d : token_offset 1 1 => output_block 1 1 r1 r2 W d.1 d.2) (patch_token
-                            X) q t =
-                      convolution (p1 * rows) (p2 * columns) r1 r2 W X
-                        (p1 * q.1 + t.1.1)%N (p2 * q.2 + t.1.2)%N t.2].
-            """,
-        ),
+        proved("li2021/cor4.v"),
         certified("L21.cor4"),
         bias_saturation_enclosed("distance to hard attention", logits=(8.0, 40.0), keys=(16, 324)),
         Evidence("nine offsets iff K ≤ 2P + 1", Level.TESTED, nine_offsets),

@@ -156,21 +156,7 @@ CLAIM = Claim(
     verdict=Verdict.AMENDED,
     kinds=(Kind.LIMIT,),
     evidence=(
-        proved(
-            "li2021/lemma2.v",
-            r"""
-            Theorem lemma2 (R : realFieldType) (E : R -> R) (Key : finType) (target : Key) :
-              is_exponential E -> unbounded E ->
-              let N : R := #|Key|%:R in
-              let row M := softmax (bias_weights (E M) (Some target)) in
-              [/\ forall M k, row M k = (if k == target then E M else 1) / (E M + N - 1),
-                  forall M, total_variation (row M) (one_hot R (Some target)) = (N - 1) / (E M + N
-                      - 1)
-                    /\ ((1 < #|Key|)%N -> 0 < (N - 1) / (E M + N - 1)),
-                  forall k, tends_to (fun M => row M k) (one_hot R (Some target) k)
-                & forall M k, softmax (bias_weights (E M) (None : option Key)) k = 1 / N].
-            """,
-        ),
+        proved("li2021/lemma2.v"),
         bias_saturation_enclosed(
             "distance to one-hot",
             logits=(1.0, 4.0, 16.0, 40.0, 128.0),

@@ -181,44 +181,8 @@ CLAIM = Claim(
     verdict=Verdict.AMENDED,
     kinds=(Kind.LAYER_EQUALITY, Kind.LIMIT),
     evidence=(
-        proved(
-            "li2021/theorem1.v",
-            """
-            Theorem theorem1 (F : fieldType) (In Out : finType)
-                (rows columns p1 p2 m n r1 r2 : nat)
-                (W : nat -> nat -> In -> Out -> F) (X : image F In)
-                (q : bare_grid rows columns) (t : patch_feature p1 p2 Out) :
-              (r1 <= p1 * m)%N -> (r2 <= p2 * n)%N ->
-              attention_layer
-                  (hard_attention F (@ringed_target rows columns m n))
-                  (fun d : token_offset m n => output_block m n r1 r2 W d.1 d.2)
-                  (patch_token X) q t =
-                convolution (p1 * rows) (p2 * columns) r1 r2 W X
-                  (p1 * q.1 + t.1.1)%N (p2 * q.2 + t.1.2)%N t.2.
-            """,
-        ),
-        proved(
-            "li2021/theorem1_limit.v",
-            r"""
-            Theorem theorem1_limit (R : realFieldType) (E : R -> R) (In Out Inner : finType)
-                (p1 p2 m n r1 r2 : nat) :
-              is_exponential E -> unbounded E -> (r1 <= p1 * m)%N -> (r2 <= p2 * n)%N ->
-              (minn #|patch_feature p1 p2 In| #|patch_feature p1 p2 Out| <= #|Inner|)%N ->
-              forall W : nat -> nat -> In -> Out -> R,
-              exists (V : token_offset m n -> patch_feature p1 p2 In -> Inner -> R)
-                     (O : token_offset m n -> Inner -> patch_feature p1 p2 Out -> R),
-              (forall d s t, through (V d) (O d) s t = output_block m n r1 r2 W d.1 d.2 s t) /\
-              forall (rows columns : nat) (X : image R In) (q : bare_grid rows columns)
-                (t : patch_feature p1 p2 Out),
-                tends_to
-                  (fun M =>
-                    attention_layer (fun d q => softmax (bias_weights (E M) (Some (ringed_key q
-                        d))))
-                      (fun d => through (V d) (O d)) (patch_token X) q t)
-                  (convolution (p1 * rows) (p2 * columns) r1 r2 W X
-                    (p1 * q.1 + t.1.1)%N (p2 * q.2 + t.1.2)%N t.2).
-            """,
-        ),
+        proved("li2021/theorem1.v"),
+        proved("li2021/theorem1_limit.v"),
         certified("L21.theorem1", "K*", name="every kernel of seven sizes", cases=SEVEN_SIZES),
         certified("L21.theorem1", "border", name="fails on the bare grid", kind="border"),
         bias_saturation_enclosed(

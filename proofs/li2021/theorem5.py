@@ -130,20 +130,7 @@ CLAIM = Claim(
     verdict=Verdict.SHARPENED,
     kinds=(Kind.LOWER_BOUND,),
     evidence=(
-        proved(
-            "li2021/theorem5.v",
-            """
-            Theorem theorem5 (F : fieldType) (In Out : finType) (r : nat) :
-              exists W : nat -> nat -> In -> Out -> F,
-              forall (Head : finType) (rows columns a b : nat)
-                  (A : Head -> bare_grid rows columns -> ringed_grid rows columns a b -> F)
-                  (M : Head -> patch_feature 1 1 In -> patch_feature 1 1 Out -> F)
-                  (bias : patch_feature 1 1 Out -> F),
-                r.+1 <= rows -> r.+1 <= columns ->
-                #|Head| < minn (r.*2.+1 ^ 2) (#|In| * #|Out|) ->
-                ~ expresses r r A M bias W.
-            """,
-        ),
+        proved("li2021/theorem5.v"),
         certified(
             "L21.theorem5",
             kind="lower_bound",

@@ -146,24 +146,7 @@ CLAIM = Claim(
     verdict=Verdict.AMENDED,
     kinds=(Kind.LOWER_BOUND, Kind.LAYER_EQUALITY),
     evidence=(
-        proved(
-            "li2021/theorem6.v",
-            r"""
-            Theorem theorem6 (F : fieldType) (In Out : finType) (p : nat) :
-              (forall (c0 : In) (o0 : Out) (r : nat), (3 <= r.*2.+1 <= p)%N ->
-                exists W : nat -> nat -> In -> Out -> F,
-                forall (Head : finType) (rows columns a b : nat)
-                    (A : Head -> bare_grid rows columns -> ringed_grid rows columns a b -> F)
-                    (M : Head -> patch_feature p p In -> patch_feature p p Out -> F)
-                    (bias : patch_feature p p Out -> F),
-                  (2 <= rows)%N -> (2 <= columns)%N -> (#|Head| <= 8)%N ->
-                  ~ expresses r r A M bias W) /\
-              (forall (W : nat -> nat -> In -> Out -> F) (rows columns : nat),
-                exists (A : unit -> bare_grid rows columns -> ringed_grid rows columns 0 0 -> F)
-                  (M : unit -> patch_feature p p In -> patch_feature p p Out -> F),
-                expresses 0 0 A M (fun=> 0) W).
-            """,
-        ),
+        proved("li2021/theorem6.v"),
         certified(
             "L21.theorem6",
             "*-bound",

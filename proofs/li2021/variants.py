@@ -109,42 +109,7 @@ CLAIM = Claim(
     verdict=Verdict.AMENDED,
     kinds=(Kind.LAYER_EQUALITY, Kind.LIMIT),
     evidence=(
-        proved(
-            "li2021/variants.v",
-            r"""
-            Theorem variants (F : fieldType) (In Out : finType) (rows columns p1 p2 m n r1 r2 : nat)
-                (W : nat -> nat -> In -> Out -> F) :
-              let layer (Feature : Type) (B : token_offset m n -> patch_feature p1 p2 In -> Feature
-                  -> F)
-                  (X : image F In) (q : bare_grid rows columns) :=
-                attention_layer (hard_attention F (@ringed_target rows columns m n)) B (patch_token
-                    X) q in
-              let block r1 r2 W (d : token_offset m n) :=
-                output_block (p1 := p1) (p2 := p2) (In := In) (Out := Out) (F := F) m n r1 r2 W d.1
-                    d.2 in
-              [/\ forall D1 D2, (0 < D1)%N -> (0 < D2)%N -> (D1 * r1 <= p1 * m)%N -> (D2 * r2 <= p2
-                  * n)%N ->
-                    forall X q t,
-                    layer _ (block (D1 * r1)%N (D2 * r2)%N (dilated_kernel D1 D2 W)) X q t =
-                      convolution_of_dilation (p1 * rows) (p2 * columns) D1 D2 r1 r2 W X
-                        (p1 * q.1 + t.1.1)%N (p2 * q.2 + t.1.2)%N t.2,
-                  forall s1 s2, (r1 <= p1 * m)%N -> (r2 <= p2 * n)%N ->
-                    forall y x o, (s1 * y < p1 * rows)%N -> (s2 * x < p2 * columns)%N ->
-                    exists (q : bare_grid rows columns) (t : patch_feature p1 p2 Out), forall X,
-                      [/\ (p1 * q.1 + t.1.1 = s1 * y)%N, (p2 * q.2 + t.1.2 = s2 * x)%N &
-                        layer _ (block r1 r2 W) X q t =
-                          strided_convolution (p1 * rows) (p2 * columns) s1 s2 r1 r2 W X y x o],
-                  forall s1 s2, (r1 <= p1 * m)%N -> (r2 <= p2 * n)%N -> (s1 %| p1)%N -> (s2 %|
-                      p2)%N ->
-                    forall X q (u : patch_feature (p1 %/ s1) (p2 %/ s2) Out),
-                    layer _ (fun d s u => block r1 r2 W d s (kept_feature u)) X q u =
-                      strided_convolution (p1 * rows) (p2 * columns) s1 s2 r1 r2 W X
-                        (p1 %/ s1 * q.1 + u.1.1)%N (p2 %/ s2 * q.2 + u.1.2)%N u.2
-                & forall s p patches, (0 < p)%N -> (1 < patches)%N ->
-                    (forall q t, (q < patches)%N -> (t < p)%N -> (s %| p * q + t)%N = (s %| t)%N) ->
-                    (s %| p)%N].
-            """,
-        ),
+        proved("li2021/variants.v"),
         certified("L21.variants"),
         bias_saturation_enclosed("distance to hard attention", logits=(8.0, 40.0), keys=(100, 324)),
         Evidence("stride and patches", Level.TESTED, stride_and_patches),

@@ -129,23 +129,7 @@ CLAIM = Claim(
     verdict=Verdict.HOLDS,
     kinds=(Kind.LAYER_EQUALITY,),
     evidence=(
-        proved(
-            "li2021/wo.v",
-            r"""
-            Theorem wo (F : fieldType) (In Out : finType) (rows columns p1 p2 m n r1 r2 : nat)
-                (W : nat -> nat -> In -> Out -> F)
-                (B : token_offset m n -> patch_feature p1 p2 In -> patch_feature p1 p2 Out -> F) :
-              (r1 <= p1 * m)%N -> (r2 <= p2 * n)%N ->
-              let is_convolution := forall (X : image F In) (q : bare_grid rows columns) t,
-                attention_layer (hard_attention F (@ringed_target rows columns m n)) B (patch_token
-                    X) q t =
-                  convolution (p1 * rows) (p2 * columns) r1 r2 W X
-                    (p1 * q.1 + t.1.1)%N (p2 * q.2 + t.1.2)%N t.2 in
-              let is_printed := forall d s t, B d s t = output_block m n r1 r2 W d.1 d.2 s t in
-              (is_printed -> is_convolution) /\
-              ((m < rows)%N -> (n < columns)%N -> is_convolution -> is_printed).
-            """,
-        ),
+        proved("li2021/wo.v"),
         certified("L21.wo"),
         Evidence("the formula, in integers", Level.TESTED, formula_is_convolution),
         Evidence("the library's blocks", Level.TESTED, library_has_these_blocks, quick=False),

@@ -222,52 +222,8 @@ CLAIM = Claim(
     verdict=Verdict.HOLDS,
     kinds=(Kind.LAYER_EQUALITY, Kind.LIMIT),
     evidence=(
-        proved(
-            "sharpened/boundary.v",
-            r"""
-            Theorem boundary (F : fieldType) (In Out : finType) (rows columns p1 p2 m n r1 r2 : nat)
-                (W : nat -> nat -> In -> Out -> F) (X : image F In)
-                (q : bare_grid rows columns) (t : patch_feature p1 p2 Out) :
-              let N := #|bare_grid rows columns| in
-              let tokens := @bare_token F In rows columns p1 p2 X in
-              let target := @bare_target rows columns m n in
-              let blocks (d : token_offset m n) := output_block m n r1 r2 W d.1 d.2 in
-              let mean_padded := framed_convolution r1 r2 W
-                (cropped_frame p1 p2 m n r1 r2 (mean_framed rows columns p1 p2 m n X))
-                (p1 * q.1 + t.1.1)%N (p2 * q.2 + t.1.2)%N t.2 in
-              (r1 <= p1 * m)%N -> (r2 <= p2 * n)%N -> N%:R != 0 :> F ->
-              (forall e, e != 1 -> N%:R + e - 1 != 0 ->
-                attention_layer (finite_attention target e) (finite_maps blocks N e) tokens q t =
-                  mean_padded) /\
-              (exists remainder, forall e, N%:R + e - 1 != 0 ->
-                attention_layer (fun d q => softmax (bias_weights e (target q d))) blocks tokens q
-                    t =
-                  mean_padded + N%:R / (N%:R + e - 1) * remainder).
-            """,
-        ),
-        proved(
-            "sharpened/boundary_clamped.v",
-            r"""
-            Theorem boundary_clamped (F : numFieldType) (In Out : finType)
-                (rows columns p1 p2 m n r1 r2 : nat)
-                (W : nat -> nat -> In -> Out -> F) (X : image F In)
-                (q : bare_grid rows columns) (t : patch_feature p1 p2 Out) :
-              let blocks (d : token_offset m n) := output_block m n r1 r2 W d.1 d.2 in
-              let edge_padded := framed_convolution r1 r2 W
-                (cropped_frame p1 p2 m n r1 r2 (edge_framed rows columns p1 p2 m n X))
-                (p1 * q.1 + t.1.1)%N (p2 * q.2 + t.1.2)%N t.2 in
-              (r1 <= p1 * m)%N -> (r2 <= p2 * n)%N ->
-              [/\ forall (d : token_offset m n) k, k != clamped_key q d ->
-                    (squared_distance q d (clamped_key q d) < squared_distance q d k)%N,
-                  attention_layer (hard_attention F (fun q d => Some (clamped_key q d))) blocks
-                      (bare_token X) q t =
-                    edge_padded
-                & exists bound, forall x, 0 < x -> x <= 1 ->
-                  `|attention_layer (fun d q => softmax (fun k => x ^+ squared_distance q d k))
-                      blocks (bare_token X) q t
-                    - edge_padded| <= x * bound].
-            """,
-        ),
+        proved("sharpened/boundary.v"),
+        proved("sharpened/boundary_clamped.v"),
         certified(
             "S.boundary",
             "edge*",

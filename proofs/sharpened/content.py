@@ -277,26 +277,7 @@ CLAIM = Claim(
     verdict=Verdict.HOLDS,
     kinds=(Kind.LOWER_BOUND,),
     evidence=(
-        proved(
-            "sharpened/content.v",
-            r"""
-            Theorem content (R : realFieldType) (In Out Head : finType) (rows columns p1 p2 m n r1
-                r2 : nat)
-                (A : image R In -> Head -> bare_grid rows columns -> ringed_grid rows columns m n
-                    -> R)
-                (A0 : Head -> bare_grid rows columns -> ringed_grid rows columns m n -> R)
-                (M : Head -> patch_feature p1 p2 In -> patch_feature p1 p2 Out -> R)
-                (W : nat -> nat -> In -> Out -> R) (b : patch_feature p1 p2 Out -> R) (b' : Out ->
-                    R)
-                (q : bare_grid rows columns) (f : patch_feature p1 p2 Out) :
-              let convolved X := convolution (p1 * rows) (p2 * columns) r1 r2 W X
-                (p1 * q.1 + f.1.1)%N (p2 * q.2 + f.1.2)%N f.2 in
-              (forall X h k, tends_at_zero (fun t => A (scaled_image t X) h q k) (A0 h q k)) ->
-              (forall X, attention_layer (A X) M (patch_token X) q f + b f = convolved X + b' f.2)
-                  ->
-              b f = b' f.2 /\ forall X, attention_layer A0 M (patch_token X) q f = convolved X.
-            """,
-        ),
+        proved("sharpened/content.v"),
         certified(
             "S.content",
             kind="lower_bound",

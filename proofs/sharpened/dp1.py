@@ -165,55 +165,9 @@ CLAIM = Claim(
     verdict=Verdict.HOLDS,
     kinds=(Kind.LAYER_EQUALITY,),
     evidence=(
-        proved(
-            "sharpened/dp1.v",
-            """
-            Theorem dp1 (F : numFieldType) (In Out : finType)
-                (rows columns p1 p2 m n r1 r2 : nat) (t : token_offset m n -> F)
-                (W : nat -> nat -> In -> Out -> F) (X : image F In)
-                (q : bare_grid rows columns) (f : patch_feature p1 p2 Out) :
-              let N := #|ringed_grid rows columns m n| in
-              let T := #|token_offset m n| in
-              (r1 <= p1 * m)%N -> (r2 <= p2 * n)%N ->
-              injective t -> (forall d, 0 < t d) -> (forall d, t d != 1) ->
-              attention_layer
-                  (fun h : 'I_T.+1 => scalar_attention t 1 (@ringed_offset rows columns m n) h)
-                  (fun h : 'I_T.+1 => scalar_maps t 1 (scalar_normaliser t N)
-                    (fun d : token_offset m n => output_block m n r1 r2 W d.1 d.2) h)
-                  (patch_token X) q f =
-                convolution (p1 * rows) (p2 * columns) r1 r2 W X
-                  (p1 * q.1 + f.1.1)%N (p2 * q.2 + f.1.2)%N f.2.
-            """,
-        ),
-        proved(
-            "sharpened/dp1_limit.v",
-            """
-            Theorem dp1_limit (F : numFieldType) (In Out : finType)
-                (rows columns p1 p2 m n r1 r2 : nat) (t : token_offset m n -> F)
-                (W : nat -> nat -> In -> Out -> F) (X : image F In)
-                (q : bare_grid rows columns) (f : patch_feature p1 p2 Out) :
-              let T := #|token_offset m n| in
-              (r1 <= p1 * m)%N -> (r2 <= p2 * n)%N -> injective t -> (forall d, 0 < t d) ->
-              attention_layer
-                  (fun h : 'I_T => scalar_attention t 0 (@ringed_offset rows columns m n) h.+1)
-                  (fun h : 'I_T => scalar_maps t 0 (limit_normaliser t)
-                    (fun d : token_offset m n => output_block m n r1 r2 W d.1 d.2) h.+1)
-                  (patch_token X) q f =
-                convolution (p1 * rows) (p2 * columns) r1 r2 W X
-                  (p1 * q.1 + f.1.1)%N (p2 * q.2 + f.1.2)%N f.2.
-            """,
-        ),
-        proved(
-            "sharpened/dp1_one_hot.v",
-            """
-            Theorem dp1_one_hot (R : realFieldType) (E : R -> R) (Offset : finType) (r : Offset ->
-                R) :
-              is_exponential E -> (2 < #|Offset|)%N ->
-              exists d, forall (Key : finType) (key : Offset -> Key) (feature : Key -> R) (v : R),
-                injective key -> (forall d', feature (key d') = r d') ->
-                softmax (fun k => E (v * feature k)) (key d) <= 2%:R^-1.
-            """,
-        ),
+        proved("sharpened/dp1.v"),
+        proved("sharpened/dp1_limit.v"),
+        proved("sharpened/dp1_one_hot.v"),
         certified("S.dp1", cases=SEVEN_SIZES),
         Evidence("the layer in fractions", Level.TESTED, rational_layer),
         Evidence("no one-hot head", Level.TESTED, no_one_hot_head),

@@ -128,26 +128,7 @@ CLAIM = Claim(
     verdict=Verdict.HOLDS,
     kinds=(Kind.LAYER_EQUALITY, Kind.LIMIT),
     evidence=(
-        proved(
-            "sharpened/dp2.v",
-            r"""
-            Theorem dp2 (R : realFieldType) (alpha : R) (offsets : seq (int * int)) (offset : int *
-                int) :
-              offset \in offsets -> 0 < alpha ->
-              let number shift : R := (shift_number offsets shift)%:R in
-              let score := enumerated_score alpha offsets offset in
-              [/\ forall shift,
-                    score shift = - (alpha * (number shift - number offset) ^+ 2) + alpha * number
-                        offset ^+ 2,
-                  forall shift, shift != offset -> score shift + alpha <= score offset
-                & forall E : R -> R, is_exponential E ->
-                  forall (Key : finType) (position : Key -> int * int) (query : int * int) (target
-                      : Key),
-                    injective position -> position target = query + offset ->
-                    total_variation (softmax (fun k => E (score (position k - query))))
-                        (one_hot R (Some target)) <= (#|Key|.-1)%:R * E (- alpha)].
-            """,
-        ),
+        proved("sharpened/dp2.v"),
         certified("S.dp2"),
         Evidence(
             "distance to hard attention",

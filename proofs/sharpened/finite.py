@@ -131,109 +131,11 @@ CLAIM = Claim(
     verdict=Verdict.HOLDS,
     kinds=(Kind.LAYER_EQUALITY,),
     evidence=(
-        proved(
-            "sharpened/finite.v",
-            """
-            Theorem finite (F : fieldType) (In Out : finType)
-                (rows columns p1 p2 m n r1 r2 : nat) (e : F)
-                (W : nat -> nat -> In -> Out -> F) (X : image F In)
-                (q : bare_grid rows columns) (t : patch_feature p1 p2 Out) :
-              let N := #|ringed_grid rows columns m n| in
-              (r1 <= p1 * m)%N -> (r2 <= p2 * n)%N ->
-              e != 1 -> N%:R != 0 :> F -> N%:R + e - 1 != 0 ->
-              attention_layer
-                  (finite_attention (@ringed_target rows columns m n) e)
-                  (finite_maps (fun d : token_offset m n => output_block m n r1 r2 W d.1 d.2) N e)
-                  (patch_token X) q t =
-                convolution (p1 * rows) (p2 * columns) r1 r2 W X
-                  (p1 * q.1 + t.1.1)%N (p2 * q.2 + t.1.2)%N t.2.
-            """,
-        ),
-        proved(
-            "sharpened/finite_necessary.v",
-            """
-            Theorem finite_necessary (F : fieldType) (In Out Head : finType)
-                (rows columns p1 p2 m n r1 r2 : nat)
-                (W : nat -> nat -> In -> Out -> F)
-                (A : Head -> bare_grid rows columns -> ringed_grid rows columns m n -> F)
-                (V : Head -> patch_feature p1 p2 In -> patch_feature p1 p2 Out -> F) :
-              (r1 <= p1 * m)%N -> (r2 <= p2 * n)%N ->
-              family_rank (fun (d : token_offset m n) (st : patch_feature p1 p2 In * patch_feature
-                  p1 p2 Out) =>
-                output_block m n r1 r2 W d.1 d.2 st.1 st.2) = #|token_offset m n| ->
-              (m < rows)%N -> (n < columns)%N -> (m.+1 < rows)%N || (n.+1 < columns)%N ->
-              (forall h q k, A h q k != 0) ->
-              (forall X q t, attention_layer A V (patch_token X) q t =
-                convolution (p1 * rows) (p2 * columns) r1 r2 W X
-                  (p1 * q.1 + t.1.1)%N (p2 * q.2 + t.1.2)%N t.2) ->
-              (#|token_offset m n| < #|Head|)%N.
-            """,
-        ),
-        proved(
-            "sharpened/finite_necessary_content.v",
-            """
-            Theorem finite_necessary_content (R : realFieldType) (In Out Head : finType)
-                (rows columns p1 p2 m n r1 r2 : nat)
-                (W : nat -> nat -> In -> Out -> R)
-                (A : image R In -> Head -> bare_grid rows columns -> ringed_grid rows columns m n
-                    -> R)
-                (A0 : Head -> bare_grid rows columns -> ringed_grid rows columns m n -> R)
-                (V : Head -> patch_feature p1 p2 In -> patch_feature p1 p2 Out -> R) :
-              (r1 <= p1 * m)%N -> (r2 <= p2 * n)%N ->
-              family_rank (fun (d : token_offset m n) (st : patch_feature p1 p2 In * patch_feature
-                  p1 p2 Out) =>
-                output_block m n r1 r2 W d.1 d.2 st.1 st.2) = #|token_offset m n| ->
-              (m < rows)%N -> (n < columns)%N -> (m.+1 < rows)%N || (n.+1 < columns)%N ->
-              (forall X h q k, tends_at_zero (fun t => A (scaled_image t X) h q k) (A0 h q k)) ->
-              (forall h q k, A0 h q k != 0) ->
-              (forall X q t, attention_layer (A X) V (patch_token X) q t =
-                convolution (p1 * rows) (p2 * columns) r1 r2 W X
-                  (p1 * q.1 + t.1.1)%N (p2 * q.2 + t.1.2)%N t.2) ->
-              (#|token_offset m n| < #|Head|)%N.
-            """,
-        ),
-        proved(
-            "sharpened/finite_necessary_interior.v",
-            """
-            Theorem finite_necessary_interior (F : fieldType) (In Out Head : finType)
-                (rows columns p1 p2 m n r1 r2 : nat)
-                (W : nat -> nat -> In -> Out -> F)
-                (A : Head -> bare_grid rows columns -> bare_grid rows columns -> F)
-                (V : Head -> patch_feature p1 p2 In -> patch_feature p1 p2 Out -> F)
-                (q k : bare_grid rows columns) :
-              (r1 <= p1 * m)%N -> (r2 <= p2 * n)%N ->
-              family_rank (fun (d : token_offset m n) (st : patch_feature p1 p2 In * patch_feature
-                  p1 p2 Out) =>
-                output_block m n r1 r2 W d.1 d.2 st.1 st.2) = #|token_offset m n| ->
-              (m <= q.1)%N -> (q.1 + m < rows)%N -> (n <= q.2)%N -> (q.2 + n < columns)%N ->
-              (forall d : token_offset m n, bare_target q d != Some k) ->
-              (forall h, A h q k != 0) ->
-              (forall X t, attention_layer A V (bare_token X) q t =
-                convolution (p1 * rows) (p2 * columns) r1 r2 W X
-                  (p1 * q.1 + t.1.1)%N (p2 * q.2 + t.1.2)%N t.2) ->
-              (#|token_offset m n| < #|Head|)%N.
-            """,
-        ),
-        proved(
-            "sharpened/finite_small.v",
-            """
-            Theorem finite_small (F : fieldType) (In Out : finType)
-                (rows columns p1 p2 m n r1 r2 : nat) (e : F)
-                (W : nat -> nat -> In -> Out -> F) (X : image F In)
-                (q : bare_grid rows columns) (t : patch_feature p1 p2 Out) :
-              let N := #|ringed_grid rows columns m n| in
-              let D := #|token_offset m n| in
-              (r1 <= p1 * m)%N -> (r2 <= p2 * n)%N -> (rows <= m.+1)%N -> (columns <= n.+1)%N ->
-              e != 1 -> N%:R != 0 :> F -> N%:R + e - 1 != 0 -> D%:R + e - 1 != 0 ->
-              attention_layer
-                  (fun d q => softmax (bias_weights e (@ringed_target rows columns m n q d)))
-                  (small_image_maps (fun d : token_offset m n => output_block m n r1 r2 W d.1 d.2)
-                      N e)
-                  (patch_token X) q t =
-                convolution (p1 * rows) (p2 * columns) r1 r2 W X
-                  (p1 * q.1 + t.1.1)%N (p2 * q.2 + t.1.2)%N t.2.
-            """,
-        ),
+        proved("sharpened/finite.v"),
+        proved("sharpened/finite_necessary.v"),
+        proved("sharpened/finite_necessary_content.v"),
+        proved("sharpened/finite_necessary_interior.v"),
+        proved("sharpened/finite_small.v"),
         certified("S.finite", cases=SEVEN_SIZES),
         equals_convolution("3 × 3, pixels", (3, 3), exact=True, quick=True),
         equals_convolution("5 × 5, P = 4", (5, 5), patch_size=4, exact=True),

@@ -286,39 +286,8 @@ CLAIM = Claim(
     verdict=Verdict.AMENDED,
     kinds=(Kind.LOWER_BOUND, Kind.LAYER_EQUALITY),
     evidence=(
-        proved(
-            "sharpened/headdim.v",
-            r"""
-            Theorem headdim (F : fieldType) (In Out Head Feature : finType)
-                (rows columns p1 p2 a b m n r1 r2 : nat)
-                (A : Head -> bare_grid rows columns -> ringed_grid rows columns a b -> F)
-                (V : Head -> patch_feature p1 p2 In -> Feature -> F)
-                (U : Head -> Feature -> patch_feature p1 p2 Out -> F)
-                (bias : patch_feature p1 p2 Out -> F) (W : nat -> nat -> In -> Out -> F) :
-              (r1 <= p1 * m)%N -> (r2 <= p2 * n)%N -> (m < rows)%N -> (n < columns)%N ->
-              expresses r1 r2 A (fun h s t => \sum_e V h s e * U h e t) bias W ->
-              (maxn (family_rank (in_matricisation p1 p2 m n r1 r2 W))
-                    (family_rank (out_matricisation p1 p2 m n r1 r2 W)) <= #|Head| * #|Feature|)%N.
-            """,
-        ),
-        proved(
-            "sharpened/headdim_finite.v",
-            r"""
-            Theorem headdim_finite (F : fieldType) (In Out Head Feature : finType)
-                (rows columns p1 p2 a b m n r1 r2 : nat)
-                (A : Head -> bare_grid rows columns -> ringed_grid rows columns a b -> F)
-                (V : Head -> patch_feature p1 p2 In -> Feature -> F)
-                (U : Head -> Feature -> patch_feature p1 p2 Out -> F)
-                (bias : patch_feature p1 p2 Out -> F) (W : nat -> nat -> In -> Out -> F) :
-              (r1 <= p1 * m)%N -> (r2 <= p2 * n)%N -> (m < rows)%N -> (n < columns)%N ->
-              expresses r1 r2 A (fun h s t => \sum_e V h s e * U h e t) bias W ->
-              (forall h q k, A h q k != 0) ->
-              (m.+1 < rows)%N \/ (n.+1 < columns)%N \/
-                (exists d, forall st, flattened_kernel p1 p2 m n r1 r2 W st d = 0) ->
-              (family_rank (in_matricisation p1 p2 m n r1 r2 W)
-                + family_rank (out_matricisation p1 p2 m n r1 r2 W) <= #|Head| * #|Feature|)%N.
-            """,
-        ),
+        proved("sharpened/headdim.v"),
+        proved("sharpened/headdim_finite.v"),
         certified(
             "S.headdim",
             kind="head_dimension",

@@ -416,95 +416,11 @@ CLAIM = Claim(
     verdict=Verdict.HOLDS,
     kinds=(Kind.LOWER_BOUND,),
     evidence=(
-        proved(
-            "sharpened/heads.v",
-            """
-            Theorem heads (F : fieldType) (In Out : finType) (c0 : In) (o0 : Out) (p1 p2 r1 r2 :
-                nat) :
-              (2 <= p1)%N -> (2 <= p2)%N -> (1 <= r1 <= p1)%N -> (1 <= r2 <= p2)%N ->
-              exists2 W : nat -> nat -> In -> Out -> F,
-                (9 <= family_rank (flattened_kernel p1 p2 1 1 r1 r2 W))%N &
-              forall (Head : finType) (rows columns a b : nat)
-                  (A : Head -> bare_grid rows columns -> ringed_grid rows columns a b -> F)
-                  (M : Head -> patch_feature p1 p2 In -> patch_feature p1 p2 Out -> F)
-                  (bias : patch_feature p1 p2 Out -> F),
-                (2 <= rows)%N -> (2 <= columns)%N ->
-                expresses r1 r2 A M bias W ->
-                (9 <= #|Head|)%N.
-            """,
-        ),
-        proved(
-            "sharpened/heads_generic.v",
-            r"""
-            Theorem heads_generic (F : fieldType) (In Out : finType) (p1 p2 m n r1 r2 : nat)
-                (V W : nat -> nat -> In -> Out -> F) (ts : seq F) :
-              (r1 <= p1 * m)%N -> (r2 <= p2 * n)%N ->
-              let rho := family_rank (flattened_kernel p1 p2 m n r1 r2 W) in
-              uniq ts ->
-              (forall t, t \in ts ->
-                exists (Head : finType) (rows columns a b : nat)
-                    (A : Head -> bare_grid rows columns -> ringed_grid rows columns a b -> F)
-                    (M : Head -> patch_feature p1 p2 In -> patch_feature p1 p2 Out -> F)
-                    (bias : patch_feature p1 p2 Out -> F),
-                  [/\ (m < rows)%N, (n < columns)%N, (#|Head| < rho)%N
-                    & expresses r1 r2 A M bias (fun i j c o => V i j c o + t * W i j c o)]) ->
-              (size ts <= rho)%N.
-            """,
-        ),
-        proved(
-            "sharpened/heads_limit.v",
-            """
-            Theorem heads_limit (F : numFieldType) (In Out : finType) (p1 p2 m n r1 r2 : nat)
-                (W : nat -> nat -> In -> Out -> F) :
-              (r1 <= p1 * m)%N -> (r2 <= p2 * n)%N ->
-              exists2 eps, 0 < eps &
-              forall (Head : finType) (rows columns a b : nat)
-                  (A : Head -> bare_grid rows columns -> ringed_grid rows columns a b -> F)
-                  (M : Head -> patch_feature p1 p2 In -> patch_feature p1 p2 Out -> F)
-                  (bias : patch_feature p1 p2 Out -> F),
-                (m < rows)%N -> (n < columns)%N ->
-                (#|Head| < family_rank (flattened_kernel p1 p2 m n r1 r2 W))%N ->
-                exists (X : nat -> nat -> In -> bool) (q : bare_grid rows columns) (t :
-                    patch_feature p1 p2 Out),
-                  eps < output_error r1 r2 A M bias W (binary_image F X) q t.
-            """,
-        ),
-        proved(
-            "sharpened/heads_patches.v",
-            """
-            Theorem heads_patches (F : numFieldType) (In Out : finType) (c0 : In) (o0 : Out)
-                (p1 p2 r1 r2 : nat) :
-              (1 <= p1)%N -> (1 <= p2)%N ->
-              let m := patch_reach p1 r1 in
-              let n := patch_reach p2 r2 in
-              exists2 W : nat -> nat -> In -> Out -> F,
-                (minn m.*2.+1 p1.*2.-1 * minn n.*2.+1 p2.*2.-1 <=
-                  family_rank (flattened_kernel p1 p2 m n r1 r2 W))%N &
-              forall (Head : finType) (rows columns a b : nat)
-                  (A : Head -> bare_grid rows columns -> ringed_grid rows columns a b -> F)
-                  (M : Head -> patch_feature p1 p2 In -> patch_feature p1 p2 Out -> F)
-                  (bias : patch_feature p1 p2 Out -> F),
-                (m < rows)%N -> (n < columns)%N ->
-                expresses r1 r2 A M bias W ->
-                (minn m.*2.+1 p1.*2.-1 * minn n.*2.+1 p2.*2.-1 <= #|Head|)%N.
-            """,
-        ),
-        proved(
-            "sharpened/heads_pixels.v",
-            """
-            Theorem heads_pixels (F : fieldType) (In Out : finType) (r1 r2 : nat) :
-              exists2 W : nat -> nat -> In -> Out -> F,
-                (minn (r1.*2.+1 * r2.*2.+1) (#|In| * #|Out|) <=
-                  family_rank (flattened_kernel 1 1 r1 r2 r1 r2 W))%N &
-              forall (Head : finType) (rows columns a b : nat)
-                  (A : Head -> bare_grid rows columns -> ringed_grid rows columns a b -> F)
-                  (M : Head -> patch_feature 1 1 In -> patch_feature 1 1 Out -> F)
-                  (bias : patch_feature 1 1 Out -> F),
-                (r1 < rows)%N -> (r2 < columns)%N ->
-                expresses r1 r2 A M bias W ->
-                (minn (r1.*2.+1 * r2.*2.+1) (#|In| * #|Out|) <= #|Head|)%N.
-            """,
-        ),
+        proved("sharpened/heads.v"),
+        proved("sharpened/heads_generic.v"),
+        proved("sharpened/heads_limit.v"),
+        proved("sharpened/heads_patches.v"),
+        proved("sharpened/heads_pixels.v"),
         certified(
             "S.heads",
             kind="lower_bound",

@@ -179,89 +179,10 @@ CLAIM = Claim(
     verdict=Verdict.HOLDS,
     kinds=(Kind.LAYER_EQUALITY, Kind.LOWER_BOUND),
     evidence=(
-        proved(
-            "sharpened/kernel.v",
-            r"""
-            Theorem kernel (F : fieldType) (In Out Head : finType)
-                (rows columns p1 p2 a b m n r1 r2 : nat)
-                (A : Head -> bare_grid rows columns -> ringed_grid rows columns a b -> F)
-                (M : Head -> patch_feature p1 p2 In -> patch_feature p1 p2 Out -> F)
-                (bias : patch_feature p1 p2 Out -> F) (W : nat -> nat -> In -> Out -> F) :
-              (r1 <= p1 * m)%N -> (r2 <= p2 * n)%N -> (m < rows)%N -> (n < columns)%N ->
-              expresses r1 r2 A M bias W ->
-              (forall h q k, A h q k != 0) ->
-              (0 < family_rank (flattened_kernel p1 p2 m n r1 r2 W))%N ->
-              (m.+1 < rows)%N \/ (n.+1 < columns)%N \/
-                (exists d, forall st, flattened_kernel p1 p2 m n r1 r2 W st d = 0) ->
-              (family_rank (flattened_kernel p1 p2 m n r1 r2 W) < #|Head|)%N.
-            """,
-        ),
-        proved(
-            "sharpened/kernel_limit.v",
-            r"""
-            Theorem kernel_limit (F : realFieldType) (In Out : finType) (p1 p2 m n r1 r2 : nat)
-                (W : nat -> nat -> In -> Out -> F) (y : token_offset m n -> F)
-                (c : patch_feature p1 p2 In * patch_feature p1 p2 Out -> F) (eps : F) :
-              (r1 <= p1 * m)%N -> (r2 <= p2 * n)%N ->
-              (forall d, 0 <= y d) -> (exists d, y d != 0) ->
-              (forall d, y d = \sum_st c st * flattened_kernel p1 p2 m n r1 r2 W st d) ->
-              0 < eps ->
-              exists (Head : finType) (w : Head -> token_offset m n -> F)
-                  (M : Head -> patch_feature p1 p2 In -> patch_feature p1 p2 Out -> F),
-                [/\ #|Head| = family_rank (flattened_kernel p1 p2 m n r1 r2 W),
-                    forall h d, 0 <= w h d,
-                    forall (rows columns : nat) h (q : bare_grid rows columns) k, 0 <
-                        offset_weights (w h) q k
-                  & forall (rows columns : nat) (X : image F In) (q : bare_grid rows columns)
-                        (t : patch_feature p1 p2 Out),
-                      (forall y x c, `|X y x c| <= 1) ->
-                      `|attention_layer
-                          (fun h (q : bare_grid rows columns) => softmax (offset_weights (w h) q))
-                          M (patch_token X) q t -
-                        convolution (p1 * rows) (p2 * columns) r1 r2 W X
-                          (p1 * q.1 + t.1.1)%N (p2 * q.2 + t.1.2)%N t.2| <= eps].
-            """,
-        ),
-        proved(
-            "sharpened/kernel_limit_necessary.v",
-            r"""
-            Theorem kernel_limit_necessary (F : realFieldType) (In Out : finType) (p1 p2 m n r1 r2
-                : nat)
-                (W : nat -> nat -> In -> Out -> F) (z : token_offset m n -> F) :
-              (r1 <= p1 * m)%N -> (r2 <= p2 * n)%N ->
-              (forall d, 0 < z d) ->
-              (forall st, \sum_d flattened_kernel p1 p2 m n r1 r2 W st d * z d = 0) ->
-              (0 < family_rank (flattened_kernel p1 p2 m n r1 r2 W))%N ->
-              exists2 eps, 0 < eps &
-              forall (Head : finType) (rows columns a b : nat)
-                  (A : Head -> bare_grid rows columns -> ringed_grid rows columns a b -> F)
-                  (M : Head -> patch_feature p1 p2 In -> patch_feature p1 p2 Out -> F)
-                  (bias : patch_feature p1 p2 Out -> F),
-                (m < rows)%N -> (n < columns)%N ->
-                (forall h q k, 0 <= A h q k) ->
-                (#|Head| <= family_rank (flattened_kernel p1 p2 m n r1 r2 W))%N ->
-                exists (X : nat -> nat -> In -> bool) (q : bare_grid rows columns) (t :
-                    patch_feature p1 p2 Out),
-                  eps < output_error r1 r2 A M bias W (binary_image F X) q t.
-            """,
-        ),
-        proved(
-            "sharpened/kernel_sufficient.v",
-            r"""
-            Theorem kernel_sufficient (F : realFieldType) (In Out : finType) (p1 p2 m n r1 r2 : nat)
-                (W : nat -> nat -> In -> Out -> F) :
-              (r1 <= p1 * m)%N -> (r2 <= p2 * n)%N ->
-              exists (Head : finType) (w : Head -> token_offset m n -> F)
-                  (M : Head -> patch_feature p1 p2 In -> patch_feature p1 p2 Out -> F),
-                [/\ #|Head| = (family_rank (flattened_kernel p1 p2 m n r1 r2 W)).+1,
-                    forall h d, 0 <= w h d,
-                    forall (rows columns : nat) h (q : bare_grid rows columns) k, 0 <
-                        offset_weights (w h) q k
-                  & forall rows columns : nat, expresses r1 r2
-                      (fun h (q : bare_grid rows columns) => softmax (offset_weights (w h) q))
-                      M (fun=> 0) W].
-            """,
-        ),
+        proved("sharpened/kernel.v"),
+        proved("sharpened/kernel_limit.v"),
+        proved("sharpened/kernel_limit_necessary.v"),
+        proved("sharpened/kernel_sufficient.v"),
         certified(
             "S.kernel",
             kind="kernel_heads",

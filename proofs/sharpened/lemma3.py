@@ -187,27 +187,7 @@ CLAIM = Claim(
     verdict=Verdict.HOLDS,
     kinds=(Kind.LAYER_EQUALITY,),
     evidence=(
-        proved(
-            "sharpened/lemma3.v",
-            r"""
-            Theorem lemma3 (F : fieldType) (Head In Out Inner : finType) (rows columns a b p1 p2 r1
-                r2 : nat)
-                (A : Head -> bare_grid rows columns -> ringed_grid rows columns a b -> F) :
-              (0 < p1)%N -> (0 < p2)%N -> (0 < #|In|)%N -> (0 < #|Out|)%N ->
-              (minn #|patch_feature p1 p2 In| #|patch_feature p1 p2 Out| <= #|Inner|)%N ->
-              (forall W : nat -> nat -> In -> Out -> F,
-                exists (V : Head -> patch_feature p1 p2 In -> Inner -> F)
-                       (O : Head -> Inner -> patch_feature p1 p2 Out -> F),
-                forall (X : image F In) (q : bare_grid rows columns) (t : patch_feature p1 p2 Out),
-                  attention_layer A (fun h => through (V h) (O h)) (patch_token X) q t =
-                    convolution (p1 * rows) (p2 * columns) r1 r2 W X
-                      (p1 * q.1 + t.1.1)%N (p2 * q.2 + t.1.2)%N t.2)
-              <->
-              (exists Phi : token_offset (patch_reach p1 r1) (patch_reach p2 r2) -> Head -> F,
-                forall q d (k : bare_grid rows columns),
-                  one_hot F (bare_target q d) k = \sum_h Phi d h * A h q (image_key a b k)).
-            """,
-        ),
+        proved("sharpened/lemma3.v"),
         certified(
             "S.lemma3",
             "shared_map*",

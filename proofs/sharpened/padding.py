@@ -304,82 +304,10 @@ CLAIM = Claim(
     verdict=Verdict.HOLDS,
     kinds=(Kind.LAYER_EQUALITY, Kind.LIMIT),
     evidence=(
-        proved(
-            "sharpened/padding.v",
-            r"""
-            Theorem padding (F : numFieldType) (In Out : finType) (rows columns m n : nat)
-                (M : token_offset m n -> In -> Out -> F) :
-              let Token := bare_grid rows columns in
-              [<-> exists (Head : finType) (w : Head -> Token -> Token -> F) (V : Head -> In -> Out
-                  -> F),
-                    (forall h q k, 0 < w h q k) /\
-                    (forall X q o, attention_layer (fun h q => softmax (w h q)) V X q o =
-                                   bare_convolution M X q o);
-                  exists (Head : finType) (A : (Token -> In -> F) -> Head -> Token -> Token -> F)
-                      (V : Head -> In -> Out -> F),
-                    (forall X h q, \sum_k A X h q k = 1) /\
-                    (forall X q o, attention_layer (A X) V X q o = bare_convolution M X q o);
-                  forall eps, 0 < eps ->
-                    exists (Head : finType) (A : (Token -> In -> F) -> Head -> Token -> Token -> F)
-                      (V : Head -> In -> Out -> F),
-                    (forall X h q, \sum_k A X h q k = 1) /\
-                    (forall X, (forall k i, `|X k i| <= 1) -> forall q o,
-                      `|attention_layer (A X) V X q o - bare_convolution M X q o| < eps);
-                  forall (q q' : Token) i o, available_sum M q i o = available_sum M q' i o].
-            """,
-        ),
-        proved(
-            "sharpened/padding_dimension.v",
-            r"""
-            Theorem padding_dimension (F : fieldType) (rows columns m n : nat) :
-              (0 < rows)%N -> (0 < columns)%N ->
-              let dimension := (m.*2.+1 * n.*2.+1 - minn rows m.*2.+1 * minn columns n.*2.+1).+1 in
-              exists E : 'I_dimension -> token_offset m n -> F,
-                family_rank E = dimension /\
-                forall M : token_offset m n -> F,
-                  (forall q q' : bare_grid rows columns,
-                    \sum_(d | bare_target q d) M d = \sum_(d | bare_target q' d) M d) <->
-                  (exists c, forall d, M d = \sum_a c a * E a d).
-            """,
-        ),
-        proved(
-            "sharpened/padding_large.v",
-            r"""
-            Theorem padding_large (F : numFieldType) (In Out : finType) (rows columns m n : nat)
-                (M : token_offset m n -> In -> Out -> F) :
-              let Token := bare_grid rows columns in
-              (m.*2 < rows)%N -> (n.*2 < columns)%N ->
-              [<-> exists (Head : finType) (w : Head -> Token -> Token -> F) (V : Head -> In -> Out
-                  -> F),
-                    (forall h q k, 0 < w h q k) /\
-                    (forall X q o, attention_layer (fun h q => softmax (w h q)) V X q o =
-                                   bare_convolution M X q o);
-                  forall eps, 0 < eps ->
-                    exists (Head : finType) (A : (Token -> In -> F) -> Head -> Token -> Token -> F)
-                      (V : Head -> In -> Out -> F),
-                    (forall X h q, \sum_k A X h q k = 1) /\
-                    (forall X, (forall k i, `|X k i| <= 1) -> forall q o,
-                      `|attention_layer (A X) V X q o - bare_convolution M X q o| < eps);
-                  forall d, d != centre_offset m n -> forall i o, M d i o = 0].
-            """,
-        ),
-        proved(
-            "sharpened/padding_zero_token.v",
-            r"""
-            Theorem padding_zero_token (F : numFieldType) (In : finType) (Out : Type) (rows columns
-                m n : nat)
-                (M : token_offset m n -> In -> Out -> F)
-                (X : bare_grid rows columns -> In -> F) (q : bare_grid rows columns) (o : Out) :
-              (exists bound, forall e, 1 <= e ->
-                `|attention_layer (fun d q => softmax (zero_token_bias e d q)) M (with_zero_token
-                    X) q o
-                  - bare_convolution M X q o| <= e^-1 * bound) /\
-              (exists bound, forall y, 0 < y -> y <= 1 ->
-                `|attention_layer (fun d q => softmax (zero_token_quadratic y d q)) M
-                    (with_zero_token X) q o
-                  - bare_convolution M X q o| <= y * bound).
-            """,
-        ),
+        proved("sharpened/padding.v"),
+        proved("sharpened/padding_dimension.v"),
+        proved("sharpened/padding_large.v"),
+        proved("sharpened/padding_zero_token.v"),
         certified("S.padding", "border*", name="kernels that no layer computes", kind="border"),
         certified(
             "S.padding",

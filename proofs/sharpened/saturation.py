@@ -173,52 +173,8 @@ CLAIM = Claim(
     verdict=Verdict.HOLDS,
     kinds=(Kind.LIMIT,),
     evidence=(
-        proved(
-            "sharpened/saturation.v",
-            r"""
-            Theorem saturation (R : realFieldType) (E : R -> R) : is_exponential E ->
-              [/\ forall (M : R) (Key : finType) (target : Key),
-                    total_variation (softmax (bias_weights (E M) (Some target))) (one_hot R (Some
-                        target)) =
-                      (#|Key|.-1)%:R / (E M + (#|Key|.-1)%:R),
-                  forall (M : R) (Key : finType) (k : Key),
-                    softmax (bias_weights (E M) None) k = #|Key|%:R^-1,
-                  forall (alpha : R) (rows columns L : nat) (t : int * int) (p : 'I_rows *
-                      'I_columns),
-                    0 <= alpha -> (rows <= L.+1)%N -> (columns <= L.+1)%N ->
-                    (forall k : 'I_rows * 'I_columns, squared_distance t p <= squared_distance t k)
-                        ->
-                    total_variation (softmax (distance_weights E alpha t)) (one_hot R (Some p)) <=
-                      1 - (theta E alpha L ^+ 2)^-1
-                & forall (Head Key In : finType) (Query Out : Type) (A S : Head -> Query -> Key ->
-                    R)
-                    (M : Head -> In -> Out -> R) (X : Key -> In -> R) q o (low high : Head -> R),
-                    (forall h, \sum_k A h q k = \sum_k S h q k) ->
-                    (forall h k, low h <= feature_map (M h) (X k) o <= high h) ->
-                    `|attention_layer A M X q o - attention_layer S M X q o| <=
-                      \sum_h total_variation (A h q) (S h q) * (high h - low h)].
-            """,
-        ),
-        proved(
-            "sharpened/saturation_reals.v",
-            r"""
-            Theorem saturation_reals :
-              (forall (alpha : R) (rows columns : nat) (t : int * int) (p : 'I_rows * 'I_columns),
-                0 < alpha ->
-                (forall k : 'I_rows * 'I_columns, (squared_distance t p <= squared_distance t k)%O)
-                    ->
-                let distance := total_variation (softmax (distance_weights exp alpha t)) (one_hot
-                    _ (Some p)) in
-                distance <= 1 - ((1 - exp (- alpha)) / (1 + exp (- alpha))) ^ 2 /\
-                (alpha = 46 -> distance < 4.22e-20) /\ (alpha = 104 -> distance < 2.8e-45)) /\
-              (forall (Key : finType) (target : Key),
-                let others := INR (#|Key|.-1) in
-                let distance :=
-                  total_variation (softmax (bias_weights (exp 40) (Some target))) (one_hot _ (Some
-                      target)) in
-                (others <= 1e15 -> others * 4.2e-18 <= distance) /\ distance <= others * 4.3e-18).
-            """,
-        ),
+        proved("sharpened/saturation.v"),
+        proved("sharpened/saturation_reals.v"),
         certified(
             "S.saturation",
             name="rational bounds",

@@ -414,22 +414,7 @@ CLAIM = Claim(
     verdict=Verdict.HOLDS,
     kinds=(Kind.IDENTITY, Kind.LAYER_EQUALITY),
     evidence=(
-        proved(
-            "sharpened/separable.v",
-            r"""
-            Theorem separable (F : fieldType) (Score : zmodType) (E : Score -> F) (Query : Type)
-                (Row Column : finType) (f : Query -> Row -> Score) (g : Query -> Column -> Score) :
-              (forall a b, E (a + b) = E a * E b) ->
-              let attention q := softmax (fun k : Row * Column => E (f q k.1 + g q k.2)) in
-              let row_attention q := softmax (fun y => E (f q y)) in
-              let column_attention q := softmax (fun x => E (g q x)) in
-              (forall q k, attention q k = row_attention q k.1 * column_attention q k.2) /\
-              (forall (In : Type) (X : Row * Column -> In -> F) q i,
-                attend (attention q) X i =
-                  attend (row_attention q) (fun y => attend (column_attention q) (fun x => X (y,
-                      x))) i).
-            """,
-        ),
+        proved("sharpened/separable.v"),
         certified(
             "S.separable",
             "separable",

@@ -5,15 +5,15 @@ import sys
 from pathlib import Path
 
 import pytest
-from ledger.coq.coq_tree import ONE, needs_coq, quoting, theorem, write_sources
+from ledger.coq.coq_tree import ONE, naming, needs_coq, theorem, write_sources
 from ledger.proof_files import write
 
 
 @pytest.fixture
 def tree(tmp_path):
-    """One theorem and the claim that quotes it."""
+    """One theorem and the claim that names it."""
     write_sources(tmp_path / "coq", p__one=ONE, p__two=theorem("two"))
-    write(tmp_path / "proofs", p__a=quoting("S.a", "p/one.v", "Theorem one : 1 = 1."))
+    write(tmp_path / "proofs", p__a=naming("S.a", "p/one.v"))
     return tmp_path
 
 

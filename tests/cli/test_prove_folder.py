@@ -3,7 +3,7 @@
 import os
 
 import pytest
-from ledger.coq.coq_tree import ONE, needs_coq, quoting, write_sources
+from ledger.coq.coq_tree import ONE, naming, needs_coq, write_sources
 from ledger.proof_files import write
 
 from convattn.files import hold_folder
@@ -11,9 +11,9 @@ from convattn.files import hold_folder
 
 @pytest.fixture
 def tree(tmp_path):
-    """One theorem and the claim that quotes it."""
+    """One theorem and the claim that names it."""
     write_sources(tmp_path / "coq", p__one=ONE)
-    write(tmp_path / "proofs", p__a=quoting("S.a", "p/one.v", "Theorem one : 1 = 1."))
+    write(tmp_path / "proofs", p__a=naming("S.a", "p/one.v"))
     return tmp_path
 
 

@@ -1,4 +1,4 @@
-"""``convattn prove``: compile the machine-checked proofs and compare what the claims quote."""
+"""``convattn prove``: compile the machine-checked proofs, and check that the claims name them."""
 
 import json as json_module
 import os.path

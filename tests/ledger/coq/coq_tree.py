@@ -30,11 +30,11 @@ def write_sources(directory: Path, **files: str) -> Path:
     return directory
 
 
-def quoting(id: str, file: str, statement: str) -> str:
-    """The source of a claim that quotes a theorem, and has tested evidence besides."""
-    item = f"proved({file!r}, {statement!r})"
+def naming(id: str, file: str) -> str:
+    """The source of a claim that names a theorem, and has tested evidence besides."""
     tested = "Evidence('t', Level.TESTED, lambda run: '1 = 1')"
-    return claim(id, item, tested, top="from convattn.ledger.evidence.proved import proved")
+    top = "from convattn.ledger.evidence.proved import proved"
+    return claim(id, f"proved({file!r})", tested, top=top)
 
 
 def prove(sources: Path, output: Path, proofs: Path | None = None, **options) -> Outcome:

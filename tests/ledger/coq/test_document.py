@@ -1,4 +1,4 @@
-"""docs/proofs.md has the table of the present proofs, and the claims quote them."""
+"""docs/proofs.md has the table of the present proofs, and the claims name them."""
 
 from pathlib import Path
 
@@ -7,7 +7,7 @@ import pytest
 from convattn.ledger.coq.axioms import ALLOWED
 from convattn.ledger.coq.document import render, with_table
 from convattn.ledger.coq.project import read_project
-from convattn.ledger.coq.run import quoted
+from convattn.ledger.coq.run import named_theorems
 from convattn.ledger.coq.source import scan
 from convattn.ledger.discovery import discover
 from convattn.ledger.locations import coq_directory, proofs_directory
@@ -31,7 +31,7 @@ def test_the_table_is_up_to_date(project, claims):
 
 
 def test_at_least_twenty_claims_are_proved(claims):
-    assert len({claim for _, claim, _ in quoted(claims)}) >= 20
+    assert len({claim for _, claim, _ in named_theorems(claims)}) >= 20
 
 
 def test_every_source_may_be_as_it_is(project):
@@ -40,15 +40,9 @@ def test_every_source_may_be_as_it_is(project):
         assert scan(file, project.text(file))[1] == []
 
 
-def test_every_quotation_is_that_of_its_source(project, claims):
-    for _, claim, quotation in quoted(claims):
-        theorem, _ = scan(quotation.file, project.text(quotation.file))
-        assert quotation.differs(theorem) == "", claim
-
-
-def test_every_theorem_of_a_paper_is_quoted(project, claims):
+def test_every_theorem_of_a_paper_is_named(project, claims):
     """Those of the checker's arguments belong to no claim alone."""
-    named = {quotation.file for _, _, quotation in quoted(claims)}
+    named = {file for _, _, file in named_theorems(claims)}
     theorems = {file for file in project.files if scan(file, project.text(file))[0]}
     assert {file for file in theorems - named if not file.startswith("checker/")} == set()
 

@@ -8,7 +8,7 @@ from convattn.ledger.coq import coqc
 from convattn.ledger.coq.project import read_project
 from convattn.ledger.coq.run import as_report
 from convattn.ledger.coq.toolchain import find_coq
-from ledger.coq.coq_tree import ONE, needs_coq, places, prove, quoting, theorem, write_sources
+from ledger.coq.coq_tree import ONE, naming, needs_coq, places, prove, theorem, write_sources
 from ledger.proof_files import claim, evidence, write
 
 pytestmark = needs_coq
@@ -16,7 +16,7 @@ pytestmark = needs_coq
 
 @pytest.fixture
 def tree(tmp_path):
-    """Two theorems on one foundation, each quoted."""
+    """Two theorems on one foundation, each named by a claim."""
     base = "Lemma base : 1 = 1.\nProof. reflexivity. Qed.\n"
     second = (
         f"From Convattn.foundation Require Import base.\n{theorem('two', proof='exact base. Qed.')}"
@@ -26,8 +26,8 @@ def tree(tmp_path):
     )
     write(
         tmp_path / "proofs",
-        p__a=quoting("S.a", "p/one.v", "Theorem one :\n    1 = 1."),
-        p__b=quoting("S.b", "p/two.v", "Theorem two : 1 = 1."),
+        p__a=naming("S.a", "p/one.v"),
+        p__b=naming("S.b", "p/two.v"),
     )
     return tmp_path
 
@@ -120,15 +120,13 @@ def test_a_function_assumed_to_terminate_is_found_by_the_kernel(tree):
 @pytest.mark.parametrize(
     ("claimed", "words"),
     [
-        (quoting("S.a", "p/one.v", "Theorem one : 1 = 2."), "the quotation has ...'Theorem one"),
-        (quoting("S.a", "p/one.v", "Theorem one : 1 = 1"), "the quotation has"),
-        (quoting("S.a", "p/three.v", "Theorem three : 1 = 1."), "no such file"),
-        (quoting("S.a", "foundation/base.v", "Lemma base : 1 = 1."), "no such file"),
-        (claim("S.a", evidence(), evidence(level="PROVED", name="x")), "quotes no theorem"),
+        (naming("S.a", "p/three.v"), "no such file"),
+        (naming("S.a", "foundation/base.v"), "no such file"),
+        (claim("S.a", evidence(), evidence(level="PROVED", name="x")), "names no theorem"),
         ("1/0", "cannot be imported"),
     ],
 )
-def test_wrong_quotations_are_found(tree, claimed, words):
+def test_a_claim_that_names_no_theorem_is_found(tree, claimed, words):
     write(tree / "proofs", p__a=claimed)
     outcome = check(tree)
     (failure,) = outcome.failures

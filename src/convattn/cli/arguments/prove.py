@@ -60,7 +60,7 @@ def prove(
     ] = None,
     proofs: Proofs = None,
 ) -> int:
-    """Check the machine-checked proofs with Coq, and that the claims quote them.
+    """Check the machine-checked proofs with Coq, and that the claims name them.
 
     Exits 0 if all is proved, 1 if not, 2 on wrong use, 3 without Coq or a library of its.
     """

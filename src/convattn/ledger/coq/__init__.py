@@ -1,1 +1,1 @@
-"""Machine-checked proofs: their Coq sources, compiling them, and what a claim quotes of them."""
+"""Machine-checked proofs: their Coq sources, compiling them, and what a claim names of them."""

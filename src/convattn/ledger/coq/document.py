@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from convattn.ledger.coq.axioms import stated
 from convattn.ledger.coq.project import Project
-from convattn.ledger.coq.run import quoted
+from convattn.ledger.coq.run import named_theorems
 from convattn.ledger.coq.source import scan
 from convattn.ledger.discovery import Proof
 
@@ -13,14 +13,14 @@ END = "<!-- end of the table -->"
 
 
 def render(project: Project, claims: Sequence[Proof]) -> str:
-    """The table as Markdown: the claims in their order, then the theorems that none quotes.
+    """The table as Markdown: the claims in their order, then the theorems that none names.
 
     Args:
         project: The sources.
         claims: The claims.
 
     Raises:
-        ValueError: If a claim could not be loaded, quotes no theorem of the sources, or a source
+        ValueError: If a claim could not be loaded, names no theorem of the sources, or a source
             has no theorem where it must.
     """
     if broken := [proof.label for proof in claims if proof.problem]:
@@ -32,10 +32,13 @@ def render(project: Project, claims: Sequence[Proof]) -> str:
             raise ValueError(str(failures[0]))
         if theorem is not None:
             theorems[file] = theorem.name
-    rows = [(f"[{claim}](ledger.md#{_anchor(claim)})", q.file) for _, claim, q in quoted(claims)]
+    rows = [
+        (f"[{claim}](ledger.md#{_anchor(claim)})", file)
+        for _, claim, file in named_theorems(claims)
+    ]
     for claim, file in rows:
         if file not in theorems:
-            raise ValueError(f"{claim} quotes {file}, which has no theorem")
+            raise ValueError(f"{claim} names {file}, which has no theorem")
     named = {file for _, file in rows}
     rows += [
         ("the checker" if file.startswith("checker/") else "none", file)
@@ -47,7 +50,7 @@ def render(project: Project, claims: Sequence[Proof]) -> str:
         f"| {claim} | [`{file}`](../proofs/coq/{file}) | `{theorems[file]}` | {stated(file)} |"
         for claim, file in rows
     ]
-    count = len({claim for _, claim, _ in quoted(claims)})
+    count = len({claim for _, claim, _ in named_theorems(claims)})
     lines += ["", f"{len(theorems)} theorems; {count} claims are PROVED."]
     return "\n".join(lines) + "\n"
 

@@ -1,4 +1,4 @@
-"""One run over the proofs: scan, compile, ask the kernel, and compare what the claims quote."""
+"""One run over the proofs: scan, compile, ask the kernel, and compare what the claims name."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -13,9 +13,9 @@ from convattn.ledger.coq.compilation import compile_project
 from convattn.ledger.coq.failure import Failure
 from convattn.ledger.coq.names import shadowing
 from convattn.ledger.coq.project import Project, digest
-from convattn.ledger.coq.quotation import Quotation
 from convattn.ledger.coq.report import SCHEMA
 from convattn.ledger.coq.source import Theorem, holds_a_theorem, scan
+from convattn.ledger.coq.theorem_check import TheoremCheck
 from convattn.ledger.coq.toolchain import Coq
 from convattn.ledger.discovery import Proof
 
@@ -26,7 +26,7 @@ class Proved:
 
     Attributes:
         theorem: The theorem.
-        claims: The ids of the claims that quote it.
+        claims: The ids of the claims that name it.
         requires: All files that its file requires.
         assumptions: The axioms that it stands on; ``None`` if Coq was not asked.
         seconds: How long its file took to compile, when that was done.
@@ -72,7 +72,7 @@ def check_proofs(
     Args:
         coq: The compiler.
         project: The sources.
-        claims: The claims, which may quote theorems.
+        claims: The claims, which may name theorems.
         output: The folder in which files are compiled.
         jobs: How many at a time.
         only: The files of theorems wanted; all if ``None``.
@@ -97,13 +97,13 @@ def check_proofs(
     failures += unknown
     for file, names in assumptions.items():
         failures += judge(file, theorems[file].line, names)
-    quoting, wrong = _quotations(project, theorems, claims, only)
+    naming, wrong = _claims_of(project, theorems, claims, only)
     failures += wrong
     broken = {failure.file for failure in failures}
     proved = [
         Proved(
             theorem,
-            tuple(quoting.get(file, ())),
+            tuple(naming.get(file, ())),
             tuple(sorted(compiled.requires[file])),
             assumptions.get(file),
             compiled.seconds.get(file, 0.0),
@@ -115,24 +115,24 @@ def check_proofs(
     return Outcome(tuple(proved), tuple(failures), seconds, compiled.anew)
 
 
-def quoted(claims: Sequence[Proof]) -> list[tuple[Proof, str, Quotation]]:
-    """Every quotation of a theorem: the claim's file, the claim's id and what it quotes."""
+def named_theorems(claims: Sequence[Proof]) -> list[tuple[Proof, str, str]]:
+    """Every naming of a theorem: the claim's file, the claim's id and the theorem's file."""
     return [
-        (proof, proof.claim.id, item.check)
+        (proof, proof.claim.id, item.check.file)
         for proof in claims
         if proof.claim is not None
         for item in proof.claim.evidence
-        if isinstance(item.check, Quotation)
+        if isinstance(item.check, TheoremCheck)
     ]
 
 
-def _quotations(
+def _claims_of(
     project: Project,
     theorems: dict[str, Theorem],
     claims: Sequence[Proof],
     only: Sequence[str] | None,
 ) -> tuple[dict[str, list[str]], list[Failure]]:
-    """Which claims quote each theorem, and which of them quote it wrongly."""
+    """Which claims name each theorem, and what is wrong with the naming."""
     failures = [
         Failure(proof.label, 0, proof.problem.partition("\n")[0], "convattn verify shows more")
         for proof in claims
@@ -140,23 +140,19 @@ def _quotations(
     ]
     for proof in claims:
         for item in proof.claim.evidence if proof.claim else ():
-            if item.level is Level.PROVED and not isinstance(item.check, Quotation):
-                found = f"the evidence {item.name!r} of level PROVED quotes no theorem"
-                failures.append(Failure(proof.label, 0, found, 'use proved("paper/name.v", ...)'))
-    quoting: dict[str, list[str]] = {}
-    for proof, claim, quotation in quoted(claims):
-        file = quotation.file
+            if item.level is Level.PROVED and not isinstance(item.check, TheoremCheck):
+                found = f"the evidence {item.name!r} of level PROVED names no theorem"
+                failures.append(Failure(proof.label, 0, found, 'use proved("paper/name.v")'))
+    naming: dict[str, list[str]] = {}
+    for proof, claim, file in named_theorems(claims):
         if only is not None and file not in only:
             continue
         if file not in project.sources or not holds_a_theorem(file):
             remedy = "name a file of theorems that is there"
-            failures.append(Failure(proof.label, 0, f"{claim} quotes {file}, no such file", remedy))
+            failures.append(Failure(proof.label, 0, f"{claim} names {file}, no such file", remedy))
         elif file in theorems:
-            quoting.setdefault(file, []).append(claim)
-            if difference := quotation.differs(theorems[file]):
-                found = f"{claim}, on {file}: {difference}"
-                failures.append(Failure(proof.label, 0, found, "quote the source"))
-    return quoting, failures
+            naming.setdefault(file, []).append(claim)
+    return naming, failures
 
 
 def as_report(coq: Coq, project: Project, outcome: Outcome) -> dict[str, Any]:

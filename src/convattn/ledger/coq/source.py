@@ -26,23 +26,18 @@ class Theorem:
         file: The file, under ``proofs/coq/``.
         name: The theorem's name, which is the file's.
         line: The line on which it begins.
-        statement: Its text from ``Theorem`` to the full stop, without comments, on one line.
+        text: Its statement from ``Theorem`` to the full stop, without comments.
     """
 
     file: str
     name: str
     line: int
-    statement: str
+    text: str
 
-
-def normalised(statement: str) -> str:
-    """A statement on one line: comments gone, each run of white space one space.
-
-    Example:
-        >>> normalised("Theorem a :\\n  forall n, (* any *) n = n.")
-        'Theorem a : forall n, n = n.'
-    """
-    return " ".join(blank(statement).split())
+    @property
+    def statement(self) -> str:
+        """The statement on one line."""
+        return " ".join(self.text.split())
 
 
 def holds_a_theorem(file: str) -> bool:
@@ -69,12 +64,12 @@ def scan(file: str, text: str) -> tuple[Theorem | None, list[Failure]]:
     failures = list(refused(file, text))
     theorems: list[tuple[Sentence, str]] = []
     for sentence, within in in_sections(text):
-        if stated := _THEOREM.match(sentence.command):
-            theorems.append((sentence, stated[1]))
+        if match := _THEOREM.match(sentence.command):
+            theorems.append((sentence, match[1]))
             if within and holds_a_theorem(file):
-                found = f"Theorem {stated[1]} within Section {within[-1]}"
+                where = f"Theorem {match[1]} within Section {within[-1]}"
                 remedy = "close that first, so that the statement stands alone"
-                failures.append(Failure(file, sentence.line, found, remedy))
+                failures.append(Failure(file, sentence.line, where, remedy))
     if not holds_a_theorem(file):
         return None, failures
     name = PurePosixPath(file).stem
@@ -90,5 +85,6 @@ def scan(file: str, text: str) -> tuple[Theorem | None, list[Failure]]:
         remedy = f"expected 'Theorem {name}', named as the file and without attributes"
         failures.append(Failure(file, sentence.line, found, remedy))
         return None, failures
-    statement = normalised(text[sentence.start : sentence.end])
-    return Theorem(file, name, sentence.line, statement), failures
+    lines = blank(text)[sentence.start : sentence.end].splitlines()
+    whole = "\n".join(line.rstrip() for line in lines if line.strip())
+    return Theorem(file, name, sentence.line, whole), failures

@@ -1,26 +1,33 @@
-"""Evidence of level PROVED: a theorem of ``proofs/coq/``, quoted whole, which Coq has checked."""
+"""Evidence of level PROVED: a theorem of ``proofs/coq/``, which Coq has checked."""
 
+from dataclasses import fields
 from pathlib import PurePosixPath
+from typing import Any
 
 from convattn.ledger.claim import Evidence, Level
 from convattn.ledger.coq.axioms import ALLOWED, stated
-from convattn.ledger.coq.quotation import Quotation
+from convattn.ledger.coq.theorem_check import TheoremCheck
 
 
-def proved(file: str, statement: str) -> Evidence:
+def proved(file: str, *, covers: str = "") -> Evidence:
     """The theorem of one file, for all sizes.
 
+    The check passes if the last ``convattn prove`` has checked these very sources, and is not run
+    if there was none: it takes minutes, and Coq.
+
     Args:
-        file: The file, under `proofs/coq/`.
-        statement: Its theorem as it stands there, from `Theorem` to the full stop. White space does
-            not count, so that lines may be broken.
+        file: The file, under ``proofs/coq/``; its statement is read from there.
+        covers: Which clauses of the claim the theorem states; all of them if empty.
 
-    The check fails if the source says something else. It passes if the last `convattn prove` has
-    checked these very sources, and is not run if there was none: it takes minutes, and Coq.
+    Returns:
+        The evidence, named after the file.
 
-    >>> proved("sharpened/finite.v", "Theorem finite : True.").name
-    'machine-checked: finite'
+    Example:
+        >>> proved("sharpened/finite.v").name
+        'machine-checked: finite'
     """
     assumes = "Coq's kernel" + (f"; {stated(file)}" if file in ALLOWED else "")
     name = f"machine-checked: {PurePosixPath(file).stem}"
-    return Evidence(name, Level.PROVED, Quotation(file, statement), assumes)
+    known = {field.name for field in fields(Evidence)}
+    more: dict[str, Any] = {"covers": covers} if "covers" in known else {}
+    return Evidence(name, Level.PROVED, TheoremCheck(file), assumes, **more)
