@@ -3,7 +3,7 @@ import sys
 
 import pytest
 
-from convattn.ledger.discovery import discover
+from convattn.ledger.discovery import discover, parse_statement
 from convattn.ledger.locations import certificates_directory, checkout, proofs_directory
 from ledger.proof_files import DOCSTRING, claim, write
 
@@ -37,11 +37,11 @@ def test_private_files_and_coq_are_no_claims(tmp_path):
         ("def broken(:", "SyntaxError"),
         ("raise SystemExit(0)", "SystemExit"),
         ("1/0", "ZeroDivisionError"),
-        (DOCSTRING, "defines CLAIM = None"),
+        (DOCSTRING, "defines CLAIM=None"),
         (f"{DOCSTRING}\nCLAIM = 'C20.lemma1'", "expected a convattn.ledger.Claim"),
         (claim("S.x").replace("Proof. By reflexivity.", ""), "lacks Proof"),
-        (claim("S.x").removeprefix(DOCSTRING), "no docstring"),
-        (claim("S.x", kinds="Kind.LIMIT"), "lacks evidence of level ENCLOSED, BOUNDED"),
+        (claim("S.x").removeprefix(DOCSTRING), "lacks Printed and Verified and Repair and Proof"),
+        (claim("S.x", kinds="Kind.LIMIT"), "expected ENCLOSED, BOUNDED for the kind limit"),
         (claim("S.x", top="from a import CLAIM"), "ModuleNotFoundError"),
     ],
 )
@@ -91,8 +91,60 @@ def test_the_checkout_is_recognised_by_its_project(tmp_path):
 def test_importing_the_ledger_loads_neither_jax_nor_numpy():
     code = """
 import sys
-import convattn.ledger, convattn.ledger.runner, convattn.ledger.report, convattn.ledger.progress
+import convattn.ledger, convattn.ledger.runner, convattn.ledger.report
 import convattn.ledger.document, convattn.ledger.json_report, convattn.cli
 sys.exit(bool({"jax", "jaxlib", "numpy"} & set(sys.modules)))
 """
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+PLAIN = """Title line.
+More of it.
+
+Printed. What the paper says.
+
+    A = B
+
+Verified. What is true.
+
+Repair. What changed.
+
+Proof. Why."""
+
+
+def test_the_sections_of_a_docstring():
+    statement = parse_statement(PLAIN)
+    assert statement.title == "Title line.\nMore of it."
+    assert statement.printed == "What the paper says.\n\n    A = B"
+    assert statement.verified == "What is true."
+    assert statement.repair == "What changed."
+    assert statement.proof == "Why."
+    below = PLAIN.replace("Proof. Why.", "Proof:\nBelow.")
+    assert parse_statement(below).proof == "Below."
+
+
+@pytest.mark.parametrize("more", ["", " The sign is a convention."])
+def test_nothing_to_repair_may_stand_for_the_repair(more):
+    text = PLAIN.replace("Repair. What changed.", f"Nothing to repair.{more}")
+    assert parse_statement(text).repair == f"Nothing to repair.{more}"
+
+
+def test_a_sentence_that_begins_with_a_name_is_no_heading():
+    text = PLAIN.replace("What is true.", "What is true.\nProof of this needs care.")
+    assert parse_statement(text).verified == "What is true.\nProof of this needs care."
+
+
+@pytest.mark.parametrize("name", ["Printed", "Verified", "Repair", "Proof"])
+def test_a_missing_or_empty_section_is_refused_by_name(name):
+    without = PLAIN.replace(f"{name}. ", "Elsewhere. ")
+    with pytest.raises(ValueError, match=f"lacks {name}"):
+        parse_statement(without)
+    with pytest.raises(ValueError, match="lacks Proof"):
+        parse_statement(PLAIN.replace("Proof. Why.", "Proof."))
+
+
+def test_sections_may_not_be_there_twice_or_contradict_each_other():
+    with pytest.raises(ValueError, match="'Proof' twice"):
+        parse_statement(f"{PLAIN}\n\nProof. Again.")
+    with pytest.raises(ValueError, match="'Repair' twice"):
+        parse_statement(f"{PLAIN}\n\nNothing to repair.")

@@ -7,19 +7,26 @@ from ledger.proof_files import claim, evidence, write
 
 def test_the_document_holds_what_a_reader_needs_and_runs_nothing(tmp_path):
     certified = evidence("1/0", level="CERTIFIED", name="a|b", assumes="x < y", quick=False)
-    text = claim("C20.lemma3", certified, kinds="Kind.REFUTATION", verdict="REFUTED")
+    proved = evidence("1/0", level="PROVED", name="coq", covers="(2), not (1)")
+    proved = proved[:-1] + ", theorem=lambda: 'Theorem one : a < b.')"
+    text = claim("C20.lemma3", certified, proved, kinds="Kind.REFUTATION", verdict="REFUTED")
     text = text.replace("Printed. One is one.", "Printed. W_h * W_k < 1, as `a_b*c` says.")
     write(tmp_path, paper__lemma3=text, own__b=claim("S.b"))
     document = render(discover(tmp_path))
-    assert "| [C20.lemma3](#c20lemma3) | refuted | CERTIFIED |" in document
+    assert "| [C20.lemma3](#c20lemma3) | refuted | PROVED, CERTIFIED |" in document
     assert "## C20: Cordonnier, Loukas, Jaggi 2020\n" in document
     assert "### C20.lemma3" in document
-    assert "Source: A source, §1. Proof: `proofs/paper/lemma3.py`." in document
+    assert "Source: A source, §1. File: `proofs/paper/lemma3.py`." in document
     assert "*Printed.* W\\_h \\* W\\_k &lt; 1, as `a_b*c` says." in document
     assert "*Verified.* One is one." in document
     assert "*Repair.* Nothing to repair." in document
-    assert "| CERTIFIED | a\\|b | no | x &lt; y |" in document
-    assert "| TESTED | e | yes | nothing further |" in document
+    assert "*Proof.* By reflexivity." in document
+    assert "```coq\nTheorem one : a < b.\n```" in document
+    assert "| CERTIFIED | a\\|b |  | no | x &lt; y |" in document
+    assert "| PROVED | coq | (2), not (1) | yes | nothing further |" in document
+    assert "| TESTED | e |  | yes | nothing further |" in document
+    for word in ("*holds*", "*amended*", "| PROVED |", "| MEASURED |"):  # defined before use
+        assert document.index(word) < document.index("| claim | verdict |")
     assert document.index("### C20.lemma3") < document.index("### S.b")
 
 

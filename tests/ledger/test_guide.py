@@ -6,7 +6,6 @@ import pytest
 from convattn.ledger import Kind, Level, Verdict
 from convattn.ledger.claim import REQUIRED_LEVELS
 from convattn.ledger.discovery import discover
-from convattn.ledger.outcome import verified
 from convattn.ledger.runner import Options, run
 from convattn.ledger.selection import select
 from ledger.proof_files import write
@@ -23,10 +22,10 @@ def verify(directory):
     return run(select(discover(directory))[0], Options(directory, jobs=1, preload=()))
 
 
-def test_the_example_of_the_guide_is_a_claim_that_is_verified_and_can_fail(guide, tmp_path):
+def test_the_example_of_the_guide_is_a_claim_that_passes_and_can_fail(guide, tmp_path):
     (example,) = re.findall(r"```python\n(.*?)```", guide, re.DOTALL)
     outcome = verify(write(tmp_path, cordonnier2020__rows=example))
-    assert verified(outcome.claims)
+    assert outcome.passed
     assert outcome.claims[0].evidence[0].detail == "100 rows of 7 keys sum to exactly 1"
     wrong = example.replace("Fraction(weight, sum(weights))", "Fraction(weight, 99)")
     outcome = verify(write(tmp_path, cordonnier2020__rows=wrong))

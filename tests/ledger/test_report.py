@@ -5,10 +5,8 @@ from rich.console import Console
 
 from convattn.cli.consoles import console
 from convattn.ledger.discovery import discover
-from convattn.ledger.outcome import ClaimOutcome, EvidenceOutcome
-from convattn.ledger.progress import display
-from convattn.ledger.report import print_report
-from convattn.ledger.runner import Outcome
+from convattn.ledger.report import display, print_report
+from convattn.ledger.runner import ClaimOutcome, EvidenceOutcome, Outcome
 from convattn.ledger.selection import select
 from ledger.proof_files import claim, evidence, write
 
@@ -20,8 +18,7 @@ def judged(proofs, passed, detail="figure 7 [red]x[/red]\nsecond line"):
         ClaimOutcome(
             item,
             tuple(
-                EvidenceOutcome(e.name, e.level, passed.get(e.name, True), detail, 0.25, e.assumes)
-                for e in item.evidence
+                EvidenceOutcome(e, passed.get(e.name, True), detail, 0.25) for e in item.evidence
             ),
         )
         for item in selected
@@ -32,9 +29,11 @@ def judged(proofs, passed, detail="figure 7 [red]x[/red]\nsecond line"):
 @pytest.fixture
 def proofs(tmp_path):
     certified = evidence(level="CERTIFIED", name="cert", assumes="exp within 1 ulp")
+    proved = evidence(level="PROVED", name="coq", covers="(2), not (1)")
+    proved = proved[:-1] + ", theorem=lambda: 'Theorem one : 1 = 1.')"
     write(
         tmp_path,
-        p__a=claim("C20.lemma1", evidence(), certified, evidence(level="PROVED", name="coq")),
+        p__a=claim("C20.lemma1", evidence(), certified, proved),
         p__b=claim("S.b", evidence(name="other")),
         p__c=claim("S.c", evidence(name="third")),
         p__d="1/0",
@@ -50,20 +49,23 @@ def rendered(outcome, left_out=0, **settings):
 
 
 def test_the_table_shows_levels_strongest_first_and_groups_by_paper(proofs):
-    text = rendered(judged(proofs, {"cert": False, "coq": None}), left_out=4)
+    text = rendered(judged(proofs, {"cert": False, "coq": None}), left_out=4, width=120)
     row = next(line for line in text.splitlines() if "C20.lemma1" in line)
     cells = [cell.strip() for cell in row.split("│")]
     assert cells == [
         "C20.lemma1",
         "holds",
         "PROVED not re-checked here, CERTIFIED failed, TESTED",
-        "FAILED",
+        "evidence fails",
         "0.75",
     ]
     order = ["Cordonnier, Loukas", "C20.lemma1", "sharpened", "S.b", "not loaded", "p/d.py"]
     positions = [text.index(name) for name in order]
     assert positions == sorted(positions)
-    assert "2 of 4 claims verified; evidence: 3 passed, 1 failed, 1 not run here" in text
+    last = "4 claims: 3 hold, 1 could not be loaded; evidence: 3 passed, 1 failed, 1 not run here"
+    assert text.splitlines()[-1] == last
+    assert "The evidence for 2 of 4 claims fails." in text
+    assert "verified" not in text
     assert "4 claims left out" in text
 
 
@@ -75,12 +77,25 @@ def test_failures_are_shown_in_full_and_markup_is_not_obeyed(proofs):
     assert "ZeroDivisionError" in text[text.index("FAILED  p/d.py") :]
 
 
-def test_details_are_shown_for_few_claims_only(proofs):
+def test_everything_about_few_claims_is_shown_in_order_and_nothing_about_many(proofs):
     few, many = rendered(judged(proofs[:1], {})), rendered(judged(proofs, {}))
-    assert "second line" in few
-    assert "assumes: exp within 1 ulp" in few
-    assert "A source, §1" in few
-    assert "second line" not in many
+    parts = [
+        "C20.lemma1  A source, §1",
+        "A tiny claim.",
+        "As printed\n  One is one.",
+        "As verified\n  One is one.",
+        "Repair\n  Nothing to repair.",
+        "Proof\n  By reflexivity.",
+        "Coq theorem\n  Theorem one : 1 = 1.",
+        "Evidence\n",
+        "second line",
+        "assumes: exp within 1 ulp",
+        "covers: (2), not (1)",
+        "evidence passes",
+    ]
+    positions = [few.index(part) for part in parts]
+    assert positions == sorted(positions)
+    assert not [part for part in parts[1:-1] if part in many]
 
 
 def test_the_time_is_accounted_for(proofs):
@@ -111,10 +126,10 @@ def test_progress_is_one_line_a_claim_without_a_terminal(proofs, capsys):
         shown.progressed("C20.lemma1: coq", 1, 5)
     lines = capsys.readouterr().err.splitlines()
     assert [line.split() for line in lines] == [
-        ["FAILED", "0.75", "s", "C20.lemma1"],
-        ["verified", "0.25", "s", "S.b"],
-        ["verified", "0.25", "s", "S.c"],
-        ["FAILED", "0.00", "s", "p/d.py"],
+        ["FAILS", "0.75", "s", "C20.lemma1"],
+        ["passes", "0.25", "s", "S.b"],
+        ["passes", "0.25", "s", "S.c"],
+        ["FAILS", "0.00", "s", "p/d.py"],
     ]
 
 
@@ -129,4 +144,4 @@ def test_progress_is_a_bar_on_a_terminal(proofs):
     assert "1/5" in text
     assert "[coq]" in text
     assert "S.b" not in text  # only failures are worth a line of their own
-    assert "FAILED" in text
+    assert "FAILS" in text

@@ -3,30 +3,78 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
-from convattn.ledger.discovery import discover
-from convattn.ledger.runner import Options, run
-from convattn.ledger.selection import select
+from convattn.ledger import Claim, Evidence, Kind, Level, Verdict
+from convattn.ledger.discovery import Proof, discover
+from convattn.ledger.runner import ClaimOutcome, EvidenceOutcome, Options, Outcome, run
+from convattn.ledger.selection import Selected, select
 from ledger.proof_files import claim, evidence, write
 
+LEVELS = (Level.ENCLOSED, Level.BOUNDED, Level.BOUNDED)
 
-def verify(directory, **options):
+
+def judged(*passed, full=True, problem=""):
+    """The outcome of a claim whose evidence, of LEVELS, passed or not."""
+    evidence = tuple(Evidence(f"e{n}", level, lambda run: "seen") for n, level in enumerate(LEVELS))
+    claim = Claim("C20.lemma2", "Lemma 2", Verdict.AMENDED, (Kind.LIMIT,), evidence)
+    required = claim.required_levels if full else frozenset()
+    selected = Selected(Proof(Path("a.py"), "p/a.py", claim), evidence, problem, required)
+    outcomes = (EvidenceOutcome(*pair, "why", 1.5) for pair in zip(evidence, passed, strict=False))
+    return ClaimOutcome(selected, tuple(outcomes))
+
+
+@pytest.mark.parametrize(
+    ("passed", "full", "problem"),
+    [
+        ((True, True, True), True, None),
+        ((True, True, None), True, None),
+        ((True, True, False), True, "e2 (BOUNDED): why"),
+        ((True, None, None), True, "requires it: BOUNDED"),
+        ((None, True, True), True, "requires it: ENCLOSED"),
+        ((True, None, None), False, None),
+        ((None, None, None), True, "none of its evidence was run"),
+        ((None, None, None), False, "none of its evidence was run"),
+        ((), False, "none of its evidence was run"),
+    ],
+)
+def test_when_the_evidence_for_a_claim_passes(passed, full, problem):
+    claim = judged(*passed, full=full)
+    assert claim.passed is (problem is None)
+    assert len(claim.problems) == (problem is not None)
+    if problem:
+        assert problem in claim.problems[0]
+
+
+def test_a_claim_that_could_not_be_loaded_fails():
+    assert judged(True, True, True, problem="broken").problems == ("broken",)
+
+
+def test_a_run_passes_if_all_claims_do_and_there_are_some():
+    good, bad = judged(True, True, True), judged(False, True, True)
+    assert good.seconds == 4.5
+    assert Outcome([good, good]).passed
+    assert not Outcome([good, bad]).passed
+    assert not Outcome([]).passed
+
+
+def verify(directory, *callbacks, **options):
     selected, _ = select(discover(directory))
     settings = {"certificates": directory, "jobs": 2, "preload": (), **options}
-    return run(selected, Options(**settings))
+    return run(selected, Options(**settings), *callbacks)
 
 
 def results(outcome):
     return {
-        f"{claim.id}/{item.name}": (item.passed, item.detail)
+        f"{claim.id}/{item.evidence.name}": (item.passed, item.detail)
         for claim in outcome.claims
         for item in claim.evidence
     }
 
 
-def test_every_way_in_which_a_check_can_end(tmp_path):
+def test_every_way_in_which_a_check_can_end(tmp_path, capfd):
     expressions = {
         "passes": "'3 cases'",
         "fails": "fail('off by 0.5')",
@@ -36,15 +84,24 @@ def test_every_way_in_which_a_check_can_end(tmp_path):
         "silent": "None",
         "boolean": "True",
         "empty": "'  '",
-        "dies": "os._exit(0)",
+        "dies": "os._exit(3)",
         "crashes": "os.kill(os.getpid(), signal.SIGSEGV)",
         "killed": "os.kill(os.getpid(), signal.SIGKILL)",
         "memory": "bytearray(1 << 62)",
-        "prints": "print('noise') or 'printed'",
+        "prints": "print('noise', flush=True) or 'printed'",
+        "told": "f'{run.seed} {run.quick} {run.certificates} {run.claim} {run.evidence}'",
+        "elsewhere": "str(os.getpid())",
     }
     pieces = [evidence(text, name=name) for name, text in expressions.items()]
-    write(tmp_path, p__a=claim("S.a", *pieces), p__b=claim("S.b"))
-    outcome = verify(tmp_path)
+    write(tmp_path, p__a=claim("S.a", *pieces), p__b=claim("S.b"), p__c="1/0")
+    claims, counts = [], []
+    outcome = verify(
+        tmp_path,
+        claims.append,
+        lambda name, done, total: counts.append((done, total)),
+        seed=7,
+        quick=True,
+    )
     found = results(outcome)
     assert list(found) == [f"S.a/{name}" for name in expressions] + ["S.b/e"]
     expected = {
@@ -52,15 +109,16 @@ def test_every_way_in_which_a_check_can_end(tmp_path):
         "fails": (False, "off by 0.5"),
         "absent": (None, "no accelerator"),
         "prints": (True, "printed"),
-        "silent": (False, "returned None, but expected a line with the figures it saw"),
-        "boolean": (False, "returned True, but expected a line with the figures it saw"),
-        "empty": (False, "returned '  ', but expected a line with the figures it saw"),
-        "dies": (False, "the worker process died with exit code 0"),
+        "silent": (False, "returned None, but expected a line with the numbers it computed"),
+        "boolean": (False, "returned True, but expected a line with the numbers it computed"),
+        "empty": (False, "returned '  ', but expected a line with the numbers it computed"),
+        "dies": (False, "the worker process died with exit code 3"),
         "crashes": (False, "the worker process died with exit code -11: SIGSEGV"),
         "killed": (
             False,
             "the worker process died with exit code -9: SIGKILL (often: out of memory)",
         ),
+        "told": (True, f"7 True {tmp_path} S.a told"),
     }
     for name, value in expected.items():
         assert found[f"S.a/{name}"] == value
@@ -71,44 +129,43 @@ def test_every_way_in_which_a_check_can_end(tmp_path):
         assert error in detail
     assert "no such thing" in found["S.a/raises"][1]
     assert "in error" in found["S.a/raises"][1]  # the traceback
+    assert found["S.a/elsewhere"][1] != str(os.getpid())
     assert found["S.b/e"] == (True, "1 = 1")
-    assert [claim.passed for claim in outcome.claims] == [False, True]
+    assert [claim.passed for claim in outcome.claims] == [False, True, False]
+    assert sorted(claim.id for claim in claims) == ["S.a", "S.b", "p/c.py"]
+    assert counts == [(done, 16) for done in range(1, 17)]
+    captured = capfd.readouterr()  # what a check prints must not end up in the report
+    assert "noise" not in captured.out
+    assert "noise" in captured.err
 
 
-def test_neither_jobs_nor_selection_change_what_is_drawn(tmp_path):
+def test_neither_jobs_nor_order_change_what_is_drawn(tmp_path):
     draw = "str(run.rng('x').integers(2**60))"
-    pieces = [evidence(draw, name=f"e{n}") for n in range(3)]
+    pieces = [evidence(draw, name=f"e{n}", quick=n != 1) for n in range(3)]
     write(tmp_path, p__a=claim("S.a", *pieces), p__b=claim("S.b", *pieces))
     one, two = verify(tmp_path, jobs=1), verify(tmp_path, jobs=2)
     assert results(one) == results(two)
+    assert list(results(one))[:3] == ["S.a/e0", "S.a/e1", "S.a/e2"]
     assert len({detail for _, detail in results(one).values()}) == 6
     assert results(verify(tmp_path, seed=1)) != results(one)
 
 
-def test_what_a_check_is_told(tmp_path):
-    text = "f'{run.seed} {run.quick} {run.certificates.name} {run.claim} {run.evidence}'"
-    write(tmp_path, p__a=claim("S.a", evidence(text)))
-    outcome = verify(tmp_path, seed=7, quick=True, certificates=tmp_path / "certificates")
-    assert results(outcome)["S.a/e"] == (True, "7 True certificates S.a e")
-
-
-def test_a_check_runs_in_another_process_also_with_one_job(tmp_path):
-    write(tmp_path, p__a=claim("S.a", evidence("str(os.getpid())")))
-    assert results(verify(tmp_path, jobs=1))["S.a/e"] != (True, str(os.getpid()))
-
-
-def test_workers_run_side_by_side_and_are_kept(tmp_path):
-    pieces = [evidence("time.sleep(0.6) or str(os.getpid())", name=f"e{n}") for n in range(4)]
+def test_workers_run_side_by_side_and_what_is_slow_runs_first(tmp_path):
+    pieces = [
+        evidence("time.sleep(0.6) or str(os.getpid())", name=f"e{n}", quick=n < 2) for n in range(4)
+    ]
     write(tmp_path, p__a=claim("S.a", *pieces))
-    outcome = verify(tmp_path, jobs=2)
+    names = []
+    outcome = verify(tmp_path, lambda claim: None, lambda name, *_: names.append(name))
+    assert set(names[:2]) == {"S.a: e2", "S.a: e3"}
     assert len({detail for _, detail in results(outcome).values()}) == 2
     assert len(outcome.startups) == 2
     assert outcome.claims[0].seconds >= 2.4
-    assert outcome.seconds < outcome.claims[0].seconds
 
 
-def test_a_check_that_takes_too_long_is_ended(tmp_path):
-    slow = evidence("time.sleep(60) or 'late'", name="slow")
+@pytest.mark.parametrize("check", ["time.sleep(60)", "os._exit(0)"])
+def test_a_check_that_does_not_end_in_time_is_ended(tmp_path, check):
+    slow = evidence(check, name="slow")
     write(tmp_path, p__a=claim("S.a", slow, evidence(name="after")))
     start = time.perf_counter()
     outcome = verify(tmp_path, jobs=1, timeout=1.0)
@@ -142,23 +199,12 @@ def test_a_proof_that_only_loads_in_the_parent_fails(tmp_path):
 def test_nothing_to_run_needs_no_worker(tmp_path):
     write(tmp_path, p__a="1/0")
     seen = []
-    selected, _ = select(discover(tmp_path))
-    outcome = run(selected, Options(tmp_path), seen.append)
+    outcome = verify(tmp_path, seen.append)
     assert outcome.startups == []
     assert [claim.id for claim in seen] == ["p/a.py"]
 
 
-def test_the_display_hears_of_every_claim_and_piece_once(tmp_path):
-    write(tmp_path, p__a=claim("S.a", evidence(), evidence(name="f")), p__b=claim("S.b"))
-    claims, pieces = [], []
-    selected, _ = select(discover(tmp_path))
-    options = Options(tmp_path, jobs=2, preload=())
-    run(selected, options, claims.append, lambda name, done, total: pieces.append((done, total)))
-    assert sorted(claim.id for claim in claims) == ["S.a", "S.b"]
-    assert pieces == [(1, 3), (2, 3), (3, 3)]
-
-
-def test_a_worker_has_jax_with_64_bit_types_and_says_what_it_runs_on(tmp_path):
+def test_a_worker_has_jax_with_64_bit_types_and_reports_its_device(tmp_path):
     text = "str(__import__('jax.numpy').numpy.zeros(1).dtype)"
     write(tmp_path, p__a=claim("S.a", evidence(text)))
     outcome = verify(tmp_path, jobs=1, preload=("jax",))
@@ -167,16 +213,10 @@ def test_a_worker_has_jax_with_64_bit_types_and_says_what_it_runs_on(tmp_path):
     assert set(outcome.environment) >= {"backend", "device", "default_matmul_precision"}
 
 
-def test_what_a_check_prints_does_not_end_up_in_the_report(tmp_path, capfd):
-    write(tmp_path, p__a=claim("S.a", evidence("print('noise', flush=True) or 'seen'")))
-    verify(tmp_path)
-    captured = capfd.readouterr()
-    assert captured.out == ""
-    assert captured.err == "noise\n"
-
-
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "killpg"), reason="needs process groups")
-def test_an_interrupt_prints_a_partial_table_and_leaves_no_process(tmp_path):
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_prints_a_partial_table_and_leaves_no_process(tmp_path, number, status):
     marker = tmp_path / "started"
     slow = evidence(f"open({str(marker)!r}, 'w').write(str(os.getpid())) and time.sleep(60)")
     write(tmp_path, p__a=claim("S.a"), p__b=claim("S.b", slow), p__c=claim("S.c"))
@@ -191,13 +231,15 @@ def test_an_interrupt_prints_a_partial_table_and_leaves_no_process(tmp_path):
     while not marker.exists() or not marker.read_text():
         assert process.poll() is None
         time.sleep(0.05)
-    os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to the workers too
+    if number == signal.SIGINT:
+        os.killpg(process.pid, number)  # as a terminal does: to the workers too
+    else:
+        process.send_signal(number)
     output, errors = process.communicate(timeout=30)
-    assert process.returncode == 130
+    assert process.returncode == status
     assert "Traceback" not in errors
-    assert "1 of 3 claims verified" in output
+    assert "evidence: 1 passed, 0 failed, 2 not run here" in output
     assert "INTERRUPTED" in output
-    assert "2 not run here" in output
     assert not (tmp_path / "j").exists()
     with pytest.raises(ProcessLookupError):
         os.kill(int(marker.read_text()), 0)

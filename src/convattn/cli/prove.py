@@ -18,8 +18,8 @@ from convattn.ledger.coq.project import Project, UnreadableSource, read_project
 from convattn.ledger.coq.run import Outcome, as_report, check_proofs
 from convattn.ledger.coq.source import holds_a_theorem
 from convattn.ledger.coq.toolchain import NoCoq, find_coq
+from convattn.ledger.environment import cores
 from convattn.ledger.locations import coq_directory
-from convattn.ledger.worker_process import cores
 
 NO_COQ = 3
 STANDARD_OUTPUT = Path("-")

@@ -6,18 +6,15 @@ from pathlib import Path
 
 from convattn.cli.consoles import console
 from convattn.cli.output_file import require_writable, write_json
+from convattn.cli.termination import termination_raises
 from convattn.cli.usage import UsageError
 from convattn.ledger.claim import Level
 from convattn.ledger.discovery import Proof, discover
 from convattn.ledger.json_report import as_document
 from convattn.ledger.locations import certificates_directory, proofs_directory
-from convattn.ledger.outcome import verified
-from convattn.ledger.progress import display
-from convattn.ledger.report import print_report
+from convattn.ledger.report import display, print_report
 from convattn.ledger.runner import Options, run
 from convattn.ledger.selection import NothingSelected, matching, select
-
-INTERRUPTED = 130
 
 
 def verify(
@@ -45,10 +42,11 @@ def verify(
         json: Where to write the results.
 
     Returns:
-        0 if every selected claim is verified, 1 if not, 130 if interrupted.
+        0 if the evidence for every selected claim passes, 1 if not, 128 and the signal's number if
+        a signal ended it.
 
     Raises:
-        UsageError: If the wishes cannot be carried out.
+        UsageError: On wrong use.
     """
     if json is not None:
         require_writable(json, "--json")
@@ -67,16 +65,20 @@ def verify(
     except NothingSelected as error:
         raise UsageError(str(error)) from error
     options = Options(directory.resolve(), seed, quick, jobs, timeout)
-    with display(console(stderr=True)) as shown:
+    with termination_raises(), display(console(stderr=True)) as shown:
         outcome = run(selected, options, shown.finished, shown.progressed)
     print_report(console(), outcome, left_out)
     _warn_of_unloaded(found, matched)
     if outcome.interrupted:
-        return INTERRUPTED
+        return outcome.interrupted
     if json is not None:
-        wishes = {"claims": list(claims), "levels": [level.name for level in chosen]}
-        write_json(json, as_document(outcome, options, {**wishes, "left_out": left_out}))
-    return 0 if verified(outcome.claims) else 1
+        selection = {
+            "claims": list(claims),
+            "levels": [level.name for level in chosen],
+            "left_out": left_out,
+        }
+        write_json(json, as_document(outcome, options, selection))
+    return 0 if outcome.passed else 1
 
 
 def find_proofs(directory: Path | None) -> list[Proof]:

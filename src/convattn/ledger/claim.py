@@ -35,7 +35,7 @@ class Level(enum.IntEnum):
         True
     """
 
-    MEASURED = 1  # a run's figure, for experiments only
+    MEASURED = 1  # a number of one training run, for experiments only
     TESTED = 2  # property-tested over generated cases
     BOUNDED = 3  # a floating-point run within a bound derived beforehand
     ENCLOSED = 4  # a rigorous enclosure by ball arithmetic
@@ -73,11 +73,13 @@ class Evidence:
     Attributes:
         name: Short and unique within the claim.
         level: How strong the evidence is if it passes.
-        check: Looks for the evidence. Returns the figures it saw in one line (or, for a
-            counterexample, in several), raises `EvidenceFailed` if they speak against the claim
-            and `NotRunHere` if this machine cannot tell. Any other exception is a failure too.
+        check: Looks for the evidence. Returns the numbers it computed in one line (or, for a
+            counterexample, in several), raises `EvidenceFailed` if they contradict the claim and
+            `NotRunHere` if this machine cannot tell. Any other exception is a failure too.
         assumes: What is taken on trust, such as the accuracy of a device's exponential.
         quick: Whether the check belongs to a quick verification (a second or two).
+        covers: For the level PROVED, which clauses of the claim the theorem proves.
+        theorem: Reads the machine-checked theorem, if the evidence is one.
 
     Raises:
         ValueError: If the name is empty or the check cannot be called.
@@ -89,19 +91,21 @@ class Evidence:
     check: Callable[[Run], str]
     assumes: str = ""
     quick: bool = True
+    covers: str = ""
+    theorem: Callable[[], str] | None = None
 
     def __post_init__(self) -> None:
         if not self.name or self.name != self.name.strip() or "\n" in self.name:
-            raise ValueError(f"evidence got the name {self.name!r}, but expected one trimmed line")
+            raise ValueError(f"evidence name={self.name!r}, but expected one trimmed line")
         if not isinstance(self.level, Level):
             raise TypeError(
-                f"evidence {self.name!r} got the level {self.level!r}, but expected a Level "
-                "such as Level.CERTIFIED"
+                f"evidence {self.name!r}: level={self.level!r}, but expected a Level such as "
+                "Level.CERTIFIED"
             )
         if not callable(self.check):
             raise ValueError(
-                f"evidence {self.name!r} got the check {self.check!r}, but expected a function "
-                "that takes a Run and returns a line of text"
+                f"evidence {self.name!r}: check={self.check!r}, but expected a function that takes "
+                "a Run and returns a line of text"
             )
 
 
@@ -129,8 +133,8 @@ class Claim:
         >>> Claim("C20.eq7", "Eq. 7", Verdict.HOLDS, (Kind.LIMIT,), (tested,))
         Traceback (most recent call last):
             ...
-        ValueError: claim C20.eq7 of kind limit lacks evidence of level ENCLOSED, BOUNDED; it has \
-TESTED: add that evidence, or state the kind that the claim really is
+        ValueError: claim C20.eq7: levels=TESTED, but expected ENCLOSED, BOUNDED for the kind \
+limit; add that evidence, or state the kind that the claim really is
     """
 
     id: str
@@ -142,30 +146,23 @@ TESTED: add that evidence, or state the kind that the claim really is
     def __post_init__(self) -> None:
         if not isinstance(self.id, str) or not ID_PATTERN.fullmatch(self.id):
             raise ValueError(
-                f"a claim got the id {self.id!r}, but expected a paper's short name, a dot and a "
-                "name in lower case, such as 'C20.lemma1' or 'S.finite'"
+                f"claim id={self.id!r}, but expected a paper's short name, a dot and a name in "
+                "lower case, such as 'C20.lemma1'"
             )
-        if not self.source.strip():
-            raise ValueError(f"claim {self.id} got an empty source: name the paper and the place")
-        if not isinstance(self.verdict, Verdict):
-            raise ValueError(f"claim {self.id} got the verdict {self.verdict!r}, not a Verdict")
+        self._require(self.source.strip(), "source=''", "the paper and the place")
+        self._require(isinstance(self.verdict, Verdict), f"verdict={self.verdict!r}", "a Verdict")
         for field, values, member in (
             ("kinds", self.kinds, Kind),
             ("evidence", self.evidence, Evidence),
         ):
-            if not isinstance(values, tuple) or not all(isinstance(v, member) for v in values):
-                raise ValueError(
-                    f"claim {self.id} got {field}={values!r}, but expected a tuple of "
-                    f"{member.__name__} (one element needs a comma: (x,))"
-                )
-            if not values:
-                raise ValueError(f"claim {self.id} got no {field}, but expected at least one")
+            right = isinstance(values, tuple) and all(isinstance(v, member) for v in values)
+            self._require(
+                right and values, f"{field}={values!r}", f"a non-empty tuple of {member.__name__}"
+            )
         names = [evidence.name for evidence in self.evidence]
         twice = sorted({name for name in names if names.count(name) > 1})
-        if twice:
-            raise ValueError(f"claim {self.id} has several pieces of evidence named {twice}")
-        self._check_verdict()
-        self._check_levels()
+        self._require(not twice, f"several pieces of evidence are named {twice}", "distinct names")
+        self._check_kinds()
 
     @property
     def paper(self) -> str:
@@ -179,33 +176,37 @@ TESTED: add that evidence, or state the kind that the claim really is
             return frozenset()
         return frozenset().union(*(REQUIRED_LEVELS[kind] for kind in self.kinds))
 
-    def _check_verdict(self) -> None:
-        if self.verdict is Verdict.REFUTED and Kind.REFUTATION not in self.kinds:
-            raise ValueError(
-                f"claim {self.id} is refuted but its kinds are {', '.join(self.kinds)}: add "
-                "Kind.REFUTATION, with a certified counterexample"
-            )
-        experiment = self.kinds == (Kind.EXPERIMENT,)
-        if self.verdict in EXPERIMENT_VERDICTS and not experiment:
-            raise ValueError(
-                f"claim {self.id} has the verdict '{self.verdict}', which is for experiments, but "
-                f"its kinds are {', '.join(self.kinds)}: expected (Kind.EXPERIMENT,) alone"
-            )
+    def _require(self, condition: object, found: str, expected: str) -> None:
+        if not condition:
+            raise ValueError(f"claim {self.id}: {found}, but expected {expected}")
 
-    def _check_levels(self) -> None:
+    def _check_kinds(self) -> None:
+        """The verdict and the levels of the evidence must go with the kinds."""
+        kinds = ", ".join(self.kinds)
+        self._require(
+            self.verdict is not Verdict.REFUTED or Kind.REFUTATION in self.kinds,
+            f"kinds={kinds}",
+            "Kind.REFUTATION among them, as it is refuted; add it, with a certified counterexample",
+        )
+        self._require(
+            self.verdict not in EXPERIMENT_VERDICTS or self.kinds == (Kind.EXPERIMENT,),
+            f"kinds={kinds}",
+            f"Kind.EXPERIMENT alone, as the verdict '{self.verdict}' is for experiments",
+        )
         present = {evidence.level for evidence in self.evidence}
         missing = self.required_levels - present
-        if missing:
-            raise ValueError(
-                f"claim {self.id} of kind {', '.join(self.kinds)} lacks evidence of level "
-                f"{_names(missing)}; it has {_names(present)}: add that evidence, or state the "
-                "kind that the claim really is"
-            )
-        if Level.MEASURED in present and Kind.EXPERIMENT not in self.kinds:
-            raise ValueError(
-                f"claim {self.id} of kind {', '.join(self.kinds)} has evidence of level MEASURED, "
-                "which is for experiments only: derive a bound (BOUNDED) or test it (TESTED)"
-            )
+        self._require(
+            not missing,
+            f"levels={_names(present)}",
+            f"{_names(missing)} for the kind {kinds}; add that evidence, or state the kind that "
+            "the claim really is",
+        )
+        self._require(
+            Level.MEASURED not in present or Kind.EXPERIMENT in self.kinds,
+            f"levels={_names(present)}",
+            f"none of level MEASURED, which is for experiments only, for the kind {kinds}; derive "
+            "a bound (BOUNDED) or test it (TESTED)",
+        )
 
 
 def _names(levels: frozenset[Level] | set[Level]) -> str:

@@ -1,13 +1,26 @@
 """Finding the claims: one proof file each, ``<proofs>/<paper>/<name>.py``.
 
-A proof file defines ``CLAIM`` and has a docstring with four sections (see `convattn.ledger.
-statement`). Each file stands alone: it is loaded under a private module name and cannot import its
-neighbours. A file that cannot be loaded is kept, with the problem, so that it shows up as a failing
-row and not as a crash or, worse, not at all.
+A proof file defines ``CLAIM`` and has a docstring with four sections, each opened by its name at
+the start of a line and a full stop or a colon::
+
+    Lemma 1: one head per tap.
+
+    Printed. What the paper says.
+
+    Verified. What is true, in the same notation.
+
+    Repair. What had to change, or "Nothing to repair." in place of the section.
+
+    Proof. Why it is true.
+
+Each file stands alone: it is loaded under a private module name and cannot import its neighbours. A
+file that cannot be loaded is kept, with the problem, so that it shows up as a failing row and not
+as a crash or, worse, not at all.
 """
 
 import hashlib
 import importlib.util
+import inspect
 import re
 import sys
 import traceback
@@ -15,7 +28,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from convattn.ledger.claim import Claim
-from convattn.ledger.statement import Statement, parse_statement
 
 PAPERS = {
     "C20": "Cordonnier, Loukas, Jaggi 2020",
@@ -25,6 +37,28 @@ PAPERS = {
     "S": "sharpened here",
 }
 _NOT_CLAIMS = ("coq",)
+_HEADING = re.compile(
+    r"(?P<name>Printed|Verified|Repair|Nothing to repair|Proof)[.:](?:\s+(?P<text>.*))?"
+)
+
+
+@dataclass(frozen=True)
+class Statement:
+    """The sections of a proof file's docstring.
+
+    Attributes:
+        title: What stands before the first section.
+        printed: What the paper says.
+        verified: What was verified.
+        repair: What had to be changed; starts with "Nothing to repair." if nothing had.
+        proof: Why it is true.
+    """
+
+    title: str
+    printed: str
+    verified: str
+    repair: str
+    proof: str
 
 
 @dataclass(frozen=True)
@@ -35,7 +69,7 @@ class Proof:
         path: The file.
         label: What to call it: its path under the proofs directory.
         claim: Its claim; ``None`` if the problem is that there is none.
-        statement: Its docstring, taken apart.
+        statement: The sections of its docstring.
         problem: Why the file is not a proof; empty if it is one.
     """
 
@@ -49,6 +83,58 @@ class Proof:
     def name(self) -> str:
         """The id of the claim, or the label if there is a problem."""
         return self.claim.id if self.claim and not self.problem else self.label
+
+
+def parse_statement(docstring: str | None) -> Statement:
+    """Split a proof file's docstring into its sections.
+
+    Args:
+        docstring: The module's docstring.
+
+    Raises:
+        ValueError: If the docstring is missing, or a section is missing, empty or there twice.
+
+    Example:
+        >>> text = '''Softmax rows sum to one.
+        ...
+        ... Printed. They do.
+        ...
+        ... Verified. They do, if one score is finite.
+        ...
+        ... Repair: ask for one finite score.
+        ...
+        ... Proof. The denominator is then positive.'''
+        >>> parse_statement(text).repair
+        'ask for one finite score.'
+    """
+    title: list[str] = []
+    sections: dict[str, list[str]] = {}
+    current = title
+    for line in inspect.cleandoc(docstring or "").splitlines():
+        heading, text = _HEADING.fullmatch(line), line
+        if heading:
+            name, text = heading["name"], heading["text"] or ""
+            if name == "Nothing to repair":
+                name, text = "Repair", f"Nothing to repair. {text}".strip()
+            if name in sections:
+                raise ValueError(f"the docstring has the section {name!r} twice; keep one")
+            current = sections[name] = []
+        current.append(text)
+    texts = {name: "\n".join(lines).strip() for name, lines in sections.items()}
+    missing = [name for name in ("Printed", "Verified", "Repair", "Proof") if not texts.get(name)]
+    if missing:
+        raise ValueError(
+            f"the docstring lacks {' and '.join(missing)}, or leaves it empty, but expected the "
+            "sections Printed, Verified, Repair and Proof, each opened by its name at the start "
+            "of a line, such as 'Printed. ...'; 'Nothing to repair.' may stand for Repair"
+        )
+    return Statement(
+        title="\n".join(title).strip(),
+        printed=texts["Printed"],
+        verified=texts["Verified"],
+        repair=texts["Repair"],
+        proof=texts["Proof"],
+    )
 
 
 def load_claim(path: Path) -> tuple[Claim, str | None]:
@@ -79,7 +165,7 @@ def load_claim(path: Path) -> tuple[Claim, str | None]:
     claim = getattr(module, "CLAIM", None)
     if not isinstance(claim, Claim):
         raise ValueError(
-            f"the file defines CLAIM = {claim!r}, but expected a convattn.ledger.Claim; "
+            f"the file defines CLAIM={claim!r}, but expected a convattn.ledger.Claim; "
             "a file that is not a claim has a name that starts with '_'"
         )
     return claim, module.__doc__

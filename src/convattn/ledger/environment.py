@@ -15,6 +15,13 @@ _PACKAGES = {
 }
 
 
+def cores() -> int:
+    """How many cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
 def host_environment() -> dict[str, Any]:
     """Versions and machine, found without importing any of the packages."""
     versions: dict[str, str | None] = {"python": platform.python_version()}

@@ -3,22 +3,21 @@
 from typing import Any
 
 from convattn.ledger.environment import host_environment
-from convattn.ledger.outcome import ClaimOutcome
-from convattn.ledger.runner import Options, Outcome
+from convattn.ledger.runner import ClaimOutcome, Options, Outcome
 
 SCHEMA = 1
 
 
-def as_document(outcome: Outcome, options: Options, wishes: dict[str, Any]) -> dict[str, Any]:
-    """Everything that a verification found, as what `json.dumps` takes.
+def as_document(outcome: Outcome, options: Options, selection: dict[str, Any]) -> dict[str, Any]:
+    """The results of a verification, as what `json.dumps` takes.
 
-    A claim is verified if its ``problems`` are empty. A file that could not be loaded is a claim
-    whose id is its path; without a claim in it, its verdict is ``null``.
+    The evidence for a claim passes if its ``problems`` are empty. A file that could not be loaded
+    is a claim whose id is its path; without a claim in it, its verdict is ``null``.
 
     Args:
-        outcome: What was found.
+        outcome: The results.
         options: How it was run.
-        wishes: What else was asked for, such as the levels.
+        selection: What else was asked for, such as the levels.
 
     Returns:
         ``{"schema": 1, "environment": {...}, "claims": [...]}``.
@@ -31,7 +30,7 @@ def as_document(outcome: Outcome, options: Options, wishes: dict[str, Any]) -> d
             "seed": options.seed,
             "quick": options.quick,
             "options": {
-                **wishes,
+                **selection,
                 "certificates": str(options.certificates),
                 "jobs": options.jobs,
                 "timeout": options.timeout,
@@ -51,12 +50,13 @@ def _claim(outcome: ClaimOutcome) -> dict[str, Any]:
         "kinds": [str(kind) for kind in claim.kinds] if claim else [],
         "evidence": [
             {
-                "name": item.name,
-                "level": item.level.name,
+                "name": item.evidence.name,
+                "level": item.evidence.level.name,
                 "passed": item.passed,
                 "detail": item.detail,
                 "seconds": item.seconds,
-                "assumes": item.assumes,
+                "assumes": item.evidence.assumes,
+                "covers": item.evidence.covers,
             }
             for item in outcome.evidence
         ],

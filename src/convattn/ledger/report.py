@@ -1,20 +1,78 @@
-"""The report of a verification: a table of the claims, the failures in full, and the time."""
+"""The report of a verification: its progress, a table of the claims, the failures, and the time."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from itertools import groupby
 
 from rich.console import Console
 from rich.padding import Padding
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
 
-from convattn.ledger.claim import Level
-from convattn.ledger.discovery import PAPERS
-from convattn.ledger.outcome import ClaimOutcome, EvidenceOutcome
-from convattn.ledger.runner import Outcome
+from convattn.ledger.claim import Level, Verdict
+from convattn.ledger.discovery import PAPERS, Proof
+from convattn.ledger.runner import ClaimOutcome, EvidenceOutcome, Outcome
 
-_IN_FULL = 3  # up to so many claims, the details of all evidence are printed
+_IN_FULL = 3  # up to so many claims, everything about each is printed
 _SLOWEST = 5
+_COUNTED = (("passed", True), ("failed", False), ("not run here", None))
+_RESULT = {True: ("evidence passes", "green"), False: ("evidence fails", "bold red")}
+_STATE = {
+    True: ("passed", "green"),
+    False: ("FAILED", "bold red"),
+    None: ("not run here", "dim"),
+}
+
+
+class Display:
+    """What the runner reports to; on its own it prints one line for each finished claim."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+
+    def finished(self, claim: ClaimOutcome) -> None:
+        """All evidence for a claim has run."""
+        word = "passes" if claim.passed else "FAILS "
+        self._console.print(Text(f"{word}  {claim.seconds:7.2f} s  {claim.id}"), soft_wrap=True)
+
+    def progressed(self, name: str, done: int, total: int) -> None:
+        """One more piece of evidence has run."""
+
+
+class _Bar(Display):
+    def __init__(self, console: Console, progress: Progress) -> None:
+        super().__init__(console)
+        self._progress = progress
+        self._task = progress.add_task("starting", total=None)
+
+    def finished(self, claim: ClaimOutcome) -> None:
+        if not claim.passed:
+            super().finished(claim)
+
+    def progressed(self, name: str, done: int, total: int) -> None:
+        self._progress.update(self._task, description=name, completed=done, total=total)
+
+
+@contextmanager
+def display(console: Console) -> Iterator[Display]:
+    """Progress on this console while the verification runs: a bar on a terminal, else lines.
+
+    Args:
+        console: Standard error, as a console.
+    """
+    if not console.is_terminal:
+        yield Display(console)
+        return
+    columns = (
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("{task.description}", markup=False),
+    )
+    with Progress(*columns, console=console, transient=True) as progress:
+        yield _Bar(console, progress)
 
 
 def print_report(console: Console, outcome: Outcome, left_out: int = 0) -> None:
@@ -22,16 +80,17 @@ def print_report(console: Console, outcome: Outcome, left_out: int = 0) -> None:
 
     Args:
         console: Where to.
-        outcome: What was found.
-        left_out: How many claims were left out because they had none of the wanted evidence.
+        outcome: The results.
+        left_out: How many claims were left out because they had none of the selected evidence.
     """
-    console.print(_table(outcome.claims))
     if len(outcome.claims) <= _IN_FULL:
         for claim in outcome.claims:
-            _print_details(console, claim)
+            _print_claim(console, claim)
+    console.print(_table(outcome.claims))
     _print_failures(console, outcome.claims)
     _print_time(console, outcome)
-    console.print(_summary(outcome, left_out), style="bold", highlight=False)
+    for line in _summary(outcome, left_out):
+        console.print(Text(line, "bold"), soft_wrap=True)
 
 
 def _table(claims: Sequence[ClaimOutcome]) -> Table:
@@ -39,34 +98,32 @@ def _table(claims: Sequence[ClaimOutcome]) -> Table:
     for column in ("claim", "verdict", "levels reached", "result"):
         table.add_column(column, overflow="fold")
     table.add_column("seconds", justify="right")
-    for paper, group in groupby(claims, _paper):
+    for paper, group in groupby(claims, lambda claim: _paper(claim.selected.proof)):
         table.add_section()
         table.add_row(Text(paper, "bold"), "", Text(PAPERS.get(paper, ""), "bold"))
         for claim in group:
             loaded = claim.selected.proof.claim
-            result = Text("verified", "green") if claim.passed else Text("FAILED", "bold red")
             table.add_row(
                 Text(f"  {claim.id}"),
                 Text(str(loaded.verdict) if loaded else ""),
                 _levels(claim),
-                result,
+                Text(*_RESULT[claim.passed]),
                 f"{claim.seconds:.2f}",
             )
     return table
 
 
-def _paper(claim: ClaimOutcome) -> str:
-    proof = claim.selected.proof
+def _paper(proof: Proof) -> str:
     return "not loaded" if proof.problem or not proof.claim else proof.claim.paper
 
 
 def _levels(claim: ClaimOutcome) -> Text:
     parts = []
-    for level in sorted({item.level for item in claim.evidence}, reverse=True):
-        verdicts = [item.passed for item in claim.evidence if item.level is level]
-        if False in verdicts:
+    for level in sorted({item.evidence.level for item in claim.evidence}, reverse=True):
+        passed = claim.at_level(level)
+        if False in passed:
             parts.append(Text(f"{level.name} failed", "red strike"))
-        elif True in verdicts:
+        elif True in passed:
             parts.append(Text(level.name))
         else:
             words = "not re-checked here" if level is Level.PROVED else "not run"
@@ -74,27 +131,41 @@ def _levels(claim: ClaimOutcome) -> Text:
     return Text(", ").join(parts)
 
 
-def _print_details(console: Console, claim: ClaimOutcome) -> None:
-    proof = claim.selected.proof
-    console.print()
-    console.print(Text(f"{claim.id}  {proof.claim.source if proof.claim else ''}", "bold"))
-    for item in claim.evidence:
+def _print_claim(console: Console, outcome: ClaimOutcome) -> None:
+    """The statement, the repair, the proof, the theorem and the evidence, in that order."""
+    claim, statement = outcome.selected.proof.claim, outcome.selected.proof.statement
+    if claim is None or statement is None:
+        return
+    console.print(Text(f"{claim.id}  {claim.source}", "bold"))
+    _print_indented(console, f"{statement.title}\nVerdict: {claim.verdict}", 2)
+    sections = [
+        ("As printed", statement.printed),
+        ("As verified", statement.verified),
+        ("Repair", statement.repair),
+        ("Proof", statement.proof),
+    ]
+    sections += [("Coq theorem", piece.theorem()) for piece in claim.evidence if piece.theorem]
+    for heading, text in sections:
+        console.print(Text(f"\n{heading}", "bold"))
+        _print_indented(console, text, 2)
+    console.print(Text("\nEvidence", "bold"))
+    for item in outcome.evidence:
         _print_evidence(console, item)
+    console.print()
 
 
 def _print_evidence(console: Console, item: EvidenceOutcome) -> None:
-    word, style = {
-        True: ("passed", "green"),
-        False: ("FAILED", "bold red"),
-        None: ("not run here", "dim"),
-    }[item.passed]
-    line = Text.assemble(
-        f"  {item.level.name}  {item.name}: ", (word, style), f" ({item.seconds:.2f} s)"
-    )
-    console.print(line)
-    console.print(Padding(Text(item.detail), (0, 0, 0, 4), expand=False))
-    if item.assumes:
-        console.print(Padding(Text(f"assumes: {item.assumes}", "dim"), (0, 0, 0, 4), expand=False))
+    piece = item.evidence
+    line = f"  {piece.level.name}  {piece.name}: "
+    console.print(Text.assemble(line, _STATE[item.passed], f" ({item.seconds:.2f} s)"))
+    _print_indented(console, item.detail, 4)
+    for name, text in (("covers", piece.covers), ("assumes", piece.assumes)):
+        if text:
+            _print_indented(console, f"{name}: {text}", 4, "dim")
+
+
+def _print_indented(console: Console, text: str, columns: int, style: str = "") -> None:
+    console.print(Padding(Text(text, style), (0, 0, 0, columns), expand=False))
 
 
 def _print_failures(console: Console, claims: Sequence[ClaimOutcome]) -> None:
@@ -103,34 +174,47 @@ def _print_failures(console: Console, claims: Sequence[ClaimOutcome]) -> None:
             console.print()
             console.print(Text(f"FAILED  {claim.id}", "bold red"))
             console.print(Text(f"  {claim.selected.proof.path}", "dim"), soft_wrap=True)
-            console.print(Padding(Text(problem), (0, 0, 0, 2), expand=False))
+            _print_indented(console, problem, 2)
 
 
 def _print_time(console: Console, outcome: Outcome) -> None:
-    timed = [(item.seconds, f"{c.id}: {item.name}") for c in outcome.claims for item in c.evidence]
+    timed = [
+        (item.seconds, f"{claim.id}: {item.evidence.name}")
+        for claim in outcome.claims
+        for item in claim.evidence
+    ]
+    lines = sorted(timed, key=lambda pair: -pair[0])[:_SLOWEST]
+    if outcome.startups:
+        workers = len(outcome.startups)
+        lines.append((max(outcome.startups), f"starting workers ({workers}, the slowest)"))
+    lines.append((sum(seconds for seconds, _ in timed), "all checks, summed"))
+    lines.append((outcome.seconds, "in all, by the clock"))
     console.print()
     console.print(Text("Where the time went", "bold"))
-    for seconds, name in sorted(timed, key=lambda pair: -pair[0])[:_SLOWEST]:
+    for seconds, name in lines:
         console.print(Text(f"  {seconds:8.2f} s  {name}"))
-    if outcome.startups:
-        workers, longest = len(outcome.startups), max(outcome.startups)
-        console.print(Text(f"  {longest:8.2f} s  starting workers ({workers}, the slowest)"))
-    console.print(Text(f"  {sum(pair[0] for pair in timed):8.2f} s  all checks, summed"))
-    console.print(Text(f"  {outcome.seconds:8.2f} s  in all, by the clock"))
     console.print()
 
 
-def _summary(outcome: Outcome, left_out: int) -> str:
-    evidence = [item for claim in outcome.claims for item in claim.evidence]
-    passed = sum(claim.passed for claim in outcome.claims)
-    counts = [(word, sum(item.passed is value for item in evidence)) for word, value in _COUNTED]
-    parts = [f"{passed} of {len(outcome.claims)} claims verified"]
-    parts.append("evidence: " + ", ".join(f"{count} {word}" for word, count in counts))
+def _summary(outcome: Outcome, left_out: int) -> Iterator[str]:
+    """What went wrong or was left out; on the last line, the verdicts and the evidence counted."""
+    failing = sum(not claim.passed for claim in outcome.claims)
+    if failing:
+        yield f"The evidence for {failing} of {len(outcome.claims)} claims fails."
     if left_out:
-        parts.append(f"{left_out} claims left out, having no such evidence")
+        yield f"{left_out} claims left out: they have no such evidence."
     if outcome.interrupted:
-        parts.append("INTERRUPTED")
-    return "; ".join(parts)
-
-
-_COUNTED = (("passed", True), ("failed", False), ("not run here", None))
+        yield "INTERRUPTED"
+    loaded = [claim.selected.proof for claim in outcome.claims]
+    verdicts = Counter(
+        "could not be loaded" if proof.problem or not proof.claim else proof.claim.verdict
+        for proof in loaded
+    )
+    counted = ", ".join(
+        f"{verdicts[word]} {'hold' if word == 'holds' else word}"
+        for word in (*Verdict, "could not be loaded")
+        if verdicts[word]
+    )
+    passed = [item.passed for claim in outcome.claims for item in claim.evidence]
+    evidence = ", ".join(f"{passed.count(value)} {word}" for word, value in _COUNTED)
+    yield f"{len(loaded)} claims: {counted}; evidence: {evidence}"

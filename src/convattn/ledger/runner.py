@@ -1,22 +1,31 @@
-"""Running the selected evidence in worker processes.
+"""Running the selected evidence in worker processes, and when the results count as success.
 
 Every check runs in a worker, also with one job, so that nothing a check does can end the runner: a
 worker that dies makes the evidence it was checking fail, and is replaced. Workers are started once
 and kept, since importing JAX takes a second.
 """
 
+import contextlib
+import multiprocessing
+import signal
+import threading
 import time
-from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, as_completed
 from dataclasses import dataclass, field
-from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Any
 
-from convattn.ledger.outcome import ClaimOutcome, EvidenceOutcome
+from pebble import ProcessExpired, ProcessPool
+
+from convattn.ledger.claim import Evidence, Level, Run
+from convattn.ledger.environment import cores
 from convattn.ledger.selection import Selected
-from convattn.ledger.worker import Result, Task
-from convattn.ledger.worker_process import WorkerProcess, cores
+from convattn.ledger.worker import Result, Worker, execute, start
+
+_SPAWN = multiprocessing.get_context("spawn")
+_LONGEST = 3600.0  # also ends the wait for a worker that left by exit(0), which pebble overlooks
+_INTERRUPTED = Result(None, "not run: the verification was interrupted")
 
 
 @dataclass(frozen=True)
@@ -28,7 +37,7 @@ class Options:
         seed: The seed from which every check derives its generators.
         quick: Passed on to the checks.
         jobs: The number of worker processes; as many as cores if ``None``.
-        timeout: Seconds after which a check is ended and counts as failed.
+        timeout: Seconds after which a check is ended and counts as failed; an hour if ``None``.
         preload: Modules that a worker imports before its first check.
     """
 
@@ -40,23 +49,95 @@ class Options:
     preload: tuple[str, ...] = ("jax",)
 
 
+@dataclass(frozen=True)
+class EvidenceOutcome:
+    """What became of one piece of evidence.
+
+    Attributes:
+        evidence: The evidence.
+        passed: ``None`` if it was not run here, which satisfies nothing.
+        detail: The numbers computed, the reason for the failure, or why it was not run.
+        seconds: Wall time of the check.
+    """
+
+    evidence: Evidence
+    passed: bool | None
+    detail: str
+    seconds: float
+
+
+@dataclass(frozen=True)
+class ClaimOutcome:
+    """What became of one claim."""
+
+    selected: Selected
+    evidence: tuple[EvidenceOutcome, ...]
+
+    @property
+    def id(self) -> str:
+        """The claim's id, or the label of a file that could not be loaded."""
+        return self.selected.proof.name
+
+    @property
+    def seconds(self) -> float:
+        """The summed wall time of its checks."""
+        return sum(item.seconds for item in self.evidence)
+
+    def at_level(self, level: Level) -> list[bool | None]:
+        """Which evidence of exactly this level passed."""
+        return [item.passed for item in self.evidence if item.evidence.level is level]
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """Why the evidence for the claim fails; empty if it passes.
+
+        It passes if the claim's file loaded, no evidence failed, some evidence ran, and, where all
+        of its evidence was selected, each level that its kinds require was reached.
+        """
+        if self.selected.problem:
+            return (self.selected.problem,)
+        problems = [
+            f"{item.evidence.name} ({item.evidence.level.name}): {item.detail}"
+            for item in self.evidence
+            if item.passed is False
+        ]
+        if all(item.passed is None for item in self.evidence):
+            problems.append("none of its evidence was run")
+        missing = sorted(level for level in self.selected.required if not any(self.at_level(level)))
+        if missing and not problems:
+            names = ", ".join(level.name for level in reversed(missing))
+            problems.append(f"not reached, though its kind requires it: {names}")
+        return tuple(problems)
+
+    @property
+    def passed(self) -> bool:
+        """Whether the evidence for the claim passes."""
+        return not self.problems
+
+
 @dataclass
 class Outcome:
-    """What a run found.
+    """The results of a run.
 
     Attributes:
         claims: One outcome for each selected claim, in their order.
         environment: What the workers ran on.
         startups: Seconds that each worker took to start.
         seconds: Wall time of the whole run.
-        interrupted: Whether the run was ended by the user; what had not run is then not run.
+        interrupted: The exit status if a signal ended the run early, else 0; checks that had not
+            ended by then are not run.
     """
 
     claims: list[ClaimOutcome] = field(default_factory=list)
     environment: dict[str, Any] = field(default_factory=dict)
     startups: list[float] = field(default_factory=list)
     seconds: float = 0.0
-    interrupted: bool = False
+    interrupted: int = 0
+
+    @property
+    def passed(self) -> bool:
+        """Whether there are claims and the evidence for all of them passes."""
+        return bool(self.claims) and all(claim.passed for claim in self.claims)
 
 
 def run(
@@ -65,154 +146,102 @@ def run(
     finished: Callable[[ClaimOutcome], None] = lambda outcome: None,
     progressed: Callable[[str, int, int], None] = lambda name, done, total: None,
 ) -> Outcome:
-    """Run the selected evidence.
+    """Run the selected evidence; what is not quick runs first, so that no worker idles at the end.
 
     Args:
         selected: The claims and what to run of them.
         options: How to run.
-        finished: Called with each claim as its last evidence comes in.
+        finished: Called with each claim once all its evidence has run.
         progressed: Called after each piece of evidence with its name and the counts.
 
     Returns:
         The outcome, with the claims in the order given.
     """
-    return _Session(selected, options, finished, progressed).run()
-
-
-class _Session:
-    """One run: a queue of tasks, the workers, and the results so far."""
-
-    def __init__(
-        self,
-        selected: Sequence[Selected],
-        options: Options,
-        finished: Callable[[ClaimOutcome], None],
-        progressed: Callable[[str, int, int], None],
-    ) -> None:
-        self.selected, self.options = selected, options
-        self.finished, self.progressed = finished, progressed
-        self.tasks: list[Task] = []
-        self.owned: list[range] = []  # for each claim, the numbers of its tasks
+    began, interrupted = time.perf_counter(), 0
+    results: list[dict[str, Result]] = [{} for _ in selected]
+    workers: dict[int, Worker] = {}
+    work = [(number, piece) for number, item in enumerate(selected) for piece in item.evidence]
+    work.sort(key=lambda pair: pair[1].quick)
+    jobs = max(1, min(options.jobs or cores(), len(work)))
+    preparation = (options.preload, max(1, cores() // jobs))
+    pool = ProcessPool(jobs, initializer=start, initargs=preparation, context=_SPAWN)
+    try:
         for item in selected:
-            first = len(self.tasks)
-            self.tasks.extend(self._tasks(item))
-            self.owned.append(range(first, len(self.tasks)))
-        self.owner = [
-            position for position, numbers in enumerate(self.owned) for _ in range(len(numbers))
-        ]
-        self.queue = deque(range(len(self.tasks)))
-        self.results: dict[int, Result] = {}
-        self.jobs = max(1, min(options.jobs or cores(), len(self.tasks)))
-        self.threads = max(1, cores() // self.jobs)
-        self.workers: list[WorkerProcess] = []
-        self.outcome = Outcome()
-
-    def run(self) -> Outcome:
-        start = time.perf_counter()
-        try:
-            for position, numbers in enumerate(self.owned):
-                if not numbers:
-                    self.finished(self._claim(position))
-            while len(self.results) < len(self.tasks):
-                self._replenish()
-                self._listen()
-        except KeyboardInterrupt:
-            self.outcome.interrupted = True
-        finally:
-            for worker in self.workers:
-                worker.dismiss()
-            for worker in self.workers:
-                worker.join()
-        self.outcome.claims = [self._claim(position) for position in range(len(self.selected))]
-        self.outcome.seconds = time.perf_counter() - start
-        return self.outcome
-
-    def _replenish(self) -> None:
-        starting = sum(not worker.ready for worker in self.workers)
-        for _ in range(min(self.jobs - len(self.workers), len(self.queue) - starting)):
-            self.workers.append(WorkerProcess(self.options.preload, self.threads))
-
-    def _listen(self) -> None:
-        awaited = [worker for worker in self.workers if worker.awaited]
-        timeout = self.options.timeout
-        left = [timeout - worker.seconds for worker in awaited if timeout and worker.ready]
-        heard = wait([w.connection for w in awaited], max(0.0, min(left)) if left else None)
-        for worker in awaited:
-            if worker.connection in heard:
-                self._hear(worker)
-            elif timeout and worker.ready and worker.seconds > timeout:
-                self._give_up(worker, f"timed out after {timeout:g} s")
-
-    def _hear(self, worker: WorkerProcess) -> None:
-        try:
-            message = worker.receive()
-        except EOFError:
-            self._give_up(worker, "")
-            return
-        if isinstance(message, Result):
-            index, worker.index = worker.index, None
-            if index is not None:
-                self._record(index, message)
-        elif message.error:
-            self._give_up(worker, f"the worker process could not start\n{message.error}")
-            return
-        else:
-            worker.ready = True
-            self.outcome.startups.append(worker.seconds)
-            self.outcome.environment = self.outcome.environment or message.environment
-        if self.queue:
-            index = self.queue.popleft()
-            worker.assign(index, self.tasks[index])
-
-    def _give_up(self, worker: WorkerProcess, reason: str) -> None:
-        """Fail what the worker was doing or, if it never started, what it would have done."""
-        self.workers.remove(worker)
-        seconds = worker.seconds
-        if reason:
-            worker.kill()
-        ending = worker.join()
-        index = worker.index
-        if index is None and self.queue:
-            index = self.queue.popleft()
-        if index is not None:
-            self._record(index, Result(False, reason or ending, seconds))
-
-    def _record(self, index: int, result: Result) -> None:
-        self.results[index] = result
-        task, position = self.tasks[index], self.owner[index]
-        if all(number in self.results for number in self.owned[position]):
-            self.finished(self._claim(position))
-        self.progressed(f"{task.claim}: {task.evidence}", len(self.results), len(self.tasks))
-
-    def _tasks(self, item: Selected) -> list[Task]:
-        options = self.options
-        return [
-            Task(
-                item.proof.path,
-                item.proof.name,
-                evidence.name,
-                options.seed,
-                options.quick,
-                options.certificates,
-            )
-            for evidence in item.evidence
-        ]
-
-    def _claim(self, position: int) -> ClaimOutcome:
-        item, outcomes = self.selected[position], []
-        for index, evidence in zip(self.owned[position], item.evidence, strict=True):
-            result = self.results.get(index, _INTERRUPTED)
-            outcomes.append(
-                EvidenceOutcome(
-                    evidence.name,
-                    evidence.level,
-                    result.passed,
-                    result.detail,
-                    result.seconds,
-                    evidence.assumes,
-                )
-            )
-        return ClaimOutcome(item, tuple(outcomes))
+            if not item.evidence:
+                finished(ClaimOutcome(item, ()))
+        with _interrupt_ignored():
+            futures = {
+                _submit(pool, selected[number], piece, options): (number, piece)
+                for number, piece in work
+            }
+        for done, future in enumerate(as_completed(futures), start=1):
+            number, piece = futures[future]
+            result = _result(future, options)
+            workers.setdefault(result.worker.pid, result.worker)
+            results[number][piece.name] = result
+            if len(results[number]) == len(selected[number].evidence):
+                finished(_claim_outcome(selected[number], results[number]))
+            progressed(f"{selected[number].proof.name}: {piece.name}", done, len(work))
+    except KeyboardInterrupt:
+        interrupted = 130
+    except SystemExit as ended:  # the command raises it on SIGTERM and SIGHUP
+        interrupted = int(ended.code or 0)
+    finally:
+        pool.stop()
+        pool.join()
+    started = [item for item in workers.values() if item.pid and not item.error]
+    return Outcome(
+        claims=[_claim_outcome(*pair) for pair in zip(selected, results, strict=True)],
+        environment=started[0].environment if started else {},
+        startups=[item.startup for item in started],
+        seconds=time.perf_counter() - began,
+        interrupted=interrupted,
+    )
 
 
-_INTERRUPTED = Result(None, "not run: the verification was interrupted")
+def _submit(
+    pool: ProcessPool, item: Selected, piece: Evidence, options: Options
+) -> "Future[Result]":
+    circumstances = Run(
+        options.seed, options.quick, options.certificates, item.proof.name, piece.name
+    )
+    arguments = (item.proof.path, circumstances)
+    return pool.schedule(execute, arguments, timeout=options.timeout or _LONGEST)
+
+
+def _result(future: "Future[Result]", options: Options) -> Result:
+    """The result of a check, also if its worker died or was ended."""
+    try:
+        return future.result()
+    except TimeoutError:
+        seconds = options.timeout or _LONGEST
+        return Result(False, f"timed out after {seconds:g} s", seconds)
+    except ProcessExpired as ended:
+        code = ended.exitcode
+        name = signal.Signals(-code).name if -code in set(signal.Signals) else ""
+        hint = " (often: out of memory)" if name == "SIGKILL" else ""
+        ending = f": {name}{hint}" if name else ""
+        return Result(False, f"the worker process died with exit code {code}{ending}")
+    except Exception as error:
+        return Result(False, f"the worker processes could not be kept running: {error!r}")
+
+
+def _claim_outcome(item: Selected, results: dict[str, Result]) -> ClaimOutcome:
+    outcomes = []
+    for piece in item.evidence:
+        result = results.get(piece.name, _INTERRUPTED)
+        outcomes.append(EvidenceOutcome(piece, result.passed, result.detail, result.seconds))
+    return ClaimOutcome(item, tuple(outcomes))
+
+
+@contextlib.contextmanager
+def _interrupt_ignored() -> Iterator[None]:
+    """Start workers with interrupts ignored, since this process handles them for all."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    previous = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, previous)

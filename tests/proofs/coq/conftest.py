@@ -12,8 +12,8 @@ from proofs.coq.computed_values import Evaluator
 from convattn.ledger.coq.compilation import compile_project
 from convattn.ledger.coq.project import Project, read_project
 from convattn.ledger.coq.toolchain import Coq, NoCoq, find_coq
+from convattn.ledger.environment import cores
 from convattn.ledger.locations import coq_directory, prove_report
-from convattn.ledger.worker_process import cores
 
 MODULES = [
     "foundation.image",
