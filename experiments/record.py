@@ -12,8 +12,7 @@ from typing import Annotated
 
 import tyro
 
-from convattn.cli.guard import SUCCESS, guarded
-from convattn.cli.usage import UsageError
+from convattn.cli.running import SUCCESS, UsageError, guarded
 from convattn.lab.records.run_evidence import verdict_of
 from convattn.lab.records.run_record import write_record
 

@@ -151,7 +151,7 @@ def test_wrong_use_exits_2_with_one_line(convattn_command, tmp_path, monkeypatch
 def test_the_closed_forms_start_no_jax():
     """Neither does the computed case with the most columns."""
     code = (
-        "import sys; from convattn.cli import main; "
+        "import sys; from convattn.cli.__main__ import main; "
         "main('heads --kernel-size 31 --patch-size 2 --in-channels 30 --head-dim 4'.split()); "
         "print('jax' in sys.modules)"
     )

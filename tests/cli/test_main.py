@@ -1,25 +1,12 @@
 import os
 import subprocess
 import sys
-from types import SimpleNamespace
 
 import pytest
 from ledger.proof_files import claim, evidence, write
 
 import convattn
-from convattn.cli import __main__ as cli
-
-
-@pytest.fixture
-def convattn_command(capsys):
-    """Run the command line in this process."""
-
-    def command(*words):
-        code = cli.main(list(words))
-        captured = capsys.readouterr()
-        return SimpleNamespace(code=code, out=captured.out, err=captured.err)
-
-    return command
+from convattn.cli.__main__ import COMMANDS
 
 
 def test_help_loads_no_jax():
@@ -28,16 +15,32 @@ def test_help_loads_no_jax():
     imported = {line.rsplit("|", 1)[-1].strip() for line in done.stderr.splitlines()}
     assert "tyro" in imported
     assert not imported & {"jax", "jaxlib", "numpy"}
-    for name in ("verify", "prove", "check", "audit", "convert", "ledger"):
-        assert name in done.stdout
+    assert all(name in done.stdout for name in COMMANDS)
 
 
-@pytest.mark.parametrize("name", ["verify", "prove", "check", "audit", "convert", "ledger"])
+@pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_has_help(convattn_command, name):
     done = convattn_command(name, "--help")
     assert done.code == 0
     assert f"usage: convattn {name}" in done.out
     assert ("--json" in done.out) == (name != "ledger")
+    assert "None" not in done.out
+
+
+@pytest.mark.parametrize("columns", [1, 5, 39])
+@pytest.mark.parametrize("name", ["convert", "heads"])
+def test_help_is_laid_out_on_at_least_40_columns(convattn_command, monkeypatch, name, columns):
+    """On fewer, the layout of tyro never ends."""
+    monkeypatch.setenv("COLUMNS", str(columns))
+    done = convattn_command(name, "--help")
+    assert done.code == 0
+    _, table = done.out.split("options", 1)
+    assert {len(line) for line in table.splitlines()[1:] if line} == {40}
+
+
+def test_a_misspelt_command_is_answered_with_the_nearest(convattn_command):
+    done = convattn_command("head")
+    assert done.err.startswith("convattn head: there is no command 'head', did you mean 'heads'?")
 
 
 def test_version(convattn_command):
@@ -50,6 +53,7 @@ def test_version(convattn_command):
     [
         [],
         ["nonsense"],
+        ["--nonsense"],
         ["verify", "--nonsense"],
         ["verify", "--seed", "one"],
         ["convert"],
@@ -63,7 +67,7 @@ def test_wrong_words_exit_2(convattn_command, words):
 
 
 def test_a_defect_is_reported_in_one_line(convattn_command, monkeypatch):
-    monkeypatch.setattr("convattn.cli.verify.verify", lambda *words: 1 / 0)
+    monkeypatch.setattr("convattn.cli.verify.Verify.run", lambda self: 1 / 0)
     done = convattn_command("verify")
     assert done.code == 70
     assert done.err.splitlines() == [

@@ -3,7 +3,7 @@ import io
 import pytest
 from rich.console import Console
 
-from convattn.cli.consoles import console
+from convattn.cli.output import console
 from convattn.ledger.discovery import discover
 from convattn.ledger.report import display, print_report
 from convattn.ledger.runner import ClaimOutcome, EvidenceOutcome, Outcome

@@ -1,13 +1,26 @@
-"""The command line: ``convattn verify``, ``prove``, ``check``, ``convert`` and their kind.
+"""The command line: ``convattn verify``, ``prove``, ``check``, ``convert`` and so on.
 
-Exit codes: 0 for success, 1 for a failed verification, 2 for wrong use (with one message), 3 where
-`prove` finds no Coq, 70 for a defect in this program, 130 when interrupted.
+Exit codes: those of `convattn.cli.running`, and 3 where `prove` finds no Coq.
 """
 
 import sys
 from collections.abc import Sequence
 
-from convattn.cli.guard import SUCCESS, guarded
+from convattn.cli.running import SUCCESS, dispatch, guarded
+
+COMMANDS = {
+    "verify": "convattn.cli.verify:Verify",
+    "prove": "convattn.cli.prove:Prove",
+    "check": "convattn.cli.check:Check",
+    "audit": "convattn.cli.audit:Audit",
+    "convert": "convattn.cli.convert:Convert",
+    "heads": "convattn.cli.heads:Heads",
+    "ledger": "convattn.cli.ledger:Ledger",
+}
+DESCRIPTION = (
+    "An executable proof companion for 'self-attention can express convolution'. "
+    "convattn --version prints the version."
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -20,27 +33,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         The exit code.
     """
     words = sys.argv[1:] if arguments is None else list(arguments)
-    return guarded(" ".join(["convattn", *words[:1]]), lambda: _dispatch(words))
+    return guarded(" ".join(["convattn", *words[:1]]), lambda: _run(words))
 
 
-def _dispatch(words: list[str]) -> int:
+def _run(words: list[str]) -> int:
     if words == ["--version"]:
         from convattn import __version__
 
         print(f"convattn {__version__}")
         return SUCCESS
-    import tyro
-
-    from convattn.cli.arguments import COMMANDS
-
-    return tyro.extras.subcommand_cli_from_dict(
-        COMMANDS,
-        prog="convattn",
-        description="An executable proof companion for 'self-attention can express "
-        "convolution'. convattn --version prints the version.",
-        args=words,
-        config=(tyro.conf.FlagCreatePairsOff,),
-    )
+    return dispatch(words, COMMANDS, "convattn", DESCRIPTION)
 
 
 if __name__ == "__main__":

@@ -1,32 +1,33 @@
-"""``convattn audit``: what this device's arithmetic really does."""
+"""``convattn audit``: measure this device's arithmetic."""
 
-from pathlib import Path
+from dataclasses import dataclass
 
-from convattn.cli.consoles import console
-from convattn.cli.output_file import require_writable, write_json
+from convattn.cli.output import console, require_outputs, write_json
+from convattn.cli.running import SUCCESS, Json
 
 
-def audit(json: Path | None = None) -> int:
-    """Run the audit with 64-bit types enabled, print it and write it as JSON.
+@dataclass(frozen=True)
+class Audit:
+    """Show what this device's arithmetic really does."""
 
-    Args:
-        json: Where to write the figures.
+    json: Json = None
 
-    Returns:
-        0: the audit reports, it does not judge.
+    def run(self) -> int:
+        """Run the audit with 64-bit types enabled, print it and write it as JSON.
 
-    Raises:
-        UsageError: If the JSON file could not be written.
-    """
-    if json is not None:
-        require_writable(json, "--json")
-    import jax
+        Returns:
+            0: the audit reports, it does not judge.
 
-    from convattn.ledger.audit import run_audit
+        Raises:
+            UsageError: If the JSON file could not be written.
+        """
+        require_outputs({"--json": self.json}, {})
+        import jax
 
-    jax.config.update("jax_enable_x64", True)
-    report = run_audit()
-    report.render(console())
-    if json is not None:
-        write_json(json, report.as_dict())
-    return 0
+        from convattn.ledger.audit import run_audit
+
+        jax.config.update("jax_enable_x64", True)
+        report = run_audit()
+        report.render(console())
+        write_json(self.json, report.as_dict())
+        return SUCCESS

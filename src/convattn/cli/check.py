@@ -1,50 +1,58 @@
 """``convattn check``: give certificates to the independent checker."""
 
-from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from convattn.cli.consoles import console
-from convattn.cli.output_file import require_writable, write_json
-from convattn.cli.usage import UsageError
+from tyro.conf import Positional
+
+from convattn.cli.output import console, print_lines, require_outputs, write_json
+from convattn.cli.running import FAILED, SUCCESS, Flag, Json, UsageError, option
 from convattn.ledger.locations import certificates_directory
 
 
-def check(
-    files: Sequence[Path] = (), ignore_digests: bool = False, json: Path | None = None
-) -> int:
-    """Check each certificate, print one line for each and write the verdicts as JSON.
+@dataclass(frozen=True)
+class Check:
+    """Give certificates to the independent checker.
 
-    Args:
-        files: Certificates; all the committed ones if empty.
-        ignore_digests: Whether to leave the digests alone and judge the mathematics only.
-        json: Where to write the verdicts.
+    Exits 0 if all are accepted, 1 if one is rejected, 2 on wrong use.
 
-    Returns:
-        0 if every certificate is accepted, else 1.
-
-    Raises:
-        UsageError: If there is no certificate, or a file cannot be read.
+    Attributes:
+        files: Certificates; default: all the committed ones.
+        ignore_digests: Skip the digests, so that the mathematics alone decides.
     """
-    if json is not None:
-        require_writable(json, "--json")
-    paths = list(files) or _committed()
-    texts = [(path, _read(path)) for path in paths]
-    import convattn_check
 
-    plain, verdicts = console(), []
-    for path, text in texts:
-        verdict = convattn_check.check(text, ignore_digests=ignore_digests)
-        word = "ACCEPT" if verdict.accepted else "REJECT"
-        reason = "" if verdict.accepted else f"  {verdict.code}: {verdict.reason}"
-        line = f"{word}  {path}  {verdict.claim or ''}  {verdict.seconds:.2f} s{reason}"
-        plain.print(line, markup=False, soft_wrap=True)
-        verdicts.append(_as_dict(path, verdict))
-    rejected = sum(not verdict["accepted"] for verdict in verdicts)
-    plain.print(f"{len(verdicts) - rejected} accepted, {rejected} rejected")
-    if json is not None:
-        write_json(json, {"schema": 1, "certificates": verdicts})
-    return 1 if rejected else 0
+    files: Annotated[Positional[tuple[Path, ...]], option("FILES")] = ()
+    ignore_digests: Flag = False
+    json: Json = None
+
+    def run(self) -> int:
+        """Check each certificate, print one line for each and write the verdicts as JSON.
+
+        Returns:
+            0 if every certificate is accepted, else 1.
+
+        Raises:
+            UsageError: If there is no certificate, a file cannot be read, or ``--json`` is one of
+                the certificates.
+        """
+        paths = list(self.files) or _committed()
+        require_outputs({"--json": self.json}, {"FILES": paths})
+        texts = [(path, _read(path)) for path in paths]
+        import convattn_check
+
+        verdicts = []
+        for path, text in texts:
+            verdict = convattn_check.check(text, ignore_digests=self.ignore_digests)
+            word = "ACCEPT" if verdict.accepted else "REJECT"
+            reason = "" if verdict.accepted else f"  {verdict.code}: {verdict.reason}"
+            claim = verdict.claim or ""
+            print_lines([f"{word}  {path}  {claim}  {verdict.seconds:.2f} s{reason}"])
+            verdicts.append(_as_dict(path, verdict))
+        rejected = sum(not verdict["accepted"] for verdict in verdicts)
+        console().print(f"{len(verdicts) - rejected} accepted, {rejected} rejected")
+        write_json(self.json, {"schema": 1, "certificates": verdicts})
+        return FAILED if rejected else SUCCESS
 
 
 def _committed() -> list[Path]:
@@ -64,11 +72,5 @@ def _read(path: Path) -> str:
 
 
 def _as_dict(path: Path, verdict: Any) -> dict[str, Any]:
-    return {
-        "file": str(path),
-        "accepted": verdict.accepted,
-        "claim": verdict.claim,
-        "code": verdict.code,
-        "reason": verdict.reason,
-        "seconds": verdict.seconds,
-    }
+    fields = ("accepted", "claim", "code", "reason", "seconds")
+    return {"file": str(path), **{name: getattr(verdict, name) for name in fields}}

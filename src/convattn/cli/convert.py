@@ -1,174 +1,259 @@
-"""``convattn convert``: turn a convolution's weights into those of an attention layer."""
+"""``convattn convert``: turn a convolution's weights into those of an attention layer, or back.
 
-from dataclasses import asdict, dataclass
+The options of all three ways stand here, and the way from one kernel to one layer;
+`convattn.cli.recover` goes back and `convattn.cli.network` converts a whole network.
+"""
+
+import os.path
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
-from convattn.cli.consoles import console
-from convattn.cli.usage import UsageError
-from convattn.cli.weights_output import finish, prepare_output
+from tyro.conf import Positional, arg
+
+from convattn.cli.output import print_lines, require_outputs, write_json
+from convattn.cli.running import (
+    FAILED,
+    SUCCESS,
+    Flag,
+    Json,
+    Sizes,
+    UsageError,
+    given,
+    option,
+    require_seed,
+    sizes_of,
+)
 from convattn.files import write_file
 
+SUFFIXES = (".safetensors", ".npz")
 WIDE = 8  # bytes of a 64-bit number
+OF_A_NETWORK = {"--network", "--output", "--leak", "--json", "--exact"}
+OF_THE_WAY_BACK = {
+    *("WEIGHTS", "--layer", "--output", "--layout", "--image-size", "--to-convolution"),
+    *("--kernel-size", "--tolerance", "--json"),
+}
 
 
 @dataclass(frozen=True)
-class Conversion:
-    """The arguments of `convattn.conv_to_attention` apart from the weights."""
+class Convert:
+    """Turn a convolution's weights into those of an attention layer, or back.
 
-    patch_size: int | tuple[int, ...] = 1
-    encoding: str = "bias"
-    exact: bool | None = None
-    leak: float = 0.5
-    stride: int | tuple[int, ...] = 1
-    dilation: int | tuple[int, ...] = 1
-    groups: int = 1
-    head_dim: int | None = None
+    What would be written is run against the convolution first, and only what lies within the
+    derived bound is written. Exits 0 if it was, 1 if not, 2 on wrong use.
 
-
-@dataclass(frozen=True)
-class Source:
-    """Where the convolution's weights stand."""
-
-    weights: Path
-    layer: str | None = None
-    layout: str = "auto"
-    bias: Path | None = None
-
-
-def convert(
-    source: Source,
-    output: Path | None = None,
-    write: str = "ours",
-    image_size: int | tuple[int, ...] | None = None,
-    conversion: Conversion | None = None,
-    seed: int = 0,
-    json: Path | None = None,
-) -> int:
-    """Convert a kernel, run what would be written against the convolution, and write it.
-
-    Args:
-        source: The file of weights and which of them.
-        output: The file to write; ``NAME.attention.safetensors`` beside the weights if ``None``.
-        write: The layout: ``ours``, ``flax`` or ``torch``.
-        image_size: The pixels on each axis, which ``flax`` and ``torch`` need; for ``ours`` the
-            size of the image that it is checked on.
-        conversion: How to convert.
+    Attributes:
+        weights: The convolution's weights: .safetensors, .npz or .npy; with --to-convolution an
+            attention layer's, as this command writes them.
+        network: In place of WEIGHTS: a finished run of a ResNet, all of whose convolutions are
+            converted; goes with --output, --leak and --json.
+        layer: The layer, such as 'stem.conv', or the kernel's own name; its bias is found beside
+            it.
+        output: Where to write, .safetensors or .npz; default: WEIGHTS.attention.safetensors (or
+            .convolution.safetensors).
+        layout: The kernel's axes: [K, K, in, out] (hwio: Flax, Keras) or [out, in, K, K] (oihw:
+            PyTorch); auto tells them from the name, weight or kernel.
+        bias: A file with the bias, [out].
+        write: The layout to write: ours, flax (flax.nnx.MultiHeadAttention) or torch
+            (torch.nn.MultiheadAttention), the latter two for one --image-size.
+        image_size: Pixels of the image, for all axes or for each.
+        patch_size: Pixels of a patch, for all axes or for each.
+        encoding: The positional encoding.
+        exact: Insist on an exact layer at finite parameters (bias and scalar only).
+        no_exact: Take the limit construction, with one head fewer, rounded to one-hot.
+        leak: The fraction of a head's attention that an exact layer spreads evenly.
+        stride: For all axes or for each.
+        dilation: For all axes or for each.
+        groups: Groups of channels.
+        head_dim: Split heads so that each has this dimension.
+        to_convolution: Go back: from attention to convolution.
+        kernel_size: The size of the kernel to go back to, for all axes or for each.
+        tolerance: Going back, the largest relative Frobenius distance at which to write; default:
+            what rounding accounts for.
         seed: The seed of the random image.
-        json: Where to write the figures.
-
-    Returns:
-        0, or 1 if a result was further from the convolution than its bound, and then nothing is
-        written.
-
-    Raises:
-        UsageError: If a file cannot be read or written, or the conversion is refused.
     """
-    conversion = conversion or Conversion()
-    target = prepare_output(source.weights, output, "attention", json, {"--bias": source.bias})
-    if write != "ours" and image_size is None:
-        raise UsageError(f"--write {write} needs --image-size: its scores are stored pair by pair")
-    try:
-        found = _find(source)
-        figures, content = _convert(found, conversion, write, image_size, seed, target)
-    except ValueError as error:
-        raise UsageError(str(error)) from error
-    except OSError as error:
-        raise UsageError(f"cannot read {error.filename}: {error.strerror}") from error
-    passed = all(comparison["passed"] for comparison in figures["comparisons"])
-    _print(figures)
-    if passed:
-        write_file(target, content)
-    finish(target, passed, json, figures)
-    return 0 if passed else 1
 
+    weights: Annotated[Positional[Path | None], option("WEIGHTS")] = None
+    network: Annotated[Path | None, option("RUN_DIR")] = None
+    layer: Annotated[str | None, option("NAME")] = None
+    output: Annotated[Path | None, option("FILE", aliases=["-o"])] = None
+    layout: Literal["auto", "hwio", "oihw"] = "auto"
+    bias: Annotated[Path | None, option("FILE")] = None
+    write: Literal["ours", "flax", "torch"] = "ours"
+    image_size: Annotated[Sizes | None, option("H [W]")] = None
+    patch_size: Annotated[Sizes, arg(metavar="P [P]")] = (1,)
+    encoding: Literal["bias", "quadratic", "enumerated", "scalar"] = "bias"
+    exact: Flag = False
+    no_exact: Flag = False
+    leak: float = 0.5
+    stride: Annotated[Sizes, arg(metavar="S [S]")] = (1,)
+    dilation: Annotated[Sizes, arg(metavar="D [D]")] = (1,)
+    groups: int = 1
+    head_dim: Annotated[int | None, option("N")] = None
+    to_convolution: Flag = False
+    kernel_size: Annotated[Sizes | None, option("K [K]")] = None
+    tolerance: Annotated[float | None, option("R")] = None
+    seed: int = 0
+    json: Json = None
 
-def _find(source: Source) -> Any:
-    """The kernel and the bias."""
-    from dataclasses import replace
+    def run(self) -> int:
+        """Convert in the way that the options say.
 
-    from convattn.networks.weights.convolution_layout import find_convolution
-    from convattn.networks.weights.files import read_weights
+        Returns:
+            0, or 1 if a result was further from the convolution than its bound, and then nothing
+            is written.
 
-    weights = read_weights(source.weights)
-    found = find_convolution(
-        weights, source.layer, source.layout, source.weights.stem, source.bias is None
-    )
-    if source.bias is not None:
-        file = read_weights(source.bias)
+        Raises:
+            UsageError: If a file cannot be read or written, or the conversion is refused.
+        """
+        options = given(self)
+        image, kernel = (
+            None if value is None else sizes_of(value, name)
+            for value, name in (
+                (self.image_size, "--image-size"),
+                (self.kernel_size, "--kernel-size"),
+            )
+        )
+        require_seed(self.seed)
+        if self.network is not None:
+            from convattn.cli.network import convert_network
+
+            for name in (name for name in options if name not in OF_A_NETWORK):
+                raise UsageError(
+                    f"{name} does not go with --network, which converts every layer of a run; it "
+                    "takes --output, --leak and --json"
+                )
+            return convert_network(self.network, self.output, self.leak, self.json)
+        if self.weights is None:
+            raise UsageError("expected WEIGHTS, a file, or --network, the folder of a run")
+        if self.to_convolution:
+            for name in (name for name in options if name not in OF_THE_WAY_BACK):
+                raise UsageError(
+                    f"{name} does not go with --to-convolution: the layer's file says it"
+                )
+            if kernel is None:
+                raise UsageError("--to-convolution needs --kernel-size")
+            content = "convolution"
+        else:
+            for name in (name for name in options if name in ("--kernel-size", "--tolerance")):
+                raise UsageError(f"{name} goes with --to-convolution only")
+            if self.exact and self.no_exact:
+                raise UsageError(
+                    "--exact and --no-exact exclude each other: give one of them or neither"
+                )
+            if self.write != "ours" and image is None:
+                raise UsageError(
+                    f"--write {self.write} needs --image-size: its scores are stored pair by pair"
+                )
+            content = "attention"
+        target = self._target(content)
+        try:
+            if kernel is None:
+                return self._to_attention(target, image)
+            from convattn.cli.recover import recover
+
+            return recover(
+                self.weights,
+                target,
+                kernel,
+                image,
+                self.layout,
+                self.layer,
+                self.tolerance,
+                self.json,
+            )
+        except ValueError as error:
+            raise UsageError(str(error)) from error
+
+    def _target(self, content: str) -> Path:
+        """The file to write, refused before the work starts if it could not be written."""
+        weights = self.weights or Path()
+        if os.path.isdir(weights):  # which, unlike Path.is_dir, never raises
+            raise UsageError(f"cannot read {weights}: it is a directory, but expected a file")
+        target = self.output or weights.with_name(f"{weights.stem}.{content}{SUFFIXES[0]}")
+        if target.suffix not in SUFFIXES:
+            raise UsageError(
+                f"--output got {target}, but expected a name in {' or '.join(SUFFIXES)}"
+            )
+        require_outputs(
+            {"--output": target, "--json": self.json}, {"WEIGHTS": weights, "--bias": self.bias}
+        )
+        return target
+
+    def _to_attention(self, target: Path, image_size: int | Sizes | None) -> int:
+        """Convert a kernel, run what would be written against the convolution, and write it."""
+        arguments = {
+            "patch_size": sizes_of(self.patch_size, "--patch-size"),
+            "encoding": self.encoding,
+            "exact": True if self.exact else False if self.no_exact else None,
+            "leak": self.leak,
+            "stride": sizes_of(self.stride, "--stride"),
+            "dilation": sizes_of(self.dilation, "--dilation"),
+            "groups": self.groups,
+            "head_dim": self.head_dim,
+        }
+        try:
+            found = self._find()
+        except OSError as error:
+            raise UsageError(f"cannot read {error.filename}: {error.strerror}") from error
+        import jax
+
+        from convattn.networks.weights.converted_layer import convert_weights
+
+        parts = [part for part in (found.kernel, found.bias) if part is not None]
+        if any(part.dtype.itemsize == WIDE for part in parts):
+            jax.config.update("jax_enable_x64", True)
+        converted = convert_weights(
+            found.kernel,
+            found.bias,
+            arguments,
+            write=self.write,
+            image_size=image_size,
+            seed=self.seed,
+            name=target.name,
+        )
+        numbers = {
+            "heads": converted.heads,
+            "kernel": list(found.kernel.shape),
+            "kernel_name": found.kernel_name,
+            "bias_name": found.bias_name,
+            "layout": found.layout,
+            "layout_told_by": found.told_by,
+            "write": self.write,
+            "output": str(target),
+            "arrays": described(converted.arrays),
+            "arguments": arguments,
+            "comparisons": [asdict(comparison) for comparison in converted.comparisons],
+        }
+        lines = [
+            f"kernel {found.kernel_name or ''} {tuple(found.kernel.shape)}, stored as "
+            f"{found.layout} ({found.told_by}), bias {found.bias_name or 'none'} -> "
+            f"{converted.heads} heads",
+            *array_lines(numbers["arrays"]),
+            *(_comparison_line(comparison) for comparison in numbers["comparisons"]),
+        ]
+        passed = all(comparison.passed for comparison in converted.comparisons)
+        return finish(target, converted.content, passed, self.json, numbers, lines)
+
+    def _find(self) -> Any:
+        """The kernel and the bias."""
+        from convattn.networks.weights.convolution_layout import find_convolution
+        from convattn.networks.weights.files import read_weights
+
+        path = self.weights or Path()
+        found = find_convolution(
+            read_weights(path), self.layer, self.layout, path.stem, self.bias is None
+        )
+        if self.bias is None:
+            return found
+        file = read_weights(self.bias)
         if len(file.arrays) != 1:
-            raise UsageError(f"--bias got {source.bias}, but expected one array: {file.listing()}")
-        found = replace(found, bias=file[next(iter(file.arrays))], bias_name=str(source.bias))
-    return found
+            raise UsageError(f"--bias got {self.bias}, but expected one array: {file.listing()}")
+        return replace(found, bias=file[next(iter(file.arrays))], bias_name=str(self.bias))
 
 
-def _convert(
-    found: Any,
-    conversion: Conversion,
-    write: str,
-    image_size: int | tuple[int, ...] | None,
-    seed: int,
-    target: Path,
-) -> tuple[dict[str, Any], bytes]:
-    """The figures, and the content of the file."""
-    import jax
-
-    from convattn.networks.weights.converted_layer import convert_weights
-
-    parts = [part for part in (found.kernel, found.bias) if part is not None]
-    if any(part.dtype.itemsize == WIDE for part in parts):
-        jax.config.update("jax_enable_x64", True)
-    arguments = asdict(conversion)
-    converted = convert_weights(
-        found.kernel,
-        found.bias,
-        arguments,
-        write=write,
-        image_size=image_size,
-        seed=seed,
-        name=target.name,
-    )
-    figures = {
-        "heads": converted.heads,
-        "kernel": list(found.kernel.shape),
-        "kernel_name": found.kernel_name,
-        "bias_name": found.bias_name,
-        "layout": found.layout,
-        "layout_told_by": found.told_by,
-        "write": write,
-        "output": str(target),
-        "arrays": {
-            name: {"shape": list(array.shape), "dtype": str(array.dtype)}
-            for name, array in converted.arrays.items()
-        },
-        "arguments": arguments,
-        "comparisons": [asdict(comparison) for comparison in converted.comparisons],
-    }
-    return figures, converted.content
-
-
-def _print(figures: dict[str, Any]) -> None:
-    plain = console()
-    lines = [
-        f"kernel {figures['kernel_name'] or ''} {tuple(figures['kernel'])}, stored as "
-        f"{figures['layout']} ({figures['layout_told_by']}), bias {figures['bias_name'] or 'none'}"
-        f" -> {figures['heads']} heads",
-        *(
-            f"  {name}  {tuple(array['shape'])}  {array['dtype']}"
-            for name, array in figures["arrays"].items()
-        ),
-        *(comparison_line(comparison) for comparison in figures["comparisons"]),
-    ]
-    for line in lines:
-        plain.print(line, markup=False, soft_wrap=True)
-
-
-def comparison_line(comparison: dict[str, Any]) -> str:
-    """What one run against the convolution showed.
-
-    Args:
-        comparison: The fields of a `Comparison`.
-    """
+def _comparison_line(comparison: dict[str, Any]) -> str:
+    """What one run against the convolution showed."""
     run = f"{comparison['route']} against conv on an image of shape {comparison['image']}"
     if comparison["equality"]:
         verdict = "equal" if comparison["passed"] else "NOT EQUAL"
@@ -179,3 +264,41 @@ def comparison_line(comparison: dict[str, Any]) -> str:
         f"{run} in {comparison['dtype']}: largest difference {comparison['error']:.3g}, {verdict} "
         f"(largest value {comparison['largest']:.3g})"
     )
+
+
+def described(arrays: dict[str, Any]) -> dict[str, Any]:
+    """Shapes and dtypes, as JSON holds them."""
+    return {
+        name: {"shape": list(array.shape), "dtype": str(array.dtype)}
+        for name, array in arrays.items()
+    }
+
+
+def array_lines(arrays: dict[str, Any]) -> list[str]:
+    """A line for each of the `described` arrays."""
+    return [
+        f"  {name}  {tuple(array['shape'])}  {array['dtype']}" for name, array in arrays.items()
+    ]
+
+
+def finish(
+    target: Path,
+    content: bytes,
+    passed: bool,
+    json: Path | None,
+    numbers: dict[str, Any],
+    lines: list[str],
+) -> int:
+    """Print what came of a conversion, write the file if it passed, and the numbers.
+
+    Returns:
+        The exit code.
+    """
+    print_lines(lines)
+    if passed:
+        write_file(target, content)
+    said = f"written to {target}" if passed else f"FAILED: nothing written to {target}"
+    print_lines([said])
+    if json is not None:
+        write_json(json, {"schema": 1, **numbers, "written": passed})
+    return SUCCESS if passed else FAILED

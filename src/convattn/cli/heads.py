@@ -2,13 +2,25 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
-from convattn.cli.consoles import console
-from convattn.cli.output_file import require_writable, write_file, write_json
-from convattn.cli.usage import UsageError
+from tyro.conf import arg
+
+from convattn.cli.output import console, print_lines, require_outputs, write_json
+from convattn.cli.running import (
+    FAILED,
+    SUCCESS,
+    Flag,
+    Json,
+    Sizes,
+    UsageError,
+    given,
+    one_or_all,
+    option,
+)
+from convattn.files import write_file
 
 CERTIFIES = (
     "the heads that are necessary for some kernel in the limit by S.heads, for any head dimension, "
@@ -22,99 +34,99 @@ ROWS = {
 
 
 @dataclass(frozen=True)
-class Sizes:
-    """The arguments of `convattn.heads`."""
+class Heads:
+    """Count the attention heads that a convolution takes, for the worst kernel.
 
-    kernel_size: int | tuple[int, ...] = 3
-    patch_size: int | tuple[int, ...] = 1
+    Prints how many are necessary and how many suffice, in the limit and exactly, each with the
+    claim that proves it.
+
+    Attributes:
+        kernel_size: Odd or even, up to 4096; one number is a square kernel on two axes.
+        patch_size: Pixels of a patch, for all axes or for each.
+        in_channels: Channels of the image.
+        out_channels: Channels of the convolution.
+        head_dim: The width of a head's value map; default: what a map needs.
+        dilation: For all axes or for each.
+        attention: Whether attention may depend on the kernel, or one pattern serves all.
+        sequence: One axis instead of two.
+        models: The table of vision transformers instead, for K = 3, 5, 7 or --kernel-size.
+        certificate: Write a certificate of S.heads' count, which is necessary in the limit for any
+            head dimension, and check it.
+    """
+
+    kernel_size: Annotated[Sizes, arg(metavar="K [K]")] = (3,)
+    patch_size: Annotated[Sizes, arg(metavar="P [P]")] = (1,)
     in_channels: int = 1
     out_channels: int = 1
-    head_dim: int | None = None
-    dilation: int | tuple[int, ...] = 1
-    attention: str = "per_kernel"
+    head_dim: Annotated[int | None, option("N")] = None
+    dilation: Annotated[Sizes, arg(metavar="D [D]")] = (1,)
+    attention: Literal["per_kernel", "shared"] = "per_kernel"
+    sequence: Flag = False
+    models: Flag = False
+    certificate: Annotated[Path | None, option("FILE")] = None
+    json: Json = None
 
+    def run(self) -> int:
+        """Print how many heads are necessary and how many suffice, and the claims that prove it.
 
-def heads(sizes: Sizes, certificate: Path | None = None, json: Path | None = None) -> int:
-    """Print how many heads are necessary and how many suffice, and the claims that prove it.
+        Returns:
+            0, or 1 if the certificate is rejected.
 
-    Args:
-        sizes: Of the convolution, the patches and the heads.
-        certificate: Where to write a certificate that so many heads are necessary in the limit,
-            for whatever head dimension, by the count of S.heads; it is checked first.
-        json: Where to write the figures.
-
-    Returns:
-        0, or 1 if the certificate is rejected.
-
-    Raises:
-        UsageError: If a size is refused, the certificate would be too large, or a file cannot be
-            written.
-    """
-    if certificate is not None and json is not None and certificate.resolve() == json.resolve():
-        raise UsageError(
-            f"--certificate and --json are both {json}, but one would overwrite the other; name "
-            "another file"
-        )
-    if certificate is not None and sizes.attention == "shared":
-        raise UsageError(
-            "--certificate is for attention that may depend on the kernel; leave out --attention "
-            "shared"
-        )
-    for path, option in ((certificate, "--certificate"), (json, "--json")):
-        if path is not None:
-            require_writable(path, option)
-    from convattn.bounds.heads import heads as count
-
-    try:
-        counts = count(**asdict(sizes))
-    except ValueError as error:
-        raise _option_named(error) from error
-    document: dict[str, Any] = {"schema": 1, "sizes": asdict(sizes), **counts.as_dict()}
-    plain = console()
-    _print_counts(plain, document)
-    code = 0
-    if certificate is not None:
-        text, heads_certified, verdict = _certificate(sizes)
-        document["certificate"] = {
-            "file": str(certificate),
-            "certifies": CERTIFIES,
-            "heads": heads_certified,
-            "accepted": verdict.accepted,
-            "code": verdict.code,
-            "reason": verdict.reason,
-        }
-        word = "ACCEPT" if verdict.accepted else f"REJECT  {verdict.code}"
-        plain.print(f"{word}  {certificate}  {verdict.reason}", markup=False, soft_wrap=True)
-        code = 0 if verdict.accepted else 1
-        if verdict.accepted:
-            write_file(certificate, text.encode("ascii"))
-            plain.print(f"It certifies {heads_certified}: {CERTIFIES}.", markup=False)
-            if sizes.head_dim is not None:
-                plain.print(
-                    "The numbers above for heads of dimension "
-                    f"{sizes.head_dim} are S.headdim's; this file does not certify them.",
-                    markup=False,
+        Raises:
+            UsageError: If a size is refused, the certificate would be too large, or a file cannot
+                be written.
+        """
+        if self.models:
+            if {*given(self)} - {"--models", "--kernel-size", "--json"}:
+                raise UsageError(
+                    "--models takes sizes from the models: give it --kernel-size and --json alone"
                 )
-    if json is not None:
-        write_json(json, document)
-    return code
+            return _models((3, 5, 7) if self.kernel_size == (3,) else self.kernel_size, self.json)
+        if self.sequence and len(self.kernel_size) != 1:
+            words = " ".join(map(str, self.kernel_size))
+            raise UsageError(f"--sequence takes one --kernel-size, but got {words}")
+        if self.certificate is not None and self.attention == "shared":
+            raise UsageError(
+                "--certificate is for attention that may depend on the kernel; leave out "
+                "--attention shared"
+            )
+        require_outputs({"--certificate": self.certificate, "--json": self.json}, {})
+        sizes: dict[str, Any] = {
+            "kernel_size": self.kernel_size if self.sequence else one_or_all(self.kernel_size),
+            "patch_size": one_or_all(self.patch_size),
+            "in_channels": self.in_channels,
+            "out_channels": self.out_channels,
+            "head_dim": self.head_dim,
+            "dilation": one_or_all(self.dilation),
+            "attention": self.attention,
+        }
+        from convattn.bounds.heads import heads as count
+
+        try:
+            counts = count(**sizes)
+        except ValueError as error:
+            raise _option_named(error) from error
+        document: dict[str, Any] = {"schema": 1, "sizes": sizes, **counts.as_dict()}
+        _print_counts(document)
+        code = SUCCESS
+        if self.certificate is not None:
+            document["certificate"] = _write_certificate(self.certificate, sizes)
+            code = SUCCESS if document["certificate"]["accepted"] else FAILED
+        write_json(self.json, document)
+        return code
 
 
-def models(kernel_sizes: Sequence[int] = (3, 5, 7), json: Path | None = None) -> int:
+def _models(kernel_sizes: Sequence[int], json: Path | None) -> int:
     """Print the heads of vision transformers against those that a convolution of the image takes.
 
     Args:
         kernel_sizes: Each K.
         json: Where to write the rows.
 
-    Returns:
-        0.
-
     Raises:
         UsageError: If a kernel size is refused, or the file cannot be written.
     """
-    if json is not None:
-        require_writable(json, "--json")
+    require_outputs({"--json": json}, {})
     from rich.table import Table
 
     from convattn.bounds.vision_transformers import heads_table
@@ -152,9 +164,8 @@ def models(kernel_sizes: Sequence[int] = (3, 5, 7), json: Path | None = None) ->
         + ".",
         markup=False,
     )
-    if json is not None:
-        write_json(json, {"schema": 1, "rows": [row.as_dict() for row in rows]})
-    return 0
+    write_json(json, {"schema": 1, "rows": [row.as_dict() for row in rows]})
+    return SUCCESS
 
 
 def _interval(necessary: int, sufficient: int) -> str:
@@ -172,9 +183,10 @@ def _typed(match: re.Match[str]) -> str:
     return f"--{match[1].replace('_', '-')} {' '.join(values)}"
 
 
-def _print_counts(plain: Any, document: dict[str, Any]) -> None:
+def _print_counts(document: dict[str, Any]) -> None:
     from rich.table import Table
 
+    plain = console()
     table = Table(box=None, pad_edge=False)
     for name in ("", "heads", "claim", "basis", "why"):
         table.add_column(
@@ -183,15 +195,9 @@ def _print_counts(plain: Any, document: dict[str, Any]) -> None:
     for regime in ("limit", "exact"):
         for name, words in ROWS.items():
             count = document[regime][name]
-            if count is None:
-                continue
-            table.add_row(
-                f"{regime}: {words}",
-                str(count["count"]),
-                count["claim"],
-                count["basis"],
-                count["reason"],
-            )
+            if count is not None:
+                cells = (str(count[cell]) for cell in ("count", "claim", "basis", "reason"))
+                table.add_row(f"{regime}: {words}", *cells)
     plain.print(table)
     for regime in ("limit", "exact"):
         plain.print(f"{regime}: {document['regime'][regime]}", markup=False)
@@ -199,17 +205,46 @@ def _print_counts(plain: Any, document: dict[str, Any]) -> None:
             plain.print(f"  {document[regime]['difference']}", markup=False)
 
 
-def _certificate(sizes: Sizes) -> tuple[str, int, Any]:
+def _write_certificate(path: Path, sizes: dict[str, Any]) -> dict[str, Any]:
+    """Make the certificate, have it checked, and write it if it is accepted; for the JSON."""
+    text, heads, verdict = _certificate(**sizes)
+    word = "ACCEPT" if verdict.accepted else f"REJECT  {verdict.code}"
+    print_lines([f"{word}  {path}  {verdict.reason}"])
+    if verdict.accepted:
+        write_file(path, text.encode("ascii"))
+        console().print(f"It certifies {heads}: {CERTIFIES}.", markup=False)
+        if sizes["head_dim"] is not None:
+            console().print(
+                f"The numbers above for heads of dimension {sizes['head_dim']} are S.headdim's; "
+                "this file does not certify them.",
+                markup=False,
+            )
+    return {
+        "file": str(path),
+        "certifies": CERTIFIES,
+        "heads": heads,
+        "accepted": verdict.accepted,
+        "code": verdict.code,
+        "reason": verdict.reason,
+    }
+
+
+def _certificate(
+    kernel_size: int | Sizes,
+    patch_size: int | Sizes,
+    dilation: int | Sizes,
+    in_channels: int,
+    out_channels: int,
+    **others: Any,
+) -> tuple[str, int, Any]:
     """The certificate of S.heads for these sizes, as text, its heads, and the checker's verdict."""
     from convattn.ledger.certificates.canonical import canonical
     from convattn.ledger.certificates.lower_bound import generic_bound_certificate
     from convattn_check import check
 
-    kernel = sizes.kernel_size
-    kernel = kernel if isinstance(kernel, tuple) else (kernel, kernel)
-    patch = sizes.patch_size if isinstance(sizes.patch_size, tuple) else (sizes.patch_size,)
-    dilation = sizes.dilation if isinstance(sizes.dilation, tuple) else (sizes.dilation,)
-    if len({*kernel}) > 1 or len({*patch}) > 1 or {*dilation} != {1}:
+    kernel = kernel_size if isinstance(kernel_size, tuple) else (kernel_size, kernel_size)
+    patch = patch_size if isinstance(patch_size, tuple) else (patch_size,)
+    if len({*kernel}) > 1 or len({*patch}) > 1 or dilation not in (1, (1, 1)):
         raise UsageError(
             "--certificate is for kernels and patches alike on all axes, without dilation; leave "
             "it out, or change --kernel-size, --patch-size or --dilation"
@@ -220,7 +255,7 @@ def _certificate(sizes: Sizes) -> tuple[str, int, Any]:
     )
     try:
         certificate = generic_bound_certificate(
-            statement, kernel[0], patch[0], sizes.in_channels, sizes.out_channels, axes=len(kernel)
+            statement, kernel[0], patch[0], in_channels, out_channels, axes=len(kernel)
         )
     except ValueError as error:
         raise UsageError(f"--certificate: {error}") from error

@@ -1,35 +1,47 @@
 """``convattn ledger``: print the ledger as Markdown without running anything."""
 
 import sys
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
-from convattn.cli.output_file import require_writable, write_file
+from convattn.cli.output import require_outputs
+from convattn.cli.running import FAILED, SUCCESS, Proofs, option
 from convattn.cli.verify import find_proofs
+from convattn.files import write_file
 from convattn.ledger.document import render
+from convattn.ledger.locations import proofs_directory
 
 
-def ledger(proofs: Path | None = None, output: Path | None = None) -> int:
-    """Print the ledger, or write it to a file.
+@dataclass(frozen=True)
+class Ledger:
+    """Print the ledger as Markdown without running anything.
 
-    Args:
-        proofs: The directory of proofs.
-        output: The file to write; standard output if ``None``.
-
-    Returns:
-        0, or 1 if a proof file could not be loaded.
-
-    Raises:
-        UsageError: If the file cannot be written or there are no proofs.
+    Attributes:
+        output: Write to this file; default: standard output.
     """
-    if output is not None:
-        require_writable(output, "--output")
-    try:
-        text = render(find_proofs(proofs))
-    except ValueError as error:
-        print(f"convattn ledger: {error}", file=sys.stderr)
-        return 1
-    if output is None:
-        sys.stdout.write(text)
-    else:
-        write_file(output, text.encode())
-    return 0
+
+    output: Annotated[Path | None, option("FILE")] = None
+    proofs: Proofs = None
+
+    def run(self) -> int:
+        """Print the ledger, or write it to a file.
+
+        Returns:
+            0, or 1 if a proof file could not be loaded.
+
+        Raises:
+            UsageError: If the file cannot be written or there are no proofs.
+        """
+        read = (self.proofs or proofs_directory()).rglob("*.py")
+        require_outputs({"--output": self.output}, {"--proofs": read})
+        try:
+            text = render(find_proofs(self.proofs))
+        except ValueError as error:
+            print(f"convattn ledger: {error}", file=sys.stderr)
+            return FAILED
+        if self.output is None:
+            sys.stdout.write(text)
+        else:
+            write_file(self.output, text.encode())
+        return SUCCESS

@@ -5,25 +5,21 @@ import time
 from pathlib import Path
 from typing import Any
 
-from convattn.cli.consoles import console
-from convattn.cli.output_file import require_writable
-from convattn.cli.usage import UsageError
-from convattn.cli.weights_output import finish, require_distinct
-from convattn.files import write_file
+from convattn.cli.convert import finish
+from convattn.cli.output import require_outputs, run_files
+from convattn.cli.running import UsageError
 
 DEFAULT_NAME = "attention.safetensors"
 
 
-def convert_network(
-    run: Path, output: Path | None = None, leak: float = 0.5, json: Path | None = None
-) -> int:
+def convert_network(run: Path, output: Path | None, leak: float, json: Path | None) -> int:
     """Fold and convert a finished run's ResNet, check it, and write it.
 
     Args:
         run: The folder of the run.
         output: The file to write; ``attention.safetensors`` in the run's folder if ``None``.
-        leak: The share of each head that attends uniformly.
-        json: Where to write the figures.
+        leak: The fraction of each head's attention that is spread evenly.
+        json: Where to write the numbers.
 
     Returns:
         0, or 1 if a logit or a layer was further off than its bound, or a test image changed its
@@ -37,26 +33,19 @@ def convert_network(
     target = output or run / DEFAULT_NAME
     if target.suffix != ".safetensors":
         raise UsageError(f"--output got {target}, but expected a name in .safetensors")
-    require_writable(target, "--output")
-    if json is not None:
-        require_writable(json, "--json")
-    require_distinct({"--output": target, "--json": json})
+    require_outputs({"--output": target, "--json": json}, {"--network": run_files(run)})
     started = time.monotonic()
     try:
-        figures, content = _convert(run, leak)
+        numbers, content = _convert(run, leak)
     except ValueError as error:
         raise UsageError(str(error)) from error
-    figures |= {"output": str(target), "seconds": round(time.monotonic() - started, 1)}
-    passed = all(figures[part]["passed"] for part in ("float64", "float32", "test"))
-    _print(figures)
-    if passed:
-        write_file(target, content)
-    finish(target, passed, json, figures)
-    return 0 if passed else 1
+    numbers |= {"output": str(target), "seconds": round(time.monotonic() - started, 1)}
+    passed = all(numbers[part]["passed"] for part in ("float64", "float32", "test"))
+    return finish(target, content, passed, json, numbers, _lines(numbers))
 
 
 def _convert(path: Path, leak: float) -> tuple[dict[str, Any], bytes]:
-    """The figures, and the content of the file."""
+    """The numbers, and the content of the file."""
     from concurrent.futures import ThreadPoolExecutor
 
     from convattn.lab.analysis.resnet_comparison import (
@@ -83,7 +72,7 @@ def _convert(path: Path, leak: float) -> tuple[dict[str, Any], bytes]:
         classes = same_classes(trained.result(), seen, test.labels)
         in_float64 = wide.result()
     images = min(BATCH, len(test))
-    figures = {
+    numbers = {
         "run": str(path),
         "when": run.when,
         "leak": leak,
@@ -105,7 +94,7 @@ def _convert(path: Path, leak: float) -> tuple[dict[str, Any], bytes]:
             "passed": classes.passed,
         },
     }
-    return figures, network_bytes(converted.attention)
+    return numbers, network_bytes(converted.attention)
 
 
 def _logits(found: Any, images: int) -> dict[str, Any]:
@@ -161,27 +150,24 @@ def finished_resnet(path: Path) -> tuple[Any, Any, float]:
     return run, run.model, summary.accuracy
 
 
-def _print(figures: dict[str, Any]) -> None:
-    plain, test = console(), figures["test"]
-    layers = figures["layers"]
+def _lines(numbers: dict[str, Any]) -> list[str]:
+    test, layers = numbers["test"], numbers["layers"]
     heads = sorted({layer["heads"] for layer in layers.values()})
-    lines = [
-        f"{figures['run']}, {figures['when']}: {len(layers)} convolutions -> attention layers of "
-        f"{' and '.join(map(str, heads))} heads, leak {figures['leak']:g}",
+    return [
+        f"{numbers['run']}, {numbers['when']}: {len(layers)} convolutions -> attention layers of "
+        f"{' and '.join(map(str, heads))} heads, leak {numbers['leak']:g}",
         *(
             f"  {name}  {layer['heads']} heads  {tuple(layer['maps'])}  stride {layer['stride'][0]}"
             for name, layer in layers.items()
         ),
-        _logits_line("float64", figures["float64"]) + _verdict(figures["float64"]),
-        _logits_line("float32", figures["float32"]),
+        _logits_line("float64", numbers["float64"]) + _verdict(numbers["float64"]),
+        _logits_line("float32", numbers["float32"]),
         f"float32, test images with the same class: {test['same_class']:,} of {test['images']:,}; "
         f"correct: {test['correct']:,} as trained, {test['attention_correct']:,} as attention; "
         f"largest difference {test['difference']:.3g}, smallest margin "
         f"{test['smallest_margin']:.3g}",
-        f"in {figures['seconds']} s",
+        f"in {numbers['seconds']} s",
     ]
-    for line in lines:
-        plain.print(line, markup=False, soft_wrap=True)
 
 
 def _logits_line(dtype: str, found: dict[str, Any]) -> str:

@@ -1,86 +1,108 @@
 """``convattn prove``: compile the machine-checked proofs, and check that the claims name them."""
 
-import json as json_module
+import json
 import os.path
 import sys
-from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from convattn.cli.consoles import console
-from convattn.cli.output_file import require_writable, write_file, write_json
+from tyro.conf import Positional
+
+from convattn.cli.output import console, require_outputs, require_writable, write_json
 from convattn.cli.prove_folder import held, output_folder
-from convattn.cli.termination import termination_raises
-from convattn.cli.usage import UsageError
+from convattn.cli.running import (
+    FAILED,
+    SUCCESS,
+    Proofs,
+    UsageError,
+    option,
+    termination_raises,
+)
 from convattn.cli.verify import find_proofs
+from convattn.files import write_file
 from convattn.ledger.coq.document import render, with_table
 from convattn.ledger.coq.project import Project, UnreadableSource, read_project
 from convattn.ledger.coq.run import Outcome, as_report, check_proofs
 from convattn.ledger.coq.source import holds_a_theorem
 from convattn.ledger.coq.toolchain import NoCoq, find_coq
 from convattn.ledger.environment import cores
-from convattn.ledger.locations import coq_directory
+from convattn.ledger.locations import coq_directory, proofs_directory
 
 NO_COQ = 3
 STANDARD_OUTPUT = Path("-")
 
 
-def prove(
-    files: Sequence[Path] = (),
-    coq: Path | None = None,
-    output: Path | None = None,
-    jobs: int | None = None,
-    proofs: Path | None = None,
-    table: Path | None = None,
-    json: Path | None = None,
-) -> int:
-    """Check the proofs, print a table of them and write ``report.json``.
+@dataclass(frozen=True)
+class Prove:
+    """Check the machine-checked proofs with Coq, and that the claims quote them.
 
-    Args:
-        files: The files of theorems to check; all if empty, and only then a report is written.
-        coq: The folder of the sources.
-        output: Where to compile, and where the report is written.
-        jobs: How many files are compiled at a time.
-        proofs: The directory of the claims.
-        table: A document to bring up to date; nothing is compiled then.
-        json: Where to write what the report says; ``-`` for standard output.
+    Exits 0 if all is proved, 1 if not, 2 on wrong use, 3 without Coq or one of its libraries.
 
-    Returns:
-        0 if everything is proved, 1 if not, 3 if Coq or one of its libraries is missing.
-
-    Raises:
-        UsageError: If the wishes cannot be carried out.
+    Attributes:
+        files: Files of theorems such as sharpened/finite.v; default: all. Only a run over all
+            writes report.json.
+        coq: Sources <paper>/<name>.v; default: proofs/coq of the checkout.
+        output: Where to compile, and where report.json is written; default: build/prove of the
+            checkout, where convattn verify looks for it.
+        jobs: Files at a time; default: one for each core.
+        json: Write the report here too; - for standard output.
+        table: Compile nothing; bring the table in this document up to date (- prints it).
     """
-    project = _read(coq)
-    if table is not None:
-        return _write_table(table, project, proofs)
-    target = output_folder(output, coq)
-    if jobs is not None and jobs < 1:
-        raise UsageError(f"--jobs got {jobs}, but expected at least 1")
-    if json is not None and json != STANDARD_OUTPUT:
-        require_writable(json, "--json")
-    only = [_named(file, project, coq) for file in files] or None
-    claims = find_proofs(proofs)
-    try:
-        found = find_coq(project.text(file) for file in project.files)
-    except NoCoq as error:
-        print(f"convattn prove: {error}", file=sys.stderr)
-        return NO_COQ
 
-    def finished(file: str, seconds: float) -> None:
-        print(f"  compiled {file}  {seconds:.1f} s", file=sys.stderr, flush=True)
+    files: Annotated[Positional[tuple[Path, ...]], option("FILES")] = ()
+    coq: Annotated[Path | None, option("DIR")] = None
+    output: Annotated[Path | None, option("DIR")] = None
+    jobs: Annotated[int | None, option("N")] = None
+    json: Annotated[Path | None, option("FILE")] = None
+    table: Annotated[Path | None, option("FILE")] = None
+    proofs: Proofs = None
 
-    with termination_raises(), held(target):
-        outcome = check_proofs(found, project, claims, target, jobs or cores(), only, finished)
-        report = as_report(found, project, outcome)
-        if only is None:
-            write_json(target / "report.json", report)
-    _print(outcome, found.version, to_stderr=json == STANDARD_OUTPUT)
-    if json == STANDARD_OUTPUT:
-        print(json_module.dumps(report, indent=2, ensure_ascii=False))
-    elif json is not None:
-        write_json(json, report)
-    return 1 if outcome.failures else 0
+    def run(self) -> int:
+        """Check the proofs, print a table of them and write ``report.json``.
+
+        Returns:
+            0 if everything is proved, 1 if not, 3 if Coq or one of its libraries is missing.
+
+        Raises:
+            UsageError: If the arguments cannot be carried out.
+        """
+        project = _read(self.coq)
+        if self.table is not None:
+            return _write_table(self.table, project, self.proofs)
+        target = output_folder(self.output, self.coq)
+        if self.jobs is not None and self.jobs < 1:
+            raise UsageError(f"--jobs got {self.jobs}, but expected at least 1")
+        to_stdout = self.json == STANDARD_OUTPUT
+        if not to_stdout:
+            read = {
+                "--coq": (self.coq or coq_directory()).rglob("*.v"),
+                "--proofs": (self.proofs or proofs_directory()).rglob("*.py"),
+            }
+            require_outputs({"--json": self.json}, read)
+        only = [_named(file, project, self.coq) for file in self.files] or None
+        claims = find_proofs(self.proofs)
+        try:
+            found = find_coq(project.text(file) for file in project.files)
+        except NoCoq as error:
+            print(f"convattn prove: {error}", file=sys.stderr)
+            return NO_COQ
+
+        def finished(file: str, seconds: float) -> None:
+            print(f"  compiled {file}  {seconds:.1f} s", file=sys.stderr, flush=True)
+
+        jobs = self.jobs or cores()
+        with termination_raises(), held(target):
+            outcome = check_proofs(found, project, claims, target, jobs, only, finished)
+            report = as_report(found, project, outcome)
+            if only is None:
+                write_json(target / "report.json", report)
+        _print(outcome, found.version, to_stderr=to_stdout)
+        if to_stdout:
+            print(json.dumps(report, indent=2, ensure_ascii=False))
+        else:
+            write_json(self.json, report)
+        return FAILED if outcome.failures else SUCCESS
 
 
 def _read(coq: Path | None) -> Project:

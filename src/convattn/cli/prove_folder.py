@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from convattn.cli.output_file import require_writable
-from convattn.cli.usage import UsageError
+from convattn.cli.output import require_writable
+from convattn.cli.running import UsageError
 from convattn.files import InUse, hold_folder
 from convattn.ledger.coq.record import ForeignFiles
 from convattn.ledger.locations import checkout, coq_directory

@@ -3,58 +3,49 @@
 from pathlib import Path
 from typing import Any
 
-from convattn.cli.consoles import console
-from convattn.cli.convert import WIDE
-from convattn.cli.usage import UsageError
-from convattn.cli.weights_output import finish, prepare_output
-from convattn.files import write_file
+from convattn.cli.convert import WIDE, array_lines, described, finish
+from convattn.cli.running import UsageError
 
 
 def recover(
     weights: Path,
-    output: Path | None = None,
-    kernel_size: int | tuple[int, ...] = 3,
-    image_size: int | tuple[int, ...] | None = None,
-    layout: str = "auto",
-    layer: str | None = None,
-    tolerance: float | None = None,
-    json: Path | None = None,
+    target: Path,
+    kernel_size: int | tuple[int, ...],
+    image_size: int | tuple[int, ...] | None,
+    layout: str,
+    prefix: str | None,
+    tolerance: float | None,
+    json: Path | None,
 ) -> int:
     """Take the nearest kernel from a layer in our layout, and write it if it is near enough.
 
     Args:
         weights: A file in the layout ``ours``.
-        output: The file to write; ``NAME.convolution.safetensors`` beside it if ``None``.
+        target: The file to write.
         kernel_size: K, for all axes or for each.
         image_size: The pixels on which layer and convolution are compared.
         layout: ``hwio`` writes ``kernel``, ``oihw`` writes ``weight``; ``auto`` is ``hwio``.
-        layer: What the names begin with.
+        prefix: What the names begin with.
         tolerance: How far they may be apart; what rounding accounts for if ``None``.
-        json: Where to write the figures.
+        json: Where to write the numbers.
 
     Returns:
         0, or 1 if they are further apart, and then nothing is written.
 
     Raises:
-        UsageError: If a file cannot be read or written, or the wishes cannot be carried out.
+        UsageError: If a file cannot be read, or no tolerance can be derived.
+        ValueError: If the sizes or the file are refused.
     """
-    target = prepare_output(weights, output, "convolution", json, {})
     if tolerance is not None and not 0 <= tolerance < float("inf"):
         raise UsageError(f"--tolerance got {tolerance}, but expected a number ≥ 0")
     try:
-        figures, content = _recover(
-            weights, target, kernel_size, image_size, layout, layer, tolerance
+        numbers, content = _recover(
+            weights, target, kernel_size, image_size, layout, prefix, tolerance
         )
-    except ValueError as error:
-        raise UsageError(str(error)) from error
     except OSError as error:
         raise UsageError(f"cannot read {error.filename}: {error.strerror}") from error
-    passed = bool(max(figures["distance"], figures["bias_distance"]) <= figures["tolerance"])
-    _print(figures, passed)
-    if passed:
-        write_file(target, content)
-    finish(target, passed, json, figures)
-    return 0 if passed else 1
+    passed = bool(max(numbers["distance"], numbers["bias_distance"]) <= numbers["tolerance"])
+    return finish(target, content, passed, json, numbers, _lines(numbers, passed))
 
 
 def _recover(
@@ -66,6 +57,7 @@ def _recover(
     prefix: str | None,
     tolerance: float | None,
 ) -> tuple[dict[str, Any], bytes]:
+    """The numbers for the JSON file, and the content of the file of weights."""
     import jax
     import numpy
 
@@ -116,16 +108,13 @@ def _recover(
                 f"convolution, however far it is): {error}"
             ) from error
     largest = 0.0 if bias is None else float(abs(bias).max())
-    figures = {
+    numbers = {
         "heads": layer.heads,
         "kernel": list(stored.kernel.shape),
         "layout": order,
         "output": str(target),
         "image_size": list(sides),
-        "arrays": {
-            label: {"shape": list(array.shape), "dtype": str(array.dtype)}
-            for label, array in arrays.items()
-        },
+        "arrays": described(arrays),
         "distance": distance(layer, stored.kernel, sides),
         "bias_distance": gap / largest if largest else gap,
         "sup_norm": float(residual.sup_norm),
@@ -134,31 +123,26 @@ def _recover(
         "tolerance": float(tolerance),
         "tolerance_is_derived": derived,
     }
-    return figures, content
+    return numbers, content
 
 
-def _print(figures: dict[str, Any], passed: bool) -> None:
-    plain = console()
-    word = "what rounding accounts for" if figures["tolerance_is_derived"] else "--tolerance"
+def _lines(numbers: dict[str, Any], passed: bool) -> list[str]:
+    word = "what rounding accounts for" if numbers["tolerance_is_derived"] else "--tolerance"
     lines = [
-        f"{figures['heads']} heads -> kernel {tuple(figures['kernel'])}, written as "
-        f"{figures['layout']}",
-        *(
-            f"  {name}  {tuple(array['shape'])}  {array['dtype']}"
-            for name, array in figures["arrays"].items()
-        ),
+        f"{numbers['heads']} heads -> kernel {tuple(numbers['kernel'])}, written as "
+        f"{numbers['layout']}",
+        *array_lines(numbers["arrays"]),
         f"relative Frobenius distance of layer and convolution on images of "
-        f"{tuple(figures['image_size'])} pixels: {figures['distance']:.3g}, bias "
-        f"{figures['bias_distance']:.3g}, {'within' if passed else 'MORE THAN'} {word}, "
-        f"{figures['tolerance']:.3g}",
-        f"the outputs differ by at most {figures['sup_norm']:.3g}·max|X| + "
-        f"{figures['bias_gap']:.3g}"
-        + (", to first order at X = 0, for the layer has content" if figures["linearised"] else ""),
+        f"{tuple(numbers['image_size'])} pixels: {numbers['distance']:.3g}, bias "
+        f"{numbers['bias_distance']:.3g}, {'within' if passed else 'MORE THAN'} {word}, "
+        f"{numbers['tolerance']:.3g}",
+        f"the outputs differ by at most {numbers['sup_norm']:.3g}·max|X| + "
+        f"{numbers['bias_gap']:.3g}"
+        + (", to first order at X = 0, for the layer has content" if numbers["linearised"] else ""),
     ]
     if not passed:
         lines.append(
             "the layer is no convolution of that size; try another --kernel-size, or take the "
             "nearest one with a larger --tolerance"
         )
-    for line in lines:
-        plain.print(line, markup=False, soft_wrap=True)
+    return lines

@@ -2,12 +2,24 @@
 
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
-from convattn.cli.consoles import console
-from convattn.cli.output_file import require_writable, write_json
-from convattn.cli.termination import termination_raises
-from convattn.cli.usage import UsageError
+from tyro.conf import UseAppendAction, arg
+
+from convattn.cli.output import console, require_outputs, write_json
+from convattn.cli.running import (
+    FAILED,
+    SUCCESS,
+    Flag,
+    Json,
+    Proofs,
+    UsageError,
+    option,
+    require_seed,
+    termination_raises,
+)
 from convattn.ledger.claim import Level
 from convattn.ledger.discovery import Proof, discover
 from convattn.ledger.json_report import as_document
@@ -17,68 +29,80 @@ from convattn.ledger.runner import Options, run
 from convattn.ledger.selection import NothingSelected, matching, select
 
 
-def verify(
-    claims: Sequence[str] = (),
-    levels: Sequence[str] = (),
-    quick: bool = False,
-    seed: int = 0,
-    jobs: int | None = None,
-    timeout: float | None = None,
-    proofs: Path | None = None,
-    certificates: Path | None = None,
-    json: Path | None = None,
-) -> int:
-    """Run the evidence, print the report and write it as JSON.
+@dataclass(frozen=True)
+class Verify:
+    """Run the evidence for the claims and print the ledger's state.
 
-    Args:
-        claims: Ids or shell patterns; all claims if empty.
-        levels: Names of levels; all levels if empty.
-        quick: Whether to run only evidence that is marked quick.
+    Exits 0 if the evidence for every selected claim passes, 1 if not, 2 on wrong use.
+
+    Attributes:
+        claim: Only this claim, or those matching a pattern such as 'C20.*'.
+        level: Only evidence of this level: PROVED, CERTIFIED, ENCLOSED, BOUNDED, TESTED or
+            MEASURED; claims without any are left out.
+        quick: Only evidence that is marked quick.
         seed: The seed of everything that is drawn.
-        jobs: The number of worker processes; as many as cores if ``None``.
-        timeout: Seconds allowed for each piece of evidence.
-        proofs: The directory of proofs.
-        certificates: The directory of certificates.
-        json: Where to write the results.
-
-    Returns:
-        0 if the evidence for every selected claim passes, 1 if not, 128 and the signal's number if
-        a signal ended it.
-
-    Raises:
-        UsageError: On wrong use.
+        jobs: Worker processes; default: one for each core. A TPU allows 1.
+        timeout: Give each piece of evidence this long.
+        certificates: Certificates; default: the committed ones.
     """
-    if json is not None:
-        require_writable(json, "--json")
-    if jobs is not None and jobs < 1:
-        raise UsageError(f"--jobs got {jobs}, but expected at least 1")
-    if timeout is not None and not 0 < timeout < 1e9:
-        raise UsageError(f"--timeout got {timeout}, but expected a positive number of seconds")
-    chosen = [_level(name) for name in levels]
-    found = find_proofs(proofs)
-    directory = certificates or certificates_directory()
-    if certificates is not None and not certificates.is_dir():
-        raise UsageError(f"--certificates got {certificates}, which is not a directory")
-    try:
-        matched = matching(found, claims)
-        selected, left_out = select(matched, chosen, quick)
-    except NothingSelected as error:
-        raise UsageError(str(error)) from error
-    options = Options(directory.resolve(), seed, quick, jobs, timeout)
-    with termination_raises(), display(console(stderr=True)) as shown:
-        outcome = run(selected, options, shown.finished, shown.progressed)
-    print_report(console(), outcome, left_out)
-    _warn_of_unloaded(found, matched)
-    if outcome.interrupted:
-        return outcome.interrupted
-    if json is not None:
-        selection = {
-            "claims": list(claims),
-            "levels": [level.name for level in chosen],
-            "left_out": left_out,
+
+    claim: Annotated[UseAppendAction[tuple[str, ...]], arg(metavar="ID")] = ()
+    level: Annotated[UseAppendAction[tuple[str, ...]], arg(metavar="LEVEL")] = ()
+    quick: Flag = False
+    seed: int = 0
+    jobs: Annotated[int | None, option("N")] = None
+    timeout: Annotated[float | None, option("SECONDS")] = None
+    json: Json = None
+    proofs: Proofs = None
+    certificates: Annotated[Path | None, option("DIR")] = None
+
+    def run(self) -> int:
+        """Run the evidence, print the report and write it as JSON.
+
+        Returns:
+            0 if the evidence for every selected claim passes, 1 if not, 128 and the signal's number
+            if a signal ended it.
+
+        Raises:
+            UsageError: On wrong use.
+        """
+        require_seed(self.seed)
+        directory = self.certificates or certificates_directory()
+        read = {
+            "--proofs": (self.proofs or proofs_directory()).rglob("*.py"),
+            "--certificates": directory.glob("*.json"),
         }
-        write_json(json, as_document(outcome, options, selection))
-    return 0 if outcome.passed else 1
+        require_outputs({"--json": self.json}, read)
+        if self.jobs is not None and self.jobs < 1:
+            raise UsageError(f"--jobs got {self.jobs}, but expected at least 1")
+        if self.timeout is not None and not 0 < self.timeout < 1e9:
+            raise UsageError(
+                f"--timeout got {self.timeout}, but expected a positive number of seconds"
+            )
+        chosen = [_level(name) for name in self.level]
+        found = find_proofs(self.proofs)
+        if self.certificates is not None and not self.certificates.is_dir():
+            raise UsageError(f"--certificates got {self.certificates}, which is not a directory")
+        try:
+            matched = matching(found, self.claim)
+            selected, left_out = select(matched, chosen, self.quick)
+        except NothingSelected as error:
+            raise UsageError(str(error)) from error
+        options = Options(directory.resolve(), self.seed, self.quick, self.jobs, self.timeout)
+        with termination_raises(), display(console(stderr=True)) as shown:
+            outcome = run(selected, options, shown.finished, shown.progressed)
+        print_report(console(), outcome, left_out)
+        _warn_of_unloaded(found, matched)
+        if outcome.interrupted:
+            return outcome.interrupted
+        if self.json is not None:
+            selection = {
+                "claims": list(self.claim),
+                "levels": [level.name for level in chosen],
+                "left_out": left_out,
+            }
+            write_json(self.json, as_document(outcome, options, selection))
+        return SUCCESS if outcome.passed else FAILED
 
 
 def find_proofs(directory: Path | None) -> list[Proof]:

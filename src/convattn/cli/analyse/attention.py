@@ -7,8 +7,7 @@ import tyro
 
 from convattn.cli.analyse.number_options import Count, Epoch, Indices, Query
 from convattn.cli.analyse.output import Folder, Run, require_folder, save
-from convattn.cli.guard import SUCCESS
-from convattn.cli.usage import UsageError
+from convattn.cli.running import SUCCESS, UsageError
 from convattn.lab.analysis.picture import picture_name
 
 AVERAGED = 100

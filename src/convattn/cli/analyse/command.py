@@ -10,8 +10,7 @@ from convattn.cli.analyse.attention import attention
 from convattn.cli.analyse.numbers import prune, table
 from convattn.cli.analyse.output import PROGRAM
 from convattn.cli.analyse.pictures import centers, convolution, curves, figures, motion
-from convattn.cli.guard import guarded
-from convattn.cli.usage import UsageError
+from convattn.cli.running import UsageError, guarded
 
 COMMANDS = {
     function.__name__: function

@@ -19,9 +19,8 @@ from convattn.cli.analyse.output import (
     require_runs,
     write_numbers,
 )
-from convattn.cli.consoles import console
-from convattn.cli.guard import SUCCESS
-from convattn.cli.usage import UsageError
+from convattn.cli.output import console
+from convattn.cli.running import SUCCESS, UsageError
 
 
 def table(

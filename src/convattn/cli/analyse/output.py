@@ -6,9 +6,8 @@ from typing import Annotated, Any
 
 import tyro
 
-from convattn.cli.guard import SUCCESS
-from convattn.cli.output_file import require_writable, write_json
-from convattn.cli.usage import UsageError
+from convattn.cli.output import require_writable, write_json
+from convattn.cli.running import SUCCESS, UsageError
 
 PROGRAM = "experiments/analyse.py"
 FAILED = 1

@@ -13,9 +13,8 @@ from convattn.cli.analyse.output import (
     save,
     write_numbers,
 )
-from convattn.cli.consoles import console
-from convattn.cli.guard import SUCCESS
-from convattn.cli.usage import UsageError
+from convattn.cli.output import console
+from convattn.cli.running import SUCCESS, UsageError
 from convattn.lab.analysis.picture import picture_name
 
 LONGEST_NAME = 150

@@ -5,8 +5,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from convattn.cli.guard import SUCCESS, guarded
-from convattn.cli.usage import UsageError
+from convattn.cli.running import SUCCESS, UsageError, guarded
 from convattn.lab.runs.arguments import (
     PROGRAM,
     Arguments,
@@ -50,7 +49,7 @@ def list_configs(configs: Path) -> int:
     """Print every config with its title and the paper's item."""
     from rich.table import Table
 
-    from convattn.cli.consoles import console
+    from convattn.cli.output import console
 
     table = Table("config", "what it trains", "what it repeats")
     for config in find_configs(configs).values():
@@ -61,7 +60,7 @@ def list_configs(configs: Path) -> int:
 
 def train_as_asked(given: Arguments, words: list[str]) -> int:
     """Find folder and images, train, and say what came of it."""
-    from convattn.cli.consoles import console
+    from convattn.cli.output import console
     from convattn.lab.runs.launch import launch
     from convattn.lab.runs.wanted import wanted
     from convattn.lab.training.failures import (

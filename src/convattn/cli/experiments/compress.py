@@ -10,10 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 import tyro
 
-from convattn.cli.guard import SUCCESS, guarded
 from convattn.cli.network import finished_resnet
-from convattn.cli.output_file import write_json
-from convattn.cli.usage import UsageError
+from convattn.cli.output import write_json
+from convattn.cli.running import SUCCESS, UsageError, guarded
 from convattn.lab.analysis.picture import new_figure, save_picture
 from convattn.lab.analysis.resnet_comparison import batches, convert_resnet
 from convattn.ledger.images.cifar10_slice import Images

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from convattn.cli.guard import SUCCESS, guarded
-from convattn.cli.usage import UsageError
+from convattn.cli.running import SUCCESS, UsageError, guarded
 
 FAILED = 1
 
@@ -50,7 +49,7 @@ class ExperimentCommand:
             raise UsageError(str(error)) from error
 
     def _train(self, given: Any, words: list[str]) -> int:
-        from convattn.cli.consoles import console
+        from convattn.cli.output import console
         from convattn.lab.runs.arguments import repeating_command
         from convattn.lab.runs.experiment import run_experiment
         from convattn.lab.training.failures import CheckpointNotWritten, NonFiniteLoss

@@ -8,8 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from convattn.cli.guard import SUCCESS, guarded
-from convattn.cli.usage import UsageError
+from convattn.cli.running import SUCCESS, UsageError, guarded
 from convattn.lab.runs.configs import find_configs
 from convattn.lab.two_phase.arguments import (
     PROGRAM,
@@ -67,7 +66,7 @@ def list_configs(configs: Path) -> int:
     """Print every config with its title and the paper's item."""
     from rich.table import Table
 
-    from convattn.cli.consoles import console
+    from convattn.cli.output import console
 
     table = Table("config", "what it trains", "what it repeats")
     for config in find_configs(configs).values():
@@ -84,7 +83,7 @@ def folder_of(given: Arguments | ComparisonArguments, what: str) -> Path:
 
 def train_as_asked(given: Arguments, command: str) -> int:
     """Both phases, a summary and pictures."""
-    from convattn.cli.consoles import console
+    from convattn.cli.output import console
     from convattn.lab.two_phase.directory import TwoPhaseDirectory
     from convattn.lab.two_phase.pipeline import run_two_phase
 
@@ -111,7 +110,7 @@ def train_as_asked(given: Arguments, command: str) -> int:
 
 def compare_as_asked(given: ComparisonArguments, command: str) -> int:
     """All the runs, and the tables and pictures of those that there are."""
-    from convattn.cli.consoles import console
+    from convattn.cli.output import console
     from convattn.files import write_file
     from convattn.lab.two_phase.comparison import ComparisonDirectory, compare
     from convattn.lab.two_phase.comparison_table import comparison_rows, gradient_rows, markdown

@@ -1,0 +1,146 @@
+"""What a command prints, and the files that it writes.
+
+Files are refused before the work starts if they could not be written in the end or would overwrite
+what is read, and are never left half-written.
+"""
+
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from convattn.cli.running import UsageError
+from convattn.files import is_special, write_file
+
+PLAIN_WIDTH = 100
+PARTS_OF_A_RUN = (
+    *("config.json", "run.json", "metrics.jsonl", "result.json", "initial.npz"),
+    *("pruning.json", "conversion.json", "lock"),
+    *(f"{folder}/**/*" for folder in ("checkpoints", "best", "snapshots")),
+)
+
+
+def console(stderr: bool = False) -> Console:
+    """A console; where there is no terminal it prints plain text, 100 columns wide.
+
+    Args:
+        stderr: Whether to print to standard error.
+    """
+    file = sys.stderr if stderr else sys.stdout
+    if file.isatty():
+        return Console(file=file, highlight=False, emoji=False)
+    return Console(
+        file=file,
+        width=PLAIN_WIDTH,
+        force_terminal=False,
+        color_system=None,
+        highlight=False,
+        emoji=False,
+    )
+
+
+def print_lines(lines: Iterable[str]) -> None:
+    """Print lines as they are, without markup or line breaks of our own."""
+    plain = console()
+    for line in lines:
+        plain.print(line, markup=False, soft_wrap=True)
+
+
+def require_outputs(
+    outputs: Mapping[str, Path | None], inputs: Mapping[str, Path | Iterable[Path] | None]
+) -> None:
+    """Refuse outputs that could not be written, or would overwrite an input or each other.
+
+    Paths are compared as files: a link to an input is that input.
+
+    Args:
+        outputs: What is to be written, by option.
+        inputs: What is read, by option; of a folder the files in it.
+
+    Raises:
+        UsageError: As described above.
+    """
+    for option, path in outputs.items():
+        if path is not None:
+            require_writable(path, option)
+    others = [
+        (option, path)
+        for option, paths in inputs.items()
+        for path in ([paths] if isinstance(paths, Path) else paths or ())
+    ]
+    for option, path in outputs.items():
+        if path is None:
+            continue
+        for other, read in others:
+            if _same_file(path, read):
+                where = path if path == read else f"{read}, the file of {path}"
+                raise UsageError(
+                    f"{option} and {other} are both {where}, but one would overwrite the other; "
+                    "name another file"
+                )
+        others.append((option, path))
+
+
+def run_files(folder: Path) -> list[Path]:
+    """The files of a run that no command may overwrite.
+
+    Args:
+        folder: Of the run.
+    """
+    return [path for part in PARTS_OF_A_RUN for path in folder.glob(part) if path.is_file()]
+
+
+def _same_file(one: Path, other: Path) -> bool:
+    try:
+        return one.resolve() == other.resolve() or os.path.samefile(one, other)
+    except (OSError, RuntimeError):  # one is not there yet, or a loop of links
+        return False
+
+
+def require_writable(path: Path, option: str) -> None:
+    """Refuse a path that could not be written in the end.
+
+    Args:
+        path: The file to be written; it may exist.
+        option: The option that names it, for the message.
+
+    Raises:
+        UsageError: If it is a directory, its directory is missing, or writing is not allowed.
+    """
+    try:
+        path = path.resolve()
+    except (OSError, RuntimeError) as error:  # a loop of links
+        raise UsageError(f"{option} got {path}, which cannot be resolved: {error}") from error
+    if path.is_dir():
+        raise UsageError(f"{option} got {path}, which is a directory, but expected a file")
+    if not path.parent.is_dir():
+        raise UsageError(f"{option} got {path}, but the directory {path.parent} does not exist")
+    if path.exists() and not os.access(path, os.W_OK):
+        raise UsageError(f"{option} got {path}, which may not be written")
+    if is_special(path):
+        return
+    try:
+        with tempfile.NamedTemporaryFile(prefix=f".{path.name}.", dir=path.parent):
+            pass
+    except OSError as error:
+        raise UsageError(f"{option} got {path}, but {error.strerror}: {path.parent}") from error
+
+
+def write_json(path: Path | None, document: Mapping[str, Any]) -> None:
+    """Write a document as indented JSON; NaN and infinities are refused, not written.
+
+    Args:
+        path: The file; nothing is written without one.
+        document: What `json.dumps` takes.
+
+    Raises:
+        ValueError: If a number is not finite.
+    """
+    if path is not None:
+        text = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)
+        write_file(path, f"{text}\n".encode("utf-8", "backslashreplace"))

@@ -1,0 +1,177 @@
+"""What all command lines of the project share: exit codes, errors, signals, common options.
+
+A command is a dataclass: its fields are the options, its docstring is the help, and `run` does the
+work and returns the exit code.
+
+Exit codes: 0 for success, 1 for a failure that was found, 2 for wrong use, 70 for a defect in this
+program, 130 when interrupted.
+"""
+
+import difflib
+import os
+import shutil
+import signal
+import sys
+import threading
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import fields
+from importlib import import_module
+from pathlib import Path
+from types import FrameType
+from typing import Annotated, Any
+
+import tyro
+
+SUCCESS, FAILED, WRONG_USE, DEFECT, INTERRUPTED = 0, 1, 2, 70, 130
+LEAST_COLUMNS = 40  # in fewer, the layout of the help texts never ends
+
+
+class UsageError(Exception):
+    """The arguments cannot be carried out; the command line prints the message and exits 2."""
+
+
+def option(metavar: str | None = None, **more: Any) -> Any:
+    """An option whose help text says itself what holds without it."""
+    return tyro.conf.arg(metavar=metavar, help_behavior_hint="", **more)
+
+
+Flag = Annotated[bool, option()]
+Sizes = tuple[int, ...]
+Json = Annotated[Path | None, option("FILE", help="Write the numbers as JSON.")]
+Proofs = Annotated[
+    Path | None,
+    option("DIR", help="Proofs <paper>/<name>.py; default: those of the checkout or wheel."),
+]
+
+
+def given(command: Any) -> list[str]:
+    """The options of a command that are not at their defaults, in their order, as typed."""
+    changed = (each for each in fields(command) if getattr(command, each.name) != each.default)
+    return [
+        each.name.upper()
+        if tyro.conf.Positional in getattr(each.type, "__metadata__", ())
+        else f"--{each.name.replace('_', '-')}"
+        for each in changed
+    ]
+
+
+def require_seed(seed: int) -> None:
+    """Refuse a negative seed."""
+    if seed < 0:
+        raise UsageError(f"--seed got {seed}, but expected an integer ≥ 0")
+
+
+def one_or_all(values: Sizes) -> int | Sizes:
+    """One number alone, or all of them."""
+    return values[0] if len(values) == 1 else values
+
+
+def sizes_of(values: Sizes, name: str) -> int | Sizes:
+    """One or two positive integers, or a `UsageError` that names the option."""
+    if len(values) not in (1, 2) or min(values) < 1:
+        raise UsageError(f"{name} got {values}, but expected one or two positive integers")
+    return one_or_all(values)
+
+
+def dispatch(
+    words: Sequence[str], commands: Mapping[str, str], program: str, description: str
+) -> int:
+    """Run the command that the words name.
+
+    Args:
+        words: The command, then its options.
+        commands: By name, `module:Dataclass`; only the module of the given command is imported.
+        program: How help calls the program.
+        description: What it is, for its help.
+    """
+    config = (tyro.conf.FlagCreatePairsOff, tyro.conf.DisallowNone)
+    if words and words[0] in commands:
+        kind = _load(commands[words[0]])
+        parsed = tyro.cli(kind, prog=f"{program} {words[0]}", args=words[1:], config=config)
+    elif words and not words[0].startswith("-"):
+        near = difflib.get_close_matches(words[0], commands, n=1, cutoff=0.5)
+        hint = f", did you mean {near[0]!r}?" if near else ""
+        raise UsageError(
+            f"there is no command {words[0]!r}{hint} (commands: {', '.join(commands)})"
+        )
+    else:
+        kinds = {name: _load(place) for name, place in commands.items()}
+        parsed = tyro.extras.subcommand_cli_from_dict(
+            kinds, prog=program, description=description, args=words, config=config
+        )
+    return parsed.run()
+
+
+def _load(place: str) -> Any:
+    module, _, name = place.partition(":")
+    return getattr(import_module(module), name)
+
+
+def guarded(command: str, body: Callable[[], int]) -> int:
+    """Run the body of a command: on a failure a message and a code, no traceback.
+
+    Args:
+        command: How messages call it.
+        body: What it does; returns the exit code.
+
+    Returns:
+        The exit code.
+    """
+    if shutil.get_terminal_size().columns < LEAST_COLUMNS:
+        os.environ["COLUMNS"] = str(LEAST_COLUMNS)
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")  # an ASCII terminal must not end a run
+    try:
+        code = body()
+        sys.stdout.flush()
+        return code
+    except UsageError as error:
+        print(f"{command}: {error}", file=sys.stderr)
+        return WRONG_USE
+    except KeyboardInterrupt:
+        print(f"{command}: interrupted", file=sys.stderr)
+        return INTERRUPTED
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return SUCCESS
+    except SystemExit as exit_:
+        return exit_.code if isinstance(exit_.code, int) else WRONG_USE
+    except OSError as error:
+        print(f"{command}: {error}", file=sys.stderr)
+        return WRONG_USE
+    except Exception as error:
+        if os.environ.get("CONVATTN_TRACEBACK"):
+            traceback.print_exc()
+        print(
+            f"{command}: a defect in convattn, please report it: {error!r} "
+            "(set CONVATTN_TRACEBACK=1 to see where)",
+            file=sys.stderr,
+        )
+        return DEFECT
+
+
+@contextmanager
+def termination_raises() -> Iterator[None]:
+    """Raise `SystemExit` on SIGTERM and SIGHUP meanwhile, as SIGINT raises `KeyboardInterrupt`.
+
+    So a command that has started processes can end them first. A signal that is ignored or handled
+    already is left so; outside the main thread, all are.
+    """
+    numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    if threading.current_thread() is not threading.main_thread():
+        numbers = []
+    changed = [number for number in numbers if signal.getsignal(number) == signal.SIG_DFL]
+    try:
+        for number in changed:
+            signal.signal(number, _end)
+        yield
+    finally:
+        for number in changed:
+            signal.signal(number, signal.SIG_DFL)
+
+
+def _end(number: int, frame: FrameType | None) -> None:
+    raise SystemExit(128 + number)
