@@ -35,7 +35,7 @@ STANDARD_OUTPUT = Path("-")
 
 @dataclass(frozen=True)
 class Prove:
-    """Check the machine-checked proofs with Coq, and that the claims quote them.
+    """Check the machine-checked proofs with Coq, and that the claims name them.
 
     Exits 0 if all is proved, 1 if not, 2 on wrong use, 3 without Coq or one of its libraries.
 
