@@ -30,7 +30,7 @@ denominator by the sum of the whole column gives softmax(a)·e^H over what the c
 import numpy as np
 
 from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
-from convattn.ledger.evidence import certified, proved
+from convattn.ledger.evidence import certified_identities, proved
 from convattn.ledger.evidence.exact_influence import (
     exact_column_softmax,
     exact_influence_convolution,
@@ -250,12 +250,7 @@ CLAIM = Claim(
     kinds=(Kind.IDENTITY,),
     evidence=(
         proved("andreoli2019/attention.v"),
-        certified(
-            "A19.attention",
-            name="masking and constants in the softmax",
-            kind="identity",
-            cases=({"identity": "masking"},),
-        ),
+        certified_identities("A19.attention", "masking and constants in the softmax", "masking"),
         Evidence("masked columns in fractions", Level.TESTED, masked_in_fractions),
         Evidence("a blank column", Level.TESTED, blank_column),
         Evidence("masks come last", Level.TESTED, masks_come_last),

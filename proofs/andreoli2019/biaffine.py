@@ -22,7 +22,7 @@ from fractions import Fraction
 import numpy as np
 
 from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
-from convattn.ledger.evidence import certified, proved
+from convattn.ledger.evidence import certified_identities, proved
 from convattn.ledger.evidence.exact_influence import exact_column_softmax
 
 FIELDS = ("bilinear", "key_weight", "query_weight", "offset")
@@ -170,9 +170,7 @@ CLAIM = Claim(
     kinds=(Kind.IDENTITY,),
     evidence=(
         proved("andreoli2019/biaffine.v"),
-        certified(
-            "A19.biaffine", name="the two forms", kind="identity", cases=({"identity": "forms"},)
-        ),
+        certified_identities("A19.biaffine", "the two forms", "forms"),
         Evidence("eq. 8 exactly", Level.TESTED, two_forms),
         Evidence("rank and identification", Level.TESTED, rank_and_identification),
         Evidence("redundant terms", Level.TESTED, redundant_terms),

@@ -32,7 +32,7 @@ from fractions import Fraction
 import numpy as np
 
 from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
-from convattn.ledger.evidence import certified, proved
+from convattn.ledger.evidence import certified_identities, proved
 from convattn.ledger.evidence.exact_influence import exact_column_softmax
 
 
@@ -212,12 +212,7 @@ CLAIM = Claim(
     evidence=(
         proved("andreoli2019/gat.v"),
         proved("andreoli2019/gat_relu.v"),
-        certified(
-            "A19.gat",
-            name="without the leaky ReLU",
-            kind="identity",
-            cases=({"identity": "redundant"},),
-        ),
+        certified_identities("A19.gat", "without the leaky ReLU", "redundant"),
         Evidence("the query term", Level.TESTED, query_term),
         Evidence("the order of the keys", Level.TESTED, same_order),
         Evidence("masks and slopes", Level.TESTED, masks_and_slopes),

@@ -43,7 +43,7 @@ from itertools import product
 import numpy as np
 
 from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
-from convattn.ledger.evidence import certified, proved
+from convattn.ledger.evidence import certified_identities, proved
 
 EDGE = np.array([[0, 1], [1, 0]])
 MAXIMUM_ORDER = 5
@@ -311,12 +311,7 @@ CLAIM = Claim(
         proved("andreoli2019/graph_gcn.v"),
         proved("andreoli2019/graph_size.v"),
         proved("andreoli2019/graph_walks.v"),
-        certified(
-            "A19.graph",
-            name="polynomials and the GCN's matrix",
-            kind="identity",
-            cases=({"identity": "chebyshev"}, {"identity": "gcn"}),
-        ),
+        certified_identities("A19.graph", "polynomials and the GCN's matrix", "chebyshev", "gcn"),
         Evidence("GCN is not the Laplacian", Level.TESTED, gcn_is_not_the_laplacian),
         Evidence(
             "scipy's Laplacian",

@@ -34,7 +34,7 @@ from itertools import product
 import numpy as np
 
 from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
-from convattn.ledger.evidence import certified, exact_convolution, proved
+from convattn.ledger.evidence import certified_identities, exact_convolution, proved
 
 # Grid, cuboid, δ, ε; with axes of different sizes.
 CUBOIDS = (
@@ -251,12 +251,7 @@ CLAIM = Claim(
     evidence=(
         proved("andreoli2019/grid.v"),
         proved("andreoli2019/grid_pooling.v"),
-        certified(
-            "A19.grid",
-            name="for every input and every Θ",
-            kind="identity",
-            cases=({"identity": "cuboid"}, {"identity": "stride"}),
-        ),
+        certified_identities("A19.grid", "for every input and every Θ", "cuboid", "stride"),
         Evidence("cuboids are kernels", Level.TESTED, cuboids_are_kernels),
         Evidence("the cuboid starts at ε + δ", Level.TESTED, centred_taps),
         Evidence("shifts are their matrices", Level.TESTED, shifts_are_matrices),

@@ -23,7 +23,7 @@ from itertools import pairwise, product
 import numpy as np
 
 from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
-from convattn.ledger.evidence import certified, proved
+from convattn.ledger.evidence import certified_identities, proved
 
 SHAPES = ((), (3,), (2, 3), (2, 1, 4))
 
@@ -135,7 +135,7 @@ CLAIM = Claim(
     evidence=(
         proved("andreoli2019/mixed.v"),
         proved("andreoli2019/mixed_matrix.v"),
-        certified("A19.mixed", name="rank", kind="identity", cases=({"identity": "rank"},)),
+        certified_identities("A19.mixed", "rank", "rank"),
         Evidence("the terms of the proof", Level.TESTED, terms_of_the_proof),
         Evidence("ranks", Level.TESTED, ranks),
     ),

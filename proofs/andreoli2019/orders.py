@@ -24,7 +24,7 @@ B·M·N·P·Q; only those in which A is a factor shrink with its nonzeros. ∎
 import numpy as np
 
 from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
-from convattn.ledger.evidence import certified, proved
+from convattn.ledger.evidence import certified_identities, proved
 
 ORDERS = ("basis_first", "parameter_first", "operator")
 SIZES = (3, 7, 5, 2, 4)  # K, M, N, P, Q
@@ -190,7 +190,7 @@ CLAIM = Claim(
     kinds=(Kind.IDENTITY,),
     evidence=(
         proved("andreoli2019/orders.v"),
-        certified("A19.orders", name="orders", kind="identity", cases=({"identity": "orders"},)),
+        certified_identities("A19.orders", "orders", "orders"),
         Evidence("three orders, exactly", Level.TESTED, exactly, quick=False),
         Evidence(
             "three orders in four dtypes",

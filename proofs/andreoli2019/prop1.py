@@ -22,7 +22,7 @@ from fractions import Fraction
 import numpy as np
 
 from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
-from convattn.ledger.evidence import certified, proved
+from convattn.ledger.evidence import certified_identities, proved
 
 SHAPES = (((), (2,)), ((3,), ()), ((4,), (2, 3)), ((2, 3), (4,)), ((2, 2, 2), (3, 2)))
 
@@ -158,7 +158,7 @@ CLAIM = Claim(
     kinds=(Kind.IDENTITY,),
     evidence=(
         proved("andreoli2019/prop1.v"),
-        certified("A19.prop1", name="inverse", kind="identity", cases=({"identity": "inverse"},)),
+        certified_identities("A19.prop1", "inverse", "inverse"),
         Evidence("the inverse, exactly", Level.TESTED, inverse),
         Evidence("families that are no basis", Level.TESTED, no_basis),
         Evidence(

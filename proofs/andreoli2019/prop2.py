@@ -20,7 +20,7 @@ extreme is Proposition 1 for S = 〈M, N〉, T = 〈P, Q〉; the second is eq. 4
 import numpy as np
 
 from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
-from convattn.ledger.evidence import certified, proved
+from convattn.ledger.evidence import certified_identities, proved
 
 SIZES = ((3, 7, 5, 2, 4), (1, 2, 6, 3, 1), (6, 4, 3, 1, 2))  # K, M, N, P, Q
 
@@ -125,11 +125,12 @@ CLAIM = Claim(
     evidence=(
         proved("andreoli2019/prop2.v"),
         proved("andreoli2019/prop2_full.v"),
-        certified(
+        certified_identities(
             "A19.prop2",
-            name="linear map, every map, one by one",
-            kind="identity",
-            cases=tuple({"identity": name} for name in ("linear_map", "every_map", "one_by_one")),
+            "linear map, every map, one by one",
+            "linear_map",
+            "every_map",
+            "one_by_one",
         ),
         Evidence("the rule", Level.TESTED, the_rule, quick=False),
         Evidence("every linear map", Level.TESTED, every_linear_map),

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
-from convattn.ledger.evidence import certified, proved
+from convattn.ledger.evidence import certified_identities, proved
 
 
 def bases(rng: np.random.Generator) -> dict[str, tuple]:
@@ -196,11 +196,11 @@ CLAIM = Claim(
     evidence=(
         proved("andreoli2019/prop3.v"),
         proved("andreoli2019/prop3_bare.v"),
-        certified(
+        certified_identities(
             "A19.prop3",
-            name="composition, composite on the bare grid",
-            kind="identity",
-            cases=tuple({"identity": name} for name in ("composition", "bare_grid_composite")),
+            "composition, composite on the bare grid",
+            "composition",
+            "bare_grid_composite",
         ),
         Evidence("one after the other", Level.TESTED, composition, quick=False),
         Evidence("composites of shifts", Level.TESTED, composites_of_shifts),

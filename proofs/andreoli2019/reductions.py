@@ -27,7 +27,7 @@ dimension K + Q - 1. ∎
 import numpy as np
 
 from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
-from convattn.ledger.evidence import certified, proved
+from convattn.ledger.evidence import certified_identities, proved
 
 
 def eq4(x: np.ndarray, matrices: np.ndarray, theta: np.ndarray) -> np.ndarray:
@@ -192,11 +192,12 @@ CLAIM = Claim(
     evidence=(
         proved("andreoli2019/reductions.v"),
         proved("andreoli2019/reductions_counts.v"),
-        certified(
+        certified_identities(
             "A19.reductions",
-            name="grouped, depth-wise, controlled",
-            kind="identity",
-            cases=tuple({"identity": name} for name in ("grouped", "depthwise", "controlled")),
+            "grouped, depth-wise, controlled",
+            "grouped",
+            "depthwise",
+            "controlled",
         ),
         Evidence("the three forms", Level.TESTED, forms, quick=False),
         Evidence("as XLA has them", Level.TESTED, as_xla_has_them),

@@ -27,7 +27,7 @@ from fractions import Fraction
 import numpy as np
 
 from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
-from convattn.ledger.evidence import certified, proved
+from convattn.ledger.evidence import certified_identities, proved
 from convattn.ledger.evidence.exact_influence import (
     exact_column_softmax,
     exact_influence_convolution,
@@ -221,12 +221,7 @@ CLAIM = Claim(
     kinds=(Kind.IDENTITY,),
     evidence=(
         proved("andreoli2019/shiftheads.v"),
-        certified(
-            "A19.shiftheads",
-            name="attention and shifts in one basis",
-            kind="identity",
-            cases=({"identity": "sum"},),
-        ),
+        certified_identities("A19.shiftheads", "attention and shifts in one basis", "sum"),
         Evidence("the sum", Level.TESTED, the_sum, quick=False),
         Evidence("order is seen", Level.TESTED, order_is_seen),
         Evidence("no softmax is a shift", Level.TESTED, no_softmax_is_a_shift),

@@ -30,7 +30,7 @@ weight of key m > n in column n is zero under the mask, so that y_n does not dep
 import numpy as np
 
 from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
-from convattn.ledger.evidence import certified, proved
+from convattn.ledger.evidence import certified_identities, proved
 from convattn.ledger.evidence.exact_influence import (
     exact_column_softmax,
     exact_influence_convolution,
@@ -289,11 +289,8 @@ CLAIM = Claim(
     kinds=(Kind.IDENTITY,),
     evidence=(
         proved("andreoli2019/transformer.v"),
-        certified(
-            "A19.transformer",
-            name="dot products and concatenated heads",
-            kind="identity",
-            cases=({"identity": "key_query"}, {"identity": "output"}),
+        certified_identities(
+            "A19.transformer", "dot products and concatenated heads", "key_query", "output"
         ),
         Evidence("eqs. 9 and 10 exactly", Level.TESTED, both_equations),
         Evidence("what the factors reach", Level.TESTED, what_the_factors_reach),

@@ -33,7 +33,7 @@ from fractions import Fraction
 import numpy as np
 
 from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
-from convattn.ledger.evidence import certified, exact_convolution
+from convattn.ledger.evidence import certified_identities, exact_convolution
 
 
 def drawn_images(run: Run) -> tuple[np.ndarray, np.ndarray]:
@@ -182,12 +182,7 @@ CLAIM = Claim(
     verdict=Verdict.AMENDED,
     kinds=(Kind.IDENTITY,),
     evidence=(
-        certified(
-            "B19.cross",
-            name="the seam and the gap",
-            kind="identity",
-            cases=({"identity": "seam"}, {"identity": "gap"}),
-        ),
+        certified_identities("B19.cross", "the seam and the gap", "seam", "gap"),
         Evidence("the seam", Level.TESTED, the_seam),
         Evidence("the default gap", Level.TESTED, the_default_gap, quick=False),
         Evidence("unmasked gaps take weight", Level.TESTED, unmasked_gaps_take_weight),

@@ -27,7 +27,7 @@ reads words ≤ i. For the centred filter of width m the query at i reads i + d�
 import numpy as np
 
 from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
-from convattn.ledger.evidence import certified
+from convattn.ledger.evidence import certified_identities
 
 WORDS = 6
 
@@ -179,12 +179,7 @@ CLAIM = Claim(
     verdict=Verdict.AMENDED,
     kinds=(Kind.IDENTITY,),
     evidence=(
-        certified(
-            "B19.language",
-            name="causal filters, and centred ones",
-            kind="identity",
-            cases=({"identity": "causal"},),
-        ),
+        certified_identities("B19.language", "causal filters, and centred ones", "causal"),
         Evidence("no later word", Level.TESTED, no_later_word, quick=False),
         Evidence("a mask alone leaks", Level.TESTED, a_mask_alone_leaks, quick=False),
         Evidence("1 × m is one-dimensional", Level.TESTED, one_by_m),

@@ -27,7 +27,7 @@ import math
 import numpy as np
 
 from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
-from convattn.ledger.evidence import certified, exact_convolution, proved
+from convattn.ledger.evidence import certified_identities, exact_convolution, proved
 
 SIZES = [(n, m) for n in range(1, 6) for m in range(1, 6)]
 
@@ -88,12 +88,7 @@ CLAIM = Claim(
     kinds=(Kind.IDENTITY,),
     evidence=(
         proved("barkan2019/lemma1.v"),
-        certified(
-            "B19.lemma1",
-            name="1 × 1, the ceiling and the floor",
-            kind="identity",
-            cases=({"identity": "one_by_one"},),
-        ),
+        certified_identities("B19.lemma1", "1 × 1, the ceiling and the floor", "one_by_one"),
         Evidence("the ceiling", Level.TESTED, the_ceiling),
         Evidence("the floor reads the next pixel", Level.TESTED, the_floor_reads_the_next_pixel),
         Evidence("tokens are columns", Level.TESTED, tokens_are_columns),

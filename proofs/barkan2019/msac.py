@@ -27,7 +27,7 @@ for each head; the ordinary convolutions H_R^l, each times its matrix, add up to
 import numpy as np
 
 from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
-from convattn.ledger.evidence import certified, exact_convolution
+from convattn.ledger.evidence import certified_identities, exact_convolution
 
 SIZES = ((2, 1), (1, 3))
 
@@ -129,12 +129,7 @@ CLAIM = Claim(
     verdict=Verdict.AMENDED,
     kinds=(Kind.IDENTITY,),
     evidence=(
-        certified(
-            "B19.msac",
-            name="a sum over the scales",
-            kind="identity",
-            cases=({"identity": "scales"},),
-        ),
+        certified_identities("B19.msac", "a sum over the scales", "scales"),
         Evidence("MSAC is SAC", Level.TESTED, msac_is_sac, quick=False),
         Evidence("the range of the scales", Level.TESTED, range_of_scales),
         Evidence("a cascade of two 3 × 3", Level.TESTED, a_cascade),

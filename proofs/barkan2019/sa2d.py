@@ -32,7 +32,7 @@ from fractions import Fraction
 import numpy as np
 
 from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
-from convattn.ledger.evidence import certified, exact_convolution, proved
+from convattn.ledger.evidence import certified_identities, exact_convolution, proved
 
 
 def printed_scores(query: np.ndarray, key: np.ndarray, bias: np.ndarray) -> np.ndarray:
@@ -180,12 +180,7 @@ CLAIM = Claim(
         proved("barkan2019/sa2d.v"),
         proved("barkan2019/sa2d_even.v"),
         proved("barkan2019/sa2d_even_limit.v"),
-        certified(
-            "B19.sa2d",
-            name="heads, and the even bias",
-            kind="identity",
-            cases=({"identity": "heads"}, {"identity": "even"}),
-        ),
+        certified_identities("B19.sa2d", "heads, and the even bias", "heads", "even"),
         Evidence("eqs. 1 to 3", Level.TESTED, equations),
         Evidence("distances from zero", Level.TESTED, distances_from_zero),
         Evidence("even kernels exactly", Level.TESTED, even_kernels_exactly, quick=False),

@@ -32,7 +32,7 @@ v_q + TV·(mean of the others - v_q), as TV = ε(N-1)/N. The uniform head gives 
 import numpy as np
 
 from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
-from convattn.ledger.evidence import certified, exact_convolution, integer_kernel, proved
+from convattn.ledger.evidence import certified_identities, exact_convolution, integer_kernel, proved
 from convattn.ledger.evidence.enclosures import ASSUMES
 from convattn.ledger.evidence.self_attentive_runs import self_attentive_equals_convolution
 
@@ -193,12 +193,7 @@ CLAIM = Claim(
     evidence=(
         proved("barkan2019/sac.v"),
         proved("barkan2019/sac_limit.v"),
-        certified(
-            "B19.sac",
-            name="one head in the limit, two exactly",
-            kind="identity",
-            cases=({"identity": "two_heads"}, {"identity": "limit"}),
-        ),
+        certified_identities("B19.sac", "one head in the limit, two exactly", "two_heads", "limit"),
         Evidence("distance to its own patch", Level.ENCLOSED, distance_to_own_patch, ASSUMES),
         self_attentive_equals_convolution("3 × 3, two heads exactly", (3, 3), exact=True, count=2),
         self_attentive_equals_convolution(

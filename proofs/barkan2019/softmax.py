@@ -25,7 +25,7 @@ from fractions import Fraction
 import numpy as np
 
 from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
-from convattn.ledger.evidence import certified, proved
+from convattn.ledger.evidence import certified_identities, proved
 
 
 def rows_of_weights(scores: np.ndarray) -> np.ndarray:
@@ -109,12 +109,7 @@ CLAIM = Claim(
     evidence=(
         proved("barkan2019/softmax.v"),
         proved("barkan2019/softmax_columns.v"),
-        certified(
-            "B19.softmax",
-            name="row sums and column sums",
-            kind="identity",
-            cases=({"identity": "row_sums"}, {"identity": "column_sums"}),
-        ),
+        certified_identities("B19.softmax", "row sums and column sums", "row_sums", "column_sums"),
         Evidence("convex combinations", Level.TESTED, convex_combinations),
         Evidence("two tokens", Level.TESTED, two_tokens),
         Evidence("four axes", Level.TESTED, four_axes),

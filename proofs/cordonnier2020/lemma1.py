@@ -169,7 +169,7 @@ CLAIM = Claim(
     kinds=(Kind.LAYER_EQUALITY,),
     evidence=(
         proved("cordonnier2020/lemma1.v"),
-        certified("C20.lemma1"),
+        certified("C20.lemma1", cases=({"kernel_size": [3, 3], "heads": 9},)),
         Evidence(
             "a random bijection on images",
             Level.BOUNDED,

@@ -216,7 +216,11 @@ CLAIM = Claim(
         proved("cordonnier2020/lemma3.v"),
         proved("cordonnier2020/lemma3_necessary.v"),
         proved("cordonnier2020/lemma3_softmax.v"),
-        certified("C20.lemma3", kind="no_shared_map"),
+        certified(
+            "C20.lemma3",
+            kind="no_shared_map",
+            cases=({"kernel_size": [1]}, {"kernel_size": [3], "pixels": [3]}),
+        ),
         Evidence("the counterexamples", Level.TESTED, counterexamples),
         Evidence("the repaired equivalence", Level.TESTED, repaired_equivalence),
         Evidence(

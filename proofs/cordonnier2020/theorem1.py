@@ -32,6 +32,7 @@ from convattn.ledger.evidence import (
     certified,
     equals_convolution,
     proved,
+    sizes,
     total_variation_enclosed,
 )
 
@@ -43,7 +44,13 @@ CLAIM = Claim(
     evidence=(
         proved("cordonnier2020/theorem1.v"),
         certified("C20.theorem1", "K*", name="every kernel of seven sizes", cases=SEVEN_SIZES),
-        certified("C20.theorem1", "border", name="fails on the bare grid", kind="border"),
+        certified(
+            "C20.theorem1",
+            "border",
+            name="fails on the bare grid",
+            kind="border",
+            cases=sizes((3, 1)),
+        ),
         total_variation_enclosed(
             "distance to hard attention", alphas=(1.0, 4.0, 16.0, 46.0, 104.0)
         ),

@@ -27,7 +27,7 @@ y in R^d, that is W = 0. ∎
 import numpy as np
 
 from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
-from convattn.ledger.evidence import certified, total_variation_enclosed
+from convattn.ledger.evidence import certified, sizes, total_variation_enclosed
 
 UNDERFLOW = "exp underflows to zero; integer sums below 2^24 are exact"
 
@@ -220,7 +220,7 @@ CLAIM = Claim(
     verdict=Verdict.AMENDED,
     kinds=(Kind.LAYER_EQUALITY, Kind.LIMIT),
     evidence=(
-        certified("L21.absolute"),
+        certified("L21.absolute", cases=sizes((3, 1), (3, 4))),
         total_variation_enclosed("distance to hard attention", alphas=(1.0, 8.0, 128.0)),
         Evidence("the form is quadratic", Level.TESTED, form_is_quadratic),
         Evidence("content that fills R^d", Level.TESTED, only_uniform_is_content_free),

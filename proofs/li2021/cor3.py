@@ -28,7 +28,13 @@ the O_h. ∎
 """
 
 from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
-from convattn.ledger.evidence import bias_saturation_enclosed, certified, equals_convolution, proved
+from convattn.ledger.evidence import (
+    bias_saturation_enclosed,
+    certified,
+    equals_convolution,
+    proved,
+    sizes,
+)
 
 
 def narrow_heads_equal(run: Run, patch: int, out_channels: int, head_dim: int) -> str:
@@ -106,7 +112,7 @@ CLAIM = Claim(
     kinds=(Kind.LAYER_EQUALITY, Kind.LIMIT),
     evidence=(
         proved("li2021/cor3.v"),
-        certified("L21.cor3"),
+        certified("L21.cor3", cases=sizes((3, 1), (5, 1))),
         bias_saturation_enclosed(
             "distance to hard attention", logits=(8.0, 40.0), keys=(100, 1156)
         ),

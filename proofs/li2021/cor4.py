@@ -23,7 +23,13 @@ exceeds nine. It cannot where F has no more than nine rows up to repetition, whi
 """
 
 from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
-from convattn.ledger.evidence import bias_saturation_enclosed, certified, equals_convolution, proved
+from convattn.ledger.evidence import (
+    bias_saturation_enclosed,
+    certified,
+    equals_convolution,
+    proved,
+    sizes,
+)
 
 
 def patches_read(kernel_size: int, patch_size: int) -> set[tuple[int, int]]:
@@ -74,7 +80,7 @@ CLAIM = Claim(
     kinds=(Kind.LAYER_EQUALITY, Kind.LIMIT),
     evidence=(
         proved("li2021/cor4.v"),
-        certified("L21.cor4"),
+        certified("L21.cor4", cases=sizes((3, 2), (3, 16), (5, 2), (9, 4))),
         bias_saturation_enclosed("distance to hard attention", logits=(8.0, 40.0), keys=(16, 324)),
         Evidence("nine offsets iff K ≤ 2P + 1", Level.TESTED, nine_offsets),
         Evidence("beyond, nine are too few", Level.TESTED, nine_are_too_few_beyond),

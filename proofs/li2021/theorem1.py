@@ -38,6 +38,7 @@ from convattn.ledger.evidence import (
     certified,
     equals_convolution,
     proved,
+    sizes,
 )
 
 
@@ -184,7 +185,13 @@ CLAIM = Claim(
         proved("li2021/theorem1.v"),
         proved("li2021/theorem1_limit.v"),
         certified("L21.theorem1", "K*", name="every kernel of seven sizes", cases=SEVEN_SIZES),
-        certified("L21.theorem1", "border", name="fails on the bare grid", kind="border"),
+        certified(
+            "L21.theorem1",
+            "border",
+            name="fails on the bare grid",
+            kind="border",
+            cases=sizes((3, 2)),
+        ),
         bias_saturation_enclosed(
             "distance to hard attention", logits=(1.0, 8.0, 40.0, 128.0), keys=(9, 100, 1156)
         ),

@@ -110,7 +110,15 @@ CLAIM = Claim(
     kinds=(Kind.LAYER_EQUALITY, Kind.LIMIT),
     evidence=(
         proved("li2021/variants.v"),
-        certified("L21.variants"),
+        certified(
+            "L21.variants",
+            cases=(
+                {"kernel_size": [3, 3], "patch_size": [2, 2], "stride": [3, 3]},
+                {"kernel_size": [3, 3], "patch_size": [4, 4], "dilation": [2, 2]},
+                {"kernel_size": [5, 5], "stride": [2, 2], "dilation": [1, 1]},
+                {"kernel_size": [5, 5], "stride": [2, 2], "dilation": [3, 3]},
+            ),
+        ),
         bias_saturation_enclosed("distance to hard attention", logits=(8.0, 40.0), keys=(100, 324)),
         Evidence("stride and patches", Level.TESTED, stride_and_patches),
         Evidence("translation invariance is used", Level.TESTED, translation_invariance_is_used),

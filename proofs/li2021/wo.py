@@ -27,7 +27,7 @@ by division with remainder. So Σ_r X_(q+δ_r) W^O_r adds every X_(·+shift) W^C
 import numpy as np
 
 from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
-from convattn.ledger.evidence import certified, equals_convolution, proved
+from convattn.ledger.evidence import certified, equals_convolution, proved, sizes
 
 SIZES = ((1, 2), (3, 1), (3, 2), (5, 2), (3, 3), (7, 3), (7, 2), (9, 4))  # K, P
 
@@ -130,7 +130,7 @@ CLAIM = Claim(
     kinds=(Kind.LAYER_EQUALITY,),
     evidence=(
         proved("li2021/wo.v"),
-        certified("L21.wo"),
+        certified("L21.wo", cases=sizes((3, 4), (5, 16))),
         Evidence("the formula, in integers", Level.TESTED, formula_is_convolution),
         Evidence("the library's blocks", Level.TESTED, library_has_these_blocks, quick=False),
         Evidence("(0, 0) is absent, not the centre", Level.TESTED, zero_is_the_centre),

@@ -31,7 +31,7 @@ import numpy as np
 from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
 from convattn.ledger.evidence import (
     bias_saturation_enclosed,
-    certified,
+    certified_identities,
     proved,
     total_variation_enclosed,
 )
@@ -224,19 +224,11 @@ CLAIM = Claim(
     evidence=(
         proved("sharpened/boundary.v"),
         proved("sharpened/boundary_clamped.v"),
-        certified(
-            "S.boundary",
-            "edge*",
-            name="the nearest key is the edge repeated",
-            kind="identity",
-            cases=({"identity": "edge"},),
+        certified_identities(
+            "S.boundary", "the nearest key is the edge repeated", "edge", pattern="edge*"
         ),
-        certified(
-            "S.boundary",
-            "mean*",
-            name="the corrected bias is the mean",
-            kind="identity",
-            cases=({"identity": "mean"},),
+        certified_identities(
+            "S.boundary", "the corrected bias is the mean", "mean", pattern="mean*"
         ),
         Evidence("the nearest key is unique", Level.TESTED, nearest_is_unique),
         Evidence("the mean in fractions", Level.TESTED, mean_in_fractions),

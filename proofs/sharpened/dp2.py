@@ -25,7 +25,7 @@ below 2^p. ∎
 import numpy as np
 
 from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
-from convattn.ledger.evidence import certified, equals_convolution, proved
+from convattn.ledger.evidence import certified, equals_convolution, proved, sizes
 
 # dtype, bits, and the largest n up to which every n² is exact.
 EXACT = (("float64", 53, 94906266), ("float32", 24, 4096), ("bfloat16", 8, 16), ("float16", 11, 46))
@@ -129,7 +129,7 @@ CLAIM = Claim(
     kinds=(Kind.LAYER_EQUALITY, Kind.LIMIT),
     evidence=(
         proved("sharpened/dp2.v"),
-        certified("S.dp2"),
+        certified("S.dp2", cases=sizes((3, 1), (5, 4))),
         Evidence(
             "distance to hard attention",
             Level.ENCLOSED,

@@ -27,7 +27,7 @@ from fractions import Fraction
 import numpy as np
 
 from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
-from convattn.ledger.evidence import certified, exact_convolution, proved
+from convattn.ledger.evidence import certified, certified_identities, exact_convolution, proved
 from convattn.ledger.evidence.shared_map import (
     Matrix,
     shared_map_exists,
@@ -188,12 +188,8 @@ CLAIM = Claim(
     kinds=(Kind.LAYER_EQUALITY,),
     evidence=(
         proved("sharpened/lemma3.v"),
-        certified(
-            "S.lemma3",
-            "shared_map*",
-            name="one Φ gives the maps",
-            kind="identity",
-            cases=({"identity": "shared_map"},),
+        certified_identities(
+            "S.lemma3", "one Φ gives the maps", "shared_map", pattern="shared_map*"
         ),
         certified(
             "S.lemma3",

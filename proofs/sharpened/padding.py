@@ -37,7 +37,13 @@ from math import prod
 import numpy as np
 
 from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
-from convattn.ledger.evidence import certified, equals_convolution, proved
+from convattn.ledger.evidence import (
+    certified,
+    certified_identities,
+    equals_convolution,
+    proved,
+    sizes,
+)
 from convattn.ledger.evidence.enclosures import ASSUMES as BALLS
 
 # Kernel size, patch size, tokens, and the dimension of the exceptions.
@@ -308,13 +314,15 @@ CLAIM = Claim(
         proved("sharpened/padding_dimension.v"),
         proved("sharpened/padding_large.v"),
         proved("sharpened/padding_zero_token.v"),
-        certified("S.padding", "border*", name="kernels that no layer computes", kind="border"),
         certified(
             "S.padding",
-            "constant_sums",
-            name="a kernel that a layer computes",
-            kind="identity",
-            cases=({"identity": "constant_sums"},),
+            "border*",
+            name="kernels that no layer computes",
+            kind="border",
+            cases=sizes((3, 1), (3, 2), (5, 1), (5, 4)),
+        ),
+        certified_identities(
+            "S.padding", "a kernel that a layer computes", "constant_sums", pattern="constant_sums"
         ),
         Evidence("dimensions", Level.TESTED, dimensions),
         Evidence("the layer in fractions", Level.TESTED, layer_in_fractions),

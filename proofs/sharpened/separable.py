@@ -28,7 +28,7 @@ from fractions import Fraction
 import numpy as np
 
 from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
-from convattn.ledger.evidence import certified, proved
+from convattn.ledger.evidence import certified_identities, proved
 
 RING = ((1, 1), (0, 2))
 EXP = "exp is within 4 units in the last place, in JAX and in NumPy; products as pinned"
@@ -415,20 +415,8 @@ CLAIM = Claim(
     kinds=(Kind.IDENTITY, Kind.LAYER_EQUALITY),
     evidence=(
         proved("sharpened/separable.v"),
-        certified(
-            "S.separable",
-            "separable",
-            name="every row",
-            kind="identity",
-            cases=({"identity": "separable"},),
-        ),
-        certified(
-            "S.separable",
-            "layer",
-            name="the layer, axis by axis",
-            kind="identity",
-            cases=({"identity": "layer"},),
-        ),
+        certified_identities("S.separable", "every row", "separable", pattern="separable"),
+        certified_identities("S.separable", "the layer, axis by axis", "layer", pattern="layer"),
         Evidence("factors in fractions", Level.TESTED, exact_factors, quick=False),
         Evidence("exclusions", Level.TESTED, exclusions, quick=False),
         Evidence("only sums factor", Level.TESTED, only_sums_factor),

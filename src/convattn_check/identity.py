@@ -18,6 +18,7 @@ from convattn_check.claims import Facts, require_claim
 from convattn_check.formula import Evaluation, entry_text, read_formula, shape
 from convattn_check.formulas import FORMULAS, Identity
 from convattn_check.grid_matrices import BORDERS, read_grid
+from convattn_check.layout import require_layout
 from convattn_check.polynomial import Index, Tensor, constant
 from convattn_check.reject import Reject, require, show
 
@@ -67,6 +68,11 @@ def check_identity(claim: str, value: object) -> str:
             "identity",
             f"{left} and {right} are the same, expected two that differ",
         )
+    require_layout(
+        identity.layout,
+        {tensor: value for tensor, value in given.items() if isinstance(value, dict)},
+        {tensor: entries for tensor, (_, entries) in evaluation.tensors.items()},
+    )
     spoken = ", ".join(f"{letter} {size}" for letter, size in sizes.items())
     symbols = [t for t in identity.tensors if identity.tensors[t][1] == "symbols"]
     values = f"for all values of {', '.join(symbols)}; " if symbols else ""

@@ -139,6 +139,7 @@ ANDREOLI = {
         ("C[(ij)(ac)(bd)] = U[iab] V[jcd]",),
         (("C", "E"),),
         sizes={"k": "ij", "q": "ac", "m": "bd", "b": "a", "d": "c"},
+        layout=(("product", "U", "V", "E"),),
     ),
     ("A19.grid", "stride"): Identity(
         "a strided basis, with fewer outputs than inputs, samples the outputs of the plain one",
@@ -147,6 +148,7 @@ ANDREOLI = {
         (("C", "G"),),
         sizes={"z": "1", "m": "q"},
         fewer=(("r", "q"),),
+        layout=(("sampled", "R", "E", "G"),),
     ),
     ("A19.graph", "chebyshev"): Identity(
         "the Chebyshev recurrence of any matrix gives 2 T_2² = T_4 + T_0, as for numbers",

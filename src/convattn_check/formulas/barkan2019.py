@@ -23,6 +23,7 @@ BARKAN = {
         (("Y", "F"),),
         sizes={"l": "1", "m": "1", "k": "j"},
         shifts={"E": ((0, 0),), "G": ((1, 1),)},
+        layout=(("one grid", "E", "G"),),
     ),
     ("B19.softmax", "row_sums"): Identity(
         "where every row of A sums to one, V Aᵀ leaves a constant V as it is",
@@ -72,6 +73,7 @@ BARKAN = {
         ("C[qo] = E[dqk] X[ki] W[dio]", "V[ko] = C[ko]", "Y[qo] = N[aqk] V[ko]"),
         (("Y", "C"),),
         sizes={"a": "1", "k": "q"},
+        layout=(("one grid", "N", "E"),),
     ),
     ("B19.sac", "two_heads"): Identity(
         "with a second, uniform head the same holds at finite scores",
@@ -83,6 +85,7 @@ BARKAN = {
         ),
         (("Y", "V"),),
         sizes={"a": "1", "k": "q", "j": "q"},
+        layout=(("one grid", "L", "E"),),
     ),
     ("B19.msac", "scales"): Identity(
         "concatenated scales and a 1 x 1 convolution are a sum over the scales",
@@ -105,6 +108,7 @@ BARKAN = {
         (("P", "Q"),),
         (("R", "S"),),
         sizes={"k": "q", "j": "q"},
+        layout=(("one grid", "E", "F"), ("centred", "F")),
     ),
     ("B19.cross", "seam"): Identity(
         "side by side, filters read across the seam; within an image they read what they should",
@@ -119,6 +123,7 @@ BARKAN = {
         (*DISJOINT, ("P", "S"), ("T", "S")),
         (("Q", "O"),),
         sizes={"k": "q", "b": "a"},
+        layout=(("adjacent", "J", "S", "l", "r"),),
     ),
     ("B19.cross", "gap"): Identity(
         "with a gap as wide as the filters reach no filter reads across",
@@ -133,5 +138,6 @@ BARKAN = {
         ),
         (*DISJOINT, ("P", "S"), ("T", "S"), ("Q", "O"), ("R", "O")),
         sizes={"k": "q", "b": "a"},
+        layout=(("apart", "J", "S", "l", "r"),),
     ),
 }

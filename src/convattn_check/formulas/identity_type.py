@@ -17,7 +17,8 @@ class Identity:
     numbers. Further kinds are `nonzero` numbers, a `mask` (zeros and ones, some zero, and a one for
     every value of the last index) and `causal`, [second index ≤ first]. `sizes` names the indices
     whose size is not free but a product: of other indices' sizes, or the digit 1. All others are at
-    least 2. `fewer` names pairs of which the first is the smaller; `shifts` those of a grid.
+    least 2. `fewer` names pairs of which the first is the smaller; `shifts` those of a grid; and
+    `layout` how the grids lie to each other (layout.py).
     """
 
     meaning: str
@@ -28,6 +29,7 @@ class Identity:
     sizes: Mapping[str, str] = field(default_factory=dict)
     fewer: Pairs = ()
     shifts: Mapping[str, tuple[tuple[int, ...], ...]] = field(default_factory=dict)
+    layout: tuple[tuple[str, ...], ...] = ()
 
     @cached_property
     def letters(self) -> frozenset[str]:

@@ -39,6 +39,7 @@ SHARPENED = {
         ("Y[qo] = N[dqk] X[ki] W[dio]", "C[qo] = E[dqk] X[ki] W[dio]"),
         (("N", "E"), ("Y", "C")),
         sizes={"k": "q"},
+        layout=(("alike", "N", "E"),),
     ),
     ("S.boundary", "mean"): Identity(
         "on the bare grid leaky one-hot biases and a uniform head compute, at finite scores, the "
@@ -51,6 +52,7 @@ SHARPENED = {
         ),
         (("Y", "C"),),
         sizes={"k": "q"},
+        layout=(("alike", "L", "M"),),
     ),
     ("S.padding", "constant_sums"): Identity(
         "where the taps inside the grid have the same sum at every query, finite heads and a "
@@ -65,6 +67,7 @@ SHARPENED = {
         ),
         (("T", "K"), ("Y", "C")),
         sizes={"k": "q"},
+        layout=(("alike", "E", "L"),),
     ),
     ("S.lemma3", "shared_map"): Identity(
         "where one map P makes the shift matrices of the heads' attention matrices at the queries "

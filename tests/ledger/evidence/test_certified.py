@@ -1,15 +1,19 @@
 """Certified evidence passes for accepted certificates of the claim, and for nothing else."""
 
 import json
+from pathlib import Path
 
 import pytest
 
 from convattn.ledger import EvidenceFailed, Level
-from convattn.ledger.evidence import certified, print_counterexample
-from convattn.ledger.locations import certificates_directory
+from convattn.ledger.discovery import load_claim
+from convattn.ledger.evidence import certified, certified_identities, print_counterexample, sizes
+from convattn.ledger.locations import certificates_directory, proofs_directory
 from convattn_check import check as judge
 
 FINITE, DP1 = "S.finite-K3-P1.json", "S.dp1-K3-P1.json"
+FINITE_CASES, BOUND = sizes((3, 1)), ({"heads": 9},)
+WEAK = Path(__file__).parent / "weak_certificates"
 
 
 def committed(name: str) -> bytes:
@@ -17,7 +21,7 @@ def committed(name: str) -> bytes:
 
 
 def test_the_committed_certificates_of_a_claim_pass(run):
-    evidence = certified("S.finite")
+    evidence = certified("S.finite", cases=FINITE_CASES)
     assert (evidence.name, evidence.level) == ("certificates", Level.CERTIFIED)
     assert evidence.assumes == "Python's integers and fractions"
     line = evidence.check(run)
@@ -26,22 +30,25 @@ def test_the_committed_certificates_of_a_claim_pass(run):
 
 
 def test_a_pattern_selects(run):
-    evidence = certified("L21.theorem6", "*-bound", kind="lower_bound")
+    evidence = certified("L21.theorem6", "*-bound", kind="lower_bound", cases=BOUND)
     assert evidence.name == "certificates *-bound"
     assert evidence.check(run).startswith("5 accepted: L21.theorem6-K3-P16-bound, ")
-    assert certified("L21.theorem6", "K1-P2", name="K = 1").name == "K = 1"
-    assert certified("L21.theorem6", "K1-P2").check(run) == "1 accepted: L21.theorem6-K1-P2"
+    assert certified("L21.theorem6", "K1-P2", name="K = 1", cases=sizes((1, 2))).name == "K = 1"
+    assert (
+        certified("L21.theorem6", "K1-P2", cases=sizes((1, 2))).check(run)
+        == "1 accepted: L21.theorem6-K1-P2"
+    )
 
 
 @pytest.mark.parametrize(("claim", "pattern"), [("S.finite", "K4-*"), ("S.absent", "*")])
 def test_no_match_fails(run, claim, pattern):
-    with pytest.raises(EvidenceFailed, match=r"no certificate matches .* python -m convattn\.cert"):
-        certified(claim, pattern).check(run)
+    with pytest.raises(EvidenceFailed, match=r"no certificate matches .* with python -m"):
+        certified(claim, pattern, cases=FINITE_CASES).check(run)
 
 
 def test_an_empty_folder_fails(run_in):
     with pytest.raises(EvidenceFailed, match="no certificate matches"):
-        certified("S.finite").check(run_in())
+        certified("S.finite", cases=FINITE_CASES).check(run_in())
 
 
 def test_one_rejected_file_among_good_ones_fails(run_in):
@@ -50,24 +57,26 @@ def test_one_rejected_file_among_good_ones_fails(run_in):
     assert bad != good
     run = run_in(**{FINITE: good, "S.finite-K9-P9.json": bad})
     with pytest.raises(EvidenceFailed, match=r"S\.finite-K9-P9\.json rejected \(digest\)"):
-        certified("S.finite").check(run)
-    assert certified("S.finite", "K3-*").check(run) == "1 accepted: S.finite-K3-P1"
+        certified("S.finite", cases=FINITE_CASES).check(run)
+    assert (
+        certified("S.finite", "K3-*", cases=FINITE_CASES).check(run) == "1 accepted: S.finite-K3-P1"
+    )
 
 
 @pytest.mark.parametrize("content", [b"", b"{}\n", b"\xff\xfe", b"[" * 10**5])
 def test_what_is_no_certificate_fails(run_in, content):
     with pytest.raises(EvidenceFailed, match=r"S\.finite-K1\.json rejected"):
-        certified("S.finite").check(run_in(**{"S.finite-K1.json": content}))
+        certified("S.finite", cases=FINITE_CASES).check(run_in(**{"S.finite-K1.json": content}))
 
 
 def test_a_certificate_of_another_claim_fails(run_in):
     with pytest.raises(EvidenceFailed, match=r"S\.finite-K3-P1\.json is a certificate of S\.dp1"):
-        certified("S.finite").check(run_in(**{FINITE: committed(DP1)}))
+        certified("S.finite", cases=FINITE_CASES).check(run_in(**{FINITE: committed(DP1)}))
 
 
 def test_a_certificate_of_another_kind_fails(run):
     with pytest.raises(EvidenceFailed, match="'lower_bound', but should be of"):
-        certified("L21.theorem6", "*-bound").check(run)
+        certified("L21.theorem6", "*-bound", cases=BOUND).check(run)
 
 
 def test_a_missing_case_fails(run_in):
@@ -76,6 +85,44 @@ def test_a_missing_case_fails(run_in):
     with pytest.raises(EvidenceFailed, match=r"none of the 1 certificates has .*\[11, 11\]"):
         certified("S.finite", cases=({"kernel_size": [11, 11]},)).check(only)
     assert certified("S.finite", cases=({"kernel_size": [3, 3], "heads": 10},)).check(only)
+
+
+def test_a_claim_names_its_cases():
+    with pytest.raises(ValueError, match="expected at least one"):
+        certified("S.finite", cases=())
+
+
+def test_identities_are_cases(run):
+    line = certified_identities("S.boundary", "the edge", "edge", pattern="edge*").check(run)
+    assert line == "1 accepted: S.boundary-edge"
+    with pytest.raises(EvidenceFailed, match="none of the 1 certificates has"):
+        certified_identities("S.boundary", "the edge", "mean", pattern="edge*").check(run)
+
+
+@pytest.mark.parametrize(
+    ("folder", "claim"),
+    [
+        ("sharpened", "S.dp2"),
+        ("li2021", "L21.variants"),
+        ("li2021", "L21.absolute"),
+        ("li2021", "L21.wo"),
+        ("li2021", "L21.cor3"),
+        ("li2021", "L21.cor4"),
+        ("cordonnier2020", "C20.lemma1"),
+        ("cordonnier2020", "C20.lemma3"),
+        ("cordonnier2020", "C20.rank"),
+    ],
+)
+def test_trivial_certificates_certify_no_claim(run, run_in, folder, claim):
+    """Sound certificates of K = 1, of one axis or of one channel are not what a claim says."""
+    row, _ = load_claim(proofs_directory() / folder / f"{claim.split('.')[1]}.py")
+    (piece,) = (piece for piece in row.evidence if piece.level is Level.CERTIFIED)
+    weak = {path.name: path.read_bytes() for path in WEAK.glob(f"{claim}-*.json")}
+    assert weak
+    assert all(judge(text).accepted for text in weak.values())
+    with pytest.raises(EvidenceFailed, match=r"none of the \d certificates has"):
+        piece.check(run_in(**weak))
+    assert "accepted" in piece.check(run)
 
 
 def test_the_conclusion_and_the_numbers_of_a_counterexample(run):

@@ -8,29 +8,48 @@ from typing import Any
 from convattn.ledger.certificates.catalogue import SIZES
 from convattn.ledger.claim import Evidence, EvidenceFailed, Level, Run
 
-SEVEN_SIZES = tuple({"kernel_size": [k, k], "patch_size": [p, p]} for k, p in SIZES)
+
+def sizes(*pairs: tuple[int, int]) -> tuple[dict[str, Any], ...]:
+    """The cases K × K with P × P patches, for pairs (K, P).
+
+    >>> sizes((5, 4))
+    ({'kernel_size': [5, 5], 'patch_size': [4, 4]},)
+    """
+    return tuple({"kernel_size": [k, k], "patch_size": [p, p]} for k, p in pairs)
+
+
+SEVEN_SIZES = sizes(*SIZES)
 
 
 def certified(
     claim: str,
     pattern: str = "*",
     *,
+    cases: Sequence[Mapping[str, Any]],
     name: str | None = None,
     kind: str = "equality",
-    cases: Sequence[Mapping[str, Any]] = (),
 ) -> Evidence:
     """The certificates of a claim whose file names match, each accepted by `convattn_check`.
+
+    A sound certificate may be of a trivial case, such as K = 1. So a claim names the cases that it
+    needs; it cannot be certified without any.
 
     Args:
         claim: The id; the files are `CLAIM-PATTERN.json` and must name this claim inside.
         pattern: A glob for the rest of the file name.
-        kind: What each certificate must be a certificate of.
         cases: For each case, some certificate must have these entries in its body. File names prove
             nothing; the bodies are what the checker accepted.
+        name: The name of the evidence.
+        kind: What each certificate must be a certificate of.
 
     The check fails if no certificate matches, or one is rejected, belongs to another claim or is of
     another kind, or a case is missing.
+
+    Raises:
+        ValueError: If `cases` is empty.
     """
+    if not cases:
+        raise ValueError(f"cases={cases!r}, but expected at least one; name a non-trivial size")
 
     def check(run: Run) -> str:
         from convattn_check import check as judge
@@ -70,6 +89,12 @@ def certified(
         check,
         assumes="Python's integers and fractions",
     )
+
+
+def certified_identities(claim: str, name: str, *identities: str, pattern: str = "*") -> Evidence:
+    """The certificates of polynomial identities; each identity that is named must occur."""
+    cases = [{"identity": identity} for identity in identities]
+    return certified(claim, pattern, cases=cases, name=name, kind="identity")
 
 
 def print_counterexample(run: Run, file_name: str) -> str:
