@@ -35,8 +35,9 @@ def require_layout(
     for condition, *names in conditions:
         about = [grids[name] for name in names if name in grids]
         if condition in ("adjacent", "apart"):
+            whole, part = about
             left, right = (entries[name] for name in names[2:])
-            holds = _side_by_side(*about, left, right, condition == "apart")
+            holds = _side_by_side(whole, part, left, right, condition == "apart")
         else:
             holds = _holds(condition, about)
         require(holds, "layout", f"{', '.join(names)} are {about}, expected {condition}")
