@@ -6,7 +6,7 @@ from pathlib import Path
 import jax
 import pytest
 from jax.experimental.compilation_cache import compilation_cache
-from lab.training.sitting_process import cache_options
+from lab.training.session_process import cache_options
 
 
 @pytest.fixture(scope="module")

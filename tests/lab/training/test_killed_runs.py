@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 from comparison import assert_equal
-from lab.training.sitting_process import EPOCHS, settings_of_the_run
+from lab.training.session_process import EPOCHS, settings_of_the_run
 from lab.training.tiny import Normalized, parts, pictures, training_images
 
 from convattn.lab.training.checkpoints import BEST, CHECKPOINTS, CheckpointStore
 from convattn.lab.training.metrics import read_metrics
 from convattn.lab.training.state import named_arrays
 
-SCRIPT = Path(__file__).with_name("sitting_process.py")
+SCRIPT = Path(__file__).with_name("session_process.py")
 STEPS = 4 * EPOCHS
 TIMES = ("seconds", "images_per_second")
 
@@ -158,7 +158,9 @@ def test_terminated_and_resumed(tmp_path, cache_folder, whole):
     *_, said, last = told.splitlines()
     status, step, *figures = last.split()
     assert (status, figures) == ("stopped", ["None", "None"])
-    assert said.startswith(f"stopped by SIGTERM at step {step} of {STEPS}; the next sitting")
+    assert said.startswith(
+        f"stopped by SIGTERM at step {step} of {STEPS}; the next training session"
+    )
     assert int(step) == newest(folder) == STEPS // EPOCHS
     told = finished(folder, cache_folder)
     assert f"going on from the checkpoint of step {step}" in told

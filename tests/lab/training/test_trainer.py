@@ -17,7 +17,7 @@ from lab.training.tiny import Dense, Normalized, pictures, run, settings, traini
 from rich.console import Console
 
 from convattn.files import InUse
-from convattn.lab.training import sitting
+from convattn.lab.training import session
 from convattn.lab.training.checkpoints import (
     CheckpointStore,
     DamagedCheckpoint,
@@ -118,7 +118,9 @@ def test_a_signal_saves_and_the_run_goes_on(tmp_path, expected, name, capsys):
     first = run(tmp_path, given, snapshot=Interrupt(1, getattr(signal, name)), console=Console())
     assert (first.status, first.step, first.test_accuracy) == ("stopped", 4, None)
     told = " ".join(capsys.readouterr().out.split())
-    assert f"stopped by {name} at step 4 of 12; the next sitting goes on from there" in told
+    assert (
+        f"stopped by {name} at step 4 of 12; the next training session goes on from there" in told
+    )
     second = run(tmp_path, given, snapshot=kernel, console=Console())
     assert "going on from the checkpoint of step 4" in capsys.readouterr().out
     assert_as_expected(tmp_path, second, expected)
@@ -168,10 +170,9 @@ def test_when_no_checkpoint_is_whole_the_run_is_left_as_it_is(tmp_path, expected
 def test_a_signal_between_two_readings_is_saved(tmp_path, monkeypatch):
     """Whenever the flag is raised: where the run stops, its checkpoint is."""
 
-    class Late:
-        signal = "SIGTERM"
-
+    class Late(list):
         def __init__(self, readings):
+            super().__init__([signal.SIGTERM])
             self.left = readings
 
         def __bool__(self):
@@ -185,7 +186,7 @@ def test_a_signal_between_two_readings_is_saved(tmp_path, monkeypatch):
         def watch(readings=readings):
             yield Late(readings)
 
-        monkeypatch.setattr(sitting, "watch_signals", watch)
+        monkeypatch.setattr(session, "watch_signals", watch)
         folder = tmp_path / str(readings)
         outcome = run(folder, settings(**SELDOM))
         assert outcome.status == "stopped"

@@ -14,11 +14,10 @@ from convattn.lab.models.dropout import drop
 from convattn.lab.training.devices import data_mesh, spread
 from convattn.lab.training.images import TrainingImages, on_devices
 from convattn.lab.training.optimizer import make_optimizer
-from convattn.lab.training.outcome import Outcome
 from convattn.lab.training.settings import TrainingSettings
 from convattn.lab.training.state import TrainState, initial_state
 from convattn.lab.training.step import Recipe
-from convattn.lab.training.trainer import train
+from convattn.lab.training.trainer import Outcome, train
 from convattn.ledger.images.cifar10_slice import Images
 
 CLASSES, SIDE = 3, 4

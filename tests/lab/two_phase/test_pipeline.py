@@ -17,7 +17,7 @@ from convattn.lab.records.run_record import record_of
 from convattn.lab.runs.directory import RunDirectory
 from convattn.lab.training.failures import NonFiniteLoss
 from convattn.lab.training.metrics import read_metrics
-from convattn.lab.training.outcome import Outcome
+from convattn.lab.training.session import Outcome
 from convattn.lab.training.state import named_arrays
 from convattn.lab.two_phase import ConversionSettings, comparison, convert_run, pipeline, transfer
 from convattn.lab.two_phase.comparison import ComparisonDirectory

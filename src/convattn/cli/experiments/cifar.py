@@ -60,34 +60,36 @@ def list_configs(configs: Path) -> int:
 
 def train_as_asked(given: Arguments, words: list[str]) -> int:
     """Find folder and images, train, and say what came of it."""
+    import jax
+
     from convattn.cli.output import console
     from convattn.lab.runs.launch import launch
     from convattn.lab.runs.wanted import wanted
-    from convattn.lab.training.failures import (
-        CheckpointNotWritten,
-        NonFiniteLoss,
-        OtherProcessFailed,
-    )
-    from convattn.lab.training.hosts import joined_processes
+    from convattn.lab.training.failures import CheckpointNotWritten, NonFiniteLoss
+    from convattn.lab.training.hosts import LOST, is_first
 
     out = console()
+    settings, command, folder = wanted(given, words)
+    again = f"python {PROGRAM} --resume {shlex.quote(str(folder))}"
+    if given.hosts.given:  # now, for JAX may end this process without a word of ours
+        print(LOST.format(again), file=sys.stderr, flush=True)
     try:
-        with joined_processes() as processes:
-            settings, command, folder = wanted(given, words, processes)
-            outcome = launch(settings, folder, command=command, console=out, processes=processes)
+        outcome = launch(settings, folder, command=command, console=out)
     except (CheckpointNotWritten, NonFiniteLoss) as failure:
         print(f"{PROGRAM}: {failure}", file=sys.stderr)
         return FAILED
-    except OtherProcessFailed:  # it has been said
+    except jax.errors.JaxRuntimeError as failure:
+        if not given.hosts.given:
+            raise
+        print(f"{PROGRAM}: {failure}\n{LOST.format(again)}", file=sys.stderr)
         return FAILED
-    if processes.count > 1:
-        import jax
-
+    first = is_first()
+    if given.hosts.given:
         jax.distributed.shutdown()  # the others need not wait for the pictures
-    if not processes.first:
+    if not first:
         return SUCCESS
     if outcome.status == "stopped":
-        out.print(f"go on with: python {PROGRAM} --resume {shlex.quote(str(folder))}")
+        out.print(f"go on with: {again}")
         return SUCCESS
     if given.figures:
         from convattn.lab.analysis.figures import draw_all

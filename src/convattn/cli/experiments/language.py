@@ -13,7 +13,7 @@ from convattn.lab.language.repetition import RUN, new_windows
 from convattn.lab.language.settings import Arguments, LanguageSettings
 from convattn.lab.models.language_model import LanguageModel
 from convattn.lab.runs.experiment import Experiment
-from convattn.lab.training.outcome import Outcome
+from convattn.lab.training.session import Outcome
 from convattn.lab.training.text import TrainingText
 
 PROGRAM = "experiments/language.py"

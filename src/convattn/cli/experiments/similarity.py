@@ -17,8 +17,8 @@ from convattn.lab.runs.experiment import Experiment
 from convattn.lab.runs.facts import digest_of
 from convattn.lab.runs.interval import wilson_interval
 from convattn.lab.similarity.settings import Arguments, SimilarityRunSettings
-from convattn.lab.training.outcome import Outcome
 from convattn.lab.training.pairs import TrainingPairs
+from convattn.lab.training.session import Outcome
 from convattn.ledger.images.cifar10_slice import Images
 
 PROGRAM = "experiments/similarity.py"

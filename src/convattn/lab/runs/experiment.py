@@ -25,7 +25,7 @@ from convattn.lab.runs.facts import PACKAGES
 from convattn.lab.runs.git_state import git_state
 from convattn.lab.training.examples import TrainingExamples
 from convattn.lab.training.hosts import one_process_alone
-from convattn.lab.training.outcome import Outcome
+from convattn.lab.training.session import Outcome
 from convattn.lab.training.settings import TrainingSettings
 from convattn.lab.training.trainer import check_examples, train
 from convattn.ledger.environment import device_environment, host_environment

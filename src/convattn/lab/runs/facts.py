@@ -16,7 +16,7 @@ from convattn.lab.runs.git_state import git_state
 from convattn.lab.runs.materials import image_size_of
 from convattn.lab.runs.settings import RunSettings
 from convattn.lab.training.images import TrainingImages
-from convattn.lab.training.outcome import Outcome
+from convattn.lab.training.session import Outcome
 from convattn.lab.training.state import named_arrays
 from convattn.ledger.environment import device_environment, host_environment
 

@@ -10,7 +10,7 @@ import tyro
 
 OPTIONS = ("--coordinator", "--processes", "--process")
 FLAGS = ("--distributed", "--no-distributed")
-PAUSE = 2.0  # seconds for the others to end in order, when process 0 ends in disorder
+PAUSE = 2.0  # seconds for the others to say what is wrong, when process 0 fails
 
 
 @dataclass(frozen=True)
@@ -45,31 +45,26 @@ class HostArguments:
             return
         from convattn.lab.training.hosts import start_processes
 
-        if not self.distributed:
-            start_processes(self.coordinator, self.processes, self.process, named=True)
-        elif self.coordinator or self.processes or self.process is not None:
+        named = self.coordinator, self.processes, self.process
+        if self.distributed and named != (None,) * 3:
             raise ValueError(
                 "--distributed takes the processes from the cluster, but "
                 "--coordinator, --processes or --process was given too; leave it or them out"
             )
-        else:
-            start_processes()
+        start_processes(*named)
 
 
 def part(code: int) -> int:
-    """Leave the other processes: in order with code 0, else at once, without waiting for them.
+    """Leave the other processes: with code 0 when all are done, else at once.
 
     Returns:
-        The code, if JAX was not distributed.
+        The code, unless it ends this process.
     """
     jax = sys.modules.get("jax")  # as long as nobody has imported it, nothing is distributed
-    if code and jax is not None and jax.distributed.is_initialized():
-        from convattn.lab.training.hosts import stop_watching
-
-        stop_watching()
-        sys.stdout.flush()
-        sys.stderr.flush()
-        if jax.process_index() == 0:
-            time.sleep(PAUSE)  # JAX aborts those that are still there when its first process ends
-        os._exit(code)
-    return code
+    if not code or jax is None or not jax.distributed.is_initialized():
+        return code
+    sys.stdout.flush()
+    sys.stderr.flush()
+    if jax.process_index() == 0:
+        time.sleep(PAUSE)  # JAX aborts the others when its first process ends
+    os._exit(code)

@@ -20,10 +20,10 @@ from convattn.lab.runs.facts import facts_of, record_facts, result_of
 from convattn.lab.runs.materials import image_size_of, make_model, training_images
 from convattn.lab.runs.settings import RunSettings
 from convattn.lab.training.devices import data_mesh
-from convattn.lab.training.hosts import Processes, joined_processes
-from convattn.lab.training.outcome import Outcome
+from convattn.lab.training.hosts import check_equal, is_first
+from convattn.lab.training.session import Outcome
 from convattn.lab.training.state import with_named_arrays
-from convattn.lab.training.trainer import check_examples, train_in_held_folder
+from convattn.lab.training.trainer import check_examples, train
 
 # What a run writes before its settings; with these alone a folder holds no run yet.
 BEFORE_SETTINGS = (LOCK, INITIAL, PRUNING, CONVERSION, RUN)
@@ -39,36 +39,25 @@ def launch(
     command: str,
     console: Console | None = None,
     initial: dict[str, np.ndarray] | None = None,
-    processes: Processes | None = None,
 ) -> Outcome:
     """Train what the settings say in this folder, or go on where it was left.
+
+    Of several processes that train together the first alone has the folder and the console.
 
     Args:
         folder: New, empty, or of a run with the same settings.
         command: What repeats the run, for its record.
         console: Where progress is shown.
         initial: Parameters to begin with, by name; drawn if not given.
-        processes: That train together; those that JAX was started with if not given. The first
-            alone has the folder and the console.
 
     Raises:
         ValueError: If the folder holds something else, or the images have changed since the run
             began; and what `read_dataset` and `train` raise.
     """
-    if processes is None:
-        with joined_processes() as processes:
-            return launch(
-                settings,
-                folder,
-                command=command,
-                console=console,
-                initial=initial,
-                processes=processes,
-            )
     directory = RunDirectory(folder)
-    if processes.first:
+    if is_first():
         check_folder(directory, settings)
-    if console is None or not processes.first:
+    if console is None or not is_first():
         console = Console(quiet=True)
     dataset = read_dataset(settings.images.source, classes=settings.images.classes)
     images = training_images(dataset, settings)
@@ -76,21 +65,21 @@ def launch(
     data_mesh(settings.training.batch_size, settings.training.devices, everywhere=True)
     model = make_model(settings, dataset)
     # All that can be refused is, in every process, before there is a folder.
-    processes.compare("settings of the run", named_fields(settings))
+    check_equal(named_fields(settings))
     facts = facts_of(dataset, images, settings, command)
     console.print(f"run: {folder}")
     console.print(f"images: {dataset.title}{'' if settings.images.source else BUNDLED}")
     sitting = partial(
-        train_in_held_folder,
+        train,
         model,
         images,
         settings.training,
         folder=folder,
         console=console,
         snapshot=partial(attention_snapshot, image_size=image_size_of(dataset, settings)),
-        processes=processes,
+        held=True,
     )
-    if not processes.first:
+    if not is_first():
         return sitting()
     with hold_folder(folder):
         return _train(directory, settings, facts, initial, dataset, model, sitting)

@@ -1,20 +1,17 @@
 """Which run the arguments of `experiments/cifar.py` ask for."""
 
 import datetime
-import shlex
 from dataclasses import replace
 from pathlib import Path
 
-from convattn.lab.runs.arguments import PROGRAM, Arguments, check_resume, repeating_command
+from convattn.lab.runs.arguments import Arguments, check_resume, repeating_command
 from convattn.lab.runs.codec import settings_from_json, settings_to_json
 from convattn.lab.runs.directory import RunDirectory
 from convattn.lab.runs.settings import RunSettings
-from convattn.lab.training.hosts import Processes
+from convattn.lab.training.hosts import from_first, is_first
 
 
-def wanted(
-    given: Arguments, words: list[str], processes: Processes
-) -> tuple[RunSettings, str, Path]:
+def wanted(given: Arguments, words: list[str]) -> tuple[RunSettings, str, Path]:
     """The settings, the command that repeats the run, and its folder: those of the first process.
 
     Raises:
@@ -23,22 +20,17 @@ def wanted(
     if given.resume is not None:
         check_resume(given, words)
         stored = None
-        if processes.first:
+        if is_first():
             directory = RunDirectory(given.resume)
             settings, facts = directory.read_settings(), directory.read_facts()
             stored = [settings_to_json(settings), facts["command"]]
-        content, command = processes.from_first("the run to resume", stored)
+        content, command = from_first(stored)
         settings, folder = settings_from_json(content), given.resume
     else:
         settings, command = with_images(given.settings, given), repeating_command(words)
         now = datetime.datetime.now().strftime("%Y%m%d-%H%M%S")
         folder = given.output_dir or Path("runs") / f"{given.config}-{now}"
-    folder = Path(processes.from_first("folder", str(folder)))
-    processes.resume_with(
-        "start all of them again with --resume, to go on from the newest checkpoint: "
-        f"python {PROGRAM} --resume {shlex.quote(str(folder))}, and for each process its "
-        "--coordinator, --processes and --process, or --distributed"
-    )
+    folder = Path(from_first(str(folder)))
     return settings, command, folder
 
 

@@ -24,10 +24,6 @@ class NonFiniteLoss(RuntimeError):
         )
 
 
-class OtherProcessFailed(RuntimeError):
-    """Another process of the run failed, so this one cannot go on either."""
-
-
 class ProcessesDiffer(ValueError):
     """The processes of a run were not given the same, or do not hold the same any more."""
 

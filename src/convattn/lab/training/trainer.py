@@ -12,13 +12,11 @@ from flax import nnx
 from rich.console import Console
 
 from convattn.files import hold_folder
-from convattn.lab.training.checkpoints import BEST as BEST
-from convattn.lab.training.checkpoints import CHECKPOINTS as CHECKPOINTS
 from convattn.lab.training.examples import TrainingExamples
-from convattn.lab.training.hosts import Processes, joined_processes
-from convattn.lab.training.outcome import Outcome as Outcome
+from convattn.lab.training.hosts import is_first
+from convattn.lab.training.session import Outcome as Outcome
+from convattn.lab.training.session import Session
 from convattn.lab.training.settings import TrainingSettings
-from convattn.lab.training.sitting import Sitting
 from convattn.lab.training.snapshots import Snapshot
 
 
@@ -30,6 +28,7 @@ def train(
     folder: Path,
     console: Console | None = None,
     snapshot: Snapshot | None = None,
+    held: bool = False,
 ) -> Outcome:
     """Train a model, or go on training it.
 
@@ -42,49 +41,21 @@ def train(
         folder: Of the run; checkpoints, metrics and snapshots go there.
         console: Where progress is shown; nowhere if not given.
         snapshot: A small summary of the model, kept at some epochs.
+        held: Whether the caller holds the lock of the folder already.
 
     Raises:
         ValueError: `NonFiniteLoss`; `OtherModel` if the folder holds checkpoints of another model,
             of other settings or of other examples; `NoWholeCheckpoint` if all that it holds are
-            damaged; `InUse` if another process trains there; `OtherProcessFailed` and
-            `ProcessesDiffer` among several processes; `ValueError` if the best parameters are
-            damaged, for a batch that is larger than the set or that the devices do not divide, and
-            for `select="best"` without validation examples.
-    """
-    with joined_processes() as processes:
-        check_examples(examples, settings)
-        with hold_folder(folder) if processes.first else nullcontext():
-            return train_in_held_folder(
-                model,
-                examples,
-                settings,
-                folder=folder,
-                console=console,
-                snapshot=snapshot,
-                processes=processes,
-            )
-
-
-def train_in_held_folder(
-    model: nnx.Module,
-    examples: TrainingExamples,
-    settings: TrainingSettings,
-    *,
-    folder: Path,
-    console: Console | None = None,
-    snapshot: Snapshot | None = None,
-    processes: Processes | None = None,
-) -> Outcome:
-    """`train` for a caller who holds the lock of the folder already.
-
-    Args:
-        processes: That train together, from `joined_processes`; this one alone if not given.
+            damaged; `InUse` if another process trains there; `ProcessesDiffer` among several
+            processes; `ValueError` if the best parameters are damaged, for a batch that is larger
+            than the set or that the devices do not divide, and for `select="best"` without
+            validation examples.
     """
     check_examples(examples, settings)
-    processes = processes or Processes()
-    if console is None or not processes.first:
+    if console is None or not is_first():
         console = Console(quiet=True)
-    return Sitting(model, examples, settings, folder, console, snapshot, processes).run()
+    with nullcontext() if held or not is_first() else hold_folder(folder):
+        return Session(model, examples, settings, folder, console, snapshot).run()
 
 
 def check_examples(examples: TrainingExamples, settings: TrainingSettings) -> None:

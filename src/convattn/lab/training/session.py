@@ -1,10 +1,14 @@
-"""`Sitting`: one process's part of a run, from the newest checkpoint to the end or a signal."""
+"""`Session`: one process's part of a run, from the newest checkpoint to the end or a signal."""
 
 import math
+import signal
 import time
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from types import FrameType
+from typing import Any, Literal
 
 import jax
 import numpy as np
@@ -23,13 +27,18 @@ from convattn.lab.training.devices import (
 )
 from convattn.lab.training.examples import TrainingExamples
 from convattn.lab.training.failures import NonFiniteLoss
-from convattn.lab.training.hosts import Processes
-from convattn.lab.training.hosts.likeness import environment_of, sums_of
+from convattn.lab.training.hosts import (
+    broadcast,
+    check_equal,
+    checksum_of,
+    environment_of,
+    from_first,
+    gather,
+    is_first,
+)
 from convattn.lab.training.identity import differences, identity_of
-from convattn.lab.training.interruption import Interruption, watch_signals
 from convattn.lab.training.metrics import MetricsLog
 from convattn.lab.training.optimizer import learning_rate_schedule, make_optimizer
-from convattn.lab.training.outcome import Outcome
 from convattn.lab.training.program import Program, compile_evaluation, compile_program, is_finite
 from convattn.lab.training.progress import TrainingProgress
 from convattn.lab.training.sealed import digest
@@ -47,11 +56,59 @@ SECONDS_PER_CALL = 30.0
 EVALUATION_BATCH = 500
 
 
-class Sitting:
+@dataclass(frozen=True)
+class Outcome:
+    """How a run ended.
+
+    Attributes:
+        status: `"finished"`, or `"stopped"` by a signal: `train` again goes on.
+        step, steps: How many were taken, and how many there are in all.
+        test_loss, test_accuracy: Of the chosen parameters; None if it was stopped.
+        seconds: Of all training sessions together, compilation and evaluations included, each up to
+            its last checkpoint: what was lost and done again counts once.
+        model: With the chosen parameters.
+    """
+
+    status: Literal["finished", "stopped"]
+    step: int
+    steps: int
+    test_loss: float | None
+    test_accuracy: float | None
+    seconds: float
+    model: nnx.Module
+
+
+@contextmanager
+def watch_signals() -> Iterator[list[int]]:
+    """Note SIGTERM and SIGINT in the list; a second SIGINT interrupts at once.
+
+    Works in the main thread; elsewhere signals are left alone.
+    """
+    seen: list[int] = []
+
+    def note(number: int, frame: FrameType | None) -> None:
+        if seen and number == signal.SIGINT:
+            raise KeyboardInterrupt
+        seen.append(number)
+
+    before = {}
+    try:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            before[number] = signal.signal(number, note)
+    except ValueError:  # not the main thread
+        pass
+    try:
+        yield seen
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+class Session:
     """One process's part of a run.
 
     Where several processes train together, each has one of these, and all take the same way through
-    it; the first alone has the folder, so that what comes from there is handed out.
+    it; the first alone has the folder, so that what comes from there is broadcast.
 
     Args:
         Those of `train`, which has checked them and holds the folder.
@@ -65,12 +122,10 @@ class Sitting:
         folder: Path,
         console: Console,
         snapshot: Snapshot | None,
-        processes: Processes,
     ) -> None:
         self.began = time.monotonic()
         self.settings, self.examples, self.folder = settings, examples, folder
-        self.console, self.processes = console, processes
-        self.snapshot = snapshot if processes.first else None
+        self.console, self.snapshot = console, snapshot if is_first() else None
         self.steps_per_epoch = len(examples.train) // settings.batch_size
         self.steps = settings.epochs * self.steps_per_epoch
         self.rate = learning_rate_schedule(settings, self.steps)
@@ -78,13 +133,13 @@ class Sitting:
         optimizer = make_optimizer(settings, self.steps)
         structure, state = initial_state(model, optimizer, settings.seed)
         self.identity, self.seconds = identity_of(settings, examples, structure), 0.0
-        processes.compare("settings", {**self.identity, **environment_of(settings)})
+        check_equal({**self.identity, **environment_of(settings)})
         self.mesh = data_mesh(settings.batch_size, settings.devices, everywhere=True)
         self.recipe = Recipe(structure, optimizer, settings, examples, spread(self.mesh))
         self.data = self._put(examples.train)
         self.judged = {name: self._put(part) for name, part in examples.judged.items()}
-        if processes.count > 1:
-            processes.compare("examples", sums_of({"training": self.data, **self.judged}))
+        if jax.process_count() > 1:
+            check_equal({"examples": checksum_of(here((self.data, self.judged)))})
         batch = EVALUATION_BATCH - EVALUATION_BATCH % self.mesh.size or self.mesh.size
         self.evaluate = compile_evaluation(self.recipe, self.mesh, batch)
         self.store = CheckpointStore(folder / CHECKPOINTS, settings.keep_checkpoints)
@@ -94,11 +149,10 @@ class Sitting:
 
     def _begin(self, fresh: TrainState) -> TrainState:
         """The newest checkpoint, or the fresh state; in arrays that the program may use up."""
-        if self.processes.first:
+        if is_first():
             fresh = self._read(fresh)
-        self.seconds = self.processes.from_first("seconds", self.seconds)
-        self.before = self.seconds
-        return self._handed_out(fresh)
+        self.before = self.seconds = from_first(self.seconds)
+        return self._of_first(fresh)
 
     def _read(self, fresh: TrainState) -> TrainState:
         restored = self.store.restore_newest(fresh)
@@ -118,11 +172,10 @@ class Sitting:
     def _put(self, part: Any) -> Any:
         return everywhere(self.examples.put(part, replicated_here(self.mesh)), self.mesh)
 
-    def _handed_out(self, state: TrainState) -> TrainState:
+    def _of_first(self, state: TrainState) -> TrainState:
         """The state that the first process has, on all devices."""
         arrays = named_arrays(here(state))
-        found = self.processes.hand_out(list(arrays.values()))
-        given = dict(zip(arrays, found, strict=True))
+        given = dict(zip(arrays, broadcast(list(arrays.values())), strict=True))
         return place(jax.tree.map(np.array, with_named_arrays(state, given)), self.mesh)
 
     def run(self) -> Outcome:
@@ -132,7 +185,7 @@ class Sitting:
             stack.callback(self.store.close)
             signals = stack.enter_context(watch_signals())
             log = None
-            if self.processes.first:
+            if is_first():
                 log = stack.enter_context(MetricsLog(self.folder, self.step))
             how = (self.steps, self.console, self.step, self.examples.noun)
             progress = stack.enter_context(TrainingProgress(*how))
@@ -146,14 +199,14 @@ class Sitting:
         if self.step < self.steps:
             self.console.print(
                 f"stopped by {stopped_by} at step {self.step} of {self.steps}; "
-                "the next sitting goes on from there"
+                "the next training session goes on from there"
             )
             return Outcome(
                 "stopped", self.step, self.steps, None, None, self.seconds, self._model()
             )
         if self.settings.select == "best":
-            best = self.best.take(self.state) if self.processes.first else self.state
-            self.state = self._handed_out(best)
+            best = self.best.take(self.state) if is_first() else self.state
+            self.state = self._of_first(best)
         loss, accuracy = self.evaluate(self.state, self.judged["test"])
         ends = (loss, accuracy, self.seconds, self._model())
         return Outcome("finished", self.step, self.steps, *ends)
@@ -163,7 +216,7 @@ class Sitting:
         program: Program,
         log: MetricsLog | None,
         progress: TrainingProgress,
-        signals: Interruption,
+        signals: list[int],
     ) -> str | None:
         """Returns:
         The signal that ended it, in whichever process it came.
@@ -198,17 +251,16 @@ class Sitting:
                 saved = time.monotonic()
         return stop
 
-    def _agree(self, calls: int, due: bool, signals: Interruption) -> tuple[int, bool, str | None]:
+    def _agree(self, calls: int, due: bool, signals: list[int]) -> tuple[int, bool, str | None]:
         """What the first process's clock says, and a signal that any process has got."""
-        seen = signals.signal if signals else None
-        said = self.processes.agree("call", [calls, due, seen])
-        return said[0][0], said[0][1], next((signal for *_, signal in said if signal), None)
+        said = gather(calls, due, signals[0] if signals else 0)
+        number = int(said[:, 2].max())
+        return int(said[0, 0]), bool(said[0, 1]), signal.Signals(number).name if number else None
 
     def _save(self, log: MetricsLog | None) -> None:
         self._check_state()
-        if self.processes.count > 1:
-            found = {f"the state after step {self.step}": digest(named_arrays(self.state))}
-            self.processes.compare("state", found)
+        if jax.process_count() > 1:
+            check_equal({f"the state after step {self.step}": digest(named_arrays(self.state))})
         self.seconds = self._seconds()
         if log is None:
             return
@@ -239,10 +291,10 @@ class Sitting:
 
     def _stop(self, problem: str, step: int) -> None:
         newest = None
-        if self.processes.first:
+        if is_first():
             self.store.wait()
             newest = max(self.store.steps(), default=None)
-        newest = self.processes.from_first("newest", newest)
+        newest = from_first(newest)
         raise NonFiniteLoss(problem, step, float(self.rate(step - 1)), newest)
 
     def _end_epoch(self) -> dict[str, Any]:
@@ -262,7 +314,7 @@ class Sitting:
                 if not math.isfinite(line[f"{name}_loss"]):
                     after = f"the loss on the {name} images after step {self.step}"
                     self._stop(f"{after} is {line[f'{name}_loss']}", self.step)
-        select = self.settings.select == "best" and self.processes.first
+        select = self.settings.select == "best" and is_first()
         if select and "validation_accuracy" in line:
             self.best.offer(self.state, self.step, line["validation_accuracy"])
         if last or epoch % self.snapshot_every == 0:
