@@ -157,7 +157,7 @@ def test_other_images_under_the_same_path_are_refused(tmp_path) -> None:
 def launch_without_training(settings, folder, initial=None) -> None:
     """Until the training would begin."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("convattn.lab.runs.launch.train_in_held_folder", stop)
+        patch.setattr("convattn.lab.runs.launch.train", stop)
         with pytest.raises(KeyboardInterrupt):
             launch(settings, folder, command=COMMAND, initial=initial)
 
@@ -176,7 +176,7 @@ def test_a_run_may_begin_with_given_parameters(pictures, tmp_path, monkeypatch) 
         seen.append(named_arrays(nnx.state(model, nnx.Param)))
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("convattn.lab.runs.launch.train_in_held_folder", watch)
+    monkeypatch.setattr("convattn.lab.runs.launch.train", watch)
     for given in (initial, initial, None):  # the last as --resume does it
         with pytest.raises(KeyboardInterrupt):
             launch(settings, tmp_path / "run", command=COMMAND, initial=given)
