@@ -14,10 +14,10 @@ import time
 import jax
 from flax import nnx
 
-from convattn.lab.models.settings import cmhsa
+from convattn.lab.models.presets import cmhsa
 from convattn.lab.models.vision_transformer import VisionTransformer
-from convattn.lab.two_phase.conversion_settings import ConversionSettings
-from convattn.lab.two_phase.transfer import phase_two_settings, transfer
+from convattn.lab.two_phase.settings import ConversionSettings, phase_two_settings
+from convattn.lab.two_phase.transfer import transfer
 
 
 def main() -> None:

@@ -105,9 +105,9 @@ def same_function(run: Run) -> str:
     """The logits of a network and of its exact conversion, within the derived bound."""
     from flax import nnx
 
-    from convattn.lab.two_phase.conversion_settings import ConversionSettings
     from convattn.lab.two_phase.deviation import deviation
-    from convattn.lab.two_phase.transfer import phase_two_settings, transfer
+    from convattn.lab.two_phase.settings import ConversionSettings, phase_two_settings
+    from convattn.lab.two_phase.transfer import transfer
 
     (model, images), how = small_network(run), ConversionSettings("exact")
     wanted = phase_two_settings(model.settings, how)
@@ -126,9 +126,9 @@ def content_gradients(run: Run) -> str:
     """The gradients of W_Q and W_K, with both zero and with W_K drawn."""
     from flax import nnx
 
-    from convattn.lab.two_phase.conversion_settings import ConversionSettings
     from convattn.lab.two_phase.gradient_norms import gradient_norms
-    from convattn.lab.two_phase.transfer import phase_two_settings, transfer
+    from convattn.lab.two_phase.settings import ConversionSettings, phase_two_settings
+    from convattn.lab.two_phase.transfer import transfer
 
     model, images = small_network(run)
     labels = run.rng("labels").integers(0, 3, len(images))
@@ -157,7 +157,7 @@ def bias_gradients(run: Run) -> str:
 
     from convattn.bounds.back_ends.bounds import gradient_bounds
     from convattn.fast.application import apply_attention
-    from convattn.lab.two_phase.conversion_settings import ConversionSettings
+    from convattn.lab.two_phase.settings import ConversionSettings
     from convattn.lab.two_phase.transfer import convert_layer
 
     images = small_images(run)

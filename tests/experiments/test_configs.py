@@ -17,10 +17,10 @@ from convattn.lab.models.settings import ResNetSettings, SelfAttentiveResNetSett
 from convattn.lab.models.sizes import parameter_count
 from convattn.lab.records.experiments import FREE, differences, paper_settings
 from convattn.lab.runs.arguments import read_arguments
-from convattn.lab.runs.codec import settings_to_json
 from convattn.lab.runs.configs import find_configs
 from convattn.lab.runs.launch import launch
 from convattn.lab.runs.settings import RunSettings
+from convattn.lab.settings import to_json
 
 FOLDER = Path(__file__).parents[2] / "experiments" / "configs"
 CONFIGS = find_configs(FOLDER)
@@ -80,11 +80,9 @@ def test_a_transformer_is_trained_as_long_as_both_phases_of_li_et_al(name) -> No
 @pytest.mark.parametrize("name", PAPER)
 def test_a_config_is_the_paper_s(name) -> None:
     given = CONFIGS[name].load()
-    assert differences(PAPER[name], settings_to_json(given)) == []
+    assert differences(PAPER[name], to_json(given)) == []
     changed = replace(given, training=replace(given.training, epochs=299))
-    assert differences(PAPER[name], settings_to_json(changed)) == [
-        "training.epochs is 299, not 300"
-    ]
+    assert differences(PAPER[name], to_json(changed)) == ["training.epochs is 299, not 300"]
 
 
 @pytest.mark.parametrize("name", PAPER)

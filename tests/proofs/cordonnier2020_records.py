@@ -7,7 +7,7 @@ from typing import Any
 from convattn.lab.data.download import ARCHIVES
 from convattn.lab.records.experiments import Row
 from convattn.lab.records.reasons import DEVIATION, MEAN
-from convattn.lab.runs.codec import settings_to_json
+from convattn.lab.settings import to_json
 
 IMAGES = {
     "name": "CIFAR-10",
@@ -33,7 +33,7 @@ def full_record(row: Row, accuracy: float, removed: tuple[int, ...] = (2, 4, 1, 
         settings = dataclasses.replace(settings, model=model)
         pruning = {
             "source": {
-                "config": settings_to_json(row.source),
+                "config": to_json(row.source),
                 "result": {"status": "finished", "step": 150_000, "steps": 150_000},
                 "images_sha256": IMAGES["sha256"],
             },
@@ -49,7 +49,7 @@ def full_record(row: Row, accuracy: float, removed: tuple[int, ...] = (2, 4, 1, 
     steps = 500 * training.epochs
     return {
         "claim": row.claim,
-        "config": settings_to_json(settings),
+        "config": to_json(settings),
         "run": {"seed": 5, "images": IMAGES, "git": git, "sittings": [{"git": git}, {"git": git}]},
         "result": {
             "status": "finished",

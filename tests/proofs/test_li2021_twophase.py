@@ -18,7 +18,7 @@ from convattn.lab.records.pipeline_evidence import (
     pipeline_shortcomings,
 )
 from convattn.lab.records.two_phase_experiments import FIRST, PRINTED, WITH, WITHOUT, paper_runs
-from convattn.lab.runs.codec import settings_to_json
+from convattn.lab.settings import to_json
 from convattn.ledger import EvidenceFailed, Level, NotRunHere, Verdict
 
 ROOT = Path(__file__).parents[2]
@@ -43,7 +43,7 @@ def full_record(**accuracies):
     for name, settings in paper_runs().items():
         steps = settings.training.epochs * (50_000 // 128)
         runs[name] = {
-            "config": settings_to_json(settings),
+            "config": to_json(settings),
             "run": {"images": dict(IMAGES), "git": GIT, "sittings": [{"git": GIT}]},
             "result": {
                 "status": "finished",
@@ -223,7 +223,7 @@ def test_a_planted_error_is_seen(plant, monkeypatch) -> None:
 def test_another_height_is_seen(height, monkeypatch) -> None:
     """At M = 5 softmax lets a gradient through; at M = 200, in place of both, none."""
     piece, run = piece_of("li2021", "twophase", BIASES)
-    where = "convattn.lab.two_phase.conversion_settings.ConversionSettings"
+    where = "convattn.lab.two_phase.settings.ConversionSettings"
     require_failure(monkeypatch, piece, run, where, another_height(height))
 
 

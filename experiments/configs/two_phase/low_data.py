@@ -11,8 +11,7 @@ Command    python experiments/two_phase.py compare --config low_data --download 
 from convattn.lab.models.settings import VisionTransformerSettings
 from convattn.lab.runs.settings import ImageSettings
 from convattn.lab.training.settings import TrainingSettings
-from convattn.lab.two_phase import ConversionSettings
-from convattn.lab.two_phase.settings import TwoPhaseSettings
+from convattn.lab.two_phase.settings import ConversionSettings, TwoPhaseSettings
 
 CONFIG = TwoPhaseSettings(
     model=VisionTransformerSettings(

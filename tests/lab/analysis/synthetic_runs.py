@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from convattn.lab.models.settings import EncoderSettings, ResNetSettings
-from convattn.lab.runs.codec import settings_to_json
 from convattn.lab.runs.directory import RunDirectory
 from convattn.lab.runs.settings import RunSettings
+from convattn.lab.settings import to_json
 from convattn.lab.training.settings import TrainingSettings
 from convattn.lab.training.snapshots import write_snapshot
 
@@ -59,7 +59,7 @@ def write_run(
 
 def write_pruning(path: Path, **changes: Any) -> Path:
     """Say of a run that it was pruned."""
-    source = {"config": settings_to_json(RunSettings()), "result": {}, "images_sha256": ""}
+    source = {"config": to_json(RunSettings()), "result": {}, "images_sha256": ""}
     thresholds = {"largest": 1e-5, "condition": 1e5}
     kept = [[1, 3, 4], [2, 3]]
     parts = {"removed": [1, 1], "epochs_before": 300, "before": 0.3, "pruned": 0.05, "after": None}

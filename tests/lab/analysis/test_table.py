@@ -15,9 +15,9 @@ from convattn.lab.analysis.table import (
 )
 from convattn.lab.models.settings import EncoderSettings, ResNetSettings
 from convattn.lab.records.experiments import paper_settings
-from convattn.lab.runs.codec import settings_to_json
 from convattn.lab.runs.directory import RunDirectory
 from convattn.lab.runs.settings import ImageSettings
+from convattn.lab.settings import to_json
 from convattn.ledger.evidence.model_size import MIXING, flops, parameters, self_attention_model
 
 CIFAR = {"name": "CIFAR-10", "test_images": 10_000, "size": (32, 32), "snapshots": {}}
@@ -112,7 +112,7 @@ def test_a_pruned_run_is_told_from_one_with_so_few_heads(tmp_path) -> None:
     assert scratch.remarks == "not pruned, but trained with so few heads"
     given = {"train": (0.1,) * 30, "test": (0.9,) * 30, "epochs": 30, "learning_rate": 0.01}
     run = write_run(tmp_path / "pruned", model, **CIFAR, **given)
-    source = {"config": settings_to_json(paper_settings("gaussian"))}
+    source = {"config": to_json(paper_settings("gaussian"))}
     source |= {"result": {}, "images_sha256": ""}
     removed = [2, 4, 1, 2, 6, 0]
     assert table_row(write_pruning(run, source=source, removed=removed)).remarks == ""

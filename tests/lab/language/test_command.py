@@ -6,7 +6,6 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +17,7 @@ from lab.runs.quick_compilation import quick_compilation
 from convattn.cli.experiments.language import COMMAND, make_experiment
 from convattn.lab.language.settings import Arguments
 from convattn.lab.runs.experiment import check_place, write_json
+from convattn.lab.settings import to_json
 
 ROOT = Path(__file__).parents[3]
 WORDS = (
@@ -118,7 +118,7 @@ def test_a_text_that_changed_is_refused(text, tmp_path, capsys):
     words = [*TINY, "--text.source", str(copy)]
     experiment = make_experiment(tyro.cli(Arguments, args=words).settings)
     folder.mkdir()
-    settings = json.loads(json.dumps(asdict(experiment.settings)))
+    settings = to_json(experiment.settings)
     write_json(folder / "config.json", settings)
     write_json(folder / "run.json", {"data": experiment.data})
     check_place(folder, settings, experiment)

@@ -118,17 +118,3 @@ def test_dropout_draws_from_the_key_alone():
 def test_other_inputs_are_refused(symbols):
     with pytest.raises(ValueError, match=r"expected integers of the shape \[batch, length\]"):
         made(TINY)(symbols)
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"operator": "rnn"}, "operator='rnn', but expected one of attention, convolution"),
-        ({"dropout": 1.0}, "dropout=1.0, but expected a probability"),
-        ({"norm_epsilon": 0.0}, "norm_epsilon=0.0"),
-        ({"width": 0}, "width=0, but expected an integer ≥ 1"),
-    ],
-)
-def test_what_is_no_architecture_is_refused(change, message):
-    with pytest.raises(ValueError, match=message):
-        replace(TINY, **change)

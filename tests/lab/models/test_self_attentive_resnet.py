@@ -1,6 +1,5 @@
 """The residual network of self-attentive convolutions, against the one of convolutions."""
 
-import json
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -18,8 +17,6 @@ from convattn.lab.models.build import build_model
 from convattn.lab.models.self_attentive_resnet import SelfAttentiveResNet, with_self_attention
 from convattn.lab.models.settings import SelfAttentiveResNetSettings
 from convattn.lab.models.sizes import parameter_count
-from convattn.lab.runs.codec import settings_from_json, settings_to_json
-from convattn.lab.runs.settings import RunSettings
 from convattn.ledger.evidence.exact_convolution import exact_convolution
 
 TINY = SelfAttentiveResNetSettings(channels=(2, 4), blocks=(1, 1), key_features=3)
@@ -226,25 +223,3 @@ def test_only_convolutions_are_turned_into_sac():
 def test_logits_are_wide_whatever_it_computes_in():
     given = {"classes": 3, "image_size": (16, 16), "rngs": nnx.Rngs(0), "dtype": "bfloat16"}
     assert nnx.eval_shape(run, build_model(TINY, **given), pictures()).dtype == jnp.float32
-
-
-@pytest.mark.parametrize("settings", [TINY, replace(TINY, operator="msac", scales=(1, 2, 5))])
-def test_settings_survive_a_round_trip_through_text(settings):
-    stored = json.loads(json.dumps(settings_to_json(RunSettings(settings))))
-    assert stored["model"]["kind"] == "self-attentive-resnet"
-    assert settings_from_json(stored) == RunSettings(settings)
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"channels": (2,)}, "expected as many of the one as of the other"),
-        ({"scales": ()}, r"scales=\(\), but expected one integer ≥ 1 for each scale"),
-        ({"kernel_size": 2}, "expected an odd number"),
-        ({"center_bias": float("nan")}, "center_bias=nan, but expected a number from -100 to 100"),
-        ({"heads": 0}, "heads=0, but expected an integer ≥ 1"),
-    ],
-)
-def test_what_is_no_architecture_is_refused(change, message):
-    with pytest.raises(ValueError, match=message):
-        replace(TINY, **change)

@@ -1,6 +1,4 @@
-"""Settings refuse what is no architecture, and down-sampling loses nothing."""
-
-import dataclasses
+"""The most extreme settings stay finite, and down-sampling loses nothing."""
 
 import jax
 import jax.numpy as jnp
@@ -11,76 +9,7 @@ from flax import nnx
 
 from convattn.lab.models.build import build_model
 from convattn.lab.models.downsampling import downsample, token_grid, upsample
-from convattn.lab.models.settings import EncoderSettings, ResNetSettings
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"encoding": "sinusoidal"}, "expected one of quadratic"),
-        ({"heads": ()}, "heads="),
-        ({"heads": (9, -1)}, "heads="),
-        ({"heads": (9, True)}, "heads="),
-        ({"heads": (9, 2.0)}, "heads="),
-        ({"width": 0}, "width=0"),
-        ({"inner": 1.5}, "inner=1.5"),
-        ({"downsampling": 0}, "downsampling=0"),
-        ({"encoding": "content", "width": 7}, "an even number"),
-        ({"dropout": 1.0}, "dropout=1.0"),
-        ({"attention_dropout": -0.1}, "attention_dropout=-0.1"),
-        ({"heads": 9}, "heads=9, but expected one integer ≥ 0 for each layer"),
-        ({"heads": None}, "heads=None"),
-        ({"encoding": ["quadratic"]}, "expected one of quadratic"),
-        ({"dropout": "0.1"}, "dropout='0.1'"),
-        ({"dropout": None}, "dropout=None"),
-        ({"attention_dropout": True}, "attention_dropout=True"),
-        ({"norm_epsilon": None}, "norm_epsilon=None"),
-        ({"norm_epsilon": -1e-9}, "norm_epsilon"),
-        ({"norm_epsilon": 0.0}, "norm_epsilon"),
-        ({"norm_epsilon": 1e-21}, "norm_epsilon"),
-        ({"center_variance": 1.1e6}, "center_variance"),
-        ({"spread_variance": 1.1e6}, "spread_variance"),
-        ({"center_variance": float("nan")}, "center_variance"),
-        ({"spread_variance": float("inf")}, "spread_variance"),
-    ],
-)
-def test_no_encoder(changes, message):
-    with pytest.raises(ValueError, match=message):
-        EncoderSettings(**changes)
-    with pytest.raises(ValueError, match=message):
-        dataclasses.replace(EncoderSettings(), **changes)
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"channels": ()}, "channels="),
-        ({"channels": (64, 0), "blocks": (1, 1)}, "channels="),
-        ({"channels": 64}, "channels=64"),
-        ({"blocks": None}, "blocks=None"),
-        ({"blocks": (2, 2, 2)}, "as many"),
-        ({"blocks": (2, 2, 2, 0)}, "blocks="),
-    ],
-)
-def test_no_resnet(changes, message):
-    with pytest.raises(ValueError, match=message):
-        ResNetSettings(**changes)
-
-
-def test_lists_are_held_as_tuples():
-    assert EncoderSettings(heads=[1, 2]) == EncoderSettings(heads=(1, 2))
-    assert hash(ResNetSettings(channels=[4], blocks=[1])) == hash(ResNetSettings((4,), (1,)))
-
-
-def test_numpy_numbers_are_held_as_pythons():
-    one, share = np.int64(1), np.float32(0.5)
-    settings = EncoderSettings(heads=(one,), width=one, inner=one, dropout=share)
-    assert settings == EncoderSettings(heads=(1,), width=1, inner=1, dropout=0.5)
-    resnet = ResNetSettings(channels=(one,), blocks=(one,))
-    kept = (*settings.heads, settings.width, settings.inner, *resnet.channels, *resnet.blocks)
-    assert {type(count) for count in kept} == {int}
-    assert type(settings.dropout) is float
-    assert token_grid((np.int64(4), 6), 2) == (2, 3)
+from convattn.lab.models.settings import EncoderSettings
 
 
 @pytest.mark.parametrize("encoding", ["quadratic", "gaussian"])

@@ -83,20 +83,6 @@ def test_the_parameters_are_counted(kind):
     assert parameter_count(nnx.eval_shape(lambda: made(settings))) == total
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"attention": "none"}, "attention='none', but expected one of cross, own"),
-        ({"attention": "own"}, "expected 'none': segments tell"),
-        ({"channels": 3}, "channels=3, but expected an even number"),
-        ({"gap": -1}, "gap=-1, but expected columns"),
-    ],
-)
-def test_what_is_no_architecture_is_refused(change, message):
-    with pytest.raises(ValueError, match=message):
-        replace(CROSS, **change)
-
-
 def test_pictures_that_are_no_pairs_are_refused():
     with pytest.raises(ValueError, match="expected an even width"):
         SimilarityNetwork(CROSS, image_size=(8, 15), rngs=nnx.Rngs(0))

@@ -1,4 +1,4 @@
-"""Settings of vision transformers: refusals, presets, sizes, and their way through JSON."""
+"""Vision transformers of the papers: parameters and FLOPs."""
 
 from dataclasses import replace
 
@@ -8,54 +8,10 @@ import pytest
 from flax import nnx
 from lab.models.tiny_transformer import SETTINGS, SIZE
 
-from convattn.lab.models.settings import (
-    VisionTransformerSettings,
-    cmhsa,
-    deit_base,
-    deit_small,
-    vit_base,
-)
+from convattn.lab.models.presets import cmhsa, deit_base, deit_small, vit_base
 from convattn.lab.models.sizes import FlopCount, abstract_model, flop_count, parameter_count
-from convattn.lab.runs.codec import settings_from_json, settings_to_json
-from convattn.lab.runs.settings import RunSettings
 
 IMAGENET = {"classes": 1000, "image_size": (224, 224)}
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"mixing": "sac"}, "expected one of attention, convolution"),
-        ({"border": "edge"}, "expected one of zero, mean"),
-        ({"kernel_size": 2}, "an odd number"),
-        ({"ring": -1}, "ring=-1"),
-        ({"ring": True}, "ring=True"),
-        ({"ring": 1.0}, "ring=1.0"),
-        ({"head_width": 0}, "head_width=0"),
-        ({"depth": 0}, "depth=0"),
-        ({"dropout": 1.0}, "dropout=1.0"),
-        ({"stochastic_depth": None}, "stochastic_depth=None"),
-        ({"norm_epsilon": 0.0}, "norm_epsilon=0.0"),
-        ({"pooling": "class"}, "a class token has no shift"),
-        ({"pooling": "class", "ring": 1}, "no place in an image"),
-        ({"mixing": "convolution", "width": 100}, "a multiple of the 256 pixels"),
-    ],
-)
-def test_no_transformer(changes, message):
-    with pytest.raises(ValueError, match=message):
-        replace(VisionTransformerSettings(), **changes)
-
-
-@pytest.mark.parametrize(
-    "settings", [cmhsa(5, "convolution"), deit_small()], ids=["convolution", "DeiT-S"]
-)
-def test_settings_go_through_json(settings):
-    stored = settings_to_json(RunSettings(model=settings))
-    assert stored["model"]["kind"] == "vision-transformer"
-    assert settings_from_json(stored).model == settings
-    stored["model"]["border"] = "none"  # planted
-    with pytest.raises(ValueError, match="border"):
-        settings_from_json(stored)
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ from proofs.cordonnier2020_records import full_record
 
 from convattn.lab.records.run_evidence import BackingRun
 from convattn.lab.records.run_record import ROWS, experiment_row, record_of, write_record
-from convattn.lab.runs.codec import settings_from_json
 from convattn.lab.runs.directory import RunDirectory
+from convattn.lab.runs.settings import settings_from_json
 
 ROOT = Path(__file__).parents[3]
 

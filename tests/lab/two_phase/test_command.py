@@ -10,7 +10,7 @@ import pytest
 from convattn.cli.experiments.two_phase import main
 from convattn.lab.records.two_phase_experiments import paper_pipeline
 from convattn.lab.runs.configs import find_configs
-from convattn.lab.two_phase import ConversionSettings
+from convattn.lab.settings import changed_fields
 from convattn.lab.two_phase.arguments import (
     Arguments,
     ComparisonArguments,
@@ -18,10 +18,13 @@ from convattn.lab.two_phase.arguments import (
     load_config,
     read_arguments,
 )
-from convattn.lab.two_phase.codec import changed_fields, two_phase_from_json, two_phase_to_json
-from convattn.lab.two_phase.comparison_settings import CONVERSIONS, ComparisonSettings
 from convattn.lab.two_phase.comparison_table import mean_and_deviation, paired_difference
-from convattn.lab.two_phase.settings import TwoPhaseSettings
+from convattn.lab.two_phase.settings import (
+    CONVERSIONS,
+    ComparisonSettings,
+    ConversionSettings,
+    TwoPhaseSettings,
+)
 
 CONFIGS = Path(__file__).parents[3] / "experiments" / "configs" / "two_phase"
 LABELS = ["Repeats", "Images", "Expected", "Hardware", "Time", "Command"]
@@ -40,7 +43,6 @@ def test_a_config_describes_itself_and_its_command_is_its_own(name) -> None:
     assert given.config == name
     settings = given.settings if isinstance(given, Arguments) else given.comparison.pipeline
     assert settings == load_config(CONFIGS, name)
-    assert two_phase_from_json(two_phase_to_json(settings)) == settings
 
 
 @pytest.mark.parametrize("size", [3, 5])
@@ -85,9 +87,9 @@ def test_the_command_on_record_repeats_it_elsewhere(words, expected) -> None:
     [
         (["--config", "tini"], "did you mean tiny"),
         (["--model.mixing", "attention"], "the first phase is one of convolutions"),
-        (["--conversion.leak", "1"], "expected a share in (0, 1)"),
+        (["--conversion.leak", "1"], "leak=1.0, but expected less than 1"),
         (["--check-images", "0"], "check_images=0"),
-        (["compare", "--seeds", "1", "1"], "none twice"),
+        (["compare", "--seeds", "1", "1"], "none of them twice"),
         (["compare", "--pipeline.training-two.warmup", "0"], "second phases with a warm-up"),
         (["--data", "/nowhere", "--download", "cifar10-binary"], "exclude each other"),
         (["record", "/nowhere"], "/nowhere/phase1 has no config.json"),

@@ -10,11 +10,12 @@ from comparison import assert_within
 from flax import nnx
 from lab.models.tiny_transformer import CONVOLUTION, images, network
 
-from convattn.lab.two_phase import ConversionSettings, phase_two_settings, transfer
 from convattn.lab.two_phase.conversion_check import failure, seen_of
 from convattn.lab.two_phase.deviation import deviation
 from convattn.lab.two_phase.mixing_bound import attention_bound
+from convattn.lab.two_phase.settings import ConversionSettings, phase_two_settings
 from convattn.lab.two_phase.trace import trace
+from convattn.lab.two_phase.transfer import transfer
 
 pytestmark = pytest.mark.usefixtures("compiled_once")
 EXACT, LIMIT = ConversionSettings("exact"), ConversionSettings("limit")

@@ -19,16 +19,17 @@ from convattn.lab.training.failures import NonFiniteLoss
 from convattn.lab.training.metrics import read_metrics
 from convattn.lab.training.session import Outcome
 from convattn.lab.training.state import named_arrays
-from convattn.lab.two_phase import ConversionSettings, comparison, convert_run, pipeline, transfer
+from convattn.lab.two_phase import comparison, convert_run, pipeline
 from convattn.lab.two_phase.comparison import ComparisonDirectory
 from convattn.lab.two_phase.comparison import compare as compare_all
 from convattn.lab.two_phase.comparison_pictures import draw_comparison
-from convattn.lab.two_phase.comparison_settings import ComparisonSettings
 from convattn.lab.two_phase.comparison_table import comparison_rows, gradient_rows, markdown
 from convattn.lab.two_phase.conversion_check import ConversionFailed
 from convattn.lab.two_phase.curves import draw_phases, phase_curves
 from convattn.lab.two_phase.directory import TwoPhaseDirectory
 from convattn.lab.two_phase.pipeline import run_two_phase
+from convattn.lab.two_phase.settings import ComparisonSettings, ConversionSettings
+from convattn.lab.two_phase.transfer import transfer
 
 CONFIGS = Path(__file__).parents[3] / "experiments" / "configs" / "two_phase"
 pytestmark = pytest.mark.usefixtures("compiled_once")

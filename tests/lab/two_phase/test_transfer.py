@@ -13,9 +13,10 @@ from lab.models.tiny_transformer import CONVOLUTION, SETTINGS, images, network
 
 from convattn.fast.application import apply_attention
 from convattn.lab.models.convolution_mixing import convolve_tokens
-from convattn.lab.models.settings import cmhsa
-from convattn.lab.two_phase import ConversionSettings, convert_layer, phase_two_settings, transfer
+from convattn.lab.models.presets import cmhsa
 from convattn.lab.two_phase.mixing_bound import attention_bound
+from convattn.lab.two_phase.settings import ConversionSettings, phase_two_settings
+from convattn.lab.two_phase.transfer import convert_layer, transfer
 from convattn.operators.convolution import conv
 from convattn.operators.patches import patchify
 
@@ -317,25 +318,6 @@ def test_convolutions_that_diverged_are_refused():
     one.layers[1].mixing.kernel[...] = one.layers[1].mixing.kernel[...].at[0].set(jnp.nan)
     with pytest.raises(ValueError, match="not finite"):
         transfer(one, phase_two_settings(CONVOLUTION, EXACT), EXACT, rngs=nnx.Rngs(0))
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"kind": "finite"}, "expected one of limit, exact"),
-        ({"content": "query"}, "expected one of key, none"),
-        ({"border": "zero"}, "expected one of kept, mean"),
-        ({"logit": 0.0}, "logit=0.0"),
-        ({"logit": float("inf")}, "logit=inf"),
-        ({"logit": float("nan")}, "logit=nan"),
-        ({"leak": 0.0}, "leak=0.0"),
-        ({"leak": 1}, "leak=1"),
-        ({"leak": "0.5"}, "leak='0.5'"),
-    ],
-)
-def test_no_conversion(changes, message):
-    with pytest.raises(ValueError, match=message):
-        replace(LIMIT, **changes)
 
 
 def test_how_far_the_limit_is_off():

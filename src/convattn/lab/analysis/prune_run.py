@@ -19,11 +19,11 @@ from convattn.lab.analysis.pruning_file import Pruning, epochs_before, read_prun
 from convattn.lab.analysis.restored_run import RestoredRun, restore_run
 from convattn.lab.analysis.run_summary import read_summary
 from convattn.lab.analysis.snapshot_layers import encoder_settings
-from convattn.lab.runs.codec import settings_to_json
 from convattn.lab.runs.directory import CONFIG, RunDirectory
 from convattn.lab.runs.launch import check_folder, launch
 from convattn.lab.runs.materials import make_model
 from convattn.lab.runs.settings import RunSettings
+from convattn.lab.settings import to_json
 from convattn.lab.training.state import named_arrays, with_named_arrays
 
 RATE_DIVISOR = 10
@@ -106,7 +106,7 @@ def source_of(path: Path) -> dict[str, Any]:
             f"first: python experiments/cifar.py --resume {path}"
         )
     return {
-        "config": json.loads(json.dumps(settings_to_json(directory.read_settings()))),
+        "config": json.loads(json.dumps(to_json(directory.read_settings()))),
         "result": directory.read_result(),
         "images_sha256": directory.read_facts()["images"].get("sha256"),
     }

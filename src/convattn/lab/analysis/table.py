@@ -14,8 +14,8 @@ from convattn.lab.analysis.run_summary import RunSummary, read_summary
 from convattn.lab.models.settings import EncoderSettings, ResNetSettings
 from convattn.lab.models.sizes import abstract_model, flop_count, parameter_count
 from convattn.lab.records.experiments import differences, paper_settings
-from convattn.lab.runs.codec import settings_to_json
 from convattn.lab.runs.directory import RunDirectory
+from convattn.lab.settings import to_json
 from convattn.ledger.images.cifar10_slice import SIDE
 
 PRUNED = (7, 5, 8, 7, 3, 9)  # 9 heads in each layer, without [2, 4, 1, 2, 6, 0]
@@ -175,7 +175,7 @@ def remarks(run: RunSummary) -> list[str]:
             found.append(f"pruned from {before} heads, not 9 in each layer")
         if pruning.thresholds != PAPER_THRESHOLDS:
             found.append(f"pruned by the thresholds {pruning.thresholds}")
-    return found + differences(wanted, settings_to_json(run.settings))
+    return found + differences(wanted, to_json(run.settings))
 
 
 def short(count: int) -> str:

@@ -5,8 +5,10 @@ from pathlib import Path
 from typing import Annotated
 
 import tyro
+from pydantic import Field
 
 from convattn.lab.models.settings import LanguageModelSettings
+from convattn.lab.settings import Count, Rate, settings
 from convattn.lab.training.settings import TrainingSettings
 
 RECIPE = TrainingSettings(
@@ -18,43 +20,30 @@ RECIPE = TrainingSettings(
 )
 
 
-@dataclass(frozen=True)
+@settings
 class TextSettings:
     """Which text is trained on, and how it is divided."""
 
     source: str | None = None
     """A file; the reference of the Python language, as this Python has it, if not given."""
-    length: int = 128
+    length: Count = 128
     """Bytes that are predicted in a window."""
-    validation: float = 0.1
+    validation: Rate = 0.1
     """The share of the text for validation, after the training part."""
-    test: float = 0.1
+    test: Annotated[float, Field(gt=0, lt=1)] = 0.1
     """The share of the text for testing, at its end."""
-    limit: int | None = None
+    limit: Count | None = None
     """Take only the first so many bytes of the text."""
 
     def __post_init__(self) -> None:
-        """Refuse values out of their ranges.
-
-        Raises:
-            ValueError: With what was expected.
-
-        >>> TextSettings(length=0)
-        Traceback (most recent call last):
-        ValueError: length=0, but expected at least 1
-        """
-        for name in ("length", "limit"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise ValueError(f"{name}={value}, but expected at least 1")
-        if not (0 <= self.validation < 1 and 0 < self.test < 1 - self.validation):
+        if not self.test < 1 - self.validation:
             raise ValueError(
                 f"validation={self.validation} and test={self.test}, but expected shares whose sum "
-                "is below 1, that of the test above 0"
+                "is below 1"
             )
 
 
-@dataclass(frozen=True)
+@settings
 class LanguageSettings:
     """All that decides a run."""
 
@@ -65,11 +54,6 @@ class LanguageSettings:
     training: TrainingSettings = RECIPE
 
     def __post_init__(self) -> None:
-        """Refuse to choose the best where there is nothing to choose by.
-
-        Raises:
-            ValueError: As described above.
-        """
         if self.training.select == "best" and not self.text.validation:
             raise ValueError(
                 "--training.select best chooses by validation windows, and none are split off; "

@@ -15,8 +15,7 @@ from jaxtyping import Float
 
 from convattn.lab.models.compute import compute_dtype, product_precision, wide_dtype
 from convattn.lab.models.initialization import uniform_within
-from convattn.lab.models.settings import VisionTransformerSettings
-from convattn.lab.models.settings.vision_transformer import Border
+from convattn.lab.models.settings import Border, VisionTransformerSettings
 from convattn.operators.patches import add_zero_ring, patchify, unpatchify
 from convattn.operators.shifts import axis_token_offsets
 

@@ -8,7 +8,7 @@ Source: Jacobsen, Smeulders and Oyallon 2018, i-RevNet, §3.1; C20 §4.1 takes s
 from jax import Array
 from jaxtyping import Num
 
-from convattn.lab.models.settings import read_count
+from convattn.operators.integers import as_integer
 from convattn.operators.patches import patchify, unpatchify
 
 
@@ -66,7 +66,7 @@ def token_grid(
     """
     if not isinstance(image_size, list | tuple) or len(image_size) != 2:
         raise ValueError(f"image_size={image_size!r}, but expected (height, width)")
-    height, width = (read_count(side, "a side of image_size") for side in image_size)
+    height, width = (as_integer(side, "a side of image_size", 1) for side in image_size)
     if height % factor or width % factor:
         raise ValueError(
             f"image_size={image_size} with {name}={factor}, but expected two sides that "

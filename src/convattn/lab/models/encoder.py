@@ -13,7 +13,8 @@ from convattn.lab.models.downsampling import downsample, token_grid
 from convattn.lab.models.encoder_layer import EncoderLayer
 from convattn.lab.models.initialization import linear
 from convattn.lab.models.inputs import read_images
-from convattn.lab.models.settings import EncoderSettings, read_count
+from convattn.lab.models.settings import EncoderSettings
+from convattn.operators.integers import as_integer
 
 
 class Encoder(nnx.Module):
@@ -53,8 +54,8 @@ class Encoder(nnx.Module):
         backend: str = "auto",
         fold: bool | None = None,
     ) -> None:
-        classes = read_count(classes, "classes")
-        channels = self.channels = read_count(channels, "channels")
+        classes = as_integer(classes, "classes", 1)
+        channels = self.channels = as_integer(channels, "channels", 1)
         self.settings, self.dtype = settings, compute_dtype(dtype)
         self.precision = product_precision(dtype)
         tokens = token_grid(image_size, settings.downsampling)

@@ -23,7 +23,8 @@ from jaxtyping import Float, Int
 from convattn.lab.models.compute import compute_dtype, product_precision, wide_dtype
 from convattn.lab.models.dropout import drop
 from convattn.lab.models.initialization import linear, uniform_within
-from convattn.lab.models.settings import LanguageModelSettings, read_count
+from convattn.lab.models.settings import LanguageModelSettings
+from convattn.operators.integers import as_integer
 from convattn.sac.filters import convolve
 from convattn.sac.modules import MultiscaleSelfAttentiveConvolution
 
@@ -140,7 +141,7 @@ class LanguageModel(nnx.Module):
         rngs: nnx.Rngs,
         dtype: DTypeLike = jnp.float32,
     ) -> None:
-        self.classes, length = read_count(classes, "classes"), read_count(length, "length")
+        self.classes, length = as_integer(classes, "classes", 1), as_integer(length, "length", 1)
         self.settings, self.dtype = settings, compute_dtype(dtype)
         drawn = jax.random.normal(rngs.params(), (self.classes, settings.width), jnp.float32)
         self.embedding = nnx.Param(drawn)

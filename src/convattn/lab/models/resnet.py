@@ -13,7 +13,8 @@ from convattn.lab.models.compute import compute_dtype, product_precision, wide_d
 from convattn.lab.models.downsampling import token_grid
 from convattn.lab.models.initialization import linear
 from convattn.lab.models.inputs import read_images
-from convattn.lab.models.settings import ResNetSettings, read_count
+from convattn.lab.models.settings import ResNetSettings
+from convattn.operators.integers import as_integer
 
 he_normal = nnx.initializers.variance_scaling(2.0, "fan_out", "normal")
 
@@ -113,8 +114,8 @@ class ResNet(nnx.Module):
         dtype: DTypeLike = jnp.float32,
         channels: int = 3,
     ) -> None:
-        classes = read_count(classes, "classes")
-        channels = self.channels = read_count(channels, "channels")
+        classes = as_integer(classes, "classes", 1)
+        channels = self.channels = as_integer(channels, "channels", 1)
         token_grid(image_size, 1)
         self.settings, self.dtype = settings, compute_dtype(dtype)
         how: dict[str, Any] = {"rngs": rngs, "dtype": self.dtype}

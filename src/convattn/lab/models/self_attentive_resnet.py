@@ -23,7 +23,8 @@ from convattn.lab.models.downsampling import token_grid
 from convattn.lab.models.initialization import linear
 from convattn.lab.models.inputs import read_images
 from convattn.lab.models.resnet import NormalizedConvolution
-from convattn.lab.models.settings import SelfAttentiveResNetSettings, read_count
+from convattn.lab.models.settings import SelfAttentiveResNetSettings
+from convattn.operators.integers import as_integer
 from convattn.sac.from_convolution import sac_from_convolution
 from convattn.sac.modules import (
     MultiscaleSelfAttentiveConvolution,
@@ -155,8 +156,8 @@ class SelfAttentiveResNet(nnx.Module):
         dtype: DTypeLike = jnp.float32,
         channels: int = 3,
     ) -> None:
-        classes = read_count(classes, "classes")
-        channels = self.channels = read_count(channels, "channels")
+        classes = as_integer(classes, "classes", 1)
+        channels = self.channels = as_integer(channels, "channels", 1)
         size = token_grid(image_size, 1)
         self.settings, self.dtype = settings, compute_dtype(dtype)
         how: dict[str, Any] = {"rngs": rngs, "dtype": self.dtype}

@@ -24,7 +24,8 @@ from convattn.lab.models.compute import compute_dtype, wide_dtype
 from convattn.lab.models.downsampling import token_grid
 from convattn.lab.models.inputs import read_images
 from convattn.lab.models.resnet import NormalizedConvolution
-from convattn.lab.models.settings import SimilaritySettings, read_count
+from convattn.lab.models.settings import SimilaritySettings
+from convattn.operators.integers import as_integer
 from convattn.sac.cross_attention import seam_reach
 from convattn.sac.modules import CrossAttentiveFeatures, MultiscaleSelfAttentiveConvolution
 from convattn.sac.similarity import cosine_similarity
@@ -119,7 +120,7 @@ class SimilarityNetwork(nnx.Module):
     ) -> None:
         if classes != 2:
             raise ValueError(f"classes={classes}, but expected 2: different, same")
-        self.channels = read_count(channels, "channels")
+        self.channels = as_integer(channels, "channels", 1)
         token_grid(image_size, 1)
         height, width = image_size
         if width % 2:

@@ -161,7 +161,7 @@ def transformer_flops(
     Value and output maps are two maps, which a back end may make one where that takes less; and
     means beyond the border are read where zeros would be.
 
-    >>> from convattn.lab.models.settings import deit_small
+    >>> from convattn.lab.models.presets import deit_small
     >>> flop_count(deit_small(), classes=1000, image_size=(224, 224)).total / 2  # 4.6 G products
     4598882304.0
     """

@@ -18,9 +18,10 @@ from convattn.lab.models.initialization import linear
 from convattn.lab.models.inputs import read_images
 from convattn.lab.models.linear import Linear
 from convattn.lab.models.normal_initialization import normal_linear, normal_parameter
-from convattn.lab.models.settings import VisionTransformerSettings, read_count
+from convattn.lab.models.settings import VisionTransformerSettings
 from convattn.lab.models.stochastic_depth import depth_rates
 from convattn.lab.models.vision_transformer_layer import VisionTransformerLayer, layer_norm
+from convattn.operators.integers import as_integer
 from convattn.operators.patches import patchify
 
 
@@ -59,8 +60,8 @@ class VisionTransformer(nnx.Module):
         channels: int = 3,
         backend: str = "auto",
     ) -> None:
-        self.classes = read_count(classes, "classes")
-        self.channels = read_count(channels, "channels")
+        self.classes = as_integer(classes, "classes", 1)
+        self.channels = as_integer(channels, "channels", 1)
         self.settings, self.dtype, self.backend = settings, compute_dtype(dtype), backend
         self.tokens = patch_grid(image_size, settings.patch_size)
         self.image_size: tuple[int, int] = (

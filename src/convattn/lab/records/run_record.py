@@ -12,8 +12,8 @@ from typing import Any
 from convattn.files import write_file
 from convattn.lab.records.reasons import shortcomings
 from convattn.lab.records.run_evidence import BackingRun
-from convattn.lab.runs.codec import settings_to_json
 from convattn.lab.runs.directory import CONVERSION, INITIAL, PRUNING, RunDirectory
+from convattn.lab.settings import to_json
 from convattn.ledger.discovery import load_claim
 from convattn.ledger.locations import proofs_directory
 
@@ -29,7 +29,7 @@ def record_of(folder: Path, claim: str) -> dict[str, Any]:
             the parameters that it began with came from.
     """
     directory = RunDirectory(folder)
-    config = settings_to_json(directory.read_settings())
+    config = to_json(directory.read_settings())
     result = directory.read_result()
     if result is None or result["status"] != "finished":
         raise ValueError(

@@ -8,12 +8,10 @@ sets, so any of a set is the paper's.
 import dataclasses
 from typing import Any
 
-from convattn.lab.models.settings import cmhsa
+from convattn.lab.models.presets import cmhsa
 from convattn.lab.runs.settings import ImageSettings, RunSettings
 from convattn.lab.training.settings import TrainingSettings
-from convattn.lab.two_phase.comparison_settings import ComparisonSettings
-from convattn.lab.two_phase.conversion_settings import ConversionSettings
-from convattn.lab.two_phase.settings import TwoPhaseSettings
+from convattn.lab.two_phase.settings import ComparisonSettings, ConversionSettings, TwoPhaseSettings
 
 EPOCHS, WARM_EPOCHS = 200, 5
 RATES_ONE, RATES_TWO = (1e-4, 3e-4, 5e-4), (1e-5, 3e-5, 5e-5, 7e-5)

@@ -24,8 +24,8 @@ from typing import Any
 import numpy as np
 
 from convattn.files import write_file
-from convattn.lab.runs.codec import settings_from_json, settings_to_json
-from convattn.lab.runs.settings import RunSettings
+from convattn.lab.runs.settings import RunSettings, settings_from_json
+from convattn.lab.settings import to_json
 
 CONFIG, RUN, RESULT, INITIAL = "config.json", "run.json", "result.json", "initial.npz"
 PRUNING, CONVERSION = "pruning.json", "conversion.json"
@@ -82,7 +82,7 @@ class RunDirectory:
     def write_settings(self, settings: RunSettings) -> None:
         """Write `config.json`, in a folder that is made if it is missing."""
         self.path.mkdir(parents=True, exist_ok=True)
-        self._write(CONFIG, settings_to_json(settings))
+        self._write(CONFIG, to_json(settings))
 
     def write_facts(self, facts: dict[str, Any]) -> None:
         """Write `run.json`."""

@@ -4,7 +4,6 @@
 same files: `config.json`, `run.json`, `metrics.jsonl`, `result.json`, `checkpoints/`.
 """
 
-import dataclasses
 import datetime
 import importlib.metadata
 import json
@@ -23,6 +22,7 @@ from convattn.lab.models.sizes import parameter_count
 from convattn.lab.runs.directory import CONFIG, RESULT, RUN
 from convattn.lab.runs.facts import PACKAGES
 from convattn.lab.runs.git_state import git_state
+from convattn.lab.settings import to_json
 from convattn.lab.training.examples import TrainingExamples
 from convattn.lab.training.hosts import one_process_alone
 from convattn.lab.training.session import Outcome
@@ -69,7 +69,7 @@ def run_experiment(
         ValueError: If the folder holds something else; and what `train` raises.
     """
     one_process_alone(experiment.program)
-    settings = json.loads(json.dumps(dataclasses.asdict(experiment.settings)))
+    settings = to_json(experiment.settings)
     check_place(folder, settings, experiment)
     check_examples(experiment.examples, experiment.training)
     console = console or Console(quiet=True)

@@ -1,6 +1,5 @@
 """`launch`: from settings to a trained model and the folder of its run."""
 
-import dataclasses
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -14,11 +13,11 @@ from convattn.files import FILE_NAME as LOCK
 from convattn.files import hold_folder
 from convattn.lab.data.datasets import Dataset, read_dataset
 from convattn.lab.runs.attention_snapshot import attention_snapshot
-from convattn.lab.runs.codec import named_fields
 from convattn.lab.runs.directory import CONFIG, CONVERSION, INITIAL, PRUNING, RUN, RunDirectory
 from convattn.lab.runs.facts import facts_of, record_facts, result_of
 from convattn.lab.runs.materials import image_size_of, make_model, training_images
-from convattn.lab.runs.settings import RunSettings
+from convattn.lab.runs.settings import RunSettings, named_fields
+from convattn.lab.settings import changed_fields
 from convattn.lab.training.devices import data_mesh
 from convattn.lab.training.hosts import check_equal, is_first
 from convattn.lab.training.session import Outcome
@@ -131,16 +130,10 @@ def check_folder(directory: RunDirectory, settings: RunSettings) -> None:
         return
     stored = directory.read_settings()
     if stored != settings:
-        changed = [
-            f"{part}.{field.name}"
-            for part in ("model", "images", "training")
-            for field in dataclasses.fields(getattr(settings, part))
-            if getattr(getattr(settings, part), field.name)
-            != getattr(getattr(stored, part), field.name, None)
-        ]
+        changed = ", ".join(changed_fields(stored, settings))
         raise ValueError(
-            f"{path} holds a run with other settings (they differ in {', '.join(changed)}); take "
-            "another folder, or --resume it as it is"
+            f"{path} holds a run with other settings (they differ in {changed}); take another "
+            "folder, or --resume it as it is"
         )
 
 

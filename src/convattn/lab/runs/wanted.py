@@ -5,9 +5,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from convattn.lab.runs.arguments import Arguments, check_resume, repeating_command
-from convattn.lab.runs.codec import settings_from_json, settings_to_json
 from convattn.lab.runs.directory import RunDirectory
-from convattn.lab.runs.settings import RunSettings
+from convattn.lab.runs.settings import RunSettings, settings_from_json
+from convattn.lab.settings import to_json
 from convattn.lab.training.hosts import from_first, is_first
 
 
@@ -23,7 +23,7 @@ def wanted(given: Arguments, words: list[str]) -> tuple[RunSettings, str, Path]:
         if is_first():
             directory = RunDirectory(given.resume)
             settings, facts = directory.read_settings(), directory.read_facts()
-            stored = [settings_to_json(settings), facts["command"]]
+            stored = [to_json(settings), facts["command"]]
         content, command = from_first(stored)
         settings, folder = settings_from_json(content), given.resume
     else:

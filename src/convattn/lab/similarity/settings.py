@@ -7,6 +7,7 @@ from typing import Annotated
 import tyro
 
 from convattn.lab.models.settings import SimilaritySettings
+from convattn.lab.settings import Count, Natural, Rate, settings
 from convattn.lab.training.settings import TrainingSettings
 
 RECIPE = TrainingSettings(
@@ -18,44 +19,27 @@ RECIPE = TrainingSettings(
 )
 
 
-@dataclass(frozen=True)
+@settings
 class PairSettings:
     """Which images are paired, and how they are varied."""
 
     source: str | None = None
     """An archive of CIFAR or image folders; the bundled slice of CIFAR-10 if not given."""
-    rounds: int = 4
+    rounds: Count = 4
     """In how many training pairs each training image is."""
-    test_rounds: int = 1
+    test_rounds: Count = 1
     """The same of test images; with 1 the results of the test pairs are independent."""
-    crop: int = 4
+    crop: Natural = 4
     """Training images are padded by so many pixels and cropped at random, each by itself."""
     flip: bool = True
     """Half of the training images are mirrored, each by itself."""
-    validation: float = 0.0
+    validation: Rate = 0.0
     """The share of the training images that is split off for validation pairs, by class."""
-    limit: int | None = None
+    limit: Count | None = None
     """Take only the first so many training images and test images."""
 
-    def __post_init__(self) -> None:
-        """Refuse values out of their ranges.
 
-        Raises:
-            ValueError: With what was expected.
-
-        >>> PairSettings(rounds=0)
-        Traceback (most recent call last):
-        ValueError: rounds=0, but expected at least 1
-        """
-        for name, least in (("rounds", 1), ("test_rounds", 1), ("crop", 0), ("limit", 1)):
-            value = getattr(self, name)
-            if value is not None and value < least:
-                raise ValueError(f"{name}={value}, but expected at least {least}")
-        if not 0 <= self.validation < 1:
-            raise ValueError(f"validation={self.validation}, but expected a share, 0 ≤ share < 1")
-
-
-@dataclass(frozen=True)
+@settings
 class SimilarityRunSettings:
     """All that decides a run."""
 
@@ -66,11 +50,6 @@ class SimilarityRunSettings:
     training: TrainingSettings = RECIPE
 
     def __post_init__(self) -> None:
-        """Refuse to choose the best where there is nothing to choose by.
-
-        Raises:
-            ValueError: As described above.
-        """
         if self.training.select == "best" and not self.pairs.validation:
             raise ValueError(
                 "--training.select best chooses by validation pairs, and none are split off; give "

@@ -56,8 +56,8 @@ def describe(value: Any, within: frozenset[int] = frozenset()) -> str:
         cells = getattr(value, "__closure__", None) or ()
         return name + (f"[{', '.join(inner(cell.cell_contents) for cell in cells)}]" * bool(cells))
     if dataclasses.is_dataclass(value):
-        fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
-        return f"{kind}({inner(fields)})"
+        compared = [field.name for field in dataclasses.fields(value) if field.compare]
+        return f"{kind}({inner({name: getattr(value, name) for name in compared})})"
     if isinstance(value, Mapping):
         items = sorted(f"{inner(key)}: {inner(each)}" for key, each in value.items())
         return f"{kind}{{{', '.join(items)}}}"

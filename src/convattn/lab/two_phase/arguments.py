@@ -11,8 +11,7 @@ import tyro
 
 from convattn.lab.runs.arguments import Archive, repeating_command
 from convattn.lab.runs.configs import get_config
-from convattn.lab.two_phase.comparison_settings import ComparisonSettings
-from convattn.lab.two_phase.settings import TwoPhaseSettings
+from convattn.lab.two_phase.settings import ComparisonSettings, TwoPhaseSettings
 
 PROGRAM, DEFAULT = "experiments/two_phase.py", "tiny"
 COMPARE, RECORD = "compare", "record"

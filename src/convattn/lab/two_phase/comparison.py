@@ -14,12 +14,17 @@ from typing import Any
 
 from rich.console import Console
 
+from convattn.lab.settings import changed_fields, to_json
 from convattn.lab.training.failures import NonFiniteLoss
-from convattn.lab.two_phase.codec import changed_fields, two_phase_from_json, two_phase_to_json
-from convattn.lab.two_phase.comparison_settings import CONTROLS, RANDOM, ComparisonSettings
 from convattn.lab.two_phase.convert_run import PhaseOne, read_phase_one
 from convattn.lab.two_phase.directory import read_json, write_json
 from convattn.lab.two_phase.pipeline import STOPPED, is_finished, train_converted, train_once
+from convattn.lab.two_phase.settings import (
+    CONTROLS,
+    RANDOM,
+    ComparisonSettings,
+    comparison_from_json,
+)
 
 SETTINGS = "comparison.json"
 
@@ -40,20 +45,7 @@ class ComparisonDirectory:
         Raises:
             ValueError: If this is not the folder of one.
         """
-        stored = read_json(self.path / SETTINGS)["settings"]
-        try:
-            return ComparisonSettings(
-                two_phase_from_json(stored["pipeline"]),
-                tuple(stored["seeds"]),
-                tuple(stored["starts"]),
-                tuple(stored["warmups"]),
-                stored["controls"],
-            )
-        except (KeyError, TypeError) as problem:
-            raise ValueError(
-                f"{self.path / SETTINGS} holds no settings of a comparison ({problem!r}); it comes "
-                "from another version, or was damaged"
-            ) from problem
+        return comparison_from_json(read_json(self.path / SETTINGS)["settings"])
 
     def begin(self, settings: ComparisonSettings, command: str) -> None:
         """Write the settings into a new or empty folder, or find the same there.
@@ -75,12 +67,7 @@ class ComparisonDirectory:
                 f"{self.path} holds something else than a comparison; take another folder"
             )
         self.path.mkdir(parents=True, exist_ok=True)
-        content = {
-            **{
-                name: getattr(settings, name) for name in ("seeds", "starts", "warmups", "controls")
-            },
-            "pipeline": two_phase_to_json(settings.pipeline),
-        }
+        content = to_json(settings)
         write_json(self.path / SETTINGS, {"settings": content, "command": command})
 
 

@@ -8,8 +8,8 @@ import numpy as np
 from convattn.lab.analysis.picture import save_picture
 from convattn.lab.training.metrics import read_metrics
 from convattn.lab.two_phase.comparison import ComparisonDirectory
-from convattn.lab.two_phase.comparison_settings import RANDOM, TITLES, ComparisonSettings
 from convattn.lab.two_phase.curves import Curve, draw_curves, judged_by, points_of
+from convattn.lab.two_phase.settings import RANDOM, TITLES, ComparisonSettings
 
 PRINTED = "limit-40"
 

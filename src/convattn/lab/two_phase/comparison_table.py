@@ -16,13 +16,13 @@ import numpy as np
 from convattn.lab.runs.directory import RunDirectory
 from convattn.lab.training.metrics import read_metrics
 from convattn.lab.two_phase.comparison import ComparisonDirectory
-from convattn.lab.two_phase.comparison_settings import (
+from convattn.lab.two_phase.gradient_norms import GROUPS, REST
+from convattn.lab.two_phase.settings import (
     CONTROLS,
     RANDOM,
     TITLES,
     ComparisonSettings,
 )
-from convattn.lab.two_phase.gradient_norms import GROUPS, REST
 
 REFERENCE = ("limit-40", "with")
 

@@ -14,10 +14,10 @@ import numpy as np
 from convattn.lab.models.vision_transformer import VisionTransformer
 from convattn.lab.training.images import TrainingImages
 from convattn.lab.training.settings import TrainingSettings
-from convattn.lab.two_phase.conversion_settings import ConversionSettings
 from convattn.lab.two_phase.deviation import Deviation, deviation
 from convattn.lab.two_phase.gradient_norms import gradient_norms, norms_to_json
 from convattn.lab.two_phase.predictions import first_images, predict
+from convattn.lab.two_phase.settings import ConversionSettings
 
 
 class ConversionFailed(RuntimeError):

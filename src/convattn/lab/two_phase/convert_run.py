@@ -13,16 +13,15 @@ from convattn.files import hold_folder
 from convattn.lab.analysis.restored_run import restore_run
 from convattn.lab.data.datasets import Dataset
 from convattn.lab.models.vision_transformer import VisionTransformer
-from convattn.lab.runs.codec import settings_to_json
 from convattn.lab.runs.directory import CONFIG, RunDirectory
 from convattn.lab.runs.launch import check_folder
 from convattn.lab.runs.materials import make_model
 from convattn.lab.runs.settings import RunSettings
+from convattn.lab.settings import to_json
 from convattn.lab.training.images import TrainingImages
 from convattn.lab.training.state import named_arrays
 from convattn.lab.two_phase.conversion_check import check_conversion, in_float32
-from convattn.lab.two_phase.conversion_settings import ConversionSettings
-from convattn.lab.two_phase.settings import TwoPhaseSettings
+from convattn.lab.two_phase.settings import ConversionSettings, TwoPhaseSettings
 from convattn.lab.two_phase.transfer import transfer
 
 
@@ -65,7 +64,7 @@ def read_phase_one(path: Path) -> PhaseOne:
     model: Any = make_model(replace(run.settings, training=training), run.dataset)
     nnx.update(model, nnx.state(found, nnx.Param))
     source = {
-        "config": json.loads(json.dumps(settings_to_json(run.settings))),
+        "config": json.loads(json.dumps(to_json(run.settings))),
         "result": result,
         "images_sha256": directory.read_facts()["images"]["sha256"],
         "epochs": run.epoch,

@@ -40,13 +40,13 @@ from convattn.lab.models.convolution_mixing import ConvolutionMixing
 from convattn.lab.models.linear import Linear
 from convattn.lab.models.vision_transformer import VisionTransformer
 from convattn.lab.models.vision_transformer_layer import VisionTransformerLayer
-from convattn.lab.two_phase.conversion_settings import ConversionSettings
 from convattn.lab.two_phase.mixing_bound import attention_bound, wide_mixing
 from convattn.lab.two_phase.secant_network import (
     gelu_slope,
     linear_part,
     norm_secant,
 )
+from convattn.lab.two_phase.settings import ConversionSettings
 from convattn.lab.two_phase.sublayer_rounding import (
     affine_rounding,
     convolution_rounding,
@@ -124,7 +124,8 @@ def deviation(
 
     >>> from flax import nnx
     >>> from convattn.lab.models.settings import VisionTransformerSettings
-    >>> from convattn.lab.two_phase.transfer import phase_two_settings, transfer
+    >>> from convattn.lab.two_phase.settings import phase_two_settings
+    >>> from convattn.lab.two_phase.transfer import transfer
     >>> sizes = {"depth": 1, "width": 12, "inner": 6, "patch_size": 2}
     >>> settings = VisionTransformerSettings("convolution", **sizes)
     >>> one = VisionTransformer(settings, classes=2, image_size=(4, 6), rngs=nnx.Rngs(0))

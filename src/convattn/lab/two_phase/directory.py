@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from convattn.files import write_file
-from convattn.lab.two_phase.codec import changed_fields, two_phase_from_json, two_phase_to_json
-from convattn.lab.two_phase.settings import TwoPhaseSettings
+from convattn.lab.settings import changed_fields, to_json
+from convattn.lab.two_phase.settings import TwoPhaseSettings, two_phase_from_json
 
 SETTINGS, SUMMARY = "two_phase.json", "summary.json"
 
@@ -80,7 +80,7 @@ class TwoPhaseDirectory:
                 "pipeline; take another one"
             )
         path.mkdir(parents=True, exist_ok=True)
-        write_json(path / SETTINGS, {"settings": two_phase_to_json(settings), "command": command})
+        write_json(path / SETTINGS, {"settings": to_json(settings), "command": command})
 
 
 def read_json(path: Path) -> dict[str, Any]:

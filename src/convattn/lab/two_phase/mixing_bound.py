@@ -32,7 +32,7 @@ from convattn.bounds.saturation_error import saturation_error_bound
 from convattn.constructions.conversion import conv_to_attention
 from convattn.lab.models.attention_mixing import AttentionMixing
 from convattn.lab.models.convolution_mixing import ConvolutionMixing
-from convattn.lab.two_phase.conversion_settings import ConversionSettings
+from convattn.lab.two_phase.settings import ConversionSettings
 from convattn.lab.two_phase.sublayer_rounding import convolution_rounding
 from convattn.operators.patches import patchify, unpatchify
 

@@ -28,11 +28,11 @@ from convattn.constructions.conversion import conv_to_attention
 from convattn.encodings.bias import BiasEncoding
 from convattn.encodings.layer import AttentionLayer
 from convattn.lab.models.normal_initialization import DEVIATION
-from convattn.lab.models.settings import VisionTransformerSettings, read_count
-from convattn.lab.models.settings.vision_transformer import Border
+from convattn.lab.models.settings import Border, VisionTransformerSettings
 from convattn.lab.models.vision_transformer import VisionTransformer
-from convattn.lab.two_phase.conversion_settings import ConversionSettings
-from convattn.operators.shifts import TokenGrid, axis_token_offsets
+from convattn.lab.two_phase.settings import ConversionSettings, phase_two_settings
+from convattn.operators.integers import as_integer
+from convattn.operators.shifts import TokenGrid
 
 SAME = (
     "mixing",
@@ -77,7 +77,7 @@ def convert_layer(
     >>> layer.heads, layer.encoding.values.shape, layer.ring
     (10, (10, 99), ((1, 1), (1, 1)))
     """
-    rows, columns = (read_count(side, "a side of grid") for side in grid)
+    rows, columns = (as_integer(side, "a side of grid", 1) for side in grid)
     given: dict[str, Any] = (
         {"exact": True, "leak": conversion.leak}
         if conversion.kind == "exact"
@@ -91,28 +91,6 @@ def convert_layer(
     table = encoding.shift_scores(place.shifts, place.number_of_keys)
     shifts = tuple(map(tuple, place.shifts.tolist()))
     return replace(layer, encoding=BiasEncoding(table, None, shifts), ring=ring)
-
-
-def phase_two_settings(
-    settings_one: VisionTransformerSettings, conversion: ConversionSettings
-) -> VisionTransformerSettings:
-    """The attention phase that follows a convolution phase.
-
-    >>> settings = VisionTransformerSettings("convolution", kernel_size=5)
-    >>> two = phase_two_settings(settings, ConversionSettings("exact"))
-    >>> two.mixing, two.heads, two.ring
-    ('attention', 10, 1)
-    """
-    reach = axis_token_offsets(settings_one.kernel_size, settings_one.patch_size, 1)
-    keeps_zeros = settings_one.border == "zero" and conversion.border == "kept"
-    return replace(
-        settings_one,
-        mixing="attention",
-        heads=len(reach) ** 2 + (conversion.kind == "exact"),
-        head_width=None,
-        position="relative",
-        ring=reach[-1] if keeps_zeros else 0,
-    )
 
 
 def transfer(

@@ -3,7 +3,7 @@
 Sizes are those of the table; the rest is that of the papers named with each.
 """
 
-from convattn.lab.models.settings.vision_transformer import Mixing, VisionTransformerSettings
+from convattn.lab.models.settings import Mixing, VisionTransformerSettings
 
 
 def cmhsa(kernel_size: int = 3, mixing: Mixing = "attention") -> VisionTransformerSettings:

@@ -1,0 +1,155 @@
+"""What all settings have in common: checked dataclasses, their way through JSON, and one error.
+
+Settings are pydantic dataclasses in strict mode. Ranges are declared with the types; what pydantic
+finds wrong is raised as `ValueError` in the form of all errors: `name=value, but expected …`.
+"""
+
+import functools
+import json
+from collections.abc import Collection
+from dataclasses import field
+from typing import Annotated, Any, TypeVar, dataclass_transform
+
+from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic.dataclasses import dataclass
+from pydantic_core import PydanticCustomError
+
+Made = TypeVar("Made")
+STRICT = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
+LIMITS = {"ge": "at least", "le": "at most", "gt": "more than", "lt": "less than"}
+PLAINER = {  # pydantic's words → ours
+    "Input should be ": "",
+    "Tuple should have ": "",
+    "a valid integer": "an integer",
+    " after validation, not 0": "",
+    "Unexpected keyword argument": "no setting of that name",
+}
+
+
+def _odd(value: int) -> int:
+    if value % 2 == 0:
+        raise PydanticCustomError("odd", "an odd number: an even kernel has no centre")
+    return value
+
+
+Count = Annotated[int, Field(ge=1)]
+Natural = Annotated[int, Field(ge=0)]
+Counts = Annotated[tuple[Count, ...], Field(min_length=1)]
+Odd = Annotated[int, Field(ge=1), AfterValidator(_odd)]
+Positive = Annotated[float, Field(gt=0)]
+NonNegative = Annotated[float, Field(ge=0)]
+Rate = Annotated[float, Field(ge=0, lt=1)]
+Fraction = Annotated[float, Field(ge=0, le=1)]
+
+
+@dataclass_transform(frozen_default=True, field_specifiers=(field,))
+def settings(cls: type[Made]) -> type[Made]:
+    """A frozen dataclass whose fields are checked against their types, without conversions.
+
+    Raises:
+        ValueError: From its constructor, for what is out of range.
+
+    >>> @settings
+    ... class Sizes:
+    ...     width: Count = 4
+    >>> Sizes(width=0)
+    Traceback (most recent call last):
+    ValueError: width=0, but expected at least 1
+    """
+    made: Any = dataclass(cls, frozen=True, config=STRICT)
+    construct = made.__init__
+
+    @functools.wraps(construct)
+    def checked(self: Any, *given: Any, **named: Any) -> None:
+        try:
+            construct(self, *given, **named)
+        except ValidationError as error:
+            raise ValueError(explained(error)) from None
+
+    made.__init__ = checked
+    return made
+
+
+def explained(error: ValidationError) -> str:
+    """All that pydantic found wrong, in the form of all errors."""
+    return "; ".join(_explained(problem) for problem in error.errors(include_url=False))
+
+
+def _explained(problem: Any) -> str:
+    name, kind = ".".join(map(str, problem["loc"])), problem["type"]
+    if kind == "value_error":  # raised by a __post_init__, and in our form
+        return str(problem["ctx"]["error"])
+    if kind.startswith("union_tag"):
+        found = problem["ctx"].get("tag")
+        tags = problem["ctx"].get("expected_tags", "the name of a kind of model")
+        return f"{name}.kind={found!r}, but expected {tags}"
+    expected = problem["msg"]
+    for theirs, ours in PLAINER.items():
+        expected = expected.replace(theirs, ours)
+    for limit, words in LIMITS.items():
+        if limit in problem.get("ctx", {}):
+            expected = f"{words} {problem['ctx'][limit]:.12g}"
+    return f"{name or 'settings'}={problem['input']!r}, but expected {expected}"
+
+
+@functools.cache
+def _adapter(kind: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(kind)
+
+
+def to_json(given: Any) -> dict[str, Any]:
+    """All of some settings, as JSON can hold them."""
+    kind: Any = type(given)
+    return _adapter(kind).dump_python(given, mode="json")
+
+
+def from_json(kind: Any, stored: Any, *, later: Collection[str] = ()) -> Any:
+    """The settings that `to_json` was given.
+
+    Args:
+        kind: Of the settings.
+        stored: What was read from a file.
+        later: Dotted names of fields that did not exist at first; where they are missing, their
+            defaults are what was done. Today's other defaults need not be what a run had.
+
+    Raises:
+        ValueError: For values out of range, and unknown or missing fields.
+    """
+    try:
+        found = _adapter(kind).validate_json(json.dumps(stored))
+        missing = sorted({*flattened(to_json(found))} - {*flattened(stored), *later})
+        problem = f"{', '.join(missing)} missing" if missing else ""
+    except ValidationError as error:
+        problem = explained(error)
+    if problem:
+        raise ValueError(
+            f"these are not the settings of a run: {problem}; they come from another version, or "
+            "the file was damaged"
+        )
+    return found
+
+
+def flattened(document: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Every field of a JSON object by its dotted name.
+
+    >>> flattened({"training": {"seed": 0}, "seeds": [1]})
+    {'training.seed': 0, 'seeds': [1]}
+    """
+    found: dict[str, Any] = {}
+    for name, value in document.items():
+        nested = isinstance(value, dict)
+        found |= flattened(value, f"{prefix}{name}.") if nested else {f"{prefix}{name}": value}
+    return found
+
+
+def changed_fields(one: Any, other: Any) -> list[str]:
+    """The dotted names under which two settings differ.
+
+    >>> from convattn.lab.training.settings import TrainingSettings
+    >>> changed_fields(TrainingSettings(), TrainingSettings(seed=1))
+    ['seed']
+    """
+    left, right = flattened(to_json(one)), flattened(to_json(other))
+    names = [*left, *(name for name in right if name not in left)]
+    absent = object()
+    return [name for name in names if left.get(name, absent) != right.get(name, absent)]
