@@ -111,7 +111,7 @@ def test_a_pruned_row_needs_the_paper_s_pruning_of_a_whole_run(
 
 def test_a_pruned_row_takes_other_heads_and_fewer_epochs(tmp_path) -> None:
     record = full_record(names("pruned")["ROW"], 0.934, removed=(0, 1, 0, 0, 9, 0))
-    assert record["config"]["model"]["heads"] == (9, 8, 9, 9, 0, 9)
+    assert record["config"]["model"]["heads"] == [9, 8, 9, 9, 0, 9]
     record = changed(record, "config.training.epochs", 12)
     record["result"] |= {"step": 6000, "steps": 6000}
     assert check_with("pruned", record, tmp_path, Verdict.REPRODUCED)
