@@ -94,7 +94,6 @@ def black_pixels(run: Run) -> str:
     """
     import jax.numpy as jnp
 
-    from convattn.constructions.cordonnier_lemma2 import one_hot_sharpness
     from convattn.encodings import QuadraticEncoding
     from convattn.ledger.evidence import DTYPES, whole_images
     from convattn.ledger.evidence.positional_heads import (
@@ -104,6 +103,7 @@ def black_pixels(run: Run) -> str:
         heads_within,
         scores_by_shift,
     )
+    from convattn.operators.roundoff import one_hot_sharpness
 
     images = whole_images(run)
     images = images - images.min(axis=(1, 2, 3), keepdims=True)

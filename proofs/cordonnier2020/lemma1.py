@@ -41,10 +41,9 @@ def random_bijection(run: Run) -> str:
     import jax
     import jax.numpy as jnp
 
-    from convattn.constructions.cordonnier_lemma1 import value_maps_for_bijection
     from convattn.constructions.geometry import ConvolutionGeometry
-    from convattn.constructions.li_lemma2 import one_hot_bias_heads
     from convattn.constructions.li_output_map import token_maps
+    from convattn.constructions.li_theorem1 import bias_construction
     from convattn.encodings.layer import AttentionLayer
     from convattn.fast.application import apply_attention
     from convattn.ledger.evidence import DTYPES, exact_convolution, integer_kernel, whole_images
@@ -59,8 +58,8 @@ def random_bijection(run: Run) -> str:
     found = []
     for dtype, in_value in zip(DTYPES, (True, False, True, False), strict=True):
         maps = token_maps(jnp.asarray(kernel, dtype), geometry)
-        maps = value_maps_for_bijection(maps, geometry.offsets, looks_at)
-        heads = one_hot_bias_heads(geometry, None, maps.dtype).take_heads(order)
+        heads = bias_construction(maps, geometry)[0].take_heads(order)
+        maps = maps[np.array(order)]  # W^(h) = W_(f'(h))
         placed = (maps, None) if in_value else (None, maps)
         layer = AttentionLayer(heads, *placed, ring=geometry.ring)
         result = jax.jit(apply_attention)(layer, jnp.asarray(images, dtype))

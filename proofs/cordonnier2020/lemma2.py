@@ -117,11 +117,11 @@ def one_hot_on_images(run: Run) -> str:
     """α of `one_hot_sharpness`: the pixels *are* those of the image moved by Δ, edges repeated."""
     import jax.numpy as jnp
 
-    from convattn.constructions.cordonnier_lemma2 import one_hot_sharpness
     from convattn.encodings import QuadraticEncoding
     from convattn.ledger.evidence import DTYPES, whole_images
     from convattn.ledger.evidence.layer_runs import equal
     from convattn.ledger.evidence.positional_heads import attended, bare_grid, head_weights
+    from convattn.operators.roundoff import one_hot_sharpness
 
     images = whole_images(run)
     count, height, width, _ = images.shape

@@ -71,12 +71,12 @@ def encoding_on_images(run: Run) -> str:
     import jax.numpy as jnp
 
     from convattn.constructions import conv_to_attention
-    from convattn.constructions.cordonnier_lemma2 import one_hot_sharpness
     from convattn.encodings import AbsoluteEncoding, QuadraticEncoding
     from convattn.encodings.layer import AttentionLayer
     from convattn.fast.application import apply_attention
     from convattn.ledger.evidence import DTYPES, exact_convolution, integer_kernel, whole_images
     from convattn.ledger.evidence.layer_runs import equal
+    from convattn.operators.roundoff import one_hot_sharpness
     from convattn.operators.shifts import TokenGrid
 
     images = whole_images(run)
@@ -121,7 +121,6 @@ def channels_in_the_input(run: Run) -> str:
     import jax
     import jax.numpy as jnp
 
-    from convattn.constructions.cordonnier_lemma2 import one_hot_sharpness
     from convattn.encodings import BiasEncoding
     from convattn.encodings.layer import AttentionLayer, ContentScores
     from convattn.fast.application import apply_attention
@@ -129,6 +128,7 @@ def channels_in_the_input(run: Run) -> str:
     from convattn.ledger.evidence.exact_tokens import cut_tokens, join_tokens
     from convattn.ledger.evidence.layer_runs import equal
     from convattn.ledger.evidence.printed_output_map import output_blocks, patch_offsets
+    from convattn.operators.roundoff import one_hot_sharpness
 
     patch, images = 4, whole_images(run)
     kernel = integer_kernel(run.rng("kernel"), (3, 3), 3, 4)

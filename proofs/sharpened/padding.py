@@ -277,10 +277,10 @@ def zero_token_on_images(run: Run) -> str:
     import jax.numpy as jnp
 
     from convattn.constructions import conv_to_attention
-    from convattn.constructions.cordonnier_lemma2 import one_hot_sharpness
     from convattn.constructions.zero_token import attend_with_zero_token
     from convattn.ledger.evidence import DTYPES, exact_convolution, integer_kernel, whole_images
     from convattn.ledger.evidence.layer_runs import equal
+    from convattn.operators.roundoff import one_hot_sharpness
 
     images, found = whole_images(run), []
     kernel = integer_kernel(run.rng("kernel"), (5, 5), 3, 2)

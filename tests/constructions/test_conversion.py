@@ -139,9 +139,9 @@ def test_supports_hold_every_map_and_no_more():
     """Where a map can be nonzero: a kernel of ones is nonzero there, and nowhere else."""
     geometry = ConvolutionGeometry.of((3, 2), (2, 3))
     layer = conv_to_attention(np.ones((3, 2, 1, 2)), patch_size=(2, 3), exact=False, groups=2)
-    supports = map_supports(geometry, (2, 2), 2, "bias", geometry.heads)
+    supports = map_supports(geometry, (2, 2), 2, True, geometry.heads)
     assert_equal(np.asarray(layer.output) != 0, supports)
-    with_uniform = map_supports(geometry, (2, 2), 2, "bias", geometry.heads + 1)
+    with_uniform = map_supports(geometry, (2, 2), 2, True, geometry.heads + 1)
     assert_equal(with_uniform[-1], supports.any(axis=0))
-    mixed = map_supports(geometry, (2, 2), 2, "scalar", geometry.heads + 1)
+    mixed = map_supports(geometry, (2, 2), 2, False, geometry.heads + 1)
     assert_equal(mixed, np.broadcast_to(supports.any(axis=0), mixed.shape))

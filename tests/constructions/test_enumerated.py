@@ -6,9 +6,9 @@ from constructions.conversion_cases import applied, reference
 from strategies import small_integers
 
 from convattn.constructions.conversion import conv_to_attention
-from convattn.constructions.cordonnier_lemma2 import one_hot_sharpness
 from convattn.constructions.enumerated import enumerated_construction
 from convattn.constructions.geometry import ConvolutionGeometry
+from convattn.operators.roundoff import one_hot_sharpness
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float32", "float64"])

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from convattn.constructions.conversion import conv_to_attention
-from convattn.constructions.regimes import ENCODINGS
+from convattn.constructions.regimes import CONSTRUCTIONS
 
 ONES = np.ones((3, 2, 2), np.float32)
 REFUSALS = {
@@ -145,14 +145,14 @@ def test_scalar_layers_that_rounding_would_swallow_are_refused(shape, dtype, ref
 
 
 def test_the_table_of_encodings_says_what_is_taken():
-    for encoding, row in ENCODINGS.items():
+    for encoding, row in CONSTRUCTIONS.items():
         for exact in (True, False):
-            if row["exact"] or not exact:
+            if row.exact or not exact:
                 conv_to_attention(ONES, encoding=encoding, exact=exact)
             else:
                 with pytest.raises(ValueError, match="exact=True"):
                     conv_to_attention(ONES, encoding=encoding, exact=exact)
-        conv_to_attention(ONES, encoding=encoding, exact=False, **{row["limit"]: 100.0})
+        conv_to_attention(ONES, encoding=encoding, exact=False, **{row.limit: 100.0})
 
 
 def test_numpy_integers_are_integers():

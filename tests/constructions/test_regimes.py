@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 
 import convattn as ca
-from convattn.constructions.regimes import ENCODINGS, check_regime
+from convattn.constructions.regimes import CONSTRUCTIONS, check_regime
 
 pytestmark = pytest.mark.usefixtures("unchecked")  # the library's own checks must speak
 KERNEL = np.ones((3, 3, 1, 1), np.float32)
 
 
-@pytest.mark.parametrize("encoding", ENCODINGS)
+@pytest.mark.parametrize("encoding", CONSTRUCTIONS)
 def test_the_default_regime_is_exact_where_there_is_one(encoding):
     assert (
-        check_regime(encoding, None, 0.5, None, None, jnp.float32) is ENCODINGS[encoding]["exact"]
+        check_regime(encoding, None, 0.5, None, None, jnp.float32) is CONSTRUCTIONS[encoding].exact
     )
 
 

@@ -83,7 +83,7 @@ def test_every_encoding_is_here():
     import convattn.encodings as package
 
     classes = {getattr(package, name) for name in dir(package) if name.endswith("Encoding")}
-    protocols = {package.PositionalEncoding, package.SeparableEncoding}
+    protocols = {package.Encoding, package.PositionalEncoding, package.SeparableEncoding}
     assert classes - protocols == {type(one) for one in ENCODINGS.values()}
 
 
@@ -173,7 +173,7 @@ def test_scores_keep_at_least_float32(encoding):
     ],
 )
 def test_grids_of_other_axes_are_refused(name):
-    with pytest.raises(ValueError, match="is made for 2 spatial axes, but the grid has 1"):
+    with pytest.raises(ValueError, match="axes=1 of the grid, but expected 2"):
         ENCODINGS[name].positional_scores(TokenGrid((3,), ((0, 0),)))
 
 

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from strategies import seeds
 from token_grids import GRIDS, compiled_scores, interior, places, slow_shift_scores
 
-from convattn.constructions.cordonnier_lemma2 import one_hot_sharpness
 from convattn.encodings.enumerated import EnumeratedEncoding
+from convattn.operators.roundoff import one_hot_sharpness
 
 
 def offsets_of(grid):

@@ -186,8 +186,8 @@ PLANTS = [
     (
         "lemma1",
         "a random bijection on images",
-        "convattn.constructions.cordonnier_lemma1.value_maps_for_bijection",
-        lambda original: lambda maps, offsets, looks_at: maps,
+        "convattn.constructions.li_output_map.token_maps",
+        lambda original: lambda kernel, geometry: original(kernel, geometry)[::-1],
     ),
     (
         "lemma1",
@@ -241,7 +241,7 @@ PLANTS = [
     (
         "lemma2",
         "one-hot on images, border included",
-        "convattn.constructions.cordonnier_lemma2.one_hot_sharpness",
+        "convattn.operators.roundoff.one_hot_sharpness",
         always(2.0),
     ),
     ("padding", "3 × 3 with the ring", f"{RUNS}.conv_to_attention", turned_kernel),
@@ -298,7 +298,7 @@ PLANTS = [
     (
         "alpha46",
         "black pixels of images",
-        "convattn.constructions.cordonnier_lemma2.one_hot_sharpness",
+        "convattn.operators.roundoff.one_hot_sharpness",
         always(46.0),
     ),
     (

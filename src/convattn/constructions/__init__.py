@@ -1,10 +1,9 @@
 """The explicit constructions, one theorem a file, each with its proof above its weights.
 
 The data flows through them in this order: a kernel and its geometry (`geometry`, with the remarks
-of C20 on padding, stride, dilation and sequences) become token maps (`li_output_map`); an encoding
-makes heads look at the offsets (`cordonnier_lemma2`, `li_lemma2`, `enumerated`, `finite`,
-`scalar`); a theorem puts both together (`cordonnier_theorem1`, `li_theorem1`, …); and `conversion`
-chooses.
+of C20 on padding, stride, dilation and sequences) become token maps (`li_output_map`); a theorem
+makes heads look at the offsets and gives them their maps (`cordonnier_theorem1`, `li_theorem1`,
+`enumerated`, `finite`, `scalar`); the table of `regimes` names them, and `conversion` chooses.
 """
 
 from convattn.constructions.conversion import conv_to_attention as conv_to_attention

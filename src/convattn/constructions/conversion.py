@@ -7,16 +7,11 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from convattn.constructions.cordonnier_theorem1 import quadratic_construction
-from convattn.constructions.enumerated import enumerated_construction
-from convattn.constructions.finite import leaky_construction
 from convattn.constructions.geometry import ConvolutionGeometry
 from convattn.constructions.head_dimension import map_supports, split_heads
 from convattn.constructions.li_output_map import expand_groups, token_bias, token_maps
-from convattn.constructions.li_theorem1 import bias_construction
-from convattn.constructions.regimes import check_regime
-from convattn.constructions.scalar import scalar_construction
-from convattn.encodings.base import PositionalEncoding, score_dtype
+from convattn.constructions.regimes import CONSTRUCTIONS, check_regime
+from convattn.encodings.base import score_dtype
 from convattn.encodings.layer import AttentionLayer
 from convattn.operators.convolution import check_kernel
 from convattn.operators.integers import as_integer
@@ -83,20 +78,9 @@ def conv_to_attention(
     kernel = expand_groups(kernel, groups)
     maps = token_maps(kernel, geometry)
 
-    heads: PositionalEncoding
-    if encoding == "bias":
-        heads, blocks = (
-            leaky_construction(maps, geometry, leak)
-            if exact
-            else bias_construction(maps, geometry, logit)
-        )
-    elif encoding == "quadratic":
-        heads, blocks = quadratic_construction(maps, geometry, alpha)
-    elif encoding == "enumerated":
-        heads, blocks = enumerated_construction(maps, geometry, alpha)
-    else:
-        heads, blocks = scalar_construction(maps, geometry, exact, logit)
-
+    construction = CONSTRUCTIONS[encoding]
+    limit = {"logit": logit, "alpha": alpha}[construction.limit]
+    heads, blocks = construction.build(maps, geometry, exact, leak, limit)
     if not isinstance(blocks, jax.core.Tracer) and not bool(jnp.isfinite(blocks).all()):
         raise ValueError(
             f"the layer's maps overflow {blocks.dtype.name}, in which the kernel is stored: the "
@@ -106,7 +90,9 @@ def conv_to_attention(
     value: Array | None = None
     output: Array | None = blocks
     if head_dim is not None:
-        supports = map_supports(geometry, kernel.shape[-2:], groups, encoding, len(blocks))
+        supports = map_supports(
+            geometry, kernel.shape[-2:], groups, construction.targeted, len(blocks)
+        )
         try:
             width = as_integer(head_dim, "head_dim", 1)
         except ValueError as error:

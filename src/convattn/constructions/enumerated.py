@@ -15,10 +15,10 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Num
 
-from convattn.constructions.cordonnier_lemma2 import one_hot_sharpness
 from convattn.constructions.geometry import ConvolutionGeometry
 from convattn.encodings.base import score_dtype
 from convattn.encodings.enumerated import EnumeratedEncoding
+from convattn.operators.roundoff import one_hot_sharpness
 
 
 def enumerated_construction(

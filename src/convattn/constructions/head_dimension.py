@@ -85,13 +85,13 @@ def map_supports(
     geometry: ConvolutionGeometry,
     channels: tuple[int, int],
     groups: int,
-    encoding: str,
+    targeted: bool,
     heads: int,
 ) -> np.ndarray:
     """Where each head's map can be nonzero for some kernel: `[heads, P²·in, P_out²·out]`.
 
-    A head with a target has the support of that offset's map. The uniform head of the exact bias,
-    and every head of the scalar encoding, mixes all maps.
+    A head with a target has the support of that offset's map. The uniform head of an exact form,
+    and every head of an encoding that is not `targeted`, mixes all maps.
     """
     size_in, size_out = channels
     block = np.kron(np.eye(groups), np.ones((size_in // groups, size_out // groups)))
@@ -99,5 +99,5 @@ def map_supports(
         ones = jnp.asarray(np.broadcast_to(block, (*geometry.kernel_size, *block.shape)))
         supports = np.asarray(token_maps(ones, geometry)) != 0
     union = supports.any(0, keepdims=True)
-    targeted = supports if encoding != "scalar" else supports[:0]
-    return np.concatenate([targeted, np.repeat(union, heads - len(targeted), axis=0)])
+    own = supports if targeted else supports[:0]
+    return np.concatenate([own, np.repeat(union, heads - len(own), axis=0)])

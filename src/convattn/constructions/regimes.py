@@ -1,4 +1,7 @@
-"""Exact at finite parameters or in a limit: what each encoding offers, and what goes together."""
+"""Every encoding with its construction, and which options of a conversion go together."""
+
+from collections.abc import Callable
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -6,13 +9,64 @@ import numpy as np
 from jax import Array
 from jax.typing import DTypeLike
 
-# Which encoding has an exact form at finite parameters, which a limit form, and the parameter that
-# goes to infinity there. What is not in the table is refused.
-ENCODINGS = {
-    "bias": {"exact": True, "limit": "logit"},
-    "scalar": {"exact": True, "limit": "logit"},
-    "quadratic": {"exact": False, "limit": "alpha"},
-    "enumerated": {"exact": False, "limit": "alpha"},
+from convattn.constructions.cordonnier_theorem1 import quadratic_construction
+from convattn.constructions.enumerated import enumerated_construction
+from convattn.constructions.finite import leaky_construction
+from convattn.constructions.geometry import ConvolutionGeometry
+from convattn.constructions.li_theorem1 import bias_construction
+from convattn.constructions.scalar import scalar_construction
+from convattn.encodings.base import PositionalEncoding
+
+Number = float | Array
+Heads = tuple[PositionalEncoding, Array]  # the encoding, and the map of each head
+
+
+class Construction(NamedTuple):
+    """How an encoding expresses a convolution.
+
+    Attributes:
+        build: From the token maps, the geometry, whether the exact form is asked for, the leak of
+            that and the parameter of the limit form, or None, to the heads.
+        exact: Whether it has a form that is exact at finite parameters.
+        limit: The name of the parameter that goes to infinity in its limit form.
+        targeted: Whether each head reads one offset, but for the last of an exact form.
+    """
+
+    build: Callable[[Array, ConvolutionGeometry, bool, Number, Number | None], Heads]
+    exact: bool
+    limit: str
+    targeted: bool = True
+
+
+def _bias(
+    maps: Array, geometry: ConvolutionGeometry, exact: bool, leak: Number, logit: Number | None
+) -> Heads:
+    if exact:
+        return leaky_construction(maps, geometry, leak)
+    return bias_construction(maps, geometry, logit)
+
+
+# By the name that `conv_to_attention(encoding=...)` takes; a new encoding needs one row here.
+CONSTRUCTIONS = {
+    "bias": Construction(_bias, True, "logit"),
+    "scalar": Construction(
+        lambda maps, geometry, exact, leak, logit: scalar_construction(
+            maps, geometry, exact, logit
+        ),
+        exact=True,
+        limit="logit",
+        targeted=False,
+    ),
+    "quadratic": Construction(
+        lambda maps, geometry, exact, leak, alpha: quadratic_construction(maps, geometry, alpha),
+        exact=False,
+        limit="alpha",
+    ),
+    "enumerated": Construction(
+        lambda maps, geometry, exact, leak, alpha: enumerated_construction(maps, geometry, alpha),
+        exact=False,
+        limit="alpha",
+    ),
 }
 
 
@@ -37,33 +91,33 @@ def check_regime(
     >>> check_regime("quadratic", None, 0.5, None, 8.0, jnp.float32)
     False
     """
-    if not isinstance(encoding, str) or encoding not in ENCODINGS:
-        raise ValueError(f"encoding={encoding!r}, but should be one of {', '.join(ENCODINGS)}")
+    if not isinstance(encoding, str) or encoding not in CONSTRUCTIONS:
+        raise ValueError(f"encoding={encoding!r}, but should be one of {', '.join(CONSTRUCTIONS)}")
     if exact is not None and not isinstance(exact, bool):
         raise ValueError(f"exact={exact!r}, but should be True, False or None (the default)")
-    row = ENCODINGS[encoding]
+    row = CONSTRUCTIONS[encoding]
     given = {"logit": logit, "alpha": alpha}
     for name, parameter in given.items():
         if parameter is None:
             continue
-        if name != row["limit"]:
+        if name != row.limit:
             raise ValueError(
                 f"{name}={parameter} was given, but encoding={encoding!r} has no such parameter; "
-                f"its limit form takes {row['limit']}"
+                f"its limit form takes {row.limit}"
             )
-        if exact or (exact is None and row["exact"]):
+        if exact or (exact is None and row.exact):
             raise ValueError(
                 f"{name}={parameter} belongs to the limit form of encoding={encoding!r}, but the "
                 f"exact form was asked for; pass exact=False or leave {name} out"
             )
         require_positive(parameter, name, dtype)
-    if exact and not row["exact"]:
+    if exact and not row.exact:
         raise ValueError(
             f"exact=True with encoding={encoding!r}, which is exact only in the limit "
-            f"{row['limit']} → ∞; use encoding='bias' or 'scalar', or exact=False"
+            f"{row.limit} → ∞; use encoding='bias' or 'scalar', or exact=False"
         )
     require_leak(leak, dtype)
-    return bool(row["exact"]) if exact is None else exact
+    return row.exact if exact is None else exact
 
 
 def require_positive(parameter: float | Array, name: str, dtype: DTypeLike) -> None:

@@ -29,11 +29,11 @@ from jax import Array
 from jax.typing import DTypeLike
 from jaxtyping import Num
 
-from convattn.constructions.cordonnier_lemma2 import one_hot_sharpness
 from convattn.constructions.geometry import ConvolutionGeometry
 from convattn.encodings.base import score_dtype
 from convattn.encodings.scalar import ScalarEncoding
 from convattn.operators.attention import HIGHEST
+from convattn.operators.roundoff import one_hot_sharpness
 
 # Beyond so many offsets no dtype will do. The leading term of the middle L_δ at the largest node is
 # (T + 1)^T / (⌊T/2⌋! ⌈T/2⌉!), at least half of that in the limit form, and κ is no less. It grows

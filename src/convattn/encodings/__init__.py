@@ -5,6 +5,8 @@ from convattn.encodings.absolute import sinusoidal_positions as sinusoidal_posit
 from convattn.encodings.axial import AxialEncoding as AxialEncoding
 from convattn.encodings.axis_scores import AxisScores as AxisScores
 from convattn.encodings.axis_scores import SeparableEncoding as SeparableEncoding
+from convattn.encodings.base import Encoding as Encoding
+from convattn.encodings.base import OffsetTable as OffsetTable
 from convattn.encodings.base import PositionalEncoding as PositionalEncoding
 from convattn.encodings.base import RelativePosition as RelativePosition
 from convattn.encodings.bias import BiasEncoding as BiasEncoding

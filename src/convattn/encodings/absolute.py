@@ -1,8 +1,8 @@
 """Absolute encodings: a vector for each position, learned or sinusoidal in two dimensions."""
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field
 
 import jax
 import jax.numpy as jnp
@@ -10,14 +10,14 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float, Int, Num
 
-from convattn.encodings.base import score_dtype
+from convattn.encodings.base import Encoding, score_dtype
 from convattn.operators.attention import HIGHEST
 from convattn.operators.shifts import TokenGrid
 
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
-class AbsoluteEncoding:
+class AbsoluteEncoding(Encoding):
     """Scores P_q W_qry,h W_key,hᵀ P_kᵀ: the last term of C20 eq. 7, the one without content.
 
     Attributes:
@@ -34,11 +34,6 @@ class AbsoluteEncoding:
     query: Num[Array, "heads position_features key_features"]
     key: Num[Array, "heads position_features key_features"]
     table: Array | None = field(default=None)
-
-    @property
-    def heads(self) -> int:
-        """How many heads there are."""
-        return int(self.query.shape[0])
 
     def positions(self, grid: TokenGrid) -> Float[Array, "keys position_features"]:
         """P for every key of the grid, row-major."""
@@ -85,15 +80,6 @@ class AbsoluteEncoding:
         )
         right = jnp.einsum("kd,hde->hke", positions, self.key.astype(dtype), precision=HIGHEST)
         return left, right
-
-    def head_gains(self, number_of_keys: int) -> None:
-        """None: the value maps need not know the number of keys."""
-        return None
-
-    def take_heads(self, indices: Sequence[int]) -> "AbsoluteEncoding":
-        """The same encoding with these heads, in this order; a head may be repeated."""
-        chosen = np.asarray(indices, np.int32)
-        return replace(self, query=self.query[chosen], key=self.key[chosen])
 
 
 def sinusoidal_positions(

@@ -13,25 +13,25 @@ each query has a pair of factors of its own, and mixing the tokens with its u ta
 that all queries together take (HW)² as before.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, Num
 
 from convattn.encodings.absolute import sinusoidal_positions
 from convattn.encodings.axis_scores import AxisScores, free_groups, sum_over_axes
-from convattn.encodings.base import check_axes, score_dtype
+from convattn.encodings.base import Encoding, check_axes, score_dtype
 from convattn.operators.attention import HIGHEST
 from convattn.operators.shifts import TokenGrid
 
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
-class AxialEncoding:
+class AxialEncoding(Encoding):
     """Scores Σ_a P^a_(q_a) W^a_qry,h (P^a_(k_a) W^a_key,h)ᵀ, a sum over the axes a.
 
     Attributes:
@@ -52,14 +52,9 @@ class AxialEncoding:
     [[2.0, 11.0, 3.0, 12.0], [11.0, 101.0, 12.0, 102.0]]
     """
 
-    query: tuple[Array, ...]
-    key: tuple[Array, ...]
-    tables: tuple[Array, ...] | None = field(default=None)
-
-    @property
-    def heads(self) -> int:
-        """How many heads there are."""
-        return int(self.query[0].shape[0])
+    query: tuple[Num[Array, "heads _ _"], ...]
+    key: tuple[Num[Array, "heads _ _"], ...]
+    tables: tuple[Num[Array, "_ _"], ...] | None = field(default=None)
 
     def positions(self, grid: TokenGrid, axis: int) -> Float[Array, "keys position_features"]:
         """P^a for every key of one axis."""
@@ -123,15 +118,23 @@ class AxialEncoding:
         """The sum over the axes for every query and key."""
         return sum_over_axes(self.axis_scores(grid))
 
-    def head_gains(self, number_of_keys: int) -> None:
-        """None: the value maps need not know the number of keys."""
-        return None
+    def check(self) -> None:
+        """Refuse maps of different shapes, and tables whose vectors they do not take.
 
-    def take_heads(self, indices: Sequence[int]) -> "AxialEncoding":
-        """The same encoding with these heads, in this order; a head may be repeated."""
-        chosen = np.asarray(indices, np.int32)
-        return replace(
-            self,
-            query=tuple(array[chosen] for array in self.query),
-            key=tuple(array[chosen] for array in self.key),
-        )
+        Raises:
+            ValueError: As described above, and as `Encoding.check` does.
+        """
+        super().check()
+        query, key = ([array.shape for array in part] for part in (self.query, self.key))
+        if query != key:
+            raise ValueError(
+                f"encoding.key has the shapes {key}, but expected those of query: {query}"
+            )
+        if self.tables is not None:
+            features = [table.shape[1] for table in self.tables]
+            taken = [shape[1] for shape in query]
+            if features != taken:
+                raise ValueError(
+                    f"encoding.tables has {features} features, but expected {taken}, which the "
+                    "maps take"
+                )

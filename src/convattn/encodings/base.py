@@ -2,15 +2,15 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
-from typing import Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, TypeVar, get_args, get_origin, runtime_checkable
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
-from jaxtyping import Float, Int
+from jaxtyping import AbstractArray, Float, Int
 
-from convattn.operators.shifts import TokenGrid
+from convattn.operators.shifts import Shift, TokenGrid
 
 
 @runtime_checkable
@@ -38,19 +38,115 @@ class PositionalEncoding(Protocol):
         ...
 
 
-class RelativePosition:
-    """An encoding whose scores depend on the shift δ = key - query alone.
+class Part(NamedTuple):
+    """An array of an encoding, as its field's annotation describes it.
 
-    A subclass gives `shift_scores`; the scores of a grid are read from that one table. `PER_HEAD`
-    names the fields whose first axis is the head.
+    Attributes:
+        rank: How many axes it has; of a field that is a tuple, each of its arrays.
+        per_head: Whether the first axis is the head.
+        is_tuple: Whether the field holds one array for each spatial axis.
     """
 
-    PER_HEAD: tuple[str, ...] = ()
+    rank: int
+    per_head: bool
+    is_tuple: bool
+
+
+def array_parts(cls: type) -> dict[str, Part]:
+    """The fields of a dataclass that are annotated as arrays with named axes.
+
+    It is the schema of an encoding: which heads are taken, what a file of weights must hold.
+
+    >>> from convattn.encodings import BiasEncoding
+    >>> array_parts(BiasEncoding)["values"], array_parts(BiasEncoding)["leak"].rank
+    (Part(rank=2, per_head=True, is_tuple=False), 0)
+    """
+    found = {}
+    for field in fields(cls):
+        held = [field.type, *get_args(field.type)]
+        for kind in [*held, *(inner for one in held for inner in get_args(one))]:
+            if isinstance(kind, type) and issubclass(kind, AbstractArray):
+                axes = kind.dim_str.split()
+                is_tuple = any(get_origin(one) is tuple for one in held)
+                found[field.name] = Part(len(axes), axes[:1] == ["heads"], is_tuple)
+    return found
+
+
+Own = TypeVar("Own", bound="Encoding")
+
+
+class Encoding:
+    """A dataclass of arrays: which of them have a head for their first axis its annotations say."""
 
     @property
     def heads(self) -> int:
         """How many heads there are."""
-        return int(getattr(self, self.PER_HEAD[0]).shape[0])
+        name = next(name for name, part in array_parts(type(self)).items() if part.per_head)
+        held = getattr(self, name)
+        return int((held[0] if isinstance(held, tuple) else held).shape[0])
+
+    def head_gains(self, number_of_keys: int) -> Float[Array, "heads"] | None:
+        """None: the value maps of most encodings need not know the number of keys."""
+        return None
+
+    @property
+    def is_exact_form(self) -> bool:
+        """Whether it is the form of a construction that is exact at finite parameters."""
+        return False
+
+    def take_heads(self: Own, indices: Sequence[int]) -> Own:
+        """The same encoding with these heads, in this order; a head may be repeated."""
+        chosen = np.asarray(indices, np.int32)
+        changes = {
+            name: jax.tree.map(lambda array: array[chosen], getattr(self, name))
+            for name, part in array_parts(type(self)).items()
+            if part.per_head
+        }
+        return replace(self, **changes)  # type: ignore[type-var]
+
+    def check(self) -> None:
+        """Refuse arrays that do not fit together, such as a damaged file may hold.
+
+        Raises:
+            ValueError: Where a rank is not that of the annotation, an axis is empty, or the heads
+                of two arrays differ.
+        """
+        check_parts(self, "encoding")
+
+
+def check_parts(holder: Any, where: str) -> None:
+    """Refuse arrays of another rank than annotated, empty ones, and heads that differ.
+
+    Raises:
+        ValueError: As described above.
+    """
+    heads = {}
+    for name, (rank, per_head, is_tuple) in array_parts(type(holder)).items():
+        held = getattr(holder, name)
+        if held is None:
+            continue
+        shapes = [array.shape for array in held] if is_tuple else [held.shape]
+        if is_tuple and len(shapes) not in (1, 2):
+            raise ValueError(
+                f"{where}.{name}={len(shapes)} arrays, but expected one for each of one or two "
+                "spatial axes"
+            )
+        for shape in shapes:
+            if len(shape) != rank or 0 in shape:
+                raise ValueError(
+                    f"{where}.{name}.shape={shape}, but expected {rank} axes, none of them empty"
+                )
+        if per_head:
+            heads[name] = [shape[0] for shape in shapes]
+    if len({count for counts in heads.values() for count in counts}) > 1:
+        raise ValueError(f"heads={heads}, but expected one number of heads in all of {where}")
+
+
+class RelativePosition(Encoding):
+    """An encoding whose scores depend on the shift δ = key - query alone.
+
+    A subclass gives `shift_scores`; the scores of a grid are read from that one table.
+    """
 
     def shift_scores(
         self, shifts: Int[np.ndarray, "shifts axes"], number_of_keys: int
@@ -84,16 +180,40 @@ class RelativePosition:
 
         return jax.vmap(row, out_axes=1)
 
-    def head_gains(self, number_of_keys: int) -> Float[Array, "heads"] | None:
-        """None: the value maps of most encodings need not know the number of keys."""
-        return None
 
-    def take_heads(self, indices: Sequence[int]) -> "RelativePosition":
-        """The same encoding with these heads, in this order; a head may be repeated."""
-        chosen = np.asarray(indices, np.int32)
-        present = {field.name for field in fields(self)}  # type: ignore[arg-type]
-        changes = {name: getattr(self, name)[chosen] for name in self.PER_HEAD if name in present}
-        return replace(self, **changes)  # type: ignore[type-var]
+class OffsetTable(RelativePosition):
+    """Scores with an entry for each of `offsets`, and one value at every other shift.
+
+    A subclass gives `offsets` and `entries`.
+    """
+
+    offsets: tuple[Shift, ...]
+
+    def entries(self) -> int:
+        """How many entries the arrays hold."""
+        raise NotImplementedError
+
+    def rows(self, shifts: Int[np.ndarray, "shifts axes"]) -> Int[np.ndarray, "shifts"]:
+        """The place of each shift among the offsets; of every other, the one after the last."""
+        check_axes(shifts, len(self.offsets[0]), type(self).__name__)
+        where = {offset: index for index, offset in enumerate(self.offsets)}
+        return np.array([where.get(tuple(s), len(where)) for s in shifts.tolist()], np.int32)
+
+    def check(self) -> None:
+        """Refuse offsets that are no distinct shifts, or not as many as there are entries.
+
+        Raises:
+            ValueError: As described above, and as `Encoding.check` does.
+        """
+        super().check()
+        offsets: Any = self.offsets
+        sizes = {len(offset) if isinstance(offset, tuple) else 0 for offset in offsets}
+        if not offsets or len({*offsets}) < len(offsets) or len(sizes) > 1 or 0 in sizes:
+            raise ValueError(f"encoding.offsets={offsets}, but expected distinct shifts")
+        if self.entries() != len(offsets):
+            raise ValueError(
+                f"encoding.offsets={offsets}, but expected as many as entries: {self.entries()}"
+            )
 
 
 def check_axes(shifts: np.ndarray, axes: int, name: str) -> None:
@@ -104,8 +224,8 @@ def check_axes(shifts: np.ndarray, axes: int, name: str) -> None:
     """
     if shifts.shape[-1] != axes:
         raise ValueError(
-            f"{name} is made for {axes} spatial axes, but the grid has {shifts.shape[-1]}; build "
-            "it with as many coordinates as the image has"
+            f"axes={shifts.shape[-1]} of the grid, but expected {axes}, for which {name} is made; "
+            "build it with as many coordinates as the image has"
         )
 
 

@@ -17,13 +17,13 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float, Int, Num
 
-from convattn.encodings.base import RelativePosition, check_axes, score_dtype
+from convattn.encodings.base import OffsetTable, score_dtype
 from convattn.operators.shifts import Shift
 
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
-class BiasEncoding(RelativePosition):
+class BiasEncoding(OffsetTable):
     """Scores b_h(δ), or M(N)·b_h(δ) with a leak.
 
     Attributes:
@@ -43,7 +43,14 @@ class BiasEncoding(RelativePosition):
     leak: Num[Array, ""] | None
     offsets: tuple[Shift, ...] = field(metadata={"static": True})
 
-    PER_HEAD = ("values",)
+    @property
+    def is_exact_form(self) -> bool:
+        """Whether it is exact at finite parameters."""
+        return self.leak is not None
+
+    def entries(self) -> int:
+        """How many entries the arrays hold."""
+        return self.values.shape[1]
 
     def scale(self, number_of_keys: int) -> Float[Array, ""]:
         """M(N) = log(1 + N(1/ε - 1)), or one without a leak."""
@@ -57,10 +64,20 @@ class BiasEncoding(RelativePosition):
         self, shifts: Int[np.ndarray, "shifts axes"], number_of_keys: int
     ) -> Float[Array, "heads shifts"]:
         """The entry of each shift, times M(N) if there is a leak."""
-        check_axes(shifts, len(self.offsets[0]), "BiasEncoding")
-        where = {offset: index for index, offset in enumerate(self.offsets)}
-        rows = [where.get(tuple(shift), len(where)) for shift in shifts.tolist()]
         dtype = score_dtype(self.values)
         values = self.values.astype(dtype) * self.scale(number_of_keys)
         background = jnp.zeros((values.shape[0], 1), dtype)
-        return jnp.concatenate([values, background], axis=-1)[:, np.asarray(rows, np.int32)]
+        return jnp.concatenate([values, background], axis=-1)[:, self.rows(shifts)]
+
+    def check(self) -> None:
+        """Refuse a leak outside (0, 1).
+
+        Raises:
+            ValueError: As described above, and as `OffsetTable.check` does.
+        """
+        super().check()
+        if self.leak is not None and not 0 < self.leak < 1:
+            raise ValueError(
+                f"encoding.leak={float(self.leak)} in {self.leak.dtype}, but expected a number "
+                "strictly between 0 and 1; has a leak near one of them been rounded to it?"
+            )

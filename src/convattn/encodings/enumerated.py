@@ -18,13 +18,13 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float, Int, Num
 
-from convattn.encodings.base import RelativePosition, check_axes, score_dtype
+from convattn.encodings.base import OffsetTable, score_dtype
 from convattn.operators.shifts import Shift
 
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
-class EnumeratedEncoding(RelativePosition):
+class EnumeratedEncoding(OffsetTable):
     """Scores -α_h (n(δ) - n_h)², where n(δ) is the number of the shift.
 
     Attributes:
@@ -47,13 +47,13 @@ class EnumeratedEncoding(RelativePosition):
     codes: tuple[int, ...] = field(metadata={"static": True})
     spare: int = field(metadata={"static": True})
 
-    PER_HEAD = ("targets", "alpha")
+    def entries(self) -> int:
+        """How many entries the arrays hold."""
+        return len(self.codes)
 
     def shift_codes(self, shifts: Int[np.ndarray, "shifts axes"]) -> Int[np.ndarray, "shifts"]:
         """n(δ) for each shift."""
-        check_axes(shifts, len(self.offsets[0]), "EnumeratedEncoding")
-        numbers = dict(zip(self.offsets, self.codes, strict=True))
-        return np.array([numbers.get(tuple(shift), self.spare) for shift in shifts.tolist()])
+        return np.array([*self.codes, self.spare])[self.rows(shifts)]
 
     def shift_scores(
         self, shifts: Int[np.ndarray, "shifts axes"], number_of_keys: int

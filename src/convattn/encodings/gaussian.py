@@ -38,8 +38,6 @@ class GaussianEncoding(RelativePosition):
     centers: Num[Array, "heads axes"]
     root_precision: Num[Array, "heads axes axes"]
 
-    PER_HEAD = ("centers", "root_precision")
-
     def shift_scores(
         self, shifts: Int[np.ndarray, "shifts axes"], number_of_keys: int
     ) -> Float[Array, "heads shifts"]:

@@ -39,9 +39,7 @@ class LearnedEncoding(RelativePosition):
     """
 
     query: Num[Array, "heads position_features"]
-    tables: tuple[Array, ...]
-
-    PER_HEAD = ("query",)
+    tables: tuple[Num[Array, "_ _"], ...]
 
     def shift_scores(
         self, shifts: Int[np.ndarray, "shifts axes"], number_of_keys: int

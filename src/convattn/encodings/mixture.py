@@ -18,13 +18,13 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float, Int, Num
 
-from convattn.encodings.base import RelativePosition, check_axes, score_dtype
+from convattn.encodings.base import OffsetTable, score_dtype
 from convattn.operators.shifts import Shift
 
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
-class MixtureEncoding(RelativePosition):
+class MixtureEncoding(OffsetTable):
     """Scores log(1 + N·w_hδ) at the offsets, 0 elsewhere.
 
     Attributes:
@@ -42,16 +42,28 @@ class MixtureEncoding(RelativePosition):
     weights: Num[Array, "heads offsets"]
     offsets: tuple[Shift, ...] = field(metadata={"static": True})
 
-    PER_HEAD = ("weights",)
+    def entries(self) -> int:
+        """How many entries the arrays hold."""
+        return self.weights.shape[1]
 
     def shift_scores(
         self, shifts: Int[np.ndarray, "shifts axes"], number_of_keys: int
     ) -> Float[Array, "heads shifts"]:
         """log(1 + N·w_hδ) at each shift."""
-        check_axes(shifts, len(self.offsets[0]), "MixtureEncoding")
-        where = {offset: index for index, offset in enumerate(self.offsets)}
-        rows = [where.get(tuple(shift), len(where)) for shift in shifts.tolist()]
         dtype = score_dtype(self.weights)
         values = jnp.log1p(number_of_keys * self.weights.astype(dtype))
         background = jnp.zeros((values.shape[0], 1), dtype)
-        return jnp.concatenate([values, background], axis=-1)[:, np.asarray(rows, np.int32)]
+        return jnp.concatenate([values, background], axis=-1)[:, self.rows(shifts)]
+
+    def check(self) -> None:
+        """Refuse negative weights.
+
+        Raises:
+            ValueError: As described above, and as `OffsetTable.check` does.
+        """
+        super().check()
+        if (self.weights < 0).any():
+            raise ValueError(
+                f"encoding.weights has the entry {float(self.weights.min())}, but expected "
+                "nonnegative shares of a mixture; is a sign in the value map meant?"
+            )

@@ -42,8 +42,6 @@ class QuadraticEncoding(RelativePosition):
     alpha: Num[Array, "heads"]
     centers: Num[Array, "heads axes"]
 
-    PER_HEAD = ("centers", "alpha")
-
     def shift_scores(
         self, shifts: Int[np.ndarray, "shifts axes"], number_of_keys: int
     ) -> Float[Array, "heads shifts"]:

@@ -7,12 +7,13 @@ are, the m·n heads have but m different row softmaxes and n different column so
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, Num
 
 from convattn.encodings.axis_scores import AxisScores, axis_shifts
 from convattn.encodings.base import RelativePosition, check_axes, score_dtype
@@ -41,8 +42,8 @@ class QuadraticGridEncoding(RelativePosition):
     [[0.0, -3.0], [-1.0, -2.0]]
     """
 
-    alpha: tuple[Array, ...]
-    centers: tuple[Array, ...]
+    alpha: tuple[Num[Array, "_"], ...]
+    centers: tuple[Num[Array, "_"], ...]
     pairs: tuple[tuple[int, ...], ...] = field(metadata={"static": True})
 
     @property
@@ -97,6 +98,31 @@ class QuadraticGridEncoding(RelativePosition):
     def take_heads(self, indices: Sequence[int]) -> "QuadraticGridEncoding":
         """The same encoding with these heads, in this order; a head may be repeated."""
         return replace(self, pairs=tuple(self.pairs[int(index)] for index in indices))
+
+    def check(self) -> None:
+        """Refuse α and centres of different sizes, and pairs that point beyond them.
+
+        Raises:
+            ValueError: As described above, and as `Encoding.check` does.
+        """
+        super().check()
+        counts = tuple(part.shape[0] for part in self.centers)
+        if tuple(part.shape[0] for part in self.alpha) != counts:
+            raise ValueError(
+                f"encoding.alpha has the sizes {[part.shape[0] for part in self.alpha]}, but "
+                f"expected those of encoding.centers, {counts}"
+            )
+        pairs: Any = self.pairs
+        fits = isinstance(pairs, tuple) and all(
+            isinstance(pair, tuple)
+            and len(pair) == len(counts)
+            and all(isinstance(i, int) and 0 <= i < n for i, n in zip(pair, counts, strict=True))
+            for pair in pairs
+        )
+        if not fits or not pairs:
+            raise ValueError(
+                f"encoding.pairs={pairs}, but expected an index below {counts} for each axis"
+            )
 
     def free(self) -> QuadraticEncoding:
         """The same heads with a centre each, which training may then move apart.

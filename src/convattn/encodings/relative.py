@@ -34,8 +34,6 @@ class RelativeEncoding(RelativePosition):
     position_key: Num[Array, "heads position_features key_features"]
     table: Array | None = field(default=None)
 
-    PER_HEAD = ("query", "position_key")
-
     def vectors(
         self, shifts: Int[np.ndarray, "shifts axes"]
     ) -> Float[Array, "shifts position_features"]:

@@ -18,14 +18,14 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float, Int, Num
 
-from convattn.encodings.base import RelativePosition, check_axes, score_dtype
+from convattn.encodings.base import OffsetTable, score_dtype
 from convattn.operators.attention import HIGHEST
 from convattn.operators.shifts import Shift
 
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
-class ScalarEncoding(RelativePosition):
+class ScalarEncoding(OffsetTable):
     """Scores v_h·r_δ with r_δ = log t_δ at the offsets and 0 (-M in the limit form) elsewhere.
 
     Attributes:
@@ -46,19 +46,23 @@ class ScalarEncoding(RelativePosition):
     logit: Num[Array, ""] | None
     offsets: tuple[Shift, ...] = field(metadata={"static": True})
 
-    PER_HEAD = ("exponents",)
+    @property
+    def is_exact_form(self) -> bool:
+        """Whether it is exact at finite parameters."""
+        return self.logit is None
+
+    def entries(self) -> int:
+        """How many entries the arrays hold."""
+        return self.log_bases.shape[0]
 
     def shift_scores(
         self, shifts: Int[np.ndarray, "shifts axes"], number_of_keys: int
     ) -> Float[Array, "heads shifts"]:
         """v_h times the single feature of each shift."""
-        check_axes(shifts, len(self.offsets[0]), "ScalarEncoding")
         dtype = score_dtype(self.exponents, self.log_bases)
-        where = {offset: index for index, offset in enumerate(self.offsets)}
-        rows = [where.get(tuple(shift), len(where)) for shift in shifts.tolist()]
         outside = jnp.zeros((), dtype) if self.logit is None else -self.logit.astype(dtype)
         feature = jnp.concatenate([self.log_bases.astype(dtype), outside[None]])
-        feature = feature[np.asarray(rows, np.int32)]
+        feature = feature[self.rows(shifts)]
         return self.exponents[:, None].astype(dtype) * feature[None, :]
 
     def head_gains(self, number_of_keys: int) -> Float[Array, "heads"]:

@@ -1,5 +1,7 @@
 """The constants of rounding analysis: the unit roundoff, γ_n, and what is assumed of exp."""
 
+import math
+
 import jax.numpy as jnp
 from jax.typing import DTypeLike
 
@@ -32,3 +34,18 @@ def gamma(count: int, roundoff: float) -> float:
             "a wider dtype"
         )
     return count * roundoff / (1 - count * roundoff)
+
+
+def one_hot_sharpness(dtype: DTypeLike) -> float:
+    """A power of two s so large that e^-s is zero in the dtype in which softmax runs.
+
+    Softmax runs in at least float32. There e^-104 is below half the smallest subnormal number,
+    2^-150, and in float64 e^-746 is below 2^-1075. The next powers of two are 128 and 1024; a
+    power of two keeps α|δ - Δ|² exact while |δ - Δ|² has no more bits than the dtype.
+
+    >>> one_hot_sharpness(jnp.bfloat16), one_hot_sharpness(jnp.float32)
+    (128.0, 128.0)
+    """
+    limits = jnp.finfo(jnp.promote_types(dtype, jnp.float32))
+    smallest_exponent = limits.minexp - limits.nmant - 1
+    return 2.0 ** math.ceil(math.log2(-smallest_exponent * math.log(2)))

@@ -33,9 +33,9 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from convattn.constructions.cordonnier_lemma2 import one_hot_sharpness
 from convattn.operators.arrays import accumulation_dtype
 from convattn.operators.convolution import check_kernel
+from convattn.operators.roundoff import one_hot_sharpness
 from convattn.operators.shifts import per_axis
 from convattn.sac.relative_bias import EvenBias
 from convattn.sac.self_attentive_parameters import SelfAttentiveParameters

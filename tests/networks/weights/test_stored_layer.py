@@ -1,6 +1,7 @@
 """Layers in files: what was saved is restored, and what is no layer is refused."""
 
 import dataclasses
+import hashlib
 import json
 
 import hypothesis.strategies as st
@@ -15,9 +16,14 @@ from strategies import seeds
 import convattn as ca
 from convattn import encodings
 from convattn.encodings.layer import AttentionLayer, ContentScores
-from convattn.networks.weights.files import WeightsFile
+from convattn.networks.weights.files import WeightsFile, parse_weights
 from convattn.networks.weights.refusal import WeightsRefused
-from convattn.networks.weights.stored_layer import layer_arrays, layer_metadata, restore_layer
+from convattn.networks.weights.stored_layer import (
+    encode,
+    layer_arrays,
+    layer_metadata,
+    restore_layer,
+)
 
 HEADS, FEATURES, HEAD, WIDE, AXES = 4, 8, 3, 12, 2
 DTYPES = ("float64", "float32", "bfloat16", "float16")
@@ -131,6 +137,47 @@ def test_a_layer_is_restored_bit_for_bit(layer, suffix, tmp_path_factory):
     assert [entry.name for entry in path.parent.iterdir()] == [path.name]
 
 
+# The start of the SHA-256 of the .npz file of `layer_to_hold`.
+HELD = {
+    "absolute": "f84813e1e13e",
+    "absolute table": "6fceb9643e3b",
+    "axial": "6ba436d4b6fc",
+    "axial table": "613c3eef91f3",
+    "bias": "71e2e5593915",
+    "bias with a leak": "aa99858d16a6",
+    "enumerated": "b2588409b24a",
+    "gaussian": "457b714b3f37",
+    "learned": "c2a7cf64caad",
+    "mixture": "d8ba6da7a655",
+    "quadratic": "ff2aa9d6364c",
+    "quadratic grid": "2ec4e482409c",
+    "relative": "372497c3c06b",
+    "relative table": "3cd0cf8a08ed",
+    "scalar": "7f5ec4da92d4",
+    "scalar limit": "5d4a2026a145",
+}
+
+
+def layer_to_hold(name: str) -> AttentionLayer:
+    def draw(*shape):
+        return jnp.arange(1.0, 1 + np.prod(shape), dtype="float32").reshape(shape)
+
+    content = ContentScores(draw(4, 8, 5), draw(4, 8, 5)) if name == "bias" else None
+    maps = draw(4, 8, 3), draw(4, 3, 12)
+    return AttentionLayer(
+        make_encoding(name, draw), *maps, None, content, (2, 1), ring=((1, 0), (2, 1))
+    )
+
+
+@pytest.mark.parametrize("name", ENCODINGS)
+def test_the_bytes_of_a_file_are_those_of_the_first_version(name):
+    """Files that users hold stay readable: the format is that of the hashes above."""
+    layer = layer_to_hold(name)
+    content = encode(layer_arrays(layer), layer_metadata(layer), ".npz")
+    assert hashlib.sha256(content).hexdigest()[:12] == HELD[name]
+    assert_same_layer(restore_layer(parse_weights(content, "held")), layer)
+
+
 def test_a_restored_layer_computes_the_same(tmp_path):
     images = np.arange(24, dtype=np.float32).reshape(1, 4, 6, 1)
     path = str(tmp_path / "layer.npz")
@@ -183,12 +230,12 @@ BROKEN = {
     "offsets a number": (stored(described={"encoding__offsets": 3}), "describes no layer"),
     "offsets twice": (
         stored(described={"encoding__offsets": [[0, 0]] * 6}),
-        "should be distinct shifts",
+        "expected distinct shifts",
     ),
-    "fewer offsets": (stored(described={"encoding__offsets": [[0, 0]]}), "entries of encoding"),
+    "fewer offsets": (stored(described={"encoding__offsets": [[0, 0]]}), "as many as entries"),
     "another rank": (
         stored(arrays={"output": np.ones((7, 2), np.float32)}),
-        "output.shape=.7, 2., but should have 3 axes",
+        "output.shape=.7, 2., but expected 3 axes",
     ),
     "other heads": (
         stored(arrays={"output": np.ones((6, 1, 2), np.float32)}),
@@ -198,12 +245,12 @@ BROKEN = {
     "NaN": (stored(arrays={"bias": np.full(2, np.nan, np.float32)}), "bias has 2 non-finite"),
     "leak of several": (
         stored(arrays={"encoding__leak": np.ones(2, np.float32)}),
-        "leak.shape=.2,., but should have 0 axes",
+        "leak.shape=.2,., but expected 0 axes",
     ),
     **{
         f"leak {leak}": (
             stored(arrays={"encoding__leak": np.array(leak, np.float32)}),
-            f"encoding.leak={leak} in float32, but should lie strictly between 0 and 1",
+            f"encoding.leak={leak} in float32, but expected a number strictly between 0 and 1",
         )
         for leak in (-0.5, 0.0, 1.0, 1.5)
     },
@@ -239,11 +286,11 @@ def test_a_layer_that_does_not_fit_together_is_not_saved(tmp_path):
         ({"patch_size": (2, 2)}, "a patch has 4 pixels"),
         (
             {"encoding": encodings.MixtureEncoding(-jnp.ones((7, 1)), ((0, 0),))},
-            "shares of a mixture are nonnegative",
+            "nonnegative shares of a mixture",
         ),
         (
             {"encoding": encodings.MixtureEncoding(jnp.ones((7, 1)), ((0, 0), (0, 1)))},
-            "the entries of encoding and its offsets differ: 1 and 2",
+            "expected as many as entries: 1",
         ),
         ({"encoding": dataclasses.replace(LAYER.encoding, leak=jnp.asarray(1.5))}, "leak=1.5"),
     ]:

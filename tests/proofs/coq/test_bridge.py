@@ -15,8 +15,8 @@ from proofs.coq.computed_values import as_fraction, rational, read_value
 
 from convattn.constructions.finite import leaky_construction
 from convattn.constructions.geometry import ConvolutionGeometry
-from convattn.constructions.li_lemma2 import one_hot_bias_heads
 from convattn.constructions.li_output_map import token_maps
+from convattn.constructions.li_theorem1 import bias_construction
 from convattn.ledger.certificates.equality import equality_certificate
 from convattn.operators.shifts import TokenGrid
 
@@ -89,7 +89,8 @@ def test_hard_attention(coq_value, side, reach, ringed):
     """The limit layer's rows are exactly one-hot at the targets; where there is none, uniform."""
     keys = printed_keys(coq_value, side, reach, ringed)
     grid = library_grid(side, reach, ringed)
-    encoding = one_hot_bias_heads(offset_geometry(reach), None, jnp.float64)
+    geometry = offset_geometry(reach)
+    encoding, _ = bias_construction(jnp.zeros((geometry.heads, 1, 1)), geometry)
     weights = jax.nn.softmax(encoding.positional_scores(grid), axis=-1)
     expected = np.full((grid.number_of_keys + 1, grid.number_of_keys), 1 / grid.number_of_keys)
     expected[:-1] = np.eye(grid.number_of_keys)

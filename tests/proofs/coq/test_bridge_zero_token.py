@@ -9,7 +9,7 @@ from comparison import assert_equal, assert_within
 from proofs.coq.computed_values import as_fraction, binary, rational
 
 from convattn.constructions.geometry import ConvolutionGeometry
-from convattn.constructions.li_lemma2 import one_hot_bias_heads
+from convattn.constructions.li_theorem1 import bias_construction
 from convattn.constructions.zero_token import zero_token_scores, zero_token_weights
 from convattn.encodings.quadratic import QuadraticEncoding
 from convattn.operators.shifts import TokenGrid
@@ -46,7 +46,8 @@ def test_biased_heads(coq_value, side, reach, number):
     """The biases M at the target and M/2 at the zero token, exp(M/2) = e."""
     grid = TokenGrid(side, ((0, 0), (0, 0)))
     geometry = ConvolutionGeometry.of([2 * m + 1 for m in reach])
-    encoding = one_hot_bias_heads(geometry, 2 * float(np.log(float(number))), jnp.float64)
+    logit = 2 * float(np.log(float(number)))
+    encoding, _ = bias_construction(jnp.zeros((geometry.heads, 1, 1)), geometry, logit)
     places = f"{side[0]} {side[1]} {reach[0]} {reach[1]} {rational(number)} y x i j"
     row = f"fraction (biased_row {places} (biased_weight {places} k l))"
     printed = np.array(coq_value(over_heads(over_keys(row, side), side, reach)))

@@ -25,14 +25,13 @@ slower.
 """
 
 import math
-from typing import get_args
 
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 from jaxtyping import Num
 
-from convattn.encodings.base import PositionalEncoding
+from convattn.encodings.base import OffsetTable, PositionalEncoding
 from convattn.encodings.layer import AttentionLayer
 from convattn.fast.backend import BackEnd, Work
 from convattn.fast.maps import sum_dtype
@@ -48,7 +47,6 @@ from convattn.fast.shift.mixed_heads import (
     presence,
 )
 from convattn.fast.shift.offset_weights import (
-    OffsetEncoding,
     OffsetWeights,
     offset_weights,
     read_offsets,
@@ -67,7 +65,7 @@ def refusal(layer: AttentionLayer, grid: TokenGrid, options: AttentionOptions) -
     use separable or windowed where they serve, or dense
     """
     encoding = layer.encoding
-    if not isinstance(encoding, OffsetEncoding):
+    if not isinstance(encoding, OffsetTable):
         return no_table(encoding)
     if layer.content is not None:
         return "the layer has content scores, which differ at every key; use chunked or dense"
@@ -86,20 +84,19 @@ def refusal(layer: AttentionLayer, grid: TokenGrid, options: AttentionOptions) -
 
 def no_table(encoding: PositionalEncoding) -> str:
     """The refusal of an encoding."""
-    names = ", ".join(served.__name__ for served in get_args(OffsetEncoding))
     return (
         f"the scores of {type(encoding).__name__} are no table over a few offsets with one score "
-        f"elsewhere, as those of {names} are; use separable or windowed where they serve, or dense"
+        "elsewhere; use separable or windowed where they serve, or dense"
     )
 
 
-def offset_encoding(layer: AttentionLayer) -> OffsetEncoding:
+def offset_encoding(layer: AttentionLayer) -> OffsetTable:
     """The encoding of a layer that is served.
 
     Raises:
         ValueError: For another.
     """
-    if not isinstance(layer.encoding, OffsetEncoding):
+    if not isinstance(layer.encoding, OffsetTable):
         raise ValueError(no_table(layer.encoding))
     return layer.encoding
 

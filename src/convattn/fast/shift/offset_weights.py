@@ -29,13 +29,8 @@ import numpy as np
 from jax import Array, lax
 from jaxtyping import Bool, Float
 
-from convattn.encodings.bias import BiasEncoding
-from convattn.encodings.enumerated import EnumeratedEncoding
-from convattn.encodings.mixture import MixtureEncoding
-from convattn.encodings.scalar import ScalarEncoding
+from convattn.encodings.base import OffsetTable
 from convattn.operators.shifts import Shift, TokenGrid
-
-OffsetEncoding = BiasEncoding | MixtureEncoding | EnumeratedEncoding | ScalarEncoding
 
 
 class OffsetWeights(NamedTuple):
@@ -50,7 +45,7 @@ class OffsetWeights(NamedTuple):
     everywhere: Array
 
 
-def read_offsets(encoding: OffsetEncoding, grid: TokenGrid) -> tuple[Shift, ...]:
+def read_offsets(encoding: OffsetTable, grid: TokenGrid) -> tuple[Shift, ...]:
     """The offsets of an encoding that lead some query to a key.
 
     >>> encoding = MixtureEncoding(jnp.ones((1, 3)), ((-2,), (0,), (3,)))
@@ -68,7 +63,7 @@ def read_offsets(encoding: OffsetEncoding, grid: TokenGrid) -> tuple[Shift, ...]
 
 
 def offset_weights(
-    encoding: OffsetEncoding,
+    encoding: OffsetTable,
     grid: TokenGrid,
     offsets: tuple[Shift, ...],
     present: Bool[np.ndarray, "offsets patterns"],

@@ -1,39 +1,16 @@
 """Whether the parts of a layer fit together, for layers that come from a file."""
 
 import math
-from collections.abc import Sequence
-from dataclasses import fields
-from typing import Any
 
 import jax
 import numpy as np
 
-from convattn.encodings import (
-    BiasEncoding,
-    EnumeratedEncoding,
-    MixtureEncoding,
-    ScalarEncoding,
-)
+from convattn.encodings.base import Encoding, check_parts
 from convattn.encodings.layer import AttentionLayer, ContentScores
-from convattn.networks.weights.axis_consistency import check_axis_parts
 from convattn.networks.weights.files import require_finite
 from convattn.operators.patches import Ring, check_ring
 from convattn.operators.shifts import TokenGrid, per_axis
 
-# The number of axes of each field that is an array, by class; all begin with the number of heads.
-RANKS = {
-    "BiasEncoding": {"values": 2, "leak": 0},
-    "EnumeratedEncoding": {"alpha": 1, "targets": 1},
-    "GaussianEncoding": {"centers": 2, "root_precision": 3},
-    "MixtureEncoding": {"weights": 2},
-    "QuadraticEncoding": {"alpha": 1, "centers": 2},
-    "ScalarEncoding": {"exponents": 1, "log_bases": 1, "logit": 0},
-    "RelativeEncoding": {"query": 2, "position_key": 3},
-    "AbsoluteEncoding": {"query": 3, "key": 3},
-    "LearnedEncoding": {"query": 2},
-    "ContentScores": {"query": 3, "key": 3, "query_bias": 2, "key_bias": 2},
-}
-NOT_PER_HEAD = ("leak", "logit", "log_bases")
 MOST_KEYS = 2**24  # of a single query; a ring of 2000 tokens on every side of it has fewer
 
 
@@ -51,11 +28,8 @@ def check_layer(layer: AttentionLayer) -> None:
         if isinstance(leaf, jax.core.Tracer):
             raise ValueError(f"{name} is traced; save a layer outside jit and grad")
         require_finite(np.asarray(leaf), name)
-    _check_arrays(layer.encoding, "encoding")
-    _check_table(layer.encoding)
-    _check_leak(layer.encoding)
-    _check_shares(layer.encoding)
-    check_axis_parts(layer.encoding)
+    if isinstance(layer.encoding, Encoding):
+        layer.encoding.check()
     axes = len(layer.patch_size)
     if axes not in (1, 2):
         raise ValueError(f"patch_size={layer.patch_size}, but should have one or two axes")
@@ -74,7 +48,7 @@ def check_layer(layer: AttentionLayer) -> None:
         if last is not None:
             _same(layer.bias.shape[0], last.shape[2], "the length of bias and the maps' width")
     if layer.content is not None:
-        _check_arrays(layer.content, "content")
+        check_parts(layer.content, "content")
         _same(layer.content.query.shape[0], heads, "the heads of content and of encoding")
         _check_content_tables(layer.content, axes)
         first = layer.value if layer.value is not None else layer.output
@@ -83,60 +57,6 @@ def check_layer(layer: AttentionLayer) -> None:
     grid = TokenGrid((1,) * axes, layer.ring)
     scores = jax.eval_shape(lambda: layer.encoding.positional_scores(grid))
     _same(scores.shape[0], heads, "the heads of the scores and of encoding")
-
-
-def _check_arrays(part: Any, where: str) -> None:
-    ranks = RANKS.get(type(part).__name__, {})
-    leading: dict[str, int] = {}
-    for field in fields(part):
-        array = getattr(part, field.name)
-        if field.name not in ranks or array is None:
-            continue
-        if array.ndim != ranks[field.name] or 0 in array.shape:
-            raise ValueError(
-                f"{where}.{field.name}.shape={array.shape}, but should have {ranks[field.name]} "
-                "axes, none of them empty"
-            )
-        if field.name not in NOT_PER_HEAD:
-            leading[field.name] = array.shape[0]
-    if len({*leading.values()}) > 1:
-        raise ValueError(f"the first axes of {where}, its heads, differ: {leading}")
-
-
-def _check_table(encoding: Any) -> None:
-    if not isinstance(
-        encoding, BiasEncoding | EnumeratedEncoding | MixtureEncoding | ScalarEncoding
-    ):
-        return
-    offsets: Sequence[Any] = encoding.offsets
-    sizes = {len(offset) if isinstance(offset, tuple) else 0 for offset in offsets}
-    if not offsets or len({*offsets}) < len(offsets) or len(sizes) > 1 or 0 in sizes:
-        raise ValueError(f"encoding.offsets={offsets}, but should be distinct shifts")
-    entries = {
-        BiasEncoding: lambda e: e.values.shape[1],
-        EnumeratedEncoding: lambda e: len(e.codes),
-        MixtureEncoding: lambda e: e.weights.shape[1],
-        ScalarEncoding: lambda e: e.log_bases.shape[0],
-    }[type(encoding)](encoding)
-    _same(entries, len(offsets), "the entries of encoding and its offsets")
-
-
-def _check_leak(encoding: Any) -> None:
-    if not isinstance(encoding, BiasEncoding) or encoding.leak is None:
-        return
-    if not 0 < encoding.leak < 1:
-        raise ValueError(
-            f"encoding.leak={float(encoding.leak)} in {encoding.leak.dtype}, but should lie "
-            "strictly between 0 and 1; has a leak near one of them been rounded to it?"
-        )
-
-
-def _check_shares(encoding: Any) -> None:
-    if isinstance(encoding, MixtureEncoding) and (encoding.weights < 0).any():
-        raise ValueError(
-            f"encoding.weights has the entry {float(encoding.weights.min())}, but the shares of a "
-            "mixture are nonnegative; is a sign in the value map meant?"
-        )
 
 
 def _check_content_tables(content: ContentScores, axes: int) -> None:
@@ -170,7 +90,7 @@ def _check_map(
     if array is None:
         return
     if array.ndim != 3 or 0 in array.shape:
-        raise ValueError(f"{name}.shape={array.shape}, but should have 3 axes, none of them empty")
+        raise ValueError(f"{name}.shape={array.shape}, but expected 3 axes, none empty")
     _same(array.shape[0], heads, f"the heads of {name} and of encoding")
     for size, pixels in ((array.shape[1], rows), (array.shape[2], columns)):
         if pixels is not None and size % pixels:

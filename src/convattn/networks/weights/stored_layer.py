@@ -24,21 +24,16 @@ from convattn.networks.weights.safetensors_format import write_safetensors
 from convattn.operators.arrays import as_array
 
 FORMAT, VERSION = "convattn", "1"
-ENCODINGS = (
-    encodings.AbsoluteEncoding,
-    encodings.AxialEncoding,
-    encodings.BiasEncoding,
-    encodings.EnumeratedEncoding,
-    encodings.GaussianEncoding,
-    encodings.LearnedEncoding,
-    encodings.MixtureEncoding,
-    encodings.QuadraticEncoding,
-    encodings.QuadraticGridEncoding,
-    encodings.RelativeEncoding,
-    encodings.ScalarEncoding,
-)
-CLASSES: Mapping[str, type] = {c.__name__: c for c in (AttentionLayer, ContentScores, *ENCODINGS)}
-PARTS = {"encoding": tuple(c.__name__ for c in ENCODINGS), "content": ("ContentScores",)}
+# Every encoding is stored by its class's name and fields; the package lists them all.
+CLASSES: Mapping[str, type] = {
+    name: held
+    for name, held in vars(encodings).items()
+    if isinstance(held, type) and issubclass(held, encodings.Encoding) and is_dataclass(held)
+} | {"AttentionLayer": AttentionLayer, "ContentScores": ContentScores}
+PARTS = {
+    "encoding": tuple(sorted(name for name in CLASSES if name.endswith("Encoding"))),
+    "content": ("ContentScores",),
+}
 
 
 def save_layer(layer: AttentionLayer, path: Path | str) -> None:
