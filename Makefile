@@ -49,6 +49,7 @@ network: $(STAMP) ## train a small ResNet and turn all of it into attention laye
 
 bench: $(STAMP) ## time and memory of the back ends beside dense attention and lax.conv, into build/bench/
 	$(BIN)/python experiments/bench.py --output-dir build/bench
+	$(BIN)/python experiments/network_time.py --json build/bench/network.json
 
 bench-training: $(STAMP) ## a training step beside its PyTorch form and its plain form, into build/bench/
 	$(BIN)/python experiments/training_bench.py --json build/bench/training.json
@@ -59,8 +60,8 @@ orders: $(STAMP) ## time the three orders of a structured convolution against th
 test: $(STAMP) ## run the tests, but for the slow ones, in parallel
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m "not slow"
 
-test-all: $(STAMP) ## run all tests in parallel
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
+test-all: $(STAMP) ## run all tests in parallel, with XLA's optimisations on
+	CONVATTN_OPTIMIZE=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 
 coverage: $(STAMP) ## branch coverage of the independent checker, which must be 100 %
 	$(BIN)/python -m pytest -q tests/convattn_check --cov=convattn_check --cov-branch --cov-report=term-missing --cov-fail-under=100

@@ -1,12 +1,17 @@
-"""The ground that every test stands on: 64-bit types, checked annotations, Hypothesis profiles.
+"""What every test starts from: 64-bit types, compilation, checked annotations, Hypothesis profiles.
 
-Both are set before anything of the library is imported. 64-bit types are on through the
-configuration, not the environment, so that subprocesses start as a user's would; a test that wants
-them off uses `jax.enable_x64(False)`.
+All is set before anything of the library is imported, and through the configuration, not the
+environment, so that subprocesses start as a user's would. A test that wants 64-bit types off uses
+`jax.enable_x64(False)`.
+
+Most of the time of the tests is compilation, so all workers share one cache of compiled programs in
+`build/`, and XLA optimises little unless `CONVATTN_OPTIMIZE=1`, as in `make test-all`: what is
+tested must hold for either.
 """
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import jax
 import jaxtyping
@@ -14,7 +19,12 @@ import pytest
 from hypothesis import HealthCheck, settings
 from jaxtyping import install_import_hook
 
+PROGRAMS = Path(__file__).parents[1] / "build" / "test-programs"
 jax.config.update("jax_enable_x64", True)
+jax.config.update("jax_compilation_cache_dir", str(PROGRAMS))
+jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
+jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+jax.config.update("jax_disable_most_optimizations", os.environ.get("CONVATTN_OPTIMIZE") != "1")
 
 CHECKED = (
     "convattn.fast.application",
