@@ -4,24 +4,28 @@ Usage: python scripts/make_cifar10_slice.py PATH/cifar10-lossless.tar.xz [--outp
 
 The archive holds the first 1,000 records of each official batch, bit for bit, in the official
 layout: records of 1 label byte and 3,072 bytes, channel-major RGB. The slice takes the first 200
-training and the first 50 test records of each class, in file order. The same archive gives the same
-payload always, and the same file under the same zlib.
+training and the first 50 test records of each class, in file order. The same archive always gives
+the same arrays, and the same file under the same zlib.
 """
 
 import argparse
 import hashlib
-import os
+import io
 import sys
 import tarfile
-import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from convattn.ledger.images.cifar10_slice import FILE_NAME, FILE_SHA256, PAYLOAD_SHA256, SIDE
-from convattn.ledger.images.integrity import DataIntegrityError
-from convattn.ledger.images.planes import predict
+from convattn.files import write_file
+from convattn.ledger.images.cifar10_slice import (
+    FILE_NAME,
+    SHA256,
+    SIDE,
+    DataIntegrityError,
+    digest,
+)
 
 FOLDER = "cifar-10-batches-bin"
 TRAIN_FILES = tuple(f"{FOLDER}/data_batch_{number}.bin" for number in range(1, 6))
@@ -107,60 +111,44 @@ def first_of_each_class(records: np.ndarray, count: int) -> np.ndarray:
     return records[np.sort(np.concatenate(rows))]
 
 
-def build_payload(archive: Path, source: Source = CIFAR10) -> bytes:
-    """Labels, then residual planes, of the training and then the test images."""
+def build_slice(archive: Path, source: Source = CIFAR10) -> dict[str, np.ndarray]:
+    """The four arrays of the slice, under their names."""
     records = read_records(archive, source)
-    train = np.concatenate([records[name] for name in TRAIN_FILES])
-    test = np.concatenate([records[name] for name in TEST_FILES])
-    chosen = np.concatenate(
-        [first_of_each_class(train, source.train), first_of_each_class(test, source.test)]
-    )
-    images = chosen[:, 1:].reshape(-1, 3, SIDE, SIDE).transpose(0, 2, 3, 1)
-    return chosen[:, 0].tobytes() + predict(images).tobytes()
+    arrays = {}
+    for split, names, count in (
+        ("train", TRAIN_FILES, source.train),
+        ("test", TEST_FILES, source.test),
+    ):
+        chosen = first_of_each_class(np.concatenate([records[name] for name in names]), count)
+        images = chosen[:, 1:].reshape(-1, 3, SIDE, SIDE).transpose(0, 2, 3, 1)
+        arrays[f"{split}_images"] = np.ascontiguousarray(images)
+        arrays[f"{split}_labels"] = chosen[:, 0].copy()
+    return arrays
 
 
-def write_beside_and_rename(path: Path, content: bytes) -> None:
-    """Replace ``path`` by ``content`` so that no reader ever sees half of it."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        beside.write_bytes(content)
-        beside.replace(path)
-    finally:
-        beside.unlink(missing_ok=True)
-
-
-def main(arguments: list[str] | None = None) -> int:
-    """Build the slice; 0 on success, 1 where the archive or the result isn't as expected."""
+def main(arguments: list[str] | None = None, source: Source = CIFAR10) -> int:
+    """Build the slice; 0 on success, 1 where the archive or the result is not as expected."""
     parser = argparse.ArgumentParser(description="Build the bundled CIFAR-10 slice.")
     parser.add_argument("archive", type=Path, help="PATH/cifar10-lossless.tar.xz")
     default = Path(__file__).resolve().parents[1] / "src" / "convattn" / "ledger" / "images"
     parser.add_argument("--output", type=Path, default=default, help="the folder to write into")
     parser.add_argument(
-        "--new-digests", action="store_true", help="write even where cifar10.py has other digests"
+        "--new-digest", action="store_true", help="write even where the loader expects another one"
     )
     options = parser.parse_args(arguments)
     try:
-        payload = build_payload(options.archive)
+        arrays = build_slice(options.archive, source)
     except DataIntegrityError as error:
         print(error, file=sys.stderr)
         return 1
-    stored = zlib.compress(payload, 9)
-    digests = {
-        "PAYLOAD_SHA256": (hashlib.sha256(payload).hexdigest(), PAYLOAD_SHA256),
-        "FILE_SHA256": (hashlib.sha256(stored).hexdigest(), FILE_SHA256),
-    }
-    for name, (made, released) in digests.items():
-        print(f"{name} = {made}" + ("" if made == released else f", but cifar10.py: {released}"))
-    if any(made != released for made, released in digests.values()) and not options.new_digests:
-        print(
-            "nothing written: the loader would refuse this file. If only FILE_SHA256 differs, "
-            f"zlib {zlib.ZLIB_RUNTIME_VERSION} compresses the same data otherwise, and the released"
-            " file stays good; --new-digests writes it all the same",
-            file=sys.stderr,
-        )
+    print(f"SHA256 = {digest(arrays)}")
+    if digest(arrays) != SHA256 and not options.new_digest:
+        print(f"nothing written: the loader expects {SHA256}", file=sys.stderr)
         return 1
-    write_beside_and_rename(options.output / FILE_NAME, stored)
-    print(f"wrote {options.output / FILE_NAME}: {len(stored)} bytes")
+    content = io.BytesIO()
+    np.savez_compressed(content, **arrays)  # type: ignore[arg-type]
+    write_file(options.output / FILE_NAME, content.getvalue())
+    print(f"wrote {options.output / FILE_NAME}: {len(content.getvalue())} bytes")
     return 0
 
 

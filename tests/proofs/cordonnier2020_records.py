@@ -18,7 +18,7 @@ IMAGES = {
     "mean": list(MEAN),
     "std": list(DEVIATION),
     "sha256": "ab" * 32,
-    "archive_md5": ARCHIVES["cifar10-python"].md5,
+    "archive_md5": ARCHIVES["cifar10-binary"].md5,
 }
 
 
@@ -107,7 +107,7 @@ REDUCED = (
     ("run.sittings", [{"git": {"commit": "c" * 40, "changed": True}}], "code that was changed"),
     ("run.sittings", [{"git": {"commit": "d" * 40, "changed": False}}], "several commits"),
     ("run.images.archive_md5", None, r"not read from an official archive of CIFAR-10 .MD5 None"),
-    ("run.images.archive_md5", ARCHIVES["cifar100-python"].md5, "not read from an official"),
+    ("run.images.archive_md5", ARCHIVES["cifar100-binary"].md5, "not read from an official"),
     ("run.images.mean", [float("nan")] * 3, "the mean of its images is"),
     ("initial", "cd" * 32, "it began with the parameters of another run"),
     ("pruning", {"removed": [1] * 6}, "it began with the parameters of another run"),

@@ -3,7 +3,6 @@ import os
 import subprocess
 import sys
 import tarfile
-import zlib
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +12,7 @@ from convattn.lab.data import CLASS_NAMES, DataIntegrityError, load_cifar10_slic
 from convattn.ledger.images import cifar10_slice as cifar10
 
 ROOT = Path(__file__).resolve().parents[3]
-FOLDER = ROOT / "src" / "convattn" / "data"
+FOLDER = ROOT / "src" / "convattn" / "ledger" / "images"
 ARCHIVE = Path(
     os.environ.get("CIFAR10_ARCHIVE", ROOT.parent / "shared" / "data" / "cifar10-lossless.tar.xz")
 )
@@ -44,17 +43,14 @@ def test_decoded_once_and_read_only() -> None:
             array[0] = 0
 
 
-def test_digests_in_code_hold_for_the_stored_file() -> None:
-    stored = (FOLDER / cifar10.FILE_NAME).read_bytes()
-    assert len(stored) < 8 * 2**20
-    assert hashlib.sha256(stored).hexdigest() == cifar10.FILE_SHA256
-    assert hashlib.sha256(zlib.decompress(stored)).hexdigest() == cifar10.PAYLOAD_SHA256
-
-
-def test_provenance_names_the_digests() -> None:
-    text = (FOLDER / "PROVENANCE.md").read_text()
-    assert cifar10.FILE_SHA256 in text
-    assert cifar10.PAYLOAD_SHA256 in text
+def test_the_digest_is_that_of_the_stored_arrays() -> None:
+    assert (FOLDER / cifar10.FILE_NAME).stat().st_size < 8 * 2**20
+    assert cifar10.SHA256 in (FOLDER / "PROVENANCE.md").read_text()
+    found = hashlib.sha256()
+    for split in ("train", "test"):
+        data = load_cifar10_slice(split)
+        found.update(data.images.tobytes() + data.labels.tobytes())
+    assert found.hexdigest() == cifar10.SHA256
 
 
 @pytest.mark.skipif(not ARCHIVE.exists(), reason=f"the source archive isn't at {ARCHIVE}")
@@ -82,31 +78,41 @@ def test_bytes_equal_the_first_records_of_each_class() -> None:
         assert position == len(data)
 
 
-def test_one_flipped_bit_is_detected() -> None:
+def write_slice(folder, **changes):
+    with np.load(FOLDER / cifar10.FILE_NAME) as stored:
+        arrays = {name: stored[name].copy() for name in stored.files}
+    np.savez(folder / cifar10.FILE_NAME, **{**arrays, **changes})
+    return arrays
+
+
+def test_one_changed_pixel_is_detected(tmp_path) -> None:
+    labels = write_slice(tmp_path)["test_labels"]
+    assert len(cifar10.read_slice(tmp_path)["train"]) == 2000
+    labels[3] ^= 1
+    write_slice(tmp_path, test_labels=labels)
+    with pytest.raises(DataIntegrityError, match=r"SHA-256 of its arrays is .* but f9aa71f9"):
+        cifar10.read_slice(tmp_path)
+
+
+def test_other_shapes_of_the_same_bytes_are_refused(tmp_path) -> None:
+    write_slice(tmp_path, test_labels=write_slice(tmp_path)["test_labels"].reshape(50, 10))
+    with pytest.raises(DataIntegrityError, match="SHA-256 of its arrays"):
+        cifar10.read_slice(tmp_path)
+
+
+@pytest.mark.parametrize("kind", ["missing", "empty", "truncated", "flipped", "array missing"])
+def test_a_damaged_file_is_a_data_integrity_error(tmp_path, kind) -> None:
     stored = bytearray((FOLDER / cifar10.FILE_NAME).read_bytes())
-    stored[len(stored) // 2] ^= 1
-    with pytest.raises(DataIntegrityError, match=r"SHA-256 is .* but 6931ae83"):
-        cifar10.decode_slice(bytes(stored))
-
-
-def test_truncation_is_detected() -> None:
-    stored = (FOLDER / cifar10.FILE_NAME).read_bytes()
-    with pytest.raises(DataIntegrityError, match="cut short"):
-        cifar10.decode_slice(stored[:-1])
-
-
-@pytest.mark.parametrize(
-    ("stored", "message"),
-    [(b"no zlib at all", "not a zlib stream"), (zlib.compress(b"short"), "holds 5 bytes")],
-)
-def test_a_wrong_file_with_the_right_digest_is_refused(stored, message) -> None:
-    with pytest.raises(DataIntegrityError, match=message):
-        cifar10.decode_slice(stored, sha256=hashlib.sha256(stored).hexdigest())
-
-
-def test_missing_file_is_a_data_integrity_error(tmp_path) -> None:
-    with pytest.raises(DataIntegrityError, match="can't be read from"):
-        cifar10.read_stored(tmp_path)
+    path = tmp_path / cifar10.FILE_NAME
+    if kind == "array missing":
+        np.savez(path, train_images=np.zeros(1))
+    elif kind == "flipped":
+        stored[len(stored) // 2] ^= 1
+        path.write_bytes(stored)
+    elif kind != "missing":
+        path.write_bytes(stored[:-1] if kind == "truncated" else b"")
+    with pytest.raises(DataIntegrityError, match="cannot be read from"):
+        cifar10.read_slice(tmp_path)
 
 
 def test_unknown_split_is_refused() -> None:

@@ -3,14 +3,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from lab.data.cifar_files import (
-    cifar10_binary,
-    cifar10_python,
-    cifar100_binary,
-    cifar100_python,
-    write_folder,
-    write_tar,
-)
+from lab.data.cifar_files import cifar10_binary, cifar100_binary, write_folder, write_tar
 from lab.data.image_files import FILES, PIXELS, stored
 
 from convattn.lab.data import CLASS_NAMES, DataIntegrityError, load_cifar10_slice, read_dataset
@@ -37,12 +30,8 @@ def test_without_a_path_it_is_the_bundled_slice() -> None:
     ("files", "options", "name", "classes"),
     [
         (cifar10_binary(), {}, "CIFAR-10, 15 + 3 images", CLASS_NAMES),
-        (cifar10_python(), {}, "CIFAR-10, 15 + 3 images", CLASS_NAMES),
         (cifar100_binary(), {}, "CIFAR-100, 4 + 2 images", ("fine0", "fine1")),
-        (cifar100_python(), {}, "CIFAR-100, 4 + 2 images", ("fine0", "fine1")),
         (cifar100_binary(), {"classes": "coarse"}, "CIFAR-100, superclasses, 4 + 2 images",
-         ("coarse0", "coarse1")),
-        (cifar100_python(), {"classes": "coarse"}, "CIFAR-100, superclasses, 4 + 2 images",
          ("coarse0", "coarse1")),
     ],
 )  # fmt: skip
@@ -135,13 +124,21 @@ def test_another_folder_is_refused_with_what_is_there(tmp_path, files, found) ->
         read_dataset(write_folder(tmp_path, files))
 
 
+@pytest.mark.parametrize("names", [("data_batch_1", "test_batch"), ("train", "test", "meta")])
+def test_a_python_version_is_refused_unread(tmp_path, names) -> None:
+    """Whatever is in it: these are not even pickles."""
+    path = write_tar(tmp_path / "cifar.tar.gz", dict.fromkeys(names, b"cos\nsystem\n"), "cifar/")
+    with pytest.raises(ValueError, match=r"no pickle is read; expected .*cifar-10-binary\.tar\.gz"):
+        read_dataset(path)
+
+
 def test_an_incomplete_set_is_refused_as_what_it_is(tmp_path) -> None:
     files = cifar10_binary()
     with pytest.raises(DataIntegrityError, match=r"data_batch_2\.bin, .*missing"):
         read_dataset(write_folder(tmp_path, {name: files[name] for name in ["data_batch_1.bin"]}))
 
 
-@pytest.mark.parametrize("files", [None, cifar10_binary(), cifar10_python(), FILES])
+@pytest.mark.parametrize("files", [None, cifar10_binary(), FILES])
 def test_superclasses_of_anything_else_are_refused(tmp_path, files) -> None:
     path = None if files is None else write_folder(tmp_path, files)
     with pytest.raises(ValueError, match="has no superclasses; only CIFAR-100 has"):

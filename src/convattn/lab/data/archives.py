@@ -1,11 +1,12 @@
 """A folder or a tar archive, seen as named byte strings; nothing is ever extracted.
 
 A tar archive (plain, gzip, bzip2 or xz) is read once, from its first byte to its last, so that a
-checksum at its end is checked too, and its regular files are kept in memory. Links and devices in
-it are refused, as are sparse files and names that lead out of it. A folder's files are read when
-they are asked for; links in it are followed, and what is no file then, or deeper than a set of
-images is, is refused. An empty folder within either is refused, as something is missing there.
-Hidden files (a name that starts with a dot) are left out of both.
+checksum at its end is checked too, and its regular files are kept in memory. What `tarfile`'s data
+filter refuses is refused, as are links, sparse files and absolute names; and no more bytes are
+unpacked than a member claims. A folder's files are read when they are asked for; links in it are
+followed, and what is no file then, or deeper than a set of images is, is refused. An empty folder
+within either is refused, as something is missing there. Hidden files (a name that starts with a
+dot) are left out of both.
 """
 
 import bz2
@@ -19,9 +20,11 @@ from io import BufferedIOBase
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO, cast
 
-from convattn.ledger.images.integrity import DataIntegrityError
+from convattn.ledger.images.cifar10_slice import DataIntegrityError
 
 LARGEST_TAR = 4 * 2**30  # bytes, decompressed
+UNSUSPICIOUS, RATIO = 2**26, 100  # a larger archive unpacks to at most so many times its size
+HEADERS = 2**15  # bytes of headers before a member, at most, with what the reader takes in advance
 MOST_FILES = 2_000_000
 DEPTH = 4  # wrapper/train/CLASS/image.png
 
@@ -30,7 +33,10 @@ _OPENERS: tuple[tuple[bytes, Callable[[Path], BufferedIOBase]], ...] = (
     (b"BZh", bz2.BZ2File),
     (b"\xfd7zXZ\x00", lzma.LZMAFile),
 )
-_BROKEN = (tarfile.TarError, EOFError, OSError, zlib.error, lzma.LZMAError, ValueError)
+_BROKEN = (
+    *(tarfile.TarError, EOFError, OSError, zlib.error, lzma.LZMAError, ValueError),
+    RecursionError,  # of tarfile, from headers that announce headers
+)
 
 
 class FolderFiles(Mapping[str, bytes]):
@@ -81,21 +87,20 @@ class FolderFiles(Mapping[str, bytes]):
 
 
 class _Bounded:
-    """A stream that counts what was read and refuses to go on past a limit."""
+    """A stream that refuses to be read past a limit, which moves from member to member."""
 
-    def __init__(self, stream: BufferedIOBase, path: Path, limit: int) -> None:
-        self.stream, self.path, self.limit, self.count = stream, path, limit, 0
-        self.block = b""
+    def __init__(self, stream: BufferedIOBase) -> None:
+        self.stream, self.count, self.limit, self.block = stream, 0, HEADERS, b""
+
+    def allow(self, more: int) -> None:
+        self.limit = self.count + more
 
     def read(self, size: int) -> bytes:
-        block = self.block = self.stream.read(size)
-        self.count += len(block)
+        self.block = self.stream.read(min(size, self.limit + 1 - self.count))
+        self.count += len(self.block)
         if self.count > self.limit:
-            raise DataIntegrityError(
-                f"{self.path}: more than {self.limit:,} bytes when decompressed, which is not read "
-                "into memory; unpack it and pass the folder"
-            )
-        return block
+            raise DataIntegrityError("there are more bytes in it than its members claim")
+        return self.block
 
 
 def open_files(path: Path, *, limit: int = LARGEST_TAR) -> Mapping[str, bytes]:
@@ -177,30 +182,33 @@ def _read_tar(path: Path, limit: int) -> dict[str, bytes]:
     files: dict[str, bytes] = {}
     folders: list[str] = []
     total = 0
+    limit = min(limit, max(UNSUSPICIOUS, RATIO * path.stat().st_size))
     try:
         with _open_stream(path) as stream:
-            bounded = _Bounded(stream, path, limit)
+            bounded = _Bounded(stream)
             with tarfile.open(fileobj=bounded, mode="r|") as tar:  # type: ignore[call-overload]
                 while (member := tar.next()) is not None:
                     tar.members = []  # or it keeps all of them
-                    name = _name(path, member)
+                    name, total = _checked(files, member, total, limit)
                     if member.isdir():
                         folders.append(name)
-                    elif name:
-                        total += member.size
-                        _refuse_unreadable(files, path, member, name, total, limit)
-                        files[name] = cast(BinaryIO, tar.extractfile(member)).read()
+                        continue
+                    bounded.allow(member.size + HEADERS)
+                    content = cast(BinaryIO, tar.extractfile(member)).read()
+                    bounded.allow(HEADERS)
+                    if name:
+                        files[name] = content
                         _refuse_more_than(MOST_FILES, len(files), path)
                 end = bounded.block[tar.offset - bounded.count + len(bounded.block) :]
+            bounded.allow(limit)
             while bounded.read(2**20):
                 pass
-    except DataIntegrityError:
-        raise
     except _BROKEN as error:
         raise DataIntegrityError(
-            f"{path}: can't be read as a tar archive ({error or type(error).__name__}); a complete "
-            ".tar, .tar.gz, .tar.bz2 or .tar.xz, or a folder, was expected: it may be cut short, "
-            "so copy or download it again"
+            f"{path}: cannot be read as a tar archive ({error or type(error).__name__}), but a "
+            "complete .tar, .tar.gz, .tar.bz2 or .tar.xz of regular files, or a folder, was "
+            "expected; copy or download it again if it was cut short, or unpack it and pass the "
+            "folder"
         ) from error
     # tarfile takes a broken header for the end of the archive; at a real end are blocks of zeros.
     if end[: tarfile.BLOCKSIZE] != tarfile.NUL * tarfile.BLOCKSIZE:
@@ -215,46 +223,32 @@ def _read_tar(path: Path, limit: int) -> dict[str, bytes]:
     return files
 
 
-def _name(path: Path, member: tarfile.TarInfo) -> str:
-    """A member's name without dots and doubled slashes, or "" for the root and what is hidden."""
+def _checked(
+    files: Mapping[str, bytes], member: tarfile.TarInfo, total: int, limit: int
+) -> tuple[str, int]:
+    """A member's name, "" if it is hidden, and the bytes of all members up to it.
+
+    Raises:
+        DataIntegrityError: it is no regular file or folder with a name of its own, or too large;
+            `tarfile.FilterError` for what the data filter refuses.
+    """
     parts = PurePosixPath(member.name).parts
+    name = "" if any(part.startswith(".") for part in parts if part != "..") else "/".join(parts)
+    size = 0 if member.isdir() else member.size
     if member.name.startswith("/") or ".." in parts or "\\" in member.name:
-        raise DataIntegrityError(
-            f"{path}: the member {member.name!r} leads out of the archive; relative names without "
-            "'..' were expected: don't trust where it comes from"
-        )
-    return "" if any(part.startswith(".") for part in parts) else "/".join(parts)
-
-
-def _refuse_unreadable(
-    files: Mapping[str, bytes],
-    path: Path,
-    member: tarfile.TarInfo,
-    name: str,
-    total: int,
-    limit: int,
-) -> None:
-    """Only regular files, each once, that with the ones before have no more bytes than `limit`."""
-    if not member.isreg():
-        raise DataIntegrityError(
-            f"{path}: the member {member.name!r} is a link or a device; only regular files are "
-            "read: pack it with `tar --dereference`"
-        )
-    if member.issparse():  # a few bytes in the archive may stand for any number of zeros
-        raise DataIntegrityError(
-            f"{path}: the member {member.name!r} is a sparse file, which isn't read; pack it "
-            "without `--sparse`"
-        )
-    if name in files:
-        raise DataIntegrityError(
-            f"{path}: the member {name!r} is there twice, and which one counts is unclear; pack "
-            "the archive again"
-        )
-    if total > limit:
-        raise DataIntegrityError(
-            f"{path}: the member {name!r} claims {member.size:,} bytes, {total:,} with the ones "
-            f"before, but {limit:,} are the most that is read; unpack it and pass the folder"
-        )
+        problem = "leads out of the archive"
+    elif not (member.isdir() or member.isreg()):
+        problem = "is a link or a device"
+    elif member.issparse():  # a few bytes in the archive may stand for any number of zeros
+        problem = "is a sparse file"
+    elif size < 0 or total + size > limit:
+        problem = f"claims {size:,} bytes, {total + size:,} with the ones before, of {limit:,}"
+    elif name in files:
+        problem = "is there twice"
+    else:
+        tarfile.data_filter(member, "/")
+        return name, total + size
+    raise DataIntegrityError(f"the member {member.name!r} {problem}")
 
 
 def _refuse_more_than(most: int, count: int, path: Path) -> None:

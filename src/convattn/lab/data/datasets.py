@@ -1,6 +1,6 @@
 """Any set of labelled images that is trained on: read whole, checked, and named."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -8,9 +8,7 @@ from typing import Literal
 import numpy as np
 
 from convattn.lab.data.archives import open_files
-from convattn.lab.data.cifar_binary import read_cifar10_binary, read_cifar100_binary
-from convattn.lab.data.cifar_python import read_cifar10_python, read_cifar100_python
-from convattn.lab.data.cifar_records import TEST_BATCH, TRAINING_BATCHES
+from convattn.lab.data.cifar import TEST_BATCH, TRAINING_BATCHES, read_cifar10, read_cifar100
 from convattn.lab.data.image_folders import read_image_folders
 from convattn.ledger.images.cifar10_slice import CLASS_NAMES, SIDE, Images, load_cifar10_slice
 
@@ -18,6 +16,7 @@ RECOMPRESSED = "JPEG-recompressed"  # what the whole of CIFAR-10 is, as its orig
 STORED_AS_JPEG = "stored as JPEG"  # whatever other images were before
 OFFICIAL_SIZES = (50_000, 10_000)
 BATCHES = (*TRAINING_BATCHES, TEST_BATCH)
+PICKLED = ("data_batch_1", "test_batch", "train", "test", "meta")  # of the Python versions
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,8 +50,8 @@ def read_dataset(
     """The images in a folder or a tar archive, or the bundled slice of CIFAR-10.
 
     Args:
-        path: a folder or a tar archive with the official binary or Python version of CIFAR-10 or
-            CIFAR-100, or with image folders ``train/CLASS/*.jpg|jpeg|png`` and ``test/CLASS/…``;
+        path: a folder or a tar archive with the official binary version of CIFAR-10 or CIFAR-100,
+            or with image folders ``train/CLASS/*.jpg|jpeg|png`` and ``test/CLASS/…``;
             None for the bundled slice.
         classes: for CIFAR-100 "fine" for the 100 classes, "coarse" for the 20 superclasses.
 
@@ -78,38 +77,25 @@ def read_dataset(
         train, test = load_cifar10_slice("train"), load_cifar10_slice("test")
         return Dataset(f"CIFAR-10, slice of {len(train):,} + {len(test):,}", train, test)
     files = open_files(Path(path))
-    for recognises, read in _FORMATS:
-        if recognises(files):
-            return read(files, Path(path), classes)
+    if any(name in files for name in BATCHES):
+        _refuse_coarse(classes, f"{path} (CIFAR-10)")
+        return _cifar("CIFAR-10", read_cifar10(files))
+    if "train.bin" in files or "test.bin" in files:
+        return _cifar(_CIFAR100[classes], read_cifar100(files, classes))
+    if any(name in files for name in PICKLED):
+        raise ValueError(
+            f"{path}: found the Python version of CIFAR, but no pickle is read; expected the "
+            "binary version, which holds the same images: cifar-10-binary.tar.gz or "
+            "cifar-100-binary.tar.gz, which --download fetches"
+        )
+    if any(name.startswith(("train/", "test/")) for name in files):
+        return _image_folders(files, Path(path), classes)
     raise ValueError(
         f"{path}: no known format; found {_list(files)}, but expected data_batch_1.bin to "
         "data_batch_5.bin and test_batch.bin (CIFAR-10, binary), train.bin and test.bin (CIFAR-100,"
-        " binary), data_batch_1 to data_batch_5 and test_batch (CIFAR-10, Python), train, test and "
-        "meta (CIFAR-100, Python), or train/CLASS/*.jpg|jpeg|png and test/CLASS/… (image folders), "
-        "in one folder or tar archive; give the path of that folder or archive itself"
+        " binary), or train/CLASS/*.jpg|jpeg|png and test/CLASS/… (image folders), in one folder "
+        "or tar archive; give the path of that folder or archive itself"
     )
-
-
-def _cifar10_binary(files: Mapping[str, bytes], path: Path, classes: str) -> Dataset:
-    _refuse_coarse(classes, f"{path} (CIFAR-10)")
-    return _cifar("CIFAR-10", read_cifar10_binary(files))
-
-
-def _cifar10_python(files: Mapping[str, bytes], path: Path, classes: str) -> Dataset:
-    _refuse_coarse(classes, f"{path} (CIFAR-10)")
-    return _cifar("CIFAR-10", read_cifar10_python(files))
-
-
-def _cifar100_binary(
-    files: Mapping[str, bytes], path: Path, classes: Literal["fine", "coarse"]
-) -> Dataset:
-    return _cifar(_CIFAR100[classes], read_cifar100_binary(files, classes))
-
-
-def _cifar100_python(
-    files: Mapping[str, bytes], path: Path, classes: Literal["fine", "coarse"]
-) -> Dataset:
-    return _cifar(_CIFAR100[classes], read_cifar100_python(files, classes))
 
 
 def _image_folders(files: Mapping[str, bytes], path: Path, classes: str) -> Dataset:
@@ -154,11 +140,3 @@ def _list(files: Mapping[str, bytes], most: int = 8) -> str:
 
 
 _CIFAR100 = {"fine": "CIFAR-100", "coarse": "CIFAR-100, superclasses"}
-_Reader = Callable[[Mapping[str, bytes], Path, Literal["fine", "coarse"]], Dataset]
-_FORMATS: tuple[tuple[Callable[[Mapping[str, bytes]], bool], _Reader], ...] = (
-    (lambda files: any(f"{n}.bin" in files for n in BATCHES), _cifar10_binary),
-    (lambda files: "train.bin" in files or "test.bin" in files, _cifar100_binary),
-    (lambda files: any(n in files for n in BATCHES), _cifar10_python),
-    (lambda files: "train" in files or "test" in files, _cifar100_python),
-    (lambda files: any(n.startswith(("train/", "test/")) for n in files), _image_folders),
-)

@@ -19,8 +19,7 @@ from typing import Any, NoReturn
 import numpy as np
 from jaxtyping import UInt8
 
-from convattn.ledger.images.cifar10_slice import Images
-from convattn.ledger.images.integrity import DataIntegrityError
+from convattn.ledger.images.cifar10_slice import DataIntegrityError, Images
 
 SUFFIXES = (".jpg", ".jpeg", ".png")
 SPLITS = ("train", "test")

@@ -20,7 +20,7 @@ RESUMABLE = ("--resume", "--figures", "--no-figures", *OPTIONS, *FLAGS)
 OUTPUTS = ("--output-dir", "--json", *OPTIONS)
 PATHS = ("--data", "--download-dir", "--images.source")
 MAY_BE_NONE = ("--data", "--images.source")
-Archive = Literal["cifar10-binary", "cifar10-python", "cifar100-python", "cifar100-binary"]
+Archive = Literal["cifar10-binary", "cifar100-binary"]
 
 
 @dataclass(frozen=True)

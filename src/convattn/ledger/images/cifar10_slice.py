@@ -1,12 +1,13 @@
 """A lossless, balanced slice of CIFAR-10: 2,000 training and 500 test images.
 
-The stored file is zlib over ``labels ‖ residual planes``: 2,500 label bytes (training, then test),
-then 3·2500·32·32 bytes of ``convattn.ledger.images.planes.predict``. Nothing in it is ever
-unpickled. PROVENANCE.md beside it says where the records come from.
+The stored file is a deflated .npz of four arrays; PROVENANCE.md beside it says where the records
+come from. Nothing in it is ever unpickled, and the SHA-256 of the arrays is checked.
 """
 
 import hashlib
+import zipfile
 import zlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -16,12 +17,9 @@ from typing import Literal
 import numpy as np
 from jaxtyping import UInt8
 
-from convattn.ledger.images.integrity import DataIntegrityError
-from convattn.ledger.images.planes import restore
-
-FILE_NAME = "cifar10_slice.zlib"
-FILE_SHA256 = "6931ae83c000fcf53e7c936bfb35f611dd0aab1e62c379c6e3350465f27e5bbb"
-PAYLOAD_SHA256 = "9cd77a0cdaf7eb8f3b9397bf028eb3f3877bec4ace553f3f4834d8d768fd59a9"
+FILE_NAME = "cifar10_slice.npz"
+SHA256 = "f9aa71f92bdecb1fa11cc8901e0d33ddbe879757cd824150af38dbb09cbb7eab"
+ARRAYS = ("train_images", "train_labels", "test_images", "test_labels")
 CLASS_NAMES = (
     "airplane",
     "automobile",
@@ -36,6 +34,16 @@ CLASS_NAMES = (
 )
 SPLIT_SIZES = {"train": 2000, "test": 500}
 SIDE = 32
+
+
+class DataIntegrityError(ValueError):
+    """Stored data is missing, cut short or not what it should be.
+
+    The message names the file, what was found, what was expected, and how to get it back.
+
+    >>> issubclass(DataIntegrityError, ValueError)
+    True
+    """
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,63 +69,52 @@ class Images:
         return len(self.labels)
 
 
-def decode_slice(stored: bytes, *, sha256: str = FILE_SHA256) -> dict[str, Images]:
-    """Both splits out of the stored bytes, after their digest was checked.
-
-    Args:
-        stored: the bytes of the stored file.
-        sha256: the digest that they must have, in hexadecimal.
-
-    Raises:
-        DataIntegrityError: the digest differs, or the bytes decode to something else.
-    """
-    found = hashlib.sha256(stored).hexdigest()
-    if found != sha256:
-        raise DataIntegrityError(
-            f"{FILE_NAME}: SHA-256 is {found} over {len(stored)} bytes, but {sha256} was expected; "
-            "the file was changed or cut short: reinstall convattn, or run `make data`"
-        )
-    count = sum(SPLIT_SIZES.values())
-    length = count * (1 + 3 * SIDE * SIDE)
-    try:
-        payload = zlib.decompress(stored, bufsize=length)
-    except zlib.error as error:
-        raise DataIntegrityError(f"{FILE_NAME}: not a zlib stream ({error})") from error
-    if len(payload) != length:
-        raise DataIntegrityError(
-            f"{FILE_NAME}: holds {len(payload)} bytes, but {length} were expected; run `make data`"
-        )
-    labels = np.frombuffer(payload, np.uint8, count)
-    images = restore(np.frombuffer(payload, np.uint8, offset=count).reshape(3, count, SIDE, SIDE))
-    images.setflags(write=False)
-    train = SPLIT_SIZES["train"]
-    return {
-        "train": Images(images[:train], labels[:train], CLASS_NAMES),
-        "test": Images(images[train:], labels[train:], CLASS_NAMES),
-    }
+def digest(arrays: Mapping[str, np.ndarray]) -> str:
+    """The SHA-256 of the bytes of the four arrays, in the order of `ARRAYS`."""
+    found = hashlib.sha256()
+    for name in ARRAYS:
+        found.update(np.ascontiguousarray(arrays[name]).data)
+    return found.hexdigest()
 
 
-def read_stored(folder: Traversable) -> bytes:
-    """The stored file's bytes.
+def read_slice(folder: Traversable) -> dict[str, Images]:
+    """Both splits out of the stored file, after the digest of its arrays was checked.
 
     Args:
         folder: where the file lies, a folder or an installed package's resources.
 
     Raises:
-        DataIntegrityError: it isn't there or can't be read.
+        DataIntegrityError: it is missing, cannot be read, or holds something else.
     """
     try:
-        return (folder / FILE_NAME).read_bytes()
-    except OSError as error:
+        with (folder / FILE_NAME).open("rb") as file, np.load(file, allow_pickle=False) as stored:
+            arrays = {name: stored[name] for name in ARRAYS}
+    except (OSError, ValueError, LookupError, EOFError, zipfile.BadZipFile, zlib.error) as error:
         raise DataIntegrityError(
-            f"{FILE_NAME}: can't be read from {folder} ({error}); it comes with the package: "
+            f"{FILE_NAME}: cannot be read from {folder} ({error}); it comes with the package: "
             "reinstall convattn, or run `make data`"
         ) from error
+    shapes = {name: (array.dtype, array.shape) for name, array in arrays.items()}
+    expected: dict[str, tuple[np.dtype, tuple[int, ...]]] = {}
+    for split, count in SPLIT_SIZES.items():
+        expected[f"{split}_images"] = np.dtype(np.uint8), (count, SIDE, SIDE, 3)
+        expected[f"{split}_labels"] = np.dtype(np.uint8), (count,)
+    if shapes != expected or digest(arrays) != SHA256:
+        raise DataIntegrityError(
+            f"{FILE_NAME}: SHA-256 of its arrays is {digest(arrays)}, but {SHA256} was expected; "
+            "the file was changed: reinstall convattn, or run `make data`"
+        )
+    for array in arrays.values():
+        array.setflags(write=False)
+    return {
+        split: Images(arrays[f"{split}_images"], arrays[f"{split}_labels"], CLASS_NAMES)
+        for split in SPLIT_SIZES
+    }
 
 
 @cache
 def _both_splits() -> dict[str, Images]:
-    return decode_slice(read_stored(files("convattn.ledger.images")))
+    return read_slice(files("convattn.ledger.images"))
 
 
 def load_cifar10_slice(split: Literal["train", "test"] = "train") -> Images:

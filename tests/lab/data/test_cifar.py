@@ -2,12 +2,12 @@ import pytest
 from lab.data.cifar_files import BATCHES, binary_batch, cifar10_binary, cifar100_binary, make_planes
 
 from convattn.lab.data import CLASS_NAMES, DataIntegrityError
-from convattn.lab.data.cifar_binary import read_cifar10_binary, read_cifar100_binary
+from convattn.lab.data.cifar import read_cifar10, read_cifar100
 
 
 def test_every_byte_of_cifar10_is_where_the_format_puts_it() -> None:
     files = cifar10_binary()
-    train, test = read_cifar10_binary(files)
+    train, test = read_cifar10(files)
     assert train.class_names == test.class_names == CLASS_NAMES
     for split, names in ((train, BATCHES[:5]), (test, BATCHES[5:])):
         stored = b"".join(files[f"{name}.bin"] for name in names)
@@ -24,9 +24,7 @@ def test_every_byte_of_cifar10_is_where_the_format_puts_it() -> None:
 def test_every_byte_of_cifar100_is_where_the_format_puts_it() -> None:
     files = cifar100_binary()
     for classes, position in (("coarse", 0), ("fine", 1)):
-        for split, name in zip(
-            read_cifar100_binary(files, classes), ("train", "test"), strict=True
-        ):
+        for split, name in zip(read_cifar100(files, classes), ("train", "test"), strict=True):
             stored = files[f"{name}.bin"]
             records = [stored[start : start + 3074] for start in range(0, len(stored), 3074)]
             assert split.labels.tolist() == [record[position] for record in records]
@@ -36,7 +34,7 @@ def test_every_byte_of_cifar100_is_where_the_format_puts_it() -> None:
 
 
 def test_arrays_are_read_only() -> None:
-    for split in read_cifar10_binary(cifar10_binary()):
+    for split in read_cifar10(cifar10_binary()):
         for array in (split.images, split.labels):
             with pytest.raises(ValueError, match="read-only"):
                 array[0] = 0
@@ -44,12 +42,12 @@ def test_arrays_are_read_only() -> None:
 
 def test_class_names_come_from_the_meta_file_if_it_is_there() -> None:
     meta = "".join(f"class{n}\n" for n in range(10)).encode() + b"\n"
-    train, _ = read_cifar10_binary({**cifar10_binary(), "batches.meta.txt": meta})
+    train, _ = read_cifar10({**cifar10_binary(), "batches.meta.txt": meta})
     assert train.class_names == tuple(f"class{n}" for n in range(10))
 
 
 def test_a_test_batch_may_have_another_size() -> None:
-    train, test = read_cifar10_binary({**cifar10_binary(), "test_batch.bin": TWO})
+    train, test = read_cifar10({**cifar10_binary(), "test_batch.bin": TWO})
     assert (len(train), test.labels.tolist()) == (15, [1, 2])
 
 
@@ -73,9 +71,7 @@ WRONG_LABEL = binary_batch(make_planes(0, 3), [9, 10, 11])
 def test_damaged_cifar10_is_refused(changes, message) -> None:
     files = {**cifar10_binary(), **changes}
     with pytest.raises(DataIntegrityError, match=message):
-        read_cifar10_binary(
-            {name: content for name, content in files.items() if content is not None}
-        )
+        read_cifar10({name: content for name, content in files.items() if content is not None})
 
 
 @pytest.mark.parametrize(
@@ -90,12 +86,10 @@ def test_damaged_cifar10_is_refused(changes, message) -> None:
 def test_damaged_cifar100_is_refused(changes, message) -> None:
     files = {**cifar100_binary(), **changes}
     with pytest.raises(DataIntegrityError, match=message):
-        read_cifar100_binary(
-            {name: content for name, content in files.items() if content is not None}
-        )
+        read_cifar100({name: content for name, content in files.items() if content is not None})
 
 
 def test_a_coarse_label_out_of_range_is_refused() -> None:
     wrong = binary_batch(make_planes(0, 1), [20], [3])
     with pytest.raises(DataIntegrityError, match="has the label 20, but 0 to 19"):
-        read_cifar100_binary({**cifar100_binary(), "test.bin": wrong}, "coarse")
+        read_cifar100({**cifar100_binary(), "test.bin": wrong}, "coarse")
