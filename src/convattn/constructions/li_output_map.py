@@ -14,8 +14,9 @@ are finitely many: that is its locality. Both are used; linearity alone, which L
 do. On each axis the condition is separate, so the entry is found from one index per axis.
 """
 
-from string import ascii_lowercase
+from functools import partial
 
+import jax
 import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Num
@@ -39,6 +40,7 @@ def expand_groups(
     return dense.reshape(*taps, groups * width, out)
 
 
+@partial(jax.jit, static_argnames="geometry")  # the copy alone would take seconds to compile
 def token_maps(
     kernel: Num[Array, "*taps in out"], geometry: ConvolutionGeometry
 ) -> Num[Array, "offsets patch_in patch_out"]:
@@ -65,9 +67,8 @@ def token_maps(
         full[axis], full[axes + axis], full[2 * axes + axis] = index.shape
         picks.append(index.reshape(full))
     blocks = padded[tuple(picks)]  # [δ.., p.., q.., in, out]
-    names = ascii_lowercase[: 3 * axes]
-    offsets, outputs, inputs = names[:axes], names[axes : 2 * axes], names[2 * axes :]
-    ordered = jnp.einsum(f"{names}yz->{offsets}{inputs}y{outputs}z", blocks)
+    offsets, outputs, inputs = (range(start * axes, (start + 1) * axes) for start in range(3))
+    ordered = blocks.transpose(*offsets, *inputs, 3 * axes, *outputs, 3 * axes + 1)
     rows = kernel.shape[-2]
     for size in geometry.patch_size:
         rows *= size

@@ -120,7 +120,7 @@ def require_finite(array: Array, name: str) -> None:
     """
     if isinstance(array, jax.core.Tracer) or not jnp.issubdtype(array.dtype, jnp.inexact):
         return
-    bad = ~np.isfinite(np.asarray(array.astype(accumulation_dtype(array))))
+    bad = ~np.isfinite(np.asarray(array))
     if bad.any():
         first = tuple(int(index) for index in np.argwhere(bad)[0])
         raise ValueError(

@@ -133,22 +133,24 @@ def fewer_heads_fail(
         if (interior(exact) != wanted).any():
             raise EvidenceFailed("the printed W^O and the convolution differ at interior queries")
 
+        @jax.jit  # one program instead of one for each of its operations
+        def convert(kernel: jax.Array) -> AttentionLayer:
+            return conv_to_attention(kernel, patch_size=patch_size, encoding="bias", exact=False)
+
         dropped = needed - 1
         kept = [head for head in range(needed) if head != dropped]
         best = least_squares_maps(fields, wanted, kept)
         found, errors = [], []
         for dtype in DTYPES:
-            full = conv_to_attention(
-                jnp.asarray(kernel, dtype), patch_size=patch_size, encoding="bias", exact=False
-            )
+            full = convert(jnp.asarray(kernel.astype(dtype)))
             if full.heads != needed:
                 raise EvidenceFailed(f"the layer has {full.heads} heads, expected {needed}")
-            typed = jnp.asarray(images, dtype)
+            typed = jnp.asarray(images.astype(dtype))
             found.append(equal(dtype, jax.jit(apply_attention)(full, typed), exact))
             fewer = AttentionLayer(
                 encoding=full.encoding.take_heads(kept),
                 value=None,
-                output=jnp.asarray(best, dtype),
+                output=jnp.asarray(best.astype(dtype)),
                 patch_size=full.patch_size,
                 ring=full.ring,
             )

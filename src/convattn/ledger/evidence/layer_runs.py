@@ -12,6 +12,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 from jaxtyping import Int
 
 from convattn.bounds.majorant import majorant_of
@@ -74,10 +75,11 @@ def equals_convolution(
         bias = run.rng("bias").integers(-8, 9, OUT_CHANNELS)
         expected = exact_convolution(images, kernel, stride=stride, dilation=dilation) + bias
 
-        def convert(dtype: str) -> AttentionLayer:
+        @jax.jit  # one program instead of one for each of its operations
+        def convert(kernel: Array, bias: Array) -> AttentionLayer:
             return conv_to_attention(
-                jnp.asarray(kernel, dtype),
-                jnp.asarray(bias, dtype),
+                kernel,
+                bias,
                 patch_size=patch_size,
                 encoding=encoding,
                 exact=exact,
@@ -91,8 +93,8 @@ def equals_convolution(
         ] = {}  # one for each leak, which is rounded with the dtype
         found = []
         for dtype in dtypes:
-            layer = convert(dtype)
-            typed = jnp.asarray(images, dtype)
+            layer = convert(jnp.asarray(kernel.astype(dtype)), jnp.asarray(bias.astype(dtype)))
+            typed = jnp.asarray(images.astype(dtype))
             result = jax.jit(apply_attention)(layer, typed)
             if result.dtype != jnp.dtype(dtype):
                 raise EvidenceFailed(f"{dtype}: the result has dtype {result.dtype}")
@@ -117,28 +119,27 @@ def equals_convolution(
     )
 
 
-def equal(dtype: str, result: jax.Array, expected: Int[np.ndarray, "..."]) -> str:
+def equal(dtype: str, result: Array, expected: Int[np.ndarray, "..."]) -> str:
     """Compare with the exact integers, rounded once to the dtype.
 
     Raises:
         EvidenceFailed: With the first difference.
     """
-    rounded = jnp.asarray(expected, jnp.float64).astype(dtype)
+    rounded = expected.astype(np.float64).astype(dtype)
     if result.shape != rounded.shape:
         raise EvidenceFailed(f"{dtype}: shape {result.shape}, expected {rounded.shape}")
-    different = np.asarray(result != rounded)
+    computed = np.asarray(result)
+    different = computed != rounded
     if different.any():
         where = tuple(int(i) for i in np.argwhere(different)[0])
         raise EvidenceFailed(
             f"{dtype}: {int(different.sum())} of {different.size} entries differ; at {where} got "
-            f"{result[where]}, expected {rounded[where]}"
+            f"{computed[where]}, expected {rounded[where]}"
         )
     return f"{dtype} equal"
 
 
-def within(
-    dtype: str, result: jax.Array, expected: Int[np.ndarray, "..."], bound: np.ndarray
-) -> str:
+def within(dtype: str, result: Array, expected: Int[np.ndarray, "..."], bound: np.ndarray) -> str:
     """Compare with the exact integers within a bound for every entry.
 
     Raises:
