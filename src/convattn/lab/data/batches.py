@@ -20,7 +20,6 @@ from convattn.lab.data.augmentation import Augmentation
 from convattn.lab.data.variation.mixing import mix
 from convattn.lab.data.variation.rand_augment import rand_augment
 from convattn.lab.data.variation.random_erasing import erase
-from convattn.lab.data.variation.resize import resize as resized
 from convattn.ledger.images.cifar10_slice import Images
 
 ORDER, EXAMPLES = 0, 1  # folded into the key, so that the order and the crops are independent
@@ -191,7 +190,7 @@ def load_batch(
         )
     if augmentation is None:
         images = _normalised(data.images[indices], shift, scale)
-        return _sized(images, resize).astype(dtype), data.labels[indices]
+        return resized(images, resize).astype(dtype), data.labels[indices]
     if keys is None:
         raise ValueError(
             "keys is None, but augmentation needs one for each image; pass those of example_keys, "
@@ -203,7 +202,7 @@ def load_batch(
     if augmentation.rand_augment:
         fill = jnp.asarray(np.rint(shift).clip(0, 255), jnp.int32)
         pixels = rand_augment(pixels, keys, augmentation.rand_augment, fill)
-    images = _sized(_normalised(pixels, shift, scale), resize)
+    images = resized(_normalised(pixels, shift, scale), resize)
     if augmentation.erasing:
         images = erase(images, keys, augmentation.erasing)
     labels = data.labels[indices]
@@ -231,10 +230,22 @@ def _normalised(
     return (pixels.astype(jnp.float32) - shift) * scale
 
 
-def _sized(
+def resized(
     images: Float32[Array, "batch height width channels"], side: int | None
 ) -> Float32[Array, "batch rows columns channels"]:
-    return images if side is None else resized(images, side)
+    """Squares of this side, by Keys' bicubic interpolation with a = -1/2; None leaves the size.
+
+    At the border the weights of the pixels there are are divided by their sum; when an image gets
+    smaller the kernel grows wider, against aliasing.
+
+    Source: Pillow, `Image.resize` with `BICUBIC`, for floating-point pixels.
+
+    >>> resized(jnp.ones((1, 2, 2, 1), jnp.float32), 4).shape
+    (1, 4, 4, 1)
+    """
+    if side is None or images.shape[1:3] == (side, side):
+        return images
+    return jax.image.resize(images, (len(images), side, side, images.shape[-1]), "cubic")
 
 
 def _crop(

@@ -7,7 +7,7 @@ import pytest
 from comparison import assert_within, gamma
 from PIL import Image
 
-from convattn.lab.data.variation.resize import resize
+from convattn.lab.data.batches import resized
 
 IMAGES = np.random.default_rng(0).normal(size=(2, 6, 9, 3)).astype(np.float32)
 
@@ -23,7 +23,7 @@ def test_larger_and_smaller_is_as_in_pillow(side) -> None:
     """A value is a sum over 6 × 9 pixels with weights of total |w| < 3 from either library, each
     rounded a few times, and Pillow rounds after each direction."""
     bound = 3 * gamma(6 + 9 + 20, jnp.float32) * np.abs(IMAGES).max() * 2
-    found = jax.jit(resize, static_argnums=1)(IMAGES, side)
+    found = jax.jit(resized, static_argnums=1)(IMAGES, side)
     assert found.dtype == jnp.float32
     assert_within(found, by_pillow(side), bound)
     with pytest.raises(AssertionError, match="too far"):  # planted
@@ -32,4 +32,5 @@ def test_larger_and_smaller_is_as_in_pillow(side) -> None:
 
 def test_an_image_of_this_size_is_left_alone() -> None:
     square = IMAGES[:, :, :6]
-    assert resize(square, 6) is square
+    assert resized(square, 6) is square
+    assert resized(IMAGES, None) is IMAGES

@@ -16,11 +16,11 @@ from convattn.lab.data.batches import (
     example_keys,
     load_batch,
     put_on_device,
+    resized,
 )
 from convattn.lab.data.variation.mixing import mix
 from convattn.lab.data.variation.rand_augment import rand_augment
 from convattn.lab.data.variation.random_erasing import erase
-from convattn.lab.data.variation.resize import resize
 
 COUNT, HEIGHT, WIDTH, SIDE = 11, 6, 7, 9
 PIXELS = np.random.default_rng(0).integers(0, 256, (COUNT, HEIGHT, WIDTH, 3), np.uint8)
@@ -59,7 +59,7 @@ def in_pieces(key, epoch, indices):
     pixels = jax.vmap(cut)(padded, *draw_augmentation(keys, DEIT))
     fill = jnp.asarray([round(255 * each) for each in MEAN], jnp.int32)
     varied = rand_augment(pixels, keys, 9.0, fill)
-    erased = erase(resize(normalise(varied), SIDE), keys, 0.25)
+    erased = erase(resized(normalise(varied), SIDE), keys, 0.25)
     return pixels, varied, erased, mix(erased, DATA.labels[indices], keys[0], **BOTH, classes=3)
 
 
@@ -88,5 +88,5 @@ def test_unmixed_images_depend_on_seed_epoch_and_index_alone() -> None:
 
 def test_evaluation_changes_the_size_and_nothing_else() -> None:
     found, labels = load_batch(DATA, jnp.asarray(INDICES), None, MEAN, STD, resize=SIDE)
-    assert np.array_equal(found, resize(jnp.asarray(normalise(PIXELS[INDICES])), SIDE))
+    assert np.array_equal(found, resized(jnp.asarray(normalise(PIXELS[INDICES])), SIDE))
     assert np.array_equal(labels, LABELS[INDICES])

@@ -16,9 +16,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Float32, Int32, Key, UInt32
 
-from convattn.lab.data.variation import MIXING
-from convattn.lab.data.variation.boxes import inside_box
+from convattn.lab.data.variation.random_erasing import inside_box
 
+STREAM = 18  # what a batch's key is folded with
 COUNT = 4096
 FINE = 2**16
 
@@ -69,7 +69,7 @@ def draw_mixing(
         The share of the own image outside of the box, 1 for CutMix; the box, empty for Mixup; and
         the share of the own label: for CutMix the part of the area outside of the box.
     """
-    words = jax.random.bits(jax.random.fold_in(key, MIXING), (4,), jnp.uint32)
+    words = jax.random.bits(jax.random.fold_in(key, STREAM), (4,), jnp.uint32)
     place = words[0] % jnp.uint32(COUNT)
     cut = words[1] >= jnp.uint32(2**31) if mixup and cutmix else jnp.asarray(bool(cutmix))
     own = jnp.where(cut, jnp.float32(1), jnp.asarray(shares(mixup or 1.0))[place])

@@ -2,48 +2,40 @@
 
 For each image two of fifteen operations are drawn, with repetition, and each is done with
 probability 1/2. A vmapped `lax.switch` would compute all fifteen; instead every operation is a case
-of one chain, in which what it doesn't use leaves the image as it is:
+of one chain, in which what it does not use leaves the image as it is:
 
-    a table of values  →  a blend with a duller image  →  an affine map
+    a function of each value  →  a blend with a duller image  →  an affine map
 
-AutoContrast, Equalize, Invert, Posterize, Solarize and SolarizeAdd are tables; Color, Contrast,
-Brightness and Sharpness are blends; Rotate, ShearX, ShearY, TranslateX and TranslateY are maps.
+AutoContrast, Equalize, Invert, Posterize, Solarize and SolarizeAdd are functions of the values;
+Color, Contrast, Brightness and Sharpness are blends; Rotate, ShearX, ShearY, TranslateX and
+TranslateY are maps. All compute in float32 and cut fractions off after each operation, as Pillow
+does: a value differs from Pillow's by at most one grey level.
 """
+
+import math
+from functools import cache
+from statistics import NormalDist
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Int32, Key, UInt8, UInt32
+import numpy as np
+from jax import lax
+from jax.scipy.ndimage import map_coordinates
+from jaxtyping import Array, Bool, Float32, Int32, Key, UInt8, UInt32
 
-from convattn.lab.data.variation import RAND_AUGMENT
-from convattn.lab.data.variation.magnitudes import COUNT, Arguments, argument_table
-from convattn.lab.data.variation.operations.blending import (
-    FACTOR_BITS,
-    blend,
-    grey,
-    mean_grey,
-    smooth,
-)
-from convattn.lab.data.variation.operations.lookup import (
-    autocontrast_table,
-    equalize_table,
-    identity_table,
-    invert_table,
-    look_up,
-    posterize_table,
-    solarize_add_table,
-    solarize_table,
-)
-from convattn.lab.data.variation.operations.warping import MATRIX_BITS, warp
-
+STREAM = 16  # what an image's key is folded with; beyond the words for crop and flip
 OPERATIONS = (
     *("AutoContrast", "Equalize", "Invert", "Posterize", "Solarize", "SolarizeAdd"),
     *("Color", "Contrast", "Brightness", "Sharpness"),
     *("Rotate", "ShearX", "ShearY", "TranslateX", "TranslateY"),
 )
-IN_A_ROW = 2
-LARGEST_SIDE = 2048  # beyond it the int32 of a position or of a sum of values could overflow
-TABLES, BLENDS = OPERATIONS.index("Color"), OPERATIONS.index("Rotate")  # where they end
 NOTHING = len(OPERATIONS)
+BLENDS, MAPS = OPERATIONS.index("Color"), OPERATIONS.index("Rotate")  # where they begin
+IN_A_ROW = 2
+COUNT, DEVIATION, LARGEST = 1024, 0.5, 10.0  # of the magnitudes
+ARGUMENTS = ("step", "threshold", "addition", "more", "less", "cosine", "sine", "shear", "shift")
+ERROR = 2**-10  # of float32 in a value, at most: a whole number is not cut off to the one below
+LIGHTNESS = (0.299, 0.587, 0.114)  # of red, green and blue: ITU-R 601-2
 
 
 def rand_augment(
@@ -61,28 +53,25 @@ def rand_augment(
         fill: What stands where a map reaches beyond the image, for each channel.
 
     Raises:
-        ValueError: For images without three channels or with a side beyond 2048.
+        ValueError: For images without three channels.
 
     >>> images = jnp.zeros((2, 4, 4, 3), jnp.uint8)
     >>> keys = jax.random.split(jax.random.key(0), 2)
-    >>> rand_augment(images, keys, 9, jnp.full(3, 128, jnp.int32)).shape
+    >>> augmented = jax.jit(rand_augment, static_argnums=2)
+    >>> augmented(images, keys, 9, jnp.full(3, 128, jnp.int32)).shape
     (2, 4, 4, 3)
     """
-    _, height, width, channels = images.shape
-    if channels != 3 or max(height, width) > LARGEST_SIDE:
+    if images.shape[-1] != 3:
         raise ValueError(
-            f"the images have the shape {height}×{width}×{channels}, but RandAugment was made for "
-            f"three channels and sides of up to {LARGEST_SIDE} pixels; leave it out, or make the "
-            "images smaller"
+            f"channels={images.shape[-1]}, but expected 3 for RandAugment; leave it out"
         )
-    table = jax.tree.map(jnp.asarray, argument_table(magnitude, height, width))
-    wide = images.astype(jnp.int32)
+    table = jnp.asarray(argument_table(magnitude))
     operations, places, negative = draw_operations(keys)
+    found = images.astype(jnp.float32)
     for number in range(IN_A_ROW):
-        given = jax.tree.map(lambda of: of[places[:, number]], table)  # noqa: B023
-        chosen = operations[:, number], given, negative[:, number]
-        wide = jax.vmap(apply_operation, (0, 0, 0, 0, None))(wide, *chosen, fill)
-    return wide.astype(jnp.uint8)
+        chosen = operations[:, number], table[places[:, number]], negative[:, number]
+        found = jax.vmap(apply_operation, (0, 0, 0, 0, None))(found, *chosen, fill)
+    return found.astype(jnp.uint8)
 
 
 def draw_operations(
@@ -98,9 +87,7 @@ def draw_operations(
     """
 
     def words(key: Array) -> Array:
-        return jax.random.bits(
-            jax.random.fold_in(key, RAND_AUGMENT), (IN_A_ROW, 4), dtype=jnp.uint32
-        )
+        return jax.random.bits(jax.random.fold_in(key, STREAM), (IN_A_ROW, 4), dtype=jnp.uint32)
 
     drawn = jax.vmap(words)(keys)
     operations = (drawn[..., 0] % jnp.uint32(len(OPERATIONS))).astype(jnp.int32)
@@ -109,66 +96,164 @@ def draw_operations(
     return jnp.where(done, operations, NOTHING), places, negative
 
 
+def magnitudes(mean: float) -> list[float]:
+    """The values a magnitude has, in ascending order.
+
+    timm draws it from a normal distribution and cuts it to 0 … 10. Here it is one of the 1,024
+    values at the quantiles (i + ½)/1024 of that distribution, each as likely as any other, so that
+    all that is drawn on the device is i.
+
+    >>> found = magnitudes(9)
+    >>> len(found), round(found[512], 2), found[-1]
+    (1024, 9.0, 10.0)
+    """
+    normal = NormalDist(mean, DEVIATION)
+    quantiles = [normal.inv_cdf((number + 0.5) / COUNT) for number in range(COUNT)]
+    return [min(max(value, 0.0), LARGEST) for value in quantiles]
+
+
+@cache
+def argument_table(mean: float) -> Float32[np.ndarray, "magnitudes arguments"]:
+    """What the operations take at each of the magnitudes, severity growing with it: `ARGUMENTS`.
+
+    The step 2⁸⁻ᵇ of Posterize, which keeps b = 4 … 0 bits; Solarize's threshold, 256 … 0;
+    SolarizeAdd's addition, 0 … 110; the factors of a blend away from the duller image, 1 … 1.9, and
+    towards it, 1 … 0.1; cosine and sine of a rotation by 0 … 30°; a shear of 0 … 0.3; a shift of
+    0 … 0.45 of the side.
+
+    Source: timm, the functions `_…_level_to_arg` of `auto_augment`, "increasing" where there are
+        two.
+
+    >>> argument_table(9)[512, :3].tolist()
+    [128.0, 26.0, 99.0]
+    """
+    rows = []
+    for magnitude in magnitudes(mean):
+        level = magnitude / LARGEST
+        angle = math.radians(30 * level)
+        posterize, solarize = 2 ** (4 + int(4 * level)), 256 - int(256 * level)
+        factors = 1 + 0.9 * level, max(0.1, 1 - 0.9 * level)
+        turned = math.cos(angle), math.sin(angle)
+        rows.append(
+            (posterize, solarize, int(110 * level), *factors, *turned, 0.3 * level, 0.45 * level)
+        )
+    table = np.array(rows, np.float32)
+    table.setflags(write=False)
+    return table
+
+
 def apply_operation(
-    image: Int32[Array, "height width 3"],
+    image: Float32[Array, "height width 3"],
     operation: Int32[Array, ""],
-    given: Arguments,
+    arguments: Float32[Array, " arguments"],
     negative: Bool[Array, ""],
-    fill: Int32[Array, "3"],
-) -> Int32[Array, "height width 3"]:
-    """One operation on one image.
+    fill: Array,
+) -> Float32[Array, "height width 3"]:
+    """One operation on one image of whole numbers 0 … 255.
 
     Args:
         operation: Its number in `OPERATIONS`; `NOTHING` changes nothing.
-        given: Its arguments, a number each.
+        arguments: A row of `argument_table`.
         negative: Whether a map goes the other way, and a blend towards the duller image.
         fill: One value a channel.
     """
-    found = look_up(image, _tables(image, given), jnp.minimum(operation, TABLES))
-    duller = (grey(found), mean_grey(found), jnp.zeros_like(found), smooth(found))
-    which = operation - TABLES
-    blended = (which >= 0) & (operation < BLENDS)
-    factor = jnp.where(negative, given.less, given.more)
-    factor = jnp.where(blended, factor, jnp.int32(2**FACTOR_BITS))
-    found = blend(jax.lax.select_n(which.clip(0, 3), *duller), found, factor)
-    return warp(found, *_map(image.shape[0], image.shape[1], operation, given, negative), fill)
+    step, threshold, addition, more, less, *affine = arguments
+    found = _by_value(image, operation, step, threshold, addition)
+    found = _blended(found, operation, jnp.where(negative, less, more))
+    found = _warped(found, operation, jnp.where(negative, -1, 1), affine, fill)
+    return jnp.floor(jnp.clip(found, 0, 255) + ERROR)
 
 
-def _tables(image: Array, given: Arguments) -> Array:
-    """Those of the first `TABLES` operations, and the identity for the others."""
-    channels = image.shape[-1]
-    tables = (
-        autocontrast_table(image),
-        equalize_table(image),
-        invert_table(channels),
-        posterize_table(channels, given.bits),
-        solarize_table(channels, given.threshold),
-        solarize_add_table(channels, given.addition),
-        identity_table(channels),
+def _by_value(
+    image: Array, operation: Array, step: Array, threshold: Array, addition: Array
+) -> Array:
+    """Source: Pillow, `ImageOps`; timm, `solarize_add`."""
+    low, high = image.min((0, 1)), image.max((0, 1))
+    contrast = (image - low) * 255 / jnp.maximum(high - low, 1)
+    each = (
+        jnp.where(high > low, jnp.floor(contrast + ERROR), image),
+        _equalized(image),
+        255 - image,
+        jnp.floor(image / step) * step,
+        jnp.where(image < threshold, image, 255 - image),
+        jnp.where(image < 128, jnp.minimum(image + addition, 255), image),
+        image,
     )
-    return jnp.stack(tables)
+    return lax.select_n(jnp.minimum(operation, BLENDS), *each)
 
 
-def _map(
-    height: int, width: int, operation: Array, given: Arguments, negative: Array
-) -> tuple[Array, Array]:
-    """Matrix and shift of the operation; the identity for those that have none.
+def _equalized(image: Array) -> Array:
+    """Each channel's histogram made flat.
 
-    A rotation by θ is x' = cos θ x - sin θ y, y' = sin θ x + cos θ y, from the image's middle.
+    With b_x the number of pixels darker than x, and the step s = ⌊b_max / 255⌋ of the brightest
+    value there is: x → min(⌊(⌊s/2⌋ + b_x) / s⌋, 255); no change if s = 0.
+
+    Source: Pillow, `ImageOps.equalize`.
     """
-    sign = jnp.where(negative, jnp.int32(-1), jnp.int32(1))
-    one, none = jnp.full_like(sign, 2**MATRIX_BITS), jnp.zeros_like(sign)
-    cosine, sine, shear = given.cosine, sign * given.sine, sign * given.shear
-    turned = (one - cosine) * width + sine * height, (one - cosine) * height - sine * width
-    maps = (
-        (one, none, none, one, none, none),
-        (cosine, -sine, sine, cosine, *turned),
-        (one, shear, none, one, none, none),
-        (one, none, shear, one, none, none),
-        (one, none, none, one, sign * given.across, none),
-        (one, none, none, one, none, sign * given.down),
-    )
-    which = operation - BLENDS + 1
-    which = jnp.where(operation < NOTHING, which.clip(0), 0)
-    a, b, c, d, *shift = jnp.stack([jnp.stack(each) for each in maps])[which]
-    return jnp.stack([a, b, c, d]).reshape(2, 2), jnp.stack(shift)
+    levels = image.astype(jnp.int32)
+    channels = jnp.arange(image.shape[-1])
+    counts = jnp.zeros((len(channels), 256), jnp.int32).at[channels, levels].add(1)
+    darker = jnp.cumsum(counts, axis=1) - counts
+    step = darker[channels, levels.max((0, 1))] // 255
+    flat = (step // 2 + darker[channels, levels]) // jnp.maximum(step, 1)
+    return jnp.where(step > 0, jnp.minimum(flat, 255), levels).astype(image.dtype)
+
+
+def _blended(image: Array, operation: Array, factor: Array) -> Array:
+    """d + a (x - d) with a duller image d: grey, its mean, black, or smoothed.
+
+    Source: Pillow, `ImageEnhance`.
+    """
+    light = jnp.round(sum(weight * image[..., n] for n, weight in enumerate(LIGHTNESS)))
+    grey = jnp.broadcast_to(light[..., None], image.shape)
+    mean = jnp.broadcast_to(jnp.floor(jnp.mean(light) + 0.5), image.shape)
+    dullers = (grey, mean, jnp.zeros_like(image), _smoothed(image))
+    duller = lax.select_n((operation - BLENDS).clip(0, 3), *dullers)
+    blends = (operation >= BLENDS) & (operation < MAPS)
+    moved = jnp.floor(jnp.clip(duller + factor * (image - duller), 0, 255) + ERROR)
+    return jnp.where(blends, moved, image)
+
+
+def _smoothed(image: Array) -> Array:
+    """Mean over 3 × 3 pixels, of which the middle counts five times; the outermost pixels stay.
+
+    Source: Pillow, `ImageFilter.SMOOTH`.
+    """
+    if min(image.shape[:2]) < 3:
+        return image
+    rows = image[:-2] + image[1:-1] + image[2:]
+    sums = rows[:, :-2] + rows[:, 1:-1] + rows[:, 2:] + 4 * image[1:-1, 1:-1]
+    return image.at[1:-1, 1:-1].set(jnp.round(sums / 13))
+
+
+def _warped(image: Array, operation: Array, sign: Array, affine: list[Array], fill: Array) -> Array:
+    """Out(x, y) = image(a x + b y + c, d x + e y + f), bilinear.
+
+    Pixels are squares of side 1 and have their middles at halves. Where the place is outside the
+    image the result is the fill; beyond the last middle the last pixel counts. A rotation by θ is
+    a = e = cos θ and d = -b = sin θ about the middle of the image.
+
+    Source: Pillow, `Image.transform` with `AFFINE` and `BILINEAR`.
+    """
+    height, width, _ = image.shape
+    cosine, sine, shear, shift = affine
+    rotated, sheared_x, sheared_y, moved_x, moved_y = (operation == MAPS + n for n in range(5))
+    along = jnp.where(rotated, cosine, 1.0)
+    turned, none = jnp.where(rotated, sign * sine, 0.0), 0.0
+    across = -turned + jnp.where(sheared_x, sign * shear, none)
+    down = turned + jnp.where(sheared_y, sign * shear, none)
+    right = jnp.where(moved_x, sign * shift * width, none)
+    lower = jnp.where(moved_y, sign * shift * height, none)
+    # Rotations turn about the middle, all others about the corner.
+    middle_x, middle_y = jnp.where(rotated, width / 2, 0.0), jnp.where(rotated, height / 2, 0.0)
+    x = jnp.arange(width, dtype=jnp.float32) + 0.5 - middle_x
+    y = (jnp.arange(height, dtype=jnp.float32) + 0.5 - middle_y)[:, None]
+    columns = along * x + across * y + middle_x + right
+    rows = down * x + along * y + middle_y + lower
+    inside = (columns >= 0) & (columns < width) & (rows >= 0) & (rows < height)
+
+    def sampled(channel: Array) -> Array:
+        return map_coordinates(channel, [rows - 0.5, columns - 0.5], 1, mode="nearest")
+
+    found = jax.vmap(sampled, in_axes=-1, out_axes=-1)(image)
+    return jnp.where(inside[..., None], found, fill)

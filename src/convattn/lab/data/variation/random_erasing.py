@@ -12,11 +12,9 @@ from functools import cache
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int32, Key, UInt32
+from jaxtyping import Array, Bool, Float, Int32, Key, UInt32
 
-from convattn.lab.data.variation import ERASING
-from convattn.lab.data.variation.boxes import inside_box
-
+STREAM = 17  # what an image's key is folded with
 PARTS = 64
 SMALLEST, LARGEST = 0.02, 1 / 3
 NARROWEST = 0.3
@@ -39,7 +37,8 @@ def erase(
         ValueError: For images that no box fits into.
 
     >>> images = jnp.zeros((2, 8, 8, 3), jnp.float32)
-    >>> erased = erase(images, jax.random.split(jax.random.key(0), 2), 1.0)
+    >>> keys = jax.random.split(jax.random.key(0), 2)
+    >>> erased = jax.jit(erase, static_argnums=2)(images, keys, 1.0)
     >>> bool((erased != 0).any()), bool((erased == 0).any())
     (True, True)
     """
@@ -53,7 +52,7 @@ def erase(
     table = jnp.asarray(sizes)
 
     def one(image: Array, key: Array) -> Array:
-        boxes, noise = jax.random.split(jax.random.fold_in(key, ERASING))
+        boxes, noise = jax.random.split(jax.random.fold_in(key, STREAM))
         words = jax.random.bits(boxes, (4,), jnp.uint32)
         erased = (words[0] >> 8) < jnp.uint32(round(probability * FINE))
         size = table[words[1] % jnp.uint32(len(sizes))]
@@ -64,6 +63,20 @@ def erase(
         return jnp.where(box[..., None], drawn, image)
 
     return jax.vmap(one)(images, keys)
+
+
+def inside_box(
+    first: Int32[Array, "2"], end: Int32[Array, "2"], height: int, width: int
+) -> Bool[Array, "height width"]:
+    """Which pixels are in a box, from row and column of its first pixel to those beyond its last.
+
+    >>> inside_box(jnp.array([0, 1], jnp.int32), jnp.array([1, 3], jnp.int32), 2, 3).tolist()
+    [[False, True, True], [False, False, False]]
+    """
+    rows = jnp.arange(height, dtype=jnp.int32)[:, None]
+    columns = jnp.arange(width, dtype=jnp.int32)
+    down = (rows >= first[0]) & (rows < end[0])
+    return down & (columns >= first[1]) & (columns < end[1])
 
 
 @cache

@@ -1,1 +1,0 @@
-"""RandAugment's operations on one image, in integer arithmetic, as Pillow has them."""
