@@ -39,7 +39,7 @@ def measured(dtypes: tuple[str, ...]) -> str:
     spacing, at most 2·u_score·α, above the derived one.
     """
     from convattn.ledger.audit.float_format import float_format
-    from convattn.ledger.audit.quadratic_saturation import measure_quadratic_saturation
+    from convattn.ledger.audit.saturation import measure_quadratic_saturation
 
     seen = []
     for dtype in dtypes:

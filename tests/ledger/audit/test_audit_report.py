@@ -56,7 +56,7 @@ def test_tables_show_every_row(report) -> None:
 def test_wrong_dtypes_are_refused() -> None:
     with pytest.raises(ValueError, match="dtypes is empty"):
         run_audit([])
-    with pytest.raises(ValueError, match="dtype is int8"):
+    with pytest.raises(ValueError, match="dtype=int8"):
         run_audit([np.int8])
     with jax.enable_x64(False), pytest.raises(ValueError, match="64-bit types are off"):
         run_audit(["float64"])

@@ -1,15 +1,66 @@
 import math
 
+import jax
 import numpy as np
 import pytest
 
-from convattn.ledger.audit.float_format import float_format
+from convattn.ledger.audit.float_format import FloatFormat, float_format
 from convattn.ledger.audit.saturation import (
+    SIDE,
     is_one_hot,
+    measure_bias_saturation,
+    measure_quadratic_saturation,
     measure_saturation,
     rounds_to_one,
     softmax_formats,
+    squared_distances,
 )
+from convattn.ledger.audit.subnormals import measure_subnormals
+
+EXP_ULPS = 4
+
+
+def tolerance(threshold: float, score: FloatFormat, softmax: FloatFormat) -> float:
+    """How far a measured threshold may lie outside of its prediction.
+
+    One spacing of the scores' format, since the threshold is a number of it; the shift of x that
+    EXP_ULPS of e^-x amount to, as d ln(e^-x) = -dx and an ulp is at most 2^(1-p) of the number; and
+    the farther rivals, less than e^-x of the nearest.
+    """
+    spacing = float(np.spacing(np.array(threshold).astype(score.dtype)).astype(np.float64))
+    return spacing + EXP_ULPS * math.ldexp(1, 1 - softmax.precision) + math.exp(-threshold)
+
+
+def check_saturation(saturation, score: FloatFormat, softmax: FloatFormat) -> None:
+    low, high = saturation.rounds_to_one_predicted
+    found = saturation.rounds_to_one
+    allowed = tolerance(found, score, softmax)
+    assert low - allowed <= found <= high + allowed
+
+    flags = measure_subnormals(softmax)
+    flushed, kept = saturation.one_hot_predicted
+    found = saturation.one_hot
+    allowed = tolerance(found, score, softmax)
+    if flags.exp_kept and flags.divide_kept:
+        assert abs(found - kept) <= allowed
+    else:
+        # Below half of the least normal number nothing can be left.
+        assert flushed - allowed <= found <= flushed + math.log(2) + allowed
+    if score == softmax:
+        assert abs(found - flags.exp_zero_from) <= allowed
+
+
+@pytest.mark.parametrize("name", ["float64", "float32", "bfloat16", "float16"])
+def test_measured_agrees_with_predicted_and_with_the_subnormal_flags(name) -> None:
+    with jax.enable_x64(name == "float64"):
+        score = float_format(name)
+        quadratic, bias = measure_quadratic_saturation(score), measure_bias_saturation(score, (28,))
+        assert {row.axes for row in quadratic} == {1, 2}
+        for row in quadratic:
+            check_saturation(row.alpha, score, float_format(row.softmax_dtype))
+        for row in bias:
+            check_saturation(row.logit, score, float_format(row.softmax_dtype))
+
 
 SINGLE = float_format("float32")
 
@@ -79,3 +130,54 @@ def test_softmax_runs_in_at_least_float32_beside_the_own_format() -> None:
         "bfloat16",
         "float32",
     ]
+
+
+def test_alpha_46_leaves_rivals_in_float32() -> None:
+    for row in measure_quadratic_saturation(float_format("float32")):
+        assert row.rival_at_claimed == pytest.approx(math.exp(-46), rel=1e-6)
+        assert row.alpha.rounds_to_one < 46 < row.alpha.one_hot
+        assert row.alpha.one_hot < 46 * math.log(10)
+
+
+def test_float16_underflows_before_46() -> None:
+    native, library = measure_quadratic_saturation(float_format("float16"))[::2]
+    assert (native.softmax_dtype, library.softmax_dtype) == ("float16", "float32")
+    assert native.rival_at_claimed == 0
+    assert library.rival_at_claimed > 0
+
+
+@pytest.mark.parametrize("axes", [1, 2])
+def test_the_target_is_inside_with_all_its_nearest_rivals(axes) -> None:
+    distances = squared_distances(axes)
+    assert distances.shape == (SIDE**axes,)
+    assert np.count_nonzero(distances == 0) == 1
+    assert np.count_nonzero(distances == 1) == 2 * axes
+
+
+def test_40_rounds_to_one_in_float32_for_every_practical_number_of_keys() -> None:
+    for row in measure_bias_saturation(float_format("float32")):
+        assert row.deficit_at_claimed == 0
+        assert row.logit.rounds_to_one < 40
+
+
+def test_40_does_not_in_float64() -> None:
+    with jax.enable_x64(True):
+        rows = {row.keys: row for row in measure_bias_saturation(float_format("float64"))}
+    for keys in (256, 1024, 50176):
+        assert rows[keys].logit.rounds_to_one > 40
+        # Added one by one each rival raises Z by at most twice itself, then 1/Z is rounded.
+        most = 2 * (keys - 1) * math.exp(-40) + 2.0**-52
+        assert 0 < rows[keys].deficit_at_claimed <= most
+
+
+def test_27_keys_are_the_last_for_which_40_can_round_to_one_in_float64() -> None:
+    # Added up first, the N - 1 rivals leave 1 alone as long as (N - 1)·e^-40 ≤ 2^-53.
+    assert 26 * math.exp(-40) <= 2.0**-53 < 27 * math.exp(-40)
+    with jax.enable_x64(True):
+        row = measure_bias_saturation(float_format("float64"), keys=(14,))[0]
+    assert row.deficit_at_claimed == 0
+
+
+def test_one_hot_does_not_depend_on_the_number_of_keys() -> None:
+    rows = measure_bias_saturation(float_format("float32"), keys=(2, 27, 1024))
+    assert len({row.logit.one_hot for row in rows}) == 1

@@ -73,11 +73,7 @@ def leading_run(exact: list[bool]) -> int:
 
 
 def measure_dot(dot: Dot, precision: str) -> MatmulPrecision:
-    """Count the bits that a product keeps.
-
-    Args:
-        dot: Multiplies two float32 matrices.
-        precision: What the result is to be called.
+    """Count the bits that a product of float32 matrices keeps; `precision` names the result.
 
     >>> measure_dot(np.matmul, "numpy").left_bits
     24

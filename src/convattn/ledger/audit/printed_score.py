@@ -138,10 +138,8 @@ def measure_printed_score(
 ) -> PrintedScore:
     """Search sides 1 … `largest_side` for the least that fails, printed and centred.
 
-    Args:
-        alpha: α > 0, rounded to the scores' format.
-        axes: 1 or 2.
-        product: From v ``[sides, 1, features]`` and r ``[sides, keys, features]`` to the scores.
+    α > 0 is rounded to the scores' format; `product` takes v ``[sides, 1, features]`` and r
+    ``[sides, keys, features]`` to the scores.
     """
     dtype = score.dtype
     stored = np.array(alpha).astype(dtype)

@@ -1,4 +1,11 @@
-"""When a softmax saturates: its maximum rounds to one, or everything else is exactly zero.
+"""When attention becomes one-hot: its maximum rounds to one, or all else is exactly zero.
+
+For the quadratic encoding (C20, eq. 9, and "α = 46 suffices") the scores are -α|δ|² around a target
+in the middle of a line of 32 tokens or a grid of 32 × 32: its 2 or 4 nearest rivals lie α below,
+exactly, in every format. For a relative bias (L21, Lemma 2, "M = 40 … up to machine precision")
+they are M on the target and 0 on the N - 1 other keys. The order in which a device sums decides
+where inside the predicted interval a bias saturates, so its target is put first, in the middle and
+last, and the greatest of the three least M is reported.
 
 Let the target's score exceed that of its c nearest rivals by x and of all others by far more. With
 the maximum subtracted, softmax forms 1/Z and e^-x/Z, where Z = 1 + c·e^-x + ….
@@ -17,18 +24,29 @@ the maximum subtracted, softmax forms 1/Z and e^-x/Z, where Z = 1 + c·e^-x + �
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import product
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
-from convattn.ledger.audit.bisection import least_representable
-from convattn.ledger.audit.float_format import FloatFormat, bit_patterns, float_format
+from convattn.ledger.audit.float_format import (
+    FloatFormat,
+    bit_patterns,
+    float_format,
+    least_representable,
+)
 from convattn.operators.attention import attention_weights
 
 HIGHEST_SCALE = 2048.0
+SIDE = 32
+CLAIMED_ALPHA = 46.0
+KEYS = (27, 28, 256, 1024, 50176)
+CLAIMED_LOGIT = 40.0
 
 
 @dataclass(frozen=True)
@@ -47,6 +65,43 @@ class Saturation:
     one_hot_predicted: tuple[float, float]
 
 
+@dataclass(frozen=True)
+class QuadraticSaturation:
+    """What the quadratic encoding needs on one grid.
+
+    Attributes:
+        dtype, softmax_dtype: Of the scores and of the softmax.
+        axes: 1 for a line of 32 tokens, 2 for a grid of 32 × 32.
+        alpha: The least α for each kind of saturation.
+        rival_at_claimed: The greatest weight off the target at α = 46.
+    """
+
+    dtype: str
+    softmax_dtype: str
+    axes: int
+    alpha: Saturation
+    rival_at_claimed: float
+
+
+@dataclass(frozen=True)
+class BiasSaturation:
+    """What a relative bias needs with N keys.
+
+    Attributes:
+        dtype, softmax_dtype: Of the scores and of the softmax.
+        keys: N.
+        logit: The least M for each kind of saturation, wherever the target stands.
+        deficit_at_claimed: One less the greatest weight at M = 40, the largest of the three; 0
+            means that it rounds to one.
+    """
+
+    dtype: str
+    softmax_dtype: str
+    keys: int
+    logit: Saturation
+    deficit_at_claimed: float
+
+
 def softmax_formats(score: FloatFormat) -> tuple[FloatFormat, ...]:
     """Softmax in the scores' own format, and in at least float32, which is what the library does.
 
@@ -56,8 +111,12 @@ def softmax_formats(score: FloatFormat) -> tuple[FloatFormat, ...]:
     return (score,) if score.precision >= 24 else (score, float_format("float32"))
 
 
-def softmax_in(scores: Float[Array, " keys"], softmax: FloatFormat) -> Float[Array, " keys"]:
-    """Softmax computed in the given format; at float32 and above the library's own function."""
+@partial(jax.jit, static_argnames="softmax")
+def attention_row(
+    scale: Float[Array, ""], pattern: Int[Array, " keys"], softmax: FloatFormat
+) -> Float[Array, " keys"]:
+    """softmax(scale·pattern), scores in the scale's dtype; from float32 on the library's own."""
+    scores = scale * pattern.astype(scale.dtype)
     if softmax.precision < 24:
         return jax.nn.softmax(scores.astype(softmax.dtype))
     return attention_weights(scores[None])[0]
@@ -88,13 +147,7 @@ def measure_saturation(
     softmax: FloatFormat,
     rivals: int,
 ) -> Saturation:
-    """The least scale in the scores' format at which the weights saturate.
-
-    Args:
-        weights_at: From a scale, a zero-dimensional array of the scores' format, to one row of
-            weights on the host.
-        rivals: c, the number of nearest rivals.
-    """
+    """The least scale, in the scores' format, at which a row of weights saturates."""
 
     def least(holds: Callable[[np.ndarray], bool]) -> float | None:
         return least_representable(
@@ -110,3 +163,57 @@ def measure_saturation(
         one_hot=least(is_one_hot),
         one_hot_predicted=(softmax.one_hot_flushed, softmax.one_hot_kept),
     )
+
+
+def squared_distances(axes: int) -> Int[np.ndarray, " keys"]:
+    """|δ|² from the middle of the line or the grid to each of its tokens."""
+    line = (np.arange(SIDE, dtype=np.int32) - SIDE // 2) ** 2
+    return line if axes == 1 else (line[:, None] + line).ravel()
+
+
+def measure_quadratic_saturation(score: FloatFormat) -> tuple[QuadraticSaturation, ...]:
+    """Every combination of softmax format and 1 or 2 axes."""
+    rows = []
+    for softmax, axes in product(softmax_formats(score), (1, 2)):
+        distances = squared_distances(axes)
+        weights_at = _weights_at(-distances, softmax)
+        alpha = measure_saturation(weights_at, score=score, softmax=softmax, rivals=2 * axes)
+        claimed = weights_at(np.array(CLAIMED_ALPHA).astype(score.dtype)).astype(np.float64)
+        rival = float(claimed[distances > 0].max())
+        rows.append(QuadraticSaturation(score.name, softmax.name, axes, alpha, rival))
+    return tuple(rows)
+
+
+def measure_bias_saturation(
+    score: FloatFormat, keys: tuple[int, ...] = KEYS
+) -> tuple[BiasSaturation, ...]:
+    """Every combination of softmax format and number of keys (each at least 2)."""
+    rows = []
+    for softmax, count in product(softmax_formats(score), keys):
+        measured, maxima = [], []
+        for target in (0, count // 2, count - 1):
+            weights_at = _weights_at((np.arange(count) == target).astype(np.int32), softmax)
+            measured.append(
+                measure_saturation(weights_at, score=score, softmax=softmax, rivals=count - 1)
+            )
+            claimed = weights_at(np.array(CLAIMED_LOGIT).astype(score.dtype))
+            maxima.append(claimed.astype(np.float64).max())
+        logit = replace(
+            measured[0],
+            rounds_to_one=_greatest([row.rounds_to_one for row in measured]),
+            one_hot=_greatest([row.one_hot for row in measured]),
+        )
+        rows.append(BiasSaturation(score.name, softmax.name, count, logit, float(1 - min(maxima))))
+    return tuple(rows)
+
+
+def _weights_at(
+    pattern: Int[np.ndarray, " keys"], softmax: FloatFormat
+) -> Callable[[np.ndarray], np.ndarray]:
+    on_device = jnp.asarray(pattern)
+    return lambda scale: np.asarray(attention_row(jnp.asarray(scale), on_device, softmax))
+
+
+def _greatest(values: list[float | None]) -> float | None:
+    reached = [value for value in values if value is not None]
+    return max(reached) if len(reached) == len(values) else None

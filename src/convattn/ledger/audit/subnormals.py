@@ -2,9 +2,9 @@
 
 With t the least normal number, exact arithmetic gives t/2·4 = 2t from a subnormal input, and the
 subnormal results 3t/2 - t = t/2, t·½ = t/2, t/2 = t/2 and e^(ln t - ln 4) ≈ t/4 from normal inputs.
-A result of zero convicts the operation. The operands reach the compiled program as arguments, so
-that no compiler can fold them, as vectors of 16, so that vectorised code is what runs, and results
-are read as bit patterns on the host.
+A result of zero shows that the operation flushes. The operands reach the compiled program as
+arguments, so that no compiler can fold them, as vectors of 16, so that vectorised code is what
+runs, and results are read as bit patterns on the host.
 """
 
 import math
@@ -16,8 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from convattn.ledger.audit.bisection import least_representable
-from convattn.ledger.audit.float_format import FloatFormat, bit_patterns
+from convattn.ledger.audit.float_format import FloatFormat, bit_patterns, least_representable
 from convattn.ledger.audit.saturation import HIGHEST_SCALE
 
 LANES = 16
@@ -56,16 +55,7 @@ class Subnormals:
 
 
 def measure_subnormals(number_format: FloatFormat, arithmetic: Arithmetic = DEVICE) -> Subnormals:
-    """Probe each operation on the default device.
-
-    Args:
-        arithmetic: The operations; those of the default device unless others are given.
-
-    >>> from convattn.ledger.audit.float_format import float_format
-    >>> host = Arithmetic(np.add, np.multiply, np.divide, np.exp)
-    >>> measure_subnormals(float_format("float32"), host).multiply_kept
-    True
-    """
+    """Probe each operation, on the default device unless other arithmetic is given."""
     dtype, least = number_format.dtype, number_format.least_normal
 
     def vector(value: float) -> np.ndarray:
