@@ -21,6 +21,7 @@ from comparison import assert_within, gamma
 from lab.training.devices_process import MOVED, STEPS
 from lab.training.tiny import SIDE
 
+pytestmark = pytest.mark.slow
 SCRIPT = Path(__file__).with_name("devices_process.py")
 ROUNDINGS = 4 * (32 + 3 * SIDE**2)
 

@@ -23,7 +23,7 @@ from convattn.fast.options import AttentionOptions
 from convattn.fast.selection import BACK_ENDS
 from convattn.lab.models.build import build_model
 from convattn.lab.models.settings import ResNetSettings
-from convattn.lab.training.export import PLATFORMS, export_step, run_exported
+from convattn.lab.training.program import PLATFORMS, export_step, run_exported
 from convattn.lab.training.state import named_arrays
 from convattn.lab.training.step import make_step, order_of_epoch
 from convattn.ledger.images.cifar10_slice import Images
@@ -65,6 +65,7 @@ def images_of_size():
     return training_images(train=Images(made, labels, tuple("abcde")))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["encoder", "resnet"])
 def test_the_training_step_is_exported(name):
     recipe, _, state, data, steps = parts(model_of(name), settings(batch_size=4), images_of_size())

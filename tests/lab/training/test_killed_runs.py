@@ -18,13 +18,14 @@ from convattn.lab.training.checkpoints import BEST, CHECKPOINTS, CheckpointStore
 from convattn.lab.training.metrics import read_metrics
 from convattn.lab.training.state import named_arrays
 
+pytestmark = pytest.mark.slow
 SCRIPT = Path(__file__).with_name("session_process.py")
 STEPS = 4 * EPOCHS
 TIMES = ("seconds", "images_per_second")
 
 
 @contextmanager
-def sitting(folder, cache, *words):
+def training_process(folder, cache, *words):
     """The process, once it is ready to train."""
     environment = {**os.environ, "PYTHONPATH": str(SCRIPT.parents[1])}
     environment.pop("JAX_ENABLE_X64", None)
@@ -43,8 +44,8 @@ def sitting(folder, cache, *words):
 
 
 def finished(folder, cache, *words):
-    """What a sitting says that nobody kills."""
-    with sitting(folder, cache, *words) as process:
+    """What a process says that nobody kills."""
+    with training_process(folder, cache, *words) as process:
         told, problems = process.communicate(timeout=120)
         assert process.returncode == 0, problems
     return told.splitlines()
@@ -95,13 +96,13 @@ def being_written(folder):
 
 
 def test_killed_at_random_moments(tmp_path, cache_folder, whole):
-    """Drawn for each sitting: after some time, after some more steps, or amid a checkpoint."""
+    """Drawn for each process: after some time, after some more steps, or amid a checkpoint."""
     draw = random.Random(5)
     reached, kills = [], []
     for kill in ("steps", "writing", "time", "writing"):
         begun = newest(tmp_path)
         further, seconds = draw.randint(1, STEPS // 5), draw.uniform(0.0, 2.0)
-        with sitting(tmp_path, cache_folder) as process:
+        with training_process(tmp_path, cache_folder) as process:
             started = time.monotonic()
             while process.poll() is None:
                 if kill == "time":
@@ -145,7 +146,7 @@ def test_terminated_and_resumed(tmp_path, cache_folder, whole):
     """SIGTERM: a checkpoint of the very step, a word on how to go on, exit code 0."""
     folder, gate = tmp_path / "run", tmp_path / "gate"
     gate.mkdir()
-    with sitting(folder, cache_folder, gate) as process:
+    with training_process(folder, cache_folder, gate) as process:
         end = time.monotonic() + 60
         while not (gate / "waiting").exists():
             assert process.poll() is None, process.stderr.read()

@@ -44,9 +44,10 @@ def digests():
     return [digest_of_structure(nnx.graphdef(nnx.eval_shape(model))) for model in models()]
 
 
+@pytest.mark.slow
 def test_two_processes_agree():
     """Their objects lie elsewhere, and their sets have another order."""
-    words = "from training.test_structure import digests; print(*digests())"
+    words = "from lab.training.test_structure import digests; print(*digests())"
     here = {"PYTHONPATH": str(Path(__file__).parents[2]), "PYTHONHASHSEED": "7"}
     told = subprocess.run(
         [sys.executable, "-c", words], env={**os.environ, **here}, capture_output=True, text=True

@@ -1,4 +1,5 @@
-"""The compiled programs: some steps of an epoch in one call, and the evaluation of a batch.
+"""The compiled programs: some steps of an epoch in one call, the evaluation of a batch, and a step
+for platforms that need not be here.
 
 Where it pays, all steps of a call are one loop inside the program. XLA's CPU back end runs a
 convolution inside a loop on one thread with its slow code (measured: four 3 × 3 convolutions of 32
@@ -7,7 +8,7 @@ takes one call of the program for each step; at some ten milliseconds a step or 
 themselves cost nothing that can be measured.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -33,6 +34,8 @@ from convattn.lab.training.step import (
 
 # XLA's CPU back end otherwise draws the numbers of every dropout first, and holds them.
 FRUGAL: dict[str, str | bool] = {"xla_cpu_scheduler_type": "CPU_SCHEDULER_TYPE_MEMORY_OPTIMIZED"}
+
+PLATFORMS = ("cpu", "cuda", "tpu")
 
 
 def compiler_options(platform: str) -> dict[str, str | bool] | None:
@@ -174,3 +177,31 @@ def compile_evaluation(
         return shares[0], shares[1]
 
     return evaluate
+
+
+def export_step(
+    recipe: Recipe, steps: int, *arguments: Any, platforms: Sequence[str] = PLATFORMS
+) -> jax.export.Exported:
+    """The step of `make_step`, compiled for every platform; it can be serialised.
+
+    It takes and gives arrays alone, in the order of `jax.tree.leaves` of (state, images, order) and
+    of (state, loss): serialised, it knows nothing of the classes of this library.
+
+    Args:
+        recipe, steps: As `make_step` takes them.
+        arguments: State, images and order, or their shapes.
+    """
+    step, structure = make_step(recipe, steps), jax.tree.structure(arguments)
+
+    def flat(*leaves: Any) -> list[Any]:
+        return jax.tree.leaves(step(*jax.tree.unflatten(structure, leaves)))
+
+    return jax.export.export(jax.jit(flat), platforms=platforms)(*jax.tree.leaves(arguments))
+
+
+def run_exported(
+    exported: jax.export.Exported, state: TrainState, *arguments: Any
+) -> tuple[TrainState, Any]:
+    """Call an exported step as `make_step`'s is called: (state, images, order) → (state, loss)."""
+    *leaves, loss = exported.call(*jax.tree.leaves((state, *arguments)))
+    return jax.tree.unflatten(jax.tree.structure(state), leaves), loss

@@ -16,7 +16,13 @@ from flax import nnx
 from rich.console import Console
 
 from convattn.lab.training.best import BestParameters
-from convattn.lab.training.checkpoints import BEST, CHECKPOINTS, CheckpointStore, OtherModel
+from convattn.lab.training.checkpoints import (
+    BEST,
+    CHECKPOINTS,
+    CheckpointStore,
+    OtherModel,
+    digest,
+)
 from convattn.lab.training.devices import (
     data_mesh,
     everywhere,
@@ -36,12 +42,10 @@ from convattn.lab.training.hosts import (
     gather,
     is_first,
 )
-from convattn.lab.training.identity import differences, identity_of
 from convattn.lab.training.metrics import MetricsLog
 from convattn.lab.training.optimizer import learning_rate_schedule, make_optimizer
 from convattn.lab.training.program import Program, compile_evaluation, compile_program, is_finite
 from convattn.lab.training.progress import TrainingProgress
-from convattn.lab.training.sealed import digest
 from convattn.lab.training.settings import TrainingSettings
 from convattn.lab.training.snapshots import Snapshot, write_snapshot
 from convattn.lab.training.state import (
@@ -51,6 +55,7 @@ from convattn.lab.training.state import (
     with_named_arrays,
 )
 from convattn.lab.training.step import Recipe
+from convattn.lab.training.structure import differences, identity_of
 
 SECONDS_PER_CALL = 30.0
 EVALUATION_BATCH = 500

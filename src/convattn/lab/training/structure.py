@@ -1,4 +1,7 @@
-"""A digest of what a model is besides its arrays: classes, sizes, rates, functions."""
+"""What a checkpoint must have in common with the run that goes on from it.
+
+Of the model that is its static structure, as a digest: classes, sizes, rates, functions.
+"""
 
 import dataclasses
 import enum
@@ -11,7 +14,40 @@ import jax
 import numpy as np
 from flax import nnx
 
+from convattn.lab.training.examples import TrainingExamples
+from convattn.lab.training.settings import TrainingSettings
+
+FREE = ("devices", "steps_per_call", "snapshot_every", "checkpoint_minutes", "keep_checkpoints")
 PLAIN = (str, bytes, bool, int, float, complex, type(None), type(Ellipsis), slice, np.generic)
+
+
+def identity_of(
+    settings: TrainingSettings, examples: TrainingExamples, structure: nnx.GraphDef
+) -> dict[str, Any]:
+    """All that decides the result, in a form that JSON keeps.
+
+    Of the settings all but those that may change from one training session to the next: they decide
+    how a run is carried out. Of the model its static structure: its arrays are in the checkpoint.
+
+    >>> sorted(set(dataclasses.asdict(TrainingSettings())) & set(FREE)) == sorted(FREE)
+    True
+    """
+    decisive = dataclasses.asdict(settings)
+    for name in FREE:
+        del decisive[name]
+    model = {"model": digest_of_structure(structure)}
+    return {**decisive, **model, **examples.identity()}
+
+
+def differences(one: dict[str, Any], other: dict[str, Any]) -> list[str]:
+    """The names under which two identities differ.
+
+    >>> differences({"a": 1, "b": 2}, {"a": 1, "b": 3, "c": None})
+    ['b', 'c']
+    """
+    missing = object()
+    names = sorted({*one, *other})
+    return [name for name in names if one.get(name, missing) != other.get(name, missing)]
 
 
 def digest_of_structure(structure: nnx.GraphDef) -> str:
