@@ -2,7 +2,7 @@
 
 import sys
 
-from convattn.cli.analyse.command import main
+from convattn.cli.analyse import main
 
 if __name__ == "__main__":
     sys.exit(main())

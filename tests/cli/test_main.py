@@ -67,7 +67,7 @@ def test_wrong_words_exit_2(convattn_command, words):
 
 
 def test_a_defect_is_reported_in_one_line(convattn_command, monkeypatch):
-    monkeypatch.setattr("convattn.cli.verify.Verify.run", lambda self: 1 / 0)
+    monkeypatch.setattr("convattn.cli.verify.Verify.__call__", lambda self: 1 / 0)
     done = convattn_command("verify")
     assert done.code == 70
     assert done.err.splitlines() == [

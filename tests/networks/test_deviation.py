@@ -9,10 +9,11 @@ from flax import nnx
 from networks.small import CHANNELS, small_images, small_model, small_network
 
 from convattn.lab.analysis.resnet_comparison import (
-    compare_classes,
     compare_in_float64,
     compare_logits,
     convert_resnet,
+    logits_of,
+    same_classes,
 )
 from convattn.networks import (
     AttentionRun,
@@ -194,17 +195,23 @@ def test_not_a_number_passes_nothing() -> None:
     assert not compare_logits(with_layer("stem", broken), IMAGES).passed
 
 
+def classes_of(converted, images, labels):
+    """`same_classes` of the trained model and the attention network."""
+    runs = (converted.model_run, converted.attention_run)
+    return same_classes(*(logits_of(converted.folded, run, images) for run in runs), labels)
+
+
 def test_no_image_changes_class_and_certainty_is_what_margins_say() -> None:
     converted = small_network()
     images = small_images(13)
     labels = np.arange(13) % 3
-    found = compare_classes(converted, images, labels)
+    found = classes_of(converted, images, labels)
     assert found.passed
     assert (found.images, found.same) == (13, 13)
     assert found.correct == found.attention_correct
     first = jnp.array([99.0, 0, 0, 0])
     wrong = with_layer("blocks.1.second", lambda layer: replace(layer, bias=layer.bias + first))
-    assert not compare_classes(wrong, images, labels).passed
+    assert not classes_of(wrong, images, labels).passed
     bound = np.full((2, 2), 0.5)
     logits = np.array([[2.0, 0.5], [1.0, 0.5]])
     assert margins(logits, bound).tolist() == [0.5, -0.5]

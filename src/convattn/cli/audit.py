@@ -12,7 +12,7 @@ class Audit:
 
     json: Json = None
 
-    def run(self) -> int:
+    def __call__(self) -> int:
         """Run the audit with 64-bit types enabled, print it and write it as JSON.
 
         Returns:

@@ -26,7 +26,7 @@ class Check:
     ignore_digests: Flag = False
     json: Json = None
 
-    def run(self) -> int:
+    def __call__(self) -> int:
         """Check each certificate, print one line for each and write the verdicts as JSON.
 
         Returns:

@@ -96,7 +96,7 @@ class Convert:
     seed: int = 0
     json: Json = None
 
-    def run(self) -> int:
+    def __call__(self) -> int:
         """Convert in the way that the options say.
 
         Returns:

@@ -66,7 +66,7 @@ class Heads:
     certificate: Annotated[Path | None, option("FILE")] = None
     json: Json = None
 
-    def run(self) -> int:
+    def __call__(self) -> int:
         """Print how many heads are necessary and how many suffice, and the claims that prove it.
 
         Returns:

@@ -24,7 +24,7 @@ class Ledger:
     output: Annotated[Path | None, option("FILE")] = None
     proofs: Proofs = None
 
-    def run(self) -> int:
+    def __call__(self) -> int:
         """Print the ledger, or write it to a file.
 
         Returns:

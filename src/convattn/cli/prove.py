@@ -58,7 +58,7 @@ class Prove:
     table: Annotated[Path | None, option("FILE")] = None
     proofs: Proofs = None
 
-    def run(self) -> int:
+    def __call__(self) -> int:
         """Check the proofs, print a table of them and write ``report.json``.
 
         Returns:

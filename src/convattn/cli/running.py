@@ -1,6 +1,6 @@
 """What all command lines of the project share: exit codes, errors, signals, common options.
 
-A command is a dataclass: its fields are the options, its docstring is the help, and `run` does the
+A command is a dataclass: its fields are the options, its docstring is the help, and a call does the
 work and returns the exit code.
 
 Exit codes: 0 for success, 1 for a failure that was found, 2 for wrong use, 70 for a defect in this
@@ -101,7 +101,7 @@ def dispatch(
         parsed = tyro.extras.subcommand_cli_from_dict(
             kinds, prog=program, description=description, args=words, config=config
         )
-    return parsed.run()
+    return parsed()
 
 
 def _load(place: str) -> Any:

@@ -56,7 +56,7 @@ class Verify:
     proofs: Proofs = None
     certificates: Annotated[Path | None, option("DIR")] = None
 
-    def run(self) -> int:
+    def __call__(self) -> int:
         """Run the evidence, print the report and write it as JSON.
 
         Returns:

@@ -8,26 +8,23 @@ from convattn.lab.analysis.curves import accuracy_curves, draw_curves
 from convattn.lab.analysis.picture import save_picture
 
 
-def test_the_points_are_those_of_the_metrics(tmp_path) -> None:
-    found = accuracy_curves(write_run(tmp_path / "quadratic"))
+def test_the_points_are_those_of_the_metrics(stored_run) -> None:
+    found = accuracy_curves(stored_run)
     assert found.train.tolist() == [[1, 0.2], [2, 0.3], [3, 0.4], [4, 0.5]]
     assert found.test.tolist() == [[1, 0.1], [3, 0.3], [4, 0.25]]
     assert (
         found.label
-        == "run quadratic: test accuracy 25.0 % (125 of 500), CIFAR-10, slice of 2,000 + 500"
+        == "run stored: test accuracy 25.0 % (125 of 500), CIFAR-10, slice of 2,000 + 500"
     )
 
 
-def test_a_note_and_an_unfinished_run_are_said(tmp_path) -> None:
+def test_the_label_has_the_note_and_says_that_a_run_is_unfinished(tmp_path) -> None:
     run = write_run(tmp_path / "jpeg", note="JPEG-recompressed", finished=False, epochs=9)
     label = accuracy_curves(run).label
     assert "(JPEG-recompressed)" in label
     assert "unfinished, epoch 4 of 9" in label
     assert "%" not in label
-
-
-def test_a_stopped_run_claims_nothing(tmp_path) -> None:
-    run = write_run(tmp_path / "run")
+    run = write_run(tmp_path / "stopped")
     stopped = {"status": "stopped", "test_accuracy": None, "test_images": 500}
     (run / "result.json").write_text(json.dumps(stopped))
     assert "unfinished, epoch 4 of 4" in accuracy_curves(run).label
@@ -42,17 +39,12 @@ def test_a_pruned_run_goes_on_where_its_source_ended(tmp_path) -> None:
     assert accuracy_curves(write_pruning(run, pruned=None)).test[0, 0] == 301
 
 
-def test_a_damaged_pruning_is_said(tmp_path) -> None:
+def test_a_damaged_pruning_file_is_refused(tmp_path) -> None:
     run = write_run(tmp_path / "pruned")
     for content in ('{"epochs_before": 300}', '{"epochs_before"', "[]"):
         (run / "pruning.json").write_text(content)
         with pytest.raises(ValueError, match=r"pruning\.json.* damaged"):
             accuracy_curves(run)
-
-
-def test_the_best_epoch_is_said_where_it_was_chosen(tmp_path) -> None:
-    run = write_run(tmp_path / "best", select="best", validation=(0.1, 0.4, 0.4, 0.2))
-    assert "25.0 % (125 of 500) with the parameters of epoch 2" in accuracy_curves(run).label
 
 
 def test_a_single_point_is_seen_and_ticks_are_whole_epochs(tmp_path) -> None:

@@ -4,7 +4,8 @@ import pytest
 from lab.analysis.synthetic_runs import TINY, write_run
 
 from convattn.lab.analysis import figures
-from convattn.lab.analysis.figures import draw_all, fitting_pictures, title_of
+from convattn.lab.analysis.figures import draw_all, fitting_pictures
+from convattn.lab.analysis.picture import new_figure
 from convattn.lab.models.settings import EncoderSettings, ResNetSettings
 
 CURVES, SHARED = {"curves"}, {"curves", "attention-position", "convolution"}
@@ -44,29 +45,14 @@ def test_what_fits_the_model_is_drawn(tmp_path, capsys) -> None:
     assert capsys.readouterr().err == ""
 
 
-def test_a_title_says_whose_accuracy_it_is(tmp_path) -> None:
-    run = write_run(tmp_path / "last")
-    assert title_of(run, "x", 4) == title_of(run, "x")
-    assert "parameters of" not in title_of(run, "x")
-    assert (
-        "\nrun last: test accuracy 25.0 % (125 of 500) with the parameters of epoch 4, CIFAR"
-        in title_of(run, "x", 0)
-    )
-    best = write_run(tmp_path / "best", select="best", validation=(0.1, 0.4, 0.1, 0.1))
-    assert "parameters of" not in title_of(best, "x", 2)
-    assert "with the parameters of epoch 2" in title_of(best, "x")
-    assert "with the parameters of epoch 2" in title_of(best, "x", 4)
-    young = write_run(tmp_path / "young", finished=False, select="best")
-    assert "\nrun young: unfinished, epoch 4 of 4, CIFAR" in title_of(young, "x", 0)
-
-
 def test_what_cannot_be_drawn_does_not_stop_the_rest(tmp_path, monkeypatch, capsys) -> None:
     def fail(path):
-        raise RuntimeError("a defect")
+        raise RuntimeError("a\ndefect")
 
-    monkeypatch.setattr(figures, "centers_figure", fail)
-    assert names(draw_all(write_run(tmp_path / "run"))) == {*SHARED, "motion-layer2"}
-    assert capsys.readouterr().err == f"no picture centers of {tmp_path / 'run'}: a defect\n"
+    pictures = {"centers": fail, "curves": lambda path: new_figure(1, 1)}
+    monkeypatch.setattr(figures, "fitting_pictures", lambda path: pictures)
+    assert names(draw_all(tmp_path)) == CURVES
+    assert capsys.readouterr().err == f"no picture centers of {tmp_path}: a defect\n"
 
 
 def test_a_run_without_snapshots_has_curves(tmp_path, capsys) -> None:

@@ -1,25 +1,94 @@
-"""Centres of attention: Figures 4, 12 and 14 of C20, and over training Figure 3."""
+"""Centres of attention, with the ellipses that hold a fraction of it: C20, Figs. 3, 4, 12 and 14.
 
+The attention of a head around a query falls off as a Gaussian N(Δ, Σ) with Σ⁻¹ = RᵀR. If δ is drawn
+from it, R(δ - Δ) is N(0, I) in two dimensions, whose squared length exceeds t with probability
+exp(-t/2). So the fraction p lies in
+
+    |R(δ - Δ)|² ≤ -2 ln(1 - p).
+
+With R = U diag(s) Vᵀ that is Σ_i s_i² (v_i·(δ - Δ))² ≤ ρ², ρ² = -2 ln(1 - p): an ellipse with
+semi-axes ρ/s_i along the v_i. (On the pixels of an image the fraction is that up to discretisation
+and borders.)
+"""
+
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from convattn.lab.analysis.ellipses import SHARES, head_ellipse
-from convattn.lab.analysis.head_numbers import Numbers, head_numbers
-from convattn.lab.analysis.score_tables import tokens_of
-from convattn.lab.analysis.snapshot_layers import (
+from convattn.lab.analysis.picture import head_color, panels_of
+from convattn.lab.analysis.run_summary import Numbers, encoder_settings, head_numbers
+from convattn.lab.analysis.snapshots import (
     Layer,
-    encoder_settings,
     read_layers,
+    require_snapshots,
     spread_epochs,
+    tokens_of,
 )
-from convattn.lab.training.snapshots import snapshot_epochs
 
 GAUSSIAN = ("quadratic", "gaussian")
+FRACTIONS = {0.5: "solid", 0.9: "dotted"}
 PANELS = 6
 LEAST_WINDOW = 3.5
+FAR = 50.0
+CAPTION = (
+    "A dot is the centre of a head; its solid ellipse holds 50 % of its Gaussian, the dotted one "
+    "90 %. The black square is the query."
+)
+
+
+@dataclass(frozen=True)
+class Ellipse:
+    """An ellipse in (row, column).
+
+    Attributes:
+        semi_axes: `[2]`, rising; infinite where Σ⁻¹ is singular.
+        directions: `[2, 2]`, a unit vector for each.
+    """
+
+    semi_axes: np.ndarray
+    directions: np.ndarray
+
+    @property
+    def half_extents(self) -> np.ndarray:
+        """How far it reaches from its centre in rows and in columns."""
+        parts = np.zeros((2, 2))
+        reached = self.directions != 0  # 0·∞ is nothing
+        np.multiply(np.abs(self.directions), self.semi_axes[:, None], out=parts, where=reached)
+        return np.hypot(*parts)
+
+    @property
+    def angle(self) -> float:
+        """Of the first semi-axis, in degrees from the columns' axis towards the rows'."""
+        return math.degrees(math.atan2(self.directions[0, 0], self.directions[0, 1]))
+
+
+def radius(fraction: float) -> float:
+    """ρ with P(|N(0, I₂)| ≤ ρ) = fraction in [0, 1).
+
+    >>> round(radius(1 - math.exp(-2)), 12)
+    2.0
+    """
+    return math.sqrt(-2 * math.log1p(-fraction))
+
+
+def head_ellipse(center: np.ndarray, root: np.ndarray, fraction: float) -> Ellipse | None:
+    """The ellipse around Δ that holds that fraction of a head's Gaussian, of root R `[2, 2]`.
+
+    There is none if a number is not finite, or if R = 0: the head looks everywhere.
+
+    >>> found = head_ellipse(np.zeros(2), np.diag([2.0, 0.5]), 1 - math.exp(-2))
+    >>> found.semi_axes.round(12).tolist()
+    [1.0, 4.0]
+    """
+    if not (np.isfinite(center).all() and np.isfinite(root).all()) or not root.any():
+        return None
+    _, scales, directions = np.linalg.svd(root.astype(np.float64))
+    with np.errstate(divide="ignore", over="ignore"):
+        return Ellipse(radius(fraction) / scales, directions)
 
 
 @dataclass(frozen=True)
@@ -44,19 +113,12 @@ class GaussianHeads:
 
 
 def centers_of_layers(path: Path, epoch: int | None = None) -> tuple[int, list[GaussianHeads]]:
-    """The epoch, and the heads of each layer.
-
-    Args:
-        epoch: That of `default_epoch` if not given.
-
-    Raises:
-        ValueError: For a run whose heads have no centres, or without that snapshot.
-    """
+    """The epoch, that of `read_layers` if not given, and the heads of each layer."""
     require_gaussian(path)
     chosen, layers = read_layers(path, epoch)
     numbers = head_numbers(path)
     return chosen, [
-        gaussian_heads(f"layer {place}", layer, place, numbers[place - 1])
+        _heads(f"layer {place}", layer, place, numbers[place - 1])
         for place, layer in enumerate(layers, 1)
     ]
 
@@ -64,15 +126,9 @@ def centers_of_layers(path: Path, epoch: int | None = None) -> tuple[int, list[G
 def centers_over_training(
     path: Path, layer: int, epochs: Sequence[int] | None = None
 ) -> list[GaussianHeads]:
-    """The heads of one layer at several epochs.
+    """The heads of one layer, counted from 1, at several epochs; each is shown once.
 
-    Args:
-        layer: Counted from 1.
-        epochs: Six of the snapshots, closer at the beginning, if not given; each is shown once.
-
-    Raises:
-        ValueError: For a run whose heads have no centres, a layer that there is not, no epochs, or
-            epochs without a snapshot.
+    If no epochs are given, six of the snapshots, closer at the beginning.
     """
     require_gaussian(path)
     depth = encoder_settings(path).depth
@@ -80,22 +136,16 @@ def centers_over_training(
         raise ValueError(f"layer {layer}, but {path} has layers 1 to {depth}; give --layer")
     if epochs is not None and not len(epochs):
         raise ValueError("--epochs has no numbers; give epochs of snapshots, or leave it out")
-    chosen = spread_epochs(snapshot_epochs(path), PANELS) if epochs is None else epochs
-    if not chosen:
-        read_layers(path)  # says why there is none
+    chosen = spread_epochs(require_snapshots(path), PANELS) if epochs is None else epochs
     numbers = head_numbers(path)[layer - 1]
     return [
-        gaussian_heads(f"epoch {epoch}", read_layers(path, epoch)[1][layer - 1], layer, numbers)
+        _heads(f"epoch {epoch}", read_layers(path, epoch)[1][layer - 1], layer, numbers)
         for epoch in dict.fromkeys(chosen)
     ]
 
 
 def require_gaussian(path: Path) -> None:
-    """Refuse runs whose heads have no centres.
-
-    Raises:
-        ValueError: As described above.
-    """
+    """Refuse runs whose heads have no centres."""
     encoding = encoder_settings(path).encoding
     if encoding not in GAUSSIAN:
         raise ValueError(
@@ -104,10 +154,8 @@ def require_gaussian(path: Path) -> None:
         )
 
 
-def gaussian_heads(title: str, stored: Layer, layer: int, numbers: Numbers) -> GaussianHeads:
-    """The heads that a snapshot holds of a layer."""
-    tokens = tokens_of(stored["scores"])
-    parts = (stored["centers"], stored["root_precision"], tokens)
+def _heads(title: str, stored: Layer, layer: int, numbers: Numbers) -> GaussianHeads:
+    parts = (stored["centers"], stored["root_precision"], tokens_of(stored["scores"]))
     return GaussianHeads(title, *parts, layer, numbers)
 
 
@@ -126,63 +174,85 @@ def window(panels: Sequence[GaussianHeads]) -> float:
     return min(max(LEAST_WINDOW, max(inside) + 1.5), max(most, 1.0))
 
 
-@dataclass(frozen=True)
-class Omissions:
-    """What a picture of centres cannot show. A head counts once, in however many panels it is.
+def omissions(panels: Sequence[GaussianHeads], reach: float) -> str:
+    """In words, what a picture that reaches so far from the query leaves out; or nothing.
 
-    Attributes:
-        shapeless: Heads without ellipses: Σ⁻¹ is zero, or a number is not finite.
-        clipped: Heads of which an ellipse reaches beyond the picture.
-        outside: Heads with centres beyond the picture.
-        heads: How many heads there are.
-        over_time: Whether panels show the same heads at several epochs.
+    A head counts once, in however many panels it is.
     """
-
-    shapeless: int
-    clipped: int
-    outside: int
-    heads: int
-    over_time: bool = False
-
-    @property
-    def caption(self) -> str:
-        """In words, or empty.
-
-        >>> Omissions(1, 0, 2, 9).caption
-        'No ellipse can be drawn of 1 of 9 heads. The centre of 2 of 9 heads is outside.'
-        """
-        counted = {
-            "No ellipse can be drawn of {}": self.shapeless,
-            f"The {100 * max(SHARES):.0f} % ellipse of {{}} is clipped": self.clipped,
-            "The centre of {} is outside": self.outside,
-        }
-        when = " at some epoch" if self.over_time else ""
-        return " ".join(
-            f"{what.format(f'{n} of {self.heads} heads')}{when}."
-            for what, n in counted.items()
-            if n
-        )
-
-
-def omissions(panels: Sequence[GaussianHeads], reach: float) -> Omissions:
-    """What a picture that reaches so far from the query leaves out."""
-    heads: set[tuple[int, int]] = set()
-    shapeless, clipped, outside = set(heads), set(heads), set(heads)
-    shown = 0
-    for panel in panels:
+    largest = max(FRACTIONS)
+    counted: dict[str, set[tuple[int, int]]] = {
+        "No ellipse can be drawn of {}": set(),
+        f"The {100 * largest:.0f} % ellipse of {{}} is clipped": set(),
+        "The centre of {} is outside": set(),
+    }
+    shapeless, clipped, outside = counted.values()
+    shown = [
+        ((panel.layer, number), center, head_ellipse(center, root, largest))
+        for panel in panels
         for number, center, root in zip(
             panel.numbers, panel.centers, panel.root_precision, strict=True
-        ):
-            head = (panel.layer, number)
-            heads.add(head)
-            shown += 1
-            largest = head_ellipse(center, root, max(SHARES))
-            if not np.isfinite(center).all() or np.abs(center).max() > reach:
-                outside.add(head)
-            if largest is None:
-                shapeless.add(head)
-            elif (np.abs(center) + largest.half_extents > reach).any():
-                clipped.add(head)
-    return Omissions(
-        len(shapeless), len(clipped), len(outside), len(heads), over_time=shown > len(heads)
+        )
+    ]
+    for head, center, ellipse in shown:
+        if not np.isfinite(center).all() or np.abs(center).max() > reach:
+            outside.add(head)
+        if ellipse is None:
+            shapeless.add(head)
+        elif (np.abs(center) + ellipse.half_extents > reach).any():
+            clipped.add(head)
+    heads = len({head for head, _, _ in shown})
+    when = " at some epoch" if len(shown) > heads else ""
+    return " ".join(
+        f"{what.format(f'{len(found)} of {heads} heads')}{when}."
+        for what, found in counted.items()
+        if found
     )
+
+
+def draw_centers(panels: Sequence[GaussianHeads], title: str) -> Any:
+    """A panel for each layer or epoch, with a black square for the query and a colour for each
+    head, the same in every panel; rows go down, columns right."""
+    reach = window(panels)
+    caption = f"{CAPTION} {omissions(panels, reach)}".strip()
+    figure, grid = panels_of(len(panels), 2.3, 2.5, title=title, caption=caption)
+    columns = grid[0].get_gridspec().ncols
+    for number, (axes, heads) in enumerate(zip(grid, panels, strict=True)):
+        _draw_panel(axes, heads, reach, f"panel{number + 1}")
+        if number + columns >= len(panels):
+            axes.set_xlabel("column shift (tokens)", fontsize=7)
+        if number % columns == 0:
+            axes.set_ylabel("row shift (tokens)", fontsize=7)
+    return figure
+
+
+def _draw_panel(axes: Any, heads: GaussianHeads, reach: float, name: str) -> None:
+    """One panel; its parts have ids that begin with its name."""
+    from matplotlib.patches import Ellipse as Outline
+    from matplotlib.patches import Rectangle
+
+    axes.set_title(f"{heads.title}, {len(heads.centers)} heads", fontsize=9)
+    axes.set(xlim=(-reach, reach), ylim=(reach, -reach), aspect="equal")
+    axes.tick_params(labelsize=7)
+    axes.add_patch(Rectangle((-0.5, -0.5), 1, 1, color="black", gid=f"{name}-query"))
+    for head, center, root in zip(heads.numbers, heads.centers, heads.root_precision, strict=True):
+        color = head_color(head)
+        row, column = (float(value) for value in center)
+        if np.isfinite(center).all():
+            axes.plot([column], [row], ".", color=color, gid=f"{name}-head{head}-centre")
+        for fraction, style in FRACTIONS.items():
+            found = head_ellipse(center, root, fraction)
+            if found is None:
+                continue
+            # So far outside an ellipse looks like two parallel lines, and numbers stay drawable.
+            axis, other = np.minimum(found.semi_axes, FAR * reach)
+            outline = Outline(
+                (column, row),
+                2 * axis,
+                2 * other,
+                angle=found.angle,
+                fill=False,
+                edgecolor=color,
+                linestyle=style,
+                gid=f"{name}-head{head}-ellipse{100 * fraction:.0f}",
+            )
+            axes.add_patch(outline)

@@ -7,10 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from convattn.lab.analysis.picture import FEW_POINTS, epoch_axis, new_figure
-from convattn.lab.analysis.picture_text import text_height, wrapped
-from convattn.lab.analysis.pruning_file import read_pruning
-from convattn.lab.analysis.run_summary import read_summary
+from convattn.lab.analysis.picture import (
+    FEW_POINTS,
+    epoch_axis,
+    new_figure,
+    text_height,
+    wrapped,
+)
+from convattn.lab.analysis.run_summary import read_pruning, read_summary
 from convattn.lab.training.metrics import read_metrics
 
 WIDTH, LABEL_POINTS = 8.0, 8.0
@@ -32,11 +36,7 @@ class AccuracyCurves:
 
 
 def accuracy_curves(path: Path) -> AccuracyCurves:
-    """The curves of a run. A pruned run's epochs go on from those of the run that was pruned.
-
-    Raises:
-        ValueError: If it is not the folder of a run, or has no metrics yet.
-    """
+    """The curves of a run. A pruned run's epochs go on from those of the run that was pruned."""
     summary = read_summary(path)
     lines = read_metrics(path)
     if not lines:
@@ -48,9 +48,10 @@ def accuracy_curves(path: Path) -> AccuracyCurves:
     def points(name: str) -> list[tuple[int, float]]:
         return [(before + line["epoch"], line[name]) for line in lines if name in line]
 
-    label = summary.described(None)
     train, test = points("train_accuracy"), [*first, *points("test_accuracy")]
-    return AccuracyCurves(label, *(np.array(each, float).reshape(-1, 2) for each in (train, test)))
+    return AccuracyCurves(
+        summary.described(), *(np.array(each, float).reshape(-1, 2) for each in (train, test))
+    )
 
 
 def draw_curves(curves: Sequence[AccuracyCurves]) -> Any:
@@ -69,7 +70,7 @@ def draw_curves(curves: Sequence[AccuracyCurves]) -> Any:
         axes.lines[-1].set_label(labels[number])
     epoch_axis(axes)
     axes.set(xlabel="epoch", ylabel="accuracy", ylim=(0, 1))
-    axes.set_title("accuracy; thick: test images, thin: training images as varied", fontsize=10)
+    axes.set_title("accuracy; thick: test images, thin: training images, augmented", fontsize=10)
     axes.grid(visible=True, alpha=0.3)
     legend = figure.legend(loc="outside lower left", fontsize=LABEL_POINTS)
     for text in legend.get_texts():

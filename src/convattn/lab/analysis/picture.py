@@ -1,16 +1,16 @@
 """Pictures as PNG and SVG files, the same bytes for the same numbers.
 
-Figures are made with matplotlib's objects, without the state of pyplot and without a screen. Text
+Pictures are made with matplotlib's objects, without the state of pyplot and without a screen. Text
 stays text in the SVG, and what a reader may look for has an `id` there.
 """
 
 import io
+import math
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from convattn.files import write_file
-from convattn.lab.analysis.picture_text import text_height, wrapped
 
 FORMATS = ("png", "svg")
 STABLE: Any = {"svg.hashsalt": "convattn", "svg.fonttype": "none"}
@@ -18,14 +18,11 @@ DOTS_PER_INCH = 150
 TITLE_POINTS, CAPTION_POINTS = 9.0, 8.0
 MARGIN = 0.2
 FEW_POINTS = 10
+MOST_COLUMNS, LEAST_WIDTH = 3, 4.0
 
 
 def require_matplotlib() -> None:
-    """Refuse to draw without matplotlib.
-
-    Raises:
-        ValueError: With how it is installed.
-    """
+    """Refuse to draw without matplotlib, and say how it is installed."""
     if find_spec("matplotlib") is None:
         raise ValueError(
             "pictures need matplotlib, which is not installed; install the extra `experiments` in "
@@ -34,13 +31,9 @@ def require_matplotlib() -> None:
 
 
 def new_figure(width: float, height: float, *, title: str = "", caption: str = "") -> Any:
-    """An empty `matplotlib.figure.Figure` of so many inches, and as much more as its text takes.
+    """An empty `matplotlib.figure.Figure` of this size in inches, plus what its text takes.
 
-    Args:
-        title, caption: Above and below; broken into lines that fit.
-
-    Raises:
-        ValueError: Without matplotlib.
+    Title and caption, above and below, are broken into lines that fit.
 
     >>> new_figure(3, 2).get_size_inches().tolist()
     [3.0, 2.0]
@@ -59,25 +52,47 @@ def new_figure(width: float, height: float, *, title: str = "", caption: str = "
     return figure
 
 
-def picture_name(kind: str, **options: Any) -> str:
-    """The name of a picture, with the options that were given, so that none replaces another.
+def wrapped(text: str, inches: float, points: float) -> str:
+    """A text broken into lines of at most this width, between words where that is possible.
 
-    >>> picture_name("centers", epoch=None), picture_name("maps", query=(0, 3), epoch=2)
-    ('centers', 'maps-query0-3-epoch2')
+    >>> wrapped("some words", 0.5, 10).splitlines(), wrapped("kernel", 0.3, 10).splitlines()
+    (['some', 'words'], ['ker', 'nel'])
     """
-    words = [kind]
-    for name, value in options.items():
-        if value is not None:
-            values = value if isinstance(value, tuple) else (value,)
-            words.append(name + "-".join(str(each) for each in values))
-    return "-".join(words)
+    lines = []
+    for whole in text.split("\n"):
+        line = ""
+        for word in whole.split():
+            longer = f"{line} {word}".strip()
+            if _text_width(longer, points) > inches and line:
+                lines.append(line)
+                longer = word
+            while _text_width(longer, points) > inches and len(longer) > 1:
+                end = len(longer) - 1
+                while end > 1 and _text_width(longer[:end], points) > inches:
+                    end -= 1
+                lines.append(longer[:end])
+                longer = longer[end:]
+            line = longer
+        lines.append(line)
+    return "\n".join(lines)
+
+
+def _text_width(text: str, points: float) -> float:
+    """The width of a line in inches."""
+    from matplotlib.font_manager import FontProperties
+    from matplotlib.textpath import text_to_path
+
+    size = FontProperties(size=points)
+    return float(text_to_path.get_text_width_height_descent(text, size, False)[0]) / 72
+
+
+def text_height(text: str, points: float) -> float:
+    """The height of a text in inches with the space around it; 0 for an empty text."""
+    return (1.25 * points * len(text.split("\n")) + 8) / 72 if text else 0.0
 
 
 def picture_bytes(figure: Any, file_format: str) -> bytes:
-    """A figure in a format.
-
-    Args:
-        file_format: `"png"` or `"svg"`.
+    """A figure as `"png"` or `"svg"`.
 
     >>> picture_bytes(new_figure(1, 1), "png")[:4]
     b'\\x89PNG'
@@ -92,10 +107,9 @@ def picture_bytes(figure: Any, file_format: str) -> bytes:
 
 
 def save_picture(figure: Any, folder: Path, name: str) -> list[Path]:
-    """Write `name.png` and `name.svg`; what stood there is replaced at once or not at all.
+    """Write `name.png` and `name.svg` into a folder, which is made if it is missing.
 
-    Args:
-        folder: Made if it is missing.
+    What stood there is replaced at once or not at all.
     """
     folder.mkdir(parents=True, exist_ok=True)
     figure.draw_without_rendering()  # arranges the panels,
@@ -119,10 +133,7 @@ def epoch_axis(axes: Any) -> None:
 def head_color(number: int) -> Any:
     """The colour of the head with this number, the same in every picture.
 
-    Ten strong colours, then the same ten light; from the 21st head they come again.
-
-    Args:
-        number: Counted from 1.
+    Ten strong colours, then the same ten light; from the 21st head, counted from 1, they repeat.
 
     >>> len({head_color(number) for number in range(1, 41)})
     20
@@ -131,3 +142,23 @@ def head_color(number: int) -> Any:
 
     light, place = divmod((number - 1) % 20, 10)
     return matplotlib.colormaps["tab20"](2 * place + light)
+
+
+def panels_of(
+    count: int, width: float, height: float, *, title: str, caption: str, **shared: bool
+) -> tuple[Any, list[Any]]:
+    """A figure with a grid of panels of this size, at most three in a row, and their axes.
+
+    Places without a panel are empty. The lowest panel of each column shows its ticks.
+    """
+    columns = min(count, MOST_COLUMNS)
+    rows = math.ceil(count / columns)
+    figure = new_figure(
+        max(width * columns, LEAST_WIDTH), height * rows, title=title, caption=caption
+    )
+    axes = list(figure.subplots(rows, columns, squeeze=False, **shared).flat)
+    for place in axes[count:]:
+        place.set_axis_off()
+    for place in axes[max(count - columns, 0) : count]:
+        place.tick_params(labelbottom=True)  # also above a place that has no panel
+    return figure, axes[:count]

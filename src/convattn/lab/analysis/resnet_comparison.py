@@ -74,16 +74,9 @@ def convert_resnet(
     leak: float = 0.5,
     dtype: DTypeLike = np.float32,
 ) -> ConvertedResNet:
-    """Fold a model and turn it into attention.
+    """Fold a model and turn it into attention, stored and run in a dtype.
 
-    Args:
-        mean, std: Of each channel of x/255, by which the images x are normalised.
-        leak: ε in (0, 1).
-        dtype: In which all is stored and run: float32, or float64 where JAX has its 64-bit types
-            enabled.
-
-    Raises:
-        ValueError: As `resnet_to_network` and `to_attention` do.
+    The images x are normalised by the mean and the standard deviation of each channel of x/255.
     """
     require_resnet(model)
     model = model if model.dtype == dtype else in_dtype(model, dtype)
@@ -127,24 +120,10 @@ def compare_in_float64(
     """The same parameters folded, converted and compared in float64, where rounding hides nothing.
 
     JAX's 64-bit types are enabled meanwhile, in this thread.
-
-    Args:
-        As for `convert_resnet` and `compare_logits`.
     """
     with jax.enable_x64(True):
         converted = convert_resnet(model, mean, std, leak=leak, dtype=np.float64)
         return compare_logits(converted, images)
-
-
-def compare_classes(
-    converted: ConvertedResNet,
-    images: Num[np.ndarray, "count height width channels"],
-    labels: Integer[np.ndarray, "count"],
-) -> SameClasses:
-    """Both on all images, a few at a time."""
-    of_model = logits_of(converted.folded, converted.model_run, images)
-    of_attention = logits_of(converted.folded, converted.attention_run, images)
-    return same_classes(of_model, of_attention, labels)
 
 
 def same_classes(

@@ -51,7 +51,7 @@ def restore_run(path: Path) -> RestoredRun:
 
     Raises:
         ValueError: If it is not the folder of a run or has no whole checkpoint, or if the images
-            are not those that the run saw; and what `read_dataset` raises.
+            are not those that the run saw.
     """
     directory = RunDirectory(path)
     settings, seen = directory.read_settings(), directory.read_facts()["images"]
@@ -66,11 +66,11 @@ def restore_run(path: Path) -> RestoredRun:
     steps_per_epoch = len(images.train) // settings.training.batch_size
     optimizer = make_optimizer(settings.training, settings.training.epochs * steps_per_epoch)
 
-    def drawn() -> TrainState:
+    def initial() -> TrainState:
         return initial_state(make_model(settings, dataset), optimizer, settings.training.seed)[1]
 
     structure = nnx.split(nnx.eval_shape(lambda: make_model(settings, dataset)))[0]
-    like = jax.eval_shape(drawn)  # shapes alone: what is drawn would be overwritten
+    like = jax.eval_shape(initial)  # shapes alone: the numbers would be overwritten
     folder = path / (BEST if settings.training.select == "best" else CHECKPOINTS)
     restored = CheckpointStore(folder).restore_newest(like, set_aside=False)
     if restored is None:

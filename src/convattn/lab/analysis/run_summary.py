@@ -1,13 +1,16 @@
-"""What is said of a run wherever a number of it appears: its name, its images, its accuracy."""
+"""What the folder of a run says of it: its name, images and accuracy, its heads and its pruning."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from convattn.lab.runs.directory import RunDirectory
+from convattn.lab.models.settings import EncoderSettings
+from convattn.lab.runs.directory import PRUNING, RunDirectory
 from convattn.lab.runs.settings import RunSettings
 from convattn.lab.training.metrics import read_metrics
+
+Numbers = tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -58,10 +61,10 @@ class RunSummary:
     @property
     def accuracy_text(self) -> str:
         """The accuracy with its counts, or that the run is unfinished."""
-        if self.accuracy is None or self.correct is None:
+        if self.correct is None:
             return f"unfinished, epoch {self.epochs_done} of {self.settings.training.epochs}"
         right, count = self.correct
-        return f"{100 * self.accuracy:.1f} % ({right:,} of {count:,})"
+        return f"{percent(self.accuracy)} ({right:,} of {count:,})"
 
     @property
     def tested_epoch(self) -> int | None:
@@ -71,39 +74,28 @@ class RunSummary:
         chosen = self.settings.training.select == "best"
         return self.best_epoch if chosen else self.settings.training.epochs
 
-    def accuracy_beside(self, epoch: int | None) -> str:
-        """The accuracy for a picture of an epoch; it says whose it is where they differ.
+    def described(self, epoch: int | None = None) -> str:
+        """A line for a picture of one epoch, or of the whole training: run, accuracy and images.
 
-        Args:
-            epoch: None for a picture of the whole training.
+        Where picture and accuracy are of different parameters, it says whose the accuracy is.
         """
-        tested = self.tested_epoch
-        last = tested == self.settings.training.epochs
-        if tested is None or epoch == tested or (epoch is None and last):
-            return self.accuracy_text
-        return f"{self.accuracy_text} with the parameters of epoch {tested}"
-
-    def described(self, epoch: int | None) -> str:
-        """A line: the run, its accuracy for a picture of an epoch, and its images."""
+        tested, shown = self.tested_epoch, self.settings.training.epochs if epoch is None else epoch
+        whose = "" if tested in (None, shown) else f" with the parameters of epoch {tested}"
         what = "test accuracy " if self.finished else ""
-        return f"run {self.name}: {what}{self.accuracy_beside(epoch)}, {self.images}"
+        return f"run {self.name}: {what}{self.accuracy_text}{whose}, {self.images}"
 
 
 def read_summary(path: Path) -> RunSummary:
-    """The summary of the run in a folder.
-
-    Raises:
-        ValueError: If it is not the folder of a run.
-    """
+    """The summary of the run in a folder; a ValueError if it is not one."""
     directory = RunDirectory(path)
-    settings, facts = directory.read_settings(), directory.read_facts()
-    name, note = facts["images"]["name"], facts["images"]["note"]
+    settings, images = directory.read_settings(), directory.read_facts()["images"]
+    name, note = images["name"], images["note"]
     lines = read_metrics(path)
     return RunSummary(
         path,
         settings,
         f"{name} ({note})" if note else name,
-        facts["images"]["train"],
+        images["train"],
         directory.read_result(),
         lines[-1]["epoch"] if lines else 0,
         best_epoch(lines),
@@ -120,3 +112,98 @@ def best_epoch(lines: Sequence[dict[str, Any]]) -> int | None:
     if not judged:
         return None
     return max(judged, key=lambda line: (line["validation_accuracy"], -line["epoch"]))["epoch"]
+
+
+def title_of(path: Path, what: str, epoch: int | None = None) -> str:
+    """The lines above a picture: what it shows, of which run; `epoch` if it shows only that."""
+    return f"{what}\n{read_summary(path).described(epoch)}"
+
+
+def encoder_settings(path: Path) -> EncoderSettings:
+    """The settings of a run's model; a ValueError if it is not an encoder."""
+    model = RunDirectory(path).read_settings().model
+    if not isinstance(model, EncoderSettings):
+        raise ValueError(
+            f"the model of {path} is a ResNet, which has no attention; `curves` and `table` take "
+            "it, the other commands take runs of an encoder"
+        )
+    return model
+
+
+def head_numbers(path: Path) -> list[Numbers]:
+    """For each layer the numbers of its heads, counted from 1.
+
+    The heads of a pruned run have the numbers, and so the colours, that they had before.
+    """
+    stored = read_pruning(path)
+    if stored is not None:
+        return [tuple(layer) for layer in stored.kept]
+    return [tuple(range(1, heads + 1)) for heads in encoder_settings(path).heads]
+
+
+def percent(fraction: float | None) -> str:
+    """A fraction in words.
+
+    >>> percent(0.9381), percent(None)
+    ('93.8 %', 'not measured')
+    """
+    return "not measured" if fraction is None else f"{100 * fraction:.1f} %"
+
+
+@dataclass(frozen=True)
+class Pruning:
+    """What pruning a run did, or is about to do: `pruning.json`.
+
+    Attributes:
+        source: Of the run that was pruned, `config` and `result` as its folder holds them, and
+            `images_sha256`, the digest of its images.
+        thresholds: `largest` and `condition`, by which heads were degenerate.
+        kept: For each layer the numbers of its heads, counted from 1 in the run that nothing had
+            been pruned from.
+        removed: How many heads were removed, for each layer.
+        epochs_before: Epochs that the parameters had been trained for.
+        before, pruned, after: Test accuracy of the run, of its parameters without the heads, and
+            after training on; None where it has not been measured.
+    """
+
+    source: dict[str, Any]
+    thresholds: dict[str, float]
+    kept: list[list[int]]
+    removed: list[int]
+    epochs_before: int
+    before: float | None
+    pruned: float | None = None
+    after: float | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """As `pruning.json` holds it."""
+        return asdict(self)
+
+    def differences(self, stored: "Pruning") -> list[str]:
+        """The names of the fields that say what was pruned and differ in a stored one."""
+        parts = ("thresholds", "kept", "removed", "epochs_before")
+        found = [name for name in parts if getattr(self, name) != getattr(stored, name)]
+        of_source = ("config", "images_sha256")
+        different = [name for name in of_source if self.source[name] != stored.source[name]]
+        return found + [f"source.{name}" for name in different]
+
+
+def read_pruning(folder: Path) -> Pruning | None:
+    """What the folder of a run says of its pruning; None if it was not made by pruning.
+
+    Raises:
+        ValueError: For a file that is damaged.
+    """
+    stored = RunDirectory(folder).read_pruning()
+    if stored is None:
+        return None
+    try:
+        found = Pruning(**{name: stored[name] for name in Pruning.__dataclass_fields__})
+        for name in ("config", "result", "images_sha256"):
+            found.source[name]
+    except (KeyError, TypeError) as problem:
+        raise ValueError(
+            f"{folder / PRUNING} does not say what was pruned ({problem!r}); it was damaged, "
+            "or written by another version: prune again into a new folder"
+        ) from problem
+    return found

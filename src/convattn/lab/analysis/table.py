@@ -8,9 +8,8 @@ from typing import Any, NamedTuple
 
 from rich.table import Table
 
-from convattn.lab.analysis.degenerate_heads import LEAST_EIGENVALUE, MOST_CONDITION
-from convattn.lab.analysis.pruning_file import read_pruning
-from convattn.lab.analysis.run_summary import RunSummary, read_summary
+from convattn.lab.analysis.prune import LEAST_EIGENVALUE, MOST_CONDITION
+from convattn.lab.analysis.run_summary import RunSummary, percent, read_pruning, read_summary
 from convattn.lab.models.settings import EncoderSettings, ResNetSettings
 from convattn.lab.models.sizes import abstract_model, flop_count, parameter_count
 from convattn.lab.records.experiments import differences, paper_settings
@@ -66,7 +65,7 @@ class TableRow:
         return (
             self.name,
             self.accuracy_text,
-            "–" if self.paper is None else f"{100 * self.paper:.1f} %",
+            "–" if self.paper is None else percent(self.paper),
             short(self.parameters),
             short(self.flops),
             short(self.flops_with_mixing),
@@ -75,20 +74,16 @@ class TableRow:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """All figures, unrounded."""
+        """All numbers, unrounded."""
         return asdict(self)
 
 
 def table_row(path: Path) -> TableRow:
-    """The row of a run; it claims an accuracy only if it is finished.
-
-    Raises:
-        ValueError: If it is not the folder of a run.
-    """
+    """The row of a run; it claims an accuracy only if it is finished."""
     run = read_summary(path)
-    model, shape = run.settings.model, read_shape(path)
+    model, shape = run.settings.model, _read_shape(path)
     flops = flop_count(model, **shape._asdict())
-    paper = printed_accuracy(run, shape)
+    paper = _printed_accuracy(run, shape)
     right, count = run.correct or (None, None)
     return TableRow(
         run.name,
@@ -101,27 +96,21 @@ def table_row(path: Path) -> TableRow:
         flops.maps,
         flops.total,
         run.images,
-        "" if paper is None else "; ".join(remarks(run)),
+        "" if paper is None else "; ".join(_remarks(run)),
     )
 
 
-class ImageShape(NamedTuple):
-    """What the sizes of a model depend on."""
-
+class _ImageShape(NamedTuple):
     classes: int
     image_size: tuple[int, int]
 
 
-def read_shape(path: Path) -> ImageShape:
-    """That of a run's images.
-
-    Raises:
-        ValueError: If `run.json` does not say it.
-    """
+def _read_shape(path: Path) -> _ImageShape:
+    """What the sizes of a run's model depend on."""
     images = RunDirectory(path).read_facts()["images"]
     try:
         height, width = images["size"]
-        return ImageShape(images["classes"], (height, width))
+        return _ImageShape(images["classes"], (height, width))
     except KeyError as missing:
         raise ValueError(
             f"run.json of {path} does not say {missing} of its images, so that the sizes of the "
@@ -129,14 +118,14 @@ def read_shape(path: Path) -> ImageShape:
         ) from missing
 
 
-def printed_accuracy(run: RunSummary, shape: ImageShape) -> float | None:
+def _printed_accuracy(run: RunSummary, shape: _ImageShape) -> float | None:
     """What C20 prints for this architecture on CIFAR-10, or None.
 
-    How parameters begin, dropout and normalisation are no part of it: `remarks` tells.
+    Initialisation, dropout and normalisation are not compared: `_remarks` says where they differ.
     """
     if shape != (10, (SIDE, SIDE)) or not re.match(r"CIFAR-10\b", run.images):
         return None
-    return next((figure for model, figure in PRINTED if same(model, run.settings.model)), None)
+    return next((printed for model, printed in PRINTED if same(model, run.settings.model)), None)
 
 
 def same(one: object, other: object) -> bool:
@@ -153,10 +142,10 @@ def same(one: object, other: object) -> bool:
     return all(getattr(one, part) == getattr(other, part) for part in parts)
 
 
-def remarks(run: RunSummary) -> list[str]:
+def _remarks(run: RunSummary) -> list[str]:
     """In what a run differs from the paper's, with settings called as their options are.
 
-    What changes nothing but the draw, the rounding or the bookkeeping is left out.
+    What changes only the random numbers, the rounding or the bookkeeping is left out.
     """
     wanted, model, pruning = paper_settings("quadratic"), run.settings.model, read_pruning(run.path)
     found = []

@@ -5,14 +5,19 @@ import pytest
 from comparison import assert_equal, assert_within, gamma
 from flax import nnx
 from lab.analysis.pictures import png_pixels, svg_ids, svg_text
-from lab.analysis.synthetic_runs import TINY, drawn_snapshot, write_pruning, write_run
+from lab.analysis.synthetic_runs import TINY, drawn_snapshot
 
-from convattn.lab.analysis.attention_maps import attended, averaged, image_maps, layer_inputs
-from convattn.lab.analysis.attention_picture import ShownImage, draw_maps, mosaic
-from convattn.lab.analysis.figures import position_figure
+from convattn.lab.analysis.attention import (
+    attended,
+    draw_maps,
+    image_maps,
+    layer_inputs,
+    mosaic,
+    position_figure,
+    position_maps,
+)
 from convattn.lab.analysis.picture import save_picture
-from convattn.lab.analysis.position_maps import central_query, position_maps
-from convattn.lab.analysis.score_tables import query_attention
+from convattn.lab.analysis.snapshots import central_query, query_attention
 from convattn.lab.models.settings import EncoderSettings
 from convattn.lab.models.sizes import abstract_model
 
@@ -22,7 +27,7 @@ IMAGES = np.random.default_rng(0).normal(size=(3, 4, 6, 3)).astype(np.float32)
 
 @pytest.fixture(scope="module")
 def model():
-    """An encoder with drawn parameters; NumPy draws them, since JAX would compile each shape."""
+    """An encoder with random parameters, from NumPy, since JAX would compile each shape."""
     settings = EncoderSettings("content", heads=(2, 0), width=4, inner=4)
     abstract = abstract_model(settings, classes=2, image_size=(4, 6))
     structure, shapes = nnx.split(abstract)
@@ -33,10 +38,15 @@ def model():
     return nnx.merge(structure, drawn)
 
 
-def test_position_maps_are_those_of_the_snapshot(tmp_path) -> None:
-    run = write_run(tmp_path / "run")
-    assert central_query(run) == (2, 2)
-    epoch, maps = position_maps(run, QUERY)
+@pytest.fixture(scope="module")
+def maps(model):
+    """For each layer the maps of each image."""
+    return image_maps(model, IMAGES, QUERY)
+
+
+def test_position_maps_are_those_of_the_snapshot(stored_run) -> None:
+    assert central_query(stored_run) == (2, 2)
+    epoch, maps = position_maps(stored_run, QUERY)
     assert epoch == 4
     assert [layer.shape for layer in maps] == [(3, 4, 5), (2, 4, 5)]
     for number, layer in enumerate(maps, 1):
@@ -51,8 +61,8 @@ def test_the_layers_see_what_they_see_in_the_model(model) -> None:
     assert_equal(model.classifier(last.mean(axis=(1, 2))), model(jnp.asarray(IMAGES)))
 
 
-def test_maps_of_images_are_softmax_of_content_and_position(model) -> None:
-    first, second = image_maps(model, IMAGES, QUERY)
+def test_maps_of_images_are_softmax_of_content_and_position(model, maps) -> None:
+    first, second = maps
     assert second.shape == (3, 0, 2, 3)
     (layer, tokens), _ = layer_inputs(model, IMAGES)
     content = layer.content
@@ -76,24 +86,22 @@ def test_maps_of_images_are_softmax_of_content_and_position(model) -> None:
         assert_within(first[:, head].reshape(3, 6), weights, gamma(64 * 30, np.float32))
 
 
-def test_maps_differ_between_images_and_their_mean_is_the_average(model) -> None:
-    maps = image_maps(model, IMAGES, QUERY)
+def test_maps_differ_between_images_and_sum_to_one(maps) -> None:
     assert np.abs(maps[0][0] - maps[0][1]).max() > 1e-4
-    assert_equal(averaged(maps)[0], maps[0].mean(axis=0))
     assert_within(maps[0].sum(axis=(2, 3)), np.ones((3, 2)), gamma(50, np.float32))
 
 
-def test_a_query_outside_the_image_is_refused(model, tmp_path) -> None:
+def test_a_query_outside_the_image_is_refused(model, stored_run) -> None:
     with pytest.raises(ValueError, match="rows are 0 to 1 and columns 0 to 2"):
         image_maps(model, IMAGES, (2, 0))
     with pytest.raises(ValueError, match="rows are 0 to 3 and columns 0 to 4"):
-        position_maps(write_run(tmp_path / "run"), (0, 5))
+        position_maps(stored_run, (0, 5))
     assert attended(model.layers[1].attention.layer(), jnp.zeros((1, 2, 3, 4)), QUERY).size == 0
 
 
 def test_the_picture_has_a_map_and_a_query_for_every_head(tmp_path) -> None:
     maps = [np.full((3, 4, 5), 0.05), np.zeros((0, 4, 5)), np.full((2, 4, 5), 0.05)]
-    shown = ShownImage(np.zeros((8, 10, 3), np.uint8), "test image 7: frog")
+    shown = (np.zeros((8, 10, 3), np.uint8), "test image 7: frog")
     png, svg = save_picture(draw_maps(maps, QUERY, "a title", shown), tmp_path, "maps")
     assert png_pixels(png).std() > 0
     assert len(svg_ids(svg, "-map")) == 5
@@ -105,13 +113,10 @@ def test_the_picture_has_a_map_and_a_query_for_every_head(tmp_path) -> None:
     assert "Each map is scaled to its own maximum" in text
 
 
-def test_pruned_heads_leave_their_columns_empty(tmp_path) -> None:
+def test_pruned_heads_leave_their_columns_empty(pruned_run) -> None:
     maps = [np.full((2, 2, 2), 0.25)]
     assert np.isfinite(mosaic(maps, [(1, 3)])[0]).tolist() == [1, 1, 0, 0, 0, 0, 1, 1]
-    _, svg = save_picture(draw_maps(maps, (0, 0), "a title", numbers=[(1, 3)]), tmp_path, "maps")
-    assert svg_ids(svg, "-map") == ["layer1-head1-map", "layer1-head3-map"]
-    figure = position_figure(write_pruning(write_run(tmp_path / "run")))
-    (axes,) = figure.axes
+    (axes,) = position_figure(pruned_run).axes
     ids = [patch.get_gid() for patch in axes.patches]
     assert [name for name in ids if name.endswith("map")] == [
         f"layer{layer}-head{head}-map" for layer, head in ((1, 1), (1, 3), (1, 4), (2, 2), (2, 3))

@@ -3,24 +3,32 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
+import jax
 import numpy as np
 import pytest
 from flax import nnx
 from lab.analysis.synthetic_runs import write_run
 from lab.runs.tiny_runs import tiny_settings, write_pictures
 
-from convattn.cli.analyse.command import main
-from convattn.lab.analysis import image_attention
-from convattn.lab.analysis import prune_run as module
+from convattn.cli.analyse import main
+from convattn.lab.analysis import prune as module
+from convattn.lab.analysis.attention import average_figure, image_figures
 from convattn.lab.analysis.curves import accuracy_curves
-from convattn.lab.analysis.degenerate_heads import Thresholds
-from convattn.lab.analysis.evaluation import test_accuracy as accuracy_of
-from convattn.lab.analysis.head_numbers import head_numbers
-from convattn.lab.analysis.prune_run import prune_run, pruned_settings
-from convattn.lab.analysis.pruning import attention_part, pruned_parameters
+from convattn.lab.analysis.prune import (
+    Thresholds,
+    attention_part,
+    degenerate_heads,
+    prune_run,
+    pruned_parameters,
+    pruned_settings,
+    spreads_of_layers,
+)
+from convattn.lab.analysis.prune import test_accuracy as accuracy_of
 from convattn.lab.analysis.restored_run import restore_run
+from convattn.lab.analysis.run_summary import head_numbers
 from convattn.lab.data.datasets import read_dataset
 from convattn.lab.models.settings import EncoderSettings
+from convattn.lab.models.sizes import abstract_model
 from convattn.lab.runs.directory import RunDirectory
 from convattn.lab.runs.launch import launch
 from convattn.lab.runs.materials import make_model
@@ -65,10 +73,15 @@ def test_the_newest_checkpoint_is_restored_and_judged_as_in_training(trained) ->
     expected = parameters(outcome.model)
     for name, array in parameters(found.model).items():
         assert np.array_equal(array, expected[name])
+    assert found.when == "epoch 1"
+    assert replace(found, further_steps=3).when == "epoch 1 and 3 steps"
     assert accuracy_of(found.model, found.images, found.settings.training) == outcome.test_accuracy
 
 
-def test_heads_go_the_rest_is_trained_on_and_all_is_said(trained, tmp_path, monkeypatch) -> None:
+@pytest.mark.slow
+def test_heads_are_removed_the_rest_is_trained_on_and_all_is_recorded(
+    trained, tmp_path, monkeypatch
+) -> None:
     path, outcome = trained
     folder, given = tmp_path / "pruned", {"command": "prune it", "epochs": 2}
     new = RunDirectory(folder)
@@ -163,10 +176,12 @@ def test_what_cannot_be_pruned_is_refused(trained, tmp_path, monkeypatch) -> Non
     assert not (tmp_path / "new").exists()
 
 
-def test_other_images_than_the_run_saw_are_refused(trained, tmp_path) -> None:
+def test_other_images_and_a_run_without_checkpoints_are_refused(trained, tmp_path) -> None:
     path, _ = trained
     for name in ("config.json", "run.json"):
         shutil.copy(path / name, tmp_path)
+    with pytest.raises(ValueError, match="holds no whole checkpoint"):
+        restore_run(tmp_path)
     facts = RunDirectory(tmp_path).read_facts()
     facts["images"]["sha256"] = "0" * 64
     RunDirectory(tmp_path).write_facts(facts)
@@ -206,26 +221,131 @@ def test_the_recorded_command_repeats_it_from_anywhere(
 def test_maps_of_test_images_come_from_the_checkpoint(trained) -> None:
     path, _ = trained
     run = restore_run(path)
-    pictures = image_attention.image_figures(path, run, (0, 1), (1, 0))
+    pictures = image_figures(path, run, (0, 1), (1, 0))
     assert list(pictures) == [1, 0]
-    average = image_attention.average_figure(path, run, None, 2)
+    average = average_figure(path, run, None, 2)
     assert "averaged over 2 test images, epoch 1 run" in " ".join(average.get_suptitle().split())
     assert "test image 1, epoch 1 run" in " ".join(pictures[1].get_suptitle().split())
     assert "test image 1: cat" in [axes.get_title() for axes in pictures[1].axes]
     with pytest.raises(ValueError, match="--image 2, but test images have indices 0 to 1"):
-        image_attention.image_figures(path, run, None, (2,))
+        image_figures(path, run, None, (2,))
     with pytest.raises(ValueError, match="--average 3, but expected 1 to 2"):
-        image_attention.average_figure(path, run, None, 3)
+        average_figure(path, run, None, 3)
 
 
-def test_a_checkpoint_within_an_epoch_says_so(trained) -> None:
-    run = restore_run(trained[0])
-    assert run.when == "epoch 1"
-    assert replace(run, further_steps=3).when == "epoch 1 and 3 steps"
+TURN = np.array([[0.6, -0.8], [0.8, 0.6]])
 
 
-def test_a_run_without_checkpoints_is_refused(trained, tmp_path) -> None:
-    for name in ("config.json", "run.json"):
-        shutil.copy(trained[0] / name, tmp_path)
-    with pytest.raises(ValueError, match="holds no whole checkpoint"):
-        restore_run(tmp_path)
+def root(largest: float, least: float) -> np.ndarray:
+    """R such that Σ⁻¹ = RᵀR has these eigenvalues, in turned directions."""
+    return np.diag([largest, least]) ** 0.5 @ TURN
+
+
+CASES = {
+    "round": (root(1, 1), False),
+    "flat": (root(0.9e-5, 0.9e-5), True),
+    "just not flat": (root(1.1e-5, 1.1e-5), False),
+    "a stripe": (root(1, 0.9e-5), True),
+    "just no stripe": (root(1, 1.1e-5), False),
+    "singular": (root(1, 0), True),
+    "nothing": (root(0, 0), True),
+    "strong": (root(1e8, 1e4), False),
+}
+
+
+def check_criterion(thresholds: Thresholds | None = None) -> None:
+    found = degenerate_heads(np.array([case for case, _ in CASES.values()]), thresholds)
+    assert dict(zip(CASES, found.tolist(), strict=True)) == {
+        name: verdict for name, (_, verdict) in CASES.items()
+    }
+
+
+def test_the_criterion_is_the_papers() -> None:
+    check_criterion()
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        Thresholds(eigenvalue=1e-5**0.5),  # of R in place of Σ⁻¹
+        Thresholds(condition=1e5**0.5),
+        Thresholds(condition=1e10),
+        Thresholds(eigenvalue=1e-10),
+    ],
+)
+def test_wrong_thresholds_are_seen(wrong) -> None:
+    with pytest.raises(AssertionError):
+        check_criterion(wrong)
+
+
+def test_a_criterion_on_the_root_is_seen(monkeypatch) -> None:
+    right = np.linalg.svd
+    monkeypatch.setattr(module.np.linalg, "svd", lambda a, **how: right(a, **how) ** 0.5)
+    with pytest.raises(AssertionError):
+        check_criterion()
+
+
+def test_an_almost_singular_root_in_float32_has_its_own_condition() -> None:
+    # The eigenvalues of a float32 RᵀR could not tell 10⁻⁶ from zero next to 10².
+    roots = np.array([root(1e2, 1e-6), root(1e2, 1.2e-3)], np.float32)
+    assert degenerate_heads(roots).tolist() == [True, False]
+    assert degenerate_heads(np.zeros((0, 2, 2))).shape == (0,)
+
+
+def test_numbers_that_are_not_finite_are_refused_by_head() -> None:
+    roots = np.array([np.eye(2), np.full((2, 2), np.nan), np.full((2, 2), np.inf)])
+    with pytest.raises(ValueError, match=r"not finite in heads \[2, 3\]"):
+        degenerate_heads(roots)
+
+
+@pytest.mark.parametrize("value", [0.0, -1.0, float("nan"), float("inf")])
+def test_thresholds_must_be_positive(value) -> None:
+    for name in ("eigenvalue", "condition"):
+        with pytest.raises(ValueError, match=f"threshold {name}=.*expected a number > 0"):
+            Thresholds(**{name: value})
+
+
+REMOVED = [np.array([True, False, False]), np.array([True, True]), np.array([False])]
+
+
+def parameters_of(encoding: str, heads: tuple[int, ...]):
+    """Numbers that are all different, in the shapes of a model; nothing is compiled."""
+    settings = EncoderSettings(encoding, heads=heads, width=4, inner=4)
+    state = nnx.state(abstract_model(settings, classes=2, image_size=(4, 4)), nnx.Param)
+    leaves, structure = jax.tree.flatten(state)
+    starts = np.cumsum([0, *(leaf.size for leaf in leaves)])
+    numbers = [
+        np.arange(start, start + leaf.size, dtype=leaf.dtype).reshape(leaf.shape)
+        for start, leaf in zip(starts, leaves, strict=False)
+    ]
+    return jax.tree.unflatten(structure, numbers)
+
+
+def test_kept_heads_and_all_else_stay_and_the_smaller_model_takes_them() -> None:
+    for encoding in ("quadratic", "gaussian"):
+        before = named_arrays(parameters_of(encoding, (3, 2, 1)))
+        after = pruned_parameters(before, REMOVED)
+        smaller = named_arrays(parameters_of(encoding, (2, 0, 1)))
+        assert {name: array.shape for name, array in smaller.items()} == {
+            name: array.shape for name, array in after.items()
+        }
+        for name, array in after.items():
+            whole = before[name]
+            if name.startswith("layers.0.attention.") and ".bias" not in name:
+                whole = whole[1:]
+            assert np.array_equal(array, whole), name
+        gone = {name for name in before if name not in after}
+        assert {name.split(".")[3] for name in gone} == {"value", "centers", "spreads"}
+        assert all(name.startswith("layers.1.attention.") for name in gone)
+
+
+def test_the_spreads_are_roots_of_the_precision() -> None:
+    named = named_arrays(parameters_of("quadratic", (3, 0)))
+    name = next(name for name in named if "spreads" in name)
+    first, second = spreads_of_layers(named, 2)
+    assert second.shape == (0, 2, 2)
+    for scale, root in zip(named[name], first, strict=True):
+        assert np.array_equal(root, [[scale, 0], [0, scale]])
+    named = named_arrays(parameters_of("gaussian", (3,)))
+    name = next(name for name in named if "spreads" in name)
+    assert np.array_equal(spreads_of_layers(named, 1)[0], named[name])

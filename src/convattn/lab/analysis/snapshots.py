@@ -1,0 +1,128 @@
+"""The snapshots of a run, layer by layer, and the attention that they say.
+
+A snapshot holds for each head a table of positional scores s[δ_1 + n_1 - 1, δ_2 + n_2 - 1] for the
+shifts |δ_a| < n_a of an image of n_1 × n_2 tokens. A query at (r, c) sees the key (k_1, k_2) at the
+shift (k_1 - r, k_2 - c), so that its scores are the block of n_1 × n_2 numbers that begins at
+(n_1 - 1 - r, n_2 - 1 - c).
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Float
+
+from convattn.lab.analysis.run_summary import encoder_settings, read_summary
+from convattn.lab.training.snapshots import read_snapshot, snapshot_epochs
+
+Layer = dict[str, np.ndarray]
+Query = tuple[int, int]
+
+
+def require_snapshots(path: Path) -> list[int]:
+    """The epochs of a run's snapshots; a ValueError if there are none."""
+    encoder_settings(path)
+    epochs = snapshot_epochs(path)
+    if not epochs:
+        raise ValueError(
+            f"{path} has no snapshots of the attention yet; the first is taken when training begins"
+        )
+    return epochs
+
+
+def read_layers(path: Path, epoch: int | None = None) -> tuple[int, list[Layer]]:
+    """The epoch of a snapshot, and the arrays of each layer.
+
+    Args:
+        path: The folder of a run of an encoder.
+        epoch: If not given the one nearest to that of the parameters that were tested, which is the
+            newest unless the run selects the best epoch.
+
+    Raises:
+        ValueError: For another model, and if there is no snapshot of that epoch.
+    """
+    epochs = require_snapshots(path)
+    if epoch is None:
+        tested = read_summary(path).tested_epoch
+        wanted = epochs[-1] if tested is None else tested
+        epoch = min(epochs, key=lambda each: (abs(each - wanted), -each))
+    layers: list[Layer] = [{} for _ in encoder_settings(path).heads]
+    for name, array in read_snapshot(path, epoch).items():
+        layer, _, part = name.partition(".")
+        layers[int(layer.removeprefix("layer")) - 1][part] = array
+    return epoch, layers
+
+
+def spread_epochs(epochs: Sequence[int], count: int) -> list[int]:
+    """At most `count` ≥ 2 epochs, the first and the last among them, closer at the beginning.
+
+    Between them the quotients are as equal as the epochs allow.
+
+    >>> spread_epochs(range(0, 301, 5), 6)
+    [0, 5, 15, 40, 110, 300]
+    >>> spread_epochs([0, 1, 2], 6)
+    [0, 1, 2]
+    """
+    known = sorted(epochs)
+    if len(known) <= count:
+        return known
+    rest = [epoch for epoch in known if epoch > known[0]]
+    shifted = np.array(rest) - known[0]
+    wanted = np.geomspace(shifted[-1], shifted[0], count - 1)
+    chosen = {rest[int(np.argmin(np.abs(shifted - target)))] for target in wanted}
+    return [known[0], *sorted(chosen)]
+
+
+def tokens_of(scores: Float[np.ndarray, "heads row_shifts column_shifts"]) -> tuple[int, int]:
+    """The rows and columns of the image.
+
+    >>> tokens_of(np.zeros((9, 31, 15)))
+    (16, 8)
+    """
+    rows, columns = ((side + 1) // 2 for side in scores.shape[1:])
+    return rows, columns
+
+
+def central_query(path: Path) -> Query:
+    """The token in the middle of a run's images, below and right of it where sides are even."""
+    _, layers = read_layers(path)
+    rows, columns = tokens_of(layers[0]["scores"])
+    return rows // 2, columns // 2
+
+
+def require_query(query: Query, tokens: tuple[int, int]) -> None:
+    """Refuse a query outside the image."""
+    if any(not 0 <= place < side for place, side in zip(query, tokens, strict=True)):
+        raise ValueError(
+            f"query {query[0]} {query[1]}, but rows are 0 to {tokens[0] - 1} and columns 0 to "
+            f"{tokens[1] - 1}: tokens are counted, not pixels"
+        )
+
+
+def query_attention(
+    scores: Float[np.ndarray, "heads row_shifts column_shifts"], query: Query
+) -> Float[np.ndarray, "heads rows columns"]:
+    """What a query (row, column) attends to, in float64; each head's numbers sum to one.
+
+    >>> query_attention(np.zeros((1, 3, 3)), (0, 1)).tolist()
+    [[[0.25, 0.25], [0.25, 0.25]]]
+    """
+    rows, columns = tokens_of(scores)
+    require_query(query, (rows, columns))
+    row, column = query
+    block = scores[:, rows - 1 - row : 2 * rows - 1 - row, columns - 1 - column :][:, :, :columns]
+    block = block.astype(np.float64)
+    weights = np.exp(block - block.max(axis=(1, 2), keepdims=True))
+    return weights / weights.sum(axis=(1, 2), keepdims=True)
+
+
+def attention_matrix(
+    scores: Float[np.ndarray, "heads row_shifts column_shifts"],
+) -> Float[np.ndarray, "heads query_rows query_columns key_rows key_columns"]:
+    """The attention of all queries, in float64."""
+    rows, columns = tokens_of(scores)
+    found = np.empty((len(scores), rows, columns, rows, columns))
+    if len(scores):
+        for row, column in np.ndindex(rows, columns):
+            found[:, row, column] = query_attention(scores, (row, column))
+    return found

@@ -1,0 +1,88 @@
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from comparison import assert_equal, assert_within, gamma
+from lab.analysis.synthetic_runs import TINY, drawn_snapshot, gaussian_scores, write_run
+
+from convattn.encodings import GaussianEncoding
+from convattn.encodings.layer import AttentionLayer
+from convattn.fast.dense import softmax_weights
+from convattn.lab.analysis.snapshots import (
+    attention_matrix,
+    query_attention,
+    read_layers,
+    spread_epochs,
+)
+from convattn.lab.models.settings import ResNetSettings
+from convattn.operators.shifts import TokenGrid
+
+SIDES = (3, 4)
+RNG = np.random.default_rng(3)
+CENTERS, ROOTS = RNG.normal(size=(2, 2)), RNG.normal(size=(2, 2, 2))
+SCORES = gaussian_scores(CENTERS, ROOTS, SIDES)
+
+
+def test_a_snapshot_is_read_layer_by_layer(stored_run) -> None:
+    for given, epoch in ((None, 4), (2, 2)):
+        found, layers = read_layers(stored_run, given)
+        stored = drawn_snapshot(TINY, epoch)
+        assert found == epoch
+        assert len(layers) * len(layers[0]) == len(stored)
+        for name, array in stored.items():
+            layer, _, part = name.partition(".")
+            assert_equal(layers[int(layer[-1]) - 1][part], array)
+
+
+def test_runs_without_attention_snapshots_or_that_epoch_are_refused(stored_run, tmp_path) -> None:
+    with pytest.raises(ValueError, match=r"no snapshot of epoch 3; there are \[0, 2, 4\]"):
+        read_layers(stored_run, 3)
+    with pytest.raises(ValueError, match="ResNet, which has no attention"):
+        read_layers(write_run(tmp_path / "resnet", ResNetSettings()))
+    with pytest.raises(ValueError, match="no snapshots of the attention yet"):
+        read_layers(write_run(tmp_path / "young", snapshots={}))
+
+
+@pytest.mark.parametrize(("best", "shown"), [(1, 2), (2, 2), (3, 4), (4, 4)])
+def test_the_snapshot_is_the_one_nearest_to_the_chosen_epoch(tmp_path, best, shown) -> None:
+    validation = [0.5 if epoch == best else 0.1 for epoch in (1, 2, 3, 4)]
+    run = write_run(tmp_path / "run", select="best", validation=validation)
+    assert read_layers(run)[0] == shown
+    assert read_layers(write_run(tmp_path / "last", validation=validation))[0] == 4
+    young = write_run(tmp_path / "young", select="best", validation=validation, finished=False)
+    assert read_layers(young)[0] == 4
+
+
+@pytest.mark.parametrize("count", [2, 3, 6, 16])
+def test_first_and_last_are_among_spread_epochs(count) -> None:
+    epochs = list(range(0, 301, 5))
+    found = spread_epochs(epochs, count)
+    assert (found[0], found[-1]) == (0, 300)
+    assert len(found) <= count
+    assert found == sorted(set(found) & set(epochs))
+    assert spread_epochs([7, 8, 9, 20], 3) == [7, 8, 20]
+
+
+def test_the_attention_is_that_of_the_layer() -> None:
+    layer = AttentionLayer(GaussianEncoding(jnp.array(CENTERS), jnp.array(ROOTS)), None, None)
+    expected = softmax_weights(layer, TokenGrid(SIDES, ((0, 0), (0, 0))), None)
+    # Scores are below 100, and each is rounded a dozen times; the exponential makes that relative.
+    slack = gamma(100 * 50, float)
+    assert np.abs(SCORES).max() < 100
+    found = attention_matrix(SCORES)
+    assert_within(found.reshape(2, 12, 12), expected, slack)
+    assert_equal(query_attention(SCORES, (2, 1)), found[:, 2, 1])
+    assert np.abs(attention_matrix(SCORES[:, ::-1]) - found).max() > 0.01
+
+
+def test_large_scores_do_not_overflow_and_no_heads_have_no_attention() -> None:
+    scores = np.zeros((1, 3, 3))
+    scores[0, 1, 1] = 1e6
+    assert query_attention(scores, (0, 0)).tolist() == [[[1, 0], [0, 0]]]
+    assert attention_matrix(np.zeros((0, 5, 7))).shape == (0, 3, 4, 3, 4)
+    assert query_attention(np.zeros((0, 5, 7)), (0, 0)).shape == (0, 3, 4)
+
+
+@pytest.mark.parametrize("query", [(-1, 0), (3, 0), (0, 4)])
+def test_a_query_outside_the_image_is_refused(query) -> None:
+    with pytest.raises(ValueError, match="rows are 0 to 2 and columns 0 to 3"):
+        query_attention(np.zeros((1, 5, 7)), query)
