@@ -249,7 +249,10 @@ CLAIM = Claim(
     verdict=Verdict.AMENDED,
     kinds=(Kind.IDENTITY,),
     evidence=(
-        proved("andreoli2019/attention.v"),
+        proved(
+            "andreoli2019/attention.v",
+            covers="the masked column-wise softmax and eq. 7; not: the row-wise softmax",
+        ),
         certified_identities("A19.attention", "masking and constants in the softmax", "masking"),
         Evidence("masked columns in fractions", Level.TESTED, masked_in_fractions),
         Evidence("a blank column", Level.TESTED, blank_column),

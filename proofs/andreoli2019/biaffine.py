@@ -169,7 +169,11 @@ CLAIM = Claim(
     verdict=Verdict.HOLDS,
     kinds=(Kind.IDENTITY,),
     evidence=(
-        proved("andreoli2019/biaffine.v"),
+        proved(
+            "andreoli2019/biaffine.v",
+            covers="all but: that the rank min(P′, Q′) + 1 is reached, and the count of Ξ's "
+            "numbers",
+        ),
         certified_identities("A19.biaffine", "the two forms", "forms"),
         Evidence("eq. 8 exactly", Level.TESTED, two_forms),
         Evidence("rank and identification", Level.TESTED, rank_and_identification),

@@ -230,9 +230,21 @@ CLAIM = Claim(
     verdict=Verdict.AMENDED,
     kinds=(Kind.IDENTITY,),
     evidence=(
-        proved("andreoli2019/equivariance.v"),
-        proved("andreoli2019/equivariance_bare.v"),
-        proved("andreoli2019/equivariance_torus.v"),
+        proved(
+            "andreoli2019/equivariance.v",
+            covers="Φ depends on n - m alone iff it is a unique combination of shift matrices;"
+            " locality; on a bare grid",
+        ),
+        proved(
+            "andreoli2019/equivariance_bare.v",
+            covers="on a bare grid only multiples of the identity commute with the truncated "
+            "shifts",
+        ),
+        proved(
+            "andreoli2019/equivariance_torus.v",
+            covers="on a torus commuting with translations is depending on n - m alone; A_a "
+            "A_b = A_(a+b)",
+        ),
         certified(
             "A19.equivariance",
             name="what commutes with the shifts",

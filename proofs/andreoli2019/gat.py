@@ -210,8 +210,16 @@ CLAIM = Claim(
     verdict=Verdict.HOLDS,
     kinds=(Kind.IDENTITY,),
     evidence=(
-        proved("andreoli2019/gat.v"),
-        proved("andreoli2019/gat_relu.v"),
+        proved(
+            "andreoli2019/gat.v",
+            covers="the factorisation of the scores; without the leaky ReLU ν and ξ are "
+            "redundant; under a fully masked column only by the convention x/0 = 0; "
+            "not: masks under a plain or leaky ReLU",
+        ),
+        proved(
+            "andreoli2019/gat_relu.v",
+            covers="with the leaky ReLU ν matters, and never changes the order of the weights",
+        ),
         certified_identities("A19.gat", "without the leaky ReLU", "redundant"),
         Evidence("the query term", Level.TESTED, query_term),
         Evidence("the order of the keys", Level.TESTED, same_order),

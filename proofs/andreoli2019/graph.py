@@ -307,10 +307,21 @@ CLAIM = Claim(
     verdict=Verdict.AMENDED,
     kinds=(Kind.IDENTITY,),
     evidence=(
-        proved("andreoli2019/graph_chebyshev.v"),
-        proved("andreoli2019/graph_gcn.v"),
-        proved("andreoli2019/graph_size.v"),
-        proved("andreoli2019/graph_walks.v"),
+        proved(
+            "andreoli2019/graph_chebyshev.v",
+            covers="the Chebyshev polynomials span the same matrices as the powers",
+        ),
+        proved(
+            "andreoli2019/graph_gcn.v", covers="the matrix of a GCN is not the normalised Laplacian"
+        ),
+        proved(
+            "andreoli2019/graph_size.v",
+            covers="the smallest size of a grid convolution is the rank of Θ; no graph "
+            "convolution of invariant matrices is a shift",
+        ),
+        proved(
+            "andreoli2019/graph_walks.v", covers="products of relations and powers of A count walks"
+        ),
         certified_identities("A19.graph", "polynomials and the GCN's matrix", "chebyshev", "gcn"),
         Evidence("GCN is not the Laplacian", Level.TESTED, gcn_is_not_the_laplacian),
         Evidence(

@@ -249,8 +249,11 @@ CLAIM = Claim(
     verdict=Verdict.AMENDED,
     kinds=(Kind.IDENTITY,),
     evidence=(
-        proved("andreoli2019/grid.v"),
-        proved("andreoli2019/grid_pooling.v"),
+        proved(
+            "andreoli2019/grid.v",
+            covers="the kernels, taps, dilation and stride of eq. 6; not: pooling",
+        ),
+        proved("andreoli2019/grid_pooling.v", covers="average pooling"),
         certified_identities("A19.grid", "for every input and every Θ", "cuboid", "stride"),
         Evidence("cuboids are kernels", Level.TESTED, cuboids_are_kernels),
         Evidence("the cuboid starts at ε + δ", Level.TESTED, centred_taps),

@@ -133,8 +133,12 @@ CLAIM = Claim(
     verdict=Verdict.HOLDS,
     kinds=(Kind.IDENTITY,),
     evidence=(
-        proved("andreoli2019/mixed.v"),
-        proved("andreoli2019/mixed_matrix.v"),
+        proved(
+            "andreoli2019/mixed.v",
+            covers="the bound on the rank of tensors, by a written decomposition; not: that it"
+            " is attained, or not always",
+        ),
+        proved("andreoli2019/mixed_matrix.v", covers="the bound on the rank of matrices"),
         certified_identities("A19.mixed", "rank", "rank"),
         Evidence("the terms of the proof", Level.TESTED, terms_of_the_proof),
         Evidence("ranks", Level.TESTED, ranks),

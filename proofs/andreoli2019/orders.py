@@ -189,7 +189,10 @@ CLAIM = Claim(
     verdict=Verdict.HOLDS,
     kinds=(Kind.IDENTITY,),
     evidence=(
-        proved("andreoli2019/orders.v"),
+        proved(
+            "andreoli2019/orders.v",
+            covers="the three orders give the same result; not: their costs, nor rounding",
+        ),
         certified_identities("A19.orders", "orders", "orders"),
         Evidence("three orders, exactly", Level.TESTED, exactly, quick=False),
         Evidence(

@@ -157,7 +157,10 @@ CLAIM = Claim(
     verdict=Verdict.HOLDS,
     kinds=(Kind.IDENTITY,),
     evidence=(
-        proved("andreoli2019/prop1.v"),
+        proved(
+            "andreoli2019/prop1.v",
+            covers="the unique parameter and its formula; not: families that are no basis",
+        ),
         certified_identities("A19.prop1", "inverse", "inverse"),
         Evidence("the inverse, exactly", Level.TESTED, inverse),
         Evidence("families that are no basis", Level.TESTED, no_basis),

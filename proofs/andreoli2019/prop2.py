@@ -123,8 +123,8 @@ CLAIM = Claim(
     verdict=Verdict.HOLDS,
     kinds=(Kind.IDENTITY,),
     evidence=(
-        proved("andreoli2019/prop2.v"),
-        proved("andreoli2019/prop2_full.v"),
+        proved("andreoli2019/prop2.v", covers="eq. 4 is eq. 2; the extreme K = 1"),
+        proved("andreoli2019/prop2_full.v", covers="the extreme K = MN"),
         certified_identities(
             "A19.prop2",
             "linear map, every map, one by one",

@@ -194,8 +194,11 @@ CLAIM = Claim(
     verdict=Verdict.HOLDS,
     kinds=(Kind.IDENTITY,),
     evidence=(
-        proved("andreoli2019/prop3.v"),
-        proved("andreoli2019/prop3_bare.v"),
+        proved("andreoli2019/prop3.v", covers="the composition of two convolutions"),
+        proved(
+            "andreoli2019/prop3_bare.v",
+            covers="grid convolutions are not closed: A_e A_-e; not: when A_d A_e = A_(d+e)",
+        ),
         certified_identities(
             "A19.prop3",
             "composition, composite on the bare grid",

@@ -190,8 +190,11 @@ CLAIM = Claim(
     verdict=Verdict.AMENDED,
     kinds=(Kind.IDENTITY,),
     evidence=(
-        proved("andreoli2019/reductions.v"),
-        proved("andreoli2019/reductions_counts.v"),
+        proved("andreoli2019/reductions.v", covers="the three forms and their combination"),
+        proved(
+            "andreoli2019/reductions_counts.v",
+            covers="the numbers of parameters, and when they save",
+        ),
         certified_identities(
             "A19.reductions",
             "grouped, depth-wise, controlled",

@@ -220,7 +220,11 @@ CLAIM = Claim(
     verdict=Verdict.HOLDS,
     kinds=(Kind.IDENTITY,),
     evidence=(
-        proved("andreoli2019/shiftheads.v"),
+        proved(
+            "andreoli2019/shiftheads.v",
+            covers="the sum, and the broken equivariance; not: the 3 × 3 neighbourhood beside "
+            "idle heads",
+        ),
         certified_identities("A19.shiftheads", "attention and shifts in one basis", "sum"),
         Evidence("the sum", Level.TESTED, the_sum, quick=False),
         Evidence("order is seen", Level.TESTED, order_is_seen),

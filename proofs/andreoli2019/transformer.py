@@ -288,7 +288,7 @@ CLAIM = Claim(
     verdict=Verdict.HOLDS,
     kinds=(Kind.IDENTITY,),
     evidence=(
-        proved("andreoli2019/transformer.v"),
+        proved("andreoli2019/transformer.v", covers="the whole claim"),
         certified_identities(
             "A19.transformer", "dot products and concatenated heads", "key_query", "output"
         ),

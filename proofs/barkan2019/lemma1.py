@@ -87,7 +87,7 @@ CLAIM = Claim(
     verdict=Verdict.AMENDED,
     kinds=(Kind.IDENTITY,),
     evidence=(
-        proved("barkan2019/lemma1.v"),
+        proved("barkan2019/lemma1.v", covers="the whole claim"),
         certified_identities("B19.lemma1", "1 × 1, the ceiling and the floor", "one_by_one"),
         Evidence("the ceiling", Level.TESTED, the_ceiling),
         Evidence("the floor reads the next pixel", Level.TESTED, the_floor_reads_the_next_pixel),

@@ -177,9 +177,13 @@ CLAIM = Claim(
     verdict=Verdict.AMENDED,
     kinds=(Kind.IDENTITY,),
     evidence=(
-        proved("barkan2019/sa2d.v"),
-        proved("barkan2019/sa2d_even.v"),
-        proved("barkan2019/sa2d_even_limit.v"),
+        proved(
+            "barkan2019/sa2d.v",
+            covers="kernels that are even in each axis take (r+1)² + 1 heads, with a ring; "
+            "not: the definition by eqs. 1-4",
+        ),
+        proved("barkan2019/sa2d_even.v", covers="no other kernel is expressed exactly"),
+        proved("barkan2019/sa2d_even_limit.v", covers="no other kernel is approached in the limit"),
         certified_identities("B19.sa2d", "heads, and the even bias", "heads", "even"),
         Evidence("eqs. 1 to 3", Level.TESTED, equations),
         Evidence("distances from zero", Level.TESTED, distances_from_zero),

@@ -191,8 +191,12 @@ CLAIM = Claim(
     verdict=Verdict.SHARPENED,
     kinds=(Kind.IDENTITY, Kind.LAYER_EQUALITY, Kind.LIMIT),
     evidence=(
-        proved("barkan2019/sac.v"),
-        proved("barkan2019/sac_limit.v"),
+        proved(
+            "barkan2019/sac.v",
+            covers="(2), with maps that depend on N; not: one ε and one set of filters for "
+            "every image size",
+        ),
+        proved("barkan2019/sac_limit.v", covers="(1); not: 1 × 1 SAC is 2-D self-attention"),
         certified_identities("B19.sac", "one head in the limit, two exactly", "two_heads", "limit"),
         Evidence("distance to its own patch", Level.ENCLOSED, distance_to_own_patch, ASSUMES),
         self_attentive_equals_convolution("3 × 3, two heads exactly", (3, 3), exact=True, count=2),

@@ -107,8 +107,13 @@ CLAIM = Claim(
     verdict=Verdict.AMENDED,
     kinds=(Kind.IDENTITY,),
     evidence=(
-        proved("barkan2019/softmax.v"),
-        proved("barkan2019/softmax_columns.v"),
+        proved(
+            "barkan2019/softmax.v", covers="rows: convex combinations; not: eq. 3 in two dimensions"
+        ),
+        proved(
+            "barkan2019/softmax_columns.v",
+            covers="the counterexample to the column-wise softmax as printed",
+        ),
         certified_identities("B19.softmax", "row sums and column sums", "row_sums", "column_sums"),
         Evidence("convex combinations", Level.TESTED, convex_combinations),
         Evidence("two tokens", Level.TESTED, two_tokens),

@@ -142,7 +142,7 @@ CLAIM = Claim(
     verdict=Verdict.REFUTED,
     kinds=(Kind.REFUTATION,),
     evidence=(
-        proved("cordonnier2020/alpha46.v"),
+        proved("cordonnier2020/alpha46.v", covers="the size of e^-α; not: the rounding of softmax"),
         certified(
             "C20.alpha46",
             name="46 leaves neighbours, 104 does not",

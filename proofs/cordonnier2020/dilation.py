@@ -61,8 +61,14 @@ CLAIM = Claim(
     verdict=Verdict.HOLDS,
     kinds=(Kind.LAYER_EQUALITY, Kind.LIMIT),
     evidence=(
-        proved("cordonnier2020/dilation.v"),
-        proved("cordonnier2020/dilation_limit.v"),
+        proved(
+            "cordonnier2020/dilation.v",
+            covers="hard attention, and the width of the ring that it needs",
+        ),
+        proved(
+            "cordonnier2020/dilation_limit.v",
+            covers="the limit of quadratic heads, with one zero token on each side",
+        ),
         total_variation_enclosed(
             "distance to hard attention",
             alphas=(1.0, 16.0, 104.0),

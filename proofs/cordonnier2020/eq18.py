@@ -103,7 +103,7 @@ CLAIM = Claim(
     verdict=Verdict.HOLDS,
     kinds=(Kind.IDENTITY,),
     evidence=(
-        proved("cordonnier2020/eq18.v"),
+        proved("cordonnier2020/eq18.v", covers="the whole claim"),
         Evidence("exact weights", Level.TESTED, gaussian_exactly),
         Evidence(
             "weights and pixels of images",

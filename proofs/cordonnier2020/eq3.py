@@ -159,7 +159,7 @@ CLAIM = Claim(
     verdict=Verdict.HOLDS,
     kinds=(Kind.IDENTITY,),
     evidence=(
-        proved("cordonnier2020/eq3.v"),
+        proved("cordonnier2020/eq3.v", covers="the whole claim"),
         Evidence("exact, without positions", Level.TESTED, permuted_exactly),
         Evidence("planted, with positions", Level.TESTED, positions_break_it),
         Evidence(

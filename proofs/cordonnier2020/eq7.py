@@ -124,7 +124,7 @@ CLAIM = Claim(
     verdict=Verdict.HOLDS,
     kinds=(Kind.IDENTITY,),
     evidence=(
-        proved("cordonnier2020/eq7.v"),
+        proved("cordonnier2020/eq7.v", covers="the whole claim"),
         Evidence("exact integers", Level.TESTED, four_terms_exactly),
         Evidence("shapes of the print", Level.TESTED, printed_shapes),
         Evidence(

@@ -181,7 +181,7 @@ CLAIM = Claim(
     verdict=Verdict.AMENDED,
     kinds=(Kind.IDENTITY,),
     evidence=(
-        proved("cordonnier2020/eq8.v"),
+        proved("cordonnier2020/eq8.v", covers="the whole claim"),
         Evidence("exact scores by shift", Level.TESTED, scores_of_a_key),
         Evidence("content breaks it", Level.TESTED, content_breaks_it),
         Evidence("shapes of the print", Level.TESTED, printed_shapes),

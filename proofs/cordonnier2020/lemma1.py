@@ -167,7 +167,11 @@ CLAIM = Claim(
     verdict=Verdict.AMENDED,
     kinds=(Kind.LAYER_EQUALITY,),
     evidence=(
-        proved("cordonnier2020/lemma1.v"),
+        proved(
+            "cordonnier2020/lemma1.v",
+            covers="the layer, and that no attention on the bare grid meets (10); not: that "
+            "W_out must be free",
+        ),
         certified("C20.lemma1", cases=({"kernel_size": [3, 3], "heads": 9},)),
         Evidence(
             "a random bijection on images",

@@ -161,7 +161,10 @@ CLAIM = Claim(
     verdict=Verdict.AMENDED,
     kinds=(Kind.LIMIT,),
     evidence=(
-        proved("cordonnier2020/lemma2.v"),
+        proved(
+            "cordonnier2020/lemma2.v",
+            covers="the limit at every query; not: W_qry, Ŵ_key and D_k, nor the bound 1 - θ⁻²",
+        ),
         total_variation_enclosed(
             "distance to the nearest key", alphas=(0.5, 1.0, 4.0, 16.0, 46.0, 104.0)
         ),

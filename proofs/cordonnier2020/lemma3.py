@@ -213,9 +213,16 @@ CLAIM = Claim(
     verdict=Verdict.REFUTED,
     kinds=(Kind.REFUTATION,),
     evidence=(
-        proved("cordonnier2020/lemma3.v"),
-        proved("cordonnier2020/lemma3_necessary.v"),
-        proved("cordonnier2020/lemma3_softmax.v"),
+        proved(
+            "cordonnier2020/lemma3.v",
+            covers="the counterexample: the spans hold at every query, and no value maps exist",
+        ),
+        proved("cordonnier2020/lemma3_necessary.v", covers='"only if": the spans are necessary'),
+        proved(
+            "cordonnier2020/lemma3_softmax.v",
+            covers="the counterexample with a softmax; value maps iff one Φ serves all queries"
+            " is S.lemma3",
+        ),
         certified(
             "C20.lemma3",
             kind="no_shared_map",

@@ -99,7 +99,7 @@ CLAIM = Claim(
     verdict=Verdict.AMENDED,
     kinds=(Kind.LAYER_EQUALITY, Kind.LIMIT),
     evidence=(
-        proved("cordonnier2020/padding.v"),
+        proved("cordonnier2020/padding.v", covers="the whole claim"),
         total_variation_enclosed("distance to hard attention", alphas=(1.0, 16.0, 104.0)),
         certified(
             "C20.padding",

@@ -87,7 +87,11 @@ CLAIM = Claim(
     verdict=Verdict.REFUTED,
     kinds=(Kind.REFUTATION,),
     evidence=(
-        proved("cordonnier2020/rank.v"),
+        proved(
+            "cordonnier2020/rank.v",
+            covers="the rank bound and that it is reached, D_out - D_h as printed fails, any "
+            "D_h outputs; not: generic factors",
+        ),
         certified(
             "C20.rank",
             kind="rank",

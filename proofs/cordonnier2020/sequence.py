@@ -49,8 +49,12 @@ CLAIM = Claim(
     verdict=Verdict.HOLDS,
     kinds=(Kind.LAYER_EQUALITY, Kind.LIMIT),
     evidence=(
-        proved("cordonnier2020/sequence.v"),
-        proved("cordonnier2020/sequence_limit.v"),
+        proved(
+            "cordonnier2020/sequence.v", covers="hard attention, and the scores of two features"
+        ),
+        proved(
+            "cordonnier2020/sequence_limit.v", covers="the limit; with sequence.v the whole claim"
+        ),
         total_variation_enclosed(
             "distance to hard attention",
             alphas=(1.0, 16.0, 104.0),

@@ -42,7 +42,10 @@ CLAIM = Claim(
     verdict=Verdict.AMENDED,
     kinds=(Kind.LAYER_EQUALITY, Kind.LIMIT),
     evidence=(
-        proved("cordonnier2020/theorem1.v"),
+        proved(
+            "cordonnier2020/theorem1.v",
+            covers="the limit; not: W_qry, Ŵ_key and D_k, nor floating point",
+        ),
         certified("C20.theorem1", "K*", name="every kernel of seven sizes", cases=SEVEN_SIZES),
         certified(
             "C20.theorem1",

@@ -111,7 +111,7 @@ CLAIM = Claim(
     verdict=Verdict.AMENDED,
     kinds=(Kind.LAYER_EQUALITY, Kind.LIMIT),
     evidence=(
-        proved("li2021/cor3.v"),
+        proved("li2021/cor3.v", covers="the limit; not: d_O, nor L21's bound on D_out"),
         certified("L21.cor3", cases=sizes((3, 1), (5, 1))),
         bias_saturation_enclosed(
             "distance to hard attention", logits=(8.0, 40.0), keys=(100, 1156)

@@ -79,7 +79,11 @@ CLAIM = Claim(
     verdict=Verdict.SHARPENED,
     kinds=(Kind.LAYER_EQUALITY, Kind.LIMIT),
     evidence=(
-        proved("li2021/cor4.v"),
+        proved(
+            "li2021/cor4.v",
+            covers="hard attention with nine heads for K ≤ 2P + 1; not: the limit (Theorem 1),"
+            " that some kernel takes more beyond, nor an injective embedding",
+        ),
         certified("L21.cor4", cases=sizes((3, 2), (3, 16), (5, 2), (9, 4))),
         bias_saturation_enclosed("distance to hard attention", logits=(8.0, 40.0), keys=(16, 324)),
         Evidence("nine offsets iff K ≤ 2P + 1", Level.TESTED, nine_offsets),

@@ -156,7 +156,10 @@ CLAIM = Claim(
     verdict=Verdict.AMENDED,
     kinds=(Kind.LIMIT,),
     evidence=(
-        proved("li2021/lemma2.v"),
+        proved(
+            "li2021/lemma2.v",
+            covers="the rows, the total variation and the limit; not: M = 40 in floating point",
+        ),
         bias_saturation_enclosed(
             "distance to one-hot",
             logits=(1.0, 4.0, 16.0, 40.0, 128.0),

@@ -182,8 +182,11 @@ CLAIM = Claim(
     verdict=Verdict.AMENDED,
     kinds=(Kind.LAYER_EQUALITY, Kind.LIMIT),
     evidence=(
-        proved("li2021/theorem1.v"),
-        proved("li2021/theorem1_limit.v"),
+        proved("li2021/theorem1.v", covers="hard attention; not: an injective embedding"),
+        proved(
+            "li2021/theorem1_limit.v",
+            covers="the limit M → ∞; not: an injective embedding, nor floating point",
+        ),
         certified("L21.theorem1", "K*", name="every kernel of seven sizes", cases=SEVEN_SIZES),
         certified(
             "L21.theorem1",

@@ -130,7 +130,11 @@ CLAIM = Claim(
     verdict=Verdict.SHARPENED,
     kinds=(Kind.LOWER_BOUND,),
     evidence=(
-        proved("li2021/theorem5.v"),
+        proved(
+            "li2021/theorem5.v",
+            covers="positional attention, for some kernel; not: almost every kernel, limits "
+            "(S.heads), content scores (S.content), the floor on images",
+        ),
         certified(
             "L21.theorem5",
             kind="lower_bound",

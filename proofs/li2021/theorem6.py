@@ -146,7 +146,12 @@ CLAIM = Claim(
     verdict=Verdict.AMENDED,
     kinds=(Kind.LOWER_BOUND, Kind.LAYER_EQUALITY),
     evidence=(
-        proved("li2021/theorem6.v"),
+        proved(
+            "li2021/theorem6.v",
+            covers="positional attention for 3 ≤ K ≤ P, and K = 1 by hard attention; not: P < "
+            "K ≤ 2P + 1 and limits (S.heads), content scores (S.content), two heads "
+            "exactly",
+        ),
         certified(
             "L21.theorem6",
             "*-bound",

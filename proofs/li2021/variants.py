@@ -109,7 +109,11 @@ CLAIM = Claim(
     verdict=Verdict.AMENDED,
     kinds=(Kind.LAYER_EQUALITY, Kind.LIMIT),
     evidence=(
-        proved("li2021/variants.v"),
+        proved(
+            "li2021/variants.v",
+            covers="hard attention: (1), (2), and (3) if s divides P; not: that no layer gives"
+            " another stride, nor limits",
+        ),
         certified(
             "L21.variants",
             cases=(

@@ -129,7 +129,7 @@ CLAIM = Claim(
     verdict=Verdict.HOLDS,
     kinds=(Kind.LAYER_EQUALITY,),
     evidence=(
-        proved("li2021/wo.v"),
+        proved("li2021/wo.v", covers="the whole claim"),
         certified("L21.wo", cases=sizes((3, 4), (5, 16))),
         Evidence("the formula, in integers", Level.TESTED, formula_is_convolution),
         Evidence("the library's blocks", Level.TESTED, library_has_these_blocks, quick=False),

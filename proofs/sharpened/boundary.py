@@ -222,8 +222,15 @@ CLAIM = Claim(
     verdict=Verdict.HOLDS,
     kinds=(Kind.LAYER_EQUALITY, Kind.LIMIT),
     evidence=(
-        proved("sharpened/boundary.v"),
-        proved("sharpened/boundary_clamped.v"),
+        proved(
+            "sharpened/boundary.v",
+            covers="the bias: the mean for every missing token, exactly and in the limit",
+        ),
+        proved(
+            "sharpened/boundary_clamped.v",
+            covers="the quadratic encoding: the edge repeated, in the limit; not: the bound 1 "
+            "- θ(α)^-axes",
+        ),
         certified_identities(
             "S.boundary", "the nearest key is the edge repeated", "edge", pattern="edge*"
         ),

@@ -277,7 +277,11 @@ CLAIM = Claim(
     verdict=Verdict.HOLDS,
     kinds=(Kind.LOWER_BOUND,),
     evidence=(
-        proved("sharpened/content.v"),
+        proved(
+            "sharpened/content.v",
+            covers="the transfer from content to positional attention; not: the two "
+            "counterexamples",
+        ),
         certified(
             "S.content",
             kind="lower_bound",

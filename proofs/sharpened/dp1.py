@@ -165,9 +165,13 @@ CLAIM = Claim(
     verdict=Verdict.HOLDS,
     kinds=(Kind.LAYER_EQUALITY,),
     evidence=(
-        proved("sharpened/dp1.v"),
-        proved("sharpened/dp1_limit.v"),
-        proved("sharpened/dp1_one_hot.v"),
+        proved("sharpened/dp1.v", covers="exactly, with T + 1 heads; not: the conditioning"),
+        proved(
+            "sharpened/dp1_limit.v",
+            covers="T heads with the limits of the weights are the convolution; not: the "
+            "passage to the limit, nor an exponential",
+        ),
+        proved("sharpened/dp1_one_hot.v", covers="no one-hot heads for three offsets or more"),
         certified("S.dp1", cases=SEVEN_SIZES),
         Evidence("the layer in fractions", Level.TESTED, rational_layer),
         Evidence("no one-hot head", Level.TESTED, no_one_hot_head),

@@ -128,7 +128,11 @@ CLAIM = Claim(
     verdict=Verdict.HOLDS,
     kinds=(Kind.LAYER_EQUALITY, Kind.LIMIT),
     evidence=(
-        proved("sharpened/dp2.v"),
+        proved(
+            "sharpened/dp2.v",
+            covers="the total variation of a head; not: that T heads tend to the convolution, "
+            "nor rounding",
+        ),
         certified("S.dp2", cases=sizes((3, 1), (5, 4))),
         Evidence(
             "distance to hard attention",

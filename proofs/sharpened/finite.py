@@ -131,11 +131,28 @@ CLAIM = Claim(
     verdict=Verdict.HOLDS,
     kinds=(Kind.LAYER_EQUALITY,),
     evidence=(
-        proved("sharpened/finite.v"),
-        proved("sharpened/finite_necessary.v"),
-        proved("sharpened/finite_necessary_content.v"),
-        proved("sharpened/finite_necessary_interior.v"),
-        proved("sharpened/finite_small.v"),
+        proved(
+            "sharpened/finite.v",
+            covers="(2m+1)² + 1 heads are the convolution, with maps that depend on N; not: "
+            "one set of weights for every image size, nor the bare grid (S.boundary)",
+        ),
+        proved(
+            "sharpened/finite_necessary.v",
+            covers="the converse with a ring, for positional attention",
+        ),
+        proved(
+            "sharpened/finite_necessary_content.v",
+            covers="the converse with a ring, for content scores that are continuous at the "
+            "zero image",
+        ),
+        proved(
+            "sharpened/finite_necessary_interior.v",
+            covers="the converse at one interior query of the bare grid",
+        ),
+        proved(
+            "sharpened/finite_small.v",
+            covers="where all tokens are in reach, (2m+1)² heads are exact",
+        ),
         certified("S.finite", cases=SEVEN_SIZES),
         equals_convolution("3 × 3, pixels", (3, 3), exact=True, quick=True),
         equals_convolution("5 × 5, P = 4", (5, 5), patch_size=4, exact=True),

@@ -286,8 +286,15 @@ CLAIM = Claim(
     verdict=Verdict.AMENDED,
     kinds=(Kind.LOWER_BOUND, Kind.LAYER_EQUALITY),
     evidence=(
-        proved("sharpened/headdim.v"),
-        proved("sharpened/headdim_finite.v"),
+        proved(
+            "sharpened/headdim.v",
+            covers="(2): the bound max(rk_in, rk_out) for layers; not: for limits, nor (1), "
+            "(3), (4)",
+        ),
+        proved(
+            "sharpened/headdim_finite.v",
+            covers="(2): the exact bound rk_in + rk_out; not: (1), (3), (4)",
+        ),
         certified(
             "S.headdim",
             kind="head_dimension",

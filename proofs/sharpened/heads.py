@@ -416,11 +416,22 @@ CLAIM = Claim(
     verdict=Verdict.HOLDS,
     kinds=(Kind.LOWER_BOUND,),
     evidence=(
-        proved("sharpened/heads.v"),
-        proved("sharpened/heads_generic.v"),
-        proved("sharpened/heads_limit.v"),
-        proved("sharpened/heads_patches.v"),
-        proved("sharpened/heads_pixels.v"),
+        proved("sharpened/heads.v", covers="nine heads for 3 ≤ K ≤ 2P + 1, any channels"),
+        proved(
+            "sharpened/heads_generic.v",
+            covers="from one kernel to all but few on every line; not: a null set as such",
+        ),
+        proved("sharpened/heads_limit.v", covers="limits, for every kernel"),
+        proved(
+            "sharpened/heads_patches.v",
+            covers="two axes, odd K, for m ≤ P - 1 or D_in·D_out = 1; not: m ≥ P ≥ 2 with more"
+            " channel pairs, even or unlike kernels, dilation",
+        ),
+        proved(
+            "sharpened/heads_pixels.v",
+            covers="two axes, odd K, P = 1, any channels; not: one pattern for every kernel, "
+            "content scores (S.content)",
+        ),
         certified(
             "S.heads",
             kind="lower_bound",

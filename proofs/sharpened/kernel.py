@@ -179,10 +179,20 @@ CLAIM = Claim(
     verdict=Verdict.HOLDS,
     kinds=(Kind.LAYER_EQUALITY, Kind.LOWER_BOUND),
     evidence=(
-        proved("sharpened/kernel.v"),
-        proved("sharpened/kernel_limit.v"),
-        proved("sharpened/kernel_limit_necessary.v"),
-        proved("sharpened/kernel_sufficient.v"),
+        proved("sharpened/kernel.v", covers="finite heads need ρ + 1; not: content scores"),
+        proved(
+            "sharpened/kernel_limit.v",
+            covers="in the limit ρ heads suffice, given a nonnegative row",
+        ),
+        proved(
+            "sharpened/kernel_limit_necessary.v",
+            covers="in the limit ρ heads do not suffice, given z > 0 with Fz = 0; not: that "
+            "such a z exists if no row is nonnegative (Gordan), nor bounded values",
+        ),
+        proved(
+            "sharpened/kernel_sufficient.v",
+            covers="ρ + 1 finite heads suffice, one set for every image size",
+        ),
         certified(
             "S.kernel",
             kind="kernel_heads",

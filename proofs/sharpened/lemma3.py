@@ -187,7 +187,11 @@ CLAIM = Claim(
     verdict=Verdict.HOLDS,
     kinds=(Kind.LAYER_EQUALITY,),
     evidence=(
-        proved("sharpened/lemma3.v"),
+        proved(
+            "sharpened/lemma3.v",
+            covers="the equivalence for all kernels; not: the decision by two ranks, nor C20's "
+            "counterexamples (C20.lemma3)",
+        ),
         certified_identities(
             "S.lemma3", "one Φ gives the maps", "shared_map", pattern="shared_map*"
         ),

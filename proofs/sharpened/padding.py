@@ -310,10 +310,19 @@ CLAIM = Claim(
     verdict=Verdict.HOLDS,
     kinds=(Kind.LAYER_EQUALITY, Kind.LIMIT),
     evidence=(
-        proved("sharpened/padding.v"),
-        proved("sharpened/padding_dimension.v"),
-        proved("sharpened/padding_large.v"),
-        proved("sharpened/padding_zero_token.v"),
+        proved(
+            "sharpened/padding.v",
+            covers="the equivalence on every bare grid, limits and content included",
+        ),
+        proved(
+            "sharpened/padding_dimension.v",
+            covers="the dimension for pixels; not: the counts for patches",
+        ),
+        proved("sharpened/padding_large.v", covers="on large grids only δ = 0 remains"),
+        proved(
+            "sharpened/padding_zero_token.v",
+            covers="the repair by a zero token, in the limit; not: the bound N e^(-s/2)",
+        ),
         certified(
             "S.padding",
             "border*",

@@ -173,8 +173,15 @@ CLAIM = Claim(
     verdict=Verdict.HOLDS,
     kinds=(Kind.LIMIT,),
     evidence=(
-        proved("sharpened/saturation.v"),
-        proved("sharpened/saturation_reals.v"),
+        proved(
+            "sharpened/saturation.v",
+            covers="rows on two axes, and the first bound of the layer; not: other axes, "
+            "strictness, the second bound of the layer, nor the convolution itself",
+        ),
+        proved(
+            "sharpened/saturation_reals.v",
+            covers="rows on two axes, with numbers for α = 46, 104 and M = 40",
+        ),
         certified(
             "S.saturation",
             name="rational bounds",

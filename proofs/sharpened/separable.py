@@ -414,7 +414,11 @@ CLAIM = Claim(
     verdict=Verdict.HOLDS,
     kinds=(Kind.IDENTITY, Kind.LAYER_EQUALITY),
     evidence=(
-        proved("sharpened/separable.v"),
+        proved(
+            "sharpened/separable.v",
+            covers="scores that are sums factor; not: the converse, masks, class tokens, cross"
+            " terms, the cost",
+        ),
         certified_identities("S.separable", "every row", "separable", pattern="separable"),
         certified_identities("S.separable", "the layer, axis by axis", "layer", pattern="layer"),
         Evidence("factors in fractions", Level.TESTED, exact_factors, quick=False),

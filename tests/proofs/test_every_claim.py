@@ -147,6 +147,14 @@ def test_something_is_quick_and_passes(folder, name) -> None:
             assert piece.check(run)
 
 
+def test_every_theorem_names_the_clauses_that_it_covers() -> None:
+    proved = [piece for _, _, piece in PIECES if piece.level is Level.PROVED]
+    assert len(proved) > 80
+    for piece in proved:
+        assert piece.covers, piece.name
+        assert piece.theorem().startswith("Theorem ")
+
+
 @pytest.mark.parametrize(
     ("folder", "name", "piece"),
     [entry for entry in PIECES if entry[2].level is Level.CERTIFIED],

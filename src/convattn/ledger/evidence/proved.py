@@ -1,11 +1,11 @@
 """Evidence of level PROVED: a theorem of ``proofs/coq/``, which Coq has checked."""
 
-from dataclasses import fields
+from functools import partial
 from pathlib import PurePosixPath
-from typing import Any
 
 from convattn.ledger.claim import Evidence, Level
 from convattn.ledger.coq.axioms import ALLOWED, stated
+from convattn.ledger.coq.statements import statement
 from convattn.ledger.coq.theorem_check import TheoremCheck
 
 
@@ -28,6 +28,11 @@ def proved(file: str, *, covers: str = "") -> Evidence:
     """
     assumes = "Coq's kernel" + (f"; {stated(file)}" if file in ALLOWED else "")
     name = f"machine-checked: {PurePosixPath(file).stem}"
-    known = {field.name for field in fields(Evidence)}
-    more: dict[str, Any] = {"covers": covers} if "covers" in known else {}
-    return Evidence(name, Level.PROVED, TheoremCheck(file), assumes, **more)
+    return Evidence(
+        name,
+        Level.PROVED,
+        TheoremCheck(file),
+        assumes,
+        covers=covers,
+        theorem=partial(statement, file),
+    )
