@@ -176,29 +176,27 @@ def test_old_keys_draw_the_same() -> None:
 @pytest.mark.parametrize("function", [epoch_order, example_keys])
 def test_generators_that_draw_by_the_batch_are_refused(function) -> None:
     last = COUNT if function is epoch_order else jnp.arange(3)
-    with pytest.raises(ValueError, match="the key is of kind 'rbg', but 'threefry2x32'"):
+    with pytest.raises(ValueError, match="key of kind 'rbg', but expected 'threefry2x32'"):
         function(jax.random.key(0, impl="rbg"), 0, last)
 
 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"mean": MEAN[:2]}, "mean is .* but 3 finite numbers were expected"),
-        ({"mean": 0.5}, "mean is 0.5, but 3 finite numbers"),
-        ({"std": [0.1, float("inf"), 0.1]}, "std is .* but 3 finite numbers"),
-        ({"std": [0.1, 0.0, 0.1]}, "std is .* but numbers above 0 were expected"),
-        ({"augmentation": CROP, "keys": None}, "keys is None, but augmentation needs one"),
-        ({"indices": jnp.zeros((3, 1), jnp.int32)}, r"indices are int32\[3, 1\], but integers of"),
-        ({"indices": jnp.zeros(3)}, r"indices are float\d+\[3\], but integers of"),
+        ({"mean": MEAN[:2]}, "mean=.* but expected 3 finite numbers"),
+        ({"mean": 0.5}, "mean=0.5, but expected 3 finite numbers"),
+        ({"std": [0.1, float("inf"), 0.1]}, "std=.* but expected 3 finite numbers"),
+        ({"std": [0.1, 0.0, 0.1]}, "std=.* but expected numbers above 0"),
+        ({"augmentation": CROP, "keys": None}, "keys=None, but expected one"),
         (
             {"augmentation": CROP, "keys": jax.random.split(KEY, 1)},
-            r"keys have the shape \[1\], but \[3\] was expected",
+            r"keys.shape=\[1\], but expected \[3\]",
         ),
         (
             {"augmentation": CROP, "keys": jax.random.key_data(jax.random.split(KEY, 1))},
-            r"keys have the shape \[1, 2\], but \[3, 2\] was expected",
+            r"keys.shape=\[1, 2\], but expected \[3, 2\]",
         ),
-        ({"augmentation": Augmentation(6)}, "crop is 6, but less than the image's 6×7 pixels"),
+        ({"augmentation": Augmentation(6)}, "crop=6, but expected less than the 6×7 pixels"),
     ],
 )
 def test_other_arguments_are_refused(changes, message) -> None:
@@ -213,7 +211,7 @@ def test_other_arguments_are_refused(changes, message) -> None:
 @pytest.mark.parametrize("epoch", [-1, jnp.int32(-1)])
 def test_a_negative_epoch_is_refused(function, epoch) -> None:
     last = COUNT if function is epoch_order else jnp.arange(3)
-    with pytest.raises(ValueError, match="epoch is -1, but 0 or more was expected"):
+    with pytest.raises(ValueError, match="epoch=-1, but expected 0 or more"):
         function(KEY, epoch, last)
 
 
@@ -222,51 +220,26 @@ def test_an_index_beyond_the_set_takes_the_nearest_image() -> None:
     assert labels.tolist() == LABELS[[-1, -1, 0]].tolist()
 
 
-@pytest.mark.parametrize("name", ["mean", "std"])
-def test_traced_statistics_are_refused(name) -> None:
-    def run(value):
-        arguments = {"mean": MEAN, "std": STD, name: value}
-        return load_batch(DATA, jnp.arange(3), None, **arguments)
-
-    with pytest.raises(ValueError, match=f"{name} is traced, but a constant was expected"):
-        jax.jit(run)(STD)
-
-
-def test_a_negative_crop_is_refused() -> None:
-    with pytest.raises(ValueError, match="crop is -1, but a number of pixels of 0 or more"):
-        Augmentation(crop=-1)
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"crop": 1.5}, "crop is 1.5, but an integer number of pixels"),
-        ({"crop": True}, "crop is True, but an integer number of pixels"),
-        ({"flip": 0.5}, "flip is 0.5, but True or False"),
-    ],
-)
-def test_a_crop_is_an_integer_and_a_flip_a_truth_value(changes, message) -> None:
-    with pytest.raises(ValueError, match=message):
-        Augmentation(**changes)
-
-
 def test_mixing_needs_the_number_of_classes() -> None:
     keys = example_keys(KEY, 0, jnp.asarray(INDICES))
-    with pytest.raises(ValueError, match="classes is None, but Mixup and CutMix"):
+    with pytest.raises(ValueError, match="classes=None, but expected their number"):
         load_batch(DATA, jnp.asarray(INDICES), keys, MEAN, STD, Augmentation(cutmix=1.0, crop=0))
 
 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"rand_augment": 10.5}, "rand_augment is 10.5, but a number from 0 to 10 was expected"),
-        ({"rand_augment": True}, "rand_augment is True, but a number"),
-        ({"mixup": -0.1}, "mixup is -0.1, but a number from 0 to 1000 was expected: α of Mixup"),
-        ({"cutmix": float("inf")}, "cutmix is inf, but a number"),
-        ({"erasing": 1.5}, "erasing is 1.5, but a number from 0 to 1 was expected"),
-        ({"erasing": "0.25"}, "erasing is '0.25', but a number"),
+        ({"crop": -1}, "crop=-1, but expected at least 0"),
+        ({"crop": 1.5}, "crop=1.5, but expected an integer"),
+        ({"crop": True}, "crop=True, but expected an integer"),
+        ({"flip": 0.5}, "flip=0.5, but expected"),
+        ({"rand_augment": 10.5}, "rand_augment=10.5, but expected at most 10"),
+        ({"mixup": -0.1}, "mixup=-0.1, but expected at least 0"),
+        ({"cutmix": float("inf")}, "cutmix=inf, but expected"),
+        ({"erasing": 1.5}, "erasing=1.5, but expected at most 1"),
+        ({"erasing": "0.25"}, "erasing='0.25', but expected"),
     ],
 )
-def test_variations_have_ranges(changes, message) -> None:
+def test_augmentations_have_ranges(changes, message) -> None:
     with pytest.raises(ValueError, match=message):
         Augmentation(**changes)

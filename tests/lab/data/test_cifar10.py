@@ -116,7 +116,7 @@ def test_a_damaged_file_is_a_data_integrity_error(tmp_path, kind) -> None:
 
 
 def test_unknown_split_is_refused() -> None:
-    with pytest.raises(ValueError, match="split is 'validation'"):
+    with pytest.raises(ValueError, match="split='validation'"):
         load_cifar10_slice("validation")
 
 

@@ -87,7 +87,7 @@ def test_classes_of_unequal_size_are_paired_while_that_is_possible():
             draw_pairs(pictures(labels))
     with pytest.raises(ValueError, match="too many images of one class"):
         parted(np.array([[0, 1], [2, 3]]), np.array([5, 5, 5, 6], np.uint8))
-    with pytest.raises(ValueError, match="seed is -1"):
+    with pytest.raises(ValueError, match="seed=-1"):
         draw_pairs(pictures([0, 1, 0, 1]), seed=-1)
 
 

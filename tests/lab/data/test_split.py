@@ -68,7 +68,7 @@ def test_parts_are_read_only_copies() -> None:
 
 @pytest.mark.parametrize("fraction", [0.0, 1.0, -0.1, 1.5, float("nan")])
 def test_fractions_that_are_none_are_refused(fraction) -> None:
-    with pytest.raises(ValueError, match="but a number between 0 and 1 was expected"):
+    with pytest.raises(ValueError, match="but expected a number between 0 and 1"):
         validation_split(numbered(4, 4), fraction, seed=0)
 
 
@@ -87,5 +87,5 @@ def test_fractions_that_leave_a_class_nothing_are_refused(counts, fraction, mess
 
 @pytest.mark.parametrize("seed", [-1, 2**64])
 def test_seeds_out_of_range_are_refused(seed) -> None:
-    with pytest.raises(ValueError, match=r"an integer of 0 … 2\*\*64 - 1"):
+    with pytest.raises(ValueError, match=r"but expected 0 to 2\*\*64 - 1"):
         validation_split(numbered(4, 4), 0.5, seed=seed)

@@ -9,20 +9,55 @@ the one at the mirrored place, as (key, epoch, index of the batch's first image)
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Bool, Float, Float32, Int32, Key, UInt8, UInt32
+from pydantic import Field
 
-from convattn.lab.data.augmentation import Augmentation
 from convattn.lab.data.variation.mixing import mix
 from convattn.lab.data.variation.rand_augment import rand_augment
 from convattn.lab.data.variation.random_erasing import erase
+from convattn.lab.settings import Fraction, Natural, settings
 from convattn.ledger.images.cifar10_slice import Images
 
 ORDER, EXAMPLES = 0, 1  # folded into the key, so that the order and the crops are independent
+
+
+Alpha = Annotated[float, Field(ge=0, le=1000)]
+
+
+@settings
+class Augmentation:
+    """How training images are augmented.
+
+    Attributes:
+        crop: black pixels put around an image, from which its size is then cut out at random.
+        flip: whether it is mirrored, left for right, with probability 1/2.
+        rand_augment: the mean magnitude of RandAugment's two operations, up to 10; 0 is none,
+            DeiT's 9.
+        mixup: α of Mixup; 0 is none, DeiT's 0.8.
+        cutmix: α of CutMix; 0 is none, DeiT's 1. With both, a batch has one of them with
+            probability 1/2.
+        erasing: the probability that a box of the image is replaced by noise; DeiT's is 0.25.
+
+    >>> Augmentation(rand_augment=9).crop
+    4
+    """
+
+    crop: Natural = 4
+    flip: bool = True
+    rand_augment: Annotated[float, Field(ge=0, le=10)] = 0.0
+    mixup: Alpha = 0.0
+    cutmix: Alpha = 0.0
+    erasing: Fraction = 0.0
+
+    @property
+    def mixes(self) -> bool:
+        """Whether images are mixed with each other, so that targets are distributions."""
+        return bool(self.mixup or self.cutmix)
 
 
 @jax.tree_util.register_dataclass
@@ -66,14 +101,13 @@ def epoch_order(
         count: how many images there are.
 
     Raises:
-        ValueError: the key is of another kind than "threefry2x32", or the epoch isn't traced and
-            negative.
+        ValueError: the key is of another kind than "threefry2x32", or the epoch is negative and not
+            traced.
 
     >>> sorted(epoch_order(jax.random.key(0), 3, 5).tolist())
     [0, 1, 2, 3, 4]
     """
-    _refuse_other_generators(key)
-    _refuse_negative(epoch)
+    _check_draw(key, epoch)
     chosen = jax.random.fold_in(jax.random.fold_in(key, ORDER), epoch)
     return jax.random.permutation(chosen, jnp.arange(count, dtype=jnp.int32))
 
@@ -89,16 +123,15 @@ def example_keys(
         indices: of the images in the whole set, ``[batch]``.
 
     Raises:
-        ValueError: the key is of another kind than "threefry2x32", or the epoch isn't traced and
-            negative.
+        ValueError: the key is of another kind than "threefry2x32", or the epoch is negative and not
+            traced.
 
     >>> key = jax.random.key(0)
     >>> keys = example_keys(key, 3, jnp.arange(5))
     >>> bool(keys[4] == example_keys(key, 3, jnp.array([4]))[0])
     True
     """
-    _refuse_other_generators(key)
-    _refuse_negative(epoch)
+    _check_draw(key, epoch)
     chosen = jax.random.fold_in(jax.random.fold_in(key, EXAMPLES), epoch)
     return jax.vmap(jax.random.fold_in, (None, 0))(chosen, indices)
 
@@ -171,10 +204,9 @@ def load_batch(
         or CutMix how much of each class is in an image, ``[batch, classes]``.
 
     Raises:
-        ValueError: mean or std has the wrong shape, isn't finite or above 0, or is traced; indices
-            aren't a row of integers; keys are missing or not one for each index; classes are
-            missing; the crop isn't smaller than the image; or the images are none that
-            `rand_augment` and `erase` take.
+        ValueError: mean or std has the wrong shape, or is not finite or above 0; keys are missing
+            or not one for each index; classes are missing; the crop is not smaller than the image;
+            or the images are none that `rand_augment` and `erase` take.
 
     >>> white = Images(np.full((2, 4, 5, 3), 255, np.uint8), np.zeros(2, np.uint8), ("snow",))
     >>> data = put_on_device(white)
@@ -183,21 +215,17 @@ def load_batch(
     ((1, 4, 5, 3), [1.0, 1.0, 1.0], [0])
     """
     shift, scale = _normalisation(mean, std, data.images.shape[-1])
-    if jnp.ndim(indices) != 1 or not jnp.issubdtype(jnp.result_type(indices), jnp.integer):
-        raise ValueError(
-            f"indices are {jnp.result_type(indices)}{list(jnp.shape(indices))}, but integers of "
-            "shape [batch] were expected"
-        )
     if augmentation is None:
         images = _normalised(data.images[indices], shift, scale)
         return resized(images, resize).astype(dtype), data.labels[indices]
     if keys is None:
         raise ValueError(
-            "keys is None, but augmentation needs one for each image; pass those of example_keys, "
-            "or no augmentation"
+            "keys=None, but expected one for each image that is augmented; pass those of "
+            "example_keys, or no augmentation"
         )
     _refuse_other_number(keys, len(indices))
-    mixed_classes = _mixed_classes(augmentation, classes)
+    if augmentation.mixes and classes is None:
+        raise ValueError("classes=None, but expected their number for Mixup and CutMix; give it")
     pixels = _crop(data.images, indices, *draw_augmentation(keys, augmentation), augmentation)
     if augmentation.rand_augment:
         fill = jnp.asarray(np.rint(shift).clip(0, 255), jnp.int32)
@@ -206,22 +234,11 @@ def load_batch(
     if augmentation.erasing:
         images = erase(images, keys, augmentation.erasing)
     labels = data.labels[indices]
-    if mixed_classes is None:
+    if classes is None or not augmentation.mixes:
         return images.astype(dtype), labels
     alphas = {"mixup": augmentation.mixup, "cutmix": augmentation.cutmix}
-    mixed, targets = mix(images, labels, keys[0], **alphas, classes=mixed_classes)
+    mixed, targets = mix(images, labels, keys[0], **alphas, classes=classes)
     return mixed.astype(dtype), targets
-
-
-def _mixed_classes(augmentation: Augmentation, classes: int | None) -> int | None:
-    """How many, if labels are mixed, and else None."""
-    if not augmentation.mixes:
-        return None
-    if classes is None:
-        raise ValueError(
-            "classes is None, but Mixup and CutMix mix labels and need the number of classes"
-        )
-    return classes
 
 
 def _normalised(
@@ -259,8 +276,8 @@ def _crop(
     height, width = images.shape[1:3]
     if augmentation.crop >= min(height, width):
         raise ValueError(
-            f"crop is {augmentation.crop}, but less than the image's {height}×{width} pixels was "
-            "expected, or a crop could be all black"
+            f"crop={augmentation.crop}, but expected less than the {height}×{width} pixels of the "
+            "image, or a crop could be all black; take a smaller one"
         )
     down = jnp.arange(height, dtype=jnp.int32)
     across = jnp.arange(width, dtype=jnp.int32)
@@ -276,23 +293,18 @@ def _crop(
 
 
 def _normalisation(mean: ArrayLike, std: ArrayLike, channels: int) -> tuple[np.ndarray, np.ndarray]:
-    for name, value in (("mean", mean), ("std", std)):
-        if isinstance(value, jax.core.Tracer):
-            raise ValueError(
-                f"{name} is traced, but a constant was expected, as it is made exact on the host; "
-                "close over it instead of passing it to the compiled function"
-            )
-        array = np.asarray(value, np.float64)
+    """The shift 255·mean and the scale 1/(255·std), made exact on the host."""
+    middle, deviation = np.asarray(mean, np.float64), np.asarray(std, np.float64)
+    for name, array in (("mean", middle), ("std", deviation)):
         if array.shape != (channels,) or not np.isfinite(array).all():
             raise ValueError(
-                f"{name} is {array.tolist()}, but {channels} finite numbers were expected, one for "
-                "each channel; take those of channel_statistics"
+                f"{name}={array.tolist()}, but expected {channels} finite numbers, one for each "
+                "channel; take those of channel_statistics"
             )
-    middle, deviation = np.asarray(mean, np.float64), np.asarray(std, np.float64)
     if not (deviation > 0).all():
         raise ValueError(
-            f"std is {deviation.tolist()}, but numbers above 0 were expected; channel_statistics "
-            "gives 1 for a constant channel"
+            f"std={deviation.tolist()}, but expected numbers above 0; channel_statistics gives 1 "
+            "for a constant channel"
         )
     return (255 * middle).astype(np.float32), (1 / (255 * deviation)).astype(np.float32)
 
@@ -303,24 +315,18 @@ def _refuse_other_number(keys: Any, batch: int) -> None:
     expected = (batch, 2) if old else (batch,)
     if keys.shape != expected:
         raise ValueError(
-            f"keys have the shape {list(keys.shape)}, but {list(expected)} was expected, one for "
-            "each index; pass those of example_keys for the same indices"
+            f"keys.shape={list(keys.shape)}, but expected {list(expected)}, one for each index; "
+            "pass those of example_keys for the same indices"
         )
 
 
-def _refuse_negative(epoch: ArrayLike) -> None:
-    if not isinstance(epoch, jax.core.Tracer) and np.any(np.asarray(epoch) < 0):
-        raise ValueError(
-            f"epoch is {epoch}, but 0 or more was expected; the first epoch has the number 0"
-        )
-
-
-def _refuse_other_generators(key: Any) -> None:
+def _check_draw(key: Any, epoch: ArrayLike) -> None:
     """Only threefry draws under vmap, for each key, what that key would draw by itself."""
     kind = str(jax.random.key_impl(key))
     if kind != "threefry2x32":
         raise ValueError(
-            f"the key is of kind {kind!r}, but 'threefry2x32' was expected: with others the "
-            "numbers of a key depend on the batch that it is in; use jax.random.key(seed, "
-            "impl='threefry2x32')"
+            f"key of kind {kind!r}, but expected 'threefry2x32': with others the numbers of a key "
+            "depend on the batch that it is in; use jax.random.key(seed, impl='threefry2x32')"
         )
+    if not isinstance(epoch, jax.core.Tracer) and np.any(np.asarray(epoch) < 0):
+        raise ValueError(f"epoch={epoch}, but expected 0 or more; the first epoch has the number 0")

@@ -71,7 +71,7 @@ def read_dataset(
     (2000, 500, 'cat')
     """
     if classes not in ("fine", "coarse"):
-        raise ValueError(f"classes is {classes!r}, but 'fine' or 'coarse' was expected")
+        raise ValueError(f"classes={classes!r}, but expected 'fine' or 'coarse'")
     if path is None:
         _refuse_coarse(classes, "the bundled slice of CIFAR-10")
         train, test = load_cifar10_slice("train"), load_cifar10_slice("test")
@@ -129,7 +129,8 @@ def _sized(name: str, train: Images, test: Images) -> str:
 def _refuse_coarse(classes: str, what: str) -> None:
     if classes == "coarse":
         raise ValueError(
-            f"classes is 'coarse', but {what} has no superclasses; only CIFAR-100 has: leave it out"
+            f"classes='coarse', but expected 'fine' of {what}: only CIFAR-100 has superclasses; "
+            "leave it out"
         )
 
 

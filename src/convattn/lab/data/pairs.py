@@ -52,7 +52,7 @@ def draw_pairs(images: Images, *, rounds: int = 1, seed: int = 0) -> ImagePairs:
     """
     rounds = as_integer(rounds, "rounds", 1)
     if not 0 <= seed < 2**64:
-        raise ValueError(f"seed is {seed}, but an integer of 0 … 2**64 - 1 was expected")
+        raise ValueError(f"seed={seed}, but expected 0 to 2**64 - 1")
     members, labels = [], []
     for number in range(rounds):
         same, different = one_round(np.asarray(images.labels), number, seed)

@@ -33,11 +33,11 @@ def validation_split(images: Images, fraction: float, *, seed: int) -> tuple[Ima
     (1800, 200, [20, 20, 20, 20, 20, 20, 20, 20, 20, 20])
     """
     if not 0 <= seed < 2**64:
-        raise ValueError(f"seed is {seed}, but an integer of 0 … 2**64 - 1 was expected")
+        raise ValueError(f"seed={seed}, but expected 0 to 2**64 - 1")
     if not 0 < fraction < 1:
         raise ValueError(
-            f"fraction is {fraction}, but a number between 0 and 1 was expected, so that both "
-            "parts hold something; 0.1 is usual"
+            f"fraction={fraction}, but expected a number between 0 and 1, so that both parts hold "
+            "something; 0.1 is usual"
         )
     chosen = np.zeros(len(images), bool)
     for label in np.unique(images.labels).tolist():
@@ -45,9 +45,9 @@ def validation_split(images: Images, fraction: float, *, seed: int) -> tuple[Ima
         count = math.floor(fraction * len(members) + 0.5)
         if not 0 < count < len(members):
             raise ValueError(
-                f"fraction {fraction} takes {count} of the {len(members)} images of the class "
-                f"{images.class_names[label]!r}, but at least one was expected in both parts; "
-                "choose another fraction, or add images of that class"
+                f"fraction={fraction} takes {count} of the {len(members)} images of the class "
+                f"{images.class_names[label]!r}, but expected at least one in both parts; choose "
+                "another fraction, or add images of that class"
             )
         words = np.random.Philox(key=np.array([seed, label], np.uint64)).random_raw(len(members))
         chosen[members[np.argsort(words, kind="stable")[:count]]] = True

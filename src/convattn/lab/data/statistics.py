@@ -39,8 +39,7 @@ def channel_statistics(
     count = pixels.size // 3
     if not count:
         raise ValueError(
-            f"images have the shape {list(pixels.shape)}, which has no pixels, but at least one "
-            "was expected; is the set empty?"
+            f"images.shape={list(pixels.shape)}, but expected at least one pixel; is the set empty?"
         )
     mean, deviation = np.empty(3), np.empty(3)
     for channel in range(3):

@@ -137,5 +137,5 @@ def load_cifar10_slice(split: Literal["train", "test"] = "train") -> Images:
     ((500, 32, 32, 3), 'cat')
     """
     if split not in SPLIT_SIZES:
-        raise ValueError(f"split is {split!r}, but one of {list(SPLIT_SIZES)} was expected")
+        raise ValueError(f"split={split!r}, but expected one of {list(SPLIT_SIZES)}")
     return _both_splits()[split]
