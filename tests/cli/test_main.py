@@ -1,4 +1,5 @@
 import os
+import shutil
 import subprocess
 import sys
 
@@ -7,6 +8,7 @@ from ledger.proof_files import claim, evidence, write
 
 import convattn
 from convattn.cli.__main__ import COMMANDS
+from convattn.cli.running import guarded
 
 
 def test_help_loads_no_jax():
@@ -36,6 +38,11 @@ def test_help_is_laid_out_on_at_least_40_columns(convattn_command, monkeypatch, 
     assert done.code == 0
     _, table = done.out.split("options", 1)
     assert {len(line) for line in table.splitlines()[1:] if line} == {40}
+
+
+def test_every_program_has_at_least_40_columns(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "1")
+    assert guarded("experiments/cifar.py", lambda: shutil.get_terminal_size().columns) == 40
 
 
 def test_a_misspelt_command_is_answered_with_the_nearest(convattn_command):
@@ -86,6 +93,7 @@ def test_a_reader_that_goes_away_is_no_failure(tmp_path):
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.slow
 def test_an_ascii_terminal_ends_nothing(tmp_path):
     directory = write(tmp_path, p__a=claim("S.a", evidence("'δ = 1'", assumes="ε > 0")))
     words = [sys.executable, "-m", "convattn.cli", "verify", "--proofs", str(directory)]

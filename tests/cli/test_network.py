@@ -9,6 +9,7 @@ from pathlib import Path
 import jax
 import numpy as np
 import pytest
+from lab.analysis.synthetic_runs import write_run
 from lab.runs.quick_compilation import quick_compilation
 from lab.runs.tiny_runs import tiny_settings, write_pictures
 
@@ -19,7 +20,6 @@ from convattn.lab.models.settings import (
     SelfAttentiveResNetSettings,
     VisionTransformerSettings,
 )
-from convattn.lab.runs.directory import RunDirectory
 from convattn.lab.runs.launch import launch
 from convattn.networks import apply_network, load_network, mixing_steps
 
@@ -50,6 +50,13 @@ def run(finished, tmp_path) -> Path:
     return Path(shutil.copytree(finished, tmp_path / "resnet"))
 
 
+@pytest.fixture(scope="module")
+def untrained(tmp_path_factory) -> Path:
+    """The folder of a run without checkpoints, only to be read."""
+    return write_run(tmp_path_factory.mktemp("untrained") / "resnet", ResNetSettings())
+
+
+@pytest.mark.slow
 def test_a_run_becomes_a_file_that_needs_no_run(run, tmp_path, convattn_command) -> None:
     target, figures = tmp_path / "net.safetensors", tmp_path / "figures.json"
     done = convattn_command(
@@ -65,13 +72,17 @@ def test_a_run_becomes_a_file_that_needs_no_run(run, tmp_path, convattn_command)
     assert said["float64"]["bound"] < 1e-6 * said["float32"]["bound"]
     assert said["test"]["same_class"] == said["test"]["images"] == 4
     assert said["test"]["correct"] / 4 == said["test"]["recorded_accuracy"]
-    shutil.rmtree(run)
+    other = run.rename(run.with_name("other"))
     network = load_network(target)
     assert [step.layer.heads for step in mixing_steps(network)] == [10, 10, 10, 10, 10, 2]
     logits = apply_network(network, np.zeros((1, 6, 8, 3), np.uint8))
     assert logits.shape == (1, 2)
+    done = convattn_command("convert", "--network", other, "--leak", "1.5")
+    assert done.code == 2
+    assert "leak" in done.err
 
 
+@pytest.mark.slow
 def test_nothing_is_written_where_a_layer_is_wrong(run, convattn_command, monkeypatch) -> None:
     original = comparison.attention_layers
 
@@ -88,61 +99,41 @@ def test_nothing_is_written_where_a_layer_is_wrong(run, convattn_command, monkey
     assert not list(run.glob("*.safetensors"))
 
 
-def write_result(run, **changed):
-    path = run / "result.json"
-    path.write_text(json.dumps({**json.loads(path.read_text()), **changed}))
-
-
-def unfinished(run):
-    write_result(run, status="interrupted")
-
-
-def without_settings(run):
-    (run / "config.json").unlink()
-
-
-def damaged(run):
+@pytest.mark.slow
+def test_a_run_without_a_whole_checkpoint_is_refused(run, convattn_command) -> None:
     for path in (run / "checkpoints").rglob("*"):
         if path.is_file() and path.stat().st_size:
             path.write_bytes(b"\0" * path.stat().st_size)
-
-
-def without_checkpoints(run):
-    shutil.rmtree(run / "checkpoints")
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (unfinished, "only a finished run is converted"),
-        (without_settings, "is not the folder of a run"),
-        (damaged, "checkpoint"),
-        (without_checkpoints, "holds no whole checkpoint"),
-    ],
-)
-def test_a_run_that_cannot_be_converted_is_refused(run, convattn_command, change, message) -> None:
-    change(run)
     done = convattn_command("convert", "--network", run)
     assert done.code == 2
-    assert message in done.err
+    assert "checkpoint" in done.err
+    shutil.rmtree(run / "checkpoints")
+    done = convattn_command("convert", "--network", run)
+    assert done.code == 2
+    assert "holds no whole checkpoint" in done.err
     assert not list(run.glob("*.safetensors"))
 
 
 @pytest.mark.parametrize(
-    "model",
+    ("model", "message"),
     [
-        EncoderSettings(heads=(2,), width=4, inner=4),
-        SelfAttentiveResNetSettings(channels=(2,), blocks=(1,), heads=1, key_features=2),
-        VisionTransformerSettings(depth=1, width=4, inner=4, heads=1),
+        (ResNetSettings(), "only a finished run is converted"),
+        (EncoderSettings(heads=(2,), width=4, inner=4), "encoder"),
+        (SelfAttentiveResNetSettings(), "selfattentiveresnet"),
+        (VisionTransformerSettings(), "visiontransformer"),
     ],
-    ids=lambda model: type(model).__name__,
+    ids=lambda value: type(value).__name__,
 )
-def test_a_run_of_another_model_is_refused(run, pictures, convattn_command, model) -> None:
-    RunDirectory(run).write_settings(replace(tiny_settings(pictures), model=model))
+def test_a_run_that_cannot_be_converted_is_refused(
+    tmp_path, convattn_command, model, message
+) -> None:
+    finished = not isinstance(model, ResNetSettings)
+    run = write_run(tmp_path / "run", model, finished=finished, snapshots={})
     done = convattn_command("convert", "--network", run)
     assert done.code == 2
-    assert "--network takes a run of a ResNet" in done.err
-    assert type(model).__name__.removesuffix("Settings").lower() in done.err
+    assert message in done.err
+    assert ("--network takes a run of a ResNet" in done.err) == finished
+    assert not list(run.glob("*.safetensors"))
 
 
 @pytest.mark.parametrize(
@@ -154,11 +145,13 @@ def test_a_run_of_another_model_is_refused(run, pictures, convattn_command, mode
         (("--network", "{run}/nowhere"), "which is no folder"),
         (("--network", "{run}", "--output", "{run}/a.npz"), "expected a name in .safetensors"),
         (("--network", "{run}", "--output", "{run}/no/a.safetensors"), "does not exist"),
-        (("--network", "{run}", "--leak", "1.5"), "leak"),
+        (("--network", "{folder}"), "is not the folder of a run"),
+        (("--network", "{run}"), "images"),
         ((), "expected WEIGHTS, a file, or --network"),
     ],
 )
-def test_wrong_use_is_refused(finished, convattn_command, words, message) -> None:
-    done = convattn_command("convert", *(word.format(run=finished) for word in words))
+def test_wrong_use_is_refused(untrained, tmp_path, convattn_command, words, message) -> None:
+    given = (word.format(run=untrained, folder=tmp_path) for word in words)
+    done = convattn_command("convert", *given)
     assert done.code == 2
     assert message in done.err
