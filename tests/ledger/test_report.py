@@ -69,12 +69,20 @@ def test_the_table_shows_levels_strongest_first_and_groups_by_paper(proofs):
     assert "4 claims left out" in text
 
 
+def test_what_was_not_run_is_incomplete_and_does_not_fail(proofs):
+    text = rendered(judged(proofs, {"cert": None, "third": None}))
+    row = next(line for line in text.splitlines() if line.strip().startswith("S.c "))
+    assert "evidence is incomplete" in row
+    assert "The evidence for 1 of 4 claims is incomplete." in text
+    assert "The evidence for 1 of 4 claims fails." in text  # the file that is no proof
+
+
 def test_failures_are_shown_in_full_and_markup_is_not_obeyed(proofs):
     text = rendered(judged(proofs, {"cert": False}))
-    failure = text[text.index("FAILED  C20.lemma1") :]
+    failure = text[text.index("C20.lemma1: evidence fails") :]
     assert "cert (CERTIFIED): figure 7 [red]x[/red]" in failure
     assert "second line" in failure
-    assert "ZeroDivisionError" in text[text.index("FAILED  p/d.py") :]
+    assert "ZeroDivisionError" in text[text.index("p/d.py: evidence fails") :]
 
 
 def test_everything_about_few_claims_is_shown_in_order_and_nothing_about_many(proofs):
@@ -119,17 +127,17 @@ def test_without_a_terminal_there_are_no_control_codes(proofs, capsys, monkeypat
 
 
 def test_progress_is_one_line_a_claim_without_a_terminal(proofs, capsys):
-    outcome = judged(proofs, {"cert": False})
+    outcome = judged(proofs, {"cert": False, "third": None})
     with display(console(stderr=True)) as shown:
         for item in outcome.claims:
             shown.finished(item)
         shown.progressed("C20.lemma1: coq", 1, 5)
     lines = capsys.readouterr().err.splitlines()
     assert [line.split() for line in lines] == [
-        ["FAILS", "0.75", "s", "C20.lemma1"],
-        ["passes", "0.25", "s", "S.b"],
-        ["passes", "0.25", "s", "S.c"],
-        ["FAILS", "0.00", "s", "p/d.py"],
+        ["0.75", "s", "C20.lemma1:", "evidence", "fails"],
+        ["0.25", "s", "S.b:", "evidence", "passes"],
+        ["0.25", "s", "S.c:", "evidence", "is", "incomplete"],
+        ["0.00", "s", "p/d.py:", "evidence", "fails"],
     ]
 
 
@@ -144,4 +152,4 @@ def test_progress_is_a_bar_on_a_terminal(proofs):
     assert "1/5" in text
     assert "[coq]" in text
     assert "S.b" not in text  # only failures are worth a line of their own
-    assert "FAILS" in text
+    assert "evidence fails" in text

@@ -18,7 +18,7 @@ from convattn.ledger.runner import ClaimOutcome, EvidenceOutcome, Outcome
 _IN_FULL = 3  # up to so many claims, everything about each is printed
 _SLOWEST = 5
 _COUNTED = (("passed", True), ("failed", False), ("not run here", None))
-_RESULT = {True: ("evidence passes", "green"), False: ("evidence fails", "bold red")}
+_STYLE = {"passes": "green", "fails": "bold red", "is incomplete": "bold yellow"}
 _STATE = {
     True: ("passed", "green"),
     False: ("FAILED", "bold red"),
@@ -34,8 +34,8 @@ class Display:
 
     def finished(self, claim: ClaimOutcome) -> None:
         """All evidence for a claim has run."""
-        word = "passes" if claim.passed else "FAILS "
-        self._console.print(Text(f"{word}  {claim.seconds:7.2f} s  {claim.id}"), soft_wrap=True)
+        line = f"{claim.seconds:7.2f} s  {claim.id}: evidence {claim.result}"
+        self._console.print(Text(line, "" if claim.passed else "bold"), soft_wrap=True)
 
     def progressed(self, name: str, done: int, total: int) -> None:
         """One more piece of evidence has run."""
@@ -107,7 +107,7 @@ def _table(claims: Sequence[ClaimOutcome]) -> Table:
                 Text(f"  {claim.id}"),
                 Text(str(loaded.verdict) if loaded else ""),
                 _levels(claim),
-                Text(*_RESULT[claim.passed]),
+                Text(f"evidence {claim.result}", _STYLE[claim.result]),
                 f"{claim.seconds:.2f}",
             )
     return table
@@ -172,7 +172,7 @@ def _print_failures(console: Console, claims: Sequence[ClaimOutcome]) -> None:
     for claim in claims:
         for problem in claim.problems:
             console.print()
-            console.print(Text(f"FAILED  {claim.id}", "bold red"))
+            console.print(Text(f"{claim.id}: evidence {claim.result}", _STYLE[claim.result]))
             console.print(Text(f"  {claim.selected.proof.path}", "dim"), soft_wrap=True)
             _print_indented(console, problem, 2)
 
@@ -198,9 +198,10 @@ def _print_time(console: Console, outcome: Outcome) -> None:
 
 def _summary(outcome: Outcome, left_out: int) -> Iterator[str]:
     """What went wrong or was left out; on the last line, the verdicts and the evidence counted."""
-    failing = sum(not claim.passed for claim in outcome.claims)
-    if failing:
-        yield f"The evidence for {failing} of {len(outcome.claims)} claims fails."
+    for result in ("fails", "is incomplete"):
+        count = sum(claim.result == result for claim in outcome.claims)
+        if count:
+            yield f"The evidence for {count} of {len(outcome.claims)} claims {result}."
     if left_out:
         yield f"{left_out} claims left out: they have no such evidence."
     if outcome.interrupted:

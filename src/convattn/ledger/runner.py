@@ -114,6 +114,14 @@ class ClaimOutcome:
         """Whether the evidence for the claim passes."""
         return not self.problems
 
+    @property
+    def result(self) -> str:
+        """What the evidence does: "passes", "fails", or "is incomplete" where too little ran."""
+        if self.passed:
+            return "passes"
+        failed = self.selected.problem or any(item.passed is False for item in self.evidence)
+        return "fails" if failed else "is incomplete"
+
 
 @dataclass
 class Outcome:
