@@ -133,7 +133,7 @@ def main(arguments: list[str] | None = None, source: Source = CIFAR10) -> int:
     default = Path(__file__).resolve().parents[1] / "src" / "convattn" / "ledger" / "images"
     parser.add_argument("--output", type=Path, default=default, help="the folder to write into")
     parser.add_argument(
-        "--new-digest", action="store_true", help="write even where the loader expects another one"
+        "--new-digests", action="store_true", help="write even where the loader expects another one"
     )
     options = parser.parse_args(arguments)
     try:
@@ -142,7 +142,7 @@ def main(arguments: list[str] | None = None, source: Source = CIFAR10) -> int:
         print(error, file=sys.stderr)
         return 1
     print(f"SHA256 = {digest(arrays)}")
-    if digest(arrays) != SHA256 and not options.new_digest:
+    if digest(arrays) != SHA256 and not options.new_digests:
         print(f"nothing written: the loader expects {SHA256}", file=sys.stderr)
         return 1
     content = io.BytesIO()

@@ -72,7 +72,7 @@ def test_same_archive_same_bytes(script, tmp_path, capsys) -> None:
     for name in ("one", "two"):
         folder = tmp_path / name
         folder.mkdir()
-        assert script.main([*words, str(folder), "--new-digest"], source) == 0
+        assert script.main([*words, str(folder), "--new-digests"], source) == 0
         assert [file.name for file in folder.iterdir()] == [cifar10.FILE_NAME]
         made.append((folder / cifar10.FILE_NAME).read_bytes())
     assert made[0] == made[1]

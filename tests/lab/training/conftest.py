@@ -1,12 +1,10 @@
-"""One compilation cache for the runs of a module, and for the processes that it starts."""
+"""Quick compilation, and a cache of compiled programs for the processes that a test starts."""
 
 from collections.abc import Iterator
 from pathlib import Path
 
 import jax
 import pytest
-from jax.experimental.compilation_cache import compilation_cache
-from lab.training.session_process import cache_options
 
 
 @pytest.fixture(scope="module")
@@ -21,17 +19,3 @@ def quick_compilation() -> Iterator[None]:
 def cache_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where compiled programs are kept."""
     return tmp_path_factory.mktemp("compiled")
-
-
-@pytest.fixture(scope="module")
-def compiled_once(cache_folder: Path) -> Iterator[None]:
-    """What was compiled before is taken from there, in this process."""
-    given = cache_options(cache_folder)
-    before = {name: getattr(jax.config, name) for name in given}
-    for name, value in given.items():
-        jax.config.update(name, value)
-    compilation_cache.reset_cache()
-    yield
-    for name, value in before.items():
-        jax.config.update(name, value)
-    compilation_cache.reset_cache()
