@@ -6,6 +6,7 @@ stays text in the SVG, and what a reader may look for has an `id` there.
 
 import io
 import math
+import textwrap
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ STABLE: Any = {"svg.hashsalt": "convattn", "svg.fonttype": "none"}
 DOTS_PER_INCH = 150
 TITLE_POINTS, CAPTION_POINTS = 9.0, 8.0
 MARGIN = 0.2
+LETTER_WIDTH = 0.64  # of the font's size, on average
 FEW_POINTS = 10
 MOST_COLUMNS, LEAST_WIDTH = 3, 4.0
 
@@ -53,37 +55,14 @@ def new_figure(width: float, height: float, *, title: str = "", caption: str = "
 
 
 def wrapped(text: str, inches: float, points: float) -> str:
-    """A text broken into lines of at most this width, between words where that is possible.
+    """A text broken into lines of about this width, between words where that is possible.
 
     >>> wrapped("some words", 0.5, 10).splitlines(), wrapped("kernel", 0.3, 10).splitlines()
     (['some', 'words'], ['ker', 'nel'])
     """
-    lines = []
-    for whole in text.split("\n"):
-        line = ""
-        for word in whole.split():
-            longer = f"{line} {word}".strip()
-            if _text_width(longer, points) > inches and line:
-                lines.append(line)
-                longer = word
-            while _text_width(longer, points) > inches and len(longer) > 1:
-                end = len(longer) - 1
-                while end > 1 and _text_width(longer[:end], points) > inches:
-                    end -= 1
-                lines.append(longer[:end])
-                longer = longer[end:]
-            line = longer
-        lines.append(line)
-    return "\n".join(lines)
-
-
-def _text_width(text: str, points: float) -> float:
-    """The width of a line in inches."""
-    from matplotlib.font_manager import FontProperties
-    from matplotlib.textpath import text_to_path
-
-    size = FontProperties(size=points)
-    return float(text_to_path.get_text_width_height_descent(text, size, False)[0]) / 72
+    letters = max(int(72 * inches / (LETTER_WIDTH * points)), 1)
+    lines = (textwrap.wrap(line, letters, break_on_hyphens=False) for line in text.split("\n"))
+    return "\n".join("\n".join(line) for line in lines)
 
 
 def text_height(text: str, points: float) -> float:
