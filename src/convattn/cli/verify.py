@@ -40,7 +40,7 @@ class Verify:
         level: Only evidence of this level: PROVED, CERTIFIED, ENCLOSED, BOUNDED, TESTED or
             MEASURED; claims without any are left out.
         quick: Only evidence that is marked quick.
-        seed: The seed of everything that is drawn.
+        seed: The seed of all random numbers.
         jobs: Worker processes; default: one for each core. A TPU allows 1.
         timeout: Give each piece of evidence this long.
         certificates: Certificates; default: the committed ones.
