@@ -25,18 +25,18 @@ Definition degree A m : R := \sum_n A m n.
 Definition with_loops A m n : R := A m n + (m == n)%:R.
 
 (** D^(-1/2) A D^(-1/2). *)
-Definition normalised A m n : R := A m n / (Num.sqrt (degree A m) * Num.sqrt (degree A n)).
+Definition gcn_normalised A m n : R := A m n / (Num.sqrt (degree A m) * Num.sqrt (degree A n)).
 
-Definition gcn_matrix A m n : R := normalised (with_loops A) m n.
+Definition gcn_matrix A m n : R := gcn_normalised (with_loops A) m n.
 
-Definition laplacian A m n : R := (m == n)%:R - normalised A m n.
+Definition laplacian A m n : R := (m == n)%:R - gcn_normalised A m n.
 
 Lemma normalised_root A m : (forall m, 0 < degree A m) ->
-  \sum_n normalised A m n * Num.sqrt (degree A n) = Num.sqrt (degree A m).
+  \sum_n gcn_normalised A m n * Num.sqrt (degree A n) = Num.sqrt (degree A m).
 Proof.
 move=> pos; have nz n : Num.sqrt (degree A n) != 0 by rewrite gt_eqF // sqrtr_gt0.
 transitivity (\sum_n A m n / Num.sqrt (degree A m)).
-  by apply: eq_bigr => n _; rewrite /normalised invfM mulrA divfK.
+  by apply: eq_bigr => n _; rewrite /gcn_normalised invfM mulrA divfK.
 by rewrite -big_distrl /= -/(degree A m) -{1}(sqr_sqrtr (ltW (pos m))) expr2 mulfK.
 Qed.
 
@@ -65,14 +65,14 @@ Lemma edge_gcn (R : rcfType) m n : gcn_matrix (@edge R) m n = 2%:R^-1.
 Proof.
 have two k : degree (with_loops (@edge R)) k = 2%:R.
   by rewrite /degree big_bool /with_loops /edge; case: k; rewrite /= ?add0r ?addr0.
-rewrite /gcn_matrix /normalised !two -expr2 sqr_sqrtr ?ler0n //.
+rewrite /gcn_matrix /gcn_normalised !two -expr2 sqr_sqrtr ?ler0n //.
 by rewrite /with_loops /edge; case: m n => -[]; rewrite /= ?add0r ?addr0 div1r.
 Qed.
 
 Lemma edge_laplacian (R : rcfType) m n : laplacian (@edge R) m n = if m == n then 1 else - 1.
 Proof.
 have one k : degree (@edge R) k = 1 by rewrite /degree big_bool /edge; case: k; rewrite /= ?add0r ?addr0.
-rewrite /laplacian /normalised !one sqrtr1 mulr1 divr1 /edge.
+rewrite /laplacian /gcn_normalised !one sqrtr1 mulr1 divr1 /edge.
 by case: (m == n); rewrite /= ?subr0 ?sub0r.
 Qed.
 

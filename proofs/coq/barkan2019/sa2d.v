@@ -116,7 +116,7 @@ Qed.
 End Even.
 
 Theorem sa2d (F : fieldType) (In Out : finType) (rows columns r1 r2 : nat) (e : F)
-    (W : nat -> nat -> In -> Out -> F) (X : image F In) (q : bare_grid rows columns) (o : Out) :
+    (W : nat -> nat -> In -> Out -> F) (X : image_type F In) (q : bare_grid rows columns) (o : Out) :
   let N := #|ringed_grid rows columns r1 r2| in
   even_kernel r1 r2 W -> e != 1 -> N%:R != 0 :> F ->
   (forall c : distances r1 r2, N%:R + (shifts_at c)%:R * (e - 1) != 0) ->

@@ -21,7 +21,7 @@ Local Open Scope ring_scope.
 (** A layer of 1 × 1 filters: pixels and distances are all that it sees. *)
 Definition pixel_layer (F : fieldType) (In Head : finType) (Out : Type) (rows columns : nat)
     (w : Head -> (In -> F) -> (In -> F) -> nat -> nat -> F) (v : Head -> (In -> F) -> Out -> F)
-    (X : image F In) (q : bare_grid rows columns) (o : Out) : F :=
+    (X : image_type F In) (q : bare_grid rows columns) (o : Out) : F :=
   \sum_h attend
     (softmax (fun k : bare_grid rows columns => w h (X q.1 q.2) (X k.1 k.2)
       (axis_distance q.1 k.1) (axis_distance q.2 k.2)))
@@ -35,7 +35,7 @@ Variables (W : nat -> nat -> In -> Out -> F).
 
 (** Reflecting the image reflects what the layer computes. *)
 Lemma pixel_layer_reflected (P : bare_grid rows columns -> bare_grid rows columns)
-    (X X' : image F In) q o :
+    (X X' : image_type F In) q o :
   involutive P -> (forall k : bare_grid rows columns, X' k.1 k.2 = X (P k).1 (P k).2) ->
   (forall k k' : bare_grid rows columns, axis_distance (P k).1 (P k').1 = axis_distance k.1 k'.1) ->
   (forall k k' : bare_grid rows columns, axis_distance (P k).2 (P k').2 = axis_distance k.2 k'.2) ->
@@ -56,7 +56,7 @@ Lemma frame_tap (side a r y i i' : nat) : (a < side)%N -> (a + r = y + i)%N ->
 Proof. by move=> lta eqa; apply/andP/eqP => [[] | ->]; [lia | split; lia]. Qed.
 
 (** On an image of one bright pixel a convolution shows one tap. *)
-Lemma convolution_indicator (X : image F In) (a b : nat) (c : In) (y x i j : nat) (o : Out) :
+Lemma convolution_indicator (X : image_type F In) (a b : nat) (c : In) (y x i j : nat) (o : Out) :
   (forall y x c', (y < rows)%N -> (x < columns)%N ->
     X y x c' = [&& y == a, x == b & c' == c]%:R) ->
   (a < rows)%N -> (b < columns)%N -> (i <= r1.*2)%N -> (j <= r2.*2)%N ->
@@ -89,7 +89,7 @@ End Reflections.
 Theorem sa2d_even (F : fieldType) (In Head : finType) (Out : Type) (rows columns r1 r2 : nat)
     (w : Head -> (In -> F) -> (In -> F) -> nat -> nat -> F) (v : Head -> (In -> F) -> Out -> F)
     (W : nat -> nat -> In -> Out -> F) :
-  (forall (X : image F In) (q : bare_grid rows columns) o,
+  (forall (X : image_type F In) (q : bare_grid rows columns) o,
     pixel_layer w v X q o = convolution rows columns r1 r2 W X q.1 q.2 o) ->
   forall i j c o, (i <= r1.*2)%N -> (j <= r2.*2)%N ->
     (axis_distance r1 i < rows)%N -> (axis_distance r2 j < columns)%N ->
@@ -101,7 +101,7 @@ have ltp1 : (i - r1 < rows)%N by lia.
 have ltq2 : (r2 - j < columns)%N by lia.
 have ltp2 : (j - r2 < columns)%N by lia.
 pose q : bare_grid rows columns := (Ordinal ltq1, Ordinal ltq2).
-pose X : image F In := fun y x c' => [&& y == (i - r1)%N, x == (j - r2)%N & c' == c]%:R.
+pose X : image_type F In := fun y x c' => [&& y == (i - r1)%N, x == (j - r2)%N & c' == c]%:R.
 have tapX : pixel_layer w v X q o = W i j c o.
   by rewrite expresses; apply: (@convolution_indicator _ _ _ _ _ _ _ _ _ (i - r1) (j - r2)) => //=; lia.
 pose P1 (k : bare_grid rows columns) : bare_grid rows columns := (rev_ord k.1, k.2).
@@ -110,8 +110,8 @@ have P1K : involutive P1 by move=> [k1 k2]; rewrite /P1 rev_ordK.
 have P2K : involutive P2 by move=> [k1 k2]; rewrite /P2 rev_ordK.
 have distance_rev n (a b : 'I_n) : axis_distance (rev_ord a) (rev_ord b) = axis_distance a b.
   by rewrite /axis_distance /=; case: a b => [a lta] [b ltb] /=; lia.
-pose X1 : image F In := fun y x => X (rows - y.+1)%N x.
-pose X2 : image F In := fun y x => X y (columns - x.+1)%N.
+pose X1 : image_type F In := fun y x => X (rows - y.+1)%N x.
+pose X2 : image_type F In := fun y x => X y (columns - x.+1)%N.
 have flip1 : pixel_layer w v X1 (P1 q) o = pixel_layer w v X q o.
   by rewrite -[q in RHS]P1K; apply: pixel_layer_reflected => // k k'; exact: distance_rev.
 have flip2 : pixel_layer w v X2 (P2 q) o = pixel_layer w v X q o.

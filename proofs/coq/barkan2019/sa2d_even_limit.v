@@ -25,7 +25,7 @@ Theorem sa2d_even_limit (F : numFieldType) (In : finType) (Out : Type) (rows col
     (W : nat -> nat -> In -> Out -> F) :
   (forall eps, 0 < eps -> exists (Head : finType)
       (w : Head -> (In -> F) -> (In -> F) -> nat -> nat -> F) (v : Head -> (In -> F) -> Out -> F),
-    forall (X : image F In), (forall y x c, X y x c = 0 \/ X y x c = 1) ->
+    forall (X : image_type F In), (forall y x c, X y x c = 0 \/ X y x c = 1) ->
     forall (q : bare_grid rows columns) o,
     `|pixel_layer w v X q o - convolution rows columns r1 r2 W X q.1 q.2 o| <= eps) ->
   forall i j c o, (i <= r1.*2)%N -> (j <= r2.*2)%N ->
@@ -38,7 +38,7 @@ have ltp1 : (i - r1 < rows)%N by lia.
 have ltq2 : (r2 - j < columns)%N by lia.
 have ltp2 : (j - r2 < columns)%N by lia.
 pose q : bare_grid rows columns := (Ordinal ltq1, Ordinal ltq2).
-pose X : image F In := fun y x c' => [&& y == (i - r1)%N, x == (j - r2)%N & c' == c]%:R.
+pose X : image_type F In := fun y x c' => [&& y == (i - r1)%N, x == (j - r2)%N & c' == c]%:R.
 have bin (b : bool) : b%:R = 0 \/ b%:R = 1 :> F by case: b; [right | left].
 have binX y x c' : X y x c' = 0 \/ X y x c' = 1 by rewrite /X; exact: bin.
 have tapX : convolution rows columns r1 r2 W X q.1 q.2 o = W i j c o.
@@ -49,8 +49,8 @@ have P1K : involutive P1 by move=> [k1 k2]; rewrite /P1 rev_ordK.
 have P2K : involutive P2 by move=> [k1 k2]; rewrite /P2 rev_ordK.
 have distance_rev n (a b : 'I_n) : axis_distance (rev_ord a) (rev_ord b) = axis_distance a b.
   by rewrite /axis_distance /=; case: a b => [a lta] [b ltb] /=; lia.
-pose X1 : image F In := fun y x => X (rows - y.+1)%N x.
-pose X2 : image F In := fun y x => X y (columns - x.+1)%N.
+pose X1 : image_type F In := fun y x => X (rows - y.+1)%N x.
+pose X2 : image_type F In := fun y x => X y (columns - x.+1)%N.
 have mirrored n a b : (a < n)%N -> (b < n)%N -> (n - b.+1 == a)%N = (b == n - a.+1)%N.
   by move=> lta ltb; apply/eqP/eqP; lia.
 have tap1 : convolution rows columns r1 r2 W X1 (P1 q).1 (P1 q).2 o = W (r1.*2 - i)%N j c o.
@@ -59,7 +59,7 @@ have tap1 : convolution rows columns r1 r2 W X1 (P1 q).1 (P1 q).2 o = W (r1.*2 -
 have tap2 : convolution rows columns r1 r2 W X2 (P2 q).1 (P2 q).2 o = W i (r2.*2 - j)%N c o.
   apply: (@convolution_indicator _ _ _ _ _ _ _ _ _ (i - r1) (columns - (j - r2).+1)) => /=
     [y x c' _ ltx||||||]; first [by rewrite /X2 /X mirrored | lia].
-have close (X' : image F In) (P : bare_grid rows columns -> bare_grid rows columns) :
+have close (X' : image_type F In) (P : bare_grid rows columns -> bare_grid rows columns) :
     (forall y x c', X' y x c' = 0 \/ X' y x c' = 1) ->
     (forall Head w v, @pixel_layer F In Head Out rows columns w v X' (P q) o = pixel_layer w v X q o) ->
     convolution rows columns r1 r2 W X' (P q).1 (P q).2 o = convolution rows columns r1 r2 W X q.1 q.2 o.

@@ -26,7 +26,7 @@ Definition self_attentive_filters (F : fieldType) (In Out : Type) (keys : nat) (
   (if h is Some _ then (keys%:R + e - 1) / (e - 1) else - (keys%:R / (e - 1))) * W i j c o.
 
 Theorem sac (F : fieldType) (In : finType) (Query Out : Type) (height width rows columns : nat)
-    (l : layout) (e : F) (W : nat -> nat -> In -> Out -> F) (X : image F In)
+    (l : layout) (e : F) (W : nat -> nat -> In -> Out -> F) (X : image_type F In)
     (cell : Query -> 'I_rows * 'I_columns) (q : Query) (o : Out) :
   let N := (rows * columns)%N in
   e != 1 -> N%:R != 0 :> F -> N%:R + e - 1 != 0 ->

@@ -17,7 +17,7 @@ Local Open Scope ring_scope.
 
 Theorem sac_limit (R : realFieldType) (In : finType) (Query Out : Type)
     (height width rows columns : nat) (l : layout) (e : R) (W : nat -> nat -> In -> Out -> R)
-    (X : image R In) (cell : Query -> 'I_rows * 'I_columns) (q : Query) (o : Out) (low high : R) :
+    (X : image_type R In) (cell : Query -> 'I_rows * 'I_columns) (q : Query) (o : Out) (low high : R) :
   let N := (rows * columns)%N in
   let convolved (k : 'I_rows * 'I_columns) := filtered height width l W X k.1 k.2 o in
   let layer := self_attentive_layer height width l

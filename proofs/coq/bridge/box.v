@@ -39,7 +39,7 @@ Definition inverse_entry (p a row : nat) : Z :=
   if a == row then 1 else if [&& row == 1%N, a != 1%N & p == 2%N] then -1 else 0.
 
 Lemma box_inverse_value (F : fieldType) (p : nat) (a row : 'I_3) :
-  box_inverse F p a row = number F (inverse_entry p a row).
+  box_inverse F p a row = number_in F (inverse_entry p a row).
 Proof.
 rewrite /box_inverse /inverse_entry -!val_eqE /=; case: ifP => _; first by rewrite rmorph1.
 by case: ifP => _; rewrite ?raddfN ?rmorph1 ?oppr0 ?rmorph0.

@@ -45,8 +45,8 @@ Definition denominator (nodes : seq Z) (base : Z) : Z :=
   foldr (fun node product => if node == base then product else (base - node) * product) 1 nodes.
 
 Lemma lagrange_coefficient_value (F : numFieldType) (nodes : seq Z) (base : Z) (h : nat) :
-  lagrange_coefficient [seq number F z | z <- nodes] (number F base) h =
-    number F (nth 0 (numerators nodes base) h) / number F (denominator nodes base).
+  lagrange_coefficient [seq number_in F z | z <- nodes] (number_in F base) h =
+    number_in F (nth 0 (numerators nodes base) h) / number_in F (denominator nodes base).
 Proof.
 elim: nodes h => [|node rest IH] h /=.
   by rewrite rmorph1 divr1; case: h => [|[|h]]; rewrite /= ?rmorph1 ?rmorph0.
@@ -60,36 +60,36 @@ Section Bases.
 Variables (F : numFieldType) (m n : nat) (base : nat -> nat -> Z) (outside : Z).
 
 (** t_δ for the offset (i - m, j - n), and for all other keys. *)
-Definition base_number (d : token_offset m n) : F := number F (base d.1 d.2).
+Definition base_number (d : token_offset m n) : F := number_in F (base d.1 d.2).
 
 Definition base_nodes : seq Z := outside :: [seq base ij.1 ij.2 | ij <- places m.*2.+1 n.*2.+1].
 
 Lemma offset_coefficient_value (d : token_offset m n) (h : nat) :
-  offset_coefficient base_number (number F outside) d h =
-    number F (nth 0 (numerators base_nodes (base d.1 d.2)) h)
-      / number F (denominator base_nodes (base d.1 d.2)).
+  offset_coefficient base_number (number_in F outside) d h =
+    number_in F (nth 0 (numerators base_nodes (base d.1 d.2)) h)
+      / number_in F (denominator base_nodes (base d.1 d.2)).
 Proof.
 rewrite -lagrange_coefficient_value /offset_coefficient /base_nodes /= -map_comp.
-by rewrite (codom_places (fun i j => number F (base i j))).
+by rewrite (codom_places (fun i j => number_in F (base i j))).
 Qed.
 
 (** Σ_δ (t_δ^h - z). *)
 Definition power_sum (h : nat) (z : Z) : Z :=
   listed_sum (fun ij => base ij.1 ij.2 ^+ h - z) (places m.*2.+1 n.*2.+1).
 
-Lemma power_sumE h z : number F (power_sum h z) = \sum_d (base_number d ^+ h - number F z).
+Lemma power_sumE h z : number_in F (power_sum h z) = \sum_d (base_number d ^+ h - number_in F z).
 Proof.
-rewrite (listed_sum_places (fun i j => number F (base i j) ^+ h - number F z)) number_sum.
+rewrite (listed_sum_places (fun i j => number_in F (base i j) ^+ h - number_in F z)) number_sum.
 by rewrite -!listed_sumE; apply: eq_bigr => ij _; rewrite rmorphB rmorphX.
 Qed.
 
 Definition weight_sum (keys h : nat) : Z := Z_of_int keys%:Z + power_sum h 1.
 
 Lemma scalar_normaliser_value keys h :
-  scalar_normaliser base_number keys h = number F (weight_sum keys h).
+  scalar_normaliser base_number keys h = number_in F (weight_sum keys h).
 Proof. by rewrite rmorphD /= power_sumE rmorph1 number_nat. Qed.
 
-Lemma limit_normaliser_value h : limit_normaliser base_number h = number F (power_sum h 0).
+Lemma limit_normaliser_value h : limit_normaliser base_number h = number_in F (power_sum h 0).
 Proof. by rewrite power_sumE rmorph0; apply: eq_bigr => d _; rewrite subr0. Qed.
 
 (** The place of a key among the offsets of an axis, or [m.*2.+1] if it is none. *)
@@ -111,8 +111,8 @@ Definition key_power (h y x key_y key_x : nat) : Z :=
 
 Lemma key_power_value (rows columns h : nat) (q : bare_grid rows columns)
     (k : ringed_grid rows columns m n) :
-  key_number base_number (number F outside) (@ringed_offset rows columns m n) q k ^+ h =
-    number F (key_power h q.1 q.2 k.1 k.2).
+  key_number base_number (number_in F outside) (@ringed_offset rows columns m n) q k ^+ h =
+    number_in F (key_power h q.1 q.2 k.1 k.2).
 Proof.
 rewrite /key_power rmorphX /key_number /ringed_offset -!axis_offset_place; congr (_ ^+ h).
 case: (axis_offset m q.1 k.1) => [i|]; last by rewrite eqxx.

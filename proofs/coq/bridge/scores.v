@@ -20,22 +20,22 @@ Definition numbered_score (alpha : Z) (offsets : seq (int * int)) (offset shift 
 
 (** The score is this, up to a number that is the same for all shifts. *)
 Lemma enumerated_score_value (R : realFieldType) alpha offsets offset shift :
-  enumerated_score (number R alpha) offsets offset shift =
-    number R (numbered_score alpha offsets offset shift)
-      + number R alpha * (shift_number offsets offset)%:R ^+ 2.
+  enumerated_score (number_in R alpha) offsets offset shift =
+    number_in R (numbered_score alpha offsets offset shift)
+      + number_in R alpha * (shift_number offsets offset)%:R ^+ 2.
 Proof. by rewrite enumerated_scoreE /numbered_score rmorphN rmorphM rmorphX rmorphB /= !number_nat. Qed.
 
 (** C20: -α |δ - Δ|². *)
 Definition centred_score (alpha : Z) (centre shift : Z * Z) : Z :=
   - (alpha * ((shift.1 - centre.1) ^+ 2 + (shift.2 - centre.2) ^+ 2)).
 
-Definition number_pair (F : ringType) (z : Z * Z) : F * F := (number F z.1, number F z.2).
+Definition number_pair (F : ringType) (z : Z * Z) : F * F := (number_in F z.1, number_in F z.2).
 
 (** Eq. 9's score is this, up to a number that is the same for all shifts. *)
 Lemma quadratic_score_value (F : fieldType) (alpha : Z) (centre shift : Z * Z) :
-  quadratic_score (number F alpha) (number_pair F centre) (number_pair F shift) =
-    number F (centred_score alpha centre shift)
-      + number F alpha * square_distance (number_pair F centre) (0, 0).
+  quadratic_score (number_in F alpha) (number_pair F centre) (number_pair F shift) =
+    number_in F (centred_score alpha centre shift)
+      + number_in F alpha * square_distance (number_pair F centre) (0, 0).
 Proof.
 rewrite quadratic_score_square /centred_score /square_distance /=.
 by rewrite rmorphN rmorphM rmorphD !rmorphX !rmorphB /= mulNr.

@@ -47,20 +47,20 @@ Proof. by []. Qed.
 (** Eq. 1, from K terms of whole numbers. *)
 Lemma mixed_product_value (F : fieldType) (S T : Type) (K : nat) (a : nat -> S -> Z) (b : nat -> T -> Z)
     (s : S) (t : T) :
-  mixed_product (fun (k : 'I_K) s => number F (a k s)) (fun k t => number F (b k t)) s t =
-    number F (listed_sum (fun k => a k s * b k t) (iota 0 K)).
+  mixed_product (fun (k : 'I_K) s => number_in F (a k s)) (fun k t => number_in F (b k t)) s t =
+    number_in F (listed_sum (fun k => a k s * b k t) (iota 0 K)).
 Proof.
 rewrite -listed_sum_ord rmorph_sum; apply: eq_bigr => k _; exact/esym/rmorphM.
 Qed.
 
 (** What a filter with one tap, one in a channel, makes of an image: the pixel that it reads. *)
 Definition read_pixel (F : fieldType) (Channel : Type) (height width : nat) (l : layout)
-    (X : image F Channel) (y x i j : nat) : Channel -> F :=
+    (X : image_type F Channel) (y x i j : nat) : Channel -> F :=
   zero_framed height width (dilation1 l * (size1 l).-1./2) (dilation2 l * (size2 l).-1./2) X
     (stride1 l * y + dilation1 l * i)%N (stride2 l * x + dilation2 l * j)%N.
 
 Lemma filtered_one_tap (F : fieldType) (In : finType) (Out : Type) (height width : nat) (l : layout)
-    (X : image F In) (y x i j : nat) (c : In) (o : Out) :
+    (X : image_type F In) (y x i j : nat) (c : In) (o : Out) :
   (i < size1 l)%N -> (j < size2 l)%N ->
   filtered height width l (fun i' j' c' _ => ((i' == i) && (j' == j) && (c' == c))%:R) X y x o =
     read_pixel height width l X y x i j c.

@@ -41,22 +41,22 @@ by elim: (enum 'I_a) => //= i s IH; rewrite !map_cat IH -!map_comp.
 Qed.
 
 (** A binary whole number in a ring. *)
-Definition number (R : ringType) (z : Z) : R := (int_of_Z z)%:~R.
+Definition number_in (R : ringType) (z : Z) : R := (int_of_Z z)%:~R.
 
-Lemma number_is_additive (R : ringType) : additive (number R).
-Proof. by move=> x y; rewrite /number !raddfB. Qed.
+Lemma number_is_additive (R : ringType) : additive (number_in R).
+Proof. by move=> x y; rewrite /number_in !raddfB. Qed.
 Canonical number_additive (R : ringType) := Additive (number_is_additive R).
 
-Lemma number_is_multiplicative (R : ringType) : multiplicative (number R).
-Proof. by split=> [x y|]; rewrite /number ?rmorph1 // !rmorphM. Qed.
+Lemma number_is_multiplicative (R : ringType) : multiplicative (number_in R).
+Proof. by split=> [x y|]; rewrite /number_in ?rmorph1 // !rmorphM. Qed.
 Canonical number_rmorphism (R : ringType) := AddRMorphism (number_is_multiplicative R).
 
-Lemma number_inj (R : numDomainType) : injective (number R).
+Lemma number_inj (R : numDomainType) : injective (number_in R).
 Proof. by move=> x y /intr_inj /(can_inj int_of_ZK). Qed.
 
-Lemma number_nat (R : ringType) (n : nat) : number R (Z_of_int n%:Z) = n%:R.
-Proof. by rewrite /number Z_of_intK. Qed.
+Lemma number_nat (R : ringType) (n : nat) : number_in R (Z_of_int n%:Z) = n%:R.
+Proof. by rewrite /number_in Z_of_intK. Qed.
 
 Lemma number_sum (R : ringType) (T : Type) (f : T -> Z) (s : seq T) :
-  number R (listed_sum f s) = listed_sum (fun x => number R (f x)) s.
+  number_in R (listed_sum f s) = listed_sum (fun x => number_in R (f x)) s.
 Proof. by rewrite -!listed_sumE rmorph_sum. Qed.

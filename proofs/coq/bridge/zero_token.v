@@ -76,17 +76,17 @@ Proof. by move=> nz le; rewrite exprVn mulrC exprB ?unitfE. Qed.
 
 Lemma squared_row_value (F : numFieldType) (rows columns m n : nat) (b : Z)
     (d : token_offset m n) (q : bare_grid rows columns) k : b != 0 ->
-  softmax (zero_token_quadratic (number F b)^-1 d q) k =
-    number F (if k is Some k then squared_weight rows columns m n b q.1 q.2 d.1 d.2 k.1 k.2
+  softmax (zero_token_quadratic (number_in F b)^-1 d q) k =
+    number_in F (if k is Some k then squared_weight rows columns m n b q.1 q.2 d.1 d.2 k.1 k.2
                 else b ^+ (top rows columns m n).-1)
-      / number F (squared_total rows columns m n b q.1 q.2 d.1 d.2).
+      / number_in F (squared_total rows columns m n b q.1 q.2 d.1 d.2).
 Proof.
 move=> nzb; set t := top rows columns m n.
-have nz : number F b != 0 by rewrite -(rmorph0 (number_rmorphism F)) /= (inj_eq (@number_inj F)).
+have nz : number_in F b != 0 by rewrite -(rmorph0 (number_rmorphism F)) /= (inj_eq (@number_inj F)).
 have t_gt0 : (0 < t)%N.
   by rewrite /t /top; case: q => y _; have := ltn_ord y; rewrite -!mulnn; nia.
-have scaled k' : zero_token_quadratic (number F b)^-1 d q k' * number F b ^+ t =
-    number F (if k' is Some k' then squared_weight rows columns m n b q.1 q.2 d.1 d.2 k'.1 k'.2
+have scaled k' : zero_token_quadratic (number_in F b)^-1 d q k' * number_in F b ^+ t =
+    number_in F (if k' is Some k' then squared_weight rows columns m n b q.1 q.2 d.1 d.2 k'.1 k'.2
                 else b ^+ t.-1).
   case: k' => [k'|]; rewrite rmorphX /=; last by rewrite -[_^-1]expr1 scaled_power // subn1.
   by rewrite scaled_power // leq_double leq_add // axis_square_top.
@@ -94,6 +94,6 @@ rewrite /softmax -scaled -[LHS]mulr1 -(divff (expf_neq0 t nz)) mulrACA -invfM; c
 rewrite big_distrl /=; under eq_bigr do rewrite scaled.
 rewrite sum_option /squared_total rmorphD /=; congr (_ + _).
 rewrite (listed_sum_places
-  (fun k l => number F (squared_weight rows columns m n b q.1 q.2 d.1 d.2 k l))).
+  (fun k l => number_in F (squared_weight rows columns m n b q.1 q.2 d.1 d.2 k l))).
 by rewrite number_sum.
 Qed.

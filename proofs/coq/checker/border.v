@@ -20,7 +20,7 @@ Import GRing.Theory.
 Local Open Scope ring_scope.
 
 (** The image of ones. *)
-Definition ones (F : fieldType) (Channel : Type) : image F Channel := fun _ _ _ => 1.
+Definition ones (F : fieldType) (Channel : Type) : image_type F Channel := fun _ _ _ => 1.
 
 (** The response of an integer kernel to it: the sum of the taps inside the image. *)
 Definition response_to_ones (In : finType) (Out : Type) (height width K1 K2 : nat)
@@ -43,7 +43,7 @@ Qed.
 Theorem border (F : fieldType) (Head In Out : finType) (n1 n2 p1 p2 K1 K2 : nat)
     (W : nat -> nat -> In -> Out -> int)
     (q q' : bare_grid n1 n2) (t : patch_feature p1 p2 Out)
-    (A : image F In -> Head -> bare_grid n1 n2 -> bare_grid n1 n2 -> F)
+    (A : image_type F In -> Head -> bare_grid n1 n2 -> bare_grid n1 n2 -> F)
     (M : Head -> patch_feature p1 p2 In -> patch_feature p1 p2 Out -> F)
     (b : patch_feature p1 p2 Out -> F) :
   let response (q : bare_grid n1 n2) := response_to_ones (p1 * n1) (p2 * n2) K1 K2 W

@@ -89,7 +89,7 @@ Qed.
 Theorem equality (F : numFieldType) (Head In Out : finType)
     (low1 n1 high1 low2 n2 high2 p1 p2 K1 K2 d1 d2 : nat)
     (c V : Head -> grid_offset p1 p2 K1 K2 d1 d2 -> F) (u0 u1 : Head -> F)
-    (W : nat -> nat -> In -> Out -> F) (X : image F In)
+    (W : nat -> nat -> In -> Out -> F) (X : image_type F In)
     (q : bare_grid n1 n2) (t : patch_feature p1 p2 Out) :
   let A h := @certified_row F low1 n1 high1 low2 n2 high2 _ _ _ _ _ _ (c h) (u0 h) (u1 h) in
   (forall d d', \sum_h c h d * V h d' = (d == d')%:R) ->

@@ -51,7 +51,7 @@ Qed.
 Theorem given_kernel (F : numFieldType) (Head In Out : finType)
     (low1 n1 high1 low2 n2 high2 p1 p2 K1 K2 : nat)
     (c V : Head -> grid_offset p1 p2 K1 K2 1 1 -> F) (u : Head -> F)
-    (W : nat -> nat -> In -> Out -> F) (X : image F In)
+    (W : nat -> nat -> In -> Out -> F) (X : image_type F In)
     (q : bare_grid n1 n2) (t : patch_feature p1 p2 Out) :
   let map (d : grid_offset p1 p2 K1 K2 1 1) := @offset_map F In Out p1 p2 K1 K2 1 1 W (val d.1) (val d.2) in
   let A h := @certified_row F low1 n1 high1 low2 n2 high2 _ _ _ _ _ _ (c h) (u h) 0 in

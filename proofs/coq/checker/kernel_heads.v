@@ -34,7 +34,7 @@ Theorem kernel_heads (F : fieldType) (Head Extra In Out : finType) (n1 n2 p1 p2 
   (forall j, (`|(column j).1| < n1) && (`|(column j).2| < n2))%N ->
   (`|unread.1| < n1)%N && (`|unread.2| < n2)%N ->
   (forall h q k, A h q (inl k) != 0) ->
-  (forall (X : image F In) q t,
+  (forall (X : image_type F In) q t,
      attention_layer A M (with_extra R X) q t + b t =
        dilated_convolution (p1 * n1) (p2 * n2) K1 K2 1 1 (fun i j c o => (W i j c o)%:~R) X
          (p1 * q.1 + t.1.1)%N (p2 * q.2 + t.1.2)%N t.2) ->

@@ -55,7 +55,7 @@ Theorem kernel_heads_limit (F : numFieldType) (Extra : finType) (n : nat)
     (b : patch_feature 1 1 [finType of bool] -> F)
     (R : Extra -> patch_feature 1 1 [finType of unit] -> F) :
   (1 < n)%N -> (forall h q k, 0 <= A h q (inl k)) ->
-  ~ (forall (X : image F [finType of unit]) q t,
+  ~ (forall (X : image_type F [finType of unit]) q t,
        attention_layer A M (with_extra R X) q t + b t =
          dilated_convolution (1 * 1) (1 * n) 1 3 1 1 (@centre_and_difference F) X
            (1 * q.1 + t.1.1)%N (1 * q.2 + t.1.2)%N t.2).

@@ -26,7 +26,7 @@ Lemma coefficients_near (F : numFieldType) (In Out Head Extra : finType) (n1 n2 
     (b : patch_feature p1 p2 Out -> F) (R : Extra -> patch_feature p1 p2 In -> F)
     (W : nat -> nat -> In -> Out -> F) (eps : F) :
   (forall (X : nat -> nat -> In -> bool) q t,
-     let Z : image F In := fun y x c => (X y x c)%:R in
+     let Z : image_type F In := fun y x c => (X y x c)%:R in
      `|attention_layer A M (with_extra R Z) q t + b t -
        dilated_convolution (p1 * n1) (p2 * n2) K1 K2 d1 d2 W Z
          (p1 * q.1 + t.1.1)%N (p2 * q.2 + t.1.2)%N t.2| <= eps) ->
@@ -79,7 +79,7 @@ Theorem lower_bound_limit (F : numFieldType) (In Out : finType) (p1 p2 K1 K2 : n
     (b : patch_feature p1 p2 Out -> F) (R : Extra -> patch_feature p1 p2 In -> F),
   (forall j, (`|(column j).1| < n1) && (`|(column j).2| < n2))%N ->
   (forall (X : nat -> nat -> In -> bool) q t,
-     let Z : image F In := fun y x c => (X y x c)%:R in
+     let Z : image_type F In := fun y x c => (X y x c)%:R in
      `|attention_layer A M (with_extra R Z) q t + b t -
        dilated_convolution (p1 * n1) (p2 * n2) K1 K2 1 1 (fun i j c o => (W i j c o)%:~R) Z
          (p1 * q.1 + t.1.1)%N (p2 * q.2 + t.1.2)%N t.2| <= eps) ->

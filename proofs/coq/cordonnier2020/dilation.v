@@ -27,7 +27,7 @@ Local Open Scope ring_scope.
 Definition reads (ring D r y i k : nat) : bool := (k + D * r == y + ring + D * i)%N.
 
 Theorem dilation (F : fieldType) (In : finType) (Out : Type) (rows columns D1 D2 r1 r2 : nat) :
-  (forall (W : nat -> nat -> In -> Out -> F) (X : image F In) (q : bare_grid rows columns) (o : Out),
+  (forall (W : nat -> nat -> In -> Out -> F) (X : image_type F In) (q : bare_grid rows columns) (o : Out),
     attention_layer
         (hard_attention F (fun q (d : token_offset r1 r2) => Some (dilated_key D1 D2 q d)))
         (fun d => W d.1 d.2) (pixel_token X) q o =

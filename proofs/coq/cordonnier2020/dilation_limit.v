@@ -33,7 +33,7 @@ Lemma nearest_in_image (rows ring y step reach : nat) : (y < rows)%N -> (0 < rin
 Proof. by move=> lty lt0 key; rewrite /key /nearest; case: ifP => neg; split; lia. Qed.
 
 Theorem dilation_limit (R : realFieldType) (E : R -> R) (In : finType) (Out : Type)
-    (rows columns a b D1 D2 r1 r2 : nat) (W : nat -> nat -> In -> Out -> R) (X : image R In)
+    (rows columns a b D1 D2 r1 r2 : nat) (W : nat -> nat -> In -> Out -> R) (X : image_type R In)
     (q : bare_grid rows columns) (o : Out) :
   is_exponential E -> unbounded E -> (0 < a)%N -> (0 < b)%N ->
   tends_to

@@ -43,7 +43,7 @@ Theorem lemma1 (F : fieldType) (Head In Out Inner : finType) (r1 r2 : nat)
   (forall W : nat -> nat -> In -> Out -> F,
     exists (V : Head -> In -> Inner -> F) (O : Head -> Inner -> Out -> F),
     (forall h c o, through (V h) (O h) c o = W (f h).1 (f h).2 c o) /\
-    forall (rows columns : nat) (X : image F In) (q : bare_grid rows columns) (o : Out),
+    forall (rows columns : nat) (X : image_type F In) (q : bare_grid rows columns) (o : Out),
       attention_layer
           (fun h q k => (k == ringed_key q (f h))%:R) (fun h => through (V h) (O h))
           (pixel_token X) q o =

@@ -29,7 +29,7 @@ Theorem lemma3 (F : fieldType) (In Out : finType) (rows columns : nat)
       forall q (d : token_offset 0 0), exists phi : bare_grid rows columns -> F,
         forall k, one_hot F (bare_target q d) k = \sum_h phi h * A h q k
     & ~ (exists M : bare_grid rows columns -> In -> Out -> F,
-          forall (X : image F In) (q : bare_grid rows columns) (o : Out),
+          forall (X : image_type F In) (q : bare_grid rows columns) (o : Out),
             attention_layer A M (fun k => X k.1 k.2) q o =
               convolution rows columns 0 0 W X q.1 q.2 o)].
 Proof.
@@ -39,7 +39,7 @@ move=> two_pixels nzW A; split=> [h q | q d | [M eq_conv]].
   by rewrite big1 ?addr0 // => h /negbTE nk; rewrite eq_sym nk mulr0.
 have /card_gt1P[q [q' [_ _ neq]]] : (1 < #|bare_grid rows columns|)%N.
   by rewrite card_prod !card_ord.
-pose X : image F In := fun y x c' => ((y == q.1) && (x == q.2) && (c' == c))%:R.
+pose X : image_type F In := fun y x c' => ((y == q.1) && (x == q.2) && (c' == c))%:R.
 have same : convolution rows columns 0 0 W X q.1 q.2 o = convolution rows columns 0 0 W X q'.1 q'.2 o.
   by rewrite -!eq_conv.
 move: same; rewrite !convolution_of_one_tap (bigD1 c) //= /X !eqxx mul1r.

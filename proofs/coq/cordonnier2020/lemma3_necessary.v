@@ -21,7 +21,7 @@ Theorem lemma3_necessary (F : fieldType) (Head In Out : finType) (rows columns a
     (A : Head -> bare_grid rows columns -> ringed_grid rows columns a b -> F) :
   (0 < #|In|)%N -> (0 < #|Out|)%N ->
   (forall W : nat -> nat -> In -> Out -> F, exists M : Head -> In -> Out -> F,
-    forall (X : image F In) (q : bare_grid rows columns) (o : Out),
+    forall (X : image_type F In) (q : bare_grid rows columns) (o : Out),
       attention_layer A M (pixel_token X) q o = convolution rows columns r1 r2 W X q.1 q.2 o) ->
   forall (q : bare_grid rows columns) (d : token_offset r1 r2), exists phi : Head -> F,
     forall k, one_hot F (bare_target q d) k = \sum_h phi h * A h q (image_key a b k).
@@ -31,7 +31,7 @@ have [M eq_conv] := express (fun i j _ _ => ((i == d.1) && (j == d.2))%:R).
 exists (fun h => M h c o).
 apply: (one_map_row (A := fun h q k => A h q (image_key a b k)) (M := M)
   (B := fun d' _ _ => (d' == d)%:R)) => // T {}q.
-pose X : image F In := fun y x c =>
+pose X : image_type F In := fun y x c =>
   if (insub y, insub x) is (Some y, Some x) then T (y, x) c else 0.
 have XT (k : bare_grid rows columns) c' : X k.1 k.2 c' = T k c'.
   by rewrite /X !insub_ord; case: k.

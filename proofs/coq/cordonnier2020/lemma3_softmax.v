@@ -58,7 +58,7 @@ Theorem lemma3_softmax (R : realFieldType) (w : R) (In Out : finType)
       forall q (d : token_offset 0 0), exists phi : bool -> R,
         forall k, one_hot R (bare_target q d) k = \sum_h phi h * two_heads w h q k
     & ~ (exists M : bool -> In -> Out -> R,
-          forall (X : image R In) (q : bare_grid 1 2) (o : Out),
+          forall (X : image_type R In) (q : bare_grid 1 2) (o : Out),
             attention_layer (two_heads w) M (fun k => X k.1 k.2) q o =
               convolution 1 2 0 0 W X q.1 q.2 o)].
 Proof.
@@ -80,7 +80,7 @@ split=> [h q|h q k|q d|[M eq_conv]].
     by field; rewrite ?nz ?nz1.
 have value q k : two_heads w true q k * M true c o + two_heads w false q k * M false c o =
     (k == q)%:R * W 0%N 0%N c o.
-  pose X : image R In := fun y x c' => ((y == k.1) && (x == k.2) && (c' == c))%:R.
+  pose X : image_type R In := fun y x c' => ((y == k.1) && (x == k.2) && (c' == c))%:R.
   have XE (k' : bare_grid 1 2) c' : X k'.1 k'.2 c' = (k' == k)%:R * (c' == c)%:R.
     by rewrite /X -natrM mulnb -pair_eqE /= -!val_eqE.
   have pick (f : In -> R) (k' : bare_grid 1 2) : \sum_c' X k'.1 k'.2 c' * f c' = (k' == k)%:R * f c.

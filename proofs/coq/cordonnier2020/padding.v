@@ -30,11 +30,11 @@ Import Order.TTheory GRing.Theory Num.Theory.
 Local Open Scope ring_scope.
 
 (** The pixels of an image as tokens, without a ring. *)
-Definition bare_pixel (F : fieldType) (Channel : Type) (rows columns : nat) (X : image F Channel)
+Definition bare_pixel (F : fieldType) (Channel : Type) (rows columns : nat) (X : image_type F Channel)
     (k : bare_grid rows columns) : Channel -> F := X k.1 k.2.
 
 Definition image_of_pixels (F : fieldType) (Channel : Type) (rows columns : nat)
-    (X : bare_grid rows columns -> Channel -> F) : image F Channel :=
+    (X : bare_grid rows columns -> Channel -> F) : image_type F Channel :=
   fun y x c => if insub y is Some k1 then if insub x is Some k2 then X (k1, k2) c else 0 else 0.
 
 Lemma bare_pixel_image (F : fieldType) (Channel : Type) (rows columns : nat)
@@ -53,7 +53,7 @@ by congr (_, _); apply: val_inj; rewrite /= inside.
 Qed.
 
 Lemma convolution_of_bare_pixels (F : fieldType) (In : finType) (Out : Type) (rows columns r1 r2 : nat)
-    (W : nat -> nat -> In -> Out -> F) (X : image F In) (q : bare_grid rows columns) (o : Out) :
+    (W : nat -> nat -> In -> Out -> F) (X : image_type F In) (q : bare_grid rows columns) (o : Out) :
   bare_convolution (fun d : token_offset r1 r2 => W d.1 d.2) (bare_pixel X) q o =
     convolution rows columns r1 r2 W X q.1 q.2 o.
 Proof.
@@ -82,19 +82,19 @@ Theorem padding (F : numFieldType) (In Out : finType) (rows columns r1 r2 : nat)
   let taps (W : nat -> nat -> In -> Out -> F) (d : token_offset r1 r2) := W d.1 d.2 in
   let approaches (layer : F -> F) limit :=
     exists bound, forall x, 0 < x -> x <= 1 -> `|layer x - limit| <= x * bound in
-  [/\ forall W (X : image F In) (q : bare_grid rows columns) o,
+  [/\ forall W (X : image_type F In) (q : bare_grid rows columns) o,
         approaches
           (fun x =>
             attention_layer (quadratic x (rows + r1.*2)%N (columns + r2.*2)%N) (taps W)
               (pixel_token X) (image_key r1 r2 q) o)
           (convolution rows columns r1 r2 W X q.1 q.2 o),
-      forall W (X : image F In) (q : bare_grid rows columns) o,
+      forall W (X : image_type F In) (q : bare_grid rows columns) o,
         approaches
           (fun x => attention_layer (quadratic x rows columns) (taps W) (bare_pixel X) q o)
           (framed_convolution r1 r2 W (fun y x => X (clamped rows r1 y) (clamped columns r2 x)) q.1 q.2 o)
     & (0 < r1)%N && (1 < rows)%N && (0 < columns)%N || (0 < r2)%N && (1 < columns)%N && (0 < rows)%N ->
       (0 < #|In|)%N -> (0 < #|Out|)%N ->
-      exists (W : nat -> nat -> In -> Out -> F) (X : image F In),
+      exists (W : nat -> nat -> In -> Out -> F) (X : image_type F In),
       forall (Head : finType) (V : Head -> In -> Out -> F)
         (A : Head -> bare_grid rows columns -> bare_grid rows columns -> F)
         (b : Out -> F),
@@ -123,7 +123,7 @@ move=> quadratic taps approaches; split=> [W X q o|W X q o|large].
 move=> /card_gt0P[i _] /card_gt0P[o _].
 suff [d [q [q' [absent present]]]] : exists (d : token_offset r1 r2) (q q' : bare_grid rows columns),
     isSome (bare_target q d) = false /\ isSome (bare_target q' d) = true.
-  pose X : image F In := fun _ _ i' => (i' == i)%:R.
+  pose X : image_type F In := fun _ _ i' => (i' == i)%:R.
   exists (one_tap F d.1 d.2), X => Head V A b one; pose c := \sum_h V h i o + b o.
   have off p : attention_layer A V (bare_pixel X) p o + b o
       - convolution rows columns r1 r2 (one_tap F d.1 d.2) X p.1 p.2 o =

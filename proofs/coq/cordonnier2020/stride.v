@@ -42,7 +42,7 @@ by exists (Ordinal ltk); rewrite ey /= mulnC.
 Qed.
 
 Theorem stride (F : fieldType) (In : finType) (Out : Type) (rows columns s1 s2 r1 r2 : nat)
-    (W : nat -> nat -> In -> Out -> F) (X : image F In)
+    (W : nat -> nat -> In -> Out -> F) (X : image_type F In)
     (p : bare_grid (strided_side rows s1) (strided_side columns s2)) (o : Out) :
   let subsampled (Y : bare_grid rows columns -> Out -> F) := Y (kept_pixel p) in
   subsampled

@@ -44,7 +44,7 @@ Theorem theorem1 (R : realFieldType) (E : R -> R) (Head In Out Inner : finType)
   forall W : nat -> nat -> In -> Out -> R,
   exists (V : Head -> In -> Inner -> R) (O : Head -> Inner -> Out -> R),
   (forall h c o, through (V h) (O h) c o = W (f h).1 (f h).2 c o) /\
-  forall (rows columns : nat) (X : image R In) (q : bare_grid rows columns) (o : Out),
+  forall (rows columns : nat) (X : image_type R In) (q : bare_grid rows columns) (o : Out),
     tends_to
       (fun alpha =>
         attention_layer

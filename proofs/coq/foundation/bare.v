@@ -113,7 +113,7 @@ Section Tokens.
 Variables (F : fieldType) (Channel : finType) (rows columns p1 p2 : nat).
 
 (** The token at a place of the bare grid: the pixels of its patch. *)
-Definition bare_token (X : image F Channel)
+Definition bare_token (X : image_type F Channel)
     (k : bare_grid rows columns) (f : patch_feature p1 p2 Channel) : F :=
   X (p1 * k.1 + f.1.1)%N (p2 * k.2 + f.1.2)%N f.2.
 
@@ -150,7 +150,7 @@ by rewrite !divn_patch // ![(_ * p)%N]mulnC -mulnDr => -> ->.
 Qed.
 
 (** The tokens of the zero ring, and of the image in it. *)
-Lemma patch_token_bare (m n : nat) (X : image F Channel) (q : bare_grid rows columns)
+Lemma patch_token_bare (m n : nat) (X : image_type F Channel) (q : bare_grid rows columns)
     (d : token_offset m n) f :
   patch_token X (ringed_key q d) f = if bare_target q d is Some k then bare_token X k f else 0.
 Proof.
@@ -162,7 +162,7 @@ rewrite /bare_token /= -e1 -e2 !mulnDr.
 by congr X; rewrite addnAC addnK.
 Qed.
 
-Lemma patch_token_image_key (m n : nat) (X : image F Channel) (k : bare_grid rows columns) f :
+Lemma patch_token_image_key (m n : nat) (X : image_type F Channel) (k : bare_grid rows columns) f :
   patch_token X (image_key m n k) f = bare_token X k f.
 Proof. by rewrite image_key_centre patch_token_bare bare_target_centre. Qed.
 
@@ -180,7 +180,7 @@ Definition bare_convolution (rows columns m n : nat) (Feature : finType) (Output
 
 (** For the tokens of an image this is its zero-padded convolution. *)
 Lemma convolution_of_bare_tokens (rows columns p1 p2 m n r1 r2 : nat)
-    (W : nat -> nat -> In -> Out -> F) (X : image F In)
+    (W : nat -> nat -> In -> Out -> F) (X : image_type F In)
     (q : bare_grid rows columns) (t : patch_feature p1 p2 Out) :
   (r1 <= p1 * m)%N -> (r2 <= p2 * n)%N ->
   bare_convolution (fun d : token_offset m n => output_block m n r1 r2 W d.1 d.2)
@@ -195,17 +195,17 @@ Qed.
 (** The convolution of an image that is framed already, by r₁ rows and r₂
     columns of whatever it is; [convolution] frames it with zeros. *)
 Definition framed_convolution (r1 r2 : nat) (W : nat -> nat -> In -> Out -> F)
-    (Z : image F In) (y x : nat) (o : Out) : F :=
+    (Z : image_type F In) (y x : nat) (o : Out) : F :=
   \sum_(i < r1.*2.+1) \sum_(j < r2.*2.+1) \sum_c Z (y + i)%N (x + j)%N c * W i j c o.
 
 (** An image framed by m × n patches, without the rows and columns of them
     that the kernel does not reach. *)
-Definition cropped_frame (p1 p2 m n r1 r2 : nat) (Z : image F In) : image F In :=
+Definition cropped_frame (p1 p2 m n r1 r2 : nat) (Z : image_type F In) : image_type F In :=
   fun y x => Z (y + (p1 * m - r1))%N (x + (p2 * n - r2))%N.
 
 (** The same layer of blocks convolves an image in any frame. *)
 Lemma framed_convolution_of_tokens (rows columns p1 p2 m n r1 r2 : nat)
-    (W : nat -> nat -> In -> Out -> F) (Z : image F In)
+    (W : nat -> nat -> In -> Out -> F) (Z : image_type F In)
     (q : bare_grid rows columns) (t : patch_feature p1 p2 Out) :
   (r1 <= p1 * m)%N -> (r2 <= p2 * n)%N ->
   \sum_(d : token_offset m n)

@@ -20,7 +20,7 @@ Definition axis_shift (n : nat) (q k : 'I_n) : int := (k : nat)%:Z - (q : nat)%:
 
 (** The tokens of an image, and further ones. *)
 Definition with_extra (F : fieldType) (Channel Extra : finType) (n1 n2 p1 p2 : nat)
-    (R : Extra -> patch_feature p1 p2 Channel -> F) (X : image F Channel)
+    (R : Extra -> patch_feature p1 p2 Channel -> F) (X : image_type F Channel)
     (k : bare_grid n1 n2 + Extra) (s : patch_feature p1 p2 Channel) : F :=
   match k with inl k => bare_token X k s | inr e => R e s end.
 
@@ -49,7 +49,7 @@ Section Bare.
 Variables (F : fieldType) (In Out : finType) (n1 n2 p1 p2 K1 K2 d1 d2 : nat).
 
 (** The convolution, from the image's tokens. *)
-Lemma convolution_of_bare (W : nat -> nat -> In -> Out -> F) (X : image F In)
+Lemma convolution_of_bare (W : nat -> nat -> In -> Out -> F) (X : image_type F In)
     (q : bare_grid n1 n2) (t : patch_feature p1 p2 Out) :
   dilated_convolution (p1 * n1) (p2 * n2) K1 K2 d1 d2 W X
       (p1 * q.1 + t.1.1)%N (p2 * q.2 + t.1.2)%N t.2 =
@@ -72,14 +72,14 @@ Variables (A : Head -> bare_grid n1 n2 -> bare_grid n1 n2 + Extra -> F).
 Variables (M : Head -> patch_feature p1 p2 In -> patch_feature p1 p2 Out -> F).
 Variables (b : patch_feature p1 p2 Out -> F) (R : Extra -> patch_feature p1 p2 In -> F).
 
-Let C q k s t := \sum_h A h q (inl k) * M h s t.
+Let blocks q k s t := \sum_h A h q (inl k) * M h s t.
 Let rest q t :=
   \sum_(e : Extra) feature_map (fun i o => \sum_h A h q (inr e) * M h i o) (R e) t + b t.
 
 (** A layer has coefficients at the image's tokens, and a part that no image changes. *)
-Lemma layer_with_extra (X : image F In) q t :
+Lemma layer_with_extra (X : image_type F In) q t :
   attention_layer A M (with_extra R X) q t + b t =
-    \sum_k feature_map (C q k) (bare_token X k) t + rest q t.
+    \sum_k feature_map (blocks q k) (bare_token X k) t + rest q t.
 Proof. by rewrite layer_as_coefficients big_sumType /= /rest addrA. Qed.
 
 (** Given tokens, as those of an image. *)
@@ -90,7 +90,7 @@ Proof. by apply: eq_bigr => k _; apply: eq_feature_map => // s; rewrite bare_tok
 
 (** A layer that is the convolution has its coefficients. *)
 Lemma convolution_coefficients (W : nat -> nat -> In -> Out -> F) :
-  (forall (X : image F In) q t,
+  (forall (X : image_type F In) q t,
      attention_layer A M (with_extra R X) q t + b t =
        dilated_convolution (p1 * n1) (p2 * n2) K1 K2 d1 d2 W X
          (p1 * q.1 + t.1.1)%N (p2 * q.2 + t.1.2)%N t.2) ->
@@ -100,7 +100,7 @@ Proof.
 move=> eqL q k s t.
 pose D k' := offset_map K1 K2 d1 d2 W (axis_shift q.1 k'.1) (axis_shift q.2 k'.2) :
   patch_feature p1 p2 In -> patch_feature p1 p2 Out -> F.
-have split_layer X : \sum_k' feature_map (C q k') (X k') t + rest q t =
+have split_layer X : \sum_k' feature_map (blocks q k') (X k') t + rest q t =
     \sum_k' feature_map (D k') (X k') t.
   by rewrite -!(sum_image_of_tokens _ X) -convolution_of_bare -eqL layer_with_extra.
 have no_rest : rest q t = 0.
@@ -108,7 +108,7 @@ have no_rest : rest q t = 0.
   have zero B : \sum_(k' : bare_grid n1 n2) feature_map (B k') (fun=> 0) t = 0.
     by rewrite big1 // => k' _; rewrite /feature_map big1 // => i _; rewrite mul0r.
   by rewrite !zero add0r.
-apply: (coefficients_unique (C := C q) (D := D) (o := t)) => X.
+apply: (coefficients_unique (C := blocks q) (D := D) (o := t)) => X.
 by rewrite -split_layer no_rest addr0.
 Qed.
 

@@ -31,13 +31,13 @@ Definition axis_offsets (P K d : nat) : seq int :=
 
 (** The image, and zero outside it. *)
 Definition zero_outside (F : fieldType) (Channel : Type) (height width : nat)
-    (X : image F Channel) (y x : int) (c : Channel) : F :=
+    (X : image_type F Channel) (y x : int) (c : Channel) : F :=
   if (0 <= y < height%:Z) && (0 <= x < width%:Z) then X `|y|%N `|x|%N c else 0.
 
 (** The zero-padded convolution at the pixel (y, x), from its definition. *)
 Definition dilated_convolution (F : fieldType) (In : finType) (Out : Type)
     (height width K1 K2 d1 d2 : nat) (W : nat -> nat -> In -> Out -> F)
-    (X : image F In) (y x : nat) (o : Out) : F :=
+    (X : image_type F In) (y x : nat) (o : Out) : F :=
   \sum_(i < K1) \sum_(j < K2) \sum_c
     zero_outside height width X (y%:Z + tap_shift K1 d1 i) (x%:Z + tap_shift K2 d2 j) c
       * W i j c o.
@@ -52,7 +52,7 @@ Definition offset_map (R : ringType) (In Out : finType) (p1 p2 K1 K2 d1 d2 : nat
 
 (** The token whose first pixel is (y, x). *)
 Definition token_at (F : fieldType) (Channel : finType) (height width p1 p2 : nat)
-    (X : image F Channel) (y x : int) (s : patch_feature p1 p2 Channel) : F :=
+    (X : image_type F Channel) (y x : int) (s : patch_feature p1 p2 Channel) : F :=
   zero_outside height width X (y + s.1.1%:Z) (x + s.1.2%:Z) s.2.
 
 Lemma mem_axis_offsets (P K d t i : nat) : (t < P)%N -> (i < K)%N ->
@@ -145,7 +145,7 @@ Qed.
 (** Tokens that hold all reads make up the convolution: Σ_e X_e F_(z e). *)
 Lemma convolution_by_tokens (D1 D2 : finType) (z1 at1 : D1 -> int) (z2 at2 : D2 -> int)
     (inside1 inside2 : int -> bool) (height width : nat) (q1 q2 : nat)
-    (W : nat -> nat -> In -> Out -> F) (X : image F In) (t : patch_feature p1 p2 Out) :
+    (W : nat -> nat -> In -> Out -> F) (X : image_type F In) (t : patch_feature p1 p2 Out) :
   holds_reads F z1 at1 inside1 p1 K1 d1 q1 ->
   holds_reads F z2 at2 inside2 p2 K2 d2 q2 ->
   (forall a, ~~ inside1 a -> ~~ (0 <= a < height%:Z)) ->
@@ -190,7 +190,7 @@ End TwoAxes.
 
 (** An odd kernel without dilation: the convolution of [image.v]. *)
 Lemma dilated_convolution_odd (F : fieldType) (In : finType) (Out : Type) (height width r1 r2 : nat)
-    (W : nat -> nat -> In -> Out -> F) (X : image F In) (y x : nat) (o : Out) :
+    (W : nat -> nat -> In -> Out -> F) (X : image_type F In) (y x : nat) (o : Out) :
   dilated_convolution height width r1.*2.+1 r2.*2.+1 1 1 W X y x o =
     convolution height width r1 r2 W X y x o.
 Proof.

@@ -27,7 +27,7 @@ Arguments flattened_kernel {F In Out} p1 p2 m n r1 r2 W st d.
 
 (** The image whose only pixel that is not zero is one in one channel. *)
 Definition unit_image (F : fieldType) (Channel : finType) (rows columns p1 p2 : nat)
-    (k : bare_grid rows columns) (s : patch_feature p1 p2 Channel) : image F Channel :=
+    (k : bare_grid rows columns) (s : patch_feature p1 p2 Channel) : image_type F Channel :=
   fun y x c =>
     ((y == p1 * k.1 + s.1.1)%N && (x == p2 * k.2 + s.1.2)%N && (c == s.2))%:R.
 

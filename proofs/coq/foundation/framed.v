@@ -30,7 +30,7 @@ Definition at_shift (low1 n1 high1 low2 n2 high2 : nat) (q : bare_grid n1 n2)
 
 (** The tokens at the keys: patches of the image, zero in the frame. *)
 Definition framed_token (F : fieldType) (Channel : finType) (low1 n1 high1 low2 n2 high2 p1 p2 : nat)
-    (X : image F Channel) (k : framed_grid low1 n1 high1 low2 n2 high2) :
+    (X : image_type F Channel) (k : framed_grid low1 n1 high1 low2 n2 high2) :
     patch_feature p1 p2 Channel -> F :=
   token_at (p1 * n1) (p2 * n2) X
     (p1%:Z * ((k.1 : nat)%:Z - low1%:Z)) (p2%:Z * ((k.2 : nat)%:Z - low2%:Z)).
@@ -74,7 +74,7 @@ Qed.
 
 (** The convolution, from the tokens at the offsets. *)
 Lemma convolution_of_framed (F : fieldType) (In Out : finType) (W : nat -> nat -> In -> Out -> F)
-    (X : image F In) (q : bare_grid n1 n2) (t : patch_feature p1 p2 Out) :
+    (X : image_type F In) (q : bare_grid n1 n2) (t : patch_feature p1 p2 Out) :
   \sum_(d : grid_offset p1 p2 K1 K2 d1 d2)
       feature_map (offset_map K1 K2 d1 d2 W (val d.1) (val d.2)) (framed_token X (framed_key q d)) t =
     dilated_convolution (p1 * n1) (p2 * n2) K1 K2 d1 d2 W X

@@ -21,11 +21,11 @@ Section Images.
 
 Variables (F : fieldType) (Channel : Type).
 
-Definition image := nat -> nat -> Channel -> F.
+Definition image_type := nat -> nat -> Channel -> F.
 
 (** The image of [height] × [width] pixels in a frame of zeros, [top] rows
     above (and as many below) and [left] columns before (and after). *)
-Definition zero_framed (height width top left : nat) (X : image) : image :=
+Definition zero_framed (height width top left : nat) (X : image_type) : image_type :=
   fun y x c =>
     if (top <= y < top + height)%N && (left <= x < left + width)%N
     then X (y - top)%N (x - left)%N c else 0.
@@ -36,7 +36,7 @@ End Images.
     out_q = Σ_δ X_(q+δ) W_δ. *)
 Definition convolution (F : fieldType) (In : finType) (Out : Type)
     (height width r1 r2 : nat) (W : nat -> nat -> In -> Out -> F)
-    (X : image F In) (y x : nat) (o : Out) : F :=
+    (X : image_type F In) (y x : nat) (o : Out) : F :=
   \sum_(i < r1.*2.+1) \sum_(j < r2.*2.+1) \sum_c
     zero_framed height width r1 r2 X (y + i)%N (x + j)%N c * W i j c o.
 
@@ -52,7 +52,7 @@ Definition patch_feature (p1 p2 : nat) (Channel : finType) : finType :=
 (** The token at a key: the pixels of its patch, of the image in a ring of m
     × n zero patches. *)
 Definition patch_token (F : fieldType) (Channel : finType)
-    (rows columns m n p1 p2 : nat) (X : image F Channel)
+    (rows columns m n p1 p2 : nat) (X : image_type F Channel)
     (k : ringed_grid rows columns m n) (f : patch_feature p1 p2 Channel) : F :=
   zero_framed (p1 * rows) (p2 * columns) (p1 * m) (p2 * n) X
     (p1 * k.1 + f.1.1)%N (p2 * k.2 + f.1.2)%N f.2.

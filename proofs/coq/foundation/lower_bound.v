@@ -25,7 +25,7 @@ Definition expresses (F : fieldType) (In Out Head : finType)
     (A : Head -> bare_grid rows columns -> ringed_grid rows columns a b -> F)
     (M : Head -> patch_feature p1 p2 In -> patch_feature p1 p2 Out -> F)
     (bias : patch_feature p1 p2 Out -> F) (W : nat -> nat -> In -> Out -> F) : Prop :=
-  forall (X : image F In) (q : bare_grid rows columns) (t : patch_feature p1 p2 Out),
+  forall (X : image_type F In) (q : bare_grid rows columns) (t : patch_feature p1 p2 Out),
     attention_layer A M (patch_token X) q t + bias t =
       convolution (p1 * rows) (p2 * columns) r1 r2 W X
         (p1 * q.1 + t.1.1)%N (p2 * q.2 + t.1.2)%N t.2.

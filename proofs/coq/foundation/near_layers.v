@@ -26,10 +26,10 @@ Hypothesis large1 : (m < rows)%N.
 Hypothesis large2 : (n < columns)%N.
 
 (** An image of zeros and ones. *)
-Definition binary_image (X : nat -> nat -> In -> bool) : image F In := fun y x c => (X y x c)%:R.
+Definition binary_image (X : nat -> nat -> In -> bool) : image_type F In := fun y x c => (X y x c)%:R.
 
 (** How far an output is off. *)
-Definition output_error (X : image F In) (q : bare_grid rows columns) (t : patch_feature p1 p2 Out) : F :=
+Definition output_error (X : image_type F In) (q : bare_grid rows columns) (t : patch_feature p1 p2 Out) : F :=
   `|attention_layer A M (patch_token X) q t + bias t -
     convolution (p1 * rows) (p2 * columns) r1 r2 W X
       (p1 * q.1 + t.1.1)%N (p2 * q.2 + t.1.2)%N t.2|.

@@ -110,15 +110,15 @@ by move/matrixP/(_ (enum_rank st) (enum_rank d)); rewrite !mxE !enum_rankK => <-
 Qed.
 
 (** What makes every entry of the basis nonnegative when it is added. *)
-Definition lift : F := \sum_i \sum_d `|basis i d|.
+Definition lift_amount : F := \sum_i \sum_d `|basis i d|.
 
-Lemma lift_ge0 : 0 <= lift.
+Lemma lift_ge0 : 0 <= lift_amount.
 Proof. by rewrite sumr_ge0 // => i _; rewrite sumr_ge0. Qed.
 
-Lemma lift_basis i d : 0 <= basis i d + lift.
+Lemma lift_basis i d : 0 <= basis i d + lift_amount.
 Proof.
-have : `|basis i d| <= lift.
-  rewrite /lift (bigD1 i) //= (bigD1 d) //= -addrA ler_addl.
+have : `|basis i d| <= lift_amount.
+  rewrite /lift_amount (bigD1 i) //= (bigD1 d) //= -addrA ler_addl.
   by rewrite addr_ge0 ?sumr_ge0 // => j _; rewrite sumr_ge0.
 move=> le; rewrite -ler_subl_addl sub0r; apply: le_trans le.
 by rewrite -normrN ler_norm.

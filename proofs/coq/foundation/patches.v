@@ -65,7 +65,7 @@ by have := ltn_pmod (r + p.-1) lt0p; lia.
 Qed.
 
 Lemma zero_framed_shift (F : fieldType) (Channel : Type) (height width top left a b : nat)
-    (X : image F Channel) (y x : nat) (c : Channel) :
+    (X : image_type F Channel) (y x : nat) (c : Channel) :
   zero_framed height width (top + a) (left + b) X (y + a)%N (x + b)%N c =
     zero_framed height width top left X y x c.
 Proof.
@@ -78,7 +78,7 @@ Section Patches.
 Variables (F : fieldType) (In Out : finType).
 Variables (rows columns p1 p2 m n r1 r2 : nat).
 
-Lemma convolution_of_tokens (W : nat -> nat -> In -> Out -> F) (X : image F In)
+Lemma convolution_of_tokens (W : nat -> nat -> In -> Out -> F) (X : image_type F In)
     (q : bare_grid rows columns) (t : patch_feature p1 p2 Out) :
   (r1 <= p1 * m)%N -> (r2 <= p2 * n)%N ->
   \sum_(d : token_offset m n)

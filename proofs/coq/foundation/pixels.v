@@ -13,13 +13,13 @@ Local Open Scope ring_scope.
 
 (** The token at a key: the pixel there, of the image in a ring of m rows and n columns of zeros. *)
 Definition pixel_token (F : fieldType) (Channel : Type) (rows columns m n : nat)
-    (X : image F Channel) (k : ringed_grid rows columns m n) : Channel -> F :=
+    (X : image_type F Channel) (k : ringed_grid rows columns m n) : Channel -> F :=
   zero_framed rows columns m n X k.1 k.2.
 
 (** The zero-padded convolution of dilation (D₁, D₂): out_q = Σ_δ X_(q + Dδ) W_δ. *)
 Definition convolution_of_dilation (F : fieldType) (In : finType) (Out : Type)
     (height width D1 D2 r1 r2 : nat) (W : nat -> nat -> In -> Out -> F)
-    (X : image F In) (y x : nat) (o : Out) : F :=
+    (X : image_type F In) (y x : nat) (o : Out) : F :=
   \sum_(i < r1.*2.+1) \sum_(j < r2.*2.+1) \sum_c
     zero_framed height width (D1 * r1) (D2 * r2) X (y + D1 * i)%N (x + D2 * j)%N c * W i j c o.
 
@@ -29,7 +29,7 @@ Definition strided_side (side stride : nat) : nat := (side + stride.-1) %/ strid
 (** The zero-padded convolution of stride (s₁, s₂): out_q = Σ_δ X_(s·q + δ) W_δ. *)
 Definition strided_convolution (F : fieldType) (In : finType) (Out : Type)
     (height width s1 s2 r1 r2 : nat) (W : nat -> nat -> In -> Out -> F)
-    (X : image F In) (y x : nat) (o : Out) : F :=
+    (X : image_type F In) (y x : nat) (o : Out) : F :=
   \sum_(i < r1.*2.+1) \sum_(j < r2.*2.+1) \sum_c
     zero_framed height width r1 r2 X (s1 * y + i)%N (s2 * x + j)%N c * W i j c o.
 
@@ -49,7 +49,7 @@ Definition dilated_key (rows columns D1 D2 r1 r2 : nat)
 
 (** The pixel at an offset: of the image, if there is one, and zero if not. *)
 Lemma pixel_token_bare (F : fieldType) (Channel : Type) (rows columns m n : nat)
-    (X : image F Channel) (q : bare_grid rows columns) (d : token_offset m n) c :
+    (X : image_type F Channel) (q : bare_grid rows columns) (d : token_offset m n) c :
   pixel_token X (ringed_key q d) c = if bare_target q d is Some k then X k.1 k.2 c else 0.
 Proof.
 rewrite /pixel_token /zero_framed /= -bare_target_exists.
@@ -58,7 +58,7 @@ by move/eqP: e; rewrite bare_target_some => /andP[/eqP <- /eqP <-]; rewrite !add
 Qed.
 
 Lemma pixel_token_image_key (F : fieldType) (Channel : Type) (rows columns m n : nat)
-    (X : image F Channel) (k : bare_grid rows columns) c :
+    (X : image_type F Channel) (k : bare_grid rows columns) c :
   pixel_token X (image_key m n k) c = X k.1 k.2 c.
 Proof. by rewrite image_key_centre pixel_token_bare bare_target_centre. Qed.
 
@@ -69,7 +69,7 @@ Proof. by rewrite card_prod !card_ord. Qed.
 Section Pixels.
 
 Variables (F : fieldType) (In : finType) (Out : Type) (rows columns r1 r2 : nat).
-Variables (W : nat -> nat -> In -> Out -> F) (X : image F In).
+Variables (W : nat -> nat -> In -> Out -> F) (X : image_type F In).
 
 Lemma dilated_of_pixels (D1 D2 : nat) (q : bare_grid rows columns) (o : Out) :
   \sum_(d : token_offset r1 r2)
@@ -98,7 +98,7 @@ End Pixels.
 
 (** A kernel of one tap acts on each pixel by itself. *)
 Lemma convolution_of_one_tap (F : fieldType) (In : finType) (Out : Type) (rows columns : nat)
-    (W : nat -> nat -> In -> Out -> F) (X : image F In) (q : bare_grid rows columns) (o : Out) :
+    (W : nat -> nat -> In -> Out -> F) (X : image_type F In) (q : bare_grid rows columns) (o : Out) :
   convolution rows columns 0 0 W X q.1 q.2 o = \sum_c X q.1 q.2 c * W 0%N 0%N c o.
 Proof.
 rewrite /convolution !big_ord1; apply: eq_bigr => c _ /=.
@@ -107,7 +107,7 @@ Qed.
 
 (** The dilated convolution of an odd kernel, in its two forms: by rings, and by signed shifts. *)
 Lemma convolution_of_dilation_by_shifts (F : fieldType) (In : finType) (Out : Type)
-    (height width D1 D2 r1 r2 : nat) (W : nat -> nat -> In -> Out -> F) (X : image F In)
+    (height width D1 D2 r1 r2 : nat) (W : nat -> nat -> In -> Out -> F) (X : image_type F In)
     (y x : nat) (o : Out) :
   convolution_of_dilation height width D1 D2 r1 r2 W X y x o =
     dilated_convolution height width r1.*2.+1 r2.*2.+1 D1 D2 W X y x o.

@@ -75,7 +75,7 @@ End Ring.
 
 (** Tokens of the ring are zero. *)
 Lemma patch_token_ring (F : fieldType) (Channel : finType) (rows columns a b p1 p2 : nat)
-    (X : image F Channel) (k : ringed_grid rows columns a b) (f : patch_feature p1 p2 Channel) :
+    (X : image_type F Channel) (k : ringed_grid rows columns a b) (f : patch_feature p1 p2 Channel) :
   image_place k = None -> patch_token X k f = 0.
 Proof.
 move=> /(congr1 isSome); rewrite image_place_exists /= => outside.
@@ -83,7 +83,7 @@ by rewrite /patch_token /zero_framed !patch_in_frame // outside.
 Qed.
 
 Lemma attend_ringed (F : fieldType) (Channel : finType) (rows columns m n p1 p2 : nat)
-    (w : ringed_grid rows columns m n -> F) (X : image F Channel) (f : patch_feature p1 p2 Channel) :
+    (w : ringed_grid rows columns m n -> F) (X : image_type F Channel) (f : patch_feature p1 p2 Channel) :
   attend w (patch_token X) f = attend (fun k => w (image_key m n k)) (bare_token X) f.
 Proof.
 rewrite attend_without_ring => [|k]; last exact: patch_token_ring.
@@ -91,7 +91,7 @@ by apply: eq_bigr => k _; rewrite patch_token_image_key.
 Qed.
 
 Lemma pixel_token_ring (F : fieldType) (Channel : Type) (rows columns a b : nat)
-    (X : image F Channel) (k : ringed_grid rows columns a b) (c : Channel) :
+    (X : image_type F Channel) (k : ringed_grid rows columns a b) (c : Channel) :
   image_place k = None -> pixel_token X k c = 0.
 Proof.
 move=> /(congr1 isSome); rewrite image_place_exists /= => outside.

@@ -32,7 +32,7 @@ Theorem cor3 (R : realFieldType) (E : R -> R) (In Out Inner : finType) (r1 r2 : 
   exists (V : token_offset r1 r2 -> In -> Inner -> R)
          (O : token_offset r1 r2 -> Inner -> Out -> R),
   (forall d c o, through (V d) (O d) c o = W d.1 d.2 c o) /\
-  forall (rows columns : nat) (X : image R In) (q : bare_grid rows columns) (o : Out),
+  forall (rows columns : nat) (X : image_type R In) (q : bare_grid rows columns) (o : Out),
     let layer A := attention_layer A (fun d => through (V d) (O d)) (pixel_token X) q o in
     tends_to
       (fun M => layer (fun d q => softmax (bias_weights (E M) (Some (ringed_key q d)))))

@@ -32,7 +32,7 @@ Theorem cor4 (F : fieldType) (In Out : finType) (rows columns p1 p2 r1 r2 : nat)
         (patch_reach p1 r1 <= 1)%N && (patch_reach p2 r2 <= 1)%N =
         (r1.*2.+1 <= p1.*2.+1)%N && (r2.*2.+1 <= p2.*2.+1)%N
     & (r1.*2.+1 <= p1.*2.+1)%N -> (r2.*2.+1 <= p2.*2.+1)%N ->
-      forall (W : nat -> nat -> In -> Out -> F) (X : image F In)
+      forall (W : nat -> nat -> In -> Out -> F) (X : image_type F In)
         (q : bare_grid rows columns) (t : patch_feature p1 p2 Out),
         attention_layer (hard_attention F (@ringed_target rows columns 1 1))
             (fun d : token_offset 1 1 => output_block 1 1 r1 r2 W d.1 d.2) (patch_token X) q t =

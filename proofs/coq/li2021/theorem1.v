@@ -20,7 +20,7 @@ Local Open Scope ring_scope.
 
 Theorem theorem1 (F : fieldType) (In Out : finType)
     (rows columns p1 p2 m n r1 r2 : nat)
-    (W : nat -> nat -> In -> Out -> F) (X : image F In)
+    (W : nat -> nat -> In -> Out -> F) (X : image_type F In)
     (q : bare_grid rows columns) (t : patch_feature p1 p2 Out) :
   (r1 <= p1 * m)%N -> (r2 <= p2 * n)%N ->
   attention_layer

@@ -32,7 +32,7 @@ Theorem theorem1_limit (R : realFieldType) (E : R -> R) (In Out Inner : finType)
   exists (V : token_offset m n -> patch_feature p1 p2 In -> Inner -> R)
          (O : token_offset m n -> Inner -> patch_feature p1 p2 Out -> R),
   (forall d s t, through (V d) (O d) s t = output_block m n r1 r2 W d.1 d.2 s t) /\
-  forall (rows columns : nat) (X : image R In) (q : bare_grid rows columns)
+  forall (rows columns : nat) (X : image_type R In) (q : bare_grid rows columns)
     (t : patch_feature p1 p2 Out),
     tends_to
       (fun M =>

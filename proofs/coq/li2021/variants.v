@@ -47,7 +47,7 @@ by have := ltn_ord a; rewrite mulnS -doubleMr; lia.
 Qed.
 
 Lemma convolution_of_dilated_kernel (F : fieldType) (In : finType) (Out : Type)
-    (height width D1 D2 r1 r2 : nat) (W : nat -> nat -> In -> Out -> F) (X : image F In) y x o :
+    (height width D1 D2 r1 r2 : nat) (W : nat -> nat -> In -> Out -> F) (X : image_type F In) y x o :
   (0 < D1)%N -> (0 < D2)%N ->
   convolution height width (D1 * r1) (D2 * r2) (dilated_kernel D1 D2 W) X y x o =
     convolution_of_dilation height width D1 D2 r1 r2 W X y x o.
@@ -88,7 +88,7 @@ Qed.
 Theorem variants (F : fieldType) (In Out : finType) (rows columns p1 p2 m n r1 r2 : nat)
     (W : nat -> nat -> In -> Out -> F) :
   let layer (Feature : Type) (B : token_offset m n -> patch_feature p1 p2 In -> Feature -> F)
-      (X : image F In) (q : bare_grid rows columns) :=
+      (X : image_type F In) (q : bare_grid rows columns) :=
     attention_layer (hard_attention F (@ringed_target rows columns m n)) B (patch_token X) q in
   let block r1 r2 W (d : token_offset m n) :=
     output_block (p1 := p1) (p2 := p2) (In := In) (Out := Out) (F := F) m n r1 r2 W d.1 d.2 in

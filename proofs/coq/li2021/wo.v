@@ -26,7 +26,7 @@ Theorem wo (F : fieldType) (In Out : finType) (rows columns p1 p2 m n r1 r2 : na
     (W : nat -> nat -> In -> Out -> F)
     (B : token_offset m n -> patch_feature p1 p2 In -> patch_feature p1 p2 Out -> F) :
   (r1 <= p1 * m)%N -> (r2 <= p2 * n)%N ->
-  let is_convolution := forall (X : image F In) (q : bare_grid rows columns) t,
+  let is_convolution := forall (X : image_type F In) (q : bare_grid rows columns) t,
     attention_layer (hard_attention F (@ringed_target rows columns m n)) B (patch_token X) q t =
       convolution (p1 * rows) (p2 * columns) r1 r2 W X
         (p1 * q.1 + t.1.1)%N (p2 * q.2 + t.1.2)%N t.2 in

@@ -23,7 +23,7 @@ Local Open Scope ring_scope.
 
 (** The image framed by m × n patches, each the mean of its patches. *)
 Definition mean_framed (F : fieldType) (Channel : finType) (rows columns p1 p2 m n : nat)
-    (X : image F Channel) : image F Channel :=
+    (X : image_type F Channel) : image_type F Channel :=
   fun y x c =>
     if (p1 * m <= y < p1 * m + p1 * rows)%N && (p2 * n <= x < p2 * n + p2 * columns)%N
     then X (y - p1 * m)%N (x - p2 * n)%N c
@@ -32,7 +32,7 @@ Definition mean_framed (F : fieldType) (Channel : finType) (rows columns p1 p2 m
 
 (** Its tokens: those of the image, and their mean where there is none. *)
 Lemma mean_framed_token (F : fieldType) (Channel : finType) (rows columns p1 p2 m n : nat)
-    (X : image F Channel) (q : bare_grid rows columns) (d : token_offset m n)
+    (X : image_type F Channel) (q : bare_grid rows columns) (d : token_offset m n)
     (f : patch_feature p1 p2 Channel) :
   let tokens := @bare_token F Channel rows columns p1 p2 X in
   mean_framed rows columns p1 p2 m n X (p1 * (q.1 + d.1) + f.1.1)%N (p2 * (q.2 + d.2) + f.1.2)%N f.2 =
@@ -57,7 +57,7 @@ by rewrite attend_bias //; move: (#|Key|%:R) nzN nzZ (mean_token X i) => c *; fi
 Qed.
 
 Theorem boundary (F : fieldType) (In Out : finType) (rows columns p1 p2 m n r1 r2 : nat)
-    (W : nat -> nat -> In -> Out -> F) (X : image F In)
+    (W : nat -> nat -> In -> Out -> F) (X : image_type F In)
     (q : bare_grid rows columns) (t : patch_feature p1 p2 Out) :
   let N := #|bare_grid rows columns| in
   let tokens := @bare_token F In rows columns p1 p2 X in

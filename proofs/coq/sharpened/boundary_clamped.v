@@ -42,7 +42,7 @@ Definition squared_distance (rows columns m n : nat)
 
 (** The image framed by m × n patches, each the nearest one of its own. *)
 Definition edge_framed (F : fieldType) (Channel : Type) (rows columns p1 p2 m n : nat)
-    (X : image F Channel) : image F Channel :=
+    (X : image_type F Channel) : image_type F Channel :=
   fun y x => X (p1 * clamped rows m (y %/ p1) + y %% p1)%N (p2 * clamped columns n (x %/ p2) + x %% p2)%N.
 
 (** On one axis the clamped place is the nearest, by as much as k is off. *)
@@ -85,7 +85,7 @@ Qed.
 
 Theorem boundary_clamped (F : numFieldType) (In Out : finType)
     (rows columns p1 p2 m n r1 r2 : nat)
-    (W : nat -> nat -> In -> Out -> F) (X : image F In)
+    (W : nat -> nat -> In -> Out -> F) (X : image_type F In)
     (q : bare_grid rows columns) (t : patch_feature p1 p2 Out) :
   let blocks (d : token_offset m n) := output_block m n r1 r2 W d.1 d.2 in
   let edge_padded := framed_convolution r1 r2 W

@@ -21,14 +21,14 @@ Unset Printing Implicit Defensive.
 Import Order.TTheory GRing.Theory Num.Theory.
 Local Open Scope ring_scope.
 
-Definition scaled_image (F : fieldType) (Channel : Type) (t : F) (X : image F Channel) : image F Channel :=
+Definition scaled_image (F : fieldType) (Channel : Type) (t : F) (X : image_type F Channel) : image_type F Channel :=
   fun y x c => t * X y x c.
 
 Section Homogeneous.
 
 Variables (F : fieldType) (In : finType) (Out : Type).
 
-Lemma zero_framed_scaled (height width top left : nat) (t : F) (X : image F In) y x c :
+Lemma zero_framed_scaled (height width top left : nat) (t : F) (X : image_type F In) y x c :
   zero_framed height width top left (scaled_image t X) y x c =
     t * zero_framed height width top left X y x c.
 Proof. by rewrite /zero_framed; case: ifP; rewrite ?mulr0. Qed.
@@ -65,7 +65,7 @@ by move=> lim; do 2![apply: tends_sum => ?]; apply/tends_scale/tends_sum => k; e
 Qed.
 
 Theorem content (R : realFieldType) (In Out Head : finType) (rows columns p1 p2 m n r1 r2 : nat)
-    (A : image R In -> Head -> bare_grid rows columns -> ringed_grid rows columns m n -> R)
+    (A : image_type R In -> Head -> bare_grid rows columns -> ringed_grid rows columns m n -> R)
     (A0 : Head -> bare_grid rows columns -> ringed_grid rows columns m n -> R)
     (M : Head -> patch_feature p1 p2 In -> patch_feature p1 p2 Out -> R)
     (W : nat -> nat -> In -> Out -> R) (b : patch_feature p1 p2 Out -> R) (b' : Out -> R)

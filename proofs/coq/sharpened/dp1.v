@@ -29,7 +29,7 @@ Definition scalar_normaliser (F : fieldType) (Offset : finType) (t : Offset -> F
 
 Theorem dp1 (F : numFieldType) (In Out : finType)
     (rows columns p1 p2 m n r1 r2 : nat) (t : token_offset m n -> F)
-    (W : nat -> nat -> In -> Out -> F) (X : image F In)
+    (W : nat -> nat -> In -> Out -> F) (X : image_type F In)
     (q : bare_grid rows columns) (f : patch_feature p1 p2 Out) :
   let N := #|ringed_grid rows columns m n| in
   let T := #|token_offset m n| in

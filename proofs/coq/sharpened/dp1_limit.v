@@ -34,7 +34,7 @@ Qed.
 
 Theorem dp1_limit (F : numFieldType) (In Out : finType)
     (rows columns p1 p2 m n r1 r2 : nat) (t : token_offset m n -> F)
-    (W : nat -> nat -> In -> Out -> F) (X : image F In)
+    (W : nat -> nat -> In -> Out -> F) (X : image_type F In)
     (q : bare_grid rows columns) (f : patch_feature p1 p2 Out) :
   let T := #|token_offset m n| in
   (r1 <= p1 * m)%N -> (r2 <= p2 * n)%N -> injective t -> (forall d, 0 < t d) ->

@@ -46,14 +46,14 @@ Variables (R : realFieldType) (alpha : R) (offsets : seq (int * int)) (offset : 
 Hypotheses (listed : offset \in offsets) (alpha_gt0 : 0 < alpha).
 
 (** The number of a shift, in the field. *)
-Let number shift : R := (shift_number offsets shift)%:R.
+Let shift_value shift : R := (shift_number offsets shift)%:R.
 
 (** Completing the square. *)
 Lemma enumerated_scoreE shift :
   enumerated_score alpha offsets offset shift =
-    - (alpha * (number shift - number offset) ^+ 2) + alpha * number offset ^+ 2.
+    - (alpha * (shift_value shift - shift_value offset) ^+ 2) + alpha * shift_value offset ^+ 2.
 Proof.
-by rewrite /enumerated_score !big_ord_recl big_ord0 /head_vector /shift_features /= -!/(number _); ring.
+by rewrite /enumerated_score !big_ord_recl big_ord0 /head_vector /shift_features /= -!/(shift_value _); ring.
 Qed.
 
 (** No other shift has the number of a listed one. *)
@@ -86,10 +86,10 @@ End Scores.
 
 Theorem dp2 (R : realFieldType) (alpha : R) (offsets : seq (int * int)) (offset : int * int) :
   offset \in offsets -> 0 < alpha ->
-  let number shift : R := (shift_number offsets shift)%:R in
+  let shift_value shift : R := (shift_number offsets shift)%:R in
   let score := enumerated_score alpha offsets offset in
   [/\ forall shift,
-        score shift = - (alpha * (number shift - number offset) ^+ 2) + alpha * number offset ^+ 2,
+        score shift = - (alpha * (shift_value shift - shift_value offset) ^+ 2) + alpha * shift_value offset ^+ 2,
       forall shift, shift != offset -> score shift + alpha <= score offset
     & forall E : R -> R, is_exponential E ->
       forall (Key : finType) (position : Key -> int * int) (query : int * int) (target : Key),
@@ -97,7 +97,7 @@ Theorem dp2 (R : realFieldType) (alpha : R) (offsets : seq (int * int)) (offset 
         total_variation (softmax (fun k => E (score (position k - query))))
             (one_hot R (Some target)) <= (#|Key|.-1)%:R * E (- alpha)].
 Proof.
-move=> listed alpha_gt0 number score.
+move=> listed alpha_gt0 shift_value score.
 split=> [shift|shift|E E_exp Key position query target inj at_offset]; first exact: enumerated_scoreE.
   exact: enumerated_gap.
 have E_gt0 := exponential_positive E_exp.

@@ -18,7 +18,7 @@ Local Open Scope ring_scope.
 
 Theorem finite (F : fieldType) (In Out : finType)
     (rows columns p1 p2 m n r1 r2 : nat) (e : F)
-    (W : nat -> nat -> In -> Out -> F) (X : image F In)
+    (W : nat -> nat -> In -> Out -> F) (X : image_type F In)
     (q : bare_grid rows columns) (t : patch_feature p1 p2 Out) :
   let N := #|ringed_grid rows columns m n| in
   (r1 <= p1 * m)%N -> (r2 <= p2 * n)%N ->

@@ -23,7 +23,7 @@ Local Open Scope ring_scope.
 Theorem finite_necessary_content (R : realFieldType) (In Out Head : finType)
     (rows columns p1 p2 m n r1 r2 : nat)
     (W : nat -> nat -> In -> Out -> R)
-    (A : image R In -> Head -> bare_grid rows columns -> ringed_grid rows columns m n -> R)
+    (A : image_type R In -> Head -> bare_grid rows columns -> ringed_grid rows columns m n -> R)
     (A0 : Head -> bare_grid rows columns -> ringed_grid rows columns m n -> R)
     (V : Head -> patch_feature p1 p2 In -> patch_feature p1 p2 Out -> R) :
   (r1 <= p1 * m)%N -> (r2 <= p2 * n)%N ->

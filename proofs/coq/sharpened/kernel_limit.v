@@ -36,7 +36,7 @@ Definition exchanged (i : 'I_(family_rank M)) (st : Row) : F :=
   coordinate M i st - e i / e j * coordinate M j st.
 
 Definition limit_numbers (i : 'I_(family_rank M)) (d : Column) : F :=
-  y d / eta + if i == j then lift M else basis M i d + lift M.
+  y d / eta + if i == j then lift_amount M else basis M i d + lift_amount M.
 Definition limit_maps (i : 'I_(family_rank M)) (st : Row) : F :=
   exchanged i st + (if i == j then eta / e j * coordinate M j st - \sum_k exchanged k st else 0).
 
@@ -52,10 +52,10 @@ Proof. by rewrite big_split -big_mkcond big_pred1_eq /= addrC subrK. Qed.
 (** The heads are off the family by what vanishes with η. *)
 Lemma limit_family st d :
   \sum_i limit_numbers i d * limit_maps i st =
-    M st d + eta / e j * (lift M * coordinate M j st).
+    M st d + eta / e j * (lift_amount M * coordinate M j st).
 Proof.
 have none : exchanged j st = 0 by rewrite /exchanged divff // mul1r subrr.
-transitivity (\sum_i ((y d / eta + lift M) * limit_maps i st + basis M i d * exchanged i st)).
+transitivity (\sum_i ((y d / eta + lift_amount M) * limit_maps i st + basis M i d * exchanged i st)).
   apply: eq_bigr => i _; rewrite /limit_numbers /limit_maps.
   by case: eqP => [->|_]; rewrite ?none; ring.
 rewrite big_split -big_distrr limit_maps_sum /= (family_in_basis M).
@@ -70,7 +70,7 @@ End Exchange.
 
 Section Bounds.
 
-Variables (F : realFieldType) (In : finType) (rows columns p1 p2 m n : nat) (X : image F In).
+Variables (F : realFieldType) (In : finType) (rows columns p1 p2 m n : nat) (X : image_type F In).
 Hypothesis small : forall y x c, `|X y x c| <= 1.
 
 Lemma token_le1 (k : ringed_grid rows columns m n) (s : patch_feature p1 p2 In) :
@@ -100,7 +100,7 @@ Theorem kernel_limit (F : realFieldType) (In Out : finType) (p1 p2 m n r1 r2 : n
     [/\ #|Head| = family_rank (flattened_kernel p1 p2 m n r1 r2 W),
         forall h d, 0 <= w h d,
         forall (rows columns : nat) h (q : bare_grid rows columns) k, 0 < offset_weights (w h) q k
-      & forall (rows columns : nat) (X : image F In) (q : bare_grid rows columns)
+      & forall (rows columns : nat) (X : image_type F In) (q : bare_grid rows columns)
             (t : patch_feature p1 p2 Out),
           (forall y x c, `|X y x c| <= 1) ->
           `|attention_layer
@@ -118,7 +118,7 @@ have combination d : y d = \sum_i e i * basis kernel i d.
 have [j nz] : exists j, e j != 0.
   apply/existsP; apply: contraNT nzy; rewrite negb_exists => /forallP zero.
   by rewrite combination big1 // => i _; have := zero i; rewrite negbK => /eqP ->; rewrite mul0r.
-pose size := (lift kernel * #|token_offset m n|%:R + 1) * \sum_st `|coordinate kernel j st / e j|.
+pose size := (lift_amount kernel * #|token_offset m n|%:R + 1) * \sum_st `|coordinate kernel j st / e j|.
 have size0 : 0 <= size.
   by rewrite mulr_ge0 ?sumr_ge0 // addr_ge0 ?ler01 // mulr_ge0 ?ler0n ?lift_ge0.
 have pos1 : 0 < size + 1 by rewrite ltr_paddl ?ltr01.
@@ -134,11 +134,11 @@ rewrite offset_layer; [|exact: keys_neq0 q|by move=> h; exact: offset_total_neq0
 pose token (d : token_offset m n) (s : patch_feature p1 p2 In) := patch_token X (ringed_key q d) s.
 pose mean (s : patch_feature p1 p2 In) :=
   mean_token (fun k : ringed_grid rows columns m n => patch_token X k) s.
-pose total s := \sum_d token d s; pose z s := lift kernel * total s + mean s.
+pose total s := \sum_d token d s; pose z s := lift_amount kernel * total s + mean s.
 pose ratio st := coordinate kernel j st / e j.
 rewrite (_ : _ - _ = eta * \sum_s z s * ratio (s, t)); last first.
   rewrite addrAC -sumrB.
-  transitivity (\sum_d \sum_s token d s * (eta / e j * (lift kernel * coordinate kernel j (s, t)))
+  transitivity (\sum_d \sum_s token d s * (eta / e j * (lift_amount kernel * coordinate kernel j (s, t)))
       + \sum_s mean s * (eta / e j * coordinate kernel j (s, t))).
     congr (_ + _); last by apply: eq_bigr => s _; rewrite limit_maps_sum.
     apply: eq_bigr => d _; rewrite -sumrB; apply: eq_bigr => s _.
@@ -146,7 +146,7 @@ rewrite (_ : _ - _ = eta * \sum_s z s * ratio (s, t)); last first.
   rewrite exchange_big -big_split big_distrr; apply: eq_bigr => s _ /=.
   by rewrite -big_distrl /= -[X in X * _ + _]/(total s) /z /ratio; field.
 rewrite normrM (gtr0_norm pos_eta).
-have z_small s : `|z s| <= lift kernel * #|token_offset m n|%:R + 1.
+have z_small s : `|z s| <= lift_amount kernel * #|token_offset m n|%:R + 1.
   apply: le_trans (ler_norm_add _ _) _; apply: ler_add; last exact: mean_le1.
   rewrite normrM (ger0_norm (lift_ge0 kernel)) ler_wpmul2l ?lift_ge0 // -sum_one.
   apply: le_trans (ler_norm_sum _ _ _) _; apply: ler_sum => d _; exact: token_le1.

@@ -27,7 +27,7 @@ Variables (F : realFieldType) (Row Column : finType) (M : Row -> Column -> F).
 
 (** The basis lifted, and the lift alone for the head more. *)
 Definition lifted_numbers (h : option 'I_(family_rank M)) (d : Column) : F :=
-  if h is Some i then basis M i d + lift M else lift M.
+  if h is Some i then basis M i d + lift_amount M else lift_amount M.
 
 (** The coordinates, and what takes the lift back. *)
 Definition lifted_maps (h : option 'I_(family_rank M)) (st : Row) : F :=

@@ -85,7 +85,7 @@ Theorem lemma3 (F : fieldType) (Head In Out Inner : finType) (rows columns a b p
   (forall W : nat -> nat -> In -> Out -> F,
     exists (V : Head -> patch_feature p1 p2 In -> Inner -> F)
            (O : Head -> Inner -> patch_feature p1 p2 Out -> F),
-    forall (X : image F In) (q : bare_grid rows columns) (t : patch_feature p1 p2 Out),
+    forall (X : image_type F In) (q : bare_grid rows columns) (t : patch_feature p1 p2 Out),
       attention_layer A (fun h => through (V h) (O h)) (patch_token X) q t =
         convolution (p1 * rows) (p2 * columns) r1 r2 W X
           (p1 * q.1 + t.1.1)%N (p2 * q.2 + t.1.2)%N t.2)
@@ -99,7 +99,7 @@ have le1 := patch_reach_suffices r1 lt0p1; have le2 := patch_reach_suffices r2 l
 pose block W := fun d : token_offset (patch_reach p1 r1) (patch_reach p2 r2) =>
   output_block (F := F) (p1 := p1) (p2 := p2) (In := In) (Out := Out)
     (patch_reach p1 r1) (patch_reach p2 r2) r1 r2 W d.1 d.2.
-have layer_on_image M (X : image F In) q t : attention_layer A M (patch_token X) q t =
+have layer_on_image M (X : image_type F In) q t : attention_layer A M (patch_token X) q t =
     attention_layer (fun h q k => A h q (image_key a b k)) M (bare_token X) q t.
   by apply: eq_bigr => h _; apply: eq_feature_map => // i; rewrite attend_ringed.
 split=> [express | [Phi one_map] W].
