@@ -21,11 +21,12 @@ from convattn.cli.running import (
 )
 from convattn.cli.verify import find_proofs
 from convattn.files import write_file
+from convattn.ledger.coq.build import NoCoq, find_coq
 from convattn.ledger.coq.document import render, with_table
-from convattn.ledger.coq.project import Project, UnreadableSource, read_project
+from convattn.ledger.coq.lock import written
+from convattn.ledger.coq.rules import holds_a_theorem
 from convattn.ledger.coq.run import Outcome, as_report, check_proofs
-from convattn.ledger.coq.source import holds_a_theorem
-from convattn.ledger.coq.toolchain import NoCoq, find_coq
+from convattn.ledger.coq.sources import LOCK, Project, UnreadableSource, read_project
 from convattn.ledger.environment import cores
 from convattn.ledger.locations import coq_directory, proofs_directory
 
@@ -47,7 +48,8 @@ class Prove:
             checkout, where convattn verify looks for it.
         jobs: Files at a time; default: one for each core.
         json: Write the report here too; - for standard output.
-        table: Compile nothing; bring the table in this document up to date (- prints it).
+        table: Compile nothing; bring the tables in this document up to date (- prints them).
+        lock: Write definitions.lock.json anew, if all else is right: then read its diff.
     """
 
     files: Annotated[Positional[tuple[Path, ...]], option("FILES")] = ()
@@ -57,6 +59,7 @@ class Prove:
     json: Annotated[Path | None, option("FILE")] = None
     table: Annotated[Path | None, option("FILE")] = None
     proofs: Proofs = None
+    lock: bool = False
 
     def __call__(self) -> int:
         """Check the proofs, print a table of them and write ``report.json``.
@@ -73,6 +76,8 @@ class Prove:
         target = output_folder(self.output, self.coq)
         if self.jobs is not None and self.jobs < 1:
             raise UsageError(f"--jobs got {self.jobs}, but expected at least 1")
+        if self.lock and self.files:
+            raise UsageError("--lock is for all files, but some are named")
         to_stdout = self.json == STANDARD_OUTPUT
         if not to_stdout:
             read = {
@@ -83,7 +88,7 @@ class Prove:
         only = [_named(file, project, self.coq) for file in self.files] or None
         claims = find_proofs(self.proofs)
         try:
-            found = find_coq(project.text(file) for file in project.files)
+            found = find_coq(project)
         except NoCoq as error:
             print(f"convattn prove: {error}", file=sys.stderr)
             return NO_COQ
@@ -93,7 +98,12 @@ class Prove:
 
         jobs = self.jobs or cores()
         with termination_raises(), held(target):
-            outcome = check_proofs(found, project, claims, target, jobs, only, finished)
+            outcome = check_proofs(
+                found, project, claims, target, jobs, only, finished, locked=not self.lock
+            )
+            if self.lock and not outcome.failures:
+                write_file((self.coq or coq_directory()) / LOCK, written(outcome.lock))
+                project = _read(self.coq)
             report = as_report(found, project, outcome)
             if only is None:
                 write_json(target / "report.json", report)

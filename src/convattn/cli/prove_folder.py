@@ -7,7 +7,7 @@ from pathlib import Path
 from convattn.cli.output import require_writable
 from convattn.cli.running import UsageError
 from convattn.files import InUse, hold_folder
-from convattn.ledger.coq.record import ForeignFiles
+from convattn.ledger.coq.build import ForeignFiles
 from convattn.ledger.locations import checkout, coq_directory
 
 

@@ -5,15 +5,82 @@ from pathlib import Path
 
 import pytest
 
-from convattn.ledger.coq.project import read_project
+from convattn.ledger.coq.build import NoCoq, find_coq
 from convattn.ledger.coq.run import Outcome, check_proofs
-from convattn.ledger.coq.toolchain import NoCoq, find_coq
+from convattn.ledger.coq.sources import read_project
 from convattn.ledger.discovery import discover
 from ledger.proof_files import claim
 
 needs_coq = pytest.mark.skipif(shutil.which("coqc") is None, reason="Coq is not installed")
 
 ONE = "Theorem one : 1 = 1.\nProof. reflexivity. Qed.\n"
+
+
+# False theorems that Coq accepts, or sees where a reader sees another; and what gives them away.
+DISGUISES = {
+    "a module that a signature seems to make an alias": (
+        """From Coq Require Import Structures.Equalities.
+Class Empty := cheat : False.
+Module M : Typ with Definition t := nat.
+Definition t := nat.
+Declare Instance falso : Empty.
+Theorem one : 1 = 2.
+Proof. destruct falso. Qed.
+End M.
+Lemma one : True.
+Proof. exact I. Qed.
+""",
+        (3, "'Module'"),
+    ),
+    "a module behind an unknown prefix": (
+        """Class Empty := cheat : False.
+Timeout 9 Module M.
+Declare Instance falso : Empty.
+Theorem one : 1 = 2.
+Proof. destruct falso. Qed.
+End M.
+Lemma one : True.
+Proof. exact I. Qed.
+""",
+        (2, "'Timeout'"),
+    ),
+    "a theorem that is taken back": (
+        """Theorem one : 1 = 2.
+Proof.
+Undo.
+Reset one.
+Lemma one : True.
+Proof. exact I. Qed.
+""",
+        (4, "'Reset'"),
+    ),
+    "everything taken back": (
+        """Theorem one : 1 = 2.
+Proof. Reset Initial.
+Lemma one : True. Proof. exact I. Qed.
+""",
+        (2, "'Reset'"),
+    ),
+    "a section behind an unknown prefix": (
+        """Timeout 9 Section S.
+Timeout 9 Variable h : False.
+Theorem one : 1 = 2.
+Proof. destruct h. Qed.
+Timeout 9 End S.
+""",
+        (2, "'Timeout'"),
+    ),
+    "a comment that is none": (
+        """Notation "@( '*' x" := x (at level 200, x constr at level 0).
+Notation "x *)" := x (at level 1).
+Check @(* I. Module M. Axiom h : False. Check I *) .
+Theorem one : 1 = 2.
+Proof. destruct h. Qed.
+Check @(* I. End M. Lemma one : True. Proof. exact I. Qed. Check I *) .
+""",
+        (3, "'(*'"),
+    ),
+}
 
 
 def theorem(name: str, statement: str = "1 = 1", proof: str = "reflexivity. Qed.") -> str:
@@ -41,11 +108,11 @@ def prove(sources: Path, output: Path, proofs: Path | None = None, **options) ->
     """Check a tree."""
     project = read_project(sources)
     try:
-        coq = find_coq(project.text(file) for file in project.files)
+        coq = find_coq(project)
     except NoCoq as error:
         pytest.skip(str(error))
     claims = discover(proofs) if proofs else []
-    return check_proofs(coq, project, claims, output, 2, **options)
+    return check_proofs(coq, project, claims, output, 2, **{"locked": False, **options})
 
 
 def places(outcome: Outcome) -> list[tuple[str, int]]:

@@ -4,11 +4,11 @@ import shutil
 
 import pytest
 
-from convattn.ledger.coq.project import read_project
+from convattn.ledger.coq.sources import read_project
 from convattn.ledger.locations import coq_directory
 from ledger.coq.coq_tree import needs_coq, prove
 
-pytestmark = needs_coq
+pytestmark = [needs_coq, pytest.mark.slow]
 
 FINITE, THEOREM1 = "sharpened/finite.v", "li2021/theorem1.v"
 BLOCK = "output_block m n r1 r2 W d.1 d.2"

@@ -7,8 +7,8 @@ import pytest
 
 from convattn.ledger import EvidenceFailed, Level, NotRunHere, Run
 from convattn.ledger.coq import theorem_check
-from convattn.ledger.coq.project import digest
-from convattn.ledger.coq.source import scan
+from convattn.ledger.coq.rules import scan
+from convattn.ledger.coq.sources import digest
 from convattn.ledger.evidence import proved
 from ledger.coq.coq_tree import ONE, write_sources
 

@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 from proofs.coq.computed_values import Evaluator
 
-from convattn.ledger.coq.compilation import compile_project
-from convattn.ledger.coq.project import Project, read_project
-from convattn.ledger.coq.toolchain import Coq, NoCoq, find_coq
+from convattn.ledger.coq.build import Coq, NoCoq, build, find_coq
+from convattn.ledger.coq.sources import Project, read_project
 from convattn.ledger.environment import cores
 from convattn.ledger.locations import coq_directory, prove_report
 
@@ -50,7 +49,7 @@ def coq_value(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[st
     project = read_project(coq_directory())
     files = [f"{module.replace('.', '/')}.v" for module in MODULES]
     try:
-        coq = find_coq(project.text(file) for file in files)
+        coq = find_coq(project)
     except NoCoq as missing:
         pytest.skip(str(missing))
     compiled = compiled_proofs(coq, project, files, shared_folder(tmp_path_factory))
@@ -78,17 +77,13 @@ def compiled_proofs(coq: Coq, project: Project, files: list[str], folder: Path) 
         report = prove_report()
         if not tree.exists() and report is not None and report.parent.is_dir():
             copy_compiled(report.parent, folder)
-        outcome = compile_project(coq, project, folder, cores(), files)
+        outcome = build(coq, project, folder, cores(), files)
     assert not outcome.failures, [str(failure) for failure in outcome.failures]
     return tree
 
 
 def copy_compiled(built: Path, folder: Path) -> None:
     """Copy the compiled files, if there is a record of what they are compiled from, with it."""
-    if not (built / "compiled.json").is_file():
-        return
-    shutil.copy(built / "compiled.json", folder)
-    for source in sorted(built.glob("coq/**/*.vo")):
-        target = folder / source.relative_to(built)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(source, target)
+    if (built / "compiled.json").is_file():
+        shutil.copy(built / "compiled.json", folder)
+        shutil.copytree(built / "coq", folder / "coq")  # with their times, for make

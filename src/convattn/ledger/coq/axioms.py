@@ -7,7 +7,7 @@ full, since a file of the proofs may bear the name of a library's file.
 
 from collections.abc import Collection
 
-from convattn.ledger.coq.failure import Failure
+from convattn.ledger.coq.sources import Failure
 
 REALS = "Coq's real numbers"
 CLASSICAL = "classical logic"
@@ -72,7 +72,7 @@ def judge(file: str, line: int, assumptions: Collection[str]) -> list[Failure]:
             file,
             line,
             f"the theorem stands on no axiom of {family}",
-            "take that family out of the file's row in proving/axioms.py",
+            "take that family out of the file's row in ledger/coq/axioms.py",
         )
         for family in allowed
         if not FAMILIES[family] & set(assumptions)

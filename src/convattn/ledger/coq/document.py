@@ -1,11 +1,16 @@
-"""The table of docs/proofs.md: claim, file, theorem, assumptions. Nothing is compiled for it."""
+"""The tables of docs/proofs.md: the theorems, and the definitions that they reach.
 
+Nothing is compiled for them: the definitions are those of the lock.
+"""
+
+from collections import Counter
 from collections.abc import Sequence
 
 from convattn.ledger.coq.axioms import stated
-from convattn.ledger.coq.project import Project
+from convattn.ledger.coq.lock import definitions, read_lock
+from convattn.ledger.coq.rules import scan
 from convattn.ledger.coq.run import named_theorems
-from convattn.ledger.coq.source import scan
+from convattn.ledger.coq.sources import Project
 from convattn.ledger.discovery import Proof
 
 BEGIN = "<!-- table: convattn prove --table docs/proofs.md -->"
@@ -13,7 +18,7 @@ END = "<!-- end of the table -->"
 
 
 def render(project: Project, claims: Sequence[Proof]) -> str:
-    """The table as Markdown: the claims in their order, then the theorems that none names.
+    """The tables as Markdown: the claims in their order, then the theorems that none names.
 
     Args:
         project: The sources.
@@ -40,19 +45,46 @@ def render(project: Project, claims: Sequence[Proof]) -> str:
         if file not in theorems:
             raise ValueError(f"{claim} names {file}, which has no theorem")
     named = {file for _, file in rows}
+    others = {"checker": "the checker", "definitions": "the definitions"}
     rows += [
-        ("the checker" if file.startswith("checker/") else "none", file)
-        for file in theorems
-        if file not in named
+        (others.get(file.partition("/")[0], "none"), file) for file in theorems if file not in named
     ]
-    lines = ["| claim | file | theorem | assumptions |", "|---|---|---|---|"]
+    lock = read_lock(project) or {"theorems": {}}
+    reached = {file: entry["definitions"] for file, entry in lock["theorems"].items()}
+    lines = [
+        "| claim | file | theorem | assumptions | definitions |",
+        "|---|---|---|---|---:|",
+    ]
     lines += [
-        f"| {claim} | [`{file}`](../proofs/coq/{file}) | `{theorems[file]}` | {stated(file)} |"
+        f"| {claim} | [`{file}`](../proofs/coq/{file}) | `{theorems[file]}` | {stated(file)} | "
+        f"{len(reached.get(file, ()))} |"
         for claim, file in rows
     ]
     count = len({claim for _, claim, _ in named_theorems(claims)})
-    lines += ["", f"{len(theorems)} theorems; {count} claims are PROVED."]
-    return "\n".join(lines) + "\n"
+    lines += ["", f"{len(theorems)} theorems; {count} claims are PROVED.", ""]
+    return "\n".join([*lines, *_definitions(project, reached)]) + "\n"
+
+
+def _definitions(project: Project, reached: dict[str, list[str]]) -> list[str]:
+    """The definitions to read, by their files, each with the number of theorems that reach it."""
+    uses = Counter(name for names in reached.values() for name in names)
+    places = definitions(project, project.files)
+    files: dict[str, list[str]] = {}
+    for name in sorted(uses, key=lambda name: places.get(name, ("", 0))):
+        file, _ = places.get(name, ("", 0))
+        files.setdefault(file, []).append(f"`{name.rpartition('.')[2]}` {uses[name]}")
+    most = max((len(names) for names in reached.values()), default=0)
+    return [
+        "## The definitions to read",
+        "",
+        f"The statements reach {len(uses)} definitions of the {len(places)} in these sources, and "
+        f"none more than {most}. A number is that of the theorems whose statements reach the "
+        "definition, directly or through others.",
+        "",
+        "| file | definitions |",
+        "|---|---|",
+        *(f"| [`{file}`](../proofs/coq/{file}) | {', '.join(n)} |" for file, n in files.items()),
+    ]
 
 
 def with_table(document: str, table: str) -> str:

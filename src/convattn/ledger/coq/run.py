@@ -1,22 +1,26 @@
-"""One run over the proofs: scan, compile, ask the kernel, and compare what the claims name."""
+"""One run over the proofs: scan, compile, ask the kernel, compare with the lock; and its report."""
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from convattn.ledger.claim import Level
-from convattn.ledger.coq.assumptions import print_assumptions
-from convattn.ledger.coq.axioms import judge, stated
-from convattn.ledger.coq.compilation import compile_project
-from convattn.ledger.coq.failure import Failure
-from convattn.ledger.coq.names import shadowing
-from convattn.ledger.coq.project import Project, digest
-from convattn.ledger.coq.report import SCHEMA
-from convattn.ledger.coq.source import Theorem, holds_a_theorem, scan
-from convattn.ledger.coq.theorem_check import TheoremCheck
-from convattn.ledger.coq.toolchain import Coq
+from convattn.ledger.coq.axioms import ALLOWED, judge, stated
+from convattn.ledger.coq.build import Coq, build
+from convattn.ledger.coq.kernel import Kernel
+from convattn.ledger.coq.lock import compare, meanings
+from convattn.ledger.coq.rules import (
+    Theorem,
+    holds_a_theorem,
+    library_lines,
+    names,
+    scan,
+    shadowing,
+)
+from convattn.ledger.coq.sources import LOCK, Failure, Project, digest
+from convattn.ledger.coq.theorem_check import SCHEMA, TheoremCheck
 from convattn.ledger.discovery import Proof
 
 
@@ -50,12 +54,14 @@ class Outcome:
         failures: Everything that is wrong.
         seconds: How long it took.
         compiled: How many files were compiled, and not taken over from the last run.
+        lock: What the lock of these theorems would be; empty if Coq was not asked.
     """
 
     theorems: tuple[Proved, ...]
     failures: tuple[Failure, ...]
     seconds: float
     compiled: int
+    lock: dict[str, Any] = field(default_factory=dict)
 
 
 def check_proofs(
@@ -66,6 +72,7 @@ def check_proofs(
     jobs: int,
     only: Sequence[str] | None = None,
     finished: Callable[[str, float], None] = lambda file, seconds: None,
+    locked: bool = True,
 ) -> Outcome:
     """Check the proofs.
 
@@ -77,26 +84,38 @@ def check_proofs(
         jobs: How many at a time.
         only: The files of theorems wanted; all if ``None``.
         finished: Is told each file that was compiled, and the seconds.
+        locked: Whether statements and definitions must be those of the lock.
     """
     started = time.perf_counter()
-    failures = list(project.failures)
-    compiled = compile_project(coq, project, output, jobs, only, finished)
-    failures += compiled.failures
+    built = build(coq, project, output, jobs, only, finished)
     wanted = set(project.files)
     if only is not None:
-        wanted = set(only).union(*(compiled.requires[file] for file in only))
-    failures += [failure for failure in shadowing(project) if failure.file in wanted]
+        wanted = set(only).union(*(built.requires[file] for file in only))
+    failures = [*project.failures, *built.failures]
+    failures += [item for item in shadowing(project, built.requires) if item.file in wanted]
     theorems: dict[str, Theorem] = {}
     for file in sorted(wanted):
         theorem, wrong = scan(file, project.text(file))
         failures += wrong
         if theorem is not None and (only is None or file in only):
             theorems[file] = theorem
-    asked = [theorem for file, theorem in theorems.items() if file in compiled.seconds]
-    assumptions, unknown = print_assumptions(coq, project, output, asked)
-    failures += unknown
-    for file, names in assumptions.items():
-        failures += judge(file, theorems[file].line, names)
+    broken = {failure.file for failure in failures}
+    asked = [
+        theorem
+        for file, theorem in theorems.items()
+        if file in built.seconds and not broken & {file, *built.requires[file]}
+    ]
+    assumptions: dict[str, tuple[str, ...]] = {}
+    lock: dict[str, Any] = {}
+    try:
+        assumptions, lock, wrong = _ask(
+            project, output, built.requires, asked, sorted(built.seconds)
+        )
+        failures += wrong
+        if locked:
+            failures += compare(project, lock, list(theorems.values()), only is None)
+    except RuntimeError as error:
+        failures.append(Failure("query.v", 0, str(error), f"remove {output} and run again"))
     naming, wrong = _claims_of(project, theorems, claims, only)
     failures += wrong
     broken = {failure.file for failure in failures}
@@ -104,15 +123,43 @@ def check_proofs(
         Proved(
             theorem,
             tuple(naming.get(file, ())),
-            tuple(sorted(compiled.requires[file])),
+            tuple(sorted(built.requires[file])),
             assumptions.get(file),
-            compiled.seconds.get(file, 0.0),
-            file in assumptions and not broken & {file, *compiled.requires[file]},
+            built.seconds.get(file, 0.0),
+            file in assumptions and not broken & {file, LOCK, *built.requires[file]},
         )
         for file, theorem in theorems.items()
     ]
     seconds = time.perf_counter() - started
-    return Outcome(tuple(proved), tuple(failures), seconds, compiled.anew)
+    return Outcome(tuple(proved), tuple(failures), seconds, built.anew, lock)
+
+
+def _ask(
+    project: Project,
+    output: Path,
+    requires: dict[str, frozenset[str]],
+    theorems: Sequence[Theorem],
+    files: Sequence[str],
+) -> tuple[dict[str, tuple[str, ...]], dict[str, Any], list[Failure]]:
+    """Axioms and meanings of theorems that compile, and the names that a library has already."""
+    loaded = sorted({item.file for item in theorems}.union(*(requires[t.file] for t in theorems)))
+    kernel = Kernel(project, output, loaded)
+    failures = []
+    defined = [item for file in files for item in names(project, file)]
+    library = kernel.known(library_lines(project, files), sorted({item.name for item in defined}))
+    for item in defined:
+        if full := library.get(item.name):
+            found = f"'{item.name}', which the imported libraries have as {full}"
+            failures.append(Failure(item.file, item.line, found, "rename it"))
+    full_names = [project.qualified(item.file, item.name) for item in theorems]
+    closed = [
+        name for item, name in zip(theorems, full_names, strict=True) if item.file not in ALLOWED
+    ]
+    axioms = kernel.assumptions(full_names, closed)
+    assumptions = {item.file: found for item, found in zip(theorems, axioms, strict=True)}
+    for theorem in theorems:
+        failures += judge(theorem.file, theorem.line, assumptions[theorem.file])
+    return assumptions, meanings(project, kernel, theorems, loaded), failures
 
 
 def named_theorems(claims: Sequence[Proof]) -> list[tuple[Proof, str, str]]:

@@ -7,8 +7,8 @@ import json
 from functools import cache
 from pathlib import Path
 
-from convattn.ledger.coq.project import read_project
-from convattn.ledger.coq.source import scan
+from convattn.ledger.coq.rules import scan
+from convattn.ledger.coq.sources import read_project
 from convattn.ledger.locations import coq_directory
 
 DATA = Path(__file__).with_name("statements.json")

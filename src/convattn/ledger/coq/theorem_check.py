@@ -1,13 +1,18 @@
 """The check of evidence of level PROVED: was this theorem checked, of the sources that are here?"""
 
+import json
 import shutil
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
-from convattn.ledger.coq.report import changed_since, read_report
-from convattn.ledger.coq.source import Theorem, scan
-from convattn.ledger.coq.toolchain import INSTALL
+from convattn.ledger.coq.build import INSTALL
+from convattn.ledger.coq.rules import Theorem, scan
+from convattn.ledger.coq.sources import LOCK, PROJECT, digest
 from convattn.ledger.locations import coq_directory, prove_report
 from convattn.ledger.run import EvidenceFailed, NotRunHere, Run
+
+SCHEMA = 1
 
 
 @dataclass(frozen=True)
@@ -71,3 +76,32 @@ def _remedy() -> str:
     if shutil.which("coqc") is None:
         return f"Coq is not installed: {INSTALL}; then run `make prove`"
     return "run `make prove`"
+
+
+def read_report(path: Path) -> dict[str, Any] | None:
+    """The report of ``convattn prove``; ``None`` if there is none, or it is none of ours."""
+    try:
+        report = json.loads(path.read_text("utf-8"))
+        readable = report["schema"] == SCHEMA and isinstance(report["theorems"], dict)
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return report if readable else None
+
+
+def changed_since(report: dict[str, Any], file: str, directory: Path) -> list[str]:
+    """Which sources of a theorem are not, byte for byte, those that the report is about.
+
+    Args:
+        report: It must have the theorem.
+        file: The theorem's file, under the directory.
+        directory: The folder of the sources.
+    """
+    changed = []
+    for name in {file, PROJECT, LOCK, *report["theorems"][file]["requires"]}:
+        try:
+            found = digest((directory / name).read_bytes())
+        except OSError:
+            found = "absent"
+        if found != report["sources"].get(name, "absent"):
+            changed.append(name)
+    return sorted(changed)

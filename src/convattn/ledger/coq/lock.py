@@ -1,0 +1,120 @@
+"""What the statements mean, held by a lock: each statement in full, and the definitions it reaches.
+
+A theorem can be made empty without touching its proof, by another definition of a word that it
+uses. ``definitions.lock.json`` holds the SHA-256 of every statement, and of every definition of the
+project that a statement reaches through others. It is written by ``convattn prove --lock`` alone,
+so that every change of a meaning is a diff that somebody reads.
+"""
+
+import json
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from convattn.ledger.coq.kernel import QUALIFIED, Kernel
+from convattn.ledger.coq.rules import Theorem, names
+from convattn.ledger.coq.sources import LOCK, Failure, Project, digest
+
+SCHEMA = 1
+_REMEDY = "read the diff of the sources; if it is meant, run convattn prove --lock"
+
+
+def definitions(project: Project, files: Collection[str]) -> dict[str, tuple[str, int]]:
+    """Every definition of these files: its full name, and its file and line."""
+    return {
+        project.qualified(file, item.name): (file, item.line)
+        for file in sorted(files)
+        for item in names(project, file)
+        if item.kind not in ("Lemma", "Let", "Notation")
+    }
+
+
+def meanings(
+    project: Project, kernel: Kernel, theorems: Sequence[Theorem], files: Collection[str]
+) -> dict[str, Any]:
+    """The content of a lock for these theorems.
+
+    Args:
+        project: The sources.
+        kernel: It has loaded the files.
+        theorems: The theorems of compiled files.
+        files: These files and all that they require.
+    """
+    known = definitions(project, files)
+    full = {item.file: project.qualified(item.file, item.name) for item in theorems}
+    printed = kernel.printed(list(full.values()), list(known))
+    uses = {
+        name: {token for token in QUALIFIED.findall(text) if token in known and token != name}
+        for name, text in printed.items()
+    }
+    reached = {}
+    for file, name in full.items():
+        waiting = [name]
+        found: set[str] = set()
+        while waiting:
+            new = uses[waiting.pop()] - found
+            found |= new
+            waiting += new
+        reached[file] = sorted(found)
+    used = sorted(set().union(*reached.values()))
+    return {
+        "schema": SCHEMA,
+        "definitions": {name: digest(printed[name].encode()) for name in used},
+        "theorems": {
+            file: {"statement": digest(printed[name].encode()), "definitions": reached[file]}
+            for file, name in sorted(full.items())
+        },
+    }
+
+
+def read_lock(project: Project) -> dict[str, Any] | None:
+    """The lock that stands with the sources; ``None`` if there is none that can be read."""
+    try:
+        lock = json.loads(project.sources[LOCK])
+        readable = lock["schema"] == SCHEMA and isinstance(lock["theorems"], dict)
+        return lock if readable and isinstance(lock["definitions"], dict) else None
+    except (KeyError, TypeError, ValueError):
+        return None
+
+
+def written(lock: dict[str, Any]) -> bytes:
+    """A lock as a file."""
+    return (json.dumps(lock, indent=1) + "\n").encode()
+
+
+def compare(
+    project: Project, found: dict[str, Any], theorems: Sequence[Theorem], whole: bool
+) -> list[Failure]:
+    """How the statements and definitions differ from the lock.
+
+    Args:
+        project: The sources, with their lock.
+        found: What `meanings` returned.
+        theorems: The theorems.
+        whole: Whether these are all theorems, so that the lock may have no others.
+    """
+    lock = read_lock(project)
+    if lock is None:
+        remedy = "take it from the last commit, or run convattn prove --lock"
+        return [Failure(LOCK, 0, "the lock of the definitions is not there, or not valid", remedy)]
+    failures = []
+    places = definitions(project, project.files)
+    for name, value in found["definitions"].items():
+        if lock["definitions"].get(name) != value:
+            file, line = places[name]
+            change = "has changed" if name in lock["definitions"] else "is new"
+            failures.append(
+                Failure(file, line, f"the meaning of '{name}' {change} since the lock", _REMEDY)
+            )
+    for item in theorems:
+        entry, held = found["theorems"].get(item.file), lock["theorems"].get(item.file)
+        if entry is None or entry == held:
+            continue
+        what = "the statement is not in the lock"
+        if isinstance(held, dict):
+            parts = [key for key in entry if entry[key] != held.get(key)]
+            what = f"the {' and the '.join(parts)} of the theorem differ from the lock"
+        failures.append(Failure(item.file, item.line, what, _REMEDY))
+    if whole:
+        gone = sorted(lock["theorems"].keys() - {item.file for item in theorems})
+        failures += [Failure(LOCK, 0, f"it holds {file}, no theorem", _REMEDY) for file in gone]
+    return failures
