@@ -6,9 +6,11 @@ from pathlib import Path
 import pytest
 
 from convattn.ledger.coq.build import NoCoq, find_coq
+from convattn.ledger.coq.rules import closure
 from convattn.ledger.coq.run import Outcome, check_proofs
-from convattn.ledger.coq.sources import read_project
+from convattn.ledger.coq.sources import PROJECT, read_project
 from convattn.ledger.discovery import discover
+from convattn.ledger.locations import coq_directory
 from ledger.proof_files import claim
 
 needs_coq = pytest.mark.skipif(shutil.which("coqc") is None, reason="Coq is not installed")
@@ -81,6 +83,15 @@ Check @(* I. End M. Lemma one : True. Proof. exact I. Qed. Check I *) .
         (3, "'(*'"),
     ),
 }
+
+
+def copy_proofs(directory: Path, *files: str) -> None:
+    """Copy these files of the project's proofs, all that they require, and ``_CoqProject``."""
+    project = read_project(coq_directory())
+    requires = closure(project)
+    for file in {PROJECT, *files}.union(*(requires[file] for file in files)):
+        (directory / file).parent.mkdir(parents=True, exist_ok=True)
+        (directory / file).write_bytes(project.sources[file])
 
 
 def theorem(name: str, statement: str = "1 = 1", proof: str = "reflexivity. Qed.") -> str:

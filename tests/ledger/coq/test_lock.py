@@ -1,14 +1,13 @@
 """A theorem made empty by its definitions is refused, though Coq accepts it."""
 
 import json
-import shutil
 
 import pytest
 
 from convattn.ledger.coq.lock import written
 from convattn.ledger.coq.sources import LOCK, read_project
 from convattn.ledger.locations import coq_directory
-from ledger.coq.coq_tree import needs_coq, prove, theorem, write_sources
+from ledger.coq.coq_tree import copy_proofs, needs_coq, prove, theorem, write_sources
 
 pytestmark = [needs_coq, pytest.mark.slow]
 
@@ -28,9 +27,7 @@ def lock(folder, sources, **options):
 def limits(tmp_path_factory):
     """A theorem on limits of the project, with the foundation that it requires, locked."""
     folder = tmp_path_factory.mktemp("limits")
-    for file in (LIMITS, "foundation/attention.v", "foundation/limits.v", "_CoqProject"):
-        (folder / "coq" / file).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(coq_directory() / file, folder / "coq" / file)
+    copy_proofs(folder / "coq", LIMITS)
     write_sources(
         folder / "coq",
         p__total=ADDED

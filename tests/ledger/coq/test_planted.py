@@ -1,12 +1,8 @@
 """False versions of real theorems, on the real foundation: Coq must refuse each."""
 
-import shutil
-
 import pytest
 
-from convattn.ledger.coq.sources import read_project
-from convattn.ledger.locations import coq_directory
-from ledger.coq.coq_tree import needs_coq, prove
+from ledger.coq.coq_tree import copy_proofs, needs_coq, prove
 
 pytestmark = [needs_coq, pytest.mark.slow]
 
@@ -28,29 +24,11 @@ PLANTS = {
 }
 
 
-def required(file):
-    """A file and all that it requires of the foundation."""
-    project = read_project(coq_directory())
-    found, waiting = set(), [file]
-    while waiting:
-        name = waiting.pop()
-        if name in project.sources and name not in found:
-            found.add(name)
-            for line in project.text(name).splitlines():
-                if line.startswith("From Convattn.foundation Require Import"):
-                    words = line.rstrip(".").split()[4:]
-                    waiting += [f"foundation/{word}.v" for word in words]
-    return found
-
-
 @pytest.fixture(scope="module")
 def copied(tmp_path_factory):
     """The two theorems and their foundation, which compile as they are."""
     folder = tmp_path_factory.mktemp("planted")
-    files = required(THEOREM1) | required(FINITE)
-    for file in [*files, "_CoqProject"]:
-        (folder / "coq" / file).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(coq_directory() / file, folder / "coq" / file)
+    copy_proofs(folder / "coq", THEOREM1, FINITE)
     outcome = prove(folder / "coq", folder / "out")
     assert outcome.failures == ()
     assert [item.checked for item in outcome.theorems] == [True, True]
