@@ -41,6 +41,14 @@ MODULES = [
 ]
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What asks Coq for a value is slow: the proofs must be compiled first."""
+    for item in items:
+        if "coq_value" in getattr(item, "fixturenames", ()):
+            item.add_marker("slow")
+
+
 @pytest.fixture(scope="session")
 def coq_value(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Any]]:
     """The value of a term."""
