@@ -132,11 +132,11 @@ def underflow_bound(
     gains = layer.encoding.head_gains(keys)
     gain = layer.heads if gains is None else 2 * float(gains.sum())
     value, output = place_single_map(layer.value, layer.output)
-    largest = float(jnp.abs(images).max(initial=0))
+    largest = float(np.abs(np.asarray(images)).max(initial=0))
     absolute = 8 * tiny * (1 + largest) * (1 + gain)
     absolute *= math.prod(contraction_lengths(value, output, layer.heads, keys))
     for part in (value, output):
-        absolute *= 1 + (1.0 if part is None else float(jnp.abs(part).max()))
+        absolute *= 1 + (1.0 if part is None else float(np.abs(np.asarray(part)).max()))
     absolute += tiny + max(tiny, float(jnp.finfo(result).smallest_subnormal))
     if not maps_are_exact:
         stored = max(tiny, float(jnp.finfo(maps_dtype(layer)).smallest_subnormal))
