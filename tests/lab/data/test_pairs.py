@@ -119,10 +119,12 @@ def test_each_image_of_a_pair_is_varied_by_itself():
     examples = training(train=twice, augmentation=Augmentation(3, True))
     held = examples.put(twice, None)
     keys = jax.random.split(jax.random.key(0), 4)
-    varied, _ = examples.load(held, np.arange(4), keys, "float32")
+    augmented, _ = examples.load(held, np.arange(4), keys, "float32")
     plain, _ = examples.load(held, np.arange(4), None, "float32")
     assert (np.asarray(plain[:, :, :8]) == np.asarray(plain[:, :, 8:])).all()
-    differs = (np.asarray(varied[:, :, :8]) != np.asarray(varied[:, :, 8:])).any(axis=(1, 2, 3))
+    differs = (np.asarray(augmented[:, :, :8]) != np.asarray(augmented[:, :, 8:])).any(
+        axis=(1, 2, 3)
+    )
     assert differs.all()
 
 
@@ -135,13 +137,13 @@ def test_other_pairs_have_another_identity():
 
 
 @pytest.mark.parametrize(
-    ("varied", "message"),
+    ("augmented", "message"),
     [
         (Augmentation(crop=4), "crop=4, but expected less than the 4 pixels"),
         (Augmentation(crop=0, mixup=0.8), "expected mixup=0 and cutmix=0"),
         (Augmentation(crop=0, cutmix=1.0), "expected mixup=0 and cutmix=0"),
     ],
 )
-def test_variations_that_pairs_cannot_have_are_refused(varied, message):
+def test_variations_that_pairs_cannot_have_are_refused(augmented, message):
     with pytest.raises(ValueError, match=message):
-        training(augmentation=varied)
+        training(augmentation=augmented)

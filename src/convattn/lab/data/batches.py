@@ -17,9 +17,9 @@ import numpy as np
 from jaxtyping import Array, ArrayLike, Bool, Float, Float32, Int32, Key, UInt8, UInt32
 from pydantic import Field
 
-from convattn.lab.data.variation.mixing import mix
-from convattn.lab.data.variation.rand_augment import rand_augment
-from convattn.lab.data.variation.random_erasing import erase
+from convattn.lab.data.augmentation.mixing import mix
+from convattn.lab.data.augmentation.rand_augment import rand_augment
+from convattn.lab.data.augmentation.random_erasing import erase
 from convattn.lab.settings import Fraction, Natural, settings
 from convattn.ledger.images.cifar10_slice import Images
 
@@ -146,7 +146,7 @@ def draw_augmentation(
 
     Args:
         keys: one for each image, ``[batch]``.
-        augmentation: how images are varied.
+        augmentation: how images are augmented.
 
     Returns:
         Rows and columns 0 … 2·crop of the image with black pixels around it, ``[batch, 2]``, where
@@ -177,7 +177,7 @@ def load_batch(
     Float[Array, "batch rows columns channels"],
     Int32[Array, " batch"] | Float32[Array, "batch classes"],
 ]:
-    """Normalised images and what they show, varied at random for training.
+    """Normalised images and what they show, augmented at random for training.
 
     In this order: the crop and the flip, RandAugment, normalising, another size, random erasing,
     and Mixup or CutMix. The first two are done on bytes, the others in float32.
@@ -194,7 +194,7 @@ def load_batch(
         keys: one for each image, from `example_keys`; None without augmentation.
         mean: of x/255, for each channel, ``[channels]``; a constant, not traced.
         std: of x/255, for each channel, above 0, ``[channels]``; a constant, not traced.
-        augmentation: how images are varied; None for evaluation.
+        augmentation: how images are augmented; None for evaluation.
         dtype: of the images returned.
         resize: the side of the images returned; None leaves their size.
         classes: how many there are; only Mixup and CutMix need it.

@@ -73,23 +73,23 @@ def split_text(
     """The first part to train on, the next for validation, the last for testing.
 
     Args:
-        validation, test: Their shares, rounded to whole bytes; validation may be 0.
+        validation, test: Their fractions, rounded to whole bytes; validation may be 0.
 
     Returns:
         Three parts that make up the content.
 
     Raises:
-        ValueError: For shares that leave a part empty.
+        ValueError: For fractions that leave a part empty.
 
     >>> split_text(b"abcdefghij", validation=0.2, test=0.1)
     (b'abcdefg', b'hi', b'j')
     """
     if not (0 <= validation < 1 and 0 < test < 1 and validation + test < 1):
         raise ValueError(
-            f"validation={validation} and test={test}, but expected shares whose sum is below 1, "
-            "that of the test above 0"
+            f"validation={validation} and test={test}, but expected fractions whose sum is below "
+            "1, that of the test above 0"
         )
-    sizes = [round(share * len(content)) for share in (validation, test)]
+    sizes = [round(fraction * len(content)) for fraction in (validation, test)]
     first, second = len(content) - sum(sizes), len(content) - sizes[1]
     if first <= 0 or not sizes[1] or (validation and not sizes[0]):
         raise ValueError(

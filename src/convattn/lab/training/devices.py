@@ -53,7 +53,7 @@ def replicated(mesh: Mesh) -> NamedSharding:
 
 
 def spread(mesh: Mesh) -> NamedSharding:
-    """Every device holds its share of the first axis."""
+    """Every device holds its part of the first axis."""
     return NamedSharding(mesh, PartitionSpec(DATA))
 
 

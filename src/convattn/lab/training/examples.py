@@ -47,8 +47,8 @@ class TrainingExamples(Protocol):
         Args:
             held: What `put` returned; traced, as all that follows.
             indices: `[batch]`.
-            keys: One for each example, from which its variation is drawn; None for evaluation,
-                where nothing is varied.
+            keys: One for each example, from which its augmentation is drawn; None for evaluation,
+                where nothing is augmented.
 
         Returns:
             The inputs `[batch, …]`, and the targets: class numbers `[batch, *positions]`, or
@@ -57,7 +57,7 @@ class TrainingExamples(Protocol):
         ...
 
     def identity(self) -> dict[str, Any]:
-        """What decides the examples and their variation, in a form that JSON keeps."""
+        """What decides the examples and their augmentation, in a form that JSON keeps."""
         ...
 
 

@@ -51,21 +51,21 @@ class TrainingImages:
     def load(
         self, held: DeviceImages, indices: Array, keys: Array | None, dtype: DTypeLike
     ) -> tuple[Array, Array]:
-        """A batch, normalised; varied if there are keys."""
-        varied = None if keys is None else self.augmentation
+        """A batch, normalised; augmented if there are keys."""
+        augmented = None if keys is None else self.augmentation
         how = {"resize": self.resize, "classes": len(self.train.class_names)}
-        return load_batch(held, indices, keys, self.mean, self.std, varied, dtype, **how)
+        return load_batch(held, indices, keys, self.mean, self.std, augmented, dtype, **how)
 
     def identity(self) -> dict[str, Any]:
-        """The number and checksum of the images, their statistics, size and variation.
+        """The number and checksum of the images, their statistics, size and augmentation.
 
         Of those that came later only what is done is named, so that older checkpoints go on.
         """
-        varied = self.augmentation
-        named = {} if varied is None else dataclasses.asdict(varied)
+        augmented = self.augmentation
+        named = {} if augmented is None else dataclasses.asdict(augmented)
         done = {name: value for name, value in named.items() if value or name in ("crop", "flip")}
         return {
-            "augmentation": None if varied is None else done,
+            "augmentation": None if augmented is None else done,
             **({} if self.resize is None else {"resize": self.resize}),
             "mean": np.asarray(self.mean, np.float64).tolist(),
             "std": np.asarray(self.std, np.float64).tolist(),

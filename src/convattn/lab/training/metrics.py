@@ -51,8 +51,8 @@ class MetricsLog:
         kept = [line for line in read_metrics(folder) if line["step"] <= step]
         write_file(path, "".join(json.dumps(line) + "\n" for line in kept).encode())
         self._file = os.fdopen(open_inside(path), "a")
-        # Each sitting writes a file of its own, in the order of time, whatever the second. Not with
-        # SummaryWriter: a thread writes for it, and its flush leaves out what waits for the thread.
+        # Each training session writes its own file, in the order of time, whatever the second. Not
+        # with SummaryWriter: a thread writes for it, and its flush leaves out what that has not.
         board = folder / TENSORBOARD
         board.mkdir(exist_ok=True)
         self._board = EventsWriter(str(board / "events"), f".{time.time_ns()}")

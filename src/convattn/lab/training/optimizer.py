@@ -14,7 +14,7 @@ UNDECAYED = ("bias", "scale", "centers", "spreads", "class_token", "positions")
 def learning_rate_schedule(settings: TrainingSettings, steps: int) -> optax.Schedule:
     """The learning rate at each step: η·min(1, (t + 1)/w), then η·½(1 + cos π(t - w)/(T - w)).
 
-    T is the number of all steps and w the rounded share of them that warms up.
+    T is the number of all steps and w the rounded number of them that warm up.
 
     Args:
         steps: T.

@@ -52,7 +52,7 @@ class TrainingPairs:
     positions: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
-        """Refuse variations that pairs cannot have."""
+        """Refuse augmentations that pairs cannot have."""
         if self.augmentation is None:
             return
         if self.augmentation.mixes:
@@ -87,21 +87,21 @@ class TrainingPairs:
     ) -> tuple[Array, Array]:
         """Pictures `[batch, height, 2·width, channels]`, x on the left and z on the right.
 
-        Normalised; varied if there are keys, each image by itself.
+        Normalised; augmented if there are keys, each image by itself.
         """
-        varied = None if keys is None else self.augmentation
+        augmented = None if keys is None else self.augmentation
         halves = []
         for number, side in enumerate((held.first, held.second)):
             own = None if keys is None else jax.vmap(jax.random.fold_in, (0, None))(keys, number)
-            half, labels = load_batch(side, indices, own, self.mean, self.std, varied, dtype)
+            half, labels = load_batch(side, indices, own, self.mean, self.std, augmented, dtype)
             halves.append(half)
         return jnp.concatenate(halves, axis=2), labels
 
     def identity(self) -> dict[str, Any]:
-        """The number and checksum of the pairs, and of their images, and how these are varied."""
-        varied = self.augmentation
+        """The number and checksum of the pairs, their images, and how these are augmented."""
+        augmented = self.augmentation
         return {
-            "augmentation": None if varied is None else dataclasses.asdict(varied),
+            "augmentation": None if augmented is None else dataclasses.asdict(augmented),
             "mean": np.asarray(self.mean, np.float64).tolist(),
             "std": np.asarray(self.std, np.float64).tolist(),
             "training pairs": fingerprint(self.train),

@@ -173,8 +173,8 @@ def compile_evaluation(
         count = count_of(data)
         found = [judge(state, data, np.int32(n)) for n in range(0, count, batch_size)]
         losses, right = zip(*jax.device_get(found), strict=True)
-        shares = [float(np.sum(part, dtype=np.float64)) / count for part in (losses, right)]
-        return shares[0], shares[1]
+        means = [float(np.sum(part, dtype=np.float64)) / count for part in (losses, right)]
+        return means[0], means[1]
 
     return evaluate
 

@@ -50,7 +50,7 @@ class TrainingText:
     def load(
         self, held: Array, indices: Array, keys: Array | None, dtype: DTypeLike
     ) -> tuple[Array, Array]:
-        """Bytes and the bytes after them, `[batch, length]` each; nothing is varied.
+        """Bytes and the bytes after them, `[batch, length]` each; nothing is augmented.
 
         >>> words = TrainingText(np.frombuffer(b"abcbcd", np.uint8).reshape(2, 3), None)
         >>> inputs, targets = words.load(jnp.asarray(words.train), jnp.array([1]), None, "float32")

@@ -1,4 +1,4 @@
-"""Batches with all of it: the order, the size, and what a variation depends on."""
+"""Batches with all of it: the order, the size, and what a augmentation depends on."""
 
 from dataclasses import replace
 from functools import partial
@@ -10,6 +10,9 @@ import pytest
 from comparison import assert_within, gamma
 
 from convattn.lab.data import Images
+from convattn.lab.data.augmentation.mixing import mix
+from convattn.lab.data.augmentation.rand_augment import rand_augment
+from convattn.lab.data.augmentation.random_erasing import erase
 from convattn.lab.data.batches import (
     Augmentation,
     draw_augmentation,
@@ -18,9 +21,6 @@ from convattn.lab.data.batches import (
     put_on_device,
     resized,
 )
-from convattn.lab.data.variation.mixing import mix
-from convattn.lab.data.variation.rand_augment import rand_augment
-from convattn.lab.data.variation.random_erasing import erase
 
 COUNT, HEIGHT, WIDTH, SIDE = 11, 6, 7, 9
 PIXELS = np.random.default_rng(0).integers(0, 256, (COUNT, HEIGHT, WIDTH, 3), np.uint8)
@@ -58,14 +58,14 @@ def in_pieces(key, epoch, indices):
 
     pixels = jax.vmap(cut)(padded, *draw_augmentation(keys, DEIT))
     fill = jnp.asarray([round(255 * each) for each in MEAN], jnp.int32)
-    varied = rand_augment(pixels, keys, 9.0, fill)
-    erased = erase(resized(normalise(varied), SIDE), keys, 0.25)
-    return pixels, varied, erased, mix(erased, DATA.labels[indices], keys[0], **BOTH, classes=3)
+    augmented = rand_augment(pixels, keys, 9.0, fill)
+    erased = erase(resized(normalise(augmented), SIDE), keys, 0.25)
+    return pixels, augmented, erased, mix(erased, DATA.labels[indices], keys[0], **BOTH, classes=3)
 
 
 def test_all_of_it_is_done_in_the_order_that_is_promised() -> None:
-    pixels, varied, erased, (expected, shares) = in_pieces(KEY, 4, INDICES)
-    assert not np.array_equal(varied, pixels)
+    pixels, augmented, erased, (expected, shares) = in_pieces(KEY, 4, INDICES)
+    assert not np.array_equal(augmented, pixels)
     found, targets = load(KEY, 4, INDICES, DEIT)
     assert found.shape == (6, SIDE, SIDE, 3)
     assert found.dtype == targets.dtype == jnp.float32

@@ -27,10 +27,10 @@ def test_a_step_learns_from_mixed_pictures() -> None:
 
     indices = order[16:32]
     keys = example_keys(root_key(state, PICTURES), 1, indices)
-    varied, targets = jax.jit(lambda keys: images.load(data, indices, keys, jnp.float32))(keys)
+    augmented, targets = jax.jit(lambda keys: images.load(data, indices, keys, jnp.float32))(keys)
     assert targets.shape == (16, 3)
     assert ((targets > 0) & (targets < 1)).any()
-    logits = np.asarray(model(varied), np.float64)
+    logits = np.asarray(model(augmented), np.float64)
     logarithms = logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
 
     def mean_loss(targets):

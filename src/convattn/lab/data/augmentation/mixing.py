@@ -1,7 +1,7 @@
 """Mixup and CutMix: each image of a batch is mixed with the one at the mirrored place.
 
-One share λ is drawn for a batch, from Beta(α, α). Mixup makes λ x_i + (1 - λ) x_j of the images i
-and j; CutMix puts a box of x_j, of the area 1 - λ but for what is outside, into x_i. Labels are
+One λ is drawn for a batch, from Beta(α, α). Mixup makes λ x_i + (1 - λ) x_j of the images i and j;
+CutMix puts a box of x_j, of the area 1 - λ but for what is outside, into x_i. Labels are
 mixed in the proportion of the images. With both, a batch has one of them with probability 1/2.
 
 λ is one of the 4,096 values at the quantiles (i + ½)/4096 of its distribution, each as likely as
@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Float32, Int32, Key, UInt32
 
-from convattn.lab.data.variation.random_erasing import inside_box
+from convattn.lab.data.augmentation.random_erasing import inside_box
 
 STREAM = 18  # what a batch's key is folded with
 COUNT = 4096
@@ -48,11 +48,11 @@ def mix(
     ((2, 4, 4, 1), [1.0, 1.0])
     """
     height, width = images.shape[1:3]
-    own, box, share = draw_mixing(key, mixup, cutmix, height, width)
+    own, box, fraction = draw_mixing(key, mixup, cutmix, height, width)
     other = images[::-1]
     whole = own.astype(images.dtype) * images + (1 - own).astype(images.dtype) * other
     named = jax.nn.one_hot(labels, classes, dtype=jnp.float32)
-    targets = share * named + (1 - share) * named[::-1]
+    targets = fraction * named + (1 - fraction) * named[::-1]
     return jnp.where(box[..., None], other, whole), targets
 
 
@@ -66,13 +66,13 @@ def draw_mixing(
     """What a batch is mixed with.
 
     Returns:
-        The share of the own image outside of the box, 1 for CutMix; the box, empty for Mixup; and
-        the share of the own label: for CutMix the part of the area outside of the box.
+        The weight of the own image outside of the box, 1 for CutMix; the box, empty for Mixup; and
+        the weight of the own label: for CutMix the part of the area outside of the box.
     """
     words = jax.random.bits(jax.random.fold_in(key, STREAM), (4,), jnp.uint32)
     place = words[0] % jnp.uint32(COUNT)
     cut = words[1] >= jnp.uint32(2**31) if mixup and cutmix else jnp.asarray(bool(cutmix))
-    own = jnp.where(cut, jnp.float32(1), jnp.asarray(shares(mixup or 1.0))[place])
+    own = jnp.where(cut, jnp.float32(1), jnp.asarray(fractions(mixup or 1.0))[place])
     sides = jnp.array([height, width], jnp.int32)
     middle = (words[2:] % sides.astype(jnp.uint32)).astype(jnp.int32)
     half = jnp.where(cut, jnp.asarray(half_boxes(cutmix or 1.0, height, width))[place], 0)
@@ -83,10 +83,10 @@ def draw_mixing(
 
 
 @cache
-def shares(alpha: float) -> Float32[np.ndarray, "quantiles"]:
+def fractions(alpha: float) -> Float32[np.ndarray, "quantiles"]:
     """Beta(α, α) at its quantiles (i + ½)/4096, in multiples of 2⁻¹⁶.
 
-    >>> shares(1.0)[:2] * 2**16
+    >>> fractions(1.0)[:2] * 2**16
     array([ 8., 24.], dtype=float32)
     """
     from scipy.special import betaincinv
@@ -97,7 +97,7 @@ def shares(alpha: float) -> Float32[np.ndarray, "quantiles"]:
 
 @cache
 def half_boxes(alpha: float, height: int, width: int) -> Int32[np.ndarray, "quantiles 2"]:
-    """How far a box reaches from its middle, down and across, at each share.
+    """How far a box reaches from its middle, down and across, at each fraction.
 
     A side is ⌊n √(1 - λ)⌋ of n pixels, and half of it is rounded down.
 
@@ -106,6 +106,6 @@ def half_boxes(alpha: float, height: int, width: int) -> Int32[np.ndarray, "quan
     >>> half_boxes(1.0, 32, 32)[[0, -1]].tolist()
     [[15, 15], [0, 0]]
     """
-    ratios = [math.sqrt(1 - share) for share in shares(alpha).tolist()]
+    ratios = [math.sqrt(1 - fraction) for fraction in fractions(alpha).tolist()]
     halves = [(int(height * ratio) // 2, int(width * ratio) // 2) for ratio in ratios]
     return np.array(halves, np.int32)

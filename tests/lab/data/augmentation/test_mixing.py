@@ -10,11 +10,11 @@ import pytest
 from comparison import assert_equal
 from scipy.stats import beta
 
-from convattn.lab.data.variation.mixing import COUNT, draw_mixing, half_boxes, mix, shares
+from convattn.lab.data.augmentation.mixing import COUNT, draw_mixing, fractions, half_boxes, mix
 
 BATCH, HEIGHT, WIDTH, CLASSES = 6, 9, 14, 4
 RNG = np.random.default_rng(0)
-# Integers of few bits: a share is a multiple of 2⁻¹⁶, so that float32 is exact.
+# Integers of few bits: a fraction is a multiple of 2⁻¹⁶, so that float32 is exact.
 IMAGES = RNG.integers(-100, 100, (BATCH, HEIGHT, WIDTH, 3)).astype(np.float32)
 LABELS = np.array([0, 1, 1, 3, 2, 1], np.int32)
 BOTH = {"mixup": 0.8, "cutmix": 1.0}
@@ -33,20 +33,20 @@ def test_pictures_and_labels_are_mixed_with_those_at_the_mirrored_place(alphas) 
     """In exact arithmetic, image by image."""
     kinds = set()
     for seed in range(30):
-        (own, box, share), (mixed, targets) = run(jax.random.key(seed), **alphas)
-        own, box, share = float(own), np.asarray(box), float(share)
+        (own, box, fraction), (mixed, targets) = run(jax.random.key(seed), **alphas)
+        own, box, fraction = float(own), np.asarray(box), float(fraction)
         kinds.add("cut" if own == 1 else "mixed")
         exact = IMAGES.astype(float)
         expected = own * exact + (1 - own) * exact[::-1]
         expected = np.where(box[..., None], exact[::-1], expected)
         assert_equal(mixed, expected)
-        if own == 1:  # the label's share is the share of the area that is left
-            assert abs(share - (1 - box.mean())) <= 2**-23  # a reciprocal and a product
+        if own == 1:  # the label's fraction is the fraction of the area that is left
+            assert abs(fraction - (1 - box.mean())) <= 2**-23  # a reciprocal and a product
         else:
-            assert share == own
+            assert fraction == own
             assert not box.any()
         named = np.eye(CLASSES)[LABELS]
-        assert_equal(targets, share * named + float(np.float32(1 - share)) * named[::-1])
+        assert_equal(targets, fraction * named + float(np.float32(1 - fraction)) * named[::-1])
         assert_equal(targets.sum(axis=1), np.ones(BATCH))
         assert targets.dtype == jnp.float32
     expected_kinds = {"mixed"} if not alphas["cutmix"] else {"cut"} if not alphas["mixup"] else None
@@ -57,31 +57,35 @@ def test_smoothing_the_mixture_is_mixing_the_smoothed() -> None:
     """timm smooths both labels first; numbers are multiples of 2⁻²⁴, so both are exact."""
     smoothing = 1 / 8
     named = np.eye(CLASSES)
-    for share in shares(0.8)[::97].astype(float):
+    for fraction in fractions(0.8)[::97].astype(float):
         smooth = (1 - smoothing) * named + smoothing / CLASSES
-        before = share * smooth[0] + (1 - share) * smooth[1]
-        after = (1 - smoothing) * (share * named[0] + (1 - share) * named[1]) + smoothing / CLASSES
+        before = fraction * smooth[0] + (1 - fraction) * smooth[1]
+        after = (1 - smoothing) * (
+            fraction * named[0] + (1 - fraction) * named[1]
+        ) + smoothing / CLASSES
         assert np.array_equal(before, after)
 
 
 @pytest.mark.parametrize("alpha", [0.8, 1.0, 0.2])
 def test_shares_are_of_the_beta_distribution(alpha) -> None:
     """Below any x there are as many as there should be, to 1/8,192 and the rounding by 2⁻¹⁷."""
-    found = shares(alpha).astype(float)
+    found = fractions(alpha).astype(float)
     assert (found * 2**16 == np.rint(found * 2**16)).all()
     assert found.min() >= 0
     assert found.max() <= 1
     for x in (np.arange(300) + 0.5) / 300:
         low, high = (beta.cdf(x + moved * 2**-17, alpha, alpha) for moved in (-1, 1))
-        share = np.mean(found <= x)
-        assert low - 0.5001 / COUNT <= share <= high + 0.5001 / COUNT
+        fraction = np.mean(found <= x)
+        assert low - 0.5001 / COUNT <= fraction <= high + 0.5001 / COUNT
     x = 0.25
     assert abs(np.mean(found <= x) - beta.cdf(x, alpha + 0.1, alpha + 0.1)) > 1 / COUNT  # planted
 
 
 def test_boxes_have_timms_sides() -> None:
-    for share, halves in zip(shares(1.0).tolist(), half_boxes(1.0, HEIGHT, WIDTH), strict=True):
-        ratio = math.sqrt(1 - share)
+    for fraction, halves in zip(
+        fractions(1.0).tolist(), half_boxes(1.0, HEIGHT, WIDTH), strict=True
+    ):
+        ratio = math.sqrt(1 - fraction)
         assert halves.tolist() == [int(HEIGHT * ratio) // 2, int(WIDTH * ratio) // 2]
 
 
@@ -93,11 +97,11 @@ def many(count: int = 20_000):
 
 def test_both_kinds_all_shares_and_all_places_are_drawn() -> None:
     """Six deviations of a binomial count; places are those of the boxes' middles."""
-    own, box, share = many()
-    cut = (own == 1) & (share < 1)
+    own, box, fraction = many()
+    cut = (own == 1) & (fraction < 1)
     whole = own == 1  # a box may be empty; λ = 1 of Mixup has probability < 2⁻¹²
     assert abs(whole.sum() - len(own) / 2) < 6 * (len(own) / 4) ** 0.5 + len(own) / 4096
-    assert np.abs(share[whole] - (1 - box[whole].mean(axis=(1, 2)))).max() <= 2**-23
+    assert np.abs(fraction[whole] - (1 - box[whole].mean(axis=(1, 2)))).max() <= 2**-23
     mixed = own[~whole]
     assert abs(mixed.mean() - 0.5) < 6 * (1 / 12 / len(mixed)) ** 0.5  # its variance is below 1/12
     assert cut.any()
