@@ -26,6 +26,7 @@ together HW(H + W); the back end `separable` does so. ∎
 from fractions import Fraction
 
 import numpy as np
+from jaxtyping import Shaped
 
 from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
 from convattn.ledger.evidence import certified_identities, proved
@@ -215,9 +216,15 @@ def exclusions(run: Run) -> str:
     return "; ".join(f"{what}: {'' if yes else 'not '}R ⊗ C" for what, _, yes, _ in cases)
 
 
+def mixed_difference(
+    rows: Shaped[np.ndarray, "rows columns"],
+) -> Shaped[np.ndarray, "smaller_rows smaller_columns"]:
+    """w(i, j)·w(i+1, j+1) - w(i, j+1)·w(i+1, j): zero everywhere iff positive w is a product."""
+    return rows[:-1, :-1] * rows[1:, 1:] - rows[:-1, 1:] * rows[1:, :-1]
+
+
 def only_sums_factor(run: Run) -> str:
     """Random positive rows: a product iff every mixed difference of the weights vanishes."""
-    from convattn.ledger.evidence.separable_attention import mixed_difference
 
     cases, products = (20 if run.quick else 200), 0
     for case in range(cases):

@@ -23,6 +23,7 @@ from convattn_check import reading as read
 from convattn_check.attention import Attention, Offset, require_realizable
 from convattn_check.claims import Facts
 from convattn_check.convolution import Axis, kernel_entry
+from convattn_check.elimination import eliminate
 from convattn_check.reject import require, show
 from convattn_check.values import read_values
 
@@ -41,6 +42,16 @@ class GivenKernel:
     axes: Sequence[Axis]
     channels: tuple[int, int]
     entries: Sequence[int]
+
+    @property
+    def size(self) -> tuple[int, ...]:
+        """K on each axis."""
+        return tuple(axis.kernel for axis in self.axes)
+
+    @property
+    def patch(self) -> tuple[int, ...]:
+        """P on each axis."""
+        return tuple(axis.patch for axis in self.axes)
 
     def offsets(self) -> list[Offset]:
         """The token offsets, row-major."""
@@ -67,20 +78,65 @@ class GivenKernel:
         ]
 
 
-def read_kernel(
-    kind: str, claim: str, body: dict[str, object], most_offsets: int = MOST_OFFSETS
-) -> tuple[Facts, GivenKernel]:
-    """The kernel, with what the claim may ask about."""
+def read_convolution(body: dict[str, object]) -> GivenKernel:
+    """Sizes, channels and entries."""
     size = read.sides(body["kernel_size"], "kernel_size", None)
     patch = read.sides(body["patch_size"], "patch_size", len(size))
     inputs, outputs = (
         read.integer(body[name], name, 1, read.LARGEST_POSITION)
         for name in ("in_channels", "out_channels")
     )
+    axes = [Axis(k, p) for k, p in zip(size, patch, strict=True)]
+    entries = read.entries(body["kernel"], "kernel", prod(size) * inputs * outputs)
+    return GivenKernel(axes, (inputs, outputs), entries)
+
+
+def read_minor(
+    body: dict[str, object], kernel: GivenKernel, order: int
+) -> tuple[list[list[int]], list[list[int]]]:
+    """Rows and columns of a square minor of F, after computing that its determinant is not 0."""
+    last = [p - 1 for p in kernel.patch * 2] + [n - 1 for n in kernel.channels]
+    rows = [read.position(row, "a row", last) for row in read.items(body["rows"], "rows", order)]
+    most = read.LARGEST_POSITION
+    columns = [
+        read.integers(column, "a column", len(kernel.axes), -most, most)
+        for column in read.items(body["columns"], "columns", order)
+    ]
+    _, determinant = eliminate([[kernel.entry(row, column) for column in columns] for row in rows])
+    given = read.integer(body["determinant"], "determinant")
+    require(
+        given == determinant and determinant != 0,
+        "determinant",
+        f"determinant {show(given)}, expected that of the minor, {show(determinant)}, and not 0",
+    )
+    return rows, columns
+
+
+def furthest(shifts: Sequence[Sequence[int]]) -> list[int]:
+    """Tokens a side of an image in which all these shifts occur: one more than the furthest."""
+    return [max(map(abs, steps)) + 1 for steps in zip(*shifts, strict=True)]
+
+
+def require_tokens(body: dict[str, object], tokens: list[int], reason: str) -> None:
+    """Whether "tokens_per_side" is what was computed."""
+    given = body["tokens_per_side"]
+    require(
+        read.same(given, tokens),
+        "tokens",
+        f"tokens_per_side is {show(given)}, expected {tokens}: on each axis {reason}",
+    )
+
+
+def read_kernel(
+    kind: str, claim: str, body: dict[str, object], most_offsets: int = MOST_OFFSETS
+) -> tuple[Facts, GivenKernel]:
+    """The kernel, with what the claim may ask about."""
+    kernel = read_convolution(body)
+    size, patch = kernel.size, kernel.patch
+    inputs, outputs = kernel.channels
     rows = prod(2 * p - 1 for p in patch) * inputs * outputs
     require(rows <= MOST_ROWS, "range", f"F has {rows} distinct rows, expected up to {MOST_ROWS}")
-    axes = [Axis(k, p) for k, p in zip(size, patch, strict=True)]
-    offsets = prod(len(axis.offsets()) for axis in axes)
+    offsets = prod(len(axis.offsets()) for axis in kernel.axes)
     require(offsets <= most_offsets, "range", f"{offsets} offsets, expected up to {most_offsets}")
     require(
         rows * offsets**2 <= MOST_STEPS,
@@ -88,12 +144,9 @@ def read_kernel(
         f"F has {rows} distinct rows and {offsets} offsets, expected up to {MOST_STEPS} = "
         "rows times offsets squared",
     )
-    entries = read.entries(body["kernel"], "kernel", prod(size) * inputs * outputs)
     heads = read.integer(body["heads"], "heads", 1, MOST_OFFSETS + 1)
-    facts = Facts(
-        kind, claim, size, patch, channels=(inputs, outputs), heads=heads, offsets=offsets
-    )
-    return facts, GivenKernel(axes, (inputs, outputs), entries)
+    facts = Facts(kind, claim, size, patch, channels=kernel.channels, heads=heads, offsets=offsets)
+    return facts, kernel
 
 
 def read_products(body: dict[str, object], facts: Facts) -> tuple[list[list[int]], int]:

@@ -40,8 +40,14 @@ from math import prod
 
 from convattn_check import reading as read
 from convattn_check.claims import Facts, require_claim
-from convattn_check.convolution import ABSENT, Axis, kernel_entry
-from convattn_check.elimination import eliminate
+from convattn_check.convolution import ABSENT
+from convattn_check.given_kernel import (
+    GivenKernel,
+    furthest,
+    read_convolution,
+    read_minor,
+    require_tokens,
+)
 from convattn_check.reject import require, show
 
 FIELDS = (
@@ -54,12 +60,8 @@ MOST_ROWS = 128
 def check_head_dimension(claim: str, value: object) -> str:
     """Check the body; the sentence that follows from it."""
     body = read.fields(value, "body", FIELDS.split())
-    size = read.sides(body["kernel_size"], "kernel_size", None)
-    patch = read.sides(body["patch_size"], "patch_size", len(size))
-    most = read.LARGEST_POSITION
-    inputs = read.integer(body["in_channels"], "in_channels", 1, most)
-    outputs = read.integer(body["out_channels"], "out_channels", 1, most)
-    kernel = read.entries(body["kernel"], "kernel", prod(size) * inputs * outputs)
+    kernel = read_convolution(body)
+    size, patch, (inputs, outputs) = kernel.size, kernel.patch, kernel.channels
     dimension = read.integer(body["head_dimension"], "head_dimension", 1)
     regime = read.string(body["regime"], "regime", ("limit", "finite"))
     full = prod(patch) * min(inputs, outputs)
@@ -68,25 +70,28 @@ def check_head_dimension(claim: str, value: object) -> str:
     )
     require_claim(facts)
 
-    axes = [Axis(k, p) for k, p in zip(size, patch, strict=True)]
-    _require_triangular(axes, kernel, inputs, outputs)
-    columns = _independent_columns(body, axes, kernel, inputs, outputs)
-    tokens = [max(map(abs, steps)) + 1 for steps in zip(*columns, strict=True)]
+    _require_triangular(kernel)
+    order = len(read.array(body["rows"], "rows", lambda row, place: row))
+    require(1 <= order <= MOST_ROWS, "range", f"{order} rows, expected 1 to {MOST_ROWS}")
+    centre = [0] * len(size)
+    places = read.items(body["columns"], "columns", order)
+    require(centre not in places, "offsets", "the offset 0 is among the columns of the minor")
+    _, columns = read_minor(body, kernel, order)
+    tokens = furthest(columns)
     if regime == "finite":
-        tokens[0] = max(tokens[0], axes[0].offsets()[-1] + 2)
-    require(
-        read.same(body["tokens_per_side"], tokens),
-        "tokens",
-        f"tokens_per_side is {show(body['tokens_per_side'])}, expected {tokens}: on each axis one "
-        "more than the furthest column; at finite scores, on the first axis, two more than the "
+        tokens[0] = max(tokens[0], kernel.axes[0].offsets()[-1] + 2)
+    require_tokens(
+        body,
+        tokens,
+        "one more than the furthest column; at finite scores, on the first axis, two more than the "
         "last offset",
     )
-    heads_of = [-(-width // dimension) for width in _widths(axes, inputs, outputs)]
-    centre = -(-full // dimension)
-    necessary, sufficient = len(columns) + centre, sum(heads_of)
+    heads_of = [-(-width // dimension) for width in _widths(kernel)]
+    at_centre = -(-full // dimension)
+    necessary, sufficient = len(columns) + at_centre, sum(heads_of)
     if regime == "finite":
         necessary = max(necessary + 1, -(-2 * full // dimension))
-        sufficient += centre
+        sufficient += at_centre
     for name, expected in (("necessary", necessary), ("sufficient", sufficient)):
         given = read.integer(body[name], name)
         require(given == expected, "heads", f"{name} is {show(given)}, expected {expected}")
@@ -102,13 +107,14 @@ def check_head_dimension(claim: str, value: object) -> str:
     )
 
 
-def _require_triangular(axes: list[Axis], kernel: list[int], inputs: int, outputs: int) -> None:
+def _require_triangular(kernel: GivenKernel) -> None:
     """On the first n channels, W_0 triangular and regular, the other taps strictly triangular."""
-    taps = list(product(*(axis.taps() for axis in axes)))
+    inputs, outputs = kernel.channels
+    taps = list(product(*(axis.taps() for axis in kernel.axes)))
     square = range(min(inputs, outputs))
     for number, tap in enumerate(taps):
         for i, j in product(square, square):
-            entry = kernel[(number * inputs + i) * outputs + j]
+            entry = kernel.entries[(number * inputs + i) * outputs + j]
             on_diagonal = i == j and not any(tap)
             require(
                 entry != 0 if on_diagonal else entry == 0 or i < j,
@@ -119,37 +125,11 @@ def _require_triangular(axes: list[Axis], kernel: list[int], inputs: int, output
             )
 
 
-def _independent_columns(
-    body: dict[str, object], axes: list[Axis], kernel: list[int], inputs: int, outputs: int
-) -> list[list[int]]:
-    """The columns of the minor of F, offsets other than 0, after computing that it is not 0."""
-    last = [axis.patch - 1 for axis in (*axes, *axes)] + [inputs - 1, outputs - 1]
-    rows = read.array(body["rows"], "rows", lambda row, place: read.position(row, place, last))
-    require(1 <= len(rows) <= MOST_ROWS, "range", f"{len(rows)} rows, expected 1 to {MOST_ROWS}")
-    far = read.LARGEST_POSITION
-    columns = read.array(
-        body["columns"],
-        "columns",
-        lambda column, place: read.integers(column, place, len(axes), -far, far),
-        len(rows),
-    )
-    require(all(map(any, columns)), "offsets", "the offset 0 is among the columns of the minor")
-    _, determinant = eliminate(
-        [[kernel_entry(axes, kernel, outputs, row, column) for column in columns] for row in rows]
-    )
-    given = read.integer(body["determinant"], "determinant")
-    require(
-        given == determinant and determinant != 0,
-        "determinant",
-        f"determinant {show(given)}, expected that of the minor, {show(determinant)}, and not 0",
-    )
-    return columns
-
-
-def _widths(axes: list[Axis], inputs: int, outputs: int) -> list[int]:
+def _widths(kernel: GivenKernel) -> list[int]:
     """For each offset, how many rows or columns of M_δ a tap can reach, the fewer of the two."""
+    inputs, outputs = kernel.channels
     supports = []
-    for axis in axes:
+    for axis in kernel.axes:
         supports.append(
             [
                 (

@@ -28,13 +28,15 @@ from fractions import Fraction
 
 from convattn_check import reading as read
 from convattn_check.claims import require_claim
-from convattn_check.elimination import eliminate
 from convattn_check.given_kernel import (
     FIELDS,
     HEAD_FIELDS,
     GivenKernel,
+    furthest,
     read_kernel,
+    read_minor,
     read_products,
+    require_tokens,
     whole_numbers,
 )
 from convattn_check.reject import require, show
@@ -62,33 +64,20 @@ def check_kernel_heads(claim: str, value: object) -> str:
             )
 
     rank, most = facts.heads - 1, read.LARGEST_POSITION
-    last = [p - 1 for p in facts.patch + facts.patch] + [n - 1 for n in kernel.channels]
-    rows = [read.position(row, "a row", last) for row in read.items(body["rows"], "rows", rank)]
-    columns = [
-        read.integers(column, "a column", len(kernel.axes), -most, most)
-        for column in read.items(body["columns"], "columns", rank)
-    ]
+    rows, columns = read_minor(body, kernel, rank)
     unread = read.integers(body["unread"], "unread", len(kernel.axes), -most, most)
     require(
         all(kernel.entry(row, unread) == 0 for row, _ in kernel.rows()),
         "unread",
         f"the convolution reads the token at {unread}, expected one where it puts nothing",
     )
-    _, determinant = eliminate([[kernel.entry(row, column) for column in columns] for row in rows])
-    given = read.integer(body["determinant"], "determinant")
-    require(
-        given == determinant and determinant != 0,
-        "determinant",
-        f"determinant {show(given)}, expected that of the minor, {show(determinant)}, and not 0",
-    )
     extra = _limit_extra(body["limit"], kernel, rows, flattened)
     shifts = [*columns, unread, *(offsets if extra else ())]
-    tokens = [max(map(abs, steps)) + 1 for steps in zip(*shifts, strict=True)]
-    require(
-        read.same(body["tokens_per_side"], tokens),
-        "tokens",
-        f"tokens_per_side is {show(body['tokens_per_side'])}, expected {tokens}: on each axis one "
-        "more than the furthest of the columns and the unread shift, and of all offsets with "
+    tokens = furthest(shifts)
+    require_tokens(
+        body,
+        tokens,
+        "one more than the furthest of the columns and the unread shift, and of all offsets with "
         "'positive'",
     )
     growing = "" if extra else ", with value maps that may grow without bound"

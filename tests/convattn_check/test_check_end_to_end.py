@@ -62,7 +62,7 @@ def certificates(draw):
             return build.power_equality(lagrange=family == "lagrange", **sizes)
 
 
-@settings(deadline=None, max_examples=120)
+@settings(deadline=None, max_examples=40)
 @given(certificates(), st.integers(1, 2), st.integers(0, 2**32))
 def test_every_geometry_is_accepted_and_true(certificate, tokens, seed):
     verdict = check(build.written(certificate))

@@ -26,7 +26,7 @@ def many_channels(body):
 
 def many_offsets(body):
     body["kernel_size"], body["patch_size"] = [12, 12], [1, 1]
-    body["kernel"] = [1] * 144
+    body["kernel"] = [1] * (144 * body["in_channels"] * body["out_channels"])
 
 
 def many_steps(body):

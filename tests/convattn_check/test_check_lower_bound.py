@@ -42,7 +42,7 @@ def swap_rows(body):
         ("patch_bound", put(["tokens_per_side"], [1, 2]), "tokens"),
         ("patch_bound", put(["tokens_per_side"], [2, 3]), "tokens"),
         ("patch_bound", put(["tokens_per_side"], "any"), "tokens"),
-        ("patch_bound", put(["columns", 0], [-2, -1]), "tokens"),
+        ("patch_bound", put(["columns", 0], [-2, -1]), "determinant"),
         ("patch_bound", put(["columns", 0], [-1, 0]), "determinant"),
         ("patch_bound", put(["determinant"], 1), "determinant"),
         ("patch_bound", put(["determinant"], "1"), "malformed"),

@@ -85,16 +85,6 @@ def rigid_numbers(certificate):
 EVERYWHERE = [(name, path) for name in CASES for path in rigid_numbers(CASES[name])]
 
 
-@given(st.sampled_from(EVERYWHERE), steps)
-def test_with_new_digests_the_mathematics_finds_it(place, step):
-    name, path = place
-    certificate = with_another_number(CASES[name], ("body", *path), step)
-    verdict = verdict_on(build.sealed(certificate))
-    assert not verdict.accepted
-    assert verdict.code not in ("digest", "stale", "internal")
-    assert not verdict_on(certificate, ignore_digests=True).accepted
-
-
 @pytest.mark.parametrize("name", CASES)
 def test_every_such_number_one_by_one(name):
     for path in rigid_numbers(CASES[name]):
@@ -102,7 +92,7 @@ def test_every_such_number_one_by_one(name):
             certificate = with_another_number(CASES[name], ("body", *path), step)
             verdict = verdict_on(build.sealed(certificate))
             assert not verdict.accepted, (path, step)
-            assert verdict.code != "internal"
+            assert verdict.code not in ("digest", "stale", "internal")
 
 
 @given(names, st.data())

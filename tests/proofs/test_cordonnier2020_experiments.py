@@ -5,7 +5,6 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
-from planted_claims import load, piece_of, require_failure
 from proofs.cordonnier2020_records import (
     DAMAGED,
     PRUNED_OTHERWISE,
@@ -13,6 +12,7 @@ from proofs.cordonnier2020_records import (
     changed,
     full_record,
 )
+from proofs.plants.planting import load, piece_of, require_failure
 
 from convattn.lab.models.first_parameters import gap_to_normal
 from convattn.lab.records.reasons import shortcomings

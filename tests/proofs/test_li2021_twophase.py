@@ -6,7 +6,8 @@ from pathlib import Path
 
 import jax.numpy as jnp
 import pytest
-from planted_claims import load, one_more, piece_of, require_failure
+from proofs.plants.changes import one_more
+from proofs.plants.planting import load, piece_of, require_failure
 
 from convattn.lab.data.download import ARCHIVES
 from convattn.lab.records import pipeline_record as recording

@@ -5,21 +5,16 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 from lab.runs.quick_compilation import quick_compilation
-from planted_claims import PLANTED_ELSEWHERE, load, piece_of, require_failure
+from proofs.plants.changes import no_uniform_head
+from proofs.plants.planting import load, piece_of, require_failure
+
+from convattn.ledger import Level
 
 
 @pytest.fixture(scope="module", autouse=True)
 def compiled_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with quick_compilation(tmp_path_factory.mktemp("programs")):
         yield
-
-
-def no_uniform_head(original):
-    def changed(*given):
-        heads, blocks = original(*given)
-        return heads, blocks.at[-1].set(0)
-
-    return changed
 
 
 def one_head_dropped(original):
@@ -71,8 +66,8 @@ def between_the_strides(original):
 
 
 PLANTS = [
-    ("fractions", "convattn.ledger.evidence.exact_network.attended", leak_not_taken_back),
-    ("fractions", "convattn.ledger.evidence.exact_network.attended", between_the_strides),
+    ("fractions", "attended", leak_not_taken_back),
+    ("fractions", "attended", between_the_strides),
     ("float32 logits", "convattn.constructions.conversion.leaky_construction", no_uniform_head),
     ("float32 logits", "convattn.constructions.conversion.leaky_construction", one_head_dropped),
     ("float32 logits", "convattn.lab.models.resnet_network.fold_batch_norm", another_epsilon),
@@ -91,4 +86,4 @@ def test_a_planted_error_is_seen(plant, monkeypatch) -> None:
 def test_every_piece_has_a_planted_error() -> None:
     planted = {title for title, *_ in PLANTS}
     for piece in load("sharpened", "network").evidence:
-        assert piece.level in PLANTED_ELSEWHERE or piece.name in planted
+        assert piece.level is Level.CERTIFIED or piece.name in planted

@@ -16,7 +16,7 @@ from convattn.ledger.certificates.equality import absolute_form, equality_certif
 from convattn.operators.shifts import TokenGrid
 from convattn_check import check
 
-SIZES = ((3, 1), (5, 1), (11, 1), (3, 2), (3, 16), (5, 16), (11, 4))
+SIZES = ((3, 1), (5, 1), (3, 2), (3, 16), (7, 2))
 LIBRARY = {  # construction: claim, options of conv_to_attention
     "quadratic": ("C20.theorem1", {"encoding": "quadratic"}),
     "bias": ("L21.theorem1", {"encoding": "bias", "exact": False}),
@@ -154,7 +154,7 @@ def test_scalar_value_maps_are_the_layers_but_for_rounding(patch):
     assert (abs(output - combined(wrong, maps)) > bound).any()
 
 
-@pytest.mark.parametrize(("kernel_size", "patch"), [(3, 1), (3, 2), (5, 16), (11, 4), (5, 4)])
+@pytest.mark.parametrize(("kernel_size", "patch"), [(3, 1), (3, 2), (5, 4)])
 def test_targets_are_where_the_encodings_look(kernel_size, patch):
     size = (kernel_size,) * 2
     kernel = integer_kernel(size, (1, 1))

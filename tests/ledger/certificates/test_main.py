@@ -1,8 +1,5 @@
 """`python -m convattn.ledger.certificates` writes the committed certificates, byte for byte."""
 
-import subprocess
-import sys
-
 import pytest
 
 from convattn.ledger.certificates import __main__ as module
@@ -14,12 +11,11 @@ def contents(folder):
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
-def test_the_committed_certificates_are_what_is_written(tmp_path):
+def test_the_committed_certificates_are_what_is_written(tmp_path, capsys):
     folder = tmp_path / "new" / "folder"
-    words = [sys.executable, "-m", "convattn.ledger.certificates", "--output", str(folder)]
-    done = subprocess.run(words, capture_output=True, text=True, check=True, cwd=tmp_path)
+    assert module.main(["--output", str(folder)]) == 0
     written = contents(folder)
-    assert done.stdout == f"{len(written)} certificates in {folder}\n"
+    assert capsys.readouterr().out == f"{len(written)} certificates in {folder}\n"
     assert written == contents(certificates_directory())
 
 

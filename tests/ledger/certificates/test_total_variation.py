@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from convattn.ledger.certificates.bare_grid import BIAS, BORDERS, QUADRATIC, bare_grid_certificates
 from convattn.ledger.certificates.canonical import canonical
 from convattn.ledger.certificates.total_variation import (
     bias_variation_certificate,
@@ -57,13 +56,3 @@ def test_bias(logit):
     assert verdict_on(made).accepted
     truth = 49 / (decimal_exponential(Fraction(logit)) + 49)
     assert truth < Fraction(made["body"]["bound"]) < truth * (1 + Fraction(2, 1000))
-
-
-def test_the_catalogue_covers_both_claims():
-    made = dict(bare_grid_certificates())
-    assert len(made) == len(BORDERS) + len(QUADRATIC) + len(BIAS)
-    assert all(verdict_on(certificate).accepted for certificate in made.values())
-    assert {(c["claim"], c["kind"]) for c in made.values()} == {
-        ("S.padding", "border"),
-        ("S.saturation", "total_variation"),
-    }

@@ -1,9 +1,9 @@
-"""Planted errors for the claims on adaptive bases, as in `cordonnier2020_plants`."""
+"""Planted errors for the claims of Andreoli on adaptive bases, section 3."""
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from planted_claims import one_more, scaled
+from proofs.plants.changes import one_more, scaled
 
 LIBRARY = "convattn.structures"
 A_LITTLE_MORE = scaled(1.001)

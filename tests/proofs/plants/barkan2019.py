@@ -1,10 +1,10 @@
-"""Planted errors for the claims of Barkan: the claim, its piece, what is replaced, the change."""
+"""Planted errors for the claims of Barkan."""
 
 import math
 
 import jax.numpy as jnp
 import numpy as np
-from planted_claims import always, doubled_kernel, scaled, turned_kernel
+from proofs.plants.changes import always, doubled_kernel, scaled, turned_kernel
 
 
 def with_bracket(bracket):
@@ -74,7 +74,7 @@ def one_order(original):
 DEFINITION_1 = "convattn.ledger.evidence.printed_filters.printed_convolution"
 SOFTMAX = "convattn.ledger.evidence.exact_attention.exact_softmax"
 OPERATOR = "convattn.sac.self_attentive_convolution"
-RUNS = "convattn.ledger.evidence.self_attentive_runs.sac_from_convolution"
+RUNS = "sac_from_convolution"
 PLANTS = [
     ("lemma1", "the ceiling", DEFINITION_1, with_bracket(math.floor)),
     ("lemma1", "the ceiling", DEFINITION_1, with_bracket(math.ceil)),

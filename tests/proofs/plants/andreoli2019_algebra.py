@@ -1,24 +1,11 @@
-"""A19 sections 1.1 to 1.4: what the claims state, and that their checks fail on planted errors."""
+"""Planted errors for the claims of Andreoli, sections 1.1 to 1.4."""
 
 from dataclasses import replace
 
 import jax.numpy as jnp
-import pytest
-from planted_claims import (
-    PLANTED_ELSEWHERE,
-    always,
-    load,
-    one_more,
-    piece_of,
-    require_failure,
-    scaled,
-)
+from proofs.plants.changes import always, one_more, scaled
 
 from convattn.structures import ShiftBasis
-
-FOLDER = "andreoli2019"
-CLAIMS = ("mixed", "prop1", "prop2", "prop3", "reductions", "orders")
-PIECES = [(name, piece) for name in CLAIMS for piece in load(FOLDER, name).evidence]
 
 
 def one_term_short(original):
@@ -133,16 +120,3 @@ PLANTS = [
     ("orders", "products as XLA counts them", f"{S}.contraction_work", an_entry_more),
     ("orders", "clear choices", f"{S}.cheapest_order", always("basis_first")),
 ]
-
-
-@pytest.mark.parametrize("plant", PLANTS, ids=lambda plant: f"{plant[0]}: {plant[1]}")
-def test_a_planted_error_is_seen(plant, monkeypatch) -> None:
-    name, title, where, change = plant
-    piece, run = piece_of(FOLDER, name, title)
-    require_failure(monkeypatch, piece, run, where, change)
-
-
-@pytest.mark.parametrize(("name", "piece"), PIECES, ids=lambda value: getattr(value, "name", value))
-def test_every_piece_has_a_planted_error(name, piece) -> None:
-    planted = {(name, title) for name, title, *_ in PLANTS}
-    assert piece.level in PLANTED_ELSEWHERE or (name, piece.name) in planted

@@ -1,0 +1,482 @@
+"""Slips in the library, one at a time: the evidence on images must notice each, for its reason.
+
+A slip is what a person may get wrong: a turned kernel, a ring that is missing, a bias counted
+without the ring. It is planted in the library itself; then `equals_convolution` must speak against
+the layer. The images are small, two of 8 × 32 pixels, and nothing is compiled as a whole, so that
+what one test has changed cannot stand in for the next.
+"""
+
+import math
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from types import ModuleType
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from convattn.bounds import majorant, rounding, score_error
+from convattn.constructions import conversion, geometry
+from convattn.constructions.geometry import ConvolutionGeometry
+from convattn.encodings.base import RelativePosition
+from convattn.encodings.bias import BiasEncoding
+from convattn.encodings.layer import AttentionLayer
+from convattn.encodings.quadratic import printed_features, printed_target
+from convattn.encodings.quadratic_grid import QuadraticGridEncoding
+from convattn.encodings.scalar import ScalarEncoding
+from convattn.fast import application, dense
+from convattn.ledger import EvidenceFailed
+from convattn.ledger.evidence import equals_convolution, exact_convolution, layer_runs
+from convattn.operators import shifts
+from convattn.operators.shifts import TokenGrid, from_query_minus_key
+
+Plant = Callable[[pytest.MonkeyPatch], None]
+
+# The layers: kernel size, dtype and the other arguments of `equals_convolution`.
+PIXEL = ((3, 3), "float32", {})
+PATCH = ((3, 3), "float32", {"patch_size": 4})
+EVEN = ((4, 4), "float32", {"patch_size": 2})
+STRIDED = ((3, 3), "float32", {"patch_size": 4, "stride": 2})
+SUBSAMPLED = ((3, 3), "float32", {"patch_size": 2, "stride": 3})
+DILATED = ((3, 3), "float32", {"patch_size": 4, "dilation": 2})
+QUADRATIC = ((3, 3), "float32", {"patch_size": 4, "encoding": "quadratic"})
+FAR_QUADRATIC = ((3,), "bfloat16", {"encoding": "quadratic", "dilation": 18})
+ENUMERATED = ((3, 3), "float32", {"patch_size": 4, "encoding": "enumerated"})
+NARROW = ((3, 3), "float32", {"patch_size": 4, "head_dim": 16})
+FINITE = ((3, 3), "float64", {"patch_size": 4, "exact": True})
+FINITE_FLOAT32 = ((3, 3), "float32", {"patch_size": 4, "exact": True})
+SCALAR = ((3,), "float64", {"encoding": "scalar", "exact": True})
+
+# How the evidence must speak against a slip.
+DIFFER = r"(float32|bfloat16): \d+ of \d+ entries differ"
+EXCEED = r"float(32|64): \d+ of \d+ entries exceed the bound"
+OTHER_REASONS = {
+    "stride-to-tokens-always": r"float32: shape \(2, 4, 16, 4\), expected \(2, 3, 11, 4\)",
+    "leak-of-one": "float64: the bound is not finite",
+}
+AT_THE_BORDER = ("ring-missing", "ring-before-only", "ring-of-means", "ring-of-edges")
+OUTERMOST = 76 / 256  # of 8 × 32 pixels
+
+
+# Ways to plant.
+
+
+def change_result(module: ModuleType, name: str, change: Callable[[Any], Any]) -> Plant:
+    """A function of the library, with its result changed."""
+    return in_module(module, name, lambda right, *args, **named: change(right(*args, **named)))
+
+
+def in_module(module: ModuleType, name: str, change: Callable[..., Any]) -> Plant:
+    """A function or method; `change` gets the right one and then the arguments."""
+
+    def plant(monkeypatch: pytest.MonkeyPatch) -> None:
+        right = getattr(module, name)
+        monkeypatch.setattr(module, name, lambda *args, **named: change(right, *args, **named))
+
+    return plant
+
+
+def heads(construction: str, change: Callable[[Any, Any], Any]) -> Plant:
+    """Another encoding and other maps of a construction, made from the right ones."""
+    return change_result(conversion, construction, lambda pair: change(*pair))
+
+
+TAP_INDEX = ConvolutionGeometry.__dict__["tap_index"].func
+
+
+def tap_index(change: Callable[[np.ndarray, int], np.ndarray]) -> Plant:
+    """On each axis another [offset, output, input] -> tap, made from the right one and K."""
+
+    def changed(self: ConvolutionGeometry) -> tuple[np.ndarray, ...]:
+        right = TAP_INDEX(self)
+        return tuple(change(index, k) for index, k in zip(right, self.kernel_size, strict=True))
+
+    return lambda monkeypatch: monkeypatch.setattr(
+        ConvolutionGeometry, "tap_index", property(changed)
+    )
+
+
+def taps_from(first: Callable[[int], int]) -> Plant:
+    """The taps of a kernel of size K start at `first(K)`."""
+
+    def plant(monkeypatch: pytest.MonkeyPatch) -> None:
+        for module in (shifts, geometry):
+            monkeypatch.setattr(module, "axis_taps", lambda k: range(first(k), first(k) + k))
+
+    return plant
+
+
+def uniform_head(change: Callable[[Any], Any]) -> Plant:
+    """Another map of the uniform head."""
+    return heads(
+        "leaky_construction",
+        lambda encoding, maps: (encoding, jnp.concatenate([maps[:-1], change(maps[-1:])])),
+    )
+
+
+# Slips that take more than a line.
+
+
+def query_minus_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The heads look at q - δ, the maps stay where they are."""
+
+    def mirrored(pair: Any) -> Any:
+        encoding, maps = pair
+        looks = tuple(from_query_minus_key(offset) for offset in encoding.offsets)
+        return replace(encoding, offsets=looks), maps
+
+    change_result(conversion, "bias_construction", mirrored)(monkeypatch)
+
+
+def dilation_in_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Multiply the offsets of the undilated convolution by d."""
+    right = geometry.axis_token_offsets
+    monkeypatch.setattr(
+        geometry,
+        "axis_token_offsets",
+        lambda k, p, d, *rest: tuple(d * offset for offset in right(k, p, 1, *rest)),
+    )
+
+
+def dilation_counts_gaps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Read d as the number of pixels left out between two taps."""
+    of = ConvolutionGeometry.of
+    monkeypatch.setattr(
+        ConvolutionGeometry,
+        "of",
+        staticmethod(lambda k, p=1, s=1, d=1: replace(of(k, p, s, d), dilation=(d + 1,) * len(k))),
+    )
+
+
+def stride_to_tokens_always(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep pixels 0, s, … of every patch, whether s divides P or not."""
+    monkeypatch.setattr(geometry, "strided_output_pixels", lambda p, s: range(0, p, s))
+    yes = property(lambda self: True)
+    for owner in (ConvolutionGeometry, AttentionLayer):
+        monkeypatch.setattr(owner, "writes_stride_to_tokens", yes)
+    kept = property(
+        lambda self: tuple(-(-p // s) for p, s in zip(self.patch_size, self.stride, strict=True))
+    )
+    monkeypatch.setattr(AttentionLayer, "output_patch_size", kept)
+
+
+WITHOUT_CENTRE = [0, 1, 2, 3, 5, 6, 7, 8]
+
+
+def printed_scores(right, self, shifts, number_of_keys):
+    """C20 eq. 9 as printed, v·r_δ, in bfloat16.
+
+    At Δ = 18 the score of δ = 17 is -(288 - 36·17)·α = 324·α, and so is that of δ = 18.
+    """
+    target = printed_target(self.head_alpha[:, 0], self.head_centers).astype(jnp.bfloat16)
+    features = jnp.asarray(printed_features(shifts), jnp.bfloat16)
+    return (target @ features.T).astype(jnp.float32)
+
+
+def column_first(encoding):
+    """A head's centre as (column, row)."""
+    swapped = tuple(pair[::-1] for pair in encoding.pairs)
+    return replace(
+        encoding, alpha=encoding.alpha[::-1], centers=encoding.centers[::-1], pairs=swapped
+    )
+
+
+def mean_ring(right, tokens, ring):
+    """Lay the mean token around the grid."""
+    mean = tokens.mean(axis=(1, 2), keepdims=True)
+    return right(tokens - mean, ring) + mean
+
+
+def edge_ring(right, tokens, ring):
+    """Repeat the outermost tokens."""
+    return jnp.pad(tokens, [(0, 0), *ring, (0, 0)], mode="edge")
+
+
+def query_without_ring(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Count queries from the first image token and keys from the first ring token."""
+    right = TokenGrid.shift_index
+
+    def shift_index(self):
+        lower = sum(before for before, _ in self.ring[-1:])
+        return jnp.clip(right(self) + lower, 0, len(self.shifts) - 1)
+
+    monkeypatch.setattr(TokenGrid, "shift_index", shift_index)
+
+
+def reordered(order: tuple[int, ...]) -> Plant:
+    """Patches whose (row, column, channel) are flattened in another order."""
+
+    def patchify(right, images, patch_size):
+        tokens = right(images, patch_size)
+        grid, channels = tokens.shape[:-1], images.shape[-1]
+        parts = tokens.reshape(*grid, *patch_size, channels)
+        return parts.transpose(0, 1, 2, *(3 + axis for axis in order)).reshape(*grid, -1)
+
+    return in_module(application, "patchify", patchify)
+
+
+def every_pth_pixel(right, images, patch_size):
+    """Patches of pixels that lie a whole grid apart."""
+    (rows, columns), (batch, height, width, channels) = patch_size, images.shape
+    grid = (height // rows, width // columns)
+    parts = images.reshape(batch, rows, grid[0], columns, grid[1], channels)
+    return parts.transpose(0, 2, 4, 1, 3, 5).reshape(batch, *grid, -1)
+
+
+def interleaved_groups(kernel, groups):
+    """Give output channel j to group j mod g; the groups' outputs lie one after the other."""
+    *taps, width, out = kernel.shape
+    group_of = jnp.arange(out) % groups
+    dense = jnp.zeros((*taps, groups, width, out), kernel.dtype)
+    dense = dense.at[..., group_of, :, jnp.arange(out)].set(jnp.moveaxis(kernel, -1, 0))
+    return dense.reshape(*taps, groups * width, out)
+
+
+def token_bias(make: Callable[[Any, int], Any]) -> Plant:
+    """Another bias of a patch, made from the kernel's bias and the number of pixels."""
+
+    def plant(monkeypatch: pytest.MonkeyPatch) -> None:
+        right = conversion.token_bias
+        monkeypatch.setattr(
+            conversion,
+            "token_bias",
+            lambda bias, sizes: make(bias, right(bias, sizes).size // bias.size),
+        )
+
+    return plant
+
+
+def queries_for_keys(right, self, grid):
+    """The scores, but N counts the image's own tokens, without the ring."""
+    table = self.shift_scores(grid.shifts, math.prod(grid.queries))
+    return table[:, grid.shift_index()]
+
+
+def roundoff_of_float64(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Derive every bound with u = 2^-53."""
+    for module in (rounding, score_error):
+        monkeypatch.setattr(module, "unit_roundoff", lambda dtype: 2.0**-53)
+
+
+SLIPS = [
+    ("kernel-flipped", PATCH, tap_index(lambda i, k: np.where(i < 0, i, k - 1 - i))),
+    (
+        "axes-swapped",
+        PATCH,
+        in_module(
+            conversion,
+            "token_maps",
+            lambda right, kernel, sizes: right(jnp.swapaxes(kernel, 0, 1), sizes),
+        ),
+    ),
+    ("query-minus-key", PATCH, query_minus_key),
+    ("taps-from-zero", PATCH, taps_from(lambda k: 0)),
+    ("even-kernel-to-the-left", EVEN, taps_from(lambda k: -(k // 2))),
+    ("tap-off-by-one", PATCH, tap_index(lambda i, k: np.where((i < 0) | (i == k - 1), -1, i + 1))),
+    ("map-transposed", PATCH, tap_index(lambda i, k: np.swapaxes(i, 1, 2))),
+    ("absent-is-centre", PATCH, tap_index(lambda i, k: np.where(i < 0, (k - 1) // 2, i))),
+    (
+        "stride-phase",
+        STRIDED,
+        in_module(geometry, "strided_output_pixels", lambda right, p, s: range(s - 1, p, s)),
+    ),
+    ("stride-to-tokens-always", SUBSAMPLED, stride_to_tokens_always),
+    ("dilation-in-tokens", DILATED, dilation_in_tokens),
+    ("dilation-counts-gaps", DILATED, dilation_counts_gaps),
+    (
+        "head-twice",
+        PATCH,
+        heads("bias_construction", lambda e, m: (e.take_heads([0, 0, *range(2, 9)]), m)),
+    ),
+    (
+        "one-head-less",
+        PATCH,
+        heads(
+            "bias_construction",
+            lambda e, m: (e.take_heads(WITHOUT_CENTRE), m[jnp.array(WITHOUT_CENTRE)]),
+        ),
+    ),
+    (
+        "maps-exchanged",
+        PATCH,
+        heads("bias_construction", lambda e, m: (e, m[jnp.array([1, 0, *range(2, 9)])])),
+    ),
+    (
+        "narrow-heads-look-alike",
+        NARROW,
+        change_result(conversion, "split_heads", lambda split: ((0,) * len(split[0]), *split[1:])),
+    ),
+    (
+        "bias-too-low",
+        PATCH,
+        in_module(
+            conversion,
+            "bias_construction",
+            lambda right, maps, sizes, logit: right(maps, sizes, 10.0),
+        ),
+    ),
+    (
+        "alpha-negative",
+        QUADRATIC,
+        heads(
+            "quadratic_construction",
+            lambda e, m: (replace(e, alpha=tuple(-alpha for alpha in e.alpha)), m),
+        ),
+    ),
+    (
+        "centres-swapped",
+        QUADRATIC,
+        heads("quadratic_construction", lambda e, m: (column_first(e), m)),
+    ),
+    (
+        "printed-score-in-bfloat16",
+        FAR_QUADRATIC,
+        in_module(QuadraticGridEncoding, "shift_scores", printed_scores),
+    ),
+    (
+        "spare-code-taken",
+        ENUMERATED,
+        heads("enumerated_construction", lambda e, m: (replace(e, spare=0), m)),
+    ),
+    (
+        "no-one-over-one-minus-leak",
+        FINITE,
+        heads(
+            "leaky_construction", lambda e, m: (e, jnp.concatenate([m[:-1] * (1 - e.leak), m[-1:]]))
+        ),
+    ),
+    ("uniform-head-idle", FINITE, uniform_head(jnp.zeros_like)),
+    ("uniform-head-adds", FINITE, uniform_head(jnp.negative)),
+    (
+        "leak-of-one",
+        FINITE,
+        heads("leaky_construction", lambda e, m: (replace(e, leak=jnp.ones_like(e.leak)), m)),
+    ),
+    (
+        "leaky-bias-one-nat-low",
+        FINITE,
+        in_module(BiasEncoding, "scale", lambda right, self, n: right(self, n) - 1),
+    ),
+    (
+        "leaky-bias-without-ring",
+        FINITE,
+        in_module(RelativePosition, "positional_scores", queries_for_keys),
+    ),
+    (
+        "leaky-bias-frozen",
+        FINITE,
+        in_module(BiasEncoding, "scale", lambda right, self, n: right(self, 16)),
+    ),
+    (
+        "gains-without-ring",
+        SCALAR,
+        in_module(ScalarEncoding, "head_gains", lambda right, self, n: right(self, n - 2)),
+    ),
+    (
+        "gains-left-out",
+        SCALAR,
+        in_module(ScalarEncoding, "head_gains", lambda right, self, n: None),
+    ),
+    (
+        "ring-missing",
+        PIXEL,
+        change_result(geometry, "zero_ring", lambda ring: tuple((0, 0) for _ in ring)),
+    ),
+    (
+        "ring-before-only",
+        PIXEL,
+        change_result(geometry, "zero_ring", lambda ring: tuple((a, 0) for a, _ in ring)),
+    ),
+    ("ring-of-means", PIXEL, in_module(dense, "add_zero_ring", mean_ring)),
+    ("ring-of-edges", PIXEL, in_module(dense, "add_zero_ring", edge_ring)),
+    ("queries-counted-without-ring", PATCH, query_without_ring),
+    ("patch-column-major", PATCH, reordered((1, 0, 2))),
+    ("patch-channels-first", PATCH, reordered((2, 0, 1))),
+    ("patch-of-distant-pixels", PATCH, in_module(application, "patchify", every_pth_pixel)),
+    (
+        "softmax-over-queries",
+        PATCH,
+        in_module(dense, "attention_weights", lambda right, s: jax.nn.softmax(s, axis=-2)),
+    ),
+    (
+        "softmax-over-queries-leaky",
+        FINITE,
+        in_module(dense, "attention_weights", lambda right, s: jax.nn.softmax(s, axis=-2)),
+    ),
+    (
+        "weights-in-float32",
+        FINITE,
+        in_module(
+            dense, "attention_weights", lambda right, s: right(s).astype("float32").astype(s.dtype)
+        ),
+    ),
+    (
+        "bias-per-token",
+        PATCH,
+        token_bias(lambda bias, pixels: jnp.pad(bias, (0, (pixels - 1) * bias.size))),
+    ),
+    ("bias-channels-first", PATCH, token_bias(lambda bias, pixels: jnp.repeat(bias, pixels))),
+    ("bias-once-a-head", PATCH, change_result(conversion, "token_bias", lambda bias: 9 * bias)),
+    ("roundoff-of-float64", FINITE_FLOAT32, roundoff_of_float64),
+]
+
+
+@pytest.fixture(autouse=True)
+def small_images_and_the_dense_back_end(monkeypatch: pytest.MonkeyPatch):
+    """Two images of 8 × 32 pixels, through the dense back end, one operation after the other."""
+    whole = layer_runs.whole_images
+    monkeypatch.setattr(layer_runs, "whole_images", lambda run: whole(run, 2)[:, 8:16])
+    for module in (layer_runs, majorant):
+        monkeypatch.setattr(
+            module,
+            "apply_attention",
+            lambda layer, images: application.apply_attention(layer, images, backend="dense"),
+        )
+    with jax.disable_jit():
+        yield
+
+
+def judged(run, layer) -> str:
+    size, dtype, options = layer
+    return equals_convolution("images", size, dtypes=(dtype,), **options).check(run)
+
+
+@pytest.mark.parametrize(("name", "layer", "plant"), SLIPS, ids=[name for name, *_ in SLIPS])
+def test_a_slip_is_noticed_for_its_reason(run, monkeypatch, name, layer, plant):
+    plant(monkeypatch)
+    with pytest.raises(EvidenceFailed) as caught:
+        judged(run, layer)
+    usual = EXCEED if layer[2].get("exact") else DIFFER
+    assert re.match(OTHER_REASONS.get(name, usual), str(caught.value))
+    if name in AT_THE_BORDER:
+        wrong, entries = map(int, re.findall(r"(\d+) of (\d+)", str(caught.value))[0])
+        assert wrong <= OUTERMOST * entries
+
+
+LAYERS = [PIXEL, PATCH, EVEN, STRIDED, SUBSAMPLED, DILATED, QUADRATIC, FAR_QUADRATIC, ENUMERATED]
+LAYERS += [NARROW, FINITE, FINITE_FLOAT32, SCALAR]
+
+
+@pytest.mark.parametrize("layer", LAYERS, ids=str)
+def test_without_a_slip_nothing_is_noticed(run, layer):
+    assert judged(run, layer)
+
+
+def test_interleaved_groups_are_noticed(run, monkeypatch):
+    """Output channel j belongs to group j mod g: three groups against their own convolutions."""
+    images = layer_runs.whole_images(run)
+    kernel = run.rng("kernel").integers(-3, 4, (3, 3, 1, 6))
+    groups = [exact_convolution(images[..., [g]], kernel[..., 2 * g : 2 * g + 2]) for g in range(3)]
+
+    def compare():
+        layer = conversion.conv_to_attention(jnp.asarray(kernel, "float32"), groups=3, exact=False)
+        result = layer_runs.apply_attention(layer, jnp.asarray(images, "float32"))
+        return layer_runs.equal("float32", result, np.concatenate(groups, axis=-1))
+
+    assert compare() == "float32 equal"
+    monkeypatch.setattr(conversion, "expand_groups", interleaved_groups)
+    with pytest.raises(EvidenceFailed, match=DIFFER):
+        compare()

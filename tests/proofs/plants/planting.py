@@ -1,0 +1,44 @@
+"""Claims from their proof files, and an error planted for one piece of their evidence."""
+
+import pkgutil
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from convattn.ledger import Claim, Evidence, EvidenceFailed, Run
+from convattn.ledger.discovery import load_claim
+from convattn.ledger.evidence import real_images
+from convattn.ledger.locations import certificates_directory, proofs_directory
+
+
+def load(folder: str, name: str) -> Claim:
+    """The claim of one proof file."""
+    return load_claim(proofs_directory() / folder / f"{name}.py")[0]
+
+
+def piece_of(folder: str, name: str, title: str) -> tuple[Evidence, Run]:
+    """One piece of evidence, and a quick run for it."""
+    claim = load(folder, name)
+    (piece,) = (piece for piece in claim.evidence if piece.name == title)
+    return piece, Run(0, True, certificates_directory(), claim.id, title)
+
+
+def require_failure(
+    monkeypatch: pytest.MonkeyPatch,
+    piece: Evidence,
+    run: Run,
+    where: str,
+    change: Callable[[Any], Any],
+) -> None:
+    """Run a check on two images with a change planted; it must speak against the claim."""
+    monkeypatch.setattr(real_images, "COUNT", 2)
+    if "." in where:
+        path, _, attribute = where.rpartition(".")
+        owner = pkgutil.resolve_name(path)
+        monkeypatch.setattr(owner, attribute, change(getattr(owner, attribute)))
+    else:
+        names = piece.check.__globals__
+        monkeypatch.setitem(names, where, change(names[where]))
+    with pytest.raises(EvidenceFailed):
+        piece.check(run)

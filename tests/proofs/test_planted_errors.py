@@ -1,0 +1,64 @@
+"""Every check of a claim turns red on an error that is planted for it.
+
+A plant is the claim, the piece of evidence that must fail, what is replaced (a dotted name, or a
+name of the proof file itself) and a change, which takes what stands there and returns what is to
+stand there instead. Errors in certificates are planted in tests/convattn_check/, those in theorems
+in tests/ledger/coq/, and what pieces made by one function share in that function's tests.
+"""
+
+import pytest
+from proofs.plants import (
+    andreoli2019_algebra,
+    andreoli2019_attention,
+    andreoli2019_structures,
+    barkan2019,
+    cordonnier2020,
+    li2021,
+    sharpened_border,
+    sharpened_heads,
+    sharpened_kernel,
+    sharpened_layers,
+)
+from proofs.plants.planting import piece_of, require_failure
+
+from convattn.ledger import Level, Verdict
+from convattn.ledger.discovery import load_claim
+from convattn.ledger.locations import proofs_directory
+
+TABLES = {
+    "cordonnier2020": cordonnier2020.PLANTS,
+    "li2021": li2021.PLANTS,
+    "andreoli2019": andreoli2019_algebra.PLANTS
+    + andreoli2019_structures.PLANTS
+    + andreoli2019_attention.PLANTS,
+    "barkan2019": barkan2019.PLANTS,
+    "sharpened": sharpened_layers.PLANTS
+    + sharpened_border.PLANTS
+    + sharpened_kernel.PLANTS
+    + sharpened_heads.PLANTS,
+}
+PLANTS = [(folder, *plant) for folder, plants in TABLES.items() for plant in plants]
+PLANTED_ELSEWHERE = (Level.CERTIFIED, Level.PROVED)
+TWICE = ("C20.lemma2", "distance on images")  # its quick form is planted in
+SHARED_MAKERS = ("layer_runs", "enclosures")  # tests/ledger/evidence/ plants in their pieces
+
+
+@pytest.mark.parametrize("plant", PLANTS, ids=lambda plant: f"{plant[1]}: {plant[2]}")
+def test_a_planted_error_is_seen(plant, monkeypatch) -> None:
+    folder, name, title, where, change = plant
+    piece, run = piece_of(folder, name, title)
+    require_failure(monkeypatch, piece, run, where, change)
+
+
+def test_every_piece_has_a_planted_error() -> None:
+    planted = {plant[:3] for plant in PLANTS}
+    for path in sorted(proofs_directory().glob("*/*.py")):
+        folder, name = path.parent.name, path.stem
+        claim, _ = load_claim(path)
+        if claim.verdict is Verdict.NOT_RUN or claim.id == "S.network":  # files of their own
+            continue
+        for piece in claim.evidence:
+            maker = piece.check.__module__.rpartition(".")[2]
+            elsewhere = piece.level in PLANTED_ELSEWHERE or maker in SHARED_MAKERS
+            elsewhere |= (claim.id, piece.name) == TWICE
+            assert elsewhere or (folder, name, piece.name) in planted, (claim.id, piece.name)
