@@ -68,8 +68,8 @@ def between_the_strides(original):
 PLANTS = [
     ("fractions", "attended", leak_not_taken_back),
     ("fractions", "attended", between_the_strides),
-    ("float32 logits", "convattn.constructions.conversion.leaky_construction", no_uniform_head),
-    ("float32 logits", "convattn.constructions.conversion.leaky_construction", one_head_dropped),
+    ("float32 logits", "convattn.constructions.regimes.leaky_construction", no_uniform_head),
+    ("float32 logits", "convattn.constructions.regimes.leaky_construction", one_head_dropped),
     ("float32 logits", "convattn.lab.models.resnet_network.fold_batch_norm", another_epsilon),
     ("float32 logits", "convattn.lab.models.resnet_network.fold_batch_norm", statistics_exchanged),
     ("float32 logits", "convattn.networks.walk.sum_error", wide_bound),

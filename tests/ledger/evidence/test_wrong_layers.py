@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 from convattn.bounds import majorant, rounding, score_error
-from convattn.constructions import conversion, geometry
+from convattn.constructions import conversion, geometry, regimes
 from convattn.constructions.geometry import ConvolutionGeometry
 from convattn.encodings.base import RelativePosition
 from convattn.encodings.bias import BiasEncoding
@@ -81,7 +81,7 @@ def in_module(module: ModuleType, name: str, change: Callable[..., Any]) -> Plan
 
 def heads(construction: str, change: Callable[[Any, Any], Any]) -> Plant:
     """Another encoding and other maps of a construction, made from the right ones."""
-    return change_result(conversion, construction, lambda pair: change(*pair))
+    return change_result(regimes, construction, lambda pair: change(*pair))
 
 
 TAP_INDEX = ConvolutionGeometry.__dict__["tap_index"].func
@@ -128,7 +128,7 @@ def query_minus_key(monkeypatch: pytest.MonkeyPatch) -> None:
         looks = tuple(from_query_minus_key(offset) for offset in encoding.offsets)
         return replace(encoding, offsets=looks), maps
 
-    change_result(conversion, "bias_construction", mirrored)(monkeypatch)
+    change_result(regimes, "bias_construction", mirrored)(monkeypatch)
 
 
 def dilation_in_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -313,7 +313,7 @@ SLIPS = [
         "bias-too-low",
         PATCH,
         in_module(
-            conversion,
+            regimes,
             "bias_construction",
             lambda right, maps, sizes, logit: right(maps, sizes, 10.0),
         ),

@@ -215,19 +215,19 @@ PLANTS = [
     (
         "alpha46",
         "least α on this device, float32",
-        "convattn.ledger.audit.quadratic_saturation.measure_quadratic_saturation",
+        "convattn.ledger.audit.saturation.measure_quadratic_saturation",
         saturating_at(rounds_to_one=46.0),
     ),
     (
         "alpha46",
         "least α on this device, float32",
-        "convattn.ledger.audit.quadratic_saturation.measure_quadratic_saturation",
+        "convattn.ledger.audit.saturation.measure_quadratic_saturation",
         saturating_at(one_hot=46.0),
     ),
     (
         "alpha46",
         "least α on this device, other dtypes",
-        "convattn.ledger.audit.quadratic_saturation.measure_quadratic_saturation",
+        "convattn.ledger.audit.saturation.measure_quadratic_saturation",
         no_neighbours,
     ),
     (

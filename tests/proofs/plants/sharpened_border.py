@@ -97,7 +97,7 @@ def doubled_cotangent(index):
 ZERO_PADDING = "convattn.bounds.zero_padding"
 LAYER = "convattn.bounds.zero_padding_layer"
 ZERO_TOKEN = "convattn.constructions.zero_token.zero_token_scores"
-CONVERSION = "convattn.constructions.conversion"
+REGIMES = "convattn.constructions.regimes"
 UNSATURATED = "convattn.ledger.evidence.unsaturated_layers"
 ENCODINGS = "convattn.encodings"
 FACTORS = "convattn.fast.separable.back_end"
@@ -121,13 +121,13 @@ PLANTS = [
     ("padding", "a zero token on images", ZERO_TOKEN, scaled(0)),
     ("boundary", "the nearest key is unique", "best_scores", turned_around),
     ("boundary", "the mean in fractions", "corrected_maps", without_correction),
-    ("boundary", "5 × 5 on 6 × 7 pixels", f"{CONVERSION}.quadratic_construction", one_step_aside),
-    ("boundary", "5 × 5 on 6 × 7 pixels", f"{CONVERSION}.leaky_construction", no_uniform_head),
-    ("boundary", "limits on images", f"{CONVERSION}.quadratic_construction", one_step_aside),
+    ("boundary", "5 × 5 on 6 × 7 pixels", f"{REGIMES}.quadratic_construction", one_step_aside),
+    ("boundary", "5 × 5 on 6 × 7 pixels", f"{REGIMES}.leaky_construction", no_uniform_head),
+    ("boundary", "limits on images", f"{REGIMES}.quadratic_construction", one_step_aside),
     (
         "boundary",
         "mean patches at finite parameters",
-        f"{CONVERSION}.leaky_construction",
+        f"{REGIMES}.leaky_construction",
         no_uniform_head,
     ),
     (
