@@ -143,8 +143,8 @@ def evaluate_values(
     images: Float[Array, "batch *space channels"],
     grid: TokenGrid,
     roundings: Roundings,
-    last: float,
-    floor: float,
+    last: float | Array,
+    floor: float | Array,
 ) -> Float[Array, "batch *space out_channels"]:
     """The bound, `last` being the error of bias and cast, and `floor` what the cast loses."""
     tokens = patchify(images, layer.patch_size)
@@ -162,8 +162,8 @@ def evaluate_gradients(
     cotangent: Float[Array, "batch *space out_channels"],
     grid: TokenGrid,
     roundings: Roundings,
-    last: tuple[AttentionLayer, float],
-    floor: tuple[AttentionLayer, float],
+    last: tuple[AttentionLayer, float | Array],
+    floor: tuple[AttentionLayer, float | Array],
 ) -> tuple[AttentionLayer, Float[Array, "batch *space channels"]]:
     """The bounds, `last` and `floor` being those of each leaf."""
     tokens = patchify(images, layer.patch_size)

@@ -52,9 +52,9 @@ class WeightRounding(NamedTuple):
 def weight_rounding(
     scores: PairScores,
     error: PairScores,
-    unit: float,
-    relative: float,
-    flush: float,
+    unit: float | Array,
+    relative: float | Array,
+    flush: float | Array,
 ) -> WeightRounding:
     """B and ΔB of the derivation.
 
