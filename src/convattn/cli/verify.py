@@ -42,7 +42,7 @@ class Verify:
         quick: Only evidence that is marked quick.
         seed: The seed of all random numbers.
         jobs: Worker processes; default: one for each core. A TPU allows 1.
-        timeout: Give each piece of evidence this long.
+        timeout: Seconds allowed for each piece of evidence; default: an hour.
         certificates: Certificates; default: the committed ones.
     """
 

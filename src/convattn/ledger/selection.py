@@ -1,4 +1,4 @@
-"""Choosing what to verify: claims by id or pattern, evidence by level and by quickness."""
+"""Choosing what to verify: claims by id or pattern, evidence by level and speed."""
 
 import difflib
 from collections.abc import Collection, Sequence
@@ -27,7 +27,7 @@ class Selected:
 
 
 class NothingSelected(ValueError):
-    """The wishes match nothing."""
+    """The selection is empty."""
 
 
 def matching(proofs: Sequence[Proof], patterns: Sequence[str]) -> list[Proof]:
@@ -40,11 +40,10 @@ def matching(proofs: Sequence[Proof], patterns: Sequence[str]) -> list[Proof]:
     Raises:
         NothingSelected: If a pattern matches nothing; names the closest ids.
     """
-    names = {id(proof): _names(proof) for proof in proofs}
-    every_name = sorted({name for group in names.values() for name in group})
+    every_name = {name for proof in proofs for name in _names(proof)}
     for pattern in patterns:
         if not any(fnmatchcase(name, pattern) for name in every_name):
-            folded = {name.casefold(): name for name in every_name}
+            folded = {name.casefold(): name for name in sorted(every_name)}
             near = difflib.get_close_matches(pattern.casefold(), folded, n=3, cutoff=0.4)
             closest = ", ".join(folded[name] for name in near) or "none is similar"
             broken = sum(bool(proof.problem) for proof in proofs)
@@ -52,13 +51,11 @@ def matching(proofs: Sequence[Proof], patterns: Sequence[str]) -> list[Proof]:
                 f"no claim matches {pattern!r}; closest ids: {closest}"
                 + (f"; {broken} proof file(s) could not be loaded" if broken else "")
             )
-    if not patterns:
-        return list(proofs)
-    return [
-        proof
-        for proof in proofs
-        if any(fnmatchcase(name, pattern) for name in names[id(proof)] for pattern in patterns)
-    ]
+
+    def chosen(proof: Proof) -> bool:
+        return any(fnmatchcase(name, pattern) for name in _names(proof) for pattern in patterns)
+
+    return [proof for proof in proofs if not patterns or chosen(proof)]
 
 
 def select(
