@@ -60,15 +60,25 @@ def test_a_command_writes_its_picture_beside_the_run(stored, saved, capsys, word
     assert captured.out.splitlines()[-2:] == [str(path) for path in expected]
 
 
-@pytest.mark.parametrize("link", ["", "symlink_to", "hardlink_to"])
-@pytest.mark.parametrize("command", ["curves", "table", "convolution", "prune"])
-@pytest.mark.parametrize("name", ["config.json", "metrics.jsonl", "snapshots/00000.npz"])
-def test_the_numbers_do_not_overwrite_the_run(run, tmp_path, capsys, command, name, link) -> None:
-    path = next((run / "snapshots").glob("*.npz")) if "/" in name else run / name
+@pytest.mark.parametrize(
+    ("command", "name", "link"),
+    [
+        ("table", "config.json", ""),
+        ("curves", "metrics.jsonl", "symlink_to"),
+        ("convolution", "snapshots", "hardlink_to"),
+        ("prune", "run.json", ""),
+        ("prune", "new/config.json", ""),
+    ],
+)
+def test_the_numbers_do_not_overwrite_a_run(run, tmp_path, capsys, command, name, link) -> None:
+    (run / "new").mkdir()
+    (run / "new" / "config.json").write_text("{}")
+    path = next((run / name).iterdir()) if name == "snapshots" else run / name
     before, target = path.read_bytes(), tmp_path / "numbers.json" if link else path
     if link:
         getattr(target, link)(path)
-    assert main([command, str(run), "--json", str(target)]) == 2
+    folder = ["--output-dir", str(run / "new")] if command == "prune" else []
+    assert main([command, str(run), *folder, "--json", str(target)]) == 2
     assert "--json and RUN are both" in capsys.readouterr().err
     assert path.read_bytes() == before
     assert not (run / "figures").exists()

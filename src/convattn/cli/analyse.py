@@ -264,12 +264,12 @@ class Prune:
         from convattn.lab.analysis.run_summary import percent
         from convattn.lab.training.failures import CheckpointNotWritten, NonFiniteLoss
 
-        _require([self.run], self.output_dir, self.json)
+        run = self.run.resolve()
+        folder = self.output_dir or run.with_name(f"{run.name}-pruned")
+        _require([self.run], folder, self.json)
         if self.epochs is not None and self.epochs < 1:
             raise UsageError(f"--epochs is {self.epochs}, but expected at least 1")
         thresholds = Thresholds(self.threshold_eigenvalue, self.threshold_condition)
-        run = self.run.resolve()
-        folder = self.output_dir or run.with_name(f"{run.name}-pruned")
         try:
             found = prune_run(
                 self.run,
@@ -385,7 +385,8 @@ def _require(runs: Sequence[Path], folder: Path | None, json: Path | None = None
     """Refuse an empty list of runs, and results that could not be written or overwrite a run."""
     if not runs:
         raise UsageError("no RUN was given; name the folder of at least one run")
-    require_outputs({"--json": json}, {"RUN": [path for run in runs for path in run_files(run)]})
+    folders = runs if folder is None else (*runs, folder)
+    require_outputs({"--json": json}, {"RUN": [path for run in folders for path in run_files(run)]})
     for place in () if folder is None else (folder, *folder.parents):
         if place.exists() or place.is_symlink():
             if not place.is_dir():
