@@ -58,6 +58,17 @@ OTHER_REASONS = {
     "leak-of-one": "float64: the bound is not finite",
 }
 AT_THE_BORDER = ("ring-missing", "ring-before-only", "ring-of-means", "ring-of-edges")
+FAMILIES = (
+    "kernel-flipped",
+    "query-minus-key",
+    "stride-phase",
+    "dilation-in-tokens",
+    "one-head-less",
+    "uniform-head-idle",
+    "ring-missing",
+    "patch-column-major",
+    "softmax-over-queries",
+)
 OUTERMOST = 76 / 256  # of 8 × 32 pixels
 
 
@@ -444,7 +455,14 @@ def judged(run, layer) -> str:
     return equals_convolution("images", size, dtypes=(dtype,), **options).check(run)
 
 
-@pytest.mark.parametrize(("name", "layer", "plant"), SLIPS, ids=[name for name, *_ in SLIPS])
+def named(slips):
+    """One of each family runs in `make test`, all of them in `make test-all`."""
+    for name, *rest in slips:
+        marks = () if name in FAMILIES else pytest.mark.slow
+        yield pytest.param(name, *rest, id=name, marks=marks)
+
+
+@pytest.mark.parametrize(("name", "layer", "plant"), named(SLIPS))
 def test_a_slip_is_noticed_for_its_reason(run, monkeypatch, name, layer, plant):
     plant(monkeypatch)
     with pytest.raises(EvidenceFailed) as caught:
@@ -457,7 +475,7 @@ def test_a_slip_is_noticed_for_its_reason(run, monkeypatch, name, layer, plant):
 
 
 LAYERS = [PIXEL, PATCH, EVEN, STRIDED, SUBSAMPLED, DILATED, QUADRATIC, FAR_QUADRATIC, ENUMERATED]
-LAYERS += [NARROW, FINITE, FINITE_FLOAT32, SCALAR]
+LAYERS += [NARROW, *(pytest.param(x, marks=pytest.mark.slow) for x in (FINITE, SCALAR))]
 
 
 @pytest.mark.parametrize("layer", LAYERS, ids=str)

@@ -170,7 +170,7 @@ def evaluate_gradients(
     into = token_cotangent(jnp.abs(cotangent), layer, grid)
     (majorants, errors), underflow = gradient_majorants(layer, tokens, into, grid, roundings)
 
-    def bound(majorant: Array, error: Array, last: float, floor: float) -> Array:
+    def bound(majorant: Array, error: Array, last: float | Array, floor: float | Array) -> Array:
         total = error + underflow
         return INFLATION * (total + last * (majorant + total)) + floor
 
