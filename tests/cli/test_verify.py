@@ -143,7 +143,7 @@ def test_claims_are_chosen_by_id_and_pattern(convattn_command, proofs):
     write(proofs, s__x="1/0")
     done = convattn_command("verify", "--proofs", proofs, "--claim", "C20.*")
     assert done.code == 0
-    assert "1 claims: 1 hold" in done.out
+    assert "1 claim: 1 holds" in done.out
     assert "could not be loaded: s/x.py" in done.err
     words = ("--claim", "C20.lemma1", "--claim", "S.finite")
     assert "2 claims: 2 hold" in convattn_command("verify", "--proofs", proofs, *words).out

@@ -137,7 +137,7 @@ def _print_claim(console: Console, outcome: ClaimOutcome) -> None:
     if claim is None or statement is None:
         return
     console.print(Text(f"{claim.id}  {claim.source}", "bold"))
-    _print_indented(console, f"{statement.title}\nVerdict: {claim.verdict}", 2)
+    console.print(Text(f"{statement.title}\nVerdict: {claim.verdict}"))
     sections = [
         ("As printed", statement.printed),
         ("As verified", statement.verified),
@@ -147,7 +147,7 @@ def _print_claim(console: Console, outcome: ClaimOutcome) -> None:
     sections += [("Coq theorem", piece.theorem()) for piece in claim.evidence if piece.theorem]
     for heading, text in sections:
         console.print(Text(f"\n{heading}", "bold"))
-        _print_indented(console, text, 2)
+        console.print(Text(text))
     console.print(Text("\nEvidence", "bold"))
     for item in outcome.evidence:
         _print_evidence(console, item)
@@ -212,10 +212,11 @@ def _summary(outcome: Outcome, left_out: int) -> Iterator[str]:
         for proof in loaded
     )
     counted = ", ".join(
-        f"{verdicts[word]} {'hold' if word == 'holds' else word}"
+        f"{verdicts[word]} {'hold' if word == 'holds' and verdicts[word] > 1 else word}"
         for word in (*Verdict, "could not be loaded")
         if verdicts[word]
     )
     passed = [item.passed for claim in outcome.claims for item in claim.evidence]
     evidence = ", ".join(f"{passed.count(value)} {word}" for word, value in _COUNTED)
-    yield f"{len(loaded)} claims: {counted}; evidence: {evidence}"
+    claims = "1 claim" if len(loaded) == 1 else f"{len(loaded)} claims"
+    yield f"{claims}: {counted}; evidence: {evidence}"
