@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from convattn.lab.models.settings import EncoderSettings, ResNetSettings
-from convattn.lab.runs.directory import RunDirectory
+from convattn.lab.runs.directory import PRUNING, RESULT, RUN, RunDirectory
 from convattn.lab.runs.settings import RunSettings
 from convattn.lab.settings import to_json
 from convattn.lab.training.settings import TrainingSettings
@@ -39,7 +39,7 @@ def write_run(
     given = TrainingSettings(epochs=epochs, **training)
     directory.write_settings(RunSettings(model, training=given))
     images = {"name": name, "note": note, "train": 2000, "test": test_images}
-    directory.write_facts({"images": {**images, "size": list(size), "classes": 10}})
+    directory.write(RUN, {"images": {**images, "size": list(size), "classes": 10}})
     lines = []
     for epoch, (seen, judged) in enumerate(zip(train, test, strict=True), 1):
         line = {"step": 20 * epoch, "epoch": epoch, "train_accuracy": seen}
@@ -49,7 +49,7 @@ def write_run(
     (path / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     if finished:
         result = {"status": "finished", "test_accuracy": test[-1], "test_images": test_images}
-        directory.write_result(result)
+        directory.write(RESULT, result)
     if snapshots is None:
         snapshots = {epoch: drawn_snapshot(model, epoch) for epoch in (0, 2, 4)}
     for epoch, arrays in snapshots.items():
@@ -64,7 +64,7 @@ def write_pruning(path: Path, **changes: Any) -> Path:
     kept = [[1, 3, 4], [2, 3]]
     parts = {"removed": [1, 1], "epochs_before": 300, "before": 0.3, "pruned": 0.05, "after": None}
     content = {"source": source, "thresholds": thresholds, "kept": kept, **parts, **changes}
-    RunDirectory(path).write_pruning(content)
+    RunDirectory(path).write(PRUNING, content)
     return path
 
 

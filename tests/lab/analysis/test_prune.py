@@ -29,7 +29,7 @@ from convattn.lab.analysis.run_summary import head_numbers
 from convattn.lab.data.datasets import read_dataset
 from convattn.lab.models.settings import EncoderSettings
 from convattn.lab.models.sizes import abstract_model
-from convattn.lab.runs.directory import RunDirectory
+from convattn.lab.runs.directory import RUN, RunDirectory
 from convattn.lab.runs.launch import launch
 from convattn.lab.runs.materials import make_model
 from convattn.lab.runs.settings import RunSettings
@@ -184,7 +184,7 @@ def test_other_images_and_a_run_without_checkpoints_are_refused(trained, tmp_pat
         restore_run(tmp_path)
     facts = RunDirectory(tmp_path).read_facts()
     facts["images"]["sha256"] = "0" * 64
-    RunDirectory(tmp_path).write_facts(facts)
+    RunDirectory(tmp_path).write(RUN, facts)
     with pytest.raises(ValueError, match=r"saw other images .*put the old ones back"):
         restore_run(tmp_path)
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from convattn.lab.runs.directory import RunDirectory
+from convattn.lab.runs.directory import RESULT, RunDirectory
 from convattn.lab.runs.settings import RunSettings
 
 
@@ -14,7 +14,7 @@ def test_what_is_written_is_read(tmp_path) -> None:
     run.write_settings(RunSettings())
     assert run.read_settings() == RunSettings()
     assert run.read_result() is None
-    run.write_result({"status": "finished"})
+    run.write(RESULT, {"status": "finished"})
     assert run.read_result() == {"status": "finished"}
     assert RunDirectory(tmp_path).read_initial() is None
 

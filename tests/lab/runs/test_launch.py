@@ -16,7 +16,7 @@ from convattn.lab.data.datasets import read_dataset
 from convattn.lab.records.reasons import shortcomings
 from convattn.lab.records.run_record import experiment_row, record_of
 from convattn.lab.runs.arguments import read_arguments, repeating_command
-from convattn.lab.runs.directory import RunDirectory
+from convattn.lab.runs.directory import PRUNING, RunDirectory
 from convattn.lab.runs.facts import archive_md5
 from convattn.lab.runs.launch import launch
 from convattn.lab.runs.materials import make_model
@@ -199,7 +199,7 @@ def test_a_run_may_begin_with_given_parameters(pictures, tmp_path, monkeypatch) 
 def test_a_run_killed_before_it_began_does_not_stand_in_the_way(pictures, tmp_path) -> None:
     settings, run = tiny_settings(pictures), RunDirectory(tmp_path / "run")
     drawn = named_arrays(nnx.state(make_model(settings, read_dataset(pictures)), nnx.Param))
-    run.write_pruning({"after": None})
+    run.write(PRUNING, {"after": None})
     run.write_initial({name: array + 2 for name, array in drawn.items()})
     (run.path / ".config.json.x7y").write_text("{")
     with pytest.raises(ValueError, match=r"initial\.npz and pruning\.json of a run that was"):
@@ -212,7 +212,7 @@ def test_what_pruning_did_is_completed_when_the_run_is(pictures, tmp_path) -> No
     """As `prune` leaves it, killed while training, and gone on with by --resume."""
     settings, run = tiny_settings(pictures), RunDirectory(tmp_path / "run")
     drawn = named_arrays(nnx.state(make_model(settings, read_dataset(pictures)), nnx.Param))
-    run.write_pruning({"removed": [1], "after": None})
+    run.write(PRUNING, {"removed": [1], "after": None})
     launch_without_training(settings, run.path, drawn)
     assert run.read_pruning() == {"removed": [1], "after": None}
     outcome = launch(settings, run.path, command=COMMAND)

@@ -10,7 +10,7 @@ from proofs.cordonnier2020_records import full_record
 
 from convattn.lab.records.run_evidence import BackingRun
 from convattn.lab.records.run_record import ROWS, experiment_row, record_of, write_record
-from convattn.lab.runs.directory import RunDirectory
+from convattn.lab.runs.directory import PRUNING, RESULT, RUN, RunDirectory
 from convattn.lab.runs.settings import settings_from_json
 
 ROOT = Path(__file__).parents[3]
@@ -32,10 +32,10 @@ def finished(folder, claim, accuracy=0.5, **result):
     run = RunDirectory(folder)
     run.write_settings(settings_from_json(json.loads(json.dumps(record["config"]))))
     if record["pruning"] is not None:
-        run.write_pruning(record["pruning"])
+        run.write(PRUNING, record["pruning"])
         run.write_initial({"a": np.zeros(2)})
-    run.write_facts({**record["run"], "initial": run.initial_digest()})
-    run.write_result({**record["result"], **result})
+    run.write(RUN, {**record["run"], "initial": run.initial_digest()})
+    run.write(RESULT, {**record["result"], **result})
     return folder
 
 

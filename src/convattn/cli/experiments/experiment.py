@@ -1,6 +1,5 @@
 """The command line of an experiment: its settings as options, a folder, exit codes."""
 
-import datetime
 import shlex
 import sys
 from collections.abc import Callable, Sequence
@@ -50,18 +49,19 @@ class ExperimentCommand:
 
     def _train(self, given: Any, words: list[str]) -> int:
         from convattn.cli.output import console
-        from convattn.lab.runs.arguments import repeating_command
-        from convattn.lab.runs.experiment import run_experiment
+        from convattn.lab.runs.arguments import repeating_command, run_folder
+        from convattn.lab.runs.directory import RESULT, read_json
+        from convattn.lab.runs.launch import run_experiment
         from convattn.lab.training.failures import CheckpointNotWritten, NonFiniteLoss
+        from convattn.lab.training.hosts import one_process_alone
 
-        out, folder = console(), given.output_dir
-        if folder is None:
-            now = datetime.datetime.now().strftime("%Y%m%d-%H%M%S")
-            folder = Path("runs") / f"{Path(self.program).stem}-{now}"
+        out = console()
+        folder = given.output_dir or run_folder(Path(self.program).stem)
         command = repeating_command(words, program=self.program)
         try:
+            one_process_alone(self.program)
             experiment = self.make(given.settings)
-            outcome, result = run_experiment(experiment, folder, command=command, console=out)
+            outcome = run_experiment(experiment, folder, command=command, console=out)
         except (CheckpointNotWritten, NonFiniteLoss) as failure:
             print(f"{self.program}: {failure}", file=sys.stderr)
             return FAILED
@@ -69,6 +69,20 @@ class ExperimentCommand:
             again = shlex.join(["--output-dir", str(folder)])
             out.print(f"go on with: {command} {again}")
             return SUCCESS
-        for line in self.report(result):
+        for line in self.report(read_json(folder / RESULT)):
             out.print(line)
         return SUCCESS
+
+
+def list_configs(configs: Path) -> int:
+    """Print every config with its title and the paper's item."""
+    from rich.table import Table
+
+    from convattn.cli.output import console
+    from convattn.lab.runs.configs import find_configs
+
+    table = Table("config", "what it trains", "what it repeats")
+    for config in find_configs(configs).values():
+        table.add_row(config.name, config.title, config.repeats)
+    console().print(table)
+    return SUCCESS

@@ -1,31 +1,100 @@
 """`experiments/language.py`: from settings to a trained language model and its bits per byte."""
 
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any
 
+import tyro
 from flax import nnx
+from pydantic import Field
 
 from convattn.cli.experiments.experiment import ExperimentCommand
 from convattn.lab.data.text import read_text, split_text, windows_of
-from convattn.lab.language.bits import model_bits, summarize
-from convattn.lab.language.counting import SYMBOLS, bigram_bits, unigram_bits
-from convattn.lab.language.repetition import RUN, new_windows
-from convattn.lab.language.settings import Arguments, LanguageSettings
+from convattn.lab.language import RUN, SYMBOLS, bigram_bits, model_bits, new_windows, summarize, unigram_bits
+from convattn.lab.models.settings import LanguageModelSettings
+from convattn.lab.settings import Count, Rate, settings
+from convattn.lab.training.settings import TrainingSettings
 from convattn.lab.models.language_model import LanguageModel
-from convattn.lab.runs.experiment import Experiment
+from convattn.lab.runs.launch import Experiment
 from convattn.lab.training.session import Outcome
 from convattn.lab.training.text import TrainingText
 
 PROGRAM = "experiments/language.py"
+RECIPE = TrainingSettings(
+    epochs=6,
+    batch_size=32,
+    optimizer="adamw",
+    learning_rate=3e-3,
+    weight_decay=0.01,
+)
 
 
-def make_experiment(settings: LanguageSettings) -> Experiment:
+@settings
+class TextSettings:
+    """Which text is trained on, and how it is divided."""
+
+    source: str | None = None
+    """A file; the reference of the Python language, as this Python has it, if not given."""
+    length: Count = 128
+    """Bytes that are predicted in a window."""
+    validation: Rate = 0.1
+    """The share of the text for validation, after the training part."""
+    test: Annotated[float, Field(gt=0, lt=1)] = 0.1
+    """The share of the text for testing, at its end."""
+    limit: Count | None = None
+    """Take only the first so many bytes of the text."""
+
+    def __post_init__(self) -> None:
+        if not self.test < 1 - self.validation:
+            raise ValueError(
+                f"validation={self.validation} and test={self.test}, but expected shares whose sum "
+                "is below 1"
+            )
+
+
+@settings
+class LanguageSettings:
+    """All that decides a run."""
+
+    model: Annotated[LanguageModelSettings, tyro.conf.arg(name="")] = field(
+        default_factory=LanguageModelSettings
+    )
+    text: TextSettings = field(default_factory=TextSettings)
+    training: TrainingSettings = RECIPE
+
+    def __post_init__(self) -> None:
+        if self.training.select == "best" and not self.text.validation:
+            raise ValueError(
+                "--training.select best chooses by validation windows, and none are split off; "
+                "give --text.validation 0.1, or select last"
+            )
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """Train a causal language model of bytes: MSAC of several filter widths (Barkan, section 5).
+
+    Without arguments: widths 1, 2 and 3 on the reference of the Python language, in a few minutes
+    on two cores. `--scales 1` is ordinary causal self-attention; `--operator convolution` puts
+    causal convolutions in its place. Repeating a command with its --output-dir goes on with the
+    run.
+    """
+
+    settings: Annotated[LanguageSettings, tyro.conf.arg(name="")] = field(
+        default_factory=LanguageSettings
+    )
+    output_dir: Annotated[Path | None, tyro.conf.arg(metavar="DIR")] = None
+    """The folder of the run; default: runs/language-DATE-TIME."""
+
+
+def make_experiment(chosen: LanguageSettings) -> Experiment:
     """The text, divided into windows, the model as the seed draws it, and the counted baselines.
 
     Raises:
         ValueError: For a text that is too short.
     """
-    given = settings.text
+    given = chosen.text
     text = read_text(given.source)
     content = text.content[: given.limit]
     train, validation, test = split_text(content, validation=given.validation, test=given.test)
@@ -35,15 +104,17 @@ def make_experiment(settings: LanguageSettings) -> Experiment:
         windows_of(validation, given.length) if validation else None,
     )
     model = LanguageModel(
-        settings.model,
+        chosen.model,
         classes=SYMBOLS,
         length=given.length,
-        rngs=nnx.Rngs(settings.training.seed),
-        dtype=settings.training.compute_dtype,
+        rngs=nnx.Rngs(chosen.training.seed),
+        dtype=chosen.training.compute_dtype,
     )
     parts = {"train": len(train), "validation": len(validation), "test": len(test)}
 
     def summary(outcome: Outcome) -> dict[str, Any]:
+        if outcome.status != "finished":
+            return {}
         contexts, targets = examples.test[:, :-1], examples.test[:, 1:]
         found = {
             "model": model_bits(outcome.model, examples.test),
@@ -60,7 +131,7 @@ def make_experiment(settings: LanguageSettings) -> Experiment:
         }
 
     data = {**text.facts(), "parts": parts}
-    return Experiment(PROGRAM, settings, model, examples, settings.training, data, summary)
+    return Experiment(chosen, chosen.training, model, examples, data, summary)
 
 
 def report(result: dict[str, Any]) -> Sequence[str]:

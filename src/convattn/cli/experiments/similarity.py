@@ -1,10 +1,13 @@
 """`experiments/similarity.py`: from settings to a trained network and the share it gets right."""
 
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Annotated, Any
 
+import tyro
 from flax import nnx
+from scipy.stats import binomtest
 
 from convattn.cli.experiments.experiment import ExperimentCommand
 from convattn.lab.data.batches import Augmentation
@@ -12,19 +15,81 @@ from convattn.lab.data.datasets import read_dataset
 from convattn.lab.data.pairs import draw_pairs
 from convattn.lab.data.split import validation_split
 from convattn.lab.data.statistics import channel_statistics
+from convattn.lab.models.settings import SimilaritySettings
+from convattn.lab.settings import Count, Natural, Rate, settings
+from convattn.lab.training.settings import TrainingSettings
 from convattn.lab.models.similarity import SimilarityNetwork
-from convattn.lab.runs.experiment import Experiment
+from convattn.lab.runs.launch import Experiment
 from convattn.lab.runs.facts import digest_of
-from convattn.lab.runs.interval import wilson_interval
-from convattn.lab.similarity.settings import Arguments, SimilarityRunSettings
 from convattn.lab.training.pairs import TrainingPairs
 from convattn.lab.training.session import Outcome
 from convattn.ledger.images.cifar10_slice import Images
 
 PROGRAM = "experiments/similarity.py"
+RECIPE = TrainingSettings(
+    epochs=8,
+    batch_size=50,
+    optimizer="adamw",
+    learning_rate=2e-3,
+    weight_decay=0.05,
+)
 
 
-def make_experiment(settings: SimilarityRunSettings) -> Experiment:
+@settings
+class PairSettings:
+    """Which images are paired, and how they are varied."""
+
+    source: str | None = None
+    """An archive of CIFAR or image folders; the bundled slice of CIFAR-10 if not given."""
+    rounds: Count = 4
+    """In how many training pairs each training image is."""
+    test_rounds: Count = 1
+    """The same of test images; with 1 the results of the test pairs are independent."""
+    crop: Natural = 4
+    """Training images are padded by so many pixels and cropped at random, each by itself."""
+    flip: bool = True
+    """Half of the training images are mirrored, each by itself."""
+    validation: Rate = 0.0
+    """The share of the training images that is split off for validation pairs, by class."""
+    limit: Count | None = None
+    """Take only the first so many training images and test images."""
+
+
+@settings
+class SimilarityRunSettings:
+    """All that decides a run."""
+
+    model: Annotated[SimilaritySettings, tyro.conf.arg(name="")] = field(
+        default_factory=SimilaritySettings
+    )
+    pairs: PairSettings = field(default_factory=PairSettings)
+    training: TrainingSettings = RECIPE
+
+    def __post_init__(self) -> None:
+        if self.training.select == "best" and not self.pairs.validation:
+            raise ValueError(
+                "--training.select best chooses by validation pairs, and none are split off; give "
+                "--pairs.validation 0.1, or select last"
+            )
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """Train a network that says whether two images show the same class (Barkan, section 6.1).
+
+    Without arguments: with cross attention, on pairs of the bundled slice of CIFAR-10, in a few
+    minutes on two cores. `--attention own --segments none` lets each image attend to itself alone.
+    Repeating a command with its --output-dir goes on with the run.
+    """
+
+    settings: Annotated[SimilarityRunSettings, tyro.conf.arg(name="")] = field(
+        default_factory=SimilarityRunSettings
+    )
+    output_dir: Annotated[Path | None, tyro.conf.arg(metavar="DIR")] = None
+    """The folder of the run; default: runs/similarity-DATE-TIME."""
+
+
+def make_experiment(chosen: SimilarityRunSettings) -> Experiment:
     """The pairs, and the model as the seed draws it.
 
     The seed of the training draws the pairs, too. Test pairs are those of seed 0 whatever it is.
@@ -32,7 +97,7 @@ def make_experiment(settings: SimilarityRunSettings) -> Experiment:
     Raises:
         ValueError: For images that cannot be paired.
     """
-    given, seed = settings.pairs, settings.training.seed
+    given, seed = chosen.pairs, chosen.training.seed
     dataset = read_dataset(given.source)
     train, test, validation = first(dataset.train, given.limit), dataset.test, None
     test = first(test, given.limit)
@@ -51,10 +116,10 @@ def make_experiment(settings: SimilarityRunSettings) -> Experiment:
     )
     _, height, width, _ = train.images.shape
     model = SimilarityNetwork(
-        settings.model,
+        chosen.model,
         image_size=(height, 2 * width),
         rngs=nnx.Rngs(seed),
-        dtype=settings.training.compute_dtype,
+        dtype=chosen.training.compute_dtype,
     )
     counts = {name: len(part) for name, part in examples.judged.items()}
     data = {
@@ -64,17 +129,19 @@ def make_experiment(settings: SimilarityRunSettings) -> Experiment:
     }
 
     def summary(outcome: Outcome) -> dict[str, Any]:
+        if outcome.status != "finished":
+            return {}
         pairs = len(examples.test)
         right = round((outcome.test_accuracy or 0.0) * pairs)
-        low, high = wilson_interval(right, pairs)
+        low, high = binomtest(right, pairs).proportion_ci(method="wilson")
         return {
             "test_pairs": pairs,
             "test_right": right,
-            "interval": [low, high],
+            "interval": [float(low), float(high)],
             "independent": given.test_rounds == 1,
         }
 
-    return Experiment(PROGRAM, settings, model, examples, settings.training, data, summary)
+    return Experiment(chosen, chosen.training, model, examples, data, summary)
 
 
 def first(images: Images, limit: int | None) -> Images:

@@ -32,7 +32,7 @@ from convattn.lab.analysis.run_summary import (
     read_pruning,
     read_summary,
 )
-from convattn.lab.runs.directory import CONFIG, RunDirectory
+from convattn.lab.runs.directory import CONFIG, PRUNING, RunDirectory
 from convattn.lab.runs.launch import check_folder, launch
 from convattn.lab.runs.materials import make_model
 from convattn.lab.runs.settings import RunSettings
@@ -227,7 +227,7 @@ def _begin(
 ) -> Pruning:
     """Record what is pruned and what that alone does, unless that was done before."""
     folder = directory.path
-    check_folder(directory, settings)
+    check_folder(directory.path, settings)
     with hold_folder(folder):
         stored = read_pruning(folder) if (folder / CONFIG).exists() else None
         if stored is not None:
@@ -241,7 +241,7 @@ def _begin(
         model = make_model(settings, run.dataset)
         nnx.update(model, with_named_arrays(nnx.state(model, nnx.Param), initial))
         found = replace(plan, pruned=test_accuracy(model, run.images, settings.training))
-        directory.write_pruning(found.to_json())
+        directory.write(PRUNING, found.to_json())
         return found
 
 

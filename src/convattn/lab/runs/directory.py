@@ -48,15 +48,15 @@ class RunDirectory:
         Raises:
             ValueError: If this is not the folder of a run.
         """
-        return settings_from_json(self._read(CONFIG))
+        return settings_from_json(read_json(self.path / CONFIG))
 
     def read_facts(self) -> dict[str, Any]:
         """Versions, machine, images, command."""
-        return self._read(RUN)
+        return read_json(self.path / RUN)
 
     def read_result(self) -> dict[str, Any] | None:
         """How it ended; None if it has not."""
-        return self._read(RESULT) if (self.path / RESULT).exists() else None
+        return self._optional(RESULT)
 
     def read_initial(self) -> dict[str, np.ndarray] | None:
         """The parameters that the run began with, or None if they were drawn."""
@@ -73,34 +73,15 @@ class RunDirectory:
 
     def read_pruning(self) -> dict[str, Any] | None:
         """What pruning another run did, or None if this one was not made by that."""
-        return self._read(PRUNING) if (self.path / PRUNING).exists() else None
+        return self._optional(PRUNING)
 
     def read_conversion(self) -> dict[str, Any] | None:
         """How the parameters were converted, or None if this run was not made by that."""
-        return self._read(CONVERSION) if (self.path / CONVERSION).exists() else None
+        return self._optional(CONVERSION)
 
-    def write_settings(self, settings: RunSettings) -> None:
+    def write_settings(self, settings: Any) -> None:
         """Write `config.json`, in a folder that is made if it is missing."""
-        self.path.mkdir(parents=True, exist_ok=True)
-        self._write(CONFIG, to_json(settings))
-
-    def write_facts(self, facts: dict[str, Any]) -> None:
-        """Write `run.json`."""
-        self._write(RUN, facts)
-
-    def write_result(self, result: dict[str, Any]) -> None:
-        """Write `result.json`."""
-        self._write(RESULT, result)
-
-    def write_pruning(self, pruning: dict[str, Any]) -> None:
-        """Write `pruning.json`, in a folder that is made if it is missing."""
-        self.path.mkdir(parents=True, exist_ok=True)
-        self._write(PRUNING, pruning)
-
-    def write_conversion(self, conversion: dict[str, Any]) -> None:
-        """Write `conversion.json`, in a folder that is made if it is missing."""
-        self.path.mkdir(parents=True, exist_ok=True)
-        self._write(CONVERSION, conversion)
+        self.write(CONFIG, to_json(settings))
 
     def write_initial(self, arrays: Mapping[str, Any]) -> None:
         """Write `initial.npz`, in a folder that is made if it is missing."""
@@ -109,17 +90,38 @@ class RunDirectory:
         np.savez(content, **arrays)
         write_file(self.path / INITIAL, content.getvalue())
 
-    def _read(self, name: str) -> dict[str, Any]:
-        path = self.path / name
-        try:
-            return json.loads(path.read_text())
-        except FileNotFoundError as error:
-            raise ValueError(
-                f"{self.path} has no {name}, so it is not the folder of a run; expected one that "
-                "`python experiments/cifar.py` has written"
-            ) from error
-        except ValueError as error:  # no JSON, or no UTF-8
-            raise ValueError(f"{path} is no JSON ({error}); the file was damaged") from error
+    def write(self, name: str, content: dict[str, Any]) -> None:
+        """Write one of the JSON files, in a folder that is made if it is missing."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        write_json(self.path / name, content)
 
-    def _write(self, name: str, content: dict[str, Any]) -> None:
-        write_file(self.path / name, (json.dumps(content, indent=2) + "\n").encode())
+    def _optional(self, name: str) -> dict[str, Any] | None:
+        return read_json(self.path / name) if (self.path / name).exists() else None
+
+
+def read_json(path: Path, kind: str = "run") -> dict[str, Any]:
+    """A JSON file of a folder that a script of experiments/ has written.
+
+    Args:
+        kind: What the folder is of, for the message.
+
+    Raises:
+        ValueError: If it is missing or damaged.
+    """
+    try:
+        found = json.loads(path.read_text())
+    except FileNotFoundError as error:
+        raise ValueError(
+            f"{path.parent} has no {path.name}, so it is not the folder of a {kind}; expected one "
+            "that a script of experiments/ has written, or a new folder"
+        ) from error
+    except ValueError as error:  # no JSON, or no UTF-8
+        raise ValueError(f"{path} is no JSON ({error}); the file was damaged") from error
+    if not isinstance(found, dict):
+        raise ValueError(f"{path} holds no JSON object; the file was damaged")
+    return found
+
+
+def write_json(path: Path, content: dict[str, Any]) -> None:
+    """Write a JSON file, at once or not at all."""
+    write_file(path, (json.dumps(content, indent=2) + "\n").encode())

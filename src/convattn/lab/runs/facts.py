@@ -3,49 +3,67 @@
 import datetime
 import hashlib
 import importlib.metadata
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import jax
 import numpy as np
-from flax import nnx
 
 from convattn.lab.data.datasets import Dataset
-from convattn.lab.runs.directory import CONFIG, INITIAL, RunDirectory
-from convattn.lab.runs.git_state import git_state
+from convattn.lab.models.sizes import parameter_count
+from convattn.lab.runs.directory import CONFIG, INITIAL, RUN, RunDirectory
 from convattn.lab.runs.materials import image_size_of
 from convattn.lab.runs.settings import RunSettings
 from convattn.lab.training.images import TrainingImages
 from convattn.lab.training.session import Outcome
-from convattn.lab.training.state import named_arrays
 from convattn.ledger.environment import device_environment, host_environment
 
 PACKAGES = ("flax", "optax", "orbax-checkpoint", "tensorboardX")
 
 
-def facts_of(
-    dataset: Dataset, images: TrainingImages, settings: RunSettings, command: str
-) -> dict[str, Any]:
-    """What a run was made with and on."""
+def facts_of(command: str, seed: int) -> dict[str, Any]:
+    """What a run was made with: command, seed, versions, machine, commit."""
     versions = {name: importlib.metadata.version(name) for name in PACKAGES}
     return {
         "command": command,
-        "seed": settings.training.seed,
+        "seed": seed,
         "environment": {**host_environment(), **versions, **device_environment()},
         "git": git_state(Path(__file__).parent),
-        "images": {
-            "name": dataset.name,
-            "note": dataset.note,
-            "size": list(image_size_of(dataset, settings)),
-            "classes": len(dataset.train.class_names),
-            "train": len(images.train),
-            "validation": 0 if images.validation is None else len(images.validation),
-            "test": len(images.test),
-            "mean": np.asarray(images.mean).tolist(),
-            "std": np.asarray(images.std).tolist(),
-            "sha256": digest_of(dataset),
-            "archive_md5": archive_md5(settings.images.source),
-        },
+    }
+
+
+def git_state(folder: Path) -> dict[str, Any] | None:
+    """Commit and whether tracked files differ from it; None outside a checkout or without git."""
+
+    def git(*words: str) -> str:
+        command = ["git", "-C", str(folder), *words]
+        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=20)
+        return done.stdout.strip()
+
+    try:
+        changed = git("status", "--porcelain", "--untracked-files=no")
+        return {"commit": git("rev-parse", "HEAD"), "changed": bool(changed)}
+    except (OSError, subprocess.SubprocessError):
+        return None
+
+
+def image_facts(
+    dataset: Dataset, images: TrainingImages, settings: RunSettings
+) -> dict[str, Any]:
+    """What a run was made on."""
+    return {
+        "name": dataset.name,
+        "note": dataset.note,
+        "size": list(image_size_of(dataset, settings)),
+        "classes": len(dataset.train.class_names),
+        "train": len(images.train),
+        "validation": 0 if images.validation is None else len(images.validation),
+        "test": len(images.test),
+        "mean": np.asarray(images.mean).tolist(),
+        "std": np.asarray(images.std).tolist(),
+        "sha256": digest_of(dataset),
+        "archive_md5": archive_md5(settings.images.source),
     }
 
 
@@ -78,34 +96,37 @@ def digest_of(dataset: Dataset) -> str:
     return found.hexdigest()
 
 
-def record_facts(directory: RunDirectory, facts: dict[str, Any]) -> None:
-    """Write `run.json`, or add this sitting to it: when, on what, and at which commit.
+def record_facts(directory: RunDirectory, facts: dict[str, Any], data: str) -> None:
+    """Write `run.json`, or add this session to it: when, on what machine, and at which commit.
+
+    Args:
+        data: Under which name the facts hold those of the examples.
 
     Raises:
-        ValueError: If the images, or the parameters given to it, are not those with which the run
+        ValueError: If the examples, or the parameters given to it, are not those with which the run
             began.
     """
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-    sitting = {"started": now, "environment": facts["environment"], "git": facts["git"]}
+    session = {"started": now, "environment": facts["environment"], "git": facts["git"]}
     before: list[dict[str, Any]] = []
     if (directory.path / CONFIG).exists():  # else nothing has begun, whatever lies there
         begun = directory.read_facts()
-        if begun["images"]["sha256"] != facts["images"]["sha256"]:
+        if begun[data]["sha256"] != facts[data]["sha256"]:
             raise ValueError(
-                f"{directory.path} began on {begun['images']['name']}, but the images are others "
-                "now; put the old ones back, or start a new run"
+                f"{directory.path} began on {begun[data]['name']}, but the {data} are others now; "
+                "put the old ones back, or start a new run"
             )
-        if begun.get("initial") != facts.get("initial"):
+        if begun.get("initial") != facts["initial"]:
             raise ValueError(
                 f"{directory.path / INITIAL} is not the file with which the run began; put the old "
                 "one back, or start a new run"
             )
-        facts, before = begun, begun["sittings"]
-    directory.write_facts({**facts, "sittings": [*before, sitting]})
+        facts, before = begun, begun.get("sittings", [])
+    directory.write(RUN, {**facts, "sittings": [*before, session]})
 
 
-def result_of(outcome: Outcome, dataset: Dataset, devices: int | None) -> dict[str, Any]:
-    """What a run may claim.
+def result_of(outcome: Outcome, devices: int | None) -> dict[str, Any]:
+    """What every run may claim.
 
     Args:
         devices: How many of each process were asked for; all that it has if None.
@@ -117,11 +138,7 @@ def result_of(outcome: Outcome, dataset: Dataset, devices: int | None) -> dict[s
         "steps": outcome.steps,
         "test_accuracy": outcome.test_accuracy,
         "test_loss": outcome.test_loss,
-        "test_images": len(dataset.test),
-        "images": dataset.title,
         "device": f"{count} x {jax.devices()[0].device_kind}",
-        "parameters": sum(
-            array.size for array in named_arrays(nnx.state(outcome.model, nnx.Param)).values()
-        ),
+        "parameters": parameter_count(outcome.model),
         "seconds": outcome.seconds,
     }

@@ -1,6 +1,11 @@
-"""`launch`: from settings to a trained model and the folder of its run."""
+"""`run_experiment`: from settings, model and examples to a trained model and the folder of its run.
 
+`launch` does so for `RunSettings`: images, and the models of `build_model`.
+"""
+
+import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,24 +16,59 @@ from rich.console import Console
 
 from convattn.files import FILE_NAME as LOCK
 from convattn.files import hold_folder
-from convattn.lab.data.datasets import Dataset, read_dataset
+from convattn.lab.data.datasets import read_dataset
 from convattn.lab.runs.attention_snapshot import attention_snapshot
-from convattn.lab.runs.directory import CONFIG, CONVERSION, INITIAL, PRUNING, RUN, RunDirectory
-from convattn.lab.runs.facts import facts_of, record_facts, result_of
+from convattn.lab.runs.directory import (
+    CONFIG,
+    CONVERSION,
+    INITIAL,
+    PRUNING,
+    RESULT,
+    RUN,
+    RunDirectory,
+    read_json,
+)
+from convattn.lab.runs.facts import facts_of, image_facts, record_facts, result_of
 from convattn.lab.runs.materials import image_size_of, make_model, training_images
-from convattn.lab.runs.settings import RunSettings, named_fields
-from convattn.lab.settings import changed_fields
+from convattn.lab.runs.settings import LATER, RunSettings
+from convattn.lab.settings import changed_fields, flattened, from_json, to_json
 from convattn.lab.training.devices import data_mesh
+from convattn.lab.training.examples import TrainingExamples
 from convattn.lab.training.hosts import check_equal, is_first
 from convattn.lab.training.session import Outcome
+from convattn.lab.training.settings import TrainingSettings
+from convattn.lab.training.snapshots import Snapshot
 from convattn.lab.training.state import with_named_arrays
 from convattn.lab.training.trainer import check_examples, train
 
 # What a run writes before its settings; with these alone a folder holds no run yet.
 BEFORE_SETTINGS = (LOCK, INITIAL, PRUNING, CONVERSION, RUN)
 HALF_WRITTEN = tuple(f".{name}." for name in (CONFIG, *BEFORE_SETTINGS[1:]))
-
+ELSEWHERE = "images.source"  # another machine may have the same images in another place
 BUNDLED = ", bundled; --data or --download takes others"
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """What a run is made of.
+
+    Attributes:
+        settings: All that decides the run; they become `config.json`.
+        data: What is put on record about the examples: name, sizes, SHA-256.
+        summary: What the result says besides the outcome, of a run that has ended or was stopped.
+        data_name: Under which name `run.json` holds the data.
+        title: A line about the examples.
+    """
+
+    settings: Any
+    training: TrainingSettings
+    model: nnx.Module
+    examples: TrainingExamples
+    data: dict[str, Any]
+    summary: Callable[[Outcome], dict[str, Any]]
+    data_name: str = "data"
+    title: str = ""
+    snapshot: Snapshot | None = None
 
 
 def launch(
@@ -39,7 +79,41 @@ def launch(
     console: Console | None = None,
     initial: dict[str, np.ndarray] | None = None,
 ) -> Outcome:
-    """Train what the settings say in this folder, or go on where it was left.
+    """`run_experiment` of the images and the model that the settings name.
+
+    Raises:
+        ValueError: If the folder holds something else, or the images have changed since the run
+            began; and what `read_dataset` and `train` raise.
+    """
+    if is_first():
+        check_folder(folder, settings)
+    dataset = read_dataset(settings.images.source, classes=settings.images.classes)
+    images = training_images(dataset, settings)
+    check_examples(images, settings.training)
+    data_mesh(settings.training.batch_size, settings.training.devices, everywhere=True)
+    experiment = Experiment(
+        settings,
+        settings.training,
+        make_model(settings, dataset),
+        images,
+        image_facts(dataset, images, settings),
+        lambda outcome: {"test_images": len(dataset.test), "images": dataset.title},
+        "images",
+        f"images: {dataset.title}{'' if settings.images.source else BUNDLED}",
+        partial(attention_snapshot, image_size=image_size_of(dataset, settings)),
+    )
+    return run_experiment(experiment, folder, command=command, console=console, initial=initial)
+
+
+def run_experiment(
+    experiment: Experiment,
+    folder: Path,
+    *,
+    command: str,
+    console: Console | None = None,
+    initial: dict[str, np.ndarray] | None = None,
+) -> Outcome:
+    """Train in this folder, or go on where it was left.
 
     Of several processes that train together the first alone has the folder and the console.
 
@@ -47,93 +121,90 @@ def launch(
         folder: New, empty, or of a run with the same settings.
         command: What repeats the run, for its record.
         console: Where progress is shown.
-        initial: Parameters to begin with, by name; drawn if not given.
+        initial: Parameters to begin with, by name; random if not given.
 
     Raises:
-        ValueError: If the folder holds something else, or the images have changed since the run
-            began; and what `read_dataset` and `train` raise.
+        ValueError: If the folder holds something else, or the examples have changed since the run
+            began; and what `train` raises.
     """
-    directory = RunDirectory(folder)
-    if is_first():
-        check_folder(directory, settings)
     if console is None or not is_first():
         console = Console(quiet=True)
-    dataset = read_dataset(settings.images.source, classes=settings.images.classes)
-    images = training_images(dataset, settings)
-    check_examples(images, settings.training)
-    data_mesh(settings.training.batch_size, settings.training.devices, everywhere=True)
-    model = make_model(settings, dataset)
+    check_examples(experiment.examples, experiment.training)
     # All that can be refused is, in every process, before there is a folder.
-    check_equal(named_fields(settings))
-    facts = facts_of(dataset, images, settings, command)
-    console.print(f"run: {folder}")
-    console.print(f"images: {dataset.title}{'' if settings.images.source else BUNDLED}")
-    sitting = partial(
+    decisive = flattened(to_json(experiment.settings))
+    check_equal({name: value for name, value in decisive.items() if name != ELSEWHERE})
+    if is_first():
+        check_folder(folder, experiment.settings)
+    console.print("\n".join(filter(None, (f"run: {folder}", experiment.title))))
+    session = partial(
         train,
-        model,
-        images,
-        settings.training,
+        experiment.model,
+        experiment.examples,
+        experiment.training,
         folder=folder,
         console=console,
-        snapshot=partial(attention_snapshot, image_size=image_size_of(dataset, settings)),
+        snapshot=experiment.snapshot,
         held=True,
     )
     if not is_first():
-        return sitting()
+        return session()
     with hold_folder(folder):
-        return _train(directory, settings, facts, initial, dataset, model, sitting)
+        return _train(RunDirectory(folder), experiment, command, initial, session)
 
 
 def _train(
     directory: RunDirectory,
-    settings: RunSettings,
-    facts: dict[str, Any],
+    experiment: Experiment,
+    command: str,
     initial: dict[str, np.ndarray] | None,
-    dataset: Dataset,
-    model: nnx.Module,
-    sitting: Callable[[], Outcome],
+    session: Callable[[], Outcome],
 ) -> Outcome:
-    check_folder(directory, settings)  # again, now that nobody else can change it
-    begun = (directory.path / CONFIG).exists()
+    check_folder(directory.path, experiment.settings)  # again: nobody else can change it now
+    begun, model = (directory.path / CONFIG).exists(), experiment.model
     check_initial(directory, initial)
     initial = directory.read_initial() if begun else initial
     if initial is not None:
         nnx.update(model, with_named_arrays(nnx.state(model, nnx.Param), initial))
         if not begun:
             directory.write_initial(initial)
-    record_facts(directory, {**facts, "initial": directory.initial_digest()})
+    facts = facts_of(command, experiment.training.seed)
+    facts |= {experiment.data_name: experiment.data, "initial": directory.initial_digest()}
+    record_facts(directory, facts, experiment.data_name)
     if not begun:
-        directory.write_settings(settings)  # last: without them there is no run
-    outcome = sitting()
+        directory.write_settings(experiment.settings)  # last: without them there is no run
+    began = time.process_time()
+    outcome = session()
     pruning = directory.read_pruning()
     if pruning is not None:  # before the result, with which the run is complete
-        directory.write_pruning({**pruning, "after": outcome.test_accuracy})
+        directory.write(PRUNING, {**pruning, "after": outcome.test_accuracy})
     before = directory.read_result()
     if before is None or before["status"] != outcome.status:  # a finished run says it once
-        directory.write_result(result_of(outcome, dataset, settings.training.devices))
+        result = result_of(outcome, experiment.training.devices) | experiment.summary(outcome)
+        result["processor_seconds_of_last_sitting"] = time.process_time() - began
+        directory.write(RESULT, result)
     return outcome
 
 
-def check_folder(directory: RunDirectory, settings: RunSettings) -> None:
-    """Refuse a folder that holds something else.
+def check_folder(folder: Path, settings: Any) -> None:
+    """Refuse a folder that holds something else than a run with these settings.
 
     Raises:
         ValueError: As described above.
     """
-    path = directory.path
-    if path.exists() and not path.is_dir():
-        raise ValueError(f"{path} is a file, but the folder of a run was expected")
-    if not path.is_dir() or all(
+    for place in (folder, *folder.parents):
+        if place.exists() and not place.is_dir():
+            raise ValueError(f"{place} is a file, but the folder of a run was expected")
+    if not folder.is_dir() or all(
         child.name in BEFORE_SETTINGS or child.name.startswith(HALF_WRITTEN)
-        for child in path.iterdir()
+        for child in folder.iterdir()
     ):
         return
-    stored = directory.read_settings()
+    stored = from_json(type(settings), read_json(folder / CONFIG), later=LATER)
     if stored != settings:
         changed = ", ".join(changed_fields(stored, settings))
         raise ValueError(
-            f"{path} holds a run with other settings (they differ in {changed}); take another "
-            "folder, or --resume it as it is"
+            f"{folder} holds a run with other settings (they differ in {changed}); take another "
+            "folder, or go on with it as it is"
         )
 
 

@@ -12,7 +12,6 @@ from convattn.lab.settings import (
     Fraction,
     Natural,
     Rate,
-    flattened,
     from_json,
     settings,
     to_json,
@@ -75,16 +74,3 @@ def settings_from_json(stored: Any) -> RunSettings:
     True
     """
     return from_json(RunSettings, stored, later=LATER)
-
-
-def named_fields(given: RunSettings) -> dict[str, Any]:
-    """Every field by its name, `training.seed` for one, but for where the images come from.
-
-    Another machine may have the same images elsewhere.
-
-    >>> named_fields(RunSettings())["training.seed"]
-    0
-    """
-    found = flattened(to_json(given))
-    del found["images.source"]
-    return found

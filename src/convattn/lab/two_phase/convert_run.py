@@ -13,7 +13,7 @@ from convattn.files import hold_folder
 from convattn.lab.analysis.restored_run import restore_run
 from convattn.lab.data.datasets import Dataset
 from convattn.lab.models.vision_transformer import VisionTransformer
-from convattn.lab.runs.directory import CONFIG, RunDirectory
+from convattn.lab.runs.directory import CONFIG, CONVERSION, RunDirectory
 from convattn.lab.runs.launch import check_folder
 from convattn.lab.runs.materials import make_model
 from convattn.lab.runs.settings import RunSettings
@@ -88,7 +88,7 @@ def begin_phase_two(
             that holds something else, or a run that was converted from another one.
     """
     directory, wanted = RunDirectory(folder), settings.phase_two
-    check_folder(directory, wanted)
+    check_folder(directory.path, wanted)
     if (folder / CONFIG).exists():
         check_source(directory, one, settings.conversion)
         return None
@@ -103,7 +103,7 @@ def begin_phase_two(
         seconds=seconds,
     )
     with hold_folder(folder):
-        directory.write_conversion({"source": one.source, **report.to_json()})
+        directory.write(CONVERSION, {"source": one.source, **report.to_json()})
     return named_arrays(nnx.state(model, nnx.Param))
 
 

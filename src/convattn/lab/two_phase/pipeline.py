@@ -100,7 +100,7 @@ def is_finished(settings: RunSettings, folder: Path) -> bool:
         ValueError: If the folder holds something else.
     """
     directory = RunDirectory(folder)
-    check_folder(directory, settings)
+    check_folder(folder, settings)
     result = directory.read_result()
     return result is not None and result["status"] == FINISHED
 

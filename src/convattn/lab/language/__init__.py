@@ -1,1 +1,0 @@
-"""B19 §5 as an experiment: causal MSAC on the bytes of a text."""
