@@ -1,7 +1,7 @@
 """Put a finished run on record for a row of the ledger: `python experiments/record.py RUN C20.ROW`.
 
-A run that cannot back the row is refused, with the reasons. `convattn verify --claim C20.ROW` then
-holds the record against the paper; the row's verdict is for you to change.
+A run that does not count for the row is refused, with the reasons. `convattn verify --claim
+C20.ROW` then compares the record with the paper; the row's verdict is for you to change.
 """
 
 import sys
@@ -13,8 +13,8 @@ from typing import Annotated
 import tyro
 
 from convattn.cli.running import SUCCESS, UsageError, guarded
-from convattn.lab.records.run_evidence import verdict_of
-from convattn.lab.records.run_record import write_record
+from convattn.lab.records.evidence import verdict_of
+from convattn.lab.records.record import write_record
 
 PROGRAM = "experiments/record.py"
 
@@ -32,9 +32,9 @@ class Arguments:
 
 
 def main(arguments: Sequence[str] | None = None, *, proofs: Path | None = None) -> int:
-    """Write the record, and say where and which verdict it bears out.
+    """Write the record, and say where and which verdict it supports.
 
-    The exit code is 0, or 2 for a run that cannot back the row and other wrong use.
+    The exit code is 0, or 2 for a run that does not count for the row and other wrong use.
     """
     words = sys.argv[1:] if arguments is None else list(arguments)
     return guarded(PROGRAM, lambda: record(words, proofs))
@@ -47,7 +47,7 @@ def record(words: list[str], proofs: Path | None) -> int:
         path, found, check = write_record(given.run, given.claim, proofs, replace=given.replace)
     except ValueError as error:
         raise UsageError(str(error)) from error
-    print(f"{path}\nit bears out the verdict: {verdict_of(check.row, found)}")
+    print(f"{path}\nit supports the verdict: {verdict_of(check.row, found)}")
     print(f"now: convattn verify --claim {given.claim}")
     return SUCCESS
 

@@ -11,7 +11,7 @@ Without distillation. L21 says neither rate nor schedule of its baselines: those
 """
 
 from convattn.lab.models.presets import deit_small
-from convattn.lab.records.two_phase_experiments import EPOCHS, deit_images, deit_training
+from convattn.lab.records.experiments import EPOCHS, deit_images, deit_training
 from convattn.lab.runs.settings import RunSettings
 
 CONFIG = RunSettings(

@@ -13,7 +13,7 @@ Crops and flips alone vary the images: L21 sets it beside DeiT as trained withou
 from dataclasses import replace
 
 from convattn.lab.models.presets import vit_base
-from convattn.lab.records.two_phase_experiments import EPOCHS, deit_training
+from convattn.lab.records.experiments import EPOCHS, deit_training
 from convattn.lab.runs.settings import ImageSettings, RunSettings
 
 CONFIG = RunSettings(

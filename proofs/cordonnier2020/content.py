@@ -23,8 +23,8 @@ ones do.
 
 from pathlib import Path
 
+from convattn.lab.records.evidence import BackingRun
 from convattn.lab.records.experiments import Row, paper_settings
-from convattn.lab.records.run_evidence import BackingRun
 from convattn.ledger import Claim, Evidence, Kind, Level, Run, Verdict
 
 VERDICT = Verdict.NOT_RUN

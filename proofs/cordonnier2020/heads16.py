@@ -22,8 +22,8 @@ archive, and from parameters that its seed drew.
 
 from pathlib import Path
 
+from convattn.lab.records.evidence import BackingRun
 from convattn.lab.records.experiments import Row, paper_settings
-from convattn.lab.records.run_evidence import BackingRun
 from convattn.ledger import Claim, Evidence, Kind, Level, Run, Verdict
 
 VERDICT = Verdict.NOT_RUN

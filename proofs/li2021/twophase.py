@@ -33,7 +33,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from convattn.lab.records.pipeline_evidence import BackingPipeline
+from convattn.lab.records.evidence import BackingPipeline
 from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
 
 VERDICT = Verdict.NOT_RUN
@@ -43,7 +43,7 @@ SIZE = (6, 8)  # 3 × 4 patches of 2 × 2 pixels and 3 channels
 def printed_architecture(run: Run) -> str:
     """Nine heads for K = 3 and 5, and the weights of the six layers that L21.table1 counts."""
     from convattn.lab.models.sizes import abstract_model, parameter_count
-    from convattn.lab.records.two_phase_experiments import WITH, paper_runs
+    from convattn.lab.records.experiments import WITH, paper_runs
 
     weights, beside = 155_713_536, 0
     for kernel_size in (3, 5):

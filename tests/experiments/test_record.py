@@ -25,7 +25,7 @@ def test_it_says_which_verdict_is_borne_out(main, tmp_path, capsys) -> None:
     run = finished(tmp_path / "run", "C20.quadratic", 0.94)
     assert main(run, "C20.quadratic") == 0
     out = capsys.readouterr().out
-    assert "it bears out the verdict: reproduced\n" in out
+    assert "it supports the verdict: reproduced\n" in out
     assert "convattn verify --claim C20.quadratic" in out
     other = finished(tmp_path / "other", "C20.quadratic", 0.5)
     assert main(other, "C20.quadratic") == 2
@@ -37,7 +37,10 @@ def test_it_says_which_verdict_is_borne_out(main, tmp_path, capsys) -> None:
 def test_what_cannot_back_a_row_is_wrong_use(main, tmp_path, capsys) -> None:
     run = finished(tmp_path / "run", "C20.quadratic", test_images=500)
     assert main(run, "C20.quadratic") == 2
-    assert "cannot back C20.quadratic:\n- it was tested on 500 images" in capsys.readouterr().err
+    assert (
+        "does not count for C20.quadratic:\n- it was tested on 500 images"
+        in capsys.readouterr().err
+    )
     assert main(run, "C20.lemma1") == 2
     assert main(tmp_path, "C20.quadratic") == 2
     assert not list(tmp_path.glob("proofs/*/*.json"))

@@ -8,7 +8,8 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from convattn.lab.language.settings import LanguageSettings, TextSettings
+from convattn.cli.experiments.language import LanguageSettings, TextSettings
+from convattn.cli.experiments.similarity import PairSettings, SimilarityRunSettings
 from convattn.lab.models.settings import (
     EncoderSettings,
     LanguageModelSettings,
@@ -19,7 +20,6 @@ from convattn.lab.models.settings import (
 )
 from convattn.lab.runs.settings import LATER, ImageSettings, RunSettings, settings_from_json
 from convattn.lab.settings import changed_fields, flattened, from_json, to_json
-from convattn.lab.similarity.settings import PairSettings, SimilarityRunSettings
 from convattn.lab.training.settings import TrainingSettings
 from convattn.lab.two_phase.settings import (
     ComparisonSettings,

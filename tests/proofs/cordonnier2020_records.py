@@ -85,7 +85,7 @@ def changed(record: dict[str, Any], where: str, value: Any) -> dict[str, Any]:
 REDUCED = (
     ("config.training.epochs", 30, "training.epochs is 30, not 300"),
     ("config.model.width", 64, "model.width is 64, not 400"),
-    ("config.model.heads", [9, 9, 9], r"model.heads is \(9, 9, 9\), not"),
+    ("config.model.heads", [9, 9, 9], r"model.heads is \[9, 9, 9\], not"),
     ("config.training.optimizer", "adamw", "training.optimizer is adamw, not sgd"),
     ("config.training.learning_rate", 0.01, "training.learning_rate is 0.01, not 0.1"),
     ("config.images.validation", 0.1, "images.validation is 0.1, not 0.0"),

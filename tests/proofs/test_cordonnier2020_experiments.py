@@ -15,8 +15,8 @@ from proofs.cordonnier2020_records import (
 from proofs.plants.planting import load, piece_of, require_failure
 
 from convattn.lab.models.first_parameters import gap_to_normal
-from convattn.lab.records.reasons import shortcomings
-from convattn.lab.records.run_evidence import BackingRun, judge, margin
+from convattn.lab.records.evidence import BackingRun, judge, margin
+from convattn.lab.records.reasons import run_reasons
 from convattn.ledger import EvidenceFailed, Level, NotRunHere, Verdict
 
 ROOT = Path(__file__).parents[2]
@@ -86,8 +86,8 @@ def test_a_reduced_run_backs_no_row(where, value, message, verdict) -> None:
     for row in set(ROWS) - {"pruned"}:
         item = names(row)["ROW"]
         record = full_record(item, item.printed or 0.9)
-        assert shortcomings(item, record) == []
-        with pytest.raises(EvidenceFailed, match=f"does not back C20.{row}: .*{message}"):
+        assert run_reasons(item, record) == []
+        with pytest.raises(EvidenceFailed, match=f"does not count for C20.{row}: .*{message}"):
             judge(item, changed(record, where, value), verdict)
 
 
@@ -95,7 +95,7 @@ def test_a_reduced_run_backs_no_row(where, value, message, verdict) -> None:
 @pytest.mark.parametrize("row", ["quadratic", "pruned"])
 def test_a_damaged_record_backs_nothing(where, value, row, tmp_path) -> None:
     record = changed(full_record(names(row)["ROW"], 0.938), where, value)
-    with pytest.raises(EvidenceFailed, match="does not back"):
+    with pytest.raises(EvidenceFailed, match="does not count"):
         check_with(row, record, tmp_path, Verdict.REPRODUCED)
 
 

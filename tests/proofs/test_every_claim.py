@@ -135,7 +135,7 @@ def test_something_is_quick_and_passes(folder, name) -> None:
     for piece in quick:
         run = Run(1, True, certificates_directory(), claim.id, piece.name)
         if claim.verdict is Verdict.NOT_RUN and piece.level is Level.MEASURED:
-            with pytest.raises(NotRunHere, match="NOT RUN: no run backs this row"):
+            with pytest.raises(NotRunHere, match="NOT RUN: no run was submitted for this row"):
                 piece.check(run)
         elif piece.level in (Level.TESTED, Level.ENCLOSED):
             assert piece.check(run)

@@ -10,15 +10,15 @@ from proofs.plants.changes import one_more
 from proofs.plants.planting import load, piece_of, require_failure
 
 from convattn.lab.data.download import ARCHIVES
-from convattn.lab.records import pipeline_record as recording
-from convattn.lab.records.pipeline_evidence import (
-    CLAIM,
+from convattn.lab.records import record as recording
+from convattn.lab.records.evidence import (
+    HALF_HUNDREDTH,
     BackingPipeline,
     judge_pipeline,
     margin,
-    pipeline_shortcomings,
 )
-from convattn.lab.records.two_phase_experiments import FIRST, PRINTED, WITH, WITHOUT, paper_runs
+from convattn.lab.records.experiments import FIRST, PRINTED, WITH, WITHOUT, paper_runs
+from convattn.lab.records.reasons import PIPELINE, pipeline_reasons
 from convattn.lab.settings import to_json
 from convattn.ledger import EvidenceFailed, Level, NotRunHere, Verdict
 
@@ -64,7 +64,7 @@ def full_record(**accuracies):
             "conversion": {"kind": "limit", "logit": 40.0},
             "check": {"passed": True},
         }
-    return json.loads(json.dumps({"claim": CLAIM, "runs": runs}))
+    return json.loads(json.dumps({"claim": PIPELINE, "runs": runs}))
 
 
 def changed(where, value):
@@ -88,7 +88,7 @@ def test_the_row_is_not_run_and_says_what_would_back_it() -> None:
 
 
 def test_whole_runs_back_the_row(tmp_path) -> None:
-    assert pipeline_shortcomings(full_record()) == []
+    assert pipeline_reasons(full_record()) == []
     _, run = piece_of("li2021", "twophase", MEASURED)
     path = tmp_path / "record.json"
     path.write_text(json.dumps(full_record()))
@@ -121,8 +121,8 @@ def test_other_figures_do_not_reproduce_it(accuracies) -> None:
         ("runs/limit-40-with/config/training/learning_rate", 3e-4, "none of"),
         ("runs/limit-40-without/config/training/warmup", 0.025, "warmup is 0.025, not 0.0"),
         ("runs/phase1/result/status", "stopped", "it is stopped"),
-        ("runs/phase1/result/test_images", 500, "no share of 10,000"),
-        ("runs/limit-40-with/result/test_accuracy", 0.78745, "no share of 10,000"),
+        ("runs/phase1/result/test_images", 500, "tested on 500 images"),
+        ("runs/limit-40-with/result/test_accuracy", 0.78745, "no share of 10000"),
         ("runs/phase1/run/images/name", "CIFAR-10", "official archive of CIFAR-100"),
         ("runs/phase1/run/images/archive_md5", None, "official archive of CIFAR-100"),
         ("runs/phase1/run/images/train", 5000, "trained on 5000"),
@@ -140,12 +140,12 @@ def test_other_figures_do_not_reproduce_it(accuracies) -> None:
 def test_reduced_or_damaged_runs_back_nothing(where, value, message) -> None:
     record = changed(where, value)
     for verdict in (Verdict.REPRODUCED, Verdict.NOT_REPRODUCED, Verdict.NOT_RUN):
-        with pytest.raises(EvidenceFailed, match=f"do not back L21.twophase: .*{message}"):
+        with pytest.raises(EvidenceFailed, match=f"does not count for L21.twophase: .*{message}"):
             judge_pipeline(record, verdict)
 
 
 def test_the_margin_is_three_deviations_and_half_of_what_is_printed() -> None:
-    assert margin(0.5) == pytest.approx(3 * (2 * 0.25 / 10_000) ** 0.5 + 0.00005)
+    assert margin(0.5, HALF_HUNDREDTH) == pytest.approx(3 * (2 * 0.25 / 10_000) ** 0.5 + 0.00005)
 
 
 def test_a_record_is_written_only_of_runs_that_back_the_row(tmp_path, monkeypatch) -> None:
@@ -157,11 +157,11 @@ def test_a_record_is_written_only_of_runs_that_back_the_row(tmp_path, monkeypatc
     path, found = recording.write_pipeline_record(tmp_path / "seed-0", tmp_path)
     assert json.loads(path.read_text()) == found == whole
     whole["runs"][WITH]["result"]["test_accuracy"] = 0.5
-    with pytest.raises(ValueError, match=r"is there already, of other runs"):
+    with pytest.raises(ValueError, match=r"is there already, of another run"):
         recording.write_pipeline_record(tmp_path / "seed-0", tmp_path)
     recording.write_pipeline_record(tmp_path / "seed-0", tmp_path, replace=True)
     whole["runs"][WITH]["result"]["status"] = "stopped"
-    with pytest.raises(ValueError, match=r"cannot back L21\.twophase:\n- limit-40-with: it is st"):
+    with pytest.raises(ValueError, match=r"count for L21\.twophase:\n- limit-40-with: it is st"):
         recording.write_pipeline_record(tmp_path / "seed-0", tmp_path, replace=True)
 
 

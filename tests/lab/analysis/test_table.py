@@ -127,7 +127,7 @@ def test_a_pruned_run_is_told_from_one_with_so_few_heads(tmp_path) -> None:
         write_pruning(run, source=source, removed=[3, *removed[1:]], thresholds=thresholds)
     )
     assert row.remarks.split("; ") == [
-        "pruned from a run whose model.heads is (9, 9, 9, 9, 9, 9), not (10, 9, 9, 9, 9, 9)",
+        "pruned from a run whose model.heads is [9, 9, 9, 9, 9, 9], not [10, 9, 9, 9, 9, 9]",
         "pruned from a run whose training.epochs is 200, not 300",
         "pruned from [10, 9, 9, 9, 9, 9] heads, not 9 in each layer",
         "pruned by the thresholds {'largest': 0.001, 'condition': 100000.0}",

@@ -16,8 +16,13 @@ OPTIONS = {
 
 @contextmanager
 def quick_compilation(folder: Path) -> Iterator[None]:
-    """Within it, programs are compiled with few optimisations, and kept in this folder."""
-    wanted = {**OPTIONS, "jax_compilation_cache_dir": str(folder)}
+    """Within it, programs are compiled with few optimisations, and kept.
+
+    Args:
+        folder: Where, if there is no cache that all tests share.
+    """
+    shared = jax.config.jax_compilation_cache_dir
+    wanted = {**OPTIONS, "jax_compilation_cache_dir": shared or str(folder)}
     before = {name: jax.config.values[name] for name in wanted}
     set_all(wanted)
     try:

@@ -37,8 +37,8 @@ def test_an_unknown_name_brings_the_nearest(tmp_path) -> None:
     ("text", "message"),
     [
         ("CONFIG = 1\n", "no docstring, but should open with the paper's item"),
-        ('"""Title."""\n', "has no CONFIG, but should set it"),
-        ('"""Title."""\nCONFIG = 1\n', "has no CONFIG, but should set it"),
+        ('"""Title."""\n', "has no CONFIG, but expected one"),
+        ('"""Title."""\nCONFIG = 1\n', "has no CONFIG, but expected one"),
     ],
 )
 def test_what_is_no_config_is_refused(tmp_path, text, message) -> None:

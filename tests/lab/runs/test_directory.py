@@ -28,5 +28,5 @@ def test_what_is_no_run_is_refused(tmp_path) -> None:
         with pytest.raises(ValueError, match=r"config\.json is no JSON .*; the file was damaged"):
             run.read_settings()
     (tmp_path / "config.json").write_text("[]")
-    with pytest.raises(ValueError, match="these are not the settings of a run"):
+    with pytest.raises(ValueError, match="holds no JSON object"):
         run.read_settings()

@@ -13,14 +13,13 @@ from flax import nnx
 from lab.runs.tiny_runs import tiny_settings, write_pictures
 
 from convattn.lab.data.datasets import read_dataset
-from convattn.lab.records.reasons import shortcomings
-from convattn.lab.records.run_record import experiment_row, record_of
-from convattn.lab.runs.arguments import read_arguments, repeating_command
+from convattn.lab.records.reasons import run_reasons
+from convattn.lab.records.record import experiment_row, record_of
+from convattn.lab.runs.arguments import read_arguments, repeating_command, with_images
 from convattn.lab.runs.directory import PRUNING, RunDirectory
 from convattn.lab.runs.facts import archive_md5
 from convattn.lab.runs.launch import launch
 from convattn.lab.runs.materials import make_model
-from convattn.lab.runs.wanted import with_images
 from convattn.lab.training.metrics import read_metrics
 from convattn.lab.training.state import named_arrays
 
@@ -79,7 +78,7 @@ def test_the_record_of_a_run_has_all_that_a_row_asks_for(run) -> None:
     """Too small for any row, but for no other reason: nothing is missing."""
     record = json.loads(json.dumps(record_of(run[0], "C20.gaussian")))
     row = experiment_row("C20.gaussian")[1].row
-    reasons = "; ".join(shortcomings(row, record))
+    reasons = "; ".join(run_reasons(row, record))
     assert "its images were not read from an official archive" in reasons
     assert "it was tested on 2 images" in reasons
     assert "damaged" not in reasons

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from proofs.cordonnier2020_records import full_record
 
-from convattn.lab.records.run_evidence import BackingRun
-from convattn.lab.records.run_record import ROWS, experiment_row, record_of, write_record
+from convattn.lab.records.evidence import BackingRun
+from convattn.lab.records.record import ROWS, experiment_row, record_of, write_record
 from convattn.lab.runs.directory import PRUNING, RESULT, RUN, RunDirectory
 from convattn.lab.runs.settings import settings_from_json
 
@@ -67,7 +67,7 @@ def test_the_rows_are_those_that_a_run_can_back() -> None:
 def test_a_run_that_cannot_back_the_row_is_not_put_on_record(proofs, tmp_path) -> None:
     run = finished(tmp_path / "run", "C20.quadratic", step=500)
     with pytest.raises(
-        ValueError, match=r"cannot back C20\.quadratic:\n- it is finished at step 500"
+        ValueError, match=r"does not count for C20\.quadratic:\n- it is finished at step 500"
     ):
         write_record(run, "C20.quadratic", proofs)
     with pytest.raises(ValueError, match=r"model\.encoding is quadratic, not learned\n- it is"):

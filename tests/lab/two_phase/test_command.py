@@ -7,17 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from convattn.cli.experiments.two_phase import main
-from convattn.lab.records.two_phase_experiments import paper_pipeline
-from convattn.lab.runs.configs import find_configs
-from convattn.lab.settings import changed_fields
-from convattn.lab.two_phase.arguments import (
+from convattn.cli.experiments.two_phase import (
     Arguments,
     ComparisonArguments,
     command_of,
-    load_config,
+    main,
     read_arguments,
 )
+from convattn.lab.records.experiments import paper_pipeline
+from convattn.lab.runs.configs import find_configs
+from convattn.lab.settings import changed_fields
 from convattn.lab.two_phase.comparison_table import mean_and_deviation, paired_difference
 from convattn.lab.two_phase.settings import (
     CONVERSIONS,
@@ -31,6 +30,10 @@ LABELS = ["Repeats", "Images", "Expected", "Hardware", "Time", "Command"]
 NAMES = {"tiny", "cmhsa3", "cmhsa5", "low_data"}
 
 
+def load_config(name):
+    return find_configs(CONFIGS)[name].load(TwoPhaseSettings)
+
+
 @pytest.mark.parametrize("name", sorted(NAMES))
 def test_a_config_describes_itself_and_its_command_is_its_own(name) -> None:
     found = find_configs(CONFIGS)
@@ -42,12 +45,12 @@ def test_a_config_describes_itself_and_its_command_is_its_own(name) -> None:
     given = read_arguments(words, CONFIGS)
     assert given.config == name
     settings = given.settings if isinstance(given, Arguments) else given.comparison.pipeline
-    assert settings == load_config(CONFIGS, name)
+    assert settings == load_config(name)
 
 
 @pytest.mark.parametrize("size", [3, 5])
 def test_the_paper_s_configs_are_the_paper_s(size) -> None:
-    assert changed_fields(load_config(CONFIGS, f"cmhsa{size}"), paper_pipeline(size)) == []
+    assert changed_fields(load_config(f"cmhsa{size}"), paper_pipeline(size)) == []
 
 
 def test_fields_are_overridden() -> None:
@@ -56,7 +59,7 @@ def test_fields_are_overridden() -> None:
     assert isinstance(given, Arguments)
     assert given.settings.conversion == ConversionSettings("limit", logit=10.0)
     assert given.settings.training_two.warmup == 0
-    assert given.settings.training_one == load_config(CONFIGS, "tiny").training_one
+    assert given.settings.training_one == load_config("tiny").training_one
 
 
 def test_a_comparison_is_asked_for_by_its_word() -> None:

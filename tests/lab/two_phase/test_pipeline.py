@@ -13,7 +13,7 @@ from lab.runs.tiny_pipeline import tiny_pipeline
 
 from convattn.cli.experiments.two_phase import main
 from convattn.lab.analysis.restored_run import restore_run
-from convattn.lab.records.run_record import record_of
+from convattn.lab.records.record import record_of
 from convattn.lab.runs.directory import RunDirectory
 from convattn.lab.training.failures import NonFiniteLoss
 from convattn.lab.training.metrics import read_metrics
@@ -22,12 +22,10 @@ from convattn.lab.training.state import named_arrays
 from convattn.lab.two_phase import comparison, convert_run, pipeline
 from convattn.lab.two_phase.comparison import ComparisonDirectory
 from convattn.lab.two_phase.comparison import compare as compare_all
-from convattn.lab.two_phase.comparison_pictures import draw_comparison
 from convattn.lab.two_phase.comparison_table import comparison_rows, gradient_rows, markdown
 from convattn.lab.two_phase.conversion_check import ConversionFailed
-from convattn.lab.two_phase.curves import draw_phases, phase_curves
-from convattn.lab.two_phase.directory import TwoPhaseDirectory
-from convattn.lab.two_phase.pipeline import run_two_phase
+from convattn.lab.two_phase.pictures import draw_comparison, draw_phases, phase_curves
+from convattn.lab.two_phase.pipeline import TwoPhaseDirectory, run_two_phase
 from convattn.lab.two_phase.settings import ComparisonSettings, ConversionSettings
 from convattn.lab.two_phase.transfer import transfer
 

@@ -5,16 +5,10 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from convattn.cli.experiments.experiment import FAILED, list_configs
 from convattn.cli.running import SUCCESS, UsageError, guarded
-from convattn.lab.runs.arguments import (
-    PROGRAM,
-    Arguments,
-    read_arguments,
-)
-from convattn.lab.runs.configs import find_configs
+from convattn.lab.runs.arguments import PROGRAM, Arguments, read_arguments, requested
 from convattn.lab.runs.hosts import part
-
-FAILED = 1
 
 
 def main(arguments: Sequence[str] | None = None, *, configs: Path) -> int:
@@ -45,31 +39,17 @@ def _run(words: list[str], configs: Path) -> int:
         raise UsageError(str(error)) from error
 
 
-def list_configs(configs: Path) -> int:
-    """Print every config with its title and the paper's item."""
-    from rich.table import Table
-
-    from convattn.cli.output import console
-
-    table = Table("config", "what it trains", "what it repeats")
-    for config in find_configs(configs).values():
-        table.add_row(config.name, config.title, config.repeats)
-    console().print(table)
-    return SUCCESS
-
-
 def train_as_asked(given: Arguments, words: list[str]) -> int:
     """Find folder and images, train, and say what came of it."""
     import jax
 
     from convattn.cli.output import console
     from convattn.lab.runs.launch import launch
-    from convattn.lab.runs.wanted import wanted
     from convattn.lab.training.failures import CheckpointNotWritten, NonFiniteLoss
     from convattn.lab.training.hosts import LOST, is_first
 
     out = console()
-    settings, command, folder = wanted(given, words)
+    settings, command, folder = requested(given, words)
     again = f"python {PROGRAM} --resume {shlex.quote(str(folder))}"
     if given.hosts.given:  # now, for JAX may end this process without a word of ours
         print(LOST.format(again), file=sys.stderr, flush=True)

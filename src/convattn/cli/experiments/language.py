@@ -11,13 +11,21 @@ from pydantic import Field
 
 from convattn.cli.experiments.experiment import ExperimentCommand
 from convattn.lab.data.text import read_text, split_text, windows_of
-from convattn.lab.language import RUN, SYMBOLS, bigram_bits, model_bits, new_windows, summarize, unigram_bits
-from convattn.lab.models.settings import LanguageModelSettings
-from convattn.lab.settings import Count, Rate, settings
-from convattn.lab.training.settings import TrainingSettings
+from convattn.lab.language import (
+    RUN,
+    SYMBOLS,
+    bigram_bits,
+    model_bits,
+    new_windows,
+    summarize,
+    unigram_bits,
+)
 from convattn.lab.models.language_model import LanguageModel
+from convattn.lab.models.settings import LanguageModelSettings
 from convattn.lab.runs.launch import Experiment
+from convattn.lab.settings import Count, Rate, settings
 from convattn.lab.training.session import Outcome
+from convattn.lab.training.settings import TrainingSettings
 from convattn.lab.training.text import TrainingText
 
 PROGRAM = "experiments/language.py"

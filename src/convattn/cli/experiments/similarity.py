@@ -16,13 +16,13 @@ from convattn.lab.data.pairs import draw_pairs
 from convattn.lab.data.split import validation_split
 from convattn.lab.data.statistics import channel_statistics
 from convattn.lab.models.settings import SimilaritySettings
-from convattn.lab.settings import Count, Natural, Rate, settings
-from convattn.lab.training.settings import TrainingSettings
 from convattn.lab.models.similarity import SimilarityNetwork
-from convattn.lab.runs.launch import Experiment
 from convattn.lab.runs.facts import digest_of
+from convattn.lab.runs.launch import Experiment
+from convattn.lab.settings import Count, Natural, Rate, settings
 from convattn.lab.training.pairs import TrainingPairs
 from convattn.lab.training.session import Outcome
+from convattn.lab.training.settings import TrainingSettings
 from convattn.ledger.images.cifar10_slice import Images
 
 PROGRAM = "experiments/similarity.py"

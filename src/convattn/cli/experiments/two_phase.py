@@ -1,28 +1,97 @@
 """The command line of `experiments/two_phase.py`."""
 
-import datetime
 import shlex
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+import tyro
+
+from convattn.cli.experiments.experiment import FAILED, list_configs
 from convattn.cli.running import SUCCESS, UsageError, guarded
-from convattn.lab.runs.configs import find_configs
-from convattn.lab.two_phase.arguments import (
-    PROGRAM,
-    RECORD,
-    Arguments,
-    ComparisonArguments,
-    RecordArguments,
-    command_of,
-    read_arguments,
-    read_record_arguments,
+from convattn.lab.runs.arguments import (
+    Sources,
+    chosen_config,
+    repeating_command,
+    run_folder,
     with_images,
 )
+from convattn.lab.two_phase.settings import ComparisonSettings, TwoPhaseSettings
 
-FAILED = 1
+PROGRAM, DEFAULT = "experiments/two_phase.py", "tiny"
+COMPARE, RECORD = "compare", "record"
+
+
+@dataclass(frozen=True)
+class Arguments(Sources):
+    """Train a network of convolutions, turn it into attention, check it, and go on training.
+
+    Without arguments: on the bundled slice of CIFAR-10, in a few minutes on two cores. The word
+    `compare` in front trains many second phases after one first phase, and makes a table; `record`
+    puts those of L21's size on record for the ledger.
+    """
+
+    settings: Annotated[TwoPhaseSettings, tyro.conf.arg(name="")] = field(
+        default_factory=TwoPhaseSettings
+    )
+
+
+@dataclass(frozen=True)
+class ComparisonArguments(Sources):
+    """Train one first phase for each seed, and second phases that begin with it in several ways."""
+
+    comparison: Annotated[ComparisonSettings, tyro.conf.arg(name="")] = field(
+        default_factory=ComparisonSettings
+    )
+
+
+@dataclass(frozen=True)
+class RecordArguments:
+    """Put the runs of one seed of a comparison on record for L21.twophase."""
+
+    folder: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="FOLDER")]
+    """The folder seed-S of a comparison."""
+    replace: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
+    """Replace the record of other runs."""
+
+
+def read_record_arguments(words: Sequence[str]) -> RecordArguments:
+    """What follows the word `record`.
+
+    Raises:
+        SystemExit: For what tyro refuses.
+    """
+    return tyro.cli(RecordArguments, args=list(words[1:]), prog=f"python {PROGRAM} {RECORD}")
+
+
+def read_arguments(words: Sequence[str], configs: Path) -> Arguments | ComparisonArguments:
+    """The arguments, over the config that they name.
+
+    Raises:
+        ValueError: For an unknown config; `SystemExit` for what tyro refuses.
+    """
+    config = chosen_config(words, configs, DEFAULT)
+    settings = config.load(TwoPhaseSettings)
+    if words[:1] == [COMPARE]:
+        chosen = ComparisonArguments(config.name, comparison=ComparisonSettings(settings))
+        prog = f"python {PROGRAM} {COMPARE}"
+        return tyro.cli(ComparisonArguments, default=chosen, args=list(words[1:]), prog=prog)
+    default = Arguments(config.name, settings=settings)
+    return tyro.cli(Arguments, default=default, args=list(words), prog=f"python {PROGRAM}")
+
+
+def command_of(words: Sequence[str]) -> str:
+    """The one line that repeats a pipeline or a comparison, into a new folder.
+
+    >>> command_of(["compare", "--seeds", "0", "1", "--output-dir", "runs/a"])
+    'python experiments/two_phase.py compare --seeds 0 1'
+    """
+    if list(words[:1]) == [COMPARE]:
+        program = f"{PROGRAM} {COMPARE}"
+        return repeating_command(words[1:], program=PROGRAM).replace(PROGRAM, program, 1)
+    return repeating_command(words, program=PROGRAM)
 
 
 def main(arguments: Sequence[str] | None = None, *, configs: Path) -> int:
@@ -62,32 +131,12 @@ def _run(words: list[str], configs: Path) -> int:
         return FAILED
 
 
-def list_configs(configs: Path) -> int:
-    """Print every config with its title and the paper's item."""
-    from rich.table import Table
-
-    from convattn.cli.output import console
-
-    table = Table("config", "what it trains", "what it repeats")
-    for config in find_configs(configs).values():
-        table.add_row(config.name, config.title, config.repeats)
-    console().print(table)
-    return SUCCESS
-
-
-def folder_of(given: Arguments | ComparisonArguments, what: str) -> Path:
-    """The folder that was asked for, or one named after config and time."""
-    now = datetime.datetime.now().strftime("%Y%m%d-%H%M%S")
-    return given.output_dir or Path("runs") / f"{what}-{given.config}-{now}"
-
-
 def train_as_asked(given: Arguments, command: str) -> int:
     """Both phases, a summary and pictures."""
     from convattn.cli.output import console
-    from convattn.lab.two_phase.directory import TwoPhaseDirectory
-    from convattn.lab.two_phase.pipeline import run_two_phase
+    from convattn.lab.two_phase.pipeline import TwoPhaseDirectory, run_two_phase
 
-    out, folder = console(), folder_of(given, "two-phase")
+    out, folder = console(), given.output_dir or run_folder(f"two-phase-{given.config}")
     settings = with_images(given.settings, given)
     summary = run_two_phase(settings, folder, command=command, console=out)
     if summary is None:
@@ -95,7 +144,7 @@ def train_as_asked(given: Arguments, command: str) -> int:
         return SUCCESS
     if given.figures:
         from convattn.lab.analysis.picture import save_picture
-        from convattn.lab.two_phase.curves import draw_phases
+        from convattn.lab.two_phase.pictures import draw_phases
 
         directory = TwoPhaseDirectory(folder)
         figure = draw_phases(directory.phase_one, directory.phase_two, title_of(summary))
@@ -112,11 +161,11 @@ def compare_as_asked(given: ComparisonArguments, command: str) -> int:
     """All the runs, and the tables and pictures of those that there are."""
     from convattn.cli.output import console
     from convattn.files import write_file
+    from convattn.lab.runs.directory import write_json
     from convattn.lab.two_phase.comparison import ComparisonDirectory, compare
     from convattn.lab.two_phase.comparison_table import comparison_rows, gradient_rows, markdown
-    from convattn.lab.two_phase.directory import write_json
 
-    out, folder = console(), folder_of(given, "comparison")
+    out, folder = console(), given.output_dir or run_folder(f"comparison-{given.config}")
     settings = replace(given.comparison, pipeline=with_images(given.comparison.pipeline, given))
     done = compare(settings, folder, command=command, console=out)
     directory = ComparisonDirectory(folder)
@@ -125,7 +174,7 @@ def compare_as_asked(given: ComparisonArguments, command: str) -> int:
     text = markdown(rows, gradients, len(settings.seeds))
     write_file(folder / "table.md", text.encode())
     if given.figures:
-        from convattn.lab.two_phase.comparison_pictures import draw_comparison
+        from convattn.lab.two_phase.pictures import draw_comparison
 
         for picture in draw_comparison(settings, directory):
             out.print(f"figure: {picture}")
@@ -136,13 +185,14 @@ def compare_as_asked(given: ComparisonArguments, command: str) -> int:
 
 
 def record_as_asked(given: RecordArguments) -> int:
-    """Put the runs of a seed on record for the ledger, or say why they cannot back its row."""
-    from convattn.lab.records.pipeline_evidence import CLAIM, pipeline_verdict
-    from convattn.lab.records.pipeline_record import write_pipeline_record
+    """Put the runs of a seed on record for the ledger, or say why they do not count for its row."""
+    from convattn.lab.records.evidence import pipeline_verdict
+    from convattn.lab.records.reasons import PIPELINE
+    from convattn.lab.records.record import write_pipeline_record
 
     path, found = write_pipeline_record(given.folder, replace=given.replace)
-    print(f"{path}\nit bears out the verdict: {pipeline_verdict(found)}")
-    print(f"now: convattn verify --claim {CLAIM}")
+    print(f"{path}\nit supports the verdict: {pipeline_verdict(found)}")
+    print(f"now: convattn verify --claim {PIPELINE}")
     return SUCCESS
 
 

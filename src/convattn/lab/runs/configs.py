@@ -6,6 +6,7 @@ import importlib.util
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from convattn.lab.runs.settings import RunSettings
 
@@ -36,8 +37,11 @@ class Config:
         found = re.search(r"^ *Repeats +(.+)$", self.description, re.MULTILINE)
         return found[1] if found else ""
 
-    def load(self) -> RunSettings:
+    def load(self, kind: Any = RunSettings) -> Any:
         """The settings that the file holds as CONFIG.
+
+        Args:
+            kind: Their class.
 
         Raises:
             ValueError: If it holds none.
@@ -48,8 +52,8 @@ class Config:
         module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
         found = getattr(module, "CONFIG", None)
-        if not isinstance(found, RunSettings):
-            raise ValueError(f"{self.path} has no CONFIG, but should set it to RunSettings(...)")
+        if not isinstance(found, kind):
+            raise ValueError(f"{self.path} has no CONFIG, but expected one: {kind.__name__}(...)")
         return found
 
 

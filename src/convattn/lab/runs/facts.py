@@ -48,9 +48,7 @@ def git_state(folder: Path) -> dict[str, Any] | None:
         return None
 
 
-def image_facts(
-    dataset: Dataset, images: TrainingImages, settings: RunSettings
-) -> dict[str, Any]:
+def image_facts(dataset: Dataset, images: TrainingImages, settings: RunSettings) -> dict[str, Any]:
     """What a run was made on."""
     return {
         "name": dataset.name,

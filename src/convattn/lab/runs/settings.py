@@ -14,7 +14,6 @@ from convattn.lab.settings import (
     Rate,
     from_json,
     settings,
-    to_json,
 )
 from convattn.lab.training.settings import TrainingSettings
 

@@ -14,10 +14,10 @@ from typing import Any
 
 from rich.console import Console
 
+from convattn.lab.runs.directory import read_json, write_json
 from convattn.lab.settings import changed_fields, to_json
 from convattn.lab.training.failures import NonFiniteLoss
 from convattn.lab.two_phase.convert_run import PhaseOne, read_phase_one
-from convattn.lab.two_phase.directory import read_json, write_json
 from convattn.lab.two_phase.pipeline import STOPPED, is_finished, train_converted, train_once
 from convattn.lab.two_phase.settings import (
     CONTROLS,
@@ -45,7 +45,7 @@ class ComparisonDirectory:
         Raises:
             ValueError: If this is not the folder of one.
         """
-        return comparison_from_json(read_json(self.path / SETTINGS)["settings"])
+        return comparison_from_json(read_json(self.path / SETTINGS, "comparison")["settings"])
 
     def begin(self, settings: ComparisonSettings, command: str) -> None:
         """Write the settings into a new or empty folder, or find the same there.

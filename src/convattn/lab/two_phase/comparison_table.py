@@ -137,6 +137,7 @@ def gradient_rows(
 
 def markdown(rows: list[dict[str, Any]], gradients: list[dict[str, Any]], seeds: int) -> str:
     """Both tables as Markdown."""
+    in_percent: Any = {"scale": 100, "form": ".1f"}
     reference = next((r for r in rows if r["name"] == "-".join(REFERENCE)), None)
     head = ["begins with", "warm-up", "accuracy before", "accuracy", "against L21's", "test loss"]
     lines = [f"Seeds: {seeds}. Accuracies are mean ± standard deviation of a run, in %.", ""]
@@ -144,9 +145,11 @@ def markdown(rows: list[dict[str, Any]], gradients: list[dict[str, Any]], seeds:
     for row in rows:
         against = ""
         if reference is not None and row is not reference and row["warmup"] is not None:
-            against = interval_text(paired_difference(row, reference, "accuracy"))
-        cells = [row["title"], row["warmup"] or "", share_text(row["converted"])]
-        cells += [share_text(row["accuracy"]), against, number_text(row["loss"])]
+            against = text_of(
+                paired_difference(row, reference, "accuracy"), "half", scale=100, form="+.1f"
+            )
+        cells = [row["title"], row["warmup"] or "", text_of(row["converted"], **in_percent)]
+        cells += [text_of(row["accuracy"], **in_percent), against, text_of(row["loss"])]
         lines.append(table_line(cells))
     if any(row["groups"] for row in gradients):
         names = [*GROUPS, REST]
@@ -172,41 +175,21 @@ def table_line(cells: Sequence[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def share_text(found: dict[str, Any]) -> str:
-    """A share in per cent, with its deviation if there is one.
+def text_of(
+    found: dict[str, Any], spread: str = "deviation", *, scale: float = 1, form: str = ".3f"
+) -> str:
+    """A mean, with its deviation or half its interval if there is one.
 
-    >>> share_text({"mean": 0.5, "deviation": 0.01, "count": 2})
+    >>> text_of({"mean": 0.5, "deviation": 0.01, "count": 2}, scale=100, form=".1f")
     '50.0 ± 1.0'
+    >>> text_of({"mean": -0.01, "half": None, "count": 1}, "half", scale=100, form="+.1f")
+    '-1.0'
     """
     if found["mean"] is None:
         return ""
-    spread = "" if found["deviation"] is None else f" ± {100 * found['deviation']:.1f}"
-    return f"{100 * found['mean']:.1f}{spread}"
-
-
-def number_text(found: dict[str, Any]) -> str:
-    """A number with its deviation if there is one.
-
-    >>> number_text({"mean": 1.25, "deviation": None, "count": 1})
-    '1.250'
-    """
-    if found["mean"] is None:
-        return ""
-    return f"{found['mean']:.3f}" + (
-        "" if found["deviation"] is None else f" ± {found['deviation']:.3f}"
-    )
-
-
-def interval_text(found: dict[str, Any]) -> str:
-    """A difference in points, with half its interval if there is one.
-
-    >>> interval_text({"mean": -0.01, "half": 0.02, "count": 3})
-    '-1.0 ± 2.0'
-    """
-    if found["mean"] is None:
-        return ""
-    half = "" if found["half"] is None else f" ± {100 * found['half']:.1f}"
-    return f"{100 * found['mean']:+.1f}{half}"
+    beside = found[spread]
+    after = "" if beside is None else f" ± {scale * beside:{form.lstrip('+')}}"
+    return f"{scale * found['mean']:{form}}{after}"
 
 
 def gradient_text(group: dict[str, Any]) -> str:

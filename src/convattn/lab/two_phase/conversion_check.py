@@ -9,15 +9,24 @@ import time
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
+from flax import nnx
+from jax import Array
+from jaxtyping import Float, Int
 
 from convattn.lab.models.vision_transformer import VisionTransformer
+from convattn.lab.training.devices import data_mesh, replicated
 from convattn.lab.training.images import TrainingImages
 from convattn.lab.training.settings import TrainingSettings
 from convattn.lab.two_phase.deviation import Deviation, deviation
 from convattn.lab.two_phase.gradient_norms import gradient_norms, norms_to_json
-from convattn.lab.two_phase.predictions import first_images, predict
 from convattn.lab.two_phase.settings import ConversionSettings
+from convattn.ledger.images.cifar10_slice import Images
+from convattn.networks.deviation import margins
+
+BATCH = 100
 
 
 class ConversionFailed(RuntimeError):
@@ -97,11 +106,6 @@ def check_conversion(
 
 def seen_of(seen: Deviation) -> dict[str, Any]:
     """The figures of the check, for JSON."""
-    lead = seen.converted.astype(np.float64) - seen.bound
-    first = seen.converted.argmax(axis=1)[:, None]
-    mine = np.take_along_axis(lead, first, 1)
-    others = np.array(seen.converted + seen.bound)
-    np.put_along_axis(others, first, -np.inf, 1)
     return {
         "images": len(seen.logits),
         "passed": seen.passed,
@@ -109,7 +113,7 @@ def seen_of(seen: Deviation) -> dict[str, Any]:
         "seen": float(seen.difference.max()),
         "bound": float(seen.bound.max()),
         "share": largest_share(seen),
-        "certain": int((mine[:, 0] > others.max(axis=1)).sum()),
+        "certain": int((margins(seen.converted, seen.bound) > 0).sum()),
         "layers": [asdict(layer) for layer in seen.layers],
     }
 
@@ -144,3 +148,55 @@ def in_float32(settings: TrainingSettings) -> TrainingSettings:
     'float32'
     """
     return replace(settings, compute_dtype="float32")
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """What a model says of some images.
+
+    Attributes:
+        classes: The first class with the largest logit.
+        labels: The right ones.
+    """
+
+    classes: Int[np.ndarray, "images"]
+    labels: Int[np.ndarray, "images"]
+
+    @property
+    def accuracy(self) -> float:
+        """The share that is right."""
+        return float((self.classes == self.labels).mean())
+
+    def changed(self, other: "Predictions") -> int:
+        """How many images another model gives another class."""
+        return int((self.classes != other.classes).sum())
+
+
+def predict(model: nnx.Module, images: TrainingImages, part: Images) -> Predictions:
+    """The classes of all images of a part.
+
+    Args:
+        images: With the statistics that the part is normalised by.
+    """
+    held = images.put(part, replicated(data_mesh(1, 1)))
+    structure, numbers = nnx.split(model)
+    batch = min(BATCH, len(part))
+
+    @jax.jit
+    def some(numbers: nnx.State, held: object, first: Array) -> Array:
+        indices = (first + jnp.arange(batch)) % len(part)
+        inputs, _ = images.load(held, indices, None, jnp.float32)  # type: ignore[arg-type]
+        return jnp.argmax(nnx.merge(structure, numbers)(inputs), axis=-1)
+
+    starts = range(0, len(part), batch)
+    found = np.concatenate([np.asarray(some(numbers, held, jnp.asarray(n))) for n in starts])
+    return Predictions(found[: len(part)], np.asarray(part.labels))
+
+
+def first_images(
+    images: TrainingImages, part: Images, count: int
+) -> tuple[Float[Array, "batch height width channels"], Int[Array, "batch"]]:
+    """The first images of a part, normalised, in float32; and their labels."""
+    held = images.put(part, replicated(data_mesh(1, 1)))
+    indices = jnp.arange(min(count, len(part)))
+    return images.load(held, indices, None, jnp.float32)

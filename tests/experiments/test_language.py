@@ -14,12 +14,12 @@ import tyro
 from comparison import assert_within
 from lab.runs.quick_compilation import quick_compilation
 
-from convattn.cli.experiments.language import COMMAND, make_experiment
-from convattn.lab.language.settings import Arguments
-from convattn.lab.runs.experiment import check_place, write_json
+from convattn.cli.experiments.language import COMMAND, Arguments, make_experiment
+from convattn.lab.runs.directory import write_json
+from convattn.lab.runs.launch import check_folder
 from convattn.lab.settings import to_json
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 WORDS = (
     "--scales 1 --text.length 16 --width 8 --depth 1 --heads 1 --key-features 4 --inner 8 "
     "--training.epochs 3 --training.batch-size 16 --training.learning-rate 0.02 "
@@ -118,10 +118,9 @@ def test_a_text_that_changed_is_refused(text, tmp_path, capsys):
     words = [*TINY, "--text.source", str(copy)]
     experiment = make_experiment(tyro.cli(Arguments, args=words).settings)
     folder.mkdir()
-    settings = to_json(experiment.settings)
-    write_json(folder / "config.json", settings)
-    write_json(folder / "run.json", {"data": experiment.data})
-    check_place(folder, settings, experiment)
+    write_json(folder / "config.json", to_json(experiment.settings))
+    write_json(folder / "run.json", {"data": experiment.data})  # as before sessions were listed
+    check_folder(folder, experiment.settings)
     copy.write_bytes(text.read_bytes()[1:3001])
     assert COMMAND.main([*words, "--output-dir", str(folder)]) == 2
     assert "the data are others now" in capsys.readouterr().err

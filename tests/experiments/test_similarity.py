@@ -8,7 +8,6 @@ import pytest
 from lab.runs.quick_compilation import quick_compilation
 
 from convattn.cli.experiments.similarity import COMMAND
-from convattn.lab.runs.interval import wilson_interval
 
 WORDS = (
     "--channels 2 --depth 1 --heads 1 --key-features 2 --scales 1 --pairs.limit 40 "
@@ -34,7 +33,11 @@ def test_a_run_says_how_many_it_gets_right(run, capsys):
     found = json.loads((run / "result.json").read_text())
     assert found["test_pairs"] == 20
     assert found["test_right"] == round(20 * found["test_accuracy"])
-    assert found["interval"] == list(wilson_interval(found["test_right"], 20))
+    low, high = found["interval"]
+    z, share = 1.959963984540054, found["test_right"] / 20
+    for end in (low, high):  # Wilson's: the ends p solve (share - p)² = z² p(1 - p)/count
+        assert abs((share - end) ** 2 - z**2 * end * (1 - end) / 20) < 2.0**-45
+    assert low < share < high
     assert COMMAND.main([*TINY, "--output-dir", str(run)]) == 0
     assert f"right: {found['test_right']} of 20 test pairs" in capsys.readouterr().out
 
@@ -55,17 +58,3 @@ def test_wrong_use_is_refused_with_the_reason(run, capsys):
     ):
         assert COMMAND.main(words) == 2
         assert message in capsys.readouterr().err
-
-
-def test_the_interval_is_wilson_s():
-    """Its ends p solve (right/count - p)² = z² p(1 - p)/count."""
-    z = 1.959963984540054
-    for right, count in ((130, 250), (3, 7)):
-        for end in wilson_interval(right, count):
-            difference = (right / count - end) ** 2 - z**2 * end * (1 - end) / count
-            assert abs(difference) < 2.0**-45
-            assert abs((right / count - 1.01 * end) ** 2 - z**2 * end * (1 - end) / count) > 1e-4
-    assert wilson_interval(0, 5)[0] == 0
-    assert wilson_interval(5, 5)[1] == 1
-    with pytest.raises(ValueError, match="expected 0 ≤ right ≤ count"):
-        wilson_interval(6, 5)

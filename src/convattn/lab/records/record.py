@@ -1,4 +1,4 @@
-"""The record of a run: what the ledger needs of its folder, small enough for a repository.
+"""The record of a run or of a comparison: what the ledger needs of its folder, and no more.
 
 One JSON object: `claim`; the contents of `config.json`, `run.json` and `result.json`; `pruning`
 and `conversion`, those of `pruning.json` and `conversion.json`, and `initial`, the SHA-256 of
@@ -10,13 +10,16 @@ from pathlib import Path
 from typing import Any
 
 from convattn.files import write_file
-from convattn.lab.records.reasons import shortcomings
-from convattn.lab.records.run_evidence import BackingRun
+from convattn.lab.records.evidence import BackingRun
+from convattn.lab.records.experiments import RUNS
+from convattn.lab.records.reasons import PIPELINE, pipeline_reasons, run_reasons
 from convattn.lab.runs.directory import CONVERSION, INITIAL, PRUNING, RunDirectory
 from convattn.lab.settings import to_json
 from convattn.ledger.discovery import load_claim
 from convattn.ledger.locations import proofs_directory
 
+PIPELINE_PLACE = Path("li2021") / "twophase.json"
+PARTS = ("config", "run", "result", "conversion", "initial")
 PAPER = "cordonnier2020"
 ROWS = ("quadratic", "learned", "content", "gaussian", "pruned", "heads16")
 
@@ -92,19 +95,57 @@ def write_record(
         The file, the record, and the check that looks for it.
 
     Raises:
-        ValueError: For a run that cannot back the row, or if the row has another record; and from
-            `record_of` and `experiment_row`. Then nothing is written.
+        ValueError: For a run that does not count for the row, or if the row has another record; and
+            from `record_of` and `experiment_row`. Then nothing is written.
     """
     path, check = experiment_row(claim, proofs)
     record = record_of(folder, claim)
-    reasons = shortcomings(check.row, record)
+    _write(path, record, folder, claim, run_reasons(check.row, record), replace)
+    return path, record, check
+
+
+def write_pipeline_record(
+    folder: Path, proofs: Path | None = None, *, replace: bool = False
+) -> tuple[Path, dict[str, Any]]:
+    """Write the record of the runs of one seed of a comparison for L21.twophase.
+
+    Args:
+        folder: Of the seed.
+        replace: Whether the record of other runs may be replaced.
+
+    Returns:
+        The file and the record.
+
+    Raises:
+        ValueError: For runs that do not count for the row, or if it has another record.
+    """
+    runs = {name: record_of(folder / name, PIPELINE) for name in RUNS}
+    kept = {name: {part: run[part] for part in PARTS} for name, run in runs.items()}
+    path, record = (
+        (proofs or proofs_directory()) / PIPELINE_PLACE,
+        {"claim": PIPELINE, "runs": kept},
+    )
+    reasons = pipeline_reasons(json.loads(json.dumps(record)))
+    _write(path, record, folder, PIPELINE, reasons, replace)
+    return path, record
+
+
+def _write(
+    path: Path,
+    record: dict[str, Any],
+    folder: Path,
+    claim: str,
+    reasons: list[str],
+    replace: bool,
+) -> None:
     if reasons:
-        raise ValueError(f"{folder} cannot back {claim}:" + "".join(f"\n- {r}" for r in reasons))
+        raise ValueError(
+            f"{folder} does not count for {claim}:" + "".join(f"\n- {r}" for r in reasons)
+        )
     content = (json.dumps(record, indent=2) + "\n").encode()
     if path.exists() and path.read_bytes() != content and not replace:
         raise ValueError(
             f"{path} is there already, of another run; look at it, and give --replace if this run "
-            "is to stand in its place"
+            "is to take its place"
         )
     write_file(path, content)
-    return path, record, check

@@ -2,7 +2,7 @@
 
 import subprocess
 
-from convattn.lab.runs.git_state import git_state
+from convattn.lab.runs.facts import git_state
 
 
 def git(folder, *words) -> str:
