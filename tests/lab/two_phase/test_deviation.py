@@ -52,8 +52,8 @@ def held_against(two, conversion=EXACT):
 def test_the_logits_of_a_conversion_are_within_the_bound(name) -> None:
     found = seen(name)
     assert found.passed
-    assert_within(found.converted, found.logits, found.bound)
-    assert all(0 < layer.share <= 1 for layer in found.layers)
+    assert_within(found.other_logits, found.logits, found.bound)
+    assert all(0 < layer.share <= 1 for layer in found.details)
     if name in ("exact", "limit"):  # rounding alone; what M = 10 or the border changes is not tiny
         assert found.bound.max() < 0.01
         assert found.difference.max() < 1e-4
@@ -116,10 +116,10 @@ def test_what_went_wrong_exceeds_the_bound(name) -> None:
     assert "is not the one that was trained" in text
     assert "Nothing was trained" in text
     if name in IN_LAYERS:
-        assert not found.layers[0].share <= 1
+        assert not found.layers["layer 1"] <= 1
         assert "layer 1 differs by up to" in text
     else:
-        assert found.layers[0].share <= 1
+        assert found.layers["layer 1"] <= 1
         assert "layer 1" not in text
         assert "logits are outside their bounds" in text
 

@@ -20,11 +20,11 @@ from convattn.lab.models.vision_transformer import VisionTransformer
 from convattn.lab.training.devices import data_mesh, replicated
 from convattn.lab.training.images import TrainingImages
 from convattn.lab.training.settings import TrainingSettings
-from convattn.lab.two_phase.deviation import Deviation, deviation
+from convattn.lab.two_phase.deviation import ConversionDeviation, deviation
 from convattn.lab.two_phase.gradient_norms import gradient_norms, norms_to_json
 from convattn.lab.two_phase.settings import ConversionSettings
 from convattn.ledger.images.cifar10_slice import Images
-from convattn.networks.deviation import margins
+from convattn.networks.step_errors import share
 
 BATCH = 100
 
@@ -104,7 +104,7 @@ def check_conversion(
     )
 
 
-def seen_of(seen: Deviation) -> dict[str, Any]:
+def seen_of(seen: ConversionDeviation) -> dict[str, Any]:
     """The figures of the check, for JSON."""
     return {
         "images": len(seen.logits),
@@ -112,24 +112,18 @@ def seen_of(seen: Deviation) -> dict[str, Any]:
         "largest_logit": float(np.abs(seen.logits).max()),
         "seen": float(seen.difference.max()),
         "bound": float(seen.bound.max()),
-        "share": largest_share(seen),
-        "certain": int((margins(seen.converted, seen.bound) > 0).sum()),
-        "layers": [asdict(layer) for layer in seen.layers],
+        "share": share(seen.logits.astype(np.float64), seen.other_logits, seen.bound),
+        "certain": int(seen.certain.sum()),
+        "layers": [asdict(layer) for layer in seen.details],
     }
 
 
-def largest_share(seen: Deviation) -> float:
-    """The largest difference of logits in units of its bound."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return float(np.where(seen.difference == 0, 0.0, seen.difference / seen.bound).max())
-
-
-def failure(seen: Deviation, conversion: ConversionSettings) -> str:
+def failure(seen: ConversionDeviation, conversion: ConversionSettings) -> str:
     """What a failed check says."""
     layers = [
-        f"layer {number} differs by up to {layer.share:.3g} times its bound"
-        for number, layer in enumerate(seen.layers, 1)
-        if not layer.share <= 1
+        f"{name} differs by up to {largest:.3g} times its bound"
+        for name, largest in seen.layers.items()
+        if not largest <= 1
     ]
     outside = int((~(seen.difference <= seen.bound)).sum() + (~np.isfinite(seen.bound)).sum())
     logits = [f"{outside} of {seen.bound.size} logits are outside their bounds"] * bool(outside)

@@ -8,16 +8,15 @@ of `secant_network`, with the local errors r of a and s of b (`sublayer_rounding
 
     d_y = S d_x + r - s.
 
-Let g be cotangents, one at each step, g = e_c at the logits. Summing gᵀd along the steps telescopes
-for any g, and
+The identity of `convattn.networks.deviation` holds for any cotangents g, one at each step:
 
     d_c = Σ_steps [ g_yᵀ(r - s) + (Sᵀ g_y - g_x)ᵀ d_x ].
 
-g is the transposed network's, computed in float64. The second part would vanish without rounding,
-and is at most γ_n |g_y|ᵀ|S||d_x| with the unit roundoff of float64; where two cotangents are added,
-u|g|ᵀ|d|. Both are counted. The secants themselves are off by as much: gelu and LayerNorm in
-float64 lose 2⁻²⁹ of what they may lose in float32, and the last inflation, 1 + 2⁻²⁰, covers that
-and the sums of nonnegative numbers in which the bound is evaluated.
+Here g is the transposed network's, computed in float64. The second part is at most
+γ_n |g_y|ᵀ|S||d_x| with the unit roundoff of float64, and where two cotangents are added, u|g|ᵀ|d|.
+Both are counted. The secants themselves are off by as much: gelu and LayerNorm in float64 lose 2⁻²⁹
+of what they may lose in float32, and the last inflation covers that and the sums of nonnegative
+numbers in which the bound is evaluated.
 
 *Sharper, and first:* each layer's attention and convolution are given the same input, that of the
 converted network, and must agree within both of their bounds.
@@ -57,9 +56,10 @@ from convattn.lab.two_phase.sublayer_rounding import (
     sum_rounding,
 )
 from convattn.lab.two_phase.trace import LayerTrace, Trace, trace
+from convattn.networks.deviation import INFLATION, Deviation
+from convattn.networks.step_errors import share
 from convattn.operators.roundoff import gamma, unit_roundoff
 
-INFLATION = 1 + 2.0**-20
 AT_ONCE = 10  # classes
 WIDE = unit_roundoff(np.float64)
 compiled_trace = nnx.jit(trace)
@@ -81,30 +81,14 @@ class LayerDeviation:
 
 
 @dataclass(frozen=True)
-class Deviation:
-    """A network and its conversion, run on the same images.
+class ConversionDeviation(Deviation):
+    """A network and its conversion, run on the same images in float32.
 
     Attributes:
-        logits, converted: Of the two, in float32.
-        bound: On the difference of each logit, in float64.
-        layers: Each layer by itself.
+        details: Each layer by itself.
     """
 
-    logits: Float[np.ndarray, "batch classes"]
-    converted: Float[np.ndarray, "batch classes"]
-    bound: Float[np.ndarray, "batch classes"]
-    layers: tuple[LayerDeviation, ...]
-
-    @property
-    def difference(self) -> Float[np.ndarray, "batch classes"]:
-        """|logits - converted|."""
-        return np.abs(self.logits.astype(np.float64) - self.converted)
-
-    @property
-    def passed(self) -> bool:
-        """Whether every layer and every logit is within its bound, all of them finite."""
-        logits = np.isfinite(self.bound) & (self.difference <= self.bound)
-        return bool(logits.all()) and all(layer.share <= 1 for layer in self.layers)
+    details: tuple[LayerDeviation, ...]
 
 
 def deviation(
@@ -112,7 +96,7 @@ def deviation(
     two: VisionTransformer,
     images: Float[Array, "batch height width channels"],
     conversion: ConversionSettings,
-) -> Deviation:
+) -> ConversionDeviation:
     """Run both networks, and bound how far they can lie apart.
 
     Args:
@@ -153,7 +137,9 @@ def deviation(
         wide = jax.tree.map(lambda part: jnp.asarray(part, jnp.float64), (left, right))
         mixings = tuple(wide_mixing(layer.mixing) for layer in sides[0])
         bound = logit_bound(one, mixings, wide[0], wide[1], tuple(errors))
-    return Deviation(np.asarray(left.logits), np.asarray(right.logits), bound, tuple(layers))
+    shares = {f"layer {number}": layer.share for number, layer in enumerate(layers, 1)}
+    logits = np.asarray(left.logits), np.asarray(right.logits)
+    return ConversionDeviation(*logits, bound, shares, tuple(layers))
 
 
 def mixing_errors(
@@ -173,10 +159,8 @@ def mixing_errors(
             for normed in (after.normed, before.normed)
         )
     seen, allowed = np.abs(np.asarray(after.mixed, np.float64) - same), (wrong + here) * INFLATION
-    with np.errstate(divide="ignore", invalid="ignore"):
-        shares = np.where(seen == 0, 0.0, seen / allowed)
-    share = shares.max() if np.isfinite(allowed).all() and np.isfinite(seen).all() else np.inf
-    return wrong + there, LayerDeviation(float(seen.max()), float(allowed.max()), float(share))
+    largest = share(np.asarray(after.mixed, np.float64), same, allowed)
+    return wrong + there, LayerDeviation(float(seen.max()), float(allowed.max()), largest)
 
 
 def logit_bound(
