@@ -54,6 +54,7 @@ def processor_seconds() -> float:
     return used.ru_utime + used.ru_stime
 
 
+@pytest.mark.slow
 def test_help_is_fast_and_reads_well(tmp_path) -> None:
     """Without JAX: a module of that name which fails stands in its way."""
     (tmp_path / "jax.py").write_text("raise SystemExit('JAX was imported')\n")
@@ -104,6 +105,7 @@ def test_a_run_ends_with_its_accuracy_and_can_be_resumed(pictures, tmp_path, cap
     assert "differ in training.seed" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_binary_archive_will_do(tmp_path, capsys, monkeypatch) -> None:
     write_tar(tmp_path / "images.tar.gz", cifar10_binary(2), "cifar-10-batches-bin/")
     monkeypatch.chdir(tmp_path)
@@ -165,6 +167,7 @@ def test_a_loss_that_is_not_finite_is_a_failure(pictures, tmp_path, capsys) -> N
     assert "the loss of step" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_ctrl_c_saves_and_says_how_to_go_on(pictures, tmp_path) -> None:
     """In a process of its own, as soon as metrics appear."""
     run = tmp_path / "run"

@@ -35,6 +35,7 @@ PAPER = {
 SAC = ("sac", "msac", "sac_convolution", "sac_baseline")
 BUNDLED = ("slice", "resnet_slice", *SAC)  # what needs no download
 TRANSFORMERS = ("cmhsa3_convolution", "cmhsa3_attention", "vit_base", "deit_small", "deit_base")
+QUICK = ("pruned", "resnet_slice", "sac", "cmhsa3_attention")
 UNEQUAL = (3, 0)  # heads of each layer, as pruning leaves them
 
 
@@ -131,14 +132,19 @@ def pictures(tmp_path_factory) -> Path:
 
 
 def tiny(name: str, pictures: Path) -> RunSettings:
-    """A config in little; `pruned` is the general one with heads that differ by layer."""
+    """A small-scale config; `pruned` is the general one with heads that differ by layer."""
     settings = shrunk(CONFIGS["gaussian" if name == "pruned" else name].load(), pictures)
     if name == "pruned":
         return replace(settings, model=replace(settings.model, heads=UNEQUAL))
     return settings
 
 
-@pytest.mark.parametrize("name", [*CONFIGS, "pruned"])
+def one_of_each_kind(name: str) -> object:
+    """The quick tests train one config of each kind of model."""
+    return name if name in QUICK else pytest.param(name, marks=pytest.mark.slow)
+
+
+@pytest.mark.parametrize("name", map(one_of_each_kind, [*CONFIGS, "pruned"]))
 def test_a_config_trains_for_an_epoch(name, pictures, tmp_path) -> None:
     outcome = launch(tiny(name, pictures), tmp_path / "run", command="none")
     assert (outcome.status, outcome.step, outcome.steps) == ("finished", 2, 2)

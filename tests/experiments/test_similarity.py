@@ -1,4 +1,4 @@
-"""`experiments/similarity.py` in little."""
+"""`experiments/similarity.py` at a small scale."""
 
 import json
 from collections.abc import Iterator

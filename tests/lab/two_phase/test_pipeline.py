@@ -1,4 +1,4 @@
-"""Both phases in little: what is written, what is gone on with, and what is refused."""
+"""Both phases at a small scale: what is written, what is gone on with, and what is refused."""
 
 import json
 import shutil
@@ -95,7 +95,7 @@ def test_what_the_check_saw_is_on_record(trained) -> None:
     gradients = stored["gradients"]
     assert gradients["W_K"]["zeros"] == gradients["W_K"]["parameters"] == 10 * 48 * 49
     for group in ("W_Q", "bias table", "W_V", "W_O", "rest"):
-        assert gradients[group]["norm"] > 0
+        assert 0 < gradients[group]["norm"] < np.inf
     record = record_of(folder / "phase2", "L21.twophase")
     assert record["conversion"] == stored
     (folder / "phase2" / "conversion.json").rename(folder / "away.json")
@@ -187,6 +187,7 @@ def test_the_curves_of_both_phases_go_on_one_from_the_other(trained) -> None:
 
 
 # ------------------------------------------------------------------------------------- comparison
+@pytest.mark.slow
 def test_a_comparison_trains_each_way_once_and_makes_tables(trained, tmp_path, monkeypatch) -> None:
     folder, settings, *_ = trained
     shutil.copytree(folder / "phase1", tmp_path / "phase1")
@@ -253,9 +254,3 @@ def test_outcomes_are_as_the_trainer_gives_them(monkeypatch, pictures, tmp_path)
     assert run_two_phase(tiny_pipeline(pictures), tmp_path / "run", command="") is None
     assert seen == ["phase1"]
     assert not (tmp_path / "run" / "summary.json").exists()
-
-
-def test_numbers_do_not_pass_for_finite_that_are_not(trained) -> None:
-    folder, *_ = trained
-    stored = RunDirectory(folder / "phase2").read_conversion()
-    assert all(np.isfinite(group["norm"]) for group in stored["gradients"].values())

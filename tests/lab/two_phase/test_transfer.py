@@ -99,8 +99,6 @@ def spoiled(name):
     """A converted first layer with something wrong."""
     settings, conversion = CASES["exact"]
     one, two = pair("exact")
-    if name == "M halved":
-        two = halved(two)
     graph, state = nnx.split(two)
     two = nnx.merge(graph, jax.tree.map(jnp.array, state))
     mixing = two.layers[0].mixing
@@ -109,17 +107,8 @@ def spoiled(name):
         other.layers[0].mixing.kernel[0, 1, 2, 0] += 2.0**-10
         how = {"rngs": nnx.Rngs(7)}
         mixing = transfer(other, two.settings, conversion, **how).layers[0].mixing
-    if name == "ring":  # the same table, read with the zero tokens on one side
-        mixing.grid = replace(mixing.grid, ring=((0, 2), (0, 2)))
-    if name == "key for value":
-        mixing.value[...], mixing.key[...] = mixing.key[...], mixing.value[...]
-    if name == "a head too few":
-        for part in (mixing.output, mixing.position_bias):
-            part[...] = part[...].at[3].set(0.0)
     if name == "reversed":
         mixing.position_bias[...] = mixing.position_bias[...][:, ::-1]
-    if name == "uniform head":
-        mixing.output[...] = mixing.output[...].at[-1].set(0.0)
     return one.layers[0], mixing
 
 
@@ -132,7 +121,7 @@ def halved(two):
     return copy
 
 
-PLANTED = ("tap", "ring", "key for value", "a head too few", "reversed", "uniform head", "M halved")
+PLANTED = ("tap", "reversed")  # more of them in test_deviation
 
 
 @pytest.mark.parametrize("name", PLANTED)
