@@ -1,4 +1,4 @@
-"""The attention phase of CMHSA alone, from drawn parameters, for the epochs of both.
+"""The attention phase of CMHSA alone, from random parameters, for the epochs of both.
 
     Repeats    L21, Table 1, "CMHSA (2nd phase)"
     Images     all 60,000 of CIFAR-100, enlarged: --data PATH, or --download cifar100-binary

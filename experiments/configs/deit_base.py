@@ -1,4 +1,4 @@
-"""DeiT-B from drawn parameters.
+"""DeiT-B from random parameters.
 
     Repeats    L21, Table 1, "DeiT-base"
     Images     all 60,000 of CIFAR-100, enlarged: --data PATH, or --download cifar100-binary

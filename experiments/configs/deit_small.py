@@ -1,4 +1,4 @@
-"""DeiT-S from drawn parameters.
+"""DeiT-S from random parameters.
 
     Repeats    L21, Table 1, "DeiT-small"
     Images     all 60,000 of CIFAR-100, enlarged: --data PATH, or --download cifar100-binary

@@ -1,4 +1,4 @@
-"""ViT-B/16 from drawn parameters.
+"""ViT-B/16 from random parameters.
 
     Repeats    L21, Table 1, "ViT-base"
     Images     all 60,000 of CIFAR-100, enlarged: --data PATH, or --download cifar100-binary
@@ -7,7 +7,7 @@
     Time       not measured: no run of this size has been made
     Command    python experiments/cifar.py --config vit_base --download cifar100-binary
 
-Crops and flips alone vary the images: L21 sets it beside DeiT as trained without its strategies.
+Crops and flips alone augment the images: L21 sets it beside DeiT as trained without its strategies.
 """
 
 from dataclasses import replace

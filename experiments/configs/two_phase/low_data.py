@@ -1,6 +1,6 @@
 """Conversions compared on a tenth of CIFAR-10, at a size between the tiny one and the paper's.
 
-Repeats    L21 §4 in little: 32 × 32 pixels, P = 4, six layers, K = 5
+Repeats    L21 §4 at a small scale: 32 × 32 pixels, P = 4, six layers, K = 5
 Images     5,000 training and 10,000 test images of CIFAR-10: --data PATH, or --download
 Expected   not known: no paper has this comparison
 Hardware   one GPU

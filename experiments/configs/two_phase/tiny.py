@@ -1,6 +1,6 @@
-"""Both phases in little on the bundled slice of CIFAR-10: the default.
+"""Both phases at a small scale on the bundled slice of CIFAR-10: the default.
 
-Repeats    L21 §4 in little: 32 × 32 pixels, P = 4, two layers, K = 5; the exact conversion
+Repeats    L21 §4 at a small scale: 32 × 32 pixels, P = 4, two layers, K = 5; the exact conversion
 Images     2,000 training and 500 test images of CIFAR-10, lossless, bundled
 Expected   more than 28 % of the test images (chance: 10 %)
 Hardware   two CPU cores, no network
