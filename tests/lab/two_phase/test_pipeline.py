@@ -238,7 +238,7 @@ def test_a_comparison_trains_each_way_once_and_makes_tables(trained, tmp_path, m
     drawn = RunDirectory(directory.run(0, "random-without"))
     assert (drawn.read_settings().model.heads, drawn.read_initial()) == (9, None)
     other = replace(few, pipeline=replace(settings, check_images=1))
-    with pytest.raises(ValueError, match=r"other pipelines \(they differ in check_images\)"):
+    with pytest.raises(ValueError, match=r"other settings \(they differ in check_images\)"):
         compare_all(other, tmp_path / "out", command="")
 
 

@@ -15,10 +15,16 @@ from typing import Any
 from rich.console import Console
 
 from convattn.lab.runs.directory import read_json, write_json
-from convattn.lab.settings import changed_fields, to_json
+from convattn.lab.settings import to_json
 from convattn.lab.training.failures import NonFiniteLoss
 from convattn.lab.two_phase.convert_run import PhaseOne, read_phase_one
-from convattn.lab.two_phase.pipeline import STOPPED, is_finished, train_converted, train_once
+from convattn.lab.two_phase.pipeline import (
+    STOPPED,
+    begin_folder,
+    is_finished,
+    train_converted,
+    train_once,
+)
 from convattn.lab.two_phase.settings import (
     CONTROLS,
     RANDOM,
@@ -55,18 +61,12 @@ class ComparisonDirectory:
         Raises:
             ValueError: If the folder holds something else.
         """
-        if (self.path / SETTINGS).exists():
-            changed = changed_fields(self.read_settings().pipeline, settings.pipeline)
-            if changed:
-                raise ValueError(
-                    f"{self.path} holds a comparison of other pipelines (they differ in "
-                    f"{', '.join(changed)}); take another folder"
-                )
-        elif self.path.exists() and (not self.path.is_dir() or any(self.path.iterdir())):
-            raise ValueError(
-                f"{self.path} holds something else than a comparison; take another folder"
-            )
-        self.path.mkdir(parents=True, exist_ok=True)
+        begin_folder(
+            self.path / SETTINGS,
+            "comparison",
+            settings.pipeline,
+            lambda: self.read_settings().pipeline,
+        )
         content = to_json(settings)
         write_json(self.path / SETTINGS, {"settings": content, "command": command})
 

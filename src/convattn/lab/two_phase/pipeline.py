@@ -8,6 +8,7 @@ summary.json     what came of it
 figures/         pictures
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -71,24 +72,38 @@ class TwoPhaseDirectory:
         Raises:
             ValueError: If the folder holds something else.
         """
-        path = self.path
-        if path.exists() and not path.is_dir():
-            raise ValueError(f"{path} is a file, but the folder of a pipeline was expected")
-        if (path / SETTINGS).exists():
-            changed = changed_fields(self.read_settings(), settings)
-            if changed:
-                raise ValueError(
-                    f"{path} holds a pipeline with other settings (they differ in "
-                    f"{', '.join(changed)}); take another folder, or --resume it as it is"
-                )
-            return
-        if path.is_dir() and any(path.iterdir()):
+        if not begin_folder(self.path / SETTINGS, "pipeline", settings, self.read_settings):
+            content = {"settings": to_json(settings), "command": command}
+            write_json(self.path / SETTINGS, content)
+
+
+def begin_folder(path: Path, kind: str, settings: Any, read: Callable[[], Any]) -> bool:
+    """Make the folder of a file of settings, or find the same settings in it.
+
+    Returns:
+        Whether the file is there.
+
+    Raises:
+        ValueError: If the folder holds something else.
+    """
+    folder = path.parent
+    if folder.exists() and not folder.is_dir():
+        raise ValueError(f"{folder} is a file, but the folder of a {kind} was expected")
+    if path.exists():
+        changed = changed_fields(read(), settings)
+        if changed:
             raise ValueError(
-                f"{path} is not empty and holds no {SETTINGS}, so it is not the folder of a "
-                "pipeline; take another one"
+                f"{folder} holds a {kind} with other settings (they differ in "
+                f"{', '.join(changed)}); take another folder, or go on with it as it is"
             )
-        path.mkdir(parents=True, exist_ok=True)
-        write_json(path / SETTINGS, {"settings": to_json(settings), "command": command})
+        return True
+    if folder.is_dir() and any(folder.iterdir()):
+        raise ValueError(
+            f"{folder} is not empty and holds no {path.name}, so it is not the folder of a {kind}; "
+            "take another one"
+        )
+    folder.mkdir(parents=True, exist_ok=True)
+    return False
 
 
 def run_two_phase(
