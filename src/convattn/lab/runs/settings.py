@@ -69,6 +69,7 @@ def settings_from_json(stored: Any) -> RunSettings:
     Raises:
         ValueError: As `from_json`.
 
+    >>> from convattn.lab.settings import to_json
     >>> settings_from_json(to_json(RunSettings())) == RunSettings()
     True
     """
