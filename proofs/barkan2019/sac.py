@@ -166,7 +166,6 @@ def one_by_one(run: Run) -> str:
 
     from convattn.sac import (
         EvenBias,
-        SelfAttention2DParameters,
         SelfAttentiveParameters,
         self_attention_2d,
         self_attentive_convolution,
@@ -177,12 +176,11 @@ def one_by_one(run: Run) -> str:
         jnp.asarray(rng.integers(-3, 4, shape), jnp.float32)
         for shape in ((2, 3, 4, 2), (2, 2, 4), (2, 2, 4), (2, 2, 5), (2, 5, 6), (2, 3, 4))
     )
-    narrow = SelfAttention2DParameters(query, key, value, EvenBias(table), output)
     filters = (part[:, None, None] for part in (value, query, key))
-    wide = SelfAttentiveParameters(*filters, EvenBias(table), output)
+    given = SelfAttentiveParameters(*filters, EvenBias(table), output)
     results = (
-        jax.jit(self_attention_2d)(narrow, images),
-        jax.jit(self_attentive_convolution)(wide, images),
+        jax.jit(self_attention_2d)(given, images),
+        jax.jit(self_attentive_convolution)(given, images),
     )
     if (np.asarray(results[0]) != np.asarray(results[1])).any():
         raise EvidenceFailed(f"they differ by {abs(results[0] - results[1]).max()}")

@@ -1,7 +1,8 @@
 """Barkan's operators: 2-D self-attention, self-attentive convolutions, and what they become.
 
-Everything here is a pure function of a pytree of parameters. The same operators as Flax NNX modules
-are in `convattn.sac.modules`, which alone imports Flax.
+An operator is a pure function of its parameters, a pytree: `SelfAttentiveParameters`, or
+`MultiscaleParameters` of several. `convattn.sac.modules` holds them as Flax NNX modules, and alone
+imports Flax.
 """
 
 from convattn.sac.cross_attention import cross_attentive_features as cross_attentive_features
@@ -15,7 +16,6 @@ from convattn.sac.filters import filter_bank as filter_bank
 from convattn.sac.from_convolution import limit_error_bound as limit_error_bound
 from convattn.sac.from_convolution import sac_from_convolution as sac_from_convolution
 from convattn.sac.initialization import initial_multiscale as initial_multiscale
-from convattn.sac.initialization import initial_self_attention_2d as initial_self_attention_2d
 from convattn.sac.initialization import initial_self_attentive as initial_self_attentive
 from convattn.sac.language import as_sequence as as_sequence
 from convattn.sac.multiscale import MultiscaleParameters as MultiscaleParameters
@@ -23,15 +23,12 @@ from convattn.sac.multiscale import as_single_scale as as_single_scale
 from convattn.sac.multiscale import (
     multiscale_self_attentive_convolution as multiscale_self_attentive_convolution,
 )
+from convattn.sac.parameters import SelfAttentiveParameters as SelfAttentiveParameters
 from convattn.sac.relative_bias import EvenBias as EvenBias
 from convattn.sac.relative_bias import even_bias_scores as even_bias_scores
-from convattn.sac.self_attention_2d import SelfAttention2DParameters as SelfAttention2DParameters
 from convattn.sac.self_attention_2d import self_attention_2d as self_attention_2d
 from convattn.sac.self_attentive_convolution import attention_scores as attention_scores
 from convattn.sac.self_attentive_convolution import (
     self_attentive_convolution as self_attentive_convolution,
-)
-from convattn.sac.self_attentive_parameters import (
-    SelfAttentiveParameters as SelfAttentiveParameters,
 )
 from convattn.sac.similarity import cosine_similarity as cosine_similarity

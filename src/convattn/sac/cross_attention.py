@@ -111,7 +111,7 @@ def side_by_side(
 def seam_reach(parameters: Any) -> int:
     """The columns of gap that keep the images apart: the greatest d·⌊m/2⌋ of the filters.
 
-    >>> from convattn.sac.self_attentive_parameters import SelfAttentiveParameters
+    >>> from convattn.sac.parameters import SelfAttentiveParameters
     >>> seam_reach(SelfAttentiveParameters(jnp.ones((1, 3, 4, 1, 1)), dilation=(1, 2)))
     4
     """

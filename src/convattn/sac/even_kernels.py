@@ -32,9 +32,9 @@ from jaxtyping import Float, Num
 from convattn.operators.arrays import accumulation_dtype, as_array
 from convattn.operators.convolution import check_kernel
 from convattn.operators.shifts import per_axis
+from convattn.sac.parameters import SelfAttentiveParameters
 from convattn.sac.relative_bias import EvenBias
 from convattn.sac.self_attentive_convolution import self_attentive_convolution
-from convattn.sac.self_attentive_parameters import SelfAttentiveParameters
 
 
 def even_part(kernel: Num[Array, "*taps in_channels out_channels"]) -> Float[Array, "..."]:

@@ -37,8 +37,8 @@ from convattn.operators.arrays import accumulation_dtype
 from convattn.operators.convolution import check_kernel
 from convattn.operators.roundoff import one_hot_sharpness
 from convattn.operators.shifts import per_axis
+from convattn.sac.parameters import SelfAttentiveParameters
 from convattn.sac.relative_bias import EvenBias
-from convattn.sac.self_attentive_parameters import SelfAttentiveParameters
 
 
 def sac_from_convolution(

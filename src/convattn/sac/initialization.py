@@ -1,8 +1,8 @@
 """Random parameters to start training from: normal filters of variance 1/(inputs), zero biases."""
 
 import math
-from collections.abc import Iterable, Sequence
-from typing import SupportsIndex
+from collections.abc import Sequence
+from typing import Any, SupportsIndex
 
 import jax
 import jax.numpy as jnp
@@ -12,68 +12,8 @@ from jax.typing import DTypeLike
 from convattn.operators.integers import as_integer
 from convattn.operators.shifts import per_axis
 from convattn.sac.multiscale import MultiscaleParameters
+from convattn.sac.parameters import SelfAttentiveParameters
 from convattn.sac.relative_bias import EvenBias
-from convattn.sac.self_attention_2d import SelfAttention2DParameters
-from convattn.sac.self_attentive_parameters import SelfAttentiveParameters
-
-
-def positive_sizes(**sizes: SupportsIndex) -> list[int]:
-    """The sizes, integers ≥ 1, as Python's.
-
-    Raises:
-        ValueError: That names the size.
-    """
-    return [as_integer(size, name, 1) for name, size in sizes.items()]
-
-
-def axis_sizes(sizes: int | Sequence[int], axes: int) -> tuple[int, ...]:
-    """The sizes of the axes; one integer stands for all.
-
-    Raises:
-        ValueError: For what is not an integer ≥ 1.
-
-    >>> axis_sizes(3, 2), axis_sizes((2, 5), 2)
-    ((3, 3), (2, 5))
-    """
-    entries = tuple(sizes) if isinstance(sizes, Iterable) else (sizes,) * axes
-    return tuple(as_integer(size, "each of kernel_size and distances", 1) for size in entries)
-
-
-def initial_self_attention_2d(
-    key: Array,
-    in_channels: SupportsIndex,
-    out_channels: SupportsIndex,
-    *,
-    heads: SupportsIndex,
-    key_features: SupportsIndex,
-    distances: Sequence[int],
-    dtype: DTypeLike = jnp.float32,
-) -> SelfAttention2DParameters:
-    """2-D self-attention of d_o = `out_channels` a head, as the paper has it.
-
-    Args:
-        distances: The entries of the bias table on each axis, N and M for images of N × M.
-
-    >>> made = initial_self_attention_2d(
-    ...     jax.random.key(0), 3, 4, heads=2, key_features=5, distances=(6, 7)
-    ... )
-    >>> made.value.shape, made.output.shape, made.position.values.shape
-    ((2, 3, 4), (2, 4, 4), (2, 6, 7))
-    """
-    one = initial_self_attentive(
-        key,
-        (1, 1),
-        in_channels,
-        out_channels,
-        heads=heads,
-        key_features=key_features,
-        distances=distances,
-        dtype=dtype,
-    )
-    if one.query is None or one.key is None:
-        raise ValueError("2-D self-attention has query and key filters")
-    query, key_maps, value = (part[:, 0, 0] for part in (one.query, one.key, one.value))
-    return SelfAttention2DParameters(query, key_maps, value, one.position, one.output)
 
 
 def initial_self_attentive(
@@ -109,17 +49,17 @@ def initial_self_attentive(
     >>> made.query.shape, made.ordinary.shape, made.merge.shape
     ((6, 2, 3, 4, 7), (2, 3, 4, 5), (10, 5))
     """
-    distances = axis_sizes(distances, 1)
-    taps = axis_sizes(kernel_size, len(distances))
-    axes = len(taps)
-    in_channels, out_channels, heads, key_features = positive_sizes(
-        in_channels=in_channels, out_channels=out_channels, heads=heads, key_features=key_features
-    )
-    if axes not in (1, 2) or len(distances) != axes:
+    axes = len(distances)
+    if axes not in (1, 2):
         raise ValueError(
-            f"kernel_size={taps} and distances={tuple(distances)}, but both should have one "
-            "number for each of one or two axes"
+            f"distances={distances!r}, but expected one number for each of one or two axes"
         )
+    taps = per_axis(kernel_size, axes, "kernel_size")
+    distances = per_axis(distances, axes, "distances")
+    in_channels = as_integer(in_channels, "in_channels", 1)
+    out_channels = as_integer(out_channels, "out_channels", 1)
+    heads = as_integer(heads, "heads", 1)
+    key_features = as_integer(key_features, "key_features", 1)
     fan_in = math.prod(taps) * in_channels
     keys = jax.random.split(key, 6)
 
@@ -147,18 +87,12 @@ def initial_multiscale(
     kernel_sizes: Sequence[int | Sequence[int]],
     in_channels: SupportsIndex,
     out_channels: SupportsIndex,
-    *,
-    heads: SupportsIndex,
-    key_features: SupportsIndex,
-    distances: Sequence[int],
-    ordinary: bool = False,
-    stride: int | Sequence[int] = 1,
-    dilation: int | Sequence[int] = 1,
-    key_stride: int | Sequence[int] | None = None,
-    causal: bool = False,
-    dtype: DTypeLike = jnp.float32,
+    **options: Any,
 ) -> MultiscaleParameters:
     """An MSAC with one SAC for each filter size.
+
+    Args:
+        options: As `initial_self_attentive` takes them, the same for all scales.
 
     Raises:
         ValueError: For no sizes, and as `initial_self_attentive` says.
@@ -173,24 +107,10 @@ def initial_multiscale(
         raise ValueError("kernel_sizes is empty, but should hold the filter size of each scale")
     last, *keys = jax.random.split(key, 1 + len(kernel_sizes))
     scales = tuple(
-        initial_self_attentive(
-            each,
-            size,
-            in_channels,
-            out_channels,
-            heads=heads,
-            key_features=key_features,
-            distances=distances,
-            ordinary=ordinary,
-            stride=stride,
-            dilation=dilation,
-            key_stride=key_stride,
-            causal=causal,
-            dtype=dtype,
-        )
+        initial_self_attentive(each, size, in_channels, out_channels, **options)
         for each, size in zip(keys, kernel_sizes, strict=True)
     )
-    (out_channels,) = positive_sizes(out_channels=out_channels)
-    joined = len(scales) * out_channels
-    merge = jax.random.normal(last, (joined, out_channels), dtype)
+    joined = len(scales) * scales[0].out_channels
+    dtype = options.get("dtype", jnp.float32)
+    merge = jax.random.normal(last, (joined, scales[0].out_channels), dtype)
     return MultiscaleParameters(scales, merge / jnp.asarray(math.sqrt(joined), dtype))

@@ -16,8 +16,8 @@ from dataclasses import fields, replace
 from typing import Any
 
 from convattn.sac.multiscale import MultiscaleParameters
+from convattn.sac.parameters import SelfAttentiveParameters
 from convattn.sac.relative_bias import EvenBias
-from convattn.sac.self_attentive_parameters import SelfAttentiveParameters
 
 TAPPED = ("value", "query", "key", "ordinary")
 

@@ -15,16 +15,16 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 from jaxtyping import Float, Num
 
 from convattn.operators.arrays import accumulation_dtype
 from convattn.operators.attention import HIGHEST
 from convattn.sac.attend import floating_result
-from convattn.sac.fitting import arrays_of
+from convattn.sac.parameters import SelfAttentiveParameters, arrays_of
 from convattn.sac.relative_bias import EvenBias
 from convattn.sac.self_attentive_convolution import self_attentive_convolution
-from convattn.sac.self_attentive_parameters import SelfAttentiveParameters
 
 
 @jax.tree_util.register_dataclass
@@ -117,9 +117,8 @@ def as_single_scale(parameters: MultiscaleParameters) -> SelfAttentiveParameters
     if any(scale.position is not None and scale.position.leak is not None for scale in scales):
         raise ValueError("a leak belongs to all heads, so scales with leaks cannot be joined")
     size = tuple(map(max, zip(*(scale.kernel_size for scale in scales), strict=True)))
-    blocks = jnp.split(
-        parameters.merge, [sum(map(out_channels, scales[:n])) for n in range(1, len(scales))]
-    )
+    ends = np.cumsum([scale.out_channels for scale in scales])
+    blocks = jnp.split(parameters.merge, ends[:-1])
     outputs, ordinary, bias = [], None, None
     for scale, block in zip(scales, blocks, strict=True):
         head = scale.output
@@ -154,12 +153,6 @@ def as_single_scale(parameters: MultiscaleParameters) -> SelfAttentiveParameters
 
 
 ARRAYS = ("query", "key", "position", "output", "ordinary", "merge", "bias")
-
-
-def out_channels(scale: SelfAttentiveParameters) -> int:
-    """The channels that a SAC gives."""
-    last = scale.merge if scale.merge is not None else scale.output
-    return int((scale.value if last is None else last).shape[-1])
 
 
 def embed(filters: Array, size: tuple[int, ...]) -> Num[Array, "heads *taps in_channels features"]:

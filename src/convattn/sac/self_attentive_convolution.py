@@ -22,17 +22,18 @@ filter reads positions up to its own only. A causal mask alone is not enough: a 
 import math
 from typing import Any
 
+import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
-from jaxtyping import Float, Num
+from jaxtyping import Bool, Float, Num
 
 from convattn.operators.arrays import accumulation_dtype, as_array
 from convattn.operators.attention import HIGHEST
 from convattn.sac.attend import attend, content_scores_of_heads, floating_result
 from convattn.sac.filters import convolve, filter_bank
-from convattn.sac.fitting import arrays_of, checked_key_mask
+from convattn.sac.parameters import SelfAttentiveParameters, arrays_of, check_parameters
 from convattn.sac.relative_bias import even_bias_scores
-from convattn.sac.self_attentive_parameters import SelfAttentiveParameters, check_parameters
 
 
 def self_attentive_convolution(
@@ -128,6 +129,36 @@ def attention_scores(
         right = flat_bank(parameters, images, parameters.key, parameters.key_stride)
         scores = content_scores_of_heads(left, right) + scores
     return scores, mask
+
+
+def checked_key_mask(
+    key_mask: Any, space: tuple[int, ...], key_stride: tuple[int, ...], causal: bool
+) -> Bool[Array, "*space"]:
+    """The mask, True where a key may be attended to, as an array that leaves every query a key.
+
+    Under `causal` the query at the first position has one key, the first; if that is masked, its
+    softmax is 0/0. A mask under `jit` cannot be looked at: there a query without keys gets zeros.
+
+    >>> checked_key_mask([True, False], (2,), (1,), True).tolist()
+    [True, False]
+    """
+    traced = isinstance(key_mask, jax.core.Tracer)
+    mask = key_mask if traced else np.asarray(key_mask)
+    if mask.dtype != np.bool_ or mask.shape != space:
+        raise ValueError(
+            f"key_mask has the shape {mask.shape} and dtype {mask.dtype}, but expected bool of "
+            f"the images' own {space}, True where a key may be attended to; compare, as in "
+            "mask > 0, rather than cast, and give it no batch axis"
+        )
+    if not traced:
+        keys = mask[tuple(slice(None, None, step) for step in key_stride)]
+        if keys.size and not (keys.flat[0] if causal else keys.any()):
+            where = "the first key, the only one of the first query" if causal else "every key"
+            raise ValueError(
+                f"key_mask masks {where} (of those at key_stride={key_stride}), so its softmax is "
+                "0/0, not weights; let at least one key through for each query"
+            )
+    return jnp.asarray(mask)
 
 
 def flat_bank(

@@ -23,7 +23,7 @@ from convattn.fast.products import product
 from convattn.lab.models.compute import compute_dtype, product_precision, wide_dtype
 from convattn.lab.models.initialization import uniform_within
 from convattn.lab.models.settings import EncoderSettings
-from convattn.sac.modules.held import read
+from convattn.sac.modules import read
 
 
 class PositionalAttention(nnx.Module):

@@ -1,13 +1,18 @@
-"""The filters of a SAC operator (B19 §3), and whether they fit together."""
+"""The filters of a SAC operator (B19 §3), and whether they fit together.
+
+Every operator of this package is a function of these parameters; 2-D self-attention (B19 §2) takes
+those of 1×1 filters.
+"""
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import jax
 from jax import Array
 from jaxtyping import Num
 
+from convattn.operators.arrays import as_array
 from convattn.operators.integers import as_integer
-from convattn.sac.fitting import require_shape
 from convattn.sac.relative_bias import EvenBias, check_leak
 
 
@@ -56,13 +61,27 @@ class SelfAttentiveParameters:
             sizes.append(self.ordinary.shape[:-2])
         return tuple(map(max, zip(*sizes, strict=True)))
 
+    @property
+    def out_channels(self) -> int:
+        """The channels of the result."""
+        last = self.merge if self.merge is not None else self.output
+        return int((self.value if last is None else last).shape[-1])
+
+
+def arrays_of(parameters: Any) -> Any:
+    """The parameters with each leaf as a JAX array; refuses what `as_array` refuses.
+
+    >>> import numpy as np
+    >>> arrays_of({"value": np.ones(2, np.float32)})["value"].shape
+    (2,)
+    """
+    return jax.tree_util.tree_map_with_path(
+        lambda path, part: as_array(part, f"parameters{jax.tree_util.keystr(path)}"), parameters
+    )
+
 
 def check_parameters(parameters: SelfAttentiveParameters, images: Array) -> None:
-    """Refuse parameters that do not fit together or to the images: shapes, and a concrete leak.
-
-    Raises:
-        ValueError: As described above.
-    """
+    """Refuse parameters that do not fit together or to the images: shapes, and a concrete leak."""
     check_grid(parameters, images)
     if (parameters.query is None) != (parameters.key is None):
         raise ValueError("query and key filters come together: give both, or neither")
@@ -99,11 +118,7 @@ def check_parameters(parameters: SelfAttentiveParameters, images: Array) -> None
 
 
 def check_grid(parameters: SelfAttentiveParameters, images: Array) -> None:
-    """Refuse strides and dilations that are not ≥ 1, or not one for each axis of the images.
-
-    Raises:
-        ValueError: As described above.
-    """
+    """Refuse strides and dilations that are not ≥ 1, or not one for each axis of the images."""
     axes = parameters.value.ndim - 3
     grid = {name: getattr(parameters, name) for name in ("stride", "dilation", "key_stride")}
     lengths = {len(each) for each in grid.values()}
@@ -119,6 +134,21 @@ def check_grid(parameters: SelfAttentiveParameters, images: Array) -> None:
             as_integer(entry, f"each of {name}={each}: entry", 1)
     if any(s % k for s, k in zip(parameters.stride, parameters.key_stride, strict=True)):
         raise ValueError(
-            f"key_stride={parameters.key_stride} should divide stride={parameters.stride} on each "
-            "axis, so that every query stands on a key; take 1 or the stride itself"
+            f"key_stride={parameters.key_stride} with stride={parameters.stride}, but expected a "
+            "divisor of it on each axis, so that every query stands on a key; take 1 or the stride"
+        )
+
+
+def require_shape(part: Array | None, name: str, expected: tuple[int | str, ...]) -> None:
+    """Refuse a part of another shape; an expected axis that is only named may have any size."""
+    if part is None:
+        return
+    fits = part.ndim == len(expected) and all(
+        isinstance(wanted, str) or size == wanted
+        for size, wanted in zip(part.shape, expected, strict=True)
+    )
+    if not fits:
+        raise ValueError(
+            f"{name}.shape={part.shape}, but expected [{', '.join(map(str, expected))}] to fit "
+            "the images and the other parameters; nothing is broadcast: repeat what is shared"
         )
