@@ -23,7 +23,7 @@ from benchmarks.environment import environment
 from benchmarks.measurement import repeat, seconds_of
 
 from convattn.lab.analysis.resnet_comparison import ConvertedResNet, convert_resnet
-from convattn.lab.models.random_network import random_resnet
+from convattn.lab.models.resnet_network import random_resnet
 from convattn.lab.models.settings import ResNetSettings
 from convattn.networks import apply_network
 

@@ -174,7 +174,7 @@ def fractions(run: Run) -> str:
 def float32_logits(run: Run) -> str:
     """A trained network's own layers against attention layers, both in float32."""
     from convattn.lab.analysis.resnet_comparison import compare_logits, convert_resnet
-    from convattn.lab.models.random_network import random_resnet
+    from convattn.lab.models.resnet_network import random_resnet
     from convattn.lab.models.settings import ResNetSettings
 
     settings = ResNetSettings(channels=(3, 4), blocks=(1, 1))

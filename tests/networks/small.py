@@ -5,8 +5,8 @@ from functools import cache
 import numpy as np
 
 from convattn.lab.analysis.resnet_comparison import ConvertedResNet, convert_resnet
-from convattn.lab.models.random_network import random_resnet
 from convattn.lab.models.resnet import ResNet
+from convattn.lab.models.resnet_network import random_resnet
 from convattn.lab.models.settings import ResNetSettings
 
 CHANNELS = np.full(3, 0.5)

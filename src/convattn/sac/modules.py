@@ -36,6 +36,8 @@ class SelfAttentiveLayer(nnx.Module):
     [8.0, 8.0, 8.0, 8.0]
     """
 
+    position: Any
+
     def __init__(self, parameters: SelfAttentiveParameters) -> None:
         position = parameters.position
         given = vars(parameters) | {"position": None if position is None else position.values}

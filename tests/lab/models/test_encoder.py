@@ -59,14 +59,12 @@ def losses(encoding, fold):
     return nnx.jit(nnx.value_and_grad(of))(model, images(dtype="float64"))
 
 
-@pytest.mark.parametrize("encoding", ENCODINGS)
+@pytest.mark.parametrize("encoding", ["quadratic", "content"])
 def test_a_gradient_flows_to_every_parameter(encoding):
     """But to the keys' bias, which adds the same to all scores of a query: its gradient is zero."""
     _, gradient = losses(encoding, False)
     leaves = dict(nnx.to_flat_state(gradient))
-    assert (
-        len(leaves) == 4 + {"quadratic": 14, "gaussian": 14, "learned": 15, "content": 18}[encoding]
-    )
+    assert len(leaves) == 4 + {"quadratic": 14, "content": 18}[encoding]
     for path, leaf in leaves.items():
         found = np.abs(np.asarray(leaf[...]))
         assert np.isfinite(found).all(), path

@@ -1,14 +1,13 @@
-"""The most extreme settings stay finite, and down-sampling loses nothing."""
+"""The most extreme settings stay finite, and image sizes that do not fit are refused."""
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from comparison import assert_equal
 from flax import nnx
 
 from convattn.lab.models.build import build_model
-from convattn.lab.models.downsampling import downsample, token_grid, upsample
+from convattn.lab.models.images import token_grid
 from convattn.lab.models.settings import EncoderSettings
 
 
@@ -43,17 +42,7 @@ def test_the_most_extreme_settings_stay_finite(encoding):
     assert not is_finite(model)
 
 
-def test_downsampling_is_a_permutation_of_the_numbers():
-    images = jnp.arange(2 * 4 * 6 * 3).reshape(2, 4, 6, 3)
-    tokens = downsample(images, 2)
-    for b, i, j in np.ndindex(2, 2, 3):
-        square = np.asarray(images)[b, 2 * i : 2 * i + 2, 2 * j : 2 * j + 2]
-        assert_equal(tokens[b, i, j], square.reshape(-1))
-    assert_equal(upsample(tokens, 2), images)
-    assert (np.asarray(upsample(tokens[..., ::-1], 2)) != np.asarray(images)).any()
-
-
-@pytest.mark.parametrize("size", [(7, 8), (8,), (0, 8), (8, 8, 8), (8.0, 8), 8, ("8", "8")])
+@pytest.mark.parametrize("size", [(7, 8), (8,), (0, 8), (8.0, 8), 8, ("8", "8")])
 def test_sizes_that_do_not_fit_are_refused(size):
     with pytest.raises(ValueError, match="image_size"):
         token_grid(size, 2)

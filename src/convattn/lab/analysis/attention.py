@@ -21,8 +21,8 @@ from convattn.lab.analysis.snapshots import (
     read_layers,
     require_query,
 )
-from convattn.lab.models.downsampling import downsample
 from convattn.lab.models.encoder import Encoder
+from convattn.operators.patches import patchify
 
 BATCH = 10
 PANEL = 0.85
@@ -57,7 +57,7 @@ def layer_inputs(
     model: Encoder, images: Float[np.ndarray, "images height width channels"]
 ) -> Iterator[tuple[AttentionLayer, Array]]:
     """The attention of each layer and the tokens `[images, rows, columns, width]` that it sees."""
-    squares = downsample(jnp.asarray(images), model.settings.downsampling)
+    squares = patchify(jnp.asarray(images), model.settings.downsampling)
     tokens = model.embedding(squares.astype(model.dtype))
     for layer in model.layers:
         yield layer.attention.layer(), tokens

@@ -19,7 +19,7 @@ from convattn.encodings.layer import AttentionLayer, ContentScores
 from convattn.fast.application import apply_attention
 from convattn.fast.products import product
 from convattn.lab.models.compute import compute_dtype, product_precision, wide_dtype
-from convattn.lab.models.normal_initialization import normal_parameter, zero_parameter
+from convattn.lab.models.linear import normal_parameter, zero_parameter
 from convattn.lab.models.settings import VisionTransformerSettings
 from convattn.operators.patches import check_ring
 from convattn.operators.shifts import TokenGrid
@@ -28,11 +28,10 @@ from convattn.operators.shifts import TokenGrid
 class AttentionMixing(nnx.Module):
     """`[batch, *grid, width]` to the same shape.
 
-    Args:
-        query, key: `value` `[heads, width, key_width]` and their biases `query_bias`, `key_bias`,
-            `value_bias` `[heads, key_width]`; `output` `[heads, key_width, width]` and `bias`
-            `[width]`; with relative positions `position_bias` `[heads, shifts]`, in the order of
-            `TokenGrid.shifts`, the ring included.
+    Its parameters are `query`, `key` and `value` `[heads, width, key_width]`, their biases
+    `query_bias`, `key_bias` and `value_bias` `[heads, key_width]`, `output`
+    `[heads, key_width, width]` and `bias` `[width]`; with relative positions also `position_bias`
+    `[heads, shifts]`, in the order of `TokenGrid.shifts`, the ring included.
 
     Args:
         tokens: How many there are on each axis: rows and columns, or the length of a sequence.

@@ -17,6 +17,13 @@ from convattn.lab.models.settings import (
 )
 from convattn.lab.models.vision_transformer import VisionTransformer
 
+MODELS: dict[type, Any] = {
+    EncoderSettings: Encoder,
+    ResNetSettings: ResNet,
+    SelfAttentiveResNetSettings: SelfAttentiveResNet,
+    VisionTransformerSettings: VisionTransformer,
+}
+
 
 def build_model(
     settings: EncoderSettings
@@ -46,15 +53,9 @@ def build_model(
     """
     given: dict[str, Any] = {"classes": classes, "image_size": image_size}
     given |= {"rngs": rngs, "dtype": dtype, **options}
-    if isinstance(settings, EncoderSettings):
-        return Encoder(settings, **given)
-    if isinstance(settings, ResNetSettings):
-        return ResNet(settings, **given)
-    if isinstance(settings, SelfAttentiveResNetSettings):
-        return SelfAttentiveResNet(settings, **given)
-    if isinstance(settings, VisionTransformerSettings):
-        return VisionTransformer(settings, **given)
-    raise ValueError(
-        f"settings is {type(settings).__name__}, but expected EncoderSettings, ResNetSettings, "
-        "SelfAttentiveResNetSettings or VisionTransformerSettings"
-    )
+    if type(settings) not in MODELS:
+        names = ", ".join(kind.__name__ for kind in MODELS)
+        raise ValueError(f"settings is {type(settings).__name__}, but expected one of {names}")
+    model: Encoder | ResNet | SelfAttentiveResNet | VisionTransformer
+    model = MODELS[type(settings)](settings, **given)
+    return model

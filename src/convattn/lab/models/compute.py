@@ -1,8 +1,13 @@
-"""In which dtype, and at which precision, a model computes; its parameters are float32."""
+"""In which dtype, and at which precision, a model computes; its parameters are float32.
+
+Norms are taken in at least float32, so that the gradients of their scales and biases are sums in
+float32 over all tokens or pixels.
+"""
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from flax import nnx
 from jax import lax
 from jax.typing import DTypeLike
 
@@ -52,3 +57,19 @@ def product_precision(dtype: DTypeLike) -> lax.Precision:
     """
     whole = jnp.dtype(dtype).itemsize >= 4
     return lax.Precision.HIGHEST if whole else lax.Precision.DEFAULT
+
+
+def layer_norm(width: int, epsilon: float, *, rngs: nnx.Rngs, dtype: DTypeLike) -> nnx.LayerNorm:
+    """A LayerNorm in at least float32."""
+    return nnx.LayerNorm(
+        width,
+        epsilon=epsilon,
+        dtype=wide_dtype(dtype),
+        use_fast_variance=False,  # E x² - (E x)² would lose all of a small variance
+        rngs=rngs,
+    )
+
+
+def batch_norm(channels: int, *, rngs: nnx.Rngs, dtype: DTypeLike) -> nnx.BatchNorm:
+    """A BatchNorm in at least float32, whose running statistics keep 0.9 of what they were."""
+    return nnx.BatchNorm(channels, momentum=0.9, epsilon=1e-5, dtype=wide_dtype(dtype), rngs=rngs)

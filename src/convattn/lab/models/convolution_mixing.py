@@ -14,7 +14,7 @@ from jax.typing import DTypeLike
 from jaxtyping import Float
 
 from convattn.lab.models.compute import compute_dtype, product_precision, wide_dtype
-from convattn.lab.models.initialization import uniform_within
+from convattn.lab.models.linear import uniform_within
 from convattn.lab.models.settings import Border, VisionTransformerSettings
 from convattn.operators.patches import add_zero_ring, patchify, unpatchify
 from convattn.operators.shifts import axis_token_offsets
@@ -25,8 +25,7 @@ DIMENSIONS = ("NHWC", "HWIO", "NHWC")
 class ConvolutionMixing(nnx.Module):
     """`[batch, rows, columns, P²·C]` to the same shape.
 
-    Args:
-        `kernel` `[K, K, C, C]` and `bias` `[C]`, which begin as PyTorch's do.
+    Its parameters are `kernel` `[K, K, C, C]` and `bias` `[C]`, which begin as PyTorch's do.
 
     Source: L21 §4.1.
 

@@ -1,6 +1,5 @@
 """The self-attention model of C20: down-sampling, layers of attention, a mean, a classifier."""
 
-import jax
 import jax.numpy as jnp
 from flax import nnx
 from jax import Array
@@ -8,13 +7,14 @@ from jax.typing import DTypeLike
 from jaxtyping import Float
 
 from convattn.encodings.layer import AttentionLayer
-from convattn.lab.models.compute import compute_dtype, product_precision, wide_dtype
-from convattn.lab.models.downsampling import downsample, token_grid
+from convattn.lab.models.compute import compute_dtype, wide_dtype
+from convattn.lab.models.dropout import keys_of_parts
 from convattn.lab.models.encoder_layer import EncoderLayer
-from convattn.lab.models.initialization import linear
-from convattn.lab.models.inputs import read_images
+from convattn.lab.models.images import read_images, token_grid
+from convattn.lab.models.linear import linear
 from convattn.lab.models.settings import EncoderSettings
 from convattn.operators.integers import as_integer
+from convattn.operators.patches import patchify
 
 
 class Encoder(nnx.Module):
@@ -57,22 +57,16 @@ class Encoder(nnx.Module):
         classes = as_integer(classes, "classes", 1)
         channels = self.channels = as_integer(channels, "channels", 1)
         self.settings, self.dtype = settings, compute_dtype(dtype)
-        self.precision = product_precision(dtype)
         tokens = token_grid(image_size, settings.downsampling)
         features = settings.downsampling**2 * channels
-        self.embedding = linear(
-            features, settings.width, rngs=rngs, dtype=self.dtype, precision=self.precision
-        )
+        self.embedding = linear(features, settings.width, rngs=rngs, dtype=self.dtype)
         self.layers = nnx.List(
             EncoderLayer(
                 settings, heads, tokens, rngs=rngs, dtype=dtype, backend=backend, fold=fold
             )
             for heads in settings.heads
         )
-        wide = wide_dtype(dtype)
-        self.classifier = linear(
-            settings.width, classes, rngs=rngs, dtype=wide, precision=product_precision(wide)
-        )
+        self.classifier = linear(settings.width, classes, rngs=rngs, dtype=wide_dtype(dtype))
 
     def __call__(
         self,
@@ -92,11 +86,9 @@ class Encoder(nnx.Module):
             ValueError: For images that the model does not take.
         """
         images = read_images(images, self.channels)
-        tokens = self.embedding(downsample(images, self.settings.downsampling).astype(self.dtype))
-        for number, layer in enumerate(self.layers):
-            key = None
-            if training and dropout_key is not None:
-                key = jax.random.fold_in(dropout_key, number)
+        tokens = self.embedding(patchify(images, self.settings.downsampling).astype(self.dtype))
+        keys = keys_of_parts(dropout_key, len(self.layers), training)
+        for layer, key in zip(self.layers, keys, strict=True):
             tokens = layer(tokens, training=training, dropout_key=key)
         wide = wide_dtype(self.dtype)
         return self.classifier(tokens.astype(wide).mean(axis=(1, 2)))

@@ -23,9 +23,14 @@ from jax.typing import DTypeLike
 from jaxtyping import Float
 
 from convattn.fast.application import apply_attention
-from convattn.lab.models.compute import compute_dtype, product_precision, wide_dtype
-from convattn.lab.models.dropout import drop
-from convattn.lab.models.initialization import linear
+from convattn.lab.models.compute import (
+    compute_dtype,
+    layer_norm,
+    product_precision,
+    wide_dtype,
+)
+from convattn.lab.models.dropout import drop, keys_of_parts
+from convattn.lab.models.linear import linear
 from convattn.lab.models.positional_attention import PositionalAttention
 from convattn.lab.models.settings import EncoderSettings
 
@@ -64,28 +69,19 @@ class EncoderLayer(nnx.Module):
         self.backend, self.fold = backend, fold
         self.precision = product_precision(dtype)
         width, inner = settings.width, settings.inner
-        how: dict[str, Any] = {"rngs": rngs, "dtype": self.dtype, "precision": self.precision}
+        how: dict[str, Any] = {"rngs": rngs, "dtype": self.dtype}
         self.attention = PositionalAttention(settings, heads, tokens, rngs=rngs, dtype=dtype)
         self.dense = linear(width, width, **how)
         self.inner, self.outer = linear(width, inner, **how), linear(inner, width, **how)
         self.attention_norm, self.outer_norm = (
-            nnx.LayerNorm(
-                width,
-                epsilon=settings.norm_epsilon,
-                dtype=wide_dtype(dtype),
-                use_fast_variance=False,  # E x² - (E x)² would lose all of a small variance
-                rngs=rngs,
-            )
-            for _ in range(2)
+            layer_norm(width, settings.norm_epsilon, **how) for _ in range(2)
         )
 
     def __call__(
         self, tokens: Tokens, *, training: bool = False, dropout_key: Array | None = None
     ) -> Tokens:
         """Z of X; dropout only in training, and only with a key."""
-        keys: list[Array | None] = [None] * 3
-        if training and dropout_key is not None:
-            keys = [jax.random.fold_in(dropout_key, part) for part in range(3)]
+        keys = keys_of_parts(dropout_key, 3, training)
         seen = drop(self.attend(tokens, keys[0]), self.settings.dropout, keys[1])
         tokens = self.added(self.attention_norm, tokens, seen)
         found = self.recomputed(self.activated)(self.inner(tokens))

@@ -10,7 +10,6 @@ position is meant, only the even bias b_|i-j|, the causal mask and the order of 
 **Not from the paper:** causality (it speaks of whole sentences), pre-normalisation, the exact gelu.
 """
 
-from functools import partial
 from typing import Any
 
 import jax
@@ -20,9 +19,14 @@ from jax import Array
 from jax.typing import DTypeLike
 from jaxtyping import Float, Int
 
-from convattn.lab.models.compute import compute_dtype, product_precision, wide_dtype
-from convattn.lab.models.dropout import drop
-from convattn.lab.models.initialization import linear, uniform_within
+from convattn.lab.models.compute import (
+    compute_dtype,
+    layer_norm,
+    product_precision,
+    wide_dtype,
+)
+from convattn.lab.models.dropout import drop, keys_of_parts
+from convattn.lab.models.linear import linear, uniform_within
 from convattn.lab.models.settings import LanguageModelSettings
 from convattn.operators.integers import as_integer
 from convattn.sac.filters import convolve
@@ -90,20 +94,17 @@ class LanguageModelLayer(nnx.Module):
                 rngs=rngs,
             )
         how: dict[str, Any] = {"rngs": rngs, "dtype": self.dtype}
-        how["precision"] = product_precision(dtype)
         self.inner = linear(width, settings.inner, **how)
         self.outer = linear(settings.inner, width, **how)
         self.mixing_norm, self.inner_norm = (
-            layer_norm(settings, rngs=rngs, dtype=dtype) for _ in range(2)
+            layer_norm(width, settings.norm_epsilon, **how) for _ in range(2)
         )
 
     def __call__(
         self, tokens: Features, *, training: bool = False, dropout_key: Array | None = None
     ) -> Features:
         """The tokens and what both parts add to them."""
-        keys: list[Array | None] = [None, None]
-        if training and dropout_key is not None:
-            keys = [jax.random.fold_in(dropout_key, part) for part in range(2)]
+        keys = keys_of_parts(dropout_key, 2, training)
         normed = self.mixing_norm(tokens).astype(self.dtype)
         mixed = self.mixing(normed).astype(self.dtype)
         tokens = tokens + drop(mixed, self.settings.dropout, keys[0])
@@ -149,15 +150,8 @@ class LanguageModel(nnx.Module):
             LanguageModelLayer(settings, length=length, rngs=rngs, dtype=dtype)
             for _ in range(settings.depth)
         )
-        self.norm = layer_norm(settings, rngs=rngs, dtype=dtype)
-        wide = wide_dtype(dtype)
-        self.classifier = linear(
-            settings.width,
-            self.classes,
-            rngs=rngs,
-            dtype=wide,
-            precision=product_precision(wide),
-        )
+        self.norm = layer_norm(settings.width, settings.norm_epsilon, rngs=rngs, dtype=dtype)
+        self.classifier = linear(settings.width, self.classes, rngs=rngs, dtype=wide_dtype(dtype))
 
     def __call__(
         self,
@@ -184,17 +178,7 @@ class LanguageModel(nnx.Module):
                 "shape [batch, length]; add the batch axis of a single sequence with symbols[None]"
             )
         tokens = self.embedding[...][symbols].astype(self.dtype)
-        for number, layer in enumerate(self.layers):
-            key = None
-            if training and dropout_key is not None:
-                key = jax.random.fold_in(dropout_key, number)
+        keys = keys_of_parts(dropout_key, len(self.layers), training)
+        for layer, key in zip(self.layers, keys, strict=True):
             tokens = layer(tokens, training=training, dropout_key=key)
         return self.classifier(self.norm(tokens))
-
-
-def layer_norm(
-    settings: LanguageModelSettings, *, rngs: nnx.Rngs, dtype: DTypeLike
-) -> nnx.LayerNorm:
-    """LayerNorm of the features, taken in at least float32."""
-    make = partial(nnx.LayerNorm, settings.width, epsilon=settings.norm_epsilon)
-    return make(dtype=wide_dtype(dtype), use_fast_variance=False, rngs=rngs)

@@ -21,7 +21,7 @@ from convattn.encodings.base import PositionalEncoding
 from convattn.encodings.layer import AttentionLayer, ContentScores
 from convattn.fast.products import product
 from convattn.lab.models.compute import compute_dtype, product_precision, wide_dtype
-from convattn.lab.models.initialization import uniform_within
+from convattn.lab.models.linear import uniform_within
 from convattn.lab.models.settings import EncoderSettings
 from convattn.sac.modules import read
 

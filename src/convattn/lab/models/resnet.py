@@ -1,5 +1,11 @@
-"""ResNet for small images: what C20 sets its self-attention models against."""
+"""ResNet for small images: what C20 compares its self-attention models with.
 
+`ResidualNetwork` is what it shares with the self-attentive one, which is not a `ResNet`: only
+convolutions are turned into attention.
+"""
+
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import jax
@@ -9,11 +15,15 @@ from jax import Array
 from jax.typing import DTypeLike
 from jaxtyping import Float
 
-from convattn.lab.models.compute import compute_dtype, product_precision, wide_dtype
-from convattn.lab.models.downsampling import token_grid
-from convattn.lab.models.initialization import linear
-from convattn.lab.models.inputs import read_images
-from convattn.lab.models.settings import ResNetSettings
+from convattn.lab.models.compute import (
+    batch_norm,
+    compute_dtype,
+    product_precision,
+    wide_dtype,
+)
+from convattn.lab.models.images import read_images, token_grid
+from convattn.lab.models.linear import linear
+from convattn.lab.models.settings import ResNetSettings, SelfAttentiveResNetSettings
 from convattn.operators.integers import as_integer
 
 he_normal = nnx.initializers.variance_scaling(2.0, "fan_out", "normal")
@@ -22,9 +32,7 @@ he_normal = nnx.initializers.variance_scaling(2.0, "fan_out", "normal")
 class NormalizedConvolution(nnx.Module):
     """A K × K convolution without bias, with ⌊K/2⌋ zeros laid on every side, and its BatchNorm.
 
-    The running statistics keep 0.9 of what they were. Zeros are laid evenly for a stride, too,
-    where "SAME" would lay them on one side. The norm is taken in at least float32, so that the
-    gradients of its scale and bias are sums in float32 over all pixels.
+    Zeros are laid evenly for a stride, too, where "SAME" would lay them on one side.
     """
 
     def __init__(
@@ -49,9 +57,7 @@ class NormalizedConvolution(nnx.Module):
             kernel_init=he_normal,
             rngs=rngs,
         )
-        self.norm = nnx.BatchNorm(
-            outputs, momentum=0.9, epsilon=1e-5, dtype=wide_dtype(dtype), rngs=rngs
-        )
+        self.norm = batch_norm(outputs, rngs=rngs, dtype=dtype)
 
     def __call__(
         self, images: Float[Array, "batch height width channels"], training: bool
@@ -61,18 +67,12 @@ class NormalizedConvolution(nnx.Module):
         return self.norm(found, use_running_average=not training).astype(found.dtype)
 
 
-class BasicBlock(nnx.Module):
-    """Two 3 × 3 convolutions, and what they are added to: the images, or their 1 × 1 convolution
-    where the shape changes."""
+class ResidualBlock(nnx.Module):
+    """Two operators with their norms, and what they are added to: the images, or their 1 × 1
+    convolution where the shape changes."""
 
-    def __init__(
-        self, inputs: int, outputs: int, stride: int, *, rngs: nnx.Rngs, dtype: DTypeLike
-    ) -> None:
-        how: dict[str, Any] = {"rngs": rngs, "dtype": dtype}
-        self.first = NormalizedConvolution(inputs, outputs, 3, stride, **how)
-        self.second = NormalizedConvolution(outputs, outputs, 3, 1, **how)
-        same = inputs == outputs and stride == 1
-        self.shortcut = None if same else NormalizedConvolution(inputs, outputs, 1, stride, **how)
+    def __init__(self, first: Any, second: Any, shortcut: NormalizedConvolution | None) -> None:
+        self.first, self.second, self.shortcut = first, second, shortcut
 
     def __call__(
         self, images: Float[Array, "batch height width channels"], training: bool
@@ -83,30 +83,51 @@ class BasicBlock(nnx.Module):
         return jax.nn.relu(found + kept)
 
 
-class ResNet(nnx.Module):
+def shortcut(
+    inputs: int, outputs: int, stride: int, *, rngs: nnx.Rngs, dtype: DTypeLike
+) -> NormalizedConvolution | None:
+    """The 1 × 1 convolution beside a block; None where its shape stays."""
+    if inputs == outputs and stride == 1:
+        return None
+    return NormalizedConvolution(inputs, outputs, 1, stride, rngs=rngs, dtype=dtype)
+
+
+def block_shapes(
+    settings: ResNetSettings | SelfAttentiveResNetSettings,
+) -> Iterator[tuple[int, int, int]]:
+    """Inputs, outputs and stride of each block: a stage begins with stride 2, a ResNet's first not.
+
+    >>> list(block_shapes(ResNetSettings(channels=(4, 6), blocks=(1, 2))))
+    [(4, 4, 1), (4, 6, 2), (6, 6, 1)]
+    """
+    inputs = settings.channels[0]
+    for stage, (outputs, count) in enumerate(zip(settings.channels, settings.blocks, strict=True)):
+        for block in range(count):
+            whole = block or (not stage and isinstance(settings, ResNetSettings))
+            yield inputs, outputs, 1 if whole else 2
+            inputs = outputs
+
+
+class ResidualNetwork(nnx.Module):
     """Images to the scores of their classes.
 
-    A 3 × 3 stem, stages of basic blocks, the mean of all pixels, and a linear classifier.
+    A K × K stem, stages of blocks, the mean of all pixels, and a linear classifier.
 
     Args:
         classes, channels: Of the images.
-        image_size: (height, width); every stage but the first halves them.
+        image_size: (height, width).
         dtype: In which it computes; parameters and statistics are float32, logits at least that.
 
     Raises:
         ValueError: For sizes that do not fit.
-
-    Source: He et al. 2016; C20 Table 1.
-
-    >>> settings = ResNetSettings(channels=(4, 6), blocks=(1, 1))
-    >>> model = ResNet(settings, classes=10, image_size=(8, 8), rngs=nnx.Rngs(0))
-    >>> model(jnp.ones((2, 8, 8, 3))).shape
-    (2, 10)
     """
+
+    stem_shape: tuple[int, int]
+    """Size and stride of the stem's kernel."""
 
     def __init__(
         self,
-        settings: ResNetSettings,
+        settings: Any,
         *,
         classes: int,
         image_size: tuple[int, int],
@@ -116,23 +137,20 @@ class ResNet(nnx.Module):
     ) -> None:
         classes = as_integer(classes, "classes", 1)
         channels = self.channels = as_integer(channels, "channels", 1)
-        token_grid(image_size, 1)
+        size = token_grid(image_size, 1)
         self.settings, self.dtype = settings, compute_dtype(dtype)
         how: dict[str, Any] = {"rngs": rngs, "dtype": self.dtype}
-        self.stem = NormalizedConvolution(channels, settings.channels[0], 3, 1, **how)
-        blocks, inputs = [], settings.channels[0]
-        for stage, (outputs, count) in enumerate(
-            zip(settings.channels, settings.blocks, strict=True)
-        ):
-            for block in range(count):
-                stride = 2 if stage and not block else 1
-                blocks.append(BasicBlock(inputs, outputs, stride, **how))
-                inputs = outputs
-        self.blocks = nnx.List(blocks)
-        wide = wide_dtype(dtype)
-        self.classifier = linear(
-            inputs, classes, rngs=rngs, dtype=wide, precision=product_precision(wide)
+        kernel_size, stride = self.stem_shape
+        self.stem = NormalizedConvolution(
+            channels, settings.channels[0], kernel_size, stride, **how
         )
+        self.blocks = nnx.List(self.made_blocks(size, **how))
+        wide = wide_dtype(dtype)
+        self.classifier = linear(settings.channels[-1], classes, rngs=rngs, dtype=wide)
+
+    @abstractmethod
+    def made_blocks(self, size: tuple[int, int], **how: Any) -> Sequence[ResidualBlock]:
+        """The blocks, for images of this size."""
 
     def __call__(
         self,
@@ -156,3 +174,31 @@ class ResNet(nnx.Module):
         for block in self.blocks:
             found = block(found, training)
         return self.classifier(found.astype(wide_dtype(self.dtype)).mean(axis=(1, 2)))
+
+
+class ResNet(ResidualNetwork):
+    """A residual network of convolutions, in blocks of two 3 × 3 convolutions.
+
+    Args:
+        As for `ResidualNetwork`; every stage but the first halves the sides.
+
+    Source: He et al. 2016; C20 Table 1.
+
+    >>> settings = ResNetSettings(channels=(4, 6), blocks=(1, 1))
+    >>> model = ResNet(settings, classes=10, image_size=(8, 8), rngs=nnx.Rngs(0))
+    >>> model(jnp.ones((2, 8, 8, 3))).shape
+    (2, 10)
+    """
+
+    stem_shape = (3, 1)
+
+    def made_blocks(self, size: tuple[int, int], **how: Any) -> Sequence[ResidualBlock]:
+        """Of any size: convolutions do not know it."""
+        return [
+            ResidualBlock(
+                NormalizedConvolution(inputs, outputs, 3, stride, **how),
+                NormalizedConvolution(outputs, outputs, 3, 1, **how),
+                shortcut(inputs, outputs, stride, **how),
+            )
+            for inputs, outputs, stride in block_shapes(self.settings)
+        ]

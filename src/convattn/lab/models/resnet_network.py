@@ -1,4 +1,7 @@
-"""A trained `ResNet` as a network of convolutions, its batch normalisation folded in."""
+"""A trained `ResNet` as a network of convolutions, its batch normalisation folded in.
+
+`random_resnet` makes one with random parameters and statistics, without compiling anything.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,6 +15,7 @@ from jax import Array
 from jax.typing import DTypeLike
 
 from convattn.lab.models.resnet import NormalizedConvolution, ResNet
+from convattn.lab.models.settings import ResNetSettings
 from convattn.networks.folding import FoldedConvolution, fold_batch_norm
 from convattn.networks.local_errors import LocalError, of_model
 from convattn.networks.runs import SOON, few
@@ -42,7 +46,6 @@ def resnet_to_network(model: ResNet, dtype: DTypeLike = np.float32) -> Network:
 
     >>> import jax.numpy as jnp
     >>> from flax import nnx
-    >>> from convattn.lab.models.settings import ResNetSettings
     >>> from convattn.networks.steps import apply_network, mixing_steps
     >>> settings = ResNetSettings(channels=(4, 6), blocks=(1, 1))
     >>> model = ResNet(settings, classes=10, image_size=(8, 8), rngs=nnx.Rngs(0))
@@ -100,7 +103,6 @@ def in_dtype(model: ResNet, dtype: DTypeLike) -> ResNet:
     Args:
         dtype: float32, or float64 where JAX has its 64-bit types enabled.
 
-    >>> from convattn.lab.models.settings import ResNetSettings
     >>> settings = ResNetSettings(channels=(4,), blocks=(1,))
     >>> rngs = nnx.Rngs(0)
     >>> model = ResNet(settings, classes=10, image_size=(8, 8), rngs=rngs, dtype=jnp.bfloat16)
@@ -174,3 +176,31 @@ def _normalized(graph: Any, state: Any, images: Values) -> Array:
 # A `NormalizedConvolution` outside training, compiled once for all of the same sizes.
 normalized = jax.jit(_normalized, static_argnums=0)
 normalized_soon = jax.jit(_normalized, static_argnums=0, compiler_options=SOON)
+
+
+RANGES = {"mean": (-1.0, 1.0), "var": (0.2, 2.0), "scale": (-2.0, 2.0), "bias": (-1.0, 1.0)}
+
+
+def random_resnet(rng: np.random.Generator, settings: ResNetSettings, classes: int) -> ResNet:
+    """Kernels of variance 2/n, n what an entry sums; statistics, scales and shifts of all sizes.
+
+    >>> settings = ResNetSettings(channels=(2,), blocks=(1,))
+    >>> model = random_resnet(np.random.default_rng(0), settings, 3)
+    >>> bool(model.stem.norm.var[...].min() >= 0.2), model.classifier.kernel.shape
+    (True, (2, 3))
+    """
+
+    def build() -> ResNet:
+        return ResNet(settings, classes=classes, image_size=(SIDE, SIDE), rngs=nnx.Rngs(0))
+
+    def draw(path: tuple[Any, ...], leaf: Any) -> jax.Array:
+        names = jax.tree_util.keystr(path, simple=True, separator=".").split(".")
+        found = [name for name in names if name in RANGES]
+        if found:
+            drawn = rng.uniform(*RANGES[found[-1]], leaf.shape)
+        else:
+            drawn = rng.normal(0, np.sqrt(2 / np.prod(leaf.shape[:-1])), leaf.shape)
+        return jnp.asarray(drawn.astype(leaf.dtype))
+
+    structure, state = nnx.split(nnx.eval_shape(build))
+    return nnx.merge(structure, jax.tree_util.tree_map_with_path(draw, state))

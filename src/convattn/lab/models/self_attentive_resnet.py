@@ -8,23 +8,24 @@ stem, what the bias begins as. Attention weights number the fourth power of the 
 stride comes first, and operators stand on the coarser grids only.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 from flax import nnx
 from jax import Array
 from jax.typing import DTypeLike
 from jaxtyping import Float
 
-from convattn.lab.models.compute import compute_dtype, product_precision, wide_dtype
-from convattn.lab.models.downsampling import token_grid
-from convattn.lab.models.initialization import linear
-from convattn.lab.models.inputs import read_images
-from convattn.lab.models.resnet import NormalizedConvolution
+from convattn.lab.models.compute import batch_norm
+from convattn.lab.models.resnet import (
+    NormalizedConvolution,
+    ResidualBlock,
+    ResidualNetwork,
+    block_shapes,
+    shortcut,
+)
 from convattn.lab.models.settings import SelfAttentiveResNetSettings
-from convattn.operators.integers import as_integer
 from convattn.sac.from_convolution import sac_from_convolution
 from convattn.sac.modules import (
     MultiscaleSelfAttentiveConvolution,
@@ -78,7 +79,7 @@ def normalized_operator(
     given: dict[str, Any] = {
         "heads": settings.heads,
         "key_features": settings.key_features,
-        "image_size": tuple(-(-side // key_stride) for side in size),
+        "image_size": halved(size, key_stride),
         "ordinary": settings.ordinary,
         "stride": stride,
         "key_stride": key_stride,
@@ -91,52 +92,15 @@ def normalized_operator(
         operator = MultiscaleSelfAttentiveConvolution(inputs, outputs, settings.scales, **given)
     for scale in [operator] if isinstance(operator, SelfAttentiveLayer) else operator.scales:
         scale.position[...] = scale.position[...].at[:, 0, 0].set(settings.center_bias)
-    norm = nnx.BatchNorm(outputs, momentum=0.9, epsilon=1e-5, dtype=wide_dtype(dtype), rngs=rngs)
-    return NormalizedSelfAttention(operator, norm)
+    return NormalizedSelfAttention(operator, batch_norm(outputs, rngs=rngs, dtype=dtype))
 
 
-class SelfAttentiveBlock(nnx.Module):
-    """Two operators, and what they are added to: the images, or their 1 × 1 convolution where the
-    shape changes."""
-
-    def __init__(
-        self,
-        settings: SelfAttentiveResNetSettings,
-        inputs: int,
-        outputs: int,
-        stride: int,
-        size: tuple[int, int],
-        *,
-        rngs: nnx.Rngs,
-        dtype: DTypeLike,
-    ) -> None:
-        how: dict[str, Any] = {"rngs": rngs, "dtype": dtype}
-        height, width = (-(-side // stride) for side in size)
-        self.stride = stride
-        self.first = normalized_operator(settings, inputs, outputs, stride, size, **how)
-        self.second = normalized_operator(settings, outputs, outputs, 1, (height, width), **how)
-        same = inputs == outputs and stride == 1
-        self.shortcut = None if same else NormalizedConvolution(inputs, outputs, 1, stride, **how)
-
-    def __call__(self, images: Pictures, training: bool) -> Pictures:
-        """relu(second(relu(first(images))) + shortcut(images))."""
-        found = self.second(jax.nn.relu(self.first(images, training)), training)
-        kept = images if self.shortcut is None else self.shortcut(images, training)
-        return jax.nn.relu(found + kept)
-
-
-class SelfAttentiveResNet(nnx.Module):
-    """Images to the scores of their classes.
-
-    A K × K stem, stages of blocks, the mean of all pixels, and a linear classifier.
+class SelfAttentiveResNet(ResidualNetwork):
+    """A residual network of SAC, MSAC or, for comparison, convolutions.
 
     Args:
-        classes, channels: Of the images.
-        image_size: (height, width) at most; beyond the bias tables the bias is 0.
-        dtype: In which it computes; the operators in at least float32.
-
-    Raises:
-        ValueError: For sizes that do not fit.
+        As for `ResidualNetwork`; `image_size` at most, as beyond the bias tables the bias is 0, and
+        the operators compute in at least float32.
 
     Source: B19 §§3, 4, 6; He et al. 2016.
 
@@ -146,58 +110,31 @@ class SelfAttentiveResNet(nnx.Module):
     (2, 10)
     """
 
-    def __init__(
-        self,
-        settings: SelfAttentiveResNetSettings,
-        *,
-        classes: int,
-        image_size: tuple[int, int],
-        rngs: nnx.Rngs,
-        dtype: DTypeLike = jnp.float32,
-        channels: int = 3,
-    ) -> None:
-        classes = as_integer(classes, "classes", 1)
-        channels = self.channels = as_integer(channels, "channels", 1)
-        size = token_grid(image_size, 1)
-        self.settings, self.dtype = settings, compute_dtype(dtype)
-        how: dict[str, Any] = {"rngs": rngs, "dtype": self.dtype}
-        inputs, stride = settings.channels[0], settings.stem_stride
-        self.stem = NormalizedConvolution(channels, inputs, settings.kernel_size, stride, **how)
-        blocks = []
-        for outputs, count in zip(settings.channels, settings.blocks, strict=True):
-            for block in range(count):
-                size = (-(-size[0] // stride), -(-size[1] // stride))
-                stride = 1 if block else 2
-                blocks.append(SelfAttentiveBlock(settings, inputs, outputs, stride, size, **how))
-                inputs = outputs
-        self.blocks = nnx.List(blocks)
-        wide = wide_dtype(dtype)
-        self.classifier = linear(
-            inputs, classes, rngs=rngs, dtype=wide, precision=product_precision(wide)
-        )
+    @property
+    def stem_shape(self) -> tuple[int, int]:  # type: ignore[override]
+        """K, and by how much the stem makes the sides smaller."""
+        return self.settings.kernel_size, self.settings.stem_stride
 
-    def __call__(
-        self,
-        images: Pictures,
-        *,
-        training: bool = False,
-        dropout_key: Array | None = None,
-    ) -> Float[Array, "batch classes"]:
-        """Logits, in at least float32.
+    def made_blocks(self, size: tuple[int, int], **how: Any) -> Sequence[ResidualBlock]:
+        """Bias tables as large as the grids after the stem."""
+        settings, blocks = self.settings, []
+        size = halved(size, settings.stem_stride)
+        for inputs, outputs, stride in block_shapes(settings):
+            inside = halved(size, stride)
+            blocks.append(
+                ResidualBlock(
+                    normalized_operator(settings, inputs, outputs, stride, size, **how),
+                    normalized_operator(settings, outputs, outputs, 1, inside, **how),
+                    shortcut(inputs, outputs, stride, **how),
+                )
+            )
+            size = inside
+        return blocks
 
-        Args:
-            images: Floats, normalised.
-            training: Normalise by the batch, and gather its statistics.
-            dropout_key: Taken, as by every model, and unused: nothing is dropped here.
 
-        Raises:
-            ValueError: For images that the model does not take.
-        """
-        images = read_images(images, self.channels)
-        found = jax.nn.relu(self.stem(images.astype(self.dtype), training))
-        for block in self.blocks:
-            found = block(found, training)
-        return self.classifier(found.astype(wide_dtype(self.dtype)).mean(axis=(1, 2)))
+def halved(size: tuple[int, int], stride: int) -> tuple[int, int]:
+    """⌈n/s⌉ on both axes."""
+    return -(-size[0] // stride), -(-size[1] // stride)
 
 
 def with_self_attention(
@@ -229,8 +166,10 @@ def with_self_attention(
         )
     result = nnx.clone(model)
     result.settings = replace(model.settings, operator="sac", heads=2 if exact else 1)
-    for block in result.blocks:
-        for name, stride in (("first", block.stride), ("second", 1)):
+    for block, (_, _, first_stride) in zip(
+        result.blocks, block_shapes(model.settings), strict=True
+    ):
+        for name, stride in (("first", first_stride), ("second", 1)):
             part = getattr(block, name)
             kernel = part.convolution.kernel[...]
             parameters = sac_from_convolution(

@@ -20,9 +20,8 @@ from jax import Array
 from jax.typing import DTypeLike
 from jaxtyping import Float
 
-from convattn.lab.models.compute import compute_dtype, wide_dtype
-from convattn.lab.models.downsampling import token_grid
-from convattn.lab.models.inputs import read_images
+from convattn.lab.models.compute import batch_norm, compute_dtype, wide_dtype
+from convattn.lab.models.images import read_images, token_grid
 from convattn.lab.models.resnet import NormalizedConvolution
 from convattn.lab.models.settings import SimilaritySettings
 from convattn.operators.integers import as_integer
@@ -75,9 +74,7 @@ class SimilarityLayer(nnx.Module):
                 gap=seam_reach(operator.parameters) if settings.gap is None else settings.gap,
                 rngs=rngs,
             )
-        self.norm = nnx.BatchNorm(
-            channels, momentum=0.9, epsilon=1e-5, dtype=wide_dtype(dtype), rngs=rngs
-        )
+        self.norm = batch_norm(channels, rngs=rngs, dtype=dtype)
 
     def __call__(self, both: Patches, training: bool) -> Patches:
         """Both images, the first ones of all pairs before the second ones, to the same."""

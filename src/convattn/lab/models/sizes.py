@@ -3,25 +3,38 @@
 Parameters are counted from the shapes of the module's own arrays, of which none is allocated. One
 FLOP is one multiplication or one addition, so that a product counts two; linear maps, convolutions
 and the products of tokens with tokens are counted, and what is done element by element is not.
+
+On a grid of Q queries and K keys, a SAC of C heads with n × n filters, d channels in and d_o out
+takes the products
+
+    maps      n²·d·C·(Q·d_a + K·d_a + K·d_o)  filters of queries, keys, values
+              Q·C·d_o²                        the 1 × 1 convolution that joins the heads
+              Q·(n²·d·d_o + 2·d_o²)           the ordinary convolution, and its merge
+    matching  C·Q·K·d_a
+    mixing    C·Q·K·d_o
+
+and an MSAC of L scales those of each, and Q·L·d_o² for the 1 × 1 convolution that joins them.
 """
 
 import math
-from functools import partial
 from typing import Any, NamedTuple
 
 import jax
 from flax import nnx
 
 from convattn.lab.models.build import build_model
-from convattn.lab.models.downsampling import token_grid
-from convattn.lab.models.self_attentive_flops import self_attentive_products
+from convattn.lab.models.images import token_grid
+from convattn.lab.models.resnet import block_shapes
 from convattn.lab.models.settings import (
     EncoderSettings,
     ResNetSettings,
     SelfAttentiveResNetSettings,
     VisionTransformerSettings,
 )
-from convattn.lab.models.vision_transformer import patch_grid
+
+Settings = (
+    EncoderSettings | ResNetSettings | SelfAttentiveResNetSettings | VisionTransformerSettings
+)
 
 
 class FlopCount(NamedTuple):
@@ -82,10 +95,7 @@ def parameter_count(model: Any) -> int:
 
 
 def flop_count(
-    settings: EncoderSettings
-    | ResNetSettings
-    | SelfAttentiveResNetSettings
-    | VisionTransformerSettings,
+    settings: Settings,
     *,
     classes: int = 10,
     image_size: tuple[int, int] = (32, 32),
@@ -101,14 +111,10 @@ def flop_count(
     >>> flop_count(EncoderSettings()).maps, flop_count(EncoderSettings()).total
     (6175956800, 9007112000)
     """
-    if isinstance(settings, ResNetSettings):
-        return resnet_flops(settings, classes, image_size, channels, zeros)
+    if isinstance(settings, ResNetSettings | SelfAttentiveResNetSettings):
+        return residual_flops(settings, classes, image_size, channels, zeros)
     if isinstance(settings, VisionTransformerSettings):
         return transformer_flops(settings, classes, image_size, channels, zeros)
-    if isinstance(settings, SelfAttentiveResNetSettings):
-        reads = partial(taps, zeros=zeros)
-        products = self_attentive_products(settings, classes, image_size, channels, reads)
-        return FlopCount(*(2 * part for part in products))
     rows, columns = token_grid(image_size, settings.downsampling)
     tokens, width = rows * columns, settings.width
     kept = sum(settings.heads)
@@ -122,31 +128,59 @@ def flop_count(
     return FlopCount(2 * maps, 2 * pairs, 2 * pairs, kept * tokens * (rows + columns) * width)
 
 
-def resnet_flops(
-    settings: ResNetSettings,
+def residual_flops(
+    settings: Any,
     classes: int,
     image_size: tuple[int, int],
     channels: int,
     zeros: bool,
 ) -> FlopCount:
-    """The convolutions of a ResNet, one after the other, and its classifier."""
+    """The stem, the blocks one after the other with their shortcuts, and the classifier."""
 
     def convolution(size: int, inputs: int, outputs: int, stride: int) -> int:
-        reads = (taps(side, size, stride, zeros) for side in sides)
-        return inputs * outputs * math.prod(reads)
+        return inputs * outputs * math.prod(taps(side, size, stride, zeros) for side in sides)
 
-    sides, inputs = list(image_size), settings.channels[0]
-    products = convolution(3, channels, inputs, 1)
-    for stage, (outputs, count) in enumerate(zip(settings.channels, settings.blocks, strict=True)):
-        for block in range(count):
-            stride = 2 if stage and not block else 1
-            if stride != 1 or inputs != outputs:
-                products += convolution(1, inputs, outputs, stride)
-            products += convolution(3, inputs, outputs, stride)
-            sides = [-(-side // stride) for side in sides]
-            products += convolution(3, outputs, outputs, 1)
-            inputs = outputs
-    return FlopCount(2 * (products + inputs * classes))
+    def cells(stride: int) -> int:
+        return math.prod(-(-side // stride) for side in sides)
+
+    def self_attention(size: int, inputs: int, outputs: int, stride: int) -> tuple[int, ...]:
+        heads, wanted = settings.heads, settings.key_features
+        key_stride = 1 if settings.fine_keys else stride
+        maps = heads * convolution(size, inputs, wanted, stride)
+        maps += heads * convolution(size, inputs, wanted + outputs, key_stride)
+        maps += cells(stride) * heads * outputs**2
+        if settings.ordinary:
+            maps += convolution(size, inputs, outputs, stride) + cells(stride) * 2 * outputs**2
+        pairs = heads * cells(stride) * cells(key_stride)
+        return maps, pairs * outputs, pairs * wanted
+
+    def operator(inputs: int, outputs: int, stride: int) -> tuple[int, ...]:
+        if isinstance(settings, ResNetSettings):
+            return convolution(3, inputs, outputs, stride), 0, 0
+        size = settings.kernel_size
+        if settings.operator == "convolution":
+            return convolution(size, inputs, outputs, stride), 0, 0
+        if settings.operator == "sac":
+            return self_attention(size, inputs, outputs, stride)
+        parts = [self_attention(size, inputs, outputs, stride) for size in settings.scales]
+        parts.append((cells(stride) * len(parts) * outputs**2, 0, 0))
+        return tuple(map(sum, zip(*parts, strict=True)))
+
+    plain = isinstance(settings, ResNetSettings)
+    stem, stride = (3, 1) if plain else (settings.kernel_size, settings.stem_stride)
+    sides = list(image_size)
+    products: list[tuple[int, ...]] = [
+        (convolution(stem, channels, settings.channels[0], stride), 0, 0)
+    ]
+    sides = [-(-side // stride) for side in sides]
+    for inputs, outputs, stride in block_shapes(settings):
+        if stride != 1 or inputs != outputs:
+            products.append((convolution(1, inputs, outputs, stride), 0, 0))
+        products.append(operator(inputs, outputs, stride))
+        sides = [-(-side // stride) for side in sides]
+        products.append(operator(outputs, outputs, 1))
+    products.append((settings.channels[-1] * classes, 0, 0))
+    return FlopCount(*(2 * sum(part) for part in zip(*products, strict=True)))
 
 
 def transformer_flops(
@@ -165,11 +199,8 @@ def transformer_flops(
     >>> flop_count(deit_small(), classes=1000, image_size=(224, 224)).total / 2  # 4.6 G products
     4598882304.0
     """
-    sides, depth, width = (
-        patch_grid(image_size, settings.patch_size),
-        settings.depth,
-        settings.width,
-    )
+    sides = token_grid(image_size, settings.patch_size, name="patch_size")
+    depth, width = settings.depth, settings.width
     patches = math.prod(sides)
     tokens = patches + (settings.pooling == "class")
     maps = width * classes + depth * 2 * width * settings.inner * tokens

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 from flax import nnx
 from jax import Array
@@ -11,16 +10,12 @@ from jaxtyping import Float
 
 from convattn.encodings.layer import AttentionLayer
 from convattn.lab.models.attention_mixing import AttentionMixing
-from convattn.lab.models.compute import compute_dtype, product_precision, wide_dtype
-from convattn.lab.models.downsampling import token_grid
-from convattn.lab.models.dropout import drop
-from convattn.lab.models.initialization import linear
-from convattn.lab.models.inputs import read_images
-from convattn.lab.models.linear import Linear
-from convattn.lab.models.normal_initialization import normal_linear, normal_parameter
+from convattn.lab.models.compute import compute_dtype, layer_norm, wide_dtype
+from convattn.lab.models.dropout import depth_rates, drop, keys_of_parts
+from convattn.lab.models.images import read_images, token_grid
+from convattn.lab.models.linear import Linear, linear, normal_parameter
 from convattn.lab.models.settings import VisionTransformerSettings
-from convattn.lab.models.stochastic_depth import depth_rates
-from convattn.lab.models.vision_transformer_layer import VisionTransformerLayer, layer_norm
+from convattn.lab.models.vision_transformer_layer import VisionTransformerLayer
 from convattn.operators.integers import as_integer
 from convattn.operators.patches import patchify
 
@@ -63,13 +58,13 @@ class VisionTransformer(nnx.Module):
         self.classes = as_integer(classes, "classes", 1)
         self.channels = as_integer(channels, "channels", 1)
         self.settings, self.dtype, self.backend = settings, compute_dtype(dtype), backend
-        self.tokens = patch_grid(image_size, settings.patch_size)
+        self.tokens = token_grid(image_size, settings.patch_size, name="patch_size")
         self.image_size: tuple[int, int] = (
             self.tokens[0] * settings.patch_size,
             self.tokens[1] * settings.patch_size,
         )
         width, count = settings.width, self.tokens[0] * self.tokens[1]
-        features, wide = settings.patch_size**2 * channels, wide_dtype(dtype)
+        features = settings.patch_size**2 * channels
         how: dict[str, Any] = {"rngs": rngs, "dtype": self.dtype}
         if settings.projection == "identity" and features != width:
             raise ValueError(
@@ -78,9 +73,7 @@ class VisionTransformer(nnx.Module):
                 "take that width, or projection='learned'"
             )
         learned = settings.projection == "learned"
-        self.projection: Linear | None = (
-            linear(features, width, precision=product_precision(dtype), **how) if learned else None
-        )
+        self.projection: Linear | None = linear(features, width, **how) if learned else None
         is_class = settings.pooling == "class"
         self.class_token = normal_parameter(rngs, width) if is_class else None
         absolute = settings.position == "absolute"
@@ -91,10 +84,8 @@ class VisionTransformer(nnx.Module):
             VisionTransformerLayer(settings, shape, skipped=rate, backend=backend, **how)
             for rate in rates
         )
-        self.norm = layer_norm(settings, rngs, dtype)
-        self.classifier = normal_linear(
-            width, classes, rngs=rngs, dtype=wide, precision=product_precision(wide)
-        )
+        self.norm = layer_norm(width, settings.norm_epsilon, **how)
+        self.classifier = linear(width, classes, rngs=rngs, dtype=wide_dtype(dtype), normal=True)
 
     def __call__(
         self,
@@ -113,10 +104,7 @@ class VisionTransformer(nnx.Module):
         Raises:
             ValueError: For images that the model does not take.
         """
-        drawing = dropout_key if training else None
-        keys: list[Array | None] = [None] * (len(self.layers) + 1)
-        if drawing is not None:
-            keys = [jax.random.fold_in(drawing, number) for number in range(len(keys))]
+        keys = keys_of_parts(dropout_key, len(self.layers) + 1, training)
         tokens = drop(self.embedded(images), self.settings.dropout, keys[-1])
         for layer, key in zip(self.layers, keys[:-1], strict=True):
             tokens = layer(tokens, training=training, dropout_key=key)
@@ -163,16 +151,3 @@ class VisionTransformer(nnx.Module):
         """The attention of each layer; none in the convolution phase."""
         mixings = (layer.mixing for layer in self.layers)
         return tuple(mixing.layer() for mixing in mixings if isinstance(mixing, AttentionMixing))
-
-
-def patch_grid(image_size: tuple[int, int], patch_size: int) -> tuple[int, int]:
-    """How many rows and columns of patches an image has.
-
-    Raises:
-        ValueError: For a size that is no pair of integers ≥ 1, or that P does not divide.
-
-    >>> patch_grid((224, 224), 16)
-    (14, 14)
-    """
-    remedy = "resize the images, or take another patch size"
-    return token_grid(image_size, patch_size, name="patch_size", remedy=remedy)

@@ -20,12 +20,11 @@ from jax.typing import DTypeLike
 from jaxtyping import Float
 
 from convattn.lab.models.attention_mixing import AttentionMixing
-from convattn.lab.models.compute import compute_dtype, product_precision, wide_dtype
+from convattn.lab.models.compute import compute_dtype, layer_norm, wide_dtype
 from convattn.lab.models.convolution_mixing import ConvolutionMixing
-from convattn.lab.models.dropout import drop
-from convattn.lab.models.normal_initialization import normal_linear
+from convattn.lab.models.dropout import drop, keys_of_parts, skip
+from convattn.lab.models.linear import linear
 from convattn.lab.models.settings import VisionTransformerSettings
-from convattn.lab.models.stochastic_depth import skip
 
 Tokens = Float[Array, "batch *grid features"]
 ATTENTION, MIXED, INSIDE, FOUND, FIRST, SECOND = range(6)  # what the layer's key is folded with
@@ -65,20 +64,17 @@ class VisionTransformerLayer(nnx.Module):
             if settings.mixing == "convolution"
             else AttentionMixing(settings, tokens, backend=backend, **how)
         )
-        how["precision"] = product_precision(dtype)
-        self.inner, self.outer = (
-            normal_linear(width, inner, **how),
-            normal_linear(inner, width, **how),
+        self.inner = linear(width, inner, normal=True, **how)
+        self.outer = linear(inner, width, normal=True, **how)
+        self.mixing_norm, self.inner_norm = (
+            layer_norm(width, settings.norm_epsilon, **how) for _ in range(2)
         )
-        self.mixing_norm, self.inner_norm = (layer_norm(settings, rngs, dtype) for _ in range(2))
 
     def __call__(
         self, tokens: Tokens, *, training: bool = False, dropout_key: Array | None = None
     ) -> Tokens:
         """Z of X in at least float32; nothing is drawn but in training, and with a key."""
-        keys: list[Array | None] = [None] * 6
-        if training and dropout_key is not None:
-            keys = [jax.random.fold_in(dropout_key, purpose) for purpose in range(6)]
+        keys = keys_of_parts(dropout_key, 6, training)
         mixed = self.mixing(self.mixing_inputs(tokens), keys[ATTENTION])
         tokens = self.added(tokens, drop(mixed, self.dropout, keys[MIXED]), keys[FIRST])
         found = self.fed_forward(self.normalized(self.inner_norm, tokens), keys[INSIDE])
@@ -103,16 +99,3 @@ class VisionTransformerLayer(nnx.Module):
     def added(self, tokens: Tokens, more: Tokens, key: Array | None) -> Tokens:
         """X + skip(more), in at least float32."""
         return tokens + skip(more.astype(wide_dtype(self.dtype)), self.skipped, key)
-
-
-def layer_norm(
-    settings: VisionTransformerSettings, rngs: nnx.Rngs, dtype: DTypeLike
-) -> nnx.LayerNorm:
-    """A LayerNorm in at least float32."""
-    return nnx.LayerNorm(
-        settings.width,
-        epsilon=settings.norm_epsilon,
-        dtype=wide_dtype(dtype),
-        use_fast_variance=False,  # E x² - (E x)² would lose all of a small variance
-        rngs=rngs,
-    )

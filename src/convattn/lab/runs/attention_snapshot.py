@@ -18,8 +18,8 @@ from convattn.encodings.gaussian import GaussianEncoding
 from convattn.encodings.layer import AttentionLayer, ContentScores
 from convattn.encodings.learned import LearnedEncoding
 from convattn.encodings.quadratic import QuadraticEncoding
-from convattn.lab.models.downsampling import token_grid
 from convattn.lab.models.encoder import Encoder
+from convattn.lab.models.images import token_grid
 from convattn.operators.attention import HIGHEST
 from convattn.operators.shifts import TokenGrid
 

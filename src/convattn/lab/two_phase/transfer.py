@@ -27,7 +27,7 @@ from jax import Array
 from convattn.constructions.conversion import conv_to_attention
 from convattn.encodings.bias import BiasEncoding
 from convattn.encodings.layer import AttentionLayer
-from convattn.lab.models.normal_initialization import DEVIATION
+from convattn.lab.models.linear import DEVIATION
 from convattn.lab.models.settings import Border, VisionTransformerSettings
 from convattn.lab.models.vision_transformer import VisionTransformer
 from convattn.lab.two_phase.settings import ConversionSettings, phase_two_settings

@@ -1,4 +1,9 @@
-"""Which images a model takes."""
+"""Which images a model takes, and how many tokens they make.
+
+Tokens are s × s squares of pixels side by side, row-major and channels last: `patchify`. Nothing is
+lost (the invertible down-sampling of Jacobsen, Smeulders and Oyallon 2018, i-RevNet, §3.1; C20 §4.1
+takes s = 2).
+"""
 
 from typing import Any
 
@@ -7,6 +12,7 @@ from jax import Array
 from jaxtyping import Float
 
 from convattn.operators.arrays import as_array
+from convattn.operators.integers import as_integer
 
 
 def read_images(images: Any, channels: int) -> Float[Array, "batch height width channels"]:
@@ -36,3 +42,29 @@ of a single image with images[None]
             "the training set and divide by its deviation, as the model was trained"
         )
     return found
+
+
+def token_grid(
+    image_size: tuple[int, int], factor: int, *, name: str = "downsampling"
+) -> tuple[int, int]:
+    """How many rows and columns of tokens, s × s pixels each, an image gives.
+
+    Args:
+        factor: s.
+        name: What a message calls it.
+
+    Raises:
+        ValueError: For a size that is not a pair of integers ≥ 1, or that s does not divide.
+
+    >>> token_grid((32, 48), 2)
+    (16, 24)
+    """
+    if not isinstance(image_size, list | tuple) or len(image_size) != 2:
+        raise ValueError(f"image_size={image_size!r}, but expected (height, width)")
+    height, width = (as_integer(side, "a side of image_size", 1) for side in image_size)
+    if height % factor or width % factor:
+        raise ValueError(
+            f"image_size={image_size} with {name}={factor}, but expected two sides that "
+            f"{factor} divides; crop, pad or resize the images, or take another {name}"
+        )
+    return height // factor, width // factor
