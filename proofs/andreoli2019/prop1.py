@@ -85,9 +85,8 @@ def flat(family: np.ndarray, size: int) -> np.ndarray:
 
 def no_basis(run: Run) -> str:
     """Too few, too many and dependent families are refused; the relation shows Θ is not unique."""
-    from convattn.structures.inversion import dual_basis
+    from convattn.structures.inversion import dual_basis, linear_relation
     from convattn.structures.mixed_product import mixed_product
-    from convattn.structures.rational_inverse import linear_relation
 
     rng = run.rng("dependent")
     family = drawn_family(rng, (2, 3))

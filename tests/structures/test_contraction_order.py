@@ -68,10 +68,6 @@ def test_channels_decide(sizes, order) -> None:
         assert cheapest_order(batch, 64, 64, p, q, basis) == order
 
 
-def test_many_elements_on_few_entries_pay_for_the_operator() -> None:
-    assert cheapest_order(4096, 3, 3, 8, 8, dense_basis(np.ones((50, 3, 3)))) == "operator"
-
-
 def test_sparsity_makes_the_basis_cheap() -> None:
     matrices = np.zeros((2, 8, 8), np.float32)
     matrices[:, 0, 0] = 1

@@ -56,14 +56,7 @@ def test_what_stands_twice_is_summed_and_padding_of_a_bcoo_is_dropped():
     padded = BCOO((jnp.array([4, 4, 9]), indices), shape=(2, 2))
     assert_equal(as_sparse(read_graph(padded, symmetric=True).matrix).toarray(), [[0, 4], [4, 0]])
     batched = BCOO((jnp.array([[5], [5]]), jnp.array([[[1]], [[0]]])), shape=(2, 2))
-    assert_equal(read_graph(batched, symmetric=True).matrix, [[0, 5], [5, 0]])
-
-
-@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
-@pytest.mark.parametrize("form", ["dense", "bcoo"])
-def test_dtypes_stay(dtype, form):
-    adjacency = FORMS[form](jnp.asarray(dyadic_graph(4, 3), dtype))
-    assert_dtype(BASES["laplacian"](adjacency), dtype)
+    assert_equal(as_sparse(read_graph(batched, symmetric=True).matrix).toarray(), [[0, 5], [5, 0]])
 
 
 def test_integers_become_float32_where_roots_are_taken():
@@ -87,14 +80,14 @@ def entry(value):
     return changed
 
 
-PAIRS = [("dense", basis) for basis in BASES] + [(form, "powers") for form in FORMS]
+PAIRS = [(form, "powers") for form in FORMS]
 
 
-@pytest.mark.parametrize(("form", "basis"), PAIRS[:-1])
+@pytest.mark.parametrize(("form", "basis"), PAIRS)
 @pytest.mark.parametrize(
     ("adjacency", "message"),
     [
-        (np.ones((2, 3)), "adjacency.shape=(2, 3), but should be (N, N)"),
+        (np.ones((2, 3)), "adjacency.shape=(2, 3), but expected (N, N)"),
         (entry(np.nan), "2 entries that are not finite, the first is nan at (0, 1)"),
         (entry(np.inf), "2 entries that are not finite, the first is inf at (0, 1)"),
         (entry(-2.0), "2 entries that are negative, the first is -2.0 at (0, 1)"),
@@ -147,8 +140,3 @@ def test_other_things_are_refused(adjacency, message, unchecked):
 def test_a_traced_bcoo_is_refused_by_name():
     with pytest.raises(ValueError, match="traced BCOO"):
         jax.jit(lambda a: power_basis(a, 1).matrices())(FORMS["bcoo"](np.eye(2)))
-
-
-def test_bits_are_not_dropped():
-    with jax.enable_x64(False), pytest.raises(ValueError, match="64-bit types are off"):
-        read_graph(scipy.sparse.csr_array(np.eye(2)))

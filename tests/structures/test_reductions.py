@@ -10,6 +10,8 @@ from convattn.structures import (
     controlled_theta,
     grouped_convolution,
     grouped_theta,
+    parameter_count,
+    saves,
     separable_convolution,
     separable_theta,
 )
@@ -50,20 +52,6 @@ def test_applying_is_convolving_with_theta(name, form, channels) -> None:
     assert_equal(result, slow_convolution(matrices, x, theta))
 
 
-def test_the_forms_entry_by_entry() -> None:
-    (blocks,) = parameters("grouped", 3, (4, 6))
-    theta = np.asarray(grouped_theta(blocks))
-    depth, point = parameters("separable", 3, (4, 6))
-    separable = np.asarray(separable_theta(depth, point))
-    mix, channel = parameters("controlled", 3, (4, 6))
-    controlled = np.asarray(controlled_theta(mix, channel))
-    for k, p, q in np.ndindex(3, 4, 6):
-        same = p // 2 == q // 3
-        assert theta[k, p, q] == (blocks[k, p // 2, p % 2, q % 3] if same else 0)
-        assert separable[k, p, q] == depth[k, p] * point[p, q]
-        assert controlled[k, p, q] == sum(mix[h, k] * channel[h, p, q] for h in range(5))
-
-
 @pytest.mark.parametrize("form", FORMS)
 def test_half_types_are_summed_in_float32(form) -> None:
     basis, _ = case("sequence")
@@ -76,7 +64,7 @@ def test_half_types_are_summed_in_float32(form) -> None:
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda b: grouped_theta(np.ones((2, 3))), r"blocks\.shape=\(2, 3\), but should be"),
+        (lambda b: grouped_theta(np.ones((2, 3))), r"blocks\.shape=\(2, 3\), but expected"),
         (lambda b: separable_theta(np.ones((3, 2)), np.ones((3, 2))), "has 2 input channels"),
         (lambda b: controlled_theta(np.ones((2, 3)), np.ones((3, 1, 1))), "should begin with H"),
         (
@@ -89,7 +77,7 @@ def test_half_types_are_summed_in_float32(form) -> None:
             lambda b: separable_convolution(
                 np.ones((1, 7, 3)), b, np.ones((3, 2)), np.ones((2, 1))
             ),
-            r"x\.shape=\(1, 7, 3\), but should be \(batch, 7, 2\)",
+            r"x\.shape=\(1, 7, 3\), but expected \(batch, 7, 2\)",
         ),
         (
             lambda b: grouped_convolution(np.ones((1, 7, 2)), b, np.ones((3, 2, 0, 1))),
@@ -99,7 +87,7 @@ def test_half_types_are_summed_in_float32(form) -> None:
             lambda b: controlled_convolution(
                 np.ones((7, 2)), b, np.ones((1, 3)), np.ones((1, 2, 1))
             ),
-            r"should be \(batch, 7, 2\)",
+            r"expected \(batch, 7, 2\)",
         ),
     ],
 )
@@ -116,3 +104,35 @@ def test_an_empty_batch_is_an_empty_batch(form, channels) -> None:
     x = jax.ShapeDtypeStruct((0, basis.inputs, channels[0]), "float32")
     out = jax.eval_shape(lambda x: FORMS[form][1](x, basis, *given), x)
     assert out.shape == (0, basis.outputs, channels[1])
+
+
+def test_counts() -> None:
+    assert parameter_count(9, 4, 6) == 216
+    assert parameter_count(9, 4, 6, groups=2) == 108
+    assert parameter_count(9, 4, 6, separable=True) == 60
+    assert parameter_count(9, 4, 6, controls=3) == 99
+
+
+def test_when_they_save() -> None:
+    assert [saves(9, 3, 3, controls=h) for h in (1, 4, 5, 9)] == [True, True, False, False]
+    assert [saves(4, 1, q, controls=3) for q in (12, 13)] == [False, True]  # PQ > K(K - 1)
+    assert [saves(2, 7, q, separable=True) for q in (2, 3)] == [False, True]
+    assert [saves(1, 6, 6, groups=n) for n in (1, 2)] == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "message"),
+    [
+        ((0, 1, 1), {}, "integer ≥ 1"),
+        ((9.5, 6, 4), {}, "size=9.5"),
+        ((9, True, 4), {}, "in_channels=True"),
+        ((9, 6, 4), {"groups": 2.0}, "groups=2.0"),
+        ((1, 1, 1), {"controls": 0}, "integer ≥ 1"),
+        ((1, 4, 6), {"groups": 4}, "divide both 4 input and 6 output"),
+        ((1, 4, 6), {"groups": 2, "separable": True}, "Θ has one form"),
+        ((1, 4, 6), {"groups": 2, "controls": 2}, "Θ has one form"),
+    ],
+)
+def test_what_is_no_form_is_refused(arguments, options, message, unchecked) -> None:
+    with pytest.raises(ValueError, match=message):
+        parameter_count(*arguments, **options)

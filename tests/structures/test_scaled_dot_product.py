@@ -6,8 +6,7 @@ from itertools import product
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from comparison import assert_equal, assert_within, gamma
-from flint import fmpz_mat
+from comparison import assert_equal
 from matrix_products import HIGHEST, precisions
 from strategies import small_integers
 
@@ -48,7 +47,7 @@ def by_definition(x, y, maps) -> np.ndarray:
 
 @pytest.mark.parametrize("biases", [False, True])
 @pytest.mark.parametrize("scaled", [False, True])
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_scores_are_products_of_projections(seed, biases, scaled):
     x, y, maps = drawn(seed, biases=biases, scaled=scaled)
     expected = by_definition(x, y, maps)
@@ -59,7 +58,7 @@ def test_scores_are_products_of_projections(seed, biases, scaled):
 
 @pytest.mark.parametrize("biases", [False, True])
 @pytest.mark.parametrize("scaled", [False, True])
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_they_are_bi_affine(seed, biases, scaled):
     """All four terms of eq. 8 with biases, Λ alone without; D = 4, so that √D divides exactly."""
     x, y, maps = drawn(seed, biases=biases, scaled=scaled)
@@ -68,24 +67,8 @@ def test_they_are_bi_affine(seed, biases, scaled):
     assert (parameters.offset is None) == (not biases)
 
 
-def test_the_matrix_of_eq_9_has_rank_d_at_most_and_the_width_as_a_rule():
-    _, _, maps = drawn(0, biases=False)
-    for matrix in np.asarray(as_bi_affine(maps).bilinear).astype(int):
-        assert fmpz_mat(matrix.tolist()).rank() == WIDTH
-
-
-def test_the_key_bias_is_in_the_constant_columns_alone():
-    _, _, maps = drawn(1)
-    whole = as_bi_affine(maps)
-    without = as_bi_affine(ScaledDotProduct(maps.key, maps.query, None, maps.query_bias, False))
-    assert_equal(without.bilinear, whole.bilinear)
-    assert_equal(without.key_weight, whole.key_weight)
-    assert without.query_weight is None
-    assert without.offset is None
-
-
 @pytest.mark.parametrize("features", [(6, 7), (7, 6), (3, 3)])
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_any_bi_affine_attention_is_a_dot_product(seed, features):
     rng = np.random.default_rng(seed)
     shapes = ((HEADS, *features), (HEADS, features[0]), (HEADS, features[1]), (HEADS,))
@@ -99,18 +82,6 @@ def test_any_bi_affine_attention_is_a_dot_product(seed, features):
     back = as_bi_affine(maps)
     for name in ("bilinear", "key_weight", "query_weight", "offset"):
         assert_equal(getattr(back, name), getattr(parameters, name), name)
-
-
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
-def test_a_root_that_is_not_exact_rounds_twice(dtype):
-    x, y, maps = drawn(2, biases=False)
-    maps = ScaledDotProduct(maps.key[..., :3], maps.query[..., :3])
-    exact = by_definition(x, y, ScaledDotProduct(maps.key, maps.query, scaled=False))
-    expected = exact / math.sqrt(3)
-    given = ScaledDotProduct(maps.key.astype(dtype), maps.query.astype(dtype))
-    out = scaled_dot_product_scores(x.astype(dtype), y.astype(dtype), given)
-    bound = (gamma(2, dtype) + gamma(2, "float64")) * abs(expected)  # root, quotient, here and ours
-    assert_within(out, expected, bound)
 
 
 def test_every_product_is_pinned():

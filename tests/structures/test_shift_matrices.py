@@ -9,7 +9,6 @@ from convattn.structures.shift_matrices import (
     all_shifts,
     commutant_system,
     shift_matrix,
-    unit_shifts,
 )
 
 
@@ -35,18 +34,8 @@ def test_the_torus_is_a_group(grid):
             assert_equal(one @ other, both)
 
 
-def test_rolling_is_the_torus():
-    x = np.arange(6).reshape(2, 3)
-    rolled = shift_matrix((2, 3), (1, -1), torus=True).T @ x.reshape(-1)
-    assert_equal(rolled.reshape(2, 3), np.roll(x, (1, -1), (0, 1)))
-
-
 def test_the_system_is_the_commutator():
     rng = np.random.default_rng(0)
     matrices, phi = rng.integers(-9, 9, (2, 3, 3)), rng.integers(-9, 9, (3, 3))
     expected = np.concatenate([(phi @ a - a @ phi).reshape(-1) for a in matrices])
     assert_equal(commutant_system(matrices) @ phi.reshape(-1), expected)
-
-
-def test_unit_shifts():
-    assert unit_shifts(2) == [(1, 0), (-1, 0), (0, 1), (0, -1)]

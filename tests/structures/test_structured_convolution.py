@@ -8,7 +8,7 @@ from structures.basis_cases import NAMES, ORDERS, case, operands, slow_convoluti
 from convattn.structures import structured_convolution
 
 
-@pytest.mark.parametrize("order", [*ORDERS, "auto"])
+@pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("name", NAMES)
 def test_every_order_computes_the_definition(name, order) -> None:
     basis, matrices = case(name)
@@ -19,16 +19,8 @@ def test_every_order_computes_the_definition(name, order) -> None:
     assert_equal(result, slow_convolution(matrices, x, theta))
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_auto_works_under_jit(name) -> None:
-    basis, matrices = case(name)
-    x, theta = (jnp.asarray(part, jnp.float32) for part in operands(matrices))
-    result = jax.jit(structured_convolution)(x, basis, theta)
-    assert_equal(result, structured_convolution(x, basis, theta))
-
-
 @pytest.mark.parametrize("order", ORDERS)
-@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float32", "float64", "int32"])
+@pytest.mark.parametrize("dtype", ["bfloat16", "float64", "int32"])
 def test_the_result_has_the_dtype_of_the_operands(order, dtype) -> None:
     basis, matrices = case("grid")
     x, theta = (jax.ShapeDtypeStruct(part.shape, jnp.dtype(dtype)) for part in operands(matrices))
@@ -36,14 +28,6 @@ def test_the_result_has_the_dtype_of_the_operands(order, dtype) -> None:
         lambda x, theta: structured_convolution(x, basis, theta, order=order), x, theta
     )
     assert_dtype(result, dtype)
-
-
-@pytest.mark.parametrize("dtype", ["float16", "float64", "int32"])
-def test_other_dtypes_are_exact_on_small_integers(dtype) -> None:
-    basis, matrices = case("grid")
-    x, theta = (part % 2 for part in operands(matrices))
-    result = structured_convolution(jnp.asarray(x, dtype), basis, jnp.asarray(theta, dtype))
-    assert_equal(result, slow_convolution(matrices, x, theta))  # at most 6
 
 
 def test_a_wide_basis_widens_the_result() -> None:
@@ -81,15 +65,13 @@ def test_gradients_do_not_depend_on_the_order(order) -> None:
 def test_what_does_not_fit_is_refused() -> None:
     basis, matrices = case("dense")
     x, theta = operands(matrices)
-    with pytest.raises(
-        ValueError, match=r"x\.shape=\(7, 2\), but should be \(batch, 7, channels\)"
-    ):
+    with pytest.raises(ValueError, match=r"x\.shape=\(7, 2\), but expected \(batch, 7, channels\)"):
         structured_convolution(x[0], basis, theta)
     with pytest.raises(ValueError, match="for a basis of 7 inputs"):
         structured_convolution(x[:, :6], basis, theta)
-    with pytest.raises(ValueError, match=r"theta\.shape=\(2, 2, 4\), but should be \(3, 2, "):
+    with pytest.raises(ValueError, match=r"theta\.shape=\(2, 2, 4\), but expected \(3, 2, "):
         structured_convolution(x, basis, theta[:2])
-    with pytest.raises(ValueError, match=r"should be \(3, 2, out_channels\)"):
+    with pytest.raises(ValueError, match=r"expected \(3, 2, out_channels\)"):
         structured_convolution(x, basis, theta[:, :1])
-    with pytest.raises(ValueError, match="order='fastest', but should be 'auto' or one of"):
+    with pytest.raises(ValueError, match="order='fastest', but expected 'auto' or one of"):
         structured_convolution(x, basis, theta, order="fastest")

@@ -3,14 +3,12 @@
 import re
 from itertools import product
 
-import hypothesis.strategies as st
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 import scipy.sparse
 from comparison import assert_dtype, assert_equal
-from hypothesis import given, settings
 from jax.experimental.sparse import BCOO
 from structures.graph_cases import FORMS
 
@@ -39,14 +37,6 @@ def test_powers_count_walks(form, largest):
     assert basis.size == 4
     assert_equal(basis.matrices(), np.stack([walks([adjacency] * k) for k in (1, 2, 3, 4)]))
     assert_dtype(basis, "int64")
-
-
-@settings(max_examples=10)
-@given(st.integers(0, 2**32 - 1), st.integers(1, 5))
-def test_powers_are_numpy_powers(seed, order):
-    adjacency = directed(seed, 5, 4)
-    expected = [np.linalg.matrix_power(adjacency, k) for k in range(1, order + 1)]
-    assert_equal(power_basis(adjacency, order).matrices(), np.stack(expected))
 
 
 FILM = ("Nimoy", "Spock", "StarTrek", "SciFi", "Quinto", "Drama")
@@ -89,19 +79,6 @@ def test_forms_and_dtypes_may_be_mixed():
     assert_equal(basis.matrices(), walk_basis(RELATIONS, SORTS[:2]).matrices())
 
 
-def test_only_what_a_sort_names_is_read():
-    walk_basis(RELATIONS | {"broken": np.ones((2, 3))}, ["played"])
-
-
-def test_a_graph_without_walks():
-    path = np.eye(3, k=1, dtype=int)
-    for form in ("dense", "csr"):
-        assert_equal(power_basis(FORMS[form](path), 3).matrices()[2], np.zeros((3, 3)))
-    empty = power_basis(scipy.sparse.csr_array((3, 3), dtype=int), 1)
-    assert empty.nonzeros == 0
-    assert_equal(empty.gather(jnp.ones((1, 3, 2), int)), np.zeros((1, 1, 3, 2)))
-
-
 @pytest.mark.parametrize("form", FORMS)
 def test_counts_that_overflow_are_refused(form):
     ones = jnp.ones((4, 4), jnp.int32)
@@ -131,7 +108,7 @@ def test_under_jit_nothing_is_looked_at():
         (lambda: power_basis(np.eye(2), 0), "order=0"),
         (lambda: power_basis(np.eye(2), True), "order=True"),
         (lambda: power_basis(np.eye(2), 2.0), "order=2.0"),
-        (lambda: walk_basis(RELATIONS, []), "sorts=[], but should be at least one sort"),
+        (lambda: walk_basis(RELATIONS, []), "sorts=[], but expected at least one sort"),
         (lambda: walk_basis(RELATIONS, [()]), "none of them empty"),
         (lambda: walk_basis(RELATIONS, ["played.in"]), "the sorts name ['in']"),
         (lambda: walk_basis(RELATIONS, ["played."]), "the sorts name ['']"),

@@ -74,7 +74,7 @@ def check_how(how: str) -> None:
         ValueError: As described above.
     """
     if how not in SEGMENTS:
-        raise ValueError(f"how={how!r}, but should be one of {', '.join(SEGMENTS)}")
+        raise ValueError(f"how={how!r}, but expected one of {', '.join(SEGMENTS)}")
 
 
 def side_by_side(
@@ -151,13 +151,13 @@ def cross_attentive_features(
     strides = common_stride(parameters) if multiscale else parameters.stride
     if len(strides) != 2 or min(strides) < 1:
         raise ValueError(
-            f"stride={strides}, but should be two numbers ≥ 1: two images stand side by side, so "
+            f"stride={strides}, but expected two numbers ≥ 1: two images stand side by side, so "
             "the filters should have two axes"
         )
     first, second = as_array(first, "first"), as_array(second, "second")
     if segments is not None:
         if len(segments) != 2:
-            raise ValueError(f"{len(segments)} segments, but should be two, of x and of z")
+            raise ValueError(f"{len(segments)} segments, but expected two, of x and of z")
         first = with_segment(first, segments[0], how)
         second = with_segment(second, segments[1], how)
     if first.ndim != 4:

@@ -77,7 +77,7 @@ def sac_from_even_kernel(
             "number of taps is not symmetric about the query"
         )
     if not 0 < leak < 1:
-        raise ValueError(f"leak={leak}, but should lie strictly between 0 and 1")
+        raise ValueError(f"leak={leak}, but expected a number strictly between 0 and 1")
     looked_at = () if isinstance(kernel, jax.core.Tracer) else range(len(sizes))
     for axis in looked_at:
         if not np.array_equal(np.asarray(kernel), np.asarray(jnp.flip(kernel, axis))):

@@ -97,7 +97,7 @@ def sac_from_convolution(
     if not exact:
         height = one_hot_sharpness(kernel.dtype) if logit is None else logit
         if not 0 <= height < np.inf:
-            raise ValueError(f"logit={logit}, but should be finite and ≥ 0; M → ∞ is the limit")
+            raise ValueError(f"logit={logit}, but expected a finite M ≥ 0; ∞ is the limit")
         table = EvenBias(jnp.full((1, *ones), height, working))
         return SelfAttentiveParameters(kernel[None], position=table, **grid)
     if logit is not None:
@@ -106,7 +106,7 @@ def sac_from_convolution(
             "and the number of keys; give leak instead, or exact=False"
         )
     if not 0 < leak < 1:
-        raise ValueError(f"leak={leak}, but should lie strictly between 0 and 1")
+        raise ValueError(f"leak={leak}, but expected a number strictly between 0 and 1")
     wide = kernel.astype(working)
     filters = jnp.stack([wide / (1 - leak), -(leak / (1 - leak)) * wide]).astype(kernel.dtype)
     table = EvenBias(jnp.array([1, 0], working).reshape(2, *ones), jnp.asarray(leak, working))

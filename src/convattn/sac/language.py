@@ -42,7 +42,7 @@ def as_sequence(parameters: Any, *, causal: bool = False) -> Any:
         return replace(parameters, scales=scales)
     if len(parameters.kernel_size) != 2 or parameters.kernel_size[0] != 1:
         raise ValueError(
-            f"the filters have the size {parameters.kernel_size}, but should be 1 × m: the filters "
+            f"the filters have the size {parameters.kernel_size}, but expected 1 × m: the filters "
             "of a language model have height one"
         )
     changes: dict[str, Any] = {"causal": causal}

@@ -177,7 +177,7 @@ def joined_filters(filters: list[Array], size: tuple[int, ...]) -> Array:
     widths = {each.shape[-1] for each in filters}
     if len(widths) > 1:
         raise ValueError(
-            f"the scales have {sorted(widths)} features a head, but should have one number, so "
+            f"the scales have {sorted(widths)} features a head, but expected one number, so "
             "that their heads can stand in one array"
         )
     return jnp.concatenate([embed(each, size) for each in filters])

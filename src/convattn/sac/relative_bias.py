@@ -56,7 +56,7 @@ class EvenBias:
 
 
 def check_leak(position: EvenBias) -> None:
-    """Refuse a leak that is no number in (0, 1); a traced one cannot be looked at.
+    """Refuse a leak that is not a number in (0, 1), where it is concrete.
 
     Raises:
         ValueError: As described above.
@@ -66,7 +66,7 @@ def check_leak(position: EvenBias) -> None:
         return
     if np.shape(leak) != () or not 0 < float(leak) < 1:
         raise ValueError(
-            f"leak={leak}, but should be one number strictly between 0 and 1: the bias "
+            f"leak={leak}, but expected one number strictly between 0 and 1: the bias "
             "log(1 + N(1/leak - 1)) is finite and positive only there"
         )
 

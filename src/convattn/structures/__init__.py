@@ -3,17 +3,17 @@
 `basis` says what a basis is and `structured_convolution` what one computes with it.
 """
 
+from convattn.structures.attention_convolution import Mechanism as Mechanism
 from convattn.structures.attention_convolution import attention_convolution as attention_convolution
+from convattn.structures.attention_convolution import concatenated as concatenated
+from convattn.structures.attention_convolution import constant_mechanism as constant_mechanism
 from convattn.structures.attention_convolution import (
     cross_attention_convolution as cross_attention_convolution,
 )
 from convattn.structures.attention_convolution import (
     self_attention_convolution as self_attention_convolution,
 )
-from convattn.structures.attention_mechanism import Mechanism as Mechanism
-from convattn.structures.attention_mechanism import concatenated as concatenated
-from convattn.structures.attention_mechanism import constant_mechanism as constant_mechanism
-from convattn.structures.attention_mechanism import softmax_mechanism as softmax_mechanism
+from convattn.structures.attention_convolution import softmax_mechanism as softmax_mechanism
 from convattn.structures.basis import Basis as Basis
 from convattn.structures.bi_affine import BiAffine as BiAffine
 from convattn.structures.bi_affine import augmented_matrix as augmented_matrix
@@ -53,14 +53,14 @@ from convattn.structures.output_maps import HeadMaps as HeadMaps
 from convattn.structures.output_maps import maps_from_parameter as maps_from_parameter
 from convattn.structures.output_maps import parameter_from_maps as parameter_from_maps
 from convattn.structures.output_maps import split_output_map as split_output_map
-from convattn.structures.parameter_counts import parameter_count as parameter_count
-from convattn.structures.parameter_counts import saves as saves
 from convattn.structures.pooling import pooling_basis as pooling_basis
 from convattn.structures.pooling import window_basis as window_basis
 from convattn.structures.reductions import controlled_convolution as controlled_convolution
 from convattn.structures.reductions import controlled_theta as controlled_theta
 from convattn.structures.reductions import grouped_convolution as grouped_convolution
 from convattn.structures.reductions import grouped_theta as grouped_theta
+from convattn.structures.reductions import parameter_count as parameter_count
+from convattn.structures.reductions import saves as saves
 from convattn.structures.reductions import separable_convolution as separable_convolution
 from convattn.structures.reductions import separable_theta as separable_theta
 from convattn.structures.scaled_dot_product import ScaledDotProduct as ScaledDotProduct
@@ -70,15 +70,15 @@ from convattn.structures.scaled_dot_product import (
     scaled_dot_product_scores as scaled_dot_product_scores,
 )
 from convattn.structures.shift_basis import ShiftBasis as ShiftBasis
+from convattn.structures.shift_basis import StridedBasis as StridedBasis
 from convattn.structures.shift_basis import shift_basis as shift_basis
+from convattn.structures.shift_basis import strided_basis as strided_basis
 from convattn.structures.shift_heads import attention_with_shifts as attention_with_shifts
 from convattn.structures.shift_heads import with_shift_heads as with_shift_heads
 from convattn.structures.sliced_basis import SlicedBasis as SlicedBasis
 from convattn.structures.sparse_basis import SparseBasis as SparseBasis
 from convattn.structures.sparse_basis import basis_from_entries as basis_from_entries
 from convattn.structures.sparse_basis import sparse_basis as sparse_basis
-from convattn.structures.strided_basis import StridedBasis as StridedBasis
-from convattn.structures.strided_basis import strided_basis as strided_basis
 from convattn.structures.structured_convolution import (
     structured_convolution as structured_convolution,
 )

@@ -1,22 +1,90 @@
-"""Attention convolutions: convolutions whose basis a mechanism computes (A19, Definition 4).
+"""Attention convolutions: convolutions whose basis a mechanism computes (A19, Definitions 3 and 4).
 
     y = Σ_k a(x', y'; Ξ_k)ᵀ x Θ_k                                                    (A19 eq. 7)
 
-Linear in x for fixed x' and y'. In self-attention x' = y' = x, in cross-attention x' = x, and then
-it is linear in x only if the mechanism ignores its input, as the index-based ones do.
+A mechanism takes x' `[batch, M, P']` and y' `[batch, N, Q']`, the keys and the queries, and returns
+one influence matrix for each head: `[batch, heads, M, N]`, or `[heads, M, N]` where the batch
+shares it. It is a plain function, with its parameters bound:
+
+    mechanism = lambda keys, queries: column_softmax(bi_affine_scores(keys, queries, parameters))
+
+The index-based bases of grids and graphs are the mechanisms that look at neither argument. The
+convolution is linear in x for fixed x' and y'. In self-attention x' = y' = x, in cross-attention
+x' = x, and then it is linear in x only if the mechanism ignores its input.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import jax
+import jax.numpy as jnp
+import numpy as np
 from jax import Array, lax
-from jaxtyping import Num
+from jaxtyping import Bool, Num
 
 from convattn.operators.arrays import as_array
 from convattn.operators.attention import HIGHEST
-from convattn.structures.attention_mechanism import Mechanism
+from convattn.structures.basis import Basis
 from convattn.structures.dense_basis import DenseBasis
+from convattn.structures.masking import Blank, column_softmax
 from convattn.structures.structured_convolution import structured_convolution
+
+Mechanism = Callable[[Array, Array], Array]
+
+
+def softmax_mechanism(
+    scores: Mechanism,
+    mask: Bool[Array | np.ndarray, "*#batch keys queries"] | None = None,
+    *,
+    blank: Blank = "refuse",
+) -> Mechanism:
+    """The mechanism followed by a mask and the column-wise softmax, over the keys.
+
+    Args:
+        mask, blank: As in `column_softmax`.
+
+    >>> equal = softmax_mechanism(lambda keys, queries: jnp.zeros((1, 4, 2)))
+    >>> equal(jnp.zeros((1, 4, 3)), jnp.zeros((1, 2, 3)))[0, :, 0].tolist()
+    [0.25, 0.25, 0.25, 0.25]
+    """
+    return lambda keys, queries: column_softmax(scores(keys, queries), mask, blank=blank)
+
+
+def constant_mechanism(basis: Basis) -> Mechanism:
+    """A basis as a mechanism whose output does not depend on its input.
+
+    Source: A19, Section 3.1: grid and graph convolutions as the degenerate case.
+
+    >>> from convattn.structures import dense_basis
+    >>> mechanism = constant_mechanism(dense_basis([[0, 1], [0, 0]]))
+    >>> mechanism(jnp.zeros((5, 2, 3)), jnp.ones((5, 2, 3))).tolist()
+    [[[0, 1], [0, 0]]]
+    """
+    return lambda keys, queries: basis.matrices()
+
+
+def concatenated(*mechanisms: Mechanism) -> Mechanism:
+    """One mechanism with the heads of all, in this order.
+
+    >>> one = lambda keys, queries: jnp.ones((1, 2, 2))
+    >>> concatenated(one, one, one)(jnp.zeros((4, 2, 1)), jnp.zeros((4, 2, 1))).shape
+    (3, 2, 2)
+    """
+
+    def mechanism(
+        keys: Num[Array, "batch keys key_features"],
+        queries: Num[Array, "batch queries query_features"],
+    ) -> Array:
+        parts = [each(keys, queries) for each in mechanisms]
+        if any(part.ndim == 4 for part in parts):
+            batch = keys.shape[0]
+            parts = [
+                part if part.ndim == 4 else jnp.broadcast_to(part, (batch, *part.shape))
+                for part in parts
+            ]
+        return jnp.concatenate(parts, axis=-3)
+
+    return mechanism
 
 
 def attention_convolution(
@@ -84,11 +152,12 @@ def self_attention_convolution(
     x: Any,
     mechanism: Mechanism,
     theta: Any,
-    *,
-    order: str = "auto",
-    precision: lax.Precision = HIGHEST,
+    **options: Any,
 ) -> Num[Array, "batch entries out_channels"]:
     """The attention convolution with x' = y' = x; requires M = N and P = P' = Q'.
+
+    Args:
+        options: `order` and `precision`, as in `attention_convolution`.
 
     Source: A19 Definition 4.
 
@@ -98,7 +167,7 @@ def self_attention_convolution(
     >>> self_attention_convolution(x, products, theta)[0, :, 0].tolist()
     [5, 10]
     """
-    return attention_convolution(x, x, x, mechanism, theta, order=order, precision=precision)
+    return attention_convolution(x, x, x, mechanism, theta, **options)
 
 
 def cross_attention_convolution(
@@ -106,11 +175,12 @@ def cross_attention_convolution(
     queries: Any,
     mechanism: Mechanism,
     theta: Any,
-    *,
-    order: str = "auto",
-    precision: lax.Precision = HIGHEST,
+    **options: Any,
 ) -> Num[Array, "batch queries out_channels"]:
     """The attention convolution with x' = x; requires P' = P.
+
+    Args:
+        options: `order` and `precision`, as in `attention_convolution`.
 
     Source: A19 Definition 4.
 
@@ -120,4 +190,4 @@ def cross_attention_convolution(
     >>> cross_attention_convolution(x, y, products, jnp.ones((1, 1, 1), int)).tolist()
     [[[15]]]
     """
-    return attention_convolution(x, x, queries, mechanism, theta, order=order, precision=precision)
+    return attention_convolution(x, x, queries, mechanism, theta, **options)

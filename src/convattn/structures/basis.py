@@ -17,6 +17,16 @@ import numpy as np
 from jax import Array, lax
 from jaxtyping import Num
 
+from convattn.operators.attention import HIGHEST as HIGHEST
+
+Matrices = Num[Array, "size inputs outputs"]
+Inputs = Num[Array, "batch inputs channels"]
+Gathered = Num[Array, "batch size outputs channels"]
+Family = Num[Array, "batch size inputs channels"]
+Outputs = Num[Array, "batch outputs channels"]
+Theta = Num[Array, "size in_channels out_channels"]
+Operator = Num[Array, "inputs outputs in_channels out_channels"]
+
 
 class Basis(ABC):
     """K matrices A_k of shape `[M, N]`; K is the size of the convolution.
@@ -51,26 +61,17 @@ class Basis(ABC):
         """What the entries contribute to the result's dtype; bool where they contribute nothing."""
 
     @abstractmethod
-    def matrices(self) -> Num[Array, "size inputs outputs"]:
+    def matrices(self) -> Matrices:
         """A, dense."""
 
     @abstractmethod
-    def gather(
-        self, x: Num[Array, "batch inputs channels"], *, precision: lax.Precision = ...
-    ) -> Num[Array, "batch size outputs channels"]:
+    def gather(self, x: Inputs, *, precision: lax.Precision = HIGHEST) -> Gathered:
         """A_kᵀ x for every k, in the accumulation dtype of A and x."""
 
     @abstractmethod
-    def scatter_sum(
-        self, z: Num[Array, "batch size inputs channels"], *, precision: lax.Precision = ...
-    ) -> Num[Array, "batch outputs channels"]:
+    def scatter_sum(self, z: Family, *, precision: lax.Precision = HIGHEST) -> Outputs:
         """Σ_k A_kᵀ z_k, in the accumulation dtype of A and z."""
 
     @abstractmethod
-    def operator(
-        self,
-        theta: Num[Array, "size in_channels out_channels"],
-        *,
-        precision: lax.Precision = ...,
-    ) -> Num[Array, "inputs outputs in_channels out_channels"]:
+    def operator(self, theta: Theta, *, precision: lax.Precision = HIGHEST) -> Operator:
         """Φ = A∘Θ of A19 eq. 3, in the accumulation dtype of A and Θ."""

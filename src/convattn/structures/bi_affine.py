@@ -80,7 +80,7 @@ def bi_affine(
     }
     if not given:
         raise ValueError(
-            "bi_affine was given no parameter, but should have at least one of "
+            "bi_affine was given no parameter, but expected at least one of "
             f"{', '.join(axes)}; for equal scores pass offset=zeros(heads)"
         )
     sizes: dict[str, int] = {}
@@ -92,7 +92,7 @@ def bi_affine(
         )
         if not fits:
             raise ValueError(
-                f"{name}.shape={array.shape}, but should be ({expected}); a single head needs a "
+                f"{name}.shape={array.shape}, but expected ({expected}); a single head needs a "
                 "leading axis of length one"
             )
     return BiAffine(**given)
@@ -124,7 +124,7 @@ def bi_affine_scores(
     """
     terms = [part for part in jax.tree.leaves(parameters) if part is not None]
     if not terms:
-        raise ValueError("parameters has no term, but should have at least one; see bi_affine")
+        raise ValueError("parameters has no term, but expected at least one; see bi_affine")
     check_parameters(parameters)
     check_features(keys, parameters.bilinear, parameters.key_weight, 1, "keys")
     check_features(queries, parameters.bilinear, parameters.query_weight, 2, "queries")

@@ -9,7 +9,7 @@ A_k = A'_k' A''_k'' and Θ_k = Θ'_k' Θ''_k'', where k numbers the pairs (k', k
 
 Shifts. (A_d A_e)_mn = 1 iff n = m + d + e and m + d is in the grid. On a bare grid that is A_(d+e)
 only if no node in between is lost, e.g. if d and e point the same way on every axis; A_1 A_-1 on
-two nodes is diag(1, 0), which is no shift matrix. So `compose` returns a `ShiftBasis` only where
+two nodes is diag(1, 0), which is not a shift matrix. So `compose` returns a `ShiftBasis` only where
 all its products are shifts, and a `SparseBasis` otherwise.
 """
 
@@ -27,7 +27,7 @@ from convattn.operators.arrays import accumulation_dtype, as_array
 from convattn.operators.attention import HIGHEST
 from convattn.structures.basis import Basis
 from convattn.structures.dense_basis import DenseBasis
-from convattn.structures.duplicates import EXACT_IN_64_BITS, narrowed
+from convattn.structures.duplicates import narrowed
 from convattn.structures.shift_basis import ShiftBasis
 from convattn.structures.sliced_basis import SlicedBasis
 from convattn.structures.sparse_basis import SparseBasis, basis_from_entries
@@ -152,28 +152,13 @@ def _family_product(
     shape = (first.shape[0] * second.shape[0], first.shape[1], second.shape[2])
     if jnp.issubdtype(dtype, jnp.integer) and not traced:
         left, right = np.asarray(first), np.asarray(second)
-        _refuse_beyond_64_bits(
-            _tensordot(*(abs(part.astype(np.float64)) for part in (left, right)))
-        )
-        exact = _tensordot(left.astype(np.int64), right.astype(np.int64))
+        exact = np.tensordot(left.astype(np.int64), right.astype(np.int64), (2, 1))
+        exact = exact.transpose(0, 2, 1, 3)
         return jnp.asarray(narrowed(exact, dtype, PRODUCT_IS)).reshape(shape)
     wide = accumulation_dtype(dtype)
     factors = first.astype(wide), second.astype(wide)
     product = jnp.einsum("amr,brn->abmn", *factors, precision=HIGHEST)
     return product.reshape(shape).astype(dtype)
-
-
-def _tensordot(left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    return np.tensordot(left, right, (2, 1)).transpose(0, 2, 1, 3)
-
-
-def _refuse_beyond_64_bits(magnitudes: np.ndarray) -> None:
-    """Refuse sums of products whose absolute values, in float64, do not fit in int64."""
-    if magnitudes.size and magnitudes.max() >= EXACT_IN_64_BITS:
-        raise ValueError(
-            f"a product of two members sums up absolute values of {magnitudes.max():.3g}, but 64 "
-            "bits end at 9.22e+18; scale the integers down, or make them floats"
-        )
 
 
 def _coordinates(basis: Basis) -> tuple[np.ndarray, ...] | None:
@@ -210,12 +195,7 @@ def _sparse_product(
         (values.astype(wide), (keys, bases * second.outputs + queries)),
         shape=(second.inputs, second.size * second.outputs),
     )
-    rows, columns = rows.tocsr(), columns.tocsr()
-    if wide == np.int64:
-        _refuse_beyond_64_bits(
-            (abs(rows.astype(np.float64)) @ abs(columns.astype(np.float64))).data
-        )
-    product = (rows @ columns).tocoo()
+    product = (rows.tocsr() @ columns.tocsr()).tocoo()
     row, column = product.row.astype(np.int64), product.col.astype(np.int64)
     return basis_from_entries(
         narrowed(product.data, result, PRODUCT_IS),

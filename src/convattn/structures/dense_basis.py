@@ -10,7 +10,17 @@ from jax import Array, lax
 from jaxtyping import Num
 
 from convattn.operators.arrays import accumulation_dtype, as_array
-from convattn.structures.basis import Basis
+from convattn.structures.basis import (
+    HIGHEST,
+    Basis,
+    Family,
+    Gathered,
+    Inputs,
+    Matrices,
+    Operator,
+    Outputs,
+    Theta,
+)
 
 
 @jax.tree_util.register_dataclass
@@ -53,34 +63,19 @@ class DenseBasis(Basis):
         """That of the array."""
         return self.array.dtype
 
-    def matrices(self) -> Num[Array, "size inputs outputs"]:
+    def matrices(self) -> Matrices:
         """The array itself."""
         return self.array
 
-    def gather(
-        self,
-        x: Num[Array, "batch inputs channels"],
-        *,
-        precision: lax.Precision = lax.Precision.HIGHEST,
-    ) -> Num[Array, "batch size outputs channels"]:
+    def gather(self, x: Inputs, *, precision: lax.Precision = HIGHEST) -> Gathered:
         """A_kᵀ x."""
         return self._product("kmn,bmp->bknp", x, precision)
 
-    def scatter_sum(
-        self,
-        z: Num[Array, "batch size inputs channels"],
-        *,
-        precision: lax.Precision = lax.Precision.HIGHEST,
-    ) -> Num[Array, "batch outputs channels"]:
+    def scatter_sum(self, z: Family, *, precision: lax.Precision = HIGHEST) -> Outputs:
         """Σ_k A_kᵀ z_k, one contraction over k and m."""
         return self._product("kmn,bkmq->bnq", z, precision)
 
-    def operator(
-        self,
-        theta: Num[Array, "size in_channels out_channels"],
-        *,
-        precision: lax.Precision = lax.Precision.HIGHEST,
-    ) -> Num[Array, "inputs outputs in_channels out_channels"]:
+    def operator(self, theta: Theta, *, precision: lax.Precision = HIGHEST) -> Operator:
         """A∘Θ, one contraction over k."""
         return self._product("kmn,kpq->mnpq", theta, precision)
 
@@ -108,7 +103,7 @@ def dense_basis(matrices: Any) -> DenseBasis:
         array = array[None]
     if array.ndim != 3 or 0 in array.shape:
         raise ValueError(
-            f"matrices.shape={array.shape}, but should be (K, M, N), all at least 1: K matrices "
+            f"matrices.shape={array.shape}, but expected (K, M, N), all at least 1: K matrices "
             "from M inputs to N outputs"
         )
     return DenseBasis(array)

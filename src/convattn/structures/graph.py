@@ -21,7 +21,7 @@ from convattn.operators.arrays import accumulation_dtype, as_array
 from convattn.structures.basis import Basis
 from convattn.structures.dense_basis import DenseBasis
 from convattn.structures.duplicates import sum_duplicates
-from convattn.structures.sparse_basis import sparse_basis
+from convattn.structures.sparse_basis import entries_of, sparse_basis
 
 Matrix = Any  # a JAX array, or a scipy.sparse.csr_array
 
@@ -54,30 +54,25 @@ def read_graph(adjacency: Any, name: str = "adjacency", *, symmetric: bool = Fal
         symmetric: Whether the graph must be undirected.
 
     Raises:
-        ValueError: For what is no square matrix of real numbers, for entries that are not finite or
-            negative, for an asymmetric matrix where `symmetric`, for a traced BCOO, and for several
-            entries at one place whose sum the dtype cannot hold.
+        ValueError: For other than a square matrix of real numbers, for entries that are not finite
+            or negative, for an asymmetric matrix where `symmetric`, for a traced BCOO, and for
+            several entries at one place whose sum the dtype cannot hold.
 
     >>> read_graph([[0, 1], [1, 0]]).nodes
     2
     """
-    stored = adjacency.dtype if isinstance(adjacency, BCOO) else None  # scipy knows no half types
-    if isinstance(adjacency, BCOO):
-        adjacency = _from_bcoo(adjacency, name)
-    if scipy.sparse.issparse(adjacency):
-        given = adjacency.tocoo()  # compressed rows would sum duplicates in the given dtype
-        numbers = as_array(given.data, name)
-        dtype = numbers.dtype
-        _check_shape(given.shape, dtype, name)
-        places = np.ravel_multi_index((given.row, given.col), given.shape)
-        wide = np.asarray(numbers).astype(accumulation_dtype(dtype))
-        values, places = sum_duplicates(wide, places, name)
-        where = np.unravel_index(places, given.shape)
-        matrix: Matrix = scipy.sparse.csr_array((values, where), given.shape)
+    if isinstance(adjacency, BCOO) or scipy.sparse.issparse(adjacency):
+        _refuse_traced(adjacency, name)
+        numbers, indices, shape = entries_of(adjacency, name)
+        _check_shape(shape, numbers.dtype, name)
+        wide = numbers.astype(accumulation_dtype(numbers.dtype))  # scipy knows no half types
+        values, places = sum_duplicates(wide, np.ravel_multi_index(indices.T, shape), name)
+        where = np.unravel_index(places, shape)
+        matrix: Matrix = scipy.sparse.csr_array((values, where), shape)
         _check_values(matrix.data, name, lambda index: _place(matrix, index))
         if symmetric:
             _check_symmetric(abs(matrix - matrix.T).tocsr(), name)
-        return Graph(matrix, stored or dtype)
+        return Graph(matrix, numbers.dtype)
     array = as_array(adjacency, name)
     _check_shape(array.shape, array.dtype, name)
     dense = array.astype(accumulation_dtype(array))
@@ -128,27 +123,19 @@ def graph_basis(matrices: Sequence[Matrix], dtype: np.dtype) -> Basis:
     return DenseBasis(jnp.stack([jnp.asarray(matrix) for matrix in matrices]).astype(dtype))
 
 
-def _from_bcoo(adjacency: BCOO, name: str) -> scipy.sparse.coo_array | Array:
-    if isinstance(adjacency.data, jax.core.Tracer) or isinstance(
-        adjacency.indices, jax.core.Tracer
-    ):
+def _refuse_traced(adjacency: Any, name: str) -> None:
+    parts = (adjacency.data, adjacency.indices) if isinstance(adjacency, BCOO) else ()
+    if any(isinstance(part, jax.core.Tracer) for part in parts):
         raise ValueError(
             f"{name} is a traced BCOO, but how many entries the result has must be known; build "
             "the basis outside jit, or pass a dense matrix"
         )
-    if adjacency.n_batch or adjacency.n_dense or adjacency.ndim != 2:
-        return adjacency.todense()
-    inside = (np.asarray(adjacency.indices) < np.array(adjacency.shape)).all(axis=1)
-    rows, columns = np.asarray(adjacency.indices)[inside].T
-    kind = accumulation_dtype(adjacency.data)
-    values = np.asarray(adjacency.data).astype(kind)[inside]
-    return scipy.sparse.coo_array((values, (rows, columns)), adjacency.shape)
 
 
 def _check_shape(shape: tuple[int, ...], dtype: np.dtype, name: str) -> None:
     if len(shape) != 2 or shape[0] != shape[1] or shape[0] < 1:
         raise ValueError(
-            f"{name}.shape={tuple(shape)}, but should be (N, N), N at least 1: the weight of every "
+            f"{name}.shape={tuple(shape)}, but expected (N, N), N at least 1: the weight of every "
             "edge from m to n; for a bipartite graph number both kinds of nodes together"
         )
     if jnp.issubdtype(dtype, jnp.complexfloating):

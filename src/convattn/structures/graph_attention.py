@@ -81,7 +81,7 @@ def graph_attention_matrices(
     mapped, parameters = as_array(mapped, "mapped"), check_parameters(parameters)
     if mapped.ndim != 4:
         raise ValueError(
-            f"mapped.shape={mapped.shape}, but should be (batch, heads, nodes, out_channels)"
+            f"mapped.shape={mapped.shape}, but expected (batch, heads, nodes, out_channels)"
         )
     mask = _with_head_axis(mask, mapped.shape[0], mapped.shape[2])
     weights = (parameters.key_weight, parameters.query_weight)
@@ -144,12 +144,12 @@ def graph_attention(
     """
     if combination not in ("sum", "mean", "concatenate"):
         raise ValueError(
-            f"combination={combination!r}, but should be 'sum', 'mean' or 'concatenate'"
+            f"combination={combination!r}, but expected 'sum', 'mean' or 'concatenate'"
         )
     x, theta = as_array(x, "x"), as_array(theta, "theta")
     if x.ndim != 3 or theta.ndim != 3 or x.shape[2] != theta.shape[1]:
         raise ValueError(
-            f"x.shape={x.shape} and theta.shape={theta.shape}, but should be (batch, nodes, "
+            f"x.shape={x.shape} and theta.shape={theta.shape}, but expected (batch, nodes, "
             "in_channels) and (heads, in_channels, out_channels); add a batch axis with x[None]"
         )
     dtype = accumulation_dtype(x, theta)
@@ -171,7 +171,7 @@ def _with_head_axis(mask: Array | np.ndarray, batch: int, nodes: int) -> Array |
         return mask
     if shape != (batch, nodes, nodes):
         raise ValueError(
-            f"mask.shape={shape}, but should be {(nodes, nodes)}, one graph for the whole batch, "
+            f"mask.shape={shape}, but expected {(nodes, nodes)}, one graph for the whole batch, "
             f"or {(batch, nodes, nodes)}, one for each of its members; the heads share it"
         )
     return mask[:, None] if isinstance(mask, jax.core.Tracer) else np.asarray(mask)[:, None]

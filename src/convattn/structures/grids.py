@@ -27,8 +27,13 @@ from jaxtyping import Num
 
 from convattn.operators.arrays import accumulation_dtype, as_array
 from convattn.operators.shifts import Shift, from_query_minus_key, per_axis
-from convattn.structures.shift_basis import LOWEST_SHIFT, ShiftBasis, shift_basis
-from convattn.structures.strided_basis import StridedBasis, strided_basis
+from convattn.structures.shift_basis import (
+    LOWEST_SHIFT,
+    ShiftBasis,
+    StridedBasis,
+    shift_basis,
+    strided_basis,
+)
 
 
 def cuboid_shifts(
@@ -58,7 +63,7 @@ def cuboid_shifts(
     extents = (sizes,) if isinstance(sizes, int | np.integer) else tuple(sizes)
     extents = per_axis(extents, len(extents), "sizes")
     if not extents:
-        raise ValueError("sizes=(), but should be at least one number of taps, one for each axis")
+        raise ValueError("sizes=(), but expected at least one number of taps, one for each axis")
     steps = per_axis(dilation, len(extents), "dilation", LOWEST_SHIFT)
     offsets = per_axis(offset, len(extents), "offset", LOWEST_SHIFT)
     if 0 in steps:
@@ -167,7 +172,7 @@ def structure_to_kernel(basis: ShiftBasis | StridedBasis, theta: Any) -> CuboidK
     parameter = as_array(theta, "theta")
     if parameter.ndim != 3 or parameter.shape[0] != basis.size:
         raise ValueError(
-            f"theta.shape={parameter.shape}, but should be ({basis.size}, in_channels, "
+            f"theta.shape={parameter.shape}, but expected ({basis.size}, in_channels, "
             f"out_channels) for a basis of size {basis.size}"
         )
     taps = [from_query_minus_key(shift) for shift in basis.shifts]
@@ -175,8 +180,8 @@ def structure_to_kernel(basis: ShiftBasis | StridedBasis, theta: Any) -> CuboidK
     gaps = [{after - before for before, after in pairwise(a)} for a in axes]
     if any(len(gap) > 1 for gap in gaps) or set(taps) != set(product(*axes)):
         raise ValueError(
-            f"the shifts {basis.shifts} fill no regular right cuboid, so there is no kernel with "
-            "these taps; add the missing shifts with parameters of zero"
+            f"shifts={basis.shifts}, but expected all of a regular right cuboid, the taps of a "
+            "kernel; add the missing shifts with parameters of zero"
         )
     places = {tap: index for index, tap in enumerate(sorted(set(taps)))}
     index = np.array([places[tap] for tap in taps])

@@ -112,10 +112,10 @@ def chebyshev_basis(adjacency: Any, order: int, *, largest_eigenvalue: float = 2
     [[1.0, 0.0], [0.0, -1.0], [1.0, 0.0]]
     """
     if isinstance(order, bool) or not isinstance(order, int | np.integer) or order < 0:
-        raise ValueError(f"order={order!r}, but should be an integer ≥ 0, the degree of the last")
+        raise ValueError(f"order={order!r}, but expected an integer ≥ 0, the degree of the last")
     if not 0 < largest_eigenvalue < float("inf"):
         raise ValueError(
-            f"largest_eigenvalue={largest_eigenvalue!r}, but should be a positive number; the "
+            f"largest_eigenvalue={largest_eigenvalue!r}, but expected a positive number; the "
             "default 2 bounds the eigenvalues of every normalised Laplacian"
         )
     graph = _connected(adjacency)

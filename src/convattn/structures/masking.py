@@ -117,7 +117,7 @@ def _softmax(
     scores: Array, mask: Array | np.ndarray | None, blank: str, axis: int, name: str
 ) -> Array:
     if blank not in ("refuse", "zero"):
-        raise ValueError(f"blank={blank!r}, but should be 'refuse' or 'zero'")
+        raise ValueError(f"blank={blank!r}, but expected 'refuse' or 'zero'")
     masked = _floating(scores) if mask is None else masked_scores(scores, mask)
     if blank == "refuse":
         if mask is not None:

@@ -94,7 +94,7 @@ def rank_one_terms(a: Sequence[Sequence[Any]], b: Sequence[Sequence[Any]]) -> tu
     widths = {tuple(factor.shape[1] for factor in factors) for factors in joined}
     if len(widths) != 1:
         raise ValueError(
-            f"the tensors a_k ⊗ b_k have the shapes {sorted(widths)}, but should have one"
+            f"the tensors a_k ⊗ b_k have the shapes {sorted(widths)}, but expected one"
         )
     return tuple(_concatenate(axis) for axis in zip(*joined, strict=True))
 

@@ -101,8 +101,8 @@ def maps_from_parameter(
     width = narrow if width is None else width
     if not 1 <= width <= narrow:
         raise ValueError(
-            f"width={width}, but should be from 1 to {narrow}, the smaller of the {rows} input and "
-            f"{columns} output channels: no Θ_k has a larger rank"
+            f"width={width}, but expected a width from 1 to {narrow}, the smaller of the {rows} "
+            f"input and {columns} output channels: no Θ_k has a larger rank"
         )
     working = jnp.promote_types(accumulation_dtype(theta), jnp.float32)
     if width == narrow:

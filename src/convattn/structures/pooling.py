@@ -6,7 +6,7 @@ Output n averages the window of w nodes s·n + d·j, 0 ≤ j < w on each axis:
 
 The same map has the size |w|, the shifts of the window for a basis and Θ_k = I/|w|, a controlled
 separable parameter with H = 1 (A19 eq. 5); `window_basis` is that basis. Max pooling is not linear
-and is no convolution of this kind.
+and is not a convolution of this kind.
 """
 
 from collections.abc import Sequence
@@ -17,8 +17,8 @@ from jax.typing import DTypeLike
 
 from convattn.operators.shifts import per_axis
 from convattn.structures.grids import cuboid_shifts
+from convattn.structures.shift_basis import StridedBasis, strided_basis
 from convattn.structures.sparse_basis import SparseBasis, basis_from_entries
-from convattn.structures.strided_basis import StridedBasis, strided_basis
 
 
 def window_basis(
@@ -78,7 +78,7 @@ def pooling_basis(
     windows = window_basis(grid, window, stride, dilation)
     kind = jnp.result_type(float) if dtype is None else jnp.dtype(dtype)
     if not jnp.issubdtype(kind, jnp.floating):
-        raise ValueError(f"dtype={dtype}, but should be floating: an average is a fraction")
+        raise ValueError(f"dtype={dtype}, but expected a floating type: an average is a fraction")
     _, keys, queries = windows.entries()
     values = jnp.full(len(keys), 1 / windows.size, kind)
     zeros = np.zeros_like(keys)

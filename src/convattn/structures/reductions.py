@@ -1,13 +1,17 @@
 """Parameters with fewer numbers: grouped, depth-wise separable, controlled separable (A19, 1.3).
 
-| form                 | Θ_kpq                                |
-|----------------------|--------------------------------------|
-| grouped              | ν diagonal blocks of P/ν × Q/ν       |
-| depth-wise separable | Θ⁽¹⁾_kp Θ⁽²⁾_pq                      |
-| controlled separable | Σ_h Θ^(basis)_hk Θ^(channel)_hpq     |
+| form                 | Θ_kpq                            | numbers   | fewer than KPQ iff    |
+|----------------------|----------------------------------|-----------|-----------------------|
+| grouped              | ν diagonal blocks of P/ν × Q/ν   | KPQ/ν     | ν > 1                 |
+| depth-wise separable | Θ⁽¹⁾_kp Θ⁽²⁾_pq                  | KP + PQ   | (K - 1)(Q - 1) > 1    |
+| controlled separable | Σ_h Θ^(basis)_hk Θ^(channel)_hpq | H(K + PQ) | H < KPQ/(K + PQ)      |
+
+KP + PQ < KPQ iff K + Q < KQ iff (K - 1)(Q - 1) > 1; and H(K + PQ) < KPQ by division. Since
+KPQ/(K + PQ) < min(K, PQ), saving implies H < K, but not the other way round: every H < K saves iff
+(K - 1)(K + PQ) < KPQ, that is PQ > K(K - 1).
 
 Each form is built (`*_theta`) and applied (`*_convolution`) from its own parameters; applying does
-not build Θ. `parameter_counts` says how many numbers each has.
+not build Θ.
 """
 
 from typing import Any
@@ -18,6 +22,7 @@ from jaxtyping import Num
 
 from convattn.operators.arrays import accumulation_dtype, as_array
 from convattn.operators.attention import HIGHEST
+from convattn.operators.integers import as_integer
 from convattn.structures.basis import Basis
 from convattn.structures.mixed_product import mixed_product
 
@@ -170,10 +175,71 @@ def controlled_convolution(
     return basis.scatter_sum(spread).astype(result)
 
 
+def parameter_count(
+    size: int,
+    in_channels: int,
+    out_channels: int,
+    *,
+    groups: int | None = None,
+    separable: bool = False,
+    controls: int | None = None,
+) -> int:
+    """How many numbers a form of Θ has; none of the options means all KPQ.
+
+    Args:
+        size: K.
+        in_channels: P.
+        out_channels: Q.
+        groups: ν, grouped.
+        separable: depth-wise separable.
+        controls: H, controlled separable.
+
+    Raises:
+        ValueError: For more than one form, ν that does not divide both P and Q, and sizes that are
+            not integers ≥ 1.
+
+    Source: A19 Section 1.3.
+
+    >>> [parameter_count(9, 3, 3, controls=h) for h in (4, 5)], parameter_count(9, 3, 3)
+    ([72, 90], 81)
+    """
+    size = as_integer(size, "size", 1)
+    in_channels = as_integer(in_channels, "in_channels", 1)
+    out_channels = as_integer(out_channels, "out_channels", 1)
+    groups = None if groups is None else as_integer(groups, "groups", 1)
+    controls = None if controls is None else as_integer(controls, "controls", 1)
+    if (groups is not None) + separable + (controls is not None) > 1:
+        raise ValueError(
+            f"groups={groups}, separable={separable}, controls={controls}, but Θ has one form"
+        )
+    if groups is not None:
+        if in_channels % groups or out_channels % groups:
+            raise ValueError(
+                f"groups={groups}, but should divide both {in_channels} input and {out_channels} "
+                "output channels"
+            )
+        return size * in_channels * out_channels // groups
+    if separable:
+        return size * in_channels + in_channels * out_channels
+    if controls is not None:
+        return controls * (size + in_channels * out_channels)
+    return size * in_channels * out_channels
+
+
+def saves(size: int, in_channels: int, out_channels: int, **form: Any) -> bool:
+    """Whether a form, one of the options of `parameter_count`, has fewer numbers than KPQ.
+
+    >>> saves(9, 3, 3, controls=4), saves(9, 3, 3, controls=5)
+    (True, False)
+    """
+    full = parameter_count(size, in_channels, out_channels)
+    return full > parameter_count(size, in_channels, out_channels, **form)
+
+
 def _check(value: Any, name: str, rank: int, wanted: str) -> Array:
     array = as_array(value, name)
     if array.ndim != rank or 0 in array.shape:
-        raise ValueError(f"{name}.shape={array.shape}, but should be {wanted}, all at least 1")
+        raise ValueError(f"{name}.shape={array.shape}, but expected {wanted}, all at least 1")
     return array
 
 
@@ -207,6 +273,6 @@ def _check_input(x: Any, basis: Basis, size: int, in_channels: int) -> Array:
         )
     if array.ndim != 3 or array.shape[1:] != (basis.inputs, in_channels):
         raise ValueError(
-            f"x.shape={array.shape}, but should be (batch, {basis.inputs}, {in_channels})"
+            f"x.shape={array.shape}, but expected (batch, {basis.inputs}, {in_channels})"
         )
     return array

@@ -23,9 +23,9 @@ from jax import Array, lax
 from jaxtyping import Num
 
 from convattn.operators.attention import HIGHEST
-from convattn.structures.attention_convolution import attention_convolution
-from convattn.structures.attention_mechanism import (
+from convattn.structures.attention_convolution import (
     Mechanism,
+    attention_convolution,
     concatenated,
     constant_mechanism,
 )

@@ -14,7 +14,17 @@ from jaxtyping import Int, Num
 
 from convattn.operators.arrays import accumulation_dtype, as_array
 from convattn.operators.integers import as_integer
-from convattn.structures.basis import Basis
+from convattn.structures.basis import (
+    HIGHEST,
+    Basis,
+    Family,
+    Gathered,
+    Inputs,
+    Matrices,
+    Operator,
+    Outputs,
+    Theta,
+)
 from convattn.structures.duplicates import sum_duplicates
 
 
@@ -66,41 +76,26 @@ class SparseBasis(Basis):
         """That of the values."""
         return self.values.dtype
 
-    def matrices(self) -> Num[Array, "size inputs outputs"]:
+    def matrices(self) -> Matrices:
         """A, dense."""
         empty = jnp.zeros(self.shape, self.values.dtype)
         return empty.at[self.bases, self.keys, self.queries].add(self.values)
 
-    def gather(
-        self,
-        x: Num[Array, "batch inputs channels"],
-        *,
-        precision: lax.Precision = lax.Precision.HIGHEST,
-    ) -> Num[Array, "batch size outputs channels"]:
+    def gather(self, x: Inputs, *, precision: lax.Precision = HIGHEST) -> Gathered:
         """Each entry adds value·x_m at (k, n)."""
         dtype = accumulation_dtype(self.values, x)
         terms = x.astype(dtype)[:, self.keys] * self.values.astype(dtype)[:, None]
         empty = jnp.zeros((x.shape[0], self.size, self.outputs, x.shape[-1]), dtype)
         return empty.at[:, self.bases, self.queries].add(terms)
 
-    def scatter_sum(
-        self,
-        z: Num[Array, "batch size inputs channels"],
-        *,
-        precision: lax.Precision = lax.Precision.HIGHEST,
-    ) -> Num[Array, "batch outputs channels"]:
+    def scatter_sum(self, z: Family, *, precision: lax.Precision = HIGHEST) -> Outputs:
         """Each entry adds value·z_km at n."""
         dtype = accumulation_dtype(self.values, z)
         terms = z.astype(dtype)[:, self.bases, self.keys] * self.values.astype(dtype)[:, None]
         empty = jnp.zeros((z.shape[0], self.outputs, z.shape[-1]), dtype)
         return empty.at[:, self.queries].add(terms)
 
-    def operator(
-        self,
-        theta: Num[Array, "size in_channels out_channels"],
-        *,
-        precision: lax.Precision = lax.Precision.HIGHEST,
-    ) -> Num[Array, "inputs outputs in_channels out_channels"]:
+    def operator(self, theta: Theta, *, precision: lax.Precision = HIGHEST) -> Operator:
         """Each entry adds value·Θ_k at (m, n)."""
         dtype = accumulation_dtype(self.values, theta)
         terms = theta.astype(dtype)[self.bases] * self.values.astype(dtype)[:, None, None]
@@ -123,18 +118,18 @@ def sparse_basis(matrices: Any) -> SparseBasis:
     5
     """
     if isinstance(matrices, BCOO) or (hasattr(matrices, "ndim") and matrices.ndim == 3):
-        values, indices, shape = _entries(matrices)
+        values, indices, shape = entries_of(matrices)
         if len(shape) != 3:
             raise ValueError(
-                f"matrices.shape={shape}, but should be (K, M, N); give one as [matrix]"
+                f"matrices.shape={shape}, but expected (K, M, N); give one as [matrix]"
             )
         return basis_from_entries(values, indices[:, 0], indices[:, 1], indices[:, 2], shape)
     if scipy.sparse.issparse(matrices) or not isinstance(matrices, Sequence) or not matrices:
         raise ValueError(
-            f"matrices is {type(matrices).__name__}, but should be an array [K, M, N] or a list of "
+            f"matrices is {type(matrices).__name__}, but expected an array [K, M, N] or a list of "
             "matrices [M, N]; give a single one as [matrix]"
         )
-    parts = [_entries(matrix) for matrix in matrices]
+    parts = [entries_of(matrix) for matrix in matrices]
     shapes = {shape for _, _, shape in parts}
     if len(shapes) != 1 or len(parts[0][2]) != 2:
         raise ValueError(
@@ -166,7 +161,7 @@ def basis_from_entries(
     """
     size = tuple(as_integer(n, "shape", 0) for n in shape)
     if len(size) != 3 or min(size) < 1:
-        raise ValueError(f"shape={shape!r}, but should be (K, M, N), all at least 1")
+        raise ValueError(f"shape={shape!r}, but expected (K, M, N), all at least 1")
     numbers = np.asarray(as_array(values, "values"))
     places = [
         _indices(part, name)
@@ -201,11 +196,13 @@ def _indices(part: Any, name: str) -> np.ndarray:
     return given.astype(np.int64)
 
 
-def _entries(matrix: Any) -> tuple[np.ndarray, np.ndarray, tuple[int, ...]]:
+def entries_of(
+    matrix: Any, name: str = "matrices"
+) -> tuple[np.ndarray, np.ndarray, tuple[int, ...]]:
     """The values and indices of one array, dense or sparse."""
     if scipy.sparse.issparse(matrix):
         coordinates = matrix.tocoo()
-        as_array(coordinates.data, "matrices")  # refuses bits that JAX would drop
+        as_array(coordinates.data, name)  # refuses bits that JAX would drop
         return coordinates.data, np.stack([coordinates.row, coordinates.col], 1), matrix.shape
     if isinstance(matrix, BCOO):
         if matrix.n_batch == 0 and matrix.n_dense == 0:
@@ -213,6 +210,6 @@ def _entries(matrix: Any) -> tuple[np.ndarray, np.ndarray, tuple[int, ...]]:
             inside = (indices < np.array(matrix.shape)).all(axis=1)  # BCOO pads with others
             return values[inside], indices[inside], matrix.shape
         matrix = matrix.todense()
-    dense = np.asarray(as_array(matrix, "matrices"))
+    dense = np.asarray(as_array(matrix, name))
     indices = np.argwhere(dense)
     return dense[tuple(indices.T)], indices, dense.shape

@@ -56,13 +56,13 @@ def structured_convolution(
     x, theta = as_array(x, "x"), as_array(theta, "theta")
     if x.ndim != 3 or x.shape[1] != basis.inputs:
         raise ValueError(
-            f"x.shape={x.shape}, but should be (batch, {basis.inputs}, channels) for a basis of "
+            f"x.shape={x.shape}, but expected (batch, {basis.inputs}, channels) for a basis of "
             f"{basis.inputs} inputs; flatten the structure's axes into one, add a batch axis with "
             "x[None]"
         )
     if theta.ndim != 3 or theta.shape[:2] != (basis.size, x.shape[-1]):
         raise ValueError(
-            f"theta.shape={theta.shape}, but should be ({basis.size}, {x.shape[-1]}, out_channels) "
+            f"theta.shape={theta.shape}, but expected ({basis.size}, {x.shape[-1]}, out_channels) "
             f"for a basis of size {basis.size} and x of shape {x.shape}"
         )
     if order == "auto":
@@ -83,5 +83,5 @@ def structured_convolution(
         operator = basis.operator(parameter, precision=precision)
         y = jnp.einsum("mnpq,bmp->bnq", operator, wide, precision=precision)
     else:
-        raise ValueError(f"order={order!r}, but should be 'auto' or one of {', '.join(ORDERS)}")
+        raise ValueError(f"order={order!r}, but expected 'auto' or one of {', '.join(ORDERS)}")
     return y.astype(result)

@@ -12,7 +12,7 @@ from jax import Array
 from jaxtyping import Bool, Float, Num
 
 from convattn.encodings.layer import ContentScores
-from convattn.structures.attention_mechanism import Mechanism, softmax_mechanism
+from convattn.structures.attention_convolution import Mechanism, softmax_mechanism
 from convattn.structures.bi_affine import BiAffine
 from convattn.structures.masking import Blank
 from convattn.structures.output_maps import maps_from_parameter, parameter_from_maps

@@ -43,7 +43,7 @@ def power_basis(adjacency: Any, order: int) -> Basis:
     [[0, 0, 2], [0, 0, 0], [0, 0, 0]]
     """
     if isinstance(order, bool) or not isinstance(order, int | np.integer) or order < 1:
-        raise ValueError(f"order={order!r}, but should be an integer ≥ 1, the longest walk")
+        raise ValueError(f"order={order!r}, but expected an integer ≥ 1, the longest walk")
     graph = read_graph(adjacency)
     _refuse_overflow([graph.matrix] * order, graph.dtype, f"walks of length {order}")
     found = [graph.matrix]
@@ -76,7 +76,7 @@ def walk_basis(relations: Mapping[str, Any], sorts: Sequence[str | Sequence[str]
     """
     paths = [tuple(sort.split(".")) if isinstance(sort, str) else tuple(sort) for sort in sorts]
     if not paths or not all(paths):
-        raise ValueError(f"sorts={sorts!r}, but should be at least one sort, none of them empty")
+        raise ValueError(f"sorts={sorts!r}, but expected at least one sort, none of them empty")
     unknown = sorted({name for path in paths for name in path} - set(relations))
     if unknown:
         raise ValueError(

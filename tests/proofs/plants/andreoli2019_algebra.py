@@ -90,7 +90,7 @@ PLANTS = [
     (
         "prop1",
         "families that are no basis",
-        f"{S}.rational_inverse.linear_relation",
+        f"{S}.inversion.linear_relation",
         always([1, 0, 0, 0, 0, 0]),
     ),
     ("prop1", "in floating point", "jax.numpy.linalg.inv", scaled(1 + 1e-4)),

@@ -44,7 +44,7 @@ def require_size(settings: EncoderSettings, printed: str | int) -> str:
 def require_first_heads(settings: EncoderSettings, run: Run) -> str:
     """Centres begin as N(0, 2I), and Σ^(-1/2) as I + N(0, 0.01 I), the variances printed.
 
-    Of n draws, the share below x is nowhere further than ε from its probability, but with
+    Of n draws, the fraction below x is nowhere further than ε from its probability, but with
     probability 2·exp(-2nε²) (Dvoretzky, Kiefer, Wolfowitz; the constant is Massart's). ε is chosen
     so that this is 10⁻⁹.
 
@@ -82,7 +82,7 @@ def require_first_heads(settings: EncoderSettings, run: Run) -> str:
 
 
 def gap_to_normal(numbers: Any, variance: float) -> tuple[float, float]:
-    """The greatest distance of the shares of draws from N(0, variance), and what is allowed.
+    """The greatest distance of the fractions of draws from N(0, variance), and what is allowed.
 
     >>> gap, allowed = gap_to_normal(np.zeros(10_000), 1.0)
     >>> gap, round(allowed, 4)

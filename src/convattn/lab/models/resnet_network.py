@@ -42,7 +42,7 @@ def resnet_to_network(model: ResNet, dtype: DTypeLike = np.float32) -> Network:
         dtype: Of kernels and biases: float32, or float64 where JAX has its 64-bit types enabled.
 
     Raises:
-        ValueError: For what is no `ResNet`, and as `fold_batch_norm` does.
+        ValueError: For another model than a `ResNet`, and as `fold_batch_norm` does.
 
     >>> import jax.numpy as jnp
     >>> from flax import nnx
@@ -85,7 +85,7 @@ def resnet_to_network(model: ResNet, dtype: DTypeLike = np.float32) -> Network:
 
 
 def require_resnet(model: Any) -> None:
-    """Refuse what is no `ResNet`.
+    """Refuse another model than a `ResNet`.
 
     Raises:
         ValueError: As described above.
