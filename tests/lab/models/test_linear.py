@@ -134,6 +134,7 @@ def farthest(found, wanted):
     return max((distance, name) for name, distance in distances.items())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fold", [False, True])
 def test_every_gradient_in_bfloat16_is_that_of_float32(fold, monkeypatch):
     wanted = gradients("float32", False)

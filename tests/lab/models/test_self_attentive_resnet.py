@@ -47,6 +47,7 @@ def pictures(count=2):
     return jnp.asarray(np.random.default_rng(1).normal(size=(count, 16, 16, 3)), jnp.float32)
 
 
+@pytest.mark.slow
 def test_the_gradient_reaches_every_parameter():
     """Of a stage with both scales and ordinary convolutions, and so of every kind."""
     small = replace(TINY, operator="msac", ordinary=True, channels=(2,), blocks=(1,), scales=(1, 2))

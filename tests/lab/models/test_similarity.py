@@ -53,6 +53,7 @@ def test_only_cross_attention_lets_an_image_see_the_other():
     assert sees_the_other(CROSS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("settings", [JOINED, OWN], ids=["cross", "own"])
 def test_the_gradient_reaches_every_parameter(settings):
     assert unreached(made(replace(settings, depth=1)), jnp.asarray(pictures())) == []
