@@ -122,23 +122,6 @@ def test_the_numerical_rank_is_the_exact_one_on_integers(size, kind, seed):
     assert int(numerical_rank(flattened)) == exact_rank(flattened)
 
 
-def test_those_kernels_reach_full_and_deficient_ranks():
-    generator = np.random.default_rng(0)
-    for size in SIZES:
-        shape = shape_of(size)
-        columns = flattened_kernel(np.zeros(shape), size[1], dilation=size[4]).shape[1]
-        ranks = {
-            kind.__name__: exact_rank(
-                flattened_kernel(kind(generator, shape), size[1], dilation=size[4])
-            )
-            for kind in KINDS
-        }
-        assert ranks["zero"] == 0
-        assert ranks["generic"] == max(ranks.values())
-        assert 0 < ranks["one_tap"] <= ranks["generic"] <= columns
-        assert len(set(ranks.values())) > 2
-
-
 @pytest.mark.parametrize(
     ("size", "patch", "width_in", "width_out"),
     [
@@ -158,24 +141,6 @@ def test_the_rank_of_a_generic_kernel(size, patch, width_in, width_out, seed):
     flattened = np.asarray(flattened_kernel(kernel, patch))
     assert flattened.shape == (patch**4 * width_in * width_out, (2 * m + 1) ** 2)
     assert exact_rank(flattened) == expected
-
-
-@pytest.mark.parametrize("patch", [2, 3, 4])
-def test_the_box_kernel_needs_nine_heads_whenever_it_is_wider_than_a_pixel(patch):
-    """3 ≤ K ≤ 2P + 1, the whole range of L21's Corollary 4; a single pixel needs one."""
-    for size in range(3, 2 * patch + 2, 2):
-        flattened = flattened_kernel(np.ones((size, size, 1, 1)), patch)
-        assert exact_rank(flattened) == int(numerical_rank(flattened)) == 9
-    assert exact_rank(flattened_kernel(np.ones((1, 1, 1, 1)), patch)) == 1
-    with_patches_of_one = flattened_kernel(np.ones((3, 3, 1, 1)), 1)
-    assert exact_rank(with_patches_of_one) == 1  # P = 1: all columns are alike
-
-
-def test_one_more_entry_raises_the_rank_of_a_box():
-    kernel = np.ones((3, 3, 2, 2), np.int64)
-    kernel[0, 0, 0, 0] = 5
-    assert exact_rank(flattened_kernel(kernel, 1)) == 2
-    assert int(numerical_rank(flattened_kernel(kernel.astype(float), 1))) == 2
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float32", "float64", "int32"])

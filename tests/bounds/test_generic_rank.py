@@ -48,13 +48,6 @@ def test_random_kernels_have_the_rank(size):
     assert random_rank(*size) == found.least == found.most <= found.offsets
 
 
-def test_zeros_keep_the_rank_below_the_number_of_rows():
-    """K = 2 × 3, P = 1 × 4: the offsets at the edges meet one row each, two columns one row."""
-    rank = generic_rank((2, 3), (1, 4), (1, 1), 1)
-    assert (rank.offsets, rank.least, rank.most) == (6, 4, 4)
-    assert not rank.proved
-
-
 def test_proofs_and_computations_agree(monkeypatch):
     """With every proof taken away, the computation says the same."""
     proved = {size: generic_rank(*size[:3], size[3] * size[4]) for size in SIZES}
@@ -108,8 +101,3 @@ def test_matrices_that_are_too_large_are_refused(monkeypatch):
     rank = generic_rank((9, 9), (2, 2), (1, 1), 1)  # proved; only the balanced kernel is left out
     assert (rank.least, rank.proved, rank.balanced) == (9, True, 0)
     generic_rank.cache_clear()
-
-
-def test_too_many_blocks_are_refused():
-    with pytest.raises(ValueError, match="splits F into 9801 blocks, but should make at most 2500"):
-        generic_rank((199, 199), (100, 100), (99, 99), 1)

@@ -7,15 +7,8 @@ from hypothesis import strategies as st
 
 from convattn.bounds.flattened_kernel import exact_rank, flattened_kernel
 from convattn.bounds.residue_blocks import axis_blocks
-from convattn.operators.shifts import axis_token_offsets
 
 SIZES = st.tuples(st.integers(1, 9), st.integers(1, 6), st.integers(1, 7))
-
-
-@given(SIZES)
-def test_every_offset_is_a_column_of_one_block(size):
-    blocks = axis_blocks(*size)
-    assert sum(len(block.columns) for block in blocks) == len(axis_token_offsets(*size))
 
 
 @given(SIZES)
@@ -43,9 +36,3 @@ def test_the_ranks_of_the_blocks_add_up_to_that_of_the_definition(size):
         for block in axis_blocks(*size)
     ]
     assert sum(ranks) == whole
-
-
-def test_only_an_axis_whose_dilation_divides_the_patch_is_whole():
-    assert [block.whole for block in axis_blocks(5, 4, 2)] == [True]
-    assert axis_blocks(5, 4, 2)[0].patch_size == 2
-    assert not any(block.whole for block in axis_blocks(5, 4, 3))

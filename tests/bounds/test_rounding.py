@@ -57,37 +57,6 @@ def test_the_error_is_within_a_bound_that_says_something(encoding, dtype, bucket
     assert (bound <= majorant / 64).all()
 
 
-@pytest.mark.parametrize("dtype", FLOATS)
-@settings(max_examples=5)
-@given(seed=seeds(), scale=st.sampled_from([1.0, 2.0**-9, 2.0**-18]))
-def test_kernels_and_images_that_are_no_integers(dtype, seed, scale):
-    """Maps are rounded when computed and when stored; in float16 some are subnormal, some vanish.
-
-    The reference, a convolution in float64, is off by γ_n·G at most, n ≤ 99 products and a bias.
-    """
-    case = make_case(CONVERSION_BUCKETS[5], seed, dtype)
-    rng = np.random.default_rng(seed)
-    shapes = (case.images, case.kernel, case.bias)
-    drawn = (rng.normal(size=part.shape) * part.std() for part in shapes)
-    images, kernel, bias = (jnp.asarray(part * scale, dtype) for part in drawn)
-    layer = make_layer(case, kernel, bias, "bias", 0.1)
-    bound, majorant = bound_of(case, layer, images, kernel, bias)
-    wide = (jnp.asarray(part, jnp.float64) for part in (images, kernel, bias))
-    reference = np.asarray(ca.conv(*wide, **case.bucket.options))
-    assert_within(apply(layer, images), reference, bound + 200 * 2.0**-53 * majorant)
-
-
-def test_narrow_heads():
-    case = make_case(BUCKETS[1], 5, "float32")
-    images, kernel, bias = case.cast()
-    layer = make_layer(case, kernel, bias, "bias", 0.1, head_dim=1)
-    assert layer.value is not None
-    assert layer.output is not None
-    bound, majorant = bound_of(case, layer, images, kernel, bias)
-    assert_within(apply(layer, images), exact_result(case), bound)
-    assert (bound <= majorant / 64).all()
-
-
 @pytest.mark.parametrize(("encoding", "dtype"), FORMS)
 def test_weights_that_are_off_by_more_are_caught(encoding, dtype):
     """Maps times 1 + η move the result by η·|exact| ± (1 + η)·bound: beyond it for η = 4 b/|e|."""
@@ -133,19 +102,6 @@ def test_the_bound_grows_with_the_roundoff():
         assert (exact_maps >= least * majorant).all()
         bounds.append(looser.max())
     assert bounds == sorted(set(bounds))
-
-
-def test_wide_images_do_not_widen_the_scores_of_a_narrow_layer():
-    """Scores of a float32 layer are float32 scores, though the sums run in float64."""
-    case = make_case(BUCKETS[0], 4, "float32")
-    images, kernel, bias = case.cast()
-    layer = make_layer(case, kernel, bias, "bias", 0.1)
-    wide = images.astype(jnp.float64)
-    bound, majorant = bound_of(case, layer, wide, kernel, bias)
-    result = apply(layer, wide)
-    assert result.dtype == jnp.float64
-    assert_within(result, exact_result(case), bound)
-    assert (bound >= unit_roundoff("float32") * majorant).all()
 
 
 def test_where_there_is_no_bound():

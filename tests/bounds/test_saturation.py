@@ -4,7 +4,6 @@ True numbers come from decimals of 120 digits, from fractions (where e^M is rati
 weights that JAX computes, within the error of a computed softmax.
 """
 
-import math
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from itertools import product
@@ -64,11 +63,6 @@ def test_small_alphas_are_refused(alpha):
         theta(alpha)
     with pytest.raises(ValueError, match=r"should be at least 0\.05"):
         quadratic_total_variation_bound(alpha)
-
-
-def test_an_alpha_that_may_be_too_small_is_refused():
-    with pytest.raises(ValueError, match=r"should be at least 0\.05"):
-        theta(arb(0.06, 0.02))
 
 
 @given(st.floats(0.05, 150), st.floats(1e-3, 20), st.integers(1, 3))
@@ -151,16 +145,6 @@ def test_the_bias_distance_is_the_rational_one(power, keys):
         assert ball.rad() < arb(2) ** -3900
 
 
-def test_the_bias_distance_is_that_of_computed_weights():
-    for logit, keys in product((0.5, 3.0, 20.0), (2, 9, 400)):
-        scores = jnp.zeros((1, keys)).at[0, 0].set(logit)
-        weights = [Fraction(float(w)) for w in np.asarray(attention_weights(scores))[0]]
-        measured = (abs(weights[0] - 1) + sum(weights[1:])) / 2
-        u = roundoff("float64")
-        error = Fraction(softmax_factor(2 * logit * u, keys, u) - 1)
-        assert contains(bias_total_variation(logit, keys), measured, error)
-
-
 def test_a_ball_that_overlaps_the_bound_is_not_below_it():
     bound = quadratic_total_variation_bound(1.0)
     touching = bound.union(bound / 2)
@@ -176,10 +160,3 @@ def test_upper_is_not_below(numerator, denominator):
     exact = Fraction(numerator, denominator)
     assert Fraction(upper(ball)) > exact
     assert Fraction(upper(ball)) - exact <= abs(exact) * Fraction(1, 2**51) + Fraction(1, 2**1070)
-
-
-def test_upper_of_what_floats_cannot_hold():
-    with flint.ctx.workprec(4096):
-        assert upper((-arb(1000)).exp()) == 5e-324
-        assert upper(arb(0)) == 5e-324
-        assert upper(arb(10) ** 400) == math.inf

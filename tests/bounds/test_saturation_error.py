@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from comparison import assert_equal, assert_within, gamma
+from comparison import assert_within, gamma
 from flint import arb
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 import convattn as ca
 from convattn.bounds.saturation import bias_total_variation, quadratic_total_variation_bound, upper
 from convattn.bounds.saturation_error import (
-    head_maps,
     head_saturation,
     saturation_error_bound,
     saturation_error_factor,
@@ -69,16 +68,6 @@ def test_the_distance_from_the_convolution(encoding, outside, sharpness):
         assert_within(attend(layer, jnp.asarray(IMAGES, float), ring=ring), found, rounding)
 
 
-def test_the_default_ring_and_the_ways_to_write_one():
-    layer, images = layer_of("bias", 3.0), IMAGES.astype(float)
-    own = saturation_error_bound(layer, images)
-    for ring in (True, 1, ((1, 1), (1, 1))):
-        assert_equal(saturation_error_bound(layer, images, ring=ring), own)
-    bare = saturation_error_bound(layer, images, ring=False)
-    assert_equal(saturation_error_bound(layer, images, ring=0), bare)
-    assert (bare < own).all()  # fewer keys
-
-
 @given(st.floats(0.5, 20), st.sampled_from(["quadratic", "bias"]))
 def test_the_bound_never_exceeds_its_factor(sharpness, encoding):
     layer = layer_of(encoding, sharpness)
@@ -99,33 +88,6 @@ def test_one_head_reaches_it():
     ):
         assert arb(float(bound)) > two
         assert arb(float(bound)) < two * (1 + arb(2) ** -19)
-
-
-def test_patches_strides_and_narrow_heads_have_the_shape_of_the_result():
-    kernel = np.random.default_rng(2).integers(-5, 6, (3, 3, 1, 2))
-    images = np.random.default_rng(3).integers(0, 9, (2, 4, 8, 1))
-    for options in (
-        {"patch_size": (2, 4)},
-        {"patch_size": 2, "stride": 2},
-        {"patch_size": 2, "head_dim": 2},
-    ):
-        layer = ca.conv_to_attention(kernel.astype(float), exact=False, logit=3.0, **options)
-        bound = saturation_error_bound(layer, images)
-        limit = exact_convolution(images, kernel, stride=options.get("stride", 1))
-        error = np.abs(np.asarray(attend(layer, jnp.asarray(images, float))) - limit)
-        assert bound.shape == error.shape
-        assert (error <= bound).all()
-        assert error.max() > bound.max() / 100
-
-
-def test_narrow_heads_do_not_change_the_maps():
-    kernel = np.random.default_rng(2).integers(-5, 6, (3, 3, 1, 2)).astype(float)
-    wide = ca.conv_to_attention(kernel, patch_size=2, exact=False, logit=3.0)
-    narrow = ca.conv_to_attention(kernel, patch_size=2, exact=False, logit=3.0, head_dim=8)
-    value, output = head_maps(narrow)
-    assert_equal(value @ output, head_maps(wide)[0])
-    factors = [saturation_error_factor(layer, 48) for layer in (wide, narrow)]
-    assert_equal(*factors)
 
 
 def test_the_distances_are_those_of_saturation():

@@ -14,10 +14,8 @@ from hypothesis import strategies as st
 import convattn as ca
 from convattn.bounds.rounding import layer_error_bound
 from convattn.bounds.zero_padding import (
-    available_offsets,
     available_sums,
     bare_zero_padding_basis,
-    tap_patterns,
     unequal_queries,
 )
 from convattn.bounds.zero_padding_layer import bare_zero_padding_layer
@@ -114,17 +112,6 @@ def test_the_dimension_for_pixels(rows, columns, height, width):
     assert found == rows * columns - min(rows, height) * min(columns, width) + 1
 
 
-def test_the_row_of_the_ledger():
-    assert len(bare_zero_padding_basis((5, 5), (4, 4))) == 10
-    (only,) = bare_zero_padding_basis((5, 5), (5, 6))
-    assert np.flatnonzero(only).tolist() == [12]  # δ = 0
-
-
-def test_one_token_takes_every_kernel():
-    assert len(bare_zero_padding_basis(3, 1)) == 3
-    assert len(bare_zero_padding_basis((3, 3), 1, patch_size=2)) == 9
-
-
 def test_sums_are_compared_exactly():
     """1e-30 beside 1: no float sum could tell them apart."""
     kernel = np.array([1.0, 1.0, 1.0 + 2.0**-52]).reshape(3, 1, 1)
@@ -136,14 +123,6 @@ def test_sums_are_compared_exactly():
     assert unequal_queries(half, 2) is None
     large = np.array([2**62, 1, 2**62 + 1]).reshape(3, 1, 1)
     assert unequal_queries(large, 2) == ((0,), (1,))
-
-
-def test_offsets_and_patterns_by_hand():
-    assert available_offsets(ConvolutionGeometry.of((3, 1)), (2, 2)).tolist() == [
-        [False, True, True], [False, True, True], [True, True, False], [True, True, False]
-    ]  # fmt: skip
-    patterns = tap_patterns(ConvolutionGeometry.of((1, 2), (1, 2)))  # taps 0, 1; q - p = -1, 0, 1
-    assert patterns.tolist() == [[-1, 0, 1], [1, -1, -1]]
 
 
 @pytest.mark.parametrize(("sizes", "leak"), [(SIZES[0], 0.25), (SIZES[3], 0.5), (SIZES[5], 0.5)])
@@ -187,13 +166,6 @@ def test_it_serves_its_own_size_only():
     layer = bare_zero_padding_layer(kernel, tokens=2)
     image = jnp.arange(1.0, 4.0).reshape(1, 3, 1)
     assert abs(ca.apply_attention(layer, image) - ca.conv(image, kernel)).max() > 1
-
-
-def test_integers_become_float32_and_dtypes_are_kept():
-    kernel = np.array([3, 10, 3]).reshape(3, 1, 1)
-    assert bare_zero_padding_layer(kernel.astype(np.int8), tokens=2).output.dtype == jnp.float32
-    half = bare_zero_padding_layer(jnp.asarray(kernel, jnp.bfloat16), tokens=2)
-    assert half.output.dtype == jnp.bfloat16
 
 
 BOX = np.ones((3, 3, 1, 1))

@@ -7,7 +7,6 @@ import pytest
 from comparison import assert_equal, assert_within
 from constructions.conversion_cases import REGIMES
 from constructions.lagrange import amplification
-from constructions.slow_definitions import slow_conv
 
 from convattn.constructions.conversion import conv_to_attention
 from convattn.fast.application import apply_attention
@@ -71,20 +70,3 @@ def test_parameters_may_be_traced_and_have_finite_gradients(name, options, start
     if name != "leak":  # the exact form is the convolution at every leak
         assert abs(float(gradient)) > 1e-3
         assert float(loss(jnp.asarray(start))) > 1e-3
-
-
-def test_a_converted_layer_is_a_tree_that_compiles_once_for_many_kernels():
-    calls = []
-
-    @jax.jit
-    def run(layer, images):
-        calls.append(1)
-        return apply_attention(layer, images)
-
-    generator = np.random.default_rng(2)
-    images = generator.integers(0, 9, (1, 4, 6, 2)).astype(float)
-    for _ in range(3):
-        kernel = generator.integers(-4, 5, (3, 2, 2, 1)).astype(float)
-        layer = conv_to_attention(kernel, patch_size=(2, 1), exact=False)
-        assert_equal(run(layer, images), slow_conv(images, kernel))
-    assert len(calls) == 1

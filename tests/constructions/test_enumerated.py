@@ -3,7 +3,6 @@ import numpy as np
 import pytest
 from comparison import assert_dtype, assert_equal
 from constructions.conversion_cases import applied, reference
-from strategies import small_integers
 
 from convattn.constructions.conversion import conv_to_attention
 from convattn.constructions.enumerated import enumerated_construction
@@ -22,15 +21,6 @@ def test_offsets_are_numbered_and_all_others_share_one_more_number(dtype):
     assert_equal(encoding.alpha, np.full(geometry.heads, one_hot_sharpness(dtype)))
     assert_dtype(encoding.alpha, "float64" if dtype == "float64" else "float32")
     assert blocks is maps
-
-
-def test_one_numbering_serves_every_image_size():
-    generator = np.random.default_rng(0)
-    kernel = small_integers(generator, 3, 4, 1, 2)
-    layer = conv_to_attention(kernel, encoding="enumerated", patch_size=(1, 2))
-    for space in [(1, 2), (3, 4), (7, 6), (2, 12)]:
-        images = small_integers(generator, 2, *space, 1)
-        assert_equal(applied(layer, images), reference(images, kernel))
 
 
 def test_at_a_small_alpha_it_is_not_the_convolution():

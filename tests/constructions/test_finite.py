@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from comparison import assert_equal, assert_within
 from constructions.bare_grids import token_padded_conv
-from constructions.conversion_cases import applied, converted, reference
+from constructions.conversion_cases import applied, reference
 from constructions.exact_form_bounds import exact_form_bound
 from constructions.rational_layers import as_fractions, rational_layer
 from constructions.slow_definitions import slow_conv, slow_token_maps
@@ -147,27 +147,6 @@ def test_the_maps_of_the_construction_are_the_rational_ones(leak, dtype):
     majorant = sum(abs(block) for block in exact.values()).astype(float) * float(rounded * scale)
     assert_within(blocks[:-1], targets, factor * np.abs(targets))
     assert_within(blocks[-1], uniform, factor * majorant)
-
-
-def test_one_set_of_weights_serves_every_image_size():
-    kernel_case = make_case(Bucket(2, (8, 6), (3, 5), 2, 3, (1, 1), (1, 1), patch_size=(2, 3)), 1)
-    kernel = jnp.asarray(kernel_case.kernel, "float64")
-    layer = converted(kernel, patch_size=(2, 3))
-    frozen = converted(  # ε for one size, as a number in the values, and M for that size
-        kernel, patch_size=(2, 3), exact=False, logit=float(np.log1p(30.0))
-    )
-    for space in [(2, 3), (8, 6), (4, 9), (12, 3)]:
-        bucket = Bucket(2, space, (3, 5), 2, 3, (1, 1), (1, 1), patch_size=(2, 3))
-        case = make_case(bucket, 2, "float64")
-        images = jnp.asarray(case.images, "float64")
-        expected = np.asarray(reference(images, kernel))
-        same_kernel = type(case)(bucket, 2, "float64", case.images, kernel_case.kernel, case.bias)
-        geometry = ConvolutionGeometry.of((3, 5), (2, 3))
-        bound = exact_form_bound(same_kernel, geometry, layer.heads, encoding="bias", bias=False)
-        bound = np.broadcast_to(bound, expected.shape)
-        assert_within(applied(layer, images), expected, bound)
-        with pytest.raises(AssertionError, match="too far"):
-            assert_within(applied(frozen, images), expected, bound)
 
 
 @pytest.mark.parametrize("bucket", [b for b in CONVERSION_BUCKETS if set(b.stride) == {1}])

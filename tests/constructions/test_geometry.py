@@ -4,14 +4,13 @@ from itertools import product
 import numpy as np
 import pytest
 from comparison import assert_equal
-from constructions.slow_definitions import kept_pixels, taps
+from constructions.slow_definitions import taps
 from hypothesis import given
 from hypothesis import strategies as st
 
 from convattn.constructions.geometry import (
     ConvolutionGeometry,
     strided_output_pixels,
-    zero_ring,
 )
 
 
@@ -77,38 +76,11 @@ def test_tap_index_joins_each_pair_of_pixels_by_its_only_tap(sizes):
         assert_equal(index, expected)
 
 
-@given(geometries())
-def test_output_pixels_are_the_strided_ones_if_every_stride_divides_its_patch(sizes):
-    geometry = ConvolutionGeometry.of(*sizes)
-    assert list(geometry.output_pixels) == kept_pixels(geometry.patch_size, geometry.stride)
-    divides = all(p % s == 0 for p, s in zip(geometry.patch_size, geometry.stride, strict=True))
-    assert geometry.writes_stride_to_tokens == divides
-
-
-def test_an_integer_stands_for_every_axis():
-    assert ConvolutionGeometry.of((3, 5), 2, 4, 6) == ConvolutionGeometry(
-        (3, 5), (2, 2), (4, 4), (6, 6)
-    )
-
-
 @pytest.mark.parametrize("name", ["patch_size", "stride", "dilation"])
 @pytest.mark.parametrize("value", [0, -1, (2,), (1, 2, 3), (1, 0), True])
 def test_sizes_that_are_no_positive_integers_are_refused(name, value):
     with pytest.raises(ValueError, match=f"{name}=.*, but should be an integer ≥ 1"):
         ConvolutionGeometry.of((3, 3), **{name: value})
-
-
-@given(st.lists(st.lists(st.integers(-5, 5), min_size=1), min_size=1, max_size=2))
-def test_the_ring_is_the_least_that_holds_every_offset(axes):
-    for (before, after), offsets in zip(zero_ring(axes), axes, strict=True):
-        fits = [
-            (b, a)
-            for b in range(7)
-            for a in range(7)
-            if all(-b <= offset <= a for offset in offsets)
-        ]
-        assert (before, after) == min(fits)
-        assert (before, after) == (min(b for b, _ in fits), min(a for _, a in fits))
 
 
 @given(st.integers(1, 12), st.integers(1, 12))
@@ -124,8 +96,3 @@ def test_a_stride_keeps_the_same_pixels_of_every_patch_or_there_is_no_answer(pat
     assert (found is not None) == same
     if found is not None:
         assert list(found) == kept[0]
-
-
-@pytest.mark.parametrize(("patch_size", "stride"), [(2, 3), (4, 3), (6, 4), (1, 2)])
-def test_strides_that_do_not_divide_the_patch_are_known_not_to_work(patch_size, stride):
-    assert strided_output_pixels(patch_size, stride) is None

@@ -19,7 +19,6 @@ from convattn.constructions.row_basis import (
     distinct_rows,
     exact_entries,
     row_basis,
-    well_conditioned_order,
 )
 from convattn.fast.application import apply_attention
 from convattn.ledger.evidence import exact_convolution
@@ -106,27 +105,6 @@ def test_a_kernel_of_zeros_keeps_one_idle_head():
     assert_equal(apply_attention(layer, jnp.ones((1, 4, 4, 2))), np.zeros((1, 4, 4, 1)))
 
 
-def test_integers_become_float32():
-    assert_dtype(given_kernel_layer(np.ones((3, 1, 1), np.int32)).output, "float32")
-
-
-def test_mixtures_of_floats_are_those_of_fractions():
-    basis = [[Fraction(2), Fraction(-1), Fraction(0)], [Fraction(-3), Fraction(1), Fraction(1)]]
-    exact = mixture_heads(np.array(basis, object))
-    floats = mixture_heads(np.array(basis, np.float64))
-    for one, other in zip(exact, floats, strict=True):
-        assert_within(other, one.astype(np.float64), 2.0**-48)  # ≤ 8 roundings of numbers below 16
-
-
-def test_rows_repeat_as_often_as_they_are_counted():
-    kernel = np.random.default_rng(0).integers(-5, 6, (3, 2, 2, 1))
-    geometry = ConvolutionGeometry.of((3, 2), (2, 3))
-    rows, counts = distinct_rows(kernel, geometry)
-    full = sorted(map(tuple, np.asarray(flattened_kernel(kernel, (2, 3))).tolist()))
-    repeated = [tuple(row) for row, n in zip(rows.tolist(), counts, strict=True) for _ in range(n)]
-    assert sorted(repeated) == full
-
-
 def nearly_dependent():
     return np.array([(1, 1), (1, 1 + 2.0**-20), (3, -5)])[:, None, :]
 
@@ -152,23 +130,6 @@ def test_well_conditioned_columns_keep_the_accuracy(kernel, heads):
         expected = slow_conv(images.astype(np.float64), kernel.astype(np.float64))
     assert layer.heads == heads
     assert_within(apply_attention(layer, images), expected, 2.0**-18 * np.abs(expected).max())
-
-
-def test_the_order_decides_which_basis_it_is():
-    rows = exact_entries(nearly_dependent())[:, 0].T
-    order = well_conditioned_order(rows)
-    assert order[0] == 2
-    basis, pivots = row_basis(rows, order)
-    first, first_pivots = row_basis(rows)
-    assert (len(pivots), first_pivots) == (2, (0, 1))
-    assert pivots != first_pivots
-    assert (rows[:, list(pivots)] @ basis == rows).all()
-    assert (rows[:, list(first_pivots)] @ first == rows).all()
-    assert np.abs(basis).max() <= 1 < 2.0**20 < np.abs(first).max()
-
-
-def test_zeros_have_an_order_too():
-    assert well_conditioned_order(np.zeros((2, 3))) == (0, 1, 2)
 
 
 @pytest.mark.parametrize(("entry", "name"), [(np.nan, "NaN"), (-np.inf, "an infinity")])

@@ -1,15 +1,14 @@
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from comparison import assert_dtype, assert_equal
-from constructions.conversion_cases import ROWS
+from comparison import assert_equal
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import make_case, seeds
+from strategies import seeds
 
 from convattn.bounds.flattened_kernel import exact_rank
 from convattn.constructions.conversion import conv_to_attention
-from convattn.constructions.head_dimension import chunks, split_heads
+from convattn.constructions.head_dimension import split_heads
 
 
 @given(st.just(3), st.sampled_from([2, 5]), st.just(3), st.sampled_from([1, 2, 4]), seeds())
@@ -65,44 +64,7 @@ def test_the_ranks_behind_those_numbers():
     assert_equal(centre, np.eye(768))
 
 
-@pytest.mark.parametrize("row", [r for r in ROWS if r.head_dim and r.one_hot][:12], ids=str)
-def test_every_head_of_a_converted_layer_is_narrow(row):
-    case = make_case(row.bucket, 0, "float32")
-    layer = row.convert(*case.cast()[1:])
-    assert layer.value.shape[-1] == layer.output.shape[1] == row.head_dim
-    assert layer.heads == len(layer.value) == len(layer.output)
-    products = np.einsum("hie,heo->hio", np.asarray(layer.value), np.asarray(layer.output))
-    assert max(exact_rank(block) for block in products) <= row.head_dim
-
-
-def test_coordinates_that_the_stride_drops_take_no_heads():
-    """With P = s = 2 and K = 3 the next patch is read by no pixel that is kept."""
-    kernel = np.ones((3, 1, 1), np.float32)
-    assert conv_to_attention(kernel, patch_size=2, stride=2, exact=False).heads == 3
-    layer = conv_to_attention(kernel, patch_size=2, stride=2, exact=False, head_dim=1)
-    assert layer.heads == 2
-    assert_equal(layer.encoding.values, 128 * np.eye(3)[:2])
-
-
-@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float32", "float64"])
-def test_nothing_is_computed_so_nothing_is_rounded(dtype):
-    maps = jnp.full((1, 3, 5), 1 / 3, dtype)
-    _, value, output = split_heads(maps, np.ones((1, 3, 5), bool), 2)
-    assert_dtype(value, dtype)
-    assert_dtype(output, dtype)
-    assert set(np.asarray(value, float).ravel()) == {0, 1}
-    assert set(np.asarray(output, float).ravel()) == {0, float(maps[0, 0, 0])}
-
-
 @pytest.mark.parametrize("head_dim", [0, -1, True])
 def test_head_dimensions_that_are_none_are_refused(head_dim):
     with pytest.raises(ValueError, match=f"head_dim={head_dim}, but should be an integer ≥ 1"):
         split_heads(jnp.ones((1, 2, 2)), np.ones((1, 2, 2), bool), head_dim)
-
-
-@given(st.integers(0, 20), st.integers(1, 7))
-def test_chunks_are_consecutive_and_full_but_for_the_last(count, size):
-    pieces = chunks(np.arange(count), size)
-    assert [x for piece in pieces for x in piece] == list(range(count))
-    assert all(len(piece) == size for piece in pieces[:-1])
-    assert all(0 < len(piece) <= size for piece in pieces)

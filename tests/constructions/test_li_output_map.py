@@ -16,12 +16,9 @@ from hypothesis import strategies as st
 from strategies import make_case, seeds
 
 from convattn.constructions.geometry import ConvolutionGeometry
-from convattn.constructions.li_output_map import expand_groups, token_bias, token_maps
-from convattn.operators.convolution import conv
+from convattn.constructions.li_output_map import token_bias, token_maps
 
 compiled_maps = jax.jit(token_maps, static_argnames="geometry")
-compiled_groups = jax.jit(expand_groups, static_argnames="groups")
-compiled_conv = jax.jit(conv, static_argnames="groups")
 
 
 def geometry_of(bucket):
@@ -100,37 +97,6 @@ def test_wrong_maps_are_not_the_convolution():
     ):
         with pytest.raises(AssertionError, match="out"):
             assert_equal(convolve_tokens(case, geometry, wrong), expected)
-
-
-def test_with_one_pixel_a_patch_the_maps_are_the_kernel():
-    kernel = jnp.arange(3 * 5 * 2 * 4).reshape(3, 5, 2, 4)
-    maps = token_maps(kernel, ConvolutionGeometry.of((3, 5)))
-    assert_equal(maps, kernel.reshape(15, 2, 4))
-
-
-@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float32", "float64", "int32"])
-def test_entries_are_copied_and_never_computed(dtype):
-    """An entry that is not exact in the products of a lower precision comes out as it is."""
-    kernel = jnp.asarray(np.full((3, 1, 1), 1 / 3), dtype) if dtype != "int32" else None
-    kernel = jnp.full((3, 1, 1), 2**30 + 1, dtype) if kernel is None else kernel
-    maps = np.asarray(token_maps(kernel, ConvolutionGeometry.of((3,), 2)), np.float64)
-    assert_equal(sorted(set(maps.ravel())), [0, float(kernel[0, 0, 0])])
-    assert (maps != 0).sum() == 6
-
-
-@given(st.sampled_from([b for b in BUCKETS if b.groups > 1]), seeds())
-def test_groups_become_blocks(bucket, seed):
-    case = make_case(bucket, seed)
-    kernel = jnp.asarray(case.kernel)
-    dense = compiled_groups(kernel, bucket.groups)
-    assert_equal(dense, dense_kernel(case))
-    grouped = compiled_conv(case.images, kernel, groups=bucket.groups)
-    assert_equal(compiled_conv(case.images, dense), grouped)
-
-
-def test_one_group_is_the_kernel_itself():
-    kernel = jnp.ones((3, 2, 4))
-    assert expand_groups(kernel, 1) is kernel
 
 
 @pytest.mark.parametrize("bucket", BUCKETS)

@@ -93,32 +93,6 @@ def test_what_does_not_go_together_is_refused(options, message):
         conv_to_attention(ONES, **options)
 
 
-def broken(value):
-    kernel = ONES.copy()
-    kernel[2, 0, 1] = value
-    return kernel
-
-
-@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
-def test_kernels_that_are_not_finite_are_refused(value):
-    message = r"kernel has 1 non-finite entries, the first at index \(2, 0, 1\)"
-    with pytest.raises(ValueError, match=message):
-        conv_to_attention(broken(value))
-    with pytest.raises(ValueError, match="bias has 1 non-finite"):
-        conv_to_attention(ONES, np.array([1, value], np.float32))
-
-
-@pytest.mark.parametrize("shape", [(3, 3), (3,), (3, 3, 3, 1, 1), (0, 1, 1), (3, 3, 0, 1)])
-def test_shapes_that_are_no_kernel_are_refused(shape):
-    with pytest.raises(ValueError, match=r"kernel\.shape="):
-        conv_to_attention(np.ones(shape, np.float32))
-
-
-def test_a_bias_of_another_length_is_refused():
-    with pytest.raises(ValueError, match=r"bias.shape=\(3,\), but should be \(2,\)"):
-        conv_to_attention(ONES, np.ones(3, np.float32))
-
-
 @pytest.mark.parametrize(
     ("shape", "dtype", "refused"),
     [
@@ -153,9 +127,3 @@ def test_the_table_of_encodings_says_what_is_taken():
                 with pytest.raises(ValueError, match="exact=True"):
                     conv_to_attention(ONES, encoding=encoding, exact=exact)
         conv_to_attention(ONES, encoding=encoding, exact=False, **{row.limit: 100.0})
-
-
-def test_numpy_integers_are_integers():
-    layer = conv_to_attention(ONES, head_dim=np.int64(1), groups=np.int32(1))
-    assert layer.value.shape[-1] == 1
-    np.testing.assert_array_equal(layer.output, conv_to_attention(ONES, head_dim=1).output)

@@ -52,13 +52,6 @@ def test_polynomials_are_one_at_their_base_and_zero_at_the_other_nodes(count, ex
             assert total == (node == base)
 
 
-@given(st.integers(1, 40))
-def test_bases_are_distinct_positive_and_not_one(count):
-    bases = scalar_bases(count)
-    assert len(set(bases)) == count
-    assert min(bases) > 1
-
-
 def scalar_heads(maps, exact, dropped=None):
     """Rows t^h/Z_h and maps Z_h Σ_δ V_hδ M_δ."""
     bases = scalar_bases(len(maps))
@@ -136,18 +129,6 @@ def test_weights_and_gains_are_the_powers_of_the_bases(exact, dtype):
     factor = softmax_factor((ELEMENTARY + 3.01) * u * height, keys, u)
     factor *= math.exp((ELEMENTARY + 2.01) * u * height) * (1 + gamma(ELEMENTARY + count + 4, u))
     assert_within(products, expected, (factor - 1) * expected)
-
-
-@both
-def test_the_maps_are_the_coefficients_times_the_token_maps(exact):
-    """Coefficients stored twice, T products and T sums, one rounding to store."""
-    geometry = ConvolutionGeometry.of((2, 2))
-    maps = np.random.default_rng(0).integers(-5, 6, (4, 2, 3)).astype(float)
-    _, blocks = scalar_construction(jnp.asarray(maps), geometry, exact)
-    inverse = np.array(coefficients(scalar_bases(4), exact), object)
-    expected = np.einsum("ho,oij->hij", inverse, as_fractions(maps)).astype(float)
-    majorant = np.einsum("ho,oij->hij", np.abs(inverse).astype(float), np.abs(maps))
-    assert_within(blocks, expected, gamma(4 + 4, roundoff("float64")) * majorant)
 
 
 def test_more_offsets_than_the_rational_numbers_are_worked_out_for_are_beyond_float64():

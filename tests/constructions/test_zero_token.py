@@ -15,7 +15,7 @@ from convattn.constructions.zero_token import (
     zero_token_weights,
 )
 from convattn.encodings import BiasEncoding, QuadraticEncoding, QuadraticGridEncoding
-from convattn.encodings.layer import AttentionLayer, ContentScores
+from convattn.encodings.layer import ContentScores
 from convattn.ledger.evidence import exact_convolution
 from convattn.operators.shifts import TokenGrid
 
@@ -73,24 +73,6 @@ def test_it_is_the_zero_padded_convolution(encoding, dtype, options):
     assert_equal(result, jnp.asarray(expected, "float64").astype(dtype))
     bare = ca.apply_attention(layer, jnp.asarray(IMAGES, dtype), ring=False)
     assert (np.asarray(bare, float) != expected).any()
-
-
-def test_bias_stride_and_integer_images():
-    layer = ca.conv_to_attention(
-        jnp.asarray(KERNEL, "float32"), jnp.array([1, -2, 5], "float32"), exact=False, logit=256.0,
-        stride=2, patch_size=2,
-    )  # fmt: skip
-    result = attend_with_zero_token(layer, IMAGES)
-    assert_dtype(result, "float32")
-    assert_equal(result, exact_convolution(IMAGES, KERNEL, stride=2) + np.array([1, -2, 5]))
-
-
-def test_identity_maps_of_integers_give_floats():
-    head = BiasEncoding(jnp.array([[256.0]], "float32"), None, ((1,),))
-    layer = AttentionLayer(head, None, None, patch_size=(1,), stride=(1,))
-    result = attend_with_zero_token(layer, np.array([[[3], [5]]]))
-    assert jnp.issubdtype(result.dtype, jnp.floating)
-    assert result.ravel().tolist() == [5.0, 0.0]
 
 
 def test_a_value_bias_must_not_reach_the_zero_token():

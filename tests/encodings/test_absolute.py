@@ -9,7 +9,6 @@ from strategies import seeds, small_integers
 from token_grids import GRIDS, compiled_scores, slow_scores
 
 from convattn.encodings.absolute import AbsoluteEncoding, sinusoidal_positions
-from convattn.operators.scores import absolute_score_terms
 from convattn.operators.shifts import TokenGrid
 
 HEADS, POSITION_FEATURES, KEY_FEATURES = 3, 4, 5
@@ -32,18 +31,6 @@ def test_scores_are_bilinear_in_the_positions(grid, spare, seed):
         return (table[q] @ query[head]) @ (table[k] @ key[head])
 
     assert_equal(compiled_scores(encoding, grid), slow_scores(grid, HEADS, score))
-
-
-def test_scores_are_the_last_term_of_equation_7():
-    generator, query, key = parameters(0)
-    grid = TokenGrid((2, 3), ((0, 0), (0, 0)))
-    table = small_integers(generator, 2, 3, POSITION_FEATURES)
-    tokens = small_integers(generator, 6, POSITION_FEATURES)
-    scores = AbsoluteEncoding(*map(jnp.asarray, (query, key, table))).positional_scores(grid)
-    for head in range(HEADS):
-        operands = (tokens, table.reshape(6, -1), query[head], key[head])
-        terms = absolute_score_terms(*map(jnp.asarray, operands))
-        assert_equal(scores[head], terms.position_position)
 
 
 def sinusoid(position, features):
@@ -87,12 +74,3 @@ def test_a_learned_table_refuses_larger_images_and_other_axes(sides):
 def test_numbers_of_features_that_sinusoids_cannot_have(axes, features):
     with pytest.raises(ValueError, match=f"features={features}, but .* multiple of {2 * axes}"):
         sinusoidal_positions(np.zeros((3, axes), int), features)
-
-
-def test_sinusoids_at_places_where_they_are_known():
-    positions = sinusoidal_positions(np.array([[0, 0], [0, 3]]), 8)
-    assert_equal(positions[0], [0, 0, 1, 1, 0, 0, 1, 1])
-    assert_equal(positions[1, :4], [0, 0, 1, 1])
-    expected = [np.sin(3), np.sin(0.03), np.cos(3), np.cos(0.03)]
-    bound = (3 * (ELEMENTARY + 2) + 2 * ELEMENTARY) * roundoff("float64")
-    assert_within(positions[1, 4:], expected, bound)

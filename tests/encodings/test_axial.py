@@ -1,6 +1,5 @@
 """Absolute rows and columns: the absolute encoding with block-diagonal maps."""
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -71,12 +70,6 @@ def absolute(encoding, cross=0):
     return AbsoluteEncoding(jnp.asarray(query), jnp.asarray(key), jnp.asarray(table))
 
 
-@given(st.sampled_from(IMAGES), seeds())
-def test_it_is_the_absolute_encoding_with_block_diagonal_maps(grid, seed):
-    encoding = learned(2, seed)
-    assert_equal(compiled_scores(encoding, grid), compiled_scores(absolute(encoding), grid))
-
-
 def test_with_cross_terms_every_query_has_factors_of_its_own():
     """Each row of scores still is a sum u(k_1) + v(k_2), but v then depends on q_1 as well."""
     grid = TokenGrid((3, 4), ((0, 0), (0, 0)))
@@ -105,14 +98,6 @@ def test_sinusoids_are_those_of_the_absolute_encoding():
         assert_within(compiled_scores(encoding, grid), compiled_scores(dense, grid), bound)
     positions = sinusoidal_positions(np.arange(7)[:, None], 4)
     assert_equal(encoding.positions(IMAGES[0], 1), positions)
-
-
-def test_the_dtype_is_the_widest_of_maps_and_tables():
-    grid = TokenGrid((2, 3), ((0, 0), (1, 0)))
-    halves = jax.tree.map(lambda array: array.astype("bfloat16"), learned(2, 1))
-    assert halves.positional_scores(grid).dtype == "float32"
-    wide = AxialEncoding(halves.query, halves.key, learned(2, 1).tables)
-    assert wide.positional_scores(grid).dtype == "float64"
 
 
 def test_a_table_smaller_than_the_grid_is_refused():

@@ -1,10 +1,9 @@
 """The scores of the axes add up to the scores of the grid, and heads share what they may."""
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from comparison import assert_dtype, assert_equal
+from comparison import assert_equal
 from hypothesis import given
 from hypothesis import strategies as st
 from strategies import seeds, small_integers
@@ -20,7 +19,7 @@ from convattn.encodings import (
     QuadraticGridEncoding,
     SeparableEncoding,
 )
-from convattn.encodings.axis_scores import AxisScores, axis_shifts, free_groups, sum_over_axes
+from convattn.encodings.axis_scores import sum_over_axes
 from convattn.operators.shifts import TokenGrid
 
 HEADS = 3
@@ -82,38 +81,6 @@ def test_the_scores_of_the_axes_add_up_to_those_of_the_grid(name, grid, seed):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_under_jit_and_in_other_formats_they_are_the_same(name):
-    grid = GRIDS[3]
-    scores = jax.jit(lambda encoding: encoding.axis_scores(grid).scores)
-    expected = integer_encoding(name, 2, 7).axis_scores(grid)
-    for dtype, scored in (("bfloat16", "float32"), ("float32", "float32"), ("float64", "float64")):
-        encoding = integer_encoding(name, 2, 7, dtype)
-        for got, wanted in zip(scores(encoding), expected.scores, strict=True):
-            assert_dtype(got, scored)
-            assert_equal(got, wanted)
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_gradients_through_the_axes_are_those_of_the_grid(name):
-    """Integers throughout: sums of the same products in another order."""
-    grid = GRIDS[3]
-    encoding = integer_encoding(name, 2, 3)
-    shape = (HEADS, len(grid.query_positions), len(grid.key_positions))
-    cotangent = jnp.asarray(small_integers(np.random.default_rng(1), *shape), float)
-
-    def loss(candidate, axes):
-        dense = candidate.positional_scores
-        scores = sum_over_axes(candidate.axis_scores(grid)) if axes else dense(grid)
-        return jnp.vdot(cotangent, scores)
-
-    slopes = jax.jit(jax.grad(loss), static_argnums=1)
-    leaves = [jax.tree.leaves(slopes(encoding, axes)) for axes in (True, False)]
-    for by_axes, dense in zip(*leaves, strict=True):
-        assert_equal(by_axes, dense)
-        assert np.abs(dense).max() > 0
-
-
-@pytest.mark.parametrize("name", NAMES)
 def test_a_doubled_axis_does_not_add_up(name):
     grid = GRIDS[5]
     encoding = integer_encoding(name, 2, 5)
@@ -123,19 +90,6 @@ def test_a_doubled_axis_does_not_add_up(name):
             (1 + (a == axis)) * one for a, one in enumerate(parts.scores)
         ))  # fmt: skip
         assert (sum_over_axes(wrong) != encoding.positional_scores(grid)).any()
-
-
-@pytest.mark.parametrize("name", ["quadratic", "learned", "axial"])
-def test_free_heads_share_nothing(name):
-    parts = integer_encoding(name, 2, 2).axis_scores(GRIDS[3])
-    assert parts.groups == free_groups(HEADS, 2) == ((0, 1, 2), (0, 1, 2))
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_a_grid_of_other_axes_is_refused(name):
-    encoding = integer_encoding(name, 2, 2)
-    with pytest.raises(ValueError, match=r"made for 2 spatial axes, but the grid has 1"):
-        encoding.axis_scores(GRIDS[0])
 
 
 def test_a_learned_table_that_is_too_short_is_refused_by_its_axis():
@@ -152,20 +106,3 @@ def test_other_encodings_are_not_separable():
         GaussianEncoding(jnp.ones((1, 2)), jnp.ones((1, 2, 2))),
     ):
         assert not isinstance(encoding, SeparableEncoding)
-
-
-def test_shifts_are_key_minus_query():
-    assert_equal(axis_shifts(GRIDS[3], 1), [
-        [-2, -1, 0, 1, 2, 3, 4],
-        [-3, -2, -1, 0, 1, 2, 3],
-        [-4, -3, -2, -1, 0, 1, 2],
-        [-5, -4, -3, -2, -1, 0, 1],
-    ])  # fmt: skip
-
-
-def test_heads_take_the_scores_of_their_groups():
-    scores = jnp.array([[[1.0, 2.0]], [[10.0, 20.0]]])
-    assert_equal(
-        sum_over_axes(AxisScores((scores,), ((1, 0, 1),))),
-        [[[10.0, 20.0]], [[1.0, 2.0]], [[10.0, 20.0]]],
-    )

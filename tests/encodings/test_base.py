@@ -1,7 +1,5 @@
 """What every encoding offers: heads to take, leaves to train, scores to compile."""
 
-import dataclasses
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -20,7 +18,6 @@ from convattn.encodings import (
     QuadraticEncoding,
     QuadraticGridEncoding,
     RelativeEncoding,
-    RelativePosition,
     ScalarEncoding,
 )
 from convattn.encodings.base import score_dtype
@@ -123,21 +120,6 @@ def test_an_encoding_is_a_tree_of_arrays(encoding):
 
 
 @every_encoding
-def test_static_fields_are_part_of_the_structure(encoding):
-    static = {f.name for f in dataclasses.fields(encoding) if f.metadata.get("static")}
-    shared = {"offsets", "codes", "pairs", "spare"}
-    assert static == {f.name for f in dataclasses.fields(encoding)} & shared
-    for name in static & {"offsets"}:
-        other = dataclasses.replace(encoding, **{name: ((0, -1), (1, 1), (0, 2))})
-        assert jax.tree.structure(other) != jax.tree.structure(encoding)
-
-
-@every_encoding
-def test_scores_can_be_compiled(encoding):
-    assert_same_sums(jax.jit(scores_of)(encoding), scores_of(encoding))
-
-
-@every_encoding
 def test_gradients_are_finite_and_not_all_zero(encoding):
     def loss(candidate):
         weights = jax.nn.softmax(scores_of(candidate), axis=-1)
@@ -180,11 +162,6 @@ def test_grids_of_other_axes_are_refused(name):
 def test_only_scalar_encodings_know_the_number_of_keys():
     with_gains = {name for name, one in ENCODINGS.items() if one.head_gains(5) is not None}
     assert with_gains == {"scalar", "scalar-limit"}
-
-
-def test_the_base_class_has_no_scores_of_its_own():
-    with pytest.raises(NotImplementedError):
-        RelativePosition().positional_scores(GRID)
 
 
 def test_score_dtype_is_the_widest_parameter():

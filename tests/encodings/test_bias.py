@@ -89,11 +89,3 @@ def test_the_bound_tells_a_leak_from_its_neighbour():
     factor = leaky_weight_factor(0.5, grid.number_of_keys, roundoff("float64"))
     with pytest.raises(AssertionError, match="too far"):
         assert_within(wrong, right, 2 * (factor - 1) * np.asarray(right))
-
-
-def test_scale_grows_with_the_keys_so_that_the_leak_does_not():
-    encoding = leaky(((0,),), 0.5)
-    scales = [float(encoding.scale(n)) for n in (1, 3, 1023)]
-    expected = np.log([2.0, 4.0, 1024.0])
-    assert_within(scales, expected, (2 * ELEMENTARY + 4) * roundoff("float64") * expected)
-    assert_equal(BiasEncoding(jnp.ones((1, 1)), None, ((0,),)).scale(1023), 1)

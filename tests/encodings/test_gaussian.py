@@ -44,18 +44,3 @@ def test_printed_form_is_the_centred_one_up_to_a_constant_for_each_head(grid, se
         grid.shifts, 1
     )
     assert_equal(printed, centred + constant[:, None])
-
-
-def test_printed_features_are_those_of_equation_19():
-    assert_equal(
-        gaussian_features(np.array([[2, -3], [5, 1]])), [[2, -3, 4, 9, -6], [5, 1, 25, 1, 5]]
-    )
-    precision = jnp.array([[[2.0, 3.0], [3.0, 8.0]]])
-    assert_equal(gaussian_target(precision, jnp.array([[1.0, -1.0]])), [[-1, -5, -1, -4, -3]])
-
-
-def test_root_precision_acts_from_the_left():
-    """R = [[1, 1], [0, 0]] sees the sum of the components; its transpose sees the first one."""
-    encoding = GaussianEncoding(jnp.zeros((1, 2)), jnp.array([[[1.0, 1.0], [0.0, 0.0]]]))
-    shifts = np.array([[1, 1], [1, -1]])
-    assert_equal(encoding.shift_scores(shifts, 1), [[-2, 0]])

@@ -38,14 +38,6 @@ def test_scores_are_the_query_with_the_vectors_of_the_shifts_side_by_side(grid, 
     assert_equal(compiled_scores(encoding, grid), slow_shift_scores(grid, HEADS, score))
 
 
-def test_tables_serve_smaller_images_with_the_same_scores():
-    encoding, _, _ = encoding_of(TokenGrid((4, 5), ((0, 0), (0, 0))), 0)
-    large = np.asarray(encoding.positional_scores(TokenGrid((4, 5), ((0, 0), (0, 0)))))
-    small = encoding.positional_scores(TokenGrid((2, 3), ((0, 0), (0, 0))))
-    corner = large.reshape(HEADS, 4, 5, 4, 5)[:, :2, :3, :2, :3].reshape(HEADS, 6, 6)
-    assert_equal(small, corner)
-
-
 @pytest.mark.parametrize(
     ("queries", "ring", "axis"), [((5, 5), 0, 0), ((4, 6), 0, 1), ((4, 3), 1, 0), ((2, 5), 1, 1)]
 )

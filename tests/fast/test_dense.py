@@ -7,15 +7,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from comparison import assert_dtype, assert_equal, assert_within, gamma
-from fast.layers import LAYER_BUCKETS, make_layer_case
+from comparison import assert_equal, assert_within, gamma
 from strategies import small_integers
 
-import convattn as ca
 from convattn.encodings import BiasEncoding, ScalarEncoding
 from convattn.encodings.layer import AttentionLayer, ContentScores
-from convattn.fast.dense import DENSE, attend, layer_weights, refusal, softmax_weights, work
-from convattn.fast.options import AttentionOptions, Dropout
+from convattn.fast.dense import attend, layer_weights, softmax_weights, work
+from convattn.fast.options import AttentionOptions
 from convattn.ledger.evidence.exact_attention import exact_softmax
 from convattn.operators.shifts import TokenGrid
 
@@ -69,13 +67,6 @@ def test_it_is_the_sum_over_heads_and_keys():
         assert_within(found, wrong, limit)
 
 
-def test_uniform_heads_are_the_mean_exactly():
-    images = jnp.asarray(8 * small_integers(np.random.default_rng(2), 3, 2, 4, 2))
-    layer = AttentionLayer(BiasEncoding(jnp.zeros((1, 1)), None, ((0, 0),)), None, None)
-    found = jax.jit(lambda x: ca.apply_attention(layer, x, backend="dense", ring=False))(images)
-    assert_equal(found, jnp.broadcast_to(images.mean(axis=(1, 2), keepdims=True), found.shape))
-
-
 def test_gains_multiply_the_weights_and_not_the_softmax():
     heads = ScalarEncoding(jnp.array([0.0, 1.0]), jnp.log(jnp.array([3.0])), None, ((0, 0),))
     layer = AttentionLayer(heads, None, None, ring=GRID.ring)
@@ -98,19 +89,6 @@ def test_no_keys_stand_for_an_image_of_zeros():
     others = softmax_weights(layer, GRID, zeros + 1)
     assert found.shape == others.shape == (1, 2, 6, 12)
     assert (np.asarray(found) != np.asarray(others)).any()
-
-
-@pytest.mark.parametrize("bucket", LAYER_BUCKETS, ids=str)
-def test_it_serves_every_layer(bucket):
-    case = make_layer_case(bucket, 1)
-    options = AttentionOptions(dropout=Dropout(0.5, jax.random.key(0)))
-    assert refusal(case.layer, case.grid, options) is None
-    shape = (bucket.batch, *case.grid.queries, case.images.shape[-1] * int(np.prod(bucket.patches)))
-    tokens = jax.ShapeDtypeStruct(shape, jnp.bfloat16)
-    found = jax.eval_shape(lambda x: attend(case.layer, case.grid, x, options), tokens)
-    assert found.shape[:-1] == shape[:-1]
-    assert_dtype(found, "float32")
-    assert DENSE.attend is attend
 
 
 def test_work_counts_pairs_and_maps():

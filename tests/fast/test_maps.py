@@ -14,7 +14,7 @@ from strategies import small_integers
 
 from convattn.encodings.layer import AttentionLayer
 from convattn.fast.chunked import mix
-from convattn.fast.maps import arrange_maps, fuses, out_features, sum_dtype
+from convattn.fast.maps import arrange_maps, fuses, sum_dtype
 from convattn.operators.attention import multi_head_self_attention
 from convattn.operators.shifts import TokenGrid
 
@@ -68,16 +68,6 @@ def test_arranged_maps_do_what_the_layer_says(gains, value, output, tokens, widt
             assert_equal(found, without)
 
 
-def test_gains_stand_alone_only_without_maps():
-    alone = arrange_maps(integer_layer(False, False, True), GRID, 1, 1.0, FLOAT64)
-    assert alone.before is None
-    assert alone.after is None
-    assert_equal(alone.gains, [2, -3, 5])
-    for value, output in ((True, False), (False, True), (True, True)):
-        maps = arrange_maps(integer_layer(value, output, True), GRID, 1, 1.0, FLOAT64)
-        assert maps.gains is None
-
-
 def test_wide_heads_are_fused_and_narrow_ones_are_not():
     """A head of width 40 on 4 features is one map of 4 × 6; one of width 1 stays two."""
     wide = arrange_maps(integer_layer(True, True, False, 40), GRID, 10_000, 7.0, FLOAT64)
@@ -127,11 +117,3 @@ def test_sums_are_at_least_float32_and_as_wide_as_tokens_and_maps(images, maps, 
     value = None if maps is None else jnp.zeros((HEADS, 2, 3), maps)
     layer = AttentionLayer(Gained(None), value, None)
     assert sum_dtype(layer, jnp.zeros((1, 4, 2), images)) == np.dtype(expected)
-
-
-@pytest.mark.parametrize(
-    ("value", "output", "expected"),
-    [(False, False, FEATURES), (True, False, WIDTH), (False, True, OUT), (True, True, OUT)],
-)
-def test_how_many_features_the_result_has(value, output, expected):
-    assert out_features(integer_layer(value, output, False), FEATURES) == expected

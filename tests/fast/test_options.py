@@ -51,14 +51,6 @@ def test_what_is_not_one_key_is_refused(key):
         read_dropout(0.5, key)
 
 
-def test_several_keys_are_refused_but_may_be_mapped_over():
-    keys = jax.random.split(jax.random.key(0), 3)
-    with pytest.raises(ValueError, match=r"take one of several with keys\[i\], or vmap"):
-        read_dropout(0.5, keys)
-    drawn = jax.vmap(lambda key: jax.random.bits(read_dropout(0.5, key).key))(keys)
-    assert len(set(drawn.tolist())) == 3
-
-
 @pytest.mark.parametrize("chunk", [1, 7, np.int64(7)])
 def test_a_chunk_is_held_as_a_python_integer(chunk):
     held = AttentionOptions(chunk=chunk).chunk
@@ -70,13 +62,3 @@ def test_a_chunk_is_held_as_a_python_integer(chunk):
 def test_another_chunk_is_refused(chunk):
     with pytest.raises(ValueError, match=r"chunk=.*but should be an integer ≥ 1"):
         AttentionOptions(chunk=chunk)
-
-
-def test_a_traced_chunk_is_refused():
-    with pytest.raises(ValueError, match=r"chunk=.*but should be an integer ≥ 1"):
-        jax.jit(lambda chunk: AttentionOptions(chunk=chunk).chunk)(3)
-
-
-def test_no_options_are_no_dropout_no_windows_and_a_free_chunk():
-    options = AttentionOptions()
-    assert (options.dropout, options.windows, options.chunk) == (None, None, None)

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from comparison import assert_dtype, assert_equal
 from jax import lax
-from matrix_products import precisions
 
 from convattn.fast.products import is_highest, product
 
@@ -67,31 +66,6 @@ def test_floats_are_never_cut_to_integers(integer, precision):
         found = product("i,i->", *operands, dtype=FLOAT32, precision=precision)
         assert_dtype(found, FLOAT32)
         assert_equal(found, 3)
-
-
-@pytest.mark.parametrize("precision", ["highest", "default"])
-def test_integers_alone_are_multiplied_in_the_dtype_of_the_sum(precision):
-    """Sums beyond the range of int8: 4 · 100 · 100."""
-    whole = jnp.full((4,), 100, jnp.int8)
-    found = product("i,i->", whole, whole, dtype=FLOAT32, precision=precision)
-    assert_equal(found, 40_000)
-
-
-def test_float64_sums_keep_what_float32_would_lose():
-    near = jnp.array([1.0, 2.0**-40], jnp.float64)
-    assert_equal(product("i,i->", near, jnp.ones(2), dtype=FLOAT64), 1 + 2.0**-40)
-    assert float(product("i,i->", near, jnp.ones(2), dtype=FLOAT32)) == 1.0
-
-
-@pytest.mark.parametrize("precision", [lax.Precision.HIGHEST, lax.Precision.HIGH, None])
-def test_the_program_carries_the_precision(precision):
-    def multiply(left, right):
-        return product("ij,jk->ik", left, right, dtype=FLOAT32, precision=precision).sum()
-
-    wanted = None if precision is None else (precision, precision)
-    found = precisions(jax.grad(multiply, argnums=(0, 1)), jnp.ones((2, 3)), jnp.ones((3, 4)))
-    assert len(found) >= 2
-    assert set(found) == {wanted}
 
 
 @pytest.mark.parametrize(

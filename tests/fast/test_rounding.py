@@ -10,7 +10,7 @@ import pytest
 from comparison import assert_within, gamma
 from fast.layers import LAYER_BUCKETS, make_layer_case
 from fast.tree_comparison import assert_tree_within
-from hypothesis import given, settings
+from hypothesis import given
 from strategies import seeds
 
 import convattn as ca
@@ -23,7 +23,6 @@ from convattn.bounds.back_ends.scores import (
     score_majorant,
     score_roundings,
 )
-from convattn.bounds.back_ends.shift_scores import shift_majorant
 from convattn.bounds.back_ends.weights import weight_rounding
 from convattn.operators.attention import multi_head_self_attention
 
@@ -66,11 +65,6 @@ def test_score_majorants(bucket):
     features = bucket.channels * int(np.prod(bucket.patches))
     roundings = gamma(score_roundings(case.layer, features), "float32")
     assert_within(computed, signed[0], roundings * np.asarray(majorants[0]))
-
-
-def test_an_encoding_without_majorant():
-    with pytest.raises(ValueError, match="no rounding bound is derived for the scores of this str"):
-        shift_majorant("learned", np.zeros((1, 2)), 5)
 
 
 def test_gain_majorant_counts_what_cancels():
@@ -205,19 +199,3 @@ def test_where_there_is_no_bound():
     images = jnp.ones((1, 300, 1), jnp.bfloat16)
     with pytest.raises(ValueError, match=r"exceed one, so there is no bound; use a wider dtype"):
         gradient_bounds(layer, images, images)
-
-
-@settings(max_examples=3)
-@given(seed=seeds())
-def test_underflow_is_small_and_counted(seed):
-    """Images of the smallest normal numbers: the result is subnormal, the bound is not zero."""
-    case = make_layer_case(LAYER_BUCKETS[7], seed)
-    layer = case.layer
-    tiny = case.images * np.finfo(np.float32).tiny
-    bound = value_bound(layer, tiny)
-    wide = jax.tree.map(lambda part: part.astype(jnp.float64), (layer, tiny))
-    apply = jax.jit(planted, static_argnums=(2, 3))
-    expected = apply(*wide, case.grid, right)
-    assert_within(apply(layer, tiny, case.grid, right), expected, bound)
-    assert (bound > 0).all()
-    assert bound.max() < 1e-15

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from comparison import assert_dtype, assert_equal, assert_within
 from fast.layers import NO, LayerBucket, axial, learned, make_layer_case, quadratic
-from fast.programs import largest_intermediate, product_dtypes
+from fast.programs import largest_intermediate
 from fast.tree_comparison import assert_tree_within
 
 import convattn as ca
@@ -107,17 +107,6 @@ def test_the_cases_take_every_way():
     assert {way[0] for way in seen} == {True, False}
 
 
-def test_rows_or_columns_first_is_the_same(monkeypatch):
-    case = make_layer_case(CASES["rectangle, output"][0], 2, "float64")
-    found = []
-    for first in (True, False):
-        monkeypatch.setattr(separable, "rows_first", lambda *given, first=first: first)
-        run = jax.jit(lambda *given: ca.apply_attention(*given, backend="separable"))
-        found.append(run(case.layer, case.images))
-    assert_within(*found, 2 * value_bound(case.layer, case.images))
-    assert (np.asarray(found[0]) != np.asarray(found[1])).any()  # so there were two ways
-
-
 @pytest.mark.parametrize(
     ("groups", "sides", "features", "out", "expected"),
     [
@@ -168,39 +157,6 @@ def test_one_hot_layers_on_integers_are_the_convolution(index, dtype):
     assert float(jnp.abs(found).max()) > 0
 
 
-def test_without_its_ring_a_one_hot_layer_is_another():
-    """The planted case of the equality above: the keys that the ring held are missing."""
-    kernel = jnp.asarray(np.random.default_rng(0).integers(1, 3, (3, 3, 1, 2)), jnp.float32)
-    images = jnp.ones((1, 4, 5, 1))
-
-    @jax.jit
-    def apply(kernel, images):
-        layer = ca.conv_to_attention(kernel, encoding="quadratic")
-        return ca.apply_attention(layer, images, ring=False, backend="separable")
-
-    found = apply(kernel, images)
-    with pytest.raises(AssertionError, match="entries differ"):
-        assert_equal(found, ca.conv(images, kernel, padding="SAME"))
-
-
-@pytest.mark.parametrize("name", ["rectangle, output", "one pixel"])
-def test_narrow_operands_are_summed_in_float32(name):
-    """Forward and backward, at the default precision; at the highest nothing is narrow."""
-    case = make_layer_case(CASES[name][0], 3, "bfloat16")
-
-    def loss(layer, images, precision):
-        result = ca.apply_attention(layer, images, backend="separable", precision=precision)
-        return result.astype(jnp.float32).sum()
-
-    step = jax.value_and_grad(loss, argnums=(0, 1))
-    default = product_dtypes(partial(step, precision="default"), case.layer, case.images)
-    highest = product_dtypes(partial(step, precision="highest"), case.layer, case.images)
-    assert len(default) >= 9
-    assert {sums for *_, sums in default} == {"float32"}
-    assert ("bfloat16", "bfloat16", "float32") in default
-    assert set(highest) == {("float32",) * 3}
-
-
 @pytest.mark.parametrize("draw", [RECTANGLE, quadratic, learned])
 def test_no_matrix_of_queries_and_keys_is_formed(draw):
     bucket = LayerBucket(draw, 6, 1, (24, 20), ((1, 1), (1, 1)), 2, output=3)
@@ -244,16 +200,6 @@ def test_what_it_refuses():
     assert separable.refusal(case.layer, case.grid, options) is None
     chosen = choose_backend("separable", case.layer, case.grid, (1, 1, 5, 2), options)
     assert chosen is separable.SEPARABLE
-
-
-@pytest.mark.parametrize("name", ["rectangle, output", "diagonal, none", "free, narrow"])
-def test_work_grows_with_the_image_and_the_batch(name):
-    case = make_layer_case(CASES[name][0], 1)
-    sizes = [((4, 4), 1), ((8, 4), 1), ((8, 8), 1), ((8, 8), 3), ((32, 24), 3)]
-    found = [separable.work(case.layer, TokenGrid(s, NO), b, 3) for s, b in sizes]
-    assert (np.array(found) > 0).all()
-    assert (np.diff(np.array(found), axis=0) >= 0).all()
-    assert (np.diff([part.products for part in found]) > 0).all()
 
 
 def test_heads_on_a_grid_cost_fewer_products_than_free_ones():

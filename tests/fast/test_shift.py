@@ -21,10 +21,8 @@ from convattn.encodings.scalar import ScalarEncoding
 from convattn.fast import AttentionOptions
 from convattn.fast.application import apply_attention
 from convattn.fast.dense import softmax_weights
-from convattn.fast.selection import BACK_ENDS, choose_backend
 from convattn.fast.shift.back_end import offset_encoding, refusal, work
 from convattn.fast.shift.mixed_heads import border_queries, interior
-from convattn.fast.shift.offset_weights import offset_weights
 from convattn.fast.shift.order import cheapest_way
 from convattn.fast.shift.shifted_products import as_convolution, as_product, shifted_products
 from convattn.operators.shifts import TokenGrid
@@ -232,16 +230,6 @@ def test_queries_that_the_stride_leaves_out_are_not_computed(stride: int, ring: 
     assert kept < every / 3
 
 
-def test_patches_of_pixels_are_computed_whole() -> None:
-    """There the stride goes over pixels, not over tokens."""
-    kernel = random(14, 3, 3, 2, 3)
-    layer = ca.conv_to_attention(kernel, patch_size=2, stride=3)
-    images = random(15, 1, 6, 8, 2)
-    got = apply_attention(layer, images, backend="shift")
-    whole = apply_attention(replace(layer, stride=(1, 1)), images, backend="shift")
-    assert_equal(got, whole[:, ::3, ::3])
-
-
 def test_the_bounds_are_tight_enough_to_see_a_wrong_leak() -> None:
     layer, grid = make_layer(ENCODINGS["leak"], "output", WIDE_RING), TokenGrid((4, 5), WIDE_RING)
     images, cotangent = random(12, 2, 4, 5, FEATURES), random(13, 2, 4, 5, 3)
@@ -284,16 +272,6 @@ def test_one_hot_layers_on_integers_are_the_convolution(
     assert_equal(got, ca.conv(images.astype(weights), kernel, padding="SAME", **convolution))
 
 
-@pytest.mark.parametrize("logit", [128.0, 1024.0])
-def test_a_bare_grid_reads_the_missing_keys_as_dense_does(logit: float) -> None:
-    """There the target is absent, and all scores are equal: the mean of 4 × 4 tokens."""
-    layer = ca.conv_to_attention(np.ones((3, 3, 1, 2), np.float32), exact=False, logit=logit)
-    images = jnp.asarray(np.random.default_rng(0).integers(0, 9, (1, 4, 4, 1)), jnp.float32)
-    got = apply_attention(layer, images, ring=False, backend="shift")
-    assert_equal(got, apply_attention(layer, images, ring=False, backend="dense"))
-    assert not bool((got == apply_attention(layer, images, backend="shift")).all())
-
-
 def test_scores_that_overflow_to_minus_infinity_get_no_weight() -> None:
     layer = ca.conv_to_attention(
         np.ones((3, 3, 1, 2), np.float32), encoding="enumerated", alpha=3e38
@@ -301,16 +279,6 @@ def test_scores_that_overflow_to_minus_infinity_get_no_weight() -> None:
     images = jnp.arange(20, dtype=jnp.float32).reshape(1, 4, 5, 1)
     got = apply_attention(layer, images, backend="shift")
     assert_equal(got, ca.conv(images, np.ones((3, 3, 1, 2), np.float32), padding="SAME"))
-
-
-@pytest.mark.parametrize("height", [1024.0, -1024.0])
-def test_weights_of_extreme_scores(height: float) -> None:
-    """N = 6 keys, one offset: one-hot, or 1/5 on the others and exactly -1/5 + 1/5 on it."""
-    encoding = BiasEncoding(jnp.array([[height]]), None, ((0,),))
-    found = offset_weights(encoding, TokenGrid((6,), ((0, 0),)), ((0,),), np.array([[True]]))
-    one = height > 0
-    assert_equal(found.at_offsets, [[[1.0 if one else -0.2]]])
-    assert_equal(found.everywhere, [[0.0 if one else 0.2]])
 
 
 @pytest.mark.parametrize("offsets", [((0, 0),), ((-2, 1), (-2, 2), (0, 1), (0, 2))])
@@ -421,21 +389,3 @@ def test_the_way_follows_the_sizes() -> None:
     small, large = (work(layer(None, (64, 64), 10), grid, batch, 64) for batch in (1, 8))
     assert 7 < large.products / small.products <= 8
     assert large.exponentials == small.exponentials
-
-
-def test_low_precision_and_integers_are_served_under_jit() -> None:
-    """bfloat16 tokens stay bfloat16 at the default precision; small integers are exact in it."""
-    kernel = jnp.asarray(np.random.default_rng(0).integers(-2, 3, (3, 3, 2, 3)), jnp.bfloat16)
-    images = jnp.asarray(np.random.default_rng(1).integers(0, 4, (1, 4, 5, 2)))
-    layer = ca.conv_to_attention(kernel, exact=False)
-    for given in (images.astype(jnp.bfloat16), images.astype(jnp.int8)):
-        apply = jax.jit(lambda x: apply_attention(layer, x, backend="shift", precision="default"))
-        assert_equal(apply(given), ca.conv(images.astype(jnp.bfloat16), kernel, padding="SAME"))
-
-
-def test_it_is_the_one_that_the_name_stands_for() -> None:
-    layer = ca.conv_to_attention(np.ones((3, 3, 2, 2), np.float32))
-    grid = TokenGrid((4, 4), layer.ring)
-    chosen = choose_backend("shift", layer, grid, (1, 4, 4, 2), AttentionOptions())
-    assert chosen is BACK_ENDS["shift"]
-    assert chosen.name == "shift"

@@ -16,7 +16,6 @@ from token_grids import GRIDS
 
 from convattn.encodings import (
     BiasEncoding,
-    LearnedEncoding,
     QuadraticEncoding,
 )
 from convattn.encodings.learned import initial_learned_encoding
@@ -50,21 +49,6 @@ def test_the_bound_holds_and_is_close(grid, seed, dtype):
     windows = random_windows(np.random.default_rng(seed), grid)
     bound = skipped_weight(encoding, grid, windows)
     assert_close_bound(bound, encoding, grid, windows, "float64")
-
-
-BUCKETS = tuple((grid, random_windows(np.random.default_rng(7), grid)) for grid in GRIDS[::3])
-
-
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-@given(bucket=st.sampled_from(BUCKETS), seed=seeds())
-def test_it_does_under_tracing_too(bucket, seed, dtype):
-    grid, windows = bucket
-    encoding = gaussians(seed, len(grid.queries), dtype=dtype)
-    bound = traced_skipped_weight(encoding, grid, windows)
-    assert_close_bound(bound, encoding, grid, windows, dtype)
-
-
-traced_skipped_weight = jax.jit(skipped_weight, static_argnums=(1, 2))
 
 
 def assert_close_bound(bound, encoding, grid: TokenGrid, windows, working: str) -> None:
@@ -127,17 +111,6 @@ def test_chosen_windows_lose_less_than_a_rounding_and_no_side_moves_in(grid, see
             assert (narrow | (loses > roundoff / 2 * (1 - 2.0**-40))).all()
 
 
-def test_the_dtype_says_how_much_may_be_lost():
-    grid = TokenGrid((40,), ((0, 0),))
-    encoding = QuadraticEncoding(jnp.ones(1, "float64"), jnp.zeros((1, 1)))
-    sizes = [
-        np.ptp(choose_windows(encoding, grid, dtype), axis=-1).max()
-        for dtype in ("bfloat16", "float32", "float64")
-    ]
-    assert sizes[0] < sizes[1] < sizes[2]
-    assert choose_windows(encoding, grid) == choose_windows(encoding, grid, "float64")
-
-
 @pytest.mark.parametrize("grid", GRIDS)
 def test_an_encoding_that_never_falls_off_keeps_everything(grid):
     axes = len(grid.queries)
@@ -152,14 +125,6 @@ def test_an_encoding_that_never_falls_off_keeps_everything(grid):
         assert choose_windows(encoding, grid) == (everything,) * 2
     flat = QuadraticEncoding(jnp.zeros(2), jnp.zeros((2, axes)))
     assert_equal(skipped_weight(flat, grid), [0.0, 0.0])
-
-
-def test_learned_scores_that_fall_off_get_a_window():
-    table = -jnp.abs(jnp.arange(-9.0, 10.0))[:, None] * 3
-    encoding = LearnedEncoding(jnp.ones((1, 2)), (table, table * 2))
-    ((rows, columns),) = choose_windows(encoding, TokenGrid((10, 9), ((0, 0), (0, 0))), "float32")
-    assert rows == (-5, 5)  # e⁻¹⁸ ≤ 2⁻²⁵ < e⁻¹⁵
-    assert columns == (-3, 3)
 
 
 def test_under_tracing_the_choice_is_refused():
@@ -199,8 +164,3 @@ def test_what_is_wrong_with_windows(windows, message):
     problem = window_problem(windows, 2, TokenGrid((4, 5), ((1, 0), (0, 2))))
     assert problem is not None
     assert re.search(message, problem)
-
-
-def test_windows_at_the_edge_of_the_ring_are_right():
-    grid = TokenGrid((4, 5), ((1, 0), (0, 2)))
-    assert window_problem((((-1, -1), (2, 2)), ((-9, 9), (0, 0))), 2, grid) is None

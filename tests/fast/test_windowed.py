@@ -21,7 +21,6 @@ from hypothesis import strategies as st
 from random_windows import HEADS, gaussians
 from strategies import seeds
 
-from convattn.constructions.conversion import conv_to_attention
 from convattn.encodings import AbsoluteEncoding, QuadraticEncoding
 from convattn.encodings.layer import AttentionLayer, ContentScores
 from convattn.fast import choose_windows
@@ -290,18 +289,6 @@ def gradient_majorant(layer, images, seen, windows, by_maps):
     return replace(by_maps[0], encoding=encoding), by_maps[1]
 
 
-@settings(max_examples=15)
-@given(bucket=st.sampled_from((BUCKETS[0], BUCKETS[2])), seed=seeds())
-def test_what_is_skipped_is_bounded(bucket, seed):
-    """|windowed - dense| ≤ Σ_h 2 τ_h max|X V_h O_h|, whatever the windows."""
-    grid = bucket.grid
-    generator = np.random.default_rng(seed)
-    layer = layer_on(grid, gaussians(seed, len(grid.queries)), *random_maps(generator))
-    images = jnp.asarray(generator.normal(size=(2, *grid.queries, FEATURES)))
-    out = compiled_values(bucket, None)(layer, images)
-    assert_within(out, dense(layer, images), lost(layer, images, bucket.windows))
-
-
 def lost(layer, images, windows) -> np.ndarray:
     """The bound on what windows change, and on rounding."""
     grid = TokenGrid(images.shape[1:-1], layer.ring)
@@ -383,44 +370,6 @@ def test_dropout_has_the_zeros_of_the_dense_back_end():
     scale = keep_scale(Dropout(0.5, key), 2, HEADS, *pairs)
     bound = 2 * rounding_factor(layer, grid) * definition(absolute(layer), jnp.abs(images), windows)
     assert_within(apply(key, windows=windows), definition(layer, images, windows, scale), bound)
-
-
-def test_gains_are_taken_whichever_maps_there_are():
-    """The scalar encoding's gains are in the last map, or in the weights if there is none."""
-    whole = conv_to_attention(np.arange(1.0, 10).reshape(3, 3, 1), encoding="scalar")
-    images = jnp.asarray(np.random.default_rng(0).normal(size=(1, 8, 3)))
-    assert whole.value is None
-    width = whole.output.shape[1]
-    for layer in (whole, replace(whole, value=None, output=None)):
-        windows = (((-9, 9),),) * layer.heads
-        out = jax.jit(partial(apply_attention, backend="windowed", windows=windows))(layer, images)
-        wanted = dense(layer, images)
-        keys = 8 + sum(layer.ring[0])
-        gains = np.asarray(layer.encoding.head_gains(keys)).sum()
-        maps = 1.0 if layer.output is None else float(jnp.abs(layer.output).max()) * width
-        # Scores are the same numbers in both; 20 roundings for a weight, the gains, and the sums.
-        size = gains * maps * float(jnp.abs(images).max()) * width
-        assert_within(out, wanted, 2 * gamma(20 + 3 * keys * layer.heads, "float64") * size)
-        assert float(jnp.abs(wanted).max()) > 1
-
-
-def test_a_layer_without_maps_and_one_with_one_map():
-    grid, windows = BUCKETS[2].grid, BUCKETS[2].windows
-    generator = np.random.default_rng(1)
-    value, _ = random_maps(generator)
-    images = jnp.asarray(generator.normal(size=(2, *grid.queries, FEATURES)))
-    for maps in ((None, None), (value, None), (None, value)):
-        layer = layer_on(grid, gaussians(1, 2), *maps)
-        bare = replace(
-            layer,
-            **{
-                name: None if part is None else jnp.abs(part)
-                for name, part in (("value", maps[0]), ("output", maps[1]))
-            },
-        )
-        out = compiled_values(BUCKETS[2], None)(layer, images)
-        bound = rounding_factor(layer, grid) * definition(bare, jnp.abs(images), windows)
-        assert_within(out, definition(layer, images, windows), bound)
 
 
 def intermediates(jaxpr) -> Iterator[int]:

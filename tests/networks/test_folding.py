@@ -45,11 +45,6 @@ def test_in_float64_a_few_roundings_are_left() -> None:
     assert abs(Fraction(found.bias[0]) - exact) <= Fraction(share * found.magnitude[0])
 
 
-def test_another_epsilon_is_seen() -> None:
-    found, (kernel, _) = folded_in_float64(epsilon=1e-5)
-    assert (np.abs(found.kernel - kernel) > ROUNDOFF * np.abs(kernel)).any()
-
-
 def test_the_norm_s_own_epsilon_and_statistics_are_taken() -> None:
     """Far outside the bound with any other."""
     model = small_model()

@@ -12,14 +12,11 @@ from convattn.lab.models.resnet_network import resnet_to_network
 from convattn.networks import (
     Attention,
     Convolution,
-    Mean,
-    Relu,
-    Residual,
     apply_network,
     mixing_steps,
     to_attention,
 )
-from convattn.networks.steps import apply_step, convolve
+from convattn.networks.steps import convolve
 
 rng = np.random.default_rng(0)
 
@@ -36,21 +33,6 @@ def test_a_convolution_is_that_of_the_library(size, stride, sides) -> None:
     )
 
 
-def test_a_residual_step_adds_its_chains() -> None:
-    kernel = jnp.ones((1, 1, 1, 1))
-    doubled, added = Convolution(2 * kernel, jnp.zeros(1)), Convolution(kernel, jnp.ones(1))
-    images = jnp.arange(4.0).reshape(1, 2, 2, 1) - 2
-    found = apply_step(Residual((doubled, Relu()), (added,)), images)
-    assert_equal(found, np.maximum(2 * images, 0) + images + 1)
-    assert_equal(apply_step(Residual((doubled,)), images), 3 * images)
-    assert_equal(apply_step(Mean(), images), [[-0.5]])
-
-
-def test_no_step_is_refused() -> None:
-    with pytest.raises(ValueError, match="int is no step of a network"):
-        apply_network((3,), jnp.ones((1, 2, 2, 1)))
-
-
 def test_every_convolution_becomes_attention() -> None:
     """Ten heads for 3 × 3, two for 1 × 1, with the same names, strides and order."""
     converted = small_network()
@@ -60,11 +42,6 @@ def test_every_convolution_becomes_attention() -> None:
     assert [step.layer.heads for step in after] == [10, 10, 10, 10, 10, 2]
     assert [step.layer.stride[0] for step in after] == [step.stride for step in before]
     assert [step.stride for step in before] == [1, 1, 1, 2, 1, 2]
-
-
-def test_the_limit_form_has_a_head_fewer() -> None:
-    network = to_attention(small_network().folded, exact=False)
-    assert [step.layer.heads for step in mixing_steps(network)] == [9, 9, 9, 9, 9, 1]
 
 
 @pytest.mark.parametrize("side", [(8, 8), (5, 6)])

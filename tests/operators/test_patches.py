@@ -1,7 +1,6 @@
 """Patches: where each pixel goes, there and back, and the ring."""
 
 import hypothesis.strategies as st
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -56,25 +55,11 @@ def test_padding_lays_zeros_after_the_image_and_cropping_takes_them_away(axes, c
     assert int((whole != 0).sum()) == images.size
 
 
-def test_pixels_as_patches_change_nothing():
-    images = numbered((2, 3, 4, 5))
-    assert_equal(patchify(images, 1), images)
-    assert_equal(unpatchify(images, 1), images)
-
-
 def test_a_transposed_patch_would_be_noticed():
     images = numbered((1, 4, 4, 2))
     mistaken = patchify(images.swapaxes(1, 2), 2)
     with pytest.raises(AssertionError, match="entries differ"):
         assert_equal(mistaken, patchify(images, 2))
-
-
-def test_patches_trace_and_batch():
-    images = numbered((3, 2, 4, 6, 1))
-    tokens = jax.jit(jax.vmap(lambda image: patchify(image, (2, 3))))(images)
-    assert_equal(tokens, patchify(images.reshape(6, 4, 6, 1), (2, 3)).reshape(3, 2, 2, 2, 6))
-    assert patchify(images[0, :0], 2).shape == (0, 2, 3, 4)
-    assert unpatchify(patchify(images[0, :0], 2), 2).shape == (0, 4, 6, 1)
 
 
 @pytest.mark.parametrize(

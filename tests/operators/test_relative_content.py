@@ -13,11 +13,8 @@ from strategies import small_integers
 import convattn as ca
 from convattn.encodings import BiasEncoding
 from convattn.encodings.layer import AttentionLayer, ContentScores
-from convattn.fast.dense import softmax_weights
-from convattn.fast.dense import work as dense_work
-from convattn.fast.dot_product import DOT_PRODUCT
 from convattn.networks.weights.refusal import WeightsRefused
-from convattn.operators.relative_content import relative_products, relative_scores
+from convattn.operators.relative_content import relative_scores
 from convattn.operators.shifts import TokenGrid
 from convattn.structures.transformer import as_attention_convolution
 
@@ -70,19 +67,6 @@ def test_the_scores_are_those_of_the_loops(grid, widths):
         assert_equal(relative_scores(turned, queries, grid), expected)
 
 
-def test_scores_of_some_queries_are_rows_of_all_of_them():
-    grid, widths = GRIDS[0]
-    rng = np.random.default_rng(2)
-    tables = tables_of(rng, grid, widths)
-    queries = integers(rng, BATCH, HEADS, 12, 5)
-    numbers = jnp.array([11, 0, 6, 6])
-    rows = jax.jit(lambda *given: relative_scores(given[0], given[1], grid, given[2]))
-    every = relative_scores(tables, queries, grid)
-    assert_equal(rows(tables, queries[:, :, numbers], numbers), every[:, :, numbers])
-    with pytest.raises(AssertionError, match="entries differ"):
-        assert_equal(rows(tables, queries[:, :, numbers], numbers - 1), every[:, :, numbers])
-
-
 def layer_of(rng, grid, widths, **changes):
     draw = [integers(rng, HEADS, FEATURES, sum(widths)) for _ in range(2)]
     draw += [integers(rng, HEADS, sum(widths)) for _ in range(2)]
@@ -111,19 +95,6 @@ def test_content_scores_are_the_formula(grid, widths):
     assert_within(scaled, expected, 2 * gamma(2, "float64") * np.abs(expected))  # root, quotient
 
 
-def test_at_zero_images_the_query_bias_alone_meets_the_tables():
-    """What `attention_to_conv` reads: all content but the biases is gone."""
-    grid, widths = GRIDS[0]
-    layer = layer_of(np.random.default_rng(4), grid, widths)
-    zeros = jnp.zeros((1, grid.number_of_keys, FEATURES))
-    assert_equal(softmax_weights(layer, grid, None), softmax_weights(layer, grid, zeros))
-    a, c = np.asarray(layer.content.query_bias)[None, :, None], layer.content.key_bias
-    left = np.broadcast_to(a, (1, HEADS, 12, 5))
-    scores = loops(layer.content.tables, left, grid, widths)
-    scores = scores + np.einsum("bhqe,he->bhq", left, c)[..., None]
-    assert_equal(softmax_weights(layer, grid, None), jax.nn.softmax(jnp.asarray(scores), axis=-1))
-
-
 @pytest.mark.parametrize("backend", ["dense", "chunked", "dot_product"])
 def test_a_table_that_is_too_small_is_refused(backend):
     grid, widths = GRIDS[0]
@@ -150,23 +121,6 @@ def test_tables_that_do_not_fit_are_refused():
         as_attention_convolution(layer.content, jnp.ones((3, 5, 2)), None)
 
 
-@pytest.mark.parametrize("suffix", [".npz", ".safetensors"])
-def test_a_file_holds_the_tables(tmp_path, suffix):
-    grid, widths = GRIDS[0]
-    layer = replace(layer_of(np.random.default_rng(7), grid, widths), output=jnp.ones((3, 5, 2)))
-    path = tmp_path / f"layer{suffix}"
-    ca.save_layer(layer, path)
-    restored = ca.load_layer(path)
-    assert jax.tree.structure(restored) == jax.tree.structure(layer)
-    for got, wanted in zip(jax.tree.leaves(restored), jax.tree.leaves(layer), strict=True):
-        assert_equal(got, wanted)
-    for shapes in (((5, 2), (6, 3)), ((5, 2), (5, 2)), ((5, 5),)):
-        tables = tuple(map(jnp.ones, shapes))
-        broken = replace(layer, content=replace(layer.content, tables=tables))
-        with pytest.raises(ValueError, match=r"content.tables have|content's tables"):
-            ca.save_layer(broken, path)
-
-
 def test_a_file_from_before_there_were_tables_is_read():
     from convattn.networks.weights.files import WeightsFile
     from convattn.networks.weights.stored_layer import layer_arrays, layer_metadata, restore_layer
@@ -183,17 +137,6 @@ def test_a_file_from_before_there_were_tables_is_read():
     del arrays["content.query_bias"]  # planted: nothing else may be missing
     with pytest.raises(WeightsRefused, match="query_bias"):
         restore_layer(WeightsFile("old", arrays, metadata))
-
-
-def test_the_work_counts_the_tables():
-    grid, widths = GRIDS[0]
-    layer = layer_of(np.random.default_rng(9), grid, widths)
-    without = replace(layer, content=replace(layer.content, tables=None))
-    more = relative_products(layer.content.tables, grid)
-    assert more == 12 * (2 * len(grid.shift_ranges[0]) + 3 * len(grid.shift_ranges[1]))
-    for work in (dense_work, DOT_PRODUCT.work):
-        difference = work(layer, grid, 2, FEATURES).products - work(without, grid, 2, 5).products
-        assert difference == 2 * HEADS * more
 
 
 @pytest.mark.parametrize(

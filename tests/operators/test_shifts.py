@@ -15,7 +15,6 @@ from convattn.operators.shifts import (
     TokenGrid,
     axis_taps,
     axis_token_offsets,
-    from_query_minus_key,
     kernel_shifts,
     per_axis,
 )
@@ -55,12 +54,6 @@ def test_taps_are_those_of_xla_same_padding(size, dilation):
         assert size % 2 or reach[::-1] != tuple(padding)  # a mirrored tap would be noticed
 
 
-def test_an_even_kernel_has_one_tap_more_after_than_before():
-    assert [*axis_taps(2)] == [0, 1]
-    assert [*axis_taps(4)] == [-1, 0, 1, 2]
-    assert [*axis_taps(1)] == [0]
-
-
 @given(st.lists(st.tuples(st.integers(1, 4), st.integers(1, 3)), min_size=1, max_size=3))
 def test_shifts_stand_in_the_order_of_the_flattened_kernel(axes):
     sizes, dilations = [k for k, _ in axes], [d for _, d in axes]
@@ -69,11 +62,6 @@ def test_shifts_stand_in_the_order_of_the_flattened_kernel(axes):
     for tap in product(*(range(k) for k in sizes)):
         expected = tuple(d * axis_taps(k)[t] for t, k, d in zip(tap, sizes, dilations, strict=True))
         assert shifts[flat[tap]] == expected
-
-
-def test_shifts_need_a_dilation_for_each_axis():
-    with pytest.raises(ValueError):
-        kernel_shifts((3, 3), (1,))
 
 
 @given(SIZES, st.integers(1, 5), st.integers(1, 4))
@@ -90,17 +78,6 @@ def test_token_offsets_are_the_patches_that_hold_a_pixel_that_is_read(size, patc
 def test_without_dilation_the_offsets_reach_m_of_the_paper(size, patch):
     m = -(-(size - 1) // (2 * patch))
     assert axis_token_offsets(size, patch, 1) == tuple(range(-m, m + 1))
-
-
-def test_with_dilation_there_are_gaps():
-    assert axis_token_offsets(3, 1, 4) == (-4, 0, 4)
-    assert axis_token_offsets(3, 2, 5) == (-3, -2, 0, 2, 3)
-
-
-@given(st.lists(st.integers(-5, 5), max_size=3))
-def test_the_translation_of_query_minus_key_is_its_own_inverse(shift):
-    assert from_query_minus_key(from_query_minus_key(shift)) == tuple(shift)
-    assert all(a == -b for a, b in zip(from_query_minus_key(shift), shift, strict=True))
 
 
 @pytest.mark.parametrize("value", [2, np.int64(2), (2, 2), [2, 2], (np.int32(2), 2)])
@@ -120,19 +97,6 @@ def test_what_is_no_integer_for_each_axis_is_refused(value):
         per_axis(value, 2, "stride")
 
 
-def test_the_minimum_is_the_callers():
-    assert per_axis(0, 1, "pad", minimum=0) == (0,)
-    with pytest.raises(ValueError, match="integer ≥ 3"):
-        per_axis(2, 1, "pad", minimum=3)
-
-
-@given(GRIDS)
-def test_a_grid_counts_its_tokens(grid):
-    assert grid.number_of_keys == len(grid.key_positions)
-    assert len(grid.query_positions) == np.prod(grid.queries)
-    assert len(grid.shifts) == np.prod([len(shifts) for shifts in grid.shift_ranges])
-
-
 @pytest.mark.parametrize("grid", SOME_GRIDS)
 def test_shifts_are_key_minus_query(grid):
     index = np.asarray(grid.shift_index())
@@ -140,11 +104,6 @@ def test_shifts_are_key_minus_query(grid):
     assert_equal(grid.shifts[index], keys[None] - queries[:, None], "shifts")
     if keys.shape[0] > 1:  # the opposite sign would be noticed
         assert (grid.shifts[index] != queries[:, None] - keys[None]).any()
-
-
-@pytest.mark.parametrize("grid", SOME_GRIDS)
-def test_every_shift_of_the_table_occurs(grid):
-    assert {*np.asarray(grid.shift_index()).ravel().tolist()} == {*range(len(grid.shifts))}
 
 
 @given(GRIDS)
@@ -155,12 +114,6 @@ def test_queries_are_the_keys_inside_the_ring(grid):
     ]
     positions = np.ravel_multi_index(tuple(grid.query_positions.T), grid.keys)
     assert_equal(positions, inside.reshape(-1), "query_positions")
-
-
-def test_positions_are_row_major():
-    grid = TokenGrid((1, 2), ((1, 0), (0, 1)))
-    assert_equal(grid.key_positions, [[0, 0], [0, 1], [0, 2], [1, 0], [1, 1], [1, 2]])
-    assert_equal(grid.query_positions, [[1, 0], [1, 1]])
 
 
 def test_a_grid_is_hashable_and_its_index_traces():

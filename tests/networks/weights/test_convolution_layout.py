@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-import convattn
 from convattn.networks.weights.convolution_layout import arrange, find_convolution
 from convattn.networks.weights.files import WeightsFile
 from convattn.networks.weights.refusal import WeightsRefused
@@ -46,27 +45,6 @@ def test_the_kernel_and_its_bias_are_found(given, layer, options):
     np.testing.assert_array_equal(found.bias, BIAS)
     assert found.kernel_name in given.arrays
     assert found.bias_name in given.arrays
-
-
-def test_pytorch_and_flax_weights_are_one_convolution():
-    """On the same numbers, computed from PyTorch's definition of its own layout."""
-    images = np.random.default_rng(0).integers(-4, 5, (2, 9, 11, IN)).astype(np.float64)
-    found = find_convolution(file(conv__weight=OIHW.astype(np.float64)), "conv")
-    expected = np.zeros((2, 5, 5, OUT))
-    for i in range(5):
-        for j in range(5):
-            window = images[:, i : i + ROWS, j : j + COLUMNS]
-            expected[:, i, j] = np.einsum("bhwi,oihw->bo", window, OIHW)
-    np.testing.assert_array_equal(convattn.conv(images, found.kernel, padding="VALID"), expected)
-
-
-def test_sequences():
-    oiw = np.arange(24.0).reshape(4, 2, 3)
-    found = find_convolution(file(conv__weight=oiw), "conv")
-    assert found.kernel.shape == (3, 2, 4)
-    assert found.kernel[2, 1, 3] == oiw[3, 1, 2]
-    assert found.bias is None
-    assert found.bias_name is None
 
 
 @pytest.mark.parametrize("layout", ["hwio", "oihw"])

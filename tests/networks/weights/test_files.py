@@ -8,7 +8,6 @@ import zipfile
 import jax.numpy as jnp
 import numpy as np
 import pytest
-import safetensors.numpy
 
 from convattn.networks.weights.files import WeightsFile, parse_weights, read_weights
 from convattn.networks.weights.numpy_format import write_npz
@@ -56,21 +55,6 @@ def test_arrays_and_text_come_back_bit_for_bit(write, dtype):
         assert file[name].dtype == array.dtype
         assert file[name].shape == array.shape
         assert file[name].tobytes() == array.tobytes()
-
-
-def test_the_library_of_that_name_reads_what_is_written_and_writes_what_is_read():
-    arrays = {"x": np.arange(6, dtype=np.float32).reshape(2, 3), "y": np.ones(2, np.float16)}
-    read = safetensors.numpy.load(write_safetensors(arrays, {}))
-    file = parse_weights(safetensors.numpy.save(arrays), "file")
-    for name, array in arrays.items():
-        np.testing.assert_array_equal(read[name], array, strict=True)
-        np.testing.assert_array_equal(file[name], array, strict=True)
-
-
-def test_numpy_reads_the_archive():
-    with np.load(io.BytesIO(write_npz({"x": np.ones(2)}, {"a": "b"})), allow_pickle=False) as file:
-        assert file.files == ["x", "metadata"]
-        assert json.loads(str(file["metadata"])) == {"a": "b"}
 
 
 def test_the_first_bytes_tell_what_a_file_is(tmp_path):
@@ -193,11 +177,6 @@ def test_metadata_that_is_none_of_ours_is_refused(text):
     content = archive(x__npy=npy(np.ones(2)), metadata__npy=npy(np.array(text)))
     with pytest.raises(WeightsRefused, match=r"metadata|bits of bfloat16"):
         parse_weights(content, "net")
-
-
-def test_an_array_may_not_take_the_name_of_the_text():
-    with pytest.raises(ValueError, match="may not be called 'metadata'"):
-        write_npz({"metadata": np.ones(1)}, {})
 
 
 @pytest.mark.parametrize("names", [5, ["a", 5], [["a"]], {"a": 1}, "a", 0, None])
