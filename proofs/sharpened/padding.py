@@ -137,8 +137,7 @@ def layer_in_fractions(run: Run) -> str:
 
 def other_kernels_are_refused(run: Run) -> str:
     """A kernel off the space: two queries with other sums, at which a constant image differs."""
-    from convattn.bounds.zero_padding import unequal_queries
-    from convattn.bounds.zero_padding_layer import bare_zero_padding_layer
+    from convattn.bounds.zero_padding import bare_zero_padding_layer, unequal_queries
     from convattn.ledger.evidence.exact_convolution import exact_convolution
 
     cases = 3 if run.quick else 12
@@ -176,8 +175,7 @@ def small_grids_on_images(run: Run) -> str:
     import jax.numpy as jnp
 
     from convattn.bounds.rounding import layer_error_bound
-    from convattn.bounds.zero_padding import available_offsets
-    from convattn.bounds.zero_padding_layer import bare_zero_padding_layer
+    from convattn.bounds.zero_padding import available_offsets, bare_zero_padding_layer
     from convattn.constructions.geometry import ConvolutionGeometry
     from convattn.constructions.li_output_map import token_maps
     from convattn.encodings.layer import AttentionLayer

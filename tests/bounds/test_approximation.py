@@ -203,7 +203,7 @@ def test_tails_are_never_exceeded_where_they_are_integers():
 
 @pytest.mark.parametrize("heads", [0, -1, True, np.True_, 2.0, "2"])
 def test_a_budget_that_is_none(heads):
-    with pytest.raises(ValueError, match="should be an integer ≥ 1"):
+    with pytest.raises(ValueError, match="expected an integer ≥ 1"):
         approximate_convolution(jnp.ones((3, 1, 1)), heads)
 
 

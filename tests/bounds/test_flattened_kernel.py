@@ -178,7 +178,7 @@ def test_exact_ranks_of_matrices_of_many_kinds(matrix, rank):
     "matrix", [[[0.5]], [[np.inf, 1.0]], [[np.nan]], [[1, 2, 1.25]], [1, 2], 3, np.ones((1, 1, 1))]
 )
 def test_what_is_no_matrix_of_integers_is_refused(matrix):
-    with pytest.raises(ValueError, match="should be a matrix of integers"):
+    with pytest.raises(ValueError, match="expected a matrix of integers"):
         exact_rank(matrix)
 
 
@@ -192,5 +192,5 @@ def test_what_is_no_matrix_of_integers_is_refused(matrix):
     ],
 )
 def test_what_is_no_kernel_is_refused(kernel, options):
-    with pytest.raises(ValueError, match=r"but should be|non-finite|has 2 axes"):
+    with pytest.raises(ValueError, match=r"but expected|non-finite|has 2 axes"):
         flattened_kernel(kernel, **options)

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from convattn.bounds import generic_rank as module
-from convattn.bounds.fixed_kernel import FixedKernel, TooLargeError
 from convattn.bounds.flattened_kernel import exact_rank, flattened_kernel
-from convattn.bounds.generic_rank import generic_rank
+from convattn.bounds.generic_rank import FixedKernel, TooLargeError, generic_rank
 from convattn.bounds.residue_blocks import axis_blocks
 
 # kernel size, patch size, dilation, in, out
@@ -91,7 +90,7 @@ def test_the_balanced_kernel_is_one():
 
 
 def test_matrices_that_are_too_large_are_refused(monkeypatch):
-    monkeypatch.setattr("convattn.bounds.fixed_kernel.MOST_ENTRIES", 100)
+    monkeypatch.setattr("convattn.bounds.generic_rank.MOST_ENTRIES", 100)
     block = (*axis_blocks(9, 2, 1), *axis_blocks(9, 2, 1))
     with pytest.raises(TooLargeError, match="more than 100 numbers; take a smaller kernel"):
         FixedKernel((9, 9)).rank(block, 2)

@@ -263,7 +263,7 @@ def test_matricisation_ranks_are_reached():
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"kernel_size": 0}, "kernel_size=0, but should be an integer ≥ 1"),
+        ({"kernel_size": 0}, "kernel_size=0, but expected an integer ≥ 1"),
         ({"kernel_size": (3, 3, 3)}, "one or two integers"),
         ({"kernel_size": ()}, "one or two integers"),
         ({"kernel_size": "33"}, "one or two integers"),
@@ -276,13 +276,13 @@ def test_matricisation_ranks_are_reached():
         ({"kernel_size": 3, "in_channels": 0}, "in_channels=0"),
         ({"kernel_size": 3, "out_channels": 1.5}, "out_channels=1.5"),
         ({"kernel_size": 3, "head_dim": 0}, "head_dim=0"),
-        ({"kernel_size": 4097}, "kernel_size=4097, but should be at most 4096"),
+        ({"kernel_size": 4097}, "kernel_size=4097, but expected at most 4096"),
         ({"kernel_size": 3, "patch_size": 10**9}, "patch_size=1000000000, but .* at most 4096"),
         ({"kernel_size": 3, "dilation": 5000}, "dilation=5000, but .* at most 4096"),
         ({"kernel_size": 3, "in_channels": 10**6 + 1}, "in_channels=1000001, but .* 1000000"),
         ({"kernel_size": 999, "patch_size": 100, "dilation": 99}, "blocks, but .* at most 2500"),
         ({"kernel_size": 67, "patch_size": 2, "in_channels": 130}, "more than 250000 numbers"),
-        ({"kernel_size": 3, "attention": "one"}, "attention='one', but should be 'per_kernel'"),
+        ({"kernel_size": 3, "attention": "one"}, "attention='one', but expected 'per_kernel'"),
     ],
     ids=str,
 )  # fmt: skip
@@ -302,9 +302,9 @@ def test_refusals(unchecked, given, message):
 )
 def test_large_sizes_have_closed_forms(sizes, monkeypatch):
     """Nothing of the size of a kernel is drawn, and no matrix made."""
-    from convattn.bounds import fixed_kernel
+    from convattn.bounds import generic_rank
 
-    monkeypatch.setattr(fixed_kernel, "product", None)
+    monkeypatch.setattr(generic_rank, "product", None)
     counts = heads(**sizes)
     assert counts.limit.necessary <= counts.limit.sufficient
 

@@ -59,9 +59,9 @@ def test_theta_is_as_narrow_as_its_tail(alpha):
 
 @pytest.mark.parametrize("alpha", [0.0499, 0.0, -1.0, float("nan")])
 def test_small_alphas_are_refused(alpha):
-    with pytest.raises(ValueError, match=r"should be at least 0\.05"):
+    with pytest.raises(ValueError, match=r"expected at least 0\.05"):
         theta(alpha)
-    with pytest.raises(ValueError, match=r"should be at least 0\.05"):
+    with pytest.raises(ValueError, match=r"expected at least 0\.05"):
         quadratic_total_variation_bound(alpha)
 
 

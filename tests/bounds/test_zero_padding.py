@@ -16,9 +16,9 @@ from convattn.bounds.rounding import layer_error_bound
 from convattn.bounds.zero_padding import (
     available_sums,
     bare_zero_padding_basis,
+    bare_zero_padding_layer,
     unequal_queries,
 )
-from convattn.bounds.zero_padding_layer import bare_zero_padding_layer
 from convattn.constructions.geometry import ConvolutionGeometry
 from convattn.ledger.evidence import exact_convolution
 

@@ -16,8 +16,7 @@ from convattn.cli.__main__ import main
 from convattn.networks.weights import converted_layer
 from convattn.networks.weights.convolution_layout import find_convolution
 from convattn.networks.weights.files import read_weights
-from convattn.networks.weights.numpy_format import write_npz
-from convattn.networks.weights.safetensors_format import write_safetensors
+from convattn.networks.weights.formats import write_npz, write_safetensors
 
 KERNEL = np.random.default_rng(1).integers(-4, 5, (3, 2, 1, 3)).astype(np.float32)
 BIAS = np.arange(3, dtype=np.float32)
@@ -225,9 +224,9 @@ def test_wrong_use_exits_2_with_one_line_and_writes_nothing(
         ([weights, *conv, "--patch-size", 0], "--patch-size got (0,)"),
         ([weights, *conv, "--image-size", 0], "--image-size got (0,)"),
         ([weights, *conv, "--patch-size", 2, "--image-size", 3], "do not divide"),
-        ([weights, *conv, "--leak", 7], "leak=7.0, but should lie"),
+        ([weights, *conv, "--leak", 7], "leak=7.0, but expected"),
         ([weights, *conv, "--groups", 2], "groups=2 should divide"),
-        ([weights, *conv, "--head-dim", 0], "head_dim=0, but should be"),
+        ([weights, *conv, "--head-dim", 0], "head_dim=0, but expected"),
         ([weights, *conv, "--seed", -1], "--seed got -1, but expected an integer ≥ 0"),
         ([weights, *conv, "--write", "flax"], "--write flax needs --image-size"),
         ([weights, *conv, "--kernel-size", 3], "--kernel-size goes with --to-convolution"),

@@ -79,7 +79,7 @@ def test_tap_index_joins_each_pair_of_pixels_by_its_only_tap(sizes):
 @pytest.mark.parametrize("name", ["patch_size", "stride", "dilation"])
 @pytest.mark.parametrize("value", [0, -1, (2,), (1, 2, 3), (1, 0), True])
 def test_sizes_that_are_no_positive_integers_are_refused(name, value):
-    with pytest.raises(ValueError, match=f"{name}=.*, but should be an integer ≥ 1"):
+    with pytest.raises(ValueError, match=f"{name}=.*, but expected an integer ≥ 1"):
         ConvolutionGeometry.of((3, 3), **{name: value})
 
 

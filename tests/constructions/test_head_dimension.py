@@ -66,5 +66,5 @@ def test_the_ranks_behind_those_numbers():
 
 @pytest.mark.parametrize("head_dim", [0, -1, True])
 def test_head_dimensions_that_are_none_are_refused(head_dim):
-    with pytest.raises(ValueError, match=f"head_dim={head_dim}, but should be an integer ≥ 1"):
+    with pytest.raises(ValueError, match=f"head_dim={head_dim}, but expected an integer ≥ 1"):
         split_heads(jnp.ones((1, 2, 2)), np.ones((1, 2, 2), bool), head_dim)

@@ -23,13 +23,13 @@ def test_the_default_regime_is_exact_where_there_is_one(encoding):
 
 @pytest.mark.parametrize("encoding", [["bias"], None, "gaussian", 3])
 def test_an_unknown_encoding_is_refused(encoding):
-    with pytest.raises(ValueError, match="should be one of bias, scalar, quadratic, enumerated"):
+    with pytest.raises(ValueError, match="expected one of bias, scalar, quadratic, enumerated"):
         check_regime(encoding, None, 0.5, None, None, jnp.float32)
 
 
 @pytest.mark.parametrize("exact", ["no", 1, 0.0])
 def test_exact_is_true_false_or_none(exact):
-    with pytest.raises(ValueError, match="should be True, False or None"):
+    with pytest.raises(ValueError, match="expected True, False or None"):
         check_regime("bias", exact, 0.5, None, None, jnp.float32)
 
 

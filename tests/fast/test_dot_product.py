@@ -132,7 +132,7 @@ def test_layers_without_content_are_refused():
     message = refused(replace(LAYER, content=None))
     assert "no content scores" in message
     assert "use separable, shift, chunked or dense" in message
-    with pytest.raises(ValueError, match=r"layer\.content=None, but should be ContentScores"):
+    with pytest.raises(ValueError, match=r"layer\.content=None, but expected ContentScores"):
         DOT_PRODUCT.work(replace(LAYER, content=None), TokenGrid((3, 4), RING), 1, 3)
 
 

@@ -29,7 +29,7 @@ def test_the_rate_zero_is_no_dropout_and_needs_no_key(rate):
     "rate", [1, 1.0, -0.1, 2.0, float("nan"), float("inf"), "half", None, np.array([0.1, 0.2])]
 )
 def test_another_rate_is_refused(rate):
-    with pytest.raises(ValueError, match=r"dropout_rate=.*but should be a number in \[0, 1\)"):
+    with pytest.raises(ValueError, match=r"dropout_rate=.*but expected a number in \[0, 1\)"):
         read_dropout(rate, jax.random.key(0))
 
 
@@ -47,7 +47,7 @@ def test_a_rate_without_a_key_is_refused_with_the_remedy():
     "key", [0, "seed", np.zeros(2), np.uint32(7), np.zeros((3, 2), np.uint32)], ids=repr
 )
 def test_what_is_not_one_key_is_refused(key):
-    with pytest.raises(ValueError, match=r"(?s)dropout_key=.*but should be one key"):
+    with pytest.raises(ValueError, match=r"(?s)dropout_key=.*but expected one key"):
         read_dropout(0.5, key)
 
 
@@ -60,5 +60,5 @@ def test_a_chunk_is_held_as_a_python_integer(chunk):
 
 @pytest.mark.parametrize("chunk", [0, -3, True, 2.5, "4"])
 def test_another_chunk_is_refused(chunk):
-    with pytest.raises(ValueError, match=r"chunk=.*but should be an integer ≥ 1"):
+    with pytest.raises(ValueError, match=r"chunk=.*but expected an integer ≥ 1"):
         AttentionOptions(chunk=chunk)

@@ -15,7 +15,7 @@ from strategies import seeds
 
 import convattn as ca
 from convattn.bounds.back_ends.bounds import gradient_bounds, value_bound
-from convattn.bounds.back_ends.paths import ringed
+from convattn.bounds.back_ends.paths import ringed, weight_rounding
 from convattn.bounds.back_ends.scores import (
     PairScores,
     exact_scores,
@@ -23,7 +23,6 @@ from convattn.bounds.back_ends.scores import (
     score_majorant,
     score_roundings,
 )
-from convattn.bounds.back_ends.weights import weight_rounding
 from convattn.operators.attention import multi_head_self_attention
 
 pytestmark = pytest.mark.usefixtures("quick_compilation")

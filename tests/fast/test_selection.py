@@ -99,7 +99,7 @@ def test_a_name_stands_for_the_back_end_of_that_name():
 def test_an_unknown_name_is_refused():
     layer, images = ca.conv_to_attention(jnp.ones((1, 1, 1, 1))), jnp.ones((1, 2, 2, 1))
     names = "auto, dense, separable, shift, windowed, chunked, dot_product"
-    with pytest.raises(ValueError, match=f"backend='fast', but should be one of {names}$"):
+    with pytest.raises(ValueError, match=f"backend='fast', but expected one of {names}$"):
         ca.apply_attention(layer, images, backend="fast")
 
 
@@ -139,5 +139,5 @@ def test_every_back_end_serves_a_layer_without_heads(name, has_content):
     assert maps.weights.shape == ((2,) if has_content else ()) + (0, 3, 4, 4, 6)
     bare = AttentionLayer(encoding, value, None, None, content)
     assert_equal(apply_attention(bare, images, backend=name), jnp.zeros((2, 3, 4, 5)))
-    with pytest.raises(ValueError, match="should be one of auto"):
+    with pytest.raises(ValueError, match="expected one of auto"):
         apply_attention(layer, images, backend="none")

@@ -148,10 +148,10 @@ def test_under_tracing_the_choice_is_refused():
         ((((0, 0), (0, 0)), ((2, 1), (0, 0))), r"head 1 on axis 0 is \(2, 1\), but its smallest"),
         (
             (((0, 0), (0, 0, 1)),) * 2,
-            r"head 0 on axis 1 is \(0, 0, 1\), but should be two integers",
+            r"head 0 on axis 1 is \(0, 0, 1\), but expected two integers",
         ),
-        ((((0, 0), (0, 0.5)),) * 2, "should be two integers"),
-        ((((0, 0), (False, 1)),) * 2, "should be two integers"),
+        ((((0, 0), (0, 0.5)),) * 2, "expected two integers"),
+        ((((0, 0), (False, 1)),) * 2, "expected two integers"),
         (
             (((-3, -2), (0, 0)),) * 2,
             r"leaves a query .*ring \(1, 0\) takes a smallest shift ≤ 0 and",

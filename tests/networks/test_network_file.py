@@ -9,8 +9,7 @@ from networks.small import small_network
 
 from convattn.networks import Linear, load_network, save_network
 from convattn.networks.weights.files import read_weights
-from convattn.networks.weights.refusal import WeightsRefused
-from convattn.networks.weights.safetensors_format import write_safetensors
+from convattn.networks.weights.formats import WeightsRefused, write_safetensors
 
 
 @pytest.fixture(scope="module")

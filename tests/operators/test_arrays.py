@@ -49,7 +49,7 @@ def test_what_is_no_array_is_refused_by_name(value):
 
 @pytest.mark.parametrize("value", [True, [True, False], np.array([True]), jnp.array([False])])
 def test_truth_values_are_refused(value):
-    with pytest.raises(ValueError, match=r"images\.dtype=bool, but should be numeric; cast it"):
+    with pytest.raises(ValueError, match=r"images\.dtype=bool, but expected numbers; cast it"):
         as_array(value, "images")
 
 

@@ -257,7 +257,7 @@ def test_half_types_are_summed_in_float32(dtype, ones):
     assert_equal(out, jnp.asarray(ones, dtype).reshape(1, 1, 1))
     assert_equal(out, np.full((1, 1, 1), ones - 1))
     stuck = lax.fori_loop(0, ones, lambda _, total: total + 1, jnp.zeros((), dtype))
-    with pytest.raises(AssertionError, match="but should be"):
+    with pytest.raises(AssertionError, match="but expected"):
         assert_equal(out, stuck.reshape(1, 1, 1))
 
 
@@ -280,41 +280,41 @@ IMAGES, KERNEL = (1, 5, 6, 2), (3, 4, 2, 3)
 @pytest.mark.parametrize(
     ("images", "kernel", "options", "message"),
     [
-        (IMAGES, (3, 2), {}, r"kernel\.shape=\(3, 2\) has 2 axes, but should have 3 .* or 4"),
+        (IMAGES, (3, 2), {}, r"kernel\.shape=\(3, 2\) has 2 axes, but expected 3 .* or 4"),
         (IMAGES, (3, 3, 3, 2, 2), {}, r"has 5 axes"),
         (IMAGES[1:], KERNEL, {}, r"images\.shape=\(5, 6, 2\) has 3 axes.*images\[None\]"),
         (IMAGES, KERNEL[1:], {}, r"has 4 axes, but a kernel of shape .* takes 3"),
         ((1, 5, 6, 3), KERNEL, {}, "has 3 channels, but .*groups=1 takes 2"),
         (IMAGES, KERNEL, {"groups": 3}, "has 2 channels, but .*groups=3 takes 6"),
         ((1, 5, 6, 4), KERNEL, {"groups": 2}, "has 3 output channels, but groups=2 should divide"),
-        (IMAGES, KERNEL, {"groups": 0}, "groups=0, but should be an integer ≥ 1"),
+        (IMAGES, KERNEL, {"groups": 0}, "groups=0, but expected an integer ≥ 1"),
         (IMAGES, KERNEL, {"groups": True}, "groups=True, but"),
         (IMAGES, KERNEL, {"groups": 1.0}, "groups=1.0, but"),
         (IMAGES, KERNEL, {"groups": None}, "groups=None, but"),
-        ((1, 0, 6, 2), KERNEL, {}, "every axis but the batch should be ≥ 1"),
-        ((1, 5, 6, 0), (3, 4, 0, 3), {}, r"kernel\.shape=.* every axis should be ≥ 1"),
-        (IMAGES, (0, 4, 2, 3), {}, r"kernel\.shape=.* every axis should be ≥ 1"),
-        (IMAGES, (3, 4, 2, 0), {}, r"kernel\.shape=.* every axis should be ≥ 1"),
+        ((1, 0, 6, 2), KERNEL, {}, "expected every axis but the batch to be ≥ 1"),
+        ((1, 5, 6, 0), (3, 4, 0, 3), {}, r"kernel\.shape=.* expected every axis to be ≥ 1"),
+        (IMAGES, (0, 4, 2, 3), {}, r"kernel\.shape=.* expected every axis to be ≥ 1"),
+        (IMAGES, (3, 4, 2, 0), {}, r"kernel\.shape=.* expected every axis to be ≥ 1"),
         ((1, 2, 6, 2), KERNEL, {"padding": "VALID"}, "leaves no position.*use padding='SAME'"),
         (IMAGES, KERNEL, {"padding": "VALID", "dilation": 3}, "leaves no position"),
         ((1, 1, 1, 2), (4, 4, 2, 3), {"padding": 1}, "padding=1 leaves no position"),
-        (IMAGES, KERNEL, {"padding": "same"}, "padding='same', but should be one of SAME, VALID"),
+        (IMAGES, KERNEL, {"padding": "same"}, "padding='same', but expected one of SAME, VALID"),
         (IMAGES, KERNEL, {"padding": "REFLECT"}, "padding='REFLECT'"),
-        (IMAGES, KERNEL, {"padding": -1}, "padding=-1, but should be .* an integer ≥ 0"),
+        (IMAGES, KERNEL, {"padding": -1}, "padding=-1, but expected .* an integer ≥ 0"),
         (IMAGES, KERNEL, {"padding": True}, "padding=True"),
         (IMAGES, KERNEL, {"padding": None}, "padding=None"),
         (IMAGES, KERNEL, {"padding": 1.0}, "padding=1.0"),
         (IMAGES, KERNEL, {"padding": (1, 1)}, r"padding=\(1, 1\)"),
         (IMAGES, KERNEL, {"padding": np.array([1, 2])}, r"padding=array\(\[1, 2\]\), but"),
-        (IMAGES, KERNEL, {"padding": np.array(["SAME"] * 2)}, "padding=array.*, but should be one"),
-        (IMAGES, KERNEL, {"stride": 0}, "stride=0, but should be an integer ≥ 1, or 2"),
+        (IMAGES, KERNEL, {"padding": np.array(["SAME"] * 2)}, "padding=array.*, but expected one"),
+        (IMAGES, KERNEL, {"stride": 0}, "stride=0, but expected an integer ≥ 1, or 2"),
         (IMAGES, KERNEL, {"stride": (1,)}, r"stride=\(1,\), but"),
         (IMAGES, KERNEL, {"stride": 1.5}, "stride=1.5, but"),
-        (IMAGES, KERNEL, {"dilation": -1}, "dilation=-1, but should be an integer ≥ 1, or 2"),
+        (IMAGES, KERNEL, {"dilation": -1}, "dilation=-1, but expected an integer ≥ 1, or 2"),
         (IMAGES, KERNEL, {"dilation": (1, 0)}, r"dilation=\(1, 0\), but"),
         (IMAGES, KERNEL, {"dilation": "2"}, "dilation='2', but"),
-        (IMAGES, KERNEL, {"bias": np.ones(2)}, r"bias\.shape=\(2,\), but should be \(3,\)"),
-        (IMAGES, KERNEL, {"bias": 1.0}, r"bias\.shape=\(\), but should be \(3,\)"),
+        (IMAGES, KERNEL, {"bias": np.ones(2)}, r"bias\.shape=\(2,\), but expected \(3,\)"),
+        (IMAGES, KERNEL, {"bias": 1.0}, r"bias\.shape=\(\), but expected \(3,\)"),
         (IMAGES, KERNEL, {"bias": [1, 2, np.nan]}, r"bias has 1 non-finite .*\(2,\)"),
         (IMAGES, KERNEL, {"bias": [True] * 3}, r"bias\.dtype=bool"),
     ],

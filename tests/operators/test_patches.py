@@ -71,13 +71,13 @@ def test_a_transposed_patch_would_be_noticed():
             r"sides \(5, 4\), which patches of size \(2, 2\) do not divide.*pad=True",
         ),
         ((1, 5, 1), 3, r"sides \(5,\), which patches of size \(3,\) do not divide"),
-        ((4, 4), 2, r"shape=\(4, 4\), but should be .*images\[None\]"),
-        ((1, 1, 4, 4, 1), 2, "but should be"),
-        ((1, 4, 4, 1), 0, "patch_size=0, but should be an integer ≥ 1"),
-        ((1, 4, 4, 1), (2,), r"patch_size=\(2,\), but should be"),
+        ((4, 4), 2, r"shape=\(4, 4\), but expected .*images\[None\]"),
+        ((1, 1, 4, 4, 1), 2, "but expected"),
+        ((1, 4, 4, 1), 0, "patch_size=0, but expected an integer ≥ 1"),
+        ((1, 4, 4, 1), (2,), r"patch_size=\(2,\), but expected"),
         ((1, 4, 4, 1), True, "patch_size=True"),
-        ((1, 0, 4, 1), 2, "every axis but the batch should be ≥ 1"),
-        ((1, 4, 4, 0), 2, "every axis but the batch should be ≥ 1"),
+        ((1, 0, 4, 1), 2, "expected every axis but the batch to be ≥ 1"),
+        ((1, 4, 4, 0), 2, "expected every axis but the batch to be ≥ 1"),
     ],
 )
 def test_images_that_cannot_be_cut_are_refused(shape, size, message):
@@ -89,11 +89,11 @@ def test_images_that_cannot_be_cut_are_refused(shape, size, message):
     ("shape", "options", "message"),
     [
         ((1, 2, 2, 5), {}, r"5 features, but a patch of size \(2, 2\) holds a multiple of 4"),
-        ((2, 4), {}, "but should be"),
-        ((1, 1, 1, 1, 4), {}, "but should be"),
+        ((2, 4), {}, "but expected"),
+        ((1, 1, 1, 1, 4), {}, "but expected"),
         ((1, 2, 2, 4), {"image_size": (2, 4)}, "at most the last patch"),
         ((1, 2, 2, 4), {"image_size": (4, 5)}, "at most the last patch"),
-        ((1, 2, 2, 4), {"image_size": (4,)}, r"image_size=\(4,\), but should be"),
+        ((1, 2, 2, 4), {"image_size": (4,)}, r"image_size=\(4,\), but expected"),
     ],
 )
 def test_tokens_that_make_no_image_are_refused(shape, options, message):
@@ -129,5 +129,5 @@ def test_rings_are_read(ring, expected):
      ((1, 1.0), (0, 0)), ((True, 1), (0, 0)), np.ones((2, 2), int)],
 )  # fmt: skip
 def test_what_is_no_ring_is_refused(ring):
-    with pytest.raises(ValueError, match=r"(?s)ring=.*but should be None .*False .*2 pairs"):
+    with pytest.raises(ValueError, match=r"(?s)ring=.*but expected None .*False .*2 pairs"):
         check_ring(ring, 2)

@@ -13,7 +13,7 @@ from strategies import small_integers
 import convattn as ca
 from convattn.encodings import BiasEncoding
 from convattn.encodings.layer import AttentionLayer, ContentScores
-from convattn.networks.weights.refusal import WeightsRefused
+from convattn.networks.weights.formats import WeightsRefused
 from convattn.operators.relative_content import relative_scores
 from convattn.operators.shifts import TokenGrid
 from convattn.structures.transformer import as_attention_convolution
@@ -163,5 +163,5 @@ def test_tables_of_another_form_are_refused(spoilt, backend):
         return jax.eval_shape(lambda: ca.apply_attention(layer, images, backend=backend))
 
     assert apply(tables).shape == images.shape
-    with pytest.raises(ValueError, match="should be a tuple with"):
+    with pytest.raises(ValueError, match="expected a tuple with"):
         apply(spoilt(*tables))

@@ -16,7 +16,6 @@ from convattn.operators.shifts import (
     axis_taps,
     axis_token_offsets,
     kernel_shifts,
-    per_axis,
 )
 
 SIZES = st.integers(1, 9)
@@ -78,23 +77,6 @@ def test_token_offsets_are_the_patches_that_hold_a_pixel_that_is_read(size, patc
 def test_without_dilation_the_offsets_reach_m_of_the_paper(size, patch):
     m = -(-(size - 1) // (2 * patch))
     assert axis_token_offsets(size, patch, 1) == tuple(range(-m, m + 1))
-
-
-@pytest.mark.parametrize("value", [2, np.int64(2), (2, 2), [2, 2], (np.int32(2), 2)])
-@pytest.mark.usefixtures("unchecked")
-def test_one_integer_or_one_for_each_axis(value):
-    out = per_axis(value, 2, "stride")
-    assert out == (2, 2)
-    assert all(type(entry) is int for entry in out)
-
-
-@pytest.mark.parametrize(
-    "value", [0, -1, 1.0, "2", "22", None, True, (1,), (1, 2, 3), (1, 0), (1, 1.0), (1, True), []]
-)
-@pytest.mark.usefixtures("unchecked")
-def test_what_is_no_integer_for_each_axis_is_refused(value):
-    with pytest.raises(ValueError, match=r"stride=.*but should be an integer ≥ 1, or 2 of them"):
-        per_axis(value, 2, "stride")
 
 
 @pytest.mark.parametrize("grid", SOME_GRIDS)

@@ -127,5 +127,5 @@ def test_indices_are_not_cut_down_to_integers(place, unchecked) -> None:
         indices[place] = wrong
         with pytest.raises(ValueError, match="but indices should be integers"):
             basis_from_entries([1.0], *indices, (1, 1, 1))
-    with pytest.raises(ValueError, match=r"shape=1\.5, but should be an integer"):
+    with pytest.raises(ValueError, match=r"shape=1\.5, but expected an integer"):
         basis_from_entries([1.0], [0], [0], [0], (1, 1.5, 1))

@@ -77,7 +77,7 @@ def numerical_rank(flattened: Any) -> Int[Array, ""]:
     matrix = as_array(flattened, "flattened")
     if matrix.ndim != 2 or 0 in matrix.shape or jnp.iscomplexobj(matrix):
         raise ValueError(
-            f"flattened has shape {matrix.shape} and dtype {matrix.dtype}, but should be a matrix "
+            f"flattened has shape {matrix.shape} and dtype {matrix.dtype}, but expected a matrix "
             "of real numbers, such as flattened_kernel returns"
         )
     require_finite(matrix, "flattened")
@@ -109,7 +109,7 @@ def exact_rank(flattened: Any) -> int:
     rows = {tuple(row) for row in matrix.tolist()} if matrix.ndim == 2 else None
     if rows is None or any(not is_whole(entry) for row in rows for entry in row):
         raise ValueError(
-            f"flattened has shape {matrix.shape} and dtype {matrix.dtype}, but should be a matrix "
+            f"flattened has shape {matrix.shape} and dtype {matrix.dtype}, but expected a matrix "
             "of integers; multiply a rational matrix by its denominators"
         )
     return int(flint.fmpz_mat([[int(entry) for entry in row] for row in rows]).rank())

@@ -22,7 +22,6 @@ S.kernel do. What is necessary for maps that stay bounded is a number of its own
 
 from collections.abc import Sequence
 from math import prod
-from numbers import Integral
 
 from convattn.bounds.generic_rank import GenericRank, generic_rank
 from convattn.bounds.head_counts import HeadCount, HeadCounts, HeadRange
@@ -32,6 +31,7 @@ from convattn.bounds.head_width import (
     split_heads,
     triangular_pairs,
 )
+from convattn.operators.integers import as_integer, per_axis
 
 ATTENTION = ("per_kernel", "shared")
 Sizes = tuple[int, ...]
@@ -92,16 +92,22 @@ def heads(
     >>> heads(5, patch_size=2).limit.necessary
     HeadCount(9, claim='S.heads', basis='proved')
     """
-    size = _kernel_size(kernel_size)
-    patch = _per_axis(patch_size, "patch_size", len(size))
-    spread = _per_axis(dilation, "dilation", len(size))
+    axes = len(kernel_size) if isinstance(kernel_size, Sequence) else 2
+    if axes not in (1, 2):
+        raise ValueError(
+            f"kernel_size={kernel_size!r}, but expected an integer, for a square kernel, or one "
+            "or two integers, one for each axis"
+        )
+    size = per_axis(kernel_size, axes, "kernel_size", most=MOST_SIZE)
+    patch = per_axis(patch_size, axes, "patch_size", most=MOST_SIZE)
+    spread = per_axis(dilation, axes, "dilation", most=MOST_SIZE)
     channels = (
-        _size(in_channels, "in_channels", MOST_CHANNELS),
-        _size(out_channels, "out_channels", MOST_CHANNELS),
+        as_integer(in_channels, "in_channels", most=MOST_CHANNELS),
+        as_integer(out_channels, "out_channels", most=MOST_CHANNELS),
     )
     if attention not in ATTENTION:
         raise ValueError(
-            f"attention={attention!r}, but should be 'per_kernel', if the attention may depend on "
+            f"attention={attention!r}, but expected 'per_kernel', if the attention may depend on "
             "the kernel, or 'shared', if one pattern is to serve every kernel"
         )
     geometry = (size, patch, spread)
@@ -110,7 +116,7 @@ def heads(
     limit, exact = _shared_pattern(rank, geometry) if shared else _for_each_kernel(rank, geometry)
     bounded = None
     if head_dim is not None:
-        dimension = _size(head_dim, "head_dim", None)
+        dimension = as_integer(head_dim, "head_dim")
         limit, exact, bounded = _narrow(limit, exact, rank, geometry, channels, dimension, shared)
     return HeadCounts(rank.offsets, rank.least, _range(limit, bounded), _range(exact), dict(REGIME))
 
@@ -259,31 +265,3 @@ def _narrow(
             for count, pair in zip(sufficient, (limit, exact), strict=True)
         ]
     return (necessary[0], sufficient[0]), (necessary[1], sufficient[1]), bounded
-
-
-def _size(value: object, name: str, most: int | None = MOST_SIZE) -> int:
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
-        raise ValueError(f"{name}={value!r}, but should be an integer ≥ 1")
-    if most is not None and int(value) > most:
-        raise ValueError(f"{name}={value!r}, but should be at most {most}")
-    return int(value)
-
-
-def _kernel_size(value: int | Sequence[int]) -> Sizes:
-    sizes = tuple(value) if isinstance(value, Sequence) else (value, value)
-    if isinstance(value, str) or len(sizes) not in (1, 2):
-        raise ValueError(
-            f"kernel_size={value!r}, but should be an integer, for a square kernel, or one or two "
-            "integers, one for each axis"
-        )
-    return tuple(_size(size, "kernel_size") for size in sizes)
-
-
-def _per_axis(value: int | Sequence[int], name: str, axes: int) -> Sizes:
-    sizes = tuple(value) if isinstance(value, Sequence) else (value,) * axes
-    if isinstance(value, str) or len(sizes) != axes:
-        raise ValueError(
-            f"{name}={value!r}, but should be an integer ≥ 1, or {axes} of them, one for each axis "
-            "of the kernel"
-        )
-    return tuple(_size(size, name) for size in sizes)

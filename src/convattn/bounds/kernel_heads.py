@@ -94,7 +94,7 @@ def kernel_heads(
     1
     """
     if not isinstance(tolerance, int | float) or not 0 <= tolerance < float("inf"):
-        raise ValueError(f"tolerance={tolerance!r}, but should be a finite number ≥ 0")
+        raise ValueError(f"tolerance={tolerance!r}, but expected a finite number ≥ 0")
     entries = exact_entries(kernel)
     geometry = ConvolutionGeometry.of(entries.shape[:-2], patch_size, 1, dilation)
     rows, counts = distinct_rows(entries, geometry)

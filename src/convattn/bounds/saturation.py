@@ -41,7 +41,7 @@ def theta(alpha: arb | float) -> arb:
         exponent = arb(alpha)
         if not exponent >= arb("0.05"):
             raise ValueError(
-                f"alpha={alpha}, but should be at least 0.05: below that 64 terms do not enclose "
+                f"alpha={alpha}, but expected at least 0.05: below that 64 terms do not enclose "
                 "θ(α); such a head attends to thousands of keys"
             )
         total = arb(1)

@@ -54,8 +54,8 @@ def two_head_error_bound(
     """
     if 2 * magnitude > LARGEST_EXACT:
         raise ValueError(
-            f"magnitude={magnitude}, but twice that should be at most 2^24, so that float32 holds "
-            "every value; take smaller weights"
+            f"magnitude={magnitude}, but expected at most 2^23, so that float32 holds twice every "
+            "value; take smaller weights"
         )
     u = unit_roundoff(accumulation_dtype(dtype))
     keys = math.prod(at_keys.shape[1:-1])

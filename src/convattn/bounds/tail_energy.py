@@ -35,7 +35,7 @@ def require_range(largest: float, limit: float = LARGEST) -> None:
     """
     if largest != 0 and not SMALLEST <= largest <= limit:
         raise ValueError(
-            f"the largest entry of kernel is {largest:.3g} in absolute value, but should be zero "
+            f"the largest entry of kernel is {largest:.3g} in absolute value, but expected zero "
             "or between 2**-150 and 2**150: fourth powers of it leave the range of float64, so "
             "that no distance could be certified; multiply the kernel by a power of two (squared "
             "distances are then multiplied by its square)"

@@ -93,11 +93,7 @@ def conv_to_attention(
         supports = map_supports(
             geometry, kernel.shape[-2:], groups, construction.targeted, len(blocks)
         )
-        try:
-            width = as_integer(head_dim, "head_dim", 1)
-        except ValueError as error:
-            raise ValueError(f"{error}, or None") from None
-        origins, value, output = split_heads(blocks, supports, width)
+        origins, value, output = split_heads(blocks, supports, as_integer(head_dim, "head_dim"))
         heads = heads.take_heads(origins)
     return AttentionLayer(
         encoding=heads,

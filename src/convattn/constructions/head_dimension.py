@@ -22,6 +22,7 @@ from jaxtyping import Bool, Num
 
 from convattn.constructions.geometry import ConvolutionGeometry
 from convattn.constructions.li_output_map import token_maps
+from convattn.operators.integers import as_integer
 
 
 def split_heads(
@@ -47,8 +48,7 @@ def split_heads(
     >>> origin, jnp.einsum("hie,heo->io", value, output).tolist()
     ((0, 0), [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
     """
-    if isinstance(head_dim, bool) or not isinstance(head_dim, int) or head_dim < 1:
-        raise ValueError(f"head_dim={head_dim!r}, but should be an integer ≥ 1, or None")
+    head_dim = as_integer(head_dim, "head_dim")
     width_in, width_out = maps.shape[1:]
     origins: list[int] = []
     values: list[Array] = []

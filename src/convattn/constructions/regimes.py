@@ -92,9 +92,9 @@ def check_regime(
     False
     """
     if not isinstance(encoding, str) or encoding not in CONSTRUCTIONS:
-        raise ValueError(f"encoding={encoding!r}, but should be one of {', '.join(CONSTRUCTIONS)}")
+        raise ValueError(f"encoding={encoding!r}, but expected one of {', '.join(CONSTRUCTIONS)}")
     if exact is not None and not isinstance(exact, bool):
-        raise ValueError(f"exact={exact!r}, but should be True, False or None (the default)")
+        raise ValueError(f"exact={exact!r}, but expected True, False or None (the default)")
     row = CONSTRUCTIONS[encoding]
     given = {"logit": logit, "alpha": alpha}
     for name, parameter in given.items():
@@ -129,8 +129,9 @@ def require_positive(parameter: float | Array, name: str, dtype: DTypeLike) -> N
     number, limits = one_number(parameter, name, dtype), jnp.finfo(dtype)
     if number is not None and not float(limits.tiny) <= number <= float(limits.max):
         raise ValueError(
-            f"{name}={parameter}, but should be positive and finite in {jnp.dtype(dtype).name}: at "
-            f"{name} ≤ 0 a head attends away from its target; leave it out for the value that "
+            f"{name}={parameter}, but expected a positive finite number in "
+            f"{jnp.dtype(dtype).name}: at {name} ≤ 0 a head attends away from its target; leave "
+            "it out for the value that "
             "gives one-hot attention"
         )
 
@@ -145,8 +146,8 @@ def require_leak(leak: float | Array, dtype: DTypeLike) -> None:
     least = float(limits.tiny) / float(limits.eps)
     if number is not None and not least <= number < 1:
         raise ValueError(
-            f"leak={leak}, but should lie strictly between 0 and 1 in {jnp.dtype(dtype).name}, and "
-            f"not below {least:.1e}; 0.5 is the default"
+            f"leak={leak}, but expected a number strictly between 0 and 1 in "
+            f"{jnp.dtype(dtype).name}, and not below {least:.1e}; 0.5 is the default"
         )
 
 
@@ -157,10 +158,10 @@ def one_number(parameter: float | Array, name: str, dtype: DTypeLike) -> float |
         ValueError: For what is no number, and for more than one.
     """
     if isinstance(parameter, (str, bytes, bool, complex)):
-        raise ValueError(f"{name}={parameter!r}, but should be one real number for all heads")
+        raise ValueError(f"{name}={parameter!r}, but expected one real number for all heads")
     if jnp.shape(parameter) != ():
         raise ValueError(
-            f"{name} has shape {jnp.shape(parameter)}, but should be one number for all heads"
+            f"{name}.shape={jnp.shape(parameter)}, but expected one number for all heads"
         )
     if isinstance(parameter, jax.core.Tracer):
         return None

@@ -66,7 +66,7 @@ def concrete_kernel(kernel: Any) -> Shaped[np.ndarray, "*taps in out"]:
         )
     if given.ndim not in (3, 4) or 0 in given.shape:
         raise ValueError(
-            f"kernel.shape={given.shape}, but should have 3 axes (K, in, out) or 4 (K, K, in, "
+            f"kernel.shape={given.shape}, but expected 3 axes (K, in, out) or 4 (K, K, in, "
             "out), none of them empty"
         )
     return given

@@ -119,7 +119,7 @@ def content_of(layer: AttentionLayer) -> ContentScores:
         ValueError: For a layer without.
     """
     if layer.content is None:
-        raise ValueError(f"layer.content=None, but should be ContentScores: {WITHOUT_CONTENT}")
+        raise ValueError(f"layer.content=None, but expected ContentScores: {WITHOUT_CONTENT}")
     return layer.content
 
 

@@ -83,7 +83,7 @@ def read_windows(windows: Any) -> tuple[Window, ...] | None:
         )
     except (TypeError, ValueError) as error:
         raise ValueError(
-            f"windows={windows!r}, but should hold for each head and each axis the smallest and "
+            f"windows={windows!r}, but expected for each head and each axis the smallest and "
             "the largest shift, two integers, as convattn.fast.choose_windows returns them"
         ) from error
 
@@ -104,7 +104,7 @@ def read_dropout(rate: float, key: Array | None) -> Dropout | None:
     number = float(rate) if is_number else math.nan
     if not 0 <= number < 1:
         raise ValueError(
-            f"dropout_rate={rate!r}, but should be a number in [0, 1), not traced; under jit make "
+            f"dropout_rate={rate!r}, but expected a number in [0, 1), not traced; under jit make "
             "it a static argument"
         )
     if number == 0:
@@ -119,12 +119,12 @@ def read_dropout(rate: float, key: Array | None) -> Dropout | None:
     raw = dtype == jnp.uint32 and key.shape == (2,)
     if not ((typed and axes == 0) or raw):
         raise ValueError(
-            f"dropout_key={key!r}, but should be one key, as jax.random.key(seed) returns it; take "
+            f"dropout_key={key!r}, but expected one key, as jax.random.key(seed) returns it; take "
             "one of several with keys[i], or vmap over them"
         )
     if typed and key.dtype != jax.random.key(0, impl="threefry2x32").dtype:
         raise ValueError(
-            f"dropout_key.dtype={key.dtype}, but should be a threefry key: others draw differently "
+            f"dropout_key.dtype={key.dtype}, but expected a threefry key: others draw differently "
             "under vmap, so that the zeros would depend on the back end; pass "
             "jax.random.key(seed, impl='threefry2x32')"
         )

@@ -46,7 +46,7 @@ def choose_backend(
         ValueError: For an unknown name, and for a back end that refuses, with its reason.
     """
     if not isinstance(name, str) or name not in ("auto", *BACK_ENDS):
-        raise ValueError(f"backend={name!r}, but should be one of auto, {', '.join(BACK_ENDS)}")
+        raise ValueError(f"backend={name!r}, but expected one of auto, {', '.join(BACK_ENDS)}")
     if not layer.heads:  # nothing to attend with, so that nobody has a reason to refuse
         return BACK_ENDS.get(name, CHUNKED)
     if name == "auto":

@@ -26,8 +26,7 @@ from convattn.networks.steps import (
     Step,
 )
 from convattn.networks.weights.files import WeightsFile, read_weights
-from convattn.networks.weights.refusal import WeightsRefused
-from convattn.networks.weights.safetensors_format import write_safetensors
+from convattn.networks.weights.formats import WeightsRefused, write_safetensors
 from convattn.networks.weights.stored_layer import FORMAT as LAYER_FORMAT
 from convattn.networks.weights.stored_layer import VERSION as LAYER_VERSION
 from convattn.networks.weights.stored_layer import describe, layer_arrays, restore_layer

@@ -49,10 +49,10 @@ def as_array(value: Any, name: str) -> Array:
             ) from error
     if not jnp.issubdtype(array.dtype, jnp.number) and array.dtype != jnp.bool_:
         raise ValueError(
-            f"{name}.dtype={array.dtype}, but should be numeric; pass an array of numbers"
+            f"{name}.dtype={array.dtype}, but expected numbers; pass an array of numbers"
         )
     if array.dtype == jnp.bool_:
-        raise ValueError(f"{name}.dtype=bool, but should be numeric; cast it, e.g. to float32")
+        raise ValueError(f"{name}.dtype=bool, but expected numbers; cast it, e.g. to float32")
     _refuse_unknown_format(array.dtype, name)
     return array
 

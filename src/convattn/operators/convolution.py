@@ -122,7 +122,9 @@ def check_operands(
             f"{kernel.shape} with groups={groups} takes {kernel.shape[-2] * groups}"
         )
     if 0 in images.shape[1:]:
-        raise ValueError(f"images.shape={images.shape}, but every axis but the batch should be ≥ 1")
+        raise ValueError(
+            f"images.shape={images.shape}, but expected every axis but the batch to be ≥ 1"
+        )
     return images, kernel, bias
 
 
@@ -141,7 +143,7 @@ def check_padding(padding: Any) -> str | int:
         return as_integer(padding, "padding", 0)
     except ValueError:
         raise ValueError(
-            f"padding={padding!r}, but should be one of {', '.join(NAMED_PADDINGS)} or an "
+            f"padding={padding!r}, but expected one of {', '.join(NAMED_PADDINGS)} or an "
             "integer ≥ 0, the zeros on every side"
         ) from None
 
@@ -156,11 +158,11 @@ def check_kernel(kernel: Any, bias: Any, groups: SupportsIndex) -> tuple[Array, 
     kernel = as_array(kernel, "kernel")
     if kernel.ndim not in (3, 4):
         raise ValueError(
-            f"kernel.shape={kernel.shape} has {kernel.ndim} axes, but should have 3 (1-D: K, in, "
+            f"kernel.shape={kernel.shape} has {kernel.ndim} axes, but expected 3 (1-D: K, in, "
             "out) or 4 (2-D: K, K, in, out)"
         )
     if 0 in kernel.shape:
-        raise ValueError(f"kernel.shape={kernel.shape}, but every axis should be ≥ 1")
+        raise ValueError(f"kernel.shape={kernel.shape}, but expected every axis to be ≥ 1; fill it")
     groups = as_integer(groups, "groups", 1)
     if kernel.shape[-1] % groups:
         raise ValueError(
@@ -172,7 +174,7 @@ def check_kernel(kernel: Any, bias: Any, groups: SupportsIndex) -> tuple[Array, 
         bias = as_array(bias, "bias")
         if bias.shape != kernel.shape[-1:]:
             raise ValueError(
-                f"bias.shape={bias.shape}, but should be {kernel.shape[-1:]}, one entry for each "
+                f"bias.shape={bias.shape}, but expected {kernel.shape[-1:]}, one entry for each "
                 f"output channel of the kernel of shape {kernel.shape}"
             )
         require_finite(bias, "bias")

@@ -1,24 +1,46 @@
-"""What counts as an integer; knows nothing of JAX."""
+"""Integers as arguments: one, or one for each axis. Knows nothing of JAX or NumPy."""
 
 import operator
+from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 
-
-def as_integer(value: Any, name: str, minimum: int) -> int:
+def as_integer(value: Any, name: str, minimum: int = 1, most: int | None = None) -> int:
     """A Python integer from anything that is one, such as `numpy.int64`.
 
     Raises:
-        ValueError: For what is no integer, for True and False, and below `minimum`.
+        ValueError: For what is no integer, for True and False, below `minimum` and above `most`.
 
-    >>> as_integer(np.int64(3), "groups", 1)
+    >>> as_integer(3, "groups")
     3
     """
     try:
-        number = None if isinstance(value, bool | np.bool_) else operator.index(value)
+        number = None if isinstance(value, bool) else operator.index(value)
     except TypeError:
         number = None
     if number is None or number < minimum:
-        raise ValueError(f"{name}={value!r}, but should be an integer ≥ {minimum}")
+        raise ValueError(f"{name}={value!r}, but expected an integer ≥ {minimum}")
+    if most is not None and number > most:
+        raise ValueError(f"{name}={value!r}, but expected at most {most}")
     return number
+
+
+def per_axis(
+    value: Any, axes: int, name: str, minimum: int = 1, most: int | None = None
+) -> tuple[int, ...]:
+    """One integer for each spatial axis, from one integer or from a sequence of them.
+
+    Raises:
+        ValueError: Where the count is wrong, or `as_integer` refuses an entry.
+
+    >>> per_axis(2, 2, "stride"), per_axis((1, 3), 2, "stride")
+    ((2, 2), (1, 3))
+    """
+    is_sequence = isinstance(value, Sequence) and not isinstance(value, str)
+    values = tuple(value) if is_sequence else (value,) * axes
+    if len(values) != axes:
+        raise ValueError(
+            f"{name}={value!r}, but expected an integer ≥ {minimum}, or {axes} of them, one for "
+            "each axis"
+        )
+    return tuple(as_integer(entry, name, minimum, most) for entry in values)

@@ -42,11 +42,13 @@ def patchify(
     images = as_array(images, "images")
     if images.ndim not in (3, 4):
         raise ValueError(
-            f"images.shape={images.shape}, but should be [batch, length, channels] or [batch, "
+            f"images.shape={images.shape}, but expected [batch, length, channels] or [batch, "
             "height, width, channels]; add the batch axis with images[None]"
         )
     if 0 in images.shape[1:]:
-        raise ValueError(f"images.shape={images.shape}, but every axis but the batch should be ≥ 1")
+        raise ValueError(
+            f"images.shape={images.shape}, but expected every axis but the batch to be ≥ 1"
+        )
     axes = images.ndim - 2
     sizes = per_axis(patch_size, axes, "patch_size")
     missing = [-n % p for n, p in zip(images.shape[1:-1], sizes, strict=True)]
@@ -86,7 +88,7 @@ def unpatchify(
     axes = tokens.ndim - 2
     if axes not in (1, 2):
         raise ValueError(
-            f"tokens.shape={tokens.shape}, but should be [batch, tokens, features] or [batch, "
+            f"tokens.shape={tokens.shape}, but expected [batch, tokens, features] or [batch, "
             "rows, columns, features]"
         )
     sizes = per_axis(patch_size, axes, "patch_size")
@@ -144,17 +146,14 @@ def check_ring(ring: Any, axes: int) -> Ring:
     >>> check_ring(1, 2), check_ring([(0, 1)], 1)
     (((1, 1), (1, 1)), ((0, 1),))
     """
-    if isinstance(ring, int) and not isinstance(ring, bool) and ring >= 0:
-        return ((ring, ring),) * axes
-    if isinstance(ring, Sequence) and len(ring) == axes:
-        pairs = [tuple(pair) if isinstance(pair, Sequence) else () for pair in ring]
-        if all(
-            len(pair) == 2
-            and all(isinstance(n, int) and not isinstance(n, bool) and n >= 0 for n in pair)
-            for pair in pairs
-        ):
-            return tuple((pair[0], pair[1]) for pair in pairs)
+    pairs = ring if isinstance(ring, Sequence) else ((ring, ring),) * axes
+    try:
+        before, after = zip(*(per_axis(pair, 2, "ring", 0) for pair in pairs), strict=True)
+        if len(before) == axes and all(isinstance(pair, Sequence) for pair in pairs):
+            return tuple(zip(before, after, strict=True))
+    except ValueError:
+        pass
     raise ValueError(
-        f"ring={ring!r}, but should be None (what makes the result the zero-padded convolution), "
+        f"ring={ring!r}, but expected None (what makes the result the zero-padded convolution), "
         f"False (the bare grid), an integer ≥ 0, or {axes} pairs (before, after)"
     )

@@ -66,7 +66,7 @@ def check_tables(tables: tuple[Array, ...], key_features: int, grid: TokenGrid) 
     widths = [table.shape[1] for table in tables]
     if len(tables) != len(grid.queries) or sum(widths) != key_features:
         raise ValueError(
-            f"{len(tables)} tables of {widths} features, but should be one for each of the "
+            f"{len(tables)} tables of {widths} features, but expected one for each of the "
             f"{len(grid.queries)} axes, with {key_features} features in all, as queries and keys "
             "have"
         )
@@ -89,7 +89,7 @@ def check_shapes(tables: tuple[Array, ...]) -> None:
     shapes = [tuple(jnp.shape(table)) for table in tables]
     if not isinstance(tables, tuple) or any(len(s) != 2 or s[0] % 2 == 0 for s in shapes):
         raise ValueError(
-            f"tables is a {type(tables).__name__} of the shapes {shapes}, but should be a tuple "
+            f"tables={type(tables).__name__} of the shapes {shapes}, but expected a tuple "
             "with [2n - 1, features] for each axis: an odd number of rows, for the shifts "
             "-(n - 1), …, n - 1"
         )

@@ -24,6 +24,8 @@ import numpy as np
 from jax import Array
 from jaxtyping import Int
 
+from convattn.operators.integers import per_axis as per_axis
+
 Shift = tuple[int, ...]
 
 
@@ -34,28 +36,6 @@ def from_query_minus_key(shift: Iterable[int]) -> Shift:
     (-1, 2)
     """
     return tuple(-component for component in shift)
-
-
-def per_axis(value: int | Sequence[int], axes: int, name: str, minimum: int = 1) -> tuple[int, ...]:
-    """One integer per spatial axis, from one integer or from one for each.
-
-    Raises:
-        ValueError: Where the count is wrong, or an entry is not an integer ≥ `minimum`.
-
-    >>> per_axis(2, 2, "stride"), per_axis((1, 3), 2, "stride")
-    ((2, 2), (1, 3))
-    """
-    given = value
-    values = tuple(value) if isinstance(value, Sequence) else (value,) * axes
-    if len(values) != axes or any(
-        isinstance(entry, bool) or not isinstance(entry, (int, np.integer)) or entry < minimum
-        for entry in values
-    ):
-        raise ValueError(
-            f"{name}={given!r}, but should be an integer ≥ {minimum}, or {axes} of them, one for "
-            "each spatial axis"
-        )
-    return tuple(int(entry) for entry in values)
 
 
 def axis_taps(kernel_size: int) -> range:

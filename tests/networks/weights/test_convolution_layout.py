@@ -5,7 +5,7 @@ import pytest
 
 from convattn.networks.weights.convolution_layout import arrange, find_convolution
 from convattn.networks.weights.files import WeightsFile
-from convattn.networks.weights.refusal import WeightsRefused
+from convattn.networks.weights.formats import WeightsRefused
 
 OUT, IN, ROWS, COLUMNS = 8, 3, 5, 7
 KERNEL = np.arange(OUT * IN * ROWS * COLUMNS, dtype=np.float32).reshape(ROWS, COLUMNS, IN, OUT)
@@ -67,7 +67,7 @@ def test_the_name_of_a_npy_file_tells_its_layout():
     [
         (file(conv=KERNEL), "conv", {}, r"--layout hwio for \[K, K, in, out\] .*--layout oihw"),
         (file(conv=KERNEL[0]), "conv", {}, r"hwio for \[K, in, out\] .* \[out, in, K\]"),
-        (file(conv=KERNEL), "conv", {"layout": "nchw"}, "layout='nchw', but should be auto, hwio"),
+        (file(conv=KERNEL), "conv", {"layout": "nchw"}, "layout='nchw', but expected auto, hwio"),
         (file(conv__weight=OIHW), "cnov", {}, "no layer 'cnov'.*did you mean 'conv.weight'"),
         (file(fc__weight=np.ones((3, 4))), "fc", {}, r"shape \(3, 4\).*a dense layer"),
         (file(c__weight=np.ones((1,) * 5)), "c", {}, "has 4 axes .images. or 3"),

@@ -10,9 +10,7 @@ import numpy as np
 import pytest
 
 from convattn.networks.weights.files import WeightsFile, parse_weights, read_weights
-from convattn.networks.weights.numpy_format import write_npz
-from convattn.networks.weights.refusal import WeightsRefused
-from convattn.networks.weights.safetensors_format import write_safetensors
+from convattn.networks.weights.formats import WeightsRefused, write_npz, write_safetensors
 
 DTYPES = ("float64", "float32", "float16", "bfloat16", "int64", "int8", "uint16")
 

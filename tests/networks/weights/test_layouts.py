@@ -12,10 +12,13 @@ from flax import nnx
 import convattn as ca
 from convattn.encodings.layer import ContentScores
 from convattn.networks.weights.files import parse_weights
-from convattn.networks.weights.flax_attention import BiasedAttention
-from convattn.networks.weights.flax_layout import apply_flax, flax_module, pack_flax
-from convattn.networks.weights.refusal import WeightsRefused
-from convattn.networks.weights.safetensors_format import write_safetensors
+from convattn.networks.weights.flax_layout import (
+    BiasedAttention,
+    apply_flax,
+    flax_module,
+    pack_flax,
+)
+from convattn.networks.weights.formats import WeightsRefused, write_safetensors
 from convattn.networks.weights.stated_size import StatedAttention, at_image_size
 from convattn.networks.weights.torch_layout import (
     apply_formula,

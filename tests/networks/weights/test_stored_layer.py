@@ -16,7 +16,7 @@ import convattn as ca
 from convattn import encodings
 from convattn.encodings.layer import AttentionLayer, ContentScores
 from convattn.networks.weights.files import WeightsFile, parse_weights
-from convattn.networks.weights.refusal import WeightsRefused
+from convattn.networks.weights.formats import WeightsRefused
 from convattn.networks.weights.stored_layer import (
     encode,
     layer_arrays,
@@ -293,7 +293,7 @@ def test_a_layer_that_does_not_fit_together_is_not_saved(tmp_path):
 
 @pytest.mark.usefixtures("unchecked")
 def test_only_layers_are_saved(tmp_path):
-    with pytest.raises(ValueError, match="layer is dict, but should be an AttentionLayer"):
+    with pytest.raises(ValueError, match="layer=dict, but expected an AttentionLayer"):
         ca.save_layer({}, tmp_path / "layer.npz")
 
 

@@ -95,7 +95,7 @@ def doubled_cotangent(index):
 
 
 ZERO_PADDING = "convattn.bounds.zero_padding"
-LAYER = "convattn.bounds.zero_padding_layer"
+LAYER = "convattn.bounds.zero_padding"
 ZERO_TOKEN = "convattn.constructions.zero_token.zero_token_scores"
 REGIMES = "convattn.constructions.regimes"
 UNSATURATED = "convattn.ledger.evidence.unsaturated_layers"

@@ -54,8 +54,12 @@ from jax import Array
 from jax.typing import DTypeLike
 from jaxtyping import Float, Num
 
-from convattn.bounds.back_ends.counts import Roundings, count_roundings
-from convattn.bounds.back_ends.paths import gradient_majorants, value_majorants
+from convattn.bounds.back_ends.paths import (
+    Roundings,
+    count_roundings,
+    gradient_majorants,
+    value_majorants,
+)
 from convattn.encodings.layer import AttentionLayer
 from convattn.operators.patches import Ring, check_ring, patchify, unpatchify
 from convattn.operators.roundoff import gamma, unit_roundoff

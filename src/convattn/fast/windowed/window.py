@@ -171,7 +171,7 @@ def window_problem(windows: Any, heads: int, grid: TokenGrid) -> str | None:
             if len(pair) != 2 or any(
                 isinstance(shift, bool) or not isinstance(shift, int | np.integer) for shift in pair
             ):
-                return f"{name} should be two integers, the smallest and the largest shift"
+                return f"{name} expected two integers, the smallest and the largest shift"
             low, high = pair
             if low > high:
                 return f"{name} its smallest shift is above its largest"
@@ -204,55 +204,33 @@ def smallest_window(scores: Float[np.ndarray, "*shifts"], grid: TokenGrid, limit
     while all that is skipped stays within the limit.
     """
     total = log_sums(scores, grid, accumulated)
-    share = limit / (2 * scores.ndim)
-    window = []
-    for axis, shifts in enumerate(grid.shift_ranges):
-        lines = np.moveaxis(scores, axis, -1)
-        if scores.ndim == 2:
-            lines = axis_log_sums(lines.T, grid, 1 - axis, accumulated).T
-        sums = np.moveaxis(total, axis, -1)
-        skip = SkippedLines(lines, sums, grid, axis)
-        low = bisect.bisect_right(shifts, share, key=skip.below) - 1
-        high = bisect.bisect_right(shifts[::-1], share, key=skip.above) - 1
-        window.append((shifts[max(low, 0)], shifts[::-1][max(high, 0)]))
-    for axis in range(scores.ndim):
-        for side, step in ((0, 1), (1, -1)):
-            while window[axis][0] < window[axis][1]:
-                pair = list(window[axis])
-                pair[side] += step
-                smaller = [*window[:axis], (pair[0], pair[1]), *window[axis + 1 :]]
-                outside = ~window_mask(grid, tuple(smaller))
-                rest = log_sums(np.where(outside, scores, -np.inf), grid, accumulated)
-                if not largest_ratio(rest, total) <= limit:
-                    break
-                window = smaller
-    return tuple(window)
+    everything = tuple((shifts[0], shifts[-1]) for shifts in grid.shift_ranges)
 
+    def skipped(window: Window) -> float:
+        rest = np.where(window_mask(grid, window), -np.inf, scores)
+        return largest_ratio(log_sums(rest, grid, accumulated), total)
 
-class SkippedLines:
-    """The most weight of any query beyond one line of shifts across an axis.
+    def moved(window: Window, axis: int, side: int, shift: int) -> Window:
+        pair = (shift, window[axis][1]) if side == 0 else (window[axis][0], shift)
+        return (*window[:axis], pair, *window[axis + 1 :])
 
-    Attributes:
-        `lines` are the scores summed over the other axis, `[others, shifts]`, and `total` those of
-        all keys, `[others, queries]`.
-    """
+    sides = [(axis, side, step) for axis in range(scores.ndim) for side, step in ((0, 1), (1, -1))]
+    window = everything
+    for axis, side, step in sides:
+        inwards = grid.shift_ranges[axis][::step]
 
-    def __init__(self, lines: np.ndarray, total: np.ndarray, grid: TokenGrid, axis: int):
-        self.lines, self.total, self.grid, self.axis = lines, total, grid, axis
-        self.shifts = np.array(grid.shift_ranges[axis])
+        def share(shift: int, axis: int = axis, side: int = side) -> float:
+            return skipped(moved(everything, axis, side, shift))
 
-    def below(self, shift: int) -> float:
-        """The weight on shifts below this one."""
-        return self.weight(self.shifts < shift)
-
-    def above(self, shift: int) -> float:
-        """The weight on shifts above this one."""
-        return self.weight(self.shifts > shift)
-
-    def weight(self, skipped: Bool[np.ndarray, "shifts"]) -> float:
-        """The weight on these shifts."""
-        chosen = np.where(skipped, self.lines, -np.inf)
-        return largest_ratio(axis_log_sums(chosen, self.grid, self.axis, accumulated), self.total)
+        last = bisect.bisect_right(inwards, limit / len(sides), key=share) - 1
+        window = moved(window, axis, side, inwards[max(last, 0)])
+    for axis, side, step in sides:
+        while window[axis][0] < window[axis][1]:
+            smaller = moved(window, axis, side, window[axis][side] + step)
+            if not skipped(smaller) <= limit:
+                break
+            window = smaller
+    return window
 
 
 def largest_ratio(parts: Float[np.ndarray, "*q"], totals: Float[np.ndarray, "*q"]) -> float:

@@ -32,7 +32,7 @@ def check_layer(layer: AttentionLayer) -> None:
         layer.encoding.check()
     axes = len(layer.patch_size)
     if axes not in (1, 2):
-        raise ValueError(f"patch_size={layer.patch_size}, but should have one or two axes")
+        raise ValueError(f"patch_size={layer.patch_size}, but expected one or two axes")
     for name in ("patch_size", "stride", "dilation"):
         per_axis(getattr(layer, name), axes, name)
     _check_room(check_ring(layer.ring, axes))
@@ -43,7 +43,7 @@ def check_layer(layer: AttentionLayer) -> None:
         _same(layer.value.shape[2], layer.output.shape[1], "the head dimension of value and output")
     if layer.bias is not None:
         if layer.bias.ndim != 1:
-            raise ValueError(f"bias.shape={layer.bias.shape}, but should have one axis")
+            raise ValueError(f"bias.shape={layer.bias.shape}, but expected one axis")
         last = layer.output if layer.output is not None else layer.value
         if last is not None:
             _same(layer.bias.shape[0], last.shape[2], "the length of bias and the maps' width")
@@ -68,7 +68,7 @@ def _check_content_tables(content: ContentScores, axes: int) -> None:
         len(shape) != 2 or shape[0] % 2 == 0 or shape[1] == 0 for shape in shapes
     ):
         raise ValueError(
-            f"content.tables have the shapes {shapes}, but there should be one for each of {axes} "
+            f"content.tables have the shapes {shapes}, but expected one for each of {axes} "
             "axes, [2n - 1, features]"
         )
     features = sum(shape[1] for shape in shapes)

@@ -140,4 +140,4 @@ def pack(layer: AttentionLayer, write: str, image_size: tuple[int, ...]) -> Pack
         if torch_layout.torch_is_installed():
             routes["torch.nn.MultiheadAttention"] = torch_layout.apply_torch
         return Packed(*torch_layout.pack_torch(stated), stated.layer, routes)
-    raise ValueError(f"write={write!r}, but should be ours, flax or torch")
+    raise ValueError(f"write={write!r}, but expected ours, flax or torch")

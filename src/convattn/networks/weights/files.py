@@ -11,9 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from convattn.networks.weights.numpy_format import read_npy, read_npz
-from convattn.networks.weights.refusal import WeightsRefused
-from convattn.networks.weights.safetensors_format import read_safetensors
+from convattn.networks.weights.formats import WeightsRefused, read_npy, read_npz, read_safetensors
 
 LARGEST_ITEM = 8  # bytes; NumPy's longdouble has more, and JAX has none
 PICKLE_REMEDY = (

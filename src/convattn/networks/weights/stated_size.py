@@ -23,7 +23,7 @@ from jaxtyping import Float, Num
 
 from convattn.encodings.base import score_dtype
 from convattn.encodings.layer import AttentionLayer
-from convattn.networks.weights.refusal import WeightsRefused
+from convattn.networks.weights.formats import WeightsRefused
 from convattn.operators.patches import Ring, add_zero_ring, patchify, unpatchify
 from convattn.operators.shifts import TokenGrid
 

@@ -18,9 +18,7 @@ from convattn.encodings.layer import AttentionLayer, ContentScores
 from convattn.files import write_file
 from convattn.networks.weights.consistency import check_layer
 from convattn.networks.weights.files import WeightsFile, read_weights
-from convattn.networks.weights.numpy_format import write_npz
-from convattn.networks.weights.refusal import WeightsRefused
-from convattn.networks.weights.safetensors_format import write_safetensors
+from convattn.networks.weights.formats import WeightsRefused, write_npz, write_safetensors
 from convattn.operators.arrays import as_array
 
 FORMAT, VERSION = "convattn", "1"
@@ -54,7 +52,7 @@ def save_layer(layer: AttentionLayer, path: Path | str) -> None:
     """
     path = Path(path)
     if not isinstance(layer, AttentionLayer):
-        raise ValueError(f"layer is {type(layer).__name__}, but should be an AttentionLayer")
+        raise ValueError(f"layer={type(layer).__name__}, but expected an AttentionLayer")
     check_layer(layer)
     write_file(path, encode(layer_arrays(layer), layer_metadata(layer), path.suffix))
 

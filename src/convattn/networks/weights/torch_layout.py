@@ -33,7 +33,7 @@ from jax import Array
 from jaxtyping import Float
 
 from convattn.networks.weights.files import WeightsFile
-from convattn.networks.weights.refusal import WeightsRefused
+from convattn.networks.weights.formats import WeightsRefused
 from convattn.networks.weights.stated_size import (
     ImageTokens,
     StatedAttention,
