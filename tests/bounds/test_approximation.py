@@ -95,17 +95,6 @@ def test_the_bounds_are_below_and_the_error_is_within_one_head(shape, patch, dty
         assert_dtype(found.layer.output, dtype)
 
 
-def test_all_directions_where_the_kernel_is_positive():
-    box = jnp.ones((3, 3, 1, 1))
-    found = approximate_convolution(box, 1)
-    assert found.layer.heads == 1
-    assert found.error.upper < 1e-6
-    positive = jnp.asarray(np.random.default_rng(3).random((5, 5, 3, 8)), "float32")
-    found = approximate_convolution(positive, 8, patch_size=4)
-    assert found.method == "all singular directions"
-    assert found.error.upper <= found.lower_bound * (1 + 1e-6)
-
-
 def test_one_head_for_an_edge_is_one_tap():
     """The optimum is 1: (a_1 - a_3)² ≤ |a|² for a ≥ 0. The bounds are 0 and 2."""
     found = approximate_convolution(jnp.array([[[1.0]], [[0.0]], [[-1.0]]], "float64"), 1)
@@ -237,15 +226,3 @@ def test_a_kernel_that_is_not_finite(entry, name):
     kernel = jnp.ones((3, 1, 1)).at[1].set(entry)
     with pytest.raises(ValueError, match=rf"kernel has {name} at index \(1, 0, 0\).* diverged"):
         approximate_convolution(kernel, 1)
-
-
-def test_where_all_candidates_overflow_the_remedy_is_said(monkeypatch):
-    refuse = "convattn.bounds.approximation.candidates"
-    monkeypatch.setattr(refuse, lambda *given: [("one", np.ones((1, 3)), np.full((1, 3), 2.0**10))])
-    with pytest.raises(ValueError, match="overflow float16"):
-        approximate_convolution(jnp.full((3, 1, 1), 60000.0, "float16"), 2)
-
-
-def test_another_layer_has_no_mixture():
-    with pytest.raises(ValueError, match="no mixture heads"):
-        stored_numbers(ca.conv_to_attention(jnp.ones((3, 1, 1))))

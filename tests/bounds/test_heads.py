@@ -266,7 +266,7 @@ def test_matricisation_ranks_are_reached():
         ({"kernel_size": 0}, "kernel_size=0, but expected an integer ≥ 1"),
         ({"kernel_size": (3, 3, 3)}, "one or two integers"),
         ({"kernel_size": ()}, "one or two integers"),
-        ({"kernel_size": "33"}, "one or two integers"),
+        ({"kernel_size": "33"}, "kernel_size='33', but expected an integer"),
         ({"kernel_size": 2.0}, "kernel_size=2.0"),
         ({"kernel_size": True}, "kernel_size=True"),
         ({"kernel_size": 3, "patch_size": (1, 2, 3)}, "or 2 of them, one for each axis"),

@@ -4,15 +4,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from comparison import assert_equal, assert_within
-from constructions.bare_grids import token_padded_conv
-from constructions.conversion_cases import applied, reference
-from constructions.exact_form_bounds import exact_form_bound
 from constructions.rational_layers import as_fractions, rational_layer
 from constructions.slow_definitions import slow_conv, slow_token_maps
 from roundings import gamma, roundoff
-from strategies import CONVERSION_BUCKETS, Bucket, make_case
+from strategies import Bucket, make_case
 
-from convattn.constructions.conversion import conv_to_attention
 from convattn.constructions.finite import leaky_construction
 from convattn.constructions.geometry import ConvolutionGeometry
 
@@ -147,26 +143,3 @@ def test_the_maps_of_the_construction_are_the_rational_ones(leak, dtype):
     majorant = sum(abs(block) for block in exact.values()).astype(float) * float(rounded * scale)
     assert_within(blocks[:-1], targets, factor * np.abs(targets))
     assert_within(blocks[-1], uniform, factor * majorant)
-
-
-@pytest.mark.parametrize("bucket", [b for b in CONVERSION_BUCKETS if set(b.stride) == {1}])
-def test_the_bare_grid_is_the_mean_padded_convolution_on_tokens(bucket):
-    """Within the bound of the exact form; the means of the reference add γ_(n+2) of theirs."""
-    case = make_case(bucket, 1, "float64")
-    images, kernel = case.cast(case.images, case.kernel)
-    options = {"dilation": bucket.dilation, "groups": bucket.groups}
-    layer = conv_to_attention(kernel, patch_size=bucket.patch_size, **options)
-    geometry = ConvolutionGeometry.of(bucket.kernel_size, bucket.patch_size, 1, bucket.dilation)
-    bound = exact_form_bound(case, geometry, layer.heads, encoding="bias", bias=False, bare=True)
-    axes = tuple(range(kernel.ndim - 1))
-    top = images.max() * np.abs(case.kernel).sum(axis=axes)
-    bound = bound + gamma(int(np.prod(images.shape)) + 2, roundoff("float64")) * np.asarray(top)
-    output = applied(layer, images, ring=False)
-    expected = token_padded_conv(case.images, case.kernel, bucket.patch_size, layer.ring, "mean")
-    assert_within(output, expected, np.broadcast_to(bound, expected.shape))
-    if set(bucket.patch_size) == {1}:
-        mean_padded = reference(images, kernel, padding="MEAN", **options)
-        assert_within(output, mean_padded, np.broadcast_to(bound, expected.shape))
-    zeros = np.asarray(reference(images, kernel, **options))
-    with pytest.raises(AssertionError, match="too far"):
-        assert_within(output, zeros, np.broadcast_to(bound, expected.shape))

@@ -7,10 +7,9 @@ import numpy as np
 import pytest
 from comparison import assert_equal, assert_within
 from constructions.bare_grids import token_padded_conv
-from constructions.conversion_cases import applied, converted, reference
-from hypothesis import given
+from constructions.conversion_cases import applied, reference
 from roundings import gamma, roundoff
-from strategies import CONVERSION_BUCKETS, Bucket, make_case, seeds
+from strategies import CONVERSION_BUCKETS, make_case
 from token_grids import GRIDS, interior, places
 
 from convattn.constructions.conversion import conv_to_attention
@@ -19,8 +18,6 @@ from convattn.constructions.li_theorem1 import bias_construction
 from convattn.operators.attention import attention_weights
 
 UNSTRIDED = [b for b in CONVERSION_BUCKETS if set(b.stride) == set(b.dilation) == {1}]
-# 32 pixels: the uniform weight is a power of two, and means of integers are exact.
-POWER = Bucket(2, (4, 8), (3, 5), 2, 3, (1, 1), (1, 1), patch_size=(1, 1))
 
 
 def one_hot_bias_heads(geometry, logit, dtype):
@@ -61,15 +58,6 @@ def test_in_float64_forty_is_not_machine_precision():
     for keys, whole in [(27, True), (28, False)]:
         total = math.fsum([1.0] + [math.exp(-40)] * (keys - 1))
         assert (1 / total == 1) is whole
-
-
-@given(seeds())
-def test_on_32_pixels_the_bare_grid_is_the_mean_padded_convolution_exactly(seed):
-    case = make_case(POWER, seed, "float64")
-    images, kernel, bias = case.cast()
-    layer = converted(kernel, bias, exact=False)
-    expected = reference(images, kernel, bias, padding="MEAN")
-    assert_equal(applied(layer, images, ring=False), expected)
 
 
 @pytest.mark.parametrize("bucket", UNSTRIDED[:2])

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from comparison import assert_equal, assert_within
-from constructions.conversion_cases import applied, reference
+from constructions.conversion_cases import applied
 from constructions.exact_form_bounds import exact_form_bound
 from constructions.lagrange import amplification
 from constructions.slow_definitions import slow_conv
@@ -174,22 +174,6 @@ def test_the_kernel_is_the_least_squares_one(bucket):
         assert distance > best
         size = np.linalg.norm(dense) ** 2 + added
         assert_within(distance, best + added, SMALL * size)
-
-
-def test_a_bias_that_differs_from_pixel_to_pixel_is_not_lost():
-    """The map is the convolution's, so only the bias tells that the layer is none."""
-    case = make_case(BUCKETS[1], 0, "float64")
-    layer = convert(case, exact=False)
-    assert layer.bias.shape == (2,)  # two pixels of one channel are left of each patch
-    layer = replace(layer, bias=jnp.asarray([1.0, 4.0]))
-    kernel, bias, residual = recover(layer, BUCKETS[1])
-    assert_equal(kernel, case.kernel)
-    assert_equal(bias, [2.5])
-    assert_equal(residual.bias_gap, 1.5)
-    assert_equal(residual.sup_norm, 0)
-    images = jnp.asarray(case.images, "float64")
-    convolved = reference(images, kernel, bias, stride=2)
-    assert_equal(np.abs(applied(layer, images) - convolved).max(), 1.5)
 
 
 def content_layer(key_bias=True):

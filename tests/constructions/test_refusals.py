@@ -54,7 +54,7 @@ REFUSALS = {
     "alpha below float32": ({"encoding": "quadratic", "alpha": 1e-60}, "in float32"),
     "logit zero": ({"exact": False, "logit": 0.0}, "logit=0.0, but expected a positive"),
     "logit negative": ({"exact": False, "logit": -2.0}, "logit=-2.0, but expected a positive"),
-    "logit beyond float32": ({"exact": False, "logit": 1e39}, "finite in float32"),
+    "logit beyond float32": ({"exact": False, "logit": 1e39}, "finite number in float32"),
     "several logits": ({"exact": False, "logit": jnp.ones(3)}, r"logit.shape=\(3,\)"),
     "leak zero": ({"leak": 0.0}, "leak=0.0, but expected a number strictly between 0 and 1"),
     "leak one": ({"leak": 1.0}, "leak=1.0, but expected a number strictly between 0 and 1"),

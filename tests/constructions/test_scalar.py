@@ -16,7 +16,6 @@ from strategies import Bucket, make_case
 
 from convattn.constructions.geometry import ConvolutionGeometry
 from convattn.constructions.scalar import (
-    MOST_OFFSETS,
     lagrange_coefficients,
     refuse_ill_conditioned,
     rounding_amplification,
@@ -129,19 +128,6 @@ def test_weights_and_gains_are_the_powers_of_the_bases(exact, dtype):
     factor = softmax_factor((ELEMENTARY + 3.01) * u * height, keys, u)
     factor *= math.exp((ELEMENTARY + 2.01) * u * height) * (1 + gamma(ELEMENTARY + count + 4, u))
     assert_within(products, expected, (factor - 1) * expected)
-
-
-def test_more_offsets_than_the_rational_numbers_are_worked_out_for_are_beyond_float64():
-    """κ at least half of (T + 1)^T/(⌊T/2⌋! ⌈T/2⌉!), which grows and exceeds 2⁻⁷/u = 2⁴⁶."""
-    least = [
-        Fraction((t + 1) ** t, 2 * math.factorial(t // 2) * math.factorial(t - t // 2))
-        for t in range(2, 60)
-    ]
-    assert least == sorted(least)
-    assert least[MOST_OFFSETS - 2] > 2**46
-    for count in (2, 5, 9, 14):
-        for exact in (True, False):
-            assert rounding_amplification(count, exact) >= least[count - 2]
 
 
 def test_the_refusal_begins_where_less_than_two_digits_are_left():

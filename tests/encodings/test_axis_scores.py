@@ -20,7 +20,6 @@ from convattn.encodings import (
     SeparableEncoding,
 )
 from convattn.encodings.axis_scores import sum_over_axes
-from convattn.operators.shifts import TokenGrid
 
 HEADS = 3
 LARGEST = 9  # keys of an axis of GRIDS, ring included, and more
@@ -90,13 +89,6 @@ def test_a_doubled_axis_does_not_add_up(name):
             (1 + (a == axis)) * one for a, one in enumerate(parts.scores)
         ))  # fmt: skip
         assert (sum_over_axes(wrong) != encoding.positional_scores(grid)).any()
-
-
-def test_a_learned_table_that_is_too_short_is_refused_by_its_axis():
-    encoding = LearnedEncoding(jnp.ones((1, 2)), (jnp.ones((7, 1)), jnp.ones((5, 1))))
-    encoding.axis_scores(TokenGrid((4, 3), ((0, 0), (0, 0))))
-    with pytest.raises(ValueError, match="axis 1 of the image has shifts up to 3"):
-        encoding.axis_scores(TokenGrid((4, 3), ((0, 0), (0, 1))))
 
 
 def test_other_encodings_are_not_separable():

@@ -79,24 +79,6 @@ def test_a_stride_that_divides_the_patches_is_in_the_tokens(
     assert writes is (kept == whole)
 
 
-@pytest.mark.parametrize(
-    ("changes", "dtype"),
-    [
-        ({}, "float64"),
-        ({"value": None, "output": None}, None),
-        ({"value": None, "output": jnp.ones((3, 8, 12), "bfloat16")}, "bfloat16"),
-        ({"value": None, "output": None, "bias": jnp.ones(12, "float16")}, "float16"),
-        (
-            {"value": jnp.ones((3, 8, 5), "bfloat16"), "output": jnp.ones((3, 5, 12), "float16")},
-            "float32",
-        ),
-    ],
-)
-def test_the_dtype_is_that_of_the_maps(changes, dtype):
-    this = layer(**changes)
-    assert this.dtype == (None if dtype is None else np.dtype(dtype))
-
-
 def test_the_leaves_are_the_arrays_and_nothing_else():
     full = layer(bias=jnp.ones(12), content=content())
     names = {jax.tree_util.keystr(path) for path, _ in jax.tree.leaves_with_path(full)}
@@ -107,13 +89,6 @@ def test_the_leaves_are_the_arrays_and_nothing_else():
     }  # fmt: skip
     assert all(isinstance(leaf, jax.Array) for leaf in jax.tree.leaves(full))
     assert len(jax.tree.leaves(layer(value=None))) == 3  # the identity is no leaf
-
-
-def test_leaves_may_be_anything():
-    """JAX builds such trees for in_axes, shapes and shardings; nothing validates them."""
-    shapes = jax.tree.map(jnp.shape, layer(content=content()))
-    assert shapes.value == (3, 8, 5)
-    assert jax.tree.map(lambda _: None, layer()).encoding.alpha is None
 
 
 def test_equal_structures_compile_once():

@@ -74,12 +74,3 @@ def test_a_learned_table_refuses_larger_images(grid):
     else:
         with pytest.raises(ValueError, match=r"table holds shifts up to \[2, 3\]"):
             encoding.positional_scores(grid)
-
-
-def test_a_table_of_other_axes_is_refused():
-    _, query, position_key = parameters(0)
-    encoding = RelativeEncoding(
-        jnp.asarray(query), jnp.asarray(position_key), jnp.zeros((5, POSITION_FEATURES))
-    )
-    with pytest.raises(ValueError, match="learn a larger table or use sinusoids"):
-        encoding.positional_scores(TokenGrid((2, 2), ((0, 0), (0, 0))))

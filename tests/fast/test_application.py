@@ -2,7 +2,6 @@
 
 import dataclasses
 from functools import partial
-from itertools import product
 
 import jax
 import jax.numpy as jnp
@@ -22,9 +21,9 @@ from strategies import (
 )
 
 from convattn.constructions.conversion import conv_to_attention
-from convattn.encodings import BiasEncoding, QuadraticEncoding
+from convattn.encodings import QuadraticEncoding
 from convattn.encodings.layer import AttentionLayer, ContentScores
-from convattn.fast.application import apply_attention, layer_features
+from convattn.fast.application import apply_attention
 from convattn.operators.convolution import conv
 
 # The encodings whose limit form has weights of exactly zero and one.
@@ -184,35 +183,6 @@ def test_the_result_has_the_dtype_of_images_and_maps_together(images, layer, exp
     assert_equal(out[0, :, 0], [18, 21, 21, 10])
 
 
-def test_a_layer_without_maps_keeps_the_dtype_of_floats():
-    encoding = QuadraticEncoding(jnp.full(1, 1024.0), jnp.zeros((1, 1)))
-    this = AttentionLayer(encoding, None, None, None, None, (1,), (1,), (1,), ((0, 0),))
-    assert layer_features(this) is None
-    for images, expected in (
-        ("bfloat16", "bfloat16"),
-        ("float64", "float64"),
-        ("int32", "float32"),
-    ):
-        out = apply_attention(this, jnp.arange(12).reshape(2, 2, 3).astype(images))
-        assert_dtype(out, expected)
-        assert_equal(out, np.arange(12).reshape(2, 2, 3))
-
-
-def test_jit_and_vmap_agree_with_eager():
-    case = make_case(CONVERSION_BUCKETS[4], 6)
-    images, kernel, bias = case.cast()
-    layer = convert(kernel, bias, case.bucket)
-    eager = apply_attention(layer, images)
-    assert_equal(jax.jit(apply_attention)(layer, images), eager)
-    each = jax.jit(jax.vmap(lambda x: apply_attention(layer, x[None])[0]))
-    assert_equal(each(images), eager)
-    doubled = dataclasses.replace(layer, output=2 * layer.output)
-    layers = jax.tree.map(lambda *leaves: jnp.stack(leaves), layer, doubled)
-    both = jax.jit(jax.vmap(apply_attention, in_axes=(0, None)))(layers, images)
-    assert_equal(both[0], eager)
-    assert_equal(both[1], conv(images, 2 * kernel, bias))
-
-
 def test_gradients_of_a_one_hot_layer_are_those_of_the_convolution():
     """The weights are zero and one, so everything is a sum of integers; ⟨∇_O, O⟩ = ⟨V, Y - b⟩."""
     case = make_case(CONVERSION_BUCKETS[6], 8, "float64")
@@ -262,27 +232,6 @@ def test_content_alone_attends_to_the_tokens_of_one_kind():
     without = dataclasses.replace(layer, content=None)
     with pytest.raises(AssertionError, match="entries differ"):
         assert_equal(apply_attention(without, images)[0], expected)
-
-
-def test_content_and_positions_add_up():
-    """A head that looks to the right by position, and prefers its own kind by content."""
-    images = np.concatenate([kinds_as_images(), kinds_as_images()[:, ::-1]])
-    encoding = BiasEncoding(jnp.array([[2.0**14]]), None, ((1,),))
-    output = jnp.asarray(np.random.default_rng(0).integers(-4, 5, (1, 4, 3)), "float64")
-    layer = AttentionLayer(
-        encoding, None, output, jnp.ones(3), kind_content(1), (1,), (1,), (1,), ((0, 1),)
-    )
-    out = apply_attention(layer, images)
-    ringed = np.pad(images, ((0, 0), (0, 1), (0, 0)))
-    expected = np.zeros((2, 8, 3))
-    for b, q in product(range(2), range(8)):
-        scores = [
-            2.0**14 * (k - q == 1) + 2.0**12 * (images[b, q, :3] @ ringed[b, k, :3])
-            for k in range(9)
-        ]
-        best = np.array(scores) == max(scores)
-        expected[b, q] = ringed[b, best].mean(0) @ np.asarray(output[0]) + 1
-    assert_equal(out, expected)
 
 
 @pytest.mark.parametrize("content", [None, ContentScores(*[jnp.ones((3, 12, 2))] * 2)])

@@ -92,15 +92,3 @@ def test_the_images_that_are_taken_together_do_not_matter(bytes_at_once, monkeyp
     found = pulled(lambda *operands: apply(*operands), *given)
     for one, two in zip(found, pulled(formula, *given), strict=True):
         assert_equal(one, two)
-
-
-def test_only_a_single_cpu_takes_few_images_at_a_time(monkeypatch):
-    monkeypatch.setattr(axis_mixing, "CHUNK_BYTES", 1)
-    operands, _ = make_operands(SIZES[0])
-    shapes = [jax.ShapeDtypeStruct(part.shape, part.dtype) for part in operands]
-    chunked = "tensor<6x1x4x6x2xf64>"  # six times one image
-    for platform in ("cpu", "cuda", "tpu"):
-        text = jax.export.export(jax.jit(apply), platforms=[platform])(*shapes).mlir_module()
-        assert (chunked in text) == (platform == "cpu")
-    monkeypatch.setattr(jax, "device_count", lambda: 2)
-    assert chunked not in jax.jit(lambda *given: apply(*given)).lower(*shapes).as_text()

@@ -77,20 +77,6 @@ def test_gains_multiply_the_weights_and_not_the_softmax():
     assert_equal(layer_weights(layer, GRID, None), rows * gains[:, None, None])
 
 
-def test_no_keys_stand_for_an_image_of_zeros():
-    """Then only the biases of queries and keys are left of the content."""
-    rng = np.random.default_rng(3)
-    content = ContentScores(*(rng.normal(size=s) for s in ((2, 3, 2), (2, 3, 2), (2, 2), (2, 2))))
-    layer = AttentionLayer(pulling(2), None, None, ring=GRID.ring)
-    layer = replace(layer, content=jax.tree.map(jnp.asarray, content))
-    zeros = jnp.zeros((1, 12, 3))
-    found = softmax_weights(layer, GRID, None)
-    assert_equal(found, softmax_weights(layer, GRID, zeros))
-    others = softmax_weights(layer, GRID, zeros + 1)
-    assert found.shape == others.shape == (1, 2, 6, 12)
-    assert (np.asarray(found) != np.asarray(others)).any()
-
-
 def test_work_counts_pairs_and_maps():
     """6 queries on 12 keys, 2 heads, 5 images, 4 features to 3 to 7."""
     layer = AttentionLayer(pulling(2), jnp.zeros((2, 4, 3)), jnp.zeros((2, 3, 7)))

@@ -86,11 +86,6 @@ def test_some_pairs_draw_what_they_draw_among_all():
     assert_equal(some, np.asarray(all_scales(0.5, 40, 50))[:, :, queries, keys])
 
 
-def test_dense_and_chunked_drop_and_dot_product_does_not():
-    assert {"dense", "chunked"} <= set(DROPPING)
-    assert "dot_product" not in DROPPING
-
-
 @pytest.mark.parametrize("name", sorted(set(BACK_ENDS) - set(DROPPING)))
 def test_the_others_refuse_by_name(name):
     with pytest.raises(ValueError, match=f"backend='{name}' cannot serve this layer"):

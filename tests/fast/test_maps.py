@@ -68,17 +68,6 @@ def test_arranged_maps_do_what_the_layer_says(gains, value, output, tokens, widt
             assert_equal(found, without)
 
 
-def test_wide_heads_are_fused_and_narrow_ones_are_not():
-    """A head of width 40 on 4 features is one map of 4 × 6; one of width 1 stays two."""
-    wide = arrange_maps(integer_layer(True, True, False, 40), GRID, 10_000, 7.0, FLOAT64)
-    assert wide.before is None
-    assert wide.after is not None
-    assert wide.after.shape == (HEADS, FEATURES, OUT)
-    narrow = arrange_maps(integer_layer(True, True, False, 1), GRID, 10_000, 7.0, FLOAT64)
-    assert narrow.before is not None
-    assert narrow.before.shape == (HEADS, FEATURES, 1)
-
-
 def counted(sizes, tokens, mixing, fused):
     """The products of an application, one matrix product after the other."""
     heads, features, width, out = sizes

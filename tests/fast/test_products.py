@@ -57,17 +57,6 @@ def test_operands_are_wide_at_the_highest_precision_and_the_narrowest_at_another
     assert_dtype(multiply(*arguments), FLOAT32)
 
 
-@pytest.mark.parametrize("precision", ["highest", "default"])
-@pytest.mark.parametrize("integer", ["int8", "int16", "int32", "uint8"])
-def test_floats_are_never_cut_to_integers(integer, precision):
-    """Halves would be lost if integers counted as the narrowest operand."""
-    whole, halves = jnp.array([1, 2, 3], integer), jnp.array([0.5, 0.5, 0.5], jnp.float32)
-    for operands in ((whole, halves), (halves, whole)):
-        found = product("i,i->", *operands, dtype=FLOAT32, precision=precision)
-        assert_dtype(found, FLOAT32)
-        assert_equal(found, 3)
-
-
 @pytest.mark.parametrize(
     ("precision", "expected"),
     [

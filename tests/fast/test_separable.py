@@ -107,25 +107,6 @@ def test_the_cases_take_every_way():
     assert {way[0] for way in seen} == {True, False}
 
 
-@pytest.mark.parametrize(
-    ("groups", "sides", "features", "out", "expected"),
-    [
-        ((2, 3), (4, 4), 9, 1, True),  # 2·4·9 + 3·4·1 < 3·4·9 + 2·4·1
-        ((2, 3), (4, 4), 1, 9, False),
-        ((2, 2), (9, 3), 2, 5, True),  # 2·9·2 + 2·3·5 < 2·3·2 + 2·9·5
-        ((2, 2), (5, 5), 3, 3, False),  # as many
-    ],
-)
-def test_which_axis_goes_first_takes_fewer_products(groups, sides, features, out, expected):
-    (r, c), (height, width) = groups, sides
-    heads = [(i, j) for i in range(r) for j in range(c)]
-    rows, columns = jnp.zeros((r, height, height)), jnp.zeros((c, width, width))
-    factors = AxisFactors(rows, columns, *zip(*heads, strict=True))
-    assert rows_first(factors, features, out) is expected
-    free = AxisFactors(rows, columns, (0, 1), (0, 1))
-    assert not rows_first(free, features, out)  # heads one by one
-
-
 ONE_HOT = (
     ((3, 2), {}, (4, 6)),
     ((3, 3), {"patch_size": 2}, (4, 6)),

@@ -23,7 +23,6 @@ from convattn.fast.application import apply_attention
 from convattn.fast.dense import softmax_weights
 from convattn.fast.shift.back_end import offset_encoding, refusal, work
 from convattn.fast.shift.mixed_heads import border_queries, interior
-from convattn.fast.shift.order import cheapest_way
 from convattn.fast.shift.shifted_products import as_convolution, as_product, shifted_products
 from convattn.operators.shifts import TokenGrid
 
@@ -272,15 +271,6 @@ def test_one_hot_layers_on_integers_are_the_convolution(
     assert_equal(got, ca.conv(images.astype(weights), kernel, padding="SAME", **convolution))
 
 
-def test_scores_that_overflow_to_minus_infinity_get_no_weight() -> None:
-    layer = ca.conv_to_attention(
-        np.ones((3, 3, 1, 2), np.float32), encoding="enumerated", alpha=3e38
-    )
-    images = jnp.arange(20, dtype=jnp.float32).reshape(1, 4, 5, 1)
-    got = apply_attention(layer, images, backend="shift")
-    assert_equal(got, ca.conv(images, np.ones((3, 3, 1, 2), np.float32), padding="SAME"))
-
-
 @pytest.mark.parametrize("offsets", [((0, 0),), ((-2, 1), (-2, 2), (0, 1), (0, 2))])
 def test_the_convolution_and_the_product_sum_the_same(offsets: Any) -> None:
     generator = np.random.default_rng(0)
@@ -372,20 +362,3 @@ def test_what_it_refuses_and_that_auto_goes_elsewhere() -> None:
         refusal(other_rank, TokenGrid((4, 4), WIDE_RING), AttentionOptions())
     )
     assert refusal(layer, TokenGrid((4, 4), layer.ring), AttentionOptions()) is None
-
-
-def test_the_way_follows_the_sizes() -> None:
-    def layer(value: Any, output: Any, heads: int) -> AttentionLayer:
-        shapes = [
-            None if shape is None else jnp.zeros((heads, *shape)) for shape in (value, output)
-        ]
-        return AttentionLayer(BiasEncoding(jnp.zeros((heads, 9)), None, OFFSETS * 3), *shapes)
-
-    assert cheapest_way(layer(None, (64, 64), 10), 9, 1024, 64) == "taps"
-    assert cheapest_way(layer(None, (64, 64), 2), 9, 1024, 64) == "heads"
-    assert cheapest_way(layer((64, 2), (2, 64), 10), 9, 1024, 64) == "apart"
-    assert cheapest_way(layer(None, None, 10), 9, 1024, 64) == "heads"
-    grid = TokenGrid((32, 32), WIDE_RING)
-    small, large = (work(layer(None, (64, 64), 10), grid, batch, 64) for batch in (1, 8))
-    assert 7 < large.products / small.products <= 8
-    assert large.exponentials == small.exponentials

@@ -28,7 +28,6 @@ from convattn.fast.application import apply_attention
 from convattn.fast.dropout import keep_scale
 from convattn.fast.options import Dropout
 from convattn.fast.windowed import tile_plan
-from convattn.fast.windowed.back_end import WINDOWED
 from convattn.fast.windowed.window import skipped_weight, window_mask
 from convattn.operators.attention import attention_weights, multi_head_self_attention
 from convattn.operators.patches import add_zero_ring
@@ -435,12 +434,3 @@ def test_what_it_refuses(changes, windows, message):
         ValueError, match=f"(backend='windowed' cannot serve this layer|windows=.*): .*{message}"
     ):
         apply_attention(layer, jnp.ones((1, 7, 10, 4)), backend="windowed", windows=windows)
-
-
-def test_its_work_grows_with_the_queries_and_not_with_their_square():
-    layer = layer_on(BUCKETS[2].grid, gaussians(0, 2))
-    small, large = (
-        WINDOWED.work(layer, TokenGrid((side, side), ((0, 0), (0, 0))), 2, 8) for side in (32, 128)
-    )
-    assert 12 < large.products / small.products < 24  # 16 times the queries
-    assert large.moved < 24 * small.moved
