@@ -94,7 +94,7 @@ def content_breaks_it(run: Run) -> str:
 
 
 def printed_shapes(run: Run) -> str:
-    """Every reading of the print against D = 4, D_k = 3, D_p = 2; then the mended form."""
+    """Every reading of the print against D = 4, D_k = 3, D_p = 2; then the corrected form."""
     from convattn.ledger.evidence.matrix_shapes import is_score, transposed
 
     weight, position_key, column = (4, 3), (2, 3), (3, 1)
@@ -112,15 +112,15 @@ def printed_shapes(run: Run) -> str:
                 raise EvidenceFailed(f"the print fits with weights {w}, {p} and slices {x}, {r}")
             readings += 1
     x, r, u = (1, 4), (1, 2), transposed(column)
-    mended = (
+    corrected = (
         [x, weight, transposed(weight), transposed(x)],
         [x, weight, transposed(position_key), transposed(r)],
         [u, transposed(weight), transposed(x)],
         [u, transposed(position_key), transposed(r)],
     )
-    if not is_score(*mended):
-        raise EvidenceFailed("the mended form does not fit either")
-    return f"none of {readings} readings of the print can be formed, the mended form can"
+    if not is_score(*corrected):
+        raise EvidenceFailed("the corrected form does not fit either")
+    return f"none of {readings} readings of the print can be formed, the corrected form can"
 
 
 def translated_images(run: Run) -> str:

@@ -45,7 +45,7 @@ class Facts:
 
     @property
     def size(self) -> str:
-        """The kernel size as it is spoken: 3x5."""
+        """The kernel size as text: 3x5."""
         return "x".join(map(str, self.kernel))
 
     def __str__(self) -> str:
@@ -185,9 +185,9 @@ CLAIMS = frozenset(claim for _, claim in TABLE)
 
 
 def require_claim(facts: Facts) -> None:
-    """Whether a certificate with these facts bears on its claim."""
+    """Reject a certificate that does not support its claim."""
     if (facts.kind, facts.claim) not in TABLE:
-        raise Reject("claim", f"no certificate of the kind {facts.kind!r} bears on {facts.claim}")
+        raise Reject("claim", f"no certificate of the kind {facts.kind!r} supports {facts.claim}")
     for demand in TABLE[facts.kind, facts.claim]:
         require(
             demand.holds(facts), demand.code, f"{facts.claim} needs {demand.text}; given {facts}"
