@@ -89,9 +89,7 @@ DAMAGES = {
 
 # Orbax's event loop may be closed before a reader that failed tells it so.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-@pytest.mark.parametrize(
-    "kind", ["flipped", *(pytest.param(k, marks=pytest.mark.slow) for k in DAMAGES if k[0] != "f")]
-)
+@pytest.mark.parametrize("kind", DAMAGES)
 def test_any_damage_to_any_file_is_harmless_or_found(folder, kind):
     """Right bits, or a warning and those of the checkpoint before: never anything else."""
     like, good = state(), {step: digest(named_arrays(state(step))) for step in (3, 7)}

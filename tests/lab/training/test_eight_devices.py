@@ -23,12 +23,13 @@ from lab.training.tiny import SIDE
 
 pytestmark = pytest.mark.slow
 SCRIPT = Path(__file__).with_name("devices_process.py")
+PATHS = [str(SCRIPT.parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])]
 ROUNDINGS = 4 * (32 + 3 * SIDE**2)
 
 
 @pytest.fixture(scope="module")
 def found():
-    environment = {**os.environ, "PYTHONPATH": str(SCRIPT.parents[1])}
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(PATHS)}
     done = subprocess.run(
         [sys.executable, SCRIPT], capture_output=True, text=True, env=environment, timeout=300
     )

@@ -20,6 +20,7 @@ from convattn.lab.training.state import named_arrays
 
 pytestmark = pytest.mark.slow
 SCRIPT = Path(__file__).with_name("session_process.py")
+PATHS = [str(SCRIPT.parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])]
 STEPS = 4 * EPOCHS
 TIMES = ("seconds", "images_per_second")
 
@@ -27,7 +28,7 @@ TIMES = ("seconds", "images_per_second")
 @contextmanager
 def training_process(folder, cache, *words):
     """The process, once it is ready to train."""
-    environment = {**os.environ, "PYTHONPATH": str(SCRIPT.parents[1])}
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(PATHS)}
     environment.pop("JAX_ENABLE_X64", None)
     with subprocess.Popen(
         [sys.executable, SCRIPT, folder, cache, *words],

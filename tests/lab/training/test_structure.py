@@ -48,7 +48,8 @@ def digests():
 def test_two_processes_agree():
     """Their objects lie elsewhere, and their sets have another order."""
     words = "from lab.training.test_structure import digests; print(*digests())"
-    here = {"PYTHONPATH": str(Path(__file__).parents[2]), "PYTHONHASHSEED": "7"}
+    paths = [str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")]
+    here = {"PYTHONPATH": os.pathsep.join(filter(None, paths)), "PYTHONHASHSEED": "7"}
     told = subprocess.run(
         [sys.executable, "-c", words], env={**os.environ, **here}, capture_output=True, text=True
     )
