@@ -97,6 +97,7 @@ def test_a_false_theorem_in_disguise_is_refused(name):
         ("Conjecture a : False.", "'Conjecture'"),
         ("Section S. End S. Variable a : False.", "'Variable'"),
         ("Hypothesis a : False.", "'Hypothesis'"),
+        ("Section S. End S. Let a := True.", "'Let'"),
         ("Declare Instance a : False.", "'Declare'"),
         ("Admit Obligations.", "'Admit'"),
         ("Unset  Guard\nChecking.", "'Unset'"),

@@ -151,8 +151,8 @@ def build(
         ForeignFiles: If ``output/coq/`` has Coq files of someone else's.
     """
     key = digest(json.dumps([coq.version, sorted(coq.packages.items()), project.warnings]).encode())
-    recorded = _prepare(project, output, key)
     requires = closure(project)
+    recorded = _prepare(project, output, key, requires)
     wanted = project.files
     if only is not None:
         wanted = sorted(set(only).union(*(requires[file] for file in only)))
@@ -184,13 +184,21 @@ def build(
         else:
             seconds = taken.get(file, recorded.get(file, {}).get("seconds", 0.0))
             source = digest(project.sources[file])
-            entries[file] = {"source": source, "compiled": compiled, "seconds": seconds}
-    _record(output, key, recorded | entries)
+            entries[file] = {
+                "source": source,
+                "requires": sorted(requires[file]),
+                "compiled": compiled,
+                "seconds": seconds,
+            }
+    others = {file: entry for file, entry in recorded.items() if file not in wanted}
+    _record(output, key, others | entries)
     seconds = {file: entry["seconds"] for file, entry in entries.items()}
     return Built(seconds, requires, tuple(failures), len(taken))
 
 
-def _prepare(project: Project, output: Path, key: str) -> dict[str, dict[str, Any]]:
+def _prepare(
+    project: Project, output: Path, key: str, requires: dict[str, frozenset[str]]
+) -> dict[str, dict[str, Any]]:
     """Bring the copy of the sources up to date; only compiled files of these sources stay."""
     tree, path = output / "coq", output / "compiled.json"
     try:
@@ -201,6 +209,7 @@ def _prepare(project: Project, output: Path, key: str) -> dict[str, dict[str, An
             for file, entry in recorded.items()
             if file in project.sources
             and entry["source"] == digest(project.sources[file])
+            and entry["requires"] == sorted(requires[file])
             and entry["compiled"] == _digest((tree / file).with_suffix(".vo"))
         }
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
@@ -251,6 +260,7 @@ def _make(
     )
     if made.returncode:
         return made.stderr, {}
+    (tree / ".Makefile.coq.d").unlink(missing_ok=True)  # it may name a file that is gone
     words = ["make", "-f", "Makefile.coq", "--keep-going", f"-j{jobs}", "--output-sync=target"]
     words += ["--no-print-directory", "TIMECMD=../timed"]
     words += [f"{file}o" for file in wanted]

@@ -8,6 +8,7 @@ so that every change of a meaning is a diff that somebody reads.
 
 import json
 from collections.abc import Collection, Sequence
+from pathlib import PurePosixPath
 from typing import Any
 
 from convattn.ledger.coq.kernel import QUALIFIED, Kernel
@@ -46,6 +47,20 @@ def meanings(
         name: {token for token in QUALIFIED.findall(text) if token in known and token != name}
         for name, text in printed.items()
     }
+    proved = {
+        project.qualified(file, item.name)
+        for file in files
+        for item in names(project, file)
+        if item.kind == "Lemma"
+    } | {project.qualified(file, PurePosixPath(file).stem) for file in files}
+    ours = {
+        token
+        for text in printed.values()
+        for token in QUALIFIED.findall(text)
+        if token.startswith(f"{project.prefix}.")
+    }
+    if unknown := sorted(ours - known.keys() - proved):
+        raise RuntimeError(f"a statement reaches {unknown[0]}, which is no definition of a source")
     reached = {}
     for file, name in full.items():
         waiting = [name]

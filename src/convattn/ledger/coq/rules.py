@@ -24,7 +24,7 @@ _ALLOWED = re.compile(
 _LOCAL = re.compile(r"\ALocal\s+(?=(?:Open|Definition|Fixpoint|Notation|Lemma|Theorem)\b)")
 _BULLETS = re.compile(r"[-+*{}\s]*")
 _ENDS = re.compile(r"(?:Qed|Defined|Admitted|Abort)\b")
-_IN_SECTION = re.compile(r"(?:Hypothesis|Hypotheses|Variables?|Context)\b")
+_IN_SECTION = re.compile(r"(?:Let|Hypothesis|Hypotheses|Variables?|Context)\b")
 _SECTION = re.compile(r"(Section|End)\s+([\w']+)")
 _THEOREM = re.compile(r"Theorem\s+([^\s:({\[@]+)")
 _DEFINED = re.compile(r"(Definition|Fixpoint|Record|Notation|Canonical|Lemma|Let)\s+([\w']+)")
@@ -236,6 +236,8 @@ def _refused(file: str, text: str) -> Iterator[Failure]:
             stage = "stated" if re.match(r"(?:Lemma|Theorem)\b", command) else "outside"
             if (word := _IN_SECTION.match(command)) and not within:
                 remedy = "outside a section this is an axiom; open a Section, or prove it"
+                if word[0] == "Let":
+                    remedy = "outside a section, write Definition"
                 yield Failure(file, sentence.line, f"'{word[0]}'", remedy)
                 continue
         if not harmless:
