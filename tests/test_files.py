@@ -1,14 +1,14 @@
 """Two processes cannot work in one folder, and no link leads out of one."""
 
-import functools
 import os
 import subprocess
 import sys
 import time
+from contextlib import nullcontext
 
 import pytest
 
-from convattn.files import InUse, hold_folder
+from convattn.files import InUse, hold_folder, write_inside
 from convattn.lab.training.metrics import MetricsLog
 
 HOLD = """
@@ -57,7 +57,7 @@ def test_the_lock_ends_with_the_call(tmp_path):
             pass
 
 
-@pytest.mark.parametrize("name", ["lock", "metrics.jsonl"])
+@pytest.mark.parametrize("name", ["lock", "metrics.jsonl", "config.json"])
 @pytest.mark.parametrize("kind", ["file", "missing", "folder", "pipe"])
 def test_what_leads_out_of_a_folder_is_not_written_to(tmp_path, name, kind):
     target, run = tmp_path / "target", tmp_path / "run"
@@ -70,7 +70,8 @@ def test_what_leads_out_of_a_folder_is_not_written_to(tmp_path, name, kind):
         os.mkfifo(run / name)
     else:
         (run / name).symlink_to(target)
-    write = hold_folder if name == "lock" else functools.partial(MetricsLog, step=0)
+    opened = {"lock": hold_folder, "metrics.jsonl": lambda run: MetricsLog(run, 0)}
+    write = opened.get(name, lambda run: nullcontext(write_inside(run / name, b"{}")))
     with pytest.raises(ValueError, match="expected a file of the folder itself"), write(run):
         pass
     assert target.exists() == (kind in ("file", "folder"))

@@ -5,7 +5,7 @@ A file is written beside its place and renamed. The lock on a folder is the syst
 nothing. Where the system or the file system has no such locks, nothing is locked.
 
 A folder may come from somebody else, and a symbolic link in it may lead anywhere. `open_inside`
-opens only what is a regular file of the folder itself.
+opens, and `write_inside` replaces, only what is a regular file of the folder itself.
 """
 
 import errno
@@ -84,6 +84,21 @@ def open_inside(path: Path) -> int:
         os.close(descriptor)
         raise _not_inside(path)
     return descriptor
+
+
+def write_inside(path: Path, content: bytes) -> None:
+    """`write_file` for a file of a folder.
+
+    Args:
+        path: The file. Its folder may be a link; the file may not.
+        content: All of its new content.
+
+    Raises:
+        ValueError: If it is a symbolic link or no regular file; nothing is written then.
+    """
+    if path.is_symlink() or is_special(path):
+        raise _not_inside(path)
+    write_file(path, content)
 
 
 def _not_inside(path: Path) -> ValueError:

@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from convattn.files import write_file
+from convattn.files import write_inside
 from convattn.lab.runs.settings import RunSettings, settings_from_json
 from convattn.lab.settings import to_json
 
@@ -88,7 +88,7 @@ class RunDirectory:
         self.path.mkdir(parents=True, exist_ok=True)
         content = io.BytesIO()
         np.savez(content, **arrays)
-        write_file(self.path / INITIAL, content.getvalue())
+        write_inside(self.path / INITIAL, content.getvalue())
 
     def write(self, name: str, content: dict[str, Any]) -> None:
         """Write one of the JSON files, in a folder that is made if it is missing."""
@@ -124,4 +124,4 @@ def read_json(path: Path, kind: str = "run") -> dict[str, Any]:
 
 def write_json(path: Path, content: dict[str, Any]) -> None:
     """Write a JSON file, at once or not at all."""
-    write_file(path, (json.dumps(content, indent=2) + "\n").encode())
+    write_inside(path, (json.dumps(content, indent=2) + "\n").encode())

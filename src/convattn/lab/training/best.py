@@ -4,7 +4,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-from convattn.files import write_file
+from convattn.files import write_inside
 from convattn.lab.training.checkpoints import CheckpointStore, DamagedCheckpoint, Restored
 from convattn.lab.training.failures import NoWholeCheckpoint
 from convattn.lab.training.state import TrainState
@@ -58,7 +58,7 @@ class BestParameters:
         if accuracy > self.accuracy:
             self.accuracy, self.step = accuracy, step
             self.store.folder.mkdir(parents=True, exist_ok=True)
-            write_file(self.store.folder / REACHED, str(max(step, self._reached())).encode())
+            write_inside(self.store.folder / REACHED, str(max(step, self._reached())).encode())
             self.store.save(state, self.record)
             self.store.wait()
 

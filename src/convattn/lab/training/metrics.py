@@ -7,7 +7,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from convattn.files import open_inside, write_file
+from convattn.files import open_inside, write_inside
 
 FILE_NAME, TENSORBOARD = "metrics.jsonl", "tensorboard"
 
@@ -49,7 +49,7 @@ class MetricsLog:
         path = folder / FILE_NAME
         os.close(open_inside(path))  # a link is refused before anything is read or replaced
         kept = [line for line in read_metrics(folder) if line["step"] <= step]
-        write_file(path, "".join(json.dumps(line) + "\n" for line in kept).encode())
+        write_inside(path, "".join(json.dumps(line) + "\n" for line in kept).encode())
         self._file = os.fdopen(open_inside(path), "a")
         # Each training session writes its own file, in the order of time, whatever the second. Not
         # with SummaryWriter: a thread writes for it, and its flush leaves out what that has not.

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from flax import nnx
 
-from convattn.files import write_file
+from convattn.files import write_inside
 
 FOLDER = "snapshots"
 Snapshot = Callable[[nnx.Module], dict[str, np.ndarray]]
@@ -19,7 +19,7 @@ def write_snapshot(folder: Path, epoch: int, arrays: dict[str, np.ndarray]) -> N
     np.savez_compressed(content, **arrays)  # type: ignore[arg-type]
     place = folder / FOLDER
     place.mkdir(parents=True, exist_ok=True)
-    write_file(place / f"epoch-{epoch:04}.npz", content.getvalue())
+    write_inside(place / f"epoch-{epoch:04}.npz", content.getvalue())
 
 
 def snapshot_epochs(folder: Path) -> list[int]:
