@@ -100,11 +100,6 @@ def test_nothing_but_masks_is_zero_where_asked_for():
     assert_equal(slope, [[0.25, 0, 0], [-0.25, 0, 0]])
 
 
-def test_nan_is_not_taken_for_a_mask():
-    out = column_softmax(jnp.full((2, 1), jnp.nan), blank="zero")
-    assert np.isnan(np.asarray(out)).all()
-
-
 def test_another_meaning_of_blank_is_refused(unchecked):
     with pytest.raises(ValueError, match="blank='nan', but expected"):
         column_softmax(jnp.zeros((1, 1)), blank="nan")

@@ -17,7 +17,6 @@ from convattn.lab.models import encoder_layer
 from convattn.lab.models.build import build_model
 from convattn.lab.models.compute import compute_dtype
 from convattn.lab.models.encoder_layer import folds
-from convattn.lab.models.positional_attention import PositionalAttention
 from convattn.lab.models.settings import EncoderSettings, ResNetSettings
 from convattn.lab.models.sizes import abstract_model
 
@@ -162,22 +161,6 @@ def test_the_first_numbers_come_from_the_seed():
         (models[0].embedding.kernel, 12),
     ):
         assert 0.9 < float(jnp.abs(part[...]).max()) * np.sqrt(inputs) <= 1
-
-
-@pytest.mark.parametrize("encoding", ["quadratic", "gaussian"])
-def test_centres_and_spreads_begin_as_stated(encoding):
-    """N(0, 2) and I + N(0, 0.01): means and variances of n numbers, within five deviations."""
-    count = 4000
-    settings = EncoderSettings(encoding, heads=(count,), width=1)
-    attention = PositionalAttention(settings, count, (4, 3), rngs=nnx.Rngs(0))
-    middle = np.eye(2) if encoding == "gaussian" else 1.0
-    for part, variance in (
-        (np.asarray(attention.centers[...], np.float64), 2.0),
-        (np.asarray(attention.spreads[...], np.float64) - middle, 0.01),
-    ):
-        n = part.size
-        assert abs(part.mean()) < 5 * np.sqrt(variance / n)
-        assert abs(part.var() - variance) < 5 * variance * np.sqrt(2 / n)
 
 
 # ---------------------------------------------------------------------------- the whole

@@ -207,10 +207,3 @@ def test_the_flops_are_twice_the_products_of_the_program(kind):
     assert found.total == 2 * counted(KINDS[kind])
     assert (found.mixing > 0) == (found.matching > 0) == (kind != "convolution")
     assert found.total != 2 * counted(replace(KINDS[kind], channels=(2, 5)))
-
-
-def test_products_with_zeros_may_be_left_out():
-    whole = flop_count(KINDS["sac"], classes=5, image_size=IMAGE)
-    inside = flop_count(KINDS["sac"], classes=5, image_size=IMAGE, zeros=False)
-    assert inside.maps < whole.maps
-    assert inside[1:] == whole[1:]
