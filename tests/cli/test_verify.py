@@ -82,7 +82,10 @@ def test_verify_json(convattn_command, proofs, tmp_path):
         (claim("S.x", evidence("fail('off by 0.5')")), "off by 0.5"),
         (claim("S.x", evidence("error()")), "no such thing"),
         (claim("S.x", evidence("None")), "returned None"),
-        (claim("S.x", evidence("os._exit(3)")), "the worker process died with exit code 3"),
+        (
+            claim("S.x", evidence("time.sleep(0.5) or os._exit(3)")),
+            "the worker process died with exit code 3",
+        ),
         (claim("S.x", evidence("absent('no accelerator')")), "none of its evidence was run"),
         (
             claim(

@@ -24,7 +24,9 @@ from convattn.ledger.selection import Selected
 from convattn.ledger.worker import Result, Worker, execute, start
 
 _SPAWN = multiprocessing.get_context("spawn")
-_LONGEST = 3600.0  # also ends the wait for a worker that left by exit(0), which pebble overlooks
+# Also ends the wait for a worker whose end pebble overlooks: one that left by exit(0), or died in
+# the first milliseconds of a check, before the pool had seen it start.
+_LONGEST = 3600.0
 _INTERRUPTED = Result(None, "not run: the verification was interrupted")
 
 
