@@ -83,7 +83,7 @@ def apply_attention(
     )
     problem = options.windows and window_problem(options.windows, layer.heads, grid)
     if problem:
-        raise ValueError(f"windows={windows!r}, but {problem}")
+        raise ValueError(f"windows={windows!r}: {problem}")
     selected = choose_backend(backend, layer, grid, tokens.shape, options)
     steps = layer.subsampling
     if len(tokens) and layer.heads:
