@@ -45,6 +45,7 @@ class ShiftBasis(SlicedBasis):
 
     Source: A19 Definition 1.
 
+    >>> import jax.numpy as jnp
     >>> ShiftBasis((3,), ((1,),)).gather(jnp.array([[[5], [6], [7]]]))[0, 0, :, 0].tolist()
     [0, 5, 6]
     """
@@ -86,6 +87,7 @@ class StridedBasis(SlicedBasis):
         shifts: A19's d = query - key, distinct.
         stride, start: Output n stands at start + stride·n.
 
+    >>> import jax.numpy as jnp
     >>> basis = StridedBasis((5,), (2,), ((0,), (-1,)), (2,), (1,))  # outputs 1, 3 and their right
     >>> basis.gather(jnp.array([[[1], [2], [4], [8], [16]]]))[0, :, :, 0].tolist()
     [[2, 8], [4, 16]]

@@ -104,6 +104,7 @@ class SelfAttentiveResNet(ResidualNetwork):
 
     Source: B19 §§3, 4, 6; He et al. 2016.
 
+    >>> import jax.numpy as jnp
     >>> settings = SelfAttentiveResNetSettings("msac", channels=(4, 6), blocks=(1, 1))
     >>> model = SelfAttentiveResNet(settings, classes=10, image_size=(16, 16), rngs=nnx.Rngs(0))
     >>> model(jnp.ones((2, 16, 16, 3))).shape
