@@ -82,6 +82,7 @@ certificates: $(STAMP) ## regenerate certificates/ (the bytes must not change)
 ledger: $(STAMP) ## regenerate docs/ledger.md, and the table of docs/proofs.md, from the proof files
 	$(BIN)/convattn ledger --output docs/ledger.md
 	$(BIN)/convattn prove --table docs/proofs.md
+	$(BIN)/python -m convattn.ledger.coq.statements
 
 data: $(STAMP) ## rebuild the bundled CIFAR-10 slice: make data SOURCE=PATH/cifar10-lossless.tar.xz
 	$(BIN)/python scripts/make_cifar10_slice.py $(SOURCE)
