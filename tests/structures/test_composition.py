@@ -102,6 +102,9 @@ def test_integer_products_that_wrap_around_are_refused() -> None:
         with pytest.raises(ValueError, match="has the entry 10000000000, but int32 ends at"):
             compose_bases(make(large), make(large))
         assert_equal(compose_bases(make(small), make(small)).matrices(), [[[40000**2]]])
+        huge = np.array([[[2**40]]])
+        with pytest.raises(ValueError, match="where 64 bits end"):
+            compose_bases(make(huge), make(huge))
     layer = StructuredConvolution(shift_basis(1, [0]), jnp.asarray(large))
     with pytest.raises(ValueError, match="has the entry 10000000000"):
         compose(layer, layer)

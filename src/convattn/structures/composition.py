@@ -27,7 +27,7 @@ from convattn.operators.arrays import accumulation_dtype, as_array
 from convattn.operators.attention import HIGHEST
 from convattn.structures.basis import Basis
 from convattn.structures.dense_basis import DenseBasis
-from convattn.structures.duplicates import narrowed
+from convattn.structures.duplicates import EXACT_IN_64_BITS, narrowed
 from convattn.structures.shift_basis import ShiftBasis
 from convattn.structures.sliced_basis import SlicedBasis
 from convattn.structures.sparse_basis import SparseBasis, basis_from_entries
@@ -152,6 +152,7 @@ def _family_product(
     shape = (first.shape[0] * second.shape[0], first.shape[1], second.shape[2])
     if jnp.issubdtype(dtype, jnp.integer) and not traced:
         left, right = np.asarray(first), np.asarray(second)
+        _refuse_beyond_64_bits(np.tensordot(*map(_magnitudes, (left, right)), (2, 1)))
         exact = np.tensordot(left.astype(np.int64), right.astype(np.int64), (2, 1))
         exact = exact.transpose(0, 2, 1, 3)
         return jnp.asarray(narrowed(exact, dtype, PRODUCT_IS)).reshape(shape)
@@ -159,6 +160,19 @@ def _family_product(
     factors = first.astype(wide), second.astype(wide)
     product = jnp.einsum("amr,brn->abmn", *factors, precision=HIGHEST)
     return product.reshape(shape).astype(dtype)
+
+
+def _magnitudes(numbers: Any) -> Any:
+    return abs(numbers.astype(np.float64))
+
+
+def _refuse_beyond_64_bits(sums: np.ndarray) -> None:
+    """Refuse sums of absolute values, in float64, that do not fit in int64."""
+    if sums.size and sums.max() >= EXACT_IN_64_BITS:
+        raise ValueError(
+            f"sum of absolute values={sums.max():.3g}, but expected at most 9.22e+18, where 64 bits "
+            "end; scale the integers down, or make them floats"
+        )
 
 
 def _coordinates(basis: Basis) -> tuple[np.ndarray, ...] | None:
@@ -195,7 +209,10 @@ def _sparse_product(
         (values.astype(wide), (keys, bases * second.outputs + queries)),
         shape=(second.inputs, second.size * second.outputs),
     )
-    product = (rows.tocsr() @ columns.tocsr()).tocoo()
+    rows, columns = rows.tocsr(), columns.tocsr()
+    if wide == np.int64:
+        _refuse_beyond_64_bits((_magnitudes(rows) @ _magnitudes(columns)).data)
+    product = (rows @ columns).tocoo()
     row, column = product.row.astype(np.int64), product.col.astype(np.int64)
     return basis_from_entries(
         narrowed(product.data, result, PRODUCT_IS),
