@@ -170,7 +170,7 @@ def _refuse_beyond_64_bits(sums: np.ndarray) -> None:
     """Refuse sums of absolute values, in float64, that do not fit in int64."""
     if sums.size and sums.max() >= EXACT_IN_64_BITS:
         raise ValueError(
-            f"sum of absolute values={sums.max():.3g}, but expected at most 9.22e+18, where 64 bits "
+            f"sum of absolute values={sums.max():.3g}, but expected < 9.22e+18, where 64 bits "
             "end; scale the integers down, or make them floats"
         )
 
