@@ -152,7 +152,7 @@ def _family_product(
     shape = (first.shape[0] * second.shape[0], first.shape[1], second.shape[2])
     if jnp.issubdtype(dtype, jnp.integer) and not traced:
         left, right = np.asarray(first), np.asarray(second)
-        _refuse_beyond_64_bits(np.tensordot(*map(_magnitudes, (left, right)), (2, 1)))
+        _refuse_beyond_64_bits(np.tensordot(_magnitudes(left), _magnitudes(right), (2, 1)))
         exact = np.tensordot(left.astype(np.int64), right.astype(np.int64), (2, 1))
         exact = exact.transpose(0, 2, 1, 3)
         return jnp.asarray(narrowed(exact, dtype, PRODUCT_IS)).reshape(shape)
