@@ -1,4 +1,4 @@
-"""Times the conversion of a CMHSA of the paper's size, from drawn parameters: no training.
+"""Times the conversion of a CMHSA of the paper's size, from random initialisation.
 
 Source    Li et al. 2021, §4.1: 6 layers of 768 features, 224 × 224 images, 100 classes
 Command   python experiments/conversion_time.py [--kernel-size 3|5] [--kind limit|exact] [--turns N]

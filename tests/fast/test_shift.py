@@ -346,9 +346,9 @@ def test_what_it_refuses_and_that_auto_goes_elsewhere() -> None:
     images = jnp.ones((1, 4, 4, 2))
     layer = ca.conv_to_attention(np.ones((3, 3, 2, 2), np.float32))
     quadratic = ca.conv_to_attention(np.ones((3, 3, 2, 2), np.float32), encoding="quadratic")
-    with pytest.raises(ValueError, match="are no table over a few offsets"):
+    with pytest.raises(ValueError, match="are not a sparse offset table"):
         apply_attention(quadratic, images, backend="shift")
-    with pytest.raises(ValueError, match="are no table over a few offsets"):
+    with pytest.raises(ValueError, match="are not a sparse offset table"):
         offset_encoding(quadratic)
     content = ContentScores(jnp.ones((10, 2, 3)), jnp.ones((10, 2, 3)))
     with pytest.raises(ValueError, match="content scores"):

@@ -35,7 +35,7 @@ def refusal(layer: AttentionLayer, grid: TokenGrid, options: AttentionOptions) -
             "softmax in float32 whatever it is given; use dense or chunked, or cast to float32"
         )
     if options.dropout is not None:
-        return "dropout_rate is above 0, but the weights are never handed out; use dense or chunked"
+        return "dropout_rate is above 0, but the weights are never returned; use dense or chunked"
     if precision_name(options.precision) is None:
         return (
             f"precision={options.precision}, but dot_product_attention takes one named precision "

@@ -21,7 +21,7 @@ def pictures(labels: list[int], side: int = 2) -> Images:
     return Images(whole, np.array(labels, np.uint8), tuple("abcdefghij"))
 
 
-def shortcomings(pairs: ImagePairs, rounds: int) -> list[str]:
+def faults(pairs: ImagePairs, rounds: int) -> list[str]:
     """What is wrong with pairs that should be balanced, labelled, and disjoint in each round."""
     found, labels = [], pairs.images.labels
     same = labels[pairs.members[:, 0]] == labels[pairs.members[:, 1]]
@@ -40,18 +40,18 @@ def shortcomings(pairs: ImagePairs, rounds: int) -> list[str]:
 def test_half_of_the_pairs_are_of_one_class_and_none_share_an_image(split, rounds):
     images = load_cifar10_slice(split)
     pairs = draw_pairs(images, rounds=rounds, seed=5)
-    assert shortcomings(pairs, rounds) == []
+    assert faults(pairs, rounds) == []
     assert len(pairs) == rounds * len(images) // 2
     swapped = pairs.members.copy()
     begin = -len(images) // 2  # of the last round, whose first pair is of one class
     swapped[[begin, -1], 1] = swapped[[-1, begin], 1]
-    assert shortcomings(replace(pairs, members=swapped), rounds) == ["label"]
+    assert faults(replace(pairs, members=swapped), rounds) == ["label"]
     labels = pairs.labels.copy()
     labels[0] = 0
-    assert shortcomings(replace(pairs, labels=labels), rounds) == ["label", "balance"]
+    assert faults(replace(pairs, labels=labels), rounds) == ["label", "balance"]
     doubled = pairs.members.copy()
     doubled[0] = doubled[1]
-    assert "twice" in shortcomings(replace(pairs, members=doubled), rounds)
+    assert "twice" in faults(replace(pairs, members=doubled), rounds)
 
 
 def test_no_image_is_both_trained_and_tested_on():
@@ -79,9 +79,9 @@ STORED = 2602242522
 
 def test_classes_of_unequal_size_are_paired_while_that_is_possible():
     pairs = draw_pairs(pictures([0] * 6 + [1] * 5 + [2] * 2), seed=1)
-    assert shortcomings(pairs, 1) == []
+    assert faults(pairs, 1) == []
     assert len(pairs) == 6
-    assert shortcomings(draw_pairs(pictures([0] * 6 + [1] * 6)), 1) == []
+    assert faults(draw_pairs(pictures([0] * 6 + [1] * 6)), 1) == []
     for labels in ([0] * 8, [0, 1, 0], [0, 1, 2, 3]):
         with pytest.raises(ValueError, match="have no pairs of one class and as many of two"):
             draw_pairs(pictures(labels))

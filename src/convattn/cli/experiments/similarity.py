@@ -37,7 +37,7 @@ RECIPE = TrainingSettings(
 
 @settings
 class PairSettings:
-    """Which images are paired, and how they are varied."""
+    """Which images are paired, and how they are augmented."""
 
     source: str | None = None
     """An archive of CIFAR or image folders; the bundled slice of CIFAR-10 if not given."""
@@ -105,14 +105,14 @@ def make_experiment(chosen: SimilarityRunSettings) -> Experiment:
         train, validation = validation_split(train, given.validation, seed=seed)
     mean, std = channel_statistics(train)
     apart = None if validation is None else draw_pairs(validation)
-    varied = Augmentation(given.crop, given.flip) if given.crop or given.flip else None
+    augmentation = Augmentation(given.crop, given.flip) if given.crop or given.flip else None
     examples = TrainingPairs(
         draw_pairs(train, rounds=given.rounds, seed=seed),
         draw_pairs(test, rounds=given.test_rounds),
         mean,
         std,
         apart,
-        varied,
+        augmentation,
     )
     _, height, width, _ = train.images.shape
     model = SimilarityNetwork(

@@ -57,7 +57,7 @@ from convattn.operators.shifts import TokenGrid
 
 
 def refusal(layer: AttentionLayer, grid: TokenGrid, options: AttentionOptions) -> str | None:
-    """Why it cannot serve: scores that are no table over offsets, content, dropout.
+    """Why it cannot serve: scores that are not a sparse offset table, content, dropout.
 
     >>> import convattn as ca
     >>> layer = ca.conv_to_attention(jnp.ones((3, 1, 1)), encoding="quadratic")
@@ -85,7 +85,7 @@ def refusal(layer: AttentionLayer, grid: TokenGrid, options: AttentionOptions) -
 def no_table(encoding: PositionalEncoding) -> str:
     """The refusal of an encoding."""
     return (
-        f"the scores of {type(encoding).__name__} are no table over a few offsets with one score "
+        f"the scores of {type(encoding).__name__} are not a sparse offset table with one score "
         "elsewhere; use separable or windowed where they serve, or dense"
     )
 

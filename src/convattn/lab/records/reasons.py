@@ -129,8 +129,8 @@ def image_reasons(images: dict[str, Any]) -> list[str]:
 
 
 def code_reasons(run: dict[str, Any]) -> list[str]:
-    """What speaks against the code that it was made with, in all of its sittings."""
-    states = [run["git"], *(sitting["git"] for sitting in run["sittings"])]
+    """What speaks against the code that it was made with, in all of its training sessions."""
+    states = [run["git"], *(session["git"] for session in run["sittings"])]
     found = []
     if any(state is None for state in states):
         found.append("the commit that it was made with is not known")

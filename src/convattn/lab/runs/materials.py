@@ -35,12 +35,12 @@ def training_images(dataset: Dataset, settings: RunSettings) -> TrainingImages:
                 f"share={given.share}, but a share is taken of each class: {error}"
             ) from error
     mean, std = channel_statistics(train)
-    varied = augmentation_of(given)
-    return TrainingImages(train, dataset.test, mean, std, validation, varied, given.resize)
+    augmentation = augmentation_of(given)
+    return TrainingImages(train, dataset.test, mean, std, validation, augmentation, given.resize)
 
 
 def augmentation_of(given: ImageSettings) -> Augmentation | None:
-    """How the training images of a run are varied; None if they are not.
+    """How the training images of a run are augmented; None if they are not.
 
     >>> augmentation_of(ImageSettings(crop=0, flip=False)) is None
     True

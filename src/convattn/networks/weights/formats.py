@@ -102,7 +102,7 @@ def _load(content: bytes, name: str) -> np.ndarray:
                 f"{name} holds pickled objects, and reading them runs the program in them; save "
                 "plain arrays of numbers"
             ) from error
-        raise WeightsRefused(f"{name} is no whole .npy array: {error}") from error
+        raise WeightsRefused(f"{name} is not a valid .npy file: {error}") from error
     if not isinstance(array, np.ndarray):
         raise WeightsRefused(f"{name} is no .npy array but an archive within an archive")
     return array
@@ -167,7 +167,7 @@ def read_safetensors(content: bytes, name: str) -> tuple[dict[str, np.ndarray], 
         parts = deserialize(content)
     except SafetensorError as error:
         raise WeightsRefused(
-            f"{name} is no whole safetensors file: {error}; was the download or the copy "
+            f"{name} is not a valid safetensors file: {error}; was the download or the copy "
             "interrupted?"
         ) from error
     length = int.from_bytes(content[:8], "little")
