@@ -304,7 +304,7 @@ def test_large_sizes_have_closed_forms(sizes, monkeypatch):
     """Nothing of the size of a kernel is drawn, and no matrix made."""
     from convattn.bounds import generic_rank
 
-    monkeypatch.setattr(generic_rank, "product", None)
+    monkeypatch.setattr(generic_rank.FixedKernel, "pair", None)
     counts = heads(**sizes)
     assert counts.limit.necessary <= counts.limit.sufficient
 

@@ -129,7 +129,7 @@ def test_a_binary_archive_will_do(tmp_path, capsys, monkeypatch) -> None:
         ("--model.blocks 2", "--model.blocks"),
         ("--training.epochs 0", "epochs=0, but expected at least 1"),
         ("--training.epochs three", "three"),
-        ("--images.classes coarse", "the bundled slice of CIFAR-10 has no superclasses"),
+        ("--images.classes coarse", "only CIFAR-100 has superclasses"),
         ("--training.batch-size 4000", "there are only 2000 training images"),
         ("--training.select best", "none are split off"),
         ("--data {tmp}/nothing", "no such file or folder"),

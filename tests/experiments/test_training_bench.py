@@ -44,6 +44,7 @@ from convattn.lab.training.settings import TrainingSettings
 needs_torch = pytest.mark.skipif(
     importlib.util.find_spec("torch") is None, reason="torch is not installed"
 )
+pytestmark = pytest.mark.slow  # whole training steps of every form
 MODEL = EncoderSettings(heads=(3, 2), width=6, inner=7, dropout=0.0)
 BATCH, HEIGHT, WIDTH = 2, 6, 8
 TERMS = 10**5

@@ -107,5 +107,5 @@ def test_one_set_of_parameters_serves_every_size() -> None:
 
 def test_the_bound_refuses_values_that_may_be_rounded() -> None:
     ones = np.ones((1, 2, 1), int)
-    with pytest.raises(ValueError, match=r"at most 2\^24"):
+    with pytest.raises(ValueError, match=r"at most 2\^23"):
         two_head_error_bound(ones, ones, "float32", magnitude=2**23 + 1)

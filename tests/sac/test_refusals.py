@@ -129,7 +129,7 @@ REFUSED = {
         changed(POINTWISE, IMAGES[..., :2], self_attention_2d),
         r"value\.shape",
     ),
-    "kernel of size 0": (drawn((2, 0)), r"kernel_size=\(2, 0\)"),
+    "kernel of size 0": (drawn((2, 0)), "kernel_size=0"),
     "no heads": (drawn((2, 2), heads=0), "heads=0"),
     "three distances": (drawn(1, distances=(3, 3, 3)), "one or two axes"),
     "no scales drawn": (

@@ -155,14 +155,14 @@ KERNEL = np.ones((3, 2, 2))
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: cuboid_shifts(0), "sizes=(0,)"),
+        (lambda: cuboid_shifts(0), "sizes=0"),
         (lambda: cuboid_shifts(()), "sizes=()"),
-        (lambda: cuboid_shifts((2, True)), "sizes=(2, True)"),
+        (lambda: cuboid_shifts((2, True)), "sizes=True"),
         (lambda: cuboid_shifts(3, 0), "dilation=0, but should not be 0"),
         (lambda: cuboid_shifts(3, (1, 1)), "dilation=(1, 1)"),
         (lambda: cuboid_shifts(3, 1.5), "dilation=1.5"),
         (lambda: cuboid_shifts((3, 3), 1, (0, 0, 0)), "offset=(0, 0, 0)"),
-        (lambda: cuboid_shifts((3, 3), 1, (True, 0)), "offset=(True, 0)"),
+        (lambda: cuboid_shifts((3, 3), 1, (True, 0)), "offset=True"),
         (lambda: kernel_to_structure(KERNEL, (5, 5)), "kernel.shape=(3, 2, 2)"),
         (lambda: kernel_to_structure(KERNEL[:0], 5), "kernel.shape=(0, 2, 2)"),
         (lambda: kernel_to_structure(KERNEL, 5, dilation=0), "dilation=0"),

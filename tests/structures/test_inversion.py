@@ -77,7 +77,9 @@ def test_what_is_no_basis_is_refused(family, message) -> None:
 
 
 def test_a_tensor_of_another_shape_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"phi\.shape=\(3, 2\), but should begin with \(2, 2\)"):
+    with pytest.raises(
+        ValueError, match=r"phi\.shape=\(3, 2\), but expected to begin with \(2, 2\)"
+    ):
         invert_mixed_product(FAMILY, np.ones((3, 2), int))
 
 

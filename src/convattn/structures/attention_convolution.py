@@ -134,7 +134,7 @@ def attention_convolution(
     if matrices.shape not in (full, full[1:]) or keys.shape[1] != x.shape[1]:
         raise ValueError(
             f"the mechanism's output has shape {matrices.shape} for keys.shape={keys.shape}, but "
-            f"should be {full} or {full[1:]}: (batch,) heads as in theta, entries of x, entries of "
+            f"expected {full} or {full[1:]}: (batch,) heads as in theta, entries of x, entries of "
             "queries; keys come first, so attention weights [heads, queries, keys] are to be "
             "transposed"
         )

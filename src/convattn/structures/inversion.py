@@ -96,8 +96,8 @@ def invert_mixed_product(family: Any, phi: Any) -> Shaped[Tensor, "size *paramet
     dual = dual_basis(family if exact else _floats(family))
     if operator.shape[: dual.ndim - 1] != dual.shape[1:]:
         raise ValueError(
-            f"phi.shape={operator.shape}, but should begin with {dual.shape[1:]}, the shape of the "
-            "basis's members"
+            f"phi.shape={operator.shape}, but expected to begin with {dual.shape[1:]}, the "
+            "shape of the basis's members"
         )
     rest = operator.shape[dual.ndim - 1 :]
     rows = dual.reshape(dual.shape[0], -1)

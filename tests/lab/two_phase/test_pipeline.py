@@ -30,7 +30,7 @@ from convattn.lab.two_phase.settings import ComparisonSettings, ConversionSettin
 from convattn.lab.two_phase.transfer import transfer
 
 CONFIGS = Path(__file__).parents[3] / "experiments" / "configs" / "two_phase"
-pytestmark = pytest.mark.usefixtures("compiled_once")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("compiled_once")]
 
 
 @pytest.fixture(scope="module")

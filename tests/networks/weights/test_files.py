@@ -90,16 +90,16 @@ REFUSED = {
     "npz with a wrong checksum": (bytes(BAD_CRC), "damaged"),
     "npz in npz": (archive(x__npy=GOOD_NPZ), "archive within an archive"),
     "npz of text": (archive(readme__txt=b"hello"), "which is no array"),
-    "safetensors cut": (GOOD_TENSORS[:-1], "no whole safetensors file"),
-    "safetensors cut in the header": (GOOD_TENSORS[:20], "no whole safetensors file"),
+    "safetensors cut": (GOOD_TENSORS[:-1], "not a valid safetensors file"),
+    "safetensors cut in the header": (GOOD_TENSORS[:20], "not a valid safetensors file"),
     "safetensors twice": (tensors(TWICE, bytes(4)), "holds 'a' twice"),
     "safetensors overlap": (
         tensors({"a": entry(), "b": entry()}, bytes(4)),
-        "no whole safetensors file",
+        "not a valid safetensors file",
     ),
     "safetensors too short for its shape": (
         tensors({"a": entry(shape=(2,))}, bytes(4)),
-        "no whole safetensors file",
+        "not a valid safetensors file",
     ),
 }
 

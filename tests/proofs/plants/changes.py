@@ -3,8 +3,6 @@
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 Change = Callable[[Any], Any]
 
 
@@ -30,8 +28,8 @@ def turned_around(original: Any) -> Any:
 
 def turned_kernel(original: Any) -> Any:
     def changed(kernel: Any, *given: Any, **named: Any) -> Any:
-        axes = tuple(range(kernel.ndim - 2))
-        return original(np.flip(np.asarray(kernel), axes), *given, **named)
+        backwards = (slice(None, None, -1),) * (kernel.ndim - 2)
+        return original(kernel[backwards], *given, **named)
 
     return changed
 

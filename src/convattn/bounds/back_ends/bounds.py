@@ -74,7 +74,7 @@ def value_bound(
     *,
     ring: bool | int | Ring | None = None,
     dtype: DTypeLike | None = None,
-) -> Float[np.ndarray, "batch *space out_channels"]:
+) -> Float[np.ndarray, "batch *out_space out_channels"]:
     """A bound on |apply_attention(layer, images) - exact|, entry by entry, for any back end.
 
     Args:
@@ -106,7 +106,7 @@ def value_bound(
 def gradient_bounds(
     layer: AttentionLayer,
     images: Any,
-    cotangent: Num[Array, "batch *space out_channels"],
+    cotangent: Num[Array, "batch *out_space out_channels"],
     *,
     ring: bool | int | Ring | None = None,
     dtype: DTypeLike | None = None,
@@ -149,7 +149,7 @@ def evaluate_values(
     roundings: Roundings,
     last: float | Array,
     floor: float | Array,
-) -> Float[Array, "batch *space out_channels"]:
+) -> Float[Array, "batch *out_space out_channels"]:
     """The bound, `last` being the error of bias and cast, and `floor` what the cast loses."""
     tokens = patchify(images, layer.patch_size)
     pair, underflow = value_majorants(layer, tokens, grid, roundings)
@@ -163,7 +163,7 @@ def evaluate_values(
 def evaluate_gradients(
     layer: AttentionLayer,
     images: Float[Array, "batch *space channels"],
-    cotangent: Float[Array, "batch *space out_channels"],
+    cotangent: Float[Array, "batch *out_space out_channels"],
     grid: TokenGrid,
     roundings: Roundings,
     last: tuple[AttentionLayer, float | Array],
@@ -224,7 +224,7 @@ def to_images(
 
 
 def token_cotangent(
-    cotangent: Float[Array, "batch *space out_channels"], layer: AttentionLayer, grid: TokenGrid
+    cotangent: Float[Array, "batch *out_space out_channels"], layer: AttentionLayer, grid: TokenGrid
 ) -> Float[Array, "batch queries out_features"]:
     """The cotangents of the tokens, zero where the stride leaves a pixel out."""
     features = cotangent.shape[-1] * math.prod(layer.output_patch_size)
