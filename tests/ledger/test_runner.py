@@ -227,6 +227,8 @@ def test_a_signal_prints_a_partial_table_and_leaves_no_process(tmp_path, number,
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
+        # A job in the background ignores Ctrl-C, and so would its children.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     while not marker.exists() or not marker.read_text():
         assert process.poll() is None

@@ -48,6 +48,7 @@ class OffsetWeights(NamedTuple):
 def read_offsets(encoding: OffsetTable, grid: TokenGrid) -> tuple[Shift, ...]:
     """The offsets of an encoding that lead some query to a key.
 
+    >>> from convattn.encodings import MixtureEncoding
     >>> encoding = MixtureEncoding(jnp.ones((1, 3)), ((-2,), (0,), (3,)))
     >>> read_offsets(encoding, TokenGrid((3,), ((0, 1),)))
     ((-2,), (0,), (3,))
@@ -74,6 +75,7 @@ def offset_weights(
         offsets: From `read_offsets`.
         present: Which of them are keys, for each pattern.
 
+    >>> from convattn.encodings import BiasEncoding
     >>> encoding = BiasEncoding(jnp.array([[1.0]]), jnp.array(0.5), ((1,),))
     >>> grid = TokenGrid((3,), ((0, 1),))
     >>> weights = offset_weights(encoding, grid, ((1,),), np.array([[True]]))
