@@ -7,12 +7,15 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import get_args, get_type_hints
 
 import numpy as np
 import pytest
 
 import convattn
 from convattn.cli.__main__ import main
+from convattn.cli.convert import Convert
+from convattn.constructions.regimes import CONSTRUCTIONS
 from convattn.networks.weights import converted_layer
 from convattn.networks.weights.convolution_layout import find_convolution
 from convattn.networks.weights.files import read_weights
@@ -25,6 +28,10 @@ BIAS = np.arange(3, dtype=np.float32)
 def save(path: Path, arrays: dict[str, np.ndarray]) -> Path:
     path.write_bytes(write_safetensors(arrays, {}))
     return path
+
+
+def test_the_command_takes_every_encoding_that_has_a_construction() -> None:
+    assert set(get_args(get_type_hints(Convert)["encoding"])) == set(CONSTRUCTIONS)
 
 
 @pytest.fixture
