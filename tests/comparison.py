@@ -25,7 +25,7 @@ def assert_equal(actual: Any, expected: Any, name: str = "out") -> None:
     if wrong.any():
         where = _first(wrong)
         raise AssertionError(
-            f"{name}[{_index(where)}]={got[where]}, but should be {wanted[where]} "
+            f"{name}[{_index(where)}]={got[where]}, but expected {wanted[where]} "
             f"({int(wrong.sum())} of {wrong.size} entries differ)"
         )
 
@@ -42,14 +42,14 @@ def assert_within(actual: Any, expected: Any, bound: Any, name: str = "out") -> 
     _assert_same_shape(got, wanted, name)
     limit = np.asarray(bound, np.float64)
     if not (np.isfinite(limit).all() and (limit >= 0).all()):
-        raise ValueError(f"bound={bound}, but should be finite and ≥ 0: nothing fails another")
+        raise ValueError(f"bound={bound}, but expected finite and ≥ 0: nothing fails another")
     limit = np.broadcast_to(limit, wanted.shape)
     distance = np.abs(got.astype(np.float64) - wanted.astype(np.float64))
     wrong = ~(distance <= limit)
     if wrong.any():
         where = _first(wrong)
         raise AssertionError(
-            f"{name}[{_index(where)}]={got[where]}, but should be within {limit[where]} of "
+            f"{name}[{_index(where)}]={got[where]}, but expected within {limit[where]} of "
             f"{wanted[where]}; the distance is {distance[where]} "
             f"({int(wrong.sum())} of {wrong.size} entries are too far)"
         )
@@ -58,7 +58,7 @@ def assert_within(actual: Any, expected: Any, bound: Any, name: str = "out") -> 
 def assert_dtype(actual: Any, expected: Any, name: str = "out") -> None:
     """The same dtype, weak or not."""
     if np.dtype(actual.dtype) != np.dtype(expected):
-        raise AssertionError(f"{name}.dtype={actual.dtype}, but should be {np.dtype(expected)}")
+        raise AssertionError(f"{name}.dtype={actual.dtype}, but expected {np.dtype(expected)}")
 
 
 def exact(array: Any, name: str) -> np.ndarray:
@@ -74,14 +74,14 @@ def exact(array: Any, name: str) -> np.ndarray:
     if given.dtype.kind in "fV":  # V: the half types that NumPy does not know itself
         wide = given.astype(np.float64)
         if given.dtype.itemsize > 8:
-            raise TypeError(f"{name}.dtype={given.dtype}, but should have at most 64 bits")
+            raise TypeError(f"{name}.dtype={given.dtype}, but expected to have at most 64 bits")
         return wide
-    raise TypeError(f"{name}.dtype={given.dtype}, but should be real numbers")
+    raise TypeError(f"{name}.dtype={given.dtype}, but expected real numbers")
 
 
 def _assert_same_shape(got: np.ndarray, wanted: np.ndarray, name: str) -> None:
     if got.shape != wanted.shape:
-        raise AssertionError(f"{name}.shape={got.shape}, but should be {wanted.shape}")
+        raise AssertionError(f"{name}.shape={got.shape}, but expected {wanted.shape}")
 
 
 def _first(wrong: np.ndarray) -> tuple[int, ...]:

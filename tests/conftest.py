@@ -5,10 +5,11 @@ environment, so that subprocesses start as a user's would. A test that wants 64-
 `jax.enable_x64(False)`.
 
 Most of the time of the tests is compilation, so all workers share one cache of compiled programs in
-`build/`, and XLA optimises little unless `CONVATTN_OPTIMIZE=1`, as in `make test-all`: what is
-tested must hold for either.
+`build/`, and XLA optimises little unless `CONVATTN_OPTIMIZE=1`: what is tested must hold for
+either.
 """
 
+import gc
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,7 +25,15 @@ jax.config.update("jax_enable_x64", True)
 jax.config.update("jax_compilation_cache_dir", str(PROGRAMS))
 jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
 jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
-jax.config.update("jax_disable_most_optimizations", os.environ.get("CONVATTN_OPTIMIZE") != "1")
+if os.environ.get("CONVATTN_OPTIMIZE") != "1":
+    jax.config.update("jax_disable_most_optimizations", True)
+    flags = os.environ.pop("XLA_FLAGS", None)
+    os.environ["XLA_FLAGS"] = f"{flags or ''} --xla_cpu_use_fusion_emitters=false"
+    jax.devices()  # XLA reads its flags here, once; what a test starts must not inherit them
+    del os.environ["XLA_FLAGS"]
+    if flags is not None:
+        os.environ["XLA_FLAGS"] = flags
+gc.set_threshold(50_000, 20, 50)  # a tenth of the time otherwise: traced programs are many objects
 
 CHECKED = (
     "convattn.fast.application",
@@ -56,6 +65,13 @@ settings.register_profile("default", max_examples=25, **_shared)
 settings.register_profile("ci", max_examples=25, derandomize=True, print_blob=True, **_shared)
 settings.register_profile("thorough", max_examples=500, **_shared)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _forget_programs() -> Iterator[None]:
+    """What one file of tests has compiled is of little use to the next, but holds gigabytes."""
+    yield
+    jax.clear_caches()
 
 
 @pytest.fixture

@@ -16,13 +16,13 @@ def test_equal_numbers_in_different_types_are_equal():
 @pytest.mark.parametrize(
     ("actual", "expected", "message"),
     [
-        ([1.0, 2.0], [1.0, 3.0], r"out\[1\]=2.0, but should be 3.0 \(1 of 2 entries differ\)"),
-        (1.0, 2.0, r"out\[\(\)\]=1.0, but should be 2.0"),
-        ([[1.0, 2.0]], [1.0, 2.0], r"out.shape=\(1, 2\), but should be \(2,\)"),
-        ([1.0], [1.0, 1.0], r"out.shape=\(1,\), but should be \(2,\)"),  # no broadcasting
+        ([1.0, 2.0], [1.0, 3.0], r"out\[1\]=2.0, but expected 3.0 \(1 of 2 entries differ\)"),
+        (1.0, 2.0, r"out\[\(\)\]=1.0, but expected 2.0"),
+        ([[1.0, 2.0]], [1.0, 2.0], r"out.shape=\(1, 2\), but expected \(2,\)"),
+        ([1.0], [1.0, 1.0], r"out.shape=\(1,\), but expected \(2,\)"),  # no broadcasting
         ([np.nan], [np.nan], r"out\[0\]=nan"),
         ([1.0], [np.nextafter(1.0, 2.0)], r"1 of 1 entries differ"),
-        ([2**53], [2**53 + 1], r"should be 9007199254740993"),
+        ([2**53], [2**53 + 1], r"expected 9007199254740993"),
     ],
 )
 def test_equality_fails(actual, expected, message):
@@ -31,7 +31,7 @@ def test_equality_fails(actual, expected, message):
 
 
 def test_the_name_stands_in_the_message():
-    with pytest.raises(AssertionError, match=r"kernel.shape=\(2,\), but should be \(1,\)"):
+    with pytest.raises(AssertionError, match=r"kernel.shape=\(2,\), but expected \(1,\)"):
         assert_equal([1, 2], [1], name="kernel")
 
 
@@ -40,7 +40,7 @@ def test_within_holds_at_the_bound_and_not_beyond():
     assert_within([1.0, 2.0], [1.5, 2.0], [0.5, 0.0])
     with pytest.raises(AssertionError, match=r"within 0.49 of 1.5; the distance is 0.5"):
         assert_within([1.0, 2.0], [1.5, 2.0], 0.49)
-    with pytest.raises(AssertionError, match=r"out\[1\]=2.0, but should be within 0.0 of 2.5"):
+    with pytest.raises(AssertionError, match=r"out\[1\]=2.0, but expected within 0.0 of 2.5"):
         assert_within([1.0, 2.0], [1.5, 2.5], [0.5, 0.0])
 
 
@@ -57,19 +57,19 @@ def test_a_bound_that_nothing_fails_is_refused(bound):
 
 
 def test_within_compares_shapes():
-    with pytest.raises(AssertionError, match=r"out.shape=\(1,\), but should be \(\)"):
+    with pytest.raises(AssertionError, match=r"out.shape=\(1,\), but expected \(\)"):
         assert_within([1.0], 1.0, 1.0)
 
 
 def test_dtypes_are_compared():
     assert_dtype(jnp.ones(1, "bfloat16"), "bfloat16")
-    with pytest.raises(AssertionError, match=r"out\.dtype=float32, but should be float64"):
+    with pytest.raises(AssertionError, match=r"out\.dtype=float32, but expected float64"):
         assert_dtype(jnp.ones(1, "float32"), "float64")
 
 
 @pytest.mark.parametrize("array", [np.array(["a"]), np.array([1j]), np.array([None])])
 def test_what_is_not_real_is_refused(array):
-    with pytest.raises(TypeError, match="should be real numbers"):
+    with pytest.raises(TypeError, match="expected real numbers"):
         assert_equal(array, array)
 
 

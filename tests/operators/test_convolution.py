@@ -257,7 +257,7 @@ def test_half_types_are_summed_in_float32(dtype, ones):
     assert_equal(out, jnp.asarray(ones, dtype).reshape(1, 1, 1))
     assert_equal(out, np.full((1, 1, 1), ones - 1))
     stuck = lax.fori_loop(0, ones, lambda _, total: total + 1, jnp.zeros((), dtype))
-    with pytest.raises(AssertionError, match="but should be"):
+    with pytest.raises(AssertionError, match="but expected"):
         assert_equal(out, stuck.reshape(1, 1, 1))
 
 

@@ -148,7 +148,7 @@ def test_a_leaky_relu_keeps_the_mask_and_another_does_not():
     assert_equal(leaky_relu(scores, 1.0), scores)
     assert_equal(jax.nn.relu(scores), [0.0, 0.0, 0.0, 2.0])
     for slope in (0.0, -0.2, 1.5, float("nan")):
-        with pytest.raises(ValueError, match=r"but should lie in \(0, 1\]"):
+        with pytest.raises(ValueError, match=r"but expected to lie in \(0, 1\]"):
             leaky_relu(scores, slope)
 
 

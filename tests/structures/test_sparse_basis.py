@@ -77,7 +77,7 @@ def test_what_is_no_family_is_refused(matrices, message) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (([1], [0], [2], [0], (1, 2, 2)), r"keys runs from 2 to 2, but should lie in 0\.\.1"),
+        (([1], [0], [2], [0], (1, 2, 2)), r"keys runs from 2 to 2, but expected to lie in 0\.\.1"),
         (([1], [-1], [0], [0], (1, 2, 2)), "bases runs from -1"),
         (([1, 2], [0], [0], [0], (1, 2, 2)), "should have one length"),
         (([1], [0], [0], [0], (1, 0, 2)), "all at least 1"),

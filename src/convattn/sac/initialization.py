@@ -104,7 +104,7 @@ def initial_multiscale(
     ([(2, 1, 4, 5), (2, 2, 4, 5)], (10, 5))
     """
     if not kernel_sizes:
-        raise ValueError("kernel_sizes is empty, but should hold the filter size of each scale")
+        raise ValueError("kernel_sizes is empty, but expected the filter size of each scale")
     last, *keys = jax.random.split(key, 1 + len(kernel_sizes))
     scales = tuple(
         initial_self_attentive(each, size, in_channels, out_channels, **options)

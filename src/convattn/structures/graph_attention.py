@@ -41,8 +41,8 @@ def leaky_relu(scores: Num[Array, "*shape"], slope: float) -> Num[Array, "*shape
     """
     if not 0 < slope <= 1:
         raise ValueError(
-            f"slope={slope}, but should lie in (0, 1]: at 0 a masked score of -∞ would become 0 or "
-            "NaN, below 0 it would become +∞; for a plain ReLU apply it before the mask"
+            f"slope={slope}, but expected to lie in (0, 1]: at 0 a masked score of -∞ would become "
+            "0 or NaN, below 0 it would become +∞; for a plain ReLU apply it before the mask"
         )
     return jnp.where(scores >= 0, scores, slope * scores)
 
@@ -93,8 +93,8 @@ def graph_attention_matrices(
         )
     if any(part.shape != mapped.shape[1::2] for part in given):
         raise ValueError(
-            f"key_weight and query_weight have shapes {[part.shape for part in given]}, but should "
-            f"have {mapped.shape[1::2]}: heads and channels of x Θ, not of x"
+            f"key_weight and query_weight have shapes {[part.shape for part in given]}, but "
+            f"expected {mapped.shape[1::2]}: heads and channels of x Θ, not of x"
         )
     dtype = jnp.promote_types(accumulation_dtype(mapped, *given), jnp.float32)
     mapped = mapped.astype(dtype)

@@ -68,8 +68,8 @@ def cuboid_shifts(
     offsets = per_axis(offset, len(extents), "offset", LOWEST_SHIFT)
     if 0 in steps:
         raise ValueError(
-            f"dilation={dilation!r}, but should not be 0: all taps of the axis would be one; use "
-            "sizes 1 there"
+            f"dilation={dilation!r}, but expected another integer than 0: all taps of the axis "
+            "would be one; use sizes 1 there"
         )
     axes = (
         [start + index * step for index in range(1, size + 1)]

@@ -112,8 +112,8 @@ def _is_exact(value: Any) -> bool:
         return np.asarray(value).dtype.kind in "iuO"
     except ValueError as error:
         raise ValueError(
-            f"a {type(value).__name__} of rows of different lengths (ragged) was given, but should "
-            "be nested lists of numbers of one shape; look for a row that lost an entry"
+            f"a {type(value).__name__} of rows of different lengths (ragged) was given, but "
+            "expected nested lists of numbers of one shape; look for a row that lost an entry"
         ) from error
 
 

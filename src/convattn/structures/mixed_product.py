@@ -136,8 +136,8 @@ def _factors(decomposition: Sequence[Any], name: str) -> list[Tensor]:
     rows = {factor.shape[0] if factor.ndim == 2 else None for factor in matrices}
     if len(rows) != 1 or None in rows:
         raise ValueError(
-            f"{name} has factors of shapes {[factor.shape for factor in matrices]}, but should "
-            "have one matrix for each axis, all with one row for each term"
+            f"{name} has factors of shapes {[factor.shape for factor in matrices]}, but expected "
+            "one matrix for each axis, all with one row for each term"
         )
     return matrices
 

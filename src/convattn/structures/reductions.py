@@ -215,8 +215,8 @@ def parameter_count(
     if groups is not None:
         if in_channels % groups or out_channels % groups:
             raise ValueError(
-                f"groups={groups}, but should divide both {in_channels} input and {out_channels} "
-                "output channels"
+                f"groups={groups}, but expected to divide both {in_channels} input and "
+                f"{out_channels} output channels"
             )
         return size * in_channels * out_channels // groups
     if separable:

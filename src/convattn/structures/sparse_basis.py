@@ -175,8 +175,8 @@ def basis_from_entries(
     for name, part, bound in zip(("bases", "keys", "queries"), places, size, strict=True):
         if len(part) and not 0 <= part.min() <= part.max() < bound:
             raise ValueError(
-                f"{name} runs from {part.min()} to {part.max()}, but should lie in 0..{bound - 1} "
-                f"for the shape {size}"
+                f"{name} runs from {part.min()} to {part.max()}, but expected to lie in "
+                f"0..{bound - 1} for the shape {size}"
             )
     numbers, flat = sum_duplicates(numbers, np.ravel_multi_index(places, size), "values")
     kept = np.flatnonzero(numbers)
