@@ -35,7 +35,6 @@ from convattn.bounds.rounding import layer_error_bound, maps_dtype, relative_err
 from convattn.bounds.score_error import gamma, score_error, unit_roundoff
 from convattn.constructions.conversion import conv_to_attention
 from convattn.constructions.recovery import linear_map
-from convattn.encodings.bias import BiasEncoding
 from convattn.encodings.layer import AttentionLayer
 from convattn.encodings.scalar import ScalarEncoding
 from convattn.networks.weights.stated_size import require_room
@@ -126,7 +125,7 @@ def reference(
         wide = [None if part is None else part.astype(np.float64) for part in (kernel, bias)]
         expected = np.asarray(conv(drawn.astype(np.float64), *wide, groups=groups, **options))
     size = magnitude(images, kernel, bias, layer, groups)
-    if not is_exact_form(layer):
+    if not layer.encoding.is_exact_form:
         bound = limit_rounding_bound(layer, images, kernel, bias, groups=groups)
         if _nothing_rounds(layer, kernel, bias, size):
             return Reference(images, expected, np.zeros_like(expected), True)
@@ -136,14 +135,6 @@ def reference(
     products = math.prod(kernel.shape[:-1]) + 2
     own = gamma(products, unit_roundoff(jnp.float64)) * size
     return Reference(images, expected, bound + own * (1 + 2.0**-20), False)
-
-
-def is_exact_form(layer: AttentionLayer) -> bool:
-    """Whether the layer is exact at finite parameters."""
-    encoding = layer.encoding
-    if isinstance(encoding, BiasEncoding):
-        return encoding.leak is not None
-    return isinstance(encoding, ScalarEncoding) and encoding.logit is None
 
 
 def _nothing_rounds(
@@ -202,7 +193,7 @@ def rounding_tolerance(layer: AttentionLayer, kernel: Any, image_size: tuple[int
     dtype = accumulation_dtype(layer.dtype)  # type: ignore[arg-type]
     pairs = int(np.prod([n // s for n, s in zip(image_size, layer.stride, strict=True)]) + 1)
     total = gamma(pairs, unit_roundoff(dtype)) + unit_roundoff(layer.dtype)  # type: ignore[arg-type]
-    if not is_exact_form(layer):
+    if not layer.encoding.is_exact_form:
         if isinstance(layer.encoding, ScalarEncoding):
             raise ValueError("no tolerance is derived for the limit form of a scalar encoding")
         return total
