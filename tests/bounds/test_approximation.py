@@ -55,6 +55,7 @@ def test_the_distance_is_enclosed_for_every_number_of_keys(seed):
     assert found.upper * 2 not in found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("shape", "patch"), SHAPES)
 @pytest.mark.parametrize("heads", [1, 3])
 def test_the_error_is_the_linear_maps_at_an_interior_query(shape, patch, heads):

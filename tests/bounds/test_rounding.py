@@ -43,6 +43,7 @@ def bound_of(case, layer, images, kernel, bias, **options):
     return layer_error_bound(layer, images, majorant, **options), majorant
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("encoding", "dtype"), FORMS)
 @settings(max_examples=8)
 @given(

@@ -48,6 +48,7 @@ def rows_by_definition(layer, image, ring):
     return result
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("encoding", "outside"), [("quadratic", "edge"), ("bias", "mean")])
 @pytest.mark.parametrize("sharpness", [0.5, 2.0, 5.0])
 def test_the_distance_from_the_convolution(encoding, outside, sharpness):

@@ -48,6 +48,7 @@ def weights(tmp_path):
     )
 
 
+@pytest.mark.slow
 def test_there_and_back(convattn_command, weights, tmp_path):
     attention, figures = tmp_path / "attention.npz", tmp_path / "figures.json"
     words = ("--layer", "stem.conv", "--patch-size", 2, "-o", attention, "--json", figures)
@@ -77,6 +78,7 @@ def test_there_and_back(convattn_command, weights, tmp_path):
     np.testing.assert_array_equal(found.bias, BIAS)
 
 
+@pytest.mark.slow
 def test_a_one_hot_layer_goes_there_and_back_without_a_difference(convattn_command, tmp_path):
     kernel = tmp_path / "one.kernel.npy"
     np.save(kernel, KERNEL[:, 0])
@@ -104,6 +106,7 @@ def layouts(tmp_path_factory):
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("write", "route"),
     [("flax", "flax.nnx.MultiHeadAttention"), ("torch", "the formula of torch.nn.Multihead")],
@@ -116,6 +119,7 @@ def test_other_layouts_widen_half_kernels(layouts, write, route):
     assert {array.dtype for array in read_weights(target).arrays.values()} == {np.dtype("float32")}
 
 
+@pytest.mark.slow
 def test_keras_variables_keep_their_bias(convattn_command, tmp_path):
     weights = save(tmp_path / "net.safetensors", {"c/kernel:0": KERNEL, "c/bias:0": BIAS})
     done = convattn_command("convert", weights, "--layer", "c/kernel:0", "--layout", "hwio")
@@ -173,6 +177,7 @@ def test_a_layer_that_is_no_convolution_is_written_only_when_asked(convattn_comm
     assert target.exists()
 
 
+@pytest.mark.slow
 def test_wrong_use_exits_2_with_one_line_and_writes_nothing(
     convattn_command, weights, layouts, tmp_path
 ):

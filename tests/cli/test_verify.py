@@ -76,6 +76,7 @@ def test_verify_json(convattn_command, proofs, tmp_path):
     assert "ZeroDivisionError" in claims["s/d.py"]["problems"][0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "message"),
     [

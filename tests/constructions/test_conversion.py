@@ -27,6 +27,7 @@ every_row = pytest.mark.parametrize(
 )
 
 
+@pytest.mark.slow
 @every_row
 @given(seed=seeds())
 def test_the_layer_is_the_zero_padded_convolution(row, seed):
@@ -37,6 +38,7 @@ def test_the_layer_is_the_zero_padded_convolution(row, seed):
     compare(row, case, output, expected, heads)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("row", ROWS[:: 2 * len(REGIMES) + 1], ids=str)
 def test_without_compilation_it_is_the_same(row):
     case = make_case(row.bucket, 7, row.dtype)

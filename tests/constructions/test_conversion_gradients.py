@@ -47,6 +47,7 @@ def test_gradients_through_the_conversion_are_those_of_the_convolution(encoding,
             assert_equal(got, wanted)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "options", "start"),
     [

@@ -35,6 +35,7 @@ def nearest(query, offset, keys):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float64", "bfloat16"])
 @pytest.mark.parametrize("grid", GRIDS[::2])
 def test_attention_is_one_hot_at_the_target_or_else_at_the_nearest_key(grid, dtype):

@@ -71,6 +71,7 @@ def test_in_rational_numbers_the_layer_is_the_convolution(bucket, keep):
     assert (output == slow_conv(case.images, kernel, dilation=bucket.dilation)).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("dtype", "space"), [("float64", (4, 6)), ("float64", (8, 2)), ("bfloat16", (4, 6))]
 )
@@ -99,6 +100,7 @@ def test_a_full_rank_kernel_takes_the_heads_of_s_finite():
     assert layer.heads == 4
 
 
+@pytest.mark.slow
 def test_a_kernel_of_zeros_keeps_one_idle_head():
     layer = given_kernel_layer(jnp.zeros((3, 3, 2, 1)), patch_size=2)
     assert layer.heads == 1
@@ -109,6 +111,7 @@ def nearly_dependent():
     return np.array([(1, 1), (1, 1 + 2.0**-20), (3, -5)])[:, None, :]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kernel", "heads"),
     [

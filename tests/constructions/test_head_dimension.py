@@ -30,6 +30,7 @@ def test_split_heads_add_up_to_the_maps_and_are_as_few_as_the_supports_allow(
     assert list(origins) == sorted(origins)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("exact", "heads"), [(False, 20), (True, 32)])
 def test_a_patch_embedding_of_16_pixels_and_three_channels(exact, heads):
     """S.headdim: 12 + 4·1 + 4·1 = 20 heads of 64, and 12 more for the uniform head."""

@@ -28,6 +28,7 @@ def geometry_of(grid):
     return ConvolutionGeometry.of((3, 4)[: len(grid.queries)])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["bfloat16", "float64"])
 @pytest.mark.parametrize("grid", GRIDS[::2])
 def test_the_default_is_one_hot_where_the_key_exists_and_uniform_elsewhere(grid, dtype):

@@ -51,6 +51,7 @@ def recover(layer, bucket):
     return compiled(layer, kernel_size=bucket.kernel_size, image_size=bucket.space)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("encoding", "head_dim"), [*((e, None) for e in ONE_HOT), ("quadratic", 2)]
 )

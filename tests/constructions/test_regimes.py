@@ -45,6 +45,7 @@ def test_complex_weights_are_refused():
         ca.conv_to_attention(KERNEL * 1j)
 
 
+@pytest.mark.slow
 def test_a_wider_bias_keeps_its_digits():
     """100001 is no bfloat16; the layer and the convolution both hold it in float32."""
     kernel, bias = jnp.asarray(KERNEL, jnp.bfloat16), jnp.array([100001.0], jnp.float32)
@@ -56,6 +57,7 @@ def test_a_wider_bias_keeps_its_digits():
     assert result[0, 0, 0, 0] == 100005
 
 
+@pytest.mark.slow
 def test_attention_maps_are_rows_that_sum_to_one():
     """The gains of the scalar encoding are not in them, and a size serves as well as images."""
     for encoding in ("bias", "scalar"):
@@ -81,6 +83,7 @@ def test_attention_maps_refuse_what_does_not_fit():
         ca.attention_maps(replace(layer, content=content), (4, 4))
 
 
+@pytest.mark.slow
 def test_one_image_size_serves_both_axes():
     layer = ca.conv_to_attention(KERNEL, exact=False)
     assert (ca.attention_to_conv(layer, 3, image_size=4).kernel == KERNEL).all()

@@ -101,6 +101,7 @@ def test_with_one_head_less_it_does_not(exact):
         assert (output != expected).any()
 
 
+@pytest.mark.slow
 @both
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_weights_and_gains_are_the_powers_of_the_bases(exact, dtype):

@@ -67,6 +67,7 @@ def added_slowly(parts, grid):
     return np.array([[[score(h, q, k) for k in keys] for q in queries] for h in heads])
 
 
+@pytest.mark.slow
 @given(st.sampled_from(NAMES), st.sampled_from(GRIDS), seeds())
 def test_the_scores_of_the_axes_add_up_to_those_of_the_grid(name, grid, seed):
     encoding = integer_encoding(name, len(grid.queries), seed)
@@ -79,6 +80,7 @@ def test_the_scores_of_the_axes_add_up_to_those_of_the_grid(name, grid, seed):
     assert_equal(sum_over_axes(parts), expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_a_doubled_axis_does_not_add_up(name):
     grid = GRIDS[5]

@@ -55,6 +55,7 @@ def test_two_features_give_the_same_scores_up_to_a_constant(grid, power):
     assert_equal(vectors @ features.T, centred + alpha * targets[:, None] ** 2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("grid", GRIDS)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_attention_is_one_hot_at_the_offset_wherever_the_key_exists(grid, dtype):

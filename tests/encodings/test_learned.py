@@ -47,6 +47,7 @@ def test_larger_images_are_refused_and_the_ring_counts(queries, ring, axis):
         encoding.positional_scores(TokenGrid(queries, ((ring, ring),) * 2))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float64"])
 def test_initial_encoding_fits_its_images_and_no_larger_ones(dtype):
     encoding = initial_learned_encoding(jax.random.key(0), 9, (4, 5), 8, jnp.dtype(dtype))

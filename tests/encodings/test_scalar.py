@@ -51,6 +51,7 @@ def exponential_error(exponent, base, u):
     return math.exp((ELEMENTARY + 2.01) * u * exponent * math.log(base)) * (1 + ELEMENTARY * u) - 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("logit", [None, 64.0])
 @pytest.mark.parametrize("grid", [GRIDS[0], GRIDS[3], TokenGrid((4, 5), ((1, 2), (3, 1)))])

@@ -87,6 +87,7 @@ def test_who_plans_too_much_memory_is_compiled_but_not_run() -> None:
     assert compiled(failing, Settings()) == "does not compile: cannot allocate"
 
 
+@pytest.mark.slow
 def test_a_round_has_a_row_for_everybody_and_its_times() -> None:
     settings = Settings(
         sizes=(2,),

@@ -88,6 +88,7 @@ def test_the_list_names_every_config(capsys) -> None:
     assert "C20, appendix F; Fig. 14" in shown
 
 
+@pytest.mark.slow
 def test_a_run_ends_with_its_accuracy_and_can_be_resumed(pictures, tmp_path, capsys) -> None:
     run = tmp_path / "run"
     words = ["--data", str(pictures), *WORDS, "--output-dir", str(run)]

@@ -144,6 +144,7 @@ def one_of_each_kind(name: str) -> object:
     return name if name in QUICK else pytest.param(name, marks=pytest.mark.slow)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [one_of_each_kind(name) for name in (*CONFIGS, "pruned")])
 def test_a_config_trains_for_an_epoch(name, pictures, tmp_path) -> None:
     outcome = launch(tiny(name, pictures), tmp_path / "run", command="none")

@@ -53,6 +53,7 @@ def result(folder: Path) -> dict:
     return json.loads((folder / "result.json").read_text())
 
 
+@pytest.mark.slow
 def test_the_model_beats_the_entropy_of_single_bytes(run, text):
     counts = Counter(text.read_bytes())
     total = counts.total()

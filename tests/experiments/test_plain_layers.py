@@ -90,6 +90,7 @@ def bound(layer, tokens):
     return 2 * together * largest * np.abs(np.asarray(layer.output)).sum((0, 1))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MAKERS)
 def test_plain_layer_is_the_layer(name) -> None:
     layer, tokens = layer_of(name), images()
@@ -102,6 +103,7 @@ def test_plain_layer_is_the_layer(name) -> None:
         assert_within(found, turned, limit)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["quadratic", "learned", "gaussian"])
 def test_plain_scores_are_the_encodings(name) -> None:
     layer = layer_of(name)

@@ -29,6 +29,7 @@ def run(tmp_path_factory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_a_run_says_how_many_it_gets_right(run, capsys):
     found = json.loads((run / "result.json").read_text())
     assert found["test_pairs"] == 20

@@ -222,6 +222,7 @@ def kind_content(heads: int) -> ContentScores:
     return ContentScores(*[jnp.asarray(np.stack([pick] * heads))] * 2, scaled=False)
 
 
+@pytest.mark.slow
 def test_content_alone_attends_to_the_tokens_of_one_kind():
     images = kinds_as_images()
     flat = QuadraticEncoding(jnp.zeros(1), jnp.zeros((1, 1)))

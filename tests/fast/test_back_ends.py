@@ -124,6 +124,7 @@ def check_values(case: LayerCase, names: list[str]) -> None:
         assert_within(result, reference, limit, name)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", VALUES)
 @settings(max_examples=2)
 @given(seed=seeds())

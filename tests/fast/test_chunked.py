@@ -40,6 +40,7 @@ def small_case():
     return case, value_bound(case.layer, case.images)
 
 
+@pytest.mark.slow
 def test_dropout_is_that_of_dense():
     """A weight times 0 or 1/(1 - rate) enlarges the bound by as much; the product is one rounding
     more where the bound counts at least 32, so by a sixteenth at most."""
@@ -89,6 +90,7 @@ def integer_encodings(rng: Any, grid: TokenGrid) -> Iterator[Any]:
     yield Foreign(integers(rng, 2, *count))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("grid", [SEQUENCES[0], *IMAGES[:2]], ids=str)
 @pytest.mark.parametrize("which", range(4))
 def test_scores_of_some_queries_are_rows_of_the_matrix(grid, which):

@@ -118,6 +118,7 @@ def weights_as_output(name, rate, key):
     return out.reshape(12, 12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", DROPPING)
 def test_the_zeros_are_those_of_keep_scale(name):
     """Keys are counted with their ring, so that the image's own stand apart from one another."""

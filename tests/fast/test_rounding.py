@@ -48,6 +48,7 @@ def scores_and_majorants(layer, narrow, images, grid, cotangent):
     return computed, (exact, *pull(cotangent)), (majorant, *pull_majorant(jnp.abs(cotangent)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bucket", ENCODINGS, ids=str)
 def test_score_majorants(bucket):
     """|s| ≤ s⁺, and the same of derivatives; float32 scores are within γ_n s⁺ of float64 ones."""
@@ -147,6 +148,7 @@ def planted_gradients(layer, images, cotangent, grid, spoil):
     return result, pull(cotangent)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bucket", PLAIN, ids=str)
 def test_planted_errors_are_caught_in_float32(bucket):
     case = make_layer_case(bucket, 7)

@@ -70,6 +70,7 @@ def values_and_gradients(layer, images, cotangent, name):
     return result, pull(cotangent)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_values_and_gradients_are_those_of_dense(name):
     """In float64; both are off by at most the bound."""

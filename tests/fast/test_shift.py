@@ -165,6 +165,7 @@ CASES += [("bias", "none", "wider ring"), ("bias", "output", "one pixel")]
 CASES += [("bias", "output", "no other key")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "maps", "where"), CASES)
 def test_values_and_all_gradients_are_those_of_dense(name: str, maps: str, where: str) -> None:
     space, ring = GRIDS[where]
@@ -252,6 +253,7 @@ ONE_HOT = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kernel_size", "options", "space", "ring", "dtype"),
     [(*case, "float32") for case in ONE_HOT]
@@ -271,6 +273,7 @@ def test_one_hot_layers_on_integers_are_the_convolution(
     assert_equal(got, ca.conv(images.astype(weights), kernel, padding="SAME", **convolution))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("offsets", [((0, 0),), ((-2, 1), (-2, 2), (0, 1), (0, 2))])
 def test_the_convolution_and_the_product_sum_the_same(offsets: Any) -> None:
     generator = np.random.default_rng(0)

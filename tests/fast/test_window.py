@@ -42,6 +42,7 @@ def true_skipped_weight(encoding, grid: TokenGrid, windows) -> np.ndarray:
     return np.array(found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @given(grid=st.sampled_from(GRIDS), seed=seeds())
 def test_the_bound_holds_and_is_close(grid, seed, dtype):
@@ -98,6 +99,7 @@ def test_chosen_windows_lose_less_than_a_rounding_and_no_side_moves_in(grid, see
             assert (narrow | (loses > roundoff / 2 * (1 - 2.0**-40))).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("grid", GRIDS)
 def test_an_encoding_that_never_falls_off_keeps_everything(grid):
     axes = len(grid.queries)

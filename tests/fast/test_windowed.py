@@ -232,6 +232,7 @@ def absolute(layer) -> AttentionLayer:
     return replace(layer, value=jnp.abs(layer.value), output=jnp.abs(layer.output))
 
 
+@pytest.mark.slow
 @settings(max_examples=15)
 @given(bucket=st.sampled_from((BUCKETS[0], BUCKETS[2])), seed=seeds())
 def test_values_and_gradients_are_those_of_the_masked_softmax(bucket, seed):
@@ -341,6 +342,7 @@ def test_a_window_that_is_too_small_is_noticed():
         )
 
 
+@pytest.mark.slow
 def test_dropout_has_the_zeros_of_the_dense_back_end():
     bucket = BUCKETS[2]
     grid, windows = bucket.grid, bucket.windows

@@ -18,6 +18,7 @@ def choices():
     return choices_of(small_network().folded)
 
 
+@pytest.mark.slow
 def test_errors_fall_to_rounding_at_nine_heads(choices) -> None:
     """And are those of S.approx: Σ over i ≥ N of σ² at most, Σ over i > N at least."""
     kernels = {step.name: np.asarray(step.kernel) for step in mixing_steps(small_network().folded)}
@@ -49,6 +50,7 @@ def test_a_network_has_so_many_heads_and_keeps_its_strides(choices) -> None:
     assert [step.layer.stride[0] for step in steps] == [s.stride for s in mixing_steps(folded)]
 
 
+@pytest.mark.slow
 def test_nine_heads_classify_as_trained_and_the_picture_says_so(choices) -> None:
     images = small_images(10)
     test = Images(images, np.arange(10, dtype=np.uint8) % 3, ("a", "b", "c"))

@@ -46,6 +46,7 @@ def test_model_and_attention_are_within_the_bound() -> None:
     assert found.difference.max() > 0  # they are not one and the same
 
 
+@pytest.mark.slow
 def test_in_float64_the_bound_decides() -> None:
     """A 2⁻²⁹th of the bound in float32: every class is certain, and a millionth of a head shows."""
     found = compare_in_float64(small_model(), CHANNELS, CHANNELS / 2, IMAGES, leak=0.25)
@@ -189,6 +190,7 @@ def classes_of(converted, images, labels):
     return same_classes(*(logits_of(converted.folded, run, images) for run in runs), labels)
 
 
+@pytest.mark.slow
 def test_no_image_changes_class_and_certainty_is_what_margins_say() -> None:
     converted = small_network()
     images = small_images(13)

@@ -21,6 +21,7 @@ from convattn.networks.steps import convolve
 rng = np.random.default_rng(0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("size", "stride", "sides"), [(3, 2, (5, 6)), (1, 2, (4, 3)), (2, 1, (4, 4))]
 )
@@ -44,6 +45,7 @@ def test_every_convolution_becomes_attention() -> None:
     assert [step.stride for step in before] == [1, 1, 1, 2, 1, 2]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("side", [(8, 8), (5, 6)])
 def test_one_network_serves_every_image_size(side) -> None:
     """In float64: under jit, with dense attention, against the folded convolutions."""

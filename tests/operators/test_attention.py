@@ -132,6 +132,7 @@ def test_heads_in_another_order_are_noticed():
             assert_equal(mistaken, out)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("per_image", [False, True])
 @pytest.mark.parametrize(("width_in", "width_out"), [(3, 5), (5, 3), (4, 4)])
 def test_no_map_is_the_identity(width_in, width_out, per_image):

@@ -202,6 +202,7 @@ def test_jit_vmap_and_eager_agree():
     assert_equal(both[1], 2 * both[0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("padding", ["SAME", "VALID", "EDGE", 1])
 @pytest.mark.parametrize("bucket", [CONVOLUTION_BUCKETS[2], CONVOLUTION_BUCKETS[5]])
 def test_gradients_are_the_transposed_maps(bucket, padding):

@@ -95,6 +95,7 @@ def test_content_scores_are_the_formula(grid, widths):
     assert_within(scaled, expected, 2 * gamma(2, "float64") * np.abs(expected))  # root, quotient
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["dense", "chunked", "dot_product"])
 def test_a_table_that_is_too_small_is_refused(backend):
     grid, widths = GRIDS[0]

@@ -13,6 +13,7 @@ from convattn.operators.roundoff import one_hot_sharpness
 DTYPES = ("float64", "float32", "bfloat16", "float16")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("keys", [2, 4097])
 def test_the_sharpness_leaves_exact_zeros_and_half_of_it_does_not(dtype, keys):

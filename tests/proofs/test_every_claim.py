@@ -126,6 +126,7 @@ def test_every_file_is_in_the_table() -> None:
     assert set(CLAIMS) == files
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("folder", "name"), CLAIMS)
 def test_something_is_quick_and_passes(folder, name) -> None:
     """What `verify` alone runs is left to it: certificates, theorems, whole images."""

@@ -43,6 +43,7 @@ TWICE = ("C20.lemma2", "distance on images")  # its quick form is planted in
 SHARED_MAKERS = ("layer_runs", "enclosures")  # tests/ledger/evidence/ plants in their pieces
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("plant", PLANTS, ids=lambda plant: f"{plant[1]}: {plant[2]}")
 def test_a_planted_error_is_seen(plant, monkeypatch) -> None:
     folder, name, title, where, change = plant

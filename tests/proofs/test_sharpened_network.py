@@ -76,6 +76,7 @@ PLANTS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("plant", PLANTS, ids=lambda plant: f"{plant[0]}: {plant[2].__name__}")
 def test_a_planted_error_is_seen(plant, monkeypatch) -> None:
     title, where, change = plant

@@ -120,6 +120,7 @@ def test_the_gap_is_zero_though_segments_are_not() -> None:
     assert_equal(kept, np.broadcast_to(np.asarray(mask).ravel(), (20, 20)))
 
 
+@pytest.mark.slow
 def test_the_cosine_of_nothing_is_zero_with_a_finite_gradient() -> None:
     one = jnp.array([[[3.0, 4.0]]])
     assert_equal(cosine_similarity(one, 0 * one), [0.0])

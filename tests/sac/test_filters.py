@@ -10,6 +10,7 @@ def integers(*shape, seed=0):
     return np.random.default_rng(seed).integers(-4, 5, shape)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [(2, 3), (1, 4)])
 def test_filters_are_definition_2(size) -> None:
     x, filters = integers(2, 6, 7, 3), integers(2, *size, 3, 4, seed=1)

@@ -3,6 +3,7 @@ from dataclasses import replace
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 from comparison import assert_equal
 from sac.random_parameters import apply, apply_multiscale, integers, sac, scores_of
 
@@ -36,6 +37,7 @@ def multiscale(dilation):
     return as_sequence(MultiscaleParameters(scales, integers(99, 12, 4)), causal=True)
 
 
+@pytest.mark.slow
 def test_the_causal_form_sees_no_later_token() -> None:
     """The Jacobian of output i by token j is exactly zero for j > i, and nowhere else."""
     given = multiscale(dilation=2)

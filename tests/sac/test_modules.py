@@ -110,6 +110,7 @@ def test_keys_can_be_masked() -> None:
     assert (np.asarray(result) != np.asarray(apply(module.parameters, images))).any()
 
 
+@pytest.mark.slow
 def test_cross_attentive_features_train_their_segments() -> None:
     """Segments concatenated to one channel make the layer's three; the gap is handed on."""
     layer = SelfAttentiveLayer(sac(0, (1, 2)))

@@ -1,6 +1,7 @@
 from dataclasses import replace
 
 import numpy as np
+import pytest
 from comparison import assert_equal
 from sac.random_parameters import apply, apply_multiscale, integers, one_hot_tables, sac, scores_of
 
@@ -10,6 +11,7 @@ IMAGES = integers(9, 2, 4, 6, 3)
 SIZES = [(1, 1), (2, 1), (1, 3)]
 
 
+@pytest.mark.slow
 def test_scales_are_concatenated_reduced_and_one_sac_of_the_largest_size() -> None:
     """One-hot attention, small integers: all three are the same integers."""
     table = one_hot_tables((0, 0), (0, 0), size=(1, 1))

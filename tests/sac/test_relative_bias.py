@@ -22,6 +22,7 @@ def test_scores_are_the_printed_ones_and_zero_beyond_the_table() -> None:
     assert_equal(whole[:, :, ::-1, :, ::-1], whole)
 
 
+@pytest.mark.slow
 def test_steps_count_cells_of_the_keys() -> None:
     position = EvenBias(jnp.asarray(table(1, 6, 5), jnp.float32))
     full = even_bias_scores(position, (6, 5), (6, 5)).reshape(1, 6, 5, 30)

@@ -91,6 +91,7 @@ def test_masked_keys_count_for_nothing() -> None:
     assert_equal(result[0], expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float64", "bfloat16", "float16", "int32"])
 def test_dtypes(dtype) -> None:
     given = replace(sac(0, (1, 1), content=False), position=one_hot_tables((0, 0), size=(1, 1)))

@@ -83,6 +83,7 @@ def test_the_four_terms_are_one_bilinear_form(seed):
         assert fmpz_mat(scores.tolist()).rank() <= min(KEY_FEATURES, QUERY_FEATURES) + 1
 
 
+@pytest.mark.slow
 def test_integers_stay_integers_and_halves_are_summed_in_float32():
     keys, queries, terms = drawn(5)
     for dtype, working in (("int32", "int32"), ("bfloat16", "float32"), ("float64", "float64")):
@@ -94,6 +95,7 @@ def test_integers_stay_integers_and_halves_are_summed_in_float32():
         assert_equal(out, by_definition(keys, queries, terms))
 
 
+@pytest.mark.slow
 def test_jit_and_gradients_pass_through_the_parameters():
     keys, queries, terms = drawn(6)
     x, y, parameters = jnp.asarray(keys), jnp.asarray(queries), bi_affine(**terms)

@@ -30,6 +30,7 @@ TYPES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("first", "second"), TYPES)
 def test_the_composite_is_one_after_the_other(first, second) -> None:
     one, two = BASES[first], BASES[second]

@@ -90,6 +90,7 @@ def test_nothing_but_masks_is_nan_where_it_cannot_be_seen():
     assert_equal(out[:, [0, 2]], [[0.5, 0], [0.5, 1]])
 
 
+@pytest.mark.slow
 def test_nothing_but_masks_is_zero_where_asked_for():
     expected = [[0.5, 0, 0], [0.5, 0, 1]]
     zero = lambda scores, mask: column_softmax(scores, mask, blank="zero")  # noqa: E731

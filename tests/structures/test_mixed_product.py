@@ -28,6 +28,7 @@ def test_dtype_and_accumulation() -> None:
     assert_equal(jax.jit(mixed_product)(ones, ones), jnp.asarray(300.0, jnp.bfloat16))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [np.int64, object])
 def test_terms_sum_to_the_product(kind) -> None:
     rng = np.random.default_rng(1)

@@ -67,6 +67,7 @@ def test_they_are_bi_affine(seed, biases, scaled):
     assert (parameters.offset is None) == (not biases)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("features", [(6, 7), (7, 6), (3, 3)])
 @pytest.mark.parametrize("seed", range(2))
 def test_any_bi_affine_attention_is_a_dot_product(seed, features):

@@ -32,6 +32,7 @@ def drawn(seed: int, shifts: int):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("grid", "shifts"), [(6, [-1, 0, 2]), ((2, 3), [(0, 1), (1, 0), (-1, -2), (1, 1)])]
 )

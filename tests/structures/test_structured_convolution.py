@@ -8,6 +8,7 @@ from structures.basis_cases import NAMES, ORDERS, case, operands, slow_convoluti
 from convattn.structures import structured_convolution
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("name", NAMES)
 def test_every_order_computes_the_definition(name, order) -> None:
@@ -45,6 +46,7 @@ def test_half_types_are_summed_in_float32(order) -> None:
     assert_equal(result[0, :, 0], [1024, 1024, 1536, 1536, 1536, 1024])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", ORDERS)
 def test_gradients_do_not_depend_on_the_order(order) -> None:
     basis, matrices = case("sparse")

@@ -62,6 +62,7 @@ def within(x, content, value, output, dtype, mask=None):
     return tuple(np.array(part) for part in zip(*images, strict=True))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("biases", [False, True])
 @pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize("dtype", ["float32"])
@@ -84,6 +85,7 @@ def test_the_layer_is_the_convolution(dtype, masked, biases):
         assert_within(backwards, expected, bound)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [None, FEATURES])
 @pytest.mark.parametrize("kind", ["bi-affine", "dot product"])
 def test_the_convolution_is_a_layer(kind, width):
@@ -115,6 +117,7 @@ def test_the_convolution_is_a_layer(kind, width):
     assert_equal(mechanism(x, x), column_softmax(scores(x, x)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("masked", [False, True])
 def test_flax_modules_with_copied_weights(masked):
     """NNX and Linen: kernels are `[features, heads, width]`, masks `[batch, heads, q, k]`.

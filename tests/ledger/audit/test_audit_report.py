@@ -17,6 +17,7 @@ def report():
         return run_audit(["bfloat16"])
 
 
+@pytest.mark.slow
 def test_every_measurement_is_there_for_the_dtypes_asked_for(report) -> None:
     assert isinstance(report, AuditReport)
     for rows in (report.quadratic, report.bias, report.subnormals, report.printed):

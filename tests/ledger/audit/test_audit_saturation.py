@@ -50,6 +50,7 @@ def check_saturation(saturation, score: FloatFormat, softmax: FloatFormat) -> No
         assert abs(found - flags.exp_zero_from) <= allowed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["float64", "float32", "bfloat16", "float16"])
 def test_measured_agrees_with_predicted_and_with_the_subnormal_flags(name) -> None:
     with jax.enable_x64(name == "float64"):

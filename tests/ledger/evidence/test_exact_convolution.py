@@ -42,6 +42,7 @@ def test_it_is_the_definition(case, stride, dilation):
     assert_equal(result, by_definition(case.images, kernel, stride, dilation))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("mode", "padding"), [("constant", "SAME"), ("edge", "EDGE")])
 @pytest.mark.parametrize(("stride", "dilation"), [(1, 1), (2, 1), (1, 3), (3, 2)])
 @pytest.mark.parametrize("taps", [(3,), (4,), (3, 5), (2, 4)])

@@ -105,6 +105,7 @@ def two_images(monkeypatch):
     monkeypatch.setattr(head_floor, "whole_images", lambda run: whole(run, 2)[:, :16, :16])
 
 
+@pytest.mark.slow
 def test_enough_heads_pass(run, two_images):
     piece = fewer_heads_fail("nine", 3)
     assert piece.level is Level.BOUNDED

@@ -55,6 +55,7 @@ def test_without_the_cut_float16_would_overflow():
     assert exact_convolution(white, kernel).max() > float(jnp.finfo("float16").max)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("size", "options"),
     [
@@ -73,6 +74,7 @@ def test_limit_layers_equal_the_convolution(run, small_images, size, options):
     assert line.endswith("; ".join(f"{dtype} equal" for dtype in DTYPES))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("size", "options"),
     [

@@ -18,6 +18,7 @@ from convattn.ledger.evidence.model_size import (
 )
 
 
+@pytest.mark.slow
 def test_parts_have_the_parameters_of_flax_layers() -> None:
     def count(layer: nnx.Module) -> int:
         return sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(nnx.state(layer, nnx.Param)))

@@ -22,6 +22,7 @@ def evidence(**options):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("encoding", ["quadratic", "bias"])
 @pytest.mark.parametrize("bare", [False, True])
 def test_it_passes(run, two_images, encoding, bare):

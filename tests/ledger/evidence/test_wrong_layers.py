@@ -462,7 +462,8 @@ def named(slips):
         yield pytest.param(name, *rest, id=name, marks=marks)
 
 
-@pytest.mark.parametrize(("name", "layer", "plant"), named(SLIPS))
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "layer", "plant"), list(named(SLIPS)))
 def test_a_slip_is_noticed_for_its_reason(run, monkeypatch, name, layer, plant):
     plant(monkeypatch)
     with pytest.raises(EvidenceFailed) as caught:
@@ -478,6 +479,7 @@ LAYERS = [PIXEL, PATCH, EVEN, STRIDED, SUBSAMPLED, DILATED, QUADRATIC, FAR_QUADR
 LAYERS += [NARROW, *(pytest.param(x, marks=pytest.mark.slow) for x in (FINITE, SCALAR))]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layer", LAYERS, ids=str)
 def test_without_a_slip_nothing_is_noticed(run, layer):
     assert judged(run, layer)

@@ -67,6 +67,7 @@ def stored(pack, stated: StatedAttention):
     return parse_weights(write_safetensors(*pack(stated)), "net")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("route", ROUTES)
 @pytest.mark.parametrize("name", CASES)
 def test_the_stored_weights_are_the_convolution(name, route):
@@ -109,6 +110,7 @@ def test_every_array_counts(route):
         assert not expected.compare(name, lambda images, file=file: run(file, images)).passed, name
 
 
+@pytest.mark.slow
 def test_the_flax_module_is_one_of_flax_and_its_bias_is_trained():
     stated, expected = stated_case("exact bias")
     module, tokens = flax_module(stored(pack_flax, stated))
