@@ -19,11 +19,17 @@ column of e^A, which the softmax divides out; (x′μ)_m + ξ one common to a ro
 
 from fractions import Fraction
 
+import jax
+import jax.numpy as jnp
 import numpy as np
+from flint import fmpq_mat, fmpz_mat
 
-from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
-from convattn.ledger.evidence import certified_identities, proved
+from convattn.bounds.rounding import gamma, unit_roundoff
+from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
+from convattn.ledger.evidence import DTYPES, certified_identities, proved, whole_images
 from convattn.ledger.evidence.exact_influence import exact_column_softmax
+from convattn.operators.arrays import accumulation_dtype
+from convattn.structures import bi_affine, bi_affine_scores
 
 FIELDS = ("bilinear", "key_weight", "query_weight", "offset")
 
@@ -55,10 +61,6 @@ def by_entries(
 
 def two_forms(run: Run) -> str:
     """Both forms and the library, on integers."""
-    import jax.numpy as jnp
-
-    from convattn.structures import bi_affine, bi_affine_scores
-
     cases = 5 if run.quick else 20
     for case in range(cases):
         x, y, *terms = drawn(run, case, 5, 4)
@@ -67,8 +69,7 @@ def two_forms(run: Run) -> str:
         ones = np.ones(4, int), np.ones(5, int)
         form = x @ bilinear @ y.T + np.multiply.outer(x @ key, ones[0])
         form += np.multiply.outer(ones[1], y @ query) + offset * np.multiply.outer(*ones[::-1])
-        if (form != expected).any():
-            raise EvidenceFailed(f"case {case}: the forms differ: {form}, {expected}")
+        require((form == expected).all(), f"case {case}: the forms differ: {form}, {expected}")
         parameters = bi_affine(*(term[None] for term in terms))
         out = bi_affine_scores(jnp.asarray(x[None]), jnp.asarray(y[None]), parameters)
         if np.asarray(out)[0, 0].tolist() != expected.tolist():
@@ -78,15 +79,12 @@ def two_forms(run: Run) -> str:
 
 def rank_and_identification(run: Run) -> str:
     """The rank is at most min(P′, Q′) + 1 = 3, and reached; Ξ comes back from the scores."""
-    from flint import fmpq_mat, fmpz_mat
-
     reached, cases = 0, 5 if run.quick else 20
     for case in range(cases):
         x, y, *terms = drawn(run, case, 8, 7)
         scores = by_entries(x, y, *terms)
         rank = fmpz_mat(scores.tolist()).rank()
-        if rank > 3:
-            raise EvidenceFailed(f"case {case}: rank {rank} of an 8 × 7 matrix of scores")
+        require(rank <= 3, f"case {case}: rank {rank} of an 8 × 7 matrix of scores")
         reached += rank == 3
         left, right = (np.column_stack([part, np.ones(len(part), int)]) for part in (x, y))
         grams = [fmpq_mat(fmpz_mat((part.T @ part).tolist())) for part in (left, right)]
@@ -98,8 +96,7 @@ def rank_and_identification(run: Run) -> str:
         expected = np.block([[bilinear, key[:, None]], [query[None], np.array([[offset]])]])
         if [[int(entry) for entry in row] for row in found.tolist()] != expected.tolist():
             raise EvidenceFailed(f"case {case}: the scores give {found}, not {expected}")
-    if not reached:
-        raise EvidenceFailed("no case reached the rank 3")
+    require(reached, "no case reached the rank 3")
     return f"{cases} cases of 8 × 7 scores: rank ≤ 3, reached {reached} times; Ξ recovered"
 
 
@@ -132,14 +129,6 @@ def scores_of_pixels(run: Run) -> str:
     of three, and three additions follow, each rounded to u: |computed - exact| ≤ γ_9·(|x′||Λ||y′|ᵀ
     + |x′||μ| + |y′||ν| + |ξ|). Parameters and pixels count as exact, as they are stored.
     """
-    import jax
-    import jax.numpy as jnp
-
-    from convattn.bounds.rounding import gamma, unit_roundoff
-    from convattn.ledger.evidence import DTYPES, whole_images
-    from convattn.operators.arrays import accumulation_dtype
-    from convattn.structures import bi_affine, bi_affine_scores
-
     images = whole_images(run)[:2, 12:16, 12:16].reshape(2, 16, 3)
     rng = run.rng("terms")
     real = [rng.normal(size=shape) for shape in ((3, 3), (3,), (3,), ())]

@@ -43,9 +43,17 @@ from itertools import product
 
 import numpy as np
 
-from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
+from convattn.bounds.flattened_kernel import exact_rank
+from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
 from convattn.ledger.certificates.catalogue import COMMUTANTS
 from convattn.ledger.evidence import certified, proved
+from convattn.structures import cuboid_shifts
+from convattn.structures.shift_matrices import (
+    all_shifts,
+    commutant_system,
+    shift_matrix,
+    unit_shifts,
+)
 
 LINES = ((1,), (2,), (3,), (5,))
 GRIDS = (*LINES, (2, 3), (2, 1, 2))
@@ -53,32 +61,23 @@ GRIDS = (*LINES, (2, 3), (2, 1, 2))
 
 def matrices_of(grid: tuple[int, ...], *, torus: bool = False) -> tuple[list, np.ndarray]:
     """The shifts that occur on a grid, and their matrices."""
-    from convattn.structures.shift_matrices import all_shifts, shift_matrix
-
     shifts = all_shifts(grid, torus=torus)
     return shifts, np.stack([shift_matrix(grid, shift, torus=torus) for shift in shifts])
 
 
 def commutant_dimension(matrices: np.ndarray) -> int:
     """The dimension of {Φ : ΦA = AΦ for all A given}, exactly."""
-    from convattn.bounds.flattened_kernel import exact_rank
-    from convattn.structures.shift_matrices import commutant_system
-
     return matrices.shape[1] ** 2 - exact_rank(commutant_system(matrices))
 
 
 def in_span(matrix: np.ndarray, matrices: np.ndarray) -> bool:
     """Whether a matrix is a combination of these, exactly."""
-    from convattn.bounds.flattened_kernel import exact_rank
-
     rows = matrices.reshape(len(matrices), -1)
     return exact_rank(np.vstack([rows, matrix.reshape(1, -1)])) == exact_rank(rows)
 
 
 def unit_matrices(grid: tuple[int, ...], *, torus: bool = False) -> np.ndarray:
     """The shifts by one node on each axis, both ways."""
-    from convattn.structures.shift_matrices import shift_matrix, unit_shifts
-
     return np.stack([shift_matrix(grid, d, torus=torus) for d in unit_shifts(len(grid))])
 
 
@@ -125,8 +124,7 @@ def equipollent_sums(run: Run) -> str:
 def bare_commutants(run: Run) -> str:
     """The dimension of the commutant on bare grids, by exact elimination; it holds the identity."""
     found = {grid: commutant_dimension(unit_matrices(grid)) for grid in GRIDS}
-    if set(found.values()) != {1}:
-        raise EvidenceFailed(f"dimensions {found}")
+    require(set(found.values()) == {1}, f"dimensions {found}")
     one_way = {grid: commutant_dimension(unit_matrices(grid)[:1]) for grid in LINES}
     if any(dimension != grid[0] for grid, dimension in one_way.items()):
         raise EvidenceFailed(f"dimensions {one_way} for the shift by +1 alone")
@@ -149,8 +147,6 @@ def torus_commutants(run: Run) -> str:
 
 def units_are_products(run: Run) -> str:
     """The proof's E_ij = (Jᵀ)^(i-1) J^(n-1) (Jᵀ)^(n-j), for every i, j and n ≤ 7."""
-    from convattn.structures.shift_matrices import shift_matrix
-
     power = np.linalg.matrix_power
     for nodes in range(1, 8):
         forth, back = shift_matrix((nodes,), (1,)), shift_matrix((nodes,), (-1,))
@@ -163,8 +159,6 @@ def units_are_products(run: Run) -> str:
 
 def composites(run: Run) -> str:
     """A_a A_b on bare lines: a shift matrix or zero iff no pair n - m = a + b is cut off."""
-    from convattn.structures.shift_matrices import shift_matrix
-
     example = shift_matrix((2,), (1,)) @ shift_matrix((2,), (-1,))
     if (example != np.diag([1, 0])).any() or in_span(example, matrices_of((2,))[1]):
         raise EvidenceFailed(f"A_1 A_-1 on two nodes is {example.tolist()}")
@@ -186,8 +180,6 @@ def composites(run: Run) -> str:
 
 def away_from_the_border(run: Run) -> str:
     """Shifts commute on signals that vanish within |a| + |b| of the border, and not at it."""
-    from convattn.structures.shift_matrices import shift_matrix
-
     nodes, reach, differ = 13, 2, 0
     shifts = range(-reach, reach + 1)
     for a, b in product(shifts, shifts):
@@ -199,15 +191,12 @@ def away_from_the_border(run: Run) -> str:
         if (left @ right @ inner != right @ left @ inner).any():
             raise EvidenceFailed(f"A_{a} and A_{b} differ on {inner.tolist()}")
         differ += bool((left @ right != right @ left).any())
-    if not differ:
-        raise EvidenceFailed("all shifts commute at the border, too")
+    require(differ, "all shifts commute at the border, too")
     return f"{len(shifts) ** 2} pairs commute on inner signals; {differ} do not at the border"
 
 
 def locality(run: Run) -> str:
     """Φ_mn = 0 for |n - m| > r iff no shift is longer; and a dilated cuboid has gaps within r."""
-    from convattn.structures import cuboid_shifts
-
     for grid in ((5,), (3, 4)):
         shifts, matrices = matrices_of(grid)
         theta = run.rng(*grid).integers(1, 9, len(shifts))
@@ -219,8 +208,7 @@ def locality(run: Run) -> str:
             if ((local != 0) != (distance <= radius)).any():
                 raise EvidenceFailed(f"grid {grid}, radius {radius}: another support")
     dilated = {shift[0] for shift in cuboid_shifts(3, 2, -4)}
-    if dilated != {-2, 0, 2}:
-        raise EvidenceFailed(f"the cuboid K = 3, δ = 2, ε = -4 is {dilated}")
+    require(dilated == {-2, 0, 2}, f"the cuboid K = 3, δ = 2, ε = -4 is {dilated}")
     return "a bound on the shifts is a bound on the support; eq. 6 with δ = 2 leaves out ±1"
 
 

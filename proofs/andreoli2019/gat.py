@@ -29,11 +29,23 @@ so s_m ≤ s_m′ for one shift of both iff for another. ∎
 
 from fractions import Fraction
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
-from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
-from convattn.ledger.evidence import certified_identities, proved
+from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
+from convattn.ledger.evidence import DTYPES, EXP, certified_identities, proved, whole_images
 from convattn.ledger.evidence.exact_influence import exact_column_softmax
+from convattn.ledger.evidence.influence_rounding import attention_within, column_weights_within
+from convattn.structures import (
+    bi_affine,
+    bi_affine_scores,
+    column_softmax,
+    graph_attention,
+    leaky_relu,
+    masked_scores,
+    through_parameter,
+)
 
 
 def sloped(scores: np.ndarray) -> np.ndarray:
@@ -67,8 +79,7 @@ def query_term(run: Run) -> str:
     columns = exact_column_softmax(sloped(two), None, Fraction(2))
     if columns[0].tolist() != [Fraction(64, 65), Fraction(1024, 1025)]:
         raise EvidenceFailed(f"the example of the proof has the weights {columns[0]}")
-    if not changed:
-        raise EvidenceFailed("with the leaky ReLU ν never mattered")
+    require(changed, "with the leaky ReLU ν never mattered")
     return f"{cases} graphs: redundant without the leaky ReLU; with it {changed} change"
 
 
@@ -89,11 +100,6 @@ def same_order(run: Run) -> str:
 
 def masks_and_slopes(run: Run) -> str:
     """-∞ under leaky and plain ReLUs, after the mask and before it."""
-    import jax
-    import jax.numpy as jnp
-
-    from convattn.structures import column_softmax, leaky_relu, masked_scores
-
     scores, mask = jnp.array([[-1.0], [2.0]]), jnp.array([[True], [False]])
     leaky = leaky_relu(masked_scores(scores, mask), 0.2)
     plain = jax.nn.relu(masked_scores(scores, mask))
@@ -115,10 +121,6 @@ def masks_and_slopes(run: Run) -> str:
 
 def tied_parameters(run: Run) -> str:
     """a(xΘ, xΘ; Ξ) as a(x, x; Ξ′), with Λ too; and concatenation as a sum; in integers."""
-    import jax.numpy as jnp
-
-    from convattn.structures import bi_affine, bi_affine_scores, through_parameter
-
     cases = 3 if run.quick else 10
     for case in range(cases):
         rng = run.rng(case)
@@ -163,13 +165,6 @@ def on_images(run: Run) -> str:
     `convattn.ledger.evidence.influence_rounding`, in
     float64 and in the layer's dtype; the bounds are added.
     """
-    import jax
-    import jax.numpy as jnp
-
-    from convattn.ledger.evidence import DTYPES, whole_images
-    from convattn.ledger.evidence.influence_rounding import attention_within, column_weights_within
-    from convattn.structures import bi_affine, graph_attention
-
     pixels = whole_images(run)[:2, 12:18, 12:18].reshape(2, 36, 3)
     places = np.stack(np.unravel_index(np.arange(36), (6, 6)), axis=1)
     mask = np.abs(places[:, None] - places[None]).max(axis=-1) <= 1
@@ -197,8 +192,7 @@ def on_images(run: Run) -> str:
                     single = pixels[image].astype(float), weight[None].astype(float)
                     limit += attention_within(weights, *single, each, inner=2).bound
             excess = (np.abs(out[image] - expected) - limit).max()
-            if not excess <= 0:
-                raise EvidenceFailed(f"{dtype}: {excess} above the bound")
+            require(excess <= 0, f"{dtype}: {excess} above the bound")
             largest = max(largest, float(limit.max()))
         seen.append(f"{dtype} {largest:.2g}")
     return "36 pixels, two heads, within " + ", ".join(seen)
@@ -229,7 +223,7 @@ CLAIM = Claim(
             "neighbouring pixels of images",
             Level.BOUNDED,
             on_images,
-            assumes="exp is within 4 units in the last place; products as pinned",
+            assumes=EXP,
             quick=False,
         ),
     ),

@@ -41,9 +41,23 @@ from fractions import Fraction
 from itertools import product
 
 import numpy as np
+import scipy.sparse
 
-from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
+from convattn.bounds.flattened_kernel import exact_rank
+from convattn.bounds.score_error import gamma
+from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
 from convattn.ledger.evidence import certified_identities, proved
+from convattn.ledger.evidence.shared_map import exact_rank as rank_of_fractions
+from convattn.structures import (
+    chebyshev_basis,
+    cuboid_shifts,
+    gcn_basis,
+    laplacian_basis,
+    power_basis,
+    shift_basis,
+    walk_basis,
+)
+from convattn.structures.shift_matrices import commutant_system, shift_matrix
 
 EDGE = np.array([[0, 1], [1, 0]])
 MAXIMUM_ORDER = 5
@@ -98,15 +112,13 @@ def polynomial(coefficients: list[Fraction], matrix: np.ndarray) -> np.ndarray:
 
 def spanned(matrices: list[np.ndarray]) -> int:
     """The dimension of the span of these matrices, exactly."""
-    from convattn.ledger.evidence.shared_map import exact_rank
-
-    return exact_rank([[Fraction(x) for x in matrix.reshape(-1).tolist()] for matrix in matrices])
+    return rank_of_fractions(
+        [[Fraction(x) for x in matrix.reshape(-1).tolist()] for matrix in matrices]
+    )
 
 
 def gcn_is_not_the_laplacian(run: Run) -> str:
     """The library's two bases against fractions, exactly, and that they span different lines."""
-    from convattn.structures import gcn_basis, laplacian_basis
-
     for nodes in (2, 4):
         looped = dyadic_graph(run, nodes, lift=1)
         expected = normalised(looped + np.eye(nodes, dtype=int))
@@ -119,8 +131,7 @@ def gcn_is_not_the_laplacian(run: Run) -> str:
         if (found != expected.astype(float)).any():
             raise EvidenceFailed(f"{nodes} nodes: the Laplacian is {found.tolist()}")
         root = np.array([math.isqrt(int(degree)) for degree in adjacency.sum(axis=1)])
-        if (expected @ root).any():
-            raise EvidenceFailed(f"{nodes} nodes: L √D 1 is {expected @ root}")
+        require(not (expected @ root).any(), f"{nodes} nodes: L √D 1 is {expected @ root}")
     gcn = np.asarray(gcn_basis(EDGE.astype(float)).matrices())[0]
     laplacian = np.asarray(laplacian_basis(EDGE.astype(float)).matrices())[0]
     if gcn.tolist() != [[0.5, 0.5], [0.5, 0.5]] or laplacian.tolist() != [[1, -1], [-1, 1]]:
@@ -132,11 +143,6 @@ def gcn_is_not_the_laplacian(run: Run) -> str:
 
 def scipy_agrees(run: Run) -> str:
     """scipy's normalised Laplacian, within ten roundings of each entry, dense and sparse."""
-    import scipy.sparse
-
-    from convattn.bounds.score_error import gamma
-    from convattn.structures import laplacian_basis
-
     nodes = 9
     upper = np.triu(run.rng(nodes).integers(0, 7, (nodes, nodes)), 1)
     upper[np.arange(nodes - 1), np.arange(1, nodes)] += 1
@@ -156,8 +162,6 @@ def scipy_agrees(run: Run) -> str:
 
 def chebyshev_polynomials(run: Run) -> str:
     """T_k by their explicit coefficients, exactly; on an edge T_3(L) has the eigenvalue 26."""
-    from convattn.structures import chebyshev_basis
-
     for nodes in (3, 4):
         adjacency = dyadic_graph(run, nodes)
         scaled = -normalised(adjacency)  # 2L/2 - I
@@ -166,12 +170,10 @@ def chebyshev_polynomials(run: Run) -> str:
             raise EvidenceFailed(f"{len(found)} matrices up to order {MAXIMUM_ORDER}")
         for order, matrix in enumerate(found):
             expected = polynomial(chebyshev_coefficients(order), scaled).astype(float)
-            if (matrix != expected).any():
-                raise EvidenceFailed(f"{nodes} nodes: T_{order} is {matrix.tolist()}")
+            require((matrix == expected).all(), f"{nodes} nodes: T_{order} is {matrix.tolist()}")
     laplacian = identity(2) - normalised(EDGE)
     value = polynomial(chebyshev_coefficients(3), laplacian) @ np.array([1, -1])
-    if value.tolist() != [26, -26]:
-        raise EvidenceFailed(f"T_3(L)(1, -1) on an edge is {value.tolist()}")
+    require(value.tolist() == [26, -26], f"T_3(L)(1, -1) on an edge is {value.tolist()}")
     return f"T_0, …, T_{MAXIMUM_ORDER} exact on two graphs; unscaled, T_3 is 26 on an edge"
 
 
@@ -209,8 +211,6 @@ def walks(steps: list[np.ndarray]) -> np.ndarray:
 
 def powers_count_walks(run: Run) -> str:
     """A^k against every walk written down; D⁻¹A is what has the probabilities."""
-    from convattn.structures import power_basis
-
     adjacency = run.rng("graph").integers(0, 3, (4, 4))
     adjacency[np.arange(4), (np.arange(4) + 1) % 4] += 1
     found = np.asarray(power_basis(adjacency, 4).matrices())
@@ -218,21 +218,15 @@ def powers_count_walks(run: Run) -> str:
         if (matrix != walks([adjacency] * length)).any():
             raise EvidenceFailed(f"length {length}: {matrix.tolist()}")
     sums = found[1].sum(axis=1)
-    if (sums == 1).all():
-        raise EvidenceFailed("the powers are probabilities after all")
+    require(not (sums == 1).all(), "the powers are probabilities after all")
     steps = [[Fraction(int(w), int(row.sum())) for w in row] for row in adjacency]
     chances = np.array(steps, object) @ np.array(steps, object)
-    if (chances.sum(axis=1) != 1).any():
-        raise EvidenceFailed(f"the rows of (D⁻¹A)² sum to {chances.sum(axis=1)}")
+    require((chances.sum(axis=1) == 1).all(), f"the rows of (D⁻¹A)² sum to {chances.sum(axis=1)}")
     return f"lengths 1 to 4 exact; rows of A² sum to {sums.tolist()}, those of (D⁻¹A)² to 1"
 
 
 def sorts_are_products(run: Run) -> str:
     """Relations of a knowledge graph multiplied in the order of the sort, dense and sparse."""
-    import scipy.sparse
-
-    from convattn.structures import walk_basis
-
     names = ("played", "characterIn", "genre")
     relations = {name: run.rng(name).integers(0, 2, (5, 5)) for name in names}
     sorts = ["played.characterIn.genre", "genre", "characterIn.played"]
@@ -240,21 +234,16 @@ def sorts_are_products(run: Run) -> str:
     sparse = {name: scipy.sparse.csr_array(matrix) for name, matrix in relations.items()}
     for given in (relations, sparse):
         found = np.asarray(walk_basis(given, sorts).matrices())
-        if (found != np.stack(expected)).any():
-            raise EvidenceFailed(f"the sorts {sorts} give {found.tolist()}")
+        require((found == np.stack(expected)).all(), f"the sorts {sorts} give {found.tolist()}")
     film = np.zeros((3, 4, 4), np.int64)
     film[[0, 1, 2], [0, 1, 2], [1, 2, 3]] = 1  # Nimoy, Spock, Star Trek, science fiction
     found = walk_basis(dict(zip(names, film, strict=True)), sorts[:1]).matrices()[0]
-    if found[0, 3] != 1 or found.sum() != 1:
-        raise EvidenceFailed(f"the film's walk is {found.tolist()}")
+    require(found[0, 3] == found.sum() == 1, f"the film's walk is {found.tolist()}")
     return f"{len(sorts)} sorts over five nodes, and the paper's film"
 
 
 def size_of_grid_convolutions(run: Run) -> str:
     """rank of Φ as MN × PQ equals rank Θ, so two independent Θ_k need two matrices at least."""
-    from convattn.bounds.flattened_kernel import exact_rank
-    from convattn.structures import cuboid_shifts, shift_basis
-
     ranks = []
     for grid, sizes in (((3,), (2,)), ((5,), (3,)), ((3, 4), (3, 2))):
         shifts = cuboid_shifts(sizes, -1, [k // 2 + 1 for k in sizes])
@@ -264,13 +253,11 @@ def size_of_grid_convolutions(run: Run) -> str:
             theta = rng.integers(-9, 10, (len(shifts), rank)) @ rng.integers(-9, 10, (rank, 4))
             phi = np.einsum("kmn,kq->mnq", matrices, theta)
             found = exact_rank(phi.reshape(-1, 4))
-            if found != exact_rank(theta):
-                raise EvidenceFailed(f"grid {grid}, shifts {shifts}: size {found}")
+            require(found == exact_rank(theta), f"grid {grid}, shifts {shifts}: size {found}")
             ranks.append(found)
         if spanned([matrices[0], matrices[1]]) != 2:
             raise EvidenceFailed(f"grid {grid}: one matrix serves the kernels e_1 and e_2")
-    if max(ranks) < 2:
-        raise EvidenceFailed("every parameter has rank one")
+    require(max(ranks) >= 2, "every parameter has rank one")
     return f"three grids: smallest sizes {ranks}, the ranks of Θ; e_1, e_2 are no multiples"
 
 
@@ -279,9 +266,6 @@ def reflections_forbid_shifts(run: Run) -> str:
 
     The Laplacian's polynomials do, as products of what does; exactly they are seen for degree one.
     """
-    from convattn.structures import chebyshev_basis, gcn_basis, laplacian_basis, power_basis
-    from convattn.structures.shift_matrices import commutant_system, shift_matrix
-
     for nodes in (2, 3, 5):
         line = (shift_matrix((nodes,), (1,)) + shift_matrix((nodes,), (-1,))).astype(float)
         reflection = np.eye(nodes, dtype=np.int64)[::-1]

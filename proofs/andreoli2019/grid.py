@@ -31,10 +31,22 @@ as shifts distributes the factor. ∎
 
 from itertools import product
 
+import jax
 import numpy as np
+from jax import lax
 
-from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
+from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
 from convattn.ledger.evidence import certified_identities, exact_convolution, proved
+from convattn.structures import (
+    cuboid_shifts,
+    kernel_to_structure,
+    pooling_basis,
+    shift_basis,
+    structure_to_kernel,
+    structured_convolution,
+    window_basis,
+)
+from convattn.structures.shift_matrices import shift_matrix
 
 # Grid, cuboid, δ, ε; with axes of different sizes.
 CUBOIDS = (
@@ -56,8 +68,6 @@ def drawn(run: Run, *shape: int) -> np.ndarray:
 
 def xla_convolution(images: np.ndarray, kernel: np.ndarray, stride, dilation, pads) -> np.ndarray:
     """`lax.conv_general_dilated` on one to three axes with explicit padding, exact here."""
-    from jax import lax
-
     letters = "DHW"[-len(pads) :]
     numbers = (f"N{letters}C", f"{letters}IO", f"N{letters}C")
     return np.asarray(
@@ -75,10 +85,6 @@ def xla_convolution(images: np.ndarray, kernel: np.ndarray, stride, dilation, pa
 
 def structured(images: np.ndarray, basis, theta: np.ndarray) -> np.ndarray:
     """The library's convolution of flattened images, unflattened."""
-    import jax
-
-    from convattn.structures import structured_convolution
-
     flat = images.reshape(len(images), -1, images.shape[-1])
     jitted = jax.jit(structured_convolution, static_argnames="order")
     result = jitted(flat, basis, theta, order="basis_first")
@@ -101,8 +107,6 @@ def require_equal(found: np.ndarray, expected: np.ndarray, what: str) -> None:
 
 def cuboids_are_kernels(run: Run) -> str:
     """Eq. 6 against XLA: taps from -(ε + δ) in steps of -δ, on one, two and three axes."""
-    from convattn.structures import cuboid_shifts, shift_basis
-
     for grid, sizes, steps, offsets in CUBOIDS:
         images = drawn(run, 2, *grid, 2)
         kernel = drawn(run, *sizes, 2, 3)
@@ -123,8 +127,6 @@ def cuboids_are_kernels(run: Run) -> str:
 
 def centred_taps(run: Run) -> str:
     """ε = -δ(K + 1)/2 centres an odd kernel; ε = -δ(K - 1)/2, counting from 0, does not."""
-    from convattn.structures import cuboid_shifts, shift_basis
-
     images = drawn(run, 2, 9, 2)
     for size, step in ((3, 2), (5, -1)):
         kernel = drawn(run, size, 2, 3)
@@ -140,9 +142,6 @@ def centred_taps(run: Run) -> str:
 
 def shifts_are_matrices(run: Run) -> str:
     """Σ_k A_Δkᵀ x Θ_k with the matrices of Definition 1 written out, in integers."""
-    from convattn.structures import cuboid_shifts, shift_basis
-    from convattn.structures.shift_matrices import shift_matrix
-
     for grid, sizes, steps, offsets in CUBOIDS:
         shifts = cuboid_shifts(sizes, steps, offsets)
         matrices = [shift_matrix(grid, shift) for shift in shifts]
@@ -156,13 +155,10 @@ def shifts_are_matrices(run: Run) -> str:
 
 def steps_are_dilations(run: Run) -> str:
     """The paper's "strides" leave one output for each input, and are `rhs_dilation`."""
-    from convattn.structures import kernel_to_structure
-
     images, kernel = drawn(run, 2, 8, 6, 2), drawn(run, 3, 3, 2, 3)
     basis, theta = kernel_to_structure(kernel, (8, 6), dilation=2)
     found = structured(images, basis, theta)
-    if basis.outputs != basis.inputs:
-        raise EvidenceFailed(f"{basis.outputs} outputs for {basis.inputs} inputs")
+    require(basis.outputs == basis.inputs, f"{basis.outputs} outputs for {basis.inputs} inputs")
     pads = [(2, 2)] * 2
     require_equal(found, xla_convolution(images, kernel, (1, 1), (2, 2), pads), "dilation 2")
     strided = xla_convolution(images, kernel, (2, 2), (1, 1), [(1, 1)] * 2)
@@ -173,8 +169,6 @@ def steps_are_dilations(run: Run) -> str:
 
 def strides_leave_the_grid(run: Run) -> str:
     """Outputs at 0, s, 2s, …: XLA's strided convolution; N = ⌈n/s⌉ need not divide M."""
-    from convattn.structures import kernel_to_structure
-
     ratios = []
     for grid, sizes, stride, dilation in STRIDES:
         images, kernel = drawn(run, 2, *grid, 2), drawn(run, *sizes, 2, 3)
@@ -192,10 +186,6 @@ def strides_leave_the_grid(run: Run) -> str:
 
 def pooling_is_linear(run: Run) -> str:
     """Sums by `lax.reduce_window` against both forms."""
-    from jax import lax
-
-    from convattn.structures import pooling_basis, window_basis
-
     for grid, window, stride, dilation in WINDOWS:
         images, count = drawn(run, 2, *grid, 2), int(np.prod(window))
         sums = np.asarray(
@@ -225,8 +215,6 @@ def pooling_is_linear(run: Run) -> str:
 
 def there_and_back(run: Run) -> str:
     """Kernel → shifts and Θ → kernel, in any order of the shifts; other shifts have no kernel."""
-    from convattn.structures import kernel_to_structure, shift_basis, structure_to_kernel
-
     for grid, sizes, steps, _ in CUBOIDS:
         kernel, dilation = drawn(run, *sizes, 2, 3), [abs(step) for step in steps]
         basis, theta = kernel_to_structure(kernel, grid, dilation=dilation)

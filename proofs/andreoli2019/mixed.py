@@ -22,8 +22,10 @@ from itertools import pairwise, product
 
 import numpy as np
 
-from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
+from convattn.bounds.flattened_kernel import exact_rank
+from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
 from convattn.ledger.evidence import certified_identities, proved
+from convattn.structures.mixed_product import mixed_product, rank_one_terms, sum_of_terms
 
 SHAPES = ((), (3,), (2, 3), (2, 1, 4))
 
@@ -38,8 +40,6 @@ def outer_product(vectors: list[np.ndarray]) -> np.ndarray:
 
 def terms_of_the_proof(run: Run) -> str:
     """Σ_k R_k Q_k outer products that sum to a∘b, in integers, for sixteen pairs of shapes."""
-    from convattn.structures.mixed_product import mixed_product, rank_one_terms, sum_of_terms
-
     most = 0
     for first, second in product(SHAPES, SHAPES):
         rng = run.rng(str(first), str(second))
@@ -89,8 +89,6 @@ def matrix_of_rank(rng: np.random.Generator, rows: slice, columns: slice, side: 
 
 def ranks(run: Run) -> str:
     """The exact rank of the matricised product: the sum in general position, less if not."""
-    from convattn.bounds.flattened_kernel import exact_rank
-    from convattn.structures.mixed_product import mixed_product
 
     def matricised(a: np.ndarray, b: np.ndarray) -> int:
         tensor = np.asarray(mixed_product(a.astype(object), b.astype(object)))
@@ -113,8 +111,7 @@ def ranks(run: Run) -> str:
             raise EvidenceFailed(f"pair {k} has the ranks {exact_rank(a[k])}, {exact_rank(b[k])}")
     bound = sum(left * right for left, right in cases)
     attained = matricised(a, b)
-    if attained != bound:
-        raise EvidenceFailed(f"rank {attained} in general position, but the bound is {bound}")
+    require(attained == bound, f"rank {attained} in general position, but the bound is {bound}")
     cancelled = matricised(np.stack([a[2], a[2]]), np.stack([b[0], -b[0]]))
     shared = matricised(np.stack([a[2], a[2]]), np.stack([b[0], b[2]]))
     if cancelled != 0 or not 0 < shared < 3 * 3 + 3 * 2:

@@ -21,10 +21,21 @@ Proof. A finite sum of products may be taken in any order: with R_bknp = Σ_m X_
 B·M·N·P·Q; only those in which A is a factor shrink with its nonzeros. ∎
 """
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
-from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
+from convattn.bounds.score_error import gamma, unit_roundoff
+from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
 from convattn.ledger.evidence import certified_identities, proved
+from convattn.structures import (
+    cheapest_order,
+    contraction_work,
+    dense_basis,
+    shift_basis,
+    sparse_basis,
+    structured_convolution,
+)
 
 ORDERS = ("basis_first", "parameter_first", "operator")
 SIZES = (3, 7, 5, 2, 4)  # K, M, N, P, Q
@@ -37,10 +48,6 @@ def eq4(x: np.ndarray, matrices: np.ndarray, theta: np.ndarray) -> np.ndarray:
 
 def exactly(run: Run) -> str:
     """Every order of every type of basis against eq. 4, in 64-bit integers."""
-    import jax
-
-    from convattn.structures import dense_basis, shift_basis, sparse_basis, structured_convolution
-
     convolve = jax.jit(structured_convolution, static_argnames="order")
     size, inputs, outputs, in_channels, out_channels = SIZES
     rng = run.rng("exactly")
@@ -70,12 +77,6 @@ def in_four_dtypes(run: Run) -> str:
     and the result is an integer, so that the error is known exactly. All comparisons are in
     integers but for the factor, which is rounded up by 2⁻²⁰.
     """
-    import jax
-    import jax.numpy as jnp
-
-    from convattn.bounds.score_error import gamma, unit_roundoff
-    from convattn.structures import dense_basis, sparse_basis, structured_convolution
-
     convolve = jax.jit(structured_convolution, static_argnames="order")
     size, inputs, outputs, in_channels, out_channels = SIZES
     lengths = {
@@ -116,24 +117,12 @@ def in_four_dtypes(run: Run) -> str:
                     inexact += error > 0
                     worst = max(worst, error / (factor * majorant[index]))
         found.append(f"{dtype} {worst:.2f}")
-    if not inexact:
-        raise EvidenceFailed("nothing was rounded, so nothing was tested")
+    require(inexact, "nothing was rounded, so nothing was tested")
     return "largest error over its bound: " + ", ".join(found)
 
 
 def products(run: Run) -> str:
     """The model's products against XLA's own count, and nonzeros against the matrices."""
-    import jax
-    import jax.numpy as jnp
-
-    from convattn.structures import (
-        contraction_work,
-        dense_basis,
-        shift_basis,
-        sparse_basis,
-        structured_convolution,
-    )
-
     size, inputs, outputs, in_channels, out_channels = SIZES
     rng = run.rng("products")
     matrices = rng.integers(-9, 10, (size, inputs, outputs))
@@ -164,8 +153,6 @@ def products(run: Run) -> str:
 
 def choices(run: Run) -> str:
     """The model chooses each order where dimensions leave no doubt, and sparsity changes it."""
-    from convattn.structures import cheapest_order, dense_basis, shift_basis
-
     square = dense_basis(np.ones((4, 64, 64), np.float32))
     few = dense_basis(np.ones((50, 3, 3), np.float32))
     many_shifts = shift_basis((16, 16), [(a, b) for a in range(-2, 3) for b in range(-2, 3)])

@@ -19,10 +19,15 @@ from the left, and ((AP)ᵀ)⁻¹PᵀΦ = (Aᵀ)⁻¹(Pᵀ)⁻¹PᵀΦ; one of T
 import math
 from fractions import Fraction
 
+import flint
+import jax.numpy as jnp
 import numpy as np
 
-from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
+from convattn.bounds.score_error import gamma, unit_roundoff
+from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
 from convattn.ledger.evidence import certified_identities, proved
+from convattn.structures.inversion import dual_basis, invert_mixed_product, linear_relation
+from convattn.structures.mixed_product import mixed_product
 
 SHAPES = (((), (2,)), ((3,), ()), ((4,), (2, 3)), ((2, 3), (4,)), ((2, 2, 2), (3, 2)))
 
@@ -44,11 +49,6 @@ def drawn_family(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray
 
 def inverse(run: Run) -> str:
     """Θ ↦ a∘Θ and Φ ↦ Θ undo each other, both ways, and flint's solver finds the same Θ."""
-    import flint
-
-    from convattn.structures.inversion import dual_basis, invert_mixed_product
-    from convattn.structures.mixed_product import mixed_product
-
     for shape, rest in SHAPES:
         rng = run.rng(str(shape), str(rest))
         family = drawn_family(rng, shape)
@@ -63,8 +63,7 @@ def inverse(run: Run) -> str:
             raise EvidenceFailed(f"S = {shape}, T = {rest}: a∘Θ is not Φ")
         chosen = rng.integers(-9, 10, (size, *rest)).astype(object)
         again = np.asarray(invert_mixed_product(family, mixed_product(family, chosen)))
-        if (again != chosen).any():
-            raise EvidenceFailed(f"S = {shape}, T = {rest}: another Θ gives the same Φ")
+        require((again == chosen).all(), f"S = {shape}, T = {rest}: another Θ gives the same Φ")
         columns = phi.reshape(size, -1)
         system = flint.fmpq_mat(
             size, size, [flint.fmpq(f.numerator, f.denominator) for f in flat(family, size).T.flat]
@@ -85,9 +84,6 @@ def flat(family: np.ndarray, size: int) -> np.ndarray:
 
 def no_basis(run: Run) -> str:
     """Too few, too many and dependent families are refused; the relation shows Θ is not unique."""
-    from convattn.structures.inversion import dual_basis, linear_relation
-    from convattn.structures.mixed_product import mixed_product
-
     rng = run.rng("dependent")
     family = drawn_family(rng, (2, 3))
     refused = 0
@@ -102,12 +98,10 @@ def no_basis(run: Run) -> str:
             if reason not in str(error):
                 raise EvidenceFailed(f"refused for another reason: {error}") from error
             refused += 1
-    if refused != 3:
-        raise EvidenceFailed(f"only {refused} of 3 families that are no basis were refused")
+    require(refused == 3, f"only {refused} of 3 families that are no basis were refused")
     dependent = np.concatenate([family[:5], [family[1] - 2 * family[3]]])
     relation = linear_relation(dependent.reshape(6, 6))
-    if relation is None:
-        raise EvidenceFailed("no relation was found among dependent members")
+    require(relation is not None, "no relation was found among dependent members")
     c = np.array(relation, object)
     theta, moved = rng.integers(-9, 10, (6, 2)).astype(object), rng.integers(1, 9, 2).astype(object)
     first = np.asarray(mixed_product(dependent, theta))
@@ -124,11 +118,6 @@ def in_floating_point(run: Run) -> str:
     Theorem 9.4), and |L| ≤ 1, |U| ≤ 2^(n-1) max|B|, so |E| ≤ c = γ_3n·n·2^(n-1)·max|B| entry by
     entry and |x̂ - x| ≤ c·|B⁻¹|·1·‖x̂‖_1. With ρ = c·Σ|B⁻¹| < 1, ‖x̂‖_1 ≤ ‖x‖_1/(1 - ρ).
     """
-    import jax.numpy as jnp
-
-    from convattn.bounds.score_error import gamma, unit_roundoff
-    from convattn.structures.inversion import dual_basis
-
     found = []
     for dtype in ("float64", "float32"):
         matrix = run.rng("floating").integers(-3, 4, (4, 4)) + 7 * np.eye(4, dtype=np.int64)
@@ -137,8 +126,7 @@ def in_floating_point(run: Run) -> str:
         size = len(matrix)
         c = gamma(3 * size, unit_roundoff(dtype)) * size * 2 ** (size - 1) * np.abs(matrix).max()
         growth = c * inverse.sum()
-        if growth >= 1:
-            raise EvidenceFailed(f"{dtype}: no bound, ρ = {growth}")
+        require(growth < 1, f"{dtype}: no bound, ρ = {growth}")
         norms = inverse.sum(axis=0) / (1 - growth)  # of the columns of (Aᵀ)⁻¹
         bound = c * inverse.sum(axis=1, keepdims=True) * norms
         bound = bound * (1 + 2.0**-20) + 2.0**-53 * inverse  # `exact` is rounded itself

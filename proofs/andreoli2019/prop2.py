@@ -17,10 +17,15 @@ Proof. Σ_mp x_mp Σ_k A_kmn Θ_kpq = Σ_k Σ_m A_kmn Σ_p x_mp Θ_kpq = (Σ_k A
 extreme is Proposition 1 for S = 〈M, N〉, T = 〈P, Q〉; the second is eq. 4 read for A_1 = I. ∎
 """
 
+import jax.numpy as jnp
 import numpy as np
+from jax import lax
 
 from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
 from convattn.ledger.evidence import certified_identities, proved
+from convattn.structures import dense_basis, mixed_product, shift_basis, sparse_basis
+from convattn.structures import structured_convolution as convolve
+from convattn.structures.inversion import invert_mixed_product
 
 SIZES = ((3, 7, 5, 2, 4), (1, 2, 6, 3, 1), (6, 4, 3, 1, 2))  # K, M, N, P, Q
 
@@ -37,9 +42,6 @@ def general_map(x: np.ndarray, phi: np.ndarray) -> np.ndarray:
 
 def the_rule(run: Run) -> str:
     """Eq. 4 and the library against eq. 2 with Φ = A∘Θ, in 64-bit integers; and linearity."""
-    from convattn.structures import dense_basis, mixed_product, sparse_basis
-    from convattn.structures import structured_convolution as convolve
-
     for sizes in SIZES:
         size, inputs, outputs, in_channels, out_channels = sizes
         rng = run.rng(*sizes)
@@ -63,8 +65,6 @@ def the_rule(run: Run) -> str:
 
 def every_linear_map(run: Run) -> str:
     """K = MN: the Θ of a drawn Φ, through the units and through a drawn basis of fractions."""
-    from convattn.structures.inversion import invert_mixed_product
-
     inputs, outputs, in_channels, out_channels = 3, 2, 2, 4
     size = inputs * outputs
     rng = run.rng("every map")
@@ -83,12 +83,6 @@ def every_linear_map(run: Run) -> str:
 
 def one_by_one(run: Run) -> str:
     """K = 1, A_1 = I against XLA's 1 × 1 convolution, exactly; entries do not mix."""
-    import jax.numpy as jnp
-    from jax import lax
-
-    from convattn.structures import dense_basis, shift_basis, sparse_basis
-    from convattn.structures import structured_convolution as convolve
-
     rng = run.rng("1x1")
     images = rng.integers(-99, 100, (2, 4, 5, 3))
     theta = rng.integers(-99, 100, (1, 3, 2))

@@ -20,15 +20,27 @@ constant along diagonals, and so is their span; diag(1, 0) is not. ∎
 
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
+from jax import lax
 
-from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
+from convattn.bounds.flattened_kernel import exact_rank
+from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
 from convattn.ledger.evidence import certified_identities, proved
+from convattn.structures import (
+    ShiftBasis,
+    StructuredConvolution,
+    compose,
+    compose_bases,
+    dense_basis,
+    shift_basis,
+    sparse_basis,
+)
 
 
 def bases(rng: np.random.Generator) -> dict[str, tuple]:
     """A first and a second basis of each pair of types; the second takes what the first gives."""
-    from convattn.structures import dense_basis, shift_basis, sparse_basis
 
     def drawn(*shape: int) -> np.ndarray:
         return rng.integers(-3, 4, shape) * (rng.random(shape) < 0.5)
@@ -69,10 +81,6 @@ def eq4(x: np.ndarray, matrices: np.ndarray, theta: np.ndarray) -> np.ndarray:
 
 def composition(run: Run) -> str:
     """Eq. 4 twice against the composite, and K, A and Θ of the composite, in integers."""
-    import jax
-
-    from convattn.structures import StructuredConvolution, compose
-
     found = []
     for name, (first, second, kind) in bases(run.rng("bases")).items():
         rng = run.rng(name)
@@ -115,9 +123,6 @@ def stays_a_shift(nodes: int, d: int, e: int) -> bool:
 
 def composites_of_shifts(run: Run) -> str:
     """All pairs of shifts of up to five nodes: which products are shifts, which leave the span."""
-    from convattn.bounds.flattened_kernel import exact_rank
-    from convattn.structures import ShiftBasis, compose_bases, shift_basis
-
     pairs = leaving = 0
     for nodes in range(1, 6):
         shifts = range(-nodes, nodes + 1)
@@ -145,18 +150,12 @@ def composites_of_shifts(run: Run) -> str:
                 if (ring != shift_matrix(nodes, d + e, True)).any():
                     raise EvidenceFailed(f"ring of {nodes}: A_{d} A_{e} is not A_{d + e}")
     two = shift_matrix(2, 1) @ shift_matrix(2, -1)
-    if two.tolist() != [[1, 0], [0, 0]]:
-        raise EvidenceFailed(f"A_1 A_-1 = {two.tolist()} on two nodes")
+    require(two.tolist() == [[1, 0], [0, 0]], f"A_1 A_-1 = {two.tolist()} on two nodes")
     return f"{pairs} pairs, {leaving} leave the class; A_1 A_-1 = diag(1, 0); none on the torus"
 
 
 def two_zero_padded_convolutions(run: Run) -> str:
     """XLA: one after the other is the composite, and the kernels' convolution inside only."""
-    import jax.numpy as jnp
-    from jax import lax
-
-    from convattn.structures import StructuredConvolution, compose, shift_basis
-
     rng = run.rng("kernels")
     x = rng.integers(-9, 10, (2, 7, 3))
     kernels = rng.integers(-9, 10, (3, 3, 2)), rng.integers(-9, 10, (3, 2, 4))

@@ -24,10 +24,22 @@ KPQ - H(K + PQ - H) = (K - H)(PQ - H). For each p the depth-wise Θ are the matr
 dimension K + Q - 1. ∎
 """
 
+import jax
+import jax.numpy as jnp
 import numpy as np
+from jax import lax
 
-from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
+from convattn import structures
+from convattn.bounds.flattened_kernel import exact_rank
+from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
 from convattn.ledger.evidence import certified_identities, proved
+from convattn.structures import (
+    grouped_convolution,
+    parameter_count,
+    saves,
+    separable_convolution,
+    shift_basis,
+)
 
 
 def eq4(x: np.ndarray, matrices: np.ndarray, theta: np.ndarray) -> np.ndarray:
@@ -37,10 +49,6 @@ def eq4(x: np.ndarray, matrices: np.ndarray, theta: np.ndarray) -> np.ndarray:
 
 def forms(run: Run) -> str:
     """Θ entry by entry, and applied without Θ, against eq. 4 in 64-bit integers."""
-    import jax
-
-    from convattn import structures
-
     applied_by = {
         "grouped": jax.jit(structures.grouped_convolution),
         "depth-wise": jax.jit(structures.separable_convolution),
@@ -87,12 +95,6 @@ def forms(run: Run) -> str:
 
 def as_xla_has_them(run: Run) -> str:
     """Grouped and depth-wise convolution of a sequence against XLA's feature groups, exactly."""
-    import jax
-    import jax.numpy as jnp
-    from jax import lax
-
-    from convattn.structures import grouped_convolution, separable_convolution, shift_basis
-
     rng = run.rng("xla")
     x = rng.integers(-9, 10, (2, 7, 6))
     basis = shift_basis(7, [1, 0, -1])  # δ = -1, 0, 1
@@ -124,8 +126,6 @@ def as_xla_has_them(run: Run) -> str:
 
 def counts(run: Run) -> str:
     """The printed counts and when they save, for all K, P, Q ≤ 9 and every ν and H."""
-    from convattn.structures import parameter_count, saves
-
     sizes = range(1, 10)
     cases = 0
     for k in sizes:
@@ -134,8 +134,7 @@ def counts(run: Run) -> str:
                 full = np.zeros((k, p, q)).size
                 separable = np.zeros((k, p)).size + np.zeros((p, q)).size
                 found = parameter_count(k, p, q), parameter_count(k, p, q, separable=True)
-                if found != (full, separable):
-                    raise EvidenceFailed(f"K, P, Q = {k, p, q}: counts {found}")
+                require(found == (full, separable), f"K, P, Q = {k, p, q}: counts {found}")
                 if saves(k, p, q, separable=True) != ((k - 1) * (q - 1) > 1):
                     raise EvidenceFailed(f"K, P, Q = {k, p, q}: depth-wise")
                 for groups in (n for n in sizes if p % n == 0 == q % n):
@@ -153,15 +152,12 @@ def counts(run: Run) -> str:
                 if k > 1 and all(savings[: k - 1]) != (p * q > k * (k - 1)):
                     raise EvidenceFailed(f"K, P, Q = {k, p, q}: every H < K saves or not")
     seen = [saves(9, 3, 3, controls=h) for h in (4, 5)]
-    if seen != [True, False]:
-        raise EvidenceFailed(f"K = PQ = 9: H = 4 and 5 save: {seen}")
+    require(seen == [True, False], f"K = PQ = 9: H = 4 and 5 save: {seen}")
     return f"{cases} sizes; K = PQ = 9: H = 4 saves (72 < 81), H = 5 does not (90 > 81)"
 
 
 def free_numbers(run: Run) -> str:
     """The exact rank of Θ's derivative at a drawn parameter: how many numbers are free."""
-    from convattn.bounds.flattened_kernel import exact_rank
-
     found = []
     for k, p, q, h in ((4, 2, 3, 2), (3, 2, 2, 3), (5, 3, 2, 1)):
         rng = run.rng(k, p, q, h)

@@ -24,13 +24,36 @@ not unless it is zero. (A_dᵀx)_n = x_(n-d) depends on later tokens iff d < 0. 
 
 from fractions import Fraction
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
-from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
-from convattn.ledger.evidence import certified_identities, proved
+from convattn.bounds.rounding import unit_roundoff
+from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
+from convattn.ledger.evidence import (
+    DTYPES,
+    EXP,
+    certified_identities,
+    exact_convolution,
+    integer_kernel,
+    proved,
+    whole_images,
+)
 from convattn.ledger.evidence.exact_influence import (
     exact_column_softmax,
     exact_influence_convolution,
+)
+from convattn.ledger.evidence.influence_rounding import attention_within, column_weights_within
+from convattn.operators.arrays import accumulation_dtype
+from convattn.structures import (
+    attention_with_shifts,
+    bi_affine,
+    bi_affine_scores,
+    causal_mask,
+    self_attention_convolution,
+    shift_basis,
+    softmax_mechanism,
+    with_shift_heads,
 )
 
 
@@ -41,17 +64,6 @@ def shift_matrix(nodes: int, shift: int) -> np.ndarray:
 
 def the_sum(run: Run) -> str:
     """The concatenated basis, written out and as slices, against both parts, in integers."""
-    import jax.numpy as jnp
-
-    from convattn.structures import (
-        attention_with_shifts,
-        bi_affine,
-        bi_affine_scores,
-        self_attention_convolution,
-        shift_basis,
-        with_shift_heads,
-    )
-
     cases, shifts = 3 if run.quick else 10, (-2, 0, 1)
     for case in range(cases):
         rng = run.rng(case)
@@ -103,8 +115,6 @@ def order_is_seen(run: Run) -> str:
 
 def no_softmax_is_a_shift(run: Run) -> str:
     """Zero columns of A_d, against columns that sum to one and weights that are positive."""
-    from convattn.structures import shift_basis
-
     for shift in range(-5, 6):
         matrix = np.asarray(shift_basis(6, [shift]).matrices())[0]
         if matrix.tolist() != shift_matrix(6, shift).tolist():
@@ -121,14 +131,6 @@ def no_softmax_is_a_shift(run: Run) -> str:
 
 def masks_and_shifts(run: Run) -> str:
     """Under a causal mask on the attention heads, which shifts let later tokens in."""
-    import jax.numpy as jnp
-
-    from convattn.structures import (
-        causal_mask,
-        self_attention_convolution,
-        softmax_mechanism,
-        with_shift_heads,
-    )
 
     def scores(keys, queries):
         return jnp.einsum("bmp,bnp->bmn", keys, queries)[:, None]
@@ -142,8 +144,7 @@ def masks_and_shifts(run: Run) -> str:
             for step in (0, np.eye(5, dtype=int)[3][:, None])
         )
         unmoved = bool((before[:, :3] == after[:, :3]).all())
-        if unmoved != (shift >= 0):
-            raise EvidenceFailed(f"d = {shift}: predecessors unmoved is {unmoved}")
+        require(unmoved == shift >= 0, f"d = {shift}: predecessors unmoved is {unmoved}")
     return "d = 0, 1, 2 leave predecessors alone, d = -1, -2 do not"
 
 
@@ -154,21 +155,6 @@ def on_images(run: Run) -> str:
     2²⁴, and must equal it. With attention on 8 × 8 pixels the bound is that of
     `convattn.ledger.evidence.influence_rounding` plus one rounding of the sum of the two parts.
     """
-    import jax
-    import jax.numpy as jnp
-
-    from convattn.bounds.rounding import unit_roundoff
-    from convattn.ledger.evidence import DTYPES, exact_convolution, integer_kernel, whole_images
-    from convattn.ledger.evidence.influence_rounding import attention_within, column_weights_within
-    from convattn.operators.arrays import accumulation_dtype
-    from convattn.structures import (
-        attention_with_shifts,
-        bi_affine,
-        bi_affine_scores,
-        shift_basis,
-        softmax_mechanism,
-    )
-
     images = whole_images(run)[:2, 12:20, 12:20]
     x = images.reshape(2, 64, 3)
     kernel = integer_kernel(run.rng("kernel"), (3, 3), 3, 4)
@@ -207,8 +193,7 @@ def on_images(run: Run) -> str:
             whole = expected + convolved[image]
             limit = bound + cast + u * (np.abs(whole) + bound + cast) * (1 + 2.0**-20)
             excess = (np.abs(out[image] - whole) - limit).max()
-            if not excess <= 0:
-                raise EvidenceFailed(f"{dtype}: {excess} above the bound")
+            require(excess <= 0, f"{dtype}: {excess} above the bound")
             reach = max(reach, float(limit.max()))
         seen.append(f"{dtype} {reach:.2g}")
     return "equal to the convolution beside idle heads; beside attention within " + ", ".join(seen)
@@ -230,12 +215,6 @@ CLAIM = Claim(
         Evidence("order is seen", Level.TESTED, order_is_seen),
         Evidence("no softmax is a shift", Level.TESTED, no_softmax_is_a_shift),
         Evidence("masks and shifts", Level.TESTED, masks_and_shifts),
-        Evidence(
-            "pixels of images",
-            Level.BOUNDED,
-            on_images,
-            assumes="exp is within 4 units in the last place; products as pinned",
-            quick=False,
-        ),
+        Evidence("pixels of images", Level.BOUNDED, on_images, assumes=EXP, quick=False),
     ),
 )

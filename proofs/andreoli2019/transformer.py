@@ -27,13 +27,32 @@ UX, dV = -VXᵀ only: D² dimensions. [h_1, …, h_K] Θ_Oᵀ = Σ_k h_k Θ_O,k�
 weight of key m > n in column n is zero under the mask, so that y_n does not depend on x_m. ∎
 """
 
+import jax
+import jax.numpy as jnp
 import numpy as np
+from flint import fmpq_mat, fmpz_mat
 
-from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
-from convattn.ledger.evidence import certified_identities, proved
+from convattn.encodings.layer import ContentScores
+from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
+from convattn.ledger.evidence import DTYPES, EXP, certified_identities, proved, whole_images
 from convattn.ledger.evidence.exact_influence import (
     exact_column_softmax,
     exact_influence_convolution,
+)
+from convattn.ledger.evidence.influence_rounding import attention_within, column_weights_within
+from convattn.operators.attention import attention_weights, multi_head_self_attention
+from convattn.structures import (
+    ScaledDotProduct,
+    as_attention_convolution,
+    as_bi_affine,
+    attention_convolution,
+    bi_affine_scores,
+    causal_mask,
+    maps_from_parameter,
+    parameter_from_maps,
+    scaled_dot_product_scores,
+    self_attention_convolution,
+    split_output_map,
 )
 
 
@@ -83,8 +102,6 @@ def tangents(left: np.ndarray, right: np.ndarray) -> np.ndarray:
 
 def of_full_rank(rng: np.random.Generator, rows: int, columns: int) -> np.ndarray:
     """Random integers whose columns are linearly independent."""
-    from flint import fmpz_mat
-
     while True:
         matrix = rng.integers(-9, 10, (rows, columns))
         if fmpz_mat(matrix.tolist()).rank() == columns:
@@ -93,16 +110,13 @@ def of_full_rank(rng: np.random.Generator, rows: int, columns: int) -> np.ndarra
 
 def what_the_factors_reach(run: Run) -> str:
     """Rank at most D, every matrix of rank D, and a set of dimension (P′ + Q′ - D)D."""
-    from flint import fmpq_mat, fmpz_mat
-
     p, q = 5, 4
     for width in (1, 2, 3, 4):
         rng = run.rng(width)
         left, right = of_full_rank(rng, p, width), of_full_rank(rng, q, width)
         matrix = fmpz_mat((left @ right.T).tolist())
         echelon, rank = fmpq_mat(matrix).rref()
-        if rank != width:
-            raise EvidenceFailed(f"D = {width}: a product of rank {rank}")
+        require(rank == width, f"D = {width}: a product of rank {rank}")
         rows = [[echelon[i, j] for j in range(q)] for i in range(rank)]
         pivots = [next(j for j in range(q) if row[j] != 0) for row in rows]
         columns = fmpz_mat([[matrix[i, j] for j in pivots] for i in range(p)])
@@ -110,8 +124,7 @@ def what_the_factors_reach(run: Run) -> str:
         if fmpq_mat(columns) * fmpq_mat(rank, q, flat) != fmpq_mat(matrix):
             raise EvidenceFailed(f"D = {width}: columns times echelon form is not the matrix")
         dimension = fmpz_mat(tangents(left, right).tolist()).rank()
-        if dimension != (p + q - width) * width:
-            raise EvidenceFailed(f"D = {width}: dimension {dimension}")
+        require(dimension == (p + q - width) * width, f"D = {width}: dimension {dimension}")
     return "P′ = 5, Q′ = 4, D = 1 to 4: ranks D, factored back, dimensions 8, 14, 18, 20"
 
 
@@ -126,23 +139,12 @@ def counts(run: Run) -> str:
         least = [width for width in range(1, min(p, q) + 1) if stored(p, q, width) >= p * q]
         if least[0] != -(-p * q // (p + q)) or least[-1] != min(p, q):
             raise EvidenceFailed(f"P′ = {p}, Q′ = {q}: nothing is saved at D = {least}")
-    if (stored(512, 512, 64), 512 * 512) != (65536, 262144):
-        raise EvidenceFailed("the figures of the Transformer")
+    require((stored(512, 512, 64), 512 * 512) == (65536, 262144), "the figures of the Transformer")
     return "D = 64 of 512: a quarter; from D = 256 on nothing is saved"
 
 
 def layer_and_convolution(run: Run) -> str:
     """Our Transformer layer, with one-hot weights and integers, and eq. 7 on the same numbers."""
-    import jax.numpy as jnp
-
-    from convattn.operators.attention import multi_head_self_attention
-    from convattn.structures import (
-        attention_convolution,
-        maps_from_parameter,
-        parameter_from_maps,
-        split_output_map,
-    )
-
     cases = 3 if run.quick else 10
     for case in range(cases):
         rng = run.rng(case)
@@ -160,15 +162,12 @@ def layer_and_convolution(run: Run) -> str:
             raise EvidenceFailed(f"case {case}: {layer} as layer, {convolution} as convolution")
         maps = maps_from_parameter(theta)
         back = multi_head_self_attention(x, weights, maps.value, maps.output)
-        if (back != layer).any():
-            raise EvidenceFailed(f"case {case}: back from Θ the layer gives {back}")
+        require((back == layer).all(), f"case {case}: back from Θ the layer gives {back}")
     return f"{cases} cases of 5 keys, 4 queries, three heads equal, and back"
 
 
 def no_influence_on_predecessors(run: Run) -> str:
     """The causal mask of the library, m ≤ n, in fractions; without it they do."""
-    from convattn.structures import causal_mask
-
     mask = np.asarray(causal_mask(6))
     for case in range(5):
         rng = run.rng(case)
@@ -193,15 +192,6 @@ def no_influence_on_predecessors(run: Run) -> str:
 
 def key_bias(run: Run) -> str:
     """Biases give all four terms of eq. 8, and that of the keys changes no weight."""
-    import jax.numpy as jnp
-
-    from convattn.structures import (
-        ScaledDotProduct,
-        as_bi_affine,
-        bi_affine_scores,
-        scaled_dot_product_scores,
-    )
-
     for case in range(3):
         rng = run.rng(case)
         x, y = (jnp.asarray(rng.integers(-2, 3, (1, count, 3))) for count in (5, 4))
@@ -214,8 +204,7 @@ def key_bias(run: Run) -> str:
         without = ScaledDotProduct(key, query, None, for_queries, scaled=False)
         rest = scaled_dot_product_scores(x, y, without)
         weights = [exact_column_softmax(np.asarray(part)[0, 0]) for part in (scores, rest)]
-        if (weights[0] != weights[1]).any():
-            raise EvidenceFailed(f"case {case}: the bias of the keys matters")
+        require((weights[0] == weights[1]).all(), f"case {case}: the bias of the keys matters")
     return "3 cases: four terms, and no weight changes with the bias of the keys"
 
 
@@ -226,15 +215,6 @@ def on_images(run: Run) -> str:
     within the bound of `convattn.ledger.evidence.influence_rounding`; JAX's softmax runs in
     float32.
     """
-    import jax
-    import jax.numpy as jnp
-
-    from convattn.encodings.layer import ContentScores
-    from convattn.ledger.evidence import DTYPES, whole_images
-    from convattn.ledger.evidence.influence_rounding import attention_within, column_weights_within
-    from convattn.operators.attention import attention_weights, multi_head_self_attention
-    from convattn.structures import as_attention_convolution, self_attention_convolution
-
     pixels = whole_images(run)[:1, 12:20, 12:20].reshape(1, 64, 3)
     rng = run.rng("weights")
     query, key, value = rng.integers(-1, 2, (3, 2, 3, 4))
@@ -275,8 +255,7 @@ def on_images(run: Run) -> str:
             wide = dtype == "float64" and name != "JAX"
             expected, bound = bounds["float64" if wide else "float32"]
             excess = (np.abs(np.asarray(out[0], np.float64) - expected) - bound).max()
-            if not excess <= 0:
-                raise EvidenceFailed(f"{dtype}, {name}: {excess} above the bound")
+            require(excess <= 0, f"{dtype}, {name}: {excess} above the bound")
         gap = float(jnp.abs(results[0] - results[1]).max())
         seen.append(f"{dtype} {gap:.2g}")
     return "three routes within the bound; layer and convolution apart by " + ", ".join(seen)
@@ -302,7 +281,7 @@ CLAIM = Claim(
             "pixels of images, three routes",
             Level.BOUNDED,
             on_images,
-            assumes="exp is within 4 units in the last place; products as pinned",
+            assumes=EXP,
             quick=False,
         ),
     ),

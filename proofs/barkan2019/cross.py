@@ -30,10 +30,22 @@ gap weight zero and leaves the ratios of the others. Segments: (x + s) ⋆ H = [
 
 from fractions import Fraction
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
-from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
+from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
 from convattn.ledger.evidence import certified_identities, exact_convolution
+from convattn.ledger.evidence.exact_attention import exact_softmax
+from convattn.sac import (
+    EvenBias,
+    SelfAttentiveParameters,
+    attention_scores,
+    cross_attentive_features,
+    seam_reach,
+    side_by_side,
+    with_segment,
+)
 
 
 def drawn_images(run: Run) -> tuple[np.ndarray, np.ndarray]:
@@ -45,10 +57,6 @@ def drawn_images(run: Run) -> tuple[np.ndarray, np.ndarray]:
 
 def joined_image(first: np.ndarray, second: np.ndarray, gap: int) -> np.ndarray:
     """t of the library, with its gap."""
-    import jax.numpy as jnp
-
-    from convattn.sac import side_by_side
-
     return np.asarray(side_by_side(jnp.asarray(first), jnp.asarray(second), gap)[0])
 
 
@@ -81,18 +89,6 @@ def the_default_gap(run: Run) -> str:
 
     Its features, too: a head with M = 128 at the distance (0, M + g) copies x to z and z to x.
     """
-    import jax
-    import jax.numpy as jnp
-
-    from convattn.sac import (
-        EvenBias,
-        SelfAttentiveParameters,
-        attention_scores,
-        cross_attentive_features,
-        seam_reach,
-    )
-    from convattn.sac.cross_attention import side_by_side
-
     rng = run.rng("parameters")
     query, key = (jnp.asarray(rng.integers(-3, 4, (1, 2, 4, 2, 4)), jnp.float32) for _ in range(2))
     table = EvenBias(jnp.asarray(rng.integers(-9, 10, (1, 2, 12)), jnp.float32))
@@ -127,24 +123,17 @@ def the_default_gap(run: Run) -> str:
 
 def unmasked_gaps_take_weight(run: Run) -> str:
     """Uniform attention over 2M + g columns: the gap takes g/(2M + g) of each patch's, exactly."""
-    from convattn.ledger.evidence.exact_attention import exact_softmax
-
     shares = []
     for gap in (0, 1, 2):
         weights = exact_softmax(np.zeros((1, 10 + gap), int))[0]
         share = sum(weights[5 : 5 + gap], Fraction(0))
-        if share != Fraction(gap, 10 + gap):
-            raise EvidenceFailed(f"gap {gap}: {share}")
+        require(share == Fraction(gap, 10 + gap), f"gap {gap}: {share}")
         shares.append(str(share))
     return f"M = 5: gaps of 0, 1 and 2 columns take {', '.join(shares)} of the attention"
 
 
 def segments(run: Run) -> str:
     """(x + s) ⋆ H = [x, s] ⋆ [H, H], by the library's segments, in integers."""
-    import jax.numpy as jnp
-
-    from convattn.sac import with_segment
-
     first, segment = drawn_images(run)
     kernel = run.rng("kernel").integers(-9, 10, (2, 3, 2, 4))
     added, joined = (
@@ -171,8 +160,7 @@ def distances_of_the_join(run: Run) -> str:
     if max(one.values()) != 2 * width - 1 or beyond != list(range(width, 2 * width)):
         raise EvidenceFailed(f"distances {sorted(set(one.values()))}")
     equal = [pair for pair in one if one[pair] == other[pair]]
-    if equal != [(j, j) for j in range(width)]:
-        raise EvidenceFailed(f"the order does not matter at {equal}")
+    require(equal == [(j, j) for j in range(width)], f"the order does not matter at {equal}")
     return f"M = {width}: distances {beyond} are beyond the table; only j = t keeps its distance"
 
 

@@ -24,20 +24,30 @@ mixes values at t ≤ i with weights made of the query at i and the keys at t �
 reads words ≤ i. For the centred filter of width m the query at i reads i + d⌊m/2⌋. ∎
 """
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
-from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
+from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
 from convattn.ledger.evidence import certified_identities
+from convattn.ledger.evidence.printed_filters import printed_convolution
+from convattn.sac import (
+    EvenBias,
+    MultiscaleParameters,
+    SelfAttentiveParameters,
+    as_sequence,
+    attention_scores,
+    multiscale_self_attentive_convolution,
+    self_attentive_convolution,
+)
+from convattn.sac.attend import attend
+from convattn.sac.self_attentive_convolution import flat_bank
 
 WORDS = 6
 
 
 def multiscale(run: Run, causal: bool, dilation: int = 1):
     """MSAC of widths 1, 2 and 3, with content and H_R; scores too small to underflow."""
-    import jax.numpy as jnp
-
-    from convattn.sac import EvenBias, MultiscaleParameters, SelfAttentiveParameters
-
     rng = run.rng("parameters")
 
     def drawn(*shape: int):
@@ -64,23 +74,17 @@ def multiscale(run: Run, causal: bool, dilation: int = 1):
 
 def dependence(operator, words) -> np.ndarray:
     """Which outputs depend on which words: where the Jacobian is not exactly zero."""
-    import jax
-
     jacobian = np.asarray(jax.jit(jax.jacobian(operator))(words))[0, :, :, 0]
     return (jacobian != 0).any(axis=(1, 3))
 
 
 def drawn_words(run: Run):
     """One sentence of six words with two features."""
-    import jax.numpy as jnp
-
     return jnp.asarray(run.rng("words").integers(-3, 4, (1, WORDS, 2)), jnp.float32)
 
 
 def no_later_word(run: Run) -> str:
     """The Jacobian of output i by word j is exactly zero for j > i, and is not for j ≤ i."""
-    from convattn.sac import multiscale_self_attentive_convolution
-
     for dilation in (1,) if run.quick else (1, 2):
         given = multiscale(run, causal=True, dilation=dilation)
         seen = dependence(
@@ -94,11 +98,6 @@ def no_later_word(run: Run) -> str:
 
 def masked_only(parameters, words):
     """A SAC with the filters of Definition 1 under a causal attention mask."""
-    import jax.numpy as jnp
-
-    from convattn.sac.attend import attend
-    from convattn.sac.self_attentive_convolution import attention_scores, flat_bank
-
     scores, _ = attention_scores(parameters, words)
     values = flat_bank(parameters, words, parameters.value, (1,))
     return attend(scores, values, parameters.output, jnp.tri(WORDS, dtype=bool))
@@ -115,16 +114,6 @@ def a_mask_alone_leaks(run: Run) -> str:
 
 def one_by_m(run: Run) -> str:
     """1 × m on an image of height one, and m on the sequence: the same numbers."""
-    import jax
-    import jax.numpy as jnp
-
-    from convattn.sac import (
-        EvenBias,
-        SelfAttentiveParameters,
-        as_sequence,
-        self_attentive_convolution,
-    )
-
     rng = run.rng("parameters")
     value, query, key = (
         jnp.asarray(rng.integers(-3, 4, (2, 1, 3, 2, 4)), jnp.float32) for _ in range(3)
@@ -140,11 +129,6 @@ def one_by_m(run: Run) -> str:
 
 def regular_if_constant(run: Run) -> str:
     """Scores of permuted words: permuted alike iff the bias is constant."""
-    import jax
-    import jax.numpy as jnp
-
-    from convattn.sac import EvenBias, SelfAttentiveParameters, attention_scores
-
     rng = run.rng("parameters")
     query, key = (jnp.asarray(rng.integers(-3, 4, (1, 1, 2, 4)), jnp.float32) for _ in range(2))
     words, order = drawn_words(run), np.array([1, 2, 0, 4, 5, 3])
@@ -155,15 +139,12 @@ def regular_if_constant(run: Run) -> str:
         given = SelfAttentiveParameters(jnp.zeros((1, 1, 2, 1)), query, key, position, **ones)
         before, after = (np.asarray(scores_of(given, each)[0]) for each in (words, words[:, order]))
         equal = bool((after == before[:, :, order][..., order]).all())
-        if equal != regular:
-            raise EvidenceFailed(f"table {table}: permuted alike is {equal}")
+        require(equal == regular, f"table {table}: permuted alike is {equal}")
     return "six words: the scores are permuted with them iff the bias is constant"
 
 
 def pairs_at_the_border(run: Run) -> str:
     """M positions of 1 × m patches, of which M - m + 1 hold words only."""
-    from convattn.ledger.evidence.printed_filters import printed_convolution
-
     for width in (1, 2, 3):
         counted = printed_convolution(
             np.ones((1, WORDS, 1), np.int64), np.ones((1, width, 1), np.int64)

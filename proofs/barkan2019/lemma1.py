@@ -24,18 +24,20 @@ For odd n the floor is ⌈n/2⌉ - 1, for even n the two agree. ∎
 
 import math
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
-from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
+from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
 from convattn.ledger.evidence import certified_identities, exact_convolution, proved
+from convattn.ledger.evidence.printed_filters import printed_convolution
+from convattn.sac import filter_bank
 
 SIZES = [(n, m) for n in range(1, 6) for m in range(1, 6)]
 
 
 def the_ceiling(run: Run) -> str:
     """Definition 1, with either bracket, against the convolution with centred taps."""
-    from convattn.ledger.evidence.printed_filters import printed_convolution
-
     for n, m in SIZES:
         rng = run.rng(n, m)
         image = rng.integers(1, 9, (6, 7, 2))
@@ -43,15 +45,12 @@ def the_ceiling(run: Run) -> str:
         expected = exact_convolution(image[None], weights[..., None])[0, ..., 0]
         for bracket, holds in ((math.ceil, True), (math.floor, n % 2 == 0 and m % 2 == 0)):
             equal = bool((printed_convolution(image, weights, bracket) == expected).all())
-            if equal != holds:
-                raise EvidenceFailed(f"{n} × {m} with the {bracket.__name__}: equal is {equal}")
+            require(equal == holds, f"{n} × {m} with the {bracket.__name__}: equal is {equal}")
     return f"{len(SIZES)} sizes: the ceiling always, the floor for even n and m only"
 
 
 def the_floor_reads_the_next_pixel(run: Run) -> str:
     """One tap of weight one, n = m = 1: with the floor x_(i+1, j+1), so not even 1 × 1 is WX."""
-    from convattn.ledger.evidence.printed_filters import printed_convolution
-
     image, one = run.rng("image").integers(1, 9, (4, 5, 1)), np.ones((1, 1, 1), np.int64)
     ceiling, floor = (printed_convolution(image, one, each) for each in (math.ceil, math.floor))
     moved = np.pad(image[1:, 1:, 0], ((0, 1), (0, 1)))
@@ -62,11 +61,6 @@ def the_floor_reads_the_next_pixel(run: Run) -> str:
 
 def tokens_are_columns(run: Run) -> str:
     """(x ⋆ H)_1jf = (WX)_fj by the library's filters if x is X transposed, not reshaped."""
-    import jax
-    import jax.numpy as jnp
-
-    from convattn.sac import filter_bank
-
     apply = jax.jit(filter_bank, static_argnames=("stride", "dilation"))
     cases = 2 if run.quick else 20
     for case in range(cases):
@@ -76,8 +70,7 @@ def tokens_are_columns(run: Run) -> str:
         for image, holds in ((tokens.T, True), (tokens.reshape(5, 3), False)):
             bank = apply(jnp.asarray(image[None, None]), filters, stride=(1, 1), dilation=(1, 1))
             equal = bool((weights @ tokens == np.asarray(bank)[0, 0, :, 0].T).all())
-            if equal != holds:
-                raise EvidenceFailed(f"case {case}, x = {image.tolist()}: equal is {equal}")
+            require(equal == holds, f"case {case}, x = {image.tolist()}: equal is {equal}")
     return f"{cases} cases of W (4 × 3) and X (3 × 5): the transpose, not the reshape"
 
 

@@ -24,31 +24,29 @@ a head do not change, as d_a is one for all. Of the 1 × 1 convolutions, H_Y,c^l
 for each head; the ordinary convolutions H_R^l, each times its matrix, add up to one. ∎
 """
 
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
 import numpy as np
 
-from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
+from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
 from convattn.ledger.evidence import certified_identities, exact_convolution
+from convattn.sac import (
+    EvenBias,
+    MultiscaleParameters,
+    SelfAttentiveParameters,
+    as_single_scale,
+    attention_scores,
+    multiscale_self_attentive_convolution,
+    self_attentive_convolution,
+)
 
 SIZES = ((2, 1), (1, 3))
 
 
 def msac_is_sac(run: Run) -> str:
     """Scores of heads with content, in integers; the whole operator where attention is one-hot."""
-    from dataclasses import replace
-
-    import jax
-    import jax.numpy as jnp
-
-    from convattn.sac import (
-        EvenBias,
-        MultiscaleParameters,
-        SelfAttentiveParameters,
-        as_single_scale,
-        attention_scores,
-        multiscale_self_attentive_convolution,
-        self_attentive_convolution,
-    )
-
     rng = run.rng("parameters")
 
     def integers(*shape: int) -> jax.Array:
@@ -94,8 +92,7 @@ def printed_range(count: int) -> list[int]:
 def range_of_scales(run: Run) -> str:
     """1 < l < L leaves out two scales of every L ≥ 2: both of two, two of the three of §5."""
     missing = {count: count - len(printed_range(count)) for count in range(2, 9)}
-    if set(missing.values()) != {2}:
-        raise EvidenceFailed(f"missing scales by L: {missing}")
+    require(set(missing.values()) == {2}, f"missing scales by L: {missing}")
     return f"L = 2 … 8: two scales are missing each time; of L = 3 stays {printed_range(3)}"
 
 

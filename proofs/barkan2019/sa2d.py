@@ -29,10 +29,20 @@ linearisation is needed, so continuity of the scores is not either. ∎
 
 from fractions import Fraction
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
-from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
+from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
 from convattn.ledger.evidence import certified_identities, exact_convolution, proved
+from convattn.ledger.evidence.exact_attention import exact_softmax
+from convattn.sac import (
+    EvenBias,
+    SelfAttentiveParameters,
+    attention_scores,
+    even_bias_scores,
+    sac_from_even_kernel,
+)
 
 
 def printed_scores(query: np.ndarray, key: np.ndarray, bias: np.ndarray) -> np.ndarray:
@@ -47,11 +57,6 @@ def printed_scores(query: np.ndarray, key: np.ndarray, bias: np.ndarray) -> np.n
 
 def equations(run: Run) -> str:
     """The library's scores are those of eqs. 1 to 3, exactly: integers over 2."""
-    import jax
-    import jax.numpy as jnp
-
-    from convattn.sac import EvenBias, SelfAttentiveParameters, attention_scores
-
     rng = run.rng("parameters")
     image = rng.integers(-3, 4, (3, 4, 2))
     query, key = rng.integers(-3, 4, (2, 2, 1, 1, 2, 4))  # two heads
@@ -83,19 +88,12 @@ def distances_from_zero(run: Run) -> str:
     """|i - r| over N = 5 rows: 0 to 4, of which an array from 1 to 5 lacks 0 and never gives 5."""
     used = distances(5)
     present = set(range(1, 6))
-    if used - present != {0} or present - used != {5}:
-        raise EvidenceFailed(f"distances {used}")
+    require(used - present == {0} and present - used == {5}, f"distances {used}")
     return "N = 5: the distances are 0 … 4; a table from 1 lacks 0 and never reads its last entry"
 
 
 def even_kernels_exactly(run: Run) -> str:
     """(r+1)² + 1 heads in fractions, on the image with a ring, at ε = 1/2 and e^M = 1 + N."""
-    import jax.numpy as jnp
-
-    from convattn.ledger.evidence.exact_attention import exact_softmax
-    from convattn.sac import even_bias_scores, sac_from_even_kernel
-    from convattn.sac.relative_bias import EvenBias
-
     seen = []
     for size in ((3, 5),) if run.quick else ((3, 5), (3, 3)):
         rng = run.rng(*size)
@@ -118,8 +116,7 @@ def even_kernels_exactly(run: Run) -> str:
         inside = total[ring[0] : space[0] - ring[0], ring[1] : space[1] - ring[1]]
         if (inside != exact_convolution(image, kernel)[0]).any():
             raise EvidenceFailed(f"{size}: the heads are not the convolution")
-        if len(values) != (ring[0] + 1) * (ring[1] + 1) + 1:
-            raise EvidenceFailed(f"{size}: {len(values)} heads")
+        require(len(values) == (ring[0] + 1) * (ring[1] + 1) + 1, f"{size}: {len(values)} heads")
         seen.append(f"{size[0]} × {size[1]}: {len(values)} heads")
     return "equal in fractions at every pixel; " + ", ".join(seen)
 
@@ -131,11 +128,6 @@ def reflected(image: np.ndarray, axis: int) -> np.ndarray:
 
 def layers_commute_with_reflections(run: Run) -> str:
     """S(PX) = P S(X) P for 1 × 1 heads with content, in integers: so the layer commutes with P."""
-    import jax
-    import jax.numpy as jnp
-
-    from convattn.sac import EvenBias, SelfAttentiveParameters, attention_scores
-
     rng = run.rng("parameters")
     parts = [jnp.asarray(rng.integers(-3, 4, (3, 1, 1, 2, 4)), jnp.float32) for _ in range(2)]
     table = EvenBias(jnp.asarray(rng.integers(-9, 10, (3, 3, 4)), jnp.float32))

@@ -29,19 +29,38 @@ v_q + TV·(mean of the others - v_q), as TV = ε(N-1)/N. The uniform head gives 
 + ε/(1-ε)·mean v - ε/(1-ε)·mean v = v_q. ∎
 """
 
+from dataclasses import replace
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from flint import arb, ctx
 
+from convattn.bounds.saturation import PRECISION, bias_total_variation, upper
 from convattn.bounds.score_error import ASSUMPTION
 from convattn.bounds.self_attentive_rounding import two_head_error_bound
 from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, evidence
-from convattn.ledger.evidence import certified_identities, exact_convolution, integer_kernel, proved
-from convattn.ledger.evidence.enclosures import ASSUMES
+from convattn.ledger.evidence import (
+    EXP,
+    certified_identities,
+    exact_convolution,
+    integer_kernel,
+    proved,
+    whole_images,
+)
+from convattn.ledger.evidence.enclosures import ASSUMES, distance_to_one_hot
 from convattn.ledger.evidence.layer_runs import DTYPES, OUT_CHANNELS, equal, within
-from convattn.sac import sac_from_convolution, self_attentive_convolution
+from convattn.sac import (
+    EvenBias,
+    SelfAttentiveParameters,
+    attention_scores,
+    even_bias_scores,
+    limit_error_bound,
+    sac_from_convolution,
+    self_attention_2d,
+    self_attentive_convolution,
+)
 
 
 def self_attentive_equals_convolution(
@@ -104,13 +123,6 @@ def self_attentive_equals_convolution(
 
 def distance_to_own_patch(run: Run) -> str:
     """The library's own scores at every query of a grid: TV in balls, the formula, and N·e^-M."""
-    import jax.numpy as jnp
-    from flint import arb, ctx
-
-    from convattn.bounds.saturation import PRECISION, bias_total_variation, upper
-    from convattn.ledger.evidence.enclosures import distance_to_one_hot
-    from convattn.sac import even_bias_scores, sac_from_convolution
-
     seen, cells = [], 20
     for logit in (1.0, 16.0, 104.0):
         given = sac_from_convolution(jnp.ones((2, 3, 1, 1), jnp.float64), exact=False, logit=logit)
@@ -136,14 +148,6 @@ def within_total_variation(run: Run) -> str:
     4 is below log(1 + N), N = 1024, and the head's row is a convex combination of S_q and J, so the
     rounding bound of the two heads is a bound here.
     """
-    import jax
-    import jax.numpy as jnp
-
-    from convattn.bounds.self_attentive_rounding import two_head_error_bound
-    from convattn.ledger.evidence import whole_images
-    from convattn.ledger.evidence.layer_runs import within
-    from convattn.sac import limit_error_bound, sac_from_convolution, self_attentive_convolution
-
     images = whole_images(run)[:2]
     kernel = integer_kernel(run.rng("kernel"), (3, 3), 3, 4)
     expected = exact_convolution(images, kernel)
@@ -161,16 +165,6 @@ def within_total_variation(run: Run) -> str:
 
 def one_by_one(run: Run) -> str:
     """The operator of §3 with 1 × 1 filters and that of §2, two programs, the same numbers."""
-    import jax
-    import jax.numpy as jnp
-
-    from convattn.sac import (
-        EvenBias,
-        SelfAttentiveParameters,
-        self_attention_2d,
-        self_attentive_convolution,
-    )
-
     rng = run.rng("parameters")
     images, query, key, value, output, table = (
         jnp.asarray(rng.integers(-3, 4, shape), jnp.float32)
@@ -189,11 +183,6 @@ def one_by_one(run: Run) -> str:
 
 def two_merges(run: Run) -> str:
     """[[y_1, y_2] H_Y, y'] H_Y' is [y_1, y_2, y'] times one matrix of (C+1)·d_o rows; integers."""
-    import jax
-    import jax.numpy as jnp
-
-    from convattn.sac import EvenBias, SelfAttentiveParameters, self_attentive_convolution
-
     rng = run.rng("parameters")
     image = rng.integers(-3, 4, (1, 4, 5, 2))
     values, ordinary = rng.integers(-3, 4, (2, 2, 3, 2, 6)), rng.integers(-3, 4, (2, 3, 2, 6))
@@ -216,13 +205,6 @@ def two_merges(run: Run) -> str:
 
 def grids_under_stride(run: Run) -> str:
     """Stride (2, 3): keys on all pixels, some rows of the stride-1 scores; and keys on the grid."""
-    from dataclasses import replace
-
-    import jax
-    import jax.numpy as jnp
-
-    from convattn.sac import EvenBias, SelfAttentiveParameters, attention_scores
-
     rng = run.rng("parameters")
     image = jnp.asarray(rng.integers(-3, 4, (1, 5, 6, 2)), jnp.float32)
     query, key = (jnp.asarray(rng.integers(-3, 4, (1, 2, 3, 2, 4)), jnp.float32) for _ in range(2))
@@ -283,7 +265,7 @@ CLAIM = Claim(
             "one head at M = 4",
             Level.BOUNDED,
             within_total_variation,
-            assumes="exp is within 4 units in the last place; products as pinned",
+            assumes=EXP,
             quick=False,
         ),
         Evidence("1 × 1 is 2-D self-attention", Level.TESTED, one_by_one, quick=False),

@@ -22,23 +22,22 @@ only if row i does, and for V = (1, …, 1) that is also necessary. ∎
 
 from fractions import Fraction
 
+import jax.numpy as jnp
 import numpy as np
 
-from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
+from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
 from convattn.ledger.evidence import certified_identities, proved
+from convattn.ledger.evidence.exact_attention import exact_softmax
+from convattn.sac.attend import attend
 
 
 def rows_of_weights(scores: np.ndarray) -> np.ndarray:
     """Softmax over the keys, the columns of QᵀK, in fractions."""
-    from convattn.ledger.evidence.exact_attention import exact_softmax
-
     return exact_softmax(scores)
 
 
 def convex_combinations(run: Run) -> str:
     """α from integer tokens: by rows every y is convex; by columns some y leaves V's range."""
-    from convattn.ledger.evidence.exact_attention import exact_softmax
-
     cases, left = 5 if run.quick else 50, 0
     for case in range(cases):
         rng = run.rng(case)
@@ -56,15 +55,12 @@ def convex_combinations(run: Run) -> str:
             raise EvidenceFailed(f"case {case}: columns of {columns.tolist()}")
         outside = values @ columns.T
         left += bool(outside.max() > values.max() or outside.min() < values.min())
-    if not left:
-        raise EvidenceFailed(f"in none of {cases} cases the columns leave the range of V")
+    require(left, f"in none of {cases} cases the columns leave the range of V")
     return f"{cases} cases: convex by rows; by columns {left} leave the range of the values"
 
 
 def two_tokens(run: Run) -> str:
     """The counterexample of the repair, number for number."""
-    from convattn.ledger.evidence.exact_attention import exact_softmax
-
     weights = exact_softmax(np.array([[0, 1], [0, 0]]).T, Fraction(3)).T
     sums = weights.sum(axis=1).tolist()
     if sums != [Fraction(5, 4), Fraction(3, 4)]:
@@ -74,8 +70,6 @@ def two_tokens(run: Run) -> str:
 
 def four_axes(run: Run) -> str:
     """a_rtij: over (r, t) together the weights of a query sum to one, over r alone to M."""
-    from convattn.ledger.evidence.exact_attention import exact_softmax
-
     rng = run.rng("scores")
     scores = rng.integers(-3, 4, (3, 4, 3, 4))  # r, t, i, j
     together = rows_of_weights(scores.reshape(12, 12).T)
@@ -88,10 +82,6 @@ def four_axes(run: Run) -> str:
 
 def queries_first(run: Run) -> str:
     """The library mixes V Aᵀ: one-hot scores in float32, for a permutation of order four."""
-    import jax.numpy as jnp
-
-    from convattn.sac.attend import attend
-
     order = np.array([2, 0, 3, 1])
     scores = 128.0 * jnp.eye(4)[order][None]
     values = jnp.asarray(run.rng("values").integers(1, 99, (1, 4, 1, 3)), jnp.float32)

@@ -24,10 +24,22 @@ once, as below 1 numbers lie twice as densely. ∎
 
 import math
 
+import jax.numpy as jnp
 import numpy as np
 
-from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
-from convattn.ledger.evidence import certified, proved
+from convattn.encodings import QuadraticEncoding
+from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
+from convattn.ledger.audit.float_format import float_format
+from convattn.ledger.audit.saturation import measure_quadratic_saturation
+from convattn.ledger.evidence import DTYPES, EXP, certified, proved, whole_images
+from convattn.ledger.evidence.positional_heads import (
+    attended,
+    bare_grid,
+    head_weights,
+    heads_within,
+    scores_by_shift,
+)
+from convattn.operators.roundoff import one_hot_sharpness
 
 
 def measured(dtypes: tuple[str, ...]) -> str:
@@ -38,9 +50,6 @@ def measured(dtypes: tuple[str, ...]) -> str:
     four neighbours, relatively. The least α is a number of the scores' format, so it may lie one
     spacing, at most 2·u_score·α, above the derived one.
     """
-    from convattn.ledger.audit.float_format import float_format
-    from convattn.ledger.audit.saturation import measure_quadratic_saturation
-
     seen = []
     for dtype in dtypes:
         score = float_format(dtype)
@@ -69,8 +78,7 @@ def measured(dtypes: tuple[str, ...]) -> str:
                 f"{dtype}: maximum 1 from {row.alpha.rounds_to_one:.6g}, one-hot from "
                 f"{row.alpha.one_hot:.6g}, neighbours at 46 {row.rival_at_claimed:.3g}"
             )
-    if len(seen) != len(dtypes):
-        raise EvidenceFailed(f"{len(seen)} of {len(dtypes)} dtypes were measured")
+    require(len(seen) == len(dtypes), f"{len(seen)} of {len(dtypes)} dtypes were measured")
     return "; ".join(seen)
 
 
@@ -92,19 +100,6 @@ def black_pixels(run: Run) -> str:
     black; at α = 46 it becomes the sum of its neighbours times e^-46. In float16 that is below the
     smallest number of the result, and only the weights tell.
     """
-    import jax.numpy as jnp
-
-    from convattn.encodings import QuadraticEncoding
-    from convattn.ledger.evidence import DTYPES, whole_images
-    from convattn.ledger.evidence.positional_heads import (
-        attended,
-        bare_grid,
-        head_weights,
-        heads_within,
-        scores_by_shift,
-    )
-    from convattn.operators.roundoff import one_hot_sharpness
-
     images = whole_images(run)
     images = images - images.min(axis=(1, 2, 3), keepdims=True)
     grid = bare_grid(images)
@@ -112,8 +107,7 @@ def black_pixels(run: Run) -> str:
     padded = np.pad(images, [(0, 0), (1, 1), (1, 1), (0, 0)])
     around = padded[:, :-2, 1:-1] + padded[:, 2:, 1:-1] + padded[:, 1:-1, :-2] + padded[:, 1:-1, 2:]
     black = (images == 0) & (around > 0)
-    if not black.any():
-        raise EvidenceFailed("no image has a black entry with a neighbour that is not black")
+    require(black.any(), "no image has a black entry with a neighbour that is not black")
     seen = []
     for dtype in DTYPES:
         typed = jnp.asarray(images, dtype)
@@ -124,8 +118,7 @@ def black_pixels(run: Run) -> str:
         heads_within(dtype, soft, exact, images)
         weights = np.asarray(head_weights(soft, grid), np.float64)[0]
         neighbours = weights[np.arange(1023), np.arange(1, 1024)][np.arange(1, 1024) % 32 != 0]
-        if not (neighbours > 0).all():
-            raise EvidenceFailed(f"{dtype}: at α = 46 a neighbour's weight is zero")
+        require((neighbours > 0).all(), f"{dtype}: at α = 46 a neighbour's weight is zero")
         if np.asarray(attended(hard, 0, typed), np.float64)[black].any():
             raise EvidenceFailed(f"{dtype}: hard attention does not leave black pixels black")
         shown = np.asarray(attended(soft, 0, typed), np.float64)[black]
@@ -166,12 +159,6 @@ CLAIM = Claim(
             assumes="exp is within 4 units in the last place",
             quick=False,
         ),
-        Evidence(
-            "black pixels of images",
-            Level.BOUNDED,
-            black_pixels,
-            assumes="exp is within 4 units in the last place; products as pinned",
-            quick=False,
-        ),
+        Evidence("black pixels of images", Level.BOUNDED, black_pixels, assumes=EXP, quick=False),
     ),
 )

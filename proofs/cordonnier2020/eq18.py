@@ -15,10 +15,20 @@ it cancels in the quotient. The density of N(μ, I/(2α)) at x is (α/π)e^(-α|
 
 from fractions import Fraction
 
+import jax.numpy as jnp
 import numpy as np
 
+from convattn.encodings import QuadraticEncoding
+from convattn.encodings.quadratic import printed_features, printed_target
 from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
-from convattn.ledger.evidence import proved
+from convattn.ledger.evidence import DTYPES, EXP, proved, whole_images
+from convattn.ledger.evidence.exact_attention import BASE, exact_softmax
+from convattn.ledger.evidence.positional_heads import (
+    bare_grid,
+    heads_within,
+    products_within,
+    scores_by_shift,
+)
 
 HEADS = ((0.5, (0.0, 0.0)), (0.25, (1.5, -2.25)), (2.0, (-0.5, 4.0)))  # α, Δ
 
@@ -28,11 +38,6 @@ def gaussian_exactly(run: Run) -> str:
 
     α = 4n and Δ in halves make every exponent an integer.
     """
-    import jax.numpy as jnp
-
-    from convattn.encodings.quadratic import printed_features, printed_target
-    from convattn.ledger.evidence.exact_attention import BASE, exact_softmax
-
     cases = 4 if run.quick else 12
     for case in range(cases):
         rng = run.rng(case)
@@ -65,18 +70,6 @@ def gaussian_on_images(run: Run) -> str:
     v·r_δ and the sums in it. The error is that of softmax, bounded in
     `convattn.ledger.evidence.softmax_rounding`.
     """
-    import jax.numpy as jnp
-
-    from convattn.encodings import QuadraticEncoding
-    from convattn.encodings.quadratic import printed_features, printed_target
-    from convattn.ledger.evidence import DTYPES, whole_images
-    from convattn.ledger.evidence.positional_heads import (
-        bare_grid,
-        heads_within,
-        products_within,
-        scores_by_shift,
-    )
-
     images = whole_images(run)
     grid = bare_grid(images)
     exact = [
@@ -109,7 +102,7 @@ CLAIM = Claim(
             "weights and pixels of images",
             Level.BOUNDED,
             gaussian_on_images,
-            assumes="exp is within 4 units in the last place; products as pinned",
+            assumes=EXP,
             quick=False,
         ),
     ),

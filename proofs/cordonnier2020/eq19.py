@@ -16,9 +16,19 @@ Proof. Expand: by symmetry the two mixed terms are equal, and -½δᵀΣ⁻¹δ 
 
 from fractions import Fraction
 
+import jax.numpy as jnp
 import numpy as np
 
+from convattn.encodings import GaussianEncoding, QuadraticEncoding
+from convattn.encodings.gaussian import gaussian_features, gaussian_target
 from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
+from convattn.ledger.evidence import DTYPES, EXP, whole_images
+from convattn.ledger.evidence.positional_heads import (
+    bare_grid,
+    heads_within,
+    products_within,
+    scores_by_shift,
+)
 
 CENTERS = ((0.0, 0.0), (1.5, -2.0), (-3.0, 0.5))
 ROOTS = (((1.0, 0.5), (0.0, 0.75)), ((0.25, 0.0), (0.5, 1.0)), ((0.5, -0.25), (0.25, 0.5)))  # R
@@ -26,10 +36,6 @@ ROOTS = (((1.0, 0.5), (0.0, 0.75)), ((0.25, 0.0), (0.5, 1.0)), ((0.5, -0.25), (0
 
 def five_features_exactly(run: Run) -> str:
     """v·r_δ of the library on dyadic numbers, against the centred form in fractions."""
-    import jax.numpy as jnp
-
-    from convattn.encodings.gaussian import gaussian_features, gaussian_target
-
     shifts = np.array([(row, column) for row in range(-7, 8) for column in range(-7, 8)])
     features = gaussian_features(shifts)
     cases = 10 if run.quick else 40
@@ -61,11 +67,6 @@ def five_features_exactly(run: Run) -> str:
 
 def root_form_exactly(run: Run) -> str:
     """The library's -½|R(δ - Δ)|² against v·r_δ with Σ⁻¹ = RᵀR, and R = 2I against α = 2."""
-    import jax.numpy as jnp
-
-    from convattn.encodings import GaussianEncoding, QuadraticEncoding
-    from convattn.encodings.gaussian import gaussian_features, gaussian_target
-
     shifts = np.array([(row, column) for row in range(-7, 8) for column in range(-7, 8)])
     centers, roots = np.array(CENTERS), np.array(ROOTS)
     precision = np.einsum("hij,hik->hjk", roots, roots)  # dyadic, exact
@@ -89,18 +90,6 @@ def gaussian_on_images(run: Run) -> str:
     R, Δ and δ are dyadic with few bits, so the scores are exact in float32 and above, as v·r_δ
     is. The error is that of softmax, bounded in `convattn.ledger.evidence.softmax_rounding`.
     """
-    import jax.numpy as jnp
-
-    from convattn.encodings import GaussianEncoding
-    from convattn.encodings.gaussian import gaussian_features, gaussian_target
-    from convattn.ledger.evidence import DTYPES, whole_images
-    from convattn.ledger.evidence.positional_heads import (
-        bare_grid,
-        heads_within,
-        products_within,
-        scores_by_shift,
-    )
-
     images = whole_images(run)
     grid = bare_grid(images)
     precision = np.einsum("hij,hik->hjk", np.array(ROOTS), np.array(ROOTS))
@@ -133,7 +122,7 @@ CLAIM = Claim(
             "weights and pixels of images",
             Level.BOUNDED,
             gaussian_on_images,
-            assumes="exp is within 4 units in the last place; products as pinned",
+            assumes=EXP,
             quick=False,
         ),
     ),

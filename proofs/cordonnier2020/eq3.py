@@ -25,19 +25,22 @@ and e^9 > e^3. ∎
 
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
+from convattn.bounds.rounding import EXP_ERROR, gamma, unit_roundoff
+from convattn.encodings import BiasEncoding, QuadraticEncoding
+from convattn.encodings.layer import AttentionLayer, ContentScores
+from convattn.fast.application import apply_attention
 from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
-from convattn.ledger.evidence import proved
+from convattn.ledger.evidence import DTYPES, EXP, proved, whole_images
+from convattn.ledger.evidence.exact_attention import exact_self_attention
+from convattn.operators.scores import content_scores, position_added_scores
 
 
 def permuted_exactly(run: Run) -> str:
     """Integer tokens and weights; softmax with the base 3/2, as fractions."""
-    import jax.numpy as jnp
-
-    from convattn.ledger.evidence.exact_attention import exact_self_attention
-    from convattn.operators.scores import content_scores, position_added_scores
-
     cases = 5 if run.quick else 25
     for case in range(cases):
         rng = run.rng(case)
@@ -61,11 +64,6 @@ def permuted_exactly(run: Run) -> str:
 
 def positions_break_it(run: Run) -> str:
     """The witness of the proof, with P in the scores only and in the values too."""
-    import jax.numpy as jnp
-
-    from convattn.ledger.evidence.exact_attention import exact_self_attention
-    from convattn.operators.scores import position_added_scores
-
     one = jnp.ones((1, 1), int)
     tokens, positions, swap = jnp.array([[1], [2]]), jnp.array([[0], [1]]), np.array([1, 0])
     for in_values in (0, 1):
@@ -91,15 +89,6 @@ def permuted_images(run: Run) -> str:
     8u)(1 + γ_N). So they differ by at most 2B. The quadratic encoding, which does not move along,
     has to exceed that.
     """
-    import jax
-    import jax.numpy as jnp
-
-    from convattn.bounds.rounding import EXP_ERROR, gamma, unit_roundoff
-    from convattn.encodings import BiasEncoding, QuadraticEncoding
-    from convattn.encodings.layer import AttentionLayer, ContentScores
-    from convattn.fast.application import apply_attention
-    from convattn.ledger.evidence import DTYPES, whole_images
-
     images = whole_images(run)
     count, tokens = len(images), images[0].shape[0] * images[0].shape[1]
     sequences = images.reshape(count, tokens, 3)
@@ -166,7 +155,7 @@ CLAIM = Claim(
             "pixels of images reordered",
             Level.BOUNDED,
             permuted_images,
-            assumes="exp is within 4 units in the last place; products as pinned",
+            assumes=EXP,
             quick=False,
         ),
     ),

@@ -12,18 +12,19 @@ without them no factor of shape 1 × D can follow W of shape D × D, unless D = 
 Proof. (x, y) ↦ x W yᵀ is bilinear. ∎
 """
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
-from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
-from convattn.ledger.evidence import proved
+from convattn.bounds.rounding import gamma, unit_roundoff
+from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
+from convattn.ledger.evidence import DTYPES, proved, whole_images
+from convattn.ledger.evidence.matrix_shapes import is_score, transposed
+from convattn.operators.scores import absolute_score_terms, position_added_scores
 
 
 def four_terms_exactly(run: Run) -> str:
     """Integers: each term against its definition, entry by entry, and the sum against eq. 3."""
-    import jax.numpy as jnp
-
-    from convattn.operators.scores import absolute_score_terms, position_added_scores
-
     cases = 10 if run.quick else 40
     for case in range(cases):
         rng = run.rng(case)
@@ -49,8 +50,6 @@ def four_terms_exactly(run: Run) -> str:
 
 def printed_shapes(run: Run) -> str:
     """Which of the two lines of the print can be formed, for D ≠ D_k."""
-    from convattn.ledger.evidence.matrix_shapes import is_score, transposed
-
     row, weight = (1, 4), (4, 3)
     if is_score([row, weight, transposed(weight), row]):
         raise EvidenceFailed("the second line can be formed without the transpose")
@@ -71,13 +70,6 @@ def four_terms_on_images(run: Run) -> str:
     additions: (1 + u)³ for (1 + u)². Together less than twice the latter. All partial sums are
     multiples of 2^-12 below 2¹¹, so nothing under- or overflows.
     """
-    import jax
-    import jax.numpy as jnp
-
-    from convattn.bounds.rounding import gamma, unit_roundoff
-    from convattn.ledger.evidence import DTYPES, whole_images
-    from convattn.operators.scores import absolute_score_terms, position_added_scores
-
     images = whole_images(run)
     count, height, width, features = images.shape
     tokens = images.reshape(count, height * width, features)
@@ -110,10 +102,7 @@ def four_terms_on_images(run: Run) -> str:
             for each in tokens
         ]
         gap, excess = (max(float(pair[i]) for pair in gaps) for i in (0, 1))
-        if not excess <= 0:
-            raise EvidenceFailed(
-                f"{dtype}: the two sides differ by {gap}, {excess} above the bound"
-            )
+        require(excess <= 0, f"{dtype}: the two sides differ by {gap}, {excess} above the bound")
         seen.append(f"{dtype} " + ("equal" if exact else f"within {reach:.2g}·G, apart {gap:.2g}"))
     return f"{count} images, {height * width} tokens; " + "; ".join(seen)
 

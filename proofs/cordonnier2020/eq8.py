@@ -21,10 +21,17 @@ last term is left, and it holds nothing but r_δ. For the shapes run through the
 weights as in eq. 2 or transposed, slices as rows or as columns. In each some neighbours differ. ∎
 """
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
-from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
-from convattn.ledger.evidence import proved
+from convattn.encodings import QuadraticEncoding
+from convattn.encodings.layer import ContentScores
+from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
+from convattn.ledger.evidence import DTYPES, proved, whole_images
+from convattn.ledger.evidence.matrix_shapes import is_score, transposed
+from convattn.ledger.evidence.positional_heads import bare_grid
+from convattn.operators.scores import relative_score_terms
 
 
 def shifts_of(height: int, width: int) -> np.ndarray:
@@ -35,10 +42,6 @@ def shifts_of(height: int, width: int) -> np.ndarray:
 
 def scores_of_a_key(run: Run) -> str:
     """Integers: equal (X_q, X_k, δ) give equal scores; without content equal δ do."""
-    import jax.numpy as jnp
-
-    from convattn.operators.scores import relative_score_terms
-
     shifts = shifts_of(3, 4)
     cases, repeated = (5 if run.quick else 20), 0
     for case in range(cases):
@@ -74,10 +77,6 @@ def scores_of_a_key(run: Run) -> str:
 
 def content_breaks_it(run: Run) -> str:
     """X = (1, 2)ᵀ, all maps 1, r = 0: two pairs with δ = 0 and different scores."""
-    import jax.numpy as jnp
-
-    from convattn.operators.scores import relative_score_terms
-
     one = jnp.ones((1, 1), int)
     seen = []
     for u in (0, 1):
@@ -87,16 +86,13 @@ def content_breaks_it(run: Run) -> str:
         scores = np.asarray(sum(terms)).tolist()
         if scores != [[1 + u, 2 + 2 * u], [2 + u, 4 + 2 * u]]:
             raise EvidenceFailed(f"u = {u}: the scores are {scores}")
-        if scores[0][0] == scores[1][1]:
-            raise EvidenceFailed(f"u = {u}: the scores at δ = 0 are equal")
+        require(scores[0][0] != scores[1][1], f"u = {u}: the scores at δ = 0 are equal")
         seen.append(f"u = {u}: {scores[0][0]} and {scores[1][1]} at δ = 0")
     return "; ".join(seen)
 
 
 def printed_shapes(run: Run) -> str:
     """Every reading of the print against D = 4, D_k = 3, D_p = 2; then the corrected form."""
-    from convattn.ledger.evidence.matrix_shapes import is_score, transposed
-
     weight, position_key, column = (4, 3), (2, 3), (3, 1)
     readings = 0
     for turned in (False, True):
@@ -118,8 +114,7 @@ def printed_shapes(run: Run) -> str:
         [u, transposed(weight), transposed(x)],
         [u, transposed(position_key), transposed(r)],
     )
-    if not is_score(*corrected):
-        raise EvidenceFailed("the corrected form does not fit either")
+    require(is_score(*corrected), "the corrected form does not fit either")
     return f"none of {readings} readings of the print can be formed, the corrected form can"
 
 
@@ -130,14 +125,6 @@ def translated_images(run: Run) -> str:
     below 2²⁴, so that the scores, which are computed in at least float32, are exact in every
     dtype.
     """
-    import jax
-    import jax.numpy as jnp
-
-    from convattn.encodings import QuadraticEncoding
-    from convattn.encodings.layer import ContentScores
-    from convattn.ledger.evidence import DTYPES, whole_images
-    from convattn.ledger.evidence.positional_heads import bare_grid
-
     images = whole_images(run)
     count, height, width, channels = images.shape
     grid = bare_grid(images)
@@ -168,10 +155,8 @@ def translated_images(run: Run) -> str:
             ]
             wrong, differ = unequal(content, positional, *pair)
             vary |= bool(differ)
-            if wrong:
-                raise EvidenceFailed(f"{dtype}: {wrong} scores change as the image is moved")
-        if not vary:
-            raise EvidenceFailed(f"{dtype}: no two pixels have different scores at δ = 0")
+            require(not wrong, f"{dtype}: {wrong} scores change as the image is moved")
+        require(vary, f"{dtype}: no two pixels have different scores at δ = 0")
     return f"{count} images, {len(stay)}² pairs each, equal in {', '.join(DTYPES)}"
 
 

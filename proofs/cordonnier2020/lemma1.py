@@ -26,10 +26,28 @@ its last row. For (2): rank(W_val W_out) ≤ rank(W_out). ∎
 
 from itertools import product
 
+import jax
+import jax.numpy as jnp
 import numpy as np
+from flint import fmpz_mat
 
-from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
-from convattn.ledger.evidence import certified, proved
+from convattn.constructions.geometry import ConvolutionGeometry
+from convattn.constructions.li_output_map import token_maps
+from convattn.constructions.li_theorem1 import bias_construction
+from convattn.encodings.layer import AttentionLayer
+from convattn.fast.application import apply_attention
+from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
+from convattn.ledger.evidence import (
+    DTYPES,
+    UNDERFLOW,
+    certified,
+    exact_convolution,
+    integer_kernel,
+    proved,
+    whole_images,
+)
+from convattn.ledger.evidence.layer_runs import equal
+from convattn.operators.shifts import from_query_minus_key, kernel_shifts
 
 
 def random_bijection(run: Run) -> str:
@@ -38,17 +56,6 @@ def random_bijection(run: Run) -> str:
     The weights are exactly zero and one, and sums of integers below 2²⁴ are exact in float32, so
     the result equals the exact convolution, rounded once to the dtype.
     """
-    import jax
-    import jax.numpy as jnp
-
-    from convattn.constructions.geometry import ConvolutionGeometry
-    from convattn.constructions.li_output_map import token_maps
-    from convattn.constructions.li_theorem1 import bias_construction
-    from convattn.encodings.layer import AttentionLayer
-    from convattn.fast.application import apply_attention
-    from convattn.ledger.evidence import DTYPES, exact_convolution, integer_kernel, whole_images
-    from convattn.ledger.evidence.layer_runs import equal
-
     images = whole_images(run)
     kernel = integer_kernel(run.rng("kernel"), (3, 3), 3, 4)
     expected = exact_convolution(images, kernel)
@@ -75,8 +82,6 @@ def border_rows(run: Run) -> str:
     On one axis of n pixels the shift s has its target inside for max(0, n - |s|) of them. With the
     library's own ring no row is zero.
     """
-    from convattn.constructions.geometry import ConvolutionGeometry
-
     bare = 0
     for kernel, height, width in product((1, 3, 5), range(1, 7), range(1, 7)):
         geometry = ConvolutionGeometry.of((kernel, kernel))
@@ -102,15 +107,12 @@ def border_rows(run: Run) -> str:
                     f"zero, expected {expected}"
                 )
             bare += empty > 0
-    if bare != 72:
-        raise EvidenceFailed(f"{bare} of the 72 bare grids with K ≥ 3 have zero rows")
+    require(bare == 72, f"{bare} of the 72 bare grids with K ≥ 3 have zero rows")
     return "72 bare grids with K ≥ 3 all have zero rows; with K = 1 or with the ring there are none"
 
 
 def fixed_output_map(run: Run) -> str:
     """Exact ranks: which W are of the form W_val W_out for a fixed W_out."""
-    from flint import fmpz_mat
-
     cases, deficient = 40, 0
     for case in range(cases):
         rng = run.rng(case)
@@ -132,9 +134,6 @@ def fixed_output_map(run: Run) -> str:
 
 def sign_of_the_bijection(run: Run) -> str:
     """Σ_h X_(q - f(h)) W^(h), the paper's eq. 13, with W^(h) = W_(-f(h)) and with W_(f(h))."""
-    from convattn.ledger.evidence import exact_convolution
-    from convattn.operators.shifts import from_query_minus_key, kernel_shifts
-
     cases = 3 if run.quick else 10
     for case in range(cases):
         rng = run.rng(case)
@@ -177,7 +176,7 @@ CLAIM = Claim(
             "a random bijection on images",
             Level.BOUNDED,
             random_bijection,
-            assumes="exp underflows to zero; integer sums below 2^24 are exact",
+            assumes=UNDERFLOW,
             quick=False,
         ),
         Evidence("(10) at the border", Level.TESTED, border_rows),

@@ -23,10 +23,23 @@ so on that axis its score lies at least αn² below p's. The row is the product 
 so p's weight exceeds θ(α)⁻², as no axis has a key at every n. ∎
 """
 
+import jax.numpy as jnp
 import numpy as np
 
-from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
-from convattn.ledger.evidence import proved, total_variation_enclosed
+from convattn.bounds.saturation import quadratic_total_variation_bound, upper
+from convattn.encodings import QuadraticEncoding
+from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
+from convattn.ledger.evidence import DTYPES, EXP, proved, total_variation_enclosed, whole_images
+from convattn.ledger.evidence.layer_runs import equal, within
+from convattn.ledger.evidence.positional_heads import (
+    attended,
+    bare_grid,
+    head_weights,
+    images_as_tokens,
+    scores_by_shift,
+)
+from convattn.ledger.evidence.softmax_rounding import mixture_within, weights_within
+from convattn.operators.roundoff import one_hot_sharpness
 
 CENTERS = ((0, 0), (1, -1), (-2, 3))
 
@@ -48,21 +61,6 @@ def distance_on_images(run: Run, dtypes: tuple[str, ...], alphas: tuple[float, .
     pixel attended to is within max|X| times twice the former of the nearest pixel, plus the
     rounding of the mixture.
     """
-    import jax.numpy as jnp
-
-    from convattn.bounds.saturation import quadratic_total_variation_bound, upper
-    from convattn.encodings import QuadraticEncoding
-    from convattn.ledger.evidence import whole_images
-    from convattn.ledger.evidence.layer_runs import within
-    from convattn.ledger.evidence.positional_heads import (
-        attended,
-        bare_grid,
-        head_weights,
-        images_as_tokens,
-        scores_by_shift,
-    )
-    from convattn.ledger.evidence.softmax_rounding import mixture_within, weights_within
-
     images = whole_images(run)
     grid, tokens = bare_grid(images), images_as_tokens(images)
     nearest = np.array([nearest_key(grid, center) for center in CENTERS])
@@ -115,14 +113,6 @@ def full_distance(run: Run) -> str:
 
 def one_hot_on_images(run: Run) -> str:
     """α of `one_hot_sharpness`: the pixels *are* those of the image moved by Δ, edges repeated."""
-    import jax.numpy as jnp
-
-    from convattn.encodings import QuadraticEncoding
-    from convattn.ledger.evidence import DTYPES, whole_images
-    from convattn.ledger.evidence.layer_runs import equal
-    from convattn.ledger.evidence.positional_heads import attended, bare_grid, head_weights
-    from convattn.operators.roundoff import one_hot_sharpness
-
     images = whole_images(run)
     count, height, width, _ = images.shape
     grid = bare_grid(images)
@@ -149,8 +139,7 @@ def one_hot_on_images(run: Run) -> str:
             ):
                 raise EvidenceFailed(f"{dtype}: a row without a target is not one-hot")
             outside += int(gone.sum())
-    if not outside:
-        raise EvidenceFailed("no query had its target outside, so nothing was seen of the border")
+    require(outside, "no query had its target outside, so nothing was seen of the border")
     each = outside // len(DTYPES)
     return f"{count} images equal in {', '.join(DTYPES)}; {each} rows have no target, yet sum to 1"
 
@@ -168,19 +157,8 @@ CLAIM = Claim(
         total_variation_enclosed(
             "distance to the nearest key", alphas=(0.5, 1.0, 4.0, 16.0, 46.0, 104.0)
         ),
-        Evidence(
-            "distance on images, quick",
-            Level.BOUNDED,
-            quick_distance,
-            assumes="exp is within 4 units in the last place; products as pinned",
-        ),
-        Evidence(
-            "distance on images",
-            Level.BOUNDED,
-            full_distance,
-            assumes="exp is within 4 units in the last place; products as pinned",
-            quick=False,
-        ),
+        Evidence("distance on images, quick", Level.BOUNDED, quick_distance, assumes=EXP),
+        Evidence("distance on images", Level.BOUNDED, full_distance, assumes=EXP, quick=False),
         Evidence(
             "one-hot on images, border included",
             Level.BOUNDED,

@@ -29,10 +29,18 @@ and a matrix Y with Σ_qk Y_qk a_qk^(h) = 0 for all heads, but Σ_qk Y_qk (E_q)_
 import json
 from fractions import Fraction
 
+import flint
+import jax
+import jax.numpy as jnp
 import numpy as np
 
-from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
-from convattn.ledger.evidence import certified, print_counterexample, proved
+from convattn.bounds.rounding import gamma, unit_roundoff
+from convattn.encodings import BiasEncoding
+from convattn.encodings.layer import AttentionLayer
+from convattn.fast.application import apply_attention
+from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
+from convattn.ledger.certificates.counterexample import head_rows
+from convattn.ledger.evidence import DTYPES, certified, print_counterexample, proved, whole_images
 from convattn.ledger.evidence.shared_map import (
     Matrix,
     shared_map_exists,
@@ -40,14 +48,13 @@ from convattn.ledger.evidence.shared_map import (
     spans_hold,
     tap_matrices,
 )
+from convattn.ledger.evidence.softmax_rounding import INFLATION, weights_within
 
 FILES = ("C20.lemma3-hard.json", "C20.lemma3-softmax.json", "C20.lemma3-lemma2.json")
 
 
 def counterexamples(run: Run) -> str:
     """The committed counterexamples, their heads rebuilt and both conditions decided by ranks."""
-    from convattn.ledger.certificates.counterexample import head_rows
-
     shown = []
     for name in FILES:
         body = json.loads((run.certificates / name).read_text("ascii"))["body"]
@@ -59,10 +66,8 @@ def counterexamples(run: Run) -> str:
         for head in heads:
             if any(sum(row) != 1 or min(row) < 0 for row in head):
                 raise EvidenceFailed(f"{name}: a row of {head} is no attention")
-        if not spans_hold(heads, wanted):
-            raise EvidenceFailed(f"{name}: a span does not hold")
-        if shared_map_exists(heads, wanted):
-            raise EvidenceFailed(f"{name}: a shared map exists")
+        require(spans_hold(heads, wanted), f"{name}: a span does not hold")
+        require(not shared_map_exists(heads, wanted), f"{name}: a shared map exists")
         shown.append(print_counterexample(run, name))
     return f"{len(FILES)} hold at every query and have no shared map\n" + "\n".join(shown)
 
@@ -145,17 +150,6 @@ def best_maps_on_images(run: Run) -> str:
     lies within that of b around f, and f exceeds that of b: no zero is possible. With the maps
     that the spans give at one query, that query is right, within b, and the other is not.
     """
-    import flint
-    import jax
-    import jax.numpy as jnp
-
-    from convattn.bounds.rounding import gamma, unit_roundoff
-    from convattn.encodings import BiasEncoding
-    from convattn.encodings.layer import AttentionLayer
-    from convattn.fast.application import apply_attention
-    from convattn.ledger.evidence import DTYPES, whole_images
-    from convattn.ledger.evidence.softmax_rounding import INFLATION, weights_within
-
     images = whole_images(run)
     half = images.shape[2] // 2
     pieces = np.stack([images[:, :, :half], images[:, :, half:]], axis=3).reshape(-1, 2, 3)
@@ -194,8 +188,7 @@ def best_maps_on_images(run: Run) -> str:
             errors.append(np.abs(output - pieces))
             bounds.append(bound * INFLATION + float(jnp.finfo(dtype).smallest_subnormal))
         error, allowed = (float((each[0] ** 2).mean() ** 0.5) for each in (errors, bounds))
-        if not floor > allowed:
-            raise EvidenceFailed(f"{dtype}: the floor {floor} is not above the rounding {allowed}")
+        require(floor > allowed, f"{dtype}: the floor {floor} is not above the rounding {allowed}")
         if not abs(error - floor) <= allowed:
             raise EvidenceFailed(f"{dtype}: error {error}, expected {floor} within {allowed}")
         for query in (0, 1):

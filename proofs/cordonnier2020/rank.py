@@ -22,15 +22,14 @@ the rank is min(D_in, D_h), which is D_out - D_h by chance at most. ∎
 """
 
 import numpy as np
+from flint import fmpz_mat
 
 from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
-from convattn.ledger.evidence import certified, proved
+from convattn.ledger.evidence import certified, exact_convolution, proved
 
 
 def ranks(run: Run) -> str:
     """Exact ranks of random integer factors, D_h < D_out ≤ 8."""
-    from flint import fmpz_mat
-
     cases, as_printed, reached = 100, 0, 0
     for case in range(cases):
         rng = run.rng(case)
@@ -56,10 +55,6 @@ def ranks(run: Run) -> str:
 
 def chosen_channels(run: Run) -> str:
     """Any D_h outputs can be those of any kernel; more than D_h cannot, in exact integers."""
-    from flint import fmpz_mat
-
-    from convattn.ledger.evidence import exact_convolution
-
     cases = 3 if run.quick else 10
     for case in range(cases):
         rng = run.rng(case)

@@ -16,18 +16,16 @@ Proof. v·r_δ = -α(δ - Δ)² + αΔ². The proofs of Lemmas 1 and 2 read the 
 coordinate left out. ∎
 """
 
+import jax.numpy as jnp
 import numpy as np
 
+from convattn.encodings.quadratic import printed_features, printed_target
 from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
 from convattn.ledger.evidence import certified, equals_convolution, proved, total_variation_enclosed
 
 
 def two_features(run: Run) -> str:
     """v·r_δ from the library's printed features, in integers, against -α(δ - Δ)² + αΔ²."""
-    import jax.numpy as jnp
-
-    from convattn.encodings.quadratic import printed_features, printed_target
-
     shifts, cases = np.arange(-40, 41)[:, None], 0
     for alpha in (1, 3, 46):
         for center in (-3, 0, 2):

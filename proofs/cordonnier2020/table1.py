@@ -32,7 +32,19 @@ The learned encoding has 6·(2·31·400 + 9·2·400) instead of 54·3, with cont
 entries, and A·X takes 2·256²·400 for each head. ∎
 """
 
-from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
+from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
+from convattn.ledger.evidence.model_size import (
+    APART,
+    MATCHING,
+    MIXING,
+    RELATING,
+    flops,
+    literal_model,
+    parameters,
+    resnet18,
+    rounds_to,
+    self_attention_model,
+)
 
 PRUNED = (2, 4, 1, 2, 6, 0)
 PRINTED = {  # model: parameters, FLOPs
@@ -47,8 +59,6 @@ PRINTED = {  # model: parameters, FLOPs
 
 def parts_of(model: str):
     """The parts of a model by its name in `PRINTED`."""
-    from convattn.ledger.evidence.model_size import resnet18, self_attention_model
-
     if model == "ResNet18":
         return resnet18()
     encoding, _, pruning = model.partition(", ")
@@ -57,8 +67,6 @@ def parts_of(model: str):
 
 def printed_sizes(run: Run) -> str:
     """Every printed figure, at its printed precision."""
-    from convattn.ledger.evidence.model_size import flops, parameters, rounds_to
-
     seen = []
     for model, (size, work) in PRINTED.items():
         parts = parts_of(model)
@@ -66,25 +74,13 @@ def printed_sizes(run: Run) -> str:
             ("parameters", parameters(parts), size),
             ("FLOPs", flops(parts), work),
         ):
-            if not rounds_to(count, printed):
-                raise EvidenceFailed(f"{model}: {count:,} {name}, printed {printed}")
+            require(rounds_to(count, printed), f"{model}: {count:,} {name}, printed {printed}")
         seen.append(f"{model} {parameters(parts):,} ({size}), {flops(parts):,} ({work})")
     return "; ".join(seen)
 
 
 def what_the_print_leaves_out(run: Run) -> str:
     """The five points of the repair."""
-    from convattn.ledger.evidence.model_size import (
-        MATCHING,
-        MIXING,
-        RELATING,
-        flops,
-        literal_model,
-        parameters,
-        rounds_to,
-        self_attention_model,
-    )
-
     literal = literal_model()
     matrices = 6 * (2 * 9 * 400 * 400 + 2 * 400 * 512) + 12 * 400 + 400 * 10
     content, quadratic = parts_of("content"), parts_of("quadratic")
@@ -104,8 +100,7 @@ def what_the_print_leaves_out(run: Run) -> str:
         ("learned, one table", parameters(shared[0]), "12.2M"),
         ("content, one table", parameters(shared[1]), "29.4M"),
     ):
-        if not rounds_to(count, figure):
-            raise EvidenceFailed(f"{name}: {count:,}, expected {figure}")
+        require(rounds_to(count, figure), f"{name}: {count:,}, expected {figure}")
     whole, left = parts_of("gaussian"), parts_of("gaussian, pruned")
     shares = [1 - count(left) / count(whole) for count in (parameters, flops)]
     for share in shares:
@@ -131,7 +126,6 @@ def settings_of(model: str):
 def sizes_of_the_modules(run: Run) -> str:
     """The modules, built on shapes alone, have as many parameters, and take as many FLOPs."""
     from convattn.lab.models.sizes import abstract_model, flop_count, parameter_count
-    from convattn.ledger.evidence.model_size import APART, flops, parameters
 
     for model in PRINTED:
         settings, parts = settings_of(model), parts_of(model)
@@ -141,8 +135,7 @@ def sizes_of_the_modules(run: Run) -> str:
             ("FLOPs of the maps", work.maps, flops(parts)),
             ("FLOPs", work.total, flops(parts, *APART)),
         ):
-            if found != expected:
-                raise EvidenceFailed(f"{model}: {found:,} {name}, expected {expected:,}")
+            require(found == expected, f"{model}: {found:,} {name}, expected {expected:,}")
     return f"parameters and FLOPs of {len(PRINTED)} modules are those counted layer by layer"
 
 

@@ -24,12 +24,33 @@ changes by (x_q + p_q)Wyᵀ and the score at q does not change. So (x_q + p_q)Wy
 y in R^d, that is W = 0. ∎
 """
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
-from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
-from convattn.ledger.evidence import certified, sizes, total_variation_enclosed
-
-UNDERFLOW = "exp underflows to zero; integer sums below 2^24 are exact"
+from convattn.bounds.flattened_kernel import exact_rank
+from convattn.encodings import AbsoluteEncoding, BiasEncoding, QuadraticEncoding
+from convattn.encodings.layer import AttentionLayer, ContentScores
+from convattn.fast.application import apply_attention
+from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
+from convattn.ledger.certificates.equality import absolute_form
+from convattn.ledger.evidence import (
+    DTYPES,
+    UNDERFLOW,
+    applied,
+    certified,
+    converted,
+    exact_convolution,
+    integer_kernel,
+    sizes,
+    total_variation_enclosed,
+    whole_images,
+)
+from convattn.ledger.evidence.exact_tokens import cut_tokens, join_tokens
+from convattn.ledger.evidence.layer_runs import equal
+from convattn.ledger.evidence.printed_output_map import output_blocks, patch_offsets
+from convattn.operators.roundoff import one_hot_sharpness
+from convattn.operators.shifts import TokenGrid
 
 
 def position_channels(rows: int, columns: int) -> np.ndarray:
@@ -40,8 +61,6 @@ def position_channels(rows: int, columns: int) -> np.ndarray:
 
 def forms(offsets) -> np.ndarray:
     """B_Δ for every offset, `[heads, 4, 4]`, in integers."""
-    from convattn.ledger.certificates.equality import absolute_form
-
     return np.array([absolute_form(offset) for offset in offsets])
 
 
@@ -67,31 +86,18 @@ def encoding_on_images(run: Run) -> str:
     off-target weights underflow. The table and W^Q are held in at least float32, as the scores are:
     |p|² needs 12 bits.
     """
-    import jax
-    import jax.numpy as jnp
-
-    from convattn.constructions import conv_to_attention
-    from convattn.encodings import AbsoluteEncoding, QuadraticEncoding
-    from convattn.encodings.layer import AttentionLayer
-    from convattn.fast.application import apply_attention
-    from convattn.ledger.evidence import DTYPES, exact_convolution, integer_kernel, whole_images
-    from convattn.ledger.evidence.layer_runs import equal
-    from convattn.operators.roundoff import one_hot_sharpness
-    from convattn.operators.shifts import TokenGrid
-
     images = whole_images(run)
     kernel = integer_kernel(run.rng("kernel"), (3, 3), 3, 4)
     expected = exact_convolution(images, kernel)
     found, compared = [], []
     for dtype in DTYPES:
-        quadratic = conv_to_attention(jnp.asarray(kernel, dtype), encoding="quadratic")
+        quadratic = converted(kernel, dtype, encoding="quadratic")
         grid = TokenGrid(images.shape[1:3], quadratic.ring)
         table = position_channels(*grid.keys)
         alpha, centers = one_hot_sharpness(dtype), quadratic.encoding.head_centers
         form = forms(np.asarray(centers, np.int64).tolist())
         largest = 4 * table[..., :2].max() * (table[..., :2].max() + 1) + table[..., 2].max()
-        if not largest < 2**24:
-            raise EvidenceFailed(f"a sum of a score reaches {largest}·α, so float32 may round it")
+        require(largest < 2**24, f"a sum of a score reaches {largest}·α, so float32 may round it")
         working = centers.dtype
         encoding = AbsoluteEncoding(
             jnp.asarray(alpha * form, working),
@@ -106,8 +112,7 @@ def encoding_on_images(run: Run) -> str:
                 raise EvidenceFailed(f"{working}: the scores are not the quadratic ones")
             compared.append(working)
         layer = AttentionLayer(encoding, None, quadratic.output, ring=quadratic.ring)
-        result = jax.jit(apply_attention)(layer, jnp.asarray(images, dtype))
-        found.append(equal(dtype, result, expected))
+        found.append(equal(dtype, applied(layer, images, dtype), expected))
     return f"{len(images)} images, {len(form)} heads, quadratic scores exactly; " + "; ".join(found)
 
 
@@ -118,18 +123,6 @@ def channels_in_the_input(run: Run) -> str:
     every channel, |p|² ≤ 162 included, is an integer of at most eight bits, exact in all four
     dtypes.
     """
-    import jax
-    import jax.numpy as jnp
-
-    from convattn.encodings import BiasEncoding
-    from convattn.encodings.layer import AttentionLayer, ContentScores
-    from convattn.fast.application import apply_attention
-    from convattn.ledger.evidence import DTYPES, exact_convolution, integer_kernel, whole_images
-    from convattn.ledger.evidence.exact_tokens import cut_tokens, join_tokens
-    from convattn.ledger.evidence.layer_runs import equal
-    from convattn.ledger.evidence.printed_output_map import output_blocks, patch_offsets
-    from convattn.operators.roundoff import one_hot_sharpness
-
     patch, images = 4, whole_images(run)
     kernel = integer_kernel(run.rng("kernel"), (3, 3), 3, 4)
     expected = exact_convolution(images, kernel)
@@ -194,8 +187,6 @@ def only_uniform_is_content_free(run: Run) -> str:
     p² + c dimensions: W on the positions, and content against the constant, a term of the query
     alone.
     """
-    from convattn.bounds.flattened_kernel import exact_rank
-
     seen = []
     for number, (tokens, content) in enumerate(((2, 1), (2, 3), (3, 2), (5, 4))):
         conditions = score_conditions(run.rng(number), tokens, content, 0, 12)

@@ -27,14 +27,24 @@ the sum of the images of the V_h, so rk_in ≤ n·d_H; stacked one above the oth
 the O_h. ∎
 """
 
-from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
+from convattn.bounds.flattened_kernel import exact_rank
+from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
 from convattn.ledger.evidence import (
+    DTYPES,
+    UNDERFLOW,
+    applied,
     bias_saturation_enclosed,
     certified,
+    converted,
     equals_convolution,
+    exact_convolution,
+    integer_kernel,
     proved,
     sizes,
+    whole_images,
 )
+from convattn.ledger.evidence.exact_tokens import cut_tokens
+from convattn.ledger.evidence.layer_runs import equal
 
 
 def narrow_heads_equal(run: Run, patch: int, out_channels: int, head_dim: int) -> str:
@@ -43,28 +53,16 @@ def narrow_heads_equal(run: Run, patch: int, out_channels: int, head_dim: int) -
     With `patch` > 1 the pixels are those of the image folded into channels, 3·patch² of them. The
     images are whole either way.
     """
-    import jax
-    import jax.numpy as jnp
-
-    from convattn.constructions import conv_to_attention
-    from convattn.fast.application import apply_attention
-    from convattn.ledger.evidence import DTYPES, exact_convolution, integer_kernel, whole_images
-    from convattn.ledger.evidence.exact_tokens import cut_tokens
-    from convattn.ledger.evidence.layer_runs import equal
-
     pixels = cut_tokens(whole_images(run), patch)
     kernel = integer_kernel(run.rng("kernel"), (3, 3), pixels.shape[-1], out_channels)
     expected = exact_convolution(pixels, kernel)
     found = []
     for dtype in DTYPES:
-        layer = conv_to_attention(
-            jnp.asarray(kernel, dtype), encoding="bias", exact=False, head_dim=head_dim
-        )
+        layer = converted(kernel, dtype, encoding="bias", exact=False, head_dim=head_dim)
         shapes = (layer.value.shape, layer.output.shape)  # type: ignore[union-attr]
         if shapes != ((9, pixels.shape[-1], head_dim), (9, head_dim, out_channels)):
             raise EvidenceFailed(f"W^V and W^O have the shapes {shapes}")
-        result = jax.jit(apply_attention)(layer, jnp.asarray(pixels, dtype))
-        found.append(equal(dtype, result, expected))
+        found.append(equal(dtype, applied(layer, pixels, dtype), expected))
     return (
         f"{len(pixels)} images of {pixels.shape[1]} × {pixels.shape[2]} pixels, d = "
         f"{pixels.shape[-1]}, d_H = {head_dim}, D_out = {out_channels}, 9 heads: "
@@ -84,16 +82,13 @@ def narrower_than_the_pixels(run: Run) -> str:
 
 def ranks_of_the_maps(run: Run) -> str:
     """What d_H must be: exact ranks of generic kernels and of the maps of single taps."""
-    from convattn.bounds.flattened_kernel import exact_rank
-
     seen = []
     for number, (size, given, made) in enumerate(
         ((3, 3, 64), (3, 48, 3), (3, 12, 12), (3, 30, 30))
     ):
         kernel = run.rng(number).integers(-9, 10, (size**2, given, made))
         widest = max(exact_rank(tap) for tap in kernel)
-        if widest > min(given, made):
-            raise EvidenceFailed(f"a {given} × {made} map has rank {widest}")
+        require(widest <= min(given, made), f"a {given} × {made} map has rank {widest}")
         by_input = exact_rank(kernel.transpose(1, 0, 2).reshape(given, -1))
         by_output = exact_rank(kernel.reshape(-1, made))
         least = -(-max(by_input, by_output) // size**2)
@@ -122,14 +117,14 @@ CLAIM = Claim(
             "64 output channels with d_H = 3",
             Level.BOUNDED,
             sixty_four_channels,
-            assumes="exp underflows to zero; integer sums below 2^24 are exact",
+            assumes=UNDERFLOW,
             quick=False,
         ),
         Evidence(
             "d_H = 3 on pixels of 48 channels",
             Level.BOUNDED,
             narrower_than_the_pixels,
-            assumes="exp underflows to zero; integer sums below 2^24 are exact",
+            assumes=UNDERFLOW,
             quick=False,
         ),
     ),

@@ -22,7 +22,8 @@ exceeds nine. It cannot where F has no more than nine rows up to repetition, whi
 (2P-1)²·D_in·D_out ≤ 9. ∎
 """
 
-from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
+from convattn.bounds.flattened_kernel import exact_rank
+from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
 from convattn.ledger.evidence import (
     bias_saturation_enclosed,
     certified,
@@ -30,6 +31,7 @@ from convattn.ledger.evidence import (
     proved,
     sizes,
 )
+from convattn.ledger.evidence.printed_output_map import flattened_blocks, output_blocks
 
 
 def patches_read(kernel_size: int, patch_size: int) -> set[tuple[int, int]]:
@@ -57,9 +59,6 @@ def nine_offsets(run: Run) -> str:
 
 def nine_are_too_few_beyond(run: Run) -> str:
     """For K = 2P + 3 and K = 2P + 5 a generic kernel has a flattened rank above nine, exactly."""
-    from convattn.bounds.flattened_kernel import exact_rank
-    from convattn.ledger.evidence.printed_output_map import flattened_blocks, output_blocks
-
     seen = []
     for patch, given, made in ((1, 5, 2), (2, 2, 1), (2, 1, 3), (3, 1, 1), (4, 1, 1)):
         ranks = []
@@ -67,8 +66,7 @@ def nine_are_too_few_beyond(run: Run) -> str:
             rng = run.rng(patch, size, given, made)
             kernel = rng.integers(-99, 100, (size, size, given, made))
             ranks.append(exact_rank(flattened_blocks(output_blocks(kernel, patch))))
-        if not ranks[0] <= 9 < min(ranks[1:]):
-            raise EvidenceFailed(f"P = {patch}, {given} → {made}: ranks {ranks}")
+        require(ranks[0] <= 9 < min(ranks[1:]), f"P = {patch}, {given} → {made}: ranks {ranks}")
         seen.append(f"P = {patch}, {given} → {made}: {ranks}")
     return "ranks at K = 2P + 1, 2P + 3, 2P + 5: " + "; ".join(seen)
 

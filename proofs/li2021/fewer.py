@@ -25,15 +25,16 @@ channel pair has a flattened form of rank nine (Theorem 6). In general the ranks
 number of rows with distinct entries, (2P-1)²·D_in·D_out, which is D_in·D_out for P = 1. ∎
 """
 
+from fractions import Fraction
+
+from convattn.bounds.flattened_kernel import exact_rank
 from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
+from convattn.ledger.evidence import exact_convolution
+from convattn.ledger.evidence.printed_output_map import flattened_blocks, output_blocks
 
 
 def two_heads_on_pixels(run: Run) -> str:
     """One channel, exactly: a biased head and the uniform one, on rings of zeros."""
-    from fractions import Fraction
-
-    from convattn.ledger.evidence import exact_convolution
-
     sizes = ((3, 4), (5, 6), (7, 5))
     for size, side in sizes:
         rng = run.rng(size)
@@ -64,9 +65,6 @@ def two_heads_on_pixels(run: Run) -> str:
 
 def comparison(run: Run) -> str:
     """Ranks of random kernels, modulo a prime: pixels min(K², D_in·D_out), patches nine."""
-    from convattn.bounds.flattened_kernel import exact_rank
-    from convattn.ledger.evidence.printed_output_map import flattened_blocks, output_blocks
-
     found = []
     for size, inputs, outputs in ((3, 3, 3), (5, 1, 1), (5, 2, 4), (5, 3, 3), (5, 3, 4), (5, 5, 5)):
         kernel = run.rng(size, inputs, outputs).integers(-99, 100, (size, size, inputs, outputs))

@@ -28,24 +28,32 @@ rounds to one if (N - 1)e^-M < u and to more if it is greater. These comparisons
 balls. ∎
 """
 
+import jax.numpy as jnp
 import numpy as np
+from flint import arb, ctx
 
-from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
-from convattn.ledger.evidence import bias_saturation_enclosed, proved
+from convattn.bounds.saturation import PRECISION, bias_total_variation, upper
+from convattn.encodings import BiasEncoding
+from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
+from convattn.ledger.evidence import EXP, bias_saturation_enclosed, proved, whole_images
+from convattn.ledger.evidence.layer_runs import within
+from convattn.ledger.evidence.positional_heads import (
+    attended,
+    bare_grid,
+    head_weights,
+    images_as_tokens,
+)
+from convattn.ledger.evidence.softmax_rounding import mixture_within, weights_within
+from convattn.operators.shifts import from_query_minus_key
 
 # As printed, q - k, and M. The third and fourth have no target at many queries.
 HEADS = (((-1, 2), 4.0), ((0, 0), 40.0), ((3, -5), 40.0), ((-31, 1), 8.0))
 # dtype, bits p, then N on either side of where 1 - TV stops rounding to one, and the denominator.
 ROUNDING = (("float32", 24, (2**32, 2**33), (2**33, 2**34)), ("float64", 53, (14, 15), (27, 28)))
-EXP = "exp is within 4 units in the last place; products as pinned"
 
 
 def forty_enclosed(run: Run) -> str:
     """M = 40: on which side of half a unit in the last place TV lies, strictly."""
-    from flint import arb, ctx
-
-    from convattn.bounds.saturation import PRECISION, bias_total_variation
-
     seen = []
     for dtype, bits, weights, denominators in ROUNDING:
         with ctx.workprec(PRECISION):
@@ -79,21 +87,6 @@ def weights_on_images(run: Run, dtypes: tuple[str, ...], heads: tuple) -> str:
     that are not negative, and by the rounding of the mixture. A row without a target is N equal
     numbers; N = 2¹⁰, so that 1/N is exact and the comparison is `==`.
     """
-    import jax.numpy as jnp
-
-    from convattn.bounds.saturation import bias_total_variation, upper
-    from convattn.encodings import BiasEncoding
-    from convattn.ledger.evidence import whole_images
-    from convattn.ledger.evidence.layer_runs import within
-    from convattn.ledger.evidence.positional_heads import (
-        attended,
-        bare_grid,
-        head_weights,
-        images_as_tokens,
-    )
-    from convattn.ledger.evidence.softmax_rounding import mixture_within, weights_within
-    from convattn.operators.shifts import from_query_minus_key
-
     images = whole_images(run)
     grid, tokens = bare_grid(images), images_as_tokens(images)
     keys = grid.number_of_keys
@@ -131,8 +124,7 @@ def weights_on_images(run: Run, dtypes: tuple[str, ...], heads: tuple) -> str:
             )
             worst = max(worst, float(np.abs(weights[head] - eq10).max()))
         seen.append(f"{dtype} {worst:.2g}")
-    if not uniform:
-        raise EvidenceFailed("every query had its target, so nothing was seen of the border")
+    require(uniform, "every query had its target, so nothing was seen of the border")
     return (
         f"{len(images)} images, N = {keys}, {len(heads)} heads; weights off eq. 10 by at most: "
         + ", ".join(seen)

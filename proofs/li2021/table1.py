@@ -19,7 +19,10 @@ layers have 12·(4·768² + 2·768·3072) = 84 934 656; for DeiT-small with d = 
 21 233 664. Biases, norms, embeddings and classifiers are left out on all sides. ∎
 """
 
-from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
+import jax
+import jax.numpy as jnp
+
+from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
 
 SIZES = {  # model: layers, heads, head dimension, width, feed-forward width
     "CMHSA": (6, 9, 768, 768, 3072),
@@ -32,9 +35,6 @@ TIMES = {"CMHSA-3": (45, 148, 96), "CMHSA-5": (49, 148, 98)}  # first, second, b
 
 def layer_weights(run: Run) -> str:
     """The weights, from the shapes of the arrays of one layer."""
-    import jax
-    import jax.numpy as jnp
-
     found = {}
     for model, (layers, heads, head, width, inner) in SIZES.items():
         shapes = jax.eval_shape(
@@ -45,8 +45,7 @@ def layer_weights(run: Run) -> str:
             }
         )
         found[model] = layers * sum(leaf.size for leaf in jax.tree.leaves(shapes))
-    if found != COUNTED:
-        raise EvidenceFailed(f"counted {found}, expected {COUNTED}")
+    require(found == COUNTED, f"counted {found}, expected {COUNTED}")
     ratios = {model: round(count / found["CMHSA"], 3) for model, count in found.items()}
     return f"millions: {', '.join(f'{m} {c / 1e6:.1f}' for m, c in found.items())}; {ratios}"
 

@@ -29,23 +29,33 @@ row vectors, EE⁺ = I. As the rank of M_δ is at most min(P²D_in, P²D_out), a
 can hold it as W^V W^O. For the bare grid: a head without its key has the uniform row. ∎
 """
 
+import flint
 import numpy as np
 
-from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
+from convattn.bounds.flattened_kernel import exact_rank
+from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
 from convattn.ledger.evidence import (
+    DTYPES,
     SEVEN_SIZES,
+    UNDERFLOW,
+    applied,
     bias_saturation_enclosed,
     certified,
+    converted,
     equals_convolution,
+    exact_convolution,
+    integer_kernel,
     proved,
     sizes,
+    whole_images,
 )
+from convattn.ledger.evidence.exact_tokens import cut_tokens, join_tokens, tokens_at
+from convattn.ledger.evidence.layer_runs import equal
+from convattn.ledger.evidence.printed_output_map import output_blocks, patch_offsets
 
 
 def mean_padded(tokens: np.ndarray, blocks: np.ndarray, offsets: list) -> np.ndarray:
     """N times the convolution in which a missing patch is the mean of all N, in integers."""
-    from convattn.ledger.evidence.exact_tokens import tokens_at
-
     count = tokens.shape[1] * tokens.shape[2]
     total = tokens.sum(axis=(1, 2), keepdims=True)
     return sum(
@@ -61,24 +71,13 @@ def bare_grid_takes_the_mean(run: Run) -> str:
     N = 64 patches: 1/N is a power of two, the uniform rows are exact, and N times the result is an
     integer below 2²⁴ with all its partial sums, so the comparison is `==`.
     """
-    import jax
-    import jax.numpy as jnp
-
-    from convattn.constructions import conv_to_attention
-    from convattn.fast.application import apply_attention
-    from convattn.ledger.evidence import DTYPES, exact_convolution, integer_kernel, whole_images
-    from convattn.ledger.evidence.exact_tokens import cut_tokens, join_tokens
-    from convattn.ledger.evidence.layer_runs import equal
-    from convattn.ledger.evidence.printed_output_map import output_blocks, patch_offsets
-
     images, patch = whole_images(run), 4
     kernel = integer_kernel(run.rng("kernel"), (3, 3), 3, 4)
     tokens = cut_tokens(images, patch)
     count = tokens.shape[1] * tokens.shape[2]
     blocks, offsets = output_blocks(kernel, patch), patch_offsets(3, patch)
     size = count * (np.abs(kernel).sum(axis=(0, 1, 2)).max() * 255)
-    if not size < 2**24:
-        raise EvidenceFailed(f"partial sums reach {size}, so float32 need not be exact")
+    require(size < 2**24, f"partial sums reach {size}, so float32 need not be exact")
     expected = join_tokens(mean_padded(tokens, blocks, offsets), patch) / count
     zero_padded = exact_convolution(images, kernel)
     differ = int((expected != zero_padded).sum())
@@ -86,11 +85,8 @@ def bare_grid_takes_the_mean(run: Run) -> str:
         raise EvidenceFailed(f"mean and zero padding differ in {differ} entries, not at the border")
     found = []
     for dtype in DTYPES:
-        layer = conv_to_attention(
-            jnp.asarray(kernel, dtype), patch_size=patch, encoding="bias", exact=False
-        )
-        bare = jax.jit(lambda heads, pixels: apply_attention(heads, pixels, ring=False))
-        found.append(equal(dtype, bare(layer, jnp.asarray(images, dtype)), expected))
+        layer = converted(kernel, dtype, patch_size=patch, encoding="bias", exact=False)
+        found.append(equal(dtype, applied(layer, images, dtype, ring=False), expected))
     return (
         f"{len(images)} images, P = {patch}, mean padding: {'; '.join(found)}; zero padding "
         f"differs in {differ} of {expected.size} outputs, all at the border"
@@ -106,13 +102,6 @@ def unimodular(rng: np.random.Generator, size: int) -> np.ndarray:
 
 def patch_embeddings(run: Run) -> str:
     """An injective embedding is undone by W^O, exactly; for one that is not, no W^O exists."""
-    import flint
-
-    from convattn.bounds.flattened_kernel import exact_rank
-    from convattn.ledger.evidence import exact_convolution
-    from convattn.ledger.evidence.exact_tokens import cut_tokens, join_tokens, tokens_at
-    from convattn.ledger.evidence.printed_output_map import output_blocks, patch_offsets
-
     cases = 5 if run.quick else 20
     for case in range(cases):
         rng = run.rng(case)
@@ -146,19 +135,12 @@ def patch_embeddings(run: Run) -> str:
 
 def head_dimensions(run: Run) -> str:
     """d_H = min(P²D_in, P²D_out) < d suffices for nine heads; for K = 1 less does not."""
-    from convattn.bounds.flattened_kernel import exact_rank
-    from convattn.constructions import conv_to_attention
-    from convattn.ledger.evidence import exact_convolution
-    from convattn.ledger.evidence.exact_tokens import cut_tokens, join_tokens, tokens_at
-    from convattn.ledger.evidence.printed_output_map import output_blocks, patch_offsets
-
     patch, channels = 2, 3
     rng = run.rng("kernel")
     kernel = rng.integers(-9, 10, (3, 3, channels, 1))
     images = rng.integers(0, 256, (2, 8, 6, channels))
-    layer = conv_to_attention(
-        kernel.astype(float), patch_size=patch, encoding="bias", exact=False, head_dim=4
-    )
+    options = {"patch_size": patch, "encoding": "bias", "exact": False, "head_dim": 4}
+    layer = converted(kernel, "float64", **options)
     if layer.heads != 9 or layer.value is None or layer.value.shape[1:] != (12, 4):
         raise EvidenceFailed(f"the layer has {layer.heads} heads and values {layer.value}")
     maps = np.asarray(layer.value, np.int64) @ np.asarray(layer.output, np.int64)
@@ -205,7 +187,7 @@ CLAIM = Claim(
             "bare grid: the mean for a missing patch",
             Level.BOUNDED,
             bare_grid_takes_the_mean,
-            assumes="exp underflows to zero; integer sums below 2^24 are exact",
+            assumes=UNDERFLOW,
             quick=False,
         ),
         Evidence("patch embeddings", Level.TESTED, patch_embeddings),

@@ -29,26 +29,25 @@ derived in `convattn.ledger.evidence.head_floor`. ∎
 """
 
 import numpy as np
+from flint import arb, ctx
 
-from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
+from convattn.bounds.flattened_kernel import exact_rank
+from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
 from convattn.ledger.certificates.catalogue import PIXEL_BOUNDS
-from convattn.ledger.evidence import certified, proved
+from convattn.ledger.evidence import certified, exact_convolution, proved
 from convattn.ledger.evidence.head_floor import fewer_heads_fail
+from convattn.ledger.evidence.printed_output_map import flattened_blocks, output_blocks
 
 SIZES = ((3, 1, 1), (3, 3, 1), (3, 3, 3), (3, 3, 64), (5, 3, 8), (5, 3, 9), (5, 25, 1), (7, 7, 8))
 
 
 def generic_ranks(run: Run) -> str:
     """rank F = min{K², d·D_out} for random integer kernels, exactly."""
-    from convattn.bounds.flattened_kernel import exact_rank
-    from convattn.ledger.evidence.printed_output_map import flattened_blocks, output_blocks
-
     seen = []
     for size, given, made in SIZES:
         kernel = run.rng(size, given, made).integers(-99, 100, (size, size, given, made))
         rank = exact_rank(flattened_blocks(output_blocks(kernel, 1)))
-        if rank != min(size**2, given * made):
-            raise EvidenceFailed(f"K = {size}, {given} → {made}: rank {rank}")
+        require(rank == min(size**2, given * made), f"K = {size}, {given} → {made}: rank {rank}")
         seen.append(f"K = {size}, {given} → {made}: {rank} (printed {min(size**2, given)})")
     return "; ".join(seen)
 
@@ -73,8 +72,6 @@ def offsets_that_occur(run: Run) -> str:
 def one_pixel_takes_one_head(run: Run) -> str:
     """An image of one pixel: the zero-padded convolution is X·W_0, one head, for K = 3 and d =
     9."""
-    from convattn.ledger.evidence import exact_convolution
-
     kernel = run.rng("kernel").integers(-9, 10, (3, 3, 9, 9))
     images = run.rng("images").integers(-9, 10, (5, 1, 1, 9))
     if (exact_convolution(images, kernel) != images @ kernel[1, 1]).any():
@@ -95,15 +92,12 @@ def content_scores_do_not_help(run: Run) -> str:
     terms, and so does the layer, relative to Σ a|X||W|. Enclosed with balls: the distance at t
     falls below any bound.
     """
-    from flint import arb, ctx
-
     rng = run.rng("content")
     tokens = rng.integers(-9, 10, (4, 3))
     form, scores = rng.integers(-3, 4, (3, 3)), rng.integers(-3, 4, (4, 4))
     content = tokens @ form @ tokens.T
     most = int(np.abs(content).max())
-    if not most:
-        raise EvidenceFailed("the content scores vanish, so nothing was seen")
+    require(most, "the content scores vanish, so nothing was seen")
     seen = []
     with ctx.workprec(256):
 

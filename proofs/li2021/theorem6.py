@@ -34,12 +34,17 @@ head attends to its own patch in the limit; at finite M a uniform head takes the
 value N·M_0 undoes. ∎
 """
 
+from fractions import Fraction
+
 import numpy as np
 
-from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
+from convattn.bounds.flattened_kernel import exact_rank
+from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
 from convattn.ledger.certificates.catalogue import BOX_BOUNDS
-from convattn.ledger.evidence import certified, equals_convolution, proved
+from convattn.ledger.evidence import certified, equals_convolution, exact_convolution, proved
+from convattn.ledger.evidence.exact_tokens import cut_tokens, join_tokens
 from convattn.ledger.evidence.head_floor import fewer_heads_fail
+from convattn.ledger.evidence.printed_output_map import flattened_blocks, output_blocks
 
 
 def embedded_box(size: int) -> np.ndarray:
@@ -52,9 +57,6 @@ def embedded_box(size: int) -> np.ndarray:
 
 def ranks_over_sizes(run: Run) -> str:
     """The box, and a random kernel without zeros, over P ≤ 5 and 3 ≤ K ≤ 2P + 1, exactly."""
-    from convattn.bounds.flattened_kernel import exact_rank
-    from convattn.ledger.evidence.printed_output_map import flattened_blocks, output_blocks
-
     sizes = 0
     for patch in range(2, 6):
         for size in range(3, 2 * patch + 2, 2):
@@ -65,12 +67,10 @@ def ranks_over_sizes(run: Run) -> str:
             kernels = {"box": embedded_box(size), "generic": nonzero}
             for name, kernel in kernels.items():
                 rank = exact_rank(flattened_blocks(output_blocks(kernel, patch)))
-                if rank != 9:
-                    raise EvidenceFailed(f"P = {patch}, K = {size}, {name}: rank {rank}")
+                require(rank == 9, f"P = {patch}, K = {size}, {name}: rank {rank}")
             sizes += 1
         one = exact_rank(flattened_blocks(output_blocks(np.full((1, 1, 1, 1), 7), patch)))
-        if one != 1:
-            raise EvidenceFailed(f"P = {patch}, K = 1: rank {one}")
+        require(one == 1, f"P = {patch}, K = 1: rank {one}")
     return f"{sizes} pairs (K, P) with 3 ≤ K ≤ 2P + 1: rank nine, box and generic; K = 1: rank one"
 
 
@@ -81,9 +81,6 @@ def last_step(run: Run) -> str:
     minor in one dimension is w_-1 w_0 w_1 - w_2 w_-1² - w_-2 w_1² = 0, so w has rank two and w ⊗ w
     four.
     """
-    from convattn.bounds.flattened_kernel import exact_rank
-    from convattn.ledger.evidence.printed_output_map import flattened_blocks, output_blocks
-
     ranks = {}
     for size, patch in ((3, 3), (3, 4), (5, 5), (3, 2), (5, 3), (5, 2)):
         ones = np.ones((size, size, 1, 1), np.int64)
@@ -105,12 +102,6 @@ def last_step(run: Run) -> str:
 
 def one_patch_takes_one_head(run: Run) -> str:
     """One patch a side: X M_0 is the zero-padded convolution, with the ring too, exactly."""
-    from fractions import Fraction
-
-    from convattn.ledger.evidence import exact_convolution
-    from convattn.ledger.evidence.exact_tokens import cut_tokens, join_tokens
-    from convattn.ledger.evidence.printed_output_map import output_blocks
-
     for size, patch in ((3, 2), (3, 4), (5, 3), (5, 2)):
         rng = run.rng(size, patch)
         kernel = rng.integers(-9, 10, (size, size, 2, 3))

@@ -29,12 +29,20 @@ most 2t·max|a| in magnitude, 4·10⁻¹⁶ for N = 101 and M = 40, far below th
 float32. For the networks: the derivation in `two_phase/deviation.py`.
 """
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from convattn.bounds.back_ends.bounds import gradient_bounds
+from convattn.fast.application import apply_attention
 from convattn.lab.records.evidence import BackingPipeline
-from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
+from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
+from convattn.ledger.evidence.real_images import whole_images
 
 VERDICT = Verdict.NOT_RUN
 SIZE = (6, 8)  # 3 × 4 patches of 2 × 2 pixels and 3 channels
@@ -63,8 +71,6 @@ def printed_architecture(run: Run) -> str:
 @contextmanager
 def quick_compilation() -> Iterator[None]:
     """The programs below run once, so most of XLA's optimizations cost more than they save."""
-    import jax
-
     jax.config.update("jax_disable_most_optimizations", True)
     try:
         yield
@@ -74,18 +80,12 @@ def quick_compilation() -> Iterator[None]:
 
 def small_images(run: Run):
     """Two pieces of real images, in float32."""
-    import jax.numpy as jnp
-
-    from convattn.ledger.evidence.real_images import whole_images
-
     pieces = whole_images(run, 2)[:, : SIZE[0], : SIZE[1]]
     return jnp.asarray(pieces / 127.5 - 1, jnp.float32)
 
 
 def small_network(run: Run):
     """A layer of convolutions with drawn numbers, in float32, and images for it."""
-    import jax
-    import jax.numpy as jnp
     from flax import nnx
 
     from convattn.lab.models.settings import VisionTransformerSettings
@@ -113,8 +113,7 @@ def same_function(run: Run) -> str:
     wanted = phase_two_settings(model.settings, how)
     found = deviation(model, transfer(model, wanted, how, rngs=nnx.Rngs(1)), images, how)
     logits = f"{found.difference.max():.2g}, with a bound of {found.bound.max():.2g}"
-    if not found.passed:
-        raise EvidenceFailed(f"the logits differ by up to {logits}, or a layer exceeds its bound")
+    require(found.passed, f"the logits differ by up to {logits}, or a layer exceeds its bound")
     return (
         f"{wanted.heads} heads, ε = 1/2: logits of up to {abs(found.logits).max():.2g} differ by "
         f"up to {logits}"
@@ -149,14 +148,6 @@ def content_gradients(run: Run) -> str:
 @quick_compilation()
 def bias_gradients(run: Run) -> str:
     """The gradient of the table of biases against what rounding can do to it, and against 10⁻⁸."""
-    import math
-
-    import jax
-    import jax.numpy as jnp
-    import numpy as np
-
-    from convattn.bounds.back_ends.bounds import gradient_bounds
-    from convattn.fast.application import apply_attention
     from convattn.lab.two_phase.settings import ConversionSettings
     from convattn.lab.two_phase.transfer import convert_layer
 

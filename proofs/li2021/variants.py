@@ -30,8 +30,12 @@ rank at most N_H, and one-hot heads put the same M_δ at every (q, q + δ). ∎
 
 import numpy as np
 
-from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
+from convattn.bounds.flattened_kernel import exact_rank
+from convattn.constructions.geometry import ConvolutionGeometry
+from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
 from convattn.ledger.evidence import bias_saturation_enclosed, certified, equals_convolution, proved
+from convattn.ledger.evidence.printed_output_map import flattened_blocks, output_blocks
+from convattn.operators.shifts import TokenGrid, kernel_shifts
 
 
 def kept_pixels(patch_size: int, stride: int, patches: int) -> list[tuple[int, ...]]:
@@ -45,8 +49,6 @@ def kept_pixels(patch_size: int, stride: int, patches: int) -> list[tuple[int, .
 def stride_and_patches(run: Run) -> str:
     """All patches keep the same pixels iff s divides P, counted; P = 2, s = 3 keeps 1, 1, 0
     pixels."""
-    from convattn.constructions.geometry import ConvolutionGeometry
-
     for patch in range(1, 17):
         for stride in range(1, 17):
             kept = kept_pixels(patch, stride, stride)  # the pattern repeats after s patches
@@ -67,9 +69,6 @@ def translation_invariance_is_used(run: Run) -> str:
     and the map's own coefficients, stacked likewise: with one channel the layer is the map iff the
     latter lies in the span of the former.
     """
-    from convattn.bounds.flattened_kernel import exact_rank
-    from convattn.operators.shifts import TokenGrid, kernel_shifts
-
     grid = TokenGrid((3, 3), ((1, 1), (1, 1)))
     shifts = grid.key_positions[None] - grid.query_positions[:, None]
     heads = np.array([(shifts == delta).all(-1).ravel() for delta in kernel_shifts((3, 3), (1, 1))])
@@ -82,23 +81,18 @@ def translation_invariance_is_used(run: Run) -> str:
     pixels = 9
     generic = run.rng("generic").integers(-9, 10, (pixels, pixels, pixels**2))  # q, k, (i, j)
     rank = exact_rank(generic.reshape(pixels**2, -1))
-    if rank != pixels**2:
-        raise EvidenceFailed(f"the generic linear map has rank {rank}")
+    require(rank == pixels**2, f"the generic linear map has rank {rank}")
     return f"scaling pixel k by k + 1 is outside the span of 9 heads; a generic map takes {rank}"
 
 
 def locality_is_used(run: Run) -> str:
     """A translation invariant map as wide as the image takes (2n-1)² heads, exactly."""
-    from convattn.bounds.flattened_kernel import exact_rank
-    from convattn.ledger.evidence.printed_output_map import flattened_blocks, output_blocks
-
     seen = []
     for side in (2, 3, 4):
         size = 2 * side - 1  # every shift between two of the side × side pixels
         kernel = run.rng(side).integers(-9, 10, (size, size, size, size))
         rank = exact_rank(flattened_blocks(output_blocks(kernel, 1)))
-        if rank != size**2:
-            raise EvidenceFailed(f"{side} pixels a side: rank {rank}, expected {size**2}")
+        require(rank == size**2, f"{side} pixels a side: rank {rank}, expected {size**2}")
         seen.append(f"{side} × {side} pixels: {rank}")
     return "heads of a generic map that is linear and translation invariant: " + "; ".join(seen)
 

@@ -24,19 +24,21 @@ at the shift Pδ + s - t of the latter, and is in its receptive field iff that s
 by division with remainder. So Σ_r X_(q+δ_r) W^O_r adds every X_(·+shift) W^C_shift once. ∎
 """
 
+import jax.numpy as jnp
 import numpy as np
 
-from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
-from convattn.ledger.evidence import certified, equals_convolution, proved, sizes
+from convattn.constructions.geometry import ConvolutionGeometry
+from convattn.constructions.li_output_map import token_maps
+from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
+from convattn.ledger.evidence import certified, equals_convolution, exact_convolution, proved, sizes
+from convattn.ledger.evidence.exact_tokens import cut_tokens, join_tokens, tokens_at
+from convattn.ledger.evidence.printed_output_map import output_blocks, patch_offsets
 
 SIZES = ((1, 2), (3, 1), (3, 2), (5, 2), (3, 3), (7, 3), (7, 2), (9, 4))  # K, P
 
 
 def on_tokens(images: np.ndarray, kernel: np.ndarray, patch: int, sign: int = 1) -> np.ndarray:
     """Σ_r X_(q + sign·δ_r) W^O_r with zeros outside, in integers."""
-    from convattn.ledger.evidence.exact_tokens import cut_tokens, join_tokens, tokens_at
-    from convattn.ledger.evidence.printed_output_map import output_blocks, patch_offsets
-
     tokens = cut_tokens(images, patch)
     offsets = patch_offsets(kernel.shape[0], patch)
     read = (tokens_at(tokens, (sign * down, sign * right)) for down, right in offsets)
@@ -46,8 +48,6 @@ def on_tokens(images: np.ndarray, kernel: np.ndarray, patch: int, sign: int = 1)
 
 def formula_is_convolution(run: Run) -> str:
     """The printed formula against the convolution, exactly."""
-    from convattn.ledger.evidence import exact_convolution
-
     for number, (size, patch) in enumerate(SIZES):
         rng = run.rng(number)
         kernel = rng.integers(-9, 10, (size, size, 2, 3))
@@ -59,12 +59,6 @@ def formula_is_convolution(run: Run) -> str:
 
 def library_has_these_blocks(run: Run) -> str:
     """`token_maps` against the printed formula, exactly."""
-    import jax.numpy as jnp
-
-    from convattn.constructions.geometry import ConvolutionGeometry
-    from convattn.constructions.li_output_map import token_maps
-    from convattn.ledger.evidence.printed_output_map import output_blocks, patch_offsets
-
     for size, patch in SIZES[-3:]:
         kernel = run.rng(size).integers(-9, 10, (size, size, 2, 3))
         geometry = ConvolutionGeometry.of((size, size), patch)
@@ -78,8 +72,6 @@ def library_has_these_blocks(run: Run) -> str:
 
 def zero_is_the_centre(run: Run) -> str:
     """(0, 0) read with eq. 1's indices: the layer loses the centre tap, and nothing else."""
-    from convattn.ledger.evidence import exact_convolution
-
     for patch in (1, 2, 3):
         rng = run.rng(patch)
         kernel = rng.integers(1, 10, (3, 3, 1, 2))
@@ -96,8 +88,6 @@ def zero_is_the_centre(run: Run) -> str:
 def signs_disagree(run: Run) -> str:
     """Lemma 2's sign with eq. 14's blocks: the turned kernel for P = 1, no convolution for P =
     2."""
-    from convattn.ledger.evidence import exact_convolution
-
     kernel = run.rng("kernel").permutation(np.arange(1, 10)).reshape(3, 3, 1, 1)
     images = run.rng("images").integers(0, 256, (2, 8, 6, 1))
     turned = kernel[::-1, ::-1]
@@ -115,8 +105,7 @@ def signs_disagree(run: Run) -> str:
         if 2 <= v < side - 2 and 2 <= u < side - 2:
             by_shift.setdefault((y - v, x - u), set()).add(int(value))
     broken = sorted(shift for shift, values in by_shift.items() if len(values) > 1)
-    if not broken:
-        raise EvidenceFailed("P = 2: the mixed signs give a convolution after all")
+    require(broken, "P = 2: the mixed signs give a convolution after all")
     return (
         f"P = 1: the kernel turned by 180°; P = 2: {len(broken)} shifts, such as {broken[0]}, with "
         f"several values {sorted(by_shift[broken[0]])}: no convolution"

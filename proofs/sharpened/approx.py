@@ -31,11 +31,19 @@ layer puts F_N + λ(ΣC)J in all. F - F_N is orthogonal to the C_i, so over n ke
 
 from fractions import Fraction
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
-from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
+from convattn.bounds.mixture_error import mixture_error_bound
+from convattn.encodings import MixtureEncoding
+from convattn.encodings.layer import AttentionLayer
+from convattn.fast.application import apply_attention
+from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
 from convattn.ledger.certificates.given_kernel_catalogue import named_kernel
-from convattn.ledger.evidence import certified, exact_convolution
+from convattn.ledger.evidence import DTYPES, certified, exact_convolution, whole_images
+from convattn.ledger.evidence.head_floor import receptive_fields
+from convattn.ledger.evidence.least_eigenvalue import least_eigenvalue
 from convattn.ledger.evidence.printed_output_map import output_blocks
 
 
@@ -59,8 +67,6 @@ def exact_distance(layer, blocks: np.ndarray, keys: int) -> Fraction:
 
 def distances_in_fractions(run: Run) -> str:
     """The certified error of the layers against fractions, for several numbers of keys."""
-    import jax.numpy as jnp
-
     from convattn.bounds.approximation import approximate_convolution
 
     widest, seen = 0.0, []
@@ -98,8 +104,6 @@ def known_singular_values(run: Run) -> str:
     low by the rounding of 9 × 9 products: 9·10³·2⁻⁵³ of |F|² is ample (its factors are γ_20 and
     less, on products of three 9 × 9 matrices).
     """
-    import jax.numpy as jnp
-
     from convattn.bounds.approximation import approximate_convolution
 
     for case in range(3 if run.quick else 10):
@@ -134,17 +138,7 @@ def errors_on_images(run: Run) -> str:
     mS, and rounding moves it by at most the root mean square of its bound. That of any layer of N
     heads is √(λ_min(C)·Σ_(i>N) σ_i²/R) at least, whatever its bias.
     """
-    import jax
-    import jax.numpy as jnp
-
     from convattn.bounds.approximation import approximate_convolution, stored_numbers
-    from convattn.bounds.mixture_error import mixture_error_bound
-    from convattn.encodings import MixtureEncoding
-    from convattn.encodings.layer import AttentionLayer
-    from convattn.fast.application import apply_attention
-    from convattn.ledger.evidence import DTYPES, whole_images
-    from convattn.ledger.evidence.head_floor import receptive_fields
-    from convattn.ledger.evidence.least_eigenvalue import least_eigenvalue
 
     heads, kernel = 4, run.rng("kernel").integers(-3, 4, (3, 3, 3, 4))
     images = whole_images(run)
@@ -183,8 +177,7 @@ def errors_on_images(run: Run) -> str:
         tail = float((np.linalg.svd(kernel.reshape(9, 12))[1][heads - 1 :] ** 2).sum())
         if dtype == "float64" and not found.error.upper <= tail * (1 + 2.0**-30):
             raise EvidenceFailed(f"the distance is up to {found.error.upper}, expected {tail}")
-        if not abs(rms - ideal) <= moved:
-            raise EvidenceFailed(f"{dtype}: error {rms}, expected {ideal} within {moved}")
+        require(abs(rms - ideal) <= moved, f"{dtype}: error {rms}, expected {ideal} within {moved}")
         seen.append(f"{dtype} {rms:.5g}, expected {ideal:.5g} within {moved:.2g}")
     return (
         f"{len(images)} images, {count} receptive fields, {heads} heads, floor {floor:.3g}: "

@@ -26,15 +26,32 @@ M_δ; the uniform head takes ε/(1-ε)·J X M_δ from each. What is left outside
 from fractions import Fraction
 from functools import partial
 
+import jax
 import numpy as np
 
-from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
+from convattn.bounds.majorant import majorant_of
+from convattn.bounds.rounding import layer_error_bound
+from convattn.encodings.layer import AttentionLayer
+from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
 from convattn.ledger.evidence import (
+    EXP_AND_LOG1P,
+    UNDERFLOW,
+    applied,
     bias_saturation_enclosed,
     certified_identities,
+    converted,
+    exact_convolution,
+    integer_kernel,
     proved,
     total_variation_enclosed,
+    whole_images,
 )
+from convattn.ledger.evidence.exact_tokens import cut_tokens, tokens_at
+from convattn.ledger.evidence.layer_runs import equal, within
+from convattn.ledger.evidence.printed_output_map import output_blocks, patch_offsets
+from convattn.ledger.evidence.token_padding import token_padded_convolution
+from convattn.operators.convolution import conv
+from convattn.operators.shifts import TokenGrid
 
 FLOATS = ("float64", "float32", "bfloat16", "float16")
 CASES = (  # patch size, kernel size, encoding, padding, dtypes
@@ -43,8 +60,6 @@ CASES = (  # patch size, kernel size, encoding, padding, dtypes
     (1, 3, "quadratic", "edge", FLOATS[1:2]),
     (1, 3, "bias", "mean", FLOATS[1:2]),
 )
-EXP = "exp and log1p are within 4 units in the last place; products as pinned"
-UNDERFLOW = "exp underflows to zero; integer sums below 2^24 are exact"
 
 
 def best_scores(grid, center: tuple[int, ...]) -> np.ndarray:
@@ -56,8 +71,6 @@ def best_scores(grid, center: tuple[int, ...]) -> np.ndarray:
 
 def nearest_is_unique(run: Run) -> str:
     """In integers: one key has the largest score, and it is the clipped target."""
-    from convattn.operators.shifts import TokenGrid
-
     grids = ((6, 7),) if run.quick else ((6, 7), (1, 5), (3, 3))
     outside = 0
     for sides in grids:
@@ -69,8 +82,7 @@ def nearest_is_unique(run: Run) -> str:
             clipped = np.clip(target, 0, np.array(sides) - 1)
             wanted = np.zeros_like(best)
             wanted[np.arange(len(best)), np.ravel_multi_index(tuple(clipped.T), sides)] = True
-            if (best != wanted).any():
-                raise EvidenceFailed(f"grid {sides}, Δ = {shift}: not the clipped key alone")
+            require((best == wanted).all(), f"grid {sides}, Δ = {shift}: not the clipped key alone")
             outside += int((clipped != target).any(axis=1).sum())
     return f"{len(grids)} grids, 81 shifts, {outside} targets outside: the clipped key, alone"
 
@@ -82,10 +94,6 @@ def corrected_maps(maps: np.ndarray, leak: Fraction) -> list:
 
 def mean_in_fractions(run: Run) -> str:
     """The finite layer on the bare grid is the mean-padded convolution, in fractions."""
-    from convattn.ledger.evidence.exact_tokens import cut_tokens, tokens_at
-    from convattn.ledger.evidence.printed_output_map import output_blocks, patch_offsets
-    from convattn.ledger.evidence.token_padding import token_padded_convolution
-
     seen = []
     for kernel_size, patch, grid in ((3, 1, (5, 6)), (5, 2, (2, 3)), (5, 1, (3, 4))):
         rng = run.rng(f"{kernel_size} {patch}")
@@ -114,32 +122,20 @@ def six_by_seven(run: Run) -> str:
 
     The mean-padded reference is exact but for one division.
     """
-    import jax
-    import jax.numpy as jnp
-
-    from convattn.bounds.majorant import majorant_of
-    from convattn.bounds.rounding import layer_error_bound
-    from convattn.constructions import conv_to_attention
-    from convattn.encodings.layer import AttentionLayer
-    from convattn.fast.application import apply_attention
-    from convattn.ledger.evidence import integer_kernel, whole_images
-    from convattn.ledger.evidence.layer_runs import equal, within
-    from convattn.ledger.evidence.token_padding import token_padded_convolution
-
     images = whole_images(run)[:, 13:19, 13:20]
     kernel = integer_kernel(run.rng("kernel"), (5, 5), 3, 2)
-    typed, weights = jnp.asarray(images, "float64"), jnp.asarray(kernel, "float64")
-    bare = jax.jit(lambda layer, pixels: apply_attention(layer, pixels, ring=False))
     edge, _ = token_padded_convolution(images, kernel, 1, "edge")
-    quadratic = conv_to_attention(weights, encoding="quadratic")
-    equal("float64", bare(quadratic, typed), edge)
+    quadratic = converted(kernel, "float64", encoding="quadratic")
+    equal("float64", applied(quadratic, images, "float64", ring=False), edge)
 
     total, count = token_padded_convolution(images, kernel, 1, "mean")
     mean = total / count
-    leaky = conv_to_attention(weights)
+    leaky = converted(kernel, "float64")
     off = AttentionLayer(leaky.encoding, None, leaky.output)
+    typed = images.astype(float)
     bound = layer_error_bound(off, typed, majorant_of(off, kernel, None, images))
-    line = within("float64", bare(leaky, typed), mean, bound + 2.0**-52 * np.abs(mean))
+    result = applied(leaky, images, "float64", ring=False)
+    line = within("float64", result, mean, bound + 2.0**-52 * np.abs(mean))
     return f"{len(images)} crops; EDGE: difference 0; MEAN at finite M: {line}"
 
 
@@ -148,18 +144,7 @@ def limits_on_images(run: Run) -> str:
 
     N is 1024 or 64, so 1/N is exact, and so are multiples of 1/N up to 15,300 in 24 bits.
     """
-    import jax
-    import jax.numpy as jnp
-
-    from convattn.constructions import conv_to_attention
-    from convattn.fast.application import apply_attention
-    from convattn.ledger.evidence import exact_convolution, integer_kernel, whole_images
-    from convattn.ledger.evidence.layer_runs import equal
-    from convattn.ledger.evidence.token_padding import token_padded_convolution
-    from convattn.operators.convolution import conv
-
     images = whole_images(run)
-    bare = jax.jit(lambda layer, pixels: apply_attention(layer, pixels, ring=False))
     seen = []
     for patch, size, encoding, outside, dtypes in CASES:
         kernel = integer_kernel(run.rng("kernel"), (size, size), 3, 2)
@@ -170,14 +155,12 @@ def limits_on_images(run: Run) -> str:
         if (differ > 0) != (patch > 1) or not zeros:
             raise EvidenceFailed(f"P = {patch}, {outside}: {differ} and {zeros} entries differ")
         for dtype in dtypes:
-            layer = conv_to_attention(
-                jnp.asarray(kernel, dtype), patch_size=patch, encoding=encoding, exact=False
-            )
-            typed = jnp.asarray(images, dtype)
-            equal(dtype, bare(layer, typed), padded / count)
+            layer = converted(kernel, dtype, patch_size=patch, encoding=encoding, exact=False)
+            equal(dtype, applied(layer, images, dtype, ring=False), padded / count)
             if patch == 1:
                 pad = jax.jit(partial(conv, padding=outside.upper()))
-                equal(dtype, pad(typed, jnp.asarray(kernel, dtype)), padded / count)
+                given = images.astype(dtype), kernel.astype(dtype)
+                equal(dtype, pad(*given), padded / count)
         seen.append(
             f"P = {patch}, {outside}: equal in {', '.join(dtypes)}; off the padding of pixels "
             f"in {differ}, of zeros in {zeros} of {padded.size}"
@@ -187,31 +170,17 @@ def limits_on_images(run: Run) -> str:
 
 def mean_patches_at_finite_parameters(run: Run) -> str:
     """S.finite's layer with its ring taken off, P = 4, within its derived bound."""
-    import jax
-    import jax.numpy as jnp
-
-    from convattn.bounds.majorant import majorant_of
-    from convattn.bounds.rounding import layer_error_bound
-    from convattn.constructions import conv_to_attention
-    from convattn.encodings.layer import AttentionLayer
-    from convattn.fast.application import apply_attention
-    from convattn.ledger.evidence import integer_kernel, whole_images
-    from convattn.ledger.evidence.layer_runs import within
-    from convattn.ledger.evidence.token_padding import token_padded_convolution
-
     images = whole_images(run)
     kernel = integer_kernel(run.rng("kernel"), (5, 5), 3, 2)
     padded, count = token_padded_convolution(images, kernel, 4, "mean")
-    attend = jax.jit(lambda heads, pixels: apply_attention(heads, pixels))
     found, majorant = [], None
     for dtype in FLOATS[:3]:
-        ringed = conv_to_attention(jnp.asarray(kernel, dtype), patch_size=4)
+        ringed = converted(kernel, dtype, patch_size=4)
         layer = AttentionLayer(ringed.encoding, None, ringed.output, patch_size=(4, 4))
         if majorant is None:
             majorant = majorant_of(layer, kernel, None, images)
-        typed = jnp.asarray(images, dtype)
-        result = attend(layer, typed)
-        bound = layer_error_bound(layer, typed, majorant)
+        result = applied(layer, images, dtype)
+        bound = layer_error_bound(layer, images.astype(dtype), majorant)
         found.append(within(dtype, result, padded / count, bound))  # N = 64: the division is exact
     return f"{len(images)} images, K = 5, P = 4, no ring; " + "; ".join(found)
 
@@ -252,7 +221,7 @@ CLAIM = Claim(
             "5 × 5 on 6 × 7 pixels",
             Level.BOUNDED,
             six_by_seven,
-            assumes=f"{EXP}; {UNDERFLOW}",
+            assumes=f"{EXP_AND_LOG1P}; {UNDERFLOW}",
             quick=False,
         ),
         Evidence(
@@ -262,7 +231,7 @@ CLAIM = Claim(
             "mean patches at finite parameters",
             Level.BOUNDED,
             mean_patches_at_finite_parameters,
-            assumes=EXP,
+            assumes=EXP_AND_LOG1P,
             quick=False,
         ),
     ),

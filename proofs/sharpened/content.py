@@ -39,21 +39,36 @@ from dataclasses import replace
 from fractions import Fraction
 from itertools import product
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
-from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
-from convattn.ledger.evidence import certified, exact_convolution, proved
+from convattn.bounds.majorant import majorant_of
+from convattn.bounds.rounding import relative_error, underflow_bound
+from convattn.bounds.score_error import score_error, unit_roundoff
+from convattn.encodings.layer import AttentionLayer, ContentScores
+from convattn.fast.application import apply_attention
+from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
+from convattn.ledger.evidence import certified, converted, exact_convolution, proved, whole_images
 from convattn.ledger.evidence.exact_attention import exact_softmax
+from convattn.ledger.evidence.exact_tokens import cut_tokens
+from convattn.ledger.evidence.head_floor import (
+    copying_kernel,
+    floor_below,
+    least_squares_maps,
+    receptive_fields,
+)
+from convattn.ledger.evidence.layer_runs import within
+from convattn.ledger.evidence.printed_output_map import flattened_blocks, output_blocks
 from convattn.ledger.evidence.shared_map import exact_rank
+from convattn.operators.arrays import accumulation_dtype
+from convattn.operators.shifts import TokenGrid
 
 ROTATION = np.array([[0, 1], [-1, 0]])
 
 
 def add_content(layer, rng: np.random.Generator, features: int, dtype: str):
     """Content scores in small integers, with biases, scaled by √4."""
-    import jax.numpy as jnp
-
-    from convattn.encodings.layer import ContentScores
 
     def draw(*shape: int):
         return jnp.asarray(rng.integers(-3, 4, shape), dtype)
@@ -65,10 +80,6 @@ def add_content(layer, rng: np.random.Generator, features: int, dtype: str):
 
 def derivative_at(layer, point, images):
     """The derivative of the layer at an image, in the direction of the images."""
-    import jax
-
-    from convattn.fast.application import apply_attention
-
     return jax.jvp(lambda x: apply_attention(layer, x), (point,), (images,))[1]
 
 
@@ -78,18 +89,11 @@ def one_hot_layers(run: Run) -> str:
     Weights are zero or one there and sums of small integers are not rounded. Away from zero it is
     another map: the content moves attention.
     """
-    import jax
-    import jax.numpy as jnp
-
-    from convattn.constructions.conversion import conv_to_attention
-
     derivative = jax.jit(derivative_at)
     for case, (size, patch) in enumerate(((3, 1), (3, 2))):
         rng = run.rng(case)
         kernel, images = rng.integers(-3, 4, (size, size, 2, 3)), rng.integers(0, 9, (2, 4, 6, 2))
-        layer = conv_to_attention(
-            jnp.asarray(kernel, "float64"), patch_size=patch, exact=False, logit=800.0
-        )
+        layer = converted(kernel, "float64", patch_size=patch, exact=False, logit=800.0)
         layer = add_content(layer, rng, 2 * patch**2, "float64")
         typed, exact = jnp.asarray(images, "float64"), exact_convolution(images, kernel)
         if (np.asarray(derivative(layer, jnp.zeros_like(typed), typed)) != exact).any():
@@ -107,27 +111,6 @@ def derivative_on_images(run: Run) -> str:
     added constant a·c/2, exact itself, in every score. The eight are one-hot heads with the best
     maps, and the floor is that of all layers with eight heads (evidence/head_floor.py).
     """
-    import jax
-    import jax.numpy as jnp
-
-    from convattn.bounds.majorant import majorant_of
-    from convattn.bounds.rounding import relative_error, underflow_bound
-    from convattn.bounds.score_error import score_error, unit_roundoff
-    from convattn.constructions.conversion import conv_to_attention
-    from convattn.encodings.layer import AttentionLayer
-    from convattn.ledger.evidence import whole_images
-    from convattn.ledger.evidence.exact_tokens import cut_tokens
-    from convattn.ledger.evidence.head_floor import (
-        copying_kernel,
-        floor_below,
-        least_squares_maps,
-        receptive_fields,
-    )
-    from convattn.ledger.evidence.layer_runs import within
-    from convattn.ledger.evidence.printed_output_map import flattened_blocks, output_blocks
-    from convattn.operators.arrays import accumulation_dtype
-    from convattn.operators.shifts import TokenGrid
-
     images = whole_images(run)[:4, 8:24, 8:24]
     kernel = copying_kernel(3, 3)
     fields, blocks = receptive_fields(images, 3, 1), output_blocks(kernel, 1)
@@ -139,7 +122,7 @@ def derivative_on_images(run: Run) -> str:
     seen, majorant = [], None
     for dtype in ("float64", "bfloat16"):
         typed = jnp.asarray(images, dtype)
-        plain = conv_to_attention(jnp.asarray(kernel, dtype))
+        plain = converted(kernel, dtype)
         layer = add_content(plain, run.rng("content"), 3, dtype)
         if majorant is None:
             majorant = majorant_of(plain, kernel, None, images)
@@ -159,7 +142,7 @@ def derivative_on_images(run: Run) -> str:
         if dtype != "float64":
             seen.append(found)
             continue
-        full = conv_to_attention(jnp.asarray(kernel, dtype), exact=False)
+        full = converted(kernel, dtype, exact=False)
         fewer = AttentionLayer(
             full.encoding.take_heads(range(8)),
             None,
@@ -170,8 +153,7 @@ def derivative_on_images(run: Run) -> str:
         linear = np.asarray(derivative(fewer, jnp.zeros_like(typed), typed), np.float64)
         inner = cut_tokens(linear, 1)[:, 1:-1, 1:-1].reshape(len(fields), -1)
         squared = float(((inner - wanted) ** 2).sum(axis=1).mean())
-        if not squared > floor > 0:
-            raise EvidenceFailed(f"{dtype}: eight heads err by {squared}, the floor is {floor}")
+        require(squared > floor > 0, f"{dtype}: eight heads err by {squared}, the floor is {floor}")
         seen.append(f"{found}, eight heads {squared:.4g}")
     return f"{len(images)} pieces of 16 × 16, floor {floor:.2g}: " + "; ".join(seen)
 
@@ -219,8 +201,7 @@ def arbitrary_attention(run: Run) -> str:
             output = heads[0] * scale + heads[1] @ ROTATION * scale
             if (output != exact[0, row, column]).any():
                 raise EvidenceFailed(f"case {case}: {output} at ({row}, {column})")
-    if least < 0:
-        raise EvidenceFailed(f"a weight is {least}, so that some row is no attention")
+    require(least >= 0, f"a weight is {least}, so that some row is no attention")
     return f"two heads, a kernel of rank {rank}, rows nonnegative with the sum one, least {least}"
 
 

@@ -27,10 +27,25 @@ of one of the others, and at most 1/2. ∎
 
 from fractions import Fraction
 
+import flint
+import jax.numpy as jnp
 import numpy as np
 
+from convattn.constructions import conv_to_attention
+from convattn.constructions.scalar import (
+    refuse_ill_conditioned,
+    rounding_amplification,
+    scalar_bases,
+)
 from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
-from convattn.ledger.evidence import DTYPES, SEVEN_SIZES, certified, equals_convolution, proved
+from convattn.ledger.evidence import (
+    DTYPES,
+    SEVEN_SIZES,
+    certified,
+    equals_convolution,
+    exact_convolution,
+    proved,
+)
 
 
 def bases(count: int) -> list[Fraction]:
@@ -45,8 +60,6 @@ def undo(nodes: list[Fraction], first: int) -> list[list[Fraction]]:
     Raises:
         ZeroDivisionError: Where the nodes are not distinct.
     """
-    import flint
-
     size = len(nodes)
     powers = [[node ** (first + h) for h in range(size)] for node in nodes]
     matrix = flint.fmpq_mat(
@@ -58,8 +71,6 @@ def undo(nodes: list[Fraction], first: int) -> list[list[Fraction]]:
 
 def rational_layer(run: Run) -> str:
     """K = 3 on 5 × 6 pixels with their ring: the layer in fractions equals the convolution."""
-    from convattn.ledger.evidence import exact_convolution
-
     rng = run.rng("case")
     kernel = rng.integers(-9, 10, (3, 3, 1, 1))
     image = rng.integers(0, 256, (1, 5, 6, 1))
@@ -115,15 +126,6 @@ def no_one_hot_head(run: Run) -> str:
 
 def conditioning(run: Run) -> str:
     """κ, recomputed from a linear system; and which dtypes the construction refuses."""
-    import jax.numpy as jnp
-
-    from convattn.constructions import conv_to_attention
-    from convattn.constructions.scalar import (
-        refuse_ill_conditioned,
-        rounding_amplification,
-        scalar_bases,
-    )
-
     seen = []
     for shape, accepted in (((3,), DTYPES[:2]), ((3, 3), DTYPES[:1]), ((5, 5), ())):
         count = int(np.prod(shape))

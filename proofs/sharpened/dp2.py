@@ -22,8 +22,11 @@ with p bits all integers up to 2^p are exact, and an integer above is exact iff 
 below 2^p. ∎
 """
 
+import jax.numpy as jnp
 import numpy as np
+from flint import arb, ctx
 
+from convattn.bounds.saturation import PRECISION, upper
 from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
 from convattn.ledger.evidence import certified, equals_convolution, proved, sizes
 
@@ -33,8 +36,6 @@ EXACT = (("float64", 53, 94906266), ("float32", 24, 4096), ("bfloat16", 8, 16), 
 
 def head_distance(alpha: int, target: int, count: int, keys: int):
     """TV of the head of one number, with N keys of which N - T share the spare number; a ball."""
-    from flint import arb
-
     rivals = [(number, 1) for number in range(count) if number != target] + [(count, keys - count)]
     others = arb(0)
     for number, times in rivals:
@@ -44,10 +45,6 @@ def head_distance(alpha: int, target: int, count: int, keys: int):
 
 def distance_enclosed(run: Run) -> str:
     """0 < TV < (N - 1)e^-α for every head."""
-    from flint import arb, ctx
-
-    from convattn.bounds.saturation import PRECISION, upper
-
     seen = []
     for count, keys in ((3, 34), (9, 100), (9, 1156), (25, 144)):
         for alpha in (1, 8, 46, 104, 128):
@@ -89,8 +86,6 @@ def scores_of_the_features(run: Run) -> str:
 
 def first_inexact(dtype: str, factor: int, numbers: np.ndarray) -> int | None:
     """The first n for which α·n² is not a number of the dtype, on this device."""
-    import jax.numpy as jnp
-
     exact = factor * numbers.astype(object) ** 2
     stored = np.asarray(jnp.asarray(exact.astype(np.int64)).astype(dtype), np.float64)
     different = np.array([int(x) != y for x, y in zip(stored, exact, strict=True)])

@@ -29,10 +29,26 @@ not be formed: the back end `shift` computes these, at the cost of the convoluti
 
 from dataclasses import replace
 
+import jax.numpy as jnp
 import numpy as np
 
+from convattn.bounds.majorant import majorant_of
+from convattn.bounds.rounding import layer_error_bound
 from convattn.ledger import Claim, Evidence, Kind, Level, Run, Verdict
-from convattn.ledger.evidence import SEVEN_SIZES, certified, equals_convolution, proved
+from convattn.ledger.evidence import (
+    DTYPES,
+    SEVEN_SIZES,
+    applied,
+    certified,
+    converted,
+    equals_convolution,
+    exact_convolution,
+    integer_kernel,
+    proved,
+    whole_images,
+)
+from convattn.ledger.evidence.fast_layers import finite_bound, gradients_within
+from convattn.ledger.evidence.layer_runs import equal, within
 
 
 def means_on_the_bare_grid(run: Run) -> str:
@@ -42,16 +58,6 @@ def means_on_the_bare_grid(run: Run) -> str:
     the sum of all pixels times the taps outside. The layer is the one with the ring taken off; its
     rounding bound is as derived, and the reference adds its one rounding, the division by N.
     """
-    import jax
-    import jax.numpy as jnp
-
-    from convattn.bounds.majorant import majorant_of
-    from convattn.bounds.rounding import layer_error_bound
-    from convattn.constructions.conversion import conv_to_attention
-    from convattn.fast.application import apply_attention
-    from convattn.ledger.evidence import DTYPES, exact_convolution, integer_kernel, whole_images
-    from convattn.ledger.evidence.layer_runs import within
-
     images = whole_images(run)
     kernel = integer_kernel(run.rng("kernel"), (3, 3), 3, 4)
     pixels = images.shape[1] * images.shape[2]
@@ -63,10 +69,9 @@ def means_on_the_bare_grid(run: Run) -> str:
     expected = (pixels * present + missing) / pixels
     found = []
     for dtype in DTYPES:
-        layer = conv_to_attention(jnp.asarray(kernel, dtype))
+        layer = converted(kernel, dtype)
         bare = replace(layer, ring=((0, 0), (0, 0)))
-        typed = jnp.asarray(images, dtype)
-        result = jax.jit(apply_attention)(bare, typed)
+        result, typed = applied(bare, images, dtype), images.astype(dtype)
         bound = layer_error_bound(bare, typed, majorant_of(bare, kernel, None, images))
         found.append(within(dtype, result, expected, bound + 2.0**-52 * np.abs(expected)))
     return f"{len(images)} images, {layer.heads} heads, no ring; " + "; ".join(found)
@@ -78,47 +83,27 @@ def fast_back_end(run: Run) -> str:
     Exact forms keep the derived bound, which covers this path too (`evidence/fast_layers.py`), and
     limit layers equal the convolution.
     """
-    import jax
-    import jax.numpy as jnp
-
-    from convattn.constructions.conversion import conv_to_attention
-    from convattn.encodings.layer import AttentionLayer
-    from convattn.ledger.evidence import exact_convolution, integer_kernel, whole_images
-    from convattn.ledger.evidence.fast_layers import finite_bound, through
-    from convattn.ledger.evidence.layer_runs import equal, within
-
     images = whole_images(run)
     kernel = integer_kernel(run.rng("kernel"), (3, 3), 3, 4)
     expected = exact_convolution(images, kernel)
-
-    def convert(dtype: str, **options: object) -> AttentionLayer:
-        made = jax.jit(lambda kernel: conv_to_attention(kernel, **options))
-        return made(jnp.asarray(kernel, dtype))
-
     found = []
     for dtype, patch, leak in (("float32", 1, 0.1), ("bfloat16", 4, 0.25)):
-        layer, typed = convert(dtype, patch_size=patch, leak=leak), jnp.asarray(images, dtype)
+        layer = converted(kernel, dtype, patch_size=patch, leak=leak)
         bound = finite_bound(layer, kernel, images, dtype)
         name = f"{dtype}, P = {patch}, ε = {leak}"
-        found.append(within(name, through("shift", layer, typed), expected, bound))
+        result = applied(layer, images, dtype, backend="shift")
+        found.append(within(name, result, expected, bound))
     for dtype, patch in (("float32", 1), ("float16", 4)):
-        layer, typed = convert(dtype, patch_size=patch, exact=False), jnp.asarray(images, dtype)
-        same = equal(dtype, through("shift", layer, typed), expected)
+        layer = converted(kernel, dtype, patch_size=patch, exact=False)
+        same = equal(dtype, applied(layer, images, dtype, backend="shift"), expected)
         found.append(f"limit, P = {patch}: {same}")
     return f"{len(images)} images, {layer.heads} heads; " + "; ".join(found)
 
 
 def fast_gradients(run: Run) -> str:
     """Gradients of `shift` against dense, in float64; some queries miss some offsets."""
-    import jax
-    import jax.numpy as jnp
-
-    from convattn.constructions.conversion import conv_to_attention
-    from convattn.ledger.evidence import integer_kernel, whole_images
-    from convattn.ledger.evidence.fast_layers import gradients_within
-
-    kernel = jnp.asarray(integer_kernel(run.rng("kernel"), (3, 3), 3, 4), float)
-    layer = jax.jit(lambda kernel: conv_to_attention(kernel, leak=0.25))(kernel)
+    kernel = integer_kernel(run.rng("kernel"), (3, 3), 3, 4)
+    layer = converted(kernel, "float64", leak=0.25)
     layer = replace(layer, ring=((1, 0), (1, 1)))
     crop = jnp.asarray(whole_images(run)[:1, 12:17, 11:17] - 128, float)
     cotangent = jnp.asarray(run.rng("cotangent").integers(-3, 4, (*crop.shape[:-1], 4)), float)

@@ -58,27 +58,30 @@ from fractions import Fraction
 from functools import partial
 from itertools import product
 
+import jax
 import numpy as np
+from flint import nmod_mat
 
-from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
+from convattn.bounds.head_width import balanced_ranks, map_widths, matricisation_ranks
+from convattn.bounds.heads import heads
+from convattn.constructions.conversion import conv_to_attention
+from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
 from convattn.ledger.certificates.catalogue import HEAD_DIMENSIONS
-from convattn.ledger.evidence import certified, equals_convolution, proved
+from convattn.ledger.certificates.head_dimension import triangular_kernel
+from convattn.ledger.evidence import certified, equals_convolution, exact_convolution, proved
+from convattn.ledger.evidence.printed_output_map import output_blocks, patch_offsets
 
 PRIME = 2**61 - 1
 
 
 def rank(matrix: np.ndarray) -> int:
     """Modulo a prime, so at most the rank over the rationals."""
-    from flint import nmod_mat
-
     height, width = matrix.shape
     return int(nmod_mat(height, width, [int(x) for x in matrix.ravel()], PRIME).rank())
 
 
 def maps(kernel: np.ndarray, patch: int) -> dict[tuple[int, int], np.ndarray]:
     """M_δ by its offset, `[P²·in, P²·out]`."""
-    from convattn.ledger.evidence.printed_output_map import output_blocks, patch_offsets
-
     return dict(
         zip(patch_offsets(kernel.shape[0], patch), output_blocks(kernel, patch), strict=True)
     )
@@ -86,7 +89,6 @@ def maps(kernel: np.ndarray, patch: int) -> dict[tuple[int, int], np.ndarray]:
 
 def ranks_of_maps(run: Run) -> str:
     """K = 3, P = 16, three channels: 768, 48 and 3; and no more than the widths at other sizes."""
-    from convattn.bounds.head_width import map_widths
 
     def ranks_at(size: int, patch: int, channels: int) -> list[int]:
         shape = (size, size, channels, channels)
@@ -96,21 +98,17 @@ def ranks_of_maps(run: Run) -> str:
     for size, patch, channels in ((3, 2, 2), (5, 3, 1), (7, 2, 2), (3, 4, 3), (5, 4, 2)):
         found = ranks_at(size, patch, channels)
         expected = map_widths((size,) * 2, (patch,) * 2, (1, 1), channels, channels)
-        if found != expected:
-            raise EvidenceFailed(f"K = {size}, P = {patch}: ranks {found}, widths {expected}")
+        require(found == expected, f"K = {size}, P = {patch}: ranks {found}, widths {expected}")
     edge, corner, centre = 48, 3, 768
     expected = [corner, edge, corner, edge, centre, edge, corner, edge, corner]
     found = ranks_at(3, 16, 3)
     heads = sum(-(-one // 64) for one in found)
-    if found != expected or heads != 20:
-        raise EvidenceFailed(f"K = 3, P = 16: ranks {found}, {heads} heads")
+    require(found == expected and heads == 20, f"K = 3, P = 16: ranks {found}, {heads} heads")
     return f"K = 3, P = 16, three channels: ranks 768, 4 × 48, 4 × 3, so {heads} heads of 64"
 
 
 def matricisations(run: Run) -> str:
     """rk_in and rk_out of random kernels, against what the bounds take them to be at least."""
-    from convattn.bounds.head_width import matricisation_ranks
-
     seen = []
     for size, patch, given, made in (
         (3, 2, 2, 2), (3, 4, 3, 3), (3, 1, 12, 1), (3, 1, 1, 12), (5, 2, 9, 1), (3, 2, 1, 3),
@@ -141,11 +139,8 @@ def nine_heads_of_dimension_one(run: Run) -> str:
     Its weights W_δ[i, j]/Σ_δ W_δ[i, j] are positive with the sum one, its value map Σ_δ W_δ[i, j]
     times the unit matrix at (i, j) has rank one. One-hot heads would be 27.
     """
-    from convattn.ledger.evidence import exact_convolution
-
     kernel = run.rng("kernel").integers(1, 50, (3, 3, 3, 3))
-    if rank(kernel.reshape(9, 9)) != 9:
-        raise EvidenceFailed("the kernel has not rank nine")
+    require(rank(kernel.reshape(9, 9)) == 9, "the kernel has not rank nine")
     image = run.rng("image").integers(0, 256, (1, 5, 4, 3))
     ringed = np.pad(image, [(0, 0), (1, 1), (1, 1), (0, 0)]).astype(object)
     units = unit_maps(3)
@@ -179,16 +174,14 @@ def diverging_maps(run: Run) -> str:
     wanted = {0: np.array([[0, 1], [1, 0]]), 1: np.array([[1, 0], [0, 0]])}
     for c in range(-5, 6):
         m = wanted[0] + c * wanted[1]
-        if m[0, 0] * m[1, 1] - m[0, 1] * m[1, 0] != -1:
-            raise EvidenceFailed(f"M_0 + {c}·M_1 is singular")
+        require(m[0, 0] * m[1, 1] - m[0, 1] * m[1, 0] == -1, f"M_0 + {c}·M_1 is singular")
     seen = []
     for scale in (10, 1000, 10**6):
         heads = two_for_three(scale)
         for weights, unit in heads:
             if min(weights.values()) < 0 or sum(weights.values()) != 1:
                 raise EvidenceFailed(f"weights {weights} are no attention")
-            if unit[0, 0] * unit[1, 1] != unit[0, 1] * unit[1, 0]:
-                raise EvidenceFailed("a head's map has rank two")
+            require(unit[0, 0] * unit[1, 1] == unit[0, 1] * unit[1, 0], "a head's map has rank two")
         distance = max(
             abs(entry)
             for offset, m in wanted.items()
@@ -205,10 +198,6 @@ def substitution(run: Run) -> str:
 
     A determinant that is one whatever the c_δ are leaves no numbers c for which the rank falls.
     """
-    from flint import nmod_mat
-
-    from convattn.ledger.certificates.head_dimension import triangular_kernel
-
     seen = []
     for size, patch, channels in ((3, 2, 2), (3, 4, 3), (5, 3, 2), (3, 8, 3)):
         blocks = maps(triangular_kernel(size, channels, channels), patch)
@@ -223,8 +212,7 @@ def substitution(run: Run) -> str:
             )
             height = len(mixed)
             found = int(nmod_mat(height, height, [int(x) for x in mixed.ravel()], PRIME).det())
-            if found != 1:
-                raise EvidenceFailed(f"K = {size}, P = {patch}: determinant {found}")
+            require(found == 1, f"K = {size}, P = {patch}: determinant {found}")
         seen.append(f"K = {size}, P = {patch}, C = {channels}")
     return f"determinant one for all c drawn, with T - 1 independent maps: {'; '.join(seen)}"
 
@@ -238,8 +226,6 @@ def balanced_kernel(drawn: np.ndarray) -> np.ndarray:
 
 def balanced_kernels(run: Run) -> str:
     """P = 1: the maps add up to zero, and rk_in + rk_out is what the bound takes it to be."""
-    from convattn.bounds.head_width import balanced_ranks
-
     seen = []
     for size, given, made in (((1, 2), 2, 2), ((3, 3), 3, 3), ((1, 3), 9, 2), ((2, 2), 1, 5)):
         kernel = balanced_kernel(
@@ -257,11 +243,6 @@ def balanced_kernels(run: Run) -> str:
 
 def heads_of_the_library(run: Run) -> str:
     """`conv_to_attention` with a head dimension takes the number of heads that `heads` says."""
-    import jax
-
-    from convattn.bounds.heads import heads
-    from convattn.constructions.conversion import conv_to_attention
-
     seen = []
     for size, patch, channels, width in ((3, 4, 3, 16), (5, 2, 2, 3)):
         counts = heads(

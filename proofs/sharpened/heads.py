@@ -73,11 +73,25 @@ condition) Σ a_h W_h = 0 would make the softmax weights a_h zero. ∎
 from dataclasses import replace
 from itertools import product
 
+import jax.numpy as jnp
 import numpy as np
+from flint import fmpz_mat, nmod_mat
 
-from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
+from convattn.bounds.generic_rank import generic_rank
+from convattn.bounds.term_rank import term_rank
+from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
 from convattn.ledger.certificates.catalogue import GENERIC_BOUNDS
-from convattn.ledger.evidence import certified, proved
+from convattn.ledger.evidence import (
+    DTYPES,
+    applied,
+    certified,
+    converted,
+    exact_convolution,
+    proved,
+    whole_images,
+)
+from convattn.ledger.evidence.head_floor import floor_below, least_squares_maps
+from convattn.ledger.evidence.layer_runs import equal
 
 PRIME = 2**61 - 1
 
@@ -104,8 +118,6 @@ def flattened(kernels: np.ndarray, patch: int) -> list[list[int]]:
 
 def rank(matrix: list[list[int]]) -> int:
     """Modulo a prime, so at most the rank over the rationals."""
-    from flint import nmod_mat
-
     flat = [entry for row in matrix for entry in row]
     return int(nmod_mat(len(matrix), len(matrix[0]), flat, PRIME).rank())
 
@@ -133,8 +145,7 @@ def generic_ranks(run: Run) -> str:
                 )
             full = found == (2 * reach(size, patch) + 1) ** axes
             counts["offsets" if full else "rows"] += 1
-    if not all(counts.values()):
-        raise EvidenceFailed(f"one term of the minimum was never the smaller: {counts}")
+    require(all(counts.values()), f"one term of the minimum was never the smaller: {counts}")
     return (
         f"K ≤ {largest}, P ≤ 4, D ≤ 9: {counts['offsets']} sizes with the rank (2m+1)^axes, "
         f"{counts['rows']} with (2P-1)^axes·D below it"
@@ -155,8 +166,6 @@ def lowest_monomial(run: Run) -> str:
 
     Its coefficient is ±1, so det / 2^(lowest exponent) is odd.
     """
-    from flint import fmpz_mat
-
     sizes = 0
     for patch, size in product(range(1, 6), range(1, 24, 2)):
         pairs = chosen_minor(size, patch)
@@ -242,8 +251,6 @@ def tokens_a_side(run: Run) -> str:
 
 def unlike_axes(run: Run) -> str:
     """With a dilation, or unlike axes, the rank of F can be below the minimum."""
-    from convattn.bounds.generic_rank import generic_rank
-
     dilated = generic_rank((3, 3), (2, 2), (2, 2), 2)
     unlike = generic_rank((21, 3), (1, 16), (1, 1), 15)
     most = min(unlike.offsets, 5 * 15)
@@ -292,8 +299,6 @@ OTHER_SIZES = (  # kernel, patch, dilation, channel pairs
 
 def other_sizes(run: Run) -> str:
     """Even, rectangular and dilated: random kernels have the rank that is said to be proved."""
-    from convattn.bounds.generic_rank import generic_rank
-
     proved = 0
     for number, (size, patch, dilation, pairs) in enumerate(OTHER_SIZES):
         kernels = run.rng(number).integers(1, 10**6, (pairs, *size))
@@ -307,8 +312,6 @@ def other_sizes(run: Run) -> str:
 
 def zeros_keep_it_down(run: Run) -> str:
     """K = 2 × 3, P = 1 × 4: four of six columns can be matched, and four is the rank."""
-    from convattn.bounds.term_rank import term_rank
-
     kernels = run.rng("zeros").integers(1, 10**6, (1, 2, 3))
     table = flattened_axes(kernels, (1, 4), (1, 1))
     columns = [
@@ -353,15 +356,6 @@ def fewer_heads_on_rows(run: Run) -> str:
     rows' interior tokens have a spread, F has five independent columns, and no content-free layer
     of four heads has a smaller mean squared error on them.
     """
-    import jax
-    import jax.numpy as jnp
-
-    from convattn.constructions.conversion import conv_to_attention
-    from convattn.fast.application import apply_attention
-    from convattn.ledger.evidence import DTYPES, exact_convolution, whole_images
-    from convattn.ledger.evidence.head_floor import floor_below, least_squares_maps
-    from convattn.ledger.evidence.layer_runs import equal
-
     size, patch = 9, 2
     m = reach(size, patch)
     needed = 2 * m + 1
@@ -383,17 +377,13 @@ def fewer_heads_on_rows(run: Run) -> str:
     best = least_squares_maps(fields, interior(exact), kept)
     found, errors = [], []
     for dtype in DTYPES:
-        full = conv_to_attention(
-            jnp.asarray(kernel, dtype), patch_size=patch, encoding="bias", exact=False
-        )
-        if full.heads != needed:
-            raise EvidenceFailed(f"the layer has {full.heads} heads, expected {needed}")
-        typed = jnp.asarray(rows, dtype)
-        found.append(equal(dtype, jax.jit(apply_attention)(full, typed), exact))
+        full = converted(kernel, dtype, patch_size=patch, encoding="bias", exact=False)
+        require(full.heads == needed, f"the layer has {full.heads} heads, expected {needed}")
+        found.append(equal(dtype, applied(full, rows, dtype), exact))
         fewer = replace(
             full, encoding=full.encoding.take_heads(kept), output=jnp.asarray(best, dtype)
         )
-        result = jax.jit(apply_attention)(fewer, typed)
+        result = applied(fewer, rows, dtype)
         error = interior(np.asarray(result, np.float64)) - interior(exact)
         squared = float((error**2).sum(axis=1).mean())
         if not squared > floor > 0:

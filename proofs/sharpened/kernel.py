@@ -42,11 +42,14 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Int, Shaped
 
+from convattn.bounds.kernel_heads import kernel_heads
 from convattn.bounds.mixture_error import given_kernel_majorant, mixture_error_bound
 from convattn.bounds.score_error import ASSUMPTION
-from convattn.constructions.given_kernel import given_kernel_layer
+from convattn.constructions.geometry import ConvolutionGeometry
+from convattn.constructions.given_kernel import given_kernel_layer, mixture_heads
+from convattn.constructions.row_basis import distinct_rows, row_basis
 from convattn.fast.application import apply_attention
-from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
+from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
 from convattn.ledger.certificates.given_kernel_catalogue import named_kernel
 from convattn.ledger.evidence import certified, exact_convolution, proved
 from convattn.ledger.evidence.exact_tokens import cut_tokens, tokens_at
@@ -109,8 +112,7 @@ def given_kernel_on_images(
             layer = given_kernel_layer(
                 jnp.asarray(kernel, dtype), jnp.asarray(bias, dtype), patch_size=patch_size
             )
-            if layer.heads != heads:
-                raise EvidenceFailed(f"the layer has {layer.heads} heads, expected {heads}")
+            require(layer.heads == heads, f"the layer has {layer.heads} heads, expected {heads}")
             typed = jnp.asarray(images, dtype)
             if majorant is None:
                 majorant = given_kernel_majorant(layer, kernel, bias, images)
@@ -131,11 +133,6 @@ def random_kernel(rng: np.random.Generator, size: int, channels: tuple[int, int]
 
 def layer_in_fractions(run: Run) -> str:
     """ρ + 1 heads in exact arithmetic, on images of several sizes, all with the same weights."""
-    from convattn.constructions.geometry import ConvolutionGeometry
-    from convattn.constructions.given_kernel import mixture_heads
-    from convattn.constructions.row_basis import distinct_rows, row_basis
-    from convattn.ledger.evidence.exact_tokens import cut_tokens
-
     cases, seen = 6 if run.quick else 18, set()
     for case in range(cases):
         rng = run.rng(case)
@@ -163,8 +160,6 @@ def layer_in_fractions(run: Run) -> str:
 
 def alternatives(run: Run) -> str:
     """Random kernels: what decides about the limit, verified by multiplying out."""
-    from convattn.bounds.kernel_heads import kernel_heads
-
     cases, with_y = 40 if run.quick else 150, 0
     for case in range(cases):
         rng = run.rng(case)
@@ -199,8 +194,6 @@ def towards_the_limit(run: Run) -> str:
     R is spanned by y = e_0 and b = e_left - e_right. With all M_δ flattened to C_1 (centre) and
     C_2, the heads y + εu and y + ε(b + u), u = 2 at every one of N keys, leave εC_1u behind.
     """
-    from convattn.bounds.kernel_heads import kernel_heads
-
     flattened = flattened_blocks(output_blocks(named_kernel("cross"), 1)).astype(object)
     keys = 20  # the nine offsets first
     y, b, u = (np.full(keys, Fraction(entry), object) for entry in (0, 0, 2))
@@ -232,8 +225,7 @@ def towards_the_limit(run: Run) -> str:
         "sobel": (2, 3, 3, 3),
         "cross": (2, 2, 3, 3),
     }
-    if found != expected:
-        raise EvidenceFailed(f"(ρ, limit, bounded, exact) are {found}, expected {expected}")
+    require(found == expected, f"(ρ, limit, bounded, exact) are {found}, expected {expected}")
     return f"rest {rests[0]} to {rests[-1]}, values {values[0]} to {values[-1]}; {found}"
 
 

@@ -24,10 +24,29 @@ a_qk^(h) = [k = q + δ] for all q and k: these numbers are the row δ of Φ. ∎
 import json
 from fractions import Fraction
 
+import flint
+import jax
+import jax.numpy as jnp
 import numpy as np
 
-from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
-from convattn.ledger.evidence import certified, certified_identities, exact_convolution, proved
+from convattn.bounds.mixture_error import mixture_error_bound
+from convattn.constructions.geometry import ConvolutionGeometry
+from convattn.constructions.given_kernel import mixture_layer
+from convattn.constructions.li_output_map import token_maps
+from convattn.fast.application import apply_attention
+from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
+from convattn.ledger.certificates.counterexample import head_rows
+from convattn.ledger.evidence import (
+    DTYPES,
+    EXP_AND_LOG1P,
+    certified,
+    certified_identities,
+    exact_convolution,
+    integer_kernel,
+    proved,
+    whole_images,
+)
+from convattn.ledger.evidence.layer_runs import within
 from convattn.ledger.evidence.shared_map import (
     Matrix,
     shared_map_exists,
@@ -41,8 +60,6 @@ PRINTED = ("C20.lemma3-hard.json", "C20.lemma3-softmax.json", "C20.lemma3-lemma2
 
 def printed_counterexamples(run: Run) -> str:
     """Where C20's condition says yes wrongly, the stacked one says no; no taps are reached."""
-    from convattn.ledger.certificates.counterexample import head_rows
-
     seen = []
     for name in PRINTED:
         body = json.loads((run.certificates / name).read_text("ascii"))["body"]
@@ -54,8 +71,7 @@ def printed_counterexamples(run: Run) -> str:
             raise EvidenceFailed(f"{name}: (printed condition, stacked condition) are {found}")
         ones = np.eye(size, dtype=int)[:, :, None, None]
         reached = [solve_value_maps(heads, taps, kernel) is not None for kernel in ones]
-        if all(reached):
-            raise EvidenceFailed(f"{name}: value maps for every single tap exist")
+        require(not all(reached), f"{name}: value maps for every single tap exist")
         seen.append(f"{name[11:-5]} {len(heads)} heads, {sum(reached)} of {size} taps reached")
     return "; ".join(seen)
 
@@ -125,8 +141,7 @@ def patches_and_pixels(run: Run) -> str:
         layer = sum(np.array(a) @ cut @ w for a, w in zip(heads, maps, strict=True))
         if (layer.reshape(1, -1, 1) != exact_convolution(image, kernel)).any():
             raise EvidenceFailed(f"case {case}: the maps do not give the convolution")
-    if not (exist and missing):
-        raise EvidenceFailed(f"{exist} of {cases} have maps: one direction is untested")
+    require(exist and missing, f"{exist} of {cases} have maps: one direction is untested")
     return (
         f"{cases} layers on pixels and patches: {exist} with one Φ, {missing} without, as decided"
     )
@@ -138,18 +153,6 @@ def mixtures_on_images(run: Run) -> str:
     At every query of the ringed grid head h has the row (Σ_δ w_hδ S_δ + J)/Z_h, so E_q = Φ A_q at
     all queries if Φ·(w/Z) = I and Φ·(1/Z) = 0: a linear system, solved in fractions.
     """
-    import flint
-    import jax
-    import jax.numpy as jnp
-
-    from convattn.bounds.mixture_error import mixture_error_bound
-    from convattn.constructions.geometry import ConvolutionGeometry
-    from convattn.constructions.given_kernel import mixture_layer
-    from convattn.constructions.li_output_map import token_maps
-    from convattn.fast.application import apply_attention
-    from convattn.ledger.evidence import DTYPES, integer_kernel, whole_images
-    from convattn.ledger.evidence.layer_runs import within
-
     images = whole_images(run)
     kernel = integer_kernel(run.rng("kernel"), (3, 3), 3, 4)
     geometry = ConvolutionGeometry.of((3, 3), 4)
@@ -208,7 +211,7 @@ CLAIM = Claim(
             "random mixtures on images",
             Level.BOUNDED,
             mixtures_on_images,
-            assumes="exp and log1p are within 4 units in the last place; products as pinned",
+            assumes=EXP_AND_LOG1P,
             quick=False,
         ),
     ),

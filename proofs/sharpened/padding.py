@@ -34,17 +34,47 @@ from fractions import Fraction
 from itertools import product
 from math import prod
 
+import jax
+import jax.numpy as jnp
 import numpy as np
+from flint import arb, ctx
 
-from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
+from convattn.bounds.rounding import layer_error_bound
+from convattn.bounds.saturation import PRECISION, upper
+from convattn.bounds.zero_padding import (
+    available_offsets,
+    bare_zero_padding_basis,
+    bare_zero_padding_layer,
+    unequal_queries,
+)
+from convattn.constructions.geometry import ConvolutionGeometry
+from convattn.constructions.li_output_map import token_maps
+from convattn.constructions.zero_token import attend_with_zero_token, zero_token_scores
+from convattn.encodings import BiasEncoding, QuadraticEncoding
+from convattn.encodings.layer import AttentionLayer
+from convattn.fast.application import apply_attention
+from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
 from convattn.ledger.evidence import (
+    DTYPES,
+    EXP_AND_LOG1P,
+    UNDERFLOW,
     certified,
     certified_identities,
+    converted,
     equals_convolution,
+    exact_convolution,
+    integer_kernel,
     proved,
     sizes,
+    whole_images,
 )
 from convattn.ledger.evidence.enclosures import ASSUMES as BALLS
+from convattn.ledger.evidence.enclosures import distance_to_one_hot
+from convattn.ledger.evidence.exact_tokens import cut_tokens
+from convattn.ledger.evidence.layer_runs import equal, within
+from convattn.ledger.evidence.printed_output_map import output_blocks, patch_offsets
+from convattn.operators.roundoff import one_hot_sharpness
+from convattn.operators.shifts import TokenGrid
 
 # Kernel size, patch size, tokens, and the dimension of the exceptions.
 PATCH_SPACES = (
@@ -56,35 +86,26 @@ PATCH_SPACES = (
     ((5, 5), 2, (3, 4), 1),
 )
 SMALL = (((5, 5), 1, (4, 4)), ((5, 5), 2, (2, 2)))  # kernel size, patch size, tokens
-EXP = "exp and log1p are within 4 units in the last place; products as pinned"
-NO_TOKEN = "exp underflows to zero; integer sums below 2^24 are exact"
 
 
 def dimensions(run: Run) -> str:
     """Exact ranks against Π K - Π min(n, K) + 1, and against a list for patches."""
-    from convattn.bounds.zero_padding import bare_zero_padding_basis
-
     sides = (3, 5) if run.quick else (1, 3, 5, 7)
     cases = list(product(product(sides, repeat=2), product((1, 2, 4, 7), repeat=2)))
     for kernel, grid in cases:
         found = len(bare_zero_padding_basis(kernel, grid))
         expected = prod(kernel) - prod(map(min, grid, kernel)) + 1
-        if found != expected:
-            raise EvidenceFailed(f"K = {kernel} on {grid} tokens: {found}, not {expected}")
+        require(found == expected, f"K = {kernel} on {grid} tokens: {found}, not {expected}")
     four = len(bare_zero_padding_basis((5, 5), (4, 4)))
-    if four != 10:
-        raise EvidenceFailed(f"K = 5 on 4 × 4 tokens: {four} dimensions, not 10")
+    require(four == 10, f"K = 5 on 4 × 4 tokens: {four} dimensions, not 10")
     for kernel, patch, grid, expected in PATCH_SPACES:
         basis = bare_zero_padding_basis(kernel, grid, patch_size=patch)
-        if len(basis) != expected:
-            raise EvidenceFailed(f"K = {kernel}, P = {patch} on {grid}: {len(basis)}")
+        require(len(basis) == expected, f"K = {kernel}, P = {patch} on {grid}: {len(basis)}")
     return f"{len(cases)} sizes of pixels and {len(PATCH_SPACES)} of patches; 4 × 4, K = 5: 10"
 
 
 def exceptions(run: Run, size: tuple, channels: tuple[int, int]) -> np.ndarray:
     """A kernel with a small integer combination of the exceptions for each pair of channels."""
-    from convattn.bounds.zero_padding import bare_zero_padding_basis
-
     kernel, patch, tokens = size
     basis = bare_zero_padding_basis(kernel, tokens, patch_size=patch)
     mix = run.rng(f"mix {size}").integers(-2, 3, (*channels, len(basis)))
@@ -99,12 +120,6 @@ def heads_in_fractions(maps: np.ndarray, inside: np.ndarray, leak: Fraction) -> 
 
 def layer_in_fractions(run: Run) -> str:
     """The layer of the proof equals the zero-padded convolution, at every query, in fractions."""
-    from convattn.bounds.zero_padding import available_offsets, unequal_queries
-    from convattn.constructions.geometry import ConvolutionGeometry
-    from convattn.ledger.evidence.exact_convolution import exact_convolution
-    from convattn.ledger.evidence.exact_tokens import cut_tokens
-    from convattn.ledger.evidence.printed_output_map import output_blocks, patch_offsets
-
     leak, seen = Fraction(1, 3), []
     for size in SMALL:
         (side, _), patch, grid = size
@@ -129,17 +144,13 @@ def layer_in_fractions(run: Run) -> str:
                     key = tuple(q + d for q, d in zip(query, offset, strict=True))
                     row = (1 - leak) * tokens[np.ravel_multi_index(key, grid)] + leak * mean
                 result = result + row @ block
-            if (result != expected[number]).any():
-                raise EvidenceFailed(f"{size}, query {query}: the layer differs")
+            require((result == expected[number]).all(), f"{size}, query {query}: the layer differs")
         seen.append(f"K = {side}, P = {patch} on {grid[0]} × {grid[1]}")
     return "; ".join(seen) + ": equal at every query, leak 1/3"
 
 
 def other_kernels_are_refused(run: Run) -> str:
     """A kernel off the space: two queries with other sums, at which a constant image differs."""
-    from convattn.bounds.zero_padding import bare_zero_padding_layer, unequal_queries
-    from convattn.ledger.evidence.exact_convolution import exact_convolution
-
     cases = 3 if run.quick else 12
     for case in range(cases):
         rng = run.rng(case)
@@ -171,18 +182,6 @@ def small_grids_on_images(run: Run) -> str:
     query has and -1/(1-ε) at the others; the maps are integers of few bits with ε = 1/2, so storing
     them rounds nothing (which is checked).
     """
-    import jax
-    import jax.numpy as jnp
-
-    from convattn.bounds.rounding import layer_error_bound
-    from convattn.bounds.zero_padding import available_offsets, bare_zero_padding_layer
-    from convattn.constructions.geometry import ConvolutionGeometry
-    from convattn.constructions.li_output_map import token_maps
-    from convattn.encodings.layer import AttentionLayer
-    from convattn.fast.application import apply_attention
-    from convattn.ledger.evidence import DTYPES, exact_convolution, whole_images
-    from convattn.ledger.evidence.layer_runs import within
-
     attend = jax.jit(lambda layer, pixels: apply_attention(layer, pixels))
     images, found = whole_images(run), []
     for size in SMALL:
@@ -222,22 +221,12 @@ def small_grids_on_images(run: Run) -> str:
 
 def zero_token_row(scores: np.ndarray, rest: float, target: int | None):
     """Half the L1 distance to the one-hot row, or to the zero token's where there is no target."""
-    from convattn.ledger.evidence.enclosures import distance_to_one_hot
-
     row = np.append(scores, rest)
     return distance_to_one_hot(row, len(scores) if target is None else target)
 
 
 def zero_token_enclosed(run: Run) -> str:
     """The rows of the library's scores and the zero token's: 0 < TV < N e^(-s/2) at all queries."""
-    import jax.numpy as jnp
-    from flint import arb, ctx
-
-    from convattn.bounds.saturation import PRECISION, upper
-    from convattn.constructions.zero_token import zero_token_scores
-    from convattn.encodings import BiasEncoding, QuadraticEncoding
-    from convattn.operators.shifts import TokenGrid
-
     grid = TokenGrid((3, 4), ((0, 0), (0, 0)))
     offsets = ((0, 0), (1, -1), (-2, 2))
     seen, missing = [], 0
@@ -264,22 +253,12 @@ def zero_token_enclosed(run: Run) -> str:
                         )
                     worst, missing = max(worst, upper(distance)), missing + (not inside)
         seen.append(f"s = {sharpness:g}: TV < {worst:.2g}")
-    if not missing:
-        raise EvidenceFailed("every query had its target, so nothing was seen of the zero token")
+    require(missing, "every query had its target, so nothing was seen of the zero token")
     return f"3 × 4 tokens, two encodings, {missing} rows without a target; " + ", ".join(seen)
 
 
 def zero_token_on_images(run: Run) -> str:
     """With twice the sharpness: equal to the zero-padded convolution without a ring."""
-    import jax
-    import jax.numpy as jnp
-
-    from convattn.constructions import conv_to_attention
-    from convattn.constructions.zero_token import attend_with_zero_token
-    from convattn.ledger.evidence import DTYPES, exact_convolution, integer_kernel, whole_images
-    from convattn.ledger.evidence.layer_runs import equal
-    from convattn.operators.roundoff import one_hot_sharpness
-
     images, found = whole_images(run), []
     kernel = integer_kernel(run.rng("kernel"), (5, 5), 3, 2)
     expected = exact_convolution(images, kernel)
@@ -290,14 +269,9 @@ def zero_token_on_images(run: Run) -> str:
     ):
         lines = []
         for dtype in dtypes:
-            layer = conv_to_attention(
-                jnp.asarray(kernel, dtype),
-                patch_size=8,
-                encoding=encoding,
-                exact=False,
-                **{name: 2 * one_hot_sharpness(dtype)},
-            )
-            lines.append(equal(dtype, apply(layer, jnp.asarray(images, dtype)), expected))
+            sharp = {name: 2 * one_hot_sharpness(dtype)}
+            layer = converted(kernel, dtype, patch_size=8, encoding=encoding, exact=False, **sharp)
+            lines.append(equal(dtype, apply(layer, images.astype(dtype)), expected))
         found.append(f"{encoding}: {', '.join(lines)}")
     return f"{len(images)} images, K = 5, P = 8, no ring, one zero token; " + "; ".join(found)
 
@@ -334,7 +308,13 @@ CLAIM = Claim(
         Evidence("dimensions", Level.TESTED, dimensions),
         Evidence("the layer in fractions", Level.TESTED, layer_in_fractions),
         Evidence("other kernels", Level.TESTED, other_kernels_are_refused),
-        Evidence("small grids on images", Level.BOUNDED, small_grids_on_images, EXP, quick=False),
+        Evidence(
+            "small grids on images",
+            Level.BOUNDED,
+            small_grids_on_images,
+            EXP_AND_LOG1P,
+            quick=False,
+        ),
         equals_convolution(
             "the ring, 3 × 3, P = 4", (3, 3), patch_size=4, exact=True, dtypes=("float32",)
         ),
@@ -349,7 +329,7 @@ CLAIM = Claim(
             "a zero token on images",
             Level.BOUNDED,
             zero_token_on_images,
-            assumes=NO_TOKEN,
+            assumes=UNDERFLOW,
             quick=False,
         ),
     ),

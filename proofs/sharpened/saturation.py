@@ -28,12 +28,32 @@ TV each, and paired with a column y it gives at most TV·(max y - min y); add up
 
 from itertools import product
 
+import jax.numpy as jnp
 import numpy as np
+from flint import arb, ctx
 
-from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
-from convattn.ledger.evidence import bias_saturation_enclosed, certified, proved
+from convattn.bounds.saturation import (
+    PRECISION,
+    quadratic_total_variation,
+    quadratic_total_variation_bound,
+    upper,
+)
+from convattn.bounds.saturation_error import saturation_error_bound, saturation_error_factor
+from convattn.constructions import conv_to_attention
+from convattn.encodings import QuadraticEncoding
+from convattn.encodings.layer import AttentionLayer
+from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
+from convattn.ledger.evidence import (
+    bias_saturation_enclosed,
+    certified,
+    converted,
+    exact_convolution,
+    proved,
+)
 from convattn.ledger.evidence.enclosures import ASSUMES as BALLS
+from convattn.ledger.evidence.enclosures import distance_to_one_hot
 from convattn.ledger.evidence.unsaturated_layers import near_convolution
+from convattn.operators.shifts import TokenGrid
 
 ALPHAS = (0.5, 3.0, 10.0, 40.0)
 KEYS = (4, 5)
@@ -52,19 +72,6 @@ def quadratic_rows(run: Run) -> str:
     It must be that of the product of the axes, positive, and below 1 - θ⁻². In the middle of a long
     sequence it is within 10⁻⁶ of 1 - θ⁻¹.
     """
-    import jax.numpy as jnp
-    from flint import arb, ctx
-
-    from convattn.bounds.saturation import (
-        PRECISION,
-        quadratic_total_variation,
-        quadratic_total_variation_bound,
-        upper,
-    )
-    from convattn.encodings import QuadraticEncoding
-    from convattn.ledger.evidence.enclosures import distance_to_one_hot
-    from convattn.operators.shifts import TokenGrid
-
     grid = TokenGrid(KEYS, ((0, 0), (0, 0)))
     centers = CENTERS[1:3] if run.quick else CENTERS
     seen = []
@@ -97,11 +104,6 @@ def quadratic_rows(run: Run) -> str:
 
 def exact_error(layer, image: np.ndarray, limit: np.ndarray, ring) -> tuple[list, list]:
     """|layer - limit| in balls at every query and feature, from the library's scores and maps."""
-    from flint import arb, ctx
-
-    from convattn.bounds.saturation import PRECISION
-    from convattn.operators.shifts import TokenGrid
-
     grid = TokenGrid(image.shape[:2], ring)
     keys = np.pad(image, [*ring, (0, 0)]).reshape(-1, image.shape[2])
     scores = np.asarray(layer.encoding.positional_scores(grid), np.float64)
@@ -124,24 +126,14 @@ def exact_error(layer, image: np.ndarray, limit: np.ndarray, ring) -> tuple[list
 
 def layer_error_enclosed(run: Run) -> str:
     """|MHSA - Conv| in balls at every query, below the bound; and one head that reaches it."""
-    import jax.numpy as jnp
-    from flint import arb, ctx
-
-    from convattn.bounds.saturation import PRECISION, upper
-    from convattn.bounds.saturation_error import saturation_error_bound, saturation_error_factor
-    from convattn.constructions import conv_to_attention
-    from convattn.encodings.layer import AttentionLayer
-    from convattn.ledger.evidence.exact_convolution import exact_convolution
-
     rng = run.rng("case")
     image = rng.integers(-9, 10, (1, 3, 4, 2))
     kernel = rng.integers(-9, 10, (3, 3, 2, 1))
     seen = []
     for encoding, name in (("quadratic", "alpha"), ("bias", "logit")):
         for sharpness in (1.0, 40.0) if run.quick else (1.0, 10.0, 40.0):
-            layer = conv_to_attention(
-                kernel.astype(float), encoding=encoding, exact=False, **{name: sharpness}
-            )
+            options = {"encoding": encoding, "exact": False, name: sharpness}
+            layer = converted(kernel, "float64", **options)
             bound = saturation_error_bound(layer, image.astype(float))
             factor = saturation_error_factor(layer, 30) * np.abs(image).max()
             if not (bound <= factor).all():
@@ -149,8 +141,7 @@ def layer_error_enclosed(run: Run) -> str:
             errors = exact_error(layer, image[0], exact_convolution(image, kernel)[0], layer.ring)
             for error, allowed in zip(errors, bound.ravel().tolist(), strict=True):
                 with ctx.workprec(PRECISION):
-                    if not error < arb(allowed):
-                        raise EvidenceFailed(f"{encoding}, {sharpness}: {error} > {allowed}")
+                    require(error < arb(allowed), f"{encoding}, {sharpness}: {error} > {allowed}")
             largest = max(map(upper, errors))
             seen.append(f"{name} = {sharpness:g}: {largest:.3g} < {bound.max():.3g}")
 

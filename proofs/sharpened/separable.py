@@ -25,11 +25,38 @@ together HW(H + W); the back end `separable` does so. ∎
 
 from fractions import Fraction
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Shaped
 
+from convattn.encodings import (
+    AbsoluteEncoding,
+    AxialEncoding,
+    BiasEncoding,
+    GaussianEncoding,
+    LearnedEncoding,
+    QuadraticEncoding,
+    QuadraticGridEncoding,
+)
+from convattn.encodings.layer import AttentionLayer
 from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
-from convattn.ledger.evidence import certified_identities, proved
+from convattn.ledger.evidence import (
+    DTYPES,
+    applied,
+    certified_identities,
+    converted,
+    exact_convolution,
+    integer_kernel,
+    proved,
+    whole_images,
+)
+from convattn.ledger.evidence.exact_attention import BASE, exact_softmax
+from convattn.ledger.evidence.fast_layers import gradients, gradients_within
+from convattn.ledger.evidence.layer_runs import equal, within
+from convattn.ledger.evidence.softmax_rounding import weights_within
+from convattn.operators.roundoff import gamma, unit_roundoff
+from convattn.operators.shifts import TokenGrid
 
 RING = ((1, 1), (0, 2))
 EXP = "exp is within 4 units in the last place, in JAX and in NumPy; products as pinned"
@@ -37,10 +64,6 @@ EXP = "exp is within 4 units in the last place, in JAX and in NumPy; products as
 
 def integer_heads(run: Run, reach: int) -> dict:
     """Heads whose scores are small integers: quadratic ones, and learned tables for such shifts."""
-    import jax.numpy as jnp
-
-    from convattn.encodings import LearnedEncoding, QuadraticEncoding
-
     rng = run.rng("tables")
     tables = tuple(
         jnp.asarray(rng.integers(-1, 2, (2 * reach + 1, features)), float) for features in (2, 3)
@@ -53,15 +76,6 @@ def integer_heads(run: Run, reach: int) -> dict:
 
 def shared_and_absolute(run: Run, keys: tuple[int, int]) -> dict:
     """Centres on a 2 × 2 grid, absolute rows and columns: each as a dense encoding and by axes."""
-    import jax.numpy as jnp
-
-    from convattn.encodings import (
-        AbsoluteEncoding,
-        AxialEncoding,
-        QuadraticEncoding,
-        QuadraticGridEncoding,
-    )
-
     rng, ones, two = run.rng("absolute"), jnp.ones(2), np.array([0.0, 2.0])
     pairs = ((0, 0), (0, 1), (1, 0), (1, 1))
     centers = np.stack([two[[i for i, _ in pairs]], -two[[j for _, j in pairs]]], axis=-1)
@@ -93,11 +107,6 @@ def whole(scores) -> np.ndarray:
 
 def exact_factors(run: Run) -> str:
     """Library scores, 3/2 in place of e: dense weights = row weights ⊗ column weights, exactly."""
-    import jax
-
-    from convattn.ledger.evidence.exact_attention import exact_softmax
-    from convattn.operators.shifts import TokenGrid
-
     grid, seen = TokenGrid((2, 3), RING), []
     cases = {name: (heads, heads) for name, heads in integer_heads(run, 6).items()}
     cases |= shared_and_absolute(run, grid.keys)
@@ -145,19 +154,11 @@ def rows_factor(weights: np.ndarray) -> bool:
 
 def on_grid(scores: np.ndarray, sides: tuple[int, int]) -> np.ndarray:
     """Exact weights [q_1, q_2, k_1, k_2] of one head."""
-    from convattn.ledger.evidence.exact_attention import exact_softmax
-
     return exact_softmax(scores).reshape(*sides, *sides)
 
 
 def exclusions(run: Run) -> str:
     """A class token, a mask, a cross term, the one-hot bias: each off the product, exactly."""
-    import jax
-
-    from convattn.encodings import BiasEncoding, GaussianEncoding, QuadraticEncoding
-    from convattn.ledger.evidence.exact_attention import BASE, exact_softmax
-    from convattn.operators.shifts import TokenGrid
-
     sides = (3, 3)
     bare = TokenGrid(sides, ((0, 0), (0, 0)))
     ringed = TokenGrid(sides, ((1, 1), (1, 1)))
@@ -245,10 +246,6 @@ def soft_heads(run: Run, sides: tuple[int, int]) -> dict:
 
     The scores are computed here, from the definitions: -α(δ - Δ)², and q·r_δ of a table.
     """
-    import jax.numpy as jnp
-
-    from convattn.encodings import LearnedEncoding, QuadraticGridEncoding
-
     rng = run.rng("soft heads")
     down, across = (np.arange(side)[None] - np.arange(side)[:, None] for side in sides)
     tables = [
@@ -279,16 +276,6 @@ def axes_on_images(run: Run) -> str:
     order axes, F features and h heads are summed, a path has at most n = h(H + W + F + 1) products
     and additions, which add γ_n Σ (R + B_R)(C + B_C)|X||M|. All of this is a sum over the axes too.
     """
-    import jax
-    import jax.numpy as jnp
-
-    from convattn.encodings.layer import AttentionLayer
-    from convattn.ledger.evidence import whole_images
-    from convattn.ledger.evidence.fast_layers import through
-    from convattn.ledger.evidence.layer_runs import within
-    from convattn.ledger.evidence.softmax_rounding import weights_within
-    from convattn.operators.roundoff import gamma, unit_roundoff
-
     images = whole_images(run)[:2]
     batch, height, width, features = images.shape
     flat = images.reshape(batch, height * width, features)
@@ -320,7 +307,7 @@ def axes_on_images(run: Run) -> str:
             layer = jax.tree.map(
                 lambda array, d=dtype: np.asarray(array, d), AttentionLayer(encoding, None, maps)
             )
-            result = through("separable", layer, jnp.asarray(images, dtype))
+            result = applied(layer, images, dtype, backend="separable")
             bound = bound * (1 + 2.0**-20) + 2.0**-100
             within(f"{name} {dtype}", result, reference, bound)
             worst = float(np.abs(np.asarray(result, np.float64) - reference).max())
@@ -330,23 +317,14 @@ def axes_on_images(run: Run) -> str:
 
 def convolution_by_axes(run: Run) -> str:
     """One-hot quadratic heads with their ring, through the back end: equal to the convolution."""
-    import jax
-    import jax.numpy as jnp
-
-    from convattn.constructions import conv_to_attention
-    from convattn.ledger.evidence import DTYPES, exact_convolution, integer_kernel, whole_images
-    from convattn.ledger.evidence.fast_layers import through
-    from convattn.ledger.evidence.layer_runs import equal
-
     images = whole_images(run)
     kernel = integer_kernel(run.rng("kernel"), (3, 3), 3, 4)
     expected = exact_convolution(images, kernel)
-    convert = jax.jit(lambda kernel: conv_to_attention(kernel, encoding="quadratic"))
-    whole_layer = convert(jnp.asarray(kernel, float))
+    whole_layer = converted(kernel, "float64", encoding="quadratic")
     found = []
     for dtype in DTYPES:
         layer = jax.tree.map(lambda array, d=dtype: np.asarray(array, jnp.dtype(d)), whole_layer)
-        result = through("separable", layer, jnp.asarray(images, dtype))
+        result = applied(layer, images, dtype, backend="separable")
         found.append(equal(dtype, result, expected))
     height, width = (side + 2 for side in images.shape[1:3])
     dense, axes = (height * width) ** 2, height * width * (height + width)
@@ -359,18 +337,9 @@ def one_hot_gradients(run: Run) -> str:
     By the images: the cotangent convolved with the kernel turned around. By the map of the head at
     δ: Σ_q X_(q+δ)ᵗ Y'_q.
     """
-    import jax
-    import jax.numpy as jnp
-
-    from convattn.constructions import conv_to_attention
-    from convattn.ledger.evidence import exact_convolution, integer_kernel, whole_images
-    from convattn.ledger.evidence.fast_layers import gradients
-    from convattn.ledger.evidence.layer_runs import equal
-
     images = whole_images(run)[:2]
     kernel = integer_kernel(run.rng("kernel"), (3, 3), 3, 4)
-    convert = jax.jit(lambda kernel: conv_to_attention(kernel, encoding="quadratic"))
-    layer = convert(jnp.asarray(kernel, float))
+    layer = converted(kernel, "float64", encoding="quadratic")
     cotangent = run.rng("cotangent").integers(-9, 10, (*images.shape[:-1], 4))
     typed = jnp.asarray(images, float), jnp.asarray(cotangent, float)
     of_layer, of_images = gradients("separable", layer, *typed)
@@ -390,13 +359,6 @@ def one_hot_gradients(run: Run) -> str:
 
 def soft_gradients(run: Run) -> str:
     """All gradients of free soft heads on a crop with a ring, in float64, against dense."""
-    import jax.numpy as jnp
-
-    from convattn.encodings import LearnedEncoding
-    from convattn.encodings.layer import AttentionLayer
-    from convattn.ledger.evidence import whole_images
-    from convattn.ledger.evidence.fast_layers import gradients_within
-
     crop = whole_images(run)[:1, 12:17, 11:17] - 128
     rng = run.rng("learned")
 

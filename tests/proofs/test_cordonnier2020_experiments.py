@@ -131,22 +131,18 @@ def test_what_counts_as_reproduced() -> None:
 
 @pytest.mark.parametrize("row", ROWS)
 def test_another_architecture_is_seen(row, monkeypatch) -> None:
-    piece, run = piece_of("cordonnier2020", row, TESTED)
-
     def one_head_less(original):
         return lambda settings: original(
             type(settings)(settings.encoding, heads=(settings.heads[0] - 1, *settings.heads[1:]))
         )
 
-    require_failure(
-        monkeypatch, piece, run, "convattn.lab.models.sizes.abstract_model", one_head_less
-    )
+    where = "lab.models.sizes.abstract_model"
+    require_failure(monkeypatch, "cordonnier2020", row, TESTED, where, one_head_less)
 
 
 @pytest.mark.parametrize("row", GAUSSIANS)
 @pytest.mark.parametrize("name", ["center_variance", "spread_variance"])
 def test_the_variances_of_the_authors_code_are_seen(row, name, monkeypatch) -> None:
-    piece, run = piece_of("cordonnier2020", row, TESTED)
     other = {"center_variance": 4.0, "spread_variance": 0.0001}[name]
 
     def with_other(original):
@@ -158,8 +154,8 @@ def test_the_variances_of_the_authors_code_are_seen(row, name, monkeypatch) -> N
             **named,
         )
 
-    where = "convattn.lab.models.positional_attention.PositionalAttention"
-    require_failure(monkeypatch, piece, run, where, with_other)
+    where = "lab.models.positional_attention.PositionalAttention"
+    require_failure(monkeypatch, "cordonnier2020", row, TESTED, where, with_other)
 
 
 def test_the_distance_from_a_normal_law() -> None:

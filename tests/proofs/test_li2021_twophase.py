@@ -204,7 +204,7 @@ def another_height(height):
     return lambda original: lambda *given, **named: original(*given, **{**named, "logit": height})
 
 
-TRANSFER = "convattn.lab.two_phase.transfer.transfer"
+TRANSFER = "lab.two_phase.transfer.transfer"
 PLANTS = [
     (FUNCTION, TRANSFER, scores_with_content),
     (FUNCTION, TRANSFER, a_head_lost),
@@ -215,22 +215,19 @@ PLANTS = [
 
 @pytest.mark.parametrize("plant", PLANTS, ids=lambda plant: f"{plant[0]}: {plant[2].__name__}")
 def test_a_planted_error_is_seen(plant, monkeypatch) -> None:
-    title, where, change = plant
-    piece, run = piece_of("li2021", "twophase", title)
-    require_failure(monkeypatch, piece, run, where, change)
+    require_failure(monkeypatch, "li2021", "twophase", *plant)
 
 
 @pytest.mark.parametrize("height", [5.0, 200.0], ids=["M = 5", "M = 200"])
 def test_another_height_is_seen(height, monkeypatch) -> None:
     """At M = 5 softmax lets a gradient through; at M = 200, in place of both, none."""
-    piece, run = piece_of("li2021", "twophase", BIASES)
-    where = "convattn.lab.two_phase.settings.ConversionSettings"
-    require_failure(monkeypatch, piece, run, where, another_height(height))
+    where = "lab.two_phase.settings.ConversionSettings"
+    require_failure(monkeypatch, "li2021", "twophase", BIASES, where, another_height(height))
 
 
 def test_another_architecture_is_seen(monkeypatch) -> None:
-    piece, run = piece_of("li2021", "twophase", BEFORE)
-    require_failure(monkeypatch, piece, run, "convattn.lab.models.sizes.parameter_count", one_more)
+    where = "lab.models.sizes.parameter_count"
+    require_failure(monkeypatch, "li2021", "twophase", BEFORE, where, one_more)
 
 
 def test_every_piece_has_a_planted_error() -> None:

@@ -1,9 +1,10 @@
 """Every check of a claim turns red on an error that is planted for it.
 
-A plant is the claim, the piece of evidence that must fail, what is replaced (a dotted name, or a
-name of the proof file itself) and a change, which takes what stands there and returns what is to
-stand there instead. Errors in certificates are planted in tests/convattn_check/, those in theorems
-in tests/ledger/coq/, and what pieces made by one function share in that function's tests.
+A plant is the claim, the piece of evidence that must fail, what is replaced (a dotted name within
+`convattn`, or a name of the proof file itself) and a change, which takes what stands there and
+returns what is to stand there instead. Errors in certificates are planted in tests/convattn_check/,
+those in theorems in tests/ledger/coq/, and what pieces made by one function share in that
+function's tests.
 """
 
 import pytest
@@ -19,7 +20,7 @@ from proofs.plants import (
     sharpened_kernel,
     sharpened_layers,
 )
-from proofs.plants.planting import piece_of, require_failure
+from proofs.plants.planting import require_failure
 
 from convattn.ledger import Level, Verdict
 from convattn.ledger.discovery import load_claim
@@ -46,9 +47,7 @@ SHARED_MAKERS = ("layer_runs", "enclosures")  # tests/ledger/evidence/ plants in
 @pytest.mark.slow
 @pytest.mark.parametrize("plant", PLANTS, ids=lambda plant: f"{plant[1]}: {plant[2]}")
 def test_a_planted_error_is_seen(plant, monkeypatch) -> None:
-    folder, name, title, where, change = plant
-    piece, run = piece_of(folder, name, title)
-    require_failure(monkeypatch, piece, run, where, change)
+    require_failure(monkeypatch, *plant)
 
 
 def test_every_piece_has_a_planted_error() -> None:

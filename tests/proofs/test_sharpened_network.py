@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from lab.runs.quick_compilation import quick_compilation
 from proofs.plants.changes import no_uniform_head
-from proofs.plants.planting import load, piece_of, require_failure
+from proofs.plants.planting import load, require_failure
 
 from convattn.ledger import Level
 
@@ -68,20 +68,18 @@ def between_the_strides(original):
 PLANTS = [
     ("fractions", "attended", leak_not_taken_back),
     ("fractions", "attended", between_the_strides),
-    ("float32 logits", "convattn.constructions.regimes.leaky_construction", no_uniform_head),
-    ("float32 logits", "convattn.constructions.regimes.leaky_construction", one_head_dropped),
-    ("float32 logits", "convattn.lab.models.resnet_network.fold_batch_norm", another_epsilon),
-    ("float32 logits", "convattn.lab.models.resnet_network.fold_batch_norm", statistics_exchanged),
-    ("float32 logits", "convattn.networks.walk.sum_error", wide_bound),
+    ("float32 logits", "constructions.regimes.leaky_construction", no_uniform_head),
+    ("float32 logits", "constructions.regimes.leaky_construction", one_head_dropped),
+    ("float32 logits", "lab.models.resnet_network.fold_batch_norm", another_epsilon),
+    ("float32 logits", "lab.models.resnet_network.fold_batch_norm", statistics_exchanged),
+    ("float32 logits", "networks.walk.sum_error", wide_bound),
 ]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("plant", PLANTS, ids=lambda plant: f"{plant[0]}: {plant[2].__name__}")
 def test_a_planted_error_is_seen(plant, monkeypatch) -> None:
-    title, where, change = plant
-    piece, run = piece_of("sharpened", "network", title)
-    require_failure(monkeypatch, piece, run, where, change)
+    require_failure(monkeypatch, "sharpened", "network", *plant)
 
 
 def test_every_piece_has_a_planted_error() -> None:

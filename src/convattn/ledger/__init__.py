@@ -11,3 +11,4 @@ from convattn.ledger.claim import Verdict as Verdict
 from convattn.ledger.run import EvidenceFailed as EvidenceFailed
 from convattn.ledger.run import NotRunHere as NotRunHere
 from convattn.ledger.run import Run as Run
+from convattn.ledger.run import require as require

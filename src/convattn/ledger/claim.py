@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from convattn.ledger.run import EvidenceFailed as EvidenceFailed
 from convattn.ledger.run import NotRunHere as NotRunHere
 from convattn.ledger.run import Run as Run
+from convattn.ledger.run import require as require
 
 
 class Verdict(enum.StrEnum):

@@ -14,6 +14,16 @@ class EvidenceFailed(Exception):
     """Raised by a check: the evidence was sought and it speaks against the claim."""
 
 
+def require(condition: object, otherwise: str) -> None:
+    """Go on if the condition holds.
+
+    Raises:
+        EvidenceFailed: With that text, if it does not.
+    """
+    if not condition:
+        raise EvidenceFailed(otherwise)
+
+
 class NotRunHere(Exception):
     """Raised by a check that cannot run on this machine (no accelerator, no proof assistant, ...).
 

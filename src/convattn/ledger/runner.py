@@ -8,6 +8,7 @@ and kept, since importing JAX takes a second.
 import contextlib
 import multiprocessing
 import signal
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -173,7 +174,8 @@ def run(
     work = [(number, piece) for number, item in enumerate(selected) for piece in item.evidence]
     work.sort(key=lambda pair: pair[1].quick)
     jobs = max(1, min(options.jobs or cores(), len(work)))
-    preparation = (options.preload, max(1, cores() // jobs))
+    programs = tempfile.TemporaryDirectory(prefix="convattn-verify-")
+    preparation = (options.preload, max(1, cores() // jobs), programs.name)
     pool = ProcessPool(jobs, initializer=start, initargs=preparation, context=_SPAWN)
     try:
         for item in selected:
@@ -199,6 +201,7 @@ def run(
     finally:
         pool.stop()
         pool.join()
+        programs.cleanup()
     started = [item for item in workers.values() if item.pid and not item.error]
     return Outcome(
         claims=[_claim_outcome(*pair) for pair in zip(selected, results, strict=True)],

@@ -36,12 +36,13 @@ class Result:
     worker: Worker = Worker()
 
 
-def start(preload: tuple[str, ...], threads: int) -> None:
+def start(preload: tuple[str, ...], threads: int, programs: str) -> None:
     """Prepare this process: called once, before its first check.
 
     Args:
         preload: Modules to import first, so that their import counts for no check.
         threads: How many threads the numerical libraries should use, unless the environment says.
+        programs: The directory through which the workers share what they have compiled.
     """
     global _worker
     began, error = time.perf_counter(), ""
@@ -50,6 +51,8 @@ def start(preload: tuple[str, ...], threads: int) -> None:
     for name in ("NPROC", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ.setdefault(name, str(threads))  # NPROC is what XLA's CPU client reads
     os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # workers share a device
+    os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", programs)
+    os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
     environment: dict[str, Any] = {}
     try:
         for module in preload:

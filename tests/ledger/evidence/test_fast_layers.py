@@ -2,23 +2,21 @@
 
 from dataclasses import replace
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from comparison import assert_equal, assert_within, gamma
 
 from convattn.bounds.majorant import majorant_of
-from convattn.constructions.conversion import conv_to_attention
 from convattn.encodings import BiasEncoding, MixtureEncoding
 from convattn.encodings.layer import AttentionLayer
 from convattn.ledger import EvidenceFailed
+from convattn.ledger.evidence import layer_runs
 from convattn.ledger.evidence.fast_layers import (
     finite_bound,
     finite_majorant,
     gradients,
     gradients_within,
-    through,
 )
 
 RNG = np.random.default_rng(3)
@@ -27,7 +25,7 @@ IMAGES = RNG.integers(-9, 10, (2, 8, 12, 2))
 
 
 def converted(**options) -> AttentionLayer:
-    return jax.jit(lambda kernel: conv_to_attention(kernel, **options))(KERNEL.astype(float))
+    return layer_runs.converted(KERNEL, "float64", **options)
 
 
 @pytest.mark.parametrize("patch", [1, 2])
@@ -57,8 +55,8 @@ def test_values_and_gradients_of_one_weight():
     heads = BiasEncoding(jnp.zeros((1, 1)), None, ((0,),))
     layer = AttentionLayer(heads, None, jnp.ones((1, 1, 1)), patch_size=(1,), stride=(1,))
     layer = replace(layer, dilation=(1,), ring=((0, 0),))
-    images = jnp.array([[[4.0], [0.0]]])
-    assert_equal(through("shift", layer, images), [[[2.0], [2.0]]])
+    images = jnp.array([[[4.0], [0.0]]], jnp.float64)
+    assert_equal(layer_runs.applied(layer, images, "float64", backend="shift"), [[[2.0], [2.0]]])
     of_layer, of_images = gradients("shift", layer, images, jnp.array([[[1.0], [0.0]]]))
     assert_equal(of_layer.encoding.values, [[1.0]])
     assert_equal(of_layer.output, [[[2.0]]])

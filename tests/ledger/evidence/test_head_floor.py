@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from strategies import seeds
 
 from convattn.ledger import EvidenceFailed, Level
-from convattn.ledger.evidence import exact_convolution, head_floor
+from convattn.ledger.evidence import exact_convolution, head_floor, layer_runs
 from convattn.ledger.evidence.head_floor import (
     copying_kernel,
     fewer_heads_fail,
@@ -116,9 +116,9 @@ def test_enough_heads_pass(run, two_images):
 
 
 def test_a_layer_with_a_head_too_many_is_seen(run, two_images, monkeypatch):
-    convert = head_floor.conv_to_attention
+    convert = layer_runs.conv_to_attention
     monkeypatch.setattr(
-        head_floor, "conv_to_attention", lambda *k, **named: convert(*k, **{**named, "exact": True})
+        layer_runs, "conv_to_attention", lambda *k, **named: convert(*k, **{**named, "exact": True})
     )
     with pytest.raises(EvidenceFailed, match="the layer has 10 heads, expected 9"):
         fewer_heads_fail("nine", 3).check(run)

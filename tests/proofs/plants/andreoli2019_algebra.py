@@ -76,8 +76,8 @@ def an_entry_more(original):
     return changed
 
 
-S = "convattn.structures"
-RANK = "convattn.bounds.flattened_kernel.exact_rank"
+S = "structures"
+RANK = "bounds.flattened_kernel.exact_rank"
 PLANTS = [
     ("mixed", "the terms of the proof", f"{S}.mixed_product.rank_one_terms", one_term_short),
     ("mixed", "the terms of the proof", f"{S}.mixed_product.sum_of_terms", scaled(2)),

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 from proofs.plants.changes import one_more, scaled
 
-LIBRARY = "convattn.structures"
+LIBRARY = "structures"
 A_LITTLE_MORE = scaled(1.001)
 
 
@@ -137,7 +137,7 @@ PLANTS = [
     (
         "transformer",
         "pixels of images, three routes",
-        "convattn.operators.attention.multi_head_self_attention",
+        "operators.attention.multi_head_self_attention",
         A_LITTLE_MORE,
     ),
     ("shiftheads", "the sum", f"{LIBRARY}.attention_with_shifts", scaled(2)),

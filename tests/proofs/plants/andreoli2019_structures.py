@@ -81,7 +81,7 @@ def the_gcn(original):
     return gcn_basis
 
 
-S = "convattn.structures"
+S = "structures"
 M = f"{S}.shift_matrices.shift_matrix"
 PLANTS = [
     ("grid", "cuboids are kernels", f"{S}.cuboid_shifts", counted_from_zero),
@@ -117,12 +117,7 @@ PLANTS = [
     ("graph", "one class of polynomials", "chebyshev_coefficients", always([1])),
     ("graph", "powers count walks", f"{S}.power_basis", transposed),
     ("graph", "sorts are products", f"{S}.walk_basis", backwards),
-    (
-        "graph",
-        "size of a grid convolution",
-        "convattn.bounds.flattened_kernel.exact_rank",
-        always(1),
-    ),
+    ("graph", "size of a grid convolution", "bounds.flattened_kernel.exact_rank", always(1)),
     ("graph", "size of a grid convolution", "spanned", always(1)),
     ("graph", "reflections forbid shifts", f"{S}.power_basis", one_way),
     ("graph", "reflections forbid shifts", M, goes_round),

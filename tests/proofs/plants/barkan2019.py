@@ -71,50 +71,45 @@ def one_order(original):
     return lambda width, sign: original(width, 1)
 
 
-DEFINITION_1 = "convattn.ledger.evidence.printed_filters.printed_convolution"
-SOFTMAX = "convattn.ledger.evidence.exact_attention.exact_softmax"
-OPERATOR = "convattn.sac.self_attentive_convolution"
+DEFINITION_1 = "ledger.evidence.printed_filters.printed_convolution"
+SOFTMAX = "ledger.evidence.exact_attention.exact_softmax"
+OPERATOR = "sac.self_attentive_convolution"
 RUNS = "sac_from_convolution"
 PLANTS = [
     ("lemma1", "the ceiling", DEFINITION_1, with_bracket(math.floor)),
     ("lemma1", "the ceiling", DEFINITION_1, with_bracket(math.ceil)),
     ("lemma1", "the floor reads the next pixel", DEFINITION_1, with_bracket(math.ceil)),
-    ("lemma1", "tokens are columns", "convattn.sac.filter_bank", scaled(2)),
+    ("lemma1", "tokens are columns", "sac.filter_bank", scaled(2)),
     ("softmax", "convex combinations", "rows_of_weights", scaled(2)),
     ("softmax", "two tokens", SOFTMAX, scaled(2)),
     ("softmax", "four axes", "rows_of_weights", scaled(2)),
-    ("softmax", "queries first", "convattn.sac.attend.attend", scores_turned),
+    ("softmax", "queries first", "sac.attend.attend", scores_turned),
     ("sa2d", "eqs. 1 to 3", f"{OPERATOR}.content_scores_of_heads", scaled(2)),
     ("sa2d", "eqs. 1 to 3", f"{OPERATOR}.even_bias_scores", ramped),
     ("sa2d", "distances from zero", "distances", always({1, 2, 3, 4, 5})),
-    ("sa2d", "even kernels exactly", "convattn.sac.sac_from_even_kernel", doubled_kernel),
+    ("sa2d", "even kernels exactly", "sac.sac_from_even_kernel", doubled_kernel),
     ("sa2d", "layers commute with reflections", f"{OPERATOR}.even_bias_scores", ramped),
     ("sa2d", "convolutions, if even", "exact_convolution", symmetric_kernel),
-    (
-        "sac",
-        "distance to its own patch",
-        "convattn.bounds.saturation.bias_total_variation",
-        scaled(2),
-    ),
+    ("sac", "distance to its own patch", "bounds.saturation.bias_total_variation", scaled(2)),
     ("sac", "3 × 3, two heads exactly", RUNS, turned_kernel),
     ("sac", "2 × 4, stride 2, two heads, keys on all pixels", RUNS, turned_kernel),
     ("sac", "3 × 2, stride 2, dilation 2, one head", RUNS, turned_kernel),
-    ("sac", "one head at M = 4", "convattn.sac.sac_from_convolution", doubled_kernel),
-    ("sac", "one head at M = 4", "convattn.sac.limit_error_bound", scaled(0.5)),
-    ("sac", "1 × 1 is 2-D self-attention", "convattn.sac.self_attention_2d", scaled(2)),
+    ("sac", "one head at M = 4", "sac.sac_from_convolution", doubled_kernel),
+    ("sac", "one head at M = 4", "sac.limit_error_bound", scaled(0.5)),
+    ("sac", "1 × 1 is 2-D self-attention", "sac.self_attention_2d", scaled(2)),
     ("sac", "two merges", OPERATOR, scaled(2)),
     ("sac", "grids under stride", f"{OPERATOR}.even_bias_scores", one_step),
-    ("msac", "MSAC is SAC", "convattn.sac.multiscale.embed", rolled),
+    ("msac", "MSAC is SAC", "sac.multiscale.embed", rolled),
     ("msac", "the range of the scales", "printed_range", all_scales),
     ("msac", "a cascade of two 3 × 3", "full_convolution", scaled(2)),
     ("language", "no later word", "multiscale", causal_is(False)),
     ("language", "a mask alone leaks", "multiscale", causal_is(True)),
-    ("language", "1 × m is one-dimensional", "convattn.sac.as_sequence", causal_sequence),
+    ("language", "1 × m is one-dimensional", "sac.as_sequence", causal_sequence),
     ("language", "regular if the bias is constant", f"{OPERATOR}.even_bias_scores", ramped),
     ("language", "pairs at the border", DEFINITION_1, scaled(2)),
     ("cross", "the seam", "joined_image", moved_by_one),
-    ("cross", "the default gap", "convattn.sac.seam_reach", one_less),
+    ("cross", "the default gap", "sac.seam_reach", one_less),
     ("cross", "unmasked gaps take weight", SOFTMAX, scaled(2)),
-    ("cross", "segments", "convattn.sac.with_segment", added_twice),
+    ("cross", "segments", "sac.with_segment", added_twice),
     ("cross", "distances of the join", "distances", one_order),
 ]

@@ -45,43 +45,24 @@ def one_tap_lost(original):
     return changed
 
 
-CONVERT = "convattn.constructions.conv_to_attention"
-RANK = "convattn.bounds.flattened_kernel.exact_rank"
-CONVOLUTION = "convattn.ledger.evidence.exact_convolution"
-BLOCKS = "convattn.ledger.evidence.printed_output_map.output_blocks"
-FLOOR = "convattn.ledger.evidence.head_floor"
+RUNS = "ledger.evidence.layer_runs"
+CONVERT = f"{RUNS}.conv_to_attention"
+RANK = "bounds.flattened_kernel.exact_rank"
+CONVOLUTION = "ledger.evidence.exact_convolution"
+BLOCKS = "ledger.evidence.printed_output_map.output_blocks"
+FLOOR = "ledger.evidence.head_floor"
 WEIGHT_ONE_TOO_FAR = (("float64", 53, (15, 16), (27, 28)),)
 DENOMINATOR_ONE_TOO_FAR = (("float64", 53, (14, 15), (28, 29)),)
 PLANTS = [
     ("lemma2", "M = 40, rounded", "ROUNDING", replaced_by(WEIGHT_ONE_TOO_FAR)),
     ("lemma2", "M = 40, rounded", "ROUNDING", replaced_by(DENOMINATOR_ONE_TOO_FAR)),
-    (
-        "lemma2",
-        "one head on images",
-        "convattn.operators.shifts.from_query_minus_key",
-        replaced_by(tuple),
-    ),
-    (
-        "lemma2",
-        "heads on images",
-        "convattn.bounds.saturation.bias_total_variation",
-        scaled(1.01),
-    ),
-    (
-        "theorem1",
-        "bare grid: the mean for a missing patch",
-        "convattn.fast.application.apply_attention",
-        with_ring,
-    ),
+    ("lemma2", "one head on images", "operators.shifts.from_query_minus_key", replaced_by(tuple)),
+    ("lemma2", "heads on images", "bounds.saturation.bias_total_variation", scaled(1.01)),
+    ("theorem1", "bare grid: the mean for a missing patch", f"{RUNS}.apply_attention", with_ring),
     ("theorem1", "patch embeddings", BLOCKS, turned_around),
     ("theorem1", "head dimensions", CONVERT, turned_kernel),
     ("wo", "the formula, in integers", BLOCKS, turned_around),
-    (
-        "wo",
-        "the library's blocks",
-        "convattn.constructions.li_output_map.token_maps",
-        turned_around,
-    ),
+    ("wo", "the library's blocks", "constructions.li_output_map.token_maps", turned_around),
     ("wo", "(0, 0) is absent, not the centre", "on_tokens", scaled(2)),
     ("wo", "the signs disagree", "on_tokens", sign_ignored),
     ("cor3", "ranks of the maps", RANK, one_more),
@@ -95,7 +76,7 @@ PLANTS = [
     (
         "absolute",
         "the form is quadratic",
-        "convattn.ledger.certificates.equality.absolute_form",
+        "ledger.certificates.equality.absolute_form",
         negated_rows,
     ),
     ("absolute", "content that fills R^d", "score_conditions", scaled(0)),
@@ -107,7 +88,7 @@ PLANTS = [
     ("theorem5", "one pixel takes one head", CONVOLUTION, scaled(2)),
     ("theorem5", "content scores do not help", "allowed_change", scaled(0)),
     ("theorem5", "eight of nine heads on images", f"{FLOOR}.copying_kernel", one_tap_lost),
-    ("theorem5", "eight of nine heads on images", f"{FLOOR}.conv_to_attention", turned_kernel),
+    ("theorem5", "eight of nine heads on images", CONVERT, turned_kernel),
     ("theorem5", "eight of nine heads on images", f"{FLOOR}.floor_below", scaled(10**6)),
     ("theorem6", "ranks over sizes", "embedded_box", scaled(0)),
     ("theorem6", "the last step of the proof", RANK, always(9)),
@@ -120,8 +101,8 @@ PLANTS = [
         f"{FLOOR}.least_squares_maps",
         lambda original: lambda fields, wanted, kept: np.full((8, 12, wanted.shape[1]), np.nan),
     ),
-    ("fewer", "two heads on pixels", "convattn.ledger.evidence.exact_convolution", scaled(2)),
-    ("fewer", "pixels against patches", "convattn.bounds.flattened_kernel.exact_rank", one_more),
+    ("fewer", "two heads on pixels", "ledger.evidence.exact_convolution", scaled(2)),
+    ("fewer", "pixels against patches", "bounds.flattened_kernel.exact_rank", one_more),
     ("table1", "weights of the layers", "SIZES", replaced_by({"CMHSA": (12, 12, 64, 768, 3072)})),
     ("table1", "training times", "TIMES", replaced_by({"CMHSA-3": (45, 148, 98)})),
 ]

@@ -26,18 +26,24 @@ def piece_of(folder: str, name: str, title: str) -> tuple[Evidence, Run]:
 
 def require_failure(
     monkeypatch: pytest.MonkeyPatch,
-    piece: Evidence,
-    run: Run,
+    folder: str,
+    name: str,
+    title: str,
     where: str,
     change: Callable[[Any], Any],
 ) -> None:
-    """Run a check on two images with a change planted; it must speak against the claim."""
+    """Run a check on two images with a change planted; it must speak against the claim.
+
+    What a library defines is changed before the proof file is loaded, which then imports it.
+    """
     monkeypatch.setattr(real_images, "COUNT", 2)
     if "." in where:
         path, _, attribute = where.rpartition(".")
-        owner = pkgutil.resolve_name(path)
+        elsewhere = path.startswith(("flint", "jax"))
+        owner = pkgutil.resolve_name(path if elsewhere else f"convattn.{path}")
         monkeypatch.setattr(owner, attribute, change(getattr(owner, attribute)))
-    else:
+    piece, run = piece_of(folder, name, title)
+    if "." not in where:
         names = piece.check.__globals__
         monkeypatch.setitem(names, where, change(names[where]))
     with pytest.raises(EvidenceFailed):

@@ -94,28 +94,23 @@ def doubled_cotangent(index):
     return change
 
 
-ZERO_PADDING = "convattn.bounds.zero_padding"
-LAYER = "convattn.bounds.zero_padding"
-ZERO_TOKEN = "convattn.constructions.zero_token.zero_token_scores"
-REGIMES = "convattn.constructions.regimes"
-UNSATURATED = "convattn.ledger.evidence.unsaturated_layers"
-ENCODINGS = "convattn.encodings"
-FACTORS = "convattn.fast.separable.back_end"
-ON_GRID = "convattn.fast.separable.axis_product.mix_map_mix"
+ZERO_PADDING = "bounds.zero_padding"
+LAYER = "bounds.zero_padding"
+ZERO_TOKEN = "constructions.zero_token.zero_token_scores"
+REGIMES = "constructions.regimes"
+UNSATURATED = "ledger.evidence.unsaturated_layers"
+ENCODINGS = "encodings"
+FACTORS = "fast.separable.back_end"
+ON_GRID = "fast.separable.axis_product.mix_map_mix"
 GRADIENTS = "gradients of the fast back end"
-FREE = "convattn.fast.separable.axis_mixing.mix_mix_map"
+FREE = "fast.separable.axis_mixing.mix_mix_map"
 PLANTS = [
     ("padding", "dimensions", f"{ZERO_PADDING}.bare_zero_padding_basis", one_fewer),
     ("padding", "the layer in fractions", "heads_in_fractions", without_what_is_missing),
     ("padding", "other kernels", f"{ZERO_PADDING}.unequal_queries", always(None)),
     ("padding", "other kernels", f"{LAYER}.unequal_queries", always(None)),
     ("padding", "small grids on images", f"{LAYER}.available_offsets", all_available),
-    (
-        "padding",
-        "small grids on images",
-        "convattn.encodings.bias.BiasEncoding.scale",
-        scaled(1.01),
-    ),
+    ("padding", "small grids on images", "encodings.bias.BiasEncoding.scale", scaled(1.01)),
     ("padding", "distance with a zero token", ZERO_TOKEN, scaled(0)),
     ("padding", "distance with a zero token", ZERO_TOKEN, scaled(2)),
     ("padding", "a zero token on images", ZERO_TOKEN, scaled(0)),
@@ -133,18 +128,18 @@ PLANTS = [
     (
         "saturation",
         "quadratic rows",
-        "convattn.bounds.saturation.quadratic_total_variation_bound",
+        "bounds.saturation.quadratic_total_variation_bound",
         scaled(0.999),
     ),
     ("saturation", "quadratic rows", "clipped_key", always(0)),
+    ("saturation", "layers", "bounds.saturation_error.head_saturation", hundredth),
+    ("saturation", "layers", "exact_error", hundredth),
     (
         "saturation",
-        "layers",
-        "convattn.bounds.saturation_error.head_saturation",
-        hundredth,
+        "quadratic on images",
+        "ledger.evidence.layer_runs.conv_to_attention",
+        turned_kernel,
     ),
-    ("saturation", "layers", "exact_error", hundredth),
-    ("saturation", "quadratic on images", f"{UNSATURATED}.conv_to_attention", turned_kernel),
     ("saturation", "bias on images", f"{UNSATURATED}.saturation_error_bound", scaled(1e-3)),
     (
         "saturation",

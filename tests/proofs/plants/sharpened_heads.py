@@ -109,8 +109,8 @@ def one_tap_twice(original):
     return changed
 
 
-GENERIC = "convattn.bounds.generic_rank.generic_rank"
-WIDTH = "convattn.bounds.head_width"
+GENERIC = "bounds.generic_rank.generic_rank"
+WIDTH = "bounds.head_width"
 ROWS = "four of five heads on rows of images, K = 9, P = 2"
 PLANTS = [
     ("heads", "ranks of generic kernels", "predicted", one_more),
@@ -126,16 +126,16 @@ PLANTS = [
     (
         "heads",
         "zeros that keep the rank down",
-        "convattn.bounds.term_rank.term_rank",
+        "bounds.term_rank.term_rank",
         lambda original: lambda columns: len(columns),
     ),
     ("heads", "one pattern for all kernels", "one_tap_kernels", one_tap_twice),
     ("heads", ROWS, "copying_line", last_offset_lost),
-    ("heads", ROWS, "convattn.constructions.conversion.conv_to_attention", turned_kernel),
+    ("heads", ROWS, "ledger.evidence.layer_runs.conv_to_attention", turned_kernel),
     (
         "heads",
         ROWS,
-        "convattn.ledger.evidence.head_floor.floor_below",
+        "ledger.evidence.head_floor.floor_below",
         lambda original: lambda *given: 10**6 * original(*given),
     ),
     ("headdim", "ranks of the maps", "maps", maps_of_one_value),
@@ -146,13 +146,13 @@ PLANTS = [
     (
         "headdim",
         "substitution",
-        "convattn.ledger.certificates.head_dimension.triangular_kernel",
+        "ledger.certificates.head_dimension.triangular_kernel",
         lower_triangle,
     ),
     (
         "headdim",
         "substitution",
-        "convattn.ledger.certificates.head_dimension.triangular_kernel",
+        "ledger.certificates.head_dimension.triangular_kernel",
         centre_alone,
     ),
     ("headdim", "balanced kernels", "balanced_kernel", lambda original: lambda drawn: drawn),
@@ -160,5 +160,5 @@ PLANTS = [
     ("headdim", "diverging value maps", "two_for_three", rounded),
     ("headdim", "diverging value maps", "two_for_three", rank_two),
     ("headdim", "diverging value maps", "two_for_three", negative_weights),
-    ("headdim", "heads of the library", "convattn.bounds.heads.split_heads", always(1)),
+    ("headdim", "heads of the library", "bounds.heads.split_heads", always(1)),
 ]  # fmt: skip

@@ -82,22 +82,17 @@ def other_signs(original):
     return lambda weights, coefficients, *given: original(weights, -coefficients, *given)
 
 
-HEADS = "convattn.bounds.kernel_heads.kernel_heads"
-MIXTURES = "convattn.constructions.given_kernel.mixture_heads"
+HEADS = "bounds.kernel_heads.kernel_heads"
+MIXTURES = "constructions.given_kernel.mixture_heads"
 LAYER = "given_kernel_layer"
-APPROXIMATION = "convattn.bounds.approximation"
+APPROXIMATION = "bounds.approximation"
 PLANTS = [
     ("kernel", "layers in fractions", MIXTURES, no_common_head),
     ("kernel", "layers in fractions", MIXTURES, no_shift),
     ("kernel", "alternatives of the limit", HEADS, one_head_fewer),
     ("kernel", "alternatives of the limit", HEADS, other_alternative),
     ("kernel", "towards the limit", "named_kernel", always_sobel),
-    (
-        "kernel",
-        "towards the limit",
-        "convattn.bounds.kernel_heads.nonnegative_vectors_span",
-        always(True),
-    ),
+    ("kernel", "towards the limit", "bounds.kernel_heads.nonnegative_vectors_span", always(True)),
     ("kernel", "rank 2, pixels: three heads", LAYER, turned_kernel),
     ("kernel", "Laplacian, P = 4: six heads", LAYER, doubled_kernel),
     ("approx", "distances in fractions", f"{APPROXIMATION}.squared_distance", half_as_far),
@@ -110,7 +105,7 @@ PLANTS = [
     (
         "approx",
         "errors on images",
-        "convattn.ledger.evidence.least_eigenvalue.least_eigenvalue",
+        "ledger.evidence.least_eigenvalue.least_eigenvalue",
         scaled(1e6),
     ),
     ("content", "one-hot layers with content", "derivative_at", scaled(2)),
@@ -122,7 +117,7 @@ PLANTS = [
     (
         "content",
         "derivative on pieces of images",
-        "convattn.ledger.evidence.head_floor.floor_below",
+        "ledger.evidence.head_floor.floor_below",
         scaled(1e9),
     ),
     ("lemma3", "C20's counterexamples", "shared_map_exists", printed_condition),
@@ -131,7 +126,7 @@ PLANTS = [
     (
         "lemma3",
         "random mixtures on images",
-        "convattn.constructions.given_kernel.mixture_layer",
+        "constructions.given_kernel.mixture_layer",
         other_signs,
     ),
 ]

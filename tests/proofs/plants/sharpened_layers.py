@@ -33,8 +33,8 @@ def heads_that_do_not_learn(original):
     return lambda *given: jax.lax.stop_gradient(original(*given))
 
 
-REGIMES = "convattn.constructions.regimes"
-SHIFT = "convattn.fast.shift.back_end.offset_weights"
+REGIMES = "constructions.regimes"
+SHIFT = "fast.shift.back_end.offset_weights"
 ONE_TOO_FAR = (("bfloat16", 8, 17),)
 ONE_TOO_FEW = (("float16", 11, 45),)
 PLANTS = [
@@ -44,16 +44,11 @@ PLANTS = [
     ("dp1", "the layer in fractions", "bases", one_among_them),
     ("dp1", "the layer in fractions", "bases", one_twice),
     ("dp1", "no one-hot head", "middle_weight", scaled(2)),
+    ("dp1", "conditioning and refusals", "constructions.scalar.rounding_amplification", scaled(2)),
     (
         "dp1",
         "conditioning and refusals",
-        "convattn.constructions.scalar.rounding_amplification",
-        scaled(2),
-    ),
-    (
-        "dp1",
-        "conditioning and refusals",
-        "convattn.constructions.scalar.refuse_ill_conditioned",
+        "constructions.scalar.refuse_ill_conditioned",
         never_refused,
     ),
     ("dp2", "distance to hard attention", "head_distance", scaled(0)),

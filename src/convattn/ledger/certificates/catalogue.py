@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from typing import Any
 
-from convattn.ledger.certificates.bare_grid import bare_grid_certificates
 from convattn.ledger.certificates.commutant import commutant_certificate
 from convattn.ledger.certificates.counterexample import (
     border_certificate,
@@ -19,6 +18,10 @@ from convattn.ledger.certificates.lower_bound import (
     box_bound_certificate,
     generic_bound_certificate,
     pixel_bound_certificate,
+)
+from convattn.ledger.certificates.total_variation import (
+    bias_variation_certificate,
+    quadratic_variation_certificate,
 )
 
 SIZES = ((3, 1), (5, 1), (11, 1), (3, 2), (3, 16), (5, 16), (11, 4))
@@ -60,6 +63,16 @@ VARIATIONS: tuple[tuple[str, str, tuple[int, ...], int, int, int], ...] = (
     ("S.network", "leaky", (3, 3), 1, 2, 1),
     ("S.network", "leaky", (1, 1), 1, 2, 1),
 )
+# Kernel size, patch size, tokens on each axis, two queries. The third grid is so small that 10
+# dimensions of other kernels are computed there.
+BORDERS = (
+    (3, 1, (6, 8), ((0, 0), (1, 1))),
+    (3, 2, (3, 4), ((0, 0), (1, 1))),
+    (5, 1, (4, 4), ((0, 0), (0, 1))),
+    (5, 4, (2, 3), ((0, 0), (0, 1))),
+)
+QUADRATIC = ((1, 2), (3, 2), (10, 2), (40, 2), (3, 1))  # α, axes
+BIAS = ((3, 9), (10, 100), (40, 1156))  # M, N
 COMMUTANTS = (("bare", (2,)), ("bare", (3,)), ("bare", (5,)), ("bare", (2, 3)), ("torus", (5,)))
 PIXEL_BOUNDS = ((3, 9, 1), (3, 3, 1), (3, 3, 3), (5, 25, 1))  # K, in, out
 GENERIC_BOUNDS = (  # K, P, in, out, axes
@@ -82,73 +95,184 @@ HEAD_DIMENSIONS = (  # K, P, channels, d_H, regime
     (3, 1, 2, 1, "limit"),
 )
 BOX_BOUNDS = ((3, 2), (3, 3), (5, 2), (3, 16), (5, 16))  # K, P
+HARD = (  # Two pixels, K = 1: head i attends to pixel i from every query.
+    {"rows": [["1", "0"], ["1", "0"]]},
+    {"rows": [["0", "1"], ["0", "1"]]},
+)
+SOFTMAX = (
+    {"relative": [[-1, "1/9"], [0, "1"], [1, "1"]]},
+    {"relative": [[-1, "1"], [0, "1"], [1, "1/9"]]},
+)
+NEAREST = tuple(
+    {"rows": [[str(int(k == min(max(q + d, 0), 2))) for k in range(3)] for q in range(3)]}
+    for d in (-1, 0, 1)
+)
+SHARED_MAPS: tuple[tuple[str, int, int, tuple[dict[str, Any], ...], str], ...] = (
+    (
+        "hard",
+        1,
+        2,
+        HARD,
+        "Two pixels, K = 1, head i attends to pixel i from every query: both spans hold, and no "
+        "value maps compute the identity.",
+    ),
+    (
+        "softmax",
+        1,
+        2,
+        SOFTMAX,
+        "The same with softmax heads of finite relative biases (0, 0, -ln 9) and (0, -ln 9, 0) at "
+        "the shifts (0, +1, -1).",
+    ),
+    (
+        "lemma2",
+        3,
+        3,
+        NEAREST,
+        "Lemma 2's own heads in the limit, on three pixels in a row with K = 3: the spans hold, "
+        "and no value maps compute every zero-padded convolution.",
+    ),
+)
+SATURATIONS = (  # α, the exponent of a threshold, whether the neighbours' weights survive it
+    (
+        46,
+        -149,
+        "survives",
+        "At alpha = 46 the neighbours' weights exceed 2^-149, the smallest positive float32: "
+        "attention is not one-hot.",
+    ),
+    (102, -149, "survives", "At alpha = 102 the neighbours' weights still exceed 2^-149."),
+    (
+        104,
+        -150,
+        "vanishes",
+        "At alpha = 104 they are below 2^-150, half the smallest positive float32, and round to "
+        "zero.",
+    ),
+    (86, -126, "survives", "At alpha = 86 they exceed 2^-126, the smallest normal float32."),
+    (
+        88,
+        -126,
+        "vanishes",
+        "At alpha = 88 they are below 2^-126 and vanish where subnormal numbers are flushed to "
+        "zero.",
+    ),
+)
 
 
-def certificates() -> Iterator[tuple[str, dict[str, Any]]]:
+Named = Iterator[tuple[str, dict[str, Any]]]
+
+
+def certificates() -> Named:
     """File name and certificate, one after the other."""
+    for part in (_equalities, _bounds, _counterexamples, _borders, _others):
+        for name, made in part():
+            yield f"{name}.json", made
+    yield from identity_certificates()
+    yield from given_kernel_certificates()
+
+
+def _equalities() -> Named:
     for claim, construction, opening in THEOREMS:
         for kernel, patch in SIZES:
             statement = (
                 f"{opening} every {kernel}x{kernel} convolution of patches of size {patch}, "
                 "zero-padded, for every image size and any channels."
             )
-            yield (
-                f"{claim}-K{kernel}-P{patch}.json",
-                equality_certificate(claim, statement, construction, (kernel, kernel), patch),
-            )
+            made = equality_certificate(claim, statement, construction, (kernel, kernel), patch)
+            yield f"{claim}-K{kernel}-P{patch}", made
     for claim, construction, size, patch, stride, dilation in VARIATIONS:
         shape = "x".join(str(k) for k in size)
         statement = (
             f"The construction computes every {shape} convolution of patches of size {patch} with "
             f"stride {stride} and dilation {dilation}, zero-padded, for every image size."
         )
-        name = f"{claim}-K{size[0]}-P{patch}" + (f"-s{stride}" if stride > 1 else "")
-        name += f"-d{dilation}" if dilation > 1 else ""
-        yield (
-            f"{name}.json",
-            equality_certificate(
-                claim, statement, construction, size, patch, stride=stride, dilation=dilation
-            ),
-        )
+        steps = {"stride": stride, "dilation": dilation}
+        name = f"{claim}-K{size[0]}-P{patch}"
+        name += "".join(f"-{step[0]}{by}" for step, by in steps.items() if by > 1)
+        yield name, equality_certificate(claim, statement, construction, size, patch, **steps)
+
+
+def _bounds() -> Named:
     for kernel, channels, out in PIXEL_BOUNDS:
         heads = min(kernel**2, channels * out)
         statement = (
             f"Some {kernel}x{kernel} kernel with {channels} input and {out} output channels takes "
             f"at least {heads} content-free heads on pixels."
         )
-        yield (
-            f"L21.theorem5-K{kernel}-in{channels}-out{out}.json",
-            pixel_bound_certificate("L21.theorem5", statement, kernel, channels, out),
-        )
+        made = pixel_bound_certificate("L21.theorem5", statement, kernel, channels, out)
+        yield f"L21.theorem5-K{kernel}-in{channels}-out{out}", made
     for kernel, patch in BOX_BOUNDS:
         statement = (
             f"Some {kernel}x{kernel} kernel takes at least 9 content-free heads on patches of "
             f"size {patch}, on any image with two patches a side."
         )
-        yield (
-            f"L21.theorem6-K{kernel}-P{patch}-bound.json",
-            box_bound_certificate("L21.theorem6", statement, kernel, patch),
-        )
+        made = box_bound_certificate("L21.theorem6", statement, kernel, patch)
+        yield f"L21.theorem6-K{kernel}-P{patch}-bound", made
     for kernel, patch, channels, out, axes in GENERIC_BOUNDS:
         statement = (
             f"Some kernel of size {kernel} on {axes} axes with {channels} input and {out} output "
             f"channels takes so many content-free heads on patches of size {patch}."
         )
-        yield (
-            f"S.heads-K{kernel}-P{patch}-in{channels}-out{out}-axes{axes}.json",
-            generic_bound_certificate(statement, kernel, patch, channels, out, axes=axes),
-        )
+        made = generic_bound_certificate(statement, kernel, patch, channels, out, axes=axes)
+        yield f"S.heads-K{kernel}-P{patch}-in{channels}-out{out}-axes{axes}", made
     for kernel, patch, channels, width, regime in HEAD_DIMENSIONS:
         statement = (
             f"With heads of dimension {width} a {kernel}x{kernel} kernel of {channels} channels "
             f"on patches of size {patch} takes so many heads, and so many suffice."
         )
-        yield (
-            f"S.headdim-K{kernel}-P{patch}-d{width}-{regime}.json",
-            head_dimension_certificate(statement, kernel, patch, channels, channels, width, regime),
+        sizes = (kernel, patch, channels, channels, width)
+        made = head_dimension_certificate(statement, *sizes, regime)
+        yield f"S.headdim-K{kernel}-P{patch}-d{width}-{regime}", made
+
+
+def _counterexamples() -> Named:
+    """What refutes C20.lemma3, C20.rank and C20.alpha46."""
+    for name, kernel, pixels, heads, statement in SHARED_MAPS:
+        made = no_shared_map_certificate(statement, kernel, pixels, heads)
+        yield f"C20.lemma3-{name}", made
+    statement = "With D_h = 1 and D_out = 3 the map of a head has rank 1, not D_out - D_h = 2."
+    yield "C20.rank-h1-o3", rank_certificate(statement, [[1], [2], [3]], [[1, 1, 1]])
+    for alpha, exponent, conclusion, statement in SATURATIONS:
+        made = saturation_certificate(statement, alpha, exponent, conclusion)
+        yield f"C20.alpha46-{alpha}-{conclusion}", made
+
+
+def _borders() -> Named:
+    statement = (
+        "Without a ring no softmax layer computes the zero-padded 3x3 box sum of this image: "
+        "it maps a constant image to a constant image, and the box sum does not."
+    )
+    for claim, patch in (("C20.theorem1", 1), ("C20.padding", 1), ("L21.theorem1", 2)):
+        queries = ((0, 0), (1, 1))
+        made = border_certificate(claim, statement, [[1] * 3] * 3, (6, 8), patch, queries)
+        yield f"{claim}-border", made
+    for kernel, patch, (rows, columns), queries in BORDERS:
+        statement = (
+            f"On a bare grid of {rows}x{columns} tokens of {patch}x{patch} pixels no softmax "
+            f"layer is the zero-padded {kernel}x{kernel} box sum: the sums of the taps inside "
+            f"differ between the queries {queries[0]} and {queries[1]}."
         )
-    yield from _counterexamples()
-    yield from bare_grid_certificates()
+        box, pixels = [[1] * kernel] * kernel, (rows * patch, columns * patch)
+        made = border_certificate("S.padding", statement, box, pixels, patch, queries)
+        yield f"S.padding-border-K{kernel}-P{patch}", made
+
+
+def _others() -> Named:
+    """What finite sharpness costs, and what commutes with the shifts of a grid."""
+    for alpha, axes in QUADRATIC:
+        statement = (
+            f"Quadratic heads with alpha = {alpha} on {axes} axes are less than "
+            f"1 - theta^-{axes} from the nearest key's row, at every query of every grid."
+        )
+        made = quadratic_variation_certificate("S.saturation", statement, alpha, axes)
+        yield f"S.saturation-quadratic-{alpha}-axes{axes}", made
+    for logit, keys in BIAS:
+        statement = (
+            f"A bias M = {logit} at one of {keys} keys leaves (N - 1)/(e^M + N - 1) to the others."
+        )
+        made = bias_variation_certificate("S.saturation", statement, logit, keys)
+        yield f"S.saturation-bias-{logit}-N{keys}", made
     for boundary, grid in COMMUTANTS:
         shape = "x".join(str(n) for n in grid)
         statement = {
@@ -157,97 +281,5 @@ def certificates() -> Iterator[tuple[str, dict[str, Any]]]:
             "torus": f"On the torus {shape} the matrices that commute with the shifts by one node "
             "are a space as large as the span of its shifts.",
         }[boundary]
-        yield (
-            f"A19.equivariance-{boundary}-{shape}.json",
-            commutant_certificate("A19.equivariance", statement, grid, boundary),
-        )
-    yield from identity_certificates()
-    yield from given_kernel_certificates()
-
-
-def _counterexamples() -> Iterator[tuple[str, dict[str, Any]]]:
-    """What refutes C20.lemma3, C20.rank and C20.alpha46, and the bare border."""
-    yield (
-        "C20.lemma3-hard.json",
-        no_shared_map_certificate(
-            "Two pixels, K = 1, head i attends to pixel i from every query: both spans hold, and "
-            "no value maps compute the identity.",
-            1,
-            2,
-            [{"rows": [["1", "0"], ["1", "0"]]}, {"rows": [["0", "1"], ["0", "1"]]}],
-        ),
-    )
-    yield (
-        "C20.lemma3-softmax.json",
-        no_shared_map_certificate(
-            "The same with softmax heads of finite relative biases (0, 0, -ln 9) and "
-            "(0, -ln 9, 0) at the shifts (0, +1, -1).",
-            1,
-            2,
-            [
-                {"relative": [[-1, "1/9"], [0, "1"], [1, "1"]]},
-                {"relative": [[-1, "1"], [0, "1"], [1, "1/9"]]},
-            ],
-        ),
-    )
-    nearest = [
-        {"rows": [[str(int(k == min(max(q + d, 0), 2))) for k in range(3)] for q in range(3)]}
-        for d in (-1, 0, 1)
-    ]
-    yield (
-        "C20.lemma3-lemma2.json",
-        no_shared_map_certificate(
-            "Lemma 2's own heads in the limit, on three pixels in a row with K = 3: the spans "
-            "hold, and no value maps compute every zero-padded convolution.",
-            3,
-            3,
-            nearest,
-        ),
-    )
-    yield (
-        "C20.rank-h1-o3.json",
-        rank_certificate(
-            "With D_h = 1 and D_out = 3 the map of a head has rank 1, not D_out - D_h = 2.",
-            [[1], [2], [3]],
-            [[1, 1, 1]],
-        ),
-    )
-    for alpha, exponent, conclusion, statement in (
-        (
-            46,
-            -149,
-            "survives",
-            "At alpha = 46 the neighbours' weights exceed 2^-149, the smallest "
-            "positive float32: attention is not one-hot.",
-        ),
-        (102, -149, "survives", "At alpha = 102 the neighbours' weights still exceed 2^-149."),
-        (
-            104,
-            -150,
-            "vanishes",
-            "At alpha = 104 they are below 2^-150, half the smallest positive "
-            "float32, and round to zero.",
-        ),
-        (86, -126, "survives", "At alpha = 86 they exceed 2^-126, the smallest normal float32."),
-        (
-            88,
-            -126,
-            "vanishes",
-            "At alpha = 88 they are below 2^-126 and vanish where subnormal "
-            "numbers are flushed to zero.",
-        ),
-    ):
-        yield (
-            f"C20.alpha46-{alpha}-{conclusion}.json",
-            saturation_certificate(statement, alpha, exponent, conclusion),
-        )
-    box = [[1, 1, 1]] * 3
-    border = (
-        "Without a ring no softmax layer computes the zero-padded 3x3 box sum of this image: "
-        "it maps a constant image to a constant image, and the box sum does not."
-    )
-    for claim, patch in (("C20.theorem1", 1), ("C20.padding", 1), ("L21.theorem1", 2)):
-        yield (
-            f"{claim}-border.json",
-            border_certificate(claim, border, box, (6, 8), patch, ((0, 0), (1, 1))),
-        )
+        made = commutant_certificate("A19.equivariance", statement, grid, boundary)
+        yield f"A19.equivariance-{boundary}-{shape}", made

@@ -70,49 +70,34 @@ def given_kernel_certificates() -> Iterator[tuple[str, dict[str, Any]]]:
             f"At finite scores the kernel '{name}' on patches of size {patch} takes exactly one "
             "content-free head more than its flattened form has rank."
         )
-        yield (
-            f"S.kernel-{name}-P{patch}.json",
-            kernel_heads_certificate(statement, named_kernel(name), patch),
-        )
+        made = kernel_heads_certificate(statement, named_kernel(name), patch)
+        yield f"S.kernel-{name}-P{patch}.json", made
     for name, heads, patch in APPROXIMATIONS:
         statement = (
             f"{heads} content-free heads come within one head of the optimum for the kernel "
             f"'{name}' on patches of size {patch}."
         )
-        yield (
-            f"S.approx-{name}-P{patch}-heads{heads}.json",
-            approximation_certificate(statement, named_kernel(name), heads, patch),
-        )
+        made = approximation_certificate(statement, named_kernel(name), heads, patch)
+        yield f"S.approx-{name}-P{patch}-heads{heads}.json", made
     content = (
-        "so many heads whose weights are continuous in the image at zero: its derivative there."
+        "Some {0}x{0} kernel takes so many heads whose weights are continuous in the image at "
+        "zero: its derivative there."
     )
     for kernel, channels, out in CONTENT_PIXELS:
-        yield (
-            f"S.content-K{kernel}-in{channels}-out{out}.json",
-            pixel_bound_certificate(
-                "S.content", f"Some {kernel}x{kernel} kernel takes {content}", kernel, channels, out
-            ),
-        )
+        statement = content.format(kernel)
+        made = pixel_bound_certificate("S.content", statement, kernel, channels, out)
+        yield f"S.content-K{kernel}-in{channels}-out{out}.json", made
     for kernel, patch in CONTENT_BOXES:
-        yield (
-            f"S.content-K{kernel}-P{patch}.json",
-            box_bound_certificate(
-                "S.content", f"Some {kernel}x{kernel} kernel takes {content}", kernel, patch
-            ),
-        )
+        made = box_bound_certificate("S.content", content.format(kernel), kernel, patch)
+        yield f"S.content-K{kernel}-P{patch}.json", made
     relative = [
         {"relative": [[shift - 2, weight] for shift, weight in enumerate(weights)]}
         for weights in THREE_PIXELS
     ]
     for kernel, heads in SHARED_MAPS:
-        yield (
-            f"S.lemma3-heads{heads}-K{kernel}.json",
-            no_shared_map_certificate(
-                f"{heads} softmax heads with finite relative biases on three pixels span what a "
-                f"kernel of size {kernel} reads at each query, and no value maps serve all.",
-                kernel,
-                3,
-                relative[:heads],
-                "S.lemma3",
-            ),
+        statement = (
+            f"{heads} softmax heads with finite relative biases on three pixels span what a "
+            f"kernel of size {kernel} reads at each query, and no value maps serve all."
         )
+        made = no_shared_map_certificate(statement, kernel, 3, relative[:heads], "S.lemma3")
+        yield f"S.lemma3-heads{heads}-K{kernel}.json", made

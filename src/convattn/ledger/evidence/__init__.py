@@ -9,6 +9,11 @@ from convattn.ledger.evidence.enclosures import bias_saturation_enclosed as bias
 from convattn.ledger.evidence.enclosures import total_variation_enclosed as total_variation_enclosed
 from convattn.ledger.evidence.exact_convolution import exact_convolution as exact_convolution
 from convattn.ledger.evidence.layer_runs import DTYPES as DTYPES
+from convattn.ledger.evidence.layer_runs import EXP as EXP
+from convattn.ledger.evidence.layer_runs import EXP_AND_LOG1P as EXP_AND_LOG1P
+from convattn.ledger.evidence.layer_runs import UNDERFLOW as UNDERFLOW
+from convattn.ledger.evidence.layer_runs import applied as applied
+from convattn.ledger.evidence.layer_runs import converted as converted
 from convattn.ledger.evidence.layer_runs import equals_convolution as equals_convolution
 from convattn.ledger.evidence.layer_runs import integer_kernel as integer_kernel
 from convattn.ledger.evidence.proved import proved as proved

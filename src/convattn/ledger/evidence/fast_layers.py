@@ -42,27 +42,13 @@ from convattn.ledger.evidence.layer_runs import within
 from convattn.operators.shifts import TokenGrid
 
 
-def through(
-    backend: str, layer: AttentionLayer, images: Num[Array, "batch *space channels"]
-) -> Num[Array, "batch *space out_channels"]:
-    """The layer applied by the back end of that name, compiled.
-
-    >>> import convattn as ca
-    >>> layer = ca.conv_to_attention(np.ones((3, 1, 1), np.float32), encoding="quadratic")
-    >>> through("dense", layer, jax.numpy.ones((1, 3, 1))).ravel().tolist()
-    [2.0, 3.0, 2.0]
-    """
-    run = jax.jit(lambda layer, images: apply_attention(layer, images, backend=backend))
-    return run(layer, images)
-
-
 def gradients(
     backend: str,
     layer: AttentionLayer,
     images: Num[Array, "batch *space channels"],
     cotangent: Num[Array, "batch *space out_channels"],
 ) -> tuple[AttentionLayer, Num[Array, "batch *space channels"]]:
-    """The gradients of Σ cotangent · result by layer and images, compiled."""
+    """The gradients of Σ cotangent · result by layer and images, by one program."""
 
     @jax.jit
     def pull(layer: AttentionLayer, images: Array, cotangent: Array) -> Any:

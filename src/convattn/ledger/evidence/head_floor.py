@@ -19,19 +19,16 @@ are integers up to 255, exact in all four dtypes, and so the layer with enough h
 it.
 """
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Int
 
 from convattn.bounds.flattened_kernel import exact_rank
-from convattn.constructions.conversion import conv_to_attention
 from convattn.encodings.layer import AttentionLayer
-from convattn.fast.application import apply_attention
 from convattn.ledger.claim import Evidence, EvidenceFailed, Level, Run
 from convattn.ledger.evidence.exact_convolution import exact_convolution
 from convattn.ledger.evidence.exact_tokens import cut_tokens
-from convattn.ledger.evidence.layer_runs import DTYPES, equal
+from convattn.ledger.evidence.layer_runs import DTYPES, applied, converted, equal
 from convattn.ledger.evidence.least_eigenvalue import least_eigenvalue
 from convattn.ledger.evidence.printed_output_map import (
     flattened_blocks,
@@ -133,20 +130,15 @@ def fewer_heads_fail(
         if (interior(exact) != wanted).any():
             raise EvidenceFailed("the printed W^O and the convolution differ at interior queries")
 
-        @jax.jit  # one program instead of one for each of its operations
-        def convert(kernel: jax.Array) -> AttentionLayer:
-            return conv_to_attention(kernel, patch_size=patch_size, encoding="bias", exact=False)
-
         dropped = needed - 1
         kept = [head for head in range(needed) if head != dropped]
         best = least_squares_maps(fields, wanted, kept)
         found, errors = [], []
         for dtype in DTYPES:
-            full = convert(jnp.asarray(kernel.astype(dtype)))
+            full = converted(kernel, dtype, patch_size=patch_size, encoding="bias", exact=False)
             if full.heads != needed:
                 raise EvidenceFailed(f"the layer has {full.heads} heads, expected {needed}")
-            typed = jnp.asarray(images.astype(dtype))
-            found.append(equal(dtype, jax.jit(apply_attention)(full, typed), exact))
+            found.append(equal(dtype, applied(full, images, dtype), exact))
             fewer = AttentionLayer(
                 encoding=full.encoding.take_heads(kept),
                 value=None,
@@ -154,7 +146,7 @@ def fewer_heads_fail(
                 patch_size=full.patch_size,
                 ring=full.ring,
             )
-            result = np.asarray(jax.jit(apply_attention)(fewer, typed), np.float64)
+            result = np.asarray(applied(fewer, images, dtype), np.float64)
             squared = float(((interior(result) - wanted) ** 2).sum(axis=1).mean())
             if not squared > floor > 0:
                 raise EvidenceFailed(

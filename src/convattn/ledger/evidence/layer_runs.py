@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jaxtyping import Int
+from jaxtyping import Int, Num
 
 from convattn.bounds.majorant import majorant_of
 from convattn.bounds.rounding import layer_error_bound
@@ -26,6 +26,10 @@ from convattn.ledger.evidence.exact_convolution import exact_convolution
 from convattn.ledger.evidence.real_images import whole_images
 
 DTYPES = ("float64", "float32", "bfloat16", "float16")
+# What a check assumes.
+EXP = "exp is within 4 units in the last place; products as pinned"
+EXP_AND_LOG1P = "exp and log1p are within 4 units in the last place; products as pinned"
+UNDERFLOW = "exp underflows to zero; integer sums below 2^24 are exact"
 OUT_CHANNELS = 4
 LARGEST_WEIGHT = 3
 
@@ -45,6 +49,27 @@ def integer_kernel(
             excess = np.cumsum(np.where(sign * column > 0, np.abs(column), 0)) > 60
             column[excess & (sign * column > 0)] = 0
     return kernel
+
+
+def converted(
+    kernel: Num[np.ndarray, "..."],
+    dtype: str,
+    bias: Num[np.ndarray, "out"] | None = None,
+    **options: Any,
+) -> AttentionLayer:
+    """`conv_to_attention` in this dtype, as one program instead of one for each operation."""
+    given = [jnp.asarray(part.astype(dtype)) for part in (kernel, bias) if part is not None]
+    sharp = {name: options.pop(name) for name in ("alpha", "logit") if name in options}
+    convert = jax.jit(lambda given, sharp: conv_to_attention(*given, **sharp, **options))
+    return convert(given, sharp)
+
+
+def applied(
+    layer: AttentionLayer, images: Num[np.ndarray, "..."], dtype: str, **options: Any
+) -> Num[Array, "..."]:
+    """`apply_attention` to the images in this dtype, as one program."""
+    attend = jax.jit(lambda layer, images: apply_attention(layer, images, **options))
+    return attend(layer, jnp.asarray(images.astype(dtype)))
 
 
 def equals_convolution(
@@ -74,28 +99,13 @@ def equals_convolution(
         kernel = integer_kernel(run.rng("kernel"), kernel_size, images.shape[-1], OUT_CHANNELS)
         bias = run.rng("bias").integers(-8, 9, OUT_CHANNELS)
         expected = exact_convolution(images, kernel, stride=stride, dilation=dilation) + bias
-
-        @jax.jit  # one program instead of one for each of its operations
-        def convert(kernel: Array, bias: Array) -> AttentionLayer:
-            return conv_to_attention(
-                kernel,
-                bias,
-                patch_size=patch_size,
-                encoding=encoding,
-                exact=exact,
-                stride=stride,
-                dilation=dilation,
-                **parameters,
-            )
-
-        majorants: dict[
-            float, np.ndarray
-        ] = {}  # one for each leak, which is rounded with the dtype
+        options = {"encoding": encoding, "exact": exact, "stride": stride, "dilation": dilation}
+        options |= {"patch_size": patch_size, **parameters}
+        majorants: dict[float, np.ndarray] = {}  # by the leak, which is rounded with the dtype
         found = []
         for dtype in dtypes:
-            layer = convert(jnp.asarray(kernel.astype(dtype)), jnp.asarray(bias.astype(dtype)))
-            typed = jnp.asarray(images.astype(dtype))
-            result = jax.jit(apply_attention)(layer, typed)
+            layer = converted(kernel, dtype, bias, **options)
+            result = applied(layer, images, dtype)
             if result.dtype != jnp.dtype(dtype):
                 raise EvidenceFailed(f"{dtype}: the result has dtype {result.dtype}")
             if not exact:
@@ -104,7 +114,7 @@ def equals_convolution(
             leak = float(getattr(layer.encoding, "leak", 0.0))
             if leak not in majorants:
                 majorants[leak] = majorant_of(layer, kernel, bias, images)
-            bound = layer_error_bound(layer, typed, majorants[leak])
+            bound = layer_error_bound(layer, images.astype(dtype), majorants[leak])
             found.append(within(dtype, result, expected, bound))
         return f"{len(images)} images, {layer.heads} heads; " + "; ".join(found)
 
@@ -112,9 +122,7 @@ def equals_convolution(
         name,
         Level.BOUNDED,
         check,
-        assumes=ASSUMPTION
-        if exact
-        else "exp underflows to zero; integer sums below 2^24 are exact",
+        assumes=ASSUMPTION if exact else UNDERFLOW,
         quick=quick,
     )
 

@@ -13,20 +13,17 @@ that the result is off by at most
 and by products in the subnormal range, at most n_1·n_2·tiny·(1 + max|X|)(1 + max|W|) in all.
 """
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Int
 
 from convattn.bounds.saturation_error import saturation_error_bound
 from convattn.bounds.score_error import gamma, unit_roundoff
-from convattn.constructions.conversion import conv_to_attention
 from convattn.encodings.layer import AttentionLayer
-from convattn.fast.application import apply_attention
 from convattn.ledger.claim import Evidence, EvidenceFailed, Level, Run
 from convattn.ledger.evidence.exact_convolution import exact_convolution
 from convattn.ledger.evidence.exact_tokens import cut_tokens, join_tokens
-from convattn.ledger.evidence.layer_runs import integer_kernel, within
+from convattn.ledger.evidence.layer_runs import applied, converted, integer_kernel, within
 from convattn.ledger.evidence.real_images import whole_images
 from convattn.ledger.evidence.softmax_rounding import ASSUMPTION, INFLATION, weights_within
 from convattn.ledger.evidence.token_padding import token_padded_convolution
@@ -37,7 +34,6 @@ from convattn.operators.shifts import TokenGrid
 
 PARAMETERS = {"quadratic": "alpha", "bias": "logit"}
 PADDINGS = {"quadratic": "edge", "bias": "mean"}
-_attend = jax.jit(apply_attention, static_argnames="ring")
 
 
 def near_convolution(
@@ -70,17 +66,10 @@ def near_convolution(
         for value in sharpness:
             worst, allowed = 0.0, 0.0
             for dtype in dtypes:
-                layer = conv_to_attention(
-                    jnp.asarray(kernel, dtype),
-                    patch_size=4,
-                    encoding=encoding,
-                    exact=False,
-                    alpha=float(value) if encoding == "quadratic" else None,
-                    logit=float(value) if encoding == "bias" else None,
-                )
+                options = {"encoding": encoding, "exact": False, PARAMETERS[encoding]: float(value)}
+                layer = converted(kernel, dtype, patch_size=4, **options)
                 ring = ((0, 0), (0, 0)) if bare else layer.ring
-                typed = jnp.asarray(images, dtype)
-                result = _attend(layer, typed, ring=ring)
+                result = applied(layer, images, dtype, ring=ring)
                 rounding = rounding_bound(layer, images, ring, dtype)
                 bound = saturation_error_bound(layer, images, ring=ring) + rounding
                 within(dtype, result, expected / count, bound)
