@@ -40,9 +40,10 @@ from flint import arb, ctx
 from convattn.bounds.saturation import PRECISION, bias_total_variation, upper
 from convattn.bounds.score_error import ASSUMPTION
 from convattn.bounds.self_attentive_rounding import two_head_error_bound
-from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, evidence
+from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
 from convattn.ledger.evidence import (
     EXP,
+    UNDERFLOW,
     certified_identities,
     exact_convolution,
     integer_kernel,
@@ -82,7 +83,7 @@ def self_attentive_equals_convolution(
     """
 
     def check(run: Run) -> str:
-        images = evidence.whole_images(run)[:count]
+        images = whole_images(run)[:count]
         kernel = integer_kernel(run.rng("kernel"), kernel_size, images.shape[-1], OUT_CHANNELS)
         bias = run.rng("bias").integers(-8, 9, OUT_CHANNELS)
         grid: dict[str, Any] = {"stride": stride, "dilation": dilation}
@@ -114,9 +115,7 @@ def self_attentive_equals_convolution(
         name,
         Level.BOUNDED,
         check,
-        assumes=ASSUMPTION
-        if exact
-        else "exp underflows to zero; integer sums below 2^24 are exact",
+        assumes=ASSUMPTION if exact else UNDERFLOW,
         quick=quick,
     )
 
@@ -261,13 +260,7 @@ CLAIM = Claim(
             dilation=2,
             dtypes=("float32", "bfloat16"),
         ),
-        Evidence(
-            "one head at M = 4",
-            Level.BOUNDED,
-            within_total_variation,
-            assumes=EXP,
-            quick=False,
-        ),
+        Evidence("one head at M = 4", Level.BOUNDED, within_total_variation, EXP, quick=False),
         Evidence("1 × 1 is 2-D self-attention", Level.TESTED, one_by_one, quick=False),
         Evidence("two merges", Level.TESTED, two_merges),
         Evidence("grids under stride", Level.TESTED, grids_under_stride, quick=False),

@@ -39,6 +39,7 @@ from convattn.ledger.evidence.positional_heads import (
     scores_by_shift,
 )
 from convattn.ledger.evidence.softmax_rounding import mixture_within, weights_within
+from convattn.operators.arrays import accumulation_dtype
 from convattn.operators.roundoff import one_hot_sharpness
 
 CENTERS = ((0, 0), (1, -1), (-2, 3))
@@ -55,11 +56,10 @@ def distance_on_images(run: Run, dtypes: tuple[str, ...], alphas: tuple[float, .
     """Weights and pixels on the whole grid of the images.
 
     α times an integer below 2²⁴ is exact for these α, so the scores are, and the weights are
-    within the bound of `convattn.ledger.evidence.softmax_rounding`. The computed total variation
-    to the
-    nearest key's row is then at most the enclosure's plus half the sum of these bounds, and the
-    pixel attended to is within max|X| times twice the former of the nearest pixel, plus the
-    rounding of the mixture.
+    within the bound of `evidence/softmax_rounding.py`. The computed total variation to the nearest
+    key's row is then at most the enclosure's plus half the sum of these bounds, and the pixel
+    attended to is within max|X| times twice the former of the nearest pixel, plus the rounding of
+    the mixture.
     """
     images = whole_images(run)
     grid, tokens = bare_grid(images), images_as_tokens(images)
@@ -69,16 +69,21 @@ def distance_on_images(run: Run, dtypes: tuple[str, ...], alphas: tuple[float, .
     for alpha in alphas:
         allowed = upper(quadratic_total_variation_bound(alpha))
         worst, reached = 0.0, 0.0
+        exact = [
+            scores_by_shift(grid, lambda s, c=center, a=alpha: -a * ((s - c) ** 2).sum(-1))
+            for center in CENTERS
+        ]
+        bounds = {  # by the dtype in which softmax runs
+            working: [weights_within(scores, working) for scores in exact]
+            for working in {accumulation_dtype(dtype) for dtype in dtypes}
+        }
         for dtype in dtypes:
             heads = QuadraticEncoding(
                 jnp.full(len(CENTERS), alpha, dtype), jnp.asarray(CENTERS, dtype)
             )
             weights = np.asarray(head_weights(heads, grid), np.float64)
             for head, center in enumerate(CENTERS):
-                exact = scores_by_shift(
-                    grid, lambda s, c=center, a=alpha: -a * ((s - c) ** 2).sum(-1)
-                )
-                rounding = weights_within(exact, dtype)
+                rounding = bounds[accumulation_dtype(dtype)][head]
                 gap = np.abs(weights[head])
                 gap[queries, nearest[head]] = np.abs(1 - weights[head, queries, nearest[head]])
                 gap = gap.sum(axis=1) / 2

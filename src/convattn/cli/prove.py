@@ -3,6 +3,8 @@
 import json
 import os.path
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,7 +12,6 @@ from typing import Annotated, Any
 from tyro.conf import Positional
 
 from convattn.cli.output import console, require_outputs, require_writable, write_json
-from convattn.cli.prove_folder import held, output_folder
 from convattn.cli.running import (
     FAILED,
     SUCCESS,
@@ -20,15 +21,15 @@ from convattn.cli.running import (
     termination_raises,
 )
 from convattn.cli.verify import find_proofs
-from convattn.files import write_file
-from convattn.ledger.coq.build import NoCoq, find_coq
+from convattn.files import InUse, hold_folder, write_file
+from convattn.ledger.coq.build import ForeignFiles, NoCoq, find_coq
 from convattn.ledger.coq.document import render, with_table
 from convattn.ledger.coq.lock import written
 from convattn.ledger.coq.rules import holds_a_theorem
 from convattn.ledger.coq.run import Outcome, as_report, check_proofs
 from convattn.ledger.coq.sources import LOCK, Project, UnreadableSource, read_project
 from convattn.ledger.environment import cores
-from convattn.ledger.locations import coq_directory, proofs_directory
+from convattn.ledger.locations import checkout, coq_directory, proofs_directory
 
 NO_COQ = 3
 STANDARD_OUTPUT = Path("-")
@@ -194,3 +195,67 @@ def _assumptions(proved: Any) -> str:
     count = len(proved.assumptions)
     words = "closed" if not count else f"{count} axioms"
     return words if proved.checked else f"FAILED ({words})"
+
+
+def output_folder(output: Path | None, coq: Path | None) -> Path:
+    """Where to compile; nothing is made yet.
+
+    Args:
+        output: What ``--output`` names.
+        coq: What ``--coq`` names.
+
+    Raises:
+        UsageError: If it is no directory, or not apart from the sources.
+    """
+    root = checkout()
+    if output is None and root is None:
+        raise UsageError("outside a checkout, --output must say where to compile")
+    target = output or Path(root or "", "build", "prove")
+    if target.exists() and not target.is_dir():
+        raise UsageError(f"--output got {target}, which is not a directory")
+    try:
+        sources, resolved = (coq or coq_directory()).resolve(), target.resolve()
+        copies = (resolved / "coq").resolve()
+    except (OSError, RuntimeError) as error:  # a loop of links
+        raise UsageError(f"--output got {target}, which cannot be resolved: {error}") from error
+    if sources in (resolved, copies, *resolved.parents, *copies.parents) or copies in (
+        *sources.parents,
+    ):
+        raise UsageError(f"--output got {target}, but the sources {sources} must stand apart of it")
+    return target
+
+
+@contextmanager
+def held(target: Path) -> Iterator[None]:
+    """Make the folder, and hold it against other runs.
+
+    Args:
+        target: What `output_folder` returned.
+
+    Raises:
+        UsageError: If it cannot be made or written, is not ours, or another run is at work in it.
+    """
+    try:
+        target.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        reason = f"which cannot be made: {error.strerror}; name another folder"
+        raise UsageError(f"--output got {target}, {reason}") from error
+    for name in ("lock", "compiled.json", "report.json"):
+        require_writable(target / name, "--output")
+    if (target / "lock").is_symlink():
+        raise UsageError(f"--output got {target}, but its lock is a symbolic link; remove it")
+    for name in ("coq", "assumptions"):
+        path = target / name
+        if (path.exists() or path.is_symlink()) and not path.is_dir():
+            raise UsageError(f"--output got {target}, but {path} is not a directory; remove it")
+    try:
+        with hold_folder(target, inherited=True):
+            yield
+    except InUse as error:
+        raise UsageError(
+            f"--output got {target}, but another convattn prove is running in it (process "
+            f"{error.process}, or a coqc that it has started); wait for its end, or name another "
+            "folder"
+        ) from error
+    except ForeignFiles as error:
+        raise UsageError(f"--output got {target}, but {error}; name another folder") from error
