@@ -58,10 +58,12 @@ def converted(
     **options: Any,
 ) -> AttentionLayer:
     """`conv_to_attention` in this dtype, as one program instead of one for each operation."""
-    given = [jnp.asarray(part.astype(dtype)) for part in (kernel, bias) if part is not None]
     sharp = {name: options.pop(name) for name in ("alpha", "logit") if name in options}
-    convert = jax.jit(lambda given, sharp: conv_to_attention(*given, **sharp, **options))
-    return convert(given, sharp)
+    convert = jax.jit(
+        lambda kernel, bias, sharp: conv_to_attention(kernel, bias, **sharp, **options)
+    )
+    given = None if bias is None else jnp.asarray(bias.astype(dtype))
+    return convert(jnp.asarray(kernel.astype(dtype)), given, sharp)
 
 
 def applied(

@@ -13,6 +13,8 @@ that the result is off by at most
 and by products in the subnormal range, at most n_1·n_2·tiny·(1 + max|X|)(1 + max|W|) in all.
 """
 
+from typing import Any
+
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Int
@@ -66,8 +68,8 @@ def near_convolution(
         for value in sharpness:
             worst, allowed = 0.0, 0.0
             for dtype in dtypes:
-                options = {"encoding": encoding, "exact": False, PARAMETERS[encoding]: float(value)}
-                layer = converted(kernel, dtype, patch_size=4, **options)
+                options: dict[str, Any] = {PARAMETERS[encoding]: float(value), "encoding": encoding}
+                layer = converted(kernel, dtype, patch_size=4, exact=False, **options)
                 ring = ((0, 0), (0, 0)) if bare else layer.ring
                 result = applied(layer, images, dtype, ring=ring)
                 rounding = rounding_bound(layer, images, ring, dtype)
