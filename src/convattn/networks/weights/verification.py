@@ -125,7 +125,7 @@ def reference(
         wide = [None if part is None else part.astype(np.float64) for part in (kernel, bias)]
         expected = np.asarray(conv(drawn.astype(np.float64), *wide, groups=groups, **options))
     size = magnitude(images, kernel, bias, layer, groups)
-    if not layer.encoding.is_exact_form:
+    if not getattr(layer.encoding, "is_exact_form", False):
         bound = limit_rounding_bound(layer, images, kernel, bias, groups=groups)
         if _nothing_rounds(layer, kernel, bias, size):
             return Reference(images, expected, np.zeros_like(expected), True)
@@ -193,7 +193,7 @@ def rounding_tolerance(layer: AttentionLayer, kernel: Any, image_size: tuple[int
     dtype = accumulation_dtype(layer.dtype)  # type: ignore[arg-type]
     pairs = int(np.prod([n // s for n, s in zip(image_size, layer.stride, strict=True)]) + 1)
     total = gamma(pairs, unit_roundoff(dtype)) + unit_roundoff(layer.dtype)  # type: ignore[arg-type]
-    if not layer.encoding.is_exact_form:
+    if not getattr(layer.encoding, "is_exact_form", False):
         if isinstance(layer.encoding, ScalarEncoding):
             raise ValueError("no tolerance is derived for the limit form of a scalar encoding")
         return total
