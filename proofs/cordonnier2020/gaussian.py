@@ -23,40 +23,21 @@ archive, and from parameters that its seed drew; neither fewer epochs or images 
 ones do.
 """
 
-from pathlib import Path
-
-from convattn.lab.records.evidence import BackingRun
+from convattn.lab.records.evidence import experiment_claim
 from convattn.lab.records.experiments import Row, paper_settings
-from convattn.ledger import Claim, Evidence, Kind, Level, Run, Verdict
+from convattn.ledger import Verdict
 
-VERDICT = Verdict.NOT_RUN
 ROW = Row(
     "C20.gaussian",
     0.934,
     paper_settings("gaussian"),
     "python experiments/cifar.py --config gaussian --download cifar10-binary",
 )
-
-
-def printed_architecture(run: Run) -> str:
-    """12.1M parameters; centres and spreads as printed."""
-    from convattn.lab.models.first_parameters import require_first_heads, require_size
-
-    seen = require_size(ROW.settings.model, "12.1M")
-    return f"{seen}; {require_first_heads(ROW.settings.model, run)}"
-
-
-CLAIM = Claim(
-    id=ROW.claim,
-    source="Cordonnier, Loukas, Jaggi 2020, Table 4, appendix E",
-    verdict=VERDICT,
-    kinds=(Kind.EXPERIMENT,),
-    evidence=(
-        Evidence(
-            "a run at the paper's size",
-            Level.MEASURED,
-            BackingRun(ROW, Path(__file__).with_suffix(".json"), VERDICT),
-        ),
-        Evidence("before training", Level.TESTED, printed_architecture),
-    ),
+CLAIM = experiment_claim(
+    ROW,
+    "Cordonnier, Loukas, Jaggi 2020, Table 4, appendix E",
+    Verdict.NOT_RUN,
+    __file__,
+    parameters="12.1M",
+    first_heads=True,
 )

@@ -20,41 +20,22 @@ settings of Table 2, to its last step, by committed code, on all 60,000 images f
 archive, and from parameters that its seed drew.
 """
 
-from pathlib import Path
-
-from convattn.lab.records.evidence import BackingRun
+from convattn.lab.records.evidence import experiment_claim
 from convattn.lab.records.experiments import Row, paper_settings
-from convattn.ledger import Claim, Evidence, Kind, Level, Run, Verdict
+from convattn.ledger import Verdict
 
-VERDICT = Verdict.NOT_RUN
+FURTHER = 6 * 7 * (400 * 400 + 3)  # beside C20.quadratic: 400² + 3 for each further head
 ROW = Row(
     "C20.heads16",
     None,
     paper_settings("quadratic", (16,) * 6),
     "python experiments/cifar.py --config heads16 --download cifar10-binary",
 )
-
-
-def printed_architecture(run: Run) -> str:
-    """As many parameters as C20.quadratic, and 400² + 3 for each further head."""
-    from convattn.lab.models.first_parameters import require_first_heads, require_size
-
-    further = 6 * 7 * (400 * 400 + 3)
-    seen = require_size(ROW.settings.model, 12_086_844 + further)
-    return f"{seen}; {require_first_heads(ROW.settings.model, run)}"
-
-
-CLAIM = Claim(
-    id=ROW.claim,
-    source="Cordonnier, Loukas, Jaggi 2020, appendix F",
-    verdict=VERDICT,
-    kinds=(Kind.EXPERIMENT,),
-    evidence=(
-        Evidence(
-            "a run at the paper's size",
-            Level.MEASURED,
-            BackingRun(ROW, Path(__file__).with_suffix(".json"), VERDICT),
-        ),
-        Evidence("before training", Level.TESTED, printed_architecture),
-    ),
+CLAIM = experiment_claim(
+    ROW,
+    "Cordonnier, Loukas, Jaggi 2020, appendix F",
+    Verdict.NOT_RUN,
+    __file__,
+    parameters=12_086_844 + FURTHER,
+    first_heads=True,
 )

@@ -24,13 +24,10 @@ epochs, on the same images, which are the 60,000 of an official archive; if head
 the printed thresholds; and if training went on for at most 30 epochs.
 """
 
-from pathlib import Path
-
-from convattn.lab.records.evidence import BackingRun
+from convattn.lab.records.evidence import experiment_claim
 from convattn.lab.records.experiments import Row, paper_settings
-from convattn.ledger import Claim, Evidence, Kind, Level, Run, Verdict
+from convattn.ledger import Verdict
 
-VERDICT = Verdict.NOT_RUN
 PRUNED = (2, 4, 1, 2, 6, 0)
 ROW = Row(
     "C20.pruned",
@@ -39,26 +36,10 @@ ROW = Row(
     "python experiments/analyse.py prune RUN --output-dir DIR",
     source=paper_settings("gaussian"),
 )
-
-
-def printed_architecture(run: Run) -> str:
-    """9.7M parameters."""
-    from convattn.lab.models.first_parameters import require_size
-
-    return require_size(ROW.settings.model, "9.7M")
-
-
-CLAIM = Claim(
-    id=ROW.claim,
-    source="Cordonnier, Loukas, Jaggi 2020, Table 4, appendix E",
-    verdict=VERDICT,
-    kinds=(Kind.EXPERIMENT,),
-    evidence=(
-        Evidence(
-            "a run at the paper's size",
-            Level.MEASURED,
-            BackingRun(ROW, Path(__file__).with_suffix(".json"), VERDICT),
-        ),
-        Evidence("before training", Level.TESTED, printed_architecture),
-    ),
+CLAIM = experiment_claim(
+    ROW,
+    "Cordonnier, Loukas, Jaggi 2020, Table 4, appendix E",
+    Verdict.NOT_RUN,
+    __file__,
+    parameters="9.7M",
 )

@@ -16,6 +16,7 @@ from proofs.plants.planting import load, piece_of, require_failure
 
 from convattn.lab.models.first_parameters import gap_to_normal
 from convattn.lab.records.evidence import BackingRun, judge, margin
+from convattn.lab.records.experiments import Row
 from convattn.lab.records.reasons import run_reasons
 from convattn.ledger import EvidenceFailed, Level, NotRunHere, Verdict
 
@@ -25,9 +26,9 @@ GAUSSIANS = ("quadratic", "gaussian", "heads16")
 MEASURED, TESTED = "a run at the paper's size", "before training"
 
 
-def names(row: str) -> dict:
-    """What the proof file of a row defines."""
-    return piece_of("cordonnier2020", row, TESTED)[0].check.__globals__
+def row_of(name: str) -> Row:
+    """What a row of the ledger is about."""
+    return piece_of("cordonnier2020", name, MEASURED)[0].check.row
 
 
 def check_with(row: str, record, tmp_path, verdict: Verdict) -> str:
@@ -35,7 +36,7 @@ def check_with(row: str, record, tmp_path, verdict: Verdict) -> str:
     _, run = piece_of("cordonnier2020", row, MEASURED)
     path = tmp_path / "record.json"
     path.write_text(record if isinstance(record, str) else json.dumps(record))
-    return BackingRun(names(row)["ROW"], path, verdict)(run)
+    return BackingRun(row_of(row), path, verdict)(run)
 
 
 @pytest.mark.parametrize("row", ROWS)
@@ -45,7 +46,7 @@ def test_a_row_is_not_run_and_says_what_would_back_it(row) -> None:
     assert {item.level for item in claim.evidence} == {Level.MEASURED, Level.TESTED}
     piece, run = piece_of("cordonnier2020", row, MEASURED)
     assert piece.check == BackingRun(
-        names(row)["ROW"], ROOT / f"proofs/cordonnier2020/{row}.json", Verdict.NOT_RUN
+        row_of(row), ROOT / f"proofs/cordonnier2020/{row}.json", Verdict.NOT_RUN
     )
     with pytest.raises(
         NotRunHere, match=r"NOT RUN: .*`python experiments/\w+\.py .*record\.py RUN"
@@ -55,7 +56,7 @@ def test_a_row_is_not_run_and_says_what_would_back_it(row) -> None:
 
 @pytest.mark.parametrize("row", [row for row in ROWS if row != "heads16"])
 def test_a_whole_run_backs_a_row(row, tmp_path) -> None:
-    item = names(row)["ROW"]
+    item = row_of(row)
     right = round(10_000 * item.printed)
     record = full_record(item, (right + 50) / 10_000)
     seen = check_with(row, record, tmp_path, Verdict.REPRODUCED)
@@ -72,7 +73,7 @@ def test_a_whole_run_backs_a_row(row, tmp_path) -> None:
 
 
 def test_without_a_printed_figure_none_is_reproduced(tmp_path) -> None:
-    record = full_record(names("heads16")["ROW"], 0.1)
+    record = full_record(row_of("heads16"), 0.1)
     seen = check_with("heads16", record, tmp_path, Verdict.NOT_RUN)
     assert seen.startswith("10.00 % of 10,000 test images (seed 5, bfloat16, 1 x cpu); no accuracy")
     for verdict in (Verdict.REPRODUCED, Verdict.NOT_REPRODUCED):
@@ -84,7 +85,7 @@ def test_without_a_printed_figure_none_is_reproduced(tmp_path) -> None:
 @pytest.mark.parametrize("verdict", [Verdict.REPRODUCED, Verdict.NOT_REPRODUCED, Verdict.NOT_RUN])
 def test_a_reduced_run_backs_no_row(where, value, message, verdict) -> None:
     for row in set(ROWS) - {"pruned"}:
-        item = names(row)["ROW"]
+        item = row_of(row)
         record = full_record(item, item.printed or 0.9)
         assert run_reasons(item, record) == []
         with pytest.raises(EvidenceFailed, match=f"does not count for C20.{row}: .*{message}"):
@@ -94,7 +95,7 @@ def test_a_reduced_run_backs_no_row(where, value, message, verdict) -> None:
 @pytest.mark.parametrize(("where", "value"), DAMAGED)
 @pytest.mark.parametrize("row", ["quadratic", "pruned"])
 def test_a_damaged_record_backs_nothing(where, value, row, tmp_path) -> None:
-    record = changed(full_record(names(row)["ROW"], 0.938), where, value)
+    record = changed(full_record(row_of(row), 0.938), where, value)
     with pytest.raises(EvidenceFailed, match="does not count"):
         check_with(row, record, tmp_path, Verdict.REPRODUCED)
 
@@ -103,14 +104,14 @@ def test_a_damaged_record_backs_nothing(where, value, row, tmp_path) -> None:
 def test_a_pruned_row_needs_the_paper_s_pruning_of_a_whole_run(
     where, value, message, tmp_path
 ) -> None:
-    record = full_record(names("pruned")["ROW"], 0.934)
+    record = full_record(row_of("pruned"), 0.934)
     assert check_with("pruned", record, tmp_path, Verdict.REPRODUCED)
     with pytest.raises(EvidenceFailed, match=message):
         check_with("pruned", changed(record, where, value), tmp_path, Verdict.REPRODUCED)
 
 
 def test_a_pruned_row_takes_other_heads_and_fewer_epochs(tmp_path) -> None:
-    record = full_record(names("pruned")["ROW"], 0.934, removed=(0, 1, 0, 0, 9, 0))
+    record = full_record(row_of("pruned"), 0.934, removed=(0, 1, 0, 0, 9, 0))
     assert record["config"]["model"]["heads"] == [9, 8, 9, 9, 0, 9]
     record = changed(record, "config.training.epochs", 12)
     record["result"] |= {"step": 6000, "steps": 6000}

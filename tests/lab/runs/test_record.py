@@ -55,7 +55,7 @@ def test_the_rows_are_those_that_a_run_can_back() -> None:
     found = {
         path.stem
         for path in (ROOT / "proofs").glob("*/*.py")
-        if "BackingRun(" in path.read_text("utf-8")
+        if "experiment_claim(" in path.read_text("utf-8")
     }
     assert found == set(ROWS)
     assert all(isinstance(experiment_row(f"C20.{row}")[1], BackingRun) for row in ROWS)

@@ -30,7 +30,16 @@ from convattn.lab.records.experiments import (
     Row,
 )
 from convattn.lab.records.reasons import PIPELINE, TEST_IMAGES, pipeline_reasons, run_reasons
-from convattn.ledger.claim import EvidenceFailed, NotRunHere, Run, Verdict
+from convattn.ledger.claim import (
+    Claim,
+    Evidence,
+    EvidenceFailed,
+    Kind,
+    Level,
+    NotRunHere,
+    Run,
+    Verdict,
+)
 
 HALF_TENTH, HALF_HUNDREDTH = 0.0005, 0.00005  # of a per cent, to which C20 and L21 print
 PIPELINE_COMMAND = (
@@ -62,6 +71,37 @@ class BackingRun:
         recorded_by = f"python experiments/record.py RUN {self.row.claim}"
         record = read_record(self.path, self.row.command, recorded_by)
         return judge(self.row, record, self.verdict)
+
+
+def experiment_claim(
+    row: Row,
+    source: str,
+    verdict: Verdict,
+    file: str,
+    *,
+    parameters: str | int,
+    first_heads: bool = False,
+) -> Claim:
+    """The claim of a row of C20: a run at the paper's size, and what is checked before training.
+
+    Args:
+        file: The claim's file, beside which the record lies.
+        parameters: How many the paper prints, or exactly how many there are.
+        first_heads: Whether the first heads are drawn as printed, too.
+    """
+
+    def printed_architecture(run: Run) -> str:
+        from convattn.lab.models.first_parameters import require_first_heads, require_size
+
+        seen = require_size(row.settings.model, parameters)
+        return f"{seen}; {require_first_heads(row.settings.model, run)}" if first_heads else seen
+
+    backing = BackingRun(row, Path(file).with_suffix(".json"), verdict)
+    evidence = (
+        Evidence("a run at the paper's size", Level.MEASURED, backing),
+        Evidence("before training", Level.TESTED, printed_architecture),
+    )
+    return Claim(row.claim, source, verdict, (Kind.EXPERIMENT,), evidence)
 
 
 @dataclass(frozen=True)
