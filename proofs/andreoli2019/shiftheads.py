@@ -144,7 +144,7 @@ def masks_and_shifts(run: Run) -> str:
             for step in (0, np.eye(5, dtype=int)[3][:, None])
         )
         unmoved = bool((before[:, :3] == after[:, :3]).all())
-        require(unmoved == shift >= 0, f"d = {shift}: predecessors unmoved is {unmoved}")
+        require(unmoved == (shift >= 0), f"d = {shift}: predecessors unmoved is {unmoved}")
     return "d = 0, 1, 2 leave predecessors alone, d = -1, -2 do not"
 
 

@@ -19,8 +19,9 @@ import json
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
+from convattn.lab.models.settings import EncoderSettings
 from convattn.lab.records.experiments import (
     ATTENTION,
     CONVOLUTION,
@@ -93,8 +94,9 @@ def experiment_claim(
     def printed_architecture(run: Run) -> str:
         from convattn.lab.models.first_parameters import require_first_heads, require_size
 
-        seen = require_size(row.settings.model, parameters)
-        return f"{seen}; {require_first_heads(row.settings.model, run)}" if first_heads else seen
+        encoder = cast(EncoderSettings, row.settings.model)
+        seen = require_size(encoder, parameters)
+        return f"{seen}; {require_first_heads(encoder, run)}" if first_heads else seen
 
     backing = BackingRun(row, Path(file).with_suffix(".json"), verdict)
     evidence = (
