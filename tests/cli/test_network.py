@@ -2,7 +2,6 @@
 
 import json
 import shutil
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,7 +9,6 @@ import jax
 import numpy as np
 import pytest
 from lab.analysis.synthetic_runs import write_run
-from lab.runs.quick_compilation import quick_compilation
 from lab.runs.tiny_runs import tiny_settings, write_pictures
 
 from convattn.lab.analysis import resnet_comparison as comparison
@@ -22,12 +20,6 @@ from convattn.lab.models.settings import (
 )
 from convattn.lab.runs.launch import launch
 from convattn.networks import apply_network, load_network, mixing_steps
-
-
-@pytest.fixture(scope="module", autouse=True)
-def compiled_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    with quick_compilation(tmp_path_factory.mktemp("programs")):
-        yield
 
 
 @pytest.fixture(scope="module")

@@ -8,12 +8,10 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from lab.data.cifar_files import cifar10_binary, write_folder, write_tar
-from lab.runs.quick_compilation import quick_compilation
 from lab.runs.tiny_runs import write_pictures
 
 from convattn.cli.experiments.cifar import main
@@ -24,12 +22,6 @@ SCRIPT = ROOT / "experiments" / "cifar.py"
 TINY = "--model.heads 2 --model.width 4 --model.inner 4 --training.epochs 1 --training.batch-size 2"
 WORDS = [*TINY.split(), "--no-figures"]
 cifar = functools.partial(main, configs=ROOT / "experiments" / "configs")
-
-
-@pytest.fixture(scope="module", autouse=True)
-def compiled_once(tmp_path_factory) -> Iterator[None]:
-    with quick_compilation(tmp_path_factory.mktemp("programs")):
-        yield
 
 
 @pytest.fixture(scope="module")

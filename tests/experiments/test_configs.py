@@ -2,14 +2,12 @@
 
 import re
 import shlex
-from collections.abc import Iterator
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 
 import pytest
 from flax import nnx
-from lab.runs.quick_compilation import quick_compilation
 from lab.runs.tiny_runs import shrunk, write_pictures
 
 from convattn.lab.models.build import build_model
@@ -118,12 +116,6 @@ def made(model: SelfAttentiveResNetSettings) -> nnx.Module:
 
 def slice_config() -> RunSettings:
     return CONFIGS["slice"].load()
-
-
-@pytest.fixture(scope="module", autouse=True)
-def compiled_once(tmp_path_factory) -> Iterator[None]:
-    with quick_compilation(tmp_path_factory.mktemp("programs")):
-        yield
 
 
 @pytest.fixture(scope="module")

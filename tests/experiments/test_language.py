@@ -3,14 +3,12 @@
 import json
 import math
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 import tyro
 from comparison import assert_within
-from lab.runs.quick_compilation import quick_compilation
 
 from convattn.cli.experiments.language import COMMAND, Arguments, make_experiment
 from convattn.lab.runs.directory import write_json
@@ -24,12 +22,6 @@ WORDS = (
     "--training.devices 1"
 )
 TINY = WORDS.split()
-
-
-@pytest.fixture(scope="module", autouse=True)
-def compiled_once(tmp_path_factory) -> Iterator[None]:
-    with quick_compilation(tmp_path_factory.mktemp("programs")):
-        yield
 
 
 @pytest.fixture(scope="module")

@@ -1,11 +1,9 @@
 """`experiments/similarity.py` at a small scale."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from lab.runs.quick_compilation import quick_compilation
 
 from convattn.cli.experiments.similarity import COMMAND
 
@@ -14,12 +12,6 @@ WORDS = (
     "--pairs.rounds 1 --training.epochs 1 --training.batch-size 10 --training.devices 1"
 )
 TINY = WORDS.split()
-
-
-@pytest.fixture(scope="module", autouse=True)
-def compiled_once(tmp_path_factory) -> Iterator[None]:
-    with quick_compilation(tmp_path_factory.mktemp("programs")):
-        yield
 
 
 @pytest.fixture(scope="module")

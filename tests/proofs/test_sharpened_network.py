@@ -1,20 +1,11 @@
 """S.network: checks fail on planted errors."""
 
-from collections.abc import Iterator
-
 import numpy as np
 import pytest
-from lab.runs.quick_compilation import quick_compilation
 from proofs.plants.changes import no_uniform_head
 from proofs.plants.planting import load, require_failure
 
 from convattn.ledger import Level
-
-
-@pytest.fixture(scope="module", autouse=True)
-def compiled_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    with quick_compilation(tmp_path_factory.mktemp("programs")):
-        yield
 
 
 def one_head_dropped(original):

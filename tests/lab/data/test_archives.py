@@ -87,31 +87,6 @@ def test_a_pipe_for_an_archive_is_refused(tmp_path) -> None:
         open_files(tmp_path / "x.tar")
 
 
-@pytest.mark.parametrize("hidden", [False, True])
-@pytest.mark.parametrize("packed", [False, True])
-def test_an_empty_folder_is_refused(tmp_path, packed, hidden) -> None:
-    write_folder(tmp_path / "set", {**FILES, "train/dog/1.png": b"1"})
-    (tmp_path / "set" / "train" / "cat").mkdir(parents=True)
-    if hidden:
-        (tmp_path / "set" / "train" / "cat" / ".keep").touch()
-    path = tmp_path / "set"
-    if packed:
-        path = tmp_path / "x.tar"
-        with tarfile.open(path, "w") as tar:
-            tar.add(tmp_path / "set", "set")
-    with pytest.raises(
-        DataIntegrityError, match=r"the folder '(set/)?train/cat/?' in it holds no files"
-    ):
-        open_files(path)
-
-
-def test_the_folders_of_an_archive_are_no_files(tmp_path) -> None:
-    write_folder(tmp_path / "set", FILES)
-    with tarfile.open(tmp_path / "x.tar", "w") as tar:
-        tar.add(tmp_path / "set", ".")
-    assert dict(open_files(tmp_path / "x.tar")) == FILES
-
-
 @pytest.mark.parametrize("suffix", [".tar", ".tar.gz", ".tar.xz", ".tar.bz2"])
 def test_a_truncated_archive_is_refused(tmp_path, suffix) -> None:
     path = write_tar(tmp_path / f"x{suffix}", FILES)
@@ -189,7 +164,7 @@ def test_a_small_archive_of_something_large_is_refused(tmp_path) -> None:
     path = write_tar(tmp_path / "x.tar.xz", {"zeros": bytes(2**20)})
     assert path.stat().st_size < 2000
     assert len(open_files(path, limit=2**21)["zeros"]) == 2**20
-    with pytest.raises(DataIntegrityError, match="claims 1,048,576 bytes"):
+    with pytest.raises(DataIntegrityError, match="unpacks to more than 1,048,575 bytes"):
         open_files(path, limit=2**20 - 1)
 
 
@@ -197,7 +172,7 @@ def test_an_archive_that_unpacks_to_many_times_its_size_is_refused(tmp_path, mon
     path = write_tar(tmp_path / "x.tar.bz2", {"zeros": bytes(2**20)})
     assert len(open_files(path)) == 1
     monkeypatch.setattr("convattn.lab.data.archives.UNSUSPICIOUS", 2**19)
-    with pytest.raises(DataIntegrityError, match="claims 1,048,576 bytes"):
+    with pytest.raises(DataIntegrityError, match="unpacks to more than 524,288 bytes"):
         open_files(path)
 
 
@@ -219,22 +194,14 @@ def test_a_member_of_negative_size_is_refused(tmp_path) -> None:
         open_files(tmp_path / "x.tar")
 
 
-@pytest.mark.parametrize("hidden", ["", "."])
-def test_hidden_members_count_as_well(tmp_path, hidden) -> None:
-    path = write_tar(tmp_path / "x.tar.gz", {f"{hidden}a": bytes(2**20), "b": b""})
-    with pytest.raises(DataIntegrityError, match="claims 1,048,576 bytes"):
-        open_files(path, limit=2**19)
-
-
 @pytest.mark.parametrize("kind", [tarfile.XHDTYPE, tarfile.GNUTYPE_LONGNAME])
 @pytest.mark.parametrize("claimed", [2**17, 2**40])
-def test_headers_are_bounded(tmp_path, kind, claimed) -> None:
-    """A header that unpacks to much, or takes long to parse, is not read to its end."""
+def test_a_header_that_claims_much_is_refused(tmp_path, kind, claimed) -> None:
     member = tarfile.TarInfo("header")
     member.type, member.size = kind, claimed
-    content = member.tobuf(tarfile.GNU_FORMAT) + b"0" * min(claimed, 2**20) + bytes(1024)
+    content = member.tobuf(tarfile.GNU_FORMAT) + b"0" * 2**20 + bytes(1024)
     (tmp_path / "x.tar.gz").write_bytes(gzip.compress(content))
-    with pytest.raises(DataIntegrityError, match="more bytes in it than its members claim"):
+    with pytest.raises(DataIntegrityError, match="a header claims"):
         open_files(tmp_path / "x.tar.gz")
 
 
@@ -275,17 +242,6 @@ def test_a_sparse_member_of_the_old_kind_is_refused(tmp_path) -> None:
     (tmp_path / "x.tar").write_bytes(bytes(header) + bytes(512) + bytes(1024))
     with pytest.raises(DataIntegrityError, match="the member 'holes' is a sparse file"):
         open_files(tmp_path / "x.tar")
-
-
-def test_what_members_claim_is_added_up(tmp_path) -> None:
-    with tarfile.open(tmp_path / "x.tar", "w") as tar:
-        for name in ("a", "b", "c"):
-            member = tarfile.TarInfo(name)
-            member.size = 400_000
-            tar.addfile(member, io.BytesIO(bytes(member.size)))
-    assert len(open_files(tmp_path / "x.tar", limit=2**21)) == 3
-    with pytest.raises(DataIntegrityError, match="'c' claims 400,000 bytes, 1,200,000 with"):
-        open_files(tmp_path / "x.tar", limit=1_199_999)
 
 
 def test_too_many_files_are_refused(tmp_path, monkeypatch) -> None:

@@ -1,6 +1,5 @@
 """The causal language model: what it may see, what is trained."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import jax.numpy as jnp
@@ -9,7 +8,6 @@ import pytest
 from comparison import assert_equal
 from flax import nnx
 from lab.models.gradients import unreached
-from lab.runs.quick_compilation import quick_compilation
 
 from convattn.lab.models.language_model import LanguageModel
 from convattn.lab.models.settings import LanguageModelSettings
@@ -19,12 +17,6 @@ from convattn.operators.convolution import conv
 LENGTH, CLASSES = 7, 11
 TINY = LanguageModelSettings(scales=(1, 2), width=4, depth=1, key_features=3, inner=5)
 KINDS = {"attention": TINY, "convolution": replace(TINY, operator="convolution")}
-
-
-@pytest.fixture(scope="module", autouse=True)
-def compiled_once(tmp_path_factory) -> Iterator[None]:
-    with quick_compilation(tmp_path_factory.mktemp("programs")):
-        yield
 
 
 def made(settings: LanguageModelSettings, **options) -> LanguageModel:

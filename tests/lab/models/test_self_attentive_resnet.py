@@ -1,6 +1,5 @@
 """The residual network of self-attentive convolutions, against the one of convolutions."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import jax
@@ -10,7 +9,6 @@ import pytest
 from comparison import assert_equal, assert_within
 from flax import nnx
 from lab.models.gradients import unreached
-from lab.runs.quick_compilation import quick_compilation
 
 from convattn.bounds.self_attentive_rounding import LARGEST_EXACT, two_head_error_bound
 from convattn.lab.models.build import build_model
@@ -26,12 +24,6 @@ KINDS = {
     "both": replace(TINY, ordinary=True),
     "fine": replace(TINY, fine_keys=True),
 }
-
-
-@pytest.fixture(scope="module", autouse=True)
-def compiled_once(tmp_path_factory) -> Iterator[None]:
-    with quick_compilation(tmp_path_factory.mktemp("programs")):
-        yield
 
 
 def made(settings: SelfAttentiveResNetSettings) -> SelfAttentiveResNet:

@@ -1,6 +1,5 @@
 """The network that compares two images: what each may see of the other, what is trained."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import jax.numpy as jnp
@@ -8,7 +7,6 @@ import numpy as np
 import pytest
 from flax import nnx
 from lab.models.gradients import unreached
-from lab.runs.quick_compilation import quick_compilation
 
 from convattn.lab.models.settings import SimilaritySettings
 from convattn.lab.models.similarity import SimilarityNetwork
@@ -17,12 +15,6 @@ from convattn.lab.models.sizes import parameter_count
 CROSS = SimilaritySettings(channels=4, depth=2, key_features=3)
 OWN = replace(CROSS, attention="own", segments="none")
 JOINED = replace(CROSS, segments="concatenate", segment_features=2, scales=(1, 2))
-
-
-@pytest.fixture(scope="module", autouse=True)
-def compiled_once(tmp_path_factory) -> Iterator[None]:
-    with quick_compilation(tmp_path_factory.mktemp("programs")):
-        yield
 
 
 def made(settings: SimilaritySettings) -> SimilarityNetwork:

@@ -1,6 +1,5 @@
 """The vision transformers, against NumPy with every parameter in use."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 
@@ -13,19 +12,12 @@ from flax import nnx
 from lab.models.oracle import gelu, linear, norm
 from lab.models.tiny_transformer import SETTINGS, SIZE, images, tiny
 from lab.models.transformer_oracle import convolved, logits_of
-from lab.runs.quick_compilation import quick_compilation
 
 from convattn.lab.models.attention_mixing import AttentionMixing
 from convattn.lab.models.build import build_model
 from convattn.lab.models.dropout import depth_rates, skip
 
 CLOSE = 2.0**-30  # as for the encoder: float64 in another order
-
-
-@pytest.fixture(scope="module", autouse=True)
-def compiled_once(tmp_path_factory) -> Iterator[None]:
-    with quick_compilation(tmp_path_factory.mktemp("programs")):
-        yield
 
 
 @partial(nnx.jit, static_argnames="training")

@@ -11,7 +11,7 @@ from lab.training.tiny import Dense, parts, settings, training_images
 from convattn.lab.data.batches import Augmentation, example_keys
 from convattn.lab.training.step import PICTURES, make_step, order_of_epoch, root_key
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("quick_compilation")]
+pytestmark = pytest.mark.slow
 DEIT = Augmentation(1, rand_augment=9.0, mixup=0.8, cutmix=1.0, erasing=0.25)
 
 

@@ -12,8 +12,6 @@ from convattn.lab.training.images import on_devices
 from convattn.lab.training.program import compile_evaluation
 from convattn.lab.training.state import named_arrays
 
-pytestmark = pytest.mark.usefixtures("quick_compilation")
-
 
 def logits_of(model, images):
     """The model in NumPy, float64: running statistics, and nothing dropped."""

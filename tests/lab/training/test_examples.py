@@ -17,7 +17,6 @@ from convattn.lab.training.metrics import read_metrics
 from convattn.lab.training.step import correct_positions, cross_entropy, mean_over_positions
 from convattn.lab.training.trainer import train
 
-pytestmark = pytest.mark.usefixtures("quick_compilation")
 CLASSES, LENGTH = 3, 4
 
 

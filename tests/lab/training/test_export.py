@@ -28,8 +28,6 @@ from convattn.lab.training.state import named_arrays
 from convattn.lab.training.step import make_step, order_of_epoch
 from convattn.ledger.images.cifar10_slice import Images
 
-pytestmark = pytest.mark.usefixtures("quick_compilation")
-
 # The model and its parameters are float64 here. An exported program is compiled with a choice of
 # platform in it, so XLA fuses and orders it anew; an error of a few hundred roundings, amplified by
 # at most a few powers of ten through the norms, is far below this, and what is planted far above.

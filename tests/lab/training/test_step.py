@@ -14,8 +14,6 @@ from lab.training.tiny import CLASSES, SIDE, Dense, parts, settings, training_im
 from convattn.lab.training.state import named_leaves
 from convattn.lab.training.step import cross_entropy, make_step, order_of_epoch
 
-pytestmark = pytest.mark.usefixtures("quick_compilation")
-
 
 def cross_entropy_of(logits, labels, smoothing):
     """-Σ_c t_c log softmax(z)_c in NumPy, float64."""

@@ -30,7 +30,6 @@ from convattn.lab.training.snapshots import read_snapshot, snapshot_epochs
 from convattn.lab.training.state import named_arrays
 from convattn.ledger.images.cifar10_slice import Images
 
-pytestmark = pytest.mark.usefixtures("quick_compilation")
 SELDOM = {"checkpoint_minutes": 60.0}
 TIMES = ("seconds", "images_per_second")
 
@@ -51,7 +50,7 @@ def judged(**changes):
 
 
 @pytest.fixture(scope="module")
-def expected(tmp_path_factory, quick_compilation):
+def expected(tmp_path_factory):
     """The folder and outcome of a run that nothing interrupted."""
     folder = tmp_path_factory.mktemp("whole")
     return folder, run(folder, snapshot=kernel)

@@ -11,13 +11,11 @@ from flax import nnx
 from lab.models.tiny_transformer import CONVOLUTION, images, network
 
 from convattn.lab.two_phase.conversion_check import failure, seen_of
-from convattn.lab.two_phase.deviation import deviation
+from convattn.lab.two_phase.deviation import deviation, trace
 from convattn.lab.two_phase.mixing_bound import attention_bound
 from convattn.lab.two_phase.settings import ConversionSettings, phase_two_settings
-from convattn.lab.two_phase.trace import trace
 from convattn.lab.two_phase.transfer import transfer
 
-pytestmark = pytest.mark.usefixtures("compiled_once")
 EXACT, LIMIT = ConversionSettings("exact"), ConversionSettings("limit")
 SETTINGS = replace(CONVOLUTION, depth=1, kernel_size=3)
 CASES = {
@@ -127,7 +125,7 @@ def test_what_went_wrong_exceeds_the_bound(name) -> None:
 def test_the_run_by_sublayers_is_the_network() -> None:
     """Both round, so they agree within twice the bound of a network that is held against itself."""
     for model in (phase_one(), converted(EXACT)):
-        assert_within(trace(model, images()).logits, model(images()), seen("exact").bound)
+        assert_within(trace(model, images())[-1][-1], model(images()), seen("exact").bound)
 
 
 def test_what_is_said_of_the_images_of_the_check() -> None:

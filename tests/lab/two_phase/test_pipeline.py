@@ -30,11 +30,11 @@ from convattn.lab.two_phase.settings import ComparisonSettings, ConversionSettin
 from convattn.lab.two_phase.transfer import transfer
 
 CONFIGS = Path(__file__).parents[3] / "experiments" / "configs" / "two_phase"
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("compiled_once")]
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
-def trained(tmp_path_factory, pictures, compiled_once):
+def trained(tmp_path_factory, pictures):
     """A pipeline that was interrupted after the conversion, and then went on."""
     folder, settings = tmp_path_factory.mktemp("pipeline") / "run", tiny_pipeline(pictures)
     launch = pipeline.launch

@@ -20,8 +20,6 @@ from convattn.lab.two_phase.transfer import convert_layer, transfer
 from convattn.operators.convolution import conv
 from convattn.operators.patches import patchify
 
-pytestmark = pytest.mark.usefixtures("compiled_once")
-
 EXACT, LIMIT = ConversionSettings("exact"), ConversionSettings("limit")
 CASES = {
     "limit": (CONVOLUTION, LIMIT),

@@ -1,42 +1,48 @@
 """A folder or a tar archive, seen as named byte strings; nothing is ever extracted.
 
-A tar archive (plain, gzip, bzip2 or xz) is read once, from its first byte to its last, so that a
-checksum at its end is checked too, and its regular files are kept in memory. What `tarfile`'s data
-filter refuses is refused, as are links, sparse files and absolute names; and no more bytes are
-unpacked than a member claims. A folder's files are read when they are asked for; links in it are
-followed, and what is no file then, or deeper than a set of images is, is refused. An empty folder
-within either is refused, as something is missing there. Hidden files (a name that starts with a
-dot) are left out of both.
+A tar archive (plain, gzip, bzip2 or xz) is decompressed in memory, to its last byte, so that a
+checksum at its end is checked, and to no more than a limit. What `tarfile`'s data filter refuses is
+refused, as are links, sparse files and absolute names. A folder's files are read when they are
+asked for; links in it are followed. Hidden files (a name that starts with a dot) are left out.
 """
 
 import bz2
 import gzip
+import io
 import lzma
 import os
 import tarfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping
-from io import BufferedIOBase
 from pathlib import Path, PurePosixPath
-from typing import BinaryIO, cast
+from typing import IO, Any
 
 from convattn.ledger.images.cifar10_slice import DataIntegrityError
 
 LARGEST_TAR = 4 * 2**30  # bytes, decompressed
 UNSUSPICIOUS, RATIO = 2**26, 100  # a larger archive unpacks to at most so many times its size
-HEADERS = 2**15  # bytes of headers before a member, at most, with what the reader takes in advance
 MOST_FILES = 2_000_000
+LONGEST_HEADER = 2**15
 DEPTH = 4  # wrapper/train/CLASS/image.png
 
-_OPENERS: tuple[tuple[bytes, Callable[[Path], BufferedIOBase]], ...] = (
-    (b"\x1f\x8b", gzip.GzipFile),
-    (b"BZh", bz2.BZ2File),
-    (b"\xfd7zXZ\x00", lzma.LZMAFile),
-)
+_OPENERS: dict[bytes, Callable[..., IO[bytes]]] = {
+    b"\x1f\x8b": gzip.open,
+    b"BZh": bz2.open,
+    b"\xfd7zXZ\x00": lzma.open,
+}
 _BROKEN = (
     *(tarfile.TarError, EOFError, OSError, zlib.error, lzma.LZMAError, ValueError),
     RecursionError,  # of tarfile, from headers that announce headers
 )
+
+
+class _Headers(io.BytesIO):
+    """Of an archive only headers are read through it; long ones take `tarfile` long to parse."""
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        if size is None or not 0 <= size <= LONGEST_HEADER:
+            raise DataIntegrityError(f"a header claims {size:,} bytes")
+        return super().read(size)
 
 
 class FolderFiles(Mapping[str, bytes]):
@@ -44,63 +50,35 @@ class FolderFiles(Mapping[str, bytes]):
 
     def __init__(self, folder: Path) -> None:
         """List the files, at most `DEPTH` levels down; links are followed."""
-        self.folder = folder
-        self._names: dict[str, None] = {}
-        self._list(folder, "", DEPTH)
-
-    def _list(self, folder: Path, prefix: str, depth: int) -> None:
-        with os.scandir(folder) as found:
-            entries = [entry for entry in found if not entry.name.startswith(".")]
-        if prefix and not entries:
-            raise _empty(self.folder, prefix)
-        for entry in sorted(entries, key=lambda entry: entry.name):
-            name = prefix + entry.name
-            if entry.is_file():
-                self._names[name] = None
-            elif not entry.is_dir():
+        self._paths: dict[str, Path] = {}
+        for place, folders, files in os.walk(folder, followlinks=True):
+            below = Path(place).relative_to(folder)
+            folders[:] = sorted(name for name in folders if not name.startswith("."))
+            if len(below.parts) >= DEPTH:
                 raise DataIntegrityError(
-                    f"{self.folder / name}: is a broken link, a pipe or a device, but files and "
-                    "folders were expected; copy what it stands for, or remove it"
+                    f"{place}: is a folder {DEPTH} levels down, but only files were expected there"
+                    "; give the path of the folder that holds the set itself"
                 )
-            elif depth > 1:
-                self._list(Path(entry.path), f"{name}/", depth - 1)
-            else:
-                raise DataIntegrityError(
-                    f"{self.folder / name}: is a folder {DEPTH} levels down, but only files were "
-                    "expected there; give the path of the folder that holds the set itself"
-                )
-            _refuse_more_than(MOST_FILES, len(self._names), self.folder)
+            for name in sorted(name for name in files if not name.startswith(".")):
+                if not (path := Path(place, name)).is_file():
+                    raise DataIntegrityError(
+                        f"{path}: is a broken link, a pipe or a device, but files and folders were "
+                        "expected; copy what it stands for, or remove it"
+                    )
+                self._paths[(below / name).as_posix()] = path
+            _refuse_more_than(MOST_FILES, len(self._paths), folder)
 
     def __getitem__(self, name: str) -> bytes:
-        if name not in self._names:
-            raise KeyError(name)
-        return (self.folder / name).read_bytes()
+        return self._paths[name].read_bytes()
 
     def __contains__(self, name: object) -> bool:
-        return name in self._names
+        return name in self._paths
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._names)
+        return iter(self._paths)
 
     def __len__(self) -> int:
-        return len(self._names)
-
-
-class _Bounded:
-    """A stream that refuses to be read past a limit, which moves from member to member."""
-
-    def __init__(self, stream: BufferedIOBase) -> None:
-        self.stream, self.count, self.limit, self.block = stream, 0, HEADERS, b""
-
-    def allow(self, more: int) -> None:
-        self.limit = self.count + more
-
-    def read(self, size: int) -> bytes:
-        self.block = self.stream.read(min(size, self.limit + 1 - self.count))
-        self.count += len(self.block)
-        if self.count > self.limit:
-            raise DataIntegrityError("there are more bytes in it than its members claim")
-        return self.block
+        return len(self._paths)
 
 
 def open_files(path: Path, *, limit: int = LARGEST_TAR) -> Mapping[str, bytes]:
@@ -119,8 +97,7 @@ def open_files(path: Path, *, limit: int = LARGEST_TAR) -> Mapping[str, bytes]:
         FileNotFoundError: nothing is there.
         DataIntegrityError: no tar archive, one that is cut short or corrupted, has a link, a
             device, a sparse file or a name with "..", names a file twice, or is larger than
-            `limit`; a folder with a broken link, a pipe or a device, or too deep; an empty folder
-            in either.
+            `limit`; a folder with a broken link, a pipe or a device, or too deep.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -130,35 +107,23 @@ def open_files(path: Path, *, limit: int = LARGEST_TAR) -> Mapping[str, bytes]:
     ...     dict(open_files(Path(folder)))
     {'train/one.txt': b'content'}
     """
-    if not path.exists():
-        raise FileNotFoundError(
-            f"{path}: no such file or folder; a folder or a tar archive was expected"
-        )
-    if not path.is_dir() and not path.is_file():
+    if path.is_file():
+        return _without_wrapper(_read_tar(path, limit))
+    if path.exists() and not path.is_dir():
         raise DataIntegrityError(
             f"{path}: is a pipe or a device, but a folder or a tar archive was expected; copy it "
             "into a file first"
         )
-    if not path.is_dir():
-        return _without_wrapper(_read_tar(path, limit))
+    if not path.exists():
+        raise FileNotFoundError(
+            f"{path}: no such file or folder; a folder or a tar archive was expected"
+        )
     for _ in range(DEPTH):
-        only = _only_folder(path)
-        if only is None or only.name in ("train", "test"):
+        shown = [entry for entry in path.iterdir() if not entry.name.startswith(".")]
+        if len(shown) != 1 or not shown[0].is_dir() or shown[0].name in ("train", "test"):
             break
-        path = only
+        (path,) = shown
     return FolderFiles(path)
-
-
-def _only_folder(folder: Path) -> Path | None:
-    shown = [entry for entry in folder.iterdir() if not entry.name.startswith(".")]
-    return shown[0] if len(shown) == 1 and shown[0].is_dir() else None
-
-
-def _empty(path: Path, name: str) -> DataIntegrityError:
-    return DataIntegrityError(
-        f"{path}: the folder {name!r} in it holds no files, but some were expected; copy what is "
-        "missing, or remove the folder"
-    )
 
 
 def _without_wrapper(files: dict[str, bytes]) -> dict[str, bytes]:
@@ -169,40 +134,19 @@ def _without_wrapper(files: dict[str, bytes]) -> dict[str, bytes]:
         files = {name.partition("/")[2]: content for name, content in files.items()}
 
 
-def _open_stream(path: Path) -> BufferedIOBase:
-    with path.open("rb") as file:
-        start = file.read(8)
-    for magic, opener in _OPENERS:
-        if start.startswith(magic):
-            return opener(path)
-    return path.open("rb")
-
-
 def _read_tar(path: Path, limit: int) -> dict[str, bytes]:
     files: dict[str, bytes] = {}
-    folders: list[str] = []
-    total = 0
     limit = min(limit, max(UNSUSPICIOUS, RATIO * path.stat().st_size))
     try:
-        with _open_stream(path) as stream:
-            bounded = _Bounded(stream)
-            with tarfile.open(fileobj=bounded, mode="r|") as tar:  # type: ignore[call-overload]
-                while (member := tar.next()) is not None:
-                    tar.members = []  # or it keeps all of them
-                    name, total = _checked(files, member, total, limit)
-                    if member.isdir():
-                        folders.append(name)
-                        continue
-                    bounded.allow(member.size + HEADERS)
-                    content = cast(BinaryIO, tar.extractfile(member)).read()
-                    bounded.allow(HEADERS)
-                    if name:
-                        files[name] = content
-                        _refuse_more_than(MOST_FILES, len(files), path)
-                end = bounded.block[tar.offset - bounded.count + len(bounded.block) :]
-            bounded.allow(limit)
-            while bounded.read(2**20):
-                pass
+        whole = _decompressed(path, limit)
+        with tarfile.open(fileobj=_Headers(whole), mode="r:") as tar:
+            while (member := tar.next()) is not None:
+                name = _checked(files, member, len(whole))
+                if name and not member.isdir():
+                    start = member.offset_data
+                    files[name] = whole[start : start + member.size]
+                    _refuse_more_than(MOST_FILES, len(files), path)
+            end = whole[tar.offset :][: tarfile.BLOCKSIZE]
     except _BROKEN as error:
         raise DataIntegrityError(
             f"{path}: cannot be read as a tar archive ({error or type(error).__name__}), but a "
@@ -211,43 +155,47 @@ def _read_tar(path: Path, limit: int) -> dict[str, bytes]:
             "folder"
         ) from error
     # tarfile takes a broken header for the end of the archive; at a real end are blocks of zeros.
-    if end[: tarfile.BLOCKSIZE] != tarfile.NUL * tarfile.BLOCKSIZE:
+    if end != tarfile.NUL * tarfile.BLOCKSIZE:
         raise DataIntegrityError(
             f"{path}: the members end without the mark of a tar archive's end; it was cut short or "
             "changed, so copy or download it again"
         )
-    filled = {str(parent) for name in files for parent in PurePosixPath(name).parents}
-    for folder in folders:
-        if files and folder and folder not in filled:
-            raise _empty(path, folder)
     return files
 
 
-def _checked(
-    files: Mapping[str, bytes], member: tarfile.TarInfo, total: int, limit: int
-) -> tuple[str, int]:
-    """A member's name, "" if it is hidden, and the bytes of all members up to it.
+def _decompressed(path: Path, limit: int) -> bytes:
+    with path.open("rb") as file:
+        start = file.read(8)
+        file.seek(0)
+        opener: Any = next((_OPENERS[mark] for mark in _OPENERS if start.startswith(mark)), None)
+        found = (opener(file) if opener else file).read(limit + 1)
+    if len(found) > limit:
+        raise DataIntegrityError(f"it unpacks to more than {limit:,} bytes")
+    return found
+
+
+def _checked(files: Mapping[str, bytes], member: tarfile.TarInfo, length: int) -> str:
+    """A member's name, "" if it is hidden.
 
     Raises:
-        DataIntegrityError: it is no regular file or folder with a name of its own, or too large;
+        DataIntegrityError: it is no regular file or folder with a name of its own, or cut short;
             `tarfile.FilterError` for what the data filter refuses.
     """
     parts = PurePosixPath(member.name).parts
     name = "" if any(part.startswith(".") for part in parts if part != "..") else "/".join(parts)
-    size = 0 if member.isdir() else member.size
     if member.name.startswith("/") or ".." in parts or "\\" in member.name:
         problem = "leads out of the archive"
     elif not (member.isdir() or member.isreg()):
         problem = "is a link or a device"
     elif member.issparse():  # a few bytes in the archive may stand for any number of zeros
         problem = "is a sparse file"
-    elif size < 0 or total + size > limit:
-        problem = f"claims {size:,} bytes, {total + size:,} with the ones before, of {limit:,}"
+    elif member.isreg() and not 0 <= member.size <= length - member.offset_data:
+        problem = f"claims {member.size:,} bytes, more than there are: it was cut short"
     elif name in files:
         problem = "is there twice"
     else:
         tarfile.data_filter(member, "/")
-        return name, total + size
+        return name
     raise DataIntegrityError(f"the member {member.name!r} {problem}")
 
 

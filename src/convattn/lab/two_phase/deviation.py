@@ -4,7 +4,7 @@ Let a be what the convolution network computed at each step, b what the attentio
 in float32, and d = a - b exactly; d = 0 at the embedded images, which the two share. Every step is
 shared but the mixing, and for that the convolution stands in both: attention is the convolution and
 an error, bounded at its own input (`mixing_bound`). So through each step d goes by the linear map S
-of `secant_network`, with the local errors r of a and s of b (`sublayer_rounding`):
+with the local errors r of a and s of b (both in `sublayers`):
 
     d_y = S d_x + r - s.
 
@@ -22,7 +22,6 @@ numbers in which the bound is evaluated.
 converted network, and must agree within both of their bounds.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -34,35 +33,61 @@ from flax import nnx
 from jax import Array
 from jaxtyping import Float
 
-from convattn.lab.models.attention_mixing import AttentionMixing
-from convattn.lab.models.convolution_mixing import ConvolutionMixing
-from convattn.lab.models.linear import Linear
 from convattn.lab.models.vision_transformer import VisionTransformer
-from convattn.lab.models.vision_transformer_layer import VisionTransformerLayer
 from convattn.lab.two_phase.mixing_bound import attention_bound, wide_mixing
-from convattn.lab.two_phase.secant_network import (
-    gelu_slope,
-    linear_part,
-    norm_secant,
-)
 from convattn.lab.two_phase.settings import ConversionSettings
-from convattn.lab.two_phase.sublayer_rounding import (
-    affine_rounding,
+from convattn.lab.two_phase.sublayers import (
+    between,
     convolution_rounding,
-    gelu_rounding,
-    magnitude_of,
-    mean_rounding,
-    norm_rounding,
+    gelu,
+    mean_of_tokens,
     sum_rounding,
 )
-from convattn.lab.two_phase.trace import LayerTrace, Trace, trace
 from convattn.networks.deviation import INFLATION, Deviation
 from convattn.networks.step_errors import share
 from convattn.operators.roundoff import gamma, unit_roundoff
 
 AT_ONCE = 10  # classes
 WIDE = unit_roundoff(np.float64)
-compiled_trace = nnx.jit(trace)
+Trace = list[list[Array]]  # for each chain its input and what each of its steps gave
+
+
+def chains(model: VisionTransformer, mixings: Any = None) -> list[tuple[Any, ...]]:
+    """The sublayers: two chains for each layer, each added to its input, and the last one.
+
+    Args:
+        mixings: In place of the model's own, if given.
+    """
+    found: list[tuple[Any, ...]] = []
+    for number, layer in enumerate(model.layers):
+        mixing = layer.mixing if mixings is None else mixings[number]
+        found += [
+            (layer.mixing_norm, mixing),
+            (layer.inner_norm, layer.inner, gelu, layer.outer),
+        ]
+    return [*found, (model.norm, mean_of_tokens, model.classifier)]
+
+
+@nnx.jit
+def trace(model: VisionTransformer, images: Float[Array, "batch height width channels"]) -> Trace:
+    """Run a network in float32 by its sublayers, and keep every result; logits are the last one.
+
+    >>> from convattn.lab.models.settings import VisionTransformerSettings
+    >>> settings = VisionTransformerSettings(depth=2, width=12, inner=6, patch_size=2, heads=2)
+    >>> model = VisionTransformer(settings, classes=3, image_size=(4, 6), rngs=nnx.Rngs(0))
+    >>> found = trace(model, jnp.ones((5, 4, 6, 3)))
+    >>> [len(chain) for chain in found], found[-1][-1].shape
+    ([3, 5, 3, 5, 4], (5, 3))
+    """
+    found: Trace = []
+    tokens = model.embedded(images)
+    for chain in chains(model):
+        values = [tokens]
+        for step in chain:
+            values.append(step(values[-1]))
+        found.append(values)
+        tokens = tokens + values[-1] if values[-1].shape == tokens.shape else values[-1]
+    return found
 
 
 @dataclass(frozen=True)
@@ -104,7 +129,7 @@ def deviation(
         images: float32. The bound takes one backward pass in float64 for each class.
 
     Raises:
-        ValueError: For networks in another dtype, and for a class token.
+        ValueError: For networks in another dtype.
 
     >>> from flax import nnx
     >>> from convattn.lab.models.settings import VisionTransformerSettings
@@ -126,46 +151,51 @@ def deviation(
                 f"a network or the images are in {given}, but the bound is derived for float32; "
                 "make both networks with dtype='float32'"
             )
-    left, right = compiled_trace(one, images), compiled_trace(two, images)
-    errors, layers = [], []
-    sides: Any = one.layers, two.layers, left.layers, right.layers
-    for layer, converted, before, after in zip(*sides, strict=True):
-        found = mixing_errors(layer.mixing, converted.mixing, before, after, conversion)
-        errors.append(found[0])
-        layers.append(found[1])
+    left, right = trace(one, images), trace(two, images)
+    pairs: Any = zip(one.layers, two.layers, strict=True)
+    found = [
+        mixing_errors(layer.mixing, converted.mixing, left[place][1], right[place][1:], conversion)
+        for place, (layer, converted) in zip(range(0, len(left), 2), pairs, strict=False)
+    ]
+    errors, layers = zip(*found, strict=True)
     with jax.enable_x64(True):
         wide = jax.tree.map(lambda part: jnp.asarray(part, jnp.float64), (left, right))
-        mixings = tuple(wide_mixing(layer.mixing) for layer in sides[0])
-        bound = logit_bound(one, mixings, wide[0], wide[1], tuple(errors))
+        mixings = tuple(wide_mixing(layer.mixing) for layer in one.layers)
+        bound = logit_bound((one, mixings), *wide, errors)
     shares = {f"layer {number}": layer.share for number, layer in enumerate(layers, 1)}
-    logits = np.asarray(left.logits), np.asarray(right.logits)
-    return ConversionDeviation(*logits, bound, shares, tuple(layers))
+    logits = np.asarray(left[-1][-1]), np.asarray(right[-1][-1])
+    return ConversionDeviation(*logits, bound, shares, layers)
 
 
 def mixing_errors(
-    convolution: ConvolutionMixing,
-    attention: AttentionMixing,
-    before: LayerTrace,
-    after: LayerTrace,
+    convolution: Any,
+    attention: Any,
+    before: Array,
+    after: list[Array],
     conversion: ConversionSettings,
 ) -> tuple[Float[np.ndarray, "batch rows columns features"], LayerDeviation]:
-    """The local errors of the mixing in both runs together, and the two at the same input."""
-    wrong = attention_bound(attention, convolution, after.normed, conversion)
-    same = np.asarray(convolution(after.normed), np.float64)
+    """The local errors of the mixing in both runs together, and the two at the same input.
+
+    Args:
+        before: What the convolution was given.
+        after: What the attention was given, and made of it.
+    """
+    normed, mixed = after
+    wrong = attention_bound(attention, convolution, normed, conversion)
+    same = np.asarray(convolution(normed), np.float64)
     with jax.enable_x64(True):
         wide = wide_mixing(convolution)
         here, there = (
-            np.asarray(convolution_rounding(wide, jnp.asarray(normed, jnp.float64)))
-            for normed in (after.normed, before.normed)
+            np.asarray(convolution_rounding(wide, jnp.asarray(inputs, jnp.float64)))
+            for inputs in (normed, before)
         )
-    seen, allowed = np.abs(np.asarray(after.mixed, np.float64) - same), (wrong + here) * INFLATION
-    largest = share(np.asarray(after.mixed, np.float64), same, allowed)
-    return wrong + there, LayerDeviation(float(seen.max()), float(allowed.max()), largest)
+    found, allowed = np.asarray(mixed, np.float64), (wrong + here) * INFLATION
+    seen = float(np.abs(found - same).max())
+    return wrong + there, LayerDeviation(seen, float(allowed.max()), share(found, same, allowed))
 
 
 def logit_bound(
-    model: VisionTransformer,
-    mixings: tuple[ConvolutionMixing, ...],
+    held: tuple[VisionTransformer, tuple[Any, ...]],
     left: Trace,
     right: Trace,
     mixing_errors: tuple[Float[np.ndarray, "batch rows columns features"], ...],
@@ -173,13 +203,12 @@ def logit_bound(
     """Σ_steps |g|ᵀ(errors) for each logit; called under `jax.enable_x64(True)`.
 
     Args:
-        model: The convolution network; of it only what both share is used.
-        mixings: Its convolutions, in float64.
+        held: The convolution network, of which only what both share is used, and its convolutions
+            in float64.
         left, right: What both networks computed, in float64.
         mixing_errors: Of both runs together, for each layer.
     """
-    split = nnx.split((model, mixings))
-    classes = left.logits.shape[1]
+    split, classes = nnx.split(held), left[-1][-1].shape[1]
     units = np.eye(-(-classes // AT_ONCE) * AT_ONCE, classes).reshape(-1, AT_ONCE, classes)
     rows = [np.asarray(weighted_errors(*split, left, right, mixing_errors, each)) for each in units]
     return np.concatenate(rows)[:classes].T * INFLATION
@@ -197,99 +226,46 @@ def weighted_errors(
     """The bound of some logits, without the last inflation.
 
     Args:
-        Those of `logit_bound`, networks and convolutions split, and
+        Those of `logit_bound`, `held` split, and
         units: Rows of the identity matrix.
     """
-    model, mixings = nnx.merge(structure, numbers)
-    apart = jax.tree.map(jnp.subtract, left, right)
-    sides = (model.layers, mixings, left.layers, right.layers, apart.layers, mixing_errors)
-    layers = [layer_errors(*given) for given in zip(*sides, strict=True)]
-    ends = [side.layers[-1].outputs for side in (left, right)]
-    norm, spread = norm_secant(model.norm, *ends)
-    size = jnp.abs(apart.layers[-1].outputs)
-    normed = sum(norm_rounding(model.norm, end) for end in ends)
-    normed = normed + lost(size.shape[-1], spread(size))
-    pooled = sum(mean_rounding(side.normed) for side in (left, right))
-    tokens = size.shape[1] * size.shape[2]
-    pooled = pooled + lost(tokens, jnp.abs(apart.normed).mean(axis=(1, 2)))
-    kernel, bias = wide_map(model.classifier)
-    logits = sum(affine_rounding(kernel, bias, side.pooled) for side in (left, right))
-    logits = logits + lost(len(kernel), jnp.abs(apart.pooled) @ jnp.abs(kernel))
-    errors = tuple(errors for errors, _ in layers), normed, pooled, logits
+    sublayers, errors = [], []
+    for number, chain in enumerate(chains(*nnx.merge(structure, numbers))):
+        one, two = left[number], right[number]
+        passed = [between(step, *inputs) for step, *inputs in zip(chain, one, two, strict=False)]
+        local = [
+            each.rounding(a) + each.rounding(b) + lost(each.terms, each.magnitude(jnp.abs(a - b)))
+            for each, a, b in zip(passed, one, two, strict=False)
+        ]
+        if number % 2 == 0 and number + 1 < len(left):
+            gap = passed[1].magnitude(jnp.abs(one[1] - two[1]))
+            local[1] = mixing_errors[number // 2] + lost(passed[1].terms, gap)
+        if number + 1 < len(left):  # the sum with what the chain was given
+            sums = left[number + 1][0], right[number + 1][0]
+            of_sum = sum_rounding(one[0], one[-1]) + sum_rounding(two[0], two[-1])
+            local.append(of_sum + lost(0, jnp.abs(sums[0] - sums[1])))
+        sublayers.append(passed)
+        errors.append(local)
 
     def through(places: Any) -> Array:
         """The logits' difference, if such numbers are added to the difference at each place."""
-        of_layers, at_norm, at_mean, at_logits = places
-        d = jnp.zeros_like(left.layers[0].inputs)
-        for added, (_, passed) in zip(of_layers, layers, strict=True):
-            d = passed(d, added)
-        return ((norm(d) + at_norm).mean(axis=(1, 2)) + at_mean) @ kernel + at_logits
+        d = jnp.zeros_like(left[0][0])
+        for passed, added in zip(sublayers, places, strict=True):
+            kept = d
+            for each, more in zip(passed, added, strict=False):
+                d = each.secant(d) + more
+            if len(added) > len(passed):
+                d = kept + d + added[-1]
+        return d
 
     _, transposed = jax.vjp(through, jax.tree.map(jnp.zeros_like, errors))
 
     def one_class(unit: Array) -> Array:
-        (found,) = transposed(jnp.broadcast_to(unit, left.logits.shape))
+        (found,) = transposed(jnp.broadcast_to(unit, left[-1][-1].shape))
         parts = jax.tree.map(lambda g, error: summed(jnp.abs(g) * error), found, errors)
         return jax.tree.reduce(jnp.add, parts)
 
     return jax.vmap(one_class)(units)
-
-
-def layer_errors(
-    layer: VisionTransformerLayer,
-    mixing: ConvolutionMixing,
-    left: LayerTrace,
-    right: LayerTrace,
-    apart: LayerTrace,
-    wrong: Array,
-) -> tuple[dict[str, Array], Callable[[Array, dict[str, Array]], Array]]:
-    """The errors at each place of a layer, and the map of differences through it.
-
-    Args:
-        Those of `logit_bound` for one layer; `apart` is the difference of the runs.
-    """
-    attended, attended_size = norm_secant(layer.mixing_norm, left.inputs, right.inputs)
-    entered, entered_size = norm_secant(layer.inner_norm, left.middle, right.middle)
-    mixed = linear_part(mixing)
-    mixed_size = linear_part(magnitude_of(mixing))
-    inner, outer = wide_map(layer.inner), wide_map(layer.outer)
-    slope = gelu_slope(left.inner, right.inner)
-    size = jax.tree.map(jnp.abs, apart)
-    width, inside = inner[0].shape
-    taps = int(np.prod(mixing.kernel.shape[:3])) + size.inputs.shape[1] * size.inputs.shape[2]
-
-    def both(rounding: Callable[..., Array], *names: str) -> Array:
-        one, two = (rounding(*(getattr(side, name) for name in names)) for side in (left, right))
-        return one + two
-
-    errors = {
-        "normed": both(partial(norm_rounding, layer.mixing_norm), "inputs")
-        + lost(width, attended_size(size.inputs)),
-        "mixed": wrong + lost(taps, mixed_size(size.normed)),
-        "middle": both(sum_rounding, "inputs", "mixed") + lost(0, size.middle),
-        "inner_normed": both(partial(norm_rounding, layer.inner_norm), "middle")
-        + lost(width, entered_size(size.middle)),
-        "inner": both(partial(affine_rounding, *inner), "inner_normed")
-        + lost(width, size.inner_normed @ jnp.abs(inner[0])),
-        "active": both(gelu_rounding, "inner") + lost(0, jnp.abs(slope) * size.inner),
-        "found": both(partial(affine_rounding, *outer), "active")
-        + lost(inside, size.active @ jnp.abs(outer[0])),
-        "outputs": both(sum_rounding, "middle", "found") + lost(0, size.outputs),
-    }
-
-    def passed(d: Array, added: dict[str, Array]) -> Array:
-        d = d + mixed(attended(d) + added["normed"]) + added["mixed"] + added["middle"]
-        found = (entered(d) + added["inner_normed"]) @ inner[0] + added["inner"]
-        found = (slope * found + added["active"]) @ outer[0] + added["found"]
-        return d + found + added["outputs"]
-
-    return errors, passed
-
-
-def wide_map(linear: Linear) -> tuple[Array, Array]:
-    """Kernel and bias in float64."""
-    bias: Any = linear.bias
-    return linear.kernel[...].astype(jnp.float64), bias[...].astype(jnp.float64)
 
 
 def lost(terms: int, size: Array) -> Array:

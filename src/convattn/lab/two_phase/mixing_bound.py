@@ -33,7 +33,7 @@ from convattn.constructions.conversion import conv_to_attention
 from convattn.lab.models.attention_mixing import AttentionMixing
 from convattn.lab.models.convolution_mixing import ConvolutionMixing
 from convattn.lab.two_phase.settings import ConversionSettings
-from convattn.lab.two_phase.sublayer_rounding import convolution_rounding
+from convattn.lab.two_phase.sublayers import convolution_rounding
 from convattn.operators.patches import patchify, unpatchify
 
 Tokens = Float[Array, "batch rows columns features"]

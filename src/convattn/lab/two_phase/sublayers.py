@@ -1,6 +1,21 @@
-"""How far each sublayer of a vision transformer, computed in float32, can be off at its own input.
+"""The sublayers of a vision transformer: what each does to a difference, and what rounding adds.
 
-Inputs count as exact. Let u be the unit roundoff and γ_n = n·u/(1 - n·u).
+**Differences.** Let a and b be what two networks computed at the same place, and d = a - b. If f is
+the step that they share, f(a) - f(b) = S d with a linear map S that is known once a and b are:
+
+- affine maps and convolutions: their linear part;
+- sums and means: themselves;
+- gelu: d ↦ s·d with the secant slope s = (gelu(a) - gelu(b))/(a - b), the derivative where a = b;
+- LayerNorm with scale t: with centred a_c = a - mean a, d_c, σ_a² = mean a_c² + ε, and so for b,
+
+      t·(a_c/σ_a - b_c/σ_b) = t·( d_c/σ_a - b_c·mean((a_c + b_c)·d_c)/(σ_a σ_b (σ_a + σ_b)) ),
+
+  since 1/σ_a - 1/σ_b = (σ_b² - σ_a²)/(σ_a σ_b (σ_a + σ_b)), σ_b² - σ_a² = -mean((a_c + b_c)·d_c).
+
+Each map is given with its magnitude: the same with every number made positive, for what rounding
+can do to it. All of this is called under `jax.enable_x64(True)`, on float64.
+
+**Rounding** of each sublayer in float32, at its own input. Inputs count as exact. Let u be the unit roundoff and γ_n = n·u/(1 - n·u).
 
 - *Affine maps* of n features: γ_(n+1)(|X||W| + |b|), sums in any order.
 - *Sums* of two: u|X + Y|. *Means* of n: γ_(n+2) mean|X|.
@@ -26,8 +41,13 @@ these, times 1 + max|X| and 1 + max|W|, are added everywhere.
 products are sums of products at the pinned precision.
 """
 
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 from flax import nnx
 from jax import Array
@@ -41,6 +61,120 @@ TINY = float(jnp.finfo(jnp.float32).tiny)
 ASSUMPTION = "rsqrt is within 4 units in the last place, and erfc within 8 roundings of 2"
 
 Numbers = Float[Array, "*shape"]
+Map = Callable[[Numbers], Numbers]
+gelu = partial(jax.nn.gelu, approximate=False)
+
+
+@dataclass(frozen=True)
+class Sublayer:
+    """A sublayer between two runs.
+
+    Attributes:
+        secant, magnitude: S, and what it does to magnitudes.
+        rounding: How far it can be off at an input.
+        terms: How many products an entry sums.
+    """
+
+    secant: Map
+    magnitude: Map
+    rounding: Map
+    terms: int
+
+
+def mean_of_tokens(tokens: Float[Array, "batch rows columns features"]) -> Numbers:
+    """What the classifier sees."""
+    return tokens.mean(axis=(1, 2))
+
+
+def between(step: Any, a: Numbers, b: Numbers) -> Sublayer:
+    """A sublayer between its inputs in two runs, in float64.
+
+    Args:
+        step: A LayerNorm, a convolution in float64, a linear map, `gelu` or `mean_of_tokens`.
+    """
+    if isinstance(step, nnx.LayerNorm):
+        return Sublayer(*norm_secant(step, a, b), partial(norm_rounding, step), a.shape[-1])
+    if isinstance(step, ConvolutionMixing):
+        maps = linear_part(step), linear_part(magnitude_of(step))
+        terms = math.prod(step.kernel.shape[:3]) + a.shape[1] * a.shape[2]
+        return Sublayer(*maps, partial(convolution_rounding, step), terms)
+    if isinstance(step, nnx.Linear):
+        held: Any = step.kernel, step.bias
+        kernel, bias = (part[...].astype(jnp.float64) for part in held)
+        rounding = partial(affine_rounding, kernel, bias)
+        size = jnp.abs(kernel)
+        return Sublayer(lambda d: d @ kernel, lambda d: d @ size, rounding, len(kernel))
+    if step is gelu:
+        slope = gelu_slope(a, b)
+        return Sublayer(lambda d: slope * d, lambda d: jnp.abs(slope) * d, gelu_rounding, 0)
+    count = a.shape[1] * a.shape[2]
+    return Sublayer(mean_of_tokens, mean_of_tokens, mean_rounding, count)
+
+
+def gelu_slope(a: Numbers, b: Numbers) -> Numbers:
+    """The secant slope of gelu.
+
+    >>> slope = gelu_slope(jnp.array([1.0, 0.0]), jnp.array([1.0, -100.0]))
+    >>> [round(float(number), 6) for number in slope]
+    [1.083315, 0.0]
+    """
+    apart = a - b
+    same = apart == 0
+    rise = jax.nn.gelu(a, approximate=False) - jax.nn.gelu(b, approximate=False)
+    normal = 0.5 * jax.lax.erfc(-a / math.sqrt(2))
+    derivative = normal + a * jnp.exp(-jnp.square(a) / 2) / math.sqrt(2 * math.pi)
+    return jnp.where(same, derivative, rise / jnp.where(same, 1, apart))
+
+
+def centered(numbers: Float[Array, "*lead features"]) -> Float[Array, "*lead features"]:
+    """x - mean x, over the features."""
+    return numbers - numbers.mean(axis=-1, keepdims=True)
+
+
+def norm_secant(norm: nnx.LayerNorm, a: Numbers, b: Numbers) -> tuple[Map, Map]:
+    """The map of LayerNorm between two inputs, and its magnitude.
+
+    >>> norm = nnx.LayerNorm(3, use_fast_variance=False, rngs=nnx.Rngs(0))
+    >>> a, b = jnp.array([1.0, 2.0, 6.0]), jnp.array([0.0, 5.0, 4.0])
+    >>> secant, _ = norm_secant(norm, a, b)
+    >>> bool(jnp.allclose(secant(a - b), norm(a) - norm(b), atol=1e-6))
+    True
+    """
+    left, right = centered(a), centered(b)
+    roots = [
+        jnp.sqrt(jnp.square(part).mean(axis=-1, keepdims=True) + norm.epsilon)
+        for part in (left, right)
+    ]
+    held: Any = norm.scale
+    scale = held[...].astype(a.dtype)
+    through = right / (roots[0] * roots[1] * (roots[0] + roots[1]))
+    size_a, size_b = (jnp.abs(part) + jnp.abs(part).mean(axis=-1, keepdims=True) for part in (a, b))
+    size = size_b / (roots[0] * roots[1] * (roots[0] + roots[1]))
+
+    def secant(d: Numbers) -> Numbers:
+        d = centered(d)
+        turned = ((left + right) * d).mean(axis=-1, keepdims=True)
+        return scale * (d / roots[0] - through * turned)
+
+    def magnitude(d: Numbers) -> Numbers:
+        d = d + d.mean(axis=-1, keepdims=True)
+        turned = ((size_a + size_b) * d).mean(axis=-1, keepdims=True)
+        return jnp.abs(scale) * (d / roots[0] + size * turned)
+
+    return secant, magnitude
+
+
+def linear_part(mixing: ConvolutionMixing) -> Map:
+    """A convolution without its bias.
+
+    Args:
+        mixing: In float64.
+    """
+
+    def part(d: Numbers) -> Numbers:
+        return jax.jvp(mixing, (jnp.zeros_like(d),), (d,))[1]
+
+    return part
 
 
 def floor(terms: int, *operands: Array) -> Array:
@@ -134,7 +268,7 @@ def convolution_rounding(
     """γ(|X| * |W| + |b|).
 
     Args:
-        mixing: In float64, see `convattn.lab.two_phase.wide_mixing`.
+        mixing: In float64, see `convattn.lab.two_phase.mixing_bound.wide_mixing`.
     """
     kernel = mixing.kernel[...]
     terms = kernel.shape[0] * kernel.shape[1] * kernel.shape[2]
