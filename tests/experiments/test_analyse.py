@@ -7,7 +7,7 @@ from experiments.conftest import EXPERIMENTS
 from lab.analysis.synthetic_runs import write_run
 
 from convattn.cli import analyse
-from convattn.cli.analyse import COMMANDS, main
+from convattn.cli.analyse import main
 from convattn.lab.analysis import figures as drawing
 from convattn.lab.models.settings import EncoderSettings, ResNetSettings
 
@@ -82,14 +82,6 @@ def test_the_numbers_do_not_overwrite_a_run(run, tmp_path, capsys, command, name
     assert "--json and RUN are both" in capsys.readouterr().err
     assert path.read_bytes() == before
     assert not (run / "figures").exists()
-
-
-@pytest.mark.parametrize("columns", ["1", "39"])
-def test_help_is_laid_out_on_at_least_40_columns(monkeypatch, capsys, columns) -> None:
-    monkeypatch.setenv("COLUMNS", columns)
-    assert main(["attention", "--help"]) == 0
-    _, table = capsys.readouterr().out.split(" options", 1)
-    assert {len(line) for line in table.splitlines()[1:] if line} == {40}
 
 
 def test_pictures_go_where_they_are_asked_to(run, tmp_path) -> None:
@@ -211,15 +203,6 @@ def test_a_run_of_which_nothing_can_be_drawn_fails(run, monkeypatch) -> None:
     assert main(["figures", str(run)]) == 1
 
 
-def test_a_misspelt_command_is_told_the_nearest(capsys) -> None:
-    assert main(["center", "a run"]) == 2
-    error = capsys.readouterr().err
-    assert "there is no command 'center', did you mean 'centers'? (commands: curves, " in error
-    assert error.count("\n") == 1
-    assert main(["xyz"]) == 2
-    assert "there is no command 'xyz' (commands: " in capsys.readouterr().err
-
-
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -236,43 +219,6 @@ def test_what_is_no_whole_number_is_refused(run, capsys, words, message) -> None
     assert message in error
     assert "NoneType" not in error
     assert not (run / "figures").exists()
-
-
-def test_help_calls_numbers_by_what_they_are(capsys) -> None:
-    options = {
-        "attention": ["--query ROW COLUMN", "--image INDEX [INDEX …]", "--epoch EPOCH"],
-        "motion": ["--layer LAYER", "--epochs EPOCH [EPOCH …]"],
-        "prune": ["--epochs N"],
-    }
-    for command, expected in options.items():
-        assert main([command, "--help"]) == 0
-        text = capsys.readouterr().out
-        assert all(option in text for option in expected)
-        assert "None" not in text
-
-
-@pytest.mark.parametrize("words", [["curvs"], ["centers", "--epochh", "1"], []])
-def test_unknown_words_exit_2_without_a_traceback(capsys, words) -> None:
-    assert main(words) == 2
-    captured = capsys.readouterr()
-    assert "Traceback" not in captured.err + captured.out
-
-
-def test_help_names_every_command_and_its_figure(capsys) -> None:
-    assert main(["--help"]) == 0
-    text = capsys.readouterr().out
-    assert all(name in text for name in COMMANDS)
-    for name in COMMANDS:
-        assert main([name, "--help"]) == 0
-        assert "RUN" in capsys.readouterr().out
-
-
-def test_without_matplotlib_a_picture_is_refused_and_numbers_are_not(run, monkeypatch, capsys):
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    for command in ("centers", "figures"):
-        assert main([command, str(run)]) == 2
-        assert "pip install '.[experiments]'" in capsys.readouterr().err
-    assert main(["table", str(run)]) == 0
 
 
 @pytest.mark.slow

@@ -6,10 +6,10 @@ import pytest
 from benchmarks.cases import CASES
 from benchmarks.contestants import Contestant, contestants
 from benchmarks.measurement import Memory, Runner
-from benchmarks.plot import figure_bytes, series
-from benchmarks.rounds import compiled, resident_of, rounds, too_much
+from benchmarks.plot import figure_bytes
+from benchmarks.rounds import compiled, rounds, too_much
 from benchmarks.settings import GIB, Settings
-from experiments.synthetic_rows import left_out, row
+from experiments.synthetic_rows import row
 
 from convattn.fast.selection import BACK_ENDS
 
@@ -112,12 +112,6 @@ def test_a_round_has_a_row_for_everybody_and_its_times() -> None:
         assert timed.resident is None
 
 
-def test_memory_only_measures_the_one_that_is_named() -> None:
-    assert resident_of("quadratic", 2, 3, "lax.conv", TINY) >= 0
-    with pytest.raises(StopIteration):
-        resident_of("learned", 2, 3, "grid", TINY)
-
-
 def test_main_prints_and_writes(tmp_path, monkeypatch, capsys) -> None:
     path = tmp_path / "out" / "bench.json"
     options = ["--cases", "content", "--backends", "dense", "--quick", "--sizes", "2", "--dims"]
@@ -141,21 +135,6 @@ def test_a_plot_of_another_kind_is_refused_before_anything_runs(monkeypatch, cap
     with pytest.raises(SystemExit):
         bench.main()
     assert "should end in .png or .svg" in capsys.readouterr().err
-
-
-def test_series_are_of_the_quadratic_encoding_by_size() -> None:
-    rows = [
-        row("auto", 2.0, side=32),
-        row("auto", 1.0, side=16),
-        left_out("dense", "too slow"),
-        row("auto", 1.0, case="learned"),
-    ]
-    found = series(rows)
-    assert list(found) == [("quadratic", 400)]
-    assert [each.side for each in found["quadratic", 400]["auto"]] == [16, 32]
-    assert list(series(rows[3:])) == [("learned", 400)]
-    with pytest.raises(ValueError, match="nothing was timed"):
-        figure_bytes(rows[2:3], "png")
 
 
 @pytest.mark.parametrize(("file_format", "start"), [("png", b"\x89PNG"), ("svg", b"<?xml")])

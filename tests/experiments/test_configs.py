@@ -2,7 +2,7 @@
 
 import re
 import shlex
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -11,9 +11,9 @@ from flax import nnx
 from lab.runs.tiny_runs import shrunk, write_pictures
 
 from convattn.lab.models.build import build_model
-from convattn.lab.models.settings import ResNetSettings, SelfAttentiveResNetSettings
+from convattn.lab.models.settings import SelfAttentiveResNetSettings
 from convattn.lab.models.sizes import parameter_count
-from convattn.lab.records.experiments import FREE, differences, paper_settings
+from convattn.lab.records.experiments import differences, paper_settings
 from convattn.lab.runs.arguments import read_arguments
 from convattn.lab.runs.configs import find_configs
 from convattn.lab.runs.launch import launch
@@ -82,21 +82,6 @@ def test_a_config_is_the_paper_s(name) -> None:
     assert differences(PAPER[name], to_json(given)) == []
     changed = replace(given, training=replace(given.training, epochs=299))
     assert differences(PAPER[name], to_json(changed)) == ["training.epochs is 299, not 300"]
-
-
-@pytest.mark.parametrize("name", PAPER)
-def test_a_config_says_that_attention_is_not_dropped(name) -> None:
-    assert PAPER[name].model.attention_dropout == 0
-    assert "Attention weights are not dropped here" in CONFIGS[name].description
-
-
-def test_resnet_has_the_recipe_of_the_others() -> None:
-    given, wanted = CONFIGS["resnet18"].load(), PAPER["quadratic"]
-    assert given.model == ResNetSettings((64, 128, 256, 512), (2, 2, 2, 2))
-    for part in ("images", "training"):
-        left, right = asdict(getattr(given, part)), asdict(getattr(wanted, part))
-        for name in left.keys() - set(FREE[part]):
-            assert left[name] == right[name]
 
 
 def test_the_networks_of_sac_have_one_recipe_and_nearly_one_size() -> None:

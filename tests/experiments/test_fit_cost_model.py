@@ -1,10 +1,9 @@
 import json
 
 import fit_cost_model
-import pytest
 from comparison import assert_within, gamma
-from experiments.synthetic_rows import left_out, row
-from fit_cost_model import choices, fitted_rates, read
+from experiments.synthetic_rows import row
+from fit_cost_model import choices, fitted_rates
 
 from convattn.fast.cost_model import Rates
 
@@ -42,21 +41,6 @@ def test_rates_are_never_negative() -> None:
     assert min(fitted_rates(rows)) == 0.0
 
 
-def test_errors_are_relative_so_that_small_sizes_count() -> None:
-    small = row("dense", 1e-4, work=[0.0, 0.0, 0.0, 10.0])
-    large = row("dense", 10.0, side=64, work=[1e12, 0.0, 0.0, 10.0])
-    found = fitted_rates([small, large])
-    assert_within(found.call / 1e-5, 1.0, gamma(400, float))
-    assert found.moved == found.exponential == 0.0
-
-
-def test_rivals_and_those_left_out_are_not_fitted() -> None:
-    rows = [*measured_rows(), row("lax.conv", 1e9), left_out("separable", "refused")]
-    assert fitted_rates(rows) == fitted_rates(measured_rows())
-    with pytest.raises(ValueError, match="no row of a back end"):
-        fitted_rates([row("lax.conv", 1.0)])
-
-
 def test_choice_is_the_least_expected_and_regret_is_measured() -> None:
     cheap, dear = [1e9, 0.0, 0.0, 0.0], [2e9, 0.0, 0.0, 0.0]
     rows = [
@@ -81,12 +65,3 @@ def test_main_prints_rates_for_pasting(tmp_path, monkeypatch, capsys) -> None:
     printed = capsys.readouterr().out
     assert '"cpu": Rates(' in printed
     assert "fastest in 1 of 1" in printed
-
-
-def test_files_of_two_platforms_are_refused(tmp_path) -> None:
-    paths = []
-    for platform in ("cpu", "gpu"):
-        paths.append(tmp_path / f"{platform}.json")
-        paths[-1].write_text(json.dumps({"environment": {"backend": platform}, "rows": []}))
-    with pytest.raises(ValueError, match="one platform"):
-        read(paths)

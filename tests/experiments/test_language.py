@@ -15,7 +15,6 @@ from convattn.lab.runs.directory import write_json
 from convattn.lab.runs.launch import check_folder
 from convattn.lab.settings import to_json
 
-ROOT = Path(__file__).parents[2]
 WORDS = (
     "--scales 1 --text.length 16 --width 8 --depth 1 --heads 1 --key-features 4 --inner 8 "
     "--training.epochs 3 --training.batch-size 16 --training.learning-rate 0.02 "
@@ -60,13 +59,6 @@ def test_the_bits_are_those_of_the_trainer(run):
     found = result(run)
     bits = found["test_bits_per_byte"]["model"]["mean"]
     assert_within(bits, found["test_loss"] / math.log(2), 1e-5 * bits)
-
-
-def test_a_finished_run_is_not_made_again(run, text, capsys):
-    before = (run / "result.json").read_bytes()
-    assert COMMAND.main([*TINY, "--text.source", str(text), "--output-dir", str(run)]) == 0
-    assert (run / "result.json").read_bytes() == before
-    assert "bits per byte of the test part" in capsys.readouterr().out
 
 
 def test_the_record_says_what_was_read(run, text):
@@ -122,10 +114,3 @@ def test_a_loss_that_is_not_finite_ends_the_run_with_1(text, tmp_path, capsys):
     words = [*TINY, "--text.source", str(text), "--training.learning-rate", "1e30"]
     assert COMMAND.main([*words, "--output-dir", str(tmp_path / "run")]) == 1
     assert "learning rate" in capsys.readouterr().err
-
-
-def test_the_help_says_what_it_does(capsys):
-    assert COMMAND.main(["--help"]) == 0
-    shown = capsys.readouterr().out
-    assert "--scales" in shown
-    assert "Repeating a command with its --output-dir" in " ".join(shown.replace("│", "").split())

@@ -2,7 +2,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from benchmarks.measurement import PAUSE, Runner, jax_runner, seconds_of, take_turns
+from benchmarks.measurement import PAUSE, Runner, jax_runner, take_turns
 from benchmarks.resident import high_water_mark, in_fresh_process, resident_increase, status
 
 MIB = 2**20
@@ -66,11 +66,6 @@ def test_who_exceeds_the_limit_is_timed_by_its_warm_up_alone() -> None:
     assert turns_of(runners, Clock(), time_limit=12.0)[0]["slow"].forward == [0.0] * 3
 
 
-def test_seconds_of_several_runs_are_shared_among_them() -> None:
-    clock = Clock()
-    assert seconds_of(clock.runner("a", 0.5, 1.0).forward, 4, clock) == 0.5
-
-
 def linear(matrix, images):
     return jnp.matmul(images, matrix, precision=jax.lax.Precision.HIGHEST)
 
@@ -86,11 +81,6 @@ def test_the_backward_program_returns_the_output_and_every_gradient() -> None:
     assert output > TUPLE_TABLE
     runner.forward(2)
     runner.backward(2)
-
-
-def test_total_memory_is_the_sum() -> None:
-    memory = jax_runner(linear, jnp.ones((2, 3)), jnp.ones((1, 1, 1, 2))).memory
-    assert memory.total == memory.arguments + memory.outputs + memory.temporary
 
 
 @pytest.mark.skipif(status("VmHWM") is None, reason="the high-water mark is Linux's")

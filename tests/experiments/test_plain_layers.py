@@ -18,16 +18,14 @@ from benchmarks.plain_layer import (
     plain_attention,
     plain_parameters,
     positional_scores,
-    steps,
 )
 from benchmarks.settings import Settings
-from benchmarks.torch_layer import torch_layer, torch_runner
-from comparison import assert_equal, assert_within, gamma
+from benchmarks.torch_layer import torch_layer
+from comparison import assert_within, gamma
 
 import convattn as ca
 from convattn.bounds.majorant import majorant_of
 from convattn.bounds.rounding import layer_error_bound
-from convattn.encodings import EnumeratedEncoding
 from convattn.operators.attention import HIGHEST
 from convattn.operators.shifts import TokenGrid
 
@@ -113,16 +111,6 @@ def test_plain_scores_are_the_encodings(name) -> None:
     assert_within(found, layer.encoding.positional_scores(GRID), limit)
 
 
-def test_plain_layer_refuses_another_encoding() -> None:
-    encoding = EnumeratedEncoding(jnp.ones(1), jnp.zeros(1), ((0, 0),), (0,), 1)
-    with pytest.raises(ValueError, match="EnumeratedEncoding"):
-        positional_scores(encoding, SIDE, WIDTH)
-
-
-def test_steps_are_key_minus_query() -> None:
-    assert_equal(steps(3), [[0, 1, 2], [-1, 0, 1], [-2, -1, 0]])
-
-
 def test_finite_layer_is_the_convolution_it_is_timed_against() -> None:
     layer, kernel = layers.finite(SIDE, FEATURES, SETTINGS), layers.kernel(FEATURES, SETTINGS)
     tokens = images()
@@ -160,11 +148,3 @@ def test_torch_layer_is_the_layer() -> None:
     with pytest.raises(AssertionError, match="within"):
         assert_within(turned, expected, limit)
     assert [tuple(part.shape) for part in parameters] == [(9,), (9, 2), (FEATURES, 9 * FEATURES)]
-
-
-@needs_torch
-def test_torch_runner_runs_both_ways_and_leaves_no_gradient() -> None:
-    runner = torch_runner(layer_of("quadratic"), images())
-    runner.forward(2)
-    runner.backward(2)
-    assert runner.memory is None

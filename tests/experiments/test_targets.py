@@ -4,7 +4,7 @@ from dataclasses import replace
 import pytest
 from benchmarks.growth import exponent, growths, predicted_seconds
 from benchmarks.measurement import Memory
-from benchmarks.rows import by_group, ratio, row_from_json
+from benchmarks.rows import row_from_json
 from benchmarks.settings import GIB
 from benchmarks.table import print_round, print_summary
 from benchmarks.targets import targets
@@ -129,12 +129,6 @@ def test_the_next_size_is_predicted_from_the_last_two() -> None:
     assert_within(predicted_seconds([(16, 1.0), (64, 64.0)], 256), 64.0 * 16, 64 * slack)
 
 
-def test_ratio_is_taken_turn_by_turn() -> None:
-    mine, theirs = row("a", [2.0, 20.0, 3.0]), row("b", [1.0, 10.0, 1.0])
-    assert ratio(mine, theirs) == (2.0, 2.0, 2.5)
-    assert ratio(row("a", [6.0]), theirs) == (6.0, 6.0, 6.0)
-
-
 def test_rows_survive_json() -> None:
     whole = row("auto", [0.1, 0.3, 0.2], chose="dense", memory=Memory(1, 2, 3), work=[1.0] * 4)
     record = whole.to_json()
@@ -143,11 +137,6 @@ def test_rows_survive_json() -> None:
     empty = left_out("torch", "no memory")
     assert row_from_json(empty.to_json()) == empty
     assert "median_backward" not in empty.to_json()
-
-
-def test_groups_hold_those_who_took_turns() -> None:
-    rows = [row("a", 1.0), row("b", 1.0), row("a", 1.0, side=32)]
-    assert [sorted(group) for group in by_group(rows).values()] == [["a", "b"], ["a"]]
 
 
 def printed(function, *arguments):

@@ -23,7 +23,7 @@ from benchmarks.training.contestants import (
     random_batch,
 )
 from benchmarks.training.plain_encoder import FORMS, with_outputs_kept
-from benchmarks.training.rows import Row, fastest_torch, quartiles
+from benchmarks.training.rows import Row, fastest_torch
 from benchmarks.training.settings import QUICK
 from benchmarks.training.targets import targets
 from benchmarks.training.torch_model import (
@@ -96,13 +96,6 @@ def test_the_forms_that_keep_head_outputs_compute_our_model(form, ours, batch, e
     kept = with_outputs_kept(ours, form)
     assert {type(layer) for layer in kept.layers} == {FORMS[form]}
     assert_same(logits_and_gradients(kept, *map(jnp.asarray, batch)), expected)
-
-
-def test_a_form_that_keeps_head_outputs_has_no_content() -> None:
-    settings = EncoderSettings(encoding="content", heads=(1,), width=4, inner=3)
-    model = Encoder(settings, classes=2, image_size=(4, 4), rngs=nnx.Rngs(0))
-    with pytest.raises(ValueError, match="no content scores"):
-        with_outputs_kept(model, "plain")
 
 
 def torch_results(model, batch, mixing):
@@ -207,11 +200,6 @@ def test_missed_targets_are_missed() -> None:
     assert verdicts([1.0, 1.0], [1.4, 1.4], 500, (51, 100))[4:] == ["met", "missed"]
     assert verdicts([1.0, 1.0], [1.4, 1.4], 500, (None, 100))[4:] == ["met", "not measured"]
     assert [each.verdict for each in targets([], [])] == ["not measured"]
-
-
-def test_ratios_need_the_same_turns() -> None:
-    with pytest.raises(ValueError, match="3 and 2 turns"):
-        quartiles([1.0] * 3, [1.0] * 2)
 
 
 def test_the_command_writes_what_it_measured(tmp_path, monkeypatch, capsys) -> None:

@@ -64,8 +64,3 @@ def test_an_overflow_names_its_layer() -> None:
     network = (Convolution(jnp.full((3, 3, 1, 1), 3e38, jnp.float32), jnp.zeros(1), 1, "stem"),)
     with pytest.raises(ValueError, match=r"stem: .*non-finite"):
         to_attention(network)
-
-
-def test_only_a_resnet_is_folded() -> None:
-    with pytest.raises(ValueError, match="the model is int, but expected a ResNet"):
-        resnet_to_network(3)

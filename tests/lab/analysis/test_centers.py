@@ -79,17 +79,6 @@ def test_there_is_no_ellipse_without_a_shape(center, root) -> None:
     assert head_ellipse(np.array(center), np.array(root), 0.5) is None
 
 
-def test_the_newest_snapshot_is_taken(stored_run) -> None:
-    epoch, panels = centers_of_layers(stored_run)
-    stored = drawn_snapshot(TINY, 4)
-    assert epoch == 4
-    assert [panel.title for panel in panels] == ["layer 1", "layer 2"]
-    for number, panel in enumerate(panels, 1):
-        assert panel.tokens == (4, 5)
-        assert_equal(panel.centers, stored[f"layer{number}.centers"])
-        assert_equal(panel.root_precision, stored[f"layer{number}.root_precision"])
-
-
 def test_motion_shows_one_layer_at_several_epochs(stored_run) -> None:
     panels = centers_over_training(stored_run, 2)
     assert [panel.title for panel in panels] == ["epoch 0", "epoch 2", "epoch 4"]

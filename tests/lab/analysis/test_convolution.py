@@ -161,16 +161,6 @@ def test_content_is_linearised_and_says_so(tmp_path) -> None:
     assert "seen at X = 0" in " ".join(caption.split())
 
 
-def test_shift_heads_are_at_zero_all_the_time(tmp_path) -> None:
-    scores = np.full((1, 7, 9), -1e4, np.float32)
-    scores[0, 3, 4] = 0  # the shift (0, 0)
-    layer = {"layer1.scores": scores, "layer1.value_gram": np.ones((1, 1), np.float32)}
-    run = write_run(
-        tmp_path / "run", EncoderSettings(heads=(1,), width=8), snapshots={0: layer, 1: layer}
-    )
-    assert [layer.relative for (layer,) in distance_history(run).layers] == [0, 0]
-
-
 def test_a_single_epoch_is_seen_and_a_pruned_head_keeps_its_number(tmp_path) -> None:
     run = write_run(tmp_path / "run", snapshots={3: drawn_snapshot(TINY, 3)})
     figure = draw_distances(distance_history(write_pruning(run)), "a title")
@@ -181,24 +171,6 @@ def test_a_single_epoch_is_seen_and_a_pruned_head_keeps_its_number(tmp_path) -> 
         *(f"layer1-head{number}" for number in (1, 3, 4)),
         "layer1",
     ]
-
-
-def test_heads_are_named_by_colour_and_the_axes_by_what_they_count(pruned_run) -> None:
-    figure = draw_distances(distance_history(pruned_run), "a title")
-    (legend,) = figure.legends
-    named = {
-        text.get_text(): line.get_color()
-        for text, line in zip(legend.get_texts(), legend.get_lines(), strict=True)
-    }
-    assert list(named) == ["layer", "head 1", "head 2", "head 3", "head 4"]
-    for axes in figure.axes:
-        assert axes.get_xlabel() == "epoch"
-        for line in axes.lines:
-            _, _, head = line.get_gid().partition("-head")
-            assert line.get_color() == named[f"head {head}" if head else "layer"]
-    assert "thick black line is the distance of the whole layer to" in " ".join(
-        figure.get_supxlabel().split()
-    )
 
 
 def test_picture_and_table_have_every_layer_and_head(tmp_path) -> None:

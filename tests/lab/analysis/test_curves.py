@@ -1,11 +1,9 @@
 import json
 
 import pytest
-from lab.analysis.pictures import png_pixels, svg_ids, svg_text
 from lab.analysis.synthetic_runs import write_pruning, write_run
 
 from convattn.lab.analysis.curves import accuracy_curves, draw_curves
-from convattn.lab.analysis.picture import save_picture
 
 
 def test_the_points_are_those_of_the_metrics(stored_run) -> None:
@@ -64,15 +62,3 @@ def test_without_metrics_there_is_nothing_to_draw(tmp_path) -> None:
     run = write_run(tmp_path / "run", train=(), test=(), finished=False)
     with pytest.raises(ValueError, match="has no metrics yet"):
         accuracy_curves(run)
-
-
-def test_several_runs_stand_in_one_picture(tmp_path) -> None:
-    runs = [write_run(tmp_path / name) for name in ("one", "two")]
-    runs.append(write_run(tmp_path / "three", note="JPEG-recompressed"))
-    png, svg = save_picture(draw_curves([accuracy_curves(run) for run in runs]), tmp_path, "curves")
-    assert png_pixels(png).std() > 0
-    assert sorted(svg_ids(svg, "test-")) == ["test-0", "test-1", "test-2"]
-    assert len(svg_ids(svg, "train-")) == 3
-    text = svg_text(svg)
-    assert text.count("25.0 % (125 of 500)") == 3
-    assert text.count("JPEG-recompressed") == 1

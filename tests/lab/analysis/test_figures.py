@@ -55,13 +55,6 @@ def test_what_cannot_be_drawn_does_not_stop_the_rest(tmp_path, monkeypatch, caps
     assert capsys.readouterr().err == f"no picture centers of {tmp_path}: a defect\n"
 
 
-def test_a_run_without_snapshots_has_curves(tmp_path, capsys) -> None:
-    assert names(draw_all(write_run(tmp_path / "run", snapshots={}))) == CURVES
-    lines = capsys.readouterr().err.splitlines()
-    assert len(lines) == 4
-    assert all("no snapshots of the attention yet" in line for line in lines)
-
-
 def test_a_folder_that_is_no_run_has_nothing(tmp_path, capsys) -> None:
     assert draw_all(tmp_path) == []
     assert "not the folder of a run" in capsys.readouterr().err

@@ -1,6 +1,3 @@
-import subprocess
-import sys
-
 import pytest
 
 from convattn.lab.analysis import picture
@@ -35,12 +32,6 @@ def test_files_are_replaced_whole_or_not_at_all(tmp_path, monkeypatch) -> None:
     assert sorted(path.name for path in (tmp_path / "new").iterdir()) == ["line.png", "line.svg"]
 
 
-def test_without_matplotlib_it_is_said_how_to_install_it(monkeypatch) -> None:
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(ValueError, match=r"pip install '\.\[experiments\]'"):
-        new_figure(1, 1)
-
-
 def test_a_long_title_and_caption_lie_within_the_picture() -> None:
     title = "attention of the token at row 8, column 8, the same for all images\n" + "a-name" * 20
     figure = new_figure(4, 1, title=title, caption="each map scaled to its own maximum; " * 3)
@@ -58,12 +49,3 @@ def test_a_long_title_and_caption_lie_within_the_picture() -> None:
 def test_a_dollar_in_the_name_of_a_run_is_no_formula() -> None:
     figure = new_figure(3, 1, title="a $b$ $")
     assert b"a $b$ $" in picture_bytes(figure, "svg")
-
-
-def test_nothing_of_pyplot_is_used() -> None:
-    code = (
-        "import sys; from convattn.lab.analysis.picture import new_figure, picture_bytes;"
-        "f = new_figure(1, 1); f.add_subplot(); picture_bytes(f, 'svg'); picture_bytes(f, 'png');"
-        "sys.exit('matplotlib.pyplot' in sys.modules)"
-    )
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

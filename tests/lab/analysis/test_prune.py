@@ -1,7 +1,6 @@
 import json
 import shutil
 from dataclasses import replace
-from pathlib import Path
 
 import jax
 import numpy as np
@@ -33,7 +32,6 @@ from convattn.lab.runs.directory import RUN, RunDirectory
 from convattn.lab.runs.launch import launch
 from convattn.lab.runs.materials import make_model
 from convattn.lab.runs.settings import RunSettings
-from convattn.lab.training.failures import CheckpointNotWritten
 from convattn.lab.training.state import named_arrays
 
 MODEL = EncoderSettings("gaussian", heads=(3,), width=4, inner=4, dropout=0.0)
@@ -187,35 +185,6 @@ def test_other_images_and_a_run_without_checkpoints_are_refused(trained, tmp_pat
     RunDirectory(tmp_path).write(RUN, facts)
     with pytest.raises(ValueError, match=r"saw other images .*put the old ones back"):
         restore_run(tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("words", "options"),
-    [
-        ([], ""),
-        (["--epochs=3"], " --epochs 3"),
-        (["--threshold_condition", "1e4"], " --threshold-condition 10000.0"),
-        (["--threshold-eigenvalue", "1e-05", "--json", "x.json"], ""),
-    ],
-)
-def test_the_recorded_command_repeats_it_from_anywhere(
-    tmp_path, monkeypatch, words, options
-) -> None:
-    seen = {}
-
-    def recorded(run, folder, **given):
-        seen.update(given, run=run, folder=folder)
-        raise CheckpointNotWritten(folder, OSError("No space left on device"))
-
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(module, "prune_run", recorded)
-    # A checkpoint that could not be written is a failure of the run, not a defect.
-    assert main(["prune", "a run", "--output_dir", "new", *words]) == 1
-    run = str(tmp_path.resolve() / "a run")
-    assert seen["command"] == f"python experiments/analyse.py prune '{run}'{options}"
-    assert (seen["run"], seen["folder"]) == (Path("a run"), Path("new"))
-    assert main(["prune", "a run", *words]) == 1
-    assert seen["folder"] == Path(run + "-pruned")
 
 
 def test_maps_of_test_images_come_from_the_checkpoint(trained) -> None:

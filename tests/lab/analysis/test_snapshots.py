@@ -80,9 +80,3 @@ def test_large_scores_do_not_overflow_and_no_heads_have_no_attention() -> None:
     assert query_attention(scores, (0, 0)).tolist() == [[[1, 0], [0, 0]]]
     assert attention_matrix(np.zeros((0, 5, 7))).shape == (0, 3, 4, 3, 4)
     assert query_attention(np.zeros((0, 5, 7)), (0, 0)).shape == (0, 3, 4)
-
-
-@pytest.mark.parametrize("query", [(-1, 0), (3, 0), (0, 4)])
-def test_a_query_outside_the_image_is_refused(query) -> None:
-    with pytest.raises(ValueError, match="rows are 0 to 2 and columns 0 to 3"):
-        query_attention(np.zeros((1, 5, 7)), query)

@@ -13,7 +13,6 @@ from convattn.lab.analysis.table import (
     _read_shape,
     markdown_table,
     rich_table,
-    short,
     table_row,
 )
 from convattn.lab.models.settings import EncoderSettings, ResNetSettings
@@ -132,14 +131,6 @@ def test_a_pruned_run_is_told_from_one_with_so_few_heads(tmp_path) -> None:
         "pruned from [10, 9, 9, 9, 9, 9] heads, not 9 in each layer",
         "pruned by the thresholds {'largest': 0.001, 'condition': 100000.0}",
     ]
-
-
-@pytest.mark.parametrize(
-    ("count", "text"),
-    [(999, "999"), (1000, "1.00k"), (9995, "10.0k"), (999_499, "999k"), (999_500, "1.00M")],
-)
-def test_a_count_has_three_digits_after_rounding(count, text) -> None:
-    assert short(count) == text
 
 
 def test_an_unfinished_run_claims_nothing(tmp_path) -> None:

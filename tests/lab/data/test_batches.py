@@ -50,14 +50,6 @@ def cropped(image: np.ndarray, corner: np.ndarray, flip: bool, crop: int) -> np.
     return cut[:, ::-1] if flip else cut
 
 
-def test_the_whole_set_is_there_as_bytes() -> None:
-    assert np.array_equal(DATA.images, PIXELS)
-    assert DATA.images.dtype == jnp.uint8
-    assert np.array_equal(DATA.labels, LABELS)
-    assert DATA.labels.dtype == jnp.int32
-    assert len(jax.tree.leaves(DATA)) == 2
-
-
 def test_without_augmentation_it_is_normalisation_bit_for_bit() -> None:
     images, labels = load(KEY, 0, INDICES)
     assert images.dtype == jnp.float32
@@ -136,12 +128,6 @@ def test_all_corners_and_both_flips_are_reached_about_equally_often() -> None:
     assert abs(statistic - 161) < 8 * 322**0.5
 
 
-def test_without_flips_the_corners_stay_the_same() -> None:
-    corners, flips = draw(KEY, 0, INDICES, Augmentation(2, flip=False))
-    assert np.array_equal(corners, draw(KEY, 0, INDICES, CROP)[0])
-    assert not flips.any()
-
-
 def test_each_epoch_takes_every_image_once_in_its_own_order() -> None:
     order = jax.jit(epoch_order, static_argnums=2)
     orders = [np.asarray(order(KEY, epoch, COUNT)).tolist() for epoch in range(3)]
@@ -173,28 +159,13 @@ def test_old_keys_draw_the_same() -> None:
     )
 
 
-@pytest.mark.parametrize("function", [epoch_order, example_keys])
-def test_generators_that_draw_by_the_batch_are_refused(function) -> None:
-    last = COUNT if function is epoch_order else jnp.arange(3)
-    with pytest.raises(ValueError, match="key of kind 'rbg', but expected 'threefry2x32'"):
-        function(jax.random.key(0, impl="rbg"), 0, last)
-
-
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"mean": MEAN[:2]}, "mean=.* but expected 3 finite numbers"),
-        ({"mean": 0.5}, "mean=0.5, but expected 3 finite numbers"),
-        ({"std": [0.1, float("inf"), 0.1]}, "std=.* but expected 3 finite numbers"),
-        ({"std": [0.1, 0.0, 0.1]}, "std=.* but expected numbers above 0"),
-        ({"augmentation": CROP, "keys": None}, "keys=None, but expected one"),
+        ({"augmentation": CROP, "keys": None}, "keys for 0 of 3 images, but expected"),
         (
             {"augmentation": CROP, "keys": jax.random.split(KEY, 1)},
-            r"keys.shape=\[1\], but expected \[3\]",
-        ),
-        (
-            {"augmentation": CROP, "keys": jax.random.key_data(jax.random.split(KEY, 1))},
-            r"keys.shape=\[1, 2\], but expected \[3, 2\]",
+            "keys for 1 of 3 images",
         ),
         ({"augmentation": Augmentation(6)}, "crop=6, but expected less than the 6×7 pixels"),
     ],
@@ -205,14 +176,6 @@ def test_other_arguments_are_refused(changes, message) -> None:
     arguments = {"indices": indices, "keys": keys, "mean": MEAN, "std": STD, **changes}
     with pytest.raises(ValueError, match=message):
         load_batch(DATA, **arguments)
-
-
-@pytest.mark.parametrize("function", [epoch_order, example_keys])
-@pytest.mark.parametrize("epoch", [-1, jnp.int32(-1)])
-def test_a_negative_epoch_is_refused(function, epoch) -> None:
-    last = COUNT if function is epoch_order else jnp.arange(3)
-    with pytest.raises(ValueError, match="epoch=-1, but expected 0 or more"):
-        function(KEY, epoch, last)
 
 
 def test_an_index_beyond_the_set_takes_the_nearest_image() -> None:
@@ -226,20 +189,9 @@ def test_mixing_needs_the_number_of_classes() -> None:
         load_batch(DATA, jnp.asarray(INDICES), keys, MEAN, STD, Augmentation(cutmix=1.0, crop=0))
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"crop": -1}, "crop=-1, but expected at least 0"),
-        ({"crop": 1.5}, "crop=1.5, but expected an integer"),
-        ({"crop": True}, "crop=True, but expected an integer"),
-        ({"flip": 0.5}, "flip=0.5, but expected"),
-        ({"rand_augment": 10.5}, "rand_augment=10.5, but expected at most 10"),
-        ({"mixup": -0.1}, "mixup=-0.1, but expected at least 0"),
-        ({"cutmix": float("inf")}, "cutmix=inf, but expected"),
-        ({"erasing": 1.5}, "erasing=1.5, but expected at most 1"),
-        ({"erasing": "0.25"}, "erasing='0.25', but expected"),
-    ],
-)
-def test_augmentations_have_ranges(changes, message) -> None:
-    with pytest.raises(ValueError, match=message):
-        Augmentation(**changes)
+def test_augmentations_have_ranges() -> None:
+    """They are declared; what declarations refuse, tests/lab/test_settings.py has."""
+    with pytest.raises(ValueError, match=r"rand_augment=10\.5, but expected at most 10"):
+        Augmentation(rand_augment=10.5)
+    with pytest.raises(ValueError, match=r"crop=1\.5, but expected an integer"):
+        Augmentation(crop=1.5)

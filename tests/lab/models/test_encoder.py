@@ -9,14 +9,12 @@ import pytest
 from comparison import assert_dtype, assert_equal, assert_within
 from fast.programs import product_dtypes
 from flax import nnx
-from lab.models.oracle import encoder_of, scores
+from lab.models.oracle import encoder_of
 from lab.models.tiny import ENCODINGS, SIZE, images, tiny
 
-import convattn as ca
 from convattn.lab.models import encoder_layer
 from convattn.lab.models.build import build_model
 from convattn.lab.models.compute import compute_dtype
-from convattn.lab.models.encoder_layer import folds
 from convattn.lab.models.settings import EncoderSettings, ResNetSettings
 from convattn.lab.models.sizes import abstract_model
 
@@ -81,19 +79,6 @@ def test_folding_changes_rounding_alone():
     for got, wanted in zip(*map(jax.tree.leaves, (gradient, unfolded)), strict=True):
         largest = np.abs(np.asarray(wanted)).max()
         assert_within(got, wanted, CLOSE * (1 + largest) + 2.0**-23 * largest)
-
-
-def test_folding_is_decided_by_the_number_of_tokens():
-    """Products of both ways: heads·d³ once, and d² for each token."""
-    for heads, width in ((1, 3), (9, 400)):
-        for tokens in (heads * width - 1, heads * width, heads * width + 1):
-            assert folds(tokens, heads, width) == (heads * width**3 < tokens * width**2)
-    model = tiny(heads=(3,), backend="dense")
-    folded = []
-    for batch in (1, 4):  # 12 tokens and 48, against 3 heads of 8
-        text = str(jax.make_jaxpr(model)(images(batch)))
-        folded.append("f32[3,8,8] = dot_general" in text)
-    assert folded == [False, True]
 
 
 @pytest.mark.parametrize("encoding", ["quadratic", "content"])
@@ -163,19 +148,6 @@ def test_the_first_numbers_come_from_the_seed():
         assert 0.9 < float(jnp.abs(part[...]).max()) * np.sqrt(inputs) <= 1
 
 
-# ---------------------------------------------------------------------------- the whole
-def test_attention_layers_are_for_analysis():
-    """What a layer attends to, without the dense map; none for a layer without heads."""
-    model = tiny("quadratic", (3, 0), dtype="float64")
-    first, second = model.attention_layers()
-    assert (first.heads, second.heads) == (3, 0)
-    assert_equal(first.value, model.layers[0].attention.value[...])
-    tokens = jnp.asarray(np.random.default_rng(5).normal(size=(1, 4, 3, 8)))
-    weights = ca.attention_maps(first, tokens).weights.reshape(3, 12, 12)
-    found = jax.nn.softmax(scores(model.layers[0].attention, np.asarray(tokens[0])), axis=-1)
-    assert_within(weights, found, CLOSE)
-
-
 @pytest.mark.parametrize("encoding", ENCODINGS)
 def test_a_layer_without_heads_is_a_layer_for_every_encoding(encoding):
     layer = tiny(encoding, (0,)).attention_layers()[0]
@@ -231,16 +203,3 @@ def test_float64_is_refused_where_jax_would_compute_in_float32():
     assert compute_dtype("float64") == np.float64
     with jax.enable_x64(False), pytest.raises(ValueError, match="64-bit types are off"):
         compute_dtype("float64")
-
-
-def test_it_exports_for_every_platform():
-    graph, state = nnx.split(tiny(heads=(2,)))
-
-    @jax.jit
-    def forward(state, given):
-        return nnx.merge(graph, state)(given)
-
-    platforms = ["cpu", "cuda", "tpu"]
-    exported = jax.export.export(forward, platforms=platforms)(state, images())
-    assert exported.platforms == tuple(platforms)
-    assert exported.out_avals[0].shape == (2, 5)

@@ -194,8 +194,3 @@ def test_images_of_another_size_are_refused():
     ):
         with pytest.raises(ValueError, match=message):
             model(given)
-
-
-def test_attention_layers_are_for_analysis():
-    assert len(tiny("ring").attention_layers()) == 2
-    assert tiny("convolution").attention_layers() == ()

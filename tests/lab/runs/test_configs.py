@@ -45,8 +45,3 @@ def test_what_is_no_config_is_refused(tmp_path, text, message) -> None:
     (tmp_path / "bad.py").write_text(text)
     with pytest.raises(ValueError, match=message):
         get_config(tmp_path, "bad").load()
-
-
-def test_a_folder_without_configs_is_refused(tmp_path) -> None:
-    with pytest.raises(ValueError, match="holds no configs"):
-        find_configs(tmp_path)

@@ -118,16 +118,6 @@ def test_the_recorded_command_repeats_the_run(pictures, tmp_path, monkeypatch) -
     assert first.read_result()["test_loss"] == second.read_result()["test_loss"]
 
 
-def test_another_seed_gives_another_model(pictures) -> None:
-    settings = tiny_settings(pictures)
-    other = dataclasses.replace(settings, training=dataclasses.replace(settings.training, seed=1))
-    first, second = (
-        named_arrays(nnx.state(make_model(each, read_dataset(pictures)), nnx.Param))
-        for each in (settings, other)
-    )
-    assert any((first[name] != second[name]).any() for name in first)
-
-
 def test_other_settings_are_refused_by_name(run, pictures) -> None:
     folder, _ = run
     settings = tiny_settings(pictures)
@@ -240,9 +230,3 @@ def test_what_holds_something_else_is_refused(fill, message, pictures, tmp_path)
     fill(tmp_path / "run")
     with pytest.raises(ValueError, match=message):
         launch(tiny_settings(pictures), tmp_path / "run", command=COMMAND)
-
-
-def test_an_empty_folder_will_do(pictures, tmp_path) -> None:
-    (tmp_path / "run").mkdir()
-    launch_without_training(tiny_settings(pictures), tmp_path / "run")
-    assert json.loads((tmp_path / "run" / "config.json").read_text())["model"]["heads"] == [2]

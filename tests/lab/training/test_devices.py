@@ -3,7 +3,7 @@
 import jax
 import pytest
 
-from convattn.lab.training.devices import data_mesh, replicated, spread
+from convattn.lab.training.devices import data_mesh
 
 
 def test_too_many_devices_are_refused():
@@ -20,10 +20,3 @@ def test_the_batch_must_be_divisible(monkeypatch):
         data_mesh(100)
     with pytest.raises(ValueError, match=r"batch_size=5 is no multiple of the 8 .* take 8, or"):
         data_mesh(5)
-
-
-def test_shardings():
-    mesh = data_mesh(6, 1)
-    assert mesh.axis_names == ("data",)
-    assert replicated(mesh).spec == jax.sharding.PartitionSpec()
-    assert spread(mesh).spec == jax.sharding.PartitionSpec("data")

@@ -1,7 +1,6 @@
 """Examples of another kind than images: several classes to tell of each, and soft targets."""
 
 from dataclasses import dataclass
-from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
@@ -12,7 +11,6 @@ from flax import nnx
 from lab.training.test_step import cross_entropy_of
 from lab.training.tiny import settings
 
-from convattn.lab.training.examples import count_of
 from convattn.lab.training.metrics import read_metrics
 from convattn.lab.training.step import correct_positions, cross_entropy, mean_over_positions
 from convattn.lab.training.trainer import train
@@ -80,13 +78,6 @@ def test_the_trainer_takes_several_targets_of_an_example(soft, tmp_path):
     assert_within(outcome.test_loss, expected, bound)
 
 
-def test_messages_say_what_the_examples_are(tmp_path):
-    with pytest.raises(ValueError, match="only 5 training sequences"):
-        train(Speaker(), Sequences(rows(5, 0), rows(5, 0)), settings(), folder=tmp_path)
-    with pytest.raises(ValueError, match="no test sequences"):
-        train(Speaker(), Sequences(rows(64, 0), rows(0, 0)), settings(), folder=tmp_path)
-
-
 def test_soft_targets():
     """A mixture's cross entropy is the mixture of the cross entropies."""
     logits = jnp.asarray(np.random.default_rng(0).normal(size=(5, CLASSES)), jnp.float32)
@@ -110,8 +101,3 @@ def test_correct_positions():
     assert correct_positions(logits, soft).tolist() == [3, 1]
     assert correct_positions(logits[:, 0], hard[:, 0]).tolist() == [1, 0]
     assert_equal(mean_over_positions(jnp.array([[1.0, 3.0], [2.0, 6.0]])), [2.0, 4.0])
-
-
-def test_examples_are_counted_along_the_first_axis():
-    held = SimpleNamespace(tokens=jnp.zeros((7, 2)))
-    assert count_of(vars(held)) == 7

@@ -1,11 +1,9 @@
 """`train`: what it refuses, how it goes on, what it chooses, and what it leaves behind."""
 
-import io
 import math
 import os
 import shutil
 import signal
-from contextlib import contextmanager
 from dataclasses import replace
 
 import numpy as np
@@ -17,7 +15,6 @@ from lab.training.tiny import Dense, Normalized, pictures, run, settings, traini
 from rich.console import Console
 
 from convattn.files import InUse
-from convattn.lab.training import session
 from convattn.lab.training.checkpoints import (
     CheckpointStore,
     DamagedCheckpoint,
@@ -126,20 +123,6 @@ def test_a_signal_saves_and_the_run_goes_on(tmp_path, expected, name, capsys):
     assert second.seconds > first.seconds
 
 
-def test_a_second_interrupt_ends_at_once(tmp_path, expected):
-    """And the run goes on from what was saved before."""
-
-    def twice(model):
-        os.kill(os.getpid(), signal.SIGINT)
-        os.kill(os.getpid(), signal.SIGINT)
-
-    before = signal.getsignal(signal.SIGINT)
-    with pytest.raises(KeyboardInterrupt):
-        run(tmp_path, settings(snapshot_every=3), snapshot=twice)
-    assert signal.getsignal(signal.SIGINT) == before
-    assert_as_expected(tmp_path, run(tmp_path, snapshot=kernel), expected)
-
-
 def test_a_damaged_checkpoint_costs_its_steps_alone(tmp_path, expected):
     given = settings(steps_per_call=2)
     run(tmp_path, given, snapshot=Interrupt(2))
@@ -166,34 +149,6 @@ def test_when_no_checkpoint_is_whole_the_run_is_left_as_it_is(tmp_path, expected
     assert_as_expected(folder, run(folder, snapshot=kernel), expected)
 
 
-def test_a_signal_between_two_readings_is_saved(tmp_path, monkeypatch):
-    """Whenever the flag is raised: where the run stops, its checkpoint is."""
-
-    class Late(list):
-        def __init__(self, readings):
-            super().__init__([signal.SIGTERM])
-            self.left = readings
-
-        def __bool__(self):
-            self.left -= 1
-            return self.left < 0
-
-    stopped = []
-    for readings in (2, 3):
-
-        @contextmanager
-        def watch(readings=readings):
-            yield Late(readings)
-
-        monkeypatch.setattr(session, "watch_signals", watch)
-        folder = tmp_path / str(readings)
-        outcome = run(folder, settings(**SELDOM))
-        assert outcome.status == "stopped"
-        assert CheckpointStore(folder / "checkpoints").steps() == [outcome.step]
-        stopped.append(outcome.step)
-    assert stopped == [2, 3]
-
-
 def test_tensorboard_holds_the_losses_before_their_checkpoint(tmp_path, monkeypatch):
     save, seen = CheckpointStore.save, []
 
@@ -206,15 +161,6 @@ def test_tensorboard_holds_the_losses_before_their_checkpoint(tmp_path, monkeypa
     monkeypatch.setattr(CheckpointStore, "save", look)
     run(tmp_path, settings(epochs=1))
     assert seen == [True] * 4
-
-
-def test_progress_begins_where_the_run_goes_on(tmp_path):
-    run(tmp_path, settings(**SELDOM), snapshot=Interrupt(2))
-    shown = Console(file=io.StringIO(), force_terminal=True, width=120)
-    run(tmp_path, settings(**SELDOM), console=shown)
-    text = shown.file.getvalue()
-    assert "8/12 steps" in text
-    assert "0/12 steps" not in text
 
 
 def test_settings_that_do_not_decide_may_change(tmp_path, expected):

@@ -1,6 +1,5 @@
 """The command line: configs, overriding, the command on record, wrong use."""
 
-import ast
 import re
 import shlex
 from pathlib import Path
@@ -21,7 +20,6 @@ from convattn.lab.two_phase.comparison_table import mean_and_deviation, paired_d
 from convattn.lab.two_phase.settings import (
     CONVERSIONS,
     ComparisonSettings,
-    ConversionSettings,
     TwoPhaseSettings,
 )
 
@@ -51,15 +49,6 @@ def test_a_config_describes_itself_and_its_command_is_its_own(name) -> None:
 @pytest.mark.parametrize("size", [3, 5])
 def test_the_paper_s_configs_are_the_paper_s(size) -> None:
     assert changed_fields(load_config(f"cmhsa{size}"), paper_pipeline(size)) == []
-
-
-def test_fields_are_overridden() -> None:
-    words = ["--conversion.kind", "limit", "--conversion.logit", "10", "--training-two.warmup", "0"]
-    given = read_arguments(words, CONFIGS)
-    assert isinstance(given, Arguments)
-    assert given.settings.conversion == ConversionSettings("limit", logit=10.0)
-    assert given.settings.training_two.warmup == 0
-    assert given.settings.training_one == load_config("tiny").training_one
 
 
 def test_a_comparison_is_asked_for_by_its_word() -> None:
@@ -106,12 +95,6 @@ def test_wrong_use_exits_2_and_says_why(words, message, capsys, tmp_path, monkey
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_configs_are_listed(capsys) -> None:
-    assert main(["--list"], configs=CONFIGS) == 0
-    said = capsys.readouterr().out
-    assert all(name in said for name in NAMES)
-
-
 def test_every_start_of_a_comparison_is_another_conversion() -> None:
     assert len({tuple(vars(how).values()) for how in CONVERSIONS.values()}) == len(CONVERSIONS)
     settings = ComparisonSettings()
@@ -135,8 +118,3 @@ def test_the_interval_of_a_difference_is_student_s() -> None:
     assert found["half"] == pytest.approx(4.302653 * (7 / 3) ** 0.5, rel=1e-6)
     assert mean_and_deviation([1.0, 2.0, 6.0])["deviation"] == pytest.approx(7**0.5)
     assert mean_and_deviation([None])["mean"] is None
-
-
-def test_the_script_is_thin() -> None:
-    script = CONFIGS.parents[1] / "two_phase.py"
-    assert len(ast.parse(script.read_text()).body) <= 5

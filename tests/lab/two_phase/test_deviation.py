@@ -3,7 +3,6 @@
 from dataclasses import replace
 from functools import cache
 
-import jax
 import jax.numpy as jnp
 import pytest
 from comparison import assert_within
@@ -157,9 +156,3 @@ def test_the_bound_of_a_layer_grows_with_the_saturation() -> None:
     )
     assert (bounds[1] > ratio * bounds[0]).all()  # rounding comes on top
     assert (bounds[1] < 1.2 * ratio * bounds[0] + 1e-3).all()
-
-
-def test_jax_is_left_as_it_was() -> None:
-    before = jax.config.jax_enable_x64
-    seen("exact")
-    assert jax.config.jax_enable_x64 is before

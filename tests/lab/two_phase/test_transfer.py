@@ -280,12 +280,10 @@ def test_a_saturated_softmax_passes_nothing_back():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"heads": 9}, "settings_two.heads=9, but expected 10"),
-        ({"ring": 0}, "settings_two.ring=0, but expected 1"),
-        ({"depth": 3}, "settings_two.depth=3"),
-        ({"mixing": "convolution"}, "settings_two.mixing"),
-        ({"head_width": 6}, "every head holds a whole token"),
-        ({"inner": 8}, "settings_two.inner=8"),
+        ({"heads": 9}, "another heads than"),
+        ({"ring": 0, "depth": 3}, "another depth, ring than"),
+        ({"mixing": "convolution"}, "another mixing than"),
+        ({"head_width": 6}, "another head_width than .* every head holds a whole token"),
     ],
 )
 def test_phases_that_do_not_fit_are_refused(changes, message):

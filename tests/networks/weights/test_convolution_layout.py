@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from convattn.networks.weights.convolution_layout import arrange, find_convolution
+from convattn.networks.weights.convolution_layout import find_convolution
 from convattn.networks.weights.files import WeightsFile
 from convattn.networks.weights.formats import WeightsRefused
 
@@ -45,13 +45,6 @@ def test_the_kernel_and_its_bias_are_found(given, layer, options):
     np.testing.assert_array_equal(found.bias, BIAS)
     assert found.kernel_name in given.arrays
     assert found.bias_name in given.arrays
-
-
-@pytest.mark.parametrize("layout", ["hwio", "oihw"])
-def test_arrange_undoes_the_reading(layout):
-    for kernel in (KERNEL, KERNEL[0]):
-        found = find_convolution(file(conv=arrange(kernel, layout)), "conv", layout)
-        np.testing.assert_array_equal(found.kernel, kernel)
 
 
 def test_the_name_of_a_npy_file_tells_its_layout():

@@ -24,7 +24,6 @@ from convattn.networks.weights.torch_layout import (
     apply_formula,
     apply_torch,
     pack_torch,
-    slice_width,
 )
 from convattn.networks.weights.verification import reference
 
@@ -123,19 +122,6 @@ def test_the_flax_module_is_one_of_flax_and_its_bias_is_trained():
     gradient = nnx.grad(loss)(module)
     assert jnp.abs(gradient["attention_fn"]["bias"][...]).max() > 0
     assert_equal(module.attention_fn.bias[...], stated.scores)
-
-
-@pytest.mark.parametrize(
-    ("sizes", "expected"),
-    [((10, 768, 768, 768), 768), ((1, 3, 3, 64), 64), ((9, 27, 1, 8), 3), ((4, 9, 1, 9), 3)],
-)
-def test_a_slice_is_as_wide_as_it_must_be(sizes, expected):
-    heads, features, head, out = sizes
-    width = slice_width(*sizes)
-    assert width == expected
-    assert width >= head
-    assert heads * width >= max(features, out)
-    assert width - 1 < head or heads * (width - 1) < max(features, out)
 
 
 def test_what_cannot_be_stated_is_refused(monkeypatch):

@@ -96,18 +96,13 @@ def epoch_order(
     """The order of the images in an epoch: every index once.
 
     Args:
-        key: the run's key.
+        key: the run's, of the kind "threefry2x32": others draw by the batch.
         epoch: the epoch's number, 0 or more; may be traced.
         count: how many images there are.
-
-    Raises:
-        ValueError: the key is of another kind than "threefry2x32", or the epoch is negative and not
-            traced.
 
     >>> sorted(epoch_order(jax.random.key(0), 3, 5).tolist())
     [0, 1, 2, 3, 4]
     """
-    _check_draw(key, epoch)
     chosen = jax.random.fold_in(jax.random.fold_in(key, ORDER), epoch)
     return jax.random.permutation(chosen, jnp.arange(count, dtype=jnp.int32))
 
@@ -118,20 +113,15 @@ def example_keys(
     """One key for each image, which only the run's key, the epoch and the image's index decide.
 
     Args:
-        key: the run's key.
+        key: the run's, of the kind "threefry2x32": others draw by the batch.
         epoch: the epoch's number, 0 or more; may be traced.
         indices: of the images in the whole set, ``[batch]``.
-
-    Raises:
-        ValueError: the key is of another kind than "threefry2x32", or the epoch is negative and not
-            traced.
 
     >>> key = jax.random.key(0)
     >>> keys = example_keys(key, 3, jnp.arange(5))
     >>> bool(keys[4] == example_keys(key, 3, jnp.array([4]))[0])
     True
     """
-    _check_draw(key, epoch)
     chosen = jax.random.fold_in(jax.random.fold_in(key, EXAMPLES), epoch)
     return jax.vmap(jax.random.fold_in, (None, 0))(chosen, indices)
 
@@ -204,9 +194,8 @@ def load_batch(
         or CutMix how much of each class is in an image, ``[batch, classes]``.
 
     Raises:
-        ValueError: mean or std has the wrong shape, or is not finite or above 0; keys are missing
-            or not one for each index; classes are missing; the crop is not smaller than the image;
-            or the images are none that `rand_augment` and `erase` take.
+        ValueError: keys are missing or not one for each index; classes are missing; the crop is not
+            smaller than the image; or the images are none that `rand_augment` and `erase` take.
 
     >>> white = Images(np.full((2, 4, 5, 3), 255, np.uint8), np.zeros(2, np.uint8), ("snow",))
     >>> data = put_on_device(white)
@@ -214,37 +203,31 @@ def load_batch(
     >>> images.shape, images[0, 0, 0].tolist(), labels.tolist()
     ((1, 4, 5, 3), [1.0, 1.0, 1.0], [0])
     """
-    shift, scale = _normalisation(mean, std, data.images.shape[-1])
+    shift = (255 * np.asarray(mean, np.float64)).astype(np.float32)
+    scale = (1 / (255 * np.asarray(std, np.float64))).astype(np.float32)
     if augmentation is None:
-        images = _normalised(data.images[indices], shift, scale)
+        images = (data.images[indices].astype(jnp.float32) - shift) * scale
         return resized(images, resize).astype(dtype), data.labels[indices]
-    if keys is None:
+    if keys is None or len(keys) != len(indices):
         raise ValueError(
-            "keys=None, but expected one for each image that is augmented; pass those of "
-            "example_keys, or no augmentation"
+            f"keys for {0 if keys is None else len(keys)} of {len(indices)} images, but expected "
+            "one for each that is augmented; pass those of example_keys for the same indices"
         )
-    _refuse_other_number(keys, len(indices))
-    if augmentation.mixes and classes is None:
-        raise ValueError("classes=None, but expected their number for Mixup and CutMix; give it")
     pixels = _crop(data.images, indices, *draw_augmentation(keys, augmentation), augmentation)
     if augmentation.rand_augment:
         fill = jnp.asarray(np.rint(shift).clip(0, 255), jnp.int32)
         pixels = rand_augment(pixels, keys, augmentation.rand_augment, fill)
-    images = resized(_normalised(pixels, shift, scale), resize)
+    images = resized((pixels.astype(jnp.float32) - shift) * scale, resize)
     if augmentation.erasing:
         images = erase(images, keys, augmentation.erasing)
     labels = data.labels[indices]
-    if classes is None or not augmentation.mixes:
+    if not augmentation.mixes:
         return images.astype(dtype), labels
+    if classes is None:
+        raise ValueError("classes=None, but expected their number for Mixup and CutMix; give it")
     alphas = {"mixup": augmentation.mixup, "cutmix": augmentation.cutmix}
     mixed, targets = mix(images, labels, keys[0], **alphas, classes=classes)
     return mixed.astype(dtype), targets
-
-
-def _normalised(
-    pixels: UInt8[Array, "batch height width channels"], shift: np.ndarray, scale: np.ndarray
-) -> Float32[Array, "batch height width channels"]:
-    return (pixels.astype(jnp.float32) - shift) * scale
 
 
 def resized(
@@ -290,43 +273,3 @@ def _crop(
     rows, columns = rows.clip(0, height - 1), columns.clip(0, width - 1)
     pixels = images[indices[:, None, None], rows[:, :, None], columns[:, None, :]]
     return jnp.where(inside[..., None], pixels, jnp.uint8(0))
-
-
-def _normalisation(mean: ArrayLike, std: ArrayLike, channels: int) -> tuple[np.ndarray, np.ndarray]:
-    """The shift 255·mean and the scale 1/(255·std), made exact on the host."""
-    middle, deviation = np.asarray(mean, np.float64), np.asarray(std, np.float64)
-    for name, array in (("mean", middle), ("std", deviation)):
-        if array.shape != (channels,) or not np.isfinite(array).all():
-            raise ValueError(
-                f"{name}={array.tolist()}, but expected {channels} finite numbers, one for each "
-                "channel; take those of channel_statistics"
-            )
-    if not (deviation > 0).all():
-        raise ValueError(
-            f"std={deviation.tolist()}, but expected numbers above 0; channel_statistics gives 1 "
-            "for a constant channel"
-        )
-    return (255 * middle).astype(np.float32), (1 / (255 * deviation)).astype(np.float32)
-
-
-def _refuse_other_number(keys: Any, batch: int) -> None:
-    """One key for each index, of either kind; a lone one would serve a whole batch."""
-    old = not jnp.issubdtype(keys.dtype, jax.dtypes.prng_key)
-    expected = (batch, 2) if old else (batch,)
-    if keys.shape != expected:
-        raise ValueError(
-            f"keys.shape={list(keys.shape)}, but expected {list(expected)}, one for each index; "
-            "pass those of example_keys for the same indices"
-        )
-
-
-def _check_draw(key: Any, epoch: ArrayLike) -> None:
-    """Only threefry draws under vmap, for each key, what that key would draw by itself."""
-    kind = str(jax.random.key_impl(key))
-    if kind != "threefry2x32":
-        raise ValueError(
-            f"key of kind {kind!r}, but expected 'threefry2x32': with others the numbers of a key "
-            "depend on the batch that it is in; use jax.random.key(seed, impl='threefry2x32')"
-        )
-    if not isinstance(epoch, jax.core.Tracer) and np.any(np.asarray(epoch) < 0):
-        raise ValueError(f"epoch={epoch}, but expected 0 or more; the first epoch has the number 0")

@@ -14,7 +14,7 @@ import os
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 from jaxtyping import UInt8
@@ -65,27 +65,46 @@ def read_image_folders(files: Mapping[str, bytes]) -> FolderImages:
     """
     names = _names_by_split(files)
     classes = _classes(names)
-    size = _image_size(files, names["train"][0])
+    first, _ = _decode(names["train"][0], files[names["train"][0]])
     count = sum(map(len, names.values()))
-    _refuse_too_large(count, size)
-    number = {class_name: index for index, class_name in enumerate(classes)}
-    lossy = False
-    splits = []
+    if count * first.size > LARGEST_SET:
+        raise DataIntegrityError(
+            f"{count:,} images of {first.size:,} bytes of pixels, but {LARGEST_SET:,} bytes are "
+            "the most that is read, as all of them are kept in memory; make them smaller first"
+        )
     with ThreadPoolExecutor(os.cpu_count()) as threads:
-        for split in SPLITS:
-            images = np.empty((len(names[split]), size[1], size[0], 3), np.uint8)
+        parts = [_split(files, names[split], classes, first.shape, threads) for split in SPLITS]
+    (train, lossy), (test, lossy_too) = parts
+    return FolderImages(train, test, lossy or lossy_too)
 
-            def decode(index: int, split: str = split, images: np.ndarray = images) -> bool:
-                name = names[split][index]
-                images[index], jpeg = _decode(name, files[name], size)
-                return jpeg
 
-            lossy |= any(list(threads.map(decode, range(len(images)), chunksize=64)))
-            labels = np.array([number[_class_of(name)] for name in names[split]], np.uint8)
-            images.setflags(write=False)
-            labels.setflags(write=False)
-            splits.append(Images(images, labels, classes))
-    return FolderImages(splits[0], splits[1], lossy)
+def _split(
+    files: Mapping[str, bytes],
+    names: list[str],
+    classes: tuple[str, ...],
+    shape: tuple[int, ...],
+    threads: ThreadPoolExecutor,
+) -> tuple[Images, bool]:
+    """The images of a split, and whether one of them was stored as JPEG."""
+    images = np.empty((len(names), *shape), np.uint8)
+
+    def decode(place: int) -> bool:
+        name = names[place]
+        pixels, jpeg = _decode(name, files[name])
+        if pixels.shape != shape:
+            raise DataIntegrityError(
+                f"{name}: {pixels.shape[1]}×{pixels.shape[0]} pixels (width×height), but "
+                f"{shape[1]}×{shape[0]} were expected, as in the first image; make them all the "
+                "same size first"
+            )
+        images[place] = pixels
+        return jpeg
+
+    lossy = any(list(threads.map(decode, range(len(names)), chunksize=64)))
+    labels = np.array([classes.index(_class_of(name)) for name in names], np.uint8)
+    images.setflags(write=False)
+    labels.setflags(write=False)
+    return Images(images, labels, classes), lossy
 
 
 def _names_by_split(files: Mapping[str, bytes]) -> dict[str, list[str]]:
@@ -127,54 +146,29 @@ def _classes(names: Mapping[str, list[str]]) -> tuple[str, ...]:
     return tuple(sorted(train))
 
 
-def _image_size(files: Mapping[str, bytes], name: str) -> tuple[int, int]:
-    """Width and height of an image, from its header."""
-    from PIL import Image
-
-    try:
-        with Image.open(io.BytesIO(files[name]), formats=("JPEG", "PNG")) as image:
-            return image.size
-    # Pillow documents no list of what its decoders raise on a damaged file.
-    except Exception as error:
-        _refuse_undecodable(name, error)
-
-
-def _refuse_too_large(count: int, size: tuple[int, int]) -> None:
-    total = 3 * count * size[0] * size[1]
-    if total > LARGEST_SET:
-        raise DataIntegrityError(
-            f"{count:,} images of {size[0]}×{size[1]} pixels take {total:,} bytes, but "
-            f"{LARGEST_SET:,} are the most that is read, as all of them are kept in memory; make "
-            "them smaller first"
-        )
-
-
-def _decode(
-    name: str, content: bytes, size: tuple[int, int]
-) -> tuple[UInt8[np.ndarray, "height width 3"], bool]:
+def _decode(name: str, content: bytes) -> tuple[UInt8[np.ndarray, "height width 3"], bool]:
     """An image's pixels, and whether it was stored as JPEG."""
     from PIL import Image
 
     try:
         with Image.open(io.BytesIO(content), formats=("JPEG", "PNG")) as image:
-            found, obstacle = image.size, _obstacle(image, content)
-            if found == size and obstacle is None:
-                pixels = np.asarray(image.convert("RGB"))
-                orientation = image.getexif().get(ORIENTATION, UPRIGHT)
-                if orientation == UPRIGHT:
-                    return pixels, image.format in JPEG_FORMATS
-                obstacle = f"the orientation {orientation} in its EXIF data"
+            obstacle = _obstacle(image, content)
+            pixels = None if obstacle else np.asarray(image.convert("RGB"))
+            orientation = image.getexif().get(ORIENTATION, UPRIGHT)
+            lossy = image.format in JPEG_FORMATS
+    # Pillow documents no list of what its decoders raise on a damaged file.
     except Exception as error:
-        _refuse_undecodable(name, error)
-    if found != size:
         raise DataIntegrityError(
-            f"{name}: {found[0]}×{found[1]} pixels (width×height), but {size[0]}×{size[1]} were "
-            "expected, as in the first image; make them all the same size first"
+            f"{name}: can't be decoded ({type(error).__name__}: {error}), but a JPEG or PNG file "
+            "was expected; copy it again"
+        ) from error
+    if pixels is None or orientation != UPRIGHT:
+        obstacle = obstacle or f"the orientation {orientation} in its EXIF data"
+        raise DataIntegrityError(
+            f"{name}: {obstacle} isn't read, but upright RGB and L (grey) images of 8 bits a "
+            "channel are; convert the images first"
         )
-    raise DataIntegrityError(
-        f"{name}: {obstacle} isn't read, but upright RGB and L (grey) images of 8 bits a channel "
-        "are; convert the images first"
-    )
+    return pixels, lossy
 
 
 def _obstacle(image: Any, content: bytes) -> str | None:
@@ -191,10 +185,3 @@ def _obstacle(image: Any, content: bytes) -> str | None:
     if image.format == "PNG" and (content[PNG_HEADER] != b"IHDR" or content[PNG_DEPTH] > 8):
         return f"a depth of {content[PNG_DEPTH]} bits a channel"
     return None
-
-
-def _refuse_undecodable(name: str, error: Exception) -> NoReturn:
-    raise DataIntegrityError(
-        f"{name}: can't be decoded ({type(error).__name__}: {error}), but a JPEG or PNG file was "
-        "expected; copy it again"
-    ) from error

@@ -10,6 +10,8 @@ import optax
 from flax import nnx
 from jax import Array
 
+GENERATOR = "threefry2x32"  # others draw, for a batch of keys, what depends on the batch
+
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
@@ -50,7 +52,7 @@ def initial_state(
         statistics,
         optimizer.init(parameters),
         jnp.zeros((), jnp.int32),
-        jax.random.key_data(jax.random.key(seed)),
+        jax.random.key_data(jax.random.key(seed, impl=GENERATOR)),
         jnp.zeros((), jnp.float32),
         jnp.zeros((), jnp.int32),
     )

@@ -19,7 +19,7 @@ from jax.typing import DTypeLike
 from convattn.lab.data.batches import epoch_order, example_keys
 from convattn.lab.training.examples import TrainingExamples
 from convattn.lab.training.settings import TrainingSettings
-from convattn.lab.training.state import TrainState
+from convattn.lab.training.state import GENERATOR, TrainState
 
 ORDER, PICTURES, DROPOUT = range(3)  # what the run's key is folded with
 
@@ -45,7 +45,7 @@ class Recipe:
 
 def root_key(state: TrainState, purpose: int) -> Array:
     """The key for one purpose."""
-    return jax.random.fold_in(jax.random.wrap_key_data(state.key), purpose)
+    return jax.random.fold_in(jax.random.wrap_key_data(state.key, impl=GENERATOR), purpose)
 
 
 def order_of_epoch(state: TrainState, count: int, steps: int) -> Array:

@@ -21,7 +21,7 @@ from convattn.lab.training.devices import data_mesh, replicated
 from convattn.lab.training.images import TrainingImages
 from convattn.lab.training.settings import TrainingSettings
 from convattn.lab.two_phase.deviation import ConversionDeviation, deviation
-from convattn.lab.two_phase.gradient_norms import gradient_norms, norms_to_json
+from convattn.lab.two_phase.gradient_norms import gradient_norms
 from convattn.lab.two_phase.settings import ConversionSettings
 from convattn.ledger.images.cifar10_slice import Images
 from convattn.networks.step_errors import share
@@ -87,7 +87,8 @@ def check_conversion(
     seen = deviation(one, two, inputs, conversion)
     if not seen.passed:
         raise ConversionFailed(failure(seen, conversion))
-    before, after = (predict(model, images, images.test) for model in (one, two))
+    before, after = (predicted_classes(model, images, images.test) for model in (one, two))
+    labels = np.asarray(images.test.labels)
     batch = first_images(images, images.train, training.batch_size)
     gradients = gradient_norms(two, *batch, label_smoothing=training.label_smoothing)
     return ConversionReport(
@@ -95,11 +96,11 @@ def check_conversion(
         seen_of(seen),
         {
             "images": len(images.test),
-            "changed": before.changed(after),
-            "before": before.accuracy,
-            "after": after.accuracy,
+            "changed": int((before != after).sum()),
+            "before": float((before == labels).mean()),
+            "after": float((after == labels).mean()),
         },
-        norms_to_json(gradients),
+        {name: asdict(group) for name, group in gradients.items()},
         {"conversion": seconds, "check": time.monotonic() - began},
     )
 
@@ -144,30 +145,10 @@ def in_float32(settings: TrainingSettings) -> TrainingSettings:
     return replace(settings, compute_dtype="float32")
 
 
-@dataclass(frozen=True)
-class Predictions:
-    """What a model says of some images.
-
-    Attributes:
-        classes: The first class with the largest logit.
-        labels: The right ones.
-    """
-
-    classes: Int[np.ndarray, "images"]
-    labels: Int[np.ndarray, "images"]
-
-    @property
-    def accuracy(self) -> float:
-        """The share that is right."""
-        return float((self.classes == self.labels).mean())
-
-    def changed(self, other: "Predictions") -> int:
-        """How many images another model gives another class."""
-        return int((self.classes != other.classes).sum())
-
-
-def predict(model: nnx.Module, images: TrainingImages, part: Images) -> Predictions:
-    """The classes of all images of a part.
+def predicted_classes(
+    model: nnx.Module, images: TrainingImages, part: Images
+) -> Int[np.ndarray, "images"]:
+    """The class of each image of a part: the first with the largest logit.
 
     Args:
         images: With the statistics that the part is normalised by.
@@ -184,7 +165,7 @@ def predict(model: nnx.Module, images: TrainingImages, part: Images) -> Predicti
 
     starts = range(0, len(part), batch)
     found = np.concatenate([np.asarray(some(numbers, held, jnp.asarray(n))) for n in starts])
-    return Predictions(found[: len(part)], np.asarray(part.labels))
+    return found[: len(part)]
 
 
 def first_images(

@@ -3,7 +3,7 @@
 The loss is that of the training on some of its images as they are, nothing drawn.
 """
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -85,8 +85,3 @@ def gradient_norms(
 def loss_gradient(model: Any, images: Array, labels: Array, label_smoothing: float) -> Array:
     """The gradient of the mean loss in all parameters."""
     return jnp.mean(cross_entropy(model(images), labels, label_smoothing))
-
-
-def norms_to_json(norms: dict[str, GroupGradient]) -> dict[str, dict[str, float]]:
-    """As a file holds them."""
-    return {name: asdict(group) for name, group in norms.items()}

@@ -15,7 +15,8 @@ the step that they share, f(a) - f(b) = S d with a linear map S that is known on
 Each map is given with its magnitude: the same with every number made positive, for what rounding
 can do to it. All of this is called under `jax.enable_x64(True)`, on float64.
 
-**Rounding** of each sublayer in float32, at its own input. Inputs count as exact. Let u be the unit roundoff and γ_n = n·u/(1 - n·u).
+**Rounding** of each sublayer in float32, at its own input. Inputs count as exact.
+Let u be the unit roundoff and γ_n = n·u/(1 - n·u).
 
 - *Affine maps* of n features: γ_(n+1)(|X||W| + |b|), sums in any order.
 - *Sums* of two: u|X + Y|. *Means* of n: γ_(n+2) mean|X|.

@@ -30,22 +30,12 @@ from convattn.encodings.layer import AttentionLayer
 from convattn.lab.models.linear import DEVIATION
 from convattn.lab.models.settings import Border, VisionTransformerSettings
 from convattn.lab.models.vision_transformer import VisionTransformer
+from convattn.lab.settings import changed_fields
 from convattn.lab.two_phase.settings import ConversionSettings, phase_two_settings
-from convattn.operators.integers import as_integer
 from convattn.operators.shifts import TokenGrid
 
-SAME = (
-    "mixing",
-    "position",
-    "heads",
-    "ring",
-    "depth",
-    "width",
-    "inner",
-    "patch_size",
-    "norm_epsilon",
-    "pooling",
-)
+# What the second phase is free to have otherwise than `phase_two_settings` gives it.
+FREE = ("dropout", "attention_dropout", "stochastic_depth", "projection")
 
 
 def convert_layer(
@@ -77,7 +67,6 @@ def convert_layer(
     >>> layer.heads, layer.encoding.values.shape, layer.ring
     (10, (10, 99), ((1, 1), (1, 1)))
     """
-    rows, columns = (as_integer(side, "a side of grid", 1) for side in grid)
     given: dict[str, Any] = (
         {"exact": True, "leak": conversion.leak}
         if conversion.kind == "exact"
@@ -86,7 +75,7 @@ def convert_layer(
     layer = conv_to_attention(kernel, bias, patch_size=patch_size, encoding="bias", **given)
     keeps_zeros = border == "zero" and conversion.border == "kept"
     ring = layer.ring if keeps_zeros else ((0, 0), (0, 0))
-    place = TokenGrid((rows, columns), ring)
+    place = TokenGrid(grid, ring)
     encoding: Any = layer.encoding
     table = encoding.shift_scores(place.shifts, place.number_of_keys)
     shifts = tuple(map(tuple, place.shifts.tolist()))
@@ -160,13 +149,8 @@ rngs=nnx.Rngs(1))
             array = mixed[int(str(path[1]))][str(path[-1])]
         elif path in begun:
             array = jnp.array(begun[path][...], copy=True)
-        else:
-            array = identity_projection(path, shape.shape)
-        if array.shape != shape.shape:
-            raise ValueError(
-                f"{'.'.join(map(str, path))} has shape {array.shape}, but the attention phase "
-                f"wants {shape.shape}; take settings from phase_two_settings"
-            )
+        else:  # a learned projection begins as the identity, where there was none before
+            array = jnp.eye(*shape.shape) if len(shape.shape) == 2 else jnp.zeros(shape.shape)
         filled.append((path, shape.replace(array)))
     return nnx.merge(structure, nnx.from_flat_state(filled))
 
@@ -203,20 +187,6 @@ def converted_mixing(
     }
 
 
-def identity_projection(path: tuple[Any, ...], shape: tuple[int, ...]) -> Array:
-    """A learned projection that begins as the identity, where there was none before.
-
-    Raises:
-        ValueError: For any other array that the convolution phase has not.
-    """
-    if path[0] != "projection":
-        raise ValueError(
-            f"the convolution phase has no {'.'.join(map(str, path))}; take settings from "
-            "phase_two_settings"
-        )
-    return jnp.eye(shape[0]) if len(shape) == 2 else jnp.zeros(shape)
-
-
 def check_settings(
     one: VisionTransformerSettings,
     two: VisionTransformerSettings,
@@ -232,18 +202,13 @@ def check_settings(
             f"the first phase has mixing={one.mixing!r} and position={one.position!r}, but "
             "expected 'convolution' and 'relative': convolutions need no positions added"
         )
-    wanted = phase_two_settings(one, conversion)
-    for name in SAME:
-        given = getattr(two, name)
-        if given != getattr(wanted, name):
-            raise ValueError(
-                f"settings_two.{name}={given!r}, but expected {getattr(wanted, name)!r}: take "
-                "phase_two_settings(settings_one, conversion), and change rates of dropout alone"
-            )
-    if two.key_width != two.width:
+    free = {name: getattr(two, name) for name in FREE}
+    changed = changed_fields(two, replace(phase_two_settings(one, conversion), **free))
+    if changed:
         raise ValueError(
-            f"settings_two.head_width={two.head_width}, but expected None, the width "
-            f"{two.width}: every head holds a whole token (d_H ≥ d of Theorem 1)"
+            f"settings_two has another {', '.join(changed)} than phase_two_settings(settings_one, "
+            f"conversion), but expected that with other {', '.join(FREE)} at most: every head "
+            "holds a whole token (d_H ≥ d of Theorem 1)"
         )
     if one.projection == "learned" and two.projection == "identity":
         raise ValueError(
