@@ -176,7 +176,7 @@ def test_attention_without_content_says_that_all_maps_are_the_same(run, saved, c
         (["prune", "{run}", "--output-dir", "{tmp}/new", "--epochs", "0"], "at least 1"),
         (
             ["prune", "{run}", "--output-dir", "{tmp}/new", "--threshold-condition", "0"],
-            "threshold condition=0",
+            "condition=0",
         ),
     ],
 )

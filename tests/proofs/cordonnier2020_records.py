@@ -100,7 +100,7 @@ REDUCED = (
     ("result.test_accuracy", float("nan"), "its accuracy is nan"),
     ("result.test_accuracy", "0.938", r"its accuracy is 0\.938, no share"),
     ("result.test_accuracy", None, "its accuracy is None"),
-    ("result.test_accuracy", 0.93805, r"its accuracy is 0\.93805, no share of 10000 images"),
+    ("result.test_accuracy", 0.93805, r"its accuracy is 0\.93805, no fraction of 10000 images"),
     ("config.model.kind", "resnet", "its model is a resnet"),
     ("run.git", None, "the commit that it was made with is not known"),
     ("run.git.changed", True, "code that was changed since its commit"),

@@ -122,7 +122,7 @@ def test_other_figures_do_not_reproduce_it(accuracies) -> None:
         ("runs/limit-40-without/config/training/warmup", 0.025, "warmup is 0.025, not 0.0"),
         ("runs/phase1/result/status", "stopped", "it is stopped"),
         ("runs/phase1/result/test_images", 500, "tested on 500 images"),
-        ("runs/limit-40-with/result/test_accuracy", 0.78745, "no share of 10000"),
+        ("runs/limit-40-with/result/test_accuracy", 0.78745, "no fraction of 10000"),
         ("runs/phase1/run/images/name", "CIFAR-10", "official archive of CIFAR-100"),
         ("runs/phase1/run/images/archive_md5", None, "official archive of CIFAR-100"),
         ("runs/phase1/run/images/train", 5000, "trained on 5000"),

@@ -40,6 +40,7 @@ Positive = Annotated[float, Field(gt=0)]
 NonNegative = Annotated[float, Field(ge=0)]
 Rate = Annotated[float, Field(ge=0, lt=1)]
 Fraction = Annotated[float, Field(ge=0, le=1)]
+Alpha = Annotated[float, Field(ge=0, le=1000)]  # of a beta distribution; 0 for none
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))

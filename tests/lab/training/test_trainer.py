@@ -198,7 +198,11 @@ def test_what_cannot_be_trained_is_refused(tmp_path):
     empty = Images(np.zeros((0, 4, 4, 3), np.uint8), np.zeros(0, np.uint8), tuple("abc"))
     for given, images, message in (
         (settings(batch_size=71), training_images(), "batch-size 71, but there are only 70"),
-        (settings(select="best"), training_images(), "none are split off; add --images.validation"),
+        (
+            settings(select="best"),
+            training_images(),
+            "none are split off; give --images",
+        ),
         (settings(), training_images(test=empty), "there are no test images"),
         (settings(), training_images(validation=empty), "there are no validation images"),
     ):

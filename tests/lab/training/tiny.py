@@ -9,10 +9,10 @@ import jax.numpy as jnp
 import numpy as np
 from flax import nnx
 
-from convattn.lab.data.batches import Augmentation, DeviceImages
+from convattn.lab.data.batches import Augmentation, DeviceImages, put_on_device
 from convattn.lab.models.dropout import drop
-from convattn.lab.training.devices import data_mesh, spread
-from convattn.lab.training.images import TrainingImages, on_devices
+from convattn.lab.training.devices import data_mesh, replicated, spread
+from convattn.lab.training.images import TrainingImages
 from convattn.lab.training.optimizer import make_optimizer
 from convattn.lab.training.settings import TrainingSettings
 from convattn.lab.training.state import TrainState, initial_state
@@ -107,7 +107,7 @@ def parts(
     optimizer = make_optimizer(given, given.epochs * steps)
     structure, state = initial_state(model, optimizer, given.seed)
     recipe = Recipe(structure, optimizer, given, images, spread(mesh))
-    return recipe, mesh, placed(state, mesh), on_devices(images.train, mesh), steps
+    return recipe, mesh, placed(state, mesh), put_on_device(images.train, replicated(mesh)), steps
 
 
 def placed(state: TrainState, mesh: Any) -> TrainState:

@@ -47,18 +47,11 @@ class TextSettings:
     length: Count = 128
     """Bytes that are predicted in a window."""
     validation: Rate = 0.1
-    """The share of the text for validation, after the training part."""
+    """The fraction of the text for validation, after the training part."""
     test: Annotated[float, Field(gt=0, lt=1)] = 0.1
-    """The share of the text for testing, at its end."""
+    """The fraction of the text for testing, at its end."""
     limit: Count | None = None
     """Take only the first so many bytes of the text."""
-
-    def __post_init__(self) -> None:
-        if not self.test < 1 - self.validation:
-            raise ValueError(
-                f"validation={self.validation} and test={self.test}, but expected shares whose sum "
-                "is below 1"
-            )
 
 
 @settings
@@ -70,13 +63,6 @@ class LanguageSettings:
     )
     text: TextSettings = field(default_factory=TextSettings)
     training: TrainingSettings = RECIPE
-
-    def __post_init__(self) -> None:
-        if self.training.select == "best" and not self.text.validation:
-            raise ValueError(
-                "--training.select best chooses by validation windows, and none are split off; "
-                "give --text.validation 0.1, or select last"
-            )
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""`experiments/similarity.py`: from settings to a trained network and the share it gets right."""
+"""`experiments/similarity.py`: a network that is trained to tell pairs of one class."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -50,7 +50,7 @@ class PairSettings:
     flip: bool = True
     """Half of the training images are mirrored, each by itself."""
     validation: Rate = 0.0
-    """The share of the training images that is split off for validation pairs, by class."""
+    """The fraction of the training images that is split off for validation pairs, by class."""
     limit: Count | None = None
     """Take only the first so many training images and test images."""
 
@@ -64,13 +64,6 @@ class SimilarityRunSettings:
     )
     pairs: PairSettings = field(default_factory=PairSettings)
     training: TrainingSettings = RECIPE
-
-    def __post_init__(self) -> None:
-        if self.training.select == "best" and not self.pairs.validation:
-            raise ValueError(
-                "--training.select best chooses by validation pairs, and none are split off; give "
-                "--pairs.validation 0.1, or select last"
-            )
 
 
 @dataclass(frozen=True)

@@ -9,14 +9,12 @@ The singular values are those of R itself: the eigenvalues of a computed RᵀR w
 s_1²·2⁻⁵³, that of R with a condition number squared.
 """
 
-import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import optax
 from flax import nnx
 from jaxtyping import Bool, Float
 from rich.console import Console
@@ -36,38 +34,24 @@ from convattn.lab.runs.directory import CONFIG, PRUNING, RunDirectory
 from convattn.lab.runs.launch import check_folder, launch
 from convattn.lab.runs.materials import make_model
 from convattn.lab.runs.settings import RunSettings
-from convattn.lab.settings import to_json
-from convattn.lab.training.devices import data_mesh, spread
-from convattn.lab.training.images import TrainingImages, on_devices
-from convattn.lab.training.program import compile_evaluation
-from convattn.lab.training.settings import TrainingSettings
-from convattn.lab.training.state import initial_state, named_arrays, with_named_arrays
-from convattn.lab.training.step import Recipe
+from convattn.lab.settings import Positive, settings, to_json
+from convattn.lab.training.images import test_accuracy
+from convattn.lab.training.state import named_arrays, with_named_arrays
 
 RATE_DIVISOR = EPOCHS_DIVISOR = 10
-BATCH = 500
 PER_HEAD = ("value", "centers", "spreads")
 Parameters = dict[str, np.ndarray]
 LEAST_EIGENVALUE = 1e-5
 MOST_CONDITION = 1e5
 
 
-@dataclass(frozen=True)
+@settings
 class Thresholds:
     """A head is degenerate if the largest eigenvalue of Σ⁻¹ is below `eigenvalue`, or its condition
     number above `condition`: C20, appendix E."""
 
-    eigenvalue: float = LEAST_EIGENVALUE
-    condition: float = MOST_CONDITION
-
-    def __post_init__(self) -> None:
-        """Refuse numbers that are not positive and finite."""
-        for name in ("eigenvalue", "condition"):
-            if not 0 < getattr(self, name) < math.inf:
-                raise ValueError(
-                    f"the threshold {name}={getattr(self, name)}, but expected a number > 0 that "
-                    "is finite"
-                )
+    eigenvalue: Positive = LEAST_EIGENVALUE
+    condition: Positive = MOST_CONDITION
 
 
 def degenerate_heads(
@@ -191,15 +175,15 @@ def prune_run(
     )
     if not any(plan.removed):
         return plan
-    settings = pruned_settings(run.settings, removed, epochs)
+    wanted = pruned_settings(run.settings, removed, epochs)
     initial = pruned_parameters(parameters, removed)
     said = console or Console(quiet=True)
     said.print(f"heads removed: {plan.removed} of {[len(layer) for layer in removed]}")
-    begun = _begin(RunDirectory(folder), plan, run, settings, initial)
+    begun = _begin(RunDirectory(folder), plan, run, wanted, initial)
     said.print(
         f"test accuracy before {percent(begun.before)}, without them {percent(begun.pruned)}"
     )
-    outcome = launch(settings, folder, command=command, console=console, initial=initial)
+    outcome = launch(wanted, folder, command=command, console=console, initial=initial)
     return replace(begun, after=outcome.test_accuracy)
 
 
@@ -240,7 +224,7 @@ def _begin(
             return stored
         model = make_model(settings, run.dataset)
         nnx.update(model, with_named_arrays(nnx.state(model, nnx.Param), initial))
-        found = replace(plan, pruned=test_accuracy(model, run.images, settings.training))
+        found = replace(plan, pruned=test_accuracy(model, run.images))
         directory.write(PRUNING, found.to_json())
         return found
 
@@ -258,17 +242,3 @@ def pruned_settings(
     )
     model: Any = settings.model
     return replace(settings, model=replace(model, heads=left), training=training)
-
-
-def test_accuracy(model: nnx.Module, images: TrainingImages, settings: TrainingSettings) -> float:
-    """The fraction of the test images that the model classifies correctly, as training computes it.
-
-    Of the settings only the dtype matters.
-    """
-    mesh = data_mesh(BATCH, 1)
-    optimizer = optax.identity()
-    structure, state = initial_state(model, optimizer, settings.seed)
-    recipe = Recipe(structure, optimizer, settings, images, spread(mesh))
-    batch = min(BATCH, len(images.test))
-    _, accuracy = compile_evaluation(recipe, mesh, batch)(state, on_devices(images.test, mesh))
-    return accuracy

@@ -20,13 +20,10 @@ from pydantic import Field
 from convattn.lab.data.augmentation.mixing import mix
 from convattn.lab.data.augmentation.rand_augment import rand_augment
 from convattn.lab.data.augmentation.random_erasing import erase
-from convattn.lab.settings import Fraction, Natural, settings
+from convattn.lab.settings import Alpha, Fraction, Natural, settings
 from convattn.ledger.images.cifar10_slice import Images
 
 ORDER, EXAMPLES = 0, 1  # folded into the key, so that the order and the crops are independent
-
-
-Alpha = Annotated[float, Field(ge=0, le=1000)]
 
 
 @settings

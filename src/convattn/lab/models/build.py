@@ -13,6 +13,7 @@ from convattn.lab.models.settings import (
     EncoderSettings,
     ResNetSettings,
     SelfAttentiveResNetSettings,
+    VisionModelSettings,
     VisionTransformerSettings,
 )
 from convattn.lab.models.vision_transformer import VisionTransformer
@@ -26,17 +27,14 @@ MODELS: dict[type, Any] = {
 
 
 def build_model(
-    settings: EncoderSettings
-    | ResNetSettings
-    | SelfAttentiveResNetSettings
-    | VisionTransformerSettings,
+    settings: VisionModelSettings,
     *,
     classes: int,
     image_size: tuple[int, int],
     rngs: nnx.Rngs,
     dtype: DTypeLike = jnp.float32,
     **options: Any,
-) -> Encoder | ResNet | SelfAttentiveResNet | VisionTransformer:
+) -> Any:
     """The model that the settings describe.
 
     Args:
@@ -51,11 +49,8 @@ def build_model(
     >>> type(build_model(settings, classes=2, image_size=(8, 8), rngs=nnx.Rngs(0))).__name__
     'ResNet'
     """
-    given: dict[str, Any] = {"classes": classes, "image_size": image_size}
-    given |= {"rngs": rngs, "dtype": dtype, **options}
     if type(settings) not in MODELS:
         names = ", ".join(kind.__name__ for kind in MODELS)
         raise ValueError(f"settings is {type(settings).__name__}, but expected one of {names}")
-    model: Encoder | ResNet | SelfAttentiveResNet | VisionTransformer
-    model = MODELS[type(settings)](settings, **given)
-    return model
+    how = {"classes": classes, "image_size": image_size, "rngs": rngs, "dtype": dtype}
+    return MODELS[type(settings)](settings, **how, **options)

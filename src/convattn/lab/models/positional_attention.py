@@ -7,7 +7,6 @@ the one.) The scores are those of the module's encoding, and `layer` gives all o
 `AttentionLayer`, which `apply_attention` serves.
 """
 
-from collections.abc import Callable, Mapping
 from typing import Any
 
 import jax
@@ -108,60 +107,30 @@ class PositionalAttention(nnx.Module):
             bias = product("e,eo->o", bias, kernel, dtype=wide, precision=precision)
             value = value.astype(self.dtype)
             bias = (bias + read(dense.bias)).astype(self.dtype)
-        given = SCORES[self.encoding](self) if self.heads else (NO_HEADS[self.encoding](), None)
-        encoding, content = given
+        encoding, content = self.scores()
         return AttentionLayer(encoding, value, None, bias, content)
+
+    def scores(self) -> tuple[PositionalEncoding, ContentScores | None]:
+        """The encoding and the content of the scores."""
+        wide = self.wide
+        if self.encoding == "quadratic":  # -α|δ - Δ|² with α = a²/2
+            if not self.heads:
+                return QuadraticEncoding(jnp.zeros(0), jnp.zeros((0, 2))), None
+            return QuadraticEncoding(wide(self.spreads) ** 2 / 2, wide(self.centers)), None
+        if self.encoding == "gaussian":  # -½|Σ^(-1/2)(δ - Δ)|²
+            if not self.heads:
+                return GaussianEncoding(jnp.zeros((0, 2)), jnp.zeros((0, 2, 2))), None
+            return GaussianEncoding(wide(self.centers), wide(self.spreads)), None
+        silent = BiasEncoding(jnp.zeros((self.heads, 1), jnp.float32), None, ((0, 0),))
+        if not self.heads:
+            return silent, None
+        tables = tuple(map(wide, self.tables))
+        if self.encoding == "learned":  # v·r_δ; unscaled, as in the authors' code
+            return LearnedEncoding(wide(self.head_vectors), tables), None
+        # (q·k + q·r_δ)/√width, without scores of the position alone
+        parts = (self.query, self.key, self.query_bias, self.key_bias)
+        return silent, ContentScores(*map(wide, parts), tables=tables)
 
     def wide(self, part: Any) -> Array:
         """A parameter of the scores, which are computed in at least float32."""
         return read(part).astype(wide_dtype(self.dtype))
-
-
-Scores = tuple[PositionalEncoding, ContentScores | None]
-
-
-def quadratic(attention: Any) -> Scores:
-    """-α|δ - Δ|² with α = a²/2."""
-    alpha = attention.wide(attention.spreads) ** 2 / 2
-    return QuadraticEncoding(alpha, attention.wide(attention.centers)), None
-
-
-def gaussian(attention: Any) -> Scores:
-    """-½|Σ^(-1/2)(δ - Δ)|²."""
-    return GaussianEncoding(*map(attention.wide, (attention.centers, attention.spreads))), None
-
-
-def learned(attention: Any) -> Scores:
-    """v·r_δ; unscaled, as in the authors' code."""
-    tables = tuple(map(attention.wide, attention.tables))
-    return LearnedEncoding(attention.wide(attention.head_vectors), tables), None
-
-
-def content(attention: Any) -> Scores:
-    """(q·k + q·r_δ)/√width, without scores of the position alone."""
-    return silent(attention.heads), ContentScores(
-        query=attention.wide(attention.query),
-        key=attention.wide(attention.key),
-        query_bias=attention.wide(attention.query_bias),
-        key_bias=attention.wide(attention.key_bias),
-        tables=tuple(map(attention.wide, attention.tables)),
-    )
-
-
-def silent(heads: int) -> BiasEncoding:
-    """Positional scores that are zero."""
-    return BiasEncoding(jnp.zeros((heads, 1), jnp.float32), None, ((0, 0),))
-
-
-SCORES: Mapping[str, Callable[[Any], Scores]] = {
-    "quadratic": quadratic,
-    "gaussian": gaussian,
-    "learned": learned,
-    "content": content,
-}
-NO_HEADS: Mapping[str, Callable[[], PositionalEncoding]] = {
-    "quadratic": lambda: QuadraticEncoding(jnp.zeros(0), jnp.zeros((0, 2))),
-    "gaussian": lambda: GaussianEncoding(jnp.zeros((0, 2)), jnp.zeros((0, 2, 2))),
-    "learned": lambda: silent(0),
-    "content": lambda: silent(0),
-}

@@ -26,14 +26,10 @@ from convattn.lab.models.build import build_model
 from convattn.lab.models.images import token_grid
 from convattn.lab.models.resnet import block_shapes
 from convattn.lab.models.settings import (
-    EncoderSettings,
     ResNetSettings,
     SelfAttentiveResNetSettings,
+    VisionModelSettings,
     VisionTransformerSettings,
-)
-
-Settings = (
-    EncoderSettings | ResNetSettings | SelfAttentiveResNetSettings | VisionTransformerSettings
 )
 
 
@@ -95,7 +91,7 @@ def parameter_count(model: Any) -> int:
 
 
 def flop_count(
-    settings: Settings,
+    settings: VisionModelSettings,
     *,
     classes: int = 10,
     image_size: tuple[int, int] = (32, 32),

@@ -104,7 +104,7 @@ def result_reasons(result: dict[str, Any], training: dict[str, Any]) -> list[str
         and 0 <= accuracy <= 1
         and round(accuracy * TEST_IMAGES) / TEST_IMAGES == accuracy
     ):
-        found.append(f"its accuracy is {accuracy}, no share of {TEST_IMAGES} images")
+        found.append(f"its accuracy is {accuracy}, no fraction of {TEST_IMAGES} images")
     return found
 
 

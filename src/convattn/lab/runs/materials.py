@@ -45,15 +45,8 @@ def augmentation_of(given: ImageSettings) -> Augmentation | None:
     >>> augmentation_of(ImageSettings(crop=0, flip=False)) is None
     True
     """
-    named = {
-        "rand_augment": given.rand_augment,
-        "mixup": given.mixup,
-        "cutmix": given.cutmix,
-        "erasing": given.erasing,
-    }
-    if not (given.crop or given.flip or any(named.values())):
-        return None
-    return Augmentation(given.crop, given.flip, **named)
+    named = {name: getattr(given, name) for name in Augmentation.__dataclass_fields__}
+    return Augmentation(**named) if any(named.values()) else None
 
 
 def make_model(settings: RunSettings, dataset: Dataset) -> nnx.Module:

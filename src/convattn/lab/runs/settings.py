@@ -8,6 +8,7 @@ from pydantic import Field
 
 from convattn.lab.models.settings import EncoderSettings, VisionModelSettings
 from convattn.lab.settings import (
+    Alpha,
     Count,
     Fraction,
     Natural,
@@ -21,7 +22,6 @@ from convattn.lab.training.settings import TrainingSettings
 LATER = tuple(
     f"images.{name}" for name in ("share", "resize", "rand_augment", "mixup", "cutmix", "erasing")
 )
-Alpha = Annotated[float, Field(ge=0, le=1000)]
 
 
 @settings

@@ -69,3 +69,17 @@ def count_of(held: Any) -> int:
     7
     """
     return int(jax.tree.leaves(held)[0].shape[0])
+
+
+class Judged:
+    """Examples with a `test` part, and perhaps one for `validation`."""
+
+    positions: Any = 1
+    test: Any
+    validation: Any
+
+    @property
+    def judged(self) -> dict[str, Any]:
+        """The sets that are evaluated, by name."""
+        apart = {} if self.validation is None else {"validation": self.validation}
+        return {**apart, "test": self.test}

@@ -5,18 +5,25 @@ import zlib
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import jax
+import jax.numpy as jnp
 import numpy as np
+from flax import nnx
 from jax import Array
-from jax.sharding import Mesh, Sharding
+from jax.sharding import Sharding
 from jax.typing import DTypeLike
+from jaxtyping import Int
 
 from convattn.lab.data.batches import Augmentation, DeviceImages, load_batch, put_on_device
-from convattn.lab.training.devices import replicated
+from convattn.lab.training.devices import data_mesh, replicated
+from convattn.lab.training.examples import Judged
 from convattn.ledger.images.cifar10_slice import Images
+
+BATCH = 100
 
 
 @dataclass(frozen=True, eq=False)
-class TrainingImages:
+class TrainingImages(Judged):
     """What a model is trained and judged on.
 
     Attributes:
@@ -36,13 +43,6 @@ class TrainingImages:
     resize: int | None = None
 
     noun: ClassVar[str] = "images"
-    positions: ClassVar[int] = 1
-
-    @property
-    def judged(self) -> dict[str, Images]:
-        """The sets that are evaluated, by name."""
-        apart = {} if self.validation is None else {"validation": self.validation}
-        return {**apart, "test": self.test}
 
     def put(self, examples: Images, sharding: Sharding) -> DeviceImages:
         """The images on the devices, as the bytes they are."""
@@ -74,9 +74,25 @@ class TrainingImages:
         }
 
 
-def on_devices(images: Images, mesh: Mesh) -> DeviceImages:
-    """The images on every device of the mesh, as the bytes they are."""
-    return put_on_device(images, replicated(mesh))
+def predicted_classes(model: nnx.Module, images: TrainingImages) -> Int[np.ndarray, "images"]:
+    """The class of each test image: the first with the largest logit."""
+    count, (graph, state) = len(images.test), nnx.split(model)
+    held, batch = images.put(images.test, replicated(data_mesh(1, 1))), min(BATCH, count)
+
+    @jax.jit
+    def some(state: nnx.State, held: DeviceImages, first: Array) -> Array:
+        indices = (first + jnp.arange(batch)) % count
+        inputs, _ = images.load(held, indices, None, jnp.float32)
+        return jnp.argmax(nnx.merge(graph, state)(inputs), axis=-1)  # type: ignore[operator]
+
+    starts = range(0, count, batch)
+    found = [np.asarray(some(state, held, jnp.asarray(start))) for start in starts]
+    return np.concatenate(found)[:count]
+
+
+def test_accuracy(model: nnx.Module, images: TrainingImages) -> float:
+    """The fraction of the test images that the model classifies correctly."""
+    return float((predicted_classes(model, images) == images.test.labels).mean())
 
 
 def fingerprint(images: Images | None) -> list[int] | None:

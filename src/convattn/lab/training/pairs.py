@@ -14,6 +14,7 @@ from jax.typing import DTypeLike
 
 from convattn.lab.data.batches import Augmentation, DeviceImages, load_batch
 from convattn.lab.data.pairs import ImagePairs
+from convattn.lab.training.examples import Judged
 from convattn.lab.training.images import fingerprint as fingerprint_of_images
 
 
@@ -27,7 +28,7 @@ class DevicePairs:
 
 
 @dataclass(frozen=True, eq=False)
-class TrainingPairs:
+class TrainingPairs(Judged):
     """What a model that compares images is trained and judged on.
 
     Attributes:
@@ -49,7 +50,6 @@ class TrainingPairs:
     augmentation: Augmentation | None = None
 
     noun: ClassVar[str] = "pairs"
-    positions: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
         """Refuse augmentations that pairs cannot have."""
@@ -66,12 +66,6 @@ class TrainingPairs:
                 f"crop={self.augmentation.crop}, but expected less than the {side} pixels of a "
                 "side, or a crop could be all black; take a smaller --pairs.crop"
             )
-
-    @property
-    def judged(self) -> dict[str, ImagePairs]:
-        """The sets that are evaluated, by name."""
-        apart = {} if self.validation is None else {"validation": self.validation}
-        return {**apart, "test": self.test}
 
     def put(self, examples: ImagePairs, sharding: Sharding) -> DevicePairs:
         """The images of the pairs on the devices, as the bytes they are."""

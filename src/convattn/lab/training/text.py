@@ -12,11 +12,13 @@ from jax.sharding import Sharding
 from jax.typing import DTypeLike
 from jaxtyping import UInt8
 
+from convattn.lab.training.examples import Judged
+
 Windows = UInt8[np.ndarray, "count length_and_one"]
 
 
 @dataclass(frozen=True, eq=False)
-class TrainingText:
+class TrainingText(Judged):
     """What a language model is trained and judged on: windows of length + 1 bytes.
 
     The first `length` bytes of a window are the inputs, the last `length` the targets.
@@ -36,12 +38,6 @@ class TrainingText:
     def positions(self) -> int:
         """How many bytes of a window are predicted."""
         return int(self.train.shape[1] - 1)
-
-    @property
-    def judged(self) -> dict[str, Windows]:
-        """The sets that are evaluated, by name."""
-        apart = {} if self.validation is None else {"validation": self.validation}
-        return {**apart, "test": self.test}
 
     def put(self, examples: Windows, sharding: Sharding) -> Array:
         """The windows on the devices, as the bytes they are."""

@@ -75,6 +75,7 @@ def check_examples(examples: TrainingExamples, settings: TrainingSettings) -> No
             raise ValueError(f"there are no {name} {noun}, but expected at least one to judge by")
     if settings.select == "best" and "validation" not in examples.judged:
         raise ValueError(
-            f"--training.select best chooses by validation {noun}, and none are split off; add "
-            f"--images.validation 0.1, or select last. Nothing is chosen by the test {noun}"
+            f"--training.select best chooses by validation {noun}, and none are split off; give "
+            f"--{'text' if noun == 'windows' else noun}.validation 0.1, or select last. Nothing is "
+            f"chosen by the test {noun}"
         )

@@ -9,24 +9,20 @@ import time
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
-from flax import nnx
 from jax import Array
 from jaxtyping import Float, Int
 
 from convattn.lab.models.vision_transformer import VisionTransformer
 from convattn.lab.training.devices import data_mesh, replicated
-from convattn.lab.training.images import TrainingImages
+from convattn.lab.training.images import TrainingImages, predicted_classes
 from convattn.lab.training.settings import TrainingSettings
 from convattn.lab.two_phase.deviation import ConversionDeviation, deviation
 from convattn.lab.two_phase.gradient_norms import gradient_norms
 from convattn.lab.two_phase.settings import ConversionSettings
 from convattn.ledger.images.cifar10_slice import Images
 from convattn.networks.step_errors import share
-
-BATCH = 100
 
 
 class ConversionFailed(RuntimeError):
@@ -87,7 +83,7 @@ def check_conversion(
     seen = deviation(one, two, inputs, conversion)
     if not seen.passed:
         raise ConversionFailed(failure(seen, conversion))
-    before, after = (predicted_classes(model, images, images.test) for model in (one, two))
+    before, after = (predicted_classes(model, images) for model in (one, two))
     labels = np.asarray(images.test.labels)
     batch = first_images(images, images.train, training.batch_size)
     gradients = gradient_norms(two, *batch, label_smoothing=training.label_smoothing)
@@ -143,29 +139,6 @@ def in_float32(settings: TrainingSettings) -> TrainingSettings:
     'float32'
     """
     return replace(settings, compute_dtype="float32")
-
-
-def predicted_classes(
-    model: nnx.Module, images: TrainingImages, part: Images
-) -> Int[np.ndarray, "images"]:
-    """The class of each image of a part: the first with the largest logit.
-
-    Args:
-        images: With the statistics that the part is normalised by.
-    """
-    held = images.put(part, replicated(data_mesh(1, 1)))
-    structure, numbers = nnx.split(model)
-    batch = min(BATCH, len(part))
-
-    @jax.jit
-    def some(numbers: nnx.State, held: object, first: Array) -> Array:
-        indices = (first + jnp.arange(batch)) % len(part)
-        inputs, _ = images.load(held, indices, None, jnp.float32)  # type: ignore[arg-type]
-        return jnp.argmax(nnx.merge(structure, numbers)(inputs), axis=-1)
-
-    starts = range(0, len(part), batch)
-    found = np.concatenate([np.asarray(some(numbers, held, jnp.asarray(n))) for n in starts])
-    return found[: len(part)]
 
 
 def first_images(
