@@ -87,6 +87,31 @@ def test_a_pipe_for_an_archive_is_refused(tmp_path) -> None:
         open_files(tmp_path / "x.tar")
 
 
+@pytest.mark.parametrize("hidden", [False, True])
+@pytest.mark.parametrize("packed", [False, True])
+def test_an_empty_folder_is_refused(tmp_path, packed, hidden) -> None:
+    write_folder(tmp_path / "set", {**FILES, "train/dog/1.png": b"1"})
+    (tmp_path / "set" / "train" / "cat").mkdir(parents=True)
+    if hidden:
+        (tmp_path / "set" / "train" / "cat" / ".keep").touch()
+    path = tmp_path / "set"
+    if packed:
+        path = tmp_path / "x.tar"
+        with tarfile.open(path, "w") as tar:
+            tar.add(tmp_path / "set", "set")
+    with pytest.raises(
+        DataIntegrityError, match=r"the folder '(set/)?train/cat/?' in it holds no files"
+    ):
+        open_files(path)
+
+
+def test_the_folders_of_an_archive_are_no_files(tmp_path) -> None:
+    write_folder(tmp_path / "set", FILES)
+    with tarfile.open(tmp_path / "x.tar", "w") as tar:
+        tar.add(tmp_path / "set", ".")
+    assert dict(open_files(tmp_path / "x.tar")) == FILES
+
+
 @pytest.mark.parametrize("suffix", [".tar", ".tar.gz", ".tar.xz", ".tar.bz2"])
 def test_a_truncated_archive_is_refused(tmp_path, suffix) -> None:
     path = write_tar(tmp_path / f"x{suffix}", FILES)

@@ -14,7 +14,8 @@ from lab.runs.tiny_pipeline import tiny_pipeline
 from convattn.cli.experiments.two_phase import main
 from convattn.lab.analysis.restored_run import restore_run
 from convattn.lab.records.record import record_of
-from convattn.lab.runs.directory import RunDirectory
+from convattn.lab.runs.directory import RunDirectory, read_json, write_json
+from convattn.lab.settings import to_json
 from convattn.lab.training.failures import NonFiniteLoss
 from convattn.lab.training.metrics import read_metrics
 from convattn.lab.training.session import Outcome
@@ -25,8 +26,13 @@ from convattn.lab.two_phase.comparison import compare as compare_all
 from convattn.lab.two_phase.comparison_table import comparison_rows, gradient_rows, markdown
 from convattn.lab.two_phase.conversion_check import ConversionFailed
 from convattn.lab.two_phase.pictures import draw_comparison, draw_phases, phase_curves
-from convattn.lab.two_phase.pipeline import TwoPhaseDirectory, run_two_phase
-from convattn.lab.two_phase.settings import ComparisonSettings, ConversionSettings
+from convattn.lab.two_phase.pipeline import run_two_phase
+from convattn.lab.two_phase.settings import (
+    ComparisonSettings,
+    ConversionSettings,
+    comparison_from_json,
+    two_phase_from_json,
+)
 from convattn.lab.two_phase.transfer import transfer
 
 CONFIGS = Path(__file__).parents[3] / "experiments" / "configs" / "two_phase"
@@ -56,10 +62,10 @@ def trained(tmp_path_factory, pictures):
 
 def test_a_pipeline_goes_on_where_it_stopped(trained) -> None:
     folder, settings, summary, begun, before = trained
-    directory = TwoPhaseDirectory(folder)
-    assert directory.read_settings() == settings
-    assert directory.read_command() == "a command"
-    assert directory.read_summary() == summary
+    stored = read_json(folder / "two_phase.json")
+    assert two_phase_from_json(stored["settings"]) == settings
+    assert stored["command"] == "a command"
+    assert read_json(folder / "summary.json") == summary
     assert read_metrics(folder / "phase1") == before  # not trained again
     stored = RunDirectory(folder / "phase2").read_conversion()
     for part in ("source", "conversion", "check", "test", "gradients"):
@@ -131,7 +137,7 @@ def test_other_settings_and_other_folders_are_refused(trained, tmp_path) -> None
     (folder / "two_phase.json").rename(tmp_path / "kept.json")
     (folder / "two_phase.json").write_text("{")
     with pytest.raises(ValueError, match="is no JSON"):
-        TwoPhaseDirectory(folder).read_settings()
+        run_two_phase(settings, folder, command="")
     (tmp_path / "kept.json").rename(folder / "two_phase.json")
 
 
@@ -201,13 +207,14 @@ def test_a_comparison_trains_each_way_once_and_makes_tables(trained, tmp_path, m
         return stopped.pop(folder.name, None) or real(run, folder, *given)
 
     monkeypatch.setattr(comparison, "train_once", train)
-    ComparisonDirectory(tmp_path / "out").begin(few, "compare it")
-    (tmp_path / "out" / "seed-0").mkdir()
+    (tmp_path / "out" / "seed-0").mkdir(parents=True)
+    write_json(tmp_path / "out" / "comparison.json", {"settings": to_json(few), "command": ""})
     (tmp_path / "phase1").rename(tmp_path / "out" / "seed-0" / "phase1")  # it goes on from there
     assert compare_all(few, tmp_path / "out", command="compare it") is False
     assert compare_all(few, tmp_path / "out", command="compare it") is True
     directory = ComparisonDirectory(tmp_path / "out")
-    assert directory.read_settings() == few
+    stored = read_json(tmp_path / "out" / "comparison.json")
+    assert comparison_from_json(stored["settings"]) == few
     rows = {row["name"]: row for row in comparison_rows(few, directory)}
     assert list(rows) == [
         "phase1",

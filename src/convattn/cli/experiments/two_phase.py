@@ -57,15 +57,6 @@ class RecordArguments:
     """Replace the record of other runs."""
 
 
-def read_record_arguments(words: Sequence[str]) -> RecordArguments:
-    """What follows the word `record`.
-
-    Raises:
-        SystemExit: For what tyro refuses.
-    """
-    return tyro.cli(RecordArguments, args=list(words[1:]), prog=f"python {PROGRAM} {RECORD}")
-
-
 def read_arguments(words: Sequence[str], configs: Path) -> Arguments | ComparisonArguments:
     """The arguments, over the config that they name.
 
@@ -116,7 +107,8 @@ def _run(words: list[str], configs: Path) -> int:
 
     try:
         if words[:1] == [RECORD]:
-            return record_as_asked(read_record_arguments(words))
+            prog = f"python {PROGRAM} {RECORD}"
+            return record_as_asked(tyro.cli(RecordArguments, args=words[1:], prog=prog))
         given = read_arguments(words, configs)
         if given.list:
             return list_configs(configs)
@@ -134,7 +126,7 @@ def _run(words: list[str], configs: Path) -> int:
 def train_as_asked(given: Arguments, command: str) -> int:
     """Both phases, a summary and pictures."""
     from convattn.cli.output import console
-    from convattn.lab.two_phase.pipeline import TwoPhaseDirectory, run_two_phase
+    from convattn.lab.two_phase.pipeline import PHASE_ONE, PHASE_TWO, run_two_phase
 
     out, folder = console(), given.output_dir or run_folder(f"two-phase-{given.config}")
     settings = with_images(given.settings, given)
@@ -146,9 +138,8 @@ def train_as_asked(given: Arguments, command: str) -> int:
         from convattn.lab.analysis.picture import save_picture
         from convattn.lab.two_phase.pictures import draw_phases
 
-        directory = TwoPhaseDirectory(folder)
-        figure = draw_phases(directory.phase_one, directory.phase_two, title_of(summary))
-        for picture in save_picture(figure, directory.figures, "phases"):
+        figure = draw_phases(folder / PHASE_ONE, folder / PHASE_TWO, title_of(summary))
+        for picture in save_picture(figure, folder / "figures", "phases"):
             out.print(f"figure: {picture}")
     test = summary["conversion"]["test"]
     out.print(f"test accuracy after phase one {percent(summary['phase_one'])}")
@@ -214,5 +205,5 @@ def percent(phase: dict[str, Any]) -> str:
     >>> percent({"test_accuracy": 0.5, "test_images": 500})
     '50.0 % (250 of 500)'
     """
-    share, count = phase["test_accuracy"], phase["test_images"]
-    return f"{100 * share:.1f} % ({round(share * count)} of {count})"
+    right, count = phase["test_accuracy"], phase["test_images"]
+    return f"{100 * right:.1f} % ({round(right * count)} of {count})"

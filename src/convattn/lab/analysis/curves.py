@@ -38,20 +38,28 @@ class AccuracyCurves:
 def accuracy_curves(path: Path) -> AccuracyCurves:
     """The curves of a run. A pruned run's epochs go on from those of the run that was pruned."""
     summary = read_summary(path)
-    lines = read_metrics(path)
-    if not lines:
-        raise ValueError(f"{path} has no metrics yet; wait until its first epoch has ended")
+    lines = require_metrics(path)
     pruning = read_pruning(path)
     before = 0 if pruning is None else pruning.epochs_before
     first = [] if pruning is None or pruning.pruned is None else [(before, pruning.pruned)]
 
-    def points(name: str) -> list[tuple[int, float]]:
-        return [(before + line["epoch"], line[name]) for line in lines if name in line]
+    start = np.array(first, float).reshape(-1, 2)
+    train, test = (points_of(lines, f"{name}_accuracy", before) for name in ("train", "test"))
+    return AccuracyCurves(summary.described(), train, np.concatenate([start, test]))
 
-    train, test = points("train_accuracy"), [*first, *points("test_accuracy")]
-    return AccuracyCurves(
-        summary.described(), *(np.array(each, float).reshape(-1, 2) for each in (train, test))
-    )
+
+def require_metrics(path: Path) -> list[dict[str, Any]]:
+    """The metrics of a run; a ValueError if there are none."""
+    lines = read_metrics(path)
+    if not lines:
+        raise ValueError(f"{path} has no metrics yet; wait until its first epoch has ended")
+    return lines
+
+
+def points_of(lines: Sequence[dict[str, Any]], name: str, before: int = 0) -> np.ndarray:
+    """A quantity over the epochs, `[points, 2]`, after so many of the run before."""
+    found = [(before + line["epoch"], line[name]) for line in lines if name in line]
+    return np.array(found, float).reshape(-1, 2)
 
 
 def draw_curves(curves: Sequence[AccuracyCurves]) -> Any:

@@ -3,7 +3,7 @@
 A tar archive (plain, gzip, bzip2 or xz) is decompressed in memory, to its last byte, so that a
 checksum at its end is checked, and to no more than a limit. What `tarfile`'s data filter refuses is
 refused, as are links, sparse files and absolute names. A folder's files are read when they are
-asked for; links in it are followed. Hidden files (a name that starts with a dot) are left out.
+asked for; links in it are followed. An empty folder within either is refused. Hidden files (a name that starts with a dot) are left out.
 """
 
 import bz2
@@ -13,9 +13,9 @@ import lzma
 import os
 import tarfile
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
-from typing import IO, Any
+from typing import Any
 
 from convattn.ledger.images.cifar10_slice import DataIntegrityError
 
@@ -25,7 +25,7 @@ MOST_FILES = 2_000_000
 LONGEST_HEADER = 2**15
 DEPTH = 4  # wrapper/train/CLASS/image.png
 
-_OPENERS: dict[bytes, Callable[..., IO[bytes]]] = {
+_OPENERS: dict[bytes, Any] = {
     b"\x1f\x8b": gzip.open,
     b"BZh": bz2.open,
     b"\xfd7zXZ\x00": lzma.open,
@@ -59,7 +59,10 @@ class FolderFiles(Mapping[str, bytes]):
                     f"{place}: is a folder {DEPTH} levels down, but only files were expected there"
                     "; give the path of the folder that holds the set itself"
                 )
-            for name in sorted(name for name in files if not name.startswith(".")):
+            shown = sorted(name for name in files if not name.startswith("."))
+            if below.parts and not folders and not shown:
+                raise _empty(folder, below.as_posix())
+            for name in shown:
                 if not (path := Path(place, name)).is_file():
                     raise DataIntegrityError(
                         f"{path}: is a broken link, a pipe or a device, but files and folders were "
@@ -97,7 +100,8 @@ def open_files(path: Path, *, limit: int = LARGEST_TAR) -> Mapping[str, bytes]:
         FileNotFoundError: nothing is there.
         DataIntegrityError: no tar archive, one that is cut short or corrupted, has a link, a
             device, a sparse file or a name with "..", names a file twice, or is larger than
-            `limit`; a folder with a broken link, a pipe or a device, or too deep.
+            `limit`; a folder with a broken link, a pipe or a device, or too deep; an empty folder
+            in either.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -126,6 +130,13 @@ def open_files(path: Path, *, limit: int = LARGEST_TAR) -> Mapping[str, bytes]:
     return FolderFiles(path)
 
 
+def _empty(path: Path, name: str) -> DataIntegrityError:
+    return DataIntegrityError(
+        f"{path}: the folder {name!r} in it holds no files, but some were expected; copy what is "
+        "missing, or remove the folder"
+    )
+
+
 def _without_wrapper(files: dict[str, bytes]) -> dict[str, bytes]:
     while True:
         first = {name.partition("/")[0] for name in files}
@@ -136,13 +147,16 @@ def _without_wrapper(files: dict[str, bytes]) -> dict[str, bytes]:
 
 def _read_tar(path: Path, limit: int) -> dict[str, bytes]:
     files: dict[str, bytes] = {}
+    folders: set[str] = set()
     limit = min(limit, max(UNSUSPICIOUS, RATIO * path.stat().st_size))
     try:
         whole = _decompressed(path, limit)
         with tarfile.open(fileobj=_Headers(whole), mode="r:") as tar:
             while (member := tar.next()) is not None:
                 name = _checked(files, member, len(whole))
-                if name and not member.isdir():
+                if member.isdir():
+                    folders.add(name)
+                elif name:
                     start = member.offset_data
                     files[name] = whole[start : start + member.size]
                     _refuse_more_than(MOST_FILES, len(files), path)
@@ -160,6 +174,9 @@ def _read_tar(path: Path, limit: int) -> dict[str, bytes]:
             f"{path}: the members end without the mark of a tar archive's end; it was cut short or "
             "changed, so copy or download it again"
         )
+    filled = {str(parent) for name in files for parent in PurePosixPath(name).parents}
+    for folder in sorted(folders - filled - {""}) if files else ():
+        raise _empty(path, folder)
     return files
 
 
@@ -167,7 +184,7 @@ def _decompressed(path: Path, limit: int) -> bytes:
     with path.open("rb") as file:
         start = file.read(8)
         file.seek(0)
-        opener: Any = next((_OPENERS[mark] for mark in _OPENERS if start.startswith(mark)), None)
+        opener = next((_OPENERS[mark] for mark in _OPENERS if start.startswith(mark)), None)
         found = (opener(file) if opener else file).read(limit + 1)
     if len(found) > limit:
         raise DataIntegrityError(f"it unpacks to more than {limit:,} bytes")

@@ -72,16 +72,19 @@ def read_dataset(
     """
     if classes not in ("fine", "coarse"):
         raise ValueError(f"classes={classes!r}, but expected 'fine' or 'coarse'")
-    if path is None:
-        _refuse_coarse(classes, "the bundled slice of CIFAR-10")
-        train, test = load_cifar10_slice("train"), load_cifar10_slice("test")
-        return Dataset(f"CIFAR-10, slice of {len(train):,} + {len(test):,}", train, test)
-    files = open_files(Path(path))
-    if any(name in files for name in BATCHES):
-        _refuse_coarse(classes, f"{path} (CIFAR-10)")
-        return _cifar("CIFAR-10", read_cifar10(files))
+    files: Mapping[str, bytes] = {} if path is None else open_files(Path(path))
     if "train.bin" in files or "test.bin" in files:
         return _cifar(_CIFAR100[classes], read_cifar100(files, classes))
+    if classes == "coarse":
+        raise ValueError(
+            f"classes='coarse', but expected 'fine' of {path or 'the bundled slice of CIFAR-10'}: "
+            "only CIFAR-100 has superclasses; leave it out"
+        )
+    if path is None:
+        train, test = load_cifar10_slice("train"), load_cifar10_slice("test")
+        return Dataset(f"CIFAR-10, slice of {len(train):,} + {len(test):,}", train, test)
+    if any(name in files for name in BATCHES):
+        return _cifar("CIFAR-10", read_cifar10(files))
     if any(name in files for name in PICKLED):
         raise ValueError(
             f"{path}: found the Python version of CIFAR, but no pickle is read; expected the "
@@ -89,7 +92,7 @@ def read_dataset(
             "cifar-100-binary.tar.gz, which --download fetches"
         )
     if any(name.startswith(("train/", "test/")) for name in files):
-        return _image_folders(files, Path(path), classes)
+        return _image_folders(files, Path(path))
     raise ValueError(
         f"{path}: no known format; found {_list(files)}, but expected data_batch_1.bin to "
         "data_batch_5.bin and test_batch.bin (CIFAR-10, binary), train.bin and test.bin (CIFAR-100,"
@@ -98,8 +101,7 @@ def read_dataset(
     )
 
 
-def _image_folders(files: Mapping[str, bytes], path: Path, classes: str) -> Dataset:
-    _refuse_coarse(classes, f"{path} (image folders)")
+def _image_folders(files: Mapping[str, bytes], path: Path) -> Dataset:
     found = read_image_folders(files)
     train, test = found.train, found.test
     name, note = _sized(path.resolve().name.partition(".")[0], train, test), STORED_AS_JPEG
@@ -124,14 +126,6 @@ def _cifar(name: str, splits: tuple[Images, Images]) -> Dataset:
 
 def _sized(name: str, train: Images, test: Images) -> str:
     return f"{name}, {len(train):,} + {len(test):,} images"
-
-
-def _refuse_coarse(classes: str, what: str) -> None:
-    if classes == "coarse":
-        raise ValueError(
-            f"classes='coarse', but expected 'fine' of {what}: only CIFAR-100 has superclasses; "
-            "leave it out"
-        )
 
 
 def _list(files: Mapping[str, bytes], most: int = 8) -> str:

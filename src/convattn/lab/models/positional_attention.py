@@ -128,8 +128,9 @@ class PositionalAttention(nnx.Module):
         if self.encoding == "learned":  # v·r_δ; unscaled, as in the authors' code
             return LearnedEncoding(wide(self.head_vectors), tables), None
         # (q·k + q·r_δ)/√width, without scores of the position alone
-        parts = (self.query, self.key, self.query_bias, self.key_bias)
-        return silent, ContentScores(*map(wide, parts), tables=tables)
+        maps = wide(self.query), wide(self.key)
+        biases = wide(self.query_bias), wide(self.key_bias)
+        return silent, ContentScores(*maps, *biases, tables=tables)
 
     def wide(self, part: Any) -> Array:
         """A parameter of the scores, which are computed in at least float32."""

@@ -14,7 +14,6 @@ tensorboard/     the metrics for TensorBoard
 """
 
 import hashlib
-import io
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -26,6 +25,7 @@ import numpy as np
 from convattn.files import write_inside
 from convattn.lab.runs.settings import RunSettings, settings_from_json
 from convattn.lab.settings import to_json
+from convattn.lab.training.snapshots import read_arrays, write_arrays
 
 CONFIG, RUN, RESULT, INITIAL = "config.json", "run.json", "result.json", "initial.npz"
 PRUNING, CONVERSION = "pruning.json", "conversion.json"
@@ -61,10 +61,7 @@ class RunDirectory:
     def read_initial(self) -> dict[str, np.ndarray] | None:
         """The parameters that the run began with, or None if they were drawn."""
         path = self.path / INITIAL
-        if not path.exists():
-            return None
-        with np.load(path, allow_pickle=False) as stored:
-            return {name: stored[name] for name in stored.files}
+        return read_arrays(path) if path.exists() else None
 
     def initial_digest(self) -> str | None:
         """SHA-256 of `initial.npz`, in hexadecimal; None if there is none."""
@@ -85,10 +82,7 @@ class RunDirectory:
 
     def write_initial(self, arrays: Mapping[str, Any]) -> None:
         """Write `initial.npz`, in a folder that is made if it is missing."""
-        self.path.mkdir(parents=True, exist_ok=True)
-        content = io.BytesIO()
-        np.savez(content, **arrays)
-        write_inside(self.path / INITIAL, content.getvalue())
+        write_arrays(self.path / INITIAL, arrays, compressed=False)
 
     def write(self, name: str, content: dict[str, Any]) -> None:
         """Write one of the JSON files, in a folder that is made if it is missing."""

@@ -83,7 +83,7 @@ def predicted_classes(model: nnx.Module, images: TrainingImages) -> Int[np.ndarr
     def some(state: nnx.State, held: DeviceImages, first: Array) -> Array:
         indices = (first + jnp.arange(batch)) % count
         inputs, _ = images.load(held, indices, None, jnp.float32)
-        return jnp.argmax(nnx.merge(graph, state)(inputs), axis=-1)  # type: ignore[operator]
+        return jnp.argmax(nnx.merge(graph, state)(inputs), axis=-1)
 
     starts = range(0, count, batch)
     found = [np.asarray(some(state, held, jnp.asarray(start))) for start in starts]

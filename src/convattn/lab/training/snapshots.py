@@ -1,25 +1,36 @@
 """Snapshots: small summaries of a model, kept at many epochs of a run, as `.npz` files."""
 
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-from flax import nnx
 
 from convattn.files import write_inside
 
 FOLDER = "snapshots"
-Snapshot = Callable[[nnx.Module], dict[str, np.ndarray]]
+Snapshot = Callable[[Any], dict[str, np.ndarray]]  # of a model
+
+
+def write_arrays(path: Path, arrays: Mapping[str, np.ndarray], *, compressed: bool = True) -> None:
+    """Write a `.npz` file into a folder, which is made if it is missing."""
+    content = io.BytesIO()
+    save: Any = np.savez_compressed if compressed else np.savez
+    save(content, **arrays)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_inside(path, content.getvalue())
+
+
+def read_arrays(path: Path) -> dict[str, np.ndarray]:
+    """The arrays of a `.npz` file; nothing in it is unpickled."""
+    with np.load(path, allow_pickle=False) as stored:
+        return {name: stored[name] for name in stored.files}
 
 
 def write_snapshot(folder: Path, epoch: int, arrays: dict[str, np.ndarray]) -> None:
     """Write `snapshots/epoch-NNNN.npz` into the folder of a run."""
-    content = io.BytesIO()
-    np.savez_compressed(content, **arrays)  # type: ignore[arg-type]
-    place = folder / FOLDER
-    place.mkdir(parents=True, exist_ok=True)
-    write_inside(place / f"epoch-{epoch:04}.npz", content.getvalue())
+    write_arrays(folder / FOLDER / f"epoch-{epoch:04}.npz", arrays)
 
 
 def snapshot_epochs(folder: Path) -> list[int]:
@@ -28,7 +39,7 @@ def snapshot_epochs(folder: Path) -> list[int]:
 
 
 def read_snapshot(folder: Path, epoch: int) -> dict[str, np.ndarray]:
-    """The arrays of one snapshot; nothing in it is unpickled.
+    """The arrays of one snapshot.
 
     Raises:
         ValueError: If there is none of that epoch.
@@ -38,5 +49,4 @@ def read_snapshot(folder: Path, epoch: int) -> dict[str, np.ndarray]:
         raise ValueError(
             f"{folder} has no snapshot of epoch {epoch}; there are {snapshot_epochs(folder)}"
         )
-    with np.load(path, allow_pickle=False) as stored:
-        return {name: stored[name] for name in stored.files}
+    return read_arrays(path)

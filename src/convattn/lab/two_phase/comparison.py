@@ -14,7 +14,7 @@ from typing import Any
 
 from rich.console import Console
 
-from convattn.lab.runs.directory import read_json, write_json
+from convattn.lab.runs.directory import write_json
 from convattn.lab.settings import to_json
 from convattn.lab.training.failures import NonFiniteLoss
 from convattn.lab.two_phase.convert_run import PhaseOne, read_phase_one
@@ -45,38 +45,14 @@ class ComparisonDirectory:
         """A run of a seed: "phase1", START-WARMUP, or only-PHASE."""
         return self.path / f"seed-{seed}" / name
 
-    def read_settings(self) -> ComparisonSettings:
-        """The settings of the comparison.
-
-        Raises:
-            ValueError: If this is not the folder of one.
-        """
-        return comparison_from_json(read_json(self.path / SETTINGS, "comparison")["settings"])
-
-    def begin(self, settings: ComparisonSettings, command: str) -> None:
-        """Write the settings into a new or empty folder, or find the same there.
-
-        More seeds, starts, warm-ups or controls may be asked for than before: what is there stays.
-
-        Raises:
-            ValueError: If the folder holds something else.
-        """
-        begin_folder(
-            self.path / SETTINGS,
-            "comparison",
-            settings.pipeline,
-            lambda: self.read_settings().pipeline,
-        )
-        content = to_json(settings)
-        write_json(self.path / SETTINGS, {"settings": content, "command": command})
-
 
 def compare(
     settings: ComparisonSettings, folder: Path, *, command: str, console: Console | None = None
 ) -> bool:
     """Train everything that is not trained yet.
 
-    A run that diverges is left as it is and counted as such; the others go on.
+    More seeds, starts, warm-ups or controls may be asked for than before: what is there stays. A
+    run that diverges is left as it is and counted as such; the others go on.
 
     Args:
         folder: New, empty, or of a comparison of the same pipeline.
@@ -91,7 +67,9 @@ def compare(
             holds something else; and what `launch` raises.
     """
     directory, console = ComparisonDirectory(folder), console or Console(quiet=True)
-    directory.begin(settings, command)
+    path, pipeline = folder / SETTINGS, settings.pipeline
+    begin_folder(path, "comparison", pipeline, lambda stored: comparison_from_json(stored).pipeline)
+    write_json(path, {"settings": to_json(settings), "command": command})
     return all(
         status != STOPPED
         for seed in settings.seeds

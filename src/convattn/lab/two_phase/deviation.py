@@ -152,7 +152,8 @@ def deviation(
                 "make both networks with dtype='float32'"
             )
     left, right = trace(one, images), trace(two, images)
-    pairs: Any = zip(one.layers, two.layers, strict=True)
+    held: Any = one.layers
+    pairs = zip(held, two.layers, strict=True)
     found = [
         mixing_errors(layer.mixing, converted.mixing, left[place][1], right[place][1:], conversion)
         for place, (layer, converted) in zip(range(0, len(left), 2), pairs, strict=False)
@@ -160,8 +161,8 @@ def deviation(
     errors, layers = zip(*found, strict=True)
     with jax.enable_x64(True):
         wide = jax.tree.map(lambda part: jnp.asarray(part, jnp.float64), (left, right))
-        mixings = tuple(wide_mixing(layer.mixing) for layer in one.layers)
-        bound = logit_bound((one, mixings), *wide, errors)
+        mixings = tuple(wide_mixing(layer.mixing) for layer in held)
+        bound = logit_bound((one, mixings), wide[0], wide[1], errors)
     shares = {f"layer {number}": layer.share for number, layer in enumerate(layers, 1)}
     logits = np.asarray(left[-1][-1]), np.asarray(right[-1][-1])
     return ConversionDeviation(*logits, bound, shares, layers)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from convattn.lab.analysis.curves import points_of, require_metrics
 from convattn.lab.analysis.picture import FEW_POINTS, epoch_axis, new_figure, save_picture
 from convattn.lab.runs.directory import RunDirectory
 from convattn.lab.training.metrics import read_metrics
@@ -38,20 +39,7 @@ def judged_by(path: Path) -> str:
     Raises:
         ValueError: If it has no metrics.
     """
-    lines = read_metrics(path)
-    if not lines:
-        raise ValueError(f"{path} has no metrics yet; wait until its first epoch has ended")
-    return "validation" if "validation_loss" in lines[-1] else "test"
-
-
-def points_of(path: Path, name: str, *, offset: int = 0) -> np.ndarray:
-    """A quantity of a run over its epochs.
-
-    Args:
-        offset: Epochs of the run before.
-    """
-    lines = [line for line in read_metrics(path) if name in line]
-    return np.array([(offset + line["epoch"], line[name]) for line in lines], float).reshape(-1, 2)
+    return "validation" if "validation_loss" in require_metrics(path)[-1] else "test"
 
 
 def phase_curves(one: Path, two: Path, quantity: str) -> list[Curve]:
@@ -63,12 +51,13 @@ def phase_curves(one: Path, two: Path, quantity: str) -> list[Curve]:
         one, two: Finished runs.
         quantity: `"loss"` or `"accuracy"`.
     """
-    epochs = int(points_of(one, "train_loss")[-1, 0])
+    before, after = read_metrics(one), read_metrics(two)
+    epochs = before[-1]["epoch"]
     conversion = RunDirectory(two).read_conversion()
     found = []
     for dashed, images in ((True, "train"), (False, judged_by(one))):
         name = f"{images}_{quantity}"
-        first, second = points_of(one, name), points_of(two, name, offset=epochs)
+        first, second = points_of(before, name), points_of(after, name, epochs)
         if name == "test_accuracy" and conversion is not None:
             second = np.concatenate([[[epochs, conversion["test"]["after"]]], second])
         said = "training images, augmented" if images == "train" else f"{images} images"
@@ -122,7 +111,7 @@ def plot(axes: Any, curves: Sequence[Curve]) -> None:
 
 def mean_curve(paths: list[Path], name: str) -> np.ndarray:
     """The mean of a quantity over runs of the same length, `[points, 2]`."""
-    points = [points_of(path, name) for path in paths]
+    points = [points_of(read_metrics(path), name) for path in paths]
     shared = min(map(len, points))
     return np.mean([each[:shared] for each in points], axis=0)
 

@@ -9,7 +9,6 @@ figures/         pictures
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,60 +24,15 @@ from convattn.lab.two_phase.convert_run import PhaseOne, begin_phase_two, read_p
 from convattn.lab.two_phase.settings import TwoPhaseSettings, two_phase_from_json
 
 PARTS = ("conversion", "check", "test", "gradients", "seconds")
-SETTINGS, SUMMARY = "two_phase.json", "summary.json"
+SETTINGS, SUMMARY, PHASE_ONE, PHASE_TWO = "two_phase.json", "summary.json", "phase1", "phase2"
 FINISHED, STOPPED = "finished", "stopped"
 
 
-@dataclass(frozen=True)
-class TwoPhaseDirectory:
-    """The folder of a pipeline."""
-
-    path: Path
-
-    @property
-    def phase_one(self) -> Path:
-        """The run of the convolution phase."""
-        return self.path / "phase1"
-
-    @property
-    def phase_two(self) -> Path:
-        """The run of the attention phase."""
-        return self.path / "phase2"
-
-    @property
-    def figures(self) -> Path:
-        """Where pictures go."""
-        return self.path / "figures"
-
-    def read_settings(self) -> TwoPhaseSettings:
-        """The settings of the pipeline.
-
-        Raises:
-            ValueError: If this is not the folder of one.
-        """
-        return two_phase_from_json(read_json(self.path / SETTINGS, "pipeline")["settings"])
-
-    def read_command(self) -> str:
-        """What repeats it."""
-        return read_json(self.path / SETTINGS, "pipeline")["command"]
-
-    def read_summary(self) -> dict[str, Any] | None:
-        """What came of it; None if it has not ended."""
-        return read_json(self.path / SUMMARY) if (self.path / SUMMARY).exists() else None
-
-    def begin(self, settings: TwoPhaseSettings, command: str) -> None:
-        """Write the settings into a new or empty folder, or find the same there.
-
-        Raises:
-            ValueError: If the folder holds something else.
-        """
-        if not begin_folder(self.path / SETTINGS, "pipeline", settings, self.read_settings):
-            content = {"settings": to_json(settings), "command": command}
-            write_json(self.path / SETTINGS, content)
-
-
-def begin_folder(path: Path, kind: str, settings: Any, read: Callable[[], Any]) -> bool:
+def begin_folder(path: Path, kind: str, settings: Any, read: Callable[[Any], Any]) -> bool:
     """Make the folder of a file of settings, or find the same settings in it.
+
+    Args:
+        read: From what the file holds to the settings that must be the same.
 
     Returns:
         Whether the file is there.
@@ -90,7 +44,7 @@ def begin_folder(path: Path, kind: str, settings: Any, read: Callable[[], Any]) 
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"{folder} is a file, but the folder of a {kind} was expected")
     if path.exists():
-        changed = changed_fields(read(), settings)
+        changed = changed_fields(read(read_json(path, kind)["settings"]), settings)
         if changed:
             raise ValueError(
                 f"{folder} holds a {kind} with other settings (they differ in "
@@ -123,31 +77,27 @@ def run_two_phase(
         ConversionFailed: If the converted network is another one; `ValueError` for a folder that
             holds something else; and what `launch` raises.
     """
-    directory, console = TwoPhaseDirectory(folder), console or Console(quiet=True)
-    directory.begin(settings, command)
+    console, path = console or Console(quiet=True), folder / SETTINGS
+    if not begin_folder(path, "pipeline", settings, two_phase_from_json):
+        write_json(path, {"settings": to_json(settings), "command": command})
+    one, two = folder / PHASE_ONE, folder / PHASE_TWO
     console.print("[bold]phase one: convolution[/bold]")
-    if train_once(settings.phase_one, directory.phase_one, command, console) == STOPPED:
+    if train_once(settings.phase_one, one, command, console) == STOPPED:
         return None
     console.print("[bold]phase two: attention[/bold]")
-    if train_phase_two(settings, directory, command, console) == STOPPED:
-        return None
-    found = summarize(directory)
+    if not is_finished(settings.phase_two, two):
+        status = train_converted(read_phase_one(one), settings, two, command, console)
+        if status == STOPPED:
+            return None
+    conversion = RunDirectory(two).read_conversion() or {}
+    found = {
+        "command": read_json(path)["command"],
+        "phase_one": phase_summary(RunDirectory(one)),
+        "conversion": {name: conversion[name] for name in PARTS},
+        "phase_two": phase_summary(RunDirectory(two)),
+    }
     write_json(folder / SUMMARY, found)
     return found
-
-
-def train_phase_two(
-    settings: TwoPhaseSettings, directory: TwoPhaseDirectory, command: str, console: Console
-) -> str:
-    """Convert the first phase and train the second.
-
-    Returns:
-        How it ended.
-    """
-    wanted, folder = settings.phase_two, directory.phase_two
-    if is_finished(wanted, folder):
-        return FINISHED
-    return train_converted(read_phase_one(directory.phase_one), settings, folder, command, console)
 
 
 def train_converted(
@@ -208,18 +158,6 @@ def described(conversion: dict[str, Any]) -> str:
         f"{test['changed']} of {test['images']} test images changed their class "
         f"(accuracy {100 * test['before']:.1f} % before, {100 * test['after']:.1f} % after)"
     )
-
-
-def summarize(directory: TwoPhaseDirectory) -> dict[str, Any]:
-    """What came of a pipeline, from the folders of its runs."""
-    one, two = (RunDirectory(path) for path in (directory.phase_one, directory.phase_two))
-    conversion = two.read_conversion() or {}
-    return {
-        "command": directory.read_command(),
-        "phase_one": phase_summary(one),
-        "conversion": {name: conversion[name] for name in PARTS},
-        "phase_two": phase_summary(two),
-    }
 
 
 def phase_summary(directory: RunDirectory) -> dict[str, Any]:

@@ -145,14 +145,19 @@ def at_image_size(layer: AttentionLayer, image_size: tuple[int, ...]) -> StatedA
     )
 
 
+def grid_at(layer: AttentionLayer, image_size: tuple[int, ...]) -> TokenGrid:
+    """The tokens of an image, and the ring around them."""
+    sides = zip(image_size, layer.patch_size, strict=True)
+    return TokenGrid(tuple(n // p for n, p in sides), layer.ring)
+
+
 def require_room(layer: AttentionLayer, image_size: tuple[int, ...]) -> None:
     """Refuse an image so large that the scores of all pairs would take more than 2 GiB.
 
     Raises:
         ValueError: As described above.
     """
-    sides = zip(image_size, layer.patch_size, strict=True)
-    grid = TokenGrid(tuple(n // p for n, p in sides), layer.ring)
+    grid = grid_at(layer, image_size)
     size = 4 * layer.heads * math.prod(grid.queries) * grid.number_of_keys
     if size > LARGEST:
         raise ValueError(

@@ -37,10 +37,9 @@ from convattn.constructions.conversion import conv_to_attention
 from convattn.constructions.recovery import linear_map
 from convattn.encodings.layer import AttentionLayer
 from convattn.encodings.scalar import ScalarEncoding
-from convattn.networks.weights.stated_size import require_room
+from convattn.networks.weights.stated_size import grid_at, require_room
 from convattn.operators.arrays import accumulation_dtype
 from convattn.operators.convolution import conv
-from convattn.operators.shifts import TokenGrid
 
 LARGEST_PIXEL = 8
 
@@ -188,8 +187,7 @@ def rounding_tolerance(layer: AttentionLayer, kernel: Any, image_size: tuple[int
     """
     if layer.content is not None:
         raise ValueError("the layer has content scores, so it is a convolution at most at X = 0")
-    sides = zip(image_size, layer.patch_size, strict=True)
-    grid = TokenGrid(tuple(n // p for n, p in sides), layer.ring)
+    grid = grid_at(layer, image_size)
     dtype = accumulation_dtype(layer.dtype)  # type: ignore[arg-type]
     pairs = int(np.prod([n // s for n, s in zip(image_size, layer.stride, strict=True)]) + 1)
     total = gamma(pairs, unit_roundoff(dtype)) + unit_roundoff(layer.dtype)  # type: ignore[arg-type]
