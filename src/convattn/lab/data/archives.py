@@ -3,7 +3,8 @@
 A tar archive (plain, gzip, bzip2 or xz) is decompressed in memory, to its last byte, so that a
 checksum at its end is checked, and to no more than a limit. What `tarfile`'s data filter refuses is
 refused, as are links, sparse files and absolute names. A folder's files are read when they are
-asked for; links in it are followed. An empty folder within either is refused. Hidden files (a name that starts with a dot) are left out.
+asked for; links in it are followed. An empty folder within either is refused.
+Hidden files (a name that starts with a dot) are left out.
 """
 
 import bz2

@@ -89,8 +89,6 @@ def launch(
         check_folder(folder, settings)
     dataset = read_dataset(settings.images.source, classes=settings.images.classes)
     images = training_images(dataset, settings)
-    check_examples(images, settings.training)
-    data_mesh(settings.training.batch_size, settings.training.devices, everywhere=True)
     experiment = Experiment(
         settings,
         settings.training,
@@ -129,7 +127,9 @@ def run_experiment(
     """
     if console is None or not is_first():
         console = Console(quiet=True)
-    check_examples(experiment.examples, experiment.training)
+    training = experiment.training
+    check_examples(experiment.examples, training)
+    data_mesh(training.batch_size, training.devices, everywhere=True)
     # All that can be refused is, in every process, before there is a folder.
     decisive = flattened(to_json(experiment.settings))
     check_equal({name: value for name, value in decisive.items() if name != ELSEWHERE})
@@ -140,7 +140,7 @@ def run_experiment(
         train,
         experiment.model,
         experiment.examples,
-        experiment.training,
+        training,
         folder=folder,
         console=console,
         snapshot=experiment.snapshot,

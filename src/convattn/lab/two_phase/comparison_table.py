@@ -50,20 +50,18 @@ def comparison_rows(
 
 def run_figures(path: Path) -> dict[str, Any]:
     """What a run gave: accuracy, losses, and what it was converted to before its first step."""
-    directory = RunDirectory(path)
-    there = path.exists()
-    result = directory.read_result() if there else None
-    conversion = directory.read_conversion() if there else None
-    lines = read_metrics(path) if there else []
-    ended = result is not None and result["status"] == "finished"
+    directory, lines = RunDirectory(path), read_metrics(path)
+    result, conversion = directory.read_result() or {}, directory.read_conversion()
+    ended = result if result.get("status") == "finished" else {}
+    test = conversion["test"] if conversion else {}
     return {
-        "accuracy": result["test_accuracy"] if result and ended else None,
-        "loss": result["test_loss"] if result and ended else None,
+        "accuracy": ended.get("test_accuracy"),
+        "loss": ended.get("test_loss"),
         "train_loss": lines[-1]["train_loss"] if ended and lines else None,
-        "converted": conversion["test"]["after"] if conversion else None,
-        "changed": conversion["test"]["changed"] if conversion else None,
-        "seconds": result["seconds"] if result else None,
-        "test_images": result["test_images"] if result else None,
+        "converted": test.get("after"),
+        "changed": test.get("changed"),
+        "seconds": result.get("seconds"),
+        "test_images": result.get("test_images"),
     }
 
 
@@ -113,15 +111,10 @@ def gradient_rows(
     for start in settings.starts:
         if start == RANDOM:
             continue
-        stored = [
-            RunDirectory(directory.run(seed, f"{start}-{settings.warmups[0]}"))
-            for seed in settings.seeds
-        ]
-        seen = [
-            conversion["gradients"]
-            for conversion in (each.read_conversion() for each in stored if each.path.exists())
-            if conversion is not None
-        ]
+        name = f"{start}-{settings.warmups[0]}"
+        runs = [RunDirectory(directory.run(seed, name)) for seed in settings.seeds]
+        stored = [conversion for run in runs if (conversion := run.read_conversion())]
+        seen = [conversion["gradients"] for conversion in stored]
         groups = {
             group: {
                 **mean_and_deviation([each[group]["norm"] for each in seen]),

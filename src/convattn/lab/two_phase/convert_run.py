@@ -16,7 +16,6 @@ from convattn.lab.models.vision_transformer import VisionTransformer
 from convattn.lab.runs.directory import CONFIG, CONVERSION, RunDirectory
 from convattn.lab.runs.launch import check_folder
 from convattn.lab.runs.materials import make_model
-from convattn.lab.runs.settings import RunSettings
 from convattn.lab.settings import to_json
 from convattn.lab.training.images import TrainingImages
 from convattn.lab.training.state import named_arrays
@@ -92,12 +91,15 @@ def begin_phase_two(
     if (folder / CONFIG).exists():
         check_source(directory, one, settings.conversion)
         return None
-    model, seconds = convert(one, wanted, settings.conversion)
+    began, how = time.monotonic(), settings.conversion
+    rngs = nnx.Rngs(wanted.training.seed)  # by which W_K is drawn
+    model = transfer(one.model, wanted.model, how, rngs=rngs)  # type: ignore[arg-type]
+    seconds = time.monotonic() - began
     report = check_conversion(
         one.model,
         model,
         one.images,
-        settings.conversion,
+        how,
         settings.training_two,
         count=settings.check_images,
         seconds=seconds,
@@ -105,23 +107,6 @@ def begin_phase_two(
     with hold_folder(folder):
         directory.write(CONVERSION, {"source": one.source, **report.to_json()})
     return named_arrays(nnx.state(model, nnx.Param))
-
-
-def convert(
-    one: PhaseOne, wanted: RunSettings, conversion: ConversionSettings
-) -> tuple[VisionTransformer, float]:
-    """The network of the second phase, computing in float32, and the seconds that it took.
-
-    W_K is drawn by the seed of the second phase.
-    """
-    began = time.monotonic()
-    model = transfer(
-        one.model,
-        wanted.model,  # type: ignore[arg-type]
-        conversion,
-        rngs=nnx.Rngs(wanted.training.seed),
-    )
-    return model, time.monotonic() - began
 
 
 def check_source(directory: RunDirectory, one: PhaseOne, conversion: ConversionSettings) -> None:
