@@ -62,7 +62,7 @@ class Deviation:
     Attributes:
         logits, other_logits: Of the two runs.
         bound: On the difference of each logit, float64.
-        layers: For each convolution by name the largest share of its bound by which the two runs
+        layers: For each convolution by name the largest fraction of its bound by which the two runs
             differ at the same input.
     """
 
@@ -80,7 +80,7 @@ class Deviation:
     def passed(self) -> bool:
         """Whether every logit and every layer is within its bound, all of them finite."""
         inside = (self.difference <= self.bound) & np.isfinite(self.bound)
-        return bool(inside.all()) and all(share <= 1 for share in self.layers.values())
+        return bool(inside.all()) and all(ratio <= 1 for ratio in self.layers.values())
 
     @property
     def certain(self) -> Bool[np.ndarray, "batch"]:
@@ -141,7 +141,7 @@ def deviation(
     units = np.eye(left.shape[-1], dtype=np.float32)[:, None]
     back(np.broadcast_to(units, (left.shape[-1], *left.shape)))
     bound = np.broadcast_to(walk.bound, left.shape[::-1]).T * INFLATION
-    return Deviation(np.asarray(left), np.asarray(right), bound, walk.shares)
+    return Deviation(np.asarray(left), np.asarray(right), bound, walk.ratios)
 
 
 def require_one_dtype(network: Network, images: Array) -> None:

@@ -27,7 +27,7 @@ def convolution_error(
     right: Values,
     errors: tuple[LocalError, LocalError, LocalError],
 ) -> tuple[np.ndarray, float, float]:
-    """ρ(x) + ρ'(x') + γ_n |W||d|; the share of the bound at the same input; Σ|d|."""
+    """ρ(x) + ρ'(x') + γ_n |W||d|; the largest ratio to the bound at the same input; Σ|d|."""
     of_run, of_other, of_transpose = errors
     gap = apart(x, y)
     unbiased = replace(step, bias=jnp.zeros_like(step.bias))
@@ -38,13 +38,13 @@ def convolution_error(
     local = local_error(step, wide(x), seen + bias, of_run) + there
     local = local + local_error(step, gap, moved, of_transpose)
     allowed = there + local_error(step, wide(y), other + bias, of_run)
-    return local, share(wide(same), wide(right), allowed), float(gap.sum())
+    return local, worst_ratio(wide(same), wide(right), allowed), float(gap.sum())
 
 
-def share(one: np.ndarray, two: np.ndarray, allowed: np.ndarray) -> float:
+def worst_ratio(one: np.ndarray, two: np.ndarray, allowed: np.ndarray) -> float:
     """The largest of |one - two| / allowed; infinite where one of them is not finite.
 
-    >>> share(np.array([1.0, 2.0]), np.array([1.0, 1.0]), np.array([0.0, 4.0]))
+    >>> worst_ratio(np.array([1.0, 2.0]), np.array([1.0, 1.0]), np.array([0.0, 4.0]))
     0.25
     """
     if not all(np.isfinite(part).all() for part in (one, two, allowed)):

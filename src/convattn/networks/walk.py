@@ -48,7 +48,7 @@ class Walk:
 
     def __init__(self, run: Runner, other: Runner) -> None:
         self.run, self.other = run, other
-        self.shares: dict[str, float] = {}
+        self.ratios: dict[str, float] = {}
         self.bound = np.zeros((1, 1))  # [classes, batch] once there are cotangents
 
     def chain(self, steps: Network, x: Values, y: Values) -> Passed:
@@ -104,7 +104,7 @@ class Walk:
         same = self.run.apply(step, y)
         errors = self.run.error(step, x), self.other.error(step, y), of_products(step, SINGLE)
         local, worst, gap = convolution_error(step, x, y, same, right, errors)
-        self.shares[step.name] = worst
+        self.ratios[step.name] = worst
         shape, largest = x.shape[1:], float(np.abs(wide(step.kernel)).max())
 
         def transposed(cotangent: Values) -> Values:

@@ -87,7 +87,7 @@ def _mean_error(choices: Mapping[str, LayerChoices], heads: Mapping[str, int]) -
 
 
 def draw_compression(found: Sequence[Compressed], title: str, trained: float) -> Any:
-    """A figure: the share of test images that are classified correctly against heads in all."""
+    """A figure: the fraction of test images that are classified correctly against heads in all."""
     figure = new_figure(6, 4, title=title)
     axes = figure.add_subplot()
     for rule, mark in ((EVEN, "o-"), (DISTRIBUTED, "s--"), (EXACT, "*")):

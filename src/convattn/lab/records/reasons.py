@@ -98,7 +98,7 @@ def result_reasons(result: dict[str, Any], training: dict[str, Any]) -> list[str
     if result["test_images"] != TEST_IMAGES:
         found.append(f"it was tested on {result['test_images']} images")
     accuracy = result["test_accuracy"]
-    # NaN and infinities fail the first comparison, and a share of the images is a float exactly so.
+    # NaN and infinities fail the first comparison, and a fraction of the images is such a float.
     if not (
         type(accuracy) in (float, int)
         and 0 <= accuracy <= 1

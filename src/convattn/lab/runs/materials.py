@@ -11,17 +11,19 @@ from convattn.lab.models.build import build_model
 from convattn.lab.runs.settings import ImageSettings, RunSettings
 from convattn.lab.training.images import TrainingImages
 
-SHARES = 2**63  # added to the seed, so that the share is drawn independently of the validation set
+FRACTIONS = (
+    2**63
+)  # added to the seed, so that the fraction is drawn independently of the validation set
 
 
 def training_images(dataset: Dataset, settings: RunSettings) -> TrainingImages:
     """The images of a run, split, with the statistics of those that are trained on.
 
-    The validation images of a seed are the same whatever share of the others is trained on, and a
-    smaller share is part of a larger one.
+    The validation images of a seed are the same whatever fraction of the others is trained on, and
+    a smaller fraction is part of a larger one.
 
     Raises:
-        ValueError: For a share or a validation set that leaves a class without images.
+        ValueError: For a fraction or a validation set that leaves a class without images.
     """
     given: ImageSettings = settings.images
     train, validation, seed = dataset.train, None, settings.training.seed
@@ -29,10 +31,10 @@ def training_images(dataset: Dataset, settings: RunSettings) -> TrainingImages:
         train, validation = validation_split(train, given.validation, seed=seed)
     if given.share < 1:
         try:
-            _, train = validation_split(train, given.share, seed=seed + SHARES)
+            _, train = validation_split(train, given.share, seed=seed + FRACTIONS)
         except ValueError as error:
             raise ValueError(
-                f"share={given.share}, but a share is taken of each class: {error}"
+                f"share={given.share}, but a fraction is taken of each class: {error}"
             ) from error
     mean, std = channel_statistics(train)
     augmentation = augmentation_of(given)

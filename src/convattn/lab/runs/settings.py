@@ -37,9 +37,9 @@ class ImageSettings:
     flip: bool = True
     """Half of the training pictures are mirrored."""
     validation: Rate = 0.0
-    """The share of the training images that is split off for validation, by class."""
+    """The fraction of the training images that is split off for validation, by class."""
     share: Annotated[float, Field(gt=0, le=1)] = 1.0
-    """The share of the other training images that is trained on, by class; 1 for all."""
+    """The fraction of the other training images that is trained on, by class; 1 for all."""
     resize: Count | None = None
     """The side in pixels to which all pictures are brought, for training and evaluation."""
     rand_augment: Annotated[float, Field(ge=0, le=10)] = 0.0

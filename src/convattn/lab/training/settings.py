@@ -20,7 +20,7 @@ class TrainingSettings:
     learning_rate: NonNegative = 0.1
     """Peak learning rate."""
     warmup: Fraction = 0.05
-    """The share of all steps in which the learning rate rises linearly."""
+    """The fraction of all steps in which the learning rate rises linearly."""
     schedule: Literal["cosine", "constant"] = "cosine"
     """What follows the warm-up: half a cosine down to zero, or no change."""
     momentum: Rate = 0.9
@@ -34,7 +34,7 @@ class TrainingSettings:
     weight_decay: NonNegative = 1e-4
     """Not on centres, spreads, norms, biases, class tokens and added positions."""
     label_smoothing: Rate = 0.0
-    """The share of the target that is spread over all classes."""
+    """The fraction of the target that is spread over all classes."""
     compute_dtype: Literal["float32", "bfloat16"] = "float32"
     """Of the products; parameters, norms, softmax and loss are float32."""
     devices: Count | None = None

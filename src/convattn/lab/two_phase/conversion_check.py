@@ -22,7 +22,7 @@ from convattn.lab.two_phase.deviation import ConversionDeviation, deviation
 from convattn.lab.two_phase.gradient_norms import gradient_norms
 from convattn.lab.two_phase.settings import ConversionSettings
 from convattn.ledger.images.cifar10_slice import Images
-from convattn.networks.step_errors import share
+from convattn.networks.step_errors import worst_ratio
 
 
 class ConversionFailed(RuntimeError):
@@ -109,7 +109,7 @@ def seen_of(seen: ConversionDeviation) -> dict[str, Any]:
         "largest_logit": float(np.abs(seen.logits).max()),
         "seen": float(seen.difference.max()),
         "bound": float(seen.bound.max()),
-        "share": share(seen.logits.astype(np.float64), seen.other_logits, seen.bound),
+        "share": worst_ratio(seen.logits.astype(np.float64), seen.other_logits, seen.bound),
         "certain": int(seen.certain.sum()),
         "layers": [asdict(layer) for layer in seen.details],
     }

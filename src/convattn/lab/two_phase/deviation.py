@@ -44,7 +44,7 @@ from convattn.lab.two_phase.sublayers import (
     sum_rounding,
 )
 from convattn.networks.deviation import INFLATION, Deviation
-from convattn.networks.step_errors import share
+from convattn.networks.step_errors import worst_ratio
 from convattn.operators.roundoff import gamma, unit_roundoff
 
 AT_ONCE = 10  # classes
@@ -163,9 +163,9 @@ def deviation(
         wide = jax.tree.map(lambda part: jnp.asarray(part, jnp.float64), (left, right))
         mixings = tuple(wide_mixing(layer.mixing) for layer in held)
         bound = logit_bound((one, mixings), wide[0], wide[1], errors)
-    shares = {f"layer {number}": layer.share for number, layer in enumerate(layers, 1)}
+    ratios = {f"layer {number}": layer.share for number, layer in enumerate(layers, 1)}
     logits = np.asarray(left[-1][-1]), np.asarray(right[-1][-1])
-    return ConversionDeviation(*logits, bound, shares, layers)
+    return ConversionDeviation(*logits, bound, ratios, layers)
 
 
 def mixing_errors(
@@ -192,7 +192,9 @@ def mixing_errors(
         )
     found, allowed = np.asarray(mixed, np.float64), (wrong + here) * INFLATION
     seen = float(np.abs(found - same).max())
-    return wrong + there, LayerDeviation(seen, float(allowed.max()), share(found, same, allowed))
+    return wrong + there, LayerDeviation(
+        seen, float(allowed.max()), worst_ratio(found, same, allowed)
+    )
 
 
 def logit_bound(

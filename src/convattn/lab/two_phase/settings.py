@@ -28,7 +28,7 @@ class ConversionSettings:
     """M > 0 of the limit: a head's bias at its shift. 40 is L21's; ignored if exact."""
 
     leak: Annotated[float, Field(gt=0, lt=1)] = 0.5
-    """ε in (0, 1) of the exact one: the share of each head that attends uniformly; rounding
+    """ε in (0, 1) of the exact one: the fraction of each head that attends uniformly; rounding
     grows like 1/(1 - ε). Ignored in the limit."""
 
     content: Literal["key", "none"] = "key"
@@ -184,7 +184,7 @@ class ComparisonSettings:
     def __post_init__(self) -> None:
         if "with" in self.warmups and not self.pipeline.training_two.warmup:
             raise ValueError(
-                "pipeline.training_two.warmup=0, but expected a share above 0, as second phases "
+                "pipeline.training_two.warmup=0, but expected a fraction above 0, as second phases "
                 "with a warm-up are asked for; give it one, or warmups=('without',)"
             )
 
@@ -199,11 +199,11 @@ class ComparisonSettings:
         0.0
         """
         given = self.pipeline.with_seed(seed)
-        share = given.training_two.warmup if warmup == "with" else 0.0
+        warm = given.training_two.warmup if warmup == "with" else 0.0
         return replace(
             given,
             conversion=CONVERSIONS[start],
-            training_two=replace(given.training_two, warmup=share),
+            training_two=replace(given.training_two, warmup=warm),
         )
 
     def drawn(self, seed: int, warmup: str) -> RunSettings:

@@ -245,9 +245,9 @@ def norm_rounding(norm: nnx.LayerNorm, inputs: Float[Array, "*lead features"]) -
     wrong = (2 * jnp.abs(centered) * off + jnp.square(off)).mean(axis=-1, keepdims=True)
     wrong = wrong + gamma(count + 2, UNIT) * (variance + wrong) + floor(count, inputs, inputs)
     moved = variance + norm.epsilon
-    share = (wrong + UNIT * (moved + wrong)) / moved
+    lost = (wrong + UNIT * (moved + wrong)) / moved
     # Where all of the variance may be lost there is no bound: 1/0 is infinite, and passes no check.
-    factor = (1 + EXP_ERROR * UNIT) * (1 + UNIT) ** 2 / jnp.sqrt(jnp.maximum(1 - share, 0))
+    factor = (1 + EXP_ERROR * UNIT) * (1 + UNIT) ** 2 / jnp.sqrt(jnp.maximum(1 - lost, 0))
     magnitude = jnp.abs(centered)
     error = jnp.abs(scale) / jnp.sqrt(moved) * ((magnitude + off) * factor - magnitude)
     result = centered / jnp.sqrt(moved) * scale + shift
