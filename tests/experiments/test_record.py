@@ -21,7 +21,7 @@ def main(tmp_path):
     return lambda *words: module.main([str(word) for word in words], proofs=tmp_path / "proofs")
 
 
-def test_it_says_which_verdict_is_borne_out(main, tmp_path, capsys) -> None:
+def test_it_says_which_verdict_is_supported(main, tmp_path, capsys) -> None:
     run = finished(tmp_path / "run", "C20.quadratic", 0.94)
     assert main(run, "C20.quadratic") == 0
     out = capsys.readouterr().out
@@ -34,7 +34,7 @@ def test_it_says_which_verdict_is_borne_out(main, tmp_path, capsys) -> None:
     assert "verdict: not reproduced" in capsys.readouterr().out
 
 
-def test_what_cannot_back_a_row_is_wrong_use(main, tmp_path, capsys) -> None:
+def test_what_does_not_support_a_row_is_wrong_use(main, tmp_path, capsys) -> None:
     run = finished(tmp_path / "run", "C20.quadratic", test_images=500)
     assert main(run, "C20.quadratic") == 2
     assert (

@@ -64,7 +64,7 @@ def _recover(
     import convattn
     from convattn.networks.weights.convolution_layout import arrange, find_convolution
     from convattn.networks.weights.files import parse_weights, read_weights, require_finite
-    from convattn.networks.weights.stated_size import require_room, smallest_image
+    from convattn.networks.weights.fixed_size import require_room, smallest_image
     from convattn.networks.weights.stored_layer import encode, restore_layer
     from convattn.networks.weights.verification import distance, rounding_tolerance
     from convattn.operators.shifts import per_axis

@@ -111,7 +111,7 @@ def test_the_first_image_is_on_the_left_and_the_second_on_the_right():
     assert labels.tolist() == examples.train.labels[chosen].tolist()
 
 
-def test_each_image_of_a_pair_is_varied_by_itself():
+def test_each_image_of_a_pair_is_augmented_by_itself():
     rng = np.random.default_rng(0)
     noise = rng.integers(0, 256, (4, 8, 8, 3), dtype=np.uint8)
     images = Images(noise, np.array([0, 1, 0, 1], np.uint8), ("a", "b"))
@@ -144,6 +144,6 @@ def test_other_pairs_have_another_identity():
         (Augmentation(crop=0, cutmix=1.0), "expected mixup=0 and cutmix=0"),
     ],
 )
-def test_variations_that_pairs_cannot_have_are_refused(augmented, message):
+def test_augmentations_that_pairs_cannot_have_are_refused(augmented, message):
     with pytest.raises(ValueError, match=message):
         training(augmentation=augmented)

@@ -1,4 +1,4 @@
-"""What a run is made from: its images, its share of them, their size, and how they are varied."""
+"""What a run is made from: its images, its fraction of them, their size, and their augmentation."""
 
 from dataclasses import replace
 
@@ -25,7 +25,7 @@ def rows(images) -> set[bytes]:
     return {picture.tobytes() for picture in images.images}
 
 
-def test_a_share_is_of_each_class_and_part_of_a_larger_one() -> None:
+def test_a_fraction_is_of_each_class_and_part_of_a_larger_one() -> None:
     small, large = made(share=0.1, validation=0.2), made(share=0.3, validation=0.2)
     assert np.bincount(small.train.labels).tolist() == [16] * 10
     assert np.bincount(large.train.labels).tolist() == [48] * 10
@@ -34,12 +34,12 @@ def test_a_share_is_of_each_class_and_part_of_a_larger_one() -> None:
     assert rows(made(1, share=0.1, validation=0.2).train) != rows(small.train)
 
 
-def test_the_validation_images_are_the_same_for_every_share() -> None:
+def test_the_validation_images_are_the_same_for_every_fraction() -> None:
     _, expected = validation_split(DATASET.train, 0.2, seed=0)
     assert np.array_equal(made(share=0.1, validation=0.2).validation.images, expected.images)
 
 
-def test_the_share_is_drawn_apart_from_the_validation_images() -> None:
+def test_the_fraction_is_drawn_apart_from_the_validation_images() -> None:
     """The same fraction of the same images with the same seed, but others."""
     assert rows(made(share=0.1).train) != rows(made(validation=0.1).validation)
 
@@ -58,7 +58,7 @@ def test_the_model_is_made_for_the_size_that_it_is_given() -> None:
     assert made(resize=48).resize == 48
 
 
-def test_every_variation_reaches_the_batches() -> None:
+def test_every_augmentation_reaches_the_batches() -> None:
     changes = {"crop": 3, "flip": False, "rand_augment": 8, "mixup": 0.7, "cutmix": 0.9}
     found = augmentation_of(ImageSettings(**changes, erasing=0.2))
     assert found == Augmentation(**changes, erasing=0.2)
@@ -69,7 +69,7 @@ def test_every_variation_reaches_the_batches() -> None:
         assert getattr(augmentation_of(replace(nothing, **{name: 0.5})), name) == 0.5
 
 
-def test_runs_with_other_variations_are_told_apart() -> None:
+def test_runs_with_other_augmentations_are_told_apart() -> None:
     plain = made().identity()
     assert plain["augmentation"] == {"crop": 4, "flip": True}  # as before there was more
     assert "resize" not in plain
@@ -86,6 +86,6 @@ def test_runs_with_other_variations_are_told_apart() -> None:
     assert len({str(plain), *identities}) == len(changes) + 1
 
 
-def test_a_share_without_images_of_a_class_is_refused_by_its_name() -> None:
+def test_a_fraction_without_images_of_a_class_is_refused_by_its_name() -> None:
     with pytest.raises(ValueError, match=r"share=1e-09, but .* takes 0 of the"):
         made(share=1e-9)

@@ -51,7 +51,7 @@ def test_a_record_lies_beside_the_proof_file(row, proofs, tmp_path) -> None:
     assert (record["pruning"] is not None, record["initial"] is not None) == (pruned, pruned)
 
 
-def test_the_rows_are_those_that_a_run_can_back() -> None:
+def test_the_rows_are_those_that_a_run_can_support() -> None:
     found = {
         path.stem
         for path in (ROOT / "proofs").glob("*/*.py")
@@ -64,7 +64,7 @@ def test_the_rows_are_those_that_a_run_can_back() -> None:
             experiment_row(name)
 
 
-def test_a_run_that_cannot_back_the_row_is_not_put_on_record(proofs, tmp_path) -> None:
+def test_a_run_that_does_not_support_the_row_is_not_put_on_record(proofs, tmp_path) -> None:
     run = finished(tmp_path / "run", "C20.quadratic", step=500)
     with pytest.raises(
         ValueError, match=r"does not count for C20\.quadratic:\n- it is finished at step 500"

@@ -12,6 +12,7 @@ from flax import nnx
 import convattn as ca
 from convattn.encodings.layer import ContentScores
 from convattn.networks.weights.files import parse_weights
+from convattn.networks.weights.fixed_size import FixedSizeAttention, at_image_size
 from convattn.networks.weights.flax_layout import (
     BiasedAttention,
     apply_flax,
@@ -19,7 +20,6 @@ from convattn.networks.weights.flax_layout import (
     pack_flax,
 )
 from convattn.networks.weights.formats import WeightsRefused, write_safetensors
-from convattn.networks.weights.stated_size import StatedAttention, at_image_size
 from convattn.networks.weights.torch_layout import (
     apply_formula,
     apply_torch,
@@ -50,20 +50,20 @@ ROUTES = {"flax": (pack_flax, apply_flax), "torch": (pack_torch, apply_formula)}
 
 
 @cache
-def stated_case(name: str, dtype: str = "float32", whole: bool = True):
+def fixed_case(name: str, dtype: str = "float32", whole: bool = True):
     shape, patch, sides, options = CASES[name]
     generator = np.random.default_rng(len(name))
     kernel = generator.integers(-4, 5, shape) + (0 if whole else generator.random(shape))
     bias = generator.integers(-4, 5, shape[-1])
     kernel, bias = kernel.astype(dtype), bias.astype(dtype)
     layer = ca.conv_to_attention(kernel, bias, patch_size=patch, **options)
-    stated = at_image_size(layer, sides)
-    expected = reference(stated.layer, kernel, bias, sides, groups=options.get("groups", 1), seed=3)
-    return stated, expected
+    fixed = at_image_size(layer, sides)
+    expected = reference(fixed.layer, kernel, bias, sides, groups=options.get("groups", 1), seed=3)
+    return fixed, expected
 
 
-def stored(pack, stated: StatedAttention):
-    return parse_weights(write_safetensors(*pack(stated)), "net")
+def stored(pack, fixed: FixedSizeAttention):
+    return parse_weights(write_safetensors(*pack(fixed)), "net")
 
 
 @pytest.mark.slow
@@ -71,8 +71,8 @@ def stored(pack, stated: StatedAttention):
 @pytest.mark.parametrize("name", CASES)
 def test_the_stored_weights_are_the_convolution(name, route):
     pack, run = ROUTES[route]
-    stated, expected = stated_case(name)
-    file = stored(pack, stated)
+    fixed, expected = fixed_case(name)
+    file = stored(pack, fixed)
     assert expected.equality is not is_exact(CASES[name][3])
     assert_within(run(file, expected.images), expected.expected, expected.bound)
     assert expected.compare("route", lambda images: run(file, images)).passed
@@ -86,8 +86,8 @@ def is_exact(options: dict) -> bool:
 @pytest.mark.parametrize("name", CASES)
 def test_torch_itself_computes_the_convolution(name):
     pytest.importorskip("torch")
-    stated, expected = stated_case(name)
-    file = stored(pack_torch, stated)
+    fixed, expected = fixed_case(name)
+    file = stored(pack_torch, fixed)
     assert_within(apply_torch(file, expected.images), expected.expected, expected.bound)
 
 
@@ -95,8 +95,8 @@ def test_torch_itself_computes_the_convolution(name):
 def test_every_array_counts(route):
     """Whatever array is perturbed, by less than its largest entry, the comparison turns red."""
     pack, run = ROUTES[route]
-    stated, expected = stated_case("narrow heads")
-    arrays, metadata = pack(stated)
+    fixed, expected = fixed_case("narrow heads")
+    arrays, metadata = pack(fixed)
     for name, array in arrays.items():
         changed = array.copy()
         index = np.unravel_index(np.abs(array).argmax(), array.shape)
@@ -111,8 +111,8 @@ def test_every_array_counts(route):
 
 @pytest.mark.slow
 def test_the_flax_module_is_one_of_flax_and_its_bias_is_trained():
-    stated, expected = stated_case("exact bias")
-    module, tokens = flax_module(stored(pack_flax, stated))
+    fixed, expected = fixed_case("exact bias")
+    module, tokens = flax_module(stored(pack_flax, fixed))
     assert type(module) is nnx.MultiHeadAttention
     images = jnp.asarray(expected.images)
 
@@ -121,10 +121,10 @@ def test_the_flax_module_is_one_of_flax_and_its_bias_is_trained():
 
     gradient = nnx.grad(loss)(module)
     assert jnp.abs(gradient["attention_fn"]["bias"][...]).max() > 0
-    assert_equal(module.attention_fn.bias[...], stated.scores)
+    assert_equal(module.attention_fn.bias[...], fixed.scores)
 
 
-def test_what_cannot_be_stated_is_refused(monkeypatch):
+def test_what_has_no_fixed_size_is_refused(monkeypatch):
     layer = ca.conv_to_attention(np.ones((3, 1, 1), np.float32), patch_size=2)
     with pytest.raises(ValueError, match=r"image_size=\(5,\), but patches of size \(2,\)"):
         at_image_size(layer, (5,))
@@ -144,8 +144,8 @@ def test_what_cannot_be_stated_is_refused(monkeypatch):
 
 
 def test_another_layout_another_size_and_other_shapes_are_refused():
-    stated, expected = stated_case("exact bias")
-    files = {route: stored(pack, stated) for route, (pack, _) in ROUTES.items()}
+    fixed, expected = fixed_case("exact bias")
+    files = {route: stored(pack, fixed) for route, (pack, _) in ROUTES.items()}
     with pytest.raises(WeightsRefused, match="net is not in the layout 'flax'"):
         apply_flax(files["torch"], expected.images)
     with pytest.raises(WeightsRefused, match="net is not in the layout 'torch'"):
@@ -153,11 +153,11 @@ def test_another_layout_another_size_and_other_shapes_are_refused():
     for route, (_, run) in ROUTES.items():
         with pytest.raises(ValueError, match="the weights are made for images of"):
             run(files[route], expected.images[:, :2])
-    arrays, metadata = pack_flax(stated)
+    arrays, metadata = pack_flax(fixed)
     arrays["out.bias"] = np.zeros(2, np.float32)
     with pytest.raises(WeightsRefused, match=r"out.bias has shape \(2,\), expected"):
         apply_flax(parse_weights(write_safetensors(arrays, metadata), "net"), expected.images)
-    arrays, metadata = pack_torch(stated)
+    arrays, metadata = pack_torch(fixed)
     del arrays["attn_mask"]
     with pytest.raises(WeightsRefused, match="no array 'attn_mask'"):
         apply_formula(parse_weights(write_safetensors(arrays, metadata), "net"), expected.images)

@@ -11,7 +11,7 @@ from convattn.constructions.conversion import conv_to_attention
 from convattn.encodings.layer import AttentionLayer
 from convattn.fast.application import apply_attention
 from convattn.networks.weights.files import WeightsFile, parse_weights
-from convattn.networks.weights.stated_size import at_image_size, smallest_image
+from convattn.networks.weights.fixed_size import at_image_size, smallest_image
 from convattn.networks.weights.stored_layer import (
     encode,
     layer_arrays,
@@ -129,15 +129,15 @@ def pack(layer: AttentionLayer, write: str, image_size: tuple[int, ...]) -> Pack
     if write == "flax":
         from convattn.networks.weights.flax_layout import apply_flax, pack_flax
 
-        stated = at_image_size(layer, image_size)
+        fixed = at_image_size(layer, image_size)
         routes = {"flax.nnx.MultiHeadAttention": apply_flax}
-        return Packed(*pack_flax(stated), stated.layer, routes)
+        return Packed(*pack_flax(fixed), fixed.layer, routes)
     if write == "torch":
         from convattn.networks.weights import torch_layout
 
-        stated = at_image_size(layer, image_size)
+        fixed = at_image_size(layer, image_size)
         routes = {"the formula of torch.nn.MultiheadAttention": torch_layout.apply_formula}
         if torch_layout.torch_is_installed():
             routes["torch.nn.MultiheadAttention"] = torch_layout.apply_torch
-        return Packed(*torch_layout.pack_torch(stated), stated.layer, routes)
+        return Packed(*torch_layout.pack_torch(fixed), fixed.layer, routes)
     raise ValueError(f"write={write!r}, but expected ours, flax or torch")

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from convattn.networks.weights.files import WeightsFile
+from convattn.networks.weights.fixed_size import METADATA
 from convattn.networks.weights.formats import WeightsRefused
-from convattn.networks.weights.stated_size import METADATA
 from convattn.networks.weights.stored_layer import FORMAT
 
 KERNEL_NAMES = {"kernel": "hwio", "weight": "oihw"}

@@ -27,14 +27,14 @@ from jax import Array, lax
 from jaxtyping import Float
 
 from convattn.networks.weights.files import WeightsFile
-from convattn.networks.weights.formats import WeightsRefused
-from convattn.networks.weights.stated_size import (
+from convattn.networks.weights.fixed_size import (
+    FixedSizeAttention,
     ImageTokens,
-    StatedAttention,
     as_numpy,
-    read_stated_metadata,
-    stated_metadata,
+    fixed_metadata,
+    read_fixed_metadata,
 )
+from convattn.networks.weights.formats import WeightsRefused
 from convattn.operators.arrays import as_array
 
 
@@ -87,21 +87,21 @@ class BiasedAttention(nnx.Module):
 LAYOUT = "flax"
 
 
-def pack_flax(stated: StatedAttention) -> tuple[dict[str, np.ndarray], dict[str, str]]:
+def pack_flax(fixed: FixedSizeAttention) -> tuple[dict[str, np.ndarray], dict[str, str]]:
     """The arrays and the text of a file in this layout."""
-    heads, features, width = stated.value.shape
-    none = np.zeros((features, heads, width), stated.value.dtype)
+    heads, features, width = fixed.value.shape
+    none = np.zeros((features, heads, width), fixed.value.dtype)
     kernels = {
         "query": none,
         "key": none,
-        "value": as_numpy(jnp.moveaxis(stated.value, 0, 1)),
-        "out": as_numpy(stated.output),
+        "value": as_numpy(jnp.moveaxis(fixed.value, 0, 1)),
+        "out": as_numpy(fixed.output),
     }
     arrays = {f"{part}.kernel": kernel for part, kernel in kernels.items()}
     arrays |= {f"{part}.bias": np.zeros((heads, width), none.dtype) for part in ("query", "key")}
     arrays |= {"value.bias": np.zeros((heads, width), none.dtype)}
-    arrays |= {"out.bias": as_numpy(stated.bias), "attention_fn.bias": as_numpy(stated.scores)}
-    return arrays, stated_metadata(LAYOUT, stated, "flax")
+    arrays |= {"out.bias": as_numpy(fixed.bias), "attention_fn.bias": as_numpy(fixed.scores)}
+    return arrays, fixed_metadata(LAYOUT, fixed, "flax")
 
 
 def flax_module(file: WeightsFile) -> tuple[nnx.MultiHeadAttention, ImageTokens]:
@@ -110,7 +110,7 @@ def flax_module(file: WeightsFile) -> tuple[nnx.MultiHeadAttention, ImageTokens]
     Raises:
         WeightsRefused: For a file of another layout, or one whose arrays do not fit.
     """
-    sizes, tokens = read_stated_metadata(file.metadata, LAYOUT, file.name)
+    sizes, tokens = read_fixed_metadata(file.metadata, LAYOUT, file.name)
     scores = as_array(file["attention_fn.bias"], f"{file.name}: attention_fn.bias")
     module = nnx.MultiHeadAttention(
         num_heads=sizes["heads"],

@@ -33,14 +33,14 @@ from jax import Array
 from jaxtyping import Float
 
 from convattn.networks.weights.files import WeightsFile
-from convattn.networks.weights.formats import WeightsRefused
-from convattn.networks.weights.stated_size import (
+from convattn.networks.weights.fixed_size import (
+    FixedSizeAttention,
     ImageTokens,
-    StatedAttention,
     as_numpy,
-    read_stated_metadata,
-    stated_metadata,
+    fixed_metadata,
+    read_fixed_metadata,
 )
+from convattn.networks.weights.formats import WeightsRefused
 
 LAYOUT = "torch"
 PARAMETERS = ("in_proj_weight", "in_proj_bias", "out_proj.weight", "out_proj.bias")
@@ -56,13 +56,13 @@ def slice_width(heads: int, features: int, head_features: int, out_features: int
     return max(head_features, -(-features // heads), -(-out_features // heads))
 
 
-def pack_torch(stated: StatedAttention) -> tuple[dict[str, np.ndarray], dict[str, str]]:
+def pack_torch(fixed: FixedSizeAttention) -> tuple[dict[str, np.ndarray], dict[str, str]]:
     """The arrays and the text of a file in this layout.
 
     Raises:
         ValueError: Where the weights, mostly zeros, would take more than 2 GiB.
     """
-    value, output = as_numpy(stated.value), as_numpy(stated.output)
+    value, output = as_numpy(fixed.value), as_numpy(fixed.output)
     heads, features, width = value.shape
     d = slice_width(heads, features, width, output.shape[2])
     embed = heads * d
@@ -78,15 +78,15 @@ def pack_torch(stated: StatedAttention) -> tuple[dict[str, np.ndarray], dict[str
     outgoing = np.zeros((embed, heads, d), value.dtype)
     outgoing[: output.shape[2], :, :width] = output.transpose(2, 0, 1)
     bias = np.zeros(embed, value.dtype)
-    bias[: output.shape[2]] = as_numpy(stated.bias)
+    bias[: output.shape[2]] = as_numpy(fixed.bias)
     arrays = {
         "in_proj_weight": incoming.reshape(3 * embed, embed),
         "in_proj_bias": np.zeros(3 * embed, value.dtype),
         "out_proj.weight": outgoing.reshape(embed, embed),
         "out_proj.bias": bias,
-        "attn_mask": as_numpy(stated.scores),
+        "attn_mask": as_numpy(fixed.scores),
     }
-    return arrays, stated_metadata(LAYOUT, stated, "pt")
+    return arrays, fixed_metadata(LAYOUT, fixed, "pt")
 
 
 def multihead_attention(
@@ -124,7 +124,7 @@ def torch_inputs(file: WeightsFile, images: Any) -> tuple[np.ndarray, np.ndarray
     Raises:
         WeightsRefused: For a file of another layout, or one whose arrays do not fit.
     """
-    sizes, tokens = read_stated_metadata(file.metadata, LAYOUT, file.name)
+    sizes, tokens = read_fixed_metadata(file.metadata, LAYOUT, file.name)
     heads, grid = sizes["heads"], tokens.grid
     embed = heads * slice_width(
         heads, sizes["features"], sizes["head_features"], sizes["out_features"]

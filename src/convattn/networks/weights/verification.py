@@ -37,7 +37,7 @@ from convattn.constructions.conversion import conv_to_attention
 from convattn.constructions.recovery import linear_map
 from convattn.encodings.layer import AttentionLayer
 from convattn.encodings.scalar import ScalarEncoding
-from convattn.networks.weights.stated_size import grid_at, require_room
+from convattn.networks.weights.fixed_size import grid_at, require_room
 from convattn.operators.arrays import accumulation_dtype
 from convattn.operators.convolution import conv
 

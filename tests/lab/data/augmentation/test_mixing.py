@@ -67,7 +67,7 @@ def test_smoothing_the_mixture_is_mixing_the_smoothed() -> None:
 
 
 @pytest.mark.parametrize("alpha", [0.8, 1.0, 0.2])
-def test_shares_are_of_the_beta_distribution(alpha) -> None:
+def test_fractions_are_of_the_beta_distribution(alpha) -> None:
     """Below any x there are as many as there should be, to 1/8,192 and the rounding by 2⁻¹⁷."""
     found = fractions(alpha).astype(float)
     assert (found * 2**16 == np.rint(found * 2**16)).all()
@@ -95,7 +95,7 @@ def many(count: int = 20_000):
     return jax.device_get(jax.jit(jax.vmap(lambda key: draw_mixing(key, 0.8, 1.0, 6, 7)))(keys))
 
 
-def test_both_kinds_all_shares_and_all_places_are_drawn() -> None:
+def test_both_kinds_all_fractions_and_all_places_are_drawn() -> None:
     """Six deviations of a binomial count; places are those of the boxes' middles."""
     own, box, fraction = many()
     cut = (own == 1) & (fraction < 1)

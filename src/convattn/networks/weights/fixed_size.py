@@ -1,6 +1,6 @@
 """A layer at one image size: plain multi-head attention with a table of scores.
 
-`flax.nnx.MultiHeadAttention` and `torch.nn.MultiheadAttention` have no relative bias. At a stated
+`flax.nnx.MultiHeadAttention` and `torch.nn.MultiheadAttention` have no relative bias. At a fixed
 image size none is needed: the positional scores of every query with every key are one array
 B[h, q, k], and the layer is
 
@@ -79,7 +79,7 @@ class ImageTokens:
 
 
 @dataclass(frozen=True)
-class StatedAttention:
+class FixedSizeAttention:
     """The arrays of a layer at one image size, in float32 or float64.
 
     Attributes:
@@ -95,7 +95,7 @@ class StatedAttention:
     layer: AttentionLayer
 
 
-def at_image_size(layer: AttentionLayer, image_size: tuple[int, ...]) -> StatedAttention:
+def at_image_size(layer: AttentionLayer, image_size: tuple[int, ...]) -> FixedSizeAttention:
     """Work out a layer's arrays for one image size.
 
     A missing map becomes an identity, placed so that the head dimension is the smaller of its two
@@ -106,8 +106,8 @@ def at_image_size(layer: AttentionLayer, image_size: tuple[int, ...]) -> StatedA
             any map, and for one in less than float32, whose arrays should be widened first.
 
     >>> import convattn as ca
-    >>> stated = at_image_size(ca.conv_to_attention([[[1.0]], [[2.0]], [[3.0]]]), (5,))
-    >>> stated.scores.shape, stated.value.shape
+    >>> fixed = at_image_size(ca.conv_to_attention([[[1.0]], [[2.0]], [[3.0]]]), (5,))
+    >>> fixed.scores.shape, fixed.value.shape
     ((4, 5, 7), (4, 1, 1))
     """
     axes = len(layer.patch_size)
@@ -135,7 +135,7 @@ def at_image_size(layer: AttentionLayer, image_size: tuple[int, ...]) -> StatedA
     require_room(layer, tokens.image_size)
     gains = layer.encoding.head_gains(tokens.grid.number_of_keys)
     bias = jnp.zeros(output.shape[2:], dtype) if layer.bias is None else layer.bias.astype(dtype)
-    return StatedAttention(
+    return FixedSizeAttention(
         layer.encoding.positional_scores(tokens.grid).astype(dtype),
         value,
         output if gains is None else output * gains.astype(dtype)[:, None, None],
@@ -185,22 +185,22 @@ def smallest_image(
     return tuple(sides)
 
 
-def stated_metadata(layout: str, stated: StatedAttention, framework: str) -> dict[str, str]:
-    """The text that goes with a layout for a stated image size."""
-    heads, features, head_features = stated.value.shape
+def fixed_metadata(layout: str, fixed: FixedSizeAttention, framework: str) -> dict[str, str]:
+    """The text that goes with a layout for a fixed image size."""
+    heads, features, head_features = fixed.value.shape
     described = {
         "layout": layout,
         "version": 1,
         "heads": heads,
         "features": features,
         "head_features": head_features,
-        "out_features": stated.output.shape[2],
-        **asdict(stated.tokens),
+        "out_features": fixed.output.shape[2],
+        **asdict(fixed.tokens),
     }
     return {"format": framework, METADATA: json.dumps(described, sort_keys=True)}
 
 
-def read_stated_metadata(
+def read_fixed_metadata(
     metadata: Mapping[str, str], layout: str, name: str
 ) -> tuple[dict[str, int], ImageTokens]:
     """The sizes of the attention, and the way from images to tokens.
