@@ -1,17 +1,13 @@
-"""A process that trains a tiny model in a folder, to be killed: FOLDER CACHE [GATE].
+"""A process that trains a tiny model in a folder, to be killed: FOLDER CACHE.
 
-It says "ready" before it begins and its outcome at the end. With GATE, a folder, it makes the file
-`waiting` there when the first epoch has ended, and waits for the file `go`, so that a signal meets
-it while it trains.
+It says "ready" before it begins and its outcome at the end.
 """
 
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
 EPOCHS = 8
-PATIENCE = 60.0
 
 
 def cache_options(folder: Path | str) -> dict[str, Any]:
@@ -30,7 +26,7 @@ def settings_of_the_run() -> Any:
     return settings(epochs=EPOCHS, select="best", learning_rate=0.5)
 
 
-def main(folder: str, cache: str, gate: str = "") -> None:
+def main(folder: str, cache: str) -> None:
     """Train, or go on training."""
     import jax
     from lab.training.tiny import Normalized, pictures, run, training_images
@@ -39,25 +35,12 @@ def main(folder: str, cache: str, gate: str = "") -> None:
     for name, value in cache_options(cache).items():
         jax.config.update(name, value)
 
-    calls = iter(range(EPOCHS + 1))  # one before the first step
-
-    def wait(model: Any) -> dict[str, Any]:
-        if next(calls) == 1 and gate:
-            (Path(gate) / "waiting").touch()
-            end = time.monotonic() + PATIENCE
-            while not (Path(gate) / "go").exists():
-                if time.monotonic() > end:
-                    raise TimeoutError(f"nobody made {gate}/go")
-                time.sleep(0.01)
-        return {}
-
     print("ready", flush=True)
     outcome = run(
         Path(folder),
         settings_of_the_run(),
         model=Normalized(),
         images=training_images(validation=pictures(24, 2)),
-        snapshot=wait,
         console=Console(width=200),
     )
     print(outcome.status, outcome.step, repr(outcome.test_loss), repr(outcome.test_accuracy))

@@ -2,6 +2,7 @@
 
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -26,12 +27,12 @@ TIMES = ("seconds", "images_per_second")
 
 
 @contextmanager
-def training_process(folder, cache, *words):
+def training_process(folder, cache):
     """The process, once it is ready to train."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(PATHS)}
     environment.pop("JAX_ENABLE_X64", None)
     with subprocess.Popen(
-        [sys.executable, SCRIPT, folder, cache, *words],
+        [sys.executable, SCRIPT, folder, cache],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -44,9 +45,9 @@ def training_process(folder, cache, *words):
             process.kill()
 
 
-def finished(folder, cache, *words):
+def finished(folder, cache):
     """What a process says that nobody kills."""
-    with training_process(folder, cache, *words) as process:
+    with training_process(folder, cache) as process:
         told, problems = process.communicate(timeout=120)
         assert process.returncode == 0, problems
     return told.splitlines()
@@ -129,8 +130,6 @@ def test_killed_at_random_moments(tmp_path, cache_folder, whole):
 
 def test_a_run_that_differs_is_told_apart(tmp_path, whole):
     """Planted: a metrics line that is missing, and an older checkpoint."""
-    import shutil
-
     for change in ("metrics", "checkpoint"):
         copy = tmp_path / change
         shutil.copytree(whole[0], copy)
@@ -141,30 +140,3 @@ def test_a_run_that_differs_is_told_apart(tmp_path, whole):
             shutil.rmtree(copy / CHECKPOINTS / str(STEPS))
         with pytest.raises(AssertionError):
             assert_same_run(copy, whole[0])
-
-
-def test_terminated_and_resumed(tmp_path, cache_folder, whole):
-    """SIGTERM: a checkpoint of the very step, a word on how to go on, exit code 0."""
-    folder, gate = tmp_path / "run", tmp_path / "gate"
-    gate.mkdir()
-    with training_process(folder, cache_folder, gate) as process:
-        end = time.monotonic() + 60
-        while not (gate / "waiting").exists():
-            assert process.poll() is None, process.stderr.read()
-            assert time.monotonic() < end
-            time.sleep(0.01)
-        process.terminate()
-        (gate / "go").touch()
-        told, problems = process.communicate(timeout=60)
-        assert process.returncode == 0, problems
-    *_, said, last = told.splitlines()
-    status, step, *figures = last.split()
-    assert (status, figures) == ("stopped", ["None", "None"])
-    assert said.startswith(
-        f"stopped by SIGTERM at step {step} of {STEPS}; the next training session"
-    )
-    assert int(step) == newest(folder) == STEPS // EPOCHS
-    told = finished(folder, cache_folder)
-    assert f"going on from the checkpoint of step {step}" in told
-    assert told[-1] == whole[1]
-    assert_same_run(folder, whole[0])
