@@ -88,7 +88,7 @@ def test_sgd_is_the_loop_to_the_last_bit(momentum):
     for name, decay in (("kernel", 0.05), ("bias", 0.0)):
         series = [gradient[name] for gradient in gradients]
         assert_equal(found[name], sgd(settings, parameters[name], series, decay), name)
-        with pytest.raises(AssertionError, match="should be"):  # planted: the other decay
+        with pytest.raises(AssertionError, match="but expected"):  # planted: the other decay
             assert_equal(found[name], sgd(settings, parameters[name], series, 0.05 - decay), name)
 
 
