@@ -269,7 +269,8 @@ class Prune:
         _require([self.run], folder, self.json)
         if self.epochs is not None and self.epochs < 1:
             raise UsageError(f"--epochs is {self.epochs}, but expected at least 1")
-        thresholds = Thresholds(self.threshold_eigenvalue, self.threshold_condition)
+        limits = self.threshold_eigenvalue, self.threshold_condition
+        thresholds = Thresholds(eigenvalue=limits[0], condition=limits[1])
         try:
             found = prune_run(
                 self.run,
