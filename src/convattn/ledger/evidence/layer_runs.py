@@ -7,6 +7,7 @@ result must *equal* the exact convolution, rounded once to the dtype. An exact l
 parameters has a derived bound for every output entry.
 """
 
+from functools import partial
 from typing import Any
 
 import jax
@@ -70,8 +71,7 @@ def applied(
     layer: AttentionLayer, images: Num[np.ndarray, "..."], dtype: str, **options: Any
 ) -> Num[Array, "..."]:
     """`apply_attention` to the images in this dtype, as one program."""
-    attend = jax.jit(lambda layer, images: apply_attention(layer, images, **options))
-    return attend(layer, jnp.asarray(images.astype(dtype)))
+    return jax.jit(partial(apply_attention, **options))(layer, jnp.asarray(images.astype(dtype)))
 
 
 def equals_convolution(
