@@ -51,8 +51,8 @@ def content_lost(original):
 
 def other_encoding(encoding):
     def change(original):
-        return lambda kernel, **named: original(
-            kernel, **{**named, "encoding": encoding, "exact": False}
+        return lambda *given, **named: original(
+            *given, **{**named, "encoding": encoding, "exact": False}
         )
 
     return change
