@@ -33,7 +33,6 @@ PAPER = {
 SAC = ("sac", "msac", "sac_convolution", "sac_baseline")
 BUNDLED = ("slice", "resnet_slice", *SAC)  # what needs no download
 TRANSFORMERS = ("cmhsa3_convolution", "cmhsa3_attention", "vit_base", "deit_small", "deit_base")
-QUICK = ("pruned", "resnet_slice", "sac", "cmhsa3_attention")
 UNEQUAL = (3, 0)  # heads of each layer, as pruning leaves them
 
 
@@ -116,13 +115,8 @@ def tiny(name: str, pictures: Path) -> RunSettings:
     return settings
 
 
-def one_of_each_kind(name: str) -> object:
-    """The quick tests train one config of each kind of model."""
-    return name if name in QUICK else pytest.param(name, marks=pytest.mark.slow)
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [one_of_each_kind(name) for name in (*CONFIGS, "pruned")])
+@pytest.mark.parametrize("name", [*CONFIGS, "pruned"])
 def test_a_config_trains_for_an_epoch(name, pictures, tmp_path) -> None:
     outcome = launch(tiny(name, pictures), tmp_path / "run", command="none")
     assert (outcome.status, outcome.step, outcome.steps) == ("finished", 2, 2)
