@@ -55,6 +55,7 @@ def test_position_maps_are_those_of_the_snapshot(stored_run) -> None:
         )
 
 
+@pytest.mark.slow
 def test_the_layers_see_what_they_see_in_the_model(model) -> None:
     tokens = [tokens for _, tokens in layer_inputs(model, IMAGES)]
     last = model.layers[-1](tokens[-1])

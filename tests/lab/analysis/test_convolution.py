@@ -67,10 +67,12 @@ def check(layer: AttentionLayer, size: int | tuple[int, int], dilation: tuple[in
     return found.relative
 
 
+@pytest.mark.slow
 def test_it_is_the_residual_of_the_recovered_convolution() -> None:
     assert check(trained(3, 0), (2, 5), (1, 1)) > 0.1
 
 
+@pytest.mark.slow
 def test_so_it_is_with_a_ring_and_a_dilation() -> None:
     layer = trained(2, 1, ring=((1, 0), (2, 1)))
     dilated = AttentionLayer(layer.encoding, None, layer.output, dilation=(2, 1), ring=layer.ring)

@@ -36,6 +36,7 @@ def test_what_fits_the_model_is_known(tmp_path, model, expected) -> None:
     assert set(fitting_pictures(write_run(tmp_path / "run", model))) == expected
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("error")
 def test_what_fits_the_model_is_drawn(tmp_path, capsys) -> None:
     run = write_run(tmp_path / "run")

@@ -64,6 +64,7 @@ def fail(*given, **more):
     raise AssertionError("not to be called")
 
 
+@pytest.mark.slow
 def test_the_newest_checkpoint_is_restored_and_judged_as_in_training(trained) -> None:
     path, outcome = trained
     found = restore_run(path)

@@ -45,6 +45,7 @@ def test_the_digest_is_that_of_the_stored_arrays() -> None:
     assert found.hexdigest() == cifar10.SHA256
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not ARCHIVE.exists(), reason=f"the source archive isn't at {ARCHIVE}")
 def test_bytes_equal_the_first_records_of_each_class() -> None:
     with tarfile.open(ARCHIVE) as tar:

@@ -93,6 +93,7 @@ def test_half_precision_is_finite_and_its_logits_float32(encoding):
 
 
 # --------------------------------------------------------------------------------- dropout
+@pytest.mark.slow
 def test_dropout_takes_place_in_training_only_and_draws_from_the_key_alone():
     model = tiny(heads=(2,), dropout=0.3, attention_dropout=0.2, backend="dense")
     given, first = images(), jax.random.key(1)
@@ -130,6 +131,7 @@ def test_each_layer_drops_other_numbers(monkeypatch):
 
 
 # ------------------------------------------------------------------------- where they begin
+@pytest.mark.slow
 def test_the_first_numbers_come_from_the_seed():
     """And linear maps of n inputs begin within 1/√n, and not much nearer."""
     settings = EncoderSettings("content", heads=(2, 0), width=8, inner=6)

@@ -27,6 +27,7 @@ def total(function, given):
     return function(given).astype(jnp.float32).sum()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", HALVES)
 def test_a_bias_has_every_token_in_its_gradient(dtype):
     """Terms of one, so that sums in float32 are exact; in bfloat16 they stand still."""

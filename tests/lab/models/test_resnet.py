@@ -67,6 +67,7 @@ def logits(model, given, training):
     return values.mean((1, 2)) @ numbers(model.classifier.kernel) + numbers(model.classifier.bias)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("training", [False, True])
 def test_the_logits_are_those_of_the_loops(training):
     """Zeros on both sides for the stride, as in PyTorch, where "SAME" would lay them on one."""
@@ -97,6 +98,7 @@ def test_batch_statistics_change_in_training_only():
     assert_within(numbers(model.stem.norm.mean), expected, CLOSE)
 
 
+@pytest.mark.slow
 def test_a_gradient_flows_to_every_parameter_and_logits_are_float32():
     @nnx.jit
     def step(model, given):
@@ -111,6 +113,7 @@ def test_a_gradient_flows_to_every_parameter_and_logits_are_float32():
     assert {leaf.dtype for leaf in jax.tree.leaves(nnx.state(model))} == {jnp.dtype("float32")}
 
 
+@pytest.mark.slow
 def test_kernels_begin_with_the_variance_two_over_what_they_write():
     """He's normal of fan-out: 2/(9·outputs), within five deviations of a variance of n numbers."""
     wide = ResNetSettings(channels=(40,), blocks=(1,))

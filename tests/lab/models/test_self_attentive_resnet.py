@@ -46,6 +46,7 @@ def test_the_gradient_reaches_every_parameter():
     assert unreached(made(small), pictures()) == []
 
 
+@pytest.mark.slow
 def test_a_parameter_that_is_not_reached_is_named():
     """Where the queries are zero, the keys change nothing."""
     model = made(replace(TINY, channels=(2,), blocks=(1,), kernel_size=1))
@@ -194,6 +195,7 @@ def test_two_heads_at_a_finite_bias_are_each_convolution(integers, mistake):
     assert off == (0 if mistake is None else len(seen))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["sac", "msac"])
 def test_the_bias_begins_as_it_is_asked_to(kind):
     operator = made(replace(KINDS[kind], center_bias=2.5)).blocks[0].first.operator

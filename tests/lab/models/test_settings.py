@@ -11,6 +11,7 @@ from convattn.lab.models.images import token_grid
 from convattn.lab.models.settings import EncoderSettings
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("encoding", ["quadratic", "gaussian"])
 def test_the_most_extreme_settings_stay_finite(encoding):
     """Also where tokens are zero, so that LayerNorm has nothing but epsilon to divide by."""

@@ -40,6 +40,7 @@ def sees_the_other(settings: SimilaritySettings) -> bool:
     return bool((np.asarray(before) != np.asarray(after)).any())
 
 
+@pytest.mark.slow
 def test_only_cross_attention_lets_an_image_see_the_other():
     assert not sees_the_other(OWN)
     assert sees_the_other(CROSS)

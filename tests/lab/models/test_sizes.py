@@ -45,6 +45,7 @@ def parts_of(name):
     return model_size.self_attention_model(encoding, pruned=15 if name == "pruned" else 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SETTINGS)
 def test_the_parameters_are_those_of_the_tables(name):
     """From abstract shapes: nothing of paper size is allocated."""
@@ -124,6 +125,7 @@ AUDITED = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("settings", "size", "share"), [case[1:] for case in AUDITED], ids=[case[0] for case in AUDITED]
 )
@@ -201,6 +203,7 @@ def counted(settings: SelfAttentiveResNetSettings) -> int:
     return sum(products(equation) for equation in program.jaxpr.eqns)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_flops_are_twice_the_products_of_the_program(kind):
     found = flop_count(KINDS[kind], classes=5, image_size=IMAGE)

@@ -25,6 +25,7 @@ def run(model, given, training=False, dropout_key=None):
     return model(given, training=training, dropout_key=dropout_key)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", SETTINGS)
 def test_the_logits_are_those_of_the_loops(kind):
     model, given = tiny(kind, "float64"), images(dtype="float64")

@@ -14,6 +14,7 @@ from convattn.lab.models.sizes import FlopCount, abstract_model, flop_count, par
 IMAGENET = {"classes": 1000, "image_size": (224, 224)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("settings", "count"),
     [(vit_base(), 86_567_656), (deit_base(), 86_567_656), (deit_small(), 22_050_664)],
@@ -58,6 +59,7 @@ def done_by_element(settings, tokens, keys):
     return settings.depth * each + 20 * tokens * settings.width
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["convolution", "absolute", "class"])
 def test_xla_counts_the_same_products(kind):
     """The dense back end, lowered and not compiled. XLA leaves the zeros around an image out."""

@@ -22,6 +22,7 @@ def model_of(encoding: str):
     return build_model(settings, classes=2, image_size=(6, 4), rngs=nnx.Rngs(1))
 
 
+@pytest.mark.slow
 def test_content_at_zero_is_what_the_layer_scores_there() -> None:
     content = model_of("content").attention_layers()[0].content
     integers = iter(range(100))
@@ -47,6 +48,7 @@ def test_without_tables_content_scores_nothing_at_zero() -> None:
         assert (content_at_zero(bare, GRID) == jnp.zeros((3, 15))).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("encoding", ["quadratic", "gaussian", "learned"])
 def test_the_table_holds_the_scores_of_every_shift(encoding) -> None:
     model = model_of(encoding)

@@ -43,6 +43,7 @@ def same(first, second) -> bool:
     return left.keys() == right.keys() and all((left[n] == right[n]).all() for n in left)
 
 
+@pytest.mark.slow
 def test_the_folder_holds_what_was_done(run, pictures) -> None:
     folder, outcome = run
     directory = RunDirectory(folder)
@@ -94,6 +95,7 @@ def test_a_finished_run_goes_on_to_where_it_is(run, pictures) -> None:
     assert len(facts["sittings"]) == 2
 
 
+@pytest.mark.slow
 def test_the_recorded_command_repeats_the_run(pictures, tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(pictures.parent)
     words = ["--data", "pictures", "--model.heads", "2", "--model.width", "4", "--model.inner", "4"]

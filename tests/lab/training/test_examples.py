@@ -58,6 +58,7 @@ def rows(count, seed):
     return np.random.default_rng(seed).integers(0, CLASSES, (count, LENGTH), np.int32)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("soft", [False, True])
 def test_the_trainer_takes_several_targets_of_an_example(soft, tmp_path):
     """It learns to say them; shares are of all positions, and so lie between 0 and 1."""

@@ -102,6 +102,7 @@ def single(leaf):
     return jnp.asarray(leaf, jnp.float32) if floats else jnp.asarray(leaf)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", BACK_ENDS)
 def test_every_back_end_is_exported(name):
     bucket, layer, images = case_for(BACK_ENDS[name])

@@ -49,6 +49,7 @@ def whole(looped):
     return looped(4, 4)
 
 
+@pytest.mark.slow
 def test_any_division_into_calls_gives_the_same_bits(looped, whole):
     assert_same_bits(looped(1, 3, 2, 1, 1), whole)
     with pytest.raises(AssertionError):  # planted: a step fewer

@@ -80,6 +80,7 @@ def batch_of(step, *, seed=0, batch_size=16):
     return indices, after.parameters["seen"][...], after.parameters["drawn"][...]
 
 
+@pytest.mark.slow
 def test_a_step_sees_what_seed_epoch_and_index_decide():
     """The same picture of one epoch is the same in whatever batch it is, and else another."""
     indices, seen, drawn = batch_of(5)

@@ -108,6 +108,7 @@ class Interrupt:
         return kernel(model)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGINT"])
 def test_a_signal_saves_and_the_run_goes_on(tmp_path, expected, name, capsys):
     given = settings(checkpoint_minutes=60.0)
@@ -221,6 +222,7 @@ def test_two_runs_in_one_folder_are_refused(tmp_path):
         run(tmp_path, snapshot=within)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -249,6 +251,7 @@ def test_what_is_not_finite_stops_the_run(tmp_path, changes, message):
     assert (again.value.step, str(again.value)) == (told.value.step, str(told.value))
 
 
+@pytest.mark.slow
 def test_the_best_is_chosen_by_validation_alone(tmp_path):
     """Exchanging the test images' labels changes the figure, and not the choice."""
     given = settings(select="best", epochs=5, learning_rate=1.0, **SELDOM)
@@ -270,6 +273,7 @@ def test_the_best_is_chosen_by_validation_alone(tmp_path):
     assert parameters(again) == parameters(outcome)
 
 
+@pytest.mark.slow
 def test_a_best_one_that_was_damaged_is_not_replaced_by_another(tmp_path):
     """Neither after the end of the run nor amid it."""
     given = settings(select="best", epochs=2, **SELDOM)

@@ -45,6 +45,7 @@ def held_against(two, conversion=EXACT):
     return deviation(phase_one(), two, images(), conversion)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_the_logits_of_a_conversion_are_within_the_bound(name) -> None:
     found = seen(name)
@@ -121,6 +122,7 @@ def test_what_went_wrong_exceeds_the_bound(name) -> None:
         assert "logits are outside their bounds" in text
 
 
+@pytest.mark.slow
 def test_the_run_by_sublayers_is_the_network() -> None:
     """Both round, so they agree within twice the bound of a network that is held against itself."""
     for model in (phase_one(), converted(EXACT)):

@@ -68,6 +68,7 @@ def layer_limit(one, two, conversion, tokens):
     return attention_bound(two, one, tokens, conversion) + rounding
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_each_layer_is_the_convolution_that_it_was(name):
     """On the same tokens, those of the first phase, within the derived bound, in float64."""

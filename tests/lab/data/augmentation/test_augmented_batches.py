@@ -63,6 +63,7 @@ def in_pieces(key, epoch, indices):
     return pixels, augmented, erased, mix(erased, DATA.labels[indices], keys[0], **BOTH, classes=3)
 
 
+@pytest.mark.slow
 def test_all_of_it_is_done_in_the_order_that_is_promised() -> None:
     pixels, augmented, erased, (expected, shares) = in_pieces(KEY, 4, INDICES)
     assert not np.array_equal(augmented, pixels)
@@ -77,6 +78,7 @@ def test_all_of_it_is_done_in_the_order_that_is_promised() -> None:
         assert_within(found, erased, bound)
 
 
+@pytest.mark.slow
 def test_unmixed_images_depend_on_seed_epoch_and_index_alone() -> None:
     first, labels = load(KEY, 3, INDICES, ALONE)
     assert np.array_equal(labels, LABELS[INDICES])
