@@ -19,9 +19,14 @@ from strategies import CONVERSION_BUCKETS, FLOATS, make_case, seeds
 
 import convattn as ca
 from convattn.bounds.majorant import majorant_of
-from convattn.bounds.rounding import layer_error_bound
+from convattn.bounds.rounding import layer_error_bound, underflow_bound
 from convattn.bounds.score_error import unit_roundoff
-from convattn.operators.attention import contraction_lengths, multi_head_self_attention
+from convattn.operators.attention import (
+    contraction_lengths,
+    multi_head_self_attention,
+    place_single_map,
+)
+from convattn.operators.shifts import TokenGrid
 
 BUCKETS = tuple(CONVERSION_BUCKETS[index] for index in (0, 3, 5))
 # The scalar encoding is refused in narrower dtypes; there is nothing to bound.
@@ -118,6 +123,27 @@ def test_where_there_is_no_bound():
     content = replace(ca.conv_to_attention(kernel), content=ca.ContentScores(zero, zero))
     with pytest.raises(ValueError, match="content scores"):
         layer_error_bound(content, images, zeros)
+
+
+@pytest.mark.parametrize("encoding", ["bias", "scalar"])
+@pytest.mark.parametrize("largest", [0.25, 3.0])
+def test_what_underflow_adds_is_what_is_derived(encoding, largest):
+    """8·tiny·(1 + x)(1 + v)(1 + o)(1 + g) times the lengths, the casts, and g·F·x of the maps."""
+    kernel = jnp.arange(30.0, dtype=jnp.float32).reshape(3, 2, 5)
+    layer = ca.conv_to_attention(kernel, encoding=encoding)
+    images = jnp.asarray(np.linspace(-largest, largest / 2, 14).reshape(1, 7, 2), jnp.float32)
+    grid = TokenGrid((7,), layer.ring)
+    tiny, keys = float(np.finfo(np.float32).tiny), grid.number_of_keys
+    gains = layer.encoding.head_gains(keys)
+    gain = layer.heads if encoding == "bias" else 2 * float(gains.sum())
+    value, output = place_single_map(layer.value, layer.output)
+    assert value is None
+    factors = (1 + largest) * 2 * (1 + float(jnp.abs(output).max())) * (1 + gain)
+    expected = 8 * tiny * factors * np.prod(contraction_lengths(value, output, layer.heads, keys))
+    given = layer, images, grid, np.float32, np.float32
+    assert underflow_bound(*given, True) == pytest.approx(expected + 2 * tiny)
+    expected += tiny * gain * 2 * largest
+    assert underflow_bound(*given, False) == pytest.approx(expected + 2 * tiny)
 
 
 def steps(jaxpr):

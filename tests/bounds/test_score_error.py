@@ -64,6 +64,9 @@ def test_scalar_scores_and_gains_are_within_their_error(dtype, count, keys):
             for base, score in zip(bases, scores[head], strict=True):
                 assert abs(arb(score) - head * arb(base).log()) <= error.absolute
                 assert head * arb(base).log() <= error.range * (1 + 1e-6)
+        # Neither is larger than it need be: eleven roundings of the largest score.
+        assert error.range <= count * arb(max(bases)).log() * (1 + 1e-6)
+    assert error.absolute == gamma(11, unit_roundoff(dtype)) * error.range
 
 
 def test_an_error_is_caught():

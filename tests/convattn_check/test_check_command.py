@@ -82,6 +82,8 @@ def test_any_name_is_printed_on_one_line_of_ascii(folder, capsys):
     assert out.isascii()
     assert len(out.splitlines()) == len(names) + 1
     assert out.count("REJECT  unreadable") == len(names)
+    for number, name in enumerate((r"a\nACCEPT b", r"\x1b[31m", r"\xe9", r"\udcff", r"nul\x00")):
+        assert out.splitlines()[number].startswith(f"REJECT  unreadable  {name}  the file")
     assert main(["--json", *names]) == 1
     assert [verdict["file"] for verdict in json.loads(capsys.readouterr().out)] == names
 

@@ -15,7 +15,13 @@ from strategies import seeds
 
 import convattn as ca
 from convattn.bounds.back_ends.bounds import gradient_bounds, value_bound
-from convattn.bounds.back_ends.paths import ringed, weight_rounding
+from convattn.bounds.back_ends.paths import (
+    WeightRounding,
+    count_roundings,
+    ringed,
+    softmax_majorants,
+    weight_rounding,
+)
 from convattn.bounds.back_ends.scores import (
     PairScores,
     exact_scores,
@@ -109,6 +115,44 @@ def test_weights_of_scores_that_are_off(seed):
         assert_within(moved[..., 2:3], everywhere, np.asarray(found.background_error) + 1e-14)
     largest = np.expm1(2 * off.max()) * (exact + 2 * everywhere)
     assert (np.asarray(found.error) <= largest + 1e-14).all()
+
+
+def test_the_counts_are_those_of_the_derivation():
+    """Added up by hand for H, b, F, V, O, T = 2, 5, 3, 3, 2, 4, Q = 3·4, N = 4·6 and n_s = 35."""
+    bucket = replace(LAYER_BUCKETS[20], batch=5)
+    unit, layer = 2.0**-24, make_layer_case(bucket, 1).layer
+    assert score_roundings(layer, 3) == 16 + 2 * 3 + 2 + 8 + 2 + 1
+    found = count_roundings(layer, bucket.grid, 5, 3, unit, 1e-38)
+    counts = 103, 103 + 208, 103 + 208 + 2110 + 2880
+    for relative, count in zip((found.values, found.maps, found.parameters), counts, strict=True):
+        assert relative == pytest.approx(gamma(count, "float32"), rel=1e-9)
+    assert found.score == gamma(35, "float32")
+    assert found.weight == pytest.approx(2 * (16 + 36 + 8) * unit, rel=1e-5)
+    assert found.terms == 32 * 5 * 12 * 24**2 * 2 * 3 * 3 * 2 * 35
+    assert found[:2] + found[-3:-1] == (unit, 1e-38, 35, 2)
+
+
+def test_what_softmax_passes_back_is_what_is_derived():
+    """D and ΔD, and c(2 Σ dA + N R) with its error, summed over the queries of each head."""
+    rng = np.random.default_rng(0)
+    weights, error, passed = rng.uniform(size=(3, 2, 3, 5))
+    background, off = rng.uniform(size=(2, 2, 3, 1))
+    parts = WeightRounding(*map(jnp.array, (weights, error, background, off)))
+    exact, wrong = softmax_majorants(parts, jnp.array(passed))
+    row = np.einsum("hqk,hqk->hq", weights, passed)[..., None]
+    row_off = np.einsum("hqk,hqk->hq", error, passed)[..., None]
+    assert_within(exact.pairs, weights * (passed + row), 1e-12)
+    assert_within(wrong.pairs, error * (passed + row + row_off) + weights * row_off, 1e-12)
+    for head in range(2):
+        through = through_off = 0.0
+        for query in range(3):
+            r, delta = row[head, query, 0], row_off[head, query, 0]
+            c, c_off = background[head, query, 0], off[head, query, 0]
+            everywhere = 2 * passed[head, query].sum() + 5 * r
+            through += c * everywhere
+            through_off += c_off * (everywhere + 5 * delta) + c * 5 * delta
+        assert_within(exact.background[head], through, 1e-11)
+        assert_within(wrong.background[head], through_off, 1e-11)
 
 
 def planted(layer, images, grid, spoil):
