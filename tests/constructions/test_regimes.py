@@ -33,6 +33,13 @@ def test_exact_is_true_false_or_none(exact):
         check_regime("bias", exact, 0.5, None, None, jnp.float32)
 
 
+@pytest.mark.parametrize("exact", [None, True])
+def test_a_parameter_of_the_limit_form_asks_for_it(exact):
+    assert check_regime("bias", False, 0.5, 8.0, None, jnp.float32) is False
+    with pytest.raises(ValueError, match=r"logit=8\.0 belongs to the limit form"):
+        check_regime("bias", exact, 0.5, 8.0, None, jnp.float32)
+
+
 def test_a_map_that_overflows_is_refused_and_the_limit_form_is_not():
     kernel = jnp.full((3, 3, 1, 1), 40000, jnp.float16)
     with pytest.raises(ValueError, match=r"overflow float16.*exact=False"):
