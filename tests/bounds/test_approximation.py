@@ -2,6 +2,7 @@
 
 from fractions import Fraction
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -227,3 +228,32 @@ def test_a_kernel_that_is_not_finite(entry, name):
     kernel = jnp.ones((3, 1, 1)).at[1].set(entry)
     with pytest.raises(ValueError, match=rf"kernel has {name} at index \(1, 0, 0\).* diverged"):
         approximate_convolution(kernel, 1)
+
+
+def test_a_traced_kernel_is_refused():
+    with pytest.raises(ValueError, match="not within jit"):
+        jax.jit(lambda kernel: approximate_convolution(kernel, 2).layer)(jnp.ones((3, 1, 1)))
+
+
+def test_where_some_candidates_overflow_another_is_taken():
+    kernel = jnp.asarray([[[60000.0]], [[-60000.0]], [[60000.0]]], "float16")
+    assert approximate_convolution(kernel, 2).method == "one-hot heads"
+
+
+def test_where_all_candidates_overflow_the_remedy_is_said(monkeypatch):
+    refuse = "convattn.bounds.approximation.candidates"
+    monkeypatch.setattr(refuse, lambda *given: [("one", np.ones((1, 3)), np.full((1, 3), 2.0**10))])
+    with pytest.raises(ValueError, match="overflow float16"):
+        approximate_convolution(jnp.full((3, 1, 1), 60000.0, "float16"), 2)
+
+
+def test_another_layer_has_no_mixture():
+    with pytest.raises(ValueError, match="no mixture heads"):
+        stored_numbers(ca.conv_to_attention(jnp.ones((3, 1, 1))))
+
+
+def test_the_bias_and_the_zero_kernel_pass():
+    found = ca.approximate_convolution(jnp.zeros((3, 1, 2)), 3, bias=jnp.array([1.0, 2.0]))
+    assert found.layer.heads == 1
+    assert found.error.upper == 0
+    assert ca.apply_attention(found.layer, jnp.ones((1, 4, 1)))[0, 0].tolist() == [1.0, 2.0]

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from convattn.bounds.mixture_candidates import leaking_heads
+from convattn.bounds.mixture_candidates import leaking_heads, leaking_rows
 
 
 def test_leaking_heads_mix_back_to_the_directions():
@@ -19,3 +19,11 @@ def test_leaking_heads_mix_back_to_the_directions():
 
 def test_directions_without_a_positive_combination():
     assert leaking_heads(np.array([[0.6, -0.8]]), 0.25) is None
+
+
+def test_the_maps_of_rows_are_their_least_squares():
+    rows = np.array([[1.0, 0.5, 0.0], [0.0, 1.0, 1.0]])
+    weights, mixtures = leaking_rows(rows, 2.0**-10, 0.0)
+    shares = weights / (1 + weights.sum(axis=1, keepdims=True))
+    rest = np.eye(3) - shares.T @ mixtures
+    assert np.abs(shares @ rest).max() < 1e-12
