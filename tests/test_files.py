@@ -76,3 +76,26 @@ def test_what_leads_out_of_a_folder_is_not_written_to(tmp_path, name, kind):
         pass
     assert target.exists() == (kind in ("file", "folder"))
     assert kind != "file" or target.read_text() == "precious\n"
+
+
+@pytest.mark.parametrize("place", ["best", "checkpoints/3", "figures/curves.png"])
+def test_a_folder_in_which_something_leads_out_is_not_held(tmp_path, place):
+    target, run = tmp_path / "target", tmp_path / "run"
+    target.mkdir()
+    (run / place).parent.mkdir(parents=True)
+    (run / place).symlink_to(target)
+    with pytest.raises(ValueError, match="is a symbolic link, but expected"), hold_folder(run):
+        pass
+    assert not (run / "lock").exists()
+
+
+def test_a_lock_that_is_another_file_too_is_not_written_to(tmp_path):
+    (tmp_path / "precious").write_text("precious\n")
+    (tmp_path / "run").mkdir()
+    os.link(tmp_path / "precious", tmp_path / "run" / "lock")
+    with (
+        pytest.raises(ValueError, match="is one of several names of its file"),
+        hold_folder(tmp_path / "run"),
+    ):
+        pass
+    assert (tmp_path / "precious").read_text() == "precious\n"

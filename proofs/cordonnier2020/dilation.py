@@ -75,7 +75,13 @@ CLAIM = Claim(
             alphas=(1.0, 16.0, 104.0),
             centers=((0, 2), (-2, 2), (3, -3)),
         ),
-        certified("C20.dilation", cases=({"dilation": [2, 2]}, {"dilation": [3, 3]})),
+        certified(
+            "C20.dilation",
+            cases=(
+                {"kernel_size": [3, 3], "dilation": [2, 2]},
+                {"kernel_size": [5, 5], "dilation": [3, 3]},
+            ),
+        ),
         equals_convolution("3 × 3, dilation 2", (3, 3), encoding="quadratic", dilation=2),
         equals_convolution("3 × 3, dilation 3", (3, 3), encoding="quadratic", dilation=3),
         Evidence("a ring of one zero", Level.BOUNDED, narrow_ring, assumes=UNDERFLOW, quick=False),

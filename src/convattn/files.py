@@ -4,8 +4,9 @@ A file is written beside its place and renamed. The lock on a folder is the syst
 `lock`, and ends with the process that holds it, however that ends; the file stays, and means
 nothing. Where the system or the file system has no such locks, nothing is locked.
 
-A folder may come from somebody else, and a symbolic link in it may lead anywhere. `open_inside`
-opens, and `write_inside` replaces, only what is a regular file of the folder itself.
+A folder may come from somebody else, and a link in it may lead anywhere. `hold_folder` refuses one
+in which something is a symbolic link; `open_inside` opens, and `write_inside` replaces, only what
+is a regular file of the folder itself.
 """
 
 import errno
@@ -71,7 +72,7 @@ def open_inside(path: Path) -> int:
         path: The file. Its folder may be a link; the file may not.
 
     Raises:
-        ValueError: If it is a symbolic link or no regular file; nothing is written then.
+        ValueError: If it is a link, also a hard one, or no regular file; nothing is written then.
     """
     flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_NONBLOCK", 0)
     try:
@@ -80,7 +81,8 @@ def open_inside(path: Path) -> int:
         if problem.errno not in (errno.ELOOP, errno.EISDIR, errno.ENXIO):
             raise
         raise _not_inside(path) from problem
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+    status = os.fstat(descriptor)
+    if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
         os.close(descriptor)
         raise _not_inside(path)
     return descriptor
@@ -102,7 +104,11 @@ def write_inside(path: Path, content: bytes) -> None:
 
 
 def _not_inside(path: Path) -> ValueError:
-    kind = "a symbolic link" if path.is_symlink() else "no regular file"
+    kind = "no regular file"
+    if path.is_symlink():
+        kind = "a symbolic link"
+    elif path.is_file():
+        kind = "one of several names of its file"
     return ValueError(
         f"{path} is {kind}, but expected a file of the folder itself; remove it, or take another "
         "folder"
@@ -134,9 +140,13 @@ def hold_folder(folder: Path, inherited: bool = False) -> Iterator[None]:
 
     Raises:
         InUse: If another process, or another call in this one, holds it.
-        ValueError: If the file `lock` in it is a symbolic link or no regular file.
+        ValueError: If something in it is a symbolic link, or `lock` no regular file of its own.
     """
     folder.mkdir(parents=True, exist_ok=True)
+    for inside, folders, names in os.walk(folder):
+        for path in (Path(inside, name) for name in (*folders, *names)):
+            if path.is_symlink():
+                raise _not_inside(path)
     with os.fdopen(open_inside(folder / FILE_NAME), "a+") as file:
         if not _taken(file.fileno()):
             file.seek(0)

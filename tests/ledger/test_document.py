@@ -18,7 +18,7 @@ def test_the_document_holds_what_a_reader_needs_and_runs_nothing(tmp_path):
     assert "### C20.lemma3" in document
     assert "Source: A source, §1. File: `proofs/paper/lemma3.py`." in document
     assert "*Printed.* W\\_h \\* W\\_k &lt; 1, as `a_b*c` says." in document
-    assert "*Verified.* One is one." in document
+    assert "*What is true.* One is one." in document
     assert "*Repair.* Nothing to repair." in document
     assert "*Proof.* By reflexivity." in document
     assert "```coq\nTheorem one : a < b.\n```" in document

@@ -33,7 +33,7 @@ class Ledger:
         Raises:
             UsageError: If the file cannot be written or there are no proofs.
         """
-        read = (self.proofs or proofs_directory()).rglob("*.py")
+        read = (self.proofs or proofs_directory()).rglob("*")
         require_outputs({"--output": self.output}, {"--proofs": read})
         try:
             text = render(find_proofs(self.proofs))

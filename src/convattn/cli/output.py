@@ -87,12 +87,17 @@ def require_outputs(
 
 
 def run_files(folder: Path) -> list[Path]:
-    """The files of a run that no command may overwrite.
+    """The files of a run, and of its images, that no command may overwrite.
 
     Args:
         folder: Of the run.
     """
-    return [path for part in PARTS_OF_A_RUN for path in folder.glob(part) if path.is_file()]
+    files = [path for part in PARTS_OF_A_RUN for path in folder.glob(part) if path.is_file()]
+    try:
+        source = json.loads((folder / "config.json").read_text("utf-8"))["images"]["source"]
+        return [*files, Path(source)]
+    except (OSError, KeyError, TypeError, ValueError):  # no run, or one on the bundled images
+        return files
 
 
 def _same_file(one: Path, other: Path) -> bool:

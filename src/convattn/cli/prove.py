@@ -82,9 +82,10 @@ class Prove:
         to_stdout = self.json == STANDARD_OUTPUT
         if not to_stdout:
             read = {
-                "--coq": (self.coq or coq_directory()).rglob("*.v"),
-                "--proofs": (self.proofs or proofs_directory()).rglob("*.py"),
+                "--coq": (self.coq or coq_directory()).rglob("*"),
+                "--proofs": (self.proofs or proofs_directory()).rglob("*"),
             }
+            read["--output"] = (p for p in target.rglob("*") if p.name != "report.json")
             require_outputs({"--json": self.json}, read)
         only = [_named(file, project, self.coq) for file in self.files] or None
         claims = find_proofs(self.proofs)

@@ -23,7 +23,7 @@ from convattn.cli.running import (
 from convattn.ledger.claim import Level
 from convattn.ledger.discovery import Proof, discover
 from convattn.ledger.json_report import as_document
-from convattn.ledger.locations import certificates_directory, proofs_directory
+from convattn.ledger.locations import certificates_directory, proofs_directory, prove_report
 from convattn.ledger.report import display, print_report
 from convattn.ledger.runner import Options, run
 from convattn.ledger.selection import NothingSelected, matching, select
@@ -69,8 +69,9 @@ class Verify:
         require_seed(self.seed)
         directory = self.certificates or certificates_directory()
         read = {
-            "--proofs": (self.proofs or proofs_directory()).rglob("*.py"),
+            "--proofs": (self.proofs or proofs_directory()).rglob("*"),
             "--certificates": directory.glob("*.json"),
+            "the report of convattn prove": prove_report(),
         }
         require_outputs({"--json": self.json}, read)
         if self.jobs is not None and self.jobs < 1:

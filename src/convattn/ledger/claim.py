@@ -27,6 +27,13 @@ class Verdict(enum.StrEnum):
     NOT_REPRODUCED = "not reproduced"
     NOT_RUN = "not run"
 
+    @property
+    def heading(self) -> str:
+        """What the section Verified of such a claim is shown under."""
+        if self is Verdict.NOT_RUN:
+            return "What is known"
+        return "What is true" if self is Verdict.REFUTED else "As verified"
+
 
 class Level(enum.IntEnum):
     """How strong a piece of evidence is; a greater level is stronger.

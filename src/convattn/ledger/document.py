@@ -77,7 +77,7 @@ def _section(claim: Claim, statement: Statement, label: str) -> str:
         f"Source: {_escape(claim.source)}. File: `proofs/{label}`.  \n"
         f"Verdict: **{claim.verdict}**. Kinds: {', '.join(claim.kinds)}.",
         f"*Printed.* {_escape(statement.printed)}",
-        f"*Verified.* {_escape(statement.verified)}",
+        f"*{claim.verdict.heading}.* {_escape(statement.verified)}",
         f"*Repair.* {_escape(statement.repair)}",
         f"*Proof.* {_escape(statement.proof)}",
         *(f"```coq\n{item.theorem()}\n```" for item in claim.evidence if item.theorem),

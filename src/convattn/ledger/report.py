@@ -140,7 +140,7 @@ def _print_claim(console: Console, outcome: ClaimOutcome) -> None:
     console.print(Text(f"{statement.title}\nVerdict: {claim.verdict}"))
     sections = [
         ("As printed", statement.printed),
-        ("As verified", statement.verified),
+        (claim.verdict.heading, statement.verified),
         ("Repair", statement.repair),
         ("Proof", statement.proof),
     ]

@@ -39,6 +39,7 @@ def test_a_location_is_parsed_if_it_is_one():
         "  (shorter name to refer to it in current context is p.Classical_Prop.classic)"
     )
     assert parse_location(f"{one}\n{other}\n") == "Coq.Logic.Classical_Prop.classic"
+    assert parse_location("Constant List.rev (alias of Coq.Lists.List.rev)") == "Coq.Lists.List.rev"
     for answer in ("", "No object of basename a", "No term of basename a", other, f"{one}\n{one}"):
         assert parse_location(answer) is None
 

@@ -106,6 +106,52 @@ def test_a_name_of_a_library_is_not_defined_again(tmp_path, definition, proof, n
     assert f"'{name}', which the imported libraries have as {full}" in words
 
 
+@pytest.mark.parametrize("line", ["Import", "Export"])
+def test_a_name_of_an_imported_module_is_not_defined_again(tmp_path, line):
+    """Also where the library is exported, or required in one line with a file of ours."""
+    files = {
+        "foundation__base": "Definition base := 0.\n",
+        "p__total": f"Require Import List Convattn.foundation.base.\n{line} PeanoNat.Nat.\n"
+        "Definition rev (n : nat) := n.\nDefinition double (n : nat) := n.\n"
+        + theorem("total", "rev (double 1) = 1"),
+    }
+    sources = write_sources(tmp_path / "coq", **files)
+    hidden = [words for _, _, words in refused(tmp_path, sources) if "imported libraries" in words]
+    assert [words.split(",")[0] for words in hidden] == ["'rev'", "'double'"]
+
+
+def test_a_file_is_not_named_as_a_module_of_a_library(tmp_path):
+    files = {
+        "foundation__Nat": "Definition add (a b : nat) := 0.\n",
+        "p__total": "From Convattn.foundation Require Import Nat.\n"
+        + theorem("total", "Nat.add 2 2 = 0"),
+    }
+    sources = write_sources(tmp_path / "coq", **files)
+    ((file, _, words),) = [
+        item for item in refused(tmp_path, sources) if "imported libraries" in item[2]
+    ]
+    assert file == "foundation/Nat.v"
+    assert words.endswith("have as Coq.Init.Nat")
+
+
+def test_the_statement_of_a_lemma_that_a_definition_rests_on_is_locked(tmp_path):
+    """Coq prints a match without the property that the lemma gives."""
+    lemma = (
+        "Lemma spec : forall n : nat, { b : bool | b = Nat.ltb n 2 }.\n"
+        "Proof. intro n; exists (Nat.ltb n 2); reflexivity. Qed.\n"
+        "Definition small (n : nat) := match spec n with exist _ b _ => b end.\n"
+    )
+    text = lemma + theorem("total", "forall n, small n = small n")
+    sources = write_sources(tmp_path / "coq", p__total=text)
+    lock(tmp_path, sources)
+    changed = text.replace("b = Nat.ltb n 2", "b = true").replace(
+        "exists (Nat.ltb n 2)", "exists true"
+    )
+    write_sources(sources, p__total=changed)
+    ((_, line, words),) = refused(tmp_path, sources)
+    assert (line, words) == (1, "the meaning of 'Convattn.p.total.spec' has changed since the lock")
+
+
 def test_a_letter_that_only_looks_like_another_is_refused(tmp_path):
     text = "Definition f\u0430lse := True.\n" + theorem("total", "f\u0430lse", "exact I. Qed.")
     sources = write_sources(tmp_path / "coq", p__total=text)

@@ -66,6 +66,8 @@ def test_a_false_theorem_in_disguise_is_refused(name):
         ("Module M.", "'Module'"),
         ("Module M <: T := N.", "'Module'"),
         ("Module Type T.", "'Module'"),
+        ("Module Nat := evil.", "'Module'"),
+        ("Module Nat := evil .", "'Module'"),
         ("Context (a : nat).", "'Context'"),
         ("Class A := a : nat.", "'Class'"),
         ("Reset Initial.", "'Reset'"),

@@ -111,6 +111,8 @@ def test_identities_are_cases(run):
         ("cordonnier2020", "C20.lemma1"),
         ("cordonnier2020", "C20.lemma3"),
         ("cordonnier2020", "C20.rank"),
+        ("cordonnier2020", "C20.stride"),
+        ("cordonnier2020", "C20.dilation"),
     ],
 )
 def test_trivial_certificates_certify_no_claim(run, run_in, folder, claim):

@@ -151,7 +151,7 @@ def train_as_asked(given: Arguments, command: str) -> int:
 def compare_as_asked(given: ComparisonArguments, command: str) -> int:
     """All the runs, and the tables and pictures of those that there are."""
     from convattn.cli.output import console
-    from convattn.files import write_file
+    from convattn.files import write_inside
     from convattn.lab.runs.directory import write_json
     from convattn.lab.two_phase.comparison import ComparisonDirectory, compare
     from convattn.lab.two_phase.comparison_table import comparison_rows, gradient_rows, markdown
@@ -163,7 +163,7 @@ def compare_as_asked(given: ComparisonArguments, command: str) -> int:
     rows, gradients = comparison_rows(settings, directory), gradient_rows(settings, directory)
     write_json(folder / "table.json", {"command": command, "rows": rows, "gradients": gradients})
     text = markdown(rows, gradients, len(settings.seeds))
-    write_file(folder / "table.md", text.encode())
+    write_inside(folder / "table.md", text.encode())
     if given.figures:
         from convattn.lab.two_phase.pictures import draw_comparison
 

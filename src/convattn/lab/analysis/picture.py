@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from convattn.files import write_file
+from convattn.files import write_inside
 
 FORMATS = ("png", "svg")
 STABLE: Any = {"svg.hashsalt": "convattn", "svg.fonttype": "none"}
@@ -95,7 +95,7 @@ def save_picture(figure: Any, folder: Path, name: str) -> list[Path]:
     figure.set_layout_engine("none")  # once for all formats: it takes longer than drawing
     paths = [folder / f"{name}.{file_format}" for file_format in FORMATS]
     for path, file_format in zip(paths, FORMATS, strict=True):
-        write_file(path, picture_bytes(figure, file_format))
+        write_inside(path, picture_bytes(figure, file_format))
     return paths
 
 

@@ -68,7 +68,8 @@ def render(project: Project, claims: Sequence[Proof]) -> str:
 def _definitions(project: Project, reached: dict[str, list[str]]) -> list[str]:
     """The definitions to read, by their files, each with the number of theorems that reach it."""
     uses = Counter(name for names in reached.values() for name in names)
-    places = definitions(project, project.files)
+    known = definitions(project, project.files)
+    places = definitions(project, project.files, but=("Let", "Notation"))
     files: dict[str, list[str]] = {}
     for name in sorted(uses, key=lambda name: places.get(name, ("", 0))):
         file, _ = places.get(name, ("", 0))
@@ -77,9 +78,10 @@ def _definitions(project: Project, reached: dict[str, list[str]]) -> list[str]:
     return [
         "## The definitions to read",
         "",
-        f"The statements reach {len(uses)} definitions of the {len(places)} in these sources, and "
-        f"none more than {most}. A number is that of the theorems whose statements reach the "
-        "definition, directly or through others.",
+        f"The statements reach {len(uses.keys() & known)} definitions of the {len(known)} in these "
+        f"sources, and the statements of {len(uses.keys() - known)} lemmas; none more than {most}. "
+        "A number is that of the theorems whose statements reach the name, directly or through "
+        "others.",
         "",
         "| file | definitions |",
         "|---|---|",

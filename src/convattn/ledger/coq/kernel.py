@@ -15,7 +15,7 @@ from convattn.ledger.coq.sources import Project
 
 _CLOSED = "Closed under the global context"
 QUALIFIED = re.compile(r"(?<![\w'.])(?:[A-Za-z_][\w']*\.)+[A-Za-z_][\w']*")
-_MEANT = re.compile(r"^[A-Z][a-z]+ (\S+)$", re.MULTILINE)
+_MEANT = re.compile(r"^[A-Z][a-z]+ (\S+)(?: \(alias of (\S+)\))?$", re.MULTILINE)
 _ALL = ["Set Printing All.", "Set Printing Depth 1000000.", "Set Printing Width 1000000."]
 
 
@@ -77,12 +77,18 @@ class Kernel:
         Args:
             theorems: Full names; of these the statement is printed.
             definitions: Full names; of these the whole is printed.
+
+        Raises:
+            RuntimeError: If what a name in them means cannot be told.
         """
         questions = [f"Check @{name}" for name in theorems] + [f"Print {d}" for d in definitions]
         answers = self.ask([*self._required, *_ALL], questions)
         bodies = [" ".join(answer.partition("\nArguments ")[0].split()) for answer in answers]
         self._locate({token for body in bodies for token in QUALIFIED.findall(body)})
-        full = [QUALIFIED.sub(lambda m: self._full.get(m[0], m[0]), body) for body in bodies]
+        tokens = {token for body in bodies for token in QUALIFIED.findall(body)}
+        if lost := sorted(tokens - self._full.keys()):
+            raise RuntimeError(f"a statement or definition reaches {lost[0]}, which means nothing")
+        full = [QUALIFIED.sub(lambda m: self._full[m[0]], body) for body in bodies]
         return dict(zip([*theorems, *definitions], full, strict=True))
 
     def known(self, lines: Sequence[str], names: Sequence[str]) -> dict[str, str]:
@@ -95,6 +101,19 @@ class Kernel:
         answers = self.ask(lines, [f"Locate Term {name}" for name in names])
         found = zip(names, map(parse_location, answers), strict=True)
         return {name: full for name, full in found if full is not None}
+
+    def modules(self, lines: Sequence[str], names: Sequence[str]) -> dict[str, str]:
+        """Which names are modules where these lines stand, and which.
+
+        Args:
+            lines: What is required and imported.
+            names: Names.
+        """
+        answers = self.ask(lines, [f"Locate Module {name}" for name in names])
+        found = zip(
+            names, (re.findall(r"^Module (\S+)", answer) for answer in answers), strict=True
+        )
+        return {name: full[0] for name, full in found if full}
 
     def _locate(self, tokens: Collection[str]) -> None:
         """Find what qualified names mean in full."""
@@ -139,4 +158,4 @@ def parse_location(answer: str) -> str | None:
         'Coq.b.c'
     """
     meant = _MEANT.findall(re.sub(r"\n\s+", " ", answer.strip()))
-    return meant[0] if len(meant) == 1 else None
+    return meant[0][1] or meant[0][0] if len(meant) == 1 else None

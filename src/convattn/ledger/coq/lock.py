@@ -2,13 +2,12 @@
 
 A theorem can be made empty without touching its proof, by another definition of a word that it
 uses. ``definitions.lock.json`` holds the SHA-256 of every statement, and of every definition of the
-project that a statement reaches through others. It is written by ``convattn prove --lock`` alone,
-so that every change of a meaning is a diff that somebody reads.
+project, and every lemma's statement, that a statement reaches through others. It is written by
+``convattn prove --lock`` alone, so that every change of a meaning is a diff that somebody reads.
 """
 
 import json
 from collections.abc import Collection, Sequence
-from pathlib import PurePosixPath
 from typing import Any
 
 from convattn.ledger.coq.kernel import QUALIFIED, Kernel
@@ -19,13 +18,21 @@ SCHEMA = 1
 _REMEDY = "read the diff of the sources; if it is meant, run convattn prove --lock"
 
 
-def definitions(project: Project, files: Collection[str]) -> dict[str, tuple[str, int]]:
-    """Every definition of these files: its full name, and its file and line."""
+def definitions(
+    project: Project, files: Collection[str], but: Collection[str] = ("Lemma", "Let", "Notation")
+) -> dict[str, tuple[str, int]]:
+    """Every definition of these files: its full name, and its file and line.
+
+    Args:
+        project: The sources.
+        files: Some of its files.
+        but: The commands that are left out.
+    """
     return {
         project.qualified(file, item.name): (file, item.line)
         for file in sorted(files)
         for item in names(project, file)
-        if item.kind not in ("Lemma", "Let", "Notation")
+        if item.kind not in but
     }
 
 
@@ -42,24 +49,17 @@ def meanings(
     """
     known = definitions(project, files)
     full = {item.file: project.qualified(item.file, item.name) for item in theorems}
+    proved = definitions(project, files, but=("Let", "Notation")).keys() - known.keys()
     printed = kernel.printed(list(full.values()), list(known))
-    uses = {
-        name: {token for token in QUALIFIED.findall(text) if token in known and token != name}
-        for name, text in printed.items()
-    }
-    proved = {
-        project.qualified(file, item.name)
-        for file in files
-        for item in names(project, file)
-        if item.kind == "Lemma"
-    } | {project.qualified(file, PurePosixPath(file).stem) for file in files}
-    ours = {
-        token
-        for text in printed.values()
-        for token in QUALIFIED.findall(text)
-        if token.startswith(f"{project.prefix}.")
-    }
-    if unknown := sorted(ours - known.keys() - proved):
+    while True:  # of a lemma that they reach the statement counts: a match does not show it
+        tokens = {name: set(QUALIFIED.findall(text)) for name, text in printed.items()}
+        reached_lemmas = set().union(*tokens.values()) & proved - printed.keys()
+        if not reached_lemmas:
+            break
+        printed |= kernel.printed(sorted(reached_lemmas), [])
+    uses = {name: found & printed.keys() - {name} for name, found in tokens.items()}
+    ours = {t for found in tokens.values() for t in found if t.startswith(f"{project.prefix}.")}
+    if unknown := sorted(ours - printed.keys()):
         raise RuntimeError(f"a statement reaches {unknown[0]}, which is no definition of a source")
     reached = {}
     for file, name in full.items():
@@ -112,7 +112,7 @@ def compare(
         remedy = "take it from the last commit, or run convattn prove --lock"
         return [Failure(LOCK, 0, "the lock of the definitions is not there, or not valid", remedy)]
     failures = []
-    places = definitions(project, project.files)
+    places = definitions(project, project.files, but=("Let", "Notation"))
     for name, value in found["definitions"].items():
         if lock["definitions"].get(name) != value:
             file, line = places[name]

@@ -18,7 +18,7 @@ _ALLOWED = re.compile(
     r"Implicit\s+Types?\b|(?:Variables?|Hypothesis|Hypotheses)\b|(?:Lemma|Theorem)\b|"
     r"Set\s+Implicit\s+Arguments\s*\.|Unset\s+(?:Strict\s+Implicit|Printing\s+Implicit\s+Defensive)"
     r"\s*\.|(?:Definition|Fixpoint|Record|Canonical|Let|Notation)\b(?=.*:=)|"
-    r"Module\s+\w+\s*:=[\w\s.]*\Z",
+    r"Module\s+\w+\s*:=\s*[\w.]+\s+\w[\w\s.]*\Z",  # a functor's, no other name of a module
     re.DOTALL,
 )
 _LOCAL = re.compile(r"\ALocal\s+(?=(?:Open|Definition|Fixpoint|Notation|Lemma|Theorem)\b)")
@@ -30,6 +30,11 @@ _THEOREM = re.compile(r"Theorem\s+([^\s:({\[@]+)")
 _DEFINED = re.compile(r"(Definition|Fixpoint|Record|Notation|Canonical|Lemma|Let)\s+([\w']+)")
 _WITHIN_RECORD = re.compile(r"(?::=|[{;])\s*([\w']+)(?=\s*(?:\{|:))")
 _REQUIRE = re.compile(r"(?:From\s+(\S+)\s+)?Require\s+(?:Import\s+|Export\s+)?(.*)\.", re.DOTALL)
+_LOADED = re.compile(
+    r"(?P<command>(?:From\s+(?P<root>\S+)\s+)?Require(?:\s+(?:Import|Export))?|Import|Export)"
+    r"\s+(?P<modules>.*)\.",
+    re.DOTALL,
+)
 _SPELLED = {
     '"': (r'"', "leave strings out: a notation may change how the rest of the file is read"),
     ":(": (r"\w:[({\[]", "put a space behind the colon, so that no quotation of a plugin begins"),
@@ -152,9 +157,14 @@ def required(project: Project, file: str) -> list[str]:
     found = []
     for sentence in sentences(project.text(file)):
         if match := _REQUIRE.match(sentence.text):
+            root = f"{match[1]}." if match[1] else ""
             for module in match[2].split():
-                name = f".{match[1] or ''}.{module}".replace("..", ".")
-                found += [f for f in project.files if f".{project.qualified(f)}".endswith(name)]
+                found += [
+                    file
+                    for file in project.files
+                    if (full := project.qualified(file)).startswith(root)
+                    and f".{full}".endswith(f".{module}")
+                ]
     return found
 
 
@@ -170,16 +180,17 @@ def closure(project: Project) -> dict[str, frozenset[str]]:
 
 def library_lines(project: Project, files: Iterable[str]) -> list[str]:
     """What these files require and import of libraries, each line once, the requirements first."""
-    lines = {
-        " ".join(sentence.text.split())
-        for file in files
-        for sentence in sentences(project.text(file))
-        if re.match(r"(?:From\s+\S+\s+)?Require\b|Import\b", sentence.text)
-    }
-    return sorted(
-        (line for line in lines if project.prefix not in line),
-        key=lambda s: ("Require" not in s, s),
-    )
+    texts = [sentence.text for file in files for sentence in sentences(project.text(file))]
+    ours = {match[1] for text in texts if (match := re.match(r"Module\s+(\w+)", text))}
+    lines = set()
+    for text in texts:
+        if match := _LOADED.match(text):
+            words = match["modules"].split()
+            modules = [m for m in words if m not in ours and not m.startswith(project.prefix)]
+            if modules and project.prefix not in (match["root"] or ""):
+                command = " ".join(match["command"].split()).replace("Export", "Import")
+                lines.add(f"{command} {' '.join(modules)}.")
+    return sorted(lines, key=lambda line: ("Require" not in line, line))
 
 
 def shadowing(project: Project, requires: dict[str, frozenset[str]]) -> list[Failure]:

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from convattn.ledger.claim import Level
@@ -151,6 +151,10 @@ def _ask(
         if full := library.get(item.name):
             found = f"'{item.name}', which the imported libraries have as {full}"
             failures.append(Failure(item.file, item.line, found, "rename it"))
+    stems = {PurePosixPath(file).stem: file for file in files}
+    for name, full in kernel.modules(library_lines(project, files), sorted(stems)).items():
+        found = f"the file is a module '{name}', which the imported libraries have as {full}"
+        failures.append(Failure(stems[name], 0, found, "rename it"))
     full_names = [project.qualified(item.file, item.name) for item in theorems]
     closed = [
         name for item, name in zip(theorems, full_names, strict=True) if item.file not in ALLOWED
