@@ -69,6 +69,7 @@ def wrong_imports_of_the_checker(source: Path) -> list[str]:
     ]
 
 
+@pytest.mark.slow
 def test_the_rooms_import_in_one_direction() -> None:
     assert wrong_imports(SOURCE) == []
 

@@ -77,6 +77,7 @@ def test_the_error_is_the_linear_maps_at_an_interior_query(shape, patch, heads):
     assert found.error.lower - 2.0**-40 * energy <= squared <= found.error.upper + 2.0**-40 * energy
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("shape", "patch"), SHAPES)
 @pytest.mark.parametrize("dtype", ["float64", "bfloat16"])
 def test_the_bounds_are_below_and_the_error_is_within_one_head(shape, patch, dtype):

@@ -49,6 +49,7 @@ def exact_majorant(encoding, leak, kernel, bias, image):
     return totals
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("encoding", ["bias", "scalar"])
 @pytest.mark.parametrize("leak", [0.5, 0.125, 0.1])
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
@@ -65,6 +66,7 @@ def test_the_majorant_is_that_of_the_definition(encoding, leak, dtype):
         assert abs(Fraction(float(value)) - exact) <= SLACK * exact
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("encoding", ["bias", "scalar"])
 @pytest.mark.parametrize("bucket", [CONVERSION_BUCKETS[2], CONVERSION_BUCKETS[3]])
 def test_signs_cannot_cancel(encoding, bucket):

@@ -49,6 +49,7 @@ def test_a_leaky_score_is_within_its_error(dtype, leak, keys):
     assert error.gain == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("dtype", "count"), [("float64", 9), ("float32", 5)])
 @pytest.mark.parametrize("keys", [12, 5000])
 def test_scalar_scores_and_gains_are_within_their_error(dtype, count, keys):

@@ -17,6 +17,7 @@ def test_verify_passes_and_prints_the_table_and_the_details(convattn_command, pr
     assert "\x1b" not in done.out + done.err
 
 
+@pytest.mark.slow
 def test_verify_runs_with_jax_in_a_process_of_its_own(proofs, tmp_path):
     text = "str(__import__('jax.numpy').numpy.zeros(1).dtype)"
     write(proofs, s__c=claim("S.dtype", evidence(text)))

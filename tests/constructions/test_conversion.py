@@ -94,6 +94,7 @@ CHANGES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("encoding", "name", "parameter"),
     [(e, n, p) for e, names in CHANGES.items() for n, ps in names.items() for p in ps],

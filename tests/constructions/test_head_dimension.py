@@ -10,6 +10,7 @@ from convattn.constructions.conversion import conv_to_attention
 from convattn.constructions.head_dimension import split_heads
 
 
+@pytest.mark.slow
 @given(st.just(3), st.sampled_from([2, 5]), st.just(3), st.sampled_from([1, 2, 4]), seeds())
 def test_split_heads_add_up_to_the_maps_and_are_as_few_as_the_supports_allow(
     heads, width_in, width_out, head_dim, seed

@@ -61,6 +61,7 @@ def test_in_float64_forty_is_not_machine_precision():
         assert (1 / total == 1) is whole
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bucket", UNSTRIDED[:2])
 def test_the_bare_grid_puts_the_mean_of_all_tokens_around_the_image(bucket):
     """Weights are 0, 1 and 1/N, off by u. Products: N + H·F terms; the reference has N + H·F too.

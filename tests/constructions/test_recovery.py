@@ -198,6 +198,7 @@ def content_layer(key_bias=True):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("key_bias", [True, False])
 def test_a_layer_with_content_is_linearised_at_zero(key_bias):
     layer = content_layer(key_bias)

@@ -40,6 +40,7 @@ def test_the_scores_are_half_way():
     assert zero_token_scores(grid).tolist() == [-2.0, -1.0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("encoding", [
     BiasEncoding(jnp.array([[3.0], [8.0]]), None, ((1, -2),)),
     QuadraticEncoding(jnp.array([0.5, 2.0]), jnp.array([[0.0, 1.0], [-2.0, 0.0]])),

@@ -70,6 +70,7 @@ def absolute(encoding, cross=0):
     return AbsoluteEncoding(jnp.asarray(query), jnp.asarray(key), jnp.asarray(table))
 
 
+@pytest.mark.slow
 def test_with_cross_terms_every_query_has_factors_of_its_own():
     """Each row of scores still is a sum u(k_1) + v(k_2), but v then depends on q_1 as well."""
     grid = TokenGrid((3, 4), ((0, 0), (0, 0)))
@@ -87,6 +88,7 @@ def test_with_cross_terms_every_query_has_factors_of_its_own():
     assert np.diff(np.diff(crossed, axis=4), axis=1).any()
 
 
+@pytest.mark.slow
 def test_sinusoids_are_those_of_the_absolute_encoding():
     """Each is a sum of 64 products below 1, through at most 16 roundings; terms of 0 add none."""
     generator = np.random.default_rng(3)
@@ -100,6 +102,7 @@ def test_sinusoids_are_those_of_the_absolute_encoding():
     assert_equal(encoding.positions(IMAGES[0], 1), positions)
 
 
+@pytest.mark.slow
 def test_a_table_smaller_than_the_grid_is_refused():
     encoding = learned(2, 1)
     encoding.positional_scores(TokenGrid((4, 9), ((1, 1), (0, 0))))

@@ -53,6 +53,7 @@ def leaky_weight_factor(leak, keys, u):
     return softmax_factor(shift, keys, u)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("leak", LEAKS)
 @pytest.mark.parametrize("grid", [*GRIDS, TokenGrid((37,), ((1, 0),))])

@@ -23,6 +23,7 @@ def encoding_of(grid, alpha, codes=(4, -1, 0), spare=7):
     return EnumeratedEncoding(alphas, jnp.asarray(codes, float), offsets, codes, spare)
 
 
+@pytest.mark.slow
 @given(st.sampled_from(GRIDS), st.integers(-4, 10), seeds())
 def test_scores_are_minus_alpha_times_the_squared_difference_of_the_numbers(grid, power, seed):
     codes = tuple(int(n) for n in np.random.default_rng(seed).permutation(9)[:4])

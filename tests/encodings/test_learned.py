@@ -38,6 +38,7 @@ def test_scores_are_the_query_with_the_vectors_of_the_shifts_side_by_side(grid, 
     assert_equal(compiled_scores(encoding, grid), slow_shift_scores(grid, HEADS, score))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("queries", "ring", "axis"), [((5, 5), 0, 0), ((4, 6), 0, 1), ((4, 3), 1, 0), ((2, 5), 1, 1)]
 )

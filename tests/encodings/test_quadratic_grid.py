@@ -46,6 +46,7 @@ def test_scores_are_a_sum_of_alpha_times_the_squared_distance(grid, seed):
     assert_equal(compiled_scores(encoding, grid), slow_shift_scores(grid, HEADS, score))
 
 
+@pytest.mark.slow
 @given(st.sampled_from((GRIDS[0], GRIDS[3])), seeds())
 def test_with_one_alpha_it_is_the_quadratic_encoding_there_and_back(grid, seed):
     alpha, centers, pairs = parts(len(grid.queries), seed, same=True)

@@ -61,6 +61,7 @@ def test_sinusoids_serve_every_size(grid):
     assert_within(compiled_scores(encoding, grid), expected, bound[:, None, None])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "grid", [TokenGrid((4, 3), ((0, 0), (0, 0))), TokenGrid((2, 4), ((1, 0), (0, 0)))]
 )

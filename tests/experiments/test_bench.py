@@ -137,6 +137,7 @@ def test_a_plot_of_another_kind_is_refused_before_anything_runs(monkeypatch, cap
     assert "should end in .png or .svg" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("file_format", "start"), [("png", b"\x89PNG"), ("svg", b"<?xml")])
 def test_figure_is_a_picture_and_the_same_every_time(file_format, start) -> None:
     pytest.importorskip("matplotlib")

@@ -153,6 +153,7 @@ def test_wrong_use_is_refused(words, message, tmp_path, capsys, monkeypatch) -> 
     assert "Traceback" not in shown
 
 
+@pytest.mark.slow
 def test_a_loss_that_is_not_finite_is_a_failure(pictures, tmp_path, capsys) -> None:
     words = ["--data", str(pictures), *WORDS, "--output-dir", str(tmp_path / "run")]
     words += ["--training.optimizer", "sgd", "--training.learning-rate", "1e38"]

@@ -70,6 +70,7 @@ def linear(matrix, images):
     return jnp.matmul(images, matrix, precision=jax.lax.Precision.HIGHEST)
 
 
+@pytest.mark.slow
 def test_the_backward_program_returns_the_output_and_every_gradient() -> None:
     matrix, images = jnp.ones((32, 48)), jnp.ones((1, 8, 8, 32))
     runner = jax_runner(linear, matrix, images)

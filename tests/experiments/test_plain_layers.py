@@ -111,6 +111,7 @@ def test_plain_scores_are_the_encodings(name) -> None:
     assert_within(found, layer.encoding.positional_scores(GRID), limit)
 
 
+@pytest.mark.slow
 def test_finite_layer_is_the_convolution_it_is_timed_against() -> None:
     layer, kernel = layers.finite(SIDE, FEATURES, SETTINGS), layers.kernel(FEATURES, SETTINGS)
     tokens = images()

@@ -51,6 +51,7 @@ def converted(images, kernel, bias, bucket, encoding="quadratic", ring=None):
 convolved = jax.jit(conv, static_argnames=("stride", "dilation", "groups", "padding"))
 
 
+@pytest.mark.slow
 @given(case=conversions(), encoding=st.sampled_from(LIMITS))
 def test_a_converted_layer_is_the_convolution(case, encoding):
     images, kernel, bias = case.cast()
@@ -90,6 +91,7 @@ def test_the_bare_grid_is_right_inside_and_wrong_at_the_border():
     assert_equal(bare, conv(*case.cast(), padding="EDGE"))
 
 
+@pytest.mark.slow
 def test_every_way_to_ask_for_a_ring():
     case = make_case(SQUARE, 4)
     expected = convolved(*case.cast())
@@ -160,6 +162,7 @@ def test_what_is_no_image_is_refused(images, message):
         apply_attention(tiny_layer(), images)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("images", "layer", "expected"),
     [

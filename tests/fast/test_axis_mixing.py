@@ -44,6 +44,7 @@ def pulled(function, operands, cotangent):
     return jax.jit(both)(operands, cotangent)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sizes", SIZES, ids=str)
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_the_product_and_its_derivative_are_those_of_the_formula(sizes, dtype):
@@ -55,6 +56,7 @@ def test_the_product_and_its_derivative_are_those_of_the_formula(sizes, dtype):
         assert_equal(one, two)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("factor", FACTORS)
 def test_a_wrong_derivative_is_seen(factor, monkeypatch):
     index, original = FACTORS.index(factor), mix_mix_map.bwd

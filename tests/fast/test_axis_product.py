@@ -49,6 +49,7 @@ def found_and_expected(sizes, dtype="float64"):
     return found, pulled(formula, operands, cotangent)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sizes", SIZES, ids=str)
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_the_product_and_its_derivative_are_those_of_the_formula(sizes, dtype):

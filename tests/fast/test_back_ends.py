@@ -134,6 +134,7 @@ def test_values(name, seed):
     check_values(case, serving(case))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["quadratic-5x4", "bias-4x6"])
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
 @settings(max_examples=2)
@@ -143,6 +144,7 @@ def test_values_of_half_precision_layers(name, dtype, seed):
     check_values(case, ["dense", *serving(case)])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["leaky_bias-1x1", "mixture-6"])
 def test_values_of_integer_images(name):
     case = make_layer_case(BUCKETS[name], 3, "float32", images="int32")

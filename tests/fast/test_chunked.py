@@ -134,6 +134,7 @@ def loss(name, **options):
     return jax.value_and_grad(of, argnums=(0, 1), allow_int=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["quadratic", "absolute", "axial", "content", "dropout"])
 def test_no_array_has_an_entry_for_every_query_and_key(kind):
     """Two heads and 12 × 13 tokens: the largest arrays are blocks of 3 queries, or tables."""

@@ -63,10 +63,11 @@ def test_it_is_the_sum_over_heads_and_keys():
     limit = gamma(64, "float64") * terms.astype(float)
     assert_within(found, exact.astype(float), limit, "without the bias")
     wrong = definition(images, weights[::-1], value, output).astype(float)
-    with pytest.raises(AssertionError, match="should be within"):
+    with pytest.raises(AssertionError, match="expected within"):
         assert_within(found, wrong, limit)
 
 
+@pytest.mark.slow
 def test_gains_multiply_the_weights_and_not_the_softmax():
     heads = ScalarEncoding(jnp.array([0.0, 1.0]), jnp.log(jnp.array([3.0])), None, ((0, 0),))
     layer = AttentionLayer(heads, None, None, ring=GRID.ring)

@@ -41,6 +41,7 @@ def apply(name, case, **options):
     )
 
 
+@pytest.mark.slow
 def test_the_wrong_scale_is_seen():
     """The planted case: scores over √E that should not be, and the other way round."""
     case = case_of(CONTENT, 7)

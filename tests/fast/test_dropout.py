@@ -54,6 +54,7 @@ def test_the_mean_over_all_draws_is_exactly_no_dropout(rate):
         assert kept_scale(rate) != 1 / (1 - rate)  # planted: the rate that was asked for
 
 
+@pytest.mark.slow
 def test_64_bit_types_change_no_draw():
     key, pairs = jax.random.key(3), (jnp.arange(20)[:, None], jnp.arange(30))
     draws = {}

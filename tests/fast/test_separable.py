@@ -118,6 +118,7 @@ EXACT = [(0, dtype) for dtype in ("float64", "float32", "bfloat16", "float16", "
 EXACT += [(1, "bfloat16"), (2, "float32"), (3, "int32")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("index", "dtype"), EXACT)
 def test_one_hot_layers_on_integers_are_the_convolution(index, dtype):
     kernel_size, options, space = ONE_HOT[index]

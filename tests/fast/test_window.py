@@ -78,6 +78,7 @@ def test_the_bound_of_a_larger_window_does_not_hold_for_a_smaller_one():
     ).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @given(grid=st.sampled_from((*GRIDS, TokenGrid((9, 14), ((0, 0), (1, 2))))), seed=seeds())
 def test_chosen_windows_lose_less_than_a_rounding_and_no_side_moves_in(grid, seed, dtype):

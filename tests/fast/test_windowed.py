@@ -180,6 +180,7 @@ EXACT = (
 )
 
 
+@pytest.mark.slow
 @given(case=st.sampled_from(EXACT), seed=seeds())
 def test_one_hot_heads_are_exact(case, seed):
     """Pixels up to 5 and maps of ±1: no sum exceeds 3·4·2·5 = 120 < 2⁷, and bfloat16 holds 2⁸."""
@@ -303,6 +304,7 @@ def lost(layer, images, windows) -> np.ndarray:
 dense = jax.jit(partial(apply_attention, backend="dense"))
 
 
+@pytest.mark.slow
 def test_the_chosen_windows_change_less_than_a_rounding_of_the_weights():
     dtype = "float32"
     grid = TokenGrid((14, 13), ((0, 0), (0, 0)))
@@ -324,6 +326,7 @@ def test_the_chosen_windows_change_less_than_a_rounding_of_the_weights():
     assert_within(out, dense(layer, images), lost(layer, images, everything))
 
 
+@pytest.mark.slow
 def test_a_window_that_is_too_small_is_noticed():
     grid = TokenGrid((14, 13), ((0, 0), (0, 0)))
     generator = np.random.default_rng(0)
@@ -398,6 +401,7 @@ def test_no_array_is_as_large_as_queries_times_keys():
     assert largest("windowed", windows=(((-4, 4), (-4, 4)),)) < 1024**2 / 8
 
 
+@pytest.mark.slow
 def test_windows_make_it_work_under_jit_and_without_them_it_is_refused():
     grid = BUCKETS[2].grid
     generator = np.random.default_rng(4)

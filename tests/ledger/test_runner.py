@@ -163,6 +163,7 @@ def test_workers_run_side_by_side_and_what_is_slow_runs_first(tmp_path):
     assert outcome.claims[0].seconds >= 2.4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("check", ["time.sleep(60)", "time.sleep(0.5) or os._exit(0)"])
 def test_a_check_that_does_not_end_in_time_is_ended(tmp_path, check):
     slow = evidence(check, name="slow")
@@ -204,6 +205,7 @@ def test_nothing_to_run_needs_no_worker(tmp_path):
     assert [claim.id for claim in seen] == ["p/a.py"]
 
 
+@pytest.mark.slow
 def test_a_worker_has_jax_with_64_bit_types_and_reports_its_device(tmp_path):
     text = "str(__import__('jax.numpy').numpy.zeros(1).dtype)"
     write(tmp_path, p__a=claim("S.a", evidence(text)))

@@ -37,6 +37,7 @@ def with_layer(name, change):
     return replace(converted, attention_run=AttentionRun(layers))
 
 
+@pytest.mark.slow
 def test_model_and_attention_are_within_the_bound() -> None:
     found = compare_logits(small_network(), IMAGES)
     assert found.passed
@@ -96,6 +97,7 @@ def in_another_phase(layer):
     return replace(layer, encoding=replace(layer.encoding, offsets=shifted), ring=ring)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "change"),
     [

@@ -56,6 +56,7 @@ def test_a_masked_score_has_no_influence_however_large():
         assert_equal(attention_weights(jnp.array([[1.0, 1.0, hidden]]), mask), [[0.5, 0.5, 0]])
 
 
+@pytest.mark.slow
 def test_a_row_that_is_masked_altogether_is_zero_and_has_a_gradient():
     mask = jnp.array([[True, True], [False, False]])
     scores = jnp.array([[1.0, 1.0], [5.0, -7.0]])
@@ -109,6 +110,7 @@ def layer_operands(bucket: TokenBucket, seed: int, *, per_image: bool):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("per_image", [False, True])
 @given(bucket=token_buckets(), seed=seeds())
 def test_summing_heads_is_concatenating_and_projecting(bucket, seed, per_image):
@@ -205,6 +207,7 @@ def content_attention(tokens, query, key, value, output, bias=0.0):
     return multi_head_self_attention(tokens[None], weights, value, output)[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2))
 def test_flax_attention_with_the_same_weights(seed):
     tokens, query, key, value, output = map(jnp.asarray, content_operands(seed))

@@ -54,6 +54,7 @@ def loops(tables, queries, grid, widths):
     return total
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("grid", "widths"), GRIDS, ids=str)
 def test_the_scores_are_those_of_the_loops(grid, widths):
     rng = np.random.default_rng(1)

@@ -57,6 +57,7 @@ def test_content_scores_are_eq_2(bucket, seed):
             assert_equal(swapped, expected)
 
 
+@pytest.mark.slow
 @given(token_buckets(), seeds())
 def test_the_four_terms_of_eq_7_add_up_to_eq_3(bucket, seed):
     tokens, query, key, positions = drawn(bucket, seed)

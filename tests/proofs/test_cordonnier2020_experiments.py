@@ -141,6 +141,7 @@ def test_another_architecture_is_seen(row, monkeypatch) -> None:
     require_failure(monkeypatch, "cordonnier2020", row, TESTED, where, one_head_less)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("row", GAUSSIANS)
 @pytest.mark.parametrize("name", ["center_variance", "spread_variance"])
 def test_the_variances_of_the_authors_code_are_seen(row, name, monkeypatch) -> None:

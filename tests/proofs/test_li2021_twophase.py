@@ -213,6 +213,7 @@ PLANTS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("plant", PLANTS, ids=lambda plant: f"{plant[0]}: {plant[2].__name__}")
 def test_a_planted_error_is_seen(plant, monkeypatch) -> None:
     require_failure(monkeypatch, "li2021", "twophase", *plant)

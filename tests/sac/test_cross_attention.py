@@ -28,6 +28,7 @@ from convattn.sac import (
 FIRST, SECOND = integers(1, 2, 2, 4, 3), integers(2, 2, 2, 4, 3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("width", "dilation"), [(1, 1), (2, 1), (3, 2), (4, 1)])
 def test_a_gap_of_the_reach_and_no_less_keeps_the_images_apart(width, dilation) -> None:
     kernel = 1 + np.abs(np.asarray(integers(3, 1, width, 3, 2), int))  # no tap is zero
@@ -70,6 +71,7 @@ def test_x_can_read_z() -> None:
         assert_equal(part, values.sum(axis=3))
 
 
+@pytest.mark.slow
 def test_without_a_gap_it_is_sac_of_the_joined_image() -> None:
     given = replace(sac(0, (2, 3)), position=EvenBias(integers(4, 2, 2, 8)))
     whole = apply(given, jnp.concatenate([FIRST, SECOND], axis=2))
@@ -96,6 +98,7 @@ def test_strides_find_both_images() -> None:
         assert_equal(part, values.sum(axis=3))
 
 
+@pytest.mark.slow
 def test_segments() -> None:
     whole, one = integers(6, 2, 4, 3), integers(7, 3)
     assert_equal(with_segment(FIRST, whole), FIRST + whole)
@@ -128,6 +131,7 @@ def test_the_cosine_of_nothing_is_zero_with_a_finite_gradient() -> None:
     assert np.isfinite(np.asarray(gradient)).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("dtype", "scale"), [("float32", 1e-12), ("float32", 1e12), ("float16", 200)]
 )

@@ -15,6 +15,7 @@ def even(size, *channels):
     return kernel
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("size", "leak"), [((5,), 0.25), ((3, 5), 0.5)])
 def test_even_kernels_are_expressed_at_every_pixel(size, leak) -> None:
     """Scores up to S = log1p(3N) < 6 for N ≤ 99 keys are off by at most γ_15·S, so weights by

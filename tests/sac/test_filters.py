@@ -21,6 +21,7 @@ def test_filters_are_definition_2(size) -> None:
             assert_equal(bank[image, :, :, head], expected)
 
 
+@pytest.mark.slow
 def test_stride_keeps_every_other_pixel() -> None:
     x, filters = integers(1, 6, 7, 2), integers(3, 2, 3, 2, 4, seed=1)
     full = bank_of(jnp.asarray(x), jnp.asarray(filters), stride=(1, 1), dilation=(2, 1))

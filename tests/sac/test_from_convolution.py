@@ -24,6 +24,7 @@ def exact(case, stride):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pair", CASES, ids=str)
 def test_one_head_in_the_limit_equals_the_convolution(pair) -> None:
     bucket, dtype = pair
@@ -38,6 +39,7 @@ def test_one_head_in_the_limit_equals_the_convolution(pair) -> None:
     assert_equal(result, exact(case, bucket.stride) + case.bias)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pair", CASES, ids=str)
 def test_two_heads_are_within_the_bound(pair) -> None:
     """Keys on the grid of the queries, or, in every other case, on that of the pixels."""

@@ -44,6 +44,7 @@ def test_the_causal_form_sees_no_later_token() -> None:
     assert_equal(touched(lambda x: apply_multiscale(given, x)), np.tri(8, dtype=bool))
 
 
+@pytest.mark.slow
 def test_a_later_token_changes_nothing_to_the_last_bit() -> None:
     given = multiscale(dilation=1)
     before = apply_multiscale(given, TOKENS)

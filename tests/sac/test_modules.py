@@ -61,6 +61,7 @@ def test_a_module_is_the_pure_function(name) -> None:
     assert_equal(result, jax.jit(pure)(module.parameters, images))
 
 
+@pytest.mark.slow
 def test_training_lowers_the_loss() -> None:
     """Three steps; every parameter has a finite gradient that is not zero."""
     make, _, count = MODULES["msac"]
@@ -94,6 +95,7 @@ def test_the_paths_of_parameters_in_checkpoints() -> None:
     assert sorted(paths) == ["merge", *(f"scales.{i}.{name}" for i in range(2) for name in names)]
 
 
+@pytest.mark.slow
 def test_a_convolution_becomes_a_module() -> None:
     parameters = sac_from_convolution(integers(0, 3, 3, 2, 4), integers(1, 4), stride=2)
     module, images = SelfAttentiveLayer(parameters), integers(2, 1, 5, 6, 2)
@@ -138,6 +140,7 @@ def test_cross_attentive_features_train_their_segments() -> None:
         assert gradient.any()
 
 
+@pytest.mark.slow
 def test_only_the_modules_import_flax() -> None:
     script = "import sys, convattn, convattn.sac; print('flax' in sys.modules)"
     shown = subprocess.run(

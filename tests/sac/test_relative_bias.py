@@ -30,6 +30,7 @@ def test_steps_count_cells_of_the_keys() -> None:
     assert_equal(coarse.reshape(1, 3, 2, 30), full[:, ::2, ::3])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("leak", "keys"), [(0.5, 1), (0.25, 7), (0.9, 300)])
 def test_a_leak_sets_the_height_for_the_number_of_keys(leak, keys) -> None:
     position = EvenBias(jnp.ones((1, 1), jnp.float32), leak)

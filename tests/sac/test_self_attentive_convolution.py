@@ -19,6 +19,7 @@ from convattn.sac import EvenBias
 IMAGES = integers(9, 2, 4, 6, 3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [(2, 3), (3, 2)])
 def test_scores_are_those_of_n_by_m_filters(size) -> None:
     given = replace(sac(0, size), position=EvenBias(integers(8, 2, 4, 6)))
@@ -51,6 +52,7 @@ def test_one_hot_heads_give_their_values() -> None:
     assert_equal(apply(given, IMAGES)[1], merged + np.asarray(given.bias))
 
 
+@pytest.mark.slow
 def test_stride_with_all_keys_is_the_full_result_at_every_other_pixel() -> None:
     table = one_hot_tables((0, 0), (0, 0), size=(1, 1))
     given = replace(sac(0, (2, 3), content=False, ordinary=True), position=table)
@@ -63,6 +65,7 @@ def test_stride_with_all_keys_is_the_full_result_at_every_other_pixel() -> None:
     assert_equal(coarse.reshape(2, 2, 2, 3, 24), scores[:, :, ::3, ::2])
 
 
+@pytest.mark.slow
 def test_stride_of_keys_too_is_attention_on_the_coarse_grid() -> None:
     given = replace(
         sac(0, (2, 3)), stride=(3, 2), key_stride=(3, 2), position=EvenBias(integers(8, 2, 4, 6))

@@ -140,6 +140,7 @@ def test_a_softmax_mechanism_masks_and_normalises():
     assert not np.asarray(softmax_mechanism(scores, blanked, blank="zero")(*given))[..., 0].any()
 
 
+@pytest.mark.slow
 def test_jit_vmap_gradients_and_dtypes():
     x, keys, queries, parameters, theta = drawn(10)
 

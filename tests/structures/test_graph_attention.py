@@ -184,6 +184,7 @@ def test_parameters_that_do_not_fit_are_refused():
         graph_attention(*given, bi_affine(None, other), combination="max")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("unchecked")
 def test_a_mask_for_each_member_of_the_batch_is_not_taken_for_one_for_each_head():
     """As many heads as members of the batch: the axes must not be confused."""

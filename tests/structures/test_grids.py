@@ -83,6 +83,7 @@ def test_cuboids_are_equation_6(data):
         )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", KERNELS)
 def test_kernels_are_xla_with_explicit_padding(case):
     grid, size, dilation, stride = KERNELS[case]

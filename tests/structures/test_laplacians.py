@@ -62,6 +62,7 @@ def test_all_of_it_in_fractions(seed):
         assert_equal(found, np.stack(explicit[: order + 1]).astype(float))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("form", [np.asarray, scipy.sparse.csr_array])
 def test_scipy(seed, form):
@@ -123,6 +124,7 @@ def test_mistakes_are_refused(order, eigenvalue, message, unchecked):
         chebyshev_basis([[0, 1], [1, 0]], order, largest_eigenvalue=eigenvalue)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", [np.asarray, scipy.sparse.csr_array])
 def test_degrees_may_be_beyond_the_dtype_where_a_factor_cancels(form):
     ones, huge = np.ones((3, 3), np.float32), np.full((3, 3), 3e38, np.float32)

@@ -27,6 +27,7 @@ def drawn(seed: int, *shape: int) -> tuple[np.ndarray, np.ndarray]:
     return small_integers(rng, *shape), mask
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("seed", range(2))
 def test_columns_are_softmax_over_the_keys(dtype, seed):

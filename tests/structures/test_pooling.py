@@ -32,6 +32,7 @@ def sums_by_xla(images, window, stride, dilation):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_average_pooling(case):
     """Equal where 1/|w| is a power of two, within |w| + 2 roundings where it is not."""

@@ -37,6 +37,7 @@ FORMS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("channels", CHANNELS)
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("name", ["dense", "grid"])

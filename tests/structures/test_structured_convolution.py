@@ -37,6 +37,7 @@ def test_a_wide_basis_widens_the_result() -> None:
     assert_dtype(jax.eval_shape(structured_convolution, x, basis, theta), jnp.float32)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", ORDERS)
 def test_half_types_are_summed_in_float32(order) -> None:
     basis, _ = case("sequence")

@@ -188,6 +188,7 @@ def test_other_images_and_a_run_without_checkpoints_are_refused(trained, tmp_pat
         restore_run(tmp_path)
 
 
+@pytest.mark.slow
 def test_maps_of_test_images_come_from_the_checkpoint(trained) -> None:
     path, _ = trained
     run = restore_run(path)

@@ -109,6 +109,7 @@ def test_another_training_is_said(tmp_path) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_a_pruned_run_is_told_from_one_with_so_few_heads(tmp_path) -> None:
     model = EncoderSettings("gaussian", heads=PRUNED)
     scratch = table_row(paper_run(tmp_path / "scratch", model))

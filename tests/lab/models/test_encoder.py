@@ -29,6 +29,7 @@ def run(model, given, training=False, dropout_key=None):
     return model(given, training=training, dropout_key=dropout_key)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("encoding", ENCODINGS)
 def test_the_logits_are_those_of_the_loops(encoding):
     """In float64; without heads in the second layer for one of the encodings."""
@@ -56,6 +57,7 @@ def losses(encoding, fold):
     return nnx.jit(nnx.value_and_grad(of))(model, images(dtype="float64"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("encoding", ["quadratic", "content"])
 def test_a_gradient_flows_to_every_parameter(encoding):
     """But to the keys' bias, which adds the same to all scores of a query: its gradient is zero."""

@@ -56,6 +56,7 @@ def leaks(model: LanguageModel) -> list[tuple[int, int]]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_byte_changes_no_logit_before_it(kind):
     """Not one bit of them."""
@@ -75,6 +76,7 @@ def test_attention_without_causality_is_caught():
     assert leaks(model) == [(place, 0) for place in range(1, LENGTH)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_gradient_reaches_every_parameter(kind):
     assert unreached(made(KINDS[kind]), jnp.asarray(sequence())) == []

@@ -91,6 +91,7 @@ def test_the_bias_of_attention_has_every_token_in_its_gradient(backend, heads):
     assert_equal(found, np.full(2, TOKENS))
 
 
+@pytest.mark.slow
 def test_a_batch_norm_has_every_pixel_in_its_gradient():
     block = NormalizedConvolution(3, 2, 3, 1, rngs=nnx.Rngs(0), dtype=jnp.bfloat16)
     given = jnp.ones((TOKENS // 64, 8, 8, 3), jnp.bfloat16)

@@ -145,6 +145,7 @@ def integers():
     return model, images, expected, seen
 
 
+@pytest.mark.slow
 def test_the_network_of_convolutions_is_the_exact_one(integers):
     model, images, expected, _ = integers
     assert np.abs(expected).max() < LARGEST_EXACT
@@ -171,6 +172,7 @@ def test_another_tap_or_a_small_bias_is_another_network(integers, mistake):
         assert_equal(4 * run(wrong, images), expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mistake", [None, "tap"])
 def test_two_heads_at_a_finite_bias_are_each_convolution(integers, mistake):
     """Operator by operator, on the exact inputs of the network, within the derived bound."""

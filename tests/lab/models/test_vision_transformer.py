@@ -53,6 +53,7 @@ def test_the_table_holds_key_minus_query():
         assert_within(found, wrong, CLOSE)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["convolution", "ring"])
 def test_every_parameter_matters(kind):
     """Each has a gradient that is not zero somewhere, but that a bias of keys shifts all scores."""

@@ -29,6 +29,7 @@ def test_the_parameters_are_the_published_ones(settings, count):
     assert parameter_count(abstract_model(other, **IMAGENET)) == count - 2 * settings.width
 
 
+@pytest.mark.slow
 def test_the_parameters_of_cmhsa():
     """155 713 536 weights in its layers (L21.table1); biases, tables, norms and classifier beside
     them, for ten classes; and three-to-three kernels in place of attention in the first phase."""

@@ -199,6 +199,7 @@ def test_a_run_killed_before_it_began_does_not_stand_in_the_way(pictures, tmp_pa
     assert all(np.array_equal(array, drawn[name]) for name, array in run.read_initial().items())
 
 
+@pytest.mark.slow
 def test_what_pruning_did_is_completed_when_the_run_is(pictures, tmp_path) -> None:
     """As `prune` leaves it, killed while training, and gone on with by --resume."""
     settings, run = tiny_settings(pictures), RunDirectory(tmp_path / "run")

@@ -56,6 +56,7 @@ def test_any_division_into_calls_gives_the_same_bits(looped, whole):
         assert_same_bits(looped(4, 3), whole)
 
 
+@pytest.mark.slow
 def test_one_call_for_each_step_gives_the_bits_of_the_loop(whole, monkeypatch):
     """XLA does not promise it: here the loop's body is compiled as the step alone is."""
     monkeypatch.setattr(programs, "has_convolution", lambda *_: True)
@@ -64,6 +65,7 @@ def test_one_call_for_each_step_gives_the_bits_of_the_loop(whole, monkeypatch):
     assert_same_bits(go(4, 1, 3), whole)
 
 
+@pytest.mark.slow
 def test_a_convolution_is_found_wherever_it_is():
     """So that on a CPU it is called step by step; and nothing else is taken for one."""
     for model, expected in ((Convolved(), True), (Normalized(), False)):

@@ -123,6 +123,7 @@ def test_an_epoch_sees_every_picture_at_most_once():
     assert not np.array_equal(orders[0], orders[2])
 
 
+@pytest.mark.slow
 def test_bfloat16_computes_but_does_not_store():
     """Parameters, momentum and losses stay float32."""
     recipe, _, state, data, steps = parts(

@@ -124,6 +124,7 @@ def test_a_signal_saves_and_the_run_goes_on(tmp_path, expected, name, capsys):
     assert second.seconds > first.seconds
 
 
+@pytest.mark.slow
 def test_a_damaged_checkpoint_costs_its_steps_alone(tmp_path, expected):
     given = settings(steps_per_call=2)
     run(tmp_path, given, snapshot=Interrupt(2))

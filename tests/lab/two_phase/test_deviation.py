@@ -106,6 +106,7 @@ IN_LAYERS = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [*IN_LAYERS, "norm", "classifier"])
 def test_what_went_wrong_exceeds_the_bound(name) -> None:
     found = held_against(spoil(name))

@@ -177,6 +177,7 @@ def test_the_table_holds_m_at_the_shift_of_each_head():
         assert_within(table, expected, gamma(16, "float64") * height if name == "exact" else 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "size"), [("limit", 3), ("exact", 3), ("limit", 7), ("exact", 1)])
 def test_a_converted_layer_is_the_convolution_of_the_image(kind, size):
     """Integers, and float32 in which the limit is one-hot: equal to the last bit at M = 120.

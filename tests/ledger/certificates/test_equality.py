@@ -106,6 +106,7 @@ def test_value_maps_are_the_layers(construction, kernel_size, patch):
     assert layer.heads == body["heads"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("size", "patch", "stride", "dilation"),
     [

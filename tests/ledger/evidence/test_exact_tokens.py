@@ -12,6 +12,7 @@ from convattn.operators.patches import patchify
 sides = st.integers(1, 4)
 
 
+@pytest.mark.slow
 @given(seeds(), sides, sides, st.integers(1, 3), st.integers(1, 3))
 def test_cutting_agrees_with_the_library_and_is_undone(seed, rows, columns, patch, channels):
     images = np.random.default_rng(seed).integers(

@@ -28,6 +28,7 @@ def converted(**options) -> AttentionLayer:
     return layer_runs.converted(KERNEL, "float64", **options)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("patch", [1, 2])
 def test_the_majorant_is_that_of_the_layer(patch):
     layer = converted(patch_size=patch, leak=0.25)
@@ -50,6 +51,7 @@ def test_what_the_bound_does_not_cover_is_refused():
         finite_bound(mixture, KERNEL, IMAGES, "float32")
 
 
+@pytest.mark.slow
 def test_values_and_gradients_of_one_weight():
     """One head that looks at one key of two: softmax is p, 1 - p, and its slope p(1 - p)."""
     heads = BiasEncoding(jnp.zeros((1, 1)), None, ((0,),))

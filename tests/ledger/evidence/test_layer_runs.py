@@ -141,6 +141,7 @@ def test_maps_at_the_wrong_heads_fail(run, small_images, monkeypatch):
         equals_convolution("here", (3, 3), dtypes=("float32",)).check(run)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("exact", [False, True])
 @pytest.mark.parametrize(
     ("change", "message"),

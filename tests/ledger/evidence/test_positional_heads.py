@@ -41,6 +41,7 @@ def test_attended_is_the_weights_times_the_tokens() -> None:
     assert np.abs(seen - weights[1] @ images_as_tokens(IMAGES)).max() <= 256 * 32 * 2.0**-53
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float64", "float32", "bfloat16", "float16"])
 def test_right_scores_pass_and_wrong_ones_fail(dtype) -> None:
     kept = heads_within(dtype, HEADS, exact_scores(), IMAGES)

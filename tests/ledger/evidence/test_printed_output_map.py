@@ -29,6 +29,7 @@ def test_an_even_kernel_is_refused(size):
         patch_offsets(size, 2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("size", "patch"), [(1, 2), (3, 1), (3, 2), (5, 2), (7, 3)])
 @given(seed=seeds())
 def test_blocks_are_the_librarys(seed, size, patch):

@@ -168,6 +168,7 @@ def layer_to_hold(name: str) -> AttentionLayer:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ENCODINGS)
 def test_the_bytes_of_a_file_are_those_of_the_first_version(name):
     """Files that users hold stay readable: the format is that of the hashes above."""
