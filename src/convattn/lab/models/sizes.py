@@ -66,6 +66,7 @@ def abstract_model(
     Args:
         Those of `build_model`, but for `rngs`. It gives what `build_model` gives.
 
+    >>> from convattn.lab.models.settings import EncoderSettings
     >>> abstract_model(EncoderSettings()).embedding.kernel.shape
     (12, 400)
     """
@@ -82,6 +83,7 @@ def parameter_count(model: Any) -> int:
     Args:
         model: A module, with arrays or abstract, or its state.
 
+    >>> from convattn.lab.models.settings import EncoderSettings
     >>> parameter_count(abstract_model(EncoderSettings()))
     12086844
     """
@@ -104,6 +106,7 @@ def flop_count(
         zeros: Count the products of a convolution, and of attention, with the zeros around their
             images, too.
 
+    >>> from convattn.lab.models.settings import EncoderSettings
     >>> flop_count(EncoderSettings()).maps, flop_count(EncoderSettings()).total
     (6175956800, 9007112000)
     """
