@@ -6,8 +6,9 @@ STAMP := $(VENV)/.installed
 WORKERS ?= auto
 # Most of the time of checks and examples is XLA's; its older emitters for the CPU compile faster, and
 # checks run once what they compile. `convattn verify` by itself compiles as JAX does by default.
-COMPILE_QUICKLY := XLA_FLAGS="--xla_cpu_use_fusion_emitters=false $(XLA_FLAGS)"
-VERIFY := $(COMPILE_QUICKLY) JAX_DISABLE_MOST_OPTIMIZATIONS=true $(BIN)/convattn verify
+COMPILE_QUICKLY := XLA_FLAGS="--xla_cpu_use_fusion_emitters=false $(XLA_FLAGS)" JAX_DISABLE_MOST_OPTIMIZATIONS=true
+# A worker that has nothing left takes tests from another, neighbours together: they share fixtures.
+TEST := $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 .DEFAULT_GOAL := help
 .PHONY: help install verify quick prove check audit experiment two-phase network bench bench-training orders test test-all coverage lint types doctest certificates ledger data lock build clean
@@ -24,10 +25,10 @@ $(STAMP): requirements.lock pyproject.toml
 install: $(STAMP) ## create .venv/ from the lock, with .venv/bin/convattn
 
 verify: $(STAMP) ## check every claim of the ledger and print it
-	$(VERIFY)
+	$(COMPILE_QUICKLY) $(BIN)/convattn verify
 
 quick: $(STAMP) ## the same on the quick evidence only
-	$(VERIFY) --quick
+	$(COMPILE_QUICKLY) $(BIN)/convattn verify --quick
 
 prove: $(STAMP) ## check the machine-checked proofs with Coq, into build/prove/
 	$(BIN)/convattn prove
@@ -62,13 +63,13 @@ orders: $(STAMP) ## time the three orders of a structured convolution against th
 	$(BIN)/python experiments/contraction_orders.py
 
 test: $(STAMP) ## run the tests, but for the slow ones, in parallel
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m "not slow"
+	$(TEST) -m "not slow"
 
 test-all: $(STAMP) ## run all tests in parallel, with more generated examples
-	HYPOTHESIS_PROFILE=ci $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
+	HYPOTHESIS_PROFILE=ci $(TEST)
 
 coverage: $(STAMP) ## branch coverage of the independent checker, which must be 100 %
-	$(BIN)/python -m pytest -q tests/convattn_check --cov=convattn_check --cov-branch --cov-report=term-missing --cov-fail-under=100
+	$(TEST) -q tests/convattn_check --cov=convattn_check --cov-branch --cov-report=term-missing --cov-fail-under=100
 
 lint: $(STAMP) ## ruff: lint and format
 	$(BIN)/ruff check .
@@ -78,7 +79,7 @@ types: $(STAMP) ## mypy
 	$(BIN)/mypy
 
 doctest: $(STAMP) ## run every example in the docstrings and in the README
-	$(COMPILE_QUICKLY) $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile --doctest-modules src/convattn src/convattn_check --doctest-glob='*.md' README.md docs
+	$(COMPILE_QUICKLY) $(TEST) -q --doctest-modules src/convattn src/convattn_check --doctest-glob='*.md' README.md docs
 
 certificates: $(STAMP) ## regenerate certificates/ (the bytes must not change)
 	$(BIN)/python -m convattn.ledger.certificates --output certificates
