@@ -159,6 +159,7 @@ TABLE: dict[tuple[str, str], tuple[Demand, ...]] = {
     ("equality", "L21.absolute"): (LIMIT, ABSOLUTE, *PAPER, PLAIN, ONE_EACH),
     ("equality", "L21.theorem6"): (LIMIT, BIAS, IMAGE, PATCHES, PLAIN, POINT, ONE_EACH),
     ("equality", "S.finite"): (FINITE, LEAKY, ONE_MORE),
+    ("equality", "S.pad"): (FINITE, LEAKY, WIDE, ONE_MORE),
     ("equality", "S.dp1"): (FINITE, POWERS, ONE_MORE),
     ("equality", "S.dp2"): (LIMIT, ENUMERATED, ONE_EACH),
     ("equality", "S.network"): (FINITE, LEAKY, IMAGE, ODD, PIXELS, ONE_MORE),

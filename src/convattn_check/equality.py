@@ -20,6 +20,10 @@ Why one query settles all image sizes. Nothing above depends on the query, or on
 N, and N has dropped out. The ring makes the rest true: it lays zero tokens around the image as far
 out as the offsets reach, so that every offset of every query is a key; and a zero token contributes
 nothing, as a pixel outside the image contributes nothing to a zero-padded convolution.
+
+Nor does the identity depend on what the keys hold. So for S.pad the ring is filled in any way,
+before patches are cut; its tokens are then tokens of the filled image, and at the tokens inside the
+layer is the convolution of the filled image.
 """
 
 from collections.abc import Sequence
@@ -80,11 +84,16 @@ def check_equality(claim: str, value: object) -> str:
     require_claim(facts)
     require_identity(attention.rows, read_values(body["values"], attention, len(offsets)), offsets)
     scores = f"scores {facts.score} in the limit" if facts.score else "finite scores"
+    equal = f"on the grid with the zero ring {ring} are the zero-padded convolution"
+    if claim == "S.pad":
+        equal = (
+            f"on the image with a ring {ring} of tokens, filled in any way, are the convolution of "
+            "that filled image at the tokens inside"
+        )
     return (
         f"for every {facts.size} kernel, D_in, D_out and image of whole patches: {facts.heads} "
-        f"heads ({facts.family}, {scores}) on the grid with the zero ring {ring} are the "
-        f"zero-padded convolution; patch {facts.patch}, dilation {facts.dilation}, stride "
-        f"{facts.stride} ({body['stride_route']})"
+        f"heads ({facts.family}, {scores}) {equal}; patch {facts.patch}, dilation "
+        f"{facts.dilation}, stride {facts.stride} ({body['stride_route']})"
     )
 
 

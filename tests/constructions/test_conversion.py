@@ -19,7 +19,7 @@ from convattn.constructions.head_dimension import map_supports
 from convattn.constructions.li_output_map import expand_groups
 from convattn.fast.application import apply_attention
 
-# Every third row quickly; the others compile for seconds each.
+# Every third row in `make test`, all of them in `make test-all`.
 every_row = pytest.mark.parametrize(
     "row",
     [pytest.param(row, marks=[] if i % 3 == 0 else pytest.mark.slow) for i, row in enumerate(ROWS)],
@@ -27,7 +27,6 @@ every_row = pytest.mark.parametrize(
 )
 
 
-@pytest.mark.slow
 @every_row
 @given(seed=seeds())
 def test_the_layer_is_the_zero_padded_convolution(row, seed):

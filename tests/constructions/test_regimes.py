@@ -83,7 +83,9 @@ def test_attention_maps_refuse_what_does_not_fit():
     layer = ca.conv_to_attention(KERNEL, patch_size=2)
     with pytest.raises(ValueError, match=r"GiB, of .* heads, .* but expected at most 2 GiB"):
         ca.attention_maps(layer, (600, 600))
-    with pytest.raises(ValueError, match=r"images=\(4, 5\), but expected sides that patch_size"):
+    with pytest.raises(
+        ValueError, match=r"images of \(4, 5\) pixels, but expected sides that patch_size"
+    ):
         ca.attention_maps(layer, (4, 5))
     content = ca.ContentScores(jnp.ones((layer.heads, 4, 2)), jnp.ones((layer.heads, 4, 2)))
     with pytest.raises(ValueError, match="the layer has content scores"):

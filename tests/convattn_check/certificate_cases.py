@@ -30,6 +30,7 @@ CASES = {
     "absolute": build.limit_equality("L21.absolute", "absolute", kernel=(3, 3), patch=(2, 1)),
     "point": build.limit_equality("L21.theorem6", "bias", kernel=(1, 1), patch=(2, 2)),
     "network": build.leaky_equality("S.network", kernel=(3, 3), stride=(2, 2)),
+    "pad": build.leaky_equality("S.pad", kernel=(3, 2), patch=(2, 1)),
     "finite": build.leaky_equality(kernel=(3, 3), leak="1/3"),
     "finite_patches": build.leaky_equality(kernel=(3, 5), patch=(2, 3), leak="5/7"),
     "finite_sequence": build.leaky_equality(kernel=(3,), patch=(2,), dilation=(3,)),

@@ -59,11 +59,12 @@ def one_head_more(body):
 
 
 def broken_equality(claim, demand):
-    if claim == "S.finite":
+    if claim in ("S.finite", "S.pad"):
         return {
             claims.FINITE: build.limit_equality(claim, "bias", **PLAIN),
             claims.LEAKY: build.power_equality(claim, kernel=(3,)),
-            claims.ONE_MORE: changed(build.leaky_equality(**PLAIN), one_head_more),
+            claims.WIDE: build.leaky_equality(claim, kernel=(1,)),
+            claims.ONE_MORE: changed(build.leaky_equality(claim, **PLAIN), one_head_more),
         }[demand]
     if claim == "S.network":
         sizes = {"kernel": (3, 3), "patch": (1, 1)}

@@ -54,6 +54,7 @@ def test_the_model_beats_the_entropy_of_single_bytes(run, text):
     assert bits["bigram"]["mean"] < entropy < bits["unigram"]["mean"]
 
 
+@pytest.mark.slow
 def test_the_bits_are_those_of_the_trainer(run):
     """Both are means of the same numbers, in two orders of float32 sums."""
     found = result(run)

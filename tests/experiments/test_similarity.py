@@ -35,6 +35,7 @@ def test_a_run_says_how_many_it_gets_right(run, capsys):
     assert f"right: {found['test_right']} of 20 test pairs" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_the_record_says_which_pairs_there_were(run):
     data = json.loads((run / "run.json").read_text())["data"]
     assert data["pairs"] == {"train": 20, "test": 20}

@@ -42,6 +42,7 @@ def test_heads_go_where_the_error_is() -> None:
         distribute({name: LayerChoices((LAYER,), (0.0,)) for name in "ab"}, 1)
 
 
+@pytest.mark.slow
 def test_a_network_has_so_many_heads_and_keeps_its_strides(choices) -> None:
     folded = small_network().folded
     network = compress(folded, choices, dict.fromkeys(choices, 4))

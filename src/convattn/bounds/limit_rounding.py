@@ -37,7 +37,6 @@ from convattn.fast.dense import softmax_weights
 from convattn.operators.arrays import accumulation_dtype
 from convattn.operators.attention import contraction_lengths
 from convattn.operators.convolution import conv
-from convattn.operators.shifts import TokenGrid
 
 
 def limit_rounding_bound(
@@ -64,8 +63,7 @@ def limit_rounding_bound(
     True
     """
     images = jnp.asarray(images)
-    sides = zip(images.shape[1:-1], layer.patch_size, strict=True)
-    grid = TokenGrid(tuple(n // p for n, p in sides), layer.ring)
+    grid = layer.token_grid(images.shape[1:-1])
     result = jnp.result_type(images, layer.dtype or images.dtype)
     working = accumulation_dtype(result)
     weights = np.asarray(softmax_weights(layer, grid, None))
@@ -98,7 +96,8 @@ def magnitude(
     with jax.enable_x64(True):
         wide = [None if part is None else np.abs(_wide(part)) for part in (images, kernel, bias)]
         options: dict[str, Any] = {"stride": layer.stride, "dilation": layer.dilation}
-        return np.asarray(conv(*wide, groups=groups, **options))
+        padding = layer.padding or "SAME"
+        return np.asarray(conv(*wide, groups=groups, padding=padding, **options))
 
 
 def _wide(array: Any) -> np.ndarray:

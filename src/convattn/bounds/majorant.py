@@ -88,4 +88,5 @@ def majorant_layer(
         stride=geometry.stride,
         dilation=geometry.dilation,
         ring=layer.ring,
+        padding=layer.padding,
     )

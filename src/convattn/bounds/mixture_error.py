@@ -31,7 +31,6 @@ from convattn.encodings.base import score_dtype
 from convattn.encodings.layer import AttentionLayer
 from convattn.fast.application import apply_attention
 from convattn.operators.arrays import accumulation_dtype
-from convattn.operators.shifts import TokenGrid
 
 
 def mixture_score_error(layer: AttentionLayer, number_of_keys: int) -> ScoreError:
@@ -95,8 +94,7 @@ def mixture_error_bound(
         ValueError: Where weights underflow, or the dtype is too narrow for any bound.
     """
     images = jnp.asarray(images)
-    sides = tuple(n // p for n, p in zip(images.shape[1:-1], layer.patch_size, strict=True))
-    grid = TokenGrid(sides, layer.ring)
+    grid = layer.token_grid(images.shape[1:-1])
     scores = mixture_score_error(layer, grid.number_of_keys)
     exponent = scores.absolute + unit_roundoff(scores.dtype) * (scores.range + 2 * scores.absolute)
     result = jnp.result_type(images, layer.dtype or images.dtype)

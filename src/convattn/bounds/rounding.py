@@ -15,6 +15,7 @@ the result's, and γ_n = n·u/(1 - n·u). exp counts as eight roundings.
 4. *Products.* A sum of n products, in any order, is off by at most γ_n Σ|·||·|; the lengths n are
    those of `contraction_lengths`.
 5. *Bias and cast* cost (1 + u_a)(1 + u_r).
+6. *A ring filled with the mean* of n pixels costs 1 + γ_(n+1) more, relative to the mean of |X|.
 
 Let Π be the product of these factors. Then |computed - exact| ≤ (Π - 1)·G with the majorant
 G = Σ_h g_h A_h |X| Σ_δ |C_hδ||M_δ| + |b| (downwards too, since 1 - 1/Π ≤ Π - 1). G itself is
@@ -72,8 +73,7 @@ def layer_error_bound(
             layer that is no exact form.
     """
     images = jnp.asarray(images)
-    sides = tuple(n // p for n, p in zip(images.shape[1:-1], layer.patch_size, strict=True))
-    grid = TokenGrid(sides, layer.ring)
+    grid = layer.token_grid(images.shape[1:-1])
     result = jnp.result_type(images, layer.dtype or images.dtype)
     working = accumulation_dtype(result)
     scores = score_error(layer.encoding, grid)
@@ -87,6 +87,9 @@ def layer_error_bound(
             "use a larger leak or a wider dtype"
         )
     relative = relative_error(layer, grid, scores, exponent, working, result, maps_are_exact)
+    if layer.padding is not None and layer.padding.fill == "MEAN":
+        pixels = math.prod(images.shape[1:-1]) + 1
+        relative += (1 + relative) * gamma(pixels, unit_roundoff(working))
     absolute = underflow_bound(layer, images, grid, working, result, maps_are_exact)
     return relative * majorant * (1 + 2.0**-20) + absolute
 

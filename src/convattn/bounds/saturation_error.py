@@ -144,6 +144,7 @@ def saturation_error_bound(
     """
     if layer.content is not None:
         raise ValueError("the layer has content scores, but the bound covers positions only")
+    require_zero_ring(layer)
     parts = head_maps(layer)
     images = as_array(images, "images")
     tokens = patchify(images, layer.patch_size)
@@ -167,6 +168,19 @@ def saturation_error_bound(
     distances = [upper(ball) for ball in head_saturation(layer.encoding, grid.number_of_keys)]
     features = np.einsum("h,bhj->bj", np.array(distances), spread) * INFLATION
     return _spread_over_pixels(layer, features, grid)
+
+
+def require_zero_ring(layer: AttentionLayer) -> None:
+    """Refuse a layer that fills its ring with anything but zero tokens.
+
+    Raises:
+        ValueError: As described above.
+    """
+    if layer.padding is not None:
+        raise ValueError(
+            f"the layer fills its ring ({layer.padding.fill.lower()}), but the bound is derived "
+            "for a ring of zero tokens; convert with padding='SAME'"
+        )
 
 
 def head_maps(layer: AttentionLayer) -> list[Float[np.ndarray, "heads _ _"]]:

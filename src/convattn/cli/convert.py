@@ -64,6 +64,9 @@ class Convert:
         leak: The fraction of a head's attention that an exact layer spreads evenly.
         stride: For all axes or for each.
         dilation: For all axes or for each.
+        padding: What stands outside the image: SAME (zeros, as PyTorch), SAME_XLA (as Flax, Keras),
+            VALID, CIRCULAR, REFLECT, EDGE, MEAN, CAUSAL; or so many zeros on every side, such as
+            1; or for each axis a number or a pair before,after, such as 0,1.
         groups: Groups of channels.
         head_dim: Split heads so that each has this dimension.
         to_convolution: Go back: from attention to convolution.
@@ -88,6 +91,7 @@ class Convert:
     leak: float = 0.5
     stride: Annotated[Sizes, arg(metavar="S [S]")] = (1,)
     dilation: Annotated[Sizes, arg(metavar="D [D]")] = (1,)
+    padding: Annotated[tuple[str, ...], arg(metavar="WORD [WORD]")] = ("SAME",)
     groups: int = 1
     head_dim: Annotated[int | None, option("N")] = None
     to_convolution: Flag = False
@@ -189,6 +193,7 @@ class Convert:
             "leak": self.leak,
             "stride": sizes_of(self.stride, "--stride"),
             "dilation": sizes_of(self.dilation, "--dilation"),
+            "padding": padding_of(self.padding),
             "groups": self.groups,
             "head_dim": self.head_dim,
         }
@@ -250,6 +255,28 @@ class Convert:
         if len(file.arrays) != 1:
             raise UsageError(f"--bias got {self.bias}, but expected one array: {file.listing()}")
         return replace(found, bias=file[next(iter(file.arrays))], bias_name=str(self.bias))
+
+
+def padding_of(words: tuple[str, ...]) -> str | int | tuple[int | tuple[int, ...], ...]:
+    """A padding as `conv` takes it.
+
+    >>> padding_of(("EDGE",)), padding_of(("1",)), padding_of(("0,1", "2"))
+    ('EDGE', 1, ((0, 1), 2))
+
+    Raises:
+        UsageError: For what is neither.
+    """
+    if len(words) == 1 and words[0].replace("_", "").isalpha():
+        return words[0]
+    try:
+        pairs = [tuple(int(number) for number in word.split(",")) for word in words]
+    except ValueError:
+        raise UsageError(
+            f"--padding got {' '.join(words)!r}, but expected a name such as SAME, numbers such as "
+            "1, or pairs such as 0,1"
+        ) from None
+    sides = tuple(pair[0] if len(pair) == 1 else pair for pair in pairs)
+    return sides[0] if len(sides) == 1 and isinstance(sides[0], int) else sides
 
 
 def _comparison_line(comparison: dict[str, Any]) -> str:

@@ -15,6 +15,7 @@ from convattn.encodings.base import score_dtype
 from convattn.encodings.layer import AttentionLayer
 from convattn.operators.convolution import check_kernel
 from convattn.operators.integers import as_integer
+from convattn.operators.padding import read_padding
 
 
 def conv_to_attention(
@@ -31,8 +32,9 @@ def conv_to_attention(
     dilation: int | Sequence[int] = 1,
     groups: SupportsIndex = 1,
     head_dim: SupportsIndex | None = None,
+    padding: Any = "SAME",
 ) -> AttentionLayer:
-    """The attention layer that computes `conv(…, padding="SAME")` with this kernel.
+    """The attention layer that computes `conv` with this kernel, stride, dilation and padding.
 
     Args:
         kernel: `[K_1, K_2, in/groups, out]` or `[K, in/groups, out]`, any size; integers become
@@ -50,17 +52,22 @@ def conv_to_attention(
         stride, dilation, groups: As for `conv`.
         head_dim: d_H, the width of every head; wider maps are split over several heads. None gives
             each head the width it needs.
+        padding: As for `conv`. `"SAME"` lays a ring of zero tokens around the image's own. With any
+            other the pixels of the ring are filled before patches are cut, and the outputs begin
+            with a patch; on the filled ring every query is interior, so that the same heads are
+            exact at every size (S.pad).
 
     Returns:
-        An `AttentionLayer` of dtype `kernel.dtype` for any image that P divides.
+        An `AttentionLayer` of dtype `kernel.dtype` for any image; with `"SAME"`, that P divides.
 
     Raises:
         ValueError: For what `conv` refuses of a kernel; an unknown encoding; `exact=True` with an
             encoding that has no exact form, or together with `logit` or `alpha`; a parameter that
             the encoding does not have; ε outside (0, 1), α ≤ 0 or M ≤ 0; a `"scalar"` layer that
-            rounding would swallow; complex numbers; maps that overflow the kernel's dtype.
+            rounding would swallow; complex numbers; maps that overflow the kernel's dtype; a
+            padding whose output is larger than the image.
 
-    Source: C20 Theorem 1; L21 Theorem 1; S.finite, S.dp1, S.dp2, S.headdim.
+    Source: C20 Theorem 1; L21 Theorem 1; S.finite, S.dp1, S.dp2, S.headdim, S.pad.
 
     >>> import convattn as ca
     >>> layer = ca.conv_to_attention([[[1.0]], [[2.0]], [[3.0]]])
@@ -75,6 +82,14 @@ def conv_to_attention(
         kernel = kernel.astype(jnp.result_type(kernel, jnp.float32))
     exact = check_regime(encoding, exact, leak, logit, alpha, score_dtype(kernel))
     geometry = ConvolutionGeometry.of(kernel.shape[:-2], patch_size, stride, dilation)
+    outside = read_padding(padding, geometry.kernel_size, geometry.dilation)
+    if any(sum(w) > sum(r) for w, r in zip(outside.widths, outside.reach, strict=False)):
+        raise ValueError(
+            f"padding={outside.widths}, pixels (before, after) on each axis, makes more outputs "
+            "than the image has pixels, but attention gives one for each token of the image: "
+            f"expected at most {tuple(map(sum, outside.reach))} on both sides of an axis together "
+            "(S.pad); pad the images before the layer"
+        )
     kernel = expand_groups(kernel, groups)
     maps = token_maps(kernel, geometry)
 
@@ -104,4 +119,5 @@ def conv_to_attention(
         stride=geometry.stride,
         dilation=geometry.dilation,
         ring=geometry.ring,
+        padding=None if outside.is_zero_ring else outside,
     )

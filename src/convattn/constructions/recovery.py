@@ -66,7 +66,8 @@ def attention_to_conv(
     """The least-squares K × K convolution of a layer, over all queries of one image size.
 
     Args:
-        layer: Any layer; its stride and dilation are those of the convolution.
+        layer: Any layer; its stride and dilation are those of the convolution. One that fills its
+            ring is read with zeros there, which does not change its taps.
         kernel_size: K, or one for each axis; odd or even.
         image_size: The pixels, or one number for each axis; P divides them.
 

@@ -1,6 +1,7 @@
 """`AttentionLayer`: everything that a layer of attention needs to be applied to an image."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import jax
@@ -11,6 +12,7 @@ from jaxtyping import Num
 from convattn.encodings.base import PositionalEncoding
 from convattn.operators.arrays import accumulation_dtype
 from convattn.operators.attention import HIGHEST
+from convattn.operators.padding import FilledAxis, Padding, filled_axes
 from convattn.operators.patches import Ring
 from convattn.operators.relative_content import relative_scores
 from convattn.operators.shifts import TokenGrid
@@ -98,7 +100,9 @@ class AttentionLayer:
     - `stride`: for each axis. Where it divides P the output patch has P/stride pixels; otherwise
       the layer computes all pixels and then keeps every stride-th.
     - `dilation`: for each axis, the distance between taps, as `attention_to_conv` needs it.
-    - `ring`: zero tokens (before, after) on each axis that make the result zero-padded.
+    - `ring`: tokens (before, after) on each axis around those that are asked: zeros, which make
+      the result zero-padded, or what `padding` says.
+    - `padding`: what fills the ring before patches are cut, or None for zero tokens.
     """
 
     encoding: PositionalEncoding
@@ -110,6 +114,7 @@ class AttentionLayer:
     stride: tuple[int, ...] = field(default=(1, 1), metadata={"static": True})
     dilation: tuple[int, ...] = field(default=(1, 1), metadata={"static": True})
     ring: Ring = field(default=((0, 0), (0, 0)), metadata={"static": True})
+    padding: Padding | None = field(default=None, metadata={"static": True})
 
     @property
     def heads(self) -> int:
@@ -138,3 +143,39 @@ class AttentionLayer:
         """The dtype of the parameters that meet the images: value, output and bias maps."""
         parts = [part for part in (self.value, self.output, self.bias) if part is not None]
         return jnp.result_type(*parts) if parts else None
+
+    def token_grid(self, image_size: Sequence[int]) -> TokenGrid:
+        """The tokens of an image of that size and the ring around them.
+
+        Where the ring is filled, its tokens are queries as well, and no ring stands around them.
+
+        Raises:
+            ValueError: Where patches do not divide the sides, and where the kernel does not fit.
+
+        >>> import convattn as ca
+        >>> kernel = jnp.ones((3, 1, 1))
+        >>> ca.conv_to_attention(kernel).token_grid((5,))
+        TokenGrid(queries=(5,), ring=((1, 1),))
+        >>> ca.conv_to_attention(kernel, padding="EDGE").token_grid((5,))
+        TokenGrid(queries=(7,), ring=((0, 0),))
+        """
+        if self.padding is not None:
+            sides = (axis.tokens for axis in self.filled_axes(image_size))
+            return TokenGrid(tuple(sides), ((0, 0),) * len(self.ring))
+        if any(side % p for side, p in zip(image_size, self.patch_size, strict=True)):
+            raise ValueError(
+                f"images of {tuple(image_size)} pixels, but expected sides that patch_size="
+                f"{self.patch_size} divides; pad or crop the images"
+            )
+        sides = (side // p for side, p in zip(image_size, self.patch_size, strict=True))
+        return TokenGrid(tuple(sides), self.ring)
+
+    def filled_axes(self, image_size: Sequence[int]) -> tuple[FilledAxis, ...]:
+        """How the ring is filled around an image of that size, for a layer with a `padding`.
+
+        Raises:
+            ValueError: Without a padding, and where the kernel does not fit.
+        """
+        if self.padding is None:
+            raise ValueError("padding=None, but expected a layer whose ring is filled")
+        return filled_axes(self.padding, image_size, self.stride, self.patch_size, self.ring)

@@ -17,6 +17,7 @@ from convattn.fast.selection import MOST_HELD, choose_backend, weights_bytes
 from convattn.fast.windowed.window import window_problem
 from convattn.operators.arrays import as_array
 from convattn.operators.attention import HIGHEST
+from convattn.operators.padding import fill_ring
 from convattn.operators.patches import Ring, add_zero_ring, check_ring, patchify, unpatchify
 from convattn.operators.relative_content import check_shapes
 from convattn.operators.shifts import TokenGrid, per_axis
@@ -39,9 +40,9 @@ def apply_attention(
     Args:
         images: `[batch, height, width, channels]` or `[batch, length, channels]`; P divides the
             sides.
-        ring: None lays the layer's own ring of zero tokens, which makes the result of a converted
-            layer `conv(..., padding="SAME")`. False leaves the grid bare. An integer, or a pair for
-            each axis, lays another ring.
+        ring: None lays the layer's own ring, which makes the result of a converted layer the
+            convolution. False leaves the grid bare. An integer, or a pair for each axis, lays
+            another ring of zero tokens. A layer that fills its ring takes None alone.
         backend: `"dense"`, `"separable"`, `"shift"`, `"windowed"`, `"chunked"`, `"dot_product"`
             (see `convattn.fast`), or `"auto"`, which takes the one that the cost model expects to
             be fastest among those that serve the layer. All give the same values and gradients up
@@ -72,34 +73,41 @@ def apply_attention(
     >>> ca.apply_attention(layer, jnp.ones((1, 4, 4, 1)))[0, :, :, 0].round(4).tolist()[0]
     [4.0, 6.0, 6.0, 4.0]
     """
-    images, tokens, grid = read_images(layer, images, ring)
+    read = read_images(layer, images, ring)
+    tokens, grid = read.tokens, read.grid
     options = AttentionOptions(
         HIGHEST if precision is None else precision,
         read_dropout(dropout_rate, dropout_key),
         read_windows(windows),
         chunk,
         tokens.dtype,
-        layer.subsampling if math.prod(layer.output_patch_size) == 1 else None,
+        read.wanted,
     )
     problem = options.windows and window_problem(options.windows, layer.heads, grid)
     if problem:
         raise ValueError(f"windows={windows!r}: {problem}")
     selected = choose_backend(backend, layer, grid, tokens.shape, options)
-    steps = layer.subsampling
     if len(tokens) and layer.heads:
         result = selected.attend(layer, grid, tokens, options)
-        if selected.strided and options.stride is not None:
-            steps = (1,) * len(steps)  # taken already
+        if not selected.selective:
+            ranges = (slice(side.start, side.stop, side.step) for side in read.wanted)
+            result = result[(slice(None), *ranges)]
     else:
         out = out_features(layer, tokens.shape[-1])
-        result = jnp.zeros((len(tokens), *grid.queries, out), sum_dtype(layer, tokens))
+        shape = (len(tokens), *map(len, read.wanted), out)
+        result = jnp.zeros(shape, sum_dtype(layer, tokens))
     if layer.bias is not None:
         result = result + layer.bias
-    result_dtype = jnp.result_type(images, *([] if layer.dtype is None else [layer.dtype]))
+    result_dtype = jnp.result_type(read.images, *([] if layer.dtype is None else [layer.dtype]))
     if not jnp.issubdtype(result_dtype, jnp.inexact):
         result_dtype = jnp.promote_types(result_dtype, jnp.float32)
     outputs = unpatchify(result.astype(result_dtype), layer.output_patch_size)
-    return outputs[(slice(None), *(slice(None, None, step) for step in steps))]
+    steps = (
+        1 if patch == 1 else step
+        for patch, step in zip(layer.patch_size, layer.subsampling, strict=True)
+    )
+    kept = (slice(0, size * step, step) for size, step in zip(read.output_size, steps, strict=True))
+    return outputs[(slice(None), *kept)]
 
 
 class AttentionMaps(NamedTuple):
@@ -109,8 +117,8 @@ class AttentionMaps(NamedTuple):
         weights: `[heads, height, width, keys_height, keys_width]`, or `[heads, length, keys]` for
             sequences; with content scores a batch axis stands before. Every row sums to one over
             its keys; dropout and the gains of an encoding are not in it.
-        ring: For each axis how many of the first and of the last keys are zero tokens of the ring
-            rather than tokens of the image.
+        ring: For each axis how many of the first and of the last keys are tokens of the ring rather
+            than of those that are asked.
     """
 
     weights: Array
@@ -154,15 +162,9 @@ def attention_maps(
                 "its weights depend on them; pass images as to apply_attention"
             )
         sides = per_axis(images, len(layer.patch_size), "images")
-        if any(side % p for side, p in zip(sides, layer.patch_size, strict=True)):
-            raise ValueError(
-                f"images={images!r}, but expected sides that patch_size={layer.patch_size} "
-                "divides; pad or crop the image"
-            )
-        queries = tuple(side // p for side, p in zip(sides, layer.patch_size, strict=True))
-        tokens, grid = None, TokenGrid(queries, chosen_ring(layer, ring))
+        tokens, (grid, wanted, _) = None, read_size(layer, sides, ring)
     else:
-        _, tokens, grid = read_images(layer, images, ring)
+        _, tokens, grid, wanted, _ = read_images(layer, images, ring)
     taken = weights_bytes(layer, grid, 1 if tokens is None else len(tokens))
     if taken > MOST_HELD:
         raise ValueError(
@@ -175,7 +177,14 @@ def attention_maps(
     if tokens is not None:
         keys = add_zero_ring(tokens, grid.ring).reshape(len(tokens), grid.number_of_keys, -1)
     weights = softmax_weights(layer, grid, keys)
-    return AttentionMaps(weights.reshape(*weights.shape[:-2], *grid.queries, *grid.keys), grid.ring)
+    weights = weights.reshape(*weights.shape[:-2], *grid.queries, *grid.keys)
+    if layer.padding is None:
+        return AttentionMaps(weights, grid.ring)
+    asked = tuple(slice(side.start, side[-1] + 1) for side in wanted)
+    around = tuple(
+        (side.start, size - side[-1] - 1) for side, size in zip(wanted, grid.keys, strict=True)
+    )
+    return AttentionMaps(weights[(..., *asked, *(slice(None),) * len(asked))], around)
 
 
 def check_layer(layer: Any) -> None:
@@ -189,10 +198,28 @@ def check_layer(layer: Any) -> None:
         check_shapes(layer.content.tables)
 
 
+class LayerInput(NamedTuple):
+    """What a layer reads of images.
+
+    Attributes:
+        images: As an array.
+        tokens: `[batch, *grid.queries, features]`, with the ring where the layer fills it.
+        grid: Where queries and keys stand.
+        wanted: For each axis the queries whose outputs are asked for.
+        output_size: The pixels of the result on each axis.
+    """
+
+    images: Array
+    tokens: Array
+    grid: TokenGrid
+    wanted: tuple[range, ...]
+    output_size: tuple[int, ...]
+
+
 def read_images(
     layer: AttentionLayer, images: Any, ring: bool | int | Sequence[tuple[int, int]] | None
-) -> tuple[Array, Array, TokenGrid]:
-    """The images as an array, their tokens, and the grid of these with its ring.
+) -> LayerInput:
+    """The tokens of images, with the grid on which a layer attends to them.
 
     Raises:
         ValueError: Where layer, images or ring do not fit together.
@@ -204,21 +231,46 @@ def read_images(
             f"images.shape={images.shape}, but expected batch, {axes} spatial axes and channels, "
             f"as the layer has {axes} spatial axes; add or drop axes"
         )
-    tokens, features = patchify(images, layer.patch_size), layer_features(layer)
+    filled, sides = images, images.shape[1:-1]
+    if layer.padding is not None and 0 not in images.shape[1:]:  # empty ones patchify refuses
+        filled = fill_ring(images, layer.padding.fill, layer.filled_axes(sides))
+    tokens, features = patchify(filled, layer.patch_size), layer_features(layer)
     if features is not None and tokens.shape[-1] != features:
         pixels = math.prod(layer.patch_size)
         raise ValueError(
             f"images.shape={images.shape}, but expected {features // pixels} channels (its tokens "
             f"have {features} features, its patches {pixels} pixels); take the layer's own inputs"
         )
-    return images, tokens, TokenGrid(tuple(tokens.shape[1:-1]), chosen_ring(layer, ring))
+    return LayerInput(images, tokens, *read_size(layer, sides, ring))
 
 
-def chosen_ring(layer: AttentionLayer, ring: bool | int | Sequence[tuple[int, int]] | None) -> Ring:
-    """The layer's own ring for None or True, none for False, else the one that is given."""
-    if ring is None or ring is True:
-        return layer.ring
-    return check_ring(0 if ring is False else ring, len(layer.patch_size))
+def read_size(
+    layer: AttentionLayer,
+    image_size: Sequence[int],
+    ring: bool | int | Sequence[tuple[int, int]] | None,
+) -> tuple[TokenGrid, tuple[range, ...], tuple[int, ...]]:
+    """The grid of an image of that size, the queries wanted, and the size of the result.
+
+    Raises:
+        ValueError: Where layer, size or ring do not fit together.
+    """
+    if layer.padding is not None:
+        if ring is not None and ring is not True:
+            raise ValueError(
+                f"ring={ring!r}, but the layer fills its ring ({layer.padding.fill.lower()}), "
+                "which makes it this convolution (S.pad); leave ring out, or convert with "
+                "padding='SAME'"
+            )
+        axes = layer.filled_axes(image_size)
+        wanted = tuple(axis.wanted for axis in axes)
+        return layer.token_grid(image_size), wanted, tuple(axis.outputs for axis in axes)
+    grid = layer.token_grid(image_size)
+    if ring is not None and ring is not True:
+        grid = TokenGrid(grid.queries, check_ring(0 if ring is False else ring, len(grid.queries)))
+    sides = tuple(zip(grid.queries, layer.patch_size, layer.subsampling, strict=True))
+    wanted = tuple(range(0, size, step if patch == 1 else 1) for size, patch, step in sides)
+    steps = zip(image_size, layer.stride, strict=True)
+    return grid, wanted, tuple(-(-side // step) for side, step in steps)
 
 
 def layer_features(layer: AttentionLayer) -> int | None:

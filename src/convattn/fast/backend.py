@@ -37,11 +37,11 @@ class BackEnd(NamedTuple):
             the ring, to `[batch, *grid.queries, out_features]` in at least float32, without the
             bias.
         work: `(layer, grid, batch, features, options)` to the `Work` of one forward pass.
-        strided: Whether `attend` leaves out the queries that `options.stride` does not want.
+        selective: Whether `attend` leaves out the queries that `options.wanted` does not name.
     """
 
     name: str
     refusal: Callable[[AttentionLayer, TokenGrid, AttentionOptions], str | None]
     attend: Callable[[AttentionLayer, TokenGrid, Array, AttentionOptions], Array]
     work: Callable[..., Work]
-    strided: bool = False
+    selective: bool = False

@@ -42,8 +42,8 @@ class AttentionOptions:
             the windowed back end keeps; None lets it work them out from concrete parameters.
         chunk: How many queries the chunked back end takes at a time; None lets it choose.
         tokens_dtype: Of the tokens, where it is known.
-        stride: For each axis the s of the queries 0, s, 2s, … that are wanted; None wants all. Back
-            ends that are not `strided` ignore it.
+        wanted: For each axis the queries that are wanted; None wants all. Back ends that are not
+            `selective` ignore it.
 
     Raises:
         ValueError: For a chunk that is no integer ≥ 1.
@@ -54,7 +54,7 @@ class AttentionOptions:
     windows: tuple[Window, ...] | None = None
     chunk: int | None = None
     tokens_dtype: np.dtype | None = None
-    stride: tuple[int, ...] | None = None
+    wanted: tuple[range, ...] | None = None
 
     def __post_init__(self) -> None:
         """Hold the chunk as a Python integer."""

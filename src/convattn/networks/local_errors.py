@@ -169,15 +169,16 @@ def leak_of(layer: AttentionLayer) -> float:
         ValueError: For another.
     """
     encoding = layer.encoding
-    pixels = all(size == 1 for size in layer.patch_size)
+    pixels = all(size == 1 for size in layer.patch_size) and layer.padding is None
     if not isinstance(encoding, BiasEncoding) or encoding.leak is None or not pixels:
         raise ValueError(
-            f"a layer has a {type(encoding).__name__} and patches of {layer.patch_size}, but the "
-            "bound is derived for pixels and leaky biases (exact=True, encoding='bias')"
+            f"a layer has a {type(encoding).__name__}, patches of {layer.patch_size} and padding="
+            f"{layer.padding}, but the bound is derived for pixels, leaky biases (exact=True, "
+            "encoding='bias') and a ring of zeros"
         )
     return float(encoding.leak)
 
 
 def grid_of(layer: AttentionLayer, images: Values) -> TokenGrid:
     """The tokens of images for a layer on pixels."""
-    return TokenGrid(tuple(int(side) for side in images.shape[1:-1]), layer.ring)
+    return layer.token_grid(tuple(int(side) for side in images.shape[1:-1]))

@@ -10,9 +10,8 @@ from jaxtyping import Num
 
 from convattn.operators.arrays import accumulation_dtype, as_array, require_finite
 from convattn.operators.integers import as_integer
-from convattn.operators.shifts import axis_taps, per_axis
-
-NAMED_PADDINGS = ("SAME", "VALID", "EDGE", "MEAN")
+from convattn.operators.padding import fill_around, read_padding
+from convattn.operators.shifts import per_axis
 
 
 def conv(
@@ -38,13 +37,17 @@ def conv(
         images: `[batch, height, width, in]`, or `[batch, length, in]`.
         kernel: `[K_1, K_2, in/groups, out]`, or `[K, in/groups, out]`; its rank selects 1-D or 2-D.
         bias: `[out]` or none.
-        stride: s ≥ 1; the result is the stride-1 result at `[::s]`, whatever the padding.
+        stride: s ≥ 1; the result is the stride-1 result at `[::s]`, but for `"SAME_XLA"`.
         dilation: d ≥ 1, the distance between taps.
         groups: Channels are split into this many independent groups.
         padding: What stands outside the image. `"SAME"`: zeros, d·⌊(K-1)/2⌋ before and d·⌊K/2⌋
-            after, so that the size stays. `"EDGE"`: the nearest pixel. `"MEAN"`: the mean over all
-            pixels of that image and channel (integers become floats). `"VALID"`: nothing, the size
-            shrinks by d·(K-1). An integer: so many zeros on every side.
+            after, so that the size stays. `"EDGE"`, `"REFLECT"`, `"CIRCULAR"`: as many pixels, the
+            nearest one, those mirrored at the last, or those of the other side. `"MEAN"`: the mean
+            over all pixels of that image and channel (integers become floats). `"SAME_XLA"`: the
+            zeros that Flax, Keras and TensorFlow lay under the name SAME, which differ from
+            `"SAME"` at strides. `"CAUSAL"`: d·(K-1) zeros before a sequence. `"VALID"`: nothing,
+            the size shrinks by d·(K-1). An integer: so many zeros on every side; or for each axis
+            an integer or a pair (before, after).
 
     Returns:
         `[batch, height', width', out]` of dtype `result_type(images, kernel, bias)`.
@@ -58,28 +61,20 @@ def conv(
     >>> conv([[[1], [2], [4]]], [[[1]], [[0]], [[10]]])[0, :, 0].tolist()
     [20, 41, 2]
     """
-    padding, groups = check_padding(padding), as_integer(groups, "groups", 1)
+    groups = as_integer(groups, "groups", 1)
     images, kernel, bias = check_operands(images, kernel, bias, groups)
     axes = kernel.ndim - 2
     strides = per_axis(stride, axes, "stride")
     dilations = per_axis(dilation, axes, "dilation")
+    outside = read_padding(padding, kernel.shape[:axes], dilations)
+    sizes = outside.output_size(images.shape[1:-1], strides)
     operands = (images, kernel) if bias is None else (images, kernel, bias)
     result_dtype = jnp.result_type(*operands)
-    if padding == "MEAN" and not jnp.issubdtype(result_dtype, jnp.inexact):
+    if outside.fill == "MEAN" and not jnp.issubdtype(result_dtype, jnp.inexact):
         result_dtype = jnp.promote_types(result_dtype, jnp.float32)
     working = accumulation_dtype(result_dtype)
-    padded = _pad(images.astype(working), kernel.shape[:axes], dilations, padding)
-
-    sizes = [
-        (n - d * (k - 1) - 1) // s + 1
-        for n, k, d, s in zip(padded.shape[1:-1], kernel.shape, dilations, strides, strict=False)
-    ]
-    if min(sizes) < 1:
-        raise ValueError(
-            f"images.shape={images.shape} with padding={padding!r} leaves no position for a kernel "
-            f"of shape {kernel.shape[:axes]} with dilation {dilations}; pad more, use "
-            "padding='SAME', or take a smaller kernel"
-        )
+    widths = outside.at(images.shape[1:-1], strides)
+    padded = fill_around(images.astype(working), outside.fill, widths)
     batch, channels = images.shape[0], images.shape[-1]
     out_channels = kernel.shape[-1]
     total = jnp.zeros((batch, *sizes, groups, out_channels // groups), working)
@@ -128,26 +123,6 @@ def check_operands(
     return images, kernel, bias
 
 
-def check_padding(padding: Any) -> str | int:
-    """One of `NAMED_PADDINGS`, or how many zeros to lay on every side.
-
-    Raises:
-        ValueError: For anything else, and for several numbers: sides do not differ here.
-
-    >>> check_padding("SAME"), check_padding(2)
-    ('SAME', 2)
-    """
-    if isinstance(padding, str) and padding in NAMED_PADDINGS:
-        return padding
-    try:
-        return as_integer(padding, "padding", 0)
-    except ValueError:
-        raise ValueError(
-            f"padding={padding!r}, but expected one of {', '.join(NAMED_PADDINGS)} or an "
-            "integer ≥ 0, the zeros on every side"
-        ) from None
-
-
 def check_kernel(kernel: Any, bias: Any, groups: SupportsIndex) -> tuple[Array, Array | None]:
     """Convert a kernel and its bias and refuse what is not a convolution's.
 
@@ -179,26 +154,3 @@ def check_kernel(kernel: Any, bias: Any, groups: SupportsIndex) -> tuple[Array, 
             )
         require_finite(bias, "bias")
     return kernel, bias
-
-
-def _pad(
-    images: Array, kernel_size: Sequence[int], dilation: Sequence[int], padding: str | int
-) -> Array:
-    """Lay the padding around the spatial axes of `images`."""
-    if padding == "VALID":
-        return images
-    if isinstance(padding, int):
-        return jnp.pad(images, [(0, 0), *[(padding, padding)] * len(kernel_size), (0, 0)])
-    widths = [(0, 0)]
-    for size, d in zip(kernel_size, dilation, strict=True):
-        taps = axis_taps(size)
-        widths.append((-d * taps[0], d * taps[-1]))
-    widths.append((0, 0))
-    if padding == "SAME":
-        return jnp.pad(images, widths)
-    if padding == "EDGE":
-        return jnp.pad(images, widths, mode="edge")
-    spatial = tuple(range(1, images.ndim - 1))
-    mean = images.astype(accumulation_dtype(images.dtype, jnp.float32)).mean(spatial, keepdims=True)
-    inside = jnp.pad(jnp.ones(images.shape[1:-1], bool), widths[1:-1])[None, ..., None]
-    return jnp.where(inside, jnp.pad(images, widths).astype(mean.dtype), mean)

@@ -140,6 +140,7 @@ def test_the_default_is_a_tenth_of_the_rate_and_of_the_epochs() -> None:
     assert (found.training.epochs, found.training.learning_rate) == (30, 0.01)
 
 
+@pytest.mark.slow
 def test_without_degenerate_heads_nothing_is_done(trained, tmp_path, capsys) -> None:
     path, outcome = trained
     found = prune_run(path, tmp_path / "new", command="", thresholds=NEVER)

@@ -63,6 +63,7 @@ def test_a_byte_changes_no_logit_before_it(kind):
     assert leaks(made(KINDS[kind])) == []
 
 
+@pytest.mark.slow
 def test_a_filter_that_is_padded_on_the_right_is_caught():
     model = made(TINY)
     model.layers[0].mixing = Ahead(TINY.width, nnx.Rngs(1))

@@ -152,6 +152,7 @@ def test_the_network_of_convolutions_is_the_exact_one(integers):
     assert_equal(4 * run(model, images), expected)
 
 
+@pytest.mark.slow
 def test_at_a_large_bias_the_network_of_sac_is_that_of_convolutions(integers):
     """Off-target weights underflow, so that nothing is rounded: the logits are the same numbers."""
     model, images, expected, _ = integers
@@ -208,6 +209,7 @@ def test_the_bias_begins_as_it_is_asked_to(kind):
         assert np.count_nonzero(table) == 2
 
 
+@pytest.mark.slow
 def test_only_convolutions_are_turned_into_sac():
     with pytest.raises(ValueError, match="operator='sac', but expected a network of convolutions"):
         with_self_attention(made(TINY))

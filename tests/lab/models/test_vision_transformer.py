@@ -98,6 +98,7 @@ def draws(model, **how):
     return str(jax.make_jaxpr(partial(model, **how))(images())).count("random_bits")
 
 
+@pytest.mark.slow
 def test_chance_comes_from_the_key_alone_and_in_training_alone():
     rates = {"dropout": 0.5, "stochastic_depth": 0.0, "attention_dropout": 0.5}
     model, given = tiny("convolution", depth=1, **rates), images()

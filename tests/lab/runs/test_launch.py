@@ -75,6 +75,7 @@ def test_the_folder_holds_what_was_done(run, pictures) -> None:
     assert (folder / "snapshots" / "epoch-0000.npz").exists()
 
 
+@pytest.mark.slow
 def test_the_record_of_a_run_has_all_that_a_row_asks_for(run) -> None:
     """Too small for any row, but for no other reason: nothing is missing."""
     record = json.loads(json.dumps(record_of(run[0], "C20.gaussian")))

@@ -59,6 +59,7 @@ def test_the_logits_of_a_conversion_are_within_the_bound(name) -> None:
         assert found.difference.max() > 1e-4
 
 
+@pytest.mark.slow
 def test_a_network_of_twice_the_saturation_is_not_within_the_bound_of_half_of_it() -> None:
     """M = 10 was asked for, and 5 is what the table holds."""
     assert not held_against(converted(replace(LIMIT, logit=5.0)), CASES["limit, M = 10"]).passed

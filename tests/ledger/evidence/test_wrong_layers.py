@@ -462,7 +462,6 @@ def named(slips):
         yield pytest.param(name, *rest, id=name, marks=marks)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("name", "layer", "plant"), list(named(SLIPS)))
 def test_a_slip_is_noticed_for_its_reason(run, monkeypatch, name, layer, plant):
     plant(monkeypatch)

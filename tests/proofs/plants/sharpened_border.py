@@ -1,4 +1,4 @@
-"""Planted errors for S.padding, S.boundary, S.saturation and S.separable."""
+"""Planted errors for S.padding, S.boundary, S.pad, S.saturation and S.separable."""
 
 from dataclasses import replace
 
@@ -94,6 +94,24 @@ def doubled_cotangent(index):
     return change
 
 
+def filled_with_zeros(original):
+    return lambda images, fill, axes: original(images, "ZEROS", axes)
+
+
+def exchanged_widths(original):
+    return lambda *given: tuple((after, before) for before, after in original(*given))
+
+
+def outputs_one_token_early(original):
+    def changed(*given):
+        return tuple(
+            axis._replace(wanted=range(axis.wanted.start - 1, axis.wanted.stop - 1))
+            for axis in original(*given)
+        )
+
+    return changed
+
+
 ZERO_PADDING = "bounds.zero_padding"
 LAYER = "bounds.zero_padding"
 ZERO_TOKEN = "constructions.zero_token.zero_token_scores"
@@ -125,6 +143,11 @@ PLANTS = [
         f"{REGIMES}.leaky_construction",
         no_uniform_head,
     ),
+    ("pad", "fills on images", "fast.application.fill_ring", filled_with_zeros),
+    ("pad", "fills on images", f"{REGIMES}.leaky_construction", no_uniform_head),
+    ("pad", "filled with the mean", "fast.application.fill_ring", filled_with_zeros),
+    ("pad", "XLA's own paddings", "operators.padding.Padding.at", exchanged_widths),
+    ("pad", "causal sequences", "encodings.layer.filled_axes", outputs_one_token_early),
     (
         "saturation",
         "quadratic rows",

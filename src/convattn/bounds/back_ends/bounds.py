@@ -60,6 +60,7 @@ from convattn.bounds.back_ends.paths import (
     gradient_majorants,
     value_majorants,
 )
+from convattn.bounds.saturation_error import require_zero_ring
 from convattn.encodings.layer import AttentionLayer
 from convattn.operators.patches import Ring, check_ring, patchify, unpatchify
 from convattn.operators.roundoff import gamma, unit_roundoff
@@ -203,6 +204,7 @@ def prepare(
     layer: AttentionLayer, images: Array, ring: bool | int | Ring | None
 ) -> tuple[TokenGrid, Roundings]:
     """The grid, and what is rounded."""
+    require_zero_ring(layer)
     sides = zip(images.shape[1:-1], layer.patch_size, strict=True)
     default = ring is None or ring is True
     chosen = layer.ring if default else check_ring(ring or 0, len(layer.patch_size))

@@ -15,7 +15,8 @@ the offsets reach. In the box, with W_h the maps of the heads, there are three w
 Outside the box, which is a border as wide as the offsets reach, each query has its own a and c, and
 reads its T tokens one by one (the first way is not open there).
 
-Queries that the layer's stride leaves out are not computed, but for the value map of *apart*.
+Queries that are not wanted, which a stride or a filled ring leaves out, are not computed, but for
+the value map of *apart*.
 
 *Measured* (two CPU cores, float32): docs/performance.md. What it takes beyond the convolution is
 the mean: a sum over all tokens and one addition to all of them, forward and backward. Elementwise
@@ -41,7 +42,6 @@ from convattn.fast.shift.mixed_heads import (
     border_queries,
     framed,
     interior,
-    kept_queries,
     mixed_border,
     mixed_box,
     presence,
@@ -114,8 +114,9 @@ def attend(
     batch = tokens.shape[0]
     encoding = offset_encoding(layer)
     offsets = read_offsets(encoding, grid)
-    box = interior(grid, offsets, options.stride)
-    kept = kept_queries(grid, box)
+    box = interior(grid, offsets, options.wanted)
+    wanted = options.wanted or tuple(map(range, grid.queries))
+    kept = tuple(map(len, wanted))
     way = cheapest_way(layer, len(offsets), batch * math.prod(kept), tokens.shape[-1])
     tokens, maps = read_values(layer, tokens, way, dtype, precision)
     total = sum_of_tokens(tokens, len(box), dtype)
@@ -135,7 +136,7 @@ def attend(
             found = OffsetWeights(*(part.sum(axis=0, keepdims=True) for part in found))
         return OffsetWeights(*(part.astype(dtype) for part in found))
 
-    border = border_queries(grid, box)
+    border = border_queries(wanted, box)
     edge: Array | None = None
     if len(border):
         patterns, which = presence(grid, offsets, border)
@@ -156,7 +157,7 @@ def attend(
     else:
         inside = mapped(mixed_box(tokens, shares, offsets, box, dtype, precision), everywhere)
         inside = inside.reshape(batch, *map(len, box), -1)
-    return inside if edge is None else framed(inside, edge, border, box, grid)
+    return inside if edge is None else framed(inside, edge, border, box, wanted)
 
 
 def sum_of_tokens(
@@ -207,14 +208,15 @@ def work(
 ) -> Work:
     """The cheapest way over the queries wanted, the slices it writes, and the gathered border."""
     offsets = read_offsets(offset_encoding(layer), grid)
-    box = interior(grid, offsets, options.stride)
-    tokens = batch * math.prod(kept_queries(grid, box))
+    box = interior(grid, offsets, options.wanted)
+    wanted = options.wanted or tuple(map(range, grid.queries))
+    tokens = batch * math.prod(map(len, wanted))
     way = cheapest_way(layer, len(offsets), tokens, features)
     cost = costs(layer, len(offsets), tokens, features)[way]
-    border = batch * len(border_queries(grid, box))
+    border = batch * len(border_queries(wanted, box))
     moved = cost.moved + (tokens + border) * (len(offsets) + 2) * features
     exponentials = layer.heads * (2 + 2 * len(offsets))
     return Work(cost.products + MIXED * cost.mixed, moved, float(exponentials), 40.0)
 
 
-SHIFT = BackEnd("shift", refusal, attend, work, strided=True)
+SHIFT = BackEnd("shift", refusal, attend, work, selective=True)

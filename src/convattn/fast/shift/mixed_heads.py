@@ -17,37 +17,38 @@ from convattn.operators.shifts import Shift, TokenGrid
 
 
 def interior(
-    grid: TokenGrid, offsets: tuple[Shift, ...], stride: tuple[int, ...] | None = None
+    grid: TokenGrid, offsets: tuple[Shift, ...], wanted: tuple[range, ...] | None = None
 ) -> Box:
-    """For each axis those of the queries 0, s, 2s, … that see every offset.
+    """For each axis those of the wanted queries that see every offset.
 
     Args:
-        stride: s of each axis; None is 1 on all.
+        wanted: The queries of each axis; None wants all.
 
     >>> interior(TokenGrid((5, 4), ((0, 0), (1, 1))), ((-1, -1), (1, 1)))
     (range(1, 4), range(0, 4))
-    >>> interior(TokenGrid((8,), ((0, 0),)), ((-1,), (1,)), (2,))
+    >>> interior(TokenGrid((8,), ((0, 0),)), ((-1,), (1,)), (range(0, 8, 2),))
     (range(2, 7, 2),)
     """
     box = []
-    sides = zip(grid.queries, grid.ring, stride or (1,) * len(grid.queries), strict=True)
-    for axis, (size, (before, after), step) in enumerate(sides):
+    sides = zip(grid.queries, grid.ring, wanted or map(range, grid.queries), strict=True)
+    for axis, (size, (before, after), side) in enumerate(sides):
         reach = [offset[axis] for offset in offsets] or [0]
-        start = -(-max(0, -min(reach) - before) // step) * step
-        box.append(range(start, max(start, min(size, size + after - max(reach))), step))
+        first = max(0, -min(reach) - before)
+        start = side.start + max(0, -(-(first - side.start) // side.step)) * side.step
+        stop = min(side.stop, size, size + after - max(reach))
+        box.append(range(start, max(start, stop), side.step))
     return tuple(box)
 
 
-def border_queries(grid: TokenGrid, box: Box) -> Int[np.ndarray, "border axes"]:
-    """The queries outside the box, row-major; on each axis those that its step reaches from 0.
+def border_queries(wanted: tuple[range, ...], box: Box) -> Int[np.ndarray, "border axes"]:
+    """The wanted queries outside the box, row-major.
 
-    >>> border_queries(TokenGrid((4,), ((0, 0),)), (range(1, 3),)).tolist()
+    >>> border_queries((range(4),), (range(1, 3),)).tolist()
     [[0], [3]]
-    >>> border_queries(TokenGrid((8,), ((0, 0),)), (range(2, 7, 2),)).tolist()
+    >>> border_queries((range(0, 8, 2),), (range(2, 7, 2),)).tolist()
     [[0]]
     """
-    kept = [np.arange(0, size, side.step) for size, side in zip(grid.queries, box, strict=True)]
-    mesh = np.meshgrid(*kept, indexing="ij")
+    mesh = np.meshgrid(*(np.array(side, int) for side in wanted), indexing="ij")
     positions = np.stack([axis.reshape(-1) for axis in mesh], axis=-1)
     starts, stops = np.array([(side.start, side.stop) for side in box]).T
     return positions[~((positions >= starts) & (positions < stops)).all(axis=-1)]
@@ -128,23 +129,14 @@ def framed(
     edge: Num[Array, "batch border features"],
     border: Int[np.ndarray, "border axes"],
     box: Box,
-    grid: TokenGrid,
-) -> Num[Array, "batch *kept features"]:
+    wanted: tuple[range, ...],
+) -> Num[Array, "batch *wanted features"]:
     """The box and the queries around it in one array."""
     around = []
-    for kept, side in zip(kept_queries(grid, box), box, strict=True):
-        before = side.start // side.step
-        around.append((before, kept - before - len(side)))
+    for queries, side in zip(wanted, box, strict=True):
+        before = (side.start - queries.start) // side.step
+        around.append((before, len(queries) - before - len(side)))
     laid = jnp.pad(inside, [(0, 0), *around, (0, 0)])
-    places = (border // np.array([side.step for side in box])).T
+    starts = np.array([queries.start for queries in wanted])
+    places = ((border - starts) // np.array([side.step for side in box])).T
     return laid.at[(slice(None), *places)].set(edge, unique_indices=True)
-
-
-def kept_queries(grid: TokenGrid, box: Box) -> tuple[int, ...]:
-    """How many queries of each axis the box's step reaches from 0.
-
-    >>> kept_queries(TokenGrid((5, 4), ((0, 0), (0, 0))), (range(0, 5, 2), range(1, 3)))
-    (3, 4)
-    """
-    sides = zip(grid.queries, box, strict=True)
-    return tuple(len(range(0, size, side.step)) for size, side in sides)

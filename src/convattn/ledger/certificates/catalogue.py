@@ -62,6 +62,10 @@ VARIATIONS: tuple[tuple[str, str, tuple[int, ...], int, int, int], ...] = (
     ("S.network", "leaky", (3, 3), 1, 1, 1),
     ("S.network", "leaky", (3, 3), 1, 2, 1),
     ("S.network", "leaky", (1, 1), 1, 2, 1),
+    ("S.pad", "leaky", (3, 3), 1, 1, 1),
+    ("S.pad", "leaky", (3, 3), 1, 2, 1),
+    ("S.pad", "leaky", (5, 5), 4, 1, 1),
+    ("S.pad", "leaky", (4,), 1, 1, 2),
 )
 # Kernel size, patch size, tokens on each axis, two queries. The third grid is so small that 10
 # dimensions of other kernels are computed there.
@@ -183,9 +187,10 @@ def _equalities() -> Named:
             yield f"{claim}-K{kernel}-P{patch}", made
     for claim, construction, size, patch, stride, dilation in VARIATIONS:
         shape = "x".join(str(k) for k in size)
+        outside = "with any filling of the ring" if claim == "S.pad" else "zero-padded"
         statement = (
             f"The construction computes every {shape} convolution of patches of size {patch} with "
-            f"stride {stride} and dilation {dilation}, zero-padded, for every image size."
+            f"stride {stride} and dilation {dilation}, {outside}, for every image size."
         )
         steps = {"stride": stride, "dilation": dilation}
         name = f"{claim}-K{size[0]}-P{patch}"

@@ -17,10 +17,11 @@ def exact_convolution(
     dilation: int = 1,
     mode: str = "constant",
 ) -> Int[np.ndarray, "batch *strided out_channels"]:
-    """Σ_t X_(q + d·t) W_t at every stride-th pixel q, with zeros (or the edge) outside.
+    """Σ_t X_(q + d·t) W_t at every stride-th pixel q, with zeros (or another fill) outside.
 
     Args:
-        mode: What `numpy.pad` lays around the image, `"constant"` (zeros) or `"edge"`.
+        mode: What `numpy.pad` lays around the image: `"constant"` (zeros), `"edge"`, `"wrap"` or
+            `"reflect"`.
 
     Raises:
         ValueError: For anything but integers.

@@ -8,6 +8,7 @@ import numpy as np
 from convattn.encodings.base import Encoding, check_parts
 from convattn.encodings.layer import AttentionLayer, ContentScores
 from convattn.networks.weights.files import require_finite
+from convattn.operators.padding import Padding
 from convattn.operators.patches import Ring, check_ring
 from convattn.operators.shifts import TokenGrid, per_axis
 
@@ -36,6 +37,8 @@ def check_layer(layer: AttentionLayer) -> None:
     for name in ("patch_size", "stride", "dilation"):
         per_axis(getattr(layer, name), axes, name)
     _check_room(check_ring(layer.ring, axes))
+    if layer.padding is not None:
+        _check_padding(layer.padding, axes)
     heads, pixels = layer.heads, math.prod(layer.patch_size)
     _check_map(layer.value, "value", heads, pixels, None)
     _check_map(layer.output, "output", heads, None, math.prod(layer.output_patch_size))
@@ -81,6 +84,17 @@ def _check_room(ring: Ring) -> None:
         raise ValueError(
             f"ring={ring}, which gives a single query {keys} keys, but at most {MOST_KEYS} are "
             "expected; a ring is as wide as half the kernel, in patches"
+        )
+
+
+def _check_padding(padding: Padding, axes: int) -> None:
+    reach = check_ring(padding.reach, axes)
+    widths = check_ring(padding.widths, axes) if padding.widths != () else reach
+    _check_room(reach)
+    if any(sum(width) > sum(far) for width, far in zip(widths, reach, strict=True)):
+        raise ValueError(
+            f"padding.widths={padding.widths}, but expected at most {reach}, as far as the kernel "
+            "reaches, on both sides of an axis together"
         )
 
 

@@ -117,6 +117,12 @@ def at_image_size(layer: AttentionLayer, image_size: tuple[int, ...]) -> FixedSi
         raise ValueError(
             f"image_size={image_size}, but patches of size {layer.patch_size} should divide it"
         )
+    if layer.padding is not None:
+        raise ValueError(
+            f"the layer fills its ring ({layer.padding.fill.lower()}), but a module of fixed size "
+            "reads the image's own tokens and zeros; write the layout ours, or convert with "
+            "padding='SAME' and pad the images before it"
+        )
     if layer.content is not None:
         raise ValueError("the layer has content scores, but only positional ones are written out")
     if layer.dtype is None or (layer.value is None and layer.output is None):
@@ -157,7 +163,7 @@ def require_room(layer: AttentionLayer, image_size: tuple[int, ...]) -> None:
     Raises:
         ValueError: As described above.
     """
-    grid = grid_at(layer, image_size)
+    grid = layer.token_grid(image_size)
     size = 4 * layer.heads * math.prod(grid.queries) * grid.number_of_keys
     if size > LARGEST:
         raise ValueError(

@@ -20,6 +20,7 @@ from convattn.networks.weights.consistency import check_layer
 from convattn.networks.weights.files import WeightsFile, read_weights
 from convattn.networks.weights.formats import WeightsRefused, write_npz, write_safetensors
 from convattn.operators.arrays import as_array
+from convattn.operators.padding import FILLS, Padding
 
 FORMAT, VERSION = "convattn", "1"
 # Every encoding is stored by its class's name and fields; the package lists them all.
@@ -107,6 +108,8 @@ def describe(node: Any) -> dict[str, Any]:
     description: dict[str, Any] = {"class": type(node).__name__}
     for field in fields(node):
         value = getattr(node, field.name)
+        if field.name == "padding" and value is None:
+            continue  # as files were before rings could be filled
         if is_dataclass(value):
             description[field.name] = describe(value)
         elif field.metadata.get("static") or value is None:
@@ -168,7 +171,9 @@ def _restore(
     for field in fields(cls):
         label = f"{path}.{field.name}" if path else field.name
         given = description.get(field.name)
-        if field.metadata.get("static"):
+        if field.name == "padding":
+            parts[field.name] = _restore_padding(given, f"{file.name}: {label}")
+        elif field.metadata.get("static"):
             parts[field.name] = _frozen(given, f"{file.name}: {label}")
         elif field.name in PARTS and name == "AttentionLayer" and given is not None:
             parts[field.name] = _restore(file, given, label, PARTS[field.name], used)
@@ -183,6 +188,15 @@ def _restore(
         else:
             raise WeightsRefused(f"{file.name}: {label} is described as {given!r}, not an array")
     return cls(**parts)
+
+
+def _restore_padding(value: Any, name: str) -> Padding | None:
+    """A padding from its fill, widths and reach."""
+    if value is None:
+        return None
+    if not isinstance(value, list) or len(value) != len(Padding._fields) or value[0] not in FILLS:
+        raise WeightsRefused(f"{name}={value!r}, but expected one of {[*FILLS]}, widths and reach")
+    return Padding(value[0], *(_frozen(part, name) for part in value[1:]))
 
 
 def _frozen(value: Any, name: str) -> Any:

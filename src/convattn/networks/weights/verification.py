@@ -119,7 +119,11 @@ def reference(
     shape = (1, *image_size, kernel.shape[-2] * groups)
     drawn = generator.integers(-LARGEST_PIXEL, LARGEST_PIXEL, shape, endpoint=True)
     images = np.asarray(jnp.asarray(drawn, dtype))
-    options: Mapping[str, Any] = {"stride": layer.stride, "dilation": layer.dilation}
+    options: Mapping[str, Any] = {
+        "stride": layer.stride,
+        "dilation": layer.dilation,
+        "padding": layer.padding or "SAME",
+    }
     with jax.enable_x64(True):
         wide = [None if part is None else part.astype(np.float64) for part in (kernel, bias)]
         expected = np.asarray(conv(drawn.astype(np.float64), *wide, groups=groups, **options))

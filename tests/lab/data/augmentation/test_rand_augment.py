@@ -128,6 +128,7 @@ def augmented(seed: int = 0) -> np.ndarray:
 RUN = jax.jit(lambda images, keys: rand_augment(images, keys, 9, jnp.array(FILL, jnp.int32)))
 
 
+@pytest.mark.slow
 def test_it_is_the_operations_that_were_drawn_one_after_the_other() -> None:
     keys = jax.random.split(jax.random.key(0), EACH)
     operations, places, negative = map(np.asarray, draw_operations(keys))

@@ -1,0 +1,317 @@
+"""`AttentionConv`: attention on pixels, with the arguments and the call of `nnx.Conv`.
+
+The heads are those of S.finite, T relative biases and a uniform one, or the T one-hot heads of the
+limit form. A padding is a filled ring (S.pad). With groups the attention is the same in all of them
+and each group of channels has its own maps `[heads, in/groups, out/groups]`, so that a depthwise
+layer holds as many numbers as its kernel has, and one head's more.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from flax import nnx
+from jax import Array, lax
+from jax.typing import DTypeLike
+
+from convattn.constructions.conversion import conv_to_attention
+from convattn.constructions.recovery import RecoveryResidual, attention_to_conv
+from convattn.encodings.bias import BiasEncoding
+from convattn.encodings.layer import AttentionLayer
+from convattn.fast.application import apply_attention
+from convattn.nnx.conv_arguments import check_conv, flax_padding, hashable, refuse
+from convattn.operators.arrays import as_array
+from convattn.operators.integers import as_integer, per_axis
+
+KERNEL_INIT, BIAS_INIT = nnx.initializers.lecun_normal(), nnx.initializers.zeros_init()
+
+
+class RecoveredConv(NamedTuple):
+    """A convolution, and how far the layer is from it on its smallest image.
+
+    Attributes:
+        conv: `nnx.Conv`.
+        residual: See `attention_to_conv`; zero but for rounding in a layer that was not trained.
+    """
+
+    conv: nnx.Conv
+    residual: RecoveryResidual
+
+
+class AttentionConv(nnx.Module):
+    """Multi-head self-attention that starts as a convolution, for `nnx.Conv`.
+
+    Args:
+        in_features, out_features, kernel_size, strides, padding, kernel_dilation,
+        feature_group_count, use_bias, dtype, param_dtype, precision, kernel_init, bias_init: As for
+            `nnx.Conv`; `"SAME"` means what it means there. One or two spatial axes.
+        exact: Exact at finite parameters (S.finite), or one-hot heads in the limit form.
+        leak: ε in (0, 1), the share of each head that attends uniformly, for the exact form.
+        head_dim: The width of every head; wider maps are split over several heads.
+        backend: As `apply_attention` takes it.
+        input_dilation, mask: Refused: attention reads each token of the image, and all of them.
+
+    Attributes:
+        scores: `[heads, offsets]`, the biases; in units of M(N) for the exact form.
+        leak_logit: log(ε/(1 - ε)), so that training cannot leave (0, 1); None in the limit form.
+        value: `[heads, in/groups, head_dim]` or None.
+        output: `[heads, in/groups or head_dim, out]`.
+        bias: `[out]` or None.
+
+    Raises:
+        ValueError: For what `conv_to_attention` refuses, for three axes, and for the refused ones.
+
+    >>> layer = AttentionConv(3, 8, (3, 3), strides=2, rngs=nnx.Rngs(0))
+    >>> layer(jnp.ones((1, 8, 7, 3))).shape, layer.heads
+    ((1, 4, 4, 8), 10)
+    """
+
+    def __init__(
+        self,
+        in_features: int,
+        out_features: int,
+        kernel_size: int | Sequence[int],
+        strides: int | Sequence[int] | None = 1,
+        *,
+        padding: Any = "SAME",
+        input_dilation: int | Sequence[int] | None = 1,
+        kernel_dilation: int | Sequence[int] | None = 1,
+        feature_group_count: int = 1,
+        use_bias: bool = True,
+        mask: None = None,
+        dtype: DTypeLike | None = None,
+        param_dtype: DTypeLike = jnp.float32,
+        precision: Any = None,
+        kernel_init: Callable[..., Array] = KERNEL_INIT,
+        bias_init: Callable[..., Array] = BIAS_INIT,
+        exact: bool = True,
+        leak: float = 0.5,
+        head_dim: int | None = None,
+        backend: str = "auto",
+        rngs: nnx.Rngs,
+    ) -> None:
+        size = (kernel_size,) if isinstance(kernel_size, int) else tuple(kernel_size)
+        axes = len(size)
+        refuse(input_dilation, mask, axes)
+        self.kernel_size = per_axis(size, axes, "kernel_size")
+        self.strides = per_axis(1 if strides is None else strides, axes, "strides")
+        spread = 1 if kernel_dilation is None else kernel_dilation
+        self.kernel_dilation = per_axis(spread, axes, "kernel_dilation")
+        self.padding = hashable(padding)
+        self.in_features = as_integer(in_features, "in_features", 1)
+        self.out_features = as_integer(out_features, "out_features", 1)
+        groups = as_integer(feature_group_count, "feature_group_count", 1)
+        if self.in_features % groups or self.out_features % groups:
+            raise ValueError(
+                f"in_features={in_features} and out_features={out_features}, but expected "
+                f"multiples of feature_group_count={groups}"
+            )
+        self.feature_group_count = groups
+        self.dtype, self.precision, self.backend = dtype, precision, backend
+        shape = (*self.kernel_size, self.in_features // groups, self.out_features)
+        layer = conv_to_attention(
+            kernel_init(rngs.params(), shape, param_dtype),
+            bias_init(rngs.params(), shape[-1:], param_dtype) if use_bias else None,
+            exact=exact,
+            leak=leak,
+            head_dim=head_dim,
+            stride=self.strides,
+            dilation=self.kernel_dilation,
+            padding=flax_padding(self.padding, self.kernel_size, self.kernel_dilation),
+        )
+        encoding = layer.encoding
+        assert isinstance(encoding, BiasEncoding)
+        self.offsets, self.ring, self.filled = encoding.offsets, layer.ring, layer.padding
+        self.scores = nnx.Param(encoding.values)
+        leak_logit = None if encoding.leak is None else jax.scipy.special.logit(encoding.leak)
+        self.leak_logit = None if leak_logit is None else nnx.Param(leak_logit)
+        self.value = None if layer.value is None else nnx.Param(layer.value)
+        self.output = nnx.Param(layer.output)
+        self.bias = None if layer.bias is None else nnx.Param(layer.bias)
+
+    @classmethod
+    def from_kernel(cls, kernel: Any, bias: Any = None, **options: Any) -> "AttentionConv":
+        """The layer that is the convolution with this kernel.
+
+        Args:
+            kernel: `[K_1, K_2, in/groups, out]`, or `[K, in/groups, out]`.
+            bias: `[out]` or none.
+            options: strides, padding, kernel_dilation, feature_group_count, dtype, precision,
+                exact, leak, head_dim and backend, as above.
+
+        >>> layer = AttentionConv.from_kernel(jnp.ones((3, 1, 1)), padding="CIRCULAR")
+        >>> layer(jnp.array([[[1.0], [2.0], [4.0], [8.0]]])).ravel().round(4).tolist()
+        [11.0, 7.0, 14.0, 13.0]
+        """
+        kernel = as_array(kernel, "kernel")
+        if kernel.ndim < 2:
+            raise ValueError(
+                f"kernel.shape={kernel.shape}, but expected one or two spatial axes, in and out"
+            )
+        if not jnp.issubdtype(kernel.dtype, jnp.inexact):
+            kernel = kernel.astype(jnp.float32)
+        groups = as_integer(options.get("feature_group_count", 1), "feature_group_count", 1)
+        return cls(
+            kernel.shape[-2] * groups,
+            kernel.shape[-1],
+            kernel.shape[:-2],
+            use_bias=bias is not None,
+            param_dtype=kernel.dtype,
+            kernel_init=lambda *_: kernel,
+            bias_init=lambda *_: as_array(bias, "bias"),
+            rngs=nnx.Rngs(0),
+            **options,
+        )
+
+    @classmethod
+    def from_conv(cls, conv: nnx.Conv, **options: Any) -> "AttentionConv":
+        """The layer that is this convolution.
+
+        Args:
+            conv: Any but one with input_dilation, a mask, three axes or a convolution of its own.
+            options: exact, leak, head_dim and backend, as above.
+
+        Raises:
+            ValueError: For another, saying which it is.
+        """
+        check_conv(conv)
+        return cls.from_kernel(
+            conv.kernel[...],
+            None if conv.bias is None else conv.bias[...],
+            strides=conv.strides,
+            padding=conv.padding,
+            kernel_dilation=conv.kernel_dilation,
+            feature_group_count=conv.feature_group_count,
+            dtype=conv.dtype,
+            precision=conv.precision,
+            **options,
+        )
+
+    @property
+    def heads(self) -> int:
+        """The number of heads, of each group."""
+        return self.scores[...].shape[0]
+
+    @property
+    def leak(self) -> Array | None:
+        """ε, or None in the limit form."""
+        return None if self.leak_logit is None else jax.nn.sigmoid(self.leak_logit[...])
+
+    def group_layer(self) -> AttentionLayer:
+        """The layer of one group of channels, to all output channels, without the bias."""
+        return AttentionLayer(
+            encoding=BiasEncoding(self.scores[...], self.leak, self.offsets),
+            value=None if self.value is None else self.value[...],
+            output=self.output[...],
+            patch_size=(1,) * len(self.strides),
+            stride=self.strides,
+            dilation=self.kernel_dilation,
+            ring=self.ring,
+            padding=self.filled,
+        )
+
+    def __call__(self, inputs: Array) -> Array:
+        """Attend.
+
+        Args:
+            inputs: `[…, height, width, in]` or `[…, length, in]`; any number of batch axes.
+
+        Returns:
+            `[…, height', width', out]`.
+
+        Raises:
+            ValueError: For inputs of another rank or number of channels.
+        """
+        axes = len(self.strides)
+        if jnp.ndim(inputs) < axes + 1 or jnp.shape(inputs)[-1] != self.in_features:
+            raise ValueError(
+                f"inputs.shape={jnp.shape(inputs)}, but expected {axes} spatial axes and then "
+                f"{self.in_features} channels; move the channels to the last axis"
+            )
+        layer = self.group_layer()
+        bias = None if self.bias is None else self.bias[...]
+        inputs, layer, bias = self._cast(inputs, layer, bias)
+        batch = inputs.shape[: -axes - 1]
+        images = inputs.reshape(-1, *inputs.shape[len(batch) :])
+        result = grouped_attention(
+            layer, images, self.feature_group_count, self.backend, self.precision
+        )
+        if bias is not None:
+            result = result + bias
+        return result.reshape(*batch, *result.shape[1:])
+
+    def _cast(
+        self, inputs: Array, layer: AttentionLayer, bias: Array | None
+    ) -> tuple[Array, AttentionLayer, Array | None]:
+        """Everything in `dtype`, or in what inputs and parameters promote to."""
+        maps = [part for part in (layer.value, layer.output, bias) if part is not None]
+        dtype = self.dtype or jnp.result_type(inputs, *maps)
+
+        def cast(part: Array | None) -> Any:
+            return None if part is None else jnp.asarray(part, dtype)
+
+        held = {name: cast(getattr(layer, name)) for name in ("value", "output")}
+        return cast(inputs), AttentionLayer(**{**vars(layer), **held}), cast(bias)
+
+    def to_conv(self) -> RecoveredConv:
+        """The nearest `nnx.Conv`, tap by tap the mean over the pixels of the smallest image.
+
+        >>> kernel = jnp.arange(18.0).reshape(3, 3, 1, 2)
+        >>> conv, residual = AttentionConv.from_kernel(kernel, exact=False).to_conv()
+        >>> bool((conv.kernel[...] == kernel).all()), float(residual.relative_frobenius)
+        (True, 0.0)
+        """
+        sides = zip(self.kernel_size, self.kernel_dilation, self.strides, strict=True)
+        smallest = tuple(d * (k - 1) + s for k, d, s in sides)
+        layer = self.group_layer()
+        kernel, _, residual = attention_to_conv(layer, self.kernel_size, image_size=smallest)
+        conv = nnx.Conv(
+            self.in_features,
+            self.out_features,
+            self.kernel_size,
+            self.strides,
+            padding=self.padding,
+            kernel_dilation=self.kernel_dilation,
+            feature_group_count=self.feature_group_count,
+            use_bias=self.bias is not None,
+            dtype=self.dtype,
+            param_dtype=self.output[...].dtype,
+            precision=self.precision,
+            rngs=nnx.Rngs(0),
+        )
+        conv.kernel[...] = kernel.astype(self.output[...].dtype)
+        if self.bias is not None and conv.bias is not None:
+            conv.bias[...] = self.bias[...]
+        return RecoveredConv(conv, residual)
+
+
+def grouped_attention(
+    layer: AttentionLayer,
+    images: Array,
+    groups: int,
+    backend: str = "auto",
+    precision: lax.PrecisionLike = None,
+) -> Array:
+    """Each group of channels through its own columns of the output maps.
+
+    Args:
+        layer: Its maps go from the channels of one group to those of all.
+        images: `[batch, *space, in]`, groups first in the channels.
+
+    Returns:
+        `[batch, *space', out]`, groups first in the channels.
+    """
+    if groups == 1:
+        return apply_attention(layer, images, backend=backend, precision=precision)
+    assert layer.output is not None
+    heads, width, out = layer.output.shape
+    maps = jnp.moveaxis(layer.output.reshape(heads, width, groups, out // groups), 2, 0)
+    parts = jnp.moveaxis(images.reshape(*images.shape[:-1], groups, -1), -2, 0)
+
+    def attend(output: Array, part: Array) -> Array:
+        own = AttentionLayer(**{**vars(layer), "output": output})
+        return apply_attention(own, part, backend=backend, precision=precision)
+
+    found = jnp.moveaxis(jax.vmap(attend)(maps, parts), 0, -2)
+    return found.reshape(*found.shape[:-2], out)

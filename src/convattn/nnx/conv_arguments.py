@@ -1,0 +1,87 @@
+"""What the arguments of `nnx.Conv` mean, and which of them attention does not express."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from flax import nnx
+from jax import lax
+
+from convattn.operators.padding import Padding, read_padding
+
+OURS = {"SAME": "SAME_XLA", "VALID": "VALID", "CAUSAL": "CAUSAL"}
+
+
+def flax_padding(padding: Any, kernel_size: Sequence[int], dilation: Sequence[int]) -> Padding:
+    """What Flax means by a padding.
+
+    >>> flax_padding("SAME", (3,), (1,)) == read_padding("SAME_XLA", (3,), (1,))
+    True
+
+    Raises:
+        ValueError: For what `nnx.Conv` does not take.
+    """
+    if not isinstance(padding, str):
+        return read_padding(padding, kernel_size, dilation)
+    if padding in OURS:
+        return read_padding(OURS[padding], kernel_size, dilation)
+    if padding in ("CIRCULAR", "REFLECT"):
+        sizes = ((k - 1) * d for k, d in zip(kernel_size, dilation, strict=True))
+        widths = tuple((size // 2, size - size // 2) for size in sizes)
+        return read_padding(padding, kernel_size, dilation)._replace(widths=widths)
+    raise ValueError(
+        f"padding={padding!r}, but expected one of {', '.join(OURS)}, CIRCULAR, REFLECT, an "
+        "integer or one integer or pair for each axis, as nnx.Conv takes them"
+    )
+
+
+def check_conv(conv: nnx.Conv) -> None:
+    """Refuse a convolution that attention does not express, or of which it is not known.
+
+    Raises:
+        ValueError: As described above.
+    """
+    if type(conv) is not nnx.Conv:
+        raise ValueError(
+            f"conv={type(conv).__name__}, but expected an nnx.Conv; subclasses and transposed "
+            "convolutions may compute something else"
+        )
+    axes = len(conv.kernel_size)
+    if conv.kernel[...].ndim != axes + 2:
+        raise ValueError(
+            f"conv.kernel.shape={conv.kernel[...].shape}, but expected {axes} spatial axes, in "
+            "and out; convert the layers of a scanned or vmapped module before they are stacked"
+        )
+    if conv.conv_general_dilated is not lax.conv_general_dilated:
+        raise ValueError(
+            "conv.conv_general_dilated is not lax.conv_general_dilated, so that what it "
+            "computes is not known; build the layer without it"
+        )
+    refuse(conv.input_dilation, conv.mask, axes)
+
+
+def refuse(input_dilation: Any, mask: Any, axes: int) -> None:
+    """Refuse what attention does not express.
+
+    Raises:
+        ValueError: As described above.
+    """
+    if axes not in (1, 2):
+        raise ValueError(
+            f"kernel_size has {axes} axes, but expected one or two: attention on volumes is not "
+            "built"
+        )
+    spread = (1,) if input_dilation is None else input_dilation
+    if any(step != 1 for step in (spread if isinstance(spread, Sequence) else (spread,))):
+        raise ValueError(
+            f"input_dilation={input_dilation}, but expected 1: its output is larger than the "
+            "image, and attention gives one for each token of the image"
+        )
+    if mask is not None:
+        raise ValueError("mask was given, but expected None; multiply the kernel by it instead")
+
+
+def hashable(padding: Any) -> Any:
+    """A padding with tuples for lists, so that it can be a static field."""
+    if isinstance(padding, str) or not isinstance(padding, Sequence):
+        return padding
+    return tuple(map(hashable, padding))

@@ -1,0 +1,304 @@
+"""Every `nnx.Conv` of a model as attention, and back.
+
+A model is converted in a copy. What a module does with its convolutions is not looked at, so any
+model will do whose convolutions are `nnx.Conv`s that it holds as attributes, or in lists or
+dictionaries. One that is held twice is converted once and stays shared.
+
+The difference on the example is measured; for each layer there is also a bound on it, derived from
+the layer's own inputs: that of `convattn.bounds.rounding` for the attention, and γ_(n+2)·G for the
+convolution, a sum of n products and the bias, G being the majorant of both.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from math import prod
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from flax import nnx
+from jax import Array
+
+from convattn.bounds.rounding import layer_error_bound
+from convattn.constructions.finite import leaky_construction
+from convattn.constructions.geometry import ConvolutionGeometry
+from convattn.encodings.layer import AttentionLayer
+from convattn.nnx.attention_conv import AttentionConv, grouped_attention
+from convattn.operators.arrays import accumulation_dtype
+from convattn.operators.roundoff import gamma, unit_roundoff
+
+
+@dataclass(frozen=True)
+class LayerReport:
+    """One converted layer.
+
+    Attributes:
+        path: Where it stands in the model, such as `"blocks.0.conv"`.
+        heads: Of each group of channels.
+        groups: Of channels.
+        difference: The largest between the layer and its convolution on the layer's own inputs, or
+            None where these could not be seen: inside a compiled part of the model, or where the
+            example does not reach the layer.
+        bound: The derived bound on it; None also for the limit form, and for dtypes below float32.
+    """
+
+    path: str
+    heads: int
+    groups: int
+    difference: float | None
+    bound: float | None
+
+
+@dataclass(frozen=True)
+class Report:
+    """How a converted model compares with the model on the example.
+
+    Attributes:
+        layers: In the order of their paths in the model.
+        difference: The largest of all outputs.
+        largest: The largest output in absolute value.
+        same_class: Whether the largest entry of the last axis is the same everywhere.
+    """
+
+    layers: tuple[LayerReport, ...]
+    difference: float
+    largest: float
+    same_class: bool
+
+    def __str__(self) -> str:
+        """One line for each layer, and one for the model."""
+
+        def number(value: float | None) -> str:
+            return "-" if value is None else f"{value:.2e}"
+
+        width = max((len(layer.path) for layer in self.layers), default=0)
+        lines = [
+            f"{layer.path:<{width}}  {layer.heads} heads"
+            + (f" × {layer.groups} groups" if layer.groups > 1 else "")
+            + f"  difference {number(layer.difference)}  bound {number(layer.bound)}"
+            for layer in self.layers
+        ]
+        classes = "the same classes" if self.same_class else "OTHER CLASSES"
+        total = f"{len(lines)} layers; the outputs differ by {self.difference:.2e} at most, of "
+        return "\n".join([*lines, f"{total}{self.largest:.3g}: {classes}"])
+
+
+class Converted(NamedTuple):
+    """Unpacks as `model, report`."""
+
+    model: Any
+    report: Report
+
+
+def to_attention(
+    model: Any,
+    example: Any,
+    *,
+    where: Callable[[str, nnx.Conv], bool] | None = None,
+    exact: bool = True,
+    leak: float = 0.5,
+    head_dim: int | None = None,
+) -> Converted:
+    """A copy of a model with attention in place of its convolutions, and how it compares.
+
+    Args:
+        model: Any `nnx.Module`; its mode, training or evaluation, is kept, and so is its state.
+        example: What the model is called with: an array, or a tuple of arguments.
+        where: Which convolutions, by path and module; None takes all.
+        exact, leak, head_dim: As for `AttentionConv`.
+
+    Raises:
+        ValueError: For a model without convolutions, and for a layer that cannot be converted,
+            naming it: transposed and 3-D ones, subclasses of `nnx.Conv`, those of scanned modules,
+            those with input_dilation, a mask or a convolution of their own, and outputs larger
+            than the image; leave such a layer out with `where`.
+
+    Source: S.network, S.pad.
+
+    >>> net = nnx.Sequential(nnx.Conv(1, 2, (3, 3), strides=2, rngs=nnx.Rngs(0)), nnx.relu)
+    >>> attention, report = to_attention(net, jnp.ones((1, 8, 8, 1)))
+    >>> report.layers[0].heads, report.difference < 1e-6
+    (10, True)
+    """
+    arguments = example if isinstance(example, tuple) else (example,)
+    attention, watched = (nnx.List([nnx.clone(model)]) for _ in range(2))
+
+    def taken(root: nnx.List) -> list[Site]:
+        found = sites(root, (nnx.Conv, nnx.ConvTranspose))
+        return [site for site in found if where is None or where(site.path, site.module)]
+
+    originals = taken(watched)
+    if not originals:
+        raise ValueError(
+            f"model={type(model).__name__} holds no nnx.Conv"
+            + (" that `where` takes" if where else "; it may call lax.conv itself")
+        )
+    made: dict[int, AttentionConv] = {}
+    for site, original in zip(taken(attention), originals, strict=True):
+        if id(original.module) not in made:
+            try:
+                layer = AttentionConv.from_conv(
+                    original.module, exact=exact, leak=leak, head_dim=head_dim
+                )
+            except ValueError as error:
+                raise ValueError(f"{original.path}: {error}") from error
+            made[id(original.module)] = layer
+        site.put(made[id(original.module)])
+
+    inputs = watch(site.module for site in originals)
+    expected, found = watched[0](*arguments), attention[0](*arguments)
+    layers = []
+    for site in originals:
+        layer, conv = made[id(site.module)], site.module
+        seen = inputs.get(id(conv))
+        difference = bound = None
+        if seen is not None:
+            difference = float(jnp.abs(layer(seen) - conv(seen)).max(initial=0))
+            bound = layer_bound(layer, conv, seen)
+        layers.append(
+            LayerReport(site.path, layer.heads, layer.feature_group_count, difference, bound)
+        )
+    return Converted(attention[0], Report(tuple(layers), *output_difference(expected, found)))
+
+
+def to_convolution(model: Any) -> Any:
+    """A copy of a model with the nearest `nnx.Conv` in place of every `AttentionConv`.
+
+    Raises:
+        ValueError: For a model without any.
+
+    >>> net = nnx.Sequential(nnx.Conv(1, 2, (3, 3), strides=2, rngs=nnx.Rngs(0)), nnx.relu)
+    >>> image = jnp.ones((1, 8, 8, 1))
+    >>> back = to_convolution(to_attention(net, image).model)
+    >>> bool(jnp.allclose(back(image), net(image), atol=1e-6))
+    True
+    """
+    root = nnx.List([nnx.clone(model)])
+    found = sites(root, (AttentionConv,))
+    if not found:
+        raise ValueError(f"model={type(model).__name__} holds no AttentionConv")
+    made: dict[int, nnx.Conv] = {}
+    for site in found:
+        if id(site.module) not in made:
+            made[id(site.module)] = site.module.to_conv().conv
+        site.put(made[id(site.module)])
+    return root[0]
+
+
+class Site(NamedTuple):
+    """Where a module stands in a model.
+
+    Attributes:
+        path: From the model, such as `"blocks.0.conv"`.
+        holder: The module, list or dictionary that holds it, under `key`.
+        module: What stands there.
+    """
+
+    path: str
+    holder: Any
+    key: Any
+    module: Any
+
+    def put(self, module: nnx.Module) -> None:
+        """Set another module in its place."""
+        if isinstance(self.holder, list | dict):
+            self.holder[self.key] = module
+        else:
+            setattr(self.holder, self.key, module)
+
+
+def sites(root: nnx.List, kinds: tuple[type, ...]) -> list[Site]:
+    """Every place in `root[0]` that holds a module of these kinds; a shared one has several.
+
+    Raises:
+        ValueError: For one that is held by something else than a module, a list or a dictionary.
+    """
+    found, reached = [], {}
+    for path, node in nnx.iter_graph(root):
+        if isinstance(node, kinds):
+            reached[id(node)] = path
+        held: Iterator[tuple[Any, Any]] | Any = ()
+        if isinstance(node, nnx.Module):
+            held = vars(node).items()
+        elif isinstance(node, list):
+            held = enumerate(node)
+        elif isinstance(node, dict):
+            held = node.items()
+        for key, child in held:
+            if isinstance(child, kinds):
+                name = ".".join(str(part) for part in (*path, key)[1:])
+                found.append(Site(name, node, key, child))
+    for site in found:
+        reached.pop(id(site.module), None)
+    for path in reached.values():
+        raise ValueError(
+            f"{'.'.join(map(str, path[1:]))} is held by something else than a module, a list or a "
+            "dictionary, and cannot be replaced; hold it in an nnx.List"
+        )
+
+    def natural(site: Site) -> list[str]:
+        return [part.zfill(6) if part.isdigit() else part for part in site.path.split(".")]
+
+    return sorted(found, key=natural)
+
+
+def watch(modules: Any) -> dict[int, Array]:
+    """Convolutions that note what they are first called with, by their identity."""
+    seen: dict[int, Array] = {}
+
+    class Watched(nnx.Conv):
+        """Notes its inputs, unless they are traced."""
+
+        def __call__(self, inputs: Array, *given: Any, **named: Any) -> Array:
+            if not isinstance(inputs, jax.core.Tracer):
+                seen.setdefault(id(self), inputs)
+            return super().__call__(inputs, *given, **named)
+
+    for module in modules:
+        module.__class__ = Watched
+    return seen
+
+
+def output_difference(expected: Any, found: Any) -> tuple[float, float, bool]:
+    """The largest difference of all outputs, the largest output, and whether classes agree."""
+    pairs = list(zip(jax.tree.leaves(expected), jax.tree.leaves(found), strict=True))
+    differences = [float(jnp.abs(a - b).max(initial=0)) for a, b in pairs]
+    same = all(bool((a.argmax(-1) == b.argmax(-1)).all()) for a, b in pairs if jnp.ndim(a))
+    largest = max(float(jnp.abs(a).max(initial=0)) for a, _ in pairs)
+    return max(differences), largest, same
+
+
+def layer_bound(layer: AttentionConv, conv: nnx.Conv, inputs: Array) -> float | None:
+    """A bound on |layer(inputs) - conv(inputs)|, or None where none is derived.
+
+    It assumes that the convolution is a sum of products in its own dtype, as it is on a CPU.
+    """
+    group = layer.group_layer()
+    if layer.leak is None or group.output is None:
+        return None
+    dtype = jnp.result_type(inputs, group.output) if layer.dtype is None else layer.dtype
+    if jnp.finfo(dtype).bits < 32:
+        return None
+    kernel, bias = conv.kernel[...], None if conv.bias is None else conv.bias[...]
+    axes = len(layer.kernel_size)
+    images = inputs.reshape(-1, *inputs.shape[inputs.ndim - axes - 1 :])
+    with jax.enable_x64(True):
+        geometry = ConvolutionGeometry.of(
+            layer.kernel_size, 1, layer.strides, layer.kernel_dilation
+        )
+        taps = jnp.abs(jnp.asarray(np.asarray(kernel), jnp.float64))
+        taps = taps.reshape(-1, *kernel.shape[-2:])
+        encoding, blocks = leaky_construction(taps, geometry, float(layer.leak))
+        parts = {"encoding": encoding, "value": None, "output": jnp.abs(blocks)}
+        wide = AttentionLayer(**{**vars(group), **parts})
+        magnitude = jnp.abs(jnp.asarray(np.asarray(images), jnp.float64))
+        majorant = np.asarray(grouped_attention(wide, magnitude, layer.feature_group_count))
+        if bias is not None:
+            majorant = majorant + np.abs(np.asarray(bias, np.float64))
+    own = gamma(prod(kernel.shape[:-1]) + 2, unit_roundoff(accumulation_dtype(dtype)))
+    try:
+        attention = layer_error_bound(group, images.astype(dtype), majorant)
+    except ValueError:  # the dtype is too narrow for any
+        return None
+    return float((attention + own * majorant * (1 + 2.0**-20)).max(initial=0))

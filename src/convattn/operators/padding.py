@@ -1,0 +1,245 @@
+"""What stands outside an image: a fill, and how many pixels of it on each side.
+
+A convolution of stride s and dilation d with b pixels before the image reads, at output i,
+
+    X_(s·i + d·t - b),    t = 0, …, K - 1.
+
+Every padding of the frameworks is a fill and a pair of widths (before, after) for each axis. With
+r = (d·⌊(K-1)/2⌋, d·⌊K/2⌋), how far the kernel reaches from its centre:
+
+| name         | fill    | widths      | elsewhere                                       |
+|--------------|---------|-------------|-------------------------------------------------|
+| `"SAME"`     | zeros   | r           | PyTorch `padding=k//2` for odd K                |
+| `"SAME_XLA"` | zeros   | see below   | Flax, Keras and TensorFlow `"SAME"`             |
+| `"VALID"`    | zeros   | 0           | `"VALID"`                                       |
+| `"CAUSAL"`   | zeros   | (d(K-1), 0) | Flax `"CAUSAL"`, Keras `"causal"`; on sequences |
+| `"CIRCULAR"` | wraps   | r           | Flax `"CIRCULAR"`, PyTorch `"circular"`         |
+| `"REFLECT"`  | mirrors | r           | Flax `"REFLECT"`, PyTorch `"reflect"`           |
+| `"EDGE"`     | nearest | r           | PyTorch `"replicate"`                           |
+| `"MEAN"`     | mean    | r           | the border of S.boundary                        |
+
+XLA's rule makes ⌈n/s⌉ outputs of n pixels: it lays p = max(0, (⌈n/s⌉ - 1)s + d(K-1) + 1 - n) zeros,
+⌊p/2⌋ of them before. At stride 2 and even n that is one pixel off from `"SAME"`.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+from jax import Array, lax
+from jaxtyping import Num
+
+from convattn.operators.arrays import accumulation_dtype
+from convattn.operators.integers import as_integer
+
+Widths = tuple[tuple[int, int], ...]  # for each axis (before, after)
+
+NAMED_PADDINGS = (
+    "SAME",
+    "SAME_XLA",
+    "VALID",
+    "CIRCULAR",
+    "REFLECT",
+    "EDGE",
+    "MEAN",
+    "CAUSAL",
+)
+FILLS = {"ZEROS": "constant", "EDGE": "edge", "CIRCULAR": "wrap", "REFLECT": "reflect", "MEAN": ""}
+
+
+class Padding(NamedTuple):
+    """The padding of a convolution whose kernel size and dilation are known.
+
+    Attributes:
+        fill: `"ZEROS"`, `"EDGE"`, `"CIRCULAR"`, `"REFLECT"` or `"MEAN"`.
+        widths: The pixels (before, after) on each axis; empty for XLA's rule.
+        reach: For each axis how far the kernel reaches from its centre, (before, after).
+    """
+
+    fill: str
+    widths: Widths
+    reach: Widths
+
+    @property
+    def is_zero_ring(self) -> bool:
+        """Whether it is `"SAME"`: zeros, as far as the kernel reaches."""
+        return self.fill == "ZEROS" and self.widths == self.reach
+
+    def at(self, image_size: Sequence[int], stride: Sequence[int]) -> Widths:
+        """The widths at one image size, which XLA's rule depends on.
+
+        >>> read_padding("SAME_XLA", (3,), (1,)).at((8,), (2,))
+        ((0, 1),)
+        """
+        if self.widths:
+            return self.widths
+        found = []
+        for size, step, (before, after) in zip(image_size, stride, self.reach, strict=True):
+            total = max(0, (-(-size // step) - 1) * step + before + after + 1 - size)
+            found.append((total // 2, total - total // 2))
+        return tuple(found)
+
+    def output_size(self, image_size: Sequence[int], stride: Sequence[int]) -> tuple[int, ...]:
+        """How many pixels the convolution makes of an image, on each axis.
+
+        Raises:
+            ValueError: If the kernel does not fit.
+
+        >>> read_padding("VALID", (3,), (1,)).output_size((8,), (2,))
+        (3,)
+        """
+        sides = zip(image_size, stride, self.at(image_size, stride), self.reach, strict=True)
+        sizes = tuple(
+            (n + sum(width) - sum(reach) - 1) // step + 1 for n, step, width, reach in sides
+        )
+        if min(sizes) < 1:
+            raise ValueError(
+                f"images of {tuple(image_size)} pixels leave no position for a kernel that reaches "
+                f"over {tuple(1 + sum(pair) for pair in self.reach)}, padded by "
+                f"{self.at(image_size, stride)}; use padding='SAME', pad more, or take a smaller "
+                "kernel or larger images"
+            )
+        return sizes
+
+
+def read_padding(padding: Any, kernel_size: Sequence[int], dilation: Sequence[int]) -> Padding:
+    """A padding as `conv` takes it.
+
+    Args:
+        padding: One of `NAMED_PADDINGS`; an integer, so many zeros on every side; or for each axis
+            an integer or a pair (before, after).
+
+    Raises:
+        ValueError: For anything else, and for `"CAUSAL"` on images.
+
+    >>> read_padding("SAME", (3, 3), (1, 2)).widths
+    ((1, 1), (2, 2))
+    >>> read_padding([1, (0, 2)], (3, 3), (1, 1)).widths
+    ((1, 1), (0, 2))
+    """
+    if isinstance(padding, Padding):
+        return padding
+    axes = len(kernel_size)
+    sizes = tuple(zip(kernel_size, dilation, strict=True))
+    reach = tuple((d * ((k - 1) // 2), d * (k // 2)) for k, d in sizes)
+    if isinstance(padding, str) and padding == "CAUSAL" and axes != 1:
+        raise ValueError(
+            f"padding='CAUSAL' with {axes} spatial axes, but expected a sequence, which has an "
+            "order; write the pairs (before, after) of each axis"
+        )
+    named = {
+        "SAME": Padding("ZEROS", reach, reach),
+        "SAME_XLA": Padding("ZEROS", (), reach),
+        "VALID": Padding("ZEROS", ((0, 0),) * axes, reach),
+        "CAUSAL": Padding("ZEROS", tuple((sum(pair), 0) for pair in reach), reach),
+    } | {fill: Padding(fill, reach, reach) for fill in ("CIRCULAR", "REFLECT", "EDGE", "MEAN")}
+    if isinstance(padding, str) and padding in named:
+        return named[padding]
+    try:
+        sides = padding if isinstance(padding, Sequence) else (padding,) * axes
+        pairs = [side if isinstance(side, Sequence) else (side, side) for side in sides]
+        if not isinstance(padding, str) and len(pairs) == axes:
+            before, after = zip(*pairs, strict=True)
+            widths = [[as_integer(w, "padding", 0) for w in part] for part in (before, after)]
+            return Padding("ZEROS", tuple(zip(*widths, strict=True)), reach)
+    except (TypeError, ValueError):
+        pass
+    hint = ""
+    if isinstance(padding, str) and padding.upper() in NAMED_PADDINGS:
+        hint = f"; write {padding.upper()!r}"
+    raise ValueError(
+        f"padding={padding!r}, but expected one of {', '.join(NAMED_PADDINGS)}, an integer ≥ 0, "
+        f"the zeros on every side, or {axes} of them, one integer or pair (before, after) for "
+        f"each axis{hint}"
+    )
+
+
+def fill_around(
+    images: Num[Array, "batch *space channels"], fill: str, widths: Widths
+) -> Num[Array, "batch *filled channels"]:
+    """Images with so many pixels of the fill around them; with a mean, in at least float32.
+
+    >>> image = jnp.array([[[1], [2], [6]]])
+    >>> fill_around(image, "REFLECT", ((1, 2),)).ravel().tolist()
+    [2, 1, 2, 6, 2, 1]
+    >>> fill_around(image, "MEAN", ((1, 0),)).ravel().tolist()
+    [3.0, 1.0, 2.0, 6.0]
+    """
+    around = [(0, 0), *widths, (0, 0)]
+    if fill != "MEAN":
+        return jnp.pad(images, around, mode=FILLS[fill])
+    spatial = tuple(range(1, images.ndim - 1))
+    wide = images.astype(accumulation_dtype(images.dtype, jnp.float32))
+    mean = wide.mean(spatial, keepdims=True)
+    inside = jnp.pad(jnp.ones(images.shape[1:-1], bool), widths)[None, ..., None]
+    return jnp.where(inside, jnp.pad(wide, around), mean)
+
+
+class FilledAxis(NamedTuple):
+    """One axis of an image around which a ring of tokens is filled.
+
+    Attributes:
+        fill: The pixels of the padding (before, after).
+        lay: Zeros laid around that, or pixels cut off where negative (before, after): what no
+            wanted query reads.
+        tokens: How many tokens there are then.
+        wanted: Those whose outputs are asked for.
+        outputs: How many pixels of output there are.
+    """
+
+    fill: tuple[int, int]
+    lay: tuple[int, int]
+    tokens: int
+    wanted: range
+    outputs: int
+
+
+def filled_axes(
+    padding: Padding,
+    image_size: Sequence[int],
+    stride: Sequence[int],
+    patch_size: Sequence[int],
+    ring: Widths,
+) -> tuple[FilledAxis, ...]:
+    """How an image is filled, axis by axis, before patches are cut from it.
+
+    With b pixels before the image, and c from the kernel's first tap to its centre, output 0 has
+    its centre at pixel c - b of the image, which becomes the first pixel of the first token behind
+    the ring. So the outputs begin with a patch at every stride, and the image's own patches stay
+    whole where b = c.
+
+    Args:
+        ring: The tokens (before, after) that a token reads on each axis.
+
+    Raises:
+        ValueError: Where the kernel does not fit.
+
+    >>> padding = read_padding("SAME_XLA", (3,), (1,))
+    >>> filled_axes(padding, (8,), (2,), (1,), ((1, 1),))
+    (FilledAxis(fill=(0, 1), lay=(0, 0), tokens=9, wanted=range(1, 8, 2), outputs=4),)
+    """
+    widths, outputs = padding.at(image_size, stride), padding.output_size(image_size, stride)
+    found = []
+    for axis, (size, patch, step) in enumerate(zip(image_size, patch_size, stride, strict=True)):
+        (before, after), (ring_before, ring_after) = widths[axis], ring[axis]
+        holding = (outputs[axis] - 1) * step // patch + 1
+        tokens = ring_before + holding + ring_after
+        start = ring_before * patch - padding.reach[axis][0]
+        lay = (start, tokens * patch - start - before - size - after)
+        wanted = range(ring_before, ring_before + holding, step if patch == 1 else 1)
+        found.append(FilledAxis((before, after), lay, tokens, wanted, outputs[axis]))
+    return tuple(found)
+
+
+def fill_ring(
+    images: Num[Array, "batch *space channels"], fill: str, axes: Sequence[FilledAxis]
+) -> Num[Array, "batch *filled channels"]:
+    """Images with the ring of `filled_axes` around them.
+
+    >>> axes = filled_axes(read_padding("EDGE", (3,), (1,)), (3,), (1,), (2,), ((1, 1),))
+    >>> fill_ring(jnp.array([[[1], [2], [3]]]), "EDGE", axes).ravel().tolist()
+    [0, 1, 1, 2, 3, 3, 0, 0]
+    """
+    filled = fill_around(images, fill, tuple(axis.fill for axis in axes))
+    around = [(0, 0, 0), *((*axis.lay, 0) for axis in axes), (0, 0, 0)]
+    return lax.pad(filled, jnp.zeros((), filled.dtype), around)

@@ -1,0 +1,143 @@
+"""S.pad: on a filled ring the layer is the convolution with that padding, at every size."""
+
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from comparison import assert_equal, assert_within
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import CONVERSION_BUCKETS, make_case, seeds
+
+from convattn.bounds.majorant import majorant_of
+from convattn.bounds.rounding import layer_error_bound
+from convattn.bounds.saturation_error import saturation_error_bound
+from convattn.constructions.conversion import conv_to_attention
+from convattn.constructions.recovery import attention_to_conv
+from convattn.fast.application import apply_attention, attention_maps
+from convattn.fast.selection import BACK_ENDS
+from convattn.operators.convolution import conv
+from convattn.operators.padding import read_padding
+
+PADDINGS = ("SAME_XLA", "VALID", "CIRCULAR", "REFLECT", "EDGE", "MEAN", "CAUSAL", 0)
+ROWS = [
+    (bucket, padding)
+    for index, bucket in enumerate(CONVERSION_BUCKETS)
+    for number, padding in enumerate(PADDINGS)
+    if (padding != "CAUSAL" or bucket.axes == 1) and (index + number) % 2 == 0
+]
+SLOW = [
+    pytest.param(*row, marks=[] if i % 4 == 0 else pytest.mark.slow) for i, row in enumerate(ROWS)
+]
+
+
+def larger(bucket, rows):
+    """Images that neither patches nor strides divide."""
+    return replace(bucket, space=tuple(side + rows for side in bucket.space))
+
+
+@pytest.mark.parametrize(("bucket", "padding"), SLOW, ids=str)
+@given(seed=seeds(), rows=st.integers(0, 1))
+def test_one_layer_is_the_convolution_at_every_size(bucket, padding, seed, rows):
+    case = make_case(larger(bucket, 4 + rows), seed)
+    images, kernel, bias = case.cast()
+    layer = conv_to_attention(
+        kernel, bias, patch_size=bucket.patch_size, exact=False, padding=padding, **bucket.options
+    )
+    expected = conv(images, kernel, bias, padding=padding, **bucket.options)
+    found = apply_attention(layer, images)
+    if padding == "MEAN":  # means of integers are no integers
+        scale = float(jnp.abs(kernel).sum() * jnp.abs(images).max())
+        assert_within(found, expected, np.full(expected.shape, 1e-5 * scale))
+    else:
+        assert_equal(found, expected)
+
+
+@pytest.mark.parametrize("padding", ["SAME_XLA", "EDGE", "MEAN", ((0, 2), (1, 0))], ids=str)
+def test_at_finite_parameters_it_is_within_the_derived_bound(padding):
+    bucket = CONVERSION_BUCKETS[4]
+    case = make_case(larger(bucket, 3), 3)
+    images, kernel, bias = case.cast()
+    options = {"patch_size": bucket.patch_size, "padding": padding, "stride": 2}
+    layer = conv_to_attention(kernel, bias, **options)
+    majorant = majorant_of(layer, kernel, bias, images)
+    bound = layer_error_bound(layer, images, majorant)
+    with jax.enable_x64(True):
+        wide = (jnp.asarray(part, jnp.float64) for part in (images, kernel, bias))
+        expected = conv(*wide, padding=padding, stride=2)
+    assert_within(apply_attention(layer, images), expected, bound)
+    assert float(bound.max()) < 1e-2 * float(np.abs(expected).max())
+    moved = np.roll(np.asarray(expected), 1, axis=2)
+    assert (np.abs(apply_attention(layer, images) - moved) > bound).any()
+
+
+@pytest.mark.parametrize("backend", [name for name in BACK_ENDS if name != "windowed"])
+@pytest.mark.parametrize("encoding", ["bias", "quadratic", "scalar"])
+def test_every_back_end_that_serves_gives_it(encoding, backend):
+    generator = np.random.default_rng(4)
+    images = jnp.asarray(generator.integers(0, 9, (2, 7, 8, 2)), jnp.float64)
+    kernel = jnp.asarray(generator.integers(-3, 4, (3, 2, 2, 3)), jnp.float64)
+    layer = conv_to_attention(kernel, encoding=encoding, stride=(2, 1), padding="SAME_XLA")
+    try:
+        found = apply_attention(layer, images, backend=backend)
+    except ValueError as error:
+        assert "cannot serve" in str(error)  # noqa: PT017
+        return
+    expected = conv(images, kernel, stride=(2, 1), padding="SAME_XLA")
+    assert_within(found, expected, np.full(expected.shape, 1e-8))
+
+
+def test_same_and_its_numbers_keep_the_ring_of_zeros():
+    kernel = jnp.ones((3, 1, 1))
+    assert conv_to_attention(kernel).padding is None
+    assert conv_to_attention(kernel, padding=1).padding is None
+    assert conv_to_attention(kernel, padding=0).padding == read_padding("VALID", (3,), (1,))
+
+
+def test_no_head_more_is_needed():
+    kernel = jnp.ones((3, 3, 1, 1))
+    heads = {conv_to_attention(kernel, padding=p).heads for p in ("SAME", "SAME_XLA", "CIRCULAR")}
+    assert heads == {10}
+
+
+def test_the_maps_are_those_of_the_tokens_that_are_asked():
+    layer = conv_to_attention(jnp.ones((3, 1, 1)), exact=False, padding="CIRCULAR")
+    weights, ring = attention_maps(layer, (4,))
+    assert (weights.shape, ring) == ((3, 4, 6), ((1, 1),))
+    assert_equal(weights, np.stack([np.eye(6)[offset : offset + 4] for offset in range(3)]))
+
+
+def test_the_kernel_comes_back():
+    kernel = jnp.asarray(np.random.default_rng(0).normal(size=(3, 3, 2, 2)))
+    layer = conv_to_attention(kernel, padding="EDGE", exact=False, stride=2)
+    found, _, residual = attention_to_conv(layer, 3, image_size=6)
+    assert_within(found, kernel, np.full(kernel.shape, 1e-12))
+    assert float(residual.relative_frobenius) < 1e-12
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda k, x: conv_to_attention(k, padding=2), "makes more outputs than"),
+        (lambda k, x: conv_to_attention(k, padding="same"), "write 'SAME'"),
+        (
+            lambda k, x: apply_attention(conv_to_attention(k, padding="EDGE"), x, ring=False),
+            "fills its ring .edge.*leave ring out",
+        ),
+        (
+            lambda k, x: apply_attention(conv_to_attention(k, padding="VALID"), x[:, :2]),
+            "leave no position",
+        ),
+        (
+            lambda k, x: saturation_error_bound(
+                conv_to_attention(k, padding="EDGE", exact=False, logit=9.0), x
+            ),
+            "derived for a ring of zero tokens",
+        ),
+    ],
+)
+def test_what_does_not_go_is_refused(call, message):
+    with pytest.raises(ValueError, match=message):
+        call(jnp.ones((3, 3, 1, 1)), jnp.ones((1, 5, 5, 1)))

@@ -1,0 +1,188 @@
+"""`AttentionConv` against `nnx.Conv`: the same arguments, the same call, the same result."""
+
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import orbax.checkpoint as ocp
+import pytest
+from comparison import assert_equal, assert_within
+from flax import nnx
+
+from convattn.encodings.bias import BiasEncoding
+from convattn.nnx import AttentionConv
+
+# in, out, kernel size, strides, other arguments, sides of the image
+ROWS = [
+    (2, 3, (3, 3), 1, {}, (5, 6)),
+    (2, 3, (3, 3), 2, {}, (8, 7)),
+    (2, 4, (2, 3), (3, 1), {"padding": "VALID", "use_bias": False}, (9, 6)),
+    (4, 4, (3, 3), 2, {"feature_group_count": 4}, (6, 8)),
+    (4, 6, (4,), 2, {"feature_group_count": 2, "kernel_dilation": 2, "padding": "CIRCULAR"}, (10,)),
+    (2, 3, (2,), 1, {"kernel_dilation": 3, "padding": "REFLECT"}, (7,)),
+    (2, 3, 3, 2, {"padding": "CAUSAL"}, (8,)),
+    (2, 3, (3, 2), 1, {"padding": [(0, 1), (1, 0)], "kernel_dilation": (2, 1)}, (7, 6)),
+    (2, 3, (1, 1), None, {"padding": 0}, (4, 5)),
+]
+
+
+def integers(layer: nnx.Conv) -> nnx.Conv:
+    """Its parameters as small integers, so that sums are exact."""
+    layer.kernel[...] = jnp.round(8 * layer.kernel[...])
+    if layer.bias is not None:
+        layer.bias[...] = jnp.arange(1.0, 1 + layer.out_features)
+    return layer
+
+
+def pair(row, **options):
+    """A convolution, its attention, and images."""
+    inside, outside, size, strides, given, sides = row
+    conv = integers(nnx.Conv(inside, outside, size, strides, rngs=nnx.Rngs(0), **given))
+    images = np.random.default_rng(1).integers(0, 9, (2, *sides, inside))
+    return conv, AttentionConv.from_conv(conv, **options), jnp.asarray(images, jnp.float32)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row[2]} {row[3]} {row[4]}")
+def test_one_hot_heads_are_equal_to_it(row):
+    conv, layer, images = pair(row, exact=False)
+    assert_equal(layer(images), conv(images))
+    back = layer.to_conv()
+    assert_equal(back.conv.kernel[...], conv.kernel[...])
+    assert_equal(back.conv(images), conv(images))
+    assert float(back.residual.relative_frobenius) == 0
+
+
+@pytest.mark.parametrize("row", ROWS[1:5], ids=lambda row: f"{row[2]} {row[3]}")
+def test_at_finite_parameters_it_is_within_rounding(row):
+    conv, layer, images = pair(row, leak=0.25)
+    expected = conv(images)
+    scale = float(jnp.abs(conv.kernel[...]).sum() * images.max())
+    assert_within(layer(images), expected, np.full(expected.shape, 1e-4 * scale))
+    assert float(jnp.abs(layer(images) - conv(jnp.flip(images, 1))).max()) > 1
+
+
+def test_drawn_it_begins_where_the_convolution_does():
+    options = {"strides": 2, "rngs": nnx.Rngs(3)}
+    layer = AttentionConv(2, 4, (3, 3), exact=False, **options)
+    conv = nnx.Conv(2, 4, (3, 3), strides=2, rngs=nnx.Rngs(3))
+    assert_equal(layer.to_conv().conv.kernel[...], conv.kernel[...])
+
+
+def test_any_number_of_batch_axes_and_vmap_and_jit():
+    _, layer, images = pair(ROWS[3])
+    expected = layer(images)
+    assert_within(layer(images[0]), expected[0], np.full(expected.shape[1:], 1e-4))
+    assert layer(images[None, None]).shape == (1, 1, *expected.shape)
+    compiled = nnx.jit(lambda layer, images: layer(images))(layer, images)
+    mapped = nnx.vmap(lambda layer, image: layer(image), in_axes=(None, 0))(layer, images)
+    for found in (compiled, mapped):
+        assert_within(found, expected, np.full(expected.shape, 1e-4))
+
+
+def test_a_depthwise_layer_holds_no_zeros():
+    conv = nnx.Conv(96, 96, (5, 5), feature_group_count=96, rngs=nnx.Rngs(0))
+    layer = AttentionConv.from_conv(conv)
+    assert layer.output[...].shape == (26, 1, 96)
+    narrow = AttentionConv.from_conv(conv, head_dim=1)
+    assert narrow.value[...].shape[2] == 1
+
+
+def test_heads_are_split_to_a_width():
+    conv, layer, images = pair((4, 6, (3, 3), 1, {"feature_group_count": 2}, (4, 5)), head_dim=1)
+    expected = conv(images)
+    assert layer.heads > 10
+    assert_within(layer(images), expected, np.full(expected.shape, 1e-2))
+
+
+def test_it_trains_and_the_leak_stays_in_its_range():
+    _, layer, images = pair(ROWS[1])
+    target = jax.random.normal(jax.random.key(0), layer(images).shape)
+    optimizer = nnx.Optimizer(layer, optax.sgd(0.01), wrt=nnx.Param)
+    before = jax.tree.map(jnp.copy, nnx.state(layer, nnx.Param))
+
+    @nnx.jit
+    def step(layer, optimizer):
+        def loss(layer):
+            return ((layer(images) / 100 - target) ** 2).mean() + 9 * layer.leak_logit[...]
+
+        value, gradient = nnx.value_and_grad(loss)(layer)
+        optimizer.update(layer, gradient)
+        return value
+
+    losses = [float(step(layer, optimizer)) for _ in range(9)]
+    assert losses[-1] < losses[0]
+    after = nnx.state(layer, nnx.Param)
+    moved = jax.tree.map(lambda a, b: bool((a != b).any()), before, after)
+    assert all(jax.tree.leaves(moved)), moved
+    layer.leak_logit[...] = jnp.array(-80.0)
+    assert 0 < float(layer.leak) < 1
+
+
+@pytest.mark.slow
+def test_a_checkpoint_restores_it(tmp_path: Path):
+    _, layer, images = pair(ROWS[1])
+    graph, state = nnx.split(layer)
+    with ocp.StandardCheckpointer() as checkpointer:
+        checkpointer.save(tmp_path / "layer", state)
+    with ocp.StandardCheckpointer() as checkpointer:
+        restored = checkpointer.restore(tmp_path / "layer", jax.tree.map(jnp.zeros_like, state))
+    assert_equal(nnx.merge(graph, restored)(images), layer(images))
+
+
+def test_of_a_layer_in_bfloat16_the_result_is_in_it():
+    conv = nnx.Conv(2, 3, (3, 3), dtype=jnp.bfloat16, rngs=nnx.Rngs(0))
+    assert AttentionConv.from_conv(conv)(jnp.ones((1, 4, 4, 2))).dtype == jnp.bfloat16
+
+
+class Custom(nnx.Conv):
+    """It may compute anything."""
+
+
+def with_(**options):
+    return lambda: AttentionConv(2, 4, (3, 3), rngs=nnx.Rngs(0), **options)
+
+
+def of(conv):
+    return lambda: AttentionConv.from_conv(conv)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (with_(padding="SAME_LOWER"), "padding='SAME_LOWER', but expected one of SAME, VALID"),
+        (with_(padding="CAUSAL"), "expected a sequence"),
+        (with_(padding=2), "makes more outputs than"),
+        (with_(strides=0), "strides=0"),
+        (with_(feature_group_count=3), "multiples of feature_group_count=3"),
+        (with_(leak=1.0), "leak=1.0"),
+        (with_(input_dilation=2), "input_dilation=2, but expected 1"),
+        (with_(mask=jnp.ones((3, 3, 2, 4))), "multiply the kernel by it"),
+        (lambda: AttentionConv(2, 4, (3, 3, 3), rngs=nnx.Rngs(0)), "3 axes.*one or two"),
+        (of(Custom(2, 4, (3, 3), rngs=nnx.Rngs(0))), "conv=Custom, but expected an nnx.Conv"),
+        (of(jnp.ones((3, 3, 2, 4))), "conv=ArrayImpl, but expected an nnx.Conv"),
+        (
+            of(nnx.Conv(2, 4, (3, 3), conv_general_dilated=lambda *_: None, rngs=nnx.Rngs(0))),
+            "what it computes is not known",
+        ),
+        (lambda: AttentionConv.from_kernel([1.0, 2.0]), r"kernel.shape=\(2,\)"),
+        (
+            lambda: AttentionConv.from_kernel(jnp.ones((3, 3, 2, 4)))(jnp.ones((1, 2, 5, 5))),
+            "expected 2 spatial axes and then 2 channels; move the channels",
+        ),
+        (
+            lambda: AttentionConv.from_kernel(jnp.ones((3, 2, 4)))(jnp.ones(2)),
+            "expected 1 spatial axes",
+        ),
+    ],
+)
+def test_wrong_use_is_refused(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+def test_its_parts_are_the_ledgers():
+    layer = AttentionConv.from_kernel(jnp.ones((3, 1, 1))).group_layer()
+    assert isinstance(layer.encoding, BiasEncoding)
+    assert layer.encoding.is_exact_form

@@ -1,0 +1,211 @@
+"""Any model with `nnx.Conv`s, its convolutions replaced by attention, and back."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+from comparison import assert_equal
+from flax import nnx
+
+from convattn.nnx import AttentionConv, surgery, to_attention, to_convolution
+
+
+class Network(nnx.Module):
+    """Strides, batch norm, a shared depthwise layer, a dictionary, max pooling."""
+
+    def __init__(self, rngs: nnx.Rngs) -> None:
+        self.stem = nnx.Conv(3, 8, (3, 3), strides=2, rngs=rngs)
+        self.norm = nnx.BatchNorm(8, rngs=rngs)
+        self.blocks = nnx.List(
+            [
+                nnx.Conv(8, 8, (3, 3), feature_group_count=8, rngs=rngs),
+                nnx.Conv(8, 6, (2, 2), padding="VALID", use_bias=False, rngs=rngs),
+            ]
+        )
+        self.again = self.blocks[0]
+        self.more = nnx.Dict(last=nnx.Conv(6, 6, (1, 1), rngs=rngs))
+        self.head = nnx.Linear(6, 10, rngs=rngs)
+
+    def __call__(self, images: jax.Array) -> jax.Array:
+        found = nnx.relu(self.norm(self.stem(images)))
+        found = nnx.max_pool(found, (2, 2), (2, 2))
+        found = self.again(nnx.relu(self.blocks[0](found)))
+        found = self.more["last"](self.blocks[1](found))
+        return self.head(found.mean((1, 2)))
+
+
+@pytest.fixture(scope="module")
+def network() -> Network:
+    made = Network(nnx.Rngs(0))
+    made.eval()
+    return made
+
+
+IMAGES = jax.random.normal(jax.random.key(0), (2, 16, 13, 3), jnp.float32)
+
+
+@pytest.fixture(scope="module")
+def converted(network):
+    return to_attention(network, IMAGES)
+
+
+def test_the_logits_are_the_same_and_the_model_is_left_alone(network, converted):
+    model, report = converted
+    assert isinstance(network.stem, nnx.Conv)
+    assert isinstance(model.stem, AttentionConv)
+    difference = float(jnp.abs(model(IMAGES) - network(IMAGES)).max())
+    assert difference == report.difference < 1e-5 * report.largest
+    assert report.same_class
+
+
+def test_every_layer_is_within_its_bound(converted):
+    layers = {layer.path: layer for layer in converted.report.layers}
+    assert [*layers] == ["again", "blocks.0", "blocks.1", "more.last", "stem"]
+    assert (layers["stem"].heads, layers["again"].groups, layers["more.last"].heads) == (10, 8, 2)
+    for layer in layers.values():
+        assert layer.difference is not None
+        assert layer.bound is not None
+        assert 0 <= layer.difference <= layer.bound < 0.01
+
+
+def test_a_wrong_kernel_leaves_the_bound(network, monkeypatch):
+    right = AttentionConv.from_conv
+
+    def turned(conv, **options):
+        changed = nnx.clone(conv)
+        changed.kernel[...] = conv.kernel[...][::-1]
+        return right(changed, **options)
+
+    monkeypatch.setattr(surgery.AttentionConv, "from_conv", turned)
+    _, report = to_attention(network, IMAGES)
+    stem = next(layer for layer in report.layers if layer.path == "stem")
+    assert stem.difference > stem.bound
+    assert report.difference > 1e-3
+
+
+def test_a_module_that_is_used_twice_stays_shared(converted):
+    assert converted.model.again is converted.model.blocks[0]
+
+
+def test_the_report_is_a_table(converted):
+    lines = str(converted.report).splitlines()
+    assert len(lines) == 6
+    assert "again" in lines[0]
+    assert "10 heads × 8 groups" in lines[0]
+    assert lines[-1].endswith("the same classes")
+
+
+def test_it_goes_back(network, converted):
+    back = to_convolution(converted.model)
+    assert type(back.stem) is nnx.Conv
+    assert back.again is back.blocks[0]
+    assert float(jnp.abs(back(IMAGES) - network(IMAGES)).max()) < 1e-5
+    limit = to_convolution(to_attention(network, IMAGES, exact=False).model)
+    assert_equal(limit.stem.kernel[...], network.stem.kernel[...])
+
+
+def test_where_says_which(network):
+    model, report = to_attention(network, IMAGES, where=lambda path, conv: conv.strides == 2)
+    assert [layer.path for layer in report.layers] == ["stem"]
+    assert isinstance(model.blocks[0], nnx.Conv)
+
+
+def test_in_training_mode_the_batch_statistics_stay(network):
+    training = nnx.clone(network)
+    training.train()
+    before = training.norm.mean[...]
+    to_attention(training, IMAGES)
+    assert_equal(training.norm.mean[...], before)
+
+
+def test_a_converted_model_trains(converted):
+    model = nnx.clone(converted.model)
+    model.train()
+    optimizer = nnx.Optimizer(model, optax.adam(1e-3), wrt=nnx.Param)
+    labels = jnp.array([3, 7])
+    before = jax.tree.map(jnp.copy, nnx.state(model, nnx.Param))
+
+    @nnx.jit
+    def step(model, optimizer):
+        def loss(model):
+            logits = model(IMAGES)
+            return optax.softmax_cross_entropy_with_integer_labels(logits, labels).mean()
+
+        value, gradient = nnx.value_and_grad(loss)(model)
+        optimizer.update(model, gradient)
+        return value
+
+    losses = [float(step(model, optimizer)) for _ in range(10)]
+    assert losses[-1] < losses[0]
+    moved = jax.tree.map(lambda a, b: bool((a != b).any()), before, nnx.state(model, nnx.Param))
+    assert all(jax.tree.leaves(moved)), moved
+
+
+def test_inside_a_compiled_part_differences_are_not_seen():
+    class Compiled(nnx.Module):
+        def __init__(self, rngs):
+            self.conv = nnx.Conv(1, 1, (3,), rngs=rngs)
+
+        def __call__(self, images):
+            return nnx.jit(lambda conv, images: conv(images))(self.conv, images)
+
+    _, report = to_attention(Compiled(nnx.Rngs(0)), jnp.ones((1, 5, 1)))
+    assert report.layers[0].difference is None
+    assert report.difference < 1e-5
+    assert "difference -" in str(report)
+
+
+def scanned():
+    """Three layers whose parameters are stacked, as `nnx.vmap` and `nnx.scan` hold them."""
+    conv = nnx.Conv(2, 2, (3,), rngs=nnx.Rngs(0))
+    conv.kernel = nnx.Param(jnp.stack([conv.kernel[...]] * 3))
+    return conv
+
+
+class Holder(nnx.Module):
+    """A model with one module, held as it is given."""
+
+    def __init__(self, held) -> None:
+        self.held = held
+
+    def __call__(self, images):
+        return images
+
+
+CONV = nnx.Conv(2, 2, (3,), rngs=nnx.Rngs(0))
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (Holder(nnx.Linear(2, 2, rngs=nnx.Rngs(0))), "model=Holder holds no nnx.Conv; it may call"),
+        (Holder(nnx.ConvTranspose(2, 2, (3,), rngs=nnx.Rngs(0))), "held: conv=ConvTranspose"),
+        (Holder(nnx.Conv(2, 2, (3, 3, 3), rngs=nnx.Rngs(0))), "held: .*3 axes"),
+        (
+            Holder(nnx.Conv(2, 2, (3,), padding=2, rngs=nnx.Rngs(0))),
+            r"held: padding=\(\(2, 2\),\).* makes more",
+        ),
+        (Holder(scanned()), r"held: conv.kernel.shape=\(3, 3, 2, 2\).*before they are stacked"),
+        (Holder(nnx.data((CONV, CONV))), "held.0 is held by something else than a module"),
+    ],
+)
+def test_what_cannot_be_converted_is_named(model, message):
+    with pytest.raises(ValueError, match=message):
+        to_attention(model, jnp.ones((1, 5, 2)))
+
+
+def test_a_model_without_attention_does_not_go_back():
+    with pytest.raises(ValueError, match="holds no AttentionConv"):
+        to_convolution(Holder(CONV))
+
+
+def test_convolutions_may_stand_in_lists_and_dictionaries():
+    model = Holder(nnx.data({"a": [nnx.clone(CONV)], "b": CONV}))
+    found, _ = to_attention(model, jnp.ones((1, 5, 2)))
+    kinds = [type(part) for part in (found.held["a"][0], found.held["b"])]
+    assert kinds == [AttentionConv, AttentionConv]
+    alone, report = to_attention(CONV, jnp.ones((1, 5, 2)))
+    assert isinstance(alone, AttentionConv)
+    assert report.layers[0].path == ""
+    assert np.isfinite(report.difference)

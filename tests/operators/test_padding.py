@@ -1,0 +1,164 @@
+"""Every padding against NumPy's, XLA's and Flax's own."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from comparison import assert_equal
+from flax import nnx
+from hypothesis import given
+from hypothesis import strategies as st
+from jax import lax
+
+from convattn.operators.convolution import conv
+from convattn.operators.padding import (
+    NAMED_PADDINGS,
+    fill_around,
+    fill_ring,
+    filled_axes,
+    read_padding,
+)
+
+sizes = st.integers(1, 5)
+MODES = {"ZEROS": "constant", "EDGE": "edge", "CIRCULAR": "wrap", "REFLECT": "reflect"}
+
+
+def around(images, fill, widths):
+    """Axis by axis, by the index that each pixel outside stands for."""
+    filled = np.asarray(images)
+    for axis, (before, after) in enumerate(widths, start=1):
+        size = filled.shape[axis]
+        places = np.arange(-before, size + after)
+        inside = (places >= 0) & (places < size)
+        if fill in ("EDGE", "ZEROS", "MEAN"):
+            index = np.clip(places, 0, size - 1)
+        elif fill == "CIRCULAR":
+            index = places % size
+        else:
+            period = max(1, 2 * size - 2)
+            index = np.where(places % period < size, places % period, period - places % period)
+        filled = np.take(filled, index, axis)
+        if fill == "ZEROS":
+            shape = [1] * filled.ndim
+            shape[axis] = -1
+            filled = filled * inside.reshape(shape)
+    return filled
+
+
+@given(fill=st.sampled_from(sorted(MODES)), side=sizes, before=sizes, after=sizes)
+def test_a_fill_is_that_of_its_definition_and_numpys(fill, side, before, after):
+    images = np.arange(1, 1 + 2 * side * 3).reshape(1, side, 3, 2)
+    widths = ((before - 1, after - 1), (1, 0))
+    found = fill_around(jnp.asarray(images), fill, widths)
+    assert_equal(found, around(images, fill, widths))
+    assert_equal(found, np.pad(images, ((0, 0), *widths, (0, 0)), MODES[fill]))
+
+
+def test_a_mean_is_that_of_the_image_and_the_channel_in_at_least_float32():
+    images = jnp.array([[[1, 10], [2, 20], [6, 60]], [[0, 0], [0, 0], [3, 0]]], jnp.bfloat16)
+    found = fill_around(images, "MEAN", ((1, 2),))
+    assert found.dtype == jnp.float32
+    assert_equal(found[:, 0], [[3, 30], [1, 0]])
+    assert_equal(found[:, -1], [[3, 30], [1, 0]])
+    assert_equal(found[:, 1:4], images)
+
+
+@given(side=st.integers(1, 9), kernel=sizes, stride=st.integers(1, 4), dilation=st.integers(1, 3))
+def test_xlas_rule_is_xlas(side, kernel, stride, dilation):
+    reach = dilation * (kernel - 1) + 1
+    padding = read_padding("SAME_XLA", (kernel,), (dilation,))
+    assert [*padding.at((side,), (stride,))] == lax.padtype_to_pads(
+        (side,), (reach,), (stride,), "SAME"
+    )
+    assert padding.output_size((side,), (stride,)) == (-(-side // stride),)
+
+
+def test_at_stride_two_and_even_sizes_it_is_not_same():
+    images, kernel = jnp.arange(8.0).reshape(1, 8, 1), jnp.array([1.0, 0, 0]).reshape(3, 1, 1)
+    same, xla = (conv(images, kernel, stride=2, padding=p)[0, :, 0] for p in ("SAME", "SAME_XLA"))
+    assert same.tolist() == [0, 1, 3, 5]
+    assert xla.tolist() == [0, 2, 4, 6]
+    odd = images[:, :7]
+    assert_equal(conv(odd, kernel, stride=2), conv(odd, kernel, stride=2, padding="SAME_XLA"))
+
+
+OF_FLAX = {
+    "SAME_XLA": "SAME",
+    "VALID": "VALID",
+    "CIRCULAR": "CIRCULAR",
+    "REFLECT": "REFLECT",
+    "CAUSAL": "CAUSAL",
+    ((1, 0),): ((1, 0),),
+    2: 2,
+}
+
+
+@pytest.mark.parametrize("ours", OF_FLAX, ids=str)
+@pytest.mark.parametrize(("side", "stride", "dilation"), [(8, 2, 1), (7, 2, 1), (9, 3, 2)])
+def test_it_is_flaxs(ours, side, stride, dilation):
+    theirs = nnx.Conv(
+        2, 3, (3,), stride, padding=OF_FLAX[ours], kernel_dilation=dilation, rngs=nnx.Rngs(0),
+        precision="highest",
+    )  # fmt: skip
+    theirs.kernel[...] = jnp.round(8 * theirs.kernel[...])
+    images = jnp.arange(side * 4.0).reshape(2, side, 2) % 5
+    kernel = theirs.kernel[...]
+    assert_equal(
+        conv(images, kernel, stride=stride, dilation=dilation, padding=ours), theirs(images)
+    )
+
+
+@given(
+    name=st.sampled_from([*(set(NAMED_PADDINGS) - {"MEAN"})]),
+    side=st.integers(3, 9),
+    kernel=st.integers(1, 4),
+    stride=st.integers(1, 3),
+    dilation=st.integers(1, 2),
+    patch=st.integers(1, 3),
+)
+def test_the_filled_ring_holds_what_the_outputs_read(name, side, kernel, stride, dilation, patch):
+    """Output i stands at pixel s·i of the first token behind the ring, and reads from there."""
+    padding = read_padding(name, (kernel,), (dilation,))
+    (before, after), (low, high) = padding.at((side,), (stride,))[0], padding.reach[0]
+    if side + before + after <= low + high:
+        with pytest.raises(ValueError, match="leave no position"):
+            padding.output_size((side,), (stride,))
+        return
+    ring = ((-(-low // patch), -(-(patch - 1 + high) // patch)),)
+    (axis,) = filled_axes(padding, (side,), (stride,), (patch,), ring)
+    images = jnp.arange(1, side + 1).reshape(1, side, 1)
+    filled = fill_ring(images, padding.fill, (axis,))[0, :, 0]
+    assert len(filled) == patch * axis.tokens
+    expected = around(images, padding.fill, ((before, after),))[0, :, 0]
+    first = patch * axis.wanted.start
+    for i in range(axis.outputs):
+        for tap in range(kernel):
+            assert (
+                filled[first + stride * i + dilation * tap - low]
+                == expected[stride * i + dilation * tap]
+            )
+    last = first + stride * (axis.outputs - 1)
+    assert last // patch == (axis.wanted[-1] if patch > 1 or stride == 1 else last)
+
+
+@pytest.mark.parametrize(
+    ("padding", "axes", "message"),
+    [
+        ("CAUSAL", 2, "expected a sequence, which has an order"),
+        ("circular", 1, "expected one of SAME, SAME_XLA.*write 'CIRCULAR'"),
+        ((1, 2, 3), 2, "or 2 of them"),
+        (((1, 2, 3),), 1, "one integer or pair"),
+        ((), 1, "expected one of"),
+        (((1, -1),), 1, "an integer ≥ 0"),
+    ],
+)
+def test_what_is_no_padding_is_refused(padding, axes, message):
+    with pytest.raises(ValueError, match=message):
+        read_padding(padding, (3,) * axes, (1,) * axes)
+
+
+def test_a_padding_is_static_under_jit():
+    images, kernel = jnp.ones((1, 5, 1)), jnp.ones((3, 1, 1))
+    padding = read_padding([(0, 2)], (3,), (1,))
+    run = jax.jit(conv, static_argnames="padding")
+    assert_equal(run(images, kernel, padding=padding), conv(images, kernel, padding=[(0, 2)]))
