@@ -42,7 +42,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Int, Shaped
 
-from convattn.bounds.kernel_heads import kernel_heads
+from convattn.bounds.kernel_heads import heads_of
 from convattn.bounds.mixture_error import given_kernel_majorant, mixture_error_bound
 from convattn.bounds.score_error import ASSUMPTION
 from convattn.constructions.geometry import ConvolutionGeometry
@@ -168,7 +168,7 @@ def alternatives(run: Run) -> str:
         if not kernel.any():
             continue
         flattened = flattened_blocks(output_blocks(kernel, patch))
-        heads, rank = kernel_heads(kernel, patch), int(np.linalg.matrix_rank(flattened))
+        heads, rank = heads_of(kernel, patch), int(np.linalg.matrix_rank(flattened))
         if (heads.rank, heads.exact) != (rank, rank + 1) or heads.limit > heads.bounded:
             raise EvidenceFailed(f"case {case}: {heads} for a kernel of rank {rank}")
         if heads.nonnegative is not None:
@@ -217,7 +217,7 @@ def towards_the_limit(run: Run) -> str:
     found = {
         name: (heads.rank, heads.limit, heads.bounded, heads.exact)
         for name in ("box", "laplace", "sobel", "cross")
-        for heads in [kernel_heads(named_kernel(name))]
+        for heads in [heads_of(named_kernel(name))]
     }
     expected = {
         "box": (1, 1, 1, 2),

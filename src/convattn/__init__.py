@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from convattn.bounds.flattened_kernel import flattened_kernel as flattened_kernel
     from convattn.bounds.flattened_kernel import numerical_rank as numerical_rank
     from convattn.bounds.heads import heads as heads
+    from convattn.bounds.kernel_heads import heads_of as heads_of
     from convattn.constructions.conversion import conv_to_attention as conv_to_attention
     from convattn.constructions.recovery import attention_to_conv as attention_to_conv
     from convattn.encodings.layer import AttentionLayer as AttentionLayer
@@ -38,6 +39,7 @@ _HOMES = {
     "exact_rank": "convattn.bounds.flattened_kernel",
     "flattened_kernel": "convattn.bounds.flattened_kernel",
     "heads": "convattn.bounds.heads",
+    "heads_of": "convattn.bounds.kernel_heads",
     "load_layer": "convattn.networks.weights.stored_layer",
     "numerical_rank": "convattn.bounds.flattened_kernel",
     "patchify": "convattn.operators.patches",

@@ -11,7 +11,7 @@ from scipy.optimize import linprog
 from strategies import seeds
 
 from convattn.bounds.flattened_kernel import exact_rank, flattened_kernel
-from convattn.bounds.kernel_heads import combination, kernel_heads, nonnegative_vectors_span
+from convattn.bounds.kernel_heads import combination, heads_of, nonnegative_vectors_span
 from convattn.bounds.nonnegative_vector import nonnegative_vector
 
 
@@ -79,7 +79,7 @@ CASES = [  # kernel, patch size: (rank, limit, bounded, exact)
 
 @pytest.mark.parametrize(("kernel", "patch", "expected"), CASES)
 def test_known_kernels(kernel, patch, expected):
-    heads = kernel_heads(kernel, patch)
+    heads = heads_of(kernel, patch)
     assert (heads.rank, heads.limit, heads.bounded, heads.exact) == expected
 
 
@@ -90,7 +90,7 @@ def test_rank_and_vectors_are_those_of_f(shape, patch, dilation):
     for seed in range(5):
         kernel = np.random.default_rng(seed).integers(-1, 2, shape)
         flattened = np.asarray(flattened_kernel(kernel, patch, dilation=dilation))
-        heads = kernel_heads(kernel, patch, dilation=dilation)
+        heads = heads_of(kernel, patch, dilation=dilation)
         assert heads.rank == exact_rank(flattened)
         if heads.positive is not None:
             assert not (flattened.astype(object) @ np.array(heads.positive)).any()
@@ -102,8 +102,8 @@ def test_rank_and_vectors_are_those_of_f(shape, patch, dilation):
 
 def test_a_tolerance_takes_the_numerical_rank():
     box = np.ones((3, 3, 1, 2)) + 1e-9 * np.random.default_rng(0).normal(size=(3, 3, 1, 2))
-    assert kernel_heads(box).exact == 3
-    near = kernel_heads(box, tolerance=1e-6)
+    assert heads_of(box).exact == 3
+    near = heads_of(box, tolerance=1e-6)
     assert (near.rank, near.limit, near.exact, near.tolerance) == (1, 1, 2, 1e-6)
 
 
@@ -112,4 +112,4 @@ def test_a_tolerance_takes_the_numerical_rank():
 )
 def test_what_is_no_kernel(kernel):
     with pytest.raises(ValueError, match="kernel"):
-        kernel_heads(kernel)
+        heads_of(kernel)

@@ -12,7 +12,9 @@ from constructions.slow_definitions import slow_conv, slow_token_maps
 from strategies import Bucket, make_case
 
 from convattn.bounds.flattened_kernel import exact_rank, flattened_kernel
+from convattn.bounds.kernel_heads import heads_of
 from convattn.bounds.mixture_error import given_kernel_majorant, mixture_error_bound
+from convattn.constructions.conversion import conv_to_attention
 from convattn.constructions.geometry import ConvolutionGeometry
 from convattn.constructions.given_kernel import given_kernel_layer, mixture_heads
 from convattn.constructions.row_basis import (
@@ -20,8 +22,10 @@ from convattn.constructions.row_basis import (
     exact_entries,
     row_basis,
 )
+from convattn.encodings.bias import BiasEncoding
 from convattn.fast.application import apply_attention
 from convattn.ledger.evidence import exact_convolution
+from convattn.operators.convolution import conv
 
 BUCKETS = (
     Bucket(1, (3, 4), (3, 3), 2, 1, (1, 1), (1, 1), patch_size=(1, 1)),
@@ -98,6 +102,50 @@ def test_a_full_rank_kernel_takes_the_heads_of_s_finite():
     layer = given_kernel_layer(kernel)
     assert_equal(layer.encoding.weights, np.eye(4, 3))
     assert layer.heads == 4
+
+
+SOBEL = np.array([[1, 0, -1], [2, 0, -2], [1, 0, -1]], np.float32)[..., None, None]
+
+
+@pytest.mark.parametrize(
+    ("options", "heads"),
+    [
+        ({"stride": 2, "padding": "SAME_XLA"}, 2),
+        ({"groups": 2, "padding": "EDGE"}, 2),
+        ({"patch_size": 2}, 7),
+    ],
+)
+def test_the_fewest_heads_of_a_kernel_are_the_convolution(options, heads):
+    groups = options.get("groups", 1)
+    kernel, bias = np.tile(SOBEL, (1, 1, 1, groups)), np.arange(1.0, 1 + groups, dtype=np.float32)
+    images = np.random.default_rng(0).integers(0, 9, (2, 6, 8, groups)).astype(np.float32)
+    layer = conv_to_attention(kernel, bias, heads="fewest", **options)
+    options.pop("patch_size", None)
+    assert layer.heads == heads_of(SOBEL, layer.patch_size).exact == heads
+    expected = conv(images, kernel, bias, **options)
+    assert_within(apply_attention(layer, images), expected, np.full(expected.shape, 1e-3))
+
+
+def test_of_a_kernel_of_full_rank_they_are_those_of_s_finite():
+    kernel = np.random.default_rng(0).normal(size=(3, 3, 3, 3))
+    fewest = conv_to_attention(kernel, heads="fewest")
+    assert isinstance(fewest.encoding, BiasEncoding)
+    assert_equal(fewest.output, conv_to_attention(kernel).output)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"heads": "few"}, "heads='few', but expected 'fewest'"),
+        ({"heads": "fewest", "encoding": "scalar"}, "encoding='scalar' with heads='fewest'"),
+        ({"heads": "fewest", "exact": False}, "exact=False with heads='fewest'"),
+        ({"heads": "fewest", "leak": 0.25}, "leak=0.25 with heads='fewest'"),
+        ({"heads": "fewest", "head_dim": 1}, "head_dim=1 with heads='fewest'"),
+    ],
+)
+def test_what_does_not_go_with_the_fewest_heads(options, message):
+    with pytest.raises(ValueError, match=message):
+        conv_to_attention(SOBEL, **options)
 
 
 @pytest.mark.slow

@@ -174,7 +174,7 @@ def test_what_has_no_bound_is_refused() -> None:
     with pytest.raises(ValueError, match="a step Attention"):
         deviation(converted.attention, FoldedRun(), FoldedRun(), TYPED)
     (stem, *_) = mixing_steps(converted.attention)
-    with pytest.raises(ValueError, match="derived for pixels and leaky biases"):
+    with pytest.raises(ValueError, match="derived for pixels, leaky biases"):
         leak_of(replace(stem.layer, patch_size=(2, 2)))
     assert covered_backend(stem.layer, TYPED) == "shift"
 

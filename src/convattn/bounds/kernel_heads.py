@@ -49,6 +49,7 @@ class KernelHeads:
         nonnegative: y ≥ 0, y ≠ 0 in the row space, over the token offsets, or None.
         positive: z > 0 with F z = 0, which proves that there is no y, or None.
         tolerance: Singular values up to here counted as zero.
+        claim: The row of the ledger that proves the numbers.
     """
 
     rank: int
@@ -58,9 +59,10 @@ class KernelHeads:
     nonnegative: Vector | None
     positive: Vector | None
     tolerance: float = 0.0
+    claim: str = "S.kernel"
 
 
-def kernel_heads(
+def heads_of(
     kernel: Any,
     patch_size: int | Sequence[int] = 1,
     *,
@@ -87,10 +89,10 @@ def kernel_heads(
 
     Source: S.kernel of this project's ledger.
 
-    >>> heads = kernel_heads([[[1]], [[0]], [[-1]]])  # one channel, mixed sign
+    >>> heads = heads_of([[[1]], [[0]], [[-1]]])  # one channel, mixed sign
     >>> heads.rank, heads.limit, heads.exact, [int(entry) for entry in heads.positive]
     (1, 2, 2, [1, 1, 1])
-    >>> kernel_heads([[[1]], [[2]], [[1]]]).limit
+    >>> heads_of([[[1]], [[2]], [[1]]]).limit
     1
     """
     if not isinstance(tolerance, int | float) or not 0 <= tolerance < float("inf"):

@@ -8,9 +8,15 @@ import jax.numpy as jnp
 from jax import Array
 
 from convattn.constructions.geometry import ConvolutionGeometry
+from convattn.constructions.given_kernel import given_kernel_layer
 from convattn.constructions.head_dimension import map_supports, split_heads
 from convattn.constructions.li_output_map import expand_groups, token_bias, token_maps
 from convattn.constructions.regimes import CONSTRUCTIONS, check_regime
+from convattn.constructions.row_basis import (
+    concrete_kernel,
+    distinct_rows,
+    is_clearly_of_full_rank,
+)
 from convattn.encodings.base import score_dtype
 from convattn.encodings.layer import AttentionLayer
 from convattn.operators.convolution import check_kernel
@@ -33,6 +39,7 @@ def conv_to_attention(
     groups: SupportsIndex = 1,
     head_dim: SupportsIndex | None = None,
     padding: Any = "SAME",
+    heads: str | None = None,
 ) -> AttentionLayer:
     """The attention layer that computes `conv` with this kernel, stride, dilation and padding.
 
@@ -56,6 +63,9 @@ def conv_to_attention(
             other the pixels of the ring are filled before patches are cut, and the outputs begin
             with a patch; on the filled ring every query is interior, so that the same heads are
             exact at every size (S.pad).
+        heads: `"fewest"` takes ρ + 1 heads, ρ the rank of this kernel's F (S.kernel; `heads_of`),
+            with one head for each of ρ independent mixtures of offsets: two for a Sobel kernel in
+            place of ten. The kernel must be concrete. None takes one head for each offset.
 
     Returns:
         An `AttentionLayer` of dtype `kernel.dtype` for any image; with `"SAME"`, that P divides.
@@ -65,7 +75,8 @@ def conv_to_attention(
             encoding that has no exact form, or together with `logit` or `alpha`; a parameter that
             the encoding does not have; ε outside (0, 1), α ≤ 0 or M ≤ 0; a `"scalar"` layer that
             rounding would swallow; complex numbers; maps that overflow the kernel's dtype; a
-            padding whose output is larger than the image.
+            padding whose output is larger than the image; `heads="fewest"` with another encoding, a
+            limit form, a leak or a head_dim.
 
     Source: C20 Theorem 1; L21 Theorem 1; S.finite, S.dp1, S.dp2, S.headdim, S.pad.
 
@@ -91,11 +102,19 @@ def conv_to_attention(
             "(S.pad); pad the images before the layer"
         )
     kernel = expand_groups(kernel, groups)
+    filled = None if outside.is_zero_ring else outside
+    if heads is not None:
+        require_fewest(heads, encoding, exact, leak, head_dim)
+        if not is_clearly_of_full_rank(distinct_rows(concrete_kernel(kernel), geometry)[0]):
+            sizes = (geometry.patch_size, geometry.stride, geometry.dilation)
+            names = ("patch_size", "stride", "dilation")
+            steps = dict(zip(names, sizes, strict=True))
+            return given_kernel_layer(kernel, bias, padding=filled, **steps)
     maps = token_maps(kernel, geometry)
 
     construction = CONSTRUCTIONS[encoding]
     limit = {"logit": logit, "alpha": alpha}[construction.limit]
-    heads, blocks = construction.build(maps, geometry, exact, leak, limit)
+    positions, blocks = construction.build(maps, geometry, exact, leak, limit)
     if not isinstance(blocks, jax.core.Tracer) and not bool(jnp.isfinite(blocks).all()):
         raise ValueError(
             f"the layer's maps overflow {blocks.dtype.name}, in which the kernel is stored: the "
@@ -109,9 +128,9 @@ def conv_to_attention(
             geometry, kernel.shape[-2:], groups, construction.targeted, len(blocks)
         )
         origins, value, output = split_heads(blocks, supports, as_integer(head_dim, "head_dim"))
-        heads = heads.take_heads(origins)
+        positions = positions.take_heads(origins)
     return AttentionLayer(
-        encoding=heads,
+        encoding=positions,
         value=value,
         output=output,
         bias=None if bias is None else token_bias(bias, geometry),
@@ -119,5 +138,28 @@ def conv_to_attention(
         stride=geometry.stride,
         dilation=geometry.dilation,
         ring=geometry.ring,
-        padding=None if outside.is_zero_ring else outside,
+        padding=filled,
     )
+
+
+def require_fewest(
+    heads: str, encoding: str, exact: bool, leak: float | Array, head_dim: SupportsIndex | None
+) -> None:
+    """Refuse what the layer of ρ + 1 heads does not have.
+
+    Raises:
+        ValueError: As described above.
+    """
+    if heads != "fewest":
+        raise ValueError(
+            f"heads={heads!r}, but expected 'fewest' or None (one head for each offset); for a "
+            "number of heads use approximate_convolution"
+        )
+    given = {"encoding": encoding, "exact": exact, "leak": leak, "head_dim": head_dim}
+    usual = {"encoding": "bias", "exact": True, "leak": 0.5, "head_dim": None}
+    for name, value in given.items():
+        if isinstance(value, Array) or value != usual[name]:
+            raise ValueError(
+                f"{name}={value!r} with heads='fewest', but expected {usual[name]!r}: its heads "
+                "are mixtures of offsets, at finite scores; leave it out"
+            )

@@ -42,6 +42,7 @@ from convattn.encodings.layer import AttentionLayer
 from convattn.encodings.mixture import MixtureEncoding
 from convattn.operators.attention import HIGHEST
 from convattn.operators.convolution import check_kernel
+from convattn.operators.padding import Padding
 
 
 def mixture_heads(
@@ -73,7 +74,9 @@ def given_kernel_layer(
     bias: Any = None,
     *,
     patch_size: Any = 1,
+    stride: Any = 1,
     dilation: Any = 1,
+    padding: Padding | None = None,
 ) -> AttentionLayer:
     """The layer with ρ + 1 heads at finite scores that computes this kernel's convolution.
 
@@ -83,7 +86,8 @@ def given_kernel_layer(
             (`approximate_convolution` takes fewer).
         bias: `[out]` or none.
         patch_size: P.
-        dilation: d.
+        stride, dilation: s and d.
+        padding: What fills the ring, or None for zero tokens.
 
     Returns:
         An `AttentionLayer` of dtype `kernel.dtype` (integers become float32) that equals `conv(…,
@@ -105,12 +109,12 @@ def given_kernel_layer(
     array, bias = check_kernel(kernel, bias, 1)
     if not jnp.issubdtype(array.dtype, jnp.inexact):
         array = array.astype(jnp.result_type(array, jnp.float32))
-    geometry = ConvolutionGeometry.of(array.shape[:-2], patch_size, 1, dilation)
+    geometry = ConvolutionGeometry.of(array.shape[:-2], patch_size, stride, dilation)
     rows = distinct_rows(entries, geometry)[0]
     basis, pivots = row_basis(rows, well_conditioned_order(rows))
     weights, coefficients = mixture_heads(basis)
     maps = token_maps(array, geometry)[np.array(pivots, np.int32)]
-    return mixture_layer(weights, coefficients, maps, geometry, bias)
+    return mixture_layer(weights, coefficients, maps, geometry, bias, padding)
 
 
 def mixture_layer(
@@ -119,6 +123,7 @@ def mixture_layer(
     maps: Array,
     geometry: ConvolutionGeometry,
     bias: Array | None = None,
+    padding: Padding | None = None,
 ) -> AttentionLayer:
     """Pack heads with the mixtures w_h and the maps Σ_i coefficients_hi C_i, in the maps' dtype.
 
@@ -144,4 +149,5 @@ def mixture_layer(
         stride=geometry.stride,
         dilation=geometry.dilation,
         ring=geometry.ring,
+        padding=padding,
     )

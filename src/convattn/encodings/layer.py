@@ -94,6 +94,10 @@ class AttentionLayer:
         bias: `[P_out²·out]` or None.
         content: `ContentScores` or None.
 
+    >>> import convattn as ca
+    >>> ca.conv_to_attention(jnp.ones((3, 3, 1, 8)), stride=2)
+    AttentionLayer(10 heads of BiasEncoding, 1 to 8 features, stride=(2, 2))
+
     **Static fields** (hashable, part of the tree's structure):
 
     - `patch_size`: P for each axis; its length is the number of spatial axes.
@@ -115,6 +119,21 @@ class AttentionLayer:
     dilation: tuple[int, ...] = field(default=(1, 1), metadata={"static": True})
     ring: Ring = field(default=((0, 0), (0, 0)), metadata={"static": True})
     padding: Padding | None = field(default=None, metadata={"static": True})
+
+    def __repr__(self) -> str:
+        """One line: the heads, the features in and out of a token, and what is not the default."""
+        maps = [part.shape for part in (self.value, self.output) if part is not None]
+        sizes = f", {maps[0][1]} to {maps[-1][2]} features" if maps else ""
+        plain = {"stride": 1, "dilation": 1, "patch_size": 1}
+        parts = [
+            f"{name}={getattr(self, name)}"
+            for name, usual in plain.items()
+            if any(size != usual for size in getattr(self, name))
+        ]
+        parts += [] if self.padding is None else [f"padding={self.padding.fill}"]
+        parts += [] if self.content is None else ["content"]
+        told = "".join(f", {part}" for part in parts)
+        return f"AttentionLayer({self.heads} heads of {type(self.encoding).__name__}{sizes}{told})"
 
     @property
     def heads(self) -> int:

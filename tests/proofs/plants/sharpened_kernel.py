@@ -82,7 +82,7 @@ def other_signs(original):
     return lambda weights, coefficients, *given: original(weights, -coefficients, *given)
 
 
-HEADS = "bounds.kernel_heads.kernel_heads"
+HEADS = "bounds.kernel_heads.heads_of"
 MIXTURES = "constructions.given_kernel.mixture_heads"
 LAYER = "given_kernel_layer"
 APPROXIMATION = "bounds.approximation"
