@@ -18,7 +18,7 @@ BELOW = {
     "sac": ("operators", "encodings", "constructions"),
     "bounds": ("operators", "encodings", "fast", "constructions"),
     "networks": ("operators", "encodings", "fast", "constructions", "bounds"),
-    "nnx": ("operators", "encodings", "fast", "constructions", "bounds"),
+    "nnx": ("operators", "encodings", "fast", "constructions", "bounds", "networks"),
     "ledger": ("operators", "encodings", "fast", "constructions", "bounds", "structures", "sac"),
 }
 BELOW["lab"] = tuple(BELOW)

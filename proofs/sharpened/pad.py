@@ -7,7 +7,9 @@ reflection. Then (2m+1)² + 1 relative heads are the convolution with that paddi
 
 Verified. The same, for any filling whatever, also by the mean of all pixels, and for "SAME" as XLA,
 Flax and Keras mean it, whose widths depend on the size and the stride: no head is needed for an
-offset. Pixels are filled before patches are cut. The limit forms do it as well.
+offset. Pixels are filled before patches are cut. The limit forms do it as well. On a causal
+sequence heads at finite scores attend to what follows too, and the uniform head takes it back;
+one-hot heads look back alone.
 
 Nothing to repair.
 

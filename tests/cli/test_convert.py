@@ -49,6 +49,38 @@ def weights(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    ("words", "padding"),
+    [
+        (("--no-exact", "--padding", "REFLECT"), "REFLECT"),
+        (("--encoding", "enumerated", "--padding", "MEAN"), "MEAN"),
+        (("--padding", "SAME_XLA", "--stride", 2), "SAME_XLA"),
+        (("--padding", "0,2", "0,1", "--patch-size", 2), ((0, 2), (0, 1))),
+    ],
+)
+def test_a_padding_is_converted(convattn_command, weights, tmp_path, words, padding):
+    attention = tmp_path / "attention.npz"
+    done = convattn_command("convert", weights, "--layer", "stem.conv", *words, "-o", attention)
+    assert (done.code, done.err) == (0, "")
+    layer, images = convattn.load_layer(attention), np.ones((1, 7, 6, 1), np.float32)
+    images[:, 2:, 3:] = 4
+    options = {"stride": layer.stride, "padding": padding}
+    expected = convattn.conv(images, KERNEL, BIAS, **options)
+    np.testing.assert_allclose(convattn.apply_attention(layer, images), expected, atol=1e-3)
+
+
+def test_what_is_no_padding_is_refused(convattn_command, weights):
+    for words, message in (
+        (("edge",), "write 'EDGE'"),
+        (("1,x",), "--padding got '1,x', but expected a name"),
+        (("9",), "wider than the kernel reaches"),
+    ):
+        done = convattn_command("convert", weights, "--layer", "stem.conv", "--padding", *words)
+        assert done.code == 2
+        assert message in " ".join(done.err.split())
+
+
+@pytest.mark.slow
 def test_there_and_back(convattn_command, weights, tmp_path):
     attention, figures = tmp_path / "attention.npz", tmp_path / "figures.json"
     words = ("--layer", "stem.conv", "--patch-size", 2, "-o", attention, "--json", figures)

@@ -51,7 +51,7 @@ def test_one_hot_heads_are_equal_to_it(row):
     back = layer.to_conv()
     assert_equal(back.conv.kernel[...], conv.kernel[...])
     assert_equal(back.conv(images), conv(images))
-    assert float(back.residual.relative_frobenius) == 0
+    assert back.distance == 0
 
 
 @pytest.mark.parametrize("row", ROWS[1:5], ids=lambda row: f"{row[2]} {row[3]}")
@@ -116,8 +116,10 @@ def test_it_trains_and_the_leak_stays_in_its_range():
     after = nnx.state(layer, nnx.Param)
     moved = jax.tree.map(lambda a, b: bool((a != b).any()), before, after)
     assert all(jax.tree.leaves(moved)), moved
-    layer.leak_logit[...] = jnp.array(-80.0)
-    assert 0 < float(layer.leak) < 1
+    for logit in (-200.0, 200.0):
+        layer.leak_logit[...] = jnp.array(logit, jnp.float32)
+        assert 0 < float(layer.leak) < 1
+        assert bool(jnp.isfinite(layer(images)).all())
 
 
 @pytest.mark.slow
@@ -129,6 +131,34 @@ def test_a_checkpoint_restores_it(tmp_path: Path):
     with ocp.StandardCheckpointer() as checkpointer:
         restored = checkpointer.restore(tmp_path / "layer", jax.tree.map(jnp.zeros_like, state))
     assert_equal(nnx.merge(graph, restored)(images), layer(images))
+
+
+def test_an_empty_batch_and_a_large_dilated_layer():
+    grouped = AttentionConv(4, 4, (3, 3), feature_group_count=4, rngs=nnx.Rngs(0))
+    assert grouped(jnp.ones((0, 8, 8, 4))).shape == (0, 8, 8, 4)
+    wide = nnx.Conv(64, 64, (3, 3), kernel_dilation=6, rngs=nnx.Rngs(0))
+    found = AttentionConv.from_conv(wide).to_conv()
+    assert found.distance < 1e-5
+    assert_within(found.conv.kernel[...], wide.kernel[...], np.full(wide.kernel[...].shape, 1e-6))
+
+
+def test_a_trained_layer_says_how_far_it_is_from_a_convolution():
+    layer = AttentionConv.from_kernel(jnp.arange(18.0).reshape(3, 3, 1, 2))
+    untrained = layer.to_conv().distance
+    layer.scores[...] = layer.scores[...].at[8, 7].set(1.0)
+    assert untrained < 1e-12
+    assert 1e-3 < layer.to_conv().distance < 1
+
+
+class Frozen(nnx.Param):
+    """Parameters that an optimiser leaves out."""
+
+
+def test_the_kind_of_a_parameter_is_kept():
+    conv = nnx.Conv(2, 3, (3,), rngs=nnx.Rngs(0))
+    conv.kernel = Frozen(conv.kernel[...])
+    layer = AttentionConv.from_conv(conv)
+    assert (type(layer.output), type(layer.bias)) == (Frozen, nnx.Param)
 
 
 def test_of_a_layer_in_bfloat16_the_result_is_in_it():
@@ -151,6 +181,10 @@ def of(conv):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
+        (with_(padding=None), "padding=None, but expected one of SAME, VALID"),
+        (with_(dtype=jnp.int32), "dtype=.*int32.*, but expected a float"),
+        (with_(backend="cuda"), "backend='cuda', but expected one of auto"),
+        (lambda: AttentionConv(2, 4, 3.0, rngs=nnx.Rngs(0)), "kernel_size"),
         (with_(padding="SAME_LOWER"), "padding='SAME_LOWER', but expected one of SAME, VALID"),
         (with_(padding="CAUSAL"), "expected a sequence"),
         (with_(padding=2), "makes more outputs than"),
@@ -159,12 +193,16 @@ def of(conv):
         (with_(leak=1.0), "leak=1.0"),
         (with_(input_dilation=2), "input_dilation=2, but expected 1"),
         (with_(mask=jnp.ones((3, 3, 2, 4))), "multiply the kernel by it"),
-        (lambda: AttentionConv(2, 4, (3, 3, 3), rngs=nnx.Rngs(0)), "3 axes.*one or two"),
+        (lambda: AttentionConv(2, 4, (3, 3, 3), rngs=nnx.Rngs(0)), "3 axes.*or two"),
         (of(Custom(2, 4, (3, 3), rngs=nnx.Rngs(0))), "conv=Custom, but expected an nnx.Conv"),
         (of(jnp.ones((3, 3, 2, 4))), "conv=ArrayImpl, but expected an nnx.Conv"),
         (
             of(nnx.Conv(2, 4, (3, 3), conv_general_dilated=lambda *_: None, rngs=nnx.Rngs(0))),
             "what it computes is not known",
+        ),
+        (
+            of(nnx.Conv(2, 4, (3, 3), preferred_element_type=jnp.float32, rngs=nnx.Rngs(0))),
+            "set dtype instead",
         ),
         (lambda: AttentionConv.from_kernel([1.0, 2.0]), r"kernel.shape=\(2,\)"),
         (

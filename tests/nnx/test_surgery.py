@@ -97,11 +97,13 @@ def test_the_report_is_a_table(converted):
 
 
 def test_it_goes_back(network, converted):
-    back = to_convolution(converted.model)
+    back, distances = to_convolution(converted.model)
+    assert [*distances] == ["again", "blocks.0", "blocks.1", "more.last", "stem"]
+    assert max(distances.values()) < 1e-5
     assert type(back.stem) is nnx.Conv
     assert back.again is back.blocks[0]
     assert float(jnp.abs(back(IMAGES) - network(IMAGES)).max()) < 1e-5
-    limit = to_convolution(to_attention(network, IMAGES, exact=False).model)
+    limit = to_convolution(to_attention(network, IMAGES, exact=False).model).model
     assert_equal(limit.stem.kernel[...], network.stem.kernel[...])
 
 
@@ -115,8 +117,9 @@ def test_in_training_mode_the_batch_statistics_stay(network):
     training = nnx.clone(network)
     training.train()
     before = training.norm.mean[...]
-    to_attention(training, IMAGES)
+    made, _ = to_attention(training, IMAGES)
     assert_equal(training.norm.mean[...], before)
+    assert_equal(made.norm.mean[...], before)
 
 
 def test_a_converted_model_trains(converted):
@@ -140,6 +143,42 @@ def test_a_converted_model_trains(converted):
     assert losses[-1] < losses[0]
     moved = jax.tree.map(lambda a, b: bool((a != b).any()), before, nnx.state(model, nnx.Param))
     assert all(jax.tree.leaves(moved)), moved
+
+
+class Scaled(nnx.Module):
+    """Calls its convolution twice, and takes a keyword argument."""
+
+    def __init__(self) -> None:
+        self.conv = nnx.Conv(1, 1, (3,), rngs=nnx.Rngs(0))
+
+    def __call__(self, images, *, scale):
+        found = self.conv(scale * self.conv(0 * images))
+        return {"found": found, "sign": found > 0, "name": "one"}
+
+
+def test_the_report_covers_every_call_and_calls_may_have_keywords():
+    images = jax.random.normal(jax.random.key(1), (1, 9, 1), jnp.float32)
+    _, report = to_attention(Scaled(), images, call=lambda model, x: model(x + 1, scale=1e3))
+    layer = report.layers[0]
+    assert report.difference < 1
+    assert 0 <= layer.difference <= layer.bound
+
+
+def test_what_is_not_a_number_is_not_hidden():
+    class Broken(Scaled):
+        def __call__(self, images):
+            found = self.conv(images)
+            return found, found * (jnp.nan if isinstance(self.conv, AttentionConv) else 1)
+
+    _, report = to_attention(Broken(), jnp.ones((1, 5, 1)))
+    assert np.isnan(report.difference)
+
+
+def test_parameters_that_are_shared_are_refused():
+    model = Holder(nnx.data([nnx.clone(CONV), nnx.clone(CONV)]))
+    model.held[1].kernel = model.held[0].kernel
+    with pytest.raises(ValueError, match=r"held\.1\.kernel is also held\.0\.kernel"):
+        to_attention(model, jnp.ones((1, 5, 2)))
 
 
 def test_inside_a_compiled_part_differences_are_not_seen():

@@ -19,6 +19,7 @@ Underflow in the products is added as in `convattn.bounds.rounding`, under the s
 """
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -27,7 +28,7 @@ import numpy as np
 from jaxtyping import Float
 
 from convattn.bounds.majorant import majorant_layer
-from convattn.bounds.rounding import maps_dtype, relative_error, underflow_bound
+from convattn.bounds.rounding import maps_dtype, mean_error, relative_error, underflow_bound
 from convattn.bounds.score_error import EXP_ERROR, ScoreError, gamma, unit_roundoff
 from convattn.encodings.base import score_dtype
 from convattn.encodings.layer import AttentionLayer
@@ -66,7 +67,7 @@ def limit_rounding_bound(
     grid = layer.token_grid(images.shape[1:-1])
     result = jnp.result_type(images, layer.dtype or images.dtype)
     working = accumulation_dtype(result)
-    weights = np.asarray(softmax_weights(layer, grid, None))
+    weights = wanted_rows(layer, images.shape[1:-1], np.asarray(softmax_weights(layer, grid, None)))
     if isinstance(layer.encoding, ScalarEncoding):
         _require_zeros(weights, len(layer.encoding.offsets))
         scores = _scalar_error(layer.encoding)
@@ -85,6 +86,8 @@ def limit_rounding_bound(
             total += math.log1p(gamma(n, unit_roundoff(working)))
         relative = math.expm1(total)
         majorant = magnitude(images, kernel, bias, layer, groups)
+    if layer.padding is not None and layer.padding.fill == "MEAN":
+        relative += (1 + relative) * mean_error(images.shape[1:-1], working)
     absolute = underflow_bound(layer, images, grid, working, result, True)
     return relative * majorant * (1 + 2.0**-20) + absolute
 
@@ -98,6 +101,20 @@ def magnitude(
         options: dict[str, Any] = {"stride": layer.stride, "dilation": layer.dilation}
         padding = layer.padding or "SAME"
         return np.asarray(conv(*wide, groups=groups, padding=padding, **options))
+
+
+def wanted_rows(
+    layer: AttentionLayer,
+    image_size: Sequence[int],
+    weights: Float[np.ndarray, "heads queries keys"],
+) -> Float[np.ndarray, "heads wanted keys"]:
+    """The rows whose results are asked for: with a filled ring, those behind it."""
+    if layer.padding is None:
+        return weights
+    axes = layer.filled_axes(image_size)
+    places = np.ix_(*(np.array(axis.wanted, int) for axis in axes))
+    index = np.ravel_multi_index(np.broadcast_arrays(*places), [axis.tokens for axis in axes])
+    return weights[:, index.reshape(-1)]
 
 
 def _wide(array: Any) -> np.ndarray:

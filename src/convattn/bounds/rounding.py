@@ -35,6 +35,7 @@ audit` measures.
 """
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import jax.numpy as jnp
@@ -88,10 +89,14 @@ def layer_error_bound(
         )
     relative = relative_error(layer, grid, scores, exponent, working, result, maps_are_exact)
     if layer.padding is not None and layer.padding.fill == "MEAN":
-        pixels = math.prod(images.shape[1:-1]) + 1
-        relative += (1 + relative) * gamma(pixels, unit_roundoff(working))
+        relative += (1 + relative) * mean_error(images.shape[1:-1], working)
     absolute = underflow_bound(layer, images, grid, working, result, maps_are_exact)
     return relative * majorant * (1 + 2.0**-20) + absolute
+
+
+def mean_error(image_size: Sequence[int], working: DTypeLike) -> float:
+    """γ_(n+1): how far the mean of n pixels may be off, relative to the mean of |X|."""
+    return gamma(math.prod(image_size) + 1, unit_roundoff(working))
 
 
 def relative_error(

@@ -62,7 +62,8 @@ def conv_to_attention(
         padding: As for `conv`. `"SAME"` lays a ring of zero tokens around the image's own. With any
             other the pixels of the ring are filled before patches are cut, and the outputs begin
             with a patch; on the filled ring every query is interior, so that the same heads are
-            exact at every size (S.pad).
+            exact at every size (S.pad). With `"CAUSAL"` one-hot heads (exact=False) look back
+            alone; exact ones attend to what follows as well, and take it back up to rounding.
         heads: `"fewest"` takes ρ + 1 heads, ρ the rank of this kernel's F (S.kernel; `heads_of`),
             with one head for each of ρ independent mixtures of offsets: two for a Sobel kernel in
             place of ten. The kernel must be concrete. None takes one head for each offset.
@@ -96,10 +97,11 @@ def conv_to_attention(
     outside = read_padding(padding, geometry.kernel_size, geometry.dilation)
     if any(sum(w) > sum(r) for w, r in zip(outside.widths, outside.reach, strict=False)):
         raise ValueError(
-            f"padding={outside.widths}, pixels (before, after) on each axis, makes more outputs "
-            "than the image has pixels, but attention gives one for each token of the image: "
-            f"expected at most {tuple(map(sum, outside.reach))} on both sides of an axis together "
-            "(S.pad); pad the images before the layer"
+            f"padding={outside.widths}, pixels (before, after) on each axis, is wider than the "
+            "kernel reaches, and at stride 1 makes more outputs than the image has pixels, but "
+            "attention gives one for each token of the image: expected at most "
+            f"{tuple(map(sum, outside.reach))} on both sides of an axis together (S.pad); pad the "
+            "images before the layer"
         )
     kernel = expand_groups(kernel, groups)
     filled = None if outside.is_zero_ring else outside

@@ -1,7 +1,9 @@
 """Flax: attention in place of `nnx.Conv`, one layer or all layers of a model."""
 
 from convattn.nnx.attention_conv import AttentionConv as AttentionConv
+from convattn.nnx.checkpoint import load_checkpoint as load_checkpoint
 from convattn.nnx.surgery import Converted as Converted
+from convattn.nnx.surgery import Recovered as Recovered
 from convattn.nnx.surgery import Report as Report
 from convattn.nnx.surgery import to_attention as to_attention
 from convattn.nnx.surgery import to_convolution as to_convolution

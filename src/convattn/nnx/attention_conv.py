@@ -6,6 +6,7 @@ and each group of channels has its own maps `[heads, in/groups, out/groups]`, so
 layer holds as many numbers as its kernel has, and one head's more.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -16,11 +17,12 @@ from jax import Array, lax
 from jax.typing import DTypeLike
 
 from convattn.constructions.conversion import conv_to_attention
-from convattn.constructions.recovery import RecoveryResidual, attention_to_conv
 from convattn.encodings.bias import BiasEncoding
 from convattn.encodings.layer import AttentionLayer
 from convattn.fast.application import apply_attention
+from convattn.fast.selection import BACK_ENDS
 from convattn.nnx.conv_arguments import check_conv, flax_padding, hashable, refuse
+from convattn.nnx.recovery import recovered_kernel
 from convattn.operators.arrays import as_array
 from convattn.operators.integers import as_integer, per_axis
 
@@ -28,15 +30,16 @@ KERNEL_INIT, BIAS_INIT = nnx.initializers.lecun_normal(), nnx.initializers.zeros
 
 
 class RecoveredConv(NamedTuple):
-    """A convolution, and how far the layer is from it on its smallest image.
+    """A convolution, and how far the layer is from it.
 
     Attributes:
         conv: `nnx.Conv`.
-        residual: See `attention_to_conv`; zero but for rounding in a layer that was not trained.
+        distance: |L - C|/|L| of the two linear maps on the smallest image that every tap meets, in
+            the Frobenius norm; of a layer that was not trained, rounding.
     """
 
     conv: nnx.Conv
-    residual: RecoveryResidual
+    distance: float
 
 
 class AttentionConv(nnx.Module):
@@ -55,6 +58,8 @@ class AttentionConv(nnx.Module):
     Attributes:
         scores: `[heads, offsets]`, the biases; in units of M(N) for the exact form.
         leak_logit: log(ε/(1 - ε)), so that training cannot leave (0, 1); None in the limit form.
+            With `"CAUSAL"` a layer at finite scores attends to what follows as well, and takes it
+            back up to rounding; the limit form looks back alone.
         value: `[heads, in/groups, head_dim]` or None.
         output: `[heads, in/groups or head_dim, out]`.
         bias: `[out]` or None.
@@ -91,7 +96,7 @@ class AttentionConv(nnx.Module):
         backend: str = "auto",
         rngs: nnx.Rngs,
     ) -> None:
-        size = (kernel_size,) if isinstance(kernel_size, int) else tuple(kernel_size)
+        size = tuple(kernel_size) if isinstance(kernel_size, Sequence) else (kernel_size,)
         axes = len(size)
         refuse(input_dilation, mask, axes)
         self.kernel_size = per_axis(size, axes, "kernel_size")
@@ -108,6 +113,12 @@ class AttentionConv(nnx.Module):
                 f"multiples of feature_group_count={groups}"
             )
         self.feature_group_count = groups
+        if dtype is not None and not jnp.issubdtype(dtype, jnp.inexact):
+            raise ValueError(f"dtype={dtype}, but expected a float; leave it out for the inputs'")
+        if backend not in ("auto", *BACK_ENDS):
+            raise ValueError(
+                f"backend={backend!r}, but expected one of auto, {', '.join(BACK_ENDS)}"
+            )
         self.dtype, self.precision, self.backend = dtype, precision, backend
         shape = (*self.kernel_size, self.in_features // groups, self.out_features)
         layer = conv_to_attention(
@@ -176,7 +187,7 @@ class AttentionConv(nnx.Module):
             ValueError: For another, saying which it is.
         """
         check_conv(conv)
-        return cls.from_kernel(
+        made = cls.from_kernel(
             conv.kernel[...],
             None if conv.bias is None else conv.bias[...],
             strides=conv.strides,
@@ -187,6 +198,12 @@ class AttentionConv(nnx.Module):
             precision=conv.precision,
             **options,
         )
+        kind = type(conv.kernel)  # a subclass of nnx.Param, such as a filter of what is trained
+        made.output = kind(made.output[...])
+        made.value = None if made.value is None else kind(made.value[...])
+        if conv.bias is not None and made.bias is not None:
+            made.bias = type(conv.bias)(made.bias[...])
+        return made
 
     @property
     def heads(self) -> int:
@@ -195,8 +212,12 @@ class AttentionConv(nnx.Module):
 
     @property
     def leak(self) -> Array | None:
-        """ε, or None in the limit form."""
-        return None if self.leak_logit is None else jax.nn.sigmoid(self.leak_logit[...])
+        """ε, or None in the limit form; however large `leak_logit`, it stays a number in (0, 1)."""
+        if self.leak_logit is None:
+            return None
+        logit = self.leak_logit[...]
+        limits = jnp.finfo(logit.dtype)
+        return jnp.clip(jax.nn.sigmoid(logit), limits.tiny / limits.eps, 1 - limits.eps)
 
     def group_layer(self) -> AttentionLayer:
         """The layer of one group of channels, to all output channels, without the bias."""
@@ -223,7 +244,7 @@ class AttentionConv(nnx.Module):
         Raises:
             ValueError: For inputs of another rank or number of channels.
         """
-        axes = len(self.strides)
+        axes, inputs = len(self.strides), as_array(inputs, "inputs")
         if jnp.ndim(inputs) < axes + 1 or jnp.shape(inputs)[-1] != self.in_features:
             raise ValueError(
                 f"inputs.shape={jnp.shape(inputs)}, but expected {axes} spatial axes and then "
@@ -233,7 +254,7 @@ class AttentionConv(nnx.Module):
         bias = None if self.bias is None else self.bias[...]
         inputs, layer, bias = self._cast(inputs, layer, bias)
         batch = inputs.shape[: -axes - 1]
-        images = inputs.reshape(-1, *inputs.shape[len(batch) :])
+        images = inputs.reshape(math.prod(batch), *inputs.shape[len(batch) :])
         result = grouped_attention(
             layer, images, self.feature_group_count, self.backend, self.precision
         )
@@ -258,14 +279,11 @@ class AttentionConv(nnx.Module):
         """The nearest `nnx.Conv`, tap by tap the mean over the pixels of the smallest image.
 
         >>> kernel = jnp.arange(18.0).reshape(3, 3, 1, 2)
-        >>> conv, residual = AttentionConv.from_kernel(kernel, exact=False).to_conv()
-        >>> bool((conv.kernel[...] == kernel).all()), float(residual.relative_frobenius)
+        >>> conv, distance = AttentionConv.from_kernel(kernel, exact=False).to_conv()
+        >>> bool((conv.kernel[...] == kernel).all()), distance
         (True, 0.0)
         """
-        sides = zip(self.kernel_size, self.kernel_dilation, self.strides, strict=True)
-        smallest = tuple(d * (k - 1) + s for k, d, s in sides)
-        layer = self.group_layer()
-        kernel, _, residual = attention_to_conv(layer, self.kernel_size, image_size=smallest)
+        kernel, distance = recovered_kernel(self.group_layer(), self.kernel_size)
         conv = nnx.Conv(
             self.in_features,
             self.out_features,
@@ -283,7 +301,7 @@ class AttentionConv(nnx.Module):
         conv.kernel[...] = kernel.astype(self.output[...].dtype)
         if self.bias is not None and conv.bias is not None:
             conv.bias[...] = self.bias[...]
-        return RecoveredConv(conv, residual)
+        return RecoveredConv(conv, float(distance))
 
 
 def grouped_attention(
@@ -307,7 +325,9 @@ def grouped_attention(
     assert layer.output is not None
     heads, width, out = layer.output.shape
     maps = jnp.moveaxis(layer.output.reshape(heads, width, groups, out // groups), 2, 0)
-    parts = jnp.moveaxis(images.reshape(*images.shape[:-1], groups, -1), -2, 0)
+    parts = jnp.moveaxis(
+        images.reshape(*images.shape[:-1], groups, images.shape[-1] // groups), -2, 0
+    )
 
     def attend(output: Array, part: Array) -> Array:
         own = AttentionLayer(**{**vars(layer), "output": output})

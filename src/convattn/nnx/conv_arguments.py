@@ -1,8 +1,10 @@
 """What the arguments of `nnx.Conv` mean, and which of them attention does not express."""
 
+import inspect
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 from flax import nnx
 from jax import lax
 
@@ -20,14 +22,22 @@ def flax_padding(padding: Any, kernel_size: Sequence[int], dilation: Sequence[in
     Raises:
         ValueError: For what `nnx.Conv` does not take.
     """
-    if not isinstance(padding, str):
-        return read_padding(padding, kernel_size, dilation)
-    if padding in OURS:
-        return read_padding(OURS[padding], kernel_size, dilation)
-    if padding in ("CIRCULAR", "REFLECT"):
+    name = padding.upper() if isinstance(padding, str) else None
+    if name == "CAUSAL" and len(kernel_size) > 1:
+        raise ValueError(
+            f"padding={padding!r} with {len(kernel_size)} spatial axes, but expected a sequence"
+        )
+    if name in OURS:
+        return read_padding(OURS[name], kernel_size, dilation)
+    if name in ("CIRCULAR", "REFLECT"):
         sizes = ((k - 1) * d for k, d in zip(kernel_size, dilation, strict=True))
         widths = tuple((size // 2, size - size // 2) for size in sizes)
-        return read_padding(padding, kernel_size, dilation)._replace(widths=widths)
+        return read_padding(name, kernel_size, dilation)._replace(widths=widths)
+    try:
+        if name is None:
+            return read_padding(padding, kernel_size, dilation)
+    except ValueError:
+        pass
     raise ValueError(
         f"padding={padding!r}, but expected one of {', '.join(OURS)}, CIRCULAR, REFLECT, an "
         "integer or one integer or pair for each axis, as nnx.Conv takes them"
@@ -56,6 +66,12 @@ def check_conv(conv: nnx.Conv) -> None:
             "conv.conv_general_dilated is not lax.conv_general_dilated, so that what it "
             "computes is not known; build the layer without it"
         )
+    usual = inspect.signature(nnx.Conv.__init__).parameters["promote_dtype"].default
+    if conv.promote_dtype is not usual or conv.preferred_element_type is not None:
+        raise ValueError(
+            "conv.promote_dtype or conv.preferred_element_type is not the default, but expected a "
+            "convolution in one dtype; set dtype instead"
+        )
     refuse(conv.input_dilation, conv.mask, axes)
 
 
@@ -67,11 +83,9 @@ def refuse(input_dilation: Any, mask: Any, axes: int) -> None:
     """
     if axes not in (1, 2):
         raise ValueError(
-            f"kernel_size has {axes} axes, but expected one or two: attention on volumes is not "
-            "built"
+            f"kernel_size has {axes} axes, but expected one (sequences) or two (images)"
         )
-    spread = (1,) if input_dilation is None else input_dilation
-    if any(step != 1 for step in (spread if isinstance(spread, Sequence) else (spread,))):
+    if input_dilation is not None and np.any(np.asarray(input_dilation) != 1):
         raise ValueError(
             f"input_dilation={input_dilation}, but expected 1: its output is larger than the "
             "image, and attention gives one for each token of the image"

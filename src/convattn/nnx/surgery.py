@@ -9,7 +9,7 @@ the layer's own inputs: that of `convattn.bounds.rounding` for the attention, an
 convolution, a sum of n products and the bias, G being the majorant of both.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any, NamedTuple
@@ -37,9 +37,9 @@ class LayerReport:
         path: Where it stands in the model, such as `"blocks.0.conv"`.
         heads: Of each group of channels.
         groups: Of channels.
-        difference: The largest between the layer and its convolution on the layer's own inputs, or
-            None where these could not be seen: inside a compiled part of the model, or where the
-            example does not reach the layer.
+        difference: The largest between the layer and its convolution on the layer's own inputs, of
+            all its calls, or None where these could not be seen: inside a compiled part of the
+            model, or where the example does not reach the layer.
         bound: The derived bound on it; None also for the limit form, and for dtypes below float32.
     """
 
@@ -95,6 +95,7 @@ def to_attention(
     model: Any,
     example: Any,
     *,
+    call: Callable[..., Any] | None = None,
     where: Callable[[str, nnx.Conv], bool] | None = None,
     exact: bool = True,
     leak: float = 0.5,
@@ -105,14 +106,16 @@ def to_attention(
     Args:
         model: Any `nnx.Module`; its mode, training or evaluation, is kept, and so is its state.
         example: What the model is called with: an array, or a tuple of arguments.
-        where: Which convolutions, by path and module; None takes all.
+        call: What calls the model, `call(model, *arguments)`, where it takes keyword arguments.
+        where: Which convolutions, by path and module; None takes all that stand in modules, lists
+            and dictionaries. One that a function holds cannot be seen.
         exact, leak, head_dim: As for `AttentionConv`.
 
     Raises:
-        ValueError: For a model without convolutions, and for a layer that cannot be converted,
-            naming it: transposed and 3-D ones, subclasses of `nnx.Conv`, those of scanned modules,
-            those with input_dilation, a mask or a convolution of their own, and outputs larger
-            than the image; leave such a layer out with `where`.
+        ValueError: For a model without convolutions, for parameters that two of them share, and for
+            a layer that cannot be converted, naming it: transposed and 3-D ones, subclasses of
+            `nnx.Conv`, those of scanned modules, those with input_dilation, a mask or a convolution
+            of their own, and outputs larger than the image; leave such a layer out with `where`.
 
     Source: S.network, S.pad.
 
@@ -121,7 +124,10 @@ def to_attention(
     >>> report.layers[0].heads, report.difference < 1e-6
     (10, True)
     """
-    arguments = example if isinstance(example, tuple) else (example,)
+    if not isinstance(model, nnx.Module):
+        raise ValueError(f"model={type(model).__name__}, but expected an nnx.Module")
+    arguments = example if type(example) is tuple else (example,)
+    call = call or (lambda model, *given: model(*given))
     attention, watched = (nnx.List([nnx.clone(model)]) for _ in range(2))
 
     def taken(root: nnx.List) -> list[Site]:
@@ -132,8 +138,13 @@ def to_attention(
     if not originals:
         raise ValueError(
             f"model={type(model).__name__} holds no nnx.Conv"
-            + (" that `where` takes" if where else "; it may call lax.conv itself")
+            + (
+                " that `where` takes"
+                if where
+                else "; it may call lax.conv, or be converted already"
+            )
         )
+    require_own_parameters(originals)
     made: dict[int, AttentionConv] = {}
     for site, original in zip(taken(attention), originals, strict=True):
         if id(original.module) not in made:
@@ -142,27 +153,44 @@ def to_attention(
                     original.module, exact=exact, leak=leak, head_dim=head_dim
                 )
             except ValueError as error:
-                raise ValueError(f"{original.path}: {error}") from error
+                raise ValueError(f"{original.path or 'the model'}: {error}") from error
             made[id(original.module)] = layer
         site.put(made[id(original.module)])
 
     inputs = watch(site.module for site in originals)
-    expected, found = watched[0](*arguments), attention[0](*arguments)
+    expected, found = call(watched[0], *arguments), call(nnx.clone(attention[0]), *arguments)
     layers = []
     for site in originals:
         layer, conv = made[id(site.module)], site.module
-        seen = inputs.get(id(conv))
-        difference = bound = None
-        if seen is not None:
-            difference = float(jnp.abs(layer(seen) - conv(seen)).max(initial=0))
-            bound = layer_bound(layer, conv, seen)
+        given = tuple(inputs.get(id(conv), ()))  # the convolution goes on noting what it is given
+        differences = [layer(seen) - conv(seen) for seen in given]
+        bounds = [layer_bound(layer, conv, seen) for seen in given]
         layers.append(
-            LayerReport(site.path, layer.heads, layer.feature_group_count, difference, bound)
+            LayerReport(
+                site.path,
+                layer.heads,
+                layer.feature_group_count,
+                largest(differences) if differences else None,
+                None if not bounds or None in bounds else max(b for b in bounds if b is not None),
+            )
         )
     return Converted(attention[0], Report(tuple(layers), *output_difference(expected, found)))
 
 
-def to_convolution(model: Any) -> Any:
+class Recovered(NamedTuple):
+    """Unpacks as `model, distances`.
+
+    Attributes:
+        model: With convolutions.
+        distances: By path, |L - C|/|L| of each layer of attention from its convolution; of layers
+            that were not trained, rounding.
+    """
+
+    model: Any
+    distances: dict[str, float]
+
+
+def to_convolution(model: Any) -> Recovered:
     """A copy of a model with the nearest `nnx.Conv` in place of every `AttentionConv`.
 
     Raises:
@@ -170,20 +198,20 @@ def to_convolution(model: Any) -> Any:
 
     >>> net = nnx.Sequential(nnx.Conv(1, 2, (3, 3), strides=2, rngs=nnx.Rngs(0)), nnx.relu)
     >>> image = jnp.ones((1, 8, 8, 1))
-    >>> back = to_convolution(to_attention(net, image).model)
-    >>> bool(jnp.allclose(back(image), net(image), atol=1e-6))
-    True
+    >>> back, distances = to_convolution(to_attention(net, image).model)
+    >>> bool(jnp.allclose(back(image), net(image), atol=1e-6)), distances["layers.0"] < 1e-6
+    (True, True)
     """
     root = nnx.List([nnx.clone(model)])
     found = sites(root, (AttentionConv,))
     if not found:
         raise ValueError(f"model={type(model).__name__} holds no AttentionConv")
-    made: dict[int, nnx.Conv] = {}
+    made = {}
     for site in found:
         if id(site.module) not in made:
-            made[id(site.module)] = site.module.to_conv().conv
-        site.put(made[id(site.module)])
-    return root[0]
+            made[id(site.module)] = site.module.to_conv()
+        site.put(made[id(site.module)].conv)
+    return Recovered(root[0], {site.path: made[id(site.module)].distance for site in found})
 
 
 class Site(NamedTuple):
@@ -243,16 +271,34 @@ def sites(root: nnx.List, kinds: tuple[type, ...]) -> list[Site]:
     return sorted(found, key=natural)
 
 
-def watch(modules: Any) -> dict[int, Array]:
-    """Convolutions that note what they are first called with, by their identity."""
-    seen: dict[int, Array] = {}
+def require_own_parameters(found: Sequence[Site]) -> None:
+    """Refuse modules that share a parameter: each would get maps of its own.
+
+    Raises:
+        ValueError: As described above.
+    """
+    owners: dict[int, Site] = {}
+    for site in found:
+        for name in ("kernel", "bias"):
+            variable = getattr(site.module, name)
+            first = owners.setdefault(id(variable), site)
+            if variable is not None and first.module is not site.module:
+                raise ValueError(
+                    f"{site.path}.{name} is also {first.path}.{name}, but expected a parameter of "
+                    "its own: shared modules stay shared, shared parameters do not"
+                )
+
+
+def watch(modules: Any) -> dict[int, list[Array]]:
+    """Convolutions that note what they are called with, by their identity."""
+    seen: dict[int, list[Array]] = {}
 
     class Watched(nnx.Conv):
         """Notes its inputs, unless they are traced."""
 
         def __call__(self, inputs: Array, *given: Any, **named: Any) -> Array:
             if not isinstance(inputs, jax.core.Tracer):
-                seen.setdefault(id(self), inputs)
+                seen.setdefault(id(self), []).append(inputs)
             return super().__call__(inputs, *given, **named)
 
     for module in modules:
@@ -262,11 +308,24 @@ def watch(modules: Any) -> dict[int, Array]:
 
 def output_difference(expected: Any, found: Any) -> tuple[float, float, bool]:
     """The largest difference of all outputs, the largest output, and whether classes agree."""
-    pairs = list(zip(jax.tree.leaves(expected), jax.tree.leaves(found), strict=True))
-    differences = [float(jnp.abs(a - b).max(initial=0)) for a, b in pairs]
-    same = all(bool((a.argmax(-1) == b.argmax(-1)).all()) for a, b in pairs if jnp.ndim(a))
-    largest = max(float(jnp.abs(a).max(initial=0)) for a, _ in pairs)
-    return max(differences), largest, same
+    both = zip(jax.tree.leaves(expected), jax.tree.leaves(found), strict=True)
+    pairs = [
+        (jnp.asarray(one).astype(float), jnp.asarray(other).astype(float))
+        for one, other in both
+        if isinstance(one, jax.Array | np.ndarray | float | int)
+    ]
+    if not pairs:
+        raise ValueError(
+            f"the model gives {type(expected).__name__} on the example, but expected an array, or "
+            "several in a tuple, list or dictionary"
+        )
+    same = all(bool((a.argmax(-1) == b.argmax(-1)).all()) for a, b in pairs if a.size and a.ndim)
+    return largest([a - b for a, b in pairs]), largest([a for a, _ in pairs]), same
+
+
+def largest(arrays: Sequence[Array]) -> float:
+    """The largest entry in absolute value; not a number if one is not."""
+    return float(np.max([float(jnp.abs(array).max(initial=0)) for array in arrays]))
 
 
 def layer_bound(layer: AttentionConv, conv: nnx.Conv, inputs: Array) -> float | None:

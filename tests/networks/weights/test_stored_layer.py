@@ -199,6 +199,7 @@ def stored(**changes) -> WeightsFile:
     return WeightsFile("net", arrays, {**metadata, "layer": json.dumps(description), **changes})
 
 
+REACH = [[1, 1], [0, 1]]  # of that kernel, in pixels
 BROKEN = {
     "another format": (stored(format="pt"), "holds no layer of this library"),
     "another version": (stored(version="9"), "has version '9'"),
@@ -251,6 +252,19 @@ BROKEN = {
         stored(described={"ring": [[10**9, 10**9]] * 2}),
         "describes no layer that works: ring=.* at most 16777216 are expected",
     ),
+    **{
+        f"padding {padding}": (stored(described={"padding": padding}), message)
+        for padding, message in (
+            (["MIRROR", REACH, REACH], "padding=.* but expected one of"),
+            ([["EDGE"], REACH, REACH], "padding=.* but expected one of"),
+            ("EDGE", "padding='EDGE', but expected one of"),
+            (["EDGE", 1, REACH], "expected a fill, and"),
+            (["EDGE", [], REACH], "without widths zeros"),
+            (["EDGE", [[1, 1]], REACH], "ring="),
+            (["EDGE", REACH, [[2, 2], [0, 1]]], "a kernel that reaches over"),
+            (["ZEROS", [[2, 1], [0, 1]], REACH], "as far as the kernel reaches"),
+        )
+    },
     "a ring just too large": (
         stored(described={"ring": [[2**23, 2**23], [0, 0]]}),
         "a single query 16777217 keys",
@@ -262,6 +276,15 @@ BROKEN = {
 def test_a_file_that_is_no_layer_is_refused(file, message):
     with pytest.raises(WeightsRefused, match=f"^net.*{message}"):
         restore_layer(file)
+
+
+@pytest.mark.parametrize("padding", ["EDGE", "SAME_XLA", "VALID"])
+@pytest.mark.parametrize("suffix", [".npz", ".safetensors"])
+def test_what_fills_the_ring_is_restored(padding, suffix, tmp_path):
+    layer = ca.conv_to_attention(np.ones((3, 2, 1, 2), np.float32), patch_size=2, padding=padding)
+    ca.save_layer(layer, tmp_path / f"layer{suffix}")
+    assert_same_layer(ca.load_layer(tmp_path / f"layer{suffix}"), layer)
+    assert "padding" not in layer_metadata(LAYER)["layer"]
 
 
 def test_a_layer_that_does_not_fit_together_is_not_saved(tmp_path):

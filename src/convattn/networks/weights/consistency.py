@@ -38,7 +38,7 @@ def check_layer(layer: AttentionLayer) -> None:
         per_axis(getattr(layer, name), axes, name)
     _check_room(check_ring(layer.ring, axes))
     if layer.padding is not None:
-        _check_padding(layer.padding, axes)
+        _check_padding(layer, layer.padding, axes)
     heads, pixels = layer.heads, math.prod(layer.patch_size)
     _check_map(layer.value, "value", heads, pixels, None)
     _check_map(layer.output, "output", heads, None, math.prod(layer.output_patch_size))
@@ -87,9 +87,25 @@ def _check_room(ring: Ring) -> None:
         )
 
 
-def _check_padding(padding: Padding, axes: int) -> None:
-    reach = check_ring(padding.reach, axes)
-    widths = check_ring(padding.widths, axes) if padding.widths != () else reach
+def _check_padding(layer: AttentionLayer, padding: Padding, axes: int) -> None:
+    reach, by_rule = padding.reach, padding.widths == ()
+    widths = reach if by_rule else padding.widths
+    if not all(isinstance(part, tuple) for part in (reach, widths)) or (
+        by_rule and padding.fill != "ZEROS"
+    ):
+        raise ValueError(
+            f"padding={tuple(padding)}, but expected a fill, and (before, after) for each axis "
+            "twice; without widths zeros"
+        )
+    reach, widths = check_ring(reach, axes), check_ring(widths, axes)
+    needed = tuple(
+        (-(-before // patch), -(-after // patch))
+        for (before, after), patch in zip(reach, layer.patch_size, strict=True)
+    )
+    if layer.ring != needed:
+        raise ValueError(
+            f"ring={layer.ring}, but a kernel that reaches over {reach} pixels needs {needed}"
+        )
     _check_room(reach)
     if any(sum(width) > sum(far) for width, far in zip(widths, reach, strict=True)):
         raise ValueError(

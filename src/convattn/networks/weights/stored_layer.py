@@ -194,9 +194,10 @@ def _restore_padding(value: Any, name: str) -> Padding | None:
     """A padding from its fill, widths and reach."""
     if value is None:
         return None
-    if not isinstance(value, list) or len(value) != len(Padding._fields) or value[0] not in FILLS:
+    parts = value if isinstance(value, list) else []
+    if len(parts) != len(Padding._fields) or parts[0] not in [*FILLS]:
         raise WeightsRefused(f"{name}={value!r}, but expected one of {[*FILLS]}, widths and reach")
-    return Padding(value[0], *(_frozen(part, name) for part in value[1:]))
+    return Padding(parts[0], *(_frozen(part, name) for part in parts[1:]))
 
 
 def _frozen(value: Any, name: str) -> Any:

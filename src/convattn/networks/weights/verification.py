@@ -144,7 +144,8 @@ def _nothing_rounds(
     layer: AttentionLayer, kernel: np.ndarray, bias: np.ndarray | None, size: np.ndarray
 ) -> bool:
     """Whether all numbers are integers that every format on the way holds."""
-    if isinstance(layer.encoding, ScalarEncoding):
+    means = layer.padding is not None and layer.padding.fill == "MEAN"
+    if isinstance(layer.encoding, ScalarEncoding) or means:
         return False
     parts = [part.astype(np.float64) for part in (kernel, bias) if part is not None]
     whole = all(bool((part == np.rint(part)).all()) for part in parts)

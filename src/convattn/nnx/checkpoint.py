@@ -1,0 +1,182 @@
+"""State dicts of torchvision and timm, read into the modules of `architectures` by their names.
+
+PyTorch's kernels are `[out, in, K, K]` and its linear maps `[out, in]`; `weight` and `bias` of a
+norm are its scale and bias, `running_mean` and `running_var` its statistics. `num_batches_tracked`
+counts steps of training and is not read.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from flax import nnx
+
+from convattn.networks.weights.files import read_weights
+from convattn.nnx.architectures import ARCHITECTURES, MOBILE_STAGES
+
+MOST_NAMED = 8
+CLASSIFIERS = ("fc", "classifier.6", "classifier.1", "classifier", "head.fc")
+UNREAD = "num_batches_tracked"
+
+
+class Tensor(NamedTuple):
+    """A tensor that a module holds.
+
+    Attributes:
+        module: The module that holds it, under `attribute`.
+        attribute: Its name there.
+        kind: The class of the variable.
+        arrange: From PyTorch's order of axes to Flax's.
+        shape: In PyTorch's order.
+    """
+
+    module: nnx.Module
+    attribute: str
+    kind: type
+    arrange: Callable[[np.ndarray], np.ndarray]
+    shape: tuple[int, ...]
+
+
+def load_checkpoint(path: Path | str, architecture: str) -> Any:
+    """A network with the weights of a file, in evaluation mode.
+
+    Args:
+        path: A `.safetensors` or `.npz` file of a state dict.
+        architecture: One of `ARCHITECTURES`, such as `"torchvision/resnet50"`. The number of
+            classes is the file's.
+
+    Returns:
+        An `nnx.Module` on images `[batch, height, width, 3]`, in the file's dtype.
+
+    Raises:
+        ValueError: For an unknown architecture; and with every tensor that is missing, unexpected
+            or of another shape. `WeightsRefused`, a ValueError, for what is no such file, pickles
+            among them; `OSError` if it cannot be read.
+    """
+    if architecture not in ARCHITECTURES:
+        raise ValueError(
+            f"architecture={architecture!r}, but expected one of {', '.join(ARCHITECTURES)}; for "
+            "another network load the weights into its own nnx.Module"
+        )
+    file = read_weights(path)
+    try:
+        return from_state_dict(file.arrays, architecture)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error
+
+
+def from_state_dict(arrays: Mapping[str, Any], architecture: str) -> Any:
+    """The same, from arrays by name.
+
+    Raises:
+        ValueError: As `load_checkpoint` does.
+    """
+    names = TIMM_MOBILE if architecture == "timm/mobilenetv2_100" else {}
+    arrays = {
+        renamed(name, names): value for name, value in arrays.items() if not name.endswith(UNREAD)
+    }
+    heads = [f"{name}.weight" for name in CLASSIFIERS if f"{name}.weight" in arrays]
+    classes = len(arrays[heads[0]]) if heads else 1000
+    make = ARCHITECTURES[architecture]
+    model = nnx.eval_shape(lambda: make(classes=classes, rngs=nnx.Rngs(0)))
+    wanted = dict(tensors(model))
+    problems = [f"{name} is missing" for name in wanted if name not in arrays]
+    problems += [f"{name} is unexpected" for name in arrays if name not in wanted]
+    problems += [
+        f"{name} has shape {tuple(np.shape(arrays[name]))}, expected {tensor.shape}"
+        for name, tensor in wanted.items()
+        if name in arrays and tuple(np.shape(arrays[name])) != tensor.shape
+    ]
+    if problems:
+        more = len(problems) - MOST_NAMED
+        raise ValueError(
+            f"the tensors are not those of {architecture}: {'; '.join(problems[:MOST_NAMED])}"
+            + (f"; and {more} more" if more > 0 else "")
+        )
+    for name, tensor in wanted.items():
+        value = jnp.asarray(tensor.arrange(np.asarray(arrays[name])))
+        setattr(tensor.module, tensor.attribute, tensor.kind(value))
+    model.eval()
+    return model
+
+
+def tensors(model: nnx.Module) -> Iterator[tuple[str, Tensor]]:
+    """Every tensor that a model holds, under PyTorch's name.
+
+    >>> model = nnx.List([nnx.Linear(2, 3, rngs=nnx.Rngs(0))])
+    >>> [(name, tensor.shape) for name, tensor in tensors(model)]
+    [('0.weight', (3, 2)), ('0.bias', (3,))]
+    """
+    for path, module in nnx.iter_graph(model):
+        if not isinstance(module, nnx.Module):
+            continue
+        where = "".join(f"{part}." for part in path)
+        for attribute, name, arrange in held(module):
+            variable = getattr(module, attribute)
+            if variable is None:
+                continue
+            shape = np.shape(arrange(np.empty(variable.shape, np.int8), back=True))
+            kind = type(variable)
+            yield f"{where}{name}", Tensor(module, attribute, kind, arrange, shape)
+
+
+def held(module: nnx.Module) -> Iterator[tuple[str, str, Callable[..., np.ndarray]]]:
+    """The attributes of one module with tensors, PyTorch's names, and how axes are arranged."""
+    if isinstance(module, nnx.Conv | nnx.Linear):
+        yield "kernel", "weight", last_to_first
+        yield "bias", "bias", unmoved
+    elif isinstance(module, nnx.BatchNorm | nnx.LayerNorm):
+        yield "scale", "weight", unmoved
+        yield "bias", "bias", unmoved
+        if isinstance(module, nnx.BatchNorm):
+            yield "mean", "running_mean", unmoved
+            yield "var", "running_var", unmoved
+    else:
+        for name, value in vars(module).items():
+            if isinstance(value, nnx.Param):
+                yield name, name, unmoved
+
+
+def last_to_first(weights: np.ndarray, back: bool = False) -> np.ndarray:
+    """`[out, in, *K]` to `[*K, in, out]`, or back."""
+    spatial = range(weights.ndim - 2)
+    if back:
+        return weights.transpose(weights.ndim - 1, weights.ndim - 2, *spatial)
+    return weights.transpose(*(axis + 2 for axis in spatial), 1, 0)
+
+
+def unmoved(weights: np.ndarray, back: bool = False) -> np.ndarray:
+    """The same."""
+    return weights
+
+
+def renamed(name: str, names: Mapping[str, str]) -> str:
+    """A name whose module has another name in the architecture."""
+    module, _, tensor = name.rpartition(".")
+    return f"{names[module]}.{tensor}" if module in names else name
+
+
+def _timm_mobile() -> Iterator[tuple[str, str]]:
+    """timm's names of MobileNetV2's modules, and torchvision's."""
+    yield from {
+        "conv_stem": "features.0.0",
+        "bn1": "features.0.1",
+        "conv_head": "features.18.0",
+        "bn2": "features.18.1",
+        "classifier": "classifier.1",
+    }.items()
+    number = 0
+    for stage, (expansion, _, count, _) in enumerate(MOBILE_STAGES):
+        theirs = ["conv_pw", "bn1", "conv_dw", "bn2", "conv_pwl", "bn3"]
+        ours = ["0.0", "0.1", "1.0", "1.1", "2", "3"]
+        if expansion == 1:
+            theirs, ours = ["conv_dw", "bn1", "conv_pw", "bn2"], ["0.0", "0.1", "1", "2"]
+        for index in range(count):
+            number += 1
+            for their, our in zip(theirs, ours, strict=True):
+                yield f"blocks.{stage}.{index}.{their}", f"features.{number}.conv.{our}"
+
+
+TIMM_MOBILE = dict(_timm_mobile())
