@@ -267,7 +267,7 @@ def test_wrong_use_exits_2_with_one_line_and_writes_nothing(
         ([weights, *conv, "--stride", 1, 2, 3], "--stride got (1, 2, 3)"),
         ([weights, *conv, "--patch-size", 0], "--patch-size got (0,)"),
         ([weights, *conv, "--image-size", 0], "--image-size got (0,)"),
-        ([weights, *conv, "--patch-size", 2, "--image-size", 3], "do not divide"),
+        ([weights, *conv, "--patch-size", 2, "--image-size", 3], "patch_size=(2, 2) divides"),
         ([weights, *conv, "--leak", 7], "leak=7.0, but expected"),
         ([weights, *conv, "--groups", 2], "groups=2 should divide"),
         ([weights, *conv, "--head-dim", 0], "head_dim=0, but expected"),

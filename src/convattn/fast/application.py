@@ -102,11 +102,11 @@ def apply_attention(
     if not jnp.issubdtype(result_dtype, jnp.inexact):
         result_dtype = jnp.promote_types(result_dtype, jnp.float32)
     outputs = unpatchify(result.astype(result_dtype), layer.output_patch_size)
-    steps = (
-        1 if patch == 1 else step
-        for patch, step in zip(layer.patch_size, layer.subsampling, strict=True)
-    )
-    kept = (slice(0, size * step, step) for size, step in zip(read.output_size, steps, strict=True))
+    kept = []
+    sides = zip(layer.patch_size, layer.subsampling, read.output_size, strict=True)
+    for patch, step, size in sides:
+        step = 1 if patch == 1 else step
+        kept.append(slice(0, None if layer.padding is None else size * step, step))
     return outputs[(slice(None), *kept)]
 
 
