@@ -126,6 +126,19 @@ def test_the_fewest_heads_of_a_kernel_are_the_convolution(options, heads):
     assert_within(apply_attention(layer, images), expected, np.full(expected.shape, 1e-3))
 
 
+@pytest.mark.parametrize("padding", ["EDGE", "MEAN"])
+def test_on_a_filled_ring_they_are_within_their_bound(padding):
+    images = np.random.default_rng(0).integers(0, 9, (1, 5, 6, 1)).astype(np.float32)
+    layer = conv_to_attention(SOBEL, heads="fewest", padding=padding)
+    majorant = given_kernel_majorant(layer, SOBEL, None, images)
+    bound = mixture_error_bound(layer, images, majorant)
+    with jax.enable_x64(True):
+        expected = conv(images.astype(np.float64), SOBEL.astype(np.float64), padding=padding)
+    assert_within(apply_attention(layer, images), expected, bound)
+    zeros = apply_attention(conv_to_attention(SOBEL, heads="fewest"), images)
+    assert (np.abs(zeros - np.asarray(expected)) > bound).any()
+
+
 def test_of_a_kernel_of_full_rank_they_are_those_of_s_finite():
     kernel = np.random.default_rng(0).normal(size=(3, 3, 3, 3))
     fewest = conv_to_attention(kernel, heads="fewest")

@@ -28,7 +28,7 @@ import numpy as np
 from jaxtyping import Float
 
 from convattn.bounds.majorant import majorant_layer
-from convattn.bounds.rounding import maps_dtype, mean_error, relative_error, underflow_bound
+from convattn.bounds.rounding import fill_error, maps_dtype, relative_error, underflow_bound
 from convattn.bounds.score_error import EXP_ERROR, ScoreError, gamma, unit_roundoff
 from convattn.encodings.base import score_dtype
 from convattn.encodings.layer import AttentionLayer
@@ -86,8 +86,7 @@ def limit_rounding_bound(
             total += math.log1p(gamma(n, unit_roundoff(working)))
         relative = math.expm1(total)
         majorant = magnitude(images, kernel, bias, layer, groups)
-    if layer.padding is not None and layer.padding.fill == "MEAN":
-        relative += (1 + relative) * mean_error(images.shape[1:-1], working)
+    relative += (1 + relative) * fill_error(layer, images.shape[1:-1], working)
     absolute = underflow_bound(layer, images, grid, working, result, True)
     return relative * majorant * (1 + 2.0**-20) + absolute
 

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from convattn.bounds.rounding import relative_error, underflow_bound
+from convattn.bounds.rounding import fill_error, relative_error, underflow_bound
 from convattn.bounds.score_error import EXP_ERROR, ScoreError, gamma, unit_roundoff
 from convattn.constructions.geometry import ConvolutionGeometry
 from convattn.constructions.given_kernel import mixture_heads, mixture_layer
@@ -72,7 +72,7 @@ def given_kernel_majorant(
         magnitude = jnp.asarray(np.abs(entries.astype(np.float64)))
         maps = token_maps(magnitude, geometry)[np.array(pivots, np.int32)]
         size = None if bias is None else jnp.abs(jnp.asarray(bias, jnp.float64))
-        wide = mixture_layer(weights, np.abs(coefficients), maps, geometry, size)
+        wide = mixture_layer(weights, np.abs(coefficients), maps, geometry, size, layer.padding)
         positive = jnp.abs(jnp.asarray(images).astype(jnp.float64))
         return np.asarray(jax.jit(apply_attention)(wide, positive))
 
@@ -100,5 +100,6 @@ def mixture_error_bound(
     result = jnp.result_type(images, layer.dtype or images.dtype)
     working = accumulation_dtype(result)
     relative = relative_error(layer, grid, scores, exponent, working, result, False)
+    relative += (1 + relative) * fill_error(layer, images.shape[1:-1], working)
     absolute = underflow_bound(layer, images, grid, working, result, False)
     return relative * majorant * (1 + 2.0**-20) + absolute

@@ -88,14 +88,15 @@ def layer_error_bound(
             "use a larger leak or a wider dtype"
         )
     relative = relative_error(layer, grid, scores, exponent, working, result, maps_are_exact)
-    if layer.padding is not None and layer.padding.fill == "MEAN":
-        relative += (1 + relative) * mean_error(images.shape[1:-1], working)
+    relative += (1 + relative) * fill_error(layer, images.shape[1:-1], working)
     absolute = underflow_bound(layer, images, grid, working, result, maps_are_exact)
     return relative * majorant * (1 + 2.0**-20) + absolute
 
 
-def mean_error(image_size: Sequence[int], working: DTypeLike) -> float:
-    """γ_(n+1): how far the mean of n pixels may be off, relative to the mean of |X|."""
+def fill_error(layer: AttentionLayer, image_size: Sequence[int], working: DTypeLike) -> float:
+    """How far what fills the ring may be off: for a mean of n pixels γ_(n+1) of the mean of |X|."""
+    if layer.padding is None or layer.padding.fill != "MEAN":
+        return 0.0
     return gamma(math.prod(image_size) + 1, unit_roundoff(working))
 
 

@@ -39,7 +39,7 @@ from convattn.encodings.quadratic import QuadraticEncoding
 from convattn.encodings.quadratic_grid import QuadraticGridEncoding
 from convattn.fast.application import layer_features
 from convattn.operators.arrays import as_array
-from convattn.operators.patches import add_zero_ring, check_ring, patchify
+from convattn.operators.patches import add_zero_ring, patchify
 from convattn.operators.shifts import TokenGrid
 
 INFLATION = 1 + 2.0**-20  # more than evaluating nonnegative sums in float64 can lose
@@ -153,10 +153,8 @@ def saturation_error_bound(
             f"images.shape={images.shape} gives tokens of {tokens.shape[-1]} features, but the "
             f"layer takes {layer_features(layer)}"
         )
-    axes = len(layer.patch_size)
-    chosen = layer.ring if ring is None or ring is True else check_ring(ring or 0, axes)
-    grid = TokenGrid(tuple(tokens.shape[1:-1]), chosen)
-    keys = np.asarray(add_zero_ring(tokens, chosen), np.float64)
+    grid = layer.token_grid(images.shape[1:-1], ring)
+    keys = np.asarray(add_zero_ring(tokens, grid.ring), np.float64)
     keys = keys.reshape(len(images), grid.number_of_keys, -1)
 
     maps, magnitudes = reduce(np.matmul, parts), reduce(np.matmul, map(np.abs, parts))

@@ -95,7 +95,7 @@ def conv_to_attention(
     exact = check_regime(encoding, exact, leak, logit, alpha, score_dtype(kernel))
     geometry = ConvolutionGeometry.of(kernel.shape[:-2], patch_size, stride, dilation)
     outside = read_padding(padding, geometry.kernel_size, geometry.dilation)
-    if any(sum(w) > sum(r) for w, r in zip(outside.widths, outside.reach, strict=False)):
+    if outside.is_too_wide:
         raise ValueError(
             f"padding={outside.widths}, pixels (before, after) on each axis, is wider than the "
             "kernel reaches, and at stride 1 makes more outputs than the image has pixels, but "
@@ -108,10 +108,14 @@ def conv_to_attention(
     if heads is not None:
         require_fewest(heads, encoding, exact, leak, head_dim)
         if not is_clearly_of_full_rank(distinct_rows(concrete_kernel(kernel), geometry)[0]):
-            sizes = (geometry.patch_size, geometry.stride, geometry.dilation)
-            names = ("patch_size", "stride", "dilation")
-            steps = dict(zip(names, sizes, strict=True))
-            return given_kernel_layer(kernel, bias, padding=filled, **steps)
+            return given_kernel_layer(
+                kernel,
+                bias,
+                patch_size=geometry.patch_size,
+                stride=geometry.stride,
+                dilation=geometry.dilation,
+                padding=filled,
+            )
     maps = token_maps(kernel, geometry)
 
     construction = CONSTRUCTIONS[encoding]

@@ -13,7 +13,7 @@ not linear; it is linearised at X = 0, where Σ_k a_qk(X) X_k V has the derivati
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import NamedTuple
 
@@ -145,9 +145,8 @@ def linear_map(
     Args:
         image_size: The pixels on each axis; P divides them.
     """
-    axes = len(layer.patch_size)
-    grid_sides = tuple(n // p for n, p in zip(image_size, layer.patch_size, strict=True))
-    grid = TokenGrid(grid_sides, layer.ring)
+    axes, grid = len(layer.patch_size), zero_ring_grid(layer, image_size)
+    grid_sides = grid.queries
     weights = layer_weights(layer, grid, None)
     if weights.ndim == 4:
         weights = weights[0]
@@ -175,6 +174,11 @@ def linear_map(
     linear = linear.transpose(order).reshape(*image_size, *outputs, in_channels, out_channels)
     steps = [slice(None)] * axes + [slice(None, None, s) for s in layer.subsampling]
     return linear[tuple(steps)]
+
+
+def zero_ring_grid(layer: AttentionLayer, image_size: Sequence[int]) -> TokenGrid:
+    """The tokens of an image with zero tokens around them, also where the layer fills its ring."""
+    return replace(layer, padding=None).token_grid(image_size)
 
 
 def layer_maps(layer: AttentionLayer, dtype: jnp.dtype) -> Array | None:

@@ -13,7 +13,7 @@ from convattn.encodings.base import PositionalEncoding
 from convattn.operators.arrays import accumulation_dtype
 from convattn.operators.attention import HIGHEST
 from convattn.operators.padding import FilledAxis, Padding, filled_axes
-from convattn.operators.patches import Ring
+from convattn.operators.patches import Ring, check_ring
 from convattn.operators.relative_content import relative_scores
 from convattn.operators.shifts import TokenGrid
 
@@ -123,17 +123,15 @@ class AttentionLayer:
     def __repr__(self) -> str:
         """One line: the heads, the features in and out of a token, and what is not the default."""
         maps = [part.shape for part in (self.value, self.output) if part is not None]
-        sizes = f", {maps[0][1]} to {maps[-1][2]} features" if maps else ""
-        plain = {"stride": 1, "dilation": 1, "patch_size": 1}
-        parts = [
-            f"{name}={getattr(self, name)}"
-            for name, usual in plain.items()
-            if any(size != usual for size in getattr(self, name))
-        ]
+        features = f", {maps[0][1]} to {maps[-1][2]} features" if maps else ""
+        named = {name: getattr(self, name) for name in ("stride", "dilation", "patch_size")}
+        parts = [f"{name}={sizes}" for name, sizes in named.items() if set(sizes) != {1}]
         parts += [] if self.padding is None else [f"padding={self.padding.fill}"]
         parts += [] if self.content is None else ["content"]
         told = "".join(f", {part}" for part in parts)
-        return f"AttentionLayer({self.heads} heads of {type(self.encoding).__name__}{sizes}{told})"
+        return (
+            f"AttentionLayer({self.heads} heads of {type(self.encoding).__name__}{features}{told})"
+        )
 
     @property
     def heads(self) -> int:
@@ -163,13 +161,21 @@ class AttentionLayer:
         parts = [part for part in (self.value, self.output, self.bias) if part is not None]
         return jnp.result_type(*parts) if parts else None
 
-    def token_grid(self, image_size: Sequence[int]) -> TokenGrid:
+    def token_grid(
+        self,
+        image_size: Sequence[int],
+        ring: bool | int | Sequence[tuple[int, int]] | None = None,
+    ) -> TokenGrid:
         """The tokens of an image of that size and the ring around them.
 
         Where the ring is filled, its tokens are queries as well, and no ring stands around them.
 
+        Args:
+            ring: None or True for the layer's own, False for none, or another ring of zero tokens.
+
         Raises:
-            ValueError: Where patches do not divide the sides, and where the kernel does not fit.
+            ValueError: Where patches do not divide the sides, where the kernel does not fit, and
+                for another ring than the one that the layer fills.
 
         >>> import convattn as ca
         >>> kernel = jnp.ones((3, 1, 1))
@@ -178,6 +184,13 @@ class AttentionLayer:
         >>> ca.conv_to_attention(kernel, padding="EDGE").token_grid((5,))
         TokenGrid(queries=(7,), ring=((0, 0),))
         """
+        own = ring is None or ring is True
+        if self.padding is not None and not own:
+            raise ValueError(
+                f"ring={ring!r}, but the layer fills its ring ({self.padding.fill.lower()}), "
+                "which makes it this convolution (S.pad); leave ring out, or convert with "
+                "padding='SAME'"
+            )
         if self.padding is not None:
             sides = (axis.tokens for axis in self.filled_axes(image_size))
             return TokenGrid(tuple(sides), ((0, 0),) * len(self.ring))
@@ -187,7 +200,8 @@ class AttentionLayer:
                 f"{self.patch_size} divides; pad or crop the images"
             )
         sides = (side // p for side, p in zip(image_size, self.patch_size, strict=True))
-        return TokenGrid(tuple(sides), self.ring)
+        laid = self.ring if own else check_ring(ring or 0, len(self.ring))
+        return TokenGrid(tuple(sides), laid)
 
     def filled_axes(self, image_size: Sequence[int]) -> tuple[FilledAxis, ...]:
         """How the ring is filled around an image of that size, for a layer with a `padding`.

@@ -18,7 +18,7 @@ from convattn.fast.windowed.window import window_problem
 from convattn.operators.arrays import as_array
 from convattn.operators.attention import HIGHEST
 from convattn.operators.padding import fill_ring
-from convattn.operators.patches import Ring, add_zero_ring, check_ring, patchify, unpatchify
+from convattn.operators.patches import Ring, add_zero_ring, patchify, unpatchify
 from convattn.operators.relative_content import check_shapes
 from convattn.operators.shifts import TokenGrid, per_axis
 
@@ -254,19 +254,10 @@ def read_size(
     Raises:
         ValueError: Where layer, size or ring do not fit together.
     """
+    grid = layer.token_grid(image_size, ring)
     if layer.padding is not None:
-        if ring is not None and ring is not True:
-            raise ValueError(
-                f"ring={ring!r}, but the layer fills its ring ({layer.padding.fill.lower()}), "
-                "which makes it this convolution (S.pad); leave ring out, or convert with "
-                "padding='SAME'"
-            )
         axes = layer.filled_axes(image_size)
-        wanted = tuple(axis.wanted for axis in axes)
-        return layer.token_grid(image_size), wanted, tuple(axis.outputs for axis in axes)
-    grid = layer.token_grid(image_size)
-    if ring is not None and ring is not True:
-        grid = TokenGrid(grid.queries, check_ring(0 if ring is False else ring, len(grid.queries)))
+        return grid, tuple(axis.wanted for axis in axes), tuple(axis.outputs for axis in axes)
     sides = tuple(zip(grid.queries, layer.patch_size, layer.subsampling, strict=True))
     wanted = tuple(range(0, size, step if patch == 1 else 1) for size, patch, step in sides)
     steps = zip(image_size, layer.stride, strict=True)

@@ -44,7 +44,6 @@ from convattn.networks.folding import FoldedConvolution, folding_error
 from convattn.networks.steps import Convolution, Values, convolve
 from convattn.operators.attention import contraction_lengths
 from convattn.operators.roundoff import gamma, unit_roundoff
-from convattn.operators.shifts import TokenGrid
 
 SINGLE, TINY = 2.0**-24, 2.0**-126  # of float32, in which majorants and cotangents are computed
 
@@ -100,7 +99,7 @@ def of_attention(step: Convolution, layer: AttentionLayer, images: Values) -> Lo
         ValueError: For a layer that is no exact form on pixels, one of another dtype than the
             images, and where weights underflow.
     """
-    leak, grid = leak_of(layer), grid_of(layer, images)
+    leak, grid = leak_of(layer), layer.token_grid(images.shape[1:-1])
     keys, score = grid.number_of_keys, score_error(layer.encoding, grid)
     if not layer.dtype == score.dtype == images.dtype:
         raise ValueError(
@@ -177,8 +176,3 @@ def leak_of(layer: AttentionLayer) -> float:
             "encoding='bias') and a ring of zeros"
         )
     return float(encoding.leak)
-
-
-def grid_of(layer: AttentionLayer, images: Values) -> TokenGrid:
-    """The tokens of images for a layer on pixels."""
-    return layer.token_grid(tuple(int(side) for side in images.shape[1:-1]))

@@ -14,7 +14,6 @@ from convattn.encodings.layer import AttentionLayer
 from convattn.fast.application import apply_attention
 from convattn.networks.local_errors import (
     LocalError,
-    grid_of,
     leak_of,
     of_attention,
     of_products,
@@ -93,7 +92,7 @@ def covered_backend(layer: AttentionLayer, images: Values) -> str:
     >>> [covered_backend(layer, jnp.ones((1, n, n, 1))) for n in (2, 3)]
     ['dense', 'shift']
     """
-    keys, leak = grid_of(layer, images).number_of_keys, leak_of(layer)
+    keys, leak = layer.token_grid(images.shape[1:-1]).number_of_keys, leak_of(layer)
     offsets: Any = layer.encoding
     enough = len(offsets.offsets) + MARGIN <= keys and keys * (1 / leak - 1) >= 1
     return "shift" if enough else "dense"

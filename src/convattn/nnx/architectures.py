@@ -219,8 +219,9 @@ class ConvNeXtStage(nnx.Module):
     def __init__(self, inside: int, width: int, depth: int, rngs: nnx.Rngs) -> None:
         self.downsample: Any = nnx.List([])
         if inside != width:
+            self.downsample.append(LayerNorm(inside, rngs=rngs))
             halving = conv(inside, width, 2, 2, padding="VALID", use_bias=True, rngs=rngs)
-            self.downsample = nnx.List([LayerNorm(inside, rngs=rngs), halving])
+            self.downsample.append(halving)
         self.blocks = nnx.List([ConvNeXtBlock(width, rngs) for _ in range(depth)])
 
     def __call__(self, images: Array) -> Array:

@@ -8,6 +8,7 @@ layer holds as many numbers as its kernel has, and one head's more.
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import jax
@@ -272,8 +273,8 @@ class AttentionConv(nnx.Module):
         def cast(part: Array | None) -> Any:
             return None if part is None else jnp.asarray(part, dtype)
 
-        held = {name: cast(getattr(layer, name)) for name in ("value", "output")}
-        return cast(inputs), AttentionLayer(**{**vars(layer), **held}), cast(bias)
+        layer = replace(layer, value=cast(layer.value), output=cast(layer.output))
+        return cast(inputs), layer, cast(bias)
 
     def to_conv(self) -> RecoveredConv:
         """The nearest `nnx.Conv`, tap by tap the mean over the pixels of the smallest image.
@@ -330,7 +331,7 @@ def grouped_attention(
     )
 
     def attend(output: Array, part: Array) -> Array:
-        own = AttentionLayer(**{**vars(layer), "output": output})
+        own = replace(layer, output=output)
         return apply_attention(own, part, backend=backend, precision=precision)
 
     found = jnp.moveaxis(jax.vmap(attend)(maps, parts), 0, -2)

@@ -5,7 +5,7 @@ norm are its scale and bias, `running_mean` and `running_var` its statistics. `n
 counts steps of training and is not read.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from flax import nnx
 
+from convattn.networks.weights.convolution_layout import arrange, from_layout
 from convattn.networks.weights.files import read_weights
 from convattn.nnx.architectures import ARCHITECTURES, MOBILE_STAGES
 
@@ -28,14 +29,14 @@ class Tensor(NamedTuple):
         module: The module that holds it, under `attribute`.
         attribute: Its name there.
         kind: The class of the variable.
-        arrange: From PyTorch's order of axes to Flax's.
+        layout: Of its axes in PyTorch, `"oihw"` for kernels and linear maps.
         shape: In PyTorch's order.
     """
 
     module: nnx.Module
     attribute: str
     kind: type
-    arrange: Callable[[np.ndarray], np.ndarray]
+    layout: str
     shape: tuple[int, ...]
 
 
@@ -96,7 +97,7 @@ def from_state_dict(arrays: Mapping[str, Any], architecture: str) -> Any:
             + (f"; and {more} more" if more > 0 else "")
         )
     for name, tensor in wanted.items():
-        value = jnp.asarray(tensor.arrange(np.asarray(arrays[name])))
+        value = jnp.asarray(from_layout(np.asarray(arrays[name]), tensor.layout))
         setattr(tensor.module, tensor.attribute, tensor.kind(value))
     model.eval()
     return model
@@ -113,43 +114,29 @@ def tensors(model: nnx.Module) -> Iterator[tuple[str, Tensor]]:
         if not isinstance(module, nnx.Module):
             continue
         where = "".join(f"{part}." for part in path)
-        for attribute, name, arrange in held(module):
+        for attribute, name, layout in held(module):
             variable = getattr(module, attribute)
             if variable is None:
                 continue
-            shape = np.shape(arrange(np.empty(variable.shape, np.int8), back=True))
-            kind = type(variable)
-            yield f"{where}{name}", Tensor(module, attribute, kind, arrange, shape)
+            shape = arrange(np.empty(variable.shape, np.int8), layout).shape
+            yield f"{where}{name}", Tensor(module, attribute, type(variable), layout, shape)
 
 
-def held(module: nnx.Module) -> Iterator[tuple[str, str, Callable[..., np.ndarray]]]:
-    """The attributes of one module with tensors, PyTorch's names, and how axes are arranged."""
+def held(module: nnx.Module) -> Iterator[tuple[str, str, str]]:
+    """The attributes of one module with tensors, PyTorch's names, and the order of its axes."""
     if isinstance(module, nnx.Conv | nnx.Linear):
-        yield "kernel", "weight", last_to_first
-        yield "bias", "bias", unmoved
+        yield "kernel", "weight", "oihw"
+        yield "bias", "bias", "hwio"
     elif isinstance(module, nnx.BatchNorm | nnx.LayerNorm):
-        yield "scale", "weight", unmoved
-        yield "bias", "bias", unmoved
+        yield "scale", "weight", "hwio"
+        yield "bias", "bias", "hwio"
         if isinstance(module, nnx.BatchNorm):
-            yield "mean", "running_mean", unmoved
-            yield "var", "running_var", unmoved
+            yield "mean", "running_mean", "hwio"
+            yield "var", "running_var", "hwio"
     else:
         for name, value in vars(module).items():
             if isinstance(value, nnx.Param):
-                yield name, name, unmoved
-
-
-def last_to_first(weights: np.ndarray, back: bool = False) -> np.ndarray:
-    """`[out, in, *K]` to `[*K, in, out]`, or back."""
-    spatial = range(weights.ndim - 2)
-    if back:
-        return weights.transpose(weights.ndim - 1, weights.ndim - 2, *spatial)
-    return weights.transpose(*(axis + 2 for axis in spatial), 1, 0)
-
-
-def unmoved(weights: np.ndarray, back: bool = False) -> np.ndarray:
-    """The same."""
-    return weights
+                yield name, name, "hwio"
 
 
 def renamed(name: str, names: Mapping[str, str]) -> str:

@@ -10,6 +10,7 @@ which takes no more than the attention of the heads, however many channels there
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import jax.numpy as jnp
 from jax import Array
@@ -37,7 +38,7 @@ def recovered_kernel(layer: AttentionLayer, kernel_size: Sequence[int]) -> tuple
     maps = layer_maps(layer, jnp.promote_types(layer.dtype or jnp.float32, jnp.float32))
     assert maps is not None
     each = jnp.eye(layer.heads, dtype=maps.dtype)[:, None, :]
-    heads = AttentionLayer(**{**vars(layer), "value": None, "output": each})
+    heads = replace(layer, value=None, output=each)
     shares, _, _ = attention_to_conv(heads, tuple(kernel_size), image_size=sides)
     kernel = jnp.einsum("...h,hio->...io", shares[..., 0, :], maps, precision=HIGHEST)
     nearest = conv_to_attention(shares, exact=False, stride=layer.stride, dilation=layer.dilation)

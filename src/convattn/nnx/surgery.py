@@ -20,10 +20,8 @@ import numpy as np
 from flax import nnx
 from jax import Array
 
+from convattn.bounds.majorant import majorant_layer
 from convattn.bounds.rounding import layer_error_bound
-from convattn.constructions.finite import leaky_construction
-from convattn.constructions.geometry import ConvolutionGeometry
-from convattn.encodings.layer import AttentionLayer
 from convattn.nnx.attention_conv import AttentionConv, grouped_attention
 from convattn.operators.arrays import accumulation_dtype
 from convattn.operators.roundoff import gamma, unit_roundoff
@@ -157,21 +155,21 @@ def to_attention(
             made[id(original.module)] = layer
         site.put(made[id(original.module)])
 
-    inputs = watch(site.module for site in originals)
+    seen = watch(site.module for site in originals)
     expected, found = call(watched[0], *arguments), call(nnx.clone(attention[0]), *arguments)
     layers = []
     for site in originals:
-        layer, conv = made[id(site.module)], site.module
-        given = tuple(inputs.get(id(conv), ()))  # the convolution goes on noting what it is given
-        differences = [layer(seen) - conv(seen) for seen in given]
-        bounds = [layer_bound(layer, conv, seen) for seen in given]
+        layer, calls = made[id(site.module)], seen.get(id(site.module), [])
+        differences = [layer(inputs) - outputs for inputs, outputs in calls]
+        bounds = [layer_bound(layer, site.module, inputs) for inputs, _ in calls]
+        derived = [bound for bound in bounds if bound is not None]
         layers.append(
             LayerReport(
                 site.path,
                 layer.heads,
                 layer.feature_group_count,
                 largest(differences) if differences else None,
-                None if not bounds or None in bounds else max(b for b in bounds if b is not None),
+                max(derived) if derived and len(derived) == len(bounds) else None,
             )
         )
     return Converted(attention[0], Report(tuple(layers), *output_difference(expected, found)))
@@ -289,17 +287,18 @@ def require_own_parameters(found: Sequence[Site]) -> None:
                 )
 
 
-def watch(modules: Any) -> dict[int, list[Array]]:
-    """Convolutions that note what they are called with, by their identity."""
-    seen: dict[int, list[Array]] = {}
+def watch(modules: Any) -> dict[int, list[tuple[Array, Array]]]:
+    """Convolutions that note their inputs and outputs, call by call, by their identity."""
+    seen: dict[int, list[tuple[Array, Array]]] = {}
 
     class Watched(nnx.Conv):
-        """Notes its inputs, unless they are traced."""
+        """Notes each call, unless it is traced."""
 
         def __call__(self, inputs: Array, *given: Any, **named: Any) -> Array:
+            outputs = super().__call__(inputs, *given, **named)
             if not isinstance(inputs, jax.core.Tracer):
-                seen.setdefault(id(self), []).append(inputs)
-            return super().__call__(inputs, *given, **named)
+                seen.setdefault(id(self), []).append((inputs, outputs))
+            return outputs
 
     for module in modules:
         module.__class__ = Watched
@@ -343,14 +342,7 @@ def layer_bound(layer: AttentionConv, conv: nnx.Conv, inputs: Array) -> float | 
     axes = len(layer.kernel_size)
     images = inputs.reshape(-1, *inputs.shape[inputs.ndim - axes - 1 :])
     with jax.enable_x64(True):
-        geometry = ConvolutionGeometry.of(
-            layer.kernel_size, 1, layer.strides, layer.kernel_dilation
-        )
-        taps = jnp.abs(jnp.asarray(np.asarray(kernel), jnp.float64))
-        taps = taps.reshape(-1, *kernel.shape[-2:])
-        encoding, blocks = leaky_construction(taps, geometry, float(layer.leak))
-        parts = {"encoding": encoding, "value": None, "output": jnp.abs(blocks)}
-        wide = AttentionLayer(**{**vars(group), **parts})
+        wide = majorant_layer(group, np.asarray(kernel), None)
         magnitude = jnp.abs(jnp.asarray(np.asarray(images), jnp.float64))
         majorant = np.asarray(grouped_attention(wide, magnitude, layer.feature_group_count))
         if bias is not None:

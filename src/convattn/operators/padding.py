@@ -65,6 +65,12 @@ class Padding(NamedTuple):
         """Whether it is `"SAME"`: zeros, as far as the kernel reaches."""
         return self.fill == "ZEROS" and self.widths == self.reach
 
+    @property
+    def is_too_wide(self) -> bool:
+        """Whether at stride 1 there would be more outputs than pixels."""
+        sides = zip(self.widths, self.reach, strict=False)  # XLA's rule has no widths
+        return any(sum(width) > sum(reach) for width, reach in sides)
+
     def at(self, image_size: Sequence[int], stride: Sequence[int]) -> Widths:
         """The widths at one image size, which XLA's rule depends on.
 

@@ -62,7 +62,7 @@ from convattn.bounds.back_ends.paths import (
 )
 from convattn.bounds.saturation_error import require_zero_ring
 from convattn.encodings.layer import AttentionLayer
-from convattn.operators.patches import Ring, check_ring, patchify, unpatchify
+from convattn.operators.patches import Ring, patchify, unpatchify
 from convattn.operators.roundoff import gamma, unit_roundoff
 from convattn.operators.shifts import TokenGrid
 
@@ -205,10 +205,7 @@ def prepare(
 ) -> tuple[TokenGrid, Roundings]:
     """The grid, and what is rounded."""
     require_zero_ring(layer)
-    sides = zip(images.shape[1:-1], layer.patch_size, strict=True)
-    default = ring is None or ring is True
-    chosen = layer.ring if default else check_ring(ring or 0, len(layer.patch_size))
-    grid = TokenGrid(tuple(side // patch for side, patch in sides), chosen)
+    grid = layer.token_grid(images.shape[1:-1], ring)
     held = {images.dtype, *(leaf.dtype for leaf in jax.tree.leaves(layer))}
     computed = {jnp.promote_types(dtype, jnp.float32) for dtype in held}
     unit = max(unit_roundoff(dtype) for dtype in computed)

@@ -97,7 +97,8 @@ def _check_padding(layer: AttentionLayer, padding: Padding, axes: int) -> None:
             f"padding={tuple(padding)}, but expected a fill, and (before, after) for each axis "
             "twice; without widths zeros"
         )
-    reach, widths = check_ring(reach, axes), check_ring(widths, axes)
+    for part in (reach, widths):
+        check_ring(part, axes)
     needed = tuple(
         (-(-before // patch), -(-after // patch))
         for (before, after), patch in zip(reach, layer.patch_size, strict=True)
@@ -107,7 +108,7 @@ def _check_padding(layer: AttentionLayer, padding: Padding, axes: int) -> None:
             f"ring={layer.ring}, but a kernel that reaches over {reach} pixels needs {needed}"
         )
     _check_room(reach)
-    if any(sum(width) > sum(far) for width, far in zip(widths, reach, strict=True)):
+    if padding.is_too_wide:
         raise ValueError(
             f"padding.widths={padding.widths}, but expected at most {reach}, as far as the kernel "
             "reaches, on both sides of an axis together"

@@ -147,8 +147,7 @@ def find_convolution(
             "3 (sequences), none of them empty; is it a dense layer, a norm or an embedding?"
         )
     order, told_by = (layout, "as given") if layout != "auto" else _told(file, name, stem, kernel)
-    if order == "oihw":
-        kernel = np.moveaxis(kernel, (0, 1), (-1, -2))
+    kernel = from_layout(kernel, order)
     beside = bias_name(file, name, kernel.shape[-1]) if with_bias else None
     bias = None if beside is None else file[beside]
     if bias is not None and bias.shape != kernel.shape[-1:]:
@@ -157,7 +156,18 @@ def find_convolution(
             f"{file[name].shape} read as {order} has {kernel.shape[-1]} output channels; is the "
             f"layout {' or '.join(other for other in LAYOUTS if other != order)}?"
         )
-    return ConvolutionWeights(np.ascontiguousarray(kernel), bias, name, beside, order, told_by)
+    return ConvolutionWeights(kernel, bias, name, beside, order, told_by)
+
+
+def from_layout(kernel: np.ndarray, layout: str) -> np.ndarray:
+    """A kernel, or a linear map, of a layout in this library's order of axes.
+
+    >>> from_layout(np.ones((8, 3, 5, 7)), "oihw").shape
+    (5, 7, 3, 8)
+    """
+    return np.ascontiguousarray(
+        np.moveaxis(kernel, (0, 1), (-1, -2)) if layout == "oihw" else kernel
+    )
 
 
 def arrange(kernel: np.ndarray, layout: str) -> np.ndarray:

@@ -151,12 +151,6 @@ def at_image_size(layer: AttentionLayer, image_size: tuple[int, ...]) -> FixedSi
     )
 
 
-def grid_at(layer: AttentionLayer, image_size: tuple[int, ...]) -> TokenGrid:
-    """The tokens of an image, and the ring around them."""
-    sides = zip(image_size, layer.patch_size, strict=True)
-    return TokenGrid(tuple(n // p for n, p in sides), layer.ring)
-
-
 def require_room(layer: AttentionLayer, image_size: tuple[int, ...]) -> None:
     """Refuse an image so large that the scores of all pairs would take more than 2 GiB.
 

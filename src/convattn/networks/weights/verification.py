@@ -34,10 +34,10 @@ from convattn.bounds.majorant import majorant_layer, majorant_of
 from convattn.bounds.rounding import layer_error_bound, maps_dtype, relative_error
 from convattn.bounds.score_error import gamma, score_error, unit_roundoff
 from convattn.constructions.conversion import conv_to_attention
-from convattn.constructions.recovery import linear_map
+from convattn.constructions.recovery import linear_map, zero_ring_grid
 from convattn.encodings.layer import AttentionLayer
 from convattn.encodings.scalar import ScalarEncoding
-from convattn.networks.weights.fixed_size import grid_at, require_room
+from convattn.networks.weights.fixed_size import require_room
 from convattn.operators.arrays import accumulation_dtype
 from convattn.operators.convolution import conv
 
@@ -192,7 +192,7 @@ def rounding_tolerance(layer: AttentionLayer, kernel: Any, image_size: tuple[int
     """
     if layer.content is not None:
         raise ValueError("the layer has content scores, so it is a convolution at most at X = 0")
-    grid = grid_at(layer, image_size)
+    grid = zero_ring_grid(layer, image_size)
     dtype = accumulation_dtype(layer.dtype)  # type: ignore[arg-type]
     pairs = int(np.prod([n // s for n, s in zip(image_size, layer.stride, strict=True)]) + 1)
     total = gamma(pairs, unit_roundoff(dtype)) + unit_roundoff(layer.dtype)  # type: ignore[arg-type]
