@@ -127,7 +127,11 @@ def tiny_layer(**changes) -> AttentionLayer:
 @pytest.mark.parametrize(
     ("shape", "options", "message"),
     [
-        ((1, 5, 6, 2), {}, r"sides \(5, 6\), which patches of size \(2, 3\) do not divide.*crop"),
+        (
+            (1, 5, 6, 2),
+            {},
+            r"images of \(5, 6\) pixels, but expected sides that patch_size=\(2, 3\) divides.*crop",
+        ),
         ((1, 4, 6, 3), {}, r"but expected 2 channels \(its tokens have 12 features"),
         ((1, 4, 2), {}, r"shape=\(1, 4, 2\), but expected batch, 2 spatial axes"),
         ((4, 6, 2), {}, "but expected batch, 2 spatial axes"),

@@ -200,7 +200,7 @@ class AttentionLayer:
                 f"{self.patch_size} divides; pad or crop the images"
             )
         sides = (side // p for side, p in zip(image_size, self.patch_size, strict=True))
-        laid = self.ring if own else check_ring(ring or 0, len(self.ring))
+        laid = self.ring if own else check_ring(0 if ring is False else ring, len(self.ring))
         return TokenGrid(tuple(sides), laid)
 
     def filled_axes(self, image_size: Sequence[int]) -> tuple[FilledAxis, ...]:

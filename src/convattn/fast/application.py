@@ -2,25 +2,44 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 from jaxtyping import Num
 
+from convattn.encodings.base import RelativePosition
 from convattn.encodings.layer import AttentionLayer
+from convattn.fast.backend import BackEnd
 from convattn.fast.dense import softmax_weights
 from convattn.fast.maps import out_features, sum_dtype
 from convattn.fast.options import AttentionOptions, Window, read_dropout, read_windows
 from convattn.fast.selection import MOST_HELD, choose_backend, weights_bytes
-from convattn.fast.windowed.window import window_problem
+from convattn.fast.windowed.window import choose_windows, window_problem
 from convattn.operators.arrays import as_array
 from convattn.operators.attention import HIGHEST
 from convattn.operators.padding import fill_ring
 from convattn.operators.patches import Ring, add_zero_ring, patchify, unpatchify
 from convattn.operators.relative_content import check_shapes
 from convattn.operators.shifts import TokenGrid, per_axis
+
+
+class ImageGrid(NamedTuple):
+    """Where a layer attends on images of one size.
+
+    Attributes:
+        grid: Where queries and keys stand.
+        wanted: For each axis the queries whose outputs are asked for.
+        output_size: The pixels of the result on each axis.
+    """
+
+    grid: TokenGrid
+    wanted: tuple[range, ...]
+    output_size: tuple[int, ...]
 
 
 def apply_attention(
@@ -73,37 +92,55 @@ def apply_attention(
     >>> ca.apply_attention(layer, jnp.ones((1, 4, 4, 1)))[0, :, :, 0].round(4).tolist()[0]
     [4.0, 6.0, 6.0, 4.0]
     """
-    read = read_images(layer, images, ring)
-    tokens, grid = read.tokens, read.grid
+    images = as_array(images, "images")
+    place = read_shape(layer, images.shape, ring)
+    grid = place.grid
     options = AttentionOptions(
         HIGHEST if precision is None else precision,
         read_dropout(dropout_rate, dropout_key),
         read_windows(windows),
         chunk,
-        tokens.dtype,
-        read.wanted,
+        images.dtype,
+        place.wanted,
     )
     problem = options.windows and window_problem(options.windows, layer.heads, grid)
     if problem:
         raise ValueError(f"windows={windows!r}: {problem}")
-    selected = choose_backend(backend, layer, grid, tokens.shape, options)
+    features = images.shape[-1] * math.prod(layer.patch_size)
+    selected = choose_backend(backend, layer, grid, (len(images), *grid.queries, features), options)
+    chooses = selected.name == "windowed" and options.windows is None and layer.heads
+    if chooses and isinstance(layer.encoding, RelativePosition):  # by values, which jit would hide
+        options = replace(options, windows=choose_windows(layer.encoding, grid))
+    return attend(layer, images, options, place, selected)
+
+
+# One program for each shape: operation by operation, the first call would compile some fifty.
+@partial(jax.jit, static_argnames=("place", "selected"), inline=True)
+def attend(
+    layer: AttentionLayer,
+    images: Array,
+    options: AttentionOptions,
+    place: ImageGrid,
+    selected: BackEnd,
+) -> Array:
+    """`apply_attention`, after all is read and chosen."""
+    tokens, wanted = read_tokens(layer, images), place.wanted
     if len(tokens) and layer.heads:
-        result = selected.attend(layer, grid, tokens, options)
+        result = selected.attend(layer, place.grid, tokens, options)
         if not selected.selective:
-            ranges = (slice(side.start, side.stop, side.step) for side in read.wanted)
+            ranges = (slice(side.start, side.stop, side.step) for side in wanted)
             result = result[(slice(None), *ranges)]
     else:
         out = out_features(layer, tokens.shape[-1])
-        shape = (len(tokens), *map(len, read.wanted), out)
-        result = jnp.zeros(shape, sum_dtype(layer, tokens))
+        result = jnp.zeros((len(tokens), *map(len, wanted), out), sum_dtype(layer, tokens))
     if layer.bias is not None:
         result = result + layer.bias
-    result_dtype = jnp.result_type(read.images, *([] if layer.dtype is None else [layer.dtype]))
+    result_dtype = jnp.result_type(images, *([] if layer.dtype is None else [layer.dtype]))
     if not jnp.issubdtype(result_dtype, jnp.inexact):
         result_dtype = jnp.promote_types(result_dtype, jnp.float32)
     outputs = unpatchify(result.astype(result_dtype), layer.output_patch_size)
     kept = []
-    sides = zip(layer.patch_size, layer.subsampling, read.output_size, strict=True)
+    sides = zip(layer.patch_size, layer.subsampling, place.output_size, strict=True)
     for patch, step, size in sides:
         step = 1 if patch == 1 else step
         kept.append(slice(0, None if layer.padding is None else size * step, step))
@@ -164,7 +201,9 @@ def attention_maps(
         sides = per_axis(images, len(layer.patch_size), "images")
         tokens, (grid, wanted, _) = None, read_size(layer, sides, ring)
     else:
-        _, tokens, grid, wanted, _ = read_images(layer, images, ring)
+        images = as_array(images, "images")
+        grid, wanted, _ = read_shape(layer, images.shape, ring)
+        tokens = read_tokens(layer, images)
     taken = weights_bytes(layer, grid, 1 if tokens is None else len(tokens))
     if taken > MOST_HELD:
         raise ValueError(
@@ -198,58 +237,48 @@ def check_layer(layer: Any) -> None:
         check_shapes(layer.content.tables)
 
 
-class LayerInput(NamedTuple):
-    """What a layer reads of images.
-
-    Attributes:
-        images: As an array.
-        tokens: `[batch, *grid.queries, features]`, with the ring where the layer fills it.
-        grid: Where queries and keys stand.
-        wanted: For each axis the queries whose outputs are asked for.
-        output_size: The pixels of the result on each axis.
-    """
-
-    images: Array
-    tokens: Array
-    grid: TokenGrid
-    wanted: tuple[range, ...]
-    output_size: tuple[int, ...]
-
-
-def read_images(
-    layer: AttentionLayer, images: Any, ring: bool | int | Sequence[tuple[int, int]] | None
-) -> LayerInput:
-    """The tokens of images, with the grid on which a layer attends to them.
+def read_shape(
+    layer: AttentionLayer,
+    shape: tuple[int, ...],
+    ring: bool | int | Sequence[tuple[int, int]] | None,
+) -> ImageGrid:
+    """Where a layer attends on images `[batch, *space, channels]` of that shape.
 
     Raises:
-        ValueError: Where layer, images or ring do not fit together.
+        ValueError: Where layer, shape or ring do not fit together.
     """
     check_layer(layer)
-    images, axes = as_array(images, "images"), len(layer.patch_size)
-    if images.ndim != axes + 2:
+    axes, features = len(layer.patch_size), layer_features(layer)
+    if len(shape) != axes + 2:
         raise ValueError(
-            f"images.shape={images.shape}, but expected batch, {axes} spatial axes and channels, "
+            f"images.shape={shape}, but expected batch, {axes} spatial axes and channels, "
             f"as the layer has {axes} spatial axes; add or drop axes"
         )
-    filled, sides = images, images.shape[1:-1]
-    if layer.padding is not None and 0 not in images.shape[1:]:  # empty ones patchify refuses
-        filled = fill_ring(images, layer.padding.fill, layer.filled_axes(sides))
-    tokens, features = patchify(filled, layer.patch_size), layer_features(layer)
-    if features is not None and tokens.shape[-1] != features:
-        pixels = math.prod(layer.patch_size)
+    if 0 in shape[1:]:
+        raise ValueError(f"images.shape={shape}, but expected every axis but the batch to be ≥ 1")
+    found = read_size(layer, shape[1:-1], ring)
+    pixels = math.prod(layer.patch_size)
+    if features not in (None, shape[-1] * pixels):
         raise ValueError(
-            f"images.shape={images.shape}, but expected {features // pixels} channels (its tokens "
-            f"have {features} features, its patches {pixels} pixels); take the layer's own inputs"
+            f"images.shape={shape}, but expected {features // pixels} channels (its tokens have "
+            f"{features} features, its patches {pixels} pixels); take the layer's own inputs"
         )
-    return LayerInput(images, tokens, *read_size(layer, sides, ring))
+    return found
+
+
+def read_tokens(layer: AttentionLayer, images: Array) -> Array:
+    """`[batch, *grid.queries, features]`, with the ring where the layer fills it."""
+    if layer.padding is not None:
+        images = fill_ring(images, layer.padding.fill, layer.filled_axes(images.shape[1:-1]))
+    return patchify(images, layer.patch_size)
 
 
 def read_size(
     layer: AttentionLayer,
     image_size: Sequence[int],
     ring: bool | int | Sequence[tuple[int, int]] | None,
-) -> tuple[TokenGrid, tuple[range, ...], tuple[int, ...]]:
-    """The grid of an image of that size, the queries wanted, and the size of the result.
+) -> ImageGrid:
+    """Where a layer attends on images of that size.
 
     Raises:
         ValueError: Where layer, size or ring do not fit together.
@@ -257,11 +286,12 @@ def read_size(
     grid = layer.token_grid(image_size, ring)
     if layer.padding is not None:
         axes = layer.filled_axes(image_size)
-        return grid, tuple(axis.wanted for axis in axes), tuple(axis.outputs for axis in axes)
+        wanted = tuple(axis.wanted for axis in axes)
+        return ImageGrid(grid, wanted, tuple(axis.outputs for axis in axes))
     sides = tuple(zip(grid.queries, layer.patch_size, layer.subsampling, strict=True))
     wanted = tuple(range(0, size, step if patch == 1 else 1) for size, patch, step in sides)
     steps = zip(image_size, layer.stride, strict=True)
-    return grid, wanted, tuple(-(-side // step) for side, step in steps)
+    return ImageGrid(grid, wanted, tuple(-(-side // step) for side, step in steps))
 
 
 def layer_features(layer: AttentionLayer) -> int | None:

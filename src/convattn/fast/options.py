@@ -2,7 +2,7 @@
 
 import math
 import operator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import jax
@@ -14,8 +14,10 @@ from convattn.operators.attention import HIGHEST
 from convattn.operators.integers import as_integer
 
 Window = tuple[tuple[int, int], ...]
+STATIC = {"static": True}
 
 
+@jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Dropout:
     """Attention dropout: each weight is zeroed with probability `rate`, the others scaled up.
@@ -25,10 +27,11 @@ class Dropout:
         key: a JAX random key; the same key gives the same zeros in every back end.
     """
 
-    rate: float
+    rate: float = field(metadata=STATIC)
     key: Array
 
 
+@jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class AttentionOptions:
     """Options of one application of a layer.
@@ -49,12 +52,12 @@ class AttentionOptions:
         ValueError: For a chunk that is no integer ≥ 1.
     """
 
-    precision: lax.PrecisionLike = HIGHEST
+    precision: lax.PrecisionLike = field(default=HIGHEST, metadata=STATIC)
     dropout: Dropout | None = None
-    windows: tuple[Window, ...] | None = None
-    chunk: int | None = None
-    tokens_dtype: np.dtype | None = None
-    wanted: tuple[range, ...] | None = None
+    windows: tuple[Window, ...] | None = field(default=None, metadata=STATIC)
+    chunk: int | None = field(default=None, metadata=STATIC)
+    tokens_dtype: np.dtype | None = field(default=None, metadata=STATIC)
+    wanted: tuple[range, ...] | None = field(default=None, metadata=STATIC)
 
     def __post_init__(self) -> None:
         """Hold the chunk as a Python integer."""
