@@ -9,11 +9,13 @@ C is what the construction makes of unit maps. The heads of a layer that was spl
 dimension add up to the same G.
 """
 
+from functools import partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 from jaxtyping import Float
 
 from convattn.bounds.score_error import no_exact_form
@@ -44,9 +46,17 @@ def majorant_of(
     if isinstance(layer.encoding, ScalarEncoding) and layer.encoding.logit is not None:
         raise no_exact_form(layer.encoding)
     with jax.enable_x64(True):
-        wide = majorant_layer(layer, kernel, bias, groups=groups)
-        magnitude = jnp.abs(jnp.asarray(images).astype(jnp.float64))
-        return np.asarray(jax.jit(apply_attention)(wide, magnitude))
+        kernel, bias = check_kernel(kernel, bias, groups)
+        return np.asarray(majorant_values(layer, kernel, bias, jnp.asarray(images), groups))
+
+
+@partial(jax.jit, static_argnames="groups")
+def majorant_values(
+    layer: AttentionLayer, kernel: Array, bias: Array | None, images: Array, groups: int
+) -> Array:
+    """G as one program, under `jax.enable_x64(True)`."""
+    wide = majorant_layer(layer, kernel, bias, groups=groups)
+    return apply_attention(wide, jnp.abs(images.astype(jnp.float64)))
 
 
 def majorant_layer(
@@ -68,7 +78,7 @@ def majorant_layer(
     units = jnp.eye(geometry.heads, dtype=jnp.float64)[:, None, :]
     heads: BiasEncoding | ScalarEncoding
     if isinstance(encoding, BiasEncoding) and encoding.leak is not None:
-        heads, parts = leaky_construction(units, geometry, float(encoding.leak))
+        heads, parts = leaky_construction(units, geometry, encoding.leak)
     elif isinstance(encoding, ScalarEncoding):
         heads, parts = scalar_construction(units, geometry, encoding.logit is None)
     else:

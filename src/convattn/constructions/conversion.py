@@ -1,6 +1,7 @@
 """`conv_to_attention`: convolution weights in, attention weights out."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, SupportsIndex
 
 import jax
@@ -11,7 +12,7 @@ from convattn.constructions.geometry import ConvolutionGeometry
 from convattn.constructions.given_kernel import given_kernel_layer
 from convattn.constructions.head_dimension import map_supports, split_heads
 from convattn.constructions.li_output_map import expand_groups, token_bias, token_maps
-from convattn.constructions.regimes import CONSTRUCTIONS, check_regime
+from convattn.constructions.regimes import CONSTRUCTIONS, Heads, Number, check_regime
 from convattn.constructions.row_basis import (
     concrete_kernel,
     distinct_rows,
@@ -116,11 +117,9 @@ def conv_to_attention(
                 dilation=geometry.dilation,
                 padding=filled,
             )
-    maps = token_maps(kernel, geometry)
-
     construction = CONSTRUCTIONS[encoding]
     limit = {"logit": logit, "alpha": alpha}[construction.limit]
-    positions, blocks = construction.build(maps, geometry, exact, leak, limit)
+    positions, blocks = build(kernel, geometry, encoding, exact, leak, limit)
     if not isinstance(blocks, jax.core.Tracer) and not bool(jnp.isfinite(blocks).all()):
         raise ValueError(
             f"the layer's maps overflow {blocks.dtype.name}, in which the kernel is stored: the "
@@ -146,6 +145,20 @@ def conv_to_attention(
         ring=geometry.ring,
         padding=filled,
     )
+
+
+@partial(jax.jit, static_argnames=("geometry", "encoding", "exact"), inline=True)
+def build(
+    kernel: Array,
+    geometry: ConvolutionGeometry,
+    encoding: str,
+    exact: bool,
+    leak: Number,
+    limit: Number | None,
+) -> Heads:
+    """The heads of a construction, and the map of each, as one program."""
+    maps = token_maps(kernel, geometry)
+    return CONSTRUCTIONS[encoding].build(maps, geometry, exact, leak, limit)
 
 
 def require_fewest(

@@ -26,6 +26,14 @@ def conv(
     return nnx.Conv(inside, outside, (size, size), stride, rngs=rngs, **options)
 
 
+class Identity(nnx.Module):
+    """Where dropout stands in training, and a batch norm that is folded."""
+
+    def __call__(self, features: Array) -> Array:
+        """The features."""
+        return features
+
+
 class ResidualBlock(nnx.Module):
     """Two 3 × 3 convolutions, or 1 × 1, 3 × 3 and 1 × 1 with four times the width (He et al. 2016).
 
@@ -109,8 +117,8 @@ class VGG(nnx.Module):
         self.classifier: Any = nnx.List(
             [
                 nnx.Linear(49 * 512, 4096, rngs=rngs),
-                *(nnx.relu, unchanged, nnx.Linear(4096, 4096, rngs=rngs)),
-                *(nnx.relu, unchanged, nnx.Linear(4096, classes, rngs=rngs)),
+                *(nnx.relu, Identity(), nnx.Linear(4096, 4096, rngs=rngs)),
+                *(nnx.relu, Identity(), nnx.Linear(4096, classes, rngs=rngs)),
             ]
         )
 
@@ -163,7 +171,7 @@ class MobileNetV2(nnx.Module):
                 self.features.append(InvertedResidual(inside, outside, step, expansion, rngs))
                 inside = outside
         self.features.append(conv_norm(inside, 1280, 1, rngs=rngs))
-        self.classifier: Any = nnx.List([unchanged, nnx.Linear(1280, classes, rngs=rngs)])
+        self.classifier: Any = nnx.List([Identity(), nnx.Linear(1280, classes, rngs=rngs)])
 
     def __call__(self, images: Array) -> Array:
         """The logits."""
@@ -276,11 +284,6 @@ def conv_norm(*sizes: int, rngs: nnx.Rngs, **options: Any) -> nnx.List:
 def halved(images: Array) -> Array:
     """Max pooling over 2 × 2 pixels."""
     return nnx.max_pool(images, (2, 2), (2, 2))
-
-
-def unchanged(features: Array) -> Array:
-    """Where dropout stands in training."""
-    return features
 
 
 def pooled(images: Array, bins: int) -> Array:

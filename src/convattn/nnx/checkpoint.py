@@ -63,7 +63,7 @@ def load_checkpoint(path: Path | str, architecture: str) -> Any:
         )
     file = read_weights(path)
     try:
-        return from_state_dict(file.arrays, architecture)
+        return from_state_dict({name: file[name] for name in file.arrays}, architecture)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
 

@@ -11,6 +11,7 @@ convolution, a sum of n products and the bias, G being the majorant of both.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import prod
 from typing import Any, NamedTuple
 
@@ -22,6 +23,7 @@ from jax import Array
 
 from convattn.bounds.majorant import majorant_layer
 from convattn.bounds.rounding import layer_error_bound
+from convattn.encodings.layer import AttentionLayer
 from convattn.nnx.attention_conv import AttentionConv, grouped_attention
 from convattn.operators.arrays import accumulation_dtype
 from convattn.operators.roundoff import gamma, unit_roundoff
@@ -126,40 +128,14 @@ def to_attention(
         raise ValueError(f"model={type(model).__name__}, but expected an nnx.Module")
     arguments = example if type(example) is tuple else (example,)
     call = call or (lambda model, *given: model(*given))
-    attention, watched = (nnx.List([nnx.clone(model)]) for _ in range(2))
-
-    def taken(root: nnx.List) -> list[Site]:
-        found = sites(root, (nnx.Conv, nnx.ConvTranspose))
-        return [site for site in found if where is None or where(site.path, site.module)]
-
-    originals = taken(watched)
-    if not originals:
-        raise ValueError(
-            f"model={type(model).__name__} holds no nnx.Conv"
-            + (
-                " that `where` takes"
-                if where
-                else "; it may call lax.conv, or be converted already"
-            )
-        )
-    require_own_parameters(originals)
-    made: dict[int, AttentionConv] = {}
-    for site, original in zip(taken(attention), originals, strict=True):
-        if id(original.module) not in made:
-            try:
-                layer = AttentionConv.from_conv(
-                    original.module, exact=exact, leak=leak, head_dim=head_dim
-                )
-            except ValueError as error:
-                raise ValueError(f"{original.path or 'the model'}: {error}") from error
-            made[id(original.module)] = layer
-        site.put(made[id(original.module)])
-
+    watched = nnx.List([nnx.clone(model)])
+    originals = chosen(watched, where)
+    attention, made = replaced(model, where, exact=exact, leak=leak, head_dim=head_dim)
     seen = watch(site.module for site in originals)
-    expected, found = call(watched[0], *arguments), call(nnx.clone(attention[0]), *arguments)
+    expected, found = call(watched[0], *arguments), call(nnx.clone(attention), *arguments)
     layers = []
     for site in originals:
-        layer, calls = made[id(site.module)], seen.get(id(site.module), [])
+        layer, calls = made[site.path], seen.get(id(site.module), [])
         differences = [layer(inputs) - outputs for inputs, outputs in calls]
         bounds = [layer_bound(layer, site.module, inputs) for inputs, _ in calls]
         derived = [bound for bound in bounds if bound is not None]
@@ -172,7 +148,53 @@ def to_attention(
                 max(derived) if derived and len(derived) == len(bounds) else None,
             )
         )
-    return Converted(attention[0], Report(tuple(layers), *output_difference(expected, found)))
+    return Converted(attention, Report(tuple(layers), *output_difference(expected, found)))
+
+
+def chosen(root: nnx.List, where: Callable[[str, nnx.Conv], bool] | None) -> list["Site"]:
+    """The convolutions of `root[0]` that are to be converted.
+
+    Raises:
+        ValueError: If there are none, and as `require_own_parameters` does.
+    """
+    found = sites(root, (nnx.Conv, nnx.ConvTranspose))
+    taken = [site for site in found if where is None or where(site.path, site.module)]
+    if not taken:
+        raise ValueError(
+            f"model={type(root[0]).__name__} holds no nnx.Conv"
+            + (
+                " that `where` takes"
+                if where
+                else "; it may call lax.conv, or be converted already"
+            )
+        )
+    require_own_parameters(taken)
+    return taken
+
+
+def replaced(
+    model: Any, where: Callable[[str, nnx.Conv], bool] | None = None, **options: Any
+) -> tuple[Any, dict[str, AttentionConv]]:
+    """A copy of a model with attention in place of its convolutions, and the layers by path.
+
+    Args:
+        options: exact, leak and head_dim.
+
+    Raises:
+        ValueError: As `to_attention` does.
+    """
+    root = nnx.List([nnx.clone(model)])
+    made: dict[int, AttentionConv] = {}
+    paths = {}
+    for site in chosen(root, where):
+        if id(site.module) not in made:
+            try:
+                made[id(site.module)] = AttentionConv.from_conv(site.module, **options)
+            except ValueError as error:
+                raise ValueError(f"{site.path or 'the model'}: {error}") from error
+        paths[site.path] = made[id(site.module)]
+        site.put(paths[site.path])
+    return root[0], paths
 
 
 class Recovered(NamedTuple):
@@ -342,14 +364,21 @@ def layer_bound(layer: AttentionConv, conv: nnx.Conv, inputs: Array) -> float | 
     axes = len(layer.kernel_size)
     images = inputs.reshape(-1, *inputs.shape[inputs.ndim - axes - 1 :])
     with jax.enable_x64(True):
-        wide = majorant_layer(group, np.asarray(kernel), None)
-        magnitude = jnp.abs(jnp.asarray(np.asarray(images), jnp.float64))
-        majorant = np.asarray(grouped_attention(wide, magnitude, layer.feature_group_count))
-        if bias is not None:
-            majorant = majorant + np.abs(np.asarray(bias, np.float64))
+        found = grouped_majorant(group, kernel, bias, images, layer.feature_group_count)
+        majorant = np.asarray(found)
     own = gamma(prod(kernel.shape[:-1]) + 2, unit_roundoff(accumulation_dtype(dtype)))
     try:
         attention = layer_error_bound(group, images.astype(dtype), majorant)
     except ValueError:  # the dtype is too narrow for any
         return None
     return float((attention + own * majorant * (1 + 2.0**-20)).max(initial=0))
+
+
+@partial(jax.jit, static_argnames="groups")
+def grouped_majorant(
+    layer: AttentionLayer, kernel: Array, bias: Array | None, images: Array, groups: int
+) -> Array:
+    """G of `convattn.bounds.majorant`, group by group, as one program."""
+    wide = majorant_layer(layer, kernel, None)
+    found = grouped_attention(wide, jnp.abs(images.astype(jnp.float64)), groups)
+    return found if bias is None else found + jnp.abs(bias.astype(jnp.float64))
