@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from convattn.fast.application import attention_maps as attention_maps
     from convattn.networks.weights.stored_layer import load_layer as load_layer
     from convattn.networks.weights.stored_layer import save_layer as save_layer
+    from convattn.nnx.network_file import load_network as load_network
     from convattn.operators.convolution import conv as conv
     from convattn.operators.patches import patchify as patchify
     from convattn.operators.patches import unpatchify as unpatchify
@@ -41,6 +42,7 @@ _HOMES = {
     "heads": "convattn.bounds.heads",
     "heads_of": "convattn.bounds.kernel_heads",
     "load_layer": "convattn.networks.weights.stored_layer",
+    "load_network": "convattn.nnx.network_file",
     "numerical_rank": "convattn.bounds.flattened_kernel",
     "patchify": "convattn.operators.patches",
     "save_layer": "convattn.networks.weights.stored_layer",

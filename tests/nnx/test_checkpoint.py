@@ -72,15 +72,21 @@ def test_the_logits_are_pytorchs(name):
     for key, value in theirs.state_dict().items():
         if key.endswith("running_var"):
             value.copy_(0.5 + 1.5 * torch.rand_like(value))
-        elif key.endswith(("running_mean", "gamma")):
-            value.copy_(torch.rand_like(value))
-    images = np.random.default_rng(0).normal(size=(1, 65, 64, 3))
+        elif key.endswith(("running_mean", "bias")):
+            value.copy_(0.1 * torch.randn_like(value))
+        elif value.ndim == 1:  # of norms, and ConvNeXt's scales
+            value.copy_(0.75 + 0.5 * torch.rand_like(value))
+        elif value.ndim == 4:
+            value.copy_((2 / value[0].numel()) ** 0.5 * torch.randn_like(value))
+    images = np.random.default_rng(0).normal(size=(2, 65, 64, 3))
     with torch.no_grad():
         expected = theirs(torch.from_numpy(images.transpose(0, 3, 1, 2))).numpy()
+    largest = np.abs(expected).max()
+    assert np.abs(expected[0] - expected[1]).max() > 0.01 * largest  # no dead features
     arrays = {key: value.numpy() for key, value in theirs.state_dict().items()}
     ours = checkpoint.from_state_dict(arrays, name)
     found = np.asarray(jax.jit(lambda images: ours(images))(images))
-    difference = np.abs(found - expected).max() / np.abs(expected).max()
+    difference = np.abs(found - expected).max() / largest
     print(f"{name}: {difference:.1e}")  # the table of docs/networks.md
     assert difference <= 1e-10
 

@@ -28,7 +28,12 @@ from convattn.files import write_file
 
 SUFFIXES = (".safetensors", ".npz")
 WIDE = 8  # bytes of a 64-bit number
-OF_A_NETWORK = {"--network", "--output", "--leak", "--json", "--exact"}
+OF_A_RUN = {"--network", "--output", "--leak", "--json", "--exact"}
+OF_A_CHECKPOINT = {
+    *(*OF_A_RUN, "--architecture", "--images", "--image-size", "--stablehlo", "--no-exact"),
+    *("--head-dim", "--seed"),
+}
+OF_NO_KERNEL = {"--network", "--architecture", "--images", "--stablehlo"}
 OF_THE_WAY_BACK = {
     *("WEIGHTS", "--layer", "--output", "--layout", "--image-size", "--to-convolution"),
     *("--kernel-size", "--tolerance", "--json"),
@@ -45,8 +50,12 @@ class Convert:
     Attributes:
         weights: The convolution's weights: .safetensors, .npz or .npy; with --to-convolution an
             attention layer's, as this command writes them.
-        network: In place of WEIGHTS: a finished run of a ResNet, all of whose convolutions are
-            converted; goes with --output, --leak and --json.
+        network: In place of WEIGHTS: the folder of a finished run of a ResNet, or a file of the
+            state dict of a network of torchvision or timm; all its convolutions are converted.
+        architecture: Of that file, such as torchvision/resnet50 or timm/convnext_tiny.
+        images: A .npy file of normalised images [batch, height, width, 3] to check it on; default:
+            noise of --image-size, 224 pixels.
+        stablehlo: A file for the converted network as StableHLO at the shape of these images.
         layer: The layer, such as 'stem.conv', or the kernel's own name; its bias is found beside
             it.
         output: Where to write, .safetensors or .npz; default: WEIGHTS.attention.safetensors (or
@@ -77,7 +86,10 @@ class Convert:
     """
 
     weights: Annotated[Positional[Path | None], option("WEIGHTS")] = None
-    network: Annotated[Path | None, option("RUN_DIR")] = None
+    network: Annotated[Path | None, option("RUN_DIR|FILE")] = None
+    architecture: Annotated[str | None, option("NAME")] = None
+    images: Annotated[Path | None, option("FILE")] = None
+    stablehlo: Annotated[Path | None, option("FILE")] = None
     layer: Annotated[str | None, option("NAME")] = None
     output: Annotated[Path | None, option("FILE", aliases=["-o"])] = None
     layout: Literal["auto", "hwio", "oihw"] = "auto"
@@ -119,15 +131,14 @@ class Convert:
             )
         )
         require_seed(self.seed)
+        if self.exact and self.no_exact:
+            raise UsageError(
+                "--exact and --no-exact exclude each other: give one of them or neither"
+            )
         if self.network is not None:
-            from convattn.cli.network import convert_network
-
-            for name in (name for name in options if name not in OF_A_NETWORK):
-                raise UsageError(
-                    f"{name} does not go with --network, which converts every layer of a run; it "
-                    "takes --output, --leak and --json"
-                )
-            return convert_network(self.network, self.output, self.leak, self.json)
+            return self._network(self.network, options)
+        for name in (name for name in options if name in OF_NO_KERNEL):
+            raise UsageError(f"{name} goes with --network FILE only")
         if self.weights is None:
             raise UsageError("expected WEIGHTS, a file, or --network, the folder of a run")
         if self.to_convolution:
@@ -141,10 +152,6 @@ class Convert:
         else:
             for name in (name for name in options if name in ("--kernel-size", "--tolerance")):
                 raise UsageError(f"{name} goes with --to-convolution only")
-            if self.exact and self.no_exact:
-                raise UsageError(
-                    "--exact and --no-exact exclude each other: give one of them or neither"
-                )
             if self.write != "ours" and image is None:
                 raise UsageError(
                     f"--write {self.write} needs --image-size: its scores are stored pair by pair"
@@ -168,6 +175,39 @@ class Convert:
             )
         except ValueError as error:
             raise UsageError(str(error)) from error
+
+    def _network(self, network: Path, options: list[str]) -> int:
+        """Convert a whole network: a run's, or a file's."""
+        from convattn.cli.checkpoint import convert_checkpoint
+        from convattn.cli.network import convert_network
+
+        is_file = os.path.isfile(network)  # which, unlike Path.is_file, never raises
+        if self.architecture is not None and not is_file:
+            what = "a folder" if os.path.isdir(network) else "no file that is there"
+            raise UsageError(
+                f"--network got {network}, {what}, but --architecture goes with a file"
+            )
+        takes = OF_A_CHECKPOINT if is_file else OF_A_RUN
+        for name in (name for name in options if name not in takes):
+            raise UsageError(
+                f"{name} does not go with --network, which converts every layer; with a "
+                f"{'file' if is_file else 'run'} it takes {', '.join(sorted(takes))}"
+            )
+        if not is_file:
+            return convert_network(network, self.output, self.leak, self.json)
+        return convert_checkpoint(
+            network,
+            self.architecture,
+            self.output,
+            self.images,
+            self.image_size,
+            self.stablehlo,
+            self.json,
+            exact=not self.no_exact,
+            leak=self.leak,
+            head_dim=self.head_dim,
+            seed=self.seed,
+        )
 
     def _target(self, content: str) -> Path:
         """The file to write, refused before the work starts if it could not be written."""

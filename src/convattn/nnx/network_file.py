@@ -19,7 +19,6 @@ from flax import nnx
 from jax import Array
 from jax.typing import DTypeLike
 
-from convattn.files import write_file
 from convattn.networks.folding import fold_batch_norm
 from convattn.networks.network_file import FORMAT as STEPS
 from convattn.networks.network_file import restore_network
@@ -92,17 +91,6 @@ def model_bytes(model: Any, architecture: str, classes: int, **options: Any) -> 
     metadata = {"format": FORMAT, "version": VERSION, "model": json.dumps(described)}
     arrays = {name: np.asarray(variable[...]) for name, variable in parameters(model)}
     return write_safetensors(arrays, metadata)
-
-
-def save_model(
-    model: Any, path: Path | str, architecture: str, classes: int, **options: Any
-) -> None:
-    """The same, written; the file is whole or not there.
-
-    Raises:
-        OSError: If it cannot be written.
-    """
-    write_file(Path(path), model_bytes(model, architecture, classes, **options))
 
 
 def load_network(path: Path | str) -> Callable[[Array], Array]:

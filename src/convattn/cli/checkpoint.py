@@ -1,0 +1,246 @@
+"""``convattn convert --network FILE``: a network of torchvision or timm as attention layers."""
+
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from convattn.cli.convert import finish
+from convattn.cli.output import print_lines, require_outputs
+from convattn.cli.running import Sizes, UsageError, sizes_of
+from convattn.files import write_file
+
+SIDE = 224  # pixels of the noise that a network is checked on without images
+WIDE = 8  # bytes of a number in float64
+
+
+def convert_checkpoint(
+    file: Path,
+    architecture: str | None,
+    output: Path | None,
+    images: Path | None,
+    image_size: Sizes | None,
+    stablehlo: Path | None,
+    json: Path | None,
+    *,
+    exact: bool,
+    leak: float,
+    head_dim: int | None,
+    seed: int,
+) -> int:
+    """Read a state dict, fold its batch norms, convert, check, and write it.
+
+    Args:
+        file: Of the state dict.
+        architecture: Its name in `ARCHITECTURES`.
+        output: The file to write; FILE.attention.safetensors if ``None``.
+        images: A .npy file of normalised images `[batch, height, width, 3]`; noise if ``None``.
+        image_size: Pixels of the noise.
+        stablehlo: A file for the network as StableHLO, at the shape of the images.
+        json: Where to write the numbers.
+        exact, leak, head_dim: As for `to_attention`.
+        seed: Of the noise.
+
+    Returns:
+        0, or 1 if a layer was further off than its bound, or an image changed its class, and then
+        nothing is written.
+
+    Raises:
+        UsageError: If a file cannot be read or written, or does not fit the architecture.
+    """
+    name = known_architecture(file, architecture)
+    if images is not None and image_size is not None:
+        raise UsageError("--image-size goes with noise; the images of --images have their own size")
+    target = output or file.with_name(f"{file.stem}.attention.safetensors")
+    if target.suffix != ".safetensors":
+        raise UsageError(f"--output got {target}, but expected a name in .safetensors")
+    require_outputs(
+        {"--output": target, "--stablehlo": stablehlo, "--json": json},
+        {"--network": file, "--images": images},
+    )
+    from convattn.nnx.checkpoint import from_state_dict
+    from convattn.nnx.network_file import export_network, model_bytes
+
+    started = time.monotonic()
+    try:
+        arrays = read_state_dict(file)
+        seen = read_images(images) if images else noise(image_size or (SIDE,), seed)
+        try:
+            model = from_state_dict(arrays, name)
+        except ValueError as error:
+            raise UsageError(f"{file}: {error}") from error
+        print_lines(
+            [
+                f"{file} as {name}: kernels [out, in, K, K]; strides and paddings are "
+                f"{name.partition('/')[0]}'s; {told(images, seen)}"
+            ]
+        )
+        numbers, attention = converted(model, seen, exact=exact, leak=leak, head_dim=head_dim)
+        content = model_bytes(attention, name, numbers["classes"], exact=exact, head_dim=head_dim)
+        if stablehlo is not None and numbers["passed"]:
+            write_file(stablehlo, export_network(attention, seen.shape, numbers["dtype"]))
+    except OSError as error:
+        raise UsageError(f"cannot read {error.filename}: {error.strerror}") from error
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+    numbers |= {
+        "network": str(file),
+        "architecture": name,
+        "output": str(target),
+        "seconds": round(time.monotonic() - started, 1),
+    }
+    return finish(target, content, numbers["passed"], json, numbers, lines(numbers))
+
+
+def known_architecture(file: Path, architecture: str | None) -> str:
+    """The name, if there is one.
+
+    Raises:
+        UsageError: With the names that are near.
+    """
+    from convattn.nnx.architectures import ARCHITECTURES
+
+    if architecture in ARCHITECTURES:
+        return architecture
+    own = (architecture or file.stem).rpartition("/")[2]
+    near = [name for name in ARCHITECTURES if name.rpartition("/")[2] == own]
+    hint = f" (did you mean {' or '.join(near)}?)" if near else ""
+    found = "none was given" if architecture is None else f"got {architecture}"
+    raise UsageError(
+        f"--network got the file {file}, which needs --architecture NAME, but {found}{hint}; "
+        f"expected one of {', '.join(ARCHITECTURES)}; another network is converted in its own "
+        "nnx.Module by convattn.nnx.to_attention (docs/networks.md)"
+    )
+
+
+def read_state_dict(file: Path) -> dict[str, Any]:
+    """The arrays of a file; float64 turns 64-bit types on, halves are widened to float32.
+
+    Raises:
+        ValueError: For what is no such file. `OSError` if it cannot be read.
+    """
+    import jax
+    import numpy as np
+
+    from convattn.networks.weights.files import read_weights
+
+    found = read_weights(file)
+    arrays = {name: found[name] for name in found.arrays}
+    floats = [array for array in arrays.values() if array.dtype.kind not in "iu"]
+    if any(array.dtype.itemsize == WIDE for array in floats):
+        jax.config.update("jax_enable_x64", True)
+    return {
+        name: array.astype(np.float32) if array.dtype.itemsize < WIDE else array
+        for name, array in arrays.items()
+    }
+
+
+def read_images(path: Path) -> Any:
+    """Images from a file.
+
+    Raises:
+        ValueError: For anything but floats `[batch, height, width, 3]`. `OSError` as above.
+    """
+
+    from convattn.networks.weights.files import read_weights
+
+    file = read_weights(path)
+    if len(file.arrays) != 1:
+        raise ValueError(f"--images got {path}, but expected one array: {file.listing()}")
+    images = file[next(iter(file.arrays))]
+    if images.ndim != 4 or images.shape[-1] != 3 or not images.size:
+        hint = "; add the batch axis" if images.ndim == 3 else ""
+        if images.ndim == 4 and images.shape[1] == 3:
+            hint = "; these look like [batch, 3, height, width]: transpose(0, 2, 3, 1)"
+        raise ValueError(
+            f"--images got {path} of shape {images.shape}, but expected [batch, height, width, 3]"
+            + hint
+        )
+    if images.dtype.kind != "f":
+        raise ValueError(
+            f"--images got {path} of {images.dtype}, but expected floats, normalised as in the "
+            "network's training"
+        )
+    return images
+
+
+def noise(image_size: Sizes, seed: int) -> Any:
+    """One image of standard normal noise."""
+    import numpy as np
+
+    sizes = sizes_of(image_size, "--image-size")
+    sides = (sizes, sizes) if isinstance(sizes, int) else sizes
+    return np.random.default_rng(seed).normal(size=(1, *sides, 3))
+
+
+def told(images: Path | None, seen: Any) -> str:
+    """Which images the network is checked on."""
+    size = " x ".join(map(str, seen.shape[1:3]))
+    if images is None:
+        return f"checked on one image of noise, {size} pixels; --images takes your own"
+    return f"checked on {len(seen)} images of {size} pixels from {images}"
+
+
+def converted(model: Any, images: Any, **options: Any) -> tuple[dict[str, Any], Any]:
+    """The numbers, and the model of attention layers."""
+    import jax
+    import jax.numpy as jnp
+
+    from convattn.nnx.network_file import fold_batch_norms
+    from convattn.nnx.surgery import output_difference, to_attention
+
+    seen = jnp.asarray(images, jax.tree.leaves(model)[0].dtype)
+    attention, report = to_attention(fold_batch_norms(model), seen, **options)
+    logits = jax.jit(lambda images: model(images))(seen)
+    difference, largest, same = output_difference(logits, attention(seen))
+    ordered = jnp.sort(logits, axis=-1)
+    layers = {layer.path: asdict(layer) for layer in report.layers}
+    numbers = {
+        "dtype": seen.dtype.name,
+        "images": list(seen.shape),
+        "classes": logits.shape[-1],
+        **options,
+        "layers": layers,
+        "difference": difference,
+        "largest": largest,
+        "same_class": same,
+        "smallest_margin": float((ordered[:, -1] - ordered[:, -2]).min()),
+        "passed": same and all(share(layer) <= 1 for layer in layers.values()),
+    }
+    return numbers, attention
+
+
+def lines(numbers: dict[str, Any]) -> list[str]:
+    """What is printed of the numbers."""
+    layers = numbers["layers"]
+    bounded = {path: layer for path, layer in layers.items() if layer["bound"] is not None}
+    worst = max(bounded, key=lambda path: share(bounded[path]), default=None)
+    heads = sorted({layer["heads"] for layer in layers.values()})
+    found = [
+        f"{len(layers)} convolutions -> attention layers of {' and '.join(map(str, heads))} heads, "
+        + (f"leak {numbers['leak']:g}" if numbers["exact"] else "one-hot, in the limit"),
+        f"{numbers['dtype']}, logits against the network with its batch norms: largest difference "
+        f"{numbers['difference']:.3g} of {numbers['largest']:.3g}, "
+        + ("the same classes" if numbers["same_class"] else "OTHER CLASSES")
+        + f" (smallest margin {numbers['smallest_margin']:.3g})",
+    ]
+    if worst is not None:
+        most = share(bounded[worst])
+        found.append(
+            f"each of {len(bounded)} layers is within its derived bound: at most {most:.2g} of it "
+            f"({worst})"
+            if most <= 1
+            else f"{worst} is NOT WITHIN its derived bound: {most:.3g} times it"
+        )
+    return [*found, f"in {numbers['seconds']} s"]
+
+
+def share(layer: dict[str, Any]) -> float:
+    """The difference of a layer in units of its bound; 0 where no bound is derived.
+
+    >>> share({"difference": 1.0, "bound": 4.0}), share({"difference": None, "bound": None})
+    (0.25, 0.0)
+    """
+    if layer["bound"] is None:
+        return 0.0
+    return layer["difference"] / layer["bound"] if layer["difference"] else 0.0
