@@ -32,7 +32,7 @@ def integers(layer: nnx.Conv) -> nnx.Conv:
     """Its parameters as small integers, so that sums are exact."""
     layer.kernel[...] = jnp.round(8 * layer.kernel[...])
     if layer.bias is not None:
-        layer.bias[...] = jnp.arange(1.0, 1 + layer.out_features)
+        layer.bias[...] = jnp.arange(1, 1 + layer.out_features, dtype=layer.bias.dtype)
     return layer
 
 
@@ -207,8 +207,13 @@ def of(conv):
         (lambda: AttentionConv.from_kernel([1.0, 2.0]), r"kernel.shape=\(2,\)"),
         (
             lambda: AttentionConv.from_kernel(jnp.ones((3, 3, 2, 4)))(jnp.ones((1, 2, 5, 5))),
-            "expected 2 spatial axes and then 2 channels; move the channels",
+            "expected 2 spatial axes and then 2 channels; axis 1 has as many",
         ),
+        (
+            lambda: AttentionConv.from_kernel(jnp.ones((64, 3, 7, 7)))(jnp.ones((1, 8, 8, 3))),
+            r"looks like \[out, in, K, K\]: kernel.transpose\(2, 3, 1, 0\)",
+        ),
+        (lambda: AttentionConv(2, 4, (3, 3), rngs=0), "rngs=0, but expected nnx.Rngs"),
         (
             lambda: AttentionConv.from_kernel(jnp.ones((3, 2, 4)))(jnp.ones(2)),
             "expected 1 spatial axes",

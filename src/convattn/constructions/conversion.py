@@ -20,11 +20,13 @@ from convattn.constructions.row_basis import (
 )
 from convattn.encodings.base import score_dtype
 from convattn.encodings.layer import AttentionLayer
+from convattn.operators.arrays import named_arguments
 from convattn.operators.convolution import check_kernel
 from convattn.operators.integers import as_integer
 from convattn.operators.padding import read_padding
 
 
+@named_arguments
 def conv_to_attention(
     kernel: Any,
     bias: Any = None,

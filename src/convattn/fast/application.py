@@ -22,6 +22,7 @@ from convattn.fast.selection import MOST_HELD, choose_backend, weights_bytes
 from convattn.fast.windowed.window import choose_windows, window_problem
 from convattn.operators.arrays import as_array
 from convattn.operators.attention import HIGHEST
+from convattn.operators.convolution import layout_hint
 from convattn.operators.padding import fill_ring
 from convattn.operators.patches import Ring, add_zero_ring, patchify, unpatchify
 from convattn.operators.relative_content import check_shapes
@@ -258,10 +259,14 @@ def read_shape(
         raise ValueError(f"images.shape={shape}, but expected every axis but the batch to be ≥ 1")
     found = read_size(layer, shape[1:-1], ring)
     pixels = math.prod(layer.patch_size)
-    if features not in (None, shape[-1] * pixels):
+    if features is not None and features != shape[-1] * pixels:
+        reach = zip(layer.ring, layer.dilation, strict=True)
+        sizes = [sum(ring) // step + 1 for ring, step in reach]
+        kernel = (*sizes, features // pixels, out_features(layer, features) // pixels)
         raise ValueError(
             f"images.shape={shape}, but expected {features // pixels} channels (its tokens have "
-            f"{features} features, its patches {pixels} pixels); take the layer's own inputs"
+            f"{features} features, its patches {pixels} pixels)"
+            + (layout_hint(shape, kernel) or "; take the layer's own inputs")
         )
     return found
 

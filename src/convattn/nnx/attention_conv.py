@@ -24,7 +24,8 @@ from convattn.fast.application import apply_attention
 from convattn.fast.selection import BACK_ENDS
 from convattn.nnx.conv_arguments import check_conv, flax_padding, hashable, refuse
 from convattn.nnx.recovery import recovered_kernel
-from convattn.operators.arrays import as_array
+from convattn.operators.arrays import as_array, named_arguments
+from convattn.operators.convolution import layout_hint
 from convattn.operators.integers import as_integer, per_axis
 
 KERNEL_INIT, BIAS_INIT = nnx.initializers.lecun_normal(), nnx.initializers.zeros_init()
@@ -73,6 +74,7 @@ class AttentionConv(nnx.Module):
     ((1, 4, 4, 8), 10)
     """
 
+    @named_arguments
     def __init__(
         self,
         in_features: int,
@@ -97,6 +99,8 @@ class AttentionConv(nnx.Module):
         backend: str = "auto",
         rngs: nnx.Rngs,
     ) -> None:
+        if not hasattr(rngs, "params"):
+            raise ValueError(f"rngs={rngs!r}, but expected nnx.Rngs(seed)")
         size = tuple(kernel_size) if isinstance(kernel_size, Sequence) else (kernel_size,)
         axes = len(size)
         refuse(input_dilation, mask, axes)
@@ -247,9 +251,12 @@ class AttentionConv(nnx.Module):
         """
         axes, inputs = len(self.strides), as_array(inputs, "inputs")
         if jnp.ndim(inputs) < axes + 1 or jnp.shape(inputs)[-1] != self.in_features:
+            groups = self.feature_group_count
+            kernel = (*self.kernel_size, self.in_features // groups, self.out_features)
+            hint = layout_hint(inputs.shape, kernel, groups)
             raise ValueError(
                 f"inputs.shape={jnp.shape(inputs)}, but expected {axes} spatial axes and then "
-                f"{self.in_features} channels; move the channels to the last axis"
+                f"{self.in_features} channels" + (hint or "; move the channels to the last axis")
             )
         layer = self.group_layer()
         bias = None if self.bias is None else self.bias[...]

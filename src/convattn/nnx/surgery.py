@@ -126,6 +126,10 @@ def to_attention(
     """
     if not isinstance(model, nnx.Module):
         raise ValueError(f"model={type(model).__name__}, but expected an nnx.Module")
+    if where is not None and not callable(where):
+        raise ValueError(f"where={where!r}, but expected a function of path and module")
+    if isinstance(example, list):
+        raise ValueError("example is a list, but expected an array, or a tuple of arguments")
     arguments = example if type(example) is tuple else (example,)
     call = call or (lambda model, *given: model(*given))
     watched = nnx.List([nnx.clone(model)])

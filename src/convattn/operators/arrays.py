@@ -1,6 +1,10 @@
 """What counts as an input array, and in which precision sums are taken."""
 
-from typing import Any
+import difflib
+import inspect
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -9,6 +13,32 @@ from jax import Array
 from jax.typing import DTypeLike
 
 STORAGE_FORMATS = ("float4_", "float6_", "float8_", "int2", "int4", "uint2", "uint4")
+
+
+P, R = ParamSpec("P"), TypeVar("R")
+
+
+def named_arguments(function: Callable[P, R]) -> Callable[P, R]:
+    """The same function, whose refusal of an unknown argument names the nearest that there is.
+
+    >>> @named_arguments
+    ... def layer(kernel, stride=1): ...
+    >>> layer([1.0], strides=2)
+    Traceback (most recent call last):
+    ...
+    TypeError: layer() has no argument 'strides', did you mean 'stride'?
+    """
+    known = inspect.signature(function).parameters
+
+    @wraps(function)
+    def checked(*given: P.args, **named: P.kwargs) -> R:
+        for name in named.keys() - known.keys():
+            near = difflib.get_close_matches(name, known, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"expected one of {', '.join(known)}"
+            raise TypeError(f"{function.__qualname__}() has no argument {name!r}, {hint}")
+        return function(*given, **named)
+
+    return checked
 
 
 def as_array(value: Any, name: str) -> Array:
@@ -43,9 +73,14 @@ def as_array(value: Any, name: str) -> Array:
         try:
             array = jnp.asarray(value)
         except (TypeError, ValueError, OverflowError) as error:
+            why = str(error).partition("\n")[0]
             raise ValueError(
-                f"{name} is {type(value).__name__}, which is not an array of numbers: {error}; "
-                "pass a JAX or NumPy array, or nested lists of numbers of one depth"
+                f"{name} is {type(value).__name__}, which is not an array of numbers: {why}; "
+                + (
+                    "pass its kernel[...] and bias[...], or take convattn.nnx.AttentionConv"
+                    if hasattr(value, "kernel")
+                    else "pass a JAX or NumPy array, or nested lists of numbers of one depth"
+                )
             ) from error
     if not jnp.issubdtype(array.dtype, jnp.number) and array.dtype != jnp.bool_:
         raise ValueError(

@@ -8,12 +8,13 @@ import jax.numpy as jnp
 from jax import Array, lax
 from jaxtyping import Num
 
-from convattn.operators.arrays import accumulation_dtype, as_array, require_finite
+from convattn.operators.arrays import accumulation_dtype, as_array, named_arguments, require_finite
 from convattn.operators.integers import as_integer
 from convattn.operators.padding import fill_around, read_padding
 from convattn.operators.shifts import per_axis
 
 
+@named_arguments
 def conv(
     images: Any,
     kernel: Any,
@@ -95,6 +96,27 @@ def conv(
     return total.astype(result_dtype)
 
 
+def layout_hint(shape: Sequence[int], kernel: Sequence[int], groups: int = 1) -> str:
+    """What a wrong number of channels suggests: channels first, or a kernel `[out, in, K, K]`.
+
+    Args:
+        shape: Of the images.
+        kernel: Its shape as it was read, `[*K, in/groups, out]`.
+
+    >>> layout_hint((1, 3, 8, 8), (5, 5, 3, 2))
+    '; axis 1 has as many: images.transpose(0, 2, 3, 1) moves the channels last'
+    >>> layout_hint((1, 8, 8, 3), (64, 3, 7, 7))
+    '; the kernel looks like [out, in, K, K]: kernel.transpose(2, 3, 1, 0)'
+    """
+    *sizes, inside, outside = kernel
+    if len(shape) == len(kernel) and shape[1] == groups * inside != shape[-1]:
+        order = (0, *range(2, len(shape)), 1)
+        return f"; axis 1 has as many: images.transpose{order} moves the channels last"
+    if len(sizes) == 2 and sizes[1] == shape[-1] and inside == outside:
+        return "; the kernel looks like [out, in, K, K]: kernel.transpose(2, 3, 1, 0)"
+    return ""
+
+
 def check_operands(
     images: Any, kernel: Any, bias: Any, groups: int
 ) -> tuple[Array, Array, Array | None]:
@@ -115,6 +137,7 @@ def check_operands(
         raise ValueError(
             f"images.shape={images.shape} has {images.shape[-1]} channels, but a kernel of shape "
             f"{kernel.shape} with groups={groups} takes {kernel.shape[-2] * groups}"
+            + layout_hint(images.shape, kernel.shape, groups)
         )
     if 0 in images.shape[1:]:
         raise ValueError(
