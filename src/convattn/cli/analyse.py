@@ -362,9 +362,9 @@ class Figures:
     def __call__(self) -> int:
         """Draw all."""
         from convattn.lab.analysis.figures import draw_all
-        from convattn.lab.analysis.picture import require_matplotlib
         from convattn.lab.analysis.run_summary import read_summary
         from convattn.lab.training.snapshots import snapshot_epochs
+        from convattn.networks.diagnosis.picture import require_matplotlib
 
         started = read_summary(self.run).epochs_done or snapshot_epochs(self.run)
         require_matplotlib()
@@ -416,7 +416,7 @@ def _name(kind: str, **options: Any) -> str:
 
 def _save(figure: Any, run: Path, folder: Path | None, name: str) -> int:
     """Write a picture into a folder, or the run's, and say where it is."""
-    from convattn.lab.analysis.picture import save_picture
+    from convattn.networks.diagnosis.picture import save_picture
 
     for path in save_picture(figure, run / "figures" if folder is None else folder, name):
         print(path)
