@@ -1,6 +1,5 @@
 """The command line of `experiments/analyse.py`: numbers, tables and pictures from runs."""
 
-import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,7 +8,7 @@ from typing import Annotated, Any
 
 from tyro.conf import Positional, arg
 
-from convattn.cli.output import console, require_outputs, run_files, write_json
+from convattn.cli.output import console, require_folder, require_outputs, run_files, write_json
 from convattn.cli.running import FAILED, SUCCESS, Flag, UsageError, dispatch, guarded, option
 
 PROGRAM = "experiments/analyse.py"
@@ -388,16 +387,7 @@ def _require(runs: Sequence[Path], folder: Path | None, json: Path | None = None
         raise UsageError("no RUN was given; name the folder of at least one run")
     folders = runs if folder is None else (*runs, folder)
     require_outputs({"--json": json}, {"RUN": [path for run in folders for path in run_files(run)]})
-    for place in () if folder is None else (folder, *folder.parents):
-        if place.exists() or place.is_symlink():
-            if not place.is_dir():
-                raise UsageError(
-                    f"--output-dir got {folder}, but {place} is a file; give a folder, or a name "
-                    "that is free"
-                )
-            if not os.access(place, os.W_OK):
-                raise UsageError(f"--output-dir got {folder}, but {place} may not be written into")
-            return
+    require_folder(folder)
 
 
 def _name(kind: str, **options: Any) -> str:

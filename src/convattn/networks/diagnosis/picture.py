@@ -85,18 +85,23 @@ def picture_bytes(figure: Any, file_format: str) -> bytes:
     return buffer.getvalue()
 
 
+def picture_files(figure: Any, name: str) -> dict[str, bytes]:
+    """`name.png` and `name.svg` with their content."""
+    figure.draw_without_rendering()  # arranges the panels,
+    figure.set_layout_engine("none")  # once for all formats: it takes longer than drawing
+    return {f"{name}.{each}": picture_bytes(figure, each) for each in FORMATS}
+
+
 def save_picture(figure: Any, folder: Path, name: str) -> list[Path]:
     """Write `name.png` and `name.svg` into a folder, which is made if it is missing.
 
     What stood there is replaced at once or not at all.
     """
+    contents = picture_files(figure, name)
     folder.mkdir(parents=True, exist_ok=True)
-    figure.draw_without_rendering()  # arranges the panels,
-    figure.set_layout_engine("none")  # once for all formats: it takes longer than drawing
-    paths = [folder / f"{name}.{file_format}" for file_format in FORMATS]
-    for path, file_format in zip(paths, FORMATS, strict=True):
-        write_inside(path, picture_bytes(figure, file_format))
-    return paths
+    for path, content in contents.items():
+        write_inside(folder / path, content)
+    return [folder / path for path in contents]
 
 
 def epoch_axis(axes: Any) -> None:
