@@ -62,6 +62,8 @@ def test_bytes_are_normalised(net, tmp_path, convattn_command, monkeypatch):
         "diagnose", net, "--images", tmp_path / "bytes.npy", "--heads", 2, *numbers
     )
     assert done.code == 0
+    assert "with mean 0.1 0.2 0.3 and std 0.5" in done.out
+    assert "4 images." in done.out
     assert np.array_equal(seen["images"], (held[:4] / 255 - np.array([0.1, 0.2, 0.3])) / 0.5)
 
 

@@ -1,6 +1,6 @@
 """``convattn diagnose``: what the attention heads of a trained model do."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -89,13 +89,14 @@ class Diagnose:
                 require_matplotlib()
             model = read_weights(self.model)
             normalise = isinstance(read_model(model)[1], WeightsFile)
-            images = None if self.images is None else self._images(normalise)
+            images, note = (None, []) if self.images is None else self._images(normalise)
             options: dict[str, Any] = {
                 "heads": self.heads,
                 "kernel_size": kernel,
                 "image_size": size,
             }
             found = diagnose(model, images, layers=self.layer, **options)
+            found = replace(found, notes=(*found.notes, *note))
             pictures = {} if self.output_dir is None else self._pictures(found)
         except OSError as error:
             raise UsageError(f"cannot read {error.filename}: {error.strerror}") from error
@@ -117,8 +118,8 @@ class Diagnose:
         write_json(self.json, found.as_dict())
         return SUCCESS
 
-    def _images(self, normalise: bool) -> Any:
-        """The first images of the file, or the first test images of the folder or archive."""
+    def _images(self, normalise: bool) -> tuple[Any, list[str]]:
+        """The first images of a file, or test images of a folder, and how they were normalised."""
         import numpy as np
 
         path = self.images or Path()
@@ -132,15 +133,15 @@ class Diagnose:
             file = read_weights(path)
             if len(file.arrays) != 1:
                 raise UsageError(f"--images got {path}, but expected one array: {file.listing()}")
-            found = file[next(iter(file.arrays))][: self.count]
+            found = np.atleast_1d(file[next(iter(file.arrays))])[: self.count]
         if found.dtype.kind == "f":
-            return found
+            return found, []
         if found.dtype != np.uint8:
             raise UsageError(
                 f"--images got {path} with {found.dtype}, but expected floats, or bytes (uint8)"
             )
         if not normalise:
-            return found.astype(np.float32)
+            return found.astype(np.float32), []
         channels = found.shape[-1]
         if not all(len(each) in (1, channels) for each in (self.mean, self.std)):
             raise UsageError(
@@ -149,7 +150,9 @@ class Diagnose:
             )
         if min(self.std) <= 0:
             raise UsageError(f"--std got {self.std}, but expected numbers > 0")
-        return (found / 255 - np.array(self.mean)) / np.array(self.std)
+        mean, std = (" ".join(map(str, numbers)) for numbers in (self.mean, self.std))
+        note = f"Bytes x are normalised: (x/255 - mean)/std with mean {mean} and std {std}."
+        return (found / 255 - np.array(self.mean)) / np.array(self.std), [note]
 
     def _pictures(self, found: Any) -> dict[str, bytes]:
         """All pictures, by the name of their file, drawn before the first is written."""

@@ -179,11 +179,12 @@ def test_wrong_images_and_options_are_refused(options, said):
         (np.full((1, 1, 4, 4), 0.25), {"images": images()}, "are of images already"),
         (np.full((1, 1, 4, 4), 0.25), {"heads": 2}, "the model says its heads itself"),
         (np.full((4, 4), 0.25), {}, "expected attention probabilities"),
+        (np.zeros((0, 1, 1, 4, 4)), {}, "attention has no layers"),
         (swin_dict(TIMM, ""), {"images": images()}, "expected none for a Swin transformer"),
         ({}, {}, "no state dict of a vision transformer"),
         (content_layer(), {"image_size": 4}, "expected images"),
     ],
-    ids=range(6),
+    ids=range(7),
 )
 def test_what_does_not_go_with_a_model_is_refused(model, options, said):
     with pytest.raises(ValueError, match=said):
@@ -203,5 +204,12 @@ def test_damaged_files_and_pickles_are_refused(content, said, tmp_path):
         diagnose(tmp_path / "net.bin")
 
 
-def test_the_result_is_a_diagnosis():
-    assert isinstance(diagnose(np.full((1, 1, 4, 4), 0.25)), Diagnosis)
+def test_what_uniform_attention_would_have_stands_beside_it():
+    found = diagnose(np.full((1, 1, 4, 4), 0.25), kernel_size=1)
+    assert isinstance(found, Diagnosis)
+    (head,) = found.as_dict()["layers"][0]["heads"]
+    assert found.notes[-1] == (
+        f"Uniform attention on 2 × 2 tokens: distance {head['distance']:.2f}, entropy "
+        f"{head['entropy']:.2f}, spread {head['spread']:.2f}, one shift {head['one_shift']:.2g}, "
+        f"to conv {head['to_convolution']:.2f}."
+    )

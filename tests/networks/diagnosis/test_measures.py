@@ -138,7 +138,7 @@ def test_every_measure_is_in_its_range(seed, images):
     assert (np.linalg.eigvalsh(found.covariance) > -CLOSE).all()
 
 
-def test_images_that_have_nothing_in_common_leave_the_share_of_their_number():
+def test_images_that_have_nothing_in_common_leave_one_over_their_number():
     attention = np.zeros((4, 1, 1024, 1024))
     rng = np.random.default_rng(0)
     for image, query in np.ndindex(4, 1024):

@@ -29,6 +29,8 @@ ZEROS = (
     "decide."
 )
 ONE = "One image: what positions alone explain is not known."
+ONE_WINDOW = "A Swin transformer is not run: each layer in one window, by its table alone."
+UNKNOWN_MAPS = "Attention without value maps: the distance of a whole layer is not known."
 
 
 def diagnose(
@@ -85,46 +87,64 @@ def diagnose(
     if pixels is not None and size is not None:
         raise ValueError("images and image_size were both given, but the images say their size")
     name, content = read_model(model)
+    found, notes, patch = _layers(content, pixels, size, heads)
+    done = tuple(_measured(*each, kernel_size) for each in _chosen(found, layers))
+    if not done:
+        raise ValueError(f"{name} has no layers, but expected at least one")
+    grids = dict.fromkeys(layer.grid for layer in done)
+    uniform = (_uniform(grid, kernel_size) for grid in grids)
+    return Diagnosis(name, (*notes, *uniform), done, patch)
+
+
+def _layers(
+    content: AttentionLayer | WeightsFile | Mapping[str, np.ndarray],
+    pixels: np.ndarray | None,
+    size: tuple[int, int] | None,
+    heads: int | None,
+) -> tuple[Iterable[LayerAttention], list[str], tuple[int, int] | None]:
+    """The layers of a model, what must be said of them, and the pixels of a patch."""
     if heads is not None and not isinstance(content, WeightsFile):
         raise ValueError(f"heads={heads}, but expected none: the model says its heads itself")
-    notes: tuple[str, ...] = ()
-    patch: tuple[int, int] | None = None
-    found: Iterable[LayerAttention]
     if isinstance(content, AttentionLayer):
-        found = [layer_attention(content, pixels, size)]
-        patch = (content.patch_size[0], content.patch_size[-1])
-        if content.content is None:
-            notes = ("Positions alone decide: the layer has no content scores.",)
-    elif not isinstance(content, WeightsFile):
+        positional = "Positions alone decide: the layer has no content scores."
+        notes = [positional] if content.content is None else []
+        layer = layer_attention(content, pixels, size)
+        return [layer], notes, (content.patch_size[0], content.patch_size[1])
+    if not isinstance(content, WeightsFile):
         if pixels is not None:
             raise ValueError("images were given, but attention probabilities are of images already")
-        found = array_layers(content, size)
-        notes = ("Attention without value maps: the distance of a whole layer is not known.",)
-    elif any(map(SWIN.fullmatch, content.arrays)):
-        if pixels is not None or size is not None or heads is not None:
+        return array_layers(content, size), [UNKNOWN_MAPS], None
+    if any(map(SWIN.fullmatch, content.arrays)):
+        if not (pixels is None and size is None and heads is None):
             raise ValueError(
                 "images, image_size or heads were given, but expected none for a Swin transformer: "
                 "its layers are seen in one window each, by their tables alone"
             )
-        found = swin_layers(content)
-        notes = ("A Swin transformer is not run: each layer in one window, by its table alone.",)
-    else:
-        network = read_transformer(content, heads)
-        side = network.patch.shape[2]
-        patch = (side, side)
-        if pixels is None:
-            rows, columns = token_grid(network, size)
-            pixels = np.zeros((1, rows * side, columns * side, network.patch.shape[1]))
-            notes = (ZEROS,)
-        if network.assumed:
-            told = f"{network.heads} heads, assumed: {HEAD_DIM} features each."
-            notes = (*notes, told)
-        notes = (f"Names: {network.naming}; LayerNorm with ε = {network.epsilon:g}.", *notes)
-        found = attention_layers(network, pixels)
-        if len(pixels) == 1:
-            notes = (*notes, ONE)
-    done = tuple(_measured(*each, kernel_size) for each in _chosen(found, layers))
-    return Diagnosis(name, notes, done, patch)
+        return swin_layers(content), [ONE_WINDOW], None
+    network = read_transformer(content, heads)
+    notes = [f"Names: {network.naming}; LayerNorm with ε = {network.epsilon:g}."]
+    if network.assumed:
+        notes.append(f"{network.heads} heads, assumed: {HEAD_DIM} features each.")
+    side = network.patch.shape[2]
+    if pixels is None:
+        rows, columns = token_grid(network, size)
+        pixels = np.zeros((1, rows * side, columns * side, network.patch.shape[1]))
+        notes.append(ZEROS)
+    notes.append(ONE if len(pixels) == 1 else f"{len(pixels)} images.")
+    return attention_layers(network, pixels), notes, (side, side)
+
+
+def _uniform(grid: tuple[int, int], kernel_size: int | Sequence[int]) -> str:
+    """What the measures would be if the heads chose nothing."""
+    tokens = grid[0] * grid[1]
+    attention = np.full((1, 1, tokens, tokens), 1 / tokens)
+    found = measure_heads(attention, grid)
+    nearest = nearest_convolution(attention[0].reshape(1, *grid, *grid), None, kernel_size)
+    return (
+        f"Uniform attention on {grid[0]} × {grid[1]} tokens: distance {found.distance[0]:.2f}, "
+        f"entropy {found.entropy[0]:.2f}, spread {found.spread[0]:.2f}, one shift "
+        f"{1 / tokens:.2g}, to conv {nearest.heads[0]:.2f}."
+    )
 
 
 def read_model(

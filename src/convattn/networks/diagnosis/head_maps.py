@@ -108,6 +108,7 @@ def draw_heads(
             name = f"head{number}-{'query' if line == 'black' else 'map'}"
             outline: Any = {"fill": False, "edgecolor": line, "clip_on": False, "gid": name}
             axes.add_patch(Rectangle(corner, size[1], size[0], **outline))
-    bar = figure.colorbar(image, ax=panels, shrink=0.8, label="attention")
+    bar = figure.colorbar(image, ax=panels, shrink=0.8)
+    bar.set_label("attention", fontsize=8)
     bar.ax.tick_params(labelsize=7)
     return figure

@@ -77,7 +77,8 @@ def attention_layers(
     count = len(images)
     squares = images.reshape(count, grid[0], patch, grid[1], patch, channels)
     squares = squares.transpose(0, 1, 3, 5, 2, 4).reshape(count, grid[0] * grid[1], -1)
-    tokens = squares @ model.patch.reshape(len(model.patch), -1).T + model.patch_bias
+    patches = {"patch.weight": model.patch, "patch.bias": model.patch_bias}
+    tokens = linear(squares, patches, "patch")
     if model.positions is not None and len(model.positions) == tokens.shape[1]:
         tokens = tokens + model.positions
     others = np.broadcast_to(model.prefix, (count, *model.prefix.shape))
@@ -149,8 +150,10 @@ def normalised(
 def linear(
     tokens: Float[np.ndarray, "*batch in"], block: Block, part: str
 ) -> Float[np.ndarray, "*batch out"]:
-    """A linear map with its bias, if it has one."""
-    return tokens @ block[f"{part}.weight"].T + block.get(f"{part}.bias", 0.0)
+    """A linear map with its bias, if it has one; of one matrix, as NumPy is slow with stacks."""
+    weight = block[f"{part}.weight"]
+    found = tokens.reshape(-1, tokens.shape[-1]) @ weight.reshape(len(weight), -1).T
+    return found.reshape(*tokens.shape[:-1], -1) + block.get(f"{part}.bias", 0.0)
 
 
 def by_head(
