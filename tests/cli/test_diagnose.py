@@ -1,4 +1,6 @@
 import json
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -87,6 +89,15 @@ def test_a_stored_layer_and_attention_maps(tmp_path, convattn_command):
     done = convattn_command("diagnose", tmp_path / "maps.npy", "--image-size", 2, 3)
     assert done.code == 0
     assert "without value maps" in done.out
+
+
+@pytest.mark.slow
+def test_a_layer_of_64_bits_is_read_where_these_are_off(tmp_path):
+    ca.save_layer(ca.conv_to_attention(np.ones((3, 3, 1, 1))), tmp_path / "layer.npz")
+    words = ["diagnose", tmp_path / "layer.npz", "--image-size", 4]
+    words = [sys.executable, "-m", "convattn.cli", *map(str, words)]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 WRONG = {

@@ -10,6 +10,7 @@ from convattn.cli.output import console, print_lines, require_folder, require_ou
 from convattn.cli.running import SUCCESS, Json, Sizes, UsageError, option, sizes_of
 from convattn.files import write_inside
 
+WIDE = 8  # bytes of a 64-bit number
 LEGEND = (
     "distance, spread: of the key from the query, in tokens. entropy: nats. by position: the "
     "fraction of the attention's variance that positions alone explain. one shift: the mean "
@@ -88,6 +89,10 @@ class Diagnose:
             if self.output_dir is not None:
                 require_matplotlib()
             model = read_weights(self.model)
+            if any(array.dtype.itemsize == WIDE for array in model.arrays.values()):
+                import jax
+
+                jax.config.update("jax_enable_x64", True)
             normalise = isinstance(read_model(model)[1], WeightsFile)
             images, note = (None, []) if self.images is None else self._images(normalise)
             options: dict[str, Any] = {
