@@ -120,6 +120,7 @@ def test_a_kernel_larger_than_the_image_is_refused() -> None:
         convolution_distance(attention, gram, 9)
 
 
+@pytest.mark.usefixtures("unchecked")
 def test_shapes_that_do_not_fit_are_refused() -> None:
     attention, gram = parts(trained(2, 0))
     for given in ((attention[:1], gram), (attention[..., :3], gram), (attention[0], gram)):

@@ -155,6 +155,7 @@ def test_a_single_key_has_no_entropy():
     assert (found.entropy[0], found.relative_entropy[0], found.one_shift[0]) == (0, 0, 1)
 
 
+@pytest.mark.usefixtures("unchecked")
 @pytest.mark.parametrize(
     ("attention", "said"),
     [

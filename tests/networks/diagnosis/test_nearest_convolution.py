@@ -151,6 +151,7 @@ def test_without_maps_the_heads_alone_are_known():
     assert_within(found.heads, nearest_convolution(attention, maps, (1, 3)).heads, 0)
 
 
+@pytest.mark.usefixtures("unchecked")
 def test_maps_of_another_number_of_heads_are_refused():
     attention, maps = random_layer(0, 3)
     for wrong in (maps[:2], maps[0]):

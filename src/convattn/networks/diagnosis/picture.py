@@ -32,7 +32,9 @@ def require_matplotlib() -> None:
         )
 
 
-def new_figure(width: float, height: float, *, title: str = "", caption: str = "") -> Any:
+def new_figure(
+    width: int | float, height: int | float, *, title: str = "", caption: str = ""
+) -> Any:
     """An empty `matplotlib.figure.Figure` of this size in inches, plus what its text takes.
 
     Title and caption, above and below, are broken into lines that fit.
@@ -54,7 +56,7 @@ def new_figure(width: float, height: float, *, title: str = "", caption: str = "
     return figure
 
 
-def wrapped(text: str, inches: float, points: float) -> str:
+def wrapped(text: str, inches: int | float, points: int | float) -> str:
     """A text broken into lines of about this width, between words where that is possible.
 
     >>> wrapped("some words", 0.5, 10).splitlines(), wrapped("kernel", 0.3, 10).splitlines()
@@ -129,7 +131,7 @@ def head_color(number: int) -> Any:
 
 
 def panels_of(
-    count: int, width: float, height: float, *, title: str, caption: str, **shared: bool
+    count: int, width: int | float, height: int | float, *, title: str, caption: str, **shared: bool
 ) -> tuple[Any, list[Any]]:
     """A figure with a grid of panels of this size, at most three in a row, and their axes.
 
