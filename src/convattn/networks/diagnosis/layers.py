@@ -182,8 +182,8 @@ def swin_layers(file: WeightsFile) -> list[LayerAttention]:
 
 
 def relative_bias(
-    table: Float[np.ndarray, "rows heads"] | None, grid: tuple[int, int], others: int
-) -> Float[np.ndarray, "heads tokens tokens"] | None:
+    table: Float[np.ndarray, "rows heads"], grid: tuple[int, int], others: int
+) -> Float[np.ndarray, "heads tokens tokens"]:
     """B_h of a table of relative positions, as BEiT and Swin have it.
 
     For q and k on the grid it is the row (q - k) + (H - 1, W - 1), counted row by row. If `others`
@@ -193,8 +193,6 @@ def relative_bias(
     >>> relative_bias(np.arange(3.0)[:, None], (1, 2), 0).tolist()  # rows q - k = -1, 0, 1
     [[[1.0, 0.0], [2.0, 1.0]]]
     """
-    if table is None:
-        return None
     height, width = grid
     places = np.stack(np.divmod(np.arange(height * width), width), axis=1)
     between = places[:, None] - places[None] + (height - 1, width - 1)

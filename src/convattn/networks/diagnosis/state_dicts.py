@@ -92,28 +92,15 @@ def read_transformer(file: WeightsFile, heads: int | None = None) -> VisionTrans
         (stem if block is None else blocks[block])[part] = file[name].astype(np.float64)
     for held in blocks:
         _split(held)
-    first, table = blocks[0], stem.get("table", blocks[0].get("table"))
-    attended = len(first["query.weight"])
-    known = heads if table is None else table.shape[1]
-    number = attended // HEAD_DIM if known is None and attended % HEAD_DIM == 0 else known
-    if number is None or number < 1 or attended % number or heads not in (None, number):
-        told = f"heads={heads}" if heads is not None else "no number of heads was given"
-        expected = (
-            f"a divisor of {attended}, the width of attention"
-            if table is None
-            else f"{number}, the columns of the table of relative positions"
-        )
-        raise ValueError(
-            f"{told}, but expected {expected}; give the number of heads that the network was "
-            "trained with"
-        )
+    tables = [held["table"] for held in (stem, blocks[0]) if "table" in held]
+    number = _number_of_heads(len(blocks[0]["query.weight"]), tables, heads)
     width = len(stem["patch.bias"])
     others = [stem[part].reshape(-1, width) for part in TOKENS if part in stem]
     positions = stem.get("positions")
     return VisionTransformer(
         naming.name,
         number,
-        known is None,
+        heads is None and not tables,
         naming.epsilon,
         stem["patch.weight"],
         stem["patch.bias"],
@@ -122,6 +109,23 @@ def read_transformer(file: WeightsFile, heads: int | None = None) -> VisionTrans
         stem.get("table"),
         tuple(blocks),
     )
+
+
+def _number_of_heads(width: int, tables: list[np.ndarray], heads: int | None) -> int:
+    """What the tables say, or what was given, or that of heads of 64 features."""
+    told = f"heads={heads}" if heads is not None else "no number of heads was given"
+    found, expected = heads, f"a divisor of {width}, the width of attention"
+    if tables:
+        found = tables[0].shape[1]
+        expected = f"{found}, the columns of the table of relative positions"
+    elif heads is None:
+        found = 0 if width % HEAD_DIM else width // HEAD_DIM
+    if not found or found < 1 or width % found or heads not in (None, found):
+        raise ValueError(
+            f"{told}, but expected {expected}; give the number of heads that the network was "
+            "trained with"
+        )
+    return found
 
 
 def _wanted(

@@ -91,7 +91,8 @@ def attention_layers(
         tokens = tokens + model.positions
     for number, block in enumerate(model.blocks):
         mean = tokens.mean(axis=0, keepdims=True)
-        bias = relative_bias(block.get("table", model.table), grid, others.shape[1])
+        tables = [each for each in (model.table, block.get("table")) if each is not None]
+        bias = sum((relative_bias(each, grid, others.shape[1]) for each in tables), np.zeros(()))
         seen, at_mean = (
             block_attention(block, normalised(x, block, "norm1", model.epsilon), model.heads, bias)
             for x in (tokens, mean)
@@ -106,12 +107,12 @@ def block_attention(
     block: Block,
     normal: Float[np.ndarray, "images tokens width"],
     heads: int,
-    bias: Float[np.ndarray, "heads tokens tokens"] | None,
+    bias: Float[np.ndarray, "*heads_tokens_tokens"],
 ) -> Float[np.ndarray, "images heads tokens tokens"]:
     """The attention of a block to normalised tokens."""
     query, key = (by_head(linear(normal, block, part), heads) for part in ("query", "key"))
     scores = query @ key.swapaxes(-1, -2) / math.sqrt(query.shape[-1])
-    return softmax(scores if bias is None else scores + bias, axis=-1)
+    return softmax(scores + bias, axis=-1)
 
 
 def block_output(
