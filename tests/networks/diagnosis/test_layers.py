@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -67,6 +69,11 @@ def test_a_layer_without_images_needs_their_size_or_them():
     layer = ca.conv_to_attention(np.ones((3, 3, 1, 1)))
     with pytest.raises(ValueError, match=r"but expected images or image_size \(in pixels\)"):
         layer_attention(layer, None, None)
+    with pytest.raises(ValueError, match="but expected 1 channels"):
+        layer_attention(layer, np.zeros((2, 3, 8, 8)), None)  # the channels first
+    empty = replace(layer, encoding=layer.encoding.take_heads([]), output=layer.output[:0])
+    with pytest.raises(ValueError, match=r"0 heads .* has no heads"):
+        layer_attention(empty, None, SIZE)
     with pytest.raises(ValueError, match="given no images, but expected images"):
         layer_attention(content_layer(), None, SIZE)
     with pytest.raises(ValueError, match="a layer of sequences"):

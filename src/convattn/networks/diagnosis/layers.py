@@ -74,10 +74,11 @@ def layer_attention(
     if images is None and (layer.content is not None or image_size is None):
         needed = "images" if layer.content is not None else "images or image_size (in pixels)"
         raise ValueError(f"{layer!r} was given no images, but expected {needed}")
+    if not layer.heads:
+        raise ValueError(f"{layer!r} has no heads, but expected at least one")
+    seen: Any = image_size
     if images is not None:
-        images = images.astype(jax.dtypes.canonicalize_dtype(np.float64))
-    sides = image_size if images is None else images.shape[1:3]
-    seen: Any = sides if layer.content is None else images
+        seen = images = images.astype(jax.dtypes.canonicalize_dtype(np.float64))
     found = attention_maps(layer, seen)
     weights = np.asarray(found.weights, np.float64)
     weights = weights[None].repeat(2, axis=0) if layer.content is None else weights

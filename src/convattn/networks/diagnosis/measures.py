@@ -73,9 +73,9 @@ def measure_heads(
         grid: H, W.
 
     Raises:
-        ValueError: For another shape, no image, fewer queries or keys than the grid has, and rows
-            that are no probabilities: negative, not finite, or with a sum further than 1e-3 from
-            one.
+        ValueError: For another shape, no image or head, fewer queries or keys than the grid has,
+            and rows that are no probabilities: negative, not finite, or with a sum further than
+            1e-3 from one.
 
     >>> uniform = np.full((1, 1, 4, 4), 0.25)  # one head on 2 × 2 tokens
     >>> found = measure_heads(uniform, (2, 2))
@@ -119,11 +119,11 @@ def require_probabilities(
 ) -> Float[np.ndarray, "images heads queries keys"]:
     """The attention in float64, or a ValueError: see `measure_heads`."""
     tokens = grid[0] * grid[1]
-    if attention.ndim != 4 or not len(attention) or min(attention.shape[2:]) < max(tokens, 1):
+    if attention.ndim != 4 or 0 in attention.shape or min(attention.shape[2:]) < max(tokens, 1):
         raise ValueError(
             f"attention.shape={attention.shape}, but expected [images, heads, queries, keys] with "
-            f"at least one image and the {grid[0]} × {grid[1]} tokens of the grid last among "
-            "queries and keys"
+            f"at least one image and head, and the {grid[0]} × {grid[1]} tokens of the grid last "
+            "among queries and keys"
         )
     attention = attention.astype(np.float64)
     sums = attention.sum(axis=-1)
