@@ -55,6 +55,7 @@ CHECKED = (
     "convattn.operators.scores",
     "convattn.operators.shifts",
     "convattn.structures",
+    "convattn.networks.diagnosis",
     "convattn.networks.weights",
 )
 install_import_hook(CHECKED, "annotations.checked")

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from convattn.encodings.layer import ContentScores as ContentScores
     from convattn.fast.application import apply_attention as apply_attention
     from convattn.fast.application import attention_maps as attention_maps
+    from convattn.networks.diagnosis.head_maps import plot_heads as plot_heads
     from convattn.networks.weights.stored_layer import load_layer as load_layer
     from convattn.networks.weights.stored_layer import save_layer as save_layer
     from convattn.nnx.network_file import load_network as load_network
@@ -45,6 +46,7 @@ _HOMES = {
     "load_network": "convattn.nnx.network_file",
     "numerical_rank": "convattn.bounds.flattened_kernel",
     "patchify": "convattn.operators.patches",
+    "plot_heads": "convattn.networks.diagnosis.head_maps",
     "save_layer": "convattn.networks.weights.stored_layer",
     "unpatchify": "convattn.operators.patches",
 }

@@ -1,4 +1,5 @@
 import json
+import os
 import subprocess
 import sys
 
@@ -6,7 +7,6 @@ import pytest
 from experiments.conftest import EXPERIMENTS
 from lab.analysis.synthetic_runs import write_run
 
-from convattn.cli import analyse
 from convattn.cli.analyse import main
 from convattn.lab.analysis import figures as drawing
 from convattn.lab.models.settings import EncoderSettings, ResNetSettings
@@ -46,8 +46,8 @@ def saved(monkeypatch):
     def save_picture(figure, folder, name):
         return [folder / f"{name}.{suffix}" for suffix in ("png", "svg")]
 
-    for module in ("picture", "figures"):
-        monkeypatch.setattr(f"convattn.lab.analysis.{module}.save_picture", save_picture)
+    for module in ("networks.diagnosis.picture", "lab.analysis.figures"):
+        monkeypatch.setattr(f"convattn.{module}.save_picture", save_picture)
 
 
 @pytest.mark.parametrize("words", PICTURES)
@@ -91,7 +91,7 @@ def test_pictures_go_where_they_are_asked_to(run, tmp_path) -> None:
 
 
 def test_a_folder_that_may_not_be_written_into_is_refused(run, monkeypatch, capsys) -> None:
-    monkeypatch.setattr(analyse.os, "access", lambda place, mode: False)
+    monkeypatch.setattr(os, "access", lambda place, mode: False)
     assert main(["centers", str(run), "--output-dir", str(run / "new")]) == 2
     assert "may not be written into" in capsys.readouterr().err
     assert not (run / "new").exists()

@@ -14,6 +14,7 @@ COMMANDS = {
     "check": "convattn.cli.check:Check",
     "audit": "convattn.cli.audit:Audit",
     "convert": "convattn.cli.convert:Convert",
+    "diagnose": "convattn.cli.diagnose:Diagnose",
     "heads": "convattn.cli.heads:Heads",
     "ledger": "convattn.cli.ledger:Ledger",
 }

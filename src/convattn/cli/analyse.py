@@ -1,6 +1,5 @@
 """The command line of `experiments/analyse.py`: numbers, tables and pictures from runs."""
 
-import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,7 +8,7 @@ from typing import Annotated, Any
 
 from tyro.conf import Positional, arg
 
-from convattn.cli.output import console, require_outputs, run_files, write_json
+from convattn.cli.output import console, require_folder, require_outputs, run_files, write_json
 from convattn.cli.running import FAILED, SUCCESS, Flag, UsageError, dispatch, guarded, option
 
 PROGRAM = "experiments/analyse.py"
@@ -362,9 +361,9 @@ class Figures:
     def __call__(self) -> int:
         """Draw all."""
         from convattn.lab.analysis.figures import draw_all
-        from convattn.lab.analysis.picture import require_matplotlib
         from convattn.lab.analysis.run_summary import read_summary
         from convattn.lab.training.snapshots import snapshot_epochs
+        from convattn.networks.diagnosis.picture import require_matplotlib
 
         started = read_summary(self.run).epochs_done or snapshot_epochs(self.run)
         require_matplotlib()
@@ -388,16 +387,7 @@ def _require(runs: Sequence[Path], folder: Path | None, json: Path | None = None
         raise UsageError("no RUN was given; name the folder of at least one run")
     folders = runs if folder is None else (*runs, folder)
     require_outputs({"--json": json}, {"RUN": [path for run in folders for path in run_files(run)]})
-    for place in () if folder is None else (folder, *folder.parents):
-        if place.exists() or place.is_symlink():
-            if not place.is_dir():
-                raise UsageError(
-                    f"--output-dir got {folder}, but {place} is a file; give a folder, or a name "
-                    "that is free"
-                )
-            if not os.access(place, os.W_OK):
-                raise UsageError(f"--output-dir got {folder}, but {place} may not be written into")
-            return
+    require_folder(folder)
 
 
 def _name(kind: str, **options: Any) -> str:
@@ -416,7 +406,7 @@ def _name(kind: str, **options: Any) -> str:
 
 def _save(figure: Any, run: Path, folder: Path | None, name: str) -> int:
     """Write a picture into a folder, or the run's, and say where it is."""
-    from convattn.lab.analysis.picture import save_picture
+    from convattn.networks.diagnosis.picture import save_picture
 
     for path in save_picture(figure, run / "figures" if folder is None else folder, name):
         print(path)

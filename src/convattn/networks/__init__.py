@@ -1,8 +1,11 @@
-"""Whole networks: a trained residual network turned, layer by layer, into attention layers."""
+"""Whole networks: convolutions turned into attention layers, and what trained heads do."""
 
 from convattn.networks.conversion import to_attention as to_attention
 from convattn.networks.deviation import Deviation as Deviation
 from convattn.networks.deviation import deviation as deviation
+from convattn.networks.diagnosis.diagnose import diagnose as diagnose
+from convattn.networks.diagnosis.report import Diagnosis as Diagnosis
+from convattn.networks.diagnosis.report import LayerDiagnosis as LayerDiagnosis
 from convattn.networks.folding import FoldedConvolution as FoldedConvolution
 from convattn.networks.folding import fold_batch_norm as fold_batch_norm
 from convattn.networks.network_file import load_network as load_network

@@ -16,10 +16,10 @@ from convattn.lab.analysis.attention import (
     position_figure,
     position_maps,
 )
-from convattn.lab.analysis.picture import save_picture
 from convattn.lab.analysis.snapshots import central_query, query_attention
 from convattn.lab.models.settings import EncoderSettings
 from convattn.lab.models.sizes import abstract_model
+from convattn.networks.diagnosis.picture import save_picture
 
 QUERY = (1, 2)
 IMAGES = np.random.default_rng(0).normal(size=(3, 4, 6, 3)).astype(np.float32)

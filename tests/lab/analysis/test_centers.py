@@ -19,8 +19,8 @@ from convattn.lab.analysis.centers import (
     radius,
     window,
 )
-from convattn.lab.analysis.picture import save_picture
 from convattn.lab.models.settings import EncoderSettings
+from convattn.networks.diagnosis.picture import save_picture
 
 CENTER = np.array([1.5, -0.25])
 ROOT = np.array([[1.2, 0.7], [-0.3, 0.4]])

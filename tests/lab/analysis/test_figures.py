@@ -5,8 +5,8 @@ from lab.analysis.synthetic_runs import TINY, write_run
 
 from convattn.lab.analysis import figures
 from convattn.lab.analysis.figures import draw_all, fitting_pictures
-from convattn.lab.analysis.picture import new_figure
 from convattn.lab.models.settings import EncoderSettings, ResNetSettings
+from convattn.networks.diagnosis.picture import new_figure
 
 CURVES, SHARED = {"curves"}, {"curves", "attention-position", "convolution"}
 

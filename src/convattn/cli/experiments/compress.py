@@ -13,10 +13,10 @@ import tyro
 from convattn.cli.network import finished_resnet
 from convattn.cli.output import write_json
 from convattn.cli.running import SUCCESS, UsageError, guarded
-from convattn.lab.analysis.picture import new_figure, save_picture
 from convattn.lab.analysis.resnet_comparison import batches, convert_resnet
 from convattn.ledger.images.cifar10_slice import Images
 from convattn.networks.compression import LayerChoices, choices_of, compress, distribute
+from convattn.networks.diagnosis.picture import new_figure, save_picture
 from convattn.networks.steps import Network, apply_network
 
 PROGRAM = "experiments/compress.py"

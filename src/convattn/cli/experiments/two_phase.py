@@ -135,8 +135,8 @@ def train_as_asked(given: Arguments, command: str) -> int:
         out.print(f"go on with: {command} --output-dir {shlex.quote(str(folder))}")
         return SUCCESS
     if given.figures:
-        from convattn.lab.analysis.picture import save_picture
         from convattn.lab.two_phase.pictures import draw_phases
+        from convattn.networks.diagnosis.picture import save_picture
 
         figure = draw_phases(folder / PHASE_ONE, folder / PHASE_TWO, title_of(summary))
         for picture in save_picture(figure, folder / "figures", "phases"):

@@ -11,7 +11,6 @@ from jaxtyping import Float
 
 from convattn.encodings.layer import AttentionLayer
 from convattn.fast.application import attention_maps
-from convattn.lab.analysis.picture import new_figure
 from convattn.lab.analysis.restored_run import RestoredRun
 from convattn.lab.analysis.run_summary import Numbers, encoder_settings, head_numbers, title_of
 from convattn.lab.analysis.snapshots import (
@@ -22,6 +21,7 @@ from convattn.lab.analysis.snapshots import (
     require_query,
 )
 from convattn.lab.models.encoder import Encoder
+from convattn.networks.diagnosis.picture import new_figure
 from convattn.operators.patches import patchify
 
 BATCH = 10

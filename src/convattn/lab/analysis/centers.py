@@ -19,7 +19,6 @@ from typing import Any
 
 import numpy as np
 
-from convattn.lab.analysis.picture import head_color, panels_of
 from convattn.lab.analysis.run_summary import Numbers, encoder_settings, head_numbers
 from convattn.lab.analysis.snapshots import (
     Layer,
@@ -28,6 +27,7 @@ from convattn.lab.analysis.snapshots import (
     spread_epochs,
     tokens_of,
 )
+from convattn.networks.diagnosis.picture import head_color, panels_of
 
 GAUSSIAN = ("quadratic", "gaussian")
 FRACTIONS = {0.5: "solid", 0.9: "dotted"}

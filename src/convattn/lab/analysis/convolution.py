@@ -1,48 +1,16 @@
 """How far each layer and head is from the nearest convolution, over training. Not in the papers.
 
-A layer of positional attention on tokens is the linear map L = Σ_h A_h ⊗ W_h: token k of the input
-adds X_k L[q, k] = X_k Σ_h A_h[q, k] W_h to token q of the output. For images of 256 tokens with 400
-features it has 10¹⁰ entries. The distance to the K × K convolutions needs none of them.
-
-*Claim.* Let P replace a matrix [q, k] by its mean over the pairs with the same shift k - q where
-that shift is a tap, and by zero elsewhere. With D_h = A_h - P A_h,
-
-    |L - C|² = Σ_gh ⟨D_g, D_h⟩ ⟨W_g, W_h⟩   for the nearest convolution C,
-
-    |L|² = Σ_gh ⟨A_g, A_h⟩ ⟨W_g, W_h⟩,   |C|² = Σ_gh ⟨P A_g, P A_h⟩ ⟨W_g, W_h⟩.
-
-*Proof.* A zero-padded convolution is a map with C[q, k] = Θ_(k-q) where the shift is a tap, and
-zero elsewhere. These maps are a linear space; pairs of different shifts are different entries, so
-the nearest C has for each tap the Θ that is nearest to all L[q, k] of its pairs in the sum of
-squares: their mean. It is linear in L, and the mean of Σ_h A_h[q, k] W_h is Σ_h (P A_h)[q, k] W_h.
-So C = Σ_h P A_h ⊗ W_h and L - C = Σ_h D_h ⊗ W_h. Last,
-
-    ⟨A ⊗ W, B ⊗ V⟩ = Σ_qkio A[q, k] W[i, o] B[q, k] V[i, o] = ⟨A, B⟩⟨W, V⟩. ∎
-
-P is an orthogonal projection, so ⟨D_g, D_h⟩ = ⟨A_g, A_h⟩ - ⟨P A_g, P A_h⟩; but that difference of
-large numbers would lose a small distance to rounding, so D_h is formed. For shift matrices D_h = 0
-exactly. What can still cancel are the signs of ⟨W_g, W_h⟩, when heads with the same D_h and
-opposite maps take each other away; a sum that rounding makes negative is zero.
-
-Borders are a part of the distance: a head whose centre lies outside the image attends elsewhere,
-and a zero-padded convolution would find zeros there.
-
-This is `residual.relative_frobenius` of `attention_to_conv` for layers with patches of one token
-and without stride.
+`networks/diagnosis/convolution_distance.py` has the definition and the proof; here are the
+snapshots of a run, over its epochs.
 """
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import product
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from jaxtyping import Float
 from rich.table import Table
 
-from convattn.lab.analysis.picture import FEW_POINTS, epoch_axis, head_color, panels_of
 from convattn.lab.analysis.run_summary import Numbers, encoder_settings, head_numbers
 from convattn.lab.analysis.snapshots import (
     attention_matrix,
@@ -50,103 +18,13 @@ from convattn.lab.analysis.snapshots import (
     require_snapshots,
     spread_epochs,
 )
-from convattn.operators.shifts import axis_taps, per_axis
+from convattn.networks.diagnosis.convolution_distance import (
+    ConvolutionDistance,
+    convolution_distance,
+)
+from convattn.networks.diagnosis.picture import FEW_POINTS, epoch_axis, head_color, panels_of
 
 MOST_LABELS = 17
-
-
-@dataclass(frozen=True)
-class ConvolutionDistance:
-    """How far a layer, and each head's attention, is from a convolution.
-
-    Attributes:
-        relative: |L - C| / |L|, in [0, 1]; 0 if L vanishes.
-        fraction: |C|² / |L|², how much of the layer the convolution is; 1 if L vanishes.
-        heads: `[heads]`, |A_h - P A_h| / |A_h|.
-    """
-
-    relative: float
-    fraction: float
-    heads: np.ndarray
-
-
-def convolution_distance(
-    attention: Float[np.ndarray, "heads query_rows query_columns key_rows key_columns"],
-    value_gram: Float[np.ndarray, "heads heads"],
-    kernel_size: int | Sequence[int],
-    *,
-    dilation: int | Sequence[int] = 1,
-) -> ConvolutionDistance:
-    """The distance of L = Σ_h A_h ⊗ W_h to the K × K convolutions, K odd or even.
-
-    Of the A_h the keys are the tokens that queries are: a ring of zeros gives nothing, so its
-    columns are left out. The Gram matrix is that of the ⟨W_g, W_h⟩.
-
-    >>> rows = np.eye(3)[:, None, :, None]  # three tokens in a column; each attends to itself
-    >>> convolution_distance(rows[None], np.ones((1, 1)), 1)
-    ConvolutionDistance(relative=0.0, fraction=1.0, heads=array([0.]))
-    """
-    heads, *sides = attention.shape
-    if attention.ndim != 5 or sides[:2] != sides[2:] or value_gram.shape != (heads, heads):
-        raise ValueError(
-            f"attention.shape={attention.shape} and value_gram.shape={value_gram.shape}, but "
-            "expected [heads, rows, columns, rows, columns] and [heads, heads]"
-        )
-    whole = attention.astype(np.float64)
-    nearest = tap_means(whole, per_axis(kernel_size, 2, "kernel_size"), dilation)
-    gap = whole - nearest
-    size, distance, kept = (
-        squared_norm(part, value_gram.astype(np.float64)) for part in (whole, gap, nearest)
-    )
-    norms, gaps = (np.sqrt(np.sum(part**2, axis=(1, 2, 3, 4))) for part in (whole, gap))
-    if not size:
-        relative, fraction = 0.0, 1.0
-    else:
-        relative, fraction = float(np.sqrt(distance / size)), float(kept / size)
-    return ConvolutionDistance(relative, fraction, gaps / np.where(norms > 0, norms, 1))
-
-
-def tap_means(
-    attention: Float[np.ndarray, "heads query_rows query_columns key_rows key_columns"],
-    kernel_size: Sequence[int],
-    dilation: int | Sequence[int] = 1,
-) -> Float[np.ndarray, "heads query_rows query_columns key_rows key_columns"]:
-    """P A_h: for each tap the mean over the pairs that it joins, and zero elsewhere."""
-    sides = attention.shape[1:3]
-    steps = per_axis(dilation, 2, "dilation")
-    found = np.zeros_like(attention)
-    for tap in product(*(axis_taps(size) for size in kernel_size)):
-        queries, keys = [], []
-        for shift, side in zip((tap[0] * steps[0], tap[1] * steps[1]), sides, strict=True):
-            inside = np.arange(max(0, -shift), min(side, side - shift))
-            if not len(inside):
-                raise ValueError(
-                    f"an image of {sides[0]} × {sides[1]} tokens has no pair that tap {tap} of a "
-                    f"kernel of size {tuple(kernel_size)} joins; take a smaller kernel"
-                )
-            queries.append(inside)
-            keys.append(inside + shift)
-        where = (
-            slice(None),
-            queries[0][:, None],
-            queries[1][None, :],
-            keys[0][:, None],
-            keys[1][None, :],
-        )
-        found[where] = attention[where].mean(axis=(1, 2), keepdims=True)
-    return found
-
-
-def squared_norm(
-    attention: Float[np.ndarray, "heads *pairs"], value_gram: Float[np.ndarray, "heads heads"]
-) -> float:
-    """|Σ_h A_h ⊗ W_h|² = Σ_gh ⟨A_g, A_h⟩ ⟨W_g, W_h⟩, and zero where rounding makes it negative.
-
-    >>> squared_norm(np.ones((2, 3)), np.array([[1.0, -1.0], [-1.0, 1.0]]))
-    0.0
-    """
-    flat = attention.reshape(len(attention), int(np.prod(attention.shape[1:])))
-    return max(float(np.sum((flat @ flat.T) * value_gram)), 0.0)
 
 
 @dataclass(frozen=True)

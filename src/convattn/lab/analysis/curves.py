@@ -7,15 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from convattn.lab.analysis.picture import (
+from convattn.lab.analysis.run_summary import read_pruning, read_summary
+from convattn.lab.training.metrics import read_metrics
+from convattn.networks.diagnosis.picture import (
     FEW_POINTS,
     epoch_axis,
     new_figure,
     text_height,
     wrapped,
 )
-from convattn.lab.analysis.run_summary import read_pruning, read_summary
-from convattn.lab.training.metrics import read_metrics
 
 WIDTH, LABEL_POINTS = 8.0, 8.0
 

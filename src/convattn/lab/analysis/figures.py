@@ -14,10 +14,10 @@ from convattn.lab.analysis.centers import (
 )
 from convattn.lab.analysis.convolution import distance_history, draw_distances
 from convattn.lab.analysis.curves import accuracy_curves, draw_curves
-from convattn.lab.analysis.picture import require_matplotlib, save_picture
 from convattn.lab.analysis.run_summary import encoder_settings, title_of
 from convattn.lab.models.settings import EncoderSettings
 from convattn.lab.runs.directory import RunDirectory
+from convattn.networks.diagnosis.picture import require_matplotlib, save_picture
 
 MOTION_LAYER = 4
 MOST_EPOCHS = 16

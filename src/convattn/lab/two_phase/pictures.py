@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from convattn.lab.analysis.curves import points_of, require_metrics
-from convattn.lab.analysis.picture import FEW_POINTS, epoch_axis, new_figure, save_picture
 from convattn.lab.runs.directory import RunDirectory
 from convattn.lab.training.metrics import read_metrics
 from convattn.lab.two_phase.comparison import ComparisonDirectory
 from convattn.lab.two_phase.settings import RANDOM, TITLES, ComparisonSettings
+from convattn.networks.diagnosis.picture import FEW_POINTS, epoch_axis, new_figure, save_picture
 
 PRINTED = "limit-40"
 

@@ -32,7 +32,9 @@ def require_matplotlib() -> None:
         )
 
 
-def new_figure(width: float, height: float, *, title: str = "", caption: str = "") -> Any:
+def new_figure(
+    width: int | float, height: int | float, *, title: str = "", caption: str = ""
+) -> Any:
     """An empty `matplotlib.figure.Figure` of this size in inches, plus what its text takes.
 
     Title and caption, above and below, are broken into lines that fit.
@@ -54,7 +56,7 @@ def new_figure(width: float, height: float, *, title: str = "", caption: str = "
     return figure
 
 
-def wrapped(text: str, inches: float, points: float) -> str:
+def wrapped(text: str, inches: int | float, points: int | float) -> str:
     """A text broken into lines of about this width, between words where that is possible.
 
     >>> wrapped("some words", 0.5, 10).splitlines(), wrapped("kernel", 0.3, 10).splitlines()
@@ -85,18 +87,23 @@ def picture_bytes(figure: Any, file_format: str) -> bytes:
     return buffer.getvalue()
 
 
+def picture_files(figure: Any, name: str) -> dict[str, bytes]:
+    """`name.png` and `name.svg` with their content."""
+    figure.draw_without_rendering()  # arranges the panels,
+    figure.set_layout_engine("none")  # once for all formats: it takes longer than drawing
+    return {f"{name}.{each}": picture_bytes(figure, each) for each in FORMATS}
+
+
 def save_picture(figure: Any, folder: Path, name: str) -> list[Path]:
     """Write `name.png` and `name.svg` into a folder, which is made if it is missing.
 
     What stood there is replaced at once or not at all.
     """
+    contents = picture_files(figure, name)
     folder.mkdir(parents=True, exist_ok=True)
-    figure.draw_without_rendering()  # arranges the panels,
-    figure.set_layout_engine("none")  # once for all formats: it takes longer than drawing
-    paths = [folder / f"{name}.{file_format}" for file_format in FORMATS]
-    for path, file_format in zip(paths, FORMATS, strict=True):
-        write_inside(path, picture_bytes(figure, file_format))
-    return paths
+    for path, content in contents.items():
+        write_inside(folder / path, content)
+    return [folder / path for path in contents]
 
 
 def epoch_axis(axes: Any) -> None:
@@ -124,7 +131,7 @@ def head_color(number: int) -> Any:
 
 
 def panels_of(
-    count: int, width: float, height: float, *, title: str, caption: str, **shared: bool
+    count: int, width: int | float, height: int | float, *, title: str, caption: str, **shared: bool
 ) -> tuple[Any, list[Any]]:
     """A figure with a grid of panels of this size, at most three in a row, and their axes.
 

@@ -1,7 +1,7 @@
 import pytest
 
-from convattn.lab.analysis import picture
-from convattn.lab.analysis.picture import new_figure, picture_bytes, save_picture
+from convattn.networks.diagnosis import picture
+from convattn.networks.diagnosis.picture import new_figure, picture_bytes, save_picture
 
 
 def drawn():

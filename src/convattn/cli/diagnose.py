@@ -1,0 +1,177 @@
+"""``convattn diagnose``: what the attention heads of a trained model do."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated, Any
+
+from tyro.conf import Positional, arg
+
+from convattn.cli.output import console, print_lines, require_folder, require_outputs, write_json
+from convattn.cli.running import SUCCESS, Json, Sizes, UsageError, option, sizes_of
+from convattn.files import write_inside
+
+WIDE = 8  # bytes of a 64-bit number
+LEGEND = (
+    "distance, spread: of the key from the query, in tokens. entropy: nats. by position: the "
+    "fraction of the attention's variance that positions alone explain. one shift: the mean "
+    "attention to the key at that shift. elsewhere: attention to a class token or a ring. to conv: "
+    "the head's attention against its nearest convolution."
+)
+LAYERS = (
+    "distance: of the whole layer, with its value maps, from the nearest convolution, relative. "
+    "rank, limit, exact: of that convolution's kernel, and the heads that it takes as scores tend "
+    "to infinity and at finite scores (S.kernel; for any kernel {} and {}, S.finite). as near: no "
+    "fewer heads without content are as near to that convolution as the layer is."
+)
+
+
+@dataclass(frozen=True)
+class Diagnose:
+    """Measure what each attention head of a trained model does, and draw it.
+
+    MODEL is a ViT, DeiT or BEiT with timm's or Hugging Face's names; a Swin, which is not run: each
+    layer is seen in one window, by its table of relative positions; a layer that convattn convert
+    has written; or attention probabilities [images, heads, queries, keys].
+
+    Attributes:
+        model: .safetensors, .npz or .npy; no pickles.
+        images: A file [images, height, width, channels], floats as the model takes them or bytes;
+            or a folder or archive of images as for experiments/cifar.py, whose test images are
+            taken. Default: one image of zeros, so that positions alone decide.
+        count: At most so many images.
+        mean: What bytes are normalised with, (x/255 - mean)/std, one number or one a channel; used
+            with state dicts alone.
+        std: The same. DeiT takes 0.485 0.456 0.406 and 0.229 0.224 0.225, ViT and BEiT mostly 0.5.
+        heads: Of each layer, if no table says it; default: width / 64, as in ViT and DeiT.
+        kernel_size: Of the convolutions, in tokens.
+        layer: Only these layers, counted from 1.
+        image_size: Without images, their pixels; for attention probabilities the tokens.
+        query: Row and column of the token whose attention is drawn; default: the middle.
+        output_dir: Draw each layer into this folder, as PNG and SVG; needs matplotlib.
+    """
+
+    model: Annotated[Positional[Path], option("MODEL")]
+    images: Annotated[Path | None, option("PATH")] = None
+    count: int = 16
+    mean: Annotated[tuple[float, ...], arg(metavar="M [M M]")] = (0.5,)
+    std: Annotated[tuple[float, ...], arg(metavar="S [S S]")] = (0.5,)
+    heads: Annotated[int | None, option("N")] = None
+    kernel_size: Annotated[Sizes, arg(metavar="K [K]")] = (3,)
+    layer: Annotated[Sizes | None, option("N [N …]")] = None
+    image_size: Annotated[Sizes | None, option("H [W]")] = None
+    query: Annotated[tuple[int, int] | None, option("R C")] = None
+    output_dir: Annotated[Path | None, option("DIR")] = None
+    json: Json = None
+
+    def __call__(self) -> int:
+        """Measure, print the tables, and write the pictures and the numbers.
+
+        Returns:
+            0.
+
+        Raises:
+            UsageError: If a file cannot be read or written, the model or the images are refused, or
+                an option does not go with the model. Nothing is written then.
+        """
+        require_outputs({"--json": self.json}, {"MODEL": self.model, "--images": self.images})
+        require_folder(self.output_dir)
+        if self.query is not None and self.output_dir is None:
+            raise UsageError("--query says what is drawn; give --output-dir too")
+        if self.count < 1:
+            raise UsageError(f"--count got {self.count}, but expected at least 1")
+        kernel = sizes_of(self.kernel_size, "--kernel-size")
+        size = None if self.image_size is None else sizes_of(self.image_size, "--image-size")
+        from convattn.networks.diagnosis.diagnose import diagnose, read_model
+        from convattn.networks.diagnosis.picture import require_matplotlib
+        from convattn.networks.weights.files import WeightsFile, read_weights
+
+        try:
+            if self.output_dir is not None:
+                require_matplotlib()
+            model = read_weights(self.model)
+            if any(array.dtype.itemsize == WIDE for array in model.arrays.values()):
+                import jax
+
+                jax.config.update("jax_enable_x64", True)
+            normalise = isinstance(read_model(model)[1], WeightsFile)
+            images, note = (None, []) if self.images is None else self._images(normalise)
+            options: dict[str, Any] = {
+                "heads": self.heads,
+                "kernel_size": kernel,
+                "image_size": size,
+            }
+            found = diagnose(model, images, layers=self.layer, **options)
+            found = replace(found, notes=(*found.notes, *note))
+            pictures = {} if self.output_dir is None else self._pictures(found)
+        except OSError as error:
+            raise UsageError(f"cannot read {error.filename}: {error.strerror}") from error
+        except ValueError as error:
+            raise UsageError(str(error)) from error
+        console().print(found.head_table())
+        console().print(LEGEND, markup=False)
+        print_lines([""])
+        console().print(found.layer_table())
+        taps = found.layers[0].convolution.kernel_size
+        enough = taps[0] * taps[1]
+        console().print(LAYERS.format(enough, enough + 1), markup=False)
+        print_lines(["", *found.notes])
+        if self.output_dir is not None:
+            self.output_dir.mkdir(parents=True, exist_ok=True)
+            for name, content in pictures.items():
+                write_inside(self.output_dir / name, content)
+                print_lines([str(self.output_dir / name)])
+        write_json(self.json, found.as_dict())
+        return SUCCESS
+
+    def _images(self, normalise: bool) -> tuple[Any, list[str]]:
+        """The first images of a file, or test images of a folder, and how they were normalised."""
+        import numpy as np
+
+        path = self.images or Path()
+        if path.is_dir() or path.name.endswith((".tar", ".tar.gz", ".tgz")):
+            from convattn.lab.data.datasets import read_dataset
+
+            found = read_dataset(path).test.images[: self.count]
+        else:
+            from convattn.networks.weights.files import read_weights
+
+            file = read_weights(path)
+            if len(file.arrays) != 1:
+                raise UsageError(f"--images got {path}, but expected one array: {file.listing()}")
+            found = np.atleast_1d(file[next(iter(file.arrays))])[: self.count]
+        if found.dtype.kind == "f":
+            return found, []
+        if found.dtype != np.uint8:
+            raise UsageError(
+                f"--images got {path} with {found.dtype}, but expected floats, or bytes (uint8)"
+            )
+        if not normalise:
+            return found.astype(np.float32), []
+        channels = found.shape[-1]
+        if not all(len(each) in (1, channels) for each in (self.mean, self.std)):
+            raise UsageError(
+                f"--mean and --std got {len(self.mean)} and {len(self.std)} numbers, but expected "
+                f"one or {channels}: the images have shape {found.shape}"
+            )
+        if min(self.std) <= 0:
+            raise UsageError(f"--std got {self.std}, but expected numbers > 0")
+        mean, std = (" ".join(map(str, numbers)) for numbers in (self.mean, self.std))
+        note = f"Bytes x are normalised: (x/255 - mean)/std with mean {mean} and std {std}."
+        return (found / 255 - np.array(self.mean)) / np.array(self.std), [note]
+
+    def _pictures(self, found: Any) -> dict[str, bytes]:
+        """All pictures, by the name of their file, drawn before the first is written."""
+        from convattn.networks.diagnosis.head_maps import plot_heads
+        from convattn.networks.diagnosis.picture import picture_files
+
+        pictures: dict[str, bytes] = {}
+        for layer in found.layers:
+            rows, columns = layer.grid
+            query = (rows // 2, columns // 2) if self.query is None else self.query
+            title = (
+                f"{self.model.name}: {layer.name}, attention of the token at row {query[0]}, "
+                f"column {query[1]} of {rows} × {columns}"
+            )
+            figure = plot_heads(layer.mean, query, title=title)
+            pictures |= picture_files(figure, f"layer{layer.number:02}")
+        return pictures

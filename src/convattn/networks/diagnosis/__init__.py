@@ -1,0 +1,1 @@
+"""What the attention heads of a trained model do, measured and drawn."""

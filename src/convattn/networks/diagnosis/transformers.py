@@ -1,0 +1,164 @@
+"""A vision transformer applied to images, layer by layer, as far as its attention needs it.
+
+With z = LN(x) of the tokens x that go into a block, head h of width d attends by
+
+    A[q, k] = softmax_k ((z_q Q_h + b_Q) · (z_k K_h + b_K) / √d + B_h[q, k])
+
+and adds Σ_k A[q, k] z_k W_h, W_h = V_h O_h, to token q, layer scale included in O_h. B_h is BEiT's
+bias, `relative_bias`. Computed in float64; GELU is the exact one.
+"""
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+from jaxtyping import Float
+from scipy.special import erf, softmax
+
+from convattn.networks.diagnosis.layers import LayerAttention, relative_bias
+from convattn.networks.diagnosis.state_dicts import Block, VisionTransformer
+
+
+def token_grid(model: VisionTransformer, image_size: tuple[int, int] | None) -> tuple[int, int]:
+    """The rows and columns of tokens: of images of that size, or a square as the model has it.
+
+    Raises:
+        ValueError: For a size that patches do not divide, or of which positions or tables have
+            another number; without a size, if they do not make a square.
+    """
+    patch, others = model.patch.shape[2], len(model.prefix)
+    tables = [t for t in (model.table, model.blocks[0].get("table")) if t is not None]
+    rows = len(tables[0]) - 3 if tables else None
+    known = None if model.positions is None else len(model.positions)
+    if image_size is None:
+        side = math.isqrt(known if known is not None else rows or 0)
+        if known is None and rows is not None:
+            side = (side + 1) // 2
+        elif known is not None and side**2 != known:
+            side = math.isqrt(max(known - others, 0))
+        grid, size = (side, side), (side * patch, side * patch)
+    else:
+        size = image_size
+        grid = (size[0] // patch, size[1] // patch)
+    tokens, shifts = grid[0] * grid[1], (2 * grid[0] - 1) * (2 * grid[1] - 1)
+    if any(side % patch or not side for side in size):
+        problem = f"patches of {patch} × {patch} do not divide it"
+    elif known not in (None, tokens, tokens + others):
+        problem = f"the model has positions for {known} tokens, {others} of them not patches"
+    elif rows not in (None, shifts) or (tables and others != 1):
+        problem = f"the model has a table of {rows} relative positions"
+    elif known is rows is None and image_size is None:
+        problem = "the model has neither positions nor tables that would say it"
+    else:
+        return grid
+    got = "no image size" if image_size is None else f"images of {size[0]} × {size[1]} pixels"
+    raise ValueError(
+        f"{got}: {tokens} patches in {grid[0]} × {grid[1]}, but {problem}; give images of the size "
+        "that the model was trained with, resized beforehand"
+    )
+
+
+def attention_layers(
+    model: VisionTransformer, images: Float[np.ndarray, "images height width channels"]
+) -> Iterator[LayerAttention]:
+    """Each layer of the network on normalised images.
+
+    Raises:
+        ValueError: For images of another size, of other channels, or with the channels first.
+    """
+    channels, patch = model.patch.shape[1:3]
+    if images.ndim != 4 or not len(images) or images.shape[3] != channels:
+        first = images.ndim == 4 and images.shape[1] == channels
+        raise ValueError(
+            f"images.shape={images.shape}, but expected [images, height, width, {channels}]"
+            + ("; move the channels last: images.transpose(0, 2, 3, 1)" if first else "")
+        )
+    grid = token_grid(model, (images.shape[1], images.shape[2]))
+    count = len(images)
+    squares = images.reshape(count, grid[0], patch, grid[1], patch, channels)
+    squares = squares.transpose(0, 1, 3, 5, 2, 4).reshape(count, grid[0] * grid[1], -1)
+    patches = {"patch.weight": model.patch, "patch.bias": model.patch_bias}
+    tokens = linear(squares, patches, "patch")
+    if model.positions is not None and len(model.positions) == tokens.shape[1]:
+        tokens = tokens + model.positions
+    others = np.broadcast_to(model.prefix, (count, *model.prefix.shape))
+    tokens = np.concatenate([others, tokens], axis=1)
+    if (
+        model.positions is not None
+        and len(model.positions) == tokens.shape[1]
+        and len(model.prefix)
+    ):
+        tokens = tokens + model.positions
+    for number, block in enumerate(model.blocks):
+        mean = tokens.mean(axis=0, keepdims=True)
+        tables = [each for each in (model.table, block.get("table")) if each is not None]
+        bias = sum((relative_bias(each, grid, others.shape[1]) for each in tables), np.zeros(()))
+        seen, at_mean = (
+            block_attention(block, normalised(x, block, "norm1", model.epsilon), model.heads, bias)
+            for x in (tokens, mean)
+        )
+        yield LayerAttention(
+            f"layer {number + 1}", grid, seen, at_mean[0], head_maps(block, model.heads)
+        )
+        tokens = block_output(model, block, tokens, seen)
+
+
+def block_attention(
+    block: Block,
+    normal: Float[np.ndarray, "images tokens width"],
+    heads: int,
+    bias: Float[np.ndarray, "*heads_tokens_tokens"],
+) -> Float[np.ndarray, "images heads tokens tokens"]:
+    """The attention of a block to normalised tokens."""
+    query, key = (by_head(linear(normal, block, part), heads) for part in ("query", "key"))
+    scores = query @ key.swapaxes(-1, -2) / math.sqrt(query.shape[-1])
+    return softmax(scores + bias, axis=-1)
+
+
+def block_output(
+    model: VisionTransformer,
+    block: Block,
+    tokens: Float[np.ndarray, "images tokens width"],
+    attention: Float[np.ndarray, "images heads tokens tokens"],
+) -> Float[np.ndarray, "images tokens width"]:
+    """The tokens after a block, whose attention to them is known."""
+    normal = normalised(tokens, block, "norm1", model.epsilon)
+    seen = attention @ by_head(linear(normal, block, "value"), model.heads)
+    joined = seen.swapaxes(1, 2).reshape(*tokens.shape[:2], -1)
+    tokens = tokens + block.get("scale1", 1.0) * linear(joined, block, "output")
+    hidden = linear(normalised(tokens, block, "norm2", model.epsilon), block, "fc1")
+    hidden = hidden * (1 + erf(hidden / math.sqrt(2))) / 2
+    return tokens + block.get("scale2", 1.0) * linear(hidden, block, "fc2")
+
+
+def head_maps(block: Block, heads: int) -> Float[np.ndarray, "heads width width"]:
+    """W_h = V_h O_h of each head, layer scale included."""
+    value, output = block["value.weight"], block["output.weight"]
+    values = value.reshape(heads, -1, value.shape[1])
+    outputs = (output.T * block.get("scale1", 1.0)).reshape(heads, -1, len(output))
+    return values.swapaxes(1, 2) @ outputs
+
+
+def normalised(
+    tokens: Float[np.ndarray, "*batch width"], block: Block, part: str, epsilon: float
+) -> Float[np.ndarray, "*batch width"]:
+    """LayerNorm."""
+    centered = tokens - tokens.mean(axis=-1, keepdims=True)
+    scale = np.sqrt(np.mean(centered**2, axis=-1, keepdims=True) + epsilon)
+    return centered / scale * block[f"{part}.weight"] + block[f"{part}.bias"]
+
+
+def linear(
+    tokens: Float[np.ndarray, "*batch in"], block: Block, part: str
+) -> Float[np.ndarray, "*batch out"]:
+    """A linear map with its bias, if it has one; of one matrix, as NumPy is slow with stacks."""
+    weight = block[f"{part}.weight"]
+    found = tokens.reshape(-1, tokens.shape[-1]) @ weight.reshape(len(weight), -1).T
+    return found.reshape(*tokens.shape[:-1], -1) + block.get(f"{part}.bias", 0.0)
+
+
+def by_head(
+    tokens: Float[np.ndarray, "images tokens width"], heads: int
+) -> Float[np.ndarray, "images heads tokens part"]:
+    """The features of each head."""
+    return tokens.reshape(*tokens.shape[:2], heads, -1).swapaxes(1, 2)

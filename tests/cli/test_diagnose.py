@@ -1,0 +1,182 @@
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from networks.diagnosis.small_transformers import images, timm_dict
+
+import convattn as ca
+from convattn.cli import diagnose as command
+from convattn.files import write_file
+from convattn.networks import diagnose
+from convattn.networks.weights.formats import write_safetensors
+
+
+@pytest.fixture
+def net(tmp_path):
+    write_file(tmp_path / "net.safetensors", write_safetensors(timm_dict(), {}))
+    np.save(tmp_path / "images.npy", images())
+    return tmp_path / "net.safetensors"
+
+
+def test_numbers_tables_and_pictures(net, tmp_path, convattn_command):
+    out = tmp_path / "new" / "pictures"
+    given = ("--images", tmp_path / "images.npy", "--heads", 2, "--kernel-size", 1, 3)
+    files = ("--json", tmp_path / "out.json", "--output-dir", out, "--query", 1, 2)
+    done = convattn_command("diagnose", net, *given, *files)
+    assert done.code == 0
+    expected = diagnose(net, images(), heads=2, kernel_size=(1, 3)).as_dict()
+    assert json.loads((tmp_path / "out.json").read_text()) == json.loads(json.dumps(expected))
+    assert sorted(path.name for path in out.iterdir()) == [
+        *("layer01.png", "layer01.svg", "layer02.png", "layer02.svg"),
+    ]
+    assert "row 1, column 2" in (out / "layer01.svg").read_text()
+    assert str(out / "layer02.png") in done.out
+    assert "1 × 3" in done.out
+    assert "3 and 4" in " ".join(done.out.split())  # S.finite's numbers for three taps
+    assert "Names: timm" in done.out
+
+
+def test_layers_keep_their_numbers(net, tmp_path, convattn_command):
+    size = ("--image-size", 8, 12)
+    done = convattn_command(
+        "diagnose", net, "--heads", 2, *size, "--layer", 2, "--output-dir", tmp_path / "p"
+    )
+    assert done.code == 0
+    assert {path.stem for path in (tmp_path / "p").iterdir()} == {"layer02"}
+    assert "No images: one image of zeros" in done.out
+    assert "layer 1 " not in done.out
+
+
+def test_bytes_are_normalised(net, tmp_path, convattn_command, monkeypatch):
+    held = np.random.default_rng(0).integers(0, 256, (5, 8, 12, 3)).astype(np.uint8)
+    np.save(tmp_path / "bytes.npy", held)
+    seen = {}
+
+    def spy(model, images, **options):
+        seen["images"] = images
+        return diagnose(model, images, **options)
+
+    monkeypatch.setattr("convattn.networks.diagnosis.diagnose.diagnose", spy)
+    numbers = ("--mean", 0.1, 0.2, 0.3, "--std", 0.5, "--count", 4)
+    done = convattn_command(
+        "diagnose", net, "--images", tmp_path / "bytes.npy", "--heads", 2, *numbers
+    )
+    assert done.code == 0
+    assert "with mean 0.1 0.2 0.3 and std 0.5" in done.out
+    assert "4 images." in done.out
+    assert np.array_equal(seen["images"], (held[:4] / 255 - np.array([0.1, 0.2, 0.3])) / 0.5)
+
+
+def test_a_folder_of_images_is_read(tmp_path, convattn_command):
+    pillow = pytest.importorskip("PIL.Image")
+    for name in ("train/cat/1", "train/dog/1", "test/cat/2", "test/dog/2"):
+        path = tmp_path / "set" / f"{name}.png"
+        path.parent.mkdir(parents=True)
+        pillow.new("RGB", (12, 8), (1, 2, 3)).save(path)
+    write_file(tmp_path / "net.safetensors", write_safetensors(timm_dict(), {}))
+    words = ("--images", tmp_path / "set", "--heads", 2)
+    assert convattn_command("diagnose", tmp_path / "net.safetensors", *words).code == 0
+
+
+def test_a_stored_layer_and_attention_maps(tmp_path, convattn_command):
+    ca.save_layer(ca.conv_to_attention(np.ones((3, 3, 1, 1))), tmp_path / "layer.npz")
+    done = convattn_command("diagnose", tmp_path / "layer.npz", "--image-size", 6)
+    assert done.code == 0
+    assert "Positions alone decide" in done.out
+    np.save(tmp_path / "maps.npy", np.full((2, 3, 6, 6), 1 / 6))
+    done = convattn_command("diagnose", tmp_path / "maps.npy", "--image-size", 2, 3)
+    assert done.code == 0
+    assert "without value maps" in done.out
+
+
+@pytest.mark.slow
+def test_a_layer_of_64_bits_is_read_where_these_are_off(tmp_path):
+    ca.save_layer(ca.conv_to_attention(np.ones((3, 3, 1, 1))), tmp_path / "layer.npz")
+    words = ["diagnose", tmp_path / "layer.npz", "--image-size", 4]
+    words = [sys.executable, "-m", "convattn.cli", *map(str, words)]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+WRONG = {
+    "no file": (["none.npz"], "cannot read"),
+    "a pickle": (["net.pt"], "is a pickle"),
+    "heads": (["net.safetensors", "--heads", 3], "heads=3, but expected a divisor of 8"),
+    "size": (["net.safetensors", "--heads", 2], "the model has positions for 7 tokens"),
+    "query alone": (["net.safetensors", "--query", 0, 0], "give --output-dir too"),
+    "query outside": (
+        [
+            *("net.safetensors", "--heads", 2, "--images", "images.npy"),
+            *("--query", 2, 0, "--output-dir", "new"),
+        ],
+        r"query=(2, 0), but expected a row from 0 to 1",
+    ),
+    "count": (["net.safetensors", "--count", 0], "--count got 0"),
+    "kernel": (["net.safetensors", "--kernel-size", 0], "--kernel-size got (0,)"),
+    "layer": (
+        ["net.safetensors", "--heads", 2, "--images", "images.npy", "--layer", 9],
+        "layers=[9], but the model has layers 1 to 2",
+    ),
+    "channels first": (
+        ["net.safetensors", "--heads", 2, "--images", "first.npy"],
+        "images.transpose(0, 2, 3, 1)",
+    ),
+    "integers": (["net.safetensors", "--images", "int.npy"], "but expected floats, or bytes"),
+    "mean": (
+        ["net.safetensors", "--images", "bytes.npy", "--mean", 0.5, 0.5],
+        "--mean and --std got 2 and 1 numbers, but expected one or 3",
+    ),
+    "std": (["net.safetensors", "--images", "bytes.npy", "--std", 0], "expected numbers > 0"),
+    "several arrays": (["net.safetensors", "--images", "net.safetensors"], "expected one array"),
+    "output over input": (["net.safetensors", "--json", "net.safetensors"], "would overwrite"),
+    "output below a file": (["net.safetensors", "--output-dir", "net.pt/new"], "is a file"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_wrong_use_exits_2_and_leaves_nothing(name, net, tmp_path, convattn_command, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "net.pt").write_bytes(b"\x80\x02}q\x00.")
+    np.save("first.npy", images().transpose(0, 3, 1, 2))
+    np.save("int.npy", np.zeros((1, 8, 12, 3), np.int32))
+    np.save("bytes.npy", np.zeros((1, 8, 12, 3), np.uint8))
+    words, said = WRONG[name]
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    json_file = [] if "--json" in words else ["--json", "out.json"]
+    done = convattn_command("diagnose", *words, *json_file)
+    assert done.code == 2
+    assert done.err.startswith("convattn diagnose: ")
+    assert said in done.err
+    assert done.out == ""
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_nothing_is_written_if_drawing_fails(net, tmp_path, convattn_command, monkeypatch):
+    from convattn.networks.diagnosis import picture
+
+    right, calls = picture.picture_bytes, []
+
+    def third_fails(figure, file_format):
+        calls.append(file_format)
+        if len(calls) == 3:
+            raise ValueError("drawing failed")
+        return right(figure, file_format)
+
+    monkeypatch.setattr(picture, "picture_bytes", third_fails)
+    words = ("--heads", 2, "--image-size", 8, 12, "--output-dir", tmp_path / "new")
+    done = convattn_command("diagnose", net, *words, "--json", tmp_path / "out.json")
+    assert (done.code, len(calls)) == (2, 3)
+    assert not (tmp_path / "new").exists()
+    assert not (tmp_path / "out.json").exists()
+
+
+def test_the_legend_names_every_column():
+    from convattn.networks.diagnosis.report import HEAD_COLUMNS, LAYER_COLUMNS
+
+    obvious = {"layer", "head", "heads", "center", "shift", "nearest"}
+    for column in {*HEAD_COLUMNS} - obvious:
+        assert column in command.LEGEND, column
+    for column in {*LAYER_COLUMNS} - obvious:
+        assert column in command.LAYERS, column

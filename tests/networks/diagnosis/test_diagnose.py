@@ -1,0 +1,215 @@
+import json
+
+import numpy as np
+import pytest
+from comparison import assert_equal, assert_within
+from networks.diagnosis.small_transformers import SIDES, hugging_face, images, timm_dict
+from networks.diagnosis.test_layers import TIMM, content_layer, swin_dict
+from rich.console import Console
+
+import convattn as ca
+from convattn.files import write_file
+from convattn.networks import Diagnosis, diagnose
+from convattn.networks.weights.formats import write_npz, write_safetensors
+
+
+def text(table) -> str:
+    console = Console(width=120, color_system=None)
+    with console.capture() as captured:
+        console.print(table)
+    return captured.get()
+
+
+def test_a_converted_convolution_is_diagnosed_as_one():
+    kernel = np.random.default_rng(0).integers(-3, 4, (3, 3, 2, 2)).astype(float)
+    layer = ca.conv_to_attention(kernel, exact=False)
+    (found,) = diagnose(layer, image_size=(5, 6)).layers
+    shifts = np.array([(row, column) for row in (-1, 0, 1) for column in (-1, 0, 1)])
+    heads = found.heads
+    assert_equal(heads.one_shift, np.ones(9))
+    assert_equal(heads.shift, shifts)
+    assert_equal(heads.entropy, np.zeros(9))
+    assert_equal(heads.positions, np.ones(9))
+    assert_within(heads.distance, np.linalg.norm(shifts, axis=1), 1e-12)
+    assert_within(heads.elsewhere[[4, 1, 3, 0]], [0, 1 / 5, 1 / 6, 1 / 3], 1e-12)
+    assert found.convolution.relative == 0
+    expected = ca.heads_of(kernel)
+    assert found.convolution.whole.limit == found.convolution.as_near.limit == expected.limit
+    assert found.convolution.whole.exact == expected.exact
+    assert (layer.heads, expected.rank) == (9, 4)
+
+
+@pytest.mark.parametrize("padding", ["SAME", "CIRCULAR"])
+def test_the_distance_is_that_of_attention_to_conv(padding):
+    kernel = np.random.default_rng(0).integers(-3, 4, (3, 3, 1, 2)).astype(float)
+    layer = ca.conv_to_attention(kernel, exact=False, padding=padding)
+    (found,) = diagnose(layer, image_size=(5, 6), kernel_size=(1, 3)).layers
+    expected = ca.attention_to_conv(layer, (1, 3), image_size=(5, 6)).residual
+    assert_within(found.convolution.relative, float(expected.relative_frobenius), 1e-10)
+    assert found.convolution.relative > 0.1
+
+
+def test_positions_explain_all_without_content_and_less_with_it():
+    pixels = np.random.default_rng(3).normal(size=(3, 4, 5, 3))
+    (found,) = diagnose(content_layer(), pixels).layers
+    assert (found.heads.positions < 0.9).all()
+    arrays = timm_dict(beit=True)
+    content = diagnose(arrays, images())
+    for name in arrays:
+        if name.endswith(("qkv.weight", "q_bias")):
+            arrays[name][:8] = 0  # queries of zeros: the table decides
+    alone = diagnose(arrays, images())
+    for with_content, without in zip(content.layers, alone.layers, strict=True):
+        assert (with_content.heads.positions < 0.9).all()
+        assert_equal(without.heads.positions, [1, 1])
+
+
+def as_file(folder, arrays, suffix):
+    content = write_npz(dict(arrays), {}) if suffix == "npz" else write_safetensors(arrays, {})
+    write_file(folder / f"net.{suffix}", content)
+    return folder / f"net.{suffix}"
+
+
+@pytest.mark.parametrize("suffix", ["npz", "safetensors"])
+def test_files_and_arrays_and_both_namings_say_the_same(suffix, tmp_path):
+    arrays = {name: array.astype(np.float32) for name, array in timm_dict().items()}
+    expected = diagnose(arrays, images(), heads=2)
+    stored = diagnose(as_file(tmp_path, arrays, suffix), images(), heads=2)
+    assert stored.as_dict()["layers"] == expected.as_dict()["layers"]
+    renamed = diagnose(hugging_face(arrays), images(), heads=2)
+    for one, other in zip(expected.layers, renamed.layers, strict=True):  # ε differs
+        assert_within(one.heads.entropy, other.heads.entropy, 1e-5)
+        assert_within(one.convolution.relative, other.convolution.relative, 1e-5)
+    assert "Names: Hugging Face; LayerNorm with ε = 1e-12." in renamed.notes
+
+
+def test_the_map_of_a_layer_is_that_at_the_mean_token():
+    """Two images and their mean in its first layer, where tokens are linear in the pixels."""
+    pixels = images(2)
+    found = diagnose(timm_dict(1), pixels, heads=2).layers[0].convolution
+    mean = diagnose(timm_dict(1), pixels.mean(axis=0, keepdims=True), heads=2).layers[0]
+    assert_within(found.relative, mean.convolution.relative, 1e-12)
+    assert_within(found.heads, mean.convolution.heads, 1e-12)
+    other = diagnose(timm_dict(1), pixels[:1], heads=2).layers[0].convolution
+    assert abs(other.relative - found.relative) > 1e-3
+
+
+def test_without_images_positions_alone_decide_and_it_is_said():
+    sizes = tuple(4 * side for side in SIDES)
+    found = diagnose(timm_dict(), heads=2, image_size=sizes)
+    zeros = diagnose(timm_dict(), np.zeros((1, *sizes, 3)), heads=2)
+    assert found.as_dict()["layers"] == zeros.as_dict()["layers"]
+    assert found.notes[1].startswith("No images: one image of zeros")
+    assert np.isnan(found.layers[0].heads.positions).all()
+    assert found.as_dict()["layers"][0]["heads"][0]["positions"] is None
+
+
+def test_layers_are_chosen_and_keep_their_numbers():
+    whole = diagnose(timm_dict(3), images(), heads=2)
+    (second,) = diagnose(timm_dict(3), images(), heads=2, layers=[2]).layers
+    assert second.number == 2
+    assert second.as_dict() == whole.layers[1].as_dict()
+    with pytest.raises(ValueError, match=r"layers=\[4\], but the model has layers 1 to 3"):
+        diagnose(timm_dict(3), images(), heads=2, layers=[4])
+
+
+def test_a_file_of_attention_and_a_stored_layer(tmp_path):
+    maps = np.stack([np.eye(5)[None, None]] * 2)  # [layers, images, heads, queries, keys]
+    np.save(tmp_path / "maps.npy", maps)
+    found = diagnose(tmp_path / "maps.npy")
+    assert [layer.name for layer in found.layers] == ["layer 1", "layer 2"]
+    assert found.layers[0].grid == (2, 2)  # and a class token
+    assert found.layers[0].heads.one_shift[0] == 1
+    assert found.layers[1].convolution.relative is None
+    assert "–" in text(found.layer_table())
+    layer = ca.conv_to_attention(np.ones((3, 3, 1, 1)), exact=False)
+    ca.save_layer(layer, tmp_path / "layer.npz")
+    stored = diagnose(tmp_path / "layer.npz", image_size=5)
+    assert stored.as_dict()["layers"] == diagnose(layer, image_size=5).as_dict()["layers"]
+
+
+def test_swin_is_seen_in_one_window_and_it_is_said():
+    found = diagnose(swin_dict(TIMM, ""))
+    assert [layer.name for layer in found.layers] == [
+        "layers.0.blocks.0.attn",
+        "layers.1.blocks.0.attn",
+    ]
+    assert "A Swin transformer is not run" in found.notes[0]
+    assert found.layers[1].convolution.whole.rank == 3
+
+
+def test_tables_and_json_hold_every_head_and_layer():
+    found = diagnose(timm_dict(), images(), heads=2)
+    document = json.loads(json.dumps(found.as_dict(), allow_nan=False))
+    assert document["patch_size"] == [4, 4]
+    assert [layer["layer"] for layer in document["layers"]] == [1, 2]
+    head = document["layers"][1]["heads"][1]
+    assert head["head"] == 2
+    measures = found.layers[1].heads
+    assert head["distance"] == measures.distance[1]
+    assert head["covariance"] == measures.covariance[1].tolist()
+    assert head["shift"] == measures.shift[1].tolist()
+    rows = text(found.head_table()).splitlines()
+    assert len(rows) == 5
+    assert f"{measures.distance[1]:.2f}" in rows[4]
+    assert f"{found.layers[1].convolution.relative:.3g}" in text(found.layer_table())
+
+
+WRONG = [
+    ({"images": images().transpose(0, 3, 1, 2)}, r"transpose\(0, 2, 3, 1\)"),
+    ({"images": images()[0]}, r"shape \(8, 12, 3\) .* at least one image"),
+    ({"images": np.zeros((1, 8, 12, 3), np.uint8)}, r"bytes are normalised by \(images / 255"),
+    ({"images": np.full((1, 8, 12, 3), np.nan)}, "not finite"),
+    ({"images": images()[:, :4]}, "4 × 12 pixels: 3 patches in 1 × 3, but the model has positions"),
+    ({"images": images(), "image_size": 8}, "both given"),
+    ({"images": images(), "heads": 3}, "heads=3, but expected a divisor of 8"),
+    ({"images": images(), "kernel_size": 7}, "take a smaller kernel"),
+]
+
+
+@pytest.mark.parametrize(("options", "said"), WRONG)
+def test_wrong_images_and_options_are_refused(options, said):
+    with pytest.raises(ValueError, match=said):
+        diagnose(timm_dict(), **({"heads": 2} | options))
+
+
+@pytest.mark.parametrize(
+    ("model", "options", "said"),
+    [
+        (np.full((1, 1, 4, 4), 0.25), {"images": images()}, "are of images already"),
+        (np.full((1, 1, 4, 4), 0.25), {"heads": 2}, "the model says its heads itself"),
+        (np.full((4, 4), 0.25), {}, "expected attention probabilities"),
+        (np.zeros((0, 1, 1, 4, 4)), {}, "attention has no layers"),
+        (swin_dict(TIMM, ""), {"images": images()}, "expected none for a Swin transformer"),
+        ({}, {}, "no state dict of a vision transformer"),
+        (content_layer(), {"image_size": 4}, "expected images"),
+    ],
+    ids=range(7),
+)
+def test_what_does_not_go_with_a_model_is_refused(model, options, said):
+    with pytest.raises(ValueError, match=said):
+        diagnose(model, **options)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [(b"\x80\x02}q\x00.", "is a pickle"), (b"", "is empty"), (None, "damaged|not a valid")],
+)
+def test_damaged_files_and_pickles_are_refused(content, said, tmp_path):
+    if content is None:
+        whole = as_file(tmp_path, timm_dict(), "safetensors").read_bytes()
+        content = whole[: len(whole) // 2]
+    (tmp_path / "net.bin").write_bytes(content)
+    with pytest.raises(ValueError, match=said):
+        diagnose(tmp_path / "net.bin")
+
+
+def test_what_uniform_attention_would_have_stands_beside_it():
+    found = diagnose(np.full((1, 1, 4, 4), 0.25), kernel_size=1)
+    assert isinstance(found, Diagnosis)
+    (head,) = found.as_dict()["layers"][0]["heads"]
+    assert found.notes[-1] == (
+        f"Uniform attention on 2 × 2 tokens: distance {head['distance']:.2f}, entropy "
+        f"{head['entropy']:.2f}, spread {head['spread']:.2f}, one shift {head['one_shift']:.2g}, "
+        f"to conv {head['to_convolution']:.2f}."
+    )

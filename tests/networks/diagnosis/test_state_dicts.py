@@ -1,0 +1,129 @@
+import numpy as np
+import pytest
+from comparison import assert_equal
+from networks.diagnosis.small_transformers import hugging_face, timm_dict
+
+from convattn.networks.diagnosis.naming import find_naming
+from convattn.networks.diagnosis.state_dicts import read_transformer
+from convattn.networks.weights.files import WeightsFile
+
+
+def read(arrays, heads=2):
+    return read_transformer(WeightsFile("net", arrays, {}), heads)
+
+
+@pytest.mark.parametrize(
+    ("arrays", "root"),
+    [
+        (timm_dict(), "blocks."),
+        ({f"model.{name}": 0 for name in timm_dict()}, "model.blocks."),
+        (hugging_face(timm_dict()), "vit.encoder.layer."),
+        (hugging_face(timm_dict(), memory=True), "vit.layers."),
+    ],
+    ids=["timm", "below a name", "files", "memory"],
+)
+def test_the_names_are_found(arrays, root):
+    naming, found = find_naming(WeightsFile("net", arrays, {}))
+    assert found == root
+    assert naming.name == ("timm" if "blocks" in root else "Hugging Face")
+
+
+def test_a_prefix_may_be_any_or_none():
+    arrays = hugging_face(timm_dict())
+    bare = {name.removeprefix("vit."): array for name, array in arrays.items()}
+    other = {f"deit.{name}": array for name, array in bare.items()}
+    for each in (bare, other):
+        found = read(each)
+        assert_equal(found.blocks[1]["key.weight"], read(arrays).blocks[1]["key.weight"])
+
+
+def test_every_problem_is_in_one_message():
+    arrays = timm_dict(beit=True)
+    arrays["blocks.1.mlp.fc3.weight"] = arrays.pop("blocks.1.mlp.fc2.weight")
+    arrays["blocks.0.norm1.bias"] = np.zeros(9)
+    arrays["blocks.1.attn.relative_position_bias_table"] = np.zeros((17, 2))
+    arrays["norm_pre.weight"] = np.zeros(8)
+    with pytest.raises(ValueError, match="net are not those of a vision transformer") as caught:
+        read(arrays)
+    said = str(caught.value)
+    for part in (
+        "blocks.1.mlp.fc2.weight is missing",
+        "blocks.1.mlp.fc3.weight is unexpected",
+        "norm_pre.weight is unexpected",
+        "blocks.0.norm1.bias has shape (9,), expected (8)",
+        "blocks.1.attn.relative_position_bias_table has shape (17, 2), expected (18, 2)",
+    ):
+        assert part in said
+
+
+@pytest.mark.parametrize("rename", [dict, hugging_face, lambda a: hugging_face(a, memory=True)])
+@pytest.mark.parametrize("beit", [False, True])
+def test_each_tensor_is_missed_by_its_own_name(rename, beit):
+    arrays = rename(timm_dict(beit=beit))
+    outside = ("norm.", "head.", "classifier.", "vit.layernorm.")
+    tokens = ("cls_token", "pos_embed", "embeddings.position_embeddings")
+    for name in arrays:
+        rest = {each: array for each, array in arrays.items() if each != name}
+        if name.startswith(outside) or name.endswith(tokens):
+            read(rest)  # not read, or of a network that has none
+            continue
+        with pytest.raises(ValueError, match="not those") as caught:
+            read(rest)
+        assert f"{name} is missing" in str(caught.value)
+
+
+@pytest.mark.parametrize("beit", [False, True])
+def test_each_tensor_that_is_turned_is_noticed(beit):
+    arrays = timm_dict(beit=beit)
+    for name, array in arrays.items():
+        if name.startswith(("norm.", "head.")) or array.shape == array.shape[::-1]:
+            continue
+        with pytest.raises(ValueError, match="has shape"):
+            read(arrays | {name: array.transpose()})
+
+
+def test_many_problems_are_counted():
+    arrays = {name: array for name, array in timm_dict(4).items() if "fc" not in name}
+    with pytest.raises(ValueError, match=r"blocks\.0\.mlp\.fc1\.weight is missing.*and 8 more"):
+        read(arrays)
+
+
+def test_a_block_that_is_missing_between_others_is_named():
+    arrays = {k.replace("blocks.1.", "blocks.5."): array for k, array in timm_dict(2).items()}
+    with pytest.raises(ValueError, match=r"blocks\.1\.norm1\.weight is missing"):
+        read(arrays)
+
+
+def test_what_is_no_transformer_is_refused_with_what_is_there():
+    with pytest.raises(ValueError, match=r"expected blocks called.*it holds 'conv1.weight'"):
+        read({"conv1.weight": np.zeros((3, 3))})
+
+
+@pytest.mark.parametrize(
+    ("beit", "heads", "said"),
+    [
+        (False, 3, "heads=3, but expected a divisor of 8, the width of attention"),
+        (False, 0, "heads=0, but expected a divisor"),
+        (False, None, "no number of heads was given, but expected a divisor of 8"),
+        (True, 4, "heads=4, but expected 2, the columns of the table of relative positions"),
+    ],
+)
+def test_heads_that_do_not_fit_are_refused(beit, heads, said):
+    with pytest.raises(ValueError, match=said):
+        read(timm_dict(beit=beit), heads)
+
+
+def test_heads_of_64_features_are_assumed_and_said(monkeypatch):
+    monkeypatch.setattr("convattn.networks.diagnosis.state_dicts.HEAD_DIM", 4)
+    found = read(timm_dict(), None)
+    assert (found.heads, found.assumed) == (2, True)
+    assert not read(timm_dict(), 2).assumed
+    beit = read(timm_dict(beit=True), None)
+    assert (beit.heads, beit.assumed) == (2, False)
+
+
+def test_numbers_that_are_not_finite_are_refused():
+    arrays = timm_dict()
+    arrays["blocks.0.norm1.bias"][3] = np.nan
+    with pytest.raises(ValueError, match=r"net: blocks\.0\.norm1\.bias has 1 non-finite"):
+        read(arrays)
