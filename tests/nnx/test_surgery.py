@@ -8,6 +8,7 @@ import pytest
 from comparison import assert_equal
 from flax import nnx
 
+from convattn.ledger.images.cifar10_slice import load_cifar10_slice
 from convattn.nnx import AttentionConv, surgery, to_attention, to_convolution
 
 
@@ -122,24 +123,41 @@ def test_in_training_mode_the_batch_statistics_stay(network):
     assert_equal(made.norm.mean[...], before)
 
 
-def test_a_converted_model_trains(converted):
-    model = nnx.clone(converted.model)
-    model.train()
-    optimizer = nnx.Optimizer(model, optax.adam(1e-3), wrt=nnx.Param)
-    labels = jnp.array([3, 7])
-    before = jax.tree.map(jnp.copy, nnx.state(model, nnx.Param))
+def test_a_model_trained_on_images_goes_on_as_attention():
+    train, test = load_cifar10_slice("train"), load_cifar10_slice("test")
+
+    def scaled(images):
+        return jnp.asarray(images, jnp.float32) / 128 - 1
+
+    images, labels = scaled(train.images[:128]), jnp.asarray(train.labels[:128], jnp.int32)
 
     @nnx.jit
     def step(model, optimizer):
         def loss(model):
-            logits = model(IMAGES)
+            logits = model(images)
             return optax.softmax_cross_entropy_with_integer_labels(logits, labels).mean()
 
         value, gradient = nnx.value_and_grad(loss)(model)
         optimizer.update(model, gradient)
         return value
 
-    losses = [float(step(model, optimizer)) for _ in range(10)]
+    def train_steps(model, rate):
+        model.train()
+        optimizer = nnx.Optimizer(model, optax.adam(rate), wrt=nnx.Param)
+        losses = [float(step(model, optimizer)) for _ in range(10)]
+        model.eval()
+        return losses
+
+    def accuracy(model):
+        return float((model(scaled(test.images)).argmax(-1) == test.labels).mean())
+
+    convolutions = Network(nnx.Rngs(0))
+    train_steps(convolutions, 0.01)
+    model, report = to_attention(convolutions, scaled(test.images[:8]))
+    assert accuracy(model) == accuracy(convolutions) > 0.1
+    assert all(layer.difference <= layer.bound for layer in report.layers)
+    before = jax.tree.map(jnp.copy, nnx.state(model, nnx.Param))
+    losses = train_steps(model, 0.001)
     assert losses[-1] < losses[0]
     moved = jax.tree.map(lambda a, b: bool((a != b).any()), before, nnx.state(model, nnx.Param))
     assert all(jax.tree.leaves(moved)), moved
