@@ -14,10 +14,9 @@ import numpy as np
 from flax import nnx
 
 from convattn.networks.weights.convolution_layout import arrange, from_layout
-from convattn.networks.weights.files import read_weights
+from convattn.networks.weights.files import read_weights, refuse
 from convattn.nnx.architectures import ARCHITECTURES, MOBILE_STAGES
 
-MOST_NAMED = 8
 CLASSIFIERS = ("fc", "classifier.6", "classifier.1", "classifier", "head.fc")
 UNREAD = "num_batches_tracked"
 
@@ -90,12 +89,7 @@ def from_state_dict(arrays: Mapping[str, Any], architecture: str) -> Any:
         for name, tensor in wanted.items()
         if name in arrays and tuple(np.shape(arrays[name])) != tensor.shape
     ]
-    if problems:
-        more = len(problems) - MOST_NAMED
-        raise ValueError(
-            f"the tensors are not those of {architecture}: {'; '.join(problems[:MOST_NAMED])}"
-            + (f"; and {more} more" if more > 0 else "")
-        )
+    refuse(problems, f"the tensors are not those of {architecture}")
     for name, tensor in wanted.items():
         value = jnp.asarray(from_layout(np.asarray(arrays[name]), tensor.layout))
         setattr(tensor.module, tensor.attribute, tensor.kind(value))

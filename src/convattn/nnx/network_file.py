@@ -23,14 +23,13 @@ from convattn.networks.folding import fold_batch_norm
 from convattn.networks.network_file import FORMAT as STEPS
 from convattn.networks.network_file import restore_network
 from convattn.networks.steps import apply_network
-from convattn.networks.weights.files import WeightsFile, read_weights
+from convattn.networks.weights.files import WeightsFile, read_weights, refuse
 from convattn.networks.weights.formats import WeightsRefused, write_safetensors
 from convattn.nnx.architectures import ARCHITECTURES, Identity
 from convattn.nnx.surgery import Site, replaced
 
 FORMAT, VERSION = "convattn model", "1"
 PLATFORMS = ("cpu", "cuda", "tpu")
-MOST_NAMED = 8
 
 
 def fold_batch_norms(model: Any) -> Any:
@@ -146,8 +145,7 @@ def restore_model(file: WeightsFile) -> Any:
         for name, variable in wanted.items()
         if name in file.arrays and file.arrays[name].shape != variable.shape
     ]
-    if problems:
-        raise WeightsRefused(f"{file.name} is damaged: {'; '.join(problems[:MOST_NAMED])}")
+    refuse(problems, f"{file.name} is damaged")
     for name, variable in wanted.items():
         variable.set_value(jnp.asarray(file[name]))
     model.eval()

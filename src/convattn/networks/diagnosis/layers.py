@@ -13,8 +13,7 @@ from scipy.special import softmax
 
 from convattn.encodings.layer import AttentionLayer
 from convattn.fast.application import attention_maps
-from convattn.networks.diagnosis.state_dicts import refuse
-from convattn.networks.weights.files import WeightsFile
+from convattn.networks.weights.files import WeightsFile, refuse
 
 SWIN = re.compile(
     r"(?P<block>(?:\w+\.)*?layers\.\d+\.blocks\.\d+\.(?:attn|attention))\.(?P<part>.+)"

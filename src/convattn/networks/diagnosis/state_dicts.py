@@ -17,10 +17,9 @@ from typing import Any
 import numpy as np
 
 from convattn.networks.diagnosis.naming import Naming, find_naming
-from convattn.networks.weights.files import WeightsFile
+from convattn.networks.weights.files import WeightsFile, refuse
 
 HEAD_DIM = 64  # of ViT, DeiT and BEiT in every size
-MOST_NAMED = 8
 BEHIND = re.compile(
     r"(norm|fc_norm|layernorm|head|head_dist|pre_logits|pooler|classifier|cls_classifier|"
     r"distillation_classifier|lm_head|decoder|mask_token|embeddings\.mask_token)\b.*"
@@ -218,16 +217,6 @@ def _fits(shape: tuple[int, ...], expected: Shape) -> bool:
     return len(shape) == len(expected) and all(
         side is None or side == given for side, given in zip(expected, shape, strict=True)
     )
-
-
-def refuse(problems: list[str], what: str) -> None:
-    """One ValueError with the first problems, and how many more there are, if there are any."""
-    if problems:
-        more = len(problems) - MOST_NAMED
-        raise ValueError(
-            f"{what}: {'; '.join(problems[:MOST_NAMED])}"
-            + (f"; and {more} more" if more > 0 else "")
-        )
 
 
 def _split(block: dict[str, Any]) -> None:

@@ -13,6 +13,7 @@ import numpy as np
 
 from convattn.networks.weights.formats import WeightsRefused, read_npy, read_npz, read_safetensors
 
+MOST_NAMED = 8  # problems of a file
 LARGEST_ITEM = 8  # bytes; NumPy's longdouble has more, and JAX has none
 PICKLE_REMEDY = (
     "convert it where it is trusted, e.g. with safetensors.torch.save_file(torch.load(FILE, "
@@ -134,6 +135,20 @@ def _require_numbers(array: np.ndarray, name: str) -> None:
     raise WeightsRefused(
         f"{name}.dtype={array.dtype}, but expected real numbers of at most 64 bits"
     )
+
+
+def refuse(problems: list[str], what: str) -> None:
+    """One error with the first problems, and how many more there are, if there are any.
+
+    Raises:
+        WeightsRefused: As described above.
+    """
+    if problems:
+        more = len(problems) - MOST_NAMED
+        raise WeightsRefused(
+            f"{what}: {'; '.join(problems[:MOST_NAMED])}"
+            + (f"; and {more} more" if more > 0 else "")
+        )
 
 
 def require_finite(array: np.ndarray, name: str) -> None:
