@@ -13,6 +13,7 @@ import convattn as ca
 from convattn.cli import checkpoint as command
 from convattn.files import write_file
 from convattn.networks.weights.formats import write_safetensors
+from convattn.nnx import network_file
 from convattn.nnx.architectures import ARCHITECTURES, ResNet
 from convattn.nnx.checkpoint import from_state_dict
 
@@ -67,6 +68,31 @@ def test_nothing_is_written_where_a_layer_is_wrong(file, convattn_command, monke
     assert "NOT WITHIN its derived bound" in done.out
     assert "FAILED: nothing written" in done.out
     assert sorted(path.name for path in folder.iterdir()) == ["images.npy", "net.safetensors"]
+
+
+def test_logits_that_overflow_and_a_wrong_fold_are_refused(file, convattn_command, monkeypatch):
+    arrays = {name: array.astype(np.float32) for name, array in state_dict(NAME).items()}
+    overflowing = arrays | {"fc.weight": arrays["fc.weight"] * np.float32(1e38)}
+    names = ("--network", file, "--architecture", NAME, "--images", file.parent / "images.npy")
+    write_file(file, write_safetensors(overflowing, {}))
+    done = convattn_command("convert", *names, "--json", file.parent / "net.json")
+    assert done.code == 2
+    assert "expected finite numbers" in done.err
+    write_file(file, write_safetensors(arrays, {}))
+    fold = network_file.fold_batch_norm
+    wrong = lambda *parts: fold(*parts[:5], parts[5] + 0.01, *parts[6:])  # noqa: E731
+    monkeypatch.setattr(network_file, "fold_batch_norm", wrong)
+    done = convattn_command("convert", *names)
+    assert done.code == 1
+    assert "MORE THAN" in done.out
+    assert sorted(path.name for path in file.parent.iterdir()) == ["images.npy", "net.safetensors"]
+
+
+def test_the_limit_form_says_that_it_has_no_bound(file, convattn_command):
+    names = ("--network", file, "--architecture", NAME, "--images", file.parent / "images.npy")
+    done = convattn_command("convert", *names, "--no-exact")
+    assert done.code == 0, done.err
+    assert "12 of 12 layers have no derived bound" in done.out
 
 
 @pytest.mark.parametrize(

@@ -129,6 +129,8 @@ WRONG = {
         "--mean and --std got 2 and 1 numbers, but expected one or 3",
     ),
     "std": (["net.safetensors", "--images", "bytes.npy", "--std", 0], "expected numbers > 0"),
+    "count alone": (["net.safetensors", "--count", 3], "--count goes with --images only"),
+    "mean alone": (["net.safetensors", "--mean", 0.3], "--mean goes with --images only"),
     "several arrays": (["net.safetensors", "--images", "net.safetensors"], "expected one array"),
     "output over input": (["net.safetensors", "--json", "net.safetensors"], "would overwrite"),
     "output below a file": (["net.safetensors", "--output-dir", "net.pt/new"], "is a file"),
@@ -170,6 +172,23 @@ def test_nothing_is_written_if_drawing_fails(net, tmp_path, convattn_command, mo
     assert (done.code, len(calls)) == (2, 3)
     assert not (tmp_path / "new").exists()
     assert not (tmp_path / "out.json").exists()
+
+
+def test_a_picture_that_is_a_link_is_refused(net, tmp_path, convattn_command):
+    (tmp_path / "new").mkdir()
+    (tmp_path / "new" / "layer01.svg").symlink_to(net)
+    words = ("--heads", 2, "--image-size", 8, 12, "--output-dir", tmp_path / "new")
+    done = convattn_command("diagnose", net, *words, "--json", tmp_path / "out.json")
+    assert done.code == 2
+    assert "would overwrite" in done.err
+    assert [path.name for path in (tmp_path / "new").iterdir()] == ["layer01.svg"]
+
+
+def test_names_are_no_markup(tmp_path, convattn_command):
+    np.savez(tmp_path / "maps.npz", **{"a[/b]": np.full((1, 1, 4, 4), 0.25)})
+    done = convattn_command("diagnose", tmp_path / "maps.npz")
+    assert done.code == 0
+    assert "a[/b]" in done.out
 
 
 def test_the_legend_names_every_column():

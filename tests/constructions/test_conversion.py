@@ -1,5 +1,6 @@
 """The heart: a converted layer is the convolution, for every encoding, regime, size and dtype."""
 
+from fractions import Fraction
 from itertools import product
 
 import jax.numpy as jnp
@@ -125,3 +126,20 @@ def test_supports_hold_every_map_and_no_more():
     assert_equal(with_uniform[-1], supports.any(axis=0))
     mixed = map_supports(geometry, (2, 2), 2, False, geometry.heads + 1)
     assert_equal(mixed, np.broadcast_to(supports.any(axis=0), mixed.shape))
+
+
+@pytest.mark.parametrize(
+    ("encoding", "options"),
+    [
+        ("bias", {"exact": False, "logit": 10**10}),
+        ("quadratic", {"alpha": 10**12}),
+        ("bias", {"leak": Fraction(1, 4)}),
+    ],
+)
+@pytest.mark.usefixtures("unchecked")
+def test_large_integers_and_fractions_are_numbers_too(encoding, options):
+    kernel = np.arange(3.0).reshape(3, 1, 1)
+    given = conv_to_attention(kernel, encoding=encoding, **options)
+    same = {k: float(v) if k != "exact" else v for k, v in options.items()}
+    rounded = conv_to_attention(kernel, encoding=encoding, **same)
+    assert_equal(given.output, rounded.output)

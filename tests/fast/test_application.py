@@ -251,3 +251,41 @@ def test_the_precision_of_every_product_is_pinned(content):
     assert {*pinned} == {HIGHEST}
     lower = partial(apply_attention, precision=lax.Precision.DEFAULT)
     assert {*precisions(lower, layer, images)} != {HIGHEST}
+
+
+@pytest.mark.parametrize("change", [{"stride": np.array([1, 1])}, {"ring": [[1, 1], [1, 1]]}])
+@pytest.mark.usefixtures("unchecked")
+def test_sizes_that_are_no_tuples_are_refused_and_do_no_harm(change):
+    layer, images = conv_to_attention(np.ones((3, 3, 1, 1))), np.ones((1, 4, 7, 1))
+    with pytest.raises(ValueError, match="expected integers in tuples"):
+        apply_attention(dataclasses.replace(layer, **change), images)
+    assert apply_attention(layer, images).shape == (1, 4, 7, 1)
+
+
+def test_one_program_serves_other_parameters():
+    images = np.random.default_rng(0).normal(size=(1, 9, 1))
+    for kernel in (np.ones((3, 1, 1)), np.arange(3.0).reshape(3, 1, 1)):
+        found = apply_attention(conv_to_attention(kernel), images)
+        assert np.abs(found - conv(images, kernel)).max() < 1e-12
+    found = []
+    for center in (0.0, 4.0, 0.0):  # the same shapes, other windows
+        encoding = QuadraticEncoding(jnp.ones(1), jnp.full((1, 1), center))
+        layer = dataclasses.replace(
+            conv_to_attention(np.ones((1, 1, 1)), encoding="quadratic"), encoding=encoding
+        )
+        dense, windowed = (apply_attention(layer, images, backend=b) for b in ("dense", "windowed"))
+        assert np.abs(dense - windowed).max() < 1e-6
+        found.append(dense)
+    assert_equal(found[0], found[2])
+    assert np.abs(found[0] - found[1]).max() > 0.1
+
+
+def test_64_bit_types_may_be_turned_on_and_off_between_calls():
+    kernel = np.arange(3.0, dtype=np.float32).reshape(3, 1, 1)
+    images = np.arange(9, dtype=np.float32).reshape(1, 9, 1)
+    layer, expected = conv_to_attention(kernel), np.asarray(conv(images, kernel))
+    for wide in (True, False, True):
+        with jax.enable_x64(wide):
+            found = apply_attention(layer, images)
+            assert found.dtype == np.float32
+            assert np.abs(np.asarray(found) - expected).max() < 1e-4

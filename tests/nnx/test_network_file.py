@@ -1,5 +1,7 @@
 """Converted checkpoints as files, and as StableHLO."""
 
+import subprocess
+import sys
 from functools import partial
 
 import jax
@@ -77,14 +79,27 @@ def test_a_file_of_steps_is_a_function_too(tmp_path):
     assert network(jnp.ones((1, 4, 4, 3))).tolist() == [[3, 3]]
 
 
-def test_stablehlo_runs_without_this_library(file):
+def test_stablehlo_runs_without_this_library(file, tmp_path):
     path, attention, _ = file
     content = export_network(ca.load_network(path), IMAGES.shape, IMAGES.dtype)
-    exported = jax.export.deserialize(bytearray(content))
-    assert exported.platforms == ("cpu", "cuda", "tpu")
-    assert jnp.abs(exported.call(IMAGES) - attention).max() <= 1e-12 * jnp.abs(attention).max()
-    with pytest.raises(ValueError, match=r"[Ss]hape"):
-        exported.call(IMAGES[:1])
+    (tmp_path / "net.hlo").write_bytes(content)
+    np.save(tmp_path / "images.npy", IMAGES)
+    program = """
+import jax, numpy, sys
+jax.config.update("jax_enable_x64", True)
+exported = jax.export.deserialize(bytearray(open("net.hlo", "rb").read()))
+numpy.save("logits.npy", exported.call(numpy.load("images.npy")))
+assert exported.platforms == ("cpu", "cuda", "tpu")
+assert not [name for name in sys.modules if name.startswith(("convattn", "flax"))]
+"""
+    subprocess.run([sys.executable, "-c", program], cwd=tmp_path, check=True)
+    found = np.load(tmp_path / "logits.npy")
+    assert np.abs(found - attention).max() <= 1e-12 * np.abs(attention).max()
+
+
+def test_float64_is_not_cut_while_64_bit_types_are_off(file):
+    with jax.enable_x64(False), pytest.raises(ValueError, match="64-bit types are off"):
+        ca.load_network(file[0])
 
 
 @pytest.mark.parametrize(
@@ -94,6 +109,7 @@ def test_stablehlo_runs_without_this_library(file):
         ({"conv9.output": np.ones(3)}, "conv9.output is unexpected"),
         ({"conv1.output": np.ones((2, 3))}, r"conv1.output has shape \(2, 3\), expected \(50, 3"),
         ({"fc.bias": np.full(10, np.nan)}, "10 non-finite entries"),
+        ({"fc.bias": np.arange(10)}, "fc.bias.dtype=int64, but expected floats"),
         ({"model": '{"architecture": "x"}'}, "its description is damaged"),
         ({"model": "["}, "its description is damaged"),
         ({"version": "9"}, "holds no network of this library"),

@@ -79,12 +79,17 @@ class Diagnose:
             raise UsageError("--query says what is drawn; give --output-dir too")
         if self.count < 1:
             raise UsageError(f"--count got {self.count}, but expected at least 1")
+        without = {"count": self.count, "mean": self.mean, "std": self.std}
+        for name in (name for name in without if self.images is None):
+            if without[name] != getattr(Diagnose, name):
+                raise UsageError(f"--{name} goes with --images only")
         kernel = sizes_of(self.kernel_size, "--kernel-size")
         size = None if self.image_size is None else sizes_of(self.image_size, "--image-size")
         from convattn.networks.diagnosis.diagnose import diagnose, read_model
         from convattn.networks.diagnosis.picture import require_matplotlib
         from convattn.networks.weights.files import WeightsFile, read_weights
 
+        writes: set[str] = set()
         try:
             if self.output_dir is not None:
                 require_matplotlib()
@@ -103,8 +108,22 @@ class Diagnose:
             found = diagnose(model, images, layers=self.layer, **options)
             found = replace(found, notes=(*found.notes, *note))
             pictures = {} if self.output_dir is None else self._pictures(found)
+            if self.output_dir is not None:
+                self.output_dir.mkdir(parents=True, exist_ok=True)
+                drawn = {name: self.output_dir / name for name in pictures}
+                require_outputs(
+                    {f"--output-dir, {name}": path for name, path in drawn.items()},
+                    {"MODEL": self.model, "--images": self.images, "--json": self.json},
+                )
+                for path in (path for path in drawn.values() if path.is_symlink()):
+                    raise UsageError(f"--output-dir would write {path}, which is a link; remove it")
+                writes = {str(path) for path in (self.output_dir, *drawn.values())}
+                for name, content in pictures.items():
+                    write_inside(drawn[name], content)
+            document = found.as_dict()
         except OSError as error:
-            raise UsageError(f"cannot read {error.filename}: {error.strerror}") from error
+            where = "write" if error.filename in writes else "read"
+            raise UsageError(f"cannot {where} {error.filename}: {error.strerror}") from error
         except ValueError as error:
             raise UsageError(str(error)) from error
         console().print(found.head_table())
@@ -116,11 +135,8 @@ class Diagnose:
         console().print(LAYERS.format(enough, enough + 1), markup=False)
         print_lines(["", *found.notes])
         if self.output_dir is not None:
-            self.output_dir.mkdir(parents=True, exist_ok=True)
-            for name, content in pictures.items():
-                write_inside(self.output_dir / name, content)
-                print_lines([str(self.output_dir / name)])
-        write_json(self.json, found.as_dict())
+            print_lines([str(self.output_dir / name) for name in pictures])
+        write_json(self.json, document)
         return SUCCESS
 
     def _images(self, normalise: bool) -> tuple[Any, list[str]]:

@@ -6,6 +6,7 @@ from typing import Any, SupportsIndex
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from convattn.constructions.geometry import ConvolutionGeometry
@@ -121,6 +122,7 @@ def conv_to_attention(
             )
     construction = CONSTRUCTIONS[encoding]
     limit = {"logit": logit, "alpha": alpha}[construction.limit]
+    leak, limit = as_float(leak), None if limit is None else as_float(limit)
     positions, blocks = build(kernel, geometry, encoding, exact, leak, limit)
     if not isinstance(blocks, jax.core.Tracer) and not bool(jnp.isfinite(blocks).all()):
         raise ValueError(
@@ -147,6 +149,11 @@ def conv_to_attention(
         ring=geometry.ring,
         padding=filled,
     )
+
+
+def as_float(number: Number) -> Number:
+    """A number of Python as a float, which jit takes however large or exact it is; arrays stay."""
+    return number if isinstance(number, Array | np.ndarray | np.generic) else float(number)
 
 
 @partial(jax.jit, static_argnames=("geometry", "encoding", "exact"), inline=True)

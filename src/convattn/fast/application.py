@@ -97,7 +97,7 @@ def apply_attention(
     place = read_shape(layer, images.shape, ring)
     grid = place.grid
     options = AttentionOptions(
-        HIGHEST if precision is None else precision,
+        HIGHEST if precision is None else hashable(precision),
         read_dropout(dropout_rate, dropout_key),
         read_windows(windows),
         chunk,
@@ -227,6 +227,11 @@ def attention_maps(
     return AttentionMaps(weights[(..., *asked, *(slice(None),) * len(asked))], around)
 
 
+def hashable(precision: Any) -> Any:
+    """A list as a tuple, since jit compares options."""
+    return tuple(precision) if isinstance(precision, list) else precision
+
+
 def check_layer(layer: Any) -> None:
     """Refuse what is no layer, or has content tables that are no tables of shifts."""
     if not isinstance(layer, AttentionLayer):
@@ -236,6 +241,23 @@ def check_layer(layer: Any) -> None:
         )
     if layer.content is not None and layer.content.tables is not None:
         check_shapes(layer.content.tables)
+    offsets = getattr(layer.encoding, "offsets", ())
+    sizes = {name: getattr(layer, name) for name in ("patch_size", "stride", "dilation", "ring")}
+    for name, part in {**sizes, "encoding.offsets": offsets}.items():
+        if not is_static(part):  # others cannot be compared, and jit keeps what it has seen
+            raise ValueError(
+                f"layer.{name}={part!r}, but expected integers in tuples, as conv_to_attention "
+                "gives them"
+            )
+
+
+def is_static(part: Any) -> bool:
+    """Whether it is an integer, or a tuple of what is.
+
+    >>> is_static(((1, 1), (0, 2))), is_static([1]), is_static((1.5,))
+    (True, False, False)
+    """
+    return isinstance(part, int) or (isinstance(part, tuple) and all(map(is_static, part)))
 
 
 def read_shape(

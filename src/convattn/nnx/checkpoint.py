@@ -5,17 +5,19 @@ norm are its scale and bias, `running_mean` and `running_var` its statistics. `n
 counts steps of training and is not read.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
 from flax import nnx
+from jax import Array
 
 from convattn.networks.weights.convolution_layout import arrange, from_layout
 from convattn.networks.weights.files import read_weights, refuse
 from convattn.nnx.architectures import ARCHITECTURES, MOBILE_STAGES
+from convattn.operators.arrays import as_array
 
 CLASSIFIERS = ("fc", "classifier.6", "classifier.1", "classifier", "head.fc")
 UNREAD = "num_batches_tracked"
@@ -55,11 +57,7 @@ def load_checkpoint(path: Path | str, architecture: str) -> Any:
             or of another shape. `WeightsRefused`, a ValueError, for what is no such file, pickles
             among them; `OSError` if it cannot be read.
     """
-    if architecture not in ARCHITECTURES:
-        raise ValueError(
-            f"architecture={architecture!r}, but expected one of {', '.join(ARCHITECTURES)}; for "
-            "another network load the weights into its own nnx.Module"
-        )
+    known_architecture(architecture)
     file = read_weights(path)
     try:
         return from_state_dict({name: file[name] for name in file.arrays}, architecture)
@@ -74,12 +72,12 @@ def from_state_dict(arrays: Mapping[str, Any], architecture: str) -> Any:
         ValueError: As `load_checkpoint` does.
     """
     names = TIMM_MOBILE if architecture == "timm/mobilenetv2_100" else {}
+    make = known_architecture(architecture)
     arrays = {
         renamed(name, names): value for name, value in arrays.items() if not name.endswith(UNREAD)
     }
     heads = [f"{name}.weight" for name in CLASSIFIERS if f"{name}.weight" in arrays]
-    classes = len(arrays[heads[0]]) if heads else 1000
-    make = ARCHITECTURES[architecture]
+    classes = max([*np.shape(arrays[heads[0]])[:1], 1]) if heads else 1000
     model = nnx.eval_shape(lambda: make(classes=classes, rngs=nnx.Rngs(0)))
     wanted = dict(tensors(model))
     problems = [f"{name} is missing" for name in wanted if name not in arrays]
@@ -91,10 +89,36 @@ def from_state_dict(arrays: Mapping[str, Any], architecture: str) -> Any:
     ]
     refuse(problems, f"the tensors are not those of {architecture}")
     for name, tensor in wanted.items():
-        value = jnp.asarray(from_layout(np.asarray(arrays[name]), tensor.layout))
+        value = parameter(from_layout(np.asarray(arrays[name]), tensor.layout), name)
         setattr(tensor.module, tensor.attribute, tensor.kind(value))
     model.eval()
     return model
+
+
+def known_architecture(name: str) -> Callable[..., nnx.Module]:
+    """What builds the network of that name.
+
+    Raises:
+        ValueError: With the names that there are.
+    """
+    if name not in ARCHITECTURES:
+        raise ValueError(
+            f"architecture={name!r}, but expected one of {', '.join(ARCHITECTURES)}; for another "
+            "network load the weights into its own nnx.Module"
+        )
+    return ARCHITECTURES[name]
+
+
+def parameter(array: np.ndarray, name: str) -> Array:
+    """An array of floats as JAX holds it, without losing bits.
+
+    Raises:
+        ValueError: For other numbers, and for float64 while 64-bit types are off.
+    """
+    value = as_array(array, name)
+    if not jnp.issubdtype(value.dtype, jnp.floating):
+        raise ValueError(f"{name}.dtype={value.dtype}, but expected floats")
+    return value
 
 
 def tensors(model: nnx.Module) -> Iterator[tuple[str, Tensor]]:

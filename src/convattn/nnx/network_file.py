@@ -26,6 +26,7 @@ from convattn.networks.steps import apply_network
 from convattn.networks.weights.files import WeightsFile, read_weights, refuse
 from convattn.networks.weights.formats import WeightsRefused, write_safetensors
 from convattn.nnx.architectures import ARCHITECTURES, Identity
+from convattn.nnx.checkpoint import parameter
 from convattn.nnx.surgery import Site, replaced
 
 FORMAT, VERSION = "convattn model", "1"
@@ -48,6 +49,8 @@ def fold_batch_norms(model: Any) -> Any:
     for conv, site in normalised(model):
         norm, kernel = site.module, np.asarray(conv.kernel[...])
         held = (norm.mean, norm.var, norm.scale, norm.bias)
+        if None in held:
+            raise ValueError(f"{site.key} has no scale or no bias, but expected both")
         parts = (np.asarray(part[...]) for part in held if part is not None)
         mean, variance, scale, shift = parts
         if conv.bias is not None:
@@ -147,7 +150,7 @@ def restore_model(file: WeightsFile) -> Any:
     ]
     refuse(problems, f"{file.name} is damaged")
     for name, variable in wanted.items():
-        variable.set_value(jnp.asarray(file[name]))
+        variable.set_value(parameter(file[name], name))
     model.eval()
     return model
 

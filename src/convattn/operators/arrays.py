@@ -28,11 +28,11 @@ def named_arguments(function: Callable[P, R]) -> Callable[P, R]:
     ...
     TypeError: layer() has no argument 'strides', did you mean 'stride'?
     """
-    known = inspect.signature(function).parameters
+    known = [name for name in inspect.signature(function).parameters if name != "self"]
 
     @wraps(function)
     def checked(*given: P.args, **named: P.kwargs) -> R:
-        for name in named.keys() - known.keys():
+        for name in (name for name in named if name not in known):
             near = difflib.get_close_matches(name, known, n=1)
             hint = f"did you mean {near[0]!r}?" if near else f"expected one of {', '.join(known)}"
             raise TypeError(f"{function.__qualname__}() has no argument {name!r}, {hint}")

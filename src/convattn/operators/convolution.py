@@ -108,13 +108,17 @@ def layout_hint(shape: Sequence[int], kernel: Sequence[int], groups: int = 1) ->
     >>> layout_hint((1, 8, 8, 3), (64, 3, 7, 7))
     '; the kernel looks like [out, in, K, K]: kernel.transpose(2, 3, 1, 0)'
     """
-    *sizes, inside, outside = kernel
-    if len(shape) == len(kernel) and shape[1] == groups * inside != shape[-1]:
-        order = (0, *range(2, len(shape)), 1)
+    if len(shape) != len(kernel) or len(kernel) not in (3, 4):
+        return ""
+    order = (0, *range(2, len(shape)), 1)
+    if shape[1] == groups * kernel[-2] != shape[-1]:
         return f"; axis 1 has as many: images.transpose{order} moves the channels last"
-    if len(sizes) == 2 and sizes[1] == shape[-1] and inside == outside:
-        return "; the kernel looks like [out, in, K, K]: kernel.transpose(2, 3, 1, 0)"
-    return ""
+    if len(kernel) == 3 or kernel[2] != kernel[3]:
+        return ""
+    turned = "; the kernel looks like [out, in, K, K]: kernel.transpose(2, 3, 1, 0)"
+    if shape[-1] == groups * kernel[1]:
+        return turned
+    return f"{turned}, and images.transpose{order}" if shape[1] == groups * kernel[1] else ""
 
 
 def check_operands(

@@ -30,6 +30,10 @@ ZEROS = (
 )
 ONE = "One image: what positions alone explain is not known."
 ONE_WINDOW = "A Swin transformer is not run: each layer in one window, by its table alone."
+FILLED = (
+    "The ring is filled with pixels ({}): attention to it is counted as elsewhere, and the "
+    "distance of the whole layer is that with zeros in its place."
+)
 UNKNOWN_MAPS = "Attention without value maps: the distance of a whole layer is not known."
 
 
@@ -108,6 +112,8 @@ def _layers(
     if isinstance(content, AttentionLayer):
         positional = "Positions alone decide: the layer has no content scores."
         notes = [positional] if content.content is None else []
+        if content.padding is not None:
+            notes.append(FILLED.format(content.padding.fill.lower()))
         layer = layer_attention(content, pixels, size)
         return [layer], notes, (content.patch_size[0], content.patch_size[1])
     if not isinstance(content, WeightsFile):

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 from rich.table import Table
+from rich.text import Text
 
 from convattn.networks.diagnosis.measures import HeadMeasures
 from convattn.networks.diagnosis.nearest_convolution import NearestConvolution
@@ -95,7 +96,7 @@ class Diagnosis:
             for head in range(len(found.distance)):
                 center = " ".join(_number(each, "+.1f") for each in found.center[head])
                 table.add_row(
-                    layer.name if not head else "",
+                    Text(layer.name if not head else ""),
                     str(head + 1),
                     _number(found.distance[head]),
                     _number(found.entropy[head]),
@@ -115,7 +116,7 @@ class Diagnosis:
         for layer in self.layers:
             found = layer.convolution
             table.add_row(
-                layer.name,
+                Text(layer.name),
                 str(len(layer.heads.distance)),
                 " × ".join(map(str, found.kernel_size)),
                 "–" if found.relative is None else f"{found.relative:.3g}",

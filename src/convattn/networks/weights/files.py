@@ -13,7 +13,6 @@ import numpy as np
 
 from convattn.networks.weights.formats import WeightsRefused, read_npy, read_npz, read_safetensors
 
-MOST_NAMED = 8  # problems of a file
 LARGEST_ITEM = 8  # bytes; NumPy's longdouble has more, and JAX has none
 PICKLE_REMEDY = (
     "convert it where it is trusted, e.g. with safetensors.torch.save_file(torch.load(FILE, "
@@ -138,17 +137,13 @@ def _require_numbers(array: np.ndarray, name: str) -> None:
 
 
 def refuse(problems: list[str], what: str) -> None:
-    """One error with the first problems, and how many more there are, if there are any.
+    """One error with all problems, if there are any.
 
     Raises:
         WeightsRefused: As described above.
     """
     if problems:
-        more = len(problems) - MOST_NAMED
-        raise WeightsRefused(
-            f"{what}: {'; '.join(problems[:MOST_NAMED])}"
-            + (f"; and {more} more" if more > 0 else "")
-        )
+        raise WeightsRefused(f"{what}: {'; '.join(problems)}")
 
 
 def require_finite(array: np.ndarray, name: str) -> None:
