@@ -49,7 +49,7 @@ def fold_batch_norms(model: Any) -> Any:
     for conv, site in normalised(model):
         norm, kernel = site.module, np.asarray(conv.kernel[...])
         held = (norm.mean, norm.var, norm.scale, norm.bias)
-        if None in held:
+        if any(part is None for part in held):
             raise ValueError(f"{site.key} has no scale or no bias, but expected both")
         parts = (np.asarray(part[...]) for part in held if part is not None)
         mean, variance, scale, shift = parts
