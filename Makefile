@@ -63,7 +63,7 @@ orders: $(STAMP) ## time the three orders of a structured convolution against th
 	$(BIN)/python experiments/contraction_orders.py
 
 test: $(STAMP) ## run the tests, but for the slow ones, in parallel
-	$(TEST) -m "not slow"
+	$(TEST) -m "not slow and not browser"
 
 test-all: $(STAMP) ## run all tests in parallel, with more generated examples
 	HYPOTHESIS_PROFILE=ci $(TEST)
@@ -94,7 +94,7 @@ data: $(STAMP) ## rebuild the bundled CIFAR-10 slice: make data SOURCE=PATH/cifa
 
 lock: $(STAMP) ## resolve pyproject.toml anew into requirements.lock (needs uv)
 	uv pip compile --universal --python-version 3.11 --extra test --extra lint --extra build \
-	  --extra experiments --generate-hashes --no-annotate \
+	  --extra experiments --extra explore --extra docs --extra browser --generate-hashes --no-annotate \
 	  --custom-compile-command "make lock" pyproject.toml -o requirements.lock
 
 build: $(STAMP) ## build the wheel and the source distribution into dist/

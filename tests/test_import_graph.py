@@ -22,6 +22,7 @@ BELOW = {
     "ledger": ("operators", "encodings", "fast", "constructions", "bounds", "structures", "sac"),
 }
 BELOW["lab"] = tuple(BELOW)
+BELOW["page"] = tuple(BELOW)
 BELOW["cli"] = tuple(BELOW)
 CHECKER = {"ledger.certificates", "ledger.evidence", "cli"}  # who may read the checker
 
