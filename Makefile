@@ -84,8 +84,9 @@ doctest: $(STAMP) ## run every example in the docstrings and in the README
 certificates: $(STAMP) ## regenerate certificates/ (the bytes must not change)
 	$(BIN)/python -m convattn.ledger.certificates --output certificates
 
-ledger: $(STAMP) ## regenerate docs/ledger.md, and the table of docs/proofs.md, from the proof files
+ledger: $(STAMP) ## regenerate docs/ledger.md, docs/errata.md and the table of docs/proofs.md from the proof files
 	$(BIN)/convattn ledger --output docs/ledger.md
+	$(BIN)/convattn ledger --errata --output docs/errata.md
 	$(BIN)/convattn prove --table docs/proofs.md
 	$(BIN)/python -m convattn.ledger.coq.statements
 

@@ -20,6 +20,9 @@ number is +∞, times zero NaN. The mask must come last. (3) The degenerate case
 domain, before any softmax: no softmax of finite or masked scores is a shift matrix other than the
 identity, as that has zero columns on a bare grid, which only the repaired definition gives.
 
+Errata.
+- Section 3.1 | softmax of masked scores | undefined where a whole column is masked
+
 Proof. e^(a + H) = e^a · e^H with e^H ∈ {0, 1}. So the weight is e^a·e^H over the sum of e^a over
 the unmasked entries of the column, which is positive unless there is none. Dividing numerator and
 denominator by the sum of the whole column gives softmax(a)·e^H over what the column keeps. A_kᵀ x

@@ -25,6 +25,10 @@ vanishes within |a| + |b| of it. Commuting with A_1 alone is not enough either: 
 the n-dimensional span of A_0, A_1, …, A_(n-1), the causal ones. And eq. 6 is stronger than
 locality: a dilated cuboid has gaps.
 
+Errata.
+- Section 2.1 | translation equivariance gives shift matrices | constant along diagonals; on a bare
+  grid commuting with shifts is stronger
+
 Proof. The matrices A_d have disjoint supports {(m, n): n - m = d} that cover all pairs, so Φ is
 constant on them iff Φ = Σ_d c_d A_d, with c_d its value there; entry by entry in the channels.
 Torus: (A_-e Φ A_e)_mn = Φ_(m-e, n-e), so ΦA_e = A_eΦ for all e iff Φ_mn is the same at all pairs

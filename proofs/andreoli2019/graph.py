@@ -26,6 +26,9 @@ asymmetric kernel if the matrices are made from the undirected grid by any proce
 isomorphic graphs alike. They commute with its reflections, and the shift by one node does not. It
 takes one graph for each shift, as in Definition 1.
 
+Errata.
+- Section 2.2 | GCN: the normalised Laplacian | D̃^(-1/2)(A + I)D̃^(-1/2)
+
 Proof. Chebyshev: T_k has degree k in its argument, which has degree one in L, so both families are
 triangular in the powers of L with diagonals that are not zero. Walks: expand the product of the
 matrices; each term is a walk. Size: matricise Φ = Σ_k A_k ⊗ Θ_k as MN × PQ, Σ_k vec(A_k) vec(Θ_k)ᵀ.

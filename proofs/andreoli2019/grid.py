@@ -20,6 +20,10 @@ at 1, so the cuboid starts at ε + δ, not at ε: taps centred around the node t
 δ < 0, or a kernel turned around. (5) N need not divide M: five nodes at stride 2 leave three, and
 overlapping windows of 3 on seven nodes at stride 2 leave three.
 
+Errata.
+- eq. 6 | strides δ_i | dilations, as M = N; taps from ε + δ
+- Section 2.1 | "dilated" with N a divisor of M | strided; N = ⌈n/s⌉ on each axis
+
 Proof. (A_dᵀ x)_n = Σ_m [n - m = d] x_m = x_(n-d), and zero where n - d is no node, which is zero
 padding. So y_n = Σ_k x_(n-Δ_k) Θ_k, the convolution with the tap t_k = -Δ_k at Θ_k. On an axis
 t = -ε - jδ, j = 1, …, K: an arithmetic progression of step -δ; hence dilation |δ|, ascending iff

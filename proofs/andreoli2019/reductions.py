@@ -16,6 +16,9 @@ and A⁻¹ between the H factors cancel, and so does a scale of each channel bet
 Near a generic parameter the controlled forms make up a set of dimension H(K + PQ - H), below KPQ
 for every H < min(K, PQ), and the depth-wise separable ones one of dimension KP + PQ - P.
 
+Errata.
+- Section 1.3 | useful only if H < K ≪ PQ | saves iff H < KPQ/(K + PQ)
+
 Proof. The counts are those of the arrays. H(K + PQ) < KPQ divided by K + PQ is the condition, and
 KPQ/(K + PQ) = K/(1 + K/PQ) < K. H = K - 1 saves iff (K - 1)(K + PQ) < KPQ iff K(K - 1) < PQ, and
 fewer terms then save too. KP + PQ < KPQ iff K + Q < KQ iff (K - 1)(Q - 1) > 1. Flattened to K × PQ,

@@ -21,6 +21,10 @@ the even bias, pixel j of x and pixel t of z are M + t - j apart in the one and 
 other, so the similarity depends on the order of the images. (5) No number comes out: how to get a
 similarity from the features is left open.
 
+Errata.
+- Section 6.1 | patches of x attend to patches of z | filters mix both at the seam; a gap separates
+  them
+
 Proof. The query at column j reads j + d·τ, -⌊(m-1)/2⌋ ≤ τ ≤ ⌊m/2⌋. From x's last column M - 1 that
 reaches column M - 1 + d⌊m/2⌋, which is before z's first, M + g, iff g ≥ d⌊m/2⌋ (and else a column
 of z, as z is wide enough); from z's first it reaches M + g - d⌊(m-1)/2⌋ > M - 1 iff g ≥ d⌊(m-1)/2⌋.

@@ -19,6 +19,10 @@ constant does not. (3) Of M positions one holds a pair with a zero and M - 1 a p
 triplets M - 2; the patches at the borders attend and are attended to as well. (4) 1 < l < L should
 be 1 ≤ l ≤ L (B19.msac).
 
+Errata.
+- Section 5 | replaces self-attention in language models | filters that reach ahead leak; they must
+  be shifted
+
 Proof. A filter of taps -(m-1)d, …, 0 at position t reads words ≤ t. Under the mask the output at i
 mixes values at t ≤ i with weights made of the query at i and the keys at t ≤ i: words ≤ i. H_R at i
 reads words ≤ i. For the centred filter of width m the query at i reads i + d⌊m/2⌋. ∎

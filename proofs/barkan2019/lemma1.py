@@ -17,6 +17,9 @@ the lemma fails; and WX is equal to x ⋆ H up to the transpose. (3) Definition 
 not L of them: L counts the indices. Its right-hand side, and the middle of the lemma's proof,
 should have the ∗ of Definition 1, as H_(f_1 … f_L) is one filter; φ = ψ ∗ H_φ of §4 should have ⋆.
 
+Errata.
+- Definition 1 | [n/2] | the ceiling (which the text at hand may have lost)
+
 Proof. For n = m = 1 the sum has one term, x_(1-⌈1/2⌉+1, j-⌈1/2⌉+1) = x_1j, so (x ⋆ H)_1jf = x_1j
 H_f11ᵀ = Σ_d W_fd X_dj. In general k - ⌈n/2⌉ runs from 1 - ⌈n/2⌉ = -⌊(n-1)/2⌋ to n - ⌈n/2⌉ = ⌊n/2⌋.
 For odd n the floor is ⌈n/2⌉ - 1, for even n the two agree. ∎

@@ -17,6 +17,10 @@ has the receptive field of 5 × 5 filters, and is a 5 × 5 convolution only away
 between the two, the values beyond the image are set to zero. With one filter in between it is not
 every 5 × 5 filter either: 9 + 9 - 1 = 17 free parameters at most, of 25.
 
+Errata.
+- Section 4 | H_V^l of shape d_o×1×1×2d_o | H_Y^l
+- Sections 4, 5 | 1 < l < L | 1 ≤ l ≤ L
+
 Proof. Concatenation and a 1 × 1 convolution are a sum over blocks. A filter surrounded by zeros,
 its taps -⌊(n-1)/2⌋, …, ⌊n/2⌋ where they were, is the same filter, and these ranges are nested, for
 odd and even n alike; so all queries, keys and values are filters of the largest size. The scores of

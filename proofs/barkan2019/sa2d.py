@@ -18,6 +18,10 @@ softmax over (r, t). (3) "to leverage the relative distance" is right, and a res
 cannot tell left from right, so a 1 × 1 head cannot look at the pixel to the left. (r+1)² of the K²
 taps are free. A bias indexed by (r - i, t - j) has no such restriction (L21.theorem1).
 
+Errata.
+- Section 2 | b ∈ R^(N×M) with b_(abs(i-r), abs(j-t)) | indices from 0; even in each axis, so no
+  kernel that is not
+
 Proof. *Even kernels.* One head for each distance c, with bias M at c and 0 elsewhere, e^M = 1 +
 N(1/ε - 1), and a uniform one: `convattn.sac.even_kernels` gives the values and the cancellation.
 *Others.* Let P reflect an axis. 1 × 1 filters commute with P and |i - r| does not change if both

@@ -23,6 +23,10 @@ containment is trivial (H_R = W, and a merge that ignores y); the statement abov
 does not contradict S.padding: there the value maps act on single tokens and the border must come
 from the attention, here the filters carry the zeros.
 
+Errata.
+- Sections 2.1, 3 | H_Y for two 1×1 convolutions | two tensors, of d_o×C·d_o and d_o×2d_o
+- Section 3 | any type of convolution | say on which grid the keys live; with H_R it is trivial
+
 Proof. The distance (0, 0) occurs once in every row, at the query itself: softmax of one M and N - 1
 zeros is (1-ε)S_q + εJ with ε = N/(e^M + N - 1). With v = x ⋆ W the head gives (1-ε)v_q + ε·mean v =
 v_q + TV·(mean of the others - v_q), as TV = ε(N-1)/N. The uniform head gives mean v; (1-ε)v_q/(1-ε)

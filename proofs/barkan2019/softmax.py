@@ -16,6 +16,9 @@ the row's sum. Two tokens with α = ((0, 1), (0, 0)) and e for a base 3 give A =
 "column-wise" might suggest, the weights of a query would sum to the number of columns. What is
 called "scores" is the matrix of weights; the scores are α.
 
+Errata.
+- Section 1 | Y = V Aᵀ, column-wise softmax | row-wise, for each row of A to sum to one
+
 Proof. y_i = Σ_j A_ij v_j. Softmax is positive; the coefficients A_ij, j = 1 … n, sum to one if and
 only if row i does, and for V = (1, …, 1) that is also necessary. ∎
 """

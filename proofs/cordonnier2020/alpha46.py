@@ -14,6 +14,10 @@ gives is a maximum that rounds to one. That it does from an α between p ln 2 an
 4 on, with p bits of significand: 16.6 to 18.7 in float32, depending on the order of summation. A
 pixel that is not black hides its neighbours then; a black one shows them.
 
+Errata.
+- after Lemma 2 | α = 46 suffices in float32, 1e-45 | 104, or 88 where subnormals are flushed; e^-46
+  is 1e-20
+
 Proof. The target's score exceeds a neighbour's by exactly α, so the quotient of the weights is
 e^-α. From 2.718281828459 < e < 2.71828182846 the powers e^46 < 2⁶⁷, e^104 > 2^150 and e^88 >
 2^126 follow in fractions. The interval for the maximum: with the maximum subtracted, softmax

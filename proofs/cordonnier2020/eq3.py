@@ -14,6 +14,10 @@ P along with X restores it.
 Nothing to repair. Read "the same output" as the same up to the same reordering. The text adds P to
 the representation, from which the values are taken too; eq. 3 adds it to the scores only.
 
+Errata.
+- eq. 3 and text | the text adds P to the representation, eq. 3 to the scores only | say which; both
+  break equivariance
+
 Proof. Let W = W_qry W_keyᵀ. The scores of ΠX are ΠX W Xᵀ Πᵀ, that is, rows and columns reordered.
 Softmax acts on each row and does not care for the order of its entries, so the weights are Π S Πᵀ
 with S = softmax(A), and Π S Πᵀ ΠX W_val = Π(S X W_val). With X + P the same holds if P moves

@@ -9,6 +9,9 @@ and W_key of shape D × D_k, and X_q, P_q rows of length D.
 Repair. The second line of the print lacks the transposes on X_k and P_k, which its first line has;
 without them no factor of shape 1 × D can follow W of shape D × D, unless D = 1.
 
+Errata.
+- eq. 7 | X W_qry W_keyᵀ X_k, without transposes on X_k and P_k | X_kᵀ and P_kᵀ
+
 Proof. (x, y) ↦ x W yᵀ is bilinear. ∎
 """
 

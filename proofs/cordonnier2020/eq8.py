@@ -16,6 +16,10 @@ u = 0 and all other maps 1 has the scores 1 and 4 at its two pairs with δ = 0. 
 transposes do not fit: with the shapes of eq. 2, W_qryᵀ cannot follow the row X_q, unless D = D_k;
 with the transposed shapes, or with columns for the slices, another factor fails.
 
+Errata.
+- eq. 8 | X_qᵀ W_qryᵀ … | shapes that fit eq. 2's X W_qry
+- eq. 8, text | "the attention scores only depend on the shift" | without content only
+
 Proof. q and k enter the four terms through X_q, X_k and r_(k-q) alone. Without content only the
 last term is left, and it holds nothing but r_δ. For the shapes run through the four readings:
 weights as in eq. 2 or transposed, slices as rows or as columns. In each some neighbours differ. ∎

@@ -11,6 +11,9 @@ defined, so that no run could reproduce the row or fail to: the verdict stays NO
 accuracy of a run on record is shown as what was measured, no more. That the recipe is the one of
 Table 2 is taken for granted here.
 
+Errata.
+- appendix F | 16 heads | with which accuracy?
+
 Proof. None: one run is evidence for that run. It would be made by
 
     python experiments/cifar.py --config heads16 --download cifar10-binary

@@ -17,6 +17,13 @@ only a convention, but W^(h) = W_(f(h)) gives the convolution with the kernel tu
 Eq. 11's slice [(h-1)D_h + 1 : hD_h + 1] has D_h entries if its end is left out, and one too many
 if it is counted in.
 
+Errata.
+- Theorem 1, Lemma 1 | equality | with a zero ring, in the limit; exactly with one head more |
+  C20.theorem1, S.finite
+- eq. 10 | for every q | impossible at the border of a finite image for K ≥ 3 | S.padding
+- Lemma 1 | W_val only | W_out must be free too
+- eq. 11 | (h-1)D_h + 1 : hD_h + 1 | the end left out
+
 Proof. The output at q is Σ_h X_(q+g(h)) W^(h) + b with W^(h) = W_val^(h) W_out^(h). With W^(h)
 = W_(g(h)) the sum runs once over Δ_K, as g is a bijection, and is Conv(X)_q. If D_h ≥ D_out
 take W_val^(h) = (W_(g(h)), 0) and W_out^(h) = (I, 0)ᵀ; if D_h ≥ D_in take W_val^(h) = (I, 0)

@@ -15,6 +15,9 @@ own last lines take lim. (2) No q is named, but at queries whose target is outsi
 key has k - q = Δ, while the row still sums to one: there "zero, otherwise" cannot hold. (3) In
 the sums of the proof k - q' should read k' - q.
 
+Errata.
+- Lemma 2 | softmax = 1 | in the limit; k' - q for k - q' in the proof
+
 Proof. v·r_δ = -α(|δ|² - 2⟨Δ, δ⟩) = -α|δ - Δ|² + α|Δ|², and softmax drops the constant. If q + Δ
 is a pixel, every other key has an integer |δ - Δ|² ≥ 1, so its weight is at most e^-α. If not,
 let p be the projection of q + Δ onto the rectangle of pixels; it is a pixel. On each axis let p be

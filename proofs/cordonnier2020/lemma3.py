@@ -17,6 +17,9 @@ relative biases fail too, and so do Lemma 2's own heads in the limit on three pi
 "the conditions of this Lemma are still satisfied by Lemma 2" helps nothing. Ask for one Φ
 instead, that is, stack the queries: row([E_q1 E_q2 …]) ⊆ row([A_q1 A_q2 …]).
 
+Errata.
+- Lemma 3 | "if and only if" | only if; the maps are shared by all queries | S.lemma3
+
 Proof. With W^(h) = W_val^(h) W_out^(h), any matrix, MHSA = Conv for all X if and only if Σ_h
 a_qk^(h) W^(h) = Σ_Δ [k = q + Δ] W_Δ for all q and k, as X is arbitrary. Given Φ take W^(h) = Σ_Δ
 Φ_Δh W_Δ. Conversely let maps exist for every kernel. Take those of the kernel with a single one,

@@ -16,6 +16,9 @@ is the centre tap, which one head with the row 1 applies.)
 Repair. "SAME" by default is true of the shape, not of the values: zero padding is what the zeros
 bring, not what the layer does by itself.
 
+Errata.
+- after Theorem 1 | "SAME padding by default" | true of the shape, not of the values
+
 Proof. A query of the image has all its targets q + δ among the pixels of the padded image, so
 Lemmas 1 and 2 apply to it, and what they read outside of the image are the zeros of the
 zero-padded convolution. The outputs at the padding's own pixels are cropped; a layer need not

@@ -13,6 +13,9 @@ with which training goes on is given; here it is a run of its own, of a tenth of
 the warm-up and the cosine of Table 2 at a tenth of the rate and no momentum at first. The accuracy
 right after pruning is not printed. The figure comes without the number of runs or their spread.
 
+Errata.
+- appendix E | "a few epochs" after pruning | how many, with which schedule?
+
 Proof. None: one run is evidence for that run. It would be made from a run that backs C20.gaussian
 by
 

@@ -14,6 +14,9 @@ convolution with D_h output channels.
 Repair. "Rank at most D_h" for "rank D_out - D_h". The conclusion stands where D_h < D_in too:
 where D_h ≥ D_in the head's map can be any D_in × D_out matrix.
 
+Errata.
+- footnote on D_h | rank D_out - D_h | at most D_h
+
 Proof. W^(h) factors through R^(D_h). For the converse let C be the chosen D_h channels, and let
 W_out^(h) have the identity in the columns C: the columns C of W_val^(h) W_out^(h) are W_val^(h),
 any matrix. With one head for each shift, W^(h) = W_δ is forced, as the taps of a convolution are

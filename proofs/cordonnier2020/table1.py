@@ -23,6 +23,9 @@ There are tables in each of the six layers; "shared by all layers and heads", as
 give 12.2M and 29.4M. (5) By a fifth: 19.9% of the parameters and 19.9% of the FLOPs, although 15 of
 54 heads, 27.8%, are pruned.
 
+Errata.
+- Tables 1 and 4 | FLOPs | without A·X and Q·Kᵀ; "by a fourth" is a fifth
+
 Proof. Sums. In each layer the value map has 9·400·400 + 400 parameters, the dense map 400·400 +
 400, the feed-forward part 400·512 + 512 + 512·400 + 400, the LayerNorms 2·800, the quadratic
 encoding 9·3: 2 012 939. Six of them, with the embedding, 12·400 + 400, and the classifier, 400·10

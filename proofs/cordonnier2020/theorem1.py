@@ -18,6 +18,9 @@ general does not. (3) K is odd: for even K the shifts of eq. 5 are (K+1)² many.
 more than is needed (S.dp2, S.dp1). (5) min(D_h, D_out) output channels: D_h ≥ min(D_in, D_out)
 already gives all D_out.
 
+Errata.
+- eq. 5 | Δ_K = {-⌊K/2⌋, …, ⌊K/2⌋}² | K odd; for even K these are (K+1)² shifts
+
 Proof. At an interior query the target q + Δ_h is a key, and the other keys' scores are lower by
 α|δ - Δ_h|² ≥ α, so the head's row tends to the one-hot row at q + Δ_h (Lemma 2). The heads are
 in bijection with Δ_K, so Lemma 1 gives Σ_h X_(q+Δ_h) W_(Δ_h) = Conv(X)_q. With the ring every

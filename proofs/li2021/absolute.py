@@ -15,6 +15,9 @@ depend on the content, then W = 0 and the weights are uniform.
 Repair. "Cannot be separated" is too strong: adding is not mixing, where content and positions live
 in different channels; four channels are enough. What is true is (2).
 
+Errata.
+- Section 3.1 | absolute encodings "cannot be separated" | kept apart from the content they do it
+
 Proof. (1) With k, q positions, -α|k - q - Δ|² = α(2⟨k, q + Δ⟩ - |k|²) - α|q + Δ|². The first term
 is f(q) αB_Δ f(k)ᵀ with f(p) = (p, |p|², 1), the second is a term of the query and drops out of
 softmax. W^Q and W^K that vanish on the content's channels give just this, W^V that vanishes on the

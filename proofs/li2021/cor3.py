@@ -19,6 +19,9 @@ sufficient, not a limit: d_O ≥ D_out is needed, but of d_H only that the heads
 W_δ. For any K² heads, one-hot or not, that takes K²·d_H ≥ max(rk_in, rk_out), the ranks of the two
 matricisations of W by input and by output channels.
 
+Errata.
+- Corollary 3 | a corollary of Theorem 1 | not one: it does not assume d_H ≥ d
+
 Proof. Theorem 1 with P = 1 has m = (K-1)/2, (2m+1)² = K² and M_δ = W_δ, a D_in × D_out matrix of
 rank at most min(D_in, D_out) ≤ d_H. If D_in ≤ d_H take W^V = I and W^O_δ = W_δ, otherwise D_out ≤
 d_H, W^V_δ = W_δ and W^O = I. Conversely a layer with n heads of dimension d_H is W_δ = Σ_h a_h(δ)

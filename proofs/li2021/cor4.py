@@ -13,6 +13,9 @@ Repair. None is needed of the range: it is sharpened from K < 2P to K ≤ 2P + 1
 one more size, 2P + 1 (K = 2P is even). The hypotheses are those of Theorem 1 as amended. An even K
 stands for K + 1 under L21's Δ, which has K + 1 taps on each axis.
 
+Errata.
+- Corollary 4 | K < 2P | K ≤ 2P + 1
+
 Proof. On each axis pixel p of a patch, 0 ≤ p < P, reads the pixels p - r, …, p + r with r =
 (K-1)/2, hence the patches from ⌊-r/P⌋ to ⌊(P-1+r)/P⌋, that is -⌈r/P⌉ to ⌈r/P⌉. For 1 ≤ r ≤ P these
 are -1, 0, 1: nine offsets, nine heads, by Theorem 1. For r = 0 it is the centre alone, and eight

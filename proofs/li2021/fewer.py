@@ -16,6 +16,10 @@ it is the other way round. "At least 25 heads" for 5 × 5 follows from Theorem 5
 min{K², d} = 25, d ≥ 25 channels; with an RGB image, D_in = 3, it gives three (and the sharpened
 bound 25, if there are nine filters or more).
 
+Errata.
+- discussion of 3.2.2 | patches take fewer heads | for K ≥ 5 and D_in·D_out ≥ 10; the same or more
+  otherwise
+
 Proof. Pixels, one channel: the flattened kernel F is one row w. Let u be the uniform row over the N
 keys and a the row with the weights 1 + ε w_δ at the shifts δ and 1 elsewhere, over Z = N + ε Σ w,
 where ε is so small that all weights are positive: a is the softmax of log(1 + ε w_δ) and zeros, a

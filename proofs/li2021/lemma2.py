@@ -20,6 +20,12 @@ approached there. (3) "Machine precision" at M = 40 is float32's; in float64 the
 one from 15 patches on, and from 28 on where the denominator is rounded first. In the sign of this
 project the offset k - q is the printed -δ.
 
+Errata.
+- Lemma 2 and eqs. 7, 14 | q - k = δ, and q + δ | one sign
+- eq. 10 | for every query | where the target exists; elsewhere the row is uniform
+- Lemma 2 | M = 40 up to machine precision | true in float32; float64 tells the weight from one from
+  N = 15
+
 Proof. Softmax of one M and N - 1 zeros is e^M/(e^M + N - 1) at the M and 1/(e^M + N - 1) elsewhere.
 Half the L1 distance to the one-hot row is one minus the former, (N - 1)/(e^M + N - 1), at most
 N·e^-M. The softmax of N zeros is uniform. With u = 2^-p (p = 24, 53) the neighbours of one are 1 -

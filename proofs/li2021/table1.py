@@ -12,6 +12,10 @@ two phases takes the mean of the two runs with one phase, to the printed precisi
 Repair. The number of parameters belongs in the table. "Nearly 9%" are 8.76 percentage points. The
 betas of AdamW are printed as (0, 9, 0.999) and should be (0.9, 0.999).
 
+Errata.
+- Table 1 | no parameters | 156 million weights in the layers of CMHSA, 85 million in DeiT-base's
+- appendix B | betas (0, 9, 0.999) | (0.9, 0.999)
+
 Proof. A layer has W_Q, W_K, W_V of size d × N_H·d_H, W_O of size N_H·d_H × d, and the feed-forward
 part 2·d·d_FFN: 4·N_H·d_H·d + 2·d·d_FFN. For CMHSA N_H·d_H = 9·768 = 6912, and six layers have
 6·(4·6912·768 + 2·768·3072) = 155 713 536. For ViT-base and DeiT-base N_H·d_H = d = 768, and twelve

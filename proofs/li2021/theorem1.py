@@ -20,6 +20,9 @@ become the same input, and no layer helps. An injective one is undone by W^O (an
 to zero, as a linear one does). (4) d_H ≥ d is more than is needed. Some bound is: for K = 1 the one
 head must carry the identity of R^d.
 
+Errata.
+- Theorem 1 | equality | in the limit with a ring; exactly with one head more | S.finite
+
 Proof. With W^V = I head δ tends to X_(q+δ) at every q for which q + δ is a key (Lemma 2); with the
 ring all are. Pixel p of patch q reads the pixels at Pq + p + t, |t| ≤ (K-1)/2 on each axis, which
 lie in the patches q + δ with |δ| ≤ m. So conv(X)_q = Σ_δ X_(q+δ) M_δ with the blocks M_δ of W^O;

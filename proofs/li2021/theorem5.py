@@ -18,6 +18,9 @@ are shared by all queries, (K+1)/2 suffice. On smaller images it can fail: one p
 whatever K and d are. (2) The printed proof writes the attention a^k_δ(γ) as independent of the
 input; eq. 4 has content scores, which the derivative at zero removes.
 
+Errata.
+- Theorem 5 | min(K², d) | min(K², D_in·D_out) | S.heads
+
 Proof. Let Σ_h A_h X W_h be the convolution. The coefficient of X_(γ+δ) in its output at γ is Σ_h
 a_h(γ, γ+δ)W_h = W_δ, for every γ and δ with γ + δ in the image. With (K+1)/2 pixels a side every δ
 occurs. So all W_δ lie in the span of W_1, …, W_(N_H): the matrix F with the columns vec(W_δ) has

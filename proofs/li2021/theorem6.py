@@ -22,6 +22,11 @@ convolutional kernel is non-zero" it is true that nine are needed, for K ≥ 3 a
 need not be (a positive 5 × 5 kernel at P = 2 takes four). (5) Eq. 17 writes q both for the output
 pixel and for the index that is summed; on its left it should be p.
 
+Errata.
+- Theorem 6 | P ≥ K, any K | K ≥ 3, two patches a side; up to K ≤ 2P + 1 | S.heads
+- eq. 17 | q twice | p on the left
+- last step of A.3 | rows and columns | exchanged throughout
+
 Proof. As in Theorem 5, every block M_δ whose δ joins two patches of the image lies in the span of
 the W_h, so N_H is at least the rank of F, whose columns are the flattened M_δ; with two patches a
 side all nine offsets occur. F holds W_(Pδ+s)[i, j] in the rows s = q - p ∈ {-(P-1), …, P-1}². Take

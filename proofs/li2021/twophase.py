@@ -21,6 +21,10 @@ neither what M was in the experiment nor whether W_Q and W_K were zero there. Th
 S.finite, with one head more, any leak and W_K drawn, has all gradients. The border of the first
 phase's convolutions is another one than L21's attention sees, without a ring (S.boundary).
 
+Errata.
+- Section 4.1 | converted attention "gradually learns" | at M = 40 no gradient reaches the biases,
+  and with W_Q = W_K = 0 none the content
+
 Proof. Scores are s_qk = X_q W_Q W_Kᵀ X_kᵀ/√d + b_(k-q). So the derivative in W_Q is Σ_qk ∂_qk
 X_qᵀ (X_k W_K)/√d, which is zero if W_K is, and that in W_K is Σ_qk ∂_qk X_kᵀ (X_q W_Q)/√d, zero if
 W_Q is: exactly so in floating point, as sums of zeros. Through softmax A the cotangent a of the

@@ -20,6 +20,10 @@ content-free attention. A linear, translation invariant map that is not local ta
 output it is translation invariant only if s divides P. For P = 2, s = 3 successive patches keep
 the pixels {0}, {1}, {}, so their outputs have different lengths.
 
+Errata.
+- Section 3.1 | stride and dilation, "we only use the linearity" | locality and translation too; a
+  stride on tokens must divide P
+
 Proof. Pixel p of patch q reads Pq + p + d·t, in the patch q + ⌊(p + d·t)/P⌋; the set of these
 offsets does not depend on q, so Theorem 1's proof applies. Conv_s(X)_i = Conv_1(X)_(si) gives
 (2). On an axis the pixels kept of patch q are the p with s | Pq + p. If s | P these are s | p

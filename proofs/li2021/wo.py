@@ -18,6 +18,10 @@ attends where q - k = δ, eq. 14 and this remark to q + δ. Taking both literall
 by 180°; for P ≥ 2 it is in general no convolution at all, since pixels keep their order within a
 patch while patches trade places.
 
+Errata.
+- remark on W^O | index (0, 0) means "absent" | it is the centre tap of eq. 1; another sign is
+  needed
+
 Proof. Pixel s of patch q + δ stands at P(q + δ) + s, pixel t of patch q at Pq + t, so the former is
 at the shift Pδ + s - t of the latter, and is in its receptive field iff that shift is at most
 (K-1)/2 in absolute value on both axes. Each pair of a pixel t and a tap meets exactly one (δ, s),

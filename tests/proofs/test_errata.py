@@ -1,30 +1,39 @@
-"""docs/errata.md names claims that exist, and every claim of a paper that had to be repaired."""
+"""The errata name claims that exist, and every claim of a paper that had to be repaired."""
 
-import re
-from pathlib import Path
+import pytest
 
-from convattn.ledger.discovery import load_claim
+from convattn.ledger.discovery import discover, parse_statement
 from convattn.ledger.locations import proofs_directory
 
-ERRATA = Path(__file__).parents[2] / "docs" / "errata.md"
-NAMED = set(re.findall(r"\b(?:C20|L21|A19|B19|S)\.\w+", ERRATA.read_text("utf-8")))
-
-
-def claims():
-    """Id, and whether its file has a repair."""
-    for path in sorted(proofs_directory().glob("*/*.py")):
-        claim, _ = load_claim(path)
-        yield claim.id, re.search(r"^Repair\.", path.read_text("utf-8"), re.MULTILINE) is not None
-
-
-CLAIMS = dict(claims())
+PROOFS = discover(proofs_directory())
+NAMED = {
+    name
+    for proof in PROOFS
+    for erratum in proof.statement.errata
+    for name in (proof.name, *erratum.further)
+}
 
 
 def test_only_claims_of_the_ledger_are_named() -> None:
-    assert CLAIMS.keys() >= NAMED
+    assert {proof.name for proof in PROOFS} >= NAMED
 
 
 def test_every_repair_of_a_paper_is_listed() -> None:
-    repaired = {claim for claim, repair in CLAIMS.items() if repair and not claim.startswith("S.")}
+    repaired = {
+        proof.name
+        for proof in PROOFS
+        if proof.claim.paper != "S" and not proof.statement.repair.startswith("Nothing")
+    }
     assert len(repaired) > 20
     assert repaired <= NAMED, sorted(repaired - NAMED)
+
+
+@pytest.mark.parametrize(
+    ("errata", "found"),
+    [("- eq. 1 | a", "eq. 1 | a"), ("- eq. 1 | | b", "eq. 1 |"), ("eq. 1 | a | b", "no item")],
+)
+def test_errata_that_cannot_be_read_are_refused(errata: str, found: str) -> None:
+    sections = ("Printed. a", f"Errata.\n{errata}", "Verified. b", "Repair. c", "Proof. d")
+    with pytest.raises(ValueError, match="errata") as refusal:
+        parse_statement("\n\n".join(("Title.", *sections)))
+    assert found in str(refusal.value)

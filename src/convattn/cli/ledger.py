@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Annotated
 
 from convattn.cli.output import require_outputs
-from convattn.cli.running import FAILED, SUCCESS, Proofs, option
+from convattn.cli.running import FAILED, SUCCESS, Flag, Proofs, option
 from convattn.cli.verify import find_proofs
 from convattn.files import write_file
-from convattn.ledger.document import render
+from convattn.ledger.document import render, render_errata
 from convattn.ledger.locations import proofs_directory
 
 
@@ -19,9 +19,11 @@ class Ledger:
 
     Attributes:
         output: Write to this file; default: standard output.
+        errata: The errata of the papers instead.
     """
 
     output: Annotated[Path | None, option("FILE")] = None
+    errata: Flag = False
     proofs: Proofs = None
 
     def __call__(self) -> int:
@@ -36,7 +38,7 @@ class Ledger:
         read = (self.proofs or proofs_directory()).rglob("*")
         require_outputs({"--output": self.output}, {"--proofs": read})
         try:
-            text = render(find_proofs(self.proofs))
+            text = (render_errata if self.errata else render)(find_proofs(self.proofs))
         except ValueError as error:
             print(f"convattn ledger: {error}", file=sys.stderr)
             return FAILED

@@ -11,7 +11,12 @@ the start of a line and a full stop or a colon::
 
     Repair. What had to change, or "Nothing to repair." in place of the section.
 
+    Errata.
+    - where | what is printed there | what should be | further claims
+
     Proof. Why it is true.
+
+Errata may be left out.
 
 Each file stands alone: it is loaded under a private module name and cannot import its neighbours. A
 file that cannot be loaded is kept, with the problem, so that it shows up as a failing row and not
@@ -38,8 +43,25 @@ PAPERS = {
 }
 _NOT_CLAIMS = ("coq",)
 _HEADING = re.compile(
-    r"(?P<name>Printed|Verified|Repair|Nothing to repair|Proof)[.:](?:\s+(?P<text>.*))?"
+    r"(?P<name>Printed|Verified|Repair|Nothing to repair|Errata|Proof)[.:](?:\s+(?P<text>.*))?"
 )
+
+
+@dataclass(frozen=True)
+class Erratum:
+    """A passage of a paper, and what should stand there.
+
+    Attributes:
+        where: The place in the paper.
+        printed: What stands there.
+        correction: What should.
+        further: Ids of other claims that bear on it.
+    """
+
+    where: str
+    printed: str
+    correction: str
+    further: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -52,6 +74,7 @@ class Statement:
         verified: What was verified.
         repair: What had to be changed; starts with "Nothing to repair." if nothing had.
         proof: Why it is true.
+        errata: Passages of the paper to be corrected.
     """
 
     title: str
@@ -59,6 +82,7 @@ class Statement:
     verified: str
     repair: str
     proof: str
+    errata: tuple[Erratum, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -92,7 +116,8 @@ def parse_statement(docstring: str | None) -> Statement:
         docstring: The module's docstring.
 
     Raises:
-        ValueError: If the docstring is missing, or a section is missing, empty or there twice.
+        ValueError: If the docstring is missing, a section is missing, empty or there twice, or the
+            errata cannot be read.
 
     Example:
         >>> text = '''Softmax rows sum to one.
@@ -134,7 +159,25 @@ def parse_statement(docstring: str | None) -> Statement:
         verified=texts["Verified"],
         repair=texts["Repair"],
         proof=texts["Proof"],
+        errata=_errata(texts.get("Errata", "")),
     )
+
+
+def _errata(text: str) -> tuple[Erratum, ...]:
+    """The items of the section, each a line and its continuations."""
+    found = []
+    for item in re.split(r"^- ", text, flags=re.MULTILINE)[1:]:
+        parts = [part.strip() for part in " ".join(item.split()).split(" | ")]
+        if len(parts) not in (3, 4) or not all(parts):
+            raise ValueError(
+                f"the docstring's errata hold {item.strip()!r}, but expected 'where | printed | "
+                "correction', and ' | further claims' at most"
+            )
+        further = tuple(parts[3].split(", ")) if len(parts) == 4 else ()
+        found.append(Erratum(*parts[:3], further))
+    if text and not found:
+        raise ValueError("the docstring's errata have no item; begin each with '- '")
+    return tuple(found)
 
 
 def load_claim(path: Path) -> tuple[Claim, str | None]:
