@@ -88,7 +88,6 @@ ledger: $(STAMP) ## regenerate docs/ledger.md, docs/errata.md and the table of d
 	$(BIN)/convattn ledger --output docs/ledger.md
 	$(BIN)/convattn ledger --errata --output docs/errata.md
 	$(BIN)/convattn prove --table docs/proofs.md
-	$(BIN)/python -m convattn.ledger.coq.statements
 
 data: $(STAMP) ## rebuild the bundled CIFAR-10 slice: make data SOURCE=PATH/cifar10-lossless.tar.xz
 	$(BIN)/python scripts/make_cifar10_slice.py $(SOURCE)

@@ -80,8 +80,8 @@ def test_everything_is_in_the_wheel_once(wheel):
         str(path.relative_to(ROOT / "src")) for path in sources if "__pycache__" not in path.parts
     }
     for folder in ("proofs", "certificates"):
-        held = [path for path in (ROOT / folder).rglob("*") if path.suffix in (".py", ".json")]
-        held = [path for path in held if "coq" not in path.parts]  # Coq is run from a checkout
+        kept = (".py", ".json", ".v")
+        held = [path for path in (ROOT / folder).rglob("*") if path.suffix in kept]
         assert held
         expected |= {f"convattn/_{folder}/{path.relative_to(ROOT / folder)}" for path in held}
     assert expected <= set(names)
@@ -96,7 +96,7 @@ def test_everything_is_in_the_wheel_once(wheel):
 def test_nothing_else_is_in_the_wheel(wheel):
     tops = {name.split("/")[0] for name in names_in(wheel)}
     assert tops == {"convattn", "convattn_check", "convattn-0.1.0.dist-info"}
-    unwanted = ("__pycache__", "/test", "_proofs/coq/")
+    unwanted = ("__pycache__", "/test", ".vo", ".glob")
     assert not [name for name in names_in(wheel) if any(part in name for part in unwanted)]
 
 

@@ -44,7 +44,7 @@ class Prove:
     Attributes:
         files: Files of theorems such as sharpened/finite.v; default: all. Only a run over all
             writes report.json.
-        coq: Sources <paper>/<name>.v; default: proofs/coq of the checkout.
+        coq: Sources <paper>/<name>.v; default: proofs/coq of the checkout or wheel.
         output: Where to compile, and where report.json is written; default: build/prove of the
             checkout, where convattn verify looks for it.
         jobs: Files at a time; default: one for each core.
@@ -122,8 +122,7 @@ def _read(coq: Path | None) -> Project:
     directory = coq or coq_directory()
     option = "--coq got" if coq else "the sources are expected in"
     if not directory.is_dir():
-        hint = "" if coq else "; they do not come with an installed package, only with a checkout"
-        raise UsageError(f"{option} {directory}, which is not a directory{hint}")
+        raise UsageError(f"{option} {directory}, which is not a directory")
     try:
         project = read_project(directory)
     except UnreadableSource as error:

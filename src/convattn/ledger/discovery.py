@@ -173,8 +173,9 @@ def _errata(text: str) -> tuple[Erratum, ...]:
                 f"the docstring's errata hold {item.strip()!r}, but expected 'where | printed | "
                 "correction', and ' | further claims' at most"
             )
-        further = tuple(parts[3].split(", ")) if len(parts) == 4 else ()
-        found.append(Erratum(*parts[:3], further))
+        where, printed, correction, *further = parts
+        ids = tuple(further[0].split(", ")) if further else ()
+        found.append(Erratum(where, printed, correction, ids))
     if text and not found:
         raise ValueError("the docstring's errata have no item; begin each with '- '")
     return tuple(found)

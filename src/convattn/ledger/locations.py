@@ -35,7 +35,7 @@ def certificates_directory(package: Path = _PACKAGE) -> Path:
 
 
 def coq_directory(package: Path = _PACKAGE) -> Path:
-    """``proofs/coq/`` of the checkout; nothing of it is installed with the package."""
+    """``proofs/coq/`` of the checkout, else the copy that was installed with the package."""
     return proofs_directory(package) / "coq"
 
 

@@ -1,19 +1,16 @@
-"""What is shown of a theorem is what stands in its source."""
+"""What is shown of a theorem is what stands in its source; what it uses is what Coq says it uses."""
 
-import json
+import re
 
 import pytest
 
 from convattn.ledger.coq import statements
-from convattn.ledger.coq.statements import DATA, all_statements, statement
-from convattn.ledger.locations import coq_directory
+from convattn.ledger.coq.sources import read_project, sentences
+from convattn.ledger.coq.statements import items, reached, statement
+from convattn.ledger.locations import checkout, coq_directory
 from ledger.coq.coq_tree import write_sources
 
 TEXT = "Theorem one :\n\n  1 = 1. (* 1. *)\nProof. by []. Qed.\n"
-
-
-def test_the_copy_in_the_package_is_up_to_date():
-    assert json.loads(DATA.read_text("utf-8")) == all_statements(coq_directory()), "run make ledger"
 
 
 def test_a_statement_is_shown_line_by_line_without_comments(tmp_path, monkeypatch):
@@ -25,7 +22,51 @@ def test_a_statement_is_shown_line_by_line_without_comments(tmp_path, monkeypatc
             statement(file)
 
 
-def test_without_the_sources_the_copy_is_shown(tmp_path, monkeypatch):
-    here = statement("sharpened/finite.v")
-    monkeypatch.setattr(statements, "coq_directory", lambda: tmp_path)
-    assert statement("sharpened/finite.v") == here
+def test_what_is_used_is_read_from_statements_and_proofs(tmp_path):
+    write_sources(
+        tmp_path,
+        foundation__a="Definition two := 2. Definition far := 3. "
+        "Lemma hard : two = 2. Proof. by []. Qed.",
+        foundation__b="Definition two := 0.",
+        p__one="From Convattn.foundation Require Import a. "
+        "Lemma own : two = two. (* far *) Proof. by []. Qed. "
+        "Theorem one : True. Proof. have := own; exact: hard. Qed.",
+    )
+    found = items(read_project(tmp_path))
+    assert found["p/one.v", "own"].uses == (("foundation/a.v", "two"),)
+    assert set(found["p/one.v", "one"].uses) == {("p/one.v", "own"), ("foundation/a.v", "hard")}
+    assert reached(found, ("p/one.v", "one")) == {
+        *(("foundation/a.v", name) for name in ("two", "hard")),
+        ("p/one.v", "own"),
+    }
+    assert found["foundation/a.v", "hard"].text == "Lemma hard : two = 2."
+
+
+def test_the_uses_are_those_that_coq_wrote_down() -> None:
+    """Coq's .glob files say where each name of a compiled file comes from."""
+    root = checkout()
+    compiled = root / "build" / "prove" / "coq" if root else None
+    if compiled is None or not (compiled / "sharpened" / "finite.glob").is_file():
+        pytest.skip("the proofs are not compiled here (make prove)")
+    project = read_project(coq_directory())
+    found = items(project)
+    ours = {(item.key, use) for item in found.values() for use in item.uses}
+    coqs = set()
+    for file in project.files:
+        text = project.text(file)
+        starts = [
+            (len(text[: sentence.start].encode()), (file, match["name"]))
+            for sentence in sentences(text)
+            if (match := statements._STARTS.match(sentence.text))
+        ]
+        glob = (compiled / file).with_suffix(".glob").read_text("utf-8")
+        for place, module, name in re.findall(
+            r"^R(\d+):\d+ Convattn\.(\S+) \S+ (\S+) ", glob, re.M
+        ):
+            key = module.replace(".", "/") + ".v", name.rpartition(".")[2]
+            owner = [own for start, own in starts if start <= int(place)]
+            if owner and key in found and key != owner[-1]:
+                coqs.add((owner[-1], key))
+    assert len(coqs) > 3000
+    assert len(coqs - ours) <= 0.005 * len(coqs), sorted(coqs - ours)
+    assert len(ours - coqs) <= 0.03 * len(coqs), sorted(ours - coqs)[:20]

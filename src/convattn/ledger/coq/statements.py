@@ -1,17 +1,48 @@
-"""The statements of the theorems, for readers: from the sources, or the copy in the package.
+"""The statements of the theorems, and which definition or lemma uses which, read from the sources.
 
-``python -m convattn.ledger.coq.statements`` writes the copy, `statements.json` beside this module.
+A name counts as used where its identifier stands in a statement, a proof or a definition, outside
+comments, and the name is the file's own or that of a file it imports. Nothing is compiled, so a
+bound variable that is spelled like an item counts too.
 """
 
-import json
-from functools import cache
-from pathlib import Path
+import re
+from dataclasses import dataclass
 
-from convattn.ledger.coq.rules import scan
-from convattn.ledger.coq.sources import read_project
+from convattn.ledger.coq.rules import names, required, scan
+from convattn.ledger.coq.sources import Project, sentences
 from convattn.ledger.locations import coq_directory
 
-DATA = Path(__file__).with_name("statements.json")
+_STARTS = re.compile(
+    r"(?:Local\s+)?(?P<kind>Definition|Fixpoint|Record|Canonical|Lemma|Theorem|Let|Notation)\s+"
+    r"(?P<name>[\w']+)"
+)
+_IDENTIFIER = re.compile(r"[A-Za-z_][\w']*")
+
+
+@dataclass(frozen=True)
+class Item:
+    """Something that a source defines or proves.
+
+    Attributes:
+        file: The file, under ``proofs/coq/``.
+        line: The line on which it begins.
+        name: Its name, without the file's.
+        kind: The command, such as ``Lemma``.
+        text: The first sentence: a definition, or a statement without its proof.
+        uses: File and name of each item that it uses, itself and the proof included.
+    """
+
+    file: str
+    line: int
+    name: str
+    kind: str
+    text: str
+    uses: tuple[tuple[str, str], ...]
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """File and name."""
+        return self.file, self.name
 
 
 def statement(file: str) -> str:
@@ -29,9 +60,7 @@ def statement(file: str) -> str:
     """
     source = coq_directory() / file
     if not source.is_file():
-        if file not in (known := _installed()):
-            raise ValueError(f"file={file!r}, but expected a theorem such as 'sharpened/finite.v'")
-        return known[file]
+        raise ValueError(f"file={file!r}, but expected a theorem such as 'sharpened/finite.v'")
     theorem, failures = scan(file, source.read_text("utf-8"))
     if theorem is None:
         reason = failures[0] if failures else "it is no file of theorems"
@@ -39,18 +68,62 @@ def statement(file: str) -> str:
     return theorem.text
 
 
-def all_statements(directory: Path) -> dict[str, str]:
-    """Every statement of a folder of sources, by the file."""
-    project = read_project(directory)
-    theorems = (scan(file, project.text(file))[0] for file in project.files)
-    return {theorem.file: theorem.text for theorem in theorems if theorem is not None}
+def items(project: Project) -> dict[tuple[str, str], Item]:
+    """Every item of the sources, by its file and name, in the order of the files."""
+    visible = {file: _visible(project, file) for file in project.files}
+    return {item.key: item for file in project.files for item in _items(project, file, visible)}
 
 
-@cache
-def _installed() -> dict[str, str]:
-    return json.loads(DATA.read_text("utf-8"))
+def reached(found: dict[tuple[str, str], Item], key: tuple[str, str]) -> set[tuple[str, str]]:
+    """All that an item uses, directly or through others."""
+    seen: set[tuple[str, str]] = set()
+    waiting = [key]
+    while waiting:
+        new = {use for use in found[waiting.pop()].uses if use not in seen}
+        seen |= new
+        waiting += new
+    return seen - {key}
 
 
-if __name__ == "__main__":
-    content = json.dumps(all_statements(coq_directory()), indent=1, ensure_ascii=False)
-    DATA.write_text(f"{content}\n", "utf-8")
+def _visible(project: Project, file: str) -> dict[str, tuple[str, str]]:
+    """What files that import this one see of it: from the short name to the item."""
+    shown = {}
+    for sentence in sentences(project.text(file)):
+        start = _STARTS.match(sentence.text)
+        if start and start["kind"] != "Let" and not sentence.text.startswith("Local"):
+            shown[start["name"]] = (file, start["name"])
+    for item in names(project, file):
+        if item.visible and item.name not in shown:
+            shown[item.name] = (file, item.name)
+    return shown
+
+
+def _items(
+    project: Project, file: str, visible: dict[str, dict[str, tuple[str, str]]]
+) -> list[Item]:
+    scope: dict[str, tuple[str, str]] = {}
+    for other in required(project, file):
+        scope |= visible[other]
+    found: list[Item] = []
+    open_item: tuple[int, str, str, str] | None = None
+    used: dict[tuple[str, str], None] = {}
+
+    def close() -> None:
+        if open_item is not None:
+            line, name, kind, text = open_item
+            own = {(file, name)}
+            uses = tuple(use for use in used if use not in own)
+            found.append(Item(file, line, name, kind, text, uses))
+
+    for sentence in sentences(project.text(file)):
+        start = _STARTS.match(sentence.text)
+        if start:
+            close()
+            open_item = (sentence.line, start["name"], start["kind"], sentence.text)
+            used = {}
+            scope[start["name"]] = (file, start["name"])
+        for match in _IDENTIFIER.finditer(sentence.text):
+            if open_item is not None and match[0] in scope:
+                used[scope[match[0]]] = None
+    close()
+    return found

@@ -35,8 +35,8 @@ class TheoremCheck:
         directory, path = coq_directory(), prove_report()
         if path is None or not directory.is_dir():
             raise NotRunHere(
-                f"not re-checked here: the source {self.file} does not come with the installed "
-                "package; verify in a checkout"
+                f"not re-checked here: a report on {self.file} is read in a checkout alone; verify "
+                "there"
             )
         theorem = self._source()
         report = read_report(path)
