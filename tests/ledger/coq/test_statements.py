@@ -1,4 +1,4 @@
-"""What is shown of a theorem is what stands in its source; what it uses is what Coq says it uses."""
+"""What is shown of a theorem is what stands in its source; what it uses is what Coq says."""
 
 import re
 
@@ -60,9 +60,8 @@ def test_the_uses_are_those_that_coq_wrote_down() -> None:
             if (match := statements._STARTS.match(sentence.text))
         ]
         glob = (compiled / file).with_suffix(".glob").read_text("utf-8")
-        for place, module, name in re.findall(
-            r"^R(\d+):\d+ Convattn\.(\S+) \S+ (\S+) ", glob, re.M
-        ):
+        reference = r"^R(\d+):\d+ Convattn\.(\S+) \S+ (\S+) "
+        for place, module, name in re.findall(reference, glob, re.MULTILINE):
             key = module.replace(".", "/") + ".v", name.rpartition(".")[2]
             owner = [own for start, own in starts if start <= int(place)]
             if owner and key in found and key != owner[-1]:

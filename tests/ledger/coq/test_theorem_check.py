@@ -90,7 +90,7 @@ def test_without_a_report_nothing_is_re_checked(place, monkeypatch):
 
 def test_without_the_sources_nothing_is_re_checked(place, monkeypatch):
     monkeypatch.setattr(theorem_check, "prove_report", lambda: None)
-    with pytest.raises(NotRunHere, match="does not come with the installed package"):
+    with pytest.raises(NotRunHere, match="read in a checkout alone"):
         check()
 
 
