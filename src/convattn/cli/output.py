@@ -107,11 +107,12 @@ def _same_file(one: Path, other: Path) -> bool:
         return False
 
 
-def require_folder(folder: Path | None) -> None:
-    """Refuse a folder for results, given as --output-dir, that could not be made or written into.
+def require_folder(folder: Path | None, option: str = "--output-dir") -> None:
+    """Refuse a folder for results that could not be made or written into.
 
     Args:
         folder: It and those above it need not be there; None is not looked at.
+        option: The option that names it, for the message.
 
     Raises:
         UsageError: If a file stands in its place or above it, or writing is not allowed.
@@ -120,11 +121,11 @@ def require_folder(folder: Path | None) -> None:
         if place.exists() or place.is_symlink():
             if not place.is_dir():
                 raise UsageError(
-                    f"--output-dir got {folder}, but {place} is a file; give a folder, or a name "
+                    f"{option} got {folder}, but {place} is a file; give a folder, or a name "
                     "that is free"
                 )
             if not os.access(place, os.W_OK):
-                raise UsageError(f"--output-dir got {folder}, but {place} may not be written into")
+                raise UsageError(f"{option} got {folder}, but {place} may not be written into")
             return
 
 

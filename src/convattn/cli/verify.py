@@ -8,7 +8,7 @@ from typing import Annotated
 
 from tyro.conf import UseAppendAction, arg
 
-from convattn.cli.output import console, require_outputs, write_json
+from convattn.cli.output import console, require_folder, require_outputs, write_json
 from convattn.cli.running import (
     FAILED,
     SUCCESS,
@@ -20,6 +20,7 @@ from convattn.cli.running import (
     require_seed,
     termination_raises,
 )
+from convattn.files import write_file
 from convattn.ledger.claim import Level
 from convattn.ledger.discovery import Proof, discover
 from convattn.ledger.json_report import as_document
@@ -44,6 +45,7 @@ class Verify:
         jobs: Worker processes; default: one for each core. A TPU allows 1.
         timeout: Seconds allowed for each piece of evidence; default: an hour.
         certificates: Certificates; default: the committed ones.
+        report: Write the report into this folder: index.html, which needs no network.
     """
 
     claim: Annotated[UseAppendAction[tuple[str, ...]], arg(metavar="ID")] = ()
@@ -55,6 +57,7 @@ class Verify:
     json: Json = None
     proofs: Proofs = None
     certificates: Annotated[Path | None, option("DIR")] = None
+    report: Annotated[Path | None, option("DIR")] = None
 
     def __call__(self) -> int:
         """Run the evidence, print the report and write it as JSON.
@@ -73,6 +76,8 @@ class Verify:
             "--certificates": directory.glob("*.json"),
             "the report of convattn prove": prove_report(),
         }
+        page = self.report / "index.html" if self.report else None
+        require_folder(self.report, "--report")
         require_outputs({"--json": self.json}, read)
         if self.jobs is not None and self.jobs < 1:
             raise UsageError(f"--jobs got {self.jobs}, but expected at least 1")
@@ -96,13 +101,19 @@ class Verify:
         _warn_of_unloaded(found, matched)
         if outcome.interrupted:
             return outcome.interrupted
-        if self.json is not None:
-            selection = {
-                "claims": list(self.claim),
-                "levels": [level.name for level in chosen],
-                "left_out": left_out,
-            }
-            write_json(self.json, as_document(outcome, options, selection))
+        selection = {
+            "claims": list(self.claim),
+            "levels": [level.name for level in chosen],
+            "left_out": left_out,
+        }
+        document = as_document(outcome, options, selection)
+        write_json(self.json, document)
+        if page is not None:
+            from convattn.page.report.build import report_page
+
+            page.parent.mkdir(parents=True, exist_ok=True)
+            write_file(page, report_page(outcome, options, document["environment"]))
+            print(f"the report: {page}")
         return SUCCESS if outcome.passed else FAILED
 
 

@@ -1,0 +1,118 @@
+"use strict";
+// How many heads a convolution takes: two axes, square, undilated, K ≤ 15, for which the rank of the
+// flattened kernel is min(T, (2P - 1)²·D); and how near fewer heads come to a given kernel.
+
+// How many token offsets an axis has on each side: before and behind.
+const reaches = (size, patch) => [Math.ceil(Math.floor((size - 1) / 2) / patch), Math.ceil(Math.floor(size / 2) / patch)];
+
+// For each offset of an axis, how many pixels of a patch the kernel can read there.
+const supports = (size, patch) => {
+  const before = Math.floor((size - 1) / 2);
+  const [first, last] = [new Map(), new Map()];
+  for (let tap = -before; tap < size - before; tap += 1) {
+    const offset = Math.floor(tap / patch);
+    const rest = tap - offset * patch;
+    first.set(offset, Math.min(rest, first.get(offset) ?? patch));
+    if (rest) last.set(offset + 1, Math.max(rest, last.get(offset + 1) ?? 0));
+  }
+  return [...new Set([...first.keys(), ...last.keys()])]
+    .map((offset) => Math.min(patch, patch - (first.get(offset) ?? patch) + (last.get(offset) ?? 0)));
+};
+
+// Necessary and sufficient heads, in the limit and exactly: the numbers of convattn.heads.
+convattn.headCounts = (size, patch, inChannels, outChannels, width = null) => {
+  const pairs = inChannels * outChannels;
+  const axis = reaches(size, patch).reduce((sum, reach) => sum + reach, 1);
+  const offsets = axis ** 2;
+  const rankOf = (channelPairs) => Math.min(offsets, (2 * patch - 1) ** 2 * channelPairs);
+  const rank = rankOf(pairs);
+  const full = rank === offsets;
+  let limit = full ? [rank, offsets] : [rank + 1, rank + 1];
+  let exact = [rank + 1, full ? offsets + 1 : rank + 1];
+  let bounded = null;
+  if (width !== null) {
+    const parts = (number) => Math.ceil(number / width);
+    const narrow = Math.min(inChannels, outChannels);
+    const pixels = patch ** 2;
+    const apart = (1 + Math.floor((size - 1) / patch)) ** 2;
+    const ranks = (taps) => [pixels * Math.min(inChannels, outChannels * taps), pixels * Math.min(outChannels, inChannels * taps)];
+    const free = pairs - (narrow * (narrow + 1)) / 2;
+    const rows = free ? rankOf(free) - 1 : 0;
+    const whole = parts(pixels * narrow);
+    const balanced = patch === 1 ? ranks(size ** 2 - 1) : [0, 0];
+    const used = supports(size, patch);
+    const split = used.flatMap((a) => used.map((b) => parts(a * b * narrow))).reduce((sum, part) => sum + part, 0);
+    const [input, output] = ranks(apart);
+    bounded = Math.max(rows + whole, parts(balanced[0] + balanced[1]));
+    limit = [Math.max(limit[0], parts(Math.max(input, output))), Math.min(split, limit[1] * whole)];
+    exact = [Math.max(exact[0], parts(input + output), rows + 1 + whole), Math.min(split + whole, exact[1] * whole)];
+    if (bounded <= limit[0]) bounded = null;
+  }
+  return { offsets, rank, limit, exact, bounded };
+};
+
+// The kernel of a channel pair: the given one, turned by so many quarters.
+convattn.turned = (kernel, quarters) => {
+  let turned = kernel;
+  for (let turn = 0; turn < quarters % 4; turn += 1) {
+    turned = turned.map((_, i) => turned.map((row) => row[turned.length - 1 - i]));
+  }
+  return turned;
+};
+
+// The Gram matrix FᵀF of the flattened kernel; pair (i, j) of the channels has the kernel turned by
+// i·channels + j quarters.
+convattn.gram = (kernel, patch, channels) => {
+  const reach = (kernel.length - 1) / 2;
+  const most = Math.ceil(reach / patch);
+  const side = 2 * most + 1;
+  const gram = Array.from({ length: side ** 2 }, () => new Float64Array(side ** 2));
+  for (let pair = 0; pair < channels ** 2; pair += 1) {
+    const taps = convattn.turned(kernel, pair);
+    for (let down = 1 - patch; down < patch; down += 1) {
+      for (let right = 1 - patch; right < patch; right += 1) {
+        const row = [];
+        for (let a = -most; a <= most; a += 1) {
+          for (let b = -most; b <= most; b += 1) row.push(taps[patch * a + down + reach]?.[patch * b + right + reach] ?? 0);
+        }
+        const count = (patch - Math.abs(down)) * (patch - Math.abs(right));
+        row.forEach((x, i) => row.forEach((y, j) => { gram[i][j] += count * x * y; }));
+      }
+    }
+  }
+  return gram;
+};
+
+// The eigenvalues of a symmetric matrix, falling, by Jacobi's rotations.
+convattn.eigenvalues = (matrix) => {
+  const a = matrix.map((row) => Float64Array.from(row));
+  const size = a.length;
+  for (let sweep = 0; sweep < 60; sweep += 1) {
+    let rest = 0;
+    for (let p = 0; p < size; p += 1) for (let q = 0; q < p; q += 1) rest += a[p][q] ** 2;
+    if (rest < 1e-300) break;
+    for (let p = 0; p < size; p += 1) {
+      for (let q = p + 1; q < size; q += 1) {
+        if (a[p][q] === 0) continue;
+        const theta = (a[q][q] - a[p][p]) / (2 * a[p][q]);
+        const t = (theta >= 0 ? 1 : -1) / (Math.abs(theta) + Math.hypot(theta, 1));
+        const c = 1 / Math.hypot(t, 1);
+        const s = t * c;
+        for (let k = 0; k < size; k += 1) [a[k][p], a[k][q]] = [c * a[k][p] - s * a[k][q], s * a[k][p] + c * a[k][q]];
+        for (let k = 0; k < size; k += 1) [a[p][k], a[q][k]] = [c * a[p][k] - s * a[q][k], s * a[p][k] + c * a[q][k]];
+      }
+    }
+  }
+  return Array.from(a, (row, k) => Math.max(0, row[k])).sort((x, y) => y - x);
+};
+
+// For N = 1, 2, …: the least squared distance that N heads cannot go below, and one that they reach.
+convattn.approximation = (kernel, patch, channels) => {
+  const values = convattn.eigenvalues(convattn.gram(kernel, patch, channels));
+  const total = values.reduce((sum, value) => sum + value, 0);
+  const live = values.map((value) => (value > total * 1e-13 ? value : 0));
+  const tails = live.map((_, n) => live.slice(n).reduce((sum, value) => sum + value, 0)).concat(0);
+  const rank = live.filter((value) => value > 0).length;
+  const heads = Array.from({ length: rank + 1 }, (_, n) => n + 1);
+  return { total, rank, rows: heads.map((n) => ({ heads: n, bound: tails[Math.min(n, rank)], reached: tails[n - 1] })) };
+};

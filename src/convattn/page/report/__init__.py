@@ -1,0 +1,1 @@
+"""The report: the ledger as one HTML page."""

@@ -1,0 +1,146 @@
+"""The whole report: one HTML file that needs no network."""
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from html import escape
+from importlib.resources import files
+from string import Template
+from typing import Any
+
+from convattn.ledger.claim import Verdict
+from convattn.ledger.coq.lock import read_lock
+from convattn.ledger.coq.rules import holds_a_theorem
+from convattn.ledger.coq.sources import Project, read_project
+from convattn.ledger.coq.statements import Item, items
+from convattn.ledger.discovery import PAPERS
+from convattn.ledger.locations import coq_directory
+from convattn.ledger.runner import Options, Outcome
+from convattn.page.report.claims import claim_sections, errata_pages, item_anchor
+from convattn.page.report.figure_data import figure_data
+from convattn.page.report.graph import build_graph, draw, file_anchor
+
+SCRIPTS = ("attention.js", "heads.js", "figures.js", "report.js")
+MOST_BYTES = 4 * 2**20
+
+
+def report_page(outcome: Outcome, options: Options, environment: Mapping[str, Any]) -> bytes:
+    """The report of a verification.
+
+    Args:
+        outcome: What became of the claims.
+        options: How it was run; the certificates are those of its folder.
+        environment: Versions, device and options, as in the JSON of ``convattn verify``.
+
+    Returns:
+        An HTML file in UTF-8.
+
+    Raises:
+        ValueError: If it would be larger than 4 MiB.
+    """
+    project = read_project(coq_directory())
+    known = items(project)
+    lock = read_lock(project) or {"theorems": {}, "definitions": {}}
+    reached = {file: entry["definitions"] for file, entry in lock["theorems"].items()}
+    claims = [result for result in outcome.claims if result.selected.proof.claim is not None]
+    graph = build_graph([result.selected.proof for result in claims], project, known)
+    assets = files("convattn.page") / "assets"
+    text = Template((assets / "report" / "report.html").read_text("utf-8")).substitute(
+        style=(assets / "style.css").read_text("utf-8")
+        + (assets / "report" / "report.css").read_text("utf-8"),
+        scripts="\n".join((assets / "report" / name).read_text("utf-8") for name in SCRIPTS),
+        summary=_summary(outcome),
+        graph=draw(graph, list(PAPERS)),
+        uses=_json({name: sorted(found) for name, found in graph.uses.items()}),
+        claims=claim_sections(outcome.claims, options.certificates, reached, _uses(known)),
+        errata=errata_pages(claims),
+        sources=_sources(project, known, reached),
+        environment=_environment(environment, lock),
+        figures=_json(figure_data()),
+    )
+    page = text.encode()
+    if len(page) > MOST_BYTES:
+        raise ValueError(f"the report has {len(page)} bytes, but expected at most {MOST_BYTES}")
+    return page
+
+
+def _json(value: Any) -> str:
+    """JSON that may stand inside a script element."""
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False).replace("<", "\\u003c")
+
+
+def _uses(known: Mapping[tuple[str, str], Item]) -> dict[str, list[tuple[str, str]]]:
+    """For each file, what it uses of others, in the order of the files."""
+    found: dict[str, set[tuple[str, str]]] = defaultdict(set)
+    for item in known.values():
+        found[item.file] |= {use for use in item.uses if use[0] != item.file}
+    return {file: sorted(uses) for file, uses in found.items()}
+
+
+def _summary(outcome: Outcome) -> str:
+    claims = [result.selected.proof.claim for result in outcome.claims]
+    table = Counter((claim.paper, str(claim.verdict)) for claim in claims if claim)
+    verdicts = [str(verdict) for verdict in Verdict if any(v == verdict for _, v in table)]
+    head = "".join(f"<th>{escape(verdict)}</th>" for verdict in verdicts)
+    rows = "".join(
+        f"<tr><th scope=row>{escape(paper)}: {escape(title)}</th>"
+        + "".join(f"<td>{table[paper, verdict] or ''}</td>" for verdict in verdicts)
+        + "</tr>"
+        for paper, title in PAPERS.items()
+        if any(table[paper, verdict] for verdict in verdicts)
+    )
+    passed = [item.passed for result in outcome.claims for item in result.evidence]
+    failing = [result.id for result in outcome.claims if not result.passed]
+    state = f"The evidence fails for {escape(', '.join(failing))}." if failing else ""
+    return (
+        f"<p>{len(outcome.claims)} claims. Evidence: {passed.count(True)} passed, "
+        f"{passed.count(False)} failed, {passed.count(None)} not run here. {state}</p>"
+        '<div class="table" tabindex="0" role="region" aria-label="Verdicts by paper"><table>'
+        f"<thead><tr><td></td>{head}</tr></thead><tbody>{rows}</tbody></table></div>"
+    )
+
+
+def _sources(
+    project: Project,
+    known: Mapping[tuple[str, str], Item],
+    reached: Mapping[str, Sequence[str]],
+) -> str:
+    """Every definition and lemma that theorems share, by file."""
+    uses = Counter(name for names in reached.values() for name in names)
+    by_file: dict[str, list[Item]] = defaultdict(list)
+    for item in known.values():
+        by_file[item.file].append(item)
+    found = []
+    for file, held in by_file.items():
+        parts = []
+        for item in held:
+            count = uses[project.qualified(file, item.name)]
+            note = f'<p class="muted">reached by {count} statements</p>' if count else ""
+            parts.append(
+                f'<div id="{item_anchor(file, item.name)}"><pre><code>{escape(item.text)}</code>'
+                f"</pre>{note}</div>"
+            )
+        kind = "theorem" if holds_a_theorem(file) else "lemmas"
+        found.append(
+            f'<details id="{file_anchor(file)}"><summary><code>{escape(file)}</code> '
+            f"({kind}, {len(held)} items)</summary><div>{''.join(parts)}</div></details>"
+        )
+    return "\n".join(found)
+
+
+def _environment(environment: Mapping[str, Any], lock: Mapping[str, Any]) -> str:
+    rows = []
+    for name, value in environment.items():
+        shown = json.dumps(value) if isinstance(value, dict | list) else str(value)
+        rows.append(f"<tr><th scope=row>{escape(name)}</th><td>{escape(shown)}</td></tr>")
+    locked = "".join(
+        f"<tr><td><code>{escape(name)}</code></td><td><code>{escape(value[:16])}…</code></td></tr>"
+        for name, value in lock["definitions"].items()
+    )
+    return (
+        '<div class="table" tabindex="0" role="region" aria-label="Environment"><table><tbody>'
+        f"{''.join(rows)}</tbody></table></div><details><summary>The lock of the definitions "
+        f"({len(lock['definitions'])}, the first 16 digits of each SHA-256)</summary>"
+        f'<div class="table" tabindex="0" role="region" aria-label="Lock"><table><tbody>{locked}'
+        "</tbody></table></div></details>"
+    )

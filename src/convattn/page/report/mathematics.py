@@ -1,0 +1,369 @@
+"""Prose with formulas in plain Unicode, as proof files have it, to HTML with MathML.
+
+A formula is a longest run of mathematical tokens (letters alone, Greek, numbers, operators, names
+with scripts, brackets that match) that holds more than numbers and brackets. Words end a run; so
+do commas, colons and full stops outside brackets. Scripts are written `W_qry`, `e^(-α)`, `x_{ij}`
+or `K²`.
+"""
+
+import re
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from html import escape
+
+FUNCTIONS = frozenset(
+    (
+        "abs",
+        "conv",
+        "det",
+        "diag",
+        "exp",
+        "im",
+        "ker",
+        "log",
+        "max",
+        "min",
+        "mod",
+        "rank",
+        "rk",
+        "sign",
+        "softmax",
+        "span",
+        "sup",
+        "tanh",
+        "vec",
+    )
+)
+ARTICLES = frozenset("aAI")
+WORDS_BELOW = frozenset({"in", "kv", "tr"})  # indices of two letters that are one word
+RAISED = dict(zip("⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺ᵀⁿⁱ′", "0123456789−+Tni′", strict=True))
+LOWERED = dict(zip("₀₁₂₃₄₅₆₇₈₉₋₊ᵢⱼₖₕₙₘₚₓ", "0123456789−+ijkhnmpx", strict=True))
+RELATIONS = "=≠≤≥<>≈≪≫≃∈∉⊂⊆→↦⇒⇔↔∼"
+OPERATORS = f"{RELATIONS}·×+±⊕⊗∘√Σ∏∫∪∩∞∂∀∃∅"
+OPENING, CLOSING = "([{⌊⌈", ")]}⌋⌉"
+SHOWN = {"-": "−", "Σ": "∑", "*": "∗"}
+
+_PIECES = re.compile(
+    r"(?P<code>``.+?``|`[^`]+`)"
+    r"|(?<![\w*)\]])\*(?P<emphasis>[^\W\d_][^*]*?)\*(?![\w*(])"
+    r"|(?<![\w.])(?P<claim>(?:C20|L21|A19|B19|S)\.[a-z]\w*|[CLAB](?:19|2[01])\b)"
+    r"|(?P<word>'s\b|\be\.g\.|\bi\.e\.|\bet al\.|\b\d-D\b|\b[A-Za-z]+(?:-[A-Za-z]+)+\b(?!_))",
+    re.DOTALL,
+)
+_TOKEN = re.compile(
+    r"(?P<space>\s+)"
+    r"|(?P<number>\d+(?:\.\d+)?(?:e[-+]?\d+)?(?![A-Za-z\d]))"
+    r"|(?P<name>[A-Za-z]\u0303?(?:[A-Za-z]+|\d+)*)"
+    r"|(?P<greek>[α-ωϑϕΑ-ΡΤ-Ωℓℝ]\u0303?)"
+    r"|(?P<other>.)",
+    re.DOTALL,
+)
+_INDEX = re.compile(r"-?(?:[A-Za-z]+|[α-ωΑ-Ω]|\d+)+|[*∞]")
+
+
+@dataclass(frozen=True)
+class Token:
+    """A token, and where a formula may use it.
+
+    Attributes:
+        text: As it stands.
+        mathml: What it is in a formula; empty if it is prose.
+        role: ``"name"``, ``"operator"``, ``"open"``, ``"close"``, ``"mark"``, ``"space"`` or
+            ``"prose"``.
+        strong: Whether it alone makes a run a formula.
+    """
+
+    text: str
+    mathml: str
+    role: str
+    strong: bool = False
+
+
+def paragraphs(text: str, claims: Collection[str] = ()) -> str:
+    """A section of a docstring as HTML: paragraphs, lists, and indented lines as displays.
+
+    Args:
+        text: The section.
+        claims: Ids of claims that the page has, to be linked.
+
+    Example:
+        >>> paragraphs("Rows sum to one.")
+        '<p>Rows sum to one.</p>'
+    """
+    found: list[str] = []
+    listed: list[str] = []
+    for block in re.split(r"\n\s*\n|\n(?=(?:- |\d+\. ))", text.strip("\n")):
+        lines = block.splitlines()
+        item = re.match(r"(?:- |\d+\. )(.*)", block, re.DOTALL)
+        if item:
+            listed.append(f"<li>{inline(' '.join(item[1].split()), claims)}</li>")
+            continue
+        if listed:
+            found, listed = [*found, f"<ul>{''.join(listed)}</ul>"], []
+        if lines and all(line.startswith("  ") for line in lines):
+            rows = "".join(f"<div>{inline(line.strip(), claims)}</div>" for line in lines)
+            found.append(f'<div class="display">{rows}</div>')
+        elif block.strip():
+            found.append(f"<p>{inline(' '.join(block.split()), claims)}</p>")
+    if listed:
+        found.append(f"<ul>{''.join(listed)}</ul>")
+    return "\n".join(found)
+
+
+def inline(text: str, claims: Collection[str] = ()) -> str:
+    """One line as HTML.
+
+    Args:
+        text: The line.
+        claims: Ids of claims that the page has, to be linked.
+
+    Example:
+        >>> inline("a head for K²")
+        'a head for <math><msup><mi>K</mi><mn>2</mn></msup></math>'
+    """
+    found, place = [], 0
+    for match in _PIECES.finditer(text):
+        found.append(_formulas(text[place : match.start()]))
+        place = match.end()
+        kind, whole = match.lastgroup, match[0]
+        if kind == "code":
+            found.append(f"<code>{escape(whole.strip('`'))}</code>")
+        elif kind == "emphasis":
+            found.append(f"<em>{inline(match['emphasis'], claims)}</em>")
+        elif kind == "claim" and whole in claims:
+            found.append(f'<a href="#{anchor(whole)}">{whole}</a>')
+        else:
+            found.append(escape(whole))
+    found.append(_formulas(text[place:]))
+    return "".join(found)
+
+
+def anchor(claim: str) -> str:
+    """The anchor of a claim.
+
+    Example:
+        >>> anchor("C20.lemma1")
+        'c20-lemma1'
+    """
+    return claim.lower().replace(".", "-")
+
+
+def mentioned(text: str) -> list[str]:
+    """The ids of claims that a text names.
+
+    Example:
+        >>> mentioned("By S.finite and C20.lemma1.")
+        ['S.finite', 'C20.lemma1']
+    """
+    found = (match["claim"] for match in _PIECES.finditer(text))
+    return [name for name in found if name and "." in name]
+
+
+def _formulas(text: str) -> str:
+    """Text without code, emphasis and claims: its formulas in MathML, the rest escaped."""
+    tokens = list(_tokens(text))
+    html, run, depth = [], list[Token](), 0
+
+    def close() -> None:
+        html.append(_run(run))
+        run.clear()
+
+    for place, token in enumerate(tokens):
+        depth += (token.role == "open") - (token.role == "close")
+        ends = token.role == "prose" or (token.role == "mark" and depth <= 0)
+        if token.text in ARTICLES and not _beside_operator(tokens, place):
+            ends = True
+        if ends:
+            close()
+            html.append(escape(token.text, quote=False))
+            depth = 0
+        else:
+            run.append(token)
+    close()
+    return "".join(html)
+
+
+def _beside_operator(tokens: Sequence[Token], place: int) -> bool:
+    """Whether a letter that may be an article stands by an operator, or opens a bracket."""
+    following = tokens[place + 1] if place + 1 < len(tokens) else None
+    if following is not None and following.role == "open":
+        return True
+    for step in (1, -1):
+        at = place + step
+        if 0 <= at < len(tokens) and tokens[at].role == "space":
+            at += step
+        if 0 <= at < len(tokens) and tokens[at].role == "operator":
+            return True
+    return False
+
+
+def _run(run: list[Token]) -> str:
+    """A run as a formula, without what does not belong to it at either end."""
+    if not run:
+        return ""
+    for place in _unmatched(run):
+        middle = escape(run[place].text, quote=False)
+        return _run(run[:place]) + middle + _run(run[place + 1 :])
+    edge = ("space", "mark")
+    start, end = 0, len(run)
+    while start < end and (run[start].role in edge or run[start].text in "-/*"):
+        if run[start].text == "-" and start + 1 < end and run[start + 1].role == "name":
+            break
+        start += 1
+    while end > start and (run[end - 1].role in edge or run[end - 1].text in "-/*'"):
+        end -= 1
+    inside = run[start:end]
+    if not any(token.strong for token in inside):
+        return escape("".join(token.text for token in run), quote=False)
+    before, after = (
+        escape("".join(token.text for token in part), quote=False)
+        for part in (run[:start], run[end:])
+    )
+    return f"{before}<math>{_row(inside)}</math>{after}"
+
+
+def _unmatched(run: Sequence[Token]) -> list[int]:
+    """The first bracket that has no partner in the run."""
+    waiting = []
+    for place, token in enumerate(run):
+        if token.role == "open":
+            waiting.append(place)
+        elif token.role == "close":
+            if not waiting:
+                return [place]
+            waiting.pop()
+    return waiting[:1]
+
+
+def _row(tokens: Sequence[Token]) -> str:
+    """The MathML of tokens, with a thin space where names are set side by side."""
+    parts = []
+    for place, token in enumerate(tokens):
+        if token.role != "space":
+            parts.append(token.mathml)
+            continue
+        sides = [tokens[at].role for at in (place - 1, place + 1) if 0 <= at < len(tokens)]
+        if "operator" not in sides and len(sides) == 2:
+            parts.append('<mspace width="0.25em"></mspace>')
+    return "".join(parts)
+
+
+def _tokens(text: str) -> Iterator[Token]:
+    """The tokens of a text, each with the scripts behind it."""
+    place = 0
+    while match := _TOKEN.match(text, place):
+        place = match.end()
+        kind, whole = str(match.lastgroup), match[0]
+        if kind == "space":
+            yield Token(whole, "", "space")
+            continue
+        word = kind == "name" and len(whole) > 1
+        scripts, end = (
+            ({}, place) if word and text[place : place + 1] == "'" else _scripts(text, place)
+        )
+        if kind == "other" and whole not in CLOSING + "Σ∏∫|‖√":
+            scripts, end = {}, place
+        token = _token(kind, whole, text[end : end + 1], bool(scripts))
+        if scripts and token.mathml:
+            place = end
+            below, above = scripts.get("below", ""), scripts.get("above", "")
+            tag = "msubsup" if below and above else "msub" if below else "msup"
+            mathml = f"<{tag}>{token.mathml}{below}{above}</{tag}>"
+            whole = text[match.start() : end]
+            token = Token(whole, mathml, token.role, token.strong or token.role == "name")
+        yield token
+
+
+def _token(kind: str, whole: str, following: str, scripted: bool) -> Token:
+    if kind == "number":
+        return Token(whole, f"<mn>{whole}</mn>", "name")
+    if kind == "greek":
+        return Token(whole, f"<mi>{whole}</mi>", "name", True)
+    if kind == "name":
+        letters = whole.replace("\u0303", "")
+        if len(letters) == 1 or (letters[1:].isdigit() and len(letters) == 2):
+            return Token(whole, f"<mi>{whole}</mi>", "name", whole not in ARTICLES)
+        if (whole in FUNCTIONS and following == "(") or (scripted and letters.isalpha()):
+            return Token(whole, f'<mi mathvariant="normal">{whole}</mi>', "name")
+        if letters.isupper() and len(letters) <= 3:
+            return Token(whole, "".join(f"<mi>{letter}</mi>" for letter in whole), "name")
+        return Token(whole, "", "prose")
+    shown = escape(SHOWN.get(whole, whole))
+    if whole in OPERATORS:
+        return Token(whole, f"<mo>{shown}</mo>", "operator", True)
+    if whole in "-/*!":
+        return Token(whole, f"<mo>{shown}</mo>", "operator")
+    if whole in "|‖":
+        bar = f'<mo stretchy="false" lspace="0" rspace="0">{shown}</mo>'
+        return Token(whole, bar, "name", True)
+    if whole in OPENING + CLOSING:
+        role = "open" if whole in OPENING else "close"
+        return Token(whole, f'<mo stretchy="false">{shown}</mo>', role, whole in "⌊⌈")
+    if whole in "…":
+        return Token(whole, "<mo>…</mo>", "name")
+    if whole in ",;:":
+        return Token(whole, f"<mo>{shown}</mo>", "mark")
+    return Token(whole, "", "prose")
+
+
+def _scripts(text: str, place: int) -> tuple[dict[str, str], int]:
+    """The scripts that begin at a place, and where they end."""
+    found: dict[str, str] = {}
+    while place < len(text):
+        for side, table in (("above", RAISED), ("below", LOWERED)):
+            end = place
+            while end < len(text) and text[end] in table:
+                end += 1
+            if end > place:
+                found[side] = found.get(side, "") + _script(
+                    "".join(table[c] for c in text[place:end])
+                )
+                place = end
+                break
+        else:
+            if text[place] == "'" and not text[place + 1 : place + 2].isalpha():
+                found["above"] = found.get("above", "") + "<mo>′</mo>"
+                place += 1
+                continue
+            index = _index(text, place + 1) if text[place] in "_^" else None
+            if index is None:
+                break
+            side = "below" if text[place] == "_" else "above"
+            found[side] = found.get(side, "") + index[0]
+            place = index[1]
+    return {
+        side: f"<mrow>{html}</mrow>" if html.count("</") > 1 else html
+        for side, html in found.items()
+    }, place
+
+
+def _index(text: str, place: int) -> tuple[str, int] | None:
+    """What stands behind `_` or `^`: a group in brackets, or a word, and where it ends."""
+    if text[place : place + 1] in ("(", "{"):
+        depth = 0
+        for end in range(place, len(text)):
+            depth += (text[end] in "({") - (text[end] in ")}")
+            if not depth:
+                return _script(text[place + 1 : end]), end + 1
+        return None
+    match = _INDEX.match(text, place)
+    return (_script(match[0]), match.end()) if match else None
+
+
+def _script(text: str) -> str:
+    """A script, in which everything is mathematics."""
+    if re.fullmatch(r"[A-Za-z]{3,}", text) or text in WORDS_BELOW:
+        return f'<mi mathvariant="normal">{text}</mi>'
+    if re.fullmatch(r"-?(?:[A-Za-z]|[α-ωΑ-Ω]|\d)+", text):
+        parts = re.findall(r"-|[^\W\d]|\d+", text)
+        return "".join(
+            "<mo>−</mo>" if p == "-" else f"<mn>{p}</mn>" if p.isdigit() else f"<mi>{p}</mi>"
+            for p in parts
+        )
+    tokens = [
+        token
+        if token.mathml or token.role == "space"
+        else Token(token.text, f"<mtext>{escape(token.text)}</mtext>", "name")
+        for token in _tokens(text)
+    ]
+    return _row(tokens)
