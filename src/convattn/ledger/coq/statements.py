@@ -29,7 +29,8 @@ class Item:
         name: Its name, without the file's.
         kind: The command, such as ``Lemma``.
         text: The first sentence: a definition, or a statement without its proof.
-        uses: File and name of each item that it uses, itself and the proof included.
+        uses: File and name of each item that it uses, the proof included.
+        fields: Of a record, its fields and its constructor.
     """
 
     file: str
@@ -38,6 +39,7 @@ class Item:
     kind: str
     text: str
     uses: tuple[tuple[str, str], ...]
+    fields: tuple[str, ...] = ()
 
     @property
     def key(self) -> tuple[str, str]:
@@ -105,6 +107,11 @@ def _items(
     for other in required(project, file):
         scope |= visible[other]
     found: list[Item] = []
+    fields: dict[int, list[str]] = {}
+    for part in names(project, file):
+        if part.kind == "Record":
+            fields.setdefault(part.line, []).append(part.name)
+    fields = {line: held[1:] for line, held in fields.items()}  # the first is the record's own
     open_item: tuple[int, str, str, str] | None = None
     used: dict[tuple[str, str], None] = {}
 
@@ -113,7 +120,7 @@ def _items(
             line, name, kind, text = open_item
             own = {(file, name)}
             uses = tuple(use for use in used if use not in own)
-            found.append(Item(file, line, name, kind, text, uses))
+            found.append(Item(file, line, name, kind, text, uses, tuple(fields.get(line, ()))))
 
     for sentence in sentences(project.text(file)):
         start = _STARTS.match(sentence.text)

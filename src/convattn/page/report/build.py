@@ -111,15 +111,15 @@ def _sources(
     for item in known.values():
         by_file[item.file].append(item)
     found = []
-    for file, held in by_file.items():
-        parts = []
+    for file in project.files:
+        held, parts = by_file[file], []
         for item in held:
             count = uses[project.qualified(file, item.name)]
             note = f'<p class="muted">reached by {count} statements</p>' if count else ""
-            parts.append(
-                f'<div id="{item_anchor(file, item.name)}"><pre><code>{escape(item.text)}</code>'
-                f"</pre>{note}</div>"
-            )
+            spans = "".join(f'<span id="{item_anchor(file, n)}"></span>' for n in item.fields)
+            place = item_anchor(file, item.name)
+            code = f"<pre><code>{escape(item.text)}</code></pre>"
+            parts.append(f'<div id="{place}">{spans}{code}{note}</div>')
         kind = "theorem" if holds_a_theorem(file) else "lemmas"
         found.append(
             f'<details id="{file_anchor(file)}"><summary><code>{escape(file)}</code> '

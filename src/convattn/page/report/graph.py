@@ -19,7 +19,7 @@ from convattn.ledger.discovery import Proof
 from convattn.page.report.mathematics import anchor, mentioned
 
 HIDDEN = ("bridge",)  # computes values for the tests; no claim rests on it
-WIDTH, HEIGHT, COLUMN, ROW = 118, 22, 158, 29
+WIDTH, HEIGHT, COLUMN, ROW = 112, 22, 138, 29
 
 
 @dataclass(frozen=True)
@@ -144,9 +144,9 @@ def columns(graph: Graph, papers: Sequence[str]) -> list[tuple[str, list[str]]]:
 
     placed: dict[str, list[str]] = defaultdict(list)
     for name, node in graph.nodes.items():
-        group = f"lemmas {of(name) + 1}" if node.group == "foundation" else node.group
+        group = f"lemmas, depth {of(name) + 1}" if node.group == "foundation" else node.group
         placed[group].append(name)
-    lemmas = sorted((g for g in placed if g.startswith("lemmas ")), key=lambda g: int(g[7:]))
+    lemmas = sorted((g for g in placed if g.startswith("lemmas")), key=lambda g: int(g.split()[-1]))
     rest = [g for g in placed if g not in (*lemmas, *papers)]
     order = [*lemmas, *(paper for paper in papers if paper in placed), *sorted(rest)]
     place: dict[str, float] = {}

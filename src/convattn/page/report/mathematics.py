@@ -90,23 +90,20 @@ def paragraphs(text: str, claims: Collection[str] = ()) -> str:
         >>> paragraphs("Rows sum to one.")
         '<p>Rows sum to one.</p>'
     """
-    found: list[str] = []
-    listed: list[str] = []
-    for block in re.split(r"\n\s*\n|\n(?=(?:- |\d+\. ))", text.strip("\n")):
+    found = []
+    for block in re.split(r"\n\s*\n", text.strip("\n")):
         lines = block.splitlines()
-        item = re.match(r"(?:- |\d+\. )(.*)", block, re.DOTALL)
-        if item:
-            listed.append(f"<li>{inline(' '.join(item[1].split()), claims)}</li>")
-            continue
-        if listed:
-            found, listed = [*found, f"<ul>{''.join(listed)}</ul>"], []
-        if lines and all(line.startswith("  ") for line in lines):
+        mark = next((mark for mark in (r"- ", r"\d+\. ") if re.match(mark, block)), None)
+        if mark:
+            items = re.split(rf"^{mark}", block, flags=re.MULTILINE)[1:]
+            listed = "".join(f"<li>{inline(' '.join(item.split()), claims)}</li>" for item in items)
+            tag = "ul" if mark == "- " else "ol"
+            found.append(f"<{tag}>{listed}</{tag}>")
+        elif lines and all(line.startswith("  ") for line in lines):
             rows = "".join(f"<div>{inline(line.strip(), claims)}</div>" for line in lines)
             found.append(f'<div class="display">{rows}</div>')
         elif block.strip():
             found.append(f"<p>{inline(' '.join(block.split()), claims)}</p>")
-    if listed:
-        found.append(f"<ul>{''.join(listed)}</ul>")
     return "\n".join(found)
 
 

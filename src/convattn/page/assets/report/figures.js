@@ -13,8 +13,8 @@
   };
   const options = (select, names) => select.append(...names.map((name) => element("option", { value: name }, name)));
   const shown = (number) => (number === 0 ? "0" : Math.abs(number) >= 1e-2 && Math.abs(number) < 1e5
-    ? String(Number(number.toPrecision(4))) : number.toExponential(1));
-  const superscript = (number) => String(number).replace("-", "−");
+    ? String(Number(number.toPrecision(4))) : number.toExponential(1).replace("-", "−"));
+  const minus = (number) => String(number).replace("-", "−");
 
   convattn.readImage = (name) => {
     const image = data.images[name];
@@ -63,14 +63,16 @@
     logit: { symbol: "M", low: 0, high: 3, start: 40, marks: Object.entries(data.thresholds).map(([name, [, kept]]) => [name, kept]) },
     alpha: { symbol: "α", low: -2, high: 3, start: 4, marks: Object.entries(data.thresholds).map(([name, [, kept]]) => [name, kept]) },
   };
-  const strengthAt = ({ low, high }, place) => 10 ** (low + ((high - low) * place) / 1000);
+  const strengthAt = ({ low, high }, place) => Number((10 ** (low + ((high - low) * place) / 1000)).toPrecision(2));
   const placeOf = ({ low, high }, strength) => (1000 * (Math.log10(strength) - low)) / (high - low);
   const chooseForm = () => {
     const form = forms[byId("form").value];
     byId("strength").value = placeOf(form, form.start);
-    const note = byId("form").value === "leak" ? "rounds away" : "exactly one-hot";
-    byId("marks").replaceChildren(...form.marks.map(([name, value]) =>
-      element("span", { style: `left: ${placeOf(form, value) / 10}%` }, `${name}: ${note} ${byId("form").value === "leak" ? "below" : "from"} ${shown(value)}`)));
+    byId("marks").replaceChildren(...form.marks.sort(([, a], [, b]) => a - b).map(([name, value]) =>
+      element("span", { style: `left: ${placeOf(form, value) / 10}%`, class: placeOf(form, value) > 400 ? "late" : "" }, `${name} ${shown(value)}`)));
+    byId("note").textContent = byId("form").value === "leak"
+      ? "Marked: below this, ε is lost to rounding in that number format."
+      : "Marked: from here on, softmax in that number format is exactly one-hot (C20.alpha46).";
   };
   convattn.layerForm = (kind, strength) => (kind === "alpha" ? { encoding: "quadratic", alpha: strength } : { encoding: "bias", [kind]: strength });
 
@@ -87,7 +89,7 @@
     byId("error-1").dataset.value = error;
     byId("error-1").dataset.strength = strength;
     byId("heads-1").replaceChildren(...heads.map(({ shift, factor, output }) =>
-      picture(output, 0, 255, `${superscript(shown(factor))} × ${shift ? `shift ${superscript(shift)}` : "uniform"}`)));
+      picture(output, 0, 255, `${minus(shown(factor))} × ${shift ? `pixel at (${shift.map(minus).join(", ")})` : "the mean"}`)));
     const most = wanted.pixels.reduce((largest, value) => Math.max(largest, Math.abs(value)), 1);
     byId("sums-1").replaceChildren(
       picture(image, 0, 255, "image"),
@@ -105,21 +107,23 @@
 
   // A chart of lines: series of [x, y], each with a class and a name; `levels` are horizontal lines.
   const chart = (series, levels, xTitle, yTitle) => {
-    const [width, height, left, bottom] = [640, 320, 56, 46];
+    const [width, left, bottom, top] = [640, 56, 46, 26 + 18 * series.length];
+    const height = 290 + top;
     const points = series.flatMap(({ line }) => line);
     const [xLow, xHigh] = [Math.min(...points.map(([x]) => x)), Math.max(...points.map(([x]) => x))];
     const yHigh = Math.max(1e-12, ...points.map(([, y]) => y), ...levels.map(({ at }) => at));
     const x = (value) => left + ((width - left - 20) * (value - xLow)) / Math.max(xHigh - xLow, 1);
-    const y = (value) => height - bottom - ((height - bottom - 16) * value) / yHigh;
-    const ticks = Array.from({ length: 5 }, (_, k) => (yHigh * k) / 4);
+    const y = (value) => height - bottom - ((height - bottom - top) * value) / yHigh;
+    const step = yHigh > 4 ? Math.ceil(yHigh / 4) : yHigh / 4;
+    const ticks = Array.from({ length: Math.floor(yHigh / step + 1e-9) + 1 }, (_, k) => step * k);
     const steps = Math.max(1, Math.ceil((xHigh - xLow) / 14));
     const drawn = element("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `${yTitle} against ${xTitle}` });
     ticks.forEach((tick) => drawn.append(
       element("line", { x1: left, x2: width - 20, y1: y(tick), y2: y(tick), class: "grid" }),
-      element("text", { x: left - 6, y: y(tick) + 4, "text-anchor": "end" }, shown(yHigh > 8 ? Math.round(tick) : tick))));
+      element("text", { x: left - 6, y: y(tick) + 4, "text-anchor": "end" }, shown(tick))));
     for (let value = xLow; value <= xHigh; value += steps) drawn.append(element("text", { x: x(value), y: height - bottom + 18, "text-anchor": "middle" }, value));
     drawn.append(element("text", { x: (left + width) / 2, y: height - 8, "text-anchor": "middle" }, xTitle),
-      element("text", { x: 14, y: height / 2, transform: `rotate(-90 14 ${height / 2})`, "text-anchor": "middle" }, yTitle));
+      element("text", { x: 14, y: (top + height) / 2, transform: `rotate(-90 14 ${(top + height) / 2})`, "text-anchor": "middle" }, yTitle));
     levels.forEach(({ at, name }) => drawn.append(
       element("line", { x1: left, x2: width - 20, y1: y(at), y2: y(at), class: "model" }),
       element("text", { x: left + 8, y: y(at) - 5 }, name)));
