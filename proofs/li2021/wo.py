@@ -1,9 +1,9 @@
 """The explicit W^O of the remark in appendix A.2.
 
-Printed. "W^O_((r-1)d+(s-1)D_in+i, (t-1)D_out+j) = W^C_(x(r,s,t), y(r,s,t), i, j)", where "when the
-s-th pixel in the (q + δ_r)-th patch is in the receptive field of the t-th pixel in the q-th patch,
-we use (x(r,s,t), y(r,s,t)) to denote its location in the receptive field. Otherwise, we let (x, y)
-= (0, 0), and define W^C_(x,y,i,j) = 0 in this case."
+Printed. "W^O[(r-1)d + (s-1)D_in + i, (t-1)D_out + j] = W^C[x(r,s,t), y(r,s,t), i, j]", where "when
+the s-th pixel in the (q + δ_r)-th patch is in the receptive field of the t-th pixel in the q-th
+patch, we use (x(r,s,t), y(r,s,t)) to denote its location in the receptive field. Otherwise, we let
+(x, y) = (0, 0), and define W^C_(x,y,i,j) = 0 in this case."
 
 Verified. K odd, places in the receptive field counted from 1 to K, and patches q + δ_r read as eq.
 14 reads them (key = query + δ). Then Σ_r X_(q+δ_r) W^O_r is the convolution at every query for

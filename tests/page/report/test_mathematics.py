@@ -25,7 +25,7 @@ def letters(text: str) -> list[str]:
 
 def shown(html: str) -> str:
     """What a reader sees; the page must be well-formed."""
-    tree = ElementTree.fromstring(f"<div>{html.replace('&#x27;', chr(39))}</div>")
+    tree = ElementTree.fromstring(f"<div>{html.replace('<wbr>', '')}</div>")
     return unescape("".join(tree.itertext()))
 
 

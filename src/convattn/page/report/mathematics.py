@@ -8,7 +8,7 @@ or `K²`.
 
 import re
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 
 FUNCTIONS = frozenset(
@@ -41,6 +41,7 @@ LOWERED = dict(zip("₀₁₂₃₄₅₆₇₈₉₋₊ᵢⱼₖₕₙₘₚₓ
 RELATIONS = "=≠≤≥<>≈≪≫≃∈∉⊂⊆→↦⇒⇔↔∼"
 OPERATORS = f"{RELATIONS}·×+±⊕⊗∘√Σ∏∫∪∩∞∂∀∃∅"
 OPENING, CLOSING = "([{⌊⌈", ")]}⌋⌉"
+SHORT, LONG, LONGEST = 5, 9, 12  # tokens of a part of a formula, before a line may end
 SHOWN = {"-": "−", "Σ": "∑", "*": "∗"}
 
 _PIECES = re.compile(
@@ -216,7 +217,28 @@ def _run(run: list[Token]) -> str:
         escape("".join(token.text for token in part), quote=False)
         for part in (run[:start], run[end:])
     )
-    return f"{before}<math>{_row(inside)}</math>{after}"
+    chunks = [_row(chunk) for chunk in _chunks(inside)]
+    formula = f"<math>{'</math><wbr><math>'.join(filter(None, chunks))}</math>"
+    return f"{before}{formula}{after}"
+
+
+def _chunks(tokens: Sequence[Token]) -> Iterator[list[Token]]:
+    """A formula in parts between which a line may end: before relations and sums.
+
+    Browsers do not break a formula themselves.
+    """
+    chunk: list[Token] = []
+    depth = 0
+    for token in tokens:
+        depth += (token.role == "open") - (token.role == "close")
+        breaks = token.text in RELATIONS + "+" or (token.role == "space" and len(chunk) > LONG)
+        if breaks and len(chunk) > (SHORT if depth == 0 else LONGEST):
+            yield chunk
+            chunk = []
+            if token.role == "operator":
+                token = replace(token, mathml=token.mathml.replace("<mo>", '<mo form="infix">', 1))
+        chunk.append(token)
+    yield chunk
 
 
 def _unmatched(run: Sequence[Token]) -> list[int]:

@@ -1,0 +1,183 @@
+"""What the figures compute in the browser is what the library computes."""
+
+import json
+from itertools import product
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import convattn as ca
+from convattn.bounds.flattened_kernel import flattened_kernel
+from convattn.bounds.vision_transformers import heads_table
+from convattn.ledger.images.cifar10_slice import load_cifar10_slice
+from convattn.page.report.figure_data import IMAGES, KERNELS
+
+pytestmark = pytest.mark.browser
+FORMS: dict[str, dict[str, Any]] = {
+    "leak": {"encoding": "bias", "exact": True},
+    "logit": {"encoding": "bias", "exact": False},
+    "alpha": {"encoding": "quadratic", "exact": False},
+}
+
+
+@pytest.fixture(scope="module")
+def page(chromium: Any, report_file: Any) -> Any:
+    """The report, open in one page for all tests of this file."""
+    opened = chromium.new_page()
+    opened.goto(report_file.as_uri())
+    yield opened
+    opened.close()
+
+
+def image(name: str) -> np.ndarray:
+    """The image that the page calls by this name."""
+    test = load_cifar10_slice("test")
+    return test.images[test.labels == dict(IMAGES)[name]][:1].astype(np.float64)
+
+
+def spread(kernel: list[list[float]]) -> np.ndarray:
+    """The kernel for each of three channels by itself."""
+    return np.asarray(kernel, np.float64)[:, :, None, None] * np.eye(3)
+
+
+def near(found: Any, wanted: Any) -> bool:
+    """Both sum at most a few thousand float64 products of numbers up to 255 times the kernel."""
+    wanted = np.asarray(wanted)
+    return bool(np.allclose(np.reshape(found, wanted.shape), wanted, rtol=0, atol=1e-9))
+
+
+@pytest.mark.parametrize(
+    ("kind", "strength"),
+    [
+        ("leak", 0.5),
+        ("leak", 1e-6),
+        ("logit", 8.0),
+        ("logit", 104.0),
+        ("alpha", 0.7),
+        ("alpha", 30.0),
+    ],
+)
+def test_the_layers_are_those_of_the_library(page: Any, kind: str, strength: float) -> None:
+    pixels = image("horse")
+    for name in ("Sobel", "blur, 5 × 5"):
+        layer = ca.conv_to_attention(spread(KERNELS[name]), **FORMS[kind], **{kind: strength})
+        found = page.evaluate(
+            """([kernel, kind, strength]) => {
+                const image = convattn.readImage("horse");
+                const form = convattn.layerForm(kind, strength);
+                const heads = convattn.heads(image, kernel, form, "zero");
+                return [heads.length, Array.from(convattn.sumOfHeads(heads, image).pixels)];
+            }""",
+            [KERNELS[name], kind, strength],
+        )
+        assert found[0] == layer.heads
+        wanted = np.asarray(ca.apply_attention(layer, pixels))
+        assert near(found[1], wanted)
+        assert not near(found[1], wanted + 1e-6)
+
+
+def test_the_paddings_are_those_of_the_library(page: Any) -> None:
+    names = {"zero": "SAME", "edge": "EDGE", "mean": "MEAN", "circular": "CIRCULAR"}
+    pixels = image("ship")
+    for padding, name in names.items():
+        found = page.evaluate(
+            """([kernel, padding]) => Array.from(
+                convattn.convolution(convattn.readImage("ship"), kernel, padding).pixels)""",
+            [KERNELS["emboss"], padding],
+        )
+        assert near(found, ca.conv(pixels, spread(KERNELS["emboss"]), padding=name))
+
+
+def test_each_layer_computes_one_padding(page: Any) -> None:
+    errors = page.evaluate(
+        """(kernel) => convattn.borderErrors(convattn.readImage("frog"), kernel)
+            .map(({ errors }) => errors)""",
+        KERNELS["emboss"],
+    )
+    assert [[error < 1e-9 for error in row] for row in errors] == [
+        [False, True, False, False],
+        [False, False, True, False],
+        [True, False, False, False],
+        [False, False, False, True],
+    ]
+
+
+def test_the_head_counts_are_those_of_the_library(page: Any) -> None:
+    sizes = list(product(range(1, 16), (1, 2, 3, 7, 16), ((1, 1), (3, 3), (2, 5)), (None, 1, 32)))
+    found = page.evaluate(
+        "(all) => all.map(([k, p, [i, o], w]) => convattn.headCounts(k, p, i, o, w))", sizes
+    )
+    for (kernel, patch, (inputs, outputs), width), counts in zip(sizes, found, strict=True):
+        wanted = ca.heads(
+            kernel, patch_size=patch, in_channels=inputs, out_channels=outputs, head_dim=width
+        )
+        bounded = wanted.limit.bounded
+        assert counts == {
+            "offsets": wanted.offsets,
+            "rank": wanted.rank,
+            "limit": [int(wanted.limit.necessary), int(wanted.limit.sufficient)],
+            "exact": [int(wanted.exact.necessary), int(wanted.exact.sufficient)],
+            "bounded": None if bounded is None else int(bounded),
+        }
+
+
+def test_the_models_are_judged_as_the_library_judges_them(page: Any) -> None:
+    for size in (3, 5, 7):
+        found = page.evaluate(
+            """(size) => JSON.parse(document.getElementById("figure-data").textContent).models
+                .map((model) => [model.model, convattn.enough(model,
+                    convattn.headCounts(size, model.patch, 3, 3, model.width))])""",
+            size,
+        )
+        assert found == [[row.size.model, row.enough] for row in heads_table((size,))]
+
+
+@pytest.mark.parametrize(("patch", "channels"), [(1, 1), (2, 1), (1, 3), (3, 3)])
+def test_the_errors_are_the_singular_values(page: Any, patch: int, channels: int) -> None:
+    kernel = np.asarray(KERNELS["emboss"], np.float64)
+    turns = np.arange(channels**2).reshape(channels, channels)
+    turned = np.stack([np.rot90(kernel, int(turn)) for turn in turns.ravel()], -1)
+    pairs = turned.reshape(3, 3, channels, channels)
+    flat = np.asarray(flattened_kernel(jnp.asarray(pairs), patch))
+    found = page.evaluate(
+        "([kernel, patch, channels]) => convattn.approximation(kernel, patch, channels)",
+        [KERNELS["emboss"], patch, channels],
+    )
+    values = np.linalg.svd(flat, compute_uv=False) ** 2
+    assert found["rank"] == np.linalg.matrix_rank(flat)
+    assert found["rows"][-1]["heads"] == found["rank"] + 1
+    assert found["rows"][-1]["reached"] == 0
+    for row in found["rows"]:
+        below, reached = values[row["heads"] :].sum(), values[row["heads"] - 1 :].sum()
+        assert np.allclose(
+            [row["bound"], row["reached"]], [below, reached], atol=1e-9 * sum(values)
+        )
+    approximation = ca.approximate_convolution(pairs, 2, patch_size=patch)
+    if len(found["rows"]) > 2:
+        assert approximation.lower_bound <= found["rows"][1]["bound"] * (1 + 1e-9)
+        assert approximation.error.lower <= found["rows"][1]["reached"] * (1 + 1e-6)
+
+
+def test_the_controls_drive_the_figures(page: Any) -> None:
+    page.select_option("#preset", "Laplace")
+    page.select_option("#form", "alpha")
+    page.locator("#strength").fill("400")
+    page.wait_for_function("document.getElementById('error-1').dataset.strength == '1'")
+    blurred = float(page.locator("#error-1").get_attribute("data-value"))
+    layer = ca.conv_to_attention(spread(KERNELS["Laplace"]), **FORMS["alpha"], alpha=1.0)
+    pixels = image("horse")
+    wanted = ca.conv(pixels, spread(KERNELS["Laplace"]))
+    error = np.abs(np.asarray(ca.apply_attention(layer, pixels)) - np.asarray(wanted)).max()
+    assert blurred == pytest.approx(float(error), abs=1e-9)
+    assert page.locator("#heads-1 canvas").count() == 9
+    page.select_option("#kernel-size", "5")
+    page.wait_for_function("document.querySelectorAll('#heads-1 canvas').length === 25")
+    assert page.locator("#preset").input_value() == "drawn"
+    page.select_option("#model", "ViT-B/16")
+    counts = json.loads(page.locator("#text-2").get_attribute("data-value"))
+    assert counts["limit"] == [12, 20]
+    page.locator("#kernel input").first.fill("")  # an entry that is no number counts as zero
+    page.wait_for_timeout(50)
+    assert page.locator("#table-3 td.equal").count() == 4
