@@ -60,10 +60,10 @@ class Curves:
 
     def __call__(self) -> int:
         """Draw the curves."""
-        from convattn.lab.analysis.curves import accuracy_curves, draw_curves
+        from convattn.lab.analysis.curves import draw_curves, run_curves
 
         _require(self.runs, self.output_dir, self.json)
-        found = [accuracy_curves(run) for run in self.runs]
+        found = [run_curves(run) for run in self.runs]
         for curve in found:
             print(curve.label)
         numbers = [

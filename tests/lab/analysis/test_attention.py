@@ -111,13 +111,14 @@ def test_the_picture_has_a_map_and_a_query_for_every_head(tmp_path) -> None:
     text = svg_text(svg)
     for part in ("a title", "test image 7: frog", "layer 3", "layer 2: no heads", "head 3"):
         assert part in text
-    assert "Each map is scaled to its own maximum" in text
+    assert "attention / most of the map" in text
 
 
 def test_pruned_heads_leave_their_columns_empty(pruned_run) -> None:
     maps = [np.full((2, 2, 2), 0.25)]
     assert np.isfinite(mosaic(maps, [(1, 3)])[0]).tolist() == [1, 1, 0, 0, 0, 0, 1, 1]
-    (axes,) = position_figure(pruned_run).axes
+    axes, bar = position_figure(pruned_run).axes
+    assert bar.get_ylabel() == "attention / most of the map"
     ids = [patch.get_gid() for patch in axes.patches]
     assert [name for name in ids if name.endswith("map")] == [
         f"layer{layer}-head{head}-map" for layer, head in ((1, 1), (1, 3), (1, 4), (2, 2), (2, 3))

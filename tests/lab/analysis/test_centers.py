@@ -116,9 +116,9 @@ def test_pruned_heads_keep_their_numbers_and_colours(pruned_run) -> None:
     assert [panel.numbers for panel in panels] == [(1, 3, 4), (2, 3)]
     figure = draw_centers(panels, "a title")
     seen = [
-        {line.get_gid(): line.get_color() for line in axes.lines}
+        {text.get_gid(): text.get_color() for text in axes.texts}
         for axes in figure.axes
-        if axes.lines
+        if axes.texts
     ]
     assert list(seen[0]) == [f"panel1-head{number}-centre" for number in (1, 3, 4)]
     assert seen[0]["panel1-head3-centre"] == seen[1]["panel2-head3-centre"]
@@ -138,18 +138,20 @@ ODD = heads(
 NONE = heads(np.zeros((0, 2)), np.zeros((0, 2, 2)))
 
 
-def test_the_window_holds_the_centres_that_lie_in_the_image() -> None:
-    assert window([ODD]) == 10.5
+def test_the_window_holds_the_ellipses_that_are_not_huge() -> None:
+    circle = math.sqrt(2 * math.log(10))  # the 90 % ellipse of the identity
+    assert window([ODD]) == pytest.approx(9 + circle + 0.5)
     assert window([heads([[0, 0]], [np.eye(2)])]) == 3.5
-    assert window([heads([[15, 0]], [np.eye(2)])]) == 15.5
+    assert window([heads([[15, 0]], [np.eye(2)])]) == pytest.approx(15 + circle + 0.5)
+    assert window([heads([[15, 0]], [np.eye(2) / 9])]) == 16.5  # too wide: the centre counts
     assert window([NONE]) == 3.5
 
 
 def test_what_a_picture_leaves_out_is_counted() -> None:
-    # Zero and NaN have no ellipse; the stripe, the unit circle (radius 2.15) around 9 and that
-    # around 40 reach beyond 10.5; NaN and 40 have their centres elsewhere.
+    # Zero and NaN have no ellipse; the stripe and the unit circle around 40 reach beyond 11.6;
+    # NaN and 40 have their centres elsewhere.
     assert omissions([ODD], window([ODD])) == (
-        "No ellipse can be drawn of 2 of 6 heads. The 90 % ellipse of 3 of 6 heads is clipped. "
+        "No ellipse can be drawn of 2 of 6 heads. The 90 % ellipse of 2 of 6 heads is clipped. "
         "The centre of 2 of 6 heads is outside."
     )
     assert omissions([heads([[0, 0]], [np.eye(2)])], 3.5) == ""

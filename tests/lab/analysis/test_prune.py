@@ -12,7 +12,7 @@ from lab.runs.tiny_runs import tiny_settings, write_pictures
 from convattn.cli.analyse import main
 from convattn.lab.analysis import prune as module
 from convattn.lab.analysis.attention import average_figure, image_figures
-from convattn.lab.analysis.curves import accuracy_curves
+from convattn.lab.analysis.curves import run_curves
 from convattn.lab.analysis.prune import (
     Thresholds,
     attention_part,
@@ -121,7 +121,7 @@ def test_heads_are_removed_the_rest_is_trained_on_and_all_is_recorded(
     assert initial.keys() == expected.keys()
     assert all(np.array_equal(initial[name], expected[name]) for name in expected)
     assert new.read_facts()["command"] == "prune it"
-    curves = accuracy_curves(folder)
+    curves = run_curves(folder)
     assert curves.train[:, 0].tolist() == [2, 3]
     assert curves.test[0].tolist() == [1, found.pruned]
     assert head_numbers(folder) == [(2,)]

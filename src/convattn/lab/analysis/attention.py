@@ -27,7 +27,8 @@ from convattn.operators.patches import patchify
 BATCH = 10
 PANEL = 0.85
 LEAST_WIDTH = 4.0
-CAPTION = "Each map is scaled to its own maximum. The black square is the query."
+CAPTION = "The black square is the query."
+LABELS, BAR = 0.65, 0.8  # inches that the names of the layers and the bar of colours take
 
 Maps = list[np.ndarray]  # for each layer `[heads, rows, columns]`
 Picture = tuple[np.ndarray, str]  # pixels `[height, width, 3]` of 0..255, and a title
@@ -140,24 +141,29 @@ def draw_maps(
 ) -> Any:
     """A figure: a row for each layer, a column for each head, the query a black square.
 
-    The darkest token of a panel is the one with the most attention there. A head stands in the
-    column of its number, counted through if none are given, so that the columns of heads that were
-    pruned are empty. An image is drawn on the left, with the query marked.
+    The darkest token of a panel is the one with the most attention there, as the bar says. A head
+    stands in the column of its number, counted through if none are given, so that the columns of
+    heads that were pruned are empty. An image is drawn on the left, with the query marked.
     """
     if numbers is None:
         numbers = [tuple(range(1, len(layer) + 1)) for layer in maps]
     most = max((number for layer in numbers for number in layer), default=1)
     rows, columns = maps[0].shape[1:]
     left = 2.6 if image is not None else 0.0
-    width = max(PANEL * most + left + 0.6, LEAST_WIDTH)
-    height = max(PANEL * len(maps) * rows / columns, left) + 0.5
+    across = PANEL * most * (columns + 1) / columns
+    width = max(across + left + LABELS + BAR, LEAST_WIDTH)
+    down = across * (len(maps) * (rows + 1)) / (most * (columns + 1))
+    height = max(down, left) + 0.35
     figure = new_figure(width, height, title=title, caption=CAPTION)
     if image is None:
         axes = figure.add_subplot()
     else:
         beside, axes = figure.subplots(1, 2, width_ratios=(left, PANEL * most))
         _draw_image(beside, image, query, (rows, columns))
-    axes.imshow(mosaic(maps, numbers), cmap="Reds", vmin=0, vmax=1, interpolation="nearest")
+    shown = axes.imshow(mosaic(maps, numbers), cmap="Reds", vmin=0, vmax=1, interpolation="nearest")
+    bar = figure.colorbar(shown, ax=axes, fraction=0.05, pad=0.02, aspect=30)
+    bar.set_label("attention / most of the map", fontsize=7)
+    bar.ax.tick_params(labelsize=7)
     for layer, heads in enumerate(numbers):
         for number in heads:
             top, start = layer * (rows + 1), (number - 1) * (columns + 1)

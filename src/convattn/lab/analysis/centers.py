@@ -31,12 +31,13 @@ from convattn.networks.diagnosis.picture import head_color, panels_of
 
 GAUSSIAN = ("quadratic", "gaussian")
 FRACTIONS = {0.5: "solid", 0.9: "dotted"}
-PANELS = 6
-LEAST_WINDOW = 3.5
+PANELS, MOST_LABELS = 6, 20
+LEAST_WINDOW, ROOM = 3.0, 0.5  # tokens
+MOST_IMAGES = 1.5
 FAR = 50.0
 CAPTION = (
-    "A dot is the centre of a head; its solid ellipse holds 50 % of its Gaussian, the dotted one "
-    "90 %. The black square is the query."
+    "A number is a head, at its centre of attention; its solid ellipse holds 50 % of its Gaussian, "
+    "the dotted one 90 %. The black square is the query."
 )
 
 
@@ -160,18 +161,27 @@ def _heads(title: str, stored: Layer, layer: int, numbers: Numbers) -> GaussianH
 
 
 def window(panels: Sequence[GaussianHeads]) -> float:
-    """How far a picture reaches from the query: to all centres that lie in the image, and 1.5 more.
+    """How far a picture reaches from the query: to all 90 % ellipses, unless one is huge.
+
+    An ellipse counts if it ends within one and a half images of the query; of other heads the
+    centre counts, if it lies in the image.
 
     >>> heads = GaussianHeads("", np.array([[4.0, 0.0]]), np.eye(2)[None], (16, 16), 1, (1,))
-    >>> window([heads])
-    5.5
+    >>> round(window([heads]), 2)  # 4 + √(2 ln 10), and some room
+    6.65
     """
-    most = max((max(panel.tokens) for panel in panels), default=1) - 0.5
-    inside = [0.0]
+    reached = [LEAST_WINDOW]
     for panel in panels:
-        far = np.abs(panel.centers).max(axis=1, initial=0)
-        inside += [float(distance) for distance in far[np.isfinite(far)] if distance <= most]
-    return min(max(LEAST_WINDOW, max(inside) + 1.5), max(most, 1.0))
+        side = max(panel.tokens)
+        for center, root in zip(panel.centers, panel.root_precision, strict=True):
+            far = float(np.abs(center).max())
+            ellipse = head_ellipse(center, root, max(FRACTIONS))
+            end = np.inf if ellipse is None else (np.abs(center) + ellipse.half_extents).max()
+            if end <= MOST_IMAGES * side:
+                reached.append(float(end))
+            elif far <= side - 0.5:
+                reached.append(far + 1)
+    return max(reached) + ROOM
 
 
 def omissions(panels: Sequence[GaussianHeads], reach: float) -> str:
@@ -214,7 +224,7 @@ def draw_centers(panels: Sequence[GaussianHeads], title: str) -> Any:
     head, the same in every panel; rows go down, columns right."""
     reach = window(panels)
     caption = f"{CAPTION} {omissions(panels, reach)}".strip()
-    figure, grid = panels_of(len(panels), 2.3, 2.5, title=title, caption=caption)
+    figure, grid = panels_of(len(panels), 3.0, 3.0, title=title, caption=caption)
     columns = grid[0].get_gridspec().ncols
     for number, (axes, heads) in enumerate(zip(grid, panels, strict=True)):
         _draw_panel(axes, heads, reach, f"panel{number + 1}")
@@ -222,7 +232,33 @@ def draw_centers(panels: Sequence[GaussianHeads], title: str) -> Any:
             axes.set_xlabel("column shift (tokens)", fontsize=7)
         if number % columns == 0:
             axes.set_ylabel("row shift (tokens)", fontsize=7)
+    _draw_legend(figure, panels)
     return figure
+
+
+def _draw_legend(figure: Any, panels: Sequence[GaussianHeads]) -> None:
+    """Beside the panels: the query, the two ellipses, and the colour of each head."""
+    from matplotlib.lines import Line2D
+
+    numbers = sorted({number for panel in panels for number in panel.numbers})
+    lines = [Line2D([], [], color="black", marker="s", linestyle="none", label="query")]
+    for fraction, style in FRACTIONS.items():
+        how: Any = {"color": "grey", "linestyle": style, "label": f"{100 * fraction:.0f} %"}
+        lines.append(Line2D([], [], **how))
+    for number in numbers:
+        lines.append(Line2D([], [], color=head_color(number), label=f"head {number}"))
+    columns = -(-len(lines) // MOST_LABELS)
+    where = {"loc": "outside right upper", "fontsize": 6, "handlelength": 1.4, "ncols": columns}
+    figure.legend(handles=lines, **where)
+
+
+def style_of(color: Any) -> dict[str, Any]:
+    """How the number of a head is written: in its colour, with a white edge, within the panel."""
+    from matplotlib.patheffects import withStroke
+
+    edge = withStroke(linewidth=1.5, foreground="white")
+    middle = {"ha": "center", "va": "center", "clip_on": True}
+    return {"color": color, "fontsize": 7, "weight": "bold", "path_effects": [edge], **middle}
 
 
 def _draw_panel(axes: Any, heads: GaussianHeads, reach: float, name: str) -> None:
@@ -238,7 +274,7 @@ def _draw_panel(axes: Any, heads: GaussianHeads, reach: float, name: str) -> Non
         color = head_color(head)
         row, column = (float(value) for value in center)
         if np.isfinite(center).all():
-            axes.plot([column], [row], ".", color=color, gid=f"{name}-head{head}-centre")
+            axes.text(column, row, f"{head}", gid=f"{name}-head{head}-centre", **style_of(color))
         for fraction, style in FRACTIONS.items():
             found = head_ellipse(center, root, fraction)
             if found is None:

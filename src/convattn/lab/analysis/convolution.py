@@ -96,8 +96,8 @@ def draw_distances(history: DistanceHistory, title: str) -> Any:
     seen = ", seen at X = 0," if history.linearised else ""
     caption = (
         f"The thick black line is the distance of the whole layer{seen} to the nearest {size} × "
-        f"{size} convolution with zeros around the image; 0 is a convolution. The thin lines are "
-        "the distances of the attention of each head."
+        f"{size} convolution with zeros around the image; 0 is a convolution, 1 is "
+        "far from all of them. The thin lines are the distances of the attention of each head."
     )
     count, shared = len(history.numbers), {"sharex": True, "sharey": True}
     figure, grid = panels_of(count, 3.4, 2.5, title=title, caption=caption, **shared)

@@ -13,7 +13,7 @@ from convattn.lab.analysis.centers import (
     draw_centers,
 )
 from convattn.lab.analysis.convolution import distance_history, draw_distances
-from convattn.lab.analysis.curves import accuracy_curves, draw_curves
+from convattn.lab.analysis.curves import draw_curves, run_curves
 from convattn.lab.analysis.run_summary import encoder_settings, title_of
 from convattn.lab.models.settings import EncoderSettings
 from convattn.lab.runs.directory import RunDirectory
@@ -55,7 +55,7 @@ def fitting_pictures(path: Path) -> dict[str, Callable[[Path], Any]]:
     """By name, how each picture is drawn that fits the run's model."""
     model = RunDirectory(path).read_settings().model
     found: dict[str, Callable[[Path], Any]] = {
-        "curves": lambda path: draw_curves([accuracy_curves(path)])
+        "curves": lambda path: draw_curves([run_curves(path)])
     }
     if not isinstance(model, EncoderSettings):
         return found
