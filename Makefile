@@ -11,7 +11,7 @@ COMPILE_QUICKLY := XLA_FLAGS="--xla_cpu_use_fusion_emitters=false $(XLA_FLAGS)" 
 TEST := $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help install verify quick prove check audit experiment two-phase network bench bench-training orders test test-all coverage lint types doctest certificates ledger data lock build clean
+.PHONY: help install verify report quick prove check audit experiment two-phase network bench bench-training orders test test-all coverage lint types doctest certificates ledger data lock build clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -24,8 +24,13 @@ $(STAMP): requirements.lock pyproject.toml
 
 install: $(STAMP) ## create .venv/ from the lock, with .venv/bin/convattn
 
-verify: $(STAMP) ## check every claim of the ledger and print it
-	$(COMPILE_QUICKLY) $(BIN)/convattn verify
+verify: $(STAMP) ## check every claim of the ledger and print it; the report is build/report/index.html
+	$(COMPILE_QUICKLY) $(BIN)/convattn verify --report build/report
+
+report: verify ## the same
+
+build/report/index.html:
+	$(MAKE) verify
 
 quick: $(STAMP) ## the same on the quick evidence only
 	$(COMPILE_QUICKLY) $(BIN)/convattn verify --quick

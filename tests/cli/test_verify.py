@@ -182,3 +182,24 @@ def test_a_directory_without_proofs_exits_2(convattn_command, tmp_path):
     done = convattn_command("verify", "--proofs", tmp_path)
     assert done.code == 2
     assert "it has no proof files" in done.err
+
+
+def test_verify_report(convattn_command, proofs, tmp_path):
+    write(proofs, s__c=claim("S.wrong", evidence("require(False, '1 < 0')")), s__d="1/0")
+    folder = tmp_path / "new" / "report"
+    done = convattn_command("verify", "--proofs", proofs, "--jobs", 1, "--report", folder)
+    assert done.code == 1
+    assert f"the report: {folder / 'index.html'}" in done.out
+    assert [path.name for path in folder.iterdir()] == ["index.html"]
+    text = (folder / "index.html").read_text("utf-8")
+    for part in ('data-id="C20.lemma1"', "The evidence fails for S.wrong, s/d.py.", "1 &lt; 0"):
+        assert part in text
+
+
+def test_a_report_that_cannot_be_written_is_refused_first(convattn_command, proofs, tmp_path):
+    (tmp_path / "taken").write_text("")
+    done = convattn_command("verify", "--proofs", proofs, "--report", tmp_path / "taken")
+    assert done.code == 2
+    assert "--report got" in done.err
+    assert "is a file" in done.err
+    assert "evidence:" not in done.out
