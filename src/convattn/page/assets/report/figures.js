@@ -89,7 +89,7 @@
     byId("error-1").dataset.value = error;
     byId("error-1").dataset.strength = strength;
     byId("heads-1").replaceChildren(...heads.map(({ shift, factor, output }) =>
-      picture(output, 0, 255, `${minus(shown(factor))} × ${shift ? `pixel at (${shift.map(minus).join(", ")})` : "the mean"}`)));
+      picture(output, 0, 255, `${minus(shown(factor))} × ${shift ? `pixel at (${shift.map(minus).join(",\u00a0")})` : "the mean"}`)));
     const most = wanted.pixels.reduce((largest, value) => Math.max(largest, Math.abs(value)), 1);
     byId("sums-1").replaceChildren(
       picture(image, 0, 255, "image"),
