@@ -10,9 +10,7 @@ from griffe import Extension, Object
 
 # A prompt and the lines up to an empty one; further examples may follow.
 _EXAMPLE = re.compile(r"(?m)^>>> (?:.+\n?)*(?:\n+>>> (?:.+\n?)*)*")
-_NAMES = re.compile(
-    r"(?m)^ {4}(?P<names>\w+(?:,\s+\w+)+): (?P<text>.+(?:\n {8}.+)*)", re.ASCII
-)
+_NAMES = re.compile(r"(?m)^ {4}(?P<names>\w+(?:,\s+\w+)+): (?P<text>.+(?:\n {8}.+)*)", re.ASCII)
 
 
 def readable(text: str) -> str:
