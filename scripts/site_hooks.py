@@ -106,14 +106,24 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     return text
 
 
-def on_page_content(html: str, page: Any, **_: Any) -> str:
-    """Give a notebook its badge."""
+def on_page_content(html: str, page: Any, files: Files, **_: Any) -> str:
+    """Give a notebook its badge, and resolve its links, at which MkDocs does not look."""
     if not page.file.src_uri.endswith(".ipynb"):
         return html
+
+    def resolved(match: re.Match[str]) -> str:
+        path = posixpath.normpath(posixpath.join(posixpath.dirname(page.file.src_uri), match[1]))
+        file = files.get_file_from_path(path)
+        if file is None:
+            log.warning("%s links to %s, which does not exist", page.file.src_uri, match[1])
+            return match[0]
+        return f'href="{file.url_relative_to(page.file)}{match[2] or ""}"'
+
+    html = re.sub(r'href="([^":#]+\.(?:md|ipynb))(#[^"]*)?"', resolved, html)
     address = colab(f"docs/{page.file.src_uri}")
     return f'<p><a class="md-button" href="{address}">Open in Colab</a></p>\n{html}'
 
 
 def on_post_page(output: str, **_: Any) -> str:
-    """Leave out what would ask GitHub for the repository's stars: a page loads from its site alone."""
+    """Leave out what would ask GitHub for stars: a page loads from its own site alone."""
     return output.replace('data-md-component="source"', "")
