@@ -32,6 +32,8 @@ def shown(path: str, part: str) -> str:
             its `evidence`; the `theorem` of a Coq file, or what it `assumes`; the checker's
             `verdict`.
     """
+    from convattn.ledger.document import escape, evidence_table
+
     file = ROOT / path
     if file.suffix == ".v":
         from convattn.ledger.coq.axioms import stated
@@ -43,9 +45,8 @@ def shown(path: str, part: str) -> str:
         from convattn_check import check
 
         verdict = check(file.read_bytes())
-        return f"```text\n{'ACCEPT' if verdict.accepted else 'REJECT'}  {verdict.reason}\n```"
+        return f"> **{'ACCEPT' if verdict.accepted else 'REJECT'}** {escape(verdict.reason)}"
     from convattn.ledger.discovery import load_claim, parse_statement
-    from convattn.ledger.document import escape, evidence_table
 
     if part in ("verdict", "evidence"):
         claim, _ = load_claim(file)

@@ -110,7 +110,7 @@ def test_links_that_leave_the_pages_lead_to_the_repository():
     [
         ("shown: proofs/coq/sharpened/finite.v theorem", "```coq\nTheorem finite "),
         ("shown: proofs/cordonnier2020/lemma1.py printed", "> N\\_h = K² heads"),
-        ("shown: certificates/C20.lemma1-K3-P1.json verdict", "```text\nACCEPT"),
+        ("shown: certificates/C20.lemma1-K3-P1.json verdict", "> **ACCEPT** for every 3x3 kernel"),
         ("names: convattn_check", "::: convattn_check.verdict.Verdict"),
     ],
 )
