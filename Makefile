@@ -11,7 +11,7 @@ COMPILE_QUICKLY := XLA_FLAGS="--xla_cpu_use_fusion_emitters=false $(XLA_FLAGS)" 
 TEST := $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help install verify report quick prove check audit experiment two-phase network bench bench-training orders test test-all coverage lint types doctest certificates ledger data lock build clean
+.PHONY: help install docs verify report quick prove check audit experiment two-phase network bench bench-training orders test test-all coverage lint types doctest certificates ledger data lock build clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -101,6 +101,9 @@ lock: $(STAMP) ## resolve pyproject.toml anew into requirements.lock (needs uv)
 	uv pip compile --universal --python-version 3.11 --extra test --extra lint --extra build \
 	  --extra experiments --extra explore --extra docs --extra browser --generate-hashes --no-annotate \
 	  --custom-compile-command "make lock" pyproject.toml -o requirements.lock
+
+docs: $(STAMP) build/report/index.html ## build the site strictly, tutorials run, into build/site/
+	$(COMPILE_QUICKLY) NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 build: $(STAMP) ## build the wheel and the source distribution into dist/
 	$(BIN)/python -m build --no-isolation

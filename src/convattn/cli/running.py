@@ -24,6 +24,8 @@ from typing import Annotated, Any
 
 import tyro
 
+from convattn.extras import missing
+
 SUCCESS, FAILED, WRONG_USE, DEFECT, INTERRUPTED = 0, 1, 2, 70, 130
 LEAST_COLUMNS = 40  # in fewer, the layout of the help texts never ends
 
@@ -143,6 +145,9 @@ def guarded(command: str, body: Callable[[], int]) -> int:
         print(f"{command}: {error}", file=sys.stderr)
         return WRONG_USE
     except Exception as error:
+        if isinstance(error, ModuleNotFoundError) and (reason := missing(error)):
+            print(f"{command}: {reason}", file=sys.stderr)
+            return WRONG_USE
         if os.environ.get("CONVATTN_TRACEBACK"):
             traceback.print_exc()
         print(

@@ -35,7 +35,7 @@ By paper, misprints and errors alike. The argument and the evidence stand with t
 "not run".
 """
 _CODE = re.compile(r"(```.*?```|``.*?``|`[^`]*`)", re.DOTALL)
-_SPECIAL = re.compile(r"(?<!^)([*_])|(<)", re.MULTILINE)
+_SPECIAL = re.compile(r"(?<!^)([*_])|(<)|(?<=\])(\[)", re.MULTILINE)
 
 
 def render(proofs: Sequence[Proof]) -> str:
@@ -120,20 +120,21 @@ def _summary(claims: Sequence[Claim]) -> str:
 def _section(claim: Claim, statement: Statement, label: str) -> str:
     paragraphs = [
         f"### {claim.id}",
-        f"**{_escape(statement.title)}**" if statement.title else "",
-        f"Source: {_escape(claim.source)}. File: `proofs/{label}`.  \n"
+        f"**{escape(statement.title)}**" if statement.title else "",
+        f"Source: {escape(claim.source)}. File: `proofs/{label}`.  \n"
         f"Verdict: **{claim.verdict}**. Kinds: {', '.join(claim.kinds)}.",
-        f"*Printed.* {_escape(statement.printed)}",
-        f"*{claim.verdict.heading}.* {_escape(statement.verified)}",
-        f"*Repair.* {_escape(statement.repair)}",
-        f"*Proof.* {_escape(statement.proof)}",
+        f"*Printed.* {escape(statement.printed)}",
+        f"*{claim.verdict.heading}.* {escape(statement.verified)}",
+        f"*Repair.* {escape(statement.repair)}",
+        f"*Proof.* {escape(statement.proof)}",
         *(f"```coq\n{item.theorem()}\n```" for item in claim.evidence if item.theorem),
-        "\n".join(_evidence(claim)),
+        "\n".join(evidence_table(claim)),
     ]
     return "\n\n".join(paragraph for paragraph in paragraphs if paragraph) + "\n"
 
 
-def _evidence(claim: Claim) -> list[str]:
+def evidence_table(claim: Claim) -> list[str]:
+    """The lines of a Markdown table of the claim's evidence, the strongest first."""
     lines = ["| level | evidence | covers | quick | assumes |", "|---|---|---|---|---|"]
     for item in sorted(claim.evidence, key=lambda item: -item.level):
         cells = [
@@ -148,11 +149,11 @@ def _evidence(claim: Claim) -> list[str]:
 
 
 def _cell(text: str) -> str:
-    return _escape(" ".join(text.split())).replace("|", "\\|")
+    return escape(" ".join(text.split())).replace("|", "\\|")
 
 
-def _escape(text: str) -> str:
-    """Keep mathematics such as ``W_(k - q)*X`` from being read as emphasis or HTML."""
+def escape(text: str) -> str:
+    """Keep mathematics such as ``W_(k - q)*X`` from being read as emphasis, a link or HTML."""
     pieces = _CODE.split(text)
     return "".join(
         piece if number % 2 else _SPECIAL.sub(_replacement, piece)
@@ -161,4 +162,4 @@ def _escape(text: str) -> str:
 
 
 def _replacement(match: re.Match[str]) -> str:
-    return "&lt;" if match[2] else f"\\{match[1]}"
+    return "&lt;" if match[2] else f"\\{match[0]}"

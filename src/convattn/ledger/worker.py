@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from convattn.extras import missing
 from convattn.ledger.claim import Evidence, EvidenceFailed, NotRunHere, Run
 from convattn.ledger.discovery import load_claim
 from convattn.ledger.environment import device_environment
@@ -92,6 +93,8 @@ def _judge(evidence: Evidence, run: Run) -> tuple[bool | None, str]:
     except EvidenceFailed as reason:
         return False, str(reason) or "failed; the check gives no reason"
     except BaseException as error:
+        if isinstance(error, ModuleNotFoundError) and (wanted := missing(error)):
+            return None, wanted
         trace = error.__traceback__.tb_next if error.__traceback__ else None
         lines = traceback.format_exception(type(error), error, trace)
         return False, f"raised {error!r}\n{''.join(lines).rstrip()}"

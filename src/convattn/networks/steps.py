@@ -26,7 +26,10 @@ class Convolution:
     """Σ_δ X_(q+δ) W_δ + b at every stride-th pixel, with zeros outside the image.
 
     Attributes:
-        `kernel` HWIO; `bias` `[out]`; `stride`, the same on both axes; `name`.
+        kernel: HWIO.
+        bias: `[out]`.
+        stride: The same on both axes.
+        name: For reports.
     """
 
     kernel: Float[Array, "rows columns in_channels out_channels"]
@@ -79,7 +82,8 @@ class Linear:
     """X W + b.
 
     Attributes:
-        `kernel` `[in, out]`, `bias` `[out]`.
+        kernel: `[in, out]`.
+        bias: `[out]`.
     """
 
     kernel: Float[Array, "features out_features"]

@@ -1,5 +1,9 @@
 """Flax: attention in place of `nnx.Conv`, one layer or all layers of a model."""
 
+from convattn.extras import require
+
+require("flax")
+
 from convattn.nnx.attention_conv import AttentionConv as AttentionConv
 from convattn.nnx.checkpoint import load_checkpoint as load_checkpoint
 from convattn.nnx.network_file import export_network as export_network

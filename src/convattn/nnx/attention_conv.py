@@ -48,9 +48,10 @@ class AttentionConv(nnx.Module):
     """Multi-head self-attention that starts as a convolution, for `nnx.Conv`.
 
     Args:
-        in_features, out_features, kernel_size, strides, padding, kernel_dilation,
-        feature_group_count, use_bias, dtype, param_dtype, precision, kernel_init, bias_init: As for
-            `nnx.Conv`; `"SAME"` means what it means there. One or two spatial axes.
+        in_features, out_features, kernel_size, strides: As for `nnx.Conv`. One or two spatial axes.
+        padding: As for `nnx.Conv`; `"SAME"` means what it means there.
+        kernel_dilation, feature_group_count, use_bias, dtype, param_dtype, precision, kernel_init,
+            bias_init: As for `nnx.Conv`.
         exact: Exact at finite parameters (S.finite), or one-hot heads in the limit form.
         leak: ε in (0, 1), the share of each head that attends uniformly, for the exact form.
         head_dim: The width of every head; wider maps are split over several heads.

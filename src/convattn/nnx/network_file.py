@@ -19,6 +19,7 @@ from flax import nnx
 from jax import Array
 from jax.typing import DTypeLike
 
+from convattn.extras import remedy
 from convattn.networks.folding import fold_batch_norm
 from convattn.networks.network_file import FORMAT as STEPS
 from convattn.networks.network_file import restore_network
@@ -182,7 +183,7 @@ def export_network(
     [[1.0, 1.0, 1.0]]
     """
     if find_spec("flatbuffers") is None:
-        raise ValueError("jax.export needs flatbuffers, which is not installed: pip install it")
+        raise ValueError(f"jax.export needs flatbuffers: {remedy('flatbuffers')}")
     images = jax.ShapeDtypeStruct(shape, dtype)
     call = jax.jit(lambda images: network(images))
     return bytes(jax.export.export(call, platforms=PLATFORMS)(images).serialize())

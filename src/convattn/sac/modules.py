@@ -10,6 +10,10 @@ from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any
 
+from convattn.extras import require
+
+require("flax")
+
 import jax
 from flax import nnx
 from jax import Array

@@ -44,8 +44,7 @@ def multiscale_self_attentive_convolution(
 ) -> Float[Array, "batch *strided out_channels"]:
     """MSAC of images, or of sequences.
 
-    Args:
-        As for `self_attentive_convolution`; all scales have one stride.
+    Arguments are as for `self_attentive_convolution`; all scales have one stride.
 
     Raises:
         ValueError: For no scales, strides that differ, channels that do not fit H_φ.

@@ -53,8 +53,7 @@ def bi_affine(
 ) -> BiAffine:
     """The parameters of bi-affine attention, checked against one another.
 
-    Args:
-        As the fields of `BiAffine`; at least one of them.
+    Arguments are the fields of `BiAffine`; at least one of them.
 
     Raises:
         ValueError: Where nothing is given, or the shapes do not fit together.

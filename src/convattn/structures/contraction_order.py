@@ -66,8 +66,8 @@ def contraction_work(
 ) -> dict[str, Work]:
     """The steps of each order.
 
-    Args:
-        B, M, N, P, Q, and the basis, of which only the type, K and the number of nonzeros count.
+    Arguments are B, M, N, P, Q, and the basis, of which only the type, K and the number of nonzeros
+    count.
 
     Raises:
         ValueError: For a size below one (a batch may be empty), and for M and N that are not the
@@ -126,8 +126,7 @@ def contraction_costs(
 ) -> dict[str, float]:
     """An estimate of the seconds that each order takes; only comparisons between them mean much.
 
-    Args:
-        As for `contraction_work`.
+    Arguments are as for `contraction_work`.
 
     Raises:
         ValueError: As `contraction_work`.

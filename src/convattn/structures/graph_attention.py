@@ -123,8 +123,9 @@ def graph_attention(
 ) -> Num[Array, "batch nodes channels"]:
     """A layer of a graph attention network, before its nonlinearity.
 
+    Arguments are as in `graph_attention_matrices`, and those below.
+
     Args:
-        As in `graph_attention_matrices`, and
         x: `[batch, nodes, P]`.
         theta: Θ, `[heads, P, Q]`.
         combination: "sum" is A19 eq. 7; "concatenate" (head by head) and "mean" are what the

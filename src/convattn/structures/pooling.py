@@ -61,8 +61,10 @@ def pooling_basis(
 ) -> SparseBasis:
     """The one matrix of average pooling, with Θ = I.
 
+    Arguments are as for `window_basis`, and one more.
+
     Args:
-        As for `window_basis`; `dtype`: of 1/|w|, by default JAX's default float.
+        dtype: Of 1/|w|, by default JAX's default float.
 
     Returns:
         A basis of size 1 with |w| entries for each output.

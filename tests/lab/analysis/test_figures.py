@@ -66,4 +66,4 @@ def test_without_matplotlib_nothing_is_drawn_and_nothing_fails(
 ) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     assert draw_all(write_run(tmp_path / "run")) == []
-    assert "pip install '.[experiments]'" in capsys.readouterr().err
+    assert "pip install 'convattn[plot]'" in capsys.readouterr().err

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from convattn.extras import require
 from convattn.ledger.images.cifar10_slice import DataIntegrityError
 
 HOME = "https://www.cs.toronto.edu/~kriz/"
@@ -53,6 +54,7 @@ def download_archive(name: str, folder: str | Path, *, home: str = HOME) -> Path
     ValueError: archive='cifar10-python', but expected cifar10-binary or cifar100-binary, which \
 hold all images; no pickle is read
     """
+    require("pooch")
     import pooch  # type: ignore[import-untyped]
     import requests
 

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import UInt8
 
+from convattn.extras import require
 from convattn.ledger.images.cifar10_slice import DataIntegrityError, Images
 
 SUFFIXES = (".jpg", ".jpeg", ".png")
@@ -148,6 +149,7 @@ def _classes(names: Mapping[str, list[str]]) -> tuple[str, ...]:
 
 def _decode(name: str, content: bytes) -> tuple[UInt8[np.ndarray, "height width 3"], bool]:
     """An image's pixels, and whether it was stored as JPEG."""
+    require("PIL")
     from PIL import Image
 
     try:

@@ -11,6 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from convattn.extras import remedy
 from convattn.files import write_inside
 
 FORMATS = ("png", "svg")
@@ -26,10 +27,7 @@ MOST_COLUMNS, LEAST_WIDTH = 3, 4.0
 def require_matplotlib() -> None:
     """Refuse to draw without matplotlib, and say how it is installed."""
     if find_spec("matplotlib") is None:
-        raise ValueError(
-            "pictures need matplotlib, which is not installed; install the extra `experiments` in "
-            "a checkout: pip install '.[experiments]', or matplotlib itself: pip install matplotlib"
-        )
+        raise ValueError(f"pictures need matplotlib: {remedy('matplotlib')}")
 
 
 def new_figure(

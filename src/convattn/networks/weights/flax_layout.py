@@ -20,6 +20,10 @@ which is the layer. Flax's own parameters hold V, O and b; B is the bias of `Bia
 
 from typing import Any
 
+from convattn.extras import require
+
+require("flax")
+
 import jax.numpy as jnp
 import numpy as np
 from flax import nnx

@@ -1,0 +1,43 @@
+"""The optional packages, and the extra that brings each: ``pip install 'convattn[nnx]'``."""
+
+from importlib.util import find_spec
+
+EXTRA = {
+    "flax": "nnx",
+    "flatbuffers": "nnx",
+    "matplotlib": "plot",
+    "optax": "experiments",
+    "orbax": "experiments",
+    "PIL": "experiments",
+    "pooch": "experiments",
+    "tensorboardX": "experiments",
+    "starlette": "explore",
+    "uvicorn": "explore",
+}
+
+
+def remedy(package: str) -> str:
+    """What to do where a package is missing, or the empty text if it comes with no extra.
+
+    >>> remedy("flax")
+    "flax is not installed; it comes with an extra: pip install 'convattn[nnx]'"
+    """
+    if package not in EXTRA:
+        return ""
+    install = f"pip install 'convattn[{EXTRA[package]}]'"
+    return f"{package} is not installed; it comes with an extra: {install}"
+
+
+def missing(error: ModuleNotFoundError) -> str:
+    """What to do about a failed import, or the empty text if no extra brings the package."""
+    return remedy((error.name or "").partition(".")[0])
+
+
+def require(package: str) -> None:
+    """Refuse to go on without an optional package.
+
+    Raises:
+        ModuleNotFoundError: If it is not installed; says which extra brings it.
+    """
+    if find_spec(package) is None:
+        raise ModuleNotFoundError(remedy(package), name=package)

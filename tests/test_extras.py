@@ -1,0 +1,57 @@
+"""The extras of pyproject.toml bring what the messages say, and nothing else needs them."""
+
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from convattn.extras import EXTRA, require
+from convattn.ledger.claim import Evidence, Level, Run
+from convattn.ledger.worker import _judge
+
+PROJECT = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
+DISTRIBUTION = {"PIL": "pillow", "orbax": "orbax-checkpoint"}
+
+
+@pytest.mark.parametrize("package", EXTRA)
+def test_an_extra_brings_its_package(package):
+    name = DISTRIBUTION.get(package, package)
+    assert name in " ".join(PROJECT["optional-dependencies"][EXTRA[package]])
+    assert name not in " ".join(PROJECT["dependencies"])
+
+
+def test_without_the_extras_one_kernel_converts_and_flax_is_asked_for():
+    program = f"""
+import sys
+for name in {[*EXTRA]}:
+    sys.modules[name] = None
+import jax.numpy as jnp
+import convattn as ca, convattn.sac, convattn.structures, convattn.networks, convattn.ledger
+assert ca.conv_to_attention(jnp.ones((3, 3, 1, 1))).heads == 10
+from convattn.cli.__main__ import main
+assert main(["heads", "--kernel-size", "3"]) == 0
+import convattn.nnx
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert "flax is not installed" in done.stderr.splitlines()[-1], done.stderr
+    assert "pip install 'convattn[nnx]'" in done.stderr
+
+
+def test_evidence_that_needs_an_extra_is_not_run_here(monkeypatch):
+    monkeypatch.setitem(sys.modules, "flax", None)
+
+    def check(run):
+        import flax  # noqa: F401
+
+    def defect(run):
+        import no_such_package  # noqa: F401
+
+    run = Run(0, True, Path())
+    passed, reason = _judge(Evidence("needs Flax", Level.TESTED, check), run)
+    assert passed is None
+    assert "convattn[nnx]" in reason
+    assert _judge(Evidence("a defect", Level.TESTED, defect), run)[0] is False
+    with pytest.raises(ImportError, match=r"convattn\[nnx\]"):
+        require("flax")
