@@ -124,6 +124,15 @@ def on_page_content(html: str, page: Any, files: Files, **_: Any) -> str:
     return f'<p><a class="md-button" href="{address}">Open in Colab</a></p>\n{html}'
 
 
-def on_post_page(output: str, **_: Any) -> str:
-    """Leave out what would ask GitHub for stars: a page loads from its own site alone."""
-    return output.replace('data-md-component="source"', "")
+def on_post_page(output: str, config: Any, **_: Any) -> str:
+    """Name the card that others show for a link, and leave out what would ask GitHub for stars."""
+    card = "".join(
+        f'<meta property="{name}" content="{value}">'
+        for name, value in (
+            ("og:title", config.site_name),
+            ("og:description", config.site_description),
+            ("og:image", f"{config.site_url}pictures/card.png"),
+            ("twitter:card", "summary_large_image"),
+        )
+    )
+    return output.replace('data-md-component="source"', "").replace("</head>", f"{card}</head>", 1)
