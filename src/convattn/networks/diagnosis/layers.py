@@ -93,12 +93,20 @@ def layer_attention(
     if layer.content is not None and images is not None:
         mean = images.mean(axis=0, keepdims=True)
         at_mean = np.asarray(attention_maps(layer, mean).weights, np.float64)
+    maps = linear_maps(layer, outside.size)
+    return LayerAttention("layer 1", grid, flat(weights), flat(at_mean)[0], maps)
+
+
+def linear_maps(
+    layer: AttentionLayer, number_of_keys: int
+) -> Float[np.ndarray, "heads in out"] | None:
+    """W_h, gains included, in float64; None if both maps are the identity."""
     maps = [np.asarray(m, np.float64) for m in (layer.value, layer.output) if m is not None]
     linear = maps[0] @ maps[-1] if len(maps) == 2 else maps[0] if maps else None
-    gains = layer.encoding.head_gains(outside.size)
+    gains = layer.encoding.head_gains(number_of_keys)
     if linear is not None and gains is not None:
         linear = linear * np.asarray(gains, np.float64)[:, None, None]
-    return LayerAttention("layer 1", grid, flat(weights), flat(at_mean)[0], linear)
+    return linear
 
 
 def array_layers(
