@@ -20,6 +20,7 @@ from convattn.page.explorer.source import Outputs, Source
 from convattn.page.explorer.still import row_reader
 
 SAMPLES, UPLOADS = 20, 32
+ROUNDING = 1e-6  # of rows that are kept in float32
 MOST_KEPT = 256 * 2**20  # bytes of attention that are kept
 Query = tuple[int, int]
 Row = Float[np.ndarray, "heads rows columns"]
@@ -290,7 +291,7 @@ def query_numbers(row: Row, query: Query) -> dict[str, Any]:
         "covariance": covariance.tolist(),
         "spread": np.sqrt(np.trace(covariance, axis1=1, axis2=2)).tolist(),
         "entropy": np.maximum(entropies(weights), 0).tolist(),
-        "elsewhere": np.maximum(1 - sums[:, 0], 0).tolist(),
+        "elsewhere": np.where(sums[:, 0] > 1 - ROUNDING, 0, 1 - sums[:, 0]).tolist(),
     }
 
 

@@ -44,6 +44,12 @@ HEADERS = {
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
 }
+STILL = "Positions alone decide what these heads attend to, so all images have the same maps."
+POSITION = {  # what is drawn as position only; by whether attention was recorded, or is still
+    (False, True): "Attention by position alone",
+    (False, False): "Attention by position alone, in an image of the mean colour",
+    (True, False): "Mean attention over the images",
+}
 LONGEST_LABEL = 80
 
 
@@ -106,7 +112,8 @@ def explorer(model: ExploredModel, token: str, port: int) -> ASGIApp:
             {
                 "name": source.name,
                 "kind": source.kind,
-                "notes": list(source.notes),
+                "notes": [*source.notes, *([STILL] if source.still else [])],
+                "position": POSITION[bool(source.recorded), bool(source.still)],
                 "image_size": source.image_size and list(source.image_size),
                 "recorded": bool(source.recorded),
                 "converted": source.compare is not None,
