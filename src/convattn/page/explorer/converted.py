@@ -60,7 +60,7 @@ def of_network(
 
         def of(key: str) -> Callable[[], Outputs]:
             inputs, before = seen[key]
-            return lambda: _outputs(before, attend(layers[key], inputs))
+            return lambda: outputs_of(before, attend(layers[key], inputs))
 
         return [of(key) for key in layers]
 
@@ -133,7 +133,7 @@ def of_layer(name: str, layer: AttentionLayer, image_size: tuple[int, int]) -> S
 
     def compare(images: Prepared) -> list[Callable[[], Outputs]]:
         typed = jnp.asarray(images)
-        return [lambda: _outputs(FoldedRun().apply(made, typed), attend(layer, typed))]
+        return [lambda: outputs_of(FoldedRun().apply(made, typed), attend(layer, typed))]
 
     how: dict[str, Any] = {"still": (still,), "compare": compare}
     return Source(name, "attention layer", image_size, prepare, (RECOVERED,), **how)
@@ -162,7 +162,7 @@ def of_module(
 
         def of(path: str) -> Callable[[], Outputs]:
             inputs, after = seen[path]
-            return lambda: _outputs(convolution(path)(inputs), after)
+            return lambda: outputs_of(convolution(path)(inputs), after)
 
         return [of(path) for path in first]
 
@@ -174,5 +174,6 @@ def of_module(
     return Source(name, "converted network", image_size, prepare, (RECOVERED,), **how)
 
 
-def _outputs(before: Array, after: Array) -> Outputs:
+def outputs_of(before: Array, after: Array) -> Outputs:
+    """The first image of both."""
     return Outputs(np.asarray(before[0], np.float32), np.asarray(after[0], np.float32))

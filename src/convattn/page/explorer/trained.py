@@ -11,24 +11,32 @@ import numpy as np
 from flax import nnx
 from jax import Array
 
+from convattn.constructions.conversion import conv_to_attention
 from convattn.encodings.layer import AttentionLayer
 from convattn.fast.application import attention_maps
 from convattn.lab.analysis.attention import layer_inputs
 from convattn.lab.analysis.resnet_comparison import attention_layers, convert_resnet
 from convattn.lab.analysis.restored_run import RestoredRun, restore_run
 from convattn.lab.models.attention_mixing import AttentionMixing
+from convattn.lab.models.convolution_mixing import ConvolutionMixing
 from convattn.lab.models.encoder import Encoder
 from convattn.lab.models.resnet import ResNet
-from convattn.lab.models.self_attentive_resnet import NormalizedSelfAttention, SelfAttentiveResNet
+from convattn.lab.models.self_attentive_resnet import (
+    NormalizedSelfAttention,
+    SelfAttentiveResNet,
+    with_self_attention,
+)
 from convattn.lab.models.vision_transformer import VisionTransformer
 from convattn.lab.runs.directory import CONFIG
 from convattn.lab.runs.materials import image_size_of
 from convattn.lab.two_phase.pipeline import PHASE_TWO
 from convattn.networks.diagnosis.layers import LayerAttention, layer_attention, linear_maps
+from convattn.networks.steps import attend
 from convattn.nnx.surgery import watch
 from convattn.operators.attention import attention_weights
-from convattn.page.explorer.converted import of_network
-from convattn.page.explorer.source import Prepared, Source, normaliser
+from convattn.operators.patches import unpatchify
+from convattn.page.explorer.converted import of_network, outputs_of
+from convattn.page.explorer.source import Outputs, Prepared, Source, normaliser
 from convattn.page.explorer.still import StillLayer
 from convattn.sac.self_attentive_convolution import attention_scores, strided_space
 
@@ -53,10 +61,15 @@ def of_run(path: Path) -> Source:
         layers = attention_layers(made.attention)
         kind = "ResNet, converted"
         return of_network(named, made.folded, layers, size, kind=kind, notes=notes, **how)
-    if isinstance(model, SelfAttentiveResNet) and model.settings.operator != "convolution":
+    if isinstance(model, SelfAttentiveResNet):
+        if model.settings.operator == "convolution":
+            model = with_self_attention(model)
+            how["notes"] = ("Its convolutions are shown as the SAC that compute the same.",)
         return _source(named, run, size, "self-attentive network", attend=_operators(model), **how)
     if isinstance(model, VisionTransformer) and model.attention_layers():
         return _source(named, run, size, "vision transformer", attend=_mixings(model), **how)
+    if isinstance(model, VisionTransformer) and model.settings.border == "zero":
+        return _of_convolutions(named, run, size, model)
     if isinstance(model, Encoder) and any(model.settings.heads):
         if model.settings.encoding == "content":
             return _source(named, run, size, "encoder, content", attend=_encoder(model), **how)
@@ -69,8 +82,8 @@ def of_run(path: Path) -> Source:
         kind = f"encoder, {model.settings.encoding}"
         return _source(named, run, size, kind, still=still, **how)
     raise ValueError(
-        f"{path} trained a {type(model).__name__} whose layers are not attention, but expected an "
-        "encoder, a vision transformer with attention, a self-attentive network or a ResNet; of a "
+        f"{path} trained a {type(model).__name__} without heads, or with convolutions whose border "
+        "is not zeros, but expected attention, or convolutions that become attention; of a "
         "pipeline of two phases give its folder, or phase2 in it"
     )
 
@@ -105,14 +118,49 @@ def _compiled(
     def seen(state: Any, images: Array) -> list[Array]:
         return [tokens.astype(jnp.float32) for _, tokens in inputs(nnx.merge(graph, state), images)]
 
-    def attend(images: Prepared) -> Iterator[LayerAttention]:
+    def attended(images: Prepared) -> Iterator[LayerAttention]:
         every = seen(state, jnp.asarray(images, jnp.float32))
         for number, (layer, tokens) in enumerate(zip(layers, every, strict=True), 1):
             if layer.heads:
                 found = layer_of(layer, np.asarray(tokens), grid)
                 yield replace(found, name=f"layer {number}")
 
-    return attend
+    return attended
+
+
+def _of_convolutions(
+    name: str, run: RestoredRun, size: tuple[int, int], model: VisionTransformer
+) -> Source:
+    """The first of two phases: each convolution, and the attention on patches that it becomes."""
+    patch = model.settings.patch_size
+    graph, state = nnx.split(model)
+    layers = [
+        conv_to_attention(layer.mixing.kernel[...], layer.mixing.bias[...], patch_size=patch)
+        for layer in model.layers
+        if isinstance(layer.mixing, ConvolutionMixing)
+    ]
+
+    @jax.jit
+    def seen(state: Any, images: Array) -> list[tuple[Array, Array]]:
+        found, held = [], nnx.merge(graph, state)
+        tokens = held.embedded(images)
+        for layer in held.layers:
+            inputs = layer.mixing_inputs(tokens).astype(jnp.float32)
+            found.append((unpatchify(inputs, patch), unpatchify(layer.mixing(inputs), patch)))
+            tokens = layer(tokens)
+        return found
+
+    def compare(images: Prepared) -> list[Callable[[], Outputs]]:
+        def of(layer: AttentionLayer, x: Array, before: Array) -> Callable[[], Outputs]:
+            return lambda: outputs_of(before, attend(layer, x))
+
+        pairs = seen(state, jnp.asarray(images))
+        return [of(layer, *pair) for layer, pair in zip(layers, pairs, strict=True)]
+
+    still = tuple(StillLayer(f"layer {n}", layer, size) for n, layer in enumerate(layers, 1))
+    how = {"still": still, "compare": compare, "samples": run.dataset.test}
+    notes = ("The trained convolutions are converted here.",)
+    return _source(name, run, size, "vision transformer, converted", notes=notes, **how)
 
 
 def layer_of(
@@ -137,7 +185,7 @@ def _operators(model: SelfAttentiveResNet) -> Callable[[Prepared], Iterator[Laye
     }
     calls = watch(parts.values(), NormalizedSelfAttention)
 
-    def attend(images: Prepared) -> Iterator[LayerAttention]:
+    def attended(images: Prepared) -> Iterator[LayerAttention]:
         calls.clear()
         model(jnp.asarray(images))
         for name, part in parts.items():
@@ -147,7 +195,7 @@ def _operators(model: SelfAttentiveResNet) -> Callable[[Prepared], Iterator[Laye
                 label = f"{name}, scale {number}" if several else name
                 yield _of_scale(label, scale.parameters, given)
 
-    return attend
+    return attended
 
 
 def _of_scale(name: str, parameters: Any, images: Array) -> LayerAttention:
