@@ -87,14 +87,16 @@ def layer_attention(
     order = np.argsort(~outside.ravel(), kind="stable")
 
     def flat(weights: np.ndarray) -> np.ndarray:
-        return weights.reshape(*weights.shape[:2], math.prod(grid), -1)[..., order]
+        found = weights.reshape(*weights.shape[:2], math.prod(grid), -1)
+        return found[..., order] if outside.any() else found
 
-    at_mean = weights[:1]
-    if layer.content is not None and images is not None:
+    seen = flat(weights)
+    at_mean = seen[:1]
+    if layer.content is not None and images is not None and len(images) > 1:
         mean = images.mean(axis=0, keepdims=True)
-        at_mean = np.asarray(attention_maps(layer, mean).weights, np.float64)
+        at_mean = flat(np.asarray(attention_maps(layer, mean).weights, np.float64))
     maps = linear_maps(layer, outside.size)
-    return LayerAttention("layer 1", grid, flat(weights), flat(at_mean)[0], maps)
+    return LayerAttention("layer 1", grid, seen, at_mean[0], maps)
 
 
 def linear_maps(

@@ -169,11 +169,10 @@ def layer_of(
     """The attention to tokens on a grid, or to a sequence of a class token and the grid's."""
     if len(layer.patch_size) == 2 or grid is None:
         return layer_attention(layer, tokens, None)
-    seen, mean = (
-        np.asarray(attention_maps(layer, each).weights, np.float64)
-        for each in (tokens, tokens.mean(axis=0, keepdims=True))
-    )
-    return LayerAttention("layer 1", grid, seen, mean[0], linear_maps(layer, seen.shape[-1]))
+    several = [tokens, tokens.mean(axis=0, keepdims=True)][: 1 + (len(tokens) > 1)]
+    found = [np.asarray(attention_maps(layer, each).weights, np.float64) for each in several]
+    maps = linear_maps(layer, found[0].shape[-1])
+    return LayerAttention("layer 1", grid, found[0], found[-1][0], maps)
 
 
 def _operators(model: SelfAttentiveResNet) -> Callable[[Prepared], Iterator[LayerAttention]]:
