@@ -1,7 +1,6 @@
 """Pictures that come in and go out: what is refused, and how they are brought to size."""
 
 import io
-import warnings
 
 import numpy as np
 from jaxtyping import UInt8
@@ -31,18 +30,18 @@ def read_picture(content: bytes, size: tuple[int, int]) -> Picture:
             "smaller picture"
         )
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of Pillow's own, larger limit
-            picture = Image.open(io.BytesIO(content), formats=FORMATS)
-            width, height = picture.size
-            if width * height > MOST_PIXELS or not width * height:
-                raise PictureRefused(
-                    f"the picture has {width:,} × {height:,} pixels, but expected at most "
-                    f"{MOST_PIXELS:,}; make it smaller"
-                )
-            found = picture.convert("RGB")
+        picture = Image.open(io.BytesIO(content), formats=FORMATS)
+        width, height = picture.size
+        if width * height > MOST_PIXELS:
+            raise PictureRefused(
+                f"the picture has {width:,} × {height:,} pixels, but expected at most "
+                f"{MOST_PIXELS:,}; make it smaller"
+            )
+        found = picture.convert("RGB")
     except PictureRefused:
         raise
+    except Image.DecompressionBombError as error:  # Pillow's own, larger limit
+        raise PictureRefused(f"{error}; expected at most {MOST_PIXELS:,} pixels") from error
     except Exception as error:  # decoders of damaged files raise whatever they come upon
         raise PictureRefused(
             f"the file cannot be read as a picture ({type(error).__name__}: {error}), but expected "
