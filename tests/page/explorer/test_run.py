@@ -20,14 +20,22 @@ from convattn.page.explorer.run import listening
 pytestmark = pytest.mark.slow
 
 
-def start(files: Path, **options) -> tuple[subprocess.Popen, str]:
-    words = [sys.executable, "-m", "convattn.cli", "explore", str(files / "vit.safetensors")]
+def start(files: Path, *before: str, **options) -> tuple[subprocess.Popen, str]:
+    words = [
+        *before,
+        sys.executable,
+        "-m",
+        "convattn.cli",
+        "explore",
+        str(files / "vit.safetensors"),
+    ]
     words += ["--heads", "2", "--image-size", "8", "12"]
     done = subprocess.Popen(
         words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options
     )
     line = done.stdout.readline()
-    assert (found := re.search(r"http://127\.0\.0\.1:\d+/[\w-]{32}/", line)), done.stderr.read()
+    found = re.search(r"http://127\.0\.0\.1:\d+/[\w-]{32}/", line)
+    assert found, done.stderr.read()
     return done, found[0]
 
 
@@ -49,14 +57,7 @@ def test_it_ends_on_a_signal(files, number, code) -> None:
 def test_it_ends_with_its_terminal(files) -> None:
     ours, theirs = pty.openpty()
 
-    def own_terminal() -> None:
-        import fcntl
-        import termios
-
-        os.setsid()
-        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-
-    done, _ = start(files, stdin=theirs, preexec_fn=own_terminal)
+    done, _ = start(files, "setsid", "--ctty", stdin=theirs)
     os.close(theirs)
     assert done.poll() is None
     os.close(ours)  # the window is closed

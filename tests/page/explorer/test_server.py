@@ -148,11 +148,15 @@ def test_a_stream_without_a_length_is_cut_off(served) -> None:
 
 def test_a_layer_before_and_after(serve, layer) -> None:
     found = serve(layer).ask("api/outputs?image=s0&layer=0&channel=3").found
-    before, after = (
+    before, after, gap = (
         np.frombuffer(base64.b64decode(found[name]), "<f4").reshape(8, 9)
-        for name in ("before", "after")
+        for name in ("before", "after", "gap")
     )
-    assert found["difference"] == pytest.approx(np.abs(before - after).max(), rel=1e-6)
-    assert found["difference"] <= found["all"] < 1e-4 < np.abs(before).max() <= found["largest"]
+    assert np.abs(before - after).max() <= 2.0**-20
+    assert found["difference"] == pytest.approx(np.abs(gap).max(), rel=1e-6)
+    assert np.unravel_index(np.abs(gap).argmax(), gap.shape) == tuple(found["at"])
+    assert (
+        0 < found["difference"] <= found["all"] < 1e-4 < np.abs(before).max() < found["largest"] + 1
+    )
     answer = serve(layer).ask("api/outputs?image=s0&layer=0&channel=4")
     assert (answer.code, answer.found["error"]) == (404, "channel=4, but expected 0 to 3")

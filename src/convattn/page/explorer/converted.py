@@ -176,4 +176,4 @@ def of_module(
 
 def outputs_of(before: Array, after: Array) -> Outputs:
     """The first image of both."""
-    return Outputs(np.asarray(before[0], np.float32), np.asarray(after[0], np.float32))
+    return Outputs(np.asarray(before[0], np.float64), np.asarray(after[0], np.float64))

@@ -141,7 +141,8 @@ def explorer(model: ExploredModel, token: str, port: int) -> ASGIApp:
         channels = before.shape[-1]
         if not 0 <= channel < channels:
             raise NotThere(f"channel={channel}, but expected 0 to {channels - 1}")
-        gap = np.abs(before - after)
+        signed = after - before
+        gap = np.abs(signed)
         place = np.unravel_index(int(gap[..., channel].argmax()), gap.shape[:2])
         return JSONResponse(
             {
@@ -149,6 +150,7 @@ def explorer(model: ExploredModel, token: str, port: int) -> ASGIApp:
                 "channels": channels,
                 "before": packed(before[..., channel]),
                 "after": packed(after[..., channel]),
+                "gap": packed(signed[..., channel]),
                 "difference": float(gap[..., channel].max()),
                 "at": [int(each) for each in place],
                 "all": float(gap.max()),

@@ -280,7 +280,7 @@ function drawOutputs() {
   const limits = range([...before, ...after], true);
   paint(byId("before"), before, rows, columns, true, limits);
   paint(byId("after"), after, rows, columns, true, limits);
-  const gap = after.map((value, at) => value - before[at]), most = range(gap, true)[1];
+  const gap = numbers(outputs.gap), most = range(gap, true)[1];
   paint(byId("gap"), gap, rows, columns, true);
   byId("gap-about").textContent = `After minus before, on a scale of its own, −${short(most)} to ${short(most)}`;
   ends(byId("scale2"), byId("least2"), byId("most2"), limits, true);
