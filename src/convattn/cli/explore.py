@@ -1,5 +1,6 @@
 """``convattn explore``: a page on this machine that shows what the heads of a model attend to."""
 
+import os
 import signal
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -77,6 +78,9 @@ class Explore:
                 len(given) not in (1, 3) or (name == "--std" and min(given) <= 0)
             ):
                 raise UsageError(f"{name} got {given}, but expected one number or three; std > 0")
+        # Before NumPy is loaded: where cores are shared, threads wait for each other far longer
+        # than the small products of one image take.
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
         from convattn.page.explorer.run import listening, serve
 
         try:

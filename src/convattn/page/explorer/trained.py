@@ -13,7 +13,6 @@ from jax import Array
 
 from convattn.constructions.conversion import conv_to_attention
 from convattn.encodings.layer import AttentionLayer
-from convattn.fast.application import attention_maps
 from convattn.lab.analysis.attention import layer_inputs
 from convattn.lab.analysis.resnet_comparison import attention_layers, convert_resnet
 from convattn.lab.analysis.restored_run import RestoredRun, restore_run
@@ -30,7 +29,12 @@ from convattn.lab.models.vision_transformer import VisionTransformer
 from convattn.lab.runs.directory import CONFIG
 from convattn.lab.runs.materials import image_size_of
 from convattn.lab.two_phase.pipeline import PHASE_TWO
-from convattn.networks.diagnosis.layers import LayerAttention, layer_attention, linear_maps
+from convattn.networks.diagnosis.layers import (
+    LayerAttention,
+    compiled_maps,
+    layer_attention,
+    linear_maps,
+)
 from convattn.networks.steps import attend
 from convattn.nnx.surgery import watch
 from convattn.operators.attention import attention_weights
@@ -170,7 +174,7 @@ def layer_of(
     if len(layer.patch_size) == 2 or grid is None:
         return layer_attention(layer, tokens, None)
     several = [tokens, tokens.mean(axis=0, keepdims=True)][: 1 + (len(tokens) > 1)]
-    found = [np.asarray(attention_maps(layer, each).weights, np.float64) for each in several]
+    found = [np.asarray(compiled_maps(layer, each).weights, np.float64) for each in several]
     maps = linear_maps(layer, found[0].shape[-1])
     return LayerAttention("layer 1", grid, found[0], found[-1][0], maps)
 
