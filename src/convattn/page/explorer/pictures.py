@@ -4,7 +4,7 @@ import io
 
 import numpy as np
 from jaxtyping import UInt8
-from PIL import Image
+from PIL import Image, UnidentifiedImageError
 
 MOST_BYTES = 8 * 2**20
 MOST_PIXELS = 4096**2
@@ -43,10 +43,11 @@ def read_picture(content: bytes, size: tuple[int, int]) -> Picture:
     except Image.DecompressionBombError as error:  # Pillow's own, larger limit
         raise PictureRefused(f"{error}; expected at most {MOST_PIXELS:,} pixels") from error
     except Exception as error:  # decoders of damaged files raise whatever they come upon
+        why = "it is none" if isinstance(error, UnidentifiedImageError) else f"{error}"
         raise PictureRefused(
-            f"the file cannot be read as a picture ({type(error).__name__}: {error}), but expected "
-            f"a whole {', '.join(FORMATS[:-1])} or {FORMATS[-1]}; it is damaged, cut short, or "
-            "something else"
+            f"the file cannot be read as a picture ({why}), but expected a whole "
+            f"{', '.join(FORMATS[:-1])} or {FORMATS[-1]}; it is damaged, cut short, or of another "
+            "format"
         ) from error
     return resized(np.asarray(found), size)
 

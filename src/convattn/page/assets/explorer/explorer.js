@@ -30,9 +30,12 @@ const signed = () => palette(SIGNED[dark.matches ? "dark" : "light"]);
 
 const short = (value, digits = 3) => value === null || value === undefined ? "–"
   : value !== 0 && (Math.abs(value) < 1e-3 || Math.abs(value) >= 1e5) ? value.toExponential(digits - 1)
-  : String(Number(value.toPrecision(digits)));
-const signedShort = (value, digits = 1) => value === null ? "–"
-  : (value < 0 ? "−" : "+") + Math.abs(value).toFixed(digits);
+  : String(Number(value.toPrecision(digits))).replace(/^-/, "−");
+function signedShort(value, digits = 1) {
+  if (value === null) return "–";
+  const text = Math.abs(value).toFixed(digits);
+  return Number(text) === 0 ? text : (value < 0 ? "−" : "+") + text;
+}
 
 // Asking ------------------------------------------------------------------------------------------
 
@@ -381,6 +384,7 @@ async function send(file) {
     byId("said").textContent = `${found.label} is shown.`;
   } catch (error) {
     complain(error);
+    byId("error").scrollIntoView({ block: "nearest" });
   }
 }
 
