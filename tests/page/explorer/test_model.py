@@ -1,11 +1,13 @@
 """The numbers behind the page are those of diagnose, and of the attention itself."""
 
+import threading
 from dataclasses import replace
 
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from comparison import assert_equal, assert_within
+from nnx.test_checkpoint import state_dict
 
 import convattn as ca
 from convattn.lab.models.resnet_network import random_resnet
@@ -14,6 +16,10 @@ from convattn.networks.diagnosis.diagnose import diagnose
 from convattn.networks.diagnosis.transformers import attention_layers
 from convattn.networks.network_file import save_network
 from convattn.networks.weights.files import read_weights
+from convattn.nnx import checkpoint, fold_batch_norms
+from convattn.nnx.architectures import ARCHITECTURES, MobileNetV2
+from convattn.nnx.network_file import model_bytes
+from convattn.nnx.surgery import replaced
 from convattn.page.explorer import still as still_layers
 from convattn.page.explorer.model import ExploredModel, NotThere, query_numbers
 from convattn.page.explorer.opening import open_source
@@ -130,3 +136,24 @@ def test_a_run_refuses_what_it_says_itself(tmp_path) -> None:
     with pytest.raises(ValueError, match=r"has no config\.json"):
         open_source(tmp_path)
     assert as_numbers(np.ones((1, 1, 1, 3), np.uint8)).dtype == np.float32
+
+
+@pytest.mark.slow
+def test_a_converted_checkpoint(tmp_path, monkeypatch) -> None:
+    monkeypatch.setitem(ARCHITECTURES, "small/mobilenet", MobileNetV2)
+    model = checkpoint.from_state_dict(state_dict("small/mobilenet"), "small/mobilenet")
+    attention, _ = replaced(fold_batch_norms(model), exact=True, leak=0.5, head_dim=None)
+    content = model_bytes(attention, "small/mobilenet", 10, exact=True, head_dim=None)
+    (tmp_path / "net.safetensors").write_bytes(content)
+    found = ExploredModel(open_source(tmp_path / "net.safetensors"))
+    assert found.layers[0].grid == (32, 32)
+    assert found.layers[-1].grid == (1, 1)
+    for number in (0, 1, len(found.layers) - 1):  # strided, depthwise, on one pixel
+        before, after = found.outputs("s0", number)
+        assert np.abs(before - after).max() < 1e-9 * max(1, np.abs(before).max())
+        assert np.abs(before).max() > 1e-6
+    last, stop = len(found.layers) - 1, threading.Event()
+    assert found.numbers(last) is None  # it is asked for, so that it is measured first
+    monkeypatch.setattr(found, "_measured", lambda number, _: stop.set() or {"layer": number})
+    found.measure(stop)
+    assert found._numbers == {last: {"layer": last}}

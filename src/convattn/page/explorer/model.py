@@ -86,6 +86,7 @@ class ExploredModel:
         self._outputs: OrderedDict[tuple[str, int], Outputs] = OrderedDict()
         self._numbers: dict[int, dict[str, Any]] = {}
         self._failure: str | None = None
+        self._wanted = 0
         self._add_samples(images or source.samples)
         self.samples = tuple(self._pictures)
         if source.attend is not None:
@@ -102,7 +103,7 @@ class ExploredModel:
                 LayerInfo(each.name, each.layer.heads, each.grid) for each in source.still
             )
             self._position = [each.reader() for each in source.still]
-            self._measuring, self.measured_on = self._all_still, 0
+            self.measured_on = 0
         else:
             self.layers = tuple(map(_info, source.recorded))
             self._position = [row_reader(_mean_of(each)) for each in source.recorded]
@@ -157,14 +158,19 @@ class ExploredModel:
             NotThere: For another layer; ValueError if it could not be measured.
         """
         self._require(layer)
+        self._wanted = layer
         if layer not in self._numbers and self._failure is not None:
             raise ValueError(self._failure)
         return self._numbers.get(layer)
 
     def measure(self, stop: threading.Event | None = None) -> None:
-        """Measure all layers, one after the other, until asked to stop."""
+        """Measure all layers, one after the other, until asked to stop.
+
+        Of layers that no image changes the one that was asked for comes first.
+        """
         try:
-            for number, found in enumerate(self._measuring()):
+            layers = self._each_still() if self.source.still else enumerate(self._measuring())
+            for number, found in layers:
                 if stop is not None and stop.is_set():
                     return
                 self._numbers[number] = self._measured(number, found)
@@ -251,8 +257,12 @@ class ExploredModel:
             self._kept.move_to_end(image)
             return self._kept[image][1]
 
-    def _all_still(self) -> Iterable[LayerAttention]:
-        return (each.measured() for each in self.source.still)
+    def _each_still(self) -> Iterable[tuple[int, LayerAttention]]:
+        pending = list(range(len(self.layers)))
+        while pending:
+            number = self._wanted if self._wanted in pending else pending[0]
+            pending.remove(number)
+            yield number, self.source.still[number].measured()
 
     def _measured(self, number: int, found: LayerAttention) -> dict[str, Any]:
         wanted = (self.kernel_size, self.kernel_size)
