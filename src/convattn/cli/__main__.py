@@ -15,6 +15,7 @@ COMMANDS = {
     "audit": "convattn.cli.audit:Audit",
     "convert": "convattn.cli.convert:Convert",
     "diagnose": "convattn.cli.diagnose:Diagnose",
+    "explore": "convattn.cli.explore:Explore",
     "heads": "convattn.cli.heads:Heads",
     "ledger": "convattn.cli.ledger:Ledger",
 }

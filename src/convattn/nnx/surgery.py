@@ -313,11 +313,11 @@ def require_own_parameters(found: Sequence[Site]) -> None:
                 )
 
 
-def watch(modules: Any) -> dict[int, list[tuple[Array, Array]]]:
-    """Convolutions that note their inputs and outputs, call by call, by their identity."""
+def watch(modules: Any, kind: Any = nnx.Conv) -> dict[int, list[tuple[Array, Array]]]:
+    """Layers of a kind that note their inputs and outputs, call by call, by their identity."""
     seen: dict[int, list[tuple[Array, Array]]] = {}
 
-    class Watched(nnx.Conv):
+    class Watched(kind):
         """Notes each call, unless it is traced."""
 
         def __call__(self, inputs: Array, *given: Any, **named: Any) -> Array:

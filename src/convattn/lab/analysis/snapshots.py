@@ -100,17 +100,22 @@ def require_query(query: Query, tokens: tuple[int, int]) -> None:
 
 
 def query_attention(
-    scores: Float[np.ndarray, "heads row_shifts column_shifts"], query: Query
+    scores: Float[np.ndarray, "heads row_shifts column_shifts"],
+    query: Query,
+    tokens: tuple[int, int] | None = None,
 ) -> Float[np.ndarray, "heads rows columns"]:
     """What a query (row, column) attends to, in float64; each head's numbers sum to one.
+
+    With a ring around the `tokens` that ask, the keys are those of the ring too.
 
     >>> query_attention(np.zeros((1, 3, 3)), (0, 1)).tolist()
     [[[0.25, 0.25], [0.25, 0.25]]]
     """
-    rows, columns = tokens_of(scores)
-    require_query(query, (rows, columns))
-    row, column = query
-    block = scores[:, rows - 1 - row : 2 * rows - 1 - row, columns - 1 - column :][:, :, :columns]
+    asked = tokens_of(scores) if tokens is None else tokens
+    require_query(query, asked)
+    keys = [side - count + 1 for side, count in zip(scores.shape[1:], asked, strict=True)]
+    row, column = (count - 1 - place for count, place in zip(asked, query, strict=True))
+    block = scores[:, row : row + keys[0], column : column + keys[1]]
     block = block.astype(np.float64)
     weights = np.exp(block - block.max(axis=(1, 2), keepdims=True))
     return weights / weights.sum(axis=(1, 2), keepdims=True)

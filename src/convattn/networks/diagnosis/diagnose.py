@@ -92,7 +92,7 @@ def diagnose(
         raise ValueError("images and image_size were both given, but the images say their size")
     name, content = read_model(model)
     found, notes, patch = _layers(content, pixels, size, heads)
-    done = tuple(_measured(*each, kernel_size) for each in _chosen(found, layers))
+    done = tuple(measure_layer(*each, kernel_size) for each in _chosen(found, layers))
     if not done:
         raise ValueError(f"{name} has no layers, but expected at least one")
     grids = dict.fromkeys(layer.grid for layer in done)
@@ -207,7 +207,7 @@ def _chosen(
         raise ValueError(f"layers={list(layers or ())}, but the model has layers 1 to {count}")
 
 
-def _measured(
+def measure_layer(
     number: int, layer: LayerAttention, kernel_size: int | Sequence[int]
 ) -> LayerDiagnosis:
     """All that is known of a layer."""

@@ -33,6 +33,8 @@ SWIN_UNREAD = re.compile(
     r"(qkv|proj|self\.(query|key|value)|output\.dense|[qkvo]_proj)\.(weight|bias)|.*position_index"
 )
 
+compiled_maps = jax.jit(attention_maps)
+
 
 @dataclass(frozen=True)
 class LayerAttention:
@@ -78,27 +80,37 @@ def layer_attention(
     seen: Any = image_size
     if images is not None:
         seen = images = images.astype(jax.dtypes.canonicalize_dtype(np.float64))
-    found = attention_maps(layer, seen)
+    found = attention_maps(layer, seen) if images is None else compiled_maps(layer, seen)
     weights = np.asarray(found.weights, np.float64)
     weights = weights[None].repeat(2, axis=0) if layer.content is None else weights
     grid = (weights.shape[2], weights.shape[3])
-    (above, below), (left, right) = found.ring
+    above, below, left, right = (int(count) for side in found.ring for count in side)
     outside = np.pad(np.zeros(grid, bool), ((above, below), (left, right)), constant_values=True)
     order = np.argsort(~outside.ravel(), kind="stable")
 
     def flat(weights: np.ndarray) -> np.ndarray:
-        return weights.reshape(*weights.shape[:2], math.prod(grid), -1)[..., order]
+        found = weights.reshape(*weights.shape[:2], math.prod(grid), -1)
+        return found[..., order] if outside.any() else found
 
-    at_mean = weights[:1]
-    if layer.content is not None and images is not None:
+    seen = flat(weights)
+    at_mean = seen[:1]
+    if layer.content is not None and images is not None and len(images) > 1:
         mean = images.mean(axis=0, keepdims=True)
-        at_mean = np.asarray(attention_maps(layer, mean).weights, np.float64)
+        at_mean = flat(np.asarray(compiled_maps(layer, mean).weights, np.float64))
+    maps = linear_maps(layer, outside.size)
+    return LayerAttention("layer 1", grid, seen, at_mean[0], maps)
+
+
+def linear_maps(
+    layer: AttentionLayer, number_of_keys: int
+) -> Float[np.ndarray, "heads in out"] | None:
+    """W_h, gains included, in float64; None if both maps are the identity."""
     maps = [np.asarray(m, np.float64) for m in (layer.value, layer.output) if m is not None]
     linear = maps[0] @ maps[-1] if len(maps) == 2 else maps[0] if maps else None
-    gains = layer.encoding.head_gains(outside.size)
+    gains = layer.encoding.head_gains(number_of_keys)
     if linear is not None and gains is not None:
         linear = linear * np.asarray(gains, np.float64)[:, None, None]
-    return LayerAttention("layer 1", grid, flat(weights), flat(at_mean)[0], linear)
+    return linear
 
 
 def array_layers(

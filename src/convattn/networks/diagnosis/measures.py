@@ -93,15 +93,12 @@ def measure_heads(
     within = sums.sum(axis=1) / tokens
     with np.errstate(invalid="ignore", divide="ignore"):
         weights = sums / sums.sum(axis=1, keepdims=True)
-    center = weights @ shifts
-    away = shifts[None] - center[:, None]
-    covariance = np.einsum("hs,hsa,hsb->hab", weights, away, away)
-    terms = rows * np.log(np.where(rows > 0, rows, 1))
-    entropy = np.maximum(-terms.sum(axis=-1).mean(axis=(0, 2)), 0)
+    distance, center, covariance = moments(weights, shifts)
+    entropy = np.maximum(entropies(rows).mean(axis=(0, 2)), 0)
     by_shift = np.where(counts >= LEAST_QUERIES * tokens, sums / np.maximum(counts, 1), -1)
     best = by_shift.argmax(axis=1)
     return HeadMeasures(
-        distance=weights @ np.linalg.norm(shifts, axis=1),
+        distance=distance,
         entropy=entropy,
         relative_entropy=entropy / np.log(keys) if keys > 1 else np.zeros(heads),
         center=center,
@@ -112,6 +109,32 @@ def measure_heads(
         one_shift=by_shift[np.arange(heads), best],
         elsewhere=np.maximum(1 - within, 0),
     )
+
+
+def moments(
+    weights: Float[np.ndarray, "heads shifts"], shifts: Int[np.ndarray, "shifts 2"]
+) -> tuple[
+    Float[np.ndarray, "heads"], Float[np.ndarray, "heads 2"], Float[np.ndarray, "heads 2 2"]
+]:
+    """Mean distance, centre and covariance of distributions of shifts.
+
+    >>> found = moments(np.array([[0.5, 0.5]]), np.array([[0, 0], [0, 4]]))
+    >>> [each.tolist() for each in found]
+    [[2.0], [[0.0, 2.0]], [[[0.0, 0.0], [0.0, 4.0]]]]
+    """
+    center = weights @ shifts
+    away = shifts[None] - center[:, None]
+    covariance = np.einsum("hs,hsa,hsb->hab", weights, away, away)
+    return weights @ np.linalg.norm(shifts, axis=1), center, covariance
+
+
+def entropies(rows: Float[np.ndarray, "*queries keys"]) -> Float[np.ndarray, "*queries"]:
+    """-Σ_k A log A of each row, in nats.
+
+    >>> float(entropies(np.array([[0.5, 0.5, 0.0]]))[0] / np.log(2))
+    1.0
+    """
+    return -np.sum(rows * np.log(np.where(rows > 0, rows, 1)), axis=-1)
 
 
 def require_probabilities(

@@ -68,6 +68,8 @@ class NearestConvolution:
         kernel_size: K on each axis, in tokens.
         relative: |L - C| / |L|, in [0, 1]; 0 if L vanishes. None if the maps are not known.
         heads: `[heads]`, |A_h - P A_h| / |A_h|, the distance of each head's attention.
+        taps: `[heads, K, K]`, p_h(t): the convolution nearest to the attention of each head.
+        norms: `[K, K]`, |Θ_t| of each tap of the kernel; None if the maps are not known.
         whole: The heads that C takes; None likewise.
         as_near: Those that C_r takes, the kernel of least rank with |C - C_r| ≤ |L - C|.
     """
@@ -75,6 +77,8 @@ class NearestConvolution:
     kernel_size: tuple[int, int]
     relative: float | None
     heads: Float[np.ndarray, "heads"]
+    taps: Float[np.ndarray, "heads rows columns"]
+    norms: Float[np.ndarray, "rows columns"] | None
     whole: KernelCount | None
     as_near: KernelCount | None
 
@@ -101,6 +105,8 @@ def nearest_convolution(
     >>> found = nearest_convolution(eye, np.ones((1, 2, 2)))
     >>> found.relative, found.whole
     (0.0, KernelCount(rank=1, limit=1, exact=2, claim='S.kernel'))
+    >>> found.taps[0].tolist(), found.norms[1].tolist()  # of four ones
+    ([[0.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 0.0]], [0.0, 2.0, 0.0])
     """
     rows_size, columns_size = per_axis(kernel_size, 2, "kernel_size")
     sizes = (rows_size, columns_size)
@@ -112,10 +118,12 @@ def nearest_convolution(
     factor = np.eye(len(attention)) if maps is None else triangular_factor(maps)
     gram = factor.T @ factor
     distance = convolution_distance(attention, gram, sizes)
-    if not known:
-        return NearestConvolution(sizes, None, distance.heads, None, None)
-    size = math.sqrt(squared_norm(attention.astype(np.float64), gram))
     rows, counts = weighted_taps(attention, sizes)
+    heads = (rows / np.sqrt(counts)).reshape(-1, *sizes)
+    if not known:
+        return NearestConvolution(sizes, None, distance.heads, heads, None, None, None)
+    size = math.sqrt(squared_norm(attention.astype(np.float64), gram))
+    norms = (np.linalg.norm(factor @ rows, axis=0) / np.sqrt(counts)).reshape(sizes)
     _, singular, right = np.linalg.svd(factor @ rows, full_matrices=False)
     tails = np.sqrt(np.append(np.cumsum(singular[::-1] ** 2)[::-1], 0))  # of r = 0, 1, …
     rounding = np.finfo(np.float64).eps * max(rows.shape) * tails[0]
@@ -123,7 +131,7 @@ def nearest_convolution(
     limits = (0.0, size * distance.relative)
     ranks = [int(np.argmax(tails <= max(limit, rounding))) for limit in limits]
     whole, near = (kernel_count(taps[:rank].reshape(rank, *sizes)) for rank in ranks)
-    return NearestConvolution(sizes, distance.relative, distance.heads, whole, near)
+    return NearestConvolution(sizes, distance.relative, distance.heads, heads, norms, whole, near)
 
 
 def triangular_factor(maps: Float[np.ndarray, "heads in out"]) -> Float[np.ndarray, "rank heads"]:

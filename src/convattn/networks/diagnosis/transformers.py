@@ -90,16 +90,15 @@ def attention_layers(
     ):
         tokens = tokens + model.positions
     for number, block in enumerate(model.blocks):
-        mean = tokens.mean(axis=0, keepdims=True)
         tables = [each for each in (model.table, block.get("table")) if each is not None]
         bias = sum((relative_bias(each, grid, others.shape[1]) for each in tables), np.zeros(()))
-        seen, at_mean = (
+        several = [tokens, tokens.mean(axis=0, keepdims=True)][: 1 + (count > 1)]
+        found = [
             block_attention(block, normalised(x, block, "norm1", model.epsilon), model.heads, bias)
-            for x in (tokens, mean)
-        )
-        yield LayerAttention(
-            f"layer {number + 1}", grid, seen, at_mean[0], head_maps(block, model.heads)
-        )
+            for x in several
+        ]
+        seen, maps = found[0], head_maps(block, model.heads)
+        yield LayerAttention(f"layer {number + 1}", grid, seen, found[-1][0], maps)
         tokens = block_output(model, block, tokens, seen)
 
 

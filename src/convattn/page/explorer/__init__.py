@@ -1,0 +1,1 @@
+"""`convattn explore`: a page on this machine that shows what the heads of a model attend to."""

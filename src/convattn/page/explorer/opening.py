@@ -1,0 +1,104 @@
+"""`open_source`: a file or the folder of a run, as what the explorer shows."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from convattn.encodings.layer import AttentionLayer
+from convattn.networks.diagnosis.diagnose import read_model
+from convattn.networks.diagnosis.layers import (
+    SWIN,
+    LayerAttention,
+    array_layers,
+    layer_attention,
+    swin_layers,
+)
+from convattn.networks.diagnosis.state_dicts import read_transformer
+from convattn.networks.diagnosis.transformers import attention_layers, token_grid
+from convattn.networks.network_file import FORMAT as STEPS
+from convattn.networks.network_file import restore_network
+from convattn.networks.weights.files import WeightsFile, read_weights
+from convattn.nnx.network_file import FORMAT as MODULE
+from convattn.nnx.network_file import restore_model
+from convattn.page.explorer.converted import of_attention_network, of_layer, of_module
+from convattn.page.explorer.source import Prepared, Source, as_numbers, normaliser
+
+SIDE = 32  # pixels of the images of what takes images of any size
+WIDE = 8  # bytes of a 64-bit number
+IMAGENET = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
+
+
+def open_source(
+    path: Path,
+    *,
+    image_size: tuple[int, int] | None = None,
+    heads: int | None = None,
+    mean: tuple[float, ...] | None = None,
+    std: tuple[float, ...] | None = None,
+) -> Source:
+    """What a file or a folder holds.
+
+    Args:
+        path: The folder of a run; a file that `convattn convert` has written; or what `convattn
+            diagnose` reads.
+        image_size: Of the images that are shown; None takes what the model was trained with, or 32
+            pixels where it takes any. For attention probabilities, the tokens.
+        heads: Of a state dict without tables; None takes width / 64.
+        mean, std: What bytes are normalised with for a file that does not say it; None takes 0.5,
+            and for networks of torchvision and timm those of ImageNet.
+
+    Raises:
+        ValueError: For what cannot be shown, saying why; `OSError` if it cannot be read.
+    """
+    if path.is_dir():
+        given = {"--image-size": image_size, "--heads": heads, "--mean": mean, "--std": std}
+        unused = [name for name, value in given.items() if value is not None]
+        if unused:
+            raise ValueError(f"{unused[0]} was given, but the folder of a run says it itself")
+        from convattn.page.explorer.trained import of_run
+
+        return of_run(path)
+    file = read_weights(path)
+    if any(array.dtype.itemsize == WIDE for array in file.arrays.values()):
+        import jax
+
+        jax.config.update("jax_enable_x64", True)
+    size = image_size or (SIDE, SIDE)
+    kind = file.metadata.get("format")
+    if kind == STEPS:
+        return of_attention_network(path.name, restore_network(file), size)
+    if kind == MODULE:
+        prepare = normaliser(mean or IMAGENET[0], std or IMAGENET[1])
+        return of_module(path.name, restore_model(file), size, prepare)
+    content = read_model(file)[1]
+    prepare = normaliser(mean or (0.5,), std or (0.5,))
+    if isinstance(content, AttentionLayer):
+        if len(content.patch_size) != 2 or not content.heads:
+            raise ValueError(f"{content!r}, but expected a layer of images with heads")
+        if content.content is None:
+            return of_layer(path.name, content, size)
+
+        def one(images: Prepared) -> Iterator[LayerAttention]:
+            yield layer_attention(content, images, None)
+
+        return Source(path.name, "attention layer", size, prepare, attend=one)
+    if not isinstance(content, WeightsFile):
+        layers = tuple(array_layers(content, image_size))
+        return Source(path.name, "attention probabilities", None, as_numbers, recorded=layers)
+    if any(map(SWIN.fullmatch, content.arrays)):
+        note = "Each layer in one window, by its table alone: a Swin transformer is not run."
+        found = tuple(swin_layers(content))
+        return Source(path.name, "Swin", None, as_numbers, (note,), recorded=found)
+    network = read_transformer(content, heads)
+    rows, columns = token_grid(network, image_size)
+    side = network.patch.shape[2]
+    notes = [f"Names: {network.naming}."]
+    if network.assumed:
+        notes.append(f"{network.heads} heads, assumed: 64 features each; --heads says otherwise.")
+
+    def attend(images: Prepared) -> Iterator[LayerAttention]:
+        yield from attention_layers(network, np.asarray(images, np.float64))
+
+    shape = (rows * side, columns * side)
+    return Source(path.name, "vision transformer", shape, prepare, tuple(notes), attend=attend)

@@ -1,0 +1,76 @@
+"""Pictures that come in and go out: what is refused, and how they are brought to size."""
+
+import io
+
+import numpy as np
+from jaxtyping import UInt8
+from PIL import Image, UnidentifiedImageError
+
+MOST_BYTES = 8 * 2**20
+MOST_PIXELS = 4096**2
+FORMATS = ("PNG", "JPEG", "WEBP", "BMP", "GIF", "TIFF", "PPM")
+
+Picture = UInt8[np.ndarray, "height width 3"]
+
+
+class PictureRefused(ValueError):
+    """What was sent is no picture that is taken; the message says why."""
+
+
+def read_picture(content: bytes, size: tuple[int, int]) -> Picture:
+    """The picture of a file, in RGB, its middle cut to the shape of `size` and brought to it.
+
+    Raises:
+        PictureRefused: For files that are empty or too large, of another format, of more than
+            4096² pixels, cut short or damaged. Nothing is decoded before its size is known.
+    """
+    if not content or len(content) > MOST_BYTES:
+        raise PictureRefused(
+            f"the file has {len(content):,} bytes, but expected 1 to {MOST_BYTES:,}; send a "
+            "smaller picture"
+        )
+    try:
+        picture = Image.open(io.BytesIO(content), formats=FORMATS)
+        width, height = picture.size
+        if width * height > MOST_PIXELS:
+            raise PictureRefused(
+                f"the picture has {width:,} × {height:,} pixels, but expected at most "
+                f"{MOST_PIXELS:,}; make it smaller"
+            )
+        found = picture.convert("RGB")
+    except PictureRefused:
+        raise
+    except Image.DecompressionBombError as error:  # Pillow's own, larger limit
+        raise PictureRefused(f"{error}; expected at most {MOST_PIXELS:,} pixels") from error
+    except Exception as error:  # decoders of damaged files raise whatever they come upon
+        why = "it is none" if isinstance(error, UnidentifiedImageError) else f"{error}"
+        raise PictureRefused(
+            f"the file cannot be read as a picture ({why}), but expected a whole "
+            f"{', '.join(FORMATS[:-1])} or {FORMATS[-1]}; it is damaged, cut short, or of another "
+            "format"
+        ) from error
+    return resized(np.asarray(found), size)
+
+
+def resized(pixels: Picture, size: tuple[int, int]) -> Picture:
+    """The middle of a picture, in the shape of `size`, at that size (bicubic).
+
+    >>> resized(np.zeros((4, 8, 3), np.uint8), (2, 2)).shape
+    (2, 2, 3)
+    """
+    height, width = pixels.shape[:2]
+    if (height, width) == size:
+        return pixels
+    scale = min(height / size[0], width / size[1])
+    rows, columns = (side * scale for side in size)
+    top, left = (height - rows) / 2, (width - columns) / 2
+    box = (left, top, left + columns, top + rows)
+    picture = Image.fromarray(pixels).resize((size[1], size[0]), Image.Resampling.BICUBIC, box=box)
+    return np.asarray(picture)
+
+
+def as_png(pixels: Picture) -> bytes:
+    """A PNG of the pixels."""
+    held = io.BytesIO()
+    Image.fromarray(pixels).save(held, "PNG")
+    return held.getvalue()

@@ -1,0 +1,106 @@
+"""Serving until a signal: on 127.0.0.1, one socket, with a token drawn for this time alone."""
+
+import contextlib
+import secrets
+import signal
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+import uvicorn
+
+from convattn.page.explorer.model import ExploredModel
+from convattn.page.explorer.server import explorer
+
+ADDRESS = "127.0.0.1"
+ENDING = ("SIGINT", "SIGTERM", "SIGHUP")  # SIGHUP: its terminal was closed
+LONGEST_WAIT = 5  # seconds for what is being computed when it ends
+
+
+class Server(uvicorn.Server):
+    """Ends on any signal of `ENDING` that is not ignored, and keeps the number of the first."""
+
+    ended_by: int | None = None
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Handle the signals meanwhile."""
+        numbers = [getattr(signal, name) for name in ENDING if hasattr(signal, name)]
+        if threading.current_thread() is not threading.main_thread():
+            numbers = []
+        before = {n: signal.getsignal(n) for n in numbers if signal.getsignal(n) != signal.SIG_IGN}
+        for number in before:
+            signal.signal(number, self._end)
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def _end(self, number: int, frame: object) -> None:
+        self.force_exit = self.ended_by is not None
+        self.ended_by = self.ended_by or number
+        self.should_exit = True
+
+
+def listening(port: int = 0) -> socket.socket:
+    """A socket on this machine alone; port 0 takes a free one.
+
+    Raises:
+        OSError: If the port is taken.
+    """
+    found = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        found.bind((ADDRESS, port))
+        found.listen(1024)
+    except OSError:
+        found.close()
+        raise
+    return found
+
+
+def serve(model: ExploredModel, held: socket.socket, ready: Callable[[str], None]) -> int | None:
+    """Serve a model until a signal; heads are measured meanwhile.
+
+    Args:
+        held: From `listening`; closed in the end.
+        ready: Called with the URL once it can be opened.
+
+    Returns:
+        The number of the signal.
+    """
+    token, port = secrets.token_urlsafe(24), held.getsockname()[1]
+    config = uvicorn.Config(
+        explorer(model, token, port),
+        log_level="error",
+        access_log=False,
+        lifespan="off",
+        ws="none",
+        loop="asyncio",
+        http="h11",
+        proxy_headers=False,
+        server_header=False,
+        timeout_graceful_shutdown=1,
+    )
+    server, stop = Server(config), threading.Event()
+    measuring = threading.Thread(target=model.measure, args=(stop,), daemon=True)
+
+    def announce() -> None:
+        while not (server.started or stop.is_set()):
+            time.sleep(0.01)
+        if server.started:
+            ready(f"http://{ADDRESS}:{port}/{token}/")
+
+    announcing = threading.Thread(target=announce, daemon=True)
+    with held:
+        measuring.start()
+        announcing.start()
+        try:
+            server.run(sockets=[held])
+        finally:
+            stop.set()
+            for thread in (announcing, measuring):
+                thread.join(LONGEST_WAIT)
+    return server.ended_by
