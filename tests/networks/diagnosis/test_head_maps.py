@@ -66,6 +66,6 @@ def test_other_things_are_refused(layer):
 
 def test_without_matplotlib_it_says_how_to_install_it(layer, monkeypatch):
     monkeypatch.setattr(picture, "find_spec", lambda name: None)
-    with pytest.raises(ValueError, match="pip install matplotlib"):
+    with pytest.raises(ValueError, match="convattn\\[plot\\]"):
         ca.plot_heads(layer, image_size=SIZE)
     assert head_maps.require_matplotlib is picture.require_matplotlib
