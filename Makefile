@@ -29,7 +29,7 @@ verify: $(STAMP) ## check every claim of the ledger and print it; the report is 
 
 report: verify ## the same
 
-build/report/index.html:
+build/report/index.html: $(shell find proofs certificates src/convattn -name '*.py' -o -name '*.v' -o -name '*.json' -o -path '*/page/assets/*' -type f)
 	$(MAKE) verify
 
 quick: $(STAMP) ## the same on the quick evidence only

@@ -31,7 +31,7 @@ Errata.
 
 Proof. The matrices A_d have disjoint supports {(m, n): n - m = d} that cover all pairs, so Φ is
 constant on them iff Φ = Σ_d c_d A_d, with c_d its value there; entry by entry in the channels.
-Torus: (A_-e Φ A_e)_mn = Φ_(m-e, n-e), so ΦA_e = A_eΦ for all e iff Φ_mn is the same at all pairs
+Torus: (A_-e Φ A_e)_mn = Φ_(m-e, n-e), so Φ A_e = A_e Φ for all e iff Φ_mn is the same at all pairs
 with the same difference. Bare grid, one axis of n nodes: let J = A_1, Jᵀ = A_-1. J^(n-1) has a
 single one, at (1, n), and
 

@@ -4,7 +4,7 @@ Printed. "Let a be a tensor of shape 〈K〉S such that the family (a_k) be a ba
 tensors of shape S (hence K = |S̄|). Then for any tensor Φ of shape ST there exists a unique tensor Θ
 of shape 〈K〉T such that Φ = a∘Θ."
 
-Verified. As printed; and the parameter is Θ_k = Σ_s a*_ks Φ_s with the dual basis a* = (Aᵀ)⁻¹, A
+Verified. As printed; and the parameter is Θ_k = Σ_s a^*_ks Φ_s with the dual basis a^* = (Aᵀ)⁻¹, A
 being a flattened to a matrix. The inverse does not depend on how S and T are flattened. A family
 that is no basis has no such inverse: with a relation Σ c_k a_k = 0, Θ + c ⊗ t gives the same Φ for
 every t.

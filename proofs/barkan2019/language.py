@@ -13,7 +13,7 @@ its bias is constant.
 Repair. (1) Causality, which the paper leaves out and the Transformer's decoder needs: a causal mask
 alone does not give it. A filter of Definition 1 of width m ≥ 2 reads ⌊m/2⌋ words ahead, so the
 query at i, and the keys and values it attends to, hold words after i: with m = 2 or 3 the next
-word. (2) "Equivalent to the regular self attention": the bias b_|j-t| is in the way. Regular
+word. (2) "Equivalent to the regular self attention": the bias b_(|j-t|) is in the way. Regular
 self-attention commutes with every permutation of the words, 1 × 1 SAC with a bias that is not
 constant does not. (3) Of M positions one holds a pair with a zero and M - 1 a pair of words; of
 triplets M - 2; the patches at the borders attend and are attended to as well. (4) 1 < l < L should

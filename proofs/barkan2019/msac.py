@@ -2,8 +2,8 @@
 
 Printed. MSAC has L SAC operators with filters H_Q^(l,c), H_K^(l,c) ∈ R^(d_a×n_l×m_l×d), "H_V^(l,c),
 H_R^l ∈ R^(d_o×n_l×m_l×d) and H_V^l ∈ R^(d_o×1×1×2d_o) (1 < l < L)"; the outputs are concatenated to
-ψ ∈ R^(N×M×d_oL) and reduced, φ = ψ ∗ H_φ, H_φ ∈ R^(d_o×1×1×d_oL). §6: "5 × 5 via a cascade of two 3
-× 3 filter sets".
+ψ ∈ R^(N×M×d_o·L) and reduced, φ = ψ ∗ H_φ, H_φ ∈ R^(d_o×1×1×d_o·L). §6: "5 × 5 via a cascade of two
+3 × 3 filter sets".
 
 Verified. With 1 ≤ l ≤ L, φ = Σ_l γ^l U^l, where H_φ = [U^1, …, U^L]. Sharpened: MSAC is SAC. With
 one grid for all scales, an MSAC with C heads a scale equals the SAC with C·L heads whose filters

@@ -109,10 +109,14 @@ class Verify:
         document = as_document(outcome, options, selection)
         write_json(self.json, document)
         if page is not None:
-            from convattn.page.report.build import report_page
+            from convattn.page.report.build import TooLarge, report_page
 
+            try:
+                content = report_page(outcome, options, document["environment"])
+            except TooLarge as error:
+                raise UsageError(str(error)) from error
             page.parent.mkdir(parents=True, exist_ok=True)
-            write_file(page, report_page(outcome, options, document["environment"]))
+            write_file(page, content)
             print(f"the report: {page}")
         return SUCCESS if outcome.passed else FAILED
 

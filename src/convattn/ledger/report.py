@@ -11,9 +11,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
-from convattn.ledger.claim import Level, Verdict
+from convattn.ledger.claim import Verdict
 from convattn.ledger.discovery import PAPERS, Proof
-from convattn.ledger.runner import ClaimOutcome, EvidenceOutcome, Outcome
+from convattn.ledger.runner import ClaimOutcome, EvidenceOutcome, Outcome, level_words
 
 _IN_FULL = 3  # up to so many claims, everything about each is printed
 _SLOWEST = 5
@@ -118,16 +118,10 @@ def _paper(proof: Proof) -> str:
 
 
 def _levels(claim: ClaimOutcome) -> Text:
-    parts = []
-    for level in sorted({item.evidence.level for item in claim.evidence}, reverse=True):
-        passed = claim.at_level(level)
-        if False in passed:
-            parts.append(Text(f"{level.name} failed", "red strike"))
-        elif True in passed:
-            parts.append(Text(level.name))
-        else:
-            words = "not re-checked here" if level is Level.PROVED else "not run"
-            parts.append(Text(f"{level.name} {words}", "dim"))
+    styles = {True: "", False: "red strike", None: "dim"}
+    parts = [
+        Text(level_words(level, passed), styles[passed]) for level, passed in claim.levels.items()
+    ]
     return Text(", ").join(parts)
 
 

@@ -91,6 +91,16 @@ class ClaimOutcome:
         return [item.passed for item in self.evidence if item.evidence.level is level]
 
     @property
+    def levels(self) -> dict[Level, bool | None]:
+        """What became of each level, the strongest first: failed, passed (some), or not run."""
+        found = sorted({item.evidence.level for item in self.evidence}, reverse=True)
+        passed = {level: self.at_level(level) for level in found}
+        return {
+            level: False if False in results else True if True in results else None
+            for level, results in passed.items()
+        }
+
+    @property
     def problems(self) -> tuple[str, ...]:
         """Why the evidence for the claim fails; empty if it passes.
 
@@ -124,6 +134,18 @@ class ClaimOutcome:
             return "passes"
         failed = self.selected.problem or any(item.passed is False for item in self.evidence)
         return "fails" if failed else "is incomplete"
+
+
+def level_words(level: Level, passed: bool | None) -> str:
+    """A level as the tables name it.
+
+    Example:
+        >>> level_words(Level.PROVED, None), level_words(Level.TESTED, False)
+        ('PROVED not re-checked here', 'TESTED failed')
+    """
+    if passed is None:
+        return f"{level.name} {'not re-checked here' if level is Level.PROVED else 'not run'}"
+    return level.name if passed else f"{level.name} failed"
 
 
 @dataclass

@@ -13,7 +13,7 @@ from convattn.ledger.selection import Selected
 from convattn.page.report.build import report_page
 
 
-def outcome_of(proofs: Any, passed: bool = True) -> Outcome:
+def outcome_of(proofs: Any, passed: bool | None = True) -> Outcome:
     """As if every check had been run with this result."""
     claims = []
     for proof in proofs:

@@ -68,6 +68,12 @@ def test_a_link_opens_what_is_folded_and_shows_what_is_filtered(opened: Callable
     page.wait_for_function("document.getElementById('s-finite').offsetParent !== null")
 
 
+def test_a_malformed_fragment_does_no_harm(opened: Callable[..., Any]) -> None:
+    page = opened("#%E0%A4%A")
+    page.locator('.node[data-node="S.finite"]').focus()
+    assert page.inner_text("#graph-text").startswith("S.finite stands on")
+
+
 def test_the_graph_shows_what_a_claim_stands_on(opened: Callable[..., Any]) -> None:
     page = opened("#graph")
     node = page.locator('.node[data-node="L21.theorem5"]')
@@ -154,3 +160,5 @@ def test_without_javascript_everything_but_the_figures_is_there(opened: Callable
     page = opened(java_script_enabled=False)
     assert page.locator("#s-finite").is_visible()
     assert page.locator(".graph .node").count() > 100
+    for control in ("#search", "#strength", "#theme", "[data-print]"):
+        assert not page.locator(control).first.is_visible()

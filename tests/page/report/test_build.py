@@ -88,6 +88,23 @@ def test_results_are_escaped_and_failures_are_shown(tmp_path: Path) -> None:
     assert "&lt;a device&gt;" in text
 
 
+def test_badges_and_the_graph_show_what_was_reached() -> None:
+    proof = next(proof for proof in discover(proofs_directory()) if proof.name == "S.finite")
+    shown = {
+        True: ('data-levels="PROVED CERTIFIED', 'class="node holds proved"'),
+        False: ('data-levels=""', 'class="node holds evidence-fails"'),
+        None: ('data-levels=""', 'class="node holds not-run"'),
+    }
+    for passed, parts in shown.items():
+        text = page_of(outcome_of([proof], passed)).decode()
+        assert all(part in text for part in parts), passed
+    assert "PROVED not re-checked here" in text
+
+
+def test_no_path_of_the_machine_is_shown(report_file: Path) -> None:
+    assert str(certificates_directory().parent) not in report_file.read_text("utf-8")
+
+
 def test_a_file_that_cannot_be_loaded_is_shown(tmp_path: Path) -> None:
     broken = Proof(tmp_path / "x.py", "p/x.py", problem="SyntaxError: <here>")
     text = page_of(outcome_of([broken])).decode()
@@ -97,5 +114,5 @@ def test_a_file_that_cannot_be_loaded_is_shown(tmp_path: Path) -> None:
 
 def test_a_report_that_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(build, "MOST_BYTES", 1000)
-    with pytest.raises(ValueError, match=r"bytes, but expected at most 1000"):
+    with pytest.raises(build.TooLarge, match=r"bytes, but expected at most 1,000"):
         page_of(outcome_of([]))

@@ -149,15 +149,44 @@ def test_the_errors_are_the_singular_values(page: Any, patch: int, channels: int
     assert found["rank"] == np.linalg.matrix_rank(flat)
     assert found["rows"][-1]["heads"] == found["rank"] + 1
     assert found["rows"][-1]["reached"] == 0
+    scale = values.sum()
     for row in found["rows"]:
         below, reached = values[row["heads"] :].sum(), values[row["heads"] - 1 :].sum()
-        assert np.allclose(
-            [row["bound"], row["reached"]], [below, reached], atol=1e-9 * sum(values)
-        )
+        wanted = [below / scale, reached / scale]
+        assert np.allclose([row["bound"], row["reached"]], wanted, atol=1e-9)
     approximation = ca.approximate_convolution(pairs, 2, patch_size=patch)
     if len(found["rows"]) > 2:
-        assert approximation.lower_bound <= found["rows"][1]["bound"] * (1 + 1e-9)
-        assert approximation.error.lower <= found["rows"][1]["reached"] * (1 + 1e-6)
+        assert approximation.lower_bound <= found["rows"][1]["bound"] * scale * (1 + 1e-9)
+        assert approximation.error.lower <= found["rows"][1]["reached"] * scale * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("patch", [1, 2])
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        [[1, 2, 3], [4, 5.5, -6], [7, 8, 9e-8]],  # singular values far apart
+        [[0, 0, 0], [0, 0, 0], [0, 0, 0]],
+        [[1e-80, 0, 2e-80], [0, 0, 0], [3e-80, 0, 0]],
+        [[0.1, 0.2, 0.3], [0.4, 0.5, 0.6], [0.7, 0.8, 0.9]],
+        [[1e100, 0, 1], [1, 0, 1], [0, 0, 1e-100]],
+        [[2.5]],
+    ],
+)
+def test_the_rank_is_exact(page: Any, kernel: list[list[float]], patch: int) -> None:
+    found = page.evaluate("([k, p]) => convattn.approximation(k, p, 1)", [kernel, patch])
+    array = np.asarray(kernel, np.float64)[:, :, None, None]
+    assert found["rank"] == ca.heads_of(array, patch_size=patch).rank
+    assert len(found["rows"]) == found["rank"] + 1
+
+
+@pytest.mark.parametrize("field", ["size-2", "patch-2", "in-2", "width-2"])
+def test_a_size_that_cannot_be_is_refused(page: Any, field: str) -> None:
+    for wrong in ("0", "2.5", "99999", *(() if field == "width-2" else ("",))):
+        page.fill(f"#{field}", wrong)
+        assert "is a whole number from 1 to" in page.inner_text("#text-2")
+        assert page.locator("#chart-2 svg").count() == 0
+    page.fill(f"#{field}", "" if field == "width-2" else "3")
+    assert "heads in the limit" in page.inner_text("#text-2").lower()
 
 
 def test_the_controls_drive_the_figures(page: Any) -> None:

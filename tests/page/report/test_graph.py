@@ -4,6 +4,7 @@ import re
 from xml.etree import ElementTree
 
 import pytest
+from page.report.conftest import outcome_of
 
 from convattn.ledger.coq.sources import read_project
 from convattn.ledger.coq.statements import items
@@ -15,7 +16,8 @@ from convattn.page.report.graph import Graph, Node, build_graph, columns, draw, 
 @pytest.fixture(scope="module")
 def graph() -> Graph:
     project = read_project(coq_directory())
-    return build_graph(discover(proofs_directory()), project, items(project))
+    outcome = outcome_of(discover(proofs_directory()))
+    return build_graph(outcome.claims, project, items(project))
 
 
 def reached(edges: list[tuple[str, str]], name: str) -> set[str]:

@@ -71,6 +71,44 @@ def test_every_statement_of_the_ledger_keeps_its_letters() -> None:
     assert formulas > 2000
 
 
+def left_over(text: str) -> list[str]:
+    """What still looks like mathematics beside the formulas and the code of a text's HTML."""
+    html = re.sub(r"<math>.*?</math>|<code>.*?</code>", "¤", paragraphs(text))
+    return re.findall(r".{,20}(?:[_^⁰¹²³⁴-⁹ᵀ⁽₀-₉]|¤'|'¤).{,20}", re.sub("<[^>]*>", "", html))
+
+
+def test_no_script_is_left_beside_a_formula() -> None:
+    for proof in discover(proofs_directory()):
+        statement = proof.statement
+        texts = [statement.title, statement.printed, statement.verified, statement.repair]
+        texts += [statement.proof, *(item.covers for item in proof.claim.evidence)]
+        texts += [part for e in statement.errata for part in (e.where, e.printed, e.correction)]
+        assert [found for text in texts for found in left_over(text)] == [], proof.name
+    assert left_over("the head h_")
+    assert left_over("the ᵀ of words")
+
+
+@pytest.mark.parametrize(
+    ("text", "shown_as"),
+    [
+        ("e^(-α|(k-q) - Δ|²)", "<msup><mi>e</mi><mrow>"),
+        ("b_(|i-r|, |j-t|)", "<msub><mi>b</mi><mrow>"),
+        ("A'_k'", "<msubsup><mi>A</mi><mrow><mi>k</mi><mo>′</mo></mrow><mo>′</mo></msubsup>"),
+        ("P'c ≥ 1", "<msup><mi>P</mi><mo>′</mo></msup><mi>c</mi>"),
+        ("δ_1δ_2", "<msub><mi>δ</mi><mn>1</mn></msub><msub><mi>δ</mi><mn>2</mn></msub>"),
+        ("hD_h + 1", "<mi>h</mi><msub><mi>D</mi><mi>h</mi></msub>"),
+        ("Θ⁽¹⁾_kp", "<msubsup><mi>Θ</mi><mrow><mi>k</mi><mi>p</mi></mrow>"),
+        ("Ŵ_keyᵀ", '<mi mathvariant="normal">key</mi><mi>T</mi>'),
+        ("H_Y,c = 0", "<mi>Y</mi><mo>,</mo><mi>c</mi>"),
+        ("(3) K is odd", "(3) <math><mi>K</mi></math>"),
+        ("12.1M parameters", "12.1M parameters"),
+        ("appendix E", "appendix E"),
+    ],
+)
+def test_scripts_stand_on_their_base(text: str, shown_as: str) -> None:
+    assert shown_as in inline(text)
+
+
 def test_the_letters_would_be_missed() -> None:
     assert letters(shown(inline("K ≤ 2P")).replace("P", "")) != letters("K ≤ 2P")
 

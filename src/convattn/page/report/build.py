@@ -5,6 +5,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from html import escape
 from importlib.resources import files
+from pathlib import Path
 from string import Template
 from typing import Any
 
@@ -13,8 +14,9 @@ from convattn.ledger.coq.lock import read_lock
 from convattn.ledger.coq.rules import holds_a_theorem
 from convattn.ledger.coq.sources import Project, read_project
 from convattn.ledger.coq.statements import Item, items
+from convattn.ledger.coq.theorem_check import read_report
 from convattn.ledger.discovery import PAPERS
-from convattn.ledger.locations import coq_directory
+from convattn.ledger.locations import coq_directory, prove_report
 from convattn.ledger.runner import Options, Outcome
 from convattn.page.report.claims import claim_sections, errata_pages, item_anchor
 from convattn.page.report.figure_data import figure_data
@@ -22,6 +24,10 @@ from convattn.page.report.graph import build_graph, draw, file_anchor
 
 SCRIPTS = ("attention.js", "heads.js", "figures.js", "report.js")
 MOST_BYTES = 4 * 2**20
+
+
+class TooLarge(ValueError):
+    """The report would be too large for a page."""
 
 
 def report_page(outcome: Outcome, options: Options, environment: Mapping[str, Any]) -> bytes:
@@ -36,14 +42,14 @@ def report_page(outcome: Outcome, options: Options, environment: Mapping[str, An
         An HTML file in UTF-8.
 
     Raises:
-        ValueError: If it would be larger than 4 MiB.
+        TooLarge: If it would be larger than 4 MiB.
     """
     project = read_project(coq_directory())
     known = items(project)
     lock = read_lock(project) or {"theorems": {}, "definitions": {}}
     reached = {file: entry["definitions"] for file, entry in lock["theorems"].items()}
     claims = [result for result in outcome.claims if result.selected.proof.claim is not None]
-    graph = build_graph([result.selected.proof for result in claims], project, known)
+    graph = build_graph(claims, project, known)
     assets = files("convattn.page") / "assets"
     text = Template((assets / "report" / "report.html").read_text("utf-8")).substitute(
         style=(assets / "style.css").read_text("utf-8")
@@ -60,7 +66,10 @@ def report_page(outcome: Outcome, options: Options, environment: Mapping[str, An
     )
     page = text.encode()
     if len(page) > MOST_BYTES:
-        raise ValueError(f"the report has {len(page)} bytes, but expected at most {MOST_BYTES}")
+        raise TooLarge(
+            f"the report would have {len(page):,} bytes, but expected at most {MOST_BYTES:,}: "
+            "leave claims out with --claim, or shorten the statements"
+        )
     return page
 
 
@@ -128,11 +137,30 @@ def _sources(
     return "\n".join(found)
 
 
+def _checked(proved: Mapping[str, Any]) -> str:
+    """What `convattn prove` last checked, in words."""
+    entries = proved["theorems"].values()
+    checked = sum(bool(entry["checked"]) for entry in entries)
+    return f"{checked} of {len(entries)} theorems, by convattn prove"
+
+
 def _environment(environment: Mapping[str, Any], lock: Mapping[str, Any]) -> str:
     rows = []
-    for name, value in environment.items():
-        shown = json.dumps(value) if isinstance(value, dict | list) else str(value)
-        rows.append(f"<tr><th scope=row>{escape(name)}</th><td>{escape(shown)}</td></tr>")
+    path = prove_report()
+    proved = None if path is None else read_report(path)
+    asked = environment["options"]
+    facts = {name: value for name, value in environment.items() if name != "options"}
+    facts |= {
+        "seconds": round(environment["seconds"], 1),
+        "claims asked for": ", ".join(asked.get("claims", [])) or "all",
+        "levels asked for": ", ".join(asked.get("levels", [])) or "all",
+        "worker processes": asked["jobs"] or "one a core",
+        "certificates": Path(asked["certificates"]).name,
+        "Coq": "no report of convattn prove" if proved is None else proved["versions"]["coq"],
+        "theorems": "none" if proved is None else _checked(proved),
+    }
+    for name, value in facts.items():
+        rows.append(f"<tr><th scope=row>{escape(name)}</th><td>{escape(str(value))}</td></tr>")
     locked = "".join(
         f"<tr><td><code>{escape(name)}</code></td><td><code>{escape(value[:16])}…</code></td></tr>"
         for name, value in lock["definitions"].items()

@@ -6,14 +6,16 @@ from html import escape
 from itertools import groupby
 from pathlib import Path
 
-from convattn.ledger.claim import Claim, Evidence, Level, Verdict
+from convattn.ledger.claim import Claim, Evidence, Level
 from convattn.ledger.coq.axioms import stated
 from convattn.ledger.coq.theorem_check import TheoremCheck
 from convattn.ledger.discovery import PAPERS, Statement
-from convattn.ledger.runner import ClaimOutcome, EvidenceOutcome
+from convattn.ledger.runner import ClaimOutcome, EvidenceOutcome, level_words
 from convattn.page.report.graph import file_anchor
 from convattn.page.report.mathematics import anchor, inline, paragraphs
 
+BADGES = {True: "passed", False: "failed", None: "not-run"}
+LONGEST_DETAIL = 5000  # characters
 RESULTS = {True: "passed", False: "FAILED", None: "not run here"}
 
 
@@ -54,19 +56,14 @@ def claim_sections(
     return "\n".join(found)
 
 
-def levels(claim: Claim) -> list[Level]:
-    """The levels of a claim's evidence, the strongest first; without runs nothing is measured."""
-    held = {item.level for item in claim.evidence}
-    if claim.verdict is Verdict.NOT_RUN:
-        held.discard(Level.MEASURED)
-    return sorted(held, reverse=True)
-
-
 def _section(claim: Claim, statement: Statement, outcome: ClaimOutcome, body: Sequence[str]) -> str:
     verdict = str(claim.verdict)
-    names = [level.name for level in levels(claim)]
-    badges = "".join(f'<span class="level">{name}</span>' for name in names)
-    state = "" if outcome.passed else '<strong class="failed">evidence fails</strong>'
+    names = [level.name for level, passed in outcome.levels.items() if passed]
+    badges = "".join(
+        f'<span class="level {BADGES[passed]}">{level_words(level, passed)}</span>'
+        for level, passed in outcome.levels.items()
+    )
+    state = "" if outcome.passed else f'<strong class="failed">evidence {outcome.result}</strong>'
     return (
         f'<article class="claim" id="{anchor(claim.id)}" data-id="{claim.id}" '
         f'data-verdict="{verdict}" data-levels="{" ".join(names)}">'
@@ -163,10 +160,14 @@ def _evidence(outcome: ClaimOutcome) -> str:
 
 def _evidence_row(item: EvidenceOutcome) -> str:
     covers = f" <em>covers: {inline(item.evidence.covers)}</em>" if item.evidence.covers else ""
-    detail = escape(item.detail)
+    name = inline(item.evidence.name)
+    if isinstance(item.evidence.check, TheoremCheck):
+        name = f"<code>{escape(item.evidence.check.file)}</code>"
+    said = item.detail
+    detail = escape(said if len(said) <= LONGEST_DETAIL else f"{said[:LONGEST_DETAIL]} …")
     return (
         f"<tr><td>{Level(item.evidence.level).name}</td>"
-        f"<td>{inline(item.evidence.name)}{covers}</td>"
+        f"<td>{name}{covers}</td>"
         f"<td><strong>{RESULTS[item.passed]}</strong>: {detail}</td>"
         f"<td>{inline(item.evidence.assumes or 'nothing further')}</td>"
         f"<td>{item.seconds:.1f}</td></tr>"
@@ -207,8 +208,8 @@ def errata_pages(outcomes: Sequence[ClaimOutcome]) -> str:
             found.append(
                 f'<article class="errata" id="errata-{paper.lower()}">'
                 f"<h3>Errata of {escape(PAPERS.get(paper, paper))} ({escape(paper)})</h3>"
-                f'<p class="screen"><button type="button" data-print="errata-{paper.lower()}">'
-                f"Print this page</button></p>"
+                '<p class="screen scripted" hidden><button type="button" '
+                f'data-print="errata-{paper.lower()}">Print this page</button></p>'
                 f'<div class="table" tabindex="0" role="region" aria-label="Errata of {paper}">'
                 "<table><thead><tr><th>where</th><th>printed</th><th>should be</th><th>claim</th>"
                 f"</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"

@@ -11,11 +11,10 @@ from dataclasses import dataclass
 from html import escape
 from pathlib import PurePosixPath
 
-from convattn.ledger.claim import Claim, Level
 from convattn.ledger.coq.run import named_theorems
 from convattn.ledger.coq.sources import Project
 from convattn.ledger.coq.statements import Item
-from convattn.ledger.discovery import Proof
+from convattn.ledger.runner import ClaimOutcome
 from convattn.page.report.mathematics import anchor, mentioned
 
 HIDDEN = ("bridge",)  # computes values for the tests; no claim rests on it
@@ -32,7 +31,7 @@ class Node:
         href: Where a click leads.
         group: The paper, or the folder of the file.
         verdict: Of a claim.
-        level: The strongest level of a claim's evidence.
+        level: The strongest level that a claim's evidence has reached; or that it fails.
     """
 
     name: str
@@ -62,17 +61,18 @@ def file_anchor(file: str) -> str:
 
 
 def build_graph(
-    proofs: Sequence[Proof], project: Project, items: Mapping[tuple[str, str], Item]
+    outcomes: Sequence[ClaimOutcome], project: Project, items: Mapping[tuple[str, str], Item]
 ) -> Graph:
     """Read the graph.
 
     Args:
-        proofs: The claims, all of which must have been loaded.
+        outcomes: What became of the claims, all of which must have been loaded.
         project: The Coq sources.
         items: What `convattn.ledger.coq.statements.items` reads from them.
     """
+    proofs = [outcome.selected.proof for outcome in outcomes]
     owner = {file: claim for _, claim, file in named_theorems(proofs)}
-    nodes = {proof.name: _claim_node(proof.claim) for proof in proofs if proof.claim is not None}
+    nodes = {outcome.id: _claim_node(outcome) for outcome in outcomes}
     for file in project.files:
         folder = file.partition("/")[0]
         if file not in owner and folder not in HIDDEN:
@@ -95,10 +95,14 @@ def build_graph(
     return Graph(nodes, {name: frozenset(found) for name, found in uses.items()})
 
 
-def _claim_node(claim: Claim) -> Node:
-    level = Level(max(item.level for item in claim.evidence)).name
-    short = claim.id.partition(".")[2]
-    return Node(claim.id, short, f"#{anchor(claim.id)}", claim.paper, str(claim.verdict), level)
+def _claim_node(outcome: ClaimOutcome) -> Node:
+    """A claim with the strongest level that was reached, or that its evidence fails."""
+    paper, _, short = outcome.id.partition(".")
+    claim = outcome.selected.proof.claim
+    verdict = str(claim.verdict) if claim else ""
+    reached = [level.name for level, passed in outcome.levels.items() if passed]
+    level = "evidence fails" if outcome.result == "fails" else reached[0] if reached else "not run"
+    return Node(outcome.id, short, f"#{anchor(outcome.id)}", paper, verdict, level)
 
 
 def _reached(uses: Mapping[str, set[str] | frozenset[str]], name: str) -> set[str]:
@@ -186,7 +190,8 @@ def draw(graph: Graph, papers: Sequence[str]) -> str:
         verdict = node.verdict.replace(" ", "-") or "lemmas"
         parts.append(
             f'<a href="{node.href}" data-node="{escape(name)}" class="node {verdict} '
-            f'{node.level.lower()}" aria-label="{escape(said)}"><title>{escape(said)}</title>'
+            f'{node.level.lower().replace(" ", "-")}" aria-label="{escape(said)}">'
+            f"<title>{escape(said)}</title>"
             f'<rect x="{x}" y="{y}" width="{WIDTH}" height="{HEIGHT}" rx="4"></rect>'
             f'<text x="{x + WIDTH / 2}" y="{y + 15}" text-anchor="middle">{escape(node.label)}'
             "</text></a>"

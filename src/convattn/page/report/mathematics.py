@@ -7,6 +7,7 @@ or `K²`.
 """
 
 import re
+import unicodedata
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from html import escape
@@ -36,10 +37,10 @@ FUNCTIONS = frozenset(
 )
 ARTICLES = frozenset("aAI")
 WORDS_BELOW = frozenset({"in", "kv", "tr"})  # indices of two letters that are one word
-RAISED = dict(zip("⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺ᵀⁿⁱ′", "0123456789−+Tni′", strict=True))
+RAISED = dict(zip("⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺ᵀⁿⁱ′⁽⁾", "0123456789−+Tni′()", strict=True))
 LOWERED = dict(zip("₀₁₂₃₄₅₆₇₈₉₋₊ᵢⱼₖₕₙₘₚₓ", "0123456789−+ijkhnmpx", strict=True))
 RELATIONS = "=≠≤≥<>≈≪≫≃∈∉⊂⊆→↦⇒⇔↔∼"
-OPERATORS = f"{RELATIONS}·×+±⊕⊗∘√Σ∏∫∪∩∞∂∀∃∅"
+OPERATORS = f"{RELATIONS}·×+±⊕⊗∘⋆√Σ∏∫∪∩∞∂∀∃∅"
 OPENING, CLOSING = "([{⌊⌈", ")]}⌋⌉"
 SHORT, LONG, LONGEST = 5, 9, 12  # tokens of a part of a formula, before a line may end
 SHOWN = {"-": "−", "Σ": "∑", "*": "∗"}
@@ -48,18 +49,24 @@ _PIECES = re.compile(
     r"(?P<code>``.+?``|`[^`]+`)"
     r"|(?<![\w*)\]])\*(?P<emphasis>[^\W\d_][^*]*?)\*(?![\w*(])"
     r"|(?<![\w.])(?P<claim>(?:C20|L21|A19|B19|S)\.[a-z]\w*|[CLAB](?:19|2[01])\b)"
-    r"|(?P<word>'s\b|\be\.g\.|\bi\.e\.|\bet al\.|\b\d-D\b|\b[A-Za-z]+(?:-[A-Za-z]+)+\b(?!_))",
+    r"|(?P<word>'s\b|\(\d\)(?=\s)|\b\d+\.\d+[A-Z]\b|\b[1-3]-?D\b|\b[Aa]ppendix [A-Z]\b|\bSAC\b"
+    r"|\be\.g\.|\bi\.e\.|\bet al\."
+    r"|(?<![_^({|])\b(?=[A-Za-z-]*[A-Za-z]{2})[A-Za-z]+(?:-[A-Za-z]+)+\b(?!_))",
     re.DOTALL,
 )
 _TOKEN = re.compile(
     r"(?P<space>\s+)"
-    r"|(?P<number>\d+(?:\.\d+)?(?:e[-+]?\d+)?(?![A-Za-z\d]))"
-    r"|(?P<name>[A-Za-z]\u0303?(?:[A-Za-z]+|\d+)*)"
-    r"|(?P<greek>[α-ωϑϕΑ-ΡΤ-Ωℓℝ]\u0303?)"
+    r"|(?P<number>\d+(?:\.\d+)?(?:e[-+]?\d+)?)"
+    r"|(?P<name>[A-Za-z][\u0302\u0303]?(?:[A-Za-z]+|\d+)*)"
+    r"|(?P<greek>[α-ωϑϕΑ-ΡΤ-Ωℓℝ∂][\u0302\u0303]?)"
     r"|(?P<other>.)",
     re.DOTALL,
 )
-_INDEX = re.compile(r"-?(?:[A-Za-z]+|[α-ωΑ-Ω]|\d+)+|[*∞]")
+# An index is letters and digits, but ends where digits are followed by a Greek letter; a comma
+# without a space goes on, and so do primes.
+_INDEX = re.compile(
+    r"[-·]?(?:[A-Za-z]+(?:'(?![a-z]))*|[α-ωΑ-Ω](?:'(?![a-z]))*|\d+(?![α-ωΑ-Ω]))+(?:,(?:[A-Za-z]+|\d+)(?![A-Za-z0-9_(]))*|\d+|[*∞]"
+)
 
 
 @dataclass(frozen=True)
@@ -119,6 +126,7 @@ def inline(text: str, claims: Collection[str] = ()) -> str:
         >>> inline("a head for K²")
         'a head for <math><msup><mi>K</mi><mn>2</mn></msup></math>'
     """
+    text = re.sub("[ŴÂ](?![a-z])", lambda m: unicodedata.normalize("NFD", m[0]), text)
     found, place = [], 0
     for match in _PIECES.finditer(text):
         found.append(_formulas(text[place : match.start()]))
@@ -169,7 +177,8 @@ def _formulas(text: str) -> str:
     for place, token in enumerate(tokens):
         depth += (token.role == "open") - (token.role == "close")
         ends = token.role == "prose" or (token.role == "mark" and depth <= 0)
-        if token.text in ARTICLES and not _beside_operator(tokens, place):
+        inside = depth > 0 and token.text != "a"
+        if token.text in ARTICLES and not inside and not _beside_operator(tokens, place):
             ends = True
         if ends:
             close()
@@ -229,9 +238,11 @@ def _chunks(tokens: Sequence[Token]) -> Iterator[list[Token]]:
     """
     chunk: list[Token] = []
     depth = 0
-    for token in tokens:
+    for place, token in enumerate(tokens):
         depth += (token.role == "open") - (token.role == "close")
-        breaks = token.text in RELATIONS + "+" or (token.role == "space" and len(chunk) > LONG)
+        beside = {each.role for each in tokens[max(place - 1, 0) : place + 2]}
+        apart = token.role == "space" and "operator" not in beside and len(chunk) > LONG
+        breaks = apart or (token.role == "operator" and token.text in RELATIONS + "+")
         if breaks and len(chunk) > (SHORT if depth == 0 else LONGEST):
             yield chunk
             chunk = []
@@ -276,6 +287,10 @@ def _tokens(text: str) -> Iterator[Token]:
         if kind == "space":
             yield Token(whole, "", "space")
             continue
+        if kind == "name" and re.fullmatch("[a-z][A-Z]", whole):  # a product: h·D_h
+            place, whole = match.start() + 1, whole[0]
+            yield _token(kind, whole, "", False)
+            continue
         word = kind == "name" and len(whole) > 1
         scripts, end = (
             ({}, place) if word and text[place : place + 1] == "'" else _scripts(text, place)
@@ -289,7 +304,7 @@ def _tokens(text: str) -> Iterator[Token]:
             tag = "msubsup" if below and above else "msub" if below else "msup"
             mathml = f"<{tag}>{token.mathml}{below}{above}</{tag}>"
             whole = text[match.start() : end]
-            token = Token(whole, mathml, token.role, token.strong or token.role == "name")
+            token = Token(whole, mathml, token.role, True)
         yield token
 
 
@@ -299,7 +314,7 @@ def _token(kind: str, whole: str, following: str, scripted: bool) -> Token:
     if kind == "greek":
         return Token(whole, f"<mi>{whole}</mi>", "name", True)
     if kind == "name":
-        letters = whole.replace("\u0303", "")
+        letters = re.sub("[\u0302\u0303]", "", whole)
         if len(letters) == 1 or (letters[1:].isdigit() and len(letters) == 2):
             return Token(whole, f"<mi>{whole}</mi>", "name", whole not in ARTICLES)
         if (whole in FUNCTIONS and following == "(") or (scripted and letters.isalpha()):
@@ -340,7 +355,7 @@ def _scripts(text: str, place: int) -> tuple[dict[str, str], int]:
                 place = end
                 break
         else:
-            if text[place] == "'" and not text[place + 1 : place + 2].isalpha():
+            if text[place] == "'" and not re.match(r"s\b|[a-z]{2}", text[place + 1 :]):
                 found["above"] = found.get("above", "") + "<mo>′</mo>"
                 place += 1
                 continue
@@ -373,11 +388,13 @@ def _script(text: str) -> str:
     """A script, in which everything is mathematics."""
     if re.fullmatch(r"[A-Za-z]{3,}", text) or text in WORDS_BELOW:
         return f'<mi mathvariant="normal">{text}</mi>'
-    if re.fullmatch(r"-?(?:[A-Za-z]|[α-ωΑ-Ω]|\d)+", text):
-        parts = re.findall(r"-|[^\W\d]|\d+", text)
+    if "," in text and " " not in text and "(" not in text:
+        return "<mo>,</mo>".join(map(_script, text.split(",")))
+    if re.fullmatch(r"[-·]?(?:(?:[A-Za-z]|[α-ωΑ-Ω])'*|\d)+", text):
+        marks = {"-": "<mo>−</mo>", "·": "<mo>·</mo>", "'": "<mo>′</mo>"}
         return "".join(
-            "<mo>−</mo>" if p == "-" else f"<mn>{p}</mn>" if p.isdigit() else f"<mi>{p}</mi>"
-            for p in parts
+            marks.get(part) or (f"<mn>{part}</mn>" if part.isdigit() else f"<mi>{part}</mi>")
+            for part in re.findall(r"[-·']|[^\W\d]|\d+", text)
         )
     tokens = [
         token

@@ -42,7 +42,10 @@
   const kernelInputs = () => [...byId("kernel").querySelectorAll("input")];
   const readKernel = () => {
     const size = Number(byId("kernel-size").value);
-    const entries = kernelInputs().map((input) => (Number.isFinite(input.valueAsNumber) ? input.valueAsNumber : 0));
+    const entries = kernelInputs().map((input) => {
+      const value = Number.isFinite(input.valueAsNumber) ? input.valueAsNumber : 0;
+      return Math.abs(value) > 1e6 ? Math.sign(value) * 1e6 : Math.abs(value) < 1e-6 ? 0 : value;
+    });
     return Array.from({ length: size }, (_, row) => entries.slice(row * size, (row + 1) * size));
   };
   const showKernel = (kernel) => {
@@ -99,11 +102,13 @@
     );
   };
 
+  // A whole number within the bounds of its field, or null; `wrong` says what is not one.
   const number = (name) => {
-    const input = byId(name);
-    const value = Math.round(input.valueAsNumber);
-    return Number.isFinite(value) ? Math.min(Math.max(value, Number(input.min)), Number(input.max)) : null;
+    const { valueAsNumber, min, max } = byId(name);
+    return Number.isInteger(valueAsNumber) && valueAsNumber >= Number(min) && valueAsNumber <= Number(max) ? valueAsNumber : null;
   };
+  const wrong = (names) => names.filter((name) => number(name) === null && !(name === "width-2" && byId(name).value === "" && !byId(name).validity.badInput))
+    .map((name) => `${byId(name).labels[0].textContent.trim()} is a whole number from ${byId(name).min} to ${byId(name).max}`);
 
   // A chart of lines: series of [x, y], each with a class and a name; `levels` are horizontal lines.
   const chart = (series, levels, xTitle, yTitle) => {
@@ -150,11 +155,16 @@
   };
 
   const figureTwo = () => {
-    const [size, patch, input, output] = ["size-2", "patch-2", "in-2", "out-2"].map((name) => number(name) ?? 1);
-    const width = number("width-2");
+    const refused = wrong(["size-2", "patch-2", "in-2", "out-2", "width-2"]);
+    if (refused.length) {
+      byId("text-2").textContent = `${refused.join("; ")}.`;
+      ["chart-2", "models-2"].forEach((name) => byId(name).replaceChildren());
+      return;
+    }
+    const [size, patch, input, output, width] = ["size-2", "patch-2", "in-2", "out-2", "width-2"].map(number);
     const counts = convattn.headCounts(size, patch, input, output, width);
     const range = ([low, high]) => (low === high ? `${low}` : `${low} to ${high}`);
-    byId("text-2").textContent = `${counts.offsets} token offsets, rank ${counts.rank}. Heads in the limit: ${range(counts.limit)}`
+    byId("text-2").textContent = `K = ${size}, P = ${patch}, ${input} to ${output} channels: ${counts.offsets} token offsets, rank ${counts.rank}. Heads in the limit: ${range(counts.limit)}`
       + `${counts.bounded ? ` (${counts.bounded} necessary if the value maps stay bounded)` : ""}; exactly: ${range(counts.exact)}.`;
     byId("text-2").dataset.value = JSON.stringify(counts);
     const all = Array.from({ length: 15 }, (_, k) => [k + 1, convattn.headCounts(k + 1, patch, input, output, width)]);
@@ -189,9 +199,9 @@
   };
   const figureThree = (image, kernel) => {
     const found = convattn.borderErrors(image, kernel);
-    const largest = convattn.convolution(image, kernel).pixels.reduce((most, value) => Math.max(most, Math.abs(value)), 1);
+    const largest = 255 * kernel.flat().reduce((sum, tap) => sum + Math.abs(tap), 0);
     const cell = (error) => {
-      const equal = error < 1e-9 * largest;
+      const equal = error <= 1e-11 * largest;
       return element("td", { class: equal ? "equal" : "", "data-value": error }, equal ? "equal" : shown(error));
     };
     rows(byId("table-3"), ["layer", ...paddings.map((padding) => `${padding} padding`)],
@@ -200,17 +210,18 @@
     byId("pictures-3").replaceChildren(...layers.map(([name], k) => {
       const gap = difference(found[k].found, chosen);
       const most = found[k].errors[paddings.indexOf(byId("padding-3").value)];
-      const equal = most < 1e-9 * largest;
-      return picture(gap, 0, equal ? largest : most, equal ? `${name}: equal` : `${name}: white is ${shown(most)}`);
+      const equal = most <= 1e-11 * largest;
+      return picture(gap, 0, equal ? largest || 1 : most, equal ? `${name}: equal` : `${name}: white is ${shown(most)}`);
     }));
   };
 
   const figureFour = (kernel) => {
     const [patch, channels] = [Number(byId("patch-4").value), Number(byId("channels-4").value)];
-    const { total, rank, rows: found } = convattn.approximation(kernel, patch, channels);
-    const relative = (value) => (total ? Math.sqrt(value / total) : 0);
-    byId("text-4").textContent = `The flattened kernel has rank ${rank}: ${rank + 1} heads are exact at finite scores.`;
-    byId("text-4").dataset.value = JSON.stringify({ total, rank, found });
+    const { rank, rows: found } = convattn.approximation(kernel, patch, channels);
+    const relative = Math.sqrt;
+    byId("text-4").textContent = rank === 0 ? "The kernel is zero: no head is needed."
+      : `The flattened kernel has rank ${rank}: ${rank + 1} heads are exact at finite scores, and no fewer (S.kernel).`;
+    byId("text-4").dataset.value = JSON.stringify({ rank, found });
     byId("chart-4").replaceChildren(chart([
       { line: found.map((row) => [row.heads, relative(row.reached)]), kind: "one", name: "reached with N heads" },
       { line: found.map((row) => [row.heads, relative(row.bound)]), kind: "two", name: "N heads cannot go below", dashed: true },

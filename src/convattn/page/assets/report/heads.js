@@ -60,26 +60,66 @@ convattn.turned = (kernel, quarters) => {
   return turned;
 };
 
+// The rows of the flattened kernel F for one channel pair, each with the number of its copies.
+const rowsOf = (kernel, patch) => {
+  const reach = (kernel.length - 1) / 2;
+  const most = Math.ceil(reach / patch);
+  const found = [];
+  for (let down = 1 - patch; down < patch; down += 1) {
+    for (let right = 1 - patch; right < patch; right += 1) {
+      const row = [];
+      for (let a = -most; a <= most; a += 1) {
+        for (let b = -most; b <= most; b += 1) row.push(kernel[patch * a + down + reach]?.[patch * b + right + reach] ?? 0);
+      }
+      found.push({ row, count: (patch - Math.abs(down)) * (patch - Math.abs(right)) });
+    }
+  }
+  return found;
+};
+
+const pairRows = (kernel, patch, channels) =>
+  Array.from({ length: channels ** 2 }, (_, pair) => rowsOf(convattn.turned(kernel, pair), patch)).flat();
+
+// A double as an integer, all with one power of two: exact.
+const exactIntegers = (rows) => {
+  const parts = (value) => {
+    if (value === 0) return [0n, 0];
+    let exponent = Math.max(Math.floor(Math.log2(Math.abs(value))) - 52, -1074);
+    let scaled = value / 2 ** exponent;
+    while (!Number.isInteger(scaled)) { scaled *= 2; exponent -= 1; }
+    return [BigInt(scaled), exponent];
+  };
+  const all = rows.map((row) => row.map(parts));
+  const low = Math.min(...all.flat().map(([, exponent]) => exponent));
+  return all.map((row) => row.map(([whole, exponent]) => whole << BigInt(exponent - low)));
+};
+
+// The rank of F, exactly: Bareiss' elimination in integers.
+convattn.exactRank = (kernel, patch, channels) => {
+  const rows = exactIntegers(pairRows(kernel, patch, channels).map(({ row }) => row));
+  let rank = 0;
+  let before = 1n;
+  for (let column = 0; column < rows[0].length; column += 1) {
+    const at = rows.findIndex((row, k) => k >= rank && row[column] !== 0n);
+    if (at < 0) continue;
+    [rows[rank], rows[at]] = [rows[at], rows[rank]];
+    for (let k = rank + 1; k < rows.length; k += 1) {
+      const factor = rows[k][column];
+      rows[k] = rows[k].map((value, j) => (value * rows[rank][column] - factor * rows[rank][j]) / before);
+    }
+    before = rows[rank][column];
+    rank += 1;
+  }
+  return rank;
+};
+
 // The Gram matrix FᵀF of the flattened kernel; pair (i, j) of the channels has the kernel turned by
 // i·channels + j quarters.
 convattn.gram = (kernel, patch, channels) => {
-  const reach = (kernel.length - 1) / 2;
-  const most = Math.ceil(reach / patch);
-  const side = 2 * most + 1;
-  const gram = Array.from({ length: side ** 2 }, () => new Float64Array(side ** 2));
-  for (let pair = 0; pair < channels ** 2; pair += 1) {
-    const taps = convattn.turned(kernel, pair);
-    for (let down = 1 - patch; down < patch; down += 1) {
-      for (let right = 1 - patch; right < patch; right += 1) {
-        const row = [];
-        for (let a = -most; a <= most; a += 1) {
-          for (let b = -most; b <= most; b += 1) row.push(taps[patch * a + down + reach]?.[patch * b + right + reach] ?? 0);
-        }
-        const count = (patch - Math.abs(down)) * (patch - Math.abs(right));
-        row.forEach((x, i) => row.forEach((y, j) => { gram[i][j] += count * x * y; }));
-      }
-    }
-  }
+  const rows = pairRows(kernel, patch, channels);
+  const size = rows[0].row.length;
+  const gram = Array.from({ length: size }, () => new Float64Array(size));
+  rows.forEach(({ row, count }) => row.forEach((x, i) => row.forEach((y, j) => { gram[i][j] += count * x * y; })));
   return gram;
 };
 
@@ -106,13 +146,15 @@ convattn.eigenvalues = (matrix) => {
   return Array.from(a, (row, k) => Math.max(0, row[k])).sort((x, y) => y - x);
 };
 
-// For N = 1, 2, …: the least squared distance that N heads cannot go below, and one that they reach.
+// For N = 1, 2, …: the least squared distance that N heads cannot go below, and one that they reach,
+// relative to the kernel's own; the rank is exact, the distances are to double precision.
 convattn.approximation = (kernel, patch, channels) => {
-  const values = convattn.eigenvalues(convattn.gram(kernel, patch, channels));
+  const largest = Math.max(...kernel.flat().map(Math.abs));
+  const rank = largest === 0 ? 0 : convattn.exactRank(kernel, patch, channels);
+  const scaled = kernel.map((row) => row.map((tap) => (largest === 0 ? 0 : tap / largest)));
+  const values = convattn.eigenvalues(convattn.gram(scaled, patch, channels)).slice(0, rank);
   const total = values.reduce((sum, value) => sum + value, 0);
-  const live = values.map((value) => (value > total * 1e-13 ? value : 0));
-  const tails = live.map((_, n) => live.slice(n).reduce((sum, value) => sum + value, 0)).concat(0);
-  const rank = live.filter((value) => value > 0).length;
+  const tails = values.map((_, n) => values.slice(n).reduce((sum, value) => sum + value, 0) / total).concat(0);
   const heads = Array.from({ length: rank + 1 }, (_, n) => n + 1);
-  return { total, rank, rows: heads.map((n) => ({ heads: n, bound: tails[Math.min(n, rank)], reached: tails[n - 1] })) };
+  return { rank, rows: heads.map((n) => ({ heads: n, bound: tails[Math.min(n, rank)], reached: tails[n - 1] })) };
 };

@@ -4,6 +4,8 @@
 (() => {
   const byId = (name) => document.getElementById(name);
 
+  document.querySelectorAll(".scripted").forEach((node) => { node.hidden = false; });
+
   // The theme: what the system says, unless chosen; kept for the next visit where that is allowed.
   const kept = { read: () => { try { return localStorage.getItem("theme") ?? ""; } catch { return ""; } },
     write: (value) => { try { localStorage.setItem("theme", value); } catch { /* a file may not store */ } } };
@@ -48,7 +50,9 @@
 
   // What a link leads to is shown: folded parts open, filters give way.
   const reveal = () => {
-    const target = location.hash && byId(decodeURIComponent(location.hash.slice(1)));
+    const name = location.hash.slice(1);
+    const decoded = () => { try { return decodeURIComponent(name); } catch { return name; } };
+    const target = name && (byId(name) ?? byId(decoded()));
     if (!target) return;
     if (target.closest(".claim")?.hidden) { form.reset(); setTimeout(() => target.scrollIntoView()); }
     for (let node = target; node; node = node.parentElement) if (node.tagName === "DETAILS") node.open = true;
