@@ -42,7 +42,7 @@ LOWERED = dict(zip("₀₁₂₃₄₅₆₇₈₉₋₊ᵢⱼₖₕₙₘₚₓ
 RELATIONS = "=≠≤≥<>≈≪≫≃∈∉⊂⊆→↦⇒⇔↔∼"
 OPERATORS = f"{RELATIONS}·×+±⊕⊗∘⋆√Σ∏∫∪∩∞∂∀∃∅"
 OPENING, CLOSING = "([{⌊⌈", ")]}⌋⌉"
-SHORT, LONG, LONGEST = 5, 9, 12  # tokens of a part of a formula, before a line may end
+SHORT, LONG, LONGEST = 3, 9, 9  # tokens of a part of a formula, before a line may end
 SHOWN = {"-": "−", "Σ": "∑", "*": "∗"}
 
 _PIECES = re.compile(
@@ -240,9 +240,12 @@ def _chunks(tokens: Sequence[Token]) -> Iterator[list[Token]]:
     depth = 0
     for place, token in enumerate(tokens):
         depth += (token.role == "open") - (token.role == "close")
+        before = tokens[max(place - 1, 0)].role
         beside = {each.role for each in tokens[max(place - 1, 0) : place + 2]}
-        apart = token.role == "space" and "operator" not in beside and len(chunk) > LONG
-        breaks = apart or (token.role == "operator" and token.text in RELATIONS + "+")
+        apart = token.role == "space" and (before == "mark" or "operator" not in beside)
+        breaks = (apart and len(chunk) > LONG) or (
+            token.text in RELATIONS + "+" or (token.text == "/" and before == "space")
+        )
         if breaks and len(chunk) > (SHORT if depth == 0 else LONGEST):
             yield chunk
             chunk = []
