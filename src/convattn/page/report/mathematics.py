@@ -56,7 +56,7 @@ _PIECES = re.compile(
 )
 _TOKEN = re.compile(
     r"(?P<space>\s+)"
-    r"|(?P<number>\d+(?:\.\d+)?(?:e[-+]?\d+)?)"
+    r"|(?P<number>\d+(?:\.\d+)?(?:e[-+]?\d+)?|[½¼])"
     r"|(?P<name>[A-Za-z][\u0302\u0303]?(?:[A-Za-z]+|\d+)*)"
     r"|(?P<greek>[α-ωϑϕΑ-ΡΤ-Ωℓℝ∂][\u0302\u0303]?)"
     r"|(?P<other>.)",
@@ -300,6 +300,8 @@ def _tokens(text: str) -> Iterator[Token]:
         )
         if kind == "other" and whole not in CLOSING + "Σ∏∫|‖√":
             scripts, end = {}, place
+        if whole == "Σ" and re.match("[),.;⁻²ᵀ]|$", text[match.end() :]):
+            kind = "greek"  # a matrix: a sum has an index, or what is summed, behind it
         token = _token(kind, whole, text[end : end + 1], bool(scripts))
         if scripts and token.mathml:
             place = end
