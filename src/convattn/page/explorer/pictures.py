@@ -7,7 +7,8 @@ from jaxtyping import UInt8
 from PIL import Image, UnidentifiedImageError
 
 MOST_BYTES = 8 * 2**20
-MOST_PIXELS = 4096**2
+MOST_PIXELS = 2048**2  # that are decoded: 17 MB at four bytes each
+HALVED = ("JPEG", "MPO")  # can be decoded at half their size, so that 4096² are taken
 FORMATS = ("PNG", "JPEG", "WEBP", "BMP", "GIF", "TIFF", "PPM")
 
 Picture = UInt8[np.ndarray, "height width 3"]
@@ -22,7 +23,8 @@ def read_picture(content: bytes, size: tuple[int, int]) -> Picture:
 
     Raises:
         PictureRefused: For files that are empty or too large, of another format, of more than
-            4096² pixels, cut short or damaged. Nothing is decoded before its size is known.
+            2048² pixels (4096² of JPEG, which is then decoded at half its size), cut short or
+            damaged. Nothing is decoded before its size is known.
     """
     if not content or len(content) > MOST_BYTES:
         raise PictureRefused(
@@ -32,11 +34,14 @@ def read_picture(content: bytes, size: tuple[int, int]) -> Picture:
     try:
         picture = Image.open(io.BytesIO(content), formats=FORMATS)
         width, height = picture.size
-        if width * height > MOST_PIXELS:
+        most = MOST_PIXELS * (4 if picture.format in HALVED else 1)
+        if width * height > most:
             raise PictureRefused(
                 f"the picture has {width:,} × {height:,} pixels, but expected at most "
-                f"{MOST_PIXELS:,}; make it smaller"
+                f"{most:,}; make it smaller"
             )
+        if width * height > MOST_PIXELS:
+            picture.draft(None, (width // 2, height // 2))
         found = picture.convert("RGB")
     except PictureRefused:
         raise
