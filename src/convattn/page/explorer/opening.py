@@ -1,4 +1,8 @@
-"""`open_source`: a file or the folder of a run, as what the explorer shows."""
+"""`open_source`: a file or the folder of a run, as what the explorer shows.
+
+What only some models need is imported for these alone: Flax for converted checkpoints, and for runs
+also what restores them.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -6,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from convattn.encodings.layer import AttentionLayer
+from convattn.extras import require
 from convattn.networks.diagnosis.diagnose import read_model
 from convattn.networks.diagnosis.layers import (
     SWIN,
@@ -19,11 +24,11 @@ from convattn.networks.diagnosis.transformers import attention_layers, token_gri
 from convattn.networks.network_file import FORMAT as STEPS
 from convattn.networks.network_file import restore_network
 from convattn.networks.weights.files import WeightsFile, read_weights
-from convattn.nnx.network_file import FORMAT as MODULE
-from convattn.nnx.network_file import restore_model
-from convattn.page.explorer.converted import of_attention_network, of_layer, of_module
+from convattn.page.explorer.converted import of_attention_network, of_layer
 from convattn.page.explorer.source import Prepared, Source, as_numbers, normaliser
 
+MODULE = "convattn model"  # `convattn.nnx.network_file.FORMAT`, which needs Flax
+FOR_RUNS = ("flax", "optax", "orbax")
 SIDE = 32  # pixels of the images of what takes images of any size
 WIDE = 8  # bytes of a 64-bit number
 IMAGENET = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
@@ -49,13 +54,16 @@ def open_source(
             and for networks of torchvision and timm those of ImageNet.
 
     Raises:
-        ValueError: For what cannot be shown, saying why; `OSError` if it cannot be read.
+        ValueError: For what cannot be shown, saying why; `OSError` if it cannot be read;
+            `ModuleNotFoundError`, naming the extra, if the model needs a package that is missing.
     """
     if path.is_dir():
         given = {"--image-size": image_size, "--heads": heads, "--mean": mean, "--std": std}
         unused = [name for name, value in given.items() if value is not None]
         if unused:
             raise ValueError(f"{unused[0]} was given, but the folder of a run says it itself")
+        for package in FOR_RUNS:
+            require(package)
         from convattn.page.explorer.trained import of_run
 
         return of_run(path)
@@ -69,6 +77,9 @@ def open_source(
     if kind == STEPS:
         return of_attention_network(path.name, restore_network(file), size)
     if kind == MODULE:
+        from convattn.nnx.network_file import restore_model
+        from convattn.page.explorer.module import of_module
+
         prepare = normaliser(mean or IMAGENET[0], std or IMAGENET[1])
         return of_module(path.name, restore_model(file), size, prepare)
     content = read_model(file)[1]
