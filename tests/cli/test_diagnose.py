@@ -131,6 +131,8 @@ WRONG = {
     "std": (["net.safetensors", "--images", "bytes.npy", "--std", 0], "expected numbers > 0"),
     "count alone": (["net.safetensors", "--count", 3], "--count goes with --images only"),
     "mean alone": (["net.safetensors", "--mean", 0.3], "--mean goes with --images only"),
+    "no images": (["net.safetensors", "--images", "gone.tar.xz"], "but nothing is there"),
+    "no file of images": (["net.safetensors", "--images", "gone.npy"], "cannot read gone.npy"),
     "several arrays": (["net.safetensors", "--images", "net.safetensors"], "expected one array"),
     "output over input": (["net.safetensors", "--json", "net.safetensors"], "would overwrite"),
     "output below a file": (["net.safetensors", "--output-dir", "net.pt/new"], "is a file"),

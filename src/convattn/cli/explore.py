@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 from tyro.conf import Positional, arg
 
+from convattn.cli.diagnose import read_test_images
 from convattn.cli.output import print_lines
 from convattn.cli.running import Flag, Sizes, UsageError, option, sizes_of
 
@@ -106,13 +107,12 @@ class Explore:
             source = open_source(self.model, image_size=sides, **how)  # type: ignore[arg-type]
             images = None
             if self.images is not None:
-                from convattn.lab.data.datasets import read_dataset
-
-                images = read_dataset(self.images).test
+                images = read_test_images(self.images)
             how = {"reference": self.count, "kernel_size": self.kernel_size}
             return ExploredModel(source, images, **how)
         except OSError as error:
-            raise UsageError(f"cannot read {error.filename}: {error.strerror}") from error
+            what, why = error.filename or self.model, error.strerror or error
+            raise UsageError(f"cannot read {what}: {why}") from error
         except ValueError as error:
             raise UsageError(str(error)) from error
 
