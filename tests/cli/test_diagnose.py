@@ -129,6 +129,10 @@ WRONG = {
         "--mean and --std got 2 and 1 numbers, but expected one or 3",
     ),
     "std": (["net.safetensors", "--images", "bytes.npy", "--std", 0], "expected numbers > 0"),
+    "not finite": (
+        ["net.safetensors", "--images", "bytes.npy", "--mean", "nan"],
+        "and finite ones for both",
+    ),
     "count alone": (["net.safetensors", "--count", 3], "--count goes with --images only"),
     "mean alone": (["net.safetensors", "--mean", 0.3], "--mean goes with --images only"),
     "no images": (["net.safetensors", "--images", "gone.tar.xz"], "but nothing is there"),

@@ -1,5 +1,6 @@
 """``convattn diagnose``: what the attention heads of a trained model do."""
 
+import math
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -168,8 +169,11 @@ class Diagnose:
                 f"--mean and --std got {len(self.mean)} and {len(self.std)} numbers, but expected "
                 f"one or {channels}: the images have shape {found.shape}"
             )
-        if min(self.std) <= 0:
-            raise UsageError(f"--std got {self.std}, but expected numbers > 0")
+        if min(self.std) <= 0 or not all(map(math.isfinite, (*self.mean, *self.std))):
+            raise UsageError(
+                f"--mean and --std got {self.mean} and {self.std}, but expected numbers > 0 "
+                "for --std, and finite ones for both"
+            )
         mean, std = (" ".join(map(str, numbers)) for numbers in (self.mean, self.std))
         note = f"Bytes x are normalised: (x/255 - mean)/std with mean {mean} and std {std}."
         return (found / 255 - np.array(self.mean)) / np.array(self.std), [note]
