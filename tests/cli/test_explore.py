@@ -5,6 +5,7 @@ import importlib.util
 import numpy as np
 import pytest
 
+import convattn as ca
 from convattn.cli import explore
 
 
@@ -16,14 +17,31 @@ from convattn.cli import explore
         (["maps.npy", "--port", "65536"], "--port 65536"),
         (["maps.npy", "--count", "0"], "expected 1 or more"),
         (["maps.npy", "--std", "0"], "--std got (0.0,), but expected one number or three"),
+        (["maps.npy", "--std", "nan"], "--std got (nan,), but expected one number or three, fin"),
+        (["maps.npy", "--mean", "0", "inf", "0"], "--mean got (0.0, inf, 0.0), but expected"),
+        (["maps.npy", "--image-size", "3", "7"], "the 3 × 7 tokens of the grid"),
+        (["negative.npy"], "negative.npy, layer 1: attention[0, 0, 0] has the sum 1 and the least"),
+        (["maps.npy", "--heads", "9"], "--heads was given, but maps.npy holds attention prob"),
+        (["maps.npy", "--mean", "3", "--std", "1"], "--mean and --std were given, but maps.npy"),
+        (["layer.npz", "--heads", "9"], "--heads was given, but layer.npz is a layer, which says"),
+        (["layer.npz", "--std", "9"], "--std was given, but layer.npz is a layer whose attention"),
         (["maps.npy", "--image-size", "0"], "--image-size got (0,)"),
+        (["layer.npz", "--images", "nowhere"], "--images got nowhere, but nothing is there"),
+        (["layer.npz", "--images", "gone.tar"], "--images got gone.tar, but nothing is there"),
+        (["layer.npz", "--images", "maps.npy"], "maps.npy: "),
+        (["layer.npz", "--images", "empty"], "empty"),
+        (["maps.npy", "--images", "empty"], "--images was given, but maps.npy holds attention"),
         (["."], "has no config.json, so it is not the folder of a run"),
     ],
 )
 def test_wrong_use_is_refused(tmp_path, monkeypatch, convattn_command, words, said) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "text.npy").write_text("no model")
+    (tmp_path / "empty").mkdir()
     np.save(tmp_path / "maps.npy", np.full((1, 1, 4, 4), 0.25))
+    row = np.full((1, 1, 4, 4), [0.5, 1, -1, 0.5])
+    np.save(tmp_path / "negative.npy", row)
+    ca.save_layer(ca.conv_to_attention(np.ones((3, 3, 1, 1))), tmp_path / "layer.npz")
     done = convattn_command("explore", *words)
     assert done.code == 2
     assert said in done.err, done.err

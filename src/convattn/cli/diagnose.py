@@ -1,5 +1,6 @@
 """``convattn diagnose``: what the attention heads of a trained model do."""
 
+import math
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,6 +12,7 @@ from convattn.cli.running import SUCCESS, Json, Sizes, UsageError, option, sizes
 from convattn.files import write_inside
 
 WIDE = 8  # bytes of a 64-bit number
+ARCHIVES = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tbz2", ".tar.xz", ".txz")
 LEGEND = (
     "distance, spread: of the key from the query, in tokens. entropy: nats. by position: the "
     "fraction of the attention's variance that positions alone explain. one shift: the mean "
@@ -144,10 +146,8 @@ class Diagnose:
         import numpy as np
 
         path = self.images or Path()
-        if path.is_dir() or path.name.endswith((".tar", ".tar.gz", ".tgz")):
-            from convattn.lab.data.datasets import read_dataset
-
-            found = read_dataset(path).test.images[: self.count]
+        if is_image_set(path):
+            found = read_test_images(path).images[: self.count]
         else:
             from convattn.networks.weights.files import read_weights
 
@@ -169,8 +169,11 @@ class Diagnose:
                 f"--mean and --std got {len(self.mean)} and {len(self.std)} numbers, but expected "
                 f"one or {channels}: the images have shape {found.shape}"
             )
-        if min(self.std) <= 0:
-            raise UsageError(f"--std got {self.std}, but expected numbers > 0")
+        if min(self.std) <= 0 or not all(map(math.isfinite, (*self.mean, *self.std))):
+            raise UsageError(
+                f"--mean and --std got {self.mean} and {self.std}, but expected numbers > 0 "
+                "for --std, and finite ones for both"
+            )
         mean, std = (" ".join(map(str, numbers)) for numbers in (self.mean, self.std))
         note = f"Bytes x are normalised: (x/255 - mean)/std with mean {mean} and std {std}."
         return (found / 255 - np.array(self.mean)) / np.array(self.std), [note]
@@ -191,3 +194,27 @@ class Diagnose:
             figure = plot_heads(layer.mean, query, title=title)
             pictures |= picture_files(figure, f"layer{layer.number:02}")
         return pictures
+
+
+def is_image_set(path: Path) -> bool:
+    """Whether --images names a folder or an archive, rather than one file of arrays."""
+    return path.is_dir() or path.name.endswith(ARCHIVES)
+
+
+def read_test_images(path: Path) -> Any:
+    """The labelled test images of a folder or an archive that --images names.
+
+    Raises:
+        UsageError: If it cannot be read. ValueError if it holds no images.
+    """
+    if not path.exists():
+        raise UsageError(
+            f"--images got {path}, but nothing is there; expected a folder or an archive of images"
+        )
+    from convattn.lab.data.datasets import read_dataset
+
+    try:
+        return read_dataset(path).test
+    except OSError as error:
+        told = error.strerror or str(error)
+        raise UsageError(f"--images got {path}, which cannot be read: {told}") from error

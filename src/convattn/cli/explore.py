@@ -1,5 +1,6 @@
 """``convattn explore``: a page on this machine that shows what the heads of a model attend to."""
 
+import math
 import os
 import signal
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ from typing import Annotated, Any
 
 from tyro.conf import Positional, arg
 
+from convattn.cli.diagnose import read_test_images
 from convattn.cli.output import print_lines
 from convattn.cli.running import Flag, Sizes, UsageError, option, sizes_of
 
@@ -75,9 +77,13 @@ class Explore:
         numbers = {"--mean": self.mean, "--std": self.std}
         for name, given in numbers.items():
             if given is not None and (
-                len(given) not in (1, 3) or (name == "--std" and min(given) <= 0)
+                len(given) not in (1, 3)
+                or not all(map(math.isfinite, given))
+                or (name == "--std" and min(given) <= 0)
             ):
-                raise UsageError(f"{name} got {given}, but expected one number or three; std > 0")
+                raise UsageError(
+                    f"{name} got {given}, but expected one number or three, finite; std > 0"
+                )
         # Before NumPy is loaded: where cores are shared, threads wait for each other far longer
         # than the small products of one image take.
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -106,13 +112,17 @@ class Explore:
             source = open_source(self.model, image_size=sides, **how)  # type: ignore[arg-type]
             images = None
             if self.images is not None:
-                from convattn.lab.data.datasets import read_dataset
-
-                images = read_dataset(self.images).test
+                if source.image_size is None:
+                    raise UsageError(
+                        f"--images was given, but {source.name} holds attention alone, which no "
+                        "image changes; leave it out"
+                    )
+                images = read_test_images(self.images)
             how = {"reference": self.count, "kernel_size": self.kernel_size}
             return ExploredModel(source, images, **how)
         except OSError as error:
-            raise UsageError(f"cannot read {error.filename}: {error.strerror}") from error
+            what, why = error.filename or self.model, error.strerror or error
+            raise UsageError(f"cannot read {what}: {why}") from error
         except ValueError as error:
             raise UsageError(str(error)) from error
 

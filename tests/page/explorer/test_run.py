@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from page.explorer.test_server import ASK
+from page.explorer.test_server import ASK, bomb
 
 from convattn.page.explorer.run import listening
 
@@ -95,6 +95,38 @@ def test_two_hundred_at_once(served, vit) -> None:
         expected = vit.attention(vit.samples[number % 7], number % 2, cells[number])
         assert each.found["numbers"] == expected.numbers
     assert found[0].found["full"] != found[1].found["full"]
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads /proc")
+def test_many_large_pictures_take_little_memory(files) -> None:
+    def peak() -> int:
+        status = Path(f"/proc/{done.pid}/status").read_text()
+        return int(re.search(r"VmHWM:\s+(\d+)", status)[1]) * 1024
+
+    def send(_: int) -> int:
+        try:
+            return urllib.request.urlopen(f"{url}api/image", bomb(2048, 2048)).status
+        except urllib.error.HTTPError as error:
+            return error.code
+
+    done, url = start(files)
+    try:
+        ask = url + ASK.format("s0", 0, 0, 0)
+        urllib.request.urlopen(ask).close()
+        before, slowest = peak(), 0.0
+        with ThreadPoolExecutor(60) as pool:
+            sent = [pool.submit(send, n) for n in range(60)]
+            while not all(each.done() for each in sent):
+                started = time.monotonic()
+                urllib.request.urlopen(ask).close()
+                slowest = max(slowest, time.monotonic() - started)
+        codes = {each.result() for each in sent}
+        assert 201 in codes <= {201, 503}
+        assert slowest < 5
+        assert peak() - before < 200 * 2**20
+    finally:
+        done.terminate()
+        done.wait(20)
 
 
 def test_a_port_that_is_taken(served) -> None:

@@ -2,12 +2,16 @@
 
 import base64
 import io
+import threading
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from itertools import islice
 
 import numpy as np
 import pytest
 from PIL import Image
 
-from convattn.page.explorer.pictures import MOST_BYTES
+from convattn.page.explorer import server
+from convattn.page.explorer.pictures import MOST_BYTES, read_picture
 from convattn.page.explorer.server import HEADERS, packed
 
 ASK = "api/attention?image={}&layer={}&row={}&column={}"
@@ -122,8 +126,8 @@ def test_a_picture_is_taken(served, vit) -> None:
         (b"<svg xmlns='http://www.w3.org/2000/svg'/>", 422, "cannot be read"),
         (picture()[:200], 422, "cut short"),
         (picture(kind="JPEG")[:300], 422, "cut short"),
-        (bomb(4097, 4096), 422, "4,097 × 4,096 pixels, but expected at most"),
-        (bomb(30_000, 30_000), 422, "expected at most 16,777,216 pixels"),
+        (bomb(2049, 2048), 422, "2,049 × 2,048 pixels, but expected at most"),
+        (bomb(30_000, 30_000), 422, "expected at most 4,194,304 pixels"),
         (bytes(MOST_BYTES + 1), 413, "more than 8,388,608 bytes"),
     ],
 )
@@ -132,6 +136,45 @@ def test_what_is_no_picture_or_too_large_is_refused(served, vit, content, code, 
     answer = served.ask("api/image", "POST", content)
     assert (answer.code, said in answer.found["error"]) == (code, True), answer.found
     assert len(vit._pictures) == before
+
+
+def test_a_large_photograph_is_decoded_at_half_its_size(monkeypatch) -> None:
+    decoded = []
+    convert = Image.Image.convert
+
+    def seen(picture, mode):
+        decoded.append(picture.size)
+        return convert(picture, mode)
+
+    held = io.BytesIO()
+    Image.new("RGB", (3000, 2000), (200, 100, 50)).save(held, "JPEG")
+    monkeypatch.setattr(Image.Image, "convert", seen)
+    found = read_picture(held.getvalue(), (4, 6))
+    assert decoded[0] == (1500, 1000)
+    assert np.abs(found.astype(int) - (200, 100, 50)).max() <= 2
+
+
+def test_pictures_wait_in_a_short_queue_and_nothing_else_does(served, vit, monkeypatch) -> None:
+    free, decoders = threading.Event(), set()
+
+    def slow(content, size):
+        decoders.add(threading.current_thread().name)
+        assert free.wait(60)
+        return read_picture(content, size)
+
+    monkeypatch.setattr(server, "read_picture", slow)
+    with ThreadPoolExecutor(60) as pool:
+        sent = [pool.submit(served.ask, "api/image", "POST", picture(n, 9)) for n in range(9, 69)]
+        for each in islice(as_completed(sent), 51):
+            answer = each.result()
+            assert answer.code == 503
+            assert "9 pictures are being read already" in answer.found["error"]
+        assert served.ask(ASK.format(vit.samples[0], 0, 0, 0)).code == 200
+        free.set()
+        codes = sorted(each.result().code for each in sent)
+    assert codes == [201] * 9 + [503] * 51
+    assert len(decoders) == 1
+    assert served.ask("api/image", "POST", picture()).code == 201
 
 
 def test_a_stream_without_a_length_is_cut_off(served) -> None:

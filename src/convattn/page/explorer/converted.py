@@ -2,12 +2,10 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cache
 from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
-from flax import nnx
 from jax import Array
 
 from convattn.encodings.layer import AttentionLayer
@@ -17,8 +15,6 @@ from convattn.networks.diagnosis.layers import linear_maps
 from convattn.networks.diagnosis.nearest_convolution import nearest_convolution
 from convattn.networks.runs import FoldedRun, run_network
 from convattn.networks.steps import Attention, Convolution, Network, Residual, attend
-from convattn.nnx.attention_conv import AttentionConv
-from convattn.nnx.surgery import sites, watch
 from convattn.page.explorer.source import Outputs, Pixels, Prepared, Source, as_numbers
 from convattn.page.explorer.still import StillLayer
 
@@ -137,41 +133,6 @@ def of_layer(name: str, layer: AttentionLayer, image_size: tuple[int, int]) -> S
 
     how: dict[str, Any] = {"still": (still,), "compare": compare}
     return Source(name, "attention layer", image_size, prepare, (RECOVERED,), **how)
-
-
-def of_module(
-    name: str, model: Any, image_size: tuple[int, int], prepare: Callable[[Pixels], Prepared]
-) -> Source:
-    """A network that `convattn convert --checkpoint` has written."""
-    places = {site.path: site.module for site in sites(nnx.List([model]), (AttentionConv,))}
-    calls = watch(places.values(), AttentionConv)
-
-    def run(images: Prepared) -> dict[str, tuple[Array, Array]]:
-        calls.clear()
-        model(jnp.asarray(images))
-        return {path: calls[id(each)][0] for path, each in places.items() if id(each) in calls}
-
-    @cache
-    def convolution(path: str) -> nnx.Conv:
-        return places[path].to_conv().conv
-
-    first = run(np.zeros((1, *image_size, 3), np.float32))
-
-    def compare(images: Prepared) -> list[Callable[[], Outputs]]:
-        seen = run(images)
-
-        def of(path: str) -> Callable[[], Outputs]:
-            inputs, after = seen[path]
-            return lambda: outputs_of(convolution(path)(inputs), after)
-
-        return [of(path) for path in first]
-
-    still = tuple(
-        StillLayer(path, places[path].group_layer(), (x.shape[1], x.shape[2]))
-        for path, (x, _) in first.items()
-    )
-    how: dict[str, Any] = {"still": still, "compare": compare}
-    return Source(name, "converted network", image_size, prepare, (RECOVERED,), **how)
 
 
 def outputs_of(before: Array, after: Array) -> Outputs:

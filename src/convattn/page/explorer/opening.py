@@ -1,11 +1,16 @@
-"""`open_source`: a file or the folder of a run, as what the explorer shows."""
+"""`open_source`: a file or the folder of a run, as what the explorer shows.
 
-from collections.abc import Iterator
+What only some models need is imported for these alone: Flax for converted checkpoints, and for runs
+also what restores them.
+"""
+
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
 
 from convattn.encodings.layer import AttentionLayer
+from convattn.extras import require
 from convattn.networks.diagnosis.diagnose import read_model
 from convattn.networks.diagnosis.layers import (
     SWIN,
@@ -14,16 +19,17 @@ from convattn.networks.diagnosis.layers import (
     layer_attention,
     swin_layers,
 )
+from convattn.networks.diagnosis.measures import require_probabilities
 from convattn.networks.diagnosis.state_dicts import read_transformer
 from convattn.networks.diagnosis.transformers import attention_layers, token_grid
 from convattn.networks.network_file import FORMAT as STEPS
 from convattn.networks.network_file import restore_network
 from convattn.networks.weights.files import WeightsFile, read_weights
-from convattn.nnx.network_file import FORMAT as MODULE
-from convattn.nnx.network_file import restore_model
-from convattn.page.explorer.converted import of_attention_network, of_layer, of_module
+from convattn.page.explorer.converted import of_attention_network, of_layer
 from convattn.page.explorer.source import Prepared, Source, as_numbers, normaliser
 
+MODULE = "convattn model"  # `convattn.nnx.network_file.FORMAT`, which needs Flax
+FOR_RUNS = ("flax", "optax", "orbax")
 SIDE = 32  # pixels of the images of what takes images of any size
 WIDE = 8  # bytes of a 64-bit number
 IMAGENET = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
@@ -49,13 +55,16 @@ def open_source(
             and for networks of torchvision and timm those of ImageNet.
 
     Raises:
-        ValueError: For what cannot be shown, saying why; `OSError` if it cannot be read.
+        ValueError: For what cannot be shown and for options that do not go with it, saying why;
+            `OSError` if it cannot be read; `ModuleNotFoundError`, naming the extra, if the model
+            needs a package that is missing.
     """
+    numbers: dict[str, object] = {"--mean": mean, "--std": std}
+    given = {"--heads": heads, **numbers}
     if path.is_dir():
-        given = {"--image-size": image_size, "--heads": heads, "--mean": mean, "--std": std}
-        unused = [name for name, value in given.items() if value is not None]
-        if unused:
-            raise ValueError(f"{unused[0]} was given, but the folder of a run says it itself")
+        _refuse({"--image-size": image_size, **given}, "the folder of a run says it itself")
+        for package in FOR_RUNS:
+            require(package)
         from convattn.page.explorer.trained import of_run
 
         return of_run(path)
@@ -67,8 +76,13 @@ def open_source(
     size = image_size or (SIDE, SIDE)
     kind = file.metadata.get("format")
     if kind == STEPS:
+        _refuse(given, f"{path.name} is a converted network, which says its heads and takes bytes")
         return of_attention_network(path.name, restore_network(file), size)
     if kind == MODULE:
+        _refuse({"--heads": heads}, f"{path.name} is a converted network, which says its heads")
+        from convattn.nnx.network_file import restore_model
+        from convattn.page.explorer.module import of_module
+
         prepare = normaliser(mean or IMAGENET[0], std or IMAGENET[1])
         return of_module(path.name, restore_model(file), size, prepare)
     content = read_model(file)[1]
@@ -76,7 +90,9 @@ def open_source(
     if isinstance(content, AttentionLayer):
         if len(content.patch_size) != 2 or not content.heads:
             raise ValueError(f"{content!r}, but expected a layer of images with heads")
+        _refuse({"--heads": heads}, f"{path.name} is a layer, which says its heads")
         if content.content is None:
+            _refuse(numbers, f"{path.name} is a layer whose attention no image changes")
             return of_layer(path.name, content, size)
 
         def one(images: Prepared) -> Iterator[LayerAttention]:
@@ -84,9 +100,20 @@ def open_source(
 
         return Source(path.name, "attention layer", size, prepare, attend=one)
     if not isinstance(content, WeightsFile):
+        _refuse(given, f"{path.name} holds attention probabilities, which are shown as they are")
         layers = tuple(array_layers(content, image_size))
+        for layer in layers:
+            try:
+                require_probabilities(layer.attention, layer.grid)
+            except ValueError as error:
+                raise ValueError(
+                    f"{path.name}, {layer.name}: {error}; --image-size says the rows and columns "
+                    "of tokens"
+                ) from error
         return Source(path.name, "attention probabilities", None, as_numbers, recorded=layers)
     if any(map(SWIN.fullmatch, content.arrays)):
+        given = {"--image-size": image_size, **given}
+        _refuse(given, f"{path.name} is a Swin transformer, of which the tables alone are shown")
         note = "Each layer in one window, by its table alone: a Swin transformer is not run."
         found = tuple(swin_layers(content))
         return Source(path.name, "Swin", None, as_numbers, (note,), recorded=found)
@@ -102,3 +129,11 @@ def open_source(
 
     shape = (rows * side, columns * side)
     return Source(path.name, "vision transformer", shape, prepare, tuple(notes), attend=attend)
+
+
+def _refuse(given: Mapping[str, object], why: str) -> None:
+    """Refuse options that would change nothing."""
+    unused = [name for name, value in given.items() if value is not None]
+    if unused:
+        verb = "were" if len(unused) > 1 else "was"
+        raise ValueError(f"{' and '.join(unused)} {verb} given, but {why}; leave it out")

@@ -4,10 +4,12 @@ import io
 
 import numpy as np
 from jaxtyping import UInt8
-from PIL import Image, UnidentifiedImageError
+from PIL import Image, ImageOps, UnidentifiedImageError
 
 MOST_BYTES = 8 * 2**20
-MOST_PIXELS = 4096**2
+MOST_PIXELS = 2048**2  # that are decoded: 17 MB at four bytes each
+WHITE = 2**16 - 1  # of 16 bits
+HALVED = ("JPEG", "MPO")  # can be decoded at half their size, so that 4096² are taken
 FORMATS = ("PNG", "JPEG", "WEBP", "BMP", "GIF", "TIFF", "PPM")
 
 Picture = UInt8[np.ndarray, "height width 3"]
@@ -20,9 +22,14 @@ class PictureRefused(ValueError):
 def read_picture(content: bytes, size: tuple[int, int]) -> Picture:
     """The picture of a file, in RGB, its middle cut to the shape of `size` and brought to it.
 
+    It is what a viewer shows: turned as its EXIF orientation says, transparent parts on white, and
+    grey values of 16 bits scaled to 8.
+
     Raises:
         PictureRefused: For files that are empty or too large, of another format, of more than
-            4096² pixels, cut short or damaged. Nothing is decoded before its size is known.
+            2048² pixels (4096² of JPEG, which is then decoded at half its size), cut short or
+            damaged, and of numbers whose black and white are not known. Nothing is decoded before
+            its size is known.
     """
     if not content or len(content) > MOST_BYTES:
         raise PictureRefused(
@@ -32,12 +39,15 @@ def read_picture(content: bytes, size: tuple[int, int]) -> Picture:
     try:
         picture = Image.open(io.BytesIO(content), formats=FORMATS)
         width, height = picture.size
-        if width * height > MOST_PIXELS:
+        most = MOST_PIXELS * (4 if picture.format in HALVED else 1)
+        if width * height > most:
             raise PictureRefused(
                 f"the picture has {width:,} × {height:,} pixels, but expected at most "
-                f"{MOST_PIXELS:,}; make it smaller"
+                f"{most:,}; make it smaller"
             )
-        found = picture.convert("RGB")
+        if width * height > MOST_PIXELS:
+            picture.draft(None, (width // 2, height // 2))
+        found = _as_shown(picture)
     except PictureRefused:
         raise
     except Image.DecompressionBombError as error:  # Pillow's own, larger limit
@@ -50,6 +60,29 @@ def read_picture(content: bytes, size: tuple[int, int]) -> Picture:
             "format"
         ) from error
     return resized(np.asarray(found), size)
+
+
+def _as_shown(picture: Image.Image) -> Image.Image:
+    ImageOps.exif_transpose(picture, in_place=True)
+    if picture.mode.startswith("I"):
+        values = np.asarray(picture)
+        if values.min() < 0 or values.max() > WHITE:
+            raise PictureRefused(
+                f"the picture has grey values of {values.min()} to {values.max()}, but expected 0 "
+                f"to {WHITE}; save it with 8 or 16 bits"
+            )
+        scaled = (values.astype(np.uint32) + WHITE // 510) // (WHITE // 255)
+        picture = Image.fromarray(scaled.astype(np.uint8))
+    elif picture.mode == "F":
+        raise PictureRefused(
+            "the picture holds floats, but expected 8 or 16 bits, whose black and white are known; "
+            "save it as PNG"
+        )
+    if picture.has_transparency_data:
+        picture = picture.convert("RGBA")
+        white = Image.new("RGBA", picture.size, "white")
+        picture = Image.alpha_composite(white, picture)
+    return picture.convert("RGB")
 
 
 def resized(pixels: Picture, size: tuple[int, int]) -> Picture:

@@ -6,17 +6,17 @@ whose name is made to lead here (DNS rebinding) does not. Nothing is read from t
 files of the page, by their names in `ASSETS`.
 """
 
+import asyncio
 import base64
 import hmac
-import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from importlib.resources import files
 from typing import Any
 from urllib.parse import unquote
 
 import numpy as np
 from starlette.applications import Starlette
-from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -51,6 +51,8 @@ POSITION = {  # what is drawn as position only; by whether attention was recorde
     (True, False): "Mean attention over the images",
 }
 LONGEST_LABEL = 80
+MOST_WAITING = 8  # pictures that wait while one is decoded; the next one is refused
+LONGEST_SENDING = 30  # seconds for one picture to arrive
 
 
 class Gate:
@@ -99,8 +101,12 @@ class Gate:
 
 
 def explorer(model: ExploredModel, token: str, port: int) -> ASGIApp:
-    """The application, for one port of this machine."""
-    decoding = threading.Semaphore(2)  # pictures unpack to 50 MB
+    """The application, for one port of this machine.
+
+    Pictures are decoded one at a time, in a thread of their own, so that other answers do not wait
+    for them; of those that wait `MOST_WAITING` are held, which bounds the memory.
+    """
+    decoder, held = ThreadPoolExecutor(1, "decoder"), 0
 
     def described(request: Request) -> Response:
         source = model.source
@@ -158,24 +164,46 @@ def explorer(model: ExploredModel, token: str, port: int) -> ASGIApp:
             }
         )
 
+    async def arrived(request: Request, keep: bool) -> bytes | None:
+        """What was sent, or None if that is too much; what is not kept is read and forgotten."""
+        content, size = bytearray(), 0
+        async for chunk in request.stream():
+            size += len(chunk)
+            if size > MOST_BYTES:
+                return None
+            if keep:
+                content += chunk
+        return bytes(content)
+
     async def receive_picture(request: Request) -> Response:
+        nonlocal held  # on the one thread that receives
         size = model.source.image_size
         if size is None:
             raise NotThere(f"{model.source.name} takes no images: it holds attention alone")
-        content = bytearray()
-        async for chunk in request.stream():
-            content += chunk
-            if len(content) > MOST_BYTES:
-                told = f"the file has more than {MOST_BYTES:,} bytes; send a smaller picture"
-                return _refused(told, 413)
+        if held > MOST_WAITING:
+            await arrived(request, keep=False)
+            told = f"{held} pictures are being read already; send this one again in a few seconds"
+            return _refused(told, 503)
         label = unquote(request.headers.get("x-file-name", "")).strip() or "a picture"
         label = "".join(each for each in label if each.isprintable())[:LONGEST_LABEL]
+        held += 1
+        try:
+            async with asyncio.timeout(LONGEST_SENDING):
+                content = await arrived(request, keep=True)
+            if content is None:
+                told = f"the file has more than {MOST_BYTES:,} bytes; send a smaller picture"
+                return _refused(told, 413)
 
-        def decoded() -> str:
-            with decoding:
-                return model.add(read_picture(bytes(content), size), label)
+            def decoded() -> str:
+                return model.add(read_picture(content, size), label)
 
-        return JSONResponse({"image": await run_in_threadpool(decoded), "label": label}, 201)
+            key = await asyncio.get_running_loop().run_in_executor(decoder, decoded)
+        except TimeoutError:
+            told = f"the file took more than {LONGEST_SENDING} seconds to arrive; send it again"
+            return _refused(told, 408)
+        finally:
+            held -= 1
+        return JSONResponse({"image": key, "label": label}, 201)
 
     def asset(path: str, media: str) -> Callable[[Request], Response]:
         content = files("convattn.page").joinpath("assets", *path.split("/")).read_bytes()
