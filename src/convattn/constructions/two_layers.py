@@ -1,0 +1,212 @@
+"""S.depth: two layers of K and K + 1 heads are a K × K convolution, which one layer needs K² + 1 for.
+
+Let Δ_1, Δ_2 be the token offsets on the two axes and M_ab the convolution's map at (a, b); 0 < ε < 1,
+c = ε/(1 - ε).
+
+**Layer 1** has a head for each a ∈ Δ_1. It runs on the image with zero tokens all around, and has a
+ring of zeros above and below of its own, so that the key p + (a, 0) of every query p exists. Head a
+has the row (1 - ε)S_a + εJ over N_1 keys and writes X/(1 - ε) into a block of channels of its own.
+With m the sum of the image's tokens, block a at p holds
+
+    Y_a(p) = X_(p + (a,0)) + c·m/N_1.
+
+**Layer 2** has a head for each b ∈ Δ_2, on all N_2 outputs of layer 1, with the maps that take block
+a through M_ab, and a uniform head. As layer 1 has outputs on the zero tokens, too, and enough of
+them, each block sees every token of the image once: ΣY_a/N_2 = m/N_2 + c·m/N_1 = γ·m/N_1 with
+γ = N_1/N_2 + c, the same for all blocks. So at a query of the image
+
+    Σ_b ((1 - ε)Y(q + (0, b)) + ε·γ·m/N_1) M_b/(1 - ε) = conv(X)_q + (c + c·γ)·(m/N_1)·ΣM_ab,
+
+and a uniform head, which sees γ·m/N_1 in each block, takes the second term back if its map is
+-c(1 + 1/γ) times the sum of the maps of layer 2's other heads. ∎
+
+γ depends on the size of the image and nothing else does: hence an object that is called on images.
+In the limit form c = 0: K heads in each layer, and no uniform head. Two plain layers that are exact
+each by itself take K + 1 and K + 1.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+from jaxtyping import Float, Num
+
+from convattn.constructions.conversion import conv_to_attention
+from convattn.constructions.geometry import ConvolutionGeometry
+from convattn.constructions.li_output_map import expand_groups, token_maps
+from convattn.encodings.bias import BiasEncoding
+from convattn.encodings.layer import AttentionLayer
+from convattn.fast.application import apply_attention
+from convattn.operators.convolution import check_kernel
+from convattn.operators.integers import as_integer
+from convattn.operators.patches import patchify, unpatchify
+
+
+@partial(
+    jax.tree_util.register_dataclass,
+    data_fields=("first", "second", "bias"),
+    meta_fields=("patch_size", "stride", "exact"),
+)
+@dataclass(frozen=True)
+class TwoLayers:
+    """Two attention layers that compute a convolution together; call it on images.
+
+    Attributes:
+        first: A head for each offset of the first axis, on tokens.
+        second: A head for each offset of the second axis and, in the exact form, a uniform one.
+        bias: `[out]` or none.
+        patch_size: P.
+        stride: s, of the convolution.
+        exact: Whether it is exact at finite scores.
+    """
+
+    first: AttentionLayer
+    second: AttentionLayer
+    bias: Array | None
+    patch_size: tuple[int, int]
+    stride: tuple[int, int]
+    exact: bool
+
+    @property
+    def heads(self) -> tuple[int, int]:
+        """The heads of each layer."""
+        return self.first.heads, self.second.heads
+
+    def __call__(
+        self, images: Num[Array, "images height width channels"], *, backend: str = "auto"
+    ) -> Float[Array, "images rows columns features"]:
+        """The convolution of images, zero-padded.
+
+        Args:
+            images: `[images, height, width, channels]`; P divides the sides.
+            backend: As for `apply_attention`.
+
+        Raises:
+            ValueError: As `apply_attention`.
+        """
+        images = jnp.asarray(images)
+        tokens = patchify(images, self.patch_size)
+        rows, columns = tokens.shape[1:3]
+        widths = (self._width(self.first, 0), self._width(self.second, 1))
+        padded = jnp.pad(tokens, ((0, 0), *((width, width) for width in widths), (0, 0)))
+        between = apply_attention(self.first, padded, backend=backend)
+        second = self.second
+        if self.exact:
+            second = replace(second, output=self._cancelling(padded.shape[1:3]))
+        after = apply_attention(second, between, backend=backend)
+        down, right = widths[0], widths[1] - self._before(self.second, 1)
+        after = after[:, down : down + rows, right : right + columns]
+        result = unpatchify(after, self.patch_size)[:, :: self.stride[0], :: self.stride[1]]
+        return result if self.bias is None else result + self.bias.astype(result.dtype)
+
+    def _cancelling(self, keys: Sequence[int]) -> Array:
+        """The maps of layer 2, the uniform head's for this number of keys."""
+        assert isinstance(self.first.encoding, BiasEncoding)
+        assert self.second.output is not None
+        leak = jnp.asarray(self.first.encoding.leak)
+        share = leak / (1 - leak)
+        ring = sum(self.first.ring[0])
+        gamma = (keys[0] + ring) / keys[0] + share
+        output = self.second.output
+        last = (output[-1].astype(gamma.dtype) * (1 + 1 / gamma)).astype(output.dtype)
+        return output.at[-1].set(last)
+
+    @staticmethod
+    def _before(layer: AttentionLayer, axis: int) -> int:
+        """How far a layer looks back on an axis."""
+        assert isinstance(layer.encoding, BiasEncoding)
+        return -min(offset[axis] for offset in layer.encoding.offsets)
+
+    @classmethod
+    def _width(cls, layer: AttentionLayer, axis: int) -> int:
+        """How many zero tokens are laid on each side, so that every block sees the whole image."""
+        assert isinstance(layer.encoding, BiasEncoding)
+        return max(abs(offset[axis]) for offset in layer.encoding.offsets)
+
+
+def two_layers(
+    kernel: Any,
+    bias: Any = None,
+    *,
+    patch_size: int | Sequence[int] = 1,
+    stride: int | Sequence[int] = 1,
+    dilation: int | Sequence[int] = 1,
+    groups: int = 1,
+    exact: bool = True,
+    leak: float | Array = 0.5,
+    logit: float | Array | None = None,
+) -> TwoLayers:
+    """Two attention layers whose composition is `conv` with zero padding.
+
+    Args:
+        kernel: `[K_1, K_2, in/groups, out]`, odd or even; integers become float32.
+        bias: `[out]` or none.
+        patch_size: P; the heads are then one for each token offset of an axis.
+        stride, groups: As for `conv`.
+        dilation: As for `conv`; on patches 1.
+        exact: K_1 and K_2 + 1 heads at finite scores; else K_1 and K_2, in the limit.
+        leak: ε in (0, 1), of the exact form.
+        logit: The score M of the limit form; the default makes attention one-hot.
+
+    Returns:
+        A `TwoLayers`, for images of every size that P divides. Between the layers stand T_1·P²·in
+        channels, T_1 the offsets of the first axis.
+
+    Raises:
+        ValueError: For what `conv_to_attention` refuses, a kernel that has not two axes, and a
+            dilation on patches.
+
+    Source: S.depth of this project's ledger.
+
+    >>> import convattn as ca
+    >>> kernel = jnp.arange(9.0).reshape(3, 3, 1, 1)
+    >>> image = jnp.arange(12.0).reshape(1, 3, 4, 1)
+    >>> layers = two_layers(kernel)
+    >>> layers.heads, bool(jnp.abs(layers(image) - ca.conv(image, kernel)).max() < 1e-3)
+    ((3, 4), True)
+    """
+    groups = as_integer(groups, "groups", 1)
+    kernel, bias = check_kernel(kernel, bias, groups)
+    if kernel.ndim != 4:
+        raise ValueError(
+            f"kernel.shape={kernel.shape}, but expected [K_1, K_2, in, out]: a kernel of one axis "
+            "has nothing to divide between two layers; use conv_to_attention"
+        )
+    if not jnp.issubdtype(kernel.dtype, jnp.inexact):
+        kernel = kernel.astype(jnp.result_type(kernel, jnp.float32))
+    geometry = ConvolutionGeometry.of(kernel.shape[:-2], patch_size, 1, dilation)
+    if max(geometry.patch_size) > 1 and max(geometry.dilation) > 1:
+        raise ValueError(
+            f"dilation={dilation} with patch_size={patch_size}, but expected one of them to be 1: "
+            "the token offsets of dilated taps on patches are no evenly spaced taps"
+        )
+    down, right = map(len, geometry.axis_offsets)
+    maps = token_maps(expand_groups(kernel, groups), geometry)
+    maps = maps.reshape(down, right, *maps.shape[1:])
+    width = maps.shape[2]
+    # Layer 1 copies the token at its shift into block a; layer 2 takes block a through M_ab.
+    copies = jnp.eye(down * width, dtype=kernel.dtype).reshape(down, width, down * width)
+    across = maps.transpose(1, 0, 2, 3).reshape(right, down * width, -1)
+    form: dict[str, Any] = {"exact": exact, "leak": leak} if exact else {"exact": False}
+    if logit is not None:
+        form["logit"] = logit
+    first = conv_to_attention(copies[:, None], dilation=(geometry.dilation[0], 1), **form)
+    assert first.output is not None
+    if exact:  # the second layer takes back the leak of both
+        heads = first.encoding.take_heads(tuple(range(down)))
+        first = replace(first, encoding=heads, output=first.output[:-1])
+    second = conv_to_attention(
+        across[None], dilation=(1, geometry.dilation[1]), padding="VALID", **form
+    )
+    return TwoLayers(
+        first,
+        second,
+        bias,
+        (geometry.patch_size[0], geometry.patch_size[1]),
+        ConvolutionGeometry.of(kernel.shape[:-2], 1, stride).stride,  # type: ignore[arg-type]
+        exact,
+    )
