@@ -9,6 +9,7 @@ from convattn_check.border import check_border
 from convattn_check.claims import CLAIMS
 from convattn_check.commutant import check_commutant
 from convattn_check.equality import check_equality
+from convattn_check.exponentials import check_exponentials
 from convattn_check.head_dimension import check_head_dimension
 from convattn_check.identity import check_identity
 from convattn_check.kernel_heads import check_kernel_heads
@@ -19,6 +20,7 @@ from convattn_check.reject import Reject, require, show
 from convattn_check.saturation import check_saturation
 from convattn_check.shared_map import check_no_shared_map
 from convattn_check.total_variation import check_total_variation
+from convattn_check.two_layers import check_two_layers
 from convattn_check.verdict import Verdict
 
 SCHEMA = "convattn-certificate/1"
@@ -42,6 +44,8 @@ CHECKS: dict[str, Callable[[str, object], str]] = {
     "head_dimension": check_head_dimension,
     "kernel_heads": check_kernel_heads,
     "approximation": check_approximation,
+    "two_layers": check_two_layers,
+    "exponentials": check_exponentials,
 }
 
 

@@ -42,6 +42,7 @@ class Facts:
     dimension: int = 0
     head_dimension: int = 0
     width: int = 0
+    layers: tuple[int, ...] = ()
 
     @property
     def size(self) -> str:
@@ -140,6 +141,25 @@ GENERIC = Demand(
     "min((2m+1)^axes, (2P-1)^axes * D_in * D_out) heads",
     lambda f: f.heads == _generic(f),
 )
+COMPOSED = Demand(
+    "heads",
+    "H_1 * H_2 offsets in the limit, H_1 * (H_2 - 1) at finite scores",
+    lambda f: f.layers[0] * (f.layers[1] - (f.regime == "finite")) == f.offsets,
+)
+BELOW = Demand(
+    "heads",
+    "tokens - reach - 1 heads",
+    lambda f: f.heads == f.nodes - f.offsets // 2 - 1,
+)
+TILES = _claim(
+    "K = 2Pm + 1 with m >= P >= 2, and several channel pairs",
+    lambda f: (
+        f.kernel[0] % (2 * f.patch[0]) == 1
+        and f.kernel[0] > 2 * f.patch[0] ** 2
+        and min(f.patch) >= 2
+        and prod(f.channels) >= 2
+    ),
+)
 NARROW = _claim("heads narrower than the centre's map", lambda f: f.head_dimension < f.width)
 
 # What a kernel of the papers is: their Δ is {-⌊K/2⌋, …, ⌊K/2⌋}, which are K taps only for odd K.
@@ -162,10 +182,15 @@ TABLE: dict[tuple[str, str], tuple[Demand, ...]] = {
     ("equality", "S.pad"): (FINITE, LEAKY, WIDE, ONE_MORE),
     ("equality", "S.dp1"): (FINITE, POWERS, ONE_MORE),
     ("equality", "S.dp2"): (LIMIT, ENUMERATED, ONE_EACH),
+    ("equality", "S.sharpness"): (FINITE, LEAKY, POINT, ONE_MORE),
     ("equality", "S.network"): (FINITE, LEAKY, IMAGE, ODD, PIXELS, ONE_MORE),
     ("lower_bound", "L21.theorem5"): (IMAGE, PIXELS, ODD, FULL, SEVERAL),
     ("lower_bound", "L21.theorem6"): (IMAGE, SQUARE, PATCHES, ODD, SMALL, NINE),
     ("lower_bound", "S.heads"): (SQUARE, ODD, GENERIC, SEVERAL),
+    ("lower_bound", "S.depth"): (SQUARE, ODD, WIDE, GENERIC, SEVERAL),
+    ("lower_bound", "S.tiles"): (IMAGE, SQUARE, ODD, TILES, GENERIC),
+    ("two_layers", "S.depth"): (WIDE, COMPOSED),
+    ("exponentials", "S.barrier"): (ODD, BELOW),
     ("head_dimension", "S.headdim"): (ODD, WIDE, NARROW),
     ("lower_bound", "S.content"): (SEVERAL,),
     ("kernel_heads", "S.kernel"): (SEVERAL,),

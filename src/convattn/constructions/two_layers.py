@@ -1,7 +1,7 @@
-"""S.depth: two layers of K and K + 1 heads are a K × K convolution, which one layer needs K² + 1 for.
+"""S.depth: two layers of K and K + 1 heads are a K × K convolution; one layer takes K² + 1 heads.
 
-Let Δ_1, Δ_2 be the token offsets on the two axes and M_ab the convolution's map at (a, b); 0 < ε < 1,
-c = ε/(1 - ε).
+Let Δ_1, Δ_2 be the token offsets on the two axes and M_ab the convolution's map at (a, b). Let
+0 < ε < 1 and c = ε/(1 - ε).
 
 **Layer 1** has a head for each a ∈ Δ_1. It runs on the image with zero tokens all around, and has a
 ring of zeros above and below of its own, so that the key p + (a, 0) of every query p exists. Head a
@@ -10,9 +10,9 @@ With m the sum of the image's tokens, block a at p holds
 
     Y_a(p) = X_(p + (a,0)) + c·m/N_1.
 
-**Layer 2** has a head for each b ∈ Δ_2, on all N_2 outputs of layer 1, with the maps that take block
-a through M_ab, and a uniform head. As layer 1 has outputs on the zero tokens, too, and enough of
-them, each block sees every token of the image once: ΣY_a/N_2 = m/N_2 + c·m/N_1 = γ·m/N_1 with
+**Layer 2** has a head for each b ∈ Δ_2, on all N_2 outputs of layer 1, with the maps that take
+block a through M_ab, and a uniform head. As layer 1 has outputs on the zero tokens, too, and enough
+of them, each block sees every token of the image once: ΣY_a/N_2 = m/N_2 + c·m/N_1 = γ·m/N_1 with
 γ = N_1/N_2 + c, the same for all blocks. So at a query of the image
 
     Σ_b ((1 - ε)Y(q + (0, b)) + ε·γ·m/N_1) M_b/(1 - ε) = conv(X)_q + (c + c·γ)·(m/N_1)·ΣM_ab,

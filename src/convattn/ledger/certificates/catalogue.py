@@ -23,6 +23,10 @@ from convattn.ledger.certificates.total_variation import (
     bias_variation_certificate,
     quadratic_variation_certificate,
 )
+from convattn.ledger.certificates.two_layers import (
+    exponentials_certificate,
+    two_layers_certificate,
+)
 
 SIZES = ((3, 1), (5, 1), (11, 1), (3, 2), (3, 16), (5, 16), (11, 4))
 THEOREMS = (
@@ -164,12 +168,25 @@ SATURATIONS = (  # α, the exponent of a threshold, whether the neighbours' weig
 )
 
 
+DEPTHS = (  # K, P, tokens of the image, whether at finite scores
+    ((3, 3), 1, (3, 4), True),
+    ((3, 3), 1, (3, 4), False),
+    ((1, 3), 1, (1, 1), True),
+    ((4, 2), 1, (2, 5), True),
+    ((5, 5), 4, (2, 3), True),
+    ((5, 5), 1, (4, 4), False),
+)
+DEPTH_BOUNDS = ((3, 1, 3, 3, 2), (5, 1, 5, 5, 2), (5, 2, 2, 2, 2))  # K, P, in, out, axes
+TILES = ((9, 2, 2, 1, 2), (9, 2, 3, 1, 2), (13, 2, 2, 2, 2), (19, 3, 2, 1, 2))
+BARRIERS = ((1, 1, 5), (3, 1, 7), (5, 4, 8))  # K, P, tokens
+LEAKS = ((1, 1), (1, 16))  # K, P of the layers that S.sharpness measures
+
 Named = Iterator[tuple[str, dict[str, Any]]]
 
 
 def certificates() -> Named:
     """File name and certificate, one after the other."""
-    for part in (_equalities, _bounds, _counterexamples, _borders, _others):
+    for part in (_equalities, _bounds, _counterexamples, _borders, _others, _second_set):
         for name, made in part():
             yield f"{name}.json", made
     yield from identity_certificates()
@@ -219,7 +236,8 @@ def _bounds() -> Named:
             f"Some kernel of size {kernel} on {axes} axes with {channels} input and {out} output "
             f"channels takes so many content-free heads on patches of size {patch}."
         )
-        made = generic_bound_certificate(statement, kernel, patch, channels, out, axes=axes)
+        sizes = (kernel, patch, channels, out)
+        made = generic_bound_certificate(statement, *sizes, axes=axes)
         yield f"S.heads-K{kernel}-P{patch}-in{channels}-out{out}-axes{axes}", made
     for kernel, patch, channels, width, regime in HEAD_DIMENSIONS:
         statement = (
@@ -288,3 +306,39 @@ def _others() -> Named:
         }[boundary]
         made = commutant_certificate("A19.equivariance", statement, grid, boundary)
         yield f"A19.equivariance-{boundary}-{shape}", made
+
+
+def _second_set() -> Named:
+    """S.depth, S.tiles, S.barrier and S.sharpness."""
+    for size, patch, (rows, columns), exact in DEPTHS:
+        shape, form = "x".join(map(str, size)), "exact" if exact else "limit"
+        statement = (
+            f"On images of {rows}x{columns} tokens two layers compute every {shape} convolution of "
+            f"patches of size {patch}, "
+            + ("exactly at finite scores." if exact else "in the limit.")
+        )
+        made = two_layers_certificate(statement, size, patch, (rows, columns), exact=exact)
+        yield f"S.depth-K{shape}-P{patch}-{form}", made
+    for claim, bounds, layers in (
+        ("S.depth", DEPTH_BOUNDS, "in the product over layers that stand one on another"),
+        ("S.tiles", TILES, "with K = 2Pm + 1"),
+    ):
+        for kernel, patch, channels, out, axes in bounds:
+            statement = (
+                f"Some kernel of size {kernel} with {channels} input and {out} output channels "
+                f"takes so many content-free heads on patches of size {patch}, {layers}."
+            )
+            sizes = (kernel, patch, channels, out)
+            made = generic_bound_certificate(statement, *sizes, axes=axes, claim=claim)
+            yield f"{claim}-K{kernel}-P{patch}-in{channels}-out{out}", made
+    for kernel, patch, tokens in BARRIERS:
+        statement = (
+            f"On {tokens} tokens so many quadratic heads of one finite sharpness are no "
+            f"convolution of size {kernel} on patches of size {patch}, exactly."
+        )
+        made = exponentials_certificate(statement, kernel, patch, tokens)
+        yield f"S.barrier-K{kernel}-P{patch}-N{tokens}", made
+    for kernel, patch in LEAKS:
+        statement = "Two heads at finite scores, one of them uniform, are every 1x1 convolution."
+        made = equality_certificate("S.sharpness", statement, "leaky", (kernel, kernel), patch)
+        yield f"S.sharpness-K{kernel}-P{patch}", made

@@ -67,6 +67,7 @@ def generic_bound_certificate(
     out_channels: int,
     *,
     axes: int = 2,
+    claim: str = "S.heads",
 ) -> dict[str, Any]:
     """A kernel of small integers that takes min((2m+1)^axes, (2P-1)^axes·in·out) heads.
 
@@ -104,7 +105,7 @@ def generic_bound_certificate(
         kernel = np.array([draws.randrange(6) for _ in range(entries)]).reshape(shape)
         rows, chosen = independent_rows(kernel, block, columns)
         if len(rows) == heads:
-            return _certificate("S.heads", statement, kernel, patch_size, rows, chosen)
+            return _certificate(claim, statement, kernel, patch_size, rows, chosen)
     raise ValueError(
         f"none of {ATTEMPTS} kernels has rank {heads} for K = {kernel_size}, P = {patch_size} and "
         f"{pairs} channel pairs; if none has, S.heads fails there"
