@@ -13,7 +13,8 @@ set, and that this rank is the minimum is proved
 - on two axes for P = 1; for m ≤ P - 1; for D = 1; and for m ≥ P ≥ 2 wherever
   D ≤ ⌊(2m+1)/(2P-1)⌋² or D ≥ ⌈(2m+1)/(2P-1)⌉².
 
-In what is left, such as K = 9, P = 2 with two or three channel pairs, it is checked size by size:
+S.tiles adds K = 2Pm + 1 for every D ≥ 2. In what is left, such as K = 7, P = 2 with two or three
+channel pairs, it is checked size by size:
 the exact rank of one fixed kernel is a proof for that size. No size was found where it fails.
 
 For even kernels, unlike axes and dilations too N_H is at least the rank of F for all kernels but a

@@ -63,9 +63,11 @@ def test_proofs_and_computations_agree(monkeypatch):
     ("pairs", "proved"), [(1, True), (2, False), (3, False), (4, True), (25, True)]
 )
 def test_where_the_windows_settle_it(pairs, proved):
-    """K = 9, P = 2: windows of 3 × 3 in 5 × 5 offsets; one fits, four cover."""
-    rank = generic_rank((9, 9), (2, 2), (1, 1), pairs)
+    """K = 7, P = 2: windows of 3 × 3 in 5 × 5 offsets; one fits, four cover. K = 9: tiles do."""
+    rank = generic_rank((7, 7), (2, 2), (1, 1), pairs)
     assert (rank.least, rank.proved) == (min(25, 9 * pairs), proved)
+    tiled = generic_rank((9, 9), (2, 2), (1, 1), pairs)
+    assert (tiled.least, tiled.proved) == (min(25, 9 * pairs), True)
 
 
 @pytest.mark.parametrize("size", [size for size in SIZES if size[0][0] < 9], ids=str)
@@ -96,7 +98,7 @@ def test_matrices_that_are_too_large_are_refused(monkeypatch):
         FixedKernel((9, 9)).rank(block, 2)
     generic_rank.cache_clear()
     with pytest.raises(ValueError, match="more than 100 numbers"):
-        generic_rank((9, 9), (2, 2), (1, 1), 2)
-    rank = generic_rank((9, 9), (2, 2), (1, 1), 1)  # proved; only the balanced kernel is left out
+        generic_rank((7, 7), (2, 2), (1, 1), 2)
+    rank = generic_rank((7, 7), (2, 2), (1, 1), 1)  # proved; only the balanced kernel is left out
     assert (rank.least, rank.proved, rank.balanced) == (9, True, 0)
     generic_rank.cache_clear()

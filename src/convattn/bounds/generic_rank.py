@@ -33,6 +33,9 @@ minor, so that all kernels but the zeros of a polynomial have it.
    as one window for the cover, by (a). One axis alone reaches min(T, (2P-1)D) always: disjoint
    windows from the left, a last one at the right end.
 
+4. *K = 2Pm + 1 on two like axes, m ≥ P, D ≥ 2.* S.tiles: kernels of one tap for each residue class
+   modulo P; squares, dominoes and cells that pack or cover the grid of offsets.
+
 In all other cases the rank of one fixed kernel is computed (`convattn.bounds.generic_rank`). That
 kernel has at least this rank: what is computed is a proof for it, though no proof for all sizes. If
 it equals an upper bound it is the generic rank. Upper bounds are min(c, nD) and, where zeros keep
@@ -178,7 +181,7 @@ def generic_rank(kernel_size: Sizes, patch_size: Sizes, dilation: Sizes, pairs: 
     >>> rank = generic_rank((5, 5), (2, 2), (1, 1), 1)
     >>> rank.offsets, rank.least, rank.proved
     (9, 9, True)
-    >>> generic_rank((9, 9), (2, 2), (1, 1), 2).proved  # 18 of 25, by a computation
+    >>> generic_rank((7, 7), (2, 2), (1, 1), 2).proved  # 18 of 25, by a computation
     False
     """
     axes = [axis_blocks(*sizes) for sizes in zip(kernel_size, patch_size, dilation, strict=True)]
@@ -255,6 +258,15 @@ def _has_single_rows(block: Block) -> bool:
     return all(len(axis.rows) == 1 for axis in block)
 
 
+def _tiles(axes: list[AxisBlock]) -> bool:
+    """Whether both axes are alike, with taps -Pm, …, Pm for some m ≥ P (S.tiles)."""
+    first = axes[0]
+    reach = first.taps.stop - 1
+    alike = all((axis.patch_size, axis.taps) == (first.patch_size, first.taps) for axis in axes)
+    square = alike and first.taps.start == -reach and reach % first.patch_size == 0
+    return square and reach >= first.patch_size**2
+
+
 def _is_proved(block: Block, pairs: int) -> bool:
     """Whether one of the cases above applies."""
     if pairs >= prod(len(axis.columns) for axis in block) or _has_single_rows(block):
@@ -263,6 +275,8 @@ def _is_proved(block: Block, pairs: int) -> bool:
     if not all(axis.whole for axis in long):
         return False
     if len(long) == 1:
+        return True
+    if _tiles(long) and pairs >= 2:
         return True
     windows = [len(axis.columns) / axis.window for axis in long]
     return pairs >= prod(map(ceil, windows)) or pairs <= prod(map(int, windows))

@@ -89,43 +89,47 @@ class TwoLayers:
             ValueError: As `apply_attention`.
         """
         images = jnp.asarray(images)
-        tokens = patchify(images, self.patch_size)
-        rows, columns = tokens.shape[1:3]
-        widths = (self._width(self.first, 0), self._width(self.second, 1))
-        padded = jnp.pad(tokens, ((0, 0), *((width, width) for width in widths), (0, 0)))
+        padded = self.padded(patchify(images, self.patch_size))
         between = apply_attention(self.first, padded, backend=backend)
-        second = self.second
-        if self.exact:
-            second = replace(second, output=self._cancelling(padded.shape[1:3]))
-        after = apply_attention(second, between, backend=backend)
-        down, right = widths[0], widths[1] - self._before(self.second, 1)
-        after = after[:, down : down + rows, right : right + columns]
-        result = unpatchify(after, self.patch_size)[:, :: self.stride[0], :: self.stride[1]]
+        after = apply_attention(self.second_at(padded.shape[1:3]), between, backend=backend)
+        result = unpatchify(self.cropped(after), self.patch_size)
+        result = result[:, :: self.stride[0], :: self.stride[1]]
         return result if self.bias is None else result + self.bias.astype(result.dtype)
 
-    def _cancelling(self, keys: Sequence[int]) -> Array:
-        """The maps of layer 2, the uniform head's for this number of keys."""
+    @property
+    def margin(self) -> tuple[int, int]:
+        """How many zero tokens are laid on each side, so that every block sees the whole image."""
+        return max(self._reach(self.first, 0)), max(self._reach(self.second, 1))
+
+    def padded(self, tokens: Array) -> Array:
+        """The tokens with zero tokens all around: what layer 1 is applied to."""
+        return jnp.pad(tokens, ((0, 0), *((width, width) for width in self.margin), (0, 0)))
+
+    def second_at(self, keys: Sequence[int]) -> AttentionLayer:
+        """Layer 2 on so many rows and columns of keys: its uniform head depends on them."""
+        if not self.exact:
+            return self.second
         assert isinstance(self.first.encoding, BiasEncoding)
         assert self.second.output is not None
         leak = jnp.asarray(self.first.encoding.leak)
         share = leak / (1 - leak)
-        ring = sum(self.first.ring[0])
-        gamma = (keys[0] + ring) / keys[0] + share
+        gamma = (keys[0] + sum(self.first.ring[0])) / keys[0] + share
         output = self.second.output
         last = (output[-1].astype(gamma.dtype) * (1 + 1 / gamma)).astype(output.dtype)
-        return output.at[-1].set(last)
+        return replace(self.second, output=output.at[-1].set(last))
+
+    def cropped(self, tokens: Array) -> Array:
+        """Those of the image, of the tokens that layer 2 gives."""
+        (down, right), (before, ahead) = self.margin, self._reach(self.second, 1)
+        rows, columns = tokens.shape[1] - down, tokens.shape[2] + ahead - right
+        return tokens[:, down:rows, right - before : columns]
 
     @staticmethod
-    def _before(layer: AttentionLayer, axis: int) -> int:
-        """How far a layer looks back on an axis."""
+    def _reach(layer: AttentionLayer, axis: int) -> tuple[int, int]:
+        """How far a layer looks back on an axis, and how far ahead."""
         assert isinstance(layer.encoding, BiasEncoding)
-        return -min(offset[axis] for offset in layer.encoding.offsets)
-
-    @classmethod
-    def _width(cls, layer: AttentionLayer, axis: int) -> int:
-        """How many zero tokens are laid on each side, so that every block sees the whole image."""
-        assert isinstance(layer.encoding, BiasEncoding)
-        return max(abs(offset[axis]) for offset in layer.encoding.offsets)
+        steps = [offset[axis] for offset in layer.encoding.offsets]
+        return -min(steps), max(steps)
 
 
 def two_layers(

@@ -103,16 +103,18 @@ def least_squares_maps(
 
 
 def fewer_heads_fail(
-    name: str, kernel_size: int, *, patch_size: int = 1, quick: bool = False
+    name: str, kernel_size: int, *, patch_size: int = 1, channels: int = 3, quick: bool = False
 ) -> Evidence:
     """ρ heads equal the copying convolution in four dtypes; ρ - 1 stay above the floor.
+
+    So many channels of the images are taken.
 
     The layer with ρ - 1 heads that is run looks at all offsets but one, one-hot, with the maps of
     least squares on these very fields.
     """
 
     def check(run: Run) -> str:
-        images = whole_images(run)
+        images = whole_images(run)[..., :channels]
         kernel = copying_kernel(kernel_size, images.shape[-1])
         blocks = output_blocks(kernel, patch_size)
         fields = receptive_fields(images, kernel_size, patch_size)

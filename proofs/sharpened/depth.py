@@ -1,0 +1,220 @@
+"""S.depth: two layers of K and K + 1 heads do exactly what one layer takes K² + 1 for.
+
+Printed. Nowhere: ours. (That a convolution of rank one in its taps is a product of two line
+convolutions is old; here no tap has to factor, as layer 1 keeps its shifts in separate channels.)
+
+Verified. Let L content-free layers of H_1, …, H_L heads, with nothing but linear maps between them,
+compose to a zero-padded convolution of rank ρ = rank F on images of m + 1 tokens a side or more.
+
+(1) ΠH_l ≥ ρ, in limits too; a skip connection counts as one head. At finite scores, if some query
+has a token of the image outside its receptive field and ρ > 0, ΠH_l ≥ ρ + 1.
+
+(2) For T_1 × T_2 token offsets, two layers of T_1 and T_2 heads are every convolution in the limit,
+and two of T_1 and T_2 + 1 heads are exactly so at finite scores, on images of every size. Between
+them stand T_1·P²·D_in channels. Layer 1 is applied on zero tokens around the image, too, and the
+gain of the last head of layer 2 depends on the number of tokens.
+
+(3) For ρ = K² the totals 2K and 2K + 1 are the least over two layers: for K = 3, six and seven
+heads instead of nine and ten.
+
+Nothing to repair. For even kernels the zero tokens must be as many on both sides as the longer side
+of the reach: on fewer, the blocks do not all see the whole image, and their leaks differ.
+
+Proof. (1) Σ_g A²_g (Σ_h A¹_h X W_h + b) W'_g = Σ_gh (A²_g A¹_h) X (W_h W'_g) + b': a layer again,
+content-free, with H_1·H_2 heads; so for L layers by induction. A skip connection is a head with the
+attention I and the map I. S.heads' bound for one layer (F factors through as many dimensions as
+there are heads, and matrices of rank at most that number are a closed set) is (1). The product of
+positive attention matrices is positive. With exactly ρ heads the composed maps would be
+independent, as they span F's columns; a token outside the receptive field has Σ a_gh W_h W'_g = 0,
+and so the weight zero from every pair, against positivity.
+
+(2) Let c = ε/(1 - ε), and m be the sum of the image's tokens. Head a of layer 1 has the row
+(1 - ε)S_(a,0) + εJ over N_1 keys and writes X/(1 - ε) into block a: Y_a(p) = X_(p+(a,0)) + c·m/N_1.
+Layer 1 has N_2 outputs, those at the zero tokens included, and these are so many that each block
+holds each token of the image once: ΣY_a/N_2 = γ·m/N_1 with γ = N_1/N_2 + c, the same for all a.
+Head b of layer 2 sees (1 - ε)Y(q + (0, b)) + ε·γ·m/N_1 in each block. With the maps M_ab/(1 - ε)
+from block a these heads give the convolution plus (c + cγ)(m/N_1)ΣM_ab, and a uniform head sees
+γ·m/N_1: its map is -c(1 + 1/γ) times the sum of M_ab over b, from block a. In the limit ε = 0.
+
+(3) ab ≥ K² gives a + b ≥ 2√(ab) ≥ 2K; ab ≥ K² + 1 gives (a + b)² ≥ 4K² + 4 > (2K)². ∎
+"""
+
+from dataclasses import replace
+from itertools import product
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from flint import nmod_mat
+
+from convattn.bounds.rounding import layer_error_bound
+from convattn.bounds.score_error import ASSUMPTION, gamma, unit_roundoff
+from convattn.constructions.two_layers import two_layers
+from convattn.fast.application import apply_attention
+from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
+from convattn.ledger.certificates.catalogue import DEPTH_BOUNDS, DEPTHS
+from convattn.ledger.certificates.two_layers import two_layers_certificate
+from convattn.ledger.evidence import (
+    DTYPES,
+    UNDERFLOW,
+    certified,
+    exact_convolution,
+    integer_kernel,
+    proved,
+    whole_images,
+)
+from convattn.ledger.evidence.head_floor import fewer_heads_fail
+from convattn.ledger.evidence.layer_runs import equal, within
+
+PRIME = 2**61 - 1
+
+
+def other_sizes(run: Run) -> str:
+    """Every kernel up to 4 × 4, on images down to one token, composed by the checker."""
+    from convattn_check import check
+    from convattn_check.reading import canonical
+
+    sides = (1, 2, 3) if run.quick else (1, 2, 3, 4, 5)
+    seen = 0
+    for size, image in product(product(sides, repeat=2), ((1, 1), (1, 3), (4, 2))):
+        for patch, exact in ((1, True), (2, False), (3, True)):
+            made = two_layers_certificate("So many heads.", size, patch, image, exact=exact)
+            verdict = check(canonical(made) + "\n")
+            # K = 1 is no case of the claim, but of its mathematics.
+            if not verdict.accepted and not (verdict.code == "claim" and max(size) == 1):
+                raise EvidenceFailed(f"K = {size}, P = {patch}, image {image}: {verdict.reason}")
+            seen += 1
+    return f"{seen} sizes, odd and even kernels, images from one token"
+
+
+def composed_rank(run: Run) -> str:
+    """Random layers, a skip connection among them: F̂ of the composition has rank H_1·H_2."""
+
+    def layer(salt: str, heads: int, queries: int, keys: int, into: int, out: int) -> tuple:
+        rng = run.rng(salt, heads, queries)
+        return rng.integers(1, 99, (heads, queries, keys)), rng.integers(
+            -99, 99, (heads, into, out)
+        )
+
+    seen = []
+    for one, two, skip in ((2, 3, False), (3, 3, False), (2, 3, True), (1, 4, True)):
+        tokens, width = 13, 4
+        attention_1, maps_1 = layer("one", one, tokens, tokens, width, width)
+        attention_2, maps_2 = layer("two", two, 1, tokens, width, width)
+        if skip:  # head 0 of layer 1 passes its token on
+            attention_1[0], maps_1[0] = np.eye(tokens, dtype=int), np.eye(width, dtype=int)
+        seen_by = np.einsum("gqp,hpk->ghk", attention_2, attention_1).reshape(one * two, -1)
+        through = np.einsum("hic,gco->ghio", maps_1, maps_2).reshape(one * two, -1)
+        flat = through.T @ seen_by
+        found = int(nmod_mat(*flat.shape, [int(x) for x in flat.ravel()], PRIME).rank())
+        require(found == one * two, f"{one} and {two} heads: rank {found}")
+        seen.append(f"{one} · {two} = {found}" + (" with a skip connection" if skip else ""))
+    return "rank " + ", ".join(seen)
+
+
+def totals(run: Run) -> str:
+    """The least a + b with a·b ≥ K², and with a·b ≥ K² + 1."""
+    for size in range(1, 41):
+        pairs = list(product(range(1, size**2 + 2), repeat=2)) if size < 12 else [
+            (a, -(-size**2 // a)) for a in range(1, size**2 + 1)
+        ] + [(a, size**2 // a + 1) for a in range(1, size**2 + 1)]  # fmt: skip
+        limit = min(a + b for a, b in pairs if a * b >= size**2)
+        exact = min(a + b for a, b in pairs if a * b >= size**2 + 1)
+        require((limit, exact) == (2 * size, 2 * size + 1), f"K = {size}: {limit} and {exact}")
+    return "K ≤ 40: 2K and 2K + 1; K = 3: 6 and 7 heads"
+
+
+def on_images(name: str, size: tuple[int, int], patch: int, exact: bool) -> Evidence:
+    """The two layers on real images; equal in the limit, within a bound at finite scores.
+
+    The bound: layer 1 is off by E_1 (`bounds/rounding.py`; its maps, powers of two, are exact for
+    ε = 1/2), which layer 2 enlarges by at most its attention and the absolute values of its maps;
+    and layer 2 is off by its own bound, plus 8 roundings of the gain 1 + 1/γ.
+    """
+
+    def check(run: Run) -> str:
+        images = whole_images(run)[:4]
+        kernel = integer_kernel(run.rng("kernel"), size, images.shape[-1], 4)
+        expected = exact_convolution(images, kernel)
+        found = []
+        for dtype in DTYPES[:2] if exact else DTYPES:
+            given = jnp.asarray(images.astype(dtype))
+            layers = two_layers(kernel.astype(dtype), patch_size=patch, exact=exact)
+            result = jax.jit(lambda layers, given: layers(given))(layers, given)
+            found.append(
+                within(dtype, result, expected, np.asarray(error_bound(layers, given)))
+                if exact
+                else equal(dtype, result, expected)
+            )
+        first, second = layers.heads
+        return f"{len(images)} images, {first} + {second} heads; " + "; ".join(found)
+
+    assumes = ASSUMPTION if exact else UNDERFLOW
+    return Evidence(name, Level.BOUNDED, check, assumes=assumes, quick=False)
+
+
+def error_bound(layers, images) -> np.ndarray:
+    """E_2 + |layer 2|(E_1), in float64, for the leak 1/2."""
+    from convattn.operators.patches import patchify, unpatchify
+
+    def magnitudes(layer, given):
+        wide = replace(layer, output=jnp.abs(layer.output).astype(jnp.float64))
+        return apply_attention(wide, jnp.abs(given).astype(jnp.float64))
+
+    padded = layers.padded(patchify(images, layers.patch_size))
+    between = apply_attention(layers.first, padded)
+    second = layers.second_at(padded.shape[1:3])
+    majorant = magnitudes(layers.first, padded)
+    first_error = layer_error_bound(layers.first, padded, np.asarray(majorant), maps_are_exact=True)
+    majorant = np.asarray(magnitudes(second, between))
+    own = layer_error_bound(second, between, majorant)
+    roundoff = unit_roundoff(layers.first.encoding.leak.dtype)
+    own = own + gamma(8, roundoff) * majorant
+    total = own + np.asarray(magnitudes(second, jnp.asarray(first_error)))
+    total = layers.cropped(jnp.asarray(total * (1 + 2.0**-20)))
+    return np.asarray(unpatchify(total, layers.patch_size))
+
+
+CLAIM = Claim(
+    id="S.depth",
+    source="this project, beside L21 Theorem 1 and S.heads",
+    verdict=Verdict.HOLDS,
+    kinds=(Kind.LAYER_EQUALITY, Kind.LOWER_BOUND),
+    evidence=(
+        proved(
+            "sharpened/depth.v",
+            covers="(1), for two layers, which compose to one; not: limits",
+        ),
+        proved(
+            "sharpened/depth_limit.v",
+            covers="(2) in the limit, with hard attention; not: at finite scores",
+        ),
+        certified(
+            "S.depth",
+            "K*x*",
+            kind="two_layers",
+            name="two layers, composed",
+            cases=tuple(
+                {"kernel_size": list(size), "patch_size": [patch] * 2, "image": list(image)}
+                for size, patch, image, _ in DEPTHS
+            ),
+        ),
+        certified(
+            "S.depth",
+            "K*-in*",
+            kind="lower_bound",
+            name="lower bounds",
+            cases=tuple(
+                {"kernel_size": [k] * 2, "patch_size": [p] * 2, "in_channels": i, "out_channels": o}
+                for k, p, i, o, _ in DEPTH_BOUNDS
+            ),
+        ),
+        Evidence("other sizes", Level.TESTED, other_sizes),
+        Evidence("rank of a composition", Level.TESTED, composed_rank),
+        Evidence("the least totals", Level.TESTED, totals),
+        fewer_heads_fail("eight heads, as of two layers of 2 and 4", 3),
+        on_images("3 × 3, 3 + 3 heads in the limit", (3, 3), 1, False),
+        on_images("3 × 3, 3 + 4 heads", (3, 3), 1, True),
+        on_images("5 × 5, P = 4, 3 + 4 heads", (5, 5), 4, True),
+    ),
+)
