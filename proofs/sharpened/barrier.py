@@ -98,9 +98,12 @@ def first_that_is_exact(run: Run) -> str:
     seen = []
     for tokens, reach in ((2, 0), (3, 0), (4, 0), (3, 1), (4, 1)):
         first = next(
-            count
-            for count in range(1, tokens**2 + 1)
-            if is_expressed(*drawn(run, tokens, reach, count, count=count), tokens, reach)
+            (
+                count
+                for count in range(1, tokens**2 + 1)
+                if is_expressed(*drawn(run, tokens, reach, count, count=count), tokens, reach)
+            ),
+            0,
         )
         require(first >= tokens - reach, f"N = {tokens}, r = {reach}: {first} heads are exact")
         expected = tokens**2 - (0 if reach else tokens - 1)
@@ -144,6 +147,13 @@ def sign_changes(run: Run) -> str:
     return "most sign changes seen: " + ", ".join(f"n = {n}: {most[n]}" for n in sorted(most))
 
 
+def least_error(alpha: float, centres: tuple[float, ...]) -> float:
+    """|μ_0|/Σ|μ_k/v_k|."""
+    annihilator = np.poly(np.exp(2 * alpha * np.array(centres)))[::-1]
+    shares = np.exp(-alpha * np.arange(len(annihilator)) ** 2)
+    return float(abs(annihilator[0]) / np.abs(annihilator / shares).sum())
+
+
 def best_layers(run: Run) -> str:
     """K = 1 on lines: with the best maps, quadratic heads stay as far off as the proof says.
 
@@ -156,10 +166,7 @@ def best_layers(run: Run) -> str:
     for alpha, centres, tokens in (
         (1.0, (0.0,), 4), (0.5, (0.0, 1.0), 6), (0.25, (-1.0, 0.0, 1.0), 8), (1.0, (0.0, 0.5), 5),
     ):  # fmt: skip
-        bases = np.exp(2 * alpha * np.array(centres))
-        annihilator = np.poly(bases)[::-1]
-        shares = np.exp(-alpha * np.arange(len(annihilator)) ** 2)
-        floor = abs(annihilator[0]) / np.abs(annihilator / shares).sum()
+        floor = least_error(alpha, centres)
         encoding = QuadraticEncoding(jnp.full((len(centres),), alpha), jnp.array(centres)[:, None])
         images = jnp.eye(tokens)[..., None]
         single = jnp.eye(len(centres))[:, :, None]

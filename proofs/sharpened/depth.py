@@ -87,22 +87,20 @@ def other_sizes(run: Run) -> str:
     return f"{seen} sizes, odd and even kernels, images from one token"
 
 
+def drawn_layer(run: Run, salt: str, heads: int, queries: int) -> tuple[np.ndarray, np.ndarray]:
+    """Attention [heads, queries, 13 keys] and maps [heads, 4, 4], integers."""
+    rng = run.rng(salt, heads, queries)
+    return rng.integers(1, 99, (heads, queries, 13)), rng.integers(-99, 99, (heads, 4, 4))
+
+
 def composed_rank(run: Run) -> str:
     """Random layers, a skip connection among them: F̂ of the composition has rank H_1·H_2."""
-
-    def layer(salt: str, heads: int, queries: int, keys: int, into: int, out: int) -> tuple:
-        rng = run.rng(salt, heads, queries)
-        return rng.integers(1, 99, (heads, queries, keys)), rng.integers(
-            -99, 99, (heads, into, out)
-        )
-
     seen = []
     for one, two, skip in ((2, 3, False), (3, 3, False), (2, 3, True), (1, 4, True)):
-        tokens, width = 13, 4
-        attention_1, maps_1 = layer("one", one, tokens, tokens, width, width)
-        attention_2, maps_2 = layer("two", two, 1, tokens, width, width)
+        attention_1, maps_1 = drawn_layer(run, "one", one, 13)
+        attention_2, maps_2 = drawn_layer(run, "two", two, 1)
         if skip:  # head 0 of layer 1 passes its token on
-            attention_1[0], maps_1[0] = np.eye(tokens, dtype=int), np.eye(width, dtype=int)
+            attention_1[0], maps_1[0] = np.eye(13, dtype=int), np.eye(4, dtype=int)
         seen_by = np.einsum("gqp,hpk->ghk", attention_2, attention_1).reshape(one * two, -1)
         through = np.einsum("hic,gco->ghio", maps_1, maps_2).reshape(one * two, -1)
         flat = through.T @ seen_by
@@ -112,15 +110,16 @@ def composed_rank(run: Run) -> str:
     return "rank " + ", ".join(seen)
 
 
+def least_total(needed: int) -> int:
+    """The least a + b with a·b at least what is needed."""
+    return min(a + -(-needed // a) for a in range(1, needed + 1))
+
+
 def totals(run: Run) -> str:
-    """The least a + b with a·b ≥ K², and with a·b ≥ K² + 1."""
+    """The least totals for the products K² and K² + 1."""
     for size in range(1, 41):
-        pairs = list(product(range(1, size**2 + 2), repeat=2)) if size < 12 else [
-            (a, -(-size**2 // a)) for a in range(1, size**2 + 1)
-        ] + [(a, size**2 // a + 1) for a in range(1, size**2 + 1)]  # fmt: skip
-        limit = min(a + b for a, b in pairs if a * b >= size**2)
-        exact = min(a + b for a, b in pairs if a * b >= size**2 + 1)
-        require((limit, exact) == (2 * size, 2 * size + 1), f"K = {size}: {limit} and {exact}")
+        found = least_total(size**2), least_total(size**2 + 1)
+        require(found == (2 * size, 2 * size + 1), f"K = {size}: {found}")
     return "K ≤ 40: 2K and 2K + 1; K = 3: 6 and 7 heads"
 
 

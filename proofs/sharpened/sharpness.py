@@ -105,6 +105,11 @@ def values_on_images(run: Run) -> str:
     return f"N = {keys}, of the floor: " + "; ".join(seen)
 
 
+def least_score(offsets: int, keys: int, error: arb) -> arb:
+    """log((N - T)/T) + log((1 - η)/η), for σ_min = 1."""
+    return (arb(keys - offsets) / offsets).log() + ((1 - error) / error).log()
+
+
 def one_hot_heads(run: Run) -> str:
     """(3), enclosed: T bias heads with T orthogonal maps, from N = 50 to 10^6.
 
@@ -121,7 +126,7 @@ def one_hot_heads(run: Run) -> str:
                 error = offsets * own + (keys - offsets) * inside
                 if not error < 1:
                     continue
-                bound = (arb(keys - offsets) / offsets).log() + ((1 - error) / error).log()
+                bound = least_score(offsets, keys, error)
                 if not bound < score:
                     raise EvidenceFailed(
                         f"T = {offsets}, N = {keys}: M = {score}, and the bound is {bound}"

@@ -15,6 +15,7 @@ from proofs.plants import (
     barkan2019,
     cordonnier2020,
     li2021,
+    second_set,
     sharpened_border,
     sharpened_heads,
     sharpened_kernel,
@@ -36,7 +37,8 @@ TABLES = {
     "sharpened": sharpened_layers.PLANTS
     + sharpened_border.PLANTS
     + sharpened_kernel.PLANTS
-    + sharpened_heads.PLANTS,
+    + sharpened_heads.PLANTS
+    + second_set.PLANTS,
 }
 PLANTS = [(folder, *plant) for folder, plants in TABLES.items() for plant in plants]
 PLANTED_ELSEWHERE = (Level.CERTIFIED, Level.PROVED)

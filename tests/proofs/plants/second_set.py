@@ -1,0 +1,133 @@
+"""Planted errors for S.depth, S.rigidity, S.barrier, S.sharpness and S.tiles."""
+
+from dataclasses import replace
+
+from flint import fmpq
+from proofs.plants.changes import one_more, scaled
+
+CERTIFICATE = "ledger.certificates.two_layers.two_layers_certificate"
+FLOOR = "ledger.evidence.head_floor.floor_below"
+LAYERS = "constructions.two_layers.two_layers"
+
+
+def without_the_uniform_head(original):
+    """The leaks stay."""
+
+    def changed(*given, **named):
+        made = original(*given, **named)
+        second = made["body"]["second"]
+        last = len(second["targets"]) - 1
+        if second["targets"][last] is None:
+            second["maps"] = [entry for entry in second["maps"] if entry[0] != last]
+        return made
+
+    return changed
+
+
+def one_head_repeated(original):
+    def changed(*given):
+        attention, maps = original(*given)
+        return attention, maps * 0 + maps[:1]
+
+    return changed
+
+
+def blocks_swapped(original):
+    """Layer 1 writes what it sees on the other side."""
+
+    def changed(*given, **named):
+        layers = original(*given, **named)
+        return replace(layers, first=replace(layers.first, output=layers.first.output[::-1]))
+
+    return changed
+
+
+def one_gain_for_every_size(original):
+    """Two plain layers: the uniform head takes back the leak of its own layer alone."""
+
+    def changed(*given, **named):
+        layers = original(*given, **named)
+        return replace(layers, exact=False) if layers.exact else layers
+
+    return changed
+
+
+def last_column_twice(original):
+    """F loses a rank, and the maps with it."""
+
+    def changed(*given):
+        columns = original(*given).copy()
+        columns[:, 0] = columns[:, 1]
+        return columns
+
+    return changed
+
+
+def other_weights(original):
+    def changed(*given):
+        maps, attention = original(*given)
+        attention[0, 0] = attention[0, 0] + 1
+        return maps, attention
+
+    return changed
+
+
+def negative_gain(original):
+    """One map turned around: the relation has a negative entry."""
+
+    def changed(*given):
+        maps, attention = original(*given)
+        for row in range(maps.nrows()):
+            maps[row, 0] = -maps[row, 0] + fmpq(row)
+        return maps, attention
+
+    return changed
+
+
+def equal_bases(original):
+    def changed(*given, **named):
+        bases, sharpness = original(*given, **named)
+        return [bases[0]] * len(bases), sharpness
+
+    return changed
+
+
+def any_combination(original):
+    return lambda bases, *given: [(-1) ** number for number in range(len(bases))]
+
+
+def shifted_tiling(original):
+    return lambda *given: [(shape, (x + 1, y)) for shape, (x, y) in original(*given)]
+
+
+def stacked_tiling(original):
+    return lambda *given: [(shape, (0, 0)) for shape, _ in original(*given)]
+
+
+PLANTS = [
+    ("depth", "other sizes", CERTIFICATE, without_the_uniform_head),
+    ("depth", "rank of a composition", "drawn_layer", one_head_repeated),
+    ("depth", "the least totals", "least_total", one_more),
+    ("depth", "eight heads, as of two layers of 2 and 4", FLOOR, scaled(10**6)),
+    ("depth", "3 × 3, 3 + 3 heads in the limit", LAYERS, blocks_swapped),
+    ("depth", "3 × 3, 3 + 4 heads", LAYERS, one_gain_for_every_size),
+    ("depth", "3 × 3, 3 + 4 heads", LAYERS, blocks_swapped),
+    ("depth", "5 × 5, P = 4, 3 + 4 heads", LAYERS, one_gain_for_every_size),
+    ("rigidity", "one solution", "flattened_kernel", last_column_twice),
+    ("rigidity", "one solution", "maps_and_attention", other_weights),
+    ("rigidity", "relative attention", "maps_and_attention", other_weights),
+    ("rigidity", "one positive relation", "maps_and_attention", negative_gain),
+    ("rigidity", "the weight outside", "least_singular_value", scaled(10**4)),
+    ("barrier", "Vandermonde's determinant", "drawn", equal_bases),
+    ("barrier", "the first number that is exact", "drawn", equal_bases),
+    ("barrier", "sign changes", "combination", any_combination),
+    ("barrier", "the best maps", "least_error", scaled(10)),
+    ("sharpness", "gaps between two weights", "floor", one_more),
+    ("sharpness", "one tap", "floor", one_more),
+    ("sharpness", "the price of log N", "least_score", scaled(100)),
+    ("sharpness", "stored maps", "floor", one_more),
+    ("tiles", "tilings", "tiling", shifted_tiling),
+    ("tiles", "tilings", "tiling", stacked_tiling),
+    ("tiles", "kernels of one tap for each residue", "tiling", stacked_tiling),
+    ("tiles", "K = 9, P = 2: 24 of 25 heads on images", FLOOR, scaled(10**6)),
+]  # fmt: skip
