@@ -591,3 +591,100 @@ def box_in_part():
         "error": rational(error),
     }
     return certificate("S.approx", "approximation", body)
+
+
+# The second set.
+
+
+def depth_bound():
+    return pixel_bound("S.depth")
+
+
+def tile_bound():
+    """S.tiles in small: K = 9, P = 2, two channels in; F's rows are unit vectors on 18 cells.
+
+    Channel 0 has its square, its dominoes and its cell on the left of the 5 × 5 offsets, channel 1
+    on the right. Pixel residue ρ is read by the rows s = ρ, and s = ρ - 2 if ρ = 1.
+    """
+    first = {(1, 1): (-2, -2), (0, 1): (0, -2), (1, 0): (1, -2), (0, 0): (1, -1)}
+    second = {(1, 1): (-2, 0), (0, 1): (0, 0), (1, 0): (-2, 2), (0, 0): (2, 2)}
+    kernel = [0] * (9 * 9 * 2)
+    rows, columns = [], []
+    for channel, cells in enumerate((first, second)):
+        for residue, cell in cells.items():
+            tap = [2 * c + r + 4 for c, r in zip(cell, residue, strict=True)]
+            kernel[(tap[0] * 9 + tap[1]) * 2 + channel] = 1
+            for steps in product(*((0, 1) if r else (0,) for r in residue)):
+                s = [r - 2 * step for r, step in zip(residue, steps, strict=True)]
+                rows.append([*(max(0, -x) for x in s), *(max(0, x) for x in s), channel, 0])
+                columns.append([c + step for c, step in zip(cell, steps, strict=True)])
+    body = {
+        "kernel_size": [9, 9],
+        "patch_size": [2, 2],
+        "in_channels": 2,
+        "out_channels": 1,
+        "kernel": kernel,
+        "rows": rows,
+        "columns": columns,
+        "determinant": 1,
+        "heads": 18,
+        "tokens_per_side": [3, 3],
+    }
+    return certificate("S.tiles", "lower_bound", body)
+
+
+def two_layers(kernel=(3, 3), patch=(1, 1), image=(2, 2), leak="1/3"):
+    """S.depth: the gain of the last head is what makes one token vanish that no offset joins."""
+    leak = Fraction(leak)
+    down, right = (axis_offsets(k, p) for k, p in zip(kernel, patch, strict=True))
+    margin = [[max(map(abs, steps))] * 2 for steps in (down, right)]
+    ring = [[-down[0], down[-1]], [0, 0]]
+    between = prod(n + sum(pair) for n, pair in zip(image, margin, strict=True))
+    columns = image[1] + sum(margin[1])
+    keys = between + sum(ring[0]) * columns
+    # Every head of layer 1 writes X/(1-leak): a far token's share in block a at any token.
+    far = leak / (1 - leak) / keys
+    seen = 1 / Fraction(between) + far  # what J makes of block a: the token once, and the leaks
+    excess = (1 - leak) * far + leak * seen  # of head b, times 1/(1-leak)
+    back = -excess / (1 - leak) / seen
+    entries = [
+        [b, a, a * len(right) + b, rational(1 / (1 - leak))]
+        for b, a in product(range(len(right)), range(len(down)))
+    ]
+    if leak:
+        entries += [
+            [len(right), a, a * len(right) + b, rational(back)]
+            for b, a in product(range(len(right)), range(len(down)))
+        ]
+    body = {
+        "kernel_size": list(kernel),
+        "patch_size": list(patch),
+        "image": list(image),
+        "margin": margin,
+        "leak": rational(leak),
+        "blocks": len(down),
+        "first": {
+            "ring": ring,
+            "targets": [[a, 0] for a in down],
+            "maps": [[rational(1 / (1 - leak) if a == b else 0) for b in down] for a in down],
+        },
+        "second": {
+            "targets": [[0, b] for b in right] + ([None] if leak else []),
+            "maps": entries,
+        },
+    }
+    return certificate("S.depth", "two_layers", body)
+
+
+def exponentials(kernel=3, patch=1, tokens=5):
+    """S.barrier: an offset ahead is seen from the first token, one behind from the last."""
+    offsets = axis_offsets(kernel, patch)
+    heads = tokens - offsets[-1] - 1
+    body = {
+        "kernel_size": [kernel],
+        "patch_size": [patch],
+        "tokens": tokens,
+        "heads": heads,
+        "places": [[0, offsets[-1] + 1] if offset >= 0 else [tokens - 1, 0] for offset in offsets],
+    }
+    return certificate("S.barrier", "exponentials", body)

@@ -69,6 +69,8 @@ RIGID = {
     "rank": ("head_dimension", "out_channels", "in_channels", "rank"),
     "border": ("sums",),
     "commutant": ("dimension", "shifts"),
+    "two_layers": ("leak", "blocks"),
+    "exponentials": ("heads", "tokens"),
 }
 FREE = ("codes", "spare")  # other distinct integers do as well
 

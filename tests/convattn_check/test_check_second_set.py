@@ -1,0 +1,125 @@
+"""Two layers and exponentials: every refusal of their checks, and that falsehoods are refused."""
+
+from fractions import Fraction
+from itertools import product
+
+import certificate_builder as build
+import pytest
+from certificate_cases import CASES, put, verdict_after, verdict_on
+
+from convattn_check.exponentials import determinant, differences
+
+
+def gain(body):
+    """The uniform head as if layer 2 stood alone: it takes back its own leak only."""
+    leak = Fraction(body["leak"])
+    for entry in body["second"]["maps"]:
+        if entry[0] == 3:
+            entry[3] = str(-leak / (1 - leak))
+
+
+def no_copy(body):
+    body["first"]["maps"][0][0] = "0"
+
+
+def other_offset(body):
+    body["second"]["maps"][0][2] = 1
+
+
+def far_target(body):
+    body["first"]["targets"][0] = [-2, 0]
+
+
+def no_margin(body):
+    body["margin"] = [[0, 0], [1, 1]]
+
+
+def many_heads(body):
+    body["second"]["targets"] *= 20
+
+
+def large_image(body):
+    body["image"] = [20, 20]
+
+
+def too_much_work(body):
+    body["image"] = [14, 14]
+    body["first"]["targets"] = [[0, 0]] * 60
+    body["second"]["targets"] = [[0, 0]] * 60
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        (gain, "identity"),
+        (no_copy, "identity"),
+        (other_offset, "identity"),
+        (no_margin, "identity"),
+        (put(["leak"], "1/2"), "identity"),
+        (put(["image"], [3, 2]), "identity"),
+        (put(["leak"], "0"), "heads"),
+        (put(["leak"], "1"), "attention"),
+        (put(["leak"], "-1/3"), "attention"),
+        (far_target, "attention"),
+        (put(["margin"], [[1, 1], [0, 1]]), "attention"),
+        (put(["first", "targets"], []), "range"),
+        (many_heads, "range"),
+        (large_image, "range"),
+        (too_much_work, "range"),
+        (put(["blocks"], 2), "malformed"),
+        (put(["second", "maps", 0], [0, 0, 0]), "malformed"),
+        (put(["second", "maps", 0], [0, 3, 0, "1"]), "range"),
+        (put(["kernel_size"], [3]), "malformed"),
+    ],
+    ids=str,
+)
+def test_two_layers_that_are_no_convolution(change, code):
+    verdict = verdict_after("two_layers", change)
+    assert not verdict.accepted
+    assert verdict.code == code, verdict
+
+
+@pytest.mark.parametrize("size", [*product((1, 2, 3), (2, 3))], ids=str)
+@pytest.mark.parametrize("image", [(1, 1), (1, 3), (3, 2)], ids=str)
+def test_two_layers_of_all_parities(size, image):
+    for leak in ("0", "1/2", "3/7"):
+        assert verdict_on(build.two_layers(size, (1, 1), image, leak)).accepted
+        assert verdict_on(build.two_layers(size, (2, 3), image, leak)).accepted
+
+
+def test_what_the_sentences_say():
+    assert "two layers of 3 and 4 heads (finite scores)" in verdict_on(CASES["two_layers"]).reason
+    limit = verdict_on(CASES["two_layers_limit"]).reason
+    assert "two layers of 2 and 3 heads (scores in the limit)" in limit
+    assert "no 3 quadratic heads" in verdict_on(CASES["exponentials"]).reason
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        (put(["places", 0], [0, 2]), "places"),  # from the first token nothing is seen behind
+        (put(["places", 2], [0, 1]), "places"),  # the key 1 is in reach
+        (put(["places", 2], [0, 3]), "places"),  # three keys from 3 on are more than there are
+        (put(["places", 2], [0, 5]), "range"),
+        (put(["places"], [[0, 2]]), "malformed"),
+        (put(["heads"], 8), "range"),
+        (put(["tokens"], 4), "heads"),
+        (put(["kernel_size"], [3, 3]), "malformed"),
+    ],
+    ids=str,
+)
+def test_exponentials_that_say_too_much(change, code):
+    verdict = verdict_after("exponentials", change)
+    assert not verdict.accepted
+    assert verdict.code == code, verdict
+
+
+@pytest.mark.parametrize("size", range(1, 6))
+def test_vandermonde(size):
+    assert determinant(size) == differences(size)
+    assert len(determinant(size)) == [1, 1, 2, 6, 24, 120][size]
+
+
+def test_a_wrong_determinant_is_seen(monkeypatch):
+    monkeypatch.setattr("convattn_check.exponentials.differences", lambda size: {})
+    assert verdict_on(CASES["exponentials"]).code == "determinant"
