@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from convattn.bounds.kernel_heads import heads_of as heads_of
     from convattn.constructions.conversion import conv_to_attention as conv_to_attention
     from convattn.constructions.recovery import attention_to_conv as attention_to_conv
+    from convattn.constructions.two_layers import TwoLayers as TwoLayers
+    from convattn.constructions.two_layers import two_layers as two_layers
     from convattn.encodings.layer import AttentionLayer as AttentionLayer
     from convattn.encodings.layer import ContentScores as ContentScores
     from convattn.fast.application import apply_attention as apply_attention
@@ -32,6 +34,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "AttentionLayer": "convattn.encodings.layer",
     "ContentScores": "convattn.encodings.layer",
+    "TwoLayers": "convattn.constructions.two_layers",
     "apply_attention": "convattn.fast.application",
     "approximate_convolution": "convattn.bounds.approximation",
     "attention_maps": "convattn.fast.application",
@@ -48,6 +51,7 @@ _HOMES = {
     "patchify": "convattn.operators.patches",
     "plot_heads": "convattn.networks.diagnosis.head_maps",
     "save_layer": "convattn.networks.weights.stored_layer",
+    "two_layers": "convattn.constructions.two_layers",
     "unpatchify": "convattn.operators.patches",
 }
 __all__ = ["__version__", *_HOMES]

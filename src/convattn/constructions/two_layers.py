@@ -26,8 +26,7 @@ each by itself take K + 1 and K + 1.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import jax
@@ -46,11 +45,7 @@ from convattn.operators.integers import as_integer
 from convattn.operators.patches import patchify, unpatchify
 
 
-@partial(
-    jax.tree_util.register_dataclass,
-    data_fields=("first", "second", "bias"),
-    meta_fields=("patch_size", "stride", "exact"),
-)
+@jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class TwoLayers:
     """Two attention layers that compute a convolution together; call it on images.
@@ -66,10 +61,14 @@ class TwoLayers:
 
     first: AttentionLayer
     second: AttentionLayer
-    bias: Array | None
-    patch_size: tuple[int, int]
-    stride: tuple[int, int]
-    exact: bool
+    bias: Array | None = None
+    patch_size: tuple[int, int] = field(default=(1, 1), metadata={"static": True})
+    stride: tuple[int, int] = field(default=(1, 1), metadata={"static": True})
+    exact: bool = field(default=True, metadata={"static": True})
+
+    def __repr__(self) -> str:
+        """One line: the heads, and the features in and out of a token."""
+        return f"TwoLayers(first={self.first!r}, second={self.second!r}, exact={self.exact})"
 
     @property
     def heads(self) -> tuple[int, int]:

@@ -15,6 +15,7 @@ import numpy as np
 from jax import Array, lax
 from jaxtyping import Float
 
+from convattn.constructions.two_layers import TwoLayers
 from convattn.encodings.layer import AttentionLayer
 from convattn.fast.application import apply_attention
 from convattn.operators.attention import HIGHEST
@@ -41,13 +42,13 @@ class Convolution:
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Attention:
-    """A layer of attention on images.
+    """A layer of attention on images, or two that are one convolution.
 
     Attributes:
-        layer: `name`.
+        layer, name: The layer, and what reports call it.
     """
 
-    layer: AttentionLayer
+    layer: AttentionLayer | TwoLayers
     name: str = field(default="", metadata={"static": True})
 
 
@@ -181,11 +182,13 @@ def convolve(
 
 @partial(jax.jit, static_argnames="backend")
 def attend(
-    layer: AttentionLayer,
+    layer: AttentionLayer | TwoLayers,
     images: Float[Array, "batch height width in_channels"],
     backend: str = "auto",
 ) -> Float[Array, "batch rows_out columns_out out_channels"]:
     """`apply_attention`, compiled once for all layers of the same sizes."""
+    if isinstance(layer, TwoLayers):
+        return layer(images, backend=backend)
     return apply_attention(layer, images, backend=backend)
 
 

@@ -5,7 +5,9 @@ import math
 import jax
 import numpy as np
 
+from convattn.constructions.two_layers import TwoLayers
 from convattn.encodings.base import Encoding, check_parts
+from convattn.encodings.bias import BiasEncoding
 from convattn.encodings.layer import AttentionLayer, ContentScores
 from convattn.networks.weights.files import require_finite
 from convattn.operators.padding import Padding
@@ -15,7 +17,7 @@ from convattn.operators.shifts import TokenGrid, per_axis
 MOST_KEYS = 2**24  # of a single query; a ring of 2000 tokens on every side of it has fewer
 
 
-def check_layer(layer: AttentionLayer) -> None:
+def check_layer(layer: AttentionLayer | TwoLayers) -> None:
     """Refuse a layer whose sizes contradict each other, or whose numbers are not finite.
 
     Raises:
@@ -24,6 +26,9 @@ def check_layer(layer: AttentionLayer) -> None:
     >>> import convattn as ca
     >>> check_layer(ca.conv_to_attention([[[1.0]], [[2.0]], [[3.0]]]))
     """
+    if isinstance(layer, TwoLayers):
+        _check_two(layer)
+        return
     for path, leaf in jax.tree_util.tree_flatten_with_path(layer)[0]:
         name = jax.tree_util.keystr(path, simple=True, separator=".")
         if isinstance(leaf, jax.core.Tracer):
@@ -85,6 +90,33 @@ def _check_room(ring: Ring) -> None:
             f"ring={ring}, which gives a single query {keys} keys, but at most {MOST_KEYS} are "
             "expected; a ring is as wide as half the kernel, in patches"
         )
+
+
+def _check_two(layers: TwoLayers) -> None:
+    """Whether the two are as `two_layers` makes them, whatever their numbers."""
+    for layer in (layers.first, layers.second):
+        check_layer(layer)
+        if not isinstance(layer.encoding, BiasEncoding) or layer.value is not None:
+            raise ValueError(
+                "one of two layers is no bias layer, but expected two of one map a head"
+            )
+        if (layer.encoding.leak is None) == layers.exact or layer.output is None:
+            raise ValueError(f"exact={layers.exact}, but the layers' leak or maps say otherwise")
+        _same(layer.patch_size, (1, 1), "the patch size of one of two layers")
+    first, second = layers.first, layers.second
+    (down, across), (up, right) = (
+        [(-min(steps), max(steps)) for steps in zip(*layer.encoding.offsets, strict=True)]
+        for layer in (first, second)
+    )
+    _same((first.ring, across, up), ((down, (0, 0)), (0, 0), (0, 0)), "ring and offsets")
+    _same(second.ring, ((0, 0), right), "the second layer's ring and offsets")
+    per_axis(layers.patch_size, 2, "patch_size")
+    per_axis(layers.stride, 2, "stride")
+    _same(first.output.shape[2], second.output.shape[1], "the features between two layers")
+    if layers.bias is not None:
+        require_finite(np.asarray(layers.bias), "bias")
+        width = second.output.shape[2] // math.prod(layers.patch_size)
+        _same(layers.bias.shape, (width,), "the shape of bias and the channels out")
 
 
 def _check_padding(layer: AttentionLayer, padding: Padding, axes: int) -> None:

@@ -14,6 +14,7 @@ import jax
 import numpy as np
 
 from convattn import encodings
+from convattn.constructions.two_layers import TwoLayers
 from convattn.encodings.layer import AttentionLayer, ContentScores
 from convattn.files import write_file
 from convattn.networks.weights.consistency import check_layer
@@ -28,14 +29,17 @@ CLASSES: Mapping[str, type] = {
     name: held
     for name, held in vars(encodings).items()
     if isinstance(held, type) and issubclass(held, encodings.Encoding) and is_dataclass(held)
-} | {"AttentionLayer": AttentionLayer, "ContentScores": ContentScores}
+} | {"AttentionLayer": AttentionLayer, "ContentScores": ContentScores, "TwoLayers": TwoLayers}
+LAYERS = ("AttentionLayer", "TwoLayers")
 PARTS = {
     "encoding": tuple(sorted(name for name in CLASSES if name.endswith("Encoding"))),
     "content": ("ContentScores",),
+    "first": ("AttentionLayer",),
+    "second": ("AttentionLayer",),
 }
 
 
-def save_layer(layer: AttentionLayer, path: Path | str) -> None:
+def save_layer(layer: AttentionLayer | TwoLayers, path: Path | str) -> None:
     """Save a layer so that `load_layer` restores it exactly; the file is whole or not there.
 
     Args:
@@ -52,17 +56,22 @@ def save_layer(layer: AttentionLayer, path: Path | str) -> None:
     [8.0, 17.0, 10.0]
     """
     path = Path(path)
-    if not isinstance(layer, AttentionLayer):
-        raise ValueError(f"layer={type(layer).__name__}, but expected an AttentionLayer")
+    if not isinstance(layer, AttentionLayer | TwoLayers):
+        raise ValueError(
+            f"layer={type(layer).__name__}, but expected an AttentionLayer or TwoLayers"
+        )
     check_layer(layer)
     write_file(path, encode(layer_arrays(layer), layer_metadata(layer), path.suffix))
 
 
-def load_layer(path: Path | str) -> AttentionLayer:
+def load_layer(path: Path | str) -> Any:
     """Restore a layer that `save_layer` or `convattn convert` has written.
 
     Args:
         path: The file.
+
+    Returns:
+        An `AttentionLayer`, or `TwoLayers`.
 
     Raises:
         WeightsRefused: A `ValueError`, for what `read_weights` refuses, for another layout, and for
@@ -97,7 +106,7 @@ def layer_arrays(layer: Any) -> dict[str, np.ndarray]:
     }
 
 
-def layer_metadata(layer: AttentionLayer) -> dict[str, str]:
+def layer_metadata(layer: AttentionLayer | TwoLayers) -> dict[str, str]:
     """The text that goes with `layer_arrays`."""
     text = json.dumps(describe(layer), sort_keys=True, default=int)
     return {"format": FORMAT, "version": VERSION, "layer": text}
@@ -119,8 +128,8 @@ def describe(node: Any) -> dict[str, Any]:
     return description
 
 
-def restore_layer(file: WeightsFile) -> AttentionLayer:
-    """The layer that a file of our layout holds.
+def restore_layer(file: WeightsFile) -> Any:
+    """The `AttentionLayer` or `TwoLayers` that a file of our layout holds.
 
     Raises:
         WeightsRefused: As described above.
@@ -140,7 +149,7 @@ def restore_layer(file: WeightsFile) -> AttentionLayer:
     except (ValueError, RecursionError) as error:
         raise WeightsRefused(f"{file.name}: its description is no JSON: {error}") from error
     used: set[str] = set()
-    layer = _restore(file, description, "", ("AttentionLayer",), used)
+    layer = _restore(file, description, "", LAYERS, used)
     surplus = [name for name in file.arrays if name not in used]
     if surplus:
         raise WeightsRefused(f"{file.name} holds {surplus[0]!r}, of which its layer knows nothing")
@@ -175,7 +184,7 @@ def _restore(
             parts[field.name] = _restore_padding(given, f"{file.name}: {label}")
         elif field.metadata.get("static"):
             parts[field.name] = _frozen(given, f"{file.name}: {label}")
-        elif field.name in PARTS and name == "AttentionLayer" and given is not None:
+        elif field.name in PARTS and name in LAYERS and given is not None:
             parts[field.name] = _restore(file, given, label, PARTS[field.name], used)
         elif field.name in description and given is None:
             parts[field.name] = None
