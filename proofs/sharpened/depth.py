@@ -39,7 +39,6 @@ from block a these heads give the convolution plus (c + cγ)(m/N_1)ΣM_ab, and a
 (3) ab ≥ K² gives a + b ≥ 2√(ab) ≥ 2K; ab ≥ K² + 1 gives (a + b)² ≥ 4K² + 4 > (2K)². ∎
 """
 
-from dataclasses import replace
 from itertools import product
 
 import jax
@@ -47,10 +46,9 @@ import jax.numpy as jnp
 import numpy as np
 from flint import nmod_mat
 
-from convattn.bounds.rounding import layer_error_bound
-from convattn.bounds.score_error import ASSUMPTION, gamma, unit_roundoff
+from convattn.bounds.score_error import ASSUMPTION
+from convattn.bounds.two_layers import two_layers_bound
 from convattn.constructions.two_layers import two_layers
-from convattn.fast.application import apply_attention
 from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
 from convattn.ledger.certificates.catalogue import DEPTH_BOUNDS, DEPTHS
 from convattn.ledger.certificates.two_layers import two_layers_certificate
@@ -141,7 +139,7 @@ def on_images(name: str, size: tuple[int, int], patch: int, exact: bool) -> Evid
             layers = two_layers(kernel.astype(dtype), patch_size=patch, exact=exact)
             result = jax.jit(lambda layers, given: layers(given))(layers, given)
             found.append(
-                within(dtype, result, expected, np.asarray(error_bound(layers, given)))
+                within(dtype, result, expected, two_layers_bound(layers, given))
                 if exact
                 else equal(dtype, result, expected)
             )
@@ -150,28 +148,6 @@ def on_images(name: str, size: tuple[int, int], patch: int, exact: bool) -> Evid
 
     assumes = ASSUMPTION if exact else UNDERFLOW
     return Evidence(name, Level.BOUNDED, check, assumes=assumes, quick=False)
-
-
-def error_bound(layers, images) -> np.ndarray:
-    """E_2 + |layer 2|(E_1), in float64, for the leak 1/2."""
-    from convattn.operators.patches import patchify, unpatchify
-
-    def magnitudes(layer, given):
-        wide = replace(layer, output=jnp.abs(layer.output).astype(jnp.float64))
-        return apply_attention(wide, jnp.abs(given).astype(jnp.float64))
-
-    padded = layers.padded(patchify(images, layers.patch_size))
-    between = apply_attention(layers.first, padded)
-    second = layers.second_at(padded.shape[1:3])
-    majorant = magnitudes(layers.first, padded)
-    first_error = layer_error_bound(layers.first, padded, np.asarray(majorant), maps_are_exact=True)
-    majorant = np.asarray(magnitudes(second, between))
-    own = layer_error_bound(second, between, majorant)
-    roundoff = unit_roundoff(layers.first.encoding.leak.dtype)
-    own = own + gamma(8, roundoff) * majorant
-    total = own + np.asarray(magnitudes(second, jnp.asarray(first_error)))
-    total = layers.cropped(jnp.asarray(total * (1 + 2.0**-20)))
-    return np.asarray(unpatchify(total, layers.patch_size))
 
 
 CLAIM = Claim(

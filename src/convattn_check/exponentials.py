@@ -90,6 +90,6 @@ def differences(size: int) -> Polynomial:
     total = constant(1)
     for larger in range(size):
         for smaller in range(larger):
-            factor = {(larger,): Fraction(1), (smaller,): Fraction(-1)}
+            factor: Polynomial = {(larger,): Fraction(1), (smaller,): Fraction(-1)}
             total = multiply(total, factor)
     return total

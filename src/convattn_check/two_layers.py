@@ -187,12 +187,12 @@ def _require_identity(
                     for at, part in parts:
                         totals[query][key][at] += composed * part
     one = unit * scale_1 * scale_2
-    for (q, query), (k, key) in product(enumerate(tokens), repeat=2):
+    for (q, here), (k, there) in product(enumerate(tokens), repeat=2):
         for at, offset in enumerate(offsets):
-            joined = (key[0] - query[0], key[1] - query[1]) == offset
+            joined = (there[0] - here[0], there[1] - here[1]) == offset
             require(
                 totals[q][k][at] == (one if joined else 0),
                 "identity",
-                f"from {show(query)} the token {show(key)} gets the map of {show(offset)} "
+                f"from {show(here)} the token {show(there)} gets the map of {show(offset)} "
                 f"{show(Fraction(totals[q][k][at], one))} times, expected {int(joined)}",
             )

@@ -324,3 +324,23 @@ def test_one_file_is_not_read_and_written(tmp_path, monkeypatch, capsys, clash):
     assert "one would overwrite the other" in capsys.readouterr().err
     assert Path("kernel.npz").read_bytes() == before
     assert not Path("o.npz").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("options", [(), ("--no-exact", "--stride", 2)])
+def test_two_layers(weights, tmp_path, options):
+    target = tmp_path / "two.safetensors"
+    given = ["convert", weights, "--layers", 2, "-o", target, "--layer", "stem.conv", *options]
+    assert main([str(part) for part in given]) == 0
+    layers = convattn.load_layer(target)
+    images = np.random.default_rng(0).normal(size=(1, 4, 6, 1)).astype(np.float32)
+    stride = 2 if options else 1
+    wanted = convattn.conv(images, KERNEL, BIAS, stride=stride)
+    assert np.allclose(layers(images), wanted, atol=1e-3)
+    assert layers.heads == ((3, 2) if options else (3, 3))
+
+
+@pytest.mark.parametrize("option", [("--padding", "EDGE"), ("--encoding", "scalar")])
+def test_what_does_not_go_with_two_layers(weights, capsys, option):
+    assert main(["convert", str(weights), "--layers", "2", *option]) == 2
+    assert f"{option[0]} does not go with --layers 2" in capsys.readouterr().err

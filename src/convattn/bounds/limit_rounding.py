@@ -38,6 +38,7 @@ from convattn.fast.dense import softmax_weights
 from convattn.operators.arrays import accumulation_dtype
 from convattn.operators.attention import contraction_lengths
 from convattn.operators.convolution import conv
+from convattn.operators.shifts import TokenGrid
 
 
 def limit_rounding_bound(
@@ -63,32 +64,49 @@ def limit_rounding_bound(
     >>> bool((bound < 1e-5).all())
     True
     """
-    images = jnp.asarray(images)
-    grid = layer.token_grid(images.shape[1:-1])
-    result = jnp.result_type(images, layer.dtype or images.dtype)
-    working = accumulation_dtype(result)
-    weights = wanted_rows(layer, images.shape[1:-1], np.asarray(softmax_weights(layer, grid, None)))
-    if isinstance(layer.encoding, ScalarEncoding):
-        _require_zeros(weights, len(layer.encoding.offsets))
-        scores = _scalar_error(layer.encoding)
-        exponent = scores.absolute + unit_roundoff(scores.dtype) * (
-            scores.range + 2 * scores.absolute
-        )
-        relative = relative_error(layer, grid, scores, exponent, working, result, False)
-        with jax.enable_x64(True):
-            wide = majorant_layer(layer, kernel, bias, groups=groups)
-            majorant = np.asarray(apply_attention(wide, jnp.asarray(np.abs(_wide(images)))))
-    else:
-        _require_zeros(weights, 1)
-        total = math.log1p(unit_roundoff(working)) + math.log1p(unit_roundoff(result))
-        total += math.log1p(unit_roundoff(maps_dtype(layer)))
-        for n in contraction_lengths(layer.value, layer.output, layer.heads, grid.number_of_keys):
-            total += math.log1p(gamma(n, unit_roundoff(working)))
-        relative = math.expm1(total)
-        majorant = magnitude(images, kernel, bias, layer, groups)
+    if not isinstance(layer.encoding, ScalarEncoding):
+        return one_hot_bound(layer, images, magnitude(images, kernel, bias, layer, groups))
+    images, grid, result, working, weights = _prepared(layer, images)
+    _require_zeros(weights, len(layer.encoding.offsets))
+    scores = _scalar_error(layer.encoding)
+    exponent = scores.absolute + unit_roundoff(scores.dtype) * (scores.range + 2 * scores.absolute)
+    relative = relative_error(layer, grid, scores, exponent, working, result, False)
+    with jax.enable_x64(True):
+        wide = majorant_layer(layer, kernel, bias, groups=groups)
+        majorant = np.asarray(apply_attention(wide, jnp.asarray(np.abs(_wide(images)))))
     relative += (1 + relative) * fill_error(layer, images.shape[1:-1], working)
     absolute = underflow_bound(layer, images, grid, working, result, True)
     return relative * majorant * (1 + 2.0**-20) + absolute
+
+
+def one_hot_bound(
+    layer: AttentionLayer, images: Any, majorant: Float[np.ndarray, "batch *space out_channels"]
+) -> Float[np.ndarray, "batch *space out_channels"]:
+    """The same for a layer of one-hot heads and a majorant Σ_h A_h |X||W_h| + |b|.
+
+    Raises:
+        ValueError: For a layer whose weights are not exactly zero and one.
+    """
+    images, grid, result, working, weights = _prepared(layer, images)
+    _require_zeros(weights, 1)
+    total = math.log1p(unit_roundoff(working)) + math.log1p(unit_roundoff(result))
+    total += math.log1p(unit_roundoff(maps_dtype(layer)))
+    for n in contraction_lengths(layer.value, layer.output, layer.heads, grid.number_of_keys):
+        total += math.log1p(gamma(n, unit_roundoff(working)))
+    relative = math.expm1(total)
+    relative += (1 + relative) * fill_error(layer, images.shape[1:-1], working)
+    absolute = underflow_bound(layer, images, grid, working, result, True)
+    return relative * majorant * (1 + 2.0**-20) + absolute
+
+
+def _prepared(layer: AttentionLayer, images: Any) -> tuple[Any, TokenGrid, Any, Any, np.ndarray]:
+    """The images, the grid, the dtypes of the result and of the sums, and the rows asked for."""
+    images = jnp.asarray(images)
+    grid = layer.token_grid(images.shape[1:-1])
+    result = jnp.result_type(images, layer.dtype or images.dtype)
+    weights = np.asarray(softmax_weights(layer, grid, None))
+    wanted = wanted_rows(layer, images.shape[1:-1], weights)
+    return images, grid, result, accumulation_dtype(result), wanted
 
 
 def magnitude(

@@ -34,6 +34,7 @@ OF_A_CHECKPOINT = {
     *("--head-dim", "--seed"),
 }
 OF_NO_KERNEL = {"--network", "--architecture", "--images", "--stablehlo"}
+NOT_OF_TWO_LAYERS = {"--write", "--encoding", "--padding", "--head-dim"}
 OF_THE_WAY_BACK = {
     *("WEIGHTS", "--layer", "--output", "--layout", "--image-size", "--to-convolution"),
     *("--kernel-size", "--tolerance", "--json"),
@@ -78,6 +79,7 @@ class Convert:
             1; or for each axis a number or a pair before,after, such as 0,1.
         groups: Groups of channels.
         head_dim: Split heads so that each has this dimension.
+        layers: 2 writes two layers, of K and K + 1 heads in place of K² + 1.
         to_convolution: Go back: from attention to convolution.
         kernel_size: The size of the kernel to go back to, for all axes or for each.
         tolerance: Going back, the largest relative Frobenius distance at which to write; default:
@@ -106,6 +108,7 @@ class Convert:
     padding: Annotated[tuple[str, ...], arg(metavar="WORD [WORD]")] = ("SAME",)
     groups: int = 1
     head_dim: Annotated[int | None, option("N")] = None
+    layers: Literal[1, 2] = 1
     to_convolution: Flag = False
     kernel_size: Annotated[Sizes | None, option("K [K]")] = None
     tolerance: Annotated[float | None, option("R")] = None
@@ -152,6 +155,12 @@ class Convert:
         else:
             for name in (name for name in options if name in ("--kernel-size", "--tolerance")):
                 raise UsageError(f"{name} goes with --to-convolution only")
+            for name in (name for name in options if name in NOT_OF_TWO_LAYERS):
+                if self.layers == 2:
+                    raise UsageError(
+                        f"{name} does not go with --layers 2: two layers are biases, zero-padded, "
+                        "in our own layout"
+                    )
             if self.write != "ours" and image is None:
                 raise UsageError(
                     f"--write {self.write} needs --image-size: its scores are stored pair by pair"
@@ -226,37 +235,39 @@ class Convert:
 
     def _to_attention(self, target: Path, image_size: int | Sizes | None) -> int:
         """Convert a kernel, run what would be written against the convolution, and write it."""
-        arguments = {
+        arguments: dict[str, Any] = {
             "patch_size": sizes_of(self.patch_size, "--patch-size"),
-            "encoding": self.encoding,
             "exact": True if self.exact else False if self.no_exact else None,
             "leak": self.leak,
             "stride": sizes_of(self.stride, "--stride"),
             "dilation": sizes_of(self.dilation, "--dilation"),
-            "padding": padding_of(self.padding),
             "groups": self.groups,
-            "head_dim": self.head_dim,
         }
+        if self.layers == 1:
+            arguments |= {
+                "encoding": self.encoding,
+                "padding": padding_of(self.padding),
+                "head_dim": self.head_dim,
+            }
+        else:
+            arguments["exact"] = not self.no_exact
         try:
             found = self._find()
         except OSError as error:
             raise UsageError(f"cannot read {error.filename}: {error.strerror}") from error
         import jax
 
-        from convattn.networks.weights.converted_layer import convert_weights
+        from convattn.networks.weights.converted_layer import convert_to_two_layers, convert_weights
 
         parts = [part for part in (found.kernel, found.bias) if part is not None]
         if any(part.dtype.itemsize == WIDE for part in parts):
             jax.config.update("jax_enable_x64", True)
-        converted = convert_weights(
-            found.kernel,
-            found.bias,
-            arguments,
-            write=self.write,
-            image_size=image_size,
-            seed=self.seed,
-            name=target.name,
-        )
+        common: dict[str, Any] = {"image_size": image_size, "seed": self.seed, "name": target.name}
+        if self.layers == 2:
+            converted = convert_to_two_layers(found.kernel, found.bias, arguments, **common)
+        else:
+            common["write"] = self.write
+            converted = convert_weights(found.kernel, found.bias, arguments, **common)
         numbers = {
             "heads": converted.heads,
             "kernel": list(found.kernel.shape),
@@ -273,7 +284,7 @@ class Convert:
         lines = [
             f"kernel {found.kernel_name or ''} {tuple(found.kernel.shape)}, stored as "
             f"{found.layout} ({found.told_by}), bias {found.bias_name or 'none'} -> "
-            f"{converted.heads} heads",
+            f"{converted.heads} heads" + (" in two layers" if self.layers == 2 else ""),
             *array_lines(numbers["arrays"]),
             *(_comparison_line(comparison) for comparison in numbers["comparisons"]),
         ]

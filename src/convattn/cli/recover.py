@@ -65,14 +65,14 @@ def _recover(
     from convattn.networks.weights.convolution_layout import arrange, find_convolution
     from convattn.networks.weights.files import parse_weights, read_weights, require_finite
     from convattn.networks.weights.fixed_size import require_room, smallest_image
-    from convattn.networks.weights.stored_layer import encode, restore_layer
+    from convattn.networks.weights.stored_layer import encode, restore_one
     from convattn.networks.weights.verification import distance, rounding_tolerance
     from convattn.operators.shifts import per_axis
 
     file = read_weights(weights)
     if any(array.dtype.itemsize == WIDE for array in file.arrays.values()):
         jax.config.update("jax_enable_x64", True)
-    layer = restore_layer(file)
+    layer = restore_one(file)
     axes = len(layer.patch_size)
     taps = per_axis(kernel_size, axes, "kernel_size")
     sides = (

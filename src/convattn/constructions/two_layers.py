@@ -27,12 +27,13 @@ each by itself take K + 1 and K + 1.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from math import prod
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax import Array
-from jaxtyping import Float, Num
+from jaxtyping import Float
 
 from convattn.constructions.conversion import conv_to_attention
 from convattn.constructions.geometry import ConvolutionGeometry
@@ -76,7 +77,7 @@ class TwoLayers:
         return self.first.heads, self.second.heads
 
     def __call__(
-        self, images: Num[Array, "images height width channels"], *, backend: str = "auto"
+        self, images: Any, *, backend: str = "auto"
     ) -> Float[Array, "images rows columns features"]:
         """The convolution of images, zero-padded.
 
@@ -85,9 +86,16 @@ class TwoLayers:
             backend: As for `apply_attention`.
 
         Raises:
-            ValueError: As `apply_attention`.
+            ValueError: For images of other axes or channels, or that patches do not divide.
         """
         images = jnp.asarray(images)
+        assert self.first.output is not None
+        channels = self.first.output.shape[1] // prod(self.patch_size)
+        if images.ndim != 4 or images.shape[3] != channels:
+            raise ValueError(
+                f"images.shape={images.shape}, but expected [images, height, width, {channels}], "
+                "the channels of the kernel"
+            )
         padded = self.padded(patchify(images, self.patch_size))
         between = apply_attention(self.first, padded, backend=backend)
         after = apply_attention(self.second_at(padded.shape[1:3]), between, backend=backend)

@@ -236,8 +236,7 @@ def _bounds() -> Named:
             f"Some kernel of size {kernel} on {axes} axes with {channels} input and {out} output "
             f"channels takes so many content-free heads on patches of size {patch}."
         )
-        sizes = (kernel, patch, channels, out)
-        made = generic_bound_certificate(statement, *sizes, axes=axes)
+        made = generic_bound_certificate(statement, kernel, patch, channels, out, axes=axes)
         yield f"S.heads-K{kernel}-P{patch}-in{channels}-out{out}-axes{axes}", made
     for kernel, patch, channels, width, regime in HEAD_DIMENSIONS:
         statement = (

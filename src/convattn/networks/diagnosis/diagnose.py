@@ -21,7 +21,7 @@ from convattn.networks.diagnosis.report import Diagnosis, LayerDiagnosis
 from convattn.networks.diagnosis.state_dicts import HEAD_DIM, read_transformer
 from convattn.networks.diagnosis.transformers import attention_layers, token_grid
 from convattn.networks.weights.files import WeightsFile, read_weights
-from convattn.networks.weights.stored_layer import FORMAT, restore_layer
+from convattn.networks.weights.stored_layer import FORMAT, restore_one
 from convattn.operators.shifts import per_axis
 
 ZEROS = (
@@ -175,7 +175,7 @@ def read_model(
     else:
         return "attention", {"": np.asarray(model)}
     if file.metadata.get("format") == FORMAT:
-        return file.name, restore_layer(file)
+        return file.name, restore_one(file)
     if file.arrays and all(array.ndim in (4, 5) for array in file.arrays.values()):
         return file.name, {key: file[key] for key in file.arrays}
     return file.name, file

@@ -94,28 +94,27 @@ def _check_room(ring: Ring) -> None:
 
 def _check_two(layers: TwoLayers) -> None:
     """Whether the two are as `two_layers` makes them, whatever their numbers."""
+    reaches, maps = [], []
     for layer in (layers.first, layers.second):
         check_layer(layer)
-        if not isinstance(layer.encoding, BiasEncoding) or layer.value is not None:
-            raise ValueError(
-                "one of two layers is no bias layer, but expected two of one map a head"
-            )
-        if (layer.encoding.leak is None) == layers.exact or layer.output is None:
-            raise ValueError(f"exact={layers.exact}, but the layers' leak or maps say otherwise")
+        encoding, output = layer.encoding, layer.output
+        if not isinstance(encoding, BiasEncoding) or layer.value is not None or output is None:
+            raise ValueError("one of two layers is no bias layer with one map for each head")
+        if (encoding.leak is None) == layers.exact:
+            raise ValueError(f"exact={layers.exact}, but the layers' leak says otherwise")
         _same(layer.patch_size, (1, 1), "the patch size of one of two layers")
-    first, second = layers.first, layers.second
-    (down, across), (up, right) = (
-        [(-min(steps), max(steps)) for steps in zip(*layer.encoding.offsets, strict=True)]
-        for layer in (first, second)
-    )
-    _same((first.ring, across, up), ((down, (0, 0)), (0, 0), (0, 0)), "ring and offsets")
-    _same(second.ring, ((0, 0), right), "the second layer's ring and offsets")
+        reaches += [(-min(at), max(at)) for at in zip(*encoding.offsets, strict=True)]
+        maps.append(output.shape)
+    (down, across), (up, right) = reaches[:2], reaches[2:]
+    none = (0, 0)
+    _same((layers.first.ring, across), ((down, none), none), "the first layer's ring and offsets")
+    _same((layers.second.ring, up), ((none, right), none), "the second layer's ring and offsets")
     per_axis(layers.patch_size, 2, "patch_size")
     per_axis(layers.stride, 2, "stride")
-    _same(first.output.shape[2], second.output.shape[1], "the features between two layers")
+    _same(maps[0][2], maps[1][1], "the features between two layers")
     if layers.bias is not None:
         require_finite(np.asarray(layers.bias), "bias")
-        width = second.output.shape[2] // math.prod(layers.patch_size)
+        width = maps[1][2] // math.prod(layers.patch_size)
         _same(layers.bias.shape, (width,), "the shape of bias and the channels out")
 
 
@@ -160,6 +159,6 @@ def _check_map(
             raise ValueError(f"{name}.shape={array.shape}, but a patch has {pixels} pixels")
 
 
-def _same(got: int, expected: int, what: str) -> None:
+def _same(got: object, expected: object, what: str) -> None:
     if got != expected:
         raise ValueError(f"{what} differ: {got} and {expected}")

@@ -8,6 +8,7 @@ import numpy as np
 from jax import Array
 
 from convattn.constructions.conversion import conv_to_attention
+from convattn.constructions.two_layers import TwoLayers, two_layers
 from convattn.encodings.layer import AttentionLayer
 from convattn.fast.application import apply_attention
 from convattn.networks.weights.files import WeightsFile, parse_weights
@@ -17,8 +18,9 @@ from convattn.networks.weights.stored_layer import (
     layer_arrays,
     layer_metadata,
     restore_layer,
+    restore_one,
 )
-from convattn.networks.weights.verification import Comparison, reference
+from convattn.networks.weights.verification import Comparison, reference, reference_of_two
 from convattn.operators.shifts import per_axis
 
 Route = Callable[[WeightsFile, Any], Array]
@@ -108,6 +110,44 @@ def convert_weights(
     return ConvertedLayer(content, layer.heads, packed.arrays, comparisons)
 
 
+def convert_to_two_layers(
+    kernel: np.ndarray,
+    bias: np.ndarray | None,
+    arguments: Mapping[str, Any],
+    *,
+    image_size: int | tuple[int, ...] | None = None,
+    seed: int = 0,
+    name: str = "attention.safetensors",
+) -> ConvertedLayer:
+    """The same as two layers, whose heads are counted together.
+
+    Args:
+        arguments: Those of `two_layers` apart from the weights.
+
+    Raises:
+        ValueError: For what `two_layers` or `encode` refuses.
+
+    >>> converted = convert_to_two_layers(np.ones((3, 3, 1, 2), np.float32), None, {})
+    >>> converted.heads, [comparison.passed for comparison in converted.comparisons]
+    (7, [True])
+    """
+    layers = two_layers(kernel, bias, **arguments)
+    dilation = per_axis(arguments.get("dilation", 1), 2, "dilation")
+    sides = (
+        smallest_image(kernel.shape[:2], layers.patch_size, layers.stride, dilation)
+        if image_size is None
+        else per_axis(image_size, 2, "image_size")
+    )
+    arrays = layer_arrays(layers)
+    content = encode(arrays, layer_metadata(layers), name[name.rfind(".") :])
+    stored = restore_layer(parse_weights(content, name))
+    assert isinstance(stored, TwoLayers)
+    options = {"groups": arguments.get("groups", 1), "dilation": dilation}
+    expected = reference_of_two(layers, kernel, bias, sides, seed=seed, **options)
+    comparison = expected.compare("both layers", stored)
+    return ConvertedLayer(content, sum(layers.heads), arrays, (comparison,))
+
+
 def pack(layer: AttentionLayer, write: str, image_size: tuple[int, ...]) -> Packed:
     """A layer in one of the layouts.
 
@@ -124,7 +164,7 @@ def pack(layer: AttentionLayer, write: str, image_size: tuple[int, ...]) -> Pack
     """
     routes: dict[str, Route]
     if write == "ours":
-        routes = {"apply_attention": lambda file, x: apply_attention(restore_layer(file), x)}
+        routes = {"apply_attention": lambda file, x: apply_attention(restore_one(file), x)}
         return Packed(layer_arrays(layer), layer_metadata(layer), layer, routes)
     if write == "flax":
         from convattn.networks.weights.flax_layout import apply_flax, pack_flax

@@ -128,7 +128,7 @@ def describe(node: Any) -> dict[str, Any]:
     return description
 
 
-def restore_layer(file: WeightsFile) -> Any:
+def restore_layer(file: WeightsFile) -> AttentionLayer | TwoLayers:
     """The `AttentionLayer` or `TwoLayers` that a file of our layout holds.
 
     Raises:
@@ -149,7 +149,7 @@ def restore_layer(file: WeightsFile) -> Any:
     except (ValueError, RecursionError) as error:
         raise WeightsRefused(f"{file.name}: its description is no JSON: {error}") from error
     used: set[str] = set()
-    layer = _restore(file, description, "", LAYERS, used)
+    layer: AttentionLayer | TwoLayers = _restore(file, description, "", LAYERS, used)
     surplus = [name for name in file.arrays if name not in used]
     if surplus:
         raise WeightsRefused(f"{file.name} holds {surplus[0]!r}, of which its layer knows nothing")
@@ -157,6 +157,21 @@ def restore_layer(file: WeightsFile) -> Any:
         check_layer(layer)
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         raise WeightsRefused(f"{file.name} describes no layer that works: {error}") from error
+    return layer
+
+
+def restore_one(file: WeightsFile) -> AttentionLayer:
+    """The `AttentionLayer` that a file of our layout holds.
+
+    Raises:
+        WeightsRefused: As `restore_layer`, and for two layers.
+    """
+    layer = restore_layer(file)
+    if isinstance(layer, TwoLayers):
+        raise WeightsRefused(
+            f"{file.name} holds two layers for one convolution, but expected a single one; convert "
+            "the kernel without --layers 2"
+        )
     return layer
 
 

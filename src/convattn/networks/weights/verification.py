@@ -20,7 +20,7 @@ roundoff u another u|L|_F. G needs W; with the recovered kernel in its place it 
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,8 +33,10 @@ from convattn.bounds.limit_rounding import limit_rounding_bound, magnitude
 from convattn.bounds.majorant import majorant_layer, majorant_of
 from convattn.bounds.rounding import layer_error_bound, maps_dtype, relative_error
 from convattn.bounds.score_error import gamma, score_error, unit_roundoff
+from convattn.bounds.two_layers import two_layers_bound
 from convattn.constructions.conversion import conv_to_attention
 from convattn.constructions.recovery import linear_map, zero_ring_grid
+from convattn.constructions.two_layers import TwoLayers
 from convattn.encodings.layer import AttentionLayer
 from convattn.encodings.scalar import ScalarEncoding
 from convattn.networks.weights.fixed_size import require_room
@@ -114,19 +116,13 @@ def reference(
         ValueError: Where there is no bound, with the reason.
     """
     require_room(layer, image_size)
-    dtype = maps_dtype(layer)
-    generator = np.random.default_rng(seed)
-    shape = (1, *image_size, kernel.shape[-2] * groups)
-    drawn = generator.integers(-LARGEST_PIXEL, LARGEST_PIXEL, shape, endpoint=True)
-    images = np.asarray(jnp.asarray(drawn, dtype))
     options: Mapping[str, Any] = {
         "stride": layer.stride,
         "dilation": layer.dilation,
         "padding": layer.padding or "SAME",
+        "groups": groups,
     }
-    with jax.enable_x64(True):
-        wide = [None if part is None else part.astype(np.float64) for part in (kernel, bias)]
-        expected = np.asarray(conv(drawn.astype(np.float64), *wide, groups=groups, **options))
+    images, expected = _drawn(maps_dtype(layer), kernel, bias, image_size, seed, options)
     size = magnitude(images, kernel, bias, layer, groups)
     if not getattr(layer.encoding, "is_exact_form", False):
         bound = limit_rounding_bound(layer, images, kernel, bias, groups=groups)
@@ -135,9 +131,63 @@ def reference(
     else:
         majorant = majorant_of(layer, kernel, bias, images, groups=groups)
         bound = layer_error_bound(layer, jnp.asarray(images), majorant)
+    return Reference(images, expected, bound + _own_rounding(kernel, size), False)
+
+
+def reference_of_two(
+    layers: TwoLayers,
+    kernel: np.ndarray,
+    bias: np.ndarray | None,
+    image_size: tuple[int, ...],
+    *,
+    groups: int = 1,
+    dilation: Sequence[int] = (1, 1),
+    seed: int = 0,
+) -> Reference:
+    """The same for two layers.
+
+    Raises:
+        ValueError: Where there is no bound, with the reason.
+    """
+    assert layers.second.output is not None
+    tokens = [n // p for n, p in zip(image_size, layers.patch_size, strict=True)]
+    padded = tuple(n + 2 * width for n, width in zip(tokens, layers.margin, strict=True))
+    for layer in (layers.first, layers.second):
+        require_room(layer, padded)
+    options = {"stride": layers.stride, "dilation": dilation, "groups": groups}
+    dtype = layers.second.output.dtype
+    images, expected = _drawn(dtype, kernel, bias, image_size, seed, options)
+    with jax.enable_x64(True):
+        wide = [None if x is None else np.abs(x.astype(np.float64)) for x in (kernel, bias)]
+        size = np.asarray(conv(np.abs(images.astype(np.float64)), *wide, **options))
+    bound = two_layers_bound(layers, images) + _own_rounding(kernel, size)
+    return Reference(images, expected, bound, False)
+
+
+def _drawn(
+    dtype: Any,
+    kernel: np.ndarray,
+    bias: np.ndarray | None,
+    image_size: tuple[int, ...],
+    seed: int,
+    options: Mapping[str, Any],
+) -> tuple[np.ndarray, np.ndarray]:
+    """A random image in the dtype, and its convolution in float64."""
+    shape = (1, *image_size, kernel.shape[-2] * options["groups"])
+    drawn = np.random.default_rng(seed).integers(
+        -LARGEST_PIXEL, LARGEST_PIXEL, shape, endpoint=True
+    )
+    with jax.enable_x64(True):
+        wide = [None if part is None else part.astype(np.float64) for part in (kernel, bias)]
+        expected = np.asarray(conv(drawn.astype(np.float64), *wide, **options))
+    return np.asarray(jnp.asarray(drawn, dtype)), expected
+
+
+def _own_rounding(kernel: np.ndarray, size: np.ndarray) -> np.ndarray:
+    """That of the convolution in float64, with the magnitudes |X| * |W| + |b|."""
     products = math.prod(kernel.shape[:-1]) + 2
-    own = gamma(products, unit_roundoff(jnp.float64)) * size
-    return Reference(images, expected, bound + own * (1 + 2.0**-20), False)
+    own: np.ndarray = gamma(products, unit_roundoff(jnp.float64)) * size * (1 + 2.0**-20)
+    return own
 
 
 def _nothing_rounds(

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from convattn.constructions.two_layers import TwoLayers
 from convattn.encodings.layer import AttentionLayer
 from convattn.fast.application import layer_features
 from convattn.ledger.images.cifar10_slice import Images
@@ -78,6 +79,11 @@ def of_attention_network(name: str, network: Network, image_size: tuple[int, int
             if isinstance(step, Residual):
                 step = Residual(folded(step.branch), folded(step.shortcut))
             elif isinstance(step, Attention):
+                if isinstance(step.layer, TwoLayers):
+                    raise ValueError(
+                        f"{name} has two layers for one convolution, {step.name or 'unnamed'}, but "
+                        "only layers that stand alone are shown"
+                    )
                 layers[step.name] = step.layer
                 step = recovered(step.layer, step.name)
             found.append(step)

@@ -1,0 +1,108 @@
+"""Two layers: the convolution, exactly where nothing rounds, within the bound elsewhere."""
+
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import convattn as ca
+from convattn.bounds.two_layers import two_layers_bound
+
+sides = st.integers(1, 4)
+
+
+def operands(kernel_size, patch, tokens, channels=(2, 3), seed=0):
+    rng = np.random.default_rng(seed)
+    kernel = rng.integers(-4, 5, (*kernel_size, *channels)).astype(np.float32)
+    shape = (2, *(patch * n for n in tokens), channels[0])
+    return kernel, rng.integers(-4, 5, channels[1]), rng.integers(-9, 10, shape).astype(np.float32)
+
+
+@settings(max_examples=8)  # each compiles anew
+@given(st.tuples(sides, sides), st.integers(1, 3), st.tuples(sides, sides), st.integers(1, 2))
+def test_the_limit_is_the_convolution_of_integers(kernel_size, patch, tokens, stride):
+    kernel, bias, images = operands(kernel_size, patch, tokens)
+    layers = ca.two_layers(kernel, bias, patch_size=patch, stride=stride, exact=False)
+    wanted = ca.conv(images, kernel, bias, stride=stride)
+    assert np.array_equal(layers(images), wanted)
+    if patch == 1:
+        assert layers.heads == kernel_size
+
+
+@settings(max_examples=8)
+@given(
+    st.tuples(sides, sides),
+    st.integers(1, 3),
+    st.tuples(sides, sides),
+    st.sampled_from([0.5, 0.1, 0.9]),
+)
+def test_the_exact_form_is_within_its_bound(kernel_size, patch, tokens, leak):
+    kernel, bias, images = operands(kernel_size, patch, tokens)
+    layers = ca.two_layers(kernel, bias, patch_size=patch, leak=leak)
+    error = np.abs(np.asarray(layers(images)) - np.asarray(ca.conv(images, kernel, bias)))
+    bound = two_layers_bound(layers, images)
+    assert (error <= bound).all()
+    assert bound.max() < 0.5
+
+
+@pytest.mark.parametrize(("dilation", "groups"), [((2, 1), 1), ((1, 3), 2)])
+def test_dilation_and_groups(dilation, groups):
+    kernel, bias, images = operands((3, 2), 1, (5, 6), (2, 4))
+    given = kernel[:, :, : 2 // groups]
+    options = {"dilation": dilation, "groups": groups}
+    wanted = ca.conv(images, given, bias, **options)
+    for exact in (True, False):
+        layers = ca.two_layers(given, bias, exact=exact, **options)
+        assert np.allclose(
+            layers(images), wanted, rtol=0, atol=two_layers_bound(layers, images).max()
+        )
+
+
+def test_the_gain_depends_on_the_image_and_on_nothing_else():
+    kernel, _, images = operands((3, 3), 1, (4, 3))
+    layers = ca.two_layers(kernel)
+    small, large = layers.second_at((6, 5)), layers.second_at((60, 5))
+    assert np.array_equal(small.output[:-1], large.output[:-1])
+    assert not np.array_equal(small.output[-1], large.output[-1])
+    wrong = replace(layers, exact=False)  # the gain of a layer that stands alone
+    error = np.abs(np.asarray(wrong(images)) - np.asarray(ca.conv(images, kernel)))
+    assert error.max() > two_layers_bound(layers, images).max()
+
+
+def test_one_program_and_its_gradient():
+    kernel, _, images = operands((3, 3), 1, (4, 5))
+
+    def loss(kernel):
+        return (ca.two_layers(kernel)(images) ** 2).sum()
+
+    def direct(kernel):
+        return (ca.conv(images, kernel) ** 2).sum()
+
+    found, wanted = (jax.jit(jax.grad(f))(jnp.asarray(kernel)) for f in (loss, direct))
+    assert np.allclose(found, wanted, rtol=1e-4, atol=1e-4 * np.abs(wanted).max())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"kernel": np.ones((3, 1, 1))}, "a kernel of one axis has nothing to divide"),
+        ({"dilation": 2, "patch_size": 2}, "expected one of them to be 1"),
+        ({"logit": 3.0}, "belongs to the limit form"),
+        ({"leak": 1.5}, "strictly between 0 and 1"),
+        ({"bias": np.ones(2)}, "one entry for each output channel"),
+    ],
+)
+def test_what_is_refused(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        ca.two_layers(**({"kernel": np.ones((3, 3, 1, 1))} | arguments))
+
+
+@pytest.mark.parametrize("shape", [(3, 3, 1), (1, 3, 3, 2), (1, 3, 4, 1)])
+def test_images_that_do_not_fit(shape):
+    layers = ca.two_layers(np.ones((3, 3, 1, 1)), patch_size=2)
+    with pytest.raises(ValueError, match=r"but expected|do not divide"):
+        layers(np.ones(shape))

@@ -1,0 +1,99 @@
+"""Two layers in files: restored exactly, also within a network; what does not fit is refused."""
+
+import json
+from dataclasses import replace
+
+import jax
+import numpy as np
+import pytest
+
+import convattn as ca
+from convattn.networks.network_file import network_bytes, restore_network
+from convattn.networks.steps import Attention, Relu, apply_network
+from convattn.networks.weights.converted_layer import convert_to_two_layers
+from convattn.networks.weights.files import WeightsFile, parse_weights
+from convattn.networks.weights.formats import WeightsRefused
+from convattn.networks.weights.stored_layer import layer_arrays, layer_metadata, restore_layer
+
+KERNEL = np.random.default_rng(0).normal(size=(3, 2, 2, 3)).astype(np.float32)
+IMAGES = np.random.default_rng(1).normal(size=(1, 4, 5, 2)).astype(np.float32)
+
+
+@pytest.mark.parametrize("options", [{}, {"exact": False}, {"stride": 2}, {"bias": np.ones(3)}])
+def test_what_was_saved_is_restored(options, tmp_path):
+    layers = ca.two_layers(KERNEL, **options)
+    path = tmp_path / "layers.npz"
+    ca.save_layer(layers, path)
+    found = ca.load_layer(path)
+    assert jax.tree.structure(found) == jax.tree.structure(layers)
+    assert np.array_equal(found(IMAGES), layers(IMAGES))
+
+
+def test_a_step_of_a_network():
+    network = (Attention(ca.two_layers(KERNEL), "stem"), Relu())
+    found = restore_network(parse_weights(network_bytes(network), "n.safetensors"))
+    assert np.array_equal(apply_network(found, IMAGES), apply_network(network, IMAGES))
+    wanted = np.maximum(ca.conv(IMAGES, KERNEL), 0)
+    assert np.allclose(apply_network(found, IMAGES), wanted, atol=1e-3)
+
+
+def tampered(change):
+    layers = ca.two_layers(KERNEL)
+    text = json.loads(layer_metadata(layers)["layer"])
+    arrays = layer_arrays(layers)
+    change(text, arrays)
+    return WeightsFile("f", arrays, {**layer_metadata(layers), "layer": json.dumps(text)})
+
+
+def set_exact(text, arrays):
+    text["exact"] = False
+
+
+def other_ring(text, arrays):
+    text["first"]["ring"] = [[2, 1], [0, 0]]
+
+
+def offsets_aside(text, arrays):
+    text["first"]["encoding"]["offsets"] = [[-1, 0], [0, 1], [1, 0]]
+
+
+def fewer_features(text, arrays):
+    arrays["second.output"] = arrays["second.output"][:, :4]
+
+
+def wrong_class(text, arrays):
+    text["first"]["class"] = "TwoLayers"
+
+
+def long_bias(text, arrays):
+    del text["bias"]
+    arrays["bias"] = np.ones(5, np.float32)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (set_exact, "the layers' leak says otherwise"),
+        (other_ring, "the first layer's ring and offsets differ"),
+        (offsets_aside, "the first layer's ring and offsets differ"),
+        (fewer_features, "the features between two layers differ"),
+        (wrong_class, "is described as 'TwoLayers', expected AttentionLayer"),
+        (long_bias, "the shape of bias and the channels out differ"),
+    ],
+)
+def test_what_does_not_fit_is_refused(change, message):
+    with pytest.raises(WeightsRefused, match=message):
+        restore_layer(tampered(change))
+
+
+def test_a_conversion_that_is_wrong_is_seen(monkeypatch):
+    from convattn.networks.weights import converted_layer
+
+    assert convert_to_two_layers(KERNEL, None, {}).comparisons[0].passed
+    original = converted_layer.two_layers
+    monkeypatch.setattr(
+        converted_layer,
+        "two_layers",
+        lambda kernel, bias, **given: replace(original(kernel + 0.1, bias, **given)),
+    )
+    assert not convert_to_two_layers(KERNEL, None, {}).comparisons[0].passed
