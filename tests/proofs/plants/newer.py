@@ -13,24 +13,31 @@ def whole_centers(original):
     ]
 
 
-def nothing_taken_back(original):
-    def changed(maps, share):
-        *blocks, uniform = original(maps, share)
+def next_head(original):
+    return lambda *given: np.roll(original(*given), 1, axis=0)
+
+
+def no_last_map(original):
+    def changed(*given):
+        *blocks, uniform = original(*given)
         return [*blocks, 0 * uniform]
 
     return changed
-
-
-def next_head(original):
-    return lambda *given: np.roll(original(*given), 1, axis=0)
 
 
 PLANTS = [
     ("gpsa", "positional rows", "quadratic_total_variation_bound", scaled(0.999)),
     ("gpsa", "positional rows", "nearest_key", always(0)),
     ("gpsa", "gated rows", "gate", scaled(1.01)),
-    ("gpsa", "one head more", "share_taken_back", nothing_taken_back),
+    ("gpsa", "one head more", "share_taken_back", no_last_map),
     ("gpsa", "even kernels", "released_centers", whole_centers),
     ("gpsa", "values as printed", "value_slices", next_head),
     ("gpsa", "on the bare grid", f"{UNSATURATED}.PADDINGS", replaced_by({"quadratic": "mean"})),
+    ("disperse", "bounds in fractions", "least_weight", scaled(2)),
+    ("disperse", "bounds in fractions", "greatest_weight", scaled(2)),
+    ("disperse", "bounded scores", "greatest_weight", scaled(2)),
+    ("disperse", "the price", "score_needed", scaled(0.999)),
+    ("disperse", "scores that grow", "quadratic_total_variation", scaled(1.0001)),
+    ("disperse", "a sharp function", "finite_values", no_last_map),
+    ("disperse", "in floating point", "jax.nn.softmax", scaled(1.001)),
 ]
