@@ -1,7 +1,9 @@
 """Planted errors for the claims about newer papers."""
 
+from fractions import Fraction
+
 import numpy as np
-from proofs.plants.changes import always, replaced_by, scaled
+from proofs.plants.changes import always, one_more, replaced_by, scaled
 
 UNSATURATED = "ledger.evidence.unsaturated_layers"
 
@@ -25,6 +27,15 @@ def no_last_map(original):
     return changed
 
 
+def one_tap_over(original):
+    """The filters of channels that read the first tap read the second."""
+    return lambda places, taps: original(np.maximum(places, 1), taps)
+
+
+def one_channel_fewer(original):
+    return lambda kernel: original(kernel)[1:]
+
+
 PLANTS = [
     ("gpsa", "positional rows", "quadratic_total_variation_bound", scaled(0.999)),
     ("gpsa", "positional rows", "nearest_key", always(0)),
@@ -39,5 +50,10 @@ PLANTS = [
     ("disperse", "the price", "score_needed", scaled(0.999)),
     ("disperse", "scores that grow", "quadratic_total_variation", scaled(1.0001)),
     ("disperse", "a sharp function", "finite_values", no_last_map),
+    ("impulse", "spans", "impulses", one_tap_over),
+    ("impulse", "spans", "products", scaled(0)),
+    ("impulse", "probabilities", "all_drawn", scaled(Fraction(99, 100))),
+    ("impulse", "probabilities", "comb", one_more),
+    ("impulse", "learned mixing", "factors", one_channel_fewer),
     ("disperse", "in floating point", "jax.nn.softmax", scaled(1.001)),
 ]
