@@ -37,9 +37,8 @@ words of length Tc in which each of T letters occurs c times is (Tc)!/c!^T. For 
 tap takes T/(T - j + 1) draws on average, and all are seen after n draws with probability Σ_j (-1)^j
 C(T, j)(1 - j/T)^n. (3) The terms of tap δ sum to a matrix of rank at most their number, and any
 matrix of rank r is a sum of r products. (4) is (1) with W_h for a_h b_h: the row space of the
-impulses is spanned by unit vectors. Finite
-heads have rows (1-ε)S_δ + εJ, so a token outside the receptive field gets ε/(N(1-ε))·ΣW_δ from all
-heads together. ∎
+impulses is spanned by unit vectors. Finite heads have rows (1-ε)S_δ + εJ, so a token outside the
+receptive field gets ε/(N(1-ε))·ΣW_δ from all heads together. ∎
 """
 
 from fractions import Fraction

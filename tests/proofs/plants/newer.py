@@ -36,6 +36,16 @@ def one_channel_fewer(original):
     return lambda kernel: original(kernel)[1:]
 
 
+def by_place(original):
+    """Scores that depend on where a key stands."""
+
+    def changed(*given):
+        scores = original(*given)
+        return scores + np.arange(scores.size).reshape(scores.shape)
+
+    return changed
+
+
 PLANTS = [
     ("gpsa", "positional rows", "quadratic_total_variation_bound", scaled(0.999)),
     ("gpsa", "positional rows", "nearest_key", always(0)),
@@ -44,6 +54,11 @@ PLANTS = [
     ("gpsa", "even kernels", "released_centers", whole_centers),
     ("gpsa", "values as printed", "value_slices", next_head),
     ("gpsa", "on the bare grid", f"{UNSATURATED}.PADDINGS", replaced_by({"quadratic": "mean"})),
+    ("mimetic", "equivariance", "content_scores", by_place),
+    ("mimetic", "zero content", "mimetic_layer", scaled(-1)),
+    ("mimetic", "sharp content", "content_scores", scaled(0)),
+    ("mimetic", "positional rows", "sinusoids", one_more),
+    ("mimetic", "odd kernels", "even_scores", by_place),
     ("disperse", "bounds in fractions", "least_weight", scaled(2)),
     ("disperse", "bounds in fractions", "greatest_weight", scaled(2)),
     ("disperse", "bounded scores", "greatest_weight", scaled(2)),
