@@ -24,7 +24,7 @@ with the distance (S.saturation). Nor do dispersed weights force a dispersed fun
 fixed M ≠ 0, where every weight is Θ(1/n), (2m+1)² + 1 heads are exactly a convolution, a function
 of (2m+1)² tokens (S.finite); their values grow like n/(e^M - 1).
 
-Repair. To "any learned circuitry must disperse" belongs: whose scores keep a bounded range as the
+Nothing to repair. "Any learned circuitry" stands for: whose scores keep a bounded range as the
 number of items grows. Relative positions whose scores are unbounded, a temperature or a bias of log
 n, escape; and it is the coefficients that disperse, not always the function.
 

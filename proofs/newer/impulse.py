@@ -15,9 +15,9 @@ columns of A and b_d the rows of B.
 (1) For fixed A and f, some B gives each kernel if and only if the D vectors f_d ⊗ a_d span R^(T·c);
 so D ≥ T·c is needed. It suffices for almost all f and a.
 (2) For impulses the vectors span if and only if for each tap δ the a_d of the channels that read δ
-span R^c: each tap must be drawn c times, and that suffices for almost all A. With D = T·c draws it
-happens with probability (Tc)!/(c!^T·T^(Tc)) alone, which is 9.4·10⁻⁴ for K = 3 and c = 1 and
-8.3·10⁻⁵ for c = 2; for c = 1 it takes 25.46 draws on average, and 44 for a probability of 0.95.
+span R^c: each tap must be drawn c times, and that suffices for almost all A. D = T·c independent
+draws do so with a probability of 9.4·10⁻⁴ for K = 3 and c = 1, and of 8.3·10⁻⁵ for c = 2; for c = 1
+it takes 25.46 draws on average, and 44 for a probability of 0.95.
 (3) With A learned too, D impulses give one kernel if and only if each tap is drawn at least
 rank(W_δ) times: Σ_δ rank(W_δ) well chosen channels, as S.headdim has it for heads of dimension 1.
 (4) As attention heads with free value maps: impulse heads express every kernel if and only if all T
@@ -26,19 +26,21 @@ only if its nonzero taps are. At finite scores, with a bias at the taps, one uni
 suffices (S.finite), and is needed unless ΣW_δ = 0. The rank ρ of a kernel (S.kernel) is the number
 for heads that are fitted to it. Three heads, as a ViT-T has, reach three taps.
 
-Repair. The count D ≥ k·f², with k for our c, is right for random filters with a density. For random
-impulses it is necessary and far from sufficient: give each tap c channels, or draw more of them.
+Nothing to repair. The count D ≥ k·f², with k for our c, is right for random filters with a density;
+for random impulses it is necessary and far from sufficient: give each tap c channels, or draw more
+of them.
 
 Proof. (1) The kernel is B applied to the D vectors: for each output channel a combination Σ_d b_dj
 f_d ⊗ a_d. The determinant of T·c of them is a polynomial in the entries, and not zero where f and a
 are the products of unit vectors. (2) Where f_d is the unit vector of its tap, the vectors fall into
-the T blocks, and must span each. Generic vectors span R^c once there are c of them. The number of
-words of length Tc in which each of T letters occurs c times is (Tc)!/c!^T. For c = 1, the j-th new
-tap takes T/(T - j + 1) draws on average, and all are seen after n draws with probability Σ_j (-1)^j
-C(T, j)(1 - j/T)^n. (3) The terms of tap δ sum to a matrix of rank at most their number, and any
-matrix of rank r is a sum of r products. (4) is (1) with W_h for a_h b_h: the row space of the
-impulses is spanned by unit vectors. Finite heads have rows (1-ε)S_δ + εJ, so a token outside the
-receptive field gets ε/(N(1-ε))·ΣW_δ from all heads together. ∎
+the T blocks, and must span each. Generic vectors span R^c once there are c of them. The
+probability is the number of words of length T·c in which each of T letters occurs c times, over
+that of all words. For c = 1, once j taps are seen a new one takes T/(T - j) draws on average, and
+after n draws all are seen with the probability Σ_j (-1)^j·C(T, j)·(1 - j/T)^n. (3) The terms of tap
+δ sum to a matrix of rank at most their number, and any matrix of rank r is a sum of r products. (4)
+is (1) with W_h for a_h b_h: the row space of the impulses is spanned by unit vectors. Finite heads
+have rows (1-ε)S_δ + εJ, so a token outside the receptive field gets ε/(N(1-ε))·ΣW_δ from all heads
+together. ∎
 """
 
 from fractions import Fraction

@@ -23,9 +23,9 @@ treat the keys q + δ and q - δ alike: a shift is at a distance of at least 2/3
 a convolution with the taps W_δ at a squared distance of at least ½ Σ‖W_δ - W_(-δ)‖², the sum over
 the pairs ±δ. For a kernel that is odd, such as Sobel's, no such layer is nearer than zero.
 
-Repair. "Convolution-like" reaches: local, even on each axis, of one sign, the same on all channels.
-For all kernels W_Q W_Kᵀ must turn the features of a position into those of its neighbour; a
-rotation by ω_i·Δ in the plane of each frequency does.
+Nothing to repair. The layer is like a convolution as far as this goes: local, even on each axis, of
+one sign, the same on all channels. For all kernels W_Q W_Kᵀ must turn the features of a position
+into those of its neighbour; a rotation by ω_i·Δ in the plane of each frequency does.
 
 Proof. (1) softmax(ΠSΠᵀ) = Π softmax(S) Πᵀ. The scores are quadratic in X, so to first order the
 weights stay 1/N. A map that reads T tokens misses N - T entries of -1/N, and may have the others.
@@ -35,7 +35,7 @@ cos a cos b + sin a sin b = cos(a - b), which is even in the shift, and greatest
 weights at δ and -δ are equal and at most that at 0: at most 1/3 where both exist. A head
 contributes a_h(δ)W_h at both δ and -δ, so the layer's taps satisfy V_δ = V_(-δ), and ‖W_δ - V‖² +
 ‖W_(-δ) - V‖² ≥ ½‖W_δ - W_(-δ)‖², with equality at the mean. If W_(-δ) = -W_δ that is ‖W_δ‖² +
-‖W_(-δ)‖². For the repair: turning p_q by ω_iΔ gives p_(q+Δ), so the score is greatest at δ = Δ. ∎
+‖W_(-δ)‖². The rotation: turning p_q by ω_iΔ gives p_(q+Δ), so the score is greatest at δ = Δ. ∎
 """
 
 from fractions import Fraction
