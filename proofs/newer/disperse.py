@@ -188,7 +188,7 @@ def floating_point(run: Run) -> str:
 
 CLAIM = Claim(
     id="N.disperse",
-    source="Veličković et al. 2025 (arXiv:2410.01104), abstract; Lemma 2.1 and Theorem 2.2",
+    source="Veličković et al. 2025 (arXiv:2410.01104), abstract",
     verdict=Verdict.SHARPENED,
     kinds=(Kind.LIMIT,),
     evidence=(

@@ -9,19 +9,20 @@ and the beginning of Section 1 are what could be read here; which positions the 
 Verified. Of the idealised layer, with W_Q W_Kᵀ = cI, c > 0, and W_V W_O = -I, N tokens X:
 (1) Without positions, f(X) = -softmax(c XXᵀ)X commutes with every permutation of the tokens, and
 its derivative at X = 0 is -J, J the mean over all tokens. So f is no convolution that leaves out a
-token; per query, -J is at the squared distance (1 - T/N)/N from the nearest map that reads T
-tokens, that is the part 1 - T/N of its own square. As c → ∞, for distinct tokens of one norm, f
-tends to -X, the 1 × 1 convolution with the weight -I: a row is within (N - 1)/(e^(cγ) + N - 1) of
-its own one-hot row, γ = min |x_q|² - x_q·x_k. With the skip connection, X + f(X) is 0 for a
-constant image, whatever c is.
+token; for each query and channel, -J is at the squared distance (1 - T/N)/N from the nearest map
+that reads T tokens, that is the part 1 - T/N of its own square. As c → ∞, for distinct tokens of
+one norm, f tends to -X, the 1 × 1 convolution with the weight -I: a row is within (N - 1)/(e^(cγ) +
+N - 1) of its own one-hot row, γ = min |x_q|² - x_q·x_k. With the skip connection, X + f(X) is 0 for
+a constant image, whatever c is.
 (2) With positions p of one norm and zero content, a query's largest score is its own. So every
 other key has a weight of at most 1/2, and the row is at least 1/2 (total variation) from a one-hot
 row elsewhere: no such head is a shift, for any c.
 (3) With sinusoids on each axis, p = (cos ω_i q, sin ω_i q), the scores are c Σ cos ω_i(k - q),
 relative and even on each axis. So any number of such heads, with any value maps, on zero content
 treat the keys q + δ and q - δ alike: a shift is at a distance of at least 2/3 where both exist, and
-a convolution with the taps W_δ at a squared distance of at least ½ Σ‖W_δ - W_(-δ)‖², the sum over
-the pairs ±δ. For a kernel that is odd, such as Sobel's, no such layer is nearer than zero.
+at such a query a convolution with the taps W_δ is at a squared distance of at least ½ Σ‖W_δ -
+W_(-δ)‖², the sum over the pairs ±δ. For a kernel that is odd, such as Sobel's, no such layer is
+nearer than zero.
 
 Nothing to repair. The layer is like a convolution as far as this goes: local, even on each axis, of
 one sign, the same on all channels. For all kernels W_Q W_Kᵀ must turn the features of a position
