@@ -1,9 +1,12 @@
 """S.approx: under a head budget one comes within one head of the optimum, by a construction.
 
-Printed. Nowhere: ours. Let σ_1 ≥ σ_2 ≥ … be the singular values of F with all its
-P⁴·D_in·D_out rows. N ≥ 1 content-free heads differ from the convolution, per interior query and in
-the squared Frobenius norm of the linear map, by at least Σ_(i>N) σ_i²; and Σ_(i≥N) σ_i² is reached.
-So N + 1 heads reach what N heads cannot beat.
+Printed. Of matrices: Gillis and Kumar, SIAM J. Matrix Anal. Appl. 36 (2015), 1404-1424,
+arXiv:1410.7220: where one factor is nonnegative, the error at rank r is at most that of the best
+approximation of rank r - 1 without signs. Ours is the translation to attention, with one set of
+weights for every image size, the values that stay bounded, and the evidence. Let σ_1 ≥ σ_2 ≥ … be
+the singular values of F with all its P⁴·D_in·D_out rows. N ≥ 1 content-free heads differ from the
+convolution, per interior query and in the squared Frobenius norm of the linear map, by at least
+Σ_(i>N) σ_i²; and Σ_(i≥N) σ_i² is reached. So N + 1 heads reach what N heads cannot beat.
 
 Verified. The same: the first in the limit too, the second at finite scores, with one set of weights
 for every image size. A query is interior here if its offsets are all tokens of the image: tokens of

@@ -1,10 +1,15 @@
 """S.kernel: one given kernel takes exactly one head more than the rank of its F.
 
-Printed. Nowhere: ours. Let F ≠ 0 be the flattened kernel, ρ its rank, R its row space.
-Where some query has an image token outside its receptive field, or some M_δ = 0, content-free heads
-at finite scores need, and suffice with, exactly ρ + 1. In the limit ρ heads suffice if and only if
-R contains a nonzero nonnegative vector. For example, a one-channel kernel of mixed sign needs 2
-heads even in the limit.
+Printed. Of matrices: Gillis and Kumar, SIAM J. Matrix Anal. Appl. 36 (2015), 1404-1424,
+arXiv:1410.7220, factorise a matrix as U·V with V nonnegative. One of rank k has such factors of
+rank k + 1 (Theorem 2.1); Theorem 3.1 says when those of rank k suffice; the best factors need not
+exist ("ill-posed"), and at rank one they are NP-hard to find. Ours is the translation to attention,
+whose rows are positive, sum to one and serve every image size, the converse where a token is read
+by no tap, and the evidence. Let F ≠ 0 be the flattened kernel, ρ its rank, R its row space. Where
+some query has an image token outside its receptive field, or some M_δ = 0, content-free heads at
+finite scores need, and suffice with, exactly ρ + 1. In the limit ρ heads suffice if and only if R
+contains a nonzero nonnegative vector. For example, a one-channel kernel of mixed sign needs 2 heads
+even in the limit.
 
 Verified. The same. One set of weights serves every image size: with the scores log(1 + N·w_hδ) at
 the offsets the value maps do not depend on the number N of keys. "In the limit" means that layers

@@ -16,6 +16,7 @@ from proofs.plants import (
     cordonnier2020,
     li2021,
     second_set,
+    newer,
     sharpened_border,
     sharpened_heads,
     sharpened_kernel,
@@ -34,6 +35,7 @@ TABLES = {
     + andreoli2019_structures.PLANTS
     + andreoli2019_attention.PLANTS,
     "barkan2019": barkan2019.PLANTS,
+    "newer": newer.PLANTS,
     "sharpened": sharpened_layers.PLANTS
     + sharpened_border.PLANTS
     + sharpened_kernel.PLANTS
