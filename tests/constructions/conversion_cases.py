@@ -25,6 +25,7 @@ REGIMES = (
     ("bias", False),
     ("quadratic", False),
     ("enumerated", False),
+    ("polygon", False),
     ("scalar", True),
     ("scalar", False),
 )

@@ -43,6 +43,10 @@ REFUSALS = {
         {"encoding": "enumerated", "logit": 40.0},
         "encoding='enumerated' has no such parameter",
     ),
+    "exact polygon": (
+        {"encoding": "polygon", "exact": True},
+        "exact=True with encoding='polygon', which is exact only in the limit alpha",
+    ),
     "alpha zero": ({"encoding": "quadratic", "alpha": 0.0}, "alpha=0.0, but expected a positive"),
     "alpha negative": ({"encoding": "enumerated", "alpha": -1.0}, "alpha=-1.0, but expected a pos"),
     "alpha infinite": ({"encoding": "quadratic", "alpha": np.inf}, "alpha=inf, but .* finite"),

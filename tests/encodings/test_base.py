@@ -15,6 +15,7 @@ from convattn.encodings import (
     GaussianEncoding,
     LearnedEncoding,
     MixtureEncoding,
+    PolygonEncoding,
     QuadraticEncoding,
     QuadraticGridEncoding,
     RelativeEncoding,
@@ -50,6 +51,7 @@ ENCODINGS = {
     "gaussian": GaussianEncoding(normal(0, 3, 2), normal(1, 3, 2, 2)),
     "learned": LearnedEncoding(normal(0, 3, 6), (normal(1, 7, 2), normal(2, 13, 4))),
     "mixture": MixtureEncoding(normal(0, 3, 3) ** 2, OFFSETS),
+    "polygon": PolygonEncoding(normal(0, 3, 2), OFFSETS),
     "quadratic": QuadraticEncoding(jnp.array([0.5, 1.0, 2.0]), normal(0, 3, 2)),
     "quadratic-grid": QuadraticGridEncoding(
         (jnp.array([0.5, 1.0]), jnp.array([2.0, 0.25])),
@@ -149,6 +151,7 @@ def test_scores_keep_at_least_float32(encoding):
         "enumerated",
         "gaussian",
         "learned",
+        "polygon",
         "quadratic",
         "quadratic-grid",
         "scalar",

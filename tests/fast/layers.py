@@ -23,6 +23,7 @@ from convattn.encodings import (
     GaussianEncoding,
     LearnedEncoding,
     MixtureEncoding,
+    PolygonEncoding,
     QuadraticEncoding,
     QuadraticGridEncoding,
     RelativeEncoding,
@@ -118,6 +119,10 @@ def enumerated(rng: Generator, grid: TokenGrid, heads: int) -> EnumeratedEncodin
     return EnumeratedEncoding(alpha, targets, offsets_of(grid), (0, 1, 2, 3), 5)
 
 
+def polygon(rng: Generator, grid: TokenGrid, heads: int) -> PolygonEncoding:
+    return PolygonEncoding(rng.normal(size=(heads, 2)) * 3, offsets_of(grid))
+
+
 def scalar(rng: Generator, grid: TokenGrid, heads: int) -> ScalarEncoding:
     """Gains that know the number of keys; bases below and above one."""
     logs = np.log(rng.permutation([0.4, 0.7, 1.3, 1.9]))
@@ -192,6 +197,7 @@ LAYER_BUCKETS = (
     LayerBucket(leaky_bias, 2, 2, (1, 1), NO, 3, value=4),
     LayerBucket(mixture, 3, 3, (6,), ((0, 1),), 2),
     LayerBucket(enumerated, 2, 2, (1, 6), ((0, 1), (0, 0)), 3, value=2, stride=(1, 2)),
+    LayerBucket(polygon, 3, 2, (4, 3), ((1, 0), (0, 2)), 2, output=3, bias=True),
     LayerBucket(scalar, 4, 2, (4, 5), ((1, 0), (0, 1)), 2, value=3, output=3, bias=True),
     LayerBucket(scalar_limit, 2, 2, (6,), ((1, 1),), 2, output=3),
     LayerBucket(relative, 2, 2, (3, 4), ((1, 0), (0, 1)), 3, value=2, output=4, content=True),

@@ -34,6 +34,7 @@ GRADIENTS = {
     "gaussian-4x5": ("windowed",),
     "bias-4x6": ("shift",),
     "enumerated-1x6": ("shift",),
+    "polygon-4x3": ("shift",),
     "scalar-4x5": ("shift",),
     "relative-3x4-content": ("chunked", "dot_product"),
     "bias-3x4-content-tables": ("chunked", "dot_product"),

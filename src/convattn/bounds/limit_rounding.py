@@ -4,7 +4,7 @@ In floating point a limit layer has weights that are exactly zero wherever the e
 underflows. That is looked at, not assumed: `limit_rounding_bound` refuses a layer whose weights are
 not so.
 
-- *One-hot* (bias, quadratic, enumerated). Every weight is 0 or 1, so products with weights are
+- *One-hot* (bias, quadratic, enumerated, polygon). Every weight is 0 or 1, so products with weights are
   exact, and only sums of the products with the maps, the bias and the cast round. With the lengths
   n of `contraction_lengths`, u_a of the sums and u_r of the result,
 

@@ -53,12 +53,13 @@ def conv_to_attention(
         bias: `[out]` or none.
         patch_size: P; the layer's tokens are P × P patches of the image.
         encoding: `"bias"` (L21 Theorem 1; exact by S.finite), `"quadratic"` (C20 Theorem 1),
-            `"enumerated"` (S.dp2) or `"scalar"` (S.dp1).
+            `"enumerated"` (S.dp2), `"polygon"` (S.polygon) or `"scalar"` (S.dp1).
         exact: Exact in exact arithmetic at finite parameters, at the price of one head; default
             where the encoding has such a form. Otherwise the limit form, whose attention is one-hot
             once the off-target weights underflow.
         leak: ε in (0, 1), the share of each head that attends uniformly, for exact `"bias"`.
-        logit, alpha: The M or α of a limit form; the default makes attention one-hot in the dtype
+        logit, alpha: The M or α of a limit form, by which the target's score is ahead of the
+            others; the default makes attention one-hot in the dtype
             in which softmax runs. Any positive normal number of that dtype is taken.
         stride, dilation, groups: As for `conv`.
         head_dim: d_H, the width of every head; wider maps are split over several heads. None gives
@@ -83,7 +84,7 @@ def conv_to_attention(
             padding whose output is larger than the image; `heads="fewest"` with another encoding, a
             limit form, a leak or a head_dim.
 
-    Source: C20 Theorem 1; L21 Theorem 1; S.finite, S.dp1, S.dp2, S.headdim, S.pad.
+    Source: C20 Theorem 1; L21 Theorem 1; S.finite, S.dp1, S.dp2, S.polygon, S.headdim, S.pad.
 
     >>> import convattn as ca
     >>> layer = ca.conv_to_attention([[[1.0]], [[2.0]], [[3.0]]])

@@ -14,6 +14,7 @@ from convattn.encodings.enumerated import EnumeratedEncoding as EnumeratedEncodi
 from convattn.encodings.gaussian import GaussianEncoding as GaussianEncoding
 from convattn.encodings.learned import LearnedEncoding as LearnedEncoding
 from convattn.encodings.mixture import MixtureEncoding as MixtureEncoding
+from convattn.encodings.polygon import PolygonEncoding as PolygonEncoding
 from convattn.encodings.quadratic import QuadraticEncoding as QuadraticEncoding
 from convattn.encodings.quadratic_grid import QuadraticGridEncoding as QuadraticGridEncoding
 from convattn.encodings.quadratic_grid import centers_on_grid as centers_on_grid

@@ -57,6 +57,7 @@ def make_encoding(name: str, draw):
         "gaussian": lambda: encodings.GaussianEncoding(draw(HEADS, AXES), draw(HEADS, AXES, AXES)),
         "learned": lambda: encodings.LearnedEncoding(draw(HEADS, 5), (draw(11, 2), draw(13, 3))),
         "mixture": lambda: encodings.MixtureEncoding(draw(HEADS, 3) ** 2, offsets),
+        "polygon": lambda: encodings.PolygonEncoding(draw(HEADS, 2), offsets),
         "quadratic grid": lambda: encodings.QuadraticGridEncoding(
             (draw(2), draw(3)), (draw(2), draw(3)), ((1, 0), (0, 2), (1, 1), (1, 0))
         ),
@@ -83,6 +84,7 @@ ENCODINGS = (
     "gaussian",
     "learned",
     "mixture",
+    "polygon",
     "quadratic",
     "quadratic grid",
     "relative",
@@ -148,6 +150,7 @@ HELD = {
     "gaussian": "457b714b3f37",
     "learned": "c2a7cf64caad",
     "mixture": "d8ba6da7a655",
+    "polygon": "5ff0a84e2c9a",
     "quadratic": "ff2aa9d6364c",
     "quadratic grid": "2ec4e482409c",
     "relative": "372497c3c06b",

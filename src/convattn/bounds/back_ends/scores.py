@@ -35,6 +35,7 @@ from convattn.encodings.gaussian import GaussianEncoding
 from convattn.encodings.layer import AttentionLayer, ContentScores
 from convattn.encodings.learned import LearnedEncoding
 from convattn.encodings.mixture import MixtureEncoding
+from convattn.encodings.polygon import PolygonEncoding
 from convattn.encodings.quadratic import QuadraticEncoding
 from convattn.encodings.quadratic_grid import QuadraticGridEncoding
 from convattn.encodings.relative import RelativeEncoding
@@ -117,6 +118,11 @@ def _(encoding: EnumeratedEncoding, shifts: np.ndarray, number_of_keys: int) -> 
     codes = encoding.shift_codes(shifts)[:, None]
     squares = distances(codes, encoding.targets[:, None])[..., 0] ** 2
     return magnitude(encoding.alpha)[:, None] * squares
+
+
+@shift_majorant.register(PolygonEncoding)
+def _(encoding: PolygonEncoding, shifts: np.ndarray, number_of_keys: int) -> Array:
+    return magnitude(encoding.query) @ jnp.abs(encoding.features(shifts)).T
 
 
 @shift_majorant.register(ScalarEncoding)
