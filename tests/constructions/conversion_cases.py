@@ -26,6 +26,7 @@ REGIMES = (
     ("quadratic", False),
     ("enumerated", False),
     ("polygon", False),
+    ("rotary", False),
     ("scalar", True),
     ("scalar", False),
 )

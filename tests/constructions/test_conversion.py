@@ -92,6 +92,7 @@ CHANGES = {
     "quadratic": {"alpha": [128.0, 512.0, 4096.0]},
     "enumerated": {"alpha": [128.0, 512.0]},
     "polygon": {"alpha": [128.0, 300.0, 4096.0]},
+    "rotary": {"alpha": [128.0, 300.0, 4096.0]},
 }
 
 

@@ -19,6 +19,7 @@ from convattn.encodings import (
     QuadraticEncoding,
     QuadraticGridEncoding,
     RelativeEncoding,
+    RotaryEncoding,
     ScalarEncoding,
 )
 from convattn.encodings.base import score_dtype
@@ -60,6 +61,7 @@ ENCODINGS = {
     ),
     "relative": RelativeEncoding(normal(0, 3, 2), normal(1, 3, 4, 2)),
     "relative-table": RelativeEncoding(normal(0, 3, 2), normal(1, 3, 4, 2), normal(2, 7, 13, 4)),
+    "rotary": RotaryEncoding(normal(0, 3, 4, 2), normal(1, 3, 4), normal(2, 3, 4)),
     "scalar": ScalarEncoding(jnp.array([0.0, 1.0, 2.0]), normal(0, 3), None, OFFSETS),
     "scalar-limit": ScalarEncoding(
         jnp.array([1.0, 2.0, 3.0]), normal(0, 3), jnp.asarray(9.0), OFFSETS
@@ -154,6 +156,7 @@ def test_scores_keep_at_least_float32(encoding):
         "polygon",
         "quadratic",
         "quadratic-grid",
+        "rotary",
         "scalar",
     ],
 )

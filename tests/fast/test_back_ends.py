@@ -35,6 +35,7 @@ GRADIENTS = {
     "bias-4x6": ("shift",),
     "enumerated-1x6": ("shift",),
     "polygon-4x3": ("shift",),
+    "rotary-3x5": ("chunked", "windowed"),
     "scalar-4x5": ("shift",),
     "relative-3x4-content": ("chunked", "dot_product"),
     "bias-3x4-content-tables": ("chunked", "dot_product"),

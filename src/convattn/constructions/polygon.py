@@ -37,7 +37,7 @@ def polygon_gap(count: int) -> float:
     """min(1, 1 - cos 2π/T): how far a corner's score is ahead with ‖v‖ = 1.
 
     >>> [round(polygon_gap(count), 3) for count in (1, 4, 9, 25)]
-    [1, 1, 0.234, 0.031]
+    [1.0, 1.0, 0.234, 0.031]
     """
     return 1.0 if count <= 4 else 2 * math.sin(math.pi / count) ** 2
 

@@ -15,6 +15,7 @@ from convattn.constructions.finite import leaky_construction
 from convattn.constructions.geometry import ConvolutionGeometry
 from convattn.constructions.li_theorem1 import bias_construction
 from convattn.constructions.polygon import polygon_construction
+from convattn.constructions.rotary import rotary_construction
 from convattn.constructions.scalar import scalar_construction
 from convattn.encodings.base import PositionalEncoding
 
@@ -70,6 +71,11 @@ CONSTRUCTIONS = {
     ),
     "polygon": Construction(
         lambda maps, geometry, exact, leak, alpha: polygon_construction(maps, geometry, alpha),
+        exact=False,
+        limit="alpha",
+    ),
+    "rotary": Construction(
+        lambda maps, geometry, exact, leak, alpha: rotary_construction(maps, geometry, alpha),
         exact=False,
         limit="alpha",
     ),

@@ -19,4 +19,7 @@ from convattn.encodings.quadratic import QuadraticEncoding as QuadraticEncoding
 from convattn.encodings.quadratic_grid import QuadraticGridEncoding as QuadraticGridEncoding
 from convattn.encodings.quadratic_grid import centers_on_grid as centers_on_grid
 from convattn.encodings.relative import RelativeEncoding as RelativeEncoding
+from convattn.encodings.rotary import RotaryEncoding as RotaryEncoding
+from convattn.encodings.rotary import axial_turns as axial_turns
+from convattn.encodings.rotary import rotary_heads as rotary_heads
 from convattn.encodings.scalar import ScalarEncoding as ScalarEncoding

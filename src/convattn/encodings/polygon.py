@@ -43,8 +43,8 @@ class PolygonEncoding(OffsetTable):
     Source: S.polygon of this project's ledger, D_p = 2; C20 Lemma 2 asks for D_p ≥ 3.
 
     >>> encoding = PolygonEncoding(jnp.array([[0.0, 3.0]]), ((-1,), (0,), (1,), (2,)))
-    >>> encoding.shift_scores(np.array([[-1], [0], [1], [2], [9]]), 5).round(5).tolist()
-    [[0.0, 3.0, 0.0, -3.0, 0.0]]
+    >>> encoding.shift_scores(np.array([[-1], [0], [1], [2], [9]]), 5).round().astype(int).tolist()
+    [[0, 3, 0, -3, 0]]
     """
 
     query: Num[Array, "heads features"]

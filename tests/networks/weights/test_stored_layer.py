@@ -66,6 +66,9 @@ def make_encoding(name: str, draw):
         "relative table": lambda: encodings.RelativeEncoding(
             draw(HEADS, 3), draw(HEADS, 5, 3), draw(11, 13, 5)
         ),
+        "rotary": lambda: encodings.RotaryEncoding(
+            draw(HEADS, 3, AXES), draw(HEADS, 3), draw(HEADS, 3), (1000, 20)
+        ),
         "scalar": lambda: encodings.ScalarEncoding(draw(HEADS), draw(3), None, offsets),
         "scalar limit": lambda: encodings.ScalarEncoding(
             draw(HEADS), draw(3), jnp.asarray(8, draw(1).dtype), offsets
@@ -89,6 +92,7 @@ ENCODINGS = (
     "quadratic grid",
     "relative",
     "relative table",
+    "rotary",
     "scalar",
     "scalar limit",
 )
@@ -155,6 +159,7 @@ HELD = {
     "quadratic grid": "2ec4e482409c",
     "relative": "372497c3c06b",
     "relative table": "3cd0cf8a08ed",
+    "rotary": "88189332b41e",
     "scalar": "7f5ec4da92d4",
     "scalar limit": "5d4a2026a145",
 }

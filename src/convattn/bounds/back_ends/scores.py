@@ -39,6 +39,7 @@ from convattn.encodings.polygon import PolygonEncoding
 from convattn.encodings.quadratic import QuadraticEncoding
 from convattn.encodings.quadratic_grid import QuadraticGridEncoding
 from convattn.encodings.relative import RelativeEncoding
+from convattn.encodings.rotary import RotaryEncoding
 from convattn.encodings.scalar import ScalarEncoding
 from convattn.operators.shifts import TokenGrid
 
@@ -123,6 +124,16 @@ def _(encoding: EnumeratedEncoding, shifts: np.ndarray, number_of_keys: int) -> 
 @shift_majorant.register(PolygonEncoding)
 def _(encoding: PolygonEncoding, shifts: np.ndarray, number_of_keys: int) -> Array:
     return magnitude(encoding.query) @ jnp.abs(encoding.features(shifts)).T
+
+
+@shift_majorant.register(RotaryEncoding)
+def _(encoding: RotaryEncoding, shifts: np.ndarray, number_of_keys: int) -> Array:
+    # An angle is off by γ_n x, and so is its cosine: 1 + x bounds a wave's error, and has the
+    # derivative that its slope's error needs when x²/2 is added.
+    turned = jnp.einsum("hja,sa->hjs", magnitude(encoding.turns), np.abs(shifts))
+    angles = 2 * np.pi * turned
+    height = magnitude(encoding.cosine) + magnitude(encoding.sine)
+    return (height[..., None] * (1 + angles + angles**2 / 2)).sum(axis=1)
 
 
 @shift_majorant.register(ScalarEncoding)
@@ -221,6 +232,8 @@ def score_roundings(layer: AttentionLayer, features: int) -> int:
         count += encoding.position_key.shape[1] + encoding.position_key.shape[2]
     elif isinstance(encoding, LearnedEncoding):
         count += encoding.query.shape[1]
+    elif isinstance(encoding, RotaryEncoding):
+        count += 16 + encoding.turns.shape[1] + 2 * encoding.turns.shape[2]
     elif isinstance(encoding, GaussianEncoding):
         count += 4 * encoding.centers.shape[1]
     if layer.content is not None:
