@@ -241,7 +241,8 @@ def half_precision(run: Run) -> str:
                     scores = jnp.asarray(half_scores(*features, scale, dtype))
                     weights = jax.nn.softmax(scores, axis=-1)
                     require(
-                        weights.dtype == dtype and bool((weights == jnp.eye(count, count + 1)).all()),
+                        weights.dtype == dtype
+                        and bool((weights == jnp.eye(count, count + 1)).all()),
                         f"{dtype}, T = {count}: {name} at a = {scale} has other weights",
                     )
                     seen.append(f"{name} to T = {last} (a = {scale:g})")

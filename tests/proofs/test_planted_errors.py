@@ -15,6 +15,7 @@ from proofs.plants import (
     barkan2019,
     cordonnier2020,
     li2021,
+    newer,
     sharpened_border,
     sharpened_heads,
     sharpened_kernel,
@@ -33,6 +34,7 @@ TABLES = {
     + andreoli2019_structures.PLANTS
     + andreoli2019_attention.PLANTS,
     "barkan2019": barkan2019.PLANTS,
+    "newer": newer.PLANTS,
     "sharpened": sharpened_layers.PLANTS
     + sharpened_border.PLANTS
     + sharpened_kernel.PLANTS

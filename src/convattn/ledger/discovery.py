@@ -40,6 +40,7 @@ PAPERS = {
     "A19": "Andreoli 2019",
     "B19": "Barkan 2019",
     "S": "sharpened here",
+    "N": "newer papers",
 }
 _NOT_CLAIMS = ("coq",)
 _HEADING = re.compile(
