@@ -1,4 +1,4 @@
-"""Barbero et al. 2024, Proposition 3.1 and Theorem 5.3: rotary heads that look at one distance.
+"""Barbero et al. 2024, Proposition 3.1: rotary heads that look at one distance, and their price.
 
 Printed. Proposition 3.1: "Given any query q and any relative distance r ∈ ℤ, we can find a key k
 such that the attention value is maximal at distance r with RoPE." Theorem 5.3, in substance: for
@@ -25,12 +25,9 @@ ring; the total variation between a row and the one-hot row at its target is bel
 N ≥ 2 the number of keys. On the bare grid the border is that of no convolution: of six tokens in a
 row the head for offset -1 sends the first to the fourth, which is four away from its target.
 
-Repair. "Any query" needs q ≠ 0 for the maximum to be at one distance. The norm has to grow with the
-number of tokens; how fast, (2) says, and (3) gives angles for which its logarithm is enough.
-
-Errata.
-- Proposition 3.1 | any query | any query but 0, at which all distances are alike
-- Theorem 5.3 | more than 1 - ε | at each length, with a norm that grows with it
+Nothing to repair. The proposition says neither that the maximum is at no other distance, which q ≠
+0 gives, nor by how much it is ahead; with the angles of (3) the price grows with the logarithm of
+the number of tokens.
 
 Proof. (1) k = R^(-r)q, up to the direction in which distances are counted, turns each pair back, so
 the score is Σ‖q^(k)‖² cos(g_k·d). The g_k are algebraic and not zero and π is transcendental: g_k·d
@@ -199,7 +196,7 @@ def bare_border(run: Run) -> str:
 
 CLAIM = Claim(
     id="N.rope",
-    source="Barbero et al. 2024 (arXiv:2410.06205), Proposition 3.1 and Theorem 5.3",
+    source="Barbero et al. 2024 (arXiv:2410.06205), Proposition 3.1",
     verdict=Verdict.SHARPENED,
     kinds=(Kind.LIMIT,),
     evidence=(
