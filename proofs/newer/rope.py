@@ -32,14 +32,14 @@ the number of tokens.
 Proof. (1) k = R^(-r)q, up to the direction in which distances are counted, turns each pair back, so
 the score is Σ‖q^(k)‖² cos(g_k·d). The g_k are algebraic and not zero and π is transcendental: g_k·d
 is a multiple of 2π for d = 0 alone, so each pair with q^(k) ≠ 0 loses something at every other d.
-(2) Of the points (d·g_k/2π mod 1)_k, d = 0, …, M^p, two lie in the same of M^p boxes of side 1/M;
-their difference is a d ≤ N - 1 at which every angle is within 2π/M of a whole turn. There
-1 - cos x ≤ x²/2; with phases, cos φ - cos(x + φ) ≤ |x|. A weight of at least 1 - ε leaves at most
-ε to a key that is behind by the lead: e^(-lead) ≤ ε/(1 - ε). (3) Where d ≠ 0 on some axis, with
-|d| < 2^n there, let 2^s be the largest power of two that divides it; the pair that turns 2^-(s+1)
-per token has made an odd number of half turns and contributes -c in place of c. At d = 2^(n-1) all
-other pairs of the axis have made whole turns. (4) Softmax: the N - 1 other keys have at most
-(N - 1)e^-γ/(1 + (N - 1)e^-γ) of the weight; Lemma 1 of C20 does the rest. ∎
+(2) Count d·g_k/2π modulo 1: of the p numbers for each of d = 0, …, M^p two lie in the same of M^p
+boxes of side 1/M; their difference is a d ≤ N - 1 at which every angle is within 2π/M of a whole
+turn. There 1 - cos x ≤ x²/2; with phases, cos φ - cos(x + φ) ≤ |x|. A weight of at least 1 - ε
+leaves at most ε to a key that is behind by the lead: e^(-lead) ≤ ε/(1 - ε). (3) Where d ≠ 0 on some
+axis, with |d| < 2^n there, let 2^s be the largest power of two that divides it; the pair that turns
+2^(-s-1) per token has made an odd number of half turns and contributes -c in place of c. At d =
+2^(n-1) all other pairs of the axis have made whole turns. (4) Softmax: the N - 1 other keys have at
+most (N - 1)e^-γ/(1 + (N - 1)e^-γ) of the weight; Lemma 1 of C20 does the rest. ∎
 """
 
 from itertools import product

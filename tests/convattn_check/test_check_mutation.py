@@ -70,7 +70,7 @@ RIGID = {
     "border": ("sums",),
     "commutant": ("dimension", "shifts"),
 }
-FREE = ("codes", "spare")  # other distinct integers do as well
+FREE = ("codes", "spare", "corners")  # other distinct integers do as well
 
 
 def rigid_numbers(certificate):
