@@ -17,7 +17,7 @@ def test_alpha_is_the_lead_on_the_largest_grids(size, dtype):
     geometry = ConvolutionGeometry.of(size, 1)
     encoding, blocks = rotary_construction(jnp.ones((geometry.heads, 1, 1), dtype), geometry)
     assert_equal(blocks, np.ones((geometry.heads, 1, 1)))
-    assert_dtype(encoding.cosine, "float64" if dtype == "float64" else "float32")
+    assert_dtype(encoding.cosine[0], "float64" if dtype == "float64" else "float32")
     sides = [range(-last, last + 1) for last in encoding.largest_shift]
     if len(size) == 1:
         shifts = np.array(sides[0])[:, None]
@@ -26,7 +26,7 @@ def test_alpha_is_the_lead_on_the_largest_grids(size, dtype):
         shifts = np.unique([*line, *((near, far) for far, near in line)], axis=0)
     scores = np.asarray(encoding.shift_scores(shifts, 9), np.float64)
     sharpness = one_hot_sharpness(dtype)
-    off = 64 * PAIRS * sharpness * np.finfo(encoding.cosine.dtype).eps
+    off = 64 * PAIRS * sharpness * np.finfo(encoding.cosine[0].dtype).eps
     for head, offset in enumerate(geometry.offsets):
         own = (shifts == offset).all(axis=1)
         lead = scores[head, own] - scores[head, ~own].max()

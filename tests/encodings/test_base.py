@@ -10,6 +10,7 @@ from token_grids import GRIDS
 from convattn.encodings import (
     AbsoluteEncoding,
     AxialEncoding,
+    AxialRotaryEncoding,
     BiasEncoding,
     EnumeratedEncoding,
     GaussianEncoding,
@@ -43,6 +44,9 @@ ENCODINGS = {
         (normal(0, 3, 4, 2), normal(1, 3, 1, 3)),
         (normal(2, 3, 4, 2), normal(3, 3, 1, 3)),
         (normal(4, 5, 4), normal(5, 8, 1)),
+    ),
+    "axial-rotary": AxialRotaryEncoding(
+        *((normal(part, 3, 4), normal(part + 1, 3, 2)) for part in (0, 2, 4))
     ),
     "bias": BiasEncoding(normal(0, 3, 3), None, OFFSETS),
     "bias-leak": BiasEncoding(normal(0, 3, 3), jnp.asarray(0.25), OFFSETS),
@@ -149,6 +153,7 @@ def test_scores_keep_at_least_float32(encoding):
     "name",
     [
         "axial",
+        "axial-rotary",
         "bias",
         "enumerated",
         "gaussian",

@@ -4,6 +4,8 @@ import pytest
 from comparison import assert_equal, assert_within
 from token_grids import GRIDS, compiled_scores, slow_shift_scores
 
+from convattn.encodings.axial_rotary import AxialRotaryEncoding
+from convattn.encodings.axis_scores import sum_over_axes
 from convattn.encodings.rotary import RotaryEncoding, axial_turns, rotary_heads
 from convattn.operators.shifts import TokenGrid
 
@@ -84,3 +86,31 @@ def test_parts_that_do_not_fit_are_refused(shapes):
     *arrays, largest = shapes
     with pytest.raises(ValueError, match="one number of pairs and of axes"):
         RotaryEncoding(*map(jnp.ones, arrays), largest).check()
+
+
+@pytest.mark.parametrize("grid", GRIDS)
+def test_axial_parts_are_the_whole_with_zeros_beside(grid):
+    rng = np.random.default_rng(len(grid.keys))
+    parts = [[jnp.asarray(rng.normal(size=(2, 3))) for _ in grid.keys] for _ in range(3)]
+    axial = AxialRotaryEncoding(*map(tuple, parts))
+    turns = jnp.einsum("aht,ab->hatb", jnp.stack(parts[0]), jnp.eye(len(grid.keys)))
+    whole = RotaryEncoding(
+        turns.reshape(2, -1, len(grid.keys)), *(jnp.concatenate(p, axis=1) for p in parts[1:])
+    )
+    scores = whole.positional_scores(grid)
+    assert_within(compiled_scores(axial, grid), scores, 1000 * EPS)
+    assert_within(sum_over_axes(axial.axis_scores(grid)), scores, 1000 * EPS)
+
+
+def test_axes_that_do_not_fit_are_refused():
+    one = jnp.ones((1, 2))
+    for parts, message in (
+        (((one, one), (one,), (one, one), ()), "of 2, 1, 2 axes"),
+        (((one,), (one,), (one,), (1, 1)), "expected as many of each"),
+        (((one,), (one,), (jnp.ones((1, 3)),), ()), "one number of pairs"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            AxialRotaryEncoding(*parts).check()
+    limited = AxialRotaryEncoding((one, one), (one, one), (one, one), (3, 1))
+    with pytest.raises(ValueError, match="expected at most"):
+        limited.axis_scores(TokenGrid((4, 3), ((0, 0), (0, 0))))

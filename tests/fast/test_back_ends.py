@@ -35,6 +35,7 @@ GRADIENTS = {
     "bias-4x6": ("shift",),
     "enumerated-1x6": ("shift",),
     "polygon-4x3": ("shift",),
+    "axial_rotary-4x5": ("separable",),
     "rotary-3x5": ("chunked", "windowed"),
     "scalar-4x5": ("shift",),
     "relative-3x4-content": ("chunked", "dot_product"),

@@ -23,8 +23,9 @@ from jax import Array
 from jaxtyping import Num
 
 from convattn.constructions.geometry import ConvolutionGeometry
+from convattn.encodings.axial_rotary import AxialRotaryEncoding
 from convattn.encodings.base import score_dtype
-from convattn.encodings.rotary import RotaryEncoding, axial_turns, rotary_heads
+from convattn.encodings.rotary import axial_turns, rotary_heads
 from convattn.operators.roundoff import one_hot_sharpness
 
 PAIRS = 10  # on each axis; 2^10 keys a side are told apart
@@ -34,7 +35,7 @@ def rotary_construction(
     maps: Num[Array, "offsets patch_in patch_out"],
     geometry: ConvolutionGeometry,
     alpha: Num[Array, ""] | float | None = None,
-) -> tuple[RotaryEncoding, Num[Array, "heads patch_in patch_out"]]:
+) -> tuple[AxialRotaryEncoding, Num[Array, "heads patch_in patch_out"]]:
     """Frequencies, amplitudes and the map of each head.
 
     Raises:
@@ -50,6 +51,11 @@ def rotary_construction(
             f"the kernel reaches over {geometry.ring} tokens, but encoding='rotary' tells "
             f"{2**PAIRS} tokens a side apart; use encoding='bias', or larger patches"
         )
-    turns = axial_turns(PAIRS, len(geometry.ring))
     amplitude = jnp.asarray(sharpness, dtype) / 2
-    return rotary_heads(turns, geometry.offsets, amplitude, largest), maps
+    axes = [
+        rotary_heads(axial_turns(PAIRS), [[step] for step in steps], amplitude)
+        for steps in zip(*geometry.offsets, strict=True)
+    ]
+    turns = tuple(axis.turns[..., 0] for axis in axes)
+    cosine, sine = tuple(axis.cosine for axis in axes), tuple(axis.sine for axis in axes)
+    return AxialRotaryEncoding(turns, cosine, sine, largest), maps

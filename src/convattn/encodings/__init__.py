@@ -3,6 +3,7 @@
 from convattn.encodings.absolute import AbsoluteEncoding as AbsoluteEncoding
 from convattn.encodings.absolute import sinusoidal_positions as sinusoidal_positions
 from convattn.encodings.axial import AxialEncoding as AxialEncoding
+from convattn.encodings.axial_rotary import AxialRotaryEncoding as AxialRotaryEncoding
 from convattn.encodings.axis_scores import AxisScores as AxisScores
 from convattn.encodings.axis_scores import SeparableEncoding as SeparableEncoding
 from convattn.encodings.base import Encoding as Encoding

@@ -10,8 +10,8 @@ with a_j + ib_j = u_j conj(w_j). Where u and w are the same for all tokens, as b
 depends on the shift alone. ‖u‖‖w‖ is at least Σ_j |a_j + ib_j|, and u, w exist that attain it.
 
 Frequencies are held in *turns* per token, ω_j/2π. RoFormer turns sequences at 10000^(-2j/d) radians
-per token; on images a pair turns with one axis ("axial") or with a direction of its own that each
-head learns ("mixed").
+per token; on images a pair turns with one axis ("axial", see `AxialRotaryEncoding`) or with a
+direction of its own that each head learns ("mixed").
 """
 
 import math

@@ -50,7 +50,7 @@ ROTARY = ((3, 3), "float32", {"patch_size": 4, "encoding": "rotary"})
 NARROW = ((3, 3), "float32", {"patch_size": 4, "head_dim": 16})
 FINITE = ((3, 3), "float64", {"patch_size": 4, "exact": True})
 FINITE_FLOAT32 = ((3, 3), "float32", {"patch_size": 4, "exact": True})
-FIRST_TWO = np.array([1, 1, *[0] * 8] * 2, np.float32)  # of ten pairs on each of two axes
+FIRST_TWO = np.array([1, 1, *[0] * 8], np.float32)  # of ten pairs
 SCALAR = ((3,), "float64", {"encoding": "scalar", "exact": True})
 
 # How the evidence must speak against a slip.
@@ -366,7 +366,10 @@ SLIPS = [
     (
         "turned-the-other-way",
         ROTARY,
-        heads("rotary_construction", lambda e, m: (replace(e, sine=-e.sine), m)),
+        heads(
+            "rotary_construction",
+            lambda e, m: (replace(e, sine=tuple(-part for part in e.sine)), m),
+        ),
     ),
     (
         "two-pairs-an-axis",
@@ -374,7 +377,7 @@ SLIPS = [
         heads(
             "rotary_construction",
             lambda e, m: (
-                replace(e, cosine=e.cosine * FIRST_TWO, sine=e.sine * FIRST_TWO),
+                replace(e, turns=tuple(part * FIRST_TWO for part in e.turns)),
                 m,
             ),
         ),

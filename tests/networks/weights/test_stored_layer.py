@@ -47,6 +47,9 @@ def make_encoding(name: str, draw):
             (draw(HEADS, 5, 2), draw(HEADS, 3, 1)),
             (draw(6, 5), draw(7, 3)),
         ),
+        "axial rotary": lambda: encodings.AxialRotaryEncoding(
+            *((draw(HEADS, 3), draw(HEADS, 2)) for _ in range(3)), (1000, 20)
+        ),
         "bias": lambda: encodings.BiasEncoding(draw(HEADS, 3), None, offsets),
         "bias with a leak": lambda: encodings.BiasEncoding(
             draw(HEADS, 3), jnp.asarray(0.25, draw(1).dtype), offsets
@@ -81,6 +84,7 @@ ENCODINGS = (
     "absolute table",
     "axial",
     "axial table",
+    "axial rotary",
     "bias",
     "bias with a leak",
     "enumerated",
@@ -148,6 +152,7 @@ HELD = {
     "absolute table": "6fceb9643e3b",
     "axial": "6ba436d4b6fc",
     "axial table": "613c3eef91f3",
+    "axial rotary": "791752b83c08",
     "bias": "71e2e5593915",
     "bias with a leak": "aa99858d16a6",
     "enumerated": "b2588409b24a",

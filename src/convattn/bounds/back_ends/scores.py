@@ -28,6 +28,7 @@ from jaxtyping import Float, Int, Num
 
 from convattn.encodings.absolute import AbsoluteEncoding
 from convattn.encodings.axial import AxialEncoding
+from convattn.encodings.axial_rotary import AxialRotaryEncoding
 from convattn.encodings.base import PositionalEncoding
 from convattn.encodings.bias import BiasEncoding
 from convattn.encodings.enumerated import EnumeratedEncoding
@@ -136,6 +137,15 @@ def _(encoding: RotaryEncoding, shifts: np.ndarray, number_of_keys: int) -> Arra
     return (height[..., None] * (1 + angles + angles**2 / 2)).sum(axis=1)
 
 
+@shift_majorant.register(AxialRotaryEncoding)
+def _(encoding: AxialRotaryEncoding, shifts: np.ndarray, number_of_keys: int) -> Array:
+    first, *others = (
+        shift_majorant(encoding.along(axis), shifts[:, [axis]], number_of_keys)
+        for axis in range(len(encoding.turns))
+    )
+    return sum(others, first)
+
+
 @shift_majorant.register(ScalarEncoding)
 def _(encoding: ScalarEncoding, shifts: np.ndarray, number_of_keys: int) -> Array:
     logit = None if encoding.logit is None else -magnitude(encoding.logit)
@@ -234,6 +244,8 @@ def score_roundings(layer: AttentionLayer, features: int) -> int:
         count += encoding.query.shape[1]
     elif isinstance(encoding, RotaryEncoding):
         count += 16 + encoding.turns.shape[1] + 2 * encoding.turns.shape[2]
+    elif isinstance(encoding, AxialRotaryEncoding):
+        count += 16 + sum(part.shape[1] + 2 for part in encoding.turns)
     elif isinstance(encoding, GaussianEncoding):
         count += 4 * encoding.centers.shape[1]
     if layer.content is not None:
