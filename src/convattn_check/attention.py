@@ -29,6 +29,7 @@ SCORES = {
     "bias": (),
     "quadratic": (),
     "enumerated": ("codes", "spare"),
+    "polygon": ("corners", "codes"),
     "absolute": ("forms",),
 }
 Offset = tuple[int, ...]
@@ -87,12 +88,14 @@ def _one_hot_limit(body: dict[str, object], offsets: Sequence[Offset]) -> Attent
     """c = 1 at the target, for one of these reasons (α, M → ∞; the targets are keys).
 
     "given": it is the hypothesis. "bias": b_target = M, else 0. "quadratic": -α|δ - target|² has
-    its only maximum at the target. "enumerated", "absolute": see below.
+    its only maximum at the target. "enumerated", "polygon", "absolute": see below.
     """
     given = read.items(body["targets"], "attention.targets")
     targets = [_target(target, offsets) for target in given]
     if body["score"] == "enumerated":
         _require_codes(body, len(offsets))
+    if body["score"] == "polygon":
+        _require_corners(body, len(offsets))
     if body["score"] == "absolute":
         _require_forms(body, len(offsets[0]), [offsets[target] for target in targets])
     rows = [{target: Fraction(1)} for target in targets]
@@ -111,6 +114,22 @@ def _require_codes(body: dict[str, object], length: int) -> None:
         len({*codes, spare}) == len(codes) + 1,
         "attention",
         f"codes {show(codes)} and spare {show(spare)}, expected distinct integers",
+    )
+
+
+def _require_corners(body: dict[str, object], length: int) -> None:
+    """α cos(2π(n - n_target)/corners) at the offsets, 0 elsewhere, is largest at the target alone.
+
+    The cosine is 1 where n = n_target modulo the number of corners, and below 1 elsewhere. With
+    r = (cos 2πn/corners, sin 2πn/corners), and 0 for all other shifts, the score is linear in r:
+    D_p = 2.
+    """
+    corners = read.integer(body["corners"], "attention.corners", 1)
+    codes = read.entries(body["codes"], "attention.codes", length)
+    require(
+        len({code % corners for code in codes}) == len(codes),
+        "attention",
+        f"codes {show(codes)}, expected integers that differ modulo {corners}",
     )
 
 

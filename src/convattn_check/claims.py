@@ -78,6 +78,7 @@ BIAS = _claim("score 'bias'", lambda f: f.score == "bias")
 QUADRATIC = _claim("score 'quadratic'", lambda f: f.score == "quadratic")
 ABSOLUTE = _claim("score 'absolute'", lambda f: f.score == "absolute")
 ENUMERATED = _claim("score 'enumerated'", lambda f: f.score == "enumerated")
+POLYGON = _claim("score 'polygon'", lambda f: f.score == "polygon")
 LEAKY = _claim("family 'leaky_one_hot'", lambda f: f.family == "leaky_one_hot")
 POWERS = _claim("family 'scalar_power'", lambda f: f.family == "scalar_power")
 
@@ -102,6 +103,8 @@ SQUARE = _claim(
     "K and P alike on both axes", lambda f: len({*zip(f.kernel, f.patch, strict=True)}) == 1
 )
 PATCHES = _claim("P >= 2", lambda f: min(f.patch) >= 2)
+
+FOUR = _claim("at least 4 offsets", lambda f: f.offsets >= 4)
 
 ONE_EACH = Demand("heads", "as many heads as offsets", lambda f: f.heads == f.offsets)
 ONE_MORE = Demand("heads", "one head more than offsets", lambda f: f.heads == f.offsets + 1)
@@ -183,6 +186,7 @@ TABLE: dict[tuple[str, str], tuple[Demand, ...]] = {
     ("equality", "S.dp1"): (FINITE, POWERS, ONE_MORE),
     ("equality", "S.dp2"): (LIMIT, ENUMERATED, ONE_EACH),
     ("equality", "S.sharpness"): (FINITE, LEAKY, POINT, ONE_MORE),
+    ("equality", "S.polygon"): (LIMIT, POLYGON, FOUR, ONE_EACH),
     ("equality", "S.network"): (FINITE, LEAKY, IMAGE, ODD, PIXELS, ONE_MORE),
     ("lower_bound", "L21.theorem5"): (IMAGE, PIXELS, ODD, FULL, SEVERAL),
     ("lower_bound", "L21.theorem6"): (IMAGE, SQUARE, PATCHES, ODD, SMALL, NINE),

@@ -15,7 +15,9 @@ IMAGES = np.random.default_rng(1).integers(-8, 9, (1, 6, 2)).astype(np.float64)
 
 @pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float64", "float32", "bfloat16"])
-@pytest.mark.parametrize("encoding", ["bias", "quadratic", "enumerated", "scalar"])
+@pytest.mark.parametrize(
+    "encoding", ["bias", "quadratic", "enumerated", "polygon", "rotary", "scalar"]
+)
 def test_what_is_seen_lies_within_the_bound(encoding, dtype):
     kernel, bias, images = (jnp.asarray(part, dtype) for part in (KERNEL, BIAS, IMAGES))
     if (encoding, dtype) == ("scalar", "bfloat16"):

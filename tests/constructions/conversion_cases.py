@@ -25,6 +25,8 @@ REGIMES = (
     ("bias", False),
     ("quadratic", False),
     ("enumerated", False),
+    ("polygon", False),
+    ("rotary", False),
     ("scalar", True),
     ("scalar", False),
 )

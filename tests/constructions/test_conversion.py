@@ -91,6 +91,8 @@ CHANGES = {
     "bias": {"leak": [0.25, 0.75, 0.9375]},
     "quadratic": {"alpha": [128.0, 512.0, 4096.0]},
     "enumerated": {"alpha": [128.0, 512.0]},
+    "polygon": {"alpha": [128.0, 300.0, 4096.0]},
+    "rotary": {"alpha": [128.0, 300.0, 4096.0]},
 }
 
 

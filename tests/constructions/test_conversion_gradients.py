@@ -55,6 +55,8 @@ def test_gradients_through_the_conversion_are_those_of_the_convolution(encoding,
         ("logit", {"exact": False}, 2.0),
         ("alpha", {"encoding": "quadratic"}, 1.5),
         ("alpha", {"encoding": "enumerated"}, 1.5),
+        ("alpha", {"encoding": "polygon"}, 1.5),
+        ("alpha", {"encoding": "rotary"}, 1.5),
         ("logit", {"encoding": "scalar", "exact": False}, 2.0),
     ],
 )

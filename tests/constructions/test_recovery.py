@@ -32,7 +32,7 @@ BUCKETS = (
     Bucket(1, (4, 6), (2, 3), 2, 4, (2, 1), (1, 2), groups=2, patch_size=(2, 1)),
     Bucket(1, (4, 6), (3, 2), 2, 3, (3, 2), (1, 1), patch_size=(2, 2)),
 )
-ONE_HOT = ("bias", "quadratic", "enumerated")
+ONE_HOT = ("bias", "quadratic", "enumerated", "polygon", "rotary")
 SMALL = 2.0**-40  # every entry goes through fewer than 2¹² roundings of 2⁻⁵³
 
 

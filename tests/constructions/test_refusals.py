@@ -43,6 +43,14 @@ REFUSALS = {
         {"encoding": "enumerated", "logit": 40.0},
         "encoding='enumerated' has no such parameter",
     ),
+    "exact rotary": (
+        {"encoding": "rotary", "exact": True},
+        "exact=True with encoding='rotary', which is exact only in the limit alpha",
+    ),
+    "exact polygon": (
+        {"encoding": "polygon", "exact": True},
+        "exact=True with encoding='polygon', which is exact only in the limit alpha",
+    ),
     "alpha zero": ({"encoding": "quadratic", "alpha": 0.0}, "alpha=0.0, but expected a positive"),
     "alpha negative": ({"encoding": "enumerated", "alpha": -1.0}, "alpha=-1.0, but expected a pos"),
     "alpha infinite": ({"encoding": "quadratic", "alpha": np.inf}, "alpha=inf, but .* finite"),
@@ -65,8 +73,8 @@ REFUSALS = {
     "leak that float32 rounds to zero": ({"leak": 1e-50}, "between 0 and 1 in float32"),
     "several leaks": ({"leak": jnp.full(3, 0.5)}, r"leak.shape=\(3,\)"),
     "unknown encoding": (
-        {"encoding": "rotary"},
-        "encoding='rotary', but expected one of bias, scalar, quadratic, enumerated",
+        {"encoding": "alibi"},
+        "encoding='alibi', but expected one of bias, scalar, quadratic, enumerated, polygon, rot",
     ),
     "head_dim zero": ({"head_dim": 0}, "head_dim=0, but expected an integer ≥ 1"),
     "head_dim negative": ({"head_dim": -3}, "head_dim=-3, but expected"),

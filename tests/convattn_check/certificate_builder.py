@@ -131,6 +131,8 @@ def limit_equality(claim, score, **sizes):
     attention = {"family": "one_hot_limit", "score": score, "targets": targets}
     if score == "enumerated":
         attention |= {"codes": [3 * i - 4 for i in range(count)], "spare": 3 * count}
+    if score == "polygon":
+        attention |= {"corners": 2 * count, "codes": [3 - i for i in range(count)]}
     if score == "absolute":
         attention["forms"] = [absolute_form(target) for target in targets]
     body |= {

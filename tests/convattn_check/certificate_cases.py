@@ -41,6 +41,7 @@ CASES = {
     ),
     "powers_lagrange": build.power_equality(kernel=(2, 3), lagrange=True),
     "enumerated": build.limit_equality("S.dp2", "enumerated", kernel=(3, 3), patch=(1, 2)),
+    "polygon": build.limit_equality("S.polygon", "polygon", kernel=(3, 2), patch=(1, 2)),
     "pixel_bound": build.pixel_bound(),
     "patch_bound": build.patch_bound(),
     "depth_bound": build.depth_bound(),

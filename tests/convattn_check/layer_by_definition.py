@@ -6,6 +6,7 @@ score), value maps are tables that the certificate's pattern fills from the kern
 
 from fractions import Fraction
 from itertools import product
+from math import cos, pi
 
 # Images and kernels are dictionaries: {pixel: [channel]}, {(tap index, ...): [in][out]}.
 
@@ -45,6 +46,12 @@ def scores(attention, head, offsets, query, key):
             codes, spare = attention["codes"], attention["spare"]
             code = codes[offsets.index(shift)] if shift in offsets else spare
             return -((code - codes[offsets.index(target)]) ** 2)
+        case "polygon":
+            if shift not in offsets:
+                return 0
+            codes, corners = attention["codes"], attention["corners"]
+            turn = (codes[offsets.index(shift)] - codes[offsets.index(target)]) % corners
+            return cos(2 * pi * turn / corners)
         case "absolute":
             left, right = ([*p, sum(c * c for c in p), 1] for p in (query, key))
             form = attention["forms"][head]

@@ -24,6 +24,7 @@ EQUALITIES = {
     "L21.absolute": ("absolute", PLAIN),
     "L21.theorem6": ("bias", {"kernel": (1, 1), "patch": (2, 2)}),
     "S.dp2": ("enumerated", PLAIN),
+    "S.polygon": ("polygon", PLAIN),
 }
 # Demand: the sizes that break it.
 BROKEN_SIZES = {
@@ -39,6 +40,7 @@ BROKEN_SIZES = {
     claims.SMALL: {"kernel": (7, 3)},
     claims.SEQUENCE: {"kernel": (3, 3)},
     claims.PATCHES: {"patch": (1, 2)},
+    claims.FOUR: {"kernel": (3, 1)},
 }
 BROKEN_SEQUENCES = {
     claims.PIXELS: {"patch": (2,)},
@@ -47,7 +49,7 @@ BROKEN_SEQUENCES = {
     claims.PLAIN: {"dilation": (2,)},
 }
 LIMITED = (
-    claims.GIVEN, claims.BIAS, claims.QUADRATIC, claims.ABSOLUTE, claims.ENUMERATED
+    claims.GIVEN, claims.BIAS, claims.QUADRATIC, claims.ABSOLUTE, claims.ENUMERATED, claims.POLYGON
 )  # fmt: skip
 
 

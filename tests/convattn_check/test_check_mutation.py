@@ -72,7 +72,7 @@ RIGID = {
     "two_layers": ("leak", "blocks"),
     "exponentials": ("heads", "tokens"),
 }
-FREE = ("codes", "spare")  # other distinct integers do as well
+FREE = ("codes", "spare", "corners")  # other distinct integers do as well
 
 
 def rigid_numbers(certificate):

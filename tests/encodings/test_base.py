@@ -10,14 +10,17 @@ from token_grids import GRIDS
 from convattn.encodings import (
     AbsoluteEncoding,
     AxialEncoding,
+    AxialRotaryEncoding,
     BiasEncoding,
     EnumeratedEncoding,
     GaussianEncoding,
     LearnedEncoding,
     MixtureEncoding,
+    PolygonEncoding,
     QuadraticEncoding,
     QuadraticGridEncoding,
     RelativeEncoding,
+    RotaryEncoding,
     ScalarEncoding,
 )
 from convattn.encodings.base import score_dtype
@@ -42,6 +45,9 @@ ENCODINGS = {
         (normal(2, 3, 4, 2), normal(3, 3, 1, 3)),
         (normal(4, 5, 4), normal(5, 8, 1)),
     ),
+    "axial-rotary": AxialRotaryEncoding(
+        *((normal(part, 3, 4), normal(part + 1, 3, 2)) for part in (0, 2, 4))
+    ),
     "bias": BiasEncoding(normal(0, 3, 3), None, OFFSETS),
     "bias-leak": BiasEncoding(normal(0, 3, 3), jnp.asarray(0.25), OFFSETS),
     "enumerated": EnumeratedEncoding(
@@ -50,6 +56,7 @@ ENCODINGS = {
     "gaussian": GaussianEncoding(normal(0, 3, 2), normal(1, 3, 2, 2)),
     "learned": LearnedEncoding(normal(0, 3, 6), (normal(1, 7, 2), normal(2, 13, 4))),
     "mixture": MixtureEncoding(normal(0, 3, 3) ** 2, OFFSETS),
+    "polygon": PolygonEncoding(normal(0, 3, 2), OFFSETS),
     "quadratic": QuadraticEncoding(jnp.array([0.5, 1.0, 2.0]), normal(0, 3, 2)),
     "quadratic-grid": QuadraticGridEncoding(
         (jnp.array([0.5, 1.0]), jnp.array([2.0, 0.25])),
@@ -58,6 +65,7 @@ ENCODINGS = {
     ),
     "relative": RelativeEncoding(normal(0, 3, 2), normal(1, 3, 4, 2)),
     "relative-table": RelativeEncoding(normal(0, 3, 2), normal(1, 3, 4, 2), normal(2, 7, 13, 4)),
+    "rotary": RotaryEncoding(normal(0, 3, 4, 2), normal(1, 3, 4), normal(2, 3, 4)),
     "scalar": ScalarEncoding(jnp.array([0.0, 1.0, 2.0]), normal(0, 3), None, OFFSETS),
     "scalar-limit": ScalarEncoding(
         jnp.array([1.0, 2.0, 3.0]), normal(0, 3), jnp.asarray(9.0), OFFSETS
@@ -145,12 +153,15 @@ def test_scores_keep_at_least_float32(encoding):
     "name",
     [
         "axial",
+        "axial-rotary",
         "bias",
         "enumerated",
         "gaussian",
         "learned",
+        "polygon",
         "quadratic",
         "quadratic-grid",
+        "rotary",
         "scalar",
     ],
 )

@@ -18,14 +18,17 @@ from strategies import seeds
 from convattn.encodings import (
     AbsoluteEncoding,
     AxialEncoding,
+    AxialRotaryEncoding,
     BiasEncoding,
     EnumeratedEncoding,
     GaussianEncoding,
     LearnedEncoding,
     MixtureEncoding,
+    PolygonEncoding,
     QuadraticEncoding,
     QuadraticGridEncoding,
     RelativeEncoding,
+    RotaryEncoding,
     ScalarEncoding,
 )
 from convattn.encodings.layer import AttentionLayer, ContentScores
@@ -118,6 +121,20 @@ def enumerated(rng: Generator, grid: TokenGrid, heads: int) -> EnumeratedEncodin
     return EnumeratedEncoding(alpha, targets, offsets_of(grid), (0, 1, 2, 3), 5)
 
 
+def polygon(rng: Generator, grid: TokenGrid, heads: int) -> PolygonEncoding:
+    return PolygonEncoding(rng.normal(size=(heads, 2)) * 3, offsets_of(grid))
+
+
+def axial_rotary(rng: Generator, grid: TokenGrid, heads: int) -> AxialRotaryEncoding:
+    parts = [tuple(rng.normal(size=(heads, 3)) for _ in grid.keys) for _ in range(3)]
+    return AxialRotaryEncoding(*parts)
+
+
+def rotary(rng: Generator, grid: TokenGrid, heads: int) -> RotaryEncoding:
+    turns = rng.normal(size=(heads, 3, len(grid.keys))) / 4
+    return RotaryEncoding(turns, *rng.normal(size=(2, heads, 3)))
+
+
 def scalar(rng: Generator, grid: TokenGrid, heads: int) -> ScalarEncoding:
     """Gains that know the number of keys; bases below and above one."""
     logs = np.log(rng.permutation([0.4, 0.7, 1.3, 1.9]))
@@ -192,6 +209,9 @@ LAYER_BUCKETS = (
     LayerBucket(leaky_bias, 2, 2, (1, 1), NO, 3, value=4),
     LayerBucket(mixture, 3, 3, (6,), ((0, 1),), 2),
     LayerBucket(enumerated, 2, 2, (1, 6), ((0, 1), (0, 0)), 3, value=2, stride=(1, 2)),
+    LayerBucket(polygon, 3, 2, (4, 3), ((1, 0), (0, 2)), 2, output=3, bias=True),
+    LayerBucket(axial_rotary, 2, 2, (4, 5), ((1, 0), (0, 1)), 2, value=3, output=2),
+    LayerBucket(rotary, 3, 2, (3, 5), ((1, 0), (0, 1)), 2, value=3, output=2),
     LayerBucket(scalar, 4, 2, (4, 5), ((1, 0), (0, 1)), 2, value=3, output=3, bias=True),
     LayerBucket(scalar_limit, 2, 2, (6,), ((1, 1),), 2, output=3),
     LayerBucket(relative, 2, 2, (3, 4), ((1, 0), (0, 1)), 3, value=2, output=4, content=True),

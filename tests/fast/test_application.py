@@ -27,7 +27,7 @@ from convattn.fast.application import apply_attention
 from convattn.operators.convolution import conv
 
 # The encodings whose limit form has weights of exactly zero and one.
-LIMITS = ("bias", "quadratic", "enumerated")
+LIMITS = ("bias", "quadratic", "enumerated", "polygon", "rotary")
 
 
 def convert(kernel, bias, bucket: Bucket, encoding: str = "quadratic", **options) -> AttentionLayer:

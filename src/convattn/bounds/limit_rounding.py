@@ -4,9 +4,9 @@ In floating point a limit layer has weights that are exactly zero wherever the e
 underflows. That is looked at, not assumed: `limit_rounding_bound` refuses a layer whose weights are
 not so.
 
-- *One-hot* (bias, quadratic, enumerated). Every weight is 0 or 1, so products with weights are
-  exact, and only sums of the products with the maps, the bias and the cast round. With the lengths
-  n of `contraction_lengths`, u_a of the sums and u_r of the result,
+- *One-hot* (bias, quadratic, enumerated, polygon, rotary). Every weight is 0 or 1, so products with
+  weights are exact, and only sums of the products with the maps, the bias and the cast round. With
+  the lengths n of `contraction_lengths`, u_a of the sums and u_r of the result,
 
       |computed - exact| ≤ (Π (1 + γ_n)·(1 + u_p)(1 + u_a)(1 + u_r) - 1)·G,   G = |X| * |W| + |b|,
 

@@ -99,7 +99,7 @@ class Convert:
     write: Literal["ours", "flax", "torch"] = "ours"
     image_size: Annotated[Sizes | None, option("H [W]")] = None
     patch_size: Annotated[Sizes, arg(metavar="P [P]")] = (1,)
-    encoding: Literal["bias", "quadratic", "enumerated", "scalar"] = "bias"
+    encoding: Literal["bias", "quadratic", "enumerated", "polygon", "rotary", "scalar"] = "bias"
     exact: Flag = False
     no_exact: Flag = False
     leak: float = 0.5

@@ -3,7 +3,8 @@
 The data flows through them in this order: a kernel and its geometry (`geometry`, with the remarks
 of C20 on padding, stride, dilation and sequences) become token maps (`li_output_map`); a theorem
 makes heads look at the offsets and gives them their maps (`cordonnier_theorem1`, `li_theorem1`,
-`enumerated`, `finite`, `scalar`); the table of `regimes` names them, and `conversion` chooses.
+`enumerated`, `polygon`, `rotary`, `finite`, `scalar`); the table of `regimes` names them, and
+`conversion` chooses.
 """
 
 from convattn.constructions.conversion import conv_to_attention as conv_to_attention

@@ -53,12 +53,14 @@ def conv_to_attention(
         bias: `[out]` or none.
         patch_size: P; the layer's tokens are P × P patches of the image.
         encoding: `"bias"` (L21 Theorem 1; exact by S.finite), `"quadratic"` (C20 Theorem 1),
-            `"enumerated"` (S.dp2) or `"scalar"` (S.dp1).
+            `"enumerated"` (S.dp2), `"polygon"` (S.polygon), `"rotary"` (N.rope; at most 1024
+            tokens a side, ring included) or `"scalar"` (S.dp1).
         exact: Exact in exact arithmetic at finite parameters, at the price of one head; default
             where the encoding has such a form. Otherwise the limit form, whose attention is one-hot
             once the off-target weights underflow.
         leak: ε in (0, 1), the share of each head that attends uniformly, for exact `"bias"`.
-        logit, alpha: The M or α of a limit form; the default makes attention one-hot in the dtype
+        logit, alpha: The M or α of a limit form, by which the target's score is ahead of the
+            others; the default makes attention one-hot in the dtype
             in which softmax runs. Any positive normal number of that dtype is taken.
         stride, dilation, groups: As for `conv`.
         head_dim: d_H, the width of every head; wider maps are split over several heads. None gives
@@ -78,12 +80,14 @@ def conv_to_attention(
     Raises:
         ValueError: For what `conv` refuses of a kernel; an unknown encoding; `exact=True` with an
             encoding that has no exact form, or together with `logit` or `alpha`; a parameter that
-            the encoding does not have; ε outside (0, 1), α ≤ 0 or M ≤ 0; a `"scalar"` layer that
-            rounding would swallow; complex numbers; maps that overflow the kernel's dtype; a
-            padding whose output is larger than the image; `heads="fewest"` with another encoding, a
-            limit form, a leak or a head_dim.
+            the encoding does not have; ε outside (0, 1), α ≤ 0 or M ≤ 0; a `"scalar"` layer, or a
+            `"polygon"` of very many offsets, that rounding would swallow; a `"rotary"` layer of a
+            kernel that reaches over 512 tokens; complex numbers; maps that overflow the kernel's
+            dtype; a padding whose output is larger than the image; `heads="fewest"` with another
+            encoding, a limit form, a leak or a head_dim.
 
-    Source: C20 Theorem 1; L21 Theorem 1; S.finite, S.dp1, S.dp2, S.headdim, S.pad.
+    Source: C20 Theorem 1; L21 Theorem 1; S.finite, S.dp1, S.dp2, S.polygon, S.headdim, S.pad,
+        N.rope.
 
     >>> import convattn as ca
     >>> layer = ca.conv_to_attention([[[1.0]], [[2.0]], [[3.0]]])

@@ -14,6 +14,8 @@ from convattn.constructions.enumerated import enumerated_construction
 from convattn.constructions.finite import leaky_construction
 from convattn.constructions.geometry import ConvolutionGeometry
 from convattn.constructions.li_theorem1 import bias_construction
+from convattn.constructions.polygon import polygon_construction
+from convattn.constructions.rotary import rotary_construction
 from convattn.constructions.scalar import scalar_construction
 from convattn.encodings.base import PositionalEncoding
 
@@ -64,6 +66,16 @@ CONSTRUCTIONS = {
     ),
     "enumerated": Construction(
         lambda maps, geometry, exact, leak, alpha: enumerated_construction(maps, geometry, alpha),
+        exact=False,
+        limit="alpha",
+    ),
+    "polygon": Construction(
+        lambda maps, geometry, exact, leak, alpha: polygon_construction(maps, geometry, alpha),
+        exact=False,
+        limit="alpha",
+    ),
+    "rotary": Construction(
+        lambda maps, geometry, exact, leak, alpha: rotary_construction(maps, geometry, alpha),
         exact=False,
         limit="alpha",
     ),

@@ -41,6 +41,7 @@ PAPERS = {
     "B19": "Barkan 2019",
     "N": "Newer papers",
     "S": "sharpened here",
+    "N": "newer papers",
 }
 _NOT_CLAIMS = ("coq",)
 _HEADING = re.compile(

@@ -10,7 +10,12 @@ from comparison import assert_equal
 
 import convattn as ca
 from convattn.constructions.scalar import lagrange_coefficients
-from convattn.encodings import AbsoluteEncoding, EnumeratedEncoding, QuadraticGridEncoding
+from convattn.encodings import (
+    AbsoluteEncoding,
+    EnumeratedEncoding,
+    PolygonEncoding,
+    QuadraticGridEncoding,
+)
 from convattn.ledger.certificates.canonical import canonical
 from convattn.ledger.certificates.equality import absolute_form, equality_certificate
 from convattn.operators.shifts import TokenGrid
@@ -21,6 +26,7 @@ LIBRARY = {  # construction: claim, options of conv_to_attention
     "quadratic": ("C20.theorem1", {"encoding": "quadratic"}),
     "bias": ("L21.theorem1", {"encoding": "bias", "exact": False}),
     "enumerated": ("S.dp2", {"encoding": "enumerated"}),
+    "polygon": ("S.polygon", {"encoding": "polygon"}),
     "leaky": ("S.finite", {"encoding": "bias"}),
     "scalar": ("S.dp1", {"encoding": "scalar"}),
 }
@@ -119,7 +125,7 @@ def test_value_maps_are_the_layers(construction, kernel_size, patch):
     ],
     ids=str,
 )
-@pytest.mark.parametrize("construction", ["bias", "leaky", "enumerated"])
+@pytest.mark.parametrize("construction", ["bias", "leaky", "enumerated", "polygon"])
 def test_sequences_even_kernels_strides_and_dilations(construction, size, patch, stride, dilation):
     options = {"stride": stride, "dilation": dilation}
     body = certified(construction, size, patch, **options)["body"]
@@ -176,6 +182,14 @@ def test_targets_are_where_the_encodings_look(kernel_size, patch):
     assert encoding.spare == enumerated["spare"]
     assert encoding.offsets == tuple(map(tuple, enumerated["targets"]))
     assert_equal(encoding.targets, np.array(enumerated["codes"]))
+
+    polygon = certified("polygon", size, patch)["body"]["attention"]
+    encoding = built("polygon", kernel, patch_size=patch).encoding
+    assert isinstance(encoding, PolygonEncoding)
+    assert polygon["corners"] == len(encoding.offsets)
+    assert encoding.offsets == tuple(map(tuple, polygon["targets"]))
+    angles = np.arctan2(*np.asarray(encoding.query).T[::-1]) * polygon["corners"] / (2 * np.pi)
+    assert_equal(np.round(angles).astype(int) % polygon["corners"], np.array(polygon["codes"]))
 
 
 @pytest.mark.parametrize(("kernel_size", "patch"), [(3, 1), (3, 2), (5, 16)])

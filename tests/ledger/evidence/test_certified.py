@@ -103,6 +103,7 @@ def test_identities_are_cases(run):
     ("folder", "claim"),
     [
         ("sharpened", "S.dp2"),
+        ("sharpened", "S.polygon"),
         ("li2021", "L21.variants"),
         ("li2021", "L21.absolute"),
         ("li2021", "L21.wo"),

@@ -45,9 +45,12 @@ DILATED = ((3, 3), "float32", {"patch_size": 4, "dilation": 2})
 QUADRATIC = ((3, 3), "float32", {"patch_size": 4, "encoding": "quadratic"})
 FAR_QUADRATIC = ((3,), "bfloat16", {"encoding": "quadratic", "dilation": 18})
 ENUMERATED = ((3, 3), "float32", {"patch_size": 4, "encoding": "enumerated"})
+POLYGON = ((3, 3), "float32", {"patch_size": 4, "encoding": "polygon"})
+ROTARY = ((3, 3), "float32", {"patch_size": 4, "encoding": "rotary"})
 NARROW = ((3, 3), "float32", {"patch_size": 4, "head_dim": 16})
 FINITE = ((3, 3), "float64", {"patch_size": 4, "exact": True})
 FINITE_FLOAT32 = ((3, 3), "float32", {"patch_size": 4, "exact": True})
+FIRST_TWO = np.array([1, 1, *[0] * 8], np.float32)  # of ten pairs
 SCALAR = ((3,), "float64", {"encoding": "scalar", "exact": True})
 
 # How the evidence must speak against a slip.
@@ -353,6 +356,33 @@ SLIPS = [
         heads("enumerated_construction", lambda e, m: (replace(e, spare=0), m)),
     ),
     (
+        "corners-clockwise",
+        POLYGON,
+        heads(
+            "polygon_construction",
+            lambda e, m: (replace(e, query=e.query * jnp.array([1.0, -1.0], e.query.dtype)), m),
+        ),
+    ),
+    (
+        "turned-the-other-way",
+        ROTARY,
+        heads(
+            "rotary_construction",
+            lambda e, m: (replace(e, sine=tuple(-part for part in e.sine)), m),
+        ),
+    ),
+    (
+        "two-pairs-an-axis",
+        ROTARY,
+        heads(
+            "rotary_construction",
+            lambda e, m: (
+                replace(e, turns=tuple(part * FIRST_TWO for part in e.turns)),
+                m,
+            ),
+        ),
+    ),
+    (
         "no-one-over-one-minus-leak",
         FINITE,
         heads(
@@ -475,6 +505,7 @@ def test_a_slip_is_noticed_for_its_reason(run, monkeypatch, name, layer, plant):
 
 
 LAYERS = [PIXEL, PATCH, EVEN, STRIDED, SUBSAMPLED, DILATED, QUADRATIC, FAR_QUADRATIC, ENUMERATED]
+LAYERS += [POLYGON, ROTARY]
 LAYERS += [NARROW, *(pytest.param(x, marks=pytest.mark.slow) for x in (FINITE, SCALAR))]
 
 

@@ -47,6 +47,9 @@ def make_encoding(name: str, draw):
             (draw(HEADS, 5, 2), draw(HEADS, 3, 1)),
             (draw(6, 5), draw(7, 3)),
         ),
+        "axial rotary": lambda: encodings.AxialRotaryEncoding(
+            *((draw(HEADS, 3), draw(HEADS, 2)) for _ in range(3)), (1000, 20)
+        ),
         "bias": lambda: encodings.BiasEncoding(draw(HEADS, 3), None, offsets),
         "bias with a leak": lambda: encodings.BiasEncoding(
             draw(HEADS, 3), jnp.asarray(0.25, draw(1).dtype), offsets
@@ -57,6 +60,7 @@ def make_encoding(name: str, draw):
         "gaussian": lambda: encodings.GaussianEncoding(draw(HEADS, AXES), draw(HEADS, AXES, AXES)),
         "learned": lambda: encodings.LearnedEncoding(draw(HEADS, 5), (draw(11, 2), draw(13, 3))),
         "mixture": lambda: encodings.MixtureEncoding(draw(HEADS, 3) ** 2, offsets),
+        "polygon": lambda: encodings.PolygonEncoding(draw(HEADS, 2), offsets),
         "quadratic grid": lambda: encodings.QuadraticGridEncoding(
             (draw(2), draw(3)), (draw(2), draw(3)), ((1, 0), (0, 2), (1, 1), (1, 0))
         ),
@@ -64,6 +68,9 @@ def make_encoding(name: str, draw):
         "relative": lambda: encodings.RelativeEncoding(draw(HEADS, 3), draw(HEADS, 4, 3)),
         "relative table": lambda: encodings.RelativeEncoding(
             draw(HEADS, 3), draw(HEADS, 5, 3), draw(11, 13, 5)
+        ),
+        "rotary": lambda: encodings.RotaryEncoding(
+            draw(HEADS, 3, AXES), draw(HEADS, 3), draw(HEADS, 3), (1000, 20)
         ),
         "scalar": lambda: encodings.ScalarEncoding(draw(HEADS), draw(3), None, offsets),
         "scalar limit": lambda: encodings.ScalarEncoding(
@@ -77,16 +84,19 @@ ENCODINGS = (
     "absolute table",
     "axial",
     "axial table",
+    "axial rotary",
     "bias",
     "bias with a leak",
     "enumerated",
     "gaussian",
     "learned",
     "mixture",
+    "polygon",
     "quadratic",
     "quadratic grid",
     "relative",
     "relative table",
+    "rotary",
     "scalar",
     "scalar limit",
 )
@@ -142,16 +152,19 @@ HELD = {
     "absolute table": "6fceb9643e3b",
     "axial": "6ba436d4b6fc",
     "axial table": "613c3eef91f3",
+    "axial rotary": "791752b83c08",
     "bias": "71e2e5593915",
     "bias with a leak": "aa99858d16a6",
     "enumerated": "b2588409b24a",
     "gaussian": "457b714b3f37",
     "learned": "c2a7cf64caad",
     "mixture": "d8ba6da7a655",
+    "polygon": "5ff0a84e2c9a",
     "quadratic": "ff2aa9d6364c",
     "quadratic grid": "2ec4e482409c",
     "relative": "372497c3c06b",
     "relative table": "3cd0cf8a08ed",
+    "rotary": "88189332b41e",
     "scalar": "7f5ec4da92d4",
     "scalar limit": "5d4a2026a145",
 }

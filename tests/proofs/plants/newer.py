@@ -46,6 +46,20 @@ def by_place(original):
     return changed
 
 
+def one_pair_fewer(original):
+    return lambda pairs, *given: original(pairs, *given)[1:]
+
+
+def slower(original):
+    """Each pair turns half as far per token."""
+    return lambda *given: [rotation / 2 for rotation in original(*given)]
+
+
+def turned_further(original):
+    """Each frequency is a third instead of a half of the one before."""
+    return lambda *given, **named: original(*given, **named) * 2 / 3
+
+
 PLANTS = [
     ("gpsa", "positional rows", "quadratic_total_variation_bound", scaled(0.999)),
     ("gpsa", "positional rows", "nearest_key", always(0)),
@@ -71,4 +85,13 @@ PLANTS = [
     ("impulse", "probabilities", "comb", one_more),
     ("impulse", "learned mixing", "factors", one_channel_fewer),
     ("disperse", "in floating point", "jax.nn.softmax", scaled(1.001)),
+    ("rope", "the norm needed", "angles", one_pair_fewer),
+    ("rope", "the norm needed", "loss", scaled(20)),
+    ("rope", "the norm needed", "ONCE_AROUND", replaced_by(44)),
+    ("rope", "dyadic angles", "dyadic_angles", slower),
+    ("rope", "dyadic angles", "dyadic_angles", one_pair_fewer),
+    ("rope", "the price on images", "angles", slower),
+    ("rope", "the price on images", "dyadic_angles", one_pair_fewer),
+    ("rope", "distance to hard attention", "encodings.rotary.axial_turns", turned_further),
+    ("rope", "the border of a bare grid", "loss", scaled(-1)),
 ]

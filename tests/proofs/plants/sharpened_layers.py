@@ -1,8 +1,9 @@
-"""Planted errors for S.finite, S.dp1 and S.dp2."""
+"""Planted errors for S.finite, S.dp1, S.dp2 and S.polygon."""
 
 from fractions import Fraction
 
 import jax
+from flint import arb
 from proofs.plants.changes import no_uniform_head, replaced_by, scaled
 
 
@@ -33,6 +34,27 @@ def heads_that_do_not_learn(original):
     return lambda *given: jax.lax.stop_gradient(original(*given))
 
 
+def neighbour_alone(original):
+    """The centre is forgotten."""
+    return lambda count: 1 - (arb(2) / count).cos_pi()
+
+
+def leads_of_neighbours(original):
+    """The spare feature, the last point, is forgotten."""
+    return lambda points, count: original(points[:, :count] if count > 1 else points, count)
+
+
+def pinched(original):
+    """The second corner is nearer to the first one."""
+
+    def changed(count):
+        corners = original(count)
+        corners[1:2] = (corners[1:2] + corners[:1]) / 2
+        return corners
+
+    return changed
+
+
 REGIMES = "constructions.regimes"
 SHIFT = "fast.shift.back_end.offset_weights"
 ONE_TOO_FAR = (("bfloat16", 8, 17),)
@@ -56,4 +78,15 @@ PLANTS = [
     ("dp2", "scores of the features", "feature_scores", scaled(2)),
     ("dp2", "rounding of the features", "EXACT", replaced_by(ONE_TOO_FAR)),
     ("dp2", "rounding of the features", "EXACT", replaced_by(ONE_TOO_FEW)),
+    ("polygon", "norms", "lead", scaled(2)),
+    ("polygon", "norms", "lead", neighbour_alone),
+    ("polygon", "norms", "square_norm", scaled(2)),
+    ("polygon", "distance to hard attention", "head_distance", scaled(0)),
+    ("polygon", "distance to hard attention", "lead", scaled(2)),
+    ("polygon", "no other features", "LARGEST", replaced_by({1: 2.0, 2: 1.5, 3: 1.0})),
+    ("polygon", "no other features", "leads", leads_of_neighbours),
+    ("polygon", "no other features", "encodings.polygon.polygon_corners", pinched),
+    ("polygon", "half precision", "HALVES", replaced_by({"bfloat16": (134, 56, 17, 32)})),
+    ("polygon", "half precision", "HALVES", replaced_by({"float16": (25, 120, 46, 90)})),
+    ("polygon", "half precision", "encodings.polygon.polygon_corners", pinched),
 ]

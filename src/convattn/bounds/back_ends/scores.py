@@ -28,6 +28,7 @@ from jaxtyping import Float, Int, Num
 
 from convattn.encodings.absolute import AbsoluteEncoding
 from convattn.encodings.axial import AxialEncoding
+from convattn.encodings.axial_rotary import AxialRotaryEncoding
 from convattn.encodings.base import PositionalEncoding
 from convattn.encodings.bias import BiasEncoding
 from convattn.encodings.enumerated import EnumeratedEncoding
@@ -35,9 +36,11 @@ from convattn.encodings.gaussian import GaussianEncoding
 from convattn.encodings.layer import AttentionLayer, ContentScores
 from convattn.encodings.learned import LearnedEncoding
 from convattn.encodings.mixture import MixtureEncoding
+from convattn.encodings.polygon import PolygonEncoding
 from convattn.encodings.quadratic import QuadraticEncoding
 from convattn.encodings.quadratic_grid import QuadraticGridEncoding
 from convattn.encodings.relative import RelativeEncoding
+from convattn.encodings.rotary import RotaryEncoding
 from convattn.encodings.scalar import ScalarEncoding
 from convattn.operators.shifts import TokenGrid
 
@@ -117,6 +120,30 @@ def _(encoding: EnumeratedEncoding, shifts: np.ndarray, number_of_keys: int) -> 
     codes = encoding.shift_codes(shifts)[:, None]
     squares = distances(codes, encoding.targets[:, None])[..., 0] ** 2
     return magnitude(encoding.alpha)[:, None] * squares
+
+
+@shift_majorant.register(PolygonEncoding)
+def _(encoding: PolygonEncoding, shifts: np.ndarray, number_of_keys: int) -> Array:
+    return magnitude(encoding.query) @ jnp.abs(encoding.features(shifts)).T
+
+
+@shift_majorant.register(RotaryEncoding)
+def _(encoding: RotaryEncoding, shifts: np.ndarray, number_of_keys: int) -> Array:
+    # An angle is off by γ_n x, and so is its cosine: 1 + x bounds a wave's error, and has the
+    # derivative that its slope's error needs when x²/2 is added.
+    turned = jnp.einsum("hja,sa->hjs", magnitude(encoding.turns), np.abs(shifts))
+    angles = 2 * np.pi * turned
+    height = magnitude(encoding.cosine) + magnitude(encoding.sine)
+    return (height[..., None] * (1 + angles + angles**2 / 2)).sum(axis=1)
+
+
+@shift_majorant.register(AxialRotaryEncoding)
+def _(encoding: AxialRotaryEncoding, shifts: np.ndarray, number_of_keys: int) -> Array:
+    first, *others = (
+        shift_majorant(encoding.along(axis), shifts[:, [axis]], number_of_keys)
+        for axis in range(len(encoding.turns))
+    )
+    return sum(others, first)
 
 
 @shift_majorant.register(ScalarEncoding)
@@ -215,6 +242,10 @@ def score_roundings(layer: AttentionLayer, features: int) -> int:
         count += encoding.position_key.shape[1] + encoding.position_key.shape[2]
     elif isinstance(encoding, LearnedEncoding):
         count += encoding.query.shape[1]
+    elif isinstance(encoding, RotaryEncoding):
+        count += 16 + encoding.turns.shape[1] + 2 * encoding.turns.shape[2]
+    elif isinstance(encoding, AxialRotaryEncoding):
+        count += 16 + sum(part.shape[1] + 2 for part in encoding.turns)
     elif isinstance(encoding, GaussianEncoding):
         count += 4 * encoding.centers.shape[1]
     if layer.content is not None:

@@ -31,7 +31,7 @@ def equality_certificate(
 
     Args:
         construction: `"given"` (hard attention as a hypothesis), `"quadratic"`, `"bias"`,
-            `"enumerated"`, `"absolute"` (limits), `"leaky"` or `"scalar"` (exact).
+            `"enumerated"`, `"polygon"`, `"absolute"` (limits), `"leaky"` or `"scalar"` (exact).
     """
     geometry = ConvolutionGeometry.of(kernel_size, patch_size, stride, dilation)
     attention, values, heads = _parts(construction, geometry)
@@ -80,6 +80,8 @@ def _parts(
     }
     if construction == "enumerated":
         attention |= {"codes": list(range(count)), "spare": count}
+    if construction == "polygon":
+        attention |= {"corners": count, "codes": list(range(count))}
     if construction == "absolute":
         attention["forms"] = [absolute_form(offset) for offset in geometry.offsets]
     entries = [[h, h, "1"] for h in range(count)]
