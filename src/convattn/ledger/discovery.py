@@ -39,7 +39,6 @@ PAPERS = {
     "L21": "Li et al. 2021",
     "A19": "Andreoli 2019",
     "B19": "Barkan 2019",
-    "N": "Newer papers",
     "S": "sharpened here",
     "N": "newer papers",
 }
