@@ -63,20 +63,22 @@ Variables (F : fieldType) (Group In Out : finType) (d : nat) (count : Group -> n
 (** [count g] heads for each group [g]. *)
 Definition split_head : finType := [finType of {g : Group & 'I_(count g)}].
 
+Definition head_of (g : Group) (j : 'I_(count g)) : split_head := Tagged (fun g => 'I_(count g)) j.
+
 Lemma card_split_head : #|split_head| = (\sum_g count g)%N.
 Proof.
 by rewrite card_tagged sumnE big_map big_enum /=; apply: eq_bigr => g _; rewrite card_ord.
 Qed.
 
 Lemma sum_split_head (f : split_head -> F) :
-  \sum_h f h = \sum_g \sum_(j < count g) f (Tagged (fun g => 'I_(count g)) j).
-Proof. by rewrite (sig_big_dep _ _ (fun g j => f (Tagged (fun g => 'I_(count g)) j))); apply: eq_bigr => -[]. Qed.
+  \sum_h f h = \sum_g \sum_(j < count g) f (head_of j).
+Proof. by rewrite (sig_big_dep _ _ (fun g j => f (@head_of g j))); apply: eq_bigr => -[]. Qed.
 
 (** Maps of low enough rank are sums of maps of width d, one for each head of their group. *)
 Lemma split_maps (C : Group -> In -> Out -> F) :
   (forall g, (family_rank (C g) <= count g * d)%N) ->
   exists (V : split_head -> In -> 'I_d -> F) (U : split_head -> 'I_d -> Out -> F),
-    forall g i o, \sum_(j < count g) through (V (Tagged _ j)) (U (Tagged _ j)) i o = C g i o.
+    forall g i o, \sum_(j < count g) through (V (head_of j)) (U (head_of j)) i o = C g i o.
 Proof.
 move=> low.
 have factors g : exists LR : (In -> 'I_(count g) * 'I_d -> F) * ('I_(count g) * 'I_d -> Out -> F),
@@ -93,7 +95,7 @@ Qed.
 (** A layer does not change if its heads are split. *)
 Lemma split_layer (Key : finType) (Query : Type) (A : Group -> Query -> Key -> F)
     (C : Group -> In -> Out -> F) (M : split_head -> In -> Out -> F) X q o :
-  (forall g i o, \sum_(j < count g) M (Tagged _ j) i o = C g i o) ->
+  (forall g i o, \sum_(j < count g) M (head_of j) i o = C g i o) ->
   attention_layer (fun h : split_head => A (tag h)) M X q o = attention_layer A C X q o.
 Proof.
 move=> eC; rewrite /attention_layer sum_split_head; apply: eq_bigr => g _ /=.
