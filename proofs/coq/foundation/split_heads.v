@@ -50,6 +50,20 @@ have e : family_matrix (fun i j => c * A i j) = c *: family_matrix A.
 by rewrite /family_rank e mxrank_scale.
 Qed.
 
+Lemma family_rank_sum (T : finType) (P : pred T) (A : T -> Row -> Column -> F) :
+  (family_rank (fun i j => (\sum_(t | P t) A t i j)%R) <= \sum_(t | P t) family_rank (A t))%N.
+Proof.
+elim: (index_enum T) => [|t s IH].
+  rewrite big_nil leqn0 /family_rank mxrank_eq0; apply/eqP/matrixP => i j.
+  by rewrite !mxE big_nil.
+rewrite big_cons; case: ifP => Pt; last first.
+  rewrite /family_rank (@eq_family_matrix _ _ _ _ (fun i j => \sum_(t <- s | P t) A t i j)) // => i j.
+  by rewrite big_cons Pt.
+rewrite /family_rank (@eq_family_matrix _ _ _ _ (fun i j => A t i j + \sum_(t <- s | P t) A t i j)).
+  exact: leq_trans (family_rank_add _ _) (leq_add (leqnn _) IH).
+by move=> i j; rewrite big_cons Pt.
+Qed.
+
 Lemma eq_family_rank (A B : Row -> Column -> F) :
   (forall i j, A i j = B i j) -> family_rank A = family_rank B.
 Proof. by move=> eAB; rewrite /family_rank (eq_family_matrix eAB). Qed.
