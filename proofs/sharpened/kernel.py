@@ -243,7 +243,9 @@ CLAIM = Claim(
     verdict=Verdict.HOLDS,
     kinds=(Kind.LAYER_EQUALITY, Kind.LOWER_BOUND),
     evidence=(
-        proved("sharpened/kernel.v", covers="finite heads need ρ + 1; not: content scores"),
+        proved(
+            "sharpened/kernel.v", covers="finite heads need ρ + 1; for content scores see S.content"
+        ),
         proved(
             "sharpened/kernel_limit.v",
             covers="in the limit ρ heads suffice, given a nonnegative row",
