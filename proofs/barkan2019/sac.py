@@ -239,10 +239,9 @@ CLAIM = Claim(
     verdict=Verdict.SHARPENED,
     kinds=(Kind.IDENTITY, Kind.LAYER_EQUALITY, Kind.LIMIT),
     evidence=(
+        proved("barkan2019/sac.v", covers="(2), for any finite b_00 but zero; filters depend on N"),
         proved(
-            "barkan2019/sac.v",
-            covers="(2), with maps that depend on N; not: one ε and one set of filters for "
-            "every image size",
+            "barkan2019/sac_sizes.v", covers="(2), with one ε and one set of filters at all sizes"
         ),
         proved("barkan2019/sac_limit.v", covers="(1); not: 1 × 1 SAC is 2-D self-attention"),
         certified_identities("B19.sac", "one head in the limit, two exactly", "two_heads", "limit"),

@@ -130,7 +130,11 @@ CLAIM = Claim(
         proved(
             "li2021/theorem5.v",
             covers="positional attention, for some kernel; not: almost every kernel, limits "
-            "(S.heads), content scores (S.content), the floor on images",
+            "(S.heads), the floor on images",
+        ),
+        proved(
+            "li2021/theorem5_content.v",
+            covers="content scores that are continuous at the zero image, for some kernel",
         ),
         certified(
             "L21.theorem5",

@@ -144,9 +144,12 @@ CLAIM = Claim(
     evidence=(
         proved(
             "li2021/theorem6.v",
-            covers="positional attention for 3 ≤ K ≤ P, and K = 1 by hard attention; not: P < "
-            "K ≤ 2P + 1 and limits (S.heads), content scores (S.content), two heads "
-            "exactly",
+            covers="positional attention for 3 ≤ K ≤ 2P + 1, and K = 1 by one-hot attention; not: "
+            "limits (S.heads), two heads exactly, one patch a side",
+        ),
+        proved(
+            "li2021/theorem6_content.v",
+            covers="content scores that are continuous at the zero image",
         ),
         certified(
             "L21.theorem6",

@@ -44,7 +44,7 @@ from convattn.encodings.layer import AttentionLayer
 from convattn.fast.application import apply_attention
 from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
 from convattn.ledger.certificates.given_kernel_catalogue import named_kernel
-from convattn.ledger.evidence import DTYPES, certified, exact_convolution, whole_images
+from convattn.ledger.evidence import DTYPES, certified, exact_convolution, proved, whole_images
 from convattn.ledger.evidence.head_floor import receptive_fields
 from convattn.ledger.evidence.least_eigenvalue import least_eigenvalue
 from convattn.ledger.evidence.printed_output_map import output_blocks
@@ -194,6 +194,11 @@ CLAIM = Claim(
     verdict=Verdict.HOLDS,
     kinds=(Kind.LOWER_BOUND,),
     evidence=(
+        proved(
+            "sharpened/approx.v",
+            covers="N + 1 heads at finite scores reach what N heads of any sign reach, at all sizes; "
+            "not: singular values, nor the rows that reach Σ_(i>N) σ_i²",
+        ),
         certified(
             "S.approx",
             kind="approximation",

@@ -263,6 +263,10 @@ CLAIM = Claim(
             covers="the transfer from content to positional attention; not: the two "
             "counterexamples",
         ),
+        proved(
+            "sharpened/content_bounds.v",
+            covers="N_H ≥ ρ, and ≥ ρ + 1 at finite scores, for scores continuous at zero",
+        ),
         certified(
             "S.content",
             kind="lower_bound",

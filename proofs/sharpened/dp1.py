@@ -170,8 +170,11 @@ CLAIM = Claim(
         proved("sharpened/dp1.v", covers="exactly, with T + 1 heads; not: the conditioning"),
         proved(
             "sharpened/dp1_limit.v",
-            covers="T heads with the limits of the weights are the convolution; not: the "
-            "passage to the limit, nor an exponential",
+            covers="T heads with the limits of the weights are the convolution",
+        ),
+        proved(
+            "sharpened/dp1_tends.v",
+            covers="the layers of T heads at finite scores tend to the convolution as M → ∞",
         ),
         proved("sharpened/dp1_one_hot.v", covers="no one-hot heads for three offsets or more"),
         certified("S.dp1", cases=SEVEN_SIZES),

@@ -125,9 +125,9 @@ CLAIM = Claim(
     evidence=(
         proved(
             "sharpened/dp2.v",
-            covers="the total variation of a head; not: that T heads tend to the convolution, "
-            "nor rounding",
+            covers="the total variation of a head; not: rounding",
         ),
+        proved("sharpened/dp2_limit.v", covers="T heads tend to the convolution with a ring"),
         certified("S.dp2", cases=sizes((3, 1), (5, 4))),
         Evidence(
             "distance to hard attention",

@@ -118,8 +118,12 @@ CLAIM = Claim(
     evidence=(
         proved(
             "sharpened/finite.v",
-            covers="(2m+1)² + 1 heads are the convolution, with maps that depend on N; not: "
-            "one set of weights for every image size, nor the bare grid (S.boundary)",
+            covers="(2m+1)² + 1 heads are the convolution for any finite bias but zero, with maps "
+            "that depend on N; not: the bare grid (S.boundary)",
+        ),
+        proved(
+            "sharpened/finite_sizes.v",
+            covers="one set of value maps for every image size, the bias log(1 + N(1/ε - 1))",
         ),
         proved(
             "sharpened/finite_necessary.v",

@@ -268,13 +268,19 @@ CLAIM = Claim(
     kinds=(Kind.LOWER_BOUND, Kind.LAYER_EQUALITY),
     evidence=(
         proved(
-            "sharpened/headdim.v",
-            covers="(2): the bound max(rk_in, rk_out) for layers; not: for limits, nor (1), "
-            "(3), (4)",
+            "sharpened/headdim_sufficient.v",
+            covers="(1): Σ ⌈rank(M_δ)/d_H⌉ heads in the limit; not: the ranks of a generic kernel",
         ),
+        proved("sharpened/headdim_one_hot.v", covers="(1): one-hot heads cannot do with fewer"),
+        proved(
+            "sharpened/headdim_exact.v",
+            covers="(1): exactly, with ⌈rank(ΣM_δ)/d_H⌉ uniform heads more, at most ⌈P²·n/d_H⌉",
+        ),
+        proved("sharpened/headdim.v", covers="(2): the bound max(rk_in, rk_out) for layers"),
+        proved("sharpened/headdim_limit.v", covers="(2): the bound max(rk_in, rk_out) in limits"),
         proved(
             "sharpened/headdim_finite.v",
-            covers="(2): the exact bound rk_in + rk_out; not: (1), (3), (4)",
+            covers="(2): the exact bound rk_in + rk_out; not: (3), (4)",
         ),
         certified(
             "S.headdim",

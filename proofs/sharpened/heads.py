@@ -420,8 +420,7 @@ CLAIM = Claim(
         ),
         proved(
             "sharpened/heads_pixels.v",
-            covers="two axes, odd K, P = 1, any channels; not: one pattern for every kernel, "
-            "content scores (S.content)",
+            covers="two axes, odd K, P = 1, any channels; not: one pattern for every kernel",
         ),
         certified(
             "S.heads",

@@ -248,15 +248,21 @@ CLAIM = Claim(
     verdict=Verdict.HOLDS,
     kinds=(Kind.LAYER_EQUALITY, Kind.LOWER_BOUND),
     evidence=(
-        proved("sharpened/kernel.v", covers="finite heads need ρ + 1; not: content scores"),
+        proved(
+            "sharpened/kernel.v", covers="finite heads need ρ + 1; for content scores see S.content"
+        ),
         proved(
             "sharpened/kernel_limit.v",
             covers="in the limit ρ heads suffice, given a nonnegative row",
         ),
         proved(
             "sharpened/kernel_limit_necessary.v",
-            covers="in the limit ρ heads do not suffice, given z > 0 with Fz = 0; not: that "
-            "such a z exists if no row is nonnegative (Gordan), nor bounded values",
+            covers="in the limit ρ heads do not suffice, given z > 0 with Fz = 0",
+        ),
+        proved(
+            "sharpened/kernel_limit_iff.v",
+            covers="in the limit ρ heads suffice if and only if R contains a nonzero nonnegative "
+            "vector; not: the condition for values that stay bounded",
         ),
         proved(
             "sharpened/kernel_sufficient.v",

@@ -3,8 +3,9 @@
     The scores of a graph attention network are a(xΘ, xΘ; ξ, μ, ν, Λ), bi-affine attention of the
     mapped tokens (with Λ = 0, which is not needed here). They are a(x, x; ξ, Θμ, Θν, ΘΛΘᵀ): a
     self-attention convolution, whose Ξ is tied to Θ. Without the leaky ReLU, under the column-wise
-    softmax of whatever exponential, ν and ξ are redundant, with every mask of the graph, also where
-    it masks a whole column. The concatenation of heads that these networks take is a sum as in eq. 7,
+    softmax of whatever exponential, ν and ξ are redundant, with every mask of the graph. Of a column
+    that is masked as a whole this says nothing: its softmax is 0/0, which A19.attention leaves undefined,
+    and both sides are zero here only by the library's convention x/0 = 0. The concatenation of heads that these networks take is a sum as in eq. 7,
     for Θ_k laid into block k of wider zero matrices. Over every field, for all sizes.
 
     An exponential is a function that takes sums to products and is never zero; a mask is the

@@ -4,12 +4,12 @@
     e = 1 + N (1/ε - 1) at the target and 1 at every other key is (1 - ε) [k = target] + ε/N, and the
     softmax of equal weights is 1/N: what [attention.py] writes down as c = 1 - ε and u0 = ε, and as
     u0 = 1 for the uniform head. So with ε fixed and the bias log e set when N is known, one set of
-    rows, and of value maps, serves every image size. And e is greater than 1: the bias is a positive
-    number. *)
+    rows serves every image size; for value maps see finite_sizes. And e is greater than 1: the bias is a
+    positive number. *)
 
 From mathcomp Require Import all_ssreflect all_algebra.
 From mathcomp Require Import ring.
-From Convattn.foundation Require Import attention certified_heads.
+From Convattn.foundation Require Import attention certified_heads leaky.
 
 Set Implicit Arguments.
 Unset Strict Implicit.
@@ -17,9 +17,6 @@ Unset Printing Implicit Defensive.
 
 Import Order.TTheory GRing.Theory Num.Theory.
 Local Open Scope ring_scope.
-
-(** The exponential of a leaky head's bias. *)
-Definition leaky_weight (F : fieldType) (leak : F) (N : nat) : F := 1 + N%:R * (leak^-1 - 1).
 
 Theorem leaky_one_hot (F : numFieldType) (Key : finType) (leak : F) (target k : Key) :
   0 < leak < 1 ->
@@ -38,7 +35,7 @@ have single c : \sum_(d : unit) c * (k == target)%:R = c * (k == target)%:R :> F
 have total c u : row_total (fun _ : unit => c) u 0 #|Key| = c + u :> F.
   by rewrite /row_total (big_pred1 tt) ?mul0r ?addr0 // => -[].
 split.
-- by rewrite /leaky_weight ltr_addl mulr_gt0 ?lt0r ?nzN ?ler0n // -lt0r subr_gt0 invf_gt1.
+- by apply: leaky_weight_gt1; rewrite ?leak_gt0.
 - rewrite /softmax sum_bias_weights /bias_weights (inj_eq Some_inj) /leaky_weight.
   have -> : #|Key|%:R + (1 + #|Key|%:R * (leak^-1 - 1)) - 1 = #|Key|%:R / leak by field.
   by case: (k == target); rewrite /= ?mulr1 ?mulr0 ?add0r; field; rewrite nzN nz.

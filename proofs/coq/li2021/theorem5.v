@@ -7,7 +7,7 @@
     does not depend on the image, and with any value maps and bias. One kernel serves all image
     sizes. It is S.heads on pixels, put as the paper puts it.
 
-    For limits see S.heads. Not covered: content scores (see S.content). *)
+    For limits see heads_limit, for content scores theorem5_content. *)
 
 From mathcomp Require Import all_ssreflect all_algebra.
 From Convattn.foundation Require Import attention image grid lower_bound.

@@ -6,7 +6,7 @@
     where Z_h = Σ_δ t_δ^h and V_hδ are the coefficients of Lagrange's polynomials for the numbers 0 and
     t_δ, are the zero-padded convolution: for every kernel, image and size. With P = 1 these are K²
     heads. The field is any that holds the absolute values of its numbers, such as the rationals, the
-    reals and the complex numbers. The passage to the limit itself is not part of this statement. *)
+    reals and the complex numbers. The passage to the limit itself is dp1_tends. *)
 
 From mathcomp Require Import all_ssreflect all_algebra.
 From Convattn.foundation Require Import attention image grid patches lagrange scalar_heads.

@@ -8,8 +8,8 @@
     with none, whatever the attention, so long as it does not depend on the image, and with any
     bias.
 
-    The bound for finite scores is headdim_finite. Not covered: how many heads suffice, limits that are
-    not layers, and layers that are the convolution at a single interior query only. *)
+    The bound for finite scores is headdim_finite, that for limits headdim_limit; how many heads suffice is
+    headdim_sufficient. Not covered: layers that are the convolution at a single interior query only. *)
 
 From mathcomp Require Import all_ssreflect all_algebra.
 From Convattn.foundation Require Import attention image grid bare rank lower_bound.

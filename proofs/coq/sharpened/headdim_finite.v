@@ -5,7 +5,7 @@
     more than m + 1 rows or more than n + 1 columns of patches; or let some offset have the map
     zero. Then N_H · d_H ≥ rk_in + rk_out.
 
-    Not covered: how many heads suffice, limits that are not layers, and layers that are the
+    How many heads suffice is headdim_exact. Not covered: limits at finite scores, and layers that are the
     convolution at a single interior query only. *)
 
 From mathcomp Require Import all_ssreflect all_algebra.

@@ -2,8 +2,8 @@
 
     Let m ≥ r₁ / p₁ and n ≥ r₂ / p₂, let F be the flattened form of the kernel W over an ordered field, let F
     not be zero, and let there be numbers z_δ > 0, one for each offset, with Σ_δ F_δ z_δ = 0 in every
-    row. By Gordan's theorem (which is not proved here) such z exist if and only if the row space of
-    F contains no vector y ≥ 0 but zero. Then there is an ε > 0 such that every layer of at most rank F
+    row. Such z exist if and only if the row space of F contains no vector
+    y ≥ 0 but zero (kernel_limit_iff). Then there is an ε > 0 such that every layer of at most rank F
     heads whose attention weights are not negative is off the zero-padded convolution by more than
     ε, at some output of some image of zeros and ones; so no such layers tend to it, whether
     their values stay bounded or not. The ε serves all layers, all image sizes of more than m rows and
@@ -11,7 +11,7 @@
     depend on the image, and any bias.
 
     For example the taps a, 0 and -b of one channel, a, b > 0, with z = (b, 1, a): one head does not do.
-    That rank F heads do where there is a vector y is kernel_limit. *)
+    That rank F heads do where there is a vector y is kernel_limit; both as one equivalence are kernel_limit_iff. *)
 
 From mathcomp Require Import all_ssreflect all_algebra.
 From Convattn.foundation Require Import attention image grid patches bare rank.

@@ -27,7 +27,7 @@ MODULES = [
     "sharpened.boundary_clamped",
     "sharpened.heads",
     "checker.absolute",
-    "checker.leaky_one_hot",
+    "foundation.leaky",
     "bridge.values",
     "bridge.sums",
     "bridge.scalar",
