@@ -3,10 +3,10 @@
 Printed. Veličković et al. 2025, abstract: "even for tasks as simple as finding the maximum key, any
 learned circuitry must disperse as the number of items grows at test time. We attribute this to a
 fundamental limitation of the softmax function to robustly approximate sharp functions with
-increasing problem size, prove this phenomenon theoretically". The abstract is what could be read
-here; of Lemma 2.1 (scores between two bounds, a temperature above zero: each coefficient is Θ(1/n))
-and Theorem 2.2 (items from a finite set, continuous layers: each coefficient tends to zero) there
-were summaries only, so nothing is said about their wording.
+increasing problem size, prove this phenomenon theoretically". Only the abstract was read; Lemma
+2.1 (scores between two bounds, a temperature above zero: each coefficient is Θ(1/n)) and Theorem
+2.2 (items from a finite set, continuous layers: each coefficient tends to zero) are known here from
+summaries, so nothing is said about their wording.
 
 Verified. Let n scores, divided by the temperature, lie in an interval of length S.
 (1) Every weight lies between 1/(1 + (n-1)e^S) and e^S/(e^S + n - 1); both are attained. So n times

@@ -3,8 +3,8 @@
 Printed. Trockman and Kolter 2023, abstract: "we set the product of the query and key weights to be
 approximately the identity, and the product of the value and projection weights to approximately the
 negative identity", so that self-attention layers "look more like their pre-trained counterparts".
-Section 1 sets this beside "components that promote convolution-like inductive biases". The abstract
-and the beginning of Section 1 are what could be read here; which positions the paper adds was not.
+Section 1 sets this beside "components that promote convolution-like inductive biases". Only
+the abstract and the beginning of Section 1 were read, so which positions the paper adds is open.
 
 Verified. Of the idealised layer, with W_Q W_Kᵀ = cI, c > 0, and W_V W_O = -I, N tokens X:
 (1) Without positions, f(X) = -softmax(c XXᵀ)X commutes with every permutation of the tokens, and
