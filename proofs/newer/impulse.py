@@ -3,11 +3,11 @@
 Printed. Zheng, Li and Lucey 2024 and Zheng et al. 2025, abstracts: "random impulse filters can
 achieve almost comparable performance to learned filters in CNNs" (2401.12511), "comparable
 performance to learned filters within CNNs" (2404.01139), "commensurate performance to learned
-filters within a CNN" (2505.19985). Of these papers only the abstracts were read, and the authors' code.
-Reviews of 2404.01139 report a rank argument for it: D ≥ k·f² channels suffice, for f × f filters
-that stay fixed, if the mixing of channels is learned. The code draws the D impulses independently,
-`torch.randint(0, kernel_size*kernel_size, (C,1))`; in the later code head i of a transformer looks
-at the i-th of a fixed order of the nine offsets.
+filters within a CNN" (2505.19985). Of these papers only the abstracts were read, and the authors'
+code. Reviews of 2404.01139 report a rank argument for it: D ≥ k·f² channels suffice, for f × f
+filters that stay fixed, if the mixing of channels is learned. The code draws the D impulses
+independently, `torch.randint(0, kernel_size*kernel_size, (C,1))`; in the later code head i of a
+transformer looks at the i-th of a fixed order of the nine offsets.
 
 Verified. Let T be the number of taps, c input channels; A (c × D) mixes channels, filter f_d in R^T
 acts on channel d, B (D × c') mixes again: the kernel is W_δ = Σ_d f_d(δ) a_d b_d, with a_d the

@@ -1,11 +1,11 @@
-"""Barbero et al. 2024, Proposition 3.1: rotary heads that look at one distance, and their price.
+"""N.rope: rotary heads that look at one distance, and their price.
 
-Printed. Proposition 3.1: "Given any query q and any relative distance r ∈ ℤ, we can find a key k
-such that the attention value is maximal at distance r with RoPE." Theorem 5.3, in substance: for
-d = 2 a head with RoPE can attend to its own position, or to the one before, with more than 1 - ε:
-all queries and keys equal to ψ, say, give the scores ‖ψ‖² cos((j - i)g), largest at j = i alone, as
-ng is a multiple of 2π for n = 0 alone (Lemma A.1), and ‖ψ‖ → ∞. A head without positional encoding
-cannot (Proposition 5.2). Angles are g_k = θ^(-2(k-1)/d), θ = 10000.
+Printed. Barbero et al. 2024, Proposition 3.1: "Given any query q and any relative distance r ∈ ℤ,
+we can find a key k such that the attention value is maximal at distance r with RoPE." Theorem 5.3,
+in substance: for d = 2 a head with RoPE can attend to its own position, or to the one before, with
+more than 1 - ε: all queries and keys equal to ψ, say, give the scores ‖ψ‖² cos((j - i)g), largest
+at j = i alone, as ng is a multiple of 2π for n = 0 alone (Lemma A.1), and ‖ψ‖ → ∞. A head without
+positional encoding cannot (Proposition 5.2). Angles are g_k = θ^(-2(k-1)/d), θ = 10000.
 
 Verified. (1) For q ≠ 0 there is such a key, and the maximum is at that distance alone, at every
 length; for q = 0 all distances are alike. With c_k the product of the norms of the k-th pairs of
