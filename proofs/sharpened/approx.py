@@ -196,7 +196,7 @@ CLAIM = Claim(
     evidence=(
         proved(
             "sharpened/approx.v",
-            covers="N + 1 heads at finite scores reach what N heads of any sign reach, at all sizes; "
+            covers="N + 1 heads at finite scores reach what N heads of any sign reach; "
             "not: singular values, nor the rows that reach Σ_(i>N) σ_i²",
         ),
         certified(

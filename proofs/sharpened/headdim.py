@@ -280,7 +280,12 @@ CLAIM = Claim(
         proved("sharpened/headdim_limit.v", covers="(2): the bound max(rk_in, rk_out) in limits"),
         proved(
             "sharpened/headdim_finite.v",
-            covers="(2): the exact bound rk_in + rk_out; not: (3), (4)",
+            covers="(2): the exact bound rk_in + rk_out; not: (4)",
+        ),
+        proved(
+            "sharpened/headdim_pattern.v",
+            covers="(3) for a kernel with T - 1 independent maps and M_0 + Σ c_δ M_δ of rank k: "
+            "T - 1 + ⌈k/d_H⌉ heads, exactly one more; not: limits",
         ),
         certified(
             "S.headdim",
