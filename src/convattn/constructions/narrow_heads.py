@@ -22,10 +22,10 @@ with small coefficients: nothing is lost to rounding. The two places of a coordi
 in a list that is dealt to the heads of a group in turn, and neighbours there differ in x.
 
 **In the limit.** Heads of δ ≠ 0 have w = S_0 + ε S_δ, base heads w = S_0. For δ ∈ D_j let head k_δ
-hold M_δ[j, :]/ε, and a base head M_0[j, :] - Σ M_δ[j, :]/ε. If D_j is empty let any head hold M_0[j,
-:]; this puts ε M_0[j, :] at δ where it should put nothing, which is all that is wrong. With weights
-L·w the uniform row has a share below 1/L, and L is so large that it is below the roundoff. The
-maps grow like 1/ε: with κ = 1 + 2/ε the terms of a sum are at most κ times those of the
+hold M_δ[j, :]/ε, and a base head M_0[j, :] - Σ M_δ[j, :]/ε. If D_j is empty let any head hold
+M_0[j, :]; this puts ε M_0[j, :] at δ where it should put nothing, which is all that is wrong. With
+weights L·w the uniform row has a share below 1/L, and L is so large that it is below the roundoff.
+The maps grow like 1/ε: with κ = 1 + 2/ε the terms of a sum are at most κ times those of the
 convolution, so a roundoff u leaves an error of about κ·u beside ε. ε = √(2u) makes both alike;
 κ·u > 2⁻⁷ is refused.
 
@@ -101,7 +101,7 @@ def exact_layout(
     owed = {j: unit[centre].copy() for j in others}  # what the two places still have to put at 0
     rows, places = [], []
     for offset in [*(o for o in offsets if o != centre and supports[o].any()), centre]:
-        singles = [] if offset == centre else np.flatnonzero(supports[offset]).tolist()
+        singles = [] if offset == centre else used(supports[[offset]])
         pairs = [j for j, away in others.items() if away] if offset == centre else []
         group = at_token if offset == centre else -(-len(singles) // head_dim)
         if offset != centre and second.get(len(singles), 0):
@@ -141,11 +141,11 @@ def limit_layout(
     """
     offsets, unit = range(len(supports)), np.eye(len(supports))
     away = [o for o in offsets if o != centre and supports[o].any()]
-    read = supports[away].any(axis=0)
-    alone = [j for j in used(supports) if not read[j]]
+    read = used(supports[away])
+    alone = [j for j in used(supports) if j not in read]
     rows, places = [], []
     for offset in away:
-        held: list[Place] = [(j, unit[offset] / epsilon) for j in np.flatnonzero(supports[offset])]
+        held: list[Place] = [(j, unit[offset] / epsilon) for j in used(supports[[offset]])]
         group = -(-len(held) // head_dim)
         room = group * head_dim - len(held)
         held += [(j, unit[centre]) for j in alone[:room]]
@@ -153,7 +153,7 @@ def limit_layout(
         rows += [unit[centre] + epsilon * unit[offset]] * group
         places += [held[head::group] for head in range(group)]
     base: list[Place] = [
-        (j, unit[centre] - unit[away].T @ supports[away, j] / epsilon) for j in np.flatnonzero(read)
+        (j, unit[centre] - unit[away].T @ supports[away, j] / epsilon) for j in read
     ]
     base += [(j, unit[centre]) for j in alone]
     group = -(-len(base) // head_dim)
@@ -182,6 +182,7 @@ def fewest_narrow_heads(
     head_dim: int,
     exact: bool,
     epsilon: float | None = None,
+    fewer_than: int | None = None,
 ) -> tuple[MixtureEncoding, Array, Array] | None:
     """Encoding, value maps and output maps; None for maps that are all zero.
 
@@ -190,6 +191,7 @@ def fewest_narrow_heads(
             or output, that takes fewer heads.
         exact: At finite scores, or in the limit.
         epsilon: ε of the limit form; None for √(2u), u the unit roundoff of the maps' dtype.
+        fewer_than: None is returned as well where this number of heads is not undercut.
 
     Raises:
         ValueError: For a head dimension that is no positive integer; for ε outside (0, 1), and
@@ -200,13 +202,13 @@ def fewest_narrow_heads(
     head_dim = as_integer(head_dim, "head_dim")
     centre = offsets.index((0,) * len(offsets[0]))
     nonzero = np.asarray(maps) != 0
-    if not nonzero.any():
-        return None
-    epsilon = 0.0 if exact else usable_epsilon(epsilon, maps.dtype)
     count = exact_heads if exact else limit_heads
     sides = nonzero.any(axis=2), nonzero.any(axis=1)
     counts = [count(*counted(side, centre), head_dim) for side in sides]
     by_output = counts[1] < counts[0]
+    if not nonzero.any() or (fewer_than is not None and min(counts) >= fewer_than):
+        return None
+    epsilon = 0.0 if exact else usable_epsilon(epsilon, maps.dtype)
     supports = sides[by_output]
     heads = (
         exact_layout(supports, centre, head_dim)
@@ -217,10 +219,9 @@ def fewest_narrow_heads(
     unit = 1.0 if exact else float(jnp.finfo(dtype).tiny) ** -0.5
     weights = jnp.asarray(unit * heads.weights, dtype)
     picked, rows = head_maps(heads, maps.swapaxes(1, 2) if by_output else maps, unit)
-    value, output = (rows, picked) if by_output else (picked, rows)
     if by_output:
-        value, output = value.swapaxes(1, 2), output.swapaxes(1, 2)
-    return MixtureEncoding(weights, offsets), value, output
+        picked, rows = rows.swapaxes(1, 2), picked.swapaxes(1, 2)
+    return MixtureEncoding(weights, offsets), picked, rows
 
 
 def head_maps(
