@@ -167,6 +167,7 @@ TABLE: dict[tuple[str, str], tuple[Demand, ...]] = {
     ("lower_bound", "L21.theorem6"): (IMAGE, SQUARE, PATCHES, ODD, SMALL, NINE),
     ("lower_bound", "S.heads"): (SQUARE, ODD, GENERIC, SEVERAL),
     ("head_dimension", "S.headdim"): (ODD, WIDE, NARROW),
+    ("narrow_heads", "S.width"): (ODD, WIDE, NARROW),
     ("lower_bound", "S.content"): (SEVERAL,),
     ("kernel_heads", "S.kernel"): (SEVERAL,),
     ("approximation", "S.approx"): (SEVERAL,),
