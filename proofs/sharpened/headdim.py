@@ -30,12 +30,13 @@ one.
 Repair. (3) is proved with the words "bounded value maps" added, and without them its bound fails:
 with M_0 = (0 1; 1 0) and M_1 = (1 0; 0 0), two pixels' channels, M_0 + cM_1 is regular for every c,
 so three heads of dimension 1 are needed; yet two heads of dimension 1 with diverging maps tend to
-it. For limits of that sort 20 is open and 12 is what (2) gives. They are no oddity: where the
-weights of two heads come ever nearer to each other, values that grow keep their difference, and
-S.kernel's ρ heads of a row space with a one-hot row have maps that grow like 1/ε. So a count in the
-limit has to say whether values stay bounded; the heads of (1) have such maps, and (2) holds for
-any. Exactly, whether fewer than 32 do is open, from 24 on. Where an edge's map is wider than a head
-(K = 5, P = 16: 96 > 64) the numbers 20 of (3) and 24 of (1) differ, and what lies between is open.
+it. For limits of that sort 20 is not tight (S.width), and 12 is what (2) gives. They are no oddity:
+where the weights of two heads come ever nearer to each other, values that grow keep their
+difference, and S.kernel's ρ heads of a row space with a one-hot row have maps that grow like 1/ε.
+So a count in the limit has to say whether values stay bounded; the heads of (1) have such maps, and
+(2) holds for any; S.width has 16. Exactly S.width has 28 for the 32 of (1), from 24 on the rest is
+open. Where an edge's map is wider than a head (K = 5, P = 16: 96 > 64) the numbers 20 of (3) and 24
+of (1) differ, and what lies between is open.
 
 Proof. (1) M_δ = V U with rank(M_δ) columns in V; cut V and U into pieces of d_H. S.finite's uniform
 head has the map Σ_δ M_δ, up to a factor, of rank at most min(d_in, d_out). (2) M_δ = Σ a_h(δ) V_h
@@ -62,8 +63,12 @@ import jax
 import numpy as np
 from flint import nmod_mat
 
-from convattn.bounds.head_width import balanced_ranks, map_widths, matricisation_ranks
-from convattn.bounds.heads import heads
+from convattn.bounds.head_width import (
+    balanced_ranks,
+    map_widths,
+    matricisation_ranks,
+    split_heads,
+)
 from convattn.constructions.conversion import conv_to_attention
 from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
 from convattn.ledger.certificates.catalogue import HEAD_DIMENSIONS
@@ -242,12 +247,12 @@ def balanced_kernels(run: Run) -> str:
 
 
 def heads_of_the_library(run: Run) -> str:
-    """`conv_to_attention` with a head dimension takes the number of heads that `heads` says."""
+    """`conv_to_attention` with a head dimension takes as many heads as the maps split into."""
     seen = []
     for size, patch, channels, width in ((3, 4, 3, 16), (5, 2, 2, 3)):
-        counts = heads(
-            size, patch_size=patch, in_channels=channels, out_channels=channels, head_dim=width
-        )
+        sizes = ((size,) * 2, (patch,) * 2, (1, 1), channels, channels)
+        split = split_heads(*sizes, width)
+        whole = -(-(patch**2) * channels // width)
         kernel = jax.ShapeDtypeStruct((size, size, channels, channels), "float32")
         found = [
             jax.eval_shape(
@@ -255,8 +260,8 @@ def heads_of_the_library(run: Run) -> str:
             ).heads
             for exact in (False, True)
         ]
-        if found != [counts.limit.sufficient, counts.exact.sufficient]:
-            raise EvidenceFailed(f"K = {size}, P = {patch}, d_H = {width}: {found}, {counts}")
+        if found != [split, split + whole]:
+            raise EvidenceFailed(f"K = {size}, P = {patch}, d_H = {width}: {found}, {split}")
         seen.append(f"K = {size}, P = {patch}, d_H = {width}: {found[0]} and {found[1]}")
     return "; ".join(seen)
 

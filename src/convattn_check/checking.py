@@ -14,6 +14,7 @@ from convattn_check.head_dimension import check_head_dimension
 from convattn_check.identity import check_identity
 from convattn_check.kernel_heads import check_kernel_heads
 from convattn_check.lower_bound import check_lower_bound
+from convattn_check.narrow_heads import check_narrow_heads
 from convattn_check.rank import check_rank
 from convattn_check.reading import canonical, fields, parse, same, string
 from convattn_check.reject import Reject, require, show
@@ -43,6 +44,7 @@ CHECKS: dict[str, Callable[[str, object], str]] = {
     "identity": check_identity,
     "head_dimension": check_head_dimension,
     "kernel_heads": check_kernel_heads,
+    "narrow_heads": check_narrow_heads,
     "approximation": check_approximation,
     "two_layers": check_two_layers,
     "exponentials": check_exponentials,

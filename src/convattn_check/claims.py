@@ -196,6 +196,7 @@ TABLE: dict[tuple[str, str], tuple[Demand, ...]] = {
     ("two_layers", "S.depth"): (WIDE, COMPOSED),
     ("exponentials", "S.barrier"): (ODD, BELOW),
     ("head_dimension", "S.headdim"): (ODD, WIDE, NARROW),
+    ("narrow_heads", "S.width"): (ODD, WIDE, NARROW),
     ("lower_bound", "S.content"): (SEVERAL,),
     ("kernel_heads", "S.kernel"): (SEVERAL,),
     ("approximation", "S.approx"): (SEVERAL,),

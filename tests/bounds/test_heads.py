@@ -54,15 +54,15 @@ def numbers(counts):
         ),
         (
             {"kernel_size": 3, "patch_size": 16, **RGB, "head_dim": 64},
-            (12, 20, 24, 32),
+            (12, 16, 24, 28),
         ),
         (
             {"kernel_size": 5, "patch_size": 16, **RGB, "head_dim": 64},
-            (12, 24, 24, 36),
+            (12, 19, 24, 31),
         ),
         (
             {"kernel_size": 3, "patch_size": 16, "head_dim": 64, "attention": "shared"},
-            (9, 12, 13, 16),
+            (9, 9, 13, 14),
         ),
         ({"kernel_size": 3, "in_channels": 64, "out_channels": 4, "head_dim": 1}, (36, 36, 40, 40)),
         ({"kernel_size": 3, "in_channels": 3, "head_dim": 1}, (4, 4, 4, 4)),
@@ -76,14 +76,17 @@ def test_known_numbers(sizes, expected):
 
 def test_every_number_names_its_claim():
     counts = ca.heads(3, patch_size=16, in_channels=3, out_channels=3, head_dim=64)
-    assert counts.limit.necessary.claim == counts.limit.sufficient.claim == "S.headdim"
+    assert (counts.limit.necessary.claim, counts.limit.sufficient.claim) == ("S.headdim", "S.width")
     assert (counts.limit.bounded, counts.limit.bounded.claim) == (20, "S.headdim")
+    enough = counts.limit.bounded_sufficient
+    assert (enough, enough.claim) == (20, "S.headdim")
+    assert "with value maps that grow, 20 with bounded ones (S.headdim)" in counts.limit.difference
     assert "12 heads are shown to be necessary" in counts.limit.difference
     assert "20 if the value maps stay bounded (S.headdim: subst" in counts.limit.difference
     assert counts.limit.difference.endswith("with value maps that diverge is open")
     assert counts.exact.bounded is None
     assert "24 heads are shown to be necessary" in counts.exact.difference
-    assert "32 to suffice" in counts.exact.difference
+    assert "28 to suffice (S.width: coord" in counts.exact.difference
     wide = heads(5, patch_size=2)
     assert (wide.limit.necessary.claim, wide.limit.sufficient.claim) == ("S.heads", "L21.theorem1")
     assert (wide.exact.necessary.claim, wide.exact.sufficient.claim) == ("S.kernel", "S.finite")
@@ -114,20 +117,25 @@ def test_what_is_proved_and_what_is_checked(sizes, basis):
 
 
 @pytest.mark.parametrize(
-    ("sizes", "limit", "bounded"),
+    ("sizes", "limit", "bounded", "enough"),
     [
-        ({"kernel_size": (2,), "in_channels": 2, "out_channels": 2, "head_dim": 1}, (2, 4), 4),
-        ({"kernel_size": 3, **RGB, "head_dim": 1}, (9, 27), None),
-        ({"kernel_size": 3, "patch_size": 16, **RGB, "head_dim": 64}, (12, 20), 20),
-        ({"kernel_size": 5, "patch_size": 16, **RGB, "head_dim": 64}, (12, 24), 20),
-        ({"kernel_size": 3, "patch_size": 16, **RGB, "head_dim": 10**6}, (9, 9), None),
+        (
+            {"kernel_size": (2,), "in_channels": 2, "out_channels": 2, "head_dim": 1},
+            (2, 4),
+            4,
+            None,
+        ),
+        ({"kernel_size": 3, **RGB, "head_dim": 1}, (9, 27), None, None),
+        ({"kernel_size": 3, "patch_size": 16, **RGB, "head_dim": 64}, (12, 16), 20, 20),
+        ({"kernel_size": 5, "patch_size": 16, **RGB, "head_dim": 64}, (12, 19), 20, 24),
+        ({"kernel_size": 3, "patch_size": 16, **RGB, "head_dim": 10**6}, (9, 9), None, None),
     ],
     ids=str,
 )
-def test_bounded_value_maps(sizes, limit, bounded):
+def test_bounded_value_maps(sizes, limit, bounded, enough):
     found = heads(**sizes).limit
     assert (found.necessary, found.sufficient) == limit
-    assert found.bounded == bounded
+    assert (found.bounded, found.bounded_sufficient) == (bounded, enough)
     document = found.as_dict()["bounded"]
     assert (None if document is None else document["count"]) == bounded
 
@@ -196,6 +204,9 @@ def test_bounds_are_in_order(kernel_size, patch, dilation, channels):
             bounded = counts.limit.bounded
             assert bounded is None or counts.limit.necessary < bounded <= counts.exact.necessary
             assert bounded is None or head_dim is not None
+            enough = counts.limit.bounded_sufficient or counts.limit.sufficient
+            assert counts.limit.sufficient <= enough <= counts.exact.sufficient
+            assert bounded is None or bounded <= enough
             assert counts.limit.necessary <= counts.exact.necessary
             assert counts.limit.sufficient <= counts.exact.sufficient
             found[attention, head_dim] = numbers(counts)
@@ -222,7 +233,13 @@ def test_layers_of_the_library_have_the_shared_number(exact, head_dim, dilation)
         dilation=dilation,
         attention="shared",
     )
-    assert layer.heads == (counts.exact if exact else counts.limit).sufficient
+    if not exact:
+        assert layer.heads == (counts.limit.bounded_sufficient or counts.limit.sufficient)
+    elif head_dim is None:
+        assert layer.heads == counts.exact.sufficient
+    else:  # S.width has fewer
+        split = split_heads((3, 4), (2, 1), (dilation,) * 2, 2, 3, head_dim)
+        assert counts.exact.sufficient <= layer.heads == split - (-4 // head_dim)
 
 
 @pytest.mark.parametrize("patch", [(3, 2), (4, 4), (1, 6)])

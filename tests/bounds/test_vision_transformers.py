@@ -42,14 +42,18 @@ def test_what_a_base_model_lacks():
     rows = {(row.size.model, row.kernel_size): row for row in heads_table()}
     assert len(rows) == 3 * len(VISION_TRANSFORMERS)
     base = rows["ViT-B/16", 3]
-    assert (base.limit.necessary, base.bounded, base.limit.sufficient) == (12, 20, 20)
-    assert (base.exact.necessary, base.exact.sufficient) == (24, 32)
+    assert (base.limit.necessary, base.limit.sufficient) == (12, 16)
+    assert (base.bounded, base.bounded_sufficient) == (20, 20)
+    assert (base.exact.necessary, base.exact.sufficient) == (24, 28)
+    assert rows["ViT-L/16", 3].enough == "growing"  # sixteen heads
     assert base.enough == "bounded: no"
     assert rows["ViT-S/16", 3].enough == "no"  # six heads, and tokens narrower than a patch
     assert rows["Swin-T stage 1", 3].enough == "no"
     huge = rows["ViT-H/14", 3]
-    assert (huge.limit.sufficient, huge.enough) == (16, "limit")
-    assert rows["ViT-H/14", 5].enough == "open"
+    assert (huge.limit.sufficient, huge.bounded_sufficient) == (10, 16)
+    assert huge.enough == "limit"
+    assert rows["ViT-H/14", 5].enough == "growing"
+    assert rows["ViT-H/14", 7].enough == "open"
     assert not SIZES["ViT-S/16"].holds_patch
     assert SIZES["ViT-B/16"].holds_patch
     assert (rows["Swin-T stage 1", 3].limit.necessary, rows["Swin-T stage 1", 3].bounded) == (9, 10)

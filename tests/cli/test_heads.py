@@ -15,7 +15,8 @@ def test_heads_prints_the_numbers_and_their_claims(convattn_command, tmp_path):
     lines = {line.split("  ")[0].strip(): line for line in done.out.splitlines()}
     assert "12  S.headdim" in lines["limit: necessary"]
     assert "20  S.headdim" in lines["limit: necessary with bounded value maps"]
-    assert "32  S.headdim" in lines["exact: sufficient"]
+    assert "20  S.headdim" in lines["limit: sufficient with bounded value maps"]
+    assert "28  S.width" in lines["exact: sufficient"]
     assert "open" in done.out
     document = json.loads(target.read_text())
     assert document["schema"] == 1
@@ -23,7 +24,8 @@ def test_heads_prints_the_numbers_and_their_claims(convattn_command, tmp_path):
     assert document["limit"]["necessary"]["count"] == 12
     assert document["limit"]["bounded"]["count"] == 20
     assert document["exact"]["bounded"] is None
-    assert document["limit"]["sufficient"]["count"] == 20
+    assert document["limit"]["sufficient"]["count"] == 16
+    assert document["limit"]["bounded_sufficient"]["count"] == 20
     assert document["exact"]["necessary"] == {
         "count": 24,
         "claim": "S.headdim",
@@ -73,7 +75,7 @@ def test_a_certificate_does_not_certify_the_numbers_for_a_head_dimension(
     assert done.code == 0
     said = " ".join(done.out.split())
     assert "It certifies 9: the heads that are necessary" in said
-    assert "for heads of dimension 64 are S.headdim's; this file does not certify them" in said
+    assert "for heads of dimension 64 are S.headdim's and S.width's; this file does not certify them" in said
     assert json.loads(target.read_text())["body"]["heads"] == 9
 
 
@@ -96,8 +98,8 @@ def test_models(convattn_command, tmp_path):
     done = convattn_command("heads", "--models", "--json", target)
     assert done.code == 0
     row = next(line for line in done.out.splitlines() if line.startswith("ViT-B/16"))
-    assert " ".join(row.split()) == "ViT-B/16 16 12 64 yes 3 12 to 20 20 24 to 32 bounded: no"
-    assert "'bounded: no', not if value maps stay bounded" in " ".join(done.out.split())
+    assert " ".join(row.split()) == "ViT-B/16 16 12 64 yes 3 12 to 16 20 24 to 28 bounded: no"
+    assert "'bounded: no', not if they stay bounded" in " ".join(done.out.split())
     assert "Dosovitskiy et al. 2021" in " ".join(done.out.split())
     rows = json.loads(target.read_text())["rows"]
     assert {row["kernel_size"] for row in rows} == {3, 5, 7}

@@ -153,7 +153,7 @@ def test_of_a_kernel_of_full_rank_they_are_those_of_s_finite():
         ({"heads": "fewest", "encoding": "scalar"}, "encoding='scalar' with heads='fewest'"),
         ({"heads": "fewest", "exact": False}, "exact=False with heads='fewest'"),
         ({"heads": "fewest", "leak": 0.25}, "leak=0.25 with heads='fewest'"),
-        ({"heads": "fewest", "head_dim": 1}, "head_dim=1 with heads='fewest'"),
+        ({"epsilon": 0.1, "head_dim": 1}, "epsilon=0.1, but only the limit form of the fewest"),
     ],
 )
 def test_what_does_not_go_with_the_fewest_heads(options, message):

@@ -131,7 +131,39 @@ def unlike_channels():
     return build.certificate("S.headdim", "head_dimension", body)
 
 
+def shared_places(regime="finite", channels=(1, 2), claim="S.width"):
+    """One axis, K = 3, P = 3, d_H = 2: pixel 0 is read from -1, pixel 2 from 1, pixel 1 by itself.
+
+    As (inputs, outputs) = (2, 1) output pixel 0 hears from -1, and 2 from 1: the other way round.
+    """
+    first, last = (2, 0) if channels[0] <= channels[1] else (0, 2)  # joined to -1, and to 1
+    if regime == "limit":
+        heads = [(["1", "0", "0"], [first, 1]), (["0", "0", "1"], [last]), (["0"] * 3, [0, 2])]
+    else:
+        heads = [
+            (["1", "0", "0"], [first, 1]),
+            (["1", "1", "0"], [1]),
+            (["0", "0", "1/2"], [last]),
+            (["0", "0", "0"], [0, 2]),
+            (["0", "1", "0"], [0, 2]),
+        ]
+    body = {
+        "kernel_size": [3],
+        "patch_size": [3],
+        "in_channels": channels[0],
+        "out_channels": channels[1],
+        "head_dimension": 2,
+        "regime": regime,
+        "count": len(heads),
+        "heads": [{"weights": weights, "coordinates": held} for weights, held in heads],
+    }
+    return build.certificate(claim, "narrow_heads", body)
+
+
 HEADS = {
+    "places": shared_places(),
+    "places_limit": shared_places("limit"),
+    "places_by_output": shared_places(channels=(2, 1)),
     "line_bound": line_bound(),
     "narrow_heads": triangular(),
     "narrow_heads_finite": triangular("finite"),

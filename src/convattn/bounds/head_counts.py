@@ -53,23 +53,26 @@ class HeadRange:
     """So many heads are necessary for the worst kernel, so many suffice for every kernel.
 
     Attributes:
-        `difference` is empty where both agree, else a sentence that says what is open. `bounded`,
-        in the limit: so many are necessary if the value maps stay bounded; none where that is not
-        known to be more than `necessary`.
+        `difference` is empty where both agree, else a sentence that says what is open. In the
+        limit, where value maps may grow without bound: `bounded`, so many are necessary if they
+        stay bounded, and `bounded_sufficient`, so many suffice then; none where that is not known
+        to be more than `necessary`, and not more than `sufficient`.
     """
 
     necessary: HeadCount
     sufficient: HeadCount
     difference: str = ""
     bounded: HeadCount | None = None
+    bounded_sufficient: HeadCount | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """What JSON can hold."""
+        maps = {"bounded": self.bounded, "bounded_sufficient": self.bounded_sufficient}
         return {
             "necessary": self.necessary.as_dict(),
             "sufficient": self.sufficient.as_dict(),
             "difference": self.difference,
-            "bounded": None if self.bounded is None else self.bounded.as_dict(),
+            **{name: None if count is None else count.as_dict() for name, count in maps.items()},
         }
 
 

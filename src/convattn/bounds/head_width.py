@@ -45,6 +45,8 @@ The bound is for layers, and
 for limits in which the value maps stay bounded, so that a layer remains in the limit. It fails
 where value maps may diverge: with M_0 = (0 1; 1 0) and M_1 = (1 0; 0 0) two heads of dimension one
 tend to a layer that takes three.
+
+**Fewer than that** share the places of the coordinates: `convattn.bounds.narrow_heads` (S.width).
 """
 
 from collections import Counter
@@ -95,24 +97,64 @@ def split_heads(
     )
 
 
+def shared_places(
+    kernel_size: Sizes, patch_size: Sizes, dilation: Sizes, in_channels: int, out_channels: int
+) -> tuple[Counter[int], int, int]:
+    """What S.width counts: how many offsets δ ≠ 0 have which width, coordinates n, and R.
+
+    Returns:
+        As `convattn.bounds.narrow_heads.limit_heads` takes them; R of the n coordinates are read,
+        or written to, by a token other than their own.
+
+    >>> shared_places((3, 3), (16, 16), (1, 1), 3, 3)
+    (Counter({3: 4, 48: 4}), 768, 180)
+    """
+    sizes = list(zip(kernel_size, patch_size, dilation, strict=True))
+    channels = min(in_channels, out_channels)
+    widths: Counter[int] = Counter()
+    for chosen in product(*(Counter(_axis_supports(*axis)).items() for axis in sizes)):
+        pixels = prod(width for width, _ in chosen) * channels
+        widths[pixels] += prod(number for _, number in chosen)
+    full = prod(patch_size) * channels
+    alone = prod(axis[1] - _axis_shared(*axis) for axis in sizes)
+    widths[full] -= 1  # the tap at 0 joins every pixel with itself
+    return +widths, full, full - alone * channels
+
+
+def _axis_shared(kernel_size: int, patch_size: int, dilation: int) -> int:
+    """How many pixels of a patch are read at offsets of this axis other than 0."""
+    first, last = _axis_pieces(kernel_size, patch_size, dilation)
+    tail = max((patch_size - rest for offset, rest in first.items() if offset), default=0)
+    head = max((rest for offset, rest in last.items() if offset), default=0)
+    return min(patch_size, head + tail)
+
+
 def _axis_supports(kernel_size: int, patch_size: int, dilation: int) -> list[int]:
-    """For each offset of an axis, how many pixels are read, and as many are written.
+    """For each offset of an axis, how many pixels are read, and as many are written."""
+    first, last = _axis_pieces(kernel_size, patch_size, dilation)
+    return [
+        min(patch_size, patch_size - first.get(offset, patch_size) + last.get(offset, 0))
+        for offset in sorted({*first, *last})
+    ]
+
+
+def _axis_pieces(
+    kernel_size: int, patch_size: int, dilation: int
+) -> tuple[dict[int, int], dict[int, int]]:
+    """By the offset, the least r of a tap that reads the pixels r.., the greatest of one with ..r.
 
     The tap at s = t·d = Po + r, 0 ≤ r < P, reads the pixels r.. of the patch at o for the first
     P - r of this one, and the pixels ..r of the patch at o + 1 for the last r.
     """
-    first: dict[int, int] = {}  # by offset: the least r of a tap that reads pixels r..
-    last: dict[int, int] = {}  # the greatest r of one that reads pixels ..r
+    first: dict[int, int] = {}
+    last: dict[int, int] = {}
     before = (kernel_size - 1) // 2
     for tap in range(-before, kernel_size - before):
         offset, rest = divmod(tap * dilation, patch_size)
         first[offset] = min(rest, first.get(offset, patch_size))
         if rest:
             last[offset + 1] = max(rest, last.get(offset + 1, 0))
-    return [
-        min(patch_size, patch_size - first.get(offset, patch_size) + last.get(offset, 0))
-        for offset in sorted({*first, *last})
-    ]
+    return first, last
 
 
 def matricisation_ranks(

@@ -17,7 +17,8 @@ vanish outside the receptive field would vanish there themselves (S.heads). T an
 (L21.theorem1 or S.dp2, S.finite).
 
 **Head dimension.** `convattn.bounds.head_width`. In the limit value maps may diverge, as those of
-S.kernel do. What is necessary for maps that stay bounded is a number of its own, `limit.bounded`.
+S.kernel and of S.width do. For maps that stay bounded there are numbers of their own:
+`limit.bounded` heads are necessary, `limit.bounded_sufficient` suffice.
 """
 
 from collections.abc import Sequence
@@ -28,19 +29,21 @@ from convattn.bounds.head_counts import HeadCount, HeadCounts, HeadRange
 from convattn.bounds.head_width import (
     balanced_ranks,
     matricisation_ranks,
+    shared_places,
     split_heads,
     triangular_pairs,
 )
+from convattn.bounds.narrow_heads import exact_heads, limit_heads
 from convattn.operators.integers import as_integer, per_axis
 
 ATTENTION = ("per_kernel", "shared")
 Sizes = tuple[int, ...]
 REGIME = {
     "limit": "heads that attend by position, by scores that may tend to infinity, and value maps "
-    "that may diverge with them (where more heads are necessary if these stay bounded, that number "
-    "is given too); values carry no positions; images with a query whose whole receptive field "
-    "they hold (for a count of S.heads, one token a side more than the furthest offset), "
-    "zero-padded by a ring, or judged at such queries alone",
+    "that may diverge with them (where more heads are necessary, or more are taken, if these stay "
+    "bounded, those numbers are given too); values carry no positions; images with a query whose "
+    "whole receptive field they hold (for a count of S.heads, one token a side more than the "
+    "furthest offset), zero-padded by a ring, or judged at such queries alone",
     "exact": "the same at finite scores, on images with a query that has a token of the image "
     "outside its receptive field; what is necessary is so with content scores too, if the "
     "weights are continuous in the image at zero (S.content)",
@@ -72,23 +75,25 @@ def heads(
 
     Returns:
         `HeadCounts`: `limit.necessary`, `limit.sufficient`, `exact.necessary` and
-        `exact.sufficient`, integers with a `claim`, a `basis` and a `reason` each; `limit.bounded`,
-        such an integer where value maps that stay bounded in the limit make more necessary, else
-        None.
+        `exact.sufficient`, integers with a `claim`, a `basis` and a `reason` each. `limit.bounded`
+        and `limit.bounded_sufficient` are such integers where they are known, for value maps that
+        stay bounded in the limit, to be more than the two of the limit, else None.
 
     Raises:
         ValueError: For sizes that are not positive integers or too large, more than two axes,
             another `attention`, and sizes without a closed form whose rank takes too long to
             compute.
 
-    Source: S.heads, S.kernel, S.finite, S.dp2, S.headdim of this project's ledger; L21 Theorems 1,
-        5 and 6.
+    Source: S.heads, S.kernel, S.finite, S.dp2, S.headdim, S.width of this project's ledger; L21
+        Theorems 1, 5 and 6.
 
     >>> counts = heads(3, patch_size=16, in_channels=3, out_channels=3, head_dim=64)
-    >>> int(counts.limit.necessary), int(counts.limit.bounded), int(counts.limit.sufficient)
-    (12, 20, 20)
+    >>> int(counts.limit.necessary), int(counts.limit.sufficient)  # with maps that may grow
+    (12, 16)
+    >>> int(counts.limit.bounded), int(counts.limit.bounded_sufficient)
+    (20, 20)
     >>> int(counts.exact.necessary), int(counts.exact.sufficient)
-    (24, 32)
+    (24, 28)
     >>> heads(5, patch_size=2).limit.necessary
     HeadCount(9, claim='S.heads', basis='proved')
     """
@@ -125,23 +130,30 @@ Pair = tuple[HeadCount, HeadCount]  # necessary, sufficient
 Geometry = tuple[Sizes, Sizes, Sizes]
 
 
-def _range(pair: Pair, bounded: HeadCount | None = None) -> HeadRange:
+def _range(pair: Pair, bounded: Pair | None = None) -> HeadRange:
     necessary, sufficient = pair
-    if bounded is not None and bounded <= necessary:
-        bounded = None
+    most, enough = (
+        (count if count > usual else None for count, usual in zip(bounded, pair, strict=True))
+        if bounded
+        else (None, None)
+    )
     if necessary == sufficient:
-        return HeadRange(necessary, sufficient, bounded=bounded)
+        return HeadRange(necessary, sufficient, "", most, enough)
     between = ""
-    if bounded is not None:
-        between = f", {bounded} if the value maps stay bounded ({bounded.claim}: {bounded.reason}),"
-    diverging = " with value maps that diverge" if bounded and bounded >= sufficient else ""
+    if most is not None:
+        between = f", {most} if the value maps stay bounded ({most.claim}: {most.reason}),"
+    growing = ""
+    if enough is not None:
+        growing = f" with value maps that grow, {enough} with bounded ones ({enough.claim})"
+    diverging = " with value maps that diverge" if most and most >= sufficient else ""
     return HeadRange(
         necessary,
         sufficient,
         f"{necessary} heads are shown to be necessary ({necessary.claim}: {necessary.reason})"
-        f"{between} and {sufficient} to suffice ({sufficient.claim}: {sufficient.reason}); whether "
-        f"fewer than {sufficient} do for every kernel{diverging} is open",
-        bounded,
+        f"{between} and {sufficient} to suffice ({sufficient.claim}: {sufficient.reason}){growing};"
+        f" whether fewer than {sufficient} do for every kernel{diverging} is open",
+        most,
+        enough,
     )
 
 
@@ -212,8 +224,8 @@ def _narrow(
     channels: tuple[int, int],
     dimension: int,
     shared: bool,
-) -> tuple[Pair, Pair, HeadCount]:
-    """The counts for heads of this dimension, and what is necessary with bounded value maps."""
+) -> tuple[Pair, Pair, Pair]:
+    """The counts for heads of this dimension; those of the limit with bounded value maps last."""
 
     def parts(width: int) -> int:
         return -(-width // dimension)
@@ -227,6 +239,7 @@ def _narrow(
         rows = inner.least - 1 if inner else 0
         basis = "proved" if inner is None or inner.proved else "checked"
     split = split_heads(*geometry, *channels, dimension)
+    places = (*shared_places(*geometry, *channels), dimension)
     balanced = sum(balanced_ranks(*geometry, *channels))
 
     def most(*counts: HeadCount) -> HeadCount:
@@ -249,9 +262,12 @@ def _narrow(
         HeadCount(rows + parts(full), "S.headdim", basis, f"substitution of {rows} heads"),
         HeadCount(parts(balanced), "S.headdim", "proved", "rk_in + rk_out of a balanced kernel"),
     )
+    one_hot = HeadCount(split, "S.headdim", "proved", "every offset's map split over heads")
     sufficient = [
-        HeadCount(split, "S.headdim", "proved", "every offset's map split over heads"),
-        HeadCount(split + parts(full), "S.headdim", "proved", "and the uniform head's"),
+        HeadCount(
+            limit_heads(*places), "S.width", "proved", "coordinates share heads, maps grow like 1/ε"
+        ),
+        HeadCount(exact_heads(*places), "S.width", "proved", "coordinates share the heads"),
     ]
     if not shared:  # the maps of S.kernel's heads have at most the full width
         sufficient = [
@@ -264,4 +280,9 @@ def _narrow(
             )
             for count, pair in zip(sufficient, (limit, exact), strict=True)
         ]
-    return (necessary[0], sufficient[0]), (necessary[1], sufficient[1]), bounded
+    sufficient[0] = min(one_hot, *reversed(sufficient), key=int)
+    return (
+        (necessary[0], sufficient[0]),
+        (necessary[1], sufficient[1]),
+        (bounded, min(one_hot, sufficient[1], key=int)),
+    )

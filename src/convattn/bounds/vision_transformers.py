@@ -96,9 +96,10 @@ class HeadsRow:
 
     Attributes:
         enough: `"exactly"` if the layer has the heads and the width for every such convolution
-            exactly, `"limit"` if in the limit only; `"no"` if for some kernel it has not, in any
-            limit; `"bounded: no"` if for some kernel it has not in a limit with value maps that
-            stay bounded, and with others that is not known; `"open"` if nothing is known.
+            exactly, `"limit"` if in the limit only, and `"growing"` if only in one with value maps
+            that grow without bound; `"no"` if for some kernel it has not, in any limit; `"bounded:
+            no"` if for some kernel it has not in a limit with value maps that stay bounded, and
+            with others that is not known; `"open"` if nothing is known.
     """
 
     size: AttentionSize
@@ -114,13 +115,18 @@ class HeadsRow:
         if self.size.heads >= self.exact.sufficient:
             return "exactly"
         if self.size.heads >= self.limit.sufficient:
-            return "limit"
+            return "limit" if self.size.heads >= self.bounded_sufficient else "growing"
         return "open" if self.size.heads >= self.bounded else "bounded: no"
 
     @property
     def bounded(self) -> HeadCount:
         """What is necessary in the limit if the value maps stay bounded."""
         return self.limit.bounded or self.limit.necessary
+
+    @property
+    def bounded_sufficient(self) -> HeadCount:
+        """What suffices in the limit if they do."""
+        return self.limit.bounded_sufficient or self.limit.sufficient
 
     def as_dict(self) -> dict[str, Any]:
         """What JSON can hold."""
@@ -152,11 +158,11 @@ def heads_table(kernel_sizes: tuple[int, ...] = (3, 5, 7)) -> list[HeadsRow]:
     Raises:
         ValueError: For what is not a kernel size.
 
-    Source: S.headdim of this project's ledger; the models' papers, named in each row.
+    Source: S.headdim and S.width of this project's ledger; the models' papers, named in each row.
 
     >>> row = next(row for row in heads_table((3,)) if row.size.model == "ViT-B/16")
     >>> row.size.heads, int(row.limit.sufficient), int(row.exact.sufficient), row.enough
-    (12, 20, 32, 'bounded: no')
+    (12, 16, 28, 'bounded: no')
     """
     rows = []
     for size in VISION_TRANSFORMERS:

@@ -30,6 +30,7 @@ ROWS = {
     "necessary": "necessary",
     "bounded": "necessary with bounded value maps",
     "sufficient": "sufficient",
+    "bounded_sufficient": "sufficient with bounded value maps",
 }
 
 
@@ -148,7 +149,7 @@ def _models(kernel_sizes: Sequence[int], json: Path | None) -> int:
             "yes" if row.size.holds_patch else "no",
             str(row.kernel_size),
             _interval(row.limit.necessary, row.limit.sufficient),
-            _interval(row.bounded, row.limit.sufficient),
+            _interval(row.bounded, row.bounded_sufficient),
             _interval(row.exact.necessary, row.exact.sufficient),
             row.enough,
         )
@@ -159,9 +160,8 @@ def _models(kernel_sizes: Sequence[int], json: Path | None) -> int:
         "Necessary for the worst K x K convolution of the RGB image, to what suffices for every "
         "one: in the limit, in a limit with value maps that stay bounded, and exactly. 'patch': "
         "a token is as wide as its patch. 'enough': 'no', for some kernel the layer has not the "
-        "heads or the width; 'bounded: no', not if value maps stay bounded, else open. Sizes: "
-        + "; ".join(sources)
-        + ".",
+        "heads or the width; 'growing', in a limit whose value maps grow without bound; "
+        "'bounded: no', not if they stay bounded, else open. Sizes: " + "; ".join(sources) + ".",
         markup=False,
     )
     write_json(json, {"schema": 1, "rows": [row.as_dict() for row in rows]})
@@ -215,8 +215,8 @@ def _write_certificate(path: Path, sizes: dict[str, Any]) -> dict[str, Any]:
         console().print(f"It certifies {heads}: {CERTIFIES}.", markup=False)
         if sizes["head_dim"] is not None:
             console().print(
-                f"The numbers above for heads of dimension {sizes['head_dim']} are S.headdim's; "
-                "this file does not certify them.",
+                f"The numbers above for heads of dimension {sizes['head_dim']} are S.headdim's "
+                "and S.width's; this file does not certify them.",
                 markup=False,
             )
     return {

@@ -1,6 +1,7 @@
 """`conv_to_attention`: convolution weights in, attention weights out."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, SupportsIndex
 
@@ -13,6 +14,7 @@ from convattn.constructions.geometry import ConvolutionGeometry
 from convattn.constructions.given_kernel import given_kernel_layer
 from convattn.constructions.head_dimension import map_supports, split_heads
 from convattn.constructions.li_output_map import expand_groups, token_bias, token_maps
+from convattn.constructions.narrow_heads import fewest_narrow_heads
 from convattn.constructions.regimes import CONSTRUCTIONS, Heads, Number, check_regime
 from convattn.constructions.row_basis import (
     concrete_kernel,
@@ -44,6 +46,7 @@ def conv_to_attention(
     head_dim: SupportsIndex | None = None,
     padding: Any = "SAME",
     heads: str | None = None,
+    epsilon: float | None = None,
 ) -> AttentionLayer:
     """The attention layer that computes `conv` with this kernel, stride, dilation and padding.
 
@@ -72,7 +75,12 @@ def conv_to_attention(
             alone; exact ones attend to what follows as well, and take it back up to rounding.
         heads: `"fewest"` takes ρ + 1 heads, ρ the rank of this kernel's F (S.kernel; `heads_of`),
             with one head for each of ρ independent mixtures of offsets: two for a Sobel kernel in
-            place of ten. The kernel must be concrete. None takes one head for each offset.
+            place of ten. The kernel must be concrete. With head_dim it takes S.width's heads,
+            in which coordinates share the places, or those of S.kernel split, where they are fewer
+            than the usual ones; with `exact=False` those of S.width in the limit, whose maps grow
+            like 1/ε. None takes one head for each offset, split to head_dim.
+        epsilon: ε in (0, 1) of that limit form; the result is off by about ε, and by κ·u with
+            κ = 1 + 2/ε from the roundoff u of the kernel's dtype. None for √(2u).
 
     Returns:
         An `AttentionLayer` of dtype `kernel.dtype` for any image; with `"SAME"`, that P divides.
@@ -84,10 +92,11 @@ def conv_to_attention(
             `"polygon"` of very many offsets, that rounding would swallow; a `"rotary"` layer of a
             kernel that reaches over 512 tokens; complex numbers; maps that overflow the kernel's
             dtype; a padding whose output is larger than the image; `heads="fewest"` with another
-            encoding, a limit form, a leak or a head_dim.
+            encoding, a leak, or a limit form but with head_dim; `epsilon` without that form,
+            outside (0, 1), or so small that κ·u > 2⁻⁷.
 
-    Source: C20 Theorem 1; L21 Theorem 1; S.finite, S.dp1, S.dp2, S.polygon, S.headdim, S.pad,
-        N.rope.
+    Source: C20 Theorem 1; L21 Theorem 1; S.finite, S.dp1, S.dp2, S.polygon, S.headdim, S.width,
+        S.pad, N.rope.
 
     >>> import convattn as ca
     >>> layer = ca.conv_to_attention([[[1.0]], [[2.0]], [[3.0]]])
@@ -113,17 +122,17 @@ def conv_to_attention(
         )
     kernel = expand_groups(kernel, groups)
     filled = None if outside.is_zero_ring else outside
-    if heads is not None:
-        require_fewest(heads, encoding, exact, leak, head_dim)
-        if not is_clearly_of_full_rank(distinct_rows(concrete_kernel(kernel), geometry)[0]):
-            return given_kernel_layer(
-                kernel,
-                bias,
-                patch_size=geometry.patch_size,
-                stride=geometry.stride,
-                dilation=geometry.dilation,
-                padding=filled,
-            )
+    require_fewest(heads, encoding, exact, leak, logit, head_dim, epsilon)
+    of_rank = heads is not None and head_dim is None
+    if of_rank and not is_clearly_of_full_rank(distinct_rows(concrete_kernel(kernel), geometry)[0]):
+        return given_kernel_layer(
+            kernel,
+            bias,
+            patch_size=geometry.patch_size,
+            stride=geometry.stride,
+            dilation=geometry.dilation,
+            padding=filled,
+        )
     construction = CONSTRUCTIONS[encoding]
     limit = {"logit": logit, "alpha": alpha}[construction.limit]
     leak, limit = as_float(leak), None if limit is None else as_float(limit)
@@ -142,7 +151,7 @@ def conv_to_attention(
         )
         origins, value, output = split_heads(blocks, supports, as_integer(head_dim, "head_dim"))
         positions = positions.take_heads(origins)
-    return AttentionLayer(
+    layer = AttentionLayer(
         encoding=positions,
         value=value,
         output=output,
@@ -152,6 +161,11 @@ def conv_to_attention(
         dilation=geometry.dilation,
         ring=geometry.ring,
         padding=filled,
+    )
+    if heads is None or head_dim is None:
+        return layer
+    return narrow_layer(
+        layer, kernel, bias, geometry, as_integer(head_dim, "head_dim"), exact, epsilon
     )
 
 
@@ -174,21 +188,75 @@ def build(
     return CONSTRUCTIONS[encoding].build(maps, geometry, exact, leak, limit)
 
 
+def narrow_layer(
+    usual: AttentionLayer,
+    kernel: Array,
+    bias: Array | None,
+    geometry: ConvolutionGeometry,
+    head_dim: int,
+    exact: bool,
+    epsilon: float | None,
+) -> AttentionLayer:
+    """The fewest of the usual heads, S.width's and, at finite scores, S.kernel's split.
+
+    Raises:
+        ValueError: As `conv_to_attention` says.
+    """
+    concrete_kernel(kernel)
+    if exact:
+        whole = given_kernel_layer(
+            kernel,
+            bias,
+            patch_size=geometry.patch_size,
+            stride=geometry.stride,
+            dilation=geometry.dilation,
+            padding=usual.padding,
+        )
+        blocks = whole.output
+        assert blocks is not None
+        supports = np.asarray(blocks) != 0
+        supports[:, 0, 0] |= not supports.any()  # a kernel of zeros keeps a head
+        origins, value, output = split_heads(blocks, supports, head_dim)
+        if len(origins) < usual.heads:
+            positions = whole.encoding.take_heads(origins)
+            usual = replace(usual, encoding=positions, value=value, output=output)
+    maps = token_maps(kernel, geometry)
+    fewer = fewest_narrow_heads(maps, geometry.offsets, head_dim, exact, epsilon, usual.heads)
+    if fewer is None:
+        return usual
+    return replace(usual, encoding=fewer[0], value=fewer[1], output=fewer[2])
+
+
 def require_fewest(
-    heads: str, encoding: str, exact: bool, leak: float | Array, head_dim: SupportsIndex | None
+    heads: str | None,
+    encoding: str,
+    exact: bool,
+    leak: float | Array,
+    logit: float | Array | None,
+    head_dim: SupportsIndex | None,
+    epsilon: float | None,
 ) -> None:
-    """Refuse what the layer of ρ + 1 heads does not have.
+    """Refuse what the layers of the fewest heads do not have, and an ε without them.
 
     Raises:
         ValueError: As described above.
     """
+    if epsilon is not None and (heads is None or head_dim is None or exact):
+        raise ValueError(
+            f"epsilon={epsilon}, but only the limit form of the fewest narrow heads takes one: "
+            "give head_dim, heads='fewest' and exact=False, or leave it out"
+        )
+    if heads is None:
+        return
     if heads != "fewest":
         raise ValueError(
             f"heads={heads!r}, but expected 'fewest' or None (one head for each offset); for a "
             "number of heads use approximate_convolution"
         )
-    given = {"encoding": encoding, "exact": exact, "leak": leak, "head_dim": head_dim}
-    usual = {"encoding": "bias", "exact": True, "leak": 0.5, "head_dim": None}
+    given = {"encoding": encoding, "leak": leak, "logit": logit}
+    usual: dict[str, Any] = {"encoding": "bias", "leak": 0.5, "logit": None}
+    if head_dim is None:
+        given["exact"], usual["exact"] = exact, True
     for name, value in given.items():
         if isinstance(value, Array) or value != usual[name]:
             raise ValueError(

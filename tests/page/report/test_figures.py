@@ -113,13 +113,14 @@ def test_the_head_counts_are_those_of_the_library(page: Any) -> None:
         wanted = ca.heads(
             kernel, patch_size=patch, in_channels=inputs, out_channels=outputs, head_dim=width
         )
-        bounded = wanted.limit.bounded
+        bounded, enough = wanted.limit.bounded, wanted.limit.bounded_sufficient
         assert counts == {
             "offsets": wanted.offsets,
             "rank": wanted.rank,
             "limit": [int(wanted.limit.necessary), int(wanted.limit.sufficient)],
             "exact": [int(wanted.exact.necessary), int(wanted.exact.sufficient)],
             "bounded": None if bounded is None else int(bounded),
+            "boundedSufficient": None if enough is None else int(enough),
         }
 
 
@@ -206,7 +207,7 @@ def test_the_controls_drive_the_figures(page: Any) -> None:
     assert page.locator("#preset").input_value() == "drawn"
     page.select_option("#model", "ViT-B/16")
     counts = json.loads(page.locator("#text-2").get_attribute("data-value"))
-    assert counts["limit"] == [12, 20]
+    assert counts["limit"] == [12, 16]
     page.locator("#kernel input").first.fill("")  # an entry that is no number counts as zero
     page.wait_for_timeout(50)
     assert page.locator("#table-3 td.equal").count() == 4

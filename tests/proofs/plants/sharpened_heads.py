@@ -160,5 +160,5 @@ PLANTS = [
     ("headdim", "diverging value maps", "two_for_three", rounded),
     ("headdim", "diverging value maps", "two_for_three", rank_two),
     ("headdim", "diverging value maps", "two_for_three", negative_weights),
-    ("headdim", "heads of the library", "bounds.heads.split_heads", always(1)),
+    ("headdim", "heads of the library", f"{WIDTH}.split_heads", always(1)),
 ]  # fmt: skip

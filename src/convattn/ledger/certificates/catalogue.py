@@ -19,6 +19,7 @@ from convattn.ledger.certificates.lower_bound import (
     generic_bound_certificate,
     pixel_bound_certificate,
 )
+from convattn.ledger.certificates.narrow_heads import narrow_heads_certificate
 from convattn.ledger.certificates.total_variation import (
     bias_variation_certificate,
     quadratic_variation_certificate,
@@ -104,6 +105,13 @@ HEAD_DIMENSIONS = (  # K, P, channels, d_H, regime
     (3, 4, 3, 12, "limit"),
     (3, 4, 3, 12, "finite"),
     (3, 1, 2, 1, "limit"),
+)
+NARROW_HEADS = (  # K, P, in, out, d_H, regime
+    (3, 16, 3, 3, 64, "limit"),
+    (3, 16, 3, 3, 64, "finite"),
+    (5, 4, 2, 3, 5, "limit"),
+    (5, 4, 3, 2, 5, "finite"),
+    (3, 1, 3, 3, 2, "finite"),
 )
 BOX_BOUNDS = ((3, 2), (3, 3), (5, 2), (3, 16), (5, 16))  # K, P
 HARD = (  # Two pixels, K = 1: head i attends to pixel i from every query.
@@ -249,6 +257,14 @@ def _bounds() -> Named:
         sizes = (kernel, patch, channels, channels, width)
         made = head_dimension_certificate(statement, *sizes, regime)
         yield f"S.headdim-K{kernel}-P{patch}-d{width}-{regime}", made
+    for kernel, patch, channels, out, width, regime in NARROW_HEADS:
+        statement = (
+            f"So many heads of dimension {width} are every {kernel}x{kernel} convolution of "
+            f"{channels} input and {out} output channels on patches of size {patch}."
+        )
+        sizes = (kernel, patch, channels, out, width)
+        made = narrow_heads_certificate(statement, *sizes, regime)
+        yield f"S.width-K{kernel}-P{patch}-d{width}-{regime}", made
 
 
 def _counterexamples() -> Named:

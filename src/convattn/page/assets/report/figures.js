@@ -150,7 +150,7 @@
   convattn.enough = (model, counts) => {
     if (!model.holdsPatch || model.heads < counts.limit[0]) return "no";
     if (model.heads >= counts.exact[1]) return "exactly";
-    if (model.heads >= counts.limit[1]) return "limit";
+    if (model.heads >= counts.limit[1]) return model.heads >= (counts.boundedSufficient ?? 0) ? "limit" : "growing";
     return model.heads >= (counts.bounded ?? counts.limit[0]) ? "open" : "bounded: no";
   };
 
@@ -165,7 +165,7 @@
     const counts = convattn.headCounts(size, patch, input, output, width);
     const range = ([low, high]) => (low === high ? `${low}` : `${low} to ${high}`);
     byId("text-2").textContent = `K = ${size}, P = ${patch}, ${input} to ${output} channels: ${counts.offsets} token offsets, rank ${counts.rank}. Heads in the limit: ${range(counts.limit)}`
-      + `${counts.bounded ? ` (${counts.bounded} necessary if the value maps stay bounded)` : ""}; exactly: ${range(counts.exact)}.`;
+      + `${counts.bounded ? ` (if the value maps stay bounded: ${range([counts.bounded, counts.boundedSufficient ?? counts.limit[1]])})` : ""}; exactly: ${range(counts.exact)}.`;
     byId("text-2").dataset.value = JSON.stringify(counts);
     const all = Array.from({ length: 15 }, (_, k) => [k + 1, convattn.headCounts(k + 1, patch, input, output, width)]);
     const line = (pick) => all.map(([k, found]) => [k, pick(found)]);

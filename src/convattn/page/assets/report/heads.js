@@ -5,7 +5,8 @@
 // How many token offsets an axis has on each side: before and behind.
 const reaches = (size, patch) => [Math.ceil(Math.floor((size - 1) / 2) / patch), Math.ceil(Math.floor(size / 2) / patch)];
 
-// For each offset of an axis, how many pixels of a patch the kernel can read there.
+// For each offset of an axis, how many pixels of a patch the kernel can read there; and how many it
+// reads at offsets other than 0.
 const supports = (size, patch) => {
   const before = Math.floor((size - 1) / 2);
   const [first, last] = [new Map(), new Map()];
@@ -15,8 +16,31 @@ const supports = (size, patch) => {
     first.set(offset, Math.min(rest, first.get(offset) ?? patch));
     if (rest) last.set(offset + 1, Math.max(rest, last.get(offset + 1) ?? 0));
   }
-  return [...new Set([...first.keys(), ...last.keys()])]
-    .map((offset) => Math.min(patch, patch - (first.get(offset) ?? patch) + (last.get(offset) ?? 0)));
+  const away = (found, least) => Math.max(0, ...[...found].filter(([offset]) => offset).map(([, rest]) => least(rest)));
+  const offsets = [...new Set([...first.keys(), ...last.keys()])].sort((a, b) => (a !== 0) - (b !== 0)); // 0 is the first
+  return {
+    used: offsets.map((offset) => Math.min(patch, patch - (first.get(offset) ?? patch) + (last.get(offset) ?? 0))),
+    shared: Math.min(patch, away(first, (rest) => patch - rest) + away(last, (rest) => rest)),
+  };
+};
+
+// S.width: heads of this width that share the places of the coordinates, in the limit and exactly.
+// The widths are those of the offsets other than 0; `read` of the coordinates are read there.
+const narrowHeads = (widths, coordinates, read, width) => {
+  const parts = (number) => Math.ceil(number / width);
+  const own = widths.reduce((sum, each) => sum + parts(each), 0);
+  const spare = own * width - widths.reduce((sum, each) => sum + each, 0);
+  const limit = own + parts(coordinates - Math.min(spare, coordinates - read));
+  let atToken = Math.max(2, parts(2 * read));
+  const room = widths.reduce((sum, each) => sum + (each > width ? Math.floor((parts(each) * width - each) / 2) : 0), 0);
+  let missing = coordinates - read - room - Math.floor((atToken * width - 2 * read) / 2);
+  let second = 0;
+  for (const each of widths.filter((one) => one <= width).sort((a, b) => a - b)) {
+    const gain = Math.floor((2 * width - each) / 2);
+    if (missing > 0 && 2 * gain >= width) { second += 1; missing -= gain; }
+  }
+  if (missing > 0) atToken += parts(2 * missing - ((atToken * width) % 2));
+  return [limit, own + second + atToken];
 };
 
 // Necessary and sufficient heads, in the limit and exactly: the numbers of convattn.heads.
@@ -29,7 +53,7 @@ convattn.headCounts = (size, patch, inChannels, outChannels, width = null) => {
   const full = rank === offsets;
   let limit = full ? [rank, offsets] : [rank + 1, rank + 1];
   let exact = [rank + 1, full ? offsets + 1 : rank + 1];
-  let bounded = null;
+  let [bounded, boundedSufficient] = [null, null];
   if (width !== null) {
     const parts = (number) => Math.ceil(number / width);
     const narrow = Math.min(inChannels, outChannels);
@@ -40,15 +64,20 @@ convattn.headCounts = (size, patch, inChannels, outChannels, width = null) => {
     const rows = free ? rankOf(free) - 1 : 0;
     const whole = parts(pixels * narrow);
     const balanced = patch === 1 ? ranks(size ** 2 - 1) : [0, 0];
-    const used = supports(size, patch);
-    const split = used.flatMap((a) => used.map((b) => parts(a * b * narrow))).reduce((sum, part) => sum + part, 0);
+    const { used, shared } = supports(size, patch);
+    const [, ...widths] = used.flatMap((a) => used.map((b) => a * b * narrow));
+    const coordinates = pixels * narrow;
+    const places = narrowHeads(widths, coordinates, coordinates - (patch - shared) ** 2 * narrow, width);
+    const split = widths.reduce((sum, each) => sum + parts(each), whole);
     const [input, output] = ranks(apart);
     bounded = Math.max(rows + whole, parts(balanced[0] + balanced[1]));
-    limit = [Math.max(limit[0], parts(Math.max(input, output))), Math.min(split, limit[1] * whole)];
-    exact = [Math.max(exact[0], parts(input + output), rows + 1 + whole), Math.min(split + whole, exact[1] * whole)];
+    exact = [Math.max(exact[0], parts(input + output), rows + 1 + whole), Math.min(places[1], exact[1] * whole)];
+    limit = [Math.max(limit[0], parts(Math.max(input, output))), Math.min(places[0], limit[1] * whole, exact[1])];
+    boundedSufficient = Math.min(split, exact[1]);
     if (bounded <= limit[0]) bounded = null;
+    if (boundedSufficient <= limit[1]) boundedSufficient = null;
   }
-  return { offsets, rank, limit, exact, bounded };
+  return { offsets, rank, limit, exact, bounded, boundedSufficient };
 };
 
 // The kernel of a channel pair: the given one, turned by so many quarters.

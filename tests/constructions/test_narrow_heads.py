@@ -1,0 +1,180 @@
+"""S.width: the places of coordinates in heads, by exact arithmetic, and the layers made of them."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from comparison import assert_equal
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import seeds
+
+import convattn as ca
+from convattn.bounds.head_width import shared_places, split_heads
+from convattn.bounds.narrow_heads import exact_heads, limit_heads
+from convattn.constructions.geometry import ConvolutionGeometry
+from convattn.constructions.li_output_map import token_maps
+from convattn.constructions.narrow_heads import (
+    amplification_of,
+    counted,
+    exact_layout,
+    fewest_narrow_heads,
+    limit_layout,
+    usable_epsilon,
+)
+from convattn.encodings.bias import BiasEncoding
+from convattn.encodings.mixture import MixtureEncoding
+
+
+def drawn_supports(seed):
+    rng = np.random.default_rng(seed)
+    supports = rng.random((rng.integers(1, 6), rng.integers(1, 9))) < rng.random()
+    supports[0, 0] = True
+    return supports, int(rng.integers(len(supports))), int(rng.integers(1, 11))
+
+
+def put(heads, j):
+    """What the heads that hold j put at each offset, and with the share of the uniform row, of each
+    map: `[offsets + 1, offsets]`; each head holds it once."""
+    held = np.argwhere(heads.coordinates == j)
+    assert len({head for head, _ in held}) == len(held)
+    total = np.zeros((heads.weights.shape[1] + 1, heads.weights.shape[1]))
+    for head, place in held:
+        total += np.outer([*heads.weights[head], 1], heads.coefficients[head, place])
+    return total
+
+
+@given(seeds())
+def test_exact_heads_put_every_map_at_its_offset_and_nothing_elsewhere(seed):
+    supports, centre, head_dim = drawn_supports(seed)
+    heads = exact_layout(supports, centre, head_dim)
+    assert heads.weights.min() >= 0
+    assert len(heads.weights) == exact_heads(*counted(supports, centre), head_dim)
+    for j in range(supports.shape[1]):
+        wanted = np.diag(supports[:, j].astype(float))
+        wanted[centre, centre] = supports[:, j].any()
+        assert_equal(put(heads, j), np.concatenate([wanted, 0 * wanted[:1]]))
+
+
+@given(seeds(), st.sampled_from([2.0**-4, 2.0**-20]))
+def test_limit_heads_are_wrong_by_epsilon_where_a_coordinate_is_read_by_its_own_token_alone(
+    seed, epsilon
+):
+    supports, centre, head_dim = drawn_supports(seed)
+    heads = limit_layout(supports, centre, head_dim, epsilon)
+    widths, coordinates, read = counted(supports, centre)
+    assert len(heads.weights) == limit_heads(widths, coordinates, read, head_dim)
+    for j in range(supports.shape[1]):
+        wanted = np.diag(supports[:, j].astype(float))
+        wanted[centre, centre] = supports[:, j].any()
+        error = put(heads, j)[:-1] - wanted
+        if np.delete(supports, centre, axis=0)[:, j].any():
+            assert not error.any()
+        assert np.delete(error, centre, axis=0).max(initial=0) <= epsilon
+        assert not error[centre].any()
+
+
+@pytest.mark.parametrize("size", [(1,), (2,), (7,), (3, 3), (4, 5)])
+@pytest.mark.parametrize("patch", [1, 2, 3, 5])
+@pytest.mark.parametrize("channels", [(2, 2), (2, 3), (3, 2)])
+def test_places_of_a_generic_kernel_are_those_of_its_maps(size, patch, channels):
+    geometry = ConvolutionGeometry.of(size, patch)
+    maps = np.asarray(token_maps(jnp.ones((*size, *channels)), geometry))
+    side = maps.any(axis=2 if channels[0] <= channels[1] else 1)
+    sizes = (geometry.kernel_size, geometry.patch_size, geometry.dilation, *channels)
+    places = shared_places(*sizes)
+    assert counted(side, geometry.offsets.index((0,) * len(size))) == places
+    for head_dim in (1, 2, 3, 5, 100):
+        split = split_heads(*sizes, head_dim)
+        assert limit_heads(*places, head_dim) <= split
+        assert exact_heads(*places, head_dim) <= split - (-places[1] // head_dim)
+
+
+def test_a_patch_embedding_of_16_pixels_and_three_channels():
+    """16 heads of 64 in the limit, within ε, and 28 exactly."""
+    rng = np.random.default_rng(0)
+    kernel, images = rng.integers(-9, 10, (3, 3, 3, 3)), rng.integers(0, 9, (1, 48, 48, 3))
+    with jax.enable_x64(True):
+        kernel, images = kernel.astype(np.float64), images.astype(np.float64)
+        wanted = np.asarray(ca.conv(images, kernel))
+        largest = 9 * 9 * 27  # |W| |X| over the taps and channels
+        for exact, heads, error in ((True, 28, 1e-12), (False, 16, 2.0**-20 * largest)):
+            layer = ca.conv_to_attention(
+                kernel, patch_size=16, head_dim=64, heads="fewest", exact=exact,
+                epsilon=None if exact else 2.0**-20,
+            )  # fmt: skip
+            assert layer.heads == heads == layer.value.shape[0]
+            assert layer.value.shape[2] == layer.output.shape[1] == 64
+            found = np.abs(np.asarray(ca.apply_attention(layer, images)) - wanted).max()
+            assert found < error
+            assert exact or found > error * 2.0**-10
+
+
+@pytest.mark.parametrize("channels", [(2, 3), (3, 2)])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"patch_size": 2, "stride": 2},
+        {"patch_size": 2, "stride": 3},
+        {"patch_size": 3, "padding": "EDGE"},
+        {"patch_size": 2, "dilation": 3},
+    ],
+)  # fmt: skip
+def test_both_sides_and_all_options(channels, options):
+    rng = np.random.default_rng(0)
+    with jax.enable_x64(True):
+        kernel, bias = rng.normal(size=(3, 3, *channels)), rng.normal(size=channels[1])
+        images = rng.normal(size=(1, 6, 6, channels[0]))
+        named = {name: value for name, value in options.items() if name != "patch_size"}
+        wanted = np.asarray(ca.conv(images, kernel, bias, **named))
+        for exact in (True, False):
+            layer = ca.conv_to_attention(
+                kernel, bias, head_dim=2, heads="fewest", exact=exact, **options
+            )
+            usual = ca.conv_to_attention(kernel, bias, head_dim=2, exact=exact, **options)
+            assert layer.heads <= usual.heads
+            error = np.abs(np.asarray(ca.apply_attention(layer, images)) - wanted).max()
+            assert error < (1e-12 if exact else 1e-5)
+
+
+def test_other_heads_where_they_are_fewer():
+    sobel = np.array([[1, 0, -1], [2, 0, -2], [1, 0, -1]], np.float32)[..., None, None]
+    zeros = ca.conv_to_attention(0 * sobel, head_dim=1, heads="fewest")
+    assert zeros.heads == 1
+    assert not np.asarray(ca.apply_attention(zeros, np.ones((1, 3, 3, 1), np.float32))).any()
+    assert ca.conv_to_attention(sobel, head_dim=1, heads="fewest").heads == 2  # S.kernel's
+    kernel = np.random.default_rng(0).normal(size=(3, 3, 2, 2)).astype("bfloat16")
+    limit = ca.conv_to_attention(kernel, head_dim=2, heads="fewest", exact=False)
+    assert isinstance(limit.encoding, BiasEncoding)  # one-hot heads are as few
+    narrow = ca.conv_to_attention(kernel, head_dim=3, patch_size=4, heads="fewest")
+    assert isinstance(narrow.encoding, MixtureEncoding)
+    by_patches = {"head_dim": 3, "patch_size": 4, "heads": "fewest", "exact": False}
+    with pytest.raises(ValueError, match=r"nothing of the result in bfloat16.*exact=True"):
+        ca.conv_to_attention(kernel, **by_patches)
+
+
+def test_no_maps_no_heads():
+    maps = jnp.zeros((3, 2, 2))
+    assert fewest_narrow_heads(maps, ((-1,), (0,), (1,)), 1, True) is None
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "message"),
+    [
+        (0.0, "epsilon=0.0, but expected a number strictly between 0 and 1"),
+        (1.0, "epsilon=1.0, but expected"),
+        (float("nan"), "epsilon=nan, but expected"),
+        (1e-5, "amplifies rounding by 2.0e.05, .*a larger epsilon, or a wider dtype"),
+    ],
+)
+def test_refused_epsilons(epsilon, message):
+    with pytest.raises(ValueError, match=message):
+        usable_epsilon(epsilon, jnp.float32)
+
+
+def test_epsilon_balances_what_is_wrong_and_what_is_rounded():
+    roundoff = 2.0**-24
+    epsilon = usable_epsilon(None, jnp.float32)
+    assert epsilon == pytest.approx((amplification_of(epsilon) - 1) * roundoff)
+    with pytest.raises(ValueError, match="head_dim=0, but expected an integer ≥ 1"):
+        fewest_narrow_heads(jnp.ones((1, 1, 1)), ((0,),), 0, True)

@@ -1,0 +1,76 @@
+import pytest
+from certificate_cases import CASES, drop, put, verdict_after, verdict_on
+from head_cases import shared_places
+
+# heads of "places": (S_-1 with pixels 2 and 1), (S_-1 + S_0 with 1), (S_1/2 with 0), two at S_0
+
+
+def alike(body):
+    """Both heads of the token itself attend alike."""
+    body["heads"][4]["weights"] = ["0", "0", "0"]
+
+
+def no_head(body):
+    body["heads"], body["count"] = [], 0
+
+
+def nobody(body):
+    """No head holds pixel 1."""
+    body["heads"][0]["coordinates"], body["heads"][1]["coordinates"] = [2], []
+
+
+def many_offsets(body):
+    body["kernel_size"], body["patch_size"] = [63], [1]
+    body["in_channels"] = body["out_channels"] = 3
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "code"),
+    [
+        ("places", put(["extra"], 1), "malformed"),
+        ("places", drop(["regime"]), "malformed"),
+        ("places", put(["regime"], "exact"), "malformed"),
+        ("places", put(["kernel_size"], [3, 3, 3]), "malformed"),
+        ("places", put(["patch_size"], [65]), "range"),
+        ("places", put(["in_channels"], 0), "range"),
+        ("places", put(["kernel_size"], [63]), "malformed"),
+        ("places", many_offsets, "range"),
+        ("places", put(["head_dimension"], 0), "range"),
+        ("places", put(["head_dimension"], 1), "coordinates"),
+        ("places", put(["count"], 6), "malformed"),
+        ("places", no_head, "range"),
+        ("places", put(["heads", 0, "extra"], 1), "malformed"),
+        ("places", put(["heads", 0, "weights", 0], "-1"), "weights"),
+        ("places", put(["heads", 2, "weights", 2], "7/3"), None),
+        ("places", drop(["heads", 0, "weights", 0]), "malformed"),
+        ("places", put(["heads", 0, "coordinates"], [2, 2]), "coordinates"),
+        ("places", put(["heads", 0, "coordinates"], [2, 3]), "range"),
+        ("places", put(["heads", 0, "coordinates"], [1]), "span"),  # its own offset is lost
+        ("places", put(["heads", 1, "coordinates"], []), "span"),  # one place for two
+        ("places", put(["heads", 0, "weights", 1], "1"), "span"),  # two heads that attend alike
+        ("places", put(["heads", 2, "weights"], ["0", "1", "0"]), "span"),
+        ("places", put(["heads", 3, "coordinates"], [0]), "span"),  # nothing takes the leak back
+        ("places", alike, "span"),
+        ("places", nobody, "span"),
+        ("places", put(["in_channels"], 3), "span"),  # six coordinates, of which three are held
+        ("places_limit", put(["heads", 0, "coordinates"], [1]), "span"),
+        ("places_limit", put(["heads", 0, "coordinates"], [2]), "span"),  # nobody holds pixel 1
+        ("places_limit", put(["heads", 2, "coordinates"], [0]), "span"),  # nothing cancels 1/ε
+        ("places_limit", put(["heads", 0, "weights", 0], "1/2"), "weights"),
+        ("places_limit", put(["heads", 0, "weights", 2], "1"), "weights"),
+        ("places_limit", put(["heads", 0, "weights", 1], "1"), "weights"),
+        ("places_limit", put(["regime"], "finite"), "span"),
+        ("places", put(["regime"], "limit"), "weights"),
+        ("places_by_output", put(["in_channels"], 1), "span"),
+    ],
+)  # fmt: skip
+def test_planted(name, change, code):
+    verdict = verdict_after(name, change)
+    assert verdict.accepted == (code is None), verdict
+    assert verdict.code == (code or ""), verdict
+
+
+def test_what_is_said():
+    assert "5 heads of dimension 2 are every 3 convolution" in verdict_on(CASES["places"]).reason
+    assert "at finite scores, exactly" in verdict_on(CASES["places"]).reason
+    assert "in the limit, with growing maps" in verdict_on(shared_places("limit")).reason
