@@ -15,9 +15,12 @@ offset δ and another one outside its receptive field, then in any norm, and ent
 
 (3) T heads, as many as offsets, about the convolution, ρ = T: at a query whose receptive field lies
 in the image let η be the sum over all keys k of ‖E_k‖, the flattened error of the layer's map at k.
-If η < σ_min(F), then S ≥ log(N/T) + log(σ_min(F)/η) - log(N/(N - T)) - log(σ_min/(σ_min - η)), and
-the last two terms are together at most 2 log 2 for N ≥ 2T, η ≤ σ_min/2. So the bias's log N cannot
-be avoided.
+If η < σ_min = σ_min(F), then
+
+    S ≥ log(N/T) + log(σ_min/η) - r,
+    r = log(N/(N - T)) + log(σ_min/(σ_min - η)),
+
+and r ≤ 2 log 2 for N ≥ 2T, η ≤ σ_min/2. So the bias's log N cannot be avoided.
 
 Nothing to repair. (Conjectured with a constant that was not known; it is 2 log 2.)
 

@@ -75,7 +75,10 @@ def test_a_certificate_does_not_certify_the_numbers_for_a_head_dimension(
     assert done.code == 0
     said = " ".join(done.out.split())
     assert "It certifies 9: the heads that are necessary" in said
-    assert "for heads of dimension 64 are S.headdim's and S.width's; this file does not certify them" in said
+    assert (
+        "for heads of dimension 64 are S.headdim's and S.width's; this file does not certify them"
+        in said
+    )
     assert json.loads(target.read_text())["body"]["heads"] == 9
 
 

@@ -23,6 +23,7 @@ S.kernel and of S.width do. For maps that stay bounded there are numbers of thei
 
 from collections.abc import Sequence
 from math import prod
+from typing import Literal, overload
 
 from convattn.bounds.generic_rank import GenericRank, generic_rank
 from convattn.bounds.head_counts import HeadCount, HeadCounts, HeadRange
@@ -34,6 +35,8 @@ from convattn.bounds.head_width import (
     triangular_pairs,
 )
 from convattn.bounds.narrow_heads import exact_heads, limit_heads
+from convattn.bounds.two_layer_counts import TwoLayerCounts, two_layer_counts
+from convattn.constructions.geometry import ConvolutionGeometry
 from convattn.operators.integers import as_integer, per_axis
 
 ATTENTION = ("per_kernel", "shared")
@@ -51,6 +54,7 @@ REGIME = {
 MOST_SIZE, MOST_CHANNELS = 4096, 10**6
 
 
+@overload
 def heads(
     kernel_size: int | Sequence[int],
     *,
@@ -60,7 +64,35 @@ def heads(
     head_dim: int | None = None,
     dilation: int | Sequence[int] = 1,
     attention: str = "per_kernel",
-) -> HeadCounts:
+    layers: Literal[1] = 1,
+) -> HeadCounts: ...
+
+
+@overload
+def heads(
+    kernel_size: int | Sequence[int],
+    *,
+    patch_size: int | Sequence[int] = 1,
+    in_channels: int = 1,
+    out_channels: int = 1,
+    head_dim: int | None = None,
+    dilation: int | Sequence[int] = 1,
+    attention: str = "per_kernel",
+    layers: int,
+) -> HeadCounts | TwoLayerCounts: ...
+
+
+def heads(
+    kernel_size: int | Sequence[int],
+    *,
+    patch_size: int | Sequence[int] = 1,
+    in_channels: int = 1,
+    out_channels: int = 1,
+    head_dim: int | None = None,
+    dilation: int | Sequence[int] = 1,
+    attention: str = "per_kernel",
+    layers: int = 1,
+) -> HeadCounts | TwoLayerCounts:
     """How many heads are necessary for the worst kernel, and how many suffice for every kernel.
 
     Args:
@@ -72,20 +104,25 @@ def heads(
         head_dim: d_H, the width of a head's value map; None: as wide as a map needs.
         attention: `"per_kernel"`: the attention may depend on the kernel. `"shared"`: one attention
             pattern serves every kernel, only the values depend on it.
+        layers: 2: two layers, one on the other, with a kernel of two axes; the heads of each and
+            of both.
 
     Returns:
         `HeadCounts`: `limit.necessary`, `limit.sufficient`, `exact.necessary` and
         `exact.sufficient`, integers with a `claim`, a `basis` and a `reason` each. `limit.bounded`
         and `limit.bounded_sufficient` are such integers where they are known, for value maps that
-        stay bounded in the limit, to be more than the two of the limit, else None.
+        stay bounded in the limit, to be more than the two of the limit, else None. With
+        `layers=2` a `TwoLayerCounts`: the same four numbers for both layers together, and
+        `limit.each`, `exact.each`.
 
     Raises:
         ValueError: For sizes that are not positive integers or too large, more than two axes,
-            another `attention`, and sizes without a closed form whose rank takes too long to
+            another `attention`, two layers with a head_dim, of one axis, or with a dilation on
+            patches, and sizes without a closed form whose rank takes too long to
             compute.
 
-    Source: S.heads, S.kernel, S.finite, S.dp2, S.headdim, S.width of this project's ledger; L21
-        Theorems 1, 5 and 6.
+    Source: S.heads, S.kernel, S.finite, S.dp2, S.headdim, S.width, S.depth of this project's
+        ledger; L21 Theorems 1, 5 and 6.
 
     >>> counts = heads(3, patch_size=16, in_channels=3, out_channels=3, head_dim=64)
     >>> int(counts.limit.necessary), int(counts.limit.sufficient)  # with maps that may grow
@@ -96,6 +133,8 @@ def heads(
     (24, 28)
     >>> heads(5, patch_size=2).limit.necessary
     HeadCount(9, claim='S.heads', basis='proved')
+    >>> heads(3, in_channels=3, out_channels=3, layers=2).exact.each  # one layer takes ten
+    (3, 4)
     """
     axes = len(kernel_size) if isinstance(kernel_size, Sequence) else 2
     if axes not in (1, 2):
@@ -119,11 +158,25 @@ def heads(
     rank = generic_rank(*geometry, prod(channels))
     shared = attention == "shared"
     limit, exact = _shared_pattern(rank, geometry) if shared else _for_each_kernel(rank, geometry)
+    if as_integer(layers, "layers", most=2) == 2:
+        single = (limit[1], exact[1])
+        return two_layer_counts(rank, _of_two_layers(geometry, head_dim), shared, single)
     bounded = None
     if head_dim is not None:
         dimension = as_integer(head_dim, "head_dim")
         limit, exact, bounded = _narrow(limit, exact, rank, geometry, channels, dimension, shared)
     return HeadCounts(rank.offsets, rank.least, _range(limit, bounded), _range(exact), dict(REGIME))
+
+
+def _of_two_layers(geometry: "Geometry", head_dim: int | None) -> ConvolutionGeometry:
+    """The geometry, refused where there is no construction."""
+    size, patch, dilation = geometry
+    if len(size) != 2 or head_dim is not None or max(patch) > 1 < max(dilation):
+        raise ValueError(
+            f"layers=2 with kernel_size={size}, patch_size={patch}, dilation={dilation} and "
+            f"head_dim={head_dim}, but expected two axes, no head_dim, and no dilation on patches"
+        )
+    return ConvolutionGeometry.of(size, patch, 1, dilation)
 
 
 Pair = tuple[HeadCount, HeadCount]  # necessary, sufficient

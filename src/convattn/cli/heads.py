@@ -49,6 +49,7 @@ class Heads:
         head_dim: The width of a head's value map; default: what a map needs.
         dilation: For all axes or for each.
         attention: Whether attention may depend on the kernel, or one pattern serves all.
+        layers: 2: two layers, one on the other; the heads of each and of both.
         sequence: One axis instead of two.
         models: The table of vision transformers instead, for K = 3, 5, 7 or --kernel-size.
         certificate: Write a certificate of S.heads' count, which is necessary in the limit for any
@@ -62,6 +63,7 @@ class Heads:
     head_dim: Annotated[int | None, option("N")] = None
     dilation: Annotated[Sizes, arg(metavar="D [D]")] = (1,)
     attention: Literal["per_kernel", "shared"] = "per_kernel"
+    layers: Literal[1, 2] = 1
     sequence: Flag = False
     models: Flag = False
     certificate: Annotated[Path | None, option("FILE")] = None
@@ -103,8 +105,10 @@ class Heads:
         }
         from convattn.bounds.heads import heads as count
 
+        if self.layers == 2 and self.certificate is not None:
+            raise UsageError("--certificate is for one layer; leave it out, or --layers 2")
         try:
-            counts = count(**sizes)
+            counts = count(**sizes, layers=self.layers)
         except ValueError as error:
             raise _option_named(error) from error
         document: dict[str, Any] = {"schema": 1, "sizes": sizes, **counts.as_dict()}
@@ -194,13 +198,17 @@ def _print_counts(document: dict[str, Any]) -> None:
         )
     for regime in ("limit", "exact"):
         for name, words in ROWS.items():
-            count = document[regime][name]
+            count = document[regime].get(name)
             if count is not None:
                 cells = (str(count[cell]) for cell in ("count", "claim", "basis", "reason"))
                 table.add_row(f"{regime}: {words}", *cells)
     plain.print(table)
     for regime in ("limit", "exact"):
-        plain.print(f"{regime}: {document['regime'][regime]}", markup=False)
+        if "each" in document[regime]:
+            one, two = document[regime]["each"]
+            plain.print(f"{regime}: {one} heads in layer 1 and {two} in layer 2 suffice")
+        else:
+            plain.print(f"{regime}: {document['regime'][regime]}", markup=False)
         if document[regime]["difference"]:
             plain.print(f"  {document[regime]['difference']}", markup=False)
 

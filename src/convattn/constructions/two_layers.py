@@ -18,7 +18,7 @@ of them, each block sees every token of the image once: ΣY_a/N_2 = m/N_2 + c·m
     Σ_b ((1 - ε)Y(q + (0, b)) + ε·γ·m/N_1) M_b/(1 - ε) = conv(X)_q + (c + c·γ)·(m/N_1)·ΣM_ab,
 
 and a uniform head, which sees γ·m/N_1 in each block, takes the second term back if its map is
--c(1 + 1/γ) times the sum of the maps of layer 2's other heads. ∎
+-c(1 + 1/γ) times the sum of M_ab over b, from block a. ∎
 
 γ depends on the size of the image and nothing else does: hence an object that is called on images.
 In the limit form c = 0: K heads in each layer, and no uniform head. Two plain layers that are exact

@@ -1,0 +1,101 @@
+"""How many heads two layers take, one on the other, for a convolution on two axes (S.depth).
+
+Two layers of H_1 and H_2 content-free heads, linear between them, are one layer of H_1·H_2 heads.
+So H_1·H_2 ≥ ρ in the limit and ≥ ρ + 1 exactly, at finite scores, ρ being the largest rank of F
+(for one pattern that serves every kernel: T, the number of offsets); the least sums of two numbers
+with such a product are necessary in all. T_1 and T_2 heads suffice in the limit, T_1 and T_2 + 1
+exactly, T_1 and T_2 being the numbers of token offsets on the two axes. Where one layer does with
+few heads, a first layer that passes the tokens on, with one head in the limit and two exactly, may
+be cheaper.
+"""
+
+from dataclasses import asdict, dataclass
+from math import isqrt
+from typing import Any
+
+from convattn.bounds.generic_rank import GenericRank
+from convattn.bounds.head_counts import HeadCount
+from convattn.constructions.geometry import ConvolutionGeometry
+
+
+@dataclass(frozen=True)
+class LayerHeads:
+    """Heads of two layers together.
+
+    Attributes:
+        necessary, sufficient: In all.
+        each: The heads of each layer, of those that suffice.
+        difference: Empty where both agree, else a sentence that says what is open.
+    """
+
+    necessary: HeadCount
+    sufficient: HeadCount
+    each: tuple[int, int]
+    difference: str
+
+
+@dataclass(frozen=True)
+class TwoLayerCounts:
+    """The answer of `convattn.heads(..., layers=2)`.
+
+    Attributes:
+        offsets, rank: As in `HeadCounts`.
+        limit, exact: The heads of both layers.
+    """
+
+    offsets: int
+    rank: int
+    limit: LayerHeads
+    exact: LayerHeads
+
+    def as_dict(self) -> dict[str, Any]:
+        """What JSON can hold."""
+        parts = {
+            name: asdict(found)
+            | {"necessary": found.necessary.as_dict(), "sufficient": found.sufficient.as_dict()}
+            for name, found in (("limit", self.limit), ("exact", self.exact))
+        }
+        return {"offsets": self.offsets, "rank": self.rank, "layers": 2, **parts}
+
+
+def least_total(product: int) -> int:
+    """The least a + b with a·b at least this: ⌈2√product⌉.
+
+    >>> least_total(9), least_total(10), least_total(12)
+    (6, 7, 7)
+    """
+    return 1 + isqrt(4 * product - 1)
+
+
+def two_layer_counts(
+    rank: GenericRank,
+    geometry: ConvolutionGeometry,
+    shared: bool,
+    single: tuple[HeadCount, HeadCount],
+) -> TwoLayerCounts:
+    """The counts for these sizes; shared if one pattern is to serve every kernel.
+
+    `single` are the heads that suffice in one layer, in the limit and exactly.
+    """
+    first, second = map(len, geometry.axis_offsets)
+    product = rank.offsets if shared else rank.least
+    basis = "proved" if shared or rank.proved else "checked"
+    ranges = []
+    for more in (0, 1):
+        necessary = HeadCount(
+            least_total(product + more),
+            "S.depth",
+            basis,
+            f"the least sum of two numbers whose product is at least {product + more}",
+        )
+        spread = (first, second + more), "a head for each offset of an axis"
+        passed = (1 + more, int(single[more])), f"a layer that passes on, and {single[more].claim}"
+        each, reason = min(spread, passed, key=lambda found: sum(found[0]))
+        sufficient = HeadCount(sum(each), "S.depth", "proved", reason)
+        open_one = (
+            f"{necessary} heads in both layers together are shown to be necessary and {sufficient} "
+            "to suffice; whether fewer do for every kernel is open"
+        )
+        difference = "" if necessary == sufficient else open_one
+        ranges.append(LayerHeads(necessary, sufficient, each, difference))
+    return TwoLayerCounts(rank.offsets, rank.least, *ranges)
