@@ -30,15 +30,6 @@ UNFRAMED = f"""(given) => {{
 FORMS: list[dict[str, float]] = [{"leak": 0.5}, {"leak": 0.03}, {"logit": 8.0}, {"logit": 104.0}]
 
 
-@pytest.fixture(scope="module")
-def page(chromium: Any, report_file: Any) -> Any:
-    """The report, open in one page for all tests of this file."""
-    opened = chromium.new_page()
-    opened.goto(report_file.as_uri())
-    yield opened
-    opened.close()
-
-
 def horse() -> jnp.ndarray:
     """The image of all tests."""
     return jnp.asarray(image("horse"))

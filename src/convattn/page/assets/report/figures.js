@@ -186,7 +186,7 @@
     const colours = (factor) => `(${[...leaked].map((value) => minus(shown(factor * value))).join(", ")})`;
     const said = `c = ε/(1 − ε) = ${shown(c)} and γ = ${shown(gamma)}. Every block holds c·m/N₁ = ${colours(1)} too much in red, green and blue: m is the sum of all pixels, N₁ the number of keys of layer 1. `;
     if (last === "both") return `${said}With the gain −c(1 + 1/γ) = ${minus(shown(-c * (1 + 1 / gamma)))} the last head takes back the leaks of both layers.`;
-    const remains = last === "alone" ? "With the gain −c the last head takes back the leak of layer 2 alone, and c·m/N₁" : "Without the last head (1 + γ)·c·m/N₁";
+    const remains = last === "alone" ? "With the gain −c the last head takes back the leak of layer 2 alone, and c·m/N₁" : "Without the last head (1\u00a0+\u00a0γ)·c·m/N₁";
     return `${said}${remains} times the sum of the kernel's entries, ${minus(shown(total))}, remains: ${total === 0 ? "nothing for this kernel; choose blur to see something" : colours(left * total)}.`;
   };
 
