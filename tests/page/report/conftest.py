@@ -1,5 +1,6 @@
 """One report for all tests: the proof files as they stand, as if every check had passed."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -35,3 +36,12 @@ def report_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("report") / "index.html"
     path.write_bytes(page_of(outcome_of(discover(proofs_directory()))))
     return path
+
+
+@pytest.fixture(scope="module")
+def page(chromium: Any, report_file: Path) -> Iterator[Any]:
+    """The report, open in one page for all tests of a file."""
+    opened = chromium.new_page()
+    opened.goto(report_file.as_uri())
+    yield opened
+    opened.close()

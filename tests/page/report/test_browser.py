@@ -9,7 +9,7 @@ from page.conftest import serious
 
 pytestmark = pytest.mark.browser
 FOCUSED = "document.activeElement.id || document.activeElement.closest('[id]')?.id"
-CHANGED = "(old) => document.getElementById('strength-label').textContent !== old"
+CHANGED = "([name, old]) => document.getElementById(name).textContent !== old"
 # axe-core takes seconds for each thousand elements, and claims and sources are all alike.
 FEWER = """() => {
     const kept = ["s-finite", "c20-alpha46", "c20-heads16", "l21-theorem1"];
@@ -100,10 +100,12 @@ def test_by_keyboard_alone(opened: Callable[..., Any]) -> None:
         inside_graph = page.evaluate("Boolean(document.activeElement.closest('.node'))")
         assert outline != "none" or inside_graph
     assert {"theme", "preset", "kernel", "form", "strength", "model", "patch-4"} <= seen
-    page.locator("#strength").focus()
-    before = page.inner_text("#strength-label")
-    page.keyboard.press("ArrowLeft")
-    page.wait_for_function(CHANGED, arg=before)
+    assert {"form-5", "last-5", "strength-5"} <= seen
+    for figure in ("", "-5"):
+        page.locator(f"#strength{figure}").focus()
+        before = page.inner_text(f"#strength-label{figure}")
+        page.keyboard.press("ArrowLeft")
+        page.wait_for_function(CHANGED, arg=[f"strength-label{figure}", before])
     page.locator("#search").focus()
     page.keyboard.type("S.finite")
     assert "S.finite" in visible_claims(page)

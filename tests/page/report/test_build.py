@@ -56,6 +56,13 @@ def test_links_resolve_and_nothing_is_loaded(report_file: Path) -> None:
         assert wrong_links(text.replace("</main>", planted + "</main>"))
 
 
+def test_a_caption_links_to_the_claims_that_the_page_has() -> None:
+    depth = next(proof for proof in discover(proofs_directory()) if proof.name == "S.depth")
+    link = '(<a href="#s-depth">S.depth</a>)'
+    assert link in page_of(outcome_of([depth])).decode()
+    assert link not in page_of(outcome_of([])).decode()
+
+
 def test_every_claim_stands_there_with_its_certificates(report_file: Path) -> None:
     text = report_file.read_text("utf-8")
     for proof in discover(proofs_directory()):

@@ -22,15 +22,6 @@ FORMS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.fixture(scope="module")
-def page(chromium: Any, report_file: Any) -> Any:
-    """The report, open in one page for all tests of this file."""
-    opened = chromium.new_page()
-    opened.goto(report_file.as_uri())
-    yield opened
-    opened.close()
-
-
 def image(name: str) -> np.ndarray:
     """The image that the page calls by this name."""
     test = load_cifar10_slice("test")

@@ -1,8 +1,9 @@
 """The whole report: one HTML file that needs no network."""
 
 import json
+import re
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from html import escape
 from importlib.resources import files
 from pathlib import Path
@@ -21,8 +22,9 @@ from convattn.ledger.runner import Options, Outcome
 from convattn.page.report.claims import claim_sections, errata_pages, item_anchor
 from convattn.page.report.figure_data import figure_data
 from convattn.page.report.graph import build_graph, draw, file_anchor
+from convattn.page.report.mathematics import anchor, mentioned
 
-SCRIPTS = ("attention.js", "heads.js", "figures.js", "report.js")
+SCRIPTS = ("attention.js", "heads.js", "depth.js", "drawing.js", "figures.js", "report.js")
 MOST_BYTES = 4 * 2**20
 
 
@@ -51,7 +53,8 @@ def report_page(outcome: Outcome, options: Options, environment: Mapping[str, An
     claims = [result for result in outcome.claims if result.selected.proof.claim is not None]
     graph = build_graph(claims, project, known)
     assets = files("convattn.page") / "assets"
-    text = Template((assets / "report" / "report.html").read_text("utf-8")).substitute(
+    template = (assets / "report" / "report.html").read_text("utf-8")
+    text = Template(_link_captions(template, {result.id for result in claims})).substitute(
         style=(assets / "style.css").read_text("utf-8")
         + (assets / "report" / "report.css").read_text("utf-8"),
         scripts="\n".join((assets / "report" / name).read_text("utf-8") for name in SCRIPTS),
@@ -71,6 +74,19 @@ def report_page(outcome: Outcome, options: Options, environment: Mapping[str, An
             "leave claims out with --claim, or shorten the statements"
         )
     return page
+
+
+def _link_captions(page: str, claims: Set[str]) -> str:
+    """The page, with a link wherever a caption names a claim that it has."""
+
+    def linked(caption: re.Match[str]) -> str:
+        text = caption[0]
+        for name in claims & set(mentioned(text)):
+            link = f'<a href="#{anchor(name)}">{name}</a>'
+            text = re.sub(rf"\b{re.escape(name)}\b", link, text)
+        return text
+
+    return re.sub("<figcaption.*?</figcaption>", linked, page, flags=re.DOTALL)
 
 
 def _json(value: Any) -> str:

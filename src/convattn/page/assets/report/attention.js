@@ -107,6 +107,13 @@ convattn.biasShares = (logit, keys) => {
   return { target: (1 - other) / total, uniform: (keys * other) / total };
 };
 
+// The same of a layer {logit}, or {leak}, the share of the mean.
+convattn.shares = ({ leak, logit }, keys) =>
+  convattn.biasShares(leak === undefined ? logit : Math.log1p(keys * (1 / leak - 1)), keys);
+
+// What a bias head sees: its target, and the mean of all keys.
+convattn.biasHead = (seen, mean, { target, uniform }) => add(add(blank(seen), seen, target), mean, uniform);
+
 // The heads of a layer: for each its output image, the factor of its value map, and its shift.
 // `form` is {encoding: "quadratic", alpha}, {encoding: "bias", logit} or {encoding: "bias", leak};
 // `border` is "bare", or what fills the ring: "zero" or "circular".
@@ -120,15 +127,11 @@ convattn.heads = (image, kernel, form, border) => {
   const { height, width } = image;
   const keys = (height + 2 * ring) * (width + 2 * ring);
   const exact = form.leak !== undefined;
-  const logit = exact ? Math.log1p(keys * (1 / form.leak - 1)) : form.logit;
-  const { target, uniform } = convattn.biasShares(logit, keys);
+  const shares = convattn.shares(form, keys);
   const mean = convattn.keyMean(image, ring, border);
   const heads = offsets.map(({ tap, shift }) => {
     const padding = border === "bare" ? "mean" : border;
-    const seen = convattn.shifted(image, shift, padding);
-    const output = blank(image);
-    add(output, seen, target);
-    add(output, mean, uniform);
+    const output = convattn.biasHead(convattn.shifted(image, shift, padding), mean, shares);
     return { shift, factor: exact ? tap / (1 - form.leak) : tap, output };
   });
   if (exact) {
@@ -137,6 +140,10 @@ convattn.heads = (image, kernel, form, border) => {
   }
   return heads;
 };
+
+// These values of the channels at every query.
+convattn.filled = (image, values) =>
+  ({ ...image, pixels: image.pixels.map((_, place) => values[place % image.channels]) });
 
 // The mean over all keys, those of the ring included, at every query.
 convattn.keyMean = (image, ring, border) => {
@@ -152,9 +159,7 @@ convattn.keyMean = (image, ring, border) => {
       for (let c = 0; c < channels; c += 1) sums[c] += pixels[place + c];
     }
   }
-  const result = blank(image);
-  result.pixels.forEach((_, place) => { result.pixels[place] = sums[place % channels] / keys; });
-  return result;
+  return convattn.filled(image, sums.map((sum) => sum / keys));
 };
 
 convattn.sumOfHeads = (heads, image) =>

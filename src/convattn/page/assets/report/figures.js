@@ -3,40 +3,10 @@
 
 (() => {
   const data = JSON.parse(document.getElementById("figure-data").textContent);
-  const byId = (name) => document.getElementById(name);
-  const element = (tag, attributes = {}, ...children) => {
-    const svg = ["svg", "path", "line", "text", "circle", "g"].includes(tag);
-    const made = svg ? document.createElementNS("http://www.w3.org/2000/svg", tag) : document.createElement(tag);
-    Object.entries(attributes).forEach(([name, value]) => made.setAttribute(name, value));
-    made.append(...children);
-    return made;
-  };
-  const options = (select, names) => select.append(...names.map((name) => element("option", { value: name }, name)));
-  const shown = (number) => (number === 0 ? "0" : Math.abs(number) >= 1e-2 && Math.abs(number) < 1e5
-    ? String(Number(number.toPrecision(4))) : number.toExponential(1).replace("-", "−"));
-  const minus = (number) => String(number).replace("-", "−");
-
   convattn.readImage = (name) => {
     const image = data.images[name];
     return { ...image, pixels: Float64Array.from(atob(image.pixels), (letter) => letter.charCodeAt(0)) };
   };
-
-  // A canvas: values from `low` to `high` become black to white.
-  const picture = (image, low, high, caption) => {
-    const canvas = element("canvas", { width: image.width, height: image.height, class: "pixels", role: "img", "aria-label": caption });
-    const context = canvas.getContext("2d");
-    const bytes = context.createImageData(image.width, image.height);
-    for (let place = 0; place < image.width * image.height; place += 1) {
-      for (let c = 0; c < 3; c += 1) {
-        const value = image.pixels[place * image.channels + Math.min(c, image.channels - 1)];
-        bytes.data[4 * place + c] = (255 * (value - low)) / (high - low);
-      }
-      bytes.data[4 * place + 3] = 255;
-    }
-    context.putImageData(bytes, 0, 0);
-    return element("div", {}, canvas, caption);
-  };
-  const difference = (one, other) => ({ ...one, pixels: one.pixels.map((value, place) => Math.abs(value - other.pixels[place])) });
 
   // The kernel: inputs in a square; a preset fills them.
   const kernelInputs = () => [...byId("kernel").querySelectorAll("input")];
@@ -60,7 +30,7 @@
     return Array.from({ length: size }, (_, i) => Array.from({ length: size }, (_, j) => kernel[i - move]?.[j - move] ?? 0));
   };
 
-  // A slider of powers: its ends and its unit for each form of the layer.
+  // A slider of powers: its ends and its unit for each form of the layer; `suffix` ends the names of its parts.
   const forms = {
     leak: { symbol: "ε", low: -17, high: -0.01, start: 0.5, marks: Object.entries(data.roundoff).map(([name, value]) => [name, value]) },
     logit: { symbol: "M", low: 0, high: 3, start: 40, marks: Object.entries(data.thresholds).map(([name, [, kept]]) => [name, kept]) },
@@ -68,38 +38,56 @@
   };
   const strengthAt = ({ low, high }, place) => Number((10 ** (low + ((high - low) * place) / 1000)).toPrecision(2));
   const placeOf = ({ low, high }, strength) => (1000 * (Math.log10(strength) - low)) / (high - low);
-  const chooseForm = () => {
-    const form = forms[byId("form").value];
-    byId("strength").value = placeOf(form, form.start);
-    byId("marks").replaceChildren(...form.marks.sort(([, a], [, b]) => a - b).map(([name, value]) =>
-      element("span", { style: `left: ${placeOf(form, value) / 10}%`, class: placeOf(form, value) > 400 ? "late" : "" }, `${name} ${shown(value)}`)));
-    byId("note").textContent = byId("form").value === "leak"
-      ? "Marked: below this, ε is lost to rounding in that number format."
-      : "Marked: from here on, softmax in that number format is exactly one-hot (C20.alpha46).";
+  const slider = (suffix) => {
+    const part = (name) => byId(name + suffix);
+    const choose = () => {
+      const form = forms[part("form").value];
+      part("strength").value = placeOf(form, form.start);
+      part("marks").replaceChildren(...form.marks.sort(([, a], [, b]) => a - b).map(([name, value]) =>
+        element("span", { style: `left: ${placeOf(form, value) / 10}%`, class: placeOf(form, value) > 400 ? "late" : "" }, `${name} ${shown(value)}`)));
+      part("note").textContent = part("form").value === "leak"
+        ? "Marked: below this, ε is lost to rounding in that number format."
+        : "Marked: from here on, softmax in that number format is exactly one-hot (C20.alpha46).";
+    };
+    part("form").addEventListener("change", () => { choose(); update(); });
+    part("strength").addEventListener("input", () => update());
+    choose();
+    return () => {
+      const kind = part("form").value;
+      const strength = strengthAt(forms[kind], part("strength").valueAsNumber);
+      part("strength-label").textContent = `${forms[kind].symbol} = ${shown(strength)}`;
+      part("strength").setAttribute("aria-valuetext", shown(strength));
+      return [kind, strength];
+    };
   };
+  const [strengthOne, strengthFive] = ["", "-5"].map(slider);
   convattn.layerForm = (kind, strength) => (kind === "alpha" ? { encoding: "quadratic", alpha: strength } : { encoding: "bias", [kind]: strength });
 
-  const figureOne = (image, kernel) => {
-    const kind = byId("form").value;
-    const strength = strengthAt(forms[kind], byId("strength").valueAsNumber);
-    byId("strength-label").textContent = `${forms[kind].symbol} = ${shown(strength)}`;
-    byId("strength").setAttribute("aria-valuetext", shown(strength));
-    const heads = convattn.heads(image, kernel, convattn.layerForm(kind, strength), "zero");
-    const sum = convattn.sumOfHeads(heads, image);
-    const wanted = convattn.convolution(image, kernel);
+  const highest = (...images) => images.reduce((all, { pixels }) =>
+    pixels.reduce((most, value) => Math.max(most, Math.abs(value)), all), 1);
+
+  // The sum of the heads and the convolution, in `sums-`, and how far apart they are, in `error-`.
+  const besideConvolution = (figure, image, sum, wanted, strength) => {
+    const most = highest(wanted);
     const error = convattn.largestDifference(sum, wanted);
-    byId("error-1").textContent = `${shown(error)} (pixels are 0 to 255)`;
-    byId("error-1").dataset.value = error;
-    byId("error-1").dataset.strength = strength;
-    byId("heads-1").replaceChildren(...heads.map(({ shift, factor, output }) =>
-      picture(output, 0, 255, `${minus(shown(factor))} × ${shift ? `pixel at (${shift.map(minus).join(",\u00a0")})` : "the mean"}`)));
-    const most = wanted.pixels.reduce((largest, value) => Math.max(largest, Math.abs(value)), 1);
-    byId("sums-1").replaceChildren(
+    const output = byId(`error-${figure}`);
+    output.textContent = `${shown(error)} (pixels are 0 to 255)`;
+    Object.assign(output.dataset, { value: error, strength });
+    byId(`sums-${figure}`).replaceChildren(
       picture(image, 0, 255, "image"),
       picture(sum, -most, most, "sum of the heads"),
       picture(wanted, -most, most, "convolution"),
       picture(difference(sum, wanted), 0, error || 1, error ? `difference, white is ${shown(error)}` : "no difference"),
     );
+  };
+  const figureOne = (image, kernel) => {
+    const [kind, strength] = strengthOne();
+    const heads = convattn.heads(image, kernel, convattn.layerForm(kind, strength), "zero");
+    const sum = convattn.sumOfHeads(heads, image);
+    const wanted = convattn.convolution(image, kernel);
+    besideConvolution(1, image, sum, wanted, strength);
+    byId("heads-1").replaceChildren(...heads.map(({ shift, factor, output }) =>
+      picture(output, 0, 255, `${minus(shown(factor))} × ${shift ? `pixel at (${shift.map(minus).join(",\u00a0")})` : "the mean"}`)));
   };
 
   // A whole number within the bounds of its field, or null; `wrong` says what is not one.
@@ -109,43 +97,6 @@
   };
   const wrong = (names) => names.filter((name) => number(name) === null && !(name === "width-2" && byId(name).value === "" && !byId(name).validity.badInput))
     .map((name) => `${byId(name).labels[0].textContent.trim()} is a whole number from ${byId(name).min} to ${byId(name).max}`);
-
-  // A chart of lines: series of [x, y], each with a class and a name; `levels` are horizontal lines.
-  const chart = (series, levels, xTitle, yTitle) => {
-    const [width, left, bottom, top] = [640, 56, 46, 26 + 18 * series.length];
-    const height = 290 + top;
-    const points = series.flatMap(({ line }) => line);
-    const [xLow, xHigh] = [Math.min(...points.map(([x]) => x)), Math.max(...points.map(([x]) => x))];
-    const yHigh = Math.max(1e-12, ...points.map(([, y]) => y), ...levels.map(({ at }) => at));
-    const x = (value) => left + ((width - left - 20) * (value - xLow)) / Math.max(xHigh - xLow, 1);
-    const y = (value) => height - bottom - ((height - bottom - top) * value) / yHigh;
-    const step = yHigh > 4 ? Math.ceil(yHigh / 4) : yHigh / 4;
-    const ticks = Array.from({ length: Math.floor(yHigh / step + 1e-9) + 1 }, (_, k) => step * k);
-    const steps = Math.max(1, Math.ceil((xHigh - xLow) / 14));
-    const drawn = element("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `${yTitle} against ${xTitle}` });
-    ticks.forEach((tick) => drawn.append(
-      element("line", { x1: left, x2: width - 20, y1: y(tick), y2: y(tick), class: "grid" }),
-      element("text", { x: left - 6, y: y(tick) + 4, "text-anchor": "end" }, shown(tick))));
-    for (let value = xLow; value <= xHigh; value += steps) drawn.append(element("text", { x: x(value), y: height - bottom + 18, "text-anchor": "middle" }, value));
-    drawn.append(element("text", { x: (left + width) / 2, y: height - 8, "text-anchor": "middle" }, xTitle),
-      element("text", { x: 14, y: (top + height) / 2, transform: `rotate(-90 14 ${(top + height) / 2})`, "text-anchor": "middle" }, yTitle));
-    levels.forEach(({ at, name }) => drawn.append(
-      element("line", { x1: left, x2: width - 20, y1: y(at), y2: y(at), class: "model" }),
-      element("text", { x: left + 8, y: y(at) - 5 }, name)));
-    series.forEach(({ line, kind, name, dashed }, index) => {
-      const path = line.map(([a, b], k) => `${k ? "L" : "M"}${x(a)} ${y(b)}`).join("");
-      drawn.append(element("path", { d: path, class: `line ${kind}`, "stroke-dasharray": dashed ? "3 4" : "none" }));
-      line.forEach(([a, b]) => drawn.append(element("circle", { cx: x(a), cy: y(b), r: 3, class: kind })));
-      drawn.append(
-        element("line", { x1: left + 14, x2: left + 40, y1: 18 + 18 * index, y2: 18 + 18 * index, class: `line ${kind}`, "stroke-dasharray": dashed ? "3 4" : "none" }),
-        element("text", { x: left + 46, y: 22 + 18 * index }, name));
-    });
-    return drawn;
-  };
-
-  const rows = (table, head, body) => table.replaceChildren(
-    element("thead", {}, element("tr", {}, ...head.map((text) => element("th", { scope: "col" }, text)))),
-    element("tbody", {}, ...body.map((cells) => element("tr", {}, ...cells.map((cell) => (cell instanceof Node ? cell : element("td", {}, cell)))))));
 
   convattn.enough = (model, counts) => {
     if (!model.holdsPatch || model.heads < counts.limit[0]) return "no";
@@ -230,6 +181,40 @@
       found.map((row) => [row.heads, shown(relative(row.bound)), shown(relative(row.reached))]));
   };
 
+  // What leaks, and what of it the last head leaves, in words.
+  const leakText = ({ c, gamma, left, leaked }, last, total) => {
+    const colours = (factor) => `(${[...leaked].map((value) => minus(shown(factor * value))).join(", ")})`;
+    const said = `c = ε/(1 − ε) = ${shown(c)} and γ = ${shown(gamma)}. Every block holds c·m/N₁ = ${colours(1)} too much in red, green and blue: m is the sum of all pixels, N₁ the number of keys of layer 1. `;
+    if (last === "both") return `${said}With the gain −c(1 + 1/γ) = ${minus(shown(-c * (1 + 1 / gamma)))} the last head takes back the leaks of both layers.`;
+    const remains = last === "alone" ? "With the gain −c the last head takes back the leak of layer 2 alone, and c·m/N₁" : "Without the last head (1\u00a0+\u00a0γ)·c·m/N₁";
+    return `${said}${remains} times the sum of the kernel's entries, ${minus(shown(total))}, remains: ${total === 0 ? "nothing for this kernel; choose blur to see something" : colours(left * total)}.`;
+  };
+
+  const figureFive = (image, kernel) => {
+    const [kind, strength] = strengthFive();
+    const [exact, last, size] = [kind === "leak", byId("last-5").value, kernel.length];
+    byId("last-5").disabled = !exact;
+    const found = convattn.twoLayers(image, kernel, { [kind]: strength }, last);
+    const wanted = convattn.convolution(image, kernel);
+    byId("text-5").textContent = exact ? leakText(found, last, kernel.flat().reduce((sum, tap) => sum + tap, 0))
+      : "In the limit of a large M nothing leaks, and no last head is needed.";
+    rows(byId("counts-5"), ["", "in the limit", "exactly, at finite scores"], [
+      [element("th", { scope: "row" }, "one layer"), size ** 2, size ** 2 + 1],
+      [element("th", { scope: "row" }, "two layers"), `${size} + ${size} = ${2 * size}`, `${size} + ${size + 1} = ${2 * size + 1}`]]);
+    const name = ([down, right]) => `pixel at (${minus(down)},\u00a0${minus(right)})`;
+    const white = highest(...found.blocks.map(({ output }) => output));
+    byId("blocks-5").replaceChildren(...found.blocks.map(({ shift, output }, a) => picture(output, 0, white, `block ${a + 1}: ${name(shift)}`)),
+      ...(exact ? [picture(convattn.filled(image, found.leaked), 0, white, "the leak in every block")] : []));
+    const most = highest(wanted, ...found.heads.map(({ output }) => output));
+    byId("heads-5").replaceChildren(...found.heads.flatMap(({ shift, factors, reads, output }, b) => {
+      const title = shift ? `Head ${b + 1}: column ${b + 1} of the kernel, ${name(shift)}` : "The last head: the mean of every block";
+      return [element("p", {}, title), element("div", { class: "pictures small", role: "group", "aria-label": title },
+        ...reads.map((read, a) => picture(read, 0, white, `${minus(shown(factors[a]))} × block\u00a0${a + 1}`)),
+        picture(output, -most, most, `head\u00a0${b + 1} adds`))];
+    }));
+    besideConvolution(5, image, found.sum, wanted, strength);
+  };
+
   let waiting = false;
   const update = () => {
     if (waiting) return;
@@ -240,6 +225,7 @@
       figureOne(image, kernel);
       figureThree(image, kernel);
       figureFour(kernel);
+      figureFive(image, kernel);
     });
   };
 
@@ -263,15 +249,13 @@
     update();
   });
   byId("kernel").addEventListener("input", () => { byId("preset").value = "drawn"; update(); });
-  byId("form").addEventListener("change", () => { chooseForm(); update(); });
-  ["image", "strength", "padding-3", "patch-4", "channels-4"].forEach((name) => byId(name).addEventListener("input", update));
+  ["image", "last-5", "padding-3", "patch-4", "channels-4"].forEach((name) => byId(name).addEventListener("input", update));
   byId("model").addEventListener("change", () => {
     const model = data.models.find((each) => each.model === byId("model").value);
     if (model) [["patch-2", model.patch], ["in-2", 3], ["out-2", 3], ["width-2", model.width]].forEach(([name, value]) => { byId(name).value = value; });
     figureTwo();
   });
   ["size-2", "patch-2", "in-2", "out-2", "width-2"].forEach((name) => byId(name).addEventListener("input", figureTwo));
-  chooseForm();
   update();
   figureTwo();
 })();
