@@ -6,6 +6,8 @@ import sys
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import convattn as ca
 from convattn.bounds.head_width import (
@@ -107,7 +109,7 @@ def test_every_number_names_its_claim():
         ({"kernel_size": 31, "patch_size": 16}, "proved"),
         ({"kernel_size": (31,), "patch_size": 2, "in_channels": 4}, "proved"),
         ({"kernel_size": 9, "patch_size": 2, "in_channels": 4}, "proved"),
-        ({"kernel_size": 9, "patch_size": 2, "in_channels": 3}, "checked"),
+        ({"kernel_size": 7, "patch_size": 2, "in_channels": 3}, "checked"),
         ({"kernel_size": (21, 3), "patch_size": (1, 16), "in_channels": 15}, "checked"),
     ],
     ids=str,
@@ -333,3 +335,35 @@ def test_it_loads_neither_jax_nor_numpy():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
+
+
+@given(st.integers(1, 7), st.integers(1, 7), st.integers(1, 3), st.integers(1, 4), st.booleans())
+def test_two_layers(rows, columns, patch, channels, shared):
+    """Their product is what one layer needs, and no fewer in all have such a product."""
+    sizes = {"patch_size": patch, "in_channels": channels, "out_channels": channels}
+    attention = "shared" if shared else "per_kernel"
+    one = heads((rows, columns), **sizes, attention=attention)
+    two = heads((rows, columns), **sizes, attention=attention, layers=2)
+    for regime, more in (("limit", 0), ("exact", 1)):
+        found = getattr(two, regime)
+        needed = (one.offsets if shared else one.rank) + more
+        best = min(a + b for a in range(1, 60) for b in range(1, 60) if a * b >= needed)
+        assert found.necessary == best <= found.sufficient == sum(found.each)
+        assert found.each[0] * found.each[1] >= needed
+        assert bool(found.difference) == (found.necessary < found.sufficient)
+
+
+def test_two_layers_of_full_rank():
+    counts = heads(5, in_channels=5, out_channels=5, layers=2)
+    assert (counts.limit.each, counts.exact.each) == ((5, 5), (5, 6))
+    assert (counts.limit.necessary, counts.exact.necessary) == (10, 11)
+    assert counts.as_dict()["exact"]["each"] == (5, 6)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "options"),
+    [((3,), {}), (3, {"head_dim": 4}), (3, {"patch_size": 2, "dilation": 2}), (3, {"layers": 3})],
+)
+def test_two_layers_that_are_refused(sizes, options):
+    with pytest.raises(ValueError, match="layers="):
+        heads(sizes, **({"layers": 2} | options))

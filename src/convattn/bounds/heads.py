@@ -35,8 +35,8 @@ from convattn.bounds.head_width import (
     triangular_pairs,
 )
 from convattn.bounds.narrow_heads import exact_heads, limit_heads
+from convattn.bounds.residue_blocks import axis_blocks
 from convattn.bounds.two_layer_counts import TwoLayerCounts, two_layer_counts
-from convattn.constructions.geometry import ConvolutionGeometry
 from convattn.operators.integers import as_integer, per_axis
 
 ATTENTION = ("per_kernel", "shared")
@@ -160,7 +160,7 @@ def heads(
     limit, exact = _shared_pattern(rank, geometry) if shared else _for_each_kernel(rank, geometry)
     if as_integer(layers, "layers", most=2) == 2:
         single = (limit[1], exact[1])
-        return two_layer_counts(rank, _of_two_layers(geometry, head_dim), shared, single)
+        return two_layer_counts(rank, _axis_offsets(geometry, head_dim), shared, single)
     bounded = None
     if head_dim is not None:
         dimension = as_integer(head_dim, "head_dim")
@@ -168,15 +168,16 @@ def heads(
     return HeadCounts(rank.offsets, rank.least, _range(limit, bounded), _range(exact), dict(REGIME))
 
 
-def _of_two_layers(geometry: "Geometry", head_dim: int | None) -> ConvolutionGeometry:
-    """The geometry, refused where there is no construction."""
+def _axis_offsets(geometry: "Geometry", head_dim: int | None) -> list[int]:
+    """The offsets on both axes, refused where there is no construction."""
     size, patch, dilation = geometry
     if len(size) != 2 or head_dim is not None or max(patch) > 1 < max(dilation):
         raise ValueError(
             f"layers=2 with kernel_size={size}, patch_size={patch}, dilation={dilation} and "
             f"head_dim={head_dim}, but expected two axes, no head_dim, and no dilation on patches"
         )
-    return ConvolutionGeometry.of(size, patch, 1, dilation)
+    axes = zip(*geometry, strict=True)
+    return [sum(len(block.columns) for block in axis_blocks(*axis)) for axis in axes]
 
 
 Pair = tuple[HeadCount, HeadCount]  # necessary, sufficient

@@ -9,13 +9,13 @@ few heads, a first layer that passes the tokens on, with one head in the limit a
 be cheaper.
 """
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from math import isqrt
 from typing import Any
 
 from convattn.bounds.generic_rank import GenericRank
 from convattn.bounds.head_counts import HeadCount
-from convattn.constructions.geometry import ConvolutionGeometry
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ def least_total(product: int) -> int:
 
 def two_layer_counts(
     rank: GenericRank,
-    geometry: ConvolutionGeometry,
+    axis_offsets: Sequence[int],
     shared: bool,
     single: tuple[HeadCount, HeadCount],
 ) -> TwoLayerCounts:
@@ -77,7 +77,7 @@ def two_layer_counts(
 
     `single` are the heads that suffice in one layer, in the limit and exactly.
     """
-    first, second = map(len, geometry.axis_offsets)
+    first, second = axis_offsets
     product = rank.offsets if shared else rank.least
     basis = "proved" if shared or rank.proved else "checked"
     ranges = []
