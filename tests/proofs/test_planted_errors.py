@@ -19,6 +19,7 @@ from proofs.plants import (
     sharpened_heads,
     sharpened_kernel,
     sharpened_layers,
+    sharpened_width,
 )
 from proofs.plants.planting import require_failure
 
@@ -36,7 +37,8 @@ TABLES = {
     "sharpened": sharpened_layers.PLANTS
     + sharpened_border.PLANTS
     + sharpened_kernel.PLANTS
-    + sharpened_heads.PLANTS,
+    + sharpened_heads.PLANTS
+    + sharpened_width.PLANTS,
 }
 PLANTS = [(folder, *plant) for folder, plants in TABLES.items() for plant in plants]
 PLANTED_ELSEWHERE = (Level.CERTIFIED, Level.PROVED)
