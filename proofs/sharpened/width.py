@@ -96,8 +96,10 @@ def places(run: Run) -> str:
     """Each coordinate's heads put M_δ[j, :] at δ and nothing elsewhere; in the limit but for ε."""
     seen = []
     for size, patch, channels, width in ((3, 16, 3, 64), (5, 2, 2, 3), (3, 1, 3, 2), (5, 4, 1, 5)):
-        supports = output_blocks(np.ones((size, size, channels, channels), int), patch).any(axis=2)
-        centre = patch_offsets(size, patch).index((0, 0))
+        geometry = ConvolutionGeometry.of((size, size), patch)
+        ones = jnp.ones((size, size, channels, channels))
+        supports = np.asarray(token_maps(ones, geometry)).any(axis=2)
+        centre = geometry.offsets.index((0, 0))
         exact = exact_layout(supports, centre, width)
         limit = limit_layout(supports, centre, width, EPSILON)
         classes = np.unique(supports, axis=1, return_index=True)[1]
@@ -212,7 +214,7 @@ def majorant(
 def on_images(run: Run, dtype: str, exact: bool) -> str:
     """K = 3, P = 16, d_H = 64 on whole images, within the bound derived for rounding and for ε."""
     with jax.enable_x64(True):
-        images = whole_images(run)
+        images = whole_images(run, 4)
         kernel = integer_kernel(run.rng("kernel"), (3, 3), 3, 3)
         layer = conv_to_attention(
             jnp.asarray(kernel, dtype),
@@ -222,7 +224,8 @@ def on_images(run: Run, dtype: str, exact: bool) -> str:
             exact=exact,
             epsilon=None if exact else EPSILON,
         )
-        supports = output_blocks(kernel, 16).any(axis=2)
+        geometry = ConvolutionGeometry.of((3, 3), 16)
+        supports = np.asarray(token_maps(jnp.asarray(kernel), geometry)).any(axis=2)
         heads = exact_layout(supports, 4, 64) if exact else limit_layout(supports, 4, 64, EPSILON)
         require(layer.heads == len(heads.weights), f"{layer.heads} heads, {len(heads.weights)}")
         unit = 1.0 if exact else float(jnp.finfo(dtype).tiny) ** -0.5

@@ -21,6 +21,7 @@ Where to read what is checked, in the order of the mathematics:
 | `equality.py`        | layer = convolution, for every kernel and every image                 |
 | `lower_bound.py`     | fewer heads than this cannot do it                                    |
 | `head_dimension.py`  | how many heads of a given dimension it takes, and how many suffice    |
+| `narrow_heads.py`    | heads that share the coordinates of a token, for every kernel         |
 | `given_kernel.py`    | one given kernel, and heads that serve every image size               |
 | `kernel_heads.py`    | how many heads one given kernel takes at finite scores                |
 | `approximation.py`   | how near fewer heads come to it                                       |

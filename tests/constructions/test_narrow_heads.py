@@ -11,7 +11,7 @@ from strategies import seeds
 
 import convattn as ca
 from convattn.bounds.head_width import shared_places, split_heads
-from convattn.bounds.narrow_heads import exact_heads, limit_heads
+from convattn.constructions.head_places import exact_heads, limit_heads
 from convattn.constructions.geometry import ConvolutionGeometry
 from convattn.constructions.li_output_map import token_maps
 from convattn.constructions.narrow_heads import (

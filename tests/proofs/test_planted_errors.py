@@ -21,6 +21,7 @@ from proofs.plants import (
     sharpened_heads,
     sharpened_kernel,
     sharpened_layers,
+    sharpened_width,
 )
 from proofs.plants.planting import require_failure
 
@@ -40,6 +41,7 @@ TABLES = {
     + sharpened_border.PLANTS
     + sharpened_kernel.PLANTS
     + sharpened_heads.PLANTS
+    + sharpened_width.PLANTS
     + second_set.PLANTS,
 }
 PLANTS = [(folder, *plant) for folder, plants in TABLES.items() for plant in plants]

@@ -46,7 +46,8 @@ for limits in which the value maps stay bounded, so that a layer remains in the 
 where value maps may diverge: with M_0 = (0 1; 1 0) and M_1 = (1 0; 0 0) two heads of dimension one
 tend to a layer that takes three.
 
-**Fewer than that** share the places of the coordinates: `convattn.bounds.narrow_heads` (S.width).
+**Fewer than that** share the places of the coordinates: S.width, counted in
+`convattn.constructions.head_places`.
 """
 
 from collections import Counter
@@ -103,8 +104,8 @@ def shared_places(
     """What S.width counts: how many offsets δ ≠ 0 have which width, coordinates n, and R.
 
     Returns:
-        As `convattn.bounds.narrow_heads.limit_heads` takes them; R of the n coordinates are read,
-        or written to, by a token other than their own.
+        As `convattn.constructions.head_places.limit_heads` takes them; R of the n coordinates are
+        read, or written to, by a token other than their own.
 
     >>> shared_places((3, 3), (16, 16), (1, 1), 3, 3)
     (Counter({3: 4, 48: 4}), 768, 180)

@@ -202,8 +202,8 @@ def narrow_layer(
     Raises:
         ValueError: As `conv_to_attention` says.
     """
-    concrete_kernel(kernel)
-    if exact:
+    rows = distinct_rows(concrete_kernel(kernel), geometry)[0]
+    if exact and not is_clearly_of_full_rank(rows):
         whole = given_kernel_layer(
             kernel,
             bias,
