@@ -13,9 +13,10 @@ from matplotlib.figure import Figure
 from convattn.bounds.approximation import approximate_convolution
 from convattn.bounds.generic_rank import generic_rank
 
-SIDE = 9  # of the kernels in the left picture
-PATCHES = range(1, 17)
-PAIRS = (1, 3, 9, 81)  # channel pairs
+SIDE = 17  # of the kernels in the left picture
+PATCHES = range(1, 13)
+TICKS = (1, 3, 9, 25, 49, 81, 289)
+PAIRS = (1, 3, 9, 27)  # channel pairs
 
 
 def draw_heads(axes: Any) -> None:
@@ -24,8 +25,8 @@ def draw_heads(axes: Any) -> None:
         ranks = [generic_rank((SIDE,) * 2, (patch,) * 2, (1, 1), pairs) for patch in PATCHES]
         axes.plot(PATCHES, [rank.least for rank in ranks], style, label=f"$D = {pairs}$", ms=3)
     axes.plot(PATCHES, [rank.offsets for rank in ranks], "k--", label="$T$ offsets", lw=0.8)
-    axes.set(xlabel="patch size $P$", ylabel="heads", yscale="log", ylim=(0.8, 110))
-    axes.set_yticks([1, 3, 9, 25, 81], ["1", "3", "9", "25", "81"], minor=False)
+    axes.set(xlabel="patch size $P$", ylabel="heads", yscale="log", ylim=(0.8, 400))
+    axes.set_yticks(TICKS, map(str, TICKS))
     axes.legend(fontsize=7)
 
 
@@ -36,13 +37,13 @@ def draw_errors(axes: Any) -> None:
     found = [approximate_convolution(kernel, heads) for heads in budgets]
     total = float((kernel**2).sum())
     lines = {
-        "reached: $\\sum_{i\\geq N_H}\\sigma_i^2$": ("-^", [one.next_bound for one in found]),
+        "reached: $\\sum_{i\\geq H}\\sigma_i^2$": ("-^", [one.next_bound for one in found]),
         "found by the library": ("-o", [one.error.upper for one in found]),
-        "not beaten: $\\sum_{i>N_H}\\sigma_i^2$": ("-v", [one.lower_bound for one in found]),
+        "not beaten: $\\sum_{i>H}\\sigma_i^2$": ("-v", [one.lower_bound for one in found]),
     }
     for label, (style, errors) in lines.items():
         axes.plot(budgets, np.array(errors) / total, style, label=label, ms=3)
-    axes.set(xlabel="heads $N_H$", ylabel="relative squared error", xticks=list(budgets))
+    axes.set(xlabel="heads $H$", ylabel="relative squared error", xticks=list(budgets))
     axes.legend(fontsize=7)
 
 
