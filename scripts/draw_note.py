@@ -27,6 +27,7 @@ def draw_heads(axes: Any) -> None:
     axes.plot(PATCHES, [rank.offsets for rank in ranks], "k--", label="$T$ offsets", lw=0.8)
     axes.set(xlabel="patch size $P$", ylabel="heads", yscale="log", ylim=(0.8, 400))
     axes.set_yticks(TICKS, map(str, TICKS))
+    axes.minorticks_off()
     axes.legend(fontsize=7)
 
 
