@@ -17,37 +17,19 @@ from convattn.ledger.coq.theorem_check import TheoremCheck
 from convattn.ledger.discovery import load_claim
 
 ROOT = Path(__file__).resolve().parents[1]
-MATHEMATICS = {  # what a proof file writes in Unicode
-    **{
-        "²": "^2",
-        "·": r"\cdot",
-        "×": r"\times",
-        "≤": r"\le",
-        "≥": r"\ge",
-        "≠": r"\ne",
-        "−": "-",
-        "→": r"\to",
-    },
-    **{
-        "⌈": r"\lceil",
-        "⌉": r"\rceil",
-        "⌊": r"\lfloor",
-        "⌋": r"\rfloor",
-        "Σ": r"\Sigma",
-        "∞": r"\infty",
-    },
-    **{
-        "α": r"\alpha",
-        "δ": r"\delta",
-        "ε": r"\varepsilon",
-        "η": r"\eta",
-        "θ": r"\theta",
-        "ρ": r"\rho",
-    },
-}
+NAMES = """
+· cdot  × times  ± pm  → to  ∞ infty  ≤ le  ≥ ge  ≠ ne  ≈ approx  ∈ in  ⊆ subseteq  ‖ Vert
+⌈ lceil  ⌉ rceil  ⌊ lfloor  ⌋ rfloor  Σ sum  Π prod  ∏ prod  Δ Delta  Φ Phi
+α alpha  β beta  γ gamma  δ delta  ε varepsilon  η eta  θ theta  κ kappa  λ lambda  μ mu  π pi
+ρ rho  σ sigma  τ tau  φ varphi  ω omega
+"""  # what a proof file writes in Unicode, and its name in LaTeX
+MATHEMATICS = {mark: f"\\{name} " for mark, name in re.findall(r"(\S) (\w+)", NAMES)}
+MATHEMATICS |= {"²": "^2", "³": "^3", "₁": "_1", "₂": "_2", "−": "-"}
 SPECIAL = str.maketrans({mark: f"\\{mark}" for mark in "&%$#{}"})
-RELATION = re.compile("[-=<>≤≥≠+·×→−]")
-FORMULA = re.compile("[DFKMNPTmsz]|[0-9]+|[(]?[0-9]+[A-Za-z].*|Fz|.*([_^²·×⌈⌉⌊⌋Σ∞]|[α-ω]).*")
+RELATION = re.compile("[-=<>≤≥≠≈+±·×→−∈⊆]")
+FORMULA = re.compile(
+    "[DFKMNPTmsz]|[0-9]+|[(]?[0-9]+[A-Za-z].*|Fz|.*([_^²³₁₂·×⌈⌉⌊⌋‖ΔΣΠΦ∏∞]|[α-ω]).*"
+)
 
 
 def named_rows(note: str) -> list[str]:
@@ -92,12 +74,10 @@ def as_latex(text: str) -> str:
 def formula(word: str) -> str:
     """One word of a formula, such as `e^(-s/2)`."""
     word = re.sub(r"\^(?:\(([^)]*)\)|(-?\w+))", lambda m: f"^{{{m[1] or m[2]}}}", word)
-    word = re.sub(r"_(\w+)", r"_{\1}", word)
+    word = re.sub(r"_(?:\(([^)]*)\)|([A-Za-z0-9]+))", lambda m: f"_{{{m[1] or m[2]}}}", word)
     word = re.sub(r"[a-z]{2,}(?![a-z]*\()", lambda m: rf"\mathrm{{{m[0]}}}", word)
-    word = re.sub(r"[a-z]{2,}(?=\()", lambda m: f"\\{m[0]}", word)
-    return "".join(
-        f"{MATHEMATICS.get(mark, mark)} " if mark in MATHEMATICS else mark for mark in word
-    ).strip()
+    word = re.sub(r"[a-z]{2,}(?=\()", lambda m: rf"\operatorname{{{m[0]}}}", word)
+    return "".join(MATHEMATICS.get(mark, mark) for mark in word).strip()
 
 
 def lines_of(row: str, claim: Claim | None) -> list[str]:

@@ -53,7 +53,11 @@ def test_a_row_without_theorem_is_on_paper_and_one_that_is_missing_is_named(scri
     [
         ("ρ + 1 heads, 50 % of N", r"$\rho + 1$ heads, $50$ \% of $N$"),
         ("the bound 1 - θ(α)^-axes", r"the bound $1 - \theta (\alpha )^{-\mathrm{axes}}$"),
-        ("max(rk_in, rk_out)", r"$\max(\mathrm{rk}_{\mathrm{in}}$, $\mathrm{rk}_{\mathrm{out}})$"),
+        ("nor Σ_(i>N) σ_i²", r"nor $\sum _{i>N} \sigma _{i}^2$"),
+        (
+            "max(rk_in, rk_out)",
+            r"$\operatorname{max}(\mathrm{rk}_{\mathrm{in}}$, $\mathrm{rk}_{\mathrm{out}})$",
+        ),
         ("a token's weights - all of them", "a token's weights - all of them"),
     ],
 )
