@@ -10,8 +10,10 @@ COMPILE_QUICKLY := XLA_FLAGS="--xla_cpu_use_fusion_emitters=false $(XLA_FLAGS)" 
 # A worker that has nothing left takes tests from another, neighbours together: they share fixtures.
 TEST := $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
+TEXLIVE := texlive-latex-base texlive-latex-recommended
+
 .DEFAULT_GOAL := help
-.PHONY: help install docs verify report quick prove check audit experiment two-phase network bench bench-training orders test test-all coverage lint types doctest certificates ledger data lock build clean
+.PHONY: help install docs note verify report quick prove check audit experiment two-phase network bench bench-training orders test test-all coverage lint types doctest certificates ledger data lock build clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -104,6 +106,18 @@ lock: $(STAMP) ## resolve pyproject.toml anew into requirements.lock (needs uv)
 
 docs: $(STAMP) build/report/index.html ## build the site strictly, tutorials run, into build/site/
 	$(COMPILE_QUICKLY) NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+# In three runs the references and the widths of the table settle.
+note: $(STAMP) ## build the paper, docs/note/note.tex, into build/note/note.pdf
+	@command -v pdflatex >/dev/null || { echo "make note needs pdflatex: apt-get install --no-install-recommends $(TEXLIVE)" >&2; exit 1; }
+	mkdir -p build/note
+	$(BIN)/python scripts/note_table.py
+	$(BIN)/python scripts/draw_note.py
+	for run in 1 2 3; do \
+	  TEXINPUTS=build/note: pdflatex -interaction=nonstopmode -halt-on-error -output-directory=build/note docs/note/note.tex >build/note/output.txt \
+	    || { tail -n 20 build/note/output.txt >&2; exit 1; }; \
+	done
+	! grep -E 'undefined|multiply defined|Rerun to get' build/note/note.log
 
 build: $(STAMP) ## build the wheel and the source distribution into dist/
 	$(BIN)/python -m build --no-isolation

@@ -10,7 +10,8 @@ yaml = pytest.importorskip("yaml")
 ROOT = Path(__file__).resolve().parents[1]
 DOCKERFILE = (ROOT / "Dockerfile").read_text("utf-8")
 CI = (ROOT / ".ci" / "run").read_text("utf-8")
-TARGETS = {*re.findall(r"(?m)^([a-z-]+):", (ROOT / "Makefile").read_text("utf-8"))}
+MAKEFILE = (ROOT / "Makefile").read_text("utf-8")
+TARGETS = {*re.findall(r"(?m)^([a-z-]+):", MAKEFILE)}
 WORKFLOWS = {
     path.stem: yaml.safe_load(path.read_text("utf-8"))
     for path in sorted((ROOT / ".github" / "workflows").glob("*.yml"))
@@ -39,6 +40,13 @@ def test_the_image_has_the_packages_of_ci_and_runs_its_steps():
     assert made(DOCKERFILE) - {"install"} | {command} <= made(CI) <= TARGETS
     with pytest.raises(AssertionError):
         assert packages(DOCKERFILE.replace(" libcoq-interval", "")) == packages(CI)
+
+
+def test_what_make_note_and_its_page_ask_for_is_installed():
+    named = re.search(r"(?m)^TEXLIVE := (.+)$", MAKEFILE)[1].split()
+    page = (ROOT / "docs" / "note.md").read_text("utf-8")
+    assert {*named} == {*re.findall(r"texlive[a-z-]*", page)}
+    assert {*named} == {name for name in packages(CI) if name.startswith("texlive")}
 
 
 @pytest.mark.parametrize("name", ["ci", "docs", "release"])

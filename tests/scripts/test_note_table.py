@@ -1,0 +1,70 @@
+"""The table of docs/note/note.tex says of each row what its proof file says."""
+
+import importlib.util
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+NOTE = (ROOT / "docs" / "note" / "note.tex").read_text("utf-8")
+
+
+@pytest.fixture(scope="module")
+def script():
+    spec = importlib.util.spec_from_file_location("note_table", ROOT / "scripts" / "note_table.py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    yield module
+    del sys.modules[spec.name]
+
+
+def test_every_row_that_the_note_names_is_in_the_ledger(script):
+    rows = script.named_rows(NOTE)
+    assert len(rows) > 15
+    missing = [row for row in rows if script.claim_of(row) is None]
+    assert not missing, f"docs/note/note.tex names {missing}, which proofs/sharpened/ does not hold"
+
+
+def test_rows_are_named_once_and_in_order(script):
+    note = r"\row{S.pad} \row{S.finite}, \row{S.pad} \newcommand{\row}[1]{#1}"
+    assert script.named_rows(note) == ["S.pad", "S.finite"]
+
+
+def test_a_row_shows_its_theorems_with_what_they_cover(script):
+    lines = script.lines_of("S.barrier", script.claim_of("S.barrier"))
+    assert lines == [
+        r"\hypertarget{row:S.barrier}{\textsf{S.barrier}} & \texttt{sharpened/barrier} & "
+        r"(1), on the second axis of an image & (2), different sharpness \\"
+    ]
+
+
+def test_a_row_without_theorem_is_on_paper_and_one_that_is_missing_is_named(script):
+    found = script.table({"S.approx": script.claim_of("S.approx"), "S.gone": None})
+    assert r"\newcommand{\onpaperrows}{\textsf{S.approx}}" in found
+    assert re.search(r"S\.approx\}\} & --- .* on paper only", found)
+    assert re.search(r"S\.gone\}\} & .*no row of the ledger", found)
+
+
+@pytest.mark.parametrize(
+    ("text", "latex"),
+    [
+        ("ρ + 1 heads, 50 % of N", r"$\rho + 1$ heads, $50$ \% of $N$"),
+        ("the bound 1 - θ(α)^-axes", r"the bound $1 - \theta (\alpha )^{-\mathrm{axes}}$"),
+        ("nor Σ_(i>N) σ_i²", r"nor $\sum _{i>N} \sigma _{i}^2$"),
+        (
+            "max(rk_in, rk_out)",
+            r"$\operatorname{max}(\mathrm{rk}_{\mathrm{in}}$, $\mathrm{rk}_{\mathrm{out}})$",
+        ),
+        ("a token's weights - all of them", "a token's weights - all of them"),
+    ],
+)
+def test_formulas_are_set_as_such(script, text, latex):
+    assert script.as_latex(text) == latex
+
+
+def test_a_character_without_a_form_in_latex_is_refused(script):
+    with pytest.raises(ValueError, match="'ℵ' in 'ℵ heads' has no form"):
+        script.as_latex("ℵ heads")
