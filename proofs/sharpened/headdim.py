@@ -292,6 +292,14 @@ CLAIM = Claim(
             covers="(3) for a kernel with T - 1 independent maps and M_0 + Σ c_δ M_δ of rank k: "
             "T - 1 + ⌈k/d_H⌉ heads, exactly one more; not: limits",
         ),
+        proved(
+            "sharpened/headdim_triangular.v",
+            covers="(3): such kernels for D_in = D_out ≥ 2 and m ≤ P - 1; not: others",
+        ),
+        proved(
+            "sharpened/headdim_twenty.v",
+            covers="(1) and (3) for K = 3, P = 16, three channels, d_H = 64: 20 and 12, and 20",
+        ),
         certified(
             "S.headdim",
             kind="head_dimension",

@@ -166,8 +166,12 @@ CLAIM = Claim(
     evidence=(
         proved(
             "sharpened/saturation.v",
-            covers="rows on two axes, and the first bound of the layer; not: other axes, "
-            "strictness, the second bound of the layer, nor the convolution itself",
+            covers="rows on two axes, and the first bound of two layers; not: other axes, strictness",
+        ),
+        proved(
+            "sharpened/saturation_bias.v",
+            covers="both bounds of the layer with a bias, against the zero-padded convolution; not: "
+            "of the quadratic layer, nor the mean-padded and the edge-replicate one",
         ),
         proved(
             "sharpened/saturation_reals.v",

@@ -385,9 +385,9 @@ CLAIM = Claim(
     evidence=(
         proved(
             "sharpened/separable.v",
-            covers="scores that are sums factor; not: the converse, masks, class tokens, cross"
-            " terms, the cost",
+            covers="scores that are sums factor; not: masks, class tokens, cross terms, the cost",
         ),
+        proved("sharpened/separable_converse.v", covers="scores whose attention factors are sums"),
         certified_identities("S.separable", "every row", "separable", pattern="separable"),
         certified_identities("S.separable", "the layer, axis by axis", "layer", pattern="layer"),
         Evidence("factors in fractions", Level.TESTED, exact_factors, quick=False),
