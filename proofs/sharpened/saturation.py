@@ -166,7 +166,8 @@ CLAIM = Claim(
     evidence=(
         proved(
             "sharpened/saturation.v",
-            covers="rows on two axes, and the first bound of two layers; not: other axes, strictness",
+            covers="rows on two axes, and the first bound of two layers; not: other axes, "
+            "strictness",
         ),
         proved(
             "sharpened/saturation_bias.v",
