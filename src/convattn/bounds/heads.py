@@ -33,7 +33,7 @@ from convattn.bounds.head_width import (
     split_heads,
     triangular_pairs,
 )
-from convattn.constructions.head_places import exact_heads, limit_heads
+from convattn.operators.head_places import exact_heads, limit_heads
 from convattn.operators.integers import as_integer, per_axis
 
 ATTENTION = ("per_kernel", "shared")
