@@ -26,7 +26,8 @@ that are not zero, so at most 768 + 90. Koszul flattenings of 2p + 1 combination
 modulo a prime, at K = 3, P = 6, two channels, n = 72, R = 40: 92, 93.3 and 92.4 for p = 1, 2, 3,
 where (1) has 108 places; n + 8R/15 at P = 16 would be 13.5 heads. A coordinate alone takes as many
 places as it has offsets in the limit and one more exactly (S.kernel), 972 = 15.2·64 and 1740 =
-27.2·64 in all, so fewer heads would have to mix coordinates.
+27.2·64 in all, so fewer heads would have to mix coordinates. In small that is possible: for K = 3,
+P = 2 on one axis, one channel, d = 1 and outer taps of one sign three heads do, where (1) has four.
 
 Proof. (1), (2) x M = Σ_j x_j M[j, :], so it is enough for each j that Σ_h a_hδ W_h[j, :] = M_δ[j,
 :] over the heads that hold j, for all δ, and nothing elsewhere. Let D_j be the δ ≠ 0 that read j.
@@ -76,6 +77,7 @@ from convattn.ledger.evidence import certified, exact_convolution
 from convattn.ledger.evidence.layer_runs import EXP_AND_LOG1P, integer_kernel
 from convattn.ledger.evidence.printed_output_map import output_blocks, patch_offsets
 from convattn.ledger.evidence.real_images import whole_images
+from convattn.operators.head_places import limit_heads
 
 PRIME = 2**31 - 1
 EPSILON = 2.0**-20
@@ -157,6 +159,38 @@ def commutators(run: Run) -> str:
         require(heads >= least, f"P = {patch}: rank {rank}, so {heads} heads, expected {least}")
         seen.append(f"P = {patch}, {channels} channels, d_H = {width}: rank {rank}, {heads} heads")
     return "; ".join(seen)
+
+
+def three_heads(w: tuple[int, int, int]) -> list[tuple[list[Fraction], np.ndarray]]:
+    """For outer taps of one sign: weights at -1, 0 and 1 that add up to one, and maps of rank one.
+
+    M_0 = w_0 (1 t; 1/t 1) + (w_(-1) - w_0 t) E_01 + (w_1 - w_0/t) E_10 with t = ±1 of the sign that
+    makes both differences of the sign of the outer taps.
+    """
+    before, centre, after = map(Fraction, w)
+    t = -1 if centre * after > 0 else 1
+    upper, lower = np.array([[0, 1], [0, 0]]), np.array([[0, 0], [1, 0]])
+    sums = before - centre * t + after, before + after - centre * t
+    zero = Fraction(0)
+    return [
+        ([zero, (before - centre * t) / sums[0], after / sums[0]], sums[0] * upper),
+        ([before / sums[1], (after - centre * t) / sums[1], zero], sums[1] * lower),
+        ([zero, Fraction(1), zero], centre * np.array([[1, t], [t, 1]])),
+    ]
+
+
+def mixed_coordinates(run: Run) -> str:
+    """One axis, K = 3, P = 2, one channel, d_H = 1: (1) has four heads, and three do, bounded."""
+    require(limit_heads({1: 2}, 2, 2, 1) == 4, "(1) does not have four heads")
+    for w in ((2, 3, 5), (-1, 4, -7), (3, -2, 1), (-5, -3, -2)):
+        wanted = [[[0, 0], [w[0], 0]], [[w[1], w[0]], [w[2], w[1]]], [[0, w[2]], [0, 0]]]
+        heads = three_heads(w)
+        require(all(min(row) >= 0 and sum(row) == 1 for row, _ in heads), f"{w}: no attention")
+        singular = all(m[0, 0] * m[1, 1] == m[0, 1] * m[1, 0] for _, m in heads)
+        require(singular, f"{w}: a head's map has rank two")
+        found = [sum(row[at] * m for row, m in heads) for at in range(3)]
+        require(np.array_equal(found, wanted), f"{w}: the maps are {found}")
+    return "three heads of dimension one are the convolution for 4 kernels, in fractions"
 
 
 def small_terms(matrix: np.ndarray, rank: int, spare: int) -> np.ndarray:
@@ -272,6 +306,7 @@ CLAIM = Claim(
         ),
         Evidence("places", Level.TESTED, places),
         Evidence("commutators", Level.TESTED, commutators),
+        Evidence("mixed coordinates", Level.TESTED, mixed_coordinates),
         Evidence("maps of any shape", Level.TESTED, maps_of_any_shape),
         *(
             Evidence(

@@ -11,7 +11,6 @@ from strategies import seeds
 
 import convattn as ca
 from convattn.bounds.head_width import shared_places, split_heads
-from convattn.constructions.head_places import exact_heads, limit_heads
 from convattn.constructions.geometry import ConvolutionGeometry
 from convattn.constructions.li_output_map import token_maps
 from convattn.constructions.narrow_heads import (
@@ -24,6 +23,7 @@ from convattn.constructions.narrow_heads import (
 )
 from convattn.encodings.bias import BiasEncoding
 from convattn.encodings.mixture import MixtureEncoding
+from convattn.operators.head_places import exact_heads, limit_heads
 
 
 def drawn_supports(seed):

@@ -47,7 +47,7 @@ where value maps may diverge: with M_0 = (0 1; 1 0) and M_1 = (1 0; 0 0) two hea
 tend to a layer that takes three.
 
 **Fewer than that** share the places of the coordinates: S.width, counted in
-`convattn.constructions.head_places`.
+`convattn.operators.head_places`.
 """
 
 from collections import Counter
@@ -104,7 +104,7 @@ def shared_places(
     """What S.width counts: how many offsets δ ≠ 0 have which width, coordinates n, and R.
 
     Returns:
-        As `convattn.constructions.head_places.limit_heads` takes them; R of the n coordinates are
+        As `convattn.operators.head_places.limit_heads` takes them; R of the n coordinates are
         read, or written to, by a token other than their own.
 
     >>> shared_places((3, 3), (16, 16), (1, 1), 3, 3)

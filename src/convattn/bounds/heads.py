@@ -36,7 +36,7 @@ from convattn.bounds.head_width import (
 )
 from convattn.bounds.residue_blocks import axis_blocks
 from convattn.bounds.two_layer_counts import TwoLayerCounts, two_layer_counts
-from convattn.constructions.head_places import exact_heads, limit_heads
+from convattn.operators.head_places import exact_heads, limit_heads
 from convattn.operators.integers import as_integer, per_axis
 
 ATTENTION = ("per_kernel", "shared")

@@ -29,7 +29,7 @@ The maps grow like 1/ε: with κ = 1 + 2/ε the terms of a sum are at most κ ti
 convolution, so a roundoff u leaves an error of about κ·u beside ε. ε = √(2u) makes both alike;
 κ·u > 2⁻⁷ is refused.
 
-How many heads that makes is `constructions/head_places.py`.
+How many heads that makes is `operators/head_places.py`.
 """
 
 from collections import Counter
@@ -42,9 +42,9 @@ from jax import Array
 from jax.typing import DTypeLike
 from jaxtyping import Bool, Float, Int, Num
 
-from convattn.constructions.head_places import exact_groups, exact_heads, limit_heads
 from convattn.encodings.base import score_dtype
 from convattn.encodings.mixture import MixtureEncoding
+from convattn.operators.head_places import exact_groups, exact_heads, limit_heads
 from convattn.operators.integers import as_integer
 from convattn.operators.shifts import Shift
 

@@ -1,4 +1,4 @@
-"""Certificates of S.heads and S.headdim: what they say, and what is refused."""
+"""Certificates of S.heads, S.headdim and S.width: what they say, and what is refused."""
 
 import numpy as np
 import pytest
@@ -12,6 +12,7 @@ from convattn.ledger.certificates.head_dimension import (
     triangular_kernel,
 )
 from convattn.ledger.certificates.lower_bound import generic_bound_certificate
+from convattn.ledger.certificates.narrow_heads import narrow_heads_certificate
 from convattn_check import check
 
 
@@ -62,10 +63,38 @@ def test_head_dimensions_say_what_heads_says(size, patch, inputs, outputs, width
     counts = heads(size, patch_size=patch, in_channels=inputs, out_channels=outputs, head_dim=width)
     part = counts.limit if regime == "limit" else counts.exact
     necessary = part.bounded or part.necessary  # in the limit for value maps that stay bounded
-    assert (body["necessary"], body["sufficient"]) == (necessary, part.sufficient)
+    assert body["necessary"] == necessary
+    if regime == "limit":
+        assert body["sufficient"] == (part.bounded_sufficient or part.sufficient)
+    else:  # S.width has fewer
+        assert body["sufficient"] >= part.sufficient
     verdict = check(canonical(made) + "\n")
     assert verdict.accepted, verdict
     assert verdict.claim == "S.headdim"
+
+
+@pytest.mark.parametrize("regime", ["limit", "finite"])
+@pytest.mark.parametrize(
+    ("size", "patch", "inputs", "outputs", "width", "axes"),
+    [(3, 16, 3, 3, 64, 2), (5, 3, 2, 3, 7, 2), (5, 3, 3, 2, 4, 2), (7, 4, 2, 2, 3, 1)],
+)
+def test_narrow_heads_are_those_that_heads_counts(
+    size, patch, inputs, outputs, width, axes, regime
+):
+    sizes = (size, patch, inputs, outputs, width)
+    made = narrow_heads_certificate("So many.", *sizes, regime, axes=axes)
+    counts = heads(
+        (size,) * axes,
+        patch_size=patch,
+        in_channels=inputs,
+        out_channels=outputs,
+        head_dim=width,
+        attention="shared",
+    )
+    part = counts.limit if regime == "limit" else counts.exact
+    assert made["body"]["count"] == part.sufficient
+    verdict = check(canonical(made) + "\n")
+    assert verdict.accepted, verdict
 
 
 @pytest.mark.parametrize(("inputs", "outputs"), [(3, 3), (2, 4), (4, 2), (1, 3)])

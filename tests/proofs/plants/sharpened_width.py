@@ -54,6 +54,11 @@ def alike(original):
     return lambda kernel, patch, x, y: original(kernel, patch, x, x)
 
 
+def other_sign(original):
+    """Outer taps of unlike signs: a weight is negative."""
+    return lambda w: original((-w[0], *w[1:]))
+
+
 IMAGES = "K = 3, P = 16, d_H = 64, {}, {}".format
 NARROW = "constructions.narrow_heads"
 PLANTS = [
@@ -63,6 +68,8 @@ PLANTS = [
     ("width", "places", "limit_layout", coarse),
     ("width", "places", "limit_layout", one_place_lost),
     ("width", "commutators", "commutator_rank", alike),
+    ("width", "mixed coordinates", "three_heads", other_sign),
+    ("width", "mixed coordinates", "limit_heads", lambda original: lambda *given: 3),
     ("width", "maps of any shape", "small_terms", lambda original: lambda *given: given[0]),
     (
         "width",
