@@ -27,9 +27,7 @@ MATHEMATICS = {mark: f"\\{name} " for mark, name in re.findall(r"(\S) (\w+)", NA
 MATHEMATICS |= {"²": "^2", "³": "^3", "₁": "_1", "₂": "_2", "−": "-"}
 SPECIAL = str.maketrans({mark: f"\\{mark}" for mark in "&%$#{}"})
 RELATION = re.compile("[-=<>≤≥≠≈+±·×→−∈⊆]")
-FORMULA = re.compile(
-    "[DFKMNPTmsz]|[0-9]+|[(]?[0-9]+[A-Za-z].*|Fz|.*([_^²³₁₂·×⌈⌉⌊⌋‖ΔΣΠΦ∏∞]|[α-ω]).*"
-)
+FORMULA = re.compile(f"[DFKMNPTmsz]|[0-9]+|[(]?[0-9]+[A-Za-z].*|Fz|.*[_^{''.join(MATHEMATICS)}].*")
 
 
 def named_rows(note: str) -> list[str]:

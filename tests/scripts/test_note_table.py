@@ -60,6 +60,7 @@ def test_a_row_without_theorem_is_on_paper_and_one_that_is_missing_is_named(scri
     [
         ("ρ + 1 heads, 50 % of N", r"$\rho + 1$ heads, $50$ \% of $N$"),
         ("the bound 1 - θ(α)^-axes", r"the bound $1 - \theta (\alpha )^{-\mathrm{axes}}$"),
+        ("N_H ≥ ρ, and ≥ ρ + 1 else", r"$N_{H} \ge \rho$, and $\ge \rho + 1$ else"),
         ("nor Σ_(i>N) σ_i²", r"nor $\sum _{i>N} \sigma _{i}^2$"),
         (
             "max(rk_in, rk_out)",
