@@ -90,7 +90,7 @@ def lines_of(row: str, claim: Claim | None) -> list[str]:
     for file, evidence in theorems:
         covers, _, missing = evidence.covers.partition("; not: ")
         cells = (as_latex(covers or "all"), as_latex(missing))
-        name = file.removesuffix(".v").replace("_", r"\_\allowbreak ")
+        name = file.removeprefix("sharpened/").removesuffix(".v").replace("_", r"\_\allowbreak ")
         lines.append(rf"{label} & \texttt{{{name}}} & {' & '.join(cells)} \\")
         label = ""
     return lines

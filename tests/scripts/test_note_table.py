@@ -42,9 +42,9 @@ def test_a_row_shows_its_theorems_with_what_they_cover(script):
         evidence=(proved("sharpened/depth.v", covers=covers), proved("sharpened/depth_limit.v"))
     )
     assert script.lines_of("S.depth", claim) == [
-        r"\hypertarget{row:S.depth}{\textsf{S.depth}} & \texttt{sharpened/depth} & "
+        r"\hypertarget{row:S.depth}{\textsf{S.depth}} & \texttt{depth} & "
         r"(1), for $\rho > 0$ & (2), nor limits \\",
-        r" & \texttt{sharpened/depth\_\allowbreak limit} & all &  \\",
+        r" & \texttt{depth\_\allowbreak limit} & all &  \\",
     ]
 
 
