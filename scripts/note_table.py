@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 
 from convattn.ledger import Claim, Evidence
+from convattn.ledger.coq.axioms import ALLOWED
 from convattn.ledger.coq.theorem_check import TheoremCheck
 from convattn.ledger.discovery import load_claim
 
@@ -25,6 +26,7 @@ NAMES = """
 """  # what a proof file writes in Unicode, and its name in LaTeX
 MATHEMATICS = {mark: f"\\{name} " for mark, name in re.findall(r"(\S) (\w+)", NAMES)}
 MATHEMATICS |= {"²": "^2", "³": "^3", "₁": "_1", "₂": "_2", "−": "-"}
+TEX_UNDERSCORE = r"\_\allowbreak "
 SPECIAL = str.maketrans({mark: f"\\{mark}" for mark in "&%$#{}"})
 RELATION = re.compile("[-=<>≤≥≠≈+±·×→−∈⊆]")
 FORMULA = re.compile(f"[DFKMNPTmsz]|[0-9]+|[(]?[0-9]+[A-Za-z].*|Fz|.*[_^{''.join(MATHEMATICS)}].*")
@@ -90,8 +92,7 @@ def lines_of(row: str, claim: Claim | None) -> list[str]:
     for file, evidence in theorems:
         covers, _, missing = evidence.covers.partition("; not: ")
         cells = (as_latex(covers or "all"), as_latex(missing))
-        name = file.removeprefix("sharpened/").removesuffix(".v").replace("_", r"\_\allowbreak ")
-        lines.append(rf"{label} & \texttt{{{name}}} & {' & '.join(cells)} \\")
+        lines.append(rf"{label} & {theorem_name(file)} & {' & '.join(cells)} \\")
         label = ""
     return lines
 
@@ -103,16 +104,25 @@ def theorems_of(claim: Claim) -> list[tuple[str, Evidence]]:
     ]
 
 
+def theorem_name(file: str) -> str:
+    """A theorem has the name of its file; one of `sharpened/` is shown without the folder."""
+    name = file.removeprefix("sharpened/").removesuffix(".v")
+    return rf"\texttt{{{name.replace('_', TEX_UNDERSCORE)}}}"
+
+
 def table(claims: dict[str, Claim | None]) -> str:
-    """The definitions of the commands \\coqtable and \\onpaperrows."""
+    """The definitions of the commands \\coqtable, \\onpaperrows and \\withaxioms."""
     on_paper = ", ".join(
         rf"\textsf{{{row}}}" for row, claim in claims.items() if claim and not theorems_of(claim)
     )
+    files = [file for claim in claims.values() if claim for file, _ in theorems_of(claim)]
+    with_axioms = ", ".join(theorem_name(file) for file in files if file in ALLOWED)
     head = r"row & theorem & covers & does not cover \\"
     return "\n".join(
         [
             "% Written by scripts/note_table.py from the proof files.",
             rf"\newcommand{{\onpaperrows}}{{{on_paper or 'none'}}}",
+            rf"\newcommand{{\withaxioms}}{{{with_axioms or 'none'}}}",
             r"\newcommand{\coqtable}{%",
             r"\begin{longtable}{@{}l>{\raggedright}p{38mm}>{\raggedright}p{50mm}>{\raggedright\arraybackslash}p{44mm}@{}}",
             r"\caption{Rows of the ledger and their theorems in Coq.}\label{tab:coq}\\",

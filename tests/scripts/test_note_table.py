@@ -55,6 +55,12 @@ def test_a_row_without_theorem_is_on_paper_and_one_that_is_missing_is_named(scri
     assert re.search(r"S\.gone\}\} & .*no row of the ledger", found)
 
 
+def test_theorems_with_axioms_are_named(script):
+    evidence = (proved("sharpened/saturation.v"), proved("sharpened/saturation_reals.v"))
+    found = script.table({"S.saturation": SimpleNamespace(evidence=evidence)})
+    assert r"\newcommand{\withaxioms}{\texttt{saturation\_\allowbreak reals}}" in found
+
+
 @pytest.mark.parametrize(
     ("text", "latex"),
     [
