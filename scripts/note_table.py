@@ -48,9 +48,6 @@ def as_latex(text: str) -> str:
 
     Raises:
         ValueError: For a character that `MATHEMATICS` lacks.
-
-    >>> print(as_latex("m ≥ P ≥ 2, D_in·D_out = 1, the bound N e^(-s/2)"))
-    $m \\ge P \\ge 2$, $D_{\\mathrm{in}}\\cdot D_{\\mathrm{out}} = 1$, the bound $N e^{-s/2}$
     """
     pieces: list[str] = []
     open_formula = False

@@ -64,6 +64,8 @@ def test_theorems_with_axioms_are_named(script):
 @pytest.mark.parametrize(
     ("text", "latex"),
     [
+        ("m ≥ P, D_in·D_out = 1", r"$m \ge P$, $D_{\mathrm{in}}\cdot D_{\mathrm{out}} = 1$"),
+        ("the bound N e^(-s/2)", r"the bound $N e^{-s/2}$"),
         ("ρ + 1 heads, 50 % of N", r"$\rho + 1$ heads, $50$ \% of $N$"),
         ("the bound 1 - θ(α)^-axes", r"the bound $1 - \theta (\alpha )^{-\mathrm{axes}}$"),
         ("N_H ≥ ρ, and ≥ ρ + 1 else", r"$N_{H} \ge \rho$, and $\ge \rho + 1$ else"),
