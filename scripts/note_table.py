@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 
 from convattn.ledger import Claim, Evidence
+from convattn.ledger.coq.axioms import ALLOWED
 from convattn.ledger.coq.theorem_check import TheoremCheck
 from convattn.ledger.discovery import load_claim
 
@@ -25,11 +26,10 @@ NAMES = """
 """  # what a proof file writes in Unicode, and its name in LaTeX
 MATHEMATICS = {mark: f"\\{name} " for mark, name in re.findall(r"(\S) (\w+)", NAMES)}
 MATHEMATICS |= {"²": "^2", "³": "^3", "₁": "_1", "₂": "_2", "−": "-"}
+TEX_UNDERSCORE = r"\_\allowbreak "
 SPECIAL = str.maketrans({mark: f"\\{mark}" for mark in "&%$#{}"})
 RELATION = re.compile("[-=<>≤≥≠≈+±·×→−∈⊆]")
-FORMULA = re.compile(
-    "[DFKMNPTmsz]|[0-9]+|[(]?[0-9]+[A-Za-z].*|Fz|.*([_^²³₁₂·×⌈⌉⌊⌋‖ΔΣΠΦ∏∞]|[α-ω]).*"
-)
+FORMULA = re.compile(f"[DFKMNPTmsz]|[0-9]+|[(]?[0-9]+[A-Za-z].*|Fz|.*[_^{''.join(MATHEMATICS)}].*")
 
 
 def named_rows(note: str) -> list[str]:
@@ -48,9 +48,6 @@ def as_latex(text: str) -> str:
 
     Raises:
         ValueError: For a character that `MATHEMATICS` lacks.
-
-    >>> print(as_latex("m ≥ P ≥ 2, D_in·D_out = 1, the bound N e^(-s/2)"))
-    $m \\ge P \\ge 2$, $D_{\\mathrm{in}}\\cdot D_{\\mathrm{out}} = 1$, the bound $N e^{-s/2}$
     """
     pieces: list[str] = []
     open_formula = False
@@ -92,8 +89,7 @@ def lines_of(row: str, claim: Claim | None) -> list[str]:
     for file, evidence in theorems:
         covers, _, missing = evidence.covers.partition("; not: ")
         cells = (as_latex(covers or "all"), as_latex(missing))
-        name = file.removesuffix(".v").replace("_", r"\_\allowbreak ")
-        lines.append(rf"{label} & \texttt{{{name}}} & {' & '.join(cells)} \\")
+        lines.append(rf"{label} & {theorem_name(file)} & {' & '.join(cells)} \\")
         label = ""
     return lines
 
@@ -105,16 +101,25 @@ def theorems_of(claim: Claim) -> list[tuple[str, Evidence]]:
     ]
 
 
+def theorem_name(file: str) -> str:
+    """A theorem has the name of its file; one of `sharpened/` is shown without the folder."""
+    name = file.removeprefix("sharpened/").removesuffix(".v")
+    return rf"\texttt{{{name.replace('_', TEX_UNDERSCORE)}}}"
+
+
 def table(claims: dict[str, Claim | None]) -> str:
-    """The definitions of the commands \\coqtable and \\onpaperrows."""
+    """The definitions of the commands \\coqtable, \\onpaperrows and \\withaxioms."""
     on_paper = ", ".join(
         rf"\textsf{{{row}}}" for row, claim in claims.items() if claim and not theorems_of(claim)
     )
+    files = [file for claim in claims.values() if claim for file, _ in theorems_of(claim)]
+    with_axioms = ", ".join(theorem_name(file) for file in files if file in ALLOWED)
     head = r"row & theorem & covers & does not cover \\"
     return "\n".join(
         [
             "% Written by scripts/note_table.py from the proof files.",
             rf"\newcommand{{\onpaperrows}}{{{on_paper or 'none'}}}",
+            rf"\newcommand{{\withaxioms}}{{{with_axioms or 'none'}}}",
             r"\newcommand{\coqtable}{%",
             r"\begin{longtable}{@{}l>{\raggedright}p{38mm}>{\raggedright}p{50mm}>{\raggedright\arraybackslash}p{44mm}@{}}",
             r"\caption{Rows of the ledger and their theorems in Coq.}\label{tab:coq}\\",

@@ -4,8 +4,11 @@ import importlib.util
 import re
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+
+from convattn.ledger.evidence import proved
 
 ROOT = Path(__file__).resolve().parents[2]
 NOTE = (ROOT / "docs" / "note" / "note.tex").read_text("utf-8")
@@ -34,25 +37,38 @@ def test_rows_are_named_once_and_in_order(script):
 
 
 def test_a_row_shows_its_theorems_with_what_they_cover(script):
-    lines = script.lines_of("S.barrier", script.claim_of("S.barrier"))
-    assert lines == [
-        r"\hypertarget{row:S.barrier}{\textsf{S.barrier}} & \texttt{sharpened/barrier} & "
-        r"(1), on the second axis of an image & (2), different sharpness \\"
+    covers = "(1), for ρ > 0; not: (2), nor limits"
+    claim = SimpleNamespace(
+        evidence=(proved("sharpened/depth.v", covers=covers), proved("sharpened/depth_limit.v"))
+    )
+    assert script.lines_of("S.depth", claim) == [
+        r"\hypertarget{row:S.depth}{\textsf{S.depth}} & \texttt{depth} & "
+        r"(1), for $\rho > 0$ & (2), nor limits \\",
+        r" & \texttt{depth\_\allowbreak limit} & all &  \\",
     ]
 
 
 def test_a_row_without_theorem_is_on_paper_and_one_that_is_missing_is_named(script):
-    found = script.table({"S.approx": script.claim_of("S.approx"), "S.gone": None})
-    assert r"\newcommand{\onpaperrows}{\textsf{S.approx}}" in found
-    assert re.search(r"S\.approx\}\} & --- .* on paper only", found)
+    found = script.table({"S.paper": SimpleNamespace(evidence=()), "S.gone": None})
+    assert r"\newcommand{\onpaperrows}{\textsf{S.paper}}" in found
+    assert re.search(r"S\.paper\}\} & --- .* on paper only", found)
     assert re.search(r"S\.gone\}\} & .*no row of the ledger", found)
+
+
+def test_theorems_with_axioms_are_named(script):
+    evidence = (proved("sharpened/saturation.v"), proved("sharpened/saturation_reals.v"))
+    found = script.table({"S.saturation": SimpleNamespace(evidence=evidence)})
+    assert r"\newcommand{\withaxioms}{\texttt{saturation\_\allowbreak reals}}" in found
 
 
 @pytest.mark.parametrize(
     ("text", "latex"),
     [
+        ("m ≥ P, D_in·D_out = 1", r"$m \ge P$, $D_{\mathrm{in}}\cdot D_{\mathrm{out}} = 1$"),
+        ("the bound N e^(-s/2)", r"the bound $N e^{-s/2}$"),
         ("ρ + 1 heads, 50 % of N", r"$\rho + 1$ heads, $50$ \% of $N$"),
         ("the bound 1 - θ(α)^-axes", r"the bound $1 - \theta (\alpha )^{-\mathrm{axes}}$"),
+        ("N_H ≥ ρ, and ≥ ρ + 1 else", r"$N_{H} \ge \rho$, and $\ge \rho + 1$ else"),
         ("nor Σ_(i>N) σ_i²", r"nor $\sum _{i>N} \sigma _{i}^2$"),
         (
             "max(rk_in, rk_out)",
