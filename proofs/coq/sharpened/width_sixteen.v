@@ -5,7 +5,7 @@
     ε, at every output of every image whose pixels lie between -1 and 1, of any number of patches of 16 × 16
     pixels, with a ring of zero patches. What the heads are made of is as in width; their maps grow as ε vanishes.
 
-    Not covered: how many heads are needed, and exact layers. *)
+    At least twelve are needed where the middle map is regular (width_necessary). Not covered: exact layers. *)
 
 From mathcomp Require Import all_ssreflect all_algebra.
 From mathcomp Require Import zify.
