@@ -22,7 +22,7 @@ import numpy as np
 from convattn.encodings import GaussianEncoding, QuadraticEncoding
 from convattn.encodings.gaussian import gaussian_features, gaussian_target
 from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict
-from convattn.ledger.evidence import DTYPES, EXP, whole_images
+from convattn.ledger.evidence import DTYPES, EXP, proved, whole_images
 from convattn.ledger.evidence.positional_heads import (
     bare_grid,
     heads_within,
@@ -116,6 +116,7 @@ CLAIM = Claim(
     verdict=Verdict.HOLDS,
     kinds=(Kind.IDENTITY,),
     evidence=(
+        proved("cordonnier2020/eq19.v", covers="all"),
         Evidence("exact five features", Level.TESTED, five_features_exactly),
         Evidence("exact square root form", Level.TESTED, root_form_exactly),
         Evidence(

@@ -45,6 +45,7 @@ from convattn.ledger.evidence import (
     converted,
     exact_convolution,
     integer_kernel,
+    proved,
     sizes,
     total_variation_enclosed,
     whole_images,
@@ -214,6 +215,11 @@ CLAIM = Claim(
     verdict=Verdict.AMENDED,
     kinds=(Kind.LAYER_EQUALITY, Kind.LIMIT),
     evidence=(
+        proved(
+            "li2021/absolute_quadratic.v",
+            covers="(1): the attention is the quadratic one; the layer is then C20.theorem1",
+        ),
+        proved("li2021/absolute_content.v", covers="(2)"),
         certified("L21.absolute", cases=sizes((3, 1), (3, 4))),
         total_variation_enclosed("distance to hard attention", alphas=(1.0, 8.0, 128.0)),
         Evidence("the form is quadratic", Level.TESTED, form_is_quadratic),

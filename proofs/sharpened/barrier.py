@@ -6,8 +6,8 @@ zeros, and of different widths 2n - 2, is known: Hummel and Gidas 1984; Kalai, M
 2010, Proposition 7.)
 
 Verified. Let H heads with the scores -α_h|k - q - Δ_h|², 0 < α_h < ∞, any centres Δ_h and any value
-maps be exactly the zero-padded convolution with a kernel that is not zero, on images of N tokens on
-some axis, with a ring or without. Let r be its reach in tokens there, r < N.
+maps be exactly the zero-padded convolution with a kernel that is not zero, on images with more tokens
+than its reach on every axis, N of them on one, with a ring or without; r is the reach there.
 
 (1) If all α_h are equal, H ≥ N - r.
 (2) In any case H ≥ (N - r + 1)/2.
@@ -18,10 +18,10 @@ Nothing to repair. In one dimension generic centres succeed first at H = N² - N
 at N² for K = 3 with a ring (N ≤ 4): what is needed lies between N and N², and which is open.
 
 Proof. Let M_δ ≠ 0 have a nonzero entry, w_h be that entry of head h's map, and (by a mirror) δ ≥ 0
-on the axis. Look from a query q at the first token of the axis: q + δ is a token, as |δ| ≤ r < N,
-and the keys r + 1, …, N - 1 are out of reach. Along the row of keys that holds q + δ, with k on
-the axis, head h gives key k the weight C_h·e^(-α_h(k - Δ'_h)²), C_h > 0: the share of the other
-axis and the normaliser do not depend on k. So
+on the axis. Look from a query q at the first token of the axis: q + δ is a token, as |δ| ≤ r < N
+and likewise on the other axis, and the keys r + 1, …, N - 1 are out of reach. Along the row of keys
+that holds q + δ, with k on the axis, head h gives key k the weight C_h·e^(-α_h(k - Δ'_h)²), C_h >
+0: the share of the other axis and the normaliser do not depend on k. So
 
     f(k) = Σ_h C_h w_h e^(-α_h(k - Δ'_h)²)
 

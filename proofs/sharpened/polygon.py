@@ -11,8 +11,8 @@ one further feature, R the radius of the smallest disc that holds the T + 1 feat
 offset's score be ahead of every other shift's by at least γ under its own v. (1) max ‖v‖·R ≥ γ/h,
 with h = 2, 8/√27, 1 for T = 1, 2, 3 and h = 1 - cos 2π/T for T ≥ 4, and nothing larger holds. For T
 ≥ 4, R may be that of the T offsets' features alone. (2) The regular T-gon with the spare feature at
-its centre and v = a times the corner is ahead by a·min(1, 1 - cos 2π/T): it attains (1) for T ≥ 3;
-the centre binds for T ≤ 3, both for T = 4, the neighbouring corner for T ≥ 5. T = 9: 4.274γ, where
+its centre and v = a times the corner is ahead by a·min(1, 1 - cos 2π/T), for T = 1 by a: it attains (1) for T
+≥ 3; the centre binds for T ≤ 3, both for T = 4, the neighbouring corner for T ≥ 5. T = 9: 4.274γ, where
 the features (n, n²) with v = γ(2n, -1) have √257·√6642/2·γ = 653.26γ, numbered from 0 as in S.dp2,
 and √65·√650/2·γ = 102.77γ, numbered from -4 to 5. (3) With α the lead the total variation between a
 head's row and the one-hot row at its target is below (N - 1)e^-α (N ≥ 2), so that T heads tend to

@@ -4,7 +4,8 @@ Printed. Nowhere: ours. (That a factorisation through the rank is unique up to a
 algebra; here the basis is the value maps, and the other factor is attention.)
 
 Verified. Let H heads whose attention does not depend on the image be exactly a zero-padded
-convolution, of rank ρ = rank F, on images in which every offset joins two tokens.
+convolution, of rank ρ = rank F, on images in which every offset joins two tokens. Of weights at
+keys of a ring nothing is said: q and k are tokens of the image.
 
 (i) H = ρ: the value maps W_h are linearly independent; A_h(q, k) = g_h(k - q) for tokens of the
 image, so that attention is relative; and it is zero outside the receptive field.
@@ -14,9 +15,11 @@ field: the relations Σc_hW_h = 0 are the multiples of one c > 0, and A_h(q, k) 
 c_h·t(q, k) for a single t.
 
 (iii) H = ρ = T, about the convolution: at a query whose whole receptive field lies in the image let
-E_k be what the layer's linear map has at token k beyond the convolution's, flattened, and E those
-of the receptive field side by side. If ‖E‖ < σ_min(F), every head's weight s_h outside the
-receptive field has s_h/(1 - s_h) ≤ Σ_(k outside)‖E_k‖ / (σ_min(F) - ‖E‖).
+E_k be what the layer's linear map has at token k beyond the convolution's, flattened, with the
+Euclidean norm, and E those of the receptive field side by side, with the spectral norm. If ‖E‖ <
+σ_min(F), every head's weight s_h on tokens of the image outside the receptive field has s_h/(1 -
+s_h) ≤ Σ_(k outside)‖E_k‖ / (σ_min(F) - ‖E‖). The same holds if the keys of a ring are counted as
+tokens, with E_k = Σ_h a_h(q, k) W_h there.
 
 Nothing to repair. S.dp1 shows that exactness does not force attention to be near one-hot; (ii) is
 what its heads and S.finite's have in common.
@@ -29,7 +32,7 @@ W·a(q, k) = 0, so W has rank ρ and a kernel of dimension one, spanned by c = a
 of W·a = vec(M_δ) differ by a multiple of c. (iii) Let B have the columns a(q, q+δ), T × T, and s =
 Σ_(k outside) a(q, k). WB = F + E has smallest singular value ≥ σ_min(F) - ‖E‖ > 0, so B is
 invertible; let y = B⁻¹s. (F + E)y = Ws = Σ E_k, so ‖y‖ ≤ β, the bound above. Row h of s = By is s_h
-= Σ_δ a_h(q, q+δ) y_δ ≤ β·Σ_δ a_h(q, q+δ) ≤ β(1 - s_h), as a row sums to one. ∎
+= Σ_δ a_h(q, q+δ) y_δ ≤ β·Σ_δ a_h(q, q+δ) ≤ β(1 - s_h), as a row sums to one at most. ∎
 """
 
 from itertools import product

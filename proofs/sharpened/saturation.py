@@ -166,13 +166,12 @@ CLAIM = Claim(
     evidence=(
         proved(
             "sharpened/saturation.v",
-            covers="rows on two axes, and the first bound of two layers; not: other axes, "
-            "strictness",
+            covers="rows on two axes, the first bound of two layers; not: other axes, strictness",
         ),
         proved(
             "sharpened/saturation_bias.v",
-            covers="both bounds of the layer with a bias, against the zero-padded convolution; not: "
-            "of the quadratic layer, nor the mean-padded and the edge-replicate one",
+            covers="both bounds of the layer with a bias, with the ring; not: the quadratic layer, "
+            "nor the mean-padded and the edge-replicate convolution",
         ),
         proved(
             "sharpened/saturation_reals.v",

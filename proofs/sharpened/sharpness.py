@@ -14,13 +14,14 @@ offset δ and another one outside its receptive field, then in any norm, and ent
 (2) For one tap S.finite's two heads come within the factor 1 + ε of it.
 
 (3) T heads, as many as offsets, about the convolution, ρ = T: at a query whose receptive field lies
-in the image let η be the sum over all keys k of ‖E_k‖, the flattened error of the layer's map at k.
+in the image let η be the sum over all keys k, those of the ring included, of ‖E_k‖, the flattened
+error of the layer's map at k; at the ring E_k = Σ_h a_h(q, k) W_h.
 If η < σ_min = σ_min(F), then
 
     S ≥ log(N/T) + log(σ_min/η) - r,
     r = log(N/(N - T)) + log(σ_min/(σ_min - η)),
 
-and r ≤ 2 log 2 for N ≥ 2T, η ≤ σ_min/2. So the bias's log N cannot be avoided.
+and r ≤ 2 log 2 for N ≥ 2T, η ≤ σ_min/2. So with T heads the bias's log N cannot be avoided.
 
 Nothing to repair. (Conjectured with a constant that was not known; it is 2 log 2.)
 
@@ -28,7 +29,7 @@ Proof. (1) Divide a row's exponentials by the least: w_k ∈ [1, E], E = e^S. Tw
 by (w_k - w_l)/Σw ≤ (w_k - w_l)/(w_k + w_l + N - 2) ≤ (E - 1)/(E + N - 1), as the quotient rises
 with w_k and falls with w_l. With k the token at δ and l the one outside, M_δ = Σ_h (A_h(q, k) -
 A_h(q, l)) W_h. (2) S.finite has E = 1 + N(1/ε - 1), so that (E + N - 1)/(E - 1) = 1/(1 - ε); its
-maps are M/(1 - ε) and -εM/(1 - ε), in all (1 + ε)/(1 - ε) times M. (3) S.rigidity (iii) has s/(1 -
+maps are M/(1 - ε) and -εM/(1 - ε), in all (1 + ε)/(1 - ε) times M. (3) S.rigidity (iii), all keys counted, has s/(1 -
 s) ≤ Σ_(k outside)‖E_k‖/(σ_min - ‖E‖) for the weight s of a head outside, and ‖E‖ ≤ Σ_(k inside)
 ‖E_k‖, so it is at most η/(σ_min - η). By the range of the scores s/(1 - s) ≥ (N - T)/(T·e^S). ∎
 """

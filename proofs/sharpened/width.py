@@ -73,7 +73,7 @@ from convattn.encodings.layer import AttentionLayer
 from convattn.fast.application import apply_attention
 from convattn.ledger import Claim, Evidence, Kind, Level, Run, Verdict, require
 from convattn.ledger.certificates.catalogue import NARROW_HEADS
-from convattn.ledger.evidence import certified, exact_convolution
+from convattn.ledger.evidence import certified, exact_convolution, proved
 from convattn.ledger.evidence.layer_runs import EXP_AND_LOG1P, integer_kernel
 from convattn.ledger.evidence.printed_output_map import output_blocks, patch_offsets
 from convattn.ledger.evidence.real_images import whole_images
@@ -285,6 +285,19 @@ CLAIM = Claim(
     verdict=Verdict.SHARPENED,
     kinds=(Kind.LAYER_EQUALITY,),
     evidence=(
+        proved(
+            "sharpened/width.v",
+            covers="(1) and (3): G + ⌈(n - s)/d⌉ heads come as near as one likes, M_0 invertible or "
+            "not; not: (2), (4)",
+        ),
+        proved(
+            "sharpened/width_sixteen.v",
+            covers="(1) for K = 3, P = 16, three channels, d = 64: 16 heads for every kernel",
+        ),
+        proved(
+            "sharpened/width_necessary.v",
+            covers="N_H·d ≥ rank M_0 in limits, so 12 heads; not: (4), 14",
+        ),
         certified(
             "S.width",
             kind="narrow_heads",

@@ -43,6 +43,8 @@ class Facts:
     head_dimension: int = 0
     width: int = 0
     layers: tuple[int, ...] = ()
+    sides: tuple[int, ...] = ()
+    room: bool = False
 
     @property
     def size(self) -> str:
@@ -146,9 +148,10 @@ GENERIC = Demand(
 )
 COMPOSED = Demand(
     "heads",
-    "H_1 * H_2 offsets in the limit, H_1 * (H_2 - 1) at finite scores",
-    lambda f: f.layers[0] * (f.layers[1] - (f.regime == "finite")) == f.offsets,
+    "as many heads as offsets on the first and the second axis, one more at finite scores",
+    lambda f: f.layers == (f.sides[0], f.sides[1] + (f.regime == "finite")),
 )
+ROOM = Demand("tokens", "more tokens than the offsets reach on every axis", lambda f: f.room)
 BELOW = Demand(
     "heads",
     "tokens - reach - 1 heads",
@@ -193,7 +196,7 @@ TABLE: dict[tuple[str, str], tuple[Demand, ...]] = {
     ("lower_bound", "S.heads"): (SQUARE, ODD, GENERIC, SEVERAL),
     ("lower_bound", "S.depth"): (SQUARE, ODD, WIDE, GENERIC, SEVERAL),
     ("lower_bound", "S.tiles"): (IMAGE, SQUARE, ODD, TILES, GENERIC),
-    ("two_layers", "S.depth"): (WIDE, COMPOSED),
+    ("two_layers", "S.depth"): (WIDE, COMPOSED, ROOM),
     ("exponentials", "S.barrier"): (ODD, BELOW),
     ("head_dimension", "S.headdim"): (ODD, WIDE, NARROW),
     ("narrow_heads", "S.width"): (ODD, WIDE, NARROW),

@@ -46,7 +46,8 @@ def check_two_layers(claim: str, value: object) -> str:
     kernel = read.sides(body["kernel_size"], "kernel_size", 2)
     patch = read.sides(body["patch_size"], "patch_size", 2)
     image = read.sides(body["image"], "image", 2)
-    offsets = list(product(*(Axis(k, p).offsets() for k, p in zip(kernel, patch, strict=True))))
+    sides = [Axis(k, p).offsets() for k, p in zip(kernel, patch, strict=True)]
+    offsets = list(product(*sides))
     leak = read.rational(body["leak"], "leak")
     require(0 <= leak < 1, "attention", f"leak is {show(leak)}, expected 0 <= leak < 1")
     blocks = read.integer(body["blocks"], "blocks", 1, MOST_HEADS)
@@ -67,7 +68,8 @@ def check_two_layers(claim: str, value: object) -> str:
     )
 
     facts = Facts("two_layers", claim, kernel, patch, offsets=len(offsets))
-    facts.layers = (len(rows_1), len(rows_2))
+    facts.layers, facts.sides = (len(rows_1), len(rows_2)), tuple(map(len, sides))
+    facts.room = all(n > max(map(abs, steps)) for n, steps in zip(image, sides, strict=True))
     facts.regime = "finite" if leak else "limit"
     require_claim(facts)
     weights = _weights(first["maps"], second["maps"], facts.layers, blocks, len(offsets))

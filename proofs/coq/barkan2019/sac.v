@@ -7,7 +7,7 @@
     where ε = N / (e + N - 1). Then the layer is the convolution with W, for every W and image. Each
     query stands at a cell of its own: queries on all cells, or on every s-th one, are special cases.
     Nothing is laid around the image. Over any field in which e ≠ 1 and N and e + N - 1 are not zero,
-    as for real e > 0, e ≠ 1. *)
+    as for real e > 0, e ≠ 1. These filters know N; for one set of filters see sac_sizes. *)
 
 From mathcomp Require Import all_ssreflect all_algebra.
 From mathcomp Require Import ring.

@@ -9,7 +9,7 @@
     total variation, N being the number of keys. One list of features serves all images.
 
     The numbers are those of a totally ordered field with some exponential, such as the reals.
-    Rounding of n² in floating point is not covered. *)
+    That the layer tends to the convolution is dp2_limit. Rounding of n² in floating point is not covered. *)
 
 From mathcomp Require Import all_ssreflect all_algebra.
 From mathcomp Require Import ring zify.

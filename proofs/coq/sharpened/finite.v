@@ -4,7 +4,9 @@
     elsewhere before normalisation (e = exp M; M ≠ 0 is e ≠ 1), and add one head whose attention is
     uniform. With the maps M_δ / (1 - ε) and -ε / (1 - ε) Σ_δ M_δ, where ε = N / (e + N - 1) and N
     is the number of keys, the layer is the zero-padded convolution, exactly: for every kernel,
-    image, size and field in which N and e + N - 1 are not zero (as they never are for real e > 0). *)
+    image, size and field in which N and e + N - 1 are not zero (as they never are for real e > 0).
+
+    These maps know N; with a bias that knows N instead, one set of maps serves every size: finite_sizes. *)
 
 From mathcomp Require Import all_ssreflect all_algebra.
 From Convattn.foundation Require Import attention image heads grid patches.

@@ -8,7 +8,7 @@
     the same for all queries of a row, and the column factor for all of a column. Over any field,
     scores in any additive group, any number of rows and columns.
 
-    The number of operations is not covered. *)
+    The converse is separable_converse. The number of operations is not covered. *)
 
 From mathcomp Require Import all_ssreflect all_algebra.
 From Convattn.foundation Require Import attention.

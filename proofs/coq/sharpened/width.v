@@ -1,4 +1,4 @@
-(** S.width (a): in the limit a base offset has room in the heads of the others.
+(** S.width (1): in the limit a base offset has room in the heads of the others.
 
     Let m ≥ r₁ / p₁ and n ≥ r₂ / p₂, let M_δ be the maps of the kernel W over an ordered field, r_δ the
     rank of M_δ, c the number of features of a token, d ≥ 1 the width of a head, and o any one of the
@@ -9,8 +9,8 @@
     Head h attends by the softmax of the positive weights 1 + N Σ_δ w_hδ [key = query + δ], N being the
     number of keys. One set of numbers w_hδ ≥ 0 and maps V_h U_h through d features serves all sizes.
 
-    M_o need not be invertible. The maps grow without bound as ε vanishes. Not covered: part (b), exact
-    layers of a given width, and how many heads are needed. *)
+    M_o need not be invertible. The maps grow without bound as ε vanishes. How many heads are needed at
+    least is width_necessary. Not covered: exact layers of a given width. *)
 
 From mathcomp Require Import all_ssreflect all_algebra.
 From mathcomp Require Import ring zify.

@@ -1,11 +1,11 @@
-(** S.width (a), with numbers: sixteen heads of width 64 for 3 × 3 kernels on 16 × 16 patches of three channels.
+(** S.width (1), with numbers: sixteen heads of width 64 for 3 × 3 kernels on 16 × 16 patches of three channels.
 
     For every 3 × 3 kernel W over an ordered field, of three channels in and any number out, and every ε > 0
     there are sixteen heads of width 64 at finite scores whose layer is off the zero-padded convolution by at most
     ε, at every output of every image whose pixels lie between -1 and 1, of any number of patches of 16 × 16
     pixels, with a ring of zero patches. What the heads are made of is as in width; their maps grow as ε vanishes.
 
-    Not covered: how many heads are needed, and exact layers. *)
+    At least twelve are needed where the middle map is regular (width_necessary). Not covered: exact layers. *)
 
 From mathcomp Require Import all_ssreflect all_algebra.
 From mathcomp Require Import zify.

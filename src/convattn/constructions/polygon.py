@@ -14,10 +14,10 @@ the mean of the a_i. The hull's perimeter T·a is at most 2RT·sin(π/T): from a
 project the x_i onto the circle; the hull of the images contains that of the x_i, so its perimeter
 is no smaller, and chords over arcs ψ_i that add up to 2π are 2R·sin(ψ_i/2) long, which is concave.
 So h ≤ 2R·sin²(π/T) = R(1 - cos 2π/T). With corners r_n on the unit circle and v = a·r_n the score
-is a·cos(2π(m - n)/T) at corner m and 0 at the centre: ahead by a·min(1, 1 - cos 2π/T), where the
-second term is the smaller one exactly for T > 4. ∎
+is a·cos(2π(m - n)/T) at corner m and 0 at the centre: for T ≥ 2 ahead by a·min(1, 1 - cos 2π/T),
+where the second term is the smaller one exactly for T > 4; for T = 1 by a. ∎
 
-The construction sets a = α/min(1, 1 - cos 2π/T), so that α is the gap, as with S.dp2; for α → ∞
+The construction divides α by that lead at a = 1, so that α is the gap, as with S.dp2; for α → ∞
 softmax tends to one at Δ and Lemma 1 of C20 does the rest.
 """
 
@@ -34,7 +34,7 @@ from convattn.operators.roundoff import one_hot_sharpness, unit_roundoff
 
 
 def polygon_gap(count: int) -> float:
-    """min(1, 1 - cos 2π/T): how far a corner's score is ahead with ‖v‖ = 1.
+    """min(1, 1 - cos 2π/T), 1 for T = 1: how far a corner's score is ahead with ‖v‖ = 1.
 
     >>> [round(polygon_gap(count), 3) for count in (1, 4, 9, 25)]
     [1.0, 1.0, 0.234, 0.031]
