@@ -6,8 +6,8 @@ zeros, and of different widths 2n - 2, is known: Hummel and Gidas 1984; Kalai, M
 2010, Proposition 7.)
 
 Verified. Let H heads with the scores -α_h|k - q - Δ_h|², 0 < α_h < ∞, any centres Δ_h and any value
-maps be exactly the zero-padded convolution with a kernel that is not zero, on images with more tokens
-than its reach on every axis, N of them on one, with a ring or without; r is the reach there.
+maps be exactly the zero-padded convolution with a kernel that is not zero, on images with more
+tokens than its reach on every axis, N of them on one, with a ring or without; r is the reach there.
 
 (1) If all α_h are equal, H ≥ N - r.
 (2) In any case H ≥ (N - r + 1)/2.

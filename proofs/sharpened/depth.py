@@ -26,9 +26,9 @@ reach. On 2 × 2 images no token is outside, and 3 + 3 heads at finite scores ca
 Proof. (1) Σ_g A²_g (Σ_h A¹_h X W_h + b) W'_g = Σ_gh (A²_g A¹_h) X (W_h W'_g) + b': a layer again,
 content-free, with H_1·H_2 heads; so for L layers by induction. A skip connection is a head with the
 attention I and the map I. S.heads' bound for one layer (F factors through as many dimensions as
-there are heads, and matrices of rank at most that number are a closed set) is (1). With exactly ρ heads
-the composed maps would be independent, as they span F's columns; a token of the image outside the
-receptive field has Σ a_gh W_h W'_g = 0, and so the weight zero from every pair. But a pair of
+there are heads, and matrices of rank at most that number are a closed set) is (1). With exactly ρ
+heads the composed maps would be independent, as they span F's columns; a token of the image outside
+the receptive field has Σ a_gh W_h W'_g = 0, and so the weight zero from every pair. But a pair of
 which one head has positive weights, and the other too or is the skip, has positive weights at the
 tokens of the image; likewise for L layers.
 

@@ -11,20 +11,20 @@ one further feature, R the radius of the smallest disc that holds the T + 1 feat
 offset's score be ahead of every other shift's by at least γ under its own v. (1) max ‖v‖·R ≥ γ/h,
 with h = 2, 8/√27, 1 for T = 1, 2, 3 and h = 1 - cos 2π/T for T ≥ 4, and nothing larger holds. For T
 ≥ 4, R may be that of the T offsets' features alone. (2) The regular T-gon with the spare feature at
-its centre and v = a times the corner is ahead by a·min(1, 1 - cos 2π/T), for T = 1 by a: it attains (1) for T
-≥ 3; the centre binds for T ≤ 3, both for T = 4, the neighbouring corner for T ≥ 5. T = 9: 4.274γ, where
-the features (n, n²) with v = γ(2n, -1) have √257·√6642/2·γ = 653.26γ, numbered from 0 as in S.dp2,
-and √65·√650/2·γ = 102.77γ, numbered from -4 to 5. (3) With α the lead the total variation between a
-head's row and the one-hot row at its target is below (N - 1)e^-α (N ≥ 2), so that T heads tend to
-the convolution, zero-padded with a ring. (4) Let features and query vectors be rounded to a dtype,
-a be a power of two, the scores summed in float32 and rounded to the dtype, and call a row one-hot
-if every other score is below its own by more than L (it may overflow to -∞): then each other weight
-is below half the smallest number of the dtype, and is rounded to zero. L = 25·log 2 in float16,
-134·log 2 in bfloat16. Some a makes all T rows one-hot for every T ≤ 56 in bfloat16 and T ≤ 120 in
-float16; with (n, n²) some a does for every T ≤ 16 and T ≤ 46, numbered from 0, and for every T ≤ 32
-and T ≤ 91, numbered from -⌊T/2⌋, and none does beyond, up to T = 128. So K = 5 in bfloat16 and K =
-7, 9 in float16 are out of reach of S.dp2's numbering, and K = 7 in bfloat16 of every numbering
-tried but the polygon's.
+its centre and v = a times the corner is ahead by a·min(1, 1 - cos 2π/T), for T = 1 by a: it attains
+(1) for T ≥ 3; the centre binds for T ≤ 3, both for T = 4, the neighbouring corner for T ≥ 5. T = 9:
+4.274γ, where the features (n, n²) with v = γ(2n, -1) have √257·√6642/2·γ = 653.26γ, numbered from 0
+as in S.dp2, and √65·√650/2·γ = 102.77γ, numbered from -4 to 5. (3) With α the lead the total
+variation between a head's row and the one-hot row at its target is below (N - 1)e^-α (N ≥ 2), so
+that T heads tend to the convolution, zero-padded with a ring. (4) Let features and query vectors be
+rounded to a dtype, a be a power of two, the scores summed in float32 and rounded to the dtype, and
+call a row one-hot if every other score is below its own by more than L (it may overflow to -∞):
+then each other weight is below half the smallest number of the dtype, and is rounded to zero. L =
+25·log 2 in float16, 134·log 2 in bfloat16. Some a makes all T rows one-hot for every T ≤ 56 in
+bfloat16 and T ≤ 120 in float16; with (n, n²) some a does for every T ≤ 16 and T ≤ 46, numbered from
+0, and for every T ≤ 32 and T ≤ 91, numbered from -⌊T/2⌋, and none does beyond, up to T = 128. So K
+= 5 in bfloat16 and K = 7, 9 in float16 are out of reach of S.dp2's numbering, and K = 7 in bfloat16
+of every numbering tried but the polygon's.
 
 Nothing to repair. The library computes the scores in at least float32, and refuses so many corners
 that rounding there takes a part of the lead: more than 804 in float32.

@@ -29,9 +29,10 @@ Proof. (1) Divide a row's exponentials by the least: w_k ∈ [1, E], E = e^S. Tw
 by (w_k - w_l)/Σw ≤ (w_k - w_l)/(w_k + w_l + N - 2) ≤ (E - 1)/(E + N - 1), as the quotient rises
 with w_k and falls with w_l. With k the token at δ and l the one outside, M_δ = Σ_h (A_h(q, k) -
 A_h(q, l)) W_h. (2) S.finite has E = 1 + N(1/ε - 1), so that (E + N - 1)/(E - 1) = 1/(1 - ε); its
-maps are M/(1 - ε) and -εM/(1 - ε), in all (1 + ε)/(1 - ε) times M. (3) S.rigidity (iii), all keys counted, has s/(1 -
-s) ≤ Σ_(k outside)‖E_k‖/(σ_min - ‖E‖) for the weight s of a head outside, and ‖E‖ ≤ Σ_(k inside)
-‖E_k‖, so it is at most η/(σ_min - η). By the range of the scores s/(1 - s) ≥ (N - T)/(T·e^S). ∎
+maps are M/(1 - ε) and -εM/(1 - ε), in all (1 + ε)/(1 - ε) times M. (3) S.rigidity (iii), all keys
+counted, has s/(1 - s) ≤ Σ_(k outside)‖E_k‖/(σ_min - ‖E‖) for the weight s of a head outside, and
+‖E‖ ≤ Σ_(k inside) ‖E_k‖, so it is at most η/(σ_min - η). By the range of the scores s/(1 - s) ≥ (N
+- T)/(T·e^S). ∎
 """
 
 from fractions import Fraction

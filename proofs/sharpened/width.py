@@ -287,8 +287,8 @@ CLAIM = Claim(
     evidence=(
         proved(
             "sharpened/width.v",
-            covers="(1) and (3): G + ⌈(n - s)/d⌉ heads come as near as one likes, M_0 invertible or "
-            "not; not: (2), (4)",
+            covers="(1), (3): G + ⌈(n - s)/d⌉ heads come as near as one likes, M_0 invertible "
+            "or not; not: (2), (4)",
         ),
         proved(
             "sharpened/width_sixteen.v",

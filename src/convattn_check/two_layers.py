@@ -71,10 +71,10 @@ def check_two_layers(claim: str, value: object) -> str:
     facts.layers, facts.sides = (len(rows_1), len(rows_2)), tuple(map(len, sides))
     facts.room = all(n > max(map(abs, steps)) for n, steps in zip(image, sides, strict=True))
     facts.regime = "finite" if leak else "limit"
-    require_claim(facts)
     weights = _weights(first["maps"], second["maps"], facts.layers, blocks, len(offsets))
     inside = [keys.index(token) for token in image_tokens]
     _require_identity(rows_1, rows_2, weights, image_tokens, inside, offsets)
+    require_claim(facts)
     scores = "finite scores" if leak else "scores in the limit"
     return (
         f"for every {facts.size} kernel, D_in and D_out, on images of {image[0]} x {image[1]} "

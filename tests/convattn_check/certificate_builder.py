@@ -635,11 +635,13 @@ def tile_bound():
     return certificate("S.tiles", "lower_bound", body)
 
 
-def two_layers(kernel=(3, 3), patch=(1, 1), image=(2, 2), leak="1/3"):
+def two_layers(kernel=(3, 3), patch=(1, 1), image=(2, 2), leak="1/3", narrow=False):
     """S.depth: the gain of the last head is what makes one token vanish that no offset joins."""
     leak = Fraction(leak)
     down, right = (axis_offsets(k, p) for k, p in zip(kernel, patch, strict=True))
     margin = [[max(map(abs, steps))] * 2 for steps in (down, right)]
+    if narrow:
+        margin = [[down[-1], -down[0]], [-right[0], right[-1]]]
     ring = [[-down[0], down[-1]], [0, 0]]
     between = prod(n + sum(pair) for n, pair in zip(image, margin, strict=True))
     columns = image[1] + sum(margin[1])

@@ -165,6 +165,7 @@ BROKEN_OTHERS = {
         "depth_bound", in_channels=1, out_channels=1, kernel=[1] * 9, heads=1
     ),
     ("S.depth", claims.COMPOSED): changed(CASES["two_layers"], one_target_more),
+    ("S.depth", claims.ROOM): build.two_layers(image=(1, 4)),
     ("S.tiles", claims.IMAGE): edited(
         "tile_bound", kernel_size=[9], kernel=[1] * 18, patch_size=[2]
     ),

@@ -57,7 +57,7 @@ def too_much_work(body):
         (no_margin, "identity"),
         (put(["leak"], "1/2"), "identity"),
         (put(["image"], [3, 2]), "identity"),
-        (put(["leak"], "0"), "heads"),
+        (put(["leak"], "0"), "identity"),
         (put(["leak"], "1"), "attention"),
         (put(["leak"], "-1/3"), "attention"),
         (far_target, "attention"),
@@ -82,9 +82,38 @@ def test_two_layers_that_are_no_convolution(change, code):
 @pytest.mark.parametrize("size", [*product((1, 2, 3), (2, 3))], ids=str)
 @pytest.mark.parametrize("image", [(1, 1), (1, 3), (3, 2)], ids=str)
 def test_two_layers_of_all_parities(size, image):
-    for leak in ("0", "1/2", "3/7"):
-        assert verdict_on(build.two_layers(size, (1, 1), image, leak)).accepted
-        assert verdict_on(build.two_layers(size, (2, 3), image, leak)).accepted
+    """Images as small as the reach are refused for that alone, after the identity."""
+    for leak, patch in product(("0", "1/2", "3/7"), ((1, 1), (2, 3))):
+        verdict = verdict_on(build.two_layers(size, patch, image, leak))
+        reach = [-(-(k // 2) // p) for k, p in zip(size, patch, strict=True)]
+        room = all(n > m for n, m in zip(image, reach, strict=True))
+        assert (verdict.accepted, verdict.code) == (room, "" if room else "tokens")
+
+
+def one_layer_that_copies(body):
+    """Layer 1 passes on, and layer 2 is S.finite: true, and nothing about depth."""
+    body["blocks"] = 1
+    body["first"] = {"ring": [[0, 0], [0, 0]], "targets": [[0, 0]], "maps": [["1"]]}
+    offsets = [[a, b] for a in (-1, 0, 1) for b in (-1, 0, 1)]
+    body["leak"] = "0"
+    body["second"] = {
+        "targets": offsets,
+        "maps": [[head, 0, head, "1"] for head in range(9)],
+    }
+
+
+def test_nine_heads_behind_one_are_no_case_of_depth():
+    assert verdict_after("two_layers", one_layer_that_copies).code == "heads"
+
+
+@pytest.mark.parametrize("size", [(1, 2), (2, 2)], ids=str)
+def test_the_margin_may_be_as_narrow_as_the_reach(size):
+    """Before the image the reach ahead, after it the reach back, on axis 1."""
+    wide = build.two_layers(size, (1, 1), (2, 2), "1/2")
+    assert verdict_on(wide).accepted
+    narrow = build.two_layers(size, (1, 1), (2, 2), "1/2", narrow=True)
+    assert verdict_on(narrow).accepted
+    assert narrow["body"]["margin"] != wide["body"]["margin"]
 
 
 def test_what_the_sentences_say():

@@ -183,7 +183,7 @@ DEPTHS = (  # K, P, tokens of the image, whether at finite scores
     ((3, 3), 1, (3, 4), True),
     ((3, 3), 1, (3, 4), False),
     ((1, 3), 1, (1, 2), True),
-    ((4, 2), 1, (2, 5), True),
+    ((4, 2), 1, (3, 4), True),
     ((5, 5), 4, (2, 3), True),
     ((5, 5), 1, (4, 4), False),
 )
