@@ -5,8 +5,8 @@ The T offsets are the corners of a regular T-gon, every other shift is its centr
     r_δ = (cos 2πn/T, sin 2πn/T) at the n-th offset, (0, 0) elsewhere,
 
 and the score is v_h·r_δ. With v_h = a·r_Δ it is a·cos(2π(n - n_Δ)/T) at the offsets and 0
-elsewhere, so that Δ is ahead of every other shift by a·min(1, 1 - cos 2π/T), or by a for T = 1. For T ≥ 4 no other
-features in the plane do that with a smaller product of their radius and ‖v_h‖.
+elsewhere, so that Δ is ahead of every other shift by a·min(1, 1 - cos 2π/T), or by a for T = 1. For
+T ≥ 4 no other features in the plane do that with a smaller product of their radius and ‖v_h‖.
 """
 
 from dataclasses import dataclass, field
