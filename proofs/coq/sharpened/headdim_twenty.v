@@ -12,8 +12,8 @@
 From mathcomp Require Import all_ssreflect all_algebra.
 From mathcomp Require Import zify.
 From Convattn.foundation Require Import attention image grid rank head_dimension.
-From Convattn.foundation Require Import flattened_kernel lower_bound split_heads.
-From Convattn.sharpened Require Import width_sixteen headdim_triangular.
+From Convattn.foundation Require Import flattened_kernel lower_bound split_heads joined_features.
+From Convattn.sharpened Require Import headdim_triangular.
 
 Set Implicit Arguments.
 Unset Strict Implicit.
