@@ -45,19 +45,19 @@ def visible_claims(page: Any) -> list[str]:
 def test_filters_and_search(opened: Callable[..., Any]) -> None:
     page = opened()
     whole = visible_claims(page)
-    assert len(whole) == 70
+    assert len(whole) == 82
     page.select_option("#paper", "C20")
     page.select_option("#verdict", "refuted")
     assert visible_claims(page) == ["C20.alpha46", "C20.lemma3", "C20.rank"]
-    assert page.inner_text("#count") == "3 of 70 claims"
+    assert page.inner_text("#count") == "3 of 82 claims"
     page.fill("#search", "subnormal FLOAT32")
     assert visible_claims(page) == ["C20.alpha46"]
     page.fill("#search", "no claim says zyxwv")
     assert visible_claims(page) == []
     page.click("button[type=reset]")
-    page.wait_for_function("document.getElementById('count').textContent === '70 of 70 claims'")
+    page.wait_for_function("document.getElementById('count').textContent === '82 of 82 claims'")
     page.select_option("#level", "ENCLOSED")
-    assert 0 < len(visible_claims(page)) < 70
+    assert 0 < len(visible_claims(page)) < 82
 
 
 def test_a_link_opens_what_is_folded_and_shows_what_is_filtered(opened: Callable[..., Any]) -> None:
