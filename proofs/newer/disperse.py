@@ -8,23 +8,22 @@ increasing problem size, prove this phenomenon theoretically". Only the abstract
 2.2 (items from a finite set, continuous layers: each coefficient tends to zero) are known here from
 summaries, so nothing is said about their wording.
 
-Verified. Let n scores, divided by the temperature, lie in an interval of length S.
-(1) Every weight lies between 1/(1 + (n-1)e^S) and e^S/(e^S + n - 1); both are attained. So n times
-a weight lies between e^(-S) and e^S, and as n → ∞ no smaller interval will do.
-(2) Weights must disperse if and only if S(n) - log n → -∞: that is where the largest weight that
-the range S(n) permits tends to zero. It holds with S bounded: where items and positions enter
-through features from one compact set, for all n, and the layers are continuous, no size enters and
-the feature vectors are mixed by convex combinations.
-(3) The exact price of not dispersing: a weight of 1 - ε + ε/n at one of n keys takes the range M(n)
-= log(1 + n(1/ε - 1)) at least, and one score M(n) among zeros attains it. M(n) - log n → log(1/ε -
+Verified. Let n scores, divided by the temperature, lie in an interval of length S. (1) Every weight
+lies between 1/(1 + (n-1)e^S) and e^S/(e^S + n - 1); both are attained. So n times a weight lies
+between e^(-S) and e^S, and as n → ∞ no smaller interval will do. (2) Weights must disperse if and
+only if S(n) - log n → -∞: that is where the largest weight that the range S(n) permits tends to
+zero. It holds with S bounded: where items and positions enter through features from one compact
+set, for all n, and the layers are continuous, no size enters and the feature vectors are mixed by
+convex combinations. (3) The exact price of not dispersing, n ≥ 2: a weight of 1 - ε + ε/n at one of
+n keys takes the range M(n) = log(1 + n(1/ε - 1)) at least, and one score M(n) among zeros attains
+it. M(n) - log n → log(1/ε - 1). (4) Finite parameters do not force bounded scores: a quadratic
+relative encoding of fixed α gives the key at its centre more than θ(α)^(-axes), θ(α) = Σ_k
+e^(-αk²), at every n, as its scores grow with the distance (S.saturation). Nor do dispersed weights
+force a dispersed function: with any fixed M ≠ 0, where every weight is Θ(1/n), (2m+1)² + 1 heads
+are exactly a convolution, a function of (2m+1)² tokens (S.finite); their values grow like n/(e^M -
 1).
-(4) Finite parameters do not force bounded scores: a quadratic relative encoding of fixed α gives
-the key at its centre more than θ(α)^(-axes), θ(α) = Σ_k e^(-αk²), at every n, as its scores grow
-with the distance (S.saturation). Nor do dispersed weights force a dispersed function: with any
-fixed M ≠ 0, where every weight is Θ(1/n), (2m+1)² + 1 heads are exactly a convolution, a function
-of (2m+1)² tokens (S.finite); their values grow like n/(e^M - 1).
 
-Nothing to repair. "Any learned circuitry" stands for: whose scores keep a bounded range as the
+Nothing to repair. "Any learned circuitry" holds for those whose scores keep a bounded range as the
 number of items grows. Relative positions whose scores are unbounded, a temperature or a bias of log
 n, escape; and it is the coefficients that disperse, not always the function.
 

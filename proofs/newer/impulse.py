@@ -11,20 +11,19 @@ transformer looks at the i-th of a fixed order of the nine offsets.
 
 Verified. Let T be the number of taps, c input channels; A (c × D) mixes channels, filter f_d in R^T
 acts on channel d, B (D × c') mixes again: the kernel is W_δ = Σ_d f_d(δ) a_d b_d, with a_d the
-columns of A and b_d the rows of B.
-(1) For fixed A and f, some B gives each kernel if and only if the D vectors f_d ⊗ a_d span R^(T·c);
-so D ≥ T·c is needed. It suffices for almost all f and a.
-(2) For impulses the vectors span if and only if for each tap δ the a_d of the channels that read δ
-span R^c: each tap must be drawn c times, and that suffices for almost all A. D = T·c independent
-draws do so with a probability of 9.4·10⁻⁴ for K = 3 and c = 1, and of 8.3·10⁻⁵ for c = 2; for c = 1
-it takes 25.46 draws on average, and 44 for a probability of 0.95.
-(3) With A learned too, D impulses give one kernel if and only if each tap is drawn at least
-rank(W_δ) times: Σ_δ rank(W_δ) well chosen channels, as S.headdim has it for heads of dimension 1.
-(4) As attention heads with free value maps: impulse heads express every kernel if and only if all T
-taps are among them, so (2m+1)² are needed and suffice in the limit, and one given kernel if and
-only if its nonzero taps are. At finite scores, with a bias at the taps, one uniform head more
-suffices (S.finite), and is needed unless ΣW_δ = 0. The rank ρ of a kernel (S.kernel) is the number
-for heads that are fitted to it. Three heads, as a ViT-T has, reach three taps.
+columns of A and b_d the rows of B. (1) For fixed A and f, some B gives each kernel if and only if
+the D vectors f_d ⊗ a_d span R^(T·c); so D ≥ T·c is needed. It suffices for almost all f and a. (2)
+For impulses the vectors span if and only if for each tap δ the a_d of the channels that read δ span
+R^c: each tap must be drawn c times, and that suffices for almost all A. D = T·c independent draws
+do so with a probability of 9.4·10⁻⁴ for K = 3 and c = 1, and of 8.3·10⁻⁵ for c = 2; for c = 1 it
+takes 25.46 draws on average, and 44 for a probability of 0.95. (3) With A learned too, D impulses
+give one kernel if and only if each tap is drawn at least rank(W_δ) times: Σ_δ rank(W_δ) well chosen
+channels, as S.headdim has it for heads of dimension 1. (4) As attention heads on pixels with free
+value maps: impulse heads express every kernel if and only if all T taps are among them, so K² are
+needed and suffice in the limit, and one given kernel if and only if its nonzero taps are. At finite
+scores, with a bias at the taps, one uniform head more suffices (S.finite), and is needed unless
+Σt_δW_δ = 0 for some t_δ > 0. The rank ρ of a kernel (S.kernel) is the number for heads that are
+fitted to it. Three heads, as a ViT-T has, reach three taps.
 
 Nothing to repair. The count D ≥ k·f², with k for our c, is right for random filters with a density;
 for random impulses it is necessary and far from sufficient: give each tap c channels, or draw more
@@ -39,8 +38,8 @@ that of all words. For c = 1, once j taps are seen a new one takes T/(T - j) dra
 after n draws all are seen with the probability Σ_j (-1)^j·C(T, j)·(1 - j/T)^n. (3) The terms of tap
 δ sum to a matrix of rank at most their number, and any matrix of rank r is a sum of r products. (4)
 is (1) with W_h for a_h b_h: the row space of the impulses is spanned by unit vectors. Finite heads
-have rows (1-ε)S_δ + εJ, so a token outside the receptive field gets ε/(N(1-ε))·ΣW_δ from all heads
-together. ∎
+have rows (1-ε_δ)S_δ + ε_δJ, so a token outside the receptive field gets Σ_δ t_δW_δ/N from all of
+them together, t_δ = ε_δ/(1-ε_δ) > 0. ∎
 """
 
 from fractions import Fraction

@@ -19,14 +19,16 @@ other key has a weight of at most 1/2, and the row is at least 1/2 (total variat
 row elsewhere: no such head is a shift, for any c.
 (3) With sinusoids on each axis, p = (cos ω_i q, sin ω_i q), the scores are c Σ cos ω_i(k - q),
 relative and even on each axis. So any number of such heads, with any value maps, on zero content
-treat the keys q + δ and q - δ alike: a shift is at a distance of at least 2/3 where both exist, and
+treat the keys q + δ and q - δ alike: the row of one head is at least 2/3 from a shift's where both
+exist, and
 at such a query a convolution with the taps W_δ is at a squared distance of at least ½ Σ‖W_δ -
 W_(-δ)‖², the sum over the pairs ±δ. For a kernel that is odd, such as Sobel's, no such layer is
 nearer than zero.
 
-Nothing to repair. The layer is like a convolution as far as this goes: local, even on each axis, of
-one sign, the same on all channels. For all kernels W_Q W_Kᵀ must turn the features of a position
-into those of its neighbour; a rotation by ω_i·Δ in the plane of each frequency does.
+Nothing to repair. The layer is like a convolution as far as this goes: with its largest weight at
+the query, even on each axis, of one sign, the same on all channels. For all kernels W_Q W_Kᵀ must
+turn the features of a position into those of its neighbour; a rotation by ω_i·Δ in the plane of
+each frequency does.
 
 Proof. (1) softmax(ΠSΠᵀ) = Π softmax(S) Πᵀ. The scores are quadratic in X, so to first order the
 weights stay 1/N. A map that reads T tokens misses N - T entries of -1/N, and may have the others.

@@ -16,14 +16,15 @@ with p pairs of any angles and N tokens from the target onwards that lead is at 
 takes a lead of log((1 - ε)/ε), so no norm serves every length: the ε of the theorem is bought for
 one length at a time. For its d = 2 and g = 1 the scores at the distances 0 and 710 differ by less
 than 1.9·10⁻⁹C, which float32 does not tell apart. (3) With half a turn, a quarter, …, 2^-n of a
-turn per token as angles, on each of D axes, and all c_k = c, the lead is 2c on every grid of up to
-2^n keys a side: a lead of γ costs ‖q‖‖k‖ = nDγ/2 and 2nD coordinates. On 16 × 16 keys that is 4γ
-with 16 coordinates; 64 coordinates of axial RoPE (Heo et al. 2024: 100^(-j/16), j < 16) with all
-c_k alike take 29.5γ. (4) On images T such heads, one for each token offset, K² on pixels, tend to
-the convolution as γ → ∞, zero-padded with a ring, on all images of up to 2^n keys a side with the
-ring; the total variation between a row and the one-hot row at its target is below (N - 1)e^-γ,
-N ≥ 2 the number of keys. On the bare grid the border is that of no convolution: of six tokens in a
-row the head for offset -1 sends the first to the fourth, which is four away from its target.
+turn per token as angles, on each of D axes, and all c_k = c, the lead is at least 2c on every grid
+of up to 2^n keys a side, and 2c at 2^n: a lead of γ costs ‖q‖‖k‖ = nDγ/2 and 2nD coordinates. On 16
+× 16 keys that is 4γ with 16 coordinates; 64 coordinates of axial RoPE (Heo et al. 2024:
+100^(-j/16), j < 16) with all c_k alike take 29.5γ. (4) On images T such heads, one for each token
+offset, K² on pixels, tend to the convolution as γ → ∞, zero-padded with a ring, on all images of up
+to 2^n keys a side with the ring; the total variation between a row and the one-hot row at its
+target is below (N - 1)e^-γ, N ≥ 2 the number of keys. On the bare grid the border is that of no
+convolution: of six tokens in a row the head for offset -1 sends the first to the fourth, which is
+four away from its target.
 
 Nothing to repair. The proposition says neither that the maximum is at no other distance, which q ≠
 0 gives, nor by how much it is ahead; with the angles of (3) the price grows with the logarithm of

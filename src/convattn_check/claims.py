@@ -44,6 +44,7 @@ class Facts:
     width: int = 0
     layers: tuple[int, ...] = ()
     sides: tuple[int, ...] = ()
+    split: int = 0
     room: bool = False
 
     @property
@@ -168,6 +169,10 @@ TILES = _claim(
 )
 NARROW = _claim("heads narrower than the centre's map", lambda f: f.head_dimension < f.width)
 
+SHARED = Demand(
+    "heads", "fewer heads than one-hot heads whose maps are split", lambda f: f.heads < f.split
+)
+
 # What a kernel of the papers is: their Δ is {-⌊K/2⌋, …, ⌊K/2⌋}, which are K taps only for odd K.
 PAPER = (IMAGE, ODD, WIDE)
 TABLE: dict[tuple[str, str], tuple[Demand, ...]] = {
@@ -199,7 +204,7 @@ TABLE: dict[tuple[str, str], tuple[Demand, ...]] = {
     ("two_layers", "S.depth"): (WIDE, COMPOSED, ROOM),
     ("exponentials", "S.barrier"): (ODD, BELOW),
     ("head_dimension", "S.headdim"): (ODD, WIDE, NARROW),
-    ("narrow_heads", "S.width"): (ODD, WIDE, NARROW),
+    ("narrow_heads", "S.width"): (ODD, WIDE, NARROW, SHARED),
     ("lower_bound", "S.content"): (SEVERAL,),
     ("kernel_heads", "S.kernel"): (SEVERAL,),
     ("approximation", "S.approx"): (SEVERAL,),

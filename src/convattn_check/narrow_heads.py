@@ -22,6 +22,7 @@ a head with δ_h = 0, which has e_0, and by one for each δ in D_j but 0, which 
 coefficients 1/ε and -1/ε. The value maps grow like 1/ε.
 """
 
+from collections import Counter
 from itertools import product
 from math import prod
 
@@ -48,17 +49,18 @@ def check_narrow_heads(claim: str, value: object) -> str:
     dimension = read.integer(body["head_dimension"], "head_dimension", 1)
     regime = read.string(body["regime"], "regime", ("limit", "finite"))
     width = prod(patch) * min(inputs, outputs)
-    facts = Facts(
-        "narrow_heads", claim, size, patch, head_dimension=dimension, width=width, regime=regime
-    )
-    require_claim(facts)
-
+    count = read.integer(body["count"], "count", 1, MOST_HEADS)
     axes = [Axis(k, p) for k, p in zip(size, patch, strict=True)]
     offsets = list(product(*(axis.offsets() for axis in axes)))
     require(len(offsets) <= MOST_OFFSETS, "range", f"{len(offsets)} offsets: up to {MOST_OFFSETS}")
     centre = offsets.index((0,) * len(size))
     joined = _joined(axes, min(inputs, outputs), outputs < inputs)
-    heads = read.items(body["heads"], "heads", read.integer(body["count"], "count", 1, MOST_HEADS))
+    facts = Facts(
+        "narrow_heads", claim, size, patch, head_dimension=dimension, width=width, regime=regime
+    )
+    facts.heads, facts.split = count, _split(joined, dimension, regime == "finite")
+    require_claim(facts)
+    heads = read.items(body["heads"], "heads", count)
     rows: list[list[int]] = []
     held: list[list[int]] = [[] for _ in joined]
     for number, head in enumerate(heads):
@@ -78,9 +80,9 @@ def check_narrow_heads(claim: str, value: object) -> str:
         last = len(joined) - 1
         coordinates = read.integers(own["coordinates"], where, None, 0, last)
         require(
-            len(coordinates) == len({*coordinates}) <= dimension,
+            1 <= len(coordinates) == len({*coordinates}) <= dimension,
             "coordinates",
-            f"{where} has {len(coordinates)} coordinates, expected up to {dimension}, each once",
+            f"{where} has {len(coordinates)} coordinates, expected 1 to {dimension}, each once",
         )
         for j in coordinates:
             held[j].append(number)
@@ -89,7 +91,9 @@ def check_narrow_heads(claim: str, value: object) -> str:
         finite = regime == "finite"
         enough = _spans(own_rows, reads) if finite else _reaches(own_rows, reads, centre)
         require(enough, "span", f"coordinate {j}: its heads {numbers} do not reach all it is at")
-    end = "at finite scores, exactly" if regime == "finite" else "in the limit, with growing maps"
+    end = "at finite scores, exactly"
+    if regime == "limit":
+        end = "to any accuracy, with maps that grow like its inverse"
     return (
         f"{len(heads)} heads of dimension {dimension} are every {facts.size} convolution with "
         f"{inputs} channels in and {outputs} out, patch {patch}, zero-padded by a ring, {end}"
@@ -114,6 +118,13 @@ def _joined(axes: list[Axis], channels: int, by_output: bool) -> list[list[int]]
         for pixel in product(*found)
         for _ in range(channels)
     ]
+
+
+def _split(joined: list[list[int]], dimension: int, finite: bool) -> int:
+    """The heads of one-hot attention whose maps are split: Σ_δ ⌈w_δ/d⌉, and ⌈n/d⌉ if finite."""
+    widths = Counter(offset for reads in joined for offset in reads)
+    parts = [*widths.values(), *([len(joined)] if finite else [])]
+    return sum(-(-width // dimension) for width in parts)
 
 
 def _spans(rows: list[list[int]], reads: list[int]) -> bool:

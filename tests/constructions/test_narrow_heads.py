@@ -145,12 +145,58 @@ def test_other_heads_where_they_are_fewer():
     assert ca.conv_to_attention(sobel, head_dim=1, heads="fewest").heads == 2  # S.kernel's
     kernel = np.random.default_rng(0).normal(size=(3, 3, 2, 2)).astype("bfloat16")
     limit = ca.conv_to_attention(kernel, head_dim=2, heads="fewest", exact=False)
+    assert limit.heads == 5  # S.kernel's, which are exact: rank four
+    full = np.random.default_rng(0).normal(size=(3, 3, 3, 3)).astype("bfloat16")
+    limit = ca.conv_to_attention(full, head_dim=3, heads="fewest", exact=False)
     assert isinstance(limit.encoding, BiasEncoding)  # one-hot heads are as few
+    for epsilon in (5.0, 1e-9):
+        with pytest.raises(ValueError, match="epsilon="):
+            ca.conv_to_attention(full, head_dim=3, heads="fewest", exact=False, epsilon=epsilon)
     narrow = ca.conv_to_attention(kernel, head_dim=3, patch_size=4, heads="fewest")
     assert isinstance(narrow.encoding, MixtureEncoding)
     by_patches = {"head_dim": 3, "patch_size": 4, "heads": "fewest", "exact": False}
     with pytest.raises(ValueError, match=r"nothing of the result in bfloat16.*exact=True"):
         ca.conv_to_attention(kernel, **by_patches)
+
+
+@pytest.mark.parametrize(("exact", "entry"), [(True, 1e38), (False, 1e36)])
+def test_maps_that_overflow_are_refused(exact, entry):
+    kernel = np.full((3, 3, 1, 1), entry, np.float32)
+    kernel += np.random.default_rng(0).normal(size=kernel.shape).astype(np.float32) * entry / 9
+    options = {"patch_size": 6, "head_dim": 5, "exact": exact}
+    ca.conv_to_attention(kernel, **(options | {"exact": False}))
+    with pytest.raises(ValueError, match="overflow float32"):
+        ca.conv_to_attention(kernel, heads="fewest", **options)
+
+
+@given(
+    st.dictionaries(st.integers(1, 14), st.integers(1, 3), max_size=4),
+    st.integers(0, 12),
+    st.integers(0, 40),
+    st.integers(1, 9),
+)
+def test_no_fewer_heads_have_the_places(widths, beyond, alone, head_dim):
+    """The least number of heads by trying all ways to divide them among the groups."""
+    read = max(widths, default=0) + (beyond if widths else 0)
+    found = exact_heads(widths, read + alone, read, head_dim)
+    if read + alone == 0:
+        assert found == 0
+        return
+    base = [-(-width // head_dim) for width, number in widths.items() for _ in range(number)]
+    taken = [width for width, number in widths.items() for _ in range(number)]
+    best = [0]  # the most room by the number of further heads
+    groups = [*zip(base, taken, strict=True), (max(2, -(-2 * read // head_dim)), 2 * read)]
+    for least, width in groups:
+        rooms = [
+            (heads * head_dim - width) // 2 if heads > 1 else 0
+            for heads in range(least, least + 90)
+        ]
+        best = [
+            max(best[one] + rooms[more - one] for one in range(min(more + 1, len(best))))
+            for more in range(90)
+        ]
+    fewest = next(more for more, room in enumerate(best) if room >= alone)
+    assert found == sum(base) + groups[-1][0] + fewest
 
 
 def test_no_maps_no_heads():

@@ -181,6 +181,7 @@ BROKEN_OTHERS = {
     ("S.width", claims.ODD): edited("places", kernel_size=[2]),
     ("S.width", claims.WIDE): edited("places", kernel_size=[1]),
     ("S.width", claims.NARROW): edited("places", head_dimension=3),
+    ("S.width", claims.SHARED): edited("places", count=6),
     ("C20.lemma3", claims.ODD): edited("pixel_heads", kernel_size=[2]),
     ("C20.lemma3", claims.SPANNING): edited("pixel_heads", kernel_size=[3]),
     ("C20.alpha46", claims.FLOAT32): build.saturation(45, -126),

@@ -16,7 +16,7 @@ def no_head(body):
 
 def nobody(body):
     """No head holds pixel 1."""
-    body["heads"][0]["coordinates"], body["heads"][1]["coordinates"] = [2], []
+    body["heads"][0]["coordinates"], body["heads"][1]["coordinates"] = [2], [2]
 
 
 def many_offsets(body):
@@ -37,7 +37,8 @@ def many_offsets(body):
         ("places", many_offsets, "range"),
         ("places", put(["head_dimension"], 0), "range"),
         ("places", put(["head_dimension"], 1), "coordinates"),
-        ("places", put(["count"], 6), "malformed"),
+        ("places", put(["count"], 4), "malformed"),
+        ("places", put(["count"], 6), "heads"),  # as many as one-hot heads
         ("places", no_head, "range"),
         ("places", put(["heads", 0, "extra"], 1), "malformed"),
         ("places", put(["heads", 0, "weights", 0], "-1"), "weights"),
@@ -46,7 +47,8 @@ def many_offsets(body):
         ("places", put(["heads", 0, "coordinates"], [2, 2]), "coordinates"),
         ("places", put(["heads", 0, "coordinates"], [2, 3]), "range"),
         ("places", put(["heads", 0, "coordinates"], [1]), "span"),  # its own offset is lost
-        ("places", put(["heads", 1, "coordinates"], []), "span"),  # one place for two
+        ("places", put(["heads", 1, "coordinates"], []), "coordinates"),  # a head for nothing
+        ("places", put(["heads", 1, "coordinates"], [2]), "span"),  # one place for two
         ("places", put(["heads", 0, "weights", 1], "1"), "span"),  # two heads that attend alike
         ("places", put(["heads", 2, "weights"], ["0", "1", "0"]), "span"),
         ("places", put(["heads", 3, "coordinates"], [0]), "span"),  # nothing takes the leak back
@@ -60,7 +62,7 @@ def many_offsets(body):
         ("places_limit", put(["heads", 0, "weights", 2], "1"), "weights"),
         ("places_limit", put(["heads", 0, "weights", 1], "1"), "weights"),
         ("places_limit", put(["regime"], "finite"), "span"),
-        ("places", put(["regime"], "limit"), "weights"),
+        ("places", put(["regime"], "limit"), "heads"),
         ("places_by_output", put(["in_channels"], 1), "span"),
     ],
 )  # fmt: skip
@@ -73,4 +75,4 @@ def test_planted(name, change, code):
 def test_what_is_said():
     assert "5 heads of dimension 2 are every 3 convolution" in verdict_on(CASES["places"]).reason
     assert "at finite scores, exactly" in verdict_on(CASES["places"]).reason
-    assert "in the limit, with growing maps" in verdict_on(shared_places("limit")).reason
+    assert "to any accuracy, with maps that grow" in verdict_on(shared_places("limit")).reason

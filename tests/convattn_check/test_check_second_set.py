@@ -71,7 +71,6 @@ def too_much_work(body):
         (put(["second", "maps", 0], [0, 3, 0, "1"]), "range"),
         (put(["kernel_size"], [3]), "malformed"),
     ],
-    ids=str,
 )
 def test_two_layers_that_are_no_convolution(change, code):
     verdict = verdict_after("two_layers", change)
@@ -135,7 +134,6 @@ def test_what_the_sentences_say():
         (put(["tokens"], 4), "heads"),
         (put(["kernel_size"], [3, 3]), "malformed"),
     ],
-    ids=str,
 )
 def test_exponentials_that_say_too_much(change, code):
     verdict = verdict_after("exponentials", change)

@@ -14,7 +14,7 @@ from convattn.constructions.geometry import ConvolutionGeometry
 from convattn.constructions.given_kernel import given_kernel_layer
 from convattn.constructions.head_dimension import map_supports, split_heads
 from convattn.constructions.li_output_map import expand_groups, token_bias, token_maps
-from convattn.constructions.narrow_heads import fewest_narrow_heads
+from convattn.constructions.narrow_heads import fewest_narrow_heads, usable_epsilon
 from convattn.constructions.regimes import CONSTRUCTIONS, Heads, Number, check_regime
 from convattn.constructions.row_basis import (
     concrete_kernel,
@@ -79,8 +79,8 @@ def conv_to_attention(
             in which coordinates share the places, or those of S.kernel split, where they are fewer
             than the usual ones; with `exact=False` those of S.width in the limit, whose maps grow
             like 1/ε. None takes one head for each offset, split to head_dim.
-        epsilon: ε in (0, 1) of that limit form; the result is off by about ε, and by κ·u with
-            κ = 1 + 2/ε from the roundoff u of the kernel's dtype. None for √(2u).
+        epsilon: ε in (0, 1) of that limit form; the result is off by about ε, and by κ·u of
+            max|X|·Σ|W| with κ = 1 + 2/ε from the roundoff u of the kernel's dtype. None for √(2u).
 
     Returns:
         An `AttentionLayer` of dtype `kernel.dtype` for any image; with `"SAME"`, that P divides.
@@ -197,13 +197,15 @@ def narrow_layer(
     exact: bool,
     epsilon: float | None,
 ) -> AttentionLayer:
-    """The fewest of the usual heads, S.width's and, at finite scores, S.kernel's split.
+    """The fewest of the usual heads, S.width's and S.kernel's split, which are exact.
 
     Raises:
         ValueError: As `conv_to_attention` says.
     """
+    if epsilon is not None:
+        usable_epsilon(epsilon, kernel.dtype)
     rows = distinct_rows(concrete_kernel(kernel), geometry)[0]
-    if exact and not is_clearly_of_full_rank(rows):
+    if not is_clearly_of_full_rank(rows):
         whole = given_kernel_layer(
             kernel,
             bias,
@@ -224,6 +226,12 @@ def narrow_layer(
     fewer = fewest_narrow_heads(maps, geometry.offsets, head_dim, exact, epsilon, usual.heads)
     if fewer is None:
         return usual
+    if not all(bool(jnp.isfinite(part).all()) for part in fewer[1:]):
+        raise ValueError(
+            f"the maps of the fewest heads overflow {kernel.dtype.name}, in which the kernel is "
+            "stored: they hold multiples of its entries; scale the kernel down, cast it to a wider "
+            "dtype, or leave out heads"
+        )
     return replace(usual, encoding=fewer[0], value=fewer[1], output=fewer[2])
 
 

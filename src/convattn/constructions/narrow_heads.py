@@ -25,9 +25,9 @@ in a list that is dealt to the heads of a group in turn, and neighbours there di
 hold M_δ[j, :]/ε, and a base head M_0[j, :] - Σ M_δ[j, :]/ε. If D_j is empty let any head hold
 M_0[j, :]; this puts ε M_0[j, :] at δ where it should put nothing, which is all that is wrong. With
 weights L·w the uniform row has a share below 1/L, and L is so large that it is below the roundoff.
-The maps grow like 1/ε: with κ = 1 + 2/ε the terms of a sum are at most κ times those of the
-convolution, so a roundoff u leaves an error of about κ·u beside ε. ε = √(2u) makes both alike;
-κ·u > 2⁻⁷ is refused.
+The maps grow like 1/ε: with κ = 1 + 2/ε the terms of a sum are at most κ times the largest pixel
+times Σ|W|, so a roundoff u leaves an error of about κ·u of that, beside ε. ε = √(2u) makes both
+alike; κ·u > 2⁻⁷ is refused.
 
 How many heads that makes is `operators/head_places.py`.
 """
@@ -95,7 +95,8 @@ def exact_layout(
     """
     offsets, unit = range(len(supports)), np.eye(len(supports))
     widths, coordinates, read = counted(supports, centre)
-    second, at_token = exact_groups(widths, coordinates, read, head_dim)
+    extra, at_token = exact_groups(widths, coordinates, read, head_dim)
+    more = {width: [2] * two + [1] * one for width, (one, two) in extra.items()}
     others = {j: [o for o in offsets if supports[o, j] and o != centre] for j in used(supports)}
     alone = [j for j, away in others.items() if not away]
     owed = {j: unit[centre].copy() for j in others}  # what the two places still have to put at 0
@@ -104,9 +105,8 @@ def exact_layout(
         singles = [] if offset == centre else used(supports[[offset]])
         pairs = [j for j, away in others.items() if away] if offset == centre else []
         group = at_token if offset == centre else -(-len(singles) // head_dim)
-        if offset != centre and second.get(len(singles), 0):
-            second[len(singles)] -= 1
-            group += 1
+        if offset != centre and more[len(singles)]:
+            group += more[len(singles)].pop()
         room = (group * head_dim - len(singles)) // 2 - len(pairs) if group > 1 else 0
         pairs, alone = pairs + alone[:room], alone[room:]
         sharpness = [float(h % 2) for h in range(group)]
@@ -269,5 +269,5 @@ def usable_epsilon(epsilon: float | None, dtype: DTypeLike) -> float:
 
 
 def amplification_of(epsilon: float) -> float:
-    """κ = 1 + 2/ε: how much larger than the convolution's terms those of a limit form are."""
+    """κ = 1 + 2/ε: how much larger the terms of a limit form can be than max|X|·Σ|W|."""
     return 1 + 2 / epsilon

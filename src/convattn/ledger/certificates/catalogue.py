@@ -109,7 +109,7 @@ HEAD_DIMENSIONS = (  # K, P, channels, d_H, regime
 NARROW_HEADS = (  # K, P, in, out, d_H, regime
     (3, 16, 3, 3, 64, "limit"),
     (3, 16, 3, 3, 64, "finite"),
-    (5, 4, 2, 3, 5, "limit"),
+    (3, 4, 2, 3, 5, "limit"),
     (5, 4, 3, 2, 5, "finite"),
     (3, 1, 3, 3, 2, "finite"),
 )

@@ -31,16 +31,17 @@ const narrowHeads = (widths, coordinates, read, width) => {
   const own = widths.reduce((sum, each) => sum + parts(each), 0);
   const spare = own * width - widths.reduce((sum, each) => sum + each, 0);
   const limit = own + parts(coordinates - Math.min(spare, coordinates - read));
-  let atToken = Math.max(2, parts(2 * read));
-  const room = widths.reduce((sum, each) => sum + (each > width ? Math.floor((parts(each) * width - each) / 2) : 0), 0);
-  let missing = coordinates - read - room - Math.floor((atToken * width - 2 * read) / 2);
-  let second = 0;
+  const atToken = Math.max(2, parts(2 * read));
+  const spares = [atToken * width - 2 * read, ...widths.filter((one) => one > width).map((one) => parts(one) * width - one)];
+  let missing = coordinates - read - spares.reduce((sum, spare) => sum + Math.floor(spare / 2), 0);
+  let odd = spares.filter((spare) => width % 2 && spare % 2).length; // groups whose next head gains (d + 1)/2
+  let more = 0;
   for (const each of widths.filter((one) => one <= width).sort((a, b) => a - b)) {
-    const gain = Math.floor((2 * width - each) / 2);
-    if (missing > 0 && 2 * gain >= width) { second += 1; missing -= gain; }
+    const gain = width - Math.ceil(each / 2);
+    if (missing > 0 && 2 * gain >= width) { more += 1; missing -= gain; odd += width % 2 && each % 2; }
   }
-  if (missing > 0) atToken += parts(2 * missing - ((atToken * width) % 2));
-  return [limit, own + second + atToken];
+  for (; missing > 0 && odd > 0; odd -= 1) { more += 1; missing -= (width + 1) / 2; }
+  return [limit, own + atToken + more + Math.max(0, parts(2 * missing))];
 };
 
 // Necessary and sufficient heads, in the limit and exactly: the numbers of convattn.heads.
