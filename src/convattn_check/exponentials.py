@@ -62,8 +62,8 @@ def check_exponentials(claim: str, value: object) -> str:
     )
     return (
         f"no {heads} quadratic heads of one finite sharpness, whatever their centres and values, "
-        f"are the zero-padded convolution with a kernel of size {kernel[0]} that is not zero, patch {patch[0]}, on "
-        f"{tokens} tokens"
+        f"are the zero-padded convolution with a kernel of size {kernel[0]} that is not zero, "
+        f"patch {patch[0]}, on {tokens} tokens"
     )
 
 
