@@ -42,12 +42,14 @@ def blocks_swapped(original):
     return changed
 
 
-def one_gain_for_every_size(original):
-    """Two plain layers: the uniform head takes back the leak of its own layer alone."""
+def half_the_gain(original):
+    """The uniform head takes back about the leak of one layer."""
 
     def changed(*given, **named):
         layers = original(*given, **named)
-        return replace(layers, exact=False) if layers.exact else layers
+        second = layers.second
+        halved = replace(second, output=second.output.at[-1].multiply(0.5))
+        return replace(layers, second=halved)
 
     return changed
 
@@ -110,9 +112,9 @@ PLANTS = [
     ("depth", "the least totals", "least_total", one_more),
     ("depth", "eight heads, as of two layers of 2 and 4", FLOOR, scaled(10**6)),
     ("depth", "3 × 3, 3 + 3 heads in the limit", LAYERS, blocks_swapped),
-    ("depth", "3 × 3, 3 + 4 heads", LAYERS, one_gain_for_every_size),
+    ("depth", "3 × 3, 3 + 4 heads", LAYERS, half_the_gain),
     ("depth", "3 × 3, 3 + 4 heads", LAYERS, blocks_swapped),
-    ("depth", "5 × 5, P = 4, 3 + 4 heads", LAYERS, one_gain_for_every_size),
+    ("depth", "5 × 5, P = 4, 3 + 4 heads", LAYERS, half_the_gain),
     ("rigidity", "one solution", "flattened_kernel", last_column_twice),
     ("rigidity", "one solution", "maps_and_attention", other_weights),
     ("rigidity", "relative attention", "maps_and_attention", other_weights),
