@@ -48,8 +48,8 @@ from itertools import product
 import jax
 import jax.numpy as jnp
 import numpy as np
-from flint import nmod_mat
 
+from convattn.bounds.flattened_kernel import exact_rank
 from convattn.bounds.score_error import ASSUMPTION
 from convattn.bounds.two_layers import two_layers_bound
 from convattn.constructions.two_layers import two_layers
@@ -67,8 +67,6 @@ from convattn.ledger.evidence import (
 )
 from convattn.ledger.evidence.head_floor import fewer_heads_fail
 from convattn.ledger.evidence.layer_runs import equal, within
-
-PRIME = 2**61 - 1
 
 
 def other_sizes(run: Run) -> str:
@@ -106,7 +104,7 @@ def composed_rank(run: Run) -> str:
         seen_by = np.einsum("gqp,hpk->ghk", attention_2, attention_1).reshape(one * two, -1)
         through = np.einsum("hic,gco->ghio", maps_1, maps_2).reshape(one * two, -1)
         flat = through.T @ seen_by
-        found = int(nmod_mat(*flat.shape, [int(x) for x in flat.ravel()], PRIME).rank())
+        found = exact_rank(flat)
         require(found == one * two, f"{one} and {two} heads: rank {found}")
         seen.append(f"{one} · {two} = {found}" + (" with a skip connection" if skip else ""))
     return "rank " + ", ".join(seen)

@@ -41,15 +41,15 @@ cell covers the fourth and another one, as c ≥ 2, the corner. ∎
 from itertools import product
 
 import numpy as np
-from flint import nmod_mat
 
+from convattn.bounds.flattened_kernel import exact_rank
 from convattn.bounds.generic_rank import generic_rank
 from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
 from convattn.ledger.certificates.catalogue import TILES
 from convattn.ledger.evidence import certified
 from convattn.ledger.evidence.head_floor import fewer_heads_fail
+from convattn.ledger.evidence.printed_output_map import flattened_blocks, output_blocks
 
-PRIME = 2**61 - 1
 Cell = tuple[int, int]
 
 
@@ -137,26 +137,14 @@ def kernel_of(laid: list[tuple[str, Cell]], patch: int, reach: int, pairs: int) 
     return kernel
 
 
-def rank_of(kernel: np.ndarray, patch: int, reach: int) -> int:
-    """The rank of F, from its definition, modulo a prime."""
-    offsets = list(product(range(-reach, reach + 1), repeat=2))
-    size, rows = kernel.shape[1], []
-    for pair, step in product(kernel, product(range(1 - patch, patch), repeat=2)):
-        taps = [
-            [patch * d + s + patch * reach for d, s in zip(o, step, strict=True)] for o in offsets
-        ]
-        rows.append([int(pair[a, b]) if 0 <= a < size and 0 <= b < size else 0 for a, b in taps])
-    flat = [x for row in rows for x in row]
-    return int(nmod_mat(len(rows), len(offsets), flat, PRIME).rank())
-
-
 def ranks(run: Run) -> str:
     """The kernels that are read off the tilings have the rank of the formula."""
     seen = []
     for patch, reach, pairs in ((2, 2, 2), (2, 2, 3), (2, 3, 5), (2, 3, 6), (3, 3, 2), (3, 4, 3)):
         kernel = kernel_of(tiling(patch, reach, pairs), patch, reach, pairs)
         wanted = min((2 * reach + 1) ** 2, pairs * (2 * patch - 1) ** 2)
-        found = rank_of(kernel, patch, reach)
+        blocks = output_blocks(np.moveaxis(kernel, 0, 2)[..., None], patch)
+        found = exact_rank(flattened_blocks(blocks))
         require(found == wanted, f"P = {patch}, m = {reach}, D = {pairs}: rank {found}, {wanted}")
         said = generic_rank((2 * patch * reach + 1,) * 2, (patch,) * 2, (1, 1), pairs)
         require(

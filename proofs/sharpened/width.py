@@ -61,6 +61,7 @@ import jax.numpy as jnp
 import numpy as np
 from flint import nmod_mat
 
+from convattn.bounds.heads import heads as count_heads
 from convattn.bounds.mixture_error import mixture_error_bound
 from convattn.constructions.conversion import conv_to_attention
 from convattn.constructions.geometry import ConvolutionGeometry
@@ -265,6 +266,9 @@ def on_images(run: Run, dtype: str, exact: bool) -> str:
         supports = np.asarray(token_maps(jnp.asarray(kernel), geometry)).any(axis=2)
         heads = exact_layout(supports, 4, 64) if exact else limit_layout(supports, 4, 64, EPSILON)
         require(layer.heads == len(heads.weights), f"{layer.heads} heads, {len(heads.weights)}")
+        counts = count_heads(3, patch_size=16, in_channels=3, out_channels=3, head_dim=64)
+        said = int((counts.exact if exact else counts.limit).sufficient)
+        require(layer.heads == said, f"{layer.heads} heads, but convattn.heads says {said}")
         unit = 1.0 if exact else float(jnp.finfo(dtype).tiny) ** -0.5
         wide = majorant(layer, heads, kernel, images, unit)
         typed = jnp.asarray(images, dtype)

@@ -53,10 +53,12 @@ class HeadRange:
     """So many heads are necessary for the worst kernel, so many suffice for every kernel.
 
     Attributes:
-        `difference` is empty where both agree, else a sentence that says what is open. In the
-        limit, where value maps may grow without bound: `bounded`, so many are necessary if they
-        stay bounded, and `bounded_sufficient`, so many suffice then; none where that is not known
-        to be more than `necessary`, and not more than `sufficient`.
+        necessary, sufficient: In all layers together.
+        difference: Empty where both agree, else a sentence that says what is open.
+        bounded, bounded_sufficient: In the limit, where value maps may grow without bound: so many
+            are necessary if they stay bounded, and so many suffice then; None where that is not
+            known to be more than `necessary`, and not more than `sufficient`.
+        each: The heads of each of two layers, of those that suffice; None for one layer.
     """
 
     necessary: HeadCount
@@ -64,6 +66,7 @@ class HeadRange:
     difference: str = ""
     bounded: HeadCount | None = None
     bounded_sufficient: HeadCount | None = None
+    each: tuple[int, int] | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """What JSON can hold."""
@@ -73,6 +76,7 @@ class HeadRange:
             "sufficient": self.sufficient.as_dict(),
             "difference": self.difference,
             **{name: None if count is None else count.as_dict() for name, count in maps.items()},
+            **({} if self.each is None else {"each": self.each}),
         }
 
 

@@ -23,7 +23,6 @@ S.kernel and of S.width do. For maps that stay bounded there are numbers of thei
 
 from collections.abc import Sequence
 from math import prod
-from typing import Literal, overload
 
 from convattn.bounds.generic_rank import GenericRank, generic_rank
 from convattn.bounds.head_counts import HeadCount, HeadCounts, HeadRange
@@ -35,7 +34,7 @@ from convattn.bounds.head_width import (
     triangular_pairs,
 )
 from convattn.bounds.residue_blocks import axis_blocks
-from convattn.bounds.two_layer_counts import TwoLayerCounts, two_layer_counts
+from convattn.bounds.two_layer_counts import two_layer_counts
 from convattn.operators.head_places import exact_heads, limit_heads
 from convattn.operators.integers import as_integer, per_axis
 
@@ -54,34 +53,6 @@ REGIME = {
 MOST_SIZE, MOST_CHANNELS = 4096, 10**6
 
 
-@overload
-def heads(
-    kernel_size: int | Sequence[int],
-    *,
-    patch_size: int | Sequence[int] = 1,
-    in_channels: int = 1,
-    out_channels: int = 1,
-    head_dim: int | None = None,
-    dilation: int | Sequence[int] = 1,
-    attention: str = "per_kernel",
-    layers: Literal[1] = 1,
-) -> HeadCounts: ...
-
-
-@overload
-def heads(
-    kernel_size: int | Sequence[int],
-    *,
-    patch_size: int | Sequence[int] = 1,
-    in_channels: int = 1,
-    out_channels: int = 1,
-    head_dim: int | None = None,
-    dilation: int | Sequence[int] = 1,
-    attention: str = "per_kernel",
-    layers: int,
-) -> HeadCounts | TwoLayerCounts: ...
-
-
 def heads(
     kernel_size: int | Sequence[int],
     *,
@@ -92,7 +63,7 @@ def heads(
     dilation: int | Sequence[int] = 1,
     attention: str = "per_kernel",
     layers: int = 1,
-) -> HeadCounts | TwoLayerCounts:
+) -> HeadCounts:
     """How many heads are necessary for the worst kernel, and how many suffice for every kernel.
 
     Args:
@@ -112,8 +83,8 @@ def heads(
         `exact.sufficient`, integers with a `claim`, a `basis` and a `reason` each. `limit.bounded`
         and `limit.bounded_sufficient` are such integers where they are known, for value maps that
         stay bounded in the limit, to be more than the two of the limit, else None. With
-        `layers=2` a `TwoLayerCounts`: the same four numbers for both layers together, and
-        `limit.each`, `exact.each`.
+        `layers=2` the four numbers are those of both layers together, and `limit.each` and
+        `exact.each` those of each layer.
 
     Raises:
         ValueError: For sizes that are not positive integers or too large, more than two axes,

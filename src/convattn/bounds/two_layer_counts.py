@@ -10,52 +10,17 @@ be cheaper.
 """
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
 from math import isqrt
-from typing import Any
 
 from convattn.bounds.generic_rank import GenericRank
-from convattn.bounds.head_counts import HeadCount
+from convattn.bounds.head_counts import HeadCount, HeadCounts, HeadRange
 
-
-@dataclass(frozen=True)
-class LayerHeads:
-    """Heads of two layers together.
-
-    Attributes:
-        necessary, sufficient: In all.
-        each: The heads of each layer, of those that suffice.
-        difference: Empty where both agree, else a sentence that says what is open.
-    """
-
-    necessary: HeadCount
-    sufficient: HeadCount
-    each: tuple[int, int]
-    difference: str
-
-
-@dataclass(frozen=True)
-class TwoLayerCounts:
-    """The answer of `convattn.heads(..., layers=2)`.
-
-    Attributes:
-        offsets, rank: As in `HeadCounts`.
-        limit, exact: The heads of both layers.
-    """
-
-    offsets: int
-    rank: int
-    limit: LayerHeads
-    exact: LayerHeads
-
-    def as_dict(self) -> dict[str, Any]:
-        """What JSON can hold."""
-        parts = {
-            name: asdict(found)
-            | {"necessary": found.necessary.as_dict(), "sufficient": found.sufficient.as_dict()}
-            for name, found in (("limit", self.limit), ("exact", self.exact))
-        }
-        return {"offsets": self.offsets, "rank": self.rank, "layers": 2, **parts}
+REGIME = {
+    "limit": "content-free heads, by scores that may tend to infinity, with value maps that may "
+    "diverge, and linear maps between the layers; on a ring of zeros, or judged at queries that "
+    "hold their receptive field in the image",
+    "exact": "the same at finite scores, on images with a token outside the receptive field",
+}
 
 
 def least_total(product: int) -> int:
@@ -72,7 +37,7 @@ def two_layer_counts(
     axis_offsets: Sequence[int],
     shared: bool,
     single: tuple[HeadCount, HeadCount],
-) -> TwoLayerCounts:
+) -> HeadCounts:
     """The counts for these sizes; shared if one pattern is to serve every kernel.
 
     `single` are the heads that suffice in one layer, in the limit and exactly.
@@ -97,5 +62,6 @@ def two_layer_counts(
             "to suffice; whether fewer do for every kernel is open"
         )
         difference = "" if necessary == sufficient else open_one
-        ranges.append(LayerHeads(necessary, sufficient, each, difference))
-    return TwoLayerCounts(rank.offsets, rank.least, *ranges)
+        ranges.append(HeadRange(necessary, sufficient, difference, each=each))
+    limit, exact = ranges
+    return HeadCounts(rank.offsets, rank.least, limit, exact, dict(REGIME))

@@ -112,6 +112,8 @@ class Heads:
         except ValueError as error:
             raise _option_named(error) from error
         document: dict[str, Any] = {"schema": 1, "sizes": sizes, **counts.as_dict()}
+        if self.layers == 2:
+            document["layers"] = 2
         _print_counts(document)
         code = SUCCESS
         if self.certificate is not None:
@@ -207,8 +209,7 @@ def _print_counts(document: dict[str, Any]) -> None:
         if "each" in document[regime]:
             one, two = document[regime]["each"]
             plain.print(f"{regime}: {one} heads in layer 1 and {two} in layer 2 suffice")
-        else:
-            plain.print(f"{regime}: {document['regime'][regime]}", markup=False)
+        plain.print(f"{regime}: {document['regime'][regime]}", markup=False)
         if document[regime]["difference"]:
             plain.print(f"  {document[regime]['difference']}", markup=False)
 

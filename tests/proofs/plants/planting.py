@@ -4,6 +4,7 @@ import pkgutil
 from collections.abc import Callable
 from typing import Any
 
+import jax
 import pytest
 
 from convattn.ledger import Claim, Evidence, EvidenceFailed, Run
@@ -42,6 +43,7 @@ def require_failure(
         elsewhere = path.startswith(("flint", "jax"))
         owner = pkgutil.resolve_name(path if elsewhere else f"convattn.{path}")
         monkeypatch.setattr(owner, attribute, change(getattr(owner, attribute)))
+        jax.clear_caches()  # programs that other tests compiled hold what was there before
     piece, run = piece_of(folder, name, title)
     if "." not in where:
         names = piece.check.__globals__
