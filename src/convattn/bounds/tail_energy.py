@@ -60,21 +60,33 @@ def tail_energy_bounds(
     """
     require_range(float(np.abs(rows).max(initial=0.0)))
     size = rows.shape[1]
-    weighted = rows * counts[:, None]
-    gram = weighted.T @ rows
-    vectors = np.linalg.eigh(gram)[1]
-    spread = np.abs(weighted).T @ np.abs(rows)
-    gram_error = gamma(len(rows) + 2, ROUNDOFF) * spread * INFLATION
-    magnitude = np.abs(vectors)
-    turned = vectors.T @ gram @ vectors
-    turned_error = (
-        magnitude.T @ (gram_error + gamma(2 * size + 2, ROUNDOFF) * np.abs(gram)) @ magnitude
-    )
-    overlap = vectors.T @ vectors - np.eye(size)
-    overlap_error = gamma(size + 1, ROUNDOFF) * (magnitude.T @ magnitude + np.eye(size))
-    eta = (np.linalg.norm(overlap) + np.linalg.norm(overlap_error)) * INFLATION
-    diagonal = np.diag(turned)
-    rest = np.linalg.norm(turned - np.diag(diagonal)) + np.linalg.norm(turned_error)
+    diagonal, rest, eta = nearly_diagonal(rows * counts[:, None], rows)
     low = np.maximum(0.0, np.sort(diagonal)[::-1] - rest * INFLATION) / (1 + eta)
     tails = np.concatenate([np.cumsum(low[::-1])[::-1], [0.0]])
     return tails * (1 - gamma(size + 6, ROUNDOFF))
+
+
+def nearly_diagonal(
+    left: Float[np.ndarray, "rows columns"], right: Float[np.ndarray, "rows columns"]
+) -> tuple[Float[np.ndarray, "columns"], float, float]:
+    """The diagonal of VᵀGV for the symmetric G = leftᵀ·right, r and η, V its computed eigenvectors.
+
+    r bounds the Frobenius norm of what is beside the diagonal, all rounding included, and η that of
+    VᵀV - I.
+    """
+    columns = right.shape[1]
+    gram = left.T @ right
+    vectors = np.linalg.eigh(gram)[1]
+    spread = np.abs(left).T @ np.abs(right)
+    gram_error = gamma(len(right) + 2, ROUNDOFF) * spread * INFLATION
+    magnitude = np.abs(vectors)
+    turned = vectors.T @ gram @ vectors
+    turned_error = (
+        magnitude.T @ (gram_error + gamma(2 * columns + 2, ROUNDOFF) * np.abs(gram)) @ magnitude
+    )
+    overlap = vectors.T @ vectors - np.eye(columns)
+    overlap_error = gamma(columns + 1, ROUNDOFF) * (magnitude.T @ magnitude + np.eye(columns))
+    eta = (np.linalg.norm(overlap) + np.linalg.norm(overlap_error)) * INFLATION
+    diagonal = np.diag(turned)
+    rest = np.linalg.norm(turned - np.diag(diagonal)) + np.linalg.norm(turned_error)
+    return diagonal, float(rest), float(eta)
