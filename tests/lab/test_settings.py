@@ -63,6 +63,7 @@ REFUSED = [  # settings, a field, a wrong value of it, what is expected
     (VisionTransformerSettings, "stochastic_depth", 1.0, RATE),
     (VisionTransformerSettings, "norm_epsilon", 0.0, "expected at least 1e-12"),
     (VisionTransformerSettings, "pooling", "class", "a class token has no shift"),
+    (VisionTransformerSettings, "rotary_base", 1.0, "expected more than 1$"),
     (LanguageModelSettings, "operator", "rnn", "expected 'attention' or 'convolution'"),
     (LanguageModelSettings, "scales", (0,), r"scales\.0=0, but expected at least 1"),
     (SimilaritySettings, "attention", "own", "expected 'none': segments tell"),
@@ -116,6 +117,11 @@ def test_a_value_out_of_range_is_refused_by_name(kind, name, value, message) -> 
         (EncoderSettings, {"encoding": "content", "width": 7}, "an even number"),
         (VisionTransformerSettings, {"pooling": "class", "ring": 1}, "no place in an image"),
         (VisionTransformerSettings, {"mixing": "convolution", "width": 100}, "of the 256 pixels"),
+        *(
+            (VisionTransformerSettings, {"position": "rotary", name: value}, "position='rotary'")
+            for name, value in (("ring", 1), ("head_width", 6), ("attention_dropout", 0.1))
+        ),
+        (VisionTransformerSettings, {"position": "rotary", "pooling": "class"}, "expected 'mean'"),
         (TwoPhaseSettings, {"model": ABSOLUTE}, "'rel"),
         (RunSettings, {"modell": 3}, "modell=3, but expected no setting of that name"),
     ],
@@ -225,7 +231,14 @@ def test_a_run_that_was_written_earlier_is_read() -> None:
     written = flattened(json.loads(WRITTEN))
     again = flattened(to_json(found))
     assert {name: again[name] for name in written} == written
-    assert set(again) == {*written, *LATER}
+    assert set(again) == {*written, *LATER} - {"model.rotary_base"}
+
+
+def test_a_vision_transformer_that_was_written_earlier_is_read() -> None:
+    settings = RunSettings(VisionTransformerSettings(position="absolute"))
+    stored = to_json(settings)
+    del stored["model"]["rotary_base"]
+    assert settings_from_json(stored) == settings
 
 
 def test_numbers_are_told_apart_from_integers_by_json_alone() -> None:

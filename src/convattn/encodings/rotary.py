@@ -137,7 +137,7 @@ def rotary_heads(
 ) -> RotaryEncoding:
     """Heads with the scores a Σ_j cos(2π f_j·(δ - Δ_h)), whose largest value is at Δ_h.
 
-    Their queries are u_j = √a e^(-iω_j·Δ_h), their keys w_j = √a.
+    Their queries are u_j = √a e^(iω_j·Δ_h), their keys w_j = √a.
 
     >>> encoding = rotary_heads(axial_turns(2), [[1]], 3.0)
     >>> encoding.shift_scores(np.array([[-1], [0], [1], [2]]), 4).round(4).tolist()

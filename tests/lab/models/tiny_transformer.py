@@ -29,6 +29,15 @@ SETTINGS = {
         position="absolute",
         projection="learned",
     ),
+    "rotary": replace(
+        CONVOLUTION,
+        mixing="attention",
+        heads=2,
+        head_width=8,
+        position="rotary",
+        rotary_base=7.0,
+        projection="learned",
+    ),
     "class": replace(
         CONVOLUTION,
         mixing="attention",

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from lab.models.oracle import gelu, linear, norm, numbers
 
+from convattn.lab.models.rotary_mixing import RotaryMixing
+
 
 def attended(mixing: Any, tokens: np.ndarray, ring: int) -> np.ndarray:
     """Σ_h softmax(QKᵀ/√d + B) V W^O + b; the value of a zero token is the bias of the values."""
@@ -19,6 +21,11 @@ def attended(mixing: Any, tokens: np.ndarray, ring: int) -> np.ndarray:
         q = tokens[query] @ numbers(mixing.query)[h] + numbers(mixing.query_bias)[h]
         k = seen @ numbers(mixing.key)[h] + numbers(mixing.key_bias)[h]
         v = seen @ numbers(mixing.value)[h] + numbers(mixing.value_bias)[h]
+        if isinstance(mixing, RotaryMixing):
+            q = turned(q, query, mixing.base)
+            k = np.array(
+                [turned(each, key, mixing.base) for each, key in zip(k, keys, strict=True)]
+            )
         row = k @ q / math.sqrt(len(q))
         if mixing.position_bias is not None:
             spans = [2 * n - 1 + 2 * ring for n in grid]
@@ -29,6 +36,18 @@ def attended(mixing: Any, tokens: np.ndarray, ring: int) -> np.ndarray:
         weights = np.exp(row - row.max())
         result[query] += weights / weights.sum() @ v @ numbers(mixing.output)[h]
     return result
+
+
+def turned(features: np.ndarray, place: tuple[int, ...], base: float) -> np.ndarray:
+    """RoPE of one token's query or key: pairs of the row, then pairs of the column."""
+    found, quarter = features.copy(), len(features) // 4
+    for axis, at in enumerate(place):
+        for number in range(quarter):
+            angle, first = at * base ** (-number / quarter), 2 * (axis * quarter + number)
+            one, two = features[first : first + 2]
+            found[first] = math.cos(angle) * one - math.sin(angle) * two
+            found[first + 1] = math.sin(angle) * one + math.cos(angle) * two
+    return found
 
 
 def convolved(mixing: Any, tokens: np.ndarray, size: int, border: str) -> np.ndarray:

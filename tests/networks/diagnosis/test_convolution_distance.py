@@ -109,6 +109,45 @@ def test_heads_that_take_each_other_away_leave_nothing() -> None:
     assert found.heads[0] == found.heads[1] > 0.1
 
 
+def shift_with_edges(shift: tuple[int, int]) -> np.ndarray:
+    """A head that attends to one shift, and to the nearest token of the edge where that is none."""
+    rows, columns = np.indices(SIDES)
+    keys = (rows + shift[0]).clip(0, SIDES[0] - 1), (columns + shift[1]).clip(0, SIDES[1] - 1)
+    found = np.zeros((*SIDES, *SIDES))
+    found[rows, columns, *keys] = 1
+    return found
+
+
+def test_what_a_shift_does_at_the_border_counts_only_with_all_queries() -> None:
+    attention = np.stack([shift_with_edges((-1, 1)), shift_with_edges((0, -1))])
+    gram = np.array([[2.0, 1.0], [1.0, 3.0]])
+    assert convolution_distance(attention, gram, 3).relative > 0.3
+    inside = convolution_distance(attention, gram, 3, queries="inside")
+    assert (inside.relative, inside.fraction, inside.heads.tolist()) == (0, 1, [0, 0])
+    attention[0, 1, 1] = 1 / 20  # one of the 2 × 3 queries inside attends to all tokens alike
+    assert convolution_distance(attention, gram, 3, queries="inside").relative > 0.1
+
+
+def test_inside_it_is_the_distance_of_the_formed_map() -> None:
+    """L[q, k] of the six queries inside, and the nearest C by the mean of each tap."""
+    rng = np.random.default_rng(3)
+    attention = rng.dirichlet(np.ones(20), (2, 20)).reshape(2, *SIDES, *SIDES)
+    maps = rng.normal(size=(2, 6))
+    formed = np.einsum("hijkl,hm->ijklm", attention, maps)[1:3, 1:4]
+    nearest = np.zeros_like(formed)
+    for down in (-1, 0, 1):
+        for across in (-1, 0, 1):
+            pairs = [(i, j, 1 + i + down, 1 + j + across) for i in range(2) for j in range(3)]
+            mean = np.mean([formed[pair] for pair in pairs], axis=0)
+            for pair in pairs:
+                nearest[pair] = mean
+    expected = np.linalg.norm(formed - nearest) / np.linalg.norm(formed)
+    found = convolution_distance(attention, maps @ maps.T, 3, queries="inside")
+    # 6·20·6 products in each sum, as in `check`; no cancellation in a root of a sum of squares
+    assert_within(found.relative, float(expected), 8 * gamma(2000, float))
+    assert_within(found.fraction, 1 - float(expected) ** 2, 24 * gamma(2000, float))
+
+
 def test_no_heads_are_a_convolution() -> None:
     found = convolution_distance(np.zeros((0, *SIDES, *SIDES)), np.zeros((0, 0)), 3)
     assert (found.relative, found.fraction, found.heads.size) == (0, 1, 0)
@@ -118,6 +157,8 @@ def test_a_kernel_larger_than_the_image_is_refused() -> None:
     attention, gram = parts(trained(1, 0))
     with pytest.raises(ValueError, match=r"no pair that tap .* take a smaller kernel"):
         convolution_distance(attention, gram, 9)
+    with pytest.raises(ValueError, match=r"no pair that tap .* take a smaller kernel"):
+        convolution_distance(attention, gram, 5, queries="inside")
 
 
 @pytest.mark.usefixtures("unchecked")

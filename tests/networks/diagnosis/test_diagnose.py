@@ -104,6 +104,18 @@ def test_without_images_positions_alone_decide_and_it_is_said():
     assert found.as_dict()["layers"][0]["heads"][0]["positions"] is None
 
 
+def test_parameters_without_positions_are_said_to_have_none():
+    """A network that turns its queries and keys holds nothing that says so."""
+    whole = timm_dict()
+    turned = {name: array for name, array in whole.items() if name != "pos_embed"}
+    size = tuple(side * 4 for side in SIDES)
+    found, usual = (diagnose(arrays, image_size=size, heads=2) for arrays in (turned, whole))
+    assert [any("rotary" in note for note in each.notes) for each in (found, usual)] == [
+        True,
+        False,
+    ]
+
+
 def test_layers_are_chosen_and_keep_their_numbers():
     whole = diagnose(timm_dict(3), images(), heads=2)
     (second,) = diagnose(timm_dict(3), images(), heads=2, layers=[2]).layers

@@ -188,8 +188,13 @@ class VisionTransformerSettings:
     head_width: Count | None = None
     """Features of a head's queries, keys and values; the width if not given, as in L21."""
 
-    position: Literal["relative", "absolute"] = "relative"
-    """A bias for each head and shift of patches, or a vector added to each token (ViT)."""
+    position: Literal["relative", "absolute", "rotary"] = "relative"
+    """A bias for each head and shift of patches, a vector added to each token (ViT), or queries and
+    keys turned by angles of the row and of the column (RoPE)."""
+
+    rotary_base: Annotated[float, Field(gt=1, le=1e9)] = 100.0
+    """Of rotary positions: pair j of a quarter of a head's features turns by base^(-4j/d) radians a
+    token on its axis."""
 
     ring: Natural = 0
     """Zero tokens laid around the grid in attention, without which no border is zero-padded."""
@@ -227,6 +232,14 @@ class VisionTransformerSettings:
             raise ValueError(
                 "pooling='class' with position='relative', but a class token has no shift to the "
                 "others; take position='absolute', or pooling='mean'"
+            )
+        if self.position == "rotary" and (
+            self.pooling == "class" or self.ring or self.attention_dropout or self.key_width % 4
+        ):
+            raise ValueError(
+                f"position='rotary' with pooling={self.pooling!r}, ring={self.ring}, "
+                f"attention_dropout={self.attention_dropout} and {self.key_width} features of a "
+                "head, but expected 'mean', 0, 0 and a multiple of four"
             )
 
     @property

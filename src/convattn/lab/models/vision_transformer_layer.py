@@ -24,6 +24,7 @@ from convattn.lab.models.compute import compute_dtype, layer_norm, wide_dtype
 from convattn.lab.models.convolution_mixing import ConvolutionMixing
 from convattn.lab.models.dropout import drop, keys_of_parts, skip
 from convattn.lab.models.linear import linear
+from convattn.lab.models.rotary_mixing import RotaryMixing
 from convattn.lab.models.settings import VisionTransformerSettings
 
 Tokens = Float[Array, "batch *grid features"]
@@ -59,10 +60,11 @@ class VisionTransformerLayer(nnx.Module):
         self.dropout, self.skipped, self.dtype = settings.dropout, skipped, compute_dtype(dtype)
         width, inner = settings.width, settings.inner
         how: dict[str, Any] = {"rngs": rngs, "dtype": self.dtype}
+        attention = RotaryMixing if settings.position == "rotary" else AttentionMixing
         self.mixing: AttentionMixing | ConvolutionMixing = (
             ConvolutionMixing(settings, **how)
             if settings.mixing == "convolution"
-            else AttentionMixing(settings, tokens, backend=backend, **how)
+            else attention(settings, tokens, backend=backend, **how)
         )
         self.inner = linear(width, inner, normal=True, **how)
         self.outer = linear(inner, width, normal=True, **how)

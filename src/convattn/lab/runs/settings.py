@@ -19,9 +19,8 @@ from convattn.lab.settings import (
 from convattn.lab.training.settings import TrainingSettings
 
 # Fields that there were not at first, and whose defaults change nothing.
-LATER = tuple(
-    f"images.{name}" for name in ("share", "resize", "rand_augment", "mixup", "cutmix", "erasing")
-)
+MIXED = ("share", "resize", "rand_augment", "mixup", "cutmix", "erasing")
+LATER = (*(f"images.{name}" for name in MIXED), "model.rotary_base")
 
 
 @settings

@@ -25,7 +25,10 @@ exactly. What can still cancel are the signs of ⟨W_g, W_h⟩, when heads with 
 opposite maps take each other away; a sum that rounding makes negative is zero.
 
 Borders are a part of the distance: a head whose centre lies outside the image attends elsewhere,
-and a zero-padded convolution would find zeros there.
+and a zero-padded convolution would find zeros there. With `queries="inside"` they are not: L and C
+have only the rows of those q for which all taps q + δ lie in the image, and P takes its means over
+these q. The proof is the same. A head that attends to one shift there has D_h = 0, whatever it does
+at the border.
 
 This is `residual.relative_frobenius` of `attention_to_conv` for layers with patches of one token
 and without stride.
@@ -34,9 +37,10 @@ and without stride.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
+from typing import Literal
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from convattn.operators.shifts import axis_taps, per_axis
 
@@ -62,11 +66,13 @@ def convolution_distance(
     kernel_size: int | Sequence[int],
     *,
     dilation: int | Sequence[int] = 1,
+    queries: Literal["all", "inside"] = "all",
 ) -> ConvolutionDistance:
     """The distance of L = Σ_h A_h ⊗ W_h to the K × K convolutions, K odd or even.
 
     Of the A_h the keys are the tokens that queries are: a ring of zeros gives nothing, so its
-    columns are left out. The Gram matrix is that of the ⟨W_g, W_h⟩.
+    columns are left out. The Gram matrix is that of the ⟨W_g, W_h⟩. Of the queries all count, or
+    those whose whole neighbourhood lies in the image.
 
     >>> rows = np.eye(3)[:, None, :, None]  # three tokens in a column; each attends to itself
     >>> convolution_distance(rows[None], np.ones((1, 1)), 1)
@@ -78,8 +84,12 @@ def convolution_distance(
             f"attention.shape={attention.shape} and value_gram.shape={value_gram.shape}, but "
             "expected [heads, rows, columns, rows, columns] and [heads, heads]"
         )
-    whole = attention.astype(np.float64)
-    nearest = tap_means(whole, per_axis(kernel_size, 2, "kernel_size"), dilation)
+    whole, taps = attention.astype(np.float64), per_axis(kernel_size, 2, "kernel_size")
+    if queries == "inside":
+        counted = np.zeros(sides[:2], bool)
+        counted[np.ix_(*inside_queries(sides[:2], taps, dilation))] = True
+        whole = np.where(counted[..., None, None], whole, 0)
+    nearest = tap_means(whole, taps, dilation, queries)
     gap = whole - nearest
     size, distance, kept = (
         squared_norm(part, value_gram.astype(np.float64)) for part in (whole, gap, nearest)
@@ -96,31 +106,53 @@ def tap_means(
     attention: Float[np.ndarray, "heads query_rows query_columns key_rows key_columns"],
     kernel_size: Sequence[int],
     dilation: int | Sequence[int] = 1,
+    queries: Literal["all", "inside"] = "all",
 ) -> Float[np.ndarray, "heads query_rows query_columns key_rows key_columns"]:
     """P A_h: for each tap the mean over the pairs that it joins, and zero elsewhere."""
     sides = attention.shape[1:3]
     steps = per_axis(dilation, 2, "dilation")
+    common = inside_queries(sides, kernel_size, dilation) if queries == "inside" else None
     found = np.zeros_like(attention)
     for tap in product(*(axis_taps(size) for size in kernel_size)):
-        queries, keys = [], []
-        for shift, side in zip((tap[0] * steps[0], tap[1] * steps[1]), sides, strict=True):
-            inside = np.arange(max(0, -shift), min(side, side - shift))
-            if not len(inside):
-                raise ValueError(
-                    f"an image of {sides[0]} × {sides[1]} tokens has no pair that tap {tap} of a "
-                    f"kernel of size {tuple(kernel_size)} joins; take a smaller kernel"
-                )
-            queries.append(inside)
-            keys.append(inside + shift)
+        shifts = tap[0] * steps[0], tap[1] * steps[1]
+        rows, columns = common or (
+            axis_queries(side, [shift]) for side, shift in zip(sides, shifts, strict=True)
+        )
+        if not (len(rows) and len(columns)):
+            raise ValueError(
+                f"an image of {sides[0]} × {sides[1]} tokens has no pair that tap {tap} of a "
+                f"kernel of size {tuple(kernel_size)} joins; take a smaller kernel"
+            )
         where = (
             slice(None),
-            queries[0][:, None],
-            queries[1][None, :],
-            keys[0][:, None],
-            keys[1][None, :],
+            rows[:, None],
+            columns[None, :],
+            rows[:, None] + shifts[0],
+            columns[None, :] + shifts[1],
         )
         found[where] = attention[where].mean(axis=(1, 2), keepdims=True)
     return found
+
+
+def inside_queries(
+    sides: Sequence[int], kernel_size: Sequence[int], dilation: int | Sequence[int] = 1
+) -> tuple[Int[np.ndarray, "rows"], Int[np.ndarray, "columns"]]:
+    """The rows and the columns of those tokens whose whole neighbourhood lies in the image.
+
+    >>> [each.tolist() for each in inside_queries((3, 4), (3, 2))]
+    [[1], [0, 1, 2]]
+    """
+    steps = per_axis(dilation, 2, "dilation")
+    rows, columns = (
+        axis_queries(side, [tap * step for tap in axis_taps(size)])
+        for side, size, step in zip(sides, kernel_size, steps, strict=True)
+    )
+    return rows, columns
+
+
+def axis_queries(side: int, shifts: Sequence[int]) -> Int[np.ndarray, "queries"]:
+    """Those of 0 … side - 1 that stay there under all shifts."""
+    return np.arange(max(0, -min(shifts)), min(side, side - max(shifts)))
 
 
 def squared_norm(

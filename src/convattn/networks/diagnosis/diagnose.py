@@ -29,6 +29,10 @@ ZEROS = (
     "decide."
 )
 ONE = "One image: what positions alone explain is not known."
+NOWHERE = (
+    "No positions in the parameters: queries and keys are taken as they are. If the network turns "
+    "them (rotary positions, RoPE), what follows is not what its heads do."
+)
 ONE_WINDOW = "A Swin transformer is not run: each layer in one window, by its table alone."
 FILLED = (
     "The ring is filled with pixels ({}): attention to it is counted as elsewhere, and the "
@@ -129,6 +133,8 @@ def _layers(
         return swin_layers(content), [ONE_WINDOW], None
     network = read_transformer(content, heads)
     notes = [f"Names: {network.naming}; LayerNorm with ε = {network.epsilon:g}."]
+    if network.positions is None and network.table is None and "table" not in network.blocks[0]:
+        notes.append(NOWHERE)
     if network.assumed:
         notes.append(f"{network.heads} heads, assumed: {HEAD_DIM} features each.")
     side = network.patch.shape[2]

@@ -110,6 +110,39 @@ def read_transformer(file: WeightsFile, heads: int | None = None) -> VisionTrans
     )
 
 
+def with_parts(file: WeightsFile, model: VisionTransformer) -> dict[str, np.ndarray]:
+    """The tensors of a file, those that `read_transformer` reads taken from a network.
+
+    Returns:
+        All tensors by their names, each in the shape and dtype that it has in the file.
+    """
+    naming, root = find_naming(file)
+    stem = {"patch.weight": model.patch, "patch.bias": model.patch_bias}
+    held = dict(file.arrays)
+    first = 0
+    for name, (block, part) in _wanted(file, naming, root)[1].items():
+        shape, dtype = held[name].shape, held[name].dtype
+        if block is not None:
+            array = _joined(model.blocks[block], part)
+        elif part in TOKENS:
+            count = shape[1]
+            array, first = model.prefix[first : first + count], first + count
+        elif part == "positions":
+            array = model.positions
+        else:
+            array = model.table if part == "table" else stem[part]
+        held[name] = np.asarray(array).reshape(shape).astype(dtype)
+    return held
+
+
+def _joined(block: Block, part: str) -> Any:
+    """A part of a block; query, key and value in one tensor if the file has them so."""
+    module, _, kind = part.partition(".")
+    if module == "qkv":
+        return np.concatenate([block[f"{name}.{kind}"] for name in ("query", "key", "value")])
+    return block[{"query_bias": "query.bias", "value_bias": "value.bias"}.get(part, part)]
+
+
 def _number_of_heads(width: int, tables: list[np.ndarray], heads: int | None) -> int:
     """What the tables say, or what was given, or that of heads of 64 features."""
     told = f"heads={heads}" if heads is not None else "no number of heads was given"

@@ -41,14 +41,14 @@ def token_grid(model: VisionTransformer, image_size: tuple[int, int] | None) -> 
         size = image_size
         grid = (size[0] // patch, size[1] // patch)
     tokens, shifts = grid[0] * grid[1], (2 * grid[0] - 1) * (2 * grid[1] - 1)
-    if any(side % patch or not side for side in size):
+    if known is rows is image_size is None:
+        problem = "the model has neither positions nor tables that would say it"
+    elif any(side % patch or not side for side in size):
         problem = f"patches of {patch} × {patch} do not divide it"
     elif known not in (None, tokens, tokens + others):
         problem = f"the model has positions for {known} tokens, {others} of them not patches"
     elif rows not in (None, shifts) or (tables and others != 1):
         problem = f"the model has a table of {rows} relative positions"
-    elif known is rows is None and image_size is None:
-        problem = "the model has neither positions nor tables that would say it"
     else:
         return grid
     got = "no image size" if image_size is None else f"images of {size[0]} × {size[1]} pixels"
