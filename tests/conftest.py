@@ -55,6 +55,7 @@ CHECKED = (
     "convattn.operators.scores",
     "convattn.operators.shifts",
     "convattn.structures",
+    "convattn.initialization",
     "convattn.networks.diagnosis",
     "convattn.networks.weights",
 )

@@ -18,6 +18,7 @@ BELOW = {
     "sac": ("operators", "encodings", "constructions"),
     "bounds": ("operators", "encodings", "fast", "constructions"),
     "networks": ("operators", "encodings", "fast", "constructions", "bounds"),
+    "initialization": ("operators", "encodings", "constructions", "bounds", "networks"),
     "nnx": ("operators", "encodings", "fast", "constructions", "bounds", "networks"),
     "ledger": ("operators", "encodings", "fast", "constructions", "bounds", "structures", "sac"),
 }

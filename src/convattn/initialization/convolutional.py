@@ -1,0 +1,354 @@
+"""A vision transformer whose attention layers start as given convolutions of their tokens.
+
+**Claim.** With positions in eight channels of the stream, scores that read them alone, and value
+maps that do not (`construction.py`), head h attends most to the token that its offset δ_h names, in
+every layer and for every image (with border "edge" for those whose tokens' deviations do not differ
+too much: `positions.py`). With rotary positions it does so for every image by the biases
+of queries and keys (`rotary_positions.py`). The attention branch is
+
+    Σ_δ z_(q+δ) W_δ + b,    z = LayerNorm(x),  W_δ = Σ_(h: δ_h = δ) V_h O_h,
+
+up to the error that its leaks leave: Σ_h Σ_k A_h(q, k)(z_k - z_(q+δ_h)) V_h O_h. As |z_k - z_l| ≤
+2R (`streams.py`) it is at most 2R Σ_h leak_h |V_h O_h|, and at most 2R |S| √Σ leak_h², S the V_h
+O_h on top of each other. For a kernel that the heads are not, by rounding or under a budget, it is
+R Σ_δ |ΔW_δ| more. **Proof.** Nothing is ever written into the channels that are set apart, so they
+hold what they do in every layer; the rest is in `positions.py`, `leaks.py` and
+`rotary_positions.py`. ∎
+
+What is convolved is what the layer attends to: the normalised tokens, without those channels.
+
+*How sharp.* T one-hot heads need scores that span log(N/T) and more (S.sharpness); beyond that the
+gradient of a score, A(1 - A), falls like the leak. So the scores have the least factor with which
+no head leaks more than asked for, on the worst image of the range; on most it leaks far less. A
+norm of the positions that is small beside that of the content makes that factor large, and heads
+sharper for images of low contrast; one that is large leaves little of the content after LayerNorm.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from convattn.bounds.heads import heads as count_heads
+from convattn.bounds.spectral_norm import spectral_norm_bound
+from convattn.initialization.construction import AddedPositions, Positions, with_filters
+from convattn.initialization.filters import (
+    Budget,
+    Filters,
+    given_filters,
+    random_filters,
+    read_kernels,
+)
+from convattn.initialization.leaks import SLACK, Held
+from convattn.initialization.options import (
+    read_parameters,
+    require_border,
+    require_fit,
+    require_options,
+    require_scores,
+    require_width,
+)
+from convattn.initialization.positions import CHANNELS, PositionCode, Shift
+from convattn.initialization.rotary import Rotary
+from convattn.initialization.rotary_positions import CHANNELS as ROTARY_CHANNELS
+from convattn.initialization.rotary_positions import RotaryPositions
+from convattn.initialization.streams import Stream, first_content, streams
+from convattn.networks.diagnosis.state_dicts import VisionTransformer, read_transformer, with_parts
+from convattn.networks.diagnosis.transformers import token_grid
+from convattn.networks.weights.files import WeightsFile
+from convattn.operators.integers import as_integer, per_axis
+from convattn.operators.shifts import kernel_shifts
+
+ATTEMPTS = 8  # at scores that are sharp enough when they are rounded
+OUTSIDE = {
+    "class": "outside the grid stands the class token: zeros in the first layer",
+    "edge": "outside the grid stands the nearest token of the edge",
+    "circular": "the grid goes on at its other side",
+}
+
+
+@dataclass(frozen=True)
+class LayerStart:
+    """One attention layer as it starts.
+
+    Attributes:
+        shifts: δ of each head, rows and columns.
+        kernel: `[K_1, K_2, channels, channels]`, the convolution of the channels without positions.
+        heads: How many heads have a part in it.
+        wanted: How many one-hot heads of this dimension it takes; more than `heads` if it is
+            approximated.
+        leak: No head gives more than this to other tokens than its target, on any image of the
+            range.
+        distance: Nor is the attention branch further than this from the convolution at any token,
+            in the Euclidean norm.
+        largest: As far as the convolution's own value can be from its bias there, for comparison.
+    """
+
+    shifts: tuple[Shift, ...]
+    kernel: Float[np.ndarray, "rows columns channels out_channels"]
+    heads: int
+    wanted: int
+    leak: float
+    distance: float
+    largest: float
+
+
+@dataclass(frozen=True)
+class Initialization:
+    """Parameters that start as convolutions, and how near to them they are.
+
+    Attributes:
+        parameters: By the names that were given, in the same shapes and dtypes.
+        layers: What each attention layer starts as.
+        border: `"class"`, `"edge"` or `"circular"`.
+        grid: Rows and columns of tokens.
+        head_dim: d.
+        sufficient: As many heads of this dimension are every kernel of this size and channels.
+    """
+
+    parameters: Mapping[str, np.ndarray]
+    layers: tuple[LayerStart, ...]
+    border: str
+    grid: tuple[int, int]
+    head_dim: int
+    sufficient: int
+
+    def __str__(self) -> str:
+        """A line for each layer."""
+        lines = [
+            f"{len(self.layers)} layers on {self.grid[0]} × {self.grid[1]} tokens; "
+            f"{OUTSIDE[self.border]}"
+        ]
+        for number, layer in enumerate(self.layers, 1):
+            shifts = " ".join(f"({a},{b})" for a, b in layer.shifts[: layer.heads])
+            lines.append(
+                f"layer {number}: heads at {shifts}; leak at most {layer.leak:.2g}; within "
+                f"{layer.distance:.3g} of the convolution, whose values are up to "
+                f"{layer.largest:.3g}"
+            )
+        return "\n".join(lines)
+
+
+def convolutional(
+    parameters: Mapping[str, Any],
+    kernel: Any = "impulses",
+    *,
+    heads: int | None = None,
+    kernel_size: int | Sequence[int] | None = None,
+    image_range: tuple[Any, Any] = (-1.0, 1.0),
+    image_size: int | Sequence[int] | None = None,
+    border: str | None = None,
+    rotary: Rotary | None = None,
+    leak: float = 0.1,
+    position_norm: float | None = None,
+    gain: float = 1.0,
+    every_layer: bool = False,
+    approximate: bool = False,
+    seed: int = 0,
+) -> Initialization:
+    """Parameters of a vision transformer whose attention layers start as convolutions.
+
+    Everything but the attention keeps the parameters that it is given, except in the last eight
+    channels of the tokens, which hold positions: patch projection, added positions and the outputs
+    of both sublayers are set there. Layer scale before the attention's sum becomes 1. With rotary
+    positions two channels tell tokens before the grid apart; without such tokens there are none.
+
+    Args:
+        parameters: The state dict of a ViT or DeiT by the names of timm or Hugging Face, as they
+            are usually initialised: arrays, or tensors on the CPU.
+        kernel: `"impulses"`: each head copies its channels from one offset, drawn at random;
+            `"filters"`: each head has random maps; or HWIO arrays of tokens, for all layers or one
+            for each, also depthwise `[K_1, K_2, 1, channels]`, of at most the width less the
+            channels that are set apart.
+        heads: Of each layer; None takes width / 64, as in ViT and DeiT.
+        kernel_size: K of drawn offsets, 3 if not given.
+        image_range: The least and the largest number that an image holds as the model takes it, one
+            number for all channels or one for each. (-1, 1): bytes normalised with 0.5 and 0.5.
+        image_size: Pixels, if the grid is no square or there are no added positions.
+        border: `"class"`, the default with a class token; `"edge"`, the default without one;
+            `"circular"`. With rotary positions `"edge"` alone.
+        rotary: How queries and keys are turned, if they are. Biases of queries and keys then make
+            the scores, and added positions are like content: they keep their values.
+        leak: In (0, 1): the most that a head of the first layer may give to other tokens than its
+            target. Later layers have scores of the same size; what they leak at most is returned.
+        every_layer: Whether that holds for all layers, which makes the scores of later ones larger:
+            tokens may grow from layer to layer, far more than they do for most images. With rotary
+            positions only the keys of tokens before the grid become larger.
+        position_norm: Of what positions add to a token; None takes the largest norm that an image
+            of the range can have in the other channels, or more where border "edge" needs it. With
+            rotary positions it is what tokens before the grid hold, and leaks and distances are
+            those of all images of any range.
+        gain: The factor of drawn kernels.
+        approximate: Whether kernels that take more heads than there are may be approximated.
+        seed: Of what is drawn.
+
+    Returns:
+        An `Initialization`; printed, it is a table of the layers.
+
+    Raises:
+        ValueError: For a network without positions or with other tensors, too few heads or
+            channels, a kernel larger than the grid, frequencies that do not tell its targets apart,
+            rotary positions without biases of queries and keys, and options out of range.
+
+    Source: this project. Random impulses as initialisation: Zheng et al. 2025 (arXiv:2505.19985),
+        who fit W_Q and W_K.
+
+    >>> rng = np.random.default_rng(0)
+    >>> shapes = {"cls_token": (1, 1, 24), "pos_embed": (1, 17, 24), "norm.weight": (24,),
+    ...     "patch_embed.proj.weight": (24, 3, 4, 4), "patch_embed.proj.bias": (24,),
+    ...     "blocks.0.attn.qkv.weight": (72, 24), "blocks.0.attn.qkv.bias": (72,),
+    ...     "blocks.0.attn.proj.weight": (24, 24), "blocks.0.attn.proj.bias": (24,),
+    ...     "blocks.0.norm1.weight": (24,), "blocks.0.norm1.bias": (24,),
+    ...     "blocks.0.norm2.weight": (24,), "blocks.0.norm2.bias": (24,),
+    ...     "blocks.0.mlp.fc1.weight": (48, 24), "blocks.0.mlp.fc1.bias": (48,),
+    ...     "blocks.0.mlp.fc2.weight": (24, 48), "blocks.0.mlp.fc2.bias": (24,)}
+    >>> usual = {name: 0.02 * rng.normal(size=shape) for name, shape in shapes.items()}
+    >>> found = convolutional(usual, heads=3)
+    >>> found.border, found.layers[0].leak < 0.101, len(set(found.layers[0].shifts))
+    ('class', True, 3)
+    >>> turned = {name: array for name, array in usual.items() if name != "pos_embed"}
+    >>> rotary = Rotary.axial(8, base=10.0)
+    >>> found = convolutional(turned, heads=3, rotary=rotary, image_size=16)
+    >>> found.border, found.layers[0].leak < 0.101, found.layers[0].kernel.shape
+    ('edge', True, (3, 3, 22, 22))
+    """
+    file = read_parameters(parameters)
+    model = read_transformer(file, None if heads is None else as_integer(heads, "heads"))
+    reserved = CHANNELS if rotary is None else ROTARY_CHANNELS * bool(len(model.prefix))
+    require_options(leak, gain, position_norm, every_layer, approximate)
+    seed = as_integer(seed, "seed", 0)
+    require_width(model, reserved)
+    require_scores(model, rotary)
+    sides = None if image_size is None else per_axis(image_size, 2, "image_size")
+    grid = token_grid(model, None if sides is None else (sides[0], sides[1]))
+    before, width = len(model.prefix), len(model.patch_bias)
+    border = require_border(border, before, rotary)
+    head_dim = len(model.blocks[0]["query.weight"]) // model.heads
+    budget = Budget(model.heads, head_dim, width - reserved)
+    filters = _filters(kernel, kernel_size, len(model.blocks), budget, gain, approximate, seed)
+    largest = _largest_size(filters, grid)
+    reach = largest[0] // 2, largest[1] // 2
+    positions: Positions
+    if rotary is None:
+        positions = AddedPositions(1.0, PositionCode.of(grid, reach, border))
+    else:
+        positions = RotaryPositions.of(rotary, grid, reach, before)
+    tokens, convolved = grid[0] * grid[1], budget.channels
+    patches, others = first_content(positions.laid(model), image_range, tokens, convolved)
+
+    def stored(made: VisionTransformer) -> dict[str, np.ndarray]:
+        with np.errstate(over="ignore"):
+            return require_fit(with_parts(file, made), file)
+
+    def read(arrays: Mapping[str, np.ndarray]) -> VisionTransformer:
+        return read_transformer(WeightsFile("parameters", arrays, {}), model.heads)
+
+    content = max(patches, others) if rotary is None else others
+    largest_content = content or 1.0
+    if position_norm is None and every_layer and border == "edge" and rotary is None:
+        start = read(stored(with_filters(positions.laid(model), filters, positions.used)))
+        largest_content = streams(start, filters, content, Held(0.0, 0.0, 0.0))[-1].content
+    usual = positions.usual_norm(max(largest_content, patches), before)
+    positions = replace(positions, norm=usual if position_norm is None else float(position_norm))
+
+    made = with_filters(positions.laid(model), filters, positions.used)
+    start = read(stored(made))
+    found = streams(start, filters, content, positions.held(start))
+    asked = float(leak)
+    for attempt in range(ATTEMPTS):
+        blocks = []
+        for number, (block, each) in enumerate(zip(made.blocks, filters, strict=True)):
+            bound = found[number if every_layer else 0].content
+            blocks.append(positions.scored(made, block, each.shifts, bound, asked))
+        arrays = stored(replace(made, blocks=tuple(blocks)))
+        kept = read(arrays)
+        seen = [
+            positions.leaks(kept, block, each.shifts, stream.content)
+            for block, each, stream in zip(kept.blocks, filters, found, strict=True)
+        ]
+        worst = float(max(each.max() for each in (seen if every_layer else seen[:1])))
+        if worst <= leak:
+            break
+        asked *= leak / worst * (1 - 2.0 ** (attempt - ATTEMPTS))
+    else:
+        raise ValueError(
+            f"leak={leak}, but with scores rounded as the parameters are heads leak {worst:.3g}; "
+            "take a larger leak or position_norm, or parameters of more bits"
+        )
+    layers = _layers(filters, found, seen)
+    channels = max(max(each.kernel.shape[2:]) for each in filters)
+    counts = count_heads(
+        largest, in_channels=channels, out_channels=channels, head_dim=head_dim, attention="shared"
+    ).limit
+    sufficient = int(counts.bounded_sufficient or counts.sufficient)
+    return Initialization(arrays, layers, border, grid, head_dim, sufficient)
+
+
+def _filters(
+    kernel: Any,
+    kernel_size: int | Sequence[int] | None,
+    layers: int,
+    budget: Budget,
+    gain: float,
+    approximate: bool,
+    seed: int,
+) -> list[Filters]:
+    found = []
+    for number, each in enumerate(read_kernels(kernel, layers, budget.channels)):
+        if isinstance(each, str):
+            size = per_axis(3 if kernel_size is None else kernel_size, 2, "kernel_size")
+            rng = np.random.default_rng([seed, number])
+            found.append(random_filters(each, (size[0], size[1]), budget, gain, rng))
+        elif kernel_size is not None or gain != 1:
+            raise ValueError(
+                "kernel_size or gain was given with kernels that say both; leave them out"
+            )
+        else:
+            found.append(given_filters(each, budget, approximate))
+    return found
+
+
+def _largest_size(filters: list[Filters], grid: tuple[int, int]) -> tuple[int, int]:
+    """The largest kernel on each axis, if the grid holds it."""
+    rows, columns = (max(each.kernel.shape[axis] for each in filters) for axis in (0, 1))
+    if grid == (1, 1):
+        raise ValueError("a grid of one token has no other to attend to; take smaller patches")
+    if rows > grid[0] or columns > grid[1]:
+        raise ValueError(
+            f"a kernel of {rows} × {columns} is larger than the grid of {grid[0]} × {grid[1]} "
+            "tokens; take a smaller kernel, or smaller patches"
+        )
+    return rows, columns
+
+
+def _layers(
+    filters: list[Filters], found: list[Stream], leaks: list[Float[np.ndarray, "heads"]]
+) -> tuple[LayerStart, ...]:
+    """What is certain of each layer of the stored network."""
+    layers = []
+    for each, stream, leak in zip(filters, found, leaks, strict=True):
+        leaked = min(float(leak @ stream.norms), stream.stacked * float(np.linalg.norm(leak)))
+        size, channels = each.kernel.shape[:2], each.kernel.shape[-1]
+        taps = kernel_shifts(size, (1, 1))
+        left = dict(zip(taps, each.kernel.reshape(len(taps), channels, channels), strict=True))
+        sizes = [size for size in map(spectral_norm_bound, left.values()) if size]
+        joint = spectral_norm_bound(each.kernel.reshape(-1, channels)) * len(sizes) ** 0.5
+        largest = min(sum(sizes), joint)
+        for shift, own in zip(each.shifts, stream.maps, strict=True):
+            left[shift] = left[shift] - own
+        missed = sum(spectral_norm_bound(tap) for tap in left.values())
+        distance, largest = (2 * leaked + missed) * stream.read, largest * stream.read
+        layers.append(
+            LayerStart(
+                each.shifts,
+                each.kernel,
+                each.used,
+                each.wanted,
+                float(leak.max()),
+                distance * SLACK,
+                largest * SLACK,
+            )
+        )
+    return tuple(layers)
