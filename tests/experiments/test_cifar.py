@@ -116,7 +116,7 @@ def test_a_binary_archive_will_do(tmp_path, capsys, monkeypatch) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("--config quadratc", "no config 'quadratc': did you mean quadratic?"),
+        ("--config quadratc", "no config 'quadratc': did you mean quadratic or quadratic_reduced?"),
         ("--config", "--config"),
         ("--training.epoch 3", "--training.epochs"),
         ("--model.blocks 2", "--model.blocks"),

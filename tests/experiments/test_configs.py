@@ -32,6 +32,7 @@ PAPER = {
 }
 SAC = ("sac", "msac", "sac_convolution", "sac_baseline")
 BUNDLED = ("slice", "resnet_slice", *SAC)  # what needs no download
+REDUCED = ("quadratic_reduced", "resnet_reduced")  # for two cores, on all images
 TRANSFORMERS = ("cmhsa3_convolution", "cmhsa3_attention", "vit_base", "deit_small", "deit_base")
 UNEQUAL = (3, 0)  # heads of each layer, as pruning leaves them
 
@@ -41,7 +42,7 @@ def labelled(description: str) -> dict[str, str]:
 
 
 def test_all_of_them_are_there() -> None:
-    assert set(CONFIGS) == {*PAPER, "resnet18", *BUNDLED, *TRANSFORMERS}
+    assert set(CONFIGS) == {*PAPER, "resnet18", *BUNDLED, *REDUCED, *TRANSFORMERS}
 
 
 @pytest.mark.parametrize("name", CONFIGS)
@@ -92,6 +93,11 @@ def test_the_networks_of_sac_have_one_recipe_and_nearly_one_size() -> None:
         sizes[name] = parameter_count(nnx.eval_shape(partial(made, given.model)))
     for name in SAC:
         assert abs(sizes[name] / sizes["sac_baseline"] - 1) < 0.1
+
+
+def test_the_reduced_models_have_one_recipe() -> None:
+    first, second = (CONFIGS[name].load() for name in REDUCED)
+    assert (first.images, first.training) == (second.images, second.training)
 
 
 def made(model: SelfAttentiveResNetSettings) -> nnx.Module:

@@ -1,0 +1,165 @@
+"""`experiments/initialization.py`: one small vision transformer from several initialisations."""
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import tyro
+
+from convattn.cli.running import SUCCESS, UsageError, guarded
+
+PROGRAM = "experiments/initialization.py"
+SIZES = (1_000, 4_000)
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """Train one small vision transformer from several initialisations, and compare them.
+
+    Without --quick: three learning rates for each, by validation images, then five seeds on 1,000
+    and 4,000 images of --data. Runs whose results are in the folder are not repeated, and a run
+    that was stopped goes on; so the command can be given again at any time, also several times at
+    once on different cores.
+    """
+
+    quick: bool = False
+    """One seed, one learning rate, 400 images of the bundled slice."""
+    data: Annotated[Path | None, tyro.conf.arg(metavar="PATH")] = None
+    """CIFAR-10: a folder or archive, as for experiments/cifar.py."""
+    sizes: tuple[int, ...] = SIZES
+    """Numbers of training images, each at least 100."""
+    output_dir: Annotated[Path, tyro.conf.arg(metavar="DIR")] = Path("build/initialization")
+    """Results go there, runs into its folder runs/."""
+    table: bool = False
+    """Only print the table of the results that are there, and draw them."""
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Run it.
+
+    Returns:
+        0, also if it was stopped by a signal and saved, if runs diverged, or if another process
+        still makes some of them; 2 for wrong use.
+    """
+    given = sys.argv[1:] if words is None else list(words)
+    return guarded(PROGRAM, lambda: _run(given))
+
+
+def _run(words: list[str]) -> int:
+    given = tyro.cli(Arguments, args=words, prog=f"python {PROGRAM}")
+    try:
+        return _compare(given)
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+
+
+def _compare(given: Arguments) -> int:
+    from convattn.cli.output import console
+    from convattn.lab.data.datasets import read_dataset
+    from convattn.lab.initialization import trials
+    from convattn.lab.initialization.results import read_results
+    from convattn.lab.initialization.table import chosen_rates, describe_rate
+    from convattn.lab.runs.facts import digest_of
+
+    _require_options(given)
+    out, folder = console(), given.output_dir / "quick" if given.quick else given.output_dir
+    dataset, digest = None, None
+    if not given.table:
+        dataset = read_dataset(given.data)
+        digest = digest_of(dataset)
+    if not given.quick:
+        trials.require_sizes(given.sizes, None if dataset is None else len(dataset.train))
+    read_results(folder, digest)  # what is wrong with them is said before anything runs
+    compared = trials.quick()
+    left: int | None = 0
+    if not given.quick:
+        tried = trials.tuning()
+        if dataset is not None:
+            left = _finish(tried, dataset, folder, out)
+            if left is None:
+                return SUCCESS
+        results = read_results(folder, digest)
+        rates = chosen_rates(results, tried)
+        for name in trials.INITIALIZERS:
+            own = [trial.name in results for trial in tried if trial.initializer == name]
+            if name in rates:
+                out.print(describe_rate(name, rates[name]))
+            elif all(own):
+                out.print(f"{name}: every learning rate diverged, so it is left out")
+        compared = trials.comparison(rates, given.sizes)
+    if dataset is not None:
+        more = _finish(compared, dataset, folder, out)
+        if more is None or left is None:
+            return SUCCESS
+        left += more
+    found = _report(compared, read_results(folder, digest), folder, out)
+    if left:
+        out.print(
+            f"runs of other processes: {left}; repeat the command after them, for what is left "
+            "and the whole table"
+        )
+    elif not found:
+        raise ValueError(f"{folder} holds no results yet; leave out --table to make them")
+    return SUCCESS
+
+
+def _require_options(given: Arguments) -> None:
+    if given.quick and given.data is not None:
+        raise ValueError(
+            "--quick and --data, but expected one of them: --quick takes the bundled slice"
+        )
+    if given.quick and given.sizes != SIZES:
+        raise ValueError("--quick and --sizes, but --quick has 400 images; leave out one of them")
+    if not given.quick and given.data is None and not given.table:
+        raise ValueError(
+            "no --data, but expected CIFAR-10 (a folder or an archive); --quick takes the bundled "
+            "slice"
+        )
+
+
+def _finish(trials: Sequence[Any], dataset: Any, folder: Path, out: Any) -> int | None:
+    """Run what is missing.
+
+    Returns:
+        How many of them another process still runs; None if a signal came.
+    """
+    from convattn.files import InUse
+    from convattn.lab.initialization.run import run_trial
+
+    left = 0
+    for trial in trials:
+        file = folder / f"{trial.name}.json"
+        if file.exists():
+            continue
+        try:
+            result = run_trial(trial, dataset, folder / "runs" / trial.name, file)
+        except InUse:
+            out.print(f"{trial.name}: another process runs it")
+            left += 1
+            continue
+        if result is None:
+            out.print(f"stopped; the same command goes on with {trial.name}")
+            return None
+        if result.diverged:
+            out.print(f"{trial.name}: diverged")
+        elif trial.tunes:
+            out.print(f"{trial.name}: loss {result.validation_loss:.4f} on validation images")
+        else:
+            out.print(f"{trial.name}: {100 * (result.test_accuracy or 0):.1f} % of the test images")
+    return left
+
+
+def _report(trials: Sequence[Any], results: Mapping[str, Any], folder: Path, out: Any) -> bool:
+    """Print the table and draw the figures, if there are results."""
+    from convattn.lab.initialization.table import draw_results, results_table, rows
+    from convattn.networks.diagnosis.picture import save_picture
+
+    found = rows(results, trials)
+    if found:
+        out.print(results_table(found))
+    for images in dict.fromkeys(row.images for row in found):
+        for path in save_picture(draw_results(found, images), folder / "figures", f"{images}"):
+            out.print(f"figure: {path}")
+    return bool(found)

@@ -1,0 +1,1 @@
+"""One small vision transformer from several initialisations: `experiments/initialization.py`."""

@@ -1,0 +1,194 @@
+"""One run of the comparison: train, measure the network on the way, keep what is reported."""
+
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from flax import nnx
+from jax import Array
+from jaxtyping import Float, Int
+from rich.console import Console
+
+from convattn.lab.data.datasets import Dataset
+from convattn.lab.initialization.results import Epoch, Result, Snapshot, numbers, write_result
+from convattn.lab.initialization.trials import INITIALIZERS, NETWORK, Trial
+from convattn.lab.models.state_dict import load_state_dict, state_dict
+from convattn.lab.runs.directory import CONFIG
+from convattn.lab.runs.facts import image_facts
+from convattn.lab.runs.launch import Experiment, run_experiment
+from convattn.lab.runs.materials import make_model, training_images
+from convattn.lab.settings import to_json
+from convattn.lab.training.failures import NonFiniteLoss
+from convattn.lab.training.images import TrainingImages
+from convattn.lab.training.metrics import read_metrics
+from convattn.lab.training.session import Outcome
+from convattn.lab.training.snapshots import read_snapshot, snapshot_epochs
+from convattn.lab.training.state import named_arrays
+from convattn.lab.training.step import cross_entropy
+from convattn.lab.two_phase.gradient_norms import gradient_norms
+from convattn.ledger.images.cifar10_slice import Images
+from convattn.networks.diagnosis.convolution_distance import convolution_distance
+from convattn.networks.diagnosis.measures import measure_heads
+from convattn.networks.diagnosis.state_dicts import read_transformer
+from convattn.networks.diagnosis.transformers import attention_layers
+from convattn.networks.weights.files import WeightsFile
+
+ATTENTION_OF, GRADIENT_OF, VALIDATED = 32, 100, 500  # images of a snapshot
+KERNEL_SIZE = 3
+
+Batch = tuple[Float[np.ndarray, "images height width channels"], Int[np.ndarray, "images"]]
+
+
+def run_trial(trial: Trial, dataset: Dataset, folder: Path, file: Path) -> Result | None:
+    """Train in a folder, or go on there, and write what is reported of a run that has ended.
+
+    Returns:
+        The result, also of a run that diverged; None if it was stopped by a signal.
+
+    Raises:
+        ValueError: As `run_experiment`.
+    """
+    chosen = trial.settings(len(dataset.train))
+    images = trial_images(trial, dataset)
+    model: Any = make_model(chosen, dataset)
+    initial = None
+    if not (folder / CONFIG).exists():  # else they are those with which the run began
+        load_state_dict(model, initial_parameters(trial, model, images))
+        initial = named_arrays(nnx.state(model, nnx.Param))
+    assert images.validation is not None
+    facts = image_facts(dataset, images, chosen)
+    experiment = Experiment(
+        chosen,
+        chosen.training,
+        model,
+        images,
+        facts,
+        lambda outcome: {"initializer": trial.initializer},
+        "images",
+        snapshot=partial(
+            look,
+            training=some_images(images, images.train, GRADIENT_OF),
+            validation=some_images(images, images.validation, VALIDATED),
+        ),
+    )
+    command = f"python experiments/initialization.py  # {trial.name}"
+    outcome: Outcome | None = None
+    with suppress(NonFiniteLoss):
+        outcome = run_experiment(
+            experiment, folder, command=command, console=Console(quiet=True), initial=initial
+        )
+    if outcome is not None and outcome.status != "finished":
+        return None
+    lines = read_metrics(folder)
+    tested = None if trial.tunes else outcome
+    validated = None if outcome is None else lines[-1]["validation_loss"]
+    result = Result(
+        schema=2,
+        initializer=trial.initializer,
+        images=len(images.train),
+        learning_rate=trial.learning_rate,
+        seed=trial.seed,
+        dataset=dataset.title,
+        sha256=facts["sha256"],
+        classes=facts["classes"],
+        settings=to_json(chosen),
+        diverged=outcome is None,
+        validation_loss=validated,
+        test_loss=None if tested is None else tested.test_loss,
+        test_accuracy=None if tested is None else tested.test_accuracy,
+        seconds=None if outcome is None else round(outcome.seconds, 1),
+        curve=tuple(Epoch(**{n: line[n] for n in Epoch.__dataclass_fields__}) for line in lines),
+        snapshots=tuple(
+            Snapshot(epoch=epoch, **numbers(read_snapshot(folder, epoch)))
+            for epoch in snapshot_epochs(folder)
+        ),
+    )
+    write_result(file, result)
+    return result
+
+
+def trial_images(trial: Trial, dataset: Dataset) -> TrainingImages:
+    """The images of a run; of one that tunes the validation images stand for the test images."""
+    images = training_images(dataset, trial.settings(len(dataset.train)))
+    assert images.validation is not None
+    return replace(images, test=images.validation) if trial.tunes else images
+
+
+def initial_parameters(trial: Trial, model: Any, images: TrainingImages) -> dict[str, np.ndarray]:
+    """The state dict with which a run begins.
+
+    The range of normalised pixels is that of bytes, with the statistics of the training images.
+    """
+    image_range = (0 - images.mean) / images.std, (1 - images.mean) / images.std
+    return INITIALIZERS[trial.initializer](state_dict(model), trial.seed, image_range)
+
+
+def some_images(images: TrainingImages, part: Images, count: int) -> Batch:
+    """So many images of a part at equal steps, or all, normalised, and their labels."""
+    count = min(count, len(part))
+    chosen = np.arange(count) * len(part) // count
+    pixels = (part.images[chosen] / 255 - images.mean) / images.std
+    return pixels.astype(np.float32), part.labels[chosen].astype(np.int32)
+
+
+def look(model: Any, training: Batch, validation: Batch) -> dict[str, np.ndarray]:
+    """What is kept of the network at some epochs.
+
+    Args:
+        training: Images of which the gradient is taken, and on the first of which attention is
+            measured; nothing is augmented.
+        validation: Images of which the loss and the accuracy are.
+
+    Returns:
+        `distance` `[layers]`, relative, to the nearest convolution, of the attention at the mean
+        of the images and of the queries whose whole neighbourhood lies in the grid;
+        `attention_distance` and `one_shift` `[layers, heads]`, as `measure_heads`;
+        `score_gradient`, the norm of the gradient in W_Q and W_K of all layers;
+        `validation_loss` and `validation_accuracy`.
+    """
+    read = read_transformer(WeightsFile("model", state_dict(model), {}), NETWORK.heads)
+    distances, reach, shift = [], [], []
+    for layer in attention_layers(read, training[0][:ATTENTION_OF].astype(np.float64)):
+        height, width = layer.grid
+        at_mean = layer.at_mean[:, -height * width :, -height * width :]
+        assert layer.maps is not None
+        flat = layer.maps.reshape(len(layer.maps), -1)
+        found = convolution_distance(
+            at_mean.reshape(len(flat), height, width, height, width),
+            flat @ flat.T,
+            KERNEL_SIZE,
+            queries="inside",
+        )
+        heads = measure_heads(layer.attention, layer.grid)
+        distances.append(found.relative)
+        reach.append(heads.distance)
+        shift.append(heads.one_shift)
+    gradient = gradient_norms(model, jnp.asarray(training[0]), jnp.asarray(training[1]))
+    loss, accuracy = loss_and_accuracy(
+        model, jnp.asarray(validation[0]), jnp.asarray(validation[1])
+    )
+    named = {
+        "distance": distances,
+        "attention_distance": reach,
+        "one_shift": shift,
+        "score_gradient": np.hypot(gradient["W_Q"].norm, gradient["W_K"].norm),
+        "validation_loss": loss,
+        "validation_accuracy": accuracy,
+    }
+    return {name: np.asarray(values, np.float32) for name, values in named.items()}
+
+
+@nnx.jit
+def loss_and_accuracy(
+    model: Any,
+    images: Float[Array, "images height width channels"],
+    labels: Int[Array, "images"],
+) -> tuple[Array, Array]:
+    """The mean loss, and the fraction of images that are classified correctly."""
+    logits = model(images)
+    right = jnp.argmax(logits, axis=-1) == labels
+    return jnp.mean(cross_entropy(logits, labels, 0.0)), jnp.mean(right)

@@ -1,0 +1,243 @@
+"""The plan of the comparison, and what is made of its results."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from convattn.cli.experiments.initialization import main
+from convattn.lab.data.datasets import read_dataset
+from convattn.lab.initialization import trials
+from convattn.lab.initialization.results import (
+    Epoch,
+    Result,
+    Snapshot,
+    read_results,
+    write_result,
+)
+from convattn.lab.initialization.run import initial_parameters, look, some_images, trial_images
+from convattn.lab.initialization.table import (
+    chosen_rates,
+    draw_results,
+    interval,
+    results_table,
+    rows,
+)
+from convattn.lab.initialization.trials import (
+    INITIALIZERS,
+    LEARNING_RATES,
+    Trial,
+    comparison,
+    require_sizes,
+    tuning,
+)
+from convattn.lab.models.sizes import parameter_count
+from convattn.lab.models.state_dict import load_state_dict
+from convattn.lab.runs.materials import make_model
+
+SEEN = Snapshot(
+    epoch=0,
+    distance=(0.5, 0.7),
+    attention_distance=((1.0,), (3.0,)),
+    one_shift=((1.0,), (0.0,)),
+    score_gradient=0.25,
+    validation_loss=2.3,
+    validation_accuracy=0.1,
+)
+
+
+def result(accuracy, loss=1.0, *, sha256="a"):
+    """Of a run on ten classes; it diverged if there is no accuracy."""
+    return Result(
+        schema=2,
+        initializer="mimetic",
+        images=1000,
+        learning_rate=1e-3,
+        seed=0,
+        dataset="CIFAR-10",
+        sha256=sha256,
+        classes=10,
+        settings={},
+        diverged=accuracy is None,
+        validation_loss=None if accuracy is None else loss,
+        test_loss=None if accuracy is None else 1.0,
+        test_accuracy=accuracy,
+        seconds=None if accuracy is None else 12.0,
+        curve=(Epoch(epoch=1, train_loss=2.0, train_accuracy=0.2),)[: accuracy is not None],
+        snapshots=(SEEN, replace(SEEN, epoch=1))[: 1 + (accuracy is not None)],
+    )
+
+
+def test_the_plan():
+    tried = tuning()
+    assert len(tried) == len(INITIALIZERS) * len(LEARNING_RATES)
+    assert {trial.seed for trial in tried}.isdisjoint(trials.SEEDS)
+    compared = comparison(dict.fromkeys(INITIALIZERS, 1e-3), (1000, 4000))
+    assert len(compared) == 50
+    assert len({trial.name for trial in (*tried, *compared)}) == len(tried) + len(compared)
+    for trial in (*tried, *compared):
+        chosen = trial.settings(50_000)
+        assert round(chosen.images.validation * 50_000) == 2_000
+        assert round(chosen.images.share * 48_000) == trial.images
+        assert trial.tunes == (trial in tried)
+        assert chosen.training.evaluate_every == chosen.training.epochs
+        assert -(-chosen.training.epochs // chosen.training.snapshot_every) == 4
+
+
+def test_runs_that_tune_see_no_test_image():
+    dataset = read_dataset()
+    images = trial_images(tuning()[0], dataset)
+    assert images.test is images.validation
+    compared = trial_images(Trial("mimetic", 400, 1e-3, 0), dataset)
+    assert compared.test is dataset.test
+    assert len(compared.validation) == 400
+
+
+def test_the_network_has_as_many_parameters_as_the_plan_says():
+    model = make_model(tuning()[0].settings(2000), read_dataset())
+    assert parameter_count(model) == 261_586
+
+
+def test_the_range_of_pixels_holds_every_training_image(monkeypatch):
+    seen = []
+    monkeypatch.setitem(INITIALIZERS, "mimetic", lambda *given: seen.append(given[2]) or {})
+    trial, dataset = Trial("mimetic", 400, 1e-3, 3), read_dataset()
+    images = trial_images(trial, dataset)
+    initial_parameters(trial, make_model(trial.settings(2000), dataset), images)
+    low, high = seen[0]
+    pixels, _ = some_images(images, images.train, 400)
+    # both are reached: there are black and white pixels; 2⁻²² for rounding to float32
+    assert np.allclose(pixels.min(axis=(0, 1, 2)), low, rtol=2**-22)
+    assert np.allclose(pixels.max(axis=(0, 1, 2)), high, rtol=2**-22)
+
+
+@pytest.mark.slow
+def test_ours_starts_near_a_convolution_and_the_usual_one_does_not():
+    trial, dataset = Trial("convolution, filters", 400, 1e-3, 0), read_dataset()
+    images = trial_images(trial, dataset)
+    seen = some_images(images, images.train, 8), some_images(images, images.validation, 8)
+    model = make_model(trial.settings(2000), dataset)
+    found = {}
+    for name in ("convolution, filters", "truncated normal"):
+        load_state_dict(model, initial_parameters(replace(trial, initializer=name), model, images))
+        found[name] = look(model, *seen)
+    ours, usual = found.values()
+    assert max(ours["distance"]) < 0.2
+    assert min(usual["distance"]) > 0.9
+    assert ours["score_gradient"] > 0
+    assert abs(usual["validation_loss"] - np.log(10)) < 0.2
+
+
+def test_rates_are_chosen_by_validation_loss_of_whole_tuning_runs():
+    tried = tuning()
+    results = {t.name: result(0.9, abs(t.learning_rate - 1e-3)) for t in tried}
+    assert chosen_rates(results, tried) == dict.fromkeys(INITIALIZERS, 1e-3)
+    del results[tried[0].name]
+    assert tried[0].initializer not in chosen_rates(results, tried)
+
+
+def test_a_rate_that_diverges_is_not_chosen():
+    tried = tuning()
+    name = tried[0].initializer
+    losses = [None, 0.9, 0.8]
+    results = {
+        trial.name: result(accuracy)
+        for trial, accuracy in zip(tried[: len(LEARNING_RATES)], losses, strict=True)
+    }
+    assert chosen_rates(results, tried) == {name: LEARNING_RATES[1]}
+    assert chosen_rates(dict.fromkeys(results, result(None)), tried) == {}
+    assert comparison({}, (1000,)) == []
+
+
+def test_differences_are_taken_seed_by_seed():
+    compared = comparison(dict.fromkeys(INITIALIZERS, 1e-3), (1000,))
+    gains = {"truncated normal": 0.0, "mimetic": 0.1}
+    results = {
+        trial.name: result(0.3 + 0.05 * trial.seed + gains[trial.initializer])
+        for trial in compared
+        if trial.initializer in gains
+    }
+    found = {row.initializer: row for row in rows(results, compared)}
+    assert found.keys() == gains.keys()
+    assert found["mimetic"].gain == pytest.approx(0.1)
+    assert found["mimetic"].gain_half == pytest.approx(0, abs=1e-9)
+    assert found["mimetic"].half > 0.05
+    table = results_table([*found.values()])
+    cells = [list(column.cells) for column in table.columns]
+    assert cells[3] == ["40.0 ± 9.8", "50.0 ± 9.8"]
+    assert cells[4] == ["–", "+10.0 ± 0.0"]
+    assert cells[5:] == [["0.60 → 0.60"] * 2, ["2.0 → 2.0"] * 2, ["0.25"] * 2, ["12"] * 2]
+    draw_results([*found.values()], 1000)
+
+
+def test_a_run_that_diverged_counts_as_chance():
+    compared = comparison({"truncated normal": 1e-3}, (1000,))[:2]
+    results = dict(
+        zip([trial.name for trial in compared], [result(0.5), result(None)], strict=True)
+    )
+    found = rows(results, compared)
+    assert found[0].mean == pytest.approx(0.3)
+    assert list(results_table(found).columns[2].cells) == ["2\n1 diverged"]
+    draw_results(found, 1000)
+
+
+def test_intervals():
+    assert interval([]) == (pytest.approx(float("nan"), nan_ok=True),) * 2
+    mean, half = interval([1.0, 2.0, 3.0])  # t = 4.3027 for two degrees of freedom
+    assert (mean, round(half, 4)) == (2.0, round(4.30265 / 3**0.5, 4))
+
+
+def test_results_are_read_as_they_were_written(tmp_path):
+    written = {"a": result(0.5), "b": result(None)}
+    for name, each in written.items():
+        write_result(tmp_path / f"{name}.json", each)
+    assert read_results(tmp_path) == written
+    assert '"validation_loss":null' in (tmp_path / "b.json").read_text()
+
+
+def test_damaged_results_and_those_of_other_images_are_named(tmp_path):
+    (tmp_path / "a.json").write_text('{"schema": 2}')
+    with pytest.raises(ValueError, match=r"a\.json is no result .*initializer"):
+        read_results(tmp_path)
+    write_result(tmp_path / "a.json", result(0.5))
+    with pytest.raises(ValueError, match=r"a\.json is a result of other images"):
+        read_results(tmp_path, "b")
+    write_result(tmp_path / "b.json", result(0.5, sha256="b"))
+    with pytest.raises(ValueError, match=r"b\.json is a result of other images"):
+        read_results(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "available", "message"),
+    [
+        ((), 50_000, "at least one"),
+        ((1000, 99), 50_000, "--sizes 99"),
+        ((48_001,), 50_000, "48,001 training images, but there are 50,000, of which 2,000"),
+        ((100,), 1_240, "the tuning of learning rates takes 1,000"),
+    ],
+)
+def test_sizes_that_no_run_can_have(sizes, available, message):
+    with pytest.raises(ValueError, match=message):
+        require_sizes(sizes, available)
+
+
+def test_the_least_and_the_largest_size():
+    require_sizes((100, 48_000), 50_000)
+    require_sizes((48_001,), None)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ([], "no --data"),
+        (["--table"], "holds no results"),
+        (["--table", "--sizes", "99"], "--sizes 99"),
+        (["--data", "nowhere"], "nowhere"),
+        (["--quick", "--data", "cifar"], "--quick and --data"),
+        (["--quick", "--sizes", "100"], "--quick and --sizes"),
+    ],
+)
+def test_wrong_use(words, message, tmp_path, capsys):
+    assert main([*words, "--output-dir", str(tmp_path)]) == 2
+    assert message in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
