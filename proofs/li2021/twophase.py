@@ -196,8 +196,8 @@ CLAIM = Claim(
             "the conversion keeps the function",
             Level.BOUNDED,
             same_function,
-            assumes="exp and rsqrt are within 4 units in the last place, and erfc within 8 "
-            "roundings of 2; matrix products are sums of products in the pinned precision",
+            assumes="exp and rsqrt are within 4 units in the last place, and erf within 8 "
+            "roundings of 1; matrix products are sums of products in the pinned precision",
             quick=False,
         ),
         Evidence("gradients of the content", Level.TESTED, content_gradients, quick=False),

@@ -4,12 +4,15 @@ Norms are taken in at least float32, so that the gradients of their scales and b
 float32 over all tokens or pixels.
 """
 
+import math
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 from flax import nnx
-from jax import lax
+from jax import Array, lax
 from jax.typing import DTypeLike
+from jaxtyping import Float
 
 
 def compute_dtype(dtype: DTypeLike) -> np.dtype:
@@ -57,6 +60,20 @@ def product_precision(dtype: DTypeLike) -> lax.Precision:
     """
     whole = jnp.dtype(dtype).itemsize >= 4
     return lax.Precision.HIGHEST if whole else lax.Precision.DEFAULT
+
+
+def gelu(values: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
+    """x·Φ(x) = x·(1 + erf(x/√2))/2, in at least float32, rounded once.
+
+    By erf, as PyTorch has it: `jax.nn.gelu` takes erfc, relatively exact for very negative x, and
+    a step of a transformer's backward pass takes up to twice as long on a CPU.
+
+    >>> gelu(jnp.array([-1.0, 0.0, 2.0])).round(4).tolist()
+    [-0.1587, 0.0, 1.9545]
+    """
+    wide = values.astype(wide_dtype(values.dtype))
+    found = 0.5 * wide * (1 + lax.erf(wide * math.sqrt(0.5)))
+    return found.astype(values.dtype)
 
 
 def layer_norm(width: int, epsilon: float, *, rngs: nnx.Rngs, dtype: DTypeLike) -> nnx.LayerNorm:

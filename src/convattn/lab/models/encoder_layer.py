@@ -25,6 +25,7 @@ from jaxtyping import Float
 from convattn.fast.application import apply_attention
 from convattn.lab.models.compute import (
     compute_dtype,
+    gelu,
     layer_norm,
     product_precision,
     wide_dtype,
@@ -113,7 +114,7 @@ class EncoderLayer(nnx.Module):
 
     def activated(self, inside: Tokens) -> Tokens:
         """The second half of the feed-forward part."""
-        return self.outer(jax.nn.gelu(inside, approximate=False))
+        return self.outer(gelu(inside))
 
     def added(self, norm: nnx.LayerNorm, tokens: Tokens, more: Tokens) -> Tokens:
         """LayerNorm(X + more), in at least float32."""

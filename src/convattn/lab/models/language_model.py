@@ -21,6 +21,7 @@ from jaxtyping import Float, Int
 
 from convattn.lab.models.compute import (
     compute_dtype,
+    gelu,
     layer_norm,
     product_precision,
     wide_dtype,
@@ -108,9 +109,7 @@ class LanguageModelLayer(nnx.Module):
         normed = self.mixing_norm(tokens).astype(self.dtype)
         mixed = self.mixing(normed).astype(self.dtype)
         tokens = tokens + drop(mixed, self.settings.dropout, keys[0])
-        hidden = jax.nn.gelu(
-            self.inner(self.inner_norm(tokens).astype(self.dtype)), approximate=False
-        )
+        hidden = gelu(self.inner(self.inner_norm(tokens).astype(self.dtype)))
         return tokens + drop(self.outer(hidden), self.settings.dropout, keys[1])
 
 

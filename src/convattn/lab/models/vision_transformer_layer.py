@@ -20,7 +20,7 @@ from jax.typing import DTypeLike
 from jaxtyping import Float
 
 from convattn.lab.models.attention_mixing import AttentionMixing
-from convattn.lab.models.compute import compute_dtype, layer_norm, wide_dtype
+from convattn.lab.models.compute import compute_dtype, gelu, layer_norm, wide_dtype
 from convattn.lab.models.convolution_mixing import ConvolutionMixing
 from convattn.lab.models.dropout import drop, keys_of_parts, skip
 from convattn.lab.models.linear import linear
@@ -94,7 +94,7 @@ class VisionTransformerLayer(nnx.Module):
         """The feed-forward part."""
 
         def rest(inside: Tokens) -> Tokens:
-            return self.outer(drop(jax.nn.gelu(inside, approximate=False), self.dropout, key))
+            return self.outer(drop(gelu(inside), self.dropout, key))
 
         return jax.checkpoint(rest)(self.inner(tokens))
 

@@ -29,16 +29,16 @@ Let u be the unit roundoff and γ_n = n·u/(1 - n·u).
       e = |s|/√(v + ε) · ((|c| + e_c)(1 - ρ)^(-1/2)(1 + 8u)(1 + u)² - |c|),
 
   and the sum with the bias by e + u(|result| + e).
-- *gelu*, x·erfc(-x/√2)/2. The argument z takes two roundings, which move erfc by at most
-  2u·max|z·2/√π·e^(-z²)| < u; erfc itself counts as eight roundings of 2, its largest value; two
-  products follow: less than |x|((1 + 16)/2 + 2)u, for which 16u|x| is taken.
+- *gelu*, x/2·(1 + erf(x/√2)). The argument z takes two roundings, which move erf by at most
+  2u·max|z·2/√π·e^(-z²)| < u; erf itself counts as eight roundings of 1, its largest value; a sum of
+  at most 2 and a product follow: less than |x|/2·(1 + 8 + 2 + 2)u, for which 8u|x| is taken.
 - *The convolution*, K² times C products for each pixel and the bias: γ_(K²C+1)(|X| * |W| + |b|).
   With means of n tokens at the border their roundings add, so the index is K²C + n + 3.
 
 *Underflow.* A product below the normal numbers is off by less than the smallest of them; n + 8 of
 these, times 1 + max|X| and 1 + max|W|, are added everywhere.
 
-*Assumed.* rsqrt is within 4 units in the last place, erfc within 8u of its largest value 2;
+*Assumed.* rsqrt is within 4 units in the last place, erf within 8u of its largest value 1;
 products are sums of products at the pinned precision.
 """
 
@@ -54,16 +54,16 @@ from flax import nnx
 from jax import Array
 from jaxtyping import Float
 
+from convattn.lab.models.compute import gelu
 from convattn.lab.models.convolution_mixing import ConvolutionMixing
 from convattn.operators.roundoff import EXP_ERROR, gamma, unit_roundoff
 
 UNIT = unit_roundoff(jnp.float32)
 TINY = float(jnp.finfo(jnp.float32).tiny)
-ASSUMPTION = "rsqrt is within 4 units in the last place, and erfc within 8 roundings of 2"
+ASSUMPTION = "rsqrt is within 4 units in the last place, and erf within 8 roundings of 1"
 
 Numbers = Float[Array, "*shape"]
 Map = Callable[[Numbers], Numbers]
-gelu = partial(jax.nn.gelu, approximate=False)
 
 
 @dataclass(frozen=True)
@@ -121,8 +121,8 @@ def gelu_slope(a: Numbers, b: Numbers) -> Numbers:
     """
     apart = a - b
     same = apart == 0
-    rise = jax.nn.gelu(a, approximate=False) - jax.nn.gelu(b, approximate=False)
-    normal = 0.5 * jax.lax.erfc(-a / math.sqrt(2))
+    rise = gelu(a) - gelu(b)
+    normal = 0.5 * (1 + jax.lax.erf(a / math.sqrt(2)))
     derivative = normal + a * jnp.exp(-jnp.square(a) / 2) / math.sqrt(2 * math.pi)
     return jnp.where(same, derivative, rise / jnp.where(same, 1, apart))
 
@@ -255,12 +255,12 @@ def norm_rounding(norm: nnx.LayerNorm, inputs: Float[Array, "*lead features"]) -
 
 
 def gelu_rounding(inputs: Numbers) -> Numbers:
-    """16u|x|.
+    """8u|x|.
 
     >>> float(gelu_rounding(jnp.array(-2.0)) / UNIT)
-    32.0
+    16.0
     """
-    return 16 * UNIT * jnp.abs(inputs) + floor(0, inputs)
+    return 8 * UNIT * jnp.abs(inputs) + floor(0, inputs)
 
 
 def convolution_rounding(
