@@ -25,14 +25,13 @@ sharper for images of low contrast; one that is large leaves little of the conte
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 
 from convattn.bounds.heads import heads as count_heads
-from convattn.bounds.spectral_norm import spectral_norm_bound
 from convattn.initialization.construction import AddedPositions, Positions, with_filters
 from convattn.initialization.filters import (
     Budget,
@@ -41,7 +40,8 @@ from convattn.initialization.filters import (
     random_filters,
     read_kernels,
 )
-from convattn.initialization.leaks import SLACK, Held
+from convattn.initialization.layer_starts import Initialization, layer_starts
+from convattn.initialization.leaks import Held
 from convattn.initialization.options import (
     read_parameters,
     require_border,
@@ -50,7 +50,7 @@ from convattn.initialization.options import (
     require_scores,
     require_width,
 )
-from convattn.initialization.positions import CHANNELS, PositionCode, Shift
+from convattn.initialization.positions import CHANNELS, PositionCode
 from convattn.initialization.rotary import Rotary
 from convattn.initialization.rotary_positions import CHANNELS as ROTARY_CHANNELS
 from convattn.initialization.rotary_positions import RotaryPositions
@@ -59,76 +59,8 @@ from convattn.networks.diagnosis.state_dicts import VisionTransformer, read_tran
 from convattn.networks.diagnosis.transformers import token_grid
 from convattn.networks.weights.files import WeightsFile
 from convattn.operators.integers import as_integer, per_axis
-from convattn.operators.shifts import kernel_shifts
 
 ATTEMPTS = 8  # at scores that are sharp enough when they are rounded
-OUTSIDE = {
-    "class": "outside the grid stands the class token: zeros in the first layer",
-    "edge": "outside the grid stands the nearest token of the edge",
-    "circular": "the grid goes on at its other side",
-}
-
-
-@dataclass(frozen=True)
-class LayerStart:
-    """One attention layer as it starts.
-
-    Attributes:
-        shifts: δ of each head, rows and columns.
-        kernel: `[K_1, K_2, channels, channels]`, the convolution of the channels without positions.
-        heads: How many heads have a part in it.
-        wanted: How many one-hot heads of this dimension it takes; more than `heads` if it is
-            approximated.
-        leak: No head gives more than this to other tokens than its target, on any image of the
-            range.
-        distance: Nor is the attention branch further than this from the convolution at any token,
-            in the Euclidean norm.
-        largest: As far as the convolution's own value can be from its bias there, for comparison.
-    """
-
-    shifts: tuple[Shift, ...]
-    kernel: Float[np.ndarray, "rows columns channels out_channels"]
-    heads: int
-    wanted: int
-    leak: float
-    distance: float
-    largest: float
-
-
-@dataclass(frozen=True)
-class Initialization:
-    """Parameters that start as convolutions, and how near to them they are.
-
-    Attributes:
-        parameters: By the names that were given, in the same shapes and dtypes.
-        layers: What each attention layer starts as.
-        border: `"class"`, `"edge"` or `"circular"`.
-        grid: Rows and columns of tokens.
-        head_dim: d.
-        sufficient: As many heads of this dimension are every kernel of this size and channels.
-    """
-
-    parameters: Mapping[str, np.ndarray]
-    layers: tuple[LayerStart, ...]
-    border: str
-    grid: tuple[int, int]
-    head_dim: int
-    sufficient: int
-
-    def __str__(self) -> str:
-        """A line for each layer."""
-        lines = [
-            f"{len(self.layers)} layers on {self.grid[0]} × {self.grid[1]} tokens; "
-            f"{OUTSIDE[self.border]}"
-        ]
-        for number, layer in enumerate(self.layers, 1):
-            shifts = " ".join(f"({a},{b})" for a, b in layer.shifts[: layer.heads])
-            lines.append(
-                f"layer {number}: heads at {shifts}; leak at most {layer.leak:.2g}; within "
-                f"{layer.distance:.3g} of the convolution, whose values are up to "
-                f"{layer.largest:.3g}"
-            )
-        return "\n".join(lines)
 
 
 def convolutional(
@@ -238,52 +170,75 @@ def convolutional(
     tokens, convolved = grid[0] * grid[1], budget.channels
     patches, others = first_content(positions.laid(model), image_range, tokens, convolved)
 
-    def stored(made: VisionTransformer) -> dict[str, np.ndarray]:
-        with np.errstate(over="ignore"):
-            return require_fit(with_parts(file, made), file)
-
-    def read(arrays: Mapping[str, np.ndarray]) -> VisionTransformer:
-        return read_transformer(WeightsFile("parameters", arrays, {}), model.heads)
-
     content = max(patches, others) if rotary is None else others
     largest_content = content or 1.0
     if position_norm is None and every_layer and border == "edge" and rotary is None:
-        start = read(stored(with_filters(positions.laid(model), filters, positions.used)))
+        start = _stored(with_filters(positions.laid(model), filters, positions.used), file)
         largest_content = streams(start, filters, content, Held(0.0, 0.0, 0.0))[-1].content
     usual = positions.usual_norm(max(largest_content, patches), before)
     positions = replace(positions, norm=usual if position_norm is None else float(position_norm))
 
     made = with_filters(positions.laid(model), filters, positions.used)
-    start = read(stored(made))
+    start = _stored(made, file)
     found = streams(start, filters, content, positions.held(start))
-    asked = float(leak)
-    for attempt in range(ATTEMPTS):
-        blocks = []
-        for number, (block, each) in enumerate(zip(made.blocks, filters, strict=True)):
-            bound = found[number if every_layer else 0].content
-            blocks.append(positions.scored(made, block, each.shifts, bound, asked))
-        arrays = stored(replace(made, blocks=tuple(blocks)))
-        kept = read(arrays)
-        seen = [
-            positions.leaks(kept, block, each.shifts, stream.content)
-            for block, each, stream in zip(kept.blocks, filters, found, strict=True)
-        ]
-        worst = float(max(each.max() for each in (seen if every_layer else seen[:1])))
-        if worst <= leak:
-            break
-        asked *= leak / worst * (1 - 2.0 ** (attempt - ATTEMPTS))
-    else:
-        raise ValueError(
-            f"leak={leak}, but with scores rounded as the parameters are heads leak {worst:.3g}; "
-            "take a larger leak or position_norm, or parameters of more bits"
-        )
-    layers = _layers(filters, found, seen)
+    arrays, leaks = _scored(made, file, positions, filters, found, leak, every_layer)
+    layers = layer_starts(filters, found, leaks)
     channels = max(max(each.kernel.shape[2:]) for each in filters)
     counts = count_heads(
         largest, in_channels=channels, out_channels=channels, head_dim=head_dim, attention="shared"
     ).limit
     sufficient = int(counts.bounded_sufficient or counts.sufficient)
     return Initialization(arrays, layers, border, grid, head_dim, sufficient)
+
+
+def _arrays(made: VisionTransformer, file: WeightsFile) -> dict[str, np.ndarray]:
+    """The state dict of a network, by the names and in the dtypes of the file."""
+    with np.errstate(over="ignore"):
+        return require_fit(with_parts(file, made), file)
+
+
+def _stored(made: VisionTransformer, file: WeightsFile) -> VisionTransformer:
+    """The network as its state dict holds it, rounded."""
+    return read_transformer(WeightsFile("parameters", _arrays(made, file), {}), made.heads)
+
+
+def _scored(
+    made: VisionTransformer,
+    file: WeightsFile,
+    positions: Positions,
+    filters: list[Filters],
+    found: list[Stream],
+    leak: float,
+    every_layer: bool,
+) -> tuple[dict[str, np.ndarray], list[Float[np.ndarray, "heads"]]]:
+    """The state dict with the least scores that leak no more, and what its heads leak at most.
+
+    Scores are rounded as the parameters are, which can change a leak; then a smaller one is asked
+    for.
+
+    Raises:
+        ValueError: For parameters of so few bits that no attempt has scores that are sharp enough.
+    """
+    asked = float(leak)
+    for attempt in range(ATTEMPTS):
+        blocks = []
+        for number, (block, each) in enumerate(zip(made.blocks, filters, strict=True)):
+            content = found[number if every_layer else 0].content
+            blocks.append(positions.scored(made, block, each.shifts, content, asked))
+        arrays = _arrays(replace(made, blocks=tuple(blocks)), file)
+        kept = read_transformer(WeightsFile("parameters", arrays, {}), made.heads)
+        leaks = [
+            positions.leaks(kept, block, each.shifts, stream.content)
+            for block, each, stream in zip(kept.blocks, filters, found, strict=True)
+        ]
+        worst = float(max(each.max() for each in (leaks if every_layer else leaks[:1])))
+        if worst <= leak:
+            return arrays, leaks
+        asked *= leak / worst * (1 - 2.0 ** (attempt - ATTEMPTS))
+    raise ValueError(
+        f"leak={leak}, but with scores rounded as the parameters are heads leak {worst:.3g}; "
+        "take a larger leak or position_norm, or parameters of more bits"
+    )
 
 
 def _filters(
@@ -321,34 +276,3 @@ def _largest_size(filters: list[Filters], grid: tuple[int, int]) -> tuple[int, i
             "tokens; take a smaller kernel, or smaller patches"
         )
     return rows, columns
-
-
-def _layers(
-    filters: list[Filters], found: list[Stream], leaks: list[Float[np.ndarray, "heads"]]
-) -> tuple[LayerStart, ...]:
-    """What is certain of each layer of the stored network."""
-    layers = []
-    for each, stream, leak in zip(filters, found, leaks, strict=True):
-        leaked = min(float(leak @ stream.norms), stream.stacked * float(np.linalg.norm(leak)))
-        size, channels = each.kernel.shape[:2], each.kernel.shape[-1]
-        taps = kernel_shifts(size, (1, 1))
-        left = dict(zip(taps, each.kernel.reshape(len(taps), channels, channels), strict=True))
-        sizes = [size for size in map(spectral_norm_bound, left.values()) if size]
-        joint = spectral_norm_bound(each.kernel.reshape(-1, channels)) * len(sizes) ** 0.5
-        largest = min(sum(sizes), joint)
-        for shift, own in zip(each.shifts, stream.maps, strict=True):
-            left[shift] = left[shift] - own
-        missed = sum(spectral_norm_bound(tap) for tap in left.values())
-        distance, largest = (2 * leaked + missed) * stream.read, largest * stream.read
-        layers.append(
-            LayerStart(
-                each.shifts,
-                each.kernel,
-                each.used,
-                each.wanted,
-                float(leak.max()),
-                distance * SLACK,
-                largest * SLACK,
-            )
-        )
-    return tuple(layers)
