@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from torch_packages import torch_package
 
 from convattn.initialization import Rotary, convolutional
 from convattn.initialization.positions import CHANNELS
@@ -30,13 +31,8 @@ TURNED = {
 
 @pytest.fixture(scope="module")
 def timm():
-    library = torch.library.Library("torchvision", "FRAGMENT")
-    for name in ("nms", "qnms"):
-        if not hasattr(torch.ops.torchvision, name):
-            library.define(f"{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
     torch.manual_seed(0)
-    yield pytest.importorskip("timm")
-    del library
+    return torch_package("timm")[1]
 
 
 def test_the_first_layer_of_timms_network_is_the_convolution(timm):

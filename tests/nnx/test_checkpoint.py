@@ -1,7 +1,6 @@
 """State dicts by name: against PyTorch's own networks where it is installed, and by hand."""
 
 from functools import partial
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -9,6 +8,7 @@ import numpy as np
 import pytest
 from comparison import assert_equal
 from flax import nnx
+from torch_packages import torch_package
 
 from convattn.files import write_file
 from convattn.networks.weights.convolution_layout import arrange
@@ -41,20 +41,6 @@ def state_dict(name: str, classes: int = 10) -> dict[str, np.ndarray]:
     return found
 
 
-def torch_models() -> Any:
-    """PyTorch with torchvision and timm; beside a CPU build two operators have no schema."""
-    torch = pytest.importorskip("torch")
-    library = torch.library.Library("torchvision", "FRAGMENT")
-    for name in ("nms", "qnms"):
-        if not hasattr(torch.ops.torchvision, name):
-            library.define(f"{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
-    vision = pytest.importorskip("torchvision")
-    return torch, {
-        "torchvision": partial(vision.models.get_model, weights=None),
-        "timm": partial(pytest.importorskip("timm").create_model, pretrained=False),
-    }
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
@@ -65,10 +51,13 @@ def torch_models() -> Any:
     ],
 )
 def test_the_logits_are_pytorchs(name):
-    torch, make = torch_models()
     library, _, model = name.partition("/")
+    torch, package = torch_package(library)
     torch.manual_seed(0)
-    theirs = make[library](model).double().eval()
+    if library == "timm":
+        theirs = package.create_model(model, pretrained=False).double().eval()
+    else:
+        theirs = package.models.get_model(model, weights=None).double().eval()
     for key, value in theirs.state_dict().items():
         if key.endswith("running_var"):
             value.copy_(0.5 + 1.5 * torch.rand_like(value))

@@ -4,6 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from flax import nnx
+from torch_packages import torch_package
 
 from convattn.fast.application import attention_maps
 from convattn.initialization import Rotary, convolutional
@@ -58,12 +59,7 @@ def test_the_names_mean_what_they_mean_in_timm(pooling):
 
 @pytest.mark.parametrize("position", ["absolute", "rotary"])
 def test_logits_are_those_of_timm(position):
-    torch = pytest.importorskip("torch")
-    library = torch.library.Library("torchvision", "FRAGMENT")
-    for name in ("nms", "qnms"):
-        if not hasattr(torch.ops.torchvision, name):
-            library.define(f"{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
-    timm = pytest.importorskip("timm")
+    torch, timm = torch_package("timm")
     model = model_of(pooling="class" if position == "absolute" else "mean", position=position)
     arrays = drawn(state_dict(model))
     load_state_dict(model, arrays)
@@ -80,7 +76,6 @@ def test_logits_are_those_of_timm(position):
     with torch.no_grad():
         wanted = theirs(torch.from_numpy(images).permute(0, 3, 1, 2)).numpy()
     assert np.abs(np.asarray(model(images)) - wanted).max() < 1e-4 * np.abs(wanted).max()
-    del library
 
 
 @pytest.mark.parametrize(

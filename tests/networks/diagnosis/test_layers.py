@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from comparison import assert_equal, assert_within
+from torch_packages import torch_package
 
 import convattn as ca
 from convattn.encodings import BiasEncoding
@@ -174,12 +175,7 @@ def test_pairs_with_the_class_token_have_the_last_three_rows():
 
 @pytest.mark.slow
 def test_the_bias_is_swins_own():
-    torch = pytest.importorskip("torch")
-    library = torch.library.Library("torchvision", "FRAGMENT")
-    for name in ("nms", "qnms"):
-        if not hasattr(torch.ops.torchvision, name):
-            library.define(f"{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
-    swin = pytest.importorskip("timm.models.swin_transformer")
+    _, swin = torch_package("timm.models.swin_transformer")
     attention = swin.WindowAttention(8, 2, window_size=(3, 3))
     table = attention.relative_position_bias_table.detach().numpy()
     theirs = attention._get_rel_pos_bias()[0].detach().numpy()

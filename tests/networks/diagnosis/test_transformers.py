@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from comparison import assert_equal, assert_within
 from networks.diagnosis.small_transformers import PATCH, SIDES, hugging_face, images, timm_dict
+from torch_packages import torch_package
 
 from convattn.networks.diagnosis import transformers
 from convattn.networks.diagnosis.state_dicts import VisionTransformer, read_transformer
@@ -25,17 +26,6 @@ def maps(model: VisionTransformer, pixels: np.ndarray) -> list[np.ndarray]:
     return [layer.attention for layer in attention_layers(model, pixels)]
 
 
-def torch_library() -> Any:
-    """PyTorch; beside a CPU build two operators of torchvision have no schema."""
-    torch = pytest.importorskip("torch")
-    library = torch.library.Library("torchvision", "FRAGMENT")
-    for name in ("nms", "qnms"):
-        if not hasattr(torch.ops.torchvision, name):
-            library.define(f"{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
-    pytest.importorskip("torchvision")  # before the library goes, and the schemas with it
-    return torch
-
-
 def randomised(torch: Any, model: Any) -> tuple[Any, dict[str, np.ndarray]]:
     """A model in float64 with random parameters, and its state dict."""
     model = model.double().eval()
@@ -46,18 +36,16 @@ def randomised(torch: Any, model: Any) -> tuple[Any, dict[str, np.ndarray]]:
     return model, {name: value.numpy() for name, value in model.state_dict().items()}
 
 
-def timm_model(kind: str) -> Any:
+def timm_model(models: Any, kind: str) -> Any:
     sizes = {"img_size": PIXELS, "patch_size": PATCH, "embed_dim": 16, "depth": 3, "num_heads": 4}
     if kind == "beit":
-        beit = pytest.importorskip("timm.models.beit")
-        return beit.Beit(**sizes, qkv_bias=True, init_values=0.5, use_rel_pos_bias=True)
+        return models.beit.Beit(**sizes, qkv_bias=True, init_values=0.5, use_rel_pos_bias=True)
     if kind == "shared tables":
-        beit = pytest.importorskip("timm.models.beit")
         shared = {"use_shared_rel_pos_bias": True, "use_abs_pos_emb": False}
-        return beit.Beit(**sizes, qkv_bias=True, **shared)
+        return models.beit.Beit(**sizes, qkv_bias=True, **shared)
     if kind == "deit":
-        return pytest.importorskip("timm.models.deit").VisionTransformerDistilled(**sizes)
-    vit = pytest.importorskip("timm.models.vision_transformer").VisionTransformer
+        return models.deit.VisionTransformerDistilled(**sizes)
+    vit = models.vision_transformer.VisionTransformer
     if kind == "registers":
         return vit(**sizes, reg_tokens=2, no_embed_class=True, init_values=0.5)
     return vit(**sizes)
@@ -66,9 +54,8 @@ def timm_model(kind: str) -> Any:
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["vit", "registers", "deit", "beit", "shared tables"])
 def test_the_attention_is_timms(kind):
-    torch = torch_library()
-    pytest.importorskip("timm")
-    model, arrays = randomised(torch, timm_model(kind))
+    torch, timm = torch_package("timm")
+    model, arrays = randomised(torch, timm_model(timm.models, kind))
     expected = []
     for block in model.blocks:
         block.attn.fused_attn = False
@@ -86,11 +73,10 @@ def test_the_attention_is_timms(kind):
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["ViT", "DeiT", "Beit"])
 def test_the_attention_is_hugging_faces(kind, tmp_path, monkeypatch):
-    torch = torch_library()
+    torch, theirs = torch_package("transformers")
     softmax = torch.nn.functional.softmax  # theirs is in float32 whatever the model is in
     wide = lambda scores, dim, dtype=None: softmax(scores, dim)  # noqa: E731
     monkeypatch.setattr(torch.nn.functional, "softmax", wide)
-    theirs = pytest.importorskip("transformers")
     sides = PIXELS if kind != "Beit" else (8, 8)  # of BEiT they keep one side alone
     settings = getattr(theirs, f"{kind}Config")(
         image_size=sides if kind != "Beit" else 8,
