@@ -1,4 +1,4 @@
-"""A ResNet that takes as long as `quadratic_reduced`, beside it.
+"""A ResNet whose training step takes as long as that of `quadratic_reduced`, beside it.
 
 Repeats    nothing printed; the ResNet beside the quadratic model (C20, Fig. 2), both small
 Images     all 60,000 of CIFAR-10: --data PATH, or --download cifar10-binary
@@ -13,7 +13,7 @@ from convattn.lab.runs.settings import ImageSettings, RunSettings
 from convattn.lab.training.settings import TrainingSettings
 
 CONFIG = RunSettings(
-    model=ResNetSettings(channels=(16, 32, 64), blocks=(1, 1, 1)),
+    model=ResNetSettings(channels=(32, 64, 128), blocks=(2, 2, 2)),
     images=ImageSettings(crop=4, flip=True),
     training=TrainingSettings(
         epochs=30, batch_size=100, optimizer="adamw", learning_rate=2e-3, weight_decay=0.05
