@@ -4,6 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 WORKERS ?= auto
+MINUTES ?= 60
 # Most of the time of checks and examples is XLA's; its older emitters for the CPU compile faster, and
 # checks run once what they compile. `convattn verify` by itself compiles as JAX does by default.
 COMPILE_QUICKLY := XLA_FLAGS="--xla_cpu_use_fusion_emitters=false $(XLA_FLAGS)" JAX_DISABLE_MOST_OPTIMIZATIONS=true
@@ -13,7 +14,7 @@ TEST := $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 TEXLIVE := texlive-latex-base texlive-latex-recommended
 
 .DEFAULT_GOAL := help
-.PHONY: help install docs note verify report quick prove check audit experiment two-phase network bench bench-training orders test test-all coverage lint types doctest certificates ledger data lock build clean
+.PHONY: help install docs note verify report quick prove check audit experiment two-phase network bench bench-training orders test test-all soak coverage lint types doctest certificates ledger data lock build clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -74,6 +75,9 @@ test: $(STAMP) ## run the tests, but for the slow ones, in parallel
 
 test-all: $(STAMP) ## run all tests in parallel, with more generated examples
 	HYPOTHESIS_PROFILE=ci $(TEST)
+
+soak: $(STAMP) ## run the property tests with fresh seeds, MINUTES=60 by default, and print what fails as examples
+	$(BIN)/python scripts/soak.py --minutes $(MINUTES)
 
 coverage: $(STAMP) ## branch coverage of the independent checker, which must be 100 %
 	$(TEST) -q tests/convattn_check --cov=convattn_check --cov-branch --cov-report=term-missing --cov-fail-under=100

@@ -66,6 +66,7 @@ _shared = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
 settings.register_profile("default", max_examples=10, **_shared)
 settings.register_profile("ci", max_examples=25, derandomize=True, print_blob=True, **_shared)
 settings.register_profile("thorough", max_examples=500, **_shared)
+settings.register_profile("soak", max_examples=50, print_blob=True, **_shared)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 
