@@ -36,13 +36,16 @@ def succeed(words, folder, **environment):
     return done.stdout
 
 
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory) -> Path:
-    folder = tmp_path_factory.mktemp("dist")
+def build_wheel(folder: Path, **environment) -> Path:
     words = ["build", "--wheel", "--no-isolation", "--outdir", folder, ROOT]
-    succeed([sys.executable, "-m", *words], folder)
+    succeed([sys.executable, "-m", *words], folder, **environment)
     (path,) = folder.glob("*.whl")
     return path
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory) -> Path:
+    return build_wheel(tmp_path_factory.mktemp("dist"))
 
 
 @pytest.fixture(scope="module")
@@ -163,3 +166,8 @@ def test_the_checker_runs_without_the_dependencies(installed, tmp_path):
     assert done.returncode == 0, done.stdout + done.stderr
     without = run([*words[:3], "-c", "import jax"], tmp_path, PYTHONPATH=str(packages))
     assert "No module named 'jax'" in without.stderr
+
+
+def test_the_wheel_is_the_same_bytes_when_it_is_built_again(wheel, tmp_path):
+    again = build_wheel(tmp_path, TZ="Asia/Tokyo", LC_ALL="C", PYTHONHASHSEED="7")
+    assert again.read_bytes() == wheel.read_bytes()
