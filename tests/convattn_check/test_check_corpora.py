@@ -13,7 +13,6 @@ from corpora.entry import FAULTS, ROOT
 from layer_by_definition import convolution, grid, layer
 
 import convattn_check
-from convattn_check import check
 from convattn_check.checking import CHECKS
 from convattn_check.claims import TABLE
 from convattn_check.command import main
@@ -176,8 +175,3 @@ def test_a_value_off_is_a_falsehood_of_the_layer(name):
     assert agrees(body)
     body["values"]["entries"].pop()
     assert not agrees(body)
-
-
-def test_a_file_of_the_format_that_is_to_come_is_refused_as_such():
-    text = (ROOT / "incorrect" / "equality-schema-two.json").read_bytes()
-    assert check(text).code == "schema"
