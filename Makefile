@@ -14,7 +14,7 @@ TEST := $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 TEXLIVE := texlive-latex-base texlive-latex-recommended
 
 .DEFAULT_GOAL := help
-.PHONY: help install docs note verify report quick prove check audit experiment two-phase network bench bench-training orders test test-all soak coverage lint types doctest certificates ledger data lock build clean
+.PHONY: help install docs note verify report quick prove check audit experiment two-phase network bench bench-training orders test test-all soak coverage lint types doctest certificates corpora ledger data lock build clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -94,6 +94,9 @@ doctest: $(STAMP) ## run every example in the docstrings and in the README
 
 certificates: $(STAMP) ## regenerate certificates/ (the bytes must not change)
 	$(BIN)/python -m convattn.ledger.certificates --output certificates
+
+corpora: ## regenerate tests/incorrect/ and tests/correct/, for any checker of certificates
+	PYTHONPATH=src:tests/convattn_check $(PYTHON) -m corpora
 
 ledger: $(STAMP) ## regenerate docs/ledger.md, docs/errata.md and the table of docs/proofs.md from the proof files
 	$(BIN)/convattn ledger --output docs/ledger.md

@@ -32,10 +32,6 @@ from convattn_check.elimination import eliminate
         ("commutant_line", put(["shifts"], [[1], [-1], [2]]), "claim"),
         ("commutant_line", put(["dimension"], -1), "range"),
         ("commutant_line", put(["dimension"], 17), "range"),
-        ("commutant_line", put(["dimension"], 4), "commutant"),
-        ("commutant_line", put(["boundary"], "torus"), "commutant"),
-        ("commutant_torus", put(["dimension"], 1), "commutant"),
-        ("commutant_torus", put(["boundary"], "bare"), "commutant"),
     ],
 )  # fmt: skip
 def test_planted(name, change, code):
@@ -53,9 +49,6 @@ def test_a_wrong_dimension_falls_by_the_mathematics():
 @pytest.mark.parametrize(
     ("grid", "boundary", "shifts", "text"),
     [
-        ((3,), "bare", [[1], [-1], [2]], "the shifts +1 and -1"),
-        ((3,), "torus", [[1]], "the shifts +1 and -1"),
-        ((2, 3), "bare", [[0, 1], [0, -1]], "dimension 1 on the bare grid"),
         ((2, 3), "torus", [[0, 0]], "as many as nodes on a torus"),
         ((1, 1), "bare", None, "at least two nodes"),
     ],

@@ -8,71 +8,40 @@ import pytest
 from certificate_cases import CASES, changed, drop, put, verdict_after, verdict_on
 
 
-def same_place_twice(body):
-    body["queries"][1] = body["queries"][0]
-    body["sums"][1] = body["sums"][0]
-
-
-def centre_tap_only(body):
-    body["kernel"] = [0, 0, 0, 0, 5, 0, 0, 0, 0]
-    body["sums"] = [[5], [5]]
-
-
 @pytest.mark.parametrize(
     ("name", "change", "code"),
     [
         ("border", drop(["sums"]), "malformed"),
         ("border", put(["kernel_size"], [33, 3]), "range"),
         ("border", put(["kernel"], [1] * 8), "malformed"),
-        ("border", put(["kernel", 0], 2), "border"),
         ("border", put(["image_size"], [4]), "malformed"),
         ("border", put(["image_size"], [4097, 5]), "range"),
         ("border", put(["queries"], [[0, 2]]), "malformed"),
-        ("border", put(["queries", 1], [4, 0]), "range"),
         ("border", put(["queries", 1], [-1, 0]), "range"),
         ("border", put(["queries", 1], [0]), "malformed"),
-        ("border", put(["sums", 0, 0], 7), "border"),
         ("border", put(["sums"], [[6], [True]]), "border"),
         ("border", put(["sums"], []), "border"),
-        ("border", same_place_twice, "border"),
-        ("border", centre_tap_only, "border"),
         ("border_patches", put(["image_size"], [8, 16]), "border"),
-        ("border_patches", put(["image_size"], [9, 15]), "border"),
         ("pixel_heads", put(["extra"], 1), "malformed"),
         ("pixel_heads", put(["pixels"], [65]), "range"),
         ("pixel_heads", put(["pixels"], [2, 2]), "malformed"),
         ("pixel_heads", put(["heads", 0], {"rows": [["1", "0"]]}), "malformed"),
         ("pixel_heads", put(["heads", 0], {"scores": []}), "malformed"),
         ("pixel_heads", put(["heads", 0], []), "malformed"),
-        ("pixel_heads", put(["heads", 0, "rows", 0], ["1", "1"]), "realizable"),
-        ("pixel_heads", put(["heads", 0, "rows", 0], ["2", "-1"]), "realizable"),
-        ("pixel_heads", put(["heads", 0, "rows", 0], ["1/2", "1/2"]), "inclusion"),
-        ("pixel_heads", put(["heads", 0, "rows", 1], ["1/2", "1/2"]), "separator"),
         ("pixel_heads", put(["inclusion", 0], []), "malformed"),
         ("pixel_heads", put(["inclusion", 0, 0], ["1"]), "malformed"),
-        ("pixel_heads", put(["inclusion", 0, 0, 1], "1"), "inclusion"),
         ("pixel_heads", put(["inclusion", 0, 0], ["9" * 4000, "9" * 4000]), "inclusion"),
         ("relative_heads", put(["inclusion", 0, 0], [f"1/{'9' * 3999}", f"1/{'7' * 4000}"]),
          "inclusion"),
-        ("pixel_heads", put(["inclusion", 1, 0, 1], "2"), "inclusion"),
         ("pixel_heads", put(["separator"], ["1", "0", "-1"]), "malformed"),
-        ("pixel_heads", put(["separator"], ["0", "0", "0", "0"]), "separator"),
-        ("pixel_heads", put(["separator", 0], "2"), "separator"),
         ("pixel_heads", put(["tap"], 1), "range"),
-        ("hard_heads", put(["tap"], 2), "range"),
-        ("hard_heads", put(["tap"], 1), "separator"),
         ("hard_heads", drop(["inclusion", 0, 0]), "malformed"),
-        ("relative_heads", put(["heads", 0, "relative", 0, 1], "0"), "realizable"),
         ("relative_heads", put(["heads", 0, "relative", 0, 1], "-1"), "realizable"),
-        ("relative_heads", put(["heads", 0, "relative", 0, 1], "1/8"), "inclusion"),
-        ("relative_heads", put(["heads", 0, "relative", 0, 0], 0), "realizable"),
         ("relative_heads", put(["heads", 0, "relative", 1, 0], False), "realizable"),
         ("relative_heads", drop(["heads", 0, "relative", 0]), "malformed"),
         ("relative_heads", put(["heads", 0, "relative", 0], [-1]), "malformed"),
         ("relative_heads", put(["heads", 0, "rows"], []), "malformed"),
         ("rank", drop(["rank"]), "malformed"),
-        ("rank", put(["rank"], 3), "rank"),
-        ("rank", put(["rank"], 1), "rank"),
         ("rank", put(["value"], [[0, 0], [0, 0], [0, 0]]), "rank"),
         ("rank", put(["value"], [[1, 2], [3, 4]]), "malformed"),
         ("rank", put(["output"], [[1, 0, 2, 0, 3]]), "malformed"),
@@ -82,14 +51,7 @@ def centre_tap_only(body):
         ("survives", put(["alpha"], 4097), "range"),
         ("survives", put(["exponent"], 1), "range"),
         ("survives", put(["conclusion"], "fades"), "malformed"),
-        ("survives", put(["alpha"], 87), "saturation"),
-        ("vanishes", put(["alpha"], 87), "saturation"),
-        ("vanishes", put(["exponent"], -127), "saturation"),
-        ("survives", put(["e_upper"], "13591409/5000000"), "series"),
-        ("survives", put(["e_upper"], "3"), "series"),
-        ("survives", put(["e_lower"], "27182819/10000000"), "series"),
         ("survives", put(["e_lower"], "0"), "series"),
-        ("survives", put(["e_lower"], "-1"), "series"),
         ("survives", put(["e_lower"], "1/" + "3" * 200), "range"),
     ],
 )  # fmt: skip

@@ -11,14 +11,6 @@ from convattn_check.approximation import about, negative_eigenvalues
 from convattn_check.reject import Reject
 
 
-def far_unread(body):
-    body["unread"], body["tokens_per_side"] = [0], [2]
-
-
-def singular(body):
-    body["rows"][1], body["determinant"] = body["rows"][0], 0
-
-
 def many_channels(body):
     body["in_channels"] = body["out_channels"] = 129
     body["kernel"] = [0] * 3 * 129 * 129
@@ -37,18 +29,6 @@ def many_steps(body):
 
 def many_columns(body):
     body["kernel_size"], body["out_channels"], body["kernel"] = [33], 1, [1] * 33
-
-
-def zero_kernel(body):
-    """No values at all are then the convolution, and one head less is, too."""
-    body["kernel"], body["values"]["entries"] = [0] * 9, []
-    body["error"], body["thresholds"] = "0", ["0", "0"]
-
-
-def rank_one(body):
-    """The kernel (1, 1, 1), two heads: no one can say from this that one head errs."""
-    body.update(out_channels=1, kernel=[1, 1, 1], error="0", thresholds=["0", "0"])
-    body["attention"][0] = ["1", "1", "1", "1"]
 
 
 def distinct_primes(body):
@@ -85,19 +65,6 @@ def no_third_tap(body):
     body["thresholds"], body["error"] = ["3999999/1000000", "0"], "4"
 
 
-def four_heads(body):
-    body["heads"] = 4
-    body["attention"] += [["0", "0", "1", "1"]] * 2
-
-
-def small_thresholds(body):
-    body["thresholds"] = ["3", "1/2"]
-
-
-def wrong_common_head(body):
-    body["values"]["entries"][-1][2] = "-2"
-
-
 @pytest.mark.parametrize(
     ("name", "change", "code"),
     [
@@ -112,57 +79,27 @@ def wrong_common_head(body):
         ("two_masks", put(["attention", 0, 0], str(2**1024)), "range"),
         ("two_masks", put(["limit", "combination", 0], f"1/{2**1024 + 1}"), "range"),
         ("mixed_sign", put(["limit", "positive", 0], str(2**1024)), "range"),
-        ("mixed_sign", small_image, "tokens"),
         ("mixed_sign", larger_image, None),
         ("two_of_three", many_columns, "range"),
-        ("two_of_three", zero_kernel, "inertia"),
-        ("two_of_three", rank_one, "inertia"),
         ("two_of_three", put(["thresholds", 1], f"1/{10**40}"), "range"),
         ("two_of_three", put(["thresholds", 0], str(10**40)), "range"),
         ("two_masks", put(["heads"], 2), "malformed"),
         ("two_masks", put(["heads"], 130), "range"),
         ("two_masks", put(["attention", 0], ["1", "2", "1"]), "malformed"),
-        ("two_masks", put(["attention", 1, 1], "-1"), "realizable"),
-        ("two_masks", put(["attention", 0, 3], "0"), "realizable"),
-        ("two_masks", put(["attention", 0, 3], "2"), "identity"),
-        ("two_masks", put(["attention", 0, 0], "2"), "identity"),
-        ("two_masks", put(["kernel", 0], 2), "identity"),
         ("two_masks", put(["values", "entries", 0, 2], "1"), "identity"),
-        ("two_masks", drop(["values", "entries", 2]), "identity"),
         ("two_masks", put(["values", "family"], "lagrange"), "malformed"),
         ("two_masks", put(["rows", 0, 3], 2), "range"),
         ("two_masks", drop(["columns", 0]), "malformed"),
         ("two_masks", put(["columns", 0], [5000]), "range"),
-        ("two_masks", far_unread, "unread"),
         ("two_masks", put(["unread"], [3]), "tokens"),
-        ("two_masks", put(["tokens_per_side"], [2]), "tokens"),
-        ("two_masks", put(["determinant"], 2), "determinant"),
-        ("two_masks", singular, "determinant"),
-        ("two_masks", put(["limit", "combination"], ["0", "1"]), "limit"),
-        ("two_masks", put(["limit", "combination"], ["0", "0"]), "limit"),
         ("two_masks", put(["limit", "combination"], ["1"]), "malformed"),
-        ("two_masks", put(["limit"], {"positive": ["1", "1", "1"]}), "limit"),
         ("two_masks", put(["limit"], []), "malformed"),
-        ("mixed_sign", put(["limit"], {"combination": ["1"]}), "limit"),
-        ("mixed_sign", put(["limit", "positive"], ["1", "0", "1"]), "limit"),
-        ("mixed_sign", put(["limit", "positive"], ["1", "1", "2"]), "limit"),
-        ("mixed_sign", put(["unread"], [1]), "unread"),
         ("box_of_patches", put(["values", "entries", 3, 2], "0"), "values"),
         ("box_of_patches", put(["rows", 1], [1, 1, 0, 0]), None),
         ("box_of_patches", put(["rows", 0], [1, 1, 0, 0]), "determinant"),
         ("two_of_three", drop(["error"]), "malformed"),
-        ("two_of_three", four_heads, "heads"),
-        ("two_of_three", put(["error"], "4"), "error"),
-        ("two_of_three", small_thresholds, "error"),
-        ("two_of_three", put(["thresholds"], ["1", "4"]), "inertia"),
-        ("two_of_three", put(["thresholds"], ["4", "-1"]), "inertia"),
-        ("two_of_three", put(["thresholds"], ["5", "1/2"]), "inertia"),
-        ("two_of_three", put(["thresholds"], ["4", "1/2"]), "inertia"),
-        ("two_of_three", put(["thresholds"], ["7/2", "3/2"]), "inertia"),
-        ("two_of_three", put(["thresholds"], ["5/2", "5/2"]), "inertia"),
         ("two_of_three", put(["thresholds", 1], "0"), "error"),
         ("two_of_three", drop(["thresholds", 0]), "malformed"),
-        ("two_of_three", wrong_common_head, "identity"),
         ("two_of_three", put(["kernel", 0], 10**19), "range"),
         ("box_in_part", put(["error"], "43/100"), "error"),
         ("box_in_part", put(["thresholds"], ["439/1000"]), "inertia"),

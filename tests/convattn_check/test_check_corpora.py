@@ -1,0 +1,177 @@
+"""tests/incorrect/ and tests/correct/: the checker says of every file what its manifest says."""
+
+import ast
+import copy
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from certificate_cases import CASES
+from corpora.__main__ import CORPORA
+from corpora.entry import FAULTS, ROOT
+from layer_by_definition import convolution, grid, layer
+
+import convattn_check
+from convattn_check.checking import CHECKS
+from convattn_check.claims import TABLE
+from convattn_check.command import main
+
+MANIFESTS = {
+    folder: json.loads((ROOT / folder / "manifest.json").read_text("ascii")) for folder in CORPORA
+}
+INCORRECT, CORRECT = (MANIFESTS[folder]["certificates"] for folder in ("incorrect", "correct"))
+# No file has them: a mistake of the checker's own, and of the formulas that it holds itself.
+OURS = {"internal", "formula"}
+
+
+def disagreements(folder, entries, capsys, *options):
+    """What the command line says of these files and their manifest does not."""
+    files = [str(ROOT / folder / entry["file"]) for entry in entries]
+    status = main([*files, "--json", *options])
+    verdicts = json.loads(capsys.readouterr().out)
+    assert status == (not all(verdict["accepted"] for verdict in verdicts))
+    return [
+        verdict
+        for entry, verdict in zip(entries, verdicts, strict=True)
+        if verdict["accepted"] != ("code" not in entry)
+        or verdict["code"] != entry.get("code", "")
+        or entry["reason"] not in verdict["reason"]
+        or (verdict["accepted"] and verdict["claim"] != entry["claim"])
+    ]
+
+
+def test_every_falsehood_is_refused_for_its_reason(capsys):
+    assert disagreements("incorrect", INCORRECT, capsys) == []
+
+
+def test_every_truth_is_accepted(capsys):
+    assert disagreements("correct", CORRECT, capsys) == []
+
+
+def test_without_digests_the_mathematics_decides(capsys):
+    """All is refused that was not only sealed elsewhere."""
+    other = [entry for entry in INCORRECT if entry["fault"] != "digest"]
+    assert disagreements("incorrect", other, capsys, "--ignore-digests") == []
+    sealed = [entry for entry in INCORRECT if entry["fault"] == "digest"]
+    accepted = disagreements("incorrect", sealed, capsys, "--ignore-digests")
+    assert [verdict["accepted"] for verdict in accepted] == [True] * len(sealed)
+
+
+@pytest.mark.parametrize(
+    ("folder", "file", "change"),
+    [
+        ("incorrect", "equality-tap-swapped.json", {"code": "offsets"}),
+        ("incorrect", "equality-tap-swapped.json", {"reason": "pattern[1] is"}),
+        ("correct", "equality-finite-K1.json", {"code": "pattern"}),
+        ("correct", "equality-finite-K1.json", {"reason": "3 heads"}),
+        ("correct", "equality-finite-K1.json", {"claim": "S.dp1"}),
+    ],
+)
+def test_a_wrong_manifest_is_seen(folder, file, change, capsys):
+    (entry,) = (entry for entry in MANIFESTS[folder]["certificates"] if entry["file"] == file)
+    assert disagreements(folder, [entry], capsys) == []
+    assert len(disagreements(folder, [entry | change], capsys)) == 1
+
+
+@pytest.mark.parametrize("folder", CORPORA)
+def test_the_files_are_those_that_the_generator_writes(folder):
+    """`make corpora` writes them."""
+    found = {path.name: path.read_bytes() for path in (ROOT / folder).iterdir()}
+    assert found.keys() == CORPORA[folder].keys()
+    assert [name for name, content in CORPORA[folder].items() if found[name] != content] == []
+
+
+def test_the_corpora_are_small_and_no_file_is_there_twice():
+    contents = [content for files in CORPORA.values() for content in files.values()]
+    assert sum(map(len, contents)) < 1_000_000
+    assert len(set(contents)) == len(contents)
+    names = [entry["file"] for entry in INCORRECT + CORRECT]
+    assert len(set(names)) == len(names)
+    assert {entry["fault"] for entry in INCORRECT} == FAULTS.keys()
+
+
+def test_every_kind_has_falsehoods_and_truths():
+    false = Counter(entry["kind"] for entry in INCORRECT if entry["fault"] == "false")
+    true = Counter(entry["kind"] for entry in CORRECT)
+    assert all(false[kind] >= 4 and true[kind] >= 3 for kind in CHECKS), (false, true)
+    mislabelled = {(e["kind"], e["claim"]) for e in INCORRECT if e["code"] in ("claim", "heads")}
+    assert mislabelled >= {row for row, demands in TABLE.items() if demands}
+
+
+def codes_of_the_checker():
+    """Whatever stands where a code is expected; computed ones are among the others."""
+    place = {"require": 1, "Reject": 0, "Demand": 0, "Verdict": 2}
+    found = {"stale", "digest", "internal"}
+    for path in Path(convattn_check.__file__).parent.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            name = node.func.id if isinstance(node, ast.Call) and hasattr(node.func, "id") else ""
+            if name in place and len(node.args) > place[name]:
+                code = node.args[place[name]]
+                found |= {code.value} if isinstance(code, ast.Constant) else set()
+    return found
+
+
+def test_every_code_of_the_checker_occurs():
+    codes = codes_of_the_checker()
+    assert len(codes) > 40
+    assert {entry["code"] for entry in INCORRECT} == codes - OURS
+
+
+def test_the_documentation_has_a_row_for_every_code():
+    text = (ROOT.parent / "docs" / "certificates.md").read_text("utf-8")
+    table = text.split("## Reason codes")[1].split("\n## ")[0]
+    rows = [line.split("|")[1] for line in table.splitlines() if line.startswith("| `")]
+    documented = {code.strip(" `") for row in rows for code in row.split(",")}
+    assert documented == codes_of_the_checker()
+
+
+# Layers, evaluated: what is false is false, and what is true is true.
+
+
+def agrees(body):
+    """Whether the layer is the convolution, on one image of three tokens by two."""
+    sides = [n * p for n, p in zip((3, 2), body["patch_size"], strict=False)]
+    image = {x: [(7 * n * n + 3 * n) % 11 - 4] for n, x in enumerate(grid(sides))}
+    kernel = {index: [[n * n + n + 1]] for n, index in enumerate(grid(body["kernel_size"]))}
+    arguments = body, image, sides, kernel, (1, 1)
+    return layer(*arguments) == convolution(*arguments)
+
+
+def bodies(folder, entries, choose):
+    """Those that are small: each layer is evaluated pixel by pixel."""
+    for entry in entries:
+        if entry["kind"] == "equality" and choose(entry):
+            body = json.loads((ROOT / folder / entry["file"]).read_bytes())["body"]
+            if len(body["offsets"]) <= 9 and max(*body["patch_size"], *map(max, body["ring"])) <= 3:
+                yield entry["file"], body
+
+
+def test_layers_that_are_false_differ():
+    chosen = bodies("incorrect", INCORRECT, lambda entry: entry["code"] in ("identity", "ring"))
+    wrong = {name: agrees(body) for name, body in chosen}
+    assert len(wrong) > 15
+    assert [name for name, equal in wrong.items() if equal] == []
+
+
+def test_layers_that_are_true_agree():
+    right = {name: agrees(body) for name, body in bodies("correct", CORRECT, lambda entry: True)}
+    assert len(right) > 50
+    assert [name for name, equal in right.items() if not equal] == []
+
+
+def test_mislabelled_layers_agree():
+    """Their mathematics is right; it is the claim that says more."""
+    ends = ("-odd.json", "-four.json", "-plain.json", "-given.json", "-leaky.json")
+    chosen = bodies("incorrect", INCORRECT, lambda entry: entry["file"].endswith(ends))
+    found = {name: agrees(body) for name, body in chosen}
+    assert len(found) > 10
+    assert all(found.values())
+
+
+@pytest.mark.parametrize("name", ["finite", "wo"])
+def test_a_value_off_is_a_falsehood_of_the_layer(name):
+    body = copy.deepcopy(CASES[name]["body"])
+    assert agrees(body)
+    body["values"]["entries"].pop()
+    assert not agrees(body)
