@@ -269,7 +269,7 @@ def slip(name, change):
         ("A19.attention-masking", put(("tensors", "h"), ["1"] * 6), "tensors"),
         ("A19.attention-masking", put(("tensors", "h"), ["1", "0"] * 3), "tensors"),
         ("B19.softmax-row_sums", put(("tensors", "A", 0), "0"), "tensors"),
-        ("A19.prop1-inverse", put(("tensors", "a", 0), str(10**60)), "range"),
+        ("A19.prop1-inverse", put(("tensors", "a", 0), str(10**60)), "cost"),
     ],
 )
 def test_slips_are_found(name, change, code):

@@ -35,7 +35,7 @@ def test_source(path):
             assert (path.name, node.value) == ("command.py", 0.0)  # seconds
 
 
-DIVIDES = {"equality.py", "shared_map.py"}  # fractions by integers and fractions
+DIVIDES = {"shared_map.py"}  # fractions by integers and fractions
 
 
 @pytest.mark.parametrize("options", [["-S"], ["-S", "-O", "-B"]])
