@@ -16,7 +16,7 @@ SOURCE = Path(convattn_check.__file__).parent
 FILES = sorted(SOURCE.glob("*.py"))
 ALLOWED = {
     "argparse", "collections", "convattn_check", "dataclasses", "fractions", "hashlib", "itertools",
-    "json", "math", "pathlib", "re", "time", "typing",
+    "json", "math", "pathlib", "re", "sys", "time", "typing",
 }  # fmt: skip
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from rich.console import Console
 
-from convattn.cli.running import UsageError
+from convattn.cli.running import UsageError, printable
 from convattn.files import is_special, write_file
 
 PLAIN_WIDTH = 100
@@ -25,6 +25,13 @@ PARTS_OF_A_RUN = (
 )
 
 
+class _Console(Console):
+    """A console whose reader may go away; rich would exit with 1, as if a check had failed."""
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError
+
+
 def console(stderr: bool = False) -> Console:
     """A console; where there is no terminal it prints plain text, 100 columns wide.
 
@@ -33,8 +40,8 @@ def console(stderr: bool = False) -> Console:
     """
     file = sys.stderr if stderr else sys.stdout
     if file.isatty():
-        return Console(file=file, highlight=False, emoji=False)
-    return Console(
+        return _Console(file=file, highlight=False, emoji=False)
+    return _Console(
         file=file,
         width=PLAIN_WIDTH,
         force_terminal=False,
@@ -45,10 +52,10 @@ def console(stderr: bool = False) -> Console:
 
 
 def print_lines(lines: Iterable[str]) -> None:
-    """Print lines as they are, without markup or line breaks of our own."""
+    """Print lines as they are, without markup or line breaks of our own, nor those of names."""
     plain = console()
     for line in lines:
-        plain.print(line, markup=False, soft_wrap=True)
+        plain.print(printable(line), markup=False, soft_wrap=True)
 
 
 def require_outputs(
