@@ -15,7 +15,7 @@ from typing import Any
 from rich.console import Console
 
 from convattn.cli.running import UsageError, printable
-from convattn.files import is_special, write_file
+from convattn.files import is_special, read_file, write_file
 
 PLAIN_WIDTH = 100
 PARTS_OF_A_RUN = (
@@ -101,7 +101,7 @@ def run_files(folder: Path) -> list[Path]:
     """
     files = [path for part in PARTS_OF_A_RUN for path in folder.glob(part) if path.is_file()]
     try:
-        source = json.loads((folder / "config.json").read_text("utf-8"))["images"]["source"]
+        source = json.loads(read_file(folder / "config.json"))["images"]["source"]
         return [*files, Path(source)]
     except (OSError, KeyError, TypeError, ValueError):  # no run, or one on the bundled images
         return files
