@@ -5,10 +5,11 @@ import subprocess
 import sys
 import time
 from contextlib import nullcontext
+from pathlib import Path
 
 import pytest
 
-from convattn.files import InUse, hold_folder, write_inside
+from convattn.files import InUse, hold_folder, read_file, write_inside
 from convattn.lab.training.metrics import MetricsLog
 
 HOLD = """
@@ -99,3 +100,18 @@ def test_a_lock_that_is_another_file_too_is_not_written_to(tmp_path):
     ):
         pass
     assert (tmp_path / "precious").read_text() == "precious\n"
+
+
+def test_pipes_and_devices_are_not_read(tmp_path):
+    pipe, file, link = tmp_path / "pipe", tmp_path / "file", tmp_path / "link"
+    os.mkfifo(pipe)
+    file.write_bytes(b"content")
+    link.symlink_to(file)
+    assert (read_file(link), read_file(link, 3)) == (b"content", b"con")
+    for path in (pipe, Path("/dev/zero")):
+        with pytest.raises(OSError, match=rf"is a pipe or a device, .*: '{path}'"):
+            read_file(path)
+    with pytest.raises(IsADirectoryError):
+        read_file(tmp_path)
+    with pytest.raises(FileNotFoundError):
+        read_file(tmp_path / "none")

@@ -1,4 +1,7 @@
-"""Files that are written whole or not at all, and folders that one process at a time works in.
+"""Files that are read and written whole, and folders that one process at a time works in.
+
+A pipe or a device may never end, or never begin, and is not read. What a compressed file unpacks to
+is bounded.
 
 A file is written beside its place and renamed. The lock on a folder is the system's, on the file
 `lock`, and ends with the process that holds it, however that ends; the file stays, and means
@@ -18,6 +21,36 @@ from contextlib import contextmanager
 from pathlib import Path
 
 FILE_NAME = "lock"
+UNSUSPICIOUS, RATIO = 2**26, 100  # a larger compressed file unpacks to so many times its size
+
+
+def read_file(path: Path, most: int | None = None) -> bytes:
+    """The content of a regular file, or of a link to one.
+
+    Args:
+        path: The file.
+        most: How many bytes are read at most; all if not given.
+
+    Raises:
+        OSError: If it is a pipe, a device or a folder, is missing, or cannot be read.
+    """
+    if is_special(path) and not path.is_dir():
+        raise OSError(
+            errno.EINVAL,
+            "is a pipe or a device, but expected a file; copy it into a file first",
+            str(path),
+        )
+    with path.open("rb") as file:
+        return file.read(-1 if most is None else most)
+
+
+def most_unpacked(size: int) -> int:
+    """To how many bytes a compressed file of so many may unpack: 64 MiB, or 100 times its size.
+
+    >>> most_unpacked(10), most_unpacked(10**9)
+    (67108864, 100000000000)
+    """
+    return max(UNSUSPICIOUS, RATIO * size)
 
 
 def write_file(path: Path, content: bytes) -> None:

@@ -11,6 +11,7 @@ Where to read what is checked, in the order of the mathematics:
 |----------------------|-----------------------------------------------------------------------|
 | `reading.py`         | canonical JSON, exact fields, exact numbers                           |
 | `reject.py`          | how a check says no                                                   |
+| `cost.py`            | bounds on what is computed                                            |
 | `checking.py`        | the top level, the digests, the choice of the check                   |
 | `verdict.py`         | what comes of a check                                                 |
 | `command.py`         | the command line                                                      |

@@ -26,6 +26,7 @@ from math import ceil, floor
 
 from convattn_check import reading as read
 from convattn_check.claims import require_claim
+from convattn_check.cost import Work, longest
 from convattn_check.given_kernel import FIELDS, HEAD_FIELDS, read_kernel, read_products
 from convattn_check.reject import Reject, require, show
 
@@ -85,9 +86,10 @@ def check_approximation(claim: str, value: object) -> str:
         "inertia",
         f"the thresholds are all 0: nothing shows that {heads - 1} heads err",
     )
+    work = Work("the leading minors, for all thresholds together,")
     for place, threshold in enumerate(thresholds):
         if threshold > 0 and threshold not in thresholds[place + 1 :]:
-            below, allowed = negative_eigenvalues(gram, threshold), width - heads - place
+            below, allowed = negative_eigenvalues(gram, threshold, work), width - heads - place
             require(
                 below <= allowed,
                 "inertia",
@@ -126,7 +128,9 @@ def about(number: Fraction, *, up: bool = False) -> str:
     return f"{whole}.{rest:0{places}d}"
 
 
-def negative_eigenvalues(matrix: Sequence[Sequence[int]], threshold: Fraction) -> int:
+def negative_eigenvalues(
+    matrix: Sequence[Sequence[int]], threshold: Fraction, work: Work | None = None
+) -> int:
     """How many eigenvalues of a symmetric integer matrix lie below the threshold.
 
     Bareiss without exchanging rows: the pivots are the leading minors of q·matrix - p·I.
@@ -134,6 +138,7 @@ def negative_eigenvalues(matrix: Sequence[Sequence[int]], threshold: Fraction) -
     >>> negative_eigenvalues([[2, 1], [1, 2]], Fraction(5, 2))  # the eigenvalues are 1 and 3
     1
     """
+    work = work or Work("the leading minors")
     p, q = threshold.numerator, threshold.denominator
     rows = [[q * entry for entry in row] for row in matrix]
     for place, row in enumerate(rows):
@@ -147,8 +152,10 @@ def negative_eigenvalues(matrix: Sequence[Sequence[int]], threshold: Fraction) -
                 f"a leading minor of G - {show(threshold)} I is 0; choose another threshold",
             )
         changes += (pivot < 0) != (previous < 0)
+        long = longest(top)
         for row in rows[place + 1 :]:
             factor = row[place]
+            work.add(3 * (len(rows) - place), long, longest(row))
             for at in range(place, len(rows)):
                 row[at] = (row[at] * pivot - factor * top[at]) // previous
         previous = pivot

@@ -19,6 +19,7 @@ from convattn_check import reading as read
 from convattn_check.reject import Reject, require, show
 
 MOST_BITS = 2**27  # of all the powers of a "scalar_power" certificate together
+LONGEST_POWER = 2**12  # bits of one of them, above and below the line
 FAMILIES = {
     "one_hot_limit": ("score", "targets"),
     "leaky_one_hot": ("leak", "targets"),
@@ -46,14 +47,17 @@ class Attention(NamedTuple):
     exponents: Sequence[int] = ()
 
 
-def read_attention(value: object, offsets: Sequence[Offset]) -> Attention:
-    """The rows of the family that the certificate names."""
+def read_attention(value: object, offsets: Sequence[Offset], heads: int) -> Attention:
+    """The rows of so many heads, of the family that the certificate names."""
     given = value if isinstance(value, dict) else {}
     family = read.string(given.get("family"), "attention.family", FAMILIES)
     names = ["family", *FAMILIES[family]]
     if family == "one_hot_limit":
         names += SCORES[read.string(given.get("score"), "attention.score", SCORES)]
     body = read.fields(value, "attention", names)
+    one_each = FAMILIES[family][-1]
+    count = len(read.items(body[one_each], f"attention.{one_each}"))
+    require(count == heads, "heads", f"heads is {heads}, but the attention describes {count}")
     if family == "one_hot_limit":
         return _one_hot_limit(body, offsets)
     return _leaky_one_hot(body, offsets) if family == "leaky_one_hot" else _powers(body, offsets)
@@ -70,18 +74,21 @@ def require_realizable(rows: Sequence[Row], regime: str, offsets: int) -> None:
     """
     for head, row in enumerate(rows):
         u0, u1 = row.get(offsets, Fraction()), row.get(offsets + 1, Fraction())
-        weights = [row.get(index, Fraction()) for index in range(offsets)]
+        weights = [weight for index, weight in row.items() if index < offsets]
+        least = min(weights, default=Fraction())
+        if len(weights) < offsets:
+            least = min(least, Fraction())
         if regime == "limit":
-            fine = u0 == u1 == 0 and min(weights) >= 0 and sum(weights) > 0
+            fine = u0 == u1 == 0 and least >= 0 and any(weights)
         else:
-            lowest = min(weights) + u1
+            lowest = least + u1
             fine = u0 >= 0 and u1 >= 0 and u0 + u1 > 0 and (lowest > 0 or (lowest == 0 and u0 > 0))
-        require(
-            fine,
-            "realizable",
-            f"head {head} has min c = {show(min(weights))}, u0 = {show(u0)}, u1 = {show(u1)}; this "
-            f"is not a softmax in the regime {regime!r}",
-        )
+        if not fine:
+            raise Reject(
+                "realizable",
+                f"head {head} has min c = {show(least)}, u0 = {show(u0)}, u1 = {show(u1)}; this is "
+                f"not a softmax in the regime {regime!r}",
+            )
 
 
 def _one_hot_limit(body: dict[str, object], offsets: Sequence[Offset]) -> Attention:
@@ -196,8 +203,14 @@ def _powers(body: dict[str, object], offsets: Sequence[Offset]) -> Attention:
         "attention",
         f"exponents {show(exponents)}, expected distinct integers",
     )
-    bits = sum(base.numerator.bit_length() + base.denominator.bit_length() for base in bases)
-    require(bits * sum(exponents) <= MOST_BITS, "range", f"the powers take over {MOST_BITS} bits")
+    bits = [base.numerator.bit_length() + base.denominator.bit_length() for base in bases]
+    long, all_bits = max(bits) * max(exponents, default=0), sum(bits) * sum(exponents)
+    require(
+        long <= LONGEST_POWER and all_bits <= MOST_BITS,
+        "cost",
+        f"the powers take up to {long} bits each and {all_bits} together, expected up to "
+        f"{LONGEST_POWER} and {MOST_BITS}: give a smaller case, shorter bases or lower exponents",
+    )
     rows = [
         {index: base**exponent - 1 for index, base in enumerate(bases)}
         | {len(offsets) + 1: Fraction(1)}

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -25,12 +26,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     verdicts = [(name, _check_file(name, options.ignore_digests)) for name in options.files]
     accepted = sum(verdict.accepted for _, verdict in verdicts)
     if options.json:
-        print(json.dumps([_as_dict(name, verdict) for name, verdict in verdicts], indent=2))
+        text = json.dumps([_as_dict(name, verdict) for name, verdict in verdicts], indent=2)
     else:
-        for name, verdict in verdicts:
-            print(_line(name, verdict))
         seconds = time.perf_counter() - started
-        print(f"{accepted} accepted, {len(verdicts) - accepted} rejected in {seconds:.2f} s")
+        last = f"{accepted} accepted, {len(verdicts) - accepted} rejected in {seconds:.2f} s"
+        text = "\n".join([*(_line(name, verdict) for name, verdict in verdicts), last])
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:  # its reader has seen enough
+        sys.stdout = None
+    except OSError as error:
+        sys.stdout = None  # or the interpreter would try again
+        print(f"the verdicts cannot be written: {error}", file=sys.stderr)
+        return 1
     return 0 if accepted == len(verdicts) else 1
 
 
@@ -51,7 +59,10 @@ def _parser() -> argparse.ArgumentParser:
 
 def _check_file(name: str, ignore_digests: bool) -> Verdict:
     try:
-        with Path(name).open("rb") as file:
+        path = Path(name)
+        if path.exists() and not (path.is_file() or path.is_dir()):
+            raise ValueError("it is a pipe or a device")  # which may never begin, or never end
+        with path.open("rb") as file:
             content = file.read(LARGEST_FILE + 1)
     except (OSError, ValueError) as error:
         return Verdict(False, "", "unreadable", f"the file cannot be read: {error}", 0.0)

@@ -29,12 +29,12 @@ layer is the convolution of the filled image.
 from collections.abc import Sequence
 from fractions import Fraction
 from itertools import product
-from math import lcm
 
 from convattn_check import reading as read
 from convattn_check.attention import Offset, Row, read_attention, require_realizable
 from convattn_check.claims import Facts, require_claim
 from convattn_check.convolution import Axis
+from convattn_check.cost import Work, longest, whole_numbers
 from convattn_check.reject import Reject, require, show
 from convattn_check.values import Column, read_values
 
@@ -69,17 +69,10 @@ def check_equality(claim: str, value: object) -> str:
         )
     ring = _read_ring(body["ring"], axes)
 
-    attention = read_attention(body["attention"], offsets)
+    facts.offsets = len(offsets)
+    facts.heads = read.integer(body["heads"], "heads", 1, MOST_OFFSETS + 1)
+    attention = read_attention(body["attention"], offsets, facts.heads)
     facts.family, facts.score = attention.family, attention.score
-    facts.offsets, facts.heads = (
-        len(offsets),
-        read.integer(body["heads"], "heads", 1, MOST_OFFSETS + 1),
-    )
-    require(
-        len(attention.rows) == facts.heads,
-        "heads",
-        f"heads is {facts.heads}, but the attention describes {len(attention.rows)}",
-    )
     require_realizable(attention.rows, facts.regime, len(offsets))
     require_claim(facts)
     require_identity(attention.rows, read_values(body["values"], attention, len(offsets)), offsets)
@@ -102,20 +95,20 @@ def require_identity(
 ) -> None:
     """Rowsᵀ V = identity over two rows of zeros, column by column in whole numbers.
 
-    Head h's row is scaled by its common denominator, and V_hδ' divided by it; then the column is
-    scaled by its own common denominator L, and the sums must be L at δ' and 0 elsewhere.
+    The rows are scaled by their common denominator R, each column by its own, L; the sums must be
+    R·L at δ' and 0 elsewhere.
     """
-    scales = [lcm(*(entry.denominator for entry in row.values())) for row in rows]
-    whole = [
-        [(at, int(entry * scale)) for at, entry in row.items()]
-        for row, scale in zip(rows, scales, strict=True)
-    ]
+    work = Work("the sums over the heads")
+    scaled, common = whole_numbers([x for row in rows for x in row.values()], "attention")
+    remaining = iter(scaled)
+    whole = [[(at, next(remaining)) for at in row] for row in rows]
+    long = [longest(entry for _, entry in row) for row in whole]
     for number, column in enumerate(columns):
-        weights = {head: value / scales[head] for head, value in column.items()}
-        unit = lcm(*(weight.denominator for weight in weights.values()))
+        factors, own = whole_numbers([*column.values()], "values")
+        unit = common * own
         sums = [0] * (len(columns) + 2)
-        for head, weight in weights.items():
-            factor = weight.numerator * (unit // weight.denominator)
+        for head, factor in zip(column, factors, strict=True):
+            work.add(len(whole[head]), long[head], factor.bit_length())
             for at, entry in whole[head]:
                 sums[at] += entry * factor
         for at, total in enumerate(sums):

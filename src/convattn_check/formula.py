@@ -140,8 +140,8 @@ class Evaluation:
         self.steps += steps
         require(
             self.steps <= MOST_STEPS,
-            "range",
-            f"the formulas take more than {MOST_STEPS} steps",
+            "cost",
+            f"the formulas take more than {MOST_STEPS} steps: give smaller sizes",
         )
 
     def _assign(self, axes: Axes, index: Sequence[int]) -> dict[str, int] | None:

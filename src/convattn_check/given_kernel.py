@@ -15,22 +15,20 @@ together put F X at the offsets and F x / N at every key, where
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from itertools import product
-from math import lcm, prod
+from math import prod
 
 from convattn_check import reading as read
 from convattn_check.attention import Attention, Offset, require_realizable
 from convattn_check.claims import Facts
 from convattn_check.convolution import Axis, kernel_entry
+from convattn_check.cost import Work, longest, whole_numbers
 from convattn_check.elimination import eliminate
 from convattn_check.reject import require, show
 from convattn_check.values import read_values
 
 MOST_OFFSETS = 128
 MOST_ROWS = 2**14
-MOST_STEPS = 10**7  # rows times offsets²: what F X takes
-LARGEST_WHOLE = 2**1024  # common denominators, and what they multiply
 FIELDS = ("kernel_size", "patch_size", "in_channels", "out_channels", "kernel", "heads")
 HEAD_FIELDS = ("attention", "values")
 
@@ -138,12 +136,7 @@ def read_kernel(
     require(rows <= MOST_ROWS, "range", f"F has {rows} distinct rows, expected up to {MOST_ROWS}")
     offsets = prod(len(axis.offsets()) for axis in kernel.axes)
     require(offsets <= most_offsets, "range", f"{offsets} offsets, expected up to {most_offsets}")
-    require(
-        rows * offsets**2 <= MOST_STEPS,
-        "range",
-        f"F has {rows} distinct rows and {offsets} offsets, expected up to {MOST_STEPS} = "
-        "rows times offsets squared",
-    )
+    Work("the Gram matrix of F, or F X,").add(rows * offsets**2, 64, 64)
     heads = read.integer(body["heads"], "heads", 1, MOST_OFFSETS + 1)
     facts = Facts(kind, claim, size, patch, channels=kernel.channels, heads=heads, offsets=offsets)
     return facts, kernel
@@ -168,30 +161,14 @@ def read_products(body: dict[str, object], facts: Facts) -> tuple[list[list[int]
     columns = read_values(body["values"], Attention("given", rows), width)
     maps, divisor = whole_numbers([v for column in columns for v in column.values()], "values")
     remaining = iter(maps)
+    work, long = Work("the product of values and attention"), longest(whole)
     matrix = []
     for column in columns:
         line = [0] * (width + 1)
         for head in column:
             value = next(remaining)
+            work.add(len(line), long, value.bit_length())
             for at, weight in enumerate(weights[head]):
                 line[at] += value * weight
         matrix.append(line)
     return matrix, unit * divisor
-
-
-def whole_numbers(numbers: Sequence[Fraction], where: str) -> tuple[list[int], int]:
-    """The numbers times a common denominator, and this denominator, before anything is added.
-
-    >>> whole_numbers([Fraction(1, 2), Fraction(-2, 3)], "values")
-    ([3, -4], 6)
-    """
-    unit = 1
-    for number in numbers:
-        unit = lcm(unit, number.denominator)
-        require(
-            unit < LARGEST_WHOLE and abs(number.numerator) < LARGEST_WHOLE,
-            "range",
-            f"{where} has {show(number)}; numerators, and the common denominator of all, are "
-            "expected below 2^1024",
-        )
-    return [number.numerator * (unit // number.denominator) for number in numbers], unit

@@ -20,8 +20,10 @@ equal. With a stride s the queries are every s-th node on each axis: s·n, on �
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from itertools import product
+from math import prod
 
 from convattn_check import reading as read
+from convattn_check.cost import LARGEST_PART, whole_numbers
 from convattn_check.polynomial import Tensor, constant, flat
 from convattn_check.reject import Reject, require, show
 
@@ -39,6 +41,9 @@ def read_grid(value: object, where: str) -> tuple[tuple[int, int, int], Tensor, 
     body = read.fields(value, where, names)
     grid = read.integers(body["grid"], f"{where}.grid", None, 1, MOST_NODES)
     require(1 <= len(grid) <= 3, "range", f"{where} has {len(grid)} axes, expected 1 to 3")
+    require(
+        prod(grid) <= MOST_NODES, "range", f"{where} has {prod(grid)} nodes, up to {MOST_NODES}"
+    )
     stride = read.integer(body["stride"], f"{where}.stride", 1, MOST_NODES)
     shifts = [
         tuple(read.integers(shift, f"{where}.shifts", len(grid), -MOST_NODES, MOST_NODES))
@@ -54,11 +59,11 @@ def read_grid(value: object, where: str) -> tuple[tuple[int, int, int], Tensor, 
         )
     nodes = list(product(*(range(n) for n in grid)))
     queries = list(product(*(range(0, n, stride) for n in grid)))
-    require(len(nodes) <= MOST_NODES, "range", f"{where} has {len(nodes)} nodes")
     leak = Fraction(0)
     if border == "leaky":
         leak = read.rational(body["leak"], f"{where}.leak")
         require(0 < leak < 1, "range", f"{where}.leak is {show(str(leak))}, expected 0 < ε < 1")
+        whole_numbers([leak], f"{where}.leak", LARGEST_PART)
     entries: Tensor = {}
     for (number, shift), (row, query) in product(enumerate(shifts), enumerate(queries)):
         target = tuple(q + d for q, d in zip(query, shift, strict=True))

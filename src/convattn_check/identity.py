@@ -15,6 +15,7 @@ from math import prod
 
 from convattn_check import reading as read
 from convattn_check.claims import Facts, require_claim
+from convattn_check.cost import LARGEST_PART, whole_numbers
 from convattn_check.formula import Evaluation, entry_text, read_formula, shape
 from convattn_check.formulas import FORMULAS, Identity
 from convattn_check.grid_matrices import BORDERS, read_grid
@@ -23,7 +24,6 @@ from convattn_check.polynomial import Index, Tensor, constant
 from convattn_check.reject import Reject, require, show
 
 LARGEST_SIZE = 64
-LARGEST_PART = 10**60  # of a number, above and below the line
 MOST_ENTRIES = 4_096
 FIELDS = ("identity", "sizes", "tensors", "definitions", "equal", "differ")
 
@@ -129,12 +129,7 @@ def _read_tensor(
         require(found == lengths, "tensors", f"{where} has the shape {found}, expected {lengths}")
         return entries
     given = read.rationals(value, where, len(places))
-    for entry in given:
-        require(
-            max(abs(entry.numerator), entry.denominator) < LARGEST_PART,
-            "range",
-            f"{where} has {show(entry)}, expected up to 60 digits above and below",
-        )
+    whole_numbers(given, where, LARGEST_PART)
     entries = {place: constant(x) for place, x in zip(places, given, strict=True) if x}
     columns = {place[-1] for place in entries} if kind == "mask" else set()
     fits = {

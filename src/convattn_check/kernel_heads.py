@@ -28,6 +28,7 @@ from fractions import Fraction
 
 from convattn_check import reading as read
 from convattn_check.claims import require_claim
+from convattn_check.cost import Work, longest, whole_numbers
 from convattn_check.given_kernel import (
     FIELDS,
     HEAD_FIELDS,
@@ -37,9 +38,8 @@ from convattn_check.given_kernel import (
     read_minor,
     read_products,
     require_tokens,
-    whole_numbers,
 )
-from convattn_check.reject import require, show
+from convattn_check.reject import Reject, require, show
 
 BOUND_FIELDS = ("rows", "columns", "determinant", "unread", "tokens_per_side", "limit")
 
@@ -52,16 +52,18 @@ def check_kernel_heads(claim: str, value: object) -> str:
     offsets = kernel.offsets()
     flattened = [[kernel.entry(row, offset) for offset in offsets] for row, _ in kernel.rows()]
     products, unit = read_products(body, facts)
+    long = longest(entry for line in products for entry in line)
+    Work("F X").add(len(flattened) * len(offsets) * (len(offsets) + 1), long, 64)
     for row in flattened:
         for at in range(len(offsets) + 1):
             found = sum(entry * line[at] for entry, line in zip(row, products, strict=True))
             expected = row[at] if at < len(offsets) else 0
-            require(
-                found == expected * unit,
-                "identity",
-                f"at {offsets[at] if at < len(offsets) else 'u'} the heads put "
-                f"{show(Fraction(found, unit))}, expected {show(expected)}",
-            )
+            if found != expected * unit:
+                raise Reject(
+                    "identity",
+                    f"at {offsets[at] if at < len(offsets) else 'u'} the heads put "
+                    f"{show(Fraction(found, unit))}, expected {show(expected)}",
+                )
 
     rank, most = facts.heads - 1, read.LARGEST_POSITION
     rows, columns = read_minor(body, kernel, rank)

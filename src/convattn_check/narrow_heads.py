@@ -29,12 +29,12 @@ from math import prod
 from convattn_check import reading as read
 from convattn_check.claims import Facts, require_claim
 from convattn_check.convolution import ABSENT, Axis
+from convattn_check.cost import Work, whole_numbers
 from convattn_check.elimination import eliminate
-from convattn_check.given_kernel import whole_numbers
 from convattn_check.reject import require
 
 FIELDS = "kernel_size patch_size in_channels out_channels head_dimension regime heads count"
-MOST_HEADS, MOST_OFFSETS = 256, 32
+MOST_HEADS, MOST_OFFSETS, MOST_COORDINATES = 256, 32, 2**14
 
 
 def check_narrow_heads(claim: str, value: object) -> str:
@@ -49,6 +49,11 @@ def check_narrow_heads(claim: str, value: object) -> str:
     dimension = read.integer(body["head_dimension"], "head_dimension", 1)
     regime = read.string(body["regime"], "regime", ("limit", "finite"))
     width = prod(patch) * min(inputs, outputs)
+    require(
+        width <= MOST_COORDINATES,
+        "range",
+        f"a token has {width} coordinates, expected up to {MOST_COORDINATES}",
+    )
     count = read.integer(body["count"], "count", 1, MOST_HEADS)
     axes = [Axis(k, p) for k, p in zip(size, patch, strict=True)]
     offsets = list(product(*(axis.offsets() for axis in axes)))
@@ -86,10 +91,11 @@ def check_narrow_heads(claim: str, value: object) -> str:
         )
         for j in coordinates:
             held[j].append(number)
+    work = Work("the ranks, for all coordinates together,")
     for j, (reads, numbers) in enumerate(zip(joined, held, strict=True)):
         own_rows = [rows[head] for head in numbers]
         finite = regime == "finite"
-        enough = _spans(own_rows, reads) if finite else _reaches(own_rows, reads, centre)
+        enough = _spans(own_rows, reads, work) if finite else _reaches(own_rows, reads, centre)
         require(enough, "span", f"coordinate {j}: its heads {numbers} do not reach all it is at")
     end = "at finite scores, exactly"
     if regime == "limit":
@@ -127,12 +133,12 @@ def _split(joined: list[list[int]], dimension: int, finite: bool) -> int:
     return sum(-(-width // dimension) for width in parts)
 
 
-def _spans(rows: list[list[int]], reads: list[int]) -> bool:
+def _spans(rows: list[list[int]], reads: list[int], work: Work) -> bool:
     """Whether the unit vectors at `reads` lie in the span of the rows."""
     if not rows:
         return False
     units = [[int(at == unit) for at in range(len(rows[0]))] for unit in reads]
-    return eliminate(rows)[0] == eliminate([*rows, *units])[0]
+    return eliminate(rows, work)[0] == eliminate([*rows, *units], work)[0]
 
 
 def _reaches(rows: list[list[int]], reads: list[int], centre: int) -> bool:

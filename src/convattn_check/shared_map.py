@@ -9,9 +9,11 @@ from fractions import Fraction
 from convattn_check import reading as read
 from convattn_check.claims import Facts, require_claim
 from convattn_check.convolution import Axis
-from convattn_check.reject import require, show
+from convattn_check.cost import Work, longest, whole_numbers
+from convattn_check.reject import Reject, require, show
 
 MOST_HEADS = 1024
+Head = tuple[list[list[int]], int]  # rows of numerators, and their denominator
 
 
 def check_no_shared_map(claim: str, value: object) -> str:
@@ -27,9 +29,12 @@ def check_no_shared_map(claim: str, value: object) -> str:
     body = read.fields(value, "body", names)
     (size,) = read.sides(body["kernel_size"], "kernel_size", 1)
     (pixels,) = read.sides(body["pixels"], "pixels", 1)
+    number = len(read.items(body["heads"], "heads"))
+    require_claim(Facts("no_shared_map", claim, (size,), heads=number))
+    require(number <= MOST_HEADS, "range", f"{number} heads, expected up to {MOST_HEADS}")
     heads = read.array(body["heads"], "heads", lambda head, at: _head(head, at, pixels))
-    require_claim(Facts("no_shared_map", claim, (size,), heads=len(heads)))
-    require(len(heads) <= MOST_HEADS, "range", f"more than {MOST_HEADS} heads")
+    long = longest(entry for rows, _ in heads for row in rows for entry in row)
+    work = Work("the sums over the heads")
     keys = range(pixels)
     taps = Axis(size, 1).taps()
 
@@ -39,30 +44,35 @@ def check_no_shared_map(claim: str, value: object) -> str:
         where = f"inclusion[{query}]"
         combinations = read.items(given, where, len(inside))
         for target, item in zip(inside, combinations, strict=True):
-            combination = read.rationals(item, where, len(heads))
+            given = read.rationals(item, where, len(heads))
+            combination, unit = whole_numbers(
+                [c / denominator for c, (_, denominator) in zip(given, heads, strict=True)], where
+            )
+            work.add(len(heads) * pixels, longest(combination), long)
             reached = [
-                sum((c * head[query][key] for c, head in zip(combination, heads, strict=True)), _0)
+                sum(c * rows[query][key] for c, (rows, _) in zip(combination, heads, strict=True))
                 for key in keys
             ]
-            require(
-                reached == [int(key == target) for key in keys],
-                "inclusion",
-                f"{where} for key {target} gives {show([show(x) for x in reached])}",
-            )
+            if reached != [unit * (key == target) for key in keys]:
+                found = show([show(Fraction(x, unit)) for x in reached])
+                raise Reject("inclusion", f"{where} for key {target} gives {found}")
 
-    separator = read.rationals(body["separator"], "separator", pixels * pixels)
+    given = read.rationals(body["separator"], "separator", pixels * pixels)
+    separator, unit = whole_numbers(given, "separator")
     y = [separator[query * pixels :][:pixels] for query in keys]
     tap = read.integer(body["tap"], "tap", taps[0], taps[-1])
-    for number, head in enumerate(heads):
-        product_with_head = sum((y[q][k] * head[q][k] for q in keys for k in keys), _0)
+    for number, (rows, denominator) in enumerate(heads):
+        work.add(pixels * pixels, longest(separator), long)
+        product_with_head = sum(y[q][k] * rows[q][k] for q in keys for k in keys)
         require(
             product_with_head == 0,
             "separator",
-            f"head {number} and the separator give {show(product_with_head)}, expected 0",
+            f"head {number} and the separator give "
+            f"{show(Fraction(product_with_head, unit * denominator))}, expected 0",
         )
-    product_with_tap = sum((y[q][q + tap] for q in keys if q + tap in keys), _0)
+    product_with_tap = sum(y[q][q + tap] for q in keys if q + tap in keys)
     require(product_with_tap != 0, "separator", f"tap {tap} and the separator give 0")
-    positive = all(entry > 0 for head in heads for row in head for entry in row)
+    positive = all(entry > 0 for rows, _ in heads for row in rows for entry in row)
     return (
         f"{len(heads)} heads{' with finite scores' * positive} on {pixels} pixels "
         f"span, at each query, what a kernel of size {size} reads there, but no value maps make "
@@ -70,10 +80,7 @@ def check_no_shared_map(claim: str, value: object) -> str:
     )
 
 
-_0 = Fraction(0)
-
-
-def _head(value: object, where: str, pixels: int) -> list[list[Fraction]]:
+def _head(value: object, where: str, pixels: int) -> Head:
     """The rows a(q, k) of a head: nonnegative, each with the sum one.
 
     "relative": positive weights for the shifts -(n-1), …, n-1, normalised at each query: the
@@ -81,16 +88,18 @@ def _head(value: object, where: str, pixels: int) -> list[list[Fraction]]:
     """
     if not (isinstance(value, dict) and "relative" in value):
         body = read.fields(value, where, ["rows"])
-        rows = [
+        given = [
             read.rationals(row, where, pixels) for row in read.items(body["rows"], where, pixels)
         ]
-        for row in rows:
+        flat, unit = whole_numbers([weight for row in given for weight in row], where)
+        rows = [flat[start : start + pixels] for start in range(0, len(flat), pixels)]
+        for row, weights in zip(rows, given, strict=True):
             require(
-                min(row) >= 0 and sum(row) == 1,
+                min(row) >= 0 and sum(row) == unit,
                 "realizable",
-                f"{where} has {show([show(x) for x in row])}, expected weights with the sum 1",
+                f"{where} has {show([show(x) for x in weights])}, expected weights with the sum 1",
             )
-        return rows
+        return rows, unit
     shifts = range(1 - pixels, pixels)
     pairs = read.array(
         read.fields(value, where, ["relative"])["relative"],
@@ -98,14 +107,14 @@ def _head(value: object, where: str, pixels: int) -> list[list[Fraction]]:
         lambda pair, at: read.items(pair, at, 2),
         len(shifts),
     )
-    weights = {}
-    for shift, (given, weight) in zip(shifts, pairs, strict=True):
+    for shift, (found, _) in zip(shifts, pairs, strict=True):
         require(
-            read.same(given, shift),
+            read.same(found, shift),
             "realizable",
-            f"{where} has the shift {show(given)}, not {shift}",
+            f"{where} has the shift {show(found)}, not {shift}",
         )
-        weights[shift] = read.rational(weight, where)
-    require(min(weights.values()) > 0, "realizable", f"{where} has a weight that is not positive")
-    totals = [sum(weights[k - q] for k in range(pixels)) for q in range(pixels)]
-    return [[weights[k - q] / totals[q] for k in range(pixels)] for q in range(pixels)]
+    whole, _ = whole_numbers([read.rational(weight, where) for _, weight in pairs], where)
+    require(min(whole) > 0, "realizable", f"{where} has a weight that is not positive")
+    rows = [whole[pixels - 1 - query :][:pixels] for query in range(pixels)]
+    factors, unit = whole_numbers([Fraction(1, sum(row)) for row in rows], where)
+    return [[w * factor for w in row] for row, factor in zip(rows, factors, strict=True)], unit

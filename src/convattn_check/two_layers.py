@@ -32,12 +32,14 @@ from convattn_check import reading as read
 from convattn_check.attention import Offset
 from convattn_check.claims import Facts, require_claim
 from convattn_check.convolution import Axis
-from convattn_check.reject import require, show
+from convattn_check.cost import Work, longest, whole_numbers
+from convattn_check.reject import Reject, require, show
 
 FIELDS = ("kernel_size", "patch_size", "image", "margin", "leak", "blocks", "first", "second")
-MOST_TOKENS, MOST_HEADS, MOST_STEPS = 512, 64, 3 * 10**7
+MOST_TOKENS, MOST_HEADS = 512, 64
 Matrix = list[list[int]]  # numerators over a denominator that all rows of a layer share
 Ring = list[list[int]]
+Weights = tuple[list[list[dict[int, int]]], int]
 
 
 def check_two_layers(claim: str, value: object) -> str:
@@ -59,21 +61,14 @@ def check_two_layers(claim: str, value: object) -> str:
     keys = _surrounded(between, _ring(first["ring"], "first.ring"))
     rows_1 = _attention(first["targets"], "first", leak, between, keys)
     rows_2 = _attention(second["targets"], "second", leak, image_tokens, between)
-    steps = len(rows_1) * len(rows_2) * len(image_tokens) * (len(between) + len(offsets))
-    require(
-        steps * len(image_tokens) <= MOST_STEPS,
-        "range",
-        f"the products of the attention take {steps * len(image_tokens)} steps, expected up to "
-        f"{MOST_STEPS}",
-    )
-
     facts = Facts("two_layers", claim, kernel, patch, offsets=len(offsets))
     facts.layers, facts.sides = (len(rows_1), len(rows_2)), tuple(map(len, sides))
     facts.room = all(n > max(map(abs, steps)) for n, steps in zip(image, sides, strict=True))
     facts.regime = "finite" if leak else "limit"
-    weights = _weights(first["maps"], second["maps"], facts.layers, blocks, len(offsets))
+    work = Work("the product of the attention matrices")
+    weights = _weights(first["maps"], second["maps"], facts.layers, blocks, len(offsets), work)
     inside = [keys.index(token) for token in image_tokens]
-    _require_identity(rows_1, rows_2, weights, image_tokens, inside, offsets)
+    _require_identity(rows_1, rows_2, weights, image_tokens, inside, offsets, work)
     require_claim(facts)
     scores = "finite scores" if leak else "scores in the limit"
     return (
@@ -141,33 +136,47 @@ def _attention(
 
 
 def _weights(
-    first: object, second: object, layers: Sequence[int], blocks: int, offsets: int
-) -> list[list[list[Fraction]]]:
-    """Σ_b u_hb v_gbδ, by [g][h][δ]."""
+    first: object,
+    second: object,
+    layers: Sequence[int],
+    blocks: int,
+    offsets: int,
+    work: Work,
+) -> Weights:
+    """Σ_b u_hb v_gbδ, by [g][h][δ], what is not zero, and the denominator of all."""
     copies = read.array(
         first, "first.maps", lambda head, at: read.rationals(head, at, blocks), layers[0]
     )
-    weights = [[[Fraction(0)] * offsets for _ in copies] for _ in range(layers[1])]
+    flat, unit = whole_numbers([entry for copy in copies for entry in copy], "first.maps")
+    places, coefficients = [], []
     for number, entry in enumerate(read.items(second, "second.maps")):
         where = f"second.maps[{number}]"
         *place, coefficient = read.items(entry, where, 4)
-        head, block, offset = read.position(place, where, (layers[1] - 1, blocks - 1, offsets - 1))
-        by = read.rational(coefficient, where)
-        for copy, row in zip(copies, weights[head], strict=True):
-            row[offset] += copy[block] * by
-    return weights
+        places.append(read.position(place, where, (layers[1] - 1, blocks - 1, offsets - 1)))
+        coefficients.append(read.rational(coefficient, where))
+    whole, divisor = whole_numbers(coefficients, "second.maps")
+    weights: list[list[dict[int, int]]] = [[{} for _ in copies] for _ in range(layers[1])]
+    long = longest(flat)
+    for (head, block, offset), by in zip(places, whole, strict=True):
+        work.add(len(copies), long, by.bit_length())
+        for row, copied in zip(weights[head], flat[block::blocks], strict=True):
+            if copied * by:
+                row[offset] = row.get(offset, 0) + copied * by
+    return weights, unit * divisor
 
 
 def _require_identity(
     first: list[tuple[Matrix, int]],
     second: list[tuple[Matrix, int]],
-    weights: list[list[list[Fraction]]],
+    weights: Weights,
     tokens: Sequence[Offset],
     inside: Sequence[int],
     offsets: Sequence[Offset],
+    work: Work,
 ) -> None:
     """The sums of the docstring, in whole numbers over one denominator."""
-    unit = lcm(*(w.denominator for rows in weights for row in rows for w in row))
+    maps, unit = weights
+    work.add(len(tokens) ** 2 * len(offsets))
     scale_1 = lcm(*(denominator for _, denominator in first))
     scale_2 = lcm(*(denominator for _, denominator in second))
     totals = [[[0] * len(offsets) for _ in tokens] for _ in tokens]
@@ -175,14 +184,14 @@ def _require_identity(
         ([[row[key] for row in matrix] for key in inside], scale_1 // denominator)
         for matrix, denominator in first
     ]
-    for (matrix, denominator), by_head in zip(second, weights, strict=True):
+    long_1, long_2 = scale_1.bit_length(), scale_2.bit_length()
+    for (matrix, denominator), by_head in zip(second, maps, strict=True):
         for (seen, times), row in zip(columns, by_head, strict=True):
             factor = times * (scale_2 // denominator)
-            parts = [
-                (at, w.numerator * (unit // w.denominator) * factor)
-                for at, w in enumerate(row)
-                if w
-            ]
+            parts = [(at, weight * factor) for at, weight in row.items()]
+            pairs = len(matrix) * len(seen) * bool(parts)
+            work.add(pairs * len(matrix[0]), long_1, long_2)
+            work.add(pairs * len(parts), long_1 + long_2, longest(part for _, part in parts))
             for query, line in enumerate(matrix if parts else []):
                 for key, column in enumerate(seen):
                     composed = sum(a * b for a, b in zip(line, column, strict=True))
@@ -192,9 +201,9 @@ def _require_identity(
     for (q, here), (k, there) in product(enumerate(tokens), repeat=2):
         for at, offset in enumerate(offsets):
             joined = (there[0] - here[0], there[1] - here[1]) == offset
-            require(
-                totals[q][k][at] == (one if joined else 0),
-                "identity",
-                f"from {show(here)} the token {show(there)} gets the map of {show(offset)} "
-                f"{show(Fraction(totals[q][k][at], one))} times, expected {int(joined)}",
-            )
+            if totals[q][k][at] != (one if joined else 0):
+                raise Reject(
+                    "identity",
+                    f"from {show(here)} the token {show(there)} gets the map of {show(offset)} "
+                    f"{show(Fraction(totals[q][k][at], one))} times, expected {int(joined)}",
+                )

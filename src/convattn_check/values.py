@@ -4,6 +4,7 @@ from fractions import Fraction
 
 from convattn_check import reading as read
 from convattn_check.attention import Attention
+from convattn_check.cost import LARGEST_WHOLE
 from convattn_check.reject import Reject, require, show
 
 FAMILIES = {"sparse": ("entries",), "lagrange": ("master", "denominators")}
@@ -57,6 +58,13 @@ def _lagrange(body: dict[str, object], attention: Attention, offsets: int) -> li
     )
     master = read.integers(body["master"], "values.master", offsets + 2)
     denominators = read.integers(body["denominators"], "values.denominators", offsets)
+    for number in (*master, *denominators):
+        require(
+            abs(number) < LARGEST_WHOLE,
+            "cost",
+            f"values has {show(number)}, expected numbers below {show(LARGEST_WHOLE)}: give a "
+            "smaller case",
+        )
     require(master[-1] == 1, "values", f"master leads with {show(master[-1])}, expected 1")
     columns = []
     for base, denominator in zip(bases, denominators, strict=True):

@@ -1,4 +1,5 @@
 import json
+import os
 from types import SimpleNamespace
 
 import pytest
@@ -9,13 +10,13 @@ def checker(monkeypatch):
     """A checker that accepts what says so."""
 
     def check(text, ignore_digests=False):
-        accepted = text == "good" or (ignore_digests and text == "digest")
+        accepted = text == b"good" or (ignore_digests and text == b"digest")
         code, reason = ("", "") if accepted else ("E_TEXT", "is [bad]")
         return SimpleNamespace(
             accepted=accepted, claim="C20.x", code=code, reason=reason, seconds=0.5
         )
 
-    monkeypatch.setattr("convattn_check.check", check, raising=False)
+    monkeypatch.setattr("convattn.cli.check.check", check)
 
 
 def test_check(convattn_command, checker, tmp_path):
@@ -54,3 +55,17 @@ def test_check_takes_the_committed_certificates_and_wants_some(
     done = convattn_command("check", tmp_path / "absent.json")
     assert done.code == 2
     assert "No such file" in done.err
+
+
+def test_pipes_devices_and_long_files_are_not_read_to_their_end(convattn_command, tmp_path):
+    pipe, long = tmp_path / "pipe", tmp_path / "long.json"
+    os.mkfifo(pipe)
+    for path in (pipe, "/dev/zero"):
+        done = convattn_command("check", path)
+        assert done.code == 2
+        assert f"cannot read {path}: is a pipe or a device, but expected a file" in done.err
+    with long.open("wb") as file:
+        file.truncate(2**40)
+    done = convattn_command("check", long)
+    assert done.code == 1
+    assert "range: the file is longer than 500000 bytes" in done.out

@@ -1,4 +1,5 @@
 import json
+import re
 import subprocess
 import sys
 
@@ -162,3 +163,11 @@ def test_the_closed_forms_start_no_jax():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "False"
+
+
+def test_a_narrow_terminal_loses_no_column(convattn_command, monkeypatch):
+    monkeypatch.setattr("convattn.cli.output.PLAIN_WIDTH", 40)
+    out = convattn_command("heads", "--kernel-size", "3").out
+    assert re.search(r"heads +claim +basis +why", out)
+    assert "…" not in out
+    assert re.search(r"exact: sufficient +2 +S.kernel +proved +rank F [+] 1", out)

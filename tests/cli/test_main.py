@@ -2,6 +2,7 @@ import os
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from ledger.proof_files import claim, evidence, write
@@ -84,13 +85,76 @@ def test_a_defect_is_reported_in_one_line(convattn_command, monkeypatch):
 
 
 def test_a_reader_that_goes_away_is_no_failure(tmp_path):
-    directory = write(tmp_path, p__a=claim("S.a"))
-    words = [sys.executable, "-m", "convattn.cli", "ledger", "--proofs", str(directory)]
     read, written = os.pipe()
     os.close(read)
-    done = subprocess.run(words, stdout=written, stderr=subprocess.PIPE, text=True, check=False)
+    done = subprocess.run(
+        ledger_of_one(tmp_path), stdout=written, stderr=subprocess.PIPE, text=True, check=False
+    )
     os.close(written)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def ledger_of_one(tmp_path):
+    directory = write(tmp_path, p__a=claim("S.a"))
+    return [sys.executable, "-m", "convattn.cli", "ledger", "--proofs", str(directory)]
+
+
+def test_a_full_disk_is_wrong_use_and_no_defect(tmp_path):
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            ledger_of_one(tmp_path), stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert done.stderr.startswith("convattn ledger: ")
+
+
+@pytest.mark.parametrize("closed", ["1>&-", "2>&-", "1>&- 2>&-"])
+def test_closed_outputs_are_no_failure(tmp_path, closed):
+    words = ["sh", "-c", f'"$@" {closed}', "sh", *ledger_of_one(tmp_path)]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+LOADING = """
+import sys
+from convattn.cli.interruption import loading_can_be_interrupted
+
+sys.path.insert(0, sys.argv[1])
+with loading_can_be_interrupted("program"):
+    try:
+        import module_that_loads
+    except KeyboardInterrupt:
+        print("loading was interrupted")
+    try:
+        module_that_loads.interrupt()
+    except KeyboardInterrupt:
+        print("running was interrupted")
+"""
+
+
+@pytest.mark.parametrize(
+    ("last", "code", "out", "err"),
+    [
+        ("interrupt()", 130, "", "program: interrupted\n"),
+        ("", 0, "running was interrupted\n", ""),
+    ],
+    ids=["loading", "running"],
+)
+def test_an_interrupt_amid_loading_ends_the_process(tmp_path, last, code, out, err):
+    module = f"import os, signal\ndef interrupt():\n    os.kill(os.getpid(), signal.SIGINT)\n{last}"
+    (tmp_path / "module_that_loads.py").write_text(module)
+    done = subprocess.run(
+        [sys.executable, "-c", LOADING, str(tmp_path)], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (code, out, err)
+
+
+def test_names_do_not_command_the_terminal(convattn_command):
+    done = convattn_command("check", "a\nACCEPT  b\x1b[31m\u202e")
+    assert done.code == 2
+    assert done.err == (
+        "convattn check: cannot read a\\nACCEPT  b\\x1b[31m\\u202e: No such file or directory\n"
+    )
 
 
 @pytest.mark.slow

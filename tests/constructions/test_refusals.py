@@ -1,9 +1,11 @@
 """What conversion refuses, each by name."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import convattn as ca
 from convattn.constructions.conversion import conv_to_attention
 from convattn.constructions.regimes import CONSTRUCTIONS
 
@@ -90,6 +92,17 @@ REFUSALS = {
     "logit complex": ({"exact": False, "logit": 1j}, "logit=1j, but expected one real number"),
     "leak a word": ({"leak": "half"}, "leak='half', but expected one real number"),
     "head_dim a word": ({"head_dim": "4"}, "head_dim='4', but expected an integer ≥ 1"),
+    "dilation beyond any image": ({"dilation": 10**22}, "dilation=10*, but expected at most 10485"),
+    "stride beyond any image": ({"stride": 10**30}, "stride=10*, but expected at most 1048576"),
+    "a ring of a million tokens": ({"dilation": 10**6}, "a single query 2000001 keys, but at most"),
+    "patches of 10²³ pixels": ({"patch_size": 10**23}, "patch_size=10*, but expected at most 4096"),
+    "head_dim of a billion": ({"head_dim": 10**9}, "head_dim=10*, but expected at most"),
+    "head_dim of much memory": ({"head_dim": 2**27}, "value and output maps of 4 heads of dimens"),
+    "a leak without a leak": (
+        {"encoding": "quadratic", "leak": 0.1},
+        "leak=0.1 was given, but only the exact form of encoding='bias' has a leak",
+    ),
+    "a leak in the limit": ({"exact": False, "leak": 0.1}, "leak=0.1 was given, but only the"),
     "groups zero": ({"groups": 0}, "groups=0, but expected an integer ≥ 1"),
 }
 
@@ -135,3 +148,52 @@ def test_the_table_of_encodings_says_what_is_taken():
                 with pytest.raises(ValueError, match="exact=True"):
                     conv_to_attention(ONES, encoding=encoding, exact=exact)
         conv_to_attention(ONES, encoding=encoding, exact=False, **{row.limit: 100.0})
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "wrong", "right"),
+    [
+        ("leak", {}, (-0.5, 0.0, 1.0, 1.5), 0.1),
+        ("alpha", {"encoding": "quadratic"}, (-1.0, 0.0), 46.0),
+    ],
+)
+def test_a_traced_number_outside_its_range_gives_nothing_but_nan(name, options, wrong, right):
+    @jax.jit
+    def run(number):
+        layer = conv_to_attention(ONES, **options, **{name: number})
+        return ca.apply_attention(layer, jnp.ones((1, 5, 2)))
+
+    assert jnp.isfinite(run(right)).all()
+    for number in wrong:
+        assert jnp.isnan(run(number)).all()
+
+
+def test_maps_too_large_are_refused_before_they_are_made():
+    with pytest.raises(ValueError, match="the maps of 9 offsets from 40000 to 40000 features"):
+        conv_to_attention(np.ones((3, 3, 1, 1), np.float32), patch_size=200)
+
+
+def test_an_image_too_large_is_refused_before_it_is_read():
+    layer = conv_to_attention(np.ones((3, 3, 1, 1), np.float32))
+    with pytest.raises(ValueError, match="makes 90000 queries and 91204 keys, whose scores"):
+        ca.attention_to_conv(layer, 3, image_size=300)
+    narrow = conv_to_attention(np.ones((1, 1, 40, 40), np.float32), exact=False)
+    with pytest.raises(ValueError, match=r"the linear map of images of \(30, 30\) pixels"):
+        ca.attention_to_conv(narrow, 1, image_size=30)
+
+
+def test_integers_that_floats_round_are_refused():
+    exact = np.full((1, 1, 1), 2**24, np.int32)
+    assert conv_to_attention(exact).dtype == jnp.float32
+    for beyond in (2**24 + 1, 2**31 - 1, -(2**24) - 1):
+        with pytest.raises(ValueError, match=r"kernel holds integers of int32 that float32 rounds"):
+            conv_to_attention(np.full((1, 1, 1), beyond, np.int32))
+
+
+def test_integers_of_64_bits_become_floats_of_64_bits():
+    with jax.enable_x64(True):
+        layer = conv_to_attention(np.full((1, 1, 1), 2**53, np.int64))
+        assert layer.dtype == jnp.float64
+        for beyond in (2**53 + 1, 2**63 - 1):
+            with pytest.raises(ValueError, match="int64 that float64 rounds"):
+                conv_to_attention(np.full((1, 1, 1), beyond, np.int64))

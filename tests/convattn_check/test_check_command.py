@@ -1,4 +1,5 @@
 import json
+import os
 import runpy
 import sys
 
@@ -88,9 +89,21 @@ def test_any_name_is_printed_on_one_line_of_ascii(folder, capsys):
     assert [verdict["file"] for verdict in json.loads(capsys.readouterr().out)] == names
 
 
-def test_a_file_without_end_is_not_read_to_its_end(capsys):
-    assert main(["/dev/zero"]) == 1
-    assert capsys.readouterr().out.startswith("REJECT  range  /dev/zero  ")
+def test_a_pipe_or_a_device_is_not_read(tmp_path, capsys):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    assert main(["/dev/zero", str(pipe)]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("REJECT  unreadable  /dev/zero  the file cannot be read: it is a")
+    assert lines[1].startswith(f"REJECT  unreadable  {pipe}  the file cannot be read: it is a pipe")
+
+
+def test_a_long_file_is_not_read_to_its_end(tmp_path, capsys):
+    path = tmp_path / "long.json"
+    with path.open("wb") as file:
+        file.truncate(2**40)
+    assert main([str(path)]) == 1
+    assert capsys.readouterr().out.startswith(f"REJECT  range  {path}  the file is longer than")
 
 
 def test_as_a_module(folder, capsys, monkeypatch):
@@ -99,3 +112,15 @@ def test_as_a_module(folder, capsys, monkeypatch):
         runpy.run_module("convattn_check", run_name="__main__")
     assert stop.value.code == 0
     assert capsys.readouterr().out.startswith("ACCEPT  C20.rank  rank.json")
+
+
+@pytest.mark.parametrize(("problem", "code"), [(BrokenPipeError(), 0), (OSError(28, "full"), 1)])
+def test_output_that_cannot_be_written(folder, capsys, monkeypatch, problem, code):
+    class Full:
+        def write(self, text):
+            raise problem
+
+    monkeypatch.setattr(sys, "stdout", Full())
+    assert main(["rank.json"]) == code
+    assert sys.stdout is None
+    assert ("the verdicts cannot be written" in capsys.readouterr().err) == bool(code)

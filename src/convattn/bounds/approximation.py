@@ -47,6 +47,7 @@ from convattn.constructions.row_basis import concrete_kernel, distinct_rows
 from convattn.encodings.base import score_dtype
 from convattn.encodings.layer import AttentionLayer
 from convattn.encodings.mixture import MixtureEncoding
+from convattn.operators.arrays import as_floats
 from convattn.operators.convolution import check_kernel
 from convattn.operators.integers import as_integer
 
@@ -114,8 +115,7 @@ def approximate_convolution(
     heads = as_integer(heads, "heads", 1)
     concrete_kernel(kernel)  # refuses what has no concrete real entries
     array, bias = check_kernel(kernel, bias, 1)
-    if not jnp.issubdtype(array.dtype, jnp.inexact):
-        array = array.astype(jnp.result_type(array, jnp.float32))
+    array = as_floats(array, "kernel")
     geometry = ConvolutionGeometry.of(array.shape[:-2], patch_size, 1, dilation)
     rows, counts = distinct_rows(np.asarray(array, np.float64), geometry)
     bounds = tail_energy_bounds(rows, counts)

@@ -44,6 +44,7 @@ from convattn.constructions.li_output_map import token_bias, token_maps
 from convattn.constructions.regimes import require_leak
 from convattn.encodings.base import score_dtype
 from convattn.encodings.layer import AttentionLayer
+from convattn.operators.arrays import as_floats
 from convattn.operators.convolution import check_kernel
 from convattn.operators.shifts import Shift, per_axis
 
@@ -254,8 +255,7 @@ def bare_zero_padding_layer(
             "softmax layer maps equal tokens to equal outputs (S.padding); lay the zero ring that "
             "conv_to_attention lays"
         )
-    if not jnp.issubdtype(kernel.dtype, jnp.inexact):
-        kernel = kernel.astype(jnp.result_type(kernel, jnp.float32))
+    kernel = as_floats(kernel, "kernel")
     require_leak(leak, score_dtype(kernel))
     kernel, geometry, grid = read_sizes(kernel, tokens, patch_size, dilation)
     maps = token_maps(kernel, geometry)

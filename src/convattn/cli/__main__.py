@@ -6,7 +6,7 @@ Exit codes: those of `convattn.cli.running`, and 3 where `prove` finds no Coq.
 import sys
 from collections.abc import Sequence
 
-from convattn.cli.running import SUCCESS, dispatch, guarded
+from convattn.cli.interruption import loading_can_be_interrupted
 
 COMMANDS = {
     "verify": "convattn.cli.verify:Verify",
@@ -35,10 +35,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         The exit code.
     """
     words = sys.argv[1:] if arguments is None else list(arguments)
-    return guarded(" ".join(["convattn", *words[:1]]), lambda: _run(words))
+    command = " ".join(["convattn", *words[:1]])
+    with loading_can_be_interrupted(command):
+        from convattn.cli.running import guarded
+
+        return guarded(command, lambda: _run(words))
 
 
 def _run(words: list[str]) -> int:
+    from convattn.cli.running import SUCCESS, dispatch
+
     if words == ["--version"]:
         from convattn import __version__
 

@@ -8,7 +8,10 @@ from tyro.conf import Positional
 
 from convattn.cli.output import console, print_lines, require_outputs, write_json
 from convattn.cli.running import FAILED, SUCCESS, Flag, Json, UsageError, option
+from convattn.files import read_file
 from convattn.ledger.locations import certificates_directory
+from convattn_check import check
+from convattn_check.reading import LARGEST_FILE
 
 
 @dataclass(frozen=True)
@@ -39,11 +42,9 @@ class Check:
         paths = list(self.files) or _committed()
         require_outputs({"--json": self.json}, {"FILES": paths})
         texts = [(path, _read(path)) for path in paths]
-        import convattn_check
-
         verdicts = []
         for path, text in texts:
-            verdict = convattn_check.check(text, ignore_digests=self.ignore_digests)
+            verdict = check(text, ignore_digests=self.ignore_digests)
             word = "ACCEPT" if verdict.accepted else "REJECT"
             reason = "" if verdict.accepted else f"  {verdict.code}: {verdict.reason}"
             claim = verdict.claim or ""
@@ -63,10 +64,10 @@ def _committed() -> list[Path]:
     return paths
 
 
-def _read(path: Path) -> str:
-    """The text; bytes that are not UTF-8 become characters that no certificate may hold."""
+def _read(path: Path) -> bytes:
+    """The content, of a file too long for a certificate only the beginning."""
     try:
-        return path.read_bytes().decode("utf-8", "surrogateescape")
+        return read_file(path, LARGEST_FILE + 1)
     except OSError as error:
         raise UsageError(f"cannot read {path}: {error.strerror}") from error
 

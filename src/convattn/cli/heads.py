@@ -26,6 +26,7 @@ CERTIFIES = (
     "the heads that are necessary for some kernel in the limit by S.heads, for any head dimension, "
     "with attention that may depend on the kernel"
 )
+LEAST_WIDTH = 80  # columns of a table
 ROWS = {
     "necessary": "necessary",
     "bounded": "necessary with bounded value maps",
@@ -159,7 +160,7 @@ def _models(kernel_sizes: Sequence[int], json: Path | None) -> int:
             _interval(row.exact.necessary, row.exact.sufficient),
             row.enough,
         )
-    plain = console()
+    plain = _console()
     plain.print(table)
     sources = dict.fromkeys(row.size.source for row in rows)
     plain.print(
@@ -172,6 +173,13 @@ def _models(kernel_sizes: Sequence[int], json: Path | None) -> int:
     )
     write_json(json, {"schema": 1, "rows": [row.as_dict() for row in rows]})
     return SUCCESS
+
+
+def _console() -> Any:
+    """A console so wide that no column of a table is left out; a terminal breaks longer lines."""
+    plain = console()
+    plain.width = max(plain.width, LEAST_WIDTH)
+    return plain
 
 
 def _interval(necessary: int, sufficient: int) -> str:
@@ -192,7 +200,7 @@ def _typed(match: re.Match[str]) -> str:
 def _print_counts(document: dict[str, Any]) -> None:
     from rich.table import Table
 
-    plain = console()
+    plain = _console()
     table = Table(box=None, pad_edge=False)
     for name in ("", "heads", "claim", "basis", "why"):
         table.add_column(

@@ -14,8 +14,8 @@ from typing import Any
 
 from rich.console import Console
 
-from convattn.cli.running import UsageError
-from convattn.files import is_special, write_file
+from convattn.cli.running import UsageError, printable
+from convattn.files import is_special, read_file, write_file
 
 PLAIN_WIDTH = 100
 PARTS_OF_A_RUN = (
@@ -23,6 +23,13 @@ PARTS_OF_A_RUN = (
     *("pruning.json", "conversion.json", "lock"),
     *(f"{folder}/**/*" for folder in ("checkpoints", "best", "snapshots")),
 )
+
+
+class _Console(Console):
+    """A console whose reader may go away; rich would exit with 1, as if a check had failed."""
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError
 
 
 def console(stderr: bool = False) -> Console:
@@ -33,8 +40,8 @@ def console(stderr: bool = False) -> Console:
     """
     file = sys.stderr if stderr else sys.stdout
     if file.isatty():
-        return Console(file=file, highlight=False, emoji=False)
-    return Console(
+        return _Console(file=file, highlight=False, emoji=False)
+    return _Console(
         file=file,
         width=PLAIN_WIDTH,
         force_terminal=False,
@@ -45,10 +52,10 @@ def console(stderr: bool = False) -> Console:
 
 
 def print_lines(lines: Iterable[str]) -> None:
-    """Print lines as they are, without markup or line breaks of our own."""
+    """Print lines as they are, without markup or line breaks of our own, nor those of names."""
     plain = console()
     for line in lines:
-        plain.print(line, markup=False, soft_wrap=True)
+        plain.print(printable(line), markup=False, soft_wrap=True)
 
 
 def require_outputs(
@@ -94,7 +101,7 @@ def run_files(folder: Path) -> list[Path]:
     """
     files = [path for part in PARTS_OF_A_RUN for path in folder.glob(part) if path.is_file()]
     try:
-        source = json.loads((folder / "config.json").read_text("utf-8"))["images"]["source"]
+        source = json.loads(read_file(folder / "config.json"))["images"]["source"]
         return [*files, Path(source)]
     except (OSError, KeyError, TypeError, ValueError):  # no run, or one on the bundled images
         return files

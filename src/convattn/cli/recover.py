@@ -64,7 +64,7 @@ def _recover(
     import convattn
     from convattn.networks.weights.convolution_layout import arrange, find_convolution
     from convattn.networks.weights.files import parse_weights, read_weights, require_finite
-    from convattn.networks.weights.fixed_size import require_room, smallest_image
+    from convattn.networks.weights.fixed_size import smallest_image
     from convattn.networks.weights.stored_layer import encode, restore_one
     from convattn.networks.weights.verification import distance, rounding_tolerance
     from convattn.operators.shifts import per_axis
@@ -80,7 +80,6 @@ def _recover(
         if image_size is None
         else per_axis(image_size, axes, "image_size")
     )
-    require_room(layer, sides)
     kernel, bias, residual = convattn.attention_to_conv(layer, taps, image_size=sides)
     require_finite(numpy.asarray(kernel), f"{weights}: the nearest kernel of its layer")
     gap = float(residual.bias_gap)

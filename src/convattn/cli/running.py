@@ -24,9 +24,10 @@ from typing import Annotated, Any
 
 import tyro
 
+from convattn.cli.interruption import INTERRUPTED, loading_can_be_interrupted
 from convattn.extras import missing
 
-SUCCESS, FAILED, WRONG_USE, DEFECT, INTERRUPTED = 0, 1, 2, 70, 130
+SUCCESS, FAILED, WRONG_USE, DEFECT = 0, 1, 2, 70
 LEAST_COLUMNS = 40  # in fewer, the layout of the help texts never ends
 
 
@@ -57,6 +58,15 @@ def given(command: Any) -> list[str]:
         else f"--{each.name.replace('_', '-')}"
         for each in changed
     ]
+
+
+def printable(text: str) -> str:
+    """The text with escapes in place of what a terminal would obey; a file's name may hold it.
+
+    >>> print(printable("a\\nb\\x1b[31m \\u202e δ"))
+    a\\nb\\x1b[31m \\u202e δ
+    """
+    return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)
 
 
 def require_seed(seed: int) -> None:
@@ -123,37 +133,59 @@ def guarded(command: str, body: Callable[[], int]) -> int:
     """
     if shutil.get_terminal_size().columns < LEAST_COLUMNS:
         os.environ["COLUMNS"] = str(LEAST_COLUMNS)
-    for stream in (sys.stdout, sys.stderr):
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed; the next file to be opened would take its place
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
+        stream = getattr(sys, name)
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")  # an ASCII terminal must not end a run
+    with loading_can_be_interrupted(command):
+        code = _code_of(command, body)
     try:
-        code = body()
         sys.stdout.flush()
-        return code
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if isinstance(error, BrokenPipeError):
+            return SUCCESS
+        say(command, f"the output could not be written: {error.strerror}")
+        return WRONG_USE
+    return code
+
+
+def say(command: str, text: str) -> None:
+    """A line on standard error, whatever names it holds; where it cannot be written, nothing."""
+    try:
+        print(f"{command}: {printable(text)}", file=sys.stderr, flush=True)
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
+
+
+def _code_of(command: str, body: Callable[[], int]) -> int:
+    try:
+        return body()
     except UsageError as error:
-        print(f"{command}: {error}", file=sys.stderr)
+        say(command, str(error))
         return WRONG_USE
     except KeyboardInterrupt:
-        print(f"{command}: interrupted", file=sys.stderr)
+        say(command, "interrupted")
         return INTERRUPTED
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return SUCCESS
     except SystemExit as exit_:
         return exit_.code if isinstance(exit_.code, int) else WRONG_USE
     except OSError as error:
-        print(f"{command}: {error}", file=sys.stderr)
+        say(command, str(error))
         return WRONG_USE
     except Exception as error:
         if isinstance(error, ModuleNotFoundError) and (reason := missing(error)):
-            print(f"{command}: {reason}", file=sys.stderr)
+            say(command, reason)
             return WRONG_USE
         if os.environ.get("CONVATTN_TRACEBACK"):
             traceback.print_exc()
-        print(
-            f"{command}: a defect in convattn, please report it: {error!r} "
+        say(
+            command,
+            f"a defect in convattn, please report it: {error!r} "
             "(set CONVATTN_TRACEBACK=1 to see where)",
-            file=sys.stderr,
         )
         return DEFECT
 

@@ -15,7 +15,13 @@ from convattn.constructions.given_kernel import given_kernel_layer
 from convattn.constructions.head_dimension import map_supports, split_heads
 from convattn.constructions.li_output_map import expand_groups, token_bias, token_maps
 from convattn.constructions.narrow_heads import fewest_narrow_heads, usable_epsilon
-from convattn.constructions.regimes import CONSTRUCTIONS, Heads, Number, check_regime
+from convattn.constructions.regimes import (
+    CONSTRUCTIONS,
+    DEFAULT_LEAK,
+    Heads,
+    Number,
+    check_regime,
+)
 from convattn.constructions.row_basis import (
     concrete_kernel,
     distinct_rows,
@@ -23,7 +29,7 @@ from convattn.constructions.row_basis import (
 )
 from convattn.encodings.base import score_dtype
 from convattn.encodings.layer import AttentionLayer
-from convattn.operators.arrays import named_arguments
+from convattn.operators.arrays import as_floats, named_arguments
 from convattn.operators.convolution import check_kernel
 from convattn.operators.integers import as_integer
 from convattn.operators.padding import read_padding
@@ -37,7 +43,7 @@ def conv_to_attention(
     patch_size: int | Sequence[int] = 1,
     encoding: str = "bias",
     exact: bool | None = None,
-    leak: float | Array = 0.5,
+    leak: float | Array = DEFAULT_LEAK,
     logit: float | Array | None = None,
     alpha: float | Array | None = None,
     stride: int | Sequence[int] = 1,
@@ -52,7 +58,7 @@ def conv_to_attention(
 
     Args:
         kernel: `[K_1, K_2, in/groups, out]` or `[K, in/groups, out]`, any size; integers become
-            float32.
+            float32, those of 64 bits float64.
         bias: `[out]` or none.
         patch_size: P; the layer's tokens are P × P patches of the image.
         encoding: `"bias"` (L21 Theorem 1; exact by S.finite), `"quadratic"` (C20 Theorem 1),
@@ -64,7 +70,9 @@ def conv_to_attention(
         leak: ε in (0, 1), the share of each head that attends uniformly, for exact `"bias"`.
         logit, alpha: The M or α of a limit form, by which the target's score is ahead of the
             others; the default makes attention one-hot in the dtype
-            in which softmax runs. Any positive normal number of that dtype is taken.
+            in which softmax runs. Any positive normal number of that dtype is taken. A traced one
+            cannot be looked at: with one that is not positive, or an ε outside (0, 1), the layer
+            gives NaN.
         stride, dilation, groups: As for `conv`.
         head_dim: d_H, the width of every head; wider maps are split over several heads. None gives
             each head the width it needs.
@@ -88,7 +96,9 @@ def conv_to_attention(
     Raises:
         ValueError: For what `conv` refuses of a kernel; an unknown encoding; `exact=True` with an
             encoding that has no exact form, or together with `logit` or `alpha`; a parameter that
-            the encoding does not have; ε outside (0, 1), α ≤ 0 or M ≤ 0; a `"scalar"` layer, or a
+            the encoding or its form does not have; ε outside (0, 1), α ≤ 0 or M ≤ 0; integers that
+            become others in floating point; sizes at which the maps would have more than 2²⁹
+            entries, or a query more than 2²⁰ keys; a `"scalar"` layer, or a
             `"polygon"` of very many offsets, that rounding would swallow; a `"rotary"` layer of a
             kernel that reaches over 512 tokens; complex numbers; maps that overflow the kernel's
             dtype; a padding whose output is larger than the image; `heads="fewest"` with another
@@ -107,8 +117,7 @@ def conv_to_attention(
     kernel, bias = check_kernel(kernel, bias, groups)
     if any(jnp.iscomplexobj(part) for part in (kernel, bias) if part is not None):
         raise ValueError("kernel or bias is complex, but attention takes real ones; split it")
-    if not jnp.issubdtype(kernel.dtype, jnp.inexact):
-        kernel = kernel.astype(jnp.result_type(kernel, jnp.float32))
+    kernel = as_floats(kernel, "kernel")
     exact = check_regime(encoding, exact, leak, logit, alpha, score_dtype(kernel))
     geometry = ConvolutionGeometry.of(kernel.shape[:-2], patch_size, stride, dilation)
     outside = read_padding(padding, geometry.kernel_size, geometry.dilation)
@@ -185,6 +194,8 @@ def build(
 ) -> Heads:
     """The heads of a construction, and the map of each, as one program."""
     maps = token_maps(kernel, geometry)
+    leak = jnp.where((leak > 0) & (leak < 1), leak, jnp.nan)
+    limit = None if limit is None else jnp.where(limit > 0, limit, jnp.nan)
     return CONSTRUCTIONS[encoding].build(maps, geometry, exact, leak, limit)
 
 

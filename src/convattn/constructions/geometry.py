@@ -32,8 +32,11 @@ from itertools import product
 import numpy as np
 from jaxtyping import Int
 
-from convattn.operators.patches import Ring
+from convattn.operators.patches import Ring, check_ring
 from convattn.operators.shifts import Shift, axis_taps, axis_token_offsets, per_axis
+
+# Pixels on an axis: beyond these sizes a layer would be too large to be made, or serve no image.
+MOST_STEPS = {"patch_size": 2**12, "stride": 2**20, "dilation": 2**20}
 
 
 @dataclass(frozen=True)
@@ -64,15 +67,15 @@ class ConvolutionGeometry:
         """Read sizes given as one integer or as one for each axis.
 
         Raises:
-            ValueError: For sizes that are not positive integers, one for each axis.
+            ValueError: For sizes that are not positive integers up to `MOST_STEPS`, one for each
+                axis, and for a ring that is too wide.
         """
         axes = len(kernel_size)
-        return cls(
-            tuple(kernel_size),
-            per_axis(patch_size, axes, "patch_size"),
-            per_axis(stride, axes, "stride"),
-            per_axis(dilation, axes, "dilation"),
-        )
+        given = {"patch_size": patch_size, "stride": stride, "dilation": dilation}
+        sizes = [per_axis(given[name], axes, name, most=MOST_STEPS[name]) for name in MOST_STEPS]
+        geometry = cls(tuple(kernel_size), *sizes)
+        check_ring(geometry.ring, axes)
+        return geometry
 
     @property
     def axis_offsets(self) -> tuple[tuple[int, ...], ...]:

@@ -40,6 +40,7 @@ from convattn.constructions.row_basis import (
 from convattn.encodings.base import score_dtype
 from convattn.encodings.layer import AttentionLayer
 from convattn.encodings.mixture import MixtureEncoding
+from convattn.operators.arrays import as_floats
 from convattn.operators.attention import HIGHEST
 from convattn.operators.convolution import check_kernel
 from convattn.operators.padding import Padding
@@ -107,8 +108,7 @@ def given_kernel_layer(
     """
     entries = exact_entries(kernel)
     array, bias = check_kernel(kernel, bias, 1)
-    if not jnp.issubdtype(array.dtype, jnp.inexact):
-        array = array.astype(jnp.result_type(array, jnp.float32))
+    array = as_floats(array, "kernel")
     geometry = ConvolutionGeometry.of(array.shape[:-2], patch_size, stride, dilation)
     rows = distinct_rows(entries, geometry)[0]
     basis, pivots = row_basis(rows, well_conditioned_order(rows))

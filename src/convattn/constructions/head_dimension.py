@@ -22,7 +22,7 @@ from jaxtyping import Bool, Num
 
 from convattn.constructions.geometry import ConvolutionGeometry
 from convattn.constructions.li_output_map import token_maps
-from convattn.operators.integers import as_integer
+from convattn.operators.integers import MOST_ENTRIES, as_integer, require_entries
 
 
 def split_heads(
@@ -40,7 +40,8 @@ def split_heads(
         supports: Where a map can be nonzero for some kernel; known from the sizes alone.
 
     Raises:
-        ValueError: For a head dimension that is not a positive integer.
+        ValueError: For a head dimension that is not a positive integer, or at which the heads are
+            too many, or too wide, to be written out.
 
     Source: S.headdim of this project's ledger; C20's remark on D_h and D_out.
 
@@ -48,8 +49,15 @@ def split_heads(
     >>> origin, jnp.einsum("hie,heo->io", value, output).tolist()
     ((0, 0), [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
     """
-    head_dim = as_integer(head_dim, "head_dim")
     width_in, width_out = maps.shape[1:]
+    head_dim = as_integer(head_dim, "head_dim", most=MOST_ENTRIES)
+    widths = [min(support.any(1).sum(), support.any(0).sum()) for support in supports]
+    count = sum(-(-int(width) // head_dim) for width in widths)
+    require_entries(
+        count * head_dim * (width_in + width_out),
+        f"the value and output maps of {count} heads of dimension {head_dim}",
+        "take another head dimension, or smaller patches",
+    )
     origins: list[int] = []
     values: list[Array] = []
     outputs: list[Array] = []

@@ -14,6 +14,7 @@ are finitely many: that is its locality. Both are used; linearity alone, which L
 do. On each axis the condition is separate, so the entry is found from one index per axis.
 """
 
+import math
 from functools import partial
 
 import jax
@@ -22,6 +23,7 @@ from jax import Array
 from jaxtyping import Num
 
 from convattn.constructions.geometry import ConvolutionGeometry
+from convattn.operators.integers import require_entries
 
 
 def expand_groups(
@@ -53,12 +55,22 @@ def token_maps(
     Returns:
         `[T, P²·in, P_out²·out]`.
 
+    Raises:
+        ValueError: If these are too many to be written out.
+
     Source: L21, appendix A.2, remark; C20 Lemma 1 for P = 1, where M_δ = W_δ.
 
     >>> token_maps(jnp.array([[[1]], [[2]], [[3]]]), ConvolutionGeometry.of((3,), 2)).tolist()
     [[[0, 0], [1, 0]], [[2, 1], [3, 2]], [[0, 3], [0, 0]]]
     """
     axes = len(geometry.kernel_size)
+    outgoing = math.prod(map(len, geometry.output_pixels)) * kernel.shape[-1]
+    incoming = math.prod(geometry.patch_size) * kernel.shape[-2]
+    require_entries(
+        geometry.heads * incoming * outgoing,
+        f"the maps of {geometry.heads} offsets from {incoming} to {outgoing} features",
+        "take smaller patches",
+    )
     padded = jnp.pad(kernel, [*[(0, 1)] * axes, (0, 0), (0, 0)])  # index -1 reads the zero
     shape = [1] * (3 * axes)
     picks = []
@@ -69,10 +81,7 @@ def token_maps(
     blocks = padded[tuple(picks)]  # [δ.., p.., q.., in, out]
     offsets, outputs, inputs = (range(start * axes, (start + 1) * axes) for start in range(3))
     ordered = blocks.transpose(*offsets, *inputs, 3 * axes, *outputs, 3 * axes + 1)
-    rows = kernel.shape[-2]
-    for size in geometry.patch_size:
-        rows *= size
-    return ordered.reshape(geometry.heads, rows, -1)
+    return ordered.reshape(geometry.heads, incoming, -1)
 
 
 def token_bias(bias: Num[Array, "out"], geometry: ConvolutionGeometry) -> Num[Array, "patch_out"]:

@@ -26,6 +26,7 @@ from jaxtyping import Float
 from convattn.encodings.layer import AttentionLayer
 from convattn.fast.dense import layer_weights
 from convattn.operators.attention import HIGHEST
+from convattn.operators.integers import require_entries
 from convattn.operators.shifts import TokenGrid, axis_taps, per_axis
 
 
@@ -77,7 +78,8 @@ def attention_to_conv(
         in, up to rounding, and the residual is of the size of rounding.
 
     Raises:
-        ValueError: Where sizes do not fit the layer, and for a tap that joins no pair of pixels of
+        ValueError: Where sizes do not fit the layer, for an image so large that the linear map
+            could not be written out, and for a tap that joins no pair of pixels of
             such an image, so that nothing is known of it.
 
     >>> import convattn as ca
@@ -144,8 +146,19 @@ def linear_map(
 
     Args:
         image_size: The pixels on each axis; P divides them.
+
+    Raises:
+        ValueError: If it could not be written out, or the layer has no map.
     """
     axes, grid = len(layer.patch_size), zero_ring_grid(layer, image_size)
+    require_room(replace(layer, padding=None), tuple(image_size))
+    widths = [part.shape for part in (layer.value, layer.output) if part is not None]
+    if widths:
+        require_entries(
+            math.prod(grid.queries) ** 2 * widths[0][1] * widths[-1][2],
+            f"the linear map of images of {tuple(image_size)} pixels",
+            "take a smaller image",
+        )
     grid_sides = grid.queries
     weights = layer_weights(layer, grid, None)
     if weights.ndim == 4:
@@ -174,6 +187,22 @@ def linear_map(
     linear = linear.transpose(order).reshape(*image_size, *outputs, in_channels, out_channels)
     steps = [slice(None)] * axes + [slice(None, None, s) for s in layer.subsampling]
     return linear[tuple(steps)]
+
+
+def require_room(layer: AttentionLayer, image_size: tuple[int, ...]) -> None:
+    """Refuse an image so large that the scores of all pairs could not be written out.
+
+    Raises:
+        ValueError: As described above.
+    """
+    grid = layer.token_grid(image_size)
+    queries = math.prod(grid.queries)
+    require_entries(
+        layer.heads * queries * grid.number_of_keys,
+        f"image_size={image_size} makes {queries} queries and {grid.number_of_keys} keys, whose "
+        f"scores in {layer.heads} heads",
+        "take larger patches or a smaller image",
+    )
 
 
 def zero_ring_grid(layer: AttentionLayer, image_size: Sequence[int]) -> TokenGrid:

@@ -19,6 +19,7 @@ from convattn.constructions.rotary import rotary_construction
 from convattn.constructions.scalar import scalar_construction
 from convattn.encodings.base import PositionalEncoding
 
+DEFAULT_LEAK = 0.5
 Number = float | Array
 Heads = tuple[PositionalEncoding, Array]  # the encoding, and the map of each head
 
@@ -129,7 +130,13 @@ def check_regime(
             f"{row.limit} → ∞; use encoding='bias' or 'scalar', or exact=False"
         )
     require_leak(leak, dtype)
-    return row.exact if exact is None else exact
+    exact = row.exact if exact is None else exact
+    if not (exact and encoding == "bias") and (isinstance(leak, Array) or leak != DEFAULT_LEAK):
+        raise ValueError(
+            f"leak={leak} was given, but only the exact form of encoding='bias' has a leak; leave "
+            "it out, or take that form"
+        )
+    return exact
 
 
 def require_positive(parameter: float | Array, name: str, dtype: DTypeLike) -> None:

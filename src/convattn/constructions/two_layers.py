@@ -41,6 +41,7 @@ from convattn.constructions.li_output_map import expand_groups, token_maps
 from convattn.encodings.bias import BiasEncoding
 from convattn.encodings.layer import AttentionLayer
 from convattn.fast.application import apply_attention
+from convattn.operators.arrays import as_floats
 from convattn.operators.convolution import check_kernel
 from convattn.operators.integers import as_integer
 from convattn.operators.patches import patchify, unpatchify
@@ -187,8 +188,7 @@ def two_layers(
             f"kernel.shape={kernel.shape}, but expected [K_1, K_2, in, out]: a kernel of one axis "
             "has nothing to divide between two layers; use conv_to_attention"
         )
-    if not jnp.issubdtype(kernel.dtype, jnp.inexact):
-        kernel = kernel.astype(jnp.result_type(kernel, jnp.float32))
+    kernel = as_floats(kernel, "kernel")
     geometry = ConvolutionGeometry.of(kernel.shape[:-2], patch_size, 1, dilation)
     if max(geometry.patch_size) > 1 and max(geometry.dilation) > 1:
         raise ValueError(

@@ -81,7 +81,9 @@ def apply_attention(
 
     Returns:
         `[batch, height', width', out]` of dtype `result_type(images, values)`. Softmax and sums run
-        in at least float32.
+        in at least float32. One infinite pixel may make every output NaN, where `conv` carries it
+        no further than its kernel: an exact layer takes back what it has spread over all tokens,
+        and a weight of 0 times infinity is NaN.
 
     Raises:
         ValueError: For images whose rank, channels or sides do not fit the layer, for an unknown

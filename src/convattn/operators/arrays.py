@@ -92,6 +92,29 @@ def as_array(value: Any, name: str) -> Array:
     return array
 
 
+def as_floats(array: Array, name: str) -> Array:
+    """Integers of 64 bits as float64, others as float32; floats and complex numbers as they are.
+
+    Raises:
+        ValueError: If one of them becomes another number. Traced ones are not looked at.
+
+    >>> as_floats(jnp.array([2**24]), "kernel").tolist()
+    [16777216.0]
+    """
+    if jnp.issubdtype(array.dtype, jnp.inexact):
+        return array
+    found = array.astype(jnp.float64 if array.dtype.itemsize == 8 else jnp.float32)
+    if not isinstance(array, jax.core.Tracer):
+        beyond = float(jnp.iinfo(array.dtype).max)  # which it is rounded up to, and no integer is
+        kept = (found < max(beyond, 2**24)) & (found.astype(array.dtype) == array)
+        if not bool(kept.all()):
+            raise ValueError(
+                f"{name} holds integers of {array.dtype} that {found.dtype} rounds; cast it to a "
+                "float yourself, a wider one if they are to stay what they are"
+            )
+    return found
+
+
 def _refuse_unknown_format(dtype: Any, name: str) -> None:
     """Refuse formats that JAX has none of, or that it does not promote to any other."""
     if dtype in (np.dtype(np.longdouble), np.dtype(np.clongdouble)) and dtype.itemsize > 8 * (

@@ -1,8 +1,13 @@
-"""Integers as arguments: one, or one for each axis. Knows nothing of JAX or NumPy."""
+"""Integers as arguments: one, or one for each axis, and how many numbers an array may hold.
+
+Knows nothing of JAX or NumPy.
+"""
 
 import operator
 from collections.abc import Sequence
 from typing import Any
+
+MOST_ENTRIES = 2**29  # of an array: 2 GiB in float32
 
 
 def as_integer(value: Any, name: str, minimum: int = 1, most: int | None = None) -> int:
@@ -44,3 +49,18 @@ def per_axis(
             "each axis"
         )
     return tuple(as_integer(entry, name, minimum, most) for entry in values)
+
+
+def require_entries(entries: int, what: str, remedy: str) -> None:
+    """Refuse an array too large to be made, before it is.
+
+    Raises:
+        ValueError: For more than `MOST_ENTRIES` numbers.
+
+    >>> require_entries(9 * 64**4, "the maps", "take smaller patches")
+    """
+    if entries > MOST_ENTRIES:
+        raise ValueError(
+            f"{what} would hold {entries:,} numbers, but expected at most {MOST_ENTRIES:,}, 2 GiB "
+            f"in float32; {remedy}"
+        )

@@ -16,6 +16,7 @@ from convattn.operators.arrays import as_array
 from convattn.operators.shifts import per_axis
 
 Ring = tuple[tuple[int, int], ...]
+MOST_KEYS = 2**20  # of a single query; a ring of 500 tokens on every side of it has fewer
 
 
 def patchify(
@@ -141,7 +142,8 @@ def check_ring(ring: Any, axes: int) -> Ring:
     """Read a ring: an integer for every side, or a (before, after) pair for each axis.
 
     Raises:
-        ValueError: For anything else.
+        ValueError: For anything else, and for so wide a ring that a single query has more than
+            `MOST_KEYS` keys.
 
     >>> check_ring(1, 2), check_ring([(0, 1)], 1)
     (((1, 1), (1, 1)), ((0, 1),))
@@ -149,11 +151,20 @@ def check_ring(ring: Any, axes: int) -> Ring:
     pairs = ring if isinstance(ring, Sequence) else ((ring, ring),) * axes
     try:
         before, after = zip(*(per_axis(pair, 2, "ring", 0) for pair in pairs), strict=True)
-        if len(before) == axes and all(isinstance(pair, Sequence) for pair in pairs):
-            return tuple(zip(before, after, strict=True))
+        fits = len(before) == axes and all(isinstance(pair, Sequence) for pair in pairs)
     except ValueError:
-        pass
-    raise ValueError(
-        f"ring={ring!r}, but expected None (what makes the result the zero-padded convolution), "
-        f"False (the bare grid), an integer ≥ 0, or {axes} pairs (before, after)"
-    )
+        fits = False
+    if not fits:
+        raise ValueError(
+            f"ring={ring!r}, but expected None (what makes the result the zero-padded "
+            "convolution), False (the bare grid), an integer ≥ 0, or "
+            f"{axes} pairs (before, after)"
+        )
+    found = tuple(zip(before, after, strict=True))
+    keys = math.prod(1 + low + high for low, high in found)
+    if keys > MOST_KEYS:
+        raise ValueError(
+            f"ring={found}, which gives a single query {keys} keys, but at most {MOST_KEYS} are "
+            "expected; a ring is as wide as half the kernel with its dilation, in patches"
+        )
+    return found

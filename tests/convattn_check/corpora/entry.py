@@ -16,6 +16,7 @@ FAULTS = {
     "label": "what it shows is true, and less than the claim on its label says",
     "vacuous": "nothing follows from it",
     "form": "it is not written as the format demands; what it means may be true",
+    "cost": "it may be true, and takes numbers that are longer than a checker has to compute",
     "digest": "it is not what was sealed",
 }
 Row = tuple[Any, ...]

@@ -6,6 +6,7 @@ import certificate_builder as build
 from certificate_cases import CASES, put
 
 from corpora.entry import Entry, entry, falsehoods
+from corpora.true_equality import powers
 
 POINT = CASES["point"]
 TEXT = build.written(POINT)
@@ -124,9 +125,19 @@ NUMBERS = [
     ("false-for-zero", "wo", put(["offsets", 4], [0, False]), "offsets", "[0, False]",
      "false is not the integer 0"),
 ]  # fmt: skip
+COST = [
+    ("bases-without-a-denominator", powers(kernel=(2,), bases=[f"1/{2**521}", f"1/{3**330}"]),
+     None, "cost", "common denominator", "true; the denominators have a multiple of 1,045 bits"),
+    ("inclusion-of-4000-digits", "pixel_heads",
+     put(["inclusion", 0, 0], ["9" * 4000, "9" * 4000]), "cost", "bits",
+     "false; but its numbers are refused before they are multiplied"),
+    ("identity-of-many-digits", "A19.prop1-inverse", put(["tensors", "a", 0], str(10**60)), "cost",
+     "expected", "an entry of an identity with 61 digits"),
+]  # fmt: skip
 ENTRIES = [
     *BYTES,
     ABSENT,
     *(relabelled(*row) for row in TOP),
     *falsehoods(NUMBERS, "form"),
+    *falsehoods(COST, "cost"),
 ]

@@ -1,8 +1,10 @@
+import json
 from dataclasses import replace
 
+import pytest
 from lab.analysis.synthetic_runs import write_run
 
-from convattn.lab.analysis.run_summary import Pruning, title_of
+from convattn.lab.analysis.run_summary import Pruning, read_summary, title_of
 
 
 def test_a_title_says_whose_accuracy_it_is(tmp_path) -> None:
@@ -32,3 +34,55 @@ def test_what_was_pruned_otherwise_is_named() -> None:
         "source.config",
         "source.images_sha256",
     ]
+
+
+DAMAGE = {
+    "no images": ("run.json", {}, "name is missing"),
+    "images a list": ("run.json", {"images": []}, "images is \\[\\], but expected dict"),
+    "no number of images": ("run.json", {"images": {"name": "a", "note": ""}}, "train is missing"),
+    "a name of None": (
+        "run.json",
+        {"images": {"name": None, "note": "", "train": 1}},
+        "name is None, but expected str",
+    ),
+    "no status": ("result.json", {}, "status is missing"),
+    "no accuracy": ("result.json", {"status": "finished"}, "test_accuracy is missing"),
+    "an accuracy in words": (
+        "result.json",
+        {"status": "finished", "test_accuracy": "high", "test_images": 5},
+        "test_accuracy is 'high', but expected float",
+    ),
+    "an accuracy of NaN": (
+        "result.json",
+        {"status": "finished", "test_accuracy": float("nan"), "test_images": 5},
+        "test_accuracy is nan, but expected float",
+    ),
+    "a truth value for a number": (
+        "result.json",
+        {"status": "finished", "test_accuracy": 0.5, "test_images": True},
+        "test_images is True, but expected int",
+    ),
+    "a list for a line": ("metrics.jsonl", [1], "line 1 is .1., but expected the numbers of an"),
+    "a line without an epoch": ("metrics.jsonl", {"step": 1}, "epoch is missing"),
+    "a loss in words": (
+        "metrics.jsonl",
+        {"step": 1, "epoch": 1, "train_loss": "low"},
+        "line 1: train_loss is 'low', but expected float",
+    ),
+}
+
+
+@pytest.mark.parametrize(("name", "content", "message"), DAMAGE.values(), ids=DAMAGE)
+def test_a_damaged_file_is_refused_by_name(tmp_path, name, content, message) -> None:
+    run = write_run(tmp_path / "run")
+    assert read_summary(run).correct == (125, 500)
+    (run / name).write_text(json.dumps(content) + "\n")
+    with pytest.raises(ValueError, match=f"{name}.*{message}"):
+        read_summary(run)
+
+
+def test_brackets_without_end_are_damage(tmp_path) -> None:
+    run = write_run(tmp_path / "run")
+    (run / "result.json").write_text("[" * 100_000)
+    with pytest.raises(ValueError, match=r"result\.json is no JSON"):
+        read_summary(run)

@@ -18,17 +18,30 @@ def stored(pixels: np.ndarray, kind: str = "PNG", mode: str | None = None, **opt
     return file.getvalue()
 
 
+def _chunk(name: bytes, content: bytes) -> bytes:
+    body = name + content
+    return struct.pack(">I", len(content)) + body + struct.pack(">I", zlib.crc32(body))
+
+
+def _png(rows: bytes, depth: int, interlaced: bool = False, before: bytes = b"") -> bytes:
+    """A PNG of 5×4 pixels in three channels."""
+    header = _chunk(b"IHDR", struct.pack(">IIBBBBB", 5, 4, depth, 2, 0, 0, interlaced))
+    data = _chunk(b"IDAT", zlib.compress(rows))
+    return b"\x89PNG\r\n\x1a\n" + before + header + data + _chunk(b"IEND", b"")
+
+
 def png_of_16_bits(first: bytes = b"IHDR") -> bytes:
     """Black, in three channels of 16 bits, which Pillow reads but can't write."""
+    before = b"" if first == b"IHDR" else _chunk(first, bytes(9))
+    return _png(4 * bytes(1 + 5 * 6), 16, before=before)
 
-    def chunk(name: bytes, content: bytes) -> bytes:
-        body = name + content
-        return struct.pack(">I", len(content)) + body + struct.pack(">I", zlib.crc32(body))
 
-    before = b"" if first == b"IHDR" else chunk(first, bytes(9))
-    header = chunk(b"IHDR", struct.pack(">IIBBBBB", 5, 4, 16, 2, 0, 0, 0))
-    rows = chunk(b"IDAT", zlib.compress(4 * bytes(1 + 5 * 6)))
-    return b"\x89PNG\r\n\x1a\n" + before + header + rows + chunk(b"IEND", b"")
+def black_png(interlaced: bool, missing: int) -> bytes:
+    """Black, without the last bytes of its rows, and yet with all checksums."""
+    # the columns and rows of Adam7's passes that 5×4 pixels have
+    passes = ((1, 1), (1, 1), (1, 1), (3, 1), (2, 2), (5, 2))
+    rows = sum(r * (1 + 3 * c) for c, r in passes) if interlaced else 4 * (1 + 5 * 3)
+    return _png(bytes(rows - missing), 8, interlaced)
 
 
 def turned(orientation: int, kind: str) -> bytes:

@@ -196,7 +196,7 @@ def test_a_small_archive_of_something_large_is_refused(tmp_path) -> None:
 def test_an_archive_that_unpacks_to_many_times_its_size_is_refused(tmp_path, monkeypatch) -> None:
     path = write_tar(tmp_path / "x.tar.bz2", {"zeros": bytes(2**20)})
     assert len(open_files(path)) == 1
-    monkeypatch.setattr("convattn.lab.data.archives.UNSUSPICIOUS", 2**19)
+    monkeypatch.setattr("convattn.files.UNSUSPICIOUS", 2**19)
     with pytest.raises(DataIntegrityError, match="unpacks to more than 524,288 bytes"):
         open_files(path)
 

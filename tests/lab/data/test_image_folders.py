@@ -3,7 +3,7 @@ import io
 import numpy as np
 import pytest
 from lab.data.cifar_files import write_folder, write_tar
-from lab.data.image_files import FILES, PIXELS, png_of_16_bits, stored, turned
+from lab.data.image_files import FILES, PIXELS, black_png, png_of_16_bits, stored, turned
 from PIL import Image
 
 from convattn.lab.data import DataIntegrityError, image_folders
@@ -57,6 +57,15 @@ def test_grey_images_become_three_equal_channels() -> None:
     grey = PIXELS[0, :, :, 0]
     found = read_image_folders({**FILES, "train/cat/1.png": stored(grey)})
     assert np.array_equal(found.train.images[0], np.stack([grey] * 3, axis=-1))
+
+
+@pytest.mark.parametrize("interlaced", [False, True])
+def test_a_png_with_fewer_pixels_than_it_says_is_refused(interlaced) -> None:
+    """Pillow fills in black, whatever the rows end with."""
+    whole = read_image_folders({**FILES, "train/cat/7.png": black_png(interlaced, 0)})
+    assert whole.train.images.shape[1:] == (4, 5, 3)
+    with pytest.raises(DataIntegrityError, match=r"7\.png: .*fewer pixels than its header says"):
+        read_image_folders({**FILES, "train/cat/7.png": black_png(interlaced, 1)})
 
 
 @pytest.mark.parametrize(

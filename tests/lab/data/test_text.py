@@ -1,6 +1,7 @@
 """The text: its parts make it up, and every byte but the first is predicted once."""
 
 import hashlib
+import os
 
 import numpy as np
 import pytest
@@ -83,3 +84,9 @@ def test_a_file_is_read_as_it_is(tmp_path):
 def test_what_leaves_nothing_is_refused(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+def test_a_pipe_is_refused(tmp_path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(ValueError, match=r"cannot be read .*is a pipe or a device"):
+        read_text(tmp_path / "pipe")

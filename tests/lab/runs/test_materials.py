@@ -89,3 +89,9 @@ def test_runs_with_other_augmentations_are_told_apart() -> None:
 def test_a_fraction_without_images_of_a_class_is_refused_by_its_name() -> None:
     with pytest.raises(ValueError, match=r"share=1e-09, but .* takes 0 of the"):
         made(share=1e-9)
+
+
+def test_crops_beyond_the_images_are_refused_before_there_is_a_run() -> None:
+    made(crop=31)
+    with pytest.raises(ValueError, match="crop=32, but expected less than the 32×32 pixels"):
+        made(crop=32)

@@ -18,7 +18,17 @@ def test_snapshots_come_back_in_order(tmp_path):
         read_snapshot(tmp_path, 5)
 
 
+def test_what_a_full_disk_leaves_behind_is_refused_by_name(tmp_path):
+    write_snapshot(tmp_path, 1, {"a": np.arange(50.0), "b": np.ones(3)})
+    path = tmp_path / "snapshots" / "epoch-0001.npz"
+    whole = path.read_bytes()
+    for length in range(len(whole)):
+        path.write_bytes(whole[:length])
+        with pytest.raises(ValueError, match="epoch-0001"):
+            read_snapshot(tmp_path, 1)
+
+
 def test_nothing_is_unpickled(tmp_path):
     write_snapshot(tmp_path, 1, {"a": np.array([print], object)})
-    with pytest.raises(ValueError, match="allow_pickle=False"):
+    with pytest.raises(ValueError, match="holds pickled objects"):
         read_snapshot(tmp_path, 1)

@@ -124,6 +124,13 @@ def test_a_signal_saves_and_the_run_goes_on(tmp_path, expected, name, capsys):
     assert second.seconds > first.seconds
 
 
+def test_a_run_without_a_checkpoint_says_that_it_begins_anew(tmp_path, capsys):
+    """As after kill -9 in the first epoch."""
+    (tmp_path / "metrics.jsonl").write_text("")
+    run(tmp_path, settings(epochs=1), snapshot=kernel, console=Console())
+    assert "no checkpoint was written before the run ended" in capsys.readouterr().out
+
+
 @pytest.mark.slow
 def test_a_damaged_checkpoint_costs_its_steps_alone(tmp_path, expected):
     given = settings(steps_per_call=2)

@@ -1,5 +1,6 @@
 """Files of weights: what is there is read as it is, and every kind of damage is named."""
 
+import contextlib
 import io
 import json
 import pickle
@@ -21,9 +22,17 @@ def npy(array: np.ndarray, **options) -> bytes:
     return buffer.getvalue()
 
 
-def archive(**members: bytes) -> bytes:
+def claiming(shape: tuple[int, ...], numbers: bytes = b"") -> bytes:
+    """A `.npy` file whose header says so, before these bytes."""
     buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w") as file:
+    header = {"descr": "<f4", "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(buffer, header)
+    return buffer.getvalue() + numbers
+
+
+def archive(method: int = zipfile.ZIP_STORED, **members: bytes) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", method) as file:
         for name, content in members.items():
             file.writestr(name.replace("__", "."), content)
     return buffer.getvalue()
@@ -88,7 +97,15 @@ REFUSED = {
     "npz of objects": (archive(x__npy=npy(np.array([{}]), allow_pickle=True)), "pickled objects"),
     "npz cut": (GOOD_NPZ[:-30], "damaged .npz archive"),
     "npz with a wrong checksum": (bytes(BAD_CRC), "damaged"),
-    "npz in npz": (archive(x__npy=GOOD_NPZ), "archive within an archive"),
+    "npz in npz": (archive(x__npy=GOOD_NPZ), "not a valid .npy file"),
+    "npz of another compression": (archive(zipfile.ZIP_LZMA, x__npy=GOOD_NPY), "method 14"),
+    "npy of more than there is": (claiming((10**10,)), "expected those of float32"),
+    "npy of sizes beyond 64 bits": (claiming((10**23,)), "expected those of float32"),
+    "npy of sizes with thousands of digits": (claiming((10**4000,) * 2), "not a valid .npy"),
+    "npy of nothing, too often": (claiming((10**23, 0)), "not a valid .npy file"),
+    "npy of negative sizes": (claiming((-1, -1), bytes(4)), "not a valid .npy file"),
+    "npy and more": (GOOD_NPY + b"?", "bytes of numbers"),
+    "npy of another version": (GOOD_NPY[:6] + b"\3" + GOOD_NPY[7:], "not a valid .npy file"),
     "npz of text": (archive(readme__txt=b"hello"), "which is no array"),
     "safetensors cut": (GOOD_TENSORS[:-1], "not a valid safetensors file"),
     "safetensors cut in the header": (GOOD_TENSORS[:20], "not a valid safetensors file"),
@@ -118,6 +135,34 @@ def test_a_name_that_occurs_twice_in_an_archive_is_refused():
         file.writestr("x.npy", npy(np.zeros((3, 3))))
     with pytest.raises(WeightsRefused, match=r"holds 'x\.npy' twice"):
         parse_weights(buffer.getvalue(), "net")
+
+
+def test_an_archive_that_unpacks_to_many_times_its_size_is_refused(monkeypatch):
+    content = archive(zipfile.ZIP_DEFLATED, x__npy=npy(np.zeros(2**18)))
+    assert parse_weights(content, "net")["x"].shape == (2**18,)
+    monkeypatch.setattr("convattn.files.UNSUSPICIOUS", 2**20)
+    with pytest.raises(WeightsRefused, match=r"^net unpacks to 2,097,280 bytes, but .* 1,048,576"):
+        parse_weights(content, "net")
+
+
+def test_an_archive_gives_no_more_than_it_claims():
+    """The size in the directory is a lie: what is behind it is cut off, and has another sum."""
+    content = archive(zipfile.ZIP_DEFLATED, x__npy=GOOD_NPY + bytes(2**20))
+    true, claimed = (len(GOOD_NPY) + extra for extra in (2**20, 0))
+    lying = content.replace(true.to_bytes(4, "little"), claimed.to_bytes(4, "little"))
+    with pytest.raises(WeightsRefused, match=r"x\.npy is damaged: Bad CRC"):
+        parse_weights(lying, "net")
+
+
+@pytest.mark.filterwarnings("ignore")  # of what the changed text of a header would mean
+@pytest.mark.parametrize("good", [GOOD_NPY, GOOD_NPZ], ids=["npy", "npz"])
+def test_every_changed_byte_is_read_or_refused(good):
+    """Headers are parsed as Python, directories of archives by zipfile: both raise anything."""
+    for place in range(len(good)):
+        for value in (0, 0x28, 0x2D, 0x5C, 0xFF, good[place] ^ 1, good[place] ^ 0x80):
+            changed = good[:place] + bytes([value]) + good[place + 1 :]
+            with contextlib.suppress(WeightsRefused):
+                parse_weights(changed, "net")
 
 
 @pytest.mark.parametrize("good", [GOOD_NPY, GOOD_NPZ, GOOD_TENSORS], ids=["npy", "npz", "st"])

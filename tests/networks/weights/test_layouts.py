@@ -136,7 +136,7 @@ def test_what_has_no_fixed_size_is_refused(monkeypatch):
     half = ca.conv_to_attention(jnp.ones((3, 1, 1), jnp.bfloat16))
     with pytest.raises(ValueError, match="stored in bfloat16; cast its arrays to float32"):
         at_image_size(half, (4,))
-    with pytest.raises(ValueError, match="GiB; take larger patches"):
+    with pytest.raises(ValueError, match="GiB in float32; take larger patches"):
         at_image_size(layer, (10**6,))
     monkeypatch.setattr("convattn.networks.weights.torch_layout.LARGEST", 4 * 8**2 * 4 - 1)
     with pytest.raises(ValueError, match=r"embed_dim=8, .*--head-dim"):

@@ -231,10 +231,22 @@ BROKEN = {
     "a text for a size": (stored(described={"patch_size": ["1", 1]}), "'1', but expected integers"),
     "no size": (stored(described={"stride": None}), "stride=None"),
     "patch size zero": (stored(described={"patch_size": [0, 1]}), "patch_size=0, but expected"),
-    "patch size a number": (stored(described={"patch_size": 2}), "describes no layer that works"),
+    "patch size a number": (stored(described={"patch_size": 2}), "patch_size=2, but expected tup"),
     "three axes": (stored(described={"patch_size": [1, 1, 1]}), "one or two axes"),
     "ring of one axis": (stored(described={"ring": [[1, 1]]}), "ring="),
-    "offsets a number": (stored(described={"encoding__offsets": 3}), "describes no layer"),
+    "stride beyond any image": (
+        stored(described={"stride": [10**30, 1]}),
+        "describes no layer that works: stride=10*, but expected at most 1048576",
+    ),
+    "offsets a number": (stored(described={"encoding__offsets": 3}), "offsets=3, but expected"),
+    "offsets in offsets": (
+        stored(described={"encoding__offsets": [[[], 0], *([0, at] for at in range(5))]}),
+        "offsets=.*, but expected tuple",
+    ),
+    "offsets of truth values": (
+        stored(described={"encoding__offsets": [[0, True]] * 6}),
+        "offsets=.*, but expected tuple",
+    ),
     "offsets twice": (
         stored(described={"encoding__offsets": [[0, 0]] * 6}),
         "expected distinct shifts",
@@ -263,7 +275,7 @@ BROKEN = {
     },
     "a ring too large for memory": (
         stored(described={"ring": [[10**9, 10**9]] * 2}),
-        "describes no layer that works: ring=.* at most 16777216 are expected",
+        "describes no layer that works: ring=.* at most 1048576 are expected",
     ),
     **{
         f"padding {padding}": (stored(described={"padding": padding}), message)
@@ -279,8 +291,8 @@ BROKEN = {
         )
     },
     "a ring just too large": (
-        stored(described={"ring": [[2**23, 2**23], [0, 0]]}),
-        "a single query 16777217 keys",
+        stored(described={"ring": [[2**19, 2**19], [0, 0]]}),
+        "a single query 1048577 keys",
     ),
 }
 

@@ -17,7 +17,7 @@ def certificate(construction: str, kernel, patch):
     offsets = [tuple(offset) for offset in body["offsets"]]
     rows = [
         [row.get(index, Fraction()) for index in range(len(offsets) + 2)]
-        for row in read_attention(body["attention"], offsets).rows
+        for row in read_attention(body["attention"], offsets, body["heads"]).rows
     ]
     return offsets, rows, body
 

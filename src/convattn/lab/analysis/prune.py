@@ -198,7 +198,7 @@ def _source_of(path: Path) -> dict[str, Any]:
     return {
         "config": to_json(directory.read_settings()),
         "result": directory.read_result(),
-        "images_sha256": directory.read_facts()["images"].get("sha256"),
+        "images_sha256": directory.read_images().get("sha256"),
     }
 
 

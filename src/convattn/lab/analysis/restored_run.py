@@ -54,7 +54,7 @@ def restore_run(path: Path) -> RestoredRun:
             are not those that the run saw.
     """
     directory = RunDirectory(path)
-    settings, seen = directory.read_settings(), directory.read_facts()["images"]
+    settings, seen = directory.read_settings(), directory.read_images()
     dataset = read_dataset(settings.images.source, classes=settings.images.classes)
     if digest_of(dataset) != seen.get("sha256"):
         raise ValueError(

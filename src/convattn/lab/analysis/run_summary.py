@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from convattn.lab.models.settings import EncoderSettings
-from convattn.lab.runs.directory import PRUNING, RunDirectory
+from convattn.lab.runs.directory import ENDED, PRUNING, RESULT, RunDirectory
 from convattn.lab.runs.settings import RunSettings
-from convattn.lab.training.metrics import read_metrics
+from convattn.lab.training.metrics import read_metrics, require_kinds
 
 Numbers = tuple[int, ...]
 
@@ -88,15 +88,19 @@ class RunSummary:
 def read_summary(path: Path) -> RunSummary:
     """The summary of the run in a folder; a ValueError if it is not one."""
     directory = RunDirectory(path)
-    settings, images = directory.read_settings(), directory.read_facts()["images"]
+    settings, images = directory.read_settings(), directory.read_images()
     name, note = images["name"], images["note"]
-    lines = read_metrics(path)
+    lines, result = read_metrics(path), directory.read_result()
+    for line in lines:
+        require_kinds(line, {"epoch": int}, path / "metrics.jsonl", required=("epoch",))
+    if result is not None and result["status"] == "finished":
+        require_kinds(result, ENDED, path / RESULT, required=("test_accuracy", "test_images"))
     return RunSummary(
         path,
         settings,
         f"{name} ({note})" if note else name,
         images["train"],
-        directory.read_result(),
+        result,
         lines[-1]["epoch"] if lines else 0,
         best_epoch(lines),
     )

@@ -107,7 +107,7 @@ class _ImageShape(NamedTuple):
 
 def _read_shape(path: Path) -> _ImageShape:
     """What the sizes of a run's model depend on."""
-    images = RunDirectory(path).read_facts()["images"]
+    images = RunDirectory(path).read_images()
     try:
         height, width = images["size"]
         return _ImageShape(images["classes"], (height, width))

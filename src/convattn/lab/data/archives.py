@@ -18,10 +18,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from convattn.files import most_unpacked
 from convattn.ledger.images.cifar10_slice import DataIntegrityError
 
 LARGEST_TAR = 4 * 2**30  # bytes, decompressed
-UNSUSPICIOUS, RATIO = 2**26, 100  # a larger archive unpacks to at most so many times its size
 MOST_FILES = 2_000_000
 LONGEST_HEADER = 2**15
 DEPTH = 4  # wrapper/train/CLASS/image.png
@@ -149,7 +149,7 @@ def _without_wrapper(files: dict[str, bytes]) -> dict[str, bytes]:
 def _read_tar(path: Path, limit: int) -> dict[str, bytes]:
     files: dict[str, bytes] = {}
     folders: set[str] = set()
-    limit = min(limit, max(UNSUSPICIOUS, RATIO * path.stat().st_size))
+    limit = min(limit, most_unpacked(path.stat().st_size))
     try:
         whole = _decompressed(path, limit)
         with tarfile.open(fileobj=_Headers(whole), mode="r:") as tar:

@@ -245,6 +245,19 @@ def resized(
     return jax.image.resize(images, (len(images), side, side, images.shape[-1]), "cubic")
 
 
+def require_crop(augmentation: Augmentation, height: int, width: int) -> None:
+    """Refuse crops that might hold nothing of an image.
+
+    Raises:
+        ValueError: As described above.
+    """
+    if augmentation.crop >= min(height, width):
+        raise ValueError(
+            f"crop={augmentation.crop}, but expected less than the {height}×{width} pixels of the "
+            "image, or a crop could be all black; take a smaller one"
+        )
+
+
 def _crop(
     images: UInt8[Array, "count height width channels"],
     indices: Int32[Array, " batch"],
@@ -254,11 +267,7 @@ def _crop(
 ) -> UInt8[Array, "batch height width channels"]:
     """One gather out of the whole set, and black where it leaves an image."""
     height, width = images.shape[1:3]
-    if augmentation.crop >= min(height, width):
-        raise ValueError(
-            f"crop={augmentation.crop}, but expected less than the {height}×{width} pixels of the "
-            "image, or a crop could be all black; take a smaller one"
-        )
+    require_crop(augmentation, height, width)
     down = jnp.arange(height, dtype=jnp.int32)
     across = jnp.arange(width, dtype=jnp.int32)
     mirrored = jnp.where(flips[:, None], width - 1 - across, across)

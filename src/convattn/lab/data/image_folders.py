@@ -5,12 +5,14 @@ theirs, so that a folder and an archive of it give the same arrays. Grey images 
 channels, which loses nothing; palettes, transparency, CMYK, 16 bits, several pictures in a PNG and
 an orientation in which an image should be shown are refused, as turning them into RGB is a choice.
 
-A damaged PNG file is noticed by its checksum. JPEG has none, and its decoder goes on after an error
+A damaged PNG file is noticed by its checksum, and one with fewer rows than its header says by their
+number, for Pillow would fill them in. JPEG has no checksum, and its decoder goes on after an error
 within the compressed pixels: only damage that keeps it from decoding is noticed.
 """
 
 import io
 import os
+import zlib
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -26,6 +28,11 @@ SUFFIXES = (".jpg", ".jpeg", ".png")
 SPLITS = ("train", "test")
 JPEG_FORMATS = ("JPEG", "MPO")  # a JPEG file that holds further pictures is "MPO" for Pillow
 PNG_HEADER, PNG_DEPTH = slice(12, 16), 24  # the first chunk's name; its ninth byte
+PNG_INTERLACED = 28  # its thirteenth; then the pixels come in these passes: first, and steps
+ADAM7 = (
+    *((0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4)),
+    *((0, 2, 2, 4), (1, 0, 2, 2), (0, 1, 1, 2)),
+)
 ORIENTATION, UPRIGHT = 0x0112, 1  # an EXIF tag and its value for an image shown as it is stored
 LARGEST_SET = 16 * 2**30  # bytes of pixels: the whole set lives in memory
 
@@ -155,6 +162,8 @@ def _decode(name: str, content: bytes) -> tuple[UInt8[np.ndarray, "height width 
     try:
         with Image.open(io.BytesIO(content), formats=("JPEG", "PNG")) as image:
             obstacle = _obstacle(image, content)
+            if not obstacle and image.format == "PNG" and not _has_all_rows(image, content):
+                raise ValueError("it holds fewer pixels than its header says")
             pixels = None if obstacle else np.asarray(image.convert("RGB"))
             orientation = image.getexif().get(ORIENTATION, UPRIGHT)
             lossy = image.format in JPEG_FORMATS
@@ -187,3 +196,21 @@ def _obstacle(image: Any, content: bytes) -> str | None:
     if image.format == "PNG" and (content[PNG_HEADER] != b"IHDR" or content[PNG_DEPTH] > 8):
         return f"a depth of {content[PNG_DEPTH]} bits a channel"
     return None
+
+
+def _has_all_rows(image: Any, content: bytes) -> bool:
+    """Whether a PNG's compressed rows are as many bytes as its size asks for."""
+    width, height = image.size
+    bits = content[PNG_DEPTH] * len(image.getbands())
+    passes = ADAM7 if content[PNG_INTERLACED] else ((0, 0, 1, 1),)
+    expected = 0
+    for left, top, step, down in passes:
+        columns, rows = -(-(width - left) // step), -(-(height - top) // down)
+        expected += max(rows, 0) * (1 + (columns * bits + 7) // 8) if columns > 0 else 0
+    packed, start = [], 8
+    while start + 8 <= len(content):
+        length = int.from_bytes(content[start : start + 4])
+        if content[start + 4 : start + 8] == b"IDAT":
+            packed.append(content[start + 8 : start + 8 + length])
+        start += length + 12
+    return len(zlib.decompressobj().decompress(b"".join(packed), expected)) == expected

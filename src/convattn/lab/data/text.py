@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import UInt8
 
+from convattn.files import read_file
 from convattn.operators.integers import as_integer
 
 Windows = UInt8[np.ndarray, "count length_and_one"]
@@ -50,7 +51,7 @@ def read_text(path: str | Path | None = None) -> Text:
     """
     if path is not None:
         try:
-            content = Path(path).read_bytes()
+            content = read_file(Path(path))
         except OSError as error:
             raise ValueError(f"{path} cannot be read ({error}); give a file of text") from error
         if not content:

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import TypeAdapter, ValidationError
 
-from convattn.files import write_file
+from convattn.files import read_file, write_file
 from convattn.lab.settings import explained, settings, to_json
 
 Number = float | None  # None, null in the file, if it is not finite
@@ -89,7 +89,7 @@ def read_results(folder: Path, sha256: str | None = None) -> dict[str, Result]:
     found: dict[str, Result] = {}
     for path in sorted(folder.glob("*.json")):
         try:
-            result = TypeAdapter(Result).validate_json(path.read_bytes())
+            result = TypeAdapter(Result).validate_json(read_file(path))
         except ValidationError as error:
             raise ValueError(
                 f"{path} is no result of experiments/initialization.py: {explained(error)}; remove "

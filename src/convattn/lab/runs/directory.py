@@ -22,13 +22,24 @@ from typing import Any
 
 import numpy as np
 
-from convattn.files import write_inside
+from convattn.files import read_file, write_inside
 from convattn.lab.runs.settings import RunSettings, settings_from_json
 from convattn.lab.settings import to_json
+from convattn.lab.training.metrics import Kinds, require_kinds
 from convattn.lab.training.snapshots import read_arrays, write_arrays
 
 CONFIG, RUN, RESULT, INITIAL = "config.json", "run.json", "result.json", "initial.npz"
 PRUNING, CONVERSION = "pruning.json", "conversion.json"
+IMAGES: Kinds = {
+    **dict.fromkeys(("name", "note", "sha256"), str),
+    **dict.fromkeys(("train", "validation", "test", "classes"), int),
+    "size": list,
+}
+ENDED: Kinds = {
+    "status": str,
+    **dict.fromkeys(("step", "steps", "test_images", "parameters"), int),
+    **dict.fromkeys(("test_accuracy", "test_loss", "seconds"), float | None),
+}
 
 
 @dataclass(frozen=True)
@@ -51,12 +62,36 @@ class RunDirectory:
         return settings_from_json(read_json(self.path / CONFIG))
 
     def read_facts(self) -> dict[str, Any]:
-        """Versions, machine, images, command."""
-        return read_json(self.path / RUN)
+        """Versions, machine, images, command.
+
+        Raises:
+            ValueError: If it is missing or damaged.
+        """
+        found = read_json(self.path / RUN)
+        require_kinds(found, {"command": str, "images": dict}, self.path / RUN)
+        require_kinds(found.get("images", {}), IMAGES, self.path / RUN)
+        return found
+
+    def read_images(self) -> dict[str, Any]:
+        """What `run.json` says of the images; at least their name, note and number.
+
+        Raises:
+            ValueError: If it is missing or damaged, or the run is not one of images.
+        """
+        images = self.read_facts().get("images", {})
+        require_kinds(images, IMAGES, self.path / RUN, required=("name", "note", "train"))
+        return images
 
     def read_result(self) -> dict[str, Any] | None:
-        """How it ended; None if it has not."""
-        return self._optional(RESULT)
+        """How it ended; None if it has not.
+
+        Raises:
+            ValueError: If it is damaged.
+        """
+        found = self._optional(RESULT)
+        if found is not None:
+            require_kinds(found, ENDED, self.path / RESULT, required=("status",))
+        return found
 
     def read_initial(self) -> dict[str, np.ndarray] | None:
         """The parameters that the run began with, or None if they were drawn."""
@@ -66,7 +101,7 @@ class RunDirectory:
     def initial_digest(self) -> str | None:
         """SHA-256 of `initial.npz`, in hexadecimal; None if there is none."""
         path = self.path / INITIAL
-        return hashlib.sha256(path.read_bytes()).hexdigest() if path.exists() else None
+        return hashlib.sha256(read_file(path)).hexdigest() if path.exists() else None
 
     def read_pruning(self) -> dict[str, Any] | None:
         """What pruning another run did, or None if this one was not made by that."""
@@ -103,13 +138,13 @@ def read_json(path: Path, kind: str = "run") -> dict[str, Any]:
         ValueError: If it is missing or damaged.
     """
     try:
-        found = json.loads(path.read_text())
+        found = json.loads(read_file(path))
     except FileNotFoundError as error:
         raise ValueError(
             f"{path.parent} has no {path.name}, so it is not the folder of a {kind}; expected one "
             "that a script of experiments/ has written, or a new folder"
         ) from error
-    except ValueError as error:  # no JSON, or no UTF-8
+    except (ValueError, RecursionError) as error:  # no JSON, no UTF-8, or endless brackets
         raise ValueError(f"{path} is no JSON ({error}); the file was damaged") from error
     if not isinstance(found, dict):
         raise ValueError(f"{path} holds no JSON object; the file was damaged")

@@ -14,7 +14,13 @@ from jax.sharding import Sharding
 from jax.typing import DTypeLike
 from jaxtyping import Int
 
-from convattn.lab.data.batches import Augmentation, DeviceImages, load_batch, put_on_device
+from convattn.lab.data.batches import (
+    Augmentation,
+    DeviceImages,
+    load_batch,
+    put_on_device,
+    require_crop,
+)
 from convattn.lab.training.devices import data_mesh, replicated
 from convattn.lab.training.examples import Judged
 from convattn.ledger.images.cifar10_slice import Images
@@ -43,6 +49,11 @@ class TrainingImages(Judged):
     resize: int | None = None
 
     noun: ClassVar[str] = "images"
+
+    def __post_init__(self) -> None:
+        """Refuse crops that might hold nothing of an image."""
+        if self.augmentation is not None:
+            require_crop(self.augmentation, *self.train.images.shape[1:3])
 
     def put(self, examples: Images, sharding: Sharding) -> DeviceImages:
         """The images on the devices, as the bytes they are."""

@@ -3,13 +3,43 @@
 import json
 import os
 import time
+from collections.abc import Mapping, Sequence
+from math import isfinite
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from convattn.files import open_inside, write_inside
+from convattn.files import open_inside, read_file, write_inside
 
 FILE_NAME, TENSORBOARD = "metrics.jsonl", "tensorboard"
+Kinds = Mapping[str, Any]  # of fields: str, int, float (integers, too), list, dict, or with None
+
+
+def require_kinds(
+    found: Mapping[str, Any], kinds: Kinds, where: object, required: Sequence[str] = ()
+) -> None:
+    """Refuse what a file of a run cannot hold, such as a text for a number, or an infinite one.
+
+    Args:
+        kinds: Of those fields that are there.
+        where: What messages call the file.
+        required: The fields that must be there.
+
+    Raises:
+        ValueError: As described above.
+
+    >>> require_kinds({"step": 3, "loss": 1}, {"step": int, "loss": float}, "metrics.jsonl")
+    """
+    for name in (*required, *(name for name in kinds if name in found)):
+        kind, value = kinds[name], found.get(name)
+        fits = isinstance(value, kind) or (type(value) is int and isinstance(0.0, kind))
+        fits = fits and name in found and not isinstance(value, bool)
+        if not fits or (type(value) is float and not isfinite(value)):
+            given = repr(value)[:100] if name in found else "missing"
+            raise ValueError(
+                f"{where}: {name} is {given}, but expected {getattr(kind, '__name__', kind)}; the "
+                "file was damaged, or written by another version"
+            )
 
 
 def read_metrics(folder: Path) -> list[dict[str, Any]]:
@@ -18,19 +48,27 @@ def read_metrics(folder: Path) -> list[dict[str, Any]]:
     A last line that was cut off by the end of its process is left out.
 
     Raises:
-        ValueError: For a line before the last that is not JSON.
+        ValueError: For a line before the last that is not JSON, and for one that holds no numbers.
     """
     path = folder / FILE_NAME
     if not path.exists():
         return []
-    lines = path.read_text(errors="replace").splitlines()
+    lines = read_file(path).decode(errors="replace").splitlines()
     found = []
     for number, line in enumerate(lines, 1):
+        where = f"{path}, line {number}"
         try:
-            found.append(json.loads(line))
-        except json.JSONDecodeError as error:
+            read = json.loads(line)
+        except (ValueError, RecursionError) as error:
             if number < len(lines):
-                raise ValueError(f"{path}, line {number} is no JSON ({error})") from error
+                raise ValueError(f"{where} is no JSON ({error})") from error
+            break
+        if not isinstance(read, dict):
+            raise ValueError(f"{where} is {repr(read)[:100]}, but expected the numbers of an epoch")
+        judged = [name for name in read if name.endswith(("_loss", "_accuracy"))]
+        kinds = dict.fromkeys(judged, float | None) | {"step": int, "epoch": int}
+        require_kinds(read, kinds, where, required=("step",))
+        found.append(read)
     return found
 
 

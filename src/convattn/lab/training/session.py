@@ -42,6 +42,7 @@ from convattn.lab.training.hosts import (
     gather,
     is_first,
 )
+from convattn.lab.training.metrics import FILE_NAME as METRICS
 from convattn.lab.training.metrics import MetricsLog
 from convattn.lab.training.optimizer import learning_rate_schedule, make_optimizer
 from convattn.lab.training.program import Program, compile_evaluation, compile_program, is_finite
@@ -171,6 +172,8 @@ class Session:
                 )
             self.console.print(f"going on from the checkpoint of step {restored.step}")
             self.seconds, fresh = record["seconds"], restored.state
+        elif (self.folder / METRICS).exists():
+            self.console.print("no checkpoint was written before the run ended: it begins anew")
         self.best.resume(record, fresh)
         return fresh
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from convattn.files import write_inside
+from convattn.files import read_file, write_inside
+from convattn.networks.weights.formats import read_npz
 
 FOLDER = "snapshots"
 Snapshot = Callable[[Any], dict[str, np.ndarray]]  # of a model
@@ -23,9 +24,13 @@ def write_arrays(path: Path, arrays: Mapping[str, np.ndarray], *, compressed: bo
 
 
 def read_arrays(path: Path) -> dict[str, np.ndarray]:
-    """The arrays of a `.npz` file; nothing in it is unpickled."""
-    with np.load(path, allow_pickle=False) as stored:
-        return {name: stored[name] for name in stored.files}
+    """The arrays of a `.npz` file; nothing in it is unpickled.
+
+    Raises:
+        ValueError: If it is damaged.
+    """
+    remedy = "take back the file that was there"
+    return read_npz(read_file(path), str(path), remedy)[0]
 
 
 def write_snapshot(folder: Path, epoch: int, arrays: dict[str, np.ndarray]) -> None:

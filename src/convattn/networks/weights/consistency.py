@@ -5,16 +5,15 @@ import math
 import jax
 import numpy as np
 
+from convattn.constructions.geometry import MOST_STEPS
 from convattn.constructions.two_layers import TwoLayers
 from convattn.encodings.base import Encoding, check_parts
 from convattn.encodings.bias import BiasEncoding
 from convattn.encodings.layer import AttentionLayer, ContentScores
 from convattn.networks.weights.files import require_finite
 from convattn.operators.padding import Padding
-from convattn.operators.patches import Ring, check_ring
+from convattn.operators.patches import check_ring
 from convattn.operators.shifts import TokenGrid, per_axis
-
-MOST_KEYS = 2**24  # of a single query; a ring of 2000 tokens on every side of it has fewer
 
 
 def check_layer(layer: AttentionLayer | TwoLayers) -> None:
@@ -39,9 +38,9 @@ def check_layer(layer: AttentionLayer | TwoLayers) -> None:
     axes = len(layer.patch_size)
     if axes not in (1, 2):
         raise ValueError(f"patch_size={layer.patch_size}, but expected one or two axes")
-    for name in ("patch_size", "stride", "dilation"):
-        per_axis(getattr(layer, name), axes, name)
-    _check_room(check_ring(layer.ring, axes))
+    for name, most in MOST_STEPS.items():
+        per_axis(getattr(layer, name), axes, name, most=most)
+    check_ring(layer.ring, axes)
     if layer.padding is not None:
         _check_padding(layer, layer.padding, axes)
     heads, pixels = layer.heads, math.prod(layer.patch_size)
@@ -83,15 +82,6 @@ def _check_content_tables(content: ContentScores, axes: int) -> None:
     _same(features, content.query.shape[2], "the features of content's tables and of its queries")
 
 
-def _check_room(ring: Ring) -> None:
-    keys = math.prod(1 + before + after for before, after in ring)
-    if keys > MOST_KEYS:
-        raise ValueError(
-            f"ring={ring}, which gives a single query {keys} keys, but at most {MOST_KEYS} are "
-            "expected; a ring is as wide as half the kernel, in patches"
-        )
-
-
 def _check_two(layers: TwoLayers) -> None:
     """Whether the two are as `two_layers` makes them, whatever their numbers."""
     reaches, maps = [], []
@@ -109,8 +99,8 @@ def _check_two(layers: TwoLayers) -> None:
     none = (0, 0)
     _same((layers.first.ring, across), ((down, none), none), "the first layer's ring and offsets")
     _same((layers.second.ring, up), ((none, right), none), "the second layer's ring and offsets")
-    per_axis(layers.patch_size, 2, "patch_size")
-    per_axis(layers.stride, 2, "stride")
+    for name in ("patch_size", "stride"):
+        per_axis(getattr(layers, name), 2, name, most=MOST_STEPS[name])
     _same(maps[0][2], maps[1][1], "the features between two layers")
     if layers.bias is not None:
         require_finite(np.asarray(layers.bias), "bias")
@@ -138,7 +128,6 @@ def _check_padding(layer: AttentionLayer, padding: Padding, axes: int) -> None:
         raise ValueError(
             f"ring={layer.ring}, but a kernel that reaches over {reach} pixels needs {needed}"
         )
-    _check_room(reach)
     if padding.is_too_wide:
         raise ValueError(
             f"padding.widths={padding.widths}, but expected at most {reach}, as far as the kernel "

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
+from convattn.files import read_file
 from convattn.networks.weights.formats import WeightsRefused, read_npy, read_npz, read_safetensors
 
 LARGEST_ITEM = 8  # bytes; NumPy's longdouble has more, and JAX has none
@@ -81,7 +82,7 @@ def read_weights(path: Path | str) -> WeightsFile:
     >>> read_weights(path).arrays[""].shape
     (3, 3, 1, 2)
     """
-    return parse_weights(Path(path).read_bytes(), str(path))
+    return parse_weights(read_file(Path(path)), str(path))
 
 
 def parse_weights(content: bytes, name: str) -> WeightsFile:

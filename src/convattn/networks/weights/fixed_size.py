@@ -21,6 +21,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float, Num
 
+from convattn.constructions.recovery import require_room
 from convattn.encodings.base import score_dtype
 from convattn.encodings.layer import AttentionLayer
 from convattn.networks.weights.formats import WeightsRefused
@@ -28,7 +29,6 @@ from convattn.operators.patches import Ring, add_zero_ring, patchify, unpatchify
 from convattn.operators.shifts import TokenGrid
 
 METADATA = "convattn"
-LARGEST = 2**31
 
 
 @dataclass(frozen=True)
@@ -149,22 +149,6 @@ def at_image_size(layer: AttentionLayer, image_size: tuple[int, ...]) -> FixedSi
         tokens,
         replace(layer, value=value, output=output),
     )
-
-
-def require_room(layer: AttentionLayer, image_size: tuple[int, ...]) -> None:
-    """Refuse an image so large that the scores of all pairs would take more than 2 GiB.
-
-    Raises:
-        ValueError: As described above.
-    """
-    grid = layer.token_grid(image_size)
-    size = 4 * layer.heads * math.prod(grid.queries) * grid.number_of_keys
-    if size > LARGEST:
-        raise ValueError(
-            f"image_size={image_size} makes {math.prod(grid.queries)} queries and "
-            f"{grid.number_of_keys} keys, whose scores in {layer.heads} heads take "
-            f"{size / 2**30:.1f} GiB; take larger patches or a smaller image"
-        )
 
 
 def smallest_image(

@@ -1,18 +1,21 @@
 """NumPy's files (`.npy`, `.npz`) and safetensors: their bytes to arrays and text, and back.
 
 The library of safetensors checks that header and bytes fit together; what it lets pass is checked
-here: names that occur twice.
+here: names that occur twice. Of a `.npy` file the header is looked at before anything is allocated;
+of an archive the sizes that it claims, before anything is unpacked.
 """
 
 import io
 import json
 import zipfile
-import zlib
 from collections import Counter
 from collections.abc import Mapping
+from math import prod
 from typing import Any
 
 import numpy as np
+
+from convattn.files import most_unpacked
 
 
 class WeightsRefused(ValueError):
@@ -21,16 +24,40 @@ class WeightsRefused(ValueError):
 
 METADATA = "metadata"
 BFLOAT16_KEY = "bfloat16 arrays"
-DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError)
+HEADERS = {
+    (1, 0): np.lib.format.read_array_header_1_0,
+    (2, 0): np.lib.format.read_array_header_2_0,
+}
+PACKED = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # as NumPy packs; others unpack at one go
 
 
 def read_npy(content: bytes, name: str) -> np.ndarray:
-    """The array of a `.npy` file.
+    """The array of a `.npy` file, as a view of its bytes.
 
     Raises:
-        WeightsRefused: For pickled objects and a truncated file.
+        WeightsRefused: For pickled objects, a damaged header, and too few or too many bytes.
     """
-    return _load(content, name)
+    stream = io.BytesIO(content)
+    try:
+        version = np.lib.format.read_magic(stream)
+        shape, fortran, dtype = HEADERS[version](stream)
+    except Exception as error:  # a header is parsed as Python: a damaged one raises anything
+        raise WeightsRefused(f"{name} is not a valid .npy file: {error}") from error
+    if dtype.hasobject:
+        raise WeightsRefused(
+            f"{name} holds pickled objects, and reading them runs the program in them; save "
+            "plain arrays of numbers"
+        )
+    start = stream.tell()
+    if prod(shape) * dtype.itemsize != len(content) - start:
+        raise WeightsRefused(
+            f"{name} is not a valid .npy file: it holds {len(content) - start:,} bytes of numbers, "
+            f"but expected those of {dtype} {shape}; was the download or the copy interrupted?"
+        )
+    try:
+        return np.ndarray(shape, dtype, content, start, order="F" if fortran else "C")
+    except (ValueError, TypeError, OverflowError) as error:  # no numbers, and sizes of any length
+        raise WeightsRefused(f"{name} is not a valid .npy file: {error}") from error
 
 
 def read_npz(
@@ -48,9 +75,9 @@ def read_npz(
     """
     try:
         archive = zipfile.ZipFile(io.BytesIO(content))
-        members = archive.namelist()
-    except (*DAMAGE, ValueError) as error:
+    except Exception as error:  # whatever a damaged directory makes of zipfile
         raise WeightsRefused(f"{name} is a damaged .npz archive: {error}") from error
+    members = archive.namelist()
     if any(member.endswith(".pkl") for member in members):
         raise WeightsRefused(
             f"{name} is a PyTorch checkpoint, which holds a pickle, and reading one runs the "
@@ -61,6 +88,12 @@ def read_npz(
         raise WeightsRefused(
             f"{name} holds {twice[0]!r} twice, so it is not known which one counts"
         )
+    unpacked, most = sum(info.file_size for info in archive.infolist()), most_unpacked(len(content))
+    if unpacked > most:
+        raise WeightsRefused(
+            f"{name} unpacks to {unpacked:,} bytes, but expected at most {most:,} of "
+            f"{len(content):,}; save it without compression, as numpy.savez does"
+        )
     arrays: dict[str, np.ndarray] = {}
     for member in members:
         if not member.endswith(".npy"):
@@ -68,11 +101,18 @@ def read_npz(
                 f"{name} holds {member!r}, which is no array; expected an archive of .npy files "
                 "as numpy.savez writes it"
             )
+        info = archive.getinfo(member)
+        if info.compress_type not in PACKED:
+            raise WeightsRefused(
+                f"{name}: {member} is compressed with method {info.compress_type}, but expected "
+                "none or deflate, as numpy.savez and numpy.savez_compressed write"
+            )
         try:
-            inner = archive.read(member)
-        except (*DAMAGE, ValueError) as error:
+            with archive.open(member) as file:
+                inner = file.read(info.file_size)
+        except Exception as error:  # whatever damaged bytes make of zipfile and zlib
             raise WeightsRefused(f"{name}: {member} is damaged: {error}") from error
-        arrays[member.removesuffix(".npy")] = _load(inner, f"{name}: {member}")
+        arrays[member.removesuffix(".npy")] = read_npy(inner, f"{name}: {member}")
     return arrays, _take_metadata(arrays, name)
 
 
@@ -91,21 +131,6 @@ def write_npz(arrays: dict[str, np.ndarray], metadata: dict[str, str]) -> bytes:
     buffer = io.BytesIO()
     np.savez(buffer, allow_pickle=False, **{**held, METADATA: np.array(text)})
     return buffer.getvalue()
-
-
-def _load(content: bytes, name: str) -> np.ndarray:
-    try:
-        array = np.load(io.BytesIO(content), allow_pickle=False)
-    except (ValueError, EOFError, OSError, MemoryError, SyntaxError, TypeError) as error:
-        if "allow_pickle" in str(error):
-            raise WeightsRefused(
-                f"{name} holds pickled objects, and reading them runs the program in them; save "
-                "plain arrays of numbers"
-            ) from error
-        raise WeightsRefused(f"{name} is not a valid .npy file: {error}") from error
-    if not isinstance(array, np.ndarray):
-        raise WeightsRefused(f"{name} is no .npy array but an archive within an archive")
-    return array
 
 
 def _take_metadata(arrays: dict[str, np.ndarray], name: str) -> dict[str, str]:

@@ -8,7 +8,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_origin
 
 import jax
 import numpy as np
@@ -199,6 +199,10 @@ def _restore(
             parts[field.name] = _restore_padding(given, f"{file.name}: {label}")
         elif field.metadata.get("static"):
             parts[field.name] = _frozen(given, f"{file.name}: {label}")
+            if not _is_of(parts[field.name], field.type):
+                raise WeightsRefused(
+                    f"{file.name}: {label}={repr(given)[:200]}, but expected {field.type}"
+                )
         elif field.name in PARTS and name in LAYERS and given is not None:
             parts[field.name] = _restore(file, given, label, PARTS[field.name], used)
         elif field.name in description and given is None:
@@ -212,6 +216,22 @@ def _restore(
         else:
             raise WeightsRefused(f"{file.name}: {label} is described as {given!r}, not an array")
     return cls(**parts)
+
+
+def _is_of(value: Any, kind: Any) -> bool:
+    """Whether a size is as its field is annotated: an integer, a truth value, tuples of them.
+
+    >>> _is_of(((1, 2),), tuple[tuple[int, ...], ...]), _is_of((((), 2),), tuple[tuple[int, ...]])
+    (True, False)
+    """
+    if get_origin(kind) is not tuple:
+        return type(value) is kind
+    inner = get_args(kind)
+    if not isinstance(value, tuple):
+        return False
+    if inner[-1] is Ellipsis:
+        return all(_is_of(part, inner[0]) for part in value)
+    return len(value) == len(inner) and all(map(_is_of, value, inner))
 
 
 def _restore_padding(value: Any, name: str) -> Padding | None:

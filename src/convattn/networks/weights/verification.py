@@ -35,11 +35,10 @@ from convattn.bounds.rounding import layer_error_bound, maps_dtype, relative_err
 from convattn.bounds.score_error import gamma, score_error, unit_roundoff
 from convattn.bounds.two_layers import two_layers_bound
 from convattn.constructions.conversion import conv_to_attention
-from convattn.constructions.recovery import linear_map, zero_ring_grid
+from convattn.constructions.recovery import linear_map, require_room, zero_ring_grid
 from convattn.constructions.two_layers import TwoLayers
 from convattn.encodings.layer import AttentionLayer
 from convattn.encodings.scalar import ScalarEncoding
-from convattn.networks.weights.fixed_size import require_room
 from convattn.operators.arrays import accumulation_dtype
 from convattn.operators.convolution import conv
 
