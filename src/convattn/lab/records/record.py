@@ -139,9 +139,7 @@ def _write(
     replace: bool,
 ) -> None:
     if reasons:
-        raise ValueError(
-            f"{folder} does not count for {claim}:" + "".join(f"\n- {r}" for r in reasons)
-        )
+        raise ValueError(f"{folder} does not count for {claim}: {'; '.join(reasons)}")
     content = (json.dumps(record, indent=2) + "\n").encode()
     if path.exists() and path.read_bytes() != content and not replace:
         raise ValueError(
