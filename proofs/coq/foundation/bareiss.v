@@ -18,8 +18,6 @@ Unset Printing Implicit Defensive.
 Import GRing.Theory.
 Local Open Scope ring_scope.
 
-Definition add_rows (a b : seq Z) : seq Z := [seq Z.add x.1 x.2 | x <- zip a b].
-
 (** The first row, and further ones added to it as long as it begins with zero. *)
 Definition pivot_row (first : seq Z) (rest : seq (seq Z)) : seq Z :=
   foldl (fun top r => if Z.eqb (head Z0 top) Z0 then add_rows top r else top) first rest.
@@ -49,15 +47,6 @@ Fixpoint bareiss (n : nat) (previous : Z) (rows : seq (seq Z)) : Z :=
 (** Lists of lists as matrices. *)
 Definition listed_matrix (n : nat) (rows : seq (seq Z)) : 'M[int]_n :=
   \matrix_(i, j) int_of_Z (nth Z0 (nth [::] rows i) j).
-
-Lemma nth_add_rows a b j : size a = size b ->
-  int_of_Z (nth Z0 (add_rows a b) j) = int_of_Z (nth Z0 a j) + int_of_Z (nth Z0 b j).
-Proof.
-move=> same; have [ltj|lej] := ltnP j (size a); last first.
-  by rewrite !nth_default ?addr0 // ?size_map ?size_zip -?same ?minnn.
-rewrite (nth_map (Z0, Z0)) ?size_zip -?same ?minnn //.
-by rewrite nth_zip // int_of_ZD.
-Qed.
 
 Section Pivot.
 

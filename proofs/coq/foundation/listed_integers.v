@@ -51,6 +51,18 @@ rewrite -(big_mkord xpredT (fun i => int_of_Z (f i))) /index_iota subn0 /sum_bel
 by elim: (iota 0 n) => [|i s IH]; rewrite ?big_nil // big_cons /= int_of_ZD IH.
 Qed.
 
+(** Sums of lists, entry by entry. *)
+Definition add_rows (a b : seq Z) : seq Z := [seq Z.add x.1 x.2 | x <- zip a b].
+
+Lemma nth_add_rows a b j : size a = size b ->
+  int_of_Z (nth Z0 (add_rows a b) j) = int_of_Z (nth Z0 a j) + int_of_Z (nth Z0 b j).
+Proof.
+move=> same; have [ltj|lej] := ltnP j (size a); last first.
+  by rewrite !nth_default ?addr0 // ?size_map ?size_zip -?same ?minnn.
+rewrite (nth_map (Z0, Z0)) ?size_zip -?same ?minnn //.
+by rewrite nth_zip // int_of_ZD.
+Qed.
+
 (** How far on a tap reads, and where it stands between two pixels: [tap_shift] and [joins]. *)
 Definition tap_distance (K d i : nat) : Z :=
   Z.mul (Z.sub (Z.of_nat i) (Z.of_nat (K.-1 %/ 2))) (Z.of_nat d).
