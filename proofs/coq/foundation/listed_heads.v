@@ -136,6 +136,13 @@ Definition offset_integers : seq (int * int) :=
 
 Definition offset_number (d : listed_offset) : nat := index (val d.1, val d.2) offset_integers.
 
+(** The value maps: for each head a sum of the maps of the offsets. *)
+Definition listed_values (F : fieldType) (heads : nat) (In Out : finType)
+    (scale : 'I_heads -> F) (W : nat -> nat -> In -> Out -> F) :
+    'I_heads -> listed_feature In -> listed_feature Out -> F :=
+  offset_values (fun (h : 'I_heads) d => scale h * value_entry F (layer_columns b) h (offset_number d))
+    (listed_map W).
+
 (** The output at pixel t of query q is the convolution: on an image in a ring of zero tokens, and on
     one of tokens, the ring among them, that hold anything. [holds Y v]: on tokens Y the output is v. *)
 Definition convolves (F : fieldType) (In Out : finType) (W : nat -> nat -> In -> Out -> F)
@@ -207,9 +214,7 @@ Lemma listed_layer (A : 'I_heads -> bare_grid n1 n2 -> listed_keys n1 n2 -> F)
     (scale : 'I_heads -> F) Y :
   (forall h, listed_total h != 0) -> (forall h, scale h = listed_total h) ->
   (forall h, A h q =1 shared_row listed_key (listed_c h) (listed_u 0 h) (listed_u 1 h)) ->
-  attention_layer A
-    (offset_values (fun h d => scale h * value_entry F (layer_columns b) h (offset_number d)) (listed_map W))
-    Y q t = \sum_d feature_map (listed_map W d) (Y (listed_key d)) t.
+  attention_layer A (listed_values scale W) Y q t = \sum_d feature_map (listed_map W d) (Y (listed_key d)) t.
 Proof.
 move=> nz scaleE AE; apply: layer_of_identity => k d.
 have [_ _ _ identity] := and4P accepted.
