@@ -230,6 +230,18 @@ rewrite -(identity_at_keys listed_key (V := fun h : 'I_heads => fun d => value_e
   exact: ltnW.
 Qed.
 
+(** The entries of a row that is listed along the offsets, with u0 and u1 behind it. *)
+Lemma nth_at_extra T (s : seq T) f (u0 u1 : Z) e : size s = size (layer_offsets b) ->
+  nth Z0 ([seq f x | x <- s] ++ [:: u0; u1]) (size (layer_offsets b) + e) = nth Z0 [:: u0; u1] e.
+Proof. by move=> <-; rewrite nth_cat size_map ltnNge leq_addr /= addKn. Qed.
+
+Lemma nth_at_offset T (x0 : T) s f (u : seq Z) d : size s = size (layer_offsets b) ->
+  nth Z0 ([seq f x | x <- s] ++ u) (offset_number d) = f (nth x0 s (offset_number d)).
+Proof.
+move=> s_size; have lt : (offset_number d < size s)%N by rewrite s_size offset_number_lt.
+by rewrite nth_cat size_map lt (nth_map x0).
+Qed.
+
 (** A row with one value at a target, or at none. *)
 Lemma target_rowE (h : 'I_heads) (z : option (Z * Z)) (v u : Z) :
   nth [::] rows h = target_row (layer_offsets b) z v u ->
@@ -240,25 +252,19 @@ Lemma target_rowE (h : 'I_heads) (z : option (Z * Z)) (v u : Z) :
     else forall d, listed_c h d = 0].
 Proof.
 rewrite /listed_u /listed_c /row_entry => ->; rewrite /target_row.
-have at_extra f u0 u1 e : nth Z0 ([seq f x | x <- layer_offsets b] ++ [:: u0; u1])
-    (size (layer_offsets b) + e) = nth Z0 [:: u0; u1] e.
-  by rewrite nth_cat size_map ltnNge leq_addr /= addKn.
-have at_offset f s d : nth Z0 ([seq f x | x <- layer_offsets b] ++ s) (offset_number d) =
-    f (nth (Z0, Z0) (layer_offsets b) (offset_number d)).
-  by rewrite nth_cat size_map offset_number_lt (nth_map (Z0, Z0)) // offset_number_lt.
 have listed d : let x := nth (Z0, Z0) (layer_offsets b) (offset_number d) in
     (int_of_Z x.1, int_of_Z x.2) = (val d.1, val d.2).
   rewrite /= -[RHS](nth_index (0, 0) (offset_listed d)) -/(offset_number d).
   by rewrite (nth_map (Z0, Z0)) ?offset_number_lt.
-rewrite !at_extra; split=> //; first by rewrite /in_field mul0r.
-case: z => [y|d]; last by rewrite at_offset /in_field mul0r.
+rewrite !nth_at_extra //; split=> //; first by rewrite /in_field mul0r.
+case: z => [y|d]; last by rewrite (nth_at_offset (Z0, Z0)) // /in_field mul0r.
 move=> /hasP[x in_x /andP[/Z.eqb_spec e1 /Z.eqb_spec e2]].
 have : (int_of_Z y.1, int_of_Z y.2) \in offset_integers.
   by apply/mapP; exists x; rewrite // e1 e2.
 rewrite offset_integersE => /allpairsP[[z1 z2] /= [in1 in2 [ez1 ez2]]].
 rewrite (axis_integersE first_accepted) in in1; rewrite (axis_integersE second_accepted) in in2.
 exists (SeqSub in1, SeqSub in2) => [|d'] /=; first by rewrite ez1 ez2.
-rewrite at_offset /same_pair !int_of_Z_eq.
+rewrite (nth_at_offset (Z0, Z0)) // /same_pair !int_of_Z_eq.
 have [-> ->] := listed d'; rewrite ez1 ez2 ![z1 == _]eq_sym ![z2 == _]eq_sym.
 rewrite (_ : (d' == _) = (val d'.1 == z1) && (val d'.2 == z2)); last first.
   by case: d' => d1 d2; rewrite -pair_eqE.
