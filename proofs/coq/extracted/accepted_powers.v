@@ -37,18 +37,6 @@ Definition powers_accept (b : powers_body) : bool :=
       all (fun x => Z.ltb Z0 x) (power_bases b) &
       layer_accept (powers_layer b) [seq powers_row b e | e <- power_exponents b] (Zpos xH)].
 
-(** Values written as a polynomial over its linear factors: the coefficients of master / (z - base),
-    low degree first, by Horner's scheme; whether it divides, the last number of the scheme tells. No
-    theorem needs this: what the values are does not matter, they are judged by the identity. *)
-Definition horner (master : seq Z) (x : Z) : seq Z :=
-  rev (scanl (fun s c => Z.add (Z.mul s x) c) Z0 (rev master)).
-
-Definition lagrange_divides (master bases : seq Z) : bool :=
-  all (fun x => Z.eqb (head (Zpos xH) (horner master x)) Z0) bases.
-
-Definition lagrange_columns (master denominators bases : seq Z) : seq value_column :=
-  [seq (behead (horner master x.1), x.2) | x <- zip bases denominators].
-
 Section Weights.
 
 Variables (b : powers_body) (F : fieldType).
