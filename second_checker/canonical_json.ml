@@ -33,7 +33,7 @@ let parse text =
     while digit () do incr at done;
     let digits = !at - first in
     if digits = 0 || (text.[first] = '0' && (digits > 1 || first > start)) then fail "an integer";
-    if digits > most_digits then fail "fewer digits";
+    if !at - start > most_digits then fail "fewer digits";
     Int (Z.of_string (String.sub text start (!at - start))) in
   (* An escape is canonical if the character can be written in no shorter way. *)
   let escape () =

@@ -37,6 +37,8 @@ let generic f =
   let power x = product (List.map (fun _ -> x) f.kernel) in
   f.heads = min (power ((2 * reach) + 1)) (power ((2 * p) - 1) * f.channels)
 
+let full f = f.heads = min (product f.kernel) f.channels
+
 let tiles f =
   let k = List.hd f.kernel and p = List.hd f.patch in
   k mod (2 * p) = 1 && k > 2 * p * p && patches f && f.channels >= 2
@@ -65,7 +67,7 @@ let demands = [
 ]
 
 let bound_demands = [
-  "L21.theorem5", [ axes 2; pixels; odd; (fun f -> f.heads = min (product f.kernel) f.channels); several ];
+  "L21.theorem5", [ axes 2; pixels; odd; full; several ];
   "L21.theorem6", [ axes 2; square; patches; odd; small; (fun f -> f.heads = 9) ];
   "S.heads", [ square; odd; generic; several ];
   "S.depth", [ square; odd; wide; generic; several ];

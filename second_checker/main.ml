@@ -1,6 +1,6 @@
-(* The second checker: reads certificates, hands their numbers to the extracted decisions, prints the
-   verdicts. What it computes by itself (the shifts of each axis, values over a common denominator) is
-   judged by these decisions. *)
+(* The second checker: reads certificates, hands their numbers to the extracted decisions, prints
+   the verdicts. What it computes by itself (the shifts of each axis, values over a common
+   denominator) is judged by these decisions. *)
 
 open Canonical_json
 module D = Decisions
@@ -18,6 +18,7 @@ let fields names = function
 let member name members = List.assoc name members
 
 let items name = function List l -> l | _ -> reject (name ^ ": expected a list")
+let listed name members = items name (member name members)
 let text name = function
   | String s when s <> "" -> s
   | _ -> reject (name ^ ": expected a text")
@@ -55,7 +56,7 @@ let rational name value =
   let digits s = s <> "" && String.for_all (function '0' .. '9' -> true | _ -> false) s in
   let whole s =
     let unsigned = if s <> "" && s.[0] = '-' then String.sub s 1 (String.length s - 1) else s in
-    require (digits unsigned && String.length unsigned <= most_digits) (name ^ ": expected a rational");
+    require (digits unsigned && String.length s <= most_digits) (name ^ ": expected a rational");
     Z.of_string s in
   let p, q = match String.split_on_char '/' written with
     | [ p ] -> (whole p, Z.one)
@@ -83,18 +84,20 @@ let read_axes body axes =
   let size name = of_length name axes (sides name largest_side (member name body)) in
   let kernel = size "kernel_size" and patch = size "patch_size" in
   let dilation = size "dilation" and stride = size "stride" in
-  let tokens = one_of "stride_route" [ "tokens"; "subsample" ] (member "stride_route" body) = "tokens" in
+  let route = one_of "stride_route" [ "tokens"; "subsample" ] (member "stride_route" body) in
+  let tokens = route = "tokens" in
   require (not tokens || List.for_all2 (fun s p -> p mod s = 0) stride patch)
     "stride: expected a divisor of the patch size";
-  let offsets = List.map (shift axes "offsets") (items "offsets" (member "offsets" body)) in
+  let offsets = List.map (shift axes "offsets") (listed "offsets" body) in
   require (offsets <> [] && List.length offsets <= most_offsets) "offsets: expected 1 to 1024";
-  let table value = List.map (fun rows ->
-      List.map (integers "pattern") (items "pattern" rows)) (items "pattern" value) in
-  let patterns = of_length "pattern" axes (List.map table (items "pattern" (member "pattern" body))) in
-  let ring = of_length "ring" axes (List.map (fun value ->
-      match List.map (bounded "ring" 0 largest_position) (items "ring" value) with
-      | [ low; high ] -> (low, high)
-      | _ -> reject "ring: expected [low, high] for each axis") (items "ring" (member "ring" body))) in
+  let table value =
+    List.map (fun rows -> List.map (integers "pattern") (items "pattern" rows))
+      (items "pattern" value) in
+  let patterns = of_length "pattern" axes (List.map table (listed "pattern" body)) in
+  let reach value = match List.map (bounded "ring" 0 largest_position) (items "ring" value) with
+    | [ low; high ] -> (low, high)
+    | _ -> reject "ring: expected [low, high] for each axis" in
+  let ring = of_length "ring" axes (List.map reach (listed "ring" body)) in
   let axis i =
     let low, high = List.nth ring i in
     let along = if i = 0 then fst else snd in
@@ -104,13 +107,17 @@ let read_axes body axes =
       axis_low = nat low; axis_high = nat high;
       axis_shifts = List.sort_uniq Z.compare (List.map along offsets);
       axis_pattern = List.nth patterns i } in
-  let single = { D.axis_kernel = nat 1; axis_patch = nat 1; axis_dilation = nat 1; axis_step = nat 1;
-                 axis_low = nat 0; axis_high = nat 0; axis_shifts = [ Z.zero ];
-                 axis_pattern = [ [ [ Z.zero ] ] ] } in
+  let one = nat 1 and none = nat 0 in
+  let single = {
+    D.axis_kernel = one; axis_patch = one; axis_dilation = one; axis_step = one;
+    axis_low = none; axis_high = none;
+    axis_shifts = [ Z.zero ]; axis_pattern = [ [ [ Z.zero ] ] ] } in
   let facts = { Claims.kernel; patch; dilation; stride; channels = 0; heads = 0;
                 offsets = List.length offsets; family = ""; score = "" } in
-  (facts, (fun columns -> { D.first_axis = axis 0; second_axis = (if axes = 2 then axis 1 else single);
-                            layer_offsets = offsets; layer_columns = columns }))
+  let layer columns = {
+    D.first_axis = axis 0; second_axis = (if axes = 2 then axis 1 else single);
+    layer_offsets = offsets; layer_columns = columns } in
+  (facts, layer)
 
 (* For each offset the heads' values, over one denominator. *)
 let sparse_columns value heads offsets =
@@ -124,10 +131,11 @@ let sparse_columns value heads offsets =
       columns.(snd place).(fst place) <- number;
       place
     | _ -> reject "entries: expected [head, offset, number]" in
-  ignore (List.fold_left read (-1, -1) (items "entries" (member "entries" value)));
+  ignore (List.fold_left read (-1, -1) (listed "entries" value));
   let column numbers =
     let common = Array.fold_left (fun d x -> Z.lcm d (Q.den x)) Z.one numbers in
-    (List.map (fun x -> Z.mul (Q.num x) (Z.divexact common (Q.den x))) (Array.to_list numbers), common) in
+    let over x = Z.mul (Q.num x) (Z.divexact common (Q.den x)) in
+    (List.map over (Array.to_list numbers), common) in
   List.map column (Array.to_list columns)
 
 (* The coefficients of master / (z - base), low degree first, by Horner's scheme. *)
@@ -140,128 +148,156 @@ let lagrange_columns value bases =
   let column base denominator =
     let step c (s, quotient) = let s' = Z.add (Z.mul s base) c in (s', s' :: quotient) in
     let remainder, quotient = List.fold_right step master (Z.zero, []) in
-    require (Z.sign remainder = 0 && Z.sign denominator <> 0) "values: master does not vanish at a base";
+    require (Z.sign remainder = 0 && Z.sign denominator <> 0)
+      "values: master does not vanish at a base, or a denominator does";
     (List.tl quotient, denominator) in
   List.map2 column bases denominators
 
+let families = [
+  "one_hot_limit", [ "score"; "targets" ]; "leaky_one_hot", [ "leak"; "targets" ];
+  "scalar_power", [ "bases"; "exponents" ] ]
+
+let scores = [
+  "given", []; "bias", []; "quadratic", []; "enumerated", [ "codes"; "spare" ];
+  "polygon", [ "corners"; "codes" ]; "absolute", [ "forms" ] ]
+
+let named name = function
+  | Object members when List.mem_assoc name members -> member name members
+  | _ -> Null
+
+let require_claim table claim facts =
+  require (Claims.supports table claim facts) ("the numbers are not those of the claim " ^ claim)
+
+(* The heads: what the family's decision says of them and the values. *)
+let decide_leaky attention target layer columns =
+  let leak = rational "leak" (member "leak" attention) in
+  let optional = function Null -> None | value -> Some (target value) in
+  let targets = List.map optional (listed "targets" attention) in
+  D.leaky_accept {
+    D.leaky_layer = layer (columns []); leak_numerator = Q.num leak;
+    leak_denominator = Q.den leak; leaky_targets = targets }
+
+let decide_powers attention offsets layer columns =
+  let read = bounded "exponents" 0 largest_position in
+  let exponents = List.map read (listed "exponents" attention) in
+  let bases = List.map (rational "bases") (listed "bases" attention) in
+  ignore (of_length "bases" offsets bases);
+  if List.exists (fun x -> not (Z.equal (Q.den x) Z.one)) bases then
+    raise (Not_covered "scalar_power with bases that are not integers");
+  let bases = List.map Q.num bases in
+  let bits = List.fold_left (fun n x -> n + Z.numbits x + 1) 0 bases in
+  require (bits * List.fold_left ( + ) 0 exponents <= 1 lsl 27) "the powers take too many bits";
+  D.powers_accept {
+    D.powers_layer = layer (columns bases); power_bases = bases;
+    power_exponents = List.map nat exponents }
+
+let decide_one_hot attention target axes score layer columns =
+  let targets = List.map target (listed "targets" attention) in
+  let one_hot = { D.one_hot_layer = layer (columns []); one_hot_targets = targets } in
+  let whole name = integer name (member name attention) in
+  let codes () = List.map (entry "codes") (listed "codes" attention) in
+  let row value = List.map (entry "forms") (items "forms" value) in
+  let form value = List.map row (items "forms" value) in
+  D.one_hot_accept one_hot && (match score with
+    | "enumerated" -> D.enumerated_accept one_hot (codes ()) (whole "spare")
+    | "polygon" -> D.polygon_accept one_hot (whole "corners") (codes ())
+    | "absolute" when axes = 1 -> raise (Not_covered "absolute positions on one axis")
+    | "absolute" -> D.absolute_accept one_hot (List.map form (listed "forms" attention))
+    | _ -> true)
+
 let check_equality claim value =
-  let body = fields [ "kernel_size"; "patch_size"; "dilation"; "stride"; "stride_route"; "kernel"; "regime";
-      "ring"; "offsets"; "pattern"; "heads"; "attention"; "values" ] value in
-  let axes = List.length (items "kernel_size" (member "kernel_size" body)) in
+  let body = fields [
+      "kernel_size"; "patch_size"; "dilation"; "stride"; "stride_route"; "kernel"; "regime"; "ring";
+      "offsets"; "pattern"; "heads"; "attention"; "values" ] value in
+  let axes = List.length (listed "kernel_size" body) in
   require (axes = 1 || axes = 2) "kernel_size: expected one or two axes";
   let facts, layer = read_axes body axes in
   ignore (one_of "kernel" [ "every" ] (member "kernel" body));
   let regime = one_of "regime" [ "limit"; "finite" ] (member "regime" body) in
   let heads = bounded "heads" 1 (most_offsets + 1) (member "heads" body) in
-  let named name = function Object m when List.mem_assoc name m -> member name m | _ -> Null in
   let given = member "attention" body and values = member "values" body in
-  let family = one_of "family" [ "one_hot_limit"; "leaky_one_hot"; "scalar_power" ] (named "family" given) in
-  require ((family = "one_hot_limit") = (regime = "limit")) "regime: not that of the family";
-  let score = if family <> "one_hot_limit" then "" else
-    one_of "score" [ "given"; "bias"; "quadratic"; "enumerated"; "polygon"; "absolute" ] (named "score" given) in
-  let extra = List.assoc (if score = "" then family else score)
-      [ "leaky_one_hot", [ "leak"; "targets" ]; "scalar_power", [ "bases"; "exponents" ]; "given", [];
-        "bias", []; "quadratic", []; "enumerated", [ "codes"; "spare" ]; "polygon", [ "corners"; "codes" ];
-        "absolute", [ "forms" ] ] in
-  let attention = fields (("family" :: (if score = "" then [] else [ "score"; "targets" ])) @ extra) given in
+  let family = one_of "family" (List.map fst families) (named "family" given) in
+  let limit = family = "one_hot_limit" in
+  require (limit = (regime = "limit")) "regime: not that of the family";
+  let score = if limit then one_of "score" (List.map fst scores) (named "score" given) else "" in
+  let extra = if limit then List.assoc score scores else [] in
+  let attention = fields (("family" :: List.assoc family families) @ extra) given in
   let facts = { facts with Claims.heads; family; score } in
-  require (Claims.supports Claims.demands claim facts) ("the numbers are not those of the claim " ^ claim);
-  let count name = ignore (of_length name heads (items name (member name attention))) in
+  require_claim Claims.demands claim facts;
+  let counted = if family = "scalar_power" then "exponents" else "targets" in
+  ignore (of_length counted heads (listed counted attention));
+  let offsets = facts.Claims.offsets in
   let columns bases =
     match one_of "values.family" [ "sparse"; "lagrange" ] (named "family" values) with
-    | "sparse" -> sparse_columns (fields [ "family"; "entries" ] values) heads facts.Claims.offsets
-    | _ -> lagrange_columns (fields [ "family"; "master"; "denominators" ] values) bases in
-  let targets () = items "targets" (member "targets" attention) in
-  let target = shift axes "targets" in
-  let accepted = match family with
-    | "leaky_one_hot" ->
-      count "targets";
-      let leak = rational "leak" (member "leak" attention) in
-      let optional = function Null -> None | value -> Some (target value) in
-      let columns = columns [] in
-      D.leaky_accept { D.leaky_layer = layer columns; leak_numerator = Q.num leak;
-                       leak_denominator = Q.den leak; leaky_targets = List.map optional (targets ()) }
-    | "scalar_power" ->
-      count "exponents";
-      let exponents = List.map (bounded "exponents" 0 largest_position)
-          (items "exponents" (member "exponents" attention)) in
-      let bases = List.map (rational "bases") (items "bases" (member "bases" attention)) in
-      ignore (of_length "bases" facts.Claims.offsets bases);
-      if List.exists (fun x -> not (Z.equal (Q.den x) Z.one)) bases then
-        raise (Not_covered "scalar_power with bases that are not integers");
-      let bases = List.map Q.num bases in
-      let bits = List.fold_left (fun n x -> n + Z.numbits x + 1) 0 bases in
-      require (bits * List.fold_left ( + ) 0 exponents <= 1 lsl 27) "the powers take too many bits";
-      let columns = columns bases in
-      require (named "family" values = String "sparse" || exponents = List.init heads Fun.id)
-        "lagrange: expected the exponents 0, 1, ...";
-      D.powers_accept { D.powers_layer = layer columns; power_bases = bases;
-                        power_exponents = List.map nat exponents }
+    | "sparse" -> sparse_columns (fields [ "family"; "entries" ] values) heads offsets
     | _ ->
-      count "targets";
-      let columns = columns [] in
-      let one_hot = { D.one_hot_layer = layer columns; one_hot_targets = List.map target (targets ()) } in
-      let codes () = List.map (entry "codes") (items "codes" (member "codes" attention)) in
-      let matrix value = List.map (fun row -> List.map (entry "forms") (items "forms" row)) (items "forms" value) in
-      D.one_hot_accept one_hot && (match score with
-        | "enumerated" -> D.enumerated_accept one_hot (codes ()) (integer "spare" (member "spare" attention))
-        | "polygon" -> D.polygon_accept one_hot (integer "corners" (member "corners" attention)) (codes ())
-        | "absolute" when axes = 1 -> raise (Not_covered "absolute positions on one axis")
-        | "absolute" -> D.absolute_accept one_hot (List.map matrix (items "forms" (member "forms" attention)))
-        | _ -> true) in
-  require accepted ("the decision on " ^ family ^ " is no");
-  Printf.sprintf "for every kernel of this size, channels and image of whole patches: %d heads (%s%s)" heads family
-    (if score = "" then ", finite scores" else ", scores " ^ score ^ ", in the limit")
+      require (family = "scalar_power" && member "exponents" attention =
+          List (List.init heads (fun h -> Int (Z.of_int h))))
+        "lagrange: expected scalar_power with the exponents 0, 1, ...";
+      lagrange_columns (fields [ "family"; "master"; "denominators" ] values) bases in
+  let target = shift axes "targets" in
+  require (match family with
+      | "leaky_one_hot" -> decide_leaky attention target layer columns
+      | "scalar_power" -> decide_powers attention offsets layer columns
+      | _ -> decide_one_hot attention target axes score layer columns)
+    ("the decision on " ^ family ^ " is no");
+  Printf.sprintf "for every kernel of this size, channels and image: %d heads (%s, %s)" heads family
+    (if limit then "scores " ^ score ^ " in the limit" else "finite scores")
 
 let check_lower_bound claim value =
-  let body = fields [ "kernel_size"; "patch_size"; "in_channels"; "out_channels"; "kernel"; "rows"; "columns";
+  let body = fields [
+      "kernel_size"; "patch_size"; "in_channels"; "out_channels"; "kernel"; "rows"; "columns";
       "determinant"; "heads"; "tokens_per_side" ] value in
   let kernel = sides "kernel_size" largest_side (member "kernel_size" body) in
   let axes = List.length kernel in
   require (axes = 1 || axes = 2) "kernel_size: expected one or two axes";
-  let patch = of_length "patch_size" axes (sides "patch_size" largest_side (member "patch_size" body)) in
+  let size name high = of_length name axes (sides name high (member name body)) in
+  let patch = size "patch_size" largest_side in
+  let tokens = size "tokens_per_side" (largest_position + 1) in
   let channels name = bounded name 1 largest_position (member name body) in
   let inputs = channels "in_channels" and outputs = channels "out_channels" in
   let heads = bounded "heads" 1 128 (member "heads" body) in
-  let facts = { Claims.kernel; patch; dilation = []; stride = []; channels = inputs * outputs; heads;
-                offsets = 0; family = ""; score = "" } in
-  require (Claims.supports Claims.bound_demands claim facts) ("the numbers are not those of the claim " ^ claim);
-  let entries = List.map (entry "kernel") (items "kernel" (member "kernel" body)) in
-  let size = Claims.product kernel * inputs * outputs in
-  ignore (of_length "kernel" size entries);
-  if heads * heads * size > 100_000_000 then raise (Not_covered "a kernel and a minor of this size");
+  require_claim Claims.bound_demands claim {
+    Claims.kernel; patch; dilation = []; stride = []; channels = inputs * outputs; heads;
+    offsets = 0; family = ""; score = "" };
+  let entries = List.map (entry "kernel") (listed "kernel" body) in
+  ignore (of_length "kernel" (Claims.product kernel * inputs * outputs) entries);
+  if heads * heads * List.length entries > 100_000_000 then
+    raise (Not_covered "a kernel and a minor of this size");
   let index value = nat (bounded "rows" 0 largest_position value) in
   let row value = match List.map index (items "rows" value) with
     | [ p1; p2; q1; q2; i; j ] when axes = 2 -> (((p1, p2), (q1, q2)), (i, j))
     | [ p; q; i; j ] when axes = 1 -> (((p, D.O), (q, D.O)), (i, j))
     | _ -> reject "rows: expected [p.., q.., i, j]" in
   let column value =
-    ignore (List.map (bounded "columns" (-largest_position) largest_position) (items "columns" value));
+    let inside = bounded "columns" (-largest_position) largest_position in
+    ignore (List.map inside (items "columns" value));
     shift axes "columns" value in
-  let sides = of_length "tokens_per_side" axes
-      (sides "tokens_per_side" (largest_position + 1) (member "tokens_per_side" body)) in
   let first l = nat (List.hd l) and second l = nat (if axes = 2 then List.nth l 1 else 1) in
   require (D.bound_accept {
       D.bound_kernel1 = first kernel; bound_kernel2 = second kernel;
       bound_patch1 = first patch; bound_patch2 = second patch;
       bound_inputs = nat inputs; bound_outputs = nat outputs; bound_kernel = entries;
-      bound_rows = List.map row (items "rows" (member "rows" body));
-      bound_columns = List.map column (items "columns" (member "columns" body));
-      bound_determinant = integer "determinant" (member "determinant" body); bound_heads = nat heads;
-      bound_tokens1 = first sides; bound_tokens2 = second sides })
+      bound_rows = List.map row (listed "rows" body);
+      bound_columns = List.map column (listed "columns" body);
+      bound_determinant = integer "determinant" (member "determinant" body);
+      bound_heads = nat heads; bound_tokens1 = first tokens; bound_tokens2 = second tokens })
     "the decision on the lower bound is no";
-  Printf.sprintf "no layer with fewer than %d heads, whatever they attend to by position, is this convolution" heads
+  Printf.sprintf "no layer with fewer than %d heads, whatever they attend to by position" heads
 
 let conventions =
-  Object [ "kernel", String "HWIO"; "patch", String "row-major, channels last"; "shift", String "key - query";
-           "tokens", String "row-major" ]
+  Object [
+    "kernel", String "HWIO"; "patch", String "row-major, channels last";
+    "shift", String "key - query"; "tokens", String "row-major" ]
 
-let kinds = [ "equality"; "lower_bound"; "no_shared_map"; "rank"; "saturation"; "border"; "total_variation";
-    "commutant"; "identity"; "head_dimension"; "kernel_heads"; "narrow_heads"; "approximation"; "two_layers";
-    "exponentials" ]
+let kinds = [
+  "equality"; "lower_bound"; "no_shared_map"; "rank"; "saturation"; "border"; "total_variation";
+  "commutant"; "identity"; "head_dimension"; "kernel_heads"; "narrow_heads"; "approximation";
+  "two_layers"; "exponentials" ]
 
 let check content =
-  let top = fields [ "schema"; "claim"; "kind"; "statement"; "conventions"; "body"; "digests" ] (parse content) in
+  let top = fields [ "schema"; "claim"; "kind"; "statement"; "conventions"; "body"; "digests" ]
+      (parse content) in
   ignore (one_of "schema" [ "convattn-certificate/1" ] (member "schema" top));
   require (member "conventions" top = conventions) "conventions: not those of the schema";
   ignore (text "statement" (member "statement" top));
@@ -289,7 +325,8 @@ let verdict name =
   | Reject reason | Malformed reason -> (1, Printf.sprintf "REJECT  %s  %s" name reason)
   | Not_covered what -> (3, Printf.sprintf "NOT COVERED  %s  %s" name what)
   | Sys_error reason -> (1, Printf.sprintf "REJECT  %s  the file cannot be read: %s" name reason)
-  | error -> (1, Printf.sprintf "REJECT  %s  the check broke off with %s" name (Printexc.to_string error))
+  | error ->
+    (1, Printf.sprintf "REJECT  %s  the check broke off: %s" name (Printexc.to_string error))
 
 let () =
   match List.tl (Array.to_list Sys.argv) with

@@ -74,7 +74,8 @@ have rowE (h : 'I_(size (leaky_targets b))) := target_rowE accepted F
 pose rows := [seq leaky_row b z | z <- leaky_targets b]; pose D := leak_denominator b.
 have both (h : 'I_(size (leaky_targets b))) : listed_total l rows D F n1 n2 h = 1 /\
     softmax (@leaky_scores F l leak (nth None (leaky_targets b) h) n1 n2 q) =1
-    shared_row (listed_key accepted q) (listed_c rows D F h) (listed_u l rows D F 0 h) (listed_u l rows D F 1 h).
+    shared_row (listed_key accepted q) (listed_c rows D F h) (listed_u l rows D F 0 h)
+      (listed_u l rows D F 1 h).
   have : nth None (leaky_targets b) h \in leaky_targets b by rewrite mem_nth.
   move/targets; have [u0E u1E] := rowE h; rewrite /listed_total /leaky_scores.
   rewrite u1E u0E; move: (listed_c _ _ _ h) => c; case: (nth _ _ _) => [y cE /cE[d e {}cE]|c0 _].
@@ -83,7 +84,8 @@ have both (h : 'I_(size (leaky_targets b))) : listed_total l rows D F n1 n2 h = 
     have sum_c (f : listed_offset l -> F) : \sum_d' c d' * f d' = (1 - leak) * f d.
       rewrite (bigD1 d) //= cE' eqxx mulr1 big1 ?addr0 // => d' /negbTE ne.
       by rewrite cE' ne mulr0 mul0r.
-    have sum1 : \sum_d' c d' = 1 - leak by rewrite -[RHS]mulr1 -(sum_c (fun=> 1)); apply: eq_bigr => d' _; rewrite mulr1.
+    have sum1 : \sum_d' c d' = 1 - leak.
+      by rewrite -[RHS]mulr1 -(sum_c (fun=> 1)); apply: eq_bigr => d' _; rewrite mulr1.
     split=> [|k]; rewrite /shared_row /shared_weight /row_total sum1 mul0r addr0 -/leak subrK //.
     rewrite addr0 divr1 (sum_c (fun d' => (k == listed_key accepted q d')%:R)).
     have [_ <- _ _] := leaky_one_hot (listed_key accepted q d) k leak01.

@@ -78,7 +78,8 @@ have sum_ge0 : 0 <= \sum_(k | k != t) (s t - s k)^-1 by apply: sumr_ge0 => k' /i
 have G_gt0 : 0 < G by rewrite ltr_paddr ?ltr01.
 have gap k' : k' != t -> 1 <= G * (s t - s k').
   move=> ne; have lt := greatest k' ne; rewrite -ler_pdivr_mulr ?subr_gt0 // mul1r /G (bigD1 k') //=.
-  by rewrite addrCA ler_addl addr_ge0 ?ler01 //; apply: sumr_ge0 => k'' /andP[ne' _]; exact: ltW (inv_gt0 _ ne').
+  rewrite addrCA ler_addl addr_ge0 ?ler01 //; apply: sumr_ge0 => k'' /andP[ne' _].
+  exact: ltW (inv_gt0 _ ne').
 have lim : tends_to (fun a => softmax (fun k => E (a * G * s k)) k) (one_hot R (Some t) k).
   apply: (softmax_tends_to_one_hot E_exp E_unb) => [a k'|a k' ge0 ne]; first exact: exponential_positive.
   rewrite -exponential_add //; apply: exponential_monotone => //.
@@ -236,12 +237,12 @@ Theorem accepted_one_hot (b : one_hot_body) : one_hot_accept b ->
       forall forms, absolute_accept b forms -> limit (@form_score b R n1 n2 forms)]].
 Proof.
 case/andP=> /allP targets accepted l R E In Out W n1 n2 q t E_exp E_unb limit.
-pose rows := [seq one_hot_row b z | z <- one_hot_targets b].
+pose rows := [seq one_hot_row b z | z <- one_hot_targets b]; pose H := 'I_(size (one_hot_targets b)).
 have heads : size rows = size (one_hot_targets b) by rewrite size_map.
-have in_offsets (h : 'I_(size (one_hot_targets b))) :
+have in_offsets (h : H) :
     has (same_pair (nth (Z0, Z0) (one_hot_targets b) h)) (layer_offsets l).
   by apply: targets; rewrite mem_nth.
-have rowE (h : 'I_(size (one_hot_targets b))) : exists d : listed_offset l,
+have rowE (h : H) : exists d : listed_offset l,
     [/\ head_target b h = (val d.1, val d.2), listed_u l rows (Zpos xH) R 0 h = 0,
         listed_u l rows (Zpos xH) R 1 h = 0 &
         forall d', listed_c rows (Zpos xH) R h d' = (d' == d)%:R].
@@ -251,15 +252,17 @@ have rowE (h : 'I_(size (one_hot_targets b))) : exists d : listed_offset l,
   exists d; split=> // [|d']; first by rewrite u0E /in_field mul0r.
   by rewrite cE divff ?mul1r ?oner_eq0.
 have {rowE} /fin_all_exists [target rowE] := rowE.
-have atE (h : 'I_(size (one_hot_targets b))) k : (listed_shift q k == head_target b h) = (k == listed_key accepted q (target h)).
+have atE (h : H) k :
+    (listed_shift q k == head_target b h) = (k == listed_key accepted q (target h)).
   have [-> _ _ _] := rowE h; rewrite -(at_listed_key accepted) /listed_shift /at_shift.
   by rewrite xpair_eqE !subr_eq !PoszD ![val _ + _]addrC.
 have hard Y : attention_layer (@hard_score b R n1 n2) (listed_values (fun=> 1) W) Y q t =
     \sum_d feature_map (listed_map W d) (Y (listed_key accepted q d)) t.
-  have sum_c (h : 'I_(size (one_hot_targets b))) (f : listed_offset l -> R) : \sum_d listed_c rows (Zpos xH) R h d * f d = f (target h).
+  have sum_c (h : H) (f : listed_offset l -> R) :
+      \sum_d listed_c rows (Zpos xH) R h d * f d = f (target h).
     have [_ _ _ cE] := rowE h; rewrite (bigD1 (target h)) //= cE eqxx mul1r big1 ?addr0 // => d /negbTE ne.
     by rewrite cE ne mul0r.
-  have totalE (h : 'I_(size (one_hot_targets b))) : listed_total l rows (Zpos xH) R n1 n2 h = 1.
+  have totalE (h : H) : listed_total l rows (Zpos xH) R n1 n2 h = 1.
     have [_ u0E u1E _] := rowE h; rewrite /listed_total /row_total u0E u1E mul0r !addr0.
     by rewrite -[RHS](sum_c h (fun=> 1)); apply: eq_bigr => d _; rewrite mulr1.
   apply: (listed_layer W t heads) => [h|h|h k]; rewrite ?totalE ?oner_eq0 //.
@@ -267,7 +270,8 @@ have hard Y : attention_layer (@hard_score b R n1 n2) (listed_values (fun=> 1) W
   rewrite /shared_weight u0E u1E mul0r addr0 mul0r addr0.
   by rewrite (sum_c h (fun d => (k == listed_key accepted q d)%:R)) /hard_score atE.
 have [zero filled] := tokens_convolve accepted W q t.
-have greatest (score : score_type b R n1 n2) : (forall (h : 'I_(size (one_hot_targets b))) k, listed_shift q k != head_target b h ->
+have greatest (score : score_type b R n1 n2) : (forall (h : H) k,
+    listed_shift q k != head_target b h ->
     score h q k < score h q (listed_key accepted q (target h))) -> limit score.
   move=> great.
   suff lim Y : tends_to (fun alpha => attention_layer (fun h q => softmax (fun k => E (alpha * score h q k)))
@@ -279,9 +283,10 @@ have greatest (score : score_type b R n1 n2) : (forall (h : 'I_(size (one_hot_ta
     by rewrite /hard_score atE /one_hot (inj_eq Some_inj).
   apply: greatest_tends => // k' ne; apply: great.
   by rewrite atE.
-have at_target (h : 'I_(size (one_hot_targets b))) : listed_shift q (listed_key accepted q (target h)) = head_target b h.
+have at_target (h : H) :
+    listed_shift q (listed_key accepted q (target h)) = head_target b h.
   by apply/eqP; rewrite atE.
-have listed_target (h : 'I_(size (one_hot_targets b))) : head_target b h \in offset_integers l.
+have listed_target (h : H) : head_target b h \in offset_integers l.
   by have [-> _ _ _] := rowE h; apply: offset_listed accepted _.
 split; [| | |split].
 - by split=> X; rewrite hard.

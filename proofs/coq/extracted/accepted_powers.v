@@ -74,22 +74,24 @@ have base_gt0 (d : listed_offset l) : 0 < @offset_base b F d.
 split=> //.
 have heads : size [seq powers_row b e | e <- power_exponents b] = size (power_exponents b).
   by rewrite size_map.
-pose rows := [seq powers_row b e | e <- power_exponents b].
+pose rows := [seq powers_row b e | e <- power_exponents b]; pose H := 'I_(size (power_exponents b)).
 have powerE x e : in_field F (integer_power x e) = in_field F x ^+ e.
   by elim: e => //= e IH; rewrite exprS -IH /in_field int_of_ZM intrM.
-have rowE (h : 'I_(size (power_exponents b))) : nth [::] rows h = powers_row b (exponent h).
+have rowE (h : H) : nth [::] rows h = powers_row b (exponent h).
   by rewrite (nth_map 0%N).
-have u0E (h : 'I_(size (power_exponents b))) : listed_u l rows (Zpos xH) F 0 h = 0.
+have u0E (h : H) : listed_u l rows (Zpos xH) F 0 h = 0.
   by rewrite /listed_u /row_entry rowE /powers_row (nth_at_extra _ _ _ _ bases_size) /in_field mul0r.
-have u1E (h : 'I_(size (power_exponents b))) : listed_u l rows (Zpos xH) F 1 h = 1.
+have u1E (h : H) : listed_u l rows (Zpos xH) F 1 h = 1.
   by rewrite /listed_u /row_entry rowE /powers_row (nth_at_extra _ _ _ _ bases_size) divff ?oner_eq0.
-have cE (h : 'I_(size (power_exponents b))) d : listed_c rows (Zpos xH) F h d = @offset_base b F d ^+ exponent h - 1.
+have cE (h : H) d :
+    listed_c rows (Zpos xH) F h d = @offset_base b F d ^+ exponent h - 1.
   rewrite /listed_c /row_entry rowE /powers_row (nth_at_offset accepted Z0 _ _ _ bases_size) divr1.
   by rewrite /offset_base -powerE /in_field int_of_ZB rmorphB.
-pose own : listed_keys l n1 n2 := (Ordinal (axis_own (axis_low (first_axis l)) (axis_high (first_axis l)) q.1),
-  Ordinal (axis_own (axis_low (second_axis l)) (axis_high (second_axis l)) q.2)).
+pose own : listed_keys l n1 n2 :=
+  (Ordinal (axis_own (axis_low (first_axis l)) (axis_high (first_axis l)) q.1),
+   Ordinal (axis_own (axis_low (second_axis l)) (axis_high (second_axis l)) q.2)).
 have inj := @listed_key_inj _ _ _ accepted n1 n2 q.
-have softmaxE (h : 'I_(size (power_exponents b))) :
+have softmaxE (h : H) :
     finite_row (fun d => @offset_base b F d ^+ exponent h - 1) 0 1 /\
     forall k, softmax (@powers_scores b F (exponent h) n1 n2 q) k =
       shared_row (listed_key accepted q) (fun d => @offset_base b F d ^+ exponent h - 1) 0 1 k.
@@ -97,7 +99,8 @@ have softmaxE (h : 'I_(size (power_exponents b))) :
     by rewrite /powers_scores big1 // => d _; rewrite (at_listed_key accepted) (negbTE (none d)).
   rewrite /powers_scores (bigD1 d) //= (at_listed_key accepted) eqxx big1 ?mulr1 // => d' ne.
   by rewrite (at_listed_key accepted) (inj_eq inj) eq_sym (negbTE ne).
-have totalE (h : 'I_(size (power_exponents b))) : powers_total b F (exponent h) n1 n2 = listed_total l rows (Zpos xH) F n1 n2 h.
+have totalE (h : H) :
+    powers_total b F (exponent h) n1 n2 = listed_total l rows (Zpos xH) F n1 n2 h.
   rewrite /listed_total /row_total u0E u1E addr0 mul1r; congr (_ + _).
   by apply: eq_bigr => d _; rewrite cE.
 suff layer Y : attention_layer

@@ -153,7 +153,8 @@ Definition convolves (F : fieldType) (In Out : finType) (W : nat -> nat -> In ->
       (axis_dilation a1) (axis_dilation a2) W X
       (axis_patch a1 * q1 + t.1.1)%N (axis_patch a2 * q2 + t.1.2)%N t.2 in
   (forall X, holds (framed_token X) (convolution n1 n2 q.1 q.2 X)) /\
-  (forall X, holds (@bare_token F In (axis_low a1 + n1 + axis_high a1) (axis_low a2 + n2 + axis_high a2) _ _ X)
+  (forall X, holds
+    (@bare_token F In (axis_low a1 + n1 + axis_high a1) (axis_low a2 + n2 + axis_high a2) _ _ X)
     (convolution (axis_low a1 + n1 + axis_high a1)%N (axis_low a2 + n2 + axis_high a2)%N
       (axis_low a1 + q.1)%N (axis_low a2 + q.2)%N X)).
 
@@ -187,7 +188,8 @@ rewrite -/(offset_number d) same nth_index ?offset_listed // => -[e1 e2].
 by case: d d' {same} e1 e2 => [x y] [x' y'] /= /val_inj -> /val_inj ->.
 Qed.
 
-Variables (heads : nat) (F : numFieldType) (In Out : finType) (W : nat -> nat -> In -> Out -> F) (n1 n2 : nat).
+Variables (heads : nat) (F : numFieldType) (In Out : finType) (W : nat -> nat -> In -> Out -> F).
+Variables (n1 n2 : nat).
 Variables (q : bare_grid n1 n2) (t : listed_feature Out).
 Hypothesis rows_heads : size rows = heads.
 
@@ -221,7 +223,8 @@ have [_ _ _ identity] := and4P accepted.
 have lt_extra extra : (extra < 2)%N ->
     (size (layer_offsets b) + extra < (size (layer_offsets b)).+2)%N by move=> lt; lia.
 have lt_d d' := offset_number_lt d'.
-rewrite -(identity_at_keys listed_key (V := fun h : 'I_heads => fun d => value_entry F (layer_columns b) h (offset_number d)) nz).
+pose V (h : 'I_heads) d := value_entry F (layer_columns b) h (offset_number d).
+rewrite -(identity_at_keys listed_key (V := V) nz).
 - by apply: eq_bigr => h _; rewrite AE scaleE.
 - move=> d1 d2; rewrite -offset_number_eq -(identityE F rows_heads identity _ (lt_d d2)) //.
   exact: leq_trans (lt_d d1) (leq_trans (leqnSn _) (leqnSn _)).
