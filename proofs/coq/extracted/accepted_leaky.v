@@ -8,7 +8,7 @@
     in the body, are the zero-padded convolution at every query; and on an image whose ring of
     tokens is filled in any way they are the convolution of that. The values do not depend on N. *)
 
-From Coq Require Import ZArith.
+From Coq Require Import BinInt.
 From mathcomp Require Import all_ssreflect all_algebra.
 From mathcomp Require Import ssrZ.
 From Convattn.foundation Require Import attention image grid dilated certified_heads framed leaky.

@@ -10,7 +10,7 @@
     none with fewer comes closer than some ε > 0. The rows of attention are any by position, and
     further tokens may be there that do not depend on the image. *)
 
-From Coq Require Import ZArith.
+From Coq Require Import BinInt.
 From mathcomp Require Import all_ssreflect all_algebra.
 From mathcomp Require Import ssrZ zify.
 From Convattn.foundation Require Import attention image grid rank dilated bare_dilated.

@@ -13,7 +13,7 @@
       that is 1 at the multiples of the corners and less than 1 elsewhere;
     - absolute: f(q) B f(k)ᵀ with the head's form B and f(p) = (p₁, p₂, |p|², 1) of absolute positions. *)
 
-From Coq Require Import ZArith.
+From Coq Require Import BinInt.
 From mathcomp Require Import all_ssreflect all_algebra.
 From mathcomp Require Import ssrZ zify.
 From Convattn.foundation Require Import attention image grid dilated certified_heads framed exponential.

@@ -8,7 +8,7 @@
     weights, N the number of keys, are the zero-padded convolution at every query; and on an image
     whose ring of tokens is filled in any way they are the convolution of that. *)
 
-From Coq Require Import ZArith.
+From Coq Require Import BinInt.
 From mathcomp Require Import all_ssreflect all_algebra.
 From mathcomp Require Import ssrZ.
 From Convattn.foundation Require Import attention image grid dilated certified_heads framed.
@@ -80,12 +80,12 @@ have powerE x e : in_field F (integer_power x e) = in_field F x ^+ e.
 have rowE (h : H) : nth [::] rows h = powers_row b (exponent h).
   by rewrite (nth_map 0%N).
 have u0E (h : H) : listed_u l rows (Zpos xH) F 0 h = 0.
-  by rewrite /listed_u /row_entry rowE /powers_row (nth_at_extra _ _ _ _ bases_size) /in_field mul0r.
+  by rewrite /listed_u /head_entry rowE /powers_row (nth_at_extra _ _ _ _ bases_size) /in_field mul0r.
 have u1E (h : H) : listed_u l rows (Zpos xH) F 1 h = 1.
-  by rewrite /listed_u /row_entry rowE /powers_row (nth_at_extra _ _ _ _ bases_size) divff ?oner_eq0.
+  by rewrite /listed_u /head_entry rowE /powers_row (nth_at_extra _ _ _ _ bases_size) divff ?oner_eq0.
 have cE (h : H) d :
     listed_c rows (Zpos xH) F h d = @offset_base b F d ^+ exponent h - 1.
-  rewrite /listed_c /row_entry rowE /powers_row (nth_at_offset accepted Z0 _ _ _ bases_size) divr1.
+  rewrite /listed_c /head_entry rowE /powers_row (nth_at_offset accepted Z0 _ _ _ bases_size) divr1.
   by rewrite /offset_base -powerE /in_field int_of_ZB rmorphB.
 pose own : listed_keys l n1 n2 :=
   (Ordinal (axis_own (axis_low (first_axis l)) (axis_high (first_axis l)) q.1),

@@ -6,7 +6,7 @@
     is, so that no sign is kept. If the outcome is not zero, it is the determinant; it is zero if the
     determinant is, or if a division was not exact. *)
 
-From Coq Require Import ZArith.
+From Coq Require Import BinInt.
 From mathcomp Require Import all_ssreflect all_algebra.
 From mathcomp Require Import ssrZ.
 From Convattn.foundation Require Import listed_integers.

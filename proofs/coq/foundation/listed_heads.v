@@ -6,7 +6,7 @@
     the layer is Σ_δ X_(q+δ) F_δ, whatever the tokens are; and that is the convolution, both on an
     image in a ring of zero tokens and on one whose ring is filled in any way. *)
 
-From Coq Require Import ZArith.
+From Coq Require Import BinInt.
 From mathcomp Require Import all_ssreflect all_algebra.
 From mathcomp Require Import ssrZ zify ring.
 From Convattn.foundation Require Import attention image grid patches bare dilated certified_heads framed.
@@ -57,7 +57,7 @@ Definition identity_accept (offsets : nat) (rows : seq (seq Z)) (divisor : Z)
 
 Definition in_field (F : ringType) (z : Z) : F := (int_of_Z z)%:~R.
 
-Definition row_entry (F : fieldType) (rows : seq (seq Z)) (divisor : Z) (h i : nat) : F :=
+Definition head_entry (F : fieldType) (rows : seq (seq Z)) (divisor : Z) (h i : nat) : F :=
   in_field F (nth Z0 (nth [::] rows h) i) / in_field F divisor.
 
 Definition value_entry (F : fieldType) (columns : seq value_column) (h j : nat) : F :=
@@ -68,7 +68,7 @@ Proof. by rewrite /in_field intr_eq0 int_of_Z_eq0. Qed.
 
 Lemma identityE (F : numFieldType) heads offsets rows divisor columns i j : size rows = heads ->
   identity_accept offsets rows divisor columns -> (i < offsets.+2)%N -> (j < offsets)%N ->
-  \sum_(h < heads) row_entry F rows divisor h i * value_entry F columns h j = (i == j)%:R.
+  \sum_(h < heads) head_entry F rows divisor h i * value_entry F columns h j = (i == j)%:R.
 Proof.
 move=> <- /and4P[nz /eqP columns_size rows_size /allP fits] lti ltj.
 have in_zip : (j, nth ([::], Z0) columns j) \in zip (iota 0 offsets) columns.
@@ -82,7 +82,7 @@ set column := nth _ columns j in nz' sumE *.
 have nzF : in_field F divisor * in_field F column.2 != 0 by rewrite mulf_neq0 ?in_field_eq0.
 apply: (mulIf nzF); rewrite big_distrl /=.
 transitivity (\sum_(h < size rows) in_field F (nth Z0 (nth [::] rows h) i) * in_field F (nth Z0 column.1 h)).
-  apply: eq_bigr => h _; rewrite /row_entry /value_entry -/column.
+  apply: eq_bigr => h _; rewrite /head_entry /value_entry -/column.
   by move: nz nz'; rewrite -!(in_field_eq0 F) => nz nz'; field; rewrite nz nz'.
 transitivity (in_field F (if i == j then Z.mul divisor column.2 else Z0)).
   by rewrite /in_field sumE rmorph_sum; apply: eq_bigr => h _; rewrite /= intrM.
@@ -203,10 +203,10 @@ Lemma at_listed_key k d : at_shift q k (val d.1) (val d.2) = (k == listed_key d)
 Proof. exact: at_shiftE. Qed.
 
 Definition listed_c (h : 'I_heads) (d : listed_offset) : F :=
-  row_entry F rows divisor h (offset_number d).
+  head_entry F rows divisor h (offset_number d).
 
 Definition listed_u (extra : nat) (h : 'I_heads) : F :=
-  row_entry F rows divisor h (size (layer_offsets b) + extra).
+  head_entry F rows divisor h (size (layer_offsets b) + extra).
 
 Definition listed_total (h : 'I_heads) : F :=
   row_total (listed_c h) (listed_u 0 h) (listed_u 1 h) #|listed_keys n1 n2|.
@@ -254,7 +254,7 @@ Lemma target_rowE (h : 'I_heads) (z : option (Z * Z)) (v u : Z) :
         forall d', listed_c h d' = in_field F v / in_field F divisor * (d' == d)%:R
     else forall d, listed_c h d = 0].
 Proof.
-rewrite /listed_u /listed_c /row_entry => ->; rewrite /target_row.
+rewrite /listed_u /listed_c /head_entry => ->; rewrite /target_row.
 have listed d : let x := nth (Z0, Z0) (layer_offsets b) (offset_number d) in
     (int_of_Z x.1, int_of_Z x.2) = (val d.1, val d.2).
   rewrite /= -[RHS](nth_index (0, 0) (offset_listed d)) -/(offset_number d).

@@ -3,7 +3,7 @@
     The programs that are extracted compute with lists of binary integers, [Z]. [int_of_Z] maps them
     to the integers [int] of the Mathematical Components library, and from there to any field. *)
 
-From Coq Require Import ZArith.
+From Coq Require Import BinInt.
 From mathcomp Require Import all_ssreflect all_algebra.
 From mathcomp Require Import ssrZ zify.
 From Convattn.foundation Require Import image dilated.

@@ -5,7 +5,7 @@
     So they are the offsets of the axis. The pattern must name, between each two pixels, the tap that
     stands between them, found by trying all. *)
 
-From Coq Require Import ZArith.
+From Coq Require Import BinInt.
 From mathcomp Require Import all_ssreflect all_algebra.
 From mathcomp Require Import ssrZ zify.
 From Convattn.foundation Require Import dilated framed listed_integers.
@@ -115,7 +115,8 @@ rewrite !nth_iota // !add0n /axis_integers (nth_map Z0) //.
 set z := nth _ _ _; rewrite -tap_joinsE /tap_between.
 case e: [seq _ <- _ | _] => [|i' rest]; last first.
   have : i' \in i' :: rest by rewrite mem_head.
-  rewrite -e mem_filter => /andP[join' _]; apply/eqP/idP => [/Nat2Z.inj <- //|join].
+  rewrite -e mem_filter => /andP[join' _]; apply/eqP/idP => [e_i|join].
+    by have <- : i' = i by lia.
   by move: join join'; rewrite !tap_joinsE => join join'; rewrite (one_tap_at_offset lt0d join join').
 have : i \notin [seq i <- iota 0 K | tap_joins P K d z s (m * axis_step a) i] by rewrite e.
 rewrite mem_filter mem_iota /= add0n lti andbT => /negbTE ->.
