@@ -14,9 +14,12 @@ COMPILE_QUICKLY = XLA_FLAGS="$$(echo $(OLDER_EMITTERS) $(XLA_FLAGS))" JAX_DISABL
 TEST := $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 TEXLIVE := texlive-latex-base texlive-latex-recommended
+SECOND := build/second_checker
+COQ_PACKAGES := coq libcoq-mathcomp-algebra libcoq-mathcomp-algebra-tactics libcoq-mathcomp-zify
+OCAML_PACKAGES := ocaml-nox ocaml-findlib libzarith-ocaml-dev
 
 .DEFAULT_GOAL := help
-.PHONY: help install docs note verify report quick prove check audit experiment two-phase network bench bench-training orders test test-all soak coverage lint types doctest certificates corpora ledger data lock build clean
+.PHONY: help install docs note verify report quick prove check second-checker audit experiment two-phase network bench bench-training orders test test-all soak coverage lint types doctest certificates corpora ledger data lock build clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -45,6 +48,20 @@ prove: $(STAMP) ## check the machine-checked proofs with Coq, into build/prove/
 
 check: ## re-check the committed certificates with the standard library alone
 	PYTHONPATH=src $(PYTHON) -m convattn_check certificates/*.json
+
+# Timestamps are kept, so that only what has changed is compiled again.
+$(SECOND)/second-checker: $(wildcard second_checker/* proofs/coq/foundation/*.v proofs/coq/checker/*.v proofs/coq/extracted/*.v)
+	@command -v coqc >/dev/null && ocamlfind query zarith >/dev/null 2>&1 || { echo "make second-checker needs Coq, OCaml and zarith: apt-get install --no-install-recommends $(COQ_PACKAGES) $(OCAML_PACKAGES)" >&2; exit 1; }
+	mkdir -p $(SECOND)/coq
+	cp -Rp proofs/coq/foundation proofs/coq/checker proofs/coq/extracted $(SECOND)/coq
+	cp -p second_checker/* $(SECOND)
+	cd $(SECOND)/coq && coq_makefile -Q . Convattn -arg -w -arg none */*.v -o Makefile.coq
+	$(MAKE) -C $(SECOND)/coq -f Makefile.coq $(patsubst proofs/coq/%.v,%.vo,$(wildcard proofs/coq/extracted/*.v))
+	cd $(SECOND) && coqc -Q coq Convattn -w none extraction.v
+	cd $(SECOND) && ocamlfind ocamlopt -package zarith -linkpkg -o second-checker -w -39 decisions.mli decisions.ml canonical_json.ml claims.ml main.ml
+
+second-checker: $(SECOND)/second-checker ## build the checker that is proved in Coq, and run it over the certificates
+	$(SECOND)/second-checker certificates/*.json || [ $$? -eq 3 ]
 
 audit: $(STAMP) ## what this device's arithmetic really does
 	$(BIN)/convattn audit

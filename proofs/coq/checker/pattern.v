@@ -41,14 +41,6 @@ rewrite /joins => lt0P /eqP <- /eqP/addIr/addIr/mulfI e; apply/esym/e.
 by case: P lt0P {e}.
 Qed.
 
-(** At one offset two pixels are joined by one tap at most. *)
-Lemma one_tap_at_offset (P K d : nat) (z : int) (s t i i' : nat) : (0 < d)%N ->
-  joins P K d z s t i -> joins P K d z s t i' -> i = i'.
-Proof.
-rewrite /joins => lt0d /eqP -> /eqP/mulIf e; have d0 : d%:Z != 0 by case: d lt0d {e}.
-by have := e d0; lia.
-Qed.
-
 (** Every offset of an axis has a tap. *)
 Lemma offset_has_tap (P K d : nat) (z : int) : z \in axis_offsets P K d ->
   exists s t i, [&& s < P, t < P, i < K & joins P K d z s t i]%N.

@@ -62,6 +62,14 @@ move=> ltP ltK; rewrite mem_undup.
 by apply/allpairsP; exists (t, i); rewrite !mem_iota.
 Qed.
 
+(** At one offset two pixels are joined by one tap at most. *)
+Lemma one_tap_at_offset (P K d : nat) (z : int) (s t i i' : nat) : (0 < d)%N ->
+  joins P K d z s t i -> joins P K d z s t i' -> i = i'.
+Proof.
+rewrite /joins => lt0d /eqP -> /eqP/mulIf e; have d0 : d%:Z != 0 by case: d lt0d {e}.
+by have := e d0; lia.
+Qed.
+
 Section Axis.
 
 Variable F : fieldType.

@@ -45,7 +45,11 @@ def render(project: Project, claims: Sequence[Proof]) -> str:
         if file not in theorems:
             raise ValueError(f"{claim} names {file}, which has no theorem")
     named = {file for _, file in rows}
-    others = {"checker": "the checker", "definitions": "the definitions"}
+    others = {
+        "checker": "the checker",
+        "definitions": "the definitions",
+        "extracted": "the second checker",
+    }
     rows += [
         (others.get(file.partition("/")[0], "none"), file) for file in theorems if file not in named
     ]
