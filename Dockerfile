@@ -5,7 +5,7 @@
 FROM python:3.11-bookworm AS installed
 RUN apt-get update --quiet \
  && DEBIAN_FRONTEND=noninteractive apt-get install --quiet --yes --no-install-recommends \
-      coq libcoq-mathcomp-algebra libcoq-mathcomp-algebra-tactics libcoq-mathcomp-zify libcoq-interval texlive-latex-base texlive-latex-recommended chromium \
+      coq libcoq-mathcomp-algebra libcoq-mathcomp-algebra-tactics libcoq-mathcomp-zify libcoq-interval ocaml-nox ocaml-findlib libzarith-ocaml-dev texlive-latex-base texlive-latex-recommended chromium \
  && rm -rf /var/lib/apt/lists/*
 WORKDIR /convattn
 COPY . .
