@@ -50,8 +50,9 @@ def exact_majorant(encoding, leak, kernel, bias, image):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("encoding", ["bias", "scalar"])
-@pytest.mark.parametrize("leak", [0.5, 0.125, 0.1])
+@pytest.mark.parametrize(
+    ("encoding", "leak"), [("bias", 0.5), ("bias", 0.125), ("bias", 0.1), ("scalar", 0.5)]
+)
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_the_majorant_is_that_of_the_definition(encoding, leak, dtype):
     kernel, bias, image = [3, -1, -2], 7, [5, -3, 0, 2, 8]

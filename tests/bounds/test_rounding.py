@@ -55,6 +55,7 @@ def bound_of(case, layer, images, kernel, bias, **options):
     bucket=st.sampled_from(BUCKETS), seed=seeds(), leak=st.sampled_from([0.5, 0.25, 0.1, 0.9, 0.01])
 )
 def test_the_error_is_within_a_bound_that_says_something(encoding, dtype, bucket, seed, leak):
+    leak = leak if encoding == "bias" else 0.5  # no other form has one
     case = make_case(bucket, seed, dtype)
     images, kernel, bias = case.cast()
     layer = make_layer(case, kernel, bias, encoding, leak)
