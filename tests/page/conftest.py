@@ -59,3 +59,15 @@ def serious(page: Any) -> list[str]:
         if each["impact"] in ("serious", "critical")
         for node in each["nodes"]
     ]
+
+
+def wait_until(page: Any, expression: str, argument: Any = None) -> None:
+    """Wait until an expression is true in the page, which lets nothing evaluate text by itself.
+
+    So `page.wait_for_function` fails where it has to look more than once.
+    """
+    for _ in range(1500):
+        if page.evaluate(expression, argument):
+            return
+        page.wait_for_timeout(20)
+    raise AssertionError(f"after 30 s it is still not so: {expression}")

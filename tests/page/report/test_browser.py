@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from page.conftest import serious
+from page.conftest import serious, wait_until
 
 pytestmark = pytest.mark.browser
 FOCUSED = "document.activeElement.id || document.activeElement.closest('[id]')?.id"
@@ -55,7 +55,7 @@ def test_filters_and_search(opened: Callable[..., Any]) -> None:
     page.fill("#search", "no claim says zyxwv")
     assert visible_claims(page) == []
     page.click("button[type=reset]")
-    page.wait_for_function("document.getElementById('count').textContent === '82 of 82 claims'")
+    wait_until(page, "document.getElementById('count').textContent === '82 of 82 claims'")
     page.select_option("#level", "ENCLOSED")
     assert 0 < len(visible_claims(page)) < 82
 
@@ -65,7 +65,7 @@ def test_a_link_opens_what_is_folded_and_shows_what_is_filtered(opened: Callable
     assert page.locator("#coq-foundation-rank\\.family_rank").is_visible()
     page.select_option("#paper", "C20")
     page.evaluate("location.hash = '#s-finite'")
-    page.wait_for_function("document.getElementById('s-finite').offsetParent !== null")
+    wait_until(page, "document.getElementById('s-finite').offsetParent !== null")
 
 
 def test_a_malformed_fragment_does_no_harm(opened: Callable[..., Any]) -> None:
@@ -105,7 +105,7 @@ def test_by_keyboard_alone(opened: Callable[..., Any]) -> None:
         page.locator(f"#strength{figure}").focus()
         before = page.inner_text(f"#strength-label{figure}")
         page.keyboard.press("ArrowLeft")
-        page.wait_for_function(CHANGED, arg=[f"strength-label{figure}", before])
+        wait_until(page, CHANGED, [f"strength-label{figure}", before])
     page.locator("#search").focus()
     page.keyboard.type("S.finite")
     assert "S.finite" in visible_claims(page)

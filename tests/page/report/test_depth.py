@@ -6,6 +6,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from page.conftest import wait_until
 from page.report.test_figures import image, near, spread
 
 import convattn as ca
@@ -101,23 +102,23 @@ def test_the_controls_drive_the_figure(page: Any) -> None:
         return [page.locator(f"#{name}-5 canvas").count() for name in ("blocks", "heads", "sums")]
 
     page.select_option("#preset", "blur")
-    page.wait_for_function(f"{shown}('of both layers')")
+    wait_until(page, f"{shown}('of both layers')")
     assert float(error.get_attribute("data-value")) < 1e-9
     assert canvases() == [4, 16, 4]
     assert "10" in page.inner_text("#counts-5")
     assert "3 + 4 = 7" in page.inner_text("#counts-5")
     page.select_option("#last-5", "alone")
-    page.wait_for_function(f"{shown}('of layer 2 alone')")
+    wait_until(page, f"{shown}('of layer 2 alone')")
     pixels = horse()
     # c = 1 for ε = 1/2; m/N_1 over the 36 · 34 keys of layer 1.
     largest = 16 * float(pixels.sum((0, 1, 2)).max()) / (36 * 34)
     assert float(error.get_attribute("data-value")) == pytest.approx(largest, abs=1e-9)
     page.select_option("#last-5", "none")
-    page.wait_for_function(f"{shown}('Without the last head')")
+    wait_until(page, f"{shown}('Without the last head')")
     assert canvases() == [4, 12, 4]
     page.select_option("#form-5", "logit")
     page.locator("#strength-5").fill("300")  # M = 10 ** 0.9, in two digits
-    page.wait_for_function("document.getElementById('error-5').dataset.strength == '7.9'")
+    wait_until(page, "document.getElementById('error-5').dataset.strength == '7.9'")
     layers = layers_of(KERNELS["blur"], {"logit": 7.9})
     gap = np.asarray(layers(pixels)) - np.asarray(ca.conv(pixels, spread(KERNELS["blur"])))
     found = float(error.get_attribute("data-value"))
@@ -125,5 +126,5 @@ def test_the_controls_drive_the_figure(page: Any) -> None:
     assert canvases() == [3, 12, 4]
     assert page.locator("#last-5").is_disabled()
     page.select_option("#kernel-size", "5")
-    page.wait_for_function("document.querySelectorAll('#heads-5 canvas').length === 30")
+    wait_until(page, "document.querySelectorAll('#heads-5 canvas').length === 30")
     assert "5 + 6 = 11" in page.inner_text("#counts-5")

@@ -7,6 +7,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from page.conftest import wait_until
 
 import convattn as ca
 from convattn.bounds.flattened_kernel import flattened_kernel
@@ -185,7 +186,7 @@ def test_the_controls_drive_the_figures(page: Any) -> None:
     page.select_option("#preset", "Laplace")
     page.select_option("#form", "alpha")
     page.locator("#strength").fill("400")
-    page.wait_for_function("document.getElementById('error-1').dataset.strength == '1'")
+    wait_until(page, "document.getElementById('error-1').dataset.strength == '1'")
     blurred = float(page.locator("#error-1").get_attribute("data-value"))
     layer = ca.conv_to_attention(spread(KERNELS["Laplace"]), **FORMS["alpha"], alpha=1.0)
     pixels = image("horse")
@@ -194,7 +195,7 @@ def test_the_controls_drive_the_figures(page: Any) -> None:
     assert blurred == pytest.approx(float(error), abs=1e-9)
     assert page.locator("#heads-1 canvas").count() == 9
     page.select_option("#kernel-size", "5")
-    page.wait_for_function("document.querySelectorAll('#heads-1 canvas').length === 25")
+    wait_until(page, "document.querySelectorAll('#heads-1 canvas').length === 25")
     assert page.locator("#preset").input_value() == "drawn"
     page.select_option("#model", "ViT-B/16")
     counts = json.loads(page.locator("#text-2").get_attribute("data-value"))
