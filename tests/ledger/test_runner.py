@@ -188,6 +188,18 @@ def test_a_worker_that_cannot_start_fails_everything_and_ends(tmp_path):
         assert "no_such_module" in detail
 
 
+def test_a_worker_that_dies_at_its_start_fails_everything_and_ends(tmp_path, monkeypatch):
+    (tmp_path / "dies_on_import.py").write_text("import os; os.abort()")
+    monkeypatch.syspath_prepend(tmp_path)
+    write(tmp_path / "proofs", p__a=claim("S.a", evidence(), evidence(name="f")))
+    found = results(verify(tmp_path / "proofs", preload=("dies_on_import",)))
+    assert len(found) == 2
+    for passed, detail in found.values():
+        assert passed is False
+        assert "ended as they started" in detail
+        assert detail.endswith('python -c "import dies_on_import"')
+
+
 def test_a_proof_that_only_loads_in_the_parent_fails(tmp_path):
     guard = f"if os.getpid() != {os.getpid()}: raise RuntimeError('elsewhere')"
     write(tmp_path, p__a=claim("S.a", top=guard))

@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -257,6 +258,13 @@ def _result(future: "Future[Result]", options: Options) -> Result:
         hint = " (often: out of memory)" if name == "SIGKILL" else ""
         ending = f": {name}{hint}" if name else ""
         return Result(False, f"the worker process died with exit code {code}{ending}")
+    except BrokenProcessPool:
+        modules = ", ".join(options.preload) or "sys"
+        return Result(
+            False,
+            "the worker processes ended as they started, before any check; see what they printed "
+            f'to stderr, or try: python -c "import {modules}"',
+        )
     except Exception as error:
         return Result(False, f"the worker processes could not be kept running: {error!r}")
 
