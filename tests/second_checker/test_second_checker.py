@@ -104,6 +104,29 @@ def test_both_accept_every_committed_certificate_that_is_covered(program):
     assert differences(program, committed()) == []
 
 
+def corpus(folder):
+    """The files of a corpus but for those that the first checker refuses for digests alone."""
+    manifest = json.loads((ROOT / "tests" / folder / "manifest.json").read_text("ascii"))
+    entries = (entry for entry in manifest["certificates"] if entry.get("fault") != "digest")
+    return [ROOT / "tests" / folder / entry["file"] for entry in entries]
+
+
+def test_no_falsehood_of_the_corpus_is_accepted(program):
+    paths = corpus("incorrect")
+    lines = run(program, *paths)[1]
+    assert [line for line in lines if word(line) == "ACCEPT"] == []
+    assert sum(word(line) == "REJECT" for line in lines) >= 200
+
+
+def test_every_truth_of_the_corpus_is_accepted_where_it_is_covered(program):
+    paths = corpus("correct")
+    lines = run(program, *paths)[1]
+    assert [line for line in lines if word(line) == "REJECT"] == []
+    assert sum(word(line) == "ACCEPT" for line in lines) >= 50
+    covered = [json.loads(path.read_text())["kind"] in COVERED for path in paths]
+    assert sum(covered) >= sum(word(line) == "ACCEPT" for line in lines)
+
+
 def numbers(value, path=()):
     """The paths to every integer and rational string."""
     if isinstance(value, dict | list):
