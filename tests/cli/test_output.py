@@ -52,7 +52,7 @@ def test_a_directory_that_may_not_be_written_is_refused(tmp_path, monkeypatch):
     def refused(*args, **keywords):
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("tempfile.NamedTemporaryFile", refused)
+    monkeypatch.setattr("tempfile.mkstemp", refused)
     with pytest.raises(UsageError, match=r"--json got .*Permission denied"):
         require_writable(tmp_path / "file", "--json")
     monkeypatch.setattr(os, "access", lambda path, mode: False)

@@ -226,13 +226,13 @@ def _prepare(
         stays = str(name.with_suffix("")) in kept or str(name) in project.sources
         if not stays or found.is_symlink():
             found.unlink()
+    _record(output, key, recorded)  # before the copies: it says that they are ours
     tree.mkdir(parents=True, exist_ok=True)
     for file in project.files:
         copy, content = tree / file, project.sources[file]
         copy.parent.mkdir(parents=True, exist_ok=True)
         if not copy.is_file() or copy.read_bytes() != content:
             copy.write_bytes(content)
-    _record(output, key, recorded)
     return recorded
 
 
