@@ -44,7 +44,7 @@ def run_parts(trials: Trials, parts: list[str], times: int, most: int | None) ->
         elif part == "processes":
             trials.random_moments(tally, min(times, WHOLE_PROCESSES), processes=True)
         else:
-            full_and_read_only(trials, tally)
+            full_and_read_only(trials, tally, most)
         tally.seconds = time.monotonic() - began
         yield tally
 
@@ -57,7 +57,7 @@ def main(commands: dict[str, Command] = COMMANDS) -> int:
     add = parser.add_argument
     add("commands", nargs="*", help=f"of {', '.join(commands)} (all)")
     add("--times", type=int, default=200, help="kills at random moments (%(default)s)")
-    add("--calls", type=int, help="calls that are drawn, of each kind of trial (all)")
+    add("--most", type=int, help="so many of the calls, and of the disks, are drawn (all)")
     add("--seed", type=int, default=0, help="of the moments (%(default)s)")
     add("--parts", nargs="+", choices=PARTS, default=PARTS, help="(%(default)s)")
     add("--failures", type=int, default=5, help="so many are printed of each part (%(default)s)")
@@ -81,8 +81,10 @@ def main(commands: dict[str, Command] = COMMANDS) -> int:
         print(HEADING, flush=True)
         for number, (name, command) in enumerate(chosen.items()):
             trials = Trials(name, command, Path(folder, str(number)), given.seed)
-            for tally in run_parts(trials, parts, given.times, given.calls):
+            for tally in run_parts(trials, parts, given.times, given.most):
                 print(tally, flush=True)
+                for line in sorted(tally.said):
+                    print(f"  says: {line}", flush=True)
                 failed += len(tally.found)
                 for _, problem in tally.found[: given.failures]:
                     print(f"  {problem}", flush=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from crash_process import Place, Program, start_fork
+from crash_process import Place, Program, apart, start_fork
 
 ROOT = Path(__file__).parents[1]
 CHECKPOINT = re.compile(r"^(?:.*/)?(?:checkpoints|best)/\d+")
@@ -39,11 +39,17 @@ CLAIM = Claim("{id}", "A source, §1", Verdict.HOLDS, (Kind.IDENTITY,), (
 ))
 '''
 TRAINING = [
-    *("--training{}.epochs", "3", "--training{}.batch-size", "2"),
+    *("--training{}.epochs", "2", "--training{}.batch-size", "2"),
     *("--training{}.checkpoint-minutes", "0", "--training{}.steps-per-call", "1"),
 ]
-CIFAR = "--model.heads 2 --model.width 4 --model.inner 4 --images.crop 1 --images.validation 0.5"
-TWO_PHASE = "--model.depth 1 --model.width 48 --model.inner 6 --model.patch-size 4 --images.crop 1"
+CIFAR = (
+    "--no-figures --model.heads 2 --model.width 4 --model.inner 4"
+    " --images.crop 1 --images.validation 0.5"
+)
+TWO_PHASE = (
+    "--no-figures --model.depth 1 --model.width 48 --model.inner 6 --model.patch-size 4"
+    " --images.crop 1"
+)
 
 
 @dataclass(frozen=True)
@@ -131,6 +137,15 @@ def write_kernel(inputs: Path) -> None:
     """A kernel of 3 × 3 and 16 channels."""
     kernel = np.random.default_rng(0).standard_normal((3, 3, 16, 16)).astype(np.float32)
     np.savez(inputs / "kernel.npz", kernel=kernel)
+
+
+def write_layer(inputs: Path) -> None:
+    """A layer of attention, converted from a kernel."""
+    from convattn import conv_to_attention
+    from convattn.networks.weights.stored_layer import save_layer
+
+    kernel = np.random.default_rng(0).standard_normal((3, 3, 2, 2)).astype(np.float32)
+    save_layer(conv_to_attention(kernel), inputs / "layer.safetensors")
 
 
 def write_claims(inputs: Path) -> None:
@@ -246,8 +261,8 @@ COMMANDS = {
     ),
     "explore": Command(
         program(CONVATTN, ready=" at http"),
-        write_kernel,
-        lambda inputs, before: ["explore", f"{inputs}/kernel.npz"],
+        lambda inputs: apart(write_layer, inputs),
+        lambda inputs, before: ["explore", f"{inputs}/layer.safetensors"],
         ("convattn.cli.explore", "convattn.page.explorer.run", "convattn.page.explorer.opening"),
         code=143,
         writes=False,

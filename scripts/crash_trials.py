@@ -34,6 +34,7 @@ class Tally:
     most_left: int = 0
     found: list[tuple[str, str]] = field(default_factory=list)
     seconds: float = 0.0
+    said: set[str] = field(default_factory=set)
 
     def note(self, kind: str, problem: str, where: str) -> None:
         """Something that must not be."""
@@ -81,6 +82,7 @@ class Trials:
         self.result, damaged = self.read(finished)
         if damaged:
             raise RuntimeError(f"{name}: a run that nothing has ended leaves {damaged}")
+        self.written = sum(path.lstat().st_size for path in finished.root.rglob("*"))
         self.names = command.files(finished) | command.strangers(finished)
 
     def copy(self, place: Place) -> Place:
@@ -274,7 +276,7 @@ def wait_for_locks(folder: Path, seconds: float = 60.0) -> None:
     end = time.monotonic() + seconds
     for path in folder.rglob("lock"):
         while time.monotonic() < end:
-            with path.open("a") as file:
+            with path.open("rb") as file:
                 try:
                     fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                     break

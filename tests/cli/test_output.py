@@ -1,3 +1,4 @@
+import errno
 import json
 import math
 import os
@@ -19,7 +20,7 @@ def test_an_existing_file_is_replaced_whole_or_not_at_all(tmp_path, monkeypatch)
     assert target.read_text() == "old"
 
     def fails(source, destination):
-        raise OSError("disk full")
+        raise OSError(errno.ENOSPC, "disk full")
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "replace", fails)

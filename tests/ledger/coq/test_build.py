@@ -117,6 +117,22 @@ def test_no_other_source_stays_and_nothing_compiled_of_it(name, tree):
     assert beside.exists()
 
 
+def test_a_run_killed_while_it_copies_does_not_stand_in_the_way(tmp_path, monkeypatch):
+    project, requires = sources(ONE, theorem("two")), {f"p/{n}.v": frozenset[str]() for n in (0, 1)}
+
+    def killed(path, content):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as planted:
+        planted.setattr(Path, "write_bytes", killed)
+        with pytest.raises(KeyboardInterrupt):
+            build._prepare(project, tmp_path, "key", requires)
+    (tmp_path / "coq" / "p" / "0.v").write_text("Theor")  # half of it
+    assert build._prepare(project, tmp_path, "key", requires) == {}
+    for name, content in project.sources.items():
+        assert (tmp_path / "coq" / name).read_bytes() == content
+
+
 @needs_coq
 @slow
 def test_files_of_someone_else_are_never_removed(tree):
