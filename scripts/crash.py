@@ -27,7 +27,7 @@ from pathlib import Path
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # no threads before a fork
 from crash_commands import COMMANDS, Command
 from crash_disks import full_and_read_only
-from crash_trials import HEADING, Tally, Trials
+from crash_trials import HEADING, KINDS, Tally, Trials
 
 PARTS = ("calls", "moments", "processes", "disk")
 WHOLE_PROCESSES = 10
@@ -86,8 +86,11 @@ def main(commands: dict[str, Command] = COMMANDS) -> int:
                 for line in sorted(tally.said):
                     print(f"  says: {line}", flush=True)
                 failed += len(tally.found)
-                for _, problem in tally.found[: given.failures]:
-                    print(f"  {problem}", flush=True)
+                for kind in KINDS:
+                    found = [problem for each, problem in tally.found if each == kind]
+                    print(
+                        *(f"  {problem}\n" for problem in found[: given.failures]), sep="", end=""
+                    )
     return int(bool(failed))
 
 

@@ -83,7 +83,8 @@ class Command:
 
     def strangers(self, place: Place) -> set[str]:
         """All other files, by names that do not differ by run, and those for a while."""
-        found = {name for name in every_file(place.out) if self._left_out(name)}
+        names = (name for name in every_file(place.out) if self._left_out(name))
+        found = {match[0] if (match := CHECKPOINT.search(name)) else name for name in names}
         inside = {f"tmp/{path.name}" for path in place.temporary.iterdir()}
         return found | inside
 
@@ -103,6 +104,8 @@ class Command:
         return {name for name in names if not matches(name, self.may_go)}
 
     def _left_out(self, name: str) -> bool:
+        if CHECKPOINT.search(name):
+            return True  # it is read as a whole
         hidden = any(part.startswith(".") or "-tmp" in part for part in name.split("/"))
         return hidden or matches(name, self.inner)
 

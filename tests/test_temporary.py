@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from convattn.files import write_file
+from convattn.files import naming, write_file
 from convattn.temporary import HELD, file_beside, is_beside, lock, temporary_folder
 
 locks = pytest.mark.skipif(os.name != "posix", reason="no locks")
@@ -138,3 +138,12 @@ def test_an_error_names_the_file_that_was_asked_for(tmp_path, monkeypatch):
     with pytest.raises(OSError, match=r"No space left on device: it was not written.*a\.json"):
         write_file(path, b"new")
     assert [(each.name, each.read_bytes()) for each in tmp_path.iterdir()] == [("a.json", b"old")]
+
+
+def test_an_error_that_names_a_file_is_left_as_it_is(tmp_path):
+    with pytest.raises(FileNotFoundError) as found, naming(tmp_path / "a"):
+        (tmp_path / "b").read_bytes()
+    assert found.value.filename == str(tmp_path / "b")
+    with pytest.raises(OSError, match="No space left on device") as found, naming(tmp_path / "a"):
+        raise OSError(28, "No space left on device")
+    assert found.value.filename == str(tmp_path / "a")

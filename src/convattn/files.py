@@ -84,6 +84,24 @@ def write_file(path: Path, content: bytes) -> None:
             raise OSError(problem.errno, said, str(path)) from problem
 
 
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Name the file in an error that does not, as on a full disk.
+
+    Args:
+        path: The file that is written meanwhile.
+
+    Raises:
+        OSError: What is raised within, with the file.
+    """
+    try:
+        yield
+    except OSError as problem:
+        if problem.filename is not None:
+            raise
+        raise OSError(problem.errno, problem.strerror or str(problem), str(path)) from problem
+
+
 def is_special(path: Path) -> bool:
     """Whether this is there and is a device, a pipe or a directory.
 
@@ -186,7 +204,8 @@ def hold_folder(folder: Path, inherited: bool = False) -> Iterator[None]:
             file.seek(0)
             raise InUse(folder, file.read().strip() or "?")
         os.set_inheritable(file.fileno(), inherited)
-        file.truncate(0)
-        file.write(str(os.getpid()))
-        file.flush()
+        with naming(folder / FILE_NAME):
+            file.truncate(0)
+            file.write(str(os.getpid()))
+            file.flush()
         yield
