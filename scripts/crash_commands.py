@@ -214,7 +214,7 @@ COMMANDS = {
         ],
         ("convattn.cli.convert", "convattn.networks.weights.converted_layer"),
     ),
-    "verify --json": Command(
+    "verify-json": Command(
         program(CONVATTN),
         write_claims,
         lambda inputs, before: [
@@ -223,7 +223,7 @@ COMMANDS = {
         ],
         VERIFY,
     ),
-    "verify --report": Command(
+    "verify-report": Command(
         program(CONVATTN),
         write_claims,
         lambda inputs, before: [
@@ -242,7 +242,7 @@ COMMANDS = {
         ("convattn.cli.prove",),
         ("prove/lock", "prove/coq/*", "prove/assumptions/*", "prove/timed"),
     ),
-    "experiments/cifar.py": Command(
+    "cifar": Command(
         program("convattn.cli.experiments.cifar", "experiments/cifar.py"),
         write_pictures,
         lambda inputs, before: [
@@ -252,7 +252,7 @@ COMMANDS = {
         RUN_MODULES,
         may_go=CHECKPOINTS,
     ),
-    "experiments/two_phase.py": Command(
+    "two-phase": Command(
         program("convattn.cli.experiments.two_phase", "experiments/two_phase.py"),
         write_pictures,
         lambda inputs, before: [
