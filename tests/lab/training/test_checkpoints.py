@@ -2,6 +2,7 @@
 
 import errno
 import json
+import logging
 import os
 import shutil
 import warnings
@@ -9,6 +10,7 @@ import warnings
 import jax
 import jax.numpy as jnp
 import numpy as np
+import orbax.checkpoint as ocp
 import pytest
 from comparison import assert_equal
 from lab.training.tiny import Dense, Normalized, settings
@@ -21,7 +23,7 @@ from convattn.lab.training.checkpoints import (
     digest,
     read_checkpoint,
 )
-from convattn.lab.training.failures import NoWholeCheckpoint
+from convattn.lab.training.failures import CheckpointNotWritten, NoWholeCheckpoint
 from convattn.lab.training.optimizer import make_optimizer
 from convattn.lab.training.state import TrainState, initial_state, named_arrays
 
@@ -250,3 +252,30 @@ def test_the_state_may_be_used_up_while_it_is_written(tmp_path):
     store.wait()
     store.close()
     assert_same(store.restore_newest(state()).state, state(6))
+
+
+def test_what_could_not_be_written_is_said_when_the_folder_is_let_go_of(tmp_path):
+    """Orbax raises what has failed in the background once, and ends its threads the next time."""
+    failures = [OSError(28, "No space left on device")]
+
+    class Manager:
+        closed = 0
+
+        def close(self):
+            if failures:
+                raise failures.pop()
+            self.closed += 1
+
+    store = CheckpointStore(tmp_path)
+    store._manager = manager = Manager()
+    with pytest.raises(CheckpointNotWritten, match=r"No space left on device.*; see whether"):
+        store.close()
+    assert manager.closed == 1
+    store.close()
+    assert manager.closed == 1
+
+
+@pytest.mark.parametrize(("place", "shown"), [(ocp.__file__, False), (__file__, True)])
+def test_orbax_reports_no_failure_besides(place, shown):
+    record = logging.LogRecord("absl", logging.ERROR, place, 1, "failed", (), None)
+    assert bool(logging.getLogger("absl").filter(record)) == shown

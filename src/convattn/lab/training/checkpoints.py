@@ -9,6 +9,8 @@ it is not restored.
 import contextlib
 import hashlib
 import json
+import logging
+import os
 import shutil
 import warnings
 from collections.abc import Iterator
@@ -45,6 +47,10 @@ UNREAD = (
     "UNAVAILABLE",
     "UNKNOWN",
 )
+
+
+# What has failed in the background is raised where it is waited for; Orbax reports it besides.
+logging.getLogger("absl").addFilter(lambda record: f"{os.sep}orbax{os.sep}" not in record.pathname)
 
 
 class DamagedCheckpoint(UserWarning):
@@ -109,10 +115,20 @@ class CheckpointStore:
                 self._manager.wait_until_finished()
 
     def close(self) -> None:
-        """Wait, and let go of the folder."""
-        if self._manager is not None:
-            self._manager.close()
-            self._manager = None
+        """Wait, and let go of the folder.
+
+        Raises:
+            CheckpointNotWritten: As described above; the folder is let go of all the same.
+        """
+        manager, self._manager = self._manager, None
+        if manager is not None:
+            with self._failing_clearly():
+                try:
+                    manager.close()
+                except Exception:
+                    with contextlib.suppress(Exception):
+                        manager.close()  # the first time it ends where it says what has failed
+                    raise
 
     def steps(self) -> list[int]:
         """The steps of which there is a folder, the newest first."""
