@@ -59,7 +59,7 @@ $(SECOND)/second-checker: $(wildcard second_checker/* proofs/coq/foundation/*.v 
 	cd $(SECOND)/coq && coq_makefile -Q . Convattn -arg -w -arg none */*.v -o Makefile.coq
 	$(MAKE) -C $(SECOND)/coq -f Makefile.coq $(patsubst proofs/coq/%.v,%.vo,$(wildcard proofs/coq/extracted/*.v))
 	cd $(SECOND) && coqc -Q coq Convattn -w none extraction.v
-	cd $(SECOND) && ocamlfind ocamlopt -package zarith -linkpkg -o second-checker -w -39 decisions.mli decisions.ml canonical_json.ml claims.ml main.ml
+	cd $(SECOND) && ocamlfind ocamlopt -package zarith,unix -linkpkg -o second-checker -w -39 decisions.mli decisions.ml canonical_json.ml claims.ml main.ml
 
 second-checker: $(SECOND)/second-checker ## build the checker that is proved in Coq, and run it over the certificates
 	$(SECOND)/second-checker certificates/*.json || [ $$? -eq 3 ]

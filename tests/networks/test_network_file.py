@@ -3,6 +3,7 @@
 import json
 
 import jax
+import numpy as np
 import pytest
 from comparison import assert_equal
 from networks.small import small_network
@@ -54,9 +55,24 @@ def not_a_number(arrays, metadata):
     arrays["stem.output"] = arrays["stem.output"] * float("nan")
 
 
+def of_stride(stride):
+    """A convolution beside which nothing is left."""
+
+    def change(arrays, metadata):
+        arrays.clear()
+        arrays |= {"c.kernel": np.ones((1, 1, 3, 2)), "c.bias": np.zeros(2)}
+        step = {"step": "convolution", "name": "c", "stride": stride}
+        metadata["network"] = json.dumps([step])
+
+    return change
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
+        (of_stride(0), "c: stride=0, but expected"),
+        (of_stride(True), "c: stride=True, but expected"),
+        (of_stride(10**30), "c: stride=1000000000000000000000000000000, but expected at most"),
         (drop_array, "has no array"),
         (add_array, "'surplus', of which no layer knows"),
         (other_version, "holds no network of this library"),

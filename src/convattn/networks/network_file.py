@@ -13,6 +13,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
+from convattn.constructions.geometry import MOST_STEPS
 from convattn.files import write_file
 from convattn.networks.steps import (
     Attention,
@@ -30,6 +31,7 @@ from convattn.networks.weights.formats import WeightsRefused, write_safetensors
 from convattn.networks.weights.stored_layer import FORMAT as LAYER_FORMAT
 from convattn.networks.weights.stored_layer import VERSION as LAYER_VERSION
 from convattn.networks.weights.stored_layer import describe, layer_arrays, restore_layer
+from convattn.operators.integers import as_integer
 
 FORMAT, VERSION = "convattn network", "1"
 _LAYER = {"format": LAYER_FORMAT, "version": LAYER_VERSION}
@@ -163,7 +165,5 @@ def _step(file: WeightsFile, described: dict[str, Any], used: set[str]) -> Step:
     arrays = {part: jnp.asarray(file[f"{name}.{part}"]) for part in parts}
     if kind != "convolution":
         return cls(**arrays)
-    stride = described["stride"]
-    if not isinstance(stride, int) or stride < 1:
-        raise WeightsRefused(f"{file.name}: {name} has the stride {stride!r}, expected 1 or more")
+    stride = as_integer(described["stride"], f"{name}: stride", most=MOST_STEPS["stride"])
     return Convolution(**arrays, stride=stride, name=name)

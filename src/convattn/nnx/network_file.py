@@ -139,7 +139,14 @@ def restore_model(file: WeightsFile) -> Any:
                 head_dim=head_dim,
             )[0]
         )
-    except (ValueError, RecursionError, LookupError, TypeError, AttributeError) as error:
+    except (
+        ValueError,
+        ArithmeticError,
+        LookupError,
+        TypeError,
+        AttributeError,
+        RecursionError,
+    ) as error:
         raise WeightsRefused(f"{file.name}: its description is damaged: {error!r}") from error
     wanted = dict(parameters(model))
     problems = [f"{name} is missing" for name in wanted if name not in file.arrays]

@@ -164,6 +164,19 @@ def test_a_full_disk_is_no_failure_of_a_proof(tree, monkeypatch, at):
 
 @needs_coq
 @slow
+@pytest.mark.parametrize("name", ["GNUMAKEFLAGS", "Makefile.coq.local", "Makefile.coq.local-late"])
+def test_nobody_else_tells_make_what_to_run(name, tmp_path, monkeypatch):
+    write_sources(tmp_path / "coq", p__one=ONE)
+    if name.startswith("Makefile"):
+        (tmp_path / "out/coq").mkdir(parents=True)
+        (tmp_path / "out/coq" / name).write_text("COQC := false\n")
+    else:
+        monkeypatch.setenv(name, "COQC=false")
+    assert check(tmp_path).failures == ()
+
+
+@needs_coq
+@slow
 def test_files_of_someone_else_are_never_removed(tree):
     own = write_sources(tree / "else" / "coq", mine="Lemma mine : True.") / "mine.v"
     with pytest.raises(ForeignFiles, match=r"mine\.v was not put there by convattn prove"):

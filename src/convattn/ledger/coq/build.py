@@ -252,7 +252,7 @@ def _make(
     with naming(timed):
         timed.write_text(_TIMED.format(limit=LIMIT))
     timed.chmod(0o755)
-    dropped = ("MAKE", "MFLAGS", "TIM", "OTHERFLAGS", "VERBOSE", "COQ")
+    dropped = ("MAKE", "GNUMAKE", "MFLAGS", "TIM", "OTHERFLAGS", "VERBOSE", "COQ")
     environment = {
         name: value
         for name, value in os.environ.items()
@@ -265,7 +265,8 @@ def _make(
     )
     if made.returncode:
         return made.stderr, {}
-    (tree / ".Makefile.coq.d").unlink(missing_ok=True)  # it may name a file that is gone
+    for name in (".Makefile.coq.d", "Makefile.coq.local", "Makefile.coq.local-late"):
+        (tree / name).unlink(missing_ok=True)  # make would read them: of another run, or a stranger
     words = ["make", "-f", "Makefile.coq", "--keep-going", f"-j{jobs}", "--output-sync=target"]
     words += ["--no-print-directory", "TIMECMD=../timed"]
     words += [f"{file}o" for file in wanted]
