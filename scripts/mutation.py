@@ -201,7 +201,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if ours := [mutant for mutant in missing if mutant.module.startswith(CHECKER)]:
         from mutation_judge import judge_checker
 
-        judge_checker(tree, ours, report, results.with_name("measured.json"))
+        cache = results.with_name("measured.json")
+        judge_checker(tree, ours, report, cache, tests=not options.certificates)
     print("\nWhat nothing notices:\n")
     left = [m for m in drawn if by.get(m.key) == "" and m.key not in listed]
     print(*left, table(drawn, by, listed), sep="\n")
@@ -224,6 +225,7 @@ def _parser() -> argparse.ArgumentParser:
         default=ROOT / "build/mutants/results.jsonl",
         help="JSON lines; what they hold is not run again (%(default)s)",
     )
+    add("--certificates", action="store_true", help="without tests, for the checker's mutants")
     add("--again", action="store_true", help="judge again what nothing noticed")
     return parser
 

@@ -2,10 +2,11 @@
 
 One process imports the checker and collects its tests; each mutant is judged in a fork of it. Where
 an error lies inside a function, the fork exchanges that function's code, and nothing is read again.
-It then tries the certificates of tests/incorrect, tests/correct and certificates/ in which the
-function is called, and the tests that call it, the quick ones first, until one does not say what it
-should. What stands outside functions, or in a function that is called when the checker is imported,
-is tried with the checker imported anew: on all certificates, and on the tests of its module.
+It then tries the quick certificates of tests/incorrect, tests/correct and certificates/ in which
+the function is called, the tests of its module that call it, and of all others that call it as many
+as a few seconds allow, until one does not say what it should. What stands outside functions, or in
+a function that is called when the checker is imported, is tried with the checker imported anew: on
+the same certificates, and on the tests of its module.
 
 How long certificates and tests take, and what they call, is measured once for each version of the
 checker.
@@ -13,6 +14,7 @@ checker.
 
 import builtins
 import contextlib
+import gc
 import hashlib
 import importlib
 import importlib.abc
@@ -23,7 +25,7 @@ import re
 import signal
 import sys
 import time
-import traceback
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from types import CodeType, FunctionType
@@ -45,6 +47,8 @@ OPTIONS = (
 # Tests that ask for nothing but the verdicts on the certificates.
 REPEATED = ("test_every_falsehood_is_refused_for_its_reason", "test_every_truth_is_accepted")
 MARGIN = 1.0  # seconds of the processor beyond four times the usual time
+QUICK = 0.1  # seconds of the processor that a certificate may take to be tried
+BUDGET = 3.0  # seconds of the processor for the tests of other modules
 PATIENCE = 60.0  # seconds of the processor that the tests of a module may take
 
 # The same examples in every run, and no search for the smallest that fails.
@@ -68,7 +72,12 @@ class Step(NamedTuple):
 
 
 def judge_checker(
-    tree: Path, mutants: Iterable[Mutant], report: Callable[[Mutant, str], None], cache: Path
+    tree: Path,
+    mutants: Iterable[Mutant],
+    report: Callable[[Mutant, str], None],
+    cache: Path,
+    *,
+    tests: bool = True,
 ) -> None:
     """Judge mutants of the checker, and report for each what noticed it, or "".
 
@@ -77,12 +86,13 @@ def judge_checker(
         mutants: What to judge.
         report: Called after each of them.
         cache: A JSON file for what is measured of certificates and tests.
+        tests: Whether tests may notice mutants, or certificates alone.
     """
     os.chdir(tree)
     sys.path.insert(0, str(tree / "src"))
     os.environ["PYTHONPATH"] = str(tree / "src")
     settings.load_profile("mutants")
-    plugin = _Judge(tree, mutants, report, cache)
+    plugin = _Judge(tree, mutants, report, cache, tests)
     code = pytest.main(["-q", "-s", "--disable-warnings", *OPTIONS, str(TESTS)], plugins=[plugin])
     if code not in (0, pytest.ExitCode.NO_TESTS_COLLECTED):
         raise RuntimeError(f"pytest ended with {code!r}, expected that it collects {TESTS}")
@@ -97,17 +107,26 @@ class _Judge:
         mutants: Iterable[Mutant],
         report: Callable[[Mutant, str], None],
         cache: Path,
+        tests: bool,
     ) -> None:
-        self.tree, self.mutants, self.report, self.cache = tree, mutants, report, cache
+        self.tree, self.mutants, self.report = tree, mutants, report
+        self.cache, self.tests = cache, tests
         self.at_import = set(_in_fork(_called_on_import))
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """Take the place of the tests' run."""
-        found = [*_certificates(self.tree), *_tests(session)]
+        found = [*_certificates(self.tree), *(_tests(session) if self.tests else ())]
         steps = _measured(self.tree, found, self.cache)
+        steps = [step for step in steps if _is_test(step) or step.seconds <= QUICK]
+        gc.collect()
+        gc.freeze()  # so that no fork looks through, and thereby copies, what it shares
         noticed: dict[str, int] = {}  # when a step last noticed a mutant: it may notice the next
         for number, mutant in enumerate(self.mutants):
-            by = self._judged(mutant, sorted(steps, key=lambda step: -noticed.get(step.name, -1)))
+            order = sorted(steps, key=lambda step: -noticed.get(step.name, -1))
+            try:
+                by = self._judged(mutant, order)
+            except _BrokenOffError as error:
+                by = str(error)
             noticed[by] = number
             self.report(mutant, by)
         return True
@@ -116,10 +135,11 @@ class _Judge:
         code = mutant.applied((self.tree / mutant.module).read_bytes())
         name, compiled = _name(mutant), compile(code, self.tree / mutant.module, "exec")
         if mutant.function and name not in self.at_import and _exchange(mutant, compiled, False):
-            chosen = [step for step in steps if name in step.calls]
+            own = _own_tests(self.tree, mutant)
+            chosen = _affordable([step for step in steps if name in step.calls], own)
             return str(_in_fork(lambda: _exchange(mutant, compiled) and _noticed(chosen)))
-        certificates = [step for step in steps if "::" not in step.name]
-        files = _own_tests(self.tree, mutant)
+        certificates = [step for step in steps if not _is_test(step)]
+        files = _own_tests(self.tree, mutant) if self.tests else []
 
         def work() -> str:
             _import(_dotted(mutant), compiled)
@@ -137,25 +157,56 @@ def _dotted(mutant: Mutant) -> str:
     return ".".join(parts).removesuffix(".__init__")
 
 
+def _affordable(steps: Iterable[Step], own: Sequence[str]) -> list[Step]:
+    """All certificates and own tests, and of other tests, from the quickest on, a few seconds."""
+    chosen, spent = [], 0.0
+    for step in sorted(steps, key=lambda step: _is_test(step) + (not _is_own(step, own))):
+        if _is_test(step) and not _is_own(step, own):
+            spent += step.seconds
+        if spent <= BUDGET:
+            chosen.append(step)
+    return chosen
+
+
+def _is_test(step: Step) -> bool:
+    return "::" in step.name
+
+
+def _is_own(step: Step, own: Sequence[str]) -> bool:
+    return step.name.split("::")[0] in own
+
+
+class _BrokenOffError(Exception):
+    """A fork that has no answer, and why."""
+
+
 def _in_fork(work: Callable[[], Any]) -> Any:
-    """What `work` returns in a fork, something that JSON can hold, or how the fork ended."""
+    """What `work` returns in a fork of this process: something that JSON can hold.
+
+    Raises:
+        _BrokenOffError: If it raises something, or the fork is ended.
+    """
     read, write = os.pipe()
     process = os.fork()
     if process == 0:
         try:
             os.close(read)
-            answer = json.dumps(work()).encode()
-            with open(write, "wb") as pipe:
-                pipe.write(answer)
-        except BaseException:
-            traceback.print_exc()
+            try:
+                answer = {"value": work()}
+            except BaseException as error:
+                answer = {"raised": f"{type(error).__name__}: {error}"[:200]}
+            with open(write, "w") as pipe:
+                json.dump(answer, pipe)
         finally:
             os._exit(0)
     os.close(write)
-    with open(read, "rb") as pipe:
-        answer = pipe.read()
+    with open(read) as pipe:
+        text = pipe.read()
     _, status = os.waitpid(process, 0)
-    return json.loads(answer) if answer else f"the process ended with the status {status}"
+    answer = json.loads(text) if text else {"raised": f"the process ended with status {status}"}
+    if "raised" in answer:
+        raise _BrokenOffError(answer["raised"])
+    return answer["value"]
 
 
 def _noticed(steps: Iterable[Step]) -> str:
@@ -338,7 +389,7 @@ def _plain(live: Any) -> FunctionType | None:
 
 
 def _measured(tree: Path, steps: Sequence[Step], cache: Path) -> list[Step]:
-    """The steps with their seconds and calls, certificates first, the quick ones first.
+    """The steps with their seconds and calls, in the order of `_in_turns`.
 
     Args:
         tree: The root of the tree.
@@ -389,4 +440,15 @@ def _measured(tree: Path, steps: Sequence[Step], cache: Path) -> list[Step]:
     for step in steps:
         seconds, calls = known[step.name]
         measured.append(step._replace(seconds=seconds, calls=frozenset(calls)))
-    return sorted(measured, key=lambda step: ("::" in step.name, step.seconds))
+    return _in_turns(measured)
+
+
+def _in_turns(steps: Iterable[Step]) -> list[Step]:
+    """Certificates first, the quickest of each kind before the second quickest of any."""
+    turns: Counter[str] = Counter()
+    order = []
+    for step in sorted(steps, key=lambda step: step.seconds):
+        kind = Path(step.name).name.split("-")[0]
+        order.append((turns[kind], step))
+        turns[kind] += not _is_test(step)
+    return [step for _, step in sorted(order, key=lambda pair: (_is_test(pair[1]), pair[0]))]

@@ -201,6 +201,7 @@ def test_a_loop_without_end_is_noticed(judge, monkeypatch):
         while True:
             pass
 
-    assert "ended with the status" in judge._in_fork(
-        lambda: judge._noticed([judge.Step("forever", forever)])
-    )
+    with pytest.raises(judge._BrokenOffError, match="ended with status"):
+        judge._in_fork(lambda: judge._noticed([judge.Step("forever", forever)]))
+    with pytest.raises(judge._BrokenOffError, match="KeyError: 1"):
+        judge._in_fork(lambda: {}[1])
