@@ -62,7 +62,7 @@ CALLS = {"min": "max", "max": "min", "any": "all", "all": "any"}
 WITHOUT = ("abs", "sorted", "reversed", "set")  # the argument alone instead
 MESSAGES = {"where", "what", "reason", "text", "message"}  # parameters that only messages show
 SHOWN = {"help", "prog", "description", "epilog", "metavar", "strict"}  # keywords, and zip's
-TYPES = ("TypeVar", "NewType", "cast")  # what they are given says nothing when the program runs
+TYPES = ("Callable", "Mapping", "Sequence", "dict", "list", "set", "tuple")  # as in list[int]
 
 Edit = tuple[int, int, bytes]  # from byte, to byte, what stands there instead
 
@@ -234,13 +234,15 @@ def _kept(node: ast.AST, messages: Mapping[str, Sequence[str]]) -> Iterator[ast.
         left_out += node.decorator_list
     if isinstance(node, ast.ClassDef):
         left_out += node.bases
+    if isinstance(node, ast.Subscript) and getattr(node.value, "id", "") in TYPES:
+        left_out.append(node.slice)
     left_out += filter(None, [getattr(node, name, None) for name in ("annotation", "returns")])
     if isinstance(node, ast.Call):
         name = getattr(node.func, "id", getattr(node.func, "attr", ""))
         names = messages.get(name, ())
         left_out += [a for a, p in zip(node.args, names, strict=False) if p in MESSAGES]
         left_out += [each for each in node.keywords if each.arg in MESSAGES | SHOWN]
-        left_out += node.args if name in TYPES else []
+        left_out += node.args if name == "TypeVar" else []
     if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
         name = getattr(node.exc.func, "id", "")
         if name not in messages:

@@ -55,4 +55,5 @@ def test_entries_stay_integers_when_columns_are_skipped():
     matrix = [[0, 2, 4, 1], [0, 3, 6, 5], [0, 7, 14, 11]]
     assert eliminate(matrix) == (2, 0)
     assert eliminate([[0, 0], [0, 0]]) == (0, 0)
+    assert eliminate([[1, 2, 0], [0, 3, 0]]) == (2, 0)
     assert eliminate([[0, 3, 1], [2, 0, 5], [4, 1, 1]]) == (3, 56)
