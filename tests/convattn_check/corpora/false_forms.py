@@ -138,6 +138,8 @@ COST = [
     ("denominator-of-many-digits", "powers_lagrange",
      put(["values", "denominators", 5], 2**1024 + 1), "cost", "expected numbers below",
      "the last denominator has 1,025 bits"),
+    ("power-of-many-bits", "powers", put(["attention", "exponents", 3], 4096), "cost",
+     "expected up to 4096 and 134217728", "the power 4^4096"),
     ("offsets-beyond-the-bound", "wo", update(kernel_size=[33, 32], patch_size=[1, 1]), "range",
      "more than 1024 offsets", "1,056 of them; what else is wrong is not asked"),
     ("heads-beyond-the-bound", "finite", put(["heads"], 1026), "range",
