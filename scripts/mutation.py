@@ -124,19 +124,23 @@ def run_tests(
 def judges(tree: Path, mutant: Mutant) -> tuple[str, ...]:
     """The test files that judge a mutant of the library.
 
-    Those of its package that are named after its module, and those that name its function; a
-    private one stands for all public ones of its module. If there are none, all of the package.
+    Those of its package that are named after its module or name its function; a private one stands
+    for all public ones of its module. If there are none, such tests elsewhere, but for those of the
+    ledger's proofs; if there are none, all of the package.
     """
-    package = Path(mutant.module).parts[2]
-    files = sorted((tree / "tests" / package).rglob("test_*.py"))
     names = {mutant.function.split(".")[0]}
     if not mutant.function or mutant.function.startswith("_"):
         text = (tree / mutant.module).read_text("utf-8")
         names = set(re.findall(r"^(?:def|class) ([a-zA-Z]\w*)", text, re.M))
     mirror = f"test_{Path(mutant.module).stem}"
-    found = [file for file in files if file.stem == mirror or names & _words(file)]
-    found.sort(key=lambda file: file.stem != mirror)
-    return tuple(str(file.relative_to(tree)) for file in found or files)
+    near = sorted((tree / "tests" / Path(mutant.module).parts[2]).rglob("test_*.py"))
+    proofs = {*(tree / "tests" / "proofs").rglob("*")}
+    others = [file for file in sorted((tree / "tests").rglob("test_*.py")) if file not in proofs]
+    found: Sequence[Path] = ()
+    for files in (near, others):
+        found = found or [file for file in files if file.stem == mirror or names & _words(file)]
+    found = sorted(found or near, key=lambda file: file.stem != mirror)
+    return tuple(str(file.relative_to(tree)) for file in found)
 
 
 @cache
