@@ -20,7 +20,7 @@ COQ_PACKAGES := coq libcoq-mathcomp-algebra libcoq-mathcomp-algebra-tactics libc
 OCAML_PACKAGES := ocaml-nox ocaml-findlib libzarith-ocaml-dev
 
 .DEFAULT_GOAL := help
-.PHONY: help install docs note verify report quick prove check second-checker audit experiment two-phase network bench bench-training orders test test-all soak crash coverage lint types doctest certificates corpora ledger data lock build clean
+.PHONY: help install docs note verify report quick prove check second-checker audit experiment two-phase network bench bench-training orders test test-all soak crash coverage mutants-of lint types doctest certificates corpora ledger data lock build clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -104,6 +104,9 @@ crash: $(STAMP) ## kill commands at many moments: COMMAND="convert prove" (all b
 
 coverage: $(STAMP) ## branch coverage of the independent checker, which must be 100 %
 	$(TEST) -q tests/convattn_check --cov=convattn_check --cov-branch --cov-report=term-missing --cov-fail-under=100
+
+mutants-of: $(STAMP) ## small errors put into a module that no test notices: make mutants-of FILE=src/convattn_check/rank.py
+	$(BIN)/python scripts/mutation.py $(FILE)
 
 lint: $(STAMP) ## ruff: lint and format
 	$(BIN)/ruff check .
