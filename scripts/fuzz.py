@@ -42,7 +42,7 @@ ENDED = {signal.SIGPROF: "hang", signal.SIGALRM: "hang", signal.SIGKILL: "memory
 def started(given: argparse.Namespace, *more: str) -> Iterator[dict[str, Any]]:
     """What a worker says, and in the end its exit code and what it printed last."""
     words = [sys.executable, __file__, given.reader, "--worker", f"--table={given.table}"]
-    words += [f"--seed={given.seed}", f"--inputs={given.inputs}", f"--folder={given.folder}", *more]
+    words += [f"--seed={given.seed}", f"--seconds={given.seconds}", f"--inputs={given.inputs}", f"--folder={given.folder}", *more]
     environment = {**os.environ, "PYTHONHASHSEED": "0", "JAX_PLATFORMS": "cpu"}
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=environment) as process:
         assert process.stdout is not None
@@ -154,6 +154,7 @@ def main() -> int:
     parser.add_argument("--inputs", type=int, default=10_000)
     parser.add_argument("--first", type=int, default=0, help="the first input, to go on")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seconds", type=float, default=5, help="that an input may take")
     parser.add_argument("--again", metavar="NAME", help="read this input alone, and keep it")
     parser.add_argument("--files", type=Path, nargs="+", help="read these files alone")
     parser.add_argument("--shrink", action="store_true", help="make these smaller, in place")

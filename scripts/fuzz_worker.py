@@ -24,7 +24,7 @@ from typing import Any, TextIO
 from fuzz_mutations import mutated
 
 ROOT = Path(__file__).resolve().parents[1]
-SECONDS, WAITING = 5, 30  # of the processor's time and of all, for one input
+WAITING = 6  # times the processor's time that one input may take, in all
 MEMORY = 2**30  # bytes beyond what the process holds after the seeds
 GROWN = 2**29  # bytes more in memory, and another worker takes its place
 LONGEST_MESSAGE = 4000
@@ -184,10 +184,11 @@ class Worker:
     Args:
         reader: A `Reader` of `fuzz_readers`.
         folder: Where it may write.
+        seconds: Of the processor's time that an input may take.
     """
 
-    def __init__(self, reader: Any, folder: Path) -> None:
-        self.reader, self.folder = reader, folder
+    def __init__(self, reader: Any, folder: Path, seconds: float) -> None:
+        self.reader, self.folder, self.seconds = reader, folder, seconds
         self.tracer, self.messages = Tracer(), Counter[str]()
         self.guard = Guard(folder, reader.allowed)
         self.trusted = set(sys.modules)
@@ -208,8 +209,8 @@ class Worker:
     def judge(self, name: str, content: bytes) -> Finding | None:
         """What is wrong with the way in which an input is read; None if nothing is."""
         self.guard.seen = ""
-        signal.setitimer(signal.ITIMER_PROF, SECONDS)
-        signal.setitimer(signal.ITIMER_REAL, WAITING)
+        signal.setitimer(signal.ITIMER_PROF, self.seconds)
+        signal.setitimer(signal.ITIMER_REAL, WAITING * self.seconds)
         self.guard.active = True
         problem = self._read(content)
         self.guard.active = False
@@ -344,7 +345,7 @@ def work(given: Namespace) -> None:
     shutil.rmtree(scratch, ignore_errors=True)
     scratch.mkdir()
     os.chdir(scratch)
-    worker = Worker(reader, scratch)
+    worker = Worker(reader, scratch, given.seconds)
     worker.warm_up()
     if given.files:
         for path in given.files:

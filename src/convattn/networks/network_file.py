@@ -13,7 +13,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from convattn.files import write_file
+from convattn.files import shown, write_file
 from convattn.networks.steps import (
     Attention,
     Convolution,
@@ -126,8 +126,9 @@ def restore_network(file: WeightsFile) -> Network:
     found = file.metadata.get("format"), file.metadata.get("version")
     if found != (FORMAT, VERSION) or "network" not in file.metadata:
         raise WeightsRefused(
-            f"{file.name} holds no network of this library (format and version {found}, expected "
-            f"{(FORMAT, VERSION)}); expected a file from convattn convert --network"
+            f"{file.name} holds no network of this library (format and version "
+            f"{shown(found)}, expected {(FORMAT, VERSION)}); expected a file from convattn "
+            "convert --network"
         )
     used: set[str] = set()
     try:
@@ -136,10 +137,15 @@ def restore_network(file: WeightsFile) -> Network:
     except WeightsRefused:
         raise
     except (ValueError, RecursionError, LookupError, TypeError, AttributeError) as error:
-        raise WeightsRefused(f"{file.name}: its description is damaged: {error!r}") from error
+        raise WeightsRefused(
+            f"{file.name}: its description is damaged ({shown(error)}); convert the network again"
+        ) from error
     surplus = sorted(set(file.arrays) - used)
     if surplus:
-        raise WeightsRefused(f"{file.name} holds {surplus[0]!r}, of which no layer knows")
+        raise WeightsRefused(
+            f"{file.name} holds {shown(surplus[0])}, of which no layer knows; convert the network "
+            "again"
+        )
     return network
 
 
@@ -165,5 +171,8 @@ def _step(file: WeightsFile, described: dict[str, Any], used: set[str]) -> Step:
         return cls(**arrays)
     stride = described["stride"]
     if not isinstance(stride, int) or stride < 1:
-        raise WeightsRefused(f"{file.name}: {name} has the stride {stride!r}, expected 1 or more")
+        raise WeightsRefused(
+            f"{file.name}: {shown(name)} has the stride {shown(stride)}, but expected 1 or more; "
+            "convert the network again"
+        )
     return Convolution(**arrays, stride=stride, name=name)

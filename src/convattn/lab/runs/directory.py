@@ -35,6 +35,17 @@ IMAGES: Kinds = {
     **dict.fromkeys(("train", "validation", "test", "classes"), int),
     "size": list,
 }
+CONVERTED: dict[str, Kinds] = {
+    "source": {"config": dict},
+    "conversion": {
+        **dict.fromkeys(("kind", "content", "border"), str),
+        **{"logit": float, "leak": float, "heads": int},
+    },
+    "check": {"images": int, "seen": float, "bound": float},
+    "test": {"images": int, "changed": int, "before": float, "after": float},
+    "gradients": {},
+}
+GRADIENTS: Kinds = {"norm": float, "zeros": int, "parameters": int}
 ENDED: Kinds = {
     "status": str,
     **dict.fromkeys(("step", "steps", "test_images", "parameters"), int),
@@ -104,12 +115,29 @@ class RunDirectory:
         return hashlib.sha256(read_file(path)).hexdigest() if path.exists() else None
 
     def read_pruning(self) -> dict[str, Any] | None:
-        """What pruning another run did, or None if this one was not made by that."""
+        """What pruning another run did, unchecked, or None if this one was not made by that.
+
+        Raises:
+            ValueError: If it holds no JSON object.
+        """
         return self._optional(PRUNING)
 
     def read_conversion(self) -> dict[str, Any] | None:
-        """How the parameters were converted, or None if this run was not made by that."""
-        return self._optional(CONVERSION)
+        """How the parameters were converted, or None if this run was not made by that.
+
+        Raises:
+            ValueError: If it is damaged.
+        """
+        found = self._optional(CONVERSION)
+        if found is not None:
+            where = self.path / CONVERSION
+            require_kinds(found, dict.fromkeys(CONVERTED, dict), where, required=[*CONVERTED])
+            for name, kinds in CONVERTED.items():
+                require_kinds(found[name], kinds, f"{where}, {name}", required=[*kinds])
+            for name, group in found["gradients"].items():
+                require_kinds({name: group}, {name: dict}, f"{where}, gradients")
+                require_kinds(group, GRADIENTS, f"{where}, {name[:100]}", required=[*GRADIENTS])
+        return found
 
     def write_settings(self, settings: Any) -> None:
         """Write `config.json`, in a folder that is made if it is missing."""

@@ -6,6 +6,8 @@ import numpy as np
 from jaxtyping import UInt8
 from PIL import Image, ImageOps, UnidentifiedImageError
 
+from convattn.lab.data.image_folders import require_all_rows
+
 MOST_BYTES = 8 * 2**20
 MOST_PIXELS = 2048**2  # that are decoded: 17 MB at four bytes each
 WHITE = 2**16 - 1  # of 16 bits
@@ -47,6 +49,8 @@ def read_picture(content: bytes, size: tuple[int, int]) -> Picture:
             )
         if width * height > MOST_PIXELS:
             picture.draft(None, (width // 2, height // 2))
+        if picture.format == "PNG":
+            require_all_rows(content)
         found = _as_shown(picture)
     except PictureRefused:
         raise
