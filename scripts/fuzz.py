@@ -5,7 +5,7 @@
 
 A reader of `tests/fuzz/readers.py` may take an input, or refuse it with an exception that it
 documents and a message. Reported are every other exception, a message that says nothing, more than
-five seconds of processor time or thirty in all, more than 1 GiB of memory, the end of the process,
+five seconds of processor time or a hundred in all, more than 1 GiB of memory, the end of the process,
 a traceback among what is printed, anything written outside the reader's folder, a file that a
 refusal leaves there, and whatever runs a program: a process, a connection, code or a module from
 the data.
@@ -42,7 +42,13 @@ ENDED = {signal.SIGPROF: "hang", signal.SIGALRM: "hang", signal.SIGKILL: "memory
 def started(given: argparse.Namespace, *more: str) -> Iterator[dict[str, Any]]:
     """What a worker says, and in the end its exit code and what it printed last."""
     words = [sys.executable, __file__, given.reader, "--worker", f"--table={given.table}"]
-    words += [f"--seed={given.seed}", f"--seconds={given.seconds}", f"--inputs={given.inputs}", f"--folder={given.folder}", *more]
+    words += [
+        f"--seed={given.seed}",
+        f"--seconds={given.seconds}",
+        f"--inputs={given.inputs}",
+        f"--folder={given.folder}",
+        *more,
+    ]
     environment = {**os.environ, "PYTHONHASHSEED": "0", "JAX_PLATFORMS": "cpu"}
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=environment) as process:
         assert process.stdout is not None
@@ -150,7 +156,7 @@ def main() -> int:
         0 if nothing was found, 1 if something was, 2 for wrong use.
     """
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("reader", help="a reader's name, or list for all names")
+    parser.add_argument("reader", help="a reader's name, all, or list for their names")
     parser.add_argument("--inputs", type=int, default=10_000)
     parser.add_argument("--first", type=int, default=0, help="the first input, to go on")
     parser.add_argument("--seed", type=int, default=0)
@@ -168,6 +174,12 @@ def main() -> int:
     if given.worker:
         work(given)
     readers = table(given.table)
+    if given.reader == "all" and not (given.again or given.files):
+        codes = []
+        for given.reader in readers:
+            with tempfile.TemporaryDirectory(prefix="fuzz-") as given.folder:
+                codes.append(report(given))
+        return max(codes)
     if given.reader not in readers:
         print(", ".join(readers), file=sys.stdout if given.reader == "list" else sys.stderr)
         return 0 if given.reader == "list" else WRONG_USE

@@ -24,7 +24,7 @@ from typing import Any, TextIO
 from fuzz_mutations import mutated
 
 ROOT = Path(__file__).resolve().parents[1]
-WAITING = 6  # times the processor's time that one input may take, in all
+WAITING = 20  # times the processor's time that one input may take, in all
 MEMORY = 2**30  # bytes beyond what the process holds after the seeds
 GROWN = 2**29  # bytes more in memory, and another worker takes its place
 LONGEST_MESSAGE = 4000
@@ -221,6 +221,7 @@ class Worker:
             kind, _, told = self.guard.seen.partition(": ")
             return Finding(kind, name, told)
         if added := [m for m in set(sys.modules) - self.trusted if not _is_trusted(m)]:
+            self.trusted.update(added)
             return Finding("executed", name, f"imported {', '.join(sorted(added))}")
         if printed := self._new_output():
             return Finding("printed", name, printed)
