@@ -5,10 +5,10 @@
 
 A reader of `tests/fuzz/readers.py` may take an input, or refuse it with an exception that it
 documents and a message. Reported are every other exception, a message that says nothing, more than
-five seconds of processor time or a hundred in all, more than 1 GiB of memory, the end of the process,
-a traceback among what is printed, anything written outside the reader's folder, a file that a
-refusal leaves there, and whatever runs a program: a process, a connection, code or a module from
-the data.
+five seconds of processor time or a hundred in all, more than 1 GiB of memory, the end of the
+process, a traceback among what is printed, anything written outside the reader's folder, a file
+that a refusal leaves there, and whatever runs a program: a process, a connection, code or a module
+from the data.
 
 Every input has a name, SEED:INDEX or SEED:PARENT.INDEX, and is made from the seeds (the first) or
 from its parent (the second) and from random numbers that its index alone decides, so that `--again`

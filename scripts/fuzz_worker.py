@@ -367,12 +367,14 @@ def work(given: Namespace) -> None:
 def search(given: Namespace, reader: Any, worker: Worker, say: TextIO) -> None:
     """Make and read the inputs from `--start` on; `place` says which is being read."""
     folder, start = Path(given.folder), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    place = mmap.mmap(os.open(folder / "place", os.O_RDWR), 8)
+    place, started_by = mmap.mmap(os.open(folder / "place", os.O_RDWR), 8), os.getppid()
     names = (folder / "parents").read_text().split()
     parents: dict[str, bytes] = {}
     for name in names:
         parents[name] = made(reader, name, parents)
     for index in range(given.start, given.inputs):
+        if os.getppid() != started_by:
+            return  # nobody listens any more
         name = name_of(reader, given.seed, index, names)
         place[:] = index.to_bytes(8, "little")
         content = made(reader, name, parents)

@@ -139,7 +139,7 @@ def from_json(kind: Any, stored: Any, *, later: Collection[str] = ()) -> Any:
     if problem:
         raise ValueError(
             f"these are not the settings of a run: {problem}; they come from another version, or "
-            "the file was damaged"
+            "the file was damaged: take that version, or begin a run of its own"
         )
     return found
 

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from convattn.files import read_file, write_inside
+from convattn.files import read_file, shown, write_inside
 from convattn.lab.runs.settings import RunSettings, settings_from_json
 from convattn.lab.settings import to_json
 from convattn.lab.training.metrics import Kinds, require_kinds
@@ -35,6 +35,7 @@ IMAGES: Kinds = {
     **dict.fromkeys(("train", "validation", "test", "classes"), int),
     "size": list,
 }
+DAMAGED_FILE = "the file was damaged: put back what was there, or take another folder"
 CONVERTED: dict[str, Kinds] = {
     "source": {"config": dict},
     "conversion": {
@@ -173,9 +174,9 @@ def read_json(path: Path, kind: str = "run") -> dict[str, Any]:
             "that a script of experiments/ has written, or a new folder"
         ) from error
     except (ValueError, RecursionError) as error:  # no JSON, no UTF-8, or endless brackets
-        raise ValueError(f"{path} is no JSON ({error}); the file was damaged") from error
+        raise ValueError(f"{path} is no JSON ({str(error)[:200]}); {DAMAGED_FILE}") from error
     if not isinstance(found, dict):
-        raise ValueError(f"{path} holds no JSON object; the file was damaged")
+        raise ValueError(f"{path} is {shown(found)}, but expected an object; {DAMAGED_FILE}")
     return found
 
 
