@@ -6,6 +6,9 @@ STAMP := $(VENV)/.installed
 WORKERS ?= auto
 MINUTES ?= 60
 TIMES ?= 200
+READER ?= all
+INPUTS ?= 10000
+SEED ?= 0
 # Most of the time of checks and examples is XLA's; its older emitters for the CPU compile faster (JAX 0.11 has none, and
 # ends at a flag that it does not know), and checks run once what they compile. `convattn verify` by itself compiles as
 # JAX does by default.
@@ -20,7 +23,7 @@ COQ_PACKAGES := coq libcoq-mathcomp-algebra libcoq-mathcomp-algebra-tactics libc
 OCAML_PACKAGES := ocaml-nox ocaml-findlib libzarith-ocaml-dev
 
 .DEFAULT_GOAL := help
-.PHONY: help install docs note verify report quick prove check second-checker audit experiment two-phase network bench bench-training orders test test-all soak crash coverage mutants-of lint types doctest certificates corpora ledger data lock build clean
+.PHONY: help install docs note verify report quick prove check second-checker audit experiment two-phase network bench bench-training orders test test-all soak crash fuzz coverage mutants-of lint types doctest certificates corpora ledger data lock build clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -101,6 +104,10 @@ soak: $(STAMP) ## run the property tests with fresh seeds, MINUTES=60 by default
 
 crash: $(STAMP) ## kill commands at many moments: COMMAND="convert prove" (all by default), TIMES=200 by default
 	$(BIN)/python scripts/crash.py $(COMMAND) --times $(TIMES)
+
+# READER=all for all, READER=list for their names; NAME=0:57 makes one input again.
+fuzz: $(STAMP) ## give damaged files to a reader of outside data: make fuzz READER=npz INPUTS=10000 SEED=0
+	$(COMPILE_QUICKLY) OPENBLAS_NUM_THREADS=1 $(BIN)/python scripts/fuzz.py $(READER) --inputs $(INPUTS) --seed $(SEED) $(addprefix --again ,$(NAME))
 
 coverage: $(STAMP) ## branch coverage of the independent checker, which must be 100 %
 	$(TEST) -q tests/convattn_check --cov=convattn_check --cov-branch --cov-report=term-missing --cov-fail-under=100

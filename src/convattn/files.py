@@ -45,6 +45,16 @@ def read_file(path: Path, most: int | None = None) -> bytes:
         return file.read(-1 if most is None else most)
 
 
+def shown(value: object, most: int = 200) -> str:
+    """What a message shows of something that a file holds: as Python writes it, cut if it is long.
+
+    >>> shown("ab"), shown("ab" * 200, 10)
+    ("'ab'", "'ababababa… (402 characters)")
+    """
+    text = repr(value)
+    return text if len(text) <= most else f"{text[:most]}… ({len(text):,} characters)"
+
+
 def most_unpacked(size: int) -> int:
     """To how many bytes a compressed file of so many may unpack: 64 MiB, or 100 times its size.
 

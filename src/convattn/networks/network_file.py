@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from convattn.constructions.geometry import MOST_STEPS
-from convattn.files import write_file
+from convattn.files import shown, write_file
 from convattn.networks.steps import (
     Attention,
     Convolution,
@@ -128,8 +128,9 @@ def restore_network(file: WeightsFile) -> Network:
     found = file.metadata.get("format"), file.metadata.get("version")
     if found != (FORMAT, VERSION) or "network" not in file.metadata:
         raise WeightsRefused(
-            f"{file.name} holds no network of this library (format and version {found}, expected "
-            f"{(FORMAT, VERSION)}); expected a file from convattn convert --network"
+            f"{file.name} holds no network of this library (format and version "
+            f"{shown(found)}, expected {(FORMAT, VERSION)}); expected a file from convattn "
+            "convert --network"
         )
     used: set[str] = set()
     try:
@@ -138,10 +139,15 @@ def restore_network(file: WeightsFile) -> Network:
     except WeightsRefused:
         raise
     except (ValueError, RecursionError, LookupError, TypeError, AttributeError) as error:
-        raise WeightsRefused(f"{file.name}: its description is damaged: {error!r}") from error
+        raise WeightsRefused(
+            f"{file.name}: its description is damaged ({shown(error)}); convert the network again"
+        ) from error
     surplus = sorted(set(file.arrays) - used)
     if surplus:
-        raise WeightsRefused(f"{file.name} holds {surplus[0]!r}, of which no layer knows")
+        raise WeightsRefused(
+            f"{file.name} holds {shown(surplus[0])}, of which no layer knows; convert the network "
+            "again"
+        )
     return network
 
 
@@ -165,5 +171,5 @@ def _step(file: WeightsFile, described: dict[str, Any], used: set[str]) -> Step:
     arrays = {part: jnp.asarray(file[f"{name}.{part}"]) for part in parts}
     if kind != "convolution":
         return cls(**arrays)
-    stride = as_integer(described["stride"], f"{name}: stride", most=MOST_STEPS["stride"])
+    stride = as_integer(described["stride"], f"{shown(name)}: stride", most=MOST_STEPS["stride"])
     return Convolution(**arrays, stride=stride, name=name)

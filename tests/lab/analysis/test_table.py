@@ -141,6 +141,19 @@ def test_an_unfinished_run_claims_nothing(tmp_path) -> None:
     assert "93.81" not in " ".join(row.cells())
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("size", [10**9, 32]), ("size", [32]), ("size", [32.0, 32]), ("classes", 10**12)],
+)
+def test_images_of_any_size_are_not_built_for(tmp_path, name, value) -> None:
+    run = write_run(tmp_path / "run")
+    facts = RunDirectory(run).read_facts()
+    facts["images"][name] = value
+    RunDirectory(run).write("run.json", facts)
+    with pytest.raises(ValueError, match=r"but expected two sides of 1 to 1,024 pixels and 1 to"):
+        table_row(run)
+
+
 def test_a_run_that_does_not_say_its_images_is_refused(tmp_path) -> None:
     run = paper_run(tmp_path / "old")
     (run / "run.json").write_text(

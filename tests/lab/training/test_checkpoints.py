@@ -5,7 +5,9 @@ import json
 import logging
 import os
 import shutil
+import sys
 import warnings
+from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
@@ -130,6 +132,38 @@ def test_a_record_that_was_changed_is_found(folder):
     path.write_text(json.dumps({**record, "best": 0.9}))
     with pytest.raises(ValueError, match="its record was changed"):
         read_checkpoint(folder / "7", state())
+
+
+def test_arrays_far_larger_than_their_files_are_not_allocated(folder, monkeypatch):
+    monkeypatch.setattr(checkpoints, "most_unpacked", lambda size: 10)
+    with pytest.raises(ValueError, match=r"its arrays are said to have [\d,]+ bytes, but expected"):
+        read_checkpoint(folder / "7", state())
+
+
+def test_another_layout_is_told_before_anything_is_allocated(folder, monkeypatch):
+    """The settings that a run's folder names may be of a model of any size."""
+    monkeypatch.setattr(checkpoints.np, "zeros", None)
+    with pytest.raises(OtherModel):
+        read_checkpoint(folder / "7", state(model=Dense))
+
+
+def test_folders_that_are_no_steps_are_left_alone(folder):
+    for name in ("²", "007", "1e3", "9" * 30):
+        (folder / name).mkdir()
+    assert CheckpointStore(folder).steps() == [7, 3]
+
+
+def test_nothing_is_said_of_a_loop_that_damage_has_closed(folder, monkeypatch, capsys):
+    """Orbax's loop ends with the first array that fails, and the others report to it still."""
+    monkeypatch.setattr(sys, "unraisablehook", lambda problem: print(problem.exc_value))
+    for path in (folder / "7" / "arrays").rglob("*"):
+        if path.is_file():
+            path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    with pytest.raises(checkpoints.DAMAGE):
+        read_checkpoint(folder / "7", state())
+    for said in ("Event loop is closed", "another"):
+        sys.unraisablehook(SimpleNamespace(exc_value=RuntimeError(said)))
+    assert capsys.readouterr().out == "another\n"
 
 
 def test_damaged_ones_are_set_aside_and_saved_anew(folder):

@@ -12,11 +12,17 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Float
 
+from convattn.files import shown
 from convattn.lab.analysis.run_summary import encoder_settings, read_summary
 from convattn.lab.training.snapshots import read_snapshot, snapshot_epochs
 
 Layer = dict[str, np.ndarray]
 Query = tuple[int, int]
+SHAPES: dict[str, tuple[int | None, ...]] = {  # behind the heads; None for an odd number of shifts
+    "scores": (None, None),
+    "centers": (2,),
+    "root_precision": (2, 2),
+}
 
 
 def require_snapshots(path: Path) -> list[int]:
@@ -46,11 +52,38 @@ def read_layers(path: Path, epoch: int | None = None) -> tuple[int, list[Layer]]
         tested = read_summary(path).tested_epoch
         wanted = epochs[-1] if tested is None else tested
         epoch = min(epochs, key=lambda each: (abs(each - wanted), -each))
-    layers: list[Layer] = [{} for _ in encoder_settings(path).heads]
+    heads = encoder_settings(path).heads
+    layers: list[Layer] = [{} for _ in heads]
+    names = {f"layer{number}": layer for number, layer in enumerate(layers, 1)}
     for name, array in read_snapshot(path, epoch).items():
         layer, _, part = name.partition(".")
-        layers[int(layer.removeprefix("layer")) - 1][part] = array
+        if layer not in names:
+            raise _damaged(path, epoch, f"{shown(name)} is of no layer of {len(layers)}")
+        names[layer][part] = array
+    for number, (count, parts) in enumerate(zip(heads, layers, strict=True), 1):
+        for part, wanted in SHAPES.items():
+            found = parts.get(part)
+            if found is None and part != "scores":
+                continue
+            shape = None if found is None else found.shape
+            fits = shape is not None and len(shape) == len(wanted) + 1 and shape[0] == count
+            if found is None or not fits or found.dtype.kind != "f" or not _sides(shape, wanted):
+                told = "missing" if found is None else f"{found.dtype} {shape}"
+                raise _damaged(path, epoch, f"layer{number}.{part} is {told}")
     return epoch, layers
+
+
+def _sides(shape: tuple[int, ...] | None, wanted: Sequence[int | None]) -> bool:
+    """Whether the sides behind the first are those, or odd where they are those of shifts."""
+    sides = (shape or ())[1:]
+    return all(s == w or (w is None and s % 2 == 1) for s, w in zip(sides, wanted, strict=True))
+
+
+def _damaged(path: Path, epoch: int, what: str) -> ValueError:
+    return ValueError(
+        f"{path}: in the snapshot of epoch {epoch}, {what}, but expected floats of each head, as "
+        "its settings say; the file was damaged: give another --epoch, or train the run anew"
+    )
 
 
 def spread_epochs(epochs: Sequence[int], count: int) -> list[int]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from convattn.files import naming, open_inside, read_file, write_inside
+from convattn.files import naming, open_inside, read_file, shown, write_inside
 
 FILE_NAME, TENSORBOARD = "metrics.jsonl", "tensorboard"
 Kinds = Mapping[str, Any]  # of fields: str, int, float (integers, too), list, dict, or with None
@@ -35,10 +35,11 @@ def require_kinds(
         fits = isinstance(value, kind) or (type(value) is int and isinstance(0.0, kind))
         fits = fits and name in found and not isinstance(value, bool)
         if not fits or (type(value) is float and not isfinite(value)):
-            given = repr(value)[:100] if name in found else "missing"
+            given = shown(value) if name in found else "missing"
             raise ValueError(
                 f"{where}: {name} is {given}, but expected {getattr(kind, '__name__', kind)}; the "
-                "file was damaged, or written by another version"
+                "file was damaged, or written by another version: put back what was there, or take "
+                "another folder"
             )
 
 
@@ -61,10 +62,16 @@ def read_metrics(folder: Path) -> list[dict[str, Any]]:
             read = json.loads(line)
         except (ValueError, RecursionError) as error:
             if number < len(lines):
-                raise ValueError(f"{where} is no JSON ({error})") from error
+                raise ValueError(
+                    f"{where} is no JSON ({str(error)[:200]}), but expected the numbers of an "
+                    "epoch; the file was damaged: remove the line, or take another run"
+                ) from error
             break
         if not isinstance(read, dict):
-            raise ValueError(f"{where} is {repr(read)[:100]}, but expected the numbers of an epoch")
+            raise ValueError(
+                f"{where} is {shown(read)}, but expected the numbers of an epoch; the file was "
+                "damaged: remove the line, or take another run"
+            )
         judged = [name for name in read if name.endswith(("_loss", "_accuracy"))]
         kinds = dict.fromkeys(judged, float | None) | {"step": int, "epoch": int}
         require_kinds(read, kinds, where, required=("step",))

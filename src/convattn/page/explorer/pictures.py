@@ -7,6 +7,8 @@ import numpy as np
 from jaxtyping import UInt8
 from PIL import Image, ImageOps, UnidentifiedImageError
 
+from convattn.lab.data.image_folders import require_all_rows
+
 MOST_BYTES = 8 * 2**20
 MOST_PIXELS = 2048**2  # that are decoded: 17 MB at four bytes each
 TILE_SIDES = (322, 323)  # TIFF's tags of the width and the height
@@ -51,6 +53,8 @@ def read_picture(content: bytes, size: tuple[int, int]) -> Picture:
             _require_small_tiles(picture)
         if width * height > MOST_PIXELS:
             picture.draft(None, (width // 2, height // 2))
+        if picture.format == "PNG":
+            require_all_rows(content)
         found = _as_shown(picture)
     except PictureRefused:
         raise
