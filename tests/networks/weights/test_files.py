@@ -110,6 +110,10 @@ REFUSED = {
     "safetensors cut": (GOOD_TENSORS[:-1], "not a valid safetensors file"),
     "safetensors cut in the header": (GOOD_TENSORS[:20], "not a valid safetensors file"),
     "safetensors twice": (tensors(TWICE, bytes(4)), "holds 'a' twice"),
+    "safetensors of many axes": (
+        tensors({"a": entry(shape=(1,) * 65)}, bytes(4)),
+        "'a' has 65 axes, but expected at most 64",
+    ),
     "safetensors overlap": (
         tensors({"a": entry(), "b": entry()}, bytes(4)),
         "not a valid safetensors file",
