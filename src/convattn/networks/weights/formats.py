@@ -53,6 +53,11 @@ def read_npy(content: bytes, name: str) -> np.ndarray:
             f"{name} holds pickled objects, and reading them runs the program in them; save "
             "plain arrays of numbers"
         )
+    if dtype.subdtype is not None:
+        raise WeightsRefused(
+            f"{name} holds arrays within an array ({str(dtype)[:200]}), but expected plain numbers; "
+            "save it again with numpy.save"
+        )
     start = stream.tell()
     if prod(shape) * dtype.itemsize != len(content) - start:
         raise WeightsRefused(
