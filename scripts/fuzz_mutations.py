@@ -12,6 +12,7 @@ import hashlib
 import io
 import json
 import lzma
+import math
 import re
 import struct
 import tarfile
@@ -190,7 +191,13 @@ def change_npy(content: bytes, others: Pool, rng: Random) -> bytes:
     kind = rng.randrange(6)
     if kind == 0:
         header["descr"] = rng.choice(DTYPES)
-    elif kind in (1, 2):
+    elif kind == 1:
+        shape = [*header["shape"]] or [1]
+        width = max(1, len(numbers) // max(1, math.prod(shape)))
+        shape[rng.randrange(len(shape))] = rng.choice((0, 1, 2, 3, 4, 5, 7, 9, 64, 1000))
+        header["shape"], size = tuple(shape), width * math.prod(shape)
+        numbers = (numbers + bytes(min(size, MOST_BYTES)))[:size]
+    elif kind == 2:
         shape = [*header["shape"], 1]
         shape[rng.randrange(len(shape))] = rng.choice(SIDES)
         header["shape"] = tuple(shape[: rng.choice((len(shape) - 1, len(shape)))])
@@ -206,14 +213,58 @@ def change_npy(content: bytes, others: Pool, rng: Random) -> bytes:
 
 
 def change_safetensors(content: bytes, others: Pool, rng: Random) -> bytes:
-    """The header's JSON changed, with its length put right mostly, or the numbers."""
+    """A tensor or the text changed so that all fits, or the header's JSON, or the numbers."""
     size = int.from_bytes(content[:8], "little")
     header, numbers = content[8 : 8 + size], content[8 + size :]
-    if rng.random() < 0.1:
+    kind = rng.random()
+    if kind < 0.05:
         return content[: 8 + size] + change_bytes(numbers, (), rng)
-    made = change_json(header, (), rng)
-    told = len(made) if rng.random() < 0.95 else rng.choice(WHOLE) % 2**64
-    return told.to_bytes(8, "little") + made + numbers
+    if kind < 0.35:
+        made = change_json(header, (), rng)
+        told = len(made) if rng.random() < 0.9 else rng.choice(WHOLE) % 2**64
+        return told.to_bytes(8, "little") + made + numbers
+    found = json.loads(header)
+    text = found.pop("__metadata__", None)
+    if text and (kind < 0.7 or not found):
+        longest = max(text, key=lambda name: len(text[name]))
+        chosen = longest if rng.random() < 0.8 else rng.choice([*text])
+        value = change_value(text[chosen], rng)
+        text = {**text, chosen: value if isinstance(value, str) else json.dumps(value)}
+    tensors = {name: (part, numbers[slice(*part["data_offsets"])]) for name, part in found.items()}
+    if found and kind > 0.6:
+        tensors = change_tensors(tensors, rng)
+    held, packed = {} if text is None else {"__metadata__": text}, b""
+    for name, (part, inner) in tensors.items():
+        held[name] = {**part, "data_offsets": [len(packed), len(packed) + len(inner)]}
+        packed += inner
+    made = json.dumps(held).encode("utf-8", "surrogatepass")
+    return len(made).to_bytes(8, "little") + made + packed
+
+
+def change_tensors(tensors: dict[str, Any], rng: Random) -> dict[str, Any]:
+    """One left out, renamed, added, exchanged, reshaped, or with other numbers; its bytes fit."""
+    made, name, kind = dict(tensors), rng.choice([*tensors]), rng.randrange(7)
+    part, inner = made[name]
+    if kind == 0:
+        del made[name]
+    elif kind == 1:
+        made[change_bytes(name.encode(), (), rng).decode("latin-1")] = made.pop(name)
+    elif kind == 2:
+        made[rng.choice((name + "2", name.replace("0", "1"), *NAMES))] = made[name]
+    elif kind == 3:
+        made[name] = made[rng.choice([*made])]
+    elif kind == 4:
+        number = rng.choice((math.nan, math.inf, 3e38, 1e-45, 0.0, -1.0))
+        extreme = struct.pack("<f", number)
+        made[name] = part, (extreme * len(inner))[: len(inner)]
+    else:
+        width = max(1, len(inner) // max(1, math.prod(part["shape"])))
+        shape = [*part["shape"], 1][: len(part["shape"]) + rng.randrange(2)] or [1]
+        shape[rng.randrange(len(shape))] = rng.choice((0, 1, 2, 3, 4, 5, 7, 9, 64, 1000))
+        size = width * math.prod(shape)
+        if size <= MOST_BYTES:
+            made[name] = {**part, "shape": shape}, (inner + bytes(size))[:size]
+    return made
 
 
 def change_zip(content: bytes, others: Pool, rng: Random, whole: bool = False) -> bytes:

@@ -78,7 +78,7 @@ REFUSED = [  # settings, a field, a wrong value of it, what is expected
     (TrainingSettings, "label_smoothing", 1.0, RATE),
     (TrainingSettings, "warmup", 1.5, "expected at most 1$"),
     (EncoderSettings, "width", 2**18 + 2, "expected at most 262144"),
-    (EncoderSettings, "heads", (1,) * 257, "expected at most 256 items, not 257"),
+    (EncoderSettings, "heads", (1,) * 257, "expected at most 256 items"),
     (VisionTransformerSettings, "depth", 257, "expected at most 256"),
     (VisionTransformerSettings, "patch_size", 1025, "expected at most 1024"),
     (VisionTransformerSettings, "kernel_size", 1025, "expected at most 1024"),

@@ -43,6 +43,11 @@ def other_version(arrays, metadata):
     metadata["version"] = "2"
 
 
+def layer_twice(arrays, metadata):
+    steps = json.loads(metadata["network"])
+    metadata["network"] = json.dumps([*steps, steps[0]])
+
+
 def no_steps(arrays, metadata):
     metadata["network"] = metadata["network"][:-5]
 
@@ -76,6 +81,7 @@ def of_stride(stride):
         (drop_array, "has no array"),
         (add_array, "'surplus', of which no layer knows"),
         (other_version, "holds no network of this library"),
+        (layer_twice, "two layers that are named"),
         (no_steps, "its description is damaged"),
         (unknown_step, "its description is damaged"),
         (not_a_number, "non-finite"),

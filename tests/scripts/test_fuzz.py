@@ -1,5 +1,6 @@
 """scripts/fuzz.py notices what no reader may do, and makes every input again from its name."""
 
+import bz2
 import io
 import os
 import re
@@ -10,6 +11,8 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from fuzz.array_readers import npy_seeds, npz_seeds, safetensors_seeds
+from fuzz.image_readers import picture, tar_of
 
 ROOT = Path(__file__).parents[2]
 PLANTED = Path(__file__).with_name("planted_readers.py")
@@ -84,35 +87,18 @@ def mutations(monkeypatch):
 
 def seeds() -> dict[str, bytes]:
     """One content of each structure."""
-    import bz2
-
-    from fuzz_mutations import PACKERS  # noqa: F401  (that the path is set)
-
-    table = _table()
-    image = table.picture("RGB", "PNG")
+    image = picture("RGB", "PNG")
     return {
         "change_json": b'{"a": [1, {"b": "c"}], "d": null}',
         "change_lines": b'{"step": 1}\n{"step": 2}\n',
-        "change_npy": table.npy_seeds()[0],
-        "change_safetensors": table.safetensors_seeds()[0],
-        "change_zip": table.npz_seeds()[0],
-        "change_tar": table.tar_of({"train/a/1.png": image}),
+        "change_npy": npy_seeds()[0],
+        "change_safetensors": safetensors_seeds()[0],
+        "change_zip": npz_seeds()[0],
+        "change_tar": tar_of({"train/a/1.png": image}),
         "change_packed": bz2.compress(b"text" * 100),
         "change_png": image,
         "change_request": b"GET /a?b=1 HTTP/1.1\r\nHost: x\r\n\r\n",
     }
-
-
-def _table():
-    import importlib.util
-
-    spec = importlib.util.spec_from_file_location("readers", ROOT / "tests/fuzz/readers.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = sys.modules.setdefault("readers", importlib.util.module_from_spec(spec))
-    if not hasattr(module, "READERS"):
-        spec.loader.exec_module(module)
-    return module
 
 
 def test_every_structure_is_changed_and_mostly_kept(mutations) -> None:

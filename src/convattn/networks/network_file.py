@@ -155,6 +155,16 @@ def _restored(file: WeightsFile, steps: Sequence[Any], used: set[str]) -> Networ
     return tuple(_step(file, described, used) for described in steps)
 
 
+def _use(file: WeightsFile, name: str, labels: set[str], used: set[str]) -> None:
+    """Note the arrays of a layer; none may be another's, or a short text could repeat it often."""
+    if labels & used:
+        raise WeightsRefused(
+            f"{file.name} has two layers that are named {shown(name)}, but expected a name of its "
+            "own for each; convert the network again"
+        )
+    used |= labels
+
+
 def _step(file: WeightsFile, described: dict[str, Any], used: set[str]) -> Step:
     kind, name = described["step"], described.get("name", "")
     if kind == "residual":
@@ -162,12 +172,12 @@ def _step(file: WeightsFile, described: dict[str, Any], used: set[str]) -> Step:
         return Residual(*chains)
     if kind == "attention":
         own = {key: file.arrays[key] for key in file.arrays if key.startswith(f"{name}.")}
-        used |= set(own)
+        _use(file, name, set(own), used)
         stripped = {key.removeprefix(f"{name}."): array for key, array in own.items()}
         text = {**_LAYER, "layer": json.dumps(described["layer"])}
         return Attention(restore_layer(WeightsFile(f"{file.name}: {name}", stripped, text)), name)
     cls, parts = PARTS[kind]
-    used |= {f"{name}.{part}" for part in parts}
+    _use(file, name, {f"{name}.{part}" for part in parts}, used)
     arrays = {part: jnp.asarray(file[f"{name}.{part}"]) for part in parts}
     if kind != "convolution":
         return cls(**arrays)

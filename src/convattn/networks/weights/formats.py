@@ -23,6 +23,7 @@ class WeightsRefused(ValueError):
 
 
 METADATA = "metadata"
+MOST_AXES = 64
 ANEW = "write the file anew"
 BFLOAT16_KEY = "bfloat16 arrays"
 HEADERS = {
@@ -51,6 +52,11 @@ def read_npy(content: bytes, name: str) -> np.ndarray:
         raise WeightsRefused(
             f"{name} holds pickled objects, and reading them runs the program in them; save "
             "plain arrays of numbers"
+        )
+    if dtype.subdtype is not None:
+        raise WeightsRefused(
+            f"{name} holds arrays within an array ({str(dtype)[:200]}), but expected plain numbers; "
+            "save it again with numpy.save"
         )
     start = stream.tell()
     if prod(shape) * dtype.itemsize != len(content) - start:
@@ -229,6 +235,11 @@ def read_safetensors(content: bytes, name: str) -> tuple[dict[str, np.ndarray], 
         if part["dtype"] not in FORMATS:  # raw bytes, whose dtype carries the format's name
             arrays[label] = np.frombuffer(part["data"], [(part["dtype"], "V1")])
             continue
+        if len(part["shape"]) > MOST_AXES:
+            raise WeightsRefused(
+                f"{name}: {shown(label)} has {len(part['shape'])} axes, but expected at most "
+                f"{MOST_AXES}, as NumPy does; save it with fewer"
+            )
         array = np.frombuffer(part["data"], _dtype(FORMATS[part["dtype"]]))
         arrays[label] = array.reshape(part["shape"])
     return dict(sorted(arrays.items())), header.get("__metadata__") or {}
