@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 OPENING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
@@ -139,6 +140,7 @@ def start_fork(
     try:
         os.setsid()
         os.chdir(place.root)
+        sys.modules["__main__"] = ModuleType("__main__")  # worker processes would load ours
         os.environ["TMPDIR"], tempfile.tempdir = str(place.temporary), None
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         for descriptor, file in enumerate(outputs, 1):
