@@ -72,7 +72,8 @@ def read_picture(content: bytes, size: tuple[int, int]) -> Picture:
 
 def _require_small_tiles(picture: Image.Image) -> None:
     """A tile is decoded whole, however little of it lies within the picture."""
-    sides = [picture.tag_v2.get(tag, 1) for tag in TILE_SIDES]  # type: ignore[attr-defined]
+    tags = getattr(picture, "tag_v2", {})
+    sides = [tags.get(tag, 1) for tag in TILE_SIDES]
     if not all(isinstance(side, int) for side in sides) or prod(sides) > MOST_PIXELS:
         raise PictureRefused(
             f"the picture has tiles of {' × '.join(map(str, sides))} pixels, but expected at most "
