@@ -142,8 +142,8 @@ class Trials:
                 self.whole(place)
             else:
                 self.expect_end(run)
-        except (RuntimeError, TimeoutError) as problem:
-            tally.note("not resumed", str(problem), where)
+        except (RuntimeError, TimeoutError) as error:
+            tally.note("not resumed", str(error), where)
             return
         tally.ended += 1
         found, damaged = self.read(place)
@@ -171,7 +171,7 @@ class Trials:
         """
         seen = set[tuple[bool, str]]()
         for origin, calls in ((self.empty, self.calls[0]), (self.before, self.calls[1])):
-            stops = range(1, len(calls) + 1)
+            stops = list(range(1, len(calls) + 1))
             if most is not None and most < len(stops):
                 drawn = random.Random(f"{self.name} calls {self.seed}")
                 stops = sorted(drawn.sample(stops, most))
@@ -206,19 +206,19 @@ class Trials:
         while tally.trials < times:
             earlier = random_.random() < 0.5
             place = self.copy(self.before if earlier else self.empty)
+            ended = False
             for link in range(LONGEST_CHAIN):
                 run, where = self.one_moment(random_, place, earlier, startup, processes)
                 where = f"seed {self.seed}, kill {tally.trials + 1}, the {link + 1}. here, {where}"
-                if run.code != -9:
+                ended = run.code != -9
+                if ended:
                     self.finish(tally, place, where, run)
                     break
                 tally.trials += 1
                 self.look(tally, place, self.names_before, where)
                 if tally.trials >= times:
                     break
-            else:
-                run = None
-            if run is None or run.code == -9:
+            if not ended:
                 self.finish(tally, place, f"after {where}")
 
     def one_moment(

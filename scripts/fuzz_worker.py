@@ -112,6 +112,9 @@ def name_of(reader: Any, seed: int, index: int, parents: Sequence[str]) -> str:
     return f"{parent}.{index}" if parent else f"{seed}:{index}"
 
 
+WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT
+
+
 class Guard:
     """Refuses, and remembers, what a reader does to other files or programs while it reads."""
 
@@ -125,8 +128,8 @@ class Guard:
             return
         kind = ""
         if event == "open":
-            writes = isinstance(given[2], int) and given[2] & (os.O_WRONLY | os.O_RDWR | os.O_CREAT)
-            writes = writes or (isinstance(given[1], str) and set(given[1]) & set("wax+"))
+            writes = isinstance(given[2], int) and bool(given[2] & WRITES)
+            writes = writes or (isinstance(given[1], str) and bool(set(given[1]) & set("wax+")))
             kind = "written" if writes and not self._inside(given[0]) else ""
         elif PLACES.fullmatch(event):
             paths = [each for each in given if isinstance(each, str | bytes | os.PathLike)]

@@ -307,9 +307,9 @@ def _of_expression(node: ast.expr, source: _Source) -> Iterator[Edit]:
             yield from ((*place, other.encode()) for other in swaps)
         case ast.Constant(value=bool()):
             yield (*span, str(not node.value).encode())
-        case ast.Constant(value=int() | float()):
-            yield (*span, repr(node.value + 1).encode())
-            yield (*span, f"({node.value - 1!r})".encode())  # type: ignore[operator]
+        case ast.Constant(value=int() | float() as value):
+            yield (*span, repr(value + 1).encode())
+            yield (*span, f"({value - 1!r})".encode())
         case ast.Constant(value=str() | bytes()) if source.code[span[1] - 1 : span[1]] in b"\"'":
             yield span[1] - 1, span[1] - 1, b"~"
         case ast.List() | ast.Tuple() | ast.Set():

@@ -167,7 +167,7 @@ def read_results(path: Path) -> dict[Key, str]:
     """What noticed each mutant in earlier runs, "" for nothing."""
     lines = path.read_text("utf-8").splitlines() if path.exists() else []
     found = (json.loads(line) for line in lines)
-    return {tuple(each["mutant"]): each["by"] for each in found}  # type: ignore[misc]
+    return {tuple(each["mutant"]): each["by"] for each in found}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -104,7 +104,7 @@ REFUSED = {
     "npy of sizes with thousands of digits": (claiming((10**4000,) * 2), "not a valid .npy"),
     "npy of nothing, too often": (claiming((10**23, 0)), "not a valid .npy file"),
     "npy of negative sizes": (claiming((-1, -1), bytes(4)), "not a valid .npy file"),
-    "npy of arrays": (GOOD_NPY.replace(b"'<f4'", b"'2f4'", 1), "arrays within an array"),
+    "npy of arrays": (GOOD_NPY.replace(b"'<f8'", b"'2f4'", 1), "arrays within an array"),
     "npy and more": (GOOD_NPY + b"?", "bytes of numbers"),
     "npy of another version": (GOOD_NPY[:6] + b"\3" + GOOD_NPY[7:], "not a valid .npy file"),
     "npz of text": (archive(readme__txt=b"hello"), "which is no array"),

@@ -61,22 +61,24 @@ def read_layers(path: Path, epoch: int | None = None) -> tuple[int, list[Layer]]
             raise _damaged(path, epoch, f"{shown(name)} is of no layer of {len(layers)}")
         names[layer][part] = array
     for number, (count, parts) in enumerate(zip(heads, layers, strict=True), 1):
-        for part, wanted in SHAPES.items():
+        for part, sides in SHAPES.items():
             found = parts.get(part)
-            if found is None and part != "scores":
-                continue
-            shape = None if found is None else found.shape
-            fits = shape is not None and len(shape) == len(wanted) + 1 and shape[0] == count
-            if found is None or not fits or found.dtype.kind != "f" or not _sides(shape, wanted):
-                told = "missing" if found is None else f"{found.dtype} {shape}"
-                raise _damaged(path, epoch, f"layer{number}.{part} is {told}")
+            if found is None and part == "scores":
+                raise _damaged(path, epoch, f"layer{number}.{part} is missing")
+            if found is not None and not _fits(found, (count, *sides)):
+                raise _damaged(path, epoch, f"layer{number}.{part} is {found.dtype} {found.shape}")
     return epoch, layers
 
 
-def _sides(shape: tuple[int, ...] | None, wanted: Sequence[int | None]) -> bool:
-    """Whether the sides behind the first are those, or odd where they are those of shifts."""
-    sides = (shape or ())[1:]
-    return all(s == w or (w is None and s % 2 == 1) for s, w in zip(sides, wanted, strict=True))
+def _fits(array: np.ndarray, sides: tuple[int | None, ...]) -> bool:
+    """Whether it holds floats, and its sides are those, or odd where they are those of shifts."""
+    return (
+        array.dtype.kind == "f"
+        and array.ndim == len(sides)
+        and all(
+            s == w or (w is None and s % 2 == 1) for s, w in zip(array.shape, sides, strict=True)
+        )
+    )
 
 
 def _damaged(path: Path, epoch: int, what: str) -> ValueError:

@@ -55,8 +55,8 @@ def read_npy(content: bytes, name: str) -> np.ndarray:
         )
     if dtype.subdtype is not None:
         raise WeightsRefused(
-            f"{name} holds arrays within an array ({str(dtype)[:200]}), but expected plain numbers; "
-            "save it again with numpy.save"
+            f"{name} holds arrays within an array ({str(dtype)[:200]}), but expected plain "
+            "numbers; save it again with numpy.save"
         )
     start = stream.tell()
     if prod(shape) * dtype.itemsize != len(content) - start:
