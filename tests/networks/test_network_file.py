@@ -75,9 +75,9 @@ def of_stride(stride):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (of_stride(0), "c: stride=0, but expected"),
-        (of_stride(True), "c: stride=True, but expected"),
-        (of_stride(10**30), "c: stride=1000000000000000000000000000000, but expected at most"),
+        (of_stride(0), "stride=0, but expected"),
+        (of_stride(True), "stride=True, but expected"),
+        (of_stride(10**30), "stride=1000000000000000000000000000000, but expected at most"),
         (drop_array, "has no array"),
         (add_array, "'surplus', of which no layer knows"),
         (other_version, "holds no network of this library"),

@@ -117,7 +117,7 @@ NO_CLASSES = (
         ({"fc.bias": np.arange(10)}, "fc.bias.dtype=int64, but expected floats"),
         ({"model": '{"architecture": "x"}'}, "its description is damaged"),
         ({"model": "["}, "its description is damaged"),
-        ({"model": NO_CLASSES}, "its description is damaged: ZeroDivisionError"),
+        ({"model": NO_CLASSES}, "its description is damaged .ZeroDivisionError"),
         ({"version": "9"}, "holds no network of this library"),
     ],
 )

@@ -120,12 +120,11 @@ def test_a_pruned_run_is_told_from_one_with_so_few_heads(tmp_path) -> None:
     source = {"config": to_json(paper_settings("gaussian"))}
     source |= {"result": {}, "images_sha256": ""}
     removed = [2, 4, 1, 2, 6, 0]
-    assert table_row(write_pruning(run, source=source, removed=removed)).remarks == ""
+    stored = {"source": source, "kept": [list(range(count)) for count in PRUNED]}
+    assert table_row(write_pruning(run, **stored, removed=removed)).remarks == ""
     thresholds = {"largest": 1e-3, "condition": 1e5}
     source["config"]["training"]["epochs"] = 200
-    row = table_row(
-        write_pruning(run, source=source, removed=[3, *removed[1:]], thresholds=thresholds)
-    )
+    row = table_row(write_pruning(run, **stored, removed=[3, *removed[1:]], thresholds=thresholds))
     assert row.remarks.split("; ") == [
         "pruned from a run whose model.heads is [9, 9, 9, 9, 9, 9], not [10, 9, 9, 9, 9, 9]",
         "pruned from a run whose training.epochs is 200, not 300",
