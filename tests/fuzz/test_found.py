@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+
 from fuzz.readers import READERS
 
 FOUND = Path(__file__).with_name("found")
