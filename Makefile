@@ -100,20 +100,20 @@ test-all: $(STAMP) ## run all tests in parallel, with more generated examples
 	HYPOTHESIS_PROFILE=ci $(TEST)
 
 soak: $(STAMP) ## run the property tests with fresh seeds, MINUTES=60 by default, and print what fails as examples
-	$(BIN)/python scripts/soak.py --minutes $(MINUTES)
+	$(BIN)/python scripts/reliability/soak.py --minutes $(MINUTES)
 
 crash: $(STAMP) ## kill commands at many moments: COMMAND="convert prove" (all by default), TIMES=200 by default
-	$(BIN)/python scripts/crash.py $(COMMAND) --times $(TIMES)
+	$(BIN)/python scripts/reliability/crash.py $(COMMAND) --times $(TIMES)
 
 # READER=all for all, READER=list for their names; NAME=0:57 makes one input again.
 fuzz: $(STAMP) ## give damaged files to a reader of outside data: make fuzz READER=npz INPUTS=10000 SEED=0
-	$(COMPILE_QUICKLY) OPENBLAS_NUM_THREADS=1 $(BIN)/python scripts/fuzz.py $(READER) --inputs $(INPUTS) --seed $(SEED) $(addprefix --again ,$(NAME))
+	$(COMPILE_QUICKLY) OPENBLAS_NUM_THREADS=1 $(BIN)/python scripts/reliability/fuzz.py $(READER) --inputs $(INPUTS) --seed $(SEED) $(addprefix --again ,$(NAME))
 
 coverage: $(STAMP) ## branch coverage of the independent checker, which must be 100 %
 	$(TEST) -q tests/convattn_check --cov=convattn_check --cov-branch --cov-report=term-missing --cov-fail-under=100
 
 mutants-of: $(STAMP) ## small errors put into a module that no test notices: make mutants-of FILE=src/convattn_check/rank.py
-	$(BIN)/python scripts/mutation.py $(FILE)
+	$(BIN)/python scripts/reliability/mutation.py $(FILE)
 
 lint: $(STAMP) ## ruff: lint and format
 	$(BIN)/ruff check .

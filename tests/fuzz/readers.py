@@ -1,4 +1,4 @@
-"""The readers of outside data, by name, for `scripts/fuzz.py`: seeds, and what they refuse with."""
+"""The readers of outside data, by name, for `fuzz.py`: seeds, and what they refuse with."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What fuzzing has found stays mended: each file is read again, as scripts/fuzz.py reads it."""
+"""What fuzzing has found stays mended: each file is read again, as fuzz.py reads it."""
 
 from pathlib import Path
 

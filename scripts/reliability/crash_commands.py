@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from crash_process import Place, Program, apart, start_fork
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 CHECKPOINT = re.compile(r"^(?:.*/)?(?:checkpoints|best)/\d+")
 CLAIM = '''"""A tiny claim.
 

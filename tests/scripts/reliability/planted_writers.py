@@ -1,4 +1,4 @@
-"""Writers with a planted error, and one without, killed by scripts/crash.py: KIND PARTS…"""
+"""Writers with a planted error, and one without, killed by crash.py: KIND PARTS…"""
 
 import json
 import os
@@ -6,7 +6,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "scripts"))
+sys.path.insert(0, str(Path(__file__).parents[3] / "scripts" / "reliability"))
 import crash
 from crash_commands import Command
 from crash_process import Program

@@ -1,4 +1,4 @@
-"""scripts/mutation.py: what it changes, what notices the change, and what is left."""
+"""mutation.py: what it changes, what notices the change, and what is left."""
 
 import importlib
 import json
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-SCRIPTS = Path(__file__).parents[2] / "scripts"
+SCRIPTS = Path(__file__).parents[3] / "scripts" / "reliability"
 PLANTED = '''"""A module."""
 
 LIMIT = 5

@@ -1,4 +1,4 @@
-"""scripts/fuzz.py notices what no reader may do, and makes every input again from its name."""
+"""fuzz.py notices what no reader may do, and makes every input again from its name."""
 
 import bz2
 import io
@@ -14,7 +14,7 @@ import pytest
 from fuzz.array_readers import npy_seeds, npz_seeds, safetensors_seeds
 from fuzz.image_readers import picture, tar_of
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 PLANTED = Path(__file__).with_name("planted_readers.py")
 KINDS = {
     **dict.fromkeys(("exception", "hang", "memory", "end", "written", "executed"), None),
@@ -26,7 +26,8 @@ KINDS = {
 
 def fuzz(*words: str, outside: Path | None = None) -> tuple[int, str]:
     """The exit code of a run over the planted readers, and what it printed."""
-    command = [sys.executable, "scripts/fuzz.py", *words, f"--table={PLANTED}", "--seconds=0.5"]
+    program = "scripts/reliability/fuzz.py"
+    command = [sys.executable, program, *words, f"--table={PLANTED}", "--seconds=0.5"]
     environment = {**os.environ, "FUZZ_OUTSIDE": str(outside or "/nowhere")}
     done = subprocess.run(
         command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300
@@ -79,7 +80,7 @@ def test_an_input_is_made_again_from_its_name_and_made_smaller(tmp_path) -> None
 
 @pytest.fixture
 def mutations(monkeypatch):
-    monkeypatch.syspath_prepend(str(ROOT / "scripts"))
+    monkeypatch.syspath_prepend(str(ROOT / "scripts" / "reliability"))
     import fuzz_mutations
 
     return fuzz_mutations

@@ -1,4 +1,4 @@
-"""Readers that do what none may do, each at one word, for the tests of scripts/fuzz.py."""
+"""Readers that do what none may do, each at one word, for the tests of fuzz.py."""
 
 import os
 import subprocess

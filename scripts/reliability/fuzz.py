@@ -1,7 +1,7 @@
 """Gives damaged files to the readers of outside data, and reports what is no documented refusal.
 
     make fuzz READER=npz INPUTS=100000
-    python scripts/fuzz.py npz --again 0:57.1203
+    python scripts/reliability/fuzz.py npz --again 0:57.1203
 
 A reader of `tests/fuzz/readers.py` may take an input, or refuse it with an exception that it
 documents and a message. Reported are every other exception, a message that says nothing, more than

@@ -23,7 +23,7 @@ from typing import Any, TextIO
 
 from fuzz_mutations import mutated
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 WAITING = 20  # times the processor's time that one input may take, in all
 MEMORY = 2**30  # bytes beyond what the process holds after the seeds
 GROWN = 2**29  # bytes more in memory, and another worker takes its place

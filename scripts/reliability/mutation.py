@@ -1,7 +1,7 @@
 """Which small errors in the program nothing notices: mutants, judged by certificates and tests.
 
-    python scripts/mutation.py src/convattn_check/rank.py      # every mutant of these files
-    python scripts/mutation.py --packages networks --sample 400 --seed 1
+    python scripts/reliability/mutation.py src/convattn_check/rank.py  # every mutant
+    python scripts/reliability/mutation.py --packages networks --sample 400 --seed 1
 
 `mutants.py` says what a mutant is, `mutation_judge.py` how those of the checker are judged. All
 others are judged by the test file that is named after their module and by those of its folder that
@@ -31,8 +31,8 @@ from typing import Any
 
 from mutants import Mutant, mutants_of, parameters
 
-ROOT = Path(__file__).resolve().parents[1]
-EQUIVALENT = ROOT / "scripts" / "equivalent_mutants.toml"
+ROOT = Path(__file__).resolve().parents[2]
+EQUIVALENT = ROOT / "scripts" / "reliability" / "equivalent_mutants.toml"
 CHECKER = "src/convattn_check"
 PACKAGES = ("constructions", "bounds", "networks")  # of src/convattn, each with its folder of tests
 MARGIN = 60.0  # seconds beyond four times the usual time

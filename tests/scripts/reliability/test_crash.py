@@ -1,4 +1,4 @@
-"""scripts/crash.py notices what is planted, and finds nothing in what is right."""
+"""crash.py notices what is planted, and finds nothing in what is right."""
 
 import subprocess
 import sys
