@@ -176,7 +176,7 @@ def _powers(body: dict[str, object], offsets: Sequence[Offset]) -> Attention:
         f"exponents {show(exponents)}, expected distinct integers",
     )
     bits = [base.numerator.bit_length() + base.denominator.bit_length() for base in bases]
-    long, all_bits = max(bits) * max(exponents, default=0), sum(bits) * sum(exponents)
+    long, all_bits = max(bits) * max(exponents), sum(bits) * sum(exponents)
     require(
         long <= LONGEST_POWER and all_bits <= MOST_BITS,
         "cost",
