@@ -227,7 +227,10 @@ BROKEN = {
     "missing array": (stored(arrays={"output": None}), "has no array 'output'"),
     "surplus array": (stored(arrays={"extra": np.ones(1)}), "holds 'extra', of which"),
     "absent and there": (stored(described={"output": None}), "holds 'output', of which"),
-    "a number for an array": (stored(described={"output": 3}), "described as 3, but expected an array"),
+    "a number for an array": (
+        stored(described={"output": 3}),
+        "described as 3, but expected an array",
+    ),
     "a text for a size": (stored(described={"patch_size": ["1", 1]}), "'1', but expected integers"),
     "no size": (stored(described={"stride": None}), "stride=None"),
     "patch size zero": (stored(described={"patch_size": [0, 1]}), "patch_size=0, but expected"),
