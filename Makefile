@@ -5,6 +5,10 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 WORKERS ?= auto
 MINUTES ?= 60
+TIMES ?= 200
+READER ?= all
+INPUTS ?= 10000
+SEED ?= 0
 # Most of the time of checks and examples is XLA's; its older emitters for the CPU compile faster (JAX 0.11 has none, and
 # ends at a flag that it does not know), and checks run once what they compile. `convattn verify` by itself compiles as
 # JAX does by default.
@@ -19,7 +23,7 @@ COQ_PACKAGES := coq libcoq-mathcomp-algebra libcoq-mathcomp-algebra-tactics libc
 OCAML_PACKAGES := ocaml-nox ocaml-findlib libzarith-ocaml-dev
 
 .DEFAULT_GOAL := help
-.PHONY: help install docs note verify report quick prove check second-checker audit experiment two-phase network bench bench-training orders test test-all soak coverage lint types doctest certificates corpora ledger data lock build clean
+.PHONY: help install docs note verify report quick prove check second-checker audit experiment two-phase network bench bench-training orders test test-all soak crash fuzz coverage mutants-of lint types doctest certificates corpora ledger data lock build clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -58,7 +62,7 @@ $(SECOND)/second-checker: $(wildcard second_checker/* proofs/coq/foundation/*.v 
 	cd $(SECOND)/coq && coq_makefile -Q . Convattn -arg -w -arg none */*.v -o Makefile.coq
 	$(MAKE) -C $(SECOND)/coq -f Makefile.coq $(patsubst proofs/coq/%.v,%.vo,$(wildcard proofs/coq/extracted/*.v))
 	cd $(SECOND) && coqc -Q coq Convattn -w none extraction.v
-	cd $(SECOND) && ocamlfind ocamlopt -package zarith -linkpkg -o second-checker -w -39 decisions.mli decisions.ml canonical_json.ml claims.ml main.ml
+	cd $(SECOND) && ocamlfind ocamlopt -package zarith,unix -linkpkg -o second-checker -w -39 decisions.mli decisions.ml canonical_json.ml claims.ml main.ml
 
 second-checker: $(SECOND)/second-checker ## build the checker that is proved in Coq, and run it over the certificates
 	$(SECOND)/second-checker certificates/*.json || [ $$? -eq 3 ]
@@ -96,10 +100,20 @@ test-all: $(STAMP) ## run all tests in parallel, with more generated examples
 	HYPOTHESIS_PROFILE=ci $(TEST)
 
 soak: $(STAMP) ## run the property tests with fresh seeds, MINUTES=60 by default, and print what fails as examples
-	$(BIN)/python scripts/soak.py --minutes $(MINUTES)
+	$(BIN)/python scripts/reliability/soak.py --minutes $(MINUTES)
+
+crash: $(STAMP) ## kill commands at many moments: COMMAND="convert prove" (all by default), TIMES=200 by default
+	$(BIN)/python scripts/reliability/crash.py $(COMMAND) --times $(TIMES)
+
+# READER=all for all, READER=list for their names; NAME=0:57 makes one input again.
+fuzz: $(STAMP) ## give damaged files to a reader of outside data: make fuzz READER=npz INPUTS=10000 SEED=0
+	$(COMPILE_QUICKLY) OPENBLAS_NUM_THREADS=1 $(BIN)/python scripts/reliability/fuzz.py $(READER) --inputs $(INPUTS) --seed $(SEED) $(addprefix --again ,$(NAME))
 
 coverage: $(STAMP) ## branch coverage of the independent checker, which must be 100 %
 	$(TEST) -q tests/convattn_check --cov=convattn_check --cov-branch --cov-report=term-missing --cov-fail-under=100
+
+mutants-of: $(STAMP) ## small errors put into a module that no test notices: make mutants-of FILE=src/convattn_check/rank.py
+	$(BIN)/python scripts/reliability/mutation.py $(FILE)
 
 lint: $(STAMP) ## ruff: lint and format
 	$(BIN)/ruff check .

@@ -59,9 +59,10 @@ let parse text =
     done;
     incr at;
     String.sub text start (!at - 1 - start) in
-  let rec separated close item =
-    let one = item () in
-    if peek () = ',' then (incr at; one :: separated close item) else (skip close; [ one ]) in
+  let separated close item =
+    let rec further read =
+      if peek () = ',' then (incr at; further (item () :: read)) else (skip close; List.rev read) in
+    further [ item () ] in
   let rec value depth =
     if depth > deepest then fail "less nesting";
     match peek () with

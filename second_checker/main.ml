@@ -5,6 +5,12 @@
 open Canonical_json
 module D = Decisions
 
+(* A list may be longer than the stack is deep. *)
+module List = struct
+  include List
+  let map f l = rev (rev_map f l)
+end
+
 exception Reject of string
 exception Not_covered of string
 
@@ -37,6 +43,9 @@ let integers name value = List.map (integer name) (items name value)
 let largest_side = 64
 let largest_position = 4_096
 let most_offsets = 1_024
+let most_entries = 1 lsl 16  (* the decision on a minor counts them in unary *)
+let most_trials = 1 lsl 22  (* some seconds *)
+let longest_power = 1 lsl 12  (* bits *)
 let largest_entry = Z.pow (Z.of_int 10) 18
 
 let entry name value =
@@ -94,18 +103,27 @@ let read_axes body axes =
     List.map (fun rows -> List.map (integers "pattern") (items "pattern" rows))
       (items "pattern" value) in
   let patterns = of_length "pattern" axes (List.map table (listed "pattern" body)) in
+  let shifts i = List.sort_uniq Z.compare (List.map (if i = 0 then fst else snd) offsets) in
+  let trials i pattern =  (* each entry is found by trying all taps *)
+    let width = List.nth patch i in
+    let height = if tokens then width / List.nth stride i else width in
+    let fits rows = List.length rows = height && List.for_all (fun r -> List.length r = width) rows in
+    require (List.length pattern = List.length (shifts i) && List.for_all fits pattern)
+      "pattern: expected an entry for each shift, output pixel and input pixel";
+    List.length pattern * height * width * List.nth kernel i in
+  if List.fold_left ( + ) 0 (List.mapi trials patterns) > most_trials then
+    raise (Not_covered "a pattern of this size");
   let reach value = match List.map (bounded "ring" 0 largest_position) (items "ring" value) with
     | [ low; high ] -> (low, high)
     | _ -> reject "ring: expected [low, high] for each axis" in
   let ring = of_length "ring" axes (List.map reach (listed "ring" body)) in
   let axis i =
     let low, high = List.nth ring i in
-    let along = if i = 0 then fst else snd in
     { D.axis_kernel = nat (List.nth kernel i); axis_patch = nat (List.nth patch i);
       axis_dilation = nat (List.nth dilation i);
       axis_step = nat (if tokens then List.nth stride i else 1);
       axis_low = nat low; axis_high = nat high;
-      axis_shifts = List.sort_uniq Z.compare (List.map along offsets);
+      axis_shifts = shifts i;
       axis_pattern = List.nth patterns i } in
   let one = nat 1 and none = nat 0 in
   let single = {
@@ -185,8 +203,10 @@ let decide_powers attention offsets layer columns =
   if List.exists (fun x -> not (Z.equal (Q.den x) Z.one)) bases then
     raise (Not_covered "scalar_power with bases that are not integers");
   let bases = List.map Q.num bases in
-  let bits = List.fold_left (fun n x -> n + Z.numbits x + 1) 0 bases in
-  require (bits * List.fold_left ( + ) 0 exponents <= 1 lsl 27) "the powers take too many bits";
+  let bits = List.map (fun x -> Z.numbits x + 1) bases in
+  let sum = List.fold_left ( + ) 0 and largest = List.fold_left max 0 in
+  require (largest bits * largest exponents <= longest_power && sum bits * sum exponents <= 1 lsl 27)
+    "the powers take too many bits";
   D.powers_accept {
     D.powers_layer = layer (columns bases); power_bases = bases;
     power_exponents = List.map nat exponents }
@@ -262,7 +282,8 @@ let check_lower_bound claim value =
     offsets = 0; family = ""; score = "" };
   let entries = List.map (entry "kernel") (listed "kernel" body) in
   ignore (of_length "kernel" (Claims.product kernel * inputs * outputs) entries);
-  if heads * heads * List.length entries > 100_000_000 then
+  let count = List.length entries in
+  if count > most_entries || heads * heads * count > 100_000_000 then
     raise (Not_covered "a kernel and a minor of this size");
   let index value = nat (bounded "rows" 0 largest_position value) in
   let row value = match List.map index (items "rows" value) with
@@ -311,6 +332,9 @@ let check content =
   (claim, sentence)
 
 let read name =
+  (match (Unix.stat name).st_kind with
+   | S_REG | S_DIR -> ()  (* a pipe or a device may never begin, or never end *)
+   | _ -> raise (Sys_error "it is a pipe or a device"));
   let channel = open_in_bin name in
   Fun.protect ~finally:(fun () -> close_in_noerr channel) (fun () ->
       let buffer = Buffer.create 65_536 in
@@ -324,6 +348,10 @@ let verdict name =
   with
   | Reject reason | Malformed reason -> (1, Printf.sprintf "REJECT  %s  %s" name reason)
   | Not_covered what -> (3, Printf.sprintf "NOT COVERED  %s  %s" name what)
+  | Stack_overflow -> (3, Printf.sprintf "NOT COVERED  %s  it takes more stack than there is" name)
+  | Unix.Unix_error (code, _, _) ->
+    let reason = Unix.error_message code in
+    (1, Printf.sprintf "REJECT  %s  the file cannot be read: %s" name reason)
   | Sys_error reason -> (1, Printf.sprintf "REJECT  %s  the file cannot be read: %s" name reason)
   | error ->
     (1, Printf.sprintf "REJECT  %s  the check broke off: %s" name (Printexc.to_string error))
@@ -335,9 +363,15 @@ let () =
     prerr_endline "usage: second-checker FILE... (there are no options)"; exit 2
   | names ->
     let count = Array.make 4 0 in
-    List.iter (fun name ->
-        let status, line = verdict name in
-        count.(status) <- count.(status) + 1;
-        print_endline (String.escaped line)) names;
-    Printf.printf "%d accepted, %d rejected, %d not covered\n" count.(0) count.(1) count.(3);
+    let report name =
+      let status, line = verdict name in
+      count.(status) <- count.(status) + 1;
+      print_endline (String.escaped line) in
+    (try
+       List.iter report names;
+       Printf.printf "%d accepted, %d rejected, %d not covered\n%!" count.(0) count.(1) count.(3)
+     with Sys_error reason ->
+       close_out_noerr stdout;  (* or it would be tried again on exit *)
+       prerr_endline ("the verdicts cannot be written: " ^ reason);
+       exit 1);
     exit (if count.(1) > 0 then 1 else if count.(3) > 0 then 3 else 0)

@@ -15,10 +15,11 @@ is a regular file of the folder itself.
 import errno
 import os
 import stat
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+from convattn.temporary import file_beside, lock
 
 FILE_NAME = "lock"
 UNSUSPICIOUS, RATIO = 2**26, 100  # a larger compressed file unpacks to so many times its size
@@ -44,6 +45,16 @@ def read_file(path: Path, most: int | None = None) -> bytes:
         return file.read(-1 if most is None else most)
 
 
+def shown(value: object, most: int = 200) -> str:
+    """What a message shows of something that a file holds: as Python writes it, cut if it is long.
+
+    >>> shown("ab"), shown("ab" * 200, 10)
+    ("'ab'", "'ababababa… (402 characters)")
+    """
+    text = repr(value)
+    return text if len(text) <= most else f"{text[:most]}… ({len(text):,} characters)"
+
+
 def most_unpacked(size: int) -> int:
     """To how many bytes a compressed file of so many may unpack: 64 MiB, or 100 times its size.
 
@@ -63,24 +74,42 @@ def write_file(path: Path, content: bytes) -> None:
         content: All of its new content.
 
     Raises:
-        OSError: If it cannot be written; an existing file is then as it was.
+        OSError: If it cannot be written; an existing file is then as it was. It names the file.
     """
     path = path.resolve()
     if is_special(path):
         path.write_bytes(content)
         return
     mode = path.stat().st_mode & 0o777 if path.exists() else 0o666 & ~_umask()
-    descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    with file_beside(path) as name:
+        try:
+            with open(name, "wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            os.chmod(name, mode)
+            os.replace(name, path)
+        except OSError as problem:
+            said = f"{problem.strerror}: it was not written, and what stood there is as it was"
+            raise OSError(problem.errno, said, str(path)) from problem
+
+
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Name the file in an error that does not, as on a full disk.
+
+    Args:
+        path: The file that is written meanwhile.
+
+    Raises:
+        OSError: What is raised within, with the file.
+    """
     try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(name, mode)
-        os.replace(name, path)
-    except BaseException:
-        os.unlink(name)
-        raise
+        yield
+    except OSError as problem:
+        if problem.filename is not None:
+            raise
+        raise OSError(problem.errno, problem.strerror or str(problem), str(path)) from problem
 
 
 def is_special(path: Path) -> bool:
@@ -181,26 +210,12 @@ def hold_folder(folder: Path, inherited: bool = False) -> Iterator[None]:
             if path.is_symlink():
                 raise _not_inside(path)
     with os.fdopen(open_inside(folder / FILE_NAME), "a+") as file:
-        if not _taken(file.fileno()):
+        if lock(file.fileno()) is False:
             file.seek(0)
             raise InUse(folder, file.read().strip() or "?")
         os.set_inheritable(file.fileno(), inherited)
-        file.truncate(0)
-        file.write(str(os.getpid()))
-        file.flush()
+        with naming(folder / FILE_NAME):
+            file.truncate(0)
+            file.write(str(os.getpid()))
+            file.flush()
         yield
-
-
-def _taken(descriptor: int) -> bool:
-    """Whether the lock could be taken, or there are no locks."""
-    try:
-        import fcntl
-    except ImportError:  # no POSIX system
-        return True
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError:  # a file system without locks
-        return True
-    return True

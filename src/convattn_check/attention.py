@@ -20,7 +20,7 @@ from convattn_check.reject import Reject, require, show
 
 MOST_BITS = 2**27  # of all the powers of a "scalar_power" certificate together
 LONGEST_POWER = 2**12  # bits of one of them, above and below the line
-FAMILIES = {
+FAMILIES = {  # the first is a limit of softmaxes, the others are softmaxes of finite scores
     "one_hot_limit": ("score", "targets"),
     "leaky_one_hot": ("leak", "targets"),
     "scalar_power": ("bases", "exponents"),
@@ -61,34 +61,6 @@ def read_attention(value: object, offsets: Sequence[Offset], heads: int) -> Atte
     if family == "one_hot_limit":
         return _one_hot_limit(body, offsets)
     return _leaky_one_hot(body, offsets) if family == "leaky_one_hot" else _powers(body, offsets)
-
-
-def require_realizable(rows: Sequence[Row], regime: str, offsets: int) -> None:
-    """Each row is a softmax of finite scores for every N ≥ T, or the limit of such.
-
-    finite: a softmax is any row of positive numbers that sum to one. Positive for every N ≥ T:
-    u0, u1 ≥ 0 and u0 + u1 > 0 (the keys that no offset reaches), and for each δ, c_δ + u1 ≥ 0, and
-    c_δ + u1 > 0 or u0 > 0.
-    limit: u0 = u1 = 0, c ≥ 0 and Σ c > 0. The scores log c_δ, and -M where c_δ = 0 or the key is
-    out of reach, tend to it as M → ∞.
-    """
-    for head, row in enumerate(rows):
-        u0, u1 = row.get(offsets, Fraction()), row.get(offsets + 1, Fraction())
-        weights = [weight for index, weight in row.items() if index < offsets]
-        least = min(weights, default=Fraction())
-        if len(weights) < offsets:
-            least = min(least, Fraction())
-        if regime == "limit":
-            fine = u0 == u1 == 0 and least >= 0 and any(weights)
-        else:
-            lowest = least + u1
-            fine = u0 >= 0 and u1 >= 0 and u0 + u1 > 0 and (lowest > 0 or (lowest == 0 and u0 > 0))
-        if not fine:
-            raise Reject(
-                "realizable",
-                f"head {head} has min c = {show(least)}, u0 = {show(u0)}, u1 = {show(u1)}; this is "
-                f"not a softmax in the regime {regime!r}",
-            )
 
 
 def _one_hot_limit(body: dict[str, object], offsets: Sequence[Offset]) -> Attention:
@@ -204,7 +176,7 @@ def _powers(body: dict[str, object], offsets: Sequence[Offset]) -> Attention:
         f"exponents {show(exponents)}, expected distinct integers",
     )
     bits = [base.numerator.bit_length() + base.denominator.bit_length() for base in bases]
-    long, all_bits = max(bits) * max(exponents, default=0), sum(bits) * sum(exponents)
+    long, all_bits = max(bits) * max(exponents), sum(bits) * sum(exponents)
     require(
         long <= LONGEST_POWER and all_bits <= MOST_BITS,
         "cost",

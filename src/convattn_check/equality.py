@@ -31,7 +31,7 @@ from fractions import Fraction
 from itertools import product
 
 from convattn_check import reading as read
-from convattn_check.attention import Offset, Row, read_attention, require_realizable
+from convattn_check.attention import Offset, Row, read_attention
 from convattn_check.claims import Facts, require_claim
 from convattn_check.convolution import Axis
 from convattn_check.cost import Work, longest, whole_numbers
@@ -73,7 +73,12 @@ def check_equality(claim: str, value: object) -> str:
     facts.heads = read.integer(body["heads"], "heads", 1, MOST_OFFSETS + 1)
     attention = read_attention(body["attention"], offsets, facts.heads)
     facts.family, facts.score = attention.family, attention.score
-    require_realizable(attention.rows, facts.regime, len(offsets))
+    require(
+        (facts.regime == "limit") == (facts.family == "one_hot_limit"),
+        "realizable",
+        f"the regime is {facts.regime!r}, expected 'limit' for one_hot_limit and 'finite' for "
+        f"other families, and the family is {facts.family}",
+    )
     require_claim(facts)
     require_identity(attention.rows, read_values(body["values"], attention, len(offsets)), offsets)
     scores = f"scores {facts.score} in the limit" if facts.score else "finite scores"

@@ -19,7 +19,7 @@ from itertools import product
 from math import prod
 
 from convattn_check import reading as read
-from convattn_check.attention import Attention, Offset, require_realizable
+from convattn_check.attention import Attention, Offset
 from convattn_check.claims import Facts
 from convattn_check.convolution import Axis, kernel_entry
 from convattn_check.cost import Work, longest, whole_numbers
@@ -145,7 +145,8 @@ def read_kernel(
 def read_products(body: dict[str, object], facts: Facts) -> tuple[list[list[int]], int]:
     """The matrix (X, x), in whole numbers, and what they are to be divided by.
 
-    "attention" has for each head the c_δ and then u; it is a softmax of finite scores for every N.
+    "attention" has for each head the c_δ ≥ 0 and then u > 0: every key has a positive weight, c_δ +
+    u/N or u/N, so that it is a softmax of finite scores for every N.
     """
     width = facts.offsets
     given = read.array(
@@ -157,7 +158,13 @@ def read_products(body: dict[str, object], facts: Facts) -> tuple[list[list[int]
     whole, unit = whole_numbers([entry for head in given for entry in head], "attention")
     weights = [whole[start : start + width + 1] for start in range(0, len(whole), width + 1)]
     rows = [{at: entry for at, entry in enumerate(head) if entry} for head in given]
-    require_realizable(rows, "finite", width)
+    for head, weights_of in enumerate(given):
+        require(
+            min(weights_of) >= 0 and weights_of[width] > 0,
+            "realizable",
+            f"head {head} has min c = {show(min(weights_of[:width]))}, u = "
+            f"{show(weights_of[width])}, expected c >= 0 and u > 0",
+        )
     columns = read_values(body["values"], Attention("given", rows), width)
     maps, divisor = whole_numbers([v for column in columns for v in column.values()], "values")
     remaining = iter(maps)

@@ -16,7 +16,7 @@ def check_rank(claim: str, value: object) -> str:
     names = ("head_dimension", "out_channels", "in_channels", "value", "output", "rank")
     body = read.fields(value, "body", names)
     dimension, outputs, inputs, given = (
-        read.integer(body[name], name, 0 if name == "rank" else 1, read.LARGEST_SIDE)
+        read.integer(body[name], name, 1, read.LARGEST_SIDE)
         for name in ("head_dimension", "out_channels", "in_channels", "rank")
     )
     require_claim(Facts("rank", claim))

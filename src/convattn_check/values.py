@@ -24,7 +24,7 @@ def read_values(value: object, attention: Attention, offsets: int) -> list[Colum
 def _sparse(body: dict[str, object], heads: int, offsets: int) -> list[Column]:
     """[head, offset, coefficient], in the order of (head, offset), each pair once, no zeros."""
     columns: list[Column] = [{} for _ in range(offsets)]
-    last = (-1, -1)
+    last: tuple[int, ...] = ()
     for index, entry in enumerate(read.items(body["entries"], "values.entries")):
         where = f"values.entries[{index}]"
         head, offset, coefficient = read.items(entry, where, 3)
@@ -78,6 +78,6 @@ def _lagrange(body: dict[str, object], attention: Attention, offsets: int) -> li
             f"at the base {base} the master is {show(remainder)}, expected 0, and the denominator "
             f"is {show(denominator)}, expected not 0",
         )
-        low_first = enumerate(reversed(quotient[1:]))
+        low_first = enumerate(reversed(quotient))
         columns.append({head: Fraction(c, denominator) for head, c in low_first if c})
     return columns

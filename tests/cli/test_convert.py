@@ -245,7 +245,7 @@ def test_wrong_use_exits_2_with_one_line_and_writes_nothing(
         ([torch], "is an attention layer for one image size"),
         ([leaky, *back], f"{leaky} describes no layer that works: encoding.leak=1.5"),
         ([overflowing, *back], f"{overflowing}: the nearest kernel of its layer has"),
-        ([tmp_path / "bits.npz"], "metadata has 'bfloat16 arrays'=5, expected a list of names"),
+        ([tmp_path / "bits.npz"], "metadata has 'bfloat16 arrays'=5, but expected a list of names"),
         (
             [tmp_path / "other.safetensors", "--layout", "hwio"],
             "holds 'conv.b' (3,) beside 'conv.w'",

@@ -1,3 +1,4 @@
+import errno
 import json
 import math
 import os
@@ -19,7 +20,7 @@ def test_an_existing_file_is_replaced_whole_or_not_at_all(tmp_path, monkeypatch)
     assert target.read_text() == "old"
 
     def fails(source, destination):
-        raise OSError("disk full")
+        raise OSError(errno.ENOSPC, "disk full")
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "replace", fails)
@@ -52,7 +53,7 @@ def test_a_directory_that_may_not_be_written_is_refused(tmp_path, monkeypatch):
     def refused(*args, **keywords):
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("tempfile.NamedTemporaryFile", refused)
+    monkeypatch.setattr("tempfile.mkstemp", refused)
     with pytest.raises(UsageError, match=r"--json got .*Permission denied"):
         require_writable(tmp_path / "file", "--json")
     monkeypatch.setattr(os, "access", lambda path, mode: False)

@@ -166,6 +166,12 @@ def make_dangling(path):
     [
         ("coq/p/three.v", make_folder, "three.v cannot be read (Is a directory); make it a file"),
         ("coq/p/three.v", make_dangling, "three.v cannot be read (No such file or directory)"),
+        ("coq/p/three.v", os.mkfifo, "three.v cannot be read (a pipe or a device); make it a file"),
+        ("coq/_CoqProject", os.mkfifo, "_CoqProject cannot be read (a pipe or a device)"),
+        ("coq/p/`>x`.v", make_file, "has the part '`>x`', and make and its shell might take it"),
+        ("coq/x&>y&/three.v", make_file, "has the part 'x&>y&', and make"),
+        ("coq/COQC=echo.v", make_file, "has the part 'COQC=echo', and make"),
+        ("coq/p/a\nb.v", make_file, r"has the part 'a\nb', and make"),
         ("coq/_CoqProject", make_folder, "_CoqProject cannot be read (Is a directory)"),
         ("coq/_CoqProject", make_dangling, "_CoqProject cannot be read (No such file"),
         ("out/report.json", make_folder, "report.json, which is a directory, but expected a file"),

@@ -3,11 +3,6 @@ from itertools import product
 import certificate_builder as build
 import pytest
 from certificate_cases import drop, put, verdict_after, verdict_on
-from hypothesis import given
-from hypothesis import strategies as st
-
-from convattn_check.attention import require_realizable
-from convattn_check.reject import Reject
 
 OFF = 10**6
 
@@ -75,33 +70,3 @@ def test_the_last_column_of_a_form_is_free(targets):
     """It adds a function of the query alone."""
     change = put(["attention", "forms", targets[0], targets[1], 3], 12)
     assert verdict_after("absolute", change).accepted
-
-
-def realizable(row, regime, offsets):
-    try:
-        require_realizable([dict(enumerate(row))], regime, offsets)
-    except Reject as reject:
-        return reject.code != "realizable"
-    return True
-
-
-small = st.fractions(-2, 2, max_denominator=2)
-
-
-@given(st.lists(small, min_size=1, max_size=3), small, small)
-def test_finite_rows_are_positive_for_every_number_of_keys(weights, u0, u1):
-    """Against the weights themselves, c + u1 + u0/N at the offsets and u1 + u0/N elsewhere.
-
-    Up to N = 10⁴: halves that stay positive so long have no negative part that grows with N.
-    """
-    numbers = [*range(len(weights), 30), 100, 10**4]
-    positive = all(u1 + u0 / n > 0 and min(weights) + u1 + u0 / n > 0 for n in numbers)
-    accepted = realizable([*weights, u0, u1], "finite", len(weights))
-    assert positive or not accepted
-    assert accepted or not positive or u0 < 0
-
-
-@given(st.lists(small, min_size=1, max_size=3), small, small)
-def test_limit_rows_are_nonnegative_and_not_zero(weights, u0, u1):
-    expected = (u0, u1) == (0, 0) and min(weights) >= 0 and max(weights) > 0
-    assert realizable([*weights, u0, u1], "limit", len(weights)) == expected

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from certificate_cases import CASES
 from corpora.__main__ import CORPORA
-from corpora.entry import FAULTS, ROOT
+from corpora.entry import FAULTS, ROOT, steps_of
 from layer_by_definition import convolution, grid, layer
 
 import convattn_check
@@ -47,6 +47,16 @@ def test_every_falsehood_is_refused_for_its_reason(capsys):
 
 def test_every_truth_is_accepted(capsys):
     assert disagreements("correct", CORRECT, capsys) == []
+
+
+def test_the_steps_of_every_truth_are_counted_as_before():
+    """Nothing that is computed is left out of the count, and it is the same on every machine."""
+    found = {
+        entry["file"]: steps_of((ROOT / "correct" / entry["file"]).read_bytes())
+        for entry in CORRECT
+    }
+    assert found == {entry["file"]: entry["steps"] for entry in CORRECT}
+    assert sum(steps > 0 for steps in found.values()) > 100
 
 
 def test_without_digests_the_mathematics_decides(capsys):

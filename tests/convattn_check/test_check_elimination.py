@@ -4,6 +4,7 @@ from certificate_builder import determinant
 from hypothesis import given
 from hypothesis import strategies as st
 
+from convattn_check.cost import Work
 from convattn_check.elimination import eliminate
 
 entries = st.integers(-3, 3)
@@ -55,4 +56,15 @@ def test_entries_stay_integers_when_columns_are_skipped():
     matrix = [[0, 2, 4, 1], [0, 3, 6, 5], [0, 7, 14, 11]]
     assert eliminate(matrix) == (2, 0)
     assert eliminate([[0, 0], [0, 0]]) == (0, 0)
+    assert eliminate([[1, 2, 0], [0, 3, 0]]) == (2, 0)
     assert eliminate([[0, 3, 1], [2, 0, 5], [4, 1, 1]]) == (3, 56)
+
+
+def test_the_steps_of_several_eliminations_are_counted_together():
+    """Below a pivot in column c each row of n entries takes three products for n - c of them."""
+    work = Work("two eliminations")
+    triangle = [[1, 2, 3], [0, 4, 5], [0, 0, 6]]
+    assert eliminate(triangle, work) == (3, 24)
+    assert work.steps == (2 * 9 + 6) * 8 * 8
+    assert eliminate([[2**60, 0], [0, 2**90]], work) == (2, 2**150)
+    assert work.steps == (2 * 9 + 6) * 8 * 8 + 6 * 10 * 11

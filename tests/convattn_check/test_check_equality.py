@@ -95,6 +95,7 @@ def test_too_many_offsets_are_refused_by_name():
 @pytest.mark.parametrize(
     "make",
     [
+        lambda: build.limit_equality("S.dp2", "enumerated", kernel=(32, 32)),
         lambda: build.leaky_equality(kernel=(11, 11)),
         lambda: build.leaky_equality(kernel=(5, 5), patch=(16, 16)),
         lambda: build.power_equality(kernel=(11, 11), lagrange=True),

@@ -24,6 +24,10 @@ def test_every_identity_has_a_certificate():
 # Polynomials and formulas.
 
 
+def test_a_zero_has_no_monomials():
+    assert (constant(0), constant(2)) == ({}, {(): 2})
+
+
 def number(entries):
     """A tensor of numbers from {index: value}."""
     return {index: constant(value) for index, value in entries.items() if value}

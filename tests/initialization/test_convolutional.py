@@ -175,6 +175,7 @@ def test_drawn_offsets_are_different_and_follow_the_seed():
     many = usual_parameters(width=60, grid=GRID)
     found = convolutional(many, **(HEADS | {"heads": 12}))
     assert len({*found.layers[0].shifts}) == 9  # all offsets, three of them twice
+    assert found.layers[0].heads == 11  # 52 channels in blocks of 5: the twelfth has none
 
 
 def test_names_of_hugging_face():
@@ -218,6 +219,11 @@ def test_the_printed_table_names_border_and_distance():
         ({"image_range": (1.0, -1.0)}, "image_range"),
         ({"image_range": ((0.0, 0.0), (1.0, 1.0))}, "all 3 channels"),
         ({"image_range": (0.0, float("inf"))}, "image_range"),
+        ({"image_range": (-1e308, 1e308)}, "below 1e\\+30"),
+        ({"rotary": 3}, r"rotary=3, but expected a Rotary, such as Rotary\.axial\(8\)"),
+        ({"border": np.array("edge")}, "border=array"),
+        ({"kernel": np.ones((1, 1, 2, 2), bool)}, "its dtype is bool"),
+        ({"kernel": np.ones((7, 7, 24, 24))}, "7 × 7 is larger than the grid"),
         ({"image_size": (8, 9)}, "patches of 2 × 2 do not divide it"),
         ({"image_size": None}, "21 tokens|the model has positions"),
         ({"kernel": np.zeros((3, 3, 25, 25))}, "at most 24 channels"),
@@ -240,6 +246,9 @@ def test_parameters_that_are_refused(unchecked):
     whole = usual | {"patch_embed.proj.weight": np.ones((32, 3, 2, 2), int)}
     with pytest.raises(ValueError, match=r"patch_embed\.proj\.weight\.dtype=int64"):
         convolutional(whole, **HEADS)
+    large = {name: array * 1e31 for name, array in usual.items()}
+    with pytest.raises(ValueError, match=r"has entries of 1e\+30 or more"):
+        convolutional(large, **HEADS)
     half = {name: array.astype(np.float16) for name, array in usual.items()}
     with pytest.raises(ValueError, match="would overflow in float16"):
         convolutional(half, gain=1e6, **HEADS)
@@ -253,6 +262,13 @@ def test_a_leak_that_rounding_makes_larger_is_not_returned(monkeypatch):
     asked = dict(HEADS) | {"kernel_size": 1}
     with pytest.raises(ValueError, match="with scores rounded as the parameters are heads leak"):
         [convolutional(usual, leak=leak, **asked) for leak in (0.1, 0.01, 1e-3, 1e-4, 1e-5)]
+
+
+def test_the_smallest_leak_is_no_distance_of_zero():
+    """Squares of such leaks are zero in float64."""
+    found = convolutional(usual_parameters(grid=GRID), **(HEADS | {"leak": 1e-170}))
+    assert found.layers[0].leak <= 1e-170
+    assert found.layers[0].distance >= found.layers[0].leak > 0
 
 
 def test_the_parameters_that_are_returned_are_copies():

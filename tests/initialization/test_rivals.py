@@ -63,6 +63,21 @@ def test_impulses_look_at_their_offsets_where_the_rank_allows():
     assert (scores.argmax(axis=1) == np.arange(16)).all()  # the first offset is (0, 0)
 
 
+def test_impulses_leave_out_the_directions_that_positions_do_not_have():
+    """One head on as many tokens as channels: normalised positions have one direction less."""
+    usual = usual_parameters(16, grid=GRID, before=(), deviation=1.0)
+    found = impulse(usual, heads=1)
+    query, key, _ = np.split(found["blocks.0.attn.qkv.weight"].astype(np.float64), 3)
+    positions = found["pos_embed"][0].astype(np.float64)
+    normal = positions - positions.mean(axis=1, keepdims=True)
+    normal /= np.sqrt((normal**2).mean(axis=1, keepdims=True) + 1e-5)
+    scores = normal @ query.T @ key @ normal.T
+    assert (scores.argmax(axis=1) == np.arange(16)).mean() > 0.9
+    alike = usual | {"pos_embed": np.ones_like(usual["pos_embed"])}
+    with pytest.raises(ValueError, match="the same at all tokens"):
+        impulse(alike, heads=1)
+
+
 def test_truncated_normal_has_its_deviation():
     found = truncated_normal(usual_parameters(64, grid=GRID), heads=HEADS)
     weights = found["blocks.0.mlp.fc1.weight"]

@@ -252,10 +252,17 @@ def test_networks_without_biases_are_refused():
         (lambda: Rotary(np.ones((4, 2)), origin=(0.0,)), "rows and columns"),
         (lambda: Rotary(np.full((4, 2), np.nan)), "not finite"),
         (lambda: Rotary(np.ones((4, 2)), "half"), "layout='half', but expected 'interleaved'"),
+        (lambda: Rotary([["a", 1]]), r"turns=\[\['a', 1\]\], but expected real numbers"),
+        (lambda: Rotary(np.ones((4, 2)) * 1j), "expected real numbers"),
+        (lambda: Rotary(np.ones((4, 2)), origin=("a", 0)), "origin=.*expected real numbers"),
+        (lambda: Rotary.axial("a"), "head_dim='a'"),
+        (lambda: Rotary.axial(12, base="a"), "base='a' and spacing"),
+        (lambda: Rotary.axial(12, spacing=(1, 2, 3)), "expected two numbers"),
+        (lambda: Rotary.axial(12, spacing=None), "spacing=None"),
         (lambda: Rotary.axial(6), "head_dim=6, but expected a multiple of four"),
         (lambda: Rotary.axial(8, 1.0), "base=1.0"),
     ],
 )
-def test_refused_frequencies(make, message):
+def test_refused_frequencies(make, message, unchecked):
     with pytest.raises(ValueError, match=message):
         make()

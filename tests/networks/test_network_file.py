@@ -3,6 +3,7 @@
 import json
 
 import jax
+import numpy as np
 import pytest
 from comparison import assert_equal
 from networks.small import small_network
@@ -42,6 +43,11 @@ def other_version(arrays, metadata):
     metadata["version"] = "2"
 
 
+def layer_twice(arrays, metadata):
+    steps = json.loads(metadata["network"])
+    metadata["network"] = json.dumps([*steps, steps[0]])
+
+
 def no_steps(arrays, metadata):
     metadata["network"] = metadata["network"][:-5]
 
@@ -54,12 +60,28 @@ def not_a_number(arrays, metadata):
     arrays["stem.output"] = arrays["stem.output"] * float("nan")
 
 
+def of_stride(stride):
+    """A convolution beside which nothing is left."""
+
+    def change(arrays, metadata):
+        arrays.clear()
+        arrays |= {"c.kernel": np.ones((1, 1, 3, 2)), "c.bias": np.zeros(2)}
+        step = {"step": "convolution", "name": "c", "stride": stride}
+        metadata["network"] = json.dumps([step])
+
+    return change
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
+        (of_stride(0), "stride=0, but expected"),
+        (of_stride(True), "stride=True, but expected"),
+        (of_stride(10**30), "stride=1000000000000000000000000000000, but expected at most"),
         (drop_array, "has no array"),
         (add_array, "'surplus', of which no layer knows"),
         (other_version, "holds no network of this library"),
+        (layer_twice, "two layers that are named"),
         (no_steps, "its description is damaged"),
         (unknown_step, "its description is damaged"),
         (not_a_number, "non-finite"),

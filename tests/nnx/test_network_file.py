@@ -102,6 +102,11 @@ def test_float64_is_not_cut_while_64_bit_types_are_off(file):
         ca.load_network(file[0])
 
 
+NO_CLASSES = (
+    '{"architecture": "torchvision/resnet18", "classes": 0, "exact": true, "head_dim": null}'
+)
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -112,6 +117,7 @@ def test_float64_is_not_cut_while_64_bit_types_are_off(file):
         ({"fc.bias": np.arange(10)}, "fc.bias.dtype=int64, but expected floats"),
         ({"model": '{"architecture": "x"}'}, "its description is damaged"),
         ({"model": "["}, "its description is damaged"),
+        ({"model": NO_CLASSES}, "its description is damaged .ZeroDivisionError"),
         ({"version": "9"}, "holds no network of this library"),
     ],
 )

@@ -1,107 +1,28 @@
 """The checker that is proved in Coq and the one in Python give the same verdicts."""
 
 import copy
-import fcntl
 import json
-import shutil
 import subprocess
-from pathlib import Path
 
 import pytest
+from second_checker.second_checker_runs import (
+    NOT_COVERED,
+    ROOT,
+    certificates,
+    committed,
+    differences,
+    run,
+    word,
+    written,
+)
 
 from convattn_check import check
 from convattn_check.checking import CHECKS
 from convattn_check.reading import canonical
 
-ROOT = Path(__file__).parents[2]
-PROGRAM = "build/second_checker/second-checker"
-TOOLS = ("make", "coqc", "coq_makefile", "ocamlfind", "ocamlopt")
 COVERED = ("equality", "lower_bound")
-NOT_COVERED = 3
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture(scope="session")
-def program():
-    """The second checker, built by one worker for all."""
-    if not (ROOT / "second_checker").is_dir():
-        pytest.skip("the sources of the second checker come with a checkout only")
-    if missing := [tool for tool in TOOLS if shutil.which(tool) is None]:
-        pytest.skip(
-            f"{', '.join(missing)} not installed: docs/second-checker.md names the packages"
-        )
-    if subprocess.run(
-        ["ocamlfind", "query", "zarith"], capture_output=True, check=False
-    ).returncode:
-        pytest.skip("zarith is not installed: docs/second-checker.md names the packages")
-    (ROOT / "build").mkdir(exist_ok=True)
-    with (ROOT / "build/second_checker.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        made = subprocess.run(
-            ["make", "--no-print-directory", PROGRAM],
-            cwd=ROOT,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=1800,
-        )
-    assert made.returncode == 0, made.stdout[-2000:] + made.stderr[-2000:]
-    return ROOT / PROGRAM
-
-
-def run(program, *names):
-    """The exit status, and the line of each file without the last one, which sums up."""
-    command = [program, *names]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
-    assert done.stderr == ""
-    return done.returncode, done.stdout.splitlines()[:-1]
-
-
-def word(line):
-    return line.partition("  ")[0]
-
-
-def differences(program, paths):
-    """Where a file that the second checker covers is accepted by one checker alone."""
-    lines = run(program, *paths)[1]
-    assert len(lines) == len(paths)
-    return [
-        f"{path}: {line}; the first checker: {verdict}"
-        for path, line in zip(paths, lines, strict=True)
-        for verdict in [check(path.read_bytes(), ignore_digests=True)]
-        if word(line) != "NOT COVERED" and (word(line) == "ACCEPT") != verdict.accepted
-    ]
-
-
-def certificates(*kinds):
-    """The committed certificates of these kinds, by their names."""
-    found = {path.stem: json.loads(path.read_text()) for path in sorted(committed())}
-    return {name: value for name, value in found.items() if value["kind"] in kinds}
-
-
-def committed():
-    return sorted((ROOT / "certificates").glob("*.json"))
-
-
-def written(folder, values):
-    """Certificates, or texts, as files."""
-    paths = []
-    for name, value in values.items():
-        paths.append(folder / f"{name}.json")
-        paths[-1].write_text(value if isinstance(value, str) else canonical(value) + "\n")
-    return paths
-
-
-def test_both_accept_every_committed_certificate_that_is_covered(program):
-    status, lines = run(program, *committed())
-    assert status == NOT_COVERED
-    assert len(lines) == len(committed())
-    kinds = [json.loads(path.read_text())["kind"] for path in committed()]
-    expected = ["ACCEPT" if kind in COVERED else "NOT COVERED" for kind in kinds]
-    assert [word(line) for line in lines] == expected
-    assert expected.count("ACCEPT") == 97
-    assert differences(program, committed()) == []
 
 
 def corpus(folder):

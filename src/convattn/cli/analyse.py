@@ -261,7 +261,7 @@ class Prune:
         """Prune the run and train on."""
         from convattn.lab.analysis.prune import Thresholds, prune_run
         from convattn.lab.analysis.run_summary import percent
-        from convattn.lab.training.failures import CheckpointNotWritten, NonFiniteLoss
+        from convattn.lab.training.failures import NonFiniteLoss
 
         run = self.run.resolve()
         folder = self.output_dir or run.with_name(f"{run.name}-pruned")
@@ -279,7 +279,7 @@ class Prune:
                 thresholds=thresholds,
                 console=console(),
             )
-        except (CheckpointNotWritten, NonFiniteLoss) as failure:
+        except NonFiniteLoss as failure:
             print(f"{PROGRAM} prune: {failure}", file=sys.stderr)
             return FAILED
         write_json(self.json, found.to_json())

@@ -7,7 +7,6 @@ what is read, and are never left half-written.
 import json
 import os
 import sys
-import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from rich.console import Console
 
 from convattn.cli.running import UsageError, printable
 from convattn.files import is_special, read_file, write_file
+from convattn.temporary import file_beside
 
 PLAIN_WIDTH = 100
 PARTS_OF_A_RUN = (
@@ -159,7 +159,7 @@ def require_writable(path: Path, option: str) -> None:
     if is_special(path):
         return
     try:
-        with tempfile.NamedTemporaryFile(prefix=f".{path.name}.", dir=path.parent):
+        with file_beside(path):
             pass
     except OSError as error:
         raise UsageError(f"{option} got {path}, but {error.strerror}: {path.parent}") from error

@@ -58,26 +58,31 @@ def split_heads(
         f"the value and output maps of {count} heads of dimension {head_dim}",
         "take another head dimension, or smaller patches",
     )
+    # For all heads at once: traced one by one, thousands of narrow heads take minutes.
     origins: list[int] = []
-    values: list[Array] = []
-    outputs: list[Array] = []
+    places: dict[bool, list[int]] = {True: [], False: []}  # of the heads cut by rows, by columns
+    pieces: dict[bool, list[np.ndarray]] = {True: [], False: []}
     for head, support in enumerate(supports):
         rows, columns = np.flatnonzero(support.any(1)), np.flatnonzero(support.any(0))
         by_rows = len(rows) <= len(columns)
+        spare = width_in if by_rows else width_out  # the number of no coordinate
         for chunk in chunks(rows if by_rows else columns, head_dim):
-            spare = head_dim - len(chunk)
-            if by_rows:
-                picked = jnp.pad(
-                    jnp.eye(width_in, dtype=maps.dtype)[:, chunk], ((0, 0), (0, spare))
-                )
-                kept = jnp.pad(maps[head][chunk, :], ((0, spare), (0, 0)))
-            else:
-                picked = jnp.pad(maps[head][:, chunk], ((0, 0), (0, spare)))
-                kept = jnp.pad(jnp.eye(width_out, dtype=maps.dtype)[chunk], ((0, spare), (0, 0)))
+            filled = np.pad(chunk, (0, head_dim - len(chunk)), constant_values=spare)
+            places[by_rows].append(len(origins))
+            pieces[by_rows].append(filled)
             origins.append(head)
-            values.append(picked)
-            outputs.append(kept)
-    return tuple(origins), jnp.stack(values), jnp.stack(outputs)
+    parts = []
+    for by_rows, width in ((True, width_in), (False, width_out)):
+        coordinates = np.asarray(pieces[by_rows], int).reshape(-1, head_dim)
+        own = np.asarray(origins, int)[places[by_rows]][:, None]
+        turned = maps if by_rows else maps.swapaxes(1, 2)
+        kept = jnp.pad(turned, ((0, 0), (0, 1), (0, 0)))[own, coordinates]
+        picked = jnp.asarray(np.eye(width + 1, width, dtype=maps.dtype)[coordinates])
+        value, output = (picked, kept) if by_rows else (kept, picked)
+        parts.append((value.swapaxes(1, 2), output))
+    order = np.argsort([*places[True], *places[False]])
+    values, outputs = (jnp.concatenate(part)[order] for part in zip(*parts, strict=True))
+    return tuple(origins), values, outputs
 
 
 def chunks(coordinates: np.ndarray, size: int) -> Sequence[np.ndarray]:

@@ -87,6 +87,10 @@ def convolutional(
     of both sublayers are set there. Layer scale before the attention's sum becomes 1. With rotary
     positions two channels tell tokens before the grid apart; without such tokens there are none.
 
+    What a state dict does not say is assumed: LayerNorm before both sublayers (pre-norm), its ε
+    that of timm (1e-6) or Hugging Face (1e-12), and queries and keys that are turned as `rotary`
+    says, or not at all. For another network the bounds say nothing.
+
     Args:
         parameters: The state dict of a ViT or DeiT by the names of timm or Hugging Face, as they
             are usually initialised: arrays, or tensors on the CPU.
@@ -98,21 +102,22 @@ def convolutional(
         kernel_size: K of drawn offsets, 3 if not given.
         image_range: The least and the largest number that an image holds as the model takes it, one
             number for all channels or one for each. (-1, 1): bytes normalised with 0.5 and 0.5.
-        image_size: Pixels, if the grid is no square or there are no added positions.
-        border: `"class"`, the default with a class token; `"edge"`, the default without one;
-            `"circular"`. With rotary positions `"edge"` alone.
+        image_size: Pixels. Without it the grid is taken for a square, if the number of positions
+            allows it (16 positions are 4 × 4 tokens, and not 3 × 5 and a class token).
+        border: `"class"`, the default with a class token or registers, of which the first counts;
+            `"edge"`, the default without one; `"circular"`. With rotary positions `"edge"` alone.
         rotary: How queries and keys are turned, if they are. Biases of queries and keys then make
             the scores, and added positions are like content: they keep their values.
         leak: In (0, 1): the most that a head of the first layer may give to other tokens than its
             target. Later layers have scores of the same size; what they leak at most is returned.
-        every_layer: Whether that holds for all layers, which makes the scores of later ones larger:
-            tokens may grow from layer to layer, far more than they do for most images. With rotary
-            positions only the keys of tokens before the grid become larger.
         position_norm: Of what positions add to a token; None takes the largest norm that an image
             of the range can have in the other channels, or more where border "edge" needs it. With
             rotary positions it is what tokens before the grid hold, and leaks and distances are
             those of all images of any range.
         gain: The factor of drawn kernels.
+        every_layer: Whether that holds for all layers, which makes the scores of later ones larger:
+            tokens may grow from layer to layer, far more than they do for most images. With rotary
+            positions only the keys of tokens before the grid become larger.
         approximate: Whether kernels that take more heads than there are may be approximated.
         seed: Of what is drawn.
 
@@ -159,8 +164,9 @@ def convolutional(
     border = require_border(border, before, rotary)
     head_dim = len(model.blocks[0]["query.weight"]) // model.heads
     budget = Budget(model.heads, head_dim, width - reserved)
-    filters = _filters(kernel, kernel_size, len(model.blocks), budget, gain, approximate, seed)
-    largest = _largest_size(filters, grid)
+    kernels = read_kernels(kernel, len(model.blocks), budget.channels)
+    largest = _largest_size(kernels, kernel_size, grid)
+    filters = _filters(kernels, kernel_size, budget, gain, approximate, seed)
     reach = largest[0] // 2, largest[1] // 2
     positions: Positions
     if rotary is None:
@@ -242,32 +248,40 @@ def _scored(
 
 
 def _filters(
-    kernel: Any,
+    kernels: Sequence[Any],
     kernel_size: int | Sequence[int] | None,
-    layers: int,
     budget: Budget,
     gain: float,
     approximate: bool,
     seed: int,
 ) -> list[Filters]:
+    if (kernel_size is not None or gain != 1) and not any(isinstance(k, str) for k in kernels):
+        raise ValueError("kernel_size or gain was given with kernels that say both; leave them out")
     found = []
-    for number, each in enumerate(read_kernels(kernel, layers, budget.channels)):
+    for number, each in enumerate(kernels):
         if isinstance(each, str):
-            size = per_axis(3 if kernel_size is None else kernel_size, 2, "kernel_size")
+            size = _size(each, kernel_size)
             rng = np.random.default_rng([seed, number])
-            found.append(random_filters(each, (size[0], size[1]), budget, gain, rng))
-        elif kernel_size is not None or gain != 1:
-            raise ValueError(
-                "kernel_size or gain was given with kernels that say both; leave them out"
-            )
+            found.append(random_filters(each, size, budget, gain, rng))
         else:
             found.append(given_filters(each, budget, approximate))
     return found
 
 
-def _largest_size(filters: list[Filters], grid: tuple[int, int]) -> tuple[int, int]:
+def _size(kernel: Any, kernel_size: int | Sequence[int] | None) -> tuple[int, int]:
+    """K_1 and K_2 of a kernel, or of one that is to be drawn."""
+    if not isinstance(kernel, str):
+        return kernel.shape[0], kernel.shape[1]
+    sides = per_axis(3 if kernel_size is None else kernel_size, 2, "kernel_size")
+    return sides[0], sides[1]
+
+
+def _largest_size(
+    kernels: Sequence[Any], kernel_size: int | Sequence[int] | None, grid: tuple[int, int]
+) -> tuple[int, int]:
     """The largest kernel on each axis, if the grid holds it."""
-    rows, columns = (max(each.kernel.shape[axis] for each in filters) for axis in (0, 1))
+    sizes = [_size(each, kernel_size) for each in kernels]
+    rows, columns = (max(size[axis] for size in sizes) for axis in (0, 1))
     if grid == (1, 1):
         raise ValueError("a grid of one token has no other to attend to; take smaller patches")
     if rows > grid[0] or columns > grid[1]:

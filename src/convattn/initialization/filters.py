@@ -33,7 +33,7 @@ class Filters:
         values: V of each head, on the channels that are convolved.
         outputs: O of each head.
         kernel: `[K_1, K_2, in, out]`, the convolution that was asked for.
-        used: How many heads have a part in it.
+        used: How many heads have a part in it, the first ones.
         wanted: How many it takes with one-hot heads of this dimension.
     """
 
@@ -82,7 +82,8 @@ def random_filters(
     np.add.at(kernel, order, values @ outputs)
     shifts = tuple((taps[at][0], taps[at][1]) for at in order)
     whole = kernel.reshape(*size, *kernel.shape[1:])
-    return Filters(shifts, values, outputs, whole, budget.heads, budget.heads)
+    used = int(np.abs(outputs).any(axis=(1, 2)).sum())  # the last may find no channels left
+    return Filters(shifts, values, outputs, whole, used, used)
 
 
 def given_filters(
@@ -154,7 +155,9 @@ def read_kernels(
 def _array(kernel: Any, channels: int) -> np.ndarray:
     try:
         array = np.asarray(kernel)
-        array = array.astype(np.float64) if array.dtype.kind in "fiu" else array[..., :0]
+        if array.dtype.kind not in "fiu":
+            raise TypeError(f"its dtype is {array.dtype}")
+        array = array.astype(np.float64)
     except Exception as error:
         raise ValueError(
             f"kernel is {type(kernel).__name__}, but expected 'impulses', 'filters' or arrays "

@@ -10,6 +10,8 @@ from convattn.initialization.rotary import Rotary
 from convattn.networks.diagnosis.state_dicts import VisionTransformer
 from convattn.networks.weights.files import WeightsFile
 
+LARGEST = 1e30  # of parameters and of an image's numbers
+
 
 def read_parameters(parameters: Any) -> WeightsFile:
     """The state dict that was given, its arrays copied.
@@ -30,12 +32,18 @@ def read_parameters(parameters: Any) -> WeightsFile:
         except Exception as error:
             raise ValueError(
                 f"{name} is {type(given).__name__}, but expected an array, or a tensor on the CPU "
-                f"that needs no gradient, such as those of state_dict(): {error}"
+                f"that needs no gradient and has a dtype that NumPy knows, such as tensor.detach()"
+                f".cpu().float(): {error}"
             ) from error
         if array.dtype.kind != "f" and array.dtype.name != "bfloat16":
             raise ValueError(
                 f"{name}.dtype={array.dtype}, but expected floating-point numbers; convert the "
                 "parameters to float32 first"
+            )
+        if array.size and not float(np.abs(array[np.isfinite(array)]).max(initial=0)) < LARGEST:
+            raise ValueError(
+                f"{name} has entries of {LARGEST:.0e} or more, but expected smaller ones, so that "
+                "norms are finite; look for a diverged training run"
             )
         arrays[name] = array
     return WeightsFile("parameters", arrays, {})
@@ -50,8 +58,8 @@ def require_fit(arrays: dict[str, np.ndarray], file: WeightsFile) -> dict[str, n
     for name, array in arrays.items():
         if array is not file.arrays[name] and not np.isfinite(array.astype(np.float64)).all():
             raise ValueError(
-                f"{name} would overflow in {array.dtype}; give parameters in float32, or a smaller "
-                "position_norm or gain"
+                f"{name} would overflow in {array.dtype}; give parameters of a wider dtype, or a "
+                "smaller kernel, gain, position_norm or image_range"
             )
     return arrays
 
@@ -107,7 +115,9 @@ def require_scores(model: VisionTransformer, rotary: Rotary | None) -> None:
     """
     first, head_dim = model.blocks[0], len(model.blocks[0]["query.weight"]) // model.heads
     tables, problem = model.table is not None or "table" in first, ""
-    if tables or (rotary is None and model.positions is None):
+    if rotary is not None and not isinstance(rotary, Rotary):
+        problem = f"rotary={rotary!r}, but expected a Rotary, such as Rotary.axial({head_dim})"
+    elif tables or (rotary is None and model.positions is None):
         problem = (
             "the parameters have no added positions (pos_embed, position_embeddings), but expected "
             "them and no table of relative positions; a network with such tables takes a "
@@ -145,6 +155,8 @@ def require_border(border: str | None, before: int, rotary: Rotary | None) -> st
     """
     usual = "class" if before and rotary is None else "edge"
     border = usual if border is None else border
+    if not isinstance(border, str):
+        raise ValueError(f"border={border!r}, but expected one of {BORDERS}")
     if rotary is not None and border != "edge":
         raise ValueError(
             f"border={border!r} with rotary, but expected 'edge': frequencies do not close the "

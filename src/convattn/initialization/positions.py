@@ -23,7 +23,8 @@ take two further channels, one that only queries read and one that only keys rea
 - *Edge*: M = n + 2r; the cosine falls up to half a turn, so the best key is the token of the edge
   that is nearest to q + δ. Where a target is s tokens outside, its score is lower, and the next key
   is at least 1 below it, too, as cos ωs - cos ω(s + 1) = 2 sin(ω/2) sin ω(s + ½). But both are
-  negative then, so σ_k may vary by about 2.8 at most for K = 3, 1.3 for K = 5, 1.1 for K = 7.
+  negative then, so σ_k may vary by a factor of at most 2.1 to 3 for K = 3 (from 3 tokens on an
+  axis to many), on 8 tokens by 1.3 for K = 5 and by 1.1 for K = 7.
 - *Class*: M = n + r, and x = 1/3. The class token has zero in both channels, and so the score 0:
   what is outside the grid is the class token. In the first layer its other channels are zero, and
   so after a LayerNorm without bias: zero padding. In later layers it is what the class token holds.

@@ -16,8 +16,10 @@ as in mimetic. Head i looks at the i-th of nine offsets in a fixed order.
 The numbers are those of the authors of the latter, whose code has all three
 (github.com/osiriszjq/structured_initialization, commit 2623dcc, `vision_transformer.py`); of the
 papers only the abstracts were read. That code stores the two factors of the mimetic W_V W_O without
-transposing them, so that their product is LᵀRᵀ; here it is the printed one. It leaves all else at
-PyTorch's defaults; here it stays as it was given.
+transposing them, so that their product is LᵀRᵀ; here it is the printed one. It divides by all d
+singular values of the positions, also by those that are zero (normalised positions of C channels
+span C - 1 directions); here these are left out. It leaves all else at PyTorch's defaults; here it
+stays as it was given.
 """
 
 from collections.abc import Callable, Mapping
@@ -44,6 +46,7 @@ ORDER = (4, 1, 5, 3, 7, 0, 2, 6, 8)  # of the offsets of a 3 × 3 kernel, row by
 PEAK, NOISE, NOISE_DEVIATION = 1000.0, 3.0, 0.6
 POSITIONS, QUERIES = 18.0, 7.0
 NORM_EPSILON = 1e-5
+RANK = 1e-9  # singular values below this part of the tokens are rounding, and left out
 
 Square = Float[np.ndarray, "channels channels"]
 Parameters = Mapping[str, Any]
@@ -210,6 +213,12 @@ def _inverse(
     centred = positions - positions.mean(axis=1, keepdims=True)
     normal = centred / np.sqrt(np.mean(centred**2, axis=1, keepdims=True) + NORM_EPSILON)
     left, singular, right = np.linalg.svd(normal, full_matrices=False)
+    rank = min(rank, int((singular > RANK * len(normal)).sum()))
+    if not rank:
+        raise ValueError(
+            "positions are the same at all tokens, but expected different ones: impulses are read "
+            "off them"
+        )
     return right[:rank].T / singular[:rank] @ left[:, :rank].T
 
 

@@ -26,6 +26,7 @@ from jaxtyping import Complex, Float, Int, Num
 from scipy.optimize import linprog
 
 from convattn.encodings.rotary import axial_turns
+from convattn.operators.integers import as_integer
 
 Layout = Literal["interleaved", "halves"]
 LEAST_LEAD = 2.0**-10  # less is near the rounding of scores in float32
@@ -49,9 +50,17 @@ class Rotary:
 
     turns: Float[np.ndarray, "pairs axes"]
     layout: Layout = "interleaved"
-    origin: tuple[float, float] = (0.0, 0.0)
+    origin: tuple[float, float] | Float[np.ndarray, "axes"] = (0.0, 0.0)
 
     def __post_init__(self) -> None:
+        try:
+            for name in ("turns", "origin"):
+                given = np.asarray(getattr(self, name))
+                object.__setattr__(self, name, given.astype(np.float64, casting="same_kind"))
+        except (TypeError, ValueError) as error:
+            raise ValueError(
+                f"{name}={getattr(self, name)!r}, but expected real numbers: {error}"
+            ) from error
         shape = np.shape(self.turns)
         if len(shape) != 2 or shape[0] < 1 or shape[1] != 2 or np.shape(self.origin) != (2,):
             raise ValueError(
@@ -96,6 +105,14 @@ class Rotary:
         >>> (2 * np.pi * Rotary.axial(8, columns_first=True).turns).round(3).tolist()
         [[0.0, 1.0], [0.0, 0.1], [1.0, 0.0], [0.1, 0.0]]
         """
+        head_dim = as_integer(head_dim, "head_dim")
+        if not all(isinstance(each, int | float) for each in (base, *np.ravel(spacing).tolist())):
+            raise ValueError(
+                f"base={base!r} and spacing={spacing!r}, but expected a number, and one for each "
+                "axis"
+            )
+        if np.shape(spacing) != (2,):
+            raise ValueError(f"spacing={spacing!r}, but expected two numbers: rows and columns")
         if head_dim < 4 or head_dim % 4:
             raise ValueError(
                 f"head_dim={head_dim}, but expected a multiple of four, two coordinates a pair on "

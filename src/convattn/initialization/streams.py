@@ -20,6 +20,7 @@ from jaxtyping import Float
 from convattn.bounds.spectral_norm import spectral_norm_bound
 from convattn.initialization.filters import Filters
 from convattn.initialization.leaks import SLACK, Held
+from convattn.initialization.options import LARGEST
 from convattn.networks.diagnosis.state_dicts import Block, VisionTransformer
 
 
@@ -104,13 +105,13 @@ def first_content(
     channels = model.patch.shape[1]
     try:
         low, high = (np.broadcast_to(np.asarray(e, np.float64), channels) for e in image_range)
-        ordered = bool((low < high).all() and np.isfinite([low, high]).all())
+        ordered = bool((low < high).all() and np.abs([low, high]).max() < LARGEST)
     except (ValueError, TypeError):
         ordered = False
     if not ordered:
         raise ValueError(
             f"image_range={image_range!r}, but expected the least and the largest number of an "
-            f"image, one for all {channels} channels or one for each"
+            f"image, one for all {channels} channels or one for each, below {LARGEST:.0e}"
         )
     taken = model.patch[:convolved]
     half = (taken * ((high - low) / 2)[:, None, None]).reshape(len(taken), -1)

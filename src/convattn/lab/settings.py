@@ -14,8 +14,11 @@ from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter, ValidationE
 from pydantic.dataclasses import dataclass
 from pydantic_core import PydanticCustomError
 
+from convattn.files import shown
+
 Made = TypeVar("Made")
 STRICT = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
+MOST_SHOWN, LONGEST_NAME = 8, 100  # of all that is wrong, and of a setting's name
 LIMITS = {"ge": "at least", "le": "at most", "gt": "more than", "lt": "less than"}
 PLAINER = {  # pydantic's words → ours
     "Input should be ": "",
@@ -32,10 +35,19 @@ def _odd(value: int) -> int:
     return value
 
 
+# What a file of settings may ask for is bounded, so that it takes neither hours nor all memory to
+# read: models are built layer by layer. Nobody has trained larger ones.
+MOST_LAYERS, MOST_STAGES, LARGEST_WIDTH, LARGEST_SIDE = 256, 16, 2**18, 1024
+
 Count = Annotated[int, Field(ge=1)]
+Layers = Annotated[int, Field(ge=1, le=MOST_LAYERS)]
+Width = Annotated[int, Field(ge=1, le=LARGEST_WIDTH)]
+Side = Annotated[int, Field(ge=1, le=LARGEST_SIDE)]
 Natural = Annotated[int, Field(ge=0)]
-Counts = Annotated[tuple[Count, ...], Field(min_length=1)]
-Odd = Annotated[int, Field(ge=1), AfterValidator(_odd)]
+Stages = Annotated[tuple[Layers, ...], Field(min_length=1, max_length=MOST_STAGES)]
+Widths = Annotated[tuple[Width, ...], Field(min_length=1, max_length=MOST_STAGES)]
+Sides = Annotated[tuple[Side, ...], Field(min_length=1, max_length=MOST_STAGES)]
+Odd = Annotated[int, Field(ge=1, le=LARGEST_SIDE), AfterValidator(_odd)]
 Positive = Annotated[float, Field(gt=0)]
 NonNegative = Annotated[float, Field(ge=0)]
 Rate = Annotated[float, Field(ge=0, lt=1)]
@@ -73,24 +85,26 @@ def settings(cls: type[Made]) -> type[Made]:
 
 def explained(error: ValidationError) -> str:
     """All that pydantic found wrong, in the form of all errors."""
-    return "; ".join(_explained(problem) for problem in error.errors(include_url=False))
+    problems = [_explained(problem) for problem in error.errors(include_url=False)]
+    more = f" and {len(problems) - MOST_SHOWN} more" if len(problems) > MOST_SHOWN else ""
+    return "; ".join(problems[:MOST_SHOWN]) + more
 
 
 def _explained(problem: Any) -> str:
-    name, kind = ".".join(map(str, problem["loc"])), problem["type"]
+    name, kind = ".".join(map(str, problem["loc"]))[:LONGEST_NAME], problem["type"]
     if kind == "value_error":  # raised by a __post_init__, and in our form
         return str(problem["ctx"]["error"])
     if kind.startswith("union_tag"):
         found = problem["ctx"].get("tag")
         tags = problem["ctx"].get("expected_tags", "the name of a kind of model")
-        return f"{name}.kind={found!r}, but expected {tags}"
+        return f"{name}.kind={shown(found)}, but expected {tags}"
     expected = problem["msg"]
     for theirs, ours in PLAINER.items():
         expected = expected.replace(theirs, ours)
     for limit, words in LIMITS.items():
         if limit in problem.get("ctx", {}):
             expected = f"{words} {problem['ctx'][limit]:.12g}"
-    return f"{name or 'settings'}={problem['input']!r}, but expected {expected}"
+    return f"{name or 'settings'}={shown(problem['input'])}, but expected {expected}"
 
 
 @functools.cache
@@ -125,7 +139,7 @@ def from_json(kind: Any, stored: Any, *, later: Collection[str] = ()) -> Any:
     if problem:
         raise ValueError(
             f"these are not the settings of a run: {problem}; they come from another version, or "
-            "the file was damaged"
+            "the file was damaged: take that version, or begin a run of its own"
         )
     return found
 

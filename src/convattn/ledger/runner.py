@@ -8,7 +8,6 @@ and kept, since importing JAX takes a second.
 import contextlib
 import multiprocessing
 import signal
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -24,6 +23,7 @@ from convattn.ledger.claim import Evidence, Level, Run
 from convattn.ledger.environment import cores
 from convattn.ledger.selection import Selected
 from convattn.ledger.worker import Result, Worker, execute, start
+from convattn.temporary import temporary_folder
 
 _SPAWN = multiprocessing.get_context("spawn")
 # Also ends the wait for a worker whose end pebble overlooks: one that left by exit(0), or died in
@@ -197,34 +197,33 @@ def run(
     work = [(number, piece) for number, item in enumerate(selected) for piece in item.evidence]
     work.sort(key=lambda pair: pair[1].quick)
     jobs = max(1, min(options.jobs or cores(), len(work)))
-    programs = tempfile.TemporaryDirectory(prefix="convattn-verify-")
-    preparation = (options.preload, max(1, cores() // jobs), programs.name)
-    pool = ProcessPool(jobs, initializer=start, initargs=preparation, context=_SPAWN)
-    try:
-        for item in selected:
-            if not item.evidence:
-                finished(ClaimOutcome(item, ()))
-        with _interrupt_ignored():
-            futures = {
-                _submit(pool, selected[number], piece, options): (number, piece)
-                for number, piece in work
-            }
-        for done, future in enumerate(as_completed(futures), start=1):
-            number, piece = futures[future]
-            result = _result(future, options)
-            workers.setdefault(result.worker.pid, result.worker)
-            results[number][piece.name] = result
-            if len(results[number]) == len(selected[number].evidence):
-                finished(_claim_outcome(selected[number], results[number]))
-            progressed(f"{selected[number].proof.name}: {piece.name}", done, len(work))
-    except KeyboardInterrupt:
-        interrupted = 130
-    except SystemExit as ended:  # the command raises it on SIGTERM and SIGHUP
-        interrupted = int(ended.code or 0)
-    finally:
-        pool.stop()
-        pool.join()
-        programs.cleanup()
+    with temporary_folder("convattn-verify-") as programs:
+        preparation = (options.preload, max(1, cores() // jobs), str(programs))
+        pool = ProcessPool(jobs, initializer=start, initargs=preparation, context=_SPAWN)
+        try:
+            for item in selected:
+                if not item.evidence:
+                    finished(ClaimOutcome(item, ()))
+            with _interrupt_ignored():
+                futures = {
+                    _submit(pool, selected[number], piece, options): (number, piece)
+                    for number, piece in work
+                }
+            for done, future in enumerate(as_completed(futures), start=1):
+                number, piece = futures[future]
+                result = _result(future, options)
+                workers.setdefault(result.worker.pid, result.worker)
+                results[number][piece.name] = result
+                if len(results[number]) == len(selected[number].evidence):
+                    finished(_claim_outcome(selected[number], results[number]))
+                progressed(f"{selected[number].proof.name}: {piece.name}", done, len(work))
+        except KeyboardInterrupt:
+            interrupted = 130
+        except SystemExit as ended:  # the command raises it on SIGTERM and SIGHUP
+            interrupted = int(ended.code or 0)
+        finally:
+            pool.stop()
+            pool.join()
     started = [item for item in workers.values() if item.pid and not item.error]
     return Outcome(
         claims=[_claim_outcome(*pair) for pair in zip(selected, results, strict=True)],

@@ -13,7 +13,8 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from convattn.files import write_file
+from convattn.constructions.geometry import MOST_STEPS
+from convattn.files import shown, write_file
 from convattn.networks.steps import (
     Attention,
     Convolution,
@@ -30,6 +31,7 @@ from convattn.networks.weights.formats import WeightsRefused, write_safetensors
 from convattn.networks.weights.stored_layer import FORMAT as LAYER_FORMAT
 from convattn.networks.weights.stored_layer import VERSION as LAYER_VERSION
 from convattn.networks.weights.stored_layer import describe, layer_arrays, restore_layer
+from convattn.operators.integers import as_integer
 
 FORMAT, VERSION = "convattn network", "1"
 _LAYER = {"format": LAYER_FORMAT, "version": LAYER_VERSION}
@@ -126,8 +128,9 @@ def restore_network(file: WeightsFile) -> Network:
     found = file.metadata.get("format"), file.metadata.get("version")
     if found != (FORMAT, VERSION) or "network" not in file.metadata:
         raise WeightsRefused(
-            f"{file.name} holds no network of this library (format and version {found}, expected "
-            f"{(FORMAT, VERSION)}); expected a file from convattn convert --network"
+            f"{file.name} holds no network of this library (format and version "
+            f"{shown(found)}, expected {(FORMAT, VERSION)}); expected a file from convattn "
+            "convert --network"
         )
     used: set[str] = set()
     try:
@@ -136,15 +139,30 @@ def restore_network(file: WeightsFile) -> Network:
     except WeightsRefused:
         raise
     except (ValueError, RecursionError, LookupError, TypeError, AttributeError) as error:
-        raise WeightsRefused(f"{file.name}: its description is damaged: {error!r}") from error
+        raise WeightsRefused(
+            f"{file.name}: its description is damaged ({shown(error)}); convert the network again"
+        ) from error
     surplus = sorted(set(file.arrays) - used)
     if surplus:
-        raise WeightsRefused(f"{file.name} holds {surplus[0]!r}, of which no layer knows")
+        raise WeightsRefused(
+            f"{file.name} holds {shown(surplus[0])}, of which no layer knows; convert the network "
+            "again"
+        )
     return network
 
 
 def _restored(file: WeightsFile, steps: Sequence[Any], used: set[str]) -> Network:
     return tuple(_step(file, described, used) for described in steps)
+
+
+def _use(file: WeightsFile, name: str, labels: set[str], used: set[str]) -> None:
+    """Note the arrays of a layer; none may be another's, or a short text could repeat it often."""
+    if labels & used:
+        raise WeightsRefused(
+            f"{file.name} has two layers that are named {shown(name)}, but expected a name of its "
+            "own for each; convert the network again"
+        )
+    used |= labels
 
 
 def _step(file: WeightsFile, described: dict[str, Any], used: set[str]) -> Step:
@@ -154,16 +172,14 @@ def _step(file: WeightsFile, described: dict[str, Any], used: set[str]) -> Step:
         return Residual(*chains)
     if kind == "attention":
         own = {key: file.arrays[key] for key in file.arrays if key.startswith(f"{name}.")}
-        used |= set(own)
+        _use(file, name, set(own), used)
         stripped = {key.removeprefix(f"{name}."): array for key, array in own.items()}
         text = {**_LAYER, "layer": json.dumps(described["layer"])}
         return Attention(restore_layer(WeightsFile(f"{file.name}: {name}", stripped, text)), name)
     cls, parts = PARTS[kind]
-    used |= {f"{name}.{part}" for part in parts}
+    _use(file, name, {f"{name}.{part}" for part in parts}, used)
     arrays = {part: jnp.asarray(file[f"{name}.{part}"]) for part in parts}
     if kind != "convolution":
         return cls(**arrays)
-    stride = described["stride"]
-    if not isinstance(stride, int) or stride < 1:
-        raise WeightsRefused(f"{file.name}: {name} has the stride {stride!r}, expected 1 or more")
+    stride = as_integer(described["stride"], f"{shown(name)}: stride", most=MOST_STEPS["stride"])
     return Convolution(**arrays, stride=stride, name=name)

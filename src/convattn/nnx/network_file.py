@@ -20,6 +20,7 @@ from jax import Array
 from jax.typing import DTypeLike
 
 from convattn.extras import remedy
+from convattn.files import shown
 from convattn.networks.folding import fold_batch_norm
 from convattn.networks.network_file import FORMAT as STEPS
 from convattn.networks.network_file import restore_network
@@ -125,8 +126,9 @@ def restore_model(file: WeightsFile) -> Any:
     found = file.metadata.get("format"), file.metadata.get("version")
     if found != (FORMAT, VERSION):
         raise WeightsRefused(
-            f"{file.name} holds no network of this library (format and version {found}, expected "
-            f"{(FORMAT, VERSION)}); expected a file from convattn convert --network"
+            f"{file.name} holds no network of this library (format and version "
+            f"{shown(found)}, expected {(FORMAT, VERSION)}); expected a file from convattn "
+            "convert --network"
         )
     try:
         described = json.loads(file.metadata["model"])
@@ -139,8 +141,17 @@ def restore_model(file: WeightsFile) -> Any:
                 head_dim=head_dim,
             )[0]
         )
-    except (ValueError, RecursionError, LookupError, TypeError, AttributeError) as error:
-        raise WeightsRefused(f"{file.name}: its description is damaged: {error!r}") from error
+    except (
+        ValueError,
+        ArithmeticError,
+        LookupError,
+        TypeError,
+        AttributeError,
+        RecursionError,
+    ) as error:
+        raise WeightsRefused(
+            f"{file.name}: its description is damaged ({shown(error)}); convert the network again"
+        ) from error
     wanted = dict(parameters(model))
     problems = [f"{name} is missing" for name in wanted if name not in file.arrays]
     problems += [f"{name} is unexpected" for name in file.arrays if name not in wanted]

@@ -35,7 +35,7 @@ ABOUT = {
     "incorrect": "Certificates that a checker must refuse. What `code` and `reason` say is what "
     "convattn_check answers: a rejection code, and a part of the reason.",
     "correct": "Certificates at the edges of the format that a checker must accept. `reason` is a "
-    "part of the sentence that convattn_check gives.",
+    "part of the sentence that convattn_check gives, `steps` what it counts against its bounds.",
 }
 
 

@@ -9,6 +9,10 @@ from typing import Any
 import certificate_builder as build
 from certificate_cases import CASES, changed
 
+from convattn_check.checking import check
+from convattn_check.cost import Work
+from convattn_check.formula import Evaluation
+
 SCHEMA = "convattn-certificate/1"
 ROOT = Path(__file__).parents[2]
 FAULTS = {
@@ -39,10 +43,13 @@ class Entry:
     def file(self) -> str:
         return f"{self.name}.json"
 
-    def described(self) -> dict[str, str]:
+    def described(self) -> dict[str, Any]:
         names = ("fault", "code") if self.fault else ()
         fields = ("file", "kind", "claim", *names, "reason", "why")
-        return {name: getattr(self, name) for name in fields}
+        found = {name: getattr(self, name) for name in fields}
+        if not self.fault and self.content is not None:
+            found["steps"] = steps_of(self.content)
+        return found
 
 
 def entry(slug: str, certificate: dict[str, Any], why: str, reason: str, **more: str) -> Entry:
@@ -68,6 +75,30 @@ def falsehoods(rows: Iterable[Row], fault: str = "false") -> list[Entry]:
 def truths(rows: Iterable[Row]) -> list[Entry]:
     """From (slug, certificate, part of the sentence that follows, why it is at an edge)."""
     return [entry(slug, certificate, why, reason) for slug, certificate, reason, why in rows]
+
+
+def steps_of(content: bytes) -> int:
+    """What the checker counts while it decides: the same on every machine."""
+    before = [(Work, "add", Work.add), (Evaluation, "_count", Evaluation._count)]
+    steps = 0
+
+    def counting(method: Any) -> Any:
+        def count(self: Any, *given: int) -> None:
+            nonlocal steps
+            steps -= self.steps
+            method(self, *given)
+            steps += self.steps
+
+        return count
+
+    for cls, name, method in before:
+        setattr(cls, name, counting(method))
+    try:
+        assert check(content).accepted
+    finally:
+        for cls, name, method in before:
+            setattr(cls, name, method)
+    return steps
 
 
 def manifest(entries: Sequence[Entry], about: str) -> str:

@@ -46,6 +46,11 @@ def plain_values(body):
         item[2] = "1" if item[2] == "3/2" else "-1/3"
 
 
+def negated_lagrange(body):
+    for name in ("master", "denominators"):
+        body["values"][name] = [-number for number in body["values"][name]]
+
+
 def doubled_lagrange(body):
     for name in ("master", "denominators"):
         body["values"][name] = [2 * number for number in body["values"][name]]
@@ -57,6 +62,7 @@ def two_exponents_alike(body):
 
 
 LAGRANGE = CASES["powers_lagrange"]
+SEVEN = 5040  # the product of 1 and the bases 2, …, 7
 ATTENTION = [
     ("head-too-few", "wo", head_lost, "heads",
      "L21.wo needs as many heads as offsets", "eight heads for nine offsets"),
@@ -77,12 +83,12 @@ ATTENTION = [
     ("targets-in-another-order", "finite", swap(["attention", "targets"], 3, 5), "identity",
      "is 0, expected 1", "two heads have changed their targets and kept their values"),
     ("limit-as-finite", "wo", put(["regime"], "finite"), "realizable",
-     "not a softmax in the regime 'finite'",
+     "the regime is 'finite', expected 'limit'",
      "one-hot rows are limits: at no finite score is a weight 0"),
     ("finite-as-limit", "finite", put(["regime"], "limit"), "realizable",
-     "not a softmax in the regime 'limit'", "a row with a uniform part is no limit of its bias"),
+     "the family is leaky_one_hot", "a row with a uniform part is no limit of its bias"),
     ("powers-as-limit", "powers", put(["regime"], "limit"), "realizable",
-     "u1 = 1; this is not a softmax in the regime 'limit'", "each key has a weight of 1 or more"),
+     "the family is scalar_power", "each key has a weight of 1 or more"),
     ("leak-zero", "finite", put(["attention", "leak"], "0"), "attention",
      "leak is 0, expected 0 < leak < 1", "without a leak the score is infinite"),
     ("leak-one", "finite", put(["attention", "leak"], "1"), "attention",
@@ -115,6 +121,10 @@ ATTENTION = [
      "expected integers that differ modulo 5", "six codes on a pentagon: two fall together"),
     ("corner-twice-around", "polygon", put(["attention", "codes", 1], 3 + 24), "attention",
      "expected integers that differ modulo 12", "3 and 27 are the same corner of twelve"),
+    ("corners-one", "polygon", put(["attention", "corners"], 1), "attention",
+     "expected integers that differ modulo 1", "all codes are the same corner"),
+    ("heads-more-than-targets", "finite", put(["heads"], 11), "heads",
+     "heads is 11, but the attention describes 10", "the eleventh head attends to nothing"),
     ("corners-none", "polygon", put(["attention", "corners"], 0), "range",
      "attention.corners is 0", "a polygon without corners"),
     ("form-without-factor-two", "absolute", put(["attention", "forms", 0, 3, 0], 1), "attention",
@@ -152,11 +162,13 @@ VALUES = [
      "the leak of one offset is not taken back"),
     ("uniform-value-off", "finite", put(["values", "entries", 17, 2], "-500001/1000000"),
      "identity", "(u0 of head h) * V[h][(1, 1)]", "the leak is taken back but for a millionth"),
-    ("power-value-off", "powers", put(["values", "entries", 0, 2], "-1"), "identity", "expected",
-     "one coefficient of the inverse is another integer"),
+    ("power-value-off", "powers", put(["values", "entries", 0, 2], "-1"), "identity",
+     "sum over h of (u1 of head h) * V[h][(-1,)]", "one coefficient of the inverse is another"),
     ("master-without-root-one", LAGRANGE, put(["values", "master"],
      build.polynomial([9, 2, 3, 4, 5, 6, 7])), "identity", "expected 1",
      "the heads together see the keys far away: the master has no root 1"),
+    ("master-one-less", LAGRANGE, put(["values", "master", 0], -1 - SEVEN), "values",
+     "at the base 2 the master is -1", "no base is a root of it"),
     ("master-with-another-root", LAGRANGE, put(["values", "master"],
      build.polynomial([1, 3, 4, 5, 6, 7, 8])), "values", "at the base 2 the master is",
      "the roots are 1, 3, …, 8, the bases 2, …, 7"),
@@ -172,6 +184,10 @@ VALUES = [
     ("lagrange-without-powers", "wo", put(["values"], {"family": "lagrange", "master": [1],
      "denominators": []}), "values", "'lagrange' came with attention 'one_hot_limit'",
      "one-hot rows are no powers"),
+    ("lagrange-of-a-rational-base", LAGRANGE, put(["attention", "bases", 0], "5/2"), "values",
+     "expected 'scalar_power' with integer bases", "the quotients are those of integers"),
+    ("entry-of-no-offset", "wo", put(["values", "entries", 8], [8, 9, "1"]), "range",
+     "values.entries[8] is 9, expected 0 to 8", "a value for a tenth offset of nine"),
     ("entry-of-no-head", "wo", put(["values", "entries", 8], [9, 0, "1"]), "range",
      "values.entries[8] is 9, expected 0 to 8", "a value for a tenth head of nine"),
 ]  # fmt: skip
@@ -183,6 +199,14 @@ FORM = [
      "expected the next pair", "the same head and offset twice: which one counts?"),
     ("entries-out-of-order", "wo", swap(["values", "entries"], 0, 1), "values",
      "expected the next pair", "heads in falling order"),
+    ("entry-of-the-last-offset", "wo", put(["values", "entries", 0], [0, -1, "1"]), "range",
+     "values.entries[0] is -1, expected 0 to 8", "the last offset has the number 8, not -1"),
+    ("attention-without-names", "wo", put(["attention"], [["bias"]]), "malformed",
+     "attention.family is None", "a list in the place of an object"),
+    ("values-without-names", "wo", put(["values"], [["sparse"]]), "malformed",
+     "values.family is None", "a list in the place of an object"),
+    ("master-negated", LAGRANGE, negated_lagrange, "values", "master leads with -1, expected 1",
+     "the same values in another form: the master is not monic"),
     ("master-doubled", LAGRANGE, doubled_lagrange, "values", "master leads with 2, expected 1",
      "the same values in another form: the master is not monic"),
     ("exponent-negative", "powers", put(["attention", "exponents", 0], -1), "range",

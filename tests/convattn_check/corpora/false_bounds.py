@@ -95,6 +95,8 @@ LOWER = [
      "expected [2, 2]", "the size from which on the bound holds is another"),
     ("too-few-for-the-claim", "patch_bound", put(["heads"], 8), "heads", "needs 9 heads",
      "nine rows, eight heads"),
+    ("heads-beyond-the-bound", "pixel_bound", put(["heads"], 129), "range",
+     "heads is 129, expected 1 to 128", "nine taps, and more heads than the format allows"),
     ("one-more-than-the-channels", "pixel_bound", put(["heads"], 10), "heads",
      "L21.theorem5 needs min(prod K, D_in * D_out) heads", "nine taps cannot ask for ten heads"),
 ]  # fmt: skip

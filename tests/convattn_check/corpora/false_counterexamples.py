@@ -28,6 +28,16 @@ def poor_matrix(body):
     body.update(value=[[1, 1]] * 3, output=[[1, 2, 4], [2, 4, 8]], out_channels=3, rank=1)
 
 
+def poor_matrix_of_five_outputs(body):
+    body.update(value=[[1, 1]] * 3, output=[[1, 2, 4, 0, 0], [2, 4, 8, 0, 0]], rank=1)
+
+
+def narrower_than_its_heads(body):
+    """One channel in: the rank is 1 = min(D_in, D_h), and D_out - D_h is negative."""
+    body.update(head_dimension=2, in_channels=1, out_channels=1, rank=1)
+    body.update(value=[[1, 1]], output=[[1], [1]])
+
+
 def twice_the_dimension(body):
     """D_out = 2 D_h: then the rank is D_out - D_h after all."""
     body.update(out_channels=4, output=[row[:4] for row in body["output"]])
@@ -93,6 +103,11 @@ RANKS = [
 EMPTY_RANKS = [
     ("poor-matrix", "rank", poor_matrix, "rank", "rank 1, computed 1, D_in = 3, D_h = 2",
      "the rank is small by choice, not because it must be"),
+    ("poor-matrix-of-five-outputs", "rank", poor_matrix_of_five_outputs, "rank",
+     "rank 1, computed 1, D_in = 3, D_h = 2",
+     "a rank of 1 where heads can have 2, and D_out - D_h is 3"),
+    ("narrower-than-its-heads", "rank", narrower_than_its_heads, "rank", "with D_h < D_out",
+     "D_out is less than D_h"),
     ("twice-the-dimension", "rank", twice_the_dimension, "rank", "not D_out - D_h",
      "with D_out = 2 D_h the rank is D_out - D_h: nothing is refuted"),
     ("as-wide-as-its-output", "rank", as_wide_as_its_output, "rank", "with D_h < D_out",

@@ -5,7 +5,7 @@ import copy
 import certificate_builder as build
 from certificate_cases import CASES, put
 
-from corpora.entry import Entry, entry, falsehoods
+from corpora.entry import Entry, entry, falsehoods, update
 from corpora.true_equality import powers
 
 POINT = CASES["point"]
@@ -122,6 +122,8 @@ NUMBERS = [
      "expected a rational", "a rational without quotes"),
     ("true-for-one", "wo", put(["heads"], True), "malformed", "heads is True",
      "true is not the integer 1"),
+    ("one-kernel", "wo", put(["kernel"], "one"), "malformed", "kernel is 'one', expected ['every']",
+     "an equality is about every kernel"),
     ("false-for-zero", "wo", put(["offsets", 4], [0, False]), "offsets", "[0, False]",
      "false is not the integer 0"),
 ]  # fmt: skip
@@ -131,6 +133,17 @@ COST = [
     ("inclusion-of-4000-digits", "pixel_heads",
      put(["inclusion", 0, 0], ["9" * 4000, "9" * 4000]), "cost", "bits",
      "false; but its numbers are refused before they are multiplied"),
+    ("master-of-many-digits", "powers_lagrange", put(["values", "master", 0], -(2**1024)), "cost",
+     "expected numbers below", "the lowest coefficient has 1,025 bits"),
+    ("denominator-of-many-digits", "powers_lagrange",
+     put(["values", "denominators", 5], 2**1024 + 1), "cost", "expected numbers below",
+     "the last denominator has 1,025 bits"),
+    ("power-of-many-bits", "powers", put(["attention", "exponents", 3], 1025), "cost",
+     "the powers take up to 4100 bits", "the power 4^1025, at three bits and one for each factor"),
+    ("offsets-beyond-the-bound", "wo", update(kernel_size=[33, 32], patch_size=[1, 1]), "range",
+     "more than 1024 offsets", "1,056 of them; what else is wrong is not asked"),
+    ("heads-beyond-the-bound", "finite", put(["heads"], 1026), "range",
+     "heads is 1026, expected 1 to 1025", "one more than any equality has"),
     ("identity-of-many-digits", "A19.prop1-inverse", put(["tensors", "a", 0], str(10**60)), "cost",
      "expected", "an entry of an identity with 61 digits"),
 ]  # fmt: skip

@@ -82,7 +82,7 @@ HEADS = [
     ("minor-sign", "two_masks", put(["determinant"], 2), "determinant",
      "determinant 2, expected that of the minor, -2", "the determinant is -2"),
     ("uniform-weight-missing", "two_masks", put(["attention", 0, 3], "0"), "realizable",
-     "this is not a softmax in the regime 'finite'", "a head without a uniform part is a limit"),
+     "u = 0, expected c >= 0 and u > 0", "a head without a uniform part is a limit"),
     ("weight-negative", "two_masks", put(["attention", 1, 1], "-1"), "realizable",
      "min c = -1", "a negative weight at finite scores"),
     ("uniform-weight-doubled", "two_masks", put(["attention", 0, 3], "2"), "identity",

@@ -49,7 +49,8 @@ def in_order(body):
 
 POINTS = [
     ("finite-K1", leaky(kernel=(1,)), "2 heads", "K = 1 on a line: a head and the uniform one"),
-    ("finite-K1x1", leaky(kernel=(1, 1)), "1x1 kernel", "K = 1 on an image"),
+    ("finite-K1x1", leaky(kernel=(1, 1)), "2 heads (leaky_one_hot, finite scores) on the grid with "
+     "the zero ring [[0, 0], [0, 0]] are the zero-padded convolution", "K = 1 on an image"),
     ("finite-K1-P9", leaky(kernel=(1, 1), patch=(9, 1)), "patch (9, 1)", "K = 1 on long patches"),
     ("dp1-K1", powers(kernel=(1,)), "2 heads (scalar_power", "K = 1 by one positional feature"),
     ("dp1-K1-lagrange", powers(kernel=(1,), lagrange=True), "2 heads (scalar_power",

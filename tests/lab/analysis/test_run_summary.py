@@ -2,9 +2,9 @@ import json
 from dataclasses import replace
 
 import pytest
-from lab.analysis.synthetic_runs import write_run
+from lab.analysis.synthetic_runs import write_pruning, write_run
 
-from convattn.lab.analysis.run_summary import Pruning, read_summary, title_of
+from convattn.lab.analysis.run_summary import Pruning, read_pruning, read_summary, title_of
 
 
 def test_a_title_says_whose_accuracy_it_is(tmp_path) -> None:
@@ -86,3 +86,22 @@ def test_brackets_without_end_are_damage(tmp_path) -> None:
     (run / "result.json").write_text("[" * 100_000)
     with pytest.raises(ValueError, match=r"result\.json is no JSON"):
         read_summary(run)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"kept": [1, 2]}, r"kept is \[1, 2\], but expected numbers of heads for each layer"),
+        ({"removed": [1, "x"]}, r"removed is \[1, 'x'\], but expected numbers of heads"),
+        ({"removed": [1]}, "speaks of 2 and 1 layers, but expected the 2 of the model"),
+        ({"epochs_before": "many"}, "epochs_before is 'many', but expected int"),
+        ({"pruned": [0.5]}, r"pruned is \[0\.5\], but expected"),
+        ({"source": {"config": {}, "result": 3, "images_sha256": ""}}, "result is 3, but expected"),
+        ({"thresholds": {"largest": "x"}}, "largest is 'x', but expected float"),
+    ],
+)
+def test_a_damaged_record_of_pruning_is_refused(tmp_path, change, message) -> None:
+    path = write_run(tmp_path / "run")
+    assert read_pruning(write_pruning(path)) is not None
+    with pytest.raises(ValueError, match=rf"pruning\.json.*{message}"):
+        read_pruning(write_pruning(path, **change))

@@ -42,6 +42,26 @@ def test_runs_without_attention_snapshots_or_that_epoch_are_refused(stored_run, 
         read_layers(write_run(tmp_path / "young", snapshots={}))
 
 
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"layer1.scores": None}, r"layer1\.scores is missing"),
+        ({"layer2.centers": np.zeros((2, 3))}, r"layer2\.centers is float64 \(2, 3\)"),
+        ({"layer1.scores": np.zeros((3, 7, 8))}, r"layer1\.scores is float64 \(3, 7, 8\)"),
+        ({"layer1.scores": np.zeros((1, 7, 9))}, r"layer1\.scores is float64 \(1, 7, 9\)"),
+        ({"layer3.scores": np.zeros((3, 7, 9))}, r"'layer3\.scores' is of no layer of 2"),
+        ({"layerx.scores": np.zeros((3, 7, 9))}, r"'layerx\.scores' is of no layer"),
+    ],
+)
+def test_a_damaged_snapshot_is_refused(tmp_path, change, message) -> None:
+    arrays = {**drawn_snapshot(TINY, 4), **change}
+    held = {name: array for name, array in arrays.items() if array is not None}
+    run = write_run(tmp_path / "run", snapshots={4: held})
+    (run / "snapshots" / "epoch-x.npz").write_bytes(b"")  # of no epoch
+    with pytest.raises(ValueError, match=f"in the snapshot of epoch 4, {message}"):
+        read_layers(run)
+
+
 @pytest.mark.parametrize(("best", "shown"), [(1, 2), (2, 2), (3, 4), (4, 4)])
 def test_the_snapshot_is_the_one_nearest_to_the_chosen_epoch(tmp_path, best, shown) -> None:
     validation = [0.5 if epoch == best else 0.1 for epoch in (1, 2, 3, 4)]

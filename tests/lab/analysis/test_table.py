@@ -120,12 +120,11 @@ def test_a_pruned_run_is_told_from_one_with_so_few_heads(tmp_path) -> None:
     source = {"config": to_json(paper_settings("gaussian"))}
     source |= {"result": {}, "images_sha256": ""}
     removed = [2, 4, 1, 2, 6, 0]
-    assert table_row(write_pruning(run, source=source, removed=removed)).remarks == ""
+    stored = {"source": source, "kept": [list(range(count)) for count in PRUNED]}
+    assert table_row(write_pruning(run, **stored, removed=removed)).remarks == ""
     thresholds = {"largest": 1e-3, "condition": 1e5}
     source["config"]["training"]["epochs"] = 200
-    row = table_row(
-        write_pruning(run, source=source, removed=[3, *removed[1:]], thresholds=thresholds)
-    )
+    row = table_row(write_pruning(run, **stored, removed=[3, *removed[1:]], thresholds=thresholds))
     assert row.remarks.split("; ") == [
         "pruned from a run whose model.heads is [9, 9, 9, 9, 9, 9], not [10, 9, 9, 9, 9, 9]",
         "pruned from a run whose training.epochs is 200, not 300",
@@ -139,6 +138,19 @@ def test_an_unfinished_run_claims_nothing(tmp_path) -> None:
     assert (row.accuracy, row.correct, row.test_images) == (None, None, None)
     assert row.accuracy_text == "unfinished, epoch 300 of 301"
     assert "93.81" not in " ".join(row.cells())
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("size", [10**9, 32]), ("size", [32]), ("size", [32.0, 32]), ("classes", 10**12)],
+)
+def test_images_of_any_size_are_not_built_for(tmp_path, name, value) -> None:
+    run = write_run(tmp_path / "run")
+    facts = RunDirectory(run).read_facts()
+    facts["images"][name] = value
+    RunDirectory(run).write("run.json", facts)
+    with pytest.raises(ValueError, match=r"but expected two sides of 1 to 1,024 pixels and 1 to"):
+        table_row(run)
 
 
 def test_a_run_that_does_not_say_its_images_is_refused(tmp_path) -> None:

@@ -135,7 +135,8 @@ def walk(
         hidden = normalised(tokens, block, "norm2", model.epsilon)
         hidden = hidden @ block["fc1.weight"].T + block["fc1.bias"]
         hidden = hidden * (1 + erf(hidden / np.sqrt(2))) / 2
-        tokens = tokens + hidden @ block["fc2.weight"].T + block["fc2.bias"]
+        fed = hidden @ block["fc2.weight"].T + block["fc2.bias"]
+        tokens = tokens + block.get("scale2", 1) * fed
 
 
 def attended(block: Any, normal: np.ndarray, attention: np.ndarray) -> np.ndarray:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from convattn.lab.runs.directory import RESULT, RunDirectory
+from convattn.lab.runs.directory import CONVERSION, RESULT, RunDirectory
 from convattn.lab.runs.settings import RunSettings
 
 
@@ -28,5 +28,35 @@ def test_what_is_no_run_is_refused(tmp_path) -> None:
         with pytest.raises(ValueError, match=r"config\.json is no JSON .*; the file was damaged"):
             run.read_settings()
     (tmp_path / "config.json").write_text("[]")
-    with pytest.raises(ValueError, match="holds no JSON object"):
+    with pytest.raises(ValueError, match=r"is \[\], but expected an object; the file was damaged"):
         run.read_settings()
+
+
+CONVERTED = {
+    "source": {"config": {}},
+    "conversion": {
+        **{"kind": "limit", "logit": 40.0, "leak": 0.5, "content": "key", "border": "kept"},
+        "heads": 9,
+    },
+    "check": {"images": 4, "seen": 0.1, "bound": 0.2},
+    "test": {"images": 10, "changed": 0, "before": 0.5, "after": 0.5},
+    "gradients": {"rest": {"norm": 1.0, "zeros": 0, "parameters": 3}},
+}
+
+
+@pytest.mark.parametrize(
+    ("part", "value", "message"),
+    [
+        ("test", None, "test is None, but expected dict"),
+        ("check", {"images": 4}, "check: seen is missing, but expected float"),
+        ("gradients", {"rest": {"norm": "x"}}, "rest: norm is 'x', but expected float"),
+        ("conversion", {}, "conversion: kind is missing"),
+    ],
+)
+def test_a_damaged_record_of_a_conversion_is_refused(tmp_path, part, value, message) -> None:
+    run = RunDirectory(tmp_path)
+    run.write(CONVERSION, CONVERTED)
+    assert run.read_conversion() == CONVERTED
+    run.write(CONVERSION, {**CONVERTED, part: value})
+    with pytest.raises(ValueError, match=rf"conversion\.json.*{message}"):
+        run.read_conversion()

@@ -193,7 +193,7 @@ def test_a_run_killed_before_it_began_does_not_stand_in_the_way(pictures, tmp_pa
     drawn = named_arrays(nnx.state(make_model(settings, read_dataset(pictures)), nnx.Param))
     run.write(PRUNING, {"after": None})
     run.write_initial({name: array + 2 for name, array in drawn.items()})
-    (run.path / ".config.json.x7y").write_text("{")
+    (run.path / ".config.json.0a1b2c3d.part").write_text("{")
     with pytest.raises(ValueError, match=r"initial\.npz and pruning\.json of a run that was"):
         launch(settings, run.path, command=COMMAND)
     launch_without_training(settings, run.path, drawn)

@@ -2,13 +2,17 @@
 
 import errno
 import json
+import logging
 import os
 import shutil
+import sys
 import warnings
+from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import orbax.checkpoint as ocp
 import pytest
 from comparison import assert_equal
 from lab.training.tiny import Dense, Normalized, settings
@@ -21,7 +25,7 @@ from convattn.lab.training.checkpoints import (
     digest,
     read_checkpoint,
 )
-from convattn.lab.training.failures import NoWholeCheckpoint
+from convattn.lab.training.failures import CheckpointNotWritten, NoWholeCheckpoint
 from convattn.lab.training.optimizer import make_optimizer
 from convattn.lab.training.state import TrainState, initial_state, named_arrays
 
@@ -128,6 +132,38 @@ def test_a_record_that_was_changed_is_found(folder):
     path.write_text(json.dumps({**record, "best": 0.9}))
     with pytest.raises(ValueError, match="its record was changed"):
         read_checkpoint(folder / "7", state())
+
+
+def test_arrays_far_larger_than_their_files_are_not_allocated(folder, monkeypatch):
+    monkeypatch.setattr(checkpoints, "most_unpacked", lambda size: 10)
+    with pytest.raises(ValueError, match=r"its arrays are said to have [\d,]+ bytes, but expected"):
+        read_checkpoint(folder / "7", state())
+
+
+def test_another_layout_is_told_before_anything_is_allocated(folder, monkeypatch):
+    """The settings that a run's folder names may be of a model of any size."""
+    monkeypatch.setattr(checkpoints.np, "zeros", None)
+    with pytest.raises(OtherModel):
+        read_checkpoint(folder / "7", state(model=Dense))
+
+
+def test_folders_that_are_no_steps_are_left_alone(folder):
+    for name in ("²", "007", "1e3", "9" * 30):
+        (folder / name).mkdir()
+    assert CheckpointStore(folder).steps() == [7, 3]
+
+
+def test_nothing_is_said_of_a_loop_that_damage_has_closed(folder, monkeypatch, capsys):
+    """Orbax's loop ends with the first array that fails, and the others report to it still."""
+    monkeypatch.setattr(sys, "unraisablehook", lambda problem: print(problem.exc_value))
+    for path in (folder / "7" / "arrays").rglob("*"):
+        if path.is_file():
+            path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    with pytest.raises(checkpoints.DAMAGE):
+        read_checkpoint(folder / "7", state())
+    for said in ("Event loop is closed", "another"):
+        sys.unraisablehook(SimpleNamespace(exc_value=RuntimeError(said)))
+    assert capsys.readouterr().out == "another\n"
 
 
 def test_damaged_ones_are_set_aside_and_saved_anew(folder):
@@ -250,3 +286,30 @@ def test_the_state_may_be_used_up_while_it_is_written(tmp_path):
     store.wait()
     store.close()
     assert_same(store.restore_newest(state()).state, state(6))
+
+
+def test_what_could_not_be_written_is_said_when_the_folder_is_let_go_of(tmp_path):
+    """Orbax raises what has failed in the background once, and ends its threads the next time."""
+    failures = [OSError(28, "No space left on device")]
+
+    class Manager:
+        closed = 0
+
+        def close(self):
+            if failures:
+                raise failures.pop()
+            self.closed += 1
+
+    store = CheckpointStore(tmp_path)
+    store._manager = manager = Manager()
+    with pytest.raises(CheckpointNotWritten, match=r"No space left on device.*; see whether"):
+        store.close()
+    assert manager.closed == 1
+    store.close()
+    assert manager.closed == 1
+
+
+@pytest.mark.parametrize(("place", "shown"), [(ocp.__file__, False), (__file__, True)])
+def test_orbax_reports_no_failure_besides(place, shown):
+    record = logging.LogRecord("absl", logging.ERROR, place, 1, "failed", (), None)
+    assert bool(logging.getLogger("absl").filter(record)) == shown

@@ -17,6 +17,7 @@ from convattn.lab.records.experiments import paper_pipeline
 from convattn.lab.runs.configs import find_configs
 from convattn.lab.settings import changed_fields
 from convattn.lab.two_phase.comparison_table import mean_and_deviation, paired_difference
+from convattn.lab.two_phase.pipeline import begin_folder
 from convattn.lab.two_phase.settings import (
     CONVERSIONS,
     ComparisonSettings,
@@ -118,3 +119,12 @@ def test_the_interval_of_a_difference_is_student_s() -> None:
     assert found["half"] == pytest.approx(4.302653 * (7 / 3) ** 0.5, rel=1e-6)
     assert mean_and_deviation([1.0, 2.0, 6.0])["deviation"] == pytest.approx(7**0.5)
     assert mean_and_deviation([None])["mean"] is None
+
+
+def test_a_pipeline_killed_before_it_began_does_not_stand_in_the_way(tmp_path) -> None:
+    path, settings = tmp_path / "two_phase.json", TwoPhaseSettings()
+    (tmp_path / ".two_phase.json.0a1b2c3d.part").write_text("{")
+    assert not begin_folder(path, "pipeline", settings, lambda stored: stored)
+    (tmp_path / "other.json").write_text("{")
+    with pytest.raises(ValueError, match=r"is not empty and holds no two_phase\.json"):
+        begin_folder(path, "pipeline", settings, lambda stored: stored)

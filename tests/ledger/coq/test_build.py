@@ -1,6 +1,7 @@
 """Finding Coq; what a build may take over from the last one, and what it must not."""
 
 import dataclasses
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -115,6 +116,63 @@ def test_no_other_source_stays_and_nothing_compiled_of_it(name, tree):
     assert check(tree).compiled == 0
     assert not path.exists()
     assert beside.exists()
+
+
+def test_a_run_killed_while_it_copies_does_not_stand_in_the_way(tmp_path, monkeypatch):
+    project, requires = sources(ONE, theorem("two")), {f"p/{n}.v": frozenset[str]() for n in (0, 1)}
+
+    def killed(path, content):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as planted:
+        planted.setattr(Path, "write_bytes", killed)
+        with pytest.raises(KeyboardInterrupt):
+            build._prepare(project, tmp_path, "key", requires)
+    (tmp_path / "coq" / "p" / "0.v").write_text("Theor")  # half of it
+    assert build._prepare(project, tmp_path, "key", requires) == {}
+    for name, content in project.sources.items():
+        assert (tmp_path / "coq" / name).read_bytes() == content
+
+
+@pytest.mark.parametrize("reason", ["No space left on device", "Read-only file system"])
+def test_where_coq_could_not_write_nothing_is_said_of_the_proofs(tmp_path, reason):
+    said = 'File "./p/0.v", line 1, characters 0-5:\nError: cannot write p/0.vo: {}.\n'
+    build.refuse_unwritten(said.format("no such theorem"), tmp_path)
+    with pytest.raises(OSError, match=f"{reason}: Coq could not write; make room") as found:
+        build.refuse_unwritten(said.format(reason), tmp_path)
+    assert found.value.filename == str(tmp_path)
+
+
+@needs_coq
+@slow
+@pytest.mark.parametrize("at", ["compile", "ask"])
+def test_a_full_disk_is_no_failure_of_a_proof(tree, monkeypatch, at):
+    place, condition = tree / "bin", '*" query.v"' if at == "ask" else '*"/one.v"'
+    shutil.rmtree(tree / "out")
+    place.mkdir()
+    (place / "coqc").write_text(
+        f'#!/bin/sh\ncase "$*" in {condition})\n'
+        "  echo Error: No space left on device >&2; exit 1 ;;\nesac\n"
+        f'exec {shutil.which("coqc")} "$@"\n'
+    )
+    (place / "coqc").chmod(0o755)
+    monkeypatch.setenv("COQBIN", f"{place}/")
+    monkeypatch.setenv("PATH", str(place), prepend=os.pathsep)
+    with pytest.raises(OSError, match="No space left on device: Coq could not write"):
+        check(tree)
+
+
+@needs_coq
+@slow
+@pytest.mark.parametrize("name", ["GNUMAKEFLAGS", "Makefile.coq.local", "Makefile.coq.local-late"])
+def test_nobody_else_tells_make_what_to_run(name, tmp_path, monkeypatch):
+    write_sources(tmp_path / "coq", p__one=ONE)
+    if name.startswith("Makefile"):
+        (tmp_path / "out/coq").mkdir(parents=True)
+        (tmp_path / "out/coq" / name).write_text("COQC := false\n")
+    else:
+        monkeypatch.setenv(name, "COQC=false")
+    assert check(tmp_path).failures == ()
 
 
 @needs_coq

@@ -106,6 +106,11 @@ def test_a_false_theorem_in_disguise_is_refused(name):
         ("#[bypass_check(guard)] Fixpoint f (n : nat) : False := f n.", "'#[bypass_check(guard)]'"),
         ("Primitive a := #int63_add.", "'Primitive'"),
         ("Load elsewhere.", "'Load'"),
+        ("From Convattn Require Import p.a(b).", "'From'"),
+        ("From Convattn Require Import -(notations) p.a.", "'From'"),
+        ("From Convattn Require Import p .a.", "'From'"),
+        ("Require Convattn.p .a.", "'Require'"),
+        ("Import a(b).", "'Import'"),
     ],
 )
 def test_a_command_that_is_not_known_is_refused(planted, word):
@@ -124,6 +129,7 @@ def test_a_command_that_is_not_known_is_refused(planted, word):
         "Section S. Section T. End T. Variable a : nat. End S.",
         "Module M := F N.",
         "Lemma a : True. Proof. - by []. + - { exact I. } * auto. } Qed.",
+        "From mathcomp Require Import ssreflect\n (* and *) ssralg .\nImport GRing.Theory.",
         "Local Open Scope nat_scope. Local Notation f := (g 0).",
     ],
 )

@@ -1,6 +1,8 @@
 """Certified evidence passes for accepted certificates of the claim, and for nothing else."""
 
+import hashlib
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,8 @@ from convattn.ledger.discovery import load_claim
 from convattn.ledger.evidence import certified, certified_identities, print_counterexample, sizes
 from convattn.ledger.locations import certificates_directory, proofs_directory
 from convattn_check import check as judge
+from convattn_check.convolution import Axis
+from convattn_check.reading import canonical
 
 FINITE, DP1 = "S.finite-K3-P1.json", "S.dp1-K3-P1.json"
 FINITE_CASES, BOUND = sizes((3, 1)), ({"heads": 9},)
@@ -85,6 +89,37 @@ def test_a_missing_case_fails(run_in):
     with pytest.raises(EvidenceFailed, match=r"none of the 1 certificates has .*\[11, 11\]"):
         certified("S.finite", cases=({"kernel_size": [11, 11]},)).check(only)
     assert certified("S.finite", cases=({"kernel_size": [3, 3], "heads": 10},)).check(only)
+
+
+def strided() -> bytes:
+    """True, of the same sizes as a committed one, but of one output pixel of each patch alone."""
+    value = json.loads(committed("S.finite-K3-P2.json"))
+    body = value["body"]
+    body |= {
+        "stride": [2, 2],
+        "stride_route": "tokens",
+        "pattern": [Axis(3, 2, 1, 2).pattern()] * 2,
+    }
+    value["digests"]["body"] = hashlib.sha256(canonical(body).encode()).hexdigest()
+    return f"{canonical(value)}\n".encode()
+
+
+def test_a_case_that_names_no_stride_is_of_stride_one(run_in):
+    name = "S.finite-K3-P2.json"
+    run = run_in(**{name: strided()})
+    assert judge(strided()).accepted
+    with pytest.raises(EvidenceFailed, match="none of the 1 certificates has"):
+        certified("S.finite", cases=sizes((3, 2))).check(run)
+    case = {**sizes((3, 2))[0], "stride": [2, 2]}
+    assert certified("S.finite", cases=(case,)).check(run)
+    assert certified("S.finite", cases=sizes((3, 2))).check(run_in(**{name: committed(name)}))
+
+
+def test_a_pipe_among_certificates_is_not_waited_for(run_in):
+    run = run_in()
+    os.mkfifo(Path(run.certificates) / "S.finite-K1.json")
+    with pytest.raises(OSError, match="is a pipe or a device"):
+        certified("S.finite", cases=FINITE_CASES).check(run)
 
 
 def test_a_claim_names_its_cases():

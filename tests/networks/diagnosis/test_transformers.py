@@ -51,6 +51,15 @@ def timm_model(models: Any, kind: str) -> Any:
     return vit(**sizes)
 
 
+def test_a_small_file_does_not_take_all_memory():
+    """Positions for 10,000 tokens are 640 kB, and the attention between them is 1.6 GB."""
+    arrays = {**timm_dict(1), "pos_embed": np.zeros((1, 10_001, 8))}
+    with pytest.raises(ValueError, match=r"the attention of a layer has 200,040,002 numbers, but"):
+        token_grid(read(arrays), None)
+    arrays["pos_embed"] = np.zeros((1, 2_501, 8))
+    assert token_grid(read(arrays), None) == (50, 50)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["vit", "registers", "deit", "beit", "shared tables"])
 def test_the_attention_is_timms(kind):

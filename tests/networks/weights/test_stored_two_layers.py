@@ -77,7 +77,7 @@ def long_bias(text, arrays):
         (other_ring, "the first layer's ring and offsets differ"),
         (offsets_aside, "the first layer's ring and offsets differ"),
         (fewer_features, "the features between two layers differ"),
-        (wrong_class, "is described as 'TwoLayers', expected AttentionLayer"),
+        (wrong_class, "is described as 'TwoLayers', but expected AttentionLayer"),
         (long_bias, "the shape of bias and the channels out differ"),
     ],
 )

@@ -1,6 +1,8 @@
 """Pictures are taken as a viewer shows them, and refused where that is not known."""
 
 import io
+import struct
+import zlib
 
 import numpy as np
 import pytest
@@ -96,3 +98,22 @@ def test_others_stay_as_they_are() -> None:
     assert (read_picture(saved(Image.fromarray(stored)), (4, 6)) == stored).all()
     grey = ImageOps.grayscale(Image.fromarray(stored))
     assert (read_picture(saved(grey), (4, 6)) == np.asarray(grey)[..., None]).all()
+
+
+def tiled(side: int, tile: tuple[int, int]) -> bytes:
+    """A TIFF of a square in one tile, deflated; all of it is 7, however large the tile."""
+    body = zlib.compress(bytes([7]) * 3 * min(tile[0] * tile[1], 2**12))
+    numbers = {256: side, 257: side, 259: 8, 262: 2, 277: 3, 284: 1}
+    numbers |= {322: tile[0], 323: tile[1], 325: len(body)}
+    start = 8 + 2 + 12 * (len(numbers) + 2) + 4  # after the header and the directory
+    entries = [(tag, 4, 1, number) for tag, number in numbers.items()]
+    entries += [(258, 3, 3, start), (324, 4, 1, start + 6)]
+    directory = b"".join(struct.pack("<HHII", *entry) for entry in sorted(entries))
+    head = b"II*\0" + struct.pack("<IH", 8, len(entries)) + directory + bytes(4)
+    return head + struct.pack("<HHH", 8, 8, 8) + body
+
+
+def test_a_tile_is_no_larger_than_a_picture_may_be() -> None:
+    assert (read_picture(tiled(4, (64, 64)), (4, 4)) == 7).all()
+    with pytest.raises(PictureRefused, match="tiles of 2048 × 2064 pixels, but expected at most"):
+        read_picture(tiled(4, (2048, 2064)), (4, 4))

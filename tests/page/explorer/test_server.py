@@ -2,9 +2,13 @@
 
 import base64
 import io
+import socket
+import struct
 import threading
+import zlib
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from itertools import islice
+from zlib import crc32
 
 import numpy as np
 import pytest
@@ -13,6 +17,18 @@ from PIL import Image
 from convattn.page.explorer import server
 from convattn.page.explorer.pictures import MOST_BYTES, read_picture
 from convattn.page.explorer.server import HEADERS, packed
+
+
+def short_png() -> bytes:
+    """A PNG with half of its rows, all checksums right, which Pillow would fill in."""
+    whole = picture(8, 6)
+
+    def chunk(name: bytes, inner: bytes) -> bytes:
+        return struct.pack(">I", len(inner)) + name + inner + struct.pack(">I", crc32(name + inner))
+
+    rows = zlib.compress(bytes(3 * (1 + 3 * 8)))
+    return whole[:33] + chunk(b"IDAT", rows) + chunk(b"IEND", b"")
+
 
 ASK = "api/attention?image={}&layer={}&row={}&column={}"
 
@@ -126,6 +142,7 @@ def test_a_picture_is_taken(served, vit) -> None:
         (b"<svg xmlns='http://www.w3.org/2000/svg'/>", 422, "cannot be read"),
         (picture()[:200], 422, "cut short"),
         (picture(kind="JPEG")[:300], 422, "cut short"),
+        (short_png(), 422, "fewer pixels than its header says"),
         (bomb(2049, 2048), 422, "2,049 × 2,048 pixels, but expected at most"),
         (bomb(30_000, 30_000), 422, "expected at most 4,194,304 pixels"),
         (bytes(MOST_BYTES + 1), 413, "more than 8,388,608 bytes"),
@@ -136,6 +153,19 @@ def test_what_is_no_picture_or_too_large_is_refused(served, vit, content, code, 
     answer = served.ask("api/image", "POST", content)
     assert (answer.code, said in answer.found["error"]) == (code, True), answer.found
     assert len(vit._pictures) == before
+
+
+def test_who_goes_away_while_sending_leaves_no_traceback(served, caplog) -> None:
+    own = f"127.0.0.1:{served.port}"
+    where = served.url.partition(own)[2]
+    head = f"POST {where}api/image HTTP/1.1\r\nHost: {own}\r\nContent-Length: 100\r\n\r\n"
+    with socket.create_connection(("127.0.0.1", served.port), timeout=20) as connection:
+        connection.sendall(f"{head}half".encode())
+        connection.shutdown(socket.SHUT_WR)
+        while connection.recv(2**16):
+            pass
+    assert served.ask("api/model").code == 200
+    assert not [each.getMessage() for each in caplog.records if each.exc_info]
 
 
 def test_a_large_photograph_is_decoded_at_half_its_size(monkeypatch) -> None:

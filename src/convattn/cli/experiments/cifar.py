@@ -45,7 +45,7 @@ def train_as_asked(given: Arguments, words: list[str]) -> int:
 
     from convattn.cli.output import console
     from convattn.lab.runs.launch import launch
-    from convattn.lab.training.failures import CheckpointNotWritten, NonFiniteLoss
+    from convattn.lab.training.failures import NonFiniteLoss
     from convattn.lab.training.hosts import LOST, is_first
 
     out = console()
@@ -55,7 +55,7 @@ def train_as_asked(given: Arguments, words: list[str]) -> int:
         print(LOST.format(again), file=sys.stderr, flush=True)
     try:
         outcome = launch(settings, folder, command=command, console=out)
-    except (CheckpointNotWritten, NonFiniteLoss) as failure:
+    except NonFiniteLoss as failure:
         print(f"{PROGRAM}: {failure}", file=sys.stderr)
         return FAILED
     except jax.errors.JaxRuntimeError as failure:

@@ -52,7 +52,7 @@ class ExperimentCommand:
         from convattn.lab.runs.arguments import repeating_command, run_folder
         from convattn.lab.runs.directory import RESULT, read_json
         from convattn.lab.runs.launch import run_experiment
-        from convattn.lab.training.failures import CheckpointNotWritten, NonFiniteLoss
+        from convattn.lab.training.failures import NonFiniteLoss
         from convattn.lab.training.hosts import one_process_alone
 
         out = console()
@@ -62,7 +62,7 @@ class ExperimentCommand:
             one_process_alone(self.program)
             experiment = self.make(given.settings)
             outcome = run_experiment(experiment, folder, command=command, console=out)
-        except (CheckpointNotWritten, NonFiniteLoss) as failure:
+        except NonFiniteLoss as failure:
             print(f"{self.program}: {failure}", file=sys.stderr)
             return FAILED
         if outcome.status == "stopped":

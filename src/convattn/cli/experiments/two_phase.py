@@ -101,7 +101,7 @@ def main(arguments: Sequence[str] | None = None, *, configs: Path) -> int:
 
 
 def _run(words: list[str], configs: Path) -> int:
-    from convattn.lab.training.failures import CheckpointNotWritten, NonFiniteLoss
+    from convattn.lab.training.failures import NonFiniteLoss
     from convattn.lab.training.hosts import one_process_alone
     from convattn.lab.two_phase.conversion_check import ConversionFailed
 
@@ -118,7 +118,7 @@ def _run(words: list[str], configs: Path) -> int:
         return train_as_asked(given, command_of(words))
     except ValueError as error:
         raise UsageError(str(error)) from error
-    except (CheckpointNotWritten, ConversionFailed, NonFiniteLoss) as failure:
+    except (ConversionFailed, NonFiniteLoss) as failure:
         print(f"{PROGRAM}: {failure}", file=sys.stderr)
         return FAILED
 

@@ -5,12 +5,18 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from convattn.files import shown
 from convattn.lab.models.settings import EncoderSettings
 from convattn.lab.runs.directory import ENDED, PRUNING, RESULT, RunDirectory
 from convattn.lab.runs.settings import RunSettings
-from convattn.lab.training.metrics import read_metrics, require_kinds
+from convattn.lab.training.metrics import Kinds, read_metrics, require_kinds
 
 Numbers = tuple[int, ...]
+PRUNED: Kinds = {  # the fields of `Pruning`
+    **{"source": dict, "thresholds": dict, "kept": list, "removed": list, "epochs_before": int},
+    **dict.fromkeys(("before", "pruned", "after"), float | None),
+}
+PRUNED_RUN: Kinds = {"config": dict, "result": dict | None, "images_sha256": str}
 
 
 @dataclass(frozen=True)
@@ -201,13 +207,25 @@ def read_pruning(folder: Path) -> Pruning | None:
     stored = RunDirectory(folder).read_pruning()
     if stored is None:
         return None
-    try:
-        found = Pruning(**{name: stored[name] for name in Pruning.__dataclass_fields__})
-        for name in ("config", "result", "images_sha256"):
-            found.source[name]
-    except (KeyError, TypeError) as problem:
+    where = folder / PRUNING
+    require_kinds(stored, PRUNED, where, required=[*PRUNED])
+    require_kinds(stored["source"], PRUNED_RUN, f"{where}, source", required=[*PRUNED_RUN])
+    require_kinds(stored["thresholds"], dict.fromkeys(stored["thresholds"], float), where)
+    for name, listed in (("kept", stored["kept"]), ("removed", [stored["removed"]])):
+        if not all(isinstance(layer, list) and all(map(_is_count, layer)) for layer in listed):
+            raise ValueError(
+                f"{where}: {name} is {shown(stored[name])}, but expected numbers of heads for each "
+                "layer; it was damaged, or written by another version: prune again into a new "
+                "folder"
+            )
+    if not len(stored["kept"]) == len(stored["removed"]) == len(encoder_settings(folder).heads):
         raise ValueError(
-            f"{folder / PRUNING} does not say what was pruned ({problem!r}); it was damaged, "
-            "or written by another version: prune again into a new folder"
-        ) from problem
-    return found
+            f"{where} speaks of {len(stored['kept'])} and {len(stored['removed'])} layers, but "
+            f"expected the {len(encoder_settings(folder).heads)} of the model; prune again into a "
+            "new folder"
+        )
+    return Pruning(**{name: stored[name] for name in PRUNED})
+
+
+def _is_count(value: object) -> bool:
+    return type(value) is int and value >= 0

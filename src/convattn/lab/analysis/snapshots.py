@@ -12,11 +12,17 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Float
 
+from convattn.files import shown
 from convattn.lab.analysis.run_summary import encoder_settings, read_summary
 from convattn.lab.training.snapshots import read_snapshot, snapshot_epochs
 
 Layer = dict[str, np.ndarray]
 Query = tuple[int, int]
+SHAPES: dict[str, tuple[int | None, ...]] = {  # behind the heads; None for an odd number of shifts
+    "scores": (None, None),
+    "centers": (2,),
+    "root_precision": (2, 2),
+}
 
 
 def require_snapshots(path: Path) -> list[int]:
@@ -46,11 +52,40 @@ def read_layers(path: Path, epoch: int | None = None) -> tuple[int, list[Layer]]
         tested = read_summary(path).tested_epoch
         wanted = epochs[-1] if tested is None else tested
         epoch = min(epochs, key=lambda each: (abs(each - wanted), -each))
-    layers: list[Layer] = [{} for _ in encoder_settings(path).heads]
+    heads = encoder_settings(path).heads
+    layers: list[Layer] = [{} for _ in heads]
+    names = {f"layer{number}": layer for number, layer in enumerate(layers, 1)}
     for name, array in read_snapshot(path, epoch).items():
         layer, _, part = name.partition(".")
-        layers[int(layer.removeprefix("layer")) - 1][part] = array
+        if layer not in names:
+            raise _damaged(path, epoch, f"{shown(name)} is of no layer of {len(layers)}")
+        names[layer][part] = array
+    for number, (count, parts) in enumerate(zip(heads, layers, strict=True), 1):
+        for part, sides in SHAPES.items():
+            found = parts.get(part)
+            if found is None and part == "scores":
+                raise _damaged(path, epoch, f"layer{number}.{part} is missing")
+            if found is not None and not _fits(found, (count, *sides)):
+                raise _damaged(path, epoch, f"layer{number}.{part} is {found.dtype} {found.shape}")
     return epoch, layers
+
+
+def _fits(array: np.ndarray, sides: tuple[int | None, ...]) -> bool:
+    """Whether it holds floats, and its sides are those, or odd where they are those of shifts."""
+    return (
+        array.dtype.kind == "f"
+        and array.ndim == len(sides)
+        and all(
+            s == w or (w is None and s % 2 == 1) for s, w in zip(array.shape, sides, strict=True)
+        )
+    )
+
+
+def _damaged(path: Path, epoch: int, what: str) -> ValueError:
+    return ValueError(
+        f"{path}: in the snapshot of epoch {epoch}, {what}, but expected floats of each head, as "
+        "its settings say; the file was damaged: give another --epoch, or train the run anew"
+    )
 
 
 def spread_epochs(epochs: Sequence[int], count: int) -> list[int]:

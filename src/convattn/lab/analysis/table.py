@@ -8,13 +8,14 @@ from typing import Any, NamedTuple
 
 from rich.table import Table
 
+from convattn.files import shown
 from convattn.lab.analysis.prune import LEAST_EIGENVALUE, MOST_CONDITION
 from convattn.lab.analysis.run_summary import RunSummary, percent, read_pruning, read_summary
 from convattn.lab.models.settings import EncoderSettings, ResNetSettings
 from convattn.lab.models.sizes import abstract_model, flop_count, parameter_count
 from convattn.lab.records.experiments import differences, paper_settings
 from convattn.lab.runs.directory import RunDirectory
-from convattn.lab.settings import to_json
+from convattn.lab.settings import LARGEST_SIDE, to_json
 from convattn.ledger.images.cifar10_slice import SIDE
 
 PRUNED = (7, 5, 8, 7, 3, 9)  # 9 heads in each layer, without [2, 4, 1, 2, 6, 0]
@@ -28,6 +29,7 @@ PRINTED: tuple[tuple[EncoderSettings | ResNetSettings, float], ...] = (
 )
 PAPER_THRESHOLDS = {"largest": LEAST_EIGENVALUE, "condition": MOST_CONDITION}
 A_FEW = 30  # epochs after pruning, "a few" in the paper
+MOST_CLASSES = 256  # a label is one byte
 COLUMNS = ("run", "accuracy", "paper", "parameters", "FLOPs", "FLOPs with A·X", "images", "remarks")
 
 
@@ -109,13 +111,20 @@ def _read_shape(path: Path) -> _ImageShape:
     """What the sizes of a run's model depend on."""
     images = RunDirectory(path).read_images()
     try:
-        height, width = images["size"]
-        return _ImageShape(images["classes"], (height, width))
+        size, classes = images["size"], images["classes"]
     except KeyError as missing:
         raise ValueError(
             f"run.json of {path} does not say {missing} of its images, so that the sizes of the "
             "model are not known; the run was made by an earlier version"
         ) from missing
+    sides = [side for side in size if type(side) is int and 1 <= side <= LARGEST_SIDE]
+    if len(sides) != 2 or sides != size or not 1 <= classes <= MOST_CLASSES:
+        raise ValueError(
+            f"run.json of {path} says that its images have the size {shown(size)} and {classes} "
+            f"classes, but expected two sides of 1 to {LARGEST_SIDE:,} pixels and 1 to "
+            f"{MOST_CLASSES} classes; the file was damaged: put the one back that the run wrote"
+        )
+    return _ImageShape(classes, (sides[0], sides[1]))
 
 
 def _printed_accuracy(run: RunSummary, shape: _ImageShape) -> float | None:

@@ -12,6 +12,7 @@ within the compressed pixels: only damage that keeps it from decoding is noticed
 
 import io
 import os
+import struct
 import zlib
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -28,6 +29,8 @@ SUFFIXES = (".jpg", ".jpeg", ".png")
 SPLITS = ("train", "test")
 JPEG_FORMATS = ("JPEG", "MPO")  # a JPEG file that holds further pictures is "MPO" for Pillow
 PNG_HEADER, PNG_DEPTH = slice(12, 16), 24  # the first chunk's name; its ninth byte
+PNG_SIZE = slice(16, 24)  # width and height
+PNG_CHANNELS = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}  # by the tenth byte, the type of its colours
 PNG_INTERLACED = 28  # its thirteenth; then the pixels come in these passes: first, and steps
 ADAM7 = (
     *((0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4)),
@@ -162,8 +165,8 @@ def _decode(name: str, content: bytes) -> tuple[UInt8[np.ndarray, "height width 
     try:
         with Image.open(io.BytesIO(content), formats=("JPEG", "PNG")) as image:
             obstacle = _obstacle(image, content)
-            if not obstacle and image.format == "PNG" and not _has_all_rows(image, content):
-                raise ValueError("it holds fewer pixels than its header says")
+            if not obstacle and image.format == "PNG":
+                require_all_rows(content)
             pixels = None if obstacle else np.asarray(image.convert("RGB"))
             orientation = image.getexif().get(ORIENTATION, UPRIGHT)
             lossy = image.format in JPEG_FORMATS
@@ -198,10 +201,19 @@ def _obstacle(image: Any, content: bytes) -> str | None:
     return None
 
 
-def _has_all_rows(image: Any, content: bytes) -> bool:
-    """Whether a PNG's compressed rows are as many bytes as its size asks for."""
-    width, height = image.size
-    bits = content[PNG_DEPTH] * len(image.getbands())
+def require_all_rows(content: bytes) -> None:
+    """Refuse a PNG with fewer bytes of rows than its size asks for; Pillow would fill them in.
+
+    Args:
+        content: The file, which Pillow has opened.
+
+    Raises:
+        ValueError: As described above.
+    """
+    if len(content) <= PNG_INTERLACED or content[PNG_HEADER] != b"IHDR":
+        raise ValueError("it does not begin with its header")
+    width, height = struct.unpack(">II", content[PNG_SIZE])
+    bits = content[PNG_DEPTH] * PNG_CHANNELS.get(content[PNG_DEPTH + 1], 1)
     passes = ADAM7 if content[PNG_INTERLACED] else ((0, 0, 1, 1),)
     expected = 0
     for left, top, step, down in passes:
@@ -213,4 +225,5 @@ def _has_all_rows(image: Any, content: bytes) -> bool:
         if content[start + 4 : start + 8] == b"IDAT":
             packed.append(content[start + 8 : start + 8 + length])
         start += length + 12
-    return len(zlib.decompressobj().decompress(b"".join(packed), expected)) == expected
+    if len(zlib.decompressobj().decompress(b"".join(packed), expected)) < expected:
+        raise ValueError("it holds fewer pixels than its header says")

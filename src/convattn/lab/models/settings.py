@@ -10,13 +10,27 @@ from typing import Annotated, Literal
 from pydantic import Field
 from tyro.conf import Suppress
 
-from convattn.lab.settings import Count, Counts, Natural, Odd, Rate, settings
+from convattn.lab.settings import (
+    LARGEST_SIDE,
+    LARGEST_WIDTH,
+    MOST_LAYERS,
+    Layers,
+    Odd,
+    Rate,
+    Side,
+    Sides,
+    Stages,
+    Width,
+    Widths,
+    settings,
+)
 
 Encoding = Literal["quadratic", "gaussian", "learned", "content"]
 Operator = Literal["convolution", "sac", "msac"]
 Mixing = Literal["attention", "convolution"]
 Border = Literal["zero", "mean"]
 Variance = Annotated[float, Field(ge=0, le=1e6)]
+Heads = Annotated[int, Field(ge=0, le=LARGEST_WIDTH)]
 Epsilon = Annotated[float, Field(ge=1e-12, le=1)]
 
 
@@ -31,16 +45,16 @@ class EncoderSettings:
     encoding: Encoding = "quadratic"
     """Isotropic Gaussians, general Gaussians, learned tables, or learned tables and content."""
 
-    heads: Annotated[tuple[Natural, ...], Field(min_length=1)] = (9,) * 6
+    heads: Annotated[tuple[Heads, ...], Field(min_length=1, max_length=MOST_LAYERS)] = (9,) * 6
     """Heads of each layer, so that there are as many layers; 0 leaves a layer its bias alone."""
 
-    width: Count = 400
+    width: Width = 400
     """Features of a token."""
 
-    inner: Count = 512
+    inner: Width = 512
     """Features inside the feed-forward part."""
 
-    downsampling: Count = 2
+    downsampling: Side = 2
     """Side of the squares of pixels that become one token."""
 
     dropout: Rate = 0.1
@@ -86,10 +100,10 @@ class ResNetSettings:
         default="resnet", kw_only=True, compare=False
     )
 
-    channels: Counts = (64, 128, 256, 512)
+    channels: Widths = (64, 128, 256, 512)
     """Channels of each stage; every stage but the first halves the sides."""
 
-    blocks: Counts = (2, 2, 2, 2)
+    blocks: Stages = (2, 2, 2, 2)
     """Basic blocks of each stage."""
 
     def __post_init__(self) -> None:
@@ -111,25 +125,25 @@ class SelfAttentiveResNetSettings:
     operator: Operator = "sac"
     """What stands in the blocks: a convolution, SAC, or MSAC."""
 
-    channels: Counts = (16, 32)
+    channels: Widths = (16, 32)
     """Channels of each stage; every stage halves the sides."""
 
-    blocks: Counts = (2, 1)
+    blocks: Stages = (2, 1)
     """Basic blocks of each stage, two operators each."""
 
-    stem_stride: Count = 2
+    stem_stride: Side = 2
     """By how much the stem makes the sides smaller; attention costs their fourth power."""
 
     kernel_size: Odd = 3
     """K of convolutions and of SAC; odd."""
 
-    scales: Counts = (1, 3)
+    scales: Sides = (1, 3)
     """Sides of the square filters of MSAC."""
 
-    heads: Count = 2
+    heads: Width = 2
     """C of each SAC; of MSAC in each scale."""
 
-    key_features: Count = 8
+    key_features: Width = 8
     """d_a of a head."""
 
     center_bias: Annotated[float, Field(ge=-100, le=100)] = 0.0
@@ -160,16 +174,16 @@ class VisionTransformerSettings:
     mixing: Mixing = "attention"
     """What mixes the tokens of a layer: attention, or a convolution of the unpatchified image."""
 
-    depth: Count = 6
+    depth: Layers = 6
     """Layers."""
 
-    width: Count = 768
+    width: Width = 768
     """Features of a token."""
 
-    inner: Count = 3072
+    inner: Width = 3072
     """Features inside the feed-forward part."""
 
-    patch_size: Count = 16
+    patch_size: Side = 16
     """P: side of the squares of pixels that become one token."""
 
     projection: Literal["learned", "identity"] = "identity"
@@ -182,10 +196,10 @@ class VisionTransformerSettings:
     """What a convolution reads outside the image: zeros, or in every pixel of a patch that is not
     there that pixel of the mean of all patches, which is what attention without a ring sees."""
 
-    heads: Count = 9
+    heads: Width = 9
     """Of a layer of attention."""
 
-    head_width: Count | None = None
+    head_width: Width | None = None
     """Features of a head's queries, keys and values; the width if not given, as in L21."""
 
     position: Literal["relative", "absolute", "rotary"] = "relative"
@@ -196,7 +210,7 @@ class VisionTransformerSettings:
     """Of rotary positions: pair j of a quarter of a head's features turns by base^(-4j/d) radians a
     token on its axis."""
 
-    ring: Natural = 0
+    ring: Annotated[int, Field(ge=0, le=LARGEST_SIDE)] = 0
     """Zero tokens laid around the grid in attention, without which no border is zero-padded."""
 
     pooling: Literal["mean", "class"] = "mean"
@@ -264,22 +278,22 @@ class LanguageModelSettings:
     operator: Mixing = "attention"
     """What mixes the positions: self-attentive convolutions, or ordinary ones."""
 
-    scales: Counts = (1, 2, 3)
+    scales: Sides = (1, 2, 3)
     """Widths of the filters; 1 alone is ordinary causal self-attention."""
 
-    width: Count = 64
+    width: Width = 64
     """Features of a position."""
 
-    depth: Count = 2
+    depth: Layers = 2
     """Layers."""
 
-    heads: Count = 2
+    heads: Width = 2
     """Of each scale."""
 
-    key_features: Count = 16
+    key_features: Width = 16
     """Of a head's queries and keys."""
 
-    inner: Count = 128
+    inner: Width = 128
     """Features inside the feed-forward part."""
 
     dropout: Rate = 0.0
@@ -299,25 +313,25 @@ class SimilaritySettings:
     segments: Literal["add", "concatenate", "none"] = "add"
     """x^seg and z^seg, added or concatenated before the first layer of MSAC; or none."""
 
-    segment_features: Count = 4
+    segment_features: Width = 4
     """Channels of segments that are concatenated."""
 
-    gap: Natural | None = None
+    gap: Annotated[int, Field(ge=0, le=LARGEST_SIDE)] | None = None
     """Zero columns between the images; by default the fewest that keep the filters from mixing."""
 
-    channels: Annotated[int, Field(ge=1, multiple_of=2)] = 24
+    channels: Annotated[int, Field(ge=1, le=LARGEST_WIDTH, multiple_of=2)] = 24
     """Of the layers; half of it after the first convolution of the stem."""
 
-    depth: Count = 2
+    depth: Layers = 2
     """Layers of MSAC."""
 
-    scales: Counts = (1, 3)
+    scales: Sides = (1, 3)
     """Sides of the square filters."""
 
-    heads: Count = 2
+    heads: Width = 2
     """Of each scale."""
 
-    key_features: Count = 8
+    key_features: Width = 8
     """Of a head's queries and keys."""
 
     def __post_init__(self) -> None:
@@ -329,6 +343,8 @@ class SimilaritySettings:
 
 
 def _same_stages(channels: tuple[int, ...], blocks: tuple[int, ...]) -> None:
+    if sum(blocks) > MOST_LAYERS:
+        raise ValueError(f"blocks={blocks}, but expected at most {MOST_LAYERS} in all")
     if len(channels) != len(blocks):
         raise ValueError(
             f"channels={channels} and blocks={blocks}, but expected as many of the one as of the "

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
+from convattn.files import shown
 from convattn.lab.models.settings import EncoderSettings
 from convattn.lab.records.experiments import (
     ATTENTION,
@@ -144,9 +145,15 @@ def read_record(path: Path, command: str, recorded_by: str) -> dict[str, Any]:
     try:
         record = json.loads(path.read_text())
     except (ValueError, RecursionError) as problem:
-        raise EvidenceFailed(f"{path.name} is no record of a run ({problem!r})") from problem
+        raise EvidenceFailed(
+            f"{path.name} is no record of a run ({str(problem)[:200]}); write it again with "
+            f"`{recorded_by}`"
+        ) from problem
     if not isinstance(record, dict):
-        raise EvidenceFailed(f"{path.name} is no record of a run, but {record!r}")
+        raise EvidenceFailed(
+            f"{path.name} is no record of a run, but {shown(record)}; write it again with "
+            f"`{recorded_by}`"
+        )
     return record
 
 

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from convattn.files import read_file, write_inside
+from convattn.files import read_file, shown, write_inside
 from convattn.lab.runs.settings import RunSettings, settings_from_json
 from convattn.lab.settings import to_json
 from convattn.lab.training.metrics import Kinds, require_kinds
@@ -35,6 +35,18 @@ IMAGES: Kinds = {
     **dict.fromkeys(("train", "validation", "test", "classes"), int),
     "size": list,
 }
+DAMAGED_FILE = "the file was damaged: put back what was there, or take another folder"
+CONVERTED: dict[str, Kinds] = {
+    "source": {"config": dict},
+    "conversion": {
+        **dict.fromkeys(("kind", "content", "border"), str),
+        **{"logit": float, "leak": float, "heads": int},
+    },
+    "check": {"images": int, "seen": float, "bound": float},
+    "test": {"images": int, "changed": int, "before": float, "after": float},
+    "gradients": {},
+}
+GRADIENTS: Kinds = {"norm": float, "zeros": int, "parameters": int}
 ENDED: Kinds = {
     "status": str,
     **dict.fromkeys(("step", "steps", "test_images", "parameters"), int),
@@ -104,12 +116,29 @@ class RunDirectory:
         return hashlib.sha256(read_file(path)).hexdigest() if path.exists() else None
 
     def read_pruning(self) -> dict[str, Any] | None:
-        """What pruning another run did, or None if this one was not made by that."""
+        """What pruning another run did, unchecked, or None if this one was not made by that.
+
+        Raises:
+            ValueError: If it holds no JSON object.
+        """
         return self._optional(PRUNING)
 
     def read_conversion(self) -> dict[str, Any] | None:
-        """How the parameters were converted, or None if this run was not made by that."""
-        return self._optional(CONVERSION)
+        """How the parameters were converted, or None if this run was not made by that.
+
+        Raises:
+            ValueError: If it is damaged.
+        """
+        found = self._optional(CONVERSION)
+        if found is not None:
+            where = self.path / CONVERSION
+            require_kinds(found, dict.fromkeys(CONVERTED, dict), where, required=[*CONVERTED])
+            for name, kinds in CONVERTED.items():
+                require_kinds(found[name], kinds, f"{where}, {name}", required=[*kinds])
+            for name, group in found["gradients"].items():
+                require_kinds({name: group}, {name: dict}, f"{where}, gradients")
+                require_kinds(group, GRADIENTS, f"{where}, {name[:100]}", required=[*GRADIENTS])
+        return found
 
     def write_settings(self, settings: Any) -> None:
         """Write `config.json`, in a folder that is made if it is missing."""
@@ -145,9 +174,9 @@ def read_json(path: Path, kind: str = "run") -> dict[str, Any]:
             "that a script of experiments/ has written, or a new folder"
         ) from error
     except (ValueError, RecursionError) as error:  # no JSON, no UTF-8, or endless brackets
-        raise ValueError(f"{path} is no JSON ({error}); the file was damaged") from error
+        raise ValueError(f"{path} is no JSON ({str(error)[:200]}); {DAMAGED_FILE}") from error
     if not isinstance(found, dict):
-        raise ValueError(f"{path} holds no JSON object; the file was damaged")
+        raise ValueError(f"{path} is {shown(found)}, but expected an object; {DAMAGED_FILE}")
     return found
 
 

@@ -40,10 +40,10 @@ from convattn.lab.training.settings import TrainingSettings
 from convattn.lab.training.snapshots import Snapshot
 from convattn.lab.training.state import with_named_arrays
 from convattn.lab.training.trainer import check_examples, train
+from convattn.temporary import is_beside
 
 # What a run writes before its settings; with these alone a folder holds no run yet.
 BEFORE_SETTINGS = (LOCK, INITIAL, PRUNING, CONVERSION, RUN)
-HALF_WRITTEN = tuple(f".{name}." for name in (CONFIG, *BEFORE_SETTINGS[1:]))
 ELSEWHERE = "images.source"  # another machine may have the same images in another place
 BUNDLED = ", bundled; --data or --download takes others"
 
@@ -195,7 +195,7 @@ def check_folder(folder: Path, settings: Any) -> None:
         if place.exists() and not place.is_dir():
             raise ValueError(f"{place} is a file, but the folder of a run was expected")
     if not folder.is_dir() or all(
-        child.name in BEFORE_SETTINGS or child.name.startswith(HALF_WRITTEN)
+        child.name in BEFORE_SETTINGS or is_beside(child.name, (CONFIG, *BEFORE_SETTINGS))
         for child in folder.iterdir()
     ):
         return

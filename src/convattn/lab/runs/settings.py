@@ -8,11 +8,11 @@ from pydantic import Field
 
 from convattn.lab.models.settings import EncoderSettings, VisionModelSettings
 from convattn.lab.settings import (
+    LARGEST_SIDE,
     Alpha,
-    Count,
     Fraction,
-    Natural,
     Rate,
+    Side,
     from_json,
     settings,
 )
@@ -31,7 +31,7 @@ class ImageSettings:
     """What --data names; the bundled slice of CIFAR-10 if not given."""
     classes: Literal["fine", "coarse"] = "fine"
     """Of CIFAR-100: its 100 classes or its 20."""
-    crop: Natural = 4
+    crop: Annotated[int, Field(ge=0, le=LARGEST_SIDE)] = 4
     """Training pictures are padded by so many pixels and cropped at random; 0 for none."""
     flip: bool = True
     """Half of the training pictures are mirrored."""
@@ -39,7 +39,7 @@ class ImageSettings:
     """The fraction of the training images that is split off for validation, by class."""
     share: Annotated[float, Field(gt=0, le=1)] = 1.0
     """The fraction of the other training images that is trained on, by class; 1 for all."""
-    resize: Count | None = None
+    resize: Side | None = None
     """The side in pixels to which all pictures are brought, for training and evaluation."""
     rand_augment: Annotated[float, Field(ge=0, le=10)] = 0.0
     """RandAugment's mean magnitude, up to 10, of two operations; 0 for none, in DeiT 9."""

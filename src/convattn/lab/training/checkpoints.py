@@ -9,10 +9,15 @@ it is not restored.
 import contextlib
 import hashlib
 import json
+import logging
+import os
+import re
 import shutil
+import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +25,7 @@ import jax
 import numpy as np
 import orbax.checkpoint as ocp
 
+from convattn.files import most_unpacked
 from convattn.lab.training.failures import CheckpointNotWritten, NoWholeCheckpoint
 from convattn.lab.training.state import (
     TrainState,
@@ -30,6 +36,9 @@ from convattn.lab.training.state import (
 
 CHECKPOINTS, BEST = "checkpoints", "best"  # in the folder of a run
 DAMAGED = "damaged"
+STEP = re.compile(r"0|[1-9][0-9]{0,17}")  # the name of a checkpoint's folder
+CLOSED = "Event loop is closed"
+LONGEST_REASON = 300  # characters; TensorStore's can be pages
 ARRAYS, RECORD, SEAL = "arrays", "record", "seal"
 # What Orbax, and the reading below, raise for files that are missing, cut off or changed.
 DAMAGE = (ValueError, LookupError, TypeError, AttributeError, FileNotFoundError)
@@ -45,6 +54,10 @@ UNREAD = (
     "UNAVAILABLE",
     "UNKNOWN",
 )
+
+
+# What has failed in the background is raised where it is waited for; Orbax reports it besides.
+logging.getLogger("absl").addFilter(lambda record: f"{os.sep}orbax{os.sep}" not in record.pathname)
 
 
 class DamagedCheckpoint(UserWarning):
@@ -109,17 +122,27 @@ class CheckpointStore:
                 self._manager.wait_until_finished()
 
     def close(self) -> None:
-        """Wait, and let go of the folder."""
-        if self._manager is not None:
-            self._manager.close()
-            self._manager = None
+        """Wait, and let go of the folder.
+
+        Raises:
+            CheckpointNotWritten: As described above; the folder is let go of all the same.
+        """
+        manager, self._manager = self._manager, None
+        if manager is not None:
+            with self._failing_clearly():
+                try:
+                    manager.close()
+                except Exception:
+                    with contextlib.suppress(Exception):
+                        manager.close()  # the first time it ends where it says what has failed
+                    raise
 
     def steps(self) -> list[int]:
         """The steps of which there is a folder, the newest first."""
         if not self.folder.is_dir():
             return []
         found = (child.name for child in self.folder.iterdir() if child.is_dir())
-        return sorted((int(name) for name in found if name.isdigit()), reverse=True)
+        return sorted((int(name) for name in found if STEP.fullmatch(name)), reverse=True)
 
     def restore_newest(self, like: TrainState, *, set_aside: bool = True) -> Restored | None:
         """The newest state that is whole, or None if there is no checkpoint at all.
@@ -144,7 +167,8 @@ class CheckpointStore:
             except OtherModel:
                 raise
             except DAMAGE as problem:
-                damaged[step] = (str(problem).strip().splitlines() or [type(problem).__name__])[0]
+                reason = (str(problem).strip().splitlines() or [type(problem).__name__])[0]
+                damaged[step] = reason[:LONGEST_REASON]
                 continue
             for number, reason in damaged.items():
                 warnings.warn(
@@ -203,11 +227,31 @@ def read_checkpoint(folder: Path, like: TrainState) -> tuple[dict[str, np.ndarra
             if it could not be read, so that nothing is known of it.
     """
     try:
-        return _read(folder, like)
+        with _quietly():
+            return _read(folder, like)
     except ValueError as problem:
         if str(problem).startswith(tuple(f"{kind}: " for kind in UNREAD)):
             raise OSError(f"{folder} could not be read: {problem}") from problem
         raise
+
+
+@contextlib.contextmanager
+def _quietly() -> Iterator[None]:
+    """Say nothing of what Orbax's event loop is still told when a damaged array has ended it.
+
+    TensorStore's threads report the other arrays to the closed loop, which raises in each of them,
+    where nothing can catch it; they may do so until the process ends, so this stays in place.
+    """
+    before = sys.unraisablehook
+
+    def report(problem: Any) -> None:
+        closed = isinstance(problem.exc_value, RuntimeError) and str(problem.exc_value) == CLOSED
+        if not closed:
+            before(problem)
+
+    sys.unraisablehook = report
+    yield
+    sys.unraisablehook = before  # all arrays were read
 
 
 def _read(folder: Path, like: TrainState) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
@@ -217,12 +261,14 @@ def _read(folder: Path, like: TrainState) -> tuple[dict[str, np.ndarray], dict[s
         record = reader.restore(folder / RECORD)
     if record.pop(SEAL) != seal_of(record):
         raise ValueError("its record was changed")
-    expected = {name: np.zeros(leaf.shape, leaf.dtype) for name, leaf in named_leaves(like)}
-    if record["layout"] != layout(expected):
+    shapes = dict(named_leaves(like))
+    if record["layout"] != layout(shapes):
         raise OtherModel(
             f"{folder} holds the parameters of another model or optimiser; take the settings that "
             "it was made with, or another folder"
         )
+    _require_stored(folder, shapes)
+    expected = {name: np.zeros(leaf.shape, leaf.dtype) for name, leaf in shapes.items()}
     handler = ocp.StandardCheckpointHandler(**alone)
     with contextlib.closing(ocp.Checkpointer(handler, **alone)) as reader:
         template = {name: array for name, array in expected.items() if array.size}
@@ -248,9 +294,23 @@ def seal_of(record: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(record, sort_keys=True).encode()).hexdigest()
 
 
-def layout(arrays: dict[str, np.ndarray]) -> str:
+def _require_stored(folder: Path, shapes: Mapping[str, Any]) -> None:
+    """Refuse arrays that are far larger than their files, before anything is allocated."""
+    files = sum(path.stat().st_size for path in (folder / ARRAYS).rglob("*") if path.is_file())
+    size = sum(prod(leaf.shape) * np.dtype(leaf.dtype).itemsize for leaf in shapes.values())
+    if size > most_unpacked(files):
+        raise ValueError(
+            f"its arrays are said to have {size:,} bytes, but expected at most "
+            f"{most_unpacked(files):,} of files of {files:,}"
+        )
+
+
+def layout(arrays: Mapping[str, Any]) -> str:
     """The SHA-256 of names, types and shapes."""
-    lines = (f"{name}:{array.dtype.str}:{array.shape};" for name, array in sorted(arrays.items()))
+    lines = (
+        f"{name}:{np.dtype(array.dtype).str}:{array.shape};"
+        for name, array in sorted(arrays.items())
+    )
     return hashlib.sha256("".join(lines).encode()).hexdigest()
 
 

@@ -28,7 +28,7 @@ class ProcessesDiffer(ValueError):
     """The processes of a run were not given the same, or do not hold the same any more."""
 
 
-class CheckpointNotWritten(RuntimeError):
+class CheckpointNotWritten(OSError):
     """A checkpoint could not be written; what was written before it is whole."""
 
     def __init__(self, folder: Path, problem: Exception) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from convattn.files import open_inside, read_file, write_inside
+from convattn.files import naming, open_inside, read_file, shown, write_inside
 
 FILE_NAME, TENSORBOARD = "metrics.jsonl", "tensorboard"
 Kinds = Mapping[str, Any]  # of fields: str, int, float (integers, too), list, dict, or with None
@@ -35,10 +35,11 @@ def require_kinds(
         fits = isinstance(value, kind) or (type(value) is int and isinstance(0.0, kind))
         fits = fits and name in found and not isinstance(value, bool)
         if not fits or (type(value) is float and not isfinite(value)):
-            given = repr(value)[:100] if name in found else "missing"
+            given = shown(value) if name in found else "missing"
             raise ValueError(
                 f"{where}: {name} is {given}, but expected {getattr(kind, '__name__', kind)}; the "
-                "file was damaged, or written by another version"
+                "file was damaged, or written by another version: put back what was there, or take "
+                "another folder"
             )
 
 
@@ -61,10 +62,16 @@ def read_metrics(folder: Path) -> list[dict[str, Any]]:
             read = json.loads(line)
         except (ValueError, RecursionError) as error:
             if number < len(lines):
-                raise ValueError(f"{where} is no JSON ({error})") from error
+                raise ValueError(
+                    f"{where} is no JSON ({str(error)[:200]}), but expected the numbers of an "
+                    "epoch; the file was damaged: remove the line, or take another run"
+                ) from error
             break
         if not isinstance(read, dict):
-            raise ValueError(f"{where} is {repr(read)[:100]}, but expected the numbers of an epoch")
+            raise ValueError(
+                f"{where} is {shown(read)}, but expected the numbers of an epoch; the file was "
+                "damaged: remove the line, or take another run"
+            )
         judged = [name for name in read if name.endswith(("_loss", "_accuracy"))]
         kinds = dict.fromkeys(judged, float | None) | {"step": int, "epoch": int}
         require_kinds(read, kinds, where, required=("step",))
@@ -84,23 +91,24 @@ class MetricsLog:
         from tensorboardX.event_file_writer import EventsWriter
         from tensorboardX.proto.event_pb2 import SessionLog
 
-        path = folder / FILE_NAME
+        path = self._path = folder / FILE_NAME
         os.close(open_inside(path))  # a link is refused before anything is read or replaced
         kept = [line for line in read_metrics(folder) if line["step"] <= step]
         write_inside(path, "".join(json.dumps(line) + "\n" for line in kept).encode())
         self._file = os.fdopen(open_inside(path), "a")
         # Each training session writes its own file, in the order of time, whatever the second. Not
         # with SummaryWriter: a thread writes for it, and its flush leaves out what that has not.
-        board = folder / TENSORBOARD
+        board = self._board_folder = folder / TENSORBOARD
         board.mkdir(exist_ok=True)
         self._board = EventsWriter(str(board / "events"), f".{time.time_ns()}")
         self._event(step + 1, session_log=SessionLog(status=SessionLog.START))
 
     def write(self, line: dict[str, Any]) -> None:
         """Add a line, and return when it is on the disk; it must have a `step`."""
-        self._file.write(json.dumps(line) + "\n")
-        self._file.flush()
-        os.fsync(self._file.fileno())
+        with naming(self._path):
+            self._file.write(json.dumps(line) + "\n")
+            self._file.flush()
+            os.fsync(self._file.fileno())
         for name, value in line.items():
             if isinstance(value, int | float) and name not in ("step", "epoch"):
                 self._scalar(name, value, line["step"])
@@ -113,7 +121,8 @@ class MetricsLog:
 
     def flush(self) -> None:
         """Return when TensorBoard's file holds all that was given."""
-        self._board.flush()
+        with naming(self._board_folder):
+            self._board.flush()
 
     def _scalar(self, name: str, value: float, step: int) -> None:
         from tensorboardX.summary import scalar

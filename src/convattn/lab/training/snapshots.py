@@ -1,6 +1,7 @@
 """Snapshots: small summaries of a model, kept at many epochs of a run, as `.npz` files."""
 
 import io
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from convattn.files import read_file, write_inside
 from convattn.networks.weights.formats import read_npz
 
 FOLDER = "snapshots"
+NAME = re.compile(r"epoch-([0-9]{4,9})\.npz")
 Snapshot = Callable[[Any], dict[str, np.ndarray]]  # of a model
 
 
@@ -40,7 +42,8 @@ def write_snapshot(folder: Path, epoch: int, arrays: dict[str, np.ndarray]) -> N
 
 def snapshot_epochs(folder: Path) -> list[int]:
     """The epochs of which there is a snapshot, in order; epoch 0 is before the first step."""
-    return sorted(int(path.stem.split("-")[1]) for path in (folder / FOLDER).glob("epoch-*.npz"))
+    found = (NAME.fullmatch(path.name) for path in (folder / FOLDER).glob("epoch-*.npz"))
+    return sorted(int(match[1]) for match in found if match)
 
 
 def read_snapshot(folder: Path, epoch: int) -> dict[str, np.ndarray]:

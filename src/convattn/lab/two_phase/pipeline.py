@@ -22,6 +22,7 @@ from convattn.lab.settings import changed_fields, to_json
 from convattn.lab.training.metrics import read_metrics
 from convattn.lab.two_phase.convert_run import PhaseOne, begin_phase_two, read_phase_one
 from convattn.lab.two_phase.settings import TwoPhaseSettings, two_phase_from_json
+from convattn.temporary import is_beside
 
 PARTS = ("conversion", "check", "test", "gradients", "seconds")
 SETTINGS, SUMMARY, PHASE_ONE, PHASE_TWO = "two_phase.json", "summary.json", "phase1", "phase2"
@@ -51,7 +52,7 @@ def begin_folder(path: Path, kind: str, settings: Any, read: Callable[[Any], Any
                 f"{', '.join(changed)}); take another folder, or go on with it as it is"
             )
         return True
-    if folder.is_dir() and any(folder.iterdir()):
+    if folder.is_dir() and not all(is_beside(each.name, [path.name]) for each in folder.iterdir()):
         raise ValueError(
             f"{folder} is not empty and holds no {path.name}, so it is not the folder of a {kind}; "
             "take another one"

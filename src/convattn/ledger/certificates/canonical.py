@@ -2,10 +2,11 @@
 
 import hashlib
 import json
-import os
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
+
+from convattn.files import write_file
 
 SCHEMA = "convattn-certificate/1"
 CONVENTIONS = {
@@ -58,9 +59,4 @@ def certificate(claim: str, kind: str, statement: str, body: dict[str, Any]) -> 
 
 def write(value: dict[str, Any], path: Path) -> None:
     """Write a certificate beside its place, then move it there: never half a file."""
-    beside = path.with_name(path.name + ".part")
-    try:
-        beside.write_text(canonical(value) + "\n", encoding="ascii")
-        os.replace(beside, path)
-    finally:
-        beside.unlink(missing_ok=True)
+    write_file(path, (canonical(value) + "\n").encode("ascii"))

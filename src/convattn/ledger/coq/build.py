@@ -5,6 +5,7 @@ Make compiles what is older than its source. What a compiled file is of, and its
 or is not the one that is recorded, is removed before the next build.
 """
 
+import errno
 import json
 import os
 import re
@@ -16,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from convattn.files import write_file
+from convattn.files import naming, write_file
 from convattn.ledger.coq.rules import closure
 from convattn.ledger.coq.sources import Failure, Project, digest
 
@@ -149,6 +150,7 @@ def build(
 
     Raises:
         ForeignFiles: If ``output/coq/`` has Coq files of someone else's.
+        OSError: If the disk is full, or may not be written.
     """
     key = digest(json.dumps([coq.version, sorted(coq.packages.items()), project.warnings]).encode())
     requires = closure(project)
@@ -157,6 +159,7 @@ def build(
     if only is not None:
         wanted = sorted(set(only).union(*(requires[file] for file in only)))
     text, taken = _make(project, output, jobs, wanted, finished)
+    refuse_unwritten(text, output)
     errors: dict[str, Failure] = {}
     for match in _ERROR.finditer(text):
         words = " ".join(match["said"].split())
@@ -227,12 +230,13 @@ def _prepare(
         if not stays or found.is_symlink():
             found.unlink()
     tree.mkdir(parents=True, exist_ok=True)
+    _record(output, key, recorded)  # before the copies: it says that they are ours
     for file in project.files:
         copy, content = tree / file, project.sources[file]
         copy.parent.mkdir(parents=True, exist_ok=True)
         if not copy.is_file() or copy.read_bytes() != content:
-            copy.write_bytes(content)
-    _record(output, key, recorded)
+            with naming(copy):
+                copy.write_bytes(content)
     return recorded
 
 
@@ -245,9 +249,10 @@ def _make(
 ) -> tuple[str, dict[str, float]]:
     """Run the build; what it says, and the seconds of each file that was compiled."""
     tree, timed = output / "coq", output / "timed"
-    timed.write_text(_TIMED.format(limit=LIMIT))
+    with naming(timed):
+        timed.write_text(_TIMED.format(limit=LIMIT))
     timed.chmod(0o755)
-    dropped = ("MAKE", "MFLAGS", "TIM", "OTHERFLAGS", "VERBOSE", "COQ")
+    dropped = ("MAKE", "GNUMAKE", "MFLAGS", "TIM", "OTHERFLAGS", "VERBOSE", "COQ")
     environment = {
         name: value
         for name, value in os.environ.items()
@@ -260,7 +265,8 @@ def _make(
     )
     if made.returncode:
         return made.stderr, {}
-    (tree / ".Makefile.coq.d").unlink(missing_ok=True)  # it may name a file that is gone
+    for name in (".Makefile.coq.d", "Makefile.coq.local", "Makefile.coq.local-late"):
+        (tree / name).unlink(missing_ok=True)  # make would read them: of another run, or a stranger
     words = ["make", "-f", "Makefile.coq", "--keep-going", f"-j{jobs}", "--output-sync=target"]
     words += ["--no-print-directory", "TIMECMD=../timed"]
     words += [f"{file}o" for file in wanted]
@@ -291,6 +297,22 @@ def _make(
         process.wait()
         raise
     return "".join(said), taken
+
+
+def refuse_unwritten(said: str, output: Path) -> None:
+    """Refuse to go on where Coq could not write: that says nothing of the proofs.
+
+    Args:
+        said: By Coq and its build.
+        output: Where they wrote.
+
+    Raises:
+        OSError: As described above.
+    """
+    for number in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS):
+        if os.strerror(number) in said:
+            reason = f"{os.strerror(number)}: Coq could not write; make room and run again"
+            raise OSError(number, reason, str(output))
 
 
 def _record(output: Path, key: str, entries: dict[str, dict[str, Any]]) -> None:

@@ -11,6 +11,8 @@ import subprocess
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
+from convattn.files import naming
+from convattn.ledger.coq.build import refuse_unwritten
 from convattn.ledger.coq.sources import Project
 
 _CLOSED = "Closed under the global context"
@@ -33,16 +35,19 @@ class Kernel:
         """The answer to each question.
 
         Raises:
-            RuntimeError: If Coq refuses one.
+            RuntimeError: If Coq refuses one; `OSError` if the disk is full.
         """
         shutil.rmtree(self._folder, ignore_errors=True)
         self._folder.mkdir(parents=True)
         lines = [*before, *(f'Redirect "{n}" {question}.' for n, question in enumerate(questions))]
-        (self._folder / "query.v").write_text("\n".join(lines) + "\n", "utf-8")
+        query = self._folder / "query.v"
+        with naming(query):
+            query.write_text("\n".join(lines) + "\n", "utf-8")
         done = subprocess.run(
             self._words, cwd=self._folder, capture_output=True, text=True, check=False
         )
         if done.returncode:
+            refuse_unwritten(done.stderr, self._folder)
             raise RuntimeError(f"Coq does not answer: {' '.join(done.stderr.split())}")
         answers = [self._folder / f"{number}.out" for number in range(len(questions))]
         return [answer.read_text("utf-8", "replace") for answer in answers]

@@ -13,8 +13,12 @@ from pathlib import PurePosixPath
 from convattn.ledger.coq.sources import Failure, Project, Sentence, blank, sentences
 
 SUPPORT = ("foundation", "bridge")
+_QUALIFIED = r"[A-Za-z_][\w']*(?:\.[A-Za-z_][\w']*)*"
 _ALLOWED = re.compile(
-    r"(?:From\s+\S+\s+)?Require\b|(?:Import|Export|Section|End|Arguments)\b|Open\s+Scope\b|"
+    # plain names alone: else Coq might require a file that `required` does not see
+    rf"(?:(?:From\s+{_QUALIFIED}\s+)?Require(?:\s+(?:Import|Export))?|Import|Export)"
+    rf"(?:\s+{_QUALIFIED})+\s*\.\Z|"
+    r"(?:Section|End|Arguments)\b|Open\s+Scope\b|"
     r"Implicit\s+Types?\b|(?:Variables?|Hypothesis|Hypotheses)\b|(?:Lemma|Theorem)\b|"
     r"Set\s+Implicit\s+Arguments\s*\.|Unset\s+(?:Strict\s+Implicit|Printing\s+Implicit\s+Defensive)"
     r"\s*\.|(?:Definition|Fixpoint|Record|Canonical|Let|Notation)\b(?=.*:=)|"

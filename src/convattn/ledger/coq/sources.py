@@ -1,5 +1,6 @@
 """The Coq sources as they stand on the disk, and the surface of their language."""
 
+import errno
 import hashlib
 import os.path
 import re
@@ -8,6 +9,7 @@ from functools import lru_cache
 from pathlib import Path, PurePosixPath
 
 PROJECT, LOCK = "_CoqProject", "definitions.lock.json"
+_MODULE = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 _OPTIONS = re.compile(r"-Q\s+\.\s+(\w+)(?:\s+-arg\s+-w\s+-arg\s+([\w,+-]+))?")
 _END = re.compile(r"(?:(?<!\.)\.|(?<=\.\.)\.)(?=\s|\Z)")
 
@@ -96,19 +98,29 @@ def read_project(directory: Path) -> Project:
     """Read every ``.v`` file of a folder, ``_CoqProject`` and the lock; hidden files are left out.
 
     Raises:
-        UnreadableSource: If one of them is a folder, a dangling link or may not be read.
+        UnreadableSource: If one of them is no file (a folder, a pipe, a dangling link), may not be
+            read, or is a ``.v`` file that is not named as a module.
     """
     paths = sorted(directory.rglob("*.v"))
     paths += [directory / name for name in (PROJECT, LOCK) if os.path.lexists(directory / name)]
     sources: dict[str, bytes] = {}
     for path in paths:
         parts = path.relative_to(directory).parts
-        if not any(part.startswith(".") for part in parts):
-            try:
-                sources["/".join(parts)] = path.read_bytes()
-            except OSError as error:
-                reason = f"cannot be read ({error.strerror}); make it a file that can, or remove it"
-                raise UnreadableSource(f"{path} {reason}") from error
+        if any(part.startswith(".") for part in parts):
+            continue
+        modules = [*parts[:-1], path.stem] if path.suffix == ".v" else []
+        if odd := [name for name in modules if not _MODULE.fullmatch(name)]:
+            raise UnreadableSource(
+                f"{str(path)!r} has the part {odd[0]!r}, and make and its shell might take it for "
+                "more than a name; rename it: ASCII letters, digits and _"
+            )
+        try:
+            if path.exists() and not (path.is_file() or path.is_dir()):
+                raise OSError(errno.ENODEV, "a pipe or a device")  # which may never end
+            sources["/".join(parts)] = path.read_bytes()
+        except OSError as error:
+            reason = f"cannot be read ({error.strerror}); make it a file that can, or remove it"
+            raise UnreadableSource(f"{path} {reason}") from error
     if PROJECT not in sources:
         return Project(sources)
     options = _OPTIONS.fullmatch(sources[PROJECT].decode("utf-8", "replace").strip())

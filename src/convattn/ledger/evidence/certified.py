@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from convattn.files import read_file
 from convattn.ledger.certificates.catalogue import SIZES
 from convattn.ledger.claim import Evidence, EvidenceFailed, Level, Run
 
@@ -37,8 +38,9 @@ def certified(
     Args:
         claim: The id; the files are `CLAIM-PATTERN.json` and must name this claim inside.
         pattern: A glob for the rest of the file name.
-        cases: For each case, some certificate must have these entries in its body. File names prove
-            nothing; the bodies are what the checker accepted.
+        cases: For each case, some certificate must have these entries in its body, and stride and
+            dilation 1 where the case names no other. File names prove nothing; the bodies are what
+            the checker accepted.
         name: The name of the evidence.
         kind: What each certificate must be a certificate of.
 
@@ -53,6 +55,7 @@ def certified(
 
     def check(run: Run) -> str:
         from convattn_check import check as judge
+        from convattn_check.reading import LARGEST_FILE
 
         paths = sorted(Path(run.certificates).glob(f"{claim}-{pattern}.json"))
         if not paths:
@@ -62,7 +65,7 @@ def certified(
             )
         bodies = []
         for path in paths:
-            text = path.read_bytes()
+            text = read_file(path, LARGEST_FILE + 1)
             verdict = judge(text)
             if not verdict.accepted:
                 raise EvidenceFailed(f"{path.name} rejected ({verdict.code}): {verdict.reason}")
@@ -76,7 +79,7 @@ def certified(
                 )
             bodies.append(certificate["body"])
         for case in cases:
-            if not any(all(body.get(key) == case[key] for key in case) for body in bodies):
+            if not any(_has(body, case) for body in bodies):
                 raise EvidenceFailed(
                     f"none of the {len(paths)} certificates has {dict(case)}; write them anew with "
                     "python -m convattn.ledger.certificates"
@@ -89,6 +92,12 @@ def certified(
         check,
         assumes="Python's integers and fractions",
     )
+
+
+def _has(body: Mapping[str, Any], case: Mapping[str, Any]) -> bool:
+    """Whether a body is of a case; one of another stride says less of its size."""
+    plain = {key: [1] * len(body[key]) for key in ("stride", "dilation") if key in body}
+    return all(body.get(key) == value for key, value in {**plain, **case}.items())
 
 
 def certified_identities(claim: str, name: str, *identities: str, pattern: str = "*") -> Evidence:
@@ -104,8 +113,9 @@ def print_counterexample(run: Run, file_name: str) -> str:
         EvidenceFailed: Where the checker rejects it.
     """
     from convattn_check import check as judge
+    from convattn_check.reading import LARGEST_FILE
 
-    text = (Path(run.certificates) / file_name).read_bytes()
+    text = read_file(Path(run.certificates) / file_name, LARGEST_FILE + 1)
     verdict = judge(text)
     if not verdict.accepted:
         raise EvidenceFailed(f"{file_name} rejected ({verdict.code}): {verdict.reason}")

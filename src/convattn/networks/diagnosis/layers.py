@@ -33,7 +33,28 @@ SWIN_UNREAD = re.compile(
     r"(qkv|proj|self\.(query|key|value)|output\.dense|[qkvo]_proj)\.(weight|bias)|.*position_index"
 )
 
+MOST_NUMBERS, RATIO = 2**25, 16
+
 compiled_maps = jax.jit(attention_maps)
+
+
+def require_room(numbers: int, held: int, what: str) -> None:
+    """Refuse what a small file would make very large, before it is allocated.
+
+    Args:
+        numbers: How many would be formed.
+        held: How many the file holds.
+        what: For the message.
+
+    Raises:
+        ValueError: For more than 2²⁵ numbers (256 MiB) and more than 16 times those of the file.
+    """
+    most = max(MOST_NUMBERS, RATIO * held)
+    if numbers > most:
+        raise ValueError(
+            f"{what} has {numbers:,} numbers, but expected at most {most:,} of a model of "
+            f"{held:,}; take a model of fewer tokens or heads, or smaller images"
+        )
 
 
 @dataclass(frozen=True)
@@ -184,6 +205,9 @@ def swin_layers(file: WeightsFile) -> list[LayerAttention]:
                 f"expected {wide} columns and rows, or three times the rows"
             )
         else:
+            held = sum(map(np.size, file.arrays.values()))
+            require_room(heads * side**4, held, f"the attention of {block}")
+            require_room(heads * wide**2, held, f"the maps of {block}")
             values = value[-wide:].reshape(heads, -1, wide).swapaxes(1, 2)
             maps = values @ output.T.reshape(heads, -1, wide)
             bias = relative_bias(table, (side, side), 0)

@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Float
 from scipy.special import erf, softmax
 
-from convattn.networks.diagnosis.layers import LayerAttention, relative_bias
+from convattn.networks.diagnosis.layers import LayerAttention, relative_bias, require_room
 from convattn.networks.diagnosis.state_dicts import Block, VisionTransformer
 
 
@@ -50,12 +50,24 @@ def token_grid(model: VisionTransformer, image_size: tuple[int, int] | None) -> 
     elif rows not in (None, shifts) or (tables and others != 1):
         problem = f"the model has a table of {rows} relative positions"
     else:
+        _require_room(model, tokens)
         return grid
     got = "no image size" if image_size is None else f"images of {size[0]} × {size[1]} pixels"
     raise ValueError(
         f"{got}: {tokens} patches in {grid[0]} × {grid[1]}, but {problem}; give images of the size "
         "that the model was trained with, resized beforehand"
     )
+
+
+def _require_room(model: VisionTransformer, tokens: int) -> None:
+    """Refuse a network whose layers would take far more memory than its file."""
+    parts = [model.patch, *(part for block in model.blocks for part in block.values())]
+    parts += [part for part in (model.positions, model.table) if part is not None]
+    held, width = sum(part.size for part in parts), len(model.patch)
+    seen = model.heads * (tokens + len(model.prefix)) ** 2
+    require_room(seen, held, "the attention of a layer")
+    require_room(tokens * math.prod(model.patch.shape[1:]), held, "an image")
+    require_room(model.heads * width**2, held, "the linear map of all heads of a layer")
 
 
 def attention_layers(

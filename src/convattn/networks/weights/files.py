@@ -11,9 +11,11 @@ from pathlib import Path
 
 import numpy as np
 
-from convattn.files import read_file
+from convattn.files import read_file, shown
 from convattn.networks.weights.formats import WeightsRefused, read_npy, read_npz, read_safetensors
 
+MOST_LISTED, LONGEST_LISTED = 20, 100  # arrays, and characters of a name
+MOST_PROBLEMS, LONGEST_PROBLEM = 50, 200  # in one message
 LARGEST_ITEM = 8  # bytes; NumPy's longdouble has more, and JAX has none
 PICKLE_REMEDY = (
     "convert it where it is trusted, e.g. with safetensors.torch.save_file(torch.load(FILE, "
@@ -44,8 +46,8 @@ class WeightsFile:
                 finite real numbers in a format that JAX has.
         """
         if name not in self.arrays:
-            raise WeightsRefused(f"{self.name} has no array {name!r}; {self.listing(name)}")
-        label = f"{self.name}: {name}" if name else self.name
+            raise WeightsRefused(f"{self.name} has no array {shown(name)}; {self.listing(name)}")
+        label = f"{self.name}: {name[:LONGEST_PROBLEM]}" if name else self.name
         _require_numbers(self.arrays[name], label)
         require_finite(self.arrays[name], label)
         array = self.arrays[name]
@@ -58,10 +60,11 @@ class WeightsFile:
         layers = {name.replace("/", ".").rpartition(".")[0]: name for name in self.arrays}
         known = {**layers, **{name: name for name in self.arrays}}
         close = difflib.get_close_matches(wanted, known, n=1, cutoff=0.5)
-        hint = f"did you mean {known[close[0]]!r}? " if close else ""
-        shown = [f"{name!r} {array.shape}" for name, array in list(self.arrays.items())[:20]]
-        more = f" and {len(self.arrays) - 20} more" if len(self.arrays) > 20 else ""
-        return f"{hint}it holds {', '.join(shown)}{more}"
+        hint = f"did you mean {shown(known[close[0]])}? " if close else ""
+        first = list(self.arrays.items())[:MOST_LISTED]
+        parts = [f"{shown(name, LONGEST_LISTED)} {array.shape}" for name, array in first]
+        more = f" and {len(self.arrays) - len(first)} more" if len(self.arrays) > len(first) else ""
+        return f"{hint}it holds {', '.join(parts)}{more}"
 
 
 def read_weights(path: Path | str) -> WeightsFile:
@@ -124,8 +127,8 @@ def _require_numbers(array: np.ndarray, name: str) -> None:
         return
     if array.dtype.names is not None and len(array.dtype.names) == 1:
         raise WeightsRefused(
-            f"{name} has the format {array.dtype.names[0]}, but expected real numbers of 16 to 64 "
-            "bits; cast it, after multiplying by its scale if it has one"
+            f"{name} has the format {array.dtype.names[0][:100]}, but expected real numbers of "
+            "16 to 64 bits; cast it, after multiplying by its scale if it has one"
         )
     if kind == "V" and size == 2:
         raise WeightsRefused(
@@ -133,18 +136,21 @@ def _require_numbers(array: np.ndarray, name: str) -> None:
             "of bfloat16; save it as safetensors, or cast it to float32 first"
         )
     raise WeightsRefused(
-        f"{name}.dtype={array.dtype}, but expected real numbers of at most 64 bits"
+        f"{name}.dtype={str(array.dtype)[:200]}, but expected real numbers of at most 64 bits; "
+        "cast it to float32"
     )
 
 
 def refuse(problems: list[str], what: str) -> None:
-    """One error with all problems, if there are any.
+    """One error with all problems, or the first of very many, if there are any.
 
     Raises:
         WeightsRefused: As described above.
     """
     if problems:
-        raise WeightsRefused(f"{what}: {'; '.join(problems)}")
+        told = [problem[:LONGEST_PROBLEM] for problem in problems[:MOST_PROBLEMS]]
+        more = f" and {len(problems) - len(told)} more" if len(problems) > len(told) else ""
+        raise WeightsRefused(f"{what}: {'; '.join(told)}{more}")
 
 
 def require_finite(array: np.ndarray, name: str) -> None:

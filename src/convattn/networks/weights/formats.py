@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from convattn.files import most_unpacked
+from convattn.files import most_unpacked, shown
 
 
 class WeightsRefused(ValueError):
@@ -23,6 +23,8 @@ class WeightsRefused(ValueError):
 
 
 METADATA = "metadata"
+MOST_AXES = 64
+ANEW = "write the file anew"
 BFLOAT16_KEY = "bfloat16 arrays"
 HEADERS = {
     (1, 0): np.lib.format.read_array_header_1_0,
@@ -42,22 +44,34 @@ def read_npy(content: bytes, name: str) -> np.ndarray:
         version = np.lib.format.read_magic(stream)
         shape, fortran, dtype = HEADERS[version](stream)
     except Exception as error:  # a header is parsed as Python: a damaged one raises anything
-        raise WeightsRefused(f"{name} is not a valid .npy file: {error}") from error
+        raise WeightsRefused(
+            f"{name} is not a valid .npy file ({_said(error)}), but expected format 1.0 or 2.0, as "
+            "numpy.save writes it; was the download or the copy interrupted?"
+        ) from error
     if dtype.hasobject:
         raise WeightsRefused(
             f"{name} holds pickled objects, and reading them runs the program in them; save "
             "plain arrays of numbers"
         )
+    if dtype.subdtype is not None:
+        raise WeightsRefused(
+            f"{name} holds arrays within an array ({str(dtype)[:200]}), but expected plain "
+            "numbers; save it again with numpy.save"
+        )
     start = stream.tell()
     if prod(shape) * dtype.itemsize != len(content) - start:
         raise WeightsRefused(
             f"{name} is not a valid .npy file: it holds {len(content) - start:,} bytes of numbers, "
-            f"but expected those of {dtype} {shape}; was the download or the copy interrupted?"
+            f"but expected those of {str(dtype)[:200]} {str(shape)[:200]}; was the download "
+            "or the copy interrupted?"
         )
     try:
         return np.ndarray(shape, dtype, content, start, order="F" if fortran else "C")
     except (ValueError, TypeError, OverflowError) as error:  # no numbers, and sizes of any length
-        raise WeightsRefused(f"{name} is not a valid .npy file: {error}") from error
+        raise WeightsRefused(
+            f"{name} is not a valid .npy file ({_said(error)}), but expected numbers of a shape "
+            "that an array can have; save it again with numpy.save"
+        ) from error
 
 
 def read_npz(
@@ -76,7 +90,10 @@ def read_npz(
     try:
         archive = zipfile.ZipFile(io.BytesIO(content))
     except Exception as error:  # whatever a damaged directory makes of zipfile
-        raise WeightsRefused(f"{name} is a damaged .npz archive: {error}") from error
+        raise WeightsRefused(
+            f"{name} is a damaged .npz archive ({_said(error)}), but expected a whole one, as "
+            "numpy.savez writes it; was the download or the copy interrupted?"
+        ) from error
     members = archive.namelist()
     if any(member.endswith(".pkl") for member in members):
         raise WeightsRefused(
@@ -86,7 +103,8 @@ def read_npz(
     twice = [member for member, count in Counter(members).items() if count > 1]
     if twice:
         raise WeightsRefused(
-            f"{name} holds {twice[0]!r} twice, so it is not known which one counts"
+            f"{name} holds {shown(twice[0])} twice, so it is not known which one counts; save the "
+            "arrays again, each under a name of its own"
         )
     unpacked, most = sum(info.file_size for info in archive.infolist()), most_unpacked(len(content))
     if unpacked > most:
@@ -98,21 +116,24 @@ def read_npz(
     for member in members:
         if not member.endswith(".npy"):
             raise WeightsRefused(
-                f"{name} holds {member!r}, which is no array; expected an archive of .npy files "
-                "as numpy.savez writes it"
+                f"{name} holds {shown(member)}, which is no array; expected an archive of .npy "
+                "files as numpy.savez writes it"
             )
-        info = archive.getinfo(member)
+        info, where = archive.getinfo(member), f"{name}: {member[:200]}"
         if info.compress_type not in PACKED:
             raise WeightsRefused(
-                f"{name}: {member} is compressed with method {info.compress_type}, but expected "
+                f"{where} is compressed with method {info.compress_type}, but expected "
                 "none or deflate, as numpy.savez and numpy.savez_compressed write"
             )
         try:
             with archive.open(member) as file:
                 inner = file.read(info.file_size)
         except Exception as error:  # whatever damaged bytes make of zipfile and zlib
-            raise WeightsRefused(f"{name}: {member} is damaged: {error}") from error
-        arrays[member.removesuffix(".npy")] = read_npy(inner, f"{name}: {member}")
+            raise WeightsRefused(
+                f"{where} is damaged ({_said(error)}), but expected a whole member of the archive; "
+                "was the download or the copy interrupted?"
+            ) from error
+        arrays[member.removesuffix(".npy")] = read_npy(inner, where)
     return arrays, _take_metadata(arrays, name)
 
 
@@ -142,23 +163,35 @@ def _take_metadata(arrays: dict[str, np.ndarray], name: str) -> dict[str, str]:
     try:
         metadata = json.loads(str(held))
     except (ValueError, RecursionError) as error:
-        raise WeightsRefused(f"{name}: metadata is no JSON: {error}") from error
+        raise WeightsRefused(
+            f"{name}: metadata is no JSON ({_said(error)}), but expected an object; {ANEW}"
+        ) from error
     if not isinstance(metadata, dict):
-        raise WeightsRefused(f"{name}: metadata is {type(metadata).__name__}, expected an object")
+        raise WeightsRefused(
+            f"{name}: metadata is {type(metadata).__name__}, but expected an object; {ANEW}"
+        )
     narrow = metadata.pop(BFLOAT16_KEY, [])
     if not isinstance(narrow, list) or not all(isinstance(label, str) for label in narrow):
         raise WeightsRefused(
-            f"{name}: metadata has {BFLOAT16_KEY!r}={narrow!r}, expected a list of names"
+            f"{name}: metadata has {BFLOAT16_KEY!r}={shown(narrow)}, but expected a list of names; "
+            f"{ANEW}"
         )
     if narrow:
         from ml_dtypes import bfloat16
 
         for label in narrow:
             if label not in arrays or arrays[label].dtype != np.uint16:
-                raise WeightsRefused(f"{name}: {label!r} should hold the bits of bfloat16 numbers")
+                raise WeightsRefused(
+                    f"{name}: metadata says that {shown(label)} holds the bits of bfloat16 "
+                    f"numbers, but expected an array of uint16 of that name; {ANEW}"
+                )
             arrays[label] = arrays[label].view(bfloat16)
     if any(not isinstance(value, str) for value in metadata.values()):
-        raise WeightsRefused(f"{name}: metadata should hold text only")
+        other = next(key for key, value in metadata.items() if not isinstance(value, str))
+        raise WeightsRefused(
+            f"{name}: metadata has {shown(other)}={shown(metadata[other])}, but expected text; "
+            f"{ANEW}"
+        )
     return metadata
 
 
@@ -192,8 +225,8 @@ def read_safetensors(content: bytes, name: str) -> tuple[dict[str, np.ndarray], 
         parts = deserialize(content)
     except SafetensorError as error:
         raise WeightsRefused(
-            f"{name} is not a valid safetensors file: {error}; was the download or the copy "
-            "interrupted?"
+            f"{name} is not a valid safetensors file ({_said(error)}), but expected a header whose "
+            "offsets fit the bytes behind it; was the download or the copy interrupted?"
         ) from error
     length = int.from_bytes(content[:8], "little")
     header = json.loads(content[8 : 8 + length], object_pairs_hook=lambda p: _unique(p, name))
@@ -202,6 +235,11 @@ def read_safetensors(content: bytes, name: str) -> tuple[dict[str, np.ndarray], 
         if part["dtype"] not in FORMATS:  # raw bytes, whose dtype carries the format's name
             arrays[label] = np.frombuffer(part["data"], [(part["dtype"], "V1")])
             continue
+        if len(part["shape"]) > MOST_AXES:
+            raise WeightsRefused(
+                f"{name}: {shown(label)} has {len(part['shape'])} axes, but expected at most "
+                f"{MOST_AXES}, as NumPy does; save it with fewer"
+            )
         array = np.frombuffer(part["data"], _dtype(FORMATS[part["dtype"]]))
         arrays[label] = array.reshape(part["shape"])
     return dict(sorted(arrays.items())), header.get("__metadata__") or {}
@@ -220,11 +258,20 @@ def write_safetensors(arrays: Mapping[str, np.ndarray], metadata: Mapping[str, s
     return save(held, dict(metadata) or None)
 
 
+def _said(error: Exception) -> str:
+    """What a library said of damaged bytes, which may be any of them, on one line, cut short."""
+    text = " ".join(str(error).split()) or type(error).__name__
+    return text if len(text) <= 200 else f"{text[:200]}…"
+
+
 def _unique(pairs: list[tuple[str, Any]], name: str) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for key, value in pairs:
         if key in found:
-            raise WeightsRefused(f"{name} holds {key!r} twice, so it is not known which one counts")
+            raise WeightsRefused(
+                f"{name} holds {shown(key)} twice, so it is not known which one counts; save the "
+                "arrays again, each under a name of its own"
+            )
         found[key] = value
     return found
 

@@ -16,7 +16,7 @@ import numpy as np
 from convattn import encodings
 from convattn.constructions.two_layers import TwoLayers
 from convattn.encodings.layer import AttentionLayer, ContentScores
-from convattn.files import write_file
+from convattn.files import shown, write_file
 from convattn.networks.weights.consistency import check_layer
 from convattn.networks.weights.files import WeightsFile, read_weights
 from convattn.networks.weights.formats import WeightsRefused, write_npz, write_safetensors
@@ -24,6 +24,7 @@ from convattn.operators.arrays import as_array
 from convattn.operators.padding import FILLS, Padding
 
 FORMAT, VERSION = "convattn", "1"
+ANEW = "convert the kernel again, or save the layer anew"
 # Every encoding is stored by its class's name and fields; the package lists them all.
 CLASSES: Mapping[str, type] = {
     name: held
@@ -137,26 +138,33 @@ def restore_layer(file: WeightsFile) -> AttentionLayer | TwoLayers:
     if file.metadata.get("format") != FORMAT or "layer" not in file.metadata:
         raise WeightsRefused(
             f"{file.name} holds no layer of this library (metadata format="
-            f"{file.metadata.get('format')!r}); expected a file from save_layer or convattn convert"
+            f"{shown(file.metadata.get('format'))}); expected a file from save_layer or "
+            "convattn convert"
         )
     if file.metadata.get("version") != VERSION:
         raise WeightsRefused(
-            f"{file.name} has version {file.metadata.get('version')!r} of the layout, but this "
-            f"library reads {VERSION!r}; use the library that wrote it, or convert anew"
+            f"{file.name} has version {shown(file.metadata.get('version'))} of the layout, but "
+            f"this library reads {VERSION!r}; use the library that wrote it, or convert anew"
         )
     try:
         description = json.loads(file.metadata["layer"])
     except (ValueError, RecursionError) as error:
-        raise WeightsRefused(f"{file.name}: its description is no JSON: {error}") from error
+        raise WeightsRefused(
+            f"{file.name}: its description is no JSON ({error}); {ANEW}"
+        ) from error
     used: set[str] = set()
     layer: AttentionLayer | TwoLayers = _restore(file, description, "", LAYERS, used)
     surplus = [name for name in file.arrays if name not in used]
     if surplus:
-        raise WeightsRefused(f"{file.name} holds {surplus[0]!r}, of which its layer knows nothing")
+        raise WeightsRefused(
+            f"{file.name} holds {shown(surplus[0])}, of which its layer knows nothing; {ANEW}"
+        )
     try:
         check_layer(layer)
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-        raise WeightsRefused(f"{file.name} describes no layer that works: {error}") from error
+        raise WeightsRefused(
+            f"{file.name} describes no layer that works: {str(error)[:1000]}; {ANEW}"
+        ) from error
     return layer
 
 
@@ -181,11 +189,16 @@ def _restore(
     where = f"{file.name}: {path or 'the layer'}"
     name = description.get("class") if isinstance(description, dict) else None
     if name not in allowed:
-        raise WeightsRefused(f"{where} is described as {name!r}, expected {' or '.join(allowed)}")
+        raise WeightsRefused(
+            f"{where} is described as {shown(name)}, but expected {' or '.join(allowed)}; {ANEW}"
+        )
     cls = CLASSES[name]
     surplus = {*description} - {"class", *(field.name for field in fields(cls))}
     if surplus:
-        raise WeightsRefused(f"{where} has the unknown fields {sorted(surplus)}")
+        raise WeightsRefused(
+            f"{where} has the unknown fields {shown(sorted(surplus))}, but expected those of "
+            f"{name}; {ANEW}"
+        )
 
     def array(label: str) -> jax.Array:
         used.add(label)
@@ -201,7 +214,7 @@ def _restore(
             parts[field.name] = _frozen(given, f"{file.name}: {label}")
             if not _is_of(parts[field.name], field.type):
                 raise WeightsRefused(
-                    f"{file.name}: {label}={repr(given)[:200]}, but expected {field.type}"
+                    f"{file.name}: {label}={shown(given)}, but expected {field.type}; {ANEW}"
                 )
         elif field.name in PARTS and name in LAYERS and given is not None:
             parts[field.name] = _restore(file, given, label, PARTS[field.name], used)
@@ -214,7 +227,10 @@ def _restore(
         elif given is None:
             parts[field.name] = array(label)
         else:
-            raise WeightsRefused(f"{file.name}: {label} is described as {given!r}, not an array")
+            raise WeightsRefused(
+                f"{file.name}: {label} is described as {shown(given)}, but expected an array; "
+                f"{ANEW}"
+            )
     return cls(**parts)
 
 
@@ -240,7 +256,9 @@ def _restore_padding(value: Any, name: str) -> Padding | None:
         return None
     parts = value if isinstance(value, list) else []
     if len(parts) != len(Padding._fields) or parts[0] not in [*FILLS]:
-        raise WeightsRefused(f"{name}={value!r}, but expected one of {[*FILLS]}, widths and reach")
+        raise WeightsRefused(
+            f"{name}={shown(value)}, but expected one of {[*FILLS]}, widths and reach; {ANEW}"
+        )
     return Padding(parts[0], *(_frozen(part, name) for part in parts[1:]))
 
 
@@ -250,4 +268,4 @@ def _frozen(value: Any, name: str) -> Any:
         return tuple(_frozen(part, name) for part in value)
     if isinstance(value, int):
         return value
-    raise WeightsRefused(f"{name}={value!r}, but expected integers, or lists of them")
+    raise WeightsRefused(f"{name}={shown(value)}, but expected integers, or lists of them; {ANEW}")

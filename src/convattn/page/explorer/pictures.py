@@ -1,13 +1,17 @@
 """Pictures that come in and go out: what is refused, and how they are brought to size."""
 
 import io
+from math import prod
 
 import numpy as np
 from jaxtyping import UInt8
 from PIL import Image, ImageOps, UnidentifiedImageError
 
+from convattn.lab.data.image_folders import require_all_rows
+
 MOST_BYTES = 8 * 2**20
 MOST_PIXELS = 2048**2  # that are decoded: 17 MB at four bytes each
+TILE_SIDES = (322, 323)  # TIFF's tags of the width and the height
 WHITE = 2**16 - 1  # of 16 bits
 HALVED = ("JPEG", "MPO")  # can be decoded at half their size, so that 4096² are taken
 FORMATS = ("PNG", "JPEG", "WEBP", "BMP", "GIF", "TIFF", "PPM")
@@ -45,8 +49,12 @@ def read_picture(content: bytes, size: tuple[int, int]) -> Picture:
                 f"the picture has {width:,} × {height:,} pixels, but expected at most "
                 f"{most:,}; make it smaller"
             )
+        if picture.format == "TIFF":
+            _require_small_tiles(picture)
         if width * height > MOST_PIXELS:
             picture.draft(None, (width // 2, height // 2))
+        if picture.format == "PNG":
+            require_all_rows(content)
         found = _as_shown(picture)
     except PictureRefused:
         raise
@@ -60,6 +68,17 @@ def read_picture(content: bytes, size: tuple[int, int]) -> Picture:
             "format"
         ) from error
     return resized(np.asarray(found), size)
+
+
+def _require_small_tiles(picture: Image.Image) -> None:
+    """A tile is decoded whole, however little of it lies within the picture."""
+    tags = getattr(picture, "tag_v2", {})
+    sides = [tags.get(tag, 1) for tag in TILE_SIDES]
+    if not all(isinstance(side, int) for side in sides) or prod(sides) > MOST_PIXELS:
+        raise PictureRefused(
+            f"the picture has tiles of {' × '.join(map(str, sides))} pixels, but expected at most "
+            f"{MOST_PIXELS:,}; save it without tiles"
+        )
 
 
 def _as_shown(picture: Image.Image) -> Image.Image:

@@ -8,6 +8,7 @@ files of the page, by their names in `ASSETS`.
 
 import asyncio
 import base64
+import contextlib
 import hmac
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -18,7 +19,7 @@ from urllib.parse import unquote
 import numpy as np
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -181,7 +182,8 @@ def explorer(model: ExploredModel, token: str, port: int) -> ASGIApp:
         if size is None:
             raise NotThere(f"{model.source.name} takes no images: it holds attention alone")
         if held > MOST_WAITING:
-            await arrived(request, keep=False)
+            with contextlib.suppress(ClientDisconnect):
+                await arrived(request, keep=False)
             told = f"{held} pictures are being read already; send this one again in a few seconds"
             return _refused(told, 503)
         label = unquote(request.headers.get("x-file-name", "")).strip() or "a picture"
@@ -198,6 +200,8 @@ def explorer(model: ExploredModel, token: str, port: int) -> ASGIApp:
                 return model.add(read_picture(content, size), label)
 
             key = await asyncio.get_running_loop().run_in_executor(decoder, decoded)
+        except ClientDisconnect:  # nobody is there to be answered
+            return _refused("the file did not arrive whole; send it again", 400)
         except TimeoutError:
             told = f"the file took more than {LONGEST_SENDING} seconds to arrive; send it again"
             return _refused(told, 408)

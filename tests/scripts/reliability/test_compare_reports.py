@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-SCRIPT = Path(__file__).resolve().parents[2] / "scripts/compare_reports.py"
+SCRIPT = Path(__file__).resolve().parents[3] / "scripts/reliability/compare_reports.py"
 EVIDENCE = [
     {"name": "a", "level": "TESTED", "passed": True, "detail": "1.5e-7", "seconds": 1.0},
     {"name": "b", "level": "BOUNDED", "passed": None, "detail": "no GPU", "seconds": 0.0},

@@ -1,4 +1,4 @@
-"""scripts/soak.py: a planted failure comes out as an example to paste; what holds is quiet."""
+"""soak.py: a planted failure comes out as an example to paste; what holds is quiet."""
 
 import importlib.util
 import subprocess
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-SCRIPT = Path(__file__).parents[2] / "scripts" / "soak.py"
+SCRIPT = Path(__file__).parents[3] / "scripts" / "reliability" / "soak.py"
 PROPERTY = """
 @given(st.integers(), st.lists(st.integers()))
 def test_{name}(number, more):

@@ -1,6 +1,6 @@
 """Compares reports of `convattn verify --json`: of two runs, two machines, or two versions of JAX.
 
-Usage: python scripts/compare_reports.py FIRST.json SECOND.json … [--verdicts]
+Usage: python scripts/reliability/compare_reports.py FIRST.json SECOND.json … [--verdicts]
 
 All that the reports say must be the same, but for times and the `environment` that each names.
 With `--verdicts` the numbers that checks print may differ too, since other versions of the packages

@@ -1,0 +1,207 @@
+"""mutation.py: what it changes, what notices the change, and what is left."""
+
+import importlib
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+SCRIPTS = Path(__file__).parents[3] / "scripts" / "reliability"
+PLANTED = '''"""A module."""
+
+LIMIT = 5
+
+
+def clip(value: int, where: str) -> int:
+    """Text."""
+    if value < LIMIT and value:
+        raise ValueError(f"{value} of {where}", "not changed")
+    return max(value, LIMIT)
+'''
+CHANGES = [
+    ("", "LIMIT = 5", "LIMIT = (4)"),
+    ("", "LIMIT = 5", "LIMIT = 6"),
+    ("clip", "if value < LIMIT and value:", "if ((value < LIMIT)):"),
+    ("clip", "if value < LIMIT and value:", "if (value):"),
+    ("clip", "if value < LIMIT and value:", "if False and value:"),
+    ("clip", "if value < LIMIT and value:", "if value != LIMIT and value:"),
+    ("clip", "if value < LIMIT and value:", "if value <= LIMIT and value:"),
+    ("clip", "return max(value, LIMIT)", "return min(value, LIMIT)"),
+]
+
+
+@pytest.fixture
+def scripts(monkeypatch):
+    """The modules, which import one another by name."""
+    monkeypatch.syspath_prepend(str(SCRIPTS))
+    yield lambda name: importlib.import_module(name)
+    for name in ("mutants", "mutation", "mutation_judge"):
+        sys.modules.pop(name, None)
+
+
+def changes(scripts, code):
+    found = scripts("mutants").mutants_of("planted.py", code.encode(), {})
+    return sorted((each.function, each.before, each.after) for each in found)
+
+
+def test_every_change_of_a_module(scripts):
+    assert changes(scripts, PLANTED) == sorted(CHANGES)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("x = a == b", ["x = False", "x = True", "x = a <= b", "x = a >= b"]),
+        ("x = a == 'b'", ["x = False", "x = True", "x = a == 'b~'"]),
+        ("x = a not in b", ["x = False", "x = True"]),
+        ("x = -a // b", ["x = -a % b", "x = -a * b", "x = a // b"]),
+        ("x = {a, *b}", ["x = {*b}", "x = {a}"]),
+        ("x = {'a': b, **c}", ["x = {'a': b}", "x = {'a~': b, **c}", "x = {**c}"]),
+        ("x = [δ for δ in a if b(δ)]", ["x = [δ for δ in () if b(δ)]",
+         "x = [δ for δ in a if False]", "x = [δ for δ in a if True]"]),
+        ("x[0] = a", ["pass", "x[(-1)] = a", "x[1] = a"]),
+        ("x += a", ["pass", "x *= a", "x -= a"]),
+        ("x = zip(a, b, strict=True)", []),
+        ("x = a[b:]", ["x = a[:]"]),
+        ("show(sorted(a))", ["pass", "show(a)"]),
+        ("for a in b: break", ["for a in (): break", "for a in b: continue"]),
+        ("x: list[int, 3] = a", []),
+    ],
+)  # fmt: skip
+def test_every_change_of_a_line(before, after, scripts):
+    assert changes(scripts, before) == [("", before, each) for each in after]
+
+
+def test_the_name_of_a_mutant_says_which_of_two_equal_lines_it_is(scripts):
+    code = b"def f(a):\n    if a:\n        return 1\n    return 1\n"
+    moved = b"\n\n" + code
+    found, later = (scripts("mutants").mutants_of("m.py", each, {}) for each in (code, moved))
+    assert [each.key for each in found] == [each.key for each in later]
+    assert len({each.key for each in found}) == len(found)
+    twos = [each for each in found if each.after == "return 2"]
+    assert [each.number for each in twos] == [0, 1]
+    assert twos[1].applied(code) == b"def f(a):\n    if a:\n        return 1\n    return 2\n"
+
+
+def test_messages_are_left_out(scripts, tmp_path):
+    (tmp_path / "m.py").write_text("def require(holds, code, reason): pass\n")
+    known = scripts("mutants").parameters([tmp_path / "m.py"])
+    found = scripts("mutants").mutants_of("n.py", b"require(a, 'code', 'a reason')", known)
+    assert {each.after for each in found} == {"pass", "require(a, 'code~', 'a reason')"}
+
+
+def test_every_mutant_that_is_listed_as_equivalent_is_one(scripts):
+    mutation = scripts("mutation")
+    listed = mutation.equivalents(mutation.EQUIVALENT)
+    files = [mutation.ROOT / name for name in sorted({key[0] for key in listed})]
+    assert mutation.stale(listed, mutation.find_mutants(mutation.ROOT, files)) == []
+    assert all(len(reason) > 20 for reason in listed.values())
+
+
+def test_one_that_is_no_mutant_is_named(scripts, tmp_path, monkeypatch, capsys):
+    mutation, _ = planted(scripts, tmp_path, monkeypatch, "assert larger(2, 1) == 2")
+    listed = tmp_path / "equivalent.toml"
+    entry = 'module = "{}"\nfunction = "larger"\nbefore = "return max(a, b)"\nafter = ["{}"]\n'
+    name = "src/convattn/bounds/planted.py"
+    listed.write_text("[[equivalent]]\n" + entry.format(name, "return a") + 'reason = "none"\n')
+    monkeypatch.setattr(mutation, "EQUIVALENT", listed)
+    assert run(mutation, tmp_path) == 2
+    assert "return a" in capsys.readouterr().err
+
+
+def planted(scripts, tmp_path, monkeypatch, assertion):
+    """A tree of one function with one test, and the file with the function."""
+    file = tmp_path / "src/convattn/bounds/planted.py"
+    file.parent.mkdir(parents=True)
+    for folder in (file.parent, file.parents[1]):
+        (folder / "__init__.py").write_text("")
+    file.write_text("def larger(a, b):\n    return max(a, b)\n")
+    test = tmp_path / "tests/bounds/test_planted.py"
+    test.parent.mkdir(parents=True)
+    head = "from convattn.bounds.planted import larger\n\n\ndef test_it():\n"
+    test.write_text(f"{head}    {assertion}\n")
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # they take a second to load
+    mutation = scripts("mutation")
+    (tmp_path / "empty.toml").write_text("")
+    monkeypatch.setattr(mutation, "EQUIVALENT", tmp_path / "empty.toml")
+    return mutation, file
+
+
+def run(mutation, tree):
+    file = tree / "src/convattn/bounds/planted.py"
+    results = tree / "results.jsonl"
+    return mutation.main([str(file), "--tree", str(tree), "--results", str(results)])
+
+
+def test_what_no_test_notices_is_printed(scripts, tmp_path, monkeypatch, capsys):
+    mutation, _ = planted(scripts, tmp_path, monkeypatch, "assert larger(2, 2) == 2")
+    assert run(mutation, tmp_path) == 1
+    printed = capsys.readouterr().out
+    assert "- return max(a, b)\n    + return min(a, b)" in printed
+    assert "| all | 1 | 0 | 0 | 1 | 0 | 0.0 % |" in printed
+
+
+def test_what_a_test_notices_is_not_judged_again(scripts, tmp_path, monkeypatch, capsys):
+    mutation, _ = planted(scripts, tmp_path, monkeypatch, "assert larger(2, 1) == 2")
+    assert run(mutation, tmp_path) == 0
+    results = (tmp_path / "results.jsonl").read_text()
+    assert "test_it" in json.loads(results)["by"]
+    (tmp_path / "tests/bounds/test_planted.py").unlink()
+    assert run(mutation, tmp_path) == 0
+    assert (tmp_path / "results.jsonl").read_text() == results
+    assert capsys.readouterr().out.count("| all | 1 | 1 | 0 | 0 | 0 | 100.0 % |") == 2
+
+
+def test_tests_that_fail_by_themselves_are_refused(scripts, tmp_path, monkeypatch):
+    mutation, _ = planted(scripts, tmp_path, monkeypatch, "assert larger(2, 1) == 1")
+    with pytest.raises(RuntimeError, match=r"without any error in the program: .*test_it"):
+        run(mutation, tmp_path)
+
+
+# The judge of the checker, on a module of our own.
+
+
+@pytest.fixture
+def judge(scripts, tmp_path, monkeypatch):
+    """The judge, and a module that it may change."""
+    judge = scripts("mutation_judge")
+    module = tmp_path / "src/clipping.py"
+    module.parent.mkdir()
+    module.write_text(PLANTED)
+    monkeypatch.syspath_prepend(str(module.parent))
+    yield judge, importlib.import_module("clipping")
+    del sys.modules["clipping"]
+
+
+def test_a_fork_exchanges_the_code_of_a_function(scripts, judge):
+    judge, module = judge
+    found = scripts("mutants").mutants_of("src/clipping.py", PLANTED.encode(), {})
+    (mutant,) = (each for each in found if each.after == "return min(value, LIMIT)")
+    code = compile(mutant.applied(PLANTED.encode()), "clipping.py", "exec")
+    steps = [judge.Step("seven", lambda: module.clip(7, "here") == 7)]
+
+    def work():
+        assert judge._exchange(mutant, code)
+        return judge._noticed(steps)
+
+    assert judge._in_fork(lambda: judge._noticed(steps)) == ""
+    assert judge._in_fork(work) == "seven"
+    assert module.clip(7, "here") == 7
+    (other,) = (each for each in found if each.after == "LIMIT = 6")
+    code = compile(other.applied(PLANTED.encode()), "clipping.py", "exec")
+    assert not judge._exchange(other, code)
+
+
+def test_a_loop_without_end_is_noticed(judge, monkeypatch):
+    judge, _ = judge
+    monkeypatch.setattr(judge, "MARGIN", 0.05)
+
+    def forever():
+        while True:
+            pass
+
+    with pytest.raises(judge._BrokenOffError, match="ended with status"):
+        judge._in_fork(lambda: judge._noticed([judge.Step("forever", forever)]))
+    with pytest.raises(judge._BrokenOffError, match="KeyError: 1"):
+        judge._in_fork(lambda: {}[1])
