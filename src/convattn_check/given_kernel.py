@@ -157,15 +157,15 @@ def read_products(body: dict[str, object], facts: Facts) -> tuple[list[list[int]
     )
     whole, unit = whole_numbers([entry for head in given for entry in head], "attention")
     weights = [whole[start : start + width + 1] for start in range(0, len(whole), width + 1)]
-    rows = [{at: entry for at, entry in enumerate(head) if entry} for head in given]
-    for head, weights_of in enumerate(given):
+    for head, (*own, uniform) in enumerate(given):
         require(
-            min(weights_of) >= 0 and weights_of[width] > 0,
+            min(own) >= 0 and uniform > 0,
             "realizable",
-            f"head {head} has min c = {show(min(weights_of[:width]))}, u = "
-            f"{show(weights_of[width])}, expected c >= 0 and u > 0",
+            f"head {head} has min c = {show(min(own))}, u = {show(uniform)}, expected c >= 0 and "
+            "u > 0",
         )
-    columns = read_values(body["values"], Attention("given", rows), width)
+    heads = Attention("given", [{}] * facts.heads)  # values ask for their number alone
+    columns = read_values(body["values"], heads, width)
     maps, divisor = whole_numbers([v for column in columns for v in column.values()], "values")
     remaining = iter(maps)
     work, long = Work("the product of values and attention"), longest(whole)

@@ -32,7 +32,7 @@ def read_parameters(parameters: Any) -> WeightsFile:
         except Exception as error:
             raise ValueError(
                 f"{name} is {type(given).__name__}, but expected an array, or a tensor on the CPU "
-                f"that needs no gradient and has a dtype that NumPy knows, such as tensor.detach()"
+                "that needs no gradient and has a dtype that NumPy knows, such as tensor.detach()"
                 f".cpu().float(): {error}"
             ) from error
         if array.dtype.kind != "f" and array.dtype.name != "bfloat16":

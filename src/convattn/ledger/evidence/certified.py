@@ -54,9 +54,6 @@ def certified(
         raise ValueError(f"cases={cases!r}, but expected at least one; name a non-trivial size")
 
     def check(run: Run) -> str:
-        from convattn_check import check as judge
-        from convattn_check.reading import LARGEST_FILE
-
         paths = sorted(Path(run.certificates).glob(f"{claim}-{pattern}.json"))
         if not paths:
             raise EvidenceFailed(
@@ -65,13 +62,9 @@ def certified(
             )
         bodies = []
         for path in paths:
-            text = read_file(path, LARGEST_FILE + 1)
-            verdict = judge(text)
-            if not verdict.accepted:
-                raise EvidenceFailed(f"{path.name} rejected ({verdict.code}): {verdict.reason}")
-            if verdict.claim != claim:
-                raise EvidenceFailed(f"{path.name} is a certificate of {verdict.claim}")
-            certificate = json.loads(text)
+            certificate, _ = _accepted(path)
+            if certificate["claim"] != claim:
+                raise EvidenceFailed(f"{path.name} is a certificate of {certificate['claim']}")
             if certificate["kind"] != kind:
                 raise EvidenceFailed(
                     f"{path.name} is a certificate of the kind {certificate['kind']!r}, but should "
@@ -94,6 +87,22 @@ def certified(
     )
 
 
+def _accepted(path: Path) -> tuple[dict[str, Any], str]:
+    """A certificate, and what the checker concludes from it.
+
+    Raises:
+        EvidenceFailed: Where the checker rejects it.
+    """
+    from convattn_check import check as judge
+    from convattn_check.reading import LARGEST_FILE
+
+    text = read_file(path, LARGEST_FILE + 1)
+    verdict = judge(text)
+    if not verdict.accepted:
+        raise EvidenceFailed(f"{path.name} rejected ({verdict.code}): {verdict.reason}")
+    return json.loads(text), verdict.reason
+
+
 def _has(body: Mapping[str, Any], case: Mapping[str, Any]) -> bool:
     """Whether a body is of a case; one of another stride says less of its size."""
     plain = {key: [1] * len(body[key]) for key in ("stride", "dilation") if key in body}
@@ -112,12 +121,6 @@ def print_counterexample(run: Run, file_name: str) -> str:
     Raises:
         EvidenceFailed: Where the checker rejects it.
     """
-    from convattn_check import check as judge
-    from convattn_check.reading import LARGEST_FILE
-
-    text = read_file(Path(run.certificates) / file_name, LARGEST_FILE + 1)
-    verdict = judge(text)
-    if not verdict.accepted:
-        raise EvidenceFailed(f"{file_name} rejected ({verdict.code}): {verdict.reason}")
-    body = json.loads(text)["body"]
-    return "\n".join([verdict.reason, *(f"  {name}: {body[name]}" for name in sorted(body))])
+    certificate, reason = _accepted(Path(run.certificates) / file_name)
+    body = certificate["body"]
+    return "\n".join([reason, *(f"  {name}: {body[name]}" for name in sorted(body))])
