@@ -17,6 +17,7 @@ makes it again, alone. The first inputs are traced, and those that reach new lin
 
 import argparse
 import json
+import math
 import os
 import re
 import resource
@@ -59,17 +60,23 @@ def started(given: argparse.Namespace, *more: str) -> Iterator[dict[str, Any]]:
     yield {"code": process.returncode, "printed": text[-1500:]}
 
 
-def searched(given: argparse.Namespace) -> tuple[list[Finding], Counter[str]]:
-    """The findings of all inputs, whatever becomes of the workers; and the messages' patterns."""
+def minutes_used() -> float:
+    """Of the processor, by the workers of this process that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return (used.ru_utime + used.ru_stime) / 60
+
+
+def searched(given: argparse.Namespace) -> tuple[list[Finding], Counter[str], int]:
+    """The findings, whatever becomes of the workers; the messages' patterns; how many were read."""
     reader, folder = table(given.table)[given.reader], Path(given.folder)
     (folder / "place").write_bytes(bytes(8))
     (folder / "parents").write_text("")
     findings: list[Finding] = []
     messages: Counter[str] = Counter()
-    start = given.first
-    while start < given.inputs:
+    start, until = given.first, minutes_used() + given.minutes
+    while start < given.inputs and minutes_used() < until:
         (folder / "place").write_bytes(start.to_bytes(8, "little"))
-        for said in started(given, f"--start={start}"):
+        for said in started(given, f"--start={start}", f"--minutes={until - minutes_used()}"):
             if "kind" in said:
                 findings.append(Finding(**said))
             messages.update(said.get("messages", {}))
@@ -81,7 +88,7 @@ def searched(given: argparse.Namespace) -> tuple[list[Finding], Counter[str]]:
                 raise SystemExit(f"a worker ends as it starts: {said}")
             at += 1
         start = at
-    return findings, messages
+    return findings, messages, start - given.first
 
 
 def ended(name: str, said: dict[str, Any]) -> Finding:
@@ -95,9 +102,9 @@ def ended(name: str, said: dict[str, Any]) -> Finding:
 
 def report(given: argparse.Namespace) -> int:
     """Search, keep what was found, and print it."""
-    begun = time.monotonic()
-    findings, messages = searched(given)
-    seconds, used = time.monotonic() - begun, resource.getrusage(resource.RUSAGE_CHILDREN)
+    begun, before = time.monotonic(), minutes_used()
+    findings, messages, inputs = searched(given)
+    seconds, used = time.monotonic() - begun, 60 * (minutes_used() - before)
     reader, kept = table(given.table)[given.reader], Path(given.keep) / given.reader
     causes = Counter(finding.cause for finding in findings)
     alike: Counter[str] = Counter()
@@ -112,10 +119,9 @@ def report(given: argparse.Namespace) -> int:
         for pattern, count in messages.most_common(SHOWN):
             print(f"{count:7}  {pattern}")
     print(
-        f"{given.reader}: {given.inputs - given.first:,} inputs of seed {given.seed} in "
-        f"{seconds:.0f} s ({used.ru_utime + used.ru_stime:.0f} s of the processor), "
-        f"{sum(messages.values()):,} refused in {len(messages)} ways, {len(findings)} findings of "
-        f"{len(causes)} causes"
+        f"{given.reader}: {inputs:,} inputs of seed {given.seed} in {seconds:.0f} s ({used:.0f} s "
+        f"of the processor), {sum(messages.values()):,} refused in {len(messages)} ways, "
+        f"{len(findings)} findings of {len(causes)} causes"
     )
     for cause, count in causes.most_common():
         print(f"{count:7}  {cause}")
@@ -159,6 +165,9 @@ def main() -> int:
     parser.add_argument("reader", help="a reader's name, all, or list for their names")
     parser.add_argument("--inputs", type=int, default=10_000)
     parser.add_argument("--first", type=int, default=0, help="the first input, to go on")
+    parser.add_argument(
+        "--minutes", type=float, default=math.inf, help="of the processor, for each reader"
+    )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--seconds", type=float, default=5, help="that an input may take")
     parser.add_argument("--again", metavar="NAME", help="read this input alone, and keep it")

@@ -2,6 +2,7 @@
 
 import faulthandler
 import functools
+import gc
 import importlib.util
 import json
 import mmap
@@ -11,6 +12,7 @@ import resource
 import shutil
 import signal
 import sys
+import time
 import traceback
 from argparse import Namespace
 from collections import Counter
@@ -47,6 +49,7 @@ OURS = (
     "functools.py",
     "typing.py",
 )
+TRACEBACK = re.compile(r"Traceback \(most recent|Exception (in|ignored)")
 TRUSTED = tuple({sys.prefix, sys.base_prefix, str(ROOT), "<frozen"})
 
 
@@ -202,6 +205,7 @@ class Worker:
             self._read(content)
             self._emptied()
         self.trusted = set(sys.modules)
+        gc.callbacks.clear()  # JAX's prints an error where nested brackets have used up the stack
         status = Path("/proc/self/status").read_text()
         held = int(re.findall(r"VmData:\s+(\d+)", status)[0]) * 1024
         resource.setrlimit(resource.RLIMIT_DATA, (held + MEMORY, held + MEMORY))
@@ -286,7 +290,8 @@ class Worker:
             return ""
         text = os.pread(2, min(size, 2**16), 0).decode(errors="replace")
         os.ftruncate(2, 0)
-        return text[-1000:] if "Traceback (most recent" in text or "Exception in" in text else ""
+        found = TRACEBACK.search(text)
+        return text[found.start() :][:2000] if found else ""
 
 
 def _is_trusted(module: str) -> bool:
@@ -378,6 +383,9 @@ def search(given: Namespace, reader: Any, worker: Worker, say: TextIO) -> None:
     for index in range(given.start, given.inputs):
         if os.getppid() != started_by:
             return  # nobody listens any more
+        if time.process_time() > 60 * given.minutes:
+            place[:] = index.to_bytes(8, "little")
+            return
         name = name_of(reader, given.seed, index, names)
         place[:] = index.to_bytes(8, "little")
         content = made(reader, name, parents)

@@ -159,11 +159,28 @@ def test_nothing_is_said_of_a_loop_that_damage_has_closed(folder, monkeypatch, c
     for path in (folder / "7" / "arrays").rglob("*"):
         if path.is_file():
             path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
-    with pytest.raises(checkpoints.DAMAGE):
-        read_checkpoint(folder / "7", state())
+    for _ in range(2):
+        with pytest.raises(checkpoints.DAMAGE):
+            read_checkpoint(folder / "7", state())
     for said in ("Event loop is closed", "another"):
         sys.unraisablehook(SimpleNamespace(exc_value=RuntimeError(said)))
     assert capsys.readouterr().out == "another\n"
+    assert not isinstance(sys.unraisablehook.before, checkpoints.QuietOnClosedLoops)
+
+
+@pytest.mark.parametrize(
+    ("problem", "said"), [("[tensorstore_spec='{}']", 0), ("of another task", 1), (None, 1)]
+)
+def test_nothing_is_said_of_arrays_that_fail_after_the_first(problem, said):
+    logged = []
+    handler = logging.Handler()
+    handler.emit = logged.append
+    logger = logging.getLogger("asyncio")
+    logger.addHandler(handler)
+    error = problem and ValueError(problem)
+    logger.error("Task exception was never retrieved", exc_info=error)
+    logger.removeHandler(handler)
+    assert len(logged) == said
 
 
 def test_damaged_ones_are_set_aside_and_saved_anew(folder):

@@ -15,7 +15,7 @@ import re
 import shutil
 import sys
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
@@ -41,7 +41,14 @@ CLOSED = "Event loop is closed"
 LONGEST_REASON = 300  # characters; TensorStore's can be pages
 ARRAYS, RECORD, SEAL = "arrays", "record", "seal"
 # What Orbax, and the reading below, raise for files that are missing, cut off or changed.
-DAMAGE = (ValueError, LookupError, TypeError, AttributeError, FileNotFoundError)
+DAMAGE = (
+    ValueError,
+    LookupError,
+    TypeError,
+    AttributeError,
+    FileNotFoundError,
+    RecursionError,  # of JSON, from endless brackets
+)
 # TensorStore raises ValueError for everything; its message begins with the kind of the failure.
 UNREAD = (
     "ABORTED",
@@ -56,8 +63,12 @@ UNREAD = (
 )
 
 
-# What has failed in the background is raised where it is waited for; Orbax reports it besides.
+# What has failed in the background is raised where it is waited for; Orbax reports it besides, and
+# asyncio what has failed in TensorStore after that.
 logging.getLogger("absl").addFilter(lambda record: f"{os.sep}orbax{os.sep}" not in record.pathname)
+logging.getLogger("asyncio").addFilter(
+    lambda record: not (record.exc_info and "tensorstore_spec" in str(record.exc_info[1]))
+)
 
 
 class DamagedCheckpoint(UserWarning):
@@ -226,32 +237,30 @@ def read_checkpoint(folder: Path, like: TrainState) -> tuple[dict[str, np.ndarra
         OtherModel: If it was made with other settings; one of `DAMAGE` if it is damaged; `OSError`
             if it could not be read, so that nothing is known of it.
     """
+    if not isinstance(sys.unraisablehook, QuietOnClosedLoops):
+        sys.unraisablehook = QuietOnClosedLoops(sys.unraisablehook)
     try:
-        with _quietly():
-            return _read(folder, like)
+        return _read(folder, like)
     except ValueError as problem:
         if str(problem).startswith(tuple(f"{kind}: " for kind in UNREAD)):
             raise OSError(f"{folder} could not be read: {problem}") from problem
         raise
 
 
-@contextlib.contextmanager
-def _quietly() -> Iterator[None]:
-    """Say nothing of what Orbax's event loop is still told when a damaged array has ended it.
+@dataclass(frozen=True)
+class QuietOnClosedLoops:
+    """For `sys.unraisablehook`: says nothing of an event loop that a damaged array has ended.
 
-    TensorStore's threads report the other arrays to the closed loop, which raises in each of them,
-    where nothing can catch it; they may do so until the process ends, so this stays in place.
+    TensorStore's threads report the other arrays to Orbax's closed loop, which raises in each of
+    them, where nothing can catch it; they may do so until the process ends, so this stays in place.
     """
-    before = sys.unraisablehook
 
-    def report(problem: Any) -> None:
-        closed = isinstance(problem.exc_value, RuntimeError) and str(problem.exc_value) == CLOSED
-        if not closed:
-            before(problem)
+    before: Callable[[Any], object]
 
-    sys.unraisablehook = report
-    yield
-    sys.unraisablehook = before  # all arrays were read
+    def __call__(self, problem: Any) -> None:
+        """Report all else."""
+        if not (isinstance(problem.exc_value, RuntimeError) and str(problem.exc_value) == CLOSED):
+            self.before(problem)
 
 
 def _read(folder: Path, like: TrainState) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
