@@ -105,15 +105,11 @@ def response_to_ones(
 ) -> list[int]:
     """The outputs of one token, row-major, for the image of ones: the sums of the taps inside."""
     weights = dict(zip(product(*(axis.taps() for axis in axes)), kernel, strict=True))
-    outputs = product(*(axis.outputs() for axis in axes))
-    corners = [
-        [a.patch * n + p for a, n, p in zip(axes, token, pixels, strict=True)] for pixels in outputs
-    ]
-    return [
-        sum(
-            weight
-            for tap, weight in weights.items()
-            if all(0 <= x + t < side for x, t, side in zip(corner, tap, image, strict=True))
+    sums = []
+    for pixels in product(*(axis.outputs() for axis in axes)):
+        inside = (
+            [tap for tap in axis.taps() if 0 <= axis.patch * n + pixel + tap < side]
+            for axis, n, pixel, side in zip(axes, token, pixels, image, strict=True)
         )
-        for corner in corners
-    ]
+        sums.append(sum(weights[tap] for tap in product(*inside)))
+    return sums
