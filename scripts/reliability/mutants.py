@@ -57,6 +57,8 @@ ARITHMETIC: dict[type[ast.operator], tuple[str, Sequence[str]]] = {
     ast.BitAnd: ("&", ("|",)),
     ast.BitXor: ("^", ("|",)),
     ast.MatMult: ("@", ("*",)),
+    ast.LShift: ("<<", (">>",)),
+    ast.RShift: (">>", ("<<",)),
 }
 CALLS = {"min": "max", "max": "min", "any": "all", "all": "any"}
 WITHOUT = ("abs", "sorted", "reversed", "set")  # the argument alone instead

@@ -52,7 +52,7 @@ def _compared(content: bytes, file: Any) -> None:
     if any(not array.dtype.itemsize for array in ours.values()):
         return  # NumPy finds no end of these
     try:
-        if content[:1] == b"\x93":
+        if content[:6] == b"\x93NUMPY":
             theirs = {"": np.load(io.BytesIO(content), allow_pickle=False)}
         elif content[:2] == b"PK":
             with np.load(io.BytesIO(content), allow_pickle=False) as held:

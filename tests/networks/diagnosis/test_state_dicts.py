@@ -90,6 +90,13 @@ def test_all_problems_are_listed():
         read(arrays)
 
 
+def test_very_many_problems_are_cut():
+    arrays = {name: array for name, array in timm_dict(80).items() if "norm1.bias" in name}
+    with pytest.raises(ValueError, match=r"… \([0-9]+ problems\)$") as caught:
+        read(arrays)
+    assert len(str(caught.value)) < 4000
+
+
 def test_a_block_that_is_missing_between_others_is_named():
     arrays = {k.replace("blocks.1.", "blocks.5."): array for k, array in timm_dict(2).items()}
     with pytest.raises(ValueError, match=r"blocks\.1\.norm1\.weight is missing"):

@@ -74,7 +74,7 @@ def test_the_name_of_a_npy_file_tells_its_layout():
             "holds c.weight and c.kernel|holds c.kernel and c.weight",
         ),
         (file(c__weight=KERNEL, c__bias=BIAS), "c", {}, "read as oihw has 5 output.*layout hwio"),
-        (file(c__weight=OIHW, c__bias=BIAS[None]), "c", {}, r"c.bias has shape \(1, 8\)"),
+        (file(c__weight=OIHW, c__bias=BIAS[None]), "c", {}, r"'c.bias' has shape \(1, 8\)"),
         (file(c__weight=OIHW * np.nan), "c", {}, "non-finite"),
         (file(c__weight=OIHW, c__bias=BIAS + np.inf), "c", {}, "c.bias has .* non-finite"),
     ],

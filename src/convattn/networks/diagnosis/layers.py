@@ -145,14 +145,14 @@ def array_layers(
             tokens in front.
 
     Raises:
-        ValueError: For arrays of another rank, and where there is no such square.
+        ValueError: For arrays of another rank, empty ones, and where there is no such square.
     """
     for name, array in arrays.items():
-        if array.ndim not in (4, 5):
+        if array.ndim not in (4, 5) or 0 in array.shape[-4:]:
             raise ValueError(
                 f"{name or 'the array'} has shape {array.shape}, but expected attention "
                 "probabilities [images, heads, queries, keys], or [layers, images, heads, queries, "
-                "keys]"
+                "keys], with no empty axis"
             )
         for number, layer in enumerate(array if array.ndim == 5 else array[None], 1):
             keys = layer.shape[-1]

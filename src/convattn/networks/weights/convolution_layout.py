@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from convattn.files import shown
 from convattn.networks.weights.files import WeightsFile
 from convattn.networks.weights.fixed_size import METADATA
 from convattn.networks.weights.formats import WeightsRefused
@@ -57,9 +58,9 @@ def bias_name(file: WeightsFile, kernel_name: str, channels: int) -> str | None:
     for name, array in file.arrays.items():
         if array.shape == (channels,) and _may_be_bias(name, plain):
             raise WeightsRefused(
-                f"{file.name} holds {name!r} {array.shape} beside {kernel_name!r}, which may be "
-                "its bias under a name that is not known here; give the bias with --bias FILE "
-                "(zeros for none)"
+                f"{file.name} holds {shown(name)} {array.shape} beside {shown(kernel_name)}, which "
+                "may be its bias under a name that is not known here; give the bias with --bias "
+                "FILE (zeros for none)"
             )
     return None
 
@@ -140,7 +141,7 @@ def find_convolution(
     _refuse_attention(file)
     name = _kernel_name(file, layer)
     kernel = file[name]
-    label = f"{file.name}: {name}" if name else file.name
+    label = f"{file.name}: {shown(name)}" if name else file.name
     if kernel.ndim not in (3, 4) or 0 in kernel.shape:
         raise WeightsRefused(
             f"{label} has shape {kernel.shape}, but a convolution's kernel has 4 axes (images) or "
@@ -152,7 +153,7 @@ def find_convolution(
     bias = None if beside is None else file[beside]
     if bias is not None and bias.shape != kernel.shape[-1:]:
         raise WeightsRefused(
-            f"{file.name}: {beside} has shape {bias.shape}, but {name} of shape "
+            f"{file.name}: {shown(beside)} has shape {bias.shape}, but {shown(name)} of shape "
             f"{file[name].shape} read as {order} has {kernel.shape[-1]} output channels; is the "
             f"layout {' or '.join(other for other in LAYOUTS if other != order)}?"
         )
@@ -234,8 +235,9 @@ def _told(file: WeightsFile, name: str, stem: str, kernel: np.ndarray) -> tuple[
     if framework in FRAMEWORKS:
         return FRAMEWORKS[framework], f"told from the file's metadata format={framework!r}"
     axes = ("K, K, ", ", K, K") if kernel.ndim == 4 else ("K, ", ", K")
+    label = shown(name) if name else "its array"
     raise WeightsRefused(
-        f"{file.name}: nothing tells the order of the axes {kernel.shape} of "
-        f"{name or 'its array'}; say --layout hwio for [{axes[0]}in, out] (Flax, Keras) or "
-        f"--layout oihw for [out, in{axes[1]}] (PyTorch)"
+        f"{file.name}: nothing tells the order of the axes {kernel.shape} of {label}; say --layout "
+        f"hwio for [{axes[0]}in, out] (Flax, Keras) or --layout oihw for [out, in{axes[1]}] "
+        "(PyTorch)"
     )

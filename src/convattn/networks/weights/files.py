@@ -15,7 +15,7 @@ from convattn.files import read_file, shown
 from convattn.networks.weights.formats import WeightsRefused, read_npy, read_npz, read_safetensors
 
 MOST_LISTED, LONGEST_LISTED = 20, 100  # arrays, and characters of a name
-MOST_PROBLEMS, LONGEST_PROBLEM = 50, 200  # in one message
+LONGEST_PROBLEM, LONGEST_LIST = 200, 3000  # characters in one message
 LARGEST_ITEM = 8  # bytes; NumPy's longdouble has more, and JAX has none
 PICKLE_REMEDY = (
     "convert it where it is trusted, e.g. with safetensors.torch.save_file(torch.load(FILE, "
@@ -142,15 +142,15 @@ def _require_numbers(array: np.ndarray, name: str) -> None:
 
 
 def refuse(problems: list[str], what: str) -> None:
-    """One error with all problems, or the first of very many, if there are any.
+    """One error with all problems, cut if they are very many, if there are any.
 
     Raises:
         WeightsRefused: As described above.
     """
     if problems:
-        told = [problem[:LONGEST_PROBLEM] for problem in problems[:MOST_PROBLEMS]]
-        more = f" and {len(problems) - len(told)} more" if len(problems) > len(told) else ""
-        raise WeightsRefused(f"{what}: {'; '.join(told)}{more}")
+        told = "; ".join(problem[:LONGEST_PROBLEM] for problem in problems)
+        more = f"… ({len(problems)} problems)" if len(told) > LONGEST_LIST else ""
+        raise WeightsRefused(f"{what}: {told[:LONGEST_LIST]}{more}")
 
 
 def require_finite(array: np.ndarray, name: str) -> None:
