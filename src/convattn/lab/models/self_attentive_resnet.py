@@ -91,7 +91,8 @@ def normalized_operator(
     else:
         operator = MultiscaleSelfAttentiveConvolution(inputs, outputs, settings.scales, **given)
     for scale in [operator] if isinstance(operator, SelfAttentiveLayer) else operator.scales:
-        scale.position[...] = scale.position[...].at[:, 0, 0].set(settings.center_bias)
+        position = scale.position[...].at[:, 0, 0].set(settings.center_bias)
+        scale.position = nnx.Param(position)
     return NormalizedSelfAttention(operator, batch_norm(outputs, rngs=rngs, dtype=dtype))
 
 
