@@ -5,7 +5,7 @@
 
 `mutants.py` says what a mutant is, `mutation_judge.py` how those of the checker are judged. All
 others are judged by the test file that is named after their module and by those of its folder that
-name the function, each time in a process of its own. A mutant is noticed when a certificate gets
+name the function, each time in a fork of its own. A mutant is noticed when a certificate gets
 another verdict, or a test fails or takes far longer than usual.
 
 Mutants that no test could notice stand in `equivalent_mutants.toml`, each with the reason. All
@@ -14,12 +14,15 @@ the exit status is 1 if something is left that nothing notices.
 """
 
 import argparse
+import contextlib
+import importlib
 import json
 import os
 import random
 import re
+import select
 import shutil
-import subprocess
+import signal
 import sys
 import tempfile
 import time
@@ -29,12 +32,16 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # no threads before a fork
+import pytest
 from mutants import Mutant, mutants_of, parameters
 
 ROOT = Path(__file__).resolve().parents[2]
 EQUIVALENT = ROOT / "scripts" / "reliability" / "equivalent_mutants.toml"
 CHECKER = "src/convattn_check"
 PACKAGES = ("constructions", "bounds", "networks")  # of src/convattn, each with its folder of tests
+PACKAGES_OF_TESTS = ("jax.numpy", "flax.nnx", "optax", "hypothesis", "jaxtyping", "beartype")
+PASSED = "\0"
 MARGIN = 60.0  # seconds beyond four times the usual time
 Key = tuple[str, str, str, str, int]
 
@@ -79,6 +86,9 @@ def judge_by_files(
 ) -> None:
     """Judge mutants of the library by test files, in a copy of its sources."""
     usual: dict[tuple[str, ...], float] = {}
+    for package in PACKAGES_OF_TESTS:  # each fork has them already
+        with contextlib.suppress(ImportError):
+            importlib.import_module(package)
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder) / "src"
         shutil.copytree(tree / "src", source, ignore=shutil.ignore_patterns("__pycache__"))
@@ -102,23 +112,60 @@ def run_tests(
     tree: Path, source: Path, files: Sequence[str], limit: float | None
 ) -> tuple[str, float]:
     """The first test that fails, or "", and the seconds."""
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *files]
-    changes = {"PYTHONPATH": str(source), "PYTHONDONTWRITEBYTECODE": "1"}
+    read, write = os.pipe()
     start = time.monotonic()
+    process = os.fork()
+    if not process:
+        _run_here(tree, source, files, write)
+    os.close(write)
     try:
-        done = subprocess.run(
-            command,
-            cwd=tree,
-            env=os.environ | changes | {"HYPOTHESIS_PROFILE": "ci"},
-            capture_output=True,
-            text=True,
-            timeout=limit,
-        )
-    except subprocess.TimeoutExpired:
-        return f"no answer in {limit:.0f} seconds", time.monotonic() - start
-    failed = re.findall(r"^(?:FAILED|ERROR) (.*)", done.stdout, re.M)
-    by = (failed or [f"pytest ended with {done.returncode}"])[0] if done.returncode else ""
-    return by, time.monotonic() - start
+        ready = select.select([read], [], [], limit)[0]
+        by = os.read(read, 2**16).decode() if ready else f"no answer in {limit:.0f} seconds"
+    finally:
+        os.close(read)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process, signal.SIGKILL)
+        os.waitpid(process, 0)
+    return (by or f"{files} ended without an answer").removesuffix(PASSED), time.monotonic() - start
+
+
+def _run_here(tree: Path, source: Path, files: Sequence[str], write: int) -> None:
+    """Run the tests in this process, a fork that has loaded the packages, and say so to a pipe."""
+    try:
+        os.setsid()
+        for output in (1, 2):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), output)
+        os.chdir(tree)
+        sys.path.insert(0, str(source))
+        sys.dont_write_bytecode = True
+        os.environ.update(PYTHONPATH=str(source), HYPOTHESIS_PROFILE="ci")
+        plugin = _FirstFailure()
+        code = pytest.main(["-x", "-q", "-p", "no:cacheprovider", *files], plugins=[plugin])
+        by = plugin.name or (f"pytest ended with {code!r}" if code else PASSED)
+        os.write(write, by.encode())
+    finally:
+        os._exit(0)
+
+
+class _FirstFailure:
+    """A plugin of pytest: the name of the test that fails, with no search for a smaller example."""
+
+    name = ""
+
+    def pytest_collection(self) -> None:
+        """Change the profile that tests/conftest.py has loaded."""
+        from hypothesis import Phase, settings
+
+        settings.register_profile("mutants", settings(), phases=[Phase.explicit, Phase.generate])
+        settings.load_profile("mutants")
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Keep the first name."""
+        self.name = self.name or (report.nodeid if report.failed else "")
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """The same for a file that cannot be imported."""
+        self.name = self.name or (report.nodeid if report.failed else "")
 
 
 def judges(tree: Path, mutant: Mutant) -> tuple[str, ...]:
