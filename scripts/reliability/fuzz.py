@@ -13,6 +13,8 @@ from the data.
 Every input has a name, SEED:INDEX or SEED:PARENT.INDEX, and is made from the seeds (the first) or
 from its parent (the second) and from random numbers that its index alone decides, so that `--again`
 makes it again, alone. The first inputs are traced, and those that reach new lines become parents.
+With `--guided`, Atheris chooses the parents throughout and makes half of the changes; its inputs
+have no names, and `--files` reads again what was kept.
 """
 
 import argparse
@@ -21,6 +23,7 @@ import math
 import os
 import re
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -46,6 +49,7 @@ def started(given: argparse.Namespace, *more: str) -> Iterator[dict[str, Any]]:
     words += [
         f"--seed={given.seed}",
         f"--seconds={given.seconds}",
+        *["--guided"][: given.guided],
         f"--inputs={given.inputs}",
         f"--folder={given.folder}",
         *more,
@@ -83,7 +87,10 @@ def searched(given: argparse.Namespace) -> tuple[list[Finding], Counter[str], in
         at = int.from_bytes((folder / "place").read_bytes(), "little")
         if said["code"]:
             parents = (folder / "parents").read_text().split()
-            findings.append(ended(name_of(reader, given.seed, at, parents), said))
+            name = name_of(reader, given.seed, at, parents)
+            if given.guided:
+                name = shutil.copy(str(folder / "current"), str(folder / f"found-{at}"))
+            findings.append(ended(name, said))
             if at == start and len(findings) > 1 and not said["printed"]:
                 raise SystemExit(f"a worker ends as it starts: {said}")
             at += 1
@@ -113,7 +120,8 @@ def report(given: argparse.Namespace) -> int:
         if alike[finding.cause] <= MOST_ALIKE:
             kept.mkdir(parents=True, exist_ok=True)
             path = kept / f"{finding.kind}-{number}"
-            path.write_bytes(made(reader, finding.name))
+            content = Path(finding.name) if given.guided else None
+            path.write_bytes(content.read_bytes() if content else made(reader, finding.name))
             print(f"{finding.kind}  {finding.name}  {path}\n  {finding.detail.strip()}")
     if given.messages:
         for pattern, count in messages.most_common(SHOWN):
@@ -174,6 +182,7 @@ def main() -> int:
     parser.add_argument("--files", type=Path, nargs="+", help="read these files alone")
     parser.add_argument("--shrink", action="store_true", help="make these smaller, in place")
     parser.add_argument("--messages", action="store_true", help="print the refusals' patterns")
+    parser.add_argument("--guided", action="store_true", help="by Atheris (pip install atheris)")
     parser.add_argument("--keep", default="build/fuzz", help="where findings are kept")
     parser.add_argument("--table", type=Path, default=TABLE)
     for hidden, kind in (("--folder", str), ("--start", int)):

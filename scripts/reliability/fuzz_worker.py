@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 from types import FrameType
-from typing import Any, TextIO
+from typing import Any, NoReturn, TextIO
 
 from fuzz_mutations import mutated
 
@@ -347,13 +347,17 @@ def smaller(content: bytes, fails: Callable[[bytes], bool]) -> bytes:
 def work(given: Namespace) -> None:
     """A worker's process, which says what it found on standard output, a JSON object a line."""
     say = os.fdopen(os.dup(1), "w", buffering=1)
-    folder, reader = Path(given.folder), table(given.table)[given.reader]
+    folder = Path(given.folder)
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     os.dup2(os.open(folder / "printed", os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND), 2)
     scratch = folder / "scratch"
     shutil.rmtree(scratch, ignore_errors=True)
     scratch.mkdir()
     os.chdir(scratch)
+    if given.guided:
+        guided_search(given, scratch, say)
+        return
+    reader = table(given.table)[given.reader]
     worker = Worker(reader, scratch, given.seconds)
     worker.warm_up()
     if given.files:
@@ -367,27 +371,38 @@ def work(given: Namespace) -> None:
                     path.write_bytes(worker.shrunk(content, found))
     else:
         search(given, reader, worker, say)
-    say.write(json.dumps({"messages": worker.messages}) + "\n")
-    say.flush()
-    os._exit(0)  # threads of a server may still run
+    finish(worker, say)
+
+
+class Place:
+    """Which input is read, kept in a file that outlives this process; and when to end it."""
+
+    def __init__(self, given: Namespace) -> None:
+        self.given, self.started_by = given, os.getppid()
+        self.most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss + GROWN // 1024
+        self.file = mmap.mmap(os.open(Path(given.folder) / "place", os.O_RDWR), 8)
+
+    def may_read(self, index: int) -> bool:
+        """Note this input, and say whether this process is to read it."""
+        self.file[:] = index.to_bytes(8, "little")
+        return (
+            index < self.given.inputs
+            and os.getppid() == self.started_by  # somebody listens
+            and time.process_time() <= 60 * self.given.minutes
+            and resource.getrusage(resource.RUSAGE_SELF).ru_maxrss <= self.most
+        )
 
 
 def search(given: Namespace, reader: Any, worker: Worker, say: TextIO) -> None:
-    """Make and read the inputs from `--start` on; `place` says which is being read."""
-    folder, start = Path(given.folder), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    place, started_by = mmap.mmap(os.open(folder / "place", os.O_RDWR), 8), os.getppid()
+    """Make and read the inputs from `--start` on."""
+    folder, place = Path(given.folder), Place(given)
     names = (folder / "parents").read_text().split()
     parents: dict[str, bytes] = {}
     for name in names:
         parents[name] = made(reader, name, parents)
-    for index in range(given.start, given.inputs):
-        if os.getppid() != started_by:
-            return  # nobody listens any more
-        if time.process_time() > 60 * given.minutes:
-            place[:] = index.to_bytes(8, "little")
-            return
+    index = given.start
+    while place.may_read(index):
         name = name_of(reader, given.seed, index, names)
-        place[:] = index.to_bytes(8, "little")
         content = made(reader, name, parents)
         if index < min(GUIDED, given.inputs // 5):
             found, new = worker.traced(name, content)
@@ -400,7 +415,56 @@ def search(given: Namespace, reader: Any, worker: Worker, say: TextIO) -> None:
             found = worker.judge(name, content)
         if found is not None:
             say.write(json.dumps(vars(found)) + "\n")
-        if resource.getrusage(resource.RUSAGE_SELF).ru_maxrss > start + GROWN // 1024:
-            place[:] = (index + 1).to_bytes(8, "little")
-            return
-    place[:] = given.inputs.to_bytes(8, "little")
+        index += 1
+
+
+def guided_search(given: Namespace, scratch: Path, say: TextIO) -> None:
+    """The same with Atheris, which keeps as parents what reaches new branches of the library.
+
+    An input is called by the file in which it is kept, `current` while it is read.
+    """
+    import atheris  # type: ignore[import-untyped]  # no requirement of ours
+
+    with atheris.instrument_imports(include=["convattn", "convattn_check"]):
+        reader = table(given.table)[given.reader]
+        worker = Worker(reader, scratch, given.seconds)
+        worker.warm_up()
+    folder, place, index = Path(given.folder), Place(given), given.start
+    corpus = folder / "corpus"
+    corpus.mkdir(exist_ok=True)
+    for number, content in enumerate(reader.seeds):
+        (corpus / f"seed-{number}").write_bytes(content)
+    current = os.open(folder / "current", os.O_RDWR | os.O_CREAT)
+
+    def read(content: bytes) -> None:
+        nonlocal index
+        if not place.may_read(index):
+            finish(worker, say)
+        if index == given.start:
+            worker.trusted = set(sys.modules)  # with those of Atheris
+        os.ftruncate(current, 0)
+        os.pwrite(current, content, 0)
+        found = worker.judge(str(folder / f"found-{index}"), content)
+        if found is not None:
+            Path(found.name).write_bytes(content)
+            say.write(json.dumps(vars(found)) + "\n")
+        index += 1
+
+    def mutate(content: bytes, most: int, seed: int) -> bytes:
+        rng = Random(seed)
+        if reader.folder or rng.random() < 0.5:
+            changed = mutated(content, reader.seeds, rng, reader.folder)
+            return changed if len(changed) <= most else content
+        return atheris.Mutate(content, most)
+
+    options = ["-timeout=0", "-rss_limit_mb=0", f"-max_len={2**20}", "-verbosity=0", "-runs=-1"]
+    seed = f"-seed={1 + given.seed * 10**6 + given.start}"  # 0 would be drawn
+    atheris.Setup([sys.argv[0], *options, seed, str(corpus)], read, custom_mutator=mutate)
+    atheris.Fuzz()
+
+
+def finish(worker: Worker, say: TextIO) -> NoReturn:
+    """Say what the refusals were, and end."""
+    say.write(json.dumps({"messages": worker.messages}) + "\n")
+    say.flush()
+    os._exit(0)  # threads of a server may still run

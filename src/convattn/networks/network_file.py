@@ -175,7 +175,8 @@ def _step(file: WeightsFile, described: dict[str, Any], used: set[str]) -> Step:
         _use(file, name, set(own), used)
         stripped = {key.removeprefix(f"{name}."): array for key, array in own.items()}
         text = {**_LAYER, "layer": json.dumps(described["layer"])}
-        return Attention(restore_layer(WeightsFile(f"{file.name}: {name}", stripped, text)), name)
+        label = f"{file.name}: {shown(name)}"
+        return Attention(restore_layer(WeightsFile(label, stripped, text)), name)
     cls, parts = PARTS[kind]
     _use(file, name, {f"{name}.{part}" for part in parts}, used)
     arrays = {part: jnp.asarray(file[f"{name}.{part}"]) for part in parts}

@@ -11,6 +11,7 @@ from jax import Array
 from convattn.constructions.two_layers import TwoLayers
 from convattn.encodings.layer import AttentionLayer
 from convattn.fast.application import layer_features
+from convattn.files import shown
 from convattn.ledger.images.cifar10_slice import Images
 from convattn.networks.diagnosis.layers import linear_maps
 from convattn.networks.diagnosis.nearest_convolution import nearest_convolution
@@ -61,7 +62,14 @@ def of_network(
 
         return [of(key) for key in layers]
 
-    shapes = {key: x.shape for key, (x, _) in watched(np.zeros((1, *image_size, 3))).items()}
+    try:
+        seen = watched(np.zeros((1, *image_size, 3)))
+    except (TypeError, ValueError, IndexError) as error:
+        raise ValueError(
+            f"{name} has steps that do not follow each other on images of size {image_size} "
+            f"({shown(str(error))}), but expected a network that takes them; give its --image-size"
+        ) from error
+    shapes = {key: x.shape for key, (x, _) in seen.items()}
     still = tuple(
         StillLayer(key, layer, (shapes[key][1], shapes[key][2])) for key, layer in layers.items()
     )

@@ -102,6 +102,8 @@ def open_source(
     if not isinstance(content, WeightsFile):
         _refuse(given, f"{path.name} holds attention probabilities, which are shown as they are")
         layers = tuple(array_layers(content, image_size))
+        if not layers:
+            raise ValueError(f"{path.name} has no layers, but expected at least one")
         for layer in layers:
             try:
                 require_probabilities(layer.attention, layer.grid)
