@@ -37,6 +37,7 @@ from hypothesis import Phase, settings
 from mutants import Mutant
 
 PACKAGE, TESTS = Path("src/convattn_check"), Path("tests/convattn_check")
+WHOLE_PACKAGE = "import convattn_check$"
 OPTIONS = (
     f"--confcutdir={TESTS}",
     "-p",
@@ -240,8 +241,13 @@ class _Loader(importlib.abc.MetaPathFinder, importlib.abc.InspectLoader):
         if name != self.name:
             return None
         package = Path(self.code.co_filename).name == "__init__.py"
-        spec = importlib.util.spec_from_loader(name, self, is_package=package)
-        if spec and package:
+        spec = importlib.util.spec_from_loader(
+            name, self, origin=self.code.co_filename, is_package=package
+        )
+        if spec is None:
+            return None
+        spec.has_location = True
+        if package:
             spec.submodule_search_locations = [str(Path(self.code.co_filename).parent)]
         return spec
 
@@ -278,9 +284,10 @@ def _exchange(mutant: Mutant, compiled: CodeType, really: bool = True) -> bool:
 
 
 def _own_tests(tree: Path, mutant: Mutant) -> list[str]:
-    """The test file of a module, and those that import from it."""
+    """The test file of a module, those that import from it, and those that look at all modules."""
     stem = Path(mutant.module).stem
-    asks = re.compile(rf"^(from convattn_check import .*\b{stem}\b|from {_dotted(mutant)} )", re.M)
+    ways = (rf"from convattn_check import .*\b{stem}\b", f"from {_dotted(mutant)} ", WHOLE_PACKAGE)
+    asks = re.compile(f"^({'|'.join(ways)})", re.MULTILINE)
     files = sorted((tree / TESTS).glob("test_*.py"))
     mirror = [file for file in files if file.stem == f"test_check_{stem}"]
     others = [file for file in files if file not in mirror and asks.search(file.read_text())]
