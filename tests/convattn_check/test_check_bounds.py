@@ -49,7 +49,7 @@ def test_the_page_lists_every_bound_with_its_value():
 # A true certificate has just so much, and what is said where the bound is one less.
 REACHED = """
 approximation MOST_OFFSETS 9 certificates/S.approx-texture-P1-heads4 9 offsets, expected up to 8
-approximation LARGEST_THRESHOLD 10000000000000000 tests/correct/approximation-large-error a threshold
+approximation LARGEST_THRESHOLD 10000000000000000 tests/correct/approximation-large-error over 40
 attention MOST_BITS 84 tests/correct/equality-bases-falling 18 bits each and 84 together
 attention LONGEST_POWER 18 tests/correct/equality-bases-falling 18 bits each and 84 together
 border LARGEST_SIDE 3 tests/correct/border-K1x3 kernel_size[1] is 3, expected 1 to 2
