@@ -349,6 +349,9 @@ def rank():
     return certificate("C20.rank", "rank", body)
 
 
+E_SUM = sum(Fraction(1, factorial(n)) for n in range(41))  # less than e by under 1/(40! 40)
+
+
 def saturation(alpha=46, exponent=-126, conclusion="survives"):
     body = {
         "alpha": alpha,

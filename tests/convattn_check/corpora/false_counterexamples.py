@@ -1,5 +1,8 @@
 """Falsehoods about heads that share no map, ranks, weights, borders and what commutes."""
 
+from fractions import Fraction
+from math import factorial
+
 import certificate_builder as build
 from certificate_cases import CASES, put
 
@@ -127,6 +130,23 @@ WEIGHTS = [
      "do not enclose the sum", "2.7182818 is less than e"),
     ("e-too-large", "survives", put(["e_lower"], "27182819/10000000"), "series",
      "do not enclose the sum", "2.7182819 is more than e"),
+    ("e-too-small-by-little", "survives",
+     put(["e_upper"], f"{build.E_SUM + Fraction(1, factorial(41))}"), "series",
+     "do not enclose the sum", "1/42! and what follows are left out"),
+    ("e-too-large-by-little", "survives",
+     put(["e_lower"], f"{build.E_SUM + Fraction(1, factorial(41))}"), "series",
+     "do not enclose the sum", "nothing shows that a bound above the sum to n = 40 is below e"),
+    ("e-below-to-the-power", "vanishes",
+     update(alpha=126, exponent=-126, e_lower="2"), "saturation",
+     "is not shown to be below 2^-126", "2^126 is not above 2^126"),
+    ("survives-above-one", "survives", put(["exponent"], 0), "saturation",
+     "is not shown to be above 2^0", "no weight is above 1"),
+    ("e-below-with-long-denominator", "survives", put(["e_lower"], f"27{'0' * 98}1/1{'0' * 100}"),
+     "range", "a bound of e has over 100 digits", "a denominator of 10^100"),
+    ("e-above-with-long-denominator", "survives", put(["e_upper"], f"28{'0' * 98}1/1{'0' * 100}"),
+     "range", "a bound of e has over 100 digits", "a denominator of 10^100"),
+    ("e-at-most-four", "survives", put(["e_upper"], "4"), "series", "e_upper 4 do not enclose",
+     "a bound of e as wide as 4"),
     ("e-exchanged", "survives", update(e_lower=E_UPPER, e_upper=E_LOWER), "series",
      "do not enclose the sum", "the bounds of e have changed places"),
     ("e-at-most-three", "survives", put(["e_upper"], "3"), "series", "e_upper 3 do not enclose",

@@ -150,6 +150,7 @@ OTHERS = {
     ("A19.equivariance", "unit-shifts"): build.commutant((3,), "torus", [[1]]),
     ("A19.equivariance", "commutant"): build.commutant((3,), "bare", [[1]]),
     ("C20.alpha46", "float32", "below-149"): build.saturation(46, -150),
+    ("C20.alpha46", "float32", "alpha-two"): build.saturation(2, -126),
     ("C20.alpha46", "float32", "vanishes"): build.saturation(90, -125, "vanishes"),
     ("A19.equivariance", "unit-shifts", "and-more"): build.commutant(
         (3,), "bare", [[1], [-1], [2]]

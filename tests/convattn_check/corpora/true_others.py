@@ -1,6 +1,7 @@
 """Truths at the edge about maps, ranks, weights, borders, what commutes, and identities."""
 
 from fractions import Fraction
+from math import factorial
 
 import certificate_builder as build
 from certificate_cases import CASES, changed, put
@@ -125,6 +126,15 @@ WEIGHTS = [
      "the largest alpha"),
     ("survives-wide-bounds-of-e", changed(CASES["survives"], update(e_lower="2", e_upper="11/4")),
      "alpha = 46", "2 < e < 11/4 is enough"),
+    ("survives-below-three", build.saturation(47, -69), "above 2^-69", "2 e^47 < 2^69 < 3 e^47"),
+    ("survives-low-bound-of-e", changed(CASES["survives"], put(["e_lower"], "1/2")),
+     "alpha = 46", "the lower bound of e is not needed"),
+    ("survives-nearest-bounds-of-e", changed(CASES["survives"],
+     update(e_lower=f"{build.E_SUM}", e_upper=f"{build.E_SUM + Fraction(1, factorial(40) * 40)}")),
+     "alpha = 46", "the sum to n = 40 and what the rest is less than"),
+    ("survives-longest-bounds-of-e", changed(CASES["survives"],
+     update(e_lower=f"2{'0' * 100}/{'9' * 100}", e_upper=f"28{'0' * 99}/{'9' * 100}")),
+     "alpha = 46", "denominators of 100 digits"),
 ]  # fmt: skip
 BORDERS = [
     ("K2", border("S.padding", (2,), (2,), [(0,), (1,)]), "size (2,)", "two pixels, two taps"),
