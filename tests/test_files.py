@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from convattn.files import InUse, hold_folder, read_file, write_inside
+from convattn.files import InUse, hold_folder, parse_json, read_file, write_inside
 from convattn.lab.training.metrics import MetricsLog
 
 HOLD = """
@@ -115,3 +115,18 @@ def test_pipes_and_devices_are_not_read(tmp_path):
         read_file(tmp_path)
     with pytest.raises(FileNotFoundError):
         read_file(tmp_path / "none")
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        ("[" * 100_000, "nest too deep"),
+        ('{"width": ' + "7" * 21 + "}", "an integer of 21 digits, expected up to 20"),
+        ("1" * 5000, "an integer of 5000 digits"),
+        ("{", "Expecting"),
+    ],
+)
+def test_json_that_no_file_of_ours_holds_is_refused(content, problem):
+    with pytest.raises(ValueError, match=problem):
+        parse_json(content)
+    assert parse_json("[18446744073709551615, -1, 1e3]") == [2**64 - 1, -1, 1000.0]

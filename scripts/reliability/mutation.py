@@ -137,6 +137,8 @@ def _run_here(tree: Path, source: Path, files: Sequence[str], write: int) -> Non
             os.dup2(os.open(os.devnull, os.O_WRONLY), output)
         os.chdir(tree)
         sys.path.insert(0, str(source))
+        for loaded in [name for name in sys.modules if name.split(".")[0] == "convattn"]:
+            del sys.modules[loaded]
         sys.dont_write_bytecode = True
         os.environ.update(PYTHONPATH=str(source), HYPOTHESIS_PROFILE="ci")
         plugin = _FirstFailure()

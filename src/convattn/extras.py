@@ -13,6 +13,7 @@ EXTRA = {
     "tensorboardX": "experiments",
     "starlette": "explore",
     "uvicorn": "explore",
+    "h11": "explore",
 }
 
 

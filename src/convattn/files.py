@@ -13,15 +13,18 @@ is a regular file of the folder itself.
 """
 
 import errno
+import json
 import os
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from convattn.temporary import file_beside, lock
 
 FILE_NAME = "lock"
+MOST_DIGITS = 20  # of an integer in a JSON file: 2^64 - 1 has as many
 UNSUSPICIOUS, RATIO = 2**26, 100  # a larger compressed file unpacks to so many times its size
 
 
@@ -43,6 +46,28 @@ def read_file(path: Path, most: int | None = None) -> bytes:
         )
     with path.open("rb") as file:
         return file.read(-1 if most is None else most)
+
+
+def parse_json(content: str | bytes) -> Any:
+    """What a JSON text holds.
+
+    Raises:
+        ValueError: If it is none, nests too deep, or has an integer of more than `MOST_DIGITS`
+            digits, which no array and no computation here could hold.
+
+    >>> parse_json("[1, 2.5]")
+    [1, 2.5]
+    """
+    try:
+        return json.loads(content, parse_int=_integer)
+    except RecursionError as error:
+        raise ValueError("its brackets nest too deep") from error
+
+
+def _integer(text: str) -> int:
+    if len(text) > MOST_DIGITS:
+        raise ValueError(f"it has an integer of {len(text)} digits, expected up to {MOST_DIGITS}")
+    return int(text)
 
 
 def shown(value: object, most: int = 200) -> str:

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from convattn.constructions.geometry import MOST_STEPS
-from convattn.files import shown, write_file
+from convattn.files import parse_json, shown, write_file
 from convattn.networks.steps import (
     Attention,
     Convolution,
@@ -134,11 +134,11 @@ def restore_network(file: WeightsFile) -> Network:
         )
     used: set[str] = set()
     try:
-        described = json.loads(file.metadata["network"])
+        described = parse_json(file.metadata["network"])
         network = _restored(file, described, used)
     except WeightsRefused:
         raise
-    except (ValueError, RecursionError, LookupError, TypeError, AttributeError) as error:
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
         raise WeightsRefused(
             f"{file.name}: its description is damaged ({shown(error)}); convert the network again"
         ) from error

@@ -20,7 +20,7 @@ from jax import Array
 from jax.typing import DTypeLike
 
 from convattn.extras import remedy
-from convattn.files import shown
+from convattn.files import parse_json, shown
 from convattn.networks.folding import fold_batch_norm
 from convattn.networks.network_file import FORMAT as STEPS
 from convattn.networks.network_file import restore_network
@@ -131,7 +131,7 @@ def restore_model(file: WeightsFile) -> Any:
             "convert --network"
         )
     try:
-        described = json.loads(file.metadata["model"])
+        described = parse_json(file.metadata["model"])
         make = ARCHITECTURES[described["architecture"]]
         classes, exact, head_dim = (described[key] for key in ("classes", "exact", "head_dim"))
         model = nnx.eval_shape(
@@ -147,7 +147,6 @@ def restore_model(file: WeightsFile) -> Any:
         LookupError,
         TypeError,
         AttributeError,
-        RecursionError,
     ) as error:
         raise WeightsRefused(
             f"{file.name}: its description is damaged ({shown(error)}); convert the network again"

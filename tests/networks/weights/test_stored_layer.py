@@ -238,9 +238,10 @@ BROKEN = {
     "three axes": (stored(described={"patch_size": [1, 1, 1]}), "one or two axes"),
     "ring of one axis": (stored(described={"ring": [[1, 1]]}), "ring="),
     "stride beyond any image": (
-        stored(described={"stride": [10**30, 1]}),
+        stored(described={"stride": [10**18, 1]}),
         "describes no layer that works: stride=10*, but expected at most 1048576",
     ),
+    "stride of many digits": (stored(described={"stride": [10**30, 1]}), "an integer of 31 digits"),
     "offsets a number": (stored(described={"encoding__offsets": 3}), "offsets=3, but expected"),
     "offsets in offsets": (
         stored(described={"encoding__offsets": [[[], 0], *([0, at] for at in range(5))]}),

@@ -15,13 +15,12 @@ epochs of both. Of all but the first the paper prints an accuracy. The row is re
 are within their margins, and if the two phases beat either alone.
 """
 
-import json
 import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-from convattn.files import shown
+from convattn.files import parse_json, read_file, shown
 from convattn.lab.models.settings import EncoderSettings
 from convattn.lab.records.experiments import (
     ATTENTION,
@@ -143,8 +142,8 @@ def read_record(path: Path, command: str, recorded_by: str) -> dict[str, Any]:
             f"`{recorded_by}` puts it on record"
         )
     try:
-        record = json.loads(path.read_text())
-    except (ValueError, RecursionError) as problem:
+        record = parse_json(read_file(path))
+    except ValueError as problem:
         raise EvidenceFailed(
             f"{path.name} is no record of a run ({str(problem)[:200]}); write it again with "
             f"`{recorded_by}`"

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from convattn.files import read_file, shown, write_inside
+from convattn.files import parse_json, read_file, shown, write_inside
 from convattn.lab.runs.settings import RunSettings, settings_from_json
 from convattn.lab.settings import to_json
 from convattn.lab.training.metrics import Kinds, require_kinds
@@ -167,13 +167,13 @@ def read_json(path: Path, kind: str = "run") -> dict[str, Any]:
         ValueError: If it is missing or damaged.
     """
     try:
-        found = json.loads(read_file(path))
+        found = parse_json(read_file(path))
     except FileNotFoundError as error:
         raise ValueError(
             f"{path.parent} has no {path.name}, so it is not the folder of a {kind}; expected one "
             "that a script of experiments/ has written, or a new folder"
         ) from error
-    except (ValueError, RecursionError) as error:  # no JSON, no UTF-8, or endless brackets
+    except ValueError as error:  # no JSON, or no UTF-8
         raise ValueError(f"{path} is no JSON ({str(error)[:200]}); {DAMAGED_FILE}") from error
     if not isinstance(found, dict):
         raise ValueError(f"{path} is {shown(found)}, but expected an object; {DAMAGED_FILE}")

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from convattn.files import naming, open_inside, read_file, shown, write_inside
+from convattn.files import naming, open_inside, parse_json, read_file, shown, write_inside
 
 FILE_NAME, TENSORBOARD = "metrics.jsonl", "tensorboard"
 Kinds = Mapping[str, Any]  # of fields: str, int, float (integers, too), list, dict, or with None
@@ -59,8 +59,8 @@ def read_metrics(folder: Path) -> list[dict[str, Any]]:
     for number, line in enumerate(lines, 1):
         where = f"{path}, line {number}"
         try:
-            read = json.loads(line)
-        except (ValueError, RecursionError) as error:
+            read = parse_json(line)
+        except ValueError as error:
             if number < len(lines):
                 raise ValueError(
                     f"{where} is no JSON ({str(error)[:200]}), but expected the numbers of an "

@@ -24,6 +24,7 @@ from jaxtyping import Float, Num
 from convattn.constructions.recovery import require_room
 from convattn.encodings.base import score_dtype
 from convattn.encodings.layer import AttentionLayer
+from convattn.files import parse_json
 from convattn.networks.weights.formats import WeightsRefused
 from convattn.operators.patches import Ring, add_zero_ring, patchify, unpatchify
 from convattn.operators.shifts import TokenGrid
@@ -193,7 +194,7 @@ def read_fixed_metadata(
         WeightsRefused: For a file of another layout.
     """
     try:
-        described = json.loads(metadata.get(METADATA, "null"))
+        described = parse_json(metadata.get(METADATA, "null"))
         if described["layout"] != layout or described["version"] != 1:
             raise KeyError(layout)
         sizes = {k: int(described[k]) for k in ("heads", "features", "head_features")}
@@ -203,7 +204,7 @@ def read_fixed_metadata(
             ring=tuple((int(before), int(after)) for before, after in described["ring"]),
             **{k: tuple(described[k]) for k in ("output_patch_size", "subsampling")},
         )
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
+    except (ValueError, KeyError, TypeError) as error:
         raise WeightsRefused(
             f"{name} is not in the layout {layout!r} of convattn convert; expected a file written "
             f"with --write {layout}"

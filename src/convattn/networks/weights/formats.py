@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from convattn.files import most_unpacked, shown
+from convattn.files import most_unpacked, parse_json, shown
 
 
 class WeightsRefused(ValueError):
@@ -161,8 +161,8 @@ def _take_metadata(arrays: dict[str, np.ndarray], name: str) -> dict[str, str]:
         return {}
     del arrays[METADATA]
     try:
-        metadata = json.loads(str(held))
-    except (ValueError, RecursionError) as error:
+        metadata = parse_json(str(held))
+    except ValueError as error:
         raise WeightsRefused(
             f"{name}: metadata is no JSON ({_said(error)}), but expected an object; {ANEW}"
         ) from error

@@ -16,7 +16,7 @@ import numpy as np
 from convattn import encodings
 from convattn.constructions.two_layers import TwoLayers
 from convattn.encodings.layer import AttentionLayer, ContentScores
-from convattn.files import shown, write_file
+from convattn.files import parse_json, shown, write_file
 from convattn.networks.weights.consistency import check_layer
 from convattn.networks.weights.files import WeightsFile, read_weights
 from convattn.networks.weights.formats import WeightsRefused, write_npz, write_safetensors
@@ -147,8 +147,8 @@ def restore_layer(file: WeightsFile) -> AttentionLayer | TwoLayers:
             f"this library reads {VERSION!r}; use the library that wrote it, or convert anew"
         )
     try:
-        description = json.loads(file.metadata["layer"])
-    except (ValueError, RecursionError) as error:
+        description = parse_json(file.metadata["layer"])
+    except ValueError as error:
         raise WeightsRefused(
             f"{file.name}: its description is no JSON ({error}); {ANEW}"
         ) from error

@@ -1,6 +1,7 @@
 """Serving until a signal: on 127.0.0.1, one socket, with a token drawn for this time alone."""
 
 import contextlib
+import logging
 import secrets
 import signal
 import socket
@@ -8,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 
+import h11
 import uvicorn
 
 from convattn.page.explorer.model import ExploredModel
@@ -22,6 +24,11 @@ class Server(uvicorn.Server):
     """Ends on any signal of `ENDING` that is not ignored, and keeps the number of the first."""
 
     ended_by: int | None = None
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        for name in ("uvicorn.error", "asyncio"):
+            logging.getLogger(name).addFilter(not_of_the_protocol)
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -42,6 +49,17 @@ class Server(uvicorn.Server):
         self.force_exit = self.ended_by is not None
         self.ended_by = self.ended_by or number
         self.should_exit = True
+
+
+def not_of_the_protocol(record: logging.LogRecord) -> bool:
+    """Whether an error that is logged is another one than a request that is no HTTP.
+
+    Uvicorn answers such a request, or closes the connection, and logs its own failure to do more.
+    """
+    problem = record.exc_info[1] if record.exc_info else None
+    while problem is not None and not isinstance(problem, h11.ProtocolError):
+        problem = problem.__cause__ or problem.__context__
+    return problem is None
 
 
 def listening(port: int = 0) -> socket.socket:
