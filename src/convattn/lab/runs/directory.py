@@ -103,6 +103,12 @@ class RunDirectory:
         found = self._optional(RESULT)
         if found is not None:
             require_kinds(found, ENDED, self.path / RESULT, required=("status",))
+            accuracy = found.get("test_accuracy") or 0
+            if not 0 <= accuracy <= 1:
+                raise ValueError(
+                    f"{self.path / RESULT}: test_accuracy is {accuracy}, but expected a number from "
+                    f"0 to 1; {DAMAGED_FILE}"
+                )
         return found
 
     def read_initial(self) -> dict[str, np.ndarray] | None:
