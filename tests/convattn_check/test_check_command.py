@@ -68,7 +68,7 @@ def test_json(folder, capsys):
 
 
 def test_seconds_are_those_that_passed(folder, capsys, monkeypatch):
-    """Of a clock that goes on by a second at each look: two around the whole, two around a check."""
+    """On a clock that is a second further at each look: the whole and each check look twice."""
     monkeypatch.setattr(time, "perf_counter", itertools.count(5).__next__)
     assert main(["rank.json"]) == 0
     assert capsys.readouterr().out.endswith("\n1 accepted, 0 rejected in 3.00 s\n")

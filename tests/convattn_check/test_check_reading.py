@@ -70,8 +70,8 @@ def test_rationals_are_read_back(value):
 
 @pytest.mark.parametrize(
     "text",
-    ["", "1/1", "2/4", "10/15", "-0", "0/3", "1/0", "1/-2", "+1", "01", "1/02", " 1", "1 ", "1\n", "1.5",
-     "1e3", "1_000", "--1", "/2", "1/", "٣", "²", 1, None, True, ["1"], "1/2/3"],
+    ["", "1/1", "2/4", "10/15", "-0", "0/3", "1/0", "1/-2", "+1", "01", "1/02", " 1", "1 ", "1\n",
+     "1.5", "1e3", "1_000", "--1", "/2", "1/", "٣", "²", 1, None, True, ["1"], "1/2/3"],
 )  # fmt: skip
 def test_other_spellings_of_rationals(text):
     with pytest.raises(Reject) as error:
@@ -136,7 +136,8 @@ def test_what_is_let_through():
     [
         (lambda: reading.items("ab", "x"), "x is 'ab', expected a list"),
         (lambda: reading.items([3], "x", 2), "x is 1 items, expected a list of length 2"),
-        (lambda: reading.fields([], "x", ["b", "a"]), "x is [], expected an object with ['b', 'a']"),
+        (lambda: reading.fields([], "x", ["b", "a"]),
+         "x is [], expected an object with ['b', 'a']"),
         (lambda: reading.fields({"a": 1, "d": 2, "e": 3}, "x", ["c", "b", "a"]),
          "x lacks ['c', 'b'] and has the unknown ['d', 'e']"),
         (lambda: reading.matrix([[1], ["2"]], "x", 2, 1), "x[1][0] is '2', expected an integer"),
