@@ -10,7 +10,7 @@ import certificate_builder as build
 from certificate_cases import CASES, changed, put
 from head_cases import triangular
 
-from corpora.entry import entry, swap, update
+from corpora.entry import all_at_once, entry, swap, update
 from corpora.kernels import border, lower_bound, one_channel, taps_to_channels
 from corpora.label import mislabelled
 
@@ -114,7 +114,7 @@ def pixel_heads_of(size, claim="C20.lemma3"):
     return build.sealed(changed(CASES["pixel_heads"], change) | {"claim": claim})
 
 
-def six_heads(body):
+def one_head_more(body):
     body["heads"].append(body["heads"][0])
     body["count"] += 1
 
@@ -171,6 +171,7 @@ OTHERS = {
     ("S.barrier", "below"): changed(CASES["exponentials"], put(["heads"], 2)),
     ("S.headdim", "odd"): even_dimension(),
     ("S.headdim", "narrow"): triangular(dimension=4),
+    ("S.headdim", "narrow", "wider"): triangular(dimension=5),
     ("S.width", "odd"): width(2, 2, (["0", "1"], [0, 1]), (["0", "0"], [0, 2])),
     ("S.width", "wide"): width(1, 2, (["0"], [0, 1]), (["0"], [2])),
     ("S.width", "narrow"): width(
@@ -180,7 +181,8 @@ OTHERS = {
         (["0", "0", "1"], [0, 1, 2]),
         (["0", "0", "0"], [0, 1, 2]),
     ),
-    ("S.width", "shared"): changed(CASES["places"], six_heads),
+    ("S.width", "shared"): changed(CASES["places"], one_head_more),
+    ("S.width", "shared", "seven"): changed(CASES["places"], all_at_once(*[one_head_more] * 2)),
     ("S.approx", "several"): changed(CASES["two_of_three"], uniform_head_alone),
     ("S.lemma3", "odd"): pixel_heads_of(2, "S.lemma3"),
     ("S.lemma3", "spanning"): pixel_heads_of(3, "S.lemma3"),
