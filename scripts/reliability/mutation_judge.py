@@ -264,7 +264,10 @@ class _Loader(importlib.abc.MetaPathFinder, importlib.abc.InspectLoader):
 
 
 def _exchange(mutant: Mutant, compiled: CodeType, really: bool = True) -> bool:
-    """Give a function the code of the mutant; false if that would not do, as for a default."""
+    """Give a function the code of the mutant; false if that would not do, as for a default.
+
+    Nor for a closure: code that keeps less of it does not fit, and its calls are not measured.
+    """
     live: Any = sys.modules.get(_dotted(mutant))
     new: CodeType | None = compiled
     for part in mutant.function.split("."):
@@ -276,7 +279,7 @@ def _exchange(mutant: Mutant, compiled: CodeType, really: bool = True) -> bool:
         )
         new = found[0] if len(found) == 1 else None
     function = _plain(live)
-    if function is None or new is None or function.__code__ == new:
+    if function is None or new is None or function.__closure__ or function.__code__ == new:
         return False
     if really:
         function.__code__ = new

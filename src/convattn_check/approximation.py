@@ -63,7 +63,6 @@ def check_approximation(claim: str, value: object) -> str:
         off[a][at] * gram[a][b] * off[b][at]
         for a in range(width)
         for b in range(width)
-        if gram[a][b]
         for at in range(width)
     )
     error = read.rational(body["error"], "error")
@@ -72,14 +71,14 @@ def check_approximation(claim: str, value: object) -> str:
 
     thresholds = read.rationals(body["thresholds"], "thresholds", width - heads + 1)
     require(
-        all(max(abs(t.numerator), t.denominator) < LARGEST_THRESHOLD for t in thresholds),
-        "range",
-        "a threshold has a numerator or a denominator of over 40 digits",
-    )
-    require(
         thresholds == sorted(thresholds, reverse=True) and thresholds[-1] >= 0,
         "inertia",
         "the thresholds are not in falling order, or one is negative",
+    )
+    require(
+        all(max(t.numerator, t.denominator) < LARGEST_THRESHOLD for t in thresholds),
+        "range",
+        "a threshold has a numerator or a denominator of over 40 digits",
     )
     require(
         thresholds[0] > 0,
@@ -87,15 +86,15 @@ def check_approximation(claim: str, value: object) -> str:
         f"the thresholds are all 0: nothing shows that {heads - 1} heads err",
     )
     work = Work("the leading minors, for all thresholds together,")
-    for place, threshold in enumerate(thresholds):
-        if threshold > 0 and threshold not in thresholds[place + 1 :]:
-            below, allowed = negative_eigenvalues(gram, threshold, work), width - heads - place
-            require(
-                below <= allowed,
-                "inertia",
-                f"{below} of {width} eigenvalues of G lie below thresholds[{place}], expected "
-                f"{allowed} at most",
-            )
+    last = {threshold: place for place, threshold in enumerate(thresholds) if threshold}
+    for threshold, place in last.items():  # of equal ones the last is allowed the fewest
+        below, allowed = negative_eigenvalues(gram, threshold, work), width - heads - place
+        require(
+            below <= allowed,
+            "inertia",
+            f"{below} of {width} eigenvalues of G lie below thresholds[{place}], expected "
+            f"{allowed} at most",
+        )
     reached = sum(thresholds, Fraction(0))
     require(
         error <= (1 + SLACK) * reached,
@@ -128,17 +127,15 @@ def about(number: Fraction, *, up: bool = False) -> str:
     return f"{whole}.{rest:0{places}d}"
 
 
-def negative_eigenvalues(
-    matrix: Sequence[Sequence[int]], threshold: Fraction, work: Work | None = None
-) -> int:
+def negative_eigenvalues(matrix: Sequence[Sequence[int]], threshold: Fraction, work: Work) -> int:
     """How many eigenvalues of a symmetric integer matrix lie below the threshold.
 
     Bareiss without exchanging rows: the pivots are the leading minors of q·matrix - p·I.
 
-    >>> negative_eigenvalues([[2, 1], [1, 2]], Fraction(5, 2))  # the eigenvalues are 1 and 3
+    >>> work = Work("the leading minors")
+    >>> negative_eigenvalues([[2, 1], [1, 2]], Fraction(5, 2), work)  # the eigenvalues are 1 and 3
     1
     """
-    work = work or Work("the leading minors")
     p, q = threshold.numerator, threshold.denominator
     rows = [[q * entry for entry in row] for row in matrix]
     for place, row in enumerate(rows):

@@ -105,7 +105,7 @@ def _check_digests(top: dict[str, object], ignored: bool) -> None:
     }
     for name, (code, part) in parts.items():
         found = string(given[name], f"digests.{name}")
-        expected = hashlib.sha256(canonical(part).encode("ascii")).hexdigest()
+        expected = hashlib.sha256(canonical(part).encode()).hexdigest()
         require(
             ignored or found == expected,
             code,

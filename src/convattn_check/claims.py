@@ -137,7 +137,7 @@ COMMUTANT = _claim(
 def _generic(facts: Facts) -> int:
     """min((2m+1)^axes, (2P-1)^axes * D_in * D_out), for odd K and sizes alike on all axes."""
     kernel, patch, axes = facts.kernel[0], facts.patch[0], len(facts.kernel)
-    reach = -((1 - kernel) // (2 * patch))
+    reach = -(-(kernel // 2) // patch)
     offsets, rows = (2 * reach + 1) ** axes, (2 * patch - 1) ** axes
     return min(offsets, rows * prod(facts.channels))
 

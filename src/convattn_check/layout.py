@@ -72,7 +72,7 @@ def _side_by_side(
     whole: dict[str, Any], part: dict[str, Any], left: Tensor, right: Tensor, apart: bool
 ) -> bool:
     """Whether two images lie along one axis on which the filters read, with the right gap."""
-    if whole["shifts"] != part["shifts"] or len(whole["grid"]) != len(part["grid"]):
+    if whole["shifts"] != part["shifts"]:
         return False
     first, second = (_corner(whole["grid"], part["grid"], image) for image in (left, right))
     along = [axis for axis, (a, b) in enumerate(zip(first, second, strict=True)) if a != b]

@@ -48,7 +48,7 @@ def parse(text: str | bytes) -> object:
         raise Reject("range", f"the file is longer than {LARGEST_FILE} bytes")
     if not text.isascii():
         raise Reject("encoding", "the file holds bytes beyond ASCII (a byte order mark, perhaps)")
-    string = text if isinstance(text, str) else text.decode("ascii")
+    string = text if isinstance(text, str) else text.decode()
     try:
         value = json.loads(
             string, parse_int=_integer, parse_float=_not_an_integer, parse_constant=_not_an_integer
@@ -79,12 +79,12 @@ def _not_an_integer(number: str) -> NoReturn:
 
 def fields(value: object, where: str, names: Iterable[str]) -> dict[str, object]:
     """An object with exactly these fields."""
-    expected = sorted(names)
+    expected = [*names]
     if not isinstance(value, dict):
         raise Reject("malformed", f"{where} is {show(value)}, expected an object with {expected}")
-    if sorted(value) != expected:
-        missing = [name for name in expected if name not in value]
-        unknown = sorted(name for name in value if name not in expected)
+    missing = [name for name in expected if name not in value]
+    unknown = [name for name in value if name not in expected]
+    if missing or unknown:
         raise Reject("malformed", f"{where} lacks {missing} and has the unknown {show(unknown)}")
     return value
 
@@ -115,9 +115,8 @@ def rational(value: object, where: str) -> Fraction:
     match = _RATIONAL.fullmatch(value) if isinstance(value, str) else None
     if match is None:
         raise Reject("malformed", f"{where} is {show(value)}, expected a rational 'p' or 'p/q'")
-    numerator, denominator = _integer(match[1]), _integer(match[2] or "1")
-    result = Fraction(numerator, denominator)
-    if result.denominator != denominator or match[2] == "1":
+    result = Fraction(_integer(match[1]), _integer(match[2] or "1"))
+    if str(result) != value:
         raise Reject("malformed", f"{where} is {show(value)}, expected lowest terms, 'p' not 'p/1'")
     return result
 

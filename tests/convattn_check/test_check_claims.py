@@ -64,6 +64,6 @@ def test_an_identity_under_another_claim():
 
 
 def test_facts_are_printed_without_what_is_not_there():
-    facts = Facts("rank", "C20.rank", kernel=(3, 5), heads=0)
+    facts = Facts("rank", "C20.rank", kernel=(3, 5))
     assert str(facts) == "kind rank, claim C20.rank, kernel (3, 5)"
     assert facts.size == "3x5"

@@ -1,7 +1,10 @@
+import io
+import itertools
 import json
 import os
 import runpy
 import sys
+import time
 
 import certificate_builder as build
 import pytest
@@ -36,8 +39,10 @@ def test_one_rejected(folder, capsys):
     assert main(["wo.json", "bad.json", "missing.json", "."]) == 1
     lines = capsys.readouterr().out.splitlines()
     assert lines[1].startswith("REJECT  ring  bad.json  axis 0 has 0 zero tokens before")
-    assert lines[2].startswith("REJECT  unreadable  missing.json  ")
-    assert lines[3].startswith("REJECT  unreadable  .  ")
+    assert lines[2].startswith("REJECT  unreadable  missing.json  the file cannot be read: ")
+    assert "No such file" in lines[2]
+    assert lines[3].startswith("REJECT  unreadable  .  the file cannot be read: ")
+    assert "Is a directory" in lines[3]
     assert lines[4].startswith("1 accepted, 3 rejected")
 
 
@@ -52,11 +57,23 @@ def test_digests_can_be_left_alone(folder, capsys):
 
 def test_json(folder, capsys):
     assert main(["--json", "rank.json", "bad.json", "missing.json"]) == 1
-    good, bad, missing = json.loads(capsys.readouterr().out)
+    out = capsys.readouterr().out
+    good, bad, missing = json.loads(out)
+    assert out.startswith('[\n  {\n    "file": "rank.json",\n')
+    assert good["seconds"] > missing["seconds"] == 0
     assert good.keys() == {"file", "accepted", "claim", "code", "reason", "seconds"}
     assert (good["file"], good["accepted"], good["claim"]) == ("rank.json", True, "C20.rank")
     assert (bad["accepted"], bad["claim"], bad["code"]) == (False, "L21.wo", "ring")
     assert (missing["accepted"], missing["claim"], missing["code"]) == (False, "", "unreadable")
+
+
+def test_seconds_are_those_that_passed(folder, capsys, monkeypatch):
+    """On a clock that is a second further at each look: the whole and each check look twice."""
+    monkeypatch.setattr(time, "perf_counter", itertools.count(5).__next__)
+    assert main(["rank.json"]) == 0
+    assert capsys.readouterr().out.endswith("\n1 accepted, 0 rejected in 3.00 s\n")
+    assert main(["--json", "rank.json"]) == 0
+    assert json.loads(capsys.readouterr().out)[0]["seconds"] == 1
 
 
 @pytest.mark.parametrize("arguments", [[], ["--json"], ["--quick", "wo.json"], ["--js", "wo.json"]])
@@ -114,13 +131,14 @@ def test_as_a_module(folder, capsys, monkeypatch):
     assert capsys.readouterr().out.startswith("ACCEPT  C20.rank  rank.json")
 
 
+@pytest.mark.parametrize("method", ["write", "flush"])
 @pytest.mark.parametrize(("problem", "code"), [(BrokenPipeError(), 0), (OSError(28, "full"), 1)])
-def test_output_that_cannot_be_written(folder, capsys, monkeypatch, problem, code):
-    class Full:
-        def write(self, text):
-            raise problem
+def test_output_that_cannot_be_written(folder, capsys, monkeypatch, method, problem, code):
+    def fails(*_):
+        raise problem
 
-    monkeypatch.setattr(sys, "stdout", Full())
+    monkeypatch.setattr(sys, "stdout", io.StringIO())
+    monkeypatch.setattr(sys.stdout, method, fails)
     assert main(["rank.json"]) == code
     assert sys.stdout is None
     assert ("the verdicts cannot be written" in capsys.readouterr().err) == bool(code)

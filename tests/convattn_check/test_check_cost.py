@@ -117,6 +117,32 @@ def test_longer_numbers_take_more_steps():
     assert long.steps > 2 * short.steps
 
 
+@pytest.mark.parametrize(
+    ("numbers", "whole", "unit"),
+    [
+        ([], [], 1),
+        (["4", "-4"], [4, -4], 1),
+        (["1/2", "-2/4", "3"], [1, -1, 6], 2),
+        (["3/2", "5/4"], [6, 5], 4),
+        (["4/3"], [4], 3),
+    ],
+)
+def test_numbers_over_a_common_denominator(numbers, whole, unit):
+    assert cost.whole_numbers([*map(Fraction, numbers)], "x", 6) == (whole, unit)
+
+
+@pytest.mark.parametrize("numbers", [["6"], ["-6"], ["7"], ["1/6"], ["1/7"], ["1/3", "1/2"]])
+def test_numerators_and_the_common_denominator_stay_below_a_bound(numbers):
+    with pytest.raises(Reject) as error:
+        cost.whole_numbers([*map(Fraction, numbers)], "x", 6)
+    assert error.value.code == "cost"
+
+
+def test_the_longest_of_some_integers():
+    assert cost.longest([]) == cost.longest([0]) == 0
+    assert cost.longest([1, -8, 3]) == 4
+
+
 def test_the_common_denominator_is_bounded_and_not_only_each_denominator():
     numbers = [Fraction(1, 2**521 - 1), Fraction(1, 2**607 - 1)]
     for number in numbers:

@@ -8,6 +8,7 @@ import pytest
 from certificate_cases import CASES, changed, drop, put, verdict_after, verdict_on
 
 from convattn_check.approximation import about, negative_eigenvalues
+from convattn_check.cost import Work
 from convattn_check.reject import Reject
 
 
@@ -155,12 +156,20 @@ def test_inertia_counts_eigenvalues(threshold):
     """[[1, 1, 0], [1, 4, 1], [0, 1, 1]] has the eigenvalues 0.438…, 1 and 4.561…."""
     gram = [[1, 1, 0], [1, 4, 1], [0, 1, 1]]
     expected = sum(value < threshold for value in ((5 - 17**0.5) / 2, 1, (5 + 17**0.5) / 2))
-    assert negative_eigenvalues(gram, threshold) == expected
+    assert negative_eigenvalues(gram, threshold, Work("minors")) == expected
+
+
+def test_the_steps_of_leading_minors_are_counted():
+    """Of n rows, k at a time, each below takes three products for n - k entries, a digit longer."""
+    work, diagonal = Work("minors"), 2**31
+    matrix = [[diagonal * (row == at) for at in range(4)] for row in range(4)]
+    assert negative_eigenvalues(matrix, Fraction(1), work) == 0
+    assert work.steps == 3 * 12 * 9 * 9 + 2 * 9 * 10 * 10 + 6 * 11 * 11
 
 
 def test_a_vanishing_minor_is_refused():
     with pytest.raises(Reject, match="choose another threshold"):
-        negative_eigenvalues([[1, 1], [1, 3]], Fraction(1))
+        negative_eigenvalues([[1, 1], [1, 3]], Fraction(1), Work("minors"))
 
 
 def test_the_statements_name_the_numbers():
@@ -188,6 +197,8 @@ def test_the_statements_name_the_numbers():
         ("5/2", "2.500000", "2.500000"),
         ("2/3", "0.666666", "0.666667"),
         ("2/3000000", "0.0000006", "0.0000007"),
+        ("1/1000000", "0.000001", "0.000001"),
+        ("3/2000000", "0.000001", "0.000002"),
         ("1999999999/1000000000", "1.999999", "2.000000"),
         ("1/" + "9" * 50, "0." + "0" * 40, "0." + "0" * 39 + "1"),
     ],

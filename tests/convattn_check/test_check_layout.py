@@ -23,53 +23,129 @@ def layout(condition, grids, **images):
     require_layout([(condition, *grids, *images)], grids, images)
 
 
+def holds(condition, grids, **images):
+    """Whether it does; that an image is no rectangle is another refusal."""
+    refused = None
+    try:
+        layout(condition, grids, **images)
+    except Reject as reject:
+        refused = reject
+    assert refused is None or refused.code == "layout"
+    assert refused is None or refused.reason.endswith(f", expected {condition}")
+    return refused is None
+
+
 @pytest.mark.parametrize(
-    ("condition", "left", "right", "holds"),
+    ("condition", "left", "right", "expected"),
     [
         ("adjacent", (0, 1, 2, 3), (4, 5, 6, 7), True),
         ("adjacent", (4, 5, 6, 7), (0, 1, 2, 3), True),
+        ("adjacent", (1, 2, 3, 4), (5, 6, 7, 8), True),
         ("adjacent", (0, 1, 2, 3), (5, 6, 7, 8), False),
+        ("adjacent", (0, 1, 2, 3), (2, 3, 4, 5), False),
         ("apart", (0, 1, 2, 3), (5, 6, 7, 8), True),
         ("apart", (0, 1, 2, 3), (4, 5, 6, 7), False),
         ("apart", (0, 1, 2, 3), (0, 1, 2, 3), False),
-        ("apart", (3, 2, 1, 0), (5, 6, 7, 8), False),
-        ("apart", (0, 1, 2, 4), (5, 6, 7, 8), False),
     ],
 )
-def test_two_images_on_a_line(condition, left, right, holds):
-    images = {"l": selected(*left), "r": selected(*right)}
-    if holds:
-        layout(condition, LINE, **images)
-    else:
-        with pytest.raises(Reject) as caught:
-            layout(condition, LINE, **images)
-        assert caught.value.code == "layout"
+def test_two_images_on_a_line(condition, left, right, expected):
+    assert holds(condition, LINE, l=selected(*left), r=selected(*right)) == expected
 
 
-PLAIN, PAIR = grid([4], [[0], [1]]), grid([2], [[0]])
+BACK = {"J": grid([8], [[-2], [0]]), "S": grid([3], [[-2], [0]])}
+BESIDE = {"J": grid([2, 4], ROWS), "S": grid([2, 2], ROWS)}
+ABOVE = {"J": grid([4, 2], ROWS), "S": grid([2, 2], ROWS)}
+CORNERS = {"J": grid([2, 2], ROWS), "S": grid([1, 1], ROWS)}
 
 
 @pytest.mark.parametrize(
-    ("condition", "grids", "images"),
+    ("condition", "grids", "left", "right", "expected"),
     [
-        ("apart", {"J": LINE["J"], "S": grid([4], [[0]])}, {}),
-        ("apart", {"J": grid([4, 9], ROWS), "S": grid([4], [[0]])}, {}),
-        (  # apart on both axes at once
-            "apart",
-            {"J": grid([2, 2], ROWS), "S": grid([1, 1], ROWS)},
-            {"l": selected(0), "r": selected(3)},
-        ),
-        ("one grid", {"A": PLAIN, "B": PAIR}, {}),
-        ("alike", {"A": PLAIN, "B": grid([4], [[1], [0]])}, {}),
-        ("product", {"U": PLAIN, "V": PAIR, "E": grid([8], [[0], [1]])}, {}),
-        ("product", {"U": PLAIN, "V": PAIR, "E": grid([4, 2], [[0, 0], [1, 0]], 2)}, {}),
-        ("sampled", {"R": grid([4], [[0]], 2), "E": PLAIN, "G": grid([4], [[0], [1]], 3)}, {}),
-        ("sampled", {"R": grid([4], [[0]], 2), "E": PLAIN, "G": grid([4], [[0]], 2)}, {}),
-        ("sampled", {"R": grid([4], [[0]], 2), "E": grid([4], [[0]], 2), "G": PLAIN}, {}),
-        ("centred", {"F": grid([4], [[-1], [1]])}, {}),
+        ("apart", BACK, (0, 1, 2), (5, 6, 7), True),
+        ("apart", BACK, (0, 1, 2), (4, 5, 6), False),
+        ("adjacent", BESIDE, (0, 1, 4, 5), (2, 3, 6, 7), True),
+        ("adjacent", ABOVE, (0, 1, 2, 3), (4, 5, 6, 7), False),  # filters along the rows
+        ("apart", CORNERS, (0,), (3,), False),
+        ("apart", LINE | {"S": grid([4], [[0]])}, (0, 1, 2, 3), (5, 6, 7, 8), False),
+        ("apart", LINE | {"S": grid([4], [[-2], [1]])}, (0, 1, 2, 3), (5, 6, 7, 8), False),
     ],
 )
-def test_each_part_of_a_condition(condition, grids, images):
-    images = images or {"l": {}, "r": {}} if condition == "apart" else {}
-    with pytest.raises(Reject, match="expected"):
-        layout(condition, grids, **images)
+def test_two_images_in_a_grid(condition, grids, left, right, expected):
+    assert holds(condition, grids, l=selected(*left), r=selected(*right)) == expected
+
+
+@pytest.mark.parametrize(
+    ("grids", "image"),
+    [
+        (LINE, (3, 2, 1, 0)),
+        (LINE, (0, 1, 2, 4)),
+        (LINE, ()),
+        ({"J": grid([2, 4], ROWS), "S": grid([1, 2], ROWS)}, (3, 4)),  # the end of one row, and on
+        ({"J": grid([2, 2], ROWS), "S": grid([2, 1], ROWS)}, (0, 1)),
+    ],
+)
+def test_an_image_that_is_no_rectangle(grids, image):
+    with pytest.raises(Reject, match="is no rectangle of the grid") as caught:
+        layout("adjacent", grids, l=selected(*image), r=selected(*image))
+    assert caught.value.code == "layout"
+
+
+def test_an_image_selects_each_pixel_once():
+    images = {"l": selected(0, 1, 2, 3), "r": selected(4, 5, 6, 7)}
+    images["l"][0, 0] = constant(2)
+    with pytest.raises(Reject, match="is no rectangle of the grid"):
+        layout("adjacent", LINE, **images)
+
+
+PLAIN, POINT = grid([4], [[0], [1]]), grid([4], [[0]], 2)
+SAMPLED = {"R": POINT, "E": PLAIN, "G": grid([4], [[0], [1]], 2)}
+PRODUCT = {"U": PLAIN, "V": grid([2], [[0]]), "E": grid([4, 2], [[0, 0], [1, 0]])}
+PLANE = {
+    "R": grid([4, 2], [[0, 0]], 2),
+    "E": grid([4, 2], [[0, 1]]),
+    "G": grid([4, 2], [[0, 1]], 2),
+}
+
+
+@pytest.mark.parametrize(
+    ("condition", "grids"),
+    [
+        ("one grid", {"A": PLAIN, "B": POINT}),
+        ("alike", {"A": PLAIN, "B": PLAIN}),
+        ("product", PRODUCT),
+        ("sampled", SAMPLED),
+        ("sampled", PLANE),
+        ("centred", {"F": grid([4], [[1], [-1], [0]])}),
+        ("centred", {"F": grid([4, 4], [[0, -1], [0, 0], [0, 1]])}),
+    ],
+)
+def test_conditions_that_hold(condition, grids):
+    assert holds(condition, grids)
+
+
+@pytest.mark.parametrize(
+    ("condition", "grids"),
+    [
+        ("one grid", {"A": PLAIN, "B": grid([2], [[0]])}),
+        ("one grid", {"A": PLAIN, "B": grid([5], [[0]])}),
+        ("alike", {"A": PLAIN, "B": grid([5], [[0], [1]])}),
+        ("alike", {"A": PLAIN, "B": grid([4], [[1], [0]])}),
+        ("alike", {"A": PLAIN, "B": grid([4], [[0], [1]], 2)}),
+        ("product", PRODUCT | {"E": grid([8], [[0], [1]])}),
+        ("product", PRODUCT | {"E": grid([4], [[0], [1]])}),
+        ("product", PRODUCT | {"E": grid([4, 2], [[0, 0], [1, 0]], 2)}),
+        ("sampled", SAMPLED | {"R": grid([5], [[0]], 2)}),
+        ("sampled", SAMPLED | {"R": grid([4], [[0]], 1)}),
+        ("sampled", SAMPLED | {"R": grid([4], [[0]], 3)}),
+        ("sampled", SAMPLED | {"R": grid([4], [[-1]], 2)}),
+        ("sampled", SAMPLED | {"R": grid([4], [[1]], 2)}),
+        ("sampled", SAMPLED | {"E": grid([4], [[0], [1]], 2)}),
+        ("sampled", SAMPLED | {"E": grid([4], [[0], [2]])}),
+        ("sampled", SAMPLED | {"E": grid([4], [[0], [-1]])}),
+        ("centred", {"F": grid([4], [[-1], [1]])}),
+        ("centred", {"F": grid([4], [[-2], [-1], [0], [1]])}),
+        ("centred", {"F": grid([4, 4], [[-1, 0], [0, 0], [1, 1]])}),
+    ],
+)
+def test_conditions_that_do_not_hold(condition, grids):
+    assert not holds(condition, grids)

@@ -70,8 +70,8 @@ def test_rationals_are_read_back(value):
 
 @pytest.mark.parametrize(
     "text",
-    ["", "1/1", "2/4", "-0", "0/3", "1/0", "1/-2", "+1", "01", "1/02", " 1", "1 ", "1\n", "1.5",
-     "1e3", "1_000", "--1", "/2", "1/", "٣", "²", 1, None, True, ["1"], "1/2/3"],
+    ["", "1/1", "2/4", "10/15", "-0", "0/3", "1/0", "1/-2", "+1", "01", "1/02", " 1", "1 ", "1\n",
+     "1.5", "1e3", "1_000", "--1", "/2", "1/", "٣", "²", 1, None, True, ["1"], "1/2/3"],
 )  # fmt: skip
 def test_other_spellings_of_rationals(text):
     with pytest.raises(Reject) as error:
@@ -93,9 +93,11 @@ def test_long_rationals_are_refused_by_name():
         (lambda: reading.integer(True, "x"), "malformed"),
         (lambda: reading.integer("1", "x"), "malformed"),
         (lambda: reading.integer(5, "x", 6, 7), "range"),
+        (lambda: reading.integer(10**4000 + 1, "x"), "range"),
         (lambda: reading.integer(8, "x", 6, 7), "range"),
         (lambda: reading.integers([1, False], "x", 2), "malformed"),
         (lambda: reading.integers([1], "x", 2), "malformed"),
+        (lambda: reading.integers([1, 2, 3], "x", 2), "malformed"),
         (lambda: reading.integers({"0": 1}, "x", 1), "malformed"),
         (lambda: reading.items("ab", "x"), "malformed"),
         (lambda: reading.entries([10**18 + 1], "x", 1), "range"),
@@ -122,7 +124,7 @@ def test_what_is_not_let_through(call, code):
 
 
 def test_what_is_let_through():
-    assert reading.integer(-(10**3000), "x") == -(10**3000)
+    assert reading.integer(10**4000, "x") == -reading.integer(-(10**4000), "x")
     assert reading.sides([64, 1], "x", None) == (64, 1)
     assert reading.position([4, 2], "x", [4, 2]) == [4, 2]
     assert reading.matrix([[1, 2]], "x", 1, 2) == [[1, 2]]
@@ -130,8 +132,40 @@ def test_what_is_let_through():
 
 
 @pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: reading.items("ab", "x"), "x is 'ab', expected a list"),
+        (lambda: reading.items([3], "x", 2), "x is 1 items, expected a list of length 2"),
+        (lambda: reading.fields([], "x", ["b", "a"]),
+         "x is [], expected an object with ['b', 'a']"),
+        (lambda: reading.fields({"a": 1, "d": 2, "e": 3}, "x", ["c", "b", "a"]),
+         "x lacks ['c', 'b'] and has the unknown ['d', 'e']"),
+        (lambda: reading.matrix([[1], ["2"]], "x", 2, 1), "x[1][0] is '2', expected an integer"),
+        (lambda: reading.string(5, "x"), "x is 5, expected a text"),
+    ],
+)  # fmt: skip
+def test_what_is_said(call, said):
+    with pytest.raises(Reject) as error:
+        call()
+    assert error.value.reason == said
+    assert str(error.value) == f"malformed: {said}"
+
+
+def test_values_are_the_same_if_they_are_written_alike():
+    assert reading.same({"b": [1, "1"], "a": None}, {"a": None, "b": [1, "1"]})
+    for one, other in ([1], [2]), ([1], [True]), ("1", 1), ({"a": 1}, {"b": 1}), ([], {}):
+        assert not reading.same(one, other)
+        assert not reading.same(other, one)
+
+
+@pytest.mark.parametrize(
     ("value", "shown"),
     [
+        (Fraction(1, 2), "1/2"),
+        (2**256 - 1, str(2**256 - 1)),
+        (2**256, "an integer of 257 bits"),
+        ("a" * 98, "'" + "a" * 98 + "'"),
+        ("a" * 99, "'" + "a" * 96 + "..."),
         (Fraction(6, 2), "3"),
         (Fraction(-6, 5), "-6/5"),
         ("\x1b[31mé\n", "'\\x1b[31m\\xe9\\n'"),

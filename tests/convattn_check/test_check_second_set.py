@@ -51,22 +51,6 @@ def test_two_layers_of_all_parities(size, image):
         assert (verdict.accepted, verdict.code) == (room, "" if room else "tokens")
 
 
-def one_layer_that_copies(body):
-    """Layer 1 passes on, and layer 2 is S.finite: true, and nothing about depth."""
-    body["blocks"] = 1
-    body["first"] = {"ring": [[0, 0], [0, 0]], "targets": [[0, 0]], "maps": [["1"]]}
-    offsets = [[a, b] for a in (-1, 0, 1) for b in (-1, 0, 1)]
-    body["leak"] = "0"
-    body["second"] = {
-        "targets": offsets,
-        "maps": [[head, 0, head, "1"] for head in range(9)],
-    }
-
-
-def test_nine_heads_behind_one_are_no_case_of_depth():
-    assert verdict_after("two_layers", one_layer_that_copies).code == "heads"
-
-
 @pytest.mark.parametrize("size", [(1, 2), (2, 2)], ids=str)
 def test_the_margin_may_be_as_narrow_as_the_reach(size):
     """Before the image the reach ahead, after it the reach back, on axis 1."""

@@ -99,6 +99,11 @@ LOWER = [
      "heads is 129, expected 1 to 128", "nine taps, and more heads than the format allows"),
     ("one-more-than-the-channels", "pixel_bound", put(["heads"], 10), "heads",
      "L21.theorem5 needs min(prod K, D_in * D_out) heads", "nine taps cannot ask for ten heads"),
+    ("one-more-than-the-offsets", "patch_bound", put(["heads"], 10), "heads",
+     "L21.theorem6 needs 9 heads", "nine offsets cannot ask for ten heads"),
+    ("one-more-than-the-rows", "line_bound", put(["heads"], 4), "heads",
+     "S.heads needs min((2m+1)^axes, (2P-1)^axes * D_in * D_out) heads",
+     "three rows cannot ask for four heads"),
 ]  # fmt: skip
 # body["kernel"]: taps -1, 0, 1, each (in 0 to out 0, 0 to 1, 1 to 0, 1 to 1)
 DIMENSION = [

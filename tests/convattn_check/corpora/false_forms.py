@@ -144,6 +144,9 @@ COST = [
      "more than 1024 offsets", "1,056 of them; what else is wrong is not asked"),
     ("heads-beyond-the-bound", "finite", put(["heads"], 1026), "range",
      "heads is 1026, expected 1 to 1025", "one more than any equality has"),
+    ("threshold-of-many-digits", "two_of_three", put(["thresholds", 0],
+     f"{4 * 10**40 - 1}/{10**40}"), "range", "of over 40 digits",
+     "true; numerator and denominator have 41 digits"),
     ("identity-of-many-digits", "A19.prop1-inverse", put(["tensors", "a", 0], str(10**60)), "cost",
      "expected", "an entry of an identity with 61 digits"),
 ]  # fmt: skip

@@ -118,6 +118,8 @@ HEADS = [
 NEAR = [
     ("error-too-small", "two_of_three", put(["error"], "4"), "error", "error 4, expected 5",
      "the two taps left out have 2² + 1²"),
+    ("error-too-large", "two_of_three", put(["error"], "5000001/1000000"), "error",
+     "error 5000001/1000000, expected 5", "the distance is 5; what is stated is within the slack"),
     ("error-not-squared", "two_of_three", put(["error"], "3"), "error", "error 3, expected 5",
      "2 + 1 instead of 2² + 1²"),
     ("too-far-from-the-bound", "two_of_three", put(["thresholds"], ["3", "1/2"]), "error",

@@ -4,11 +4,13 @@ The mathematics of those with the fault "label" is right: without the demands of
 would be accepted.
 """
 
+from itertools import product
+
 import certificate_builder as build
 from certificate_cases import CASES, changed, put
 from head_cases import triangular
 
-from corpora.entry import entry, swap, update
+from corpora.entry import all_at_once, entry, swap, update
 from corpora.kernels import border, lower_bound, one_channel, taps_to_channels
 from corpora.label import mislabelled
 
@@ -31,6 +33,49 @@ def without_the_last(body):
 
 def one_axis_of_tiles():
     return build.sealed(CASES["line_bound"] | {"claim": "S.tiles"})
+
+
+def tiles_in_a_wider_kernel(body):
+    """K = 11 and P = 2: the 9 x 9 taps, with zeros around them."""
+    body["kernel_size"], taps = [11, 11], body["kernel"]
+    body["kernel"] = [0] * (11 * 11 * 2)
+    for row in range(9):
+        start = ((row + 1) * 11 + 1) * 2
+        body["kernel"][start : start + 18] = taps[row * 18 : row * 18 + 18]
+
+
+def tiles_of_one_channel():
+    """K = 9 and P = 2: what the first of the two channels reads."""
+    body = CASES["tile_bound"]["body"]
+    rows, columns = body["rows"][:9], body["columns"][:9]
+    return lower_bound("S.tiles", (9, 9), (2, 2), (1, 1), body["kernel"][::2], rows, columns)
+
+
+def box_beside_an_empty_channel(body):
+    """K = 5 and P = 2: K = 2Pm + 1 with m = 1."""
+    body["kernel"] = [entry for tap in body["kernel"] for entry in (tap, 0)]
+    body["in_channels"] = 2
+
+
+def middles_of_tokens():
+    """K = 13 and P = 3: K = 2Pm + 1 with m = 2; a channel for each offset, read without a shift."""
+    columns = list(product((-2, -1, 0, 1, 2), repeat=2))
+    kernel = [0] * (13 * 13 * 25)
+    for channel, (a, b) in enumerate(columns):
+        kernel[((3 * a + 6) * 13 + 3 * b + 6) * 25 + channel] = 1
+    rows = [[0, 0, 0, 0, channel, 0] for channel in range(25)]
+    return lower_bound("S.tiles", (13, 13), (3, 3), (25, 1), kernel, rows, columns)
+
+
+def one_layer_that_copies(body):
+    """Layer 1 passes on, and layer 2 has a head for each of the nine offsets."""
+    body["blocks"] = 1
+    body["first"] = {"ring": [[0, 0], [0, 0]], "targets": [[0, 0]], "maps": [["1"]]}
+    body["leak"] = "0"
+    body["second"] = {
+        "targets": [list(offset) for offset in product((-1, 0, 1), repeat=2)],
+        "maps": [[head, 0, head, "1"] for head in range(9)],
+    }
 
 
 def uniform_head_alone(body):
@@ -69,7 +114,7 @@ def pixel_heads_of(size, claim="C20.lemma3"):
     return build.sealed(changed(CASES["pixel_heads"], change) | {"claim": claim})
 
 
-def six_heads(body):
+def one_head_more(body):
     body["heads"].append(body["heads"][0])
     body["count"] += 1
 
@@ -108,16 +153,25 @@ OTHERS = {
     ("S.tiles", "square"): one_channel("S.tiles", (1, 1, 1), (2, 4)),
     ("S.tiles", "odd"): one_channel("S.tiles", LONG, (2, 2)),
     ("S.tiles", "tiles"): one_channel("S.tiles", (1, 1, 1), (2, 2)),
+    ("S.tiles", "tiles", "K11"): changed(CASES["tile_bound"], tiles_in_a_wider_kernel),
+    ("S.tiles", "tiles", "one-channel"): tiles_of_one_channel(),
+    ("S.tiles", "tiles", "pixels"): taps_to_channels("S.tiles", (3, 3)),
+    ("S.tiles", "tiles", "m-below-P"): changed(
+        one_channel("S.tiles", (1, 1, 1), (2, 2), size=(5, 5)), box_beside_an_empty_channel
+    ),
+    ("S.tiles", "tiles", "m2-P3"): middles_of_tokens(),
     ("S.tiles", "generic"): changed(CASES["tile_bound"], without_the_last),
     ("S.depth", "composed"): changed(
         CASES["two_layers"], lambda body: body["second"]["targets"].append(None)
     ),
+    ("S.depth", "composed", "behind-one"): changed(CASES["two_layers"], one_layer_that_copies),
     ("S.depth", "room"): build.two_layers(image=(1, 4)),
     ("S.depth", "wide", "of-two-layers"): build.two_layers((1, 1)),
     ("S.barrier", "odd"): build.exponentials(2),
     ("S.barrier", "below"): changed(CASES["exponentials"], put(["heads"], 2)),
     ("S.headdim", "odd"): even_dimension(),
     ("S.headdim", "narrow"): triangular(dimension=4),
+    ("S.headdim", "narrow", "wider"): triangular(dimension=5),
     ("S.width", "odd"): width(2, 2, (["0", "1"], [0, 1]), (["0", "0"], [0, 2])),
     ("S.width", "wide"): width(1, 2, (["0"], [0, 1]), (["0"], [2])),
     ("S.width", "narrow"): width(
@@ -127,7 +181,8 @@ OTHERS = {
         (["0", "0", "1"], [0, 1, 2]),
         (["0", "0", "0"], [0, 1, 2]),
     ),
-    ("S.width", "shared"): changed(CASES["places"], six_heads),
+    ("S.width", "shared"): changed(CASES["places"], one_head_more),
+    ("S.width", "shared", "seven"): changed(CASES["places"], all_at_once(*[one_head_more] * 2)),
     ("S.approx", "several"): changed(CASES["two_of_three"], uniform_head_alone),
     ("S.lemma3", "odd"): pixel_heads_of(2, "S.lemma3"),
     ("S.lemma3", "spanning"): pixel_heads_of(3, "S.lemma3"),

@@ -62,6 +62,12 @@ def near(first, second, threshold):
     return build.certificate("S.approx", "approximation", body)
 
 
+def double_eigenvalue(*thresholds):
+    """S.approx: G = diag(9, 1, 1)."""
+    change = update(kernel=[3, 0, 0, 0, 1, 0, 0, 0, 1], thresholds=[*thresholds], error="2")
+    return changed(CASES["two_of_three"], change)
+
+
 LOWER = [
     ("content-two-heads", lower_bound("S.content", (2,), (1,), (1, 2), [1, 0, 0, 1],
      [[0, 0, 0, 0], [0, 0, 0, 1]], [[0], [1]]), "fewer than 2 heads", "the smallest bound"),
@@ -139,6 +145,10 @@ NEAR = [
      "the bound is one part in a million below the error, exactly"),
     ("equal-eigenvalues", near(1, 1, "9999999/10000000"), "within 1.000000",
      "G = I: its two eigenvalues are equal"),
+    ("unequal-thresholds", double_eigenvalue("9999999/10000000", "4999999/5000000"),
+     "within 2.000000", "two thresholds below one double eigenvalue"),
+    ("equal-thresholds", double_eigenvalue("9999999/10000000", "9999999/10000000"),
+     "within 2.000000", "the same threshold twice, below a double eigenvalue"),
     ("large-error", near(10**9, 10**8, f"{10**16 - 1}"), f"within {10**16}.000000",
      "an error of 10^16"),
 ]  # fmt: skip

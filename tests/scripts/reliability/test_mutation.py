@@ -193,6 +193,17 @@ def test_a_fork_exchanges_the_code_of_a_function(scripts, judge):
     assert not judge._exchange(other, code)
 
 
+def test_code_that_uses_what_stands_around_it_is_not_exchanged(scripts, judge, monkeypatch):
+    """As super() does: nothing says then which tests call it."""
+    judge, module = judge
+    found = scripts("mutants").mutants_of("src/clipping.py", PLANTED.encode(), {})
+    (mutant,) = (each for each in found if each.after == "return min(value, LIMIT)")
+    code = compile(mutant.applied(PLANTED.encode()), "clipping.py", "exec")
+    assert judge._exchange(mutant, code, False)
+    monkeypatch.setattr(module, "clip", lambda value, where: mutant)
+    assert not judge._exchange(mutant, code, False)
+
+
 def test_a_loop_without_end_is_noticed(judge, monkeypatch):
     judge, _ = judge
     monkeypatch.setattr(judge, "MARGIN", 0.05)
