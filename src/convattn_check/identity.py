@@ -131,17 +131,13 @@ def _read_tensor(
     given = read.rationals(value, where, len(places))
     whole_numbers(given, where, LARGEST_PART)
     entries = {place: constant(x) for place, x in zip(places, given, strict=True) if x}
-    columns = {place[-1] for place in entries} if kind == "mask" else set()
-    fits = {
+    columns = {place[1] for place in entries} if kind == "mask" else set()
+    fits: dict[object, bool] = {
         "positive": min(given) > 0,
-        "nonzero": len(entries) == len(given),
+        "nonzero": 0 not in given,
         "mask": {*given} == {Fraction(0), Fraction(1)} and len(columns) == lengths[-1],
     }
-    require(
-        not isinstance(kind, str) or fits.get(kind, True),
-        "tensors",
-        f"{where} is {show(value)}, expected it to be {kind}",
-    )
+    require(fits.get(kind, True), "tensors", f"{where} is {show(value)}, expected it to be {kind}")
     return entries
 
 

@@ -203,6 +203,31 @@ def test_a_tie_has_no_nearest_node(monkeypatch):
         list(rows)
 
 
+# What is said of a certificate.
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        (
+            "B19.lemma1-one_by_one",
+            "WX is the convolution with 1 x 1 filters if [1/2] is the ceiling; with the floor, 0, "
+            "the filters would read the pixel one further along both axes; for all values of W, X; "
+            "sizes d 3, f 2, j 10, k 10, l 1, m 1; "
+            "E {'border': 'zero', 'grid': [2, 5], 'shifts': [[0, 0]], 'stride': 1}; "
+            "G {'border': 'zero', 'grid': [2, 5], 'shifts': [[1, 1]], 'stride': 1}",
+        ),
+        (
+            "A19.graph-gcn",
+            "on a graph whose nodes have two neighbours each, (A + I)/3 is the matrix of the graph "
+            "convolution network, and it is not the normalised Laplacian I - A/2; sizes a 5, b 5",
+        ),
+    ],
+)
+def test_a_sentence_names_what_is_open_the_sizes_and_the_grids(name, sentence):
+    assert verdict_on(IDENTITIES[name]).reason == sentence
+
+
 # Certificates with a slip.
 
 
@@ -234,13 +259,14 @@ def test_slips_are_found(name, change, code):
     assert verdict.code == code, verdict
 
 
-def test_shapes_of_both_sides_must_agree():
+@pytest.mark.parametrize("pair", ["AB", "BA"])
+def test_shapes_of_both_sides_must_agree(pair):
     from convattn_check.identity import _require_equal
 
     evaluation = Evaluation({})
     evaluation.tensors |= {"A": ((2,), {}), "B": ((3,), {})}
-    with pytest.raises(Reject, match="shape"):
-        _require_equal("A", "B", evaluation)
+    with pytest.raises(Reject, match=r"^identity: . has the shape"):
+        _require_equal(*pair, evaluation)
 
 
 def test_uneven_columns_that_keep_constants_show_nothing():

@@ -243,6 +243,7 @@ STRANGERS = {
     "exponentials": "S.depth",
     "quadratic_variation": "C20.alpha46",
     "commutant_line": "A19.mixed",
+    "A19.orders-orders": "A19.equivariance",
 }
 
 
