@@ -89,6 +89,8 @@ def test_what_the_sentences_say():
     [
         (put(["places"], [[0, 2]]), "malformed"),
         (put(["heads"], 8), "range"),
+        (put(["tokens"], 0), "range"),
+        (put(["tokens"], 1), "heads"),
         (put(["kernel_size"], [3, 3]), "malformed"),
     ],
 )

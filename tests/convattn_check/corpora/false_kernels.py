@@ -2,6 +2,7 @@
 
 from fractions import Fraction
 
+import certificate_builder as build
 from certificate_cases import drop, put
 
 from corpora.entry import falsehoods, swap
@@ -194,6 +195,12 @@ BARRIER = [
      "the keys 2 to 8 are free from the token 0; the token 1 reads the key 2"),
     ("token-beyond-the-line", "exponentials", put(["places", 2], [0, 5]), "range",
      "a place is 5, expected 0 to 4", "there are five tokens"),
+    ("query-beyond-the-line", "exponentials", put(["places", 0], [5, 0]), "range",
+     "a place is 5, expected 0 to 4", "there is no sixth token that looks back"),
+    ("offset-ahead-of-the-last", "exponentials", put(["places", 2], [4, 0]), "places",
+     "from the token 4 of 5 the offset 1 is seen", "the last token has nothing after it"),
+    ("offset-far-ahead-of-the-last", build.exponentials(5), put(["places", 4], [4, 0]), "places",
+     "from the token 4 of 5 the offset 2 is seen", "the last token has nothing after it"),
 ]  # fmt: skip
 ENTRIES = [
     *falsehoods(HEADS),
