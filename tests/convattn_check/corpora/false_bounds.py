@@ -122,6 +122,8 @@ DIMENSION = [
      "tap (0,) has 0 from channel 0 to 0", "a zero on the diagonal of the middle tap"),
     ("centre-not-triangular", "narrow_heads", put(["kernel", 6], 1), "triangular",
      "tap (0,) has 1 from channel 1 to 0", "an entry below the diagonal of the middle tap"),
+    ("centre-not-triangular-by-a-negative", "narrow_heads", put(["kernel", 6], -1), "triangular",
+     "tap (0,) has -1 from channel 1 to 0", "an entry below the diagonal of the middle tap"),
     ("diagonal-beside-the-centre", "narrow_heads", put(["kernel", 0], 1), "triangular",
      "tap (-1,) has 1 from channel 0 to 0", "M_0 and M_-1 may cancel: the rank may fall"),
     ("lower-triangle-beside-the-centre", "narrow_heads", put(["kernel", 10], 1), "triangular",

@@ -179,6 +179,8 @@ EMPTY_BORDERS = [
 COMMUTING = [
     ("dimension-of-the-torus", "commutant_line", put(["dimension"], 4), "commutant",
      "dimension 4, computed 1", "on a bare line only the multiples of the identity commute"),
+    ("dimension-zero", "commutant_line", put(["dimension"], 0), "commutant",
+     "dimension 0, computed 1", "the identity commutes with everything"),
     ("dimension-of-the-bare-grid", "commutant_torus", put(["dimension"], 1), "commutant",
      "dimension 1, computed 6", "on a torus all circulants commute"),
     ("line-as-torus", "commutant_line", put(["boundary"], "torus"), "commutant",

@@ -113,6 +113,8 @@ HEADS = [
      "limit", "expected above 0, and F z = 0", "(1, 2, 1)·(1, 1, 1) = 4"),
     ("positive-with-a-zero", "mixed_sign", put(["limit", "positive"], ["1", "0", "1"]), "limit",
      "positive has the least entry 0", "z must be positive at all offsets"),
+    ("positive-with-both-signs", "mixed_sign", put(["limit", "positive"], ["-1", "1", "-1"]),
+     "limit", "positive has the least entry -1", "z must be positive at all offsets"),
     ("positive-off-by-one", "mixed_sign", put(["limit", "positive"], ["1", "1", "2"]), "limit",
      "and F z = 0", "(1, 0, -1)·(1, 1, 2) = -1"),
 ]  # fmt: skip

@@ -62,6 +62,46 @@ def near(first, second, threshold):
     return build.certificate("S.approx", "approximation", body)
 
 
+def one_far_map():
+    """S.headdim: the taps (0, -2), …, (0, 2) of a row; one of those beside the middle is needed."""
+    body = {
+        "kernel_size": [1, 5],
+        "patch_size": [1, 1],
+        "in_channels": 2,
+        "out_channels": 2,
+        "kernel": [n for tap in range(5) for n in ([1, 0, 0, -2] if tap == 2 else [0, 3, 0, 0])],
+        "head_dimension": 1,
+        "regime": "finite",
+        "rows": [[0, 0, 0, 0, 0, 1]],
+        "columns": [[0, -2]],
+        "determinant": 3,
+        "tokens_per_side": [2, 3],
+        "necessary": 4,
+        "sufficient": 12,
+    }
+    return build.certificate("S.headdim", "head_dimension", body)
+
+
+def more_channels_in():
+    """S.headdim: two channels in, one out, patches of three; each tap but the middle reads one."""
+    body = {
+        "kernel_size": [3],
+        "patch_size": [3],
+        "in_channels": 2,
+        "out_channels": 1,
+        "kernel": [0, 3, 1, 4, 0, 5],
+        "head_dimension": 1,
+        "regime": "limit",
+        "rows": [[0, 2, 1, 0], [2, 0, 1, 0]],
+        "columns": [[-1], [1]],
+        "determinant": 15,
+        "tokens_per_side": [2],
+        "necessary": 5,
+        "sufficient": 5,
+    }
+    return build.certificate("S.headdim", "head_dimension", body)
+
+
 LOWER = [
     ("content-two-heads", lower_bound("S.content", (2,), (1,), (1, 2), [1, 0, 0, 1],
      [[0, 0, 0, 0], [0, 0, 0, 1]], [[0], [1]]), "fewer than 2 heads", "the smallest bound"),
@@ -96,14 +136,19 @@ LOWER = [
      "rows in falling order, the sign with them"),
 ]  # fmt: skip
 DIMENSION = [
-    ("limit-d1", triangular(dimension=1), "dimension 1 take at least 6", "heads of dimension 1"),
+    ("limit-d1", triangular(dimension=1),
+     "limits of layers with bounded value maps, of heads of dimension 1 take at least 6",
+     "heads of dimension 1"),
     ("limit-d2", triangular(dimension=2), "4 suffice", "necessary and sufficient alike"),
-    ("finite-d1", triangular("finite", dimension=1), "layers with finite scores",
-     "where 2R/d_H is the larger bound"),
+    ("finite-d1", triangular("finite", dimension=1),
+     "layers with finite scores of heads of dimension 1 take", "where 2R/d_H is the larger bound"),
     ("limit-P64", triangular(patch=64, dimension=127), "patch (64,)",
      "the widest patch, one dimension below its width"),
     ("finite-K5-P2", triangular("finite", dimension=3, patch=2, size=3), "on [3] tokens",
      "the smallest image with a token out of reach"),
+    ("finite-K1x5", one_far_map(), "on [2, 3] tokens", "a token out of reach on the first axis"),
+    ("limit-more-channels-in", more_channels_in(), "5 suffice",
+     "a map that is wider in what it reads than in what it writes"),
 ]  # fmt: skip
 NARROW = [
     ("finite-denominators", changed(CASES["places"], put(["heads", 2, "weights", 2],
@@ -121,8 +166,8 @@ HEADS = [
     ("one-tap-negative", one_tap_heads(-5), "exactly 1, with value maps",
      "a negative tap: the combination is -1"),
     ("one-tap-largest", one_tap_heads(LARGEST), "2 heads", "an entry of 10^18"),
-    ("zeros-around-a-tap", one_tap_heads(3, 3), "2 heads",
-     "K = 3 with one tap: the unread shift is among the offsets"),
+    ("zeros-around-a-tap", one_tap_heads(3, 5), "on [2] tokens",
+     "K = 5 with one tap: the unread shift is among the offsets, and not the furthest"),
     ("scaled-heads", changed(CASES["two_masks"], scaled_heads), "3 heads",
      "weights and values with the factors (2^127 - 1)/3 and its like"),
     ("unread-far-away", changed(CASES["two_masks"], update(unread=[-4096],
