@@ -33,6 +33,13 @@ def opposite_values(body):
         item[2] = str(-Fraction(item[2]))
 
 
+def negative_head(body):
+    """The uniform head and its values, both negated: what the heads put is the same."""
+    body["attention"][3][3] = "-1"
+    for item in body["values"]["entries"][3:]:
+        item[2] = "1"
+
+
 def rank_one(body):
     """The kernel (1, 1, 1), two heads: no one can say from this that one head errs."""
     body.update(out_channels=1, kernel=[1, 1, 1], error="0", thresholds=["0", "0"])
@@ -86,6 +93,8 @@ HEADS = [
      "u = 0, expected c >= 0 and u > 0", "a head without a uniform part is a limit"),
     ("weight-negative", "two_masks", put(["attention", 1, 1], "-1"), "realizable",
      "min c = -1", "a negative weight at finite scores"),
+    ("uniform-weight-negative", "box_of_patches", negative_head, "realizable",
+     "head 3 has min c = 0, u = -1", "a head of negative weights, whose map is turned as well"),
     ("uniform-weight-doubled", "two_masks", put(["attention", 0, 3], "2"), "identity",
      "at u the heads put", "what the heads put on all keys no longer cancels"),
     ("weight-doubled", "two_masks", put(["attention", 0, 0], "2"), "identity", "at (-1,)",
@@ -99,6 +108,9 @@ HEADS = [
      "one coefficient is left out"),
     ("values-cancel-by-sign-only", "two_masks", opposite_values, "identity",
      "the heads put -1, expected 1", "what is to cancel cancels; the layer is minus the kernel's"),
+    ("values-by-lagrange", "two_masks", put(["values"], {"family": "lagrange", "master": [1],
+     "denominators": []}), "values", "'lagrange' came with attention 'given'",
+     "weights that are given are no powers"),
     ("image-too-small", "two_masks", put(["tokens_per_side"], [2]), "tokens", "expected [3]",
      "on two tokens the shift 2 does not occur"),
     ("far-offset-not-seen", "mixed_sign", corners_unseen, "tokens", "expected [3]",

@@ -25,6 +25,11 @@ def same_heads(count):
     return change
 
 
+def long_head(body):
+    body["heads"].append({"rows": [[f"1/{PRIME}", f"{PRIME - 1}/{PRIME}"]] * 2})
+    body["inclusion"] = [[[*row, "0"] for row in rows] for rows in body["inclusion"]]
+
+
 def other_tap(body):
     """The tap 1 of the heads that attend to the nearest pixel: the mirror image of the tap -1."""
     body["tap"] = 1
@@ -100,6 +105,8 @@ SMALL = (
 MAPS = [
     ("three-heads", changed(CASES["pixel_heads"], same_heads(1)), "3 heads", "a head twice"),
     ("many-heads", changed(CASES["pixel_heads"], same_heads(30)), "32 heads", "32 heads, K = 1"),
+    ("long-weights", changed(CASES["pixel_heads"], long_head), "3 heads",
+     "a third head, alike at both pixels, whose weights have 39 digits"),
     ("relative-denominators", CASES["relative_heads"], "with finite scores",
      "weights of ninths, at finite scores"),
     ("tap-at-the-end", changed(CASES["hard_heads"], other_tap), "the one tap 1",
