@@ -102,6 +102,19 @@ def more_channels_in():
     return build.certificate("S.headdim", "head_dimension", body)
 
 
+def positive_places():
+    """With a 1 for all other keys, the last three rows are independent of each of the first two.
+
+    Those differ at the offset 0 alone.
+    """
+    weights = [(1, 1, 1), (1, 2, 1), (1, 1, 2), (2, 1, 1), (1, 3, 1)]
+    held = [[1, 2], [1, 0], [0, 2], [0, 2], [0, 2]]
+    return [
+        {"weights": list(map(str, row)), "coordinates": places}
+        for row, places in zip(weights, held, strict=True)
+    ]
+
+
 LOWER = [
     ("content-two-heads", lower_bound("S.content", (2,), (1,), (1, 2), [1, 0, 0, 1],
      [[0, 0, 0, 0], [0, 0, 0, 1]], [[0], [1]]), "fewer than 2 heads", "the smallest bound"),
@@ -155,6 +168,8 @@ NARROW = [
      f"{PRIME}/{PRIME + 1}")), "5 heads of dimension 2", "a weight of 39 digits above and below"),
     ("finite-tiny-weight", changed(CASES["places"], put(["heads", 2, "weights", 2],
      f"1/{10**100}")), "exactly", "a weight of 10^-100 is a weight"),
+    ("finite-positive-weights", changed(CASES["places"], put(["heads"], positive_places())),
+     "5 heads of dimension 2", "every head has a weight of its own on every offset"),
     ("limit", shared_places("limit"), "to any accuracy", "the limit, whose values grow"),
     ("limit-by-output", shared_places("limit", channels=(2, 1)), "2 channels in and 1 out",
      "fewer channels out than in"),

@@ -109,6 +109,9 @@ MAPS = [
      "a third head, alike at both pixels, whose weights have 39 digits"),
     ("relative-denominators", CASES["relative_heads"], "with finite scores",
      "weights of ninths, at finite scores"),
+    ("rows-of-positive-weights", changed(CASES["relative_heads"], put(["heads"], [
+     {"rows": [["1/2", "1/2"], ["1/10", "9/10"]]}, {"rows": [["9/10", "1/10"], ["1/2", "1/2"]]}])),
+     "with finite scores", "rows that no weight of the shifts is given for, all of them positive"),
     ("tap-at-the-end", changed(CASES["hard_heads"], other_tap), "the one tap 1",
      "the other end of the kernel"),
     ("separator-scaled", changed(CASES["pixel_heads"], put(["separator"],
