@@ -43,6 +43,7 @@ def set_score(body):
         ("quadratic_variation", put(["keys"], 9), "malformed"),
         ("quadratic_variation", put(["sharpness"], "0"), "range"),
         ("quadratic_variation", put(["sharpness"], "4097"), "range"),
+        ("quadratic_variation", put(["sharpness"], "4096"), "series"),
         ("quadratic_variation", put(["sharpness"], "3001/1001"), "range"),
         ("quadratic_variation", put(["terms"], 0), "range"),
         ("quadratic_variation", put(["terms"], 513), "range"),

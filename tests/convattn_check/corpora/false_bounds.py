@@ -175,6 +175,8 @@ NARROW = [
      "heads whose values grow like 1/ε are no heads at finite scores"),
     ("limit-own-offset-lost", "places_limit", put(["heads", 0, "coordinates"], [1]), "span",
      "coordinate 2", "pixel 2 of the token before has no head"),
+    ("limit-own-offset-ahead-lost", "places_limit", put(["heads", 1, "coordinates"], [1]), "span",
+     "coordinate 0", "pixel 0 of the token after has no head"),
     ("limit-nothing-cancels", "places_limit", put(["heads", 2, "coordinates"], [0]), "span",
      "coordinate 2", "no head at the token itself takes 1/ε back"),
     ("weight-negative", "places", put(["heads", 0, "weights", 0], "-1"), "weights",
