@@ -29,6 +29,10 @@ def large_image(body):
         (many_heads, "range"),
         (large_image, "range"),
         (put(["blocks"], 2), "malformed"),
+        (put(["blocks"], 0), "range"),
+        (put(["margin", 0, 0], -1), "range"),
+        (put(["second", "maps", 0], [4, 0, 0, "1"]), "range"),
+        (put(["second", "maps", 0], [0, 0, 9, "1"]), "range"),
         (put(["second", "maps", 0], [0, 0, 0]), "malformed"),
         (put(["second", "maps", 0], [0, 3, 0, "1"]), "range"),
         (put(["kernel_size"], [3]), "malformed"),
@@ -64,7 +68,9 @@ def one_layer_that_copies(body):
 
 
 def test_nine_heads_behind_one_are_no_case_of_depth():
-    assert verdict_after("two_layers", one_layer_that_copies).code == "heads"
+    verdict = verdict_after("two_layers", one_layer_that_copies)
+    assert verdict.code == "heads"
+    assert "offsets 9, regime limit, layers (1, 9)" in verdict.reason
 
 
 @pytest.mark.parametrize("size", [(1, 2), (2, 2)], ids=str)

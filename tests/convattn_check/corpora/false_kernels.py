@@ -190,6 +190,8 @@ LAYERS = [
      "layer 1 moves along the second axis, where it has no ring"),
     ("leak-one", "two_layers", put(["leak"], "1"), "attention", "leak is 1",
      "all heads are uniform"),
+    ("leak-above-one", build.two_layers(leak="3/2"), None, "attention", "leak is 3/2",
+     "the target has a negative weight; the gains are right for it"),
     ("leak-negative", "two_layers", put(["leak"], "-1/3"), "attention", "leak is -1/3",
      "negative weights"),
 ]  # fmt: skip

@@ -190,7 +190,7 @@ VARIATION = [
     ("bias-power-as-the-series", changed(CASES["bias_variation"], update(sharpness="1/1000",
      terms=1, power="1001/1000", bound="8000/9001")), "M = 1/1000", "w is the series itself"),
     ("bias-power-half-the-series", changed(CASES["bias_variation"], update(terms=6,
-     power="1553/160", bound="1280/2833")), "M = 3", "w is half the series, the least there may be"),
+     power="1553/160", bound="1280/2833")), "M = 3", "w is half the series: the least"),
     ("bias-twice-the-distance", changed(CASES["bias_variation"], put(["bound"], "4/7")),
      "at most 4/7", "twice what is shown is still accepted"),
 ]  # fmt: skip
