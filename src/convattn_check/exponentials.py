@@ -38,7 +38,7 @@ def check_exponentials(claim: str, value: object) -> str:
     patch = read.sides(body["patch_size"], "patch_size", 1)
     tokens = read.integer(body["tokens"], "tokens", 1, read.LARGEST_POSITION)
     heads = read.integer(body["heads"], "heads", 1, MOST_HEADS)
-    offsets = Axis(kernel[0], patch[0]).offsets()
+    offsets = Axis(*kernel, *patch).offsets()
     require_claim(
         Facts("exponentials", claim, kernel, patch, heads=heads, offsets=len(offsets), nodes=tokens)
     )

@@ -55,9 +55,8 @@ def check_kernel_heads(claim: str, value: object) -> str:
     long = longest(entry for line in products for entry in line)
     Work("F X").add(len(flattened) * len(offsets) * (len(offsets) + 1), long, 64)
     for row in flattened:
-        for at in range(len(offsets) + 1):
+        for at, expected in enumerate([*row, 0]):
             found = sum(entry * line[at] for entry, line in zip(row, products, strict=True))
-            expected = row[at] if at < len(offsets) else 0
             if found != expected * unit:
                 raise Reject(
                     "identity",

@@ -59,18 +59,17 @@ def check_no_shared_map(claim: str, value: object) -> str:
 
     given = read.rationals(body["separator"], "separator", pixels * pixels)
     separator, unit = whole_numbers(given, "separator")
-    y = [separator[query * pixels :][:pixels] for query in keys]
     tap = read.integer(body["tap"], "tap", taps[0], taps[-1])
     for number, (rows, denominator) in enumerate(heads):
         work.add(pixels * pixels, longest(separator), long)
-        product_with_head = sum(y[q][k] * rows[q][k] for q in keys for k in keys)
+        product_with_head = sum(separator[q * pixels + k] * rows[q][k] for q in keys for k in keys)
         require(
             product_with_head == 0,
             "separator",
             f"head {number} and the separator give "
             f"{show(Fraction(product_with_head, unit * denominator))}, expected 0",
         )
-    product_with_tap = sum(y[q][q + tap] for q in keys if q + tap in keys)
+    product_with_tap = sum(separator[q * pixels + q + tap] for q in keys if q + tap in keys)
     require(product_with_tap != 0, "separator", f"tap {tap} and the separator give 0")
     positive = all(entry > 0 for rows, _ in heads for row in rows for entry in row)
     return (

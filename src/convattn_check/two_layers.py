@@ -189,10 +189,10 @@ def _require_identity(
         for (seen, times), row in zip(columns, by_head, strict=True):
             factor = times * (scale_2 // denominator)
             parts = [(at, weight * factor) for at, weight in row.items()]
-            pairs = len(matrix) * len(seen) * bool(parts)
+            pairs = len(matrix) * len(seen)
             work.add(pairs * len(matrix[0]), long_1, long_2)
             work.add(pairs * len(parts), long_1 + long_2, longest(part for _, part in parts))
-            for query, line in enumerate(matrix if parts else []):
+            for query, line in enumerate(matrix):
                 for key, column in enumerate(seen):
                     composed = sum(a * b for a, b in zip(line, column, strict=True))
                     for at, part in parts:

@@ -93,6 +93,14 @@ def test_the_system_is_that_of_the_classes_of_entries(grid, boundary, data):
     assert unknowns - rank == build.commuting_dimension(grid, boundary, shifts)
 
 
+def test_at_the_border_a_shift_commutes_with_itself_and_not_with_the_one_back():
+    shift = [int(n - m == 1) for m in range(3) for n in range(3)]  # entry by entry
+    for step, commutes in ((1, True), (-1, False)):
+        equations = commuting_equations((3,), [(step,)], False)
+        sums = [sum(a * b for a, b in zip(row, shift, strict=True)) for row in equations]
+        assert any(sums) != commutes
+
+
 def test_unit_shifts():
     assert unit_shifts(1) == [(1,), (-1,)]
     assert len(set(unit_shifts(3))) == 6

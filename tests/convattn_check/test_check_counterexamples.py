@@ -28,6 +28,7 @@ from certificate_cases import CASES, changed, drop, put, verdict_after, verdict_
         ("pixel_heads", put(["heads", 0], {"rows": [["1", "0"]]}), "malformed"),
         ("pixel_heads", put(["heads", 0], {"scores": []}), "malformed"),
         ("pixel_heads", put(["heads", 0], []), "malformed"),
+        ("pixel_heads", put(["heads", 0], 0), "malformed"),
         ("pixel_heads", put(["inclusion", 0], []), "malformed"),
         ("pixel_heads", put(["inclusion", 0, 0], ["1"]), "malformed"),
         ("pixel_heads", put(["inclusion", 0, 0], ["9" * 4000, "9" * 4000]), "cost"),

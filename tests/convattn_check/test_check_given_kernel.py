@@ -95,6 +95,7 @@ def no_third_tap(body):
         ("two_masks", put(["unread"], [3]), "tokens"),
         ("two_masks", put(["limit", "combination"], ["1"]), "malformed"),
         ("two_masks", put(["limit"], []), "malformed"),
+        ("two_masks", put(["limit"], 0), "malformed"),
         ("box_of_patches", put(["values", "entries", 3, 2], "0"), "values"),
         ("box_of_patches", put(["rows", 1], [1, 1, 0, 0]), None),
         ("box_of_patches", put(["rows", 0], [1, 1, 0, 0]), "determinant"),

@@ -1,5 +1,5 @@
 import pytest
-from certificate_cases import CASES, drop, put, verdict_after, verdict_on
+from certificate_cases import drop, put, verdict_after, verdict_on
 from head_cases import shared_places
 
 # heads of "places": (S_-1 with pixels 2 and 1), (S_-1 + S_0 with 1), (S_1/2 with 0), two at S_0
@@ -51,6 +51,9 @@ def test_planted(name, change, code):
 
 
 def test_what_is_said():
-    assert "5 heads of dimension 2 are every 3 convolution" in verdict_on(CASES["places"]).reason
-    assert "at finite scores, exactly" in verdict_on(CASES["places"]).reason
-    assert "to any accuracy, with maps that grow" in verdict_on(shared_places("limit")).reason
+    finite, limit = (verdict_on(shared_places(regime)).reason for regime in ("finite", "limit"))
+    start = (
+        "5 heads of dimension 2 are every 3 convolution with 1 channels in and 2 out, patch (3,)"
+    )
+    assert finite == f"{start}, zero-padded by a ring, at finite scores, exactly"
+    assert limit.endswith(", to any accuracy, with maps that grow like its inverse")

@@ -29,6 +29,10 @@ def large_image(body):
         (many_heads, "range"),
         (large_image, "range"),
         (put(["blocks"], 2), "malformed"),
+        (put(["blocks"], 0), "range"),
+        (put(["margin", 0, 0], -1), "range"),
+        (put(["second", "maps", 0], [4, 0, 0, "1"]), "range"),
+        (put(["second", "maps", 0], [0, 0, 9, "1"]), "range"),
         (put(["second", "maps", 0], [0, 0, 0]), "malformed"),
         (put(["second", "maps", 0], [0, 3, 0, "1"]), "range"),
         (put(["kernel_size"], [3]), "malformed"),
@@ -73,6 +77,8 @@ def test_what_the_sentences_say():
     [
         (put(["places"], [[0, 2]]), "malformed"),
         (put(["heads"], 8), "range"),
+        (put(["tokens"], 0), "range"),
+        (put(["tokens"], 1), "heads"),
         (put(["kernel_size"], [3, 3]), "malformed"),
     ],
 )

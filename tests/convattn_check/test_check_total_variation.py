@@ -43,6 +43,7 @@ def set_score(body):
         ("quadratic_variation", put(["keys"], 9), "malformed"),
         ("quadratic_variation", put(["sharpness"], "0"), "range"),
         ("quadratic_variation", put(["sharpness"], "4097"), "range"),
+        ("quadratic_variation", put(["sharpness"], "4096"), "series"),
         ("quadratic_variation", put(["sharpness"], "3001/1001"), "range"),
         ("quadratic_variation", put(["terms"], 0), "range"),
         ("quadratic_variation", put(["terms"], 513), "range"),
@@ -112,14 +113,16 @@ def test_no_bias_bound_below_the_truth_is_accepted(logit, keys):
 
 
 @pytest.mark.parametrize(("axes", "squares"), [(1, 1), (2, 1), (1, 2), (2, 3)])
-def test_the_bound_is_accepted_down_to_what_is_shown_and_no_further(axes, squares):
+def test_the_bound_is_accepted_from_what_is_shown_to_twice_that_and_no_further(axes, squares):
     """θ is at most 1 + 2 Σ_(n ≤ L) r^(n²) + 2 r^((L+1)²) / (1 - r), here with r = 1/20."""
     power = Fraction(1, 20)
     theta = 1 + 2 * power ** ((squares + 1) ** 2) / (1 - power)
     for n in range(1, squares + 1):
         theta += 2 * power ** (n**2)
     shown = 1 - 1 / theta**axes
-    for bound, accepted in ((shown, True), (shown - Fraction(1, 10**40), False)):
+    little = Fraction(1, 10**40)
+    bounds = {shown: True, shown - little: False, 2 * shown: True, 2 * shown + little: False}
+    for bound, accepted in bounds.items():
         body = {"power": "1/20", "bound": str(bound), "axes": axes, "squares": squares}
         verdict = verdict_after("quadratic_variation", lambda given, body=body: given.update(body))
         assert verdict.accepted == accepted, verdict

@@ -2,6 +2,7 @@
 
 from fractions import Fraction
 
+import certificate_builder as build
 from certificate_cases import drop, put
 
 from corpora.entry import falsehoods, swap
@@ -30,6 +31,13 @@ def opposite_values(body):
     """All values negated: what cancels still cancels."""
     for item in body["values"]["entries"]:
         item[2] = str(-Fraction(item[2]))
+
+
+def negative_head(body):
+    """The uniform head and its values, both negated: what the heads put is the same."""
+    body["attention"][3][3] = "-1"
+    for item in body["values"]["entries"][3:]:
+        item[2] = "1"
 
 
 def rank_one(body):
@@ -85,6 +93,8 @@ HEADS = [
      "u = 0, expected c >= 0 and u > 0", "a head without a uniform part is a limit"),
     ("weight-negative", "two_masks", put(["attention", 1, 1], "-1"), "realizable",
      "min c = -1", "a negative weight at finite scores"),
+    ("uniform-weight-negative", "box_of_patches", negative_head, "realizable",
+     "head 3 has min c = 0, u = -1", "a head of negative weights, whose map is turned as well"),
     ("uniform-weight-doubled", "two_masks", put(["attention", 0, 3], "2"), "identity",
      "at u the heads put", "what the heads put on all keys no longer cancels"),
     ("weight-doubled", "two_masks", put(["attention", 0, 0], "2"), "identity", "at (-1,)",
@@ -98,6 +108,9 @@ HEADS = [
      "one coefficient is left out"),
     ("values-cancel-by-sign-only", "two_masks", opposite_values, "identity",
      "the heads put -1, expected 1", "what is to cancel cancels; the layer is minus the kernel's"),
+    ("values-by-lagrange", "two_masks", put(["values"], {"family": "lagrange", "master": [1],
+     "denominators": []}), "values", "'lagrange' came with attention 'given'",
+     "weights that are given are no powers"),
     ("image-too-small", "two_masks", put(["tokens_per_side"], [2]), "tokens", "expected [3]",
      "on two tokens the shift 2 does not occur"),
     ("far-offset-not-seen", "mixed_sign", corners_unseen, "tokens", "expected [3]",
@@ -112,6 +125,8 @@ HEADS = [
      "limit", "expected above 0, and F z = 0", "(1, 2, 1)·(1, 1, 1) = 4"),
     ("positive-with-a-zero", "mixed_sign", put(["limit", "positive"], ["1", "0", "1"]), "limit",
      "positive has the least entry 0", "z must be positive at all offsets"),
+    ("positive-with-both-signs", "mixed_sign", put(["limit", "positive"], ["-1", "1", "-1"]),
+     "limit", "positive has the least entry -1", "z must be positive at all offsets"),
     ("positive-off-by-one", "mixed_sign", put(["limit", "positive"], ["1", "1", "2"]), "limit",
      "and F z = 0", "(1, 0, -1)·(1, 1, 2) = -1"),
 ]  # fmt: skip
@@ -177,6 +192,8 @@ LAYERS = [
      "layer 1 moves along the second axis, where it has no ring"),
     ("leak-one", "two_layers", put(["leak"], "1"), "attention", "leak is 1",
      "all heads are uniform"),
+    ("leak-above-one", build.two_layers(leak="3/2"), None, "attention", "leak is 3/2",
+     "the target has a negative weight; the gains are right for it"),
     ("leak-negative", "two_layers", put(["leak"], "-1/3"), "attention", "leak is -1/3",
      "negative weights"),
 ]  # fmt: skip
@@ -196,6 +213,12 @@ BARRIER = [
      "the keys 2 to 8 are free from the token 0; the token 1 reads the key 2"),
     ("token-beyond-the-line", "exponentials", put(["places", 2], [0, 5]), "range",
      "a place is 5, expected 0 to 4", "there are five tokens"),
+    ("query-beyond-the-line", "exponentials", put(["places", 0], [5, 0]), "range",
+     "a place is 5, expected 0 to 4", "there is no sixth token that looks back"),
+    ("offset-ahead-of-the-last", "exponentials", put(["places", 2], [4, 0]), "places",
+     "from the token 4 of 5 the offset 1 is seen", "the last token has nothing after it"),
+    ("offset-far-ahead-of-the-last", build.exponentials(5), put(["places", 4], [4, 0]), "places",
+     "from the token 4 of 5 the offset 2 is seen", "the last token has nothing after it"),
 ]  # fmt: skip
 ENTRIES = [
     *falsehoods(HEADS),

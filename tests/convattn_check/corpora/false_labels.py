@@ -166,6 +166,7 @@ OTHERS = {
     ),
     ("S.depth", "composed", "behind-one"): changed(CASES["two_layers"], one_layer_that_copies),
     ("S.depth", "room"): build.two_layers(image=(1, 4)),
+    ("S.depth", "room", "by-far"): build.two_layers((1, 5), (1, 1), (1, 1), "0"),
     ("S.depth", "wide", "of-two-layers"): build.two_layers((1, 1)),
     ("S.barrier", "odd"): build.exponentials(2),
     ("S.barrier", "below"): changed(CASES["exponentials"], put(["heads"], 2)),

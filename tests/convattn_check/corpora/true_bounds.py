@@ -68,6 +68,59 @@ def double_eigenvalue(*thresholds):
     return changed(CASES["two_of_three"], change)
 
 
+def one_far_map():
+    """S.headdim: the taps (0, -2), …, (0, 2) of a row; one of those beside the middle is needed."""
+    body = {
+        "kernel_size": [1, 5],
+        "patch_size": [1, 1],
+        "in_channels": 2,
+        "out_channels": 2,
+        "kernel": [n for tap in range(5) for n in ([1, 0, 0, -2] if tap == 2 else [0, 3, 0, 0])],
+        "head_dimension": 1,
+        "regime": "finite",
+        "rows": [[0, 0, 0, 0, 0, 1]],
+        "columns": [[0, -2]],
+        "determinant": 3,
+        "tokens_per_side": [2, 3],
+        "necessary": 4,
+        "sufficient": 12,
+    }
+    return build.certificate("S.headdim", "head_dimension", body)
+
+
+def more_channels_in():
+    """S.headdim: two channels in, one out, patches of three; each tap but the middle reads one."""
+    body = {
+        "kernel_size": [3],
+        "patch_size": [3],
+        "in_channels": 2,
+        "out_channels": 1,
+        "kernel": [0, 3, 1, 4, 0, 5],
+        "head_dimension": 1,
+        "regime": "limit",
+        "rows": [[0, 2, 1, 0], [2, 0, 1, 0]],
+        "columns": [[-1], [1]],
+        "determinant": 15,
+        "tokens_per_side": [2],
+        "necessary": 5,
+        "sufficient": 5,
+    }
+    return build.certificate("S.headdim", "head_dimension", body)
+
+
+def positive_places():
+    """With a 1 for all other keys, the last three rows are independent of each of the first two.
+
+    Those differ at the offset 0 alone.
+    """
+    weights = [(1, 1, 1), (1, 2, 1), (1, 1, 2), (2, 1, 1), (1, 3, 1)]
+    held = [[1, 2], [1, 0], [0, 2], [0, 2], [0, 2]]
+    return [
+        {"weights": list(map(str, row)), "coordinates": places}
+        for row, places in zip(weights, held, strict=True)
+    ]
+
+
 LOWER = [
     ("content-two-heads", lower_bound("S.content", (2,), (1,), (1, 2), [1, 0, 0, 1],
      [[0, 0, 0, 0], [0, 0, 0, 1]], [[0], [1]]), "fewer than 2 heads", "the smallest bound"),
@@ -102,20 +155,27 @@ LOWER = [
      "rows in falling order, the sign with them"),
 ]  # fmt: skip
 DIMENSION = [
-    ("limit-d1", triangular(dimension=1), "dimension 1 take at least 6", "heads of dimension 1"),
+    ("limit-d1", triangular(dimension=1),
+     "limits of layers with bounded value maps, of heads of dimension 1 take at least 6",
+     "heads of dimension 1"),
     ("limit-d2", triangular(dimension=2), "4 suffice", "necessary and sufficient alike"),
-    ("finite-d1", triangular("finite", dimension=1), "layers with finite scores",
-     "where 2R/d_H is the larger bound"),
+    ("finite-d1", triangular("finite", dimension=1),
+     "layers with finite scores of heads of dimension 1 take", "where 2R/d_H is the larger bound"),
     ("limit-P64", triangular(patch=64, dimension=127), "patch (64,)",
      "the widest patch, one dimension below its width"),
     ("finite-K5-P2", triangular("finite", dimension=3, patch=2, size=3), "on [3] tokens",
      "the smallest image with a token out of reach"),
+    ("finite-K1x5", one_far_map(), "on [2, 3] tokens", "a token out of reach on the first axis"),
+    ("limit-more-channels-in", more_channels_in(), "5 suffice",
+     "a map that is wider in what it reads than in what it writes"),
 ]  # fmt: skip
 NARROW = [
     ("finite-denominators", changed(CASES["places"], put(["heads", 2, "weights", 2],
      f"{PRIME}/{PRIME + 1}")), "5 heads of dimension 2", "a weight of 39 digits above and below"),
     ("finite-tiny-weight", changed(CASES["places"], put(["heads", 2, "weights", 2],
      f"1/{10**100}")), "exactly", "a weight of 10^-100 is a weight"),
+    ("finite-positive-weights", changed(CASES["places"], put(["heads"], positive_places())),
+     "5 heads of dimension 2", "every head has a weight of its own on every offset"),
     ("limit", shared_places("limit"), "to any accuracy", "the limit, whose values grow"),
     ("limit-by-output", shared_places("limit", channels=(2, 1)), "2 channels in and 1 out",
      "fewer channels out than in"),
@@ -127,8 +187,8 @@ HEADS = [
     ("one-tap-negative", one_tap_heads(-5), "exactly 1, with value maps",
      "a negative tap: the combination is -1"),
     ("one-tap-largest", one_tap_heads(LARGEST), "2 heads", "an entry of 10^18"),
-    ("zeros-around-a-tap", one_tap_heads(3, 3), "2 heads",
-     "K = 3 with one tap: the unread shift is among the offsets"),
+    ("zeros-around-a-tap", one_tap_heads(3, 5), "on [2] tokens",
+     "K = 5 with one tap: the unread shift is among the offsets, and not the furthest"),
     ("scaled-heads", changed(CASES["two_masks"], scaled_heads), "3 heads",
      "weights and values with the factors (2^127 - 1)/3 and its like"),
     ("unread-far-away", changed(CASES["two_masks"], update(unread=[-4096],

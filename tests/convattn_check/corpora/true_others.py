@@ -25,6 +25,11 @@ def same_heads(count):
     return change
 
 
+def long_head(body):
+    body["heads"].append({"rows": [[f"1/{PRIME}", f"{PRIME - 1}/{PRIME}"]] * 2})
+    body["inclusion"] = [[[*row, "0"] for row in rows] for rows in body["inclusion"]]
+
+
 def other_tap(body):
     """The tap 1 of the heads that attend to the nearest pixel: the mirror image of the tap -1."""
     body["tap"] = 1
@@ -45,10 +50,10 @@ def rank(inputs, dimension, outputs, entry=1):
     return build.certificate("C20.rank", "rank", body)
 
 
-def quadratic(alpha, terms, digits, axes=1, squares=1):
-    """The least bounds of so many digits that follow from the series."""
-    unit = 10**digits
-    power = Fraction(int(unit / build.series_of_exponential(alpha, terms)) + 1, unit)
+def quadratic(alpha, terms, digits, axes=1, squares=1, times=None):
+    """The least bounds of so many digits that follow from the series; r may be times 1/series."""
+    unit, series = 10**digits, build.series_of_exponential(alpha, terms)
+    power = times / series if times else Fraction(int(unit / series) + 1, unit)
     theta = 1 + 2 * sum(power ** (n * n) for n in range(1, squares + 1))
     theta += 2 * power ** ((squares + 1) ** 2) / (1 - power)
     bound = Fraction(int((1 - theta**-axes) * unit) + 1, unit)
@@ -100,8 +105,13 @@ SMALL = (
 MAPS = [
     ("three-heads", changed(CASES["pixel_heads"], same_heads(1)), "3 heads", "a head twice"),
     ("many-heads", changed(CASES["pixel_heads"], same_heads(30)), "32 heads", "32 heads, K = 1"),
+    ("long-weights", changed(CASES["pixel_heads"], long_head), "3 heads",
+     "a third head, alike at both pixels, whose weights have 39 digits"),
     ("relative-denominators", CASES["relative_heads"], "with finite scores",
      "weights of ninths, at finite scores"),
+    ("rows-of-positive-weights", changed(CASES["relative_heads"], put(["heads"], [
+     {"rows": [["1/2", "1/2"], ["1/10", "9/10"]]}, {"rows": [["9/10", "1/10"], ["1/2", "1/2"]]}])),
+     "with finite scores", "rows that no weight of the shifts is given for, all of them positive"),
     ("tap-at-the-end", changed(CASES["hard_heads"], other_tap), "the one tap 1",
      "the other end of the kernel"),
     ("separator-scaled", changed(CASES["pixel_heads"], put(["separator"],
@@ -165,6 +175,10 @@ COMMUTING = [
 VARIATION = [
     ("alpha-a-thousandth", quadratic("1/1000", 1, 30, squares=8), "alpha = 1/1000",
      "nearly uniform rows: the bound is nearly 1"),
+    ("power-as-the-series", quadratic("1/1000", 1, 30, squares=8, times=1), "alpha = 1/1000",
+     "r = 1000/1001, the series 1001/1000: their product is 1"),
+    ("power-twice-the-series", quadratic("3", 6, 30, times=2), "alpha = 3",
+     "r is twice what the series gives"),
     ("alpha-100", quadratic("100", 400, 90), "alpha = 100", "a bound of 10^-43"),
     ("alpha-1-two-axes", quadratic("1", 40, 20, axes=2, squares=8), "on 2 axes", "on an image"),
     ("bias-two-keys", build.bias_variation("3", 2, "20", "1/21"), "one of 2 keys",
@@ -173,6 +187,10 @@ VARIATION = [
      "4,095 other keys: the bound is near 1"),
     ("bias-small", build.bias_variation("1/1000", 9, "1001/1000", "8000/9001"), "M = 1/1000",
      "a bias of a thousandth"),
+    ("bias-power-as-the-series", changed(CASES["bias_variation"], update(sharpness="1/1000",
+     terms=1, power="1001/1000", bound="8000/9001")), "M = 1/1000", "w is the series itself"),
+    ("bias-power-half-the-series", changed(CASES["bias_variation"], update(terms=6,
+     power="1553/160", bound="1280/2833")), "M = 3", "w is half the series: the least"),
     ("bias-twice-the-distance", changed(CASES["bias_variation"], put(["bound"], "4/7")),
      "at most 4/7", "twice what is shown is still accepted"),
 ]  # fmt: skip
