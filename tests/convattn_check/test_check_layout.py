@@ -67,9 +67,10 @@ PLAIN, PAIR = grid([4], [[0], [1]]), grid([2], [[0]])
         ("sampled", {"R": grid([4], [[0]], 2), "E": PLAIN, "G": grid([4], [[0]], 2)}, {}),
         ("sampled", {"R": grid([4], [[0]], 2), "E": grid([4], [[0]], 2), "G": PLAIN}, {}),
         ("centred", {"F": grid([4], [[-1], [1]])}, {}),
+        ("read", {"E": PLAIN}, {"T": {(1, 0, 1): constant(1), (1, 1, 2): constant(1)}}),
     ],
 )
 def test_each_part_of_a_condition(condition, grids, images):
-    images = images or {"l": {}, "r": {}} if condition == "apart" else {}
+    images = images or ({"l": {}, "r": {}} if condition == "apart" else {})
     with pytest.raises(Reject, match="expected"):
         layout(condition, grids, **images)
