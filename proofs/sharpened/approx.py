@@ -43,7 +43,11 @@ from convattn.encodings import MixtureEncoding
 from convattn.encodings.layer import AttentionLayer
 from convattn.fast.application import apply_attention
 from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
-from convattn.ledger.certificates.given_kernel_catalogue import named_kernel
+from convattn.ledger.certificates.given_kernel_catalogue import (
+    APPROXIMATIONS,
+    given_kernel_case,
+    named_kernel,
+)
 from convattn.ledger.evidence import DTYPES, certified, exact_convolution, proved, whole_images
 from convattn.ledger.evidence.head_floor import receptive_fields
 from convattn.ledger.evidence.least_eigenvalue import least_eigenvalue
@@ -202,10 +206,9 @@ CLAIM = Claim(
         certified(
             "S.approx",
             kind="approximation",
-            cases=(
-                {"patch_size": [1, 1], "heads": 2},
-                {"patch_size": [2, 2], "heads": 3},
-                {"patch_size": [16, 16], "heads": 4},
+            cases=tuple(
+                {**given_kernel_case(name, patch), "heads": heads}
+                for name, heads, patch in APPROXIMATIONS
             ),
         ),
         Evidence("distances in fractions", Level.TESTED, distances_in_fractions, quick=False),

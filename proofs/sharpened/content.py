@@ -49,7 +49,14 @@ from convattn.bounds.score_error import score_error, unit_roundoff
 from convattn.encodings.layer import AttentionLayer, ContentScores
 from convattn.fast.application import apply_attention
 from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
-from convattn.ledger.evidence import certified, converted, exact_convolution, proved, whole_images
+from convattn.ledger.evidence import (
+    certified,
+    converted,
+    exact_convolution,
+    proved,
+    sizes,
+    whole_images,
+)
 from convattn.ledger.evidence.exact_attention import exact_softmax
 from convattn.ledger.evidence.exact_tokens import cut_tokens
 from convattn.ledger.evidence.head_floor import (
@@ -271,9 +278,9 @@ CLAIM = Claim(
             "S.content",
             kind="lower_bound",
             cases=(
-                {"patch_size": [1, 1], "heads": 9, "out_channels": 1},
-                {"patch_size": [2, 2], "heads": 9},
-                {"patch_size": [16, 16], "heads": 9},
+                {**sizes((3, 1))[0], "heads": 9, "out_channels": 1},
+                {**sizes((3, 2))[0], "heads": 9},
+                {**sizes((3, 16))[0], "heads": 9},
             ),
         ),
         Evidence("one-hot layers with content", Level.TESTED, one_hot_layers, quick=False),

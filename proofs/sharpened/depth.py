@@ -55,6 +55,7 @@ from convattn.bounds.two_layers import two_layers_bound
 from convattn.constructions.two_layers import two_layers
 from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
 from convattn.ledger.certificates.catalogue import DEPTH_BOUNDS, DEPTHS
+from convattn.ledger.certificates.equality import LEAK
 from convattn.ledger.certificates.two_layers import two_layers_certificate
 from convattn.ledger.evidence import (
     DTYPES,
@@ -172,8 +173,13 @@ CLAIM = Claim(
             kind="two_layers",
             name="two layers, composed",
             cases=tuple(
-                {"kernel_size": list(size), "patch_size": [patch] * 2, "image": list(image)}
-                for size, patch, image, _ in DEPTHS
+                {
+                    "kernel_size": list(size),
+                    "patch_size": [patch] * 2,
+                    "image": list(image),
+                    "leak": str(LEAK if exact else 0),
+                }
+                for size, patch, image, exact in DEPTHS
             ),
         ),
         certified(

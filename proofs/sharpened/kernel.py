@@ -55,7 +55,11 @@ from convattn.constructions.given_kernel import given_kernel_layer, mixture_head
 from convattn.constructions.row_basis import distinct_rows, row_basis
 from convattn.fast.application import apply_attention
 from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
-from convattn.ledger.certificates.given_kernel_catalogue import named_kernel
+from convattn.ledger.certificates.given_kernel_catalogue import (
+    KERNEL_HEADS,
+    given_kernel_case,
+    named_kernel,
+)
 from convattn.ledger.evidence import certified, exact_convolution, proved
 from convattn.ledger.evidence.exact_tokens import cut_tokens, tokens_at
 from convattn.ledger.evidence.layer_runs import DTYPES, within
@@ -271,12 +275,7 @@ CLAIM = Claim(
         certified(
             "S.kernel",
             kind="kernel_heads",
-            cases=(
-                {"patch_size": [1, 1], "heads": 2},
-                {"patch_size": [1, 1], "heads": 5},
-                {"patch_size": [2, 2], "heads": 10},
-                {"patch_size": [16, 16], "heads": 10},
-            ),
+            cases=tuple(given_kernel_case(name, patch) for name, patch in KERNEL_HEADS),
         ),
         Evidence("layers in fractions", Level.TESTED, layer_in_fractions),
         Evidence("alternatives of the limit", Level.TESTED, alternatives),

@@ -184,7 +184,7 @@ CLAIM = Claim(
             cases=(
                 {"score": "quadratic", "axes": 2, "sharpness": "3"},
                 {"score": "quadratic", "axes": 2, "sharpness": "40"},
-                {"score": "bias", "sharpness": "40"},
+                {"score": "bias", "sharpness": "40", "keys": 1156},
             ),
         ),
         Evidence("quadratic rows", Level.ENCLOSED, quadratic_rows, assumes=BALLS),

@@ -13,9 +13,10 @@ checked. So an identity names conditions on its grids, each with the tensors tha
 | `centred`  | F          | the shifts are all of -m, …, m on each axis, for some m               |
 | `adjacent` | J, S, l, r | side by side along an axis on which a filter reads, without a gap     |
 | `apart`    | J, S, l, r | the same, with a gap as wide as the filters reach                     |
+| `read`     | E, …, T    | each shift of E reads some node in T, the last: no matrix is zero      |
 
-In the last two, l and r select the pixels of two images, each with the grid of S, in that of J, and
-the filters of J and S have the same shifts.
+In `adjacent` and `apart`, l and r select the pixels of two images, each with the grid of S, in that
+of J, and the filters of J and S have the same shifts.
 """
 
 from collections.abc import Sequence
@@ -38,6 +39,9 @@ def require_layout(
             whole, part = about
             left, right = (entries[name] for name in names[2:])
             holds = _side_by_side(whole, part, left, right, condition == "apart")
+        elif condition == "read":
+            reading = {index[0] for index in entries[names[-1]]}
+            holds = len(reading) == len(about[0]["shifts"])
         else:
             holds = _holds(condition, about)
         require(holds, "layout", f"{', '.join(names)} are {about}, expected {condition}")

@@ -149,3 +149,12 @@ def test_conditions_that_hold(condition, grids):
 )
 def test_conditions_that_do_not_hold(condition, grids):
     assert not holds(condition, grids)
+
+
+@pytest.mark.parametrize(
+    ("read", "expected"), [([(0, 1), (1, 2)], True), ([(1, 1), (1, 2)], False), ([], False)]
+)
+def test_every_shift_reads_a_node(read, expected):
+    """By the entries of the last tensor: its first index counts the shifts."""
+    entries = {(shift, node, node): constant(1) for shift, node in read}
+    assert holds("read", {"E": PLAIN}, T=entries) == expected

@@ -148,7 +148,7 @@ ANDREOLI = {
         (("C", "G"),),
         sizes={"z": "1", "m": "q"},
         fewer=(("r", "q"),),
-        layout=(("sampled", "R", "E", "G"),),
+        layout=(("sampled", "R", "E", "G"), ("read", "G")),
     ),
     ("A19.graph", "chebyshev"): Identity(
         "the Chebyshev recurrence of any matrix gives 2 T_2² = T_4 + T_0, as for numbers",
@@ -265,5 +265,6 @@ ANDREOLI = {
         ),
         (("D", "I"), ("Y", "Z")),
         sizes={"g": "h"},
+        layout=(("read", "E"),),
     ),
 }

@@ -36,6 +36,25 @@ def no_graph(body):
     body["tensors"] |= {"A": [str(2 * int(x)) for x in unit], "G": unit, "L": ["0"] * 25}
 
 
+def shifts_past_all(body):
+    """Two queries, 0 and 5, of a line of 8, and two shifts that lead out of it from both."""
+    body["sizes"] |= {"m": 8, "n": 2, "l": 2, "h": 4, "g": 4}
+    unit = [str(int(a == b)) for a in range(4) for b in range(4)]
+    rows = [unit[4 * a : 4 * a + 4] for a in range(4)]
+    body["tensors"] |= {
+        "E": grid([8], [[-6], [-7]], 5),
+        "J": [x for row in rows for x in row[:2]],
+        "K": [x for row in rows for x in row[2:]],
+    }
+
+
+def nothing_read(body):
+    """Uniform heads at the last two of six nodes, and shifts by 3 and 4."""
+    body["sizes"] |= {"d": 2, "h": 2, "k": 6, "r": 6}
+    body["tensors"] |= {"A": ["1/6"] * 24, "P": ["0"] * 4, "E": grid([6], [[3], [4]])}
+    body["tensors"]["l"] = [str(int(q == 4 + a)) for a in range(2) for q in range(6)]
+
+
 def no_stride(body):
     body["sizes"]["r"] = body["sizes"]["q"]
     for name in "RG":
@@ -146,6 +165,13 @@ TABLE = {
          "index k has size 1, expected at least 2", "with one basis matrix no order matters"),
         ("no-stride", "A19.grid-stride", no_stride, "sizes", "expected less than q's, 20",
          "a stride of 1 drops no output"),
+        ("stride-past-all-shifts", "A19.grid-stride", of({"k": 2, "m": 8, "q": 8, "r": 2},
+         R=grid([8], [[0]], 5), E=grid([8], [[-6], [-7]]), G=grid([8], [[-6], [-7]], 5)), "layout",
+         "expected read", "no output that is kept reads anything: 0 = 0"),
+        ("shift-heads-past-all-shifts", "A19.shiftheads-sum", shifts_past_all, "layout",
+         "expected read", "the shift matrices are zero at every query of this stride"),
+        ("queries-that-read-nothing", "S.lemma3-shared_map", nothing_read, "layout",
+         "expected read", "both shifts lead out of the grid from both queries, so that P = 0 does"),
     ],
     # Both sides are the same; only the way the grids lie speaks against the sentence.
     "label": [

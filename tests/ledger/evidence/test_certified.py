@@ -5,9 +5,17 @@ import json
 import os
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from convattn.ledger import EvidenceFailed, Level
+from convattn.ledger.certificates.catalogue import DEPTHS
+from convattn.ledger.certificates.given_kernel import kernel_heads_certificate
+from convattn.ledger.certificates.total_variation import (
+    bias_variation_certificate,
+    quadratic_variation_certificate,
+)
+from convattn.ledger.certificates.two_layers import two_layers_certificate
 from convattn.ledger.discovery import load_claim
 from convattn.ledger.evidence import certified, certified_identities, print_counterexample, sizes
 from convattn.ledger.locations import certificates_directory, proofs_directory
@@ -17,6 +25,7 @@ from convattn_check.reading import canonical
 
 FINITE, DP1 = "S.finite-K3-P1.json", "S.dp1-K3-P1.json"
 FINITE_CASES, BOUND = sizes((3, 1)), ({"heads": 9},)
+BOX = np.ones((3, 3, 1, 1), int)
 WEAK = Path(__file__).parent / "weak_certificates"
 
 
@@ -160,6 +169,45 @@ def test_trivial_certificates_certify_no_claim(run, run_in, folder, claim):
     assert all(judge(text).accepted for text in weak.values())
     with pytest.raises(EvidenceFailed, match=r"none of the \d certificates has"):
         piece.check(run_in(**weak))
+    assert "accepted" in piece.check(run)
+
+
+def limits_alone():
+    """Two layers in the limit, also where the claim speaks of finite scores."""
+    for size, patch, image, _ in DEPTHS:
+        made = two_layers_certificate("In the limit.", size, patch, image, exact=False)
+        yield f"S.depth-K{size[0]}x{size[1]}-P{patch}-{image[0]}", made
+
+
+def nonnegative_kernels():
+    """Kernels without signs: none of them takes another head in the limit."""
+    taps = np.eye(4, dtype=int).reshape(2, 2, 1, 4)
+    for number, (kernel, patch) in enumerate(
+        ((np.ones((1, 1, 1, 1), int), 1), (taps, 1), (BOX, 2), (BOX, 16))
+    ):
+        yield f"S.kernel-{number}", kernel_heads_certificate("Nonnegative.", kernel, patch)
+
+
+def two_keys():
+    """The rows of the claim are of up to 1,156 keys."""
+    for axes, alpha in ((2, 3), (2, 40)):
+        made = quadratic_variation_certificate("S.saturation", "Small.", alpha, axes)
+        yield f"S.saturation-quadratic-{alpha}", made
+    yield "S.saturation-bias", bias_variation_certificate("S.saturation", "Small.", 40, 2)
+
+
+@pytest.mark.parametrize(
+    ("claim", "made"),
+    [("depth", limits_alone), ("kernel", nonnegative_kernels), ("saturation", two_keys)],
+)
+def test_true_certificates_of_easier_cases_certify_no_claim(run, run_in, claim, made):
+    """Limits where scores are to be finite, kernels or sizes at which nothing can be seen."""
+    row, _ = load_claim(proofs_directory() / "sharpened" / f"{claim}.py")
+    piece = next(piece for piece in row.evidence if piece.level is Level.CERTIFIED)
+    easy = {f"{name}.json": f"{canonical(value)}\n".encode() for name, value in made()}
+    assert all(judge(text).accepted for text in easy.values())
+    with pytest.raises(EvidenceFailed, match=r"none of the \d certificates has"):
+        piece.check(run_in(**easy))
     assert "accepted" in piece.check(run)
 
 
