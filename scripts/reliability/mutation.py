@@ -3,9 +3,10 @@
     python scripts/reliability/mutation.py src/convattn_check/rank.py  # every mutant
     python scripts/reliability/mutation.py --packages networks --sample 400 --seed 1
 
-`mutants.py` says what a mutant is, `mutation_judge.py` how those of the checker are judged. All
-others are judged by the test file that is named after their module and by those of its folder that
-name the function, each time in a fork of its own. A mutant is noticed when a certificate gets
+`mutants.py` says what a mutant is, `mutation_judge.py` how those of the checker are judged,
+`mutation_library.py` how all others are: by tests that call the function. Those outside functions
+are judged by the test file that is named after their module and by those of its folder that name
+the function or a public one of the module, each time in a fork of its own. A mutant is noticed when a certificate gets
 another verdict, or a test fails or takes far longer than usual.
 
 Mutants that no test could notice stand in `equivalent_mutants.toml`, each with the reason. All
@@ -86,12 +87,9 @@ def judge_by_files(
 ) -> None:
     """Judge mutants of the library by test files, in a copy of its sources."""
     usual: dict[tuple[str, ...], float] = {}
-    for package in PACKAGES_OF_TESTS:  # each fork has them already
-        with contextlib.suppress(ImportError):
-            importlib.import_module(package)
     with tempfile.TemporaryDirectory() as folder:
-        source = Path(folder) / "src"
-        shutil.copytree(tree / "src", source, ignore=shutil.ignore_patterns("__pycache__"))
+        source = Path(folder) / "src"  # with the compiled files, which are those of older sources
+        shutil.copytree(tree / "src", source)
         for mutant in mutants:
             files = judges(tree, mutant)
             if files not in usual:
@@ -250,7 +248,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(mutant, flush=True)
 
     if theirs := [mutant for mutant in missing if not mutant.module.startswith(CHECKER)]:
-        judge_by_files(tree, theirs, report)
+        for package in PACKAGES_OF_TESTS:  # each fork has them already
+            with contextlib.suppress(ImportError):
+                importlib.import_module(package)
+        from mutation_library import judge_by_calls
+
+        def own(mutant: Mutant) -> Sequence[str]:
+            return judges(tree, mutant)
+
+        packages = "-".join(sorted({Path(mutant.module).parts[2] for mutant in theirs}))
+        cache = results.with_name(f"measured-{packages}.json")
+        judge_by_files(
+            tree, judge_by_calls(tree, theirs, report, own, cache, options.seconds), report
+        )
     if ours := [mutant for mutant in missing if mutant.module.startswith(CHECKER)]:
         from mutation_judge import judge_checker
 
@@ -279,6 +289,7 @@ def _parser() -> argparse.ArgumentParser:
         help="JSON lines; what they hold is not run again (%(default)s)",
     )
     add("--certificates", action="store_true", help="without tests, for the checker's mutants")
+    add("--seconds", type=float, default=20, help="of tests for a mutant (%(default)s)")
     add("--again", action="store_true", help="judge again what nothing noticed")
     return parser
 

@@ -395,8 +395,10 @@ def _functions() -> Iterator[tuple[str, FunctionType]]:
 
 
 def _plain(live: Any) -> FunctionType | None:
-    """The function itself, or that of a property."""
+    """The function itself, or that of a property, inside all that decorates it."""
     live = getattr(live, "fget", None) or getattr(live, "func", None) or live
+    while hasattr(live, "__wrapped__"):
+        live = live.__wrapped__
     return live if isinstance(live, FunctionType) else None
 
 

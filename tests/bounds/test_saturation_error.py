@@ -100,7 +100,9 @@ def bias_heads(values):
     return BiasEncoding(jnp.array(values), None, tuple((i,) for i in range(len(values[0]))))
 
 
-CONTENT = ContentScores(jnp.zeros((9, 2, 1)), jnp.zeros((9, 2, 1)))
+def with_content():
+    content = ContentScores(jnp.zeros((9, 2, 1)), jnp.zeros((9, 2, 1)))
+    return replace(layer_of("bias", 3.0), content=content)
 
 
 @pytest.mark.parametrize(
@@ -131,7 +133,7 @@ CONTENT = ContentScores(jnp.zeros((9, 2, 1)), jnp.zeros((9, 2, 1)))
             "EnumeratedEncoding",
         ),
         (
-            lambda: saturation_error_bound(replace(layer_of("bias", 3.0), content=CONTENT), IMAGES),
+            lambda: saturation_error_bound(with_content(), IMAGES),
             "content",
         ),
         (

@@ -81,17 +81,16 @@ def test_an_error_is_caught():
 @pytest.mark.parametrize(
     "encoding",
     [
-        BiasEncoding(jnp.ones((1, 1)), None, ((0,),)),
-        ScalarEncoding(jnp.ones(1), jnp.ones(1), jnp.ones(()), ((0,),)),
-        QuadraticEncoding(jnp.ones(1), jnp.ones((1, 1))),
+        lambda: BiasEncoding(jnp.ones((1, 1)), None, ((0,),)),
+        lambda: ScalarEncoding(jnp.ones(1), jnp.ones(1), jnp.ones(()), ((0,),)),
+        lambda: QuadraticEncoding(jnp.ones(1), jnp.ones((1, 1))),
     ],
     ids=["limit bias", "limit scalar", "quadratic"],
 )
 def test_anything_but_an_exact_form_is_refused(encoding):
-    with pytest.raises(
-        ValueError, match=rf"for this {type(encoding).__name__}, only for the exact"
-    ):
-        score_error(encoding, GRID)
+    made = encoding()
+    with pytest.raises(ValueError, match=rf"for this {type(made).__name__}, only for the exact"):
+        score_error(made, GRID)
 
 
 def test_exp_and_log1p_are_as_good_as_assumed():
