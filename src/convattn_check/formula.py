@@ -18,7 +18,7 @@ from convattn_check.reject import Reject, require, show
 
 MOST_STEPS = 300_000  # pairs of entries and of coefficients, in all formulas together
 _FACTOR = re.compile(r"([A-Za-z])\[((?:[a-z]|\([a-z]+\))*)\]")
-_AXIS = re.compile(r"[a-z]|\([a-z]+\)")
+_AXIS = re.compile(r"(?<=\()[a-z]+|[a-z]")
 _NUMBER = re.compile(r"[1-9][0-9]{0,8}(?:/[1-9][0-9]{0,8})?")
 
 Axes = tuple[str, ...]  # for each axis the letters that it runs through
@@ -70,7 +70,7 @@ def _read_factor(text: str) -> Factor:
     match = _FACTOR.fullmatch(text)
     if match is None:
         raise Reject("formula", f"{show(text)} is not of the form 'A[kmn]'")
-    return Factor(match[1], tuple(axis.strip("()") for axis in _AXIS.findall(match[2])))
+    return Factor(match[1], tuple(_AXIS.findall(match[2])))
 
 
 def shape(axes: Axes, sizes: Sizes) -> tuple[int, ...]:
@@ -103,7 +103,7 @@ class Evaluation:
 
     def _term(self, factors: Sequence[Factor], letters: str) -> Tensor:
         """The product of the factors, summed over the indices that are not among `letters`."""
-        known = ""
+        known: list[str] = []
         partial: Tensor = {(): constant(1)}
         for position, (name, axes) in enumerate(factors):
             require(name in self.tensors, "formula", f"{show(name)} is not defined yet")
@@ -113,9 +113,8 @@ class Evaluation:
                 "formula",
                 f"{name} has the shape {lengths}, but its indices {axes} have other sizes",
             )
-            here = "".join(axes)
-            later = letters + "".join("".join(f.axes) for f in factors[position + 1 :])
-            kept = "".join(sorted({letter for letter in known + here if letter in later}))
+            later = {*letters}.union(*(axis for f in factors[position + 1 :] for axis in f.axes))
+            kept = sorted({*known}.union(*axes) & later)
             joined: Tensor = {}
             entries = [(self._assign(axes, index), entry) for index, entry in tensor.items()]
             for values, left in partial.items():

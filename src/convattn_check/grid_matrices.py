@@ -12,9 +12,9 @@ of a list the matrix E_δ has one row for each query:
 | `nearest` | [k is the node that minimises |k - q - δ|²]: the quadratic score in the limit |
 | `leaky`   | softmax of log(1 + N(1/ε - 1)) at the shift δ and 0 at all others             |
 
-`nearest` is found by trying every node, and a tie is rejected. In `leaky` the row of a query whose
-q + δ is a node has the weight (1 - ε) + ε/N there and ε/N elsewhere; otherwise all N scores are
-equal. With a stride s the queries are every s-th node on each axis: s·n, on ⌈n/s⌉ nodes.
+`nearest` is found by trying every node; it is unique, as it is on each axis. In `leaky` the row of
+a query whose q + δ is a node has the weight (1 - ε) + ε/N there and ε/N elsewhere; otherwise all N
+scores are equal. With a stride s the queries are every s-th node on each axis: s·n, on ⌈n/s⌉ nodes.
 """
 
 from collections.abc import Iterator, Sequence
@@ -25,7 +25,7 @@ from math import prod
 from convattn_check import reading as read
 from convattn_check.cost import LARGEST_PART, whole_numbers
 from convattn_check.polynomial import Tensor, constant, flat
-from convattn_check.reject import Reject, require, show
+from convattn_check.reject import require, show
 
 BORDERS = ("zero", "torus", "edge", "mean", "nearest", "leaky")
 MOST_NODES = 64
@@ -59,11 +59,9 @@ def read_grid(value: object, where: str) -> tuple[tuple[int, int, int], Tensor, 
         )
     nodes = list(product(*(range(n) for n in grid)))
     queries = list(product(*(range(0, n, stride) for n in grid)))
-    leak = Fraction(0)
-    if border == "leaky":
-        leak = read.rational(body["leak"], f"{where}.leak")
-        require(0 < leak < 1, "range", f"{where}.leak is {show(str(leak))}, expected 0 < ε < 1")
-        whole_numbers([leak], f"{where}.leak", LARGEST_PART)
+    leak = read.rational(body.get("leak", "1/2"), f"{where}.leak")  # no other border has one
+    require(0 < leak < 1, "range", f"{where}.leak is {show(str(leak))}, expected 0 < ε < 1")
+    whole_numbers([leak], f"{where}.leak", LARGEST_PART)
     entries: Tensor = {}
     for (number, shift), (row, query) in product(enumerate(shifts), enumerate(queries)):
         target = tuple(q + d for q, d in zip(query, shift, strict=True))
@@ -84,8 +82,6 @@ def _row(
             yield node, background + (1 - leak if node == target else 0)
     elif border == "nearest":
         distances = [sum((k - t) ** 2 for k, t in zip(node, target, strict=True)) for node in nodes]
-        if distances.count(min(distances)) != 1:
-            raise Reject("tensors", f"several nodes are nearest to {target}")
         yield nodes[distances.index(min(distances))], one
     elif border == "torus":
         yield tuple(t % n for t, n in zip(target, grid, strict=True)), one

@@ -1,5 +1,6 @@
 """What an identity of a claim consists of."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -34,9 +35,7 @@ class Identity:
     @cached_property
     def letters(self) -> frozenset[str]:
         """All indices."""
-        inside = (
-            part.partition("]")[0] for text in self.definitions for part in text.split("[")[1:]
-        )
+        inside = (part for text in self.definitions for part in re.findall(r"\[(.*?)\]", text))
         indices = {letter for part in inside for letter in part if letter.isalpha()}
         return frozenset(indices.union(*(axes for axes, _ in self.tensors.values())))
 
@@ -47,7 +46,7 @@ def tensors(**kinds: str) -> dict[str, tuple[tuple[str, ...], Kind]]:
     >>> tensors(A="kn symbols", c="- numbers")
     {'A': (('k', 'n'), 'symbols'), 'c': ((), 'numbers')}
     """
-    parts = {name: text.split(" ", 1) for name, text in kinds.items()}
+    parts = {name: text.split(" ") for name, text in kinds.items()}
     return {
         name: (() if axes == "-" else tuple(axes), kind) for name, (axes, kind) in parts.items()
     }

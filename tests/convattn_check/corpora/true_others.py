@@ -217,6 +217,13 @@ GRIDS = [
     ("sums-of-one-pixel-kernel", "S.padding-constant_sums", of({"d": 2}, E=grid([2], [[-1], [1]]),
      L=grid([2], [[-1], [1]], border="leaky", leak="1/3"), W=["4", "4"], t=["4"], c=["3/2"],
      f=["4"]), "have the same sum", "two taps on two pixels: one falls in at each"),
+    ("sums-of-weights-of-one", "S.padding-constant_sums", of({"d": 2}, E=grid([2], [[-1], [1]]),
+     L=grid([2], [[-1], [1]], border="leaky", leak="1/3"), W=["1", "1"], t=["1"], c=["3/2"],
+     f=["1"]), "have the same sum", "the mean of two neighbours without its factor"),
+    ("cuboid-of-three-axes", "A19.grid-cuboid", of({"a": 4, "b": 4, "c": 2, "d": 2, "i": 2, "j": 2,
+     "k": 4, "m": 8, "q": 8}, U=grid([2, 2], [[0, 0], [1, 1]]), V=grid([2], [[-1], [1]]),
+     E=grid([2, 2, 2], [[0, 0, -1], [0, 0, 1], [1, 1, -1], [1, 1, 1]])), "right cuboid",
+     "a grid of 2 × 2 × 2 nodes, the most axes that a grid may have"),
 ]  # fmt: skip
 
 
