@@ -6,7 +6,7 @@ import stat
 
 import pytest
 
-from convattn.cli.output import require_outputs, require_writable, write_json
+from convattn.cli.output import require_outputs, require_writable, run_files, write_json
 from convattn.cli.running import UsageError
 from convattn.files import write_file
 
@@ -119,3 +119,15 @@ def test_no_command_overwrites_what_it_reads(convattn_command, tmp_path, words, 
     assert "one would overwrite the other" in done.err
     assert path.read_text() == "{}"
     assert sorted(folder.iterdir()) == [path]
+
+
+@pytest.mark.parametrize(
+    "content", ["[" * 10**5, '{"images":{"source":"a\\u0000b"}}', '{"images":1}', "1" * 10**5, ""]
+)
+def test_damaged_settings_of_a_run_do_not_end_the_check_of_outputs(tmp_path, content):
+    (tmp_path / "config.json").write_text(content)
+    files = run_files(tmp_path)
+    assert tmp_path / "config.json" in files
+    require_outputs({"--json": tmp_path / "new.json"}, {"RUN": files})
+    with pytest.raises(UsageError, match="one would overwrite the other"):
+        require_outputs({"--json": tmp_path / "config.json"}, {"RUN": files})

@@ -153,6 +153,12 @@ def test_wrong_use_is_refused(words, message, tmp_path, capsys, monkeypatch) -> 
     assert "Traceback" not in shown
 
 
+def test_a_crop_beyond_the_images_leaves_no_folder_behind(tmp_path, capsys) -> None:
+    assert cifar(["--images.crop", "1000", "--output-dir", str(tmp_path / "new")]) == 2
+    assert "expected less than the 32×32 pixels" in capsys.readouterr().err
+    assert not (tmp_path / "new").exists()
+
+
 @pytest.mark.slow
 def test_a_loss_that_is_not_finite_is_a_failure(pictures, tmp_path, capsys) -> None:
     words = ["--data", str(pictures), *WORDS, "--output-dir", str(tmp_path / "run")]

@@ -14,7 +14,7 @@ from typing import Any
 from rich.console import Console
 
 from convattn.cli.running import UsageError, printable
-from convattn.files import is_special, read_file, write_file
+from convattn.files import is_special, parse_json, read_file, write_file
 from convattn.temporary import file_beside
 
 PLAIN_WIDTH = 100
@@ -101,7 +101,7 @@ def run_files(folder: Path) -> list[Path]:
     """
     files = [path for part in PARTS_OF_A_RUN for path in folder.glob(part) if path.is_file()]
     try:
-        source = json.loads(read_file(folder / "config.json"))["images"]["source"]
+        source = parse_json(read_file(folder / "config.json"))["images"]["source"]
         return [*files, Path(source)]
     except (OSError, KeyError, TypeError, ValueError):  # no run, or one on the bundled images
         return files
@@ -110,7 +110,7 @@ def run_files(folder: Path) -> list[Path]:
 def _same_file(one: Path, other: Path) -> bool:
     try:
         return one.resolve() == other.resolve() or os.path.samefile(one, other)
-    except (OSError, RuntimeError):  # one is not there yet, or a loop of links
+    except (OSError, RuntimeError, ValueError):  # not there yet, a loop of links, or no name
         return False
 
 

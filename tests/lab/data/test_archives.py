@@ -2,6 +2,7 @@ import gzip
 import io
 import os
 import tarfile
+import time
 
 import numpy as np
 import pytest
@@ -237,6 +238,68 @@ def test_headers_that_announce_headers_are_refused(tmp_path) -> None:
     (tmp_path / "x.tar").write_bytes(chain + tarfile.TarInfo("a").tobuf() + bytes(1024))
     with pytest.raises(DataIntegrityError, match="cannot be read as a tar"):
         open_files(tmp_path / "x.tar")
+
+
+def extended(*contents: bytes) -> bytes:
+    """An archive of empty files with these extended headers."""
+    members = []
+    for number, content in enumerate(contents):
+        header = tarfile.TarInfo("header")
+        header.type, header.size = tarfile.XHDTYPE, len(content)
+        padded = content + bytes(-len(content) % 512)
+        members.append(header.tobuf(tarfile.GNU_FORMAT) + padded)
+        members.append(tarfile.TarInfo(f"file{number}").tobuf())
+    return b"".join(members) + bytes(1024)
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (b"0" * 2**15, "is not made of records"),  # each takes tarfile a second and more
+        (b"3 a" * 10_000 + b"=\n", "is not made of records"),
+        (b"6 a=b\n" * 33, "has more than 32 records"),
+        (b"86 comment=" + b"1" * 74 + b"\n", "has a number of 64 digits or more"),
+        (b"22 GNU.sparse.major=1\n", "a member is a sparse file"),
+        (b"20 path=a\0b123456789\n", "is not made of records|a member has the name"),
+    ],
+)
+def test_extended_headers_that_take_long_are_refused(tmp_path, content, problem) -> None:
+    path = tmp_path / "x.tar.gz"
+    path.write_bytes(gzip.compress(extended(*[content] * 60)))
+    started = time.perf_counter()
+    with pytest.raises(DataIntegrityError, match=problem):
+        open_files(path)
+    assert time.perf_counter() - started < 3
+
+
+def test_extended_headers_of_records_are_read(tmp_path) -> None:
+    records = b"6 a=b\n" * 31 + b"14 path=n/one\n"
+    (tmp_path / "x.tar").write_bytes(extended(records, records.replace(b"one", b"two")))
+    assert list(open_files(tmp_path / "x.tar")) == ["one", "two"]
+
+
+@pytest.mark.parametrize("depth", [9, 2000, 16_000])
+def test_names_of_many_folders_are_refused(tmp_path, depth) -> None:
+    """All folders of a name take memory, and time, that grow with the square of its length."""
+    names = [f"{first}/" + "a/" * (depth - 1) + "b" for first in range(6)]
+    path = tmp_path / "x.tar.xz"
+    with tarfile.open(path, "w:xz", format=tarfile.GNU_FORMAT) as tar:
+        for name in names:
+            tar.addfile(tarfile.TarInfo(name))
+    started = time.perf_counter()
+    with pytest.raises(DataIntegrityError, match=r"is 9 folders deep, but 8|a member has the name"):
+        open_files(path)
+    assert time.perf_counter() - started < 3
+
+
+def test_names_in_an_archive_are_not_looked_up(tmp_path, monkeypatch) -> None:
+    """They are no paths of this machine, where a look may mount a disk or wait for a network."""
+    path = write_tar(tmp_path / "x.tar", FILES)
+    looked = []
+    original = os.lstat
+    monkeypatch.setattr(os, "lstat", lambda name, **more: looked.append(name) or original(name))
+    open_files(path)
+    assert not [name for name in looked if "b.bin" in str(name)]
 
 
 SPARSE = {

@@ -85,7 +85,9 @@ def test_folders_are_cifar10_only_with_its_number_in_each_class(
         Images(np.broadcast_to(image, (len(each), 32, 32, 3)), each, CLASS_NAMES) for each in labels
     ]
     found = FolderImages(splits[0], splits[1], lossy)
-    monkeypatch.setattr("convattn.lab.data.datasets.read_image_folders", lambda files: found)
+    monkeypatch.setattr(
+        "convattn.lab.data.datasets.read_image_folders", lambda files, **options: found
+    )
     assert read_dataset(write_folder(tmp_path, FILES)).title == title
 
 

@@ -8,6 +8,7 @@ from PIL import Image
 
 from convattn.lab.data import DataIntegrityError, image_folders
 from convattn.lab.data.archives import open_files
+from convattn.lab.data.datasets import read_dataset
 from convattn.lab.data.image_folders import read_image_folders
 
 
@@ -132,3 +133,27 @@ def test_a_set_too_large_for_memory_is_refused_before_it_is_decoded(monkeypatch)
     monkeypatch.setattr(image_folders, "LARGEST_SET", 359)
     with pytest.raises(DataIntegrityError, match="6 images of 60 bytes of pixels, but 359"):
         read_image_folders(FILES)
+
+
+def blank(side: int) -> bytes:
+    held = io.BytesIO()
+    Image.new("L", (side, side)).save(held, "PNG")
+    return held.getvalue()
+
+
+def test_an_image_of_too_many_pixels_is_not_decoded() -> None:
+    """A PNG of 20 kB can stand for 50 MB of pixels, and further copies of it cost nothing."""
+    with pytest.raises(DataIntegrityError, match=r"4097×4097 pixels .* at most 16,777,216 in all"):
+        read_image_folders(dict.fromkeys(FILES, blank(4097)))
+    with pytest.raises(DataIntegrityError, match=r"4097×4097 pixels .* at most 16,777,216 in all"):
+        read_image_folders({**FILES, "train/dog/9.png": blank(4097)})
+
+
+def test_a_small_archive_of_many_pixels_is_refused(tmp_path) -> None:
+    files = {f"{split}/cat/{n}.png": blank(2000) for split in ("train", "test") for n in range(4)}
+    path = write_tar(tmp_path / "x.tar.xz", files)
+    assert path.stat().st_size < 10_000
+    with pytest.raises(DataIntegrityError, match=r"8 images of 12,000,000 bytes.* but 67,108,864"):
+        read_dataset(path)
+    with pytest.raises(DataIntegrityError, match=r"8 images of 12,000,000 bytes.* but 67,108,864"):
+        read_dataset(write_folder(tmp_path / "folder", files))

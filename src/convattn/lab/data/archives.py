@@ -1,10 +1,10 @@
 """A folder or a tar archive, seen as named byte strings; nothing is ever extracted.
 
 A tar archive (plain, gzip, bzip2 or xz) is decompressed in memory, to its last byte, so that a
-checksum at its end is checked, and to no more than a limit. What `tarfile`'s data filter refuses is
-refused, as are links, sparse files and absolute names. A folder's files are read when they are
-asked for; links in it are followed. An empty folder within either is refused.
-Hidden files (a name that starts with a dot) are left out.
+checksum at its end is checked, and to no more than a limit. Links, devices, sparse files and names
+that are absolute or lead out are refused, as are headers that take `tarfile` long. A folder's files
+are read when they are asked for; links in it are followed. An empty folder within either is
+refused. Hidden files (a name that starts with a dot) are left out.
 """
 
 import bz2
@@ -12,19 +12,24 @@ import gzip
 import io
 import lzma
 import os
+import re
 import tarfile
 import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from convattn.files import most_unpacked
+from convattn.files import most_unpacked, shown
 from convattn.ledger.images.cifar10_slice import DataIntegrityError
 
 LARGEST_TAR = 4 * 2**30  # bytes, decompressed
 MOST_FILES = 2_000_000
 LONGEST_HEADER = 2**15
 DEPTH = 4  # wrapper/train/CLASS/image.png
+MOST_PARTS = 2 * DEPTH + 1  # of a name in an archive, with folders around all of it
+MOST_RECORDS = 32  # of an extended header
+_NUMBER = re.compile(rb"[0-9]{64}")  # no header has so long a one
+_RECORD = re.compile(rb"([1-9][0-9]{0,8}) ")
 
 _OPENERS: dict[bytes, Any] = {
     b"\x1f\x8b": gzip.open,
@@ -38,12 +43,51 @@ _BROKEN = (
 
 
 class _Headers(io.BytesIO):
-    """Of an archive only headers are read through it; long ones take `tarfile` long to parse."""
+    """Of an archive only headers are read through it; some take `tarfile` long to parse.
+
+    Its expressions for extended headers take a time that grows with the square of the length, of
+    digits in a row or of records that are no records, and there can be any number of headers. So
+    only records as the format has them are let through, and no map of a sparse file.
+    """
+
+    _kind = b""  # of the header whose data are read next
 
     def read(self, size: int | None = -1, /) -> bytes:
         if size is None or not 0 <= size <= LONGEST_HEADER:
             raise DataIntegrityError(f"a header claims {size:,} bytes")
-        return super().read(size)
+        found = super().read(size)
+        before, self._kind = self._kind, b""
+        if before in _EXTENDED:
+            _require_records(found)
+        elif not before and len(found) == tarfile.BLOCKSIZE:
+            kind = found[156:157]
+            if kind == tarfile.GNUTYPE_SPARSE:
+                name = found[:100].partition(b"\0")[0].decode("utf-8", "replace")
+                raise DataIntegrityError(f"the member {name!r} is a sparse file")
+            self._kind = kind if kind in (*_EXTENDED, *_LONG) else b""
+        return found
+
+
+_EXTENDED = (tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE)
+_LONG = (tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK)
+
+
+def _require_records(content: bytes) -> None:
+    """Refuse an extended header that is not made of records, "LENGTH KEY=VALUE\\n", and zeros."""
+    at = records = 0
+    while at < len(content) and content[at]:
+        length = _RECORD.match(content, at)
+        record = content[at : at + int(length[1])] if length else b""
+        key, equals, value = record.partition(b" ")[2].partition(b"=")
+        if not equals or not record.endswith(b"\n"):
+            raise DataIntegrityError("an extended header is not made of records")
+        if key == b"GNU.sparse.major" and value != b"0\n":
+            raise DataIntegrityError("a member is a sparse file")
+        at, records = at + len(record), records + 1
+        if records > MOST_RECORDS:
+            raise DataIntegrityError(f"an extended header has more than {MOST_RECORDS} records")
+    if _NUMBER.search(content):
+        raise DataIntegrityError("an extended header has a number of 64 digits or more")
 
 
 class FolderFiles(Mapping[str, bytes]):
@@ -71,6 +115,10 @@ class FolderFiles(Mapping[str, bytes]):
                     )
                 self._paths[(below / name).as_posix()] = path
             _refuse_more_than(MOST_FILES, len(self._paths), folder)
+
+    def size(self) -> int:
+        """The bytes of all files."""
+        return sum(path.stat().st_size for path in self._paths.values())
 
     def __getitem__(self, name: str) -> bytes:
         return self._paths[name].read_bytes()
@@ -175,7 +223,9 @@ def _read_tar(path: Path, limit: int) -> dict[str, bytes]:
             f"{path}: the members end without the mark of a tar archive's end; it was cut short or "
             "changed, so copy or download it again"
         )
-    filled = {str(parent) for name in files for parent in PurePosixPath(name).parents}
+    filled = {name.rpartition("/")[0] for name in files}
+    for _ in range(MOST_PARTS):
+        filled |= {name.rpartition("/")[0] for name in filled}
     for folder in sorted(folders - filled - {""}) if files else ():
         raise _empty(path, folder)
     return files
@@ -196,13 +246,16 @@ def _checked(files: Mapping[str, bytes], member: tarfile.TarInfo, length: int) -
     """A member's name, "" if it is hidden.
 
     Raises:
-        DataIntegrityError: it is no regular file or folder with a name of its own, or cut short;
-            `tarfile.FilterError` for what the data filter refuses.
+        DataIntegrityError: it is no regular file or folder with a name of its own, or cut short.
     """
+    if member.name.count("/") > LONGEST_HEADER // 64 or "\0" in member.name:
+        raise DataIntegrityError(f"a member has the name {shown(member.name)}")
     parts = PurePosixPath(member.name).parts
     name = "" if any(part.startswith(".") for part in parts if part != "..") else "/".join(parts)
     if member.name.startswith("/") or ".." in parts or "\\" in member.name:
         problem = "leads out of the archive"
+    elif len(parts) > MOST_PARTS:
+        problem = f"is {len(parts) - 1} folders deep, but {MOST_PARTS - 1} are the most"
     elif not (member.isdir() or member.isreg()):
         problem = "is a link or a device"
     elif member.issparse():  # a few bytes in the archive may stand for any number of zeros
@@ -212,9 +265,8 @@ def _checked(files: Mapping[str, bytes], member: tarfile.TarInfo, length: int) -
     elif name in files:
         problem = "is there twice"
     else:
-        tarfile.data_filter(member, "/")
         return name
-    raise DataIntegrityError(f"the member {member.name!r} {problem}")
+    raise DataIntegrityError(f"the member {shown(member.name)} {problem}")
 
 
 def _refuse_more_than(most: int, count: int, path: Path) -> None:

@@ -38,6 +38,7 @@ ADAM7 = (
 )
 ORIENTATION, UPRIGHT = 0x0112, 1  # an EXIF tag and its value for an image shown as it is stored
 LARGEST_SET = 16 * 2**30  # bytes of pixels: the whole set lives in memory
+LARGEST_IMAGE = 2**24  # pixels
 
 
 @dataclass(frozen=True)
@@ -55,15 +56,17 @@ class FolderImages:
     lossy: bool
 
 
-def read_image_folders(files: Mapping[str, bytes]) -> FolderImages:
+def read_image_folders(files: Mapping[str, bytes], *, most: int = LARGEST_SET) -> FolderImages:
     """Training and test images of image folders, all of one size.
 
     Args:
         files: ``train/CLASS/NAME`` and ``test/CLASS/NAME`` to the bytes of JPEG or PNG files.
+        most: the number of bytes that the pixels of all images may have.
 
     Raises:
         DataIntegrityError: a split is missing, the splits have different classes, there is another
-            file, an image can't be decoded, or its size or its colours differ from what is read.
+            file, an image can't be decoded, its size or its colours differ from what is read, or
+            it or all of them are too large.
         ModuleNotFoundError: Pillow isn't installed.
 
     >>> from PIL import Image
@@ -78,10 +81,11 @@ def read_image_folders(files: Mapping[str, bytes]) -> FolderImages:
     classes = _classes(names)
     first, _ = _decode(names["train"][0], files[names["train"][0]])
     count = sum(map(len, names.values()))
-    if count * first.size > LARGEST_SET:
+    if count * first.size > min(most, LARGEST_SET):
         raise DataIntegrityError(
-            f"{count:,} images of {first.size:,} bytes of pixels, but {LARGEST_SET:,} bytes are "
-            "the most that is read, as all of them are kept in memory; make them smaller first"
+            f"{count:,} images of {first.size:,} bytes of pixels, but {min(most, LARGEST_SET):,} "
+            "bytes are the most that is read of files of their size, as all of them are kept in "
+            "memory; make them smaller first, or unpack the archive and give the folder"
         )
     with ThreadPoolExecutor(os.cpu_count()) as threads:
         parts = [_split(files, names[split], classes, first.shape, threads) for split in SPLITS]
@@ -101,14 +105,7 @@ def _split(
 
     def decode(place: int) -> bool:
         name = names[place]
-        pixels, jpeg = _decode(name, files[name])
-        if pixels.shape != shape:
-            raise DataIntegrityError(
-                f"{name}: {pixels.shape[1]}×{pixels.shape[0]} pixels (width×height), but "
-                f"{shape[1]}×{shape[0]} were expected, as in the first image; make them all the "
-                "same size first"
-            )
-        images[place] = pixels
+        images[place], jpeg = _decode(name, files[name], (shape[1], shape[0]))
         return jpeg
 
     lossy = any(list(threads.map(decode, range(len(names)), chunksize=64)))
@@ -157,19 +154,24 @@ def _classes(names: Mapping[str, list[str]]) -> tuple[str, ...]:
     return tuple(sorted(train))
 
 
-def _decode(name: str, content: bytes) -> tuple[UInt8[np.ndarray, "height width 3"], bool]:
-    """An image's pixels, and whether it was stored as JPEG."""
+def _decode(
+    name: str, content: bytes, size: tuple[int, int] | None = None
+) -> tuple[UInt8[np.ndarray, "height width 3"], bool]:
+    """An image's pixels, and whether it was stored as JPEG; no pixel of another size is decoded."""
     require("PIL")
     from PIL import Image
 
     try:
         with Image.open(io.BytesIO(content), formats=("JPEG", "PNG")) as image:
+            _require_size(name, image.size, size)
             obstacle = _obstacle(image, content)
             if not obstacle and image.format == "PNG":
                 require_all_rows(content)
             pixels = None if obstacle else np.asarray(image.convert("RGB"))
             orientation = image.getexif().get(ORIENTATION, UPRIGHT)
             lossy = image.format in JPEG_FORMATS
+    except DataIntegrityError:
+        raise
     # Pillow documents no list of what its decoders raise on a damaged file.
     except Exception as error:
         raise DataIntegrityError(
@@ -183,6 +185,19 @@ def _decode(name: str, content: bytes) -> tuple[UInt8[np.ndarray, "height width 
             "channel are; convert the images first"
         )
     return pixels, lossy
+
+
+def _require_size(name: str, found: tuple[int, int], wanted: tuple[int, int] | None) -> None:
+    shown = f"{name}: {found[0]}×{found[1]} pixels (width×height), but"
+    if found[0] * found[1] > LARGEST_IMAGE:
+        raise DataIntegrityError(
+            f"{shown} at most {LARGEST_IMAGE:,} in all were expected; make it smaller first"
+        )
+    if wanted is not None and found != wanted:
+        raise DataIntegrityError(
+            f"{shown} {wanted[0]}×{wanted[1]} were expected, as in the first image; make them all "
+            "the same size first"
+        )
 
 
 def _obstacle(image: Any, content: bytes) -> str | None:

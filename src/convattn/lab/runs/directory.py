@@ -106,8 +106,8 @@ class RunDirectory:
             accuracy = found.get("test_accuracy") or 0
             if not 0 <= accuracy <= 1:
                 raise ValueError(
-                    f"{self.path / RESULT}: test_accuracy is {accuracy}, but expected a number from "
-                    f"0 to 1; {DAMAGED_FILE}"
+                    f"{self.path / RESULT}: test_accuracy is {accuracy}, but expected a number "
+                    f"from 0 to 1; {DAMAGED_FILE}"
                 )
         return found
 
