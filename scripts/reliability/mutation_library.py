@@ -25,6 +25,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from types import FunctionType
 from typing import Any
@@ -207,7 +208,7 @@ class _Judge:
         compiled = loader.source_to_code(code, str(self.tree / mutant.module))
         if not steps or not _exchange(mutant, compiled, False):
             return None
-        own, spent, chosen = self.own(mutant), 0.0, []
+        own, spent, chosen = self.own(mutant), 0.0, list[Step]()
         for step in sorted(steps, key=lambda step: step.name.split("::")[0] not in own):
             spent += step.seconds
             if spent <= self.budget or not chosen:
@@ -240,7 +241,7 @@ class _Judge:
             key = version.copy()
             key.update((self.tree / file).read_bytes() + str(packages).encode())
             if known.get(file, {}).get("version") != key.hexdigest():
-                found = _in_fork(lambda tests=tests: _measure(tests, packages))
+                found = _in_fork(partial(_measure, tests, packages))
                 for test, (holds, *_) in zip(tests, found, strict=True):
                     if not holds:
                         raise RuntimeError(f"without any error in the program: {test.name}")
@@ -303,12 +304,13 @@ def start_jax(really: bool = True) -> Callable[[], None] | None:
         def refuse(*_: object) -> None:
             raise RuntimeError(REFUSAL)
 
-        devices, start = jax.devices, xla_bridge._init_backend
+        inside: Any = xla_bridge
+        devices, start = jax.devices, inside._init_backend
         jax.devices = lambda *_: []
-        xla_bridge._init_backend = refuse
+        inside._init_backend = refuse
 
         def allow() -> None:
-            jax.devices, xla_bridge._init_backend = devices, start
+            jax.devices, inside._init_backend = devices, start
 
         return allow
     given = os.environ.pop("XLA_FLAGS", None)
