@@ -277,6 +277,25 @@ def test_only_the_newest_are_kept(tmp_path):
     assert store.steps() == [3]
 
 
+def test_what_is_removed_loses_its_name_first(folder, monkeypatch):
+    """So that nothing with the name of a step is ever partly gone."""
+    with monkeypatch.context() as ended:
+        ended.setattr(shutil, "rmtree", lambda *_, **__: None)  # the process ends here
+        store = CheckpointStore(folder, 2)
+        store.save(state(9), {})
+        store.close()
+        assert store.steps() == [9, 7]
+        store.discard_after(7)
+        assert store.steps() == [7]
+    removed = folder / checkpoints.REMOVED
+    for step in (3, 9):
+        read_checkpoint(removed / str(step), state())
+    store.restore_newest(state(), set_aside=False)
+    assert removed.exists()
+    store.restore_newest(state())
+    assert not removed.exists()
+
+
 def test_arrays_without_elements(tmp_path):
     """A layer without heads has such; Orbax cannot write them."""
     whole = state(5)

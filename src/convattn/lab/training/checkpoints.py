@@ -1,9 +1,10 @@
 """Checkpoints: written by Orbax in the background, read back only if their digest is right.
 
 A checkpoint is a folder named after its step. Orbax writes it under a temporary name and renames
-it when it is whole. Beside the arrays lies a record with the SHA-256 of their names, types, shapes
-and bytes, and with its own: whatever happened to the files, what is restored is what was saved, or
-it is not restored.
+it when it is whole; one that is no longer kept is renamed before it is removed. So whatever ends
+the process, what has the name of a step is whole. Beside the arrays lies a record with the SHA-256
+of their names, types, shapes and bytes, and with its own: whatever happened to the files, what is
+restored is what was saved, or it is not restored.
 """
 
 import contextlib
@@ -35,7 +36,7 @@ from convattn.lab.training.state import (
 )
 
 CHECKPOINTS, BEST = "checkpoints", "best"  # in the folder of a run
-DAMAGED = "damaged"
+DAMAGED, REMOVED = "damaged", ".removed"  # in the folder of checkpoints
 STEP = re.compile(r"0|[1-9][0-9]{0,17}")  # the name of a checkpoint's folder
 CLOSED = "Event loop is closed"
 LONGEST_REASON = 300  # characters; TensorStore's can be pages
@@ -119,6 +120,8 @@ class CheckpointStore:
         }
         with self._failing_clearly():
             manager = self._open()
+            manager.wait_until_finished()
+            self._empty()
             if step not in manager.all_steps():
                 manager.save(step, args=ocp.args.Composite(**items))
 
@@ -131,6 +134,7 @@ class CheckpointStore:
         if self._manager is not None:
             with self._failing_clearly():
                 self._manager.wait_until_finished()
+            self._empty()
 
     def close(self) -> None:
         """Wait, and let go of the folder.
@@ -147,6 +151,7 @@ class CheckpointStore:
                     with contextlib.suppress(Exception):
                         manager.close()  # the first time it ends where it says what has failed
                     raise
+            self._empty()
 
     def steps(self) -> list[int]:
         """The steps of which there is a folder, the newest first."""
@@ -163,7 +168,8 @@ class CheckpointStore:
         Args:
             like: A state of the same structure.
             set_aside: Move damaged ones into the folder `damaged/`, so that their steps can be
-                saved anew; a reader who does not own the run leaves them.
+                saved anew, and finish what a killed process was removing; a reader who does not own
+                the run changes nothing.
 
         Raises:
             NoWholeCheckpoint: If all are damaged; `OtherModel` if a checkpoint belongs to other
@@ -171,6 +177,8 @@ class CheckpointStore:
                 Nothing was moved then.
         """
         self.close()
+        if set_aside:
+            self._empty()
         damaged: dict[int, str] = {}
         for step in self.steps():
             try:
@@ -198,9 +206,16 @@ class CheckpointStore:
     def discard_after(self, step: int) -> None:
         """Remove the checkpoints of later steps; they will be written anew."""
         self.close()
+        self._empty()
         for later in self.steps():
             if later > step:
-                shutil.rmtree(self.folder / str(later))
+                (self.folder / REMOVED).mkdir(exist_ok=True)
+                (self.folder / str(later)).rename(self.folder / REMOVED / str(later))
+        self._empty()
+
+    def _empty(self) -> None:
+        """Remove what has been renamed for that."""
+        shutil.rmtree(self.folder / REMOVED, ignore_errors=True)
 
     @contextlib.contextmanager
     def _failing_clearly(self) -> Iterator[None]:
@@ -216,6 +231,7 @@ class CheckpointStore:
                 self.folder,
                 options=ocp.CheckpointManagerOptions(
                     max_to_keep=self.keep,
+                    todelete_subdir=REMOVED,
                     cleanup_tmp_directories=True,
                     create=False,
                     multiprocessing_options=this_process_alone(),
