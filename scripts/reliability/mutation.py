@@ -6,8 +6,8 @@
 `mutants.py` says what a mutant is, `mutation_judge.py` how those of the checker are judged,
 `mutation_library.py` how all others are: by tests that call the function. Those outside functions
 are judged by the test file that is named after their module and by those of its folder that name
-the function or a public one of the module, each time in a fork of its own. A mutant is noticed when a certificate gets
-another verdict, or a test fails or takes far longer than usual.
+the function or a public one of the module, each time in a fork of its own. A mutant is noticed when
+a certificate gets another verdict, or a test fails or takes far longer than usual.
 
 Mutants that no test could notice stand in `equivalent_mutants.toml`, each with the reason. All
 others that nothing notices are printed. The results are kept, and what they hold is not run again;
