@@ -242,6 +242,8 @@ class _Judge:
             key.update((self.tree / file).read_bytes() + str(packages).encode())
             if known.get(file, {}).get("version") != key.hexdigest():
                 found = _in_fork(partial(_measure, tests, packages))
+                if file in self.unread and not found[0][0]:
+                    continue  # it cannot be read twice in one process, and judges nothing
                 for test, (holds, *_) in zip(tests, found, strict=True):
                     if not holds:
                         raise RuntimeError(f"without any error in the program: {test.name}")
