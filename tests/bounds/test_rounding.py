@@ -18,9 +18,10 @@ from hypothesis import strategies as st
 from strategies import CONVERSION_BUCKETS, FLOATS, make_case, seeds
 
 import convattn as ca
+from convattn.bounds import rounding
 from convattn.bounds.majorant import majorant_of
 from convattn.bounds.rounding import layer_error_bound, underflow_bound
-from convattn.bounds.score_error import unit_roundoff
+from convattn.bounds.score_error import ScoreError, unit_roundoff
 from convattn.operators.attention import (
     contraction_lengths,
     multi_head_self_attention,
@@ -109,6 +110,17 @@ def test_the_bound_grows_with_the_roundoff():
         assert (exact_maps >= least * majorant).all()
         bounds.append(looser.max())
     assert bounds == sorted(set(bounds))
+
+
+def test_the_bound_covers_an_error_of_the_scores(monkeypatch):
+    """Scores that may be off by 1/4 change a normalised weight by a factor of at most e^(1/2)."""
+    images, kernel = jnp.ones((1, 5, 1), jnp.float32), jnp.ones((3, 1, 1), jnp.float32)
+    score = ScoreError(np.dtype("float64"), 0.25, 0.0, 0.0)
+    monkeypatch.setattr(rounding, "score_error", lambda *_: score)
+    layer, ones = ca.conv_to_attention(kernel), np.ones((1, 5, 1))
+    rest = layer_error_bound(layer, images, ones, maps_are_exact=True) - np.expm1(0.5)
+    assert (rest >= 0).all()
+    assert (rest <= 2.0**-18).all()  # float32's roundings: 7 keys and 4 heads, times e^(1/2)
 
 
 def test_where_there_is_no_bound():
