@@ -82,7 +82,7 @@ def check_identity(claim: str, value: object) -> str:
 
 def _read_sizes(value: object, identity: Identity) -> dict[str, int]:
     """The size of every index: at least 2, unless the identity says otherwise."""
-    letters = read.fields(value, "sizes", identity.letters)
+    letters = read.fields(value, "sizes", sorted(identity.letters))
     sizes = {letter: read.integer(letters[letter], letter, 1, LARGEST_SIZE) for letter in letters}
     for letter, size in sizes.items():
         expected = identity.sizes.get(letter)

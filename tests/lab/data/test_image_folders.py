@@ -155,5 +155,5 @@ def test_a_small_archive_of_many_pixels_is_refused(tmp_path) -> None:
     assert path.stat().st_size < 10_000
     with pytest.raises(DataIntegrityError, match=r"8 images of 12,000,000 bytes.* but 67,108,864"):
         read_dataset(path)
-    with pytest.raises(DataIntegrityError, match=r"8 images of 12,000,000 bytes.* but 67,108,864"):
-        read_dataset(write_folder(tmp_path / "folder", files))
+    found = read_dataset(write_folder(tmp_path / "folder", files))  # plain drawings are so small
+    assert found.train.images.shape == (4, 2000, 2000, 3)

@@ -26,8 +26,8 @@ LARGEST_TAR = 4 * 2**30  # bytes, decompressed
 MOST_FILES = 2_000_000
 LONGEST_HEADER = 2**15
 DEPTH = 4  # wrapper/train/CLASS/image.png
-MOST_PARTS = 2 * DEPTH + 1  # of a name in an archive, with folders around all of it
-MOST_RECORDS = 32  # of an extended header
+MOST_PARTS = 32  # of a name in an archive, with folders around all of it
+MOST_RECORDS = 32  # of an extended header, and of all those that hold for the whole archive
 _NUMBER = re.compile(rb"[0-9]{64}")  # no header has so long a one
 _RECORD = re.compile(rb"([1-9][0-9]{0,8}) ")
 
@@ -51,6 +51,7 @@ class _Headers(io.BytesIO):
     """
 
     _kind = b""  # of the header whose data are read next
+    _lasting = 0  # records that hold for all members that follow: each keeps a copy of them
 
     def read(self, size: int | None = -1, /) -> bytes:
         if size is None or not 0 <= size <= LONGEST_HEADER:
@@ -58,7 +59,10 @@ class _Headers(io.BytesIO):
         found = super().read(size)
         before, self._kind = self._kind, b""
         if before in _EXTENDED:
-            _require_records(found)
+            records = _require_records(found)
+            self._lasting += records * (before == tarfile.XGLTYPE)
+            if max(records, self._lasting) > MOST_RECORDS:
+                raise DataIntegrityError(f"extended headers of more than {MOST_RECORDS} records")
         elif not before and len(found) == tarfile.BLOCKSIZE:
             kind = found[156:157]
             if kind == tarfile.GNUTYPE_SPARSE:
@@ -72,22 +76,21 @@ _EXTENDED = (tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE)
 _LONG = (tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK)
 
 
-def _require_records(content: bytes) -> None:
-    """Refuse an extended header that is not made of records, "LENGTH KEY=VALUE\\n", and zeros."""
+def _require_records(content: bytes) -> int:
+    """How many records, "LENGTH KEY=VALUE\\n", an extended header is made of, with zeros after."""
     at = records = 0
     while at < len(content) and content[at]:
         length = _RECORD.match(content, at)
         record = content[at : at + int(length[1])] if length else b""
-        key, equals, value = record.partition(b" ")[2].partition(b"=")
+        key, equals, _ = record.partition(b" ")[2].partition(b"=")
         if not equals or not record.endswith(b"\n"):
             raise DataIntegrityError("an extended header is not made of records")
-        if key == b"GNU.sparse.major" and value != b"0\n":
+        if key.startswith(b"GNU.sparse."):
             raise DataIntegrityError("a member is a sparse file")
         at, records = at + len(record), records + 1
-        if records > MOST_RECORDS:
-            raise DataIntegrityError(f"an extended header has more than {MOST_RECORDS} records")
     if _NUMBER.search(content):
         raise DataIntegrityError("an extended header has a number of 64 digits or more")
+    return records
 
 
 class FolderFiles(Mapping[str, bytes]):
@@ -115,10 +118,6 @@ class FolderFiles(Mapping[str, bytes]):
                     )
                 self._paths[(below / name).as_posix()] = path
             _refuse_more_than(MOST_FILES, len(self._paths), folder)
-
-    def size(self) -> int:
-        """The bytes of all files."""
-        return sum(path.stat().st_size for path in self._paths.values())
 
     def __getitem__(self, name: str) -> bytes:
         return self._paths[name].read_bytes()
@@ -197,6 +196,7 @@ def _without_wrapper(files: dict[str, bytes]) -> dict[str, bytes]:
 def _read_tar(path: Path, limit: int) -> dict[str, bytes]:
     files: dict[str, bytes] = {}
     folders: set[str] = set()
+    ended = 0  # the data of the last file
     limit = min(limit, most_unpacked(path.stat().st_size))
     try:
         whole = _decompressed(path, limit)
@@ -207,7 +207,12 @@ def _read_tar(path: Path, limit: int) -> dict[str, bytes]:
                     folders.add(name)
                 elif name:
                     start = member.offset_data
-                    files[name] = whole[start : start + member.size]
+                    if start < ended:  # else a small archive may hold any number of large files
+                        raise DataIntegrityError(
+                            f"the member {shown(name)} begins within the one before"
+                        )
+                    ended = start + member.size
+                    files[name] = whole[start:ended]
                     _refuse_more_than(MOST_FILES, len(files), path)
             end = whole[tar.offset :][: tarfile.BLOCKSIZE]
     except _BROKEN as error:
@@ -254,12 +259,10 @@ def _checked(files: Mapping[str, bytes], member: tarfile.TarInfo, length: int) -
     name = "" if any(part.startswith(".") for part in parts if part != "..") else "/".join(parts)
     if member.name.startswith("/") or ".." in parts or "\\" in member.name:
         problem = "leads out of the archive"
-    elif len(parts) > MOST_PARTS:
+    elif name and len(parts) > MOST_PARTS:
         problem = f"is {len(parts) - 1} folders deep, but {MOST_PARTS - 1} are the most"
     elif not (member.isdir() or member.isreg()):
         problem = "is a link or a device"
-    elif member.issparse():  # a few bytes in the archive may stand for any number of zeros
-        problem = "is a sparse file"
     elif member.isreg() and not 0 <= member.size <= length - member.offset_data:
         problem = f"claims {member.size:,} bytes, more than there are: it was cut short"
     elif name in files:

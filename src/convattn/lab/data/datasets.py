@@ -10,7 +10,7 @@ import numpy as np
 from convattn.files import most_unpacked
 from convattn.lab.data.archives import FolderFiles, open_files
 from convattn.lab.data.cifar import TEST_BATCH, TRAINING_BATCHES, read_cifar10, read_cifar100
-from convattn.lab.data.image_folders import read_image_folders
+from convattn.lab.data.image_folders import LARGEST_SET, read_image_folders
 from convattn.ledger.images.cifar10_slice import CLASS_NAMES, SIDE, Images, load_cifar10_slice
 
 RECOMPRESSED = "JPEG-recompressed"  # what the whole of CIFAR-10 is, as its originals are lossless
@@ -103,8 +103,9 @@ def read_dataset(
 
 
 def _image_folders(files: Mapping[str, bytes], path: Path) -> Dataset:
-    stored = files.size() if isinstance(files, FolderFiles) else path.stat().st_size
-    found = read_image_folders(files, most=most_unpacked(stored))
+    archive = not isinstance(files, FolderFiles)  # the small file that fills all memory
+    most = most_unpacked(path.stat().st_size) if archive else LARGEST_SET
+    found = read_image_folders(files, most=most)
     train, test = found.train, found.test
     name, note = _sized(path.resolve().name.partition(".")[0], train, test), STORED_AS_JPEG
     if train.class_names == CLASS_NAMES and train.images.shape[1:3] == (SIDE, SIDE):

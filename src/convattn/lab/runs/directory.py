@@ -104,7 +104,7 @@ class RunDirectory:
         if found is not None:
             require_kinds(found, ENDED, self.path / RESULT, required=("status",))
             accuracy = found.get("test_accuracy") or 0
-            if not 0 <= accuracy <= 1:
+            if not 0 <= accuracy <= 1 + 2.0**-20:  # float32 may round a fraction up
                 raise ValueError(
                     f"{self.path / RESULT}: test_accuracy is {accuracy}, but expected a number "
                     f"from 0 to 1; {DAMAGED_FILE}"
