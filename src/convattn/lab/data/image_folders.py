@@ -84,8 +84,8 @@ def read_image_folders(files: Mapping[str, bytes], *, most: int = LARGEST_SET) -
     if count * first.size > min(most, LARGEST_SET):
         raise DataIntegrityError(
             f"{count:,} images of {first.size:,} bytes of pixels, but {min(most, LARGEST_SET):,} "
-            "bytes are the most that is read of files of their size, as all of them are kept in "
-            "memory; make them smaller first, or unpack the archive and give the folder"
+            "bytes are the most that is read here, as all of them are kept in memory; make them "
+            "smaller first, or unpack an archive that is so small and give the folder"
         )
     with ThreadPoolExecutor(os.cpu_count()) as threads:
         parts = [_split(files, names[split], classes, first.shape, threads) for split in SPLITS]
