@@ -77,7 +77,7 @@ def of_stride(stride):
     [
         (of_stride(0), "stride=0, but expected"),
         (of_stride(True), "stride=True, but expected"),
-        (of_stride(10**30), "stride=1000000000000000000000000000000, but expected at most"),
+        (of_stride(10**18), "stride=1000000000000000000, but expected at most"),
         (drop_array, "has no array"),
         (add_array, "'surplus', of which no layer knows"),
         (other_version, "holds no network of this library"),
