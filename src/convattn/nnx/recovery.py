@@ -43,12 +43,13 @@ def recovered_kernel(layer: AttentionLayer, kernel_size: Sequence[int]) -> tuple
     kernel = jnp.einsum("...h,hio->...io", shares[..., 0, :], maps, precision=HIGHEST)
     nearest = conv_to_attention(shares, exact=False, stride=layer.stride, dilation=layer.dilation)
     attention = linear_map(heads, sides)
-    products = jnp.einsum("hio,gio->hg", maps, maps, precision=HIGHEST)
+    # |Σ a_h W_h| = |R a|. Not from a Gram matrix: what cancels in the sum would leave √u there.
+    factor = jnp.linalg.qr(maps.reshape(layer.heads, -1).T, mode="r")
 
-    def squared(entries: Array) -> Array:
+    def norm(entries: Array) -> Array:
         rows = entries.reshape(-1, layer.heads)
-        return jnp.maximum(((rows.T @ rows) * products).sum(), 0)
+        return jnp.linalg.norm(jnp.matmul(rows, factor.T, precision=HIGHEST))
 
-    whole = squared(attention)
-    gap = squared(attention - linear_map(nearest, sides))
-    return kernel, jnp.sqrt(jnp.where(whole > 0, gap / jnp.where(whole > 0, whole, 1), gap))
+    whole = norm(attention)
+    gap = norm(attention - linear_map(nearest, sides))
+    return kernel, jnp.where(whole > 0, gap / jnp.where(whole > 0, whole, 1), gap)
