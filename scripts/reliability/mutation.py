@@ -129,14 +129,15 @@ def run_tests(
 
 def _run_here(tree: Path, source: Path, files: Sequence[str], write: int) -> None:
     """Run the tests in this process, a fork that has loaded the packages, and say so to a pipe."""
+    from mutation_judge import forget
+
     try:
         os.setsid()
         for output in (1, 2):
             os.dup2(os.open(os.devnull, os.O_WRONLY), output)
         os.chdir(tree)
         sys.path.insert(0, str(source))
-        for loaded in [name for name in sys.modules if name.split(".")[0] == "convattn"]:
-            del sys.modules[loaded]
+        forget("convattn")
         sys.dont_write_bytecode = True
         os.environ.update(PYTHONPATH=str(source), HYPOTHESIS_PROFILE="ci")
         plugin = _FirstFailure()

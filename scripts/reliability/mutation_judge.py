@@ -222,10 +222,15 @@ def _noticed(steps: Iterable[Step]) -> str:
     return ""
 
 
+def forget(package: str) -> None:
+    """Let the next import of a package, and of what is in it, read it anew."""
+    for loaded in [module for module in sys.modules if module.split(".")[0] == package]:
+        del sys.modules[loaded]
+
+
 def _import(name: str = "", code: CodeType | None = None) -> None:
     """Import the checker anew, the module of this name from the code that is given."""
-    for loaded in [module for module in sys.modules if module.split(".")[0] == PACKAGE.name]:
-        del sys.modules[loaded]
+    forget(PACKAGE.name)
     if code is not None:
         loader = _Loader(name, code)
         sys.meta_path.insert(0, loader)
@@ -384,14 +389,20 @@ def _called_on_import() -> list[str]:
     return sorted(called)
 
 
-def _functions() -> Iterator[tuple[str, FunctionType]]:
-    """The functions and methods of the checker that was imported."""
-    for dotted in [name for name in sys.modules if name.split(".")[0] == PACKAGE.name]:
+def _members(prefixes: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
+    """The modules of some packages that were imported, and what they and their classes hold."""
+    for dotted in [name for name in sys.modules if name.startswith(prefixes)]:
         for live in list(vars(sys.modules[dotted]).values()):
             for each in [live, *vars(live).values()] if isinstance(live, type) else [live]:
-                function = _plain(each)
-                if function and function.__module__ == dotted and not function.__closure__:
-                    yield f"{dotted}:{function.__qualname__}", function
+                yield dotted, each
+
+
+def _functions(prefixes: tuple[str, ...]) -> Iterator[tuple[str, FunctionType]]:
+    """The functions and methods of some packages that were imported."""
+    for dotted, each in _members(prefixes):
+        function = _plain(each)
+        if function and function.__module__ == dotted and not function.__closure__:
+            yield f"{dotted}:{function.__qualname__}", function
 
 
 def _plain(live: Any) -> FunctionType | None:
@@ -416,33 +427,9 @@ def _measured(tree: Path, steps: Sequence[Step], cache: Path) -> list[Step]:
     known = known["steps"] if known.get("version") == version else {}
     new = [step for step in steps if step.name not in known]
 
-    def measure() -> list[tuple[bool, float, list[str]]]:
-        # Each function notes its first call, and then is itself again: what follows costs nothing.
-        codes = {name: (function, function.__code__) for name, function in _functions()}
-        notes = {}
-        for name in codes:
-            notes[name] = eval(f"lambda *a, **k: _note({name!r})(*a, **k)").__code__
-        called: list[str] = []
-
-        def note(name: str) -> FunctionType:
-            called.append(name)
-            function, code = codes[name]
-            function.__code__ = code
-            return function
-
-        builtins._note = note  # type: ignore[attr-defined]
-        found, missing = [], list(codes)
-        for step in new:
-            for name in missing:
-                codes[name][0].__code__ = notes[name]
-            called = []
-            start = time.process_time()
-            holds = step.holds()
-            found.append((holds, time.process_time() - start, called))
-            missing = called
-        return found
-
-    for step, (holds, seconds, calls) in zip(new, _in_fork(measure), strict=True):
+    for step, (holds, seconds, calls) in zip(
+        new, _in_fork(lambda: _measure(new, (PACKAGE.name,))), strict=True
+    ):
         if not holds:
             raise RuntimeError(f"{step.name} fails without any error in the program")
         known[step.name] = seconds, calls
@@ -455,6 +442,42 @@ def _measured(tree: Path, steps: Sequence[Step], cache: Path) -> list[Step]:
         seconds, calls = known[step.name]
         measured.append(step._replace(seconds=seconds, calls=frozenset(calls)))
     return _in_turns(measured)
+
+
+def _measure(
+    steps: Iterable[Step], prefixes: tuple[str, ...], before: Callable[[], None] = lambda: None
+) -> list[tuple[bool, float, list[str]]]:
+    """For each step whether it holds, its seconds, and which functions of some packages it calls.
+
+    Each function notes its first call, and then is itself again: what follows costs nothing.
+
+    Args:
+        steps: What to measure.
+        prefixes: Of the names of modules.
+        before: Called before each step.
+    """
+    codes = {name: (function, function.__code__) for name, function in _functions(prefixes)}
+    notes = {name: eval(f"lambda *a, **k: _note({name!r})(*a, **k)").__code__ for name in codes}
+    called: list[str] = []
+
+    def note(name: str) -> FunctionType:
+        called.append(name)
+        function, code = codes[name]
+        function.__code__ = code
+        return function
+
+    builtins._note = note  # type: ignore[attr-defined]
+    found, missing = [], list(codes)
+    for step in steps:
+        for name in missing:
+            codes[name][0].__code__ = notes[name]
+        called = []
+        before()
+        start = time.process_time()
+        holds = step.holds()
+        found.append((holds, time.process_time() - start, called))
+        missing = called
+    return found
 
 
 def _in_turns(steps: Iterable[Step]) -> list[Step]:

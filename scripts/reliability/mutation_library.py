@@ -14,7 +14,6 @@ How long tests take, and what they call, is measured once for each version of th
 the file of tests.
 """
 
-import builtins
 import gc
 import hashlib
 import importlib
@@ -23,18 +22,27 @@ import os
 import signal
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
-from types import FunctionType
 from typing import Any
 
 import mutation_judge
 import pytest
 from hypothesis import settings
 from mutants import Mutant
-from mutation_judge import Step, _dotted, _exchange, _in_fork, _name, _noticed, _passes
+from mutation_judge import (
+    Step,
+    _dotted,
+    _exchange,
+    _in_fork,
+    _measure,
+    _members,
+    _name,
+    _noticed,
+    _passes,
+    forget,
+)
 
 MARGIN = 30.0  # seconds of the processor beyond four times the usual time: programs are compiled
 PATIENCE = 900  # seconds for all tests of a mutant: one that waits uses no processor
@@ -108,8 +116,7 @@ def _collect(
         os.chdir(tree)
         sys.path.insert(0, str(tree / "src"))
         os.environ["PYTHONPATH"] = str(tree / "src")
-        for loaded in [name for name in sys.modules if name.split(".")[0] == "convattn"]:
-            del sys.modules[loaded]
+        forget("convattn")
         files = {file for mutant in mutants for file in own(mutant)}
         for package in {Path(mutant.module).parts[2] for mutant in mutants}:
             near = (tree / "tests" / package).rglob("test_*.py")
@@ -241,7 +248,7 @@ class _Judge:
             key = version.copy()
             key.update((self.tree / file).read_bytes() + str(packages).encode())
             if known.get(file, {}).get("version") != key.hexdigest():
-                found = _in_fork(partial(_measure, tests, packages))
+                found = _in_fork(partial(_measure_here, tests, packages))
                 if file in self.unread and not found[0][0]:
                     continue  # it cannot be read twice in one process, and judges nothing
                 for test, (holds, *_) in zip(tests, found, strict=True):
@@ -324,57 +331,17 @@ def start_jax(really: bool = True) -> Callable[[], None] | None:
     return None
 
 
-def _measure(tests: Iterable[Step], packages: tuple[str, ...]) -> list[tuple[bool, float, list]]:
-    """For each test whether it passes, its seconds, and the functions it calls.
-
-    Each function notes its first call, and then is itself again: what follows costs nothing.
-    """
+def _measure_here(
+    tests: Iterable[Step], packages: tuple[str, ...]
+) -> list[tuple[bool, float, list[str]]]:
+    """For each test whether it passes, its seconds, and the functions it calls."""
     signal.alarm(PATIENCE)
     start_jax()
-    live = dict(_functions(packages))
-    codes = {name: (function, function.__code__) for name, function in live.items()}
-    notes = {name: eval(f"lambda *a, **k: _note({name!r})(*a, **k)").__code__ for name in codes}
-    called: list[str] = []
-
-    def note(name: str) -> FunctionType:
-        called.append(name)
-        function, code = codes[name]
-        function.__code__ = code
-        return function
-
-    builtins._note = note  # type: ignore[attr-defined]
-    found, missing = [], list(codes)
-    for test in tests:
-        for name in missing:
-            codes[name][0].__code__ = notes[name]
-        called = []
-        for function in _remembering():
-            function.cache_clear()
-        start = time.process_time()
-        holds = test.holds()
-        found.append((holds, time.process_time() - start, called))
-        missing = called
-    return found
+    return _measure(tests, packages, _forget_results)
 
 
-def _members(prefixes: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
-    """The modules of some packages, and what they and their classes hold."""
-    for dotted in [name for name in sys.modules if name.startswith(prefixes)]:
-        for live in list(vars(sys.modules[dotted]).values()):
-            for each in [live, *vars(live).values()] if isinstance(live, type) else [live]:
-                yield dotted, each
-
-
-def _functions(packages: tuple[str, ...]) -> Iterator[tuple[str, FunctionType]]:
-    """The functions and methods of some packages."""
-    for dotted, each in _members(packages):
-        function = mutation_judge._plain(each)
-        if function and function.__module__ == dotted and not function.__closure__:
-            yield f"{dotted}:{function.__qualname__}", function
-
-
-def _remembering() -> Iterator[Any]:
-    """What keeps its results, which would hide a call."""
+def _forget_results() -> None:
+    """Empty what keeps its results, which would hide a call."""
     for _, each in _members(("convattn.",)):
         if callable(getattr(each, "cache_clear", None)):
-            yield each
+            each.cache_clear()
