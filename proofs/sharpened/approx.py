@@ -43,11 +43,8 @@ from convattn.encodings import MixtureEncoding
 from convattn.encodings.layer import AttentionLayer
 from convattn.fast.application import apply_attention
 from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
-from convattn.ledger.certificates.given_kernel_catalogue import (
-    APPROXIMATIONS,
-    given_kernel_case,
-    named_kernel,
-)
+from convattn.ledger.certificates.given_kernel_catalogue import APPROXIMATIONS, named_kernel
+from convattn.ledger.certificates.lower_bound import kernel_fields
 from convattn.ledger.evidence import DTYPES, certified, exact_convolution, proved, whole_images
 from convattn.ledger.evidence.head_floor import receptive_fields
 from convattn.ledger.evidence.least_eigenvalue import least_eigenvalue
@@ -207,7 +204,7 @@ CLAIM = Claim(
             "S.approx",
             kind="approximation",
             cases=tuple(
-                {**given_kernel_case(name, patch), "heads": heads}
+                {**kernel_fields(named_kernel(name), [patch] * 2), "heads": heads}
                 for name, heads, patch in APPROXIMATIONS
             ),
         ),

@@ -55,11 +55,8 @@ from convattn.constructions.given_kernel import given_kernel_layer, mixture_head
 from convattn.constructions.row_basis import distinct_rows, row_basis
 from convattn.fast.application import apply_attention
 from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
-from convattn.ledger.certificates.given_kernel_catalogue import (
-    KERNEL_HEADS,
-    given_kernel_case,
-    named_kernel,
-)
+from convattn.ledger.certificates.given_kernel_catalogue import KERNEL_HEADS, named_kernel
+from convattn.ledger.certificates.lower_bound import kernel_fields
 from convattn.ledger.evidence import certified, exact_convolution, proved
 from convattn.ledger.evidence.exact_tokens import cut_tokens, tokens_at
 from convattn.ledger.evidence.layer_runs import DTYPES, within
@@ -275,7 +272,9 @@ CLAIM = Claim(
         certified(
             "S.kernel",
             kind="kernel_heads",
-            cases=tuple(given_kernel_case(name, patch) for name, patch in KERNEL_HEADS),
+            cases=tuple(
+                kernel_fields(named_kernel(name), [patch] * 2) for name, patch in KERNEL_HEADS
+            ),
         ),
         Evidence("layers in fractions", Level.TESTED, layer_in_fractions),
         Evidence("alternatives of the limit", Level.TESTED, alternatives),

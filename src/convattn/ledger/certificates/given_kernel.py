@@ -14,6 +14,7 @@ from convattn.constructions.given_kernel import mixture_heads
 from convattn.constructions.row_basis import distinct_rows, row_basis
 from convattn.ledger.certificates.canonical import certificate, rational
 from convattn.ledger.certificates.eigenvectors import symmetric_eigenvectors
+from convattn.ledger.certificates.lower_bound import kernel_fields
 
 DIGITS = 2**30  # singular vectors are rounded to multiples of its inverse, thresholds of its square
 
@@ -45,7 +46,7 @@ def kernel_heads_certificate(
     combination, positive = nonnegative_vector(chosen)
     shifts = [*columns, unread, *(() if positive is None else geometry.offsets)]
     body = {
-        **_kernel_fields(kernel, geometry),
+        **kernel_fields(kernel, geometry.patch_size),
         "heads": len(weights),
         "attention": [[rational(entry) for entry in (*row, 1)] for row in weights],
         "values": {"family": "sparse", "entries": entries},
@@ -91,7 +92,7 @@ def approximation_certificate(
         lowered = int((value - 1e-9 * values[0]) * DIGITS)
         thresholds.append(Fraction(max(0, lowered), DIGITS))
     body = {
-        **_kernel_fields(kernel, geometry),
+        **kernel_fields(kernel, geometry.patch_size),
         "heads": heads,
         "attention": [[rational(Fraction(entry)) for entry in (*row, 1)] for row in attention],
         "values": {"family": "sparse", "entries": entries},
@@ -99,16 +100,6 @@ def approximation_certificate(
         "error": rational(Fraction(np.trace(off.T @ gram @ off))),
     }
     return certificate("S.approx", "approximation", statement, body)
-
-
-def _kernel_fields(kernel: np.ndarray, geometry: ConvolutionGeometry) -> dict[str, Any]:
-    return {
-        "kernel_size": list(geometry.kernel_size),
-        "patch_size": list(geometry.patch_size),
-        "in_channels": kernel.shape[2],
-        "out_channels": kernel.shape[3],
-        "kernel": kernel.reshape(-1).tolist(),
-    }
 
 
 def row_labels(geometry: ConvolutionGeometry, channels: tuple[int, ...]) -> list[list[int]]:

@@ -63,22 +63,6 @@ def named_kernel(name: str) -> Int[np.ndarray, "K1 K2 in out"]:
     return np.array({"box": BOX, "laplace": LAPLACE}[name])[:, :, None, None]
 
 
-def given_kernel_case(name: str, patch_size: int) -> dict[str, Any]:
-    """What the body of a certificate about one of these kernels says of it.
-
-    >>> given_kernel_case("box", 2)["kernel"]
-    [1, 1, 1, 1, 1, 1, 1, 1, 1]
-    """
-    kernel = named_kernel(name)
-    return {
-        "kernel": kernel.ravel().tolist(),
-        "kernel_size": list(kernel.shape[:2]),
-        "patch_size": [patch_size, patch_size],
-        "in_channels": kernel.shape[2],
-        "out_channels": kernel.shape[3],
-    }
-
-
 def given_kernel_certificates() -> Iterator[tuple[str, dict[str, Any]]]:
     """File name and certificate, one after the other."""
     for name, patch in KERNEL_HEADS:

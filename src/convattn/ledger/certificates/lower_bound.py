@@ -17,6 +17,21 @@ MOST_HEADS, MOST_ENTRIES = 128, 50_000  # of a certificate that the checker read
 ATTEMPTS = 20
 
 
+def kernel_fields(kernel: np.ndarray, patch_size: Sequence[int]) -> dict[str, Any]:
+    """What the body of a certificate about one kernel says of it.
+
+    >>> kernel_fields(np.ones((3, 1, 2), int), [2])["kernel"]
+    [1, 1, 1, 1, 1, 1]
+    """
+    return {
+        "kernel_size": list(kernel.shape[:-2]),
+        "patch_size": list(patch_size),
+        "in_channels": kernel.shape[-2],
+        "out_channels": kernel.shape[-1],
+        "kernel": kernel.reshape(-1).tolist(),
+    }
+
+
 def pixel_bound_certificate(
     claim: str, statement: str, kernel_size: int, in_channels: int, out_channels: int
 ) -> dict[str, Any]:
@@ -189,11 +204,7 @@ def _certificate(
         raise ValueError(f"{claim}: the minor on rows {rows} and columns {columns} is singular")
     axes = kernel.ndim - 2
     body = {
-        "kernel_size": list(kernel.shape[:axes]),
-        "patch_size": [patch_size] * axes,
-        "in_channels": kernel.shape[-2],
-        "out_channels": kernel.shape[-1],
-        "kernel": kernel.reshape(-1).tolist(),
+        **kernel_fields(kernel, [patch_size] * axes),
         "rows": rows,
         "columns": columns,
         "determinant": determinant,
