@@ -29,6 +29,8 @@ DEPTH = 4  # wrapper/train/CLASS/image.png
 MOST_PARTS = 32  # of a name in an archive, with folders around all of it
 MOST_RECORDS = 32  # of an extended header, and of all those that hold for the whole archive
 _NUMBER = re.compile(rb"[0-9]{64}")  # no header has so long a one
+_EXTENDED = (tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE)
+_LONG = (tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK)
 _RECORD = re.compile(rb"([1-9][0-9]{0,8}) ")
 
 _OPENERS: dict[bytes, Any] = {
@@ -70,10 +72,6 @@ class _Headers(io.BytesIO):
                 raise DataIntegrityError(f"the member {name!r} is a sparse file")
             self._kind = kind if kind in (*_EXTENDED, *_LONG) else b""
         return found
-
-
-_EXTENDED = (tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE)
-_LONG = (tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK)
 
 
 def _require_records(content: bytes) -> int:
@@ -228,10 +226,10 @@ def _read_tar(path: Path, limit: int) -> dict[str, bytes]:
             f"{path}: the members end without the mark of a tar archive's end; it was cut short or "
             "changed, so copy or download it again"
         )
-    filled = {name.rpartition("/")[0] for name in files}
-    for _ in range(MOST_PARTS):
-        filled |= {name.rpartition("/")[0] for name in filled}
-    for folder in sorted(folders - filled - {""}) if files else ():
+    filled, inner = {""}, {*files}
+    while inner := {name.rpartition("/")[0] for name in inner} - filled:
+        filled |= inner
+    for folder in sorted(folders - filled) if files else ():
         raise _empty(path, folder)
     return files
 

@@ -81,9 +81,10 @@ def read_image_folders(files: Mapping[str, bytes], *, most: int = LARGEST_SET) -
     classes = _classes(names)
     first, _ = _decode(names["train"][0], files[names["train"][0]])
     count = sum(map(len, names.values()))
-    if count * first.size > min(most, LARGEST_SET):
+    most = min(most, LARGEST_SET)
+    if count * first.size > most:
         raise DataIntegrityError(
-            f"{count:,} images of {first.size:,} bytes of pixels, but {min(most, LARGEST_SET):,} "
+            f"{count:,} images of {first.size:,} bytes of pixels, but {most:,} "
             "bytes are the most that is read here, as all of them are kept in memory; make them "
             "smaller first, or unpack an archive that is so small and give the folder"
         )

@@ -118,10 +118,9 @@ class CheckpointStore:
             ARRAYS: ocp.args.StandardSave(stored),
             RECORD: ocp.args.JsonSave({**sealed, SEAL: seal_of(sealed)}),
         }
+        self.wait()
         with self._failing_clearly():
             manager = self._open()
-            manager.wait_until_finished()
-            self._empty()
             if step not in manager.all_steps():
                 manager.save(step, args=ocp.args.Composite(**items))
 
@@ -227,6 +226,7 @@ class CheckpointStore:
     def _open(self) -> ocp.CheckpointManager:
         if self._manager is None:
             self.folder.mkdir(parents=True, exist_ok=True)
+            self._empty()
             self._manager = ocp.CheckpointManager(
                 self.folder,
                 options=ocp.CheckpointManagerOptions(
