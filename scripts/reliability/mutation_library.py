@@ -217,9 +217,9 @@ class _Judge:
             return None
         own, spent, chosen = self.own(mutant), 0.0, list[Step]()
         for step in sorted(steps, key=lambda step: step.name.split("::")[0] not in own):
-            spent += step.seconds
-            if spent <= self.budget or not chosen:
+            if spent + step.seconds <= self.budget or not chosen:
                 chosen.append(step)
+                spent += step.seconds
 
         def work() -> str:
             signal.alarm(PATIENCE)

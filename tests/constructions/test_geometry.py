@@ -76,6 +76,13 @@ def test_tap_index_joins_each_pair_of_pixels_by_its_only_tap(sizes):
         assert_equal(index, expected)
 
 
+def test_only_the_pixels_that_a_stride_keeps_are_computed():
+    kept = ConvolutionGeometry.of((3, 3), (4, 6), (2, 3)).output_pixels
+    assert kept == (range(0, 4, 2), range(0, 6, 3))
+    every = ConvolutionGeometry.of((3, 3), (4, 6), (3, 3)).output_pixels
+    assert every == (range(4), range(6))
+
+
 @pytest.mark.parametrize("name", ["patch_size", "stride", "dilation"])
 @pytest.mark.parametrize("value", [0, -1, (2,), (1, 2, 3), (1, 0), True])
 def test_sizes_that_are_no_positive_integers_are_refused(name, value):

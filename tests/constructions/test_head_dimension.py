@@ -32,6 +32,23 @@ def test_split_heads_add_up_to_the_maps_and_are_as_few_as_the_supports_allow(
     assert list(origins) == sorted(origins)
 
 
+def test_a_head_that_is_wider_than_what_is_left_is_filled_with_zeros():
+    """Three coordinates in heads of two, by rows and by columns."""
+    for shape in ((3, 4), (4, 3)):
+        maps = jnp.arange(1.0, 13.0).reshape(1, *shape)
+        origins, value, output = split_heads(maps, np.ones((1, *shape), bool), 2)
+        assert origins == (0, 0)
+        assert not value[1, :, 1].any()
+        assert not output[1, 1].any()
+        assert_equal(jnp.einsum("hif,hfo->io", value, output), maps[0])
+
+
+def test_entries_are_counted_before_they_are_made():
+    """Five coordinates fit into one head of 2²⁷, of (5 + 5)·2²⁷ entries."""
+    with pytest.raises(ValueError, match="maps of 1 heads of dimension 134217728 would hold 1,3"):
+        split_heads(jnp.ones((1, 5, 5)), np.ones((1, 5, 5), bool), 2**27)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("exact", "heads"), [(False, 20), (True, 32)])
 def test_a_patch_embedding_of_16_pixels_and_three_channels(exact, heads):

@@ -18,6 +18,7 @@ from convattn.constructions.narrow_heads import (
     counted,
     exact_layout,
     fewest_narrow_heads,
+    head_maps,
     limit_layout,
     usable_epsilon,
 )
@@ -199,6 +200,21 @@ def test_no_fewer_heads_have_the_places(widths, beyond, alone, head_dim):
     assert found == sum(base) + groups[-1][0] + fewest
 
 
+@pytest.mark.parametrize("unit", [1.0, 4.0])
+def test_the_maps_of_heads_pick_coordinates_and_are_scaled_by_the_sum_of_their_row(unit):
+    """Offset 1 of two coordinates and three others, in heads of two places, one of them empty."""
+    supports = np.array([[True, True], [True, False]])
+    heads = exact_layout(supports, 0, 2)
+    maps = jnp.arange(1.0, 13.0).reshape(2, 2, 3)
+    picked, rows = head_maps(heads, maps, unit)
+    sums = 1 / unit + heads.weights.sum(axis=1)
+    for head, coordinates in enumerate(heads.coordinates):
+        for place, j in enumerate(coordinates):
+            assert picked[head, :, place].tolist() == [float(j == 0), float(j == 1)]
+            wanted = np.tensordot(heads.coefficients[head, place], maps[:, j], 1) * (j >= 0)
+            assert_equal(rows[head, place], sums[head] * wanted)
+
+
 def test_no_maps_no_heads():
     maps = jnp.zeros((3, 2, 2))
     assert fewest_narrow_heads(maps, ((-1,), (0,), (1,)), 1, True) is None
@@ -216,6 +232,18 @@ def test_no_maps_no_heads():
 def test_refused_epsilons(epsilon, message):
     with pytest.raises(ValueError, match=message):
         usable_epsilon(epsilon, jnp.float32)
+
+
+def test_a_refused_epsilon_is_refused_by_a_conversion():
+    given = {"heads": "fewest", "head_dim": 1, "exact": False}
+    zeros = np.zeros((3, 1, 1), np.float32)
+    assert not jnp.any(ca.conv_to_attention(zeros, **given, epsilon=0.01).output)
+    with pytest.raises(ValueError, match=r"epsilon=1\.5, but expected a number strictly between"):
+        ca.conv_to_attention(zeros, **given, epsilon=1.5)
+    for left_out in given:
+        rest = {name: value for name, value in given.items() if name != left_out}
+        with pytest.raises(ValueError, match=r"epsilon=0\.01, but only the limit form"):
+            ca.conv_to_attention(zeros, **rest, epsilon=0.01)
 
 
 def test_epsilon_balances_what_is_wrong_and_what_is_rounded():

@@ -255,6 +255,14 @@ def test_sizes_that_do_not_fit_are_refused(kernel_size, image_size, message):
         attention_to_conv(LAYER, kernel_size, image_size=image_size)
 
 
+def test_a_layer_of_zeros_is_at_no_distance_and_divides_by_none():
+    layer = conv_to_attention(np.zeros((3, 1, 1), np.float32), exact=False)
+    with jax.debug_nans(True):
+        found = attention_to_conv(layer, 3, image_size=(5,))
+    assert not jnp.any(found.kernel)
+    assert found.residual.relative_frobenius == 0
+
+
 def test_recovery_can_be_compiled_and_differentiated():
     """The recovered kernel is the one that went in: its derivative is the identity."""
     kernel = jnp.asarray(np.random.default_rng(0).integers(-5, 6, (3, 1, 2)).astype(float))

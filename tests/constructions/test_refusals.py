@@ -168,6 +168,12 @@ def test_a_traced_number_outside_its_range_gives_nothing_but_nan(name, options, 
         assert jnp.isnan(run(number)).all()
 
 
+def test_a_traced_leak_is_held_if_it_is_one():
+    held = jax.jit(lambda leak: conv_to_attention(ONES, leak=leak).encoding.leak)
+    assert held(0.25) == 0.25
+    assert jnp.isnan(jnp.stack([held(leak) for leak in (-0.5, 0.0, 1.0, 1.5)])).all()
+
+
 def test_maps_too_large_are_refused_before_they_are_made():
     with pytest.raises(ValueError, match="the maps of 9 offsets from 40000 to 40000 features"):
         conv_to_attention(np.ones((3, 3, 1, 1), np.float32), patch_size=200)

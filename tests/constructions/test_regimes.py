@@ -40,6 +40,14 @@ def test_a_parameter_of_the_limit_form_asks_for_it(exact):
         check_regime("bias", exact, 0.5, 8.0, None, jnp.float32)
 
 
+@pytest.mark.parametrize("leak", [0.25, jnp.float32(0.25), jnp.float32(0.5)])
+def test_only_the_exact_bias_has_a_leak(leak):
+    assert check_regime("bias", None, leak, None, None, jnp.float32) is True
+    for encoding, exact in (("bias", False), ("scalar", None), ("quadratic", None)):
+        with pytest.raises(ValueError, match="only the exact form of encoding='bias' has a leak"):
+            check_regime(encoding, exact, leak, None, None, jnp.float32)
+
+
 def test_a_map_that_overflows_is_refused_and_the_limit_form_is_not():
     kernel = jnp.full((3, 3, 1, 1), 40000, jnp.float16)
     with pytest.raises(ValueError, match=r"overflow float16.*exact=False"):

@@ -131,6 +131,12 @@ def test_weights_and_gains_are_the_powers_of_the_bases(exact, dtype):
     assert_within(products, expected, (factor - 1) * expected)
 
 
+def test_the_logit_of_the_limit_is_the_one_given():
+    geometry = ConvolutionGeometry.of((3,), 2)
+    given, _ = scalar_construction(jnp.ones((geometry.heads, 2, 2)), geometry, False, 7.0)
+    assert given.logit == 7
+
+
 def test_the_refusal_begins_where_less_than_two_digits_are_left():
     """κu ≤ 2⁻⁷ for T = 6 in float32 and not for T = 7."""
     u = Fraction(1, 2**24)

@@ -62,6 +62,12 @@ def test_dilation_and_groups(dilation, groups):
         )
 
 
+def test_strides_of_the_two_axes_differ():
+    kernel, bias, images = operands((3, 2), 1, (5, 6))
+    layers = ca.two_layers(kernel, bias, stride=(2, 3), exact=False)
+    assert np.array_equal(layers(images), ca.conv(images, kernel, bias, stride=(2, 3)))
+
+
 def test_the_gain_depends_on_the_image_and_on_nothing_else():
     kernel, _, images = operands((3, 3), 1, (4, 3))
     layers = ca.two_layers(kernel)
@@ -91,6 +97,7 @@ def test_one_program_and_its_gradient():
     [
         ({"kernel": np.ones((3, 1, 1))}, "a kernel of one axis has nothing to divide"),
         ({"dilation": 2, "patch_size": 2}, "expected one of them to be 1"),
+        ({"dilation": (1, 3), "patch_size": (2, 1)}, "expected one of them to be 1"),
         ({"logit": 3.0}, "belongs to the limit form"),
         ({"leak": 1.5}, "strictly between 0 and 1"),
         ({"bias": np.ones(2)}, "one entry for each output channel"),
