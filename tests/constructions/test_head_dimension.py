@@ -33,9 +33,9 @@ def test_split_heads_add_up_to_the_maps_and_are_as_few_as_the_supports_allow(
 
 
 def test_a_head_that_is_wider_than_what_is_left_is_filled_with_zeros():
-    """Three coordinates in heads of two, by rows and by columns."""
-    for shape in ((3, 4), (4, 3)):
-        maps = jnp.arange(1.0, 13.0).reshape(1, *shape)
+    """Three coordinates in heads of two, by rows and by columns, whichever are fewer."""
+    for shape in ((3, 5), (5, 3)):
+        maps = jnp.arange(1.0, 16.0).reshape(1, *shape)
         origins, value, output = split_heads(maps, np.ones((1, *shape), bool), 2)
         assert origins == (0, 0)
         assert not value[1, :, 1].any()

@@ -255,6 +255,15 @@ def test_sizes_that_do_not_fit_are_refused(kernel_size, image_size, message):
         attention_to_conv(LAYER, kernel_size, image_size=image_size)
 
 
+def test_a_bias_is_recovered_as_the_mean_over_a_patch_and_its_gap():
+    layer = conv_to_attention(np.ones((3, 1, 2), np.float32), patch_size=2, exact=False)
+    assert attention_to_conv(layer, 3, image_size=(6,)).bias is None
+    layer = replace(layer, bias=jnp.array([1.0, -2.0, 4.0, -3.0]))
+    found = attention_to_conv(layer, 3, image_size=(6,))
+    assert found.bias.tolist() == [2.5, -2.5]
+    assert found.residual.bias_gap == 1.5
+
+
 def test_a_layer_of_zeros_is_at_no_distance_and_divides_by_none():
     layer = conv_to_attention(np.zeros((3, 1, 1), np.float32), exact=False)
     with jax.debug_nans(True):

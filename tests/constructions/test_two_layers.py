@@ -57,6 +57,8 @@ def test_dilation_and_groups(dilation, groups):
     wanted = ca.conv(images, given, bias, **options)
     for exact in (True, False):
         layers = ca.two_layers(given, bias, exact=exact, **options)
+        assert layers.first.dilation == (dilation[0], 1)
+        assert layers.second.dilation == (1, dilation[1])
         assert np.allclose(
             layers(images), wanted, rtol=0, atol=two_layers_bound(layers, images).max()
         )

@@ -76,6 +76,14 @@ def test_it_is_the_zero_padded_convolution(encoding, dtype, options):
     assert (np.asarray(bare, float) != expected).any()
 
 
+def test_integer_images_become_floats_where_the_layer_has_no_maps():
+    layer = ca.conv_to_attention(jnp.ones((3, 1, 1)), exact=False, logit=1.0)
+    bare = replace(layer, encoding=layer.encoding.take_heads((0,)), output=None)
+    result = attend_with_zero_token(bare, jnp.array([[[1], [2], [4]]]))
+    assert_dtype(result, "float32")
+    assert 1 < float(result[0, 1, 0]) < 4
+
+
 def test_a_value_bias_must_not_reach_the_zero_token():
     """A token that is zero but whose value is not leaves its value at the border."""
     layer = layer_of("bias")

@@ -111,7 +111,7 @@ def attention_to_conv(
             inside = (inputs >= 0) & (inputs < sides[axis])
             pairs.append((inputs[inside], outputs[inside]))
         grids = [*np.ix_(*(pair[0] for pair in pairs)), *np.ix_(*(pair[1] for pair in pairs))]
-        if grids[0].size == 0 or any(pair[0].size == 0 for pair in pairs):
+        if any(pair[0].size == 0 for pair in pairs):
             raise ValueError(
                 f"image_size={sides} has no pair of pixels that tap {tap} of a kernel of size "
                 f"{taps} joins; take a larger image or a smaller kernel"

@@ -202,9 +202,7 @@ def two_layers(
     # Layer 1 copies the token at its shift into block a; layer 2 takes block a through M_ab.
     copies = jnp.eye(down * width, dtype=kernel.dtype).reshape(down, width, down * width)
     across = maps.transpose(1, 0, 2, 3).reshape(right, down * width, -1)
-    form: dict[str, Any] = {"exact": exact, "leak": leak} if exact else {"exact": False}
-    if logit is not None:
-        form["logit"] = logit
+    form: dict[str, Any] = {"exact": exact, "logit": logit} | ({"leak": leak} if exact else {})
     first = conv_to_attention(copies[:, None], dilation=(geometry.dilation[0], 1), **form)
     assert first.output is not None
     if exact:  # the second layer takes back the leak of both
