@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import convattn as ca
-from convattn.bounds.approximation import approximate_convolution, stored_numbers
+from convattn.bounds.approximation import approximate_convolution, candidates, stored_numbers
 from convattn.bounds.flattened_kernel import flattened_kernel
 from convattn.bounds.layer_distance import squared_distance
 from convattn.bounds.mixture_candidates import factored_rows
@@ -160,6 +160,16 @@ def test_factors_come_nearer_than_singular_vectors(heads, reached):
     again = approximate_convolution(jnp.asarray(kernel), heads)
     for one, other in zip(stored_numbers(found.layer), stored_numbers(again.layer), strict=True):
         assert_equal(one, other)
+
+
+@pytest.mark.parametrize(("size", "directions"), [(1.25, 2), (0.75, 1)])
+def test_singular_values_that_rounding_may_have_made_are_left_out(size, directions):
+    """Up to 3 · 2⁻⁵² of the largest, for F of three rows and two columns."""
+    rows = np.array([[2.0, 0.0], [0.0, 0.0], [0.0, 2 * size * 3 * 2.0**-52]])
+    found = next(candidates(rows, np.ones(3, int), 9, 2.0**-52, 2.0**-53))
+    name, weights, mixtures = found
+    assert name == "singular vectors"
+    assert weights.shape == mixtures.shape == (directions + 1, 2)  # one head is uniform
 
 
 @given(st.integers(0, 2**32 - 1))

@@ -5,7 +5,12 @@ import pytest
 
 from convattn.bounds import generic_rank as module
 from convattn.bounds.flattened_kernel import exact_rank, flattened_kernel
-from convattn.bounds.generic_rank import FixedKernel, TooLargeError, generic_rank
+from convattn.bounds.generic_rank import (
+    MOST_ENTRIES,
+    FixedKernel,
+    TooLargeError,
+    generic_rank,
+)
 from convattn.bounds.residue_blocks import axis_blocks
 
 # kernel size, patch size, dilation, in, out
@@ -68,6 +73,37 @@ def test_where_the_windows_settle_it(pairs, proved):
     assert (rank.least, rank.proved) == (min(25, 9 * pairs), proved)
     tiled = generic_rank((9, 9), (2, 2), (1, 1), pairs)
     assert (tiled.least, tiled.proved) == (min(25, 9 * pairs), True)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "pairs", "least", "proved"),
+    [
+        # one row in each class, and a class of one offset
+        (((3,), (2,), (3,)), 1, 3, True),
+        # one class of one offset beside three offsets of pixels: these decide
+        (((5, 1), (2, 2), (1, 3)), 1, 3, True),
+        # the second axis has a class with two offsets as well, of which rows are missing
+        (((5, 3), (2, 2), (1, 3)), 1, 9, False),
+        # one axis alone is always settled, here between two windows and three, of three offsets
+        (((7,), (2,), (1,)), 1, 3, True),
+        (((11,), (2,), (1,)), 2, 6, True),
+        (((13,), (2,), (1,)), 2, 6, True),
+        # as are tiles, of one pair too
+        (((9, 9), (2, 2), (1, 1)), 1, 9, True),
+    ],
+)
+def test_what_is_proved(sizes, pairs, least, proved):
+    """All blocks must be, or the rank of a fixed kernel is computed."""
+    rank = generic_rank(*sizes, pairs)
+    assert (rank.least, rank.most, rank.proved) == (least, least, proved)
+
+
+def test_a_rank_is_tried_with_a_few_pairs_first():
+    """Twice as many rows as columns, 6 pairs of 9 for 25: what is left of all numbers tells it."""
+    block = (*axis_blocks(7, 2, 1), *axis_blocks(7, 2, 1))
+    kernel = FixedKernel((7, 7))
+    assert kernel.rank(block, 20) == 25
+    assert kernel.left == MOST_ENTRIES - 6 * (9 * 25 + 49)
 
 
 @pytest.mark.parametrize("size", [size for size in SIZES if size[0][0] < 9], ids=str)

@@ -95,6 +95,10 @@ def test_every_number_names_its_claim():
     assert heads(3).limit.necessary.claim == "S.kernel"
     assert heads(3, attention="shared").limit.necessary.claim == "S.heads"
     assert heads(3, attention="shared").exact.necessary.claim == "S.heads"
+    assert heads(3).exact.sufficient.claim == "S.kernel"
+    assert heads((2, 6), patch_size=2).limit.necessary.claim == "S.heads"  # 7 of 8 offsets
+    wide_heads = heads(5, patch_size=2, head_dim=100)  # nothing is split
+    assert wide_heads.exact.necessary.claim == "S.kernel"
     assert heads((3, 5), patch_size=3).limit.sufficient.claim == "S.dp2"
     assert heads(3, patch_size=(3, 4)).limit.sufficient.claim == "S.dp2"
     assert heads((3,), patch_size=3).limit.sufficient.claim == "S.dp2"
@@ -116,6 +120,52 @@ def test_every_number_names_its_claim():
 )
 def test_what_is_proved_and_what_is_checked(sizes, basis):
     assert heads(**sizes).exact.necessary.basis == basis
+
+
+def test_what_suffices_is_proved_whatever_is_known_of_the_rank():
+    """Of 25 offsets, 18 are a rank found by computation, which no kernel exceeds."""
+    for head_dim in (None, 100):
+        checked = heads(7, patch_size=2, in_channels=2, head_dim=head_dim).exact
+        assert (checked.necessary, checked.sufficient) == (19, 19)
+        assert (checked.necessary.basis, checked.sufficient.basis) == ("checked", "proved")
+    shared = heads(7, patch_size=2, in_channels=2, attention="shared")
+    for count in (
+        shared.limit.necessary,
+        shared.limit.sufficient,
+        shared.exact.necessary,
+        shared.exact.sufficient,
+    ):
+        assert count.basis == "proved"
+
+
+def test_the_basis_of_a_substitution_is_that_of_its_rank():
+    """One pair of channels is free, and its rank, 7, is computed: 7 + ⌈8/2⌉ heads."""
+    found = heads((2, 6), patch_size=2, in_channels=2, out_channels=2, head_dim=2)
+    assert found.exact.necessary.as_dict() == {
+        "count": 11,
+        "claim": "S.headdim",
+        "basis": "checked",
+        "reason": "substitution of 7 heads",
+    }
+    assert (found.limit.bounded, found.limit.bounded.basis) == (10, "checked")
+    assert found.limit.bounded.reason == "substitution of 6 heads"
+    windows = heads(3, patch_size=16, **RGB, head_dim=64).limit.bounded  # 9 offsets: no computation
+    assert (windows, windows.basis, windows.reason) == (20, "proved", "substitution of 8 heads")
+    one = heads((2, 6), patch_size=2, head_dim=1)  # no pair is free: the full width decides
+    assert one.exact.necessary.basis == "checked"  # 7 + 1 heads by the rank of F
+
+
+def test_the_regimes_are_said():
+    """They are part of every answer: which layers and images the numbers are for."""
+    regime = heads(3).regime
+    assert sorted(regime) == ["exact", "limit"]
+    assert regime["exact"] == (
+        "the same at finite scores, on images with a query that has a token of the image outside "
+        "its receptive field; what is necessary is so with content scores too, if the weights are "
+        "continuous in the image at zero (S.content)"
+    )
+    assert regime["limit"].startswith("heads that attend by position, by scores that may tend")
+    assert regime["limit"].endswith("zero-padded by a ring, or judged at such queries alone")
 
 
 @pytest.mark.parametrize(
@@ -177,6 +227,24 @@ def test_balanced_ranks_are_reached_by_kernels_whose_maps_add_up_to_zero(
     found = [int(np.linalg.matrix_rank(np.concatenate(list(blocks), axis))) for axis in (1, 0)]
     least = balanced_ranks(kernel_size, patch, dilation, *channels)
     assert all(a >= b > 0 for a, b in zip(found, least, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("sizes", "channels", "expected"),
+    [
+        # P divides no dilation: nothing is free
+        (((3, 3), (16, 16), (1, 1)), (3, 3), (0, 0)),
+        # the first axis has 2 - 1 free taps, the second 1 + 2 // ⌈2/1⌉ = 2 taps apart, of 2 pixels
+        (((2, 3), (1, 2), (1, 1)), (4, 1), (2 * 2, 2)),
+        # 3 - 1 taps, and 1 + 4 // ⌈5/2⌉ = 2 apart; 5 pixels
+        (((5, 3), (5, 1), (2, 1)), (1, 7), (5, 5 * 4)),
+        # 3 · 2 - 1 taps on both axes together
+        (((3, 2), (2, 1), (4, 3)), (9, 1), (2 * 5, 2)),
+    ],
+)
+def test_balanced_ranks_by_hand(sizes, channels, expected):
+    """pixels · min(channels, others · free taps · taps apart)."""
+    assert balanced_ranks(*sizes, *channels) == expected
 
 
 @pytest.mark.parametrize("kernel_size", [(3, 3), (4, 5), (3,), (1, 2)])
@@ -362,8 +430,9 @@ def test_two_layers_of_full_rank():
 
 @pytest.mark.parametrize(
     ("sizes", "options"),
-    [((3,), {}), (3, {"head_dim": 4}), (3, {"patch_size": 2, "dilation": 2}), (3, {"layers": 3})],
-)
+    [((3,), {}), (3, {"head_dim": 4}), (3, {"patch_size": 2, "dilation": 2}),
+     (3, {"patch_size": (1, 2), "dilation": (3, 1)}), (3, {"layers": 3})],
+)  # fmt: skip
 def test_two_layers_that_are_refused(sizes, options):
     with pytest.raises(ValueError, match="layers="):
         heads(sizes, **({"layers": 2} | options))

@@ -11,7 +11,12 @@ from scipy.optimize import linprog
 from strategies import seeds
 
 from convattn.bounds.flattened_kernel import exact_rank, flattened_kernel
-from convattn.bounds.kernel_heads import combination, heads_of, nonnegative_vectors_span
+from convattn.bounds.kernel_heads import (
+    KernelHeads,
+    combination,
+    heads_of,
+    nonnegative_vectors_span,
+)
 from convattn.bounds.nonnegative_vector import nonnegative_vector
 
 
@@ -105,6 +110,18 @@ def test_a_tolerance_takes_the_numerical_rank():
     assert heads_of(box).exact == 3
     near = heads_of(box, tolerance=1e-6)
     assert (near.rank, near.limit, near.exact, near.tolerance) == (1, 1, 2, 1e-6)
+
+
+def test_numbers_are_exact_unless_a_tolerance_is_said():
+    heads = KernelHeads(1, 2, 2, 2, None, (Fraction(1),))
+    assert (heads.tolerance, heads.claim) == (0.0, "S.kernel")
+    assert heads_of([[[1]], [[0]], [[-1]]]).tolerance == 0
+
+
+@pytest.mark.parametrize("tolerance", [-1e-9, float("inf"), float("nan"), "0", None])
+def test_what_is_no_tolerance(unchecked, tolerance):
+    with pytest.raises(ValueError, match=f"tolerance={tolerance!r}, but expected a finite number"):
+        heads_of([[[1]]], tolerance=tolerance)
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,19 @@
 """The rounding bound of limit layers: it covers what is seen, and refuses what is no limit."""
 
+import math
+from dataclasses import replace
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from bounds.rounding_formula import INFLATION, RELATIVE, gamma, relative_error_of, softmax_factors
 from comparison import assert_within
 
 import convattn as ca
-from convattn.bounds.limit_rounding import limit_rounding_bound
+from convattn.bounds.limit_rounding import limit_rounding_bound, one_hot_bound
+from convattn.bounds.majorant import majorant_layer
+from convattn.bounds.rounding import underflow_bound
+from convattn.fast.dense import softmax_weights
 
 KERNEL = np.random.default_rng(0).standard_normal((3, 2, 2))
 BIAS = np.array([0.1, -0.7])
@@ -41,3 +48,71 @@ def test_weights_that_have_not_underflowed_are_refused():
     layer = ca.conv_to_attention(KERNEL, encoding="scalar", exact=False, logit=3.0)
     with pytest.raises(ValueError, match="all but 3 should have underflowed"):
         limit_rounding_bound(layer, IMAGES, KERNEL, None)
+
+
+UNIT, NARROW = 2.0**-24, 2.0**-8  # float32, bfloat16
+PICTURE = jnp.linspace(-3.0, 2.0, 20, dtype=jnp.float32).reshape(1, 5, 4, 1)
+
+
+@pytest.mark.parametrize("padding", ["SAME", "MEAN"])
+def test_the_bound_of_one_hot_heads_is_that_of_the_formula(padding):
+    """The sums, maps, bias, cast and fill; where the majorant is zero what underflows is left."""
+    kernel = jnp.arange(12.0, dtype=jnp.bfloat16).reshape(3, 2, 1, 2)
+    layer = ca.conv_to_attention(kernel, encoding="quadratic", padding=padding)
+    grid, keys, heads = layer.token_grid((5, 4)), 7 * 5, 6
+    assert (grid.number_of_keys, layer.output.shape) == (keys, (heads, 1, 2))
+    factors = [gamma(keys, UNIT), gamma(heads, UNIT), NARROW, UNIT, UNIT]
+    factors += [gamma(20 + 1, UNIT)] if padding == "MEAN" else []
+    majorant = np.arange(40.0).reshape(1, 5, 4, 2)
+    lost = underflow_bound(layer, PICTURE, grid, np.float32, np.float32, True)
+    expected = relative_error_of(factors) * majorant * INFLATION + lost
+    found = one_hot_bound(layer, PICTURE, majorant)
+    np.testing.assert_allclose(found, expected, rtol=RELATIVE)
+    assert 0 < found[0, 0, 0, 0] == lost
+
+
+@pytest.mark.parametrize("padding", ["SAME", "MEAN"])
+def test_the_bound_of_scalar_heads_is_that_of_the_formula(padding):
+    """Scores are off by γ_11 of the largest; the gain by as much, by exp, its sum and a product."""
+    kernel = jnp.array([-2.0, 5.0], jnp.float32).reshape(2, 1, 1, 1)
+    layer = ca.conv_to_attention(kernel, encoding="scalar", exact=False, padding=padding)
+    grid, keys, (heads, _, width) = layer.token_grid((5, 4)), 6 * 4, layer.output.shape
+    assert (grid.number_of_keys, width) == (keys, 1)
+    exponents, logs = (
+        np.asarray(part, np.float64)
+        for part in (layer.encoding.exponents, layer.encoding.log_bases)
+    )
+    spread = float(exponents.max() * np.abs(logs).max())
+    off = gamma(11, UNIT) * spread
+    gain = off + math.log1p(8 * UNIT) + math.log1p(gamma(2 + 1, UNIT)) + math.log1p(UNIT)
+    factors = softmax_factors(UNIT, keys, off, spread, gain)
+    factors += [gamma(2 + 4, UNIT), UNIT, gamma(keys, UNIT), gamma(heads, UNIT), UNIT, UNIT]
+    factors += [gamma(20 + 1, UNIT)] if padding == "MEAN" else []
+    wide = majorant_layer(layer, kernel, None)
+    majorant = np.asarray(ca.apply_attention(wide, jnp.abs(PICTURE).astype(np.float64)))
+    lost = underflow_bound(layer, PICTURE, grid, np.float32, np.float32, True)
+    expected = relative_error_of(factors) * majorant * INFLATION + lost
+    found = limit_rounding_bound(layer, PICTURE, kernel, None)
+    np.testing.assert_allclose(found, expected, rtol=RELATIVE)
+
+
+def test_fewer_nonzero_weights_than_offsets_are_as_good():
+    """Where powers underflow a row has one weight, and all of its others are exactly zero."""
+    kernel = jnp.array([-2.0, 5.0], jnp.float32).reshape(2, 1, 1)
+    layer = ca.conv_to_attention(kernel, encoding="scalar", exact=False)
+    steep = replace(layer.encoding, exponents=jnp.full(layer.heads, 1e4, jnp.float32))
+    layer = replace(layer, encoding=steep)
+    weights = np.asarray(softmax_weights(layer, layer.token_grid((4,)), None))
+    assert ((weights != 0).sum(axis=-1) == 1).all()
+    assert (limit_rounding_bound(layer, jnp.ones((1, 4, 1)), kernel, None) > 0).all()
+
+
+def test_a_weight_that_is_no_number_is_refused():
+    """The softmax of a single key is one, or nothing at all."""
+    kernel = jnp.ones((1, 1, 1), jnp.float32)
+    layer = ca.conv_to_attention(kernel, exact=False)
+    pixel = jnp.ones((1, 1, 1), jnp.float32)
+    assert (limit_rounding_bound(layer, pixel, kernel, None) > 0).all()
+    broken = replace(layer.encoding, values=jnp.full_like(layer.encoding.values, jnp.nan))
+    with pytest.raises(ValueError, match="should have underflowed"):
+        limit_rounding_bound(replace(layer, encoding=broken), pixel, kernel, None)

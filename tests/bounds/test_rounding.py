@@ -6,12 +6,14 @@ times its largest error for biases in float64 and float32, 1.6 and 2.2 in float1
 where the last cast is most of both, and 240 times for the scalar encoding.
 """
 
+import math
 from dataclasses import replace
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from bounds.rounding_formula import INFLATION, RELATIVE, gamma, relative_error_of, softmax_factors
 from comparison import assert_within
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -121,6 +123,29 @@ def test_the_bound_covers_an_error_of_the_scores(monkeypatch):
     rest = layer_error_bound(layer, images, ones, maps_are_exact=True) - np.expm1(0.5)
     assert (rest >= 0).all()
     assert (rest <= 2.0**-18).all()  # float32's roundings: 7 keys and 4 heads, times e^(1/2)
+
+
+@pytest.mark.parametrize("padding", ["SAME", "MEAN"])
+@pytest.mark.parametrize("maps_are_exact", [False, True])
+def test_the_bound_is_that_of_the_formula(padding, maps_are_exact):
+    """Π - 1 times the majorant, the mean of the image in the ring counted, and what underflows."""
+    kernel = jnp.arange(12.0, dtype=jnp.bfloat16).reshape(3, 2, 1, 2)
+    layer = ca.conv_to_attention(kernel, leak=0.25, padding=padding)
+    images = jnp.linspace(-3.0, 2.0, 20, dtype=jnp.float32).reshape(1, 5, 4, 1)
+    grid, unit, narrow = layer.token_grid((5, 4)), 2.0**-24, 2.0**-8
+    keys, heads, offsets = 7 * 5, 7, 6
+    assert (grid.number_of_keys, layer.output.shape) == (keys, (heads, 1, 2))
+    spread = math.log(1 + keys * 3)  # the leak is a quarter
+    factors = softmax_factors(unit, keys, gamma(15, unit) * spread, spread, 0.0)
+    factors += [] if maps_are_exact else [gamma(offsets + 4, unit), narrow]
+    factors += [gamma(keys, unit), gamma(heads, unit), unit, unit]
+    factors += [gamma(20 + 1, unit)] if padding == "MEAN" else []
+    majorant = np.arange(40.0).reshape(1, 5, 4, 2)
+    lost = underflow_bound(layer, images, grid, np.float32, np.float32, maps_are_exact)
+    expected = relative_error_of(factors) * majorant * INFLATION + lost
+    found = layer_error_bound(layer, images, majorant, maps_are_exact=maps_are_exact)
+    np.testing.assert_allclose(found, expected, rtol=RELATIVE)
+    assert 0 < found[0, 0, 0, 0] == lost
 
 
 def test_where_there_is_no_bound():

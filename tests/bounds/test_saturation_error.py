@@ -91,9 +91,41 @@ def test_the_distances_are_those_of_saturation():
     grid = QuadraticGridEncoding(*axes, ((1, 0), (0, 0)))
     for ball, alpha in zip(head_saturation(grid, 9), (2.0, 0.5), strict=True):
         assert upper(ball) == upper(quadratic_total_variation_bound(alpha, 2))
+    three = QuadraticEncoding(jnp.full(3, 0.5), jnp.zeros((3, 2)))  # heads are not axes
+    found = [upper(ball) for ball in head_saturation(three, 9)]
+    assert found == [upper(quadratic_total_variation_bound(0.5, 2))] * 3
     bias = BiasEncoding(jnp.array([[0.0, 3.0], [7.0, 0.0]]), None, ((0,), (1,)))
     for ball, logit in zip(head_saturation(bias, 9), (3.0, 7.0), strict=True):
         assert upper(ball) == upper(bias_total_variation(logit, 9))
+    together = bias_heads([[0.0, 3.0], [0.0, 7.0]])  # two heads may look at the same key
+    for ball, logit in zip(head_saturation(together, 9), (3.0, 7.0), strict=True):
+        assert upper(ball) == upper(bias_total_variation(logit, 9))
+
+
+def test_tokens_that_are_equal_leave_the_rounding_of_their_maps():
+    """Then no head's rows matter, and the bound is 2γ_n·Σ_h TV_h·(|X||V_h||U_h|).
+
+    n = 4 + 3, the widths of the two products. These integers are not rounded, and fewer than a
+    hundred roundings are left to the bound.
+    """
+    values = np.arange(1.0, 25.0).reshape(2, 4, 3) - 11
+    outputs = np.array([[[1.0], [-2.0], [3.0]], [[-4.0], [5.0], [6.0]]])
+    layer = AttentionLayer(
+        bias_heads([[2.0, 0.0], [0.0, 5.0]]),
+        jnp.asarray(values),
+        jnp.asarray(outputs),
+        patch_size=(1,),
+        stride=(1,),
+        dilation=(1,),
+        ring=((0, 0),),
+    )
+    token = np.array([1.0, -2.0, 4.0, 3.0])
+    found = saturation_error_bound(layer, np.tile(token, (1, 6, 1)), ring=False)
+    sizes = np.einsum("i,hif,hfo->h", *map(np.abs, (token, values, outputs)))
+    distances = [upper(bias_total_variation(logit, 6)) for logit in (2.0, 5.0)]
+    rounding = 2 * gamma(7, "float64") * np.dot(distances, sizes) * (1 + 2.0**-20)
+    assert found.shape == (1, 6, 1)
+    assert found.ravel().tolist() == pytest.approx([rounding] * 6, rel=1e-12, abs=0)
 
 
 def bias_heads(values):

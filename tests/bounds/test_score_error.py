@@ -1,10 +1,14 @@
 """What the computed scores and gains are off by, against ball arithmetic."""
 
+import math
+from fractions import Fraction
+
 import flint
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from bounds.rounding_formula import RELATIVE
 from flint import arb
 from hypothesis import given
 from hypothesis import strategies as st
@@ -68,6 +72,21 @@ def test_scalar_scores_and_gains_are_within_their_error(dtype, count, keys):
         # Neither is larger than it need be: eleven roundings of the largest score.
         assert error.range <= count * arb(max(bases)).log() * (1 + 1e-6)
     assert error.absolute == gamma(11, unit_roundoff(dtype)) * error.range
+
+
+def test_the_errors_are_those_of_the_derivation():
+    """γ_15 log(1 + N(1/ε - 1)), and γ_11 h·log t with exp, T + 1 roundings and a product more."""
+    encoding, grid = leaky(0.125, "float32"), TokenGrid((3, 5), ((1, 0), (0, 2)))
+    found, u = score_error(encoding, grid), 2.0**-24
+    assert found.range == pytest.approx(math.log1p(4 * 7 * 7), rel=RELATIVE)
+    assert found.absolute == pytest.approx(15 * u / (1 - 15 * u) * found.range, rel=RELATIVE)
+    parts = jnp.array([2.0, -1.0], "float32"), jnp.array([0.5, -3.0, 1.0], "float32")
+    found = score_error(ScalarEncoding(*parts, None, ((0,), (1,), (2,))), GRID)
+    assert found.range == 2 * 3
+    assert found.absolute == pytest.approx(11 * u / (1 - 11 * u) * 6, rel=RELATIVE)
+    factors = 1 + 8 * Fraction(u), 1 / (1 - 4 * Fraction(u)), 1 + Fraction(u)  # 1 + γ_4 of T + 1
+    gain = found.absolute + math.log1p(float(math.prod(factors) - 1))
+    assert found.gain == pytest.approx(gain, rel=RELATIVE)
 
 
 def test_an_error_is_caught():

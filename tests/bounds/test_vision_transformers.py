@@ -2,7 +2,13 @@
 
 import pytest
 
-from convattn.bounds.vision_transformers import VISION_TRANSFORMERS, AttentionSize, heads_table
+from convattn.bounds.head_counts import HeadCount, HeadRange
+from convattn.bounds.vision_transformers import (
+    VISION_TRANSFORMERS,
+    AttentionSize,
+    HeadsRow,
+    heads_table,
+)
 
 SIZES = {size.model: size for size in VISION_TRANSFORMERS}
 
@@ -12,10 +18,14 @@ SIZES = {size.model: size for size in VISION_TRANSFORMERS}
     [
         ("ViT-Ti/16", 16, 3, 192, 64),
         ("ViT-S/16", 16, 6, 384, 64),
+        ("ViT-S/32", 32, 6, 384, 64),
         ("ViT-B/16", 16, 12, 768, 64),
+        ("ViT-B/32", 32, 12, 768, 64),
         ("ViT-L/16", 16, 16, 1024, 64),
+        ("ViT-L/32", 32, 16, 1024, 64),
         ("ViT-H/14", 14, 16, 1280, 80),
         ("DeiT-Ti", 16, 3, 192, 64),
+        ("DeiT-S", 16, 6, 384, 64),
         ("DeiT-B", 16, 12, 768, 64),
         ("Swin-T stage 1", 4, 3, 96, 32),
         ("Swin-T stage 4", 32, 24, 768, 32),
@@ -57,6 +67,49 @@ def test_what_a_base_model_lacks():
     assert not SIZES["ViT-S/16"].holds_patch
     assert SIZES["ViT-B/16"].holds_patch
     assert (rows["Swin-T stage 1", 3].limit.necessary, rows["Swin-T stage 1", 3].bounded) == (9, 10)
+
+
+@pytest.mark.parametrize(
+    ("heads", "bounded", "enough"),
+    [
+        (2, 5, "no"),
+        (3, 5, "bounded: no"),
+        (5, 5, "open"),
+        (5, None, "open"),
+        (6, 5, "growing"),
+        (8, 5, "growing"),
+        (9, 5, "limit"),
+        (10, 5, "limit"),
+        (12, 5, "exactly"),
+        (13, 5, "exactly"),
+    ],
+)
+def test_what_the_heads_are_enough_for(heads, bounded, enough):
+    """Three are necessary, six suffice, nine with bounded maps, and twelve exactly."""
+    size = AttentionSize("some", 1, heads, 64 * heads, "a table")
+    limit = HeadRange(
+        HeadCount(3),
+        HeadCount(6),
+        bounded=bounded and HeadCount(bounded),
+        bounded_sufficient=HeadCount(9),
+    )
+    row = HeadsRow(size, 3, limit, HeadRange(HeadCount(7), HeadCount(12)))
+    assert row.enough == enough
+    assert row.bounded == (bounded or 3)
+    assert row.as_dict() == {
+        "model": "some",
+        "source": "a table",
+        "patch_size": 1,
+        "heads": heads,
+        "embedding": 64 * heads,
+        "head_dim": 64,
+        "window": None,
+        "holds_patch": True,
+        "kernel_size": 3,
+        "limit": limit.as_dict(),
+        "exact": row.exact.as_dict(),
+        "enough": enough,
+    }
 
 
 def test_a_model_with_heads_to_spare_has_enough_exactly(monkeypatch):

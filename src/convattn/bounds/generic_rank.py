@@ -274,9 +274,8 @@ def _is_proved(block: Block, pairs: int) -> bool:
     long = [axis for axis in block if len(axis.rows) > 1 or len(axis.columns) > 1]
     if not all(axis.whole for axis in long):
         return False
-    if len(long) == 1:
-        return True
-    if _tiles(long) and pairs >= 2:
+    if _tiles(long):  # of one pair as well: a window fits
         return True
     windows = [len(axis.columns) / axis.window for axis in long]
+    # On one axis every number of pairs is one or the other.
     return pairs >= prod(map(ceil, windows)) or pairs <= prod(map(int, windows))

@@ -35,7 +35,6 @@ def nonnegative_vector(
     >>> [str(entry) for entry in nonnegative_vector([[Fraction(-1), Fraction(0)]])[0]]
     ['-1']
     """
-    width = len(basis[0])
     for index, row in enumerate(basis):  # often one row will do
         sign = 1 if min(row) >= 0 else -1
         if any(row) and min(sign * entry for entry in row) >= 0:
@@ -43,7 +42,7 @@ def nonnegative_vector(
     right = [-sum(row, Fraction(0)) for row in basis]
     point, dual = first_phase(basis, right)
     if point is not None:
-        return None, tuple(1 + entry for entry in point[:width])
+        return None, tuple(1 + entry for entry in point)
     return tuple(-entry for entry in dual), None
 
 

@@ -1,0 +1,61 @@
+"""The rounding bound of mixture heads, worked out from its formula."""
+
+import math
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from bounds.rounding_formula import (
+    INFLATION,
+    RELATIVE,
+    gamma,
+    relative_error_of,
+    softmax_factors,
+)
+
+from convattn.bounds.mixture_error import mixture_error_bound, mixture_score_error
+from convattn.bounds.rounding import underflow_bound
+from convattn.constructions.given_kernel import given_kernel_layer
+from convattn.encodings.layer import AttentionLayer
+from convattn.encodings.mixture import MixtureEncoding
+from convattn.operators.padding import Padding
+
+UNIT, NARROW = 2.0**-24, 2.0**-8  # float32, bfloat16
+
+
+def test_scores_of_mixtures_are_off_by_fifteen_roundings():
+    """S = log(1 + N w) for the largest w, inflated by 2⁻²⁰, and e = γ_15 S."""
+    encoding = MixtureEncoding(jnp.array([[0.5, 0.0], [2.0, 7.0]], jnp.float32), ((0,), (1,)))
+    layer = AttentionLayer(encoding, None, None, None, None, (1,), (1,), (1,), ((0, 1),))
+    found = mixture_score_error(layer, 11)
+    height = math.log(1 + 11 * 7) * INFLATION
+    assert (found.dtype, found.gain) == (np.float32, 0)
+    assert found.range == pytest.approx(height, rel=RELATIVE)
+    assert found.absolute == pytest.approx(gamma(15, UNIT) * height, rel=RELATIVE)
+
+
+MEAN = Padding("MEAN", ((1, 1), (0, 1)), ((1, 1), (0, 1)))
+
+
+@pytest.mark.parametrize("padding", [None, MEAN], ids=["zeros", "mean"])
+def test_the_bound_of_mixture_heads_is_that_of_the_formula(padding):
+    """Π - 1 times the majorant, the mean of the image in the ring counted, and what underflows."""
+    kernel = jnp.array([1.0, -2.0, 0.0, 0.5, 4.0, 3.0], jnp.bfloat16).reshape(3, 2, 1, 1)
+    layer = given_kernel_layer(kernel, padding=padding)
+    images = jnp.linspace(-3.0, 2.0, 20, dtype=jnp.float32).reshape(1, 5, 4, 1)
+    grid = layer.token_grid((5, 4))
+    keys, offsets = grid.number_of_keys, len(layer.encoding.offsets)
+    assert (keys, offsets) == (7 * 5, 6)
+    spread = math.log(1 + keys * float(layer.encoding.weights.max())) * INFLATION
+    heads, features, width = layer.output.shape
+    assert (layer.value, features, width) == (None, 1, 1)
+    factors = softmax_factors(UNIT, keys, gamma(15, UNIT) * spread, spread, 0.0)
+    factors += [gamma(offsets + 4, UNIT), NARROW, gamma(keys, UNIT), gamma(heads, UNIT)]
+    factors += [UNIT, UNIT]  # the bias, and the cast to the dtype of the images
+    factors += [] if padding is None else [gamma(20 + 1, UNIT)]
+    majorant = np.arange(20.0).reshape(1, 5, 4, 1)
+    lost = underflow_bound(layer, images, grid, np.float32, np.float32, False)
+    expected = relative_error_of(factors) * majorant * INFLATION + lost
+    found = mixture_error_bound(layer, images, majorant)
+    np.testing.assert_allclose(found, expected, rtol=RELATIVE)
+    assert 0 < found[0, 0, 0, 0] == lost

@@ -1,0 +1,26 @@
+"""What the bias of two layers adds to their rounding bound."""
+
+from dataclasses import replace
+
+import jax.numpy as jnp
+import numpy as np
+from bounds.rounding_formula import INFLATION, RELATIVE
+
+import convattn as ca
+from convattn.bounds.two_layers import two_layers_bound
+
+
+def test_a_bias_adds_its_rounding_and_that_of_the_cast():
+    """Twice u + 2u' of |X| * |W|, of what the bound is without it, and of |b|.
+
+    u is of bfloat16, in which the layers hold their results, and u' of float32, in which they sum.
+    """
+    kernel = jnp.array([1.0, -2.0, 0.5, 0.0, 4.0, -3.0], jnp.bfloat16).reshape(2, 3, 1, 1)
+    images = jnp.linspace(-3.0, 2.0, 20, dtype=jnp.bfloat16).reshape(1, 5, 4, 1)
+    layers = ca.two_layers(kernel, jnp.array([-7.0], jnp.bfloat16), exact=False, stride=(2, 1))
+    plain = two_layers_bound(replace(layers, bias=None), images) / INFLATION
+    wide = (np.abs(np.asarray(part).astype(np.float64)) for part in (images, kernel))
+    largest = np.asarray(ca.conv(*wide, stride=(2, 1)))
+    rate = 2 * (2.0**-8 + 2 * 2.0**-24)
+    expected = (plain + rate * (largest + plain + 7)) * INFLATION
+    np.testing.assert_allclose(two_layers_bound(layers, images), expected, rtol=RELATIVE)
