@@ -79,6 +79,15 @@ def test_tokens_through_the_maps_are_the_convolution(bucket):
     assert_equal(convolve_tokens(case, geometry, maps), expected)
 
 
+def test_maps_are_counted_before_they_are_made():
+    """A ring of nine offsets, between patches of 100² pixels of 8 and of 7 channels: 5·10¹⁰."""
+    kernel = jnp.ones((3, 3, 8, 7))
+    with pytest.raises(
+        ValueError, match="the maps of 9 offsets from 80000 to 70000 features would"
+    ):
+        token_maps(kernel, ConvolutionGeometry.of((3, 3), 100))
+
+
 def test_wrong_maps_are_not_the_convolution():
     bucket = next(b for b in BUCKETS if b.patch_size == (3, 2))
     case = make_case(bucket, 4)

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from comparison import assert_equal
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from strategies import seeds
 
@@ -45,9 +45,10 @@ def put(heads, j):
     return total
 
 
-@given(seeds())
-def test_exact_heads_put_every_map_at_its_offset_and_nothing_elsewhere(seed):
-    supports, centre, head_dim = drawn_supports(seed)
+@given(seeds().map(drawn_supports))
+@example((np.array([[True] + [False] * 5, [False] + [True] * 5]), 1, 3))  # an offset of three heads
+def test_exact_heads_put_every_map_at_its_offset_and_nothing_elsewhere(drawn):
+    supports, centre, head_dim = drawn
     heads = exact_layout(supports, centre, head_dim)
     assert heads.weights.min() >= 0
     assert len(heads.weights) == exact_heads(*counted(supports, centre), head_dim)

@@ -255,6 +255,14 @@ def test_sizes_that_do_not_fit_are_refused(kernel_size, image_size, message):
         attention_to_conv(LAYER, kernel_size, image_size=image_size)
 
 
+def test_a_value_map_alone_is_the_map_of_its_head():
+    layer = conv_to_attention(np.ones((3, 1, 2), np.float32), exact=False)
+    alone = replace(layer, value=layer.output, output=None)
+    wanted, found = (linear_map(each, (4,)) for each in (layer, alone))
+    assert found.shape == (4, 4, 1, 2)
+    assert_equal(found, wanted)
+
+
 def test_a_bias_is_recovered_as_the_mean_over_a_patch_and_its_gap():
     layer = conv_to_attention(np.ones((3, 1, 2), np.float32), patch_size=2, exact=False)
     assert attention_to_conv(layer, 3, image_size=(6,)).bias is None

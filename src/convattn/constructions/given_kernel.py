@@ -57,7 +57,7 @@ def mixture_heads(
     """
     scales = np.array([max(abs(entry) for entry in row) for row in basis], basis.dtype)
     signs = np.array([-1 if sum(row) < 0 else 1 for row in basis], int)
-    rows = basis * (signs / scales if basis.dtype != object else signs * (1 / scales))[:, None]
+    rows = basis * (signs / scales)[:, None]
     zero = np.zeros((1, basis.shape[1]), int).astype(basis.dtype)
     shift = np.concatenate([zero, -rows]).max(axis=0)
     weights = np.concatenate([rows + shift, shift[None]])
