@@ -16,10 +16,10 @@ the exit status is 1 if something is left that nothing notices.
 
 import argparse
 import contextlib
+import hashlib
 import importlib
 import json
 import os
-import random
 import re
 import select
 import shutil
@@ -56,6 +56,15 @@ def find_mutants(tree: Path, files: Iterable[Path]) -> list[Mutant]:
         messages = known if checker else {}
         found += mutants_of(str(file.relative_to(tree)), file.read_bytes(), messages)
     return found
+
+
+def sample(mutants: Iterable[Mutant], size: int, seed: int) -> list[Mutant]:
+    """Those whose digests with the seed are the least: a change elsewhere leaves the others in."""
+    return sorted(mutants, key=lambda mutant: _digest(seed, mutant))[:size]
+
+
+def _digest(seed: int, mutant: Mutant) -> bytes:
+    return hashlib.sha256(repr((seed, *mutant.key)).encode()).digest()
 
 
 def equivalents(file: Path) -> dict[Key, str]:
@@ -230,8 +239,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     drawn = find_mutants(tree, files)
     for folder in folders:
         every = find_mutants(tree, sorted(folder.rglob("*.py")))
-        draw = random.Random(f"{options.seed} {folder.name}")
-        drawn += draw.sample(every, min(options.sample or len(every), len(every)))
+        drawn += sample(every, options.sample or len(every), options.seed)
     listed = equivalents(EQUIVALENT)
     if lost := stale(listed, drawn if not folders else []):
         print(f"{EQUIVALENT.name} lists what is no mutant:", *lost, sep="\n", file=sys.stderr)

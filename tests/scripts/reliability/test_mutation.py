@@ -91,6 +91,25 @@ def test_messages_are_left_out(scripts, tmp_path):
     assert {each.after for each in found} == {"pass", "require(a, 'code~', 'a reason')"}
 
 
+def test_a_sample_changes_only_by_what_is_no_mutant_any_more(scripts):
+    """One more line makes others, of which some may be drawn; a line less takes its own away."""
+    sample = scripts("mutation").sample
+    code = "\n".join(f"x{n} = {n} + {n + 7}" for n in range(30))
+    before, after = (
+        scripts("mutants").mutants_of("m.py", each.encode(), {})
+        for each in (code, code.replace("x3 = 3 + 10\n", "") + "\ny = 2")
+    )
+    assert len(sample(before, 40, 1)) == 40
+    assert {each.key for each in sample(before, 40, 1)} != {each.key for each in before[:40]}
+    assert sample(before, 40, 1) == sample(reversed(before), 40, 1) != sample(before, 40, 2)
+    drawn, later = ({each.key for each in sample(found, 40, 1)} for found in (before, after))
+    gone = {each.key for each in before} - {each.key for each in after}
+    new = {each.key for each in after} - {each.key for each in before}
+    assert len(drawn - later) <= len(gone | new) < 40
+    assert (drawn - later - gone == set()) or (later & new)
+    assert len(drawn & later) > 25
+
+
 def test_every_mutant_that_is_listed_as_equivalent_is_one(scripts):
     mutation = scripts("mutation")
     listed = mutation.equivalents(mutation.EQUIVALENT)
