@@ -49,7 +49,7 @@ def squared_distance(
 
     Args:
         The stored w_h, V_h and M_δ, as float64; the largest entry of the maps is zero or in [2⁻¹⁵⁰,
-        2¹⁵⁰], and that of the blocks at most 2²⁰⁰.
+        2¹⁵⁰], and that of maps and blocks zero or in [2⁻¹⁵⁰, 2²⁰⁰].
 
     Raises:
         ValueError: For entries out of this range.
@@ -59,8 +59,9 @@ def squared_distance(
     (True, True)
     """
     heads, offsets = weights.shape
-    require_range(float(np.abs(maps).max(initial=0.0)))
-    require_range(max(float(np.abs(part).max(initial=0.0)) for part in (maps, blocks)), 2.0**200)
+    largest, of_blocks = (float(np.abs(part).max(initial=0.0)) for part in (maps, blocks))
+    require_range(largest)
+    require_range(max(largest, of_blocks), 200, "kernel and of the layer's maps")
     totals = 1 + weights.sum(axis=1, keepdims=True)
     shares, leaks = weights / totals, 1 / totals[:, 0]
     count = heads + offsets + 6

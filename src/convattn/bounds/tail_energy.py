@@ -24,21 +24,25 @@ from convattn.bounds.score_error import gamma
 
 ROUNDOFF = 2.0**-53
 INFLATION = 1 + 2.0**-20  # for the bounds' own rounding: few operations on nonnegative numbers
-SMALLEST, LARGEST = 2.0**-150, 2.0**150
 
 
-def require_range(largest: float, limit: float = LARGEST) -> None:
-    """Refuse a kernel whose fourth powers may leave the range of float64.
+def require_range(largest: float, limit: int = 150, name: str = "kernel") -> None:
+    """Refuse numbers whose powers may leave the range of float64.
+
+    Args:
+        largest: The largest entry in absolute value.
+        limit: The binary exponent of the largest one allowed.
+        name: Whose entries they are.
 
     Raises:
-        ValueError: For a largest entry that is not zero and not in [2⁻¹⁵⁰, limit].
+        ValueError: For a largest entry that is not zero and not in [2⁻¹⁵⁰, 2^limit].
     """
-    if largest != 0 and not SMALLEST <= largest <= limit:
+    if largest != 0 and not 2.0**-150 <= largest <= 2.0**limit:
         raise ValueError(
-            f"the largest entry of kernel is {largest:.3g} in absolute value, but expected zero "
-            "or between 2**-150 and 2**150: fourth powers of it leave the range of float64, so "
-            "that no distance could be certified; multiply the kernel by a power of two (squared "
-            "distances are then multiplied by its square)"
+            f"the largest entry of {name} is {largest:.3g} in absolute value, but expected zero or "
+            f"between 2**-150 and 2**{limit}: powers of it leave the range of float64, so that no "
+            "distance could be certified; multiply the kernel by a power of two (squared distances "
+            "are then multiplied by its square)"
         )
 
 
