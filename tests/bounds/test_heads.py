@@ -155,6 +155,70 @@ def test_the_basis_of_a_substitution_is_that_of_its_rank():
     assert one.exact.necessary.basis == "checked"  # 7 + 1 heads by the rank of F
 
 
+FULL = ("rank F + 1", "rank F + 1 at finite scores")
+BALANCED = "rank F + 1 for a kernel with F·1 = 0, whose row space holds no nonnegative vector"
+OFFSETS = ("rank F, one for each offset", "one head for each offset", "and a uniform head")
+ALL_ONE_HOT = ("the one-hot rows of all offsets", "the one-hot rows, and no weight is zero")
+ANSWERS = [
+    ({"kernel_size": 3},
+     [(2, "S.kernel", "proved", BALANCED), (2, "S.kernel", "proved", FULL[1])],
+     [(2, "S.kernel", "proved", FULL[0]), (2, "S.kernel", "proved", FULL[0])]),
+    ({"kernel_size": 5, "patch_size": 2},
+     [(9, "S.heads", "proved", OFFSETS[0]), (9, "L21.theorem1", "proved", OFFSETS[1])],
+     [(10, "S.kernel", "proved", FULL[0]), (10, "S.finite", "proved", OFFSETS[2])]),
+    ({"kernel_size": (1, 3), "patch_size": 2},
+     [(3, "S.heads", "proved", OFFSETS[0]), (3, "S.dp2", "proved", OFFSETS[1])],
+     [(4, "S.kernel", "proved", FULL[0]), (4, "S.finite", "proved", OFFSETS[2])]),
+    ({"kernel_size": 7, "patch_size": 2, "in_channels": 2},
+     [(19, "S.kernel", "checked", BALANCED), (19, "S.kernel", "proved", FULL[1])],
+     [(19, "S.kernel", "checked", FULL[0]), (19, "S.kernel", "proved", FULL[0])]),
+    ({"kernel_size": (2, 6), "patch_size": 2},
+     [(7, "S.heads", "checked", "rank F"), (8, "S.kernel", "proved", FULL[1])],
+     [(8, "S.kernel", "checked", FULL[0]), (8, "S.kernel", "proved", FULL[0])]),
+    ({"kernel_size": 3, "patch_size": 2, "attention": "shared"},
+     [(9, "S.heads", "proved", ALL_ONE_HOT[0]), (9, "L21.theorem1", "proved", OFFSETS[1])],
+     [(10, "S.heads", "proved", ALL_ONE_HOT[1]), (10, "S.finite", "proved", OFFSETS[2])]),
+    ({"kernel_size": 3, "patch_size": 16, "head_dim": 64, **RGB},
+     [(12, "S.headdim", "proved", "N_H d_H >= max(rk_in, rk_out)"),
+      (16, "S.width", "proved", "coordinates share heads, maps grow like 1/ε")],
+     [(24, "S.headdim", "proved", "N_H d_H >= rk_in + rk_out"),
+      (28, "S.width", "proved", "coordinates share the heads")]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("sizes", "limit", "exact"), ANSWERS)
+def test_each_number_says_where_it_is_from(sizes, limit, exact):
+    """Necessary and sufficient, the claim, the basis and the reason; what is open between them."""
+    counts = heads(**sizes)
+    for found, wanted in ((counts.limit, limit), (counts.exact, exact)):
+        assert [tuple(each.as_dict().values()) for each in (found.necessary, found.sufficient)] == (
+            wanted
+        )
+        (least, claim, _, reason), (most, other, _, enough) = wanted
+        if least == most:
+            assert found.difference == ""
+        elif found.bounded is None:
+            assert found.difference == (
+                f"{least} heads are shown to be necessary ({claim}: {reason}) and {most} to "
+                f"suffice ({other}: {enough}); whether fewer than {most} do for every kernel "
+                "is open"
+            )
+
+
+def test_what_is_open_says_what_bounded_maps_need():
+    counts = heads(3, patch_size=16, **RGB, head_dim=64)
+    assert counts.limit.difference == (
+        "12 heads are shown to be necessary (S.headdim: N_H d_H >= max(rk_in, rk_out)), 20 if the "
+        "value maps stay bounded (S.headdim: substitution of 8 heads), and 16 to suffice (S.width: "
+        "coordinates share heads, maps grow like 1/ε) with value maps that grow, 20 with bounded "
+        "ones (S.headdim); whether fewer than 16 do for every kernel with value maps that diverge "
+        "is open"
+    )
+    both = heads(3, layers=2)
+    assert (both.limit.each, both.exact.each) == ((1, 2), (2, 2))  # S.kernel in one of them
+    assert {count.claim for count in (both.limit.sufficient, both.exact.sufficient)} == {"S.depth"}
+
+
 def test_the_regimes_are_said():
     """They are part of every answer: which layers and images the numbers are for."""
     regime = heads(3).regime

@@ -9,7 +9,7 @@ import pytest
 
 import convattn as ca
 from convattn.bounds.back_ends.bounds import evaluate_values, prepare, wide
-from convattn.bounds.back_ends.paths import value_majorants
+from convattn.bounds.back_ends.paths import count_roundings, value_majorants
 
 LAYER = ca.conv_to_attention(jnp.array([[[1.0]], [[-2.0]], [[3.0]]]), jnp.array([5.0]))
 IMAGES = jnp.array([[[1.0], [-4.0], [2.0], [0.5]]])
@@ -27,6 +27,14 @@ def test_a_value_bound_adds_bias_and_cast_to_its_majorants():
         found = evaluate_values(*given, last, floor)
         # A few roundings of positive numbers in float64, below 1e-15 each.
         np.testing.assert_allclose(found, expected, rtol=1e-14)
+
+
+def test_features_are_those_of_a_patch():
+    """Two pixels of three channels, in a batch of five images of four tokens."""
+    layer = ca.conv_to_attention(jnp.ones((3, 3, 1)), patch_size=2)
+    grid, found = prepare(layer, jnp.ones((5, 8, 3)), None)
+    assert grid.queries == (4,)
+    assert found == count_roundings(layer, grid, 5, 6, found.unit, found.tiny)
 
 
 @pytest.mark.parametrize(

@@ -115,7 +115,8 @@ LARGEST = 1 * (1 + 2) * (1 + 4) * (1 + 0.25)  # of α, centres and the two maps,
 def test_path_parts_add_what_underflow_takes_from_scores_and_weights():
     """n_s·tiny·(Π(1 + |θ|)·(1 + |X|)·side)² of a score, (2N + 16)·tiny an axis of a weight."""
     tiny = 2.0**-40
-    roundings = Roundings(0.0, tiny, 0.0, 0.0, 0.0, 0.0, 0.0, score_terms=7.0, axes=2.0, terms=1.0)
+    # α = 0, so that γ of the scores is multiplied by zero.
+    roundings = Roundings(0.0, tiny, 0.5, 0.0, 0.0, 0.0, 0.0, score_terms=7.0, axes=2.0, terms=1.0)
     tokens = jnp.linspace(-6.0, 5.0, 6).reshape(1, 2, 3, 1)
     given = LAYER, tokens, GRID, roundings
     keys, weights, parts = jax.jit(path_parts, static_argnums=2)(*given)
