@@ -1,5 +1,6 @@
 """Fewer heads: what each layer becomes, and which layers keep more."""
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from networks.small import small_images, small_network
@@ -7,7 +8,7 @@ from networks.small import small_images, small_network
 import convattn as ca
 from convattn.cli.experiments.compress import EVEN, EXACT, accuracies, draw_compression
 from convattn.ledger.images.cifar10_slice import Images
-from convattn.networks import mixing_steps
+from convattn.networks import Convolution, mixing_steps
 from convattn.networks.compression import LayerChoices, choices_of, compress, distribute
 
 LAYER = ca.conv_to_attention([[[1.0]]])
@@ -30,6 +31,16 @@ def test_errors_fall_to_rounding_at_nine_heads(choices) -> None:
             assert energy[heads:].sum() - 1e-6 <= error <= energy[heads - 1 :].sum() + 1e-6
         assert choice.errors[-1] < 1e-6
         assert [layer.heads <= count for count, layer in enumerate(choice.layers, 1)]
+
+
+def test_a_kernel_of_zeros_has_no_error() -> None:
+    network = (Convolution(jnp.zeros((1, 2, 1, 1)), jnp.ones(1), 3, "zero"),)
+    choice = choices_of(network)["zero"]
+    assert choice.most == 2
+    assert choice.errors == (0, 0)
+    assert [layer.stride for layer in choice.layers] == [(3, 3), (3, 3)]
+    with pytest.raises(ValueError, match="two layers are named 'zero'"):
+        choices_of(network * 2)
 
 
 def test_heads_go_where_the_error_is() -> None:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from comparison import assert_equal, assert_within
 from flax import nnx
 from networks.small import CHANNELS, small_images, small_model, small_network
 
@@ -19,11 +20,14 @@ from convattn.networks import (
     AttentionRun,
     Deviation,
     FoldedRun,
+    Linear,
+    Mean,
     deviation,
     mixing_steps,
 )
 from convattn.networks.deviation import margins
 from convattn.networks.runs import covered_backend, leak_of
+from convattn.networks.step_errors import linear_error, mean_error
 
 IMAGES = small_images()
 TYPED = jnp.asarray(IMAGES, jnp.float32)
@@ -158,6 +162,27 @@ def test_the_identity_carries_large_errors_through_every_step(name) -> None:
     assert found.passed
     share = (found.difference / found.bound).max()
     assert 1e-3 < share <= 1
+
+
+def test_what_equals_its_bound_passes_and_what_is_not_finite_does_not() -> None:
+    logits, bound = np.array([[1.0, 2.0]]), np.array([[0.5, 1.0]])
+    assert Deviation(logits, logits + bound, bound, {"a": 1.0}).passed
+    assert not Deviation(logits, logits + bound, bound, {"a": 1.0, "b": 1.0001}).passed
+    assert not Deviation(logits, logits + 2 * bound, bound, {"a": 1.0}).passed
+    assert not Deviation(logits, logits, bound + np.inf, {}).passed
+
+
+def test_the_bound_of_a_linear_map_is_what_each_class_is_charged() -> None:
+    """Of five classes, three channels and two images, times 1 + 2⁻²⁰."""
+    kernel = jnp.arange(-7.0, 8).reshape(3, 5)
+    step, means = Linear(kernel, jnp.ones(5)), np.arange(1.0, 7).reshape(2, 3)
+    images = jnp.asarray(np.broadcast_to(means[:, None, None], (2, 2, 2, 3)))
+    found = deviation((Mean(), step), FoldedRun(), FoldedRun(), images)
+    assert_equal(found.logits, found.other_logits)
+    of_mean = mean_error(images, images) @ np.abs(np.asarray(kernel))
+    expected = (of_mean + linear_error(step, means, means)) * (1 + 2.0**-20)
+    assert_within(found.bound, expected, 1e-12 * expected)
+    assert_equal(found.logits, means @ np.asarray(kernel) + 1)
 
 
 def test_an_error_that_is_not_owned_up_to_is_found() -> None:

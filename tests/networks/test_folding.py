@@ -45,6 +45,17 @@ def test_in_float64_a_few_roundings_are_left() -> None:
     assert abs(Fraction(found.bias[0]) - exact) <= Fraction(share * found.magnitude[0])
 
 
+def test_the_magnitude_is_of_both_parts_of_the_bias() -> None:
+    """|β| + |m·s| with s = 3/√(0 + 4) and -5/√(12 + 4), and the kernel times s."""
+    found = fold_batch_norm(
+        KERNEL, np.array([-4.0, 8]), np.array([0.0, 12]), np.array([3.0, -5]), -ONES, 4.0
+    )
+    factor = np.array([3 / 2, -5 / 4])
+    assert found.magnitude.tolist() == [1 + 6, 1 + 10]
+    assert found.bias.tolist() == [-1 + 6, -1 + 10]
+    assert (found.kernel == KERNEL * factor).all()
+
+
 def test_the_norm_s_own_epsilon_and_statistics_are_taken() -> None:
     """Far outside the bound with any other."""
     model = small_model()

@@ -1,15 +1,19 @@
 """A network in a file: whole and unchanged, or refused."""
 
 import json
+from dataclasses import replace
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from comparison import assert_equal
 from networks.small import small_network
 
-from convattn.networks import Linear, load_network, save_network
-from convattn.networks.weights.files import read_weights
+from convattn.networks import Convolution, Linear, load_network, save_network
+from convattn.networks.network_file import network_bytes, restore_network
+from convattn.networks.steps import Mean, Relu, Residual, Scaling
+from convattn.networks.weights.files import parse_weights, read_weights
 from convattn.networks.weights.formats import WeightsRefused, write_safetensors
 
 
@@ -29,6 +33,35 @@ def test_what_is_loaded_is_what_was_saved(network, tmp_path) -> None:
     for got, wanted in zip(jax.tree.leaves(loaded), jax.tree.leaves(network), strict=True):
         assert got.dtype == wanted.dtype
         assert_equal(got, wanted)
+
+
+def test_the_text_and_the_names_of_a_file_are_these() -> None:
+    """Steps with their names, or with their kind and place; arrays below these names."""
+    kernel, bias = jnp.ones((1, 1, 1, 1)), jnp.ones(1)
+    named = Convolution(kernel, bias, 2, "stem")
+    branch = (Convolution(kernel, bias), Relu())
+    both = Residual(branch, (replace(named, name="short"),))
+    linear = Linear(jnp.ones((1, 2)), jnp.zeros(2))
+    network = (Scaling(bias, bias), named, both, Mean(), linear)
+    file = parse_weights(network_bytes(network), "net")
+    inner = [
+        {"step": "convolution", "name": "convolution.2.branch.0", "stride": 1},
+        {"step": "relu"},
+    ]
+    outer = [{"step": "convolution", "name": "short", "stride": 2}]
+    assert json.loads(file.metadata["network"]) == [
+        {"step": "scaling", "name": "scaling.0"},
+        {"step": "convolution", "name": "stem", "stride": 2},
+        {"step": "residual", "branch": inner, "shortcut": outer},
+        {"step": "mean"},
+        {"step": "linear", "name": "linear.4"},
+    ]
+    assert (file.metadata["format"], file.metadata["version"]) == ("convattn network", "1")
+    kernels = ("stem", "short", "convolution.2.branch.0", "linear.4")
+    arrays = {f"{name}.{part}" for name in kernels for part in ("kernel", "bias")}
+    assert set(file.arrays) == arrays | {"scaling.0.shift", "scaling.0.scale"}
+    loaded = restore_network(file)
+    assert [type(step).__name__ for step in loaded] == [type(step).__name__ for step in network]
 
 
 def drop_array(arrays, metadata):

@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,7 +11,16 @@ from rich.console import Console
 import convattn as ca
 from convattn.files import write_file
 from convattn.networks import Diagnosis, diagnose
+from convattn.networks.diagnosis import diagnose as module
+from convattn.networks.diagnosis.layers import LayerAttention
 from convattn.networks.weights.formats import write_npz, write_safetensors
+from convattn.operators.padding import Padding
+
+FORMS = (".2f", ".2f", "+.1f", "+.1f", ".2f")
+WIDE = {
+    name: np.zeros(tuple({8: 64, 24: 192}.get(n, n) for n in array.shape))
+    for name, array in timm_dict(1).items()
+}
 
 
 def text(table) -> str:
@@ -150,9 +160,62 @@ def test_swin_is_seen_in_one_window_and_it_is_said():
     assert found.layers[1].convolution.whole.rank == 3
 
 
+def test_what_must_be_said_of_a_layer_is_said(monkeypatch):
+    """That positions alone decide, of a layer without content; what fills its ring, of that."""
+    uniform = np.full((1, 1, 4, 4), 1 / 4)
+    seen = LayerAttention("layer 1", (2, 2), uniform, uniform[0], None)
+    monkeypatch.setattr(module, "layer_attention", lambda *given: seen)
+    layer = ca.conv_to_attention(np.ones((3, 3, 1, 1)), exact=False)
+    filled = replace(layer, padding=Padding("CIRCULAR", ((1, 1),) * 2, ((1, 1),) * 2))
+    alone = "Positions alone decide: the layer has no content scores."
+    ring = "The ring is filled with pixels (circular): attention to it is counted as elsewhere"
+    for given, patch, expected in (
+        (content_layer(), (1, 1), []),
+        (layer, (1, 1), [alone]),
+        (filled, (1, 1), [alone, ring]),
+        (replace(layer, patch_size=(2, 1)), (2, 1), [alone]),
+    ):
+        found = diagnose(given, image_size=2)
+        *notes, last = found.notes
+        assert [note[: len(ring)] for note in notes] == expected
+        assert last.startswith("Uniform attention on 2 × 2 tokens")
+        assert found.patch_size == patch
+
+
+def test_attention_by_name_is_of_one_layer_or_of_several():
+    """Arrays of four and of five axes together; with another beside them they are no attention."""
+    maps = np.full((2, 1, 2, 6, 6), 1 / 6)
+    found = diagnose({"a": maps[0], "b": maps}, image_size=(2, 3))
+    assert [layer.name for layer in found.layers] == ["a", "b layer 1", "b layer 2"]
+    assert found.notes[0].startswith("Attention without value maps")
+    assert found.patch_size is None
+    assert diagnose({"a": maps[0]}, image_size=(2, 3)).model == "the state dict"
+    with pytest.raises(ValueError, match="no state dict of a vision transformer"):
+        diagnose({"a": maps[0], "c": maps[0, 0]}, image_size=(2, 3))
+
+
+def test_a_network_is_told_by_its_notes():
+    """Its names, its heads if they are assumed, and how many images there were."""
+    (names, images_of, _) = diagnose(timm_dict(1), images(2), heads=2).notes
+    assert names == "Names: timm; LayerNorm with ε = 1e-06."
+    assert images_of == "2 images."
+    assert diagnose(timm_dict(1), images(1), heads=2).notes[1].startswith("One image: what pos")
+    found = diagnose(WIDE, images(1))
+    assert found.notes[1] == "1 heads, assumed: 64 features each."
+    assert len(found.layers[0].heads.distance) == 1
+
+
+@pytest.mark.parametrize("options", [{"image_size": 3}, {"heads": 2}])
+def test_a_swin_takes_no_size_and_no_heads(options):
+    with pytest.raises(ValueError, match="expected none for a Swin transformer"):
+        diagnose(swin_dict(TIMM, ""), **options)
+
+
 def test_tables_and_json_hold_every_head_and_layer():
     found = diagnose(timm_dict(), images(), heads=2)
     document = json.loads(json.dumps(found.as_dict(), allow_nan=False))
+    assert (document["schema"], document["model"]) == (1, "the state dict")
+    assert document["notes"] == list(found.notes)
     assert document["patch_size"] == [4, 4]
     assert [layer["layer"] for layer in document["layers"]] == [1, 2]
     head = document["layers"][1]["heads"][1]
@@ -163,7 +226,21 @@ def test_tables_and_json_hold_every_head_and_layer():
     assert head["shift"] == measures.shift[1].tolist()
     rows = text(found.head_table()).splitlines()
     assert len(rows) == 5
-    assert f"{measures.distance[1]:.2f}" in rows[4]
+    numbers = [measures.distance, measures.entropy, *measures.center.T, measures.spread]
+    told = [f"{each[1]:{form}}" for each, form in zip(numbers, FORMS, strict=True)]
+    told += [f"{measures.positions[1]:.2f}", f"{measures.one_shift[1]:.2f}"]
+    told += [f"{each:+d}" for each in measures.shift[1]]
+    told += [f"{measures.elsewhere[1]:.2f}", f"{found.layers[1].convolution.heads[1]:.2f}"]
+    assert rows[4].split() == ["2", *told]
+    assert rows[3].split()[:3] == ["layer", "2", "1"]
+    header = (
+        "layer head distance entropy center spread by position one shift shift elsewhere to conv"
+    )
+    assert rows[0].split() == header.split()
+    nearest = found.layers[1].convolution
+    counts = nearest.whole.rank, nearest.whole.limit, nearest.whole.exact, nearest.as_near.rank
+    named = f"layer 2 2 3 × 3 {nearest.relative:.3g}".split()
+    assert text(found.layer_table()).splitlines()[2].split() == [*named, *map(str, counts)]
     assert f"{found.layers[1].convolution.relative:.3g}" in text(found.layer_table())
 
 

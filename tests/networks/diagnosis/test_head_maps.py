@@ -4,9 +4,11 @@ from lab.analysis.pictures import png_pixels, svg_ids, svg_text
 
 import convattn as ca
 from convattn.networks.diagnosis import head_maps, picture
-from convattn.networks.diagnosis.picture import save_picture
+from convattn.networks.diagnosis.layers import layer_attention
+from convattn.networks.diagnosis.picture import save_picture, text_height, wrapped
 
 SIZE = (4, 6)
+WHAT = ("map", "query")
 
 
 @pytest.fixture(scope="module")
@@ -55,6 +57,59 @@ def test_a_query_outside_the_image_is_refused(layer, query):
         ca.plot_heads(layer, query, image_size=SIZE)
 
 
+def test_a_query_outside_is_told_the_pixels_of_patches():
+    layer = ca.conv_to_attention(np.ones((3, 3, 1, 1)), patch_size=2, exact=False)
+    said = r"query=\(8, 0\), but expected a row from 0 to 7 and a column from 0 to 11, in pixels$"
+    with pytest.raises(ValueError, match=said):
+        ca.plot_heads(layer, (8, 0), image_size=(8, 12))
+
+
+def test_colours_reach_to_the_largest_attention_and_no_place_is_left_over():
+    """Eight heads in two rows of six: titles, outlines and the bar, and four places are empty."""
+    maps = np.random.default_rng(0).random((8, 3, 5, 3, 5)) / 4
+    figure = ca.plot_heads(maps)
+    panels = figure.axes[:12]
+    drawn = maps[:, 1, 2]  # the middle
+    for number, axes in enumerate(panels[:8]):
+        assert (np.asarray(axes.images[0].get_array()) == drawn[number]).all()
+        norm = axes.images[0].norm
+        assert (norm.vmin, norm.vmax, norm.gamma) == (0, drawn.max(), 0.5)
+        grid, query = axes.patches
+        assert (grid.get_xy(), grid.get_width(), grid.get_height()) == ((-0.5, -0.5), 5, 3)
+        assert (query.get_xy(), query.get_width(), query.get_height()) == ((1.5, 0.5), 1, 1)
+        assert [grid.get_gid(), query.get_gid()] == [f"head{number + 1}-{x}" for x in WHAT]
+    assert not any(axes.axison for axes in panels)
+    assert [len(axes.images) for axes in panels] == [1] * 8 + [0] * 4
+    assert len(figure.axes) == 13
+    width, height = figure.get_size_inches()
+    bare = height - text_height(wrapped(head_maps.CAPTION, width - 0.2, 8), 8.0)
+    assert width == pytest.approx(1.5 * 6 + 0.9, rel=1e-12)
+    assert bare == pytest.approx(2 * (1.5 * 3 / 5 + 0.25), rel=1e-12)
+
+
+def test_attention_to_nothing_has_a_scale_of_colours():
+    maps = np.zeros((1, 2, 2, 2, 2))
+    assert ca.plot_heads(maps).axes[0].images[0].norm.vmax == 1e-12
+
+
+@pytest.mark.parametrize("shape", [(2, 3, 4, 3), (2, 3, 4, 3, 5), (0, 3, 4, 3, 4), (2, 0, 4, 0, 4)])
+def test_maps_of_another_shape_are_refused(shape):
+    with pytest.raises(ValueError, match="but expected an AttentionLayer or attention"):
+        ca.plot_heads(np.zeros(shape))
+
+
+def test_attention_is_averaged_over_images(layer):
+    """Of a layer with content; what goes to the ring is not shown."""
+    from networks.diagnosis.test_layers import content_layer
+
+    pixels = np.random.default_rng(0).normal(size=(3, 4, 5, 3))
+    mean = layer_attention(content_layer(), pixels, None).attention.mean(axis=0)
+    figure = ca.plot_heads(content_layer(), (1, 2), images=pixels)
+    for head, axes in enumerate(figure.axes[:2]):
+        drawn = np.asarray(axes.images[0].get_array())
+        assert (drawn == mean[head, 7].reshape(4, 5)).all()
+
+
 def test_other_things_are_refused(layer):
     with pytest.raises(ValueError, match="but expected an AttentionLayer or attention"):
         ca.plot_heads(np.zeros((2, 3, 4, 4, 3)))
@@ -68,4 +123,6 @@ def test_without_matplotlib_it_says_how_to_install_it(layer, monkeypatch):
     monkeypatch.setattr(picture, "find_spec", lambda name: None)
     with pytest.raises(ValueError, match="convattn\\[plot\\]"):
         ca.plot_heads(layer, image_size=SIZE)
+    with pytest.raises(ValueError, match="convattn\\[plot\\]"):
+        ca.plot_heads(layer)  # before anything else is looked at
     assert head_maps.require_matplotlib is picture.require_matplotlib

@@ -9,6 +9,7 @@ from torch_packages import torch_package
 
 import convattn as ca
 from convattn.encodings import BiasEncoding
+from convattn.networks.diagnosis import layers
 from convattn.networks.diagnosis.layers import (
     array_layers,
     layer_attention,
@@ -68,17 +69,30 @@ def test_content_is_that_of_each_image_and_of_the_mean_image():
     assert np.abs(found.attention.mean(axis=0) - found.at_mean).max() > 0.01
 
 
+def test_the_attention_of_one_image_is_that_of_the_mean_image():
+    layer, images = content_layer(), np.random.default_rng(3).normal(size=(2, *SIZE, 3))
+    found = layer_attention(layer, images[:1], None)
+    assert_equal(found.at_mean, found.attention[0])
+    both = layer_attention(layer, images, None)
+    assert_equal(both.attention[:1], found.attention)
+    assert np.abs(both.at_mean - both.attention[0]).max() > 0.01
+    same = layer_attention(layer, images[[0, 0]], None)
+    assert_within(same.at_mean, found.at_mean, 1e-12)
+
+
 def test_a_layer_without_images_needs_their_size_or_them():
     layer = ca.conv_to_attention(np.ones((3, 3, 1, 1)))
-    with pytest.raises(ValueError, match=r"but expected images or image_size \(in pixels\)"):
+    with pytest.raises(ValueError, match=r"but expected images or image_size \(in pixels\)$"):
         layer_attention(layer, None, None)
     with pytest.raises(ValueError, match="but expected 1 channels"):
         layer_attention(layer, np.zeros((2, 3, 8, 8)), None)  # the channels first
     empty = replace(layer, encoding=layer.encoding.take_heads([]), output=layer.output[:0])
     with pytest.raises(ValueError, match=r"0 heads .* has no heads"):
         layer_attention(empty, None, SIZE)
-    with pytest.raises(ValueError, match="given no images, but expected images"):
+    with pytest.raises(ValueError, match=r"given no images, but expected images$"):
         layer_attention(content_layer(), None, SIZE)
+    with pytest.raises(ValueError, match=r"images.shape=\(0, 5, 6, 3\), but expected at least one"):
+        layer_attention(content_layer(), np.zeros((0, *SIZE, 3)), None)
     with pytest.raises(ValueError, match="a layer of sequences"):
         layer_attention(ca.conv_to_attention(np.ones((3, 1, 1))), None, SIZE)
 
@@ -95,6 +109,32 @@ def test_arrays_are_layers_by_name_or_along_the_first_axis():
     found = [*array_layers({"a": maps[0], "b": maps}, (2, 3))]
     assert [layer.name for layer in found] == ["a", *(f"b layer {i}" for i in range(1, 5))]
     assert all(layer.grid == (2, 3) for layer in found)
+
+
+@pytest.mark.parametrize("shape", [(1, 2, 0, 9), (1, 2, 9, 0), (1, 0, 9, 9), (0, 2, 9, 9)])
+@pytest.mark.parametrize("layers", [(), (3,)], ids=["one", "several"])
+def test_arrays_with_an_empty_axis_are_refused(shape, layers):
+    with pytest.raises(ValueError, match="with no empty axis"):
+        next(array_layers({"": np.zeros((*layers, *shape))}, None))
+    assert not [*array_layers({"": np.zeros((0, 1, 2, 9, 9))}, None)]
+
+
+def test_other_tokens_are_two_at_most():
+    """Of 12 keys no square is left by fewer than three others; with the sides they are known."""
+    uniform = np.full((1, 2, 12, 12), 1 / 12)
+    with pytest.raises(ValueError, match="12 keys, which are no square of tokens with up"):
+        next(array_layers({"": uniform}, None))
+    (found,) = array_layers({"": uniform}, (3, 3))
+    assert found.grid == (3, 3)
+
+
+def test_room_is_that_of_sixteen_times_the_model_or_of_many_numbers():
+    layers.require_room(2**25, 1, "it")
+    layers.require_room(16 * 2**22, 2**22, "it")
+    with pytest.raises(ValueError, match=r"^it has 33,554,433 numbers, but expected at most 33,55"):
+        layers.require_room(2**25 + 1, 1, "it")
+    with pytest.raises(ValueError, match=r"at most 67,108,864 of a model of 4,194,304;"):
+        layers.require_room(2**26 + 1, 2**22, "it")
 
 
 @pytest.mark.parametrize(
@@ -146,6 +186,33 @@ def test_a_swin_layer_is_seen_by_its_table_alone(names):
     assert_within(second.attention[0, 1], weights, 1e-12)
 
 
+def test_what_a_swin_layer_would_take_is_compared_with_all_that_the_file_holds(monkeypatch):
+    arrays, asked = swin_dict(TIMM, ""), []
+    monkeypatch.setattr(layers, "require_room", lambda *given: asked.append(given))
+    swin_layers(WeightsFile("net", arrays, {}))
+    held = sum(array.size for array in arrays.values())
+    (first, second) = (f"layers.{number}.blocks.0.attn" for number in (0, 1))
+    assert asked == [
+        (2 * 3**4, held, f"the attention of {first}"),
+        (2 * 4**2, held, f"the maps of {first}"),
+        (3 * 3**4, held, f"the attention of {second}"),
+        (3 * 6**2, held, f"the maps of {second}"),
+    ]
+
+
+def test_what_else_a_swin_layer_holds_is_not_read():
+    """Queries, keys, biases and the index of positions."""
+    arrays = swin_dict(TIMM, "")
+    expected = swin_layers(WeightsFile("net", arrays, {}))
+    more = {"qkv.bias": 12, "proj.bias": 4, "relative_position_index": 9}
+    named = {f"layers.0.blocks.0.attn.{name}": np.ones(size) for name, size in more.items()}
+    found = swin_layers(WeightsFile("net", arrays | named | {"norm.weight": np.ones(4)}, {}))
+    for one, two in zip(found, expected, strict=True):
+        assert_equal(one.attention, two.attention)
+        assert_equal(one.at_mean, two.at_mean)
+        assert one.name == two.name
+
+
 def test_what_a_swin_layer_lacks_is_listed():
     arrays = swin_dict(TIMM, "")
     del arrays["layers.0.blocks.0.attn.proj.weight"]
@@ -159,6 +226,10 @@ def test_what_a_swin_layer_lacks_is_listed():
         "relative_position_bias_table has shape (24, 3), expected ((2w - 1)², heads)",
     ):
         assert part in str(caught.value)
+    arrays = swin_dict(TIMM, "")
+    arrays["layers.0.blocks.0.attn.relative_position_bias_table"] = np.zeros(1)
+    with pytest.raises(ValueError, match=r"has shape \(1,\), expected \(\(2w - 1\)², heads\)"):
+        swin_layers(WeightsFile("net", arrays, {}))
     arrays = swin_dict(TIMM, "")
     arrays["layers.0.blocks.0.attn.qkv.weight"] = np.zeros((8, 4))
     with pytest.raises(ValueError, match=r"have shapes \(8, 4\) and \(4, 4\)"):

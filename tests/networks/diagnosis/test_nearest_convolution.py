@@ -1,3 +1,5 @@
+import math
+
 import numpy as np
 import pytest
 from comparison import assert_within
@@ -35,9 +37,10 @@ NINE = [(row, column) for row in (-1, 0, 1) for column in (-1, 0, 1)]
         [[1, 0, -1], [2, 0, -2], [1, 0, -1]],
         [[1, 2, 1], [2, 4, 2], [1, 2, 1]],
         np.random.default_rng(0).integers(-3, 4, (3, 3, 2, 3)),
+        np.array([[1, 0, -1], [2, 0, -2], [1, 0, -1]]) / 2.0**10,
         np.zeros((3, 3)),
     ],
-    ids=["sobel", "blur", "general", "zero"],
+    ids=["sobel", "blur", "general", "small", "zero"],
 )
 def test_one_hot_heads_are_a_convolution_and_take_what_heads_of_says(kernel):
     kernel = np.asarray(kernel, float).reshape(3, 3, *np.shape(kernel)[2:] or (1, 1))
@@ -51,6 +54,45 @@ def test_one_hot_heads_are_a_convolution_and_take_what_heads_of_says(kernel):
             expected.limit,
             expected.exact,
         )
+
+
+def test_a_kernel_as_near_has_the_least_rank_within_the_distance():
+    """On one row of four tokens the tap 0 joins 4 pairs and the tap 1 three, by maps of size 1.
+
+    The third head looks two to the right in 2 pairs, by a map of size w; so |L - C|² = 2 w².
+    """
+    eye, right, far = (np.eye(4, k=k).reshape(1, 4, 1, 4) for k in (0, 1, 2))
+    attention = np.stack([eye, right, far])
+    for weight, rank in ((1.0, 2), (1.5, 1), (2.5, 0)):  # of 3 and of 3 + 4
+        maps = np.zeros((3, 1, 3))
+        maps[range(3), 0, range(3)] = 1.0, 1.0, weight
+        found = nearest_convolution(attention, maps, (1, 3))
+        assert found.whole.rank == 2
+        assert found.as_near.rank == rank
+        size = math.sqrt(4 + 3 + 2 * weight**2)
+        assert_within(found.relative, math.sqrt(2) * weight / size, CLOSE)
+        assert_within(found.norms, [[0, 1, 1]], CLOSE)
+        assert_within(found.taps, [[[0, 1, 0]], [[0, 0, 1]], [[0, 0, 0]]], CLOSE)
+        assert_within(found.heads, [0, 0, 1], CLOSE)
+
+
+def test_maps_are_taken_in_parts_of_so_many_numbers(monkeypatch):
+    """Of two heads with three columns 20 numbers are three rows; at least one row, of any width."""
+    maps = np.random.default_rng(0).normal(size=(2, 7, 3))
+    expected = np.einsum("gio,hio->gh", maps, maps)
+    seen, qr = [], np.linalg.qr
+    spy = lambda part, mode: seen.append(part.shape) or qr(part, mode=mode)  # noqa: E731
+    monkeypatch.setattr(np.linalg, "qr", spy)
+    for most, shapes in (
+        (20, [(9, 2), (2 + 9, 2), (2 + 3, 2)]),
+        (1, [(3, 2), *[(2 + 3, 2)] * 6]),
+        (2**26, [(21, 2)]),
+    ):
+        seen.clear()
+        monkeypatch.setattr(module, "MAPS_AT_ONCE", most)
+        factor = triangular_factor(maps)
+        assert seen == shapes
+        assert_within(factor.T @ factor, expected, CLOSE)
 
 
 def random_layer(seed: int, heads: int) -> tuple[np.ndarray, np.ndarray]:

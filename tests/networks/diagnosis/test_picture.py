@@ -1,7 +1,15 @@
 import pytest
 
 from convattn.networks.diagnosis import picture
-from convattn.networks.diagnosis.picture import new_figure, picture_bytes, save_picture
+from convattn.networks.diagnosis.picture import (
+    head_color,
+    new_figure,
+    panels_of,
+    picture_bytes,
+    save_picture,
+    text_height,
+    wrapped,
+)
 
 
 def drawn():
@@ -44,6 +52,58 @@ def test_a_long_title_and_caption_lie_within_the_picture() -> None:
         assert 0 <= box.y0 < box.y1 <= height, text
     assert figure.texts[0].get_text().replace("\n", "").count("a-name") == 20
     assert height / figure.dpi > 2
+
+
+def test_panels_are_arranged_once_before_all_formats(monkeypatch) -> None:
+    """As matplotlib does when it draws."""
+    figures = [new_figure(3, 2, title="some words"), new_figure(3, 2, title="some words")]
+    for figure in figures:
+        figure.add_subplot().set_ylabel("a label")
+    start = figures[0].axes[0].get_position().bounds
+    figures[0].draw_without_rendering()
+    monkeypatch.setattr(picture, "picture_bytes", lambda *given: b"")
+    picture.picture_files(figures[1], "name")
+    first, second = (figure.axes[0].get_position().bounds for figure in figures)
+    assert first == second != start
+
+
+def test_text_takes_a_quarter_more_than_its_lines_and_eight_points() -> None:
+    assert text_height("", 9.0) == 0
+    assert text_height("one", 9.0) == (1.25 * 9 + 8) / 72
+    assert text_height("one\ntwo", 8.0) == (2 * 1.25 * 8 + 8) / 72
+    figure = new_figure(3, 2, title="one", caption="one")
+    heights = text_height("one", 9.0) + text_height("one", 8.0)
+    assert figure.get_size_inches().tolist() == [3, 2 + heights]
+
+
+def test_a_line_has_as_many_letters_as_fit_beside_the_margin() -> None:
+    """72·(2 - 0.2) points of 0.64 · 9 and 0.64 · 8 each; one where none fits."""
+    figure = new_figure(2, 1, title="a" * 60, caption="b" * 60)
+    title, caption = (text.get_text().split("\n") for text in figure.texts)
+    assert [len(line) for line in title] == [22, 22, 16]
+    assert [len(line) for line in caption] == [25, 25, 10]
+    assert wrapped("ab", 0.01, 10) == "a\nb"
+    assert wrapped("on-the way\n\nout", 1, 10) == "on-the way\n\nout"
+
+
+def test_heads_have_ten_strong_colours_and_then_their_light_ones() -> None:
+    import matplotlib
+
+    colours = matplotlib.colormaps["tab20"].colors
+    shown = [head_color(number)[:3] for number in range(1, 24)]
+    order = [*range(0, 20, 2), *range(1, 20, 2), 0, 2, 4]
+    assert shown == [colours[place] for place in order]
+
+
+@pytest.mark.parametrize(("count", "rows", "columns"), [(1, 1, 1), (3, 1, 3), (5, 2, 3)])
+def test_panels_are_at_most_three_in_a_row(count, rows, columns) -> None:
+    figure, panels = panels_of(count, 3, 2, title="", caption="", sharex=True)
+    assert figure.get_size_inches().tolist() == [max(3 * columns, 4), 2 * rows]
+    assert len(panels) == count
+    assert len(figure.axes) == rows * columns
+    assert [axes.axison for axes in figure.axes] == [n < count for n in range(rows * columns)]
+    ticks = [axes.xaxis.get_tick_params()["labelbottom"] for axes in panels]
+    assert ticks == [n >= count - columns for n in range(count)]
 
 
 def test_a_dollar_in_the_name_of_a_run_is_no_formula() -> None:

@@ -37,6 +37,27 @@ def test_a_prefix_may_be_any_or_none():
         assert_equal(found.blocks[1]["key.weight"], read(arrays).blocks[1]["key.weight"])
 
 
+def test_what_hugging_face_s_files_lack_is_called_as_there():
+    arrays = hugging_face(timm_dict(1))
+    del arrays["vit.encoder.layer.0.intermediate.dense.weight"]
+    del arrays["vit.encoder.layer.0.intermediate.dense.bias"]
+    with pytest.raises(ValueError, match=r"0\.intermediate\.dense\.weight is missing"):
+        read(arrays)
+
+
+def test_a_table_for_all_blocks_has_any_number_of_rows_and_says_the_heads():
+    """Also where no block has one of its own."""
+    name = "rel_pos_bias.relative_position_bias_table"
+    plain = {key: part for key, part in timm_dict(2, beit=True).items() if "table" not in key}
+    table = np.random.default_rng(0).normal(size=(18, 4))
+    found = read({**plain, name: table}, None)
+    assert (found.heads, found.assumed) == (4, False)
+    assert_equal(found.table, table)
+    assert all("table" not in block for block in found.blocks)
+    with pytest.raises(ValueError, match="heads=2, but expected 4, the columns of the table"):
+        read({**plain, name: table}, 2)
+
+
 def test_every_problem_is_in_one_message():
     arrays = timm_dict(beit=True)
     arrays["blocks.1.mlp.fc3.weight"] = arrays.pop("blocks.1.mlp.fc2.weight")

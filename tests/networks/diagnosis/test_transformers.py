@@ -1,5 +1,6 @@
 """The forward pass against timm and transformers where they are installed, and by hand."""
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +12,12 @@ from torch_packages import torch_package
 
 from convattn.networks.diagnosis import transformers
 from convattn.networks.diagnosis.state_dicts import VisionTransformer, read_transformer
-from convattn.networks.diagnosis.transformers import attention_layers, head_maps, token_grid
+from convattn.networks.diagnosis.transformers import (
+    attention_layers,
+    block_output,
+    head_maps,
+    token_grid,
+)
 from convattn.networks.weights.files import WeightsFile
 
 CLOSE = 1e-10  # of numbers up to one, in float64: some 10⁵ roundings
@@ -170,6 +176,129 @@ def test_the_maps_of_a_head_are_what_it_adds_to_the_tokens():
 def test_images_of_another_size_are_refused(options, size, said):
     with pytest.raises(ValueError, match=said):
         token_grid(read(timm_dict(**options)), size)
+
+
+def without_positions(**options: Any) -> VisionTransformer:
+    return replace(read(timm_dict(**options)), positions=None)
+
+
+def test_the_grid_without_a_size_is_a_square_of_positions_or_of_the_table():
+    """Positions with or without those of other tokens; a table of (2w - 1)² rows and three."""
+    model = without_positions()
+    for count, sides in ((9, (3, 3)), (10, (3, 3)), (16, (4, 4)), (17, (4, 4))):
+        assert token_grid(replace(model, positions=np.zeros((count, 8))), None) == sides
+    table = np.zeros((7 * 7 + 3, 2))
+    assert token_grid(replace(model, table=table), None) == (4, 4)
+    assert token_grid(replace(model, table=table), (16, 16)) == (4, 4)
+    (block, *rest) = model.blocks
+    of_block = replace(model, blocks=({**block, "table": table}, *rest))
+    assert token_grid(of_block, None) == (4, 4)
+    assert token_grid(read(timm_dict()), PIXELS) == SIDES
+    assert token_grid(read(timm_dict(1, beit=True)), PIXELS) == SIDES
+    assert token_grid(model, (20, 8)) == (5, 2)
+
+
+@pytest.mark.parametrize(
+    ("changed", "size", "said"),
+    [
+        ({}, None, "no image size: 0 patches in 0 × 0, but the model has neither positions nor"),
+        ({"table": np.zeros((3, 2))}, None, "0 patches in 0 × 0, but patches of 4 × 4 do not div"),
+        ({"table": np.zeros((12, 2))}, (8, 12), "6 patches in 2 × 3, but the model has a table of"),
+        ({}, (0, 4), "0 × 4 pixels: 0 patches in 0 × 1, but patches of 4 × 4 do not divide it"),
+        ({"positions": np.zeros((8, 8))}, (8, 12), "positions for 8 tokens, 1 of them not patches"),
+        (
+            {"table": np.zeros((18, 2)), "prefix": np.zeros((2, 8))},
+            (8, 12),
+            "a table of 15 relative positions",
+        ),
+    ],
+)
+def test_a_grid_that_the_parameters_do_not_have_is_refused(changed, size, said):
+    with pytest.raises(ValueError, match=said):
+        token_grid(replace(without_positions(), **changed), size)
+
+
+@pytest.mark.usefixtures("unchecked")
+@pytest.mark.parametrize("shape", [(), (3,), (2, 3), (2, 3, 8), (1, 3, 8, 12, 3), (0, 8, 12, 3)])
+def test_images_of_another_shape_are_refused_without_a_remedy(shape):
+    with pytest.raises(ValueError, match=r"expected \[images, height, width, 3\]$"):
+        next(attention_layers(read(timm_dict()), np.zeros(shape)))
+
+
+@pytest.mark.parametrize("channels", [2, 4])
+def test_images_of_other_channels_are_refused(channels):
+    with pytest.raises(ValueError, match=r"expected \[images, height, width, 3\]$"):
+        next(attention_layers(read(timm_dict()), np.zeros((1, *PIXELS, channels))))
+
+
+def test_a_block_adds_the_attention_and_then_the_mlp():
+    """One token by hand, in which each part, its bias and its scale count."""
+    arrays = timm_dict(1, beit=True)
+    model, b = read(arrays), {name[9:]: array for name, array in arrays.items()}
+    rng = np.random.default_rng(5)
+    tokens, seen = rng.normal(size=(2, 7, 8)), rng.random((2, 2, 7, 7))
+    found = block_output(model, model.blocks[0], tokens, seen)
+
+    def normal(x: np.ndarray, part: str) -> np.ndarray:
+        x = (x - x.mean()) / math.sqrt(x.var() + 1e-6)
+        return x * b[f"{part}.weight"] + b[f"{part}.bias"]
+
+    values = [b["attn.qkv.weight"][16:] @ normal(x, "norm1") + b["attn.v_bias"] for x in tokens[1]]
+    joined = [sum(seen[1, i // 4, 3, k] * values[k][i] for k in range(7)) for i in range(8)]
+    token = b["attn.proj.weight"] @ np.array(joined) + b["attn.proj.bias"]
+    token = tokens[1, 3] + b["gamma_1"] * token
+    hidden = b["mlp.fc1.weight"] @ normal(token, "norm2") + b["mlp.fc1.bias"]
+    hidden = np.array([x * (1 + math.erf(x / math.sqrt(2))) / 2 for x in hidden])
+    token = token + b["gamma_2"] * (b["mlp.fc2.weight"] @ hidden + b["mlp.fc2.bias"])
+    assert_within(found[1, 3], token, CLOSE)
+    plain = {name: array for name, array in model.blocks[0].items() if "scale" not in name}
+    ones = plain | {"scale1": np.ones(8), "scale2": np.ones(8)}
+    assert_equal(block_output(model, plain, tokens, seen), block_output(model, ones, tokens, seen))
+    assert_equal(head_maps(plain, 2), head_maps(ones, 2))
+
+
+def test_positions_are_added_before_or_behind_the_other_tokens():
+    """Those of the patches alone, and those of all tokens with zeros for the class."""
+    whole = read(timm_dict())
+    positions = whole.positions.copy()
+    positions[0] = 0
+    patches = replace(whole, positions=positions[1:])
+    behind = replace(whole, positions=positions)
+    none = replace(whole, positions=None)
+    for one, two, three in zip(*(maps(m, images()) for m in (patches, behind, none)), strict=True):
+        assert_equal(one, two)
+        assert np.abs(one - three).max() > 1e-3
+    bare = replace(whole, prefix=np.zeros((0, 8)), positions=positions[1:])
+    twice = replace(bare, positions=None, patch_bias=bare.patch_bias + 1.0)
+    ones = replace(bare, positions=np.ones((6, 8)))
+    for one, two in zip(maps(twice, images()), maps(ones, images()), strict=True):
+        assert_within(one, two, CLOSE)  # once, not again with the other tokens
+
+
+def test_a_layer_of_one_image_is_seen_at_that_image():
+    model = read(timm_dict())
+    (first, second) = attention_layers(model, images(1))
+    assert_equal(first.at_mean, first.attention[0])
+    assert_equal(second.at_mean, second.attention[0])
+    assert [first.name, second.name, first.grid] == ["layer 1", "layer 2", SIDES]
+
+
+@pytest.mark.parametrize(
+    ("what", "numbers"),
+    [
+        ("the attention of a layer", 2 * (6 + 1) ** 2),
+        ("an image", 6 * 3 * 4 * 4),
+        ("the linear map of all heads of a layer", 2 * 8**2),
+    ],
+)
+def test_what_a_network_would_take_is_compared_with_all_that_it_holds(monkeypatch, what, numbers):
+    """The first refused as soon as it is more than is allowed."""
+    model, asked = read(timm_dict(1, beit=True)), []
+    positions = replace(model, positions=np.zeros((7, 8)), table=np.zeros((18, 2)))
+    monkeypatch.setattr(transformers, "require_room", lambda *given: asked.append(given))
+    assert token_grid(positions, PIXELS) == SIDES
+    arrays = [model.patch, np.zeros((7, 8)), np.zeros((18, 2)), *model.blocks[0].values()]
+    assert (numbers, sum(array.size for array in arrays), what) in asked
 
 
 def test_channels_first_are_refused_with_the_remedy():

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from convattn.networks.weights.convolution_layout import find_convolution
+from convattn.networks.weights.convolution_layout import arrange, find_convolution
 from convattn.networks.weights.files import WeightsFile
 from convattn.networks.weights.formats import WeightsRefused
 
@@ -15,6 +15,11 @@ OIHW, BIAS = np.einsum("hwio->oihw", KERNEL), np.arange(OUT, dtype=np.float32)
 def file(metadata=None, **arrays) -> WeightsFile:
     named = {name.replace("__", ".").replace("_S_", "/"): a for name, a in arrays.items()}
     return WeightsFile("net", named, metadata or {})
+
+
+ORDERS_OF_IMAGES = (
+    r"--layout hwio for \[K, K, in, out\] .Flax, Keras. or --layout oihw for \[out, in, K, K\] "
+)
 
 
 def keras(kernel: np.ndarray, head: str) -> WeightsFile:
@@ -47,6 +52,17 @@ def test_the_kernel_and_its_bias_are_found(given, layer, options):
     assert found.bias_name in given.arrays
 
 
+def test_a_kernel_of_one_axis_is_found_alone_and_among_matrices():
+    """PyTorch's `[out, in, K]`; what has two axes is no kernel."""
+    kernel = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
+    for more in ({}, {"fc__matrix": OIHW[0, 0]}):
+        found = find_convolution(file(conv__weight=kernel, **more))
+        np.testing.assert_array_equal(found.kernel, kernel.transpose(2, 1, 0), strict=True)
+        np.testing.assert_array_equal(arrange(found.kernel, "oihw"), kernel, strict=True)
+        assert (found.kernel_name, found.bias_name) == ("conv.weight", None)
+    assert (found.layout, found.told_by) == ("oihw", "told from the name 'weight'")
+
+
 def test_the_name_of_a_npy_file_tells_its_layout():
     alone = WeightsFile("x.npy", {"": OIHW}, {})
     assert find_convolution(alone, stem="conv1.weight").layout == "oihw"
@@ -58,11 +74,16 @@ def test_the_name_of_a_npy_file_tells_its_layout():
 @pytest.mark.parametrize(
     ("given", "layer", "options", "message"),
     [
-        (file(conv=KERNEL), "conv", {}, r"--layout hwio for \[K, K, in, out\] .*--layout oihw"),
+        (file(conv=KERNEL), "conv", {}, ORDERS_OF_IMAGES),
         (file(conv=KERNEL[0]), "conv", {}, r"hwio for \[K, in, out\] .* \[out, in, K\]"),
         (file(conv=KERNEL), "conv", {"layout": "nchw"}, "layout='nchw', but expected auto, hwio"),
         (file(conv__weight=OIHW), "cnov", {}, "no layer 'cnov'.*did you mean 'conv.weight'"),
-        (file(fc__weight=np.ones((3, 4))), "fc", {}, r"shape \(3, 4\).*a dense layer"),
+        (
+            file(fc__weight=np.ones((3, 4))),
+            "fc",
+            {},
+            r"net: 'fc.weight' has shape \(3, 4\), but",
+        ),
         (file(c__weight=np.ones((1,) * 5)), "c", {}, "has 4 axes .images. or 3"),
         (file(c__weight=np.ones((1, 0, 3))), "c", {}, "none of them empty"),
         (file(a__weight=OIHW, b__weight=OIHW), None, {}, "several kernels; name the layer"),

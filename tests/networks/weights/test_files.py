@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from convattn.networks.weights.files import WeightsFile, parse_weights, read_weights
+from convattn.networks.weights.files import WeightsFile, parse_weights, read_weights, refuse
 from convattn.networks.weights.formats import WeightsRefused, write_npz, write_safetensors
 
 DTYPES = ("float64", "float32", "float16", "bfloat16", "int64", "int8", "uint16")
@@ -89,6 +89,9 @@ REFUSED = {
     "pickle": (PICKLE, "is a pickle, and reading one runs the program"),
     "old torch": (pickle.dumps(119547037146038801333356, protocol=2), "is a pickle"),
     "torch checkpoint": (CHECKPOINT, r"PyTorch checkpoint.*weights_only=True"),
+    "pickled list": (pickle.dumps([], protocol=0), "is a pickle"),
+    "pickled dictionary": (pickle.dumps({}, protocol=0), "is a pickle"),
+    "pickled instance": (b"cimport", "is a pickle"),
     "keras": (b"\x89HDF\r\n\x1a\n", "HDF5"),
     "git lfs": (b"version https://git-lfs.github.com/spec/v1", "git lfs pull"),
     "npy of objects": (npy(np.array([{}]), allow_pickle=True), "holds pickled objects"),
@@ -186,6 +189,7 @@ NUMBERS = {
     "bfloat16 that numpy.save flattened": (np.ones(1, "V2"), "what NumPy makes of bfloat16"),
     "NaN": (np.array([1, np.nan]), r"1 non-finite entries, the first at index \(1,\)"),
     "infinity": (np.array([[1, 2], [-np.inf, 0]], np.float16), r"first at index \(1, 0\)"),
+    "the first of several": (np.array([[1, 2], [np.nan, 0], [0, np.nan]]), r"2 .* \(1, 0\)"),
     "bfloat16 NaN": (np.asarray(jnp.array([jnp.nan], "bfloat16")), "1 non-finite"),
 }
 
@@ -198,6 +202,18 @@ def test_what_are_no_finite_real_numbers_is_refused_when_it_is_asked_for(array, 
         file["x"]
 
 
+def test_problems_are_listed_up_to_a_length():
+    """Each cut at 200 characters, and all together at 3000, which is said where it is done."""
+    problems = ["p" * 300] * 14 + ["q" * 172]  # with two characters between, 3000
+    with pytest.raises(WeightsRefused) as caught:
+        refuse(problems, "net")
+    assert str(caught.value) == "net: " + "; ".join(["p" * 200] * 14 + ["q" * 172])
+    with pytest.raises(WeightsRefused, match=r"net: p.*q… \(15 problems\)$") as caught:
+        refuse([*problems[:-1], "q" * 173], "net")
+    assert len(str(caught.value)) == len("net: … (15 problems)") + 3000
+    refuse([], "net")
+
+
 def test_a_missing_name_is_answered_with_those_that_are_there():
     file = WeightsFile("net", {"stem.conv.weight": np.ones((2, 3)), "head": np.ones(4)}, {})
     with pytest.raises(WeightsRefused, match=r"no array 'stem.cnv.weight'; did you mean") as caught:
@@ -208,6 +224,8 @@ def test_a_missing_name_is_answered_with_those_that_are_there():
     many = WeightsFile("net", {f"layer{i}": np.ones(1) for i in range(25)}, {})
     with pytest.raises(WeightsRefused, match="and 5 more"):
         many["x"]
+    all_of_them = WeightsFile("net", {f"layer{i}": np.ones(1) for i in range(20)}, {}).listing()
+    assert all_of_them.endswith("'layer19' (1,)")
     with pytest.raises(WeightsRefused, match="holds no arrays at all"):
         WeightsFile("net", {}, {})["x"]
 

@@ -12,7 +12,11 @@ from flax import nnx
 import convattn as ca
 from convattn.encodings.layer import ContentScores
 from convattn.networks.weights.files import parse_weights
-from convattn.networks.weights.fixed_size import FixedSizeAttention, at_image_size
+from convattn.networks.weights.fixed_size import (
+    FixedSizeAttention,
+    at_image_size,
+    smallest_image,
+)
 from convattn.networks.weights.flax_layout import (
     BiasedAttention,
     apply_flax,
@@ -23,6 +27,7 @@ from convattn.networks.weights.formats import WeightsRefused, write_safetensors
 from convattn.networks.weights.torch_layout import (
     apply_formula,
     apply_torch,
+    multihead_attention,
     pack_torch,
 )
 from convattn.networks.weights.verification import reference
@@ -124,6 +129,78 @@ def test_the_flax_module_is_one_of_flax_and_its_bias_is_trained():
     assert_equal(module.attention_fn.bias[...], fixed.scores)
 
 
+@pytest.mark.parametrize(
+    ("kernel", "patch", "stride", "dilation", "sides"),
+    [
+        ((3, 5), (1, 1), (1, 1), (1, 1), (3, 5)),
+        ((3, 3), (1, 1), (1, 1), (1, 1), (3, 4)),  # different ones
+        ((3, 3), (2, 3), (1, 1), (3, 2), (8, 9)),  # 2·3 + 2 and 2·2 + 3, up to multiples
+        ((3, 2), (1, 2), (3, 5), (1, 1), (5, 6)),  # 2 + 3 and 1 + 5
+        ((3,), (4,), (1,), (1,), (8,)),
+        ((4,), (1,), (1,), (2,), (7,)),
+    ],
+)
+def test_the_smallest_image_has_a_pixel_for_every_tap(kernel, patch, stride, dilation, sides):
+    assert smallest_image(kernel, patch, stride, dilation) == sides
+
+
+@pytest.mark.parametrize(("sizes", "first"), [((1, 2), 1), ((2, 2), 2), ((2, 1), None)])
+def test_a_missing_map_is_the_narrower_identity(sizes, first):
+    """In front where it is as wide as the token, also if that is as wide as the result."""
+    fixed = at_image_size(ca.conv_to_attention(np.ones((1, *sizes)), exact=False), (2,))
+    identity, other = (fixed.value, fixed.output) if first else (fixed.output, fixed.value)
+    assert_equal(identity[0], np.eye(min(sizes)))
+    assert_equal(other[0], np.ones(sizes))
+
+
+def test_the_formula_is_that_of_queries_keys_and_values():
+    """Two heads of two features; queries and keys differ, and so do all blocks of the weights."""
+    rng = np.random.default_rng(0)
+    query, key, value = (rng.normal(size=(2, n, 4)) for n in (3, 5, 5))
+    shapes = {"in_proj_weight": (12, 4), "in_proj_bias": (12,), "out_proj.weight": (4, 4)}
+    arrays = {name: rng.normal(size=s) for name, s in (shapes | {"out_proj.bias": (4,)}).items()}
+    mask = rng.normal(size=(2, 3, 5))
+    found = multihead_attention(query, key, value, arrays, mask)
+    weight, bias = arrays["in_proj_weight"], arrays["in_proj_bias"]
+    heads = []
+    for head in range(2):
+        parts = [slice(4 * block + 2 * head, 4 * block + 2 * head + 2) for block in range(3)]
+        q, k, v = (
+            tokens[1] @ weight[part].T + bias[part]
+            for tokens, part in zip((query, key, value), parts, strict=True)
+        )
+        raised = np.exp(q @ k.T / np.sqrt(2) + mask[head])
+        heads.append(raised / raised.sum(axis=1, keepdims=True) @ v)
+    joined = np.concatenate(heads, axis=1)
+    expected = joined @ arrays["out_proj.weight"].T + arrays["out_proj.bias"]
+    assert_within(found[1], expected, 1e-12)  # of numbers of some tens, in float64
+
+
+def test_every_array_of_torch_has_its_shape():
+    """Of 3 heads, 4 queries and 6 keys; heads of one feature and results of two, so E = 3."""
+    layer = ca.conv_to_attention(np.ones((2, 1, 2), np.float32), np.ones(2, np.float32))
+    arrays, metadata = pack_torch(at_image_size(layer, (4,)))
+    shapes = {name: array.shape for name, array in arrays.items()}
+    assert shapes == {
+        "in_proj_weight": (9, 3),
+        "in_proj_bias": (9,),
+        "out_proj.weight": (3, 3),
+        "out_proj.bias": (3,),
+        "attn_mask": (3, 4, 5),
+    }
+    images = np.arange(4, dtype=np.float32).reshape(1, 4, 1)
+    for name, shape in shapes.items():
+        given = np.zeros((*shape[:-1], shape[-1] + 1), np.float32)
+        file = parse_weights(write_safetensors({**arrays, name: given}, metadata), "net")
+        with pytest.raises(
+            WeightsRefused, match=rf"net: {name} has shape .* expected \({shape[0]}"
+        ):
+            apply_formula(file, images)
+    result = apply_formula(parse_weights(write_safetensors(arrays, metadata), "net"), images)
+    expected = [[2, 2], [4, 4], [6, 6], [4, 4]]  # with 1 the sums of two pixels, zero behind
+    assert_within(result[0], expected, 1e-5)
+
+
 def test_what_has_no_fixed_size_is_refused(monkeypatch):
     layer = ca.conv_to_attention(np.ones((3, 1, 1), np.float32), patch_size=2)
     with pytest.raises(ValueError, match=r"image_size=\(5,\), but patches of size \(2,\)"):
@@ -131,13 +208,17 @@ def test_what_has_no_fixed_size_is_refused(monkeypatch):
     content = ContentScores(jnp.ones((4, 2, 1)), jnp.ones((4, 2, 1)))
     with pytest.raises(ValueError, match="content scores"):
         at_image_size(dataclasses.replace(layer, content=content), (4,))
-    with pytest.raises(ValueError, match="neither a value nor an output map"):
-        at_image_size(dataclasses.replace(layer, output=None), (4,))
+    without = dataclasses.replace(layer, output=None)
+    for bare in (without, dataclasses.replace(without, bias=jnp.ones(2, jnp.float32))):
+        with pytest.raises(ValueError, match="neither a value nor an output map"):
+            at_image_size(bare, (4,))
     half = ca.conv_to_attention(jnp.ones((3, 1, 1), jnp.bfloat16))
     with pytest.raises(ValueError, match="stored in bfloat16; cast its arrays to float32"):
         at_image_size(half, (4,))
     with pytest.raises(ValueError, match="GiB in float32; take larger patches"):
         at_image_size(layer, (10**6,))
+    monkeypatch.setattr("convattn.networks.weights.torch_layout.LARGEST", 4 * 8**2 * 4)
+    assert pack_torch(at_image_size(layer, (4,)))[0]["in_proj_bias"].shape == (3 * 8,)
     monkeypatch.setattr("convattn.networks.weights.torch_layout.LARGEST", 4 * 8**2 * 4 - 1)
     with pytest.raises(ValueError, match=r"embed_dim=8, .*--head-dim"):
         pack_torch(at_image_size(layer, (4,)))
@@ -153,6 +234,9 @@ def test_another_layout_another_size_and_other_shapes_are_refused():
     for route, (_, run) in ROUTES.items():
         with pytest.raises(ValueError, match="the weights are made for images of"):
             run(files[route], expected.images[:, :2])
+        for metadata in ({}, {"convattn": "3"}, {"convattn": "{}"}, {"convattn": "{"}):
+            with pytest.raises(WeightsRefused, match=f"net is not in the layout '{route}'"):
+                run(dataclasses.replace(files[route], metadata=metadata), expected.images)
     arrays, metadata = pack_flax(fixed)
     arrays["out.bias"] = np.zeros(2, np.float32)
     with pytest.raises(WeightsRefused, match=r"out.bias has shape \(2,\), expected"):

@@ -316,10 +316,62 @@ def test_what_fills_the_ring_is_restored(padding, suffix, tmp_path):
     assert "padding" not in layer_metadata(LAYER)["layer"]
 
 
+@pytest.mark.parametrize("bias", [None, np.ones(2, np.float32)], ids=["without bias", "bias"])
+def test_layers_of_one_axis_and_without_maps_are_restored(bias, tmp_path):
+    """Where tokens stay what they are a bias may be all that is added."""
+    one = ca.conv_to_attention(np.ones((3, 1, 2), np.float32), bias)
+    for number, layer in enumerate((one, dataclasses.replace(one, output=None))):
+        path = tmp_path / f"{number}.npz"
+        ca.save_layer(layer, path)
+        assert_same_layer(ca.load_layer(path), layer)
+
+
+def test_content_of_a_file_from_before_there_were_tables_has_none(tmp_path):
+    content = ContentScores(jnp.ones((7, 1, 3), "float32"), jnp.ones((7, 1, 3), "float32"))
+    layer = dataclasses.replace(LAYER, content=content)
+    metadata = layer_metadata(layer)
+    description = json.loads(metadata["layer"])
+    assert description["content"].pop("tables") is None
+    file = WeightsFile("net", layer_arrays(layer), {**metadata, "layer": json.dumps(description)})
+    assert_same_layer(restore_layer(file), layer)
+
+
+def test_tables_of_content_are_restored(tmp_path):
+    """An array for each axis, the rows' features and those of the columns together the queries'."""
+    tables = jnp.ones((3, 1), "float32"), jnp.ones((5, 2), "float32")
+    maps = (jnp.ones((7, 1, 3), "float32"),) * 2
+    layer = dataclasses.replace(LAYER, content=ContentScores(*maps, tables=tables))
+    ca.save_layer(layer, tmp_path / "layer.npz")
+    assert_same_layer(ca.load_layer(tmp_path / "layer.npz"), layer)
+    for wrong, said in (
+        (tables[:1], "but expected one for each of 2 axes"),
+        ((tables[0][:2], tables[1]), r"\[\(2, 1\), \(5, 2\)\], but expected one for each"),
+        ((tables[0], tables[0]), "the features of content's tables and of its queries differ: 2"),
+    ):
+        content = ContentScores(*maps, tables=wrong)
+        with pytest.raises(ValueError, match=said):
+            ca.save_layer(dataclasses.replace(LAYER, content=content), tmp_path / "wrong.npz")
+
+
+def test_content_of_another_shape_is_not_saved(tmp_path):
+    query, bias = jnp.ones((7, 1, 3)), jnp.ones((7, 3))
+    for content, said in (
+        (ContentScores(query, query[:, 0]), r"content.key.shape=\(7, 3\), but expected 3 axes"),
+        (ContentScores(query, query, bias[0]), r"content.query_bias.shape=\(3,\), but expected 2"),
+        (ContentScores(query, query[:6]), "expected one number of heads in all of content"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            ca.save_layer(dataclasses.replace(LAYER, content=content), tmp_path / "layer.npz")
+
+
 def test_a_layer_that_does_not_fit_together_is_not_saved(tmp_path):
     path = tmp_path / "layer.npz"
     for change, message in [
         ({"bias": jnp.ones(3)}, "the length of bias"),
+        ({"bias": jnp.ones((2, 1))}, r"bias.shape=\(2, 1\), but expected one axis"),
+        ({"bias": jnp.ones(())}, r"bias.shape=\(\), but expected one axis"),
+        ({"stride": (1,)}, "stride="),
+        ({"dilation": (1, 0)}, "dilation="),
         ({"bias": jnp.array([1, jnp.inf])}, "non-finite"),
         ({"value": jnp.ones((7, 1, 3))}, "the head dimension"),
         ({"content": ContentScores(jnp.ones((6, 1, 1)), jnp.ones((6, 1, 1)))}, "heads of content"),

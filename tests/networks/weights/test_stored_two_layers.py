@@ -61,6 +61,10 @@ def fewer_features(text, arrays):
     arrays["second.output"] = arrays["second.output"][:, :4]
 
 
+def long_stride(text, arrays):
+    text["stride"] = [1, 10**18]
+
+
 def wrong_class(text, arrays):
     text["first"]["class"] = "TwoLayers"
 
@@ -77,6 +81,7 @@ def long_bias(text, arrays):
         (other_ring, "the first layer's ring and offsets differ"),
         (offsets_aside, "the first layer's ring and offsets differ"),
         (fewer_features, "the features between two layers differ"),
+        (long_stride, "stride=10*, but expected at most"),
         (wrong_class, "is described as 'TwoLayers', but expected AttentionLayer"),
         (long_bias, "the shape of bias and the channels out differ"),
     ],
@@ -89,7 +94,9 @@ def test_what_does_not_fit_is_refused(change, message):
 def test_a_conversion_that_is_wrong_is_seen(monkeypatch):
     from convattn.networks.weights import converted_layer
 
-    assert convert_to_two_layers(KERNEL, None, {}).comparisons[0].passed
+    (right,) = convert_to_two_layers(KERNEL, None, {}).comparisons
+    assert right.passed
+    assert right.route == "both layers"
     original = converted_layer.two_layers
     monkeypatch.setattr(
         converted_layer,

@@ -32,9 +32,9 @@ def token_grid(model: VisionTransformer, image_size: tuple[int, int] | None) -> 
     known = None if model.positions is None else len(model.positions)
     if image_size is None:
         side = math.isqrt(known if known is not None else rows or 0)
-        if known is None and rows is not None:
+        if known is None:
             side = (side + 1) // 2
-        elif known is not None and side**2 != known:
+        elif side**2 != known:
             side = math.isqrt(max(known - others, 0))
         grid, size = (side, side), (side * patch, side * patch)
     else:

@@ -198,8 +198,8 @@ def _nothing_rounds(
         return False
     parts = [part.astype(np.float64) for part in (kernel, bias) if part is not None]
     whole = all(bool((part == np.rint(part)).all()) for part in parts)
-    narrowest = min(int(jnp.finfo(d).nmant) for d in (maps_dtype(layer), layer.dtype))
-    return whole and float(size.max()) <= 2.0 ** (narrowest + 1)
+    bits = int(jnp.finfo(maps_dtype(layer)).nmant) + 1  # of the result no fewer, if with a bias
+    return whole and float(size.max()) <= 2.0**bits
 
 
 def distance(layer: AttentionLayer, kernel: Any, image_size: tuple[int, ...]) -> float:

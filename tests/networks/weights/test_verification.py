@@ -1,0 +1,68 @@
+"""What a stored layer is compared with, and how far it may be from that."""
+
+from dataclasses import replace
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from comparison import assert_equal, assert_within
+
+import convattn as ca
+from convattn.networks.weights.verification import (
+    Reference,
+    _nothing_rounds,
+    _own_rounding,
+    reference,
+)
+
+KERNEL = np.arange(-4, 8, dtype=np.float32).reshape(3, 2, 2)
+BIAS = np.array([1.0, -2.0], np.float32)
+
+
+def test_the_convolution_in_float64_rounds_once_for_each_product_and_twice_more() -> None:
+    """γ_n of n = 3·2 + 2, inflated by 2⁻²⁰; the formula in another order rounds a few times."""
+    size, unit = np.array([1.0, 3.0]), 2.0**-53
+    expected = 8 * unit / (1 - 8 * unit) * size * (1 + 2.0**-20)
+    assert_within(_own_rounding(KERNEL, size), expected, 1e-12 * expected)
+
+
+def test_nothing_rounds_of_integers_that_the_maps_hold() -> None:
+    """Up to 2²⁴ in float32 and 2⁸ in bfloat16; of fractions, means and scalar scores something."""
+    layer = ca.conv_to_attention(KERNEL, BIAS, exact=False)
+    most = np.array([2.0**24])
+    assert _nothing_rounds(layer, KERNEL, BIAS, most)
+    assert _nothing_rounds(layer, KERNEL, None, most)
+    assert not _nothing_rounds(layer, KERNEL, BIAS, most + 1)
+    assert not _nothing_rounds(layer, KERNEL + 0.5, BIAS, most)
+    assert not _nothing_rounds(layer, KERNEL, BIAS + 0.5, most)
+    narrow = replace(layer, output=layer.output.astype(jnp.bfloat16))  # beside a wider bias
+    assert _nothing_rounds(narrow, KERNEL, BIAS, np.array([2.0**8]))
+    assert not _nothing_rounds(narrow, KERNEL, BIAS, np.array([2.0**8 + 1]))
+    for padding, whole in (("EDGE", True), ("MEAN", False)):
+        padded = ca.conv_to_attention(KERNEL, BIAS, exact=False, padding=padding)
+        assert _nothing_rounds(padded, KERNEL, BIAS, most) is whole
+
+
+def test_the_reference_is_the_convolution_with_the_layer_s_stride_and_ring() -> None:
+    layer = ca.conv_to_attention(KERNEL, BIAS, exact=False, stride=2, padding="CIRCULAR")
+    found = reference(layer, KERNEL, BIAS, (6,), seed=3)
+    filled = np.pad(found.images.astype(np.float64), [(0, 0), (1, 1), (0, 0)], "wrap")
+    expected = sum(filled[:, tap : tap + 6] @ KERNEL[tap] for tap in range(3)) + BIAS
+    assert_equal(found.expected, expected[:, ::2])
+    assert found.equality
+    assert_equal(found.bound, 0 * found.expected)
+
+
+def test_a_comparison_passes_within_a_finite_bound() -> None:
+    """Equal to the bound passes; one entry further, or any bound that is infinite, does not."""
+    zeros = np.zeros((1, 2, 2))
+    bound = np.array([[[0.5, 1], [2, 4]]])
+    given = Reference(zeros[..., :1], zeros, bound, False)
+    assert given.compare("way", lambda images: jnp.asarray(bound)).passed
+    assert not given.compare("way", lambda images: jnp.asarray(bound * [1, 1.5])).passed
+    endless = Reference(zeros[..., :1], zeros, np.array([[[0.5, 1], [2, np.inf]]]), False)
+    assert not endless.compare("way", lambda images: jnp.asarray(zeros)).passed
+    found = given.compare("way", lambda images: jnp.asarray(-bound / 2))
+    assert (found.route, found.error, found.bound, found.largest) == ("way", 2, 4, 0)
+    with pytest.raises(ValueError, match="way gave shape"):
+        given.compare("way", lambda images: jnp.zeros((1, 2)))
