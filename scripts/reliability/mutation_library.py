@@ -3,9 +3,9 @@
 One process imports the library and collects tests; each mutant is judged in a fork of it that
 exchanges the function's code. It then tries the tests that call the function, as many as some
 seconds of the processor allow: what noticed another mutant lately, then quick ones, and those of
-the files that are named after the module before all others. JAX starts in the fork, as its threads
-would not survive one; a file of tests that computes while it is read is read there, and so is one
-that calls the function then.
+the files that are named after the module before all others. Tests of other packages are among them
+where they import the module. JAX starts in the fork, as its threads would not survive one; a file
+of tests that computes while it is read is read there, and so is one that calls the function then.
 
 What stands outside functions, or in a function that is called on import, is left to
 `mutation.judge_by_files`, which reads everything anew.
@@ -19,6 +19,7 @@ import hashlib
 import importlib
 import json
 import os
+import re
 import signal
 import sys
 import tempfile
@@ -46,6 +47,7 @@ from mutation_judge import (
 
 MARGIN = 30.0  # seconds of the processor beyond four times the usual time: programs are compiled
 PATIENCE = 900  # seconds for all tests of a mutant: one that waits uses no processor
+OF_PROGRAMS = {"cli", "experiments", "page", "proofs", "scripts"}  # folders of tests
 REFUSAL = "no fork can use JAX if it starts before"
 FLAGS = "--xla_cpu_use_fusion_emitters=false"  # as in tests/conftest.py
 
@@ -121,10 +123,20 @@ def _collect(
         for package in {Path(mutant.module).parts[2] for mutant in mutants}:
             near = (tree / "tests" / package).rglob("test_*.py")
             files |= {str(file.relative_to(tree)) for file in near}
+        files |= set(_importing(tree, {_dotted(mutant) for mutant in mutants}))
         plugin = _Judge(tree, mutants, own, cache, budget, answer)
         options = ["-q", "-s", "-p", "no:cacheprovider", "--basetemp", f"{folder}/tests"]
         code = pytest.main([*options, *sorted(files)], plugins=[plugin])
         answer(None, plugin.failed or ("" if plugin.done else f"pytest ended with {code!r}"))
+
+
+def _importing(tree: Path, modules: set[str]) -> Iterable[str]:
+    """The test files of any package that import one of the modules, but for those of programs."""
+    imported = re.compile(rf"^from ({'|'.join(map(re.escape, sorted(modules)))}) import", re.M)
+    for file in (tree / "tests").rglob("test_*.py"):
+        name = file.relative_to(tree)
+        if name.parts[1] not in OF_PROGRAMS and imported.search(file.read_text("utf-8")):
+            yield str(name)
 
 
 class _Judge:

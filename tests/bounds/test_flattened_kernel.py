@@ -187,3 +187,10 @@ def test_what_is_no_matrix_of_integers_is_refused(matrix):
 def test_what_is_no_kernel_is_refused(kernel, options):
     with pytest.raises(ValueError, match=r"but expected|non-finite|has 2 axes"):
         flattened_kernel(kernel, **options)
+
+
+@pytest.mark.parametrize("shape", [(3,), (2, 2, 2), (0, 3), (3, 0)])
+def test_a_numerical_rank_is_that_of_a_matrix_of_real_numbers(shape):
+    for flattened in (jnp.ones(shape), jnp.ones((2, 3), complex)):
+        with pytest.raises(ValueError, match=r"flattened has shape .*expected a matrix of real"):
+            numerical_rank(flattened)

@@ -42,3 +42,9 @@ def test_long_augmenting_paths(length):
     chain = [[c, c + 1] for c in range(length)] + [[0]]
     assert term_rank(chain) == length + 1
     assert term_rank([*chain, [0]]) == length + 1
+
+
+def test_a_column_that_has_moved_gives_no_row_back():
+    """The first leaves row 0 for row 1 when the second comes; for the third there is none."""
+    assert term_rank([[0, 1, 2], [0], [0]]) == 2
+    assert term_rank([[0, 1, 2], [0], [0], [0]], copies=2) == 3

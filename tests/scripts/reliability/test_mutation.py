@@ -172,6 +172,16 @@ def test_what_a_test_notices_is_not_judged_again(scripts, tmp_path, monkeypatch,
     assert capsys.readouterr().out.count("| all | 1 | 1 | 0 | 0 | 0 | 100.0 % |") == 2
 
 
+def test_tests_of_other_packages_judge_what_they_import(scripts, tmp_path, monkeypatch):
+    mutation, _ = planted(scripts, tmp_path, monkeypatch, "assert larger(2, 2) == 2")
+    near = (tmp_path / "tests/bounds/test_planted.py").read_text()
+    other = tmp_path / "tests/fast/test_user.py"
+    other.parent.mkdir()
+    other.write_text(near.replace("larger(2, 2)", "larger(2, 1)"))
+    assert run(mutation, tmp_path) == 0
+    assert "tests/fast/test_user.py" in (tmp_path / "results.jsonl").read_text()
+
+
 def test_tests_that_fail_by_themselves_are_refused(scripts, tmp_path, monkeypatch):
     mutation, _ = planted(scripts, tmp_path, monkeypatch, "assert larger(2, 1) == 1")
     with pytest.raises(RuntimeError, match=r"without any error in the program: .*test_it"):
