@@ -9,6 +9,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -18,6 +19,14 @@ from page.explorer.test_server import ASK, bomb
 from convattn.page.explorer.run import listening
 
 pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(autouse=True)
+def hang_up() -> Iterator[None]:
+    """What is started does not ignore the end of its terminal, even if these tests do (nohup)."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
 
 
 def start(files: Path, *before: str, **options) -> tuple[subprocess.Popen, str]:
