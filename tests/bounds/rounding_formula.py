@@ -3,20 +3,25 @@
 import math
 from collections.abc import Iterable
 
+import numpy as np
+from roundings import ELEMENTARY, gamma
+
 # The formulas here and in the library differ in the order of fewer than a hundred roundings, each
 # of 1.1e-16, of numbers of one sign.
 RELATIVE = 1e-12
 INFLATION = 1 + 2.0**-20
-
-
-def gamma(count: int, unit: float) -> float:
-    """γ_n = n·u/(1 - n·u)."""
-    return count * unit / (1 - count * unit)
+SINGLE, NARROW = 2.0**-24, 2.0**-8  # the unit roundoffs of float32 and of bfloat16
+TINY = 2.0**-126  # the smallest normal number of float32
 
 
 def relative_error_of(factors: Iterable[float]) -> float:
     """Π (1 + f) - 1."""
     return math.expm1(math.fsum(map(math.log1p, factors)))
+
+
+def formula_bound(factors: Iterable[float], majorant: np.ndarray, lost: float) -> np.ndarray:
+    """(Π - 1)·G inflated, and what underflows."""
+    return relative_error_of(factors) * majorant * INFLATION + lost
 
 
 def softmax_factors(
@@ -29,8 +34,8 @@ def softmax_factors(
     exponent = absolute + unit * (spread + 2 * absolute)
     return [
         math.expm1(2 * exponent),
-        8 * unit,
-        gamma(8, unit),  # 1 + γ_8 = 1/(1 - 8u)
+        ELEMENTARY * unit,
+        gamma(ELEMENTARY, unit),  # 1 + γ_8 = 1/(1 - 8u)
         2 * unit,
         gamma(keys, unit) / (1 - gamma(keys, unit)),
         math.expm1(gain),

@@ -5,16 +5,13 @@ from math import prod
 
 import numpy as np
 import pytest
+from roundings import gamma
 
 from convattn.bounds.layer_distance import squared_distance
 
 UNIT = Fraction(1, 2**53)
 INFLATION = 1 + Fraction(1, 2**20)
 STEP = 2.0**-1074  # between the smallest numbers of float64
-
-
-def gamma(count):
-    return count * UNIT / (1 - count * UNIT)
 
 
 def enclosure(weights, blocks, maps, entries):
@@ -24,7 +21,7 @@ def enclosure(weights, blocks, maps, entries):
     """
     heads, offsets = len(weights), len(maps)
     sums = [1 + sum(row) for row in weights]
-    error = gamma(heads + offsets + 6) * INFLATION
+    error = gamma(heads + offsets + 6, UNIT) * INFLATION
     put = [[Fraction(row[at], z) for row, z in zip(weights, sums, strict=True)]
            for at in range(offsets)]  # fmt: skip
     gaps = [sum(s * v for s, v in zip(row, blocks, strict=True)) - m
@@ -35,12 +32,12 @@ def enclosure(weights, blocks, maps, entries):
     rest_error = error * sum(Fraction(abs(v), z) for v, z in zip(blocks, sums, strict=True))
 
     gap = sum(gaps)
-    gap_error = sum(errors) + gamma(offsets) * sum(map(abs, gaps))
+    gap_error = sum(errors) + gamma(offsets, UNIT) * sum(map(abs, gaps))
     outer = (abs(gap) + gap_error) * (abs(rest) + rest_error)
     cross = 2 * gap * rest * entries
     doubt = 2 * (outer - abs(gap * rest)) * INFLATION * entries
-    doubt += 4 * gamma(entries + 3) * outer * entries
-    one, all_of_them = gamma(entries + 3), gamma(entries * offsets + 3)
+    doubt += 4 * gamma(entries + 3, UNIT) * outer * entries
+    one, all_of_them = gamma(entries + 3, UNIT), gamma(entries * offsets + 3, UNIT)
     high = sum((abs(g) + e) ** 2 for g, e in zip(gaps, errors, strict=True))
     low = sum(max(0, abs(g) - e) ** 2 for g, e in zip(gaps, errors, strict=True))
     high, low = high * entries * (1 + all_of_them), low * entries * (1 - all_of_them)

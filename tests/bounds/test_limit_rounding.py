@@ -6,8 +6,9 @@ from dataclasses import replace
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from bounds.rounding_formula import INFLATION, RELATIVE, gamma, relative_error_of, softmax_factors
+from bounds.rounding_formula import NARROW, RELATIVE, SINGLE, formula_bound, softmax_factors
 from comparison import assert_within
+from roundings import gamma
 
 import convattn as ca
 from convattn.bounds.limit_rounding import limit_rounding_bound, one_hot_bound
@@ -50,7 +51,6 @@ def test_weights_that_have_not_underflowed_are_refused():
         limit_rounding_bound(layer, IMAGES, KERNEL, None)
 
 
-UNIT, NARROW = 2.0**-24, 2.0**-8  # float32, bfloat16
 PICTURE = jnp.linspace(-3.0, 2.0, 20, dtype=jnp.float32).reshape(1, 5, 4, 1)
 
 
@@ -61,11 +61,11 @@ def test_the_bound_of_one_hot_heads_is_that_of_the_formula(padding):
     layer = ca.conv_to_attention(kernel, encoding="quadratic", padding=padding)
     grid, keys, heads = layer.token_grid((5, 4)), 7 * 5, 6
     assert (grid.number_of_keys, layer.output.shape) == (keys, (heads, 1, 2))
-    factors = [gamma(keys, UNIT), gamma(heads, UNIT), NARROW, UNIT, UNIT]
-    factors += [gamma(20 + 1, UNIT)] if padding == "MEAN" else []
+    factors = [gamma(keys, SINGLE), gamma(heads, SINGLE), NARROW, SINGLE, SINGLE]
+    factors += [gamma(20 + 1, SINGLE)] if padding == "MEAN" else []
     majorant = np.arange(40.0).reshape(1, 5, 4, 2)
     lost = underflow_bound(layer, PICTURE, grid, np.float32, np.float32, True)
-    expected = relative_error_of(factors) * majorant * INFLATION + lost
+    expected = formula_bound(factors, majorant, lost)
     found = one_hot_bound(layer, PICTURE, majorant)
     np.testing.assert_allclose(found, expected, rtol=RELATIVE)
     assert 0 < found[0, 0, 0, 0] == lost
@@ -83,15 +83,22 @@ def test_the_bound_of_scalar_heads_is_that_of_the_formula(padding):
         for part in (layer.encoding.exponents, layer.encoding.log_bases)
     )
     spread = float(exponents.max() * np.abs(logs).max())
-    off = gamma(11, UNIT) * spread
-    gain = off + math.log1p(8 * UNIT) + math.log1p(gamma(2 + 1, UNIT)) + math.log1p(UNIT)
-    factors = softmax_factors(UNIT, keys, off, spread, gain)
-    factors += [gamma(2 + 4, UNIT), UNIT, gamma(keys, UNIT), gamma(heads, UNIT), UNIT, UNIT]
-    factors += [gamma(20 + 1, UNIT)] if padding == "MEAN" else []
+    off = gamma(11, SINGLE) * spread
+    gain = off + math.log1p(8 * SINGLE) + math.log1p(gamma(2 + 1, SINGLE)) + math.log1p(SINGLE)
+    factors = softmax_factors(SINGLE, keys, off, spread, gain)
+    factors += [
+        gamma(2 + 4, SINGLE),
+        SINGLE,
+        gamma(keys, SINGLE),
+        gamma(heads, SINGLE),
+        SINGLE,
+        SINGLE,
+    ]
+    factors += [gamma(20 + 1, SINGLE)] if padding == "MEAN" else []
     wide = majorant_layer(layer, kernel, None)
     majorant = np.asarray(ca.apply_attention(wide, jnp.abs(PICTURE).astype(np.float64)))
     lost = underflow_bound(layer, PICTURE, grid, np.float32, np.float32, True)
-    expected = relative_error_of(factors) * majorant * INFLATION + lost
+    expected = formula_bound(factors, majorant, lost)
     found = limit_rounding_bound(layer, PICTURE, kernel, None)
     np.testing.assert_allclose(found, expected, rtol=RELATIVE)
 

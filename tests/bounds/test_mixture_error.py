@@ -7,11 +7,13 @@ import numpy as np
 import pytest
 from bounds.rounding_formula import (
     INFLATION,
+    NARROW,
     RELATIVE,
-    gamma,
-    relative_error_of,
+    SINGLE,
+    formula_bound,
     softmax_factors,
 )
+from roundings import gamma
 
 from convattn.bounds.mixture_error import mixture_error_bound, mixture_score_error
 from convattn.bounds.rounding import underflow_bound
@@ -19,8 +21,6 @@ from convattn.constructions.given_kernel import given_kernel_layer
 from convattn.encodings.layer import AttentionLayer
 from convattn.encodings.mixture import MixtureEncoding
 from convattn.operators.padding import Padding
-
-UNIT, NARROW = 2.0**-24, 2.0**-8  # float32, bfloat16
 
 
 def test_scores_of_mixtures_are_off_by_fifteen_roundings():
@@ -31,7 +31,7 @@ def test_scores_of_mixtures_are_off_by_fifteen_roundings():
     height = math.log(1 + 11 * 7) * INFLATION
     assert (found.dtype, found.gain) == (np.float32, 0)
     assert found.range == pytest.approx(height, rel=RELATIVE)
-    assert found.absolute == pytest.approx(gamma(15, UNIT) * height, rel=RELATIVE)
+    assert found.absolute == pytest.approx(gamma(15, SINGLE) * height, rel=RELATIVE)
 
 
 MEAN = Padding("MEAN", ((1, 1), (0, 1)), ((1, 1), (0, 1)))
@@ -49,13 +49,13 @@ def test_the_bound_of_mixture_heads_is_that_of_the_formula(padding):
     spread = math.log(1 + keys * float(layer.encoding.weights.max())) * INFLATION
     heads, features, width = layer.output.shape
     assert (layer.value, features, width) == (None, 1, 1)
-    factors = softmax_factors(UNIT, keys, gamma(15, UNIT) * spread, spread, 0.0)
-    factors += [gamma(offsets + 4, UNIT), NARROW, gamma(keys, UNIT), gamma(heads, UNIT)]
-    factors += [UNIT, UNIT]  # the bias, and the cast to the dtype of the images
-    factors += [] if padding is None else [gamma(20 + 1, UNIT)]
+    factors = softmax_factors(SINGLE, keys, gamma(15, SINGLE) * spread, spread, 0.0)
+    factors += [gamma(offsets + 4, SINGLE), NARROW, gamma(keys, SINGLE), gamma(heads, SINGLE)]
+    factors += [SINGLE, SINGLE]  # the bias, and the cast to the dtype of the images
+    factors += [] if padding is None else [gamma(20 + 1, SINGLE)]
     majorant = np.arange(20.0).reshape(1, 5, 4, 1)
     lost = underflow_bound(layer, images, grid, np.float32, np.float32, False)
-    expected = relative_error_of(factors) * majorant * INFLATION + lost
+    expected = formula_bound(factors, majorant, lost)
     found = mixture_error_bound(layer, images, majorant)
     np.testing.assert_allclose(found, expected, rtol=RELATIVE)
     assert 0 < found[0, 0, 0, 0] == lost

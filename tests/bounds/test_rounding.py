@@ -13,10 +13,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from bounds.rounding_formula import INFLATION, RELATIVE, gamma, relative_error_of, softmax_factors
+from bounds.rounding_formula import NARROW, RELATIVE, SINGLE, formula_bound, softmax_factors
 from comparison import assert_within
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from roundings import gamma
 from strategies import CONVERSION_BUCKETS, FLOATS, make_case, seeds
 
 import convattn as ca
@@ -132,17 +133,17 @@ def test_the_bound_is_that_of_the_formula(padding, maps_are_exact):
     kernel = jnp.arange(12.0, dtype=jnp.bfloat16).reshape(3, 2, 1, 2)
     layer = ca.conv_to_attention(kernel, leak=0.25, padding=padding)
     images = jnp.linspace(-3.0, 2.0, 20, dtype=jnp.float32).reshape(1, 5, 4, 1)
-    grid, unit, narrow = layer.token_grid((5, 4)), 2.0**-24, 2.0**-8
+    grid, unit = layer.token_grid((5, 4)), SINGLE
     keys, heads, offsets = 7 * 5, 7, 6
     assert (grid.number_of_keys, layer.output.shape) == (keys, (heads, 1, 2))
     spread = math.log(1 + keys * 3)  # the leak is a quarter
     factors = softmax_factors(unit, keys, gamma(15, unit) * spread, spread, 0.0)
-    factors += [] if maps_are_exact else [gamma(offsets + 4, unit), narrow]
+    factors += [] if maps_are_exact else [gamma(offsets + 4, unit), NARROW]
     factors += [gamma(keys, unit), gamma(heads, unit), unit, unit]
     factors += [gamma(20 + 1, unit)] if padding == "MEAN" else []
     majorant = np.arange(40.0).reshape(1, 5, 4, 2)
     lost = underflow_bound(layer, images, grid, np.float32, np.float32, maps_are_exact)
-    expected = relative_error_of(factors) * majorant * INFLATION + lost
+    expected = formula_bound(factors, majorant, lost)
     found = layer_error_bound(layer, images, majorant, maps_are_exact=maps_are_exact)
     np.testing.assert_allclose(found, expected, rtol=RELATIVE)
     assert 0 < found[0, 0, 0, 0] == lost

@@ -4,17 +4,12 @@ import math
 
 import numpy as np
 import pytest
+from bounds.rounding_formula import INFLATION, RELATIVE
+from roundings import gamma
 
 from convattn.bounds.tail_energy import nearly_diagonal, require_range, tail_energy_bounds
 
 UNIT = 2.0**-53
-INFLATION = 1 + 2.0**-20
-# Fewer than a hundred roundings, each of 1.1e-16, of numbers of one sign.
-RELATIVE = 1e-12
-
-
-def gamma(count):
-    return count * UNIT / (1 - count * UNIT)
 
 
 def test_the_rounding_where_the_computed_vectors_are_unit_vectors():
@@ -29,10 +24,12 @@ def test_the_rounding_where_the_computed_vectors_are_unit_vectors():
     diagonal, rest, eta = nearly_diagonal(rows * counts[:, None], rows)
     assert diagonal.tolist() == [16.0, 32.0, 150.0]
     size = math.hypot(16, 32, 150)
-    assert rest == pytest.approx((gamma(7) * INFLATION + gamma(8)) * size, rel=RELATIVE, abs=0)
-    assert eta == pytest.approx(gamma(4) * 2 * math.sqrt(3) * INFLATION, rel=RELATIVE, abs=0)
+    assert rest == pytest.approx(
+        (gamma(7, UNIT) * INFLATION + gamma(8, UNIT)) * size, rel=RELATIVE, abs=0
+    )
+    assert eta == pytest.approx(gamma(4, UNIT) * 2 * math.sqrt(3) * INFLATION, rel=RELATIVE, abs=0)
     least = [(value - rest * INFLATION) / (1 + eta) for value in (16.0, 32.0, 150.0)]
-    tails = np.array([sum(least), sum(least[:2]), least[0], 0.0]) * (1 - gamma(3 + 6))
+    tails = np.array([sum(least), sum(least[:2]), least[0], 0.0]) * (1 - gamma(3 + 6, UNIT))
     assert np.abs(tail_energy_bounds(rows, counts) - tails).max() <= 4 * UNIT * tails[0]
 
 

@@ -5,8 +5,16 @@ from dataclasses import replace
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from bounds.rounding_formula import INFLATION, RELATIVE, gamma, relative_error_of, softmax_factors
+from bounds.rounding_formula import (
+    INFLATION,
+    RELATIVE,
+    SINGLE,
+    TINY,
+    relative_error_of,
+    softmax_factors,
+)
 from comparison import assert_equal, assert_within
+from roundings import gamma, roundoff
 
 import convattn as ca
 from convattn.networks.folding import FoldedConvolution
@@ -21,8 +29,6 @@ from convattn.networks.local_errors import (
 )
 from convattn.networks.steps import Convolution
 
-UNITS = {"float32": 2.0**-24, "float64": 2.0**-53}
-SINGLE, TINY = 2.0**-24, 2.0**-126
 # 3 × 1 taps from 2 to 5 channels, so sums of up to 15 products, and of 18 keys in images of 4 × 3.
 KERNEL = np.random.default_rng(0).integers(-4, 5, (3, 1, 2, 5)).astype(np.float32)
 STEP = Convolution(jnp.asarray(KERNEL), jnp.arange(-2.0, 3, dtype="float32"), 1, "stem")
@@ -39,10 +45,10 @@ def attention(leak: float, dtype: str = "float32") -> ca.AttentionLayer:
     return ca.conv_to_attention(KERNEL.astype(dtype), np.ones(5, dtype), leak=leak)
 
 
-@pytest.mark.parametrize("dtype", UNITS)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_the_bounds_of_convolutions_are_those_of_their_sums(dtype) -> None:
     """γ_(n+1) of the folded one; γ_(n+16) and twice the rounding of the fold of the model."""
-    unit, magnitude = UNITS[dtype], np.array([1.0, 2, 3, 4, 5])
+    unit, magnitude = roundoff(dtype), np.array([1.0, 2, 3, 4, 5])
     found = of_products(STEP, unit)
     assert found.relative == gamma(TERMS + 1, unit)
     assert_equal(found.beside, np.zeros(5))
@@ -56,10 +62,10 @@ def test_the_bounds_of_convolutions_are_those_of_their_sums(dtype) -> None:
     assert (model.mean, model.floor) == (0, found.floor)
 
 
-@pytest.mark.parametrize("dtype", UNITS)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_the_bound_of_attention_is_the_product_of_its_factors(dtype) -> None:
     """Π - 1, the mean of all keys with the leak, and what underflows in the two sums."""
-    leak, unit, heads = 0.25, UNITS[dtype], TAPS + 1
+    leak, unit, heads = 0.25, roundoff(dtype), TAPS + 1
     found = of_attention(STEP, attention(leak, dtype), images(dtype))
     height = np.log1p(KEYS * (1 / leak - 1))
     factors = softmax_factors(unit, KEYS, gamma(15, unit) * height, height, 0.0)

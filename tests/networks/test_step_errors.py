@@ -3,8 +3,9 @@
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from bounds.rounding_formula import RELATIVE, gamma
+from bounds.rounding_formula import RELATIVE, SINGLE, TINY
 from comparison import assert_equal, assert_within
+from roundings import gamma, roundoff
 
 from convattn.networks.local_errors import LocalError, local_error
 from convattn.networks.step_errors import (
@@ -18,9 +19,6 @@ from convattn.networks.step_errors import (
     worst_ratio,
 )
 from convattn.networks.steps import Convolution, Linear
-
-SINGLE, TINY = 2.0**-24, 2.0**-126
-UNITS = {"float32": SINGLE, "float64": 2.0**-53}
 
 
 def two_runs(*shape: int, dtype: str = "float64") -> tuple[np.ndarray, np.ndarray]:
@@ -59,17 +57,17 @@ def test_a_convolution_errs_by_both_runs_and_by_its_transpose() -> None:
     assert total == gap.sum()
 
 
-@pytest.mark.parametrize("dtype", UNITS)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_a_mean_errs_by_the_roundings_of_its_pixels(dtype) -> None:
     """γ_n of |x| + |y|, γ_n of float32 of |x - y|, n four more than the pixels; and 8 tiny."""
     x, y = two_runs(2, 3, 5, 4, dtype=dtype)
     size, gap = np.abs(x).astype(float) + np.abs(y), np.abs(x.astype(float) - y)
-    expected = (gamma(19, UNITS[dtype]) * size + gamma(19, SINGLE) * gap).mean(axis=(1, 2))
+    expected = (gamma(19, roundoff(dtype)) * size + gamma(19, SINGLE) * gap).mean(axis=(1, 2))
     assert_within(mean_error(x, y), expected, RELATIVE * expected)
     assert_equal(mean_error(0 * x, 0 * y), np.full((2, 4), 8 * TINY))
 
 
-@pytest.mark.parametrize("dtype", UNITS)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("turned", [False, True])
 def test_a_linear_map_errs_by_the_roundings_of_its_longer_side(dtype, turned) -> None:
     """γ_n of (|x| + |y|)|W| + 2|b| and, in float32, of |x - y||W|, n four more than 5."""
@@ -79,7 +77,7 @@ def test_a_linear_map_errs_by_the_roundings_of_its_longer_side(dtype, turned) ->
     step = Linear(jnp.asarray(kernel), jnp.asarray(bias))
     x, y = two_runs(2, kernel.shape[0], dtype=dtype)
     size, gap, wide = np.abs(x).astype(float) + np.abs(y), np.abs(x.astype(float) - y), abs(kernel)
-    expected = gamma(9, UNITS[dtype]) * (size @ wide + 2 * np.abs(bias))
+    expected = gamma(9, roundoff(dtype)) * (size @ wide + 2 * np.abs(bias))
     expected += gamma(9, SINGLE) * (gap @ wide)
     assert_within(linear_error(step, x, y), expected, RELATIVE * expected)
     small = Linear(step.kernel, 0 * step.bias)  # beside 0 and 0.75·tiny the floor is what is left
@@ -96,10 +94,10 @@ def test_the_floor_of_a_linear_map_grows_with_both_runs_and_their_gap() -> None:
     assert_within(found[0, 0], expected, RELATIVE * expected)
 
 
-@pytest.mark.parametrize("dtype", UNITS)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_a_sum_errs_by_one_rounding_of_both_runs(dtype) -> None:
     x, y = two_runs(2, 3, dtype=dtype)
-    expected = UNITS[dtype] * (np.abs(x).astype(float) + np.abs(y))
+    expected = roundoff(dtype) * (np.abs(x).astype(float) + np.abs(y))
     assert_within(sum_error(x, y), expected, RELATIVE * expected + 2 * TINY)
     assert_equal(sum_error(0 * x, 0 * y), np.full((2, 3), TINY))
 

@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from bounds.rounding_formula import RELATIVE
+from bounds.rounding_formula import RELATIVE, SINGLE, TINY
 from comparison import assert_equal, assert_within
 
 from convattn.networks.local_errors import LocalError
@@ -12,7 +12,6 @@ from convattn.networks.step_errors import linear_error, mean_error, sum_error
 from convattn.networks.steps import Convolution, Linear, Mean, Relu, Residual, Scaling
 from convattn.networks.walk import Walk
 
-SINGLE, TINY = 2.0**-24, 2.0**-126
 X = np.random.default_rng(0).integers(-8, 9, (2, 3, 2, 2)) / 4  # two images of six pixels
 Y = np.random.default_rng(1).integers(-8, 9, (2, 3, 2, 2)) / 4
 PIXELS = (2, 3, 2, 2)

@@ -110,12 +110,12 @@ def attention_to_conv(
             inputs = outputs * layer.stride[axis] + shift
             inside = (inputs >= 0) & (inputs < sides[axis])
             pairs.append((inputs[inside], outputs[inside]))
-        grids = [*np.ix_(*(pair[0] for pair in pairs)), *np.ix_(*(pair[1] for pair in pairs))]
         if any(pair[0].size == 0 for pair in pairs):
             raise ValueError(
                 f"image_size={sides} has no pair of pixels that tap {tap} of a kernel of size "
                 f"{taps} joins; take a larger image or a smaller kernel"
             )
+        grids = [*np.ix_(*(pair[0] for pair in pairs)), *np.ix_(*(pair[1] for pair in pairs))]
         where = tuple(np.broadcast_arrays(*grids))
         mean = linear[where].reshape(-1, in_channels, out_channels).mean(axis=0)
         kernel = kernel.at[tap].set(mean)

@@ -7,7 +7,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from bounds.rounding_formula import RELATIVE
 from comparison import assert_equal
+from roundings import gamma
 
 from convattn.bounds.back_ends.paths import (
     Roundings,
@@ -23,13 +25,6 @@ from convattn.encodings.layer import AttentionLayer
 from convattn.encodings.quadratic import QuadraticEncoding
 from convattn.encodings.scalar import ScalarEncoding
 from convattn.operators.shifts import TokenGrid
-
-RELATIVE = 1e-12  # a few dozen roundings of float64, whose unit roundoff is 1.1e-16
-
-
-def gamma(count, unit):
-    """γ_n = n·u/(1 - n·u)."""
-    return count * unit / (1 - count * unit)
 
 
 def close(expected):

@@ -89,10 +89,9 @@ def test_a_layer_without_images_needs_their_size_or_them():
     empty = replace(layer, encoding=layer.encoding.take_heads([]), output=layer.output[:0])
     with pytest.raises(ValueError, match=r"0 heads .* has no heads"):
         layer_attention(empty, None, SIZE)
-    with pytest.raises(ValueError, match=r"given no images, but expected images$"):
-        layer_attention(content_layer(), None, SIZE)
-    with pytest.raises(ValueError, match=r"images.shape=\(0, 5, 6, 3\), but expected at least one"):
-        layer_attention(content_layer(), np.zeros((0, *SIZE, 3)), None)
+    for none in (None, np.zeros((0, *SIZE, 3))):
+        with pytest.raises(ValueError, match=r"given no images, but expected images$"):
+            layer_attention(content_layer(), none, SIZE)
     with pytest.raises(ValueError, match="a layer of sequences"):
         layer_attention(ca.conv_to_attention(np.ones((3, 1, 1))), None, SIZE)
 

@@ -105,9 +105,9 @@ def test_a_sample_changes_only_by_what_is_no_mutant_any_more(scripts):
     drawn, later = ({each.key for each in sample(found, 40, 1)} for found in (before, after))
     gone = {each.key for each in before} - {each.key for each in after}
     new = {each.key for each in after} - {each.key for each in before}
-    assert len(drawn - later) <= len(gone | new) < 40
-    assert (drawn - later - gone == set()) or (later & new)
-    assert len(drawn & later) > 25
+    assert gone & drawn
+    assert new
+    assert len(drawn - later - gone) <= len(later & new) < 10  # each new one takes one's place
 
 
 def test_every_mutant_that_is_listed_as_equivalent_is_one(scripts):

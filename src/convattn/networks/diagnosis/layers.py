@@ -89,15 +89,14 @@ def layer_attention(
 
     Raises:
         ValueError: For a layer of sequences; without images where it has content; for images that
-            do not fit, or none at all; without both images and their size.
+            do not fit; without both images and their size.
     """
     if len(layer.patch_size) != 2:
         raise ValueError(f"{layer!r} is a layer of sequences, but expected one of images")
-    if images is None and (layer.content is not None or image_size is None):
+    missing = images is None or (layer.content is not None and not len(images))
+    if missing and (layer.content is not None or image_size is None):
         needed = "images" if layer.content is not None else "images or image_size (in pixels)"
         raise ValueError(f"{layer!r} was given no images, but expected {needed}")
-    if images is not None and not len(images):
-        raise ValueError(f"images.shape={images.shape}, but expected at least one image")
     if not layer.heads:
         raise ValueError(f"{layer!r} has no heads, but expected at least one")
     seen: Any = image_size
