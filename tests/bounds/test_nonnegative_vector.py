@@ -49,3 +49,4 @@ def test_a_positive_vector_across_the_rows():
 
 def test_a_row_that_will_do_by_itself():
     assert nonnegative_vector(fractions([[1, -1], [0, 0], [0, -2]])) == ((0, 0, -1), None)
+    assert nonnegative_vector(fractions([[3, -1], [1, 2]])) == ((0, 1), None)

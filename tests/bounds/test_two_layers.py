@@ -1,12 +1,15 @@
-"""What the bias of two layers adds to their rounding bound."""
+"""What a leak and a bias of two layers add to their rounding bound."""
 
 from dataclasses import replace
 
+import jax
 import jax.numpy as jnp
 import numpy as np
-from bounds.rounding_formula import INFLATION, RELATIVE
+from bounds.rounding_formula import INFLATION, RELATIVE, SINGLE
+from roundings import gamma
 
 import convattn as ca
+from convattn.bounds.rounding import layer_error_bound
 from convattn.bounds.two_layers import two_layers_bound
 
 
@@ -23,4 +26,24 @@ def test_a_bias_adds_its_rounding_and_that_of_the_cast():
     largest = np.asarray(ca.conv(*wide, stride=(2, 1)))
     rate = 2 * (2.0**-8 + 2 * 2.0**-24)
     expected = (plain + rate * (largest + plain + 7)) * INFLATION
+    np.testing.assert_allclose(two_layers_bound(layers, images), expected, rtol=RELATIVE)
+
+
+def test_the_error_of_the_first_layer_goes_through_the_second_and_the_leak_adds_its_own():
+    """E' + γ_8 M' + A'E, where A' is what the second layer does to magnitudes and M' = A'|A X|."""
+    kernel = jnp.array([2.0, -3.0, 1.0], jnp.float32).reshape(1, 3, 1, 1)
+    images = jnp.linspace(-3.0, 2.0, 20, dtype=jnp.float32).reshape(1, 5, 4, 1)
+    layers = ca.two_layers(kernel)
+    padded = layers.padded(images)
+    between, second = ca.apply_attention(layers.first, padded), layers.second_at(padded.shape[1:3])
+
+    def through(layer, values):
+        with jax.enable_x64(True):
+            positive = replace(layer, output=jnp.abs(layer.output).astype(jnp.float64))
+            return np.asarray(ca.apply_attention(positive, jnp.abs(values).astype(jnp.float64)))
+
+    made = through(second, between)
+    before = layer_error_bound(layers.first, padded, through(layers.first, padded))
+    own = layer_error_bound(second, between, made) + gamma(8, SINGLE) * made * INFLATION
+    expected = layers.cropped(jnp.asarray(own + through(second, before))) * INFLATION
     np.testing.assert_allclose(two_layers_bound(layers, images), expected, rtol=RELATIVE)

@@ -58,6 +58,7 @@ def test_a_checkpoint_becomes_a_file_and_stablehlo(file, convattn_command):
         assert jnp.abs(found - expected).max() < 1e-5 * jnp.abs(expected).max()
 
 
+@pytest.mark.slow
 def test_nothing_is_written_where_a_layer_is_wrong(file, convattn_command, monkeypatch):
     right = command.share
     monkeypatch.setattr(command, "share", lambda layer: 1e9 * right(layer))
@@ -70,6 +71,7 @@ def test_nothing_is_written_where_a_layer_is_wrong(file, convattn_command, monke
     assert sorted(path.name for path in folder.iterdir()) == ["images.npy", "net.safetensors"]
 
 
+@pytest.mark.slow
 def test_logits_that_overflow_and_a_wrong_fold_are_refused(file, convattn_command, monkeypatch):
     arrays = {name: array.astype(np.float32) for name, array in state_dict(NAME).items()}
     overflowing = arrays | {"fc.weight": arrays["fc.weight"] * np.float32(1e38)}

@@ -92,6 +92,7 @@ def test_places_of_a_generic_kernel_are_those_of_its_maps(size, patch, channels)
         assert exact_heads(*places, head_dim) <= split - (-places[1] // head_dim)
 
 
+@pytest.mark.slow
 def test_a_patch_embedding_of_16_pixels_and_three_channels():
     """16 heads of 64 in the limit, within ε, and 28 exactly."""
     rng = np.random.default_rng(0)
@@ -112,7 +113,7 @@ def test_a_patch_embedding_of_16_pixels_and_three_channels():
             assert exact or found > error * 2.0**-10
 
 
-@pytest.mark.parametrize("channels", [(2, 3), (3, 2)])
+@pytest.mark.parametrize("channels", [(2, 3), pytest.param((3, 2), marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     "options",
     [
@@ -139,6 +140,7 @@ def test_both_sides_and_all_options(channels, options):
             assert error < (1e-12 if exact else 1e-5)
 
 
+@pytest.mark.slow
 def test_other_heads_where_they_are_fewer():
     sobel = np.array([[1, 0, -1], [2, 0, -2], [1, 0, -1]], np.float32)[..., None, None]
     zeros = ca.conv_to_attention(0 * sobel, head_dim=1, heads="fewest")

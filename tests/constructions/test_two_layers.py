@@ -33,6 +33,7 @@ def test_the_limit_is_the_convolution_of_integers(kernel_size, patch, tokens, st
         assert layers.heads == kernel_size
 
 
+@pytest.mark.slow
 @settings(max_examples=8)
 @given(
     st.tuples(sides, sides),

@@ -62,6 +62,7 @@ def test_the_bits_are_those_of_the_trainer(run):
     assert_within(bits, found["test_loss"] / math.log(2), 1e-5 * bits)
 
 
+@pytest.mark.slow
 def test_the_record_says_what_was_read(run, text):
     facts = json.loads((run / "run.json").read_text())
     assert facts["data"]["bytes"] == len(text.read_bytes())
@@ -70,6 +71,7 @@ def test_the_record_says_what_was_read(run, text):
     assert "--output-dir" not in facts["command"]
 
 
+@pytest.mark.slow
 def test_wrong_use_is_refused_with_the_reason(run, text, tmp_path, capsys):
     source = ["--text.source", str(text)]
     stray = tmp_path / "stray"

@@ -42,6 +42,7 @@ def test_the_record_says_which_pairs_there_were(run):
     assert data["name"].startswith("CIFAR-10")
 
 
+@pytest.mark.slow
 def test_wrong_use_is_refused_with_the_reason(run, capsys):
     for words, message in (
         ([*TINY, "--attention", "own", "--output-dir", str(run)], "segments='add' with attention="),

@@ -41,6 +41,7 @@ GRADIENTS = {
     "relative-3x4-content": ("chunked", "dot_product"),
     "bias-3x4-content-tables": ("chunked", "dot_product"),
 }
+QUICK = ("learned-4x3", "quadratic-5x4", "bias-4x6", "relative-3x4-content")  # each back end once
 IN_FLOAT32 = ("quadratic-5x4", "bias-4x6", "relative-3x4-content", "bias-3x4-content-tables")
 BUCKETS = {str(bucket): bucket for bucket in LAYER_BUCKETS}
 VALUES = tuple(name for name in BUCKETS if name not in GRADIENTS)
@@ -101,7 +102,10 @@ def check_gradients(case: LayerCase, names: list[str], reference, reference_boun
         assert_tree_within(result, reference, limits, reference_bounds, name=name)
 
 
-@pytest.mark.parametrize("name", GRADIENTS)
+@pytest.mark.parametrize(
+    "name",
+    [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in GRADIENTS],
+)
 @settings(max_examples=2)
 @given(seed=seeds())
 def test_values_and_gradients(name, seed):

@@ -35,6 +35,7 @@ def low_rank(rng, size, channels, taps, rank):
     return kernel.reshape(*size, channels, channels)
 
 
+@pytest.mark.slow
 @given(
     border=st.sampled_from(["class", "edge", "circular"]),
     grid=st.tuples(st.integers(2, 6), st.integers(2, 6)),

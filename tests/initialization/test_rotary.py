@@ -73,6 +73,7 @@ def test_the_lead_is_that_of_all_queries_and_keys(rotary, grid, seed):
     assert (gaps @ np.full(len(amplitudes), 1 / len(amplitudes))).min() < lead + 1e-6
 
 
+@pytest.mark.slow
 @given(
     rotary=rotaries(),
     grid=SIDES,

@@ -44,7 +44,14 @@ def pair(row, **options):
     return conv, AttentionConv.from_conv(conv, **options), jnp.asarray(images, jnp.float32)
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row[2]} {row[3]} {row[4]}")
+FEW = ROWS[2], ROWS[4], ROWS[6]  # of those that are not slow, each argument once
+
+
+@pytest.mark.parametrize(
+    "row",
+    [row if row in FEW else pytest.param(row, marks=pytest.mark.slow) for row in ROWS],
+    ids=lambda row: f"{row[2]} {row[3]} {row[4]}",
+)
 def test_one_hot_heads_are_equal_to_it(row):
     conv, layer, images = pair(row, exact=False)
     assert_equal(layer(images), conv(images))
@@ -133,6 +140,7 @@ def test_a_checkpoint_restores_it(tmp_path: Path):
     assert_equal(nnx.merge(graph, restored)(images), layer(images))
 
 
+@pytest.mark.slow
 def test_an_empty_batch_and_a_large_dilated_layer():
     grouped = AttentionConv(4, 4, (3, 3), feature_group_count=4, rngs=nnx.Rngs(0))
     assert grouped(jnp.ones((0, 8, 8, 4))).shape == (0, 8, 8, 4)

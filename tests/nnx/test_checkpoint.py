@@ -89,9 +89,8 @@ def test_every_architecture_has_its_shapes(name):
     assert nnx.eval_shape(lambda model, images: model(images), model, images).shape == (2, 7)
 
 
-@pytest.mark.parametrize(
-    "name", ["small/convnext", pytest.param("small/resnet", marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["small/convnext", "small/resnet"])
 def test_a_file_is_read_by_its_names_and_becomes_attention(name, tmp_path):
     arrays = state_dict(name)
     counted = arrays | {"bn1.num_batches_tracked": np.array(3.0)}

@@ -79,6 +79,7 @@ def test_a_file_of_steps_is_a_function_too(tmp_path):
     assert network(jnp.ones((1, 4, 4, 3))).tolist() == [[3, 3]]
 
 
+@pytest.mark.slow
 def test_stablehlo_runs_without_this_library(file, tmp_path):
     path, attention, _ = file
     content = export_network(ca.load_network(path), IMAGES.shape, IMAGES.dtype)

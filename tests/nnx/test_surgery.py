@@ -97,6 +97,7 @@ def test_the_report_is_a_table(converted):
     assert lines[-1].endswith("the same classes")
 
 
+@pytest.mark.slow
 def test_it_goes_back(network, converted):
     back, distances = to_convolution(converted.model)
     assert [*distances] == ["again", "blocks.0", "blocks.1", "more.last", "stem"]
@@ -123,6 +124,7 @@ def test_in_training_mode_the_batch_statistics_stay(network):
     assert_equal(made.norm.mean[...], before)
 
 
+@pytest.mark.slow
 def test_a_model_trained_on_images_goes_on_as_attention():
     train, test = load_cifar10_slice("train"), load_cifar10_slice("test")
 

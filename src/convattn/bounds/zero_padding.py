@@ -175,10 +175,8 @@ def bare_zero_padding_basis(
     sets = np.unique(available_offsets(geometry, per_axis(tokens, len(sizes), "tokens")), axis=0)
     taps = int(np.prod(sizes))
     units = np.eye(taps + 1, taps, dtype=int)[tap_patterns(geometry)]
-    differences = np.tensordot(sets[1:].astype(int) - sets[:1], units, 1)
+    differences = np.tensordot(sets.astype(int) - sets[:1], units, 1)
     conditions = np.unique(differences.reshape(-1, taps), axis=0)
-    if not len(conditions):
-        return np.eye(taps, dtype=int).reshape(taps, *sizes)
     columns, dimension = flint.fmpz_mat(conditions.tolist()).nullspace()
     basis = np.array([[int(entry) for entry in row] for row in columns.tolist()])
     return basis.T[:dimension].reshape(dimension, *sizes)

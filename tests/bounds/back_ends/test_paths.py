@@ -15,6 +15,7 @@ from convattn.bounds.back_ends.paths import (
     Roundings,
     WeightRounding,
     count_roundings,
+    gradient_majorants,
     path_parts,
     underflow,
     weight_rounding,
@@ -134,6 +135,17 @@ def test_underflow_multiplies_all_magnitudes_and_one_more_of_each():
     assert float(found) == close(2.0**-40 * 3 * (LARGEST * 1.5 * 8 * 2.5) ** 2)
     biased = replace(LAYER, bias=jnp.array([-9.0]))
     assert float(underflow(biased, keys, weights, gains, roundings)) == close(100 * float(found))
+
+
+def test_what_underflows_in_a_gradient_grows_with_the_largest_cotangent():
+    roundings = Roundings(*(0.0,) * 9, terms=3.0)._replace(tiny=2.0**-40)
+    bound = jax.jit(gradient_majorants, static_argnums=3)
+    tokens, cotangent = jnp.ones((1, 2, 3, 1)), jnp.zeros((1, 6, 1)).at[0, 4].set(6.5)
+    least, found = (
+        bound(LAYER, tokens, given, GRID, roundings)[1] for given in (0 * cotangent, cotangent)
+    )
+    assert float(found) == close(7.5 * float(least))
+    assert least > 0
 
 
 def test_what_is_widened_grows_by_its_rate():

@@ -245,6 +245,24 @@ def test_content_adds_to_the_majorant_of_positions():
     assert found.background is None
 
 
+def test_the_majorant_of_rows_and_columns_is_the_sum_of_theirs():
+    """|P_q||Q||K|ᵀ|P_k|ᵀ of each axis, and no shift without an entry."""
+    rows, columns = jnp.array([[1.0], [-2.0], [3.0]]), jnp.array([[-5.0], [7.0]])
+    query, key = (jnp.full((2, 1, 1), -3.0),) * 2, (jnp.array([[[2.0]], [[-4.0]]]),) * 2
+    layer = layer_of(AxialEncoding(query, key, (rows, columns)), 2)
+    found = score_majorant(layer, TokenGrid((2, 2), ((1, 0), (0, 0))), jnp.ones((1, 6, 1)))
+    expected = [
+        [
+            [factor * (p * r + q * c) for r in (1.0, 2.0, 3.0) for c in (5.0, 7.0)]
+            for p in (2.0, 3.0)
+            for q in (5.0, 7.0)
+        ]
+        for factor in (3 * 2, 3 * 4)
+    ]
+    assert_equal(found.pairs, expected)
+    assert found.background is None
+
+
 ONES = {shape: jnp.ones(shape) for shape in ((3, 2, 5), (3, 4, 6), (3, 2), (3, 4), (3, 7))}
 ROUNDINGS = {
     "absolute": (AbsoluteEncoding(ONES[3, 2, 5], ONES[3, 2, 5]), 16 + 2 * 2 + 5),

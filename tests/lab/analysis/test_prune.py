@@ -155,6 +155,7 @@ def test_without_degenerate_heads_nothing_is_done(trained, tmp_path, capsys) -> 
     assert not path.with_name("run-pruned").exists()
 
 
+@pytest.mark.slow
 def test_what_cannot_be_pruned_is_refused(trained, tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(module, "test_accuracy", fail)
     path, _ = trained
@@ -176,6 +177,7 @@ def test_what_cannot_be_pruned_is_refused(trained, tmp_path, monkeypatch) -> Non
     assert not (tmp_path / "new").exists()
 
 
+@pytest.mark.slow
 def test_other_images_and_a_run_without_checkpoints_are_refused(trained, tmp_path) -> None:
     path, _ = trained
     for name in ("config.json", "run.json"):

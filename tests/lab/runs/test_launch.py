@@ -86,6 +86,7 @@ def test_the_record_of_a_run_has_all_that_a_row_asks_for(run) -> None:
     assert "damaged" not in reasons
 
 
+@pytest.mark.slow
 def test_a_finished_run_goes_on_to_where_it_is(run, pictures) -> None:
     folder, outcome = run
     again = launch(tiny_settings(pictures), folder, command="another command")
@@ -121,6 +122,7 @@ def test_the_recorded_command_repeats_the_run(pictures, tmp_path, monkeypatch) -
     assert first.read_result()["test_loss"] == second.read_result()["test_loss"]
 
 
+@pytest.mark.slow
 def test_other_settings_are_refused_by_name(run, pictures) -> None:
     folder, _ = run
     settings = tiny_settings(pictures)

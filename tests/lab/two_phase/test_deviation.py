@@ -131,6 +131,7 @@ def test_the_run_by_sublayers_is_the_network() -> None:
         assert_within(trace(model, images())[-1][-1], model(images()), seen("exact").bound)
 
 
+@pytest.mark.slow
 def test_what_is_said_of_the_images_of_the_check() -> None:
     found = seen("limit, M = 10")
     said = seen_of(found)

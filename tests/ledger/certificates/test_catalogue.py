@@ -10,6 +10,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from convattn.ledger.locations import certificates_directory
 
 COMMITTED = sorted(certificates_directory().glob("*.json"))
@@ -26,6 +28,7 @@ def test_all_of_it_is_less_than_a_megabyte():
     assert sum(path.stat().st_size for path in COMMITTED) < 10**6
 
 
+@pytest.mark.slow
 def test_a_bare_interpreter_accepts_them_all(tmp_path):
     """Without site-packages, and with nothing on the path but a copy of the checker."""
     import convattn_check

@@ -56,6 +56,7 @@ def test_links_resolve_and_nothing_is_loaded(report_file: Path) -> None:
         assert wrong_links(text.replace("</main>", planted + "</main>"))
 
 
+@pytest.mark.slow
 def test_a_caption_links_to_the_claims_that_the_page_has() -> None:
     depth = next(proof for proof in discover(proofs_directory()) if proof.name == "S.depth")
     link = '(<a href="#s-depth">S.depth</a>)'
@@ -81,6 +82,7 @@ def test_figures_hold_valid_json(report_file: Path) -> None:
         assert json.loads(match[1])
 
 
+@pytest.mark.slow
 def test_results_are_escaped_and_failures_are_shown(tmp_path: Path) -> None:
     proof = next(proof for proof in discover(proofs_directory()) if proof.name == "S.finite")
     outcome = outcome_of([proof], passed=False)
@@ -95,6 +97,7 @@ def test_results_are_escaped_and_failures_are_shown(tmp_path: Path) -> None:
     assert "&lt;a device&gt;" in text
 
 
+@pytest.mark.slow
 def test_badges_and_the_graph_show_what_was_reached() -> None:
     proof = next(proof for proof in discover(proofs_directory()) if proof.name == "S.finite")
     shown = {

@@ -36,6 +36,7 @@ def fuzz(*words: str, outside: Path | None = None) -> tuple[int, str]:
     return done.returncode, done.stdout
 
 
+@pytest.mark.slow
 def test_every_planted_fault_is_noticed(tmp_path) -> None:
     paths = {word: tmp_path / word.replace(" ", "-") for word in ("whole", *KINDS, "refused")}
     for word, path in paths.items():

@@ -110,6 +110,7 @@ def test_a_sample_changes_only_by_what_is_no_mutant_any_more(scripts):
     assert len(drawn - later - gone) <= len(later & new) < 10  # each new one takes one's place
 
 
+@pytest.mark.slow
 def test_every_mutant_that_is_listed_as_equivalent_is_one(scripts):
     mutation = scripts("mutation")
     listed = mutation.equivalents(mutation.EQUIVALENT)

@@ -158,6 +158,7 @@ def test_magnitudes_are_normal_and_cut(mean) -> None:
             assert abs(fraction - norm.cdf(x, mean, 0.45)) > 0.5 / COUNT or abs(x - mean) < 0.05
 
 
+@pytest.mark.slow
 def test_an_image_is_the_same_in_another_place_and_without_64_bit_types() -> None:
     keys = jax.random.split(jax.random.key(0), EACH)
     moved = RUN(np.roll(PICTURES, 5, axis=0), jnp.roll(keys, 5))
