@@ -65,6 +65,12 @@ def test_entries_are_those_of_the_definition(size, seed):
     assert_equal(found, slow_flattened_kernel(kernel, patch, dilation))
 
 
+def test_a_token_is_a_pixel_unless_a_patch_is_named():
+    kernel = np.arange(6).reshape(3, 2, 1)
+    assert_equal(flattened_kernel(kernel), flattened_kernel(kernel, 1, dilation=1))
+    assert flattened_kernel(kernel).shape != flattened_kernel(kernel, 2).shape
+
+
 def test_a_wrong_order_of_rows_or_columns_is_noticed():
     size = SIZES[3]
     kernel = np.random.default_rng(0).integers(-9, 10, shape_of(size))

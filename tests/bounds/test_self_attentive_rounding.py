@@ -3,6 +3,7 @@
 import math
 
 import numpy as np
+import pytest
 
 from convattn.bounds.self_attentive_rounding import two_head_error_bound
 
@@ -19,3 +20,10 @@ def test_the_bound_is_the_count_of_the_roundings():
     assert bound.shape == at_queries.shape
     assert (expected <= bound).all()
     assert (bound <= expected * (1 + 2.0**-19)).all()
+
+
+def test_twice_a_value_must_fit_into_float32():
+    ones = np.ones((1, 4, 1), int)
+    assert (two_head_error_bound(ones, ones, "float32", magnitude=2**23) < 1e-4).all()
+    with pytest.raises(ValueError, match=r"at most 2\^23"):
+        two_head_error_bound(ones, ones, "float32", magnitude=2**23 + 1)

@@ -58,6 +58,14 @@ def test_exact_heads_put_every_map_at_its_offset_and_nothing_elsewhere(drawn):
         assert_equal(put(heads, j), np.concatenate([wanted, 0 * wanted[:1]]))
 
 
+@pytest.mark.parametrize("heads", [1, 2, 3])
+def test_the_heads_of_an_offset_differ_in_how_much_they_put_at_the_token_itself(heads):
+    """One puts nothing there, two 0 and 1, three 0, 1 and 2: all others are pairs of 0 and 1."""
+    supports = np.array([[True] * (heads * 2), [False] * (heads * 2)])
+    found = exact_layout(supports, 1, 2).weights
+    assert found[found[:, 0] > 0].tolist() == [[1, x] for x in range(heads)]
+
+
 @given(seeds(), st.sampled_from([2.0**-4, 2.0**-20]))
 def test_limit_heads_are_wrong_by_epsilon_where_a_coordinate_is_read_by_its_own_token_alone(
     seed, epsilon

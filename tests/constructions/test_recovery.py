@@ -134,6 +134,12 @@ def perturbed_map(bucket):
     return dense_map(perturbed(bucket), bucket.space, bucket.in_channels)
 
 
+def test_the_linear_map_of_a_layer_without_maps_is_unknown():
+    bare = replace(conv_to_attention(jnp.ones((3, 1, 1))), value=None, output=None)
+    with pytest.raises(ValueError, match="neither a value nor an output map"):
+        linear_map(bare, (4,))
+
+
 @pytest.mark.parametrize("bucket", BUCKETS)
 def test_the_linear_map_is_what_the_layer_does_to_unit_images(bucket):
     layer, dense = perturbed(bucket), perturbed_map(bucket)

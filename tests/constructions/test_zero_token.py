@@ -114,6 +114,7 @@ def test_a_value_bias_must_not_reach_the_zero_token():
             "content",
         ),
         (lambda: attend_with_zero_token(layer_of("bias"), IMAGES[0]), "2 spatial axes"),
+        (lambda: attend_with_zero_token(layer_of("bias"), IMAGES[None]), "2 spatial axes"),
         (lambda: attend_with_zero_token(layer_of("bias"), IMAGES[..., :1]), "tokens of 1 features"),
         (lambda: attend_with_zero_token(layer_of("bias", patch_size=5), IMAGES), "do not divide"),
     ],
