@@ -22,6 +22,7 @@ def test_an_extra_brings_its_package(package):
     assert name not in " ".join(PROJECT["dependencies"])
 
 
+@pytest.mark.slow
 def test_without_the_extras_one_kernel_converts_and_flax_is_asked_for():
     program = f"""
 import sys

@@ -90,6 +90,7 @@ def test_logits_that_overflow_and_a_wrong_fold_are_refused(file, convattn_comman
     assert sorted(path.name for path in file.parent.iterdir()) == ["images.npy", "net.safetensors"]
 
 
+@pytest.mark.slow
 def test_the_limit_form_says_that_it_has_no_bound(file, convattn_command):
     names = ("--network", file, "--architecture", NAME, "--images", file.parent / "images.npy")
     done = convattn_command("convert", *names, "--no-exact")

@@ -20,6 +20,7 @@ def net(tmp_path):
     return tmp_path / "net.safetensors"
 
 
+@pytest.mark.slow
 def test_numbers_tables_and_pictures(net, tmp_path, convattn_command):
     out = tmp_path / "new" / "pictures"
     given = ("--images", tmp_path / "images.npy", "--heads", 2, "--kernel-size", 1, 3)

@@ -184,6 +184,7 @@ def test_a_directory_without_proofs_exits_2(convattn_command, tmp_path):
     assert "it has no proof files" in done.err
 
 
+@pytest.mark.slow
 def test_verify_report(convattn_command, proofs, tmp_path):
     write(proofs, s__c=claim("S.wrong", evidence("require(False, '1 < 0')")), s__d="1/0")
     folder = tmp_path / "new" / "report"

@@ -1,5 +1,6 @@
 """One given kernel with one head more than its rank."""
 
+from collections import Counter
 from fractions import Fraction
 
 import jax
@@ -39,6 +40,19 @@ def low_rank(kernel, keep):
     flat = kernel.reshape(-1, *kernel.shape[-2:]).copy()
     flat[keep:] = flat[:1] * (1 + np.arange(len(flat) - keep) % 3)[:, None, None]
     return flat.reshape(kernel.shape)
+
+
+@pytest.mark.parametrize("bucket", BUCKETS)
+def test_the_distinct_rows_are_those_of_the_flattened_kernel(bucket):
+    """As often as they say, whatever the dilation."""
+    kernel = make_case(bucket, 4).kernel
+    geometry = ConvolutionGeometry.of(bucket.kernel_size, bucket.patch_size, 1, bucket.dilation)
+    rows, counts = distinct_rows(kernel, geometry)
+    flattened = flattened_kernel(kernel, bucket.patch_size, dilation=bucket.dilation)
+    found = Counter[tuple[int, ...]]()
+    for row, count in zip(rows.tolist(), counts.tolist(), strict=True):
+        found[tuple(row)] += count
+    assert found == Counter(map(tuple, flattened.tolist()))
 
 
 @pytest.mark.parametrize("keep", [1, 2])

@@ -171,6 +171,7 @@ def test_other_heads_where_they_are_fewer():
         ca.conv_to_attention(kernel, **by_patches)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("exact", "entry"), [(True, 1e38), (False, 1e36)])
 def test_maps_that_overflow_are_refused(exact, entry):
     kernel = np.full((3, 3, 1, 1), entry, np.float32)

@@ -43,6 +43,13 @@ def test_a_parameter_of_the_limit_form_asks_for_it(exact):
         check_regime("bias", False, 0.5, None, 8.0, jnp.float32)
 
 
+@pytest.mark.parametrize("parameter", [0.0, -8.0, 2.0**-127, 1e39, float("nan"), jnp.float32(-1)])
+def test_a_parameter_is_positive_and_finite(parameter):
+    with pytest.raises(ValueError, match="a positive finite number in float32"):
+        check_regime("bias", False, 0.5, parameter, None, jnp.float32)
+    assert check_regime("bias", False, 0.5, 2.0**-126, None, jnp.float32) is False
+
+
 @pytest.mark.parametrize("leak", [0.25, jnp.float32(0.25), jnp.float32(0.5)])
 def test_only_the_exact_bias_has_a_leak(leak):
     assert check_regime("bias", None, leak, None, None, jnp.float32) is True

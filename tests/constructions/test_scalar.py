@@ -148,3 +148,5 @@ def test_the_refusal_begins_where_less_than_two_digits_are_left():
         else:
             assert count <= 6
             refuse_ill_conditioned(count, True, "float32")
+    assert 0.5 < 128 * amplification(scalar_bases(2), False) / 2**11 <= 1
+    refuse_ill_conditioned(2, False, "float16")

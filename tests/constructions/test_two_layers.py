@@ -22,6 +22,7 @@ def operands(kernel_size, patch, tokens, channels=(2, 3), seed=0):
     return kernel, rng.integers(-4, 5, channels[1]), rng.integers(-9, 10, shape).astype(np.float32)
 
 
+@pytest.mark.slow
 @settings(max_examples=8)  # each compiles anew
 @given(st.tuples(sides, sides), st.integers(1, 3), st.tuples(sides, sides), st.integers(1, 2))
 def test_the_limit_is_the_convolution_of_integers(kernel_size, patch, tokens, stride):

@@ -64,13 +64,17 @@ def test_the_weights_are_those_of_one_more_key(encoding):
 @pytest.mark.parametrize("encoding", ["quadratic", "bias"])
 @pytest.mark.parametrize(
     ("dtype", "options"),
-    [("float32", {}), ("float64", {"patch_size": (4, 3)}), ("bfloat16", {"patch_size": 2})],
+    [
+        ("float32", {"stride": (2, 1)}),
+        ("float64", {"patch_size": (4, 3)}),
+        ("bfloat16", {"patch_size": 2}),
+    ],
 )
 def test_it_is_the_zero_padded_convolution(encoding, dtype, options):
     layer = layer_of(encoding, dtype, **options)
     result = jax.jit(attend_with_zero_token)(layer, jnp.asarray(IMAGES, dtype))
     assert_dtype(result, dtype)
-    expected = exact_convolution(IMAGES, KERNEL)
+    expected = exact_convolution(IMAGES, KERNEL)[:, :: layer.subsampling[0]]
     assert_equal(result, jnp.asarray(expected, "float64").astype(dtype))
     bare = ca.apply_attention(layer, jnp.asarray(IMAGES, dtype), ring=False)
     assert (np.asarray(bare, float) != expected).any()
@@ -82,6 +86,12 @@ def test_integer_images_become_floats_where_the_layer_has_no_maps():
     result = attend_with_zero_token(bare, jnp.array([[[1], [2], [4]]]))
     assert_dtype(result, "float32")
     assert 1 < float(result[0, 1, 0]) < 4
+
+
+def test_the_wider_dtype_of_layer_and_images_is_that_of_the_result():
+    result = attend_with_zero_token(layer_of("bias"), jnp.asarray(IMAGES, "bfloat16"))
+    assert_dtype(result, "float32")
+    assert_equal(result, exact_convolution(IMAGES, KERNEL))
 
 
 def test_a_value_bias_must_not_reach_the_zero_token():

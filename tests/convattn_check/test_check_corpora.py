@@ -59,6 +59,7 @@ def test_the_steps_of_every_truth_are_counted_as_before():
     assert sum(steps > 0 for steps in found.values()) > 100
 
 
+@pytest.mark.slow
 def test_without_digests_the_mathematics_decides(capsys):
     """All is refused that was not only sealed elsewhere."""
     other = [entry for entry in INCORRECT if entry["fault"] != "digest"]

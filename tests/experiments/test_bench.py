@@ -112,6 +112,7 @@ def test_a_round_has_a_row_for_everybody_and_its_times() -> None:
         assert timed.resident is None
 
 
+@pytest.mark.slow
 def test_main_prints_and_writes(tmp_path, monkeypatch, capsys) -> None:
     path = tmp_path / "out" / "bench.json"
     options = ["--cases", "content", "--backends", "dense", "--quick", "--sizes", "2", "--dims"]

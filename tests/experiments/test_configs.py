@@ -84,6 +84,7 @@ def test_a_config_is_the_paper_s(name) -> None:
     assert differences(PAPER[name], to_json(changed)) == ["training.epochs is 299, not 300"]
 
 
+@pytest.mark.slow
 def test_the_networks_of_sac_have_one_recipe_and_nearly_one_size() -> None:
     """Within a tenth of the baseline's parameters, and trained as `slice` is."""
     sizes = {}

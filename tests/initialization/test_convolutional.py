@@ -167,6 +167,7 @@ def test_sufficient_heads_are_those_of_any_kernel():
     assert found.sufficient == 9 * 3  # nine taps of 24 channels in heads of eight
 
 
+@pytest.mark.slow
 def test_drawn_offsets_are_different_and_follow_the_seed():
     usual = usual_parameters(grid=GRID)
     one, two, other = (convolutional(usual, seed=seed, **HEADS) for seed in (0, 0, 1))

@@ -139,6 +139,7 @@ def test_every_way_in_which_a_check_can_end(tmp_path, capfd):
     assert "noise" in captured.err
 
 
+@pytest.mark.slow
 def test_neither_jobs_nor_order_change_what_is_drawn(tmp_path):
     draw = "str(run.rng('x').integers(2**60))"
     pieces = [evidence(draw, name=f"e{n}", quick=n != 1) for n in range(3)]

@@ -121,6 +121,7 @@ def test_a_wrong_layer_is_found_and_named(name, change) -> None:
     assert [layer for layer, share in found.layers.items() if share > 1] == [name]
 
 
+@pytest.mark.slow
 def test_another_epsilon_is_found() -> None:
     """The statistics folded with ε = 10⁻² in place of the norm's 10⁻⁵."""
     model = nnx.clone(small_model())

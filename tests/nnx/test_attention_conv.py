@@ -150,6 +150,7 @@ def test_an_empty_batch_and_a_large_dilated_layer():
     assert_within(found.conv.kernel[...], wide.kernel[...], np.full(wide.kernel[...].shape, 1e-6))
 
 
+@pytest.mark.slow
 def test_a_trained_layer_says_how_far_it_is_from_a_convolution():
     layer = AttentionConv.from_kernel(jnp.arange(18.0).reshape(3, 3, 1, 2))
     untrained = layer.to_conv().distance

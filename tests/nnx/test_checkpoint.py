@@ -107,6 +107,7 @@ def test_a_file_is_read_by_its_names_and_becomes_attention(name, tmp_path):
     assert report.difference < 1e-12 * report.largest
 
 
+@pytest.mark.slow
 def test_timm_names_mobilenets_modules_otherwise():
     theirs = checkpoint.TIMM_MOBILE
     ours = {key.rpartition(".")[0] for key in state_dict("torchvision/mobilenet_v2")}
@@ -115,6 +116,7 @@ def test_timm_names_mobilenets_modules_otherwise():
     assert isinstance(nnx.eval_shape(lambda: MobileNetV2(rngs=nnx.Rngs(0))), MobileNetV2)
 
 
+@pytest.mark.slow
 def test_what_does_not_fit_is_listed():
     arrays = state_dict("small/resnet")
     arrays["layer9.weight"] = arrays.pop("layer1.0.conv1.weight")

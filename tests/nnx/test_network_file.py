@@ -63,6 +63,7 @@ def test_folding_leaves_the_function_and_no_batch_norm(name):
     assert jnp.abs(found - expected).max() < jnp.abs(expected - expected.mean()).max()
 
 
+@pytest.mark.slow
 def test_a_file_runs_without_naming_the_architecture(file):
     path, attention, convolutions = file
     model = ca.load_network(path)
@@ -98,6 +99,7 @@ assert not [name for name in sys.modules if name.startswith(("convattn", "flax")
     assert np.abs(found - attention).max() <= 1e-12 * np.abs(attention).max()
 
 
+@pytest.mark.slow
 def test_float64_is_not_cut_while_64_bit_types_are_off(file):
     with jax.enable_x64(False), pytest.raises(ValueError, match="64-bit types are off"):
         ca.load_network(file[0])
@@ -108,6 +110,7 @@ NO_CLASSES = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "message"),
     [

@@ -78,6 +78,7 @@ def by_xla(images: Any, kernel: Any, bias: Any, bucket: Bucket, padding: Any) ->
     return out + bias
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(free_convolutions())
 def test_the_references_agree_on_any_shape(case):

@@ -167,6 +167,7 @@ def test_a_head_that_is_shown_at_several_epochs_counts_once() -> None:
     )
 
 
+@pytest.mark.slow
 def test_the_picture_has_every_head_and_ellipse(tmp_path) -> None:
     panels = [ODD, replace(ODD, layer=2), NONE]
     png, svg = save_picture(draw_centers(panels, "a title"), tmp_path, "centers")

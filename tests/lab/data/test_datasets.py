@@ -141,6 +141,7 @@ def test_superclasses_of_anything_else_are_refused(tmp_path, files) -> None:
         read_dataset(path, classes="coarse")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not ARCHIVE.exists(), reason=f"the source archive isn't at {ARCHIVE}")
 def test_the_lossless_archive_is_read() -> None:
     data, slice_ = read_dataset(ARCHIVE), load_cifar10_slice("test")

@@ -52,6 +52,7 @@ def test_the_gradient_reaches_every_parameter(settings):
     assert unreached(made(replace(settings, depth=1)), jnp.asarray(pictures())) == []
 
 
+@pytest.mark.slow
 def test_without_a_gap_the_filters_mix_the_images():
     """At equal parameters the gap changes the features: it keeps z's pixels out of x's filters."""
     model, images = made(replace(CROSS, depth=1)), jnp.asarray(pictures())

@@ -141,6 +141,7 @@ def test_a_damaged_checkpoint_costs_its_steps_alone(tmp_path, expected):
     assert_as_expected(tmp_path, again, expected)
 
 
+@pytest.mark.slow
 def test_when_no_checkpoint_is_whole_the_run_is_left_as_it_is(tmp_path, expected):
     """Its metrics too; once `checkpoints/` is removed it begins anew."""
     folder = tmp_path / "run"

@@ -210,6 +210,7 @@ def test_what_others_do_not_see_may_have_the_name(tmp_path):
     assert defined_again(tmp_path, foundation__more=base, p__one=f"{text}{ONE}") == []
 
 
+@pytest.mark.slow
 def test_the_proofs_define_each_name_once():
     project = read_project(coq_directory())
     assert shadowing(project, closure(project)) == []

@@ -74,6 +74,7 @@ WRONG = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", WRONG)
 def test_a_wrong_projection_and_a_mirrored_tap_are_seen(monkeypatch, name) -> None:
     monkeypatch.setattr(module, name, WRONG[name](getattr(module, name)))

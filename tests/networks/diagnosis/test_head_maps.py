@@ -16,6 +16,7 @@ def layer():
     return ca.conv_to_attention(np.ones((3, 3, 1, 1)), exact=False)
 
 
+@pytest.mark.slow
 def test_heads_are_numbered_the_query_is_marked_and_there_is_a_colour_bar(layer, tmp_path):
     figure = ca.plot_heads(layer, (1, 2), image_size=SIZE, title="nine heads")
     panels, bar = figure.axes[:9], figure.axes[-1]

@@ -91,6 +91,7 @@ def test_what_does_not_fit_is_refused(change, message):
         restore_layer(tampered(change))
 
 
+@pytest.mark.slow
 def test_a_conversion_that_is_wrong_is_seen(monkeypatch):
     from convattn.networks.weights import converted_layer
 

@@ -25,6 +25,7 @@ def test_the_extra_brings_what_any_model_needs() -> None:
     assert MODULE == FORMAT
 
 
+@pytest.mark.slow
 def test_flax_is_asked_for_where_it_is_needed(files, tmp_path) -> None:
     (tmp_path / "module.safetensors").write_bytes(
         write_safetensors({"a": np.ones(1, np.float32)}, {"format": MODULE})

@@ -48,6 +48,7 @@ def wrong_links(text: str) -> list[str]:
     return wrong + re.findall(r"url\((?!['\"]?data:)[^)]*\)|@import[^;]*", text)
 
 
+@pytest.mark.slow
 def test_links_resolve_and_nothing_is_loaded(report_file: Path) -> None:
     text = report_file.read_text("utf-8")
     assert wrong_links(text) == []
@@ -64,6 +65,7 @@ def test_a_caption_links_to_the_claims_that_the_page_has() -> None:
     assert link not in page_of(outcome_of([])).decode()
 
 
+@pytest.mark.slow
 def test_every_claim_stands_there_with_its_certificates(report_file: Path) -> None:
     text = report_file.read_text("utf-8")
     for proof in discover(proofs_directory()):
@@ -74,6 +76,7 @@ def test_every_claim_stands_there_with_its_certificates(report_file: Path) -> No
     assert all(base64.b64decode(held[path.name]) == path.read_bytes() for path in paths)
 
 
+@pytest.mark.slow
 def test_figures_hold_valid_json(report_file: Path) -> None:
     text = report_file.read_text("utf-8")
     for name in ("figure-data", "graph-data"):
@@ -111,10 +114,12 @@ def test_badges_and_the_graph_show_what_was_reached() -> None:
     assert "PROVED not re-checked here" in text
 
 
+@pytest.mark.slow
 def test_no_path_of_the_machine_is_shown(report_file: Path) -> None:
     assert str(certificates_directory().parent) not in report_file.read_text("utf-8")
 
 
+@pytest.mark.slow
 def test_a_file_that_cannot_be_loaded_is_shown(tmp_path: Path) -> None:
     broken = Proof(tmp_path / "x.py", "p/x.py", problem="SyntaxError: <here>")
     text = page_of(outcome_of([broken])).decode()
@@ -122,6 +127,7 @@ def test_a_file_that_cannot_be_loaded_is_shown(tmp_path: Path) -> None:
     assert wrong_links(text) == []
 
 
+@pytest.mark.slow
 def test_a_report_that_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(build, "MOST_BYTES", 1000)
     with pytest.raises(build.TooLarge, match=r"bytes, but expected at most 1,000"):

@@ -61,6 +61,7 @@ def test_what_is_refused_or_taken_is_no_finding(tmp_path) -> None:
     assert "2 files read, 0 findings" in printed
 
 
+@pytest.mark.slow
 def test_an_input_is_made_again_from_its_name_and_made_smaller(tmp_path) -> None:
     keep = f"--keep={tmp_path}"
     code, printed = fuzz("sign", "--inputs=300", "--seed=3", keep)

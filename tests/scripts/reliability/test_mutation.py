@@ -162,6 +162,7 @@ def test_what_no_test_notices_is_printed(scripts, tmp_path, monkeypatch, capsys)
     assert "| all | 1 | 0 | 0 | 1 | 0 | 0.0 % |" in printed
 
 
+@pytest.mark.slow
 def test_what_a_test_notices_is_not_judged_again(scripts, tmp_path, monkeypatch, capsys):
     mutation, _ = planted(scripts, tmp_path, monkeypatch, "assert larger(2, 1) == 2")
     assert run(mutation, tmp_path) == 0
@@ -173,6 +174,7 @@ def test_what_a_test_notices_is_not_judged_again(scripts, tmp_path, monkeypatch,
     assert capsys.readouterr().out.count("| all | 1 | 1 | 0 | 0 | 0 | 100.0 % |") == 2
 
 
+@pytest.mark.slow
 def test_tests_of_other_packages_judge_what_they_import(scripts, tmp_path, monkeypatch):
     mutation, _ = planted(scripts, tmp_path, monkeypatch, "assert larger(2, 2) == 2")
     near = (tmp_path / "tests/bounds/test_planted.py").read_text()
