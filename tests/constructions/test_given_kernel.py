@@ -19,8 +19,10 @@ from convattn.constructions.conversion import conv_to_attention
 from convattn.constructions.geometry import ConvolutionGeometry
 from convattn.constructions.given_kernel import given_kernel_layer, mixture_heads
 from convattn.constructions.row_basis import (
+    concrete_kernel,
     distinct_rows,
     exact_entries,
+    is_clearly_of_full_rank,
     row_basis,
 )
 from convattn.encodings.bias import BiasEncoding
@@ -210,6 +212,16 @@ def test_well_conditioned_columns_keep_the_accuracy(kernel, heads):
     assert_within(apply_attention(layer, images), expected, 2.0**-18 * np.abs(expected).max())
 
 
+def test_fractions_are_taken_as_they_are():
+    kernel = np.array([[[Fraction(1, 3)]], [[Fraction(2**60, 7)]], [[Fraction(0)]]])
+    assert concrete_kernel(kernel).ravel().tolist() == [Fraction(1, 3), Fraction(2**60, 7), 0]
+
+
+@pytest.mark.parametrize(("least", "clearly"), [(2.0**-19, True), (2.0**-21, False), (0, False)])
+def test_a_rank_is_clear_where_no_singular_value_is_a_millionth_of_another(least, clearly):
+    assert is_clearly_of_full_rank(np.diag([8.0, 8 * least])) is clearly
+
+
 @pytest.mark.parametrize(("entry", "name"), [(np.nan, "NaN"), (-np.inf, "an infinity")])
 def test_what_is_not_finite_is_named(entry, name):
     with pytest.raises(ValueError, match=rf"kernel has {name} at index \(2, 0, 0\)"):
@@ -223,8 +235,9 @@ def test_refusals():
         jax.jit(lambda kernel: given_kernel_layer(kernel).output)(jnp.ones((3, 1, 1)))
     with pytest.raises(ValueError, match="rational numbers"):
         given_kernel_layer(jnp.ones((3, 1, 1)) * 1j)
-    with pytest.raises(ValueError, match=r"kernel\.shape"):
-        given_kernel_layer(jnp.ones((3, 3)))
+    for shape in ((3, 3), (3, 3, 0, 1)):
+        with pytest.raises(ValueError, match=r"kernel\.shape"):
+            given_kernel_layer(jnp.ones(shape))
 
 
 def test_where_weights_underflow_there_is_no_bound():

@@ -47,6 +47,8 @@ def test_entries_are_counted_before_they_are_made():
     """Five coordinates fit into one head of 2²⁷, of (5 + 5)·2²⁷ entries."""
     with pytest.raises(ValueError, match="maps of 1 heads of dimension 134217728 would hold 1,3"):
         split_heads(jnp.ones((1, 5, 5)), np.ones((1, 5, 5), bool), 2**27)
+    for shape in ((1, 2**15, 1), (1, 1, 2**15)):  # one head each, and not 2¹⁵
+        assert split_heads(jnp.ones(shape), np.ones(shape, bool), 1)[0] == (0,)
 
 
 @pytest.mark.slow

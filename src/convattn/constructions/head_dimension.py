@@ -77,7 +77,7 @@ def split_heads(
         own = np.asarray(origins, int)[places[by_rows]][:, None]
         turned = maps if by_rows else maps.swapaxes(1, 2)
         kept = jnp.pad(turned, ((0, 0), (0, 1), (0, 0)))[own, coordinates]
-        picked = jnp.asarray(np.eye(width + 1, width, dtype=maps.dtype)[coordinates])
+        picked = jnp.asarray(coordinates[..., None] == np.arange(width)).astype(maps.dtype)
         value, output = (picked, kept) if by_rows else (kept, picked)
         parts.append((value.swapaxes(1, 2), output))
     order = np.argsort([*places[True], *places[False]])
