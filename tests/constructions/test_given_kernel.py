@@ -212,6 +212,14 @@ def test_well_conditioned_columns_keep_the_accuracy(kernel, heads):
     assert_within(apply_attention(layer, images), expected, 2.0**-18 * np.abs(expected).max())
 
 
+def test_a_row_of_a_negative_sum_is_turned():
+    """So that its weights are small: (1, 0) and (0, 1/2) for both (2, -1)/4 and (-2, 1)/4."""
+    for sign in (1, -1):
+        weights, coefficients = mixture_heads(np.array([[0.5 * sign, -0.25 * sign]]))
+        assert weights.tolist() == [[1, 0], [0, 0.5]]
+        assert coefficients.tolist() == [[sign * 1.0], [sign * -0.75]]
+
+
 def test_fractions_are_taken_as_they_are():
     kernel = np.array([[[Fraction(1, 3)]], [[Fraction(2**60, 7)]], [[Fraction(0)]]])
     assert concrete_kernel(kernel).ravel().tolist() == [Fraction(1, 3), Fraction(2**60, 7), 0]

@@ -140,7 +140,7 @@ def limit_layout(
     ([[0.25, 1.0], [0.0, 1.0]], [[1, 0], [1, -1]])
     """
     offsets, unit = range(len(supports)), np.eye(len(supports))
-    away = [o for o in offsets if o != centre and supports[o].any()]
+    away = [o for o in offsets if o != centre]
     read = used(supports[away])
     alone = [j for j in used(supports) if j not in read]
     rows, places = [], []

@@ -170,7 +170,7 @@ def well_conditioned_order(rows: Shaped[np.ndarray, "rows offsets"]) -> tuple[in
     >>> well_conditioned_order(np.array([[1.0, 1.0, 3.0], [1.0, 1.001, -5.0]]))
     (2, 1, 0)
     """
-    largest = max((abs(entry) for entry in rows.ravel().tolist()), default=0)
+    largest = max(abs(entry) for entry in rows.ravel().tolist())
     if not largest:
         return tuple(range(rows.shape[1]))
     scaled = (rows / largest).astype(np.float64)
