@@ -115,10 +115,12 @@ def read_summary(path: Path) -> RunSummary:
 def best_epoch(lines: Sequence[dict[str, Any]]) -> int | None:
     """The first epoch with the best validation accuracy, which `select=best` tests.
 
+    Epochs whose accuracy is null do not count.
+
     >>> best_epoch([{"epoch": n, "validation_accuracy": seen} for n, seen in ((1, 0.5), (2, 0.5))])
     1
     """
-    judged = [line for line in lines if "validation_accuracy" in line]
+    judged = [line for line in lines if line.get("validation_accuracy") is not None]
     if not judged:
         return None
     return max(judged, key=lambda line: (line["validation_accuracy"], -line["epoch"]))["epoch"]
