@@ -29,6 +29,7 @@ def test_importing_loads_nothing_heavy(statement):
     assert modules_after(statement) == set()
 
 
+@pytest.mark.slow
 def test_the_first_use_of_a_name_loads_what_it_needs():
     assert {"jax", "numpy", "jaxtyping"} <= modules_after("from convattn import conv")
 

@@ -109,6 +109,7 @@ def test_the_maps_are_those_of_the_tokens_that_are_asked():
     assert_equal(weights, np.stack([np.eye(6)[offset : offset + 4] for offset in range(3)]))
 
 
+@pytest.mark.slow
 def test_the_kernel_comes_back():
     kernel = jnp.asarray(np.random.default_rng(0).normal(size=(3, 3, 2, 2)))
     layer = conv_to_attention(kernel, padding="EDGE", exact=False, stride=2)

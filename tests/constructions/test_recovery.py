@@ -227,6 +227,7 @@ def test_a_layer_with_content_is_linearised_at_zero(key_bias):
     assert nonlinear(1.0) > 1e-2  # the derivative is not the layer
 
 
+@pytest.mark.slow
 def test_kernels_that_are_too_small_leave_a_residual_and_larger_ones_end_in_zeros():
     case = make_case(BUCKETS[0], 1, "float64")
     layer = convert(case, exact=False)

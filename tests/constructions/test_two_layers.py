@@ -72,6 +72,7 @@ def test_strides_of_the_two_axes_differ():
     assert np.array_equal(layers(images), ca.conv(images, kernel, bias, stride=(2, 3)))
 
 
+@pytest.mark.slow
 def test_the_gain_depends_on_the_image_and_on_nothing_else():
     kernel, _, images = operands((3, 3), 1, (4, 3))
     layers = ca.two_layers(kernel)

@@ -84,6 +84,7 @@ def test_the_numbers_do_not_overwrite_a_run(run, tmp_path, capsys, command, name
     assert not (run / "figures").exists()
 
 
+@pytest.mark.slow
 def test_pictures_go_where_they_are_asked_to(run, tmp_path) -> None:
     assert main(["centers", str(run), "--output-dir", str(tmp_path / "here")]) == 0
     assert not (run / "figures").exists()

@@ -70,6 +70,7 @@ def test_at_finite_parameters_it_is_within_rounding(row):
     assert float(jnp.abs(layer(images) - conv(jnp.flip(images, 1))).max()) > 1
 
 
+@pytest.mark.slow
 def test_drawn_it_begins_where_the_convolution_does():
     options = {"strides": 2, "rngs": nnx.Rngs(3)}
     layer = AttentionConv(2, 4, (3, 3), exact=False, **options)
@@ -96,6 +97,7 @@ def test_a_depthwise_layer_holds_no_zeros():
     assert narrow.value[...].shape[2] == 1
 
 
+@pytest.mark.slow
 def test_heads_are_split_to_a_width():
     conv, layer, images = pair((4, 6, (3, 3), 1, {"feature_group_count": 2}, (4, 5)), head_dim=1)
     expected = conv(images)

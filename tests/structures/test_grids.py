@@ -125,6 +125,7 @@ def test_a_positive_step_is_convolution_turned_around():
     assert (np.asarray(result) != np.asarray(by_xla(images, kernel, (1,), (1,), [(1, 1)]))).any()
 
 
+@pytest.mark.slow
 @settings(max_examples=6)
 @given(st.data())
 def test_there_and_back(data):

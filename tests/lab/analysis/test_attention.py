@@ -62,6 +62,7 @@ def test_the_layers_see_what_they_see_in_the_model(model) -> None:
     assert_equal(model.classifier(last.mean(axis=(1, 2))), model(jnp.asarray(IMAGES)))
 
 
+@pytest.mark.slow
 def test_maps_of_images_are_softmax_of_content_and_position(model, maps) -> None:
     first, second = maps
     assert second.shape == (3, 0, 2, 3)
@@ -87,6 +88,7 @@ def test_maps_of_images_are_softmax_of_content_and_position(model, maps) -> None
         assert_within(first[:, head].reshape(3, 6), weights, gamma(64 * 30, np.float32))
 
 
+@pytest.mark.slow
 def test_maps_differ_between_images_and_sum_to_one(maps) -> None:
     assert np.abs(maps[0][0] - maps[0][1]).max() > 1e-4
     assert_within(maps[0].sum(axis=(2, 3)), np.ones((3, 2)), gamma(50, np.float32))

@@ -1,3 +1,4 @@
+import pytest
 from comparison import assert_equal
 from lab.analysis.pictures import png_pixels, svg_ids, svg_text
 from lab.analysis.synthetic_runs import TINY, drawn_snapshot, write_pruning, write_run
@@ -47,6 +48,7 @@ def test_a_single_epoch_is_seen_and_a_pruned_head_keeps_its_number(tmp_path) -> 
     ]
 
 
+@pytest.mark.slow
 def test_picture_and_table_have_every_layer_and_head(tmp_path) -> None:
     model = EncoderSettings(heads=(3, 0, 2), width=8)
     history = distance_history(write_run(tmp_path / "run", model))

@@ -70,6 +70,7 @@ def test_a_filter_that_is_padded_on_the_right_is_caught():
     assert leaks(model) == [(place, place - 1) for place in range(1, LENGTH)]
 
 
+@pytest.mark.slow
 def test_attention_without_causality_is_caught():
     model = made(TINY)
     for scale in model.layers[0].mixing.scales:

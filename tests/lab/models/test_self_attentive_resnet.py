@@ -219,6 +219,7 @@ def test_only_convolutions_are_turned_into_sac():
         with_self_attention(turned)
 
 
+@pytest.mark.slow
 def test_logits_are_wide_whatever_it_computes_in():
     given = {"classes": 3, "image_size": (16, 16), "rngs": nnx.Rngs(0), "dtype": "bfloat16"}
     assert nnx.eval_shape(run, build_model(TINY, **given), pictures()).dtype == jnp.float32

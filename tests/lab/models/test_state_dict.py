@@ -29,7 +29,11 @@ def drawn(arrays):
     return {n: rng.normal(size=a.shape).astype(np.float32) / 3 for n, a in arrays.items()}
 
 
-@pytest.mark.parametrize("options", [{}, {"pooling": "class"}, {"position": "rotary"}], ids=str)
+@pytest.mark.parametrize(
+    "options",
+    [pytest.param({}, marks=pytest.mark.slow), {"pooling": "class"}, {"position": "rotary"}],
+    ids=str,
+)
 def test_there_and_back(options):
     model = model_of(**options)
     arrays = drawn(state_dict(model))

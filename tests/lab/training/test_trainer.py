@@ -173,6 +173,7 @@ def test_tensorboard_holds_the_losses_before_their_checkpoint(tmp_path, monkeypa
     assert seen == [True] * 4
 
 
+@pytest.mark.slow
 def test_settings_that_do_not_decide_may_change(tmp_path, expected):
     run(tmp_path, settings(steps_per_call=3), snapshot=Interrupt(1))
     changed = settings(steps_per_call=None, checkpoint_minutes=9.0, keep_checkpoints=1)

@@ -11,6 +11,7 @@ def contents(folder):
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
+@pytest.mark.slow
 def test_the_committed_certificates_are_what_is_written(tmp_path, capsys):
     folder = tmp_path / "new" / "folder"
     assert module.main(["--output", str(folder)]) == 0

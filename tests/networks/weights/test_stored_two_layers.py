@@ -19,6 +19,7 @@ KERNEL = np.random.default_rng(0).normal(size=(3, 2, 2, 3)).astype(np.float32)
 IMAGES = np.random.default_rng(1).normal(size=(1, 4, 5, 2)).astype(np.float32)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [{}, {"exact": False}, {"stride": 2}, {"bias": np.ones(3)}])
 def test_what_was_saved_is_restored(options, tmp_path):
     layers = ca.two_layers(KERNEL, **options)

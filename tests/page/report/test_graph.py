@@ -27,6 +27,7 @@ def reached(edges: list[tuple[str, str]], name: str) -> set[str]:
     return seen
 
 
+@pytest.mark.slow
 def test_every_claim_is_a_node_and_known_uses_are_arrows(graph: Graph) -> None:
     some = {"S.finite", "C20.lemma1", "foundation/attention.v", "checker/rank.v"}
     assert some <= set(graph.nodes)
@@ -36,12 +37,14 @@ def test_every_claim_is_a_node_and_known_uses_are_arrows(graph: Graph) -> None:
     assert graph.nodes["S.finite"].level == "PROVED"
 
 
+@pytest.mark.slow
 def test_nothing_stands_on_itself(graph: Graph) -> None:
     edges = [(one, other) for one, found in graph.uses.items() for other in found]
     for name in graph.nodes:
         assert not any(name in reached(edges, other) for other in graph.uses[name])
 
 
+@pytest.mark.slow
 def test_what_is_drawn_reaches_what_is_used(graph: Graph) -> None:
     edges = drawn_edges(graph)
     assert len(edges) < sum(map(len, graph.uses.values()))
@@ -51,6 +54,7 @@ def test_what_is_drawn_reaches_what_is_used(graph: Graph) -> None:
     assert any(not found <= reached(without, name) for name, found in graph.uses.items())
 
 
+@pytest.mark.slow
 def test_the_picture_has_every_node_once_without_overlap(graph: Graph) -> None:
     picture = draw(graph, list(PAPERS))
     ElementTree.fromstring(picture.replace('viewBox="', 'data-box="'))

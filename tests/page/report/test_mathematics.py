@@ -59,6 +59,7 @@ def test_no_letter_is_lost_and_the_html_is_well_formed(text: str) -> None:
     assert letters(shown(paragraphs(text, {"S.finite"}))) == letters(text)
 
 
+@pytest.mark.slow
 def test_every_statement_of_the_ledger_keeps_its_letters() -> None:
     formulas = 0
     for proof in discover(proofs_directory()):
@@ -77,6 +78,7 @@ def left_over(text: str) -> list[str]:
     return re.findall(r".{,20}(?:[_^⁰¹²³⁴-⁹ᵀ⁽₀-₉]|¤'|'¤).{,20}", re.sub("<[^>]*>", "", html))
 
 
+@pytest.mark.slow
 def test_no_script_is_left_beside_a_formula() -> None:
     for proof in discover(proofs_directory()):
         statement = proof.statement

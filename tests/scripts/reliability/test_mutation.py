@@ -185,6 +185,7 @@ def test_tests_of_other_packages_judge_what_they_import(scripts, tmp_path, monke
     assert "tests/fast/test_user.py" in (tmp_path / "results.jsonl").read_text()
 
 
+@pytest.mark.slow
 def test_tests_that_fail_by_themselves_are_refused(scripts, tmp_path, monkeypatch):
     mutation, _ = planted(scripts, tmp_path, monkeypatch, "assert larger(2, 1) == 1")
     with pytest.raises(RuntimeError, match=r"without any error in the program: .*test_it"):
