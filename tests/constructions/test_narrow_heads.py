@@ -244,6 +244,10 @@ def test_no_maps_no_heads():
 def test_refused_epsilons(epsilon, message):
     with pytest.raises(ValueError, match=message):
         usable_epsilon(epsilon, jnp.float32)
+    least = 2 / (2**17 - 1)  # κ = 2¹⁷, and u = 2⁻²⁴
+    assert usable_epsilon(least * 1.001, jnp.float32) == least * 1.001
+    with pytest.raises(ValueError, match="amplifies"):
+        usable_epsilon(least * 0.999, jnp.float32)
 
 
 def test_a_refused_epsilon_is_refused_by_a_conversion():

@@ -68,6 +68,10 @@ def test_a_map_that_overflows_is_refused_and_the_limit_form_is_not():
 def test_complex_weights_are_refused():
     with pytest.raises(ValueError, match="complex"):
         ca.conv_to_attention(KERNEL * 1j)
+    with pytest.raises(ValueError, match="complex"):
+        ca.conv_to_attention(KERNEL, np.ones(1) * 1j)
+    with pytest.raises(ValueError, match="logit"):
+        ca.conv_to_attention(KERNEL, exact=False, logit=1j)
 
 
 @pytest.mark.slow
