@@ -346,6 +346,7 @@ def test_tables_of_content_are_restored(tmp_path):
     for wrong, said in (
         (tables[:1], "but expected one for each of 2 axes"),
         ((tables[0][:2], tables[1]), r"\[\(2, 1\), \(5, 2\)\], but expected one for each"),
+        ((tables[0], tables[1][:, :0]), r"\[\(3, 1\), \(5, 0\)\], but expected one for each"),
         ((tables[0], tables[0]), "the features of content's tables and of its queries differ: 2"),
     ):
         content = ContentScores(*maps, tables=wrong)
@@ -373,7 +374,8 @@ def test_a_layer_that_does_not_fit_together_is_not_saved(tmp_path):
         ({"stride": (1,)}, "stride="),
         ({"dilation": (1, 0)}, "dilation="),
         ({"bias": jnp.array([1, jnp.inf])}, "non-finite"),
-        ({"value": jnp.ones((7, 1, 3))}, "the head dimension"),
+        ({"value": jnp.ones((7, 1, 2))}, "the head dimension"),
+        ({"value": jnp.ones((7, 1, 3)), "output": None}, "the length of bias"),
         ({"content": ContentScores(jnp.ones((6, 1, 1)), jnp.ones((6, 1, 1)))}, "heads of content"),
         ({"content": ContentScores(jnp.ones((7, 2, 1)), jnp.ones((7, 2, 1)))}, "features of cont"),
         ({"patch_size": (2, 2)}, "a patch has 4 pixels"),

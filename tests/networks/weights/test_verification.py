@@ -8,11 +8,13 @@ import pytest
 from comparison import assert_equal, assert_within
 
 import convattn as ca
+from convattn.bounds.two_layers import two_layers_bound
 from convattn.networks.weights.verification import (
     Reference,
     _nothing_rounds,
     _own_rounding,
     reference,
+    reference_of_two,
 )
 
 KERNEL = np.arange(-4, 8, dtype=np.float32).reshape(3, 2, 2)
@@ -51,6 +53,17 @@ def test_the_reference_is_the_convolution_with_the_layer_s_stride_and_ring() -> 
     assert_equal(found.expected, expected[:, ::2])
     assert found.equality
     assert_equal(found.bound, 0 * found.expected)
+
+
+@pytest.mark.slow
+def test_two_layers_may_be_off_by_their_bound_and_by_the_rounding_of_the_convolution() -> None:
+    kernel = np.arange(-4, 8, dtype=np.float32).reshape(3, 2, 1, 2)
+    layers = ca.two_layers(kernel, exact=False)
+    found = reference_of_two(layers, kernel, None, (4, 5))
+    size = np.asarray(ca.conv(np.abs(found.images.astype(np.float64)), np.abs(kernel)))
+    bound = two_layers_bound(layers, found.images) + _own_rounding(kernel, size)
+    assert_equal(found.bound, bound)
+    assert not found.equality
 
 
 def test_a_comparison_passes_within_a_finite_bound() -> None:
