@@ -37,6 +37,22 @@ def test_a_prefix_may_be_any_or_none():
         assert_equal(found.blocks[1]["key.weight"], read(arrays).blocks[1]["key.weight"])
 
 
+def test_heads_may_be_narrower_than_the_model():
+    """Four features in all, of a model of eight: those of queries, keys and values alike."""
+    arrays = hugging_face(timm_dict())
+    for name in arrays:
+        if ".attention.attention." in name:
+            arrays[name] = arrays[name][:4]
+        if name.endswith("attention.output.dense.weight"):
+            arrays[name] = arrays[name][:, :4]
+    found = read(arrays).blocks[0]
+    assert found["query.weight"].shape == found["value.weight"].shape == (4, 8)
+    name = "vit.encoder.layer.1.attention.attention.value.bias"
+    arrays[name] = np.zeros(8)
+    with pytest.raises(ValueError, match=rf"{name} has shape \(8,\), expected \(4\)"):
+        read(arrays)
+
+
 def test_what_hugging_face_s_files_lack_is_called_as_there():
     arrays = hugging_face(timm_dict(1))
     del arrays["vit.encoder.layer.0.intermediate.dense.weight"]

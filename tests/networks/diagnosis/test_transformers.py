@@ -207,6 +207,11 @@ def test_the_grid_without_a_size_is_a_square_of_positions_or_of_the_table():
         ({}, (0, 4), "0 × 4 pixels: 0 patches in 0 × 1, but patches of 4 × 4 do not divide it"),
         ({"positions": np.zeros((8, 8))}, (8, 12), "positions for 8 tokens, 1 of them not patches"),
         (
+            {"table": np.zeros((18, 2)), "prefix": np.zeros((0, 8))},
+            (8, 12),
+            "a table of 15 relative positions",
+        ),
+        (
             {"table": np.zeros((18, 2)), "prefix": np.zeros((2, 8))},
             (8, 12),
             "a table of 15 relative positions",

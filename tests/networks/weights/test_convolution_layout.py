@@ -86,6 +86,7 @@ def test_the_name_of_a_npy_file_tells_its_layout():
         ),
         (file(c__weight=np.ones((1,) * 5)), "c", {}, "has 4 axes .images. or 3"),
         (file(c__weight=np.ones((1, 0, 3))), "c", {}, "none of them empty"),
+        (file(c__weight=np.ones((3, 4))), None, {}, r"'c.weight' has shape \(3, 4\)"),
         (file(a__weight=OIHW, b__weight=OIHW), None, {}, "several kernels; name the layer"),
         (file(a=BIAS, b=BIAS), None, {}, "no kernel; name the layer"),
         (

@@ -221,6 +221,8 @@ def test_a_missing_name_is_answered_with_those_that_are_there():
     assert "'stem.conv.weight'? it holds 'stem.conv.weight' (2, 3), 'head' (4,)" in str(
         caught.value
     )
+    with pytest.raises(WeightsRefused, match="did you mean 'head'"):
+        file["heed"]
     many = WeightsFile("net", {f"layer{i}": np.ones(1) for i in range(25)}, {})
     with pytest.raises(WeightsRefused, match="and 5 more"):
         many["x"]
@@ -230,7 +232,9 @@ def test_a_missing_name_is_answered_with_those_that_are_there():
         WeightsFile("net", {}, {})["x"]
 
 
-@pytest.mark.parametrize("text", ["{", "[]", '{"a": 1}', '{"bfloat16 arrays": ["x"]}'])
+@pytest.mark.parametrize(
+    "text", ["{", "[]", '{"bfloat16 arrays": ["y"]}', '{"a": 1}', '{"bfloat16 arrays": ["x"]}']
+)
 def test_metadata_that_is_none_of_ours_is_refused(text):
     content = archive(x__npy=npy(np.ones(2)), metadata__npy=npy(np.array(text)))
     with pytest.raises(WeightsRefused, match=r"metadata|bits of bfloat16"):
