@@ -150,6 +150,7 @@ def test_what_is_no_transformer_is_refused_with_what_is_there():
     [
         (False, 3, "heads=3, but expected a divisor of 8, the width of attention"),
         (False, 0, "heads=0, but expected a divisor"),
+        (False, -2, "heads=-2, but expected a divisor"),
         (False, None, "no number of heads was given, but expected a divisor of 8"),
         (True, 4, "heads=4, but expected 2, the columns of the table of relative positions"),
     ],

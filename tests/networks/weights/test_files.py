@@ -62,6 +62,8 @@ def test_arrays_and_text_come_back_bit_for_bit(write, dtype):
         assert file[name].dtype == array.dtype
         assert file[name].shape == array.shape
         assert file[name].tobytes() == array.tobytes()
+    with pytest.raises(ValueError, match="an array may not be called"):
+        write_npz({"metadata": np.ones(2)}, {})
 
 
 def test_the_first_bytes_tell_what_a_file_is(tmp_path):
