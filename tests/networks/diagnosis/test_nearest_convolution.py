@@ -192,7 +192,7 @@ def test_without_maps_the_heads_alone_are_known():
     assert (found.relative, found.whole, found.as_near) == (None, None, None)
     assert_within(found.heads, nearest_convolution(attention, maps, (1, 3)).heads, 0)
     means, counts = weighted_taps(attention, (1, 3))  # times the roots of how many pairs there are
-    assert_within(found.heads.reshape(3, 3), means / counts**0.5, 0)
+    assert_within(found.taps.reshape(3, 3), means / np.sqrt(counts), 0)
 
 
 @pytest.mark.usefixtures("unchecked")
