@@ -8,7 +8,7 @@ softmax layer, because rows sum to one, while the zero-padded convolution loses 
 fall outside. Repair: lay a ring of zero tokens around the image. A zero token stands for P zero
 pixels on each axis, so the convolution of the ringed image, read at the image's own pixels, is
 the zero-padded convolution; and with a ring as wide as the furthest offset, every key q + δ of
-an image token q exists, so that Lemma 2 applies at every query. (`ring`)
+an image token q exists, so that Lemma 2 applies at every query. (`zero_ring`)
 
 **Stride.** Conv_s(X)_i = Conv_1(X)_(s·i), by definition. So a fixed subsampling after the layer
 gives any stride. Where s divides P, the pixels that are kept are the same ones in every patch,
@@ -95,14 +95,8 @@ class ConvolutionGeometry:
 
     @property
     def ring(self) -> Ring:
-        """The zero tokens that make every offset of every image token exist.
-
-        Source: C20 §3, "Padding"; L21 leaves the border to the reader.
-
-        >>> ConvolutionGeometry.of((3, 4)).ring  # of the offsets -1, 0, 1 and -1, 0, 1, 2
-        ((1, 1), (1, 2))
-        """
-        return tuple((-min(axis), max(axis)) for axis in self.axis_offsets)
+        """The zero tokens that make the layer's result the zero-padded convolution."""
+        return zero_ring(self.axis_offsets)
 
     @property
     def writes_stride_to_tokens(self) -> bool:
@@ -141,6 +135,17 @@ class ConvolutionGeometry:
             present = (distance % d == 0) & (tap >= 0) & (tap < k)
             indices.append(np.where(present, tap, -1))
         return tuple(indices)
+
+
+def zero_ring(axis_offsets: Sequence[Sequence[int]]) -> Ring:
+    """The zero tokens that make every offset of every image token exist; 0 is one of them.
+
+    Source: C20 §3, "Padding"; L21 leaves the border to the reader.
+
+    >>> zero_ring([(-1, 0, 1), (0, 2)])
+    ((1, 1), (0, 2))
+    """
+    return tuple((-min(axis), max(axis)) for axis in axis_offsets)
 
 
 def strided_output_pixels(patch_size: int, stride: int) -> range | None:
