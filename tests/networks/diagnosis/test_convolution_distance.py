@@ -9,7 +9,10 @@ from convattn.encodings import GaussianEncoding
 from convattn.encodings.layer import AttentionLayer
 from convattn.fast.dense import layer_weights
 from convattn.networks.diagnosis import convolution_distance as module
-from convattn.networks.diagnosis.convolution_distance import convolution_distance
+from convattn.networks.diagnosis.convolution_distance import (
+    convolution_distance,
+    inside_queries,
+)
 from convattn.operators.shifts import TokenGrid
 
 SIDES = (4, 5)
@@ -168,3 +171,10 @@ def test_shapes_that_do_not_fit_are_refused() -> None:
     for given in ((attention[:1], gram), (attention[..., :3], gram), (attention[0], gram)):
         with pytest.raises(ValueError, match="but expected"):
             convolution_distance(*given, 3)
+
+
+def test_inside_is_where_all_taps_are():
+    """Each kernel reaches (K - 1)·d pixels, of an even one more ahead."""
+    assert [each.tolist() for each in inside_queries((3, 4), (3, 2))] == [[1], [0, 1, 2]]
+    found = inside_queries((7, 5), (3, 2), (3, 2))
+    assert [each.tolist() for each in found] == [[3], [0, 1, 2]]

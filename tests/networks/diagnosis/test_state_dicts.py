@@ -37,6 +37,12 @@ def test_a_prefix_may_be_any_or_none():
         assert_equal(found.blocks[1]["key.weight"], read(arrays).blocks[1]["key.weight"])
 
 
+def test_attention_may_have_no_biases():
+    arrays = {name: part for name, part in timm_dict().items() if not name.endswith("qkv.bias")}
+    assert "query.bias" not in read(arrays).blocks[0]
+    assert_equal(read(arrays).blocks[0]["key.weight"], read(timm_dict()).blocks[0]["key.weight"])
+
+
 def test_heads_may_be_narrower_than_the_model():
     """Four features in all, of a model of eight: those of queries, keys and values alike."""
     arrays = hugging_face(timm_dict())

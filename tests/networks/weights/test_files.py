@@ -13,7 +13,17 @@ import pytest
 from convattn.networks.weights.files import WeightsFile, parse_weights, read_weights, refuse
 from convattn.networks.weights.formats import WeightsRefused, write_npz, write_safetensors
 
-DTYPES = ("float64", "float32", "float16", "bfloat16", "int64", "int8", "uint16")
+DTYPES = (
+    "float64",
+    "float32",
+    "float16",
+    "bfloat16",
+    "int64",
+    "int8",
+    "uint16",
+    "uint32",
+    "uint64",
+)
 
 
 def npy(array: np.ndarray, **options) -> bytes:

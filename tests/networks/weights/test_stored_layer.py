@@ -398,6 +398,12 @@ def test_a_layer_that_does_not_fit_together_is_not_saved(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.usefixtures("unchecked")
+def test_what_is_no_layer_is_not_saved(tmp_path):
+    with pytest.raises(ValueError, match="layer=dict, but expected an AttentionLayer or TwoLayers"):
+        ca.save_layer({}, tmp_path / "layer.npz")
+
+
 def test_a_64_bit_layer_is_not_narrowed(tmp_path):
     path = tmp_path / "layer.safetensors"
     ca.save_layer(ca.conv_to_attention(np.ones((3, 1, 1))), path)

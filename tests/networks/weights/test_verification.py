@@ -2,19 +2,27 @@
 
 from dataclasses import replace
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from bounds.rounding_formula import RELATIVE, SINGLE
 from comparison import assert_equal, assert_within
+from roundings import gamma
 
 import convattn as ca
+from convattn.bounds.majorant import majorant_layer
+from convattn.bounds.rounding import relative_error
+from convattn.bounds.score_error import score_error
 from convattn.bounds.two_layers import two_layers_bound
+from convattn.constructions.recovery import linear_map
 from convattn.networks.weights.verification import (
     Reference,
     _nothing_rounds,
     _own_rounding,
     reference,
     reference_of_two,
+    rounding_tolerance,
 )
 
 KERNEL = np.arange(-4, 8, dtype=np.float32).reshape(3, 2, 2)
@@ -53,6 +61,35 @@ def test_the_reference_is_the_convolution_with_the_layer_s_stride_and_ring() -> 
     assert_equal(found.expected, expected[:, ::2])
     assert found.equality
     assert_equal(found.bound, 0 * found.expected)
+
+
+def test_rounding_accounts_for_the_mean_of_taps_and_for_the_bound_of_exact_heads() -> None:
+    """γ_(n + 1) + u of n pixels, and 2ρ of the norm of what the heads do to magnitudes."""
+    mean = gamma(6, SINGLE) + SINGLE
+    limit = ca.conv_to_attention(KERNEL, exact=False)
+    assert rounding_tolerance(limit, KERNEL, (5,)) == pytest.approx(mean, rel=RELATIVE)
+    layer = ca.conv_to_attention(KERNEL, leak=0.25)
+    grid = layer.token_grid((5,))
+    scores = score_error(layer.encoding, grid)
+    exponent = scores.absolute + SINGLE * (scores.range + 2 * scores.absolute)
+    rho = relative_error(layer, grid, scores, exponent, np.float32, np.float32, False)
+    with jax.enable_x64(True):
+        wide = jax.tree.map(jnp.asarray, majorant_layer(layer, KERNEL, None))
+        sizes = [
+            np.linalg.norm(np.asarray(linear_map(each, (5,)), float)) for each in (wide, layer)
+        ]
+    expected = 2 * rho * sizes[0] / sizes[1] + mean
+    assert rounding_tolerance(layer, KERNEL, (5,)) == pytest.approx(expected, rel=RELATIVE)
+
+
+def test_where_no_tolerance_is_derived() -> None:
+    scalar = ca.conv_to_attention(KERNEL, encoding="scalar", exact=False)
+    with pytest.raises(ValueError, match="the limit form of a scalar encoding"):
+        rounding_tolerance(scalar, KERNEL, (5,))
+    maps = jnp.zeros((4, 2, 1), jnp.float32)
+    content = replace(ca.conv_to_attention(KERNEL), content=ca.ContentScores(maps, maps))
+    with pytest.raises(ValueError, match="the layer has content scores"):
+        rounding_tolerance(content, KERNEL, (5,))
 
 
 @pytest.mark.slow
