@@ -138,7 +138,9 @@ class ConvolutionGeometry:
 
 
 def zero_ring(axis_offsets: Sequence[Sequence[int]]) -> Ring:
-    """The zero tokens that make every offset of every image token exist; 0 is one of them.
+    """The zero tokens that make every offset of every image token exist.
+
+    On each axis 0 is one of the offsets.
 
     Source: C20 §3, "Padding"; L21 leaves the border to the reader.
 

@@ -16,6 +16,8 @@ from convattn.ledger.locations import certificates_directory, proofs_directory
 from convattn.page.report import build
 from convattn.page.report.mathematics import anchor
 
+pytestmark = pytest.mark.slow  # each needs a page
+
 
 class Links(HTMLParser):
     """Anchors, links, and whatever a browser would load."""
@@ -48,7 +50,6 @@ def wrong_links(text: str) -> list[str]:
     return wrong + re.findall(r"url\((?!['\"]?data:)[^)]*\)|@import[^;]*", text)
 
 
-@pytest.mark.slow
 def test_links_resolve_and_nothing_is_loaded(report_file: Path) -> None:
     text = report_file.read_text("utf-8")
     assert wrong_links(text) == []
@@ -57,7 +58,6 @@ def test_links_resolve_and_nothing_is_loaded(report_file: Path) -> None:
         assert wrong_links(text.replace("</main>", planted + "</main>"))
 
 
-@pytest.mark.slow
 def test_a_caption_links_to_the_claims_that_the_page_has() -> None:
     depth = next(proof for proof in discover(proofs_directory()) if proof.name == "S.depth")
     link = '(<a href="#s-depth">S.depth</a>)'
@@ -65,7 +65,6 @@ def test_a_caption_links_to_the_claims_that_the_page_has() -> None:
     assert link not in page_of(outcome_of([])).decode()
 
 
-@pytest.mark.slow
 def test_every_claim_stands_there_with_its_certificates(report_file: Path) -> None:
     text = report_file.read_text("utf-8")
     for proof in discover(proofs_directory()):
@@ -76,7 +75,6 @@ def test_every_claim_stands_there_with_its_certificates(report_file: Path) -> No
     assert all(base64.b64decode(held[path.name]) == path.read_bytes() for path in paths)
 
 
-@pytest.mark.slow
 def test_figures_hold_valid_json(report_file: Path) -> None:
     text = report_file.read_text("utf-8")
     for name in ("figure-data", "graph-data"):
@@ -85,7 +83,6 @@ def test_figures_hold_valid_json(report_file: Path) -> None:
         assert json.loads(match[1])
 
 
-@pytest.mark.slow
 def test_results_are_escaped_and_failures_are_shown(tmp_path: Path) -> None:
     proof = next(proof for proof in discover(proofs_directory()) if proof.name == "S.finite")
     outcome = outcome_of([proof], passed=False)
@@ -100,7 +97,6 @@ def test_results_are_escaped_and_failures_are_shown(tmp_path: Path) -> None:
     assert "&lt;a device&gt;" in text
 
 
-@pytest.mark.slow
 def test_badges_and_the_graph_show_what_was_reached() -> None:
     proof = next(proof for proof in discover(proofs_directory()) if proof.name == "S.finite")
     shown = {
@@ -114,12 +110,10 @@ def test_badges_and_the_graph_show_what_was_reached() -> None:
     assert "PROVED not re-checked here" in text
 
 
-@pytest.mark.slow
 def test_no_path_of_the_machine_is_shown(report_file: Path) -> None:
     assert str(certificates_directory().parent) not in report_file.read_text("utf-8")
 
 
-@pytest.mark.slow
 def test_a_file_that_cannot_be_loaded_is_shown(tmp_path: Path) -> None:
     broken = Proof(tmp_path / "x.py", "p/x.py", problem="SyntaxError: <here>")
     text = page_of(outcome_of([broken])).decode()
@@ -127,7 +121,6 @@ def test_a_file_that_cannot_be_loaded_is_shown(tmp_path: Path) -> None:
     assert wrong_links(text) == []
 
 
-@pytest.mark.slow
 def test_a_report_that_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(build, "MOST_BYTES", 1000)
     with pytest.raises(build.TooLarge, match=r"bytes, but expected at most 1,000"):
