@@ -78,6 +78,7 @@ def test_the_site_builds_strictly_and_every_link_resolves(tmp_path, monkeypatch)
         assert not re.search(r'(?:src|<link[^>]* href)="https?://(?!convattn)', text)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("planted", ["[a](gone.md)", "[a](#nowhere)", "[a](../src/gone.py)"])
 def test_a_planted_link_ends_the_build(planted, tmp_path, monkeypatch):
     monkeypatch.chdir(ROOT)

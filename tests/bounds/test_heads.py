@@ -349,6 +349,7 @@ def test_bounds_are_in_order(kernel_size, patch, dilation, channels):
     assert found["shared", None] == (offsets, offsets, offsets + 1, offsets + 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("exact", [False, True])
 @pytest.mark.parametrize("head_dim", [None, 2, 5])
 @pytest.mark.parametrize("dilation", [1, 2])

@@ -13,6 +13,7 @@ from convattn.fast.application import apply_attention
 from convattn.operators.convolution import conv
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("encoding", "exact"), REGIMES)
 def test_gradients_through_the_conversion_are_those_of_the_convolution(encoding, exact):
     """Both are linear in kernel and bias, so with integer cotangents gradients are integers too.

@@ -52,6 +52,7 @@ MISTAKES = (
 )  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("encoding", "exact"), REGIMES)
 def test_planted_mistakes_are_noticed(encoding, exact):
     dtype = "float64" if encoding == "scalar" else "float32"

@@ -51,6 +51,7 @@ def test_the_exact_form_is_within_its_bound(kernel_size, patch, tokens, leak):
     assert bound.max() < 0.5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("dilation", "groups"), [((2, 1), 1), ((1, 3), 2)])
 def test_dilation_and_groups(dilation, groups):
     kernel, bias, images = operands((3, 2), 1, (5, 6), (2, 4))

@@ -87,6 +87,7 @@ def rigid_numbers(certificate):
 EVERYWHERE = [(name, path) for name in CASES for path in rigid_numbers(CASES[name])]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_every_such_number_one_by_one(name):
     for path in rigid_numbers(CASES[name]):

@@ -88,6 +88,7 @@ def test_parts_that_do_not_fit_are_refused(shapes):
         RotaryEncoding(*map(jnp.ones, arrays), largest).check()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("grid", GRIDS)
 def test_axial_parts_are_the_whole_with_zeros_beside(grid):
     rng = np.random.default_rng(len(grid.keys))

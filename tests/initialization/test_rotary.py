@@ -127,6 +127,7 @@ def test_the_leak_is_what_was_asked_for(before):
     assert (seen < 0.01 * (1 + 1e-5)).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "changed",
     [

@@ -219,6 +219,7 @@ def test_a_planted_error_is_seen(plant, monkeypatch) -> None:
     require_failure(monkeypatch, "li2021", "twophase", *plant)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("height", [5.0, 200.0], ids=["M = 5", "M = 200"])
 def test_another_height_is_seen(height, monkeypatch) -> None:
     """At M = 5 softmax lets a gradient through; at M = 200, in place of both, none."""

@@ -96,6 +96,7 @@ def test_torch_itself_computes_the_convolution(name):
     assert_within(apply_torch(file, expected.images), expected.expected, expected.bound)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("route", ROUTES)
 def test_every_array_counts(route):
     """Whatever array is perturbed, by less than its largest entry, the comparison turns red."""

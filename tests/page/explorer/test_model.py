@@ -57,6 +57,7 @@ def test_a_query_attends_as_in_the_network(vit, files) -> None:
         )
 
 
+@pytest.mark.slow
 def test_a_still_layer_is_read_from_its_table(layer, files, monkeypatch) -> None:
     stored = ca.load_layer(files / "layer.safetensors")
     maps = ca.attention_maps(stored, (8, 9)).weights[:, :, :, 1:-1, 1:-1]

@@ -37,6 +37,7 @@ def test_a_writer_that_is_right_passes():
         assert [row[name] for name in COLUMNS[2:]] == [0] * 5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("writer", "kind"),
     [
