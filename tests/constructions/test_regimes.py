@@ -38,7 +38,11 @@ def test_a_parameter_of_the_limit_form_asks_for_it(exact):
     assert check_regime("bias", False, 0.5, 8.0, None, jnp.float32) is False
     with pytest.raises(ValueError, match=r"logit=8\.0 belongs to the limit form"):
         check_regime("bias", exact, 0.5, 8.0, None, jnp.float32)
-    assert check_regime("quadratic", exact and False, 0.5, None, 8.0, jnp.float32) is False
+
+
+def test_each_encoding_has_its_own_parameter():
+    for exact in (None, False):
+        assert check_regime("quadratic", exact, 0.5, None, 8.0, jnp.float32) is False
     with pytest.raises(ValueError, match=r"alpha=8\.0 was given, but .*'bias' has no such"):
         check_regime("bias", False, 0.5, None, 8.0, jnp.float32)
 

@@ -65,6 +65,7 @@ def test_the_weights_are_those_of_one_more_key(encoding):
 @pytest.mark.parametrize(
     ("dtype", "options"),
     [
+        ("float32", {}),
         ("float32", {"stride": (2, 1)}),
         ("float64", {"patch_size": (4, 3)}),
         ("bfloat16", {"patch_size": 2}),

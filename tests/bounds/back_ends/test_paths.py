@@ -29,7 +29,7 @@ from convattn.operators.shifts import TokenGrid
 
 
 def close(expected):
-    return pytest.approx(expected, rel=RELATIVE)
+    return pytest.approx(expected, rel=RELATIVE, abs=0)
 
 
 def test_a_gain_adds_its_error_to_all_relative_ones():

@@ -174,7 +174,7 @@ def test_shapes_that_do_not_fit_are_refused() -> None:
 
 
 def test_inside_is_where_all_taps_are():
-    """Each kernel reaches (K - 1)·d pixels, of an even one more ahead."""
+    """A kernel reaches over (K - 1)·d tokens, half of them ahead; an even one d more ahead."""
     assert [each.tolist() for each in inside_queries((3, 4), (3, 2))] == [[1], [0, 1, 2]]
     found = inside_queries((7, 5), (3, 2), (3, 2))
     assert [each.tolist() for each in found] == [[3], [0, 1, 2]]

@@ -67,7 +67,7 @@ def test_rounding_accounts_for_the_mean_of_taps_and_for_the_bound_of_exact_heads
     """γ_(n + 1) + u of n pixels, and 2ρ of the norm of what the heads do to magnitudes."""
     mean = gamma(6, SINGLE) + SINGLE
     limit = ca.conv_to_attention(KERNEL, exact=False)
-    assert rounding_tolerance(limit, KERNEL, (5,)) == pytest.approx(mean, rel=RELATIVE)
+    assert rounding_tolerance(limit, KERNEL, (5,)) == pytest.approx(mean, rel=RELATIVE, abs=0)
     layer = ca.conv_to_attention(KERNEL, leak=0.25)
     grid = layer.token_grid((5,))
     scores = score_error(layer.encoding, grid)
@@ -79,7 +79,7 @@ def test_rounding_accounts_for_the_mean_of_taps_and_for_the_bound_of_exact_heads
             np.linalg.norm(np.asarray(linear_map(each, (5,)), float)) for each in (wide, layer)
         ]
     expected = 2 * rho * sizes[0] / sizes[1] + mean
-    assert rounding_tolerance(layer, KERNEL, (5,)) == pytest.approx(expected, rel=RELATIVE)
+    assert rounding_tolerance(layer, KERNEL, (5,)) == pytest.approx(expected, rel=RELATIVE, abs=0)
 
 
 def test_where_no_tolerance_is_derived() -> None:
