@@ -8,6 +8,7 @@ from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
+from full_files import full_files
 
 from convattn.files import InUse, hold_folder, parse_json, read_file, write_inside
 from convattn.lab.training.metrics import MetricsLog
@@ -55,6 +56,31 @@ def test_the_lock_ends_with_the_call(tmp_path):
     for _ in range(2):
         again = hold_folder(tmp_path)
         with hold_folder(tmp_path), pytest.raises(InUse), again:
+            pass
+
+
+@pytest.mark.parametrize("part", ["lock", "metrics.jsonl", "tensorboard"])
+def test_a_file_that_cannot_be_written_whole_is_named(tmp_path, part):
+    """Also where what was not written is tried again when the file is closed."""
+
+    def fill():
+        if part == "lock":
+            with full_files(), hold_folder(tmp_path):
+                pass
+        with MetricsLog(tmp_path, 0) as log, full_files():
+            if part == "metrics.jsonl":
+                log.write({"step": 1})
+            log.losses(1, [0.5] * 10_000)  # more than the file's buffer holds
+
+    with pytest.raises(OSError, match="File too large") as caught:
+        fill()
+    assert caught.value.filename == str(tmp_path / part)
+
+
+def test_a_lock_may_hold_anything(tmp_path):
+    with hold_folder(tmp_path):
+        (tmp_path / "lock").write_bytes(b"\xff" * 1000)
+        with pytest.raises(InUse, match=r"process \ufffd{20} is at work"), hold_folder(tmp_path):
             pass
 
 

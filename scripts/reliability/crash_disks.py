@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from crash_commands import matches
 from crash_process import Place
 from crash_trials import Tally, Trials
 
@@ -65,7 +66,8 @@ def refused(trials: Trials, tally: Tally, place: Place, where: str) -> None:
             tally.note("unclear", f"exit code {run.code}: {run.error()[-1500:]}", where)
     trials.look(tally, place, before, where)
     for name in sorted(trials.command.strangers(place) - inside - trials.names):
-        tally.note("left over", name, where)
+        if not matches(name, trials.command.may_go):  # such is read as a whole, and was not damaged
+            tally.note("left over", name, where)
 
 
 @contextlib.contextmanager

@@ -234,13 +234,13 @@ def hold_folder(folder: Path, inherited: bool = False) -> Iterator[None]:
         for path in (Path(inside, name) for name in (*folders, *names)):
             if path.is_symlink():
                 raise _not_inside(path)
-    with os.fdopen(open_inside(folder / FILE_NAME), "a+") as file:
+    with os.fdopen(open_inside(folder / FILE_NAME), "ab+", buffering=0) as file:
         if lock(file.fileno()) is False:
             file.seek(0)
-            raise InUse(folder, file.read().strip() or "?")
+            said = file.read(MOST_DIGITS).decode("ascii", "replace")
+            raise InUse(folder, said.strip() or "?")
         os.set_inheritable(file.fileno(), inherited)
         with naming(folder / FILE_NAME):
             file.truncate(0)
-            file.write(str(os.getpid()))
-            file.flush()
+            file.write(str(os.getpid()).encode())
         yield

@@ -1,3 +1,5 @@
+import tracemalloc
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -41,6 +43,21 @@ def test_a_head_that_is_wider_than_what_is_left_is_filled_with_zeros():
         assert not value[1, :, 1].any()
         assert not output[1, 1].any()
         assert_equal(jnp.einsum("hif,hfo->io", value, output), maps[0])
+
+
+def test_what_lies_beyond_the_tokens_is_made_last():
+    """A file of a network may name any dimension, and is refused by the shapes alone."""
+    supports = np.ones((50, 2, 3), bool)
+    tracemalloc.start()
+    try:
+        _, value, output = jax.eval_shape(
+            lambda maps: split_heads(maps, supports, 10**6), jnp.zeros(supports.shape)
+        )
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert (value.shape, output.shape) == ((50, 2, 10**6), (50, 10**6, 3))
+    assert peak < 8 * 10**6  # of 8·50·10⁶ for the coordinates alone
 
 
 def test_entries_are_counted_before_they_are_made():

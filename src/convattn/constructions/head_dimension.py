@@ -58,6 +58,7 @@ def split_heads(
         f"the value and output maps of {count} heads of dimension {head_dim}",
         "take another head dimension, or smaller patches",
     )
+    filled_dim = min(head_dim, max(map(int, widths), default=0))  # what lies beyond is zero
     # For all heads at once: traced one by one, thousands of narrow heads take minutes.
     origins: list[int] = []
     places: dict[bool, list[int]] = {True: [], False: []}  # of the heads cut by rows, by columns
@@ -67,13 +68,13 @@ def split_heads(
         by_rows = len(rows) <= len(columns)
         spare = width_in if by_rows else width_out  # the number of no coordinate
         for chunk in chunks(rows if by_rows else columns, head_dim):
-            filled = np.pad(chunk, (0, head_dim - len(chunk)), constant_values=spare)
+            filled = np.pad(chunk, (0, filled_dim - len(chunk)), constant_values=spare)
             places[by_rows].append(len(origins))
             pieces[by_rows].append(filled)
             origins.append(head)
     parts = []
     for by_rows, width in ((True, width_in), (False, width_out)):
-        coordinates = np.asarray(pieces[by_rows], int).reshape(-1, head_dim)
+        coordinates = np.asarray(pieces[by_rows], int).reshape(-1, filled_dim)
         own = np.asarray(origins, int)[places[by_rows]][:, None]
         turned = maps if by_rows else maps.swapaxes(1, 2)
         kept = jnp.pad(turned, ((0, 0), (0, 1), (0, 0)))[own, coordinates]
@@ -82,7 +83,12 @@ def split_heads(
         parts.append((value.swapaxes(1, 2), output))
     order = np.argsort([*places[True], *places[False]])
     values, outputs = (jnp.concatenate(part)[order] for part in zip(*parts, strict=True))
-    return tuple(origins), values, outputs
+    beyond = (0, head_dim - filled_dim)
+    return (
+        tuple(origins),
+        jnp.pad(values, ((0, 0), (0, 0), beyond)),
+        jnp.pad(outputs, ((0, 0), beyond, (0, 0))),
+    )
 
 
 def chunks(coordinates: np.ndarray, size: int) -> Sequence[np.ndarray]:

@@ -15,6 +15,7 @@ import numpy as np
 import orbax.checkpoint as ocp
 import pytest
 from comparison import assert_equal
+from full_files import full_files
 from lab.training.tiny import Dense, Normalized, settings
 
 from convattn.lab.training import checkpoints
@@ -343,6 +344,27 @@ def test_what_could_not_be_written_is_said_when_the_folder_is_let_go_of(tmp_path
     assert manager.closed == 1
     store.close()
     assert manager.closed == 1
+
+
+def saved_at_once(store, given):
+    store.save(given, {})
+    store.close()
+
+
+@pytest.mark.parametrize("room", [0, 1000])
+def test_on_a_full_disk_the_message_is_a_line(room, folder, capfd, monkeypatch):
+    """TensorStore's message has pages, and Orbax's loop, which it has ended, reports to no one."""
+    monkeypatch.setattr(sys, "unraisablehook", lambda problem: print(problem.exc_value))
+    store = CheckpointStore(folder)
+    with full_files(room), pytest.raises(CheckpointNotWritten) as caught:
+        saved_at_once(store, state(9))
+    assert str(caught.value) == (
+        f"a checkpoint could not be written into {folder} (File too large); see whether the disk "
+        "is full or the folder read-only, then resume: the newest whole checkpoint still stands"
+    )
+    assert capfd.readouterr() == ("", "")
+    assert isinstance(sys.unraisablehook, checkpoints.QuietOnClosedLoops)
+    assert CheckpointStore(folder).restore_newest(state()).step == 7
 
 
 @pytest.mark.parametrize(("place", "shown"), [(ocp.__file__, False), (__file__, True)])

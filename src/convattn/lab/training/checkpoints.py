@@ -27,7 +27,7 @@ import numpy as np
 import orbax.checkpoint as ocp
 
 from convattn.files import most_unpacked
-from convattn.lab.training.failures import CheckpointNotWritten, NoWholeCheckpoint
+from convattn.lab.training.failures import CheckpointNotWritten, NoWholeCheckpoint, first_line
 from convattn.lab.training.state import (
     TrainState,
     named_arrays,
@@ -39,7 +39,6 @@ CHECKPOINTS, BEST = "checkpoints", "best"  # in the folder of a run
 DAMAGED, REMOVED = "damaged", ".removed"  # in the folder of checkpoints
 STEP = re.compile(r"0|[1-9][0-9]{0,17}")  # the name of a checkpoint's folder
 CLOSED = "Event loop is closed"
-LONGEST_REASON = 300  # characters; TensorStore's can be pages
 ARRAYS, RECORD, SEAL = "arrays", "record", "seal"
 # What Orbax, and the reading below, raise for files that are missing, cut off or changed.
 DAMAGE = (
@@ -185,8 +184,7 @@ class CheckpointStore:
             except OtherModel:
                 raise
             except DAMAGE as problem:
-                reason = (str(problem).strip().splitlines() or [type(problem).__name__])[0]
-                damaged[step] = reason[:LONGEST_REASON]
+                damaged[step] = first_line(problem)
                 continue
             for number, reason in damaged.items():
                 warnings.warn(
@@ -225,6 +223,7 @@ class CheckpointStore:
 
     def _open(self) -> ocp.CheckpointManager:
         if self._manager is None:
+            be_quiet_on_closed_loops()
             self.folder.mkdir(parents=True, exist_ok=True)
             self._empty()
             self._manager = ocp.CheckpointManager(
@@ -253,8 +252,7 @@ def read_checkpoint(folder: Path, like: TrainState) -> tuple[dict[str, np.ndarra
         OtherModel: If it was made with other settings; one of `DAMAGE` if it is damaged; `OSError`
             if it could not be read, so that nothing is known of it.
     """
-    if not isinstance(sys.unraisablehook, QuietOnClosedLoops):
-        sys.unraisablehook = QuietOnClosedLoops(sys.unraisablehook)
+    be_quiet_on_closed_loops()
     try:
         return _read(folder, like)
     except ValueError as problem:
@@ -265,10 +263,11 @@ def read_checkpoint(folder: Path, like: TrainState) -> tuple[dict[str, np.ndarra
 
 @dataclass(frozen=True)
 class QuietOnClosedLoops:
-    """For `sys.unraisablehook`: says nothing of an event loop that a damaged array has ended.
+    """For `sys.unraisablehook`: says nothing of an event loop that one array has ended.
 
-    TensorStore's threads report the other arrays to Orbax's closed loop, which raises in each of
-    them, where nothing can catch it; they may do so until the process ends, so this stays in place.
+    One that is damaged, or cannot be written. TensorStore's threads report the other arrays to
+    Orbax's closed loop, which raises in each of them, where nothing can catch it; they may do so
+    until the process ends, so this stays in place.
     """
 
     before: Callable[[Any], object]
@@ -277,6 +276,12 @@ class QuietOnClosedLoops:
         """Report all else."""
         if not (isinstance(problem.exc_value, RuntimeError) and str(problem.exc_value) == CLOSED):
             self.before(problem)
+
+
+def be_quiet_on_closed_loops() -> None:
+    """Put `QuietOnClosedLoops` in place, once."""
+    if not isinstance(sys.unraisablehook, QuietOnClosedLoops):
+        sys.unraisablehook = QuietOnClosedLoops(sys.unraisablehook)
 
 
 def _read(folder: Path, like: TrainState) -> tuple[dict[str, np.ndarray], dict[str, Any]]:

@@ -1,6 +1,10 @@
 """What ends a run before its time."""
 
+import os
+import re
 from pathlib import Path
+
+LONGEST_REASON = 300  # characters; TensorStore's can be pages
 
 
 class NonFiniteLoss(RuntimeError):
@@ -32,11 +36,20 @@ class CheckpointNotWritten(OSError):
     """A checkpoint could not be written; what was written before it is whole."""
 
     def __init__(self, folder: Path, problem: Exception) -> None:
-        reason = str(problem).strip().splitlines() or [type(problem).__name__]
+        reason = getattr(problem, "strerror", None) or first_line(problem)
+        code = re.search(r"os_error_code='(\d+)'", str(problem))  # TensorStore's, among its paths
+        if code is not None:
+            reason = os.strerror(int(code[1]))
         super().__init__(
-            f"a checkpoint could not be written into {folder} ({reason[0]}); see whether the disk "
+            f"a checkpoint could not be written into {folder} ({reason}); see whether the disk "
             "is full or the folder read-only, then resume: the newest whole checkpoint still stands"
         )
+
+
+def first_line(problem: Exception) -> str:
+    """The first line of what an exception says, cut if it is long; or its type."""
+    lines = str(problem).strip().splitlines() or [type(problem).__name__]
+    return lines[0][:LONGEST_REASON]
 
 
 class NoWholeCheckpoint(ValueError):

@@ -1,5 +1,6 @@
 """What a run measured: one JSON object a line, and the same for TensorBoard."""
 
+import contextlib
 import json
 import os
 import time
@@ -100,7 +101,8 @@ class MetricsLog:
         # with SummaryWriter: a thread writes for it, and its flush leaves out what that has not.
         board = self._board_folder = folder / TENSORBOARD
         board.mkdir(exist_ok=True)
-        self._board = EventsWriter(str(board / "events"), f".{time.time_ns()}")
+        with naming(board):
+            self._board = EventsWriter(str(board / "events"), f".{time.time_ns()}")
         self._event(step + 1, session_log=SessionLog(status=SessionLog.START))
 
     def write(self, line: dict[str, Any]) -> None:
@@ -132,7 +134,8 @@ class MetricsLog:
     def _event(self, step: int, **content: Any) -> None:
         from tensorboardX.proto.event_pb2 import Event
 
-        self._board.write_event(Event(wall_time=time.time(), step=step, **content))
+        with naming(self._board_folder):
+            self._board.write_event(Event(wall_time=time.time(), step=step, **content))
 
     def __enter__(self) -> "MetricsLog":
         return self
@@ -143,5 +146,5 @@ class MetricsLog:
         problem: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._file.close()
-        self._board.close()
+        with naming(self._board_folder), contextlib.closing(self._board), naming(self._path):
+            self._file.close()
