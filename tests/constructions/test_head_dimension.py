@@ -60,6 +60,12 @@ def test_what_lies_beyond_the_tokens_is_made_last():
     assert peak < 8 * 10**6  # of 8·50·10⁶ for the coordinates alone
 
 
+def test_maps_that_are_zero_need_no_head():
+    origins, value, output = split_heads(jnp.ones((2, 3, 4)), np.zeros((2, 3, 4), bool), 5)
+    assert origins == ()
+    assert (value.shape, output.shape) == ((0, 3, 5), (0, 5, 4))
+
+
 def test_entries_are_counted_before_they_are_made():
     """Five coordinates fit into one head of 2²⁷, of (5 + 5)·2²⁷ entries."""
     with pytest.raises(ValueError, match="maps of 1 heads of dimension 134217728 would hold 1,3"):

@@ -51,14 +51,14 @@ def split_heads(
     """
     width_in, width_out = maps.shape[1:]
     head_dim = as_integer(head_dim, "head_dim", most=MOST_ENTRIES)
-    widths = [min(support.any(1).sum(), support.any(0).sum()) for support in supports]
-    count = sum(-(-int(width) // head_dim) for width in widths)
+    widths = [int(min(support.any(1).sum(), support.any(0).sum())) for support in supports]
+    count = sum(-(-width // head_dim) for width in widths)
     require_entries(
         count * head_dim * (width_in + width_out),
         f"the value and output maps of {count} heads of dimension {head_dim}",
         "take another head dimension, or smaller patches",
     )
-    filled_dim = min(head_dim, max(map(int, widths), default=0))  # what lies beyond is zero
+    filled_dim = min(head_dim, max(1, *widths))  # what lies beyond is zero
     # For all heads at once: traced one by one, thousands of narrow heads take minutes.
     origins: list[int] = []
     places: dict[bool, list[int]] = {True: [], False: []}  # of the heads cut by rows, by columns
