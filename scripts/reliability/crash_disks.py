@@ -66,7 +66,7 @@ def refused(trials: Trials, tally: Tally, place: Place, where: str) -> None:
             tally.note("unclear", f"exit code {run.code}: {run.error()[-1500:]}", where)
     trials.look(tally, place, before, where)
     for name in sorted(trials.command.strangers(place) - inside - trials.names):
-        if not matches(name, trials.command.may_go):  # such is read as a whole, and was not damaged
+        if not matches(name, trials.command.may_go):  # as a checkpoint, or what Orbax has begun
             tally.note("left over", name, where)
 
 

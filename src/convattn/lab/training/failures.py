@@ -36,10 +36,9 @@ class CheckpointNotWritten(OSError):
     """A checkpoint could not be written; what was written before it is whole."""
 
     def __init__(self, folder: Path, problem: Exception) -> None:
-        reason = getattr(problem, "strerror", None) or first_line(problem)
         code = re.search(r"os_error_code='(\d+)'", str(problem))  # TensorStore's, among its paths
-        if code is not None:
-            reason = os.strerror(int(code[1]))
+        said = os.strerror(int(code[1])) if code else getattr(problem, "strerror", None)
+        reason = said or first_line(problem)
         super().__init__(
             f"a checkpoint could not be written into {folder} ({reason}); see whether the disk "
             "is full or the folder read-only, then resume: the newest whole checkpoint still stands"
