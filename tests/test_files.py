@@ -59,22 +59,30 @@ def test_the_lock_ends_with_the_call(tmp_path):
             pass
 
 
-@pytest.mark.parametrize("part", ["lock", "metrics.jsonl", "tensorboard"])
-def test_a_file_that_cannot_be_written_whole_is_named(tmp_path, part):
-    """Also where what was not written is tried again when the file is closed."""
+def test_a_lock_that_cannot_be_written_is_named(tmp_path):
+    with (
+        pytest.raises(OSError, match="File too large") as caught,
+        full_files(),
+        hold_folder(tmp_path),
+    ):
+        pass
+    assert caught.value.filename == str(tmp_path / "lock")
 
-    def fill():
-        if part == "lock":
-            with full_files(), hold_folder(tmp_path):
-                pass
-        with MetricsLog(tmp_path, 0) as log, full_files():
-            if part == "metrics.jsonl":
-                log.write({"step": 1})
-            log.losses(1, [0.5] * 10_000)  # more than the file's buffer holds
 
-    with pytest.raises(OSError, match="File too large") as caught:
-        fill()
-    assert caught.value.filename == str(tmp_path / part)
+@pytest.mark.parametrize(
+    ("write", "name"),
+    [
+        (lambda log: log.write({"step": 1}), "metrics.jsonl"),
+        (lambda log: log.losses(1, [0.5] * 10_000), "tensorboard"),  # more than a buffer holds
+        (lambda log: log.flush(), "tensorboard"),
+        (lambda log: log.__exit__(None, None, None), "tensorboard"),
+    ],
+)
+def test_metrics_that_cannot_be_written_are_named(tmp_path, write, name):
+    log = MetricsLog(tmp_path, 0)
+    with pytest.raises(OSError, match="File too large") as caught, full_files():
+        write(log)
+    assert caught.value.filename == str(tmp_path / name)
 
 
 def test_a_lock_may_hold_anything(tmp_path):
