@@ -69,18 +69,20 @@ def test_a_lock_that_cannot_be_written_is_named(tmp_path):
     assert caught.value.filename == str(tmp_path / "lock")
 
 
+@pytest.mark.parametrize("closed", [False, True])  # it tries again what was not written
 @pytest.mark.parametrize(
     ("write", "name"),
     [
         (lambda log: log.write({"step": 1}), "metrics.jsonl"),
         (lambda log: log.losses(1, [0.5] * 10_000), "tensorboard"),  # more than a buffer holds
-        (lambda log: log.flush(), "tensorboard"),
-        (lambda log: log.__exit__(None, None, None), "tensorboard"),
+        (lambda log: (log.losses(1, [0.5]), log.flush()), "tensorboard"),
     ],
 )
-def test_metrics_that_cannot_be_written_are_named(tmp_path, write, name):
+def test_metrics_that_cannot_be_written_are_named(tmp_path, write, name, closed):
     log = MetricsLog(tmp_path, 0)
-    with pytest.raises(OSError, match="File too large") as caught, full_files():
+    log.flush()
+    closing = log if closed else nullcontext()
+    with pytest.raises(OSError, match="File too large") as caught, full_files(), closing:
         write(log)
     assert caught.value.filename == str(tmp_path / name)
 

@@ -43,6 +43,11 @@ def test_a_head_that_is_wider_than_what_is_left_is_filled_with_zeros():
         assert not value[1, :, 1].any()
         assert not output[1, 1].any()
         assert_equal(jnp.einsum("hif,hfo->io", value, output), maps[0])
+        origins, value, output = split_heads(maps, np.ones((1, *shape), bool), 7)
+        assert origins == (0,)
+        assert not value[0, :, 3:].any()
+        assert not output[0, 3:].any()
+        assert_equal(value[0] @ output[0], maps[0])
 
 
 def test_what_lies_beyond_the_tokens_is_made_last():

@@ -339,7 +339,7 @@ def test_what_could_not_be_written_is_said_when_the_folder_is_let_go_of(tmp_path
 
     store = CheckpointStore(tmp_path)
     store._manager = manager = Manager()
-    with pytest.raises(CheckpointNotWritten, match=r"No space left on device.*; see whether"):
+    with pytest.raises(CheckpointNotWritten, match=r"\(No space left on device\); see whether"):
         store.close()
     assert manager.closed == 1
     store.close()

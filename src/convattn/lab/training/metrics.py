@@ -101,8 +101,7 @@ class MetricsLog:
         # with SummaryWriter: a thread writes for it, and its flush leaves out what that has not.
         board = self._board_folder = folder / TENSORBOARD
         board.mkdir(exist_ok=True)
-        with naming(board):
-            self._board = EventsWriter(str(board / "events"), f".{time.time_ns()}")
+        self._board = EventsWriter(str(board / "events"), f".{time.time_ns()}")
         self._event(step + 1, session_log=SessionLog(status=SessionLog.START))
 
     def write(self, line: dict[str, Any]) -> None:
