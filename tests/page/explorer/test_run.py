@@ -22,11 +22,17 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(autouse=True)
-def hang_up() -> Iterator[None]:
-    """What is started does not ignore the end of its terminal, even if these tests do (nohup)."""
-    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+def no_signal_is_ignored() -> Iterator[None]:
+    """What is started ignores no signal, even if these tests do (nohup, & in a script)."""
+    default = {
+        signal.SIGINT: signal.default_int_handler,
+        signal.SIGTERM: signal.SIG_DFL,
+        signal.SIGHUP: signal.SIG_DFL,
+    }
+    before = {number: signal.signal(number, handler) for number, handler in default.items()}
     yield
-    signal.signal(signal.SIGHUP, before)
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 def start(files: Path, *before: str, **options) -> tuple[subprocess.Popen, str]:
