@@ -116,11 +116,9 @@ def test_closed_outputs_are_no_failure(tmp_path, closed):
 
 
 LOADING = """
-import signal
 import sys
 from convattn.cli.interruption import loading_can_be_interrupted
 
-signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's `&` would have it ignored
 sys.path.insert(0, sys.argv[1])
 with loading_can_be_interrupted("program"):
     try:
@@ -134,6 +132,7 @@ with loading_can_be_interrupted("program"):
 """
 
 
+@pytest.mark.usefixtures("no_signal_is_ignored")
 @pytest.mark.parametrize(
     ("last", "code", "out", "err"),
     [

@@ -20,13 +20,6 @@ case "$1" in
 *) echo $$ >> {place}/started; exec sleep 600 ;;
 esac
 """
-# As from a terminal: a shell that starts a process in the background has it ignore SIGINT.
-COMMAND = """
-import signal, sys
-signal.signal(signal.SIGINT, signal.default_int_handler)
-from convattn.cli.__main__ import main
-sys.exit(main(sys.argv[1:]))
-"""
 
 
 @pytest.fixture
@@ -70,7 +63,7 @@ def awaited(condition):
 
 def run(tree, number):
     """Send a running command a signal; its exit code."""
-    command = [sys.executable, "-c", COMMAND, *map(str, words(tree))]
+    command = [sys.executable, "-m", "convattn.cli", *map(str, words(tree))]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         try:
             awaited(lambda: started(tree) or process.poll() is not None)
@@ -83,6 +76,7 @@ def run(tree, number):
 @needs_coq
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="no /proc")
+@pytest.mark.usefixtures("no_signal_is_ignored")
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_ends_the_run_the_queue_and_coqc(tree, number, code):
     assert run(tree, number) == code

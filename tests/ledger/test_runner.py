@@ -229,6 +229,7 @@ def test_a_worker_has_jax_with_64_bit_types_and_reports_its_device(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("no_signal_is_ignored")
 @pytest.mark.skipif(not hasattr(os, "killpg"), reason="needs process groups")
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_prints_a_partial_table_and_leaves_no_process(tmp_path, number, status):
@@ -242,8 +243,6 @@ def test_a_signal_prints_a_partial_table_and_leaves_no_process(tmp_path, number,
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
-        # A job in the background ignores Ctrl-C, and so would its children.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     while not marker.exists() or not marker.read_text():
         assert process.poll() is None

@@ -9,7 +9,6 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -18,21 +17,7 @@ from page.explorer.test_server import ASK, bomb
 
 from convattn.page.explorer.run import listening
 
-pytestmark = pytest.mark.slow
-
-
-@pytest.fixture(autouse=True)
-def no_signal_is_ignored() -> Iterator[None]:
-    """What is started ignores no signal, even if these tests do (nohup, & in a script)."""
-    default = {
-        signal.SIGINT: signal.default_int_handler,
-        signal.SIGTERM: signal.SIG_DFL,
-        signal.SIGHUP: signal.SIG_DFL,
-    }
-    before = {number: signal.signal(number, handler) for number, handler in default.items()}
-    yield
-    for number, handler in before.items():
-        signal.signal(number, handler)
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_signal_is_ignored")]
 
 
 def start(files: Path, *before: str, **options) -> tuple[subprocess.Popen, str]:
