@@ -21,7 +21,7 @@ from convattn.fast.selection import BACK_ENDS
 from convattn.operators.convolution import conv
 from convattn.operators.padding import read_padding
 
-PADDINGS = ("SAME_XLA", "VALID", "CIRCULAR", "REFLECT", "EDGE", "MEAN", "CAUSAL", 0)
+PADDINGS = ("SAME_XLA", "SAME_LOWER", "VALID", "CIRCULAR", "REFLECT", "EDGE", "MEAN", "CAUSAL", 0)
 ROWS = [
     (bucket, padding)
     for index, bucket in enumerate(CONVERSION_BUCKETS)
@@ -53,6 +53,16 @@ def test_one_layer_is_the_convolution_at_every_size(bucket, padding, seed, rows)
         assert_within(found, expected, np.full(expected.shape, 1e-5 * scale))
     else:
         assert_equal(found, expected)
+
+
+@pytest.mark.parametrize(("padding", "patch"), [("SAME", 1), ("SAME", 2), ("REFLECT", 3)])
+def test_even_kernels_with_dilation(padding, patch):
+    """torch's padding="same": ⌊d(K-1)/2⌋ before; loops are in the tests of the operators."""
+    kernel = jnp.arange(24.0).reshape(2, 4, 1, 3) - 10
+    images = jnp.arange(84.0).reshape(1, 12, 7, 1) % 5
+    options = {"dilation": (3, 2), "stride": (2, 1), "padding": padding}
+    layer = conv_to_attention(kernel, patch_size=patch, exact=False, **options)
+    assert_equal(apply_attention(layer, images), conv(images, kernel, **options))
 
 
 @pytest.mark.parametrize("padding", ["SAME_XLA", "EDGE", "MEAN", ((0, 2), (1, 0))], ids=str)

@@ -52,7 +52,7 @@ def test_the_exact_form_is_within_its_bound(kernel_size, patch, tokens, leak):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("dilation", "groups"), [((2, 1), 1), ((1, 3), 2)])
+@pytest.mark.parametrize(("dilation", "groups"), [((2, 1), 1), ((1, 3), 2), ((2, 3), 1)])
 def test_dilation_and_groups(dilation, groups):
     kernel, bias, images = operands((3, 2), 1, (5, 6), (2, 4))
     given = kernel[:, :, : 2 // groups]

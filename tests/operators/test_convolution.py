@@ -35,7 +35,7 @@ jitted = jax.jit(conv, static_argnames=STATIC)
 def reach(bucket: Bucket) -> list[tuple[int, int]]:
     """The pixels before and after that a size-preserving convolution reads, on each axis."""
     pairs = zip(bucket.kernel_size, bucket.dilation, strict=True)
-    return [(d * ((k - 1) // 2), d * (k // 2)) for k, d in pairs]
+    return [(d * (k - 1) // 2, d * (k - 1) - d * (k - 1) // 2) for k, d in pairs]
 
 
 def by_definition(case: Case, *, flip: bool = False, convention: int = 1) -> np.ndarray:
@@ -49,7 +49,7 @@ def by_definition(case: Case, *, flip: bool = False, convention: int = 1) -> np.
         query = [r[i] for r, i in zip(rows, index, strict=True)]
         for tap in product(*(range(k) for k in bucket.kernel_size)):
             key = tuple(
-                q + convention * d * (t - (k - 1) // 2)
+                q + convention * (d * t - d * (k - 1) // 2)
                 for q, d, t, k in zip(query, bucket.dilation, tap, bucket.kernel_size, strict=True)
             )
             if all(0 <= n < side for n, side in zip(key, bucket.space, strict=True)):

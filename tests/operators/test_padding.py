@@ -63,12 +63,13 @@ def test_a_mean_is_that_of_the_image_and_the_channel_in_at_least_float32():
     assert_equal(found[:, 1:4], images)
 
 
+@pytest.mark.parametrize(("ours", "theirs"), [("SAME_XLA", "SAME"), ("SAME_LOWER", "SAME_LOWER")])
 @given(side=st.integers(1, 9), kernel=sizes, stride=st.integers(1, 4), dilation=st.integers(1, 3))
-def test_xlas_rule_is_xlas(side, kernel, stride, dilation):
+def test_xlas_rule_is_xlas(ours, theirs, side, kernel, stride, dilation):
     reach = dilation * (kernel - 1) + 1
-    padding = read_padding("SAME_XLA", (kernel,), (dilation,))
+    padding = read_padding(ours, (kernel,), (dilation,))
     assert [*padding.at((side,), (stride,))] == lax.padtype_to_pads(
-        (side,), (reach,), (stride,), "SAME"
+        (side,), (reach,), (stride,), theirs
     )
     assert padding.output_size((side,), (stride,)) == (-(-side // stride),)
 
@@ -82,8 +83,56 @@ def test_at_stride_two_and_even_sizes_it_is_not_same():
     assert_equal(conv(odd, kernel, stride=2), conv(odd, kernel, stride=2, padding="SAME_XLA"))
 
 
+# torch 2.11: nn.Conv1d(1, 1, 4, padding="same", dilation=d, padding_mode=…), kernel 1 to 4, 0 to 8.
+OF_TORCH = [
+    ("SAME", 1, [11, 20, 30, 40, 50, 60, 70, 44, 23]),
+    ("SAME", 2, [15, 22, 31, 40, 50, 60, 34, 40, 19]),
+    ("SAME", 3, [26, 33, 42, 51, 24, 30, 36, 15, 18]),
+    ("CIRCULAR", 3, [47, 39, 49, 59, 24, 34, 44, 27, 37]),
+    ("REFLECT", 3, [32, 36, 44, 52, 52, 54, 56, 52, 48]),
+    ("EDGE", 3, [26, 33, 42, 51, 56, 62, 68, 71, 74]),
+]
+
+
+@pytest.mark.parametrize(("padding", "dilation", "expected"), OF_TORCH)
+def test_even_kernels_with_dilation_are_torchs(padding, dilation, expected):
+    images, kernel = jnp.arange(9).reshape(1, 9, 1), jnp.arange(1, 5).reshape(4, 1, 1)
+    result = conv(images, kernel, dilation=dilation, padding=padding)
+    assert result.ravel().tolist() == expected
+
+
+@pytest.mark.parametrize("fill", sorted(MODES))
+@given(kernel=st.integers(1, 5), stride=st.integers(1, 3), dilation=st.integers(1, 4))
+def test_same_lays_half_of_the_dilated_kernel_before_at_every_stride(
+    fill, kernel, stride, dilation
+):
+    """The other axis has K = 2 and d = 1; loops over outputs and taps."""
+    images = np.arange(2 * 6 * 3).reshape(1, 6, 6, 1) % 7
+    weights = np.arange(1, 2 * kernel + 1).reshape(kernel, 2)
+    total = dilation * (kernel - 1)
+    widths = ((total // 2, total - total // 2), (0, 1))
+    filled = around(images, fill, widths)[0, :, :, 0]
+    expected = [
+        [
+            sum(
+                filled[i + dilation * a, j + b] * weights[a, b]
+                for a in range(kernel)
+                for b in range(2)
+            )
+            for j in range(0, 6, stride)
+        ]
+        for i in range(0, 6, stride)
+    ]
+    name = "SAME" if fill == "ZEROS" else fill
+    result = conv(
+        images, weights[..., None, None], stride=stride, dilation=(dilation, 1), padding=name
+    )
+    assert result[0, :, :, 0].tolist() == expected
+
+
 OF_FLAX = {
     "SAME_XLA": "SAME",
+    "SAME_LOWER": "SAME_LOWER",
     "VALID": "VALID",
     "CIRCULAR": "CIRCULAR",
     "REFLECT": "REFLECT",

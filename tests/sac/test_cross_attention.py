@@ -35,12 +35,12 @@ def test_a_gap_of_the_reach_and_no_less_keeps_the_images_apart(width, dilation) 
     first, second = (1 + np.abs(np.asarray(each, int)) for each in (FIRST, SECOND))  # no pixel is
     apart = [exact_convolution(each, kernel, dilation=dilation) for each in (first, second)]
     reach = seam_reach(replace(sac(0, (1, width)), dilation=(1, dilation)))
-    assert reach == dilation * (width // 2)
+    assert reach == -(-dilation * (width - 1) // 2)
     for gap in range(reach + 2):
         joined, _ = side_by_side(jnp.asarray(first), jnp.asarray(second), gap)
         together = exact_convolution(np.asarray(joined), kernel, dilation=dilation)
         assert bool((together[:, :, :4] == apart[0]).all()) == (gap >= reach)
-        alone = dilation * ((width - 1) // 2)
+        alone = dilation * (width - 1) // 2
         assert bool((together[:, :, 4 + gap :] == apart[1]).all()) == (gap >= alone)
 
 

@@ -89,7 +89,7 @@ def test_kernels_are_xla_with_explicit_padding(case):
     grid, size, dilation, stride = KERNELS[case]
     images, kernel = drawn(grid, size)
     basis, theta = kernel_to_structure(kernel, grid, dilation=dilation, stride=stride)
-    pads = [(d * ((k - 1) // 2), d * (k // 2)) for k, d in zip(size, dilation, strict=True)]
+    pads = [(d * (k - 1) // 2, -(-d * (k - 1) // 2)) for k, d in zip(size, dilation, strict=True)]
     expected = by_xla(images, kernel, dilation, stride, pads)
     assert_equal(applied(images, basis, theta), expected)
     assert isinstance(basis, ShiftBasis if set(stride) == {1} else StridedBasis)

@@ -77,7 +77,7 @@ def conv_to_attention(
         head_dim: d_H, the width of every head; wider maps are split over several heads. None gives
             each head the width it needs.
         padding: As for `conv`. `"SAME"` lays a ring of zero tokens around the image's own. With any
-            other the pixels of the ring are filled before patches are cut, and the outputs begin
+            other, and for even K with dilation, the pixels of the ring are filled before patches are cut, and the outputs begin
             with a patch; on the filled ring every query is interior, so that the same heads are
             exact at every size (S.pad). With `"CAUSAL"` one-hot heads (exact=False) look back
             alone; exact ones attend to what follows as well, and take it back up to rounding.

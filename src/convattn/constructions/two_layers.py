@@ -97,12 +97,25 @@ class TwoLayers:
                 f"images.shape={images.shape}, but expected [images, height, width, {channels}], "
                 "the channels of the kernel"
             )
+        shift = self._shift
+        if any(shift):  # of patches of one pixel: zeros before stay behind the last query
+            images = jnp.pad(images, ((0, 0), *((width, 0) for width in shift), (0, 0)))
         padded = self.padded(patchify(images, self.patch_size))
         between = apply_attention(self.first, padded, backend=backend)
         after = apply_attention(self.second_at(padded.shape[1:3]), between, backend=backend)
         result = unpatchify(self.cropped(after), self.patch_size)
-        result = result[:, :: self.stride[0], :: self.stride[1]]
+        rows, columns = (n - width for n, width in zip(result.shape[1:3], shift, strict=True))
+        result = result[:, : rows : self.stride[0], : columns : self.stride[1]]
         return result if self.bias is None else result + self.bias.astype(result.dtype)
+
+    @property
+    def _shift(self) -> tuple[int, int]:
+        """By how many pixels `"SAME"` is off the kernel's centre: ⌊d/2⌋ for even K, else none."""
+        sides = []
+        for layer, axis in ((self.first, 0), (self.second, 1)):
+            before, after = self._reach(layer, axis)
+            sides.append((after - before) // 2 if max(self.patch_size) == 1 else 0)
+        return sides[0], sides[1]
 
     @property
     def margin(self) -> tuple[int, int]:
@@ -203,7 +216,9 @@ def two_layers(
     copies = jnp.eye(down * width, dtype=kernel.dtype).reshape(down, width, down * width)
     across = maps.transpose(1, 0, 2, 3).reshape(right, down * width, -1)
     form: dict[str, Any] = {"exact": exact, "logit": logit} | ({"leak": leak} if exact else {})
-    first = conv_to_attention(copies[:, None], dilation=(geometry.dilation[0], 1), **form)
+    step = geometry.dilation[0]
+    around = ((step * ((down - 1) // 2), step * (down // 2)), (0, 0))
+    first = conv_to_attention(copies[:, None], dilation=(step, 1), padding=around, **form)
     assert first.output is not None
     if exact:  # the second layer takes back the leak of both
         heads = first.encoding.take_heads(tuple(range(down)))

@@ -10,7 +10,9 @@ from jax import lax
 
 from convattn.operators.padding import Padding, read_padding
 
-OURS = {"SAME": "SAME_XLA", "VALID": "VALID", "CAUSAL": "CAUSAL"}
+OURS = {"SAME": "SAME_XLA"} | {
+    name: name for name in ("SAME_LOWER", "VALID", "CAUSAL", "CIRCULAR", "REFLECT")
+}
 
 
 def flax_padding(padding: Any, kernel_size: Sequence[int], dilation: Sequence[int]) -> Padding:
@@ -29,18 +31,14 @@ def flax_padding(padding: Any, kernel_size: Sequence[int], dilation: Sequence[in
         )
     if name in OURS:
         return read_padding(OURS[name], kernel_size, dilation)
-    if name in ("CIRCULAR", "REFLECT"):
-        sizes = ((k - 1) * d for k, d in zip(kernel_size, dilation, strict=True))
-        widths = tuple((size // 2, size - size // 2) for size in sizes)
-        return read_padding(name, kernel_size, dilation)._replace(widths=widths)
     try:
         if name is None:
             return read_padding(padding, kernel_size, dilation)
     except ValueError:
         pass
     raise ValueError(
-        f"padding={padding!r}, but expected one of {', '.join(OURS)}, CIRCULAR, REFLECT, an "
-        "integer or one integer or pair for each axis, as nnx.Conv takes them"
+        f"padding={padding!r}, but expected one of {', '.join(OURS)}, an integer "
+        "or one integer or pair for each axis, as nnx.Conv takes them"
     )
 
 

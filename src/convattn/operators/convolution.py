@@ -27,10 +27,9 @@ def conv(
 ) -> Num[Array, "batch *space out_channels"]:
     """Convolve images with a kernel, one tap after the other.
 
-        out_q = Σ_t images_(q + d·t) kernel_t + bias
+        out_q = Σ_j images_(q + d·j - b) kernel_j + bias,    j = 0, …, K - 1,
 
-    over the taps t of `axis_taps`: {-(K-1)/2, …, (K-1)/2} for odd K, {-(K/2 - 1), …, K/2} for
-    even K. This is the cross-correlation that deep learning calls convolution. Sums run in at
+    with b pixels of padding before the image. This is the cross-correlation that deep learning calls convolution. Sums run in at
     least float32 at the highest precision the device has; integers stay integers of the result's
     dtype and wrap around in it, so cast small ones to int32 first.
 
@@ -41,8 +40,8 @@ def conv(
         stride: s ≥ 1; the result is the stride-1 result at `[::s]`, but for `"SAME_XLA"`.
         dilation: d ≥ 1, the distance between taps.
         groups: Channels are split into this many independent groups.
-        padding: What stands outside the image. `"SAME"`: zeros, d·⌊(K-1)/2⌋ before and d·⌊K/2⌋
-            after, so that the size stays. `"EDGE"`, `"REFLECT"`, `"CIRCULAR"`: as many pixels, the
+        padding: What stands outside the image. `"SAME"`: zeros, ⌊d(K-1)/2⌋ before and
+            ⌈d(K-1)/2⌉ after, so that the size stays. `"EDGE"`, `"REFLECT"`, `"CIRCULAR"`: as many pixels, the
             nearest one, those mirrored at the last, or those of the other side. `"MEAN"`: the mean
             over all pixels of that image and channel (integers become floats). `"SAME_XLA"`: the
             zeros that Flax, Keras and TensorFlow lay under the name SAME, which differ from

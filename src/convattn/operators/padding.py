@@ -5,21 +5,26 @@ A convolution of stride s and dilation d with b pixels before the image reads, a
     X_(s·i + d·t - b),    t = 0, …, K - 1.
 
 Every padding of the frameworks is a fill and a pair of widths (before, after) for each axis. With
-r = (d·⌊(K-1)/2⌋, d·⌊K/2⌋), how far the kernel reaches from its centre:
+w = (⌊d(K-1)/2⌋, ⌈d(K-1)/2⌉), which keeps the size at stride 1:
 
-| name         | fill    | widths      | elsewhere                                       |
-|--------------|---------|-------------|-------------------------------------------------|
-| `"SAME"`     | zeros   | r           | PyTorch `padding=k//2` for odd K                |
-| `"SAME_XLA"` | zeros   | see below   | Flax, Keras and TensorFlow `"SAME"`             |
-| `"VALID"`    | zeros   | 0           | `"VALID"`                                       |
-| `"CAUSAL"`   | zeros   | (d(K-1), 0) | Flax `"CAUSAL"`, Keras `"causal"`; on sequences |
-| `"CIRCULAR"` | wraps   | r           | Flax `"CIRCULAR"`, PyTorch `"circular"`         |
-| `"REFLECT"`  | mirrors | r           | Flax `"REFLECT"`, PyTorch `"reflect"`           |
-| `"EDGE"`     | nearest | r           | PyTorch `"replicate"`                           |
-| `"MEAN"`     | mean    | r           | the border of S.boundary                        |
+| name           | fill    | widths      | elsewhere                                          |
+|----------------|---------|-------------|----------------------------------------------------|
+| `"SAME"`       | zeros   | w           | PyTorch `padding="same"`, `padding=k//2` for odd K |
+| `"SAME_XLA"`   | zeros   | see below   | Flax, Keras and TensorFlow `"SAME"`                |
+| `"SAME_LOWER"` | zeros   | see below   | XLA and Flax `"SAME_LOWER"`                        |
+| `"VALID"`      | zeros   | 0           | `"VALID"`                                          |
+| `"CAUSAL"`     | zeros   | (d(K-1), 0) | Flax `"CAUSAL"`, Keras `"causal"`; on sequences    |
+| `"CIRCULAR"`   | wraps   | w           | Flax `"CIRCULAR"`, PyTorch `"circular"`            |
+| `"REFLECT"`    | mirrors | w           | Flax `"REFLECT"`, PyTorch `"reflect"`              |
+| `"EDGE"`       | nearest | w           | PyTorch `"replicate"`                              |
+| `"MEAN"`       | mean    | w           | the border of S.boundary                           |
 
 XLA's rule makes ⌈n/s⌉ outputs of n pixels: it lays p = max(0, (⌈n/s⌉ - 1)s + d(K-1) + 1 - n) zeros,
-⌊p/2⌋ of them before. At stride 2 and even n that is one pixel off from `"SAME"`.
+⌊p/2⌋ of them before, or after for `"SAME_LOWER"`. At stride 2 and even n that is one pixel off from
+`"SAME"`.
+
+A kernel reaches r = (d·⌊(K-1)/2⌋, d·⌊K/2⌋) from its centre, the tap at ⌊(K-1)/2⌋. That is w, but
+for even K with d > 1: there output q has its centre at pixel q - ⌊d/2⌋.
 """
 
 from collections.abc import Sequence
@@ -37,6 +42,7 @@ Widths = tuple[tuple[int, int], ...]  # for each axis (before, after)
 NAMED_PADDINGS = (
     "SAME",
     "SAME_XLA",
+    "SAME_LOWER",
     "VALID",
     "CIRCULAR",
     "REFLECT",
@@ -54,15 +60,17 @@ class Padding(NamedTuple):
         fill: `"ZEROS"`, `"EDGE"`, `"CIRCULAR"`, `"REFLECT"` or `"MEAN"`.
         widths: The pixels (before, after) on each axis; empty for XLA's rule.
         reach: For each axis how far the kernel reaches from its centre, (before, after).
+        lower: Whether XLA's rule lays an odd zero before the image.
     """
 
     fill: str
     widths: Widths
     reach: Widths
+    lower: bool = False
 
     @property
     def is_zero_ring(self) -> bool:
-        """Whether it is `"SAME"`: zeros, as far as the kernel reaches."""
+        """Whether it is zeros, as far as the kernel reaches: `"SAME"` for odd K or d = 1."""
         return self.fill == "ZEROS" and self.widths == self.reach
 
     @property
@@ -82,7 +90,8 @@ class Padding(NamedTuple):
         found = []
         for size, step, (before, after) in zip(image_size, stride, self.reach, strict=True):
             total = max(0, (-(-size // step) - 1) * step + before + after + 1 - size)
-            found.append((total // 2, total - total // 2))
+            pair = (total // 2, total - total // 2)
+            found.append(pair[::-1] if self.lower else pair)
         return tuple(found)
 
     def output_size(self, image_size: Sequence[int], stride: Sequence[int]) -> tuple[int, ...]:
@@ -128,17 +137,19 @@ def read_padding(padding: Any, kernel_size: Sequence[int], dilation: Sequence[in
     axes = len(kernel_size)
     sizes = tuple(zip(kernel_size, dilation, strict=True))
     reach = tuple((d * ((k - 1) // 2), d * (k // 2)) for k, d in sizes)
+    same = tuple((d * (k - 1) // 2, -(-d * (k - 1) // 2)) for k, d in sizes)
     if isinstance(padding, str) and padding == "CAUSAL" and axes != 1:
         raise ValueError(
             f"padding='CAUSAL' with {axes} spatial axes, but expected a sequence, which has an "
             "order; write the pairs (before, after) of each axis"
         )
     named = {
-        "SAME": Padding("ZEROS", reach, reach),
+        "SAME": Padding("ZEROS", same, reach),
         "SAME_XLA": Padding("ZEROS", (), reach),
+        "SAME_LOWER": Padding("ZEROS", (), reach, lower=True),
         "VALID": Padding("ZEROS", ((0, 0),) * axes, reach),
         "CAUSAL": Padding("ZEROS", tuple((sum(pair), 0) for pair in reach), reach),
-    } | {fill: Padding(fill, reach, reach) for fill in ("CIRCULAR", "REFLECT", "EDGE", "MEAN")}
+    } | {fill: Padding(fill, same, reach) for fill in ("CIRCULAR", "REFLECT", "EDGE", "MEAN")}
     if isinstance(padding, str) and padding in named:
         return named[padding]
     try:

@@ -2,9 +2,9 @@
 
 **The seam.** In t a filter of width m ≥ 2 reads from both images at once: the query of a patch at
 the right edge of x already holds pixels of z, where x alone would have zeros. A gap of g zero
-columns between the images removes that iff g ≥ d·⌊m/2⌋, the reach of the filter: at the last column
-M - 1 of x it reads up to M - 1 + d·⌊m/2⌋, which is before z's first column M + g; at z's first
-column it reads back by d·⌊(m-1)/2⌋, which is no more. Then every query, key and value of x and of z
+columns between the images removes that iff g ≥ ⌈d(m-1)/2⌉, the reach of the filter: at the last
+column M - 1 of x it reads up to M - 1 + ⌈d(m-1)/2⌉, which is before z's first column M + g; at z's
+first column it reads back by ⌊d(m-1)/2⌋, which is no more. Then every query, key and value of x and of z
 in t is what it is in x or z alone, with its zero padding. The cells of the gap itself are no
 patches of either image: they are masked as keys, and dropped as queries, so that the attention
 weights are shared out among the patches of x and z only.
@@ -117,7 +117,7 @@ def seam_reach(parameters: Any) -> int:
     """
     if isinstance(parameters, MultiscaleParameters):
         return max(seam_reach(scale) for scale in parameters.scales)
-    return int(parameters.dilation[1] * (parameters.kernel_size[1] // 2))
+    return -(-parameters.dilation[1] * (parameters.kernel_size[1] - 1) // 2)
 
 
 def cross_attentive_features(

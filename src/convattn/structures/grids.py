@@ -105,7 +105,7 @@ def kernel_to_structure(
         kernel: `[K_1, …, in, out]`, with as many axes in front as the grid has.
         grid: Nodes on each axis; an integer for one axis.
         dilation: d ≥ 1, the distance between taps.
-        first: The lowest tap on each axis, key minus query; by default -d⌊(K-1)/2⌋, as `conv` has.
+        first: The lowest tap on each axis, key minus query; by default -⌊d(K-1)/2⌋, as `conv` has.
         stride, padding: As for `strided_basis`; with `"SAME"` zeros stand outside the grid.
 
     Returns:
@@ -132,7 +132,7 @@ def kernel_to_structure(
     sizes = weights.shape[:-2]
     steps = per_axis(dilation, len(sides), "dilation")
     starts = (
-        tuple(-d * ((size - 1) // 2) for size, d in zip(sizes, steps, strict=True))
+        tuple(-(d * (size - 1) // 2) for size, d in zip(sizes, steps, strict=True))
         if first is None
         else per_axis(first, len(sides), "first", LOWEST_SHIFT)
     )

@@ -24,7 +24,7 @@ def by_definition(images, kernel, stride, dilation):
         total = 0
         for tap in product(*(range(k) for k in sizes)):
             pixel = tuple(
-                w * stride + dilation * (t - (k - 1) // 2)
+                w * stride + dilation * t - dilation * (k - 1) // 2
                 for w, t, k in zip(where, tap, sizes, strict=True)
             )
             if all(0 <= x < n for x, n in zip(pixel, space, strict=True)):

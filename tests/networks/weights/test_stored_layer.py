@@ -307,7 +307,7 @@ def test_a_file_that_is_no_layer_is_refused(file, message):
         restore_layer(file)
 
 
-@pytest.mark.parametrize("padding", ["EDGE", "SAME_XLA", "VALID"])
+@pytest.mark.parametrize("padding", ["EDGE", "SAME_XLA", "SAME_LOWER", "VALID"])
 @pytest.mark.parametrize("suffix", [".npz", ".safetensors"])
 def test_what_fills_the_ring_is_restored(padding, suffix, tmp_path):
     layer = ca.conv_to_attention(np.ones((3, 2, 1, 2), np.float32), patch_size=2, padding=padding)

@@ -17,7 +17,7 @@ def exact_convolution(
     dilation: int = 1,
     mode: str = "constant",
 ) -> Int[np.ndarray, "batch *strided out_channels"]:
-    """Σ_t X_(q + d·t) W_t at every stride-th pixel q, with zeros (or another fill) outside.
+    """Σ_j X_(q + d·j - ⌊d(K-1)/2⌋) W_j at every stride-th pixel q, zeros (or a fill) outside.
 
     Args:
         mode: What `numpy.pad` lays around the image: `"constant"` (zeros), `"edge"`, `"wrap"` or
@@ -36,8 +36,8 @@ def exact_convolution(
             "integers, so that the result is exact"
         )
     sizes = kernel.shape[:-2]
-    before = [dilation * ((k - 1) // 2) for k in sizes]
-    after = [dilation * (k // 2) for k in sizes]
+    before = [dilation * (k - 1) // 2 for k in sizes]
+    after = [dilation * (k - 1) - width for k, width in zip(sizes, before, strict=True)]
     pads = [(0, 0), *zip(before, after, strict=True), (0, 0)]
     padded = np.pad(images.astype(np.int64), pads, mode=mode)  # type: ignore[call-overload]
     space = images.shape[1:-1]

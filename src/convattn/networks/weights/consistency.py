@@ -111,12 +111,12 @@ def _check_two(layers: TwoLayers) -> None:
 def _check_padding(layer: AttentionLayer, padding: Padding, axes: int) -> None:
     reach, by_rule = padding.reach, padding.widths == ()
     widths = reach if by_rule else padding.widths
-    if not all(isinstance(part, tuple) for part in (reach, widths)) or (
-        by_rule and padding.fill != "ZEROS"
-    ):
+    wrong_rule = padding.fill != "ZEROS" if by_rule else padding.lower
+    known = all(isinstance(part, tuple) for part in (reach, widths))
+    if not known or wrong_rule or not isinstance(padding.lower, bool):
         raise ValueError(
             f"padding={tuple(padding)}, but expected a fill, and (before, after) for each axis "
-            "twice; without widths zeros"
+            "twice; without widths zeros, and whether an odd one stands before the image"
         )
     for part in (reach, widths):
         check_ring(part, axes)

@@ -122,6 +122,8 @@ def describe(node: Any) -> dict[str, Any]:
             continue  # as files were before rings could be filled
         if is_dataclass(value):
             description[field.name] = describe(value)
+        elif isinstance(value, Padding) and not value.lower:
+            description[field.name] = value[:3]  # as files were before SAME_LOWER
         elif field.metadata.get("static") or value is None:
             description[field.name] = value
         elif isinstance(value, tuple):
@@ -255,7 +257,7 @@ def _restore_padding(value: Any, name: str) -> Padding | None:
     if value is None:
         return None
     parts = value if isinstance(value, list) else []
-    if len(parts) != len(Padding._fields) or parts[0] not in [*FILLS]:
+    if len(parts) not in (3, 4) or parts[0] not in [*FILLS]:
         raise WeightsRefused(
             f"{name}={shown(value)}, but expected one of {[*FILLS]}, widths and reach; {ANEW}"
         )
