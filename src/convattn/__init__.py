@@ -7,16 +7,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from convattn.bounds.approximation import approximate_convolution as approximate_convolution
     from convattn.bounds.flattened_kernel import exact_rank as exact_rank
     from convattn.bounds.flattened_kernel import flattened_kernel as flattened_kernel
     from convattn.bounds.flattened_kernel import numerical_rank as numerical_rank
     from convattn.bounds.heads import heads as heads
-    from convattn.bounds.kernel_heads import heads_of as heads_of
-    from convattn.constructions.conversion import conv_to_attention as conv_to_attention
+    from convattn.bounds.kernel_layout import approximate_convolution as approximate_convolution
+    from convattn.bounds.kernel_layout import conv_to_attention as conv_to_attention
+    from convattn.bounds.kernel_layout import heads_of as heads_of
+    from convattn.bounds.kernel_layout import two_layers as two_layers
     from convattn.constructions.recovery import attention_to_conv as attention_to_conv
     from convattn.constructions.two_layers import TwoLayers as TwoLayers
-    from convattn.constructions.two_layers import two_layers as two_layers
     from convattn.encodings.layer import AttentionLayer as AttentionLayer
     from convattn.encodings.layer import ContentScores as ContentScores
     from convattn.fast.application import apply_attention as apply_attention
@@ -36,22 +36,22 @@ _HOMES = {
     "ContentScores": "convattn.encodings.layer",
     "TwoLayers": "convattn.constructions.two_layers",
     "apply_attention": "convattn.fast.application",
-    "approximate_convolution": "convattn.bounds.approximation",
+    "approximate_convolution": "convattn.bounds.kernel_layout",
     "attention_maps": "convattn.fast.application",
     "attention_to_conv": "convattn.constructions.recovery",
     "conv": "convattn.operators.convolution",
-    "conv_to_attention": "convattn.constructions.conversion",
+    "conv_to_attention": "convattn.bounds.kernel_layout",
     "exact_rank": "convattn.bounds.flattened_kernel",
     "flattened_kernel": "convattn.bounds.flattened_kernel",
     "heads": "convattn.bounds.heads",
-    "heads_of": "convattn.bounds.kernel_heads",
+    "heads_of": "convattn.bounds.kernel_layout",
     "load_layer": "convattn.networks.weights.stored_layer",
     "load_network": "convattn.nnx.network_file",
     "numerical_rank": "convattn.bounds.flattened_kernel",
     "patchify": "convattn.operators.patches",
     "plot_heads": "convattn.networks.diagnosis.head_maps",
     "save_layer": "convattn.networks.weights.stored_layer",
-    "two_layers": "convattn.constructions.two_layers",
+    "two_layers": "convattn.bounds.kernel_layout",
     "unpatchify": "convattn.operators.patches",
 }
 __all__ = ["__version__", *_HOMES]

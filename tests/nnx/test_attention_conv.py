@@ -192,11 +192,11 @@ def of(conv):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (with_(padding=None), "padding=None, but expected one of SAME, VALID"),
+        (with_(padding=None), "padding=None, but expected one of SAME, SAME_LOWER, VALID"),
         (with_(dtype=jnp.int32), "dtype=.*int32.*, but expected a float"),
         (with_(backend="cuda"), "backend='cuda', but expected one of auto"),
         (lambda: AttentionConv(2, 4, 3.0, rngs=nnx.Rngs(0)), "kernel_size"),
-        (with_(padding="SAME_LOWER"), "padding='SAME_LOWER', but expected one of SAME, VALID"),
+        (with_(padding="EDGE"), "padding='EDGE', but expected one of SAME, SAME_LOWER, VALID"),
         (with_(padding="CAUSAL"), "expected a sequence"),
         (with_(padding=2), "makes more outputs than"),
         (with_(strides=0), "strides=0"),

@@ -38,6 +38,7 @@ from convattn.fast.dense import softmax_weights
 from convattn.operators.arrays import accumulation_dtype
 from convattn.operators.attention import contraction_lengths
 from convattn.operators.convolution import conv
+from convattn.operators.padding import centred_padding
 from convattn.operators.shifts import TokenGrid
 
 
@@ -116,7 +117,7 @@ def magnitude(
     with jax.enable_x64(True):
         wide = [None if part is None else np.abs(_wide(part)) for part in (images, kernel, bias)]
         options: dict[str, Any] = {"stride": layer.stride, "dilation": layer.dilation}
-        padding = layer.padding or "SAME"
+        padding = layer.padding or centred_padding(kernel.shape[:-2], layer.dilation)
         return np.asarray(conv(*wide, groups=groups, padding=padding, **options))
 
 

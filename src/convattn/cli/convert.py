@@ -74,9 +74,10 @@ class Convert:
         leak: The fraction of a head's attention that an exact layer spreads evenly.
         stride: For all axes or for each.
         dilation: For all axes or for each.
-        padding: What stands outside the image: SAME (zeros, as PyTorch), SAME_XLA (as Flax, Keras),
-            VALID, CIRCULAR, REFLECT, EDGE, MEAN, CAUSAL; or so many zeros on every side, such as
-            1; or for each axis a number or a pair before,after, such as 0,1.
+        padding: What stands outside the image: SAME (zeros, as PyTorch; half of the dilated kernel
+            before, rounded down), SAME_XLA (as Flax, Keras), SAME_LOWER, VALID, CIRCULAR, REFLECT,
+            EDGE, MEAN, CAUSAL; or so many zeros on every side, such as 1; or for each axis a number
+            or a pair before,after, such as 0,1.
         groups: Groups of channels.
         head_dim: Split heads so that each has this dimension.
         layers: 2 writes two layers, of K and K + 1 heads in place of K² + 1.

@@ -77,10 +77,12 @@ def conv_to_attention(
         head_dim: d_H, the width of every head; wider maps are split over several heads. None gives
             each head the width it needs.
         padding: As for `conv`. `"SAME"` lays a ring of zero tokens around the image's own. With any
-            other, and for even K with dilation, the pixels of the ring are filled before patches are cut, and the outputs begin
-            with a patch; on the filled ring every query is interior, so that the same heads are
-            exact at every size (S.pad). With `"CAUSAL"` one-hot heads (exact=False) look back
-            alone; exact ones attend to what follows as well, and take it back up to rounding.
+            other, and for even K with dilation, the pixels of the ring are filled before patches
+            are cut, and the outputs begin with a patch; on the filled ring every query is interior,
+            so that the same heads are exact at every size (S.pad). With `"CAUSAL"` one-hot heads
+            (exact=False) give no weight to what follows; exact ones attend to it, and cancel it up
+            to rounding. In both, a later token that is infinite or NaN can reach earlier outputs,
+            as 0·NaN is NaN: mask such tokens before the layer.
         heads: `"fewest"` takes ρ + 1 heads, ρ the rank of this kernel's F (S.kernel; `heads_of`),
             with one head for each of ρ independent mixtures of offsets: two for a Sobel kernel in
             place of ten. The kernel must be concrete. With head_dim it takes S.width's heads,

@@ -29,25 +29,26 @@ def conv(
 
         out_q = Σ_j images_(q + d·j - b) kernel_j + bias,    j = 0, …, K - 1,
 
-    with b pixels of padding before the image. This is the cross-correlation that deep learning calls convolution. Sums run in at
-    least float32 at the highest precision the device has; integers stay integers of the result's
-    dtype and wrap around in it, so cast small ones to int32 first.
+    with b pixels of padding before the image. This is the cross-correlation that deep learning
+    calls convolution. Sums run in at least float32 at the highest precision the device has;
+    integers stay integers of the result's dtype and wrap around in it, so cast small ones to int32
+    first.
 
     Args:
         images: `[batch, height, width, in]`, or `[batch, length, in]`.
         kernel: `[K_1, K_2, in/groups, out]`, or `[K, in/groups, out]`; its rank selects 1-D or 2-D.
         bias: `[out]` or none.
-        stride: s ≥ 1; the result is the stride-1 result at `[::s]`, but for `"SAME_XLA"`.
+        stride: s ≥ 1; the result is the stride-1 result at `[::s]`, but for XLA's rules.
         dilation: d ≥ 1, the distance between taps.
         groups: Channels are split into this many independent groups.
-        padding: What stands outside the image. `"SAME"`: zeros, ⌊d(K-1)/2⌋ before and
-            ⌈d(K-1)/2⌉ after, so that the size stays. `"EDGE"`, `"REFLECT"`, `"CIRCULAR"`: as many pixels, the
+        padding: What stands outside the image. `"SAME"`: zeros, ⌊d(K-1)/2⌋ before and ⌈d(K-1)/2⌉
+            after, so that the size stays. `"EDGE"`, `"REFLECT"`, `"CIRCULAR"`: as many pixels, the
             nearest one, those mirrored at the last, or those of the other side. `"MEAN"`: the mean
             over all pixels of that image and channel (integers become floats). `"SAME_XLA"`: the
             zeros that Flax, Keras and TensorFlow lay under the name SAME, which differ from
-            `"SAME"` at strides. `"CAUSAL"`: d·(K-1) zeros before a sequence. `"VALID"`: nothing,
-            the size shrinks by d·(K-1). An integer: so many zeros on every side; or for each axis
-            an integer or a pair (before, after).
+            `"SAME"` at strides; `"SAME_LOWER"`: an odd one before. `"CAUSAL"`: d·(K-1) zeros before
+            a sequence. `"VALID"`: nothing, the size shrinks by d·(K-1). An integer: so many zeros
+            on every side; or for each axis an integer or a pair (before, after).
 
     Returns:
         `[batch, height', width', out]` of dtype `result_type(images, kernel, bias)`.

@@ -136,7 +136,7 @@ def read_padding(padding: Any, kernel_size: Sequence[int], dilation: Sequence[in
         return padding
     axes = len(kernel_size)
     sizes = tuple(zip(kernel_size, dilation, strict=True))
-    reach = tuple((d * ((k - 1) // 2), d * (k // 2)) for k, d in sizes)
+    reach = centred_padding(kernel_size, dilation).reach
     same = tuple((d * (k - 1) // 2, -(-d * (k - 1) // 2)) for k, d in sizes)
     if isinstance(padding, str) and padding == "CAUSAL" and axes != 1:
         raise ValueError(
@@ -169,6 +169,17 @@ def read_padding(padding: Any, kernel_size: Sequence[int], dilation: Sequence[in
         f"the zeros on every side, or {axes} of them, one integer or pair (before, after) for "
         f"each axis{hint}"
     )
+
+
+def centred_padding(kernel_size: Sequence[int], dilation: Sequence[int]) -> Padding:
+    """Zeros as far as the kernel reaches from its centre: what a ring of zero tokens stands for.
+
+    >>> centred_padding((4,), (2,)).widths, read_padding("SAME", (4,), (2,)).widths
+    (((2, 4),), ((3, 3),))
+    """
+    sizes = zip(kernel_size, dilation, strict=True)
+    reach = tuple((d * ((k - 1) // 2), d * (k // 2)) for k, d in sizes)
+    return Padding("ZEROS", reach, reach)
 
 
 def fill_around(

@@ -4,8 +4,8 @@
 the right edge of x already holds pixels of z, where x alone would have zeros. A gap of g zero
 columns between the images removes that iff g ≥ ⌈d(m-1)/2⌉, the reach of the filter: at the last
 column M - 1 of x it reads up to M - 1 + ⌈d(m-1)/2⌉, which is before z's first column M + g; at z's
-first column it reads back by ⌊d(m-1)/2⌋, which is no more. Then every query, key and value of x and of z
-in t is what it is in x or z alone, with its zero padding. The cells of the gap itself are no
+first column it reads back by ⌊d(m-1)/2⌋, which is no more. Then every query, key and value of x and
+of z in t is what it is in x or z alone, with its zero padding. The cells of the gap itself are no
 patches of either image: they are masked as keys, and dropped as queries, so that the attention
 weights are shared out among the patches of x and z only.
 

@@ -41,6 +41,7 @@ from convattn.encodings.layer import AttentionLayer
 from convattn.encodings.scalar import ScalarEncoding
 from convattn.operators.arrays import accumulation_dtype
 from convattn.operators.convolution import conv
+from convattn.operators.padding import centred_padding
 
 LARGEST_PIXEL = 8
 
@@ -118,7 +119,7 @@ def reference(
     options: Mapping[str, Any] = {
         "stride": layer.stride,
         "dilation": layer.dilation,
-        "padding": layer.padding or "SAME",
+        "padding": layer.padding or centred_padding(kernel.shape[:-2], layer.dilation),
         "groups": groups,
     }
     images, expected = _drawn(maps_dtype(layer), kernel, bias, image_size, seed, options)
