@@ -62,7 +62,7 @@ class AttentionConv(nnx.Module):
         scores: `[heads, offsets]`, the biases; in units of M(N) for the exact form.
         leak_logit: log(ε/(1 - ε)), so that training cannot leave (0, 1); None in the limit form.
             With `"CAUSAL"` a layer at finite scores attends to what follows as well, and takes it
-            back up to rounding; the limit form looks back alone.
+            back up to rounding; the limit form gives it no weight (a NaN there still spreads).
         value: `[heads, in/groups, head_dim]` or None.
         output: `[heads, in/groups or head_dim, out]`.
         bias: `[out]` or None.
