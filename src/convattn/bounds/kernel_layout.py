@@ -27,7 +27,7 @@ def warns_of_layout(function: Callable[P, R]) -> Callable[P, R]:
     @wraps(function)
     def checked(*args: P.args, **options: P.kwargs) -> R:
         kernel = args[0] if args else options.get("kernel")
-        shape = np.shape(kernel) if kernel is not None else ()  # type: ignore[call-overload]
+        shape: tuple[int, ...] = np.shape(kernel) if kernel is not None else ()  # type: ignore[call-overload]
         if len(shape) == 4 and shape[2] == shape[3] in SMALL and shape[0] != shape[1]:
             rows, columns, inputs, outputs = shape
             warnings.warn(

@@ -201,7 +201,9 @@ def converted(model: Any, images: Any, **options: Any) -> tuple[dict[str, Any], 
     seen = jnp.asarray(images, jax.tree.leaves(model)[0].dtype)
     attention, report = to_attention(fold_batch_norms(model), seen, **options)
     logits = jax.jit(lambda images: model(images))(seen)
-    difference, largest, same = output_difference(logits, attention(seen))
+    compared = output_difference(logits, attention(seen))
+    assert compared is not None  # nothing is traced here
+    difference, largest, same = compared
     ordered = jnp.sort(logits, axis=-1)
     layers = {layer.path: asdict(layer) for layer in report.layers}
     if not np.isfinite(

@@ -23,11 +23,16 @@ from convattn.encodings.layer import AttentionLayer
 from convattn.fast.application import apply_attention
 from convattn.fast.selection import BACK_ENDS
 from convattn.nnx.conv_arguments import check_conv, flax_padding, hashable, refuse
-from convattn.nnx.recovery import recovered_kernel
+from convattn.nnx.recovery import recovered_kernel, recovery_size
+from convattn.nnx.report import SCOPE, largest
 from convattn.operators.arrays import as_array, named_arguments
 from convattn.operators.convolution import layout_hint
 from convattn.operators.integers import as_integer, per_axis
 
+NO_KERNEL = (
+    "AttentionConv has no kernel, but the model reads or writes one; leave this layer out with "
+    "where=, or convert the model before its kernels are computed"
+)
 KERNEL_INIT, BIAS_INIT = nnx.initializers.lecun_normal(), nnx.initializers.zeros_init()
 
 
@@ -36,12 +41,16 @@ class RecoveredConv(NamedTuple):
 
     Attributes:
         conv: `nnx.Conv`.
-        distance: |L - C|/|L| of the two linear maps on the smallest image that every tap meets, in
-            the Frobenius norm; of a layer that was not trained, rounding.
+        distance: The largest difference of the outputs on an image of random integers from 0 to 7,
+            relative to the largest output of the layer; of one that was not trained, rounding.
+        uniform: The part that every output takes from the mean of the whole image, relative to the
+            kernel, in the Frobenius norm: zero up to rounding while the uniform head of an exact
+            layer cancels that of the others.
     """
 
     conv: nnx.Conv
     distance: float
+    uniform: float
 
 
 class AttentionConv(nnx.Module):
@@ -238,11 +247,26 @@ class AttentionConv(nnx.Module):
             padding=self.filled,
         )
 
-    def __call__(self, inputs: Array) -> Array:
+    @property
+    def kernel(self) -> Any:
+        """Not there: a model that reads or writes it must keep its convolution.
+
+        Raises:
+            AttributeError: Always.
+        """
+        raise AttributeError(NO_KERNEL)
+
+    @kernel.setter
+    def kernel(self, value: Any) -> None:
+        raise AttributeError(NO_KERNEL)
+
+    @jax.named_scope(SCOPE)
+    def __call__(self, inputs: Array, out_sharding: Any = None) -> Array:
         """Attend.
 
         Args:
             inputs: `[…, height, width, in]` or `[…, length, in]`; any number of batch axes.
+            out_sharding: As for `nnx.Conv`: how the output is sharded, on a mesh of explicit axes.
 
         Returns:
             `[…, height', width', out]`.
@@ -269,7 +293,8 @@ class AttentionConv(nnx.Module):
         )
         if bias is not None:
             result = result + bias
-        return result.reshape(*batch, *result.shape[1:])
+        result = result.reshape(*batch, *result.shape[1:])
+        return result if out_sharding is None else jax.sharding.reshard(result, out_sharding)
 
     def _cast(
         self, inputs: Array, layer: AttentionLayer, bias: Array | None
@@ -284,15 +309,20 @@ class AttentionConv(nnx.Module):
         layer = replace(layer, value=cast(layer.value), output=cast(layer.output))
         return cast(inputs), layer, cast(bias)
 
-    def to_conv(self) -> RecoveredConv:
-        """The nearest `nnx.Conv`, tap by tap the mean over the pixels of the smallest image.
+    def to_conv(self, image_size: Sequence[int] | None = None) -> RecoveredConv:
+        """The nearest `nnx.Conv`, tap by tap the mean over the pixels of an image.
+
+        Args:
+            image_size: Its pixels on each axis; by default four times the kernel and more.
 
         >>> kernel = jnp.arange(18.0).reshape(3, 3, 1, 2)
-        >>> conv, distance = AttentionConv.from_kernel(kernel, exact=False).to_conv()
-        >>> bool((conv.kernel[...] == kernel).all()), distance
-        (True, 0.0)
+        >>> conv, distance, _ = AttentionConv.from_kernel(kernel, exact=False).to_conv()
+        >>> bool((conv.kernel[...] == kernel).all()), distance < 1e-6
+        (True, True)
         """
-        kernel, distance = recovered_kernel(self.group_layer(), self.kernel_size)
+        layer = self.group_layer()
+        sides = recovery_size(layer, self.kernel_size, image_size)
+        kernel, uniform = recovered_kernel(layer, self.kernel_size, sides)
         conv = nnx.Conv(
             self.in_features,
             self.out_features,
@@ -310,7 +340,17 @@ class AttentionConv(nnx.Module):
         conv.kernel[...] = kernel.astype(self.output[...].dtype)
         if self.bias is not None and conv.bias is not None:
             conv.bias[...] = self.bias[...]
-        return RecoveredConv(conv, float(distance))
+        dtype = self.dtype or self.output[...].dtype
+        image = jax.random.randint(jax.random.key(0), (1, *sides, self.in_features), 0, 8)
+        distance = relative_difference(self, conv, image.astype(dtype))
+        return RecoveredConv(conv, distance, float(uniform))
+
+
+def relative_difference(layer: AttentionConv, conv: nnx.Conv, inputs: Array) -> float:
+    """The largest difference of the outputs, relative to the largest of the layer's."""
+    outputs = layer(inputs)
+    whole, gap = largest([outputs]), largest([outputs - conv(inputs)])
+    return gap / whole if whole > 0 else gap
 
 
 def grouped_attention(

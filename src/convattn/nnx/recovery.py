@@ -2,54 +2,86 @@
 
 The layer is Σ_h A_h ⊗ W_h on one group of channels, and the least-squares kernel is the mean of its
 entries over the pairs of pixels that a tap joins (`convattn.constructions.recovery`). So the kernel
-at tap t is Σ_h m_ht W_h, with m_h the kernel nearest to A_h alone, and with R_h what is left of A_h
+at tap t is Σ_h m_ht W_h, with m_h the kernel nearest to A_h alone.
 
-    |L - C|² = Σ_hg ⟨R_h, R_g⟩⟨W_h, W_g⟩,
-
-which takes no more than the attention of the heads, however many channels there are.
+**The uniform part.** Far from its offsets each head gives all N keys the same weight u_h. So every
+output holds N·Σ_h u_h W_h times the mean of all keys, which no convolution has. In the exact form
+(S.finite) the uniform head cancels it; in the Frobenius norm of the linear map it weighs only
+1/√N of what it does to a picture whose mean is not zero, so it has a number of its own.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
 import jax.numpy as jnp
 from jax import Array
 
-from convattn.constructions.conversion import conv_to_attention
-from convattn.constructions.recovery import attention_to_conv, layer_maps, linear_map
+from convattn.constructions.recovery import (
+    attention_to_conv,
+    layer_maps,
+    linear_map,
+    zero_ring_grid,
+)
 from convattn.encodings.layer import AttentionLayer
 from convattn.operators.attention import HIGHEST
+from convattn.operators.roundoff import unit_roundoff
+
+MAX_ENTRIES = 2**26  # of the attention of all heads
 
 
-def recovered_kernel(layer: AttentionLayer, kernel_size: Sequence[int]) -> tuple[Array, Array]:
-    """The kernel `[*K, in, out]`, and |L - C|/|L| on the smallest image that every tap meets.
+def recovered_kernel(
+    layer: AttentionLayer, kernel_size: Sequence[int], image_size: Sequence[int]
+) -> tuple[Array, Array]:
+    """The kernel `[*K, in, out]`, and |N·Σ_h u_h W_h|/|kernel|, zero where it is rounding.
 
     Args:
         layer: On pixels, without content.
+        image_size: From `recovery_size`.
 
+    >>> from convattn.constructions.conversion import conv_to_attention
     >>> layer = conv_to_attention(jnp.arange(6.0).reshape(3, 1, 2), exact=False)
-    >>> kernel, distance = recovered_kernel(layer, (3,))
-    >>> kernel.ravel().tolist(), float(distance)
+    >>> kernel, uniform = recovered_kernel(layer, (3,), (9,))
+    >>> kernel.ravel().tolist(), float(uniform)
     ([0.0, 1.0, 2.0, 3.0, 4.0, 5.0], 0.0)
     """
-    sides = tuple(
-        d * (k - 1) + s for k, d, s in zip(kernel_size, layer.dilation, layer.stride, strict=True)
-    )
     maps = layer_maps(layer, jnp.promote_types(layer.dtype or jnp.float32, jnp.float32))
     assert maps is not None
     each = jnp.eye(layer.heads, dtype=maps.dtype)[:, None, :]
     heads = replace(layer, value=None, output=each)
-    shares, _, _ = attention_to_conv(heads, tuple(kernel_size), image_size=sides)
+    shares, _, _ = attention_to_conv(heads, tuple(kernel_size), image_size=image_size)
     kernel = jnp.einsum("...h,hio->...io", shares[..., 0, :], maps, precision=HIGHEST)
-    nearest = conv_to_attention(shares, exact=False, stride=layer.stride, dilation=layer.dilation)
-    attention = linear_map(heads, sides)
-    # |Σ a_h W_h| = |R a|. Not from a Gram matrix: what cancels in the sum would leave √u there.
-    factor = jnp.linalg.qr(maps.reshape(layer.heads, -1).T, mode="r")
+    axes = len(kernel_size)
+    far = linear_map(heads, image_size)[(*(-1,) * axes, *(0,) * axes, 0)]
+    weights = far * zero_ring_grid(layer, image_size).number_of_keys
+    uniform = jnp.linalg.norm(jnp.einsum("h,hio->io", weights, maps, precision=HIGHEST))
+    terms = jnp.abs(weights) @ jnp.linalg.norm(maps.reshape(layer.heads, -1), axis=1)
+    rounding = 4 * layer.heads * unit_roundoff(layer.dtype or jnp.float32) * terms
+    whole = jnp.linalg.norm(kernel)
+    return kernel, jnp.where(uniform > rounding, uniform / jnp.where(whole > 0, whole, 1), 0)
 
-    def norm(entries: Array) -> Array:
-        rows = entries.reshape(-1, layer.heads)
-        return jnp.linalg.norm(jnp.matmul(rows, factor.T, precision=HIGHEST))
 
-    whole = norm(attention)
-    gap = norm(attention - linear_map(nearest, sides))
-    return kernel, jnp.where(whole > 0, gap / jnp.where(whole > 0, whole, 1), gap)
+def recovery_size(
+    layer: AttentionLayer, kernel_size: Sequence[int], image_size: Sequence[int] | None
+) -> tuple[int, ...]:
+    """The sides at which a kernel is read: four times the kernel and more, or those of an image.
+
+    Every tap joins two pixels there, and the first query has a key beyond all offsets. Larger sides
+    are cut so that the attention of all heads has at most 2²⁶ entries.
+
+    >>> from convattn.constructions.conversion import conv_to_attention
+    >>> layer = conv_to_attention(jnp.ones((3, 1, 1)), dilation=2)
+    >>> recovery_size(layer, (3,), None), recovery_size(layer, (3,), (4,))
+    ((24,), (6,))
+    """
+    sizes = [
+        (d * (k - 1), s) for k, d, s in zip(kernel_size, layer.dilation, layer.stride, strict=True)
+    ]
+    smallest = tuple(reach + step + 1 for reach, step in sizes)
+    asked = tuple(4 * reach + 8 for reach, _ in sizes) if image_size is None else image_size
+    sides = tuple(map(max, asked, smallest))
+    while layer.heads * math.prod(sides) ** 2 > MAX_ENTRIES and sides != smallest:
+        sides = tuple(
+            max(3 * side // 4, least) for side, least in zip(sides, smallest, strict=True)
+        )
+    return sides

@@ -10,7 +10,6 @@ convolution, a sum of n products and the bias, G being the majorant of both.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from math import prod
 from typing import Any, NamedTuple
@@ -24,64 +23,19 @@ from jax import Array
 from convattn.bounds.majorant import majorant_layer
 from convattn.bounds.rounding import layer_error_bound
 from convattn.encodings.layer import AttentionLayer
-from convattn.nnx.attention_conv import AttentionConv, grouped_attention
+from convattn.nnx.attention_conv import AttentionConv, grouped_attention, relative_difference
+from convattn.nnx.foreign import require_module
+from convattn.nnx.report import (
+    LayerReport,
+    RecoveredLayer,
+    Report,
+    is_traced,
+    largest,
+    output_difference,
+    remaining_convolutions,
+)
 from convattn.operators.arrays import accumulation_dtype
 from convattn.operators.roundoff import gamma, unit_roundoff
-
-
-@dataclass(frozen=True)
-class LayerReport:
-    """One converted layer.
-
-    Attributes:
-        path: Where it stands in the model, such as `"blocks.0.conv"`.
-        heads: Of each group of channels.
-        groups: Of channels.
-        difference: The largest between the layer and its convolution on the layer's own inputs, of
-            all its calls, or None where these could not be seen: inside a compiled part of the
-            model, or where the example does not reach the layer.
-        bound: The derived bound on it; None also for the limit form, and for dtypes below float32.
-    """
-
-    path: str
-    heads: int
-    groups: int
-    difference: float | None
-    bound: float | None
-
-
-@dataclass(frozen=True)
-class Report:
-    """How a converted model compares with the model on the example.
-
-    Attributes:
-        layers: In the order of their paths in the model.
-        difference: The largest of all outputs.
-        largest: The largest output in absolute value.
-        same_class: Whether the largest entry of the last axis is the same everywhere.
-    """
-
-    layers: tuple[LayerReport, ...]
-    difference: float
-    largest: float
-    same_class: bool
-
-    def __str__(self) -> str:
-        """One line for each layer, and one for the model."""
-
-        def number(value: float | None) -> str:
-            return "-" if value is None else f"{value:.2e}"
-
-        width = max((len(layer.path) for layer in self.layers), default=0)
-        lines = [
-            f"{layer.path:<{width}}  {layer.heads} heads"
-            + (f" × {layer.groups} groups" if layer.groups > 1 else "")
-            + f"  difference {number(layer.difference)}  bound {number(layer.bound)}"
-            for layer in self.layers
-        ]
-        classes = "the same classes" if self.same_class else "OTHER CLASSES"
-        total = f"{len(lines)} layers; the outputs differ by {self.difference:.2e} at most, of "
-        return "\n".join([*lines, f"{total}{self.largest:.3g}: {classes}"])
 
 
 class Converted(NamedTuple):
@@ -108,14 +62,18 @@ def to_attention(
         example: What the model is called with: an array, or a tuple of arguments.
         call: What calls the model, `call(model, *arguments)`, where it takes keyword arguments.
         where: Which convolutions, by path and module; None takes all that stand in modules, lists
-            and dictionaries. One that a function holds cannot be seen.
+            and dictionaries. One that a function holds cannot be seen: it is counted as left.
         exact, leak, head_dim: As for `AttentionConv`.
 
     Raises:
         ValueError: For a model without convolutions, for parameters that two of them share, and for
             a layer that cannot be converted, naming it: transposed and 3-D ones, subclasses of
             `nnx.Conv`, those of scanned modules, those with input_dilation, a mask or a convolution
-            of their own, and outputs larger than the image; leave such a layer out with `where`.
+            of their own, those whose kernel a wrapper computes (`nnx.WeightNorm`,
+            `nnx.SpectralNorm`), and outputs larger than the image; leave such a layer out with
+            `where`. For a model of another framework.
+
+    Under `jax.jit` or `jax.eval_shape` the model is made, and nothing is measured.
 
     Source: S.network, S.pad.
 
@@ -124,8 +82,7 @@ def to_attention(
     >>> report.layers[0].heads, report.difference < 1e-6
     (10, True)
     """
-    if not isinstance(model, nnx.Module):
-        raise ValueError(f"model={type(model).__name__}, but expected an nnx.Module")
+    require_module(model)
     if where is not None and not callable(where):
         raise ValueError(f"where={where!r}, but expected a function of path and module")
     if isinstance(example, list):
@@ -135,8 +92,11 @@ def to_attention(
     watched = nnx.List([nnx.clone(model)])
     originals = chosen(watched, where)
     attention, made = replaced(model, where, exact=exact, leak=leak, head_dim=head_dim)
-    seen = watch(site.module for site in originals)
-    expected, found = call(watched[0], *arguments), call(nnx.clone(attention), *arguments)
+    before = [site.module.kernel[...] for site in originals]
+    seen = watch({site.path: site.module for site in originals})
+    expected = call(watched[0], *arguments)
+    require_own_kernels(originals, before)
+    found = call(nnx.clone(attention), *arguments)
     layers = []
     for site in originals:
         layer, calls = made[site.path], seen.get(id(site.module), [])
@@ -152,7 +112,9 @@ def to_attention(
                 max(derived) if derived and len(derived) == len(bounds) else None,
             )
         )
-    return Converted(attention, Report(tuple(layers), *output_difference(expected, found)))
+    compared = output_difference(expected, found) or (None, None, None)
+    left = remaining_convolutions(call, nnx.clone(attention), *arguments)
+    return Converted(attention, Report(tuple(layers), *compared, left))
 
 
 def chosen(root: nnx.List, where: Callable[[str, nnx.Conv], bool] | None) -> list["Site"]:
@@ -173,7 +135,39 @@ def chosen(root: nnx.List, where: Callable[[str, nnx.Conv], bool] | None) -> lis
             )
         )
     require_own_parameters(taken)
+    for path, node in nnx.iter_graph(root):
+        if isinstance(node, nnx.WeightNorm | nnx.SpectralNorm):
+            inside = ".".join(map(str, (*path[1:], "")))
+            refuse_computed([site for site in taken if site.path.startswith(inside)], node)
     return taken
+
+
+def refuse_computed(sites: Sequence["Site"], wrapper: Any = None) -> None:
+    """Refuse layers whose kernel is computed from other parameters at each call.
+
+    Raises:
+        ValueError: If there are any.
+    """
+    for site in sites:
+        name = "the model" if wrapper is None else f"nnx.{type(wrapper).__name__}"
+        raise ValueError(
+            f"{site.path or 'the model'}: {name} computes its kernel at each call, but expected "
+            "an nnx.Conv that keeps its kernel: attention in its place would not follow. Call the "
+            "model once and put the nnx.Conv itself (layer_instance) in the wrapper's place, or "
+            "leave it out with where="
+        )
+
+
+def require_own_kernels(sites: Sequence["Site"], before: Sequence[Array]) -> None:
+    """Refuse layers whose kernel another value than before a call of the model.
+
+    Raises:
+        ValueError: As described above.
+    """
+    after = [site.module.kernel[...] for site in sites]
+    if not is_traced([before, after]):
+        pairs = zip(sites, map(np.asarray, before), map(np.asarray, after), strict=True)
+        refuse_computed([site for site, old, new in pairs if (old != new).any()])
 
 
 def replaced(
@@ -202,40 +196,65 @@ def replaced(
 
 
 class Recovered(NamedTuple):
-    """Unpacks as `model, distances`.
+    """Unpacks as `model, report`.
 
     Attributes:
         model: With convolutions.
-        distances: By path, |L - C|/|L| of each layer of attention from its convolution; of layers
-            that were not trained, rounding.
+        report: How far it is from the model with attention.
     """
 
     model: Any
-    distances: dict[str, float]
+    report: Report
 
 
-def to_convolution(model: Any) -> Recovered:
+def to_convolution(
+    model: Any, example: Any = None, *, call: Callable[..., Any] | None = None
+) -> Recovered:
     """A copy of a model with the nearest `nnx.Conv` in place of every `AttentionConv`.
+
+    Args:
+        model: From `to_attention`, trained or not.
+        example, call: As for `to_attention`. With an example each layer is compared on its own
+            inputs there, and the outputs of the two models are compared; without one each layer is
+            compared on a random image, and the outputs are not.
 
     Raises:
         ValueError: For a model without any.
 
     >>> net = nnx.Sequential(nnx.Conv(1, 2, (3, 3), strides=2, rngs=nnx.Rngs(0)), nnx.relu)
     >>> image = jnp.ones((1, 8, 8, 1))
-    >>> back, distances = to_convolution(to_attention(net, image).model)
-    >>> bool(jnp.allclose(back(image), net(image), atol=1e-6)), distances["layers.0"] < 1e-6
+    >>> back, report = to_convolution(to_attention(net, image).model, image)
+    >>> report.difference < 1e-6, report.layers[0].distance < 1e-6
     (True, True)
     """
-    root = nnx.List([nnx.clone(model)])
+    require_module(model)
+    root, watched = nnx.List([nnx.clone(model)]), nnx.List([nnx.clone(model)])
     found = sites(root, (AttentionConv,))
     if not found:
         raise ValueError(f"model={type(model).__name__} holds no AttentionConv")
-    made = {}
+    call = call or (lambda model, *given: model(*given))
+    arguments = example if type(example) is tuple else (example,)
+    expected, calls = None, {}
+    originals = {site.path: site.module for site in sites(watched, (AttentionConv,))}
+    if example is not None:
+        calls = watch(originals, AttentionConv)
+        expected = call(watched[0], *arguments)
+    made, layers = {}, []
     for site in found:
-        if id(site.module) not in made:
-            made[id(site.module)] = site.module.to_conv()
-        site.put(made[id(site.module)].conv)
-    return Recovered(root[0], {site.path: made[id(site.module)].distance for site in found})
+        layer = site.module
+        inputs = [x for x, _ in calls.get(id(originals[site.path]), [])]
+        if id(layer) not in made:
+            sides = inputs[0].shape[-1 - len(layer.strides) : -1] if inputs else None
+            made[id(layer)] = layer.to_conv(sides)
+        conv, distance, uniform = made[id(layer)]
+        if inputs:
+            distance = max(relative_difference(layer, conv, x) for x in inputs)
+        layers.append(RecoveredLayer(site.path, distance, uniform))
+        site.put(conv)
+    if example is None:
+        return Recovered(root[0], Report(tuple(layers)))
+    compared = output_difference(expected, call(nnx.clone(root[0]), *arguments))
+    return Recovered(root[0], Report(tuple(layers), *(compared or ())))
 
 
 class Site(NamedTuple):
@@ -313,44 +332,29 @@ def require_own_parameters(found: Sequence[Site]) -> None:
                 )
 
 
-def watch(modules: Any, kind: Any = nnx.Conv) -> dict[int, list[tuple[Array, Array]]]:
-    """Layers of a kind that note their inputs and outputs, call by call, by their identity."""
+def watch(modules: dict[str, Any], kind: Any = nnx.Conv) -> dict[int, list[tuple[Array, Array]]]:
+    """Layers of a kind, by path, that note their inputs and outputs, by their identity."""
     seen: dict[int, list[tuple[Array, Array]]] = {}
+    paths = {id(module): path for path, module in modules.items()}
 
     class Watched(kind):
         """Notes each call, unless it is traced."""
 
         def __call__(self, inputs: Array, *given: Any, **named: Any) -> Array:
+            if inputs.shape[-1] != getattr(self, "in_features", inputs.shape[-1]):
+                raise ValueError(
+                    f"{paths.get(id(self)) or 'the model'}: inputs.shape={inputs.shape}, but "
+                    f"expected {self.in_features} channels in the last axis; give an example as "
+                    "the model is called with"
+                )
             outputs = super().__call__(inputs, *given, **named)
-            if not isinstance(inputs, jax.core.Tracer):
+            if not is_traced([inputs, outputs]):
                 seen.setdefault(id(self), []).append((inputs, outputs))
             return outputs
 
-    for module in modules:
+    for module in modules.values():
         module.__class__ = Watched
     return seen
-
-
-def output_difference(expected: Any, found: Any) -> tuple[float, float, bool]:
-    """The largest difference of all outputs, the largest output, and whether classes agree."""
-    both = zip(jax.tree.leaves(expected), jax.tree.leaves(found), strict=True)
-    pairs = [
-        (jnp.asarray(one).astype(float), jnp.asarray(other).astype(float))
-        for one, other in both
-        if isinstance(one, jax.Array | np.ndarray | float | int)
-    ]
-    if not pairs:
-        raise ValueError(
-            f"the model gives {type(expected).__name__} on the example, but expected an array, or "
-            "several in a tuple, list or dictionary"
-        )
-    same = all(bool((a.argmax(-1) == b.argmax(-1)).all()) for a, b in pairs if a.size and a.ndim)
-    return largest([a - b for a, b in pairs]), largest([a for a, _ in pairs]), same
-
-
-def largest(arrays: Sequence[Array]) -> float:
-    """The largest entry in absolute value; not a number if one is not."""
-    return float(np.max([float(jnp.abs(array).max(initial=0)) for array in arrays]))
 
 
 def layer_bound(layer: AttentionConv, conv: nnx.Conv, inputs: Array) -> float | None:

@@ -1,4 +1,4 @@
-"""Networks of Flax that `convattn convert --checkpoint` has written."""
+"""Networks of Flax that `convattn convert --network` has written."""
 
 from collections.abc import Callable
 from functools import cache
@@ -21,7 +21,7 @@ def of_module(
 ) -> Source:
     """A network, and the convolution that each of its layers was."""
     places = {site.path: site.module for site in sites(nnx.List([model]), (AttentionConv,))}
-    calls = watch(places.values(), AttentionConv)
+    calls = watch(places, AttentionConv)
 
     def run(images: Prepared) -> dict[str, tuple[Array, Array]]:
         calls.clear()

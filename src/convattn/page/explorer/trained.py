@@ -186,7 +186,7 @@ def _operators(model: SelfAttentiveResNet) -> Callable[[Prepared], Iterator[Laye
         for number, block in enumerate(model.blocks)
         for name in ("first", "second")
     }
-    calls = watch(parts.values(), NormalizedSelfAttention)
+    calls = watch(parts, NormalizedSelfAttention)
 
     def attended(images: Prepared) -> Iterator[LayerAttention]:
         calls.clear()

@@ -1,0 +1,186 @@
+"""How a converted model compares with the model that it was made from."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+SCOPE = "attention_conv"  # the name stack of what attention computes
+
+
+@dataclass(frozen=True)
+class LayerReport:
+    """One converted layer.
+
+    Attributes:
+        path: Where it stands in the model, such as `"blocks.0.conv"`.
+        heads: Of each group of channels.
+        groups: Of channels.
+        difference: The largest between the layer and its convolution on the layer's own inputs, of
+            all its calls, or None where these could not be seen: inside a compiled part of the
+            model, or where the example does not reach the layer.
+        bound: The derived bound on it; None also for the limit form, and for dtypes below float32.
+    """
+
+    path: str
+    heads: int
+    groups: int
+    difference: float | None
+    bound: float | None
+
+    @property
+    def passed(self) -> bool | None:
+        """Whether the difference is within the bound; None where one of them is not known."""
+        if self.difference is None or self.bound is None:
+            return None
+        return self.difference <= self.bound
+
+    def __str__(self) -> str:
+        """One line."""
+        groups = f" × {self.groups} groups" if self.groups > 1 else ""
+        difference, bound = number(self.difference), number(self.bound)
+        failed = "  FAILED" if self.passed is False else ""
+        return f"{self.heads} heads{groups}  difference {difference}  bound {bound}{failed}"
+
+
+@dataclass(frozen=True)
+class RecoveredLayer:
+    """One layer that went back to a convolution.
+
+    Attributes:
+        path: Where it stands in the model.
+        distance: The largest difference of the outputs, relative to the largest output of the
+            layer: on the layer's own inputs, or without an example on a random image.
+        uniform: The part of the layer that every output takes from the mean of the whole image,
+            relative to the kernel, both in the Frobenius norm. No convolution has one. Of an exact
+            layer that was not trained, the uniform head cancels it up to rounding.
+    """
+
+    path: str
+    distance: float
+    uniform: float
+
+    def __str__(self) -> str:
+        """One line."""
+        line = f"distance {self.distance:.2e}"
+        if self.uniform > 1e-4:
+            line += f"  the uniform head no longer cancels: {self.uniform:.2g} of the kernel"
+        return line
+
+
+@dataclass(frozen=True)
+class Report:
+    """How a model compares with the one that it was made from, on the example.
+
+    Attributes:
+        layers: In the order of their paths in the model.
+        difference: The largest of all outputs; None without an example, and where the arrays are
+            traced, as under `jax.eval_shape`.
+        largest: The largest output in absolute value.
+        same_class: Whether the largest entry of the last axis is the same everywhere.
+        left: The convolutions that the model still computes, one line each; None where it could
+            not be traced.
+    """
+
+    layers: tuple[LayerReport, ...] | tuple[RecoveredLayer, ...]
+    difference: float | None = None
+    largest: float | None = None
+    same_class: bool | None = None
+    left: tuple[str, ...] | None = ()
+
+    @property
+    def passed(self) -> bool:
+        """Whether no layer exceeds its bound, and the outputs are finite."""
+        finite = self.difference is None or bool(np.isfinite(self.difference))
+        return finite and all(getattr(layer, "passed", None) is not False for layer in self.layers)
+
+    def __str__(self) -> str:
+        """One line for each layer, one for the model, and one for what is left."""
+        width = max((len(layer.path) for layer in self.layers), default=0)
+        lines = [f"{layer.path:<{width}}  {layer}" for layer in self.layers]
+        if self.difference is None or self.largest is None:
+            lines.append(f"{len(lines)} layers; the outputs were not compared")
+        else:
+            classes = "the same classes" if self.same_class else "OTHER CLASSES"
+            total = f"{len(lines)} layers; the outputs differ by {self.difference:.2e} at most, of "
+            failed = "" if self.passed else "; FAILED: beyond a derived bound, or not finite"
+            lines.append(f"{total}{self.largest:.3g}: {classes}{failed}")
+        if self.left is None:
+            lines.append("the model could not be traced, so convolutions in functions are not seen")
+        elif self.left:
+            count = len(self.left)
+            words = "convolution is" if count == 1 else "convolutions are"
+            lines.append(f"{count} {words} left, not converted: {', '.join(self.left)}")
+        return "\n".join(lines)
+
+
+def number(value: float | None) -> str:
+    """A number of a report, or a dash."""
+    return "-" if value is None else f"{value:.2e}"
+
+
+def output_difference(expected: Any, result: Any) -> tuple[float, float, bool] | None:
+    """The largest difference of all outputs, the largest output, and whether classes agree.
+
+    None where the outputs are traced.
+
+    Raises:
+        ValueError: Where the model gives no arrays.
+    """
+    both = zip(jax.tree.leaves(expected), jax.tree.leaves(result), strict=True)
+    both = [pair for pair in both if isinstance(pair[0], jax.Array | np.ndarray | float | int)]
+    if not both:
+        raise ValueError(
+            f"the model gives {type(expected).__name__} on the example, but expected an array, or "
+            "several in a tuple, list or dictionary"
+        )
+    if is_traced(both):
+        return None
+    pairs = [(jnp.asarray(one, float), jnp.asarray(other, float)) for one, other in both]
+    same = all(bool((a.argmax(-1) == b.argmax(-1)).all()) for a, b in pairs if a.size and a.ndim)
+    return largest([a - b for a, b in pairs]), largest([a for a, _ in pairs]), same
+
+
+def is_traced(tree: Any) -> bool:
+    """Whether an array of a tree has no value yet, as inside `jax.jit`."""
+    return any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(tree))
+
+
+def largest(arrays: Sequence[Array]) -> float:
+    """The largest entry in absolute value; not a number if one is not."""
+    return float(np.max([float(jnp.abs(array).max(initial=0)) for array in arrays]))
+
+
+def remaining_convolutions(function: Any, *arguments: Any) -> tuple[str, ...] | None:
+    """The convolutions of a function that are not those of attention; None if it does not trace.
+
+    >>> def blur(image): return jnp.convolve(image, jnp.ones(3))
+    >>> remaining_convolutions(blur, jnp.ones(5))
+    ('kernel (3, 1, 1)',)
+    """
+    try:
+        traced = jax.make_jaxpr(lambda: function(*arguments))()
+    except Exception:  # the model's own: what it does with values is not ours to know
+        return None
+    return tuple(_convolutions(traced.jaxpr))
+
+
+def _convolutions(jaxpr: Any) -> Iterator[str]:
+    for equation in jaxpr.eqns:
+        if SCOPE in str(equation.source_info.name_stack):
+            continue
+        if equation.primitive.name == "conv_general_dilated":
+            order = equation.params["dimension_numbers"].rhs_spec
+            kernel = equation.invars[1].aval.shape
+            taps = tuple(kernel[axis] for axis in order[2:])
+            yield f"kernel {(*taps, kernel[order[1]], kernel[order[0]])}"
+        for parameter in jax.tree.leaves(
+            list(equation.params.values()), is_leaf=lambda leaf: hasattr(leaf, "jaxpr")
+        ):
+            inner = getattr(parameter, "jaxpr", parameter)
+            if hasattr(inner, "eqns"):
+                yield from _convolutions(inner)
