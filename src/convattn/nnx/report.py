@@ -131,8 +131,8 @@ def output_difference(expected: Any, result: Any) -> tuple[float, float, bool] |
     Raises:
         ValueError: Where the model gives no arrays.
     """
-    both = zip(jax.tree.leaves(expected), jax.tree.leaves(result), strict=True)
-    both = [pair for pair in both if isinstance(pair[0], jax.Array | np.ndarray | float | int)]
+    leaves = zip(jax.tree.leaves(expected), jax.tree.leaves(result), strict=True)
+    both = [pair for pair in leaves if isinstance(pair[0], jax.Array | np.ndarray | float | int)]
     if not both:
         raise ValueError(
             f"the model gives {type(expected).__name__} on the example, but expected an array, or "

@@ -112,9 +112,9 @@ def to_attention(
                 max(derived) if derived and len(derived) == len(bounds) else None,
             )
         )
-    compared = output_difference(expected, found) or (None, None, None)
+    difference, most, same = output_difference(expected, found) or (None, None, None)
     left = remaining_convolutions(call, nnx.clone(attention), *arguments)
-    return Converted(attention, Report(tuple(layers), *compared, left))
+    return Converted(attention, Report(tuple(layers), difference, most, same, left))
 
 
 def chosen(root: nnx.List, where: Callable[[str, nnx.Conv], bool] | None) -> list["Site"]:
