@@ -126,7 +126,7 @@ doctest: $(STAMP) ## run every example in the docstrings and in the README
 	$(COMPILE_QUICKLY) $(TEST) -q --doctest-modules src/convattn src/convattn_check --doctest-glob='*.md' README.md docs
 
 certificates: $(STAMP) ## regenerate certificates/ (the bytes must not change)
-	$(BIN)/python -m convattn.ledger.certificates --output certificates
+	$(BIN)/python -m convattn.ledger.certificates --output certificates --stated src/convattn/ledger/certificates/stated.json
 
 corpora: ## regenerate tests/incorrect/ and tests/correct/, for any checker of certificates
 	PYTHONPATH=src:tests/convattn_check $(PYTHON) -m corpora

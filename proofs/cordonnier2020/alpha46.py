@@ -144,11 +144,6 @@ CLAIM = Claim(
             "C20.alpha46",
             name="46 leaves neighbours, 104 does not",
             kind="saturation",
-            cases=(
-                {"alpha": 46, "exponent": -149, "conclusion": "survives"},
-                {"alpha": 104, "exponent": -150, "conclusion": "vanishes"},
-                {"alpha": 88, "exponent": -126, "conclusion": "vanishes"},
-            ),
         ),
         Evidence(
             "least α on this device, float32",

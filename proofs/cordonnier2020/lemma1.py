@@ -178,7 +178,7 @@ CLAIM = Claim(
             covers="the layer, and that no attention on the bare grid meets (10); not: that "
             "W_out must be free",
         ),
-        certified("C20.lemma1", cases=({"kernel_size": [3, 3], "heads": 9},)),
+        certified("C20.lemma1"),
         Evidence(
             "a random bijection on images",
             Level.BOUNDED,

@@ -222,7 +222,6 @@ CLAIM = Claim(
         certified(
             "C20.lemma3",
             kind="no_shared_map",
-            cases=({"kernel_size": [1]}, {"kernel_size": [3], "pixels": [3]}),
         ),
         Evidence("the counterexamples", Level.TESTED, counterexamples),
         Evidence("the repaired equivalence", Level.TESTED, repaired_equivalence),

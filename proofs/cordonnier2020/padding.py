@@ -42,7 +42,6 @@ from convattn.ledger.evidence import (
     exact_convolution,
     integer_kernel,
     proved,
-    sizes,
     total_variation_enclosed,
     whole_images,
 )
@@ -94,14 +93,12 @@ CLAIM = Claim(
             "C20.padding",
             "K*",
             name="with the ring, every kernel",
-            cases=({"kernel_size": [3, 3]}, {"kernel_size": [5, 5]}),
         ),
         certified(
             "C20.padding",
             "border",
             name="fails on the bare grid",
             kind="border",
-            cases=sizes((3, 1)),
         ),
         equals_convolution("3 × 3 with the ring", (3, 3), encoding="quadratic"),
         Evidence("pad, apply, crop", Level.BOUNDED, pad_apply_crop, assumes=UNDERFLOW, quick=False),

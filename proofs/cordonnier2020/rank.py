@@ -93,7 +93,6 @@ CLAIM = Claim(
         certified(
             "C20.rank",
             kind="rank",
-            cases=({"head_dimension": 1, "in_channels": 3, "out_channels": 3},),
         ),
         Evidence("ranks of random factors", Level.TESTED, ranks),
         Evidence("D_h of D_out channels", Level.TESTED, chosen_channels),

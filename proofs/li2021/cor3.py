@@ -43,7 +43,6 @@ from convattn.ledger.evidence import (
     exact_convolution,
     integer_kernel,
     proved,
-    sizes,
     whole_images,
 )
 from convattn.ledger.evidence.exact_tokens import cut_tokens
@@ -110,7 +109,7 @@ CLAIM = Claim(
     kinds=(Kind.LAYER_EQUALITY, Kind.LIMIT),
     evidence=(
         proved("li2021/cor3.v", covers="the limit; not: d_O, nor L21's bound on D_out"),
-        certified("L21.cor3", cases=sizes((3, 1), (5, 1))),
+        certified("L21.cor3"),
         bias_saturation_enclosed(
             "distance to hard attention", logits=(8.0, 40.0), keys=(100, 1156)
         ),

@@ -39,7 +39,6 @@ from convattn.bounds.flattened_kernel import exact_rank
 from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
 from convattn.ledger.evidence import (
     DTYPES,
-    SEVEN_SIZES,
     UNDERFLOW,
     applied,
     bias_saturation_enclosed,
@@ -49,7 +48,6 @@ from convattn.ledger.evidence import (
     exact_convolution,
     integer_kernel,
     proved,
-    sizes,
     whole_images,
 )
 from convattn.ledger.evidence.exact_tokens import cut_tokens, join_tokens, tokens_at
@@ -172,13 +170,12 @@ CLAIM = Claim(
             "li2021/theorem1_limit.v",
             covers="the limit M → ∞; not: an injective embedding, nor floating point",
         ),
-        certified("L21.theorem1", "K*", name="every kernel of seven sizes", cases=SEVEN_SIZES),
+        certified("L21.theorem1", "K*", name="every kernel of seven sizes"),
         certified(
             "L21.theorem1",
             "border",
             name="fails on the bare grid",
             kind="border",
-            cases=sizes((3, 2)),
         ),
         bias_saturation_enclosed(
             "distance to hard attention", logits=(1.0, 8.0, 40.0, 128.0), keys=(9, 100, 1156)

@@ -36,7 +36,6 @@ from flint import arb, ctx
 
 from convattn.bounds.flattened_kernel import exact_rank
 from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
-from convattn.ledger.certificates.catalogue import PIXEL_BOUNDS
 from convattn.ledger.evidence import certified, exact_convolution, proved
 from convattn.ledger.evidence.head_floor import fewer_heads_fail
 from convattn.ledger.evidence.printed_output_map import flattened_blocks, output_blocks
@@ -139,15 +138,6 @@ CLAIM = Claim(
         certified(
             "L21.theorem5",
             kind="lower_bound",
-            cases=tuple(
-                {
-                    "kernel_size": [k, k],
-                    "in_channels": i,
-                    "out_channels": o,
-                    "heads": min(k * k, i * o),
-                }
-                for k, i, o in PIXEL_BOUNDS
-            ),
         ),
         Evidence("ranks of generic kernels", Level.TESTED, generic_ranks),
         Evidence("offsets that occur", Level.TESTED, offsets_that_occur),

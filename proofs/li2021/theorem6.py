@@ -45,7 +45,6 @@ import numpy as np
 
 from convattn.bounds.flattened_kernel import exact_rank
 from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
-from convattn.ledger.certificates.catalogue import BOX_BOUNDS
 from convattn.ledger.evidence import certified, equals_convolution, exact_convolution, proved
 from convattn.ledger.evidence.exact_tokens import cut_tokens, join_tokens
 from convattn.ledger.evidence.head_floor import fewer_heads_fail
@@ -156,15 +155,11 @@ CLAIM = Claim(
             "*-bound",
             name="nine heads are needed",
             kind="lower_bound",
-            cases=tuple(
-                {"kernel_size": [k, k], "patch_size": [p, p], "heads": 9} for k, p in BOX_BOUNDS
-            ),
         ),
         certified(
             "L21.theorem6",
             "K1-P2",
             name="K = 1: one head in the limit",
-            cases=({"kernel_size": [1, 1], "patch_size": [2, 2], "heads": 1},),
         ),
         Evidence("ranks over sizes", Level.TESTED, ranks_over_sizes),
         Evidence("the last step of the proof", Level.TESTED, last_step),

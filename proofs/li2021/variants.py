@@ -114,12 +114,6 @@ CLAIM = Claim(
         ),
         certified(
             "L21.variants",
-            cases=(
-                {"kernel_size": [3, 3], "patch_size": [2, 2], "stride": [3, 3]},
-                {"kernel_size": [3, 3], "patch_size": [4, 4], "dilation": [2, 2]},
-                {"kernel_size": [5, 5], "stride": [2, 2], "dilation": [1, 1]},
-                {"kernel_size": [5, 5], "stride": [2, 2], "dilation": [3, 3]},
-            ),
         ),
         bias_saturation_enclosed("distance to hard attention", logits=(8.0, 40.0), keys=(100, 324)),
         Evidence("stride and patches", Level.TESTED, stride_and_patches),

@@ -43,8 +43,7 @@ from convattn.encodings import MixtureEncoding
 from convattn.encodings.layer import AttentionLayer
 from convattn.fast.application import apply_attention
 from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
-from convattn.ledger.certificates.given_kernel_catalogue import APPROXIMATIONS, named_kernel
-from convattn.ledger.certificates.lower_bound import kernel_fields
+from convattn.ledger.certificates.given_kernel_catalogue import named_kernel
 from convattn.ledger.evidence import DTYPES, certified, exact_convolution, proved, whole_images
 from convattn.ledger.evidence.head_floor import receptive_fields
 from convattn.ledger.evidence.least_eigenvalue import least_eigenvalue
@@ -203,10 +202,6 @@ CLAIM = Claim(
         certified(
             "S.approx",
             kind="approximation",
-            cases=tuple(
-                {**kernel_fields(named_kernel(name), [patch] * 2), "heads": heads}
-                for name, heads, patch in APPROXIMATIONS
-            ),
         ),
         Evidence("distances in fractions", Level.TESTED, distances_in_fractions, quick=False),
         Evidence("known singular values", Level.TESTED, known_singular_values, quick=False),

@@ -54,7 +54,6 @@ from convattn.ledger.evidence import (
     converted,
     exact_convolution,
     proved,
-    sizes,
     whole_images,
 )
 from convattn.ledger.evidence.exact_attention import exact_softmax
@@ -277,11 +276,6 @@ CLAIM = Claim(
         certified(
             "S.content",
             kind="lower_bound",
-            cases=(
-                {**sizes((3, 1))[0], "heads": 9, "out_channels": 1},
-                {**sizes((3, 2))[0], "heads": 9},
-                {**sizes((3, 16))[0], "heads": 9},
-            ),
         ),
         Evidence("one-hot layers with content", Level.TESTED, one_hot_layers, quick=False),
         Evidence("arbitrary attention", Level.TESTED, arbitrary_attention),

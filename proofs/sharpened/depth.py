@@ -54,8 +54,6 @@ from convattn.bounds.score_error import ASSUMPTION
 from convattn.bounds.two_layers import two_layers_bound
 from convattn.constructions.two_layers import two_layers
 from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
-from convattn.ledger.certificates.catalogue import DEPTH_BOUNDS, DEPTHS
-from convattn.ledger.certificates.equality import LEAK
 from convattn.ledger.certificates.two_layers import two_layers_certificate
 from convattn.ledger.evidence import (
     DTYPES,
@@ -172,25 +170,12 @@ CLAIM = Claim(
             "K*x*",
             kind="two_layers",
             name="two layers, composed",
-            cases=tuple(
-                {
-                    "kernel_size": list(size),
-                    "patch_size": [patch] * 2,
-                    "image": list(image),
-                    "leak": str(LEAK if exact else 0),
-                }
-                for size, patch, image, exact in DEPTHS
-            ),
         ),
         certified(
             "S.depth",
             "K*-in*",
             kind="lower_bound",
             name="lower bounds",
-            cases=tuple(
-                {"kernel_size": [k] * 2, "patch_size": [p] * 2, "in_channels": i, "out_channels": o}
-                for k, p, i, o, _ in DEPTH_BOUNDS
-            ),
         ),
         Evidence("other sizes", Level.TESTED, other_sizes),
         Evidence("rank of a composition", Level.TESTED, composed_rank),

@@ -37,7 +37,6 @@ from convattn.bounds.rounding import layer_error_bound
 from convattn.ledger import Claim, Evidence, Kind, Level, Run, Verdict
 from convattn.ledger.evidence import (
     DTYPES,
-    SEVEN_SIZES,
     applied,
     certified,
     converted,
@@ -142,7 +141,7 @@ CLAIM = Claim(
             "sharpened/finite_small.v",
             covers="where all tokens are in reach, (2m+1)² heads are exact",
         ),
-        certified("S.finite", cases=SEVEN_SIZES),
+        certified("S.finite"),
         equals_convolution("3 × 3, pixels", (3, 3), exact=True, quick=True),
         equals_convolution("5 × 5, P = 4", (5, 5), patch_size=4, exact=True),
         equals_convolution("3 × 3, P = 16, ε = 1/4", (3, 3), patch_size=16, exact=True, leak=0.25),

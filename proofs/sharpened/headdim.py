@@ -71,7 +71,6 @@ from convattn.bounds.head_width import (
 )
 from convattn.constructions.conversion import conv_to_attention
 from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
-from convattn.ledger.certificates.catalogue import HEAD_DIMENSIONS
 from convattn.ledger.certificates.head_dimension import triangular_kernel
 from convattn.ledger.evidence import certified, equals_convolution, exact_convolution, proved
 from convattn.ledger.evidence.printed_output_map import output_blocks, patch_offsets
@@ -303,21 +302,6 @@ CLAIM = Claim(
         certified(
             "S.headdim",
             kind="head_dimension",
-            cases=(
-                *(
-                    {
-                        "kernel_size": [k, k],
-                        "patch_size": [p, p],
-                        "in_channels": c,
-                        "out_channels": c,
-                        "head_dimension": width,
-                        "regime": regime,
-                    }
-                    for k, p, c, width, regime in HEAD_DIMENSIONS
-                ),
-                {"patch_size": [16, 16], "regime": "limit", "necessary": 20, "sufficient": 20},
-                {"patch_size": [16, 16], "regime": "finite", "necessary": 24, "sufficient": 32},
-            ),
         ),
         Evidence("ranks of the maps", Level.TESTED, ranks_of_maps, quick=False),
         Evidence("the other matricisations", Level.TESTED, matricisations),

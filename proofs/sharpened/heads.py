@@ -81,7 +81,6 @@ from flint import fmpz_mat, nmod_mat
 from convattn.bounds.generic_rank import generic_rank
 from convattn.bounds.term_rank import term_rank
 from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
-from convattn.ledger.certificates.catalogue import GENERIC_BOUNDS
 from convattn.ledger.evidence import (
     DTYPES,
     applied,
@@ -425,16 +424,6 @@ CLAIM = Claim(
         certified(
             "S.heads",
             kind="lower_bound",
-            cases=tuple(
-                {
-                    "kernel_size": [k] * axes,
-                    "patch_size": [p] * axes,
-                    "in_channels": i,
-                    "out_channels": o,
-                    "heads": predicted(k, p, i * o, axes),
-                }
-                for k, p, i, o, axes in GENERIC_BOUNDS
-            ),
         ),
         Evidence("ranks of generic kernels", Level.TESTED, generic_ranks),
         Evidence("the lowest monomial", Level.TESTED, lowest_monomial),

@@ -55,8 +55,7 @@ from convattn.constructions.given_kernel import given_kernel_layer, mixture_head
 from convattn.constructions.row_basis import distinct_rows, row_basis
 from convattn.fast.application import apply_attention
 from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
-from convattn.ledger.certificates.given_kernel_catalogue import KERNEL_HEADS, named_kernel
-from convattn.ledger.certificates.lower_bound import kernel_fields
+from convattn.ledger.certificates.given_kernel_catalogue import named_kernel
 from convattn.ledger.evidence import certified, exact_convolution, proved
 from convattn.ledger.evidence.exact_tokens import cut_tokens, tokens_at
 from convattn.ledger.evidence.layer_runs import DTYPES, within
@@ -272,9 +271,6 @@ CLAIM = Claim(
         certified(
             "S.kernel",
             kind="kernel_heads",
-            cases=tuple(
-                kernel_fields(named_kernel(name), [patch] * 2) for name, patch in KERNEL_HEADS
-            ),
         ),
         Evidence("layers in fractions", Level.TESTED, layer_in_fractions),
         Evidence("alternatives of the limit", Level.TESTED, alternatives),

@@ -207,7 +207,7 @@ CLAIM = Claim(
     verdict=Verdict.HOLDS,
     kinds=(Kind.LAYER_EQUALITY,),
     evidence=(
-        certified("S.network", cases=CASES),
+        certified("S.network"),
         Evidence("fractions", Level.TESTED, fractions, assumes="Python's fractions"),
         Evidence("float32 logits", Level.BOUNDED, float32_logits, assumes=ASSUMPTION, quick=False),
     ),

@@ -145,10 +145,6 @@ CLAIM = Claim(
         ),
         certified(
             "S.pad",
-            cases=(
-                {"kernel_size": [3, 3], "patch_size": [1, 1], "stride": [2, 2]},
-                {"kernel_size": [5, 5], "patch_size": [4, 4], "stride": [1, 1]},
-            ),
         ),
         Evidence("fills on images", Level.BOUNDED, fills_on_images, assumes=EXP_AND_LOG1P),
         Evidence(

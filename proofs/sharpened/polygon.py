@@ -65,7 +65,7 @@ from flint import arb, ctx
 from convattn.bounds.saturation import PRECISION, upper
 from convattn.encodings.polygon import polygon_corners
 from convattn.ledger import Claim, Evidence, Kind, Level, Run, Verdict, require
-from convattn.ledger.evidence import certified, equals_convolution, sizes
+from convattn.ledger.evidence import certified, equals_convolution
 from convattn.ledger.evidence.enclosures import ASSUMES as BALLS
 
 LARGEST = {1: 2.0, 2: 8 / 27**0.5, 3: 1.0}  # h for few offsets
@@ -275,7 +275,7 @@ CLAIM = Claim(
     verdict=Verdict.HOLDS,
     kinds=(Kind.LAYER_EQUALITY, Kind.LIMIT),
     evidence=(
-        certified("S.polygon", cases=sizes((3, 1), (5, 1), (5, 4))),
+        certified("S.polygon"),
         Evidence("norms", Level.ENCLOSED, norms, assumes=BALLS),
         Evidence("distance to hard attention", Level.ENCLOSED, distance_enclosed, assumes=BALLS),
         Evidence("no other features", Level.TESTED, no_other_features),

@@ -181,11 +181,6 @@ CLAIM = Claim(
             "S.saturation",
             name="rational bounds",
             kind="total_variation",
-            cases=(
-                {"score": "quadratic", "axes": 2, "sharpness": "3"},
-                {"score": "quadratic", "axes": 2, "sharpness": "40"},
-                {"score": "bias", "sharpness": "40", "keys": 1156},
-            ),
         ),
         Evidence("quadratic rows", Level.ENCLOSED, quadratic_rows, assumes=BALLS),
         bias_saturation_enclosed("bias rows", logits=(0.5, 3.0, 10.0, 40.0), keys=(9, 100, 1156)),

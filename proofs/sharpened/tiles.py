@@ -45,7 +45,6 @@ import numpy as np
 from convattn.bounds.flattened_kernel import exact_rank
 from convattn.bounds.generic_rank import generic_rank
 from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
-from convattn.ledger.certificates.catalogue import TILES
 from convattn.ledger.evidence import certified
 from convattn.ledger.evidence.head_floor import fewer_heads_fail
 from convattn.ledger.evidence.printed_output_map import flattened_blocks, output_blocks
@@ -164,15 +163,6 @@ CLAIM = Claim(
         certified(
             "S.tiles",
             kind="lower_bound",
-            cases=tuple(
-                {
-                    "kernel_size": [k, k],
-                    "patch_size": [p, p],
-                    "in_channels": i,
-                    "out_channels": o,
-                }
-                for k, p, i, o, _ in TILES
-            ),
         ),
         Evidence("tilings", Level.TESTED, tilings),
         Evidence("kernels of one tap for each residue", Level.TESTED, ranks),

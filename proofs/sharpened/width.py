@@ -76,7 +76,6 @@ from convattn.constructions.narrow_heads import (
 from convattn.encodings.layer import AttentionLayer
 from convattn.fast.application import apply_attention
 from convattn.ledger import Claim, Evidence, Kind, Level, Run, Verdict, require
-from convattn.ledger.certificates.catalogue import NARROW_HEADS
 from convattn.ledger.evidence import certified, exact_convolution, proved
 from convattn.ledger.evidence.layer_runs import EXP_AND_LOG1P, integer_kernel
 from convattn.ledger.evidence.printed_output_map import output_blocks, patch_offsets
@@ -308,21 +307,6 @@ CLAIM = Claim(
         certified(
             "S.width",
             kind="narrow_heads",
-            cases=(
-                *(
-                    {
-                        "kernel_size": [k, k],
-                        "patch_size": [p, p],
-                        "in_channels": given,
-                        "out_channels": made,
-                        "head_dimension": width,
-                        "regime": regime,
-                    }
-                    for k, p, given, made, width, regime in NARROW_HEADS
-                ),
-                {"patch_size": [16, 16], "regime": "limit", "count": 16},
-                {"patch_size": [16, 16], "regime": "finite", "count": 28},
-            ),
         ),
         Evidence("places", Level.TESTED, places),
         Evidence("commutators", Level.TESTED, commutators),

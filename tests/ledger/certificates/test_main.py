@@ -4,6 +4,7 @@ import pytest
 
 from convattn.ledger.certificates import __main__ as module
 from convattn.ledger.certificates.canonical import SCHEMA
+from convattn.ledger.certificates.stated import TABLE
 from convattn.ledger.locations import certificates_directory
 
 
@@ -14,8 +15,10 @@ def contents(folder):
 @pytest.mark.slow
 def test_the_committed_certificates_are_what_is_written(tmp_path, capsys):
     folder = tmp_path / "new" / "folder"
-    assert module.main(["--output", str(folder)]) == 0
+    table = tmp_path / "stated.json"
+    assert module.main(["--output", str(folder), "--stated", str(table)]) == 0
     written = contents(folder)
+    assert table.read_bytes() == TABLE.read_bytes()
     assert capsys.readouterr().out == f"{len(written)} certificates in {folder}\n"
     assert written == contents(certificates_directory())
 

@@ -3,12 +3,14 @@
 import hashlib
 import json
 import os
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from convattn.ledger import EvidenceFailed, Level
+from convattn.ledger.certificates import stated
 from convattn.ledger.certificates.catalogue import DEPTHS
 from convattn.ledger.certificates.given_kernel import kernel_heads_certificate
 from convattn.ledger.certificates.total_variation import (
@@ -16,15 +18,23 @@ from convattn.ledger.certificates.total_variation import (
     quadratic_variation_certificate,
 )
 from convattn.ledger.certificates.two_layers import two_layers_certificate
-from convattn.ledger.discovery import load_claim
-from convattn.ledger.evidence import certified, certified_identities, print_counterexample, sizes
+from convattn.ledger.discovery import discover, load_claim
+from convattn.ledger.evidence import certified, certified_identities, print_counterexample
 from convattn.ledger.locations import certificates_directory, proofs_directory
 from convattn_check import check as judge
 from convattn_check.convolution import Axis
 from convattn_check.reading import canonical
 
 FINITE, DP1 = "S.finite-K3-P1.json", "S.dp1-K3-P1.json"
-FINITE_CASES, BOUND = sizes((3, 1)), ({"heads": 9},)
+BOUND = ({"heads": 9},)
+MODULE = sys.modules["convattn.ledger.evidence.certified"]  # its name is the function's, too
+
+
+def size(kernel, patch):
+    return ({"kernel_size": [kernel] * 2, "patch_size": [patch] * 2},)
+
+
+FINITE_CASES = size(3, 1)
 BOX = np.ones((3, 3, 1, 1), int)
 WEAK = Path(__file__).parent / "weak_certificates"
 
@@ -46,9 +56,9 @@ def test_a_pattern_selects(run):
     evidence = certified("L21.theorem6", "*-bound", kind="lower_bound", cases=BOUND)
     assert evidence.name == "certificates *-bound"
     assert evidence.check(run).startswith("5 accepted: L21.theorem6-K3-P16-bound, ")
-    assert certified("L21.theorem6", "K1-P2", name="K = 1", cases=sizes((1, 2))).name == "K = 1"
+    assert certified("L21.theorem6", "K1-P2", name="K = 1", cases=size(1, 2)).name == "K = 1"
     assert (
-        certified("L21.theorem6", "K1-P2", cases=sizes((1, 2))).check(run)
+        certified("L21.theorem6", "K1-P2", cases=size(1, 2)).check(run)
         == "1 accepted: L21.theorem6-K1-P2"
     )
 
@@ -118,10 +128,10 @@ def test_a_case_that_names_no_stride_is_of_stride_one(run_in):
     run = run_in(**{name: strided()})
     assert judge(strided()).accepted
     with pytest.raises(EvidenceFailed, match="none of the 1 certificates has"):
-        certified("S.finite", cases=sizes((3, 2))).check(run)
-    case = {**sizes((3, 2))[0], "stride": [2, 2]}
+        certified("S.finite", cases=size(3, 2)).check(run)
+    case = {**size(3, 2)[0], "stride": [2, 2]}
     assert certified("S.finite", cases=(case,)).check(run)
-    assert certified("S.finite", cases=sizes((3, 2))).check(run_in(**{name: committed(name)}))
+    assert certified("S.finite", cases=size(3, 2)).check(run_in(**{name: committed(name)}))
 
 
 def test_a_pipe_among_certificates_is_not_waited_for(run_in):
@@ -136,11 +146,16 @@ def test_a_claim_names_its_cases():
         certified("S.finite", cases=())
 
 
-def test_identities_are_cases(run):
+def test_identities_are_those_that_are_committed(run):
     line = certified_identities("S.boundary", "the edge", "edge", pattern="edge*").check(run)
     assert line == "1 accepted: S.boundary-edge"
-    with pytest.raises(EvidenceFailed, match="none of the 1 certificates has"):
-        certified_identities("S.boundary", "the edge", "mean", pattern="edge*").check(run)
+    with pytest.raises(ValueError, match=r"identities=\('mean',\) of S.boundary-edge\*, but the"):
+        certified_identities("S.boundary", "the edge", "mean", pattern="edge*")
+
+
+def test_a_claim_without_committed_certificates_names_its_cases():
+    with pytest.raises(ValueError, match=r"cases=None of S.absent-\*, but expected at least one"):
+        certified("S.absent")
 
 
 @pytest.mark.parametrize(
@@ -148,6 +163,8 @@ def test_identities_are_cases(run):
     [
         ("sharpened", "S.dp2"),
         ("sharpened", "S.polygon"),
+        ("sharpened", "S.headdim"),
+        ("sharpened", "S.width"),
         ("li2021", "L21.variants"),
         ("li2021", "L21.absolute"),
         ("li2021", "L21.wo"),
@@ -161,7 +178,8 @@ def test_identities_are_cases(run):
     ],
 )
 def test_trivial_certificates_certify_no_claim(run, run_in, folder, claim):
-    """Sound certificates of K = 1, of one axis or of one channel are not what a claim says."""
+    """Sound certificates of K = 1, of one axis or of one channel are not what a claim says, nor are
+    smaller numbers under the sizes that it names."""
     row, _ = load_claim(proofs_directory() / folder / f"{claim.split('.')[1]}.py")
     (piece,) = (piece for piece in row.evidence if piece.level is Level.CERTIFIED)
     weak = {path.name: path.read_bytes() for path in WEAK.glob(f"{claim}-*.json")}
@@ -209,6 +227,114 @@ def test_true_certificates_of_easier_cases_certify_no_claim(run, run_in, claim, 
     with pytest.raises(EvidenceFailed, match=r"none of the \d certificates has"):
         piece.check(run_in(**easy))
     assert "accepted" in piece.check(run)
+
+
+PIECES = [
+    pytest.param(proof.path, piece.name, id=f"{proof.claim.id}: {piece.name}")
+    for proof in discover(proofs_directory())
+    for piece in proof.claim.evidence
+    if piece.level is Level.CERTIFIED
+]
+
+
+def weaker(value):
+    """The same with one number, word or entry changed, one after the other."""
+    if isinstance(value, bool | None):
+        return
+    if isinstance(value, int):
+        yield value - 1
+        yield value + 1
+    elif isinstance(value, str):
+        yield f"{value}0"
+    elif isinstance(value, list):
+        yield value[:-1]
+        for index, part in enumerate(value):
+            for other in weaker(part):
+                yield [*value[:index], other, *value[index + 1 :]]
+    elif isinstance(value, dict):
+        for key, part in value.items():
+            yield {name: value[name] for name in value if name != key}
+            for other in weaker(part):
+                yield {**value, key: other}
+
+
+def changed(certificate):
+    """Certificates that state something else: each field of the statement, each of its numbers."""
+    body, kind = certificate["body"], certificate["kind"]
+    for field in stated.stated(certificate):
+        if field == "heads" and kind == "two_layers":
+            for layer in ("first", "second"):
+                part = {**body[layer], "targets": [*body[layer]["targets"], None]}
+                yield {**certificate, "body": {**body, layer: part}}
+        elif field == "limit" and kind == "kernel_heads":
+            yield {**certificate, "body": {**body, "limit": {"either": []}}}
+        elif field in body and body[field] != "every" and kind != "identity":
+            for other in [*weaker(body[field])][:24]:
+                yield {**certificate, "body": {**body, field: other}}
+    yield {**certificate, "kind": "rank" if kind != "rank" else "border"}
+
+
+@pytest.mark.parametrize(("path", "name"), PIECES)
+def test_each_number_that_a_row_states_is_needed(path, name, run_in, monkeypatch):
+    """The checker is not asked: a weaker certificate would be accepted, or may not exist."""
+    (piece,) = (piece for piece in load_claim(path)[0].evidence if piece.name == name)
+    held: dict[str, dict] = {}
+    judged = []
+
+    def accepted(file):
+        judged.append(file.name)
+        return held.setdefault(file.name, json.loads(committed(file.name))), ""
+
+    monkeypatch.setattr(MODULE, "_accepted", accepted)
+    files = {file.name: b"" for file in certificates_directory().glob("*.json")}
+    run = run_in(**files)
+    assert "accepted" in piece.check(run)
+    assert judged
+    for file in judged[:]:
+        whole, folder = held[file], Path(run.certificates)
+        for other in changed(whole):
+            held[file] = other
+            with pytest.raises(EvidenceFailed, match=r"none of the|should be of"):
+                piece.check(run)
+        held[file] = whole
+        (folder / file).unlink()
+        with pytest.raises(EvidenceFailed, match=r"none of the|no certificate matches"):
+            piece.check(run)
+        (folder / file).touch()
+
+
+def test_every_committed_certificate_is_needed_by_its_row(run_in, monkeypatch):
+    judged = set()
+
+    def accepted(file):
+        judged.add(file.name)
+        return json.loads(committed(file.name)), ""
+
+    monkeypatch.setattr(MODULE, "_accepted", accepted)
+    files = {file.name: b"" for file in certificates_directory().glob("*.json")}
+    run = run_in(**files)
+    for proof in discover(proofs_directory()):
+        for piece in proof.claim.evidence:
+            if piece.level is Level.CERTIFIED:
+                piece.check(run)
+    assert judged == {*files} == {*stated.committed()}
+
+
+def test_the_numbers_of_vision_transformers_are_stated_with_their_sizes():
+    """K = 3, P = 16, RGB, d_H = 64: as S.headdim and S.width say in words."""
+    size = {"kernel_size": [3, 3], "patch_size": [16, 16], "in_channels": 3, "out_channels": 3}
+    size |= {"head_dimension": 64}
+    rows = [
+        ("S.headdim", {"regime": "limit", "necessary": 20, "sufficient": 20}),
+        ("S.headdim", {"regime": "finite", "necessary": 24, "sufficient": 32}),
+        ("S.width", {"regime": "limit", "count": 16}),
+        ("S.width", {"regime": "finite", "count": 28}),
+    ]
+    for claim, numbers in rows:
+        expected = size | numbers
+        assert any(
+            expected.items() <= statement.items() for statement in stated.committed_of(claim, "*")
+        ), (claim, numbers)
 
 
 def test_the_conclusion_and_the_numbers_of_a_counterexample(run):

@@ -4,8 +4,10 @@ import argparse
 import sys
 from pathlib import Path
 
+from convattn.files import write_file
 from convattn.ledger.certificates.canonical import SCHEMA, write
 from convattn.ledger.certificates.catalogue import certificates
+from convattn.ledger.certificates.stated import table_text
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -14,16 +16,20 @@ def main(arguments: list[str] | None = None) -> int:
         prog="python -m convattn.ledger.certificates", description="Write every certificate anew."
     )
     parser.add_argument("--output", type=Path, required=True, help="the folder to write to")
-    output = parser.parse_args(arguments).output
+    parser.add_argument("--stated", type=Path, help="the file for what they state")
+    options = parser.parse_args(arguments)
+    output = options.output
     output.mkdir(parents=True, exist_ok=True)
-    names = set()
+    made = {}
     for name, certificate in certificates():
         write(certificate, output / name)
-        names.add(name)
+        made[name] = certificate
+    if options.stated is not None:
+        write_file(options.stated, table_text(made.items()).encode("ascii"))
     for other in output.glob("*.json"):
-        if other.name not in names and SCHEMA.encode() in other.read_bytes():
+        if other.name not in made and SCHEMA.encode() in other.read_bytes():
             other.unlink()
-    print(f"{len(names)} certificates in {output}")
+    print(f"{len(made)} certificates in {output}")
     return 0
 
 

@@ -1,10 +1,8 @@
 """Pieces of evidence that several claims share: certificates, real images, enclosures."""
 
-from convattn.ledger.evidence.certified import SEVEN_SIZES as SEVEN_SIZES
 from convattn.ledger.evidence.certified import certified as certified
 from convattn.ledger.evidence.certified import certified_identities as certified_identities
 from convattn.ledger.evidence.certified import print_counterexample as print_counterexample
-from convattn.ledger.evidence.certified import sizes as sizes
 from convattn.ledger.evidence.enclosures import bias_saturation_enclosed as bias_saturation_enclosed
 from convattn.ledger.evidence.enclosures import total_variation_enclosed as total_variation_enclosed
 from convattn.ledger.evidence.exact_convolution import exact_convolution as exact_convolution

@@ -6,41 +6,30 @@ from pathlib import Path
 from typing import Any
 
 from convattn.files import read_file
-from convattn.ledger.certificates.catalogue import SIZES
+from convattn.ledger.certificates.stated import committed_of, stated
 from convattn.ledger.claim import Evidence, EvidenceFailed, Level, Run
-
-
-def sizes(*pairs: tuple[int, int]) -> tuple[dict[str, Any], ...]:
-    """The cases K × K with P × P patches, for pairs (K, P).
-
-    >>> sizes((5, 4))
-    ({'kernel_size': [5, 5], 'patch_size': [4, 4]},)
-    """
-    return tuple({"kernel_size": [k, k], "patch_size": [p, p]} for k, p in pairs)
-
-
-SEVEN_SIZES = sizes(*SIZES)
 
 
 def certified(
     claim: str,
     pattern: str = "*",
     *,
-    cases: Sequence[Mapping[str, Any]],
+    cases: Sequence[Mapping[str, Any]] | None = None,
     name: str | None = None,
     kind: str = "equality",
 ) -> Evidence:
     """The certificates of a claim whose file names match, each accepted by `convattn_check`.
 
-    A sound certificate may be of a trivial case, such as K = 1. So a claim names the cases that it
-    needs; it cannot be certified without any.
+    A sound certificate may be of a trivial case, such as K = 1, or state a smaller number. So the
+    claim needs each of its committed statements, whole (`convattn.ledger.certificates.stated`).
 
     Args:
         claim: The id; the files are `CLAIM-PATTERN.json` and must name this claim inside.
         pattern: A glob for the rest of the file name.
-        cases: For each case, some certificate must have these entries in its body, and stride and
-            dilation 1 where the case names no other. File names prove nothing; the bodies are what
-            the checker accepted.
+        cases: For a claim without committed certificates: for each case, some certificate must have
+            these entries in its body, and stride and dilation 1 where the case names no other. By
+            default the committed statements of the claim's files that match. File names prove
+            nothing; the bodies are what the checker accepted.
         name: The name of the evidence.
         kind: What each certificate must be a certificate of.
 
@@ -48,10 +37,15 @@ def certified(
     another kind, or a case is missing.
 
     Raises:
-        ValueError: If `cases` is empty.
+        ValueError: If there are no cases.
     """
-    if not cases:
-        raise ValueError(f"cases={cases!r}, but expected at least one; name a non-trivial size")
+    whole = cases is None
+    needed = committed_of(claim, pattern) if cases is None else list(cases)
+    if not needed:
+        raise ValueError(
+            f"cases={cases!r} of {claim}-{pattern}, but expected at least one; name a non-trivial "
+            "size, or commit a certificate (make certificates)"
+        )
 
     def check(run: Run) -> str:
         paths = sorted(Path(run.certificates).glob(f"{claim}-{pattern}.json"))
@@ -60,7 +54,7 @@ def certified(
                 f"no certificate matches {claim}-{pattern}.json in {run.certificates}; write them "
                 "with python -m convattn.ledger.certificates"
             )
-        bodies = []
+        bodies: list[Mapping[str, Any]] = []
         for path in paths:
             certificate, _ = _accepted(path)
             if certificate["claim"] != claim:
@@ -70,9 +64,9 @@ def certified(
                     f"{path.name} is a certificate of the kind {certificate['kind']!r}, but should "
                     f"be of {kind!r}"
                 )
-            bodies.append(certificate["body"])
-        for case in cases:
-            if not any(_has(body, case) for body in bodies):
+            bodies.append(stated(certificate) if whole else certificate["body"])
+        for case in needed:
+            if not any(body == case if whole else _has(body, case) for body in bodies):
                 raise EvidenceFailed(
                     f"none of the {len(paths)} certificates has {dict(case)}; write them anew with "
                     "python -m convattn.ledger.certificates"
@@ -110,9 +104,18 @@ def _has(body: Mapping[str, Any], case: Mapping[str, Any]) -> bool:
 
 
 def certified_identities(claim: str, name: str, *identities: str, pattern: str = "*") -> Evidence:
-    """The certificates of polynomial identities; each identity that is named must occur."""
-    cases = [{"identity": identity} for identity in identities]
-    return certified(claim, pattern, cases=cases, name=name, kind="identity")
+    """The certificates of polynomial identities, which are these.
+
+    Raises:
+        ValueError: If the committed ones are others.
+    """
+    names = {statement["identity"] for statement in committed_of(claim, pattern)}
+    if names != {*identities}:
+        raise ValueError(
+            f"identities={identities} of {claim}-{pattern}, but the committed certificates are of "
+            f"{sorted(names)}"
+        )
+    return certified(claim, pattern, name=name, kind="identity")
 
 
 def print_counterexample(run: Run, file_name: str) -> str:
