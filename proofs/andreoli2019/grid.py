@@ -177,7 +177,7 @@ def strides_leave_the_grid(run: Run) -> str:
     for grid, sizes, stride, dilation in STRIDES:
         images, kernel = drawn(run, 2, *grid, 2), drawn(run, *sizes, 2, 3)
         basis, theta = kernel_to_structure(kernel, grid, stride=stride, dilation=dilation)
-        pads = [(dilation * ((k - 1) // 2), dilation * (k // 2)) for k in sizes]
+        pads = [(dilation * (k - 1) // 2, -(-dilation * (k - 1) // 2)) for k in sizes]
         every = [stride] * len(grid)
         spread = [dilation] * len(grid)
         expected = xla_convolution(images, kernel, every, spread, pads)

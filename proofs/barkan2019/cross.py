@@ -6,9 +6,9 @@ and z to form a new image t = [x, z] ∈ R^(N×2M×d)." Optionally x^seg and z^s
 added, or x^seg and z^seg ∈ R^(N×M×d_seg) are concatenated to the channels.
 
 Verified. For 1 × 1 filters, each patch of t is a patch of x or of z and attends to all of both. For
-n × m filters with dilation d, and images of at least d·⌊m/2⌋ columns, iff at least d·⌊m/2⌋ zero
+n × m filters with dilation d, and images of at least d·⌊m/2⌋ columns, iff at least ⌈d(m-1)/2⌉ zero
 columns are laid between the images is, for every filter, every query, key and value of x in t what
-it is in x alone, zero-padded; likewise of z iff d·⌊(m-1)/2⌋ are. With the gap's cells masked as
+it is in x alone, zero-padded; likewise of z iff ⌊d(m-1)/2⌋ are. With the gap's cells masked as
 keys and dropped as queries, x and z attend to the patches of both images and nothing else.
 Concatenated segments express everything that added ones do.
 
@@ -25,9 +25,10 @@ Errata.
 - Section 6.1 | patches of x attend to patches of z | filters mix both at the seam; a gap separates
   them
 
-Proof. The query at column j reads j + d·τ, -⌊(m-1)/2⌋ ≤ τ ≤ ⌊m/2⌋. From x's last column M - 1 that
-reaches column M - 1 + d⌊m/2⌋, which is before z's first, M + g, iff g ≥ d⌊m/2⌋ (and else a column
-of z, as z is wide enough); from z's first it reaches M + g - d⌊(m-1)/2⌋ > M - 1 iff g ≥ d⌊(m-1)/2⌋.
+Proof. The query at column j reads from j - ⌊d(m-1)/2⌋ to j + ⌈d(m-1)/2⌉. From x's last column M - 1
+that reaches column M - 1 + ⌈d(m-1)/2⌉, before z's first, M + g, iff g ≥ ⌈d(m-1)/2⌉ (and else a
+column of z, as z is wide enough); from z's first it reaches M + g - ⌊d(m-1)/2⌋ > M - 1 iff g ≥
+⌊d(m-1)/2⌋.
 Where it does not reach, it reads zeros, as the padding of the image alone. Masked softmax gives the
 gap weight zero and leaves the ratios of the others. Segments: (x + s) ⋆ H = [x, s] ⋆ [H, H]. ∎
 """
@@ -72,7 +73,7 @@ def the_seam(run: Run) -> str:
         for dilation in (1, 2):
             kernel = run.rng(width).integers(1, 9, (2, width, 2, 1))
             alone = [exact_convolution(each, kernel, dilation=dilation) for each in (first, second)]
-            needed = dilation * (width // 2), dilation * ((width - 1) // 2)
+            needed = -(-dilation * (width - 1) // 2), dilation * (width - 1) // 2
             for gap in range(needed[0] + 2):
                 together = exact_convolution(
                     joined_image(first, second, gap), kernel, dilation=dilation
@@ -85,7 +86,9 @@ def the_seam(run: Run) -> str:
                             f"{gap >= reach}"
                         )
                 cases += 1
-    return f"{cases} cases of width, dilation and gap: x is as alone iff gap ≥ d⌊m/2⌋, z likewise"
+    return (
+        f"{cases} cases of width, dilation and gap: x is as alone iff gap ≥ ⌈d(m-1)/2⌉, z likewise"
+    )
 
 
 def the_default_gap(run: Run) -> str:

@@ -25,7 +25,7 @@ Errata.
 
 Proof. A filter of taps -(m-1)d, …, 0 at position t reads words ≤ t. Under the mask the output at i
 mixes values at t ≤ i with weights made of the query at i and the keys at t ≤ i: words ≤ i. H_R at i
-reads words ≤ i. For the centred filter of width m the query at i reads i + d⌊m/2⌋. ∎
+reads words ≤ i. For the centred filter of width m the query at i reads i + ⌈d(m-1)/2⌉. ∎
 """
 
 import jax

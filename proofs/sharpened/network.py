@@ -37,11 +37,6 @@ from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, V
 from convattn.ledger.evidence import certified
 from convattn.ledger.evidence.exact_attention import exact_softmax
 
-PIXELS = {"patch_size": [1, 1], "dilation": [1, 1]}
-CASES = tuple(
-    {**PIXELS, "kernel_size": [size, size], "stride": [stride, stride]}
-    for size, stride in ((3, 1), (3, 2), (1, 2))
-)
 LEAKS = (Fraction(1, 2), Fraction(1, 10))
 
 

@@ -9,8 +9,10 @@ import pytest
 
 from convattn.ledger import Claim, Evidence, Kind, Level, Verdict
 from convattn.ledger.discovery import Proof, discover
+from convattn.ledger.journal import Journal
 from convattn.ledger.runner import ClaimOutcome, EvidenceOutcome, Options, Outcome, run
 from convattn.ledger.selection import Selected, select
+from convattn.ledger.worker import Result
 from ledger.proof_files import claim, evidence, write
 
 LEVELS = (Level.ENCLOSED, Level.BOUNDED, Level.BOUNDED)
@@ -72,6 +74,33 @@ def results(outcome):
         for claim in outcome.claims
         for item in claim.evidence
     }
+
+
+def test_what_a_killed_run_has_passed_is_not_run_again(tmp_path):
+    """It is said in the detail; what failed, was not run or comes last is run again."""
+    write(tmp_path, p__a=claim("C20.eq7", *(evidence("'seen here'", name=name) for name in "abc")))
+    journal = Journal(tmp_path / "cache" / "journal.jsonl")
+    journal.add("C20.eq7", "a", Result(True, "seen before", 2.0))
+    journal.add("C20.eq7", "b", Result(False, "off", 2.0))
+    journal.add("C20.eq7", "c", Result(None, "no device", 2.0))
+    counts = []
+    outcome = verify(
+        tmp_path,
+        lambda claim: None,
+        lambda name, done, total: counts.append((done, total)),
+        journal=journal,
+    )
+    assert results(outcome) == {
+        "C20.eq7/a": (True, "[from a verification that was ended] seen before"),
+        "C20.eq7/b": (True, "seen here"),
+        "C20.eq7/c": (True, "seen here"),
+    }
+    assert counts == [(1, 3), (2, 3), (3, 3)]
+    assert not journal.path.exists()
+    for name in "abc":
+        journal.add("C20.eq7", name, Result(True, "seen before"))
+    again = results(verify(tmp_path, journal=journal))
+    assert [*(detail for _, detail in again.values())].count("seen here") == 1
 
 
 def test_every_way_in_which_a_check_can_end(tmp_path, capfd):

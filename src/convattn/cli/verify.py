@@ -23,6 +23,7 @@ from convattn.cli.running import (
 from convattn.files import write_file
 from convattn.ledger.claim import Level
 from convattn.ledger.discovery import Proof, discover
+from convattn.ledger.journal import Journal
 from convattn.ledger.json_report import as_document
 from convattn.ledger.locations import certificates_directory, proofs_directory, prove_report
 from convattn.ledger.report import display, print_report
@@ -44,6 +45,8 @@ class Verify:
         seed: The seed of all random numbers.
         jobs: Worker processes; default: one for each core. A TPU allows 1.
         timeout: Seconds allowed for each piece of evidence; default: an hour.
+        restart: Begin again: without what a verification that was ended has passed, which is
+            otherwise not run again if nothing has changed.
         certificates: Certificates; default: the committed ones.
         report: Write the report into this folder: index.html, which needs no network.
     """
@@ -54,6 +57,7 @@ class Verify:
     seed: int = 0
     jobs: Annotated[int | None, option("N")] = None
     timeout: Annotated[float | None, option("SECONDS")] = None
+    restart: Flag = False
     json: Json = None
     proofs: Proofs = None
     certificates: Annotated[Path | None, option("DIR")] = None
@@ -94,8 +98,17 @@ class Verify:
             selected, left_out = select(matched, chosen, self.quick)
         except NothingSelected as error:
             raise UsageError(str(error)) from error
-        options = Options(directory.resolve(), self.seed, self.quick, self.jobs, self.timeout)
         with termination_raises(), display(console(stderr=True)) as shown:
+            proofs = (self.proofs or proofs_directory()).resolve()
+            report = prove_report()
+            journal = Journal.of(
+                (proofs, directory.resolve(), *([report] if report else [])),
+                (self.seed, self.quick, self.timeout, str(directory.resolve())),
+            )
+            if self.restart:
+                journal.remove()
+            numbers = (self.seed, self.quick, self.jobs, self.timeout)
+            options = Options(directory.resolve(), *numbers, journal=journal)
             outcome = run(selected, options, shown.finished, shown.progressed)
         print_report(console(), outcome, left_out)
         _warn_of_unloaded(found, matched)

@@ -21,6 +21,7 @@ from pebble import ProcessExpired, ProcessPool
 
 from convattn.ledger.claim import Evidence, Level, Run
 from convattn.ledger.environment import cores
+from convattn.ledger.journal import Journal
 from convattn.ledger.selection import Selected
 from convattn.ledger.worker import Result, Worker, execute, start
 from convattn.temporary import temporary_folder
@@ -43,6 +44,7 @@ class Options:
         jobs: The number of worker processes; as many as cores if ``None``.
         timeout: Seconds after which a check is ended and counts as failed; an hour if ``None``.
         preload: Modules that a worker imports before its first check.
+        journal: Where to keep what has passed until the run ends, and what an ended one has kept.
     """
 
     certificates: Path
@@ -51,6 +53,7 @@ class Options:
     jobs: int | None = None
     timeout: float | None = None
     preload: tuple[str, ...] = ("jax",)
+    journal: Journal | None = None
 
 
 @dataclass(frozen=True)
@@ -196,27 +199,38 @@ def run(
     workers: dict[int, Worker] = {}
     work = [(number, piece) for number, item in enumerate(selected) for piece in item.evidence]
     work.sort(key=lambda pair: pair[1].quick)
+    total = len(work)
+    kept = options.journal.read() if options.journal is not None else {}
+    for number, piece in work[: total - 1]:  # one runs, which says on what device
+        result = kept.get((selected[number].proof.name, piece.name))
+        if result is not None:
+            results[number][piece.name] = result
+    work = [(number, piece) for number, piece in work if piece.name not in results[number]]
     jobs = max(1, min(options.jobs or cores(), len(work)))
     with temporary_folder("convattn-verify-") as programs:
         preparation = (options.preload, max(1, cores() // jobs), str(programs))
         pool = ProcessPool(jobs, initializer=start, initargs=preparation, context=_SPAWN)
         try:
-            for item in selected:
-                if not item.evidence:
-                    finished(ClaimOutcome(item, ()))
+            for item, passed in zip(selected, results, strict=True):
+                if len(passed) == len(item.evidence):
+                    finished(_claim_outcome(item, passed))
+            if len(work) < total:
+                progressed("starting", total - len(work), total)
             with _interrupt_ignored():
                 futures = {
                     _submit(pool, selected[number], piece, options): (number, piece)
                     for number, piece in work
                 }
-            for done, future in enumerate(as_completed(futures), start=1):
+            for done, future in enumerate(as_completed(futures), start=total - len(work) + 1):
                 number, piece = futures[future]
                 result = _result(future, options)
                 workers.setdefault(result.worker.pid, result.worker)
                 results[number][piece.name] = result
+                if options.journal is not None:
+                    options.journal.add(selected[number].proof.name, piece.name, result)
                 if len(results[number]) == len(selected[number].evidence):
                     finished(_claim_outcome(selected[number], results[number]))
-                progressed(f"{selected[number].proof.name}: {piece.name}", done, len(work))
+                progressed(f"{selected[number].proof.name}: {piece.name}", done, total)
         except KeyboardInterrupt:
             interrupted = 130
         except SystemExit as ended:  # the command raises it on SIGTERM and SIGHUP
@@ -224,6 +238,8 @@ def run(
         finally:
             pool.stop()
             pool.join()
+    if options.journal is not None and not interrupted:
+        options.journal.remove()
     started = [item for item in workers.values() if item.pid and not item.error]
     return Outcome(
         claims=[_claim_outcome(*pair) for pair in zip(selected, results, strict=True)],

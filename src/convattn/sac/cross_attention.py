@@ -109,11 +109,11 @@ def side_by_side(
 
 
 def seam_reach(parameters: Any) -> int:
-    """The columns of gap that keep the images apart: the greatest d·⌊m/2⌋ of the filters.
+    """The columns of gap that keep the images apart: the greatest ⌈d(m-1)/2⌉ of the filters.
 
     >>> from convattn.sac.parameters import SelfAttentiveParameters
     >>> seam_reach(SelfAttentiveParameters(jnp.ones((1, 3, 4, 1, 1)), dilation=(1, 2)))
-    4
+    3
     """
     if isinstance(parameters, MultiscaleParameters):
         return max(seam_reach(scale) for scale in parameters.scales)

@@ -10,7 +10,7 @@ the paper calls the strides δ_i are dilations: there is one output for each inp
 The taps t of a kernel in this library are keys minus queries, t = -Δ. A kernel with dilation d > 0
 whose taps start at f, t = f + (j - 1)d, is therefore the cuboid with
 
-    δ = -d,        ε = d - f,        f = -d⌊(K-1)/2⌋ for a centred kernel,
+    δ = -d,        ε = d - f,        f = -⌊d(K-1)/2⌋ for a centred kernel,
 
 and Θ is the kernel with its taps flattened, row-major. Under a positive δ the same Θ has its taps
 in reverse: eq. 6 as printed is convolution in the sense of signal processing.

@@ -1,0 +1,64 @@
+"""The journal of a verification: only passed results, only of the same sources and settings."""
+
+import pytest
+
+from convattn.ledger.journal import CONTINUED, Journal
+from convattn.ledger.worker import Result
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    folder = tmp_path / "proofs"
+    folder.mkdir()
+    (folder / "a.py").write_text("1")
+    return folder
+
+
+def test_what_passed_is_read_again_and_a_cut_line_is_not(place):
+    journal = Journal.of((place,), 0)
+    assert journal.read() == {}
+    journal.add("S.a", "one", Result(True, "3 cases\nequal", 1.5))
+    journal.add("S.a", "two", Result(False, "off", 1.5))
+    journal.add("S.a", "three", Result(None, "no device", 1.5))
+    with journal.path.open("a") as file:
+        file.write('["S.a", "four", "3 ca')
+    assert journal.read() == {("S.a", "one"): Result(True, f"{CONTINUED}3 cases\nequal", 1.5)}
+    journal.remove()
+    journal.remove()
+    assert journal.read() == {}
+
+
+@pytest.mark.parametrize("line", ["[1, 2, 3, 4]", "[]", "null", "{}", "\udcff", "1e999"])
+def test_what_is_no_result_is_passed_over(place, line):
+    journal = Journal.of((place,), 0)
+    journal.add("S.a", "one", Result(True, "3 cases", 1.5))
+    content = journal.path.read_bytes() + line.encode("utf-8", "surrogateescape") + b"\n"
+    journal.path.write_bytes(content)
+    assert [*journal.read()] == [("S.a", "one")]
+
+
+def test_another_state_of_sources_settings_or_environment_has_another_journal(place, monkeypatch):
+    paths = [Journal.of((place,), 0).path]
+    assert Journal.of((place,), 0).path == paths[0]
+    paths.append(Journal.of((place,), 1).path)
+    (place / "a.py").write_text("2")
+    paths.append(Journal.of((place,), 0).path)
+    (place / "b.v").write_text("2")
+    paths.append(Journal.of((place,), 0).path)
+    monkeypatch.setenv("JAX_ENABLE_X64", "maybe")
+    paths.append(Journal.of((place,), 0).path)
+    assert len({*paths}) == len(paths)
+
+
+def test_a_link_is_not_followed_and_a_cache_that_cannot_be_written_does_not_matter(place, tmp_path):
+    journal = Journal.of((place,), 0)
+    journal.path.parent.mkdir(parents=True)
+    target = tmp_path / "target"
+    target.write_text("kept")
+    journal.path.symlink_to(target)
+    journal.add("S.a", "one", Result(True, "3 cases", 1.5))
+    assert target.read_text() == "kept"
+    blocked = Journal(target / "no" / "folder.jsonl")
+    blocked.add("S.a", "one", Result(True, "3 cases", 1.5))
+    assert blocked.read() == {}
