@@ -1,12 +1,15 @@
 import io
+from pathlib import Path
 
 import pytest
 from rich.console import Console
 
 from convattn.cli.output import console
+from convattn.ledger.claim import Level
 from convattn.ledger.discovery import discover
+from convattn.ledger.json_report import as_document
 from convattn.ledger.report import display, print_report
-from convattn.ledger.runner import ClaimOutcome, EvidenceOutcome, Outcome
+from convattn.ledger.runner import ClaimOutcome, EvidenceOutcome, Options, Outcome
 from convattn.ledger.selection import select
 from ledger.proof_files import claim, evidence, write
 
@@ -73,8 +76,26 @@ def test_what_was_not_run_is_incomplete_and_does_not_fail(proofs):
     text = rendered(judged(proofs, {"cert": None, "third": None}))
     row = next(line for line in text.splitlines() if line.strip().startswith("S.c "))
     assert "evidence is incomplete" in row
-    assert "The evidence for 1 of 4 claims is incomplete." in text
+    assert "The evidence for 2 of 4 claims is incomplete." in text
     assert "The evidence for 1 of 4 claims fails." in text  # the file that is no proof
+
+
+@pytest.mark.parametrize("levels", [(Level.TESTED,), ()])
+def test_no_word_of_passing_where_a_level_did_not_run(proofs, levels):
+    """Not selected, and not run though selected, read alike, in the table and in JSON."""
+    selected, _ = select(proofs[:1], levels)
+    tested = EvidenceOutcome(selected[0].evidence[0], True, "1 = 1", 0.25)
+    skipped = (EvidenceOutcome(e, None, "interrupted", 0) for e in selected[0].evidence[1:])
+    outcome = Outcome([ClaimOutcome(selected[0], (tested, *skipped))])
+    text = rendered(outcome, width=120)
+    row = next(line for line in text.splitlines() if "C20.lemma1" in line and "│" in line)
+    assert "PROVED not re-checked here, CERTIFIED not run, TESTED" in row
+    assert "evidence is incomplete" in row
+    assert "The evidence for 1 of 1 claims is incomplete." in text
+    assert "not run here, with the number of such claims: PROVED (1), CERTIFIED (1)." in text
+    assert "passes" not in text
+    document = as_document(outcome, Options(Path("certificates")), {})
+    assert document["claims"][0]["result"] == "is incomplete"
 
 
 def test_failures_are_shown_in_full_and_markup_is_not_obeyed(proofs):

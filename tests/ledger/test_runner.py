@@ -50,6 +50,29 @@ def test_when_the_evidence_for_a_claim_passes(passed, full, problem):
         assert problem in claim.problems[0]
 
 
+@pytest.mark.parametrize(
+    ("passed", "levels", "result"),
+    [
+        ((True, True, True), (True, True), "passes"),
+        ((True, True, None), (True, True), "passes"),
+        ((True, True, False), (True, False), "fails"),
+        ((True, False, True), (True, False), "fails"),
+        ((True, False, None), (True, False), "fails"),
+        ((None, True, True), (None, True), "is incomplete"),
+        ((True, None, None), (True, None), "is incomplete"),
+        ((True,), (True, None), "is incomplete"),
+        ((), (None, None), "is incomplete"),
+    ],
+)
+@pytest.mark.parametrize("full", [True, False])
+def test_each_level_and_the_word_for_the_claim(passed, levels, result, full):
+    """One failed piece fails its level; without a level that ran there is no word of passing."""
+    claim = judged(*passed, full=full)
+    assert list(claim.levels) == [Level.ENCLOSED, Level.BOUNDED]
+    assert tuple(claim.levels.values()) == levels
+    assert claim.result == result
+
+
 def test_a_claim_that_could_not_be_loaded_fails():
     assert judged(True, True, True, problem="broken").problems == ("broken",)
 

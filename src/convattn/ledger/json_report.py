@@ -11,7 +11,8 @@ SCHEMA = 1
 def as_document(outcome: Outcome, options: Options, selection: dict[str, Any]) -> dict[str, Any]:
     """The results of a verification, as what `json.dumps` takes.
 
-    The evidence for a claim passes if its ``problems`` are empty. A file that could not be loaded
+    The ``result`` of a claim is "passes", "fails" or "is incomplete", as in the tables; the exit
+    status is 0 if the ``problems`` of every claim are empty. A file that could not be loaded
     is a claim whose id is its path; without a claim in it, its verdict is ``null``.
 
     Args:
@@ -60,6 +61,7 @@ def _claim(outcome: ClaimOutcome) -> dict[str, Any]:
             }
             for item in outcome.evidence
         ],
+        "result": outcome.result,
         "problems": list(outcome.problems),
         "seconds": outcome.seconds,
     }

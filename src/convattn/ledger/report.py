@@ -196,6 +196,16 @@ def _summary(outcome: Outcome, left_out: int) -> Iterator[str]:
         count = sum(claim.result == result for claim in outcome.claims)
         if count:
             yield f"The evidence for {count} of {len(outcome.claims)} claims {result}."
+    missing = Counter(
+        level
+        for claim in outcome.claims
+        if claim.result == "is incomplete"
+        for level, passed in claim.levels.items()
+        if passed is None
+    )
+    if missing:
+        counts = ", ".join(f"{level.name} ({missing[level]})" for level in sorted(missing)[::-1])
+        yield f"Levels not run here, with the number of such claims: {counts}."
     if left_out:
         yield f"{left_out} claims left out: they have no such evidence."
     if outcome.interrupted:

@@ -96,9 +96,14 @@ class ClaimOutcome:
 
     @property
     def levels(self) -> dict[Level, bool | None]:
-        """What became of each level, the strongest first: failed, passed (some), or not run."""
-        found = sorted({item.evidence.level for item in self.evidence}, reverse=True)
-        passed = {level: self.at_level(level) for level in found}
+        """What became of each level of the claim, the strongest first, run here or not.
+
+        ``False`` if some of its evidence failed, ``True`` if some passed, else ``None``: not run.
+        """
+        claim = self.selected.proof.claim
+        pieces = claim.evidence if claim else self.selected.evidence
+        levels = sorted({piece.level for piece in pieces}, reverse=True)
+        passed = {level: self.at_level(level) for level in levels}
         return {
             level: False if False in results else True if True in results else None
             for level, results in passed.items()
@@ -128,16 +133,19 @@ class ClaimOutcome:
 
     @property
     def passed(self) -> bool:
-        """Whether the evidence for the claim passes."""
+        """Whether nothing that was asked for speaks against the claim; see `result` for words."""
         return not self.problems
 
     @property
     def result(self) -> str:
-        """What the evidence does: "passes", "fails", or "is incomplete" where too little ran."""
-        if self.passed:
-            return "passes"
-        failed = self.selected.problem or any(item.passed is False for item in self.evidence)
-        return "fails" if failed else "is incomplete"
+        """What the evidence does: "passes", "fails", or "is incomplete".
+
+        It is incomplete where too little ran, or a level of the claim did not run at all, whether
+        it could not, was not selected, or the run was interrupted.
+        """
+        if self.selected.problem or any(item.passed is False for item in self.evidence):
+            return "fails"
+        return "passes" if self.passed and all(self.levels.values()) else "is incomplete"
 
 
 def level_words(level: Level, passed: bool | None) -> str:

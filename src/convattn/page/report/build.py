@@ -115,8 +115,15 @@ def _summary(outcome: Outcome) -> str:
         if any(table[paper, verdict] for verdict in verdicts)
     )
     passed = [item.passed for result in outcome.claims for item in result.evidence]
-    failing = [result.id for result in outcome.claims if not result.passed]
-    state = f"The evidence fails for {escape(', '.join(failing))}." if failing else ""
+    by_result = {
+        word: [result.id for result in outcome.claims if result.result == word]
+        for word in ("fails", "is incomplete")
+    }
+    state = " ".join(
+        f"The evidence {word} for {escape(', '.join(ids))}."
+        for word, ids in by_result.items()
+        if ids
+    )
     return (
         f"<p>{len(outcome.claims)} claims. Evidence: {passed.count(True)} passed, "
         f"{passed.count(False)} failed, {passed.count(None)} not run here. {state}</p>"

@@ -63,7 +63,9 @@ def _section(claim: Claim, statement: Statement, outcome: ClaimOutcome, body: Se
         f'<span class="level {BADGES[passed]}">{level_words(level, passed)}</span>'
         for level, passed in outcome.levels.items()
     )
-    state = "" if outcome.passed else f'<strong class="failed">evidence {outcome.result}</strong>'
+    kind = "failed" if outcome.result == "fails" else "muted"
+    state = f'<strong class="{kind}">evidence {outcome.result}</strong>'
+    state = "" if outcome.result == "passes" else state
     return (
         f'<article class="claim" id="{anchor(claim.id)}" data-id="{claim.id}" '
         f'data-verdict="{verdict}" data-levels="{" ".join(names)}">'
