@@ -148,6 +148,18 @@ def test_another_layout_is_told_before_anything_is_allocated(folder, monkeypatch
         read_checkpoint(folder / "7", state(model=Dense))
 
 
+def test_arrays_of_another_name_shape_or_type_have_another_layout():
+    """Float32, int32 and uint32 zeros have the same bytes: only their layout differs."""
+    arrays = [
+        {"a": np.zeros(2, np.float32)},
+        {"b": np.zeros(2, np.float32)},
+        {"a": np.zeros((2, 1), np.float32)},
+        *({"a": np.zeros(2, kind)} for kind in (np.int32, np.uint32)),
+    ]
+    for identity in (checkpoints.layout, digest):
+        assert len({identity(each) for each in arrays}) == len(arrays)
+
+
 def test_folders_that_are_no_steps_are_left_alone(folder):
     for name in ("²", "007", "1e3", "9" * 30):
         (folder / name).mkdir()
