@@ -1,10 +1,12 @@
 import io
+import time
 from pathlib import Path
 
 import pytest
 from rich.console import Console
 
 from convattn.cli.output import console
+from convattn.ledger import report
 from convattn.ledger.claim import Level
 from convattn.ledger.discovery import discover
 from convattn.ledger.json_report import as_document
@@ -160,6 +162,20 @@ def test_progress_is_one_line_a_claim_without_a_terminal(proofs, capsys):
         ["0.25", "s", "S.c:", "evidence", "is", "incomplete"],
         ["0.00", "s", "p/d.py:", "evidence", "fails"],
     ]
+
+
+def test_progress_counts_the_checks_while_none_ends(capsys, monkeypatch):
+    assert report.SECONDS_BEFORE_COUNTS < report.SECONDS_BETWEEN_COUNTS == 10
+    for name in ("SECONDS_BEFORE_COUNTS", "SECONDS_BETWEEN_COUNTS"):
+        monkeypatch.setattr(report, name, 0.02)
+    with display(console(stderr=True)) as shown:
+        time.sleep(0.2)  # the claims are being read
+        shown.progressed("starting", 0, 5)
+        shown.progressed("C20.lemma1: coq", 2, 5)
+        time.sleep(0.2)
+    lines = capsys.readouterr().err.splitlines()
+    assert list(dict.fromkeys(lines)) == ["reading the claims", "0 of 5 checks", "2 of 5 checks"]
+    assert lines.count("2 of 5 checks") >= 2
 
 
 def test_progress_is_a_bar_on_a_terminal(proofs):

@@ -90,20 +90,20 @@ class Verify:
                 f"--timeout got {self.timeout}, but expected a positive number of seconds"
             )
         chosen = [_level(name) for name in self.level]
-        found = find_proofs(self.proofs)
         if self.certificates is not None and not self.certificates.is_dir():
             raise UsageError(f"--certificates got {self.certificates}, which is not a directory")
-        try:
-            matched = matching(found, self.claim)
-            selected, left_out = select(matched, chosen, self.quick)
-        except NothingSelected as error:
-            raise UsageError(str(error)) from error
         with termination_raises(), display(console(stderr=True)) as shown:
-            proofs = (self.proofs or proofs_directory()).resolve()
-            report = prove_report()
+            found = find_proofs(self.proofs)
+            try:
+                matched = matching(found, self.claim)
+                selected, left_out = select(matched, chosen, self.quick)
+            except NothingSelected as error:
+                raise UsageError(str(error)) from error
+            shown.progressed("starting", 0, sum(len(item.evidence) for item in selected))
+            proofs, report = (self.proofs or proofs_directory()).resolve(), prove_report()
             journal = Journal.of(
                 (proofs, directory.resolve(), *([report] if report else [])),
-                (self.seed, self.quick, self.timeout, str(directory.resolve())),
+                (self.seed, self.quick, self.timeout),
             )
             if self.restart:
                 journal.remove()

@@ -1,5 +1,6 @@
 """The report of a verification: its progress, a table of the claims, the failures, and the time."""
 
+import threading
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -17,6 +18,7 @@ from convattn.ledger.runner import ClaimOutcome, EvidenceOutcome, Outcome, level
 
 _IN_FULL = 3  # up to so many claims, everything about each is printed
 _SLOWEST = 5
+SECONDS_BEFORE_COUNTS, SECONDS_BETWEEN_COUNTS = 3.0, 10.0
 _COUNTED = (("passed", True), ("failed", False), ("not run here", None))
 _STYLE = {"passes": "green", "fails": "bold red", "is incomplete": "bold yellow"}
 _STATE = {
@@ -27,10 +29,17 @@ _STATE = {
 
 
 class Display:
-    """What the runner reports to; on its own it prints one line for each finished claim."""
+    """What the runner reports to; on its own it prints lines.
+
+    One line for each finished claim, and every ten seconds how many checks have run.
+    """
 
     def __init__(self, console: Console) -> None:
-        self._console = console
+        self._console, self._count = console, "reading the claims"
+
+    def print_count(self) -> None:
+        """Print how many checks have run."""
+        self._console.print(self._count, soft_wrap=True)
 
     def finished(self, claim: ClaimOutcome) -> None:
         """All evidence for a claim has run."""
@@ -38,7 +47,10 @@ class Display:
         self._console.print(Text(line, "" if claim.passed else "bold"), soft_wrap=True)
 
     def progressed(self, name: str, done: int, total: int) -> None:
-        """One more piece of evidence has run."""
+        """One more piece of evidence has run; none yet if ``done`` is 0."""
+        self._count = f"{done} of {total} checks"
+        if not done:
+            self.print_count()
 
 
 class _Bar(Display):
@@ -59,11 +71,27 @@ class _Bar(Display):
 def display(console: Console) -> Iterator[Display]:
     """Progress on this console while the verification runs: a bar on a terminal, else lines.
 
+    Reading the claims takes seconds on a busy machine, so the display begins before it.
+
     Args:
         console: Standard error, as a console.
     """
     if not console.is_terminal:
-        yield Display(console)
+        lines, ended = Display(console), threading.Event()
+
+        def count() -> None:
+            seconds = SECONDS_BEFORE_COUNTS
+            while not ended.wait(seconds):
+                lines.print_count()
+                seconds = SECONDS_BETWEEN_COUNTS
+
+        counting = threading.Thread(target=count, daemon=True)
+        counting.start()
+        try:
+            yield lines
+        finally:
+            ended.set()
+            counting.join()
         return
     columns = (
         BarColumn(),

@@ -110,7 +110,7 @@ def test_badges_and_the_graph_show_what_was_reached() -> None:
     assert "PROVED not re-checked here" in text
     assert '<strong class="muted">evidence is incomplete</strong>' in text
     assert "The evidence is incomplete for S.finite." in text
-    assert "passes" not in text.partition('id="S-finite"')[2].partition("</p>")[0]
+    assert "passes" not in text.partition('id="s-finite"')[2].partition("</p>")[0]
 
 
 def test_no_path_of_the_machine_is_shown(report_file: Path) -> None:
