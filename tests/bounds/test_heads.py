@@ -501,3 +501,12 @@ def test_two_layers_of_full_rank():
 def test_two_layers_that_are_refused(sizes, options):
     with pytest.raises(ValueError, match="layers="):
         heads(sizes, **({"layers": 2} | options))
+
+
+def test_the_counts_print_as_a_table():
+    """A line for each number, with its claim; as `convattn heads` shows them."""
+    counts = heads(3, patch_size=16, in_channels=3, out_channels=3, head_dim=64)
+    lines = str(counts).splitlines()
+    assert [line.split("  ")[0] for line in lines] == [words for words, _ in counts.rows()]
+    assert [int(line[42:].split()[0]) for line in lines] == [12, 20, 16, 20, 24, 28]
+    assert lines[-1].endswith("28  S.width    proved   coordinates share the heads")

@@ -3,6 +3,13 @@
 from dataclasses import dataclass
 from typing import Any
 
+COUNTS = {  # the fields of `HeadRange`, and what they are called
+    "necessary": "necessary",
+    "bounded": "necessary with bounded value maps",
+    "sufficient": "sufficient",
+    "bounded_sufficient": "sufficient with bounded value maps",
+}
+
 
 class HeadCount(int):
     """A number of heads that knows why.
@@ -96,6 +103,25 @@ class HeadCounts:
     limit: HeadRange
     exact: HeadRange
     regime: dict[str, str]
+
+    def rows(self) -> list[tuple[str, HeadCount]]:
+        """Each count with what it is: "limit: necessary", "exact: sufficient"."""
+        regimes = {"limit": self.limit, "exact": self.exact}
+        counts = [
+            (f"{regime}: {words}", getattr(numbers, name))
+            for regime, numbers in regimes.items()
+            for name, words in COUNTS.items()
+        ]
+        return [(words, count) for words, count in counts if count is not None]
+
+    def __str__(self) -> str:
+        """A table: a line for each count, with its claim."""
+        rows = self.rows()
+        width = max(len(words) for words, _ in rows)
+        return "\n".join(
+            f"{words:<{width}}  {int(count):>6}  {count.claim:<9}  {count.basis:<7}  {count.reason}"
+            for words, count in rows
+        )
 
     def as_dict(self) -> dict[str, Any]:
         """What JSON can hold."""

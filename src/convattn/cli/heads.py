@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from tyro.conf import arg
 
@@ -22,17 +22,14 @@ from convattn.cli.running import (
 )
 from convattn.files import write_file
 
+if TYPE_CHECKING:
+    from convattn.bounds.head_counts import HeadCounts
+
 CERTIFIES = (
     "the heads that are necessary for some kernel in the limit by S.heads, for any head dimension, "
     "with attention that may depend on the kernel"
 )
 LEAST_WIDTH = 80  # columns of a table
-ROWS = {
-    "necessary": "necessary",
-    "bounded": "necessary with bounded value maps",
-    "sufficient": "sufficient",
-    "bounded_sufficient": "sufficient with bounded value maps",
-}
 
 
 @dataclass(frozen=True)
@@ -115,7 +112,7 @@ class Heads:
         document: dict[str, Any] = {"schema": 1, "sizes": sizes, **counts.as_dict()}
         if self.layers == 2:
             document["layers"] = 2
-        _print_counts(document)
+        _print_counts(counts)
         code = SUCCESS
         if self.certificate is not None:
             document["certificate"] = _write_certificate(self.certificate, sizes)
@@ -147,9 +144,9 @@ def _models(kernel_sizes: Sequence[int], json: Path | None) -> int:
     columns = ("layer", "P", "heads", "d_H", "patch", "K", "limit", "bounded", "exact", "enough")
     for name in columns:
         table.add_column(name, justify="left" if name in ("layer", "enough") else "right")
+    layers: dict[tuple[str, ...], list[str]] = {}
     for row in rows:
-        table.add_row(
-            row.size.model,
+        cells: tuple[str, ...] = (
             str(row.size.patch_size),
             str(row.size.heads),
             str(row.size.head_dim),
@@ -160,6 +157,9 @@ def _models(kernel_sizes: Sequence[int], json: Path | None) -> int:
             _interval(row.exact.necessary, row.exact.sufficient),
             row.enough,
         )
+        layers.setdefault(cells, []).append(row.size.model)
+    for cells, names in layers.items():
+        table.add_row(", ".join(names), *cells)
     plain = _console()
     plain.print(table)
     sources = dict.fromkeys(row.size.source for row in rows)
@@ -197,7 +197,8 @@ def _typed(match: re.Match[str]) -> str:
     return f"--{match[1].replace('_', '-')} {' '.join(values)}"
 
 
-def _print_counts(document: dict[str, Any]) -> None:
+def _print_counts(counts: "HeadCounts") -> None:
+    """The table, and at most three lines."""
     from rich.table import Table
 
     plain = _console()
@@ -206,20 +207,21 @@ def _print_counts(document: dict[str, Any]) -> None:
         table.add_column(
             name, justify="right" if name == "heads" else "left", no_wrap=name != "why"
         )
-    for regime in ("limit", "exact"):
-        for name, words in ROWS.items():
-            count = document[regime].get(name)
-            if count is not None:
-                cells = (str(count[cell]) for cell in ("count", "claim", "basis", "reason"))
-                table.add_row(f"{regime}: {words}", *cells)
+    for words, count in counts.rows():
+        table.add_row(words, str(count), count.claim, count.basis, count.reason)
     plain.print(table)
-    for regime in ("limit", "exact"):
-        if "each" in document[regime]:
-            one, two = document[regime]["each"]
-            plain.print(f"{regime}: {one} heads in layer 1 and {two} in layer 2 suffice")
-        plain.print(f"{regime}: {document['regime'][regime]}", markup=False)
-        if document[regime]["difference"]:
-            plain.print(f"  {document[regime]['difference']}", markup=False)
+    regimes = {"limit": counts.limit, "exact": counts.exact}
+    each = [f"{name}: {one.each[0]} and {one.each[1]}" for name, one in regimes.items() if one.each]
+    if each:
+        plain.print(f"Sufficient in layer 1 and in layer 2: {'; '.join(each)}.")
+    open_ = [
+        f"{one.sufficient} ({name})"
+        for name, one in regimes.items()
+        if one.necessary < one.sufficient
+    ]
+    if open_:
+        plain.print(f"Open: whether fewer than {' or '.join(open_)} suffice for every kernel.")
+    plain.print("limit: scores may tend to infinity; exact: finite scores. All conditions: --json.")
 
 
 def _write_certificate(path: Path, sizes: dict[str, Any]) -> dict[str, Any]:

@@ -126,8 +126,8 @@ def conv_to_attention(
     if outside.is_too_wide:
         raise ValueError(
             f"padding={outside.widths}, pixels (before, after) on each axis, is wider than the "
-            "kernel reaches, and at stride 1 makes more outputs than the image has pixels, but "
-            "attention gives one for each token of the image: expected at most "
+            "kernel reaches, and makes more outputs than the image has pixels, before a stride "
+            "drops any, but attention gives one for each token of the image: expected at most "
             f"{tuple(map(sum, outside.reach))} on both sides of an axis together (S.pad); pad the "
             "images before the layer"
         )

@@ -156,7 +156,9 @@ class AttentionMaps(NamedTuple):
     Attributes:
         weights: `[heads, height, width, keys_height, keys_width]`, or `[heads, length, keys]` for
             sequences; with content scores a batch axis stands before. Every row sums to one over
-            its keys; dropout and the gains of an encoding are not in it.
+            its keys; dropout and the gains of an encoding are not in it. The queries are those at
+            stride 1, on a filled ring up to the last one that an output takes: on pixels output i
+            of a layer of stride s is that of query s·i.
         ring: For each axis how many of the first and of the last keys are tokens of the ring rather
             than of those that are asked.
     """
@@ -166,7 +168,7 @@ class AttentionMaps(NamedTuple):
 
 
 def attention_maps(
-    layer: AttentionLayer,
+    layer: AttentionLayer | Any,
     images: Any,
     *,
     ring: bool | int | Sequence[tuple[int, int]] | None = None,
@@ -178,6 +180,7 @@ def attention_maps(
     with the scores s_h of the layer's encoding and, if it has any, of the content.
 
     Args:
+        layer: Or an `AttentionConv`, whose maps are the same in all groups of channels.
         images: As `apply_attention` takes them; or, for a layer without content scores, whose
             weights don't depend on them, the image size in pixels: an integer for each axis.
         ring: As in `apply_attention`.
@@ -194,6 +197,7 @@ def attention_maps(
     >>> float(maps.weights[0, 0, 0, 0, 0])  # the first head looks up and to the left
     1.0
     """
+    layer = as_layer(layer)
     check_layer(layer)
     if isinstance(images, Sequence) and all(isinstance(side, int | np.integer) for side in images):
         if layer.content is not None:
@@ -227,6 +231,11 @@ def attention_maps(
         (side.start, size - side[-1] - 1) for side, size in zip(wanted, grid.keys, strict=True)
     )
     return AttentionMaps(weights[(..., *asked, *(slice(None),) * len(asked))], around)
+
+
+def as_layer(layer: Any) -> Any:
+    """The layer of a module that has one, such as `convattn.nnx.AttentionConv`; others stay."""
+    return layer.group_layer() if hasattr(type(layer), "group_layer") else layer
 
 
 def hashable(precision: Any) -> Any:

@@ -75,7 +75,7 @@ class Padding(NamedTuple):
 
     @property
     def is_too_wide(self) -> bool:
-        """Whether at stride 1 there would be more outputs than pixels."""
+        """Whether there would be more outputs than pixels before a stride drops any."""
         sides = zip(self.widths, self.reach, strict=False)  # XLA's rule has no widths
         return any(sum(width) > sum(reach) for width, reach in sides)
 

@@ -8,8 +8,8 @@ depend on positions ≤ i alone. A filter of Definition 1 of width m reads posit
 i + ⌈d(m-1)/2⌉. So under a causal attention mask alone, for m ≥ 2, the query at i already holds
 later tokens, and so do the keys and values near i. With `causal=True` every filter is padded on the
 left only, its taps are -(m-1), …, 0, and the attention mask is causal: position i then sees exactly
-the positions ≤ i. (Queries and keys that are combined at i come from positions ≤ i, and each of those
-from positions ≤ its own.)
+the positions ≤ i. (Queries and keys that are combined at i come from positions ≤ i, and each of
+those from positions ≤ its own.)
 """
 
 from dataclasses import fields, replace

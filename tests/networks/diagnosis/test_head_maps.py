@@ -1,11 +1,14 @@
 import numpy as np
 import pytest
+from comparison import assert_equal
+from flax import nnx
 from lab.analysis.pictures import png_pixels, svg_ids, svg_text
 
 import convattn as ca
 from convattn.networks.diagnosis import head_maps, picture
 from convattn.networks.diagnosis.layers import layer_attention
 from convattn.networks.diagnosis.picture import save_picture, text_height, wrapped
+from convattn.nnx import AttentionConv
 
 SIZE = (4, 6)
 WHAT = ("map", "query")
@@ -127,3 +130,26 @@ def test_without_matplotlib_it_says_how_to_install_it(layer, monkeypatch):
     with pytest.raises(ValueError, match="convattn\\[plot\\]"):
         ca.plot_heads(layer)  # before anything else is looked at
     assert head_maps.require_matplotlib is picture.require_matplotlib
+
+
+def test_an_attention_conv_is_a_layer():
+    """The maps are those at stride 1, up to the last query that an output takes."""
+    conv = AttentionConv(2, 4, (3, 3), strides=2, feature_group_count=2, rngs=nnx.Rngs(0))
+    maps = ca.attention_maps(conv, (5, 6))
+    assert maps.weights.shape[:3] == (10, 5, 5)  # XLA's SAME of 6 columns takes 0, 2 and 4
+    expected = ca.attention_maps(conv.group_layer(), (5, 6)).weights
+    assert_equal(maps.weights, expected)
+    assert len(ca.plot_heads(conv, (2, 3), image_size=(5, 6)).axes) == 13
+
+
+@pytest.mark.parametrize("query", [4, (4,), None])
+def test_a_layer_of_sequences_is_drawn_in_one_row(query):
+    layer = ca.conv_to_attention(np.ones((3, 1, 1), np.float32), exact=False)
+    figure = ca.plot_heads(layer, query, image_size=9)
+    middle = np.asarray(figure.axes[1].images[0].get_array())
+    assert middle.shape == (1, 9)
+    assert middle[0].tolist() == [0, 0, 0, 0, 1, 0, 0, 0, 0]
+    first = np.asarray(figure.axes[0].images[0].get_array())
+    assert first[0].argmax() == 3
+    with pytest.raises(ValueError, match="was given no images, but expected images or image_size"):
+        ca.plot_heads(layer, query)

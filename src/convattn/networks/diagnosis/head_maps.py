@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Float
 
 from convattn.encodings.layer import AttentionLayer
+from convattn.fast.application import as_layer, attention_maps
 from convattn.networks.diagnosis.layers import layer_attention
 from convattn.networks.diagnosis.picture import LEAST_WIDTH, new_figure, require_matplotlib
 from convattn.operators.shifts import per_axis
@@ -18,7 +19,7 @@ CAPTION = "The square is the query. Colours are the attention, on a scale of squ
 
 def plot_heads(
     layer: AttentionLayer | Any,
-    query: Sequence[int] | None = None,
+    query: Sequence[int] | int | None = None,
     *,
     image_size: int | Sequence[int] | None = None,
     images: Any = None,
@@ -27,12 +28,14 @@ def plot_heads(
     """Draw what one query attends to in each head of a layer.
 
     Args:
-        layer: An `AttentionLayer`; or the attention among the tokens of a grid, `[heads, rows,
-            columns, rows, columns]`, such as `LayerDiagnosis.mean`.
-        query: Row and column, of the pixel for an `AttentionLayer` and of the token for maps; the
-            middle if not given, below and right of it where sides are even.
+        layer: An `AttentionLayer` or an `AttentionConv`; or the attention among the tokens of a
+            grid, `[heads, rows, columns, rows, columns]`, such as `LayerDiagnosis.mean`.
+        query: Row and column, of the pixel for a layer and of the token for maps; the middle if not
+            given, below and right of it where sides are even. For sequences one position. At stride
+            s output i is that of query s·i.
         image_size: Pixels, for a layer without content.
-        images: `[images, height, width, channels]`, over which the attention is averaged.
+        images: `[images, height, width, channels]` or `[images, length, channels]`, over which the
+            attention is averaged.
         title: Above the picture.
 
     Returns:
@@ -51,7 +54,11 @@ def plot_heads(
     """
     require_matplotlib()
     patch: tuple[int, ...] = (1, 1)
-    if isinstance(layer, AttentionLayer):
+    layer = as_layer(layer)
+    if isinstance(layer, AttentionLayer) and len(layer.patch_size) == 1:
+        maps, patch = sequence_maps(layer, images, image_size), (1, *layer.patch_size)
+        query = None if query is None else (0, *np.atleast_1d(query).tolist())
+    elif isinstance(layer, AttentionLayer):
         pixels = None if images is None else np.asarray(images, np.float64)
         sides = None if image_size is None else per_axis(image_size, 2, "image_size")
         size = None if sides is None else (sides[0], sides[1])
@@ -71,6 +78,7 @@ def plot_heads(
     rows, columns = maps.shape[1:3]
     place = [rows // 2, columns // 2]
     if query is not None:
+        query = tuple(np.atleast_1d(query).tolist())
         place = [index // side for index, side in zip(query, patch, strict=False)]
         if len(query) != 2 or not (0 <= place[0] < rows and 0 <= place[1] < columns):
             unit = "tokens" if patch == (1, 1) else "pixels"
@@ -79,6 +87,24 @@ def plot_heads(
                 f"column from 0 to {columns * patch[1] - 1}, in {unit}"
             )
     return draw_heads(maps[:, place[0], place[1]], (place[0], place[1]), title)
+
+
+def sequence_maps(
+    layer: AttentionLayer, images: Any, image_size: int | Sequence[int] | None
+) -> Float[np.ndarray, "heads one length one length"]:
+    """The attention of a layer of sequences among its tokens, as maps of one row.
+
+    Raises:
+        ValueError: Without sequences or their length.
+    """
+    if images is None and image_size is None:
+        raise ValueError(f"{layer!r} was given no images, but expected images or image_size")
+    length = None if image_size is None else per_axis(image_size, 1, "image_size")
+    weights, ((before, after),) = attention_maps(layer, length if images is None else images)
+    maps = np.asarray(weights, np.float64)
+    maps = maps.mean(axis=0) if layer.content is not None else maps
+    maps = maps[:, :, before : maps.shape[2] - after]
+    return maps[:, None, :, None, :]
 
 
 def draw_heads(
