@@ -131,8 +131,7 @@ def read_state_dict(file: Path) -> dict[str, Any]:
 
     from convattn.networks.weights.files import read_weights
 
-    found = read_weights(file)
-    arrays = {name: found[name] for name in found.arrays}
+    arrays = read_weights(file).tensors()
     floats = [array for array in arrays.values() if array.dtype.kind not in "iu"]
     if any(array.dtype.itemsize == WIDE for array in floats):
         jax.config.update("jax_enable_x64", True)

@@ -276,6 +276,7 @@ class Convert:
             "bias_name": found.bias_name,
             "layout": found.layout,
             "layout_told_by": found.told_by,
+            "parts": list(found.parts),
             "write": self.write,
             "output": str(target),
             "arrays": described(converted.arrays),
@@ -284,7 +285,9 @@ class Convert:
         }
         lines = [
             f"kernel {found.kernel_name or ''} {tuple(found.kernel.shape)}, stored as "
-            f"{found.layout} ({found.told_by}), bias {found.bias_name or 'none'} -> "
+            f"{found.layout} ({found.told_by}), "
+            + (f"computed from {' and '.join(found.parts)}, " if found.parts else "")
+            + f"bias {found.bias_name or 'none'} -> "
             f"{converted.heads} heads" + (" in two layers" if self.layers == 2 else ""),
             *array_lines(numbers["arrays"]),
             *(_comparison_line(comparison) for comparison in numbers["comparisons"]),

@@ -15,7 +15,7 @@ from flax import nnx
 from jax import Array
 
 from convattn.networks.weights.convolution_layout import arrange, from_layout
-from convattn.networks.weights.files import read_weights, refuse
+from convattn.networks.weights.files import WeightsFile, read_weights, refuse
 from convattn.nnx.architectures import ARCHITECTURES, MOBILE_STAGES
 from convattn.operators.arrays import as_array
 
@@ -58,9 +58,9 @@ def load_checkpoint(path: Path | str, architecture: str) -> Any:
             among them; `OSError` if it cannot be read.
     """
     known_architecture(architecture)
-    file = read_weights(path)
+    arrays = read_weights(path).tensors()
     try:
-        return from_state_dict({name: file[name] for name in file.arrays}, architecture)
+        return from_state_dict(arrays, architecture)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
 
@@ -73,8 +73,12 @@ def from_state_dict(arrays: Mapping[str, Any], architecture: str) -> Any:
     """
     names = TIMM_MOBILE if architecture == "timm/mobilenetv2_100" else {}
     make = known_architecture(architecture)
+    stored = WeightsFile("the state dict", {k: np.asarray(v) for k, v in arrays.items()}, {})
+    stored.require_computed()
     arrays = {
-        renamed(name, names): value for name, value in arrays.items() if not name.endswith(UNREAD)
+        renamed(name, names): value
+        for name, value in stored.arrays.items()
+        if not name.endswith(UNREAD)
     }
     heads = [f"{name}.weight" for name in CLASSIFIERS if f"{name}.weight" in arrays]
     classes = max([*np.shape(arrays[heads[0]])[:1], 1]) if heads else 1000

@@ -53,6 +53,7 @@ def bias_name(file: WeightsFile, kernel_name: str, channels: int) -> str | None:
             name = f"{head}{mark}bias{end}" if head else f"bias{end}"
         else:
             name = f"{plain}{mark}bias{end}"
+        file.require_no_part(name)
         if name in file.arrays:
             return name
     for name, array in file.arrays.items():
@@ -99,6 +100,7 @@ class ConvolutionWeights:
         kernel_name, bias_name: What the file calls them; empty for the one array of a `.npy` file,
             None for no bias.
         layout: The order of axes in the file; `told_by` says how it is known.
+        parts: The names of the parts that a re-parametrised kernel was computed from.
     """
 
     kernel: np.ndarray
@@ -107,6 +109,7 @@ class ConvolutionWeights:
     bias_name: str | None
     layout: str
     told_by: str
+    parts: tuple[str, ...] = ()
 
 
 def find_convolution(
@@ -157,7 +160,8 @@ def find_convolution(
             f"{file[name].shape} read as {order} has {kernel.shape[-1]} output channels; is the "
             f"layout {' or '.join(other for other in LAYOUTS if other != order)}?"
         )
-    return ConvolutionWeights(kernel, bias, name, beside, order, told_by)
+    parts = tuple(part for part, tensor in file.parts.items() if tensor == name)
+    return ConvolutionWeights(kernel, bias, name, beside, order, told_by, parts)
 
 
 def from_layout(kernel: np.ndarray, layout: str) -> np.ndarray:
@@ -184,6 +188,7 @@ def arrange(kernel: np.ndarray, layout: str) -> np.ndarray:
 
 def _kernel_name(file: WeightsFile, layer: str | None) -> str:
     if layer is None:
+        file.require_computed()
         kernels = [name for name, array in file.arrays.items() if array.ndim in (3, 4)]
         if len(file.arrays) == 1:
             kernels = list(file.arrays)
@@ -201,6 +206,8 @@ def _kernel_name(file: WeightsFile, layer: str | None) -> str:
         for kind in KERNEL_NAMES
         for end in ("", OUTPUT_MARK)
     ]
+    for name in (layer, *names):
+        file.require_no_part(name)
     found = [name for name in names if name in file.arrays]
     if len(found) > 1:
         raise WeightsRefused(

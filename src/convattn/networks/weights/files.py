@@ -6,13 +6,14 @@ pickle is to run the program in it, so it is refused with the way to convert it.
 
 import difflib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
 from convattn.files import read_file, shown
 from convattn.networks.weights.formats import WeightsRefused, read_npy, read_npz, read_safetensors
+from convattn.networks.weights.reparametrisation import computed
 
 MOST_LISTED, LONGEST_LISTED = 20, 100  # arrays, and characters of a name
 LONGEST_PROBLEM, LONGEST_LIST = 200, 3000  # characters in one message
@@ -29,14 +30,58 @@ class WeightsFile:
 
     Attributes:
         name: What messages call the file.
-        arrays: By their names; a `.npy` file holds one, under the empty name.
+        arrays: By their names; a `.npy` file holds one, under the empty name. What PyTorch has
+            re-parametrised is computed from its parts, which are not among them.
         metadata: The text that a safetensors file carries, or that `metadata` of an archive of this
             library holds.
+        parts: The tensor that each part of a re-parametrised one belongs to.
+        refused: Why a re-parametrised tensor cannot be computed, by its name.
     """
 
     name: str
     arrays: Mapping[str, np.ndarray]
     metadata: Mapping[str, str]
+    parts: Mapping[str, str] = field(init=False, repr=False)
+    refused: Mapping[str, str] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        for attribute, value in computed(self.arrays)._asdict().items():
+            object.__setattr__(self, attribute, value)
+
+    def require_no_part(self, name: str) -> None:
+        """Refuse a part of a re-parametrised tensor, and a tensor that cannot be computed.
+
+        Raises:
+            WeightsRefused: With the tensor that the part belongs to.
+        """
+        tensor = self.parts.get(name, name)
+        while tensor in self.parts:
+            tensor = self.parts[tensor]
+        if tensor in self.refused:
+            raise WeightsRefused(f"{self.name}: {self.refused[tensor]}")
+        if name in self.parts:
+            raise WeightsRefused(
+                f"{self.name}: {shown(name)} is a part of a re-parametrised tensor, but expected "
+                f"the tensor itself, {shown(tensor)}, which is computed from its parts"
+            )
+
+    def require_computed(self) -> None:
+        """Refuse a file with a re-parametrised tensor that cannot be computed.
+
+        Raises:
+            WeightsRefused: With the first such tensor.
+        """
+        for name in self.refused:
+            self.require_no_part(name)
+
+    def tensors(self) -> dict[str, np.ndarray]:
+        """All arrays by name, real and finite.
+
+        Raises:
+            WeightsRefused: For the first that is not, and as `require_computed` does.
+        """
+        self.require_computed()
+        return {name: self[name] for name in self.arrays}
 
     def __getitem__(self, name: str) -> np.ndarray:
         """The array of that name, real and finite.
@@ -45,6 +90,7 @@ class WeightsFile:
             WeightsRefused: With the names that are there and the closest one, and for what are no
                 finite real numbers in a format that JAX has.
         """
+        self.require_no_part(name)
         if name not in self.arrays:
             raise WeightsRefused(f"{self.name} has no array {shown(name)}; {self.listing(name)}")
         label = f"{self.name}: {name[:LONGEST_PROBLEM]}" if name else self.name

@@ -1,0 +1,180 @@
+"""Re-parametrised kernels of state dicts: the numbers are those that PyTorch 2.11 computes."""
+
+import numpy as np
+import pytest
+
+from convattn.networks.weights.convolution_layout import find_convolution
+from convattn.networks.weights.files import WeightsFile
+from convattn.networks.weights.formats import WeightsRefused
+from convattn.networks.weights.reparametrisation import computed
+from convattn.nnx.checkpoint import from_state_dict
+
+STORED = np.array([-3, 2, 0, -2, 3, 1, -1, -3, 2, 0, -2, 3], np.float32).reshape(3, 2, 1, 2)
+MASK = np.array([1, 1, 0, 1, 1, 0, 0, 1, 0, 0, 1, 1], np.float32).reshape(STORED.shape)
+U0, V0 = [0.674217, -0.323066, -0.664123], [-0.853332, 0.13273, 0.352714, -0.360277]
+U1 = [0.925524, 0.378689]
+V1 = [-0.64873, 0.101499, 0.483236, -0.280238, 0.101499, 0.496482]
+
+
+def array(*numbers: float, shape: tuple[int, ...] = (-1,)) -> np.ndarray:
+    return np.array(numbers, np.float32).reshape(shape)
+
+
+NORMS = [  # g, and the kernel of torch.nn.utils.weight_norm at dim 0, 1, 3 and None
+    (
+        array(6.184658, 13.416409, 18.553974, shape=(3, 1, 1, 1)),
+        [-4.5, 3, 0, -3, 9, 3, -3, -9, 9, 0, -9, 13.5],
+    ),
+    (
+        array(7.794229, 15.588457, shape=(1, 2, 1, 1)),
+        [-4.5, 3, 0, -6, 4.5, 1.5, -3, -9, 3, 0, -6, 9],
+    ),
+    (
+        array(7.794229, 15.588457, shape=(1, 1, 1, 2)),
+        [-4.5, 6, 0, -6, 4.5, 3, -1.5, -9, 3, 0, -3, 9],
+    ),
+    (array(11.022704, shape=()), [-4.5, 3, 0, -3, 4.5, 1.5, -1.5, -4.5, 3, 0, -3, 4.5]),
+]
+SPECTRAL = [  # u, v and one entry of the kernel, STORED / σ, of torch.nn.utils.spectral_norm
+    (array(*U0), array(*V0), 0.570402),
+    (array(*U1), array(*V1), 0.788428),
+    (
+        array(0.707239, -0.002022, -0.706972),
+        array(-0.657682, 0.262287, 0.262938, -0.65538),
+        0.557086,
+    ),
+]
+OLD = {
+    "g": "weight_g",
+    "v": "weight_v",
+    "orig": "weight_orig",
+    "u": "weight_u",
+    "mask": "weight_mask",
+}
+NEW = {
+    "g": "parametrizations.weight.original0",
+    "v": "parametrizations.weight.original1",
+    "orig": "parametrizations.weight.original",
+    "u": "parametrizations.weight.0._u",
+}
+
+
+def state(names: dict[str, str], **parts: np.ndarray) -> dict[str, np.ndarray]:
+    names = names | ({"v": "parametrizations.weight.0._v"} if names is NEW and "u" in parts else {})
+    return {f"net.{names[part]}": array for part, array in parts.items()}
+
+
+KERNELS = [
+    *((state(names, g=g, v=STORED), kernel) for names in (OLD, NEW) for g, kernel in NORMS),
+    *(
+        (state(names, orig=STORED, u=u, v=v), STORED.ravel() / 3 * entry)
+        for names in (OLD, NEW)
+        for u, v, entry in SPECTRAL
+    ),
+    (state(OLD, orig=STORED, mask=MASK), [-3, 2, 0, -2, 3, 0, 0, -3, 0, 0, -2, 3]),
+    (
+        {
+            "net.weight_g": array(17**0.5, 20**0.5, 17**0.5, shape=(3, 1, 1, 1)),
+            "net.weight_v_orig": STORED,
+            "net.weight_v_mask": MASK,
+        },
+        [-3, 2, 0, -2, 3.162278, 0, 0, -3.162278, 0, 0, -2.287087, 3.430631],
+    ),
+]
+
+
+@pytest.mark.parametrize(("stored", "kernel"), KERNELS)
+def test_a_kernel_is_computed_from_its_parts(stored, kernel):
+    file = WeightsFile("net", {**stored, "net.bias": np.ones(3, np.float32)}, {})
+    for layer in ("net", "net.weight", None):
+        result = find_convolution(file, layer)
+        expected = np.reshape(kernel, STORED.shape).transpose(2, 3, 1, 0)
+        np.testing.assert_allclose(result.kernel, expected, rtol=3e-6, atol=0)
+        assert result.kernel.dtype == np.float32
+        assert result.bias_name == "net.bias"
+        assert result.parts
+    for part in stored:
+        with pytest.raises(WeightsRefused, match=r"is a part of .*'net\.weight'"):
+            find_convolution(file, part, "oihw")
+
+
+WEIGHT, GAIN = STORED, np.ones((3, 1, 1, 1), np.float32)
+REFUSED = [
+    {"net.weight_g": np.ones((3, 2, 1, 1), np.float32), "net.weight_v": STORED},
+    {"net.weight_v": STORED},
+    {"net.weight_orig": STORED},
+    {"net.weight_orig": STORED, "net.weight_u": array(*U0), "net.weight": STORED},
+    {"net.weight_orig": STORED, "net.weight_mask": MASK, "net.weight": STORED},
+    {"net.weight_orig": STORED, "net.weight_u": array(*U0), "net.weight_v": array(*V1)},
+    {"net.weight_orig": STORED, "net.weight_mask": MASK[:2]},
+    {"net.parametrizations.weight.original": STORED},
+    {"net.parametrizations.weight.original": STORED, "net.parametrizations.weight.0.base": STORED},
+    {
+        "net.parametrizations.weight.original0": STORED,
+        "net.parametrizations.weight.original1": MASK,
+    },
+    {"net.weight": WEIGHT, "net.weight_u": array(*U0)},
+    {"net.weight": WEIGHT, "net.gain": GAIN},
+    {"net.weight": WEIGHT, "net.mask": MASK},
+    {"net.weight": WEIGHT, "net.lora_A.weight": STORED, "net.lora_B.weight": STORED},
+    {"net.base_layer.weight": WEIGHT, "net.lora_A.default.weight": STORED},
+]
+
+
+@pytest.mark.parametrize("stored", REFUSED)
+def test_parts_of_another_kind_are_refused_and_never_suggested(stored):
+    file = WeightsFile("net", stored, {"format": "pt"})
+    layers = (None, "net", *(name for name in stored if stored[name].ndim == 4))
+    for layer in layers:
+        if layer is None or not any(word in layer for word in ("gain", "lora", "mask")):
+            with pytest.raises(
+                WeightsRefused, match=r"re-parametrised|beside it|no layer"
+            ) as error:
+                find_convolution(file, layer, "oihw")
+            assert "did you mean 'net.weight_" not in str(error.value)
+    with pytest.raises(WeightsRefused, match=r"but expected"):
+        from_state_dict(stored, "torchvision/resnet18")
+
+
+def test_a_bias_that_cannot_be_computed_is_not_left_out():
+    stored = {"net.weight": WEIGHT, "net.parametrizations.bias.original": np.ones(3, np.float32)}
+    with pytest.raises(WeightsRefused, match=r"net\.bias is re-parametrised"):
+        find_convolution(WeightsFile("net", stored, {}), "net")
+
+
+def test_other_tensors_with_such_names_stay():
+    matrix = np.eye(3, dtype=np.float32)
+    names = (
+        "a.weight_q",
+        "a.weight_k",
+        "a.weight_v",
+        "a.bias_k",
+        "a.bias_v",
+        "pos_bias_u",
+        "pos_bias_v",
+    )
+    stored = dict.fromkeys(names, matrix)
+    stored |= {"conv.weight": STORED * MASK, "conv.mask": MASK, "proj_g": matrix, "proj_v": matrix}
+    assert computed(stored) == (stored, {}, {})
+
+
+def test_torch_computes_the_same():
+    torch = pytest.importorskip("torch")
+    pytest.importorskip("torch.nn.utils.prune")
+    utils, rng = torch.nn.utils, np.random.default_rng(0)
+    makers = [
+        *(lambda m, d=d: utils.weight_norm(m, dim=d) for d in (0, 1, None)),
+        *(lambda m, d=d: utils.parametrizations.weight_norm(m, dim=d) for d in (0, 2)),
+        *(lambda m, d=d: utils.spectral_norm(m, dim=d) for d in (0, 1)),
+        *(lambda m, d=d: utils.parametrizations.spectral_norm(m, dim=d) for d in (0, 1)),
+        lambda m: utils.prune.l1_unstructured(m, "weight", 20),
+    ]
+    image = torch.from_numpy(rng.normal(size=(1, 4, 5, 5)).astype(np.float32))
+    for make in makers:  # as many channels in as out: u alone does not tell the axis
+        module = make(torch.nn.Conv2d(4, 4, 3))
+        module(image)
+        module.eval()
+        module(image)
+        stored = {name: value.numpy() for name, value in module.state_dict().items()}
+        value = computed(stored).arrays["weight"]
+        np.testing.assert_allclose(value, module.weight.detach().numpy(), rtol=1e-5, atol=1e-6)
