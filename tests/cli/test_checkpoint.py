@@ -44,6 +44,7 @@ def test_a_checkpoint_becomes_a_file_and_stablehlo(file, convattn_command):
         f"{file} as {NAME}: kernels [out, in, K, K]; strides and paddings are small's; checked on "
         f"2 images of 32 x 33 pixels from {images}"
     )
+    assert "only names and shapes were checked" in done.out.splitlines()[1]
     assert "12 convolutions -> attention layers of 2 and 10 and 50 heads, leak 0.5" in done.out
     assert "each of 12 layers is within its derived bound" in done.out
     said = json.loads(figures.read_text())
@@ -56,6 +57,61 @@ def test_a_checkpoint_becomes_a_file_and_stablehlo(file, convattn_command):
     network = ca.load_network(folder / "net.attention.safetensors")
     for found in (network(seen), jax.export.deserialize(bytearray(other.read_bytes())).call(seen)):
         assert jnp.abs(found - expected).max() < 1e-5 * jnp.abs(expected).max()
+
+
+@pytest.mark.slow
+def test_the_logits_of_another_network_with_the_same_tensors_fail(file, convattn_command):
+    folder = file.parent
+    names = ("--network", file, "--architecture", NAME, "--images", folder / "images.npy")
+    arrays = {name: array.astype(np.float32) for name, array in state_dict(NAME).items()}
+    network = from_state_dict(arrays, NAME)
+    images = jnp.asarray(np.load(folder / "images.npy"), jnp.float32)
+    right = np.asarray(network(images))
+    # As timm's resnetblur18: the same tensors, and a mean over pixels more.
+    blurred = np.asarray(network((images + jnp.roll(images, 1, 1)) / 2))
+    for logits, code, line in (
+        (right, 0, "(at most"),
+        (blurred, 1, "ANOTHER NETWORK with the same"),
+    ):
+        np.save(folder / "logits.npy", logits)
+        options = ("--expected", folder / "logits.npy", "--json", folder / "net.json")
+        done = convattn_command("convert", *names, *options)
+        assert done.code == code, done.err
+        assert line in done.out
+        assert "only names and shapes were checked" not in done.out
+        figures = json.loads((folder / "net.json").read_text())
+        assert figures["expected"]["passed"] == figures["written"] == (code == 0)
+    difference = np.abs(right - blurred).max()
+    assert figures["expected"]["difference"] == pytest.approx(difference, rel=1e-3)
+    assert "FAILED: nothing written" in done.out
+
+
+@pytest.mark.parametrize(
+    ("logits", "message"),
+    [
+        (np.zeros((2, 2, 2)), "but expected one array of floats [images, classes]"),
+        (np.zeros((2, 5), np.int32), "but expected one array of floats [images, classes]"),
+        (np.zeros((3, 5)), "but expected 2 rows, one for each of --images"),
+        (np.full((2, 5), np.nan), "non-finite"),
+    ],
+)
+def test_other_logits_are_refused(file, convattn_command, logits, message):
+    folder = file.parent
+    np.save(folder / "logits.npy", logits)
+    names = ("--network", file, "--architecture", NAME, "--expected", folder / "logits.npy")
+    done = convattn_command("convert", *names, "--images", folder / "images.npy")
+    assert (done.code, message in done.err) == (2, True), done.err
+    done = convattn_command("convert", *names)
+    assert "--expected needs --images" in done.err
+
+
+def test_networks_with_the_same_tensors_are_named():
+    for library in ("torchvision", "timm"):
+        assert "resnetaa50 and resnetblur50" in command.unchecked(f"{library}/resnet50")
+        assert "resnetblur18" in command.unchecked(f"{library}/resnet18")
+    assert "names and shapes" in command.unchecked("torchvision/vgg11_bn")
+    with pytest.raises(ValueError, match=r"shape .2, 4., but expected .2, 5."):
+        command.compared(np.zeros((2, 5)), np.zeros((2, 4)))
 
 
 @pytest.mark.slow

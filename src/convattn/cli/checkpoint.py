@@ -12,6 +12,10 @@ from convattn.files import write_file
 
 SIDE = 224  # pixels of the noise that a network is checked on without images
 WIDE = 8  # bytes of a number in float64
+SAME_TENSORS = {  # other networks whose tensors have the same names and shapes
+    "resnet18": "timm's resnetblur18",
+    "resnet50": "timm's resnetaa50 and resnetblur50",
+}
 
 
 def convert_checkpoint(
@@ -19,6 +23,7 @@ def convert_checkpoint(
     architecture: str | None,
     output: Path | None,
     images: Path | None,
+    expected: Path | None,
     image_size: Sizes | None,
     stablehlo: Path | None,
     json: Path | None,
@@ -35,6 +40,8 @@ def convert_checkpoint(
         architecture: Its name in `ARCHITECTURES`.
         output: The file to write; FILE.attention.safetensors if ``None``.
         images: A .npy file of normalised images `[batch, height, width, 3]`; noise if ``None``.
+        expected: A .npy file of the logits `[batch, classes]` that the network has for them where
+            it comes from.
         image_size: Pixels of the noise.
         stablehlo: A file for the network as StableHLO, at the shape of the images.
         json: Where to write the numbers.
@@ -43,9 +50,9 @@ def convert_checkpoint(
 
     Returns:
         0, or 1 if a layer was further off than its bound, a logit than √ε times the largest, ε of
-        the dtype, or if an image changed its class, and then nothing is written. The bound is
-        derived for each layer from the folded network; √ε is no bound but what a wrong fold
-        exceeds.
+        the dtype, or if an image changed its class, and then nothing is written; the same for the
+        expected logits. The bound is derived for each layer from the folded network; √ε is no
+        bound but what a wrong fold, or another network, exceeds.
 
     Raises:
         UsageError: If a file cannot be read or written, or does not fit the architecture.
@@ -53,12 +60,14 @@ def convert_checkpoint(
     name = known_architecture(file, architecture)
     if images is not None and image_size is not None:
         raise UsageError("--image-size goes with noise; the images of --images have their own size")
+    if expected is not None and images is None:
+        raise UsageError("--expected needs --images FILE, the images that the logits are of")
     target = output or file.with_name(f"{file.stem}.attention.safetensors")
     if target.suffix != ".safetensors":
         raise UsageError(f"--output got {target}, but expected a name in .safetensors")
     require_outputs(
         {"--output": target, "--stablehlo": stablehlo, "--json": json},
-        {"--network": file, "--images": images},
+        {"--network": file, "--images": images, "--expected": expected},
     )
     from convattn.nnx.checkpoint import from_state_dict
     from convattn.nnx.network_file import export_network, model_bytes
@@ -74,10 +83,14 @@ def convert_checkpoint(
         print_lines(
             [
                 f"{file} as {name}: kernels [out, in, K, K]; strides and paddings are "
-                f"{name.partition('/')[0]}'s; {told(images, seen)}"
+                f"{name.partition('/')[0]}'s; {told(images, seen)}",
+                *([] if expected is not None else [unchecked(name)]),
             ]
         )
-        numbers, attention = converted(model, seen, exact=exact, leak=leak, head_dim=head_dim)
+        logits = None if expected is None else read_logits(expected, len(seen))
+        numbers, attention = converted(
+            model, seen, logits, exact=exact, leak=leak, head_dim=head_dim
+        )
         content = model_bytes(attention, name, numbers["classes"], exact=exact, head_dim=head_dim)
         wanted = stablehlo is not None and numbers["passed"]
         exported = export_network(attention, seen.shape, numbers["dtype"]) if wanted else None
@@ -170,6 +183,40 @@ def read_images(path: Path) -> Any:
     return images
 
 
+def read_logits(path: Path, images: int) -> Any:
+    """Logits from a file.
+
+    Raises:
+        ValueError: For anything but floats `[images, classes]`. `OSError` as above.
+    """
+    from convattn.networks.weights.files import read_weights
+
+    file = read_weights(path)
+    arrays = file.tensors()
+    logits = next(iter(arrays.values()), None)
+    if len(arrays) != 1 or logits is None or logits.ndim != 2 or logits.dtype.kind in "iu":
+        raise ValueError(
+            f"--expected got {path}, but expected one array of floats [images, classes], the "
+            f"logits of the images: {file.listing()}"
+        )
+    if len(logits) != images:
+        raise ValueError(
+            f"--expected got {path} of shape {logits.shape}, but expected {images} rows, one for "
+            "each of --images"
+        )
+    return logits
+
+
+def unchecked(architecture: str) -> str:
+    """What reading by names does not see."""
+    same = SAME_TENSORS.get(architecture.rpartition("/")[2])
+    return (
+        "only names and shapes were checked: another network with the same tensors"
+        + (f" ({same})" if same else "")
+        + " would read the same; --images FILE --expected LOGITS.npy compares with its own logits"
+    )
+
+
 def noise(image_size: Sizes, seed: int) -> Any:
     """One image of standard normal noise."""
     import numpy as np
@@ -188,8 +235,14 @@ def told(images: Path | None, seen: Any) -> str:
     return f"checked on {count} of {size} pixels from {images}"
 
 
-def converted(model: Any, images: Any, **options: Any) -> tuple[dict[str, Any], Any]:
-    """The numbers, and the model of attention layers."""
+def converted(
+    model: Any, images: Any, expected: Any = None, **options: Any
+) -> tuple[dict[str, Any], Any]:
+    """The numbers, and the model of attention layers.
+
+    Raises:
+        ValueError: For logits that are not finite, and expected ones of other classes.
+    """
     import jax
     import jax.numpy as jnp
     import numpy as np
@@ -213,6 +266,7 @@ def converted(model: Any, images: Any, **options: Any) -> tuple[dict[str, Any], 
             f"the weights overflow {seen.dtype.name} on these images: use others, or float64"
         )
     tolerance = float(jnp.finfo(seen.dtype).eps) ** 0.5 * largest
+    comparison = None if expected is None else compared(np.asarray(logits), expected)
     numbers = {
         "dtype": seen.dtype.name,
         "images": list(seen.shape),
@@ -224,11 +278,44 @@ def converted(model: Any, images: Any, **options: Any) -> tuple[dict[str, Any], 
         "same_class": same,
         "smallest_margin": float((ordered[:, -1] - ordered[:, -2]).min()),
         "tolerance": tolerance,
+        "expected": comparison,
         "passed": same
+        and (comparison is None or comparison["passed"])
         and difference <= tolerance
         and all(share(layer) <= 1 for layer in layers.values()),
     }
     return numbers, attention
+
+
+def compared(logits: Any, expected: Any) -> dict[str, Any]:
+    """The logits of the network as it was read against those that it should have.
+
+    The tolerance is √ε times the largest, ε of the coarser dtype.
+
+    Raises:
+        ValueError: For another number of classes.
+
+    >>> import numpy as np
+    >>> compared(np.array([[1.0, 2.0]]), np.array([[1.0, 2.5]]))["passed"]
+    False
+    """
+    import jax.numpy as jnp
+    import numpy as np
+
+    if logits.shape != expected.shape:
+        raise ValueError(
+            f"--expected has shape {expected.shape}, but expected {logits.shape}, [images, classes]"
+        )
+    difference = np.abs(logits.astype(np.float64) - expected.astype(np.float64)).max()
+    largest = np.abs(logits).max()
+    coarser = max(float(jnp.finfo(array.dtype).eps) for array in (logits, expected))
+    tolerance = coarser**0.5 * float(largest)
+    return {
+        "difference": float(difference),
+        "largest": float(largest),
+        "tolerance": tolerance,
+        "passed": bool(difference <= tolerance),
+    }
 
 
 def lines(numbers: dict[str, Any]) -> list[str]:
@@ -247,6 +334,18 @@ def lines(numbers: dict[str, Any]) -> list[str]:
         + ("the same classes" if numbers["same_class"] else "OTHER CLASSES")
         + f" (smallest margin {numbers['smallest_margin']:.3g})",
     ]
+    if numbers["expected"] is not None:
+        comparison = numbers["expected"]
+        found.append(
+            f"the network as it was read against --expected: largest difference "
+            f"{comparison['difference']:.3g} of {comparison['largest']:.3g} "
+            + (
+                f"(at most {comparison['tolerance']:.2g})"
+                if comparison["passed"]
+                else f"(MORE THAN {comparison['tolerance']:.2g}): ANOTHER NETWORK with the same "
+                "tensors, or other images"
+            )
+        )
     if worst is not None:
         most = share(bounded[worst])
         found.append(

@@ -31,9 +31,9 @@ WIDE = 8  # bytes of a 64-bit number
 OF_A_RUN = {"--network", "--output", "--leak", "--json", "--exact"}
 OF_A_CHECKPOINT = {
     *(*OF_A_RUN, "--architecture", "--images", "--image-size", "--stablehlo", "--no-exact"),
-    *("--head-dim", "--seed"),
+    *("--head-dim", "--seed", "--expected"),
 }
-OF_NO_KERNEL = {"--network", "--architecture", "--images", "--stablehlo"}
+OF_NO_KERNEL = {"--network", "--architecture", "--images", "--expected", "--stablehlo"}
 NOT_OF_TWO_LAYERS = {"--write", "--encoding", "--padding", "--head-dim"}
 OF_THE_WAY_BACK = {
     *("WEIGHTS", "--layer", "--output", "--layout", "--image-size", "--to-convolution"),
@@ -56,6 +56,8 @@ class Convert:
         architecture: Of that file, such as torchvision/resnet50 or timm/convnext_tiny.
         images: A .npy file of normalised images [batch, height, width, 3] to check it on; default:
             noise of --image-size, 224 pixels.
+        expected: A .npy file of the logits [batch, classes] that the network has for these images
+            where it comes from, as another network may have the same tensors.
         stablehlo: A file for the converted network as StableHLO at the shape of these images.
         layer: The layer, such as 'stem.conv', or the kernel's own name; its bias is found beside
             it.
@@ -92,6 +94,7 @@ class Convert:
     network: Annotated[Path | None, option("RUN_DIR|FILE")] = None
     architecture: Annotated[str | None, option("NAME")] = None
     images: Annotated[Path | None, option("FILE")] = None
+    expected: Annotated[Path | None, option("LOGITS.npy")] = None
     stablehlo: Annotated[Path | None, option("FILE")] = None
     layer: Annotated[str | None, option("NAME")] = None
     output: Annotated[Path | None, option("FILE", aliases=["-o"])] = None
@@ -210,6 +213,7 @@ class Convert:
             self.architecture,
             self.output,
             self.images,
+            self.expected,
             self.image_size,
             self.stablehlo,
             self.json,
