@@ -70,6 +70,9 @@ def _integer(text: str) -> int:
     return int(text)
 
 
+SCRIPT_FOLLOWS = "convert it with this script:\n\n"  # the end of a message before its lines
+
+
 def shown(value: object, most: int = 200) -> str:
     """What a message shows of something that a file holds: as Python writes it, cut if it is long.
 

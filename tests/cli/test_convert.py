@@ -344,3 +344,11 @@ def test_two_layers(weights, tmp_path, options):
 def test_what_does_not_go_with_two_layers(weights, capsys, option):
     assert main(["convert", str(weights), "--layers", "2", *option]) == 2
     assert f"{option[0]} does not go with --layers 2" in capsys.readouterr().err
+
+
+def test_the_script_that_converts_a_pickle_keeps_its_lines(tmp_path, convattn_command):
+    path = tmp_path / "net.pth"
+    path.write_bytes(b"\x80\x02ctorch._utils\n_rebuild_tensor_v2\n.")
+    done = convattn_command("convert", path)
+    assert done.code == 2
+    assert "this script:\n\nimport torch\nfrom safetensors.torch import save_file\n" in done.err

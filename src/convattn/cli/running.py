@@ -26,6 +26,7 @@ import tyro
 
 from convattn.cli.interruption import INTERRUPTED, loading_can_be_interrupted
 from convattn.extras import missing
+from convattn.files import SCRIPT_FOLLOWS
 
 SUCCESS, FAILED, WRONG_USE, DEFECT = 0, 1, 2, 70
 LEAST_COLUMNS = 40  # in fewer, the layout of the help texts never ends
@@ -153,9 +154,14 @@ def guarded(command: str, body: Callable[[], int]) -> int:
 
 
 def say(command: str, text: str) -> None:
-    """A line on standard error, whatever names it holds; where it cannot be written, nothing."""
+    """A line on standard error, whatever names it holds; where it cannot be written, nothing.
+
+    The lines of a script that a message ends with stay lines.
+    """
+    sentence, follows, script = text.partition(SCRIPT_FOLLOWS)
+    message = printable(sentence) + follows + "\n".join(map(printable, script.split("\n")))
     try:
-        print(f"{command}: {printable(text)}", file=sys.stderr, flush=True)
+        print(f"{command}: {message}", file=sys.stderr, flush=True)
     except OSError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
 

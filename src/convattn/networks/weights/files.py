@@ -13,15 +13,12 @@ import numpy as np
 
 from convattn.files import read_file, shown
 from convattn.networks.weights.formats import WeightsRefused, read_npy, read_npz, read_safetensors
+from convattn.networks.weights.pickles import refused_pickle
 from convattn.networks.weights.reparametrisation import computed
 
 MOST_LISTED, LONGEST_LISTED = 20, 100  # arrays, and characters of a name
 LONGEST_PROBLEM, LONGEST_LIST = 200, 3000  # characters in one message
 LARGEST_ITEM = 8  # bytes; NumPy's longdouble has more, and JAX has none
-PICKLE_REMEDY = (
-    "convert it where it is trusted, e.g. with safetensors.torch.save_file(torch.load(FILE, "
-    "weights_only=True), 'weights.safetensors')"
-)
 
 
 @dataclass(frozen=True)
@@ -144,7 +141,7 @@ def parse_weights(content: bytes, name: str) -> WeightsFile:
     if content[:6] == b"\x93NUMPY":
         arrays = {"": read_npy(content, name)}
     elif content[:4] in (b"PK\x03\x04", b"PK\x05\x06"):
-        arrays, metadata = read_npz(content, name, PICKLE_REMEDY)
+        arrays, metadata = read_npz(content, name)
     elif content[8:9] == b"{":
         arrays, metadata = read_safetensors(content, name)
     else:
@@ -156,7 +153,7 @@ def _unknown(content: bytes, name: str) -> str:
     if not content:
         return f"{name} is empty; was the download or the copy interrupted?"
     if content[:1] == b"\x80" or content[:2] in (b"(l", b"(d", b"ci"):
-        return f"{name} is a pickle, and reading one runs the program in it; {PICKLE_REMEDY}"
+        return refused_pickle(content, name)
     if content[:4] == b"\x89HDF":
         return f"{name} is an HDF5 file, which is not read here; save its arrays with numpy.savez"
     if content[:7] == b"version":

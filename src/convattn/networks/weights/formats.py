@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from convattn.files import most_unpacked, parse_json, shown
+from convattn.networks.weights.pickles import refused_archive
 
 
 class WeightsRefused(ValueError):
@@ -74,18 +75,14 @@ def read_npy(content: bytes, name: str) -> np.ndarray:
         ) from error
 
 
-def read_npz(
-    content: bytes, name: str, pickle_remedy: str
-) -> tuple[dict[str, np.ndarray], dict[str, str]]:
+def read_npz(content: bytes, name: str) -> tuple[dict[str, np.ndarray], dict[str, str]]:
     """The arrays of a `.npz` archive, and the text under `metadata` if this library wrote it.
 
     NumPy has no bfloat16: where the metadata says so, a 16-bit integer array holds the bits.
 
-    Args:
-        pickle_remedy: What to do about a PyTorch checkpoint, which is a ZIP archive too.
-
     Raises:
-        WeightsRefused: As described above.
+        WeightsRefused: As described above; for a PyTorch checkpoint, which is a ZIP archive too,
+            with the script that converts it.
     """
     try:
         archive = zipfile.ZipFile(io.BytesIO(content))
@@ -95,11 +92,8 @@ def read_npz(
             "numpy.savez writes it; was the download or the copy interrupted?"
         ) from error
     members = archive.namelist()
-    if any(member.endswith(".pkl") for member in members):
-        raise WeightsRefused(
-            f"{name} is a PyTorch checkpoint, which holds a pickle, and reading one runs the "
-            f"program in it; {pickle_remedy}"
-        )
+    if pickled := refused_archive(archive, len(content), name):
+        raise WeightsRefused(pickled)
     twice = [member for member, count in Counter(members).items() if count > 1]
     if twice:
         raise WeightsRefused(
@@ -141,7 +135,7 @@ def write_npz(arrays: dict[str, np.ndarray], metadata: dict[str, str]) -> bytes:
     """The content of a `.npz` archive that `read_npz` reads back, bfloat16 included.
 
     >>> content = write_npz({"a": np.ones(2)}, {"made by": "hand"})
-    >>> read_npz(content, "file", "")[1]
+    >>> read_npz(content, "file")[1]
     {'made by': 'hand'}
     """
     if METADATA in arrays:
