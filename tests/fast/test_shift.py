@@ -21,6 +21,7 @@ from convattn.encodings.scalar import ScalarEncoding
 from convattn.fast import AttentionOptions
 from convattn.fast.application import apply_attention
 from convattn.fast.dense import softmax_weights
+from convattn.fast.shift import back_end
 from convattn.fast.shift.back_end import offset_encoding, refusal, work
 from convattn.fast.shift.mixed_heads import border_queries, interior
 from convattn.fast.shift.shifted_products import as_convolution, as_product, shifted_products
@@ -243,6 +244,31 @@ def test_the_bounds_are_tight_enough_to_see_a_wrong_leak() -> None:
     )
     with pytest.raises(AssertionError, match="expected within"):
         assert_within(got, wanted, bound)
+
+
+@pytest.mark.parametrize("way", ["taps", "heads", "apart"])
+@pytest.mark.parametrize("narrow", ["bfloat16", "float16"])
+def test_at_the_highest_precision_narrow_tokens_are_as_good_as_wide_ones(
+    monkeypatch: pytest.MonkeyPatch, way: str, narrow: str
+) -> None:
+    """Bit by bit, in the box and at the border: the tokens are widened before anything else."""
+    monkeypatch.setattr(back_end, "cheapest_way", lambda *_: way)
+    layer = make_layer(ENCODINGS["leak"], "both", ((0, 0), (0, 0)))
+    layer = jax.tree.map(lambda part: part.astype("float32"), layer)
+    tokens, grid = random(12, 2, 5, 6, FEATURES, dtype=narrow), TokenGrid((5, 6), layer.ring)
+    result = back_end.attend(layer, grid, tokens, AttentionOptions())
+    expected = back_end.attend(layer, grid, tokens.astype("float32"), AttentionOptions())
+    assert result.dtype == np.float32
+    assert_equal(result, expected)
+
+
+@pytest.mark.parametrize("narrow", ["bfloat16", "float16"])
+def test_the_sum_over_all_tokens_is_taken_in_float32(narrow: str) -> None:
+    """2^11 + 1 is no number of either dtype."""
+    ones = jnp.ones((1, 3, 683, 1, 2), narrow)
+    total = back_end.sum_of_tokens(ones, 2, np.dtype("float32"))
+    assert total.dtype == np.float32
+    assert_equal(total, np.full((1, 1, 2), 3 * 683))
 
 
 ONE_HOT = [

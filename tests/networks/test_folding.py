@@ -4,6 +4,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from comparison import assert_within
 from networks.small import small_images, small_model
 
 from convattn.lab.models.resnet_network import fold, normalized_convolutions
@@ -27,6 +28,28 @@ def test_each_number_is_rounded_once() -> None:
     assert (np.abs(found.kernel - kernel) <= ROUNDOFF * np.abs(kernel)).all()
     assert (np.abs(found.bias - bias) <= ROUNDOFF * found.magnitude).all()
     assert found.kernel.dtype == found.bias.dtype == np.float32
+
+
+def test_of_many_channels_none_is_rounded_twice() -> None:
+    """Two roundings in float32 pass the bound where both go one way and the number is near 2^n.
+
+    Statistics in float64; float64 itself is 2⁻²⁷ of the bound.
+    """
+    rng = np.random.default_rng(0)
+    mean, shift = rng.uniform([[-3.0], [0.3]], [[-0.3], [3]], (2, 512))
+    variance, scale = rng.uniform(0.3, 3, (2, 512))
+    kernel = rng.uniform(1, 2, (1, 1, 1, 512)).astype(np.float32)
+    factor = scale / np.sqrt(variance + 1e-3)
+    result = fold_batch_norm(kernel, mean, variance, scale, shift, 1e-3)
+    assert_within(result.kernel, kernel * factor, ROUNDOFF * np.abs(kernel * factor))
+    assert_within(result.bias, shift - mean * factor, ROUNDOFF * result.magnitude)
+
+
+def test_in_float64_there_are_six_roundings() -> None:
+    """γ_6 = 6u/(1 - 6u): sum, root, quotient, product, and for the bias two more."""
+    unit = Fraction(1, 2**53)
+    exact = 6 * unit / (1 - 6 * unit)
+    assert exact <= Fraction(folding_error(np.float64)) <= exact * (1 + 2 * unit)
 
 
 def test_in_float64_a_few_roundings_are_left() -> None:

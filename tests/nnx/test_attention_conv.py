@@ -1,5 +1,6 @@
 """`AttentionConv` against `nnx.Conv`: the same arguments, the same call, the same result."""
 
+import re
 from pathlib import Path
 
 import jax
@@ -167,14 +168,43 @@ class Frozen(nnx.Param):
 
 def test_the_kind_of_a_parameter_is_kept():
     conv = nnx.Conv(2, 3, (3,), rngs=nnx.Rngs(0))
-    conv.kernel = Frozen(conv.kernel[...])
-    layer = AttentionConv.from_conv(conv)
-    assert (type(layer.output), type(layer.bias)) == (Frozen, nnx.Param)
+    assert isinstance(conv.bias, nnx.Param)
+    kernel, bias = conv.kernel[...], conv.bias[...]
+    for kinds in [(Frozen, nnx.Param), (nnx.Param, Frozen)]:
+        conv.kernel, conv.bias = kinds[0](kernel), kinds[1](bias)
+        layer = AttentionConv.from_conv(conv, head_dim=1)
+        assert (type(layer.output), type(layer.bias)) == kinds
+        assert type(layer.value) is kinds[0]
 
 
 def test_of_a_layer_in_bfloat16_the_result_is_in_it():
     conv = nnx.Conv(2, 3, (3, 3), dtype=jnp.bfloat16, rngs=nnx.Rngs(0))
     assert AttentionConv.from_conv(conv)(jnp.ones((1, 4, 4, 2))).dtype == jnp.bfloat16
+
+
+@pytest.mark.parametrize(
+    ("inputs", "parameters", "expected"),
+    [("float32", "bfloat16", 257), ("bfloat16", "float32", 257), ("bfloat16", "bfloat16", 256)],
+)
+def test_without_a_dtype_it_computes_in_what_inputs_and_parameters_promote_to(
+    inputs, parameters, expected
+):
+    """256 + 1 is no number of bfloat16, whose nearest even one is 256."""
+    layer = AttentionConv.from_kernel(
+        jnp.ones((1, 1, 1), parameters), jnp.ones(1, parameters), exact=False
+    )
+    result = layer(jnp.full((1, 4, 1), 256, inputs))
+    assert result.dtype == jnp.promote_types(inputs, parameters)
+    assert_equal(result, np.full((1, 4, 1), expected))
+
+
+@pytest.mark.parametrize("groups", [1, 2])
+def test_the_precision_is_taken_over_there_and_back(groups):
+    conv = nnx.Conv(2, 2, (3,), precision="high", feature_group_count=groups, rngs=nnx.Rngs(0))
+    layer = AttentionConv.from_conv(conv, backend="dense")
+    assert layer.precision == layer.to_conv().conv.precision == "high"
+    program = str(jax.make_jaxpr(layer)(jnp.ones((1, 4, 2))))
+    assert set(re.findall(r"Precision\.\w+", program)) == {"Precision.HIGH"}
 
 
 class Custom(nnx.Conv):
