@@ -7,6 +7,7 @@ import pytest
 from bounds.rounding_formula import INFLATION, RELATIVE
 from roundings import gamma
 
+from convattn.bounds import tail_energy
 from convattn.bounds.tail_energy import nearly_diagonal, require_range, tail_energy_bounds
 
 UNIT = 2.0**-53
@@ -31,6 +32,16 @@ def test_the_rounding_where_the_computed_vectors_are_unit_vectors():
     least = [(value - rest * INFLATION) / (1 + eta) for value in (16.0, 32.0, 150.0)]
     tails = np.array([sum(least), sum(least[:2]), least[0], 0.0]) * (1 - gamma(3 + 6, UNIT))
     assert np.abs(tail_energy_bounds(rows, counts) - tails).max() <= 4 * UNIT * tails[0]
+
+
+def test_far_from_diagonal_the_rest_is_inflated(monkeypatch):
+    """D = (1, 4), r = 1/2 and η = 1/4: what cannot be seen where r is a few roundings."""
+    parts = np.array([1.0, 4.0]), 0.5, 0.25
+    monkeypatch.setattr(tail_energy, "nearly_diagonal", lambda *_: parts)
+    low, high = ((value - 0.5 * INFLATION) / 1.25 for value in (1.0, 4.0))
+    tails = np.array([low + high, low, 0.0]) * (1 - gamma(2 + 6, UNIT))
+    bounds = tail_energy_bounds(np.eye(2), np.array([1, 1]))
+    assert np.abs(bounds - tails).max() <= 4 * UNIT * tails[0]
 
 
 @pytest.mark.parametrize("size", [2.0**-151, 2.0**151])
