@@ -67,19 +67,36 @@ class VisionTransformer:
     table: np.ndarray | None
     blocks: tuple[Block, ...]
 
+    @property
+    def is_rotary(self) -> bool:
+        """Whether its queries and keys are turned, as far as its tensors tell.
 
-def read_transformer(file: WeightsFile, heads: int | None = None) -> VisionTransformer:
+        So it is without positions and tables (timm's ViTs with rotary positions, DINOv3); and with
+        positions, if its layer scale or its biases have the names of timm's EVA, but no table as in
+        BEiT. The angles stand in no tensor.
+        """
+        block = self.blocks[0]
+        if self.table is not None or "table" in block:
+            return False
+        return self.positions is None or self.is_eva
+
+(
+    file: WeightsFile, heads: int | None = None, epsilon: float | None = None
+) -> VisionTransformer:
     """The network of a state dict.
 
     Args:
         file: Its tensors by name, as timm or Hugging Face call them, also below `vit.`, `deit.`,
             `beit.` or another name.
         heads: Of every block; None takes those of the tables, or width / 64.
+        epsilon: Of LayerNorm; None takes that of the library's ViT.
 
     Raises:
-        ValueError: With every tensor that is missing, unexpected or of another shape; for heads
+        ValueError: For an ε that is not positive. With every tensor that is missing, unexpected or of another shape; for heads
             that do not divide the width of attention; and for what is no such network.
     """
+    if epsilon is not None and not 0 < epsilon < 1:
+        raise ValueError(f"norm_epsilon={epsilon}, but expected a number in (0, 1), such as 1e-6")
     naming, root = find_naming(file)
     wanted, places = _wanted(file, naming, root)
     _require(file, naming, root, wanted)
@@ -100,7 +117,7 @@ def read_transformer(file: WeightsFile, heads: int | None = None) -> VisionTrans
         naming.name,
         number,
         heads is None and not tables,
-        naming.epsilon,
+        naming.epsilon if epsilon is None else epsilon,
         stem["patch.weight"],
         stem["patch.bias"],
         np.concatenate([np.zeros((0, width)), *others]),

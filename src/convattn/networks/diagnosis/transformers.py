@@ -9,7 +9,8 @@ bias, `relative_bias`. Computed in float64; GELU is the exact one.
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
@@ -71,9 +72,14 @@ def _require_room(model: VisionTransformer, tokens: int) -> None:
 
 
 def attention_layers(
-    model: VisionTransformer, images: Float[np.ndarray, "images height width channels"]
+    model: VisionTransformer,
+    images: Float[np.ndarray, "images height width channels"],
+    rotary_of: Callable[[int, tuple[int, int]], Any] | None = None,
 ) -> Iterator[LayerAttention]:
     """Each layer of the network on normalised images.
+
+    Args:
+        rotary_of: From the width of a head and the grid, a `convattn.initialization.Rotary`.
 
     Raises:
         ValueError: For images of another size, of other channels, or with the channels first.
@@ -93,6 +99,16 @@ def attention_layers(
     tokens = linear(squares, patches, "patch")
     if model.positions is not None and len(model.positions) == tokens.shape[1]:
         tokens = tokens + model.positions
+    rotary = None
+    if rotary_of is not None:
+        width = len(model.blocks[0]["query.weight"]) // model.heads
+        turns = rotary_of(width, grid)
+        if 2 * len(turns.turns) != width:
+            raise ValueError(
+                f"rotary turns {len(turns.turns)} pairs, but expected {width / 2:g}, as the heads "
+                f"have {width} features; give the number of heads, or other frequencies"
+            )
+        rotary = turns.tokens(grid), turns.coordinates
     others = np.broadcast_to(model.prefix, (count, *model.prefix.shape))
     tokens = np.concatenate([others, tokens], axis=1)
     if (
@@ -106,7 +122,9 @@ def attention_layers(
         bias = sum((relative_bias(each, grid, others.shape[1]) for each in tables), np.zeros(()))
         several = [tokens, tokens.mean(axis=0, keepdims=True)][: 1 + (count > 1)]
         found = [
-            block_attention(block, normalised(x, block, "norm1", model.epsilon), model.heads, bias)
+            block_attention(
+                block, normalised(x, block, "norm1", model.epsilon), model.heads, bias, rotary
+            )
             for x in several
         ]
         seen, maps = found[0], head_maps(block, model.heads)
@@ -119,11 +137,31 @@ def block_attention(
     normal: Float[np.ndarray, "images tokens width"],
     heads: int,
     bias: Float[np.ndarray, "*heads_tokens_tokens"],
+    rotary: tuple[np.ndarray, np.ndarray] | None = None,
 ) -> Float[np.ndarray, "images heads tokens tokens"]:
-    """The attention of a block to normalised tokens."""
+    """The attention of a block to normalised tokens.
+
+    Args:
+        rotary: e^(iθ) `[tokens of the grid, pairs]`, by which the last queries and keys are turned,
+            and the coordinates `[2, pairs]` of the real and imaginary parts.
+    """
     query, key = (by_head(linear(normal, block, part), heads) for part in ("query", "key"))
+    if rotary is not None:
+        query, key = (turned(part, *rotary) for part in (query, key))
     scores = query @ key.swapaxes(-1, -2) / math.sqrt(query.shape[-1])
     return softmax(scores + bias, axis=-1)
+
+
+def turned(
+    features: Float[np.ndarray, "images heads tokens part"], turns: np.ndarray, pairs: np.ndarray
+) -> Float[np.ndarray, "images heads tokens part"]:
+    """Features with those of the last tokens, of the grid, turned pair by pair."""
+    grid = features[..., -len(turns) :, :]
+    pair = (grid[..., pairs[0]] + 1j * grid[..., pairs[1]]) * turns
+    result = features.copy()
+    result[..., -len(turns) :, pairs[0]] = pair.real
+    result[..., -len(turns) :, pairs[1]] = pair.imag
+    return result
 
 
 def block_output(
