@@ -183,18 +183,22 @@ def test_of_a_layer_in_bfloat16_the_result_is_in_it():
 
 
 @pytest.mark.parametrize(
-    ("inputs", "parameters", "expected"),
-    [("float32", "bfloat16", 257), ("bfloat16", "float32", 257), ("bfloat16", "bfloat16", 256)],
+    ("inputs", "kernel", "bias", "expected"),
+    [
+        ("float32", "bfloat16", "bfloat16", 257),
+        ("bfloat16", "float32", "float32", 257),
+        ("bfloat16", "bfloat16", "float32", 257),
+        ("bfloat16", "bfloat16", "bfloat16", 256),
+    ],
 )
 def test_without_a_dtype_it_computes_in_what_inputs_and_parameters_promote_to(
-    inputs, parameters, expected
+    inputs, kernel, bias, expected
 ):
     """256 + 1 is no number of bfloat16, whose nearest even one is 256."""
-    layer = AttentionConv.from_kernel(
-        jnp.ones((1, 1, 1), parameters), jnp.ones(1, parameters), exact=False
-    )
+    layer = AttentionConv.from_kernel(jnp.ones((1, 1, 1), kernel), jnp.ones(1), exact=False)
+    layer.bias = nnx.Param(jnp.ones(1, bias))
     result = layer(jnp.full((1, 4, 1), 256, inputs))
-    assert result.dtype == jnp.promote_types(inputs, parameters)
+    assert result.dtype == jnp.result_type(inputs, kernel, bias)
     assert_equal(result, np.full((1, 4, 1), expected))
 
 
