@@ -12,14 +12,13 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 import pytest
-import uvicorn
 from networks.diagnosis.small_transformers import timm_dict
 
 import convattn as ca
 from convattn.networks.weights.formats import write_safetensors
 from convattn.page.explorer.model import ExploredModel
 from convattn.page.explorer.opening import open_source
-from convattn.page.explorer.run import Server, listening
+from convattn.page.explorer.run import Server, configured, listening
 from convattn.page.explorer.server import explorer
 
 TOKEN = "the-token"
@@ -59,8 +58,7 @@ class Served:
     def __init__(self, model: ExploredModel) -> None:
         held = listening()
         self.port = held.getsockname()[1]
-        options: dict[str, Any] = {"log_level": "error", "lifespan": "off", "ws": "none"}
-        self.server = Server(uvicorn.Config(explorer(model, TOKEN, self.port), **options))
+        self.server = Server(configured(explorer(model, TOKEN, self.port)))
         threading.Thread(target=self.server.run, args=([held],), daemon=True).start()
         while not self.server.started:
             time.sleep(0.005)

@@ -1,4 +1,4 @@
-"""Networks of Flax that `convattn convert --network` has written."""
+"""Networks of Flax that `convattn convert --network FILE` has written."""
 
 from collections.abc import Callable
 from functools import cache

@@ -11,7 +11,9 @@ from collections.abc import Callable, Iterator
 
 import h11
 import uvicorn
+from starlette.types import ASGIApp
 
+from convattn.page.explorer.connections import BoundedConnection, bounds, without_traceback
 from convattn.page.explorer.model import ExploredModel
 from convattn.page.explorer.server import explorer
 
@@ -29,6 +31,7 @@ class Server(uvicorn.Server):
         super().__init__(config)
         for name in ("uvicorn.error", "asyncio"):
             logging.getLogger(name).addFilter(not_of_the_protocol)
+        logging.getLogger("asyncio").addFilter(without_traceback)
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -79,6 +82,23 @@ def listening(port: int = 0) -> socket.socket:
     return found
 
 
+def configured(application: ASGIApp) -> uvicorn.Config:
+    """How an application is served: bounded, and with errors alone in the log."""
+    return uvicorn.Config(
+        application,
+        log_level="error",
+        access_log=False,
+        lifespan="off",
+        ws="none",
+        loop="asyncio",
+        http=BoundedConnection,
+        backlog=bounds()[1],
+        proxy_headers=False,
+        server_header=False,
+        timeout_graceful_shutdown=1,
+    )
+
+
 def serve(model: ExploredModel, held: socket.socket, ready: Callable[[str], None]) -> int | None:
     """Serve a model until a signal; heads are measured meanwhile.
 
@@ -90,19 +110,7 @@ def serve(model: ExploredModel, held: socket.socket, ready: Callable[[str], None
         The number of the signal.
     """
     token, port = secrets.token_urlsafe(24), held.getsockname()[1]
-    config = uvicorn.Config(
-        explorer(model, token, port),
-        log_level="error",
-        access_log=False,
-        lifespan="off",
-        ws="none",
-        loop="asyncio",
-        http="h11",
-        proxy_headers=False,
-        server_header=False,
-        timeout_graceful_shutdown=1,
-    )
-    server, stop = Server(config), threading.Event()
+    server, stop = Server(configured(explorer(model, token, port))), threading.Event()
     measuring = threading.Thread(target=model.measure, args=(stop,), daemon=True)
 
     def announce() -> None:

@@ -182,8 +182,9 @@ def explorer(model: ExploredModel, token: str, port: int) -> ASGIApp:
         if size is None:
             raise NotThere(f"{model.source.name} takes no images: it holds attention alone")
         if held > MOST_WAITING:
-            with contextlib.suppress(ClientDisconnect):
-                await arrived(request, keep=False)
+            with contextlib.suppress(ClientDisconnect, TimeoutError):
+                async with asyncio.timeout(LONGEST_SENDING):
+                    await arrived(request, keep=False)
             told = f"{held} pictures are being read already; send this one again in a few seconds"
             return _refused(told, 503)
         label = unquote(request.headers.get("x-file-name", "")).strip() or "a picture"
