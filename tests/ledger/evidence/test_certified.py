@@ -214,6 +214,51 @@ def two_keys():
     yield "S.saturation-bias", bias_variation_certificate("S.saturation", "Small.", 40, 2)
 
 
+def resealed(name, change):
+    """A committed certificate with its body changed in place."""
+    value = json.loads(committed(name))
+    change(value["body"])
+    value["digests"]["body"] = hashlib.sha256(canonical(value["body"]).encode()).hexdigest()
+    return f"{canonical(value)}\n".encode()
+
+
+def wider_ring(body):
+    body["ring"] = [[low + 1, high + 1] for low, high in body["ring"]]
+
+
+def wider_margins(body):
+    body["margin"] = [[low + 1, high + 1] for low, high in body["margin"]]
+
+
+def spare_block(body):
+    body["blocks"] += 1
+    body["first"]["maps"] = [[*row, "0"] for row in body["first"]["maps"]]
+
+
+@pytest.mark.parametrize(
+    ("folder", "name", "change"),
+    [
+        ("cordonnier2020", "C20.padding-K3-P1.json", wider_ring),
+        ("sharpened", "S.pad-K4-P1-d2.json", wider_ring),
+        ("sharpened", "S.depth-K3x3-P1-limit.json", wider_margins),
+        ("sharpened", "S.depth-K3x3-P1-exact.json", spare_block),
+    ],
+)
+def test_more_zeros_or_channels_than_a_claim_says_certify_nothing(
+    run, run_in, folder, name, change
+):
+    """C20.padding says (K - 1)/2 zeros on each side; more of them are true, and say less."""
+    claim = name.split("-")[0].split(".")[1]
+    row, _ = load_claim(proofs_directory() / folder / f"{claim}.py")
+    pieces = [piece for piece in row.evidence if piece.level is Level.CERTIFIED]
+    files = {path.name: path.read_bytes() for path in certificates_directory().glob("*.json")}
+    files[name] = resealed(name, change)
+    assert judge(files[name]).accepted
+    with pytest.raises(EvidenceFailed, match=r"none of the \d certificates has"):
+        [piece.check(run_in(**files)) for piece in pieces]
+    assert all("accepted" in piece.check(run) for piece in pieces)
+
+
 @pytest.mark.parametrize(
     ("claim", "made"),
     [("depth", limits_alone), ("kernel", nonnegative_kernels), ("saturation", two_keys)],
@@ -266,6 +311,9 @@ def changed(certificate):
             for layer in ("first", "second"):
                 part = {**body[layer], "targets": [*body[layer]["targets"], None]}
                 yield {**certificate, "body": {**body, layer: part}}
+        elif field == "ring" and kind == "two_layers":
+            for ring in weaker(body["first"]["ring"]):
+                yield {**certificate, "body": {**body, "first": {**body["first"], "ring": ring}}}
         elif field == "limit" and kind == "kernel_heads":
             yield {**certificate, "body": {**body, "limit": {"either": []}}}
         elif field in body and body[field] != "every" and kind != "identity":

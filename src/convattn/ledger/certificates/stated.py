@@ -18,7 +18,7 @@ from convattn.ledger.certificates.canonical import canonical, digest
 TABLE = Path(__file__).with_name("stated.json")
 # For each kind the fields that only prove it: another proof of the same statement does as well.
 WITNESSES: dict[str, frozenset[str]] = {
-    "equality": frozenset({"attention", "values", "pattern", "offsets", "ring"}),
+    "equality": frozenset({"attention", "values", "pattern", "offsets"}),
     "lower_bound": frozenset({"rows", "columns", "determinant", "kernel"}),
     "head_dimension": frozenset({"rows", "columns", "determinant", "kernel"}),
     "kernel_heads": frozenset(
@@ -26,7 +26,7 @@ WITNESSES: dict[str, frozenset[str]] = {
     ),
     "approximation": frozenset({"attention", "values", "thresholds"}),
     "narrow_heads": frozenset({"heads"}),
-    "two_layers": frozenset({"first", "second", "blocks", "margin"}),
+    "two_layers": frozenset({"first", "second"}),
     "exponentials": frozenset({"places"}),
     "total_variation": frozenset({"power", "terms", "squares"}),
     "saturation": frozenset({"e_lower", "e_upper"}),
@@ -41,7 +41,8 @@ def stated(certificate: Mapping[str, Any]) -> dict[str, Any]:
     """The kind, and the fields of the body that are the statement.
 
     Heads that only stand in a list are counted; whether a limit takes fewer is a word; an identity
-    is named by the digest of its body, as its tensors and definitions are the statement.
+    is named by the digest of its body, as its tensors and definitions are the statement. A ring is
+    part of the statement: with a wider one the layer needs more zero tokens.
 
     >>> body = {"alpha": 46, "exponent": -149, "conclusion": "survives", "e_lower": "27/10"}
     >>> sorted(stated({"kind": "saturation", "body": body}))
@@ -52,6 +53,7 @@ def stated(certificate: Mapping[str, Any]) -> dict[str, Any]:
     result = {"kind": kind, **{key: body[key] for key in body if key not in witnesses}}
     if kind == "two_layers":
         result["heads"] = [len(body[layer]["targets"]) for layer in ("first", "second")]
+        result["ring"] = body["first"]["ring"]
     if kind == "kernel_heads" and "limit" in body:
         result["limit"] = sorted(body["limit"])
     if kind == "identity":
