@@ -105,6 +105,14 @@ def test_other_logits_are_refused(file, convattn_command, logits, message):
     assert "--expected needs --images" in done.err
 
 
+def test_a_prefix_is_named(file, convattn_command):
+    arrays = {f"module.{name}": array for name, array in state_dict(NAME).items()}
+    write_file(file, write_safetensors(arrays, {}))
+    options = ("--architecture", NAME, "--leak", "1.5", "--image-size", "8")  # refused at once
+    done = convattn_command("convert", "--network", file, *options)
+    assert "every name begins with 'module.', which is left out" in done.out
+
+
 def test_networks_with_the_same_tensors_are_named():
     for library in ("torchvision", "timm"):
         assert "resnetaa50 and resnetblur50" in command.unchecked(f"{library}/resnet50")

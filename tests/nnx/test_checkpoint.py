@@ -126,8 +126,33 @@ def test_what_does_not_fit_is_listed():
     said = str(caught.value)
     assert "layer1.0.conv1.weight is missing; layer9.weight is unexpected" in said
     assert "conv1.weight has shape (3, 7, 7, 64), expected (64, 3, 7, 7)" in said
-    with pytest.raises(ValueError, match=r"head\.fc\.weight is missing; .*… \(269 problems\)$"):
+    with pytest.raises(ValueError, match=r"look like a ResNet of bottleneck blocks .*269 differ: "):
         checkpoint.from_state_dict(arrays, "timm/convnext_tiny")
+    backbone = {f"backbone.{name}": value for name, value in arrays.items()} | {"head": np.ones(1)}
+    other = {name.replace("layer", "stage"): value for name, value in backbone.items()}
+    for stored in (backbone, other):
+        with pytest.raises(ValueError, match=r"not those of small/resnet") as caught:
+            checkpoint.from_state_dict(stored, "small/resnet")
+        assert len(str(caught.value)) < 3500
+    assert "some stand below 'backbone.': give these alone" in str(caught.value)
+
+
+@pytest.mark.parametrize("prefix", ["module.", "_orig_mod.", "model.backbone."])
+def test_a_prefix_of_all_names_is_left_out(prefix):
+    arrays = {prefix + name: value for name, value in state_dict("small/resnet").items()}
+    model = checkpoint.from_state_dict(arrays, "small/resnet")
+    expected = np.moveaxis(arrays[f"{prefix}conv1.weight"], (0, 1), (-1, -2))
+    np.testing.assert_array_equal(model.conv1.kernel[...], expected)
+
+
+def test_a_weight_norm_in_a_network_is_computed():
+    arrays = state_dict("small/resnet")
+    v = arrays.pop("layer1.0.conv1.weight")
+    expected = np.stack([3 * kernel / np.sqrt(np.square(kernel).sum()) for kernel in v])
+    above = "layer1.0.conv1.parametrizations.weight.original"
+    arrays |= {f"{above}0": np.full((len(v), 1, 1, 1), 3.0), f"{above}1": v}
+    kernel = checkpoint.from_state_dict(arrays, "small/resnet").layer1[0].conv1.kernel[...]
+    np.testing.assert_allclose(np.moveaxis(kernel, (-1, -2), (0, 1)), expected, rtol=1e-6)
 
 
 def test_other_files_and_names_are_refused(tmp_path):

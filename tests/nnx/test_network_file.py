@@ -138,3 +138,8 @@ def test_damaged_files_are_refused(file, tmp_path, change, message):
     write_file(tmp_path / "net.safetensors", write_safetensors(arrays, text))
     with pytest.raises(ValueError, match=message):
         ca.load_network(tmp_path / "net.safetensors")
+
+
+def test_a_name_in_place_of_a_file_is_explained():
+    with pytest.raises(FileNotFoundError, match=r"no such file, .*loaded from files, not by their"):
+        ca.load_network("nope")

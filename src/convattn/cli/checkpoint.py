@@ -69,6 +69,7 @@ def convert_checkpoint(
         {"--output": target, "--stablehlo": stablehlo, "--json": json},
         {"--network": file, "--images": images, "--expected": expected},
     )
+    from convattn.networks.weights.names import common_prefix
     from convattn.nnx.checkpoint import from_state_dict
     from convattn.nnx.network_file import export_network, model_bytes
 
@@ -80,10 +81,12 @@ def convert_checkpoint(
             model = from_state_dict(arrays, name)
         except ValueError as error:
             raise UsageError(f"{file}: {error}") from error
+        prefix = common_prefix(arrays)
         print_lines(
             [
                 f"{file} as {name}: kernels [out, in, K, K]; strides and paddings are "
                 f"{name.partition('/')[0]}'s; {told(images, seen)}",
+                *([f"every name begins with {prefix!r}, which is left out"] if prefix else []),
                 *([] if expected is not None else [unchecked(name)]),
             ]
         )

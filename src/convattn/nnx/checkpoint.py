@@ -16,10 +16,12 @@ from jax import Array
 
 from convattn.networks.weights.convolution_layout import arrange, from_layout
 from convattn.networks.weights.files import WeightsFile, read_weights, refuse
+from convattn.networks.weights.names import common_prefix, looks_like, prefixes_of
 from convattn.nnx.architectures import ARCHITECTURES, MOBILE_STAGES
 from convattn.operators.arrays import as_array
 
 CLASSIFIERS = ("fc", "classifier.6", "classifier.1", "classifier", "head.fc")
+FEW = 3  # problems that a message lists beside what the tensors look like
 UNREAD = "num_batches_tracked"
 
 
@@ -53,9 +55,10 @@ def load_checkpoint(path: Path | str, architecture: str) -> Any:
         An `nnx.Module` on images `[batch, height, width, 3]`, in the file's dtype.
 
     Raises:
-        ValueError: For an unknown architecture; and with every tensor that is missing, unexpected
-            or of another shape. `WeightsRefused`, a ValueError, for what is no such file, pickles
-            among them; `OSError` if it cannot be read.
+        ValueError: For an unknown architecture; and with the tensors that are missing, unexpected
+            or of another shape, or what network they look like if those are many.
+            `WeightsRefused`, a ValueError, for what is no such file, pickles among them; `OSError`
+            if it cannot be read.
     """
     known_architecture(architecture)
     arrays = read_weights(path).tensors()
@@ -68,6 +71,8 @@ def load_checkpoint(path: Path | str, architecture: str) -> Any:
 def from_state_dict(arrays: Mapping[str, Any], architecture: str) -> Any:
     """The same, from arrays by name.
 
+    A prefix that all names share, such as `module.`, is left out.
+
     Raises:
         ValueError: As `load_checkpoint` does.
     """
@@ -75,8 +80,9 @@ def from_state_dict(arrays: Mapping[str, Any], architecture: str) -> Any:
     make = known_architecture(architecture)
     stored = WeightsFile("the state dict", {k: np.asarray(v) for k, v in arrays.items()}, {})
     stored.require_computed()
+    prefix = common_prefix(stored.arrays)
     arrays = {
-        renamed(name, names): value
+        renamed(name.removeprefix(prefix), names): value
         for name, value in stored.arrays.items()
         if not name.endswith(UNREAD)
     }
@@ -91,7 +97,13 @@ def from_state_dict(arrays: Mapping[str, Any], architecture: str) -> Any:
         for name, tensor in wanted.items()
         if name in arrays and tuple(np.shape(arrays[name])) != tensor.shape
     ]
-    refuse(problems, f"the tensors are not those of {architecture}")
+    what = f"the tensors are not those of {architecture}"
+    if len(problems) > FEW and (kind := looks_like(arrays)):
+        first = "; ".join(problems[:FEW])
+        raise ValueError(f"{what}, but look like {kind} ({len(problems)} differ: {first})")
+    if problems and (prefixes := prefixes_of(arrays, next(iter(wanted)))):
+        what += f" (some stand below {prefixes[0]!r}: give these alone, without it)"
+    refuse(problems, what)
     for name, tensor in wanted.items():
         value = parameter(from_layout(np.asarray(arrays[name]), tensor.layout), name)
         setattr(tensor.module, tensor.attribute, tensor.kind(value))

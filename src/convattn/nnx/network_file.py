@@ -111,7 +111,15 @@ def load_network(path: Path | str) -> Callable[[Array], Array]:
         WeightsRefused: A `ValueError`, for other files, and for parameters that are missing,
             surplus or of another shape. `OSError` if the file cannot be read.
     """
-    file = read_weights(path)
+    try:
+        file = read_weights(path)
+    except FileNotFoundError as error:
+        raise FileNotFoundError(
+            error.errno,
+            "no such file, but expected one that convattn convert --network has written; "
+            "networks are loaded from files, not by their names",
+            str(path),
+        ) from None
     if file.metadata.get("format") == STEPS:
         return partial(apply_network, restore_network(file))
     return restore_model(file)

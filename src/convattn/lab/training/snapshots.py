@@ -31,8 +31,7 @@ def read_arrays(path: Path) -> dict[str, np.ndarray]:
     Raises:
         ValueError: If it is damaged.
     """
-    remedy = "take back the file that was there"
-    return read_npz(read_file(path), str(path), remedy)[0]
+    return read_npz(read_file(path), str(path))[0]
 
 
 def write_snapshot(folder: Path, epoch: int, arrays: dict[str, np.ndarray]) -> None:

@@ -18,6 +18,7 @@ from convattn.files import shown
 from convattn.networks.weights.files import WeightsFile
 from convattn.networks.weights.fixed_size import METADATA
 from convattn.networks.weights.formats import WeightsRefused
+from convattn.networks.weights.names import looks_like, prefixes_of
 from convattn.networks.weights.stored_layer import FORMAT
 
 KERNEL_NAMES = {"kernel": "hwio", "weight": "oihw"}
@@ -195,7 +196,8 @@ def _kernel_name(file: WeightsFile, layer: str | None) -> str:
         if len(kernels) != 1:
             what = "several kernels" if kernels else "no kernel"
             raise WeightsRefused(
-                f"{file.name} holds {what}; name the layer with --layer: {file.listing()}"
+                f"{file.name} holds {what}{_kind(file)}; name the layer with --layer: "
+                f"{file.listing()}"
             )
         return kernels[0]
     if layer in file.arrays:
@@ -214,11 +216,22 @@ def _kernel_name(file: WeightsFile, layer: str | None) -> str:
             f"{file.name} holds {' and '.join(sorted(found))}; name one with --layer"
         )
     if not found:
+        prefixes = [prefix for name in names for prefix in prefixes_of(file.arrays, name)]
+        if len(prefixes) == 1:
+            raise WeightsRefused(
+                f"{file.name} has no layer {layer!r}, but {prefixes[0] + layer!r}, with the prefix "
+                f"{prefixes[0]!r}; give that name with --layer"
+            )
         raise WeightsRefused(
             f"{file.name} has no layer {layer!r}, neither as it stands nor with .weight, .kernel, "
-            f"/weight or /kernel; {file.listing(layer)}"
+            f"/weight or /kernel{_kind(file)}; {file.listing(layer)}"
         )
     return found[0]
+
+
+def _kind(file: WeightsFile) -> str:
+    kind = looks_like(file.arrays)
+    return f" (the tensors look like {kind})" if kind else ""
 
 
 def _refuse_attention(file: WeightsFile) -> None:

@@ -112,7 +112,7 @@ def _modules(content: bytes) -> set[str]:
                 elif opcode.name == "MEMOIZE":
                     memo.append(strings[-1])
                 elif opcode.name in ("BINGET", "LONG_BINGET") and memo:
-                    strings = [strings[-1], memo[argument]]
+                    strings = [strings[-1], memo[int(argument or 0)]]
                 elif isinstance(argument, str):
                     strings = [strings[-1], argument]
     except Exception:  # the end, or bytes that are no pickle: anything

@@ -1,0 +1,79 @@
+"""What the names of a state dict tell: a prefix before all of them, and the kind of network."""
+
+import re
+from collections.abc import Iterable, Mapping
+from itertools import takewhile
+from typing import Any
+
+import numpy as np
+
+TRANSFORMERS = {  # what one of the names is, below any prefix
+    r"encoder\.layers\.encoder_layer_\d+\.self_attention\..*": "a ViT of torchvision",
+    r"Transformer/encoderblock_\d+/.*": "a ViT of Google's vision_transformer",
+    r"transformer\.layers\.\d+\.\d+\.(fn\.)?to_qkv\..*": "a ViT of lucidrains' vit-pytorch",
+    r"attention\.self\.(attention_(centers|spreads)|(row|col)_embeddings\..*|head_keys.*)": (
+        "a network of Cordonnier's attention-cnn"
+    ),
+    r"layers\.\d+\.blocks\.\d+\.attn\..*": "a Swin of timm",
+    r"blocks\.\d+\.attn\.qkv\..*": "a ViT of timm",
+    r"encoder\.layer\.\d+\.attention\.attention\.query\..*": "a ViT of Hugging Face",
+}
+RESNETS: dict[tuple[bool, tuple[int, ...]], str] = {
+    (False, (2, 2, 2, 2)): "resnet18",
+    (False, (3, 4, 6, 3)): "resnet34",
+    (True, (3, 4, 6, 3)): "resnet50",
+    (True, (3, 4, 23, 3)): "resnet101",
+    (True, (3, 8, 36, 3)): "resnet152",
+}
+BASE_WIDTH = 64  # of the 3 × 3 convolutions in the first stage of a ResNet
+
+
+def common_prefix(names: Iterable[str]) -> str:
+    """The modules that every tensor stands below, such as `module.` of DataParallel.
+
+    >>> common_prefix(["module.net.fc.weight", "module.net.fc2.bias"]), common_prefix(["fc.bias"])
+    ('module.net.', '')
+    """
+    parts = [name.split(".")[:-1] for name in names]
+    shared = zip(*parts, strict=False) if len(parts) > 1 else ()
+    return "".join(f"{same[0]}." for same in takewhile(lambda part: len({*part}) == 1, shared))
+
+
+def prefixes_of(names: Iterable[str], expected: str) -> list[str]:
+    """What stands before a name in those of a file, where it does not stand alone.
+
+    >>> prefixes_of(["backbone.conv1.weight", "head.weight"], "conv1.weight")
+    ['backbone.']
+    """
+    return [name.removesuffix(expected) for name in names if name.endswith(f".{expected}")]
+
+
+def looks_like(arrays: Mapping[str, Any]) -> str | None:
+    """What network the tensors look like, by names and shapes; None if nothing tells.
+
+    >>> looks_like({"module.blocks.0.attn.qkv.weight": np.ones((6, 2))})
+    'a ViT of timm'
+    """
+    for pattern, kind in TRANSFORMERS.items():
+        if any(re.fullmatch(rf"(.*\.)?{pattern}", name) for name in arrays):
+            return f"{kind}, and a vision transformer is for convattn diagnose"
+    return _resnet(arrays)
+
+
+def _resnet(arrays: Mapping[str, Any]) -> str | None:
+    """A ResNet by its blocks, and how its 3 × 3 convolutions differ from the plain one's."""
+    found = [re.fullmatch(r"((?:.*\.)?)layer([1-4])\.(\d+)\.conv2\.weight", n) for n in arrays]
+    places = {(int(match[2]), int(match[3])): match for match in found if match}
+    if (1, 0) not in places:
+        return None
+    prefix = places[1, 0][1]
+    depths = tuple(sum(stage == number for stage, _ in places) for number in range(1, 5))
+    bottleneck = f"{prefix}layer1.0.conv3.weight" in arrays
+    outside, inside = np.shape(arrays[places[1, 0][0]])[:2]
+    blocks = f"{'bottleneck' if bottleneck else 'basic'} blocks {depths}"
+    name = RESNETS.get((bottleneck, depths))
+    if inside < outside:
+        return f"a ResNeXt: a ResNet of {blocks} with {outside // inside} groups of channels"
+    if outside != BASE_WIDTH:
+        return f"a wide ResNet: {blocks} with {outside} channels inside in place of {BASE_WIDTH}"
+    return f"a ResNet of {blocks}" + (f", as {name} has" if name else "")
