@@ -3,6 +3,7 @@
 import ast
 import subprocess
 import sys
+import tomllib
 from importlib.metadata import version
 from pathlib import Path
 
@@ -77,3 +78,23 @@ def test_the_package_is_marked_as_typed():
 
 def test_the_version_is_that_of_the_distribution():
     assert convattn.__version__ == version("convattn")
+
+
+def test_the_source_distribution_has_every_folder_of_the_repository():
+    root = Path(__file__).parents[1]
+    if not (root / ".git").exists():
+        pytest.skip("the list of files is git's")
+    words = ["git", "ls-files"]
+    files = subprocess.run(words, cwd=root, capture_output=True, text=True, check=True).stdout
+    folders = {f"/{name.partition('/')[0]}" for name in files.split() if "/" in name}
+    settings = tomllib.loads((root / "pyproject.toml").read_text())
+    assert folders <= {*settings["tool"]["hatch"]["build"]["targets"]["sdist"]["include"]}
+
+
+def test_newer_pythons_and_versions_of_jax_are_allowed():
+    project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
+    bounds = [project["requires-python"], *project["dependencies"]]
+    assert not [bound for bound in bounds if "<" in bound]
+    for extra in project["optional-dependencies"].values():
+        names = [bound.partition(">=")[0] for bound in extra]
+        assert len(names) == len(set(names))
