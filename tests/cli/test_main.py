@@ -4,6 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import jax
 import pytest
 from ledger.proof_files import claim, evidence, write
 
@@ -82,6 +83,41 @@ def test_a_defect_is_reported_in_one_line(convattn_command, monkeypatch):
         "convattn verify: a defect in convattn, please report it: "
         "ZeroDivisionError('division by zero') (set CONVATTN_TRACEBACK=1 to see where)"
     ]
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        MemoryError(),
+        RuntimeError("RESOURCE_EXHAUSTED: Out of memory allocating 8 bytes"),
+        ImportError("libjax.so: failed to map segment from shared object"),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_out_of_memory_is_no_defect(convattn_command, monkeypatch, error):
+    def fail(self):
+        raise error
+
+    monkeypatch.setattr("convattn.cli.verify.Verify.__call__", fail)
+    done = convattn_command("verify")
+    assert done.code == 2
+    assert done.err.startswith("convattn verify: out of memory; ")
+
+
+@pytest.mark.parametrize("platform", ["cuda", "nonsense"])
+@pytest.mark.parametrize("words", [["audit"], ["verify", "--quick", "--claim", "C20.theorem1"]])
+def test_a_platform_that_is_not_there_exits_2(words, platform):
+    if platform == "cuda" and jax.default_backend() == "gpu":
+        pytest.skip("this machine has the platform")
+    done = subprocess.run(
+        [sys.executable, "-m", "convattn.cli", *words],
+        env={**os.environ, "JAX_PLATFORMS": platform},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f"JAX_PLATFORMS='{platform}', but expected" in done.stderr
 
 
 def test_a_reader_that_goes_away_is_no_failure(tmp_path):

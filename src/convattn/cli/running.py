@@ -11,6 +11,7 @@ import difflib
 import os
 import shutil
 import signal
+import subprocess
 import sys
 import threading
 import traceback
@@ -29,6 +30,13 @@ from convattn.extras import missing
 from convattn.files import SCRIPT_FOLLOWS
 
 SUCCESS, FAILED, WRONG_USE, DEFECT = 0, 1, 2, 70
+# What JAX, NumPy and the loader of shared libraries say where memory ends, in lower case.
+OUT_OF_MEMORY = (
+    "resource_exhausted",
+    "out of memory",
+    "cannot allocate memory",
+    "failed to map segment",
+)
 LEAST_COLUMNS = 40  # in fewer, the layout of the help texts never ends
 
 
@@ -186,6 +194,9 @@ def _code_of(command: str, body: Callable[[], int]) -> int:
         if isinstance(error, ModuleNotFoundError) and (reason := missing(error)):
             say(command, reason)
             return WRONG_USE
+        if reason := environment_problem(error):
+            say(command, reason)
+            return WRONG_USE
         if os.environ.get("CONVATTN_TRACEBACK"):
             traceback.print_exc()
         say(
@@ -194,6 +205,48 @@ def _code_of(command: str, body: Callable[[], int]) -> int:
             "(set CONVATTN_TRACEBACK=1 to see where)",
         )
         return DEFECT
+
+
+def environment_problem(error: BaseException) -> str | None:
+    """Why the machine or its variables, not this program, caused the error; None if they did not.
+
+    >>> environment_problem(MemoryError())
+    'out of memory; free memory, or use smaller or fewer inputs'
+    >>> environment_problem(ValueError("anything else"))
+    """
+    cause: BaseException | None = error
+    while cause is not None:
+        text = str(cause).lower()
+        if isinstance(cause, MemoryError) or any(words in text for words in OUT_OF_MEMORY):
+            return "out of memory; free memory, or use smaller or fewer inputs"
+        cause = cause.__cause__ or cause.__context__
+    if os.environ.get("JAX_PLATFORMS"):
+        import jax
+
+        try:
+            jax.devices()
+        except Exception:  # an AssertionError where a plugin is missing, else a RuntimeError
+            return platform_message()
+    return None
+
+
+def require_platform() -> None:
+    """Raise `UsageError` if JAX cannot start on the platform of JAX_PLATFORMS.
+
+    Another process tries it: one that has started JAX would keep a TPU from its workers.
+    """
+    if os.environ.get("JAX_PLATFORMS"):
+        probe = [sys.executable, "-c", "import jax; jax.devices()"]
+        if subprocess.run(probe, capture_output=True).returncode:
+            raise UsageError(platform_message())
+
+
+def platform_message() -> str:
+    """What to do where JAX cannot start on the platform of JAX_PLATFORMS."""
+    return (
+        f"JAX_PLATFORMS={os.environ['JAX_PLATFORMS']!r}, but expected platforms that JAX can start "
+        "on this machine; unset the variable, or set JAX_PLATFORMS=cpu"
+    )
 
 
 @contextmanager

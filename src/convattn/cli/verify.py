@@ -17,6 +17,7 @@ from convattn.cli.running import (
     Proofs,
     UsageError,
     option,
+    require_platform,
     require_seed,
     termination_raises,
 )
@@ -99,6 +100,7 @@ class Verify:
                 selected, left_out = select(matched, chosen, self.quick)
             except NothingSelected as error:
                 raise UsageError(str(error)) from error
+            require_platform()
             shown.progressed("starting", 0, sum(len(item.evidence) for item in selected))
             proofs, report = (self.proofs or proofs_directory()).resolve(), prove_report()
             journal = Journal.of(
