@@ -194,8 +194,8 @@ def _code_of(command: str, body: Callable[[], int]) -> int:
         if isinstance(error, ModuleNotFoundError) and (reason := missing(error)):
             say(command, reason)
             return WRONG_USE
-        if reason := environment_problem(error):
-            say(command, reason)
+        if problem := environment_problem(error):
+            say(command, problem)
             return WRONG_USE
         if os.environ.get("CONVATTN_TRACEBACK"):
             traceback.print_exc()
