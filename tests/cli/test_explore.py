@@ -31,7 +31,7 @@ from convattn.cli import explore
         (["layer.npz", "--images", "maps.npy"], "maps.npy: "),
         (["layer.npz", "--images", "empty"], "empty"),
         (["maps.npy", "--images", "empty"], "--images was given, but maps.npy holds attention"),
-        (["."], "has no config.json, so it is not the folder of a run"),
+        (["."], "a run; expected one that a script of experiments/ has written\n"),
     ],
 )
 def test_wrong_use_is_refused(tmp_path, monkeypatch, convattn_command, words, said) -> None:

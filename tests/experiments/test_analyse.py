@@ -155,8 +155,8 @@ def test_attention_without_content_says_that_all_maps_are_the_same(run, saved, c
         (["centers", "{run}", "--epoch", "3"], "no snapshot of epoch 3; there are [0, 2, 4]"),
         (["motion", "{run}", "--layer", "4"], "layer 4, but"),
         (["motion", "{run}", "--epochs"], "--epochs has no numbers"),
-        (["motion", "{resnet}"], "ResNet, which has no attention"),
-        (["centers", "{resnet}"], "ResNet, which has no attention"),
+        (["motion", "{resnet}"], "is of kind='resnet', but expected 'encoder'"),
+        (["centers", "{resnet}"], "is of kind='resnet', but expected 'encoder'"),
         (["centers", "{content}"], "draw their maps instead: python experiments/analyse.py"),
         (["attention", "{run}", "--query", "9", "0"], "rows are 0 to 3"),
         (

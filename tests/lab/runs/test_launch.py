@@ -2,6 +2,7 @@
 
 import dataclasses
 import hashlib
+import io
 import json
 import shlex
 from pathlib import Path
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 from flax import nnx
 from lab.runs.tiny_runs import tiny_settings, write_pictures
+from rich.console import Console
 
 from convattn.lab.data.datasets import read_dataset
 from convattn.lab.records.reasons import run_reasons
@@ -89,7 +91,9 @@ def test_the_record_of_a_run_has_all_that_a_row_asks_for(run) -> None:
 @pytest.mark.slow
 def test_a_finished_run_goes_on_to_where_it_is(run, pictures) -> None:
     folder, outcome = run
-    again = launch(tiny_settings(pictures), folder, command="another command")
+    shown = Console(file=io.StringIO())
+    again = launch(tiny_settings(pictures), folder, command="another command", console=shown)
+    assert "this run is finished: no step is left to train" in shown.file.getvalue()
     assert again.test_loss == outcome.test_loss
     assert same(again, outcome)
     facts = RunDirectory(folder).read_facts()

@@ -122,7 +122,8 @@ def image_figures(
 def _maps_of(run: RestoredRun, indices: Sequence[int], query: Query) -> Maps:
     """`image_maps` of test images."""
     if not isinstance(run.model, Encoder):
-        raise ValueError("the model of this run is a ResNet, which has no attention")
+        kind = type(run.model).__name__
+        raise ValueError(f"the model of this run is of kind={kind}, but expected Encoder")
     pixels = run.dataset.test.images[np.asarray(indices)] / np.float32(255)
     normalised = ((pixels - run.images.mean) / run.images.std).astype(np.float32)
     return image_maps(run.model, normalised, query)

@@ -136,8 +136,8 @@ def encoder_settings(path: Path) -> EncoderSettings:
     model = RunDirectory(path).read_settings().model
     if not isinstance(model, EncoderSettings):
         raise ValueError(
-            f"the model of {path} is a ResNet, which has no attention; `curves` and `table` take "
-            "it, the other commands take runs of an encoder"
+            f"the model of {path} is of kind={model.kind!r}, but expected 'encoder'; `curves` and "
+            "`table` take it, the other commands take runs of an encoder"
         )
     return model
 

@@ -163,11 +163,12 @@ class RunDirectory:
         return read_json(self.path / name) if (self.path / name).exists() else None
 
 
-def read_json(path: Path, kind: str = "run") -> dict[str, Any]:
+def read_json(path: Path, kind: str = "run", *, may_be_new: bool = False) -> dict[str, Any]:
     """A JSON file of a folder that a script of experiments/ has written.
 
     Args:
         kind: What the folder is of, for the message.
+        may_be_new: Whether results are to go there, so that a new folder would do.
 
     Raises:
         ValueError: If it is missing or damaged.
@@ -177,7 +178,7 @@ def read_json(path: Path, kind: str = "run") -> dict[str, Any]:
     except FileNotFoundError as error:
         raise ValueError(
             f"{path.parent} has no {path.name}, so it is not the folder of a {kind}; expected one "
-            "that a script of experiments/ has written, or a new folder"
+            f"that a script of experiments/ has written{', or a new folder' * may_be_new}"
         ) from error
     except ValueError as error:  # no JSON, or no UTF-8
         raise ValueError(f"{path} is no JSON ({str(error)[:200]}); {DAMAGED_FILE}") from error

@@ -149,7 +149,7 @@ def run_experiment(
     if not is_first():
         return session()
     with hold_folder(folder):
-        return _train(RunDirectory(folder), experiment, command, initial, session)
+        return _train(RunDirectory(folder), experiment, command, initial, session, console)
 
 
 def _train(
@@ -158,6 +158,7 @@ def _train(
     command: str,
     initial: dict[str, np.ndarray] | None,
     session: Callable[[], Outcome],
+    console: Console,
 ) -> Outcome:
     check_folder(directory.path, experiment.settings)  # again: nobody else can change it now
     begun, model = (directory.path / CONFIG).exists(), experiment.model
@@ -172,12 +173,14 @@ def _train(
     record_facts(directory, facts, experiment.data_name)
     if not begun:
         directory.write_settings(experiment.settings)  # last: without them there is no run
+    before = directory.read_result()
+    if before is not None and before["status"] == "finished":
+        console.print("this run is finished: no step is left to train")
     began = time.process_time()
     outcome = session()
     pruning = directory.read_pruning()
     if pruning is not None:  # before the result, with which the run is complete
         directory.write(PRUNING, {**pruning, "after": outcome.test_accuracy})
-    before = directory.read_result()
     if before is None or before["status"] != outcome.status:  # a finished run says it once
         result = result_of(outcome, experiment.training.devices) | experiment.summary(outcome)
         result["processor_seconds_of_last_sitting"] = time.process_time() - began
@@ -199,7 +202,7 @@ def check_folder(folder: Path, settings: Any) -> None:
         for child in folder.iterdir()
     ):
         return
-    stored = from_json(type(settings), read_json(folder / CONFIG), later=LATER)
+    stored = from_json(type(settings), read_json(folder / CONFIG, may_be_new=True), later=LATER)
     if stored != settings:
         changed = ", ".join(changed_fields(stored, settings))
         raise ValueError(

@@ -45,7 +45,7 @@ def begin_folder(path: Path, kind: str, settings: Any, read: Callable[[Any], Any
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"{folder} is a file, but the folder of a {kind} was expected")
     if path.exists():
-        changed = changed_fields(read(read_json(path, kind)["settings"]), settings)
+        changed = changed_fields(read(read_json(path, kind, may_be_new=True)["settings"]), settings)
         if changed:
             raise ValueError(
                 f"{folder} holds a {kind} with other settings (they differ in "
