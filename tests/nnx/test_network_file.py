@@ -73,6 +73,13 @@ def test_a_file_runs_without_naming_the_architecture(file):
     assert jnp.abs(convolutions[0] - convolutions[1]).max() > 1e-3
 
 
+def test_a_negative_variance_names_the_batch_norm():
+    model = ARCHITECTURES["torchvision/resnet18"](classes=2, rngs=nnx.Rngs(0))
+    model.layer2[1].bn2.var[...] = model.layer2[1].bn2.var[...].at[3].set(-1.0)
+    with pytest.raises(ValueError, match=r"layer2\.1\.bn2: variance has the entry -1\.0"):
+        fold_batch_norms(model)
+
+
 def test_a_file_of_steps_is_a_function_too(tmp_path):
     steps = (Mean(), Linear(jnp.ones((3, 2)), jnp.zeros(2)))
     save_network(steps, tmp_path / "net.safetensors")

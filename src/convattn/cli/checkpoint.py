@@ -256,9 +256,9 @@ def converted(
     seen = jnp.asarray(images, jax.tree.leaves(model)[0].dtype)
     attention, report = to_attention(fold_batch_norms(model), seen, **options)
     logits = jax.jit(lambda images: model(images))(seen)
-    compared = output_difference(logits, attention(seen))
-    assert compared is not None  # nothing is traced here
-    difference, largest, same = compared
+    outputs = output_difference(logits, attention(seen))
+    assert outputs is not None  # nothing is traced here
+    difference, largest, same = outputs
     ordered = jnp.sort(logits, axis=-1)
     layers = {layer.path: asdict(layer) for layer in report.layers}
     if not np.isfinite(

@@ -45,6 +45,11 @@ class Diagnose:
             with state dicts alone.
         std: The same. DeiT takes 0.485 0.456 0.406 and 0.229 0.224 0.225, ViT and BEiT mostly 0.5.
         heads: Of each layer, if no table says it; default: width / 64, as in ViT and DeiT.
+        rotary: How queries and keys are turned, which stands in no tensor: timm (as its ViTs with
+            rotary positions: base 100, columns first), dinov3, none; then changes such as
+            base=10000, layout=halves, columns_first=false, spacing=1, origin=0.
+        norm_epsilon: Of LayerNorm, where the checkpoint's kind leaves it open: 1e-6 for ViT-MSN
+            with Hugging Face's names; 1e-5 if --rotary is dinov3.
         kernel_size: Of the convolutions, in tokens.
         layer: Only these layers, counted from 1.
         image_size: Without images, their pixels; for attention probabilities the tokens.
@@ -58,6 +63,8 @@ class Diagnose:
     mean: Annotated[tuple[float, ...], arg(metavar="M [M M]")] = (0.5,)
     std: Annotated[tuple[float, ...], arg(metavar="S [S S]")] = (0.5,)
     heads: Annotated[int | None, option("N")] = None
+    rotary: Annotated[tuple[str, ...] | None, option("KIND [KEY=VALUE …]")] = None
+    norm_epsilon: Annotated[float | None, option("E")] = None
     kernel_size: Annotated[Sizes, arg(metavar="K [K]")] = (3,)
     layer: Annotated[Sizes | None, option("N [N …]")] = None
     image_size: Annotated[Sizes | None, option("H [W]")] = None
@@ -102,10 +109,13 @@ class Diagnose:
                 jax.config.update("jax_enable_x64", True)
             normalise = isinstance(read_model(model)[1], WeightsFile)
             images, note = (None, []) if self.images is None else self._images(normalise)
+            epsilon, is_dinov3 = self.norm_epsilon, (self.rotary or ("",))[0] == "dinov3"
             options: dict[str, Any] = {
                 "heads": self.heads,
                 "kernel_size": kernel,
                 "image_size": size,
+                "rotary": None if self.rotary is None else read_rotary(self.rotary),
+                "norm_epsilon": 1e-5 if epsilon is None and is_dinov3 else epsilon,
             }
             found = diagnose(model, images, layers=self.layer, **options)
             found = replace(found, notes=(*found.notes, *note))
@@ -194,6 +204,62 @@ class Diagnose:
             figure = plot_heads(layer.mean, query, title=title)
             pictures |= picture_files(figure, f"layer{layer.number:02}")
         return pictures
+
+
+class RotaryOption:
+    """What --rotary says: from the width of a head and the grid to the turns."""
+
+    def __init__(self, words: tuple[str, ...]) -> None:
+        import json
+
+        self.words, self.values = words, {}
+        for word in words[1:]:
+            key, _, text = word.partition("=")
+            try:
+                self.values[key] = json.loads(text)
+            except ValueError:
+                self.values[key] = text
+        if words[0] not in ("timm", "dinov3") or not self.values.keys() <= KEYS:
+            raise UsageError(
+                f"--rotary got {' '.join(words)}, but expected timm, dinov3 or none, and then "
+                f"KEY=VALUE with {', '.join(sorted(KEYS))}"
+            )
+
+    def __repr__(self) -> str:
+        return " ".join(self.words)
+
+    def __call__(self, width: int, grid: tuple[int, int]) -> Any:
+        """The turns of heads of that width on that grid.
+
+        Raises:
+            ValueError: As `convattn.initialization.Rotary.axial`.
+        """
+        from convattn.initialization import Rotary
+
+        values: dict[str, Any] = {"columns_first": True}
+        if self.words[0] == "dinov3":
+            values = {
+                "layout": "halves",
+                "spacing": tuple(4 * math.pi / side for side in grid),
+                "origin": tuple((1 - side) / 2 for side in grid),
+            }
+        values |= self.values
+        for name in ("spacing", "origin"):
+            if isinstance(values.get(name), int | float):
+                values[name] = (values[name], values[name])
+        return Rotary.axial(width, **values)
+
+
+KEYS = {"base", "layout", "columns_first", "spacing", "origin"}
+
+
+def read_rotary(words: tuple[str, ...]) -> Any:
+    """What `diagnose` takes for --rotary.
+
+    Raises:
+        UsageError: For another kind, or another key.
+    """
+    return "none" if words == ("none",) else RotaryOption(words)
 
 
 def is_image_set(path: Path) -> bool:

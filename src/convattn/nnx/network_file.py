@@ -57,7 +57,12 @@ def fold_batch_norms(model: Any) -> Any:
         mean, variance, scale, shift = parts
         if conv.bias is not None:
             mean = mean - np.asarray(conv.bias[...])
-        found = fold_batch_norm(kernel, mean, variance, scale, shift, norm.epsilon, kernel.dtype)
+        try:
+            found = fold_batch_norm(
+                kernel, mean, variance, scale, shift, norm.epsilon, kernel.dtype
+            )
+        except ValueError as error:
+            raise ValueError(f"{site.path}: {error}") from error
         conv.kernel[...] = jnp.asarray(found.kernel)
         conv.bias, conv.use_bias = nnx.Param(jnp.asarray(found.bias)), True
         site.put(Identity())

@@ -114,16 +114,16 @@ def test_without_images_positions_alone_decide_and_it_is_said():
     assert found.as_dict()["layers"][0]["heads"][0]["positions"] is None
 
 
-def test_parameters_without_positions_are_said_to_have_none():
+def test_parameters_without_positions_are_refused_unless_told_that_nothing_is_turned():
     """A network that turns its queries and keys holds nothing that says so."""
     whole = timm_dict()
     turned = {name: array for name, array in whole.items() if name != "pos_embed"}
     size = tuple(side * 4 for side in SIDES)
-    found, usual = (diagnose(arrays, image_size=size, heads=2) for arrays in (turned, whole))
-    assert [any("rotary" in note for note in each.notes) for each in (found, usual)] == [
-        True,
-        False,
-    ]
+    with pytest.raises(ValueError, match="rotary positions"):
+        diagnose(turned, image_size=size, heads=2)
+    result = diagnose(turned, image_size=size, heads=2, rotary="none")
+    assert "Queries and keys are taken as they are, without rotary positions." in result.notes
+    assert not any("rotary" in note for note in diagnose(whole, image_size=size, heads=2).notes)
 
 
 def test_layers_are_chosen_and_keep_their_numbers():
@@ -266,7 +266,7 @@ def test_wrong_images_and_options_are_refused(options, said):
     ("model", "options", "said"),
     [
         (np.full((1, 1, 4, 4), 0.25), {"images": images()}, "are of images already"),
-        (np.full((1, 1, 4, 4), 0.25), {"heads": 2}, "the model says its heads itself"),
+        (np.full((1, 1, 4, 4), 0.25), {"heads": 2}, "heads=2, but expected none: the model says"),
         (np.full((4, 4), 0.25), {}, "expected attention probabilities"),
         (np.zeros((0, 1, 1, 4, 4)), {}, "attention has no layers"),
         (swin_dict(TIMM, ""), {"images": images()}, "expected none for a Swin transformer"),

@@ -16,7 +16,7 @@ def read(arrays, heads=2):
     ("arrays", "root"),
     [
         (timm_dict(), "blocks."),
-        ({f"model.{name}": 0 for name in timm_dict()}, "model.blocks."),
+        ({f"model.{name}": array for name, array in timm_dict().items()}, "model.blocks."),
         (hugging_face(timm_dict()), "vit.encoder.layer."),
         (hugging_face(timm_dict(), memory=True), "vit.layers."),
     ],

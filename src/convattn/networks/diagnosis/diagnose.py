@@ -29,9 +29,11 @@ ZEROS = (
     "decide."
 )
 ONE = "One image: what positions alone explain is not known."
-NOWHERE = (
-    "No positions in the parameters: queries and keys are taken as they are. If the network turns "
-    "them (rotary positions, RoPE), what follows is not what its heads do."
+NOWHERE = "Queries and keys are taken as they are, without rotary positions."
+ROTARY = (
+    "has the tensors of a network with rotary positions (RoPE; timm's EVA-02, vit_*_rope and "
+    "DINOv3), whose angles stand in no tensor: give rotary (--rotary timm, dinov3, or "
+    "KEY=VALUE), or 'none' for a network that does not turn queries and keys"
 )
 ONE_WINDOW = "A Swin transformer is not run: each layer in one window, by its table alone."
 FILLED = (
@@ -49,6 +51,8 @@ def diagnose(
     kernel_size: int | Sequence[int] = 3,
     layers: Sequence[int] | None = None,
     image_size: int | Sequence[int] | None = None,
+    rotary: Any = None,
+    norm_epsilon: float | None = None,
 ) -> Diagnosis:
     """Measure each head of a model, and how near each layer is to a convolution.
 
@@ -68,6 +72,11 @@ def diagnose(
             the size that it was trained with, and normalised. None takes one image of zeros for a
             state dict; for an `AttentionLayer` without content `image_size` is enough.
         heads: Of a state dict without tables; None takes width / 64, as in ViT and DeiT.
+        rotary: How a state dict's network turns its queries and keys: a
+            `convattn.initialization.Rotary`, or a function from the width of a head and the grid to
+            one; `"none"` for a network that turns none. Needed for a network whose positions stand
+            in no tensor.
+        norm_epsilon: ε of LayerNorm of a state dict; None takes that of the library's ViT.
         kernel_size: K of the convolution in tokens, or one for each axis.
         layers: Which layers, counted from 1; None takes all.
         image_size: Without images, their pixels; for attention probabilities the tokens.
@@ -95,7 +104,7 @@ def diagnose(
     if pixels is not None and size is not None:
         raise ValueError("images and image_size were both given, but the images say their size")
     name, content = read_model(model)
-    found, notes, patch = _layers(content, pixels, size, heads)
+    found, notes, patch = _layers(content, pixels, size, heads, rotary, norm_epsilon)
     done = tuple(measure_layer(*each, kernel_size) for each in _chosen(found, layers))
     if not done:
         raise ValueError(f"{name} has no layers, but expected at least one")
@@ -109,10 +118,17 @@ def _layers(
     pixels: np.ndarray | None,
     size: tuple[int, int] | None,
     heads: int | None,
+    rotary: Any = None,
+    norm_epsilon: float | None = None,
 ) -> tuple[Iterable[LayerAttention], list[str], tuple[int, int] | None]:
     """The layers of a model, what must be said of them, and the pixels of a patch."""
-    if heads is not None and not isinstance(content, WeightsFile):
-        raise ValueError(f"heads={heads}, but expected none: the model says its heads itself")
+    for name, value in {
+        "heads": heads, "rotary": rotary, "norm_epsilon": norm_epsilon
+    }.items():  # fmt: skip
+        if value is not None and not isinstance(content, WeightsFile):
+            raise ValueError(
+                f"{name}={value}, but expected none: the model says its attention itself"
+            )
     if isinstance(content, AttentionLayer):
         positional = "Positions alone decide: the layer has no content scores."
         notes = [positional] if content.content is None else []
@@ -125,16 +141,20 @@ def _layers(
             raise ValueError("images were given, but attention probabilities are of images already")
         return array_layers(content, size), [UNKNOWN_MAPS], None
     if any(map(SWIN.fullmatch, content.arrays)):
-        if not (pixels is None and size is None and heads is None):
+        if not (pixels is size is heads is rotary is norm_epsilon is None):
             raise ValueError(
-                "images, image_size or heads were given, but expected none for a Swin transformer: "
-                "its layers are seen in one window each, by their tables alone"
+                "images, image_size, heads, rotary or norm_epsilon were given, but expected none "
+                "for a Swin transformer: its layers are seen in one window each, by tables alone"
             )
         return swin_layers(content), [ONE_WINDOW], None
-    network = read_transformer(content, heads)
+    network = read_transformer(content, heads, norm_epsilon)
     notes = [f"Names: {network.naming}; LayerNorm with ε = {network.epsilon:g}."]
-    if network.positions is None and network.table is None and "table" not in network.blocks[0]:
-        notes.append(NOWHERE)
+    if rotary is None and network.is_rotary:
+        raise ValueError(f"{content.name} {ROTARY}")
+    if rotary is not None:
+        notes.append(NOWHERE if rotary == "none" else f"Queries and keys turned by {rotary!r}.")
+    turns = None if rotary is None or rotary == "none" else rotary
+    rotary_of = turns if turns is None or callable(turns) else lambda width, grid: turns
     if network.assumed:
         notes.append(f"{network.heads} heads, assumed: {HEAD_DIM} features each.")
     side = network.patch.shape[2]
@@ -143,7 +163,7 @@ def _layers(
         pixels = np.zeros((1, rows * side, columns * side, network.patch.shape[1]))
         notes.append(ZEROS)
     notes.append(ONE if len(pixels) == 1 else f"{len(pixels)} images.")
-    return attention_layers(network, pixels), notes, (side, side)
+    return attention_layers(network, pixels, rotary_of), notes, (side, side)
 
 
 def _uniform(grid: tuple[int, int], kernel_size: int | Sequence[int]) -> str:

@@ -54,6 +54,7 @@ class VisionTransformer:
         positions: `[tokens, width]` or None; of the grid, with or without the others before.
         table: `[rows, heads]` or None, shared by all blocks.
         blocks: By our names, the arrays of each block.
+        is_eva: Whether layer scale or biases have the names of timm's EVA and BEiT.
     """
 
     naming: str
@@ -66,6 +67,7 @@ class VisionTransformer:
     positions: np.ndarray | None
     table: np.ndarray | None
     blocks: tuple[Block, ...]
+    is_eva: bool = False
 
     @property
     def is_rotary(self) -> bool:
@@ -80,7 +82,8 @@ class VisionTransformer:
             return False
         return self.positions is None or self.is_eva
 
-(
+
+def read_transformer(
     file: WeightsFile, heads: int | None = None, epsilon: float | None = None
 ) -> VisionTransformer:
     """The network of a state dict.
@@ -92,8 +95,9 @@ class VisionTransformer:
         epsilon: Of LayerNorm; None takes that of the library's ViT.
 
     Raises:
-        ValueError: For an ε that is not positive. With every tensor that is missing, unexpected or of another shape; for heads
-            that do not divide the width of attention; and for what is no such network.
+        ValueError: For an ε that is not positive; with every tensor that is missing, unexpected or
+            of another shape; for heads that do not divide the width of attention; and for what is
+            no such network.
     """
     if epsilon is not None and not 0 < epsilon < 1:
         raise ValueError(f"norm_epsilon={epsilon}, but expected a number in (0, 1), such as 1e-6")
@@ -124,6 +128,7 @@ class VisionTransformer:
         None if positions is None else positions[0],
         stem.get("table"),
         tuple(blocks),
+        any(re.fullmatch(r".*\b(gamma_1|q_bias)", name) for name in places),
     )
 
 

@@ -1,0 +1,137 @@
+"""Rotary positions, whose angles stand in no tensor: refused without them, timm's with them."""
+
+import math
+
+import numpy as np
+import pytest
+
+from convattn.initialization import Rotary
+from convattn.networks.diagnosis.diagnose import diagnose
+from convattn.networks.diagnosis.state_dicts import read_transformer
+from convattn.networks.diagnosis.transformers import attention_layers
+from convattn.networks.weights.files import WeightsFile
+
+WIDTH, PATCH, GRID, HEADS = 16, 4, (3, 2), 2
+NAMES = {
+    "blocks.0.attn.proj.bias": (WIDTH,),
+    "blocks.0.attn.proj.weight": (WIDTH, WIDTH),
+    "blocks.0.attn.qkv.bias": (3 * WIDTH,),
+    "blocks.0.attn.qkv.weight": (3 * WIDTH, WIDTH),
+    "blocks.0.gamma_1": (WIDTH,),
+    "blocks.0.gamma_2": (WIDTH,),
+    "blocks.0.mlp.fc1.bias": (4 * WIDTH,),
+    "blocks.0.mlp.fc1.weight": (4 * WIDTH, WIDTH),
+    "blocks.0.mlp.fc2.bias": (WIDTH,),
+    "blocks.0.mlp.fc2.weight": (WIDTH, 4 * WIDTH),
+    "blocks.0.norm1.bias": (WIDTH,),
+    "blocks.0.norm1.weight": (WIDTH,),
+    "blocks.0.norm2.bias": (WIDTH,),
+    "blocks.0.norm2.weight": (WIDTH,),
+    "cls_token": (1, 1, WIDTH),
+    "head.bias": (2,),
+    "head.weight": (2, WIDTH),
+    "norm.bias": (WIDTH,),
+    "norm.weight": (WIDTH,),
+    "patch_embed.proj.bias": (WIDTH,),
+    "patch_embed.proj.weight": (WIDTH, 3, PATCH, PATCH),
+}
+DINOV3 = {name: shape for name, shape in NAMES.items() if name != "blocks.0.attn.qkv.bias"}
+# timm 1.0.31: embed_dim=16, depth=1, num_heads=2, img_size=(12, 8), patch_size=4, every tensor the
+# `waves` of its place among the sorted names, the image those of 5: attention of head 2, of the
+# last query but one.
+OF_TIMM = {
+    "vit_small_patch16_rope_224": (
+        NAMES,
+        (0.1277084, 0.1629439, 0.2320024, 0.1045915, 0.1626856, 0.0872592, 0.122809),
+    ),
+    "vit_small_patch16_rope_ape_224": (
+        {**NAMES, "pos_embed": (1, 6, WIDTH)},
+        (0.1332934, 0.1461358, 0.2515678, 0.1168687, 0.170196, 0.0667377, 0.1152006),
+    ),
+    "vit_small_patch16_dinov3": (
+        {**DINOV3, "reg_token": (1, 4, WIDTH)},
+        (
+            *(0.1066396, 0.1082819, 0.1074269, 0.1150762, 0.1188242, 0.0891749),
+            *(0.1013277, 0.0698497, 0.0754567, 0.0503843, 0.0575578),
+        ),
+    ),
+}
+
+
+def waves(shape, k):
+    return (0.4 * np.sin(0.7 * np.arange(math.prod(shape)) + k)).reshape(shape)
+
+
+def state_dict(shapes):
+    return {name: waves(shapes[name], k) for k, name in enumerate(sorted(shapes))}
+
+
+def turns(name):
+    if not name.endswith("dinov3"):
+        return Rotary.axial(8, columns_first=True)
+    spacing = tuple(4 * math.pi / side for side in GRID)
+    origin = tuple((1 - side) / 2 for side in GRID)
+    return Rotary.axial(8, layout="halves", spacing=spacing, origin=origin)
+
+
+IMAGE = waves((1, 12, 8, 3), 5)
+
+
+@pytest.mark.parametrize("name", OF_TIMM)
+def test_the_attention_is_timms(name):
+    """timm takes cosines in float32: 1e-6 is some ten of its roundings."""
+    shapes, expected = OF_TIMM[name]
+    file = WeightsFile("model", state_dict(shapes), {})
+    epsilon = 1e-5 if name.endswith("dinov3") else None
+    model = read_transformer(file, HEADS, epsilon)
+    assert model.is_rotary
+    (layer,) = attention_layers(model, IMAGE, lambda width, grid: turns(name))
+    assert np.abs(layer.attention[0, 1, -2] - expected).max() < 1e-6
+    (plain,) = attention_layers(model, IMAGE)
+    assert np.abs(plain.attention[0, 1, -2] - expected).max() > 1e-3
+
+
+@pytest.mark.parametrize("name", OF_TIMM)
+def test_without_the_angles_it_is_refused(name):
+    shapes, _ = OF_TIMM[name]
+    with pytest.raises(ValueError, match=r"rotary positions.*give rotary \(--rotary timm, dinov3"):
+        diagnose(state_dict(shapes), IMAGE, heads=HEADS)
+    result = diagnose(state_dict(shapes), IMAGE, heads=HEADS, rotary=turns(name))
+    assert result.notes[1].startswith("Queries and keys turned by")
+    untaught = diagnose(state_dict(shapes), IMAGE, heads=HEADS, rotary="none")
+    assert untaught.notes[1] == "Queries and keys are taken as they are, without rotary positions."
+    assert np.abs(result.layers[0].mean - untaught.layers[0].mean).max() > 1e-3
+
+
+def test_a_vit_with_positions_needs_none():
+    shapes = {name.replace("gamma_", "ls"): shape for name, shape in NAMES.items()}
+    shapes = {name: shape for name, shape in shapes.items() if ".ls" not in name}
+    shapes["pos_embed"] = (1, 7, WIDTH)
+    result = diagnose(state_dict(shapes), IMAGE, heads=HEADS)
+    assert not any("rotary" in note for note in result.notes)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"rotary": Rotary.axial(4)}, "rotary turns 2 pairs, but expected 4"),
+        ({"rotary": "none", "norm_epsilon": 0.0}, "norm_epsilon=0.0, but expected a number"),
+    ],
+)
+def test_what_does_not_fit_is_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        diagnose(state_dict(NAMES), IMAGE, heads=HEADS, **options)
+
+
+def test_epsilon_counts():
+    found = [
+        diagnose(state_dict(NAMES), IMAGE, heads=HEADS, rotary="none", norm_epsilon=epsilon)
+        for epsilon in (1e-12, 1e-2)
+    ]
+    assert "ε = 0.01" in found[1].notes[0]
+    assert np.abs(found[0].layers[0].mean - found[1].layers[0].mean).max() > 1e-4
+
+
+def test_rotary_goes_with_state_dicts():
+    with pytest.raises(ValueError, match="rotary=none, but expected none"):
+        diagnose(np.full((1, 1, 4, 4), 0.25), rotary="none")
