@@ -12,7 +12,7 @@ the axis that is as long as u. Other parts are refused, since no part is the ten
 
 import re
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -41,12 +41,12 @@ class Reparametrised(NamedTuple):
         refused: Why a tensor cannot be computed, by its name; it is not among the arrays.
     """
 
-    arrays: dict[str, np.ndarray]
+    arrays: dict[str, Any]
     parts: dict[str, str]
     refused: dict[str, str]
 
 
-def computed(arrays: Mapping[str, np.ndarray]) -> Reparametrised:
+def computed(arrays: Mapping[str, Any]) -> Reparametrised:
     """The tensors that the modules of a state dict use.
 
     >>> v = np.array([[3.0, 4.0]])
@@ -90,7 +90,7 @@ def computed(arrays: Mapping[str, np.ndarray]) -> Reparametrised:
     return Reparametrised(result, parts, refused)
 
 
-def _groups(arrays: Mapping[str, np.ndarray]) -> dict[str, dict[str, str]]:
+def _groups(arrays: Mapping[str, Any]) -> dict[str, dict[str, str]]:
     """The names of the parts of each re-parametrised tensor."""
     groups: dict[str, dict[str, str]] = {}
     for name in arrays:
