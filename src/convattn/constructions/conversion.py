@@ -36,6 +36,7 @@ from convattn.operators.padding import read_padding
 
 
 @named_arguments
+@jax.transfer_guard("allow")  # kernels are read on the host
 def conv_to_attention(
     kernel: Any,
     bias: Any = None,

@@ -44,7 +44,7 @@ class GaussianEncoding(RelativePosition):
         """The centred form."""
         check_axes(shifts, self.centers.shape[-1], "GaussianEncoding")
         dtype = score_dtype(self.centers, self.root_precision)
-        difference = jnp.asarray(shifts, dtype) - self.centers[:, None, :].astype(dtype)
+        difference = jnp.asarray(shifts, dtype)[None] - self.centers[:, None, :].astype(dtype)
         scaled = jnp.einsum(
             "hij,hsj->hsi", self.root_precision.astype(dtype), difference, precision=HIGHEST
         )

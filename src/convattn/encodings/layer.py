@@ -63,7 +63,7 @@ class ContentScores:
         def project(tokens: Array, weight: Array, bias: Array | None) -> Array:
             weight = weight.astype(dtype)
             projected = jnp.einsum("btd,hde->bhte", tokens.astype(dtype), weight, precision=HIGHEST)
-            return projected if bias is None else projected + bias.astype(dtype)[:, None, :]
+            return projected if bias is None else projected + bias.astype(dtype)[None, :, None, :]
 
         left = project(queries, self.query, self.query_bias)
         right = project(keys, self.key, self.key_bias)

@@ -66,7 +66,7 @@ class PolygonEncoding(OffsetTable):
         """The two products and their sum."""
         dtype = score_dtype(self.query)
         features = jnp.asarray(self.features(shifts), dtype)
-        return (self.query[:, None, :].astype(dtype) * features).sum(axis=-1)
+        return (self.query[:, None, :].astype(dtype) * features[None]).sum(axis=-1)
 
     def check(self) -> None:
         """Refuse queries of another number of features than two.

@@ -48,7 +48,7 @@ class QuadraticEncoding(RelativePosition):
         """The centred form: exact for integer centres, α a power of two and |δ - Δ|² below 2²⁴."""
         check_axes(shifts, self.centers.shape[-1], "QuadraticEncoding")
         dtype = score_dtype(self.alpha, self.centers)
-        difference = jnp.asarray(shifts, dtype) - self.centers[:, None, :].astype(dtype)
+        difference = jnp.asarray(shifts, dtype)[None] - self.centers[:, None, :].astype(dtype)
         return -self.alpha[:, None].astype(dtype) * jnp.sum(difference**2, axis=-1)
 
     def axis_scores(self, grid: TokenGrid) -> AxisScores:
@@ -59,7 +59,8 @@ class QuadraticEncoding(RelativePosition):
         scores = []
         for axis in range(self.centers.shape[-1]):
             center = self.centers[:, axis, None, None].astype(dtype)
-            scores.append(-alpha * (jnp.asarray(axis_shifts(grid, axis), dtype) - center) ** 2)
+            shifts = jnp.asarray(axis_shifts(grid, axis), dtype)[None]
+            scores.append(-alpha * (shifts - center) ** 2)
         return AxisScores(tuple(scores), free_groups(self.heads, len(scores)))
 
 

@@ -93,7 +93,7 @@ class QuadraticGridEncoding(RelativePosition):
         shape = (-1, *(1,) * shifts.ndim)
         alpha = self.alpha[axis].astype(dtype).reshape(shape)
         center = self.centers[axis].astype(dtype).reshape(shape)
-        return -alpha * (jnp.asarray(shifts, dtype) - center) ** 2
+        return -alpha * (jnp.asarray(shifts, dtype)[None] - center) ** 2
 
     def take_heads(self, indices: Sequence[int]) -> "QuadraticGridEncoding":
         """The same encoding with these heads, in this order; a head may be repeated."""

@@ -20,7 +20,7 @@ from convattn.fast.maps import out_features, sum_dtype
 from convattn.fast.options import AttentionOptions, Window, read_dropout, read_windows
 from convattn.fast.selection import MOST_HELD, choose_backend, weights_bytes
 from convattn.fast.windowed.window import choose_windows, window_problem
-from convattn.operators.arrays import as_array
+from convattn.operators.arrays import as_array, promoted
 from convattn.operators.attention import HIGHEST
 from convattn.operators.convolution import layout_hint
 from convattn.operators.padding import fill_ring
@@ -137,7 +137,9 @@ def attend(
         out = out_features(layer, tokens.shape[-1])
         result = jnp.zeros((len(tokens), *map(len, wanted), out), sum_dtype(layer, tokens))
     if layer.bias is not None:
-        result = result + layer.bias
+        dtype = promoted(result.dtype, layer.bias.dtype)
+        bias = jnp.expand_dims(layer.bias.astype(dtype), tuple(range(result.ndim - 1)))
+        result = result.astype(dtype) + bias
     result_dtype = jnp.result_type(images, *([] if layer.dtype is None else [layer.dtype]))
     if not jnp.issubdtype(result_dtype, jnp.inexact):
         result_dtype = jnp.promote_types(result_dtype, jnp.float32)

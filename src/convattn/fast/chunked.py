@@ -98,7 +98,7 @@ def block_scores(
         found = jnp.einsum("bhqe,bhke->bhqk", own, right, precision=HIGHEST)
         if tables is not None:
             found = found + relative_scores(tables, own, grid, queries)
-        return position(queries) + found / scale
+        return position(queries)[None] + found / scale
 
     return both, dtype
 

@@ -40,7 +40,7 @@ def content_factors(
         projected = product("b...d,hde->bh...e", tokens, part, dtype=dtype)
         projected = add_zero_ring(projected, ((0, 0), *ring))
         projected = projected.reshape(*projected.shape[:2], -1, part.shape[-1])
-        return projected if bias is None else projected + bias.astype(dtype)[:, None, :]
+        return projected if bias is None else projected + bias.astype(dtype)[None, :, None, :]
 
     bare = ((0, 0),) * len(grid.ring)
     left = project(content.query, content.query_bias, bare)

@@ -78,7 +78,7 @@ def softmax_weights(
         if keys is None:
             keys = jnp.zeros((1, grid.number_of_keys, layer.content.query.shape[1]), scores.dtype)
         inner = np.ravel_multi_index(tuple(grid.query_positions.T), grid.keys)
-        scores = scores + layer.content.scores(keys[:, inner], keys, grid)
+        scores = scores[None] + layer.content.scores(keys[:, inner], keys, grid)
     return attention_weights(scores)
 
 

@@ -292,7 +292,7 @@ class AttentionConv(nnx.Module):
             layer, images, self.feature_group_count, self.backend, self.precision
         )
         if bias is not None:
-            result = result + bias
+            result = result + jnp.expand_dims(bias, tuple(range(result.ndim - 1)))
         result = result.reshape(*batch, *result.shape[1:])
         return result if out_sharding is None else jax.sharding.reshard(result, out_sharding)
 

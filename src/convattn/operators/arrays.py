@@ -158,6 +158,19 @@ def _refuse_truncation(array: np.ndarray, name: str) -> None:
             )
 
 
+def promoted(*dtypes: DTypeLike) -> np.dtype:
+    """What they promote to, also where `jax_numpy_dtype_promotion` is "strict".
+
+    Sums are taken in at least float32 by design; that flag is about the caller's own arrays.
+
+    >>> with jax.numpy_dtype_promotion("strict"):
+    ...     promoted(jnp.bfloat16, jnp.float32)
+    dtype('float32')
+    """
+    with jax.numpy_dtype_promotion("standard"):
+        return np.dtype(jnp.result_type(*dtypes))
+
+
 def accumulation_dtype(*operands: DTypeLike | Array) -> np.dtype:
     """The dtype in which products of these operands are summed: at least float32 for floats.
 
@@ -167,7 +180,7 @@ def accumulation_dtype(*operands: DTypeLike | Array) -> np.dtype:
     dtype('int32')
     """
     result = jnp.result_type(*operands)
-    return jnp.promote_types(result, jnp.float32) if jnp.issubdtype(result, jnp.inexact) else result
+    return promoted(result, jnp.float32) if jnp.issubdtype(result, jnp.inexact) else result
 
 
 def require_finite(array: Array, name: str) -> None:

@@ -1,16 +1,18 @@
 """Convolution from its definition (C20 eq. 5), the reference that everything is held against."""
 
 from collections.abc import Sequence
+from functools import partial
 from itertools import product
 from typing import Any, SupportsIndex
 
+import jax
 import jax.numpy as jnp
 from jax import Array, lax
 from jaxtyping import Num
 
 from convattn.operators.arrays import accumulation_dtype, as_array, named_arguments, require_finite
 from convattn.operators.integers import as_integer
-from convattn.operators.padding import fill_around, read_padding
+from convattn.operators.padding import Padding, fill_around, read_padding
 from convattn.operators.shifts import per_axis
 
 
@@ -69,6 +71,25 @@ def conv(
     dilations = per_axis(dilation, axes, "dilation")
     outside = read_padding(padding, kernel.shape[:axes], dilations)
     sizes = outside.output_size(images.shape[1:-1], strides)
+    return _convolve(images, kernel, bias, outside, strides, dilations, sizes, groups)
+
+
+# One program, so that its constants, and those of its gradient, are part of it and no transfer.
+@partial(
+    jax.jit, static_argnames=("outside", "strides", "dilations", "sizes", "groups"), inline=True
+)
+def _convolve(
+    images: Array,
+    kernel: Array,
+    bias: Array | None,
+    outside: Padding,
+    strides: tuple[int, ...],
+    dilations: tuple[int, ...],
+    sizes: tuple[int, ...],
+    groups: int,
+) -> Array:
+    """`conv` after its arguments are read."""
+    axes = kernel.ndim - 2
     operands = (images, kernel) if bias is None else (images, kernel, bias)
     result_dtype = jnp.result_type(*operands)
     if outside.fill == "MEAN" and not jnp.issubdtype(result_dtype, jnp.inexact):
@@ -92,7 +113,7 @@ def conv(
         )
     total = total.reshape(batch, *sizes, out_channels)
     if bias is not None:
-        total = total + bias.astype(working)
+        total = total + jnp.expand_dims(bias.astype(working), tuple(range(axes + 1)))
     return total.astype(result_dtype)
 
 

@@ -50,7 +50,10 @@ def relative_scores(
         used = table[reach + shifts.start : reach + shifts.stop].astype(queries.dtype)
         products = jnp.einsum("bhqe,se->bhqs", part, used, precision=HIGHEST)
         # Key k of the query at p has the shift k - before - p, and the first is -(before + n - 1).
-        rows = jnp.arange(grid.keys[axis]) + (grid.queries[axis] - 1 - place)[:, None]
+        rows = (
+            jnp.arange(grid.keys[axis], dtype=place.dtype)[None]
+            + (grid.queries[axis] - 1 - place)[:, None]
+        )
         here = jnp.take_along_axis(products, rows[None, None], axis=-1)
         total = (total[..., None] + here[..., None, :]).reshape(*total.shape[:3], -1)
     return total

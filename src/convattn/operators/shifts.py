@@ -146,8 +146,8 @@ class TokenGrid:
         """For each query and key, the row of `shifts` that holds key - query."""
         index = jnp.zeros((1, 1), jnp.int32)
         for axis, shifts in enumerate(self.shift_ranges):
-            query = self.ring[axis][0] + jnp.arange(self.queries[axis])
-            key = jnp.arange(self.keys[axis])
+            query = self.ring[axis][0] + jnp.arange(self.queries[axis], dtype=jnp.int32)
+            key = jnp.arange(self.keys[axis], dtype=jnp.int32)
             here = key[None, :] - query[:, None] - shifts.start
             index = index[:, None, :, None] * len(shifts) + here[None, :, None, :]
             index = index.reshape(-1, index.shape[2] * index.shape[3])

@@ -123,7 +123,7 @@ def attend(
 
     def mapped(seen: Array, everywhere: Array) -> Array:
         """Σ_h (U_h + c_h Σ_k X_k) W_h for U `[batch, queries, heads, width]`."""
-        mixed = seen + everywhere[..., None] * total[:, None]
+        mixed = seen + everywhere[None, ..., None] * total[:, None]
         if maps is None:
             return mixed[:, :, 0]
         rows, below = mixed.reshape(-1, math.prod(mixed.shape[2:])), maps.reshape(-1, maps.shape[2])

@@ -91,7 +91,7 @@ def offset_weights(
     highest = _largest(here, present, other, left)
     powers = _power(here - highest, present)
     background = _power(other - highest, left > 0)
-    total = powers.sum(axis=1) + left * background[:, 0]
+    total = powers.sum(axis=1) + left.astype(powers.dtype)[None] * background[:, 0]
     above = here >= other
     larger = jnp.where(above, here, other)
     gap = jnp.where(above, other - here, here - other)

@@ -70,11 +70,11 @@ def choose_windows(
             "grad or vmap); call it outside on concrete parameters and pass its result as "
             "windows=, which is static"
         )
-    with jax.ensure_compile_time_eval():
+    with jax.ensure_compile_time_eval(), jax.transfer_guard("allow"):  # read on the host
         scores = encoding.shift_scores(grid.shifts, grid.number_of_keys)
+        table = np.asarray(scores, np.float64)
     limit = float(jnp.finfo(scores.dtype if dtype is None else dtype).eps) / 4
-    sides = tuple(len(shifts) for shifts in grid.shift_ranges)
-    table = np.asarray(scores, np.float64).reshape(-1, *sides)
+    table = table.reshape(-1, *(len(shifts) for shifts in grid.shift_ranges))
     with np.errstate(invalid="ignore"):  # NaN scores keep everything
         return tuple(smallest_window(head, grid, limit) for head in table)
 
@@ -106,14 +106,14 @@ def skipped_weight(
     if is_traced(encoding):
         scores = lax.stop_gradient(encoding.shift_scores(grid.shifts, grid.number_of_keys))
         return jnp.minimum(weight_bound(scores.reshape(inside.shape), inside, grid), 1)
-    with jax.ensure_compile_time_eval():
+    with jax.ensure_compile_time_eval(), jax.transfer_guard("allow"):
         computed = encoding.shift_scores(grid.shifts, grid.number_of_keys)
-    table = np.asarray(computed, np.float64).reshape(inside.shape)
+        table = np.asarray(computed, np.float64).reshape(inside.shape)
     with np.errstate(invalid="ignore"):
         weight = weight_bound(table, inside, grid)
     limits = jnp.finfo(computed.dtype)
     up = np.where(weight > 0, weight * (1 + float(limits.eps)) + 2 * float(limits.tiny), weight)
-    return jnp.asarray(np.minimum(up, 1), computed.dtype)
+    return jax.device_put(np.minimum(up, 1).astype(computed.dtype))
 
 
 def weight_bound(
