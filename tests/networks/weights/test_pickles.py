@@ -74,7 +74,7 @@ def test_the_script_converts_where_torch_is(tmp_path):
     state = network.to(memory_format=torch.channels_last).state_dict()
     tied = {**state, "tied": state["0.weight"], "part": state["0.weight"][1:]}
     moments = torch.optim.Adam(network.parameters())
-    network(torch.ones(1, 3, 3, 3)).sum().backward()
+    network(torch.ones(1, 3, 4, 4)).sum().backward()
     training = {
         "epoch": 1,
         "best": torch.ones(()),

