@@ -95,12 +95,14 @@ def read_transformer(
         epsilon: Of LayerNorm; None takes that of the library's ViT.
 
     Raises:
-        ValueError: For an ε that is not positive; with every tensor that is missing, unexpected or
+        ValueError: For an ε that is not positive; for a re-parametrised tensor that cannot be
+            computed; with every tensor that is missing, unexpected or
             of another shape; for heads that do not divide the width of attention; and for what is
             no such network.
     """
     if epsilon is not None and not 0 < epsilon < 1:
         raise ValueError(f"norm_epsilon={epsilon}, but expected a number in (0, 1), such as 1e-6")
+    file.require_computed()
     naming, root = find_naming(file)
     wanted, places = _wanted(file, naming, root)
     _require(file, naming, root, wanted)
