@@ -1,11 +1,13 @@
 """docs/glossary.md names files that exist, and so do the links of README.md, from anywhere."""
 
 import re
+import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-HOME = "https://github.com/convattn/convattn"
-RAW = "https://raw.githubusercontent.com/convattn/convattn/main/"
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+HOME = PROJECT["urls"]["Repository"]
+RAW = HOME.replace("github.com", "raw.githubusercontent.com") + "/main/"
 NAMED = re.findall(r"`([\w/]+\.py)`", (ROOT / "docs" / "glossary.md").read_text("utf-8"))
 
 

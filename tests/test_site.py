@@ -138,4 +138,4 @@ def test_the_address_stands_in_one_place():
     assert f'repository-code: "{home.geturl()}"\nurl: "{site.geturl()}"' in citation
     words = ["git", "grep", "-lF", "-e", home.netloc + home.path, "-e", site.netloc + site.path]
     found = subprocess.run(words, cwd=ROOT, capture_output=True, text=True)
-    assert {*found.stdout.split()} <= {"CITATION.cff", "pyproject.toml"}
+    assert {*found.stdout.split()} <= {"CITATION.cff", "pyproject.toml", "README.md"}

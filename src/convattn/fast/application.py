@@ -20,7 +20,7 @@ from convattn.fast.maps import out_features, sum_dtype
 from convattn.fast.options import AttentionOptions, Window, read_dropout, read_windows
 from convattn.fast.selection import MOST_HELD, choose_backend, weights_bytes
 from convattn.fast.windowed.window import choose_windows, window_problem
-from convattn.operators.arrays import as_array, promoted
+from convattn.operators.arrays import as_array, known_size, promoted
 from convattn.operators.attention import HIGHEST
 from convattn.operators.convolution import layout_hint
 from convattn.operators.padding import fill_ring
@@ -110,7 +110,8 @@ def apply_attention(
     if problem:
         raise ValueError(f"windows={windows!r}: {problem}")
     features = images.shape[-1] * math.prod(layer.patch_size)
-    selected = choose_backend(backend, layer, grid, (len(images), *grid.queries, features), options)
+    batch = known_size(images.shape[0])
+    selected = choose_backend(backend, layer, grid, (batch, *grid.queries, features), options)
     chooses = selected.name == "windowed" and options.windows is None and layer.heads
     if chooses and isinstance(layer.encoding, RelativePosition):  # by values, which jit would hide
         options = replace(options, windows=choose_windows(layer.encoding, grid))
@@ -128,14 +129,14 @@ def attend(
 ) -> Array:
     """`apply_attention`, after all is read and chosen."""
     tokens, wanted = read_tokens(layer, images), place.wanted
-    if len(tokens) and layer.heads:
+    if known_size(tokens.shape[0]) and layer.heads:
         result = selected.attend(layer, place.grid, tokens, options)
         if not selected.selective:
             ranges = (slice(side.start, side.stop, side.step) for side in wanted)
             result = result[(slice(None), *ranges)]
     else:
         out = out_features(layer, tokens.shape[-1])
-        result = jnp.zeros((len(tokens), *map(len, wanted), out), sum_dtype(layer, tokens))
+        result = jnp.zeros((tokens.shape[0], *map(len, wanted), out), sum_dtype(layer, tokens))
     if layer.bias is not None:
         dtype = promoted(result.dtype, layer.bias.dtype)
         bias = jnp.expand_dims(layer.bias.astype(dtype), tuple(range(result.ndim - 1)))
@@ -213,7 +214,7 @@ def attention_maps(
         images = as_array(images, "images")
         grid, wanted, _ = read_shape(layer, images.shape, ring)
         tokens = read_tokens(layer, images)
-    taken = weights_bytes(layer, grid, 1 if tokens is None else len(tokens))
+    taken = weights_bytes(layer, grid, 1 if tokens is None else known_size(tokens.shape[0]))
     if taken > MOST_HELD:
         raise ValueError(
             f"the weights' size={taken / 2**30:.1f} GiB, of {layer.heads} heads, "
@@ -223,7 +224,7 @@ def attention_maps(
         )
     keys = tokens
     if tokens is not None:
-        keys = add_zero_ring(tokens, grid.ring).reshape(len(tokens), grid.number_of_keys, -1)
+        keys = add_zero_ring(tokens, grid.ring).reshape(tokens.shape[0], grid.number_of_keys, -1)
     weights = softmax_weights(layer, grid, keys)
     weights = weights.reshape(*weights.shape[:-2], *grid.queries, *grid.keys)
     if layer.padding is None:

@@ -79,13 +79,13 @@ def without_batch_norms(model: Any) -> Any:
 
 def normalised(model: Any) -> Iterator[tuple[nnx.Conv, Site]]:
     """Each convolution with the batch norm after it: `convN` and `bnN`, or neighbours in lists."""
-    for _, node in [*nnx.iter_graph(model)]:
+    for path, node in [*nnx.iter_graph(model)]:
         held = vars(node) if isinstance(node, nnx.Module) else {}
         for key, conv in [*held.items()]:
             after = str(int(key) + 1) if key.isdigit() else key.replace("conv", "bn")
             norm = held.get(after)
             if isinstance(conv, nnx.Conv) and isinstance(norm, nnx.BatchNorm):
-                yield conv, Site(after, node, after, norm)
+                yield conv, Site(".".join(map(str, (*path, after))), node, after, norm)
 
 
 def model_bytes(model: Any, architecture: str, classes: int, **options: Any) -> bytes:

@@ -171,6 +171,15 @@ def promoted(*dtypes: DTypeLike) -> np.dtype:
         return np.dtype(jnp.result_type(*dtypes))
 
 
+def known_size(size: Any, otherwise: int = 1) -> int:
+    """The size of an axis, or another where it is a symbol of `jax.export`.
+
+    >>> known_size(3), known_size(jax.export.symbolic_shape("batch")[0])
+    (3, 1)
+    """
+    return int(size) if isinstance(size, int | np.integer) else otherwise
+
+
 def accumulation_dtype(*operands: DTypeLike | Array) -> np.dtype:
     """The dtype in which products of these operands are summed: at least float32 for floats.
 

@@ -64,7 +64,7 @@ def mix_mix_map(
         def add(total: Array, head: Heads) -> tuple[Array, None]:
             return total + _one_head(arithmetic, *head, images), None
 
-        shape = (len(images), rows.shape[1], columns.shape[1], maps.shape[2])
+        shape = (images.shape[0], rows.shape[1], columns.shape[1], maps.shape[2])
         return None, lax.scan(add, jnp.zeros(shape, arithmetic.dtype), heads)[0]
 
     def at_a_time(size: int, tokens: Array) -> Array:
@@ -74,12 +74,14 @@ def mix_mix_map(
 
 
 def chunk_size(batch: int, image_bytes: int, devices: int = 1) -> int:
-    """How many images a CPU takes at a time: a divisor of the batch; all with several devices.
+    """How many images a CPU takes at a time: a divisor of the batch.
+
+    It is all of them with several devices, and where the batch is a symbol.
 
     >>> chunk_size(100, 2**19), chunk_size(7, 2**20), chunk_size(100, 2**19, devices=8)
     (4, 1, 100)
     """
-    if devices > 1:
+    if not isinstance(batch, int) or devices > 1:
         return batch
     most = max(1, min(batch, CHUNK_BYTES // max(1, image_bytes)))
     return next(size for size in range(most, 0, -1) if batch % size == 0)
@@ -87,7 +89,7 @@ def chunk_size(batch: int, image_bytes: int, devices: int = 1) -> int:
 
 def _by_platform(function: Callable[..., Any], tokens: Array, *others: Array) -> Any:
     """function(images at a time, tokens, …), decided where the program is lowered."""
-    batch = len(tokens)
+    batch = tokens.shape[0]
     size = chunk_size(batch, tokens[0].nbytes, jax.device_count())
     if size == batch:
         return function(batch, tokens, *others)
@@ -110,7 +112,7 @@ def _mixed(arithmetic: Arithmetic, row: Array, column: Array, tokens: Array) -> 
     batch, k, width, d = tokens.shape
     down = arithmetic("bik,bkx->bix", _for_each(row, batch), tokens.reshape(batch, k, -1))
     down = down.reshape(-1, width, d)
-    return down, arithmetic("yjl,yld->yjd", _for_each(column, len(down)), down)
+    return down, arithmetic("yjl,yld->yjd", _for_each(column, down.shape[0]), down)
 
 
 def _for_each(weights: Array, count: int) -> Array:
@@ -123,7 +125,7 @@ def _one_head(
 ) -> Array:
     _, mixed = _mixed(arithmetic, row, column, tokens)
     result = arithmetic("xd,do->xo", mixed.reshape(-1, maps.shape[0]), maps)
-    return result.reshape(len(tokens), row.shape[0], column.shape[0], -1)
+    return result.reshape(tokens.shape[0], row.shape[0], column.shape[0], -1)
 
 
 def _one_head_backward(
@@ -141,7 +143,7 @@ def _one_head_backward(
     to_maps = arithmetic("xd,xo->do", mixed.reshape(-1, maps.shape[0]), cotangent)
     to_mixed = arithmetic("xo,do->xd", cotangent, maps).reshape(mixed.shape)
     to_column = arithmetic("yjd,yld->yjl", to_mixed, down).sum(axis=0)
-    to_down = arithmetic("yjl,yjd->yld", _for_each(column, len(down)), to_mixed)
+    to_down = arithmetic("yjl,yjd->yld", _for_each(column, down.shape[0]), to_mixed)
     to_down = to_down.reshape(batch, row.shape[0], -1)
     to_row = arithmetic("bix,bkx->bik", to_down, tokens.reshape(batch, k, -1)).sum(axis=0)
     to_tokens = arithmetic("bik,bix->bkx", _for_each(row, batch), to_down).reshape(tokens.shape)

@@ -25,6 +25,7 @@ from convattn.fast.maps import HeadMaps, arrange_maps, sum_dtype
 from convattn.fast.options import DEFAULT_OPTIONS, AttentionOptions
 from convattn.fast.separable.axis_mixing import mix_mix_map
 from convattn.fast.separable.axis_product import Arithmetic, mix_map_mix
+from convattn.operators.arrays import known_size
 from convattn.operators.attention import attention_weights
 from convattn.operators.shifts import TokenGrid
 
@@ -94,7 +95,9 @@ def attend(
     factors = axis_factors(separable_encoding(layer).axis_scores(grid), grid)
     dtype = jnp.promote_types(sum_dtype(layer, tokens), factors.rows.dtype)
     mixing = float(sum(grid.queries))
-    maps = arrange_maps(layer, grid, math.prod(tokens.shape[:-1]), mixing, dtype)
+    maps = arrange_maps(
+        layer, grid, known_size(tokens.shape[0]) * math.prod(tokens.shape[1:-1]), mixing, dtype
+    )
     if not factors.on_grid or maps.before is not None or maps.after is None:
         return apply_free(factors, maps, tokens, dtype, options)
     if rows_first(factors, tokens.shape[-1], maps.after.shape[-1]):

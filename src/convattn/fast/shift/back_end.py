@@ -53,6 +53,7 @@ from convattn.fast.shift.offset_weights import (
 )
 from convattn.fast.shift.order import MIXED, cheapest_way, costs
 from convattn.fast.shift.shifted_products import shifted_products
+from convattn.operators.arrays import known_size
 from convattn.operators.shifts import TokenGrid
 
 
@@ -117,7 +118,7 @@ def attend(
     box = interior(grid, offsets, options.wanted)
     wanted = options.wanted or tuple(map(range, grid.queries))
     kept = tuple(map(len, wanted))
-    way = cheapest_way(layer, len(offsets), batch * math.prod(kept), tokens.shape[-1])
+    way = cheapest_way(layer, len(offsets), known_size(batch) * math.prod(kept), tokens.shape[-1])
     tokens, maps = read_values(layer, tokens, way, dtype, precision)
     total = sum_of_tokens(tokens, len(box), dtype)
 

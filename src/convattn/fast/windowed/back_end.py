@@ -35,6 +35,7 @@ from convattn.fast.windowed.tile_plan import HeadGroup, plan_groups, plane_tiles
 from convattn.fast.windowed.tiles import Tiles, skewed, tile_keys, visible
 from convattn.fast.windowed.window import choose_windows, is_traced, window_problem
 from convattn.fast.windowed.window import skipped_weight as skipped_weight
+from convattn.operators.arrays import known_size
 from convattn.operators.shifts import TokenGrid
 
 TYPICAL_REACH = 4  # of the windows that `work` prices where none are given
@@ -77,9 +78,9 @@ def attend(
     windows, plane = on_a_plane(options.windows or choose_windows(encoding, grid), grid)
     batch, features = tokens.shape[0], tokens.shape[-1]
     dtype = sum_dtype(layer, tokens)
-    groups = plan_groups(windows, plane, batch, mixed_width(layer, features))
+    groups = plan_groups(windows, plane, known_size(batch), mixed_width(layer, features))
     mixing = sum(len(group.heads) * group.products_per_query for group in groups) / layer.heads
-    maps = arrange_maps(layer, grid, batch * math.prod(grid.queries), mixing, dtype)
+    maps = arrange_maps(layer, grid, known_size(batch) * math.prod(grid.queries), mixing, dtype)
     if not jnp.issubdtype(tokens.dtype, jnp.inexact):
         tokens = tokens.astype(dtype)
     tokens = tokens.reshape(batch, *plane.queries, features)
@@ -205,7 +206,7 @@ def attend_group(
             if options.dropout is not None:
                 positions = tile_pairs(plane, down, across)
                 scale = keep_scale(
-                    options.dropout, len(tokens), tiles.all_heads, *positions, weights.dtype
+                    options.dropout, tokens.shape[0], tiles.all_heads, *positions, weights.dtype
                 )
                 scale = jnp.moveaxis(scale[:, np.array(tiles.group.heads)], 1, 3)
                 weights, indices = weights * scale, "bijhvyux"
