@@ -35,6 +35,7 @@ from benchmarks.table import print_round, print_summary
 from benchmarks.targets import targets
 from rich.console import Console
 
+from convattn.cli.running import guarded
 from convattn.fast.selection import BACK_ENDS
 from convattn.files import write_file
 
@@ -161,4 +162,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(guarded("experiments/bench.py", main))

@@ -12,11 +12,13 @@ with a loss that outliers do not dominate.
 """
 
 import argparse
+import sys
 
 import numpy as np
 from contraction_orders import Shape, measure, operands
 from scipy.optimize import least_squares
 
+from convattn.cli.running import guarded
 from convattn.structures.contraction_order import SECONDS, Work, contraction_work
 
 KINDS = ("dense", "sparse", "shift")
@@ -77,4 +79,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(guarded("experiments/calibrate_contraction_orders.py", main))

@@ -15,6 +15,7 @@ least time is steadier; it decides which order was the fastest.
 import argparse
 import json
 import statistics
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -25,6 +26,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from convattn.cli.running import guarded
 from convattn.structures import (
     ORDERS,
     Basis,
@@ -197,4 +199,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(guarded("experiments/contraction_orders.py", main))

@@ -9,11 +9,13 @@ The first turn compiles; each turn converts a whole network anew and waits for i
 """
 
 import argparse
+import sys
 import time
 
 import jax
 from flax import nnx
 
+from convattn.cli.running import guarded
 from convattn.lab.models.presets import cmhsa
 from convattn.lab.models.vision_transformer import VisionTransformer
 from convattn.lab.two_phase.settings import ConversionSettings, phase_two_settings
@@ -43,4 +45,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(guarded("experiments/conversion_time.py", main))

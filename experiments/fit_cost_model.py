@@ -12,6 +12,7 @@ back ends that `"auto"` chooses among: those that serve the layer, without the w
 
 import argparse
 import json
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,6 +21,7 @@ import numpy as np
 from benchmarks.rows import Row, by_group, row_from_json
 from scipy.optimize import nnls
 
+from convattn.cli.running import guarded
 from convattn.fast.backend import Work
 from convattn.fast.cost_model import RATES, Rates
 from convattn.fast.selection import BACK_ENDS
@@ -130,4 +132,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(guarded("experiments/fit_cost_model.py", main))

@@ -15,9 +15,11 @@ large one none that they do not.
 """
 
 import argparse
+import sys
 
 import numpy as np
 
+from convattn.cli.running import guarded
 from convattn.ledger.evidence.printed_output_map import output_blocks
 
 SHRINK, LEAST = 0.99, 1e-9  # of the regularisation, which keeps the maps from growing at first
@@ -98,4 +100,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(guarded("experiments/head_width_search.py", main))

@@ -28,6 +28,7 @@ from benchmarks.environment import environment
 from benchmarks.measurement import Memory, analysis, repeat, seconds_of
 from flax import nnx
 
+from convattn.cli.running import guarded
 from convattn.lab.analysis.resnet_comparison import convert_resnet
 from convattn.lab.models.resnet_network import random_resnet
 from convattn.lab.models.settings import ResNetSettings
@@ -159,4 +160,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(guarded("experiments/network_time.py", main))

@@ -15,6 +15,7 @@ through the update, in turns. Ratios are those of single turns.
 
 import argparse
 import json
+import sys
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ from benchmarks.training.targets import targets
 from rich.console import Console
 from rich.table import Table
 
+from convattn.cli.running import guarded
 from convattn.files import write_file
 
 
@@ -112,4 +114,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(guarded("experiments/training_bench.py", main))

@@ -120,6 +120,21 @@ def test_a_platform_that_is_not_there_exits_2(words, platform):
     assert f"JAX_PLATFORMS='{platform}', but expected" in done.stderr
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("script", ["contraction_orders", "bench", "cifar", "network_time"])
+def test_a_script_on_a_platform_that_is_not_there_exits_2(script, tmp_path):
+    done = subprocess.run(
+        [sys.executable, str(Path(__file__).parents[2] / "experiments" / f"{script}.py")],
+        env={**os.environ, "JAX_PLATFORMS": "nonsense"},
+        capture_output=True,
+        cwd=tmp_path,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "JAX_PLATFORMS='nonsense', but expected" in done.stderr
+
+
 def test_a_reader_that_goes_away_is_no_failure(tmp_path):
     read, written = os.pipe()
     os.close(read)

@@ -130,12 +130,12 @@ def _load(place: str) -> Any:
     return getattr(import_module(module), name)
 
 
-def guarded(command: str, body: Callable[[], int]) -> int:
+def guarded(command: str, body: Callable[[], int | None]) -> int:
     """Run the body of a command: on a failure a message and a code, no traceback.
 
     Args:
         command: How messages call it.
-        body: What it does; returns the exit code.
+        body: What it does; returns the exit code, or none for success.
 
     Returns:
         The exit code.
@@ -174,9 +174,9 @@ def say(command: str, text: str) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
 
 
-def _code_of(command: str, body: Callable[[], int]) -> int:
+def _code_of(command: str, body: Callable[[], int | None]) -> int:
     try:
-        return body()
+        return body() or SUCCESS
     except UsageError as error:
         say(command, str(error))
         return WRONG_USE
