@@ -296,6 +296,13 @@ def test_a_kernel_that_changes_when_the_model_is_called_is_refused():
         to_attention(Wrapped(Halving()), jnp.ones((1, 5, 1)))
 
 
+def test_a_kernel_that_is_not_a_number_is_not_called_computed():
+    conv = nnx.Conv(1, 2, (3,), rngs=nnx.Rngs(0))
+    conv.kernel[...] = conv.kernel[...].at[0].set(jnp.nan)
+    with pytest.raises(ValueError, match="finite"):
+        to_attention(conv, jnp.ones((1, 5, 1)))
+
+
 def test_a_model_that_reads_the_kernel_is_told_what_to_do():
     class Standardised(nnx.Module):
         def __init__(self) -> None:
