@@ -225,8 +225,11 @@ def test_wrong_use_exits_2_with_one_line_and_writes_nothing(
     whole = tmp_path / "whole.npz"
     convattn.save_layer(convattn.conv_to_attention(KERNEL[:, 0]), whole)
     leaky, overflowing = tmp_path / "leaky.npz", tmp_path / "overflowing.npz"
-    for path, name, value in [(leaky, "encoding.leak", 1.5), (overflowing, "output", 3e38)]:
-        file = read_weights(whole)
+    # Heads of the scalar encoding share their keys, so that their sum leaves float32.
+    for path, source, name, value in [
+        (leaky, whole, "encoding.leak", 1.5), (overflowing, scalar, "output", 3e38)
+    ]:  # fmt: skip
+        file = read_weights(source)
         arrays = {**file.arrays, name: np.full_like(file[name], value)}
         path.write_bytes(write_npz(arrays, dict(file.metadata)))
     text = np.array(json.dumps({"bfloat16 arrays": 5}))
