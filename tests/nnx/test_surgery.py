@@ -337,6 +337,18 @@ def test_convolutions_that_functions_hold_are_counted_as_left():
     )
 
 
+def test_convolutions_that_functions_hold_are_counted_in_training_too():
+    """Batch statistics and random streams change while the model is traced."""
+    hidden = nnx.Conv(2, 3, (5,), rngs=nnx.Rngs(0))
+    norm, dropout = nnx.BatchNorm(2, rngs=nnx.Rngs(0)), nnx.Dropout(0.5, rngs=nnx.Rngs(0))
+    conv = nnx.Conv(1, 2, (3,), rngs=nnx.Rngs(0))
+    network = nnx.Sequential(conv, norm, dropout, lambda images: hidden(images))
+    attention, report = to_attention(network, jnp.ones((1, 9, 1)))
+    assert report.left == ("kernel (5, 2, 3)",)
+    assert not norm.mean[...].any()
+    assert not attention.layers[1].mean[...].any()
+
+
 def test_a_model_that_does_not_trace_says_so():
     class Branching(Holder):
         def __call__(self, images):

@@ -113,7 +113,8 @@ def to_attention(
             )
         )
     difference, most, same = output_difference(expected, found) or (None, None, None)
-    left = remaining_convolutions(call, nnx.clone(attention), *arguments)
+    # Cloned in the trace, as a model in training changes its statistics and random streams there.
+    left = remaining_convolutions(lambda *args: call(nnx.clone(attention), *args), *arguments)
     return Converted(attention, Report(tuple(layers), difference, most, same, left))
 
 
