@@ -293,6 +293,11 @@ def test_networks_that_are_refused():
     without = {name: array for name, array in usual.items() if name != "pos_embed"}
     with pytest.raises(ValueError, match="no added positions"):
         convolutional(without, **HEADS)
+    scales = {
+        f"blocks.{n}.gamma_{i}": np.ones(usual["norm.bias"].shape) for n in (0, 1) for i in (1, 2)
+    }
+    with pytest.raises(ValueError, match="rotary=None, but expected a Rotary"):
+        convolutional(usual | scales, **HEADS)
     with pytest.raises(ValueError, match="unexpected"):
         convolutional(usual | {"blocks.0.attn.q_norm.weight": np.ones(8)}, **HEADS)
     with pytest.raises(ValueError, match="8 channels, but expected more than the 8"):

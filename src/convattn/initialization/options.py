@@ -124,6 +124,11 @@ def require_scores(model: VisionTransformer, rotary: Rotary | None) -> None:
             "convolution by the tables alone: see convattn.conv_to_attention; give rotary=Rotary("
             "...) if queries and keys are turned"
         )
+    elif rotary is None and model.is_rotary:
+        problem = (
+            "rotary=None, but expected a Rotary: the parameters have the names of a network that "
+            "turns its queries and keys (timm's vit_*_rope_ape); give rotary=Rotary(...)"
+        )
     elif rotary is None and head_dim < USED:
         problem = (
             f"heads have {head_dim} features, but expected at least {USED} for the scores; take "

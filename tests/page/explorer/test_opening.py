@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from networks.diagnosis.small_transformers import timm_dict
 
 from convattn.extras import EXTRA
 from convattn.networks.weights.formats import write_safetensors
@@ -53,6 +54,16 @@ for needs in (Path({str(tmp_path)!r}), Path({str(tmp_path)!r}) / "module.safeten
     assert done.returncode == 0, done.stderr
     said = "flax is not installed; it comes with an extra: pip install 'convattn[nnx]'"
     assert done.stdout.splitlines() == [said, said]
+
+
+def test_rotary_positions_are_refused(tmp_path) -> None:
+    """Their angles stand in no tensor, so the attention would be another network's."""
+    usual = {name: array.astype(np.float32) for name, array in timm_dict().items()}
+    usual.pop("pos_embed")
+    path = tmp_path / "vit.safetensors"
+    path.write_bytes(write_safetensors(usual, {}))
+    with pytest.raises(ValueError, match=r"vit\.safetensors has .* rotary positions.*--rotary"):
+        open_source(path, heads=2, image_size=(8, 12))
 
 
 @pytest.mark.parametrize("package", FOR_RUNS)

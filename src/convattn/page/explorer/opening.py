@@ -120,6 +120,12 @@ def open_source(
         found = tuple(swin_layers(content))
         return Source(path.name, "Swin", None, as_numbers, (note,), recorded=found)
     network = read_transformer(content, heads)
+    if network.is_rotary:
+        raise ValueError(
+            f"{path.name} has the tensors of a network with rotary positions, whose angles stand "
+            "in no tensor, but expected positions in the parameters; measure it with convattn "
+            "diagnose --rotary, or explore its recorded attention (.npz)"
+        )
     rows, columns = token_grid(network, image_size)
     side = network.patch.shape[2]
     notes = [f"Names: {network.naming}."]
