@@ -46,6 +46,11 @@ def test_another_state_of_sources_settings_or_environment_has_another_journal(pl
     paths.append(Journal.of((place,), 0).path)
     (place / "b.v").write_text("2")
     paths.append(Journal.of((place,), 0).path)
+    (place / "_CoqProject").write_text("-Q . Theorems")  # what Coq runs with has no suffix
+    paths.append(Journal.of((place,), 0).path)
+    (place / "__pycache__").mkdir()
+    (place / "__pycache__" / "a.pyc").write_text("2")
+    assert Journal.of((place,), 0).path == paths[-1]
     monkeypatch.setenv("JAX_ENABLE_X64", "maybe")
     paths.append(Journal.of((place,), 0).path)
     assert len({*paths}) == len(paths)

@@ -20,7 +20,6 @@ from convattn.files import open_inside, read_file
 from convattn.ledger.environment import host_environment
 from convattn.ledger.worker import Result
 
-SUFFIXES = {".py", ".v", ".json"}
 SETTINGS = ("JAX_", "XLA_", "CUDA_", "TPU_", "OPENBLAS_", "OMP_")
 CONTINUED = "[from a verification that was ended] "
 
@@ -52,7 +51,7 @@ class Journal:
         for folder in (source / "convattn", source / "convattn_check", *folders):
             files = sorted(folder.rglob("*")) if folder.is_dir() else [folder]
             for file in files:
-                if file.suffix in SUFFIXES and file.is_file():
+                if file.is_file() and "__pycache__" not in file.parts:
                     digest.update(f"\n{file}\n".encode())
                     digest.update(hashlib.sha256(file.read_bytes()).digest())
         cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
