@@ -17,19 +17,24 @@ def taps(size: int) -> list[int]:
     return list(range(-((size - 1) // 2), size // 2 + 1))
 
 
-def slow_conv(images, kernel, bias=None, *, stride=None, dilation=None) -> np.ndarray:
-    """out_q = Σ_t X_(s·q + d·t) W_t + b with zeros outside, one pixel after the other."""
+def slow_conv(images, kernel, bias=None, *, stride=None, dilation=None, before=None) -> np.ndarray:
+    """out_q = Σ_i X_(s·q + d·i - before) W_i + b with zeros outside, one pixel after the other.
+
+    By default the tap that `taps` calls 0 stands at the query.
+    """
     images, kernel = np.asarray(images), np.asarray(kernel)
     axes = kernel.ndim - 2
     stride, dilation = stride or (1,) * axes, dilation or (1,) * axes
+    centred = [-d * taps(k)[0] for d, k in zip(dilation, kernel.shape, strict=False)]
+    before = centred if before is None else before
     sides = images.shape[1:-1]
     out_sides = [-(-n // s) for n, s in zip(sides, stride, strict=True)]
     out = np.zeros((len(images), *out_sides, kernel.shape[-1]), np.result_type(images, kernel))
     for q in product(*map(range, out_sides)):
         for index in product(*map(range, kernel.shape[:axes])):
             place = tuple(
-                s * x + d * taps(k)[i]
-                for s, x, d, k, i in zip(stride, q, dilation, kernel.shape, index, strict=False)
+                s * x + d * i - b
+                for s, x, d, i, b in zip(stride, q, dilation, index, before, strict=True)
             )
             if all(0 <= x < n for x, n in zip(place, sides, strict=True)):
                 out[(slice(None), *q)] += images[(slice(None), *place)] @ kernel[index]

@@ -45,7 +45,9 @@ def test_without_compilation_it_is_the_same(row):
     images, kernel, bias = case.cast()
     layer = row.convert(kernel, bias)
     given_bias = case.bias if row.bias else None
-    options = {"stride": row.bucket.stride, "dilation": row.bucket.dilation}
+    sizes = zip(row.bucket.dilation, row.bucket.kernel_size, strict=True)
+    before = [d * (k - 1) // 2 for d, k in sizes]  # torch's padding="same"
+    options = {"stride": row.bucket.stride, "dilation": row.bucket.dilation, "before": before}
     dense = np.asarray(expand_groups(jnp.asarray(case.kernel), row.bucket.groups))
     expected = slow_conv(case.images, dense, given_bias, **options)
     compare(row, case, apply_attention(layer, images), expected, layer.heads)

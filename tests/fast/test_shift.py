@@ -275,7 +275,12 @@ ONE_HOT = [
     ((3, 2), {}, (4, 6), None),
     ((3, 3), {"patch_size": 2}, (4, 6), None),
     ((3, 3), {"encoding": "enumerated"}, (4, 1), 2),
-    ((2, 5), {"dilation": (2, 1)}, (5, 4), ((2, 3), (2, 4))),
+    (
+        (2, 5),
+        {"dilation": (2, 1), "padding": ((0, 2), (2, 2))},  # centred, so that other rings may lie
+        (5, 4),
+        ((2, 3), (2, 4)),
+    ),
     ((3,), {"patch_size": (2,)}, (6,), None),
     ((3, 3), {"head_dim": 1}, (3, 4), None),
 ]
@@ -297,8 +302,8 @@ def test_one_hot_layers_on_integers_are_the_convolution(
     layer = ca.conv_to_attention(kernel, exact=False, **options)
     got = apply_attention(layer, images, ring=ring, backend="shift")
     assert got.dtype == jnp.dtype(weights)
-    convolution = {k: v for k, v in options.items() if k == "dilation"}
-    assert_equal(got, ca.conv(images.astype(weights), kernel, padding="SAME", **convolution))
+    convolution = {k: v for k, v in options.items() if k in ("dilation", "padding")}
+    assert_equal(got, ca.conv(images.astype(weights), kernel, **convolution))
 
 
 @pytest.mark.slow
