@@ -117,7 +117,7 @@ def magnitude(
     with jax.enable_x64(True):
         wide = [None if part is None else np.abs(_wide(part)) for part in (images, kernel, bias)]
         options: dict[str, Any] = {"stride": layer.stride, "dilation": layer.dilation}
-        padding = layer.padding or centred_padding(kernel.shape[:-2], layer.dilation)
+        padding = layer.padding or centred_padding(wide[1].shape[:-2], layer.dilation)
         return np.asarray(conv(*wide, groups=groups, padding=padding, **options))
 
 
