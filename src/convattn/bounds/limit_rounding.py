@@ -115,10 +115,11 @@ def magnitude(
 ) -> Float[np.ndarray, "batch *space out_channels"]:
     """|X| * |W| + |b| in float64."""
     with jax.enable_x64(True):
-        wide = [None if part is None else np.abs(_wide(part)) for part in (images, kernel, bias)]
+        images, kernel = np.abs(_wide(images)), np.abs(_wide(kernel))
+        bias = None if bias is None else np.abs(_wide(bias))
+        padding = layer.padding or centred_padding(kernel.shape[:-2], layer.dilation)
         options: dict[str, Any] = {"stride": layer.stride, "dilation": layer.dilation}
-        padding = layer.padding or centred_padding(wide[1].shape[:-2], layer.dilation)
-        return np.asarray(conv(*wide, groups=groups, padding=padding, **options))
+        return np.asarray(conv(images, kernel, bias, groups=groups, padding=padding, **options))
 
 
 def wanted_rows(
