@@ -109,6 +109,7 @@ HEAD_DIMENSIONS = (  # K, P, channels, d_H, regime
 NARROW_HEADS = (  # K, P, in, out, d_H, regime
     (3, 16, 3, 3, 64, "limit"),
     (3, 16, 3, 3, 64, "finite"),
+    (3, 16, 1, 1, 64, "limit"),
     (3, 4, 2, 3, 5, "limit"),
     (5, 4, 3, 2, 5, "finite"),
     (3, 1, 3, 3, 2, "finite"),
@@ -264,7 +265,7 @@ def _bounds() -> Named:
         )
         sizes = (kernel, patch, channels, out, width)
         made = narrow_heads_certificate(statement, *sizes, regime)
-        yield f"S.width-K{kernel}-P{patch}-d{width}-{regime}", made
+        yield f"S.width-K{kernel}-P{patch}-in{channels}-out{out}-d{width}-{regime}", made
 
 
 def _counterexamples() -> Named:
