@@ -107,6 +107,10 @@ def test_models(convattn_command, tmp_path):
     assert (
         " ".join(row.split()) == "ViT-B/16, DeiT-B 16 12 64 yes 3 12 to 16 20 24 to 28 bounded: no"
     )
+    lines = done.out.splitlines()
+    start = lines[0].index(" P ") - 1  # after the names; the longest of them are on two lines
+    cells = [line[start:] for line in lines if re.search(r" (yes|no) +[357] ", line)]
+    assert len(cells) == len({*cells}) > 20  # a row for each set of sizes, whatever models have it
     assert "'bounded: no', not if they stay bounded" in " ".join(done.out.split())
     assert "Dosovitskiy et al. 2021" in " ".join(done.out.split())
     rows = json.loads(target.read_text())["rows"]
