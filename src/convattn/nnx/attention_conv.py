@@ -14,17 +14,18 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 from flax import nnx
-from jax import Array, lax
+from jax import Array
 from jax.typing import DTypeLike
 
 from convattn.constructions.conversion import conv_to_attention
 from convattn.encodings.bias import BiasEncoding
 from convattn.encodings.layer import AttentionLayer
-from convattn.fast.application import apply_attention
+from convattn.fast.grouped import grouped_attention
 from convattn.fast.selection import BACK_ENDS
+from convattn.networks.transformation.evaluation import SCOPE
+from convattn.networks.transformation.report import largest
 from convattn.nnx.conv_arguments import check_conv, flax_padding, hashable, refuse
 from convattn.nnx.recovery import recovered_kernel, recovery_size
-from convattn.nnx.report import SCOPE, largest
 from convattn.operators.arrays import as_array, named_arguments
 from convattn.operators.convolution import layout_hint
 from convattn.operators.integers import as_integer, per_axis
@@ -351,36 +352,3 @@ def relative_difference(layer: AttentionConv, conv: nnx.Conv, inputs: Array) -> 
     outputs = layer(inputs)
     whole, gap = largest([outputs]), largest([outputs - conv(inputs)])
     return gap / whole if whole > 0 else gap
-
-
-def grouped_attention(
-    layer: AttentionLayer,
-    images: Array,
-    groups: int,
-    backend: str = "auto",
-    precision: lax.PrecisionLike = None,
-) -> Array:
-    """Each group of channels through its own columns of the output maps.
-
-    Args:
-        layer: Its maps go from the channels of one group to those of all.
-        images: `[batch, *space, in]`, groups first in the channels.
-
-    Returns:
-        `[batch, *space', out]`, groups first in the channels.
-    """
-    if groups == 1:
-        return apply_attention(layer, images, backend=backend, precision=precision)
-    assert layer.output is not None
-    heads, width, out = layer.output.shape
-    maps = jnp.moveaxis(layer.output.reshape(heads, width, groups, out // groups), 2, 0)
-    parts = jnp.moveaxis(
-        images.reshape(*images.shape[:-1], groups, images.shape[-1] // groups), -2, 0
-    )
-
-    def attend(output: Array, part: Array) -> Array:
-        own = replace(layer, output=output)
-        return apply_attention(own, part, backend=backend, precision=precision)
-
-    found = jnp.moveaxis(jax.vmap(attend)(maps, parts), 0, -2)
-    return found.reshape(*found.shape[:-2], out)

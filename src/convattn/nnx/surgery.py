@@ -5,27 +5,19 @@ model will do whose convolutions are `nnx.Conv`s that it holds as attributes, or
 dictionaries. One that is held twice is converted once and stays shared.
 
 The difference on the example is measured; for each layer there is also a bound on it, derived from
-the layer's own inputs: that of `convattn.bounds.rounding` for the attention, and γ_(n+2)·G for the
-convolution, a sum of n products and the bias, G being the majorant of both.
+the layer's own inputs (`convattn.networks.transformation.layer_bound`).
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
-from math import prod
 from typing import Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from flax import nnx
 from jax import Array
 
-from convattn.bounds.majorant import majorant_layer
-from convattn.bounds.rounding import layer_error_bound
-from convattn.encodings.layer import AttentionLayer
-from convattn.nnx.attention_conv import AttentionConv, grouped_attention, relative_difference
-from convattn.nnx.foreign import require_module
-from convattn.nnx.report import (
+from convattn.networks.transformation.layer_bound import layer_bound
+from convattn.networks.transformation.report import (
     LayerReport,
     RecoveredLayer,
     Report,
@@ -34,8 +26,8 @@ from convattn.nnx.report import (
     output_difference,
     remaining_convolutions,
 )
-from convattn.operators.arrays import accumulation_dtype
-from convattn.operators.roundoff import gamma, unit_roundoff
+from convattn.nnx.attention_conv import AttentionConv, relative_difference
+from convattn.nnx.foreign import require_module
 
 
 class Converted(NamedTuple):
@@ -101,7 +93,7 @@ def to_attention(
     for site in originals:
         layer, calls = made[site.path], seen.get(id(site.module), [])
         differences = [layer(inputs) - outputs for inputs, outputs in calls]
-        bounds = [layer_bound(layer, site.module, inputs) for inputs, _ in calls]
+        bounds = [module_bound(layer, site.module, inputs) for inputs, _ in calls]
         derived = [bound for bound in bounds if bound is not None]
         layers.append(
             LayerReport(
@@ -358,36 +350,11 @@ def watch(modules: dict[str, Any], kind: Any = nnx.Conv) -> dict[int, list[tuple
     return seen
 
 
-def layer_bound(layer: AttentionConv, conv: nnx.Conv, inputs: Array) -> float | None:
-    """A bound on |layer(inputs) - conv(inputs)|, or None where none is derived.
-
-    It assumes that the convolution is a sum of products in its own dtype, as it is on a CPU.
-    """
-    group = layer.group_layer()
-    if layer.leak is None or group.output is None:
-        return None
-    dtype = jnp.result_type(inputs, group.output) if layer.dtype is None else layer.dtype
-    if jnp.finfo(dtype).bits < 32:
-        return None
-    kernel, bias = conv.kernel[...], None if conv.bias is None else conv.bias[...]
+def module_bound(layer: AttentionConv, conv: nnx.Conv, inputs: Array) -> float | None:
+    """A bound on |layer(inputs) - conv(inputs)|, or None where none is derived."""
     axes = len(layer.kernel_size)
     images = inputs.reshape(-1, *inputs.shape[inputs.ndim - axes - 1 :])
-    with jax.enable_x64(True):
-        found = grouped_majorant(group, kernel, bias, images, layer.feature_group_count)
-        majorant = np.asarray(found)
-    own = gamma(prod(kernel.shape[:-1]) + 2, unit_roundoff(accumulation_dtype(dtype)))
-    try:
-        attention = layer_error_bound(group, images.astype(dtype), majorant)
-    except ValueError:  # the dtype is too narrow for any
-        return None
-    return float((attention + own * majorant * (1 + 2.0**-20)).max(initial=0))
-
-
-@partial(jax.jit, static_argnames="groups")
-def grouped_majorant(
-    layer: AttentionLayer, kernel: Array, bias: Array | None, images: Array, groups: int
-) -> Array:
-    """G of `convattn.bounds.majorant`, group by group, as one program."""
-    wide = majorant_layer(layer, kernel, None)
-    found = grouped_attention(wide, jnp.abs(images.astype(jnp.float64)), groups)
-    return found if bias is None else found + jnp.abs(bias.astype(jnp.float64))
+    group = layer.group_layer()
+    dtype = layer.dtype or jnp.result_type(inputs, layer.output[...])
+    kernel, bias = conv.kernel[...], None if conv.bias is None else conv.bias[...]
+    return layer_bound(group, kernel, bias, images.astype(dtype), layer.feature_group_count)

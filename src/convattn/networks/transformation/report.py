@@ -9,7 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-SCOPE = "attention_conv"  # the name stack of what attention computes
+from convattn.networks.transformation.convolution import Convolution, joined
+from convattn.networks.transformation.evaluation import inner_jaxprs, is_convolution
 
 
 @dataclass(frozen=True)
@@ -169,18 +170,9 @@ def remaining_convolutions(function: Any, *arguments: Any) -> tuple[str, ...] | 
     return tuple(_convolutions(traced.jaxpr))
 
 
-def _convolutions(jaxpr: Any) -> Iterator[str]:
+def _convolutions(jaxpr: Any, name: str = "") -> Iterator[str]:
     for equation in jaxpr.eqns:
-        if SCOPE in str(equation.source_info.name_stack):
-            continue
-        if equation.primitive.name == "conv_general_dilated":
-            order = equation.params["dimension_numbers"].rhs_spec
-            kernel = equation.invars[1].aval.shape
-            taps = tuple(kernel[axis] for axis in order[2:])
-            yield f"kernel {(*taps, kernel[order[1]], kernel[order[0]])}"
-        for parameter in jax.tree.leaves(
-            list(equation.params.values()), is_leaf=lambda leaf: hasattr(leaf, "jaxpr")
-        ):
-            inner = getattr(parameter, "jaxpr", parameter)
-            if hasattr(inner, "eqns"):
-                yield from _convolutions(inner)
+        if is_convolution(equation, name):
+            yield f"kernel {Convolution.of(equation).kernel_shape}"
+        for inner in inner_jaxprs(equation):
+            yield from _convolutions(inner, joined(name, equation))

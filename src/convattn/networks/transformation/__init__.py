@@ -1,0 +1,1 @@
+"""Functions of JAX whose convolutions are computed as attention."""

@@ -1,0 +1,188 @@
+"""`with_attention`: a function, its convolutions computed as attention."""
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, SupportsIndex
+
+import jax
+from jax import Array
+
+from convattn.networks.transformation.attention import AttentionOptions
+from convattn.networks.transformation.convolution import Convolution
+from convattn.networks.transformation.evaluation import Evaluation, bound
+
+
+def with_attention(
+    function: Callable[..., Any],
+    *,
+    where: Callable[[Convolution], Any] | None = None,
+    form: str | None = None,
+    uniform_weight: float | Array = 0.5,
+    sharpness: float | Array | None = None,
+    num_heads: str | None = None,
+    head_dim: SupportsIndex | None = None,
+    pointwise: str = "attention",
+    backend: str = "auto",
+    strict: bool = False,
+) -> Callable[..., Any]:
+    """A function with the same arguments and outputs, its convolutions computed as attention.
+
+    The function is traced, as `jax.grad` does, and every `lax.conv_general_dilated` in it becomes
+    multi-head attention on the tokens of its image. It makes no difference from which framework the
+    function is, and whether kernels are parameters or computed. Compiled parts, loops, branches,
+    checkpoints and functions with derivatives of their own are looked into at any depth. It can be
+    compiled, differentiated, batched and exported as the function itself.
+
+    Args:
+        function: Takes and gives pytrees of arrays; other arguments stay as they are.
+        where: Takes a `Convolution` (its name, shapes and parameters) and says whether it is to be
+            attention; None takes all.
+        form: `"exact"` at finite scores, with one head for each tap and one that is uniform, or
+            `"limit"`, whose attention is one-hot; None is exact.
+        uniform_weight: ε in (0, 1), the weight that each head of the exact form lays on all tokens
+            alike.
+        sharpness: By how much the score of a tap is ahead of the others in the limit form; None
+            makes attention one-hot in the dtype of the scores.
+        num_heads: `"min"` takes ρ + 1 heads, ρ the rank of the kernel's taps, for kernels that are
+            known when the function is traced. None takes one for each tap.
+        head_dim: The width of every head; None gives each the width it needs.
+        pointwise: `"attention"` makes two heads of a 1 × 1 convolution, `"keep"` leaves it the
+            linear map of each token that it is.
+        backend: Which algorithm computes attention, as in `apply_attention`.
+        strict: Whether a convolution that is not converted is an error, but for those that `where`
+            and `pointwise` leave.
+
+    Returns:
+        The function. Convolutions of three axes, of integers and of complex numbers stay as they
+        are, unless `strict`.
+
+    Raises:
+        ValueError: For options that do not exist or do not go together; when the function is
+            called, if it cannot be traced, as `conv_to_attention` for a kernel, and with `strict`.
+
+    Source: S.finite, S.pad, S.network of this project's ledger.
+
+    >>> import jax.numpy as jnp
+    >>> def blur(image):
+    ...     return jax.scipy.signal.convolve(image, jnp.ones((3, 3)) / 9, mode="same")
+    >>> image = jnp.arange(12.0).reshape(3, 4)
+    >>> bool(abs(with_attention(blur)(image) - blur(image)).max() < 1e-5)
+    True
+    >>> slope = jax.grad(lambda image: with_attention(blur)(image).sum())(image)
+    >>> slope.round(4)[1, 1].item()
+    1.0
+    """
+    if not callable(function):
+        raise ValueError(f"function={function!r}, but expected a function of arrays")
+    options = AttentionOptions(
+        where,
+        form,
+        uniform_weight,
+        sharpness,
+        num_heads,
+        head_dim,
+        pointwise,
+        backend,
+        strict,
+    )
+
+    def convolve(convolution: Convolution, equation: Any, images: Array, kernel: Array) -> Array:
+        reason = options.reason_to_keep(convolution)
+        if reason is not None:
+            if strict and reason == convolution.reason:
+                raise_not_converted(str(convolution), reason)
+            return bound(equation, (images, kernel))[0]
+        layer = options.layer(convolution, convolution.kernel(kernel))
+        return options.outputs(convolution, layer, images)
+
+    def unreached(name: str, primitive: str) -> None:
+        if strict:
+            raise_not_converted(name or "unnamed", f"inside {primitive}")
+
+    evaluation = Evaluation(convolve, unreached)
+
+    @wraps(function)
+    def attended(*args: Any, **kwargs: Any) -> Any:
+        return evaluated(function, evaluation, args, kwargs)
+
+    return attended
+
+
+def raise_not_converted(name: str, reason: str) -> None:
+    """Refuse a function under `strict`.
+
+    Raises:
+        ValueError: Always.
+    """
+    raise ValueError(
+        f"strict=True, but the convolution {name} is not converted: {reason}; leave it out with "
+        "where=, or leave out strict"
+    )
+
+
+def evaluated(
+    function: Callable[..., Any],
+    evaluation: Evaluation,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> Any:
+    """What a function gives, its equations evaluated in a way of one's own.
+
+    Raises:
+        ValueError: For a function that cannot be traced.
+    """
+    traced = Traced.of(function, args, kwargs)
+    return traced.output(evaluation.closed(traced.jaxpr, traced.arrays, ""))
+
+
+class Traced:
+    """A function as a jaxpr of the arrays among its arguments.
+
+    Attributes:
+        jaxpr: Closed.
+        arrays: Those of the arguments.
+    """
+
+    def __init__(self, jaxpr: Any, arrays: list[Any], structure: Any) -> None:
+        self.jaxpr, self.arrays, self._structure = jaxpr, arrays, structure
+
+    @classmethod
+    def of(
+        cls, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> "Traced":
+        """Trace a function.
+
+        Raises:
+            ValueError: If it cannot be traced.
+        """
+        leaves, tree = jax.tree.flatten((args, kwargs))
+        places = [place for place, leaf in enumerate(leaves) if is_array(leaf)]
+
+        def of_arrays(*arrays: Any) -> Any:
+            whole = list(leaves)
+            for place, array in zip(places, arrays, strict=True):
+                whole[place] = array
+            own_args, own_kwargs = jax.tree.unflatten(tree, whole)
+            return function(*own_args, **own_kwargs)
+
+        arrays = [leaves[place] for place in places]
+        try:
+            jaxpr, shapes = jax.make_jaxpr(of_arrays, return_shape=True)(*arrays)
+        except (jax.errors.JAXTypeError, jax.errors.JAXIndexError) as error:
+            name = getattr(function, "__name__", type(function).__name__)
+            first = str(error).strip().splitlines()[0]
+            raise ValueError(
+                f"function={name} cannot be traced: {first} It needs the value of an array; use "
+                "lax.cond, lax.while_loop or jnp.where, or give that argument as a number of "
+                "Python, which is not traced"
+            ) from error
+        return cls(jaxpr, arrays, jax.tree.structure(shapes))
+
+    def output(self, values: list[Any]) -> Any:
+        """The output of the function from those of the jaxpr."""
+        return jax.tree.unflatten(self._structure, values)
+
+
+def is_array(leaf: Any) -> bool:
+    """Whether an argument is an array; numbers of Python are not, and are not traced."""
+    return hasattr(leaf, "shape") and hasattr(leaf, "dtype")
