@@ -5,18 +5,17 @@ model will do whose convolutions are `nnx.Conv`s that it holds as attributes, or
 dictionaries. One that is held twice is converted once and stays shared.
 
 The difference on the example is measured; for each layer there is also a bound on it, derived from
-the layer's own inputs (`convattn.networks.transformation.layer_bound`).
+the layer's own inputs (`convattn.networks.transformation.local_error`).
 """
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-import jax.numpy as jnp
 import numpy as np
 from flax import nnx
 from jax import Array
 
-from convattn.networks.transformation.layer_bound import layer_bound
+from convattn.networks.transformation.attention_of import attention_of
 from convattn.networks.transformation.report import (
     LayerReport,
     RecoveredLayer,
@@ -89,11 +88,13 @@ def to_attention(
     expected = call(watched[0], *arguments)
     require_own_kernels(originals, before)
     found = call(nnx.clone(attention), *arguments)
+    form: dict[str, Any] = {"form": "exact" if exact else "limit", "head_dim": head_dim}
+    form |= {"uniform_weight": leak} if exact else {}
     layers = []
     for site in originals:
         layer, calls = made[site.path], seen.get(id(site.module), [])
         differences = [layer(inputs) - outputs for inputs, outputs in calls]
-        bounds = [module_bound(layer, site.module, inputs) for inputs, _ in calls]
+        bounds = [convolution_bound(site.module, inputs, **form) for inputs, _ in calls]
         derived = [bound for bound in bounds if bound is not None]
         layers.append(
             LayerReport(
@@ -350,11 +351,13 @@ def watch(modules: dict[str, Any], kind: Any = nnx.Conv) -> dict[int, list[tuple
     return seen
 
 
-def module_bound(layer: AttentionConv, conv: nnx.Conv, inputs: Array) -> float | None:
-    """A bound on |layer(inputs) - conv(inputs)|, or None where none is derived."""
-    axes = len(layer.kernel_size)
+def convolution_bound(conv: nnx.Conv, inputs: Array, **options: Any) -> float | None:
+    """A bound on the largest |attention - conv(inputs)|, or None where none is derived.
+
+    Args:
+        options: As for `convattn.with_attention`.
+    """
+    axes = len(conv.kernel_size)
     images = inputs.reshape(-1, *inputs.shape[inputs.ndim - axes - 1 :])
-    group = layer.group_layer()
-    dtype = layer.dtype or jnp.result_type(inputs, layer.output[...])
-    kernel, bias = conv.kernel[...], None if conv.bias is None else conv.bias[...]
-    return layer_bound(group, kernel, bias, images.astype(dtype), layer.feature_group_count)
+    (layer,) = attention_of(conv, images, **options).report.layers
+    return layer.bound if isinstance(layer, LayerReport) else None

@@ -1,7 +1,7 @@
 """Attention in the place of a convolution: which form it takes, its layer, its outputs."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, SupportsIndex
 
@@ -74,6 +74,10 @@ class AttentionOptions:
             raise ValueError(
                 f"uniform_weight={self.uniform_weight}, but expected a number in (0, 1)"
             )
+
+    def with_backend(self, backend: str) -> "AttentionOptions":
+        """The same with another back end."""
+        return replace(self, backend=backend)
 
     def reason_to_keep(self, convolution: Convolution) -> str | None:
         """Why a convolution stays as it is; None if it becomes attention."""

@@ -6,76 +6,115 @@ holds no convolution it is left as it is. The derivative of a function with its 
 rule, evaluated in the same way.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
-from jax import Array, lax
+from jax import lax
 from jax.extend import core
 from jax.extend.source_info_util import current_name_stack, user_context
 
-from convattn.networks.transformation.convolution import Convolution, joined
+from convattn.networks.transformation.convolution import joined
 
 CONVOLUTION = "conv_general_dilated"
 SCOPE = "attention_conv"  # the name stack of what attention computes, which is not looked into
-Convolve = Callable[[Convolution, Any, Array, Array], Array]
 Values = Sequence[Any]
 
 
-class Evaluation:
-    """The way in which the equations of a function are evaluated.
+class Place(NamedTuple):
+    """Where an equation stands in a traced function.
 
     Attributes:
-        convolve: Computes a convolution: from itself, its equation, images and kernel.
-        unreached: Is told of the equations that hold convolutions and cannot be built anew.
+        name: The name stacks of the equations that hold it, joined.
+        path: What identifies these equations.
     """
 
-    def __init__(self, convolve: Convolve, unreached: Callable[[str, str], None]) -> None:
-        self.convolve, self.unreached = convolve, unreached
+    name: str = ""
+    path: tuple[int, ...] = ()
 
-    def closed(self, jaxpr: Any, values: Values, name: str) -> list[Any]:
+    def inside(self, equation: Any) -> "Place":
+        """That of the equations of a jaxpr that an equation here holds."""
+        return Place(joined(self.name, equation), (*self.path, id(equation)))
+
+
+class Evaluation:
+    """The way in which the equations of a function are evaluated."""
+
+    @property
+    def rules(self) -> Mapping[str, "Rule"]:
+        """For each primitive that holds jaxprs, how it is evaluated."""
+        return RULES
+
+    def convolve(self, place: Place, equation: Any, images: Any, kernel: Any) -> Any:
+        """The result of a convolution.
+
+        Args:
+            place: Of the equation that holds the convolution's.
+        """
+        raise NotImplementedError
+
+    def unreached(self, place: Place, equation: Any) -> None:
+        """Take note of an equation that holds convolutions and cannot be built anew."""
+
+    def rows(self, place: Place) -> Any:
+        """What a scan goes along besides its own, a pytree of arrays."""
+        return {}
+
+    def with_rows(self, rows: Any) -> "Evaluation":
+        """The evaluation of the body of a scan, given one of these rows."""
+        return self
+
+    def closed(self, jaxpr: Any, values: Values, place: Place) -> list[Any]:
         """The outputs of a closed jaxpr."""
-        return self.outputs(jaxpr.jaxpr, jaxpr.consts, values, name)
+        return self.outputs(jaxpr.jaxpr, jaxpr.consts, values, place)
 
-    def outputs(self, jaxpr: Any, constants: Values, values: Values, name: str) -> list[Any]:
+    def outputs(self, jaxpr: Any, constants: Values, values: Values, place: Place) -> list[Any]:
         """The outputs of a jaxpr.
 
         Args:
-            name: The name stack of the equations around it.
+            place: Of the equation that holds it.
         """
-        known: dict[Any, Any] = dict(zip(jaxpr.constvars, constants, strict=True))
+        known: dict[Any, Any] = dict(
+            zip(jaxpr.constvars, map(self.constant, constants), strict=True)
+        )
         known.update(zip(jaxpr.invars, values, strict=True))
 
         def read(atom: Any) -> Any:
-            return atom.val if isinstance(atom, core.Literal) else known[atom]
+            return self.constant(atom.val) if isinstance(atom, core.Literal) else known[atom]
 
         uses = last_uses(jaxpr)
         for number, equation in enumerate(jaxpr.eqns):
             source = equation.source_info
             stack = current_name_stack() + source.name_stack
             with user_context(source.traceback, name_stack=stack), equation.ctx.manager:
-                results = self.equation(equation, [*map(read, equation.invars)], name)
+                results = self.equation(equation, [*map(read, equation.invars)], place)
             known.update(zip(equation.outvars, results, strict=True))
             for variable in uses.get(number, ()):
                 known.pop(variable, None)
         return [*map(read, jaxpr.outvars)]
 
-    def equation(self, equation: Any, values: Values, name: str) -> Values:
+    def equation(self, equation: Any, values: Values, place: Place) -> Values:
         """The results of an equation."""
-        primitive = equation.primitive
-        if primitive.name == CONVOLUTION and not is_attention(name, equation):
-            site = Convolution.of(equation, name)
-            return [self.convolve(site, equation, *values)]
-        if holds_convolution(equation, name):
-            rule = RULES.get(primitive.name)
+        if is_convolution(equation, place.name):
+            return [self.convolve(place, equation, *values)]
+        if holds_convolution(equation, place.name):
+            rule = self.rules.get(equation.primitive.name)
             if rule is not None:
-                return rule(self, equation, values, joined(name, equation))
-            self.unreached(joined(name, equation), primitive.name)
-        return bound(equation, values)
+                return rule(self, equation, values, place.inside(equation))
+            self.unreached(place, equation)
+        return self.bind(equation, values)
+
+    def bind(self, equation: Any, values: Values) -> Values:
+        """The results of an equation as it is."""
+        return bind(equation, values)
+
+    def constant(self, value: Any) -> Any:
+        """A constant of a jaxpr as a value."""
+        return value
 
 
-def bound(equation: Any, values: Values) -> Values:
+def bind(equation: Any, values: Values) -> Values:
     """The results of an equation as it is."""
     known = {
         atom: value
@@ -130,27 +169,29 @@ def inner_jaxprs(equation: Any) -> Iterator[Any]:
             yield parameter
 
 
-def traced(evaluation: Evaluation, function: Callable[..., Any], name: str) -> Callable[..., Any]:
+def traced(
+    evaluation: Evaluation, function: Callable[..., Any], place: Place
+) -> Callable[..., Any]:
     """A function of arrays, its equations evaluated in this way."""
 
     def evaluated(*arguments: Any) -> Any:
         jaxpr, shapes = jax.make_jaxpr(function, return_shape=True)(*arguments)
-        outputs = evaluation.closed(jaxpr, jax.tree.leaves(arguments), name)
+        outputs = evaluation.closed(jaxpr, jax.tree.leaves(arguments), place)
         return jax.tree.unflatten(jax.tree.structure(shapes), outputs)
 
     return evaluated
 
 
-def _inlined(evaluation: Evaluation, equation: Any, values: Values, name: str) -> Values:
+def _inlined(evaluation: Evaluation, equation: Any, values: Values, place: Place) -> Values:
     jaxpr = equation.params.get("jaxpr", equation.params.get("call_jaxpr"))
-    return evaluation.closed(jaxpr, values, name)
+    return evaluation.closed(jaxpr, values, place)
 
 
-def _compiled(evaluation: Evaluation, equation: Any, values: Values, name: str) -> Values:
+def _compiled(evaluation: Evaluation, equation: Any, values: Values, place: Place) -> Values:
     """A compiled part: in place, as the whole is compiled or run step by step; shardings stay."""
     parameters = equation.params
     values = [*map(_constrained, values, parameters["in_shardings"])]
-    outputs = evaluation.closed(parameters["jaxpr"], values, name)
+    outputs = evaluation.closed(parameters["jaxpr"], values, place)
     return [*map(_constrained, outputs, parameters["out_shardings"])]
 
 
@@ -160,7 +201,7 @@ def _constrained(value: Any, sharding: Any) -> Any:
     return value
 
 
-def _scanned(evaluation: Evaluation, equation: Any, values: Values, name: str) -> Values:
+def _scanned(evaluation: Evaluation, equation: Any, values: Values, place: Place) -> Values:
     parameters, body_jaxpr = equation.params, equation.params["jaxpr"].jaxpr
     rows_in = stacked(equation.invars, body_jaxpr.invars)
     count = len(equation.outvars) - stacked(equation.outvars, body_jaxpr.outvars)
@@ -171,14 +212,16 @@ def _scanned(evaluation: Evaluation, equation: Any, values: Values, name: str) -
         values[first + count :],
     )
 
-    def body(carry: Values, row: Values) -> tuple[list[Any], list[Any]]:
-        outputs = evaluation.closed(parameters["jaxpr"], [*constants, *carry, *row], name)
+    def body(carry: Values, both: Any) -> tuple[list[Any], list[Any]]:
+        row, own = both
+        values = [*constants, *carry, *row]
+        outputs = evaluation.with_rows(own).closed(parameters["jaxpr"], values, place)
         return outputs[:count], outputs[count:]
 
     carry, collected = lax.scan(
         body,
         [*start],
-        [*rows],
+        ([*rows], evaluation.rows(place)),
         length=parameters["length"],
         reverse=parameters["reverse"],
         unroll=parameters["unroll"],
@@ -192,7 +235,7 @@ def stacked(outer: Sequence[Any], inner: Sequence[Any]) -> int:
     return sum(len(one.aval.shape) > len(other.aval.shape) for one, other in pairs)
 
 
-def _repeated(evaluation: Evaluation, equation: Any, values: Values, name: str) -> Values:
+def _repeated(evaluation: Evaluation, equation: Any, values: Values, place: Place) -> Values:
     parameters = equation.params
     first, second = parameters["cond_nconsts"], parameters["body_nconsts"]
     tested, looped, start = (
@@ -202,69 +245,90 @@ def _repeated(evaluation: Evaluation, equation: Any, values: Values, name: str) 
     )
 
     def condition(carry: Values) -> Any:
-        return evaluation.closed(parameters["cond_jaxpr"], [*tested, *carry], name)[0]
+        return evaluation.closed(parameters["cond_jaxpr"], [*tested, *carry], place)[0]
 
     def body(carry: Values) -> list[Any]:
-        return evaluation.closed(parameters["body_jaxpr"], [*looped, *carry], name)
+        return evaluation.closed(parameters["body_jaxpr"], [*looped, *carry], place)
 
     return lax.while_loop(condition, body, [*start])
 
 
-def _branched(evaluation: Evaluation, equation: Any, values: Values, name: str) -> Values:
+def _branched(evaluation: Evaluation, equation: Any, values: Values, place: Place) -> Values:
     index, *operands = values
     branches = [
-        partial(lambda jaxpr, *args: evaluation.closed(jaxpr, args, name), branch)
+        partial(lambda jaxpr, *args: evaluation.closed(jaxpr, args, place), branch)
         for branch in equation.params["branches"]
     ]
     return lax.switch(index, branches, *operands)
 
 
-def _rematerialised(evaluation: Evaluation, equation: Any, values: Values, name: str) -> Values:
+def _rematerialised(evaluation: Evaluation, equation: Any, values: Values, place: Place) -> Values:
     parameters = equation.params
     function = jax.checkpoint(
-        lambda *args: evaluation.outputs(parameters["jaxpr"], (), args, name),
+        lambda *args: evaluation.outputs(parameters["jaxpr"], (), args, place),
         prevent_cse=parameters["prevent_cse"],
         policy=parameters["policy"],
     )
     return function(*values)
 
 
-def _with_jvp(evaluation: Evaluation, equation: Any, values: Values, name: str) -> Values:
+def _with_jvp(evaluation: Evaluation, equation: Any, values: Values, place: Place) -> Values:
     """A function with its own forward derivative: the rule is evaluated as the function is."""
+    own = _OwnRule(evaluation, equation, values, place)
+    function = jax.custom_jvp(own.function)
 
-    @jax.custom_jvp
-    def function(*args: Any) -> list[Any]:
-        return evaluation.closed(equation.params["call_jaxpr"], args, name)
+    def rule(primals: Any, tangents: Any) -> Any:
+        return own.traced(lambda *both: jax.jvp(own.original, *both))(primals, tangents)
 
-    def rule(*both: Any) -> Any:
-        return jax.jvp(lambda *args: [*bound(equation, args)], *both)
-
-    function.defjvp(lambda primals, tangents: traced(evaluation, rule, name)(primals, tangents))
-    return function(*values)
+    function.defjvp(rule)
+    return function(*own.values)
 
 
-def _with_vjp(evaluation: Evaluation, equation: Any, values: Values, name: str) -> Values:
+def _with_vjp(evaluation: Evaluation, equation: Any, values: Values, place: Place) -> Values:
     """A function with its own backward derivative: the rule is evaluated as the function is."""
-    jaxpr = equation.params.get("call_jaxpr", equation.params.get("fun_jaxpr"))
-
-    @jax.custom_vjp
-    def function(*args: Any) -> list[Any]:
-        return evaluation.closed(jaxpr, args, name)
+    own = _OwnRule(evaluation, equation, values, place)
+    function = jax.custom_vjp(own.function)
 
     def forward(*args: Any) -> Any:
-        return traced(evaluation, partial(jax.vjp, lambda *a: [*bound(equation, a)]), name)(*args)
+        return own.traced(partial(jax.vjp, own.original))(*args)
 
-    def backward(pulled: Any, cotangents: Any) -> Any:
-        return traced(evaluation, lambda pull, given: pull(given), name)(pulled, cotangents)
+    def backward(pull: Any, cotangents: Any) -> Any:
+        return own.traced(lambda pull, given: pull(given))(pull, cotangents)
 
     function.defvjp(forward, backward)
-    return function(*values)
+    return function(*own.values)
 
 
-def _sharded(evaluation: Evaluation, equation: Any, values: Values, name: str) -> Values:
+class _OwnRule:
+    """A function with a derivative of its own, of what it does not close over.
+
+    Attributes:
+        values: Its arguments; the first of the equation's are closed over, and have no derivative.
+    """
+
+    def __init__(self, evaluation: Evaluation, equation: Any, values: Values, place: Place) -> None:
+        count = equation.params["num_consts"]
+        self.evaluation, self.equation, self.place = evaluation, equation, place
+        self.closed_over, self.values = [*values[:count]], [*values[count:]]
+
+    def function(self, *args: Any) -> list[Any]:
+        """The function, evaluated."""
+        jaxpr = self.equation.params["call_jaxpr"]
+        return self.evaluation.closed(jaxpr, [*self.closed_over, *args], self.place)
+
+    def original(self, *args: Any) -> list[Any]:
+        """The function as it is, with its derivative."""
+        return [*bind(self.equation, [*self.closed_over, *args])]
+
+    def traced(self, rule: Callable[..., Any]) -> Callable[..., Any]:
+        """A rule of its derivative, evaluated as the function is."""
+        return traced(self.evaluation, rule, self.place)
+
+
+def _sharded(evaluation: Evaluation, equation: Any, values: Values, place: Place) -> Values:
     parameters = equation.params
     function = jax.shard_map(
-        lambda *args: evaluation.outputs(parameters["jaxpr"], (), args, name),
+        lambda *args: evaluation.outputs(parameters["jaxpr"], (), args, place),
         mesh=parameters["mesh"],
         in_specs=tuple(parameters["in_specs"]),
         out_specs=[*parameters["out_specs"]],
@@ -274,15 +338,15 @@ def _sharded(evaluation: Evaluation, equation: Any, values: Values, name: str) -
     return function(*values)
 
 
-Rule = Callable[[Evaluation, Any, Values, str], Values]
+Rule = Callable[[Any, Any, Values, Place], Values]
 RULES: dict[str, Rule] = {
-    **dict.fromkeys(("jit", "pjit"), _compiled),
+    "jit": _compiled,
     **dict.fromkeys(("closed_call", "core_call"), _inlined),
     "scan": _scanned,
     "while": _repeated,
     "cond": _branched,
-    **dict.fromkeys(("checkpoint", "remat", "remat2"), _rematerialised),
+    **dict.fromkeys(("checkpoint", "remat2"), _rematerialised),
     "custom_jvp_call": _with_jvp,
-    **dict.fromkeys(("custom_vjp_call", "custom_vjp_call_jaxpr"), _with_vjp),
+    "custom_vjp_call": _with_vjp,
     "shard_map": _sharded,
 }

@@ -9,7 +9,7 @@ from jax import Array
 
 from convattn.networks.transformation.attention import AttentionOptions
 from convattn.networks.transformation.convolution import Convolution
-from convattn.networks.transformation.evaluation import Evaluation, bound
+from convattn.networks.transformation.evaluation import Evaluation, Place
 
 
 def with_attention(
@@ -86,20 +86,7 @@ def with_attention(
         strict,
     )
 
-    def convolve(convolution: Convolution, equation: Any, images: Array, kernel: Array) -> Array:
-        reason = options.reason_to_keep(convolution)
-        if reason is not None:
-            if strict and reason == convolution.reason:
-                raise_not_converted(str(convolution), reason)
-            return bound(equation, (images, kernel))[0]
-        layer = options.layer(convolution, convolution.kernel(kernel))
-        return options.outputs(convolution, layer, images)
-
-    def unreached(name: str, primitive: str) -> None:
-        if strict:
-            raise_not_converted(name or "unnamed", f"inside {primitive}")
-
-    evaluation = Evaluation(convolve, unreached)
+    evaluation = Attending(options)
 
     @wraps(function)
     def attended(*args: Any, **kwargs: Any) -> Any:
@@ -108,16 +95,43 @@ def with_attention(
     return attended
 
 
-def raise_not_converted(name: str, reason: str) -> None:
-    """Refuse a function under `strict`.
+class Attending(Evaluation):
+    """Attention in place of convolutions, its layers made from their kernels.
 
-    Raises:
-        ValueError: Always.
+    Attributes:
+        options: Its form.
     """
-    raise ValueError(
-        f"strict=True, but the convolution {name} is not converted: {reason}; leave it out with "
-        "where=, or leave out strict"
-    )
+
+    def __init__(self, options: AttentionOptions) -> None:
+        self.options = options
+
+    def convolve(self, place: Place, equation: Any, images: Any, kernel: Any) -> Any:
+        """The result of a convolution, as attention where the options say so."""
+        convolution = Convolution.of(equation, place.name)
+        reason = self.options.reason_to_keep(convolution)
+        if reason is None:
+            layer = self.options.layer(convolution, convolution.kernel(kernel))
+            return self.options.outputs(convolution, layer, images)
+        if reason == convolution.reason:
+            self.require_converted(str(convolution), reason)
+        return self.bind(equation, (images, kernel))[0]
+
+    def unreached(self, place: Place, equation: Any) -> None:
+        """Refuse it under `strict`."""
+        name = place.inside(equation).name
+        self.require_converted(name or "unnamed", f"inside {equation.primitive.name}")
+
+    def require_converted(self, name: str, reason: str) -> None:
+        """Refuse a convolution that is not converted, under `strict`.
+
+        Raises:
+            ValueError: As described above.
+        """
+        if self.options.strict:
+            raise ValueError(
+                f"strict=True, but the convolution {name} is not converted: {reason}; leave it out "
+                "with where=, or leave out strict"
+            )
 
 
 def evaluated(
@@ -132,7 +146,7 @@ def evaluated(
         ValueError: For a function that cannot be traced.
     """
     traced = Traced.of(function, args, kwargs)
-    return traced.output(evaluation.closed(traced.jaxpr, traced.arrays, ""))
+    return traced.output(evaluation.closed(traced.jaxpr, traced.arrays, Place()))
 
 
 class Traced:

@@ -1,0 +1,274 @@
+"""A function run on an example twice, side by side: as it is, and with attention.
+
+Both runs go equation by equation on values. Loops are run step by step and the branch that is taken
+is followed, so that every convolution is seen with the images that it is given.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from convattn.encodings.layer import AttentionLayer
+from convattn.networks.transformation.attention import AttentionOptions
+from convattn.networks.transformation.convolution import Convolution
+from convattn.networks.transformation.evaluation import (
+    RULES,
+    Evaluation,
+    Place,
+    Rule,
+    Values,
+    bind,
+    stacked,
+)
+from convattn.networks.transformation.local_error import (
+    Magnitudes,
+    covered_backend,
+    of_attention,
+    of_convolution,
+)
+from convattn.networks.transformation.report import is_traced, largest
+from convattn.networks.transformation.with_attention import Attending
+
+Path = tuple[int, ...]
+
+
+class Value(NamedTuple):
+    """What both runs have for a variable.
+
+    Attributes:
+        left: Of the function.
+        right: With attention; the same object where nothing differs yet.
+        depends: Whether it depends on the arguments of the function.
+        loops: The scans, by path, in whose steps it differs.
+    """
+
+    left: Any
+    right: Any
+    depends: bool = False
+    loops: frozenset[Path] = frozenset()
+
+
+class Call(NamedTuple):
+    """One call of a convolution.
+
+    Attributes:
+        layer: The attention in its place.
+        groups: Of channels.
+        difference: The largest between both on the same images; None where they are traced.
+        bound: The derived bound on it; None where none is derived.
+        depends, loops: Of its kernel.
+    """
+
+    layer: AttentionLayer
+    groups: int
+    difference: float | None
+    bound: float | None
+    depends: bool
+    loops: frozenset[Path]
+
+
+class Recording(Attending):
+    """Both runs, and what they show of each convolution.
+
+    Attributes:
+        names: Of the convolutions, by path.
+        calls: Of those that became attention, by name.
+        left: Those that did not, and why, one line each.
+    """
+
+    def __init__(self, options: AttentionOptions, names: Mapping[Path, str]) -> None:
+        super().__init__(options)
+        self.names = names
+        self.paths = {name: path for path, name in names.items()}
+        self.calls: dict[str, list[Call]] = {}
+        self.left: list[str] = []
+        self.steps: dict[Path, int] = {}
+        self.apart: set[Path] = set()  # equations in which a layer cannot be put
+
+    @property
+    def rules(self) -> Mapping[str, Rule]:
+        """Each on values."""
+        return STEPWISE
+
+    def argument(self, array: Any) -> Value:
+        """An argument of the function."""
+        return Value(array, array, depends=True)
+
+    def constant(self, value: Any) -> Value:
+        """The same in both runs."""
+        return Value(value, value)
+
+    def bind(self, equation: Any, values: Sequence[Value]) -> list[Value]:
+        """An equation in both runs."""
+        left = bind(equation, [value.left for value in values])
+        same = all(value.left is value.right for value in values)
+        right = left if same else bind(equation, [value.right for value in values])
+        depends = any(value.depends for value in values)
+        loops = frozenset[Path]().union(*(value.loops for value in values))
+        return [Value(*both, depends, loops) for both in zip(left, right, strict=True)]
+
+    def convolve(self, place: Place, equation: Any, images: Any, kernel: Any) -> Value:
+        """A convolution in one run, and attention in the other."""
+        convolution, path = Convolution.of(equation, place.name), place.inside(equation).path
+        name = self.names.get(path, str(convolution))
+        reason = self.options.reason_to_keep(convolution)
+        if reason is not None:
+            line = f"{name}, kernel {convolution.kernel_shape}: {reason}"
+            if line not in self.left:
+                self.left.append(line)
+            if reason == convolution.reason:
+                self.require_converted(name, reason)
+            return self.bind(equation, (images, kernel))[0]
+        layer = self.options.layer(convolution, convolution.kernel(kernel.left))
+        (left,) = bind(equation, (images.left, kernel.left))
+        backend = self.options.backend
+        if backend == "auto" and not is_traced([layer]):
+            backend = covered_backend(convolution, layer)
+        options = self.options.with_backend(backend)
+        same = options.outputs(convolution, layer, images.left)
+        difference = bound = None
+        if not is_traced([left, same]):
+            difference = largest([same - left])
+            attention = of_attention(convolution, layer)
+            if attention is not None:
+                sizes = Magnitudes.of(convolution, images.left, kernel.left)
+                total = sizes.error(attention) + sizes.error(of_convolution(convolution))
+                bound = float(total.max(initial=0))
+        call = Call(layer, convolution.groups, difference, bound, kernel.depends, kernel.loops)
+        self.calls.setdefault(name, []).append(call)
+        right = same
+        if images.right is not images.left or kernel.right is not kernel.left:
+            if kernel.right is not kernel.left:
+                layer = self.options.layer(convolution, convolution.kernel(kernel.right))
+            right = options.outputs(convolution, layer, images.right)
+        return Value(left, right, images.depends or kernel.depends, images.loops | kernel.loops)
+
+    def unreached(self, place: Place, equation: Any) -> None:
+        """Note what is not looked into."""
+        name = place.inside(equation).name
+        self.left.append(f"{name or 'unnamed'}: inside {equation.primitive.name}")
+        super().unreached(place, equation)
+
+    def layer(self, name: str, calls: list[Call]) -> AttentionLayer | None:
+        """The layer of a convolution, or those of all its steps in one; None if it has none."""
+        path = self.paths.get(name)
+        if path is None or any(call.depends for call in calls):
+            return None
+        if any(path[: len(apart)] == apart for apart in self.apart):
+            return None
+        if not self.is_stacked(name):
+            return calls[0].layer
+        lengths = [self.steps[loop] for loop in self.scans(path)]
+        if len(calls) != math.prod(lengths):
+            return None
+
+        def together(*parts: Any) -> Any:
+            return jnp.stack(parts).reshape(*lengths, *jnp.shape(parts[0]))
+
+        return jax.tree.map(together, *(call.layer for call in calls))
+
+    def is_stacked(self, name: str) -> bool:
+        """Whether the kernel differs between the steps of a scan."""
+        return any(call.loops for call in self.calls[name])
+
+    def scans(self, path: Path) -> list[Path]:
+        """The scans around a convolution, the outermost first."""
+        inside = (path[:depth] for depth in range(1, len(path)))
+        return [outer for outer in inside if outer in self.steps]
+
+
+def _in_place(evaluation: Recording, equation: Any, values: Values, place: Place) -> Values:
+    """What an equation holds, evaluated in its place."""
+    jaxpr = equation.params.get("jaxpr", equation.params.get("call_jaxpr"))
+    if equation.primitive.name.startswith("custom"):
+        evaluation.apart.add(place.path)
+    if hasattr(jaxpr, "consts"):
+        return evaluation.closed(jaxpr, values, place)
+    return evaluation.outputs(jaxpr, (), values, place)
+
+
+def _step_by_step(evaluation: Recording, equation: Any, values: Values, place: Place) -> Values:
+    """A scan as a loop of Python."""
+    parameters, body = equation.params, equation.params["jaxpr"]
+    rows_in = stacked(equation.invars, body.jaxpr.invars)
+    count = len(equation.outvars) - stacked(equation.outvars, body.jaxpr.outvars)
+    first = len(values) - rows_in - count
+    constants, carry = [*values[:first]], [*values[first : first + count]]
+    rows, length = values[first + count :], parameters["length"]
+    evaluation.steps[place.path] = length
+    collected: list[list[Value]] = []
+    for step in reversed(range(length)) if parameters["reverse"] else range(length):
+        row = [_row(value, step, place.path) for value in rows]
+        outputs = evaluation.closed(body, [*constants, *carry, *row], place)
+        carry = outputs[:count]
+        collected.append(outputs[count:])
+    if parameters["reverse"]:
+        collected.reverse()
+    if not length:
+        return evaluation.bind(equation, values)
+    results = [*carry, *(_stacked(each) for each in zip(*collected, strict=True))]
+    return [value._replace(loops=value.loops - {place.path}) for value in results]
+
+
+def _row(value: Value, step: int, path: Path) -> Value:
+    left = value.left[step]
+    right = left if value.right is value.left else value.right[step]
+    return Value(left, right, value.depends, value.loops | {path})
+
+
+def _stacked(values: Sequence[Value]) -> Value:
+    left = jnp.stack([value.left for value in values])
+    same = all(value.left is value.right for value in values)
+    right = left if same else jnp.stack([value.right for value in values])
+    loops = frozenset[Path]().union(*(value.loops for value in values))
+    return Value(left, right, any(value.depends for value in values), loops)
+
+
+def _while(evaluation: Recording, equation: Any, values: Values, place: Place) -> Values:
+    """A loop as one of Python, as often as the function itself goes round."""
+    parameters = equation.params
+    first, second = parameters["cond_nconsts"], parameters["body_nconsts"]
+    tested, looped = values[:first], values[first : first + second]
+    carry = [*values[first + second :]]
+    if is_traced([value.left for value in (*tested, *carry)]):
+        evaluation.unreached(place, equation)
+        return evaluation.bind(equation, values)
+    while evaluation.closed(parameters["cond_jaxpr"], [*tested, *carry], place)[0].left:
+        carry = evaluation.closed(parameters["body_jaxpr"], [*looped, *carry], place)
+    return carry
+
+
+def _branch(evaluation: Recording, equation: Any, values: Values, place: Place) -> Values:
+    """The branch that the function itself takes."""
+    index, *operands = values
+    if is_traced([index.left]):
+        evaluation.unreached(place, equation)
+        return evaluation.bind(equation, values)
+    branches = equation.params["branches"]
+    taken = branches[min(max(int(index.left), 0), len(branches) - 1)]
+    outputs = evaluation.closed(taken, operands, place)
+    depends = index.depends
+    return [value._replace(depends=value.depends or depends) for value in outputs]
+
+
+def _sharded(evaluation: Recording, equation: Any, values: Values, place: Place) -> Values:
+    """What runs on several devices: compared by its outputs."""
+    evaluation.apart.add(place.path)
+    left = bind(equation, [value.left for value in values])
+    attending: Evaluation = Attending(evaluation.options)
+    rule = RULES[equation.primitive.name]
+    right = rule(attending, equation, [value.right for value in values], place)
+    depends = any(value.depends for value in values)
+    return [Value(*both, depends) for both in zip(left, right, strict=True)]
+
+
+STEPWISE: dict[str, Rule] = {
+    **dict.fromkeys(RULES, _in_place),
+    "scan": _step_by_step,
+    "while": _while,
+    "cond": _branch,
+    "shard_map": _sharded,
+}
