@@ -121,7 +121,9 @@ def bind(equation: Any, values: Values) -> Values:
         for atom, value in zip(equation.invars, values, strict=True)
         if not isinstance(atom, core.Literal)
     }
-    alone = core.Jaxpr((), [*known], equation.outvars, [equation], equation.effects)
+    names = ("",) * len(known), ("",) * len(equation.outvars)
+    origin = core.DebugInfo("with_attention", equation.primitive.name, *names)
+    alone = core.Jaxpr((), [*known], equation.outvars, [equation], equation.effects, origin)
     return core.jaxpr_as_fun(core.ClosedJaxpr(alone, ()))(*known.values())
 
 

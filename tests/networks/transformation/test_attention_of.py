@@ -1,0 +1,145 @@
+"""The layers of a function, the function of its layers, and the report."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+from networks.transformation.convolutions import convolve, integers
+
+from convattn.networks.transformation import recording
+from convattn.networks.transformation.attention_of import attention_of
+
+IMAGES, KERNEL = integers(2, 6, 5, 3) / 4, integers(3, 3, 3, 3, seed=1) / 16
+KERNELS = integers(2, 3, 3, 3, 3, seed=2) / 16
+
+
+@jax.custom_vjp
+def with_own_slope(images):
+    return convolve(images, KERNEL)
+
+
+with_own_slope.defvjp(lambda images: (with_own_slope(images), None), lambda _, given: (given,))
+
+
+def network(images):
+    """A convolution in each kind of place."""
+    with jax.named_scope("stem"):
+        images = convolve(images, KERNEL, window_strides=(2, 1))
+    images, _ = lax.scan(lambda x, k: (jnp.tanh(convolve(x, k)), None), images, KERNELS)
+    with jax.named_scope("tied"):
+        images, _ = lax.scan(lambda x, _: (convolve(x, KERNEL), None), images, None, length=2)
+    images = lax.cond(images.sum() > 1e9, lambda x: convolve(x, 2 * KERNEL), with_own_slope, images)
+    images = convolve(images, jax.nn.softmax(KERNEL + images.mean(), axis=0))  # a dynamic filter
+    return images.mean((1, 2))
+
+
+@pytest.fixture(scope="module")
+def converted():
+    return attention_of(network, IMAGES)
+
+
+def test_layers_stand_where_kernels_do_not_depend_on_the_arguments(converted):
+    layers, apply, report = converted
+    shapes = {name: layer.output.shape for name, layer in layers.items()}
+    assert shapes == {
+        "stem": (10, 3, 3),
+        "convolution": (2, 10, 3, 3),  # the two steps of a scan
+        "tied": (10, 3, 3),
+    }
+    names = [line.path for line in report.layers]
+    assert names == ["stem", "convolution", "tied", "convolution:3", "convolution:4"]
+    expected = network(IMAGES)
+    np.testing.assert_allclose(apply(layers, IMAGES), expected, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(jax.jit(apply)(layers, IMAGES), expected, rtol=0, atol=1e-12)
+    other = integers(5, 8, 7, 3) / 8  # other images, another size
+    np.testing.assert_allclose(apply(layers, other), network(other), rtol=0, atol=1e-12)
+
+
+def test_each_layer_is_used_and_has_a_gradient(converted):
+    layers, apply, _ = converted
+    slopes = jax.grad(lambda layers: (apply(layers, IMAGES) ** 2).sum())(layers)
+    before = apply(layers, IMAGES)
+    for name, layer in layers.items():
+        steps = slopes[name].output.reshape(-1, *layer.output.shape[-3:])
+        assert all(float(abs(step).max()) > 1e-6 for step in steps), name
+        moved = jax.tree.map(lambda array: array + 0.1, layer)
+        assert float(abs(apply({**layers, name: moved}, IMAGES) - before).max()) > 1e-6, name
+
+
+def test_the_report_holds_measured_differences_and_bounds(converted):
+    report = converted.report
+    assert report.passed
+    assert report.same_class
+    assert all(0 < line.difference <= line.bound < 1e-10 for line in report.layers)
+    assert 0 < report.difference < 1e-12
+    assert report.left == ()
+    assert str(report).splitlines()[-1].startswith("5 layers; the outputs differ by")
+
+
+def test_a_layer_beyond_its_bound_fails(monkeypatch):
+    class Wrong(recording.AttentionOptions):
+        """Off by 2⁻³⁰ of everything."""
+
+        def outputs(self, *args):
+            return super().outputs(*args) * (1 + 2.0**-30)
+
+    def wrong(**options):
+        return Wrong(**options)
+
+    monkeypatch.setattr("convattn.networks.transformation.attention_of.AttentionOptions", wrong)
+    report = attention_of(lambda images: convolve(images, KERNEL), IMAGES).report
+    assert not report.passed
+    assert "FAILED" in str(report)
+
+
+def test_what_is_left_stands_in_the_report_with_the_reason():
+    def function(images):
+        with jax.named_scope("pointwise"):
+            images = convolve(images, KERNEL[:1, :1])
+        with jax.named_scope("volume"):
+            volume = lax.conv(
+                images[:, None, ..., None], jnp.ones((1, 1, 2, 2, 1)), (1,) * 3, "SAME"
+            )
+        return convolve(volume[:, 0, ..., 0], KERNEL)
+
+    report = attention_of(function, IMAGES, pointwise="keep").report
+    assert report.left == (
+        "pointwise, kernel (1, 1, 3, 3): pointwise='keep': it mixes no pixels",
+        "volume, kernel (2, 2, 1, 1, 1): 3 axes of space, where attention takes sequences and "
+        "images",
+    )
+    assert "2 convolutions are left" in str(report)
+    with pytest.raises(ValueError, match="strict=True, but the convolution volume"):
+        attention_of(function, IMAGES, strict=True)
+
+
+def test_parameters_that_are_arguments_have_no_layer():
+    converted = attention_of(convolve, IMAGES, KERNEL)
+    assert converted.layers == {}
+    assert len(converted.report.layers) == 1
+    result = converted.apply({}, IMAGES, KERNELS[0])
+    np.testing.assert_allclose(result, convolve(IMAGES, KERNELS[0]), rtol=0, atol=1e-12)
+
+
+def test_under_jit_layers_are_made_and_nothing_is_measured():
+    layers = jax.eval_shape(lambda: attention_of(network, IMAGES).layers)
+    assert layers["stem"].output.shape == (10, 3, 3)
+    report = []
+
+    def compiled(images):
+        converted = attention_of(lambda x: convolve(x, KERNEL), images)
+        report.append(converted.report)
+        return converted.apply(converted.layers, images)
+
+    np.testing.assert_allclose(jax.jit(compiled)(IMAGES), convolve(IMAGES, KERNEL), atol=1e-12)
+    assert (report[0].difference, report[0].layers[0].difference) == (None, None)
+
+
+def test_functions_without_convolutions_are_refused():
+    with pytest.raises(ValueError, match="no convolution that becomes attention"):
+        attention_of(jnp.tanh, IMAGES)
+    with pytest.raises(ValueError, match=r"no convolution .*`where` leaves it out"):
+        attention_of(lambda x: convolve(x, KERNEL), IMAGES, where=lambda site: False)
+    with pytest.raises(ValueError, match="expected a function"):
+        attention_of(IMAGES, IMAGES)
