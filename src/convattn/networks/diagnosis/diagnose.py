@@ -66,11 +66,11 @@ def diagnose(
 
     Args:
         model: A file (`.safetensors`, `.npz`, `.npy`) or what it would hold: the state dict of a
-            ViT, DeiT, BEiT, DINOv2, CLIP or SigLIP with the names of timm, Hugging Face,
-            torchvision or Google; of a Swin, whose layers are
-            seen in one window by their tables alone; an `AttentionLayer`; attention probabilities
-            `[images, heads, queries, keys]`, or several such arrays by name, or `[layers, images,
-            heads, queries, keys]`.
+            ViT, DeiT, BEiT, DINOv2, CLIP or SigLIP with the names of timm or Hugging Face, or of a
+            ViT with torchvision's or Google's; of a Swin, whose layers are seen in one window by
+            their tables alone; an `AttentionLayer`; attention probabilities `[images, heads,
+            queries, keys]`, or several such arrays by name, or `[layers, images, heads, queries,
+            keys]`, by which any other network can be measured.
         images: `[images, height, width, channels]`, as the model takes them: for a state dict of
             the size that it was trained with, and normalised. None takes one image of zeros for a
             state dict; for an `AttentionLayer` without content `image_size` is enough.
@@ -218,8 +218,8 @@ def read_model(
                 told = unread_network(file.arrays)
                 raise ValueError(
                     f"{file.name}, {key or 'its array'}, shape {array.shape}: {problem}; expected "
-                    "attention probabilities [images, heads, queries, keys]"
-                    + (f", but these are the tensors of {told}" if told else "")
+                    "attention probabilities [images, heads, queries, keys], after the softmax"
+                    + (f". Or are these the tensors of {told}?" if told else "")
                 )
         return file.name, arrays
     return file.name, file

@@ -175,8 +175,8 @@ def with_parts(file: WeightsFile, model: VisionTransformer) -> dict[str, np.ndar
     if "patch.bias" not in parts and model.patch_bias.any():
         raise ValueError(f"{file.name} has no bias of the patches, but expected one to be set")
     rows = _late_registers(naming, {part: held[name] for part, name in parts.items()})
-    stem = {"patch.weight": model.patch, "patch.bias": model.patch_bias, **model.pre_norm}
-    stem |= {"shared_table": model.table, "positions": model.positions}
+    stem: dict[str, Any] = {"patch.weight": model.patch, "patch.bias": model.patch_bias}
+    stem |= {**model.pre_norm, "shared_table": model.table, "positions": model.positions}
     late = np.zeros((0, len(model.patch)))
     if model.positions is not None:
         stem["positions"] = np.delete(model.positions, rows, axis=0)

@@ -79,7 +79,8 @@ def find_places(
         if shape is not None and not _fits(shape, expected):
             sides = ", ".join("any" if side is None else str(side) for side in expected)
             problems.append(f"{name} has shape {shape}, expected ({sides})")
-    refuse(problems, f"the tensors of {file.name} are not those of a vision transformer")
+    what = f"the tensors of {file.name} are not those of a vision transformer that is read"
+    refuse(problems, f"{what} ({naming.name}'s names; for others see docs/networks.md)")
     return places, sizes
 
 

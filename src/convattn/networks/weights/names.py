@@ -18,7 +18,7 @@ READ = {  # by convattn diagnose: what one of the names is, below any prefix
     r"(encoder\.layer|layers)\.\d+\.attention\.q_proj\..*": "a ViT of Hugging Face",
 }
 UNREAD = {
-    r"(blocks|encoder\.layer)\.\d+\.mlp\.(fc1_g|w1|w12|weights_in)\..*": GATED,
+    r"(blocks|encoder\.layer)\.\d+\.mlp\.(fc1_g|w1|w12|weights_in|gate_proj)\..*": GATED,
     r"transformers\.\d+\.blocks\.\d+\.attn\.qkv\..*": "a PiT of timm",
     r"transformer\.layers\.\d+\.\d+\.(fn\.)?to_qkv\..*": "a ViT of lucidrains' vit-pytorch",
     r"attention\.self\.(attention_(centers|spreads)|(row|col)_embeddings\..*|head_keys.*)": (
@@ -81,9 +81,9 @@ def unread_network(arrays: Mapping[str, Any]) -> str | None:
         return f"{kind}, {RECORD}"
     kind = _resnet(arrays)
     if not kind and {4} <= {np.ndim(array) for array in arrays.values()} <= {0, 1, 4}:
-        kind = "convolutions alone (kernels of four axes)"
+        kind = "a network of convolutions alone"
     if kind and not _named(arrays, READ):
-        return f"{kind}, without heads; convattn convert turns convolutions into attention"
+        return f"{kind}, which has no attention heads and is for convattn convert"
     return None
 
 
