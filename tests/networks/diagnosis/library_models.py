@@ -49,6 +49,11 @@ def state_dict(shapes: dict[str, tuple[int, ...]]) -> dict[str, np.ndarray]:
     return {name: waves(tuple(shapes[name]), k) for k, name in enumerate(sorted(shapes))}
 
 
+def stored_dict(kind: str) -> dict[str, np.ndarray]:
+    """Those of a network whose attention is stored."""
+    return state_dict(json.loads(STORED.read_text())[kind]["shapes"])
+
+
 IMAGES = np.concatenate([waves((1, SIDE, SIDE, 3), 5), waves((1, SIDE, SIDE, 3), 7)])
 
 

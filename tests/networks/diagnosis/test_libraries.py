@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from networks.diagnosis.library_models import (
     STORED,
     TIMM,
     of_torch,
-    state_dict,
+    stored_dict,
 )
 from torch_packages import torch_package
 
@@ -50,10 +51,6 @@ OTHER_NAMES = {  # for the same tensors, those of published files
 }
 
 
-def stored_dict(kind):
-    return state_dict(LIBRARIES[kind]["shapes"])
-
-
 def read(arrays, kind="", **options):
     options = {"activation": ACTIVATION.get(kind), **options}
     return read_transformer(WeightsFile("net", arrays, {}), HEADS, **options)
@@ -69,6 +66,12 @@ def test_the_attention_is_the_library_s(kind):
     model = read(stored_dict(kind), kind)
     assert (model.naming, model.epsilon, model.activation) == SETTINGS[kind]
     assert_within(rows(model), np.array(LIBRARIES[kind]["attention"]), CLOSE)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in LIBRARIES if "CLIP" in kind])
+def test_the_norm_before_the_blocks_counts(kind):
+    model = read(stored_dict(kind), kind)
+    assert np.abs(rows(replace(model, pre_norm={})) - rows(model)).max() > 1e-4
 
 
 @pytest.mark.parametrize("kind", LIBRARIES)
@@ -115,6 +118,7 @@ def test_a_text_tower_beside_it_is_left_alone():
         text = {f"text_model.{n}": a[:8] for n, a in vision.items() if "layers" in n}
         whole = text | {f"vision_model.{name}": array for name, array in vision.items()}
         whole |= {"logit_scale": np.ones(()), "visual_projection.weight": np.ones((3, 16))}
+        whole |= {"vision_model.embeddings.position_ids": np.arange(10)[None]}
         for above in ("", "module."):
             below = {above + name: array for name, array in whole.items()}
             assert_equal(rows(read(below)), rows(read(vision)))
