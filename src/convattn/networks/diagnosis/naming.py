@@ -6,12 +6,12 @@ three times these, h heads, d features of a head, f features inside the MLP, r a
 columns of a table, 1 an axis of length one, * any.
 """
 
+import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from convattn.networks.weights.files import WeightsFile
-from convattn.networks.weights.names import prefixes_of
 
 TOKENS = ("class", "distillation", "registers")
 AXES = {  # of our parts, as PyTorch has them
@@ -221,30 +221,43 @@ NAMINGS = (
 )
 
 
+def _known() -> dict[str, list[tuple[int, bool]]]:
+    """Every name, of block 0 where it is of a block: the numbers of the namings that have it."""
+    known: dict[str, list[tuple[int, bool]]] = {}
+    for number, naming in enumerate(NAMINGS):
+        for name in naming.stem.values():
+            known.setdefault(name, []).append((number, False))
+        for several in naming.parts.values():
+            for name in several.split("|"):
+                known.setdefault(naming.block.format(0) + name, []).append((number, True))
+    return known
+
+
+KNOWN = _known()
+DEEPEST = max(len(re.split("[./]", name)) for name in KNOWN)
+
+
 def find_naming(file: WeightsFile) -> tuple[Naming, str]:
     """The naming that has most of the names, and what stands before each of them.
 
     Raises:
-        ValueError: If no naming has any.
+        ValueError: If no naming has any in its blocks.
     """
-    best: tuple[int, Naming, str] | None = None
-    for naming in NAMINGS:
-        block = naming.block.format(0)
-        names = [*naming.stem.values()]
-        names += [block + name for several in naming.parts.values() for name in several.split("|")]
-        prefixes = Counter("" for name in names if name in file.arrays)
-        for name in names:
-            prefixes.update(prefixes_of(file.arrays, name))
-        for above, hits in prefixes.items():
-            in_block = any(name.startswith(above + block) for name in file.arrays)
-            if in_block and (best is None or hits > best[0]):
-                best = hits, naming, above
-    if best is None:
-        blocks = {naming.block.format(0): naming.name for naming in reversed(NAMINGS)}
-        known = ", ".join(f"{block}… ({name})" for block, name in reversed(blocks.items()))
-        raise ValueError(
-            f"{file.name} is no state dict of a vision transformer: expected blocks called {known} "
-            "or layers.0.blocks.0.… (Swin), but "
-            f"{file.listing('blocks.0.attn.qkv.weight', 3)}"
-        )
-    return best[1], best[2]
+    hits: Counter[tuple[str, int]] = Counter()
+    in_blocks: dict[tuple[str, int], None] = {}
+    for name in file.arrays:
+        starts = [0, *(match.end() for match in re.finditer("[./]", name))]
+        for start in starts[-DEEPEST:]:
+            for number, is_block in KNOWN.get(name[start:], ()):
+                hits[name[:start], number] += 1
+                if is_block:
+                    in_blocks[name[:start], number] = None
+    if in_blocks:
+        above, number = min(in_blocks, key=lambda place: (-hits[place], place[1]))
+        return NAMINGS[number], above
+    blocks = {naming.block.format(0): naming.name for naming in reversed(NAMINGS)}
+    known = ", ".join(f"{block}… ({name})" for block, name in reversed(blocks.items()))
+    raise ValueError(
+        f"{file.name} is no state dict of a vision transformer: expected blocks called {known} or "
+        f"layers.0.blocks.0.… (Swin), but {file.listing('blocks.0.attn.qkv.weight', 3)}"
+    )

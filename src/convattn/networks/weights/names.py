@@ -57,8 +57,7 @@ def prefixes_of(names: Iterable[str], expected: str) -> list[str]:
     >>> prefixes_of(["backbone.conv1.weight", "head.weight"], "conv1.weight")
     ['backbone.']
     """
-    ends = (f".{expected}", f"/{expected}")
-    return [name.removesuffix(expected) for name in names if name.endswith(ends)]
+    return [name.removesuffix(expected) for name in names if name.endswith(f".{expected}")]
 
 
 def looks_like(arrays: Mapping[str, Any]) -> str | None:
