@@ -151,7 +151,7 @@ def attend(
         result = result.astype(dtype) + bias
     result_dtype = jnp.result_type(images, *([] if layer.dtype is None else [layer.dtype]))
     if not jnp.issubdtype(result_dtype, jnp.inexact):
-        result_dtype = jnp.promote_types(result_dtype, jnp.float32)
+        result_dtype = promoted(result_dtype, jnp.float32)
     outputs = unpatchify(result.astype(result_dtype), layer.output_patch_size)
     kept = []
     sides = zip(layer.patch_size, layer.subsampling, place.output_size, strict=True)
