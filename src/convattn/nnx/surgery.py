@@ -390,4 +390,8 @@ def grouped_majorant(
     """G of `convattn.bounds.majorant`, group by group, as one program."""
     wide = majorant_layer(layer, kernel, None)
     found = grouped_attention(wide, jnp.abs(images.astype(jnp.float64)), groups)
-    return found if bias is None else found + jnp.abs(bias.astype(jnp.float64))
+    return (
+        found
+        if bias is None
+        else found + jnp.broadcast_to(jnp.abs(bias.astype(jnp.float64)), found.shape)
+    )
