@@ -17,13 +17,15 @@ COMPILE_QUICKLY = XLA_FLAGS="$$(echo $(OLDER_EMITTERS) $(XLA_FLAGS))" JAX_DISABL
 # A worker that has nothing left takes tests from another, neighbours together: they share fixtures.
 TEST := $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
+STRICT_TESTS := tests/fast tests/operators tests/encodings tests/sac tests/nnx
+
 TEXLIVE := texlive-latex-base texlive-latex-recommended
 SECOND := build/second_checker
 COQ_PACKAGES := coq libcoq-mathcomp-algebra libcoq-mathcomp-algebra-tactics libcoq-mathcomp-zify
 OCAML_PACKAGES := ocaml-nox ocaml-findlib libzarith-ocaml-dev
 
 .DEFAULT_GOAL := help
-.PHONY: help install docs note verify report quick prove check second-checker audit experiment two-phase network bench bench-training orders test test-all soak crash fuzz coverage mutants-of lint types doctest certificates corpora ledger data lock build clean
+.PHONY: help install docs note verify report quick prove check second-checker audit experiment two-phase network bench bench-training orders test strict test-all soak crash fuzz coverage mutants-of lint types doctest certificates corpora ledger data lock build clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -95,6 +97,11 @@ orders: $(STAMP) ## time the three orders of a structured convolution against th
 
 test: $(STAMP) ## run the tests, but for the slow ones, in parallel
 	$(TEST) -m "not slow and not browser"
+
+# Under the transfer guard JAX itself refuses Python numbers in operations that are not compiled, of
+# which tests are full: tests/fast/test_strict_flags.py sets it where it can hold.
+strict: $(STAMP) ## run the tests of the operators while JAX refuses implicit promotion of dtypes and ranks
+	JAX_NUMPY_DTYPE_PROMOTION=strict JAX_NUMPY_RANK_PROMOTION=raise $(TEST) -m "not slow and not browser" $(STRICT_TESTS)
 
 test-all: $(STAMP) ## run all tests in parallel, with more generated examples
 	HYPOTHESIS_PROFILE=ci $(TEST)

@@ -6,6 +6,8 @@ import pytest
 from ledger.proof_files import claim, evidence, write
 
 import convattn
+from convattn.cli.running import UsageError
+from convattn.ledger.journal import Journal
 
 
 def test_verify_passes_and_prints_the_table_and_the_details(convattn_command, proofs):
@@ -75,6 +77,20 @@ def test_verify_json(convattn_command, proofs, tmp_path):
     assert claims["S.device"]["problems"] == []
     assert (claims["s/d.py"]["verdict"], claims["s/d.py"]["evidence"]) == (None, [])
     assert "ZeroDivisionError" in claims["s/d.py"]["problems"][0]
+
+
+def test_what_passed_under_other_options_is_not_taken_over(convattn_command, proofs, monkeypatch):
+    found = []
+
+    def recorded(folders, settings):
+        found.append(settings)
+        raise UsageError("its journal is all that is asked for")
+
+    monkeypatch.setattr(Journal, "of", recorded)
+    for options in ((), ("--seed", 1), ("--quick",), ("--timeout", 60), ("--jobs", 2)):
+        convattn_command("verify", "--proofs", proofs, *options)
+    assert len({*found[:4]}) == 4
+    assert found[4] == found[0]
 
 
 @pytest.mark.slow

@@ -76,11 +76,14 @@ def test_tap_index_joins_each_pair_of_pixels_by_its_only_tap(sizes):
         assert_equal(index, expected)
 
 
-def test_only_the_pixels_that_a_stride_keeps_are_computed():
-    kept = ConvolutionGeometry.of((3, 3), (4, 6), (2, 3)).output_pixels
-    assert kept == (range(0, 4, 2), range(0, 6, 3))
-    every = ConvolutionGeometry.of((3, 3), (4, 6), (3, 3)).output_pixels
-    assert every == (range(4), range(6))
+@pytest.mark.parametrize("stride", [(2, 3), (3, 3), (2, 4)])
+def test_only_the_pixels_that_a_stride_keeps_are_computed(stride):
+    """Where it divides the patch on one axis alone, they are left out on neither."""
+    geometry = ConvolutionGeometry.of((3, 3), (4, 6), stride)
+    written = stride == (2, 3)
+    assert geometry.writes_stride_to_tokens is written
+    kept = (range(0, 4, 2), range(0, 6, 3)) if written else (range(4), range(6))
+    assert geometry.output_pixels == kept
 
 
 @pytest.mark.parametrize("name", ["patch_size", "stride", "dilation"])

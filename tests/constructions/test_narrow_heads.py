@@ -14,6 +14,7 @@ from convattn.bounds.head_width import shared_places, split_heads
 from convattn.constructions.geometry import ConvolutionGeometry
 from convattn.constructions.li_output_map import token_maps
 from convattn.constructions.narrow_heads import (
+    NarrowHeads,
     amplification_of,
     counted,
     exact_layout,
@@ -146,6 +147,13 @@ def test_both_sides_and_all_options(channels, options):
             assert layer.heads <= usual.heads
             error = np.abs(np.asarray(ca.apply_attention(layer, images)) - wanted).max()
             assert error < (1e-12 if exact else 1e-5)
+
+
+def test_sums_of_narrow_maps_are_rounded_once():
+    """256 + 1 is 256 in bfloat16, and 256 + 1 + 1 is 258."""
+    heads = NarrowHeads(np.zeros((1, 3)), np.zeros((1, 1), int), np.ones((1, 1, 3)))
+    maps = jnp.asarray([256, 1, 1], jnp.bfloat16).reshape(3, 1, 1)
+    assert head_maps(heads, maps)[1].tolist() == [[[258]]]
 
 
 @pytest.mark.slow

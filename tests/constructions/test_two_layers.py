@@ -67,6 +67,10 @@ def test_dilation_and_groups(dilation, groups):
         )
 
 
+def test_the_margin_is_the_longer_reach_of_an_even_kernel():
+    assert ca.two_layers(np.ones((4, 2, 1, 1)), exact=False).margin == (2, 1)
+
+
 def test_strides_of_the_two_axes_differ():
     kernel, bias, images = operands((3, 2), 1, (5, 6))
     layers = ca.two_layers(kernel, bias, stride=(2, 3), exact=False)

@@ -1,8 +1,7 @@
-"""jax.export with a symbolic batch: one program for every number of images."""
+"""jax.export with symbolic sizes: one program for every number of images, or every size of them."""
 
 import jax
 import jax.numpy as jnp
-import jaxtyping
 import numpy as np
 import pytest
 from comparison import assert_within
@@ -10,19 +9,11 @@ from flax import nnx
 from jax import export
 
 from convattn.constructions.conversion import conv_to_attention
-from convattn.fast.application import apply_attention
+from convattn.fast.application import apply_attention, attention_maps
 from convattn.fast.selection import BACK_ENDS
 from convattn.nnx import AttentionConv
 
-
-@pytest.fixture(autouse=True)
-def unchecked_shapes():
-    """jaxtyping knows no symbols."""
-    jaxtyping.config.update("jaxtyping_disable", True)
-    yield
-    jaxtyping.config.update("jaxtyping_disable", False)
-
-
+pytestmark = pytest.mark.usefixtures("unchecked")  # jaxtyping knows no symbols
 KERNEL = np.arange(9.0, dtype=np.float32).reshape(3, 3, 1, 1) - 4
 (BATCH,) = export.symbolic_shape("batch")
 ENCODINGS = {
@@ -62,3 +53,92 @@ def test_modules_with_strides_groups_and_a_filled_ring():
     strided = AttentionConv(1, 2, (3, 3), strides=2, rngs=nnx.Rngs(0))
     net = nnx.Sequential(strided, AttentionConv(2, 2, (3, 3), **options))
     of_every_batch(net, 6, 7, 1)
+
+
+SIZES = "batch, height, width, 2"
+OPTIONS = [
+    {"stride": 2}, {"stride": (1, 3), "dilation": 2}, {"padding": "REFLECT"}, {"padding": "MEAN"},
+    {"padding": "CIRCULAR", "stride": 2}, {"padding": "SAME_XLA", "stride": 3},
+    {"padding": [(1, 1), (0, 2)]}, {"patch_size": 2}, {"padding": "EDGE", "patch_size": 3},
+    {"encoding": "enumerated"}, {"encoding": "polygon"},
+]  # fmt: skip
+
+
+def of_every_size(function, sizes, shapes):
+    """The exported function on images of each shape, and the function itself on them."""
+    program = export.export(jax.jit(function))(
+        jax.ShapeDtypeStruct(export.symbolic_shape(sizes), jnp.float32)
+    )
+    for shape in shapes:
+        images = jnp.arange(np.prod(shape), dtype=jnp.float32).reshape(shape) % 5
+        yield program.call(images), function(images)
+
+
+@pytest.mark.parametrize("backend", ["auto", "shift"])
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+def test_heads_at_few_offsets_serve_every_size(backend, options):
+    kernel = jnp.arange(54.0).reshape(3, 3, 2, 3) % 7 - 3
+    layer = conv_to_attention(kernel, jnp.arange(3.0), exact=False, **options)
+    step = layer.patch_size[0] if layer.padding is None else 1
+    shapes = [(1, 6, 8, 2), (3, 10, 4, 2)]
+    run = lambda images: apply_attention(layer, images, backend=backend)  # noqa: E731
+    for result, expected in of_every_size(run, f"batch, {step}*height, {step}*width, 2", shapes):
+        if options.get("padding") == "MEAN" or options.get("encoding") == "polygon":
+            assert_within(result, expected, np.full(expected.shape, 1e-3))
+        else:
+            assert result.tolist() == expected.tolist()
+        assert float(jnp.abs(expected).max()) > 1
+
+
+def test_the_exact_form_serves_every_size():
+    """Its weights depend on the number of keys, which is then a number of the program."""
+    layer = conv_to_attention(KERNEL)
+    sizes, shapes = "batch, height, width, 1", [(1, 4, 5, 1), (2, 7, 3, 1)]
+    run = lambda images: apply_attention(layer, images)  # noqa: E731
+    for result, expected in of_every_size(run, sizes, shapes):
+        assert_within(result, expected, np.full(expected.shape, 1e-4))
+        assert float(jnp.abs(expected).max()) > 1
+
+
+def test_modules_serve_every_size():
+    options = {"feature_group_count": 2, "padding": "CIRCULAR", "exact": False, "rngs": nnx.Rngs(0)}
+    strided = AttentionConv(2, 2, (3, 3), strides=2, exact=False, rngs=nnx.Rngs(0))
+    net = nnx.Sequential(strided, AttentionConv(2, 2, (3, 3), **options))
+    for result, expected in of_every_size(net, SIZES, [(1, 6, 7, 2), (2, 9, 4, 2)]):
+        assert_within(result, expected, np.full(expected.shape, 1e-4))
+        assert float(jnp.abs(expected).max()) > 1
+
+
+@pytest.mark.parametrize("backend", ["auto", *BACK_ENDS])
+def test_other_back_ends_ask_for_concrete_sizes(backend):
+    encoding = "quadratic" if backend in ("auto", "shift") else "bias"
+    layer = conv_to_attention(jnp.ones((3, 3, 2, 1)), encoding=encoding)
+    with pytest.raises(ValueError) as error:
+        list(of_every_size(lambda i: apply_attention(layer, i, backend=backend), SIZES, []))
+    message = str(error.value)
+    assert message.startswith(
+        f"images of symbolic sizes, tokens (height, width), but backend={backend!r} expected "
+    )
+    assert ("take backend='shift'" in message) == (encoding == "bias")
+    module = AttentionConv(2, 1, (3, 3), backend=backend, rngs=nnx.Rngs(0))
+    if encoding == "bias":
+        with pytest.raises(ValueError, match=r"symbolic sizes, tokens \(height \+ 2, width"):
+            list(of_every_size(module, SIZES, []))
+
+
+def test_maps_and_narrow_rings_ask_for_concrete_sizes():
+    layer = conv_to_attention(jnp.ones((3, 3, 2, 1)))
+    for run, expected in (
+        (lambda images: attention_maps(layer, images).weights, "weights of every query and key"),
+        (lambda images: apply_attention(layer, images, ring=False), "do not see every offset"),
+        (lambda i: apply_attention(layer, i, backend="windowed", windows=[((0, 0),) * 2] * 10),
+         "windowed"),
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match=f"symbolic sizes.*{expected}"):
+            list(of_every_size(run, SIZES, []))
+
+
+def test_patches_must_divide_symbolic_sides():
+    layer = conv_to_attention(jnp.ones((3, 3, 2, 1)), patch_size=2)
+    with pytest.raises(ValueError, match=r"patch_size=\(2, 2\) divides.*'2\*height'"):
+        list(of_every_size(lambda images: apply_attention(layer, images), SIZES, []))

@@ -1,21 +1,28 @@
-"""Every back end, on every encoding, runs under JAX's strict flags; so do its gradients.
+"""Every back end, on every encoding, and all other operators run under JAX's strict flags.
+
+So do the gradients of the back ends, and all floats narrower than float32.
 
 Promotion is decided while a program is traced, so that tracing alone tests those two flags. Values
 under the flags are those of the back ends' own tests: the flags refuse, they change no number.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import pytest
 from fast.layers import LAYER_BUCKETS, LayerBucket, make_layer_case
+from flax import nnx
+from sac.random_parameters import sac
 
 import convattn as ca
+import convattn.sac as operators
 from convattn.fast.options import AttentionOptions
 from convattn.fast.selection import BACK_ENDS
 from convattn.fast.windowed.window import choose_windows
+from convattn.nnx import AttentionConv, to_attention, to_convolution
 
 pytestmark = pytest.mark.usefixtures("quick_compilation")
 PROMOTION = {"jax_numpy_dtype_promotion": "strict", "jax_numpy_rank_promotion": "raise"}
@@ -56,6 +63,134 @@ def test_back_ends_and_gradients_trace_under_strict_promotion(
             return result.sum()
 
         jax.make_jaxpr(jax.grad(total, argnums=(0, 1)))(case.layer, case.images)
+
+
+HALVES = [jnp.bfloat16, jnp.float16]
+IMAGES = jnp.arange(120.0).reshape(2, 4, 5, 3) % 5
+THREE_CHANNELS = jnp.arange(54.0).reshape(3, 3, 3, 2) % 5 - 2
+TABLE = operators.EvenBias(jnp.ones((2, 3, 2)), 0.25)
+BOTH = replace(sac(0, (3, 3), ordinary=True), position=TABLE, bias=jnp.ones(4))
+ONE = replace(sac(0, (1, 1)), position=TABLE)
+
+
+def cast(tree: Any, dtype: Any) -> Any:
+    """The same with arrays of another dtype."""
+    return jax.tree.map(lambda part: jnp.asarray(part, dtype), tree)
+
+
+SELF_ATTENTIVE: dict[str, tuple[Callable[..., Any], Any]] = {
+    "content, tables and a convolution": (operators.self_attentive_convolution, BOTH),
+    "strides": (
+        operators.self_attentive_convolution,
+        sac(0, (3, 3), stride=(2, 2), key_stride=(2, 1)),
+    ),
+    "scores": (lambda *given: operators.attention_scores(*given)[0], BOTH),
+    "several scales": (
+        operators.multiscale_self_attentive_convolution,
+        operators.MultiscaleParameters((BOTH, sac(3, (1, 3))), jnp.ones((8, 4))),
+    ),
+    "two images": (
+        lambda parameters, images: operators.cross_attentive_features(
+            parameters, images, images, segments=(images[0, 0, 0], images[0, 0, 1])
+        )[0],
+        BOTH,
+    ),
+    "pixels": (operators.self_attention_2d, ONE),
+    "a sequence": (
+        lambda parameters, images: operators.self_attentive_convolution(
+            operators.as_sequence(parameters, causal=True), images[:, 0]
+        ),
+        sac(0, (1, 3)),
+    ),
+    "similarity": (
+        lambda parameters, images: operators.cosine_similarity(images, images + parameters),
+        jnp.ones(()),
+    ),
+}
+
+
+@pytest.mark.parametrize("dtype", [jnp.float32, *HALVES])
+@pytest.mark.parametrize("name", SELF_ATTENTIVE)
+def test_self_attentive_operators_and_gradients(
+    name: str, dtype: Any, strict_promotion: None
+) -> None:
+    run, parameters = SELF_ATTENTIVE[name]
+
+    def total(parameters: Any, images: jax.Array) -> jax.Array:
+        return run(parameters, images).astype(jnp.float32).sum()
+
+    jax.make_jaxpr(jax.grad(total, argnums=(0, 1)))(cast(parameters, dtype), cast(IMAGES, dtype))
+
+
+@pytest.mark.parametrize("dtype", HALVES)
+@pytest.mark.parametrize("encoding", ["bias", "quadratic", "rotary"])
+def test_halves_in_back_ends_and_their_gradients(
+    encoding: str, dtype: Any, strict_promotion: None
+) -> None:
+    layer = ca.conv_to_attention(cast(THREE_CHANNELS, dtype), encoding=encoding)
+    grid, served = layer.token_grid(IMAGES.shape[1:-1]), []
+    every = (tuple((s.start, s.stop - 1) for s in grid.shift_ranges),) * layer.heads
+    for name, end in BACK_ENDS.items():
+        if end.refusal(layer, grid, AttentionOptions(tokens_dtype=dtype)) is None:
+            served.append(name)
+
+            def total(layer: Any, images: jax.Array, name: str = name) -> jax.Array:
+                windows = every if name == "windowed" else None
+                result = ca.apply_attention(layer, images, backend=name, windows=windows)
+                return result.astype(jnp.float32).sum()
+
+            jax.make_jaxpr(jax.grad(total, argnums=(0, 1)))(layer, cast(IMAGES, dtype))
+    assert len(served) > 2
+
+
+@pytest.mark.parametrize("dtype", HALVES)
+@pytest.mark.parametrize("padding", ["SAME", "MEAN", "CIRCULAR", "SAME_XLA"])
+def test_halves_in_conv_and_filled_rings(padding: str, dtype: Any, strict_promotion: None) -> None:
+    kernel, bias = cast(THREE_CHANNELS, dtype), jnp.ones(2, dtype)
+    layer = ca.conv_to_attention(kernel, bias, padding=padding, stride=2)
+    jax.make_jaxpr(lambda x: ca.conv(x, kernel, bias, padding=padding, stride=2))(
+        cast(IMAGES, dtype)
+    )
+    jax.make_jaxpr(lambda x: ca.apply_attention(layer, x))(cast(IMAGES, dtype))
+
+
+@pytest.mark.parametrize("dtype", [jnp.float32, *HALVES])
+def test_constructions_and_recovery(dtype: Any, strict_promotion: None) -> None:
+    kernel = cast(THREE_CHANNELS, dtype)
+    jax.make_jaxpr(ca.two_layers(kernel))(cast(IMAGES, dtype))
+    ca.approximate_convolution(kernel, 4)
+    layer = ca.conv_to_attention(kernel, heads="fewest")
+    ca.conv_to_attention(kernel, head_dim=1)
+    ca.attention_to_conv(layer, 3, image_size=(6, 6))
+    operators.sac_from_convolution(kernel)
+    operators.sac_from_even_kernel(kernel + kernel[::-1, ::-1] + kernel[::-1] + kernel[:, ::-1])
+
+
+@pytest.mark.parametrize("dtype", [jnp.float32, *HALVES])
+@pytest.mark.parametrize("options", [{}, {"padding": "REFLECT", "strides": 2}, {"exact": False}])
+def test_modules_and_gradients(options: dict[str, Any], dtype: Any, strict_promotion: None) -> None:
+    kernel = cast(THREE_CHANNELS, dtype)
+    graph, state = nnx.split(AttentionConv.from_kernel(kernel, jnp.ones(2, dtype), **options))
+
+    def total(state: Any, images: jax.Array) -> jax.Array:
+        return nnx.merge(graph, state)(images).astype(jnp.float32).sum()
+
+    jax.make_jaxpr(jax.grad(total, argnums=(0, 1)))(state, cast(IMAGES, dtype))
+    nnx.merge(graph, state).to_conv()
+
+
+def test_models_are_converted_and_back(strict_promotion: None) -> None:
+    """In float32: with other dtypes Flax's own normalisation promotes."""
+    rngs = nnx.Rngs(0)
+    grouped = nnx.Conv(4, 4, (3, 3), feature_group_count=2, rngs=rngs)
+    net = nnx.Sequential(
+        nnx.Conv(3, 4, (3, 3), rngs=rngs), nnx.BatchNorm(4, rngs=rngs), nnx.relu, grouped
+    )
+    net.eval()
+    images = IMAGES.astype(jnp.float32)
+    attention, report = to_attention(net, images)
+    assert len(report.layers) == 2
+    to_convolution(attention, images)
 
 
 @pytest.mark.parametrize("padding", ["SAME", "REFLECT"])

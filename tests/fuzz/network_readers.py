@@ -132,7 +132,8 @@ def read_diagnosed(content: bytes, folder: Path) -> None:
 
 
 def diagnosed_seeds() -> list[bytes]:
-    """Vision transformers by the names of timm and Hugging Face, and attention probabilities."""
+    """Vision transformers by the names of several libraries, and attention probabilities."""
+    from networks.diagnosis.library_models import stored_dict
     from networks.diagnosis.small_transformers import hugging_face, timm_dict
 
     from convattn.networks.weights.formats import write_safetensors
@@ -144,4 +145,6 @@ def diagnosed_seeds() -> list[bytes]:
     square["pos_embed"] = square["pos_embed"][:, :5]
     beit = timm_dict(1, beit=True)
     rows = np.random.default_rng(3).dirichlet(np.ones(4), size=(2, 3, 4)).astype(np.float32)
-    return [saved(square), saved(hugging_face(square)), saved(beit), saved_by(np.save, rows)]
+    libraries = [stored_dict(kind) for kind in ("Google", "Hugging Face DINOv2 with registers")]
+    networks = [square, hugging_face(square), beit, *libraries]
+    return [*map(saved, networks), saved_by(np.save, rows)]

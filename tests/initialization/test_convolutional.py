@@ -1,9 +1,11 @@
 """What starts as a convolution: distances on images against those that are enclosed, refusals."""
 
+import re
 import sys
 
 import numpy as np
 import pytest
+from comparison import assert_equal
 from hypothesis import given
 from hypothesis import strategies as st
 from lab.models.usual_parameters import (
@@ -188,6 +190,26 @@ def test_names_of_hugging_face():
     assert found.layers[0].shifts == same.layers[0].shifts
 
 
+TO_TORCHVISION = {
+    r"^patch_embed\.proj": "conv_proj",
+    **{"^cls_token": "class_token", "^pos_embed": "encoder.pos_embedding"},
+    **{r"^blocks\.": "encoder.layers.encoder_layer_", r"attn\.qkv\.": "self_attention.in_proj_"},
+    **{r"attn\.proj": "self_attention.out_proj", r"\.norm(\d)": r".ln_\1"},
+    **{r"mlp\.fc1": "mlp.0", r"mlp\.fc2": "mlp.3", r"^norm\.": "encoder.ln."},
+}
+
+
+def test_names_of_torchvision():
+    usual = usual_parameters(grid=GRID)
+    same = convolutional(usual, **HEADS)
+    for old, new in TO_TORCHVISION.items():
+        usual = {re.sub(old, new, name): array for name, array in usual.items()}
+    found = convolutional(usual, **HEADS)
+    assert found.parameters.keys() == usual.keys()
+    for one, other in zip(found.parameters.values(), same.parameters.values(), strict=True):
+        assert_equal(one, other)
+
+
 def test_the_printed_table_names_border_and_distance():
     text = str(convolutional(usual_parameters(grid=GRID), **HEADS))
     assert "outside the grid stands the class token" in text
@@ -298,6 +320,10 @@ def test_networks_that_are_refused():
     }
     with pytest.raises(ValueError, match="rotary=None, but expected a Rotary"):
         convolutional(usual | scales, **HEADS)
+    clip = {name: array for name, array in usual.items() if name != "patch_embed.proj.bias"}
+    clip |= {f"norm_pre.{kind}": usual[f"norm.{kind}"] for kind in ("weight", "bias")}
+    with pytest.raises(ValueError, match="a LayerNorm before the blocks"):
+        convolutional(clip, **HEADS)
     with pytest.raises(ValueError, match="unexpected"):
         convolutional(usual | {"blocks.0.attn.q_norm.weight": np.ones(8)}, **HEADS)
     with pytest.raises(ValueError, match="8 channels, but expected more than the 8"):

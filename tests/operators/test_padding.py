@@ -1,14 +1,17 @@
 """Every padding against NumPy's, XLA's and Flax's own."""
 
+import math
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from comparison import assert_equal
+from comparison import assert_equal, assert_within
 from flax import nnx
 from hypothesis import given
 from hypothesis import strategies as st
-from jax import lax
+from jax import export, lax
 
 from convattn.operators.convolution import conv
 from convattn.operators.padding import (
@@ -16,6 +19,7 @@ from convattn.operators.padding import (
     fill_around,
     fill_ring,
     filled_axes,
+    outside_places,
     read_padding,
 )
 
@@ -211,3 +215,34 @@ def test_a_padding_is_static_under_jit():
     padding = read_padding([(0, 2)], (3,), (1,))
     run = jax.jit(conv, static_argnames="padding")
     assert_equal(run(images, kernel, padding=padding), conv(images, kernel, padding=[(0, 2)]))
+
+
+@pytest.mark.parametrize("padding", [*NAMED_PADDINGS[:-1], 1, [(0, 2), (3, 0)]], ids=str)
+def test_one_exported_convolution_serves_every_size(padding, unchecked):
+    sizes = export.symbolic_shape("batch, height, width, 2", constraints=["height>=5", "width>=5"])
+    kernel = jnp.arange(-7.0, 17.0).reshape(4, 3, 1, 2)
+    for options in ({"dilation": (1, 2)}, {"stride": (3, 2)}):
+        run = partial(conv, kernel=kernel, groups=2, padding=padding, **options)
+        program = export.export(jax.jit(run))(jax.ShapeDtypeStruct(sizes, jnp.float32))
+        for shape in ((1, 5, 8, 2), (2, 7, 6, 2)):
+            images = jnp.arange(math.prod(shape), dtype=jnp.float32).reshape(shape) % 5
+            expected = run(images)
+            if padding == "MEAN":  # whose sum may be taken in another order
+                assert_within(program.call(images), expected, np.full(expected.shape, 1e-3))
+            else:
+                assert program.call(images).tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize("width", [(1, 0), (0, 2), (5, 7)])
+@pytest.mark.parametrize("fill", ["CIRCULAR", "REFLECT"])
+@pytest.mark.parametrize("size", [1, 2, 3, 5])
+def test_the_places_of_fills_are_those_of_numpy(size, fill, width):
+    expected = np.pad(np.arange(size), width, mode=MODES[fill])
+    assert outside_places(size, width, fill).tolist() == expected.tolist()
+
+
+def test_sizes_that_a_kernel_may_not_fit_ask_for_a_constraint(unchecked):
+    images = jax.ShapeDtypeStruct(export.symbolic_shape("batch, height, 5, 1"), jnp.float32)
+    run = partial(conv, kernel=jnp.ones((3, 3, 1, 1)), padding="VALID")
+    with pytest.raises(ValueError, match=r"size=height - 2 .* at least 1.* constraints=\["):
+        export.export(jax.jit(run))(images)

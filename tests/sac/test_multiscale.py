@@ -30,9 +30,11 @@ def test_scales_are_concatenated_reduced_and_one_sac_of_the_largest_size() -> No
     assert_equal(apply(single, IMAGES), expected)
 
 
-def test_the_one_sac_has_the_scales_scores() -> None:
+@pytest.mark.parametrize("tables", [1, 2])
+def test_the_one_sac_has_the_scales_scores(tables) -> None:
+    """Of two heads a scale, also where they share a table."""
     scales = tuple(
-        replace(sac(10 * i, size), position=EvenBias(integers(i, 2, *size)))
+        replace(sac(10 * i, size), position=EvenBias(integers(i, tables, *size)))
         for i, size in enumerate(SIZES)
     )
     single = as_single_scale(MultiscaleParameters(scales, integers(99, 12, 4)))

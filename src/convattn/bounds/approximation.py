@@ -47,7 +47,7 @@ from convattn.constructions.row_basis import concrete_kernel, distinct_rows
 from convattn.encodings.base import score_dtype
 from convattn.encodings.layer import AttentionLayer
 from convattn.encodings.mixture import MixtureEncoding
-from convattn.operators.arrays import as_floats
+from convattn.operators.arrays import as_floats, promoted
 from convattn.operators.convolution import check_kernel
 from convattn.operators.integers import as_integer
 
@@ -120,7 +120,7 @@ def approximate_convolution(
     rows, counts = distinct_rows(np.asarray(array, np.float64), geometry)
     bounds = tail_energy_bounds(rows, counts)
     maps = np.asarray(token_maps(array, geometry), np.float64)
-    stored = jnp.promote_types(array.dtype, jnp.float32)
+    stored = promoted(array.dtype, jnp.float32)
     leak = float(jnp.finfo(score_dtype(array)).eps)
     roundoff = float(jnp.finfo(array.dtype).eps) / 2
     best: tuple[AttentionLayer, str, Enclosure] | None = None

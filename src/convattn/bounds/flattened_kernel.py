@@ -21,7 +21,7 @@ from jaxtyping import Int, Num
 
 from convattn.constructions.geometry import ConvolutionGeometry
 from convattn.constructions.li_output_map import token_maps
-from convattn.operators.arrays import as_array, require_finite
+from convattn.operators.arrays import as_array, promoted, require_finite
 from convattn.operators.convolution import check_kernel
 
 
@@ -86,7 +86,7 @@ def numerical_rank(flattened: Any) -> Int[Array, ""]:
 
 @jax.jit
 def _numerical_rank(matrix: Array) -> Array:
-    working = jnp.promote_types(matrix.dtype, jnp.float32)
+    working = promoted(matrix.dtype, jnp.float32)
     singular = jnp.linalg.svd(matrix.astype(working), compute_uv=False)
     threshold = max(matrix.shape) * jnp.finfo(working).eps * singular[0]
     return jnp.sum(singular > threshold)

@@ -31,9 +31,10 @@ LAYERS = (
 class Diagnose:
     """Measure what each attention head of a trained model does, and draw it.
 
-    MODEL is a ViT, DeiT or BEiT with timm's or Hugging Face's names; a Swin, which is not run: each
-    layer is seen in one window, by its table of relative positions; a layer that convattn convert
-    has written; or attention probabilities [images, heads, queries, keys].
+    MODEL is a ViT, DeiT, BEiT, DINOv2, CLIP or SigLIP with timm's or Hugging Face's names, or a ViT
+    with torchvision's or Google's; a Swin, which is not run: each layer is seen in one window, by
+    its table of relative positions; a layer that convattn convert has written; or attention
+    probabilities [images, heads, queries, keys], by which any other network can be measured.
 
     Attributes:
         model: .safetensors, .npz or .npy; no pickles.
@@ -44,12 +45,15 @@ class Diagnose:
         mean: What bytes are normalised with, (x/255 - mean)/std, one number or one a channel; used
             with state dicts alone.
         std: The same. DeiT takes 0.485 0.456 0.406 and 0.229 0.224 0.225, ViT and BEiT mostly 0.5.
-        heads: Of each layer, if no table says it; default: width / 64, as in ViT and DeiT.
+        heads: Of each layer, if no table or kernel says it; default: width / 64, as in ViT.
         rotary: How queries and keys are turned, which stands in no tensor: timm (as its ViTs with
             rotary positions: base 100, columns first), dinov3, none; then changes such as
             base=10000, layout=halves, columns_first=false, spacing=1, origin=0.
         norm_epsilon: Of LayerNorm, where the checkpoint's kind leaves it open: 1e-6 for ViT-MSN
             with Hugging Face's names; 1e-5 if --rotary is dinov3.
+        activation: Of the MLPs, where the checkpoint's kind leaves it open: gelu, gelu_tanh or
+            quick_gelu, such as gelu for OpenCLIP with Hugging Face's names, quick_gelu for OpenAI's
+            CLIP with timm's.
         kernel_size: Of the convolutions, in tokens.
         layer: Only these layers, counted from 1.
         image_size: Without images, their pixels; for attention probabilities the tokens.
@@ -65,6 +69,7 @@ class Diagnose:
     heads: Annotated[int | None, option("N")] = None
     rotary: Annotated[tuple[str, ...] | None, option("KIND [KEY=VALUE …]")] = None
     norm_epsilon: Annotated[float | None, option("E")] = None
+    activation: Annotated[str | None, option("NAME")] = None
     kernel_size: Annotated[Sizes, arg(metavar="K [K]")] = (3,)
     layer: Annotated[Sizes | None, option("N [N …]")] = None
     image_size: Annotated[Sizes | None, option("H [W]")] = None
@@ -116,6 +121,7 @@ class Diagnose:
                 "image_size": size,
                 "rotary": None if self.rotary is None else read_rotary(self.rotary),
                 "norm_epsilon": 1e-5 if epsilon is None and is_dinov3 else epsilon,
+                "activation": self.activation,
             }
             found = diagnose(model, images, layers=self.layer, **options)
             found = replace(found, notes=(*found.notes, *note))

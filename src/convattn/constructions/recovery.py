@@ -118,7 +118,7 @@ def attention_to_conv(
         grids = [*np.ix_(*(pair[0] for pair in pairs)), *np.ix_(*(pair[1] for pair in pairs))]
         where = tuple(np.broadcast_arrays(*grids))
         entries = linear[where].reshape(-1, in_channels, out_channels)
-        mean = entries[0] + (entries - entries[0]).mean(axis=0)  # exact where all are equal
+        mean = entries[0] + (entries - entries[:1]).mean(axis=0)  # exact where all are equal
         kernel = kernel.at[tap].set(mean)
         fitted = fitted.at[where].set(mean)
 

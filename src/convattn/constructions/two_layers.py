@@ -114,7 +114,7 @@ class TwoLayers:
         sides = []
         for layer, axis in ((self.first, 0), (self.second, 1)):
             before, after = self._reach(layer, axis)
-            sides.append((after - before) // 2 if max(self.patch_size) == 1 else 0)
+            sides.append((after - before) // 2)
         return sides[0], sides[1]
 
     @property

@@ -31,7 +31,7 @@ from convattn.encodings.layer import AttentionLayer
 from convattn.encodings.quadratic import QuadraticEncoding
 from convattn.encodings.quadratic_grid import QuadraticGridEncoding
 from convattn.fast.application import layer_features
-from convattn.operators.arrays import as_array
+from convattn.operators.arrays import as_array, promoted
 from convattn.operators.attention import HIGHEST, attention_weights, multi_head_self_attention
 from convattn.operators.patches import patchify, unpatchify
 from convattn.operators.shifts import TokenGrid
@@ -132,7 +132,7 @@ def attend_with_zero_token(
     )
     dtype = jnp.result_type(images, *([] if layer.dtype is None else [layer.dtype]))
     if not jnp.issubdtype(dtype, jnp.inexact):
-        dtype = jnp.promote_types(dtype, jnp.float32)
+        dtype = promoted(dtype, jnp.float32)
     result = result.reshape(len(images), *grid.queries, -1).astype(dtype)
     outputs = unpatchify(result, layer.output_patch_size)
     return outputs[(slice(None), *(slice(None, None, s) for s in layer.subsampling))]

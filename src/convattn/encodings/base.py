@@ -10,6 +10,7 @@ import numpy as np
 from jax import Array, lax
 from jaxtyping import AbstractArray, Float, Int
 
+from convattn.operators.arrays import promoted
 from convattn.operators.shifts import Shift, TokenGrid
 
 
@@ -231,4 +232,4 @@ def check_axes(shifts: np.ndarray, axes: int, name: str) -> None:
 
 def score_dtype(*parameters: Array) -> jnp.dtype:
     """Scores are computed in at least float32, whatever the parameters are stored in."""
-    return jnp.promote_types(jnp.result_type(*parameters), jnp.float32)
+    return promoted(jnp.result_type(*parameters), jnp.float32)

@@ -197,7 +197,8 @@ class AttentionLayer:
         if any(side % p for side, p in zip(image_size, self.patch_size, strict=True)):
             raise ValueError(
                 f"images of {tuple(image_size)} pixels, but expected sides that patch_size="
-                f"{self.patch_size} divides; pad or crop the images"
+                f"{self.patch_size} divides; pad or crop the images, or "
+                "write symbolic sides as multiples, such as '2*height'"
             )
         sides = (side // p for side, p in zip(image_size, self.patch_size, strict=True))
         laid = self.ring if own else check_ring(0 if ring is False else ring, len(self.ring))

@@ -26,7 +26,14 @@ from convattn.operators.convolution import layout_hint
 from convattn.operators.padding import fill_ring
 from convattn.operators.patches import Ring, add_zero_ring, patchify, unpatchify
 from convattn.operators.relative_content import check_shapes
-from convattn.operators.shifts import TokenGrid, per_axis
+from convattn.operators.shifts import (
+    Queries,
+    TokenGrid,
+    axis_queries,
+    count,
+    per_axis,
+    symbolic_axes,
+)
 
 
 class ImageGrid(NamedTuple):
@@ -39,7 +46,7 @@ class ImageGrid(NamedTuple):
     """
 
     grid: TokenGrid
-    wanted: tuple[range, ...]
+    wanted: tuple[Queries, ...]
     output_size: tuple[int, ...]
 
 
@@ -106,7 +113,8 @@ def apply_attention(
         images.dtype,
         place.wanted,
     )
-    problem = options.windows and window_problem(options.windows, layer.heads, grid)
+    known = not symbolic_axes(grid.queries)
+    problem = known and options.windows and window_problem(options.windows, layer.heads, grid)
     if problem:
         raise ValueError(f"windows={windows!r}: {problem}")
     features = images.shape[-1] * math.prod(layer.patch_size)
@@ -136,14 +144,14 @@ def attend(
             result = result[(slice(None), *ranges)]
     else:
         out = out_features(layer, tokens.shape[-1])
-        result = jnp.zeros((tokens.shape[0], *map(len, wanted), out), sum_dtype(layer, tokens))
+        result = jnp.zeros((tokens.shape[0], *map(count, wanted), out), sum_dtype(layer, tokens))
     if layer.bias is not None:
         dtype = promoted(result.dtype, layer.bias.dtype)
         bias = jnp.expand_dims(layer.bias.astype(dtype), tuple(range(result.ndim - 1)))
         result = result.astype(dtype) + bias
     result_dtype = jnp.result_type(images, *([] if layer.dtype is None else [layer.dtype]))
     if not jnp.issubdtype(result_dtype, jnp.inexact):
-        result_dtype = jnp.promote_types(result_dtype, jnp.float32)
+        result_dtype = promoted(result_dtype, jnp.float32)
     outputs = unpatchify(result.astype(result_dtype), layer.output_patch_size)
     kept = []
     sides = zip(layer.patch_size, layer.subsampling, place.output_size, strict=True)
@@ -213,6 +221,11 @@ def attention_maps(
     else:
         images = as_array(images, "images")
         grid, wanted, _ = read_shape(layer, images.shape, ring)
+        if symbolic_axes(grid.queries):
+            raise ValueError(
+                f"images of symbolic sizes, tokens {grid.queries}, but expected integers: the "
+                "weights of every query and key are formed; take concrete sizes"
+            )
         tokens = read_tokens(layer, images)
     taken = weights_bytes(layer, grid, 1 if tokens is None else known_size(tokens.shape[0]))
     if taken > MOST_HELD:
@@ -330,7 +343,7 @@ def read_size(
         wanted = tuple(axis.wanted for axis in axes)
         return ImageGrid(grid, wanted, tuple(axis.outputs for axis in axes))
     sides = tuple(zip(grid.queries, layer.patch_size, layer.subsampling, strict=True))
-    wanted = tuple(range(0, size, step if patch == 1 else 1) for size, patch, step in sides)
+    wanted = tuple(axis_queries(0, size, step if patch == 1 else 1) for size, patch, step in sides)
     steps = zip(image_size, layer.stride, strict=True)
     return ImageGrid(grid, wanted, tuple(-(-side // step) for side, step in steps))
 

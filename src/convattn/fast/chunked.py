@@ -25,6 +25,7 @@ from convattn.fast.dropout import keep_scale
 from convattn.fast.maps import HeadMaps, arrange_maps, sum_dtype
 from convattn.fast.options import DEFAULT_OPTIONS, AttentionOptions
 from convattn.fast.products import product
+from convattn.operators.arrays import promoted
 from convattn.operators.attention import HIGHEST, attention_weights
 from convattn.operators.relative_content import relative_scores
 from convattn.operators.shifts import TokenGrid
@@ -51,7 +52,7 @@ def attend(
     """
     batch, count = tokens.shape[0], math.prod(grid.queries)
     scores, scores_dtype = block_scores(layer, grid, tokens)
-    dtype = jnp.promote_types(sum_dtype(layer, tokens), scores_dtype)
+    dtype = promoted(sum_dtype(layer, tokens), scores_dtype)
     maps = arrange_maps(layer, grid, batch * count, float(count), dtype)
     flat = tokens.reshape(batch, count, tokens.shape[-1])
     precision = options.precision
@@ -89,7 +90,7 @@ def block_scores(
         return position, dtype
     tables = content.tables
     held = jnp.result_type(tokens, content.query, content.key, *(tables or ()))
-    dtype = jnp.promote_types(dtype, held)
+    dtype = promoted(dtype, held)
     left, right = content_factors(content, grid, tokens, dtype)
     scale = content_scale(content)
 

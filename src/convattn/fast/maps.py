@@ -14,6 +14,7 @@ from jaxtyping import Num
 
 from convattn.encodings.layer import AttentionLayer
 from convattn.fast.products import product
+from convattn.operators.arrays import promoted
 from convattn.operators.attention import place_single_map
 from convattn.operators.shifts import TokenGrid
 
@@ -103,4 +104,4 @@ def out_features(layer: AttentionLayer, features: int) -> int:
 def sum_dtype(layer: AttentionLayer, tokens: Array) -> np.dtype:
     """The dtype in which a back end sums: at least float32, and as wide as tokens and maps."""
     parts = [part for part in (layer.value, layer.output, layer.bias) if part is not None]
-    return jnp.promote_types(jnp.result_type(tokens, *parts), jnp.float32)
+    return promoted(tokens, *parts, jnp.float32)

@@ -12,6 +12,7 @@ from jax import Array, lax
 
 from convattn.operators.attention import HIGHEST
 from convattn.operators.integers import as_integer
+from convattn.operators.shifts import Queries
 
 Window = tuple[tuple[int, int], ...]
 STATIC = {"static": True}
@@ -57,7 +58,7 @@ class AttentionOptions:
     windows: tuple[Window, ...] | None = field(default=None, metadata=STATIC)
     chunk: int | None = field(default=None, metadata=STATIC)
     tokens_dtype: np.dtype | None = field(default=None, metadata=STATIC)
-    wanted: tuple[range, ...] | None = field(default=None, metadata=STATIC)
+    wanted: tuple[Queries, ...] | None = field(default=None, metadata=STATIC)
 
     def __post_init__(self) -> None:
         """Hold the chunk as a Python integer."""

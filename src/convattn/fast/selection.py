@@ -17,7 +17,7 @@ from convattn.fast.options import AttentionOptions
 from convattn.fast.separable.back_end import SEPARABLE
 from convattn.fast.shift.back_end import SHIFT
 from convattn.fast.windowed.back_end import WINDOWED
-from convattn.operators.shifts import TokenGrid
+from convattn.operators.shifts import TokenGrid, symbolic_axes
 
 BACK_ENDS = {
     back_end.name: back_end
@@ -49,12 +49,35 @@ def choose_backend(
         raise ValueError(f"backend={name!r}, but expected one of auto, {', '.join(BACK_ENDS)}")
     if not layer.heads:  # nothing to attend with, so that nobody has a reason to refuse
         return BACK_ENDS.get(name, CHUNKED)
+    if symbolic_axes(grid.queries):
+        return serving_symbolic(name, layer, grid, options)
     if name == "auto":
         return cheapest(layer, grid, tokens, options)
     reason = BACK_ENDS[name].refusal(layer, grid, options)
     if reason is not None:
         raise ValueError(f"backend={name!r} cannot serve this layer: {reason}")
     return BACK_ENDS[name]
+
+
+def serving_symbolic(
+    name: str, layer: AttentionLayer, grid: TokenGrid, options: AttentionOptions
+) -> BackEnd:
+    """The shift back end, which alone forms no table from the size of the grid.
+
+    Raises:
+        ValueError: For another, and where it does not serve the layer.
+    """
+    reason = SHIFT.refusal(layer, grid, options)
+    if reason is None and name in ("auto", "shift"):
+        return SHIFT
+    remedy = "export with concrete sizes, only the batch symbolic"
+    if name not in ("auto", "shift"):
+        remedy += "" if reason else ", or take backend='shift', which serves this layer"
+        reason = "it computes its tables from them"
+    raise ValueError(
+        f"images of symbolic sizes, tokens {grid.queries}, but backend={name!r} expected integers: "
+        f"{reason}; {remedy}"
+    )
 
 
 def cheapest(

@@ -88,12 +88,12 @@ def convolutional(
     positions two channels tell tokens before the grid apart; without such tokens there are none.
 
     What a state dict does not say is assumed: LayerNorm before both sublayers (pre-norm), its ε
-    that of timm (1e-6) or Hugging Face (1e-12), and queries and keys that are turned as `rotary`
+    that of the library for this kind of network, and queries and keys that are turned as `rotary`
     says, or not at all. For another network the bounds say nothing.
 
     Args:
-        parameters: The state dict of a ViT or DeiT by the names of timm or Hugging Face, as they
-            are usually initialised: arrays, or tensors on the CPU.
+        parameters: The state dict of a ViT, DeiT, DINOv2 or SigLIP as `convattn diagnose` reads it,
+            usually initialised: arrays, or tensors on the CPU.
         kernel: `"impulses"`: each head copies its channels from one offset, drawn at random;
             `"filters"`: each head has random maps; or HWIO arrays of tokens, for all layers or one
             for each, also depthwise `[K_1, K_2, 1, channels]`, of at most the width less the
@@ -125,9 +125,10 @@ def convolutional(
         An `Initialization`; printed, it is a table of the layers.
 
     Raises:
-        ValueError: For a network without positions or with other tensors, too few heads or
-            channels, a kernel larger than the grid, frequencies that do not tell its targets apart,
-            rotary positions without biases of queries and keys, and options out of range.
+        ValueError: For a network without positions, with a LayerNorm before its blocks (CLIP) or
+            with other tensors, too few heads or channels, a kernel larger than the grid,
+            frequencies that do not tell its targets apart, rotary positions without biases of
+            queries and keys, and options out of range.
 
     Source: this project. Random impulses as initialisation: Zheng et al. 2025 (arXiv:2505.19985),
         who fit W_Q and W_K.

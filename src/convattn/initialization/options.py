@@ -115,7 +115,12 @@ def require_scores(model: VisionTransformer, rotary: Rotary | None) -> None:
     """
     first, head_dim = model.blocks[0], len(model.blocks[0]["query.weight"]) // model.heads
     tables, problem = model.table is not None or "table" in first, ""
-    if rotary is not None and not isinstance(rotary, Rotary):
+    if model.pre_norm:
+        problem = (
+            "the parameters have a LayerNorm before the blocks (CLIP's pre_layrnorm, timm's "
+            "norm_pre), but expected none: it would change the positions; take a ViT without it"
+        )
+    elif rotary is not None and not isinstance(rotary, Rotary):
         problem = f"rotary={rotary!r}, but expected a Rotary, such as Rotary.axial({head_dim})"
     elif tables or (rotary is None and model.positions is None):
         problem = (

@@ -58,7 +58,7 @@ def truncated_normal(
     """Those of timm and DeiT; the patch projection and what stands behind the blocks stay.
 
     Args:
-        parameters: A state dict by the names of timm or Hugging Face.
+        parameters: A state dict that `convattn diagnose` reads.
         heads: Of each layer; None takes width / 64.
         seed: Of what is drawn.
 

@@ -24,6 +24,7 @@ from convattn.constructions.recovery import (
     zero_ring_grid,
 )
 from convattn.encodings.layer import AttentionLayer
+from convattn.operators.arrays import promoted
 from convattn.operators.attention import HIGHEST
 from convattn.operators.roundoff import unit_roundoff
 
@@ -45,7 +46,7 @@ def recovered_kernel(
     >>> kernel.ravel().tolist(), float(uniform)
     ([0.0, 1.0, 2.0, 3.0, 4.0, 5.0], 0.0)
     """
-    maps = layer_maps(layer, jnp.promote_types(layer.dtype or jnp.float32, jnp.float32))
+    maps = layer_maps(layer, promoted(layer.dtype or jnp.float32, jnp.float32))
     assert maps is not None
     each = jnp.eye(layer.heads, dtype=maps.dtype)[:, None, :]
     heads = replace(layer, value=None, output=each)

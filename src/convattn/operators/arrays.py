@@ -158,7 +158,7 @@ def _refuse_truncation(array: np.ndarray, name: str) -> None:
             )
 
 
-def promoted(*dtypes: DTypeLike) -> np.dtype:
+def promoted(*dtypes: DTypeLike | Array) -> np.dtype:
     """What they promote to, also where `jax_numpy_dtype_promotion` is "strict".
 
     Sums are taken in at least float32 by design; that flag is about the caller's own arrays.
@@ -188,7 +188,7 @@ def accumulation_dtype(*operands: DTypeLike | Array) -> np.dtype:
     >>> accumulation_dtype(jnp.int32)
     dtype('int32')
     """
-    result = jnp.result_type(*operands)
+    result = promoted(*operands)
     return promoted(result, jnp.float32) if jnp.issubdtype(result, jnp.inexact) else result
 
 

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 from jaxtyping import Bool, Float, Num
 
-from convattn.operators.arrays import accumulation_dtype
+from convattn.operators.arrays import accumulation_dtype, promoted
 
 HIGHEST = lax.Precision.HIGHEST
 
@@ -32,7 +32,7 @@ def attention_weights(
     >>> attention_weights(jnp.full((1, 2), -jnp.inf)).tolist()
     [[nan, nan]]
     """
-    scores = scores.astype(jnp.promote_types(scores.dtype, jnp.float32))
+    scores = scores.astype(promoted(scores.dtype, jnp.float32))
     if mask is None:
         return jax.nn.softmax(scores, axis=-1)
     weights = jax.nn.softmax(scores, axis=-1, where=mask)

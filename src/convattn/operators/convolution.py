@@ -10,7 +10,13 @@ import jax.numpy as jnp
 from jax import Array, lax
 from jaxtyping import Num
 
-from convattn.operators.arrays import accumulation_dtype, as_array, named_arguments, require_finite
+from convattn.operators.arrays import (
+    accumulation_dtype,
+    as_array,
+    named_arguments,
+    promoted,
+    require_finite,
+)
 from convattn.operators.integers import as_integer
 from convattn.operators.padding import Padding, fill_around, read_padding
 from convattn.operators.shifts import per_axis
@@ -93,7 +99,7 @@ def _convolve(
     operands = (images, kernel) if bias is None else (images, kernel, bias)
     result_dtype = jnp.result_type(*operands)
     if outside.fill == "MEAN" and not jnp.issubdtype(result_dtype, jnp.inexact):
-        result_dtype = jnp.promote_types(result_dtype, jnp.float32)
+        result_dtype = promoted(result_dtype, jnp.float32)
     working = accumulation_dtype(result_dtype)
     widths = outside.at(images.shape[1:-1], strides)
     padded = fill_around(images.astype(working), outside.fill, widths)

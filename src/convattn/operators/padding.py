@@ -32,10 +32,14 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 from jax import Array, lax
-from jaxtyping import Num
+from jax.core import max_dim
+from jax.errors import InconclusiveDimensionOperation
+from jax.export import is_symbolic_dim
+from jaxtyping import Int, Num
 
 from convattn.operators.arrays import accumulation_dtype
 from convattn.operators.integers import as_integer
+from convattn.operators.shifts import Queries, axis_queries
 
 Widths = tuple[tuple[int, int], ...]  # for each axis (before, after)
 
@@ -89,7 +93,7 @@ class Padding(NamedTuple):
             return self.widths
         found = []
         for size, step, (before, after) in zip(image_size, stride, self.reach, strict=True):
-            total = max(0, (-(-size // step) - 1) * step + before + after + 1 - size)
+            total = max_dim(0, (-(-size // step) - 1) * step + before + after + 1 - size)
             pair = (total // 2, total - total // 2)
             found.append(pair[::-1] if self.lower else pair)
         return tuple(found)
@@ -107,7 +111,7 @@ class Padding(NamedTuple):
         sizes = tuple(
             (n + sum(width) - sum(reach) - 1) // step + 1 for n, step, width, reach in sides
         )
-        if min(sizes) < 1:
+        if not all(is_at_least(size, 1) for size in sizes):
             raise ValueError(
                 f"images of {tuple(image_size)} pixels leave no position for a kernel that reaches "
                 f"over {tuple(1 + sum(pair) for pair in self.reach)}, padded by "
@@ -182,6 +186,27 @@ def centred_padding(kernel_size: Sequence[int], dilation: Sequence[int]) -> Padd
     return Padding("ZEROS", reach, reach)
 
 
+def is_at_least(size: Any, minimum: int) -> bool:
+    """Whether an axis is at least that long; of a symbol of `jax.export` its constraints decide.
+
+    Raises:
+        ValueError: Where they do not.
+
+    >>> import jax
+    >>> (size,) = jax.export.symbolic_shape("n", constraints=["n >= 5"])
+    >>> is_at_least(3, 2), is_at_least(size - 3, 2)
+    (True, True)
+    """
+    try:
+        return bool(size >= minimum)
+    except InconclusiveDimensionOperation as error:
+        raise ValueError(
+            f"size={size} of an axis, but expected a symbolic size that is known to be at least "
+            f"{minimum}, as the kernel needs it; constrain it, as in "
+            "jax.export.symbolic_shape('height', constraints=['height >= 8'])"
+        ) from error
+
+
 def fill_around(
     images: Num[Array, "batch *space channels"], fill: str, widths: Widths
 ) -> Num[Array, "batch *filled channels"]:
@@ -195,12 +220,34 @@ def fill_around(
     """
     around = [(0, 0), *widths, (0, 0)]
     if fill != "MEAN":
+        if fill in ("CIRCULAR", "REFLECT") and any(map(is_symbolic_dim, images.shape[1:-1])):
+            for axis, width in enumerate(widths, start=1):
+                places = outside_places(images.shape[axis], width, fill)
+                images = jnp.take(images, places, axis)
+            return images
         return jnp.pad(images, around, mode=FILLS[fill])
     spatial = tuple(range(1, images.ndim - 1))
     wide = images.astype(accumulation_dtype(images.dtype, jnp.float32))
     mean = wide.mean(spatial, keepdims=True)
     inside = jnp.pad(jnp.ones(images.shape[1:-1], bool), widths)[None, ..., None]
     return jnp.where(inside, jnp.pad(wide, around), mean)
+
+
+def outside_places(size: int, width: tuple[int, int], fill: str) -> Int[Array, "filled"]:
+    """Which pixel of an axis stands at each place of it and of the fill (before, after) around it.
+
+    `jnp.pad` decides from the size how often it wraps or mirrors: it refuses a symbolic one.
+
+    >>> outside_places(3, (2, 4), "CIRCULAR").tolist()
+    [1, 2, 0, 1, 2, 0, 1, 2, 0]
+    >>> outside_places(3, (2, 4), "REFLECT").tolist()
+    [2, 1, 0, 1, 2, 1, 0, 1, 2]
+    """
+    places = jnp.arange(width[0] + size + width[1]) - width[0]
+    if fill == "CIRCULAR":
+        return places % size
+    period = max_dim(2 * size - 2, 1)
+    return jnp.minimum(places % period, period - places % period) % size
 
 
 class FilledAxis(NamedTuple):
@@ -218,7 +265,7 @@ class FilledAxis(NamedTuple):
     fill: tuple[int, int]
     lay: tuple[int, int]
     tokens: int
-    wanted: range
+    wanted: Queries
     outputs: int
 
 
@@ -254,7 +301,7 @@ def filled_axes(
         tokens = ring_before + holding + ring_after
         start = ring_before * patch - padding.reach[axis][0]
         lay = (start, tokens * patch - start - before - size - after)
-        wanted = range(ring_before, ring_before + holding, step if patch == 1 else 1)
+        wanted = axis_queries(ring_before, ring_before + holding, step if patch == 1 else 1)
         found.append(FilledAxis((before, after), lay, tokens, wanted, outputs[axis]))
     return tuple(found)
 

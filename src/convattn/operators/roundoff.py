@@ -5,6 +5,8 @@ import math
 import jax.numpy as jnp
 from jax.typing import DTypeLike
 
+from convattn.operators.arrays import promoted
+
 EXP_ERROR = 8  # in units of roundoff: four units in the last place
 ASSUMPTION = (
     "exp, log and log1p are within 4 units in the last place; matrix products are sums of products "
@@ -46,6 +48,6 @@ def one_hot_sharpness(dtype: DTypeLike) -> float:
     >>> one_hot_sharpness(jnp.bfloat16), one_hot_sharpness(jnp.float32)
     (128.0, 128.0)
     """
-    limits = jnp.finfo(jnp.promote_types(dtype, jnp.float32))
+    limits = jnp.finfo(promoted(dtype, jnp.float32))
     smallest_exponent = limits.minexp - limits.nmant - 1
     return 2.0 ** math.ceil(math.log2(-smallest_exponent * math.log(2)))

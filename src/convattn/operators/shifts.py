@@ -22,6 +22,7 @@ from itertools import product
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jax.export import is_symbolic_dim
 from jaxtyping import Int
 
 from convattn.operators.integers import per_axis as per_axis
@@ -80,6 +81,51 @@ def axis_token_offsets(kernel_size: int, patch_size: int, dilation: int) -> tupl
             }
         )
     )
+
+
+@dataclass(frozen=True)
+class SymbolicRange:
+    """A range of queries whose end is a symbol of `jax.export`, as `range` holds integers only."""
+
+    start: int
+    stop: int
+    step: int = 1
+
+
+Queries = range | SymbolicRange  # of one axis
+
+
+def axis_queries(start: int, stop: int, step: int = 1) -> Queries:
+    """The queries of one axis.
+
+    >>> import jax
+    >>> axis_queries(0, 6, 2), axis_queries(1, jax.export.symbolic_shape("n + 1")[0])
+    (range(0, 6, 2), SymbolicRange(start=1, stop=n + 1, step=1))
+    """
+    symbolic = is_symbolic_dim(stop) or is_symbolic_dim(start)
+    return SymbolicRange(start, stop, step) if symbolic else range(start, stop, step)
+
+
+def count(queries: Queries) -> int:
+    """How many they are.
+
+    >>> import jax
+    >>> count(range(0, 5, 2)), count(axis_queries(0, jax.export.symbolic_shape("2*n")[0], 2))
+    (3, n)
+    """
+    if isinstance(queries, range):
+        return len(queries)
+    return -(-(queries.stop - queries.start) // queries.step)
+
+
+def symbolic_axes(sizes: Sequence[int]) -> tuple[int, ...]:
+    """Those sizes that are symbols of `jax.export`.
+
+    >>> import jax
+    >>> symbolic_axes((4, 5)), symbolic_axes((4, *jax.export.symbolic_shape("width")))
+    ((), (width,))
+    """
+    return tuple(size for size in sizes if is_symbolic_dim(size))
 
 
 @dataclass(frozen=True)

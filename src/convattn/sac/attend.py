@@ -7,6 +7,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Bool, Float, Num
 
+from convattn.operators.arrays import promoted
 from convattn.operators.attention import HIGHEST, attention_weights
 
 
@@ -17,7 +18,7 @@ def floating_result(*operands: Array) -> np.dtype:
     (dtype('float32'), dtype('float16'))
     """
     dtype = jnp.result_type(*operands)
-    return dtype if jnp.issubdtype(dtype, jnp.inexact) else jnp.promote_types(dtype, jnp.float32)
+    return dtype if jnp.issubdtype(dtype, jnp.inexact) else promoted(dtype, jnp.float32)
 
 
 def content_scores_of_heads(
@@ -32,7 +33,7 @@ def content_scores_of_heads(
     [[[[4.0, 4.0, 4.0]]]]
     """
     products = jnp.einsum("bqhe,bkhe->bhqk", queries, keys, precision=HIGHEST)
-    return products / math.sqrt(queries.shape[-1])
+    return products.astype(promoted(products.dtype, float)) / math.sqrt(queries.shape[-1])
 
 
 def attend(

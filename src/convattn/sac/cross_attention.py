@@ -61,7 +61,7 @@ def with_segment(
             f"how={how!r} should be [{channels}] or [height, width, {channels}]"
         )
     if how == "add":
-        return images + segment
+        return images + jnp.broadcast_to(segment, images.shape)
     spread = jnp.broadcast_to(segment, (*images.shape[:-1], segment.shape[-1]))
     dtype = jnp.result_type(images, segment)
     return jnp.concatenate([images.astype(dtype), spread.astype(dtype)], axis=-1)

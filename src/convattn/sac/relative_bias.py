@@ -119,4 +119,4 @@ def even_bias_scores(
         return scores
     leak = jnp.asarray(position.leak, dtype)
     count = jnp.asarray(math.prod(keys) if attended is None else attended).astype(dtype)
-    return scores * jnp.log1p(count * ((1 - leak) / leak)).reshape(-1, 1)
+    return scores * jnp.log1p(count * ((1 - leak) / leak)).reshape(1, -1, 1)

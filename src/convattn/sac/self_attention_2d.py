@@ -18,7 +18,7 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float
 
-from convattn.operators.arrays import accumulation_dtype, as_array
+from convattn.operators.arrays import accumulation_dtype, as_array, promoted
 from convattn.operators.attention import HIGHEST
 from convattn.sac.attend import attend, content_scores_of_heads, floating_result
 from convattn.sac.parameters import SelfAttentiveParameters, arrays_of, check_parameters
@@ -71,6 +71,8 @@ def self_attention_2d(
 
     scores = content_scores_of_heads(project(given.query), project(given.key))
     if given.position is not None:
-        scores += even_bias_scores(given.position, (height, width), (height, width))
+        position = even_bias_scores(given.position, (height, width), (height, width))[None]
+        dtype = promoted(scores.dtype, position.dtype)
+        scores = scores.astype(dtype) + position.astype(dtype)
     mixed = attend(scores, project(given.value), given.output)
     return mixed.reshape(batch, height, width, mixed.shape[-1]).astype(result)

@@ -28,7 +28,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Bool, Float, Num
 
-from convattn.operators.arrays import accumulation_dtype, as_array
+from convattn.operators.arrays import accumulation_dtype, as_array, promoted
 from convattn.operators.attention import HIGHEST
 from convattn.sac.attend import attend, content_scores_of_heads, floating_result
 from convattn.sac.filters import convolve, filter_bank
@@ -87,7 +87,7 @@ def self_attentive_convolution(
         joined = jnp.concatenate([total, beside], axis=-1)
         total = jnp.matmul(joined, parameters.merge.astype(working), precision=HIGHEST)
     if parameters.bias is not None:
-        total = total + parameters.bias.astype(working)
+        total = total + jnp.broadcast_to(parameters.bias.astype(working), total.shape)
     return total.astype(result)
 
 
@@ -121,13 +121,13 @@ def attention_scores(
     scores = jnp.zeros((parameters.heads, math.prod(queries), math.prod(keys)), jnp.float32)
     if parameters.position is not None:
         attended = None if mask is None else mask.sum(axis=-1)
-        scores = scores + even_bias_scores(
-            parameters.position, queries, keys, step=step, attended=attended
-        )
+        scores = even_bias_scores(parameters.position, queries, keys, step=step, attended=attended)
     if parameters.query is not None and parameters.key is not None:
         left = flat_bank(parameters, images, parameters.query, parameters.stride)
         right = flat_bank(parameters, images, parameters.key, parameters.key_stride)
-        scores = content_scores_of_heads(left, right) + scores
+        content = content_scores_of_heads(left, right)
+        dtype = promoted(content.dtype, scores.dtype)
+        scores = content.astype(dtype) + scores[None].astype(dtype)
     return scores, mask
 
 

@@ -23,7 +23,7 @@ import scipy.sparse
 from jax import Array
 from jaxtyping import Num
 
-from convattn.operators.arrays import accumulation_dtype, as_array
+from convattn.operators.arrays import accumulation_dtype, as_array, promoted
 from convattn.operators.attention import HIGHEST
 from convattn.structures.basis import Basis
 from convattn.structures.dense_basis import DenseBasis
@@ -136,7 +136,7 @@ def _is_shift(grid: tuple[int, ...], d: tuple[int, ...], e: tuple[int, ...]) -> 
 
 def _dtype(first: Basis, second: Basis) -> np.dtype:
     """That of the products: bases of zeros and ones leave the other's as it is."""
-    result = jnp.promote_types(first.dtype, second.dtype)
+    result = promoted(first.dtype, second.dtype)
     return np.dtype(np.int32) if result == np.bool_ else result
 
 

@@ -17,7 +17,7 @@ from jax import Array, lax
 from jax.experimental.sparse import BCOO
 from jaxtyping import Num
 
-from convattn.operators.arrays import accumulation_dtype, as_array
+from convattn.operators.arrays import accumulation_dtype, as_array, promoted
 from convattn.structures.basis import Basis
 from convattn.structures.dense_basis import DenseBasis
 from convattn.structures.duplicates import sum_duplicates
@@ -86,7 +86,7 @@ def read_graph(adjacency: Any, name: str = "adjacency", *, symmetric: bool = Fal
 
 def as_floating(graph: Graph) -> Graph:
     """The same weights as floats; integers become float32 at least."""
-    dtype = jnp.promote_types(graph.dtype, jnp.float32)
+    dtype = promoted(graph.dtype, jnp.float32)
     dtype = graph.dtype if jnp.issubdtype(graph.dtype, jnp.floating) else dtype
     return Graph(graph.matrix.astype(accumulation_dtype(dtype)), dtype)
 

@@ -20,7 +20,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Bool, Float, Num
 
-from convattn.operators.arrays import accumulation_dtype, as_array
+from convattn.operators.arrays import accumulation_dtype, as_array, promoted
 from convattn.operators.attention import HIGHEST
 from convattn.structures.bi_affine import BiAffine, check_parameters
 from convattn.structures.masking import Blank, column_softmax, masked_scores
@@ -96,7 +96,7 @@ def graph_attention_matrices(
             f"key_weight and query_weight have shapes {[part.shape for part in given]}, but "
             f"expected {mapped.shape[1::2]}: heads and channels of x Θ, not of x"
         )
-    dtype = jnp.promote_types(accumulation_dtype(mapped, *given), jnp.float32)
+    dtype = promoted(accumulation_dtype(mapped, *given), jnp.float32)
     mapped = mapped.astype(dtype)
     scores = jnp.zeros((*mapped.shape[:3], mapped.shape[2]), dtype)
     for weight, axis in zip(weights, (-1, -2), strict=True):

@@ -17,6 +17,8 @@ from jax import Array
 from jax.typing import DTypeLike
 from jaxtyping import Bool, Float, Num
 
+from convattn.operators.arrays import promoted
+
 Blank = Literal["refuse", "zero"]
 
 
@@ -157,4 +159,4 @@ def _refuse_blank(array: Array | np.ndarray, nothing: bool | float, axis: int, n
 
 
 def _floating(scores: Array) -> Array:
-    return scores.astype(jnp.promote_types(scores.dtype, jnp.float32))
+    return scores.astype(promoted(scores.dtype, jnp.float32))

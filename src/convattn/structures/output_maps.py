@@ -16,7 +16,7 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Num
 
-from convattn.operators.arrays import accumulation_dtype
+from convattn.operators.arrays import accumulation_dtype, promoted
 from convattn.operators.attention import HIGHEST
 
 
@@ -104,7 +104,7 @@ def maps_from_parameter(
             f"width={width}, but expected a width from 1 to {narrow}, the smaller of the {rows} "
             f"input and {columns} output channels: no Θ_k has a larger rank"
         )
-    working = jnp.promote_types(accumulation_dtype(theta), jnp.float32)
+    working = promoted(accumulation_dtype(theta), jnp.float32)
     if width == narrow:
         same = jnp.broadcast_to(jnp.eye(narrow, dtype=theta.dtype), (heads, narrow, narrow))
         maps = (same, theta) if rows <= columns else (theta, same)

@@ -13,19 +13,19 @@ def read(arrays, heads=2):
 
 
 @pytest.mark.parametrize(
-    ("arrays", "root"),
+    ("arrays", "above", "block"),
     [
-        (timm_dict(), "blocks."),
-        ({f"model.{name}": array for name, array in timm_dict().items()}, "model.blocks."),
-        (hugging_face(timm_dict()), "vit.encoder.layer."),
-        (hugging_face(timm_dict(), memory=True), "vit.layers."),
+        (timm_dict(), "", "blocks.{}."),
+        ({f"a.b/{name}": array for name, array in timm_dict().items()}, "a.b/", "blocks.{}."),
+        (hugging_face(timm_dict()), "vit.", "encoder.layer.{}."),
+        (hugging_face(timm_dict(), memory=True), "vit.", "layers.{}."),
     ],
     ids=["timm", "below a name", "files", "memory"],
 )
-def test_the_names_are_found(arrays, root):
+def test_the_names_are_found(arrays, above, block):
     naming, found = find_naming(WeightsFile("net", arrays, {}))
-    assert found == root
-    assert naming.name == ("timm" if "blocks" in root else "Hugging Face")
+    assert (found, naming.block) == (above, block)
+    assert naming.name == ("timm" if "blocks" in block else "Hugging Face")
 
 
 def test_a_prefix_may_be_any_or_none():

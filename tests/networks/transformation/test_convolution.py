@@ -54,8 +54,10 @@ def test_groups_of_channels_and_one_axis():
 
 
 @settings(max_examples=8)
-@given(
-    images=st.permutations("NHWC"), kernel=st.permutations("HWIO"), outputs=st.permutations("NHWC")
+@given(  # the order of space is that of the kernel
+    images=st.permutations("NHWC"),
+    kernel=st.permutations("HWIO").filter(lambda axes: axes.index("H") < axes.index("W")),
+    outputs=st.permutations("NHWC"),
 )
 def test_every_order_of_axes(images, kernel, outputs):
     numbers = ("".join(images), "".join(kernel), "".join(outputs))

@@ -6,7 +6,7 @@ import pytest
 from convattn.networks.weights.convolution_layout import find_convolution
 from convattn.networks.weights.files import WeightsFile
 from convattn.networks.weights.formats import WeightsRefused
-from convattn.networks.weights.names import looks_like
+from convattn.networks.weights.names import looks_like, unread_network
 
 KERNEL = np.ones((4, 4, 3, 3), np.float32)
 KINDS = {
@@ -18,6 +18,12 @@ KINDS = {
     "layers.0.blocks.0.attn.qkv.weight": "Swin of timm",
     "backbone.blocks.0.attn.qkv.weight": "ViT of timm",
     "vit.encoder.layer.0.attention.attention.query.weight": "ViT of Hugging Face",
+    "vit.layers.0.attention.q_proj.weight": "ViT of Hugging Face",
+    "vision_model.embeddings.patch_embedding.weight": "CLIP or SigLIP of Hugging Face",
+    "transformers.1.blocks.0.attn.qkv.weight": "PiT of timm",
+    "blocks.0.mlp.fc1_g.weight": "ViT with gated MLPs (SwiGLU), such as EVA-02",
+    "dinov2.encoder.layer.0.mlp.weights_in.weight": "ViT with gated MLPs",
+    "encoder.layer.0.mlp.gate_proj.weight": "ViT with gated MLPs",
 }
 
 
@@ -27,6 +33,41 @@ def test_a_transformer_is_named(name, kind):
     assert kind in looks_like(stored)
     with pytest.raises(WeightsRefused, match="vision transformer is for convattn diagnose"):
         find_convolution(WeightsFile("net", stored, {}))
+
+
+@pytest.mark.parametrize(("name", "kind"), KINDS.items())
+def test_what_diagnose_does_not_read_is_told_apart(name, kind):
+    said = unread_network({name: np.ones((3, 3)), "other": np.ones(3)})
+    if any(word in kind for word in ("gated", "PiT", "lucidrains", "Cordonnier")):
+        assert kind in said
+        assert "an array [images, heads, queries, keys] for each layer" in said
+        assert "docs/networks.md" in said
+    else:
+        assert said is None
+
+
+def test_a_gated_mlp_is_told_by_its_shapes():
+    """Of timm's EVA-02, whose names are those of a ViT: 2n rows for n columns."""
+    fc1, fc2 = "model.blocks.0.mlp.fc1.weight", "model.blocks.0.mlp.fc2.weight"
+    gated = {fc1: np.ones((12, 4)), fc2: np.ones((4, 6)), "blocks.0.attn.qkv.weight": KERNEL}
+    assert "gated MLPs" in looks_like(gated)
+    assert "gated MLPs" in unread_network(gated)
+    assert unread_network(gated | {fc1: np.ones((6, 4))}) is None
+    assert unread_network({fc1: np.ones(()), fc2: np.ones((4, 6))}) is None
+    assert unread_network({fc1: np.ones((12, 4))}) is None
+
+
+def test_convolutions_have_no_heads():
+    """Kernels and biases alone, a ResNet with its classifier, and nothing of a transformer."""
+    for arrays, kind in (
+        ({"0.weight": KERNEL, "0.bias": np.ones(4), "count": np.ones(())}, "convolutions alone"),
+        ({"layer1.0.conv2.weight": KERNEL, "fc.weight": np.ones((2, 4))}, "wide ResNet"),
+    ):
+        said = unread_network(arrays)
+        assert kind in said[: len(said) // 2]
+        assert said.endswith(", which has no attention heads and is for convattn convert")
+    for arrays in ({}, {"0.bias": np.ones(4)}, {"0.weight": KERNEL, "1.weight": np.ones((2, 4))}):
+        assert unread_network(arrays) is None
 
 
 @pytest.mark.parametrize(

@@ -98,6 +98,18 @@ def test_a_kernel_is_computed_from_its_parts(stored, kernel):
             find_convolution(file, part, "oihw")
 
 
+@pytest.mark.parametrize("axis", [0, 1])
+def test_of_two_axes_that_fit_a_spectral_norm_takes_that_of_its_vectors(axis):
+    """u is along Wv, as at every step; σ = uᵀWv is 5, and on the other axis it would be 11.
+
+    u and the result are rounded to float32.
+    """
+    matrix = np.array([[4, 13], [3, 0]], np.float32).reshape(2, 2, 1, 1)
+    stored = state(OLD, orig=np.moveaxis(matrix, 0, axis), u=array(0.8, 0.6), v=array(1, 0))
+    found = computed(stored).arrays["net.weight"]
+    np.testing.assert_allclose(found, stored["net.weight_orig"] / 5, rtol=2.0**-22, atol=0)
+
+
 WEIGHT, GAIN = STORED, np.ones((3, 1, 1, 1), np.float32)
 REFUSED = [
     {"net.weight_g": np.ones((3, 2, 1, 1), np.float32), "net.weight_v": STORED},

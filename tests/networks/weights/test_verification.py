@@ -64,10 +64,12 @@ def test_the_reference_is_the_convolution_with_the_layer_s_stride_and_ring() -> 
 
 
 def test_rounding_accounts_for_the_mean_of_taps_and_for_the_bound_of_exact_heads() -> None:
-    """γ_(n + 1) + u of n pixels, and 2ρ of the norm of what the heads do to magnitudes."""
-    mean = gamma(6, SINGLE) + SINGLE
-    limit = ca.conv_to_attention(KERNEL, exact=False)
-    assert rounding_tolerance(limit, KERNEL, (5,)) == pytest.approx(mean, rel=RELATIVE, abs=0)
+    """γ_(n + 1) + u of n pixels of the result, and 2ρ of the norm of what the heads do to
+    magnitudes."""
+    for stride, pixels in ((2, 3), (1, 5)):
+        mean = gamma(pixels + 1, SINGLE) + SINGLE
+        limit = ca.conv_to_attention(KERNEL, exact=False, stride=stride)
+        assert rounding_tolerance(limit, KERNEL, (5,)) == pytest.approx(mean, rel=RELATIVE, abs=0)
     layer = ca.conv_to_attention(KERNEL, leak=0.25)
     grid = layer.token_grid((5,))
     scores = score_error(layer.encoding, grid)

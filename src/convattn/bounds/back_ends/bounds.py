@@ -62,6 +62,7 @@ from convattn.bounds.back_ends.paths import (
 )
 from convattn.bounds.saturation_error import require_zero_ring
 from convattn.encodings.layer import AttentionLayer
+from convattn.operators.arrays import promoted
 from convattn.operators.patches import Ring, patchify, unpatchify
 from convattn.operators.roundoff import gamma, unit_roundoff
 from convattn.operators.shifts import TokenGrid
@@ -207,7 +208,7 @@ def prepare(
     require_zero_ring(layer)
     grid = layer.token_grid(images.shape[1:-1], ring)
     held = {images.dtype, *(leaf.dtype for leaf in jax.tree.leaves(layer))}
-    computed = {jnp.promote_types(dtype, jnp.float32) for dtype in held}
+    computed = {promoted(dtype, jnp.float32) for dtype in held}
     unit = max(unit_roundoff(dtype) for dtype in computed)
     tiny = max(float(jnp.finfo(dtype).tiny) for dtype in computed)
     features = images.shape[-1] * math.prod(layer.patch_size)

@@ -25,7 +25,7 @@ from convattn.fast.maps import HeadMaps, arrange_maps, sum_dtype
 from convattn.fast.options import DEFAULT_OPTIONS, AttentionOptions
 from convattn.fast.separable.axis_mixing import mix_mix_map
 from convattn.fast.separable.axis_product import Arithmetic, mix_map_mix
-from convattn.operators.arrays import known_size
+from convattn.operators.arrays import known_size, promoted
 from convattn.operators.attention import attention_weights
 from convattn.operators.shifts import TokenGrid
 
@@ -93,7 +93,7 @@ def attend(
 ) -> Float[Array, "batch rows columns out_features"]:
     """Σ_h g_h (R_h ⊗ C_h) X W_val,h W_out,h."""
     factors = axis_factors(separable_encoding(layer).axis_scores(grid), grid)
-    dtype = jnp.promote_types(sum_dtype(layer, tokens), factors.rows.dtype)
+    dtype = promoted(sum_dtype(layer, tokens), factors.rows.dtype)
     mixing = float(sum(grid.queries))
     maps = arrange_maps(
         layer, grid, known_size(tokens.shape[0]) * math.prod(tokens.shape[1:-1]), mixing, dtype

@@ -39,6 +39,7 @@ from convattn.fast.maps import sum_dtype
 from convattn.fast.options import DEFAULT_OPTIONS, AttentionOptions
 from convattn.fast.products import is_highest, product
 from convattn.fast.shift.mixed_heads import (
+    all_queries,
     border_queries,
     framed,
     interior,
@@ -54,7 +55,9 @@ from convattn.fast.shift.offset_weights import (
 from convattn.fast.shift.order import MIXED, cheapest_way, costs
 from convattn.fast.shift.shifted_products import shifted_products
 from convattn.operators.arrays import known_size
-from convattn.operators.shifts import TokenGrid
+from convattn.operators.shifts import TokenGrid, count, symbolic_axes
+
+SYMBOLIC_SIDE = 32  # the tokens that an axis of symbolic size is expected to have
 
 
 def refusal(layer: AttentionLayer, grid: TokenGrid, options: AttentionOptions) -> str | None:
@@ -79,6 +82,12 @@ def refusal(layer: AttentionLayer, grid: TokenGrid, options: AttentionOptions) -
         return (
             f"its offsets {encoding.offsets[:1]} do not have the {len(grid.queries)} axes of the "
             "grid; build the encoding for images of that rank"
+        )
+    wanted = options.wanted or all_queries(grid)
+    if symbolic_axes(grid.queries) and interior(grid, encoding.offsets, wanted) != wanted:
+        return (
+            f"queries at the border, which do not see every offset with ring={grid.ring}, have "
+            "weights of their own; leave ring out"
         )
     return None
 
@@ -116,9 +125,10 @@ def attend(
     encoding = offset_encoding(layer)
     offsets = read_offsets(encoding, grid)
     box = interior(grid, offsets, options.wanted)
-    wanted = options.wanted or tuple(map(range, grid.queries))
-    kept = tuple(map(len, wanted))
-    way = cheapest_way(layer, len(offsets), known_size(batch) * math.prod(kept), tokens.shape[-1])
+    wanted = options.wanted or all_queries(grid)
+    kept = tuple(map(count, wanted))
+    known = known_size(batch) * math.prod(known_size(size, SYMBOLIC_SIDE) for size in kept)
+    way = cheapest_way(layer, len(offsets), known, tokens.shape[-1])
     tokens, maps = read_values(layer, tokens, way, dtype, precision)
     total = sum_of_tokens(tokens, len(box), dtype)
 
@@ -137,9 +147,9 @@ def attend(
             found = OffsetWeights(*(part.sum(axis=0, keepdims=True) for part in found))
         return OffsetWeights(*(part.astype(dtype) for part in found))
 
-    border = border_queries(wanted, box)
     edge: Array | None = None
-    if len(border):
+    if box != wanted:
+        border = border_queries(wanted, box)
         patterns, which = presence(grid, offsets, border)
         found = weights(patterns)
         shares, everywhere = found.at_offsets[..., which], found.everywhere[:, which].T
@@ -157,7 +167,7 @@ def attend(
         inside = inside + at_every_query(once, inside.shape[1:-1], dtype)
     else:
         inside = mapped(mixed_box(tokens, shares, offsets, box, dtype, precision), everywhere)
-        inside = inside.reshape(batch, *map(len, box), -1)
+        inside = inside.reshape(batch, *map(count, box), -1)
     return inside if edge is None else framed(inside, edge, border, box, wanted)
 
 
@@ -210,8 +220,8 @@ def work(
     """The cheapest way over the queries wanted, the slices it writes, and the gathered border."""
     offsets = read_offsets(offset_encoding(layer), grid)
     box = interior(grid, offsets, options.wanted)
-    wanted = options.wanted or tuple(map(range, grid.queries))
-    tokens = batch * math.prod(map(len, wanted))
+    wanted = options.wanted or all_queries(grid)
+    tokens = batch * math.prod(map(count, wanted))
     way = cheapest_way(layer, len(offsets), tokens, features)
     cost = costs(layer, len(offsets), tokens, features)[way]
     border = batch * len(border_queries(wanted, box))

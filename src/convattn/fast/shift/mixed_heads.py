@@ -9,15 +9,25 @@ import math
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
+from jax.core import max_dim, min_dim
 from jaxtyping import Float, Int, Num
 
 from convattn.fast.products import product
 from convattn.fast.shift.shifted_products import Box, shifted
-from convattn.operators.shifts import Shift, TokenGrid
+from convattn.operators.shifts import Queries, Shift, TokenGrid, axis_queries, count
+
+
+def all_queries(grid: TokenGrid) -> tuple[Queries, ...]:
+    """Every query, on each axis.
+
+    >>> all_queries(TokenGrid((5, 4), ((0, 0), (1, 1))))
+    (range(0, 5), range(0, 4))
+    """
+    return tuple(axis_queries(0, size) for size in grid.queries)
 
 
 def interior(
-    grid: TokenGrid, offsets: tuple[Shift, ...], wanted: tuple[range, ...] | None = None
+    grid: TokenGrid, offsets: tuple[Shift, ...], wanted: tuple[Queries, ...] | None = None
 ) -> Box:
     """For each axis those of the wanted queries that see every offset.
 
@@ -30,13 +40,13 @@ def interior(
     (range(2, 7, 2),)
     """
     box = []
-    sides = zip(grid.queries, grid.ring, wanted or map(range, grid.queries), strict=True)
+    sides = zip(grid.queries, grid.ring, wanted or all_queries(grid), strict=True)
     for axis, (size, (before, after), side) in enumerate(sides):
         reach = [offset[axis] for offset in offsets] or [0]
         first = max(0, -min(reach) - before)
         start = side.start + max(0, -(-(first - side.start) // side.step)) * side.step
-        stop = min(side.stop, size, size + after - max(reach))
-        box.append(range(start, max(start, stop), side.step))
+        stop = min_dim(side.stop, min_dim(size, size + after - max(reach)))
+        box.append(axis_queries(start, max_dim(start, stop), side.step))
     return tuple(box)
 
 
@@ -66,7 +76,7 @@ def mixed_box(
     pieces = [shifted(tokens, offset, box) for offset in offsets]
     batch, readers, features = tokens.shape[0], tokens.shape[-2], tokens.shape[-1]
     if not offsets:
-        queries = math.prod(map(len, box))
+        queries = math.prod(map(count, box))
         return jnp.zeros((batch, queries, len(at_offsets), features), dtype)
     if readers == 1:
         stacked = jnp.stack([piece.reshape(-1, features) for piece in pieces], axis=1)

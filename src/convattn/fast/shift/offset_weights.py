@@ -27,6 +27,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
+from jax.export import is_symbolic_dim
 from jaxtyping import Bool, Float
 
 from convattn.encodings.base import OffsetTable
@@ -56,10 +57,14 @@ def read_offsets(encoding: OffsetTable, grid: TokenGrid) -> tuple[Shift, ...]:
     ((0,),)
     """
     distinct = dict.fromkeys(encoding.offsets)
+    sides = tuple(zip(grid.queries, grid.ring, strict=True))
     return tuple(
         offset
         for offset in distinct
-        if all(step in ran for step, ran in zip(offset, grid.shift_ranges, strict=True))
+        if all(
+            -step < before + n and step < n + after
+            for step, (n, (before, after)) in zip(offset, sides, strict=True)
+        )
     )
 
 
@@ -82,7 +87,8 @@ def offset_weights(
     >>> weights.at_offsets.round(4).tolist(), weights.everywhere.round(4).tolist()
     ([[[0.5]]], [[0.125]])
     """
-    keys = grid.number_of_keys
+    keys = grid.number_of_keys  # or a symbol, which is a number in the program
+    keys = jnp.asarray(keys) if is_symbolic_dim(keys) else keys
     spare = tuple(max(steps) + 1 for steps in zip(*encoding.offsets, strict=True))
     scores = encoding.shift_scores(np.array([*offsets, spare]), keys)
     scores = jnp.maximum(scores, jnp.finfo(scores.dtype).min)  # -∞ - (-∞) would be NaN

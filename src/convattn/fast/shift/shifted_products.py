@@ -23,12 +23,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
+from jax.core import max_dim, min_dim
 from jaxtyping import Float, Num
 
 from convattn.fast.products import is_highest, product
-from convattn.operators.shifts import Shift
+from convattn.operators.shifts import Queries, Shift, axis_queries, count, symbolic_axes
 
-Box = tuple[range, ...]  # for each axis its queries
+Box = tuple[Queries, ...]  # for each axis its queries
 WIDE = 256
 
 
@@ -53,13 +54,13 @@ def shifted(tokens: Num[Array, "batch *rest"], offset: Shift, box: Box) -> Array
     return laid[(slice(None), *(slice(None, None, side.step) for side in box))]
 
 
-def ends(side: range) -> tuple[int, int]:
+def ends(side: Queries) -> tuple[int, int]:
     """The first query of an axis, and the one after the last.
 
     >>> ends(range(0, 6, 2)), ends(range(3, 3))
     ((0, 5), (3, 3))
     """
-    return side.start, side[-1] + 1 if side else side.start
+    return side.start, max_dim(side.start, side.start + (count(side) - 1) * side.step + 1)
 
 
 def shifted_products(
@@ -129,18 +130,21 @@ def as_convolution(
         for (start, stop), low, high in zip(map(ends, box), lowest, highest, strict=True)
     )
     seen = tuple(
-        (max(start, 0), min(stop, size))
+        (max_dim(start, 0), min_dim(stop, size))
         for (start, stop), size in zip(window, tokens.shape[1:-1], strict=True)
     )
-    if any(start >= stop for start, stop in seen):  # it reads nothing but the ring
-        seen = window
     padding = [
         (start - first, last - stop)
         for (first, last), (start, stop) in zip(window, seen, strict=True)
     ]
+    only_ring = any(start >= stop for start, stop in seen)
+    if only_ring or any(symbolic_axes(pair) for pair in padding):  # no widths for a convolution
+        seen, padding = window, [(0, 0)] * len(window)
     names = "yx"[-len(sizes) :]
     return lax.conv_general_dilated(
-        shifted(tokens.astype(dtype), (0,) * len(sizes), tuple(range(*pair) for pair in seen)),
+        shifted(
+            tokens.astype(dtype), (0,) * len(sizes), tuple(axis_queries(*pair) for pair in seen)
+        ),
         taps.astype(dtype).reshape(*sizes, *taps.shape[1:]),
         window_strides=[side.step for side in box],
         padding=padding,

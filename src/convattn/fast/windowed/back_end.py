@@ -35,7 +35,7 @@ from convattn.fast.windowed.tile_plan import HeadGroup, plan_groups, plane_tiles
 from convattn.fast.windowed.tiles import Tiles, skewed, tile_keys, visible
 from convattn.fast.windowed.window import choose_windows, is_traced, window_problem
 from convattn.fast.windowed.window import skipped_weight as skipped_weight
-from convattn.operators.arrays import known_size
+from convattn.operators.arrays import known_size, promoted
 from convattn.operators.shifts import TokenGrid
 
 TYPICAL_REACH = 4  # of the windows that `work` prices where none are given
@@ -175,7 +175,7 @@ class HeadTiles(NamedTuple):
             own.append(((shifts >= low) & (shifts <= high)).all(axis=-1))
         scores = encoding.shift_scores(shifts[:, -len(grid.queries) :], grid.number_of_keys)
         # Softmax in at least float32, like `attention_weights`.
-        scores = scores.astype(jnp.promote_types(scores.dtype, jnp.float32))
+        scores = scores.astype(promoted(scores.dtype, jnp.float32))
         scores = jnp.where(np.stack(own), scores, -jnp.inf)
         sides = (len(axis) for axis in axes)
         return cls(plane, group, heads, scores.reshape(-1, *sides), maps)

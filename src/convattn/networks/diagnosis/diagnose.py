@@ -15,12 +15,13 @@ from convattn.networks.diagnosis.layers import (
     layer_attention,
     swin_layers,
 )
-from convattn.networks.diagnosis.measures import measure_heads
+from convattn.networks.diagnosis.measures import measure_heads, wrong_row
 from convattn.networks.diagnosis.nearest_convolution import nearest_convolution
 from convattn.networks.diagnosis.report import Diagnosis, LayerDiagnosis
 from convattn.networks.diagnosis.state_dicts import HEAD_DIM, read_transformer
 from convattn.networks.diagnosis.transformers import attention_layers, token_grid
 from convattn.networks.weights.files import WeightsFile, read_weights
+from convattn.networks.weights.names import unread_network
 from convattn.networks.weights.stored_layer import FORMAT, restore_one
 from convattn.operators.shifts import per_axis
 
@@ -31,8 +32,8 @@ ZEROS = (
 ONE = "One image: what positions alone explain is not known."
 NOWHERE = "Queries and keys are taken as they are, without rotary positions."
 ROTARY = (
-    "has the tensors of a network with rotary positions (RoPE; timm's EVA-02, vit_*_rope and "
-    "DINOv3), whose angles stand in no tensor: give rotary (--rotary timm, dinov3, or "
+    "has the tensors of a network with rotary positions (RoPE; timm's vit_*_rope and DINOv3), "
+    "whose angles stand in no tensor: give rotary (--rotary timm, dinov3, or "
     "KEY=VALUE), or 'none' for a network that does not turn queries and keys"
 )
 ONE_WINDOW = "A Swin transformer is not run: each layer in one window, by its table alone."
@@ -53,6 +54,7 @@ def diagnose(
     image_size: int | Sequence[int] | None = None,
     rotary: Any = None,
     norm_epsilon: float | None = None,
+    activation: str | None = None,
 ) -> Diagnosis:
     """Measure each head of a model, and how near each layer is to a convolution.
 
@@ -64,19 +66,23 @@ def diagnose(
 
     Args:
         model: A file (`.safetensors`, `.npz`, `.npy`) or what it would hold: the state dict of a
-            ViT, DeiT or BEiT with the names of timm or Hugging Face; of a Swin, whose layers are
-            seen in one window by their tables alone; an `AttentionLayer`; attention probabilities
-            `[images, heads, queries, keys]`, or several such arrays by name, or `[layers, images,
-            heads, queries, keys]`.
+            ViT, DeiT, BEiT, DINOv2, CLIP or SigLIP with the names of timm or Hugging Face, or of a
+            ViT with torchvision's or Google's; of a Swin, whose layers are seen in one window by
+            their tables alone; an `AttentionLayer`; attention probabilities `[images, heads,
+            queries, keys]`, or several such arrays by name, or `[layers, images, heads, queries,
+            keys]`, by which any other network can be measured.
         images: `[images, height, width, channels]`, as the model takes them: for a state dict of
             the size that it was trained with, and normalised. None takes one image of zeros for a
             state dict; for an `AttentionLayer` without content `image_size` is enough.
-        heads: Of a state dict without tables; None takes width / 64, as in ViT and DeiT.
+        heads: Of a state dict that does not say them, as tables and Google's kernels do; None takes
+            width / 64, as in ViT and DeiT.
         rotary: How a state dict's network turns its queries and keys: a
             `convattn.initialization.Rotary`, or a function from the width of a head and the grid to
             one; `"none"` for a network that turns none. Needed for a network whose positions stand
             in no tensor.
-        norm_epsilon: ε of LayerNorm of a state dict; None takes that of the library's ViT.
+        norm_epsilon: ε of LayerNorm of a state dict; None takes the library's for this kind.
+        activation: Of the MLPs of a state dict: `"gelu"`, `"gelu_tanh"` or `"quick_gelu"`; None
+            takes the library's for this kind.
         kernel_size: K of the convolution in tokens, or one for each axis.
         layers: Which layers, counted from 1; None takes all.
         image_size: Without images, their pixels; for attention probabilities the tokens.
@@ -104,7 +110,7 @@ def diagnose(
     if pixels is not None and size is not None:
         raise ValueError("images and image_size were both given, but the images say their size")
     name, content = read_model(model)
-    found, notes, patch = _layers(content, pixels, size, heads, rotary, norm_epsilon)
+    found, notes, patch = _layers(content, pixels, size, heads, rotary, norm_epsilon, activation)
     done = tuple(measure_layer(*each, kernel_size) for each in _chosen(found, layers))
     if not done:
         raise ValueError(f"{name} has no layers, but expected at least one")
@@ -120,11 +126,12 @@ def _layers(
     heads: int | None,
     rotary: Any = None,
     norm_epsilon: float | None = None,
+    activation: str | None = None,
 ) -> tuple[Iterable[LayerAttention], list[str], tuple[int, int] | None]:
     """The layers of a model, what must be said of them, and the pixels of a patch."""
-    for name, value in {
-        "heads": heads, "rotary": rotary, "norm_epsilon": norm_epsilon
-    }.items():  # fmt: skip
+    of_state_dict = {"heads": heads, "rotary": rotary, "norm_epsilon": norm_epsilon}
+    of_state_dict["activation"] = activation
+    for name, value in of_state_dict.items():
         if value is not None and not isinstance(content, WeightsFile):
             raise ValueError(
                 f"{name}={value}, but expected none: the model says its attention itself"
@@ -141,14 +148,16 @@ def _layers(
             raise ValueError("images were given, but attention probabilities are of images already")
         return array_layers(content, size), [UNKNOWN_MAPS], None
     if any(map(SWIN.fullmatch, content.arrays)):
-        if not (pixels is size is heads is rotary is norm_epsilon is None):
+        if any(given is not None for given in (pixels, size, *of_state_dict.values())):
             raise ValueError(
-                "images, image_size, heads, rotary or norm_epsilon were given, but expected none "
-                "for a Swin transformer: its layers are seen in one window each, by tables alone"
+                "images, image_size, heads, rotary, norm_epsilon or activation were given, but "
+                "expected none for a Swin transformer: its layers are seen in one window each, by "
+                "tables alone"
             )
         return swin_layers(content), [ONE_WINDOW], None
-    network = read_transformer(content, heads, norm_epsilon)
-    notes = [f"Names: {network.naming}; LayerNorm with ε = {network.epsilon:g}."]
+    network = read_transformer(content, heads, norm_epsilon, activation)
+    settings = f"LayerNorm with ε = {network.epsilon:g}, MLP with {network.activation}"
+    notes = [f"Names: {network.naming}; {settings}."]
     if rotary is None and network.is_rotary:
         raise ValueError(f"{content.name} {ROTARY}")
     if rotary is not None:
@@ -203,7 +212,16 @@ def read_model(
     if file.metadata.get("format") == FORMAT:
         return file.name, restore_one(file)
     if file.arrays and all(array.ndim in (4, 5) for array in file.arrays.values()):
-        return file.name, {key: file[key] for key in file.arrays}
+        arrays = {key: file[key] for key in file.arrays}
+        for key, array in arrays.items():
+            if array.size and (problem := wrong_row(array)):
+                told = unread_network(file.arrays)
+                raise ValueError(
+                    f"{file.name}, {key or 'its array'}, shape {array.shape}: {problem}; expected "
+                    "attention probabilities [images, heads, queries, keys], after the softmax"
+                    + (f". Or are these the tensors of {told}?" if told else "")
+                )
+        return file.name, arrays
     return file.name, file
 
 

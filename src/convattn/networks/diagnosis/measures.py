@@ -149,16 +149,26 @@ def require_probabilities(
             "among queries and keys"
         )
     attention = attention.astype(np.float64)
-    sums = attention.sum(axis=-1)
-    wrong = ~(np.abs(sums - 1) <= 1e-3) | ~(attention >= 0).all(axis=-1)
-    if wrong.any():
-        place = tuple(int(index) for index in np.argwhere(wrong)[0])
-        raise ValueError(
-            f"attention{list(place)} has the sum {sums[place]:.6g} and the least entry "
-            f"{attention[place].min():.6g}, but every row should be probabilities with the sum 1; "
-            "give the weights after the softmax, with all keys"
-        )
+    if problem := wrong_row(attention):
+        raise ValueError(f"{problem}; give the weights after the softmax, with all keys")
     return attention
+
+
+def wrong_row(attention: Float[np.ndarray, "*queries keys"]) -> str | None:
+    """What is wrong with the first row that is no probabilities, up to 1e-3; None if all are.
+
+    >>> wrong_row(np.array([[0.5, 0.5], [0.5, 0.25]]))[:29]
+    'attention[1] has the sum 0.75'
+    """
+    sums = attention.sum(axis=-1, dtype=np.float64)
+    wrong = ~(np.abs(sums - 1) <= 1e-3) | ~(attention >= 0).all(axis=-1)
+    if not wrong.any():
+        return None
+    place = tuple(int(index) for index in np.argwhere(wrong)[0])
+    return (
+        f"attention{list(place)} has the sum {sums[place]:.6g} and the least entry "
+        f"{attention[place].min():.6g}, but every row should be probabilities with the sum 1"
+    )
 
 
 def shift_sums(

@@ -5,7 +5,7 @@ With z = LN(x) of the tokens x that go into a block, head h of width d attends b
     A[q, k] = softmax_k ((z_q Q_h + b_Q) · (z_k K_h + b_K) / √d + B_h[q, k])
 
 and adds Σ_k A[q, k] z_k W_h, W_h = V_h O_h, to token q, layer scale included in O_h. B_h is BEiT's
-bias, `relative_bias`. Computed in float64; GELU is the exact one.
+bias, `relative_bias`. Computed in float64.
 """
 
 import math
@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 from jaxtyping import Float
-from scipy.special import erf, softmax
+from scipy.special import softmax
 
 from convattn.networks.diagnosis.layers import LayerAttention, relative_bias, require_room
-from convattn.networks.diagnosis.state_dicts import Block, VisionTransformer
+from convattn.networks.diagnosis.state_dicts import ACTIVATIONS, Block, VisionTransformer
 
 
 def token_grid(model: VisionTransformer, image_size: tuple[int, int] | None) -> tuple[int, int]:
@@ -117,6 +117,8 @@ def attention_layers(
         and len(model.prefix)
     ):
         tokens = tokens + model.positions
+    if model.pre_norm:
+        tokens = normalised(tokens, model.pre_norm, "pre_norm", model.epsilon)
     for number, block in enumerate(model.blocks):
         tables = [each for each in (model.table, block.get("table")) if each is not None]
         bias = sum((relative_bias(each, grid, others.shape[1]) for each in tables), np.zeros(()))
@@ -176,7 +178,7 @@ def block_output(
     joined = seen.swapaxes(1, 2).reshape(*tokens.shape[:2], -1)
     tokens = tokens + block.get("scale1", 1.0) * linear(joined, block, "output")
     hidden = linear(normalised(tokens, block, "norm2", model.epsilon), block, "fc1")
-    hidden = hidden * (1 + erf(hidden / math.sqrt(2))) / 2
+    hidden = ACTIVATIONS[model.activation](hidden)
     return tokens + block.get("scale2", 1.0) * linear(hidden, block, "fc2")
 
 

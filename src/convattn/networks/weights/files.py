@@ -96,15 +96,15 @@ class WeightsFile:
         array = self.arrays[name]
         return array.astype(array.dtype.newbyteorder("="), copy=False)
 
-    def listing(self, wanted: str = "") -> str:
-        """The names and shapes that are there, the closest to `wanted` first."""
+    def listing(self, wanted: str = "", most: int = MOST_LISTED) -> str:
+        """The names and shapes that are there, at most so many, the closest to `wanted` first."""
         if not self.arrays:
             return "it holds no arrays at all"
         layers = {name.replace("/", ".").rpartition(".")[0]: name for name in self.arrays}
         known = {**layers, **{name: name for name in self.arrays}}
         close = difflib.get_close_matches(wanted, known, n=1, cutoff=0.5)
         hint = f"did you mean {shown(known[close[0]])}? " if close else ""
-        first = list(self.arrays.items())[:MOST_LISTED]
+        first = list(self.arrays.items())[:most]
         parts = [f"{shown(name, LONGEST_LISTED)} {array.shape}" for name, array in first]
         more = f" and {len(self.arrays) - len(first)} more" if len(self.arrays) > len(first) else ""
         return f"{hint}it holds {', '.join(parts)}{more}"
@@ -191,8 +191,9 @@ def refuse(problems: list[str], what: str) -> None:
         WeightsRefused: As described above.
     """
     if problems:
-        told = "; ".join(problem[:LONGEST_PROBLEM] for problem in problems)
-        more = f"… ({len(problems)} problems)" if len(told) > LONGEST_LIST else ""
+        told = "; ".join(problem[:LONGEST_PROBLEM] for problem in problems[:MOST_LISTED])
+        cut = len(told) > LONGEST_LIST or len(problems) > MOST_LISTED
+        more = f"… ({len(problems)} problems)" if cut else ""
         raise WeightsRefused(f"{what}: {told[:LONGEST_LIST]}{more}")
 
 

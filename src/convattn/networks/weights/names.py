@@ -7,17 +7,29 @@ from typing import Any
 
 import numpy as np
 
-TRANSFORMERS = {  # what one of the names is, below any prefix
+GATED = "a ViT with gated MLPs (SwiGLU), such as EVA-02 or the giant DINOv2"
+READ = {  # by convattn diagnose: what one of the names is, below any prefix
     r"encoder\.layers\.encoder_layer_\d+\.self_attention\..*": "a ViT of torchvision",
     r"Transformer/encoderblock_\d+/.*": "a ViT of Google's vision_transformer",
+    r"embeddings\.patch_embedding\..*": "a CLIP or SigLIP of Hugging Face",
+    r"layers\.\d+\.blocks\.\d+\.attn\..*": "a Swin of timm",
+    r"blocks\.\d+\.attn\.qkv\..*": "a ViT of timm",
+    r"encoder\.layer\.\d+\.attention\.attention\.query\..*": "a ViT of Hugging Face",
+    r"(encoder\.layer|layers)\.\d+\.attention\.q_proj\..*": "a ViT of Hugging Face",
+}
+UNREAD = {
+    r"(blocks|encoder\.layer)\.\d+\.mlp\.(fc1_g|w1|w12|weights_in|gate_proj)\..*": GATED,
+    r"transformers\.\d+\.blocks\.\d+\.attn\.qkv\..*": "a PiT of timm",
     r"transformer\.layers\.\d+\.\d+\.(fn\.)?to_qkv\..*": "a ViT of lucidrains' vit-pytorch",
     r"attention\.self\.(attention_(centers|spreads)|(row|col)_embeddings\..*|head_keys.*)": (
         "a network of Cordonnier's attention-cnn"
     ),
-    r"layers\.\d+\.blocks\.\d+\.attn\..*": "a Swin of timm",
-    r"blocks\.\d+\.attn\.qkv\..*": "a ViT of timm",
-    r"encoder\.layer\.\d+\.attention\.attention\.query\..*": "a ViT of Hugging Face",
 }
+RECORD = (
+    "which diagnose does not read; record its attention probabilities in a hook, an array [images, "
+    'heads, queries, keys] for each layer, and give them as .npz (docs/networks.md, "A network '
+    'that is not read")'
+)
 RESNETS: dict[tuple[bool, tuple[int, ...]], str] = {
     (False, (2, 2, 2, 2)): "resnet18",
     (False, (3, 4, 6, 3)): "resnet34",
@@ -54,10 +66,42 @@ def looks_like(arrays: Mapping[str, Any]) -> str | None:
     >>> looks_like({"module.blocks.0.attn.qkv.weight": np.ones((6, 2))})[:13]
     'a ViT of timm'
     """
-    for pattern, kind in TRANSFORMERS.items():
-        if any(re.fullmatch(rf"(.*\.)?{pattern}", name) for name in arrays):
-            return f"{kind}, and a vision transformer is for convattn diagnose"
-    return _resnet(arrays)
+    kind = _unread(arrays) or _named(arrays, READ)
+    return f"{kind}, and a vision transformer is for convattn diagnose" if kind else _resnet(arrays)
+
+
+def unread_network(arrays: Mapping[str, Any]) -> str | None:
+    """A network that `convattn diagnose` does not read, and what to do; None for others.
+
+    >>> unread_network({"module.transformers.0.blocks.0.attn.qkv.weight": np.ones((6, 2))})[:37]
+    'a PiT of timm, which diagnose does no'
+    """
+    if kind := _unread(arrays):
+        return f"{kind}, {RECORD}"
+    kind = _resnet(arrays)
+    if not kind and {4} <= {np.ndim(array) for array in arrays.values()} <= {0, 1, 4}:
+        kind = "a network of convolutions alone"
+    if kind and not _named(arrays, READ):
+        return f"{kind}, which has no attention heads and is for convattn convert"
+    return None
+
+
+def _named(arrays: Mapping[str, Any], kinds: Mapping[str, str]) -> str | None:
+    for pattern, kind in kinds.items():
+        if any(re.fullmatch(rf"(.*[./])?{pattern}", name) for name in arrays):
+            return kind
+    return None
+
+
+def _unread(arrays: Mapping[str, Any]) -> str | None:
+    """Also MLPs that are gated by one matrix: it has twice the rows that the next has columns."""
+    for name, first in arrays.items():
+        second = arrays.get(name.removesuffix("fc1.weight") + "fc2.weight")
+        if re.fullmatch(r"(.*\.)?blocks\.\d+\.mlp\.fc1\.weight", name) and second is not None:
+            rows, columns = np.shape(first)[:1], np.shape(second)[1:]
+            if rows and columns and rows[0] == 2 * columns[0]:
+                return GATED
+    return _named(arrays, UNREAD)
 
 
 def _resnet(arrays: Mapping[str, Any]) -> str | None:

@@ -244,7 +244,7 @@ def rounding_tolerance(layer: AttentionLayer, kernel: Any, image_size: tuple[int
         raise ValueError("the layer has content scores, so it is a convolution at most at X = 0")
     grid = zero_ring_grid(layer, image_size)
     dtype = accumulation_dtype(layer.dtype)  # type: ignore[arg-type]
-    pairs = int(np.prod([n // s for n, s in zip(image_size, layer.stride, strict=True)]) + 1)
+    pairs = math.prod(-(-n // s) for n, s in zip(image_size, layer.stride, strict=True)) + 1
     total = gamma(pairs, unit_roundoff(dtype)) + unit_roundoff(layer.dtype)  # type: ignore[arg-type]
     if not getattr(layer.encoding, "is_exact_form", False):
         if isinstance(layer.encoding, ScalarEncoding):

@@ -1,0 +1,51 @@
+"""Files that are given to diagnose and are neither a network that it reads nor attention."""
+
+import numpy as np
+import pytest
+
+from convattn.networks import diagnose
+
+NOT_READ = {
+    "a PiT of timm": "transformers.0.blocks.0.attn.qkv.weight",
+    "a ViT of lucidrains' vit-pytorch": "transformer.layers.0.0.to_qkv.weight",
+    "a network of Cordonnier's attention-cnn": "encoder.layer.0.attention.self.attention_centers",
+    "a ViT with gated MLPs (SwiGLU)": "blocks.0.mlp.fc1_g.weight",
+    "a ResNet of basic blocks (1, 0, 0, 0)": "layer1.0.conv2.weight",  # of 64 channels
+}
+
+
+@pytest.mark.parametrize(("kind", "name"), NOT_READ.items())
+def test_a_network_that_is_not_read_is_named_in_three_lines(kind, name):
+    arrays = {f"blocks.{block}.mlp.fc1.weight": np.ones((2, 3)) for block in range(400)}
+    arrays[name] = np.ones((64, 64, 3, 3) if "conv" in name else (2, 2))
+    with pytest.raises(ValueError, match="the state dict has the tensors of ") as caught:
+        diagnose(arrays)
+    assert kind in str(caught.value)
+    assert len(str(caught.value)) < 320
+
+
+def test_an_unknown_network_does_not_list_all_its_names():
+    unknown = {f"stages.{number}.mix.weight": np.ones((2, 3)) for number in range(400)}
+    with pytest.raises(ValueError, match=r"expected blocks called .* and 397 more") as caught:
+        diagnose(unknown)
+    assert len(str(caught.value)) < 500
+
+
+KERNELS = np.random.default_rng(0).normal(size=(4, 3, 3, 3))
+
+
+@pytest.mark.parametrize(
+    ("arrays", "said"),
+    [
+        ({"conv1.weight": KERNELS}, r"conv1\.weight, shape \(4, 3, 3, 3\).*a network of convol"),
+        ({"conv1.weight": KERNELS, "conv1.bias": np.ones(4)}, "tensors of a network of convol"),
+        ({"layer1.0.conv2.weight": KERNELS}, "these the tensors of a ResNeXt"),
+        ({"a": np.full((1, 1, 4, 4), 0.25), "b": -KERNELS[None]}, "b, shape .* after the softmax"),
+        ({"a": np.full((1, 1, 4, 4), 0.3)}, r"attention\[0, 0, 0\] has the sum 1\.2 and the least"),
+        ({"a": np.array([[[[1.5, -0.5], [0, 1]]]])}, "the least entry -0.5"),
+    ],
+    ids=range(6),
+)
+def test_arrays_of_four_axes_are_attention_only_if_they_can_be(arrays, said):
+    with pytest.raises(ValueError, match=said):
+        diagnose(arrays)
