@@ -180,6 +180,7 @@ def test_shardings_and_shard_map():
         assert remaining_convolutions(attended, IMAGES) == ()
 
 
+@pytest.mark.usefixtures("unchecked")  # jaxtyping knows no symbols
 def test_it_is_exported_with_a_symbolic_batch():
     (batch,) = jax.export.symbolic_shape("batch")
     shape = jax.ShapeDtypeStruct((batch, *IMAGES.shape[1:]), IMAGES.dtype)
