@@ -22,7 +22,7 @@ at most A_q |X| + 2c Σ_P |X_(q+δ)|. And Σ_k X_k must not overflow.
 If no key but the offsets is left (N = n), b does not occur: a_δ = e^(s_δ - m)/Z and c = 0.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -87,7 +87,7 @@ def offset_weights(
     >>> weights.at_offsets.round(4).tolist(), weights.everywhere.round(4).tolist()
     ([[[0.5]]], [[0.125]])
     """
-    keys = grid.number_of_keys  # or a symbol, which is a number in the program
+    keys: Any = grid.number_of_keys  # or a symbol, which is a number in the program
     keys = jnp.asarray(keys) if is_symbolic_dim(keys) else keys
     spare = tuple(max(steps) + 1 for steps in zip(*encoding.offsets, strict=True))
     scores = encoding.shift_scores(np.array([*offsets, spare]), keys)
