@@ -94,32 +94,33 @@ def offset_weights(
     scores = jnp.maximum(scores, jnp.finfo(scores.dtype).min)  # -∞ - (-∞) would be NaN
     here, other = scores[:, :-1, None], scores[:, -1:, None]
     left = keys - present.sum(axis=0)
-    highest = _largest(here, present, other, left)
-    powers = _power(here - highest, present)
-    background = _power(other - highest, left > 0)
+    some = (left > 0)[None, None]
+    highest = _largest(here, present[None], other, some)
+    powers = _power(here - highest, present[None])
+    background = _power(other - highest, some)
     total = powers.sum(axis=1) + left.astype(powers.dtype)[None] * background[:, 0]
     above = here >= other
     larger = jnp.where(above, here, other)
     gap = jnp.where(above, other - here, here - other)
     sign = jnp.where(above, -1, 1).astype(scores.dtype)
-    difference = sign * _power(larger - highest, present & (left > 0)) * jnp.expm1(gap)
+    difference = sign * _power(larger - highest, present[None] & some) * jnp.expm1(gap)
     gains = encoding.head_gains(keys)
     shares = 1 / total if gains is None else gains.astype(total.dtype)[:, None] / total
-    at_offsets = jnp.where(left > 0, difference, powers) * shares[:, None]
+    at_offsets = jnp.where(some, difference, powers) * shares[:, None]
     return OffsetWeights(at_offsets, background[:, 0] * shares)
 
 
 def _largest(
     here: Float[Array, "heads offsets 1"],
-    present: Bool[np.ndarray, "offsets patterns"],
+    present: Bool[np.ndarray, "1 offsets patterns"],
     other: Float[Array, "heads 1 1"],
-    left: np.ndarray,
+    some: Any,
 ) -> Float[Array, "heads 1 patterns"]:
     """m, the largest score that occurs; the softmax does not depend on it, nor do gradients."""
     among = jnp.where(present, here, -jnp.inf).max(axis=1, keepdims=True, initial=-jnp.inf)
-    return lax.stop_gradient(jnp.maximum(among, jnp.where(left > 0, other, -jnp.inf)))
+    return lax.stop_gradient(jnp.maximum(among, jnp.where(some, other, -jnp.inf)))
 
 
-def _power(exponents: Float[Array, "heads #offsets patterns"], occurs: np.ndarray) -> Array:
+def _power(exponents: Float[Array, "heads #offsets patterns"], occurs: Any) -> Array:
     """e^x where it occurs and 0 elsewhere, with gradients that do not overflow elsewhere."""
     return jnp.exp(jnp.where(occurs, exponents, -jnp.inf))
