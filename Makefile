@@ -17,7 +17,7 @@ COMPILE_QUICKLY = XLA_FLAGS="$$(echo $(OLDER_EMITTERS) $(XLA_FLAGS))" JAX_DISABL
 # A worker that has nothing left takes tests from another, neighbours together: they share fixtures.
 TEST := $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
-STRICT_TESTS := tests/fast tests/operators tests/encodings tests/sac tests/nnx
+STRICT_TESTS := tests/sac tests/fast/test_strict_flags.py tests/fast/test_export.py $(patsubst %,tests/operators/test_%.py,arrays convolution patches scores)
 
 TEXLIVE := texlive-latex-base texlive-latex-recommended
 SECOND := build/second_checker

@@ -88,6 +88,13 @@ def unchecked() -> Iterator[None]:
 
 
 @pytest.fixture
+def implicit_promotion() -> Iterator[None]:
+    """JAX promotes dtypes and ranks, in `make strict` as well: the test, or its reference, does."""
+    with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):
+        yield
+
+
+@pytest.fixture
 def no_signal_is_ignored() -> Iterator[None]:
     """What a test starts ignores no signal, even if the tests do: after nohup, or a script's &."""
     numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)

@@ -73,7 +73,7 @@ def test_the_four_terms_of_eq_7_add_up_to_eq_3(bucket, seed):
 
 
 @pytest.mark.parametrize("missing", range(4))
-def test_each_of_the_four_terms_is_needed(missing):
+def test_each_of_the_four_terms_is_needed(missing, implicit_promotion):
     tokens, query, key, positions = drawn(TOKEN_BUCKETS[0], 1)
     terms = absolute_score_terms(tokens, positions, query, key)
     rest = sum(term for index, term in enumerate(terms) if index != missing)
@@ -112,7 +112,7 @@ def test_the_four_terms_of_eq_8(bucket, seed):
             assert term[b, q, k] == expected
 
 
-def test_biased_scores_are_scaled_products_and_the_table():
+def test_biased_scores_are_scaled_products_and_the_table(implicit_promotion):
     tokens, query, key, _ = drawn(TOKEN_BUCKETS[0], 4)  # four key features: √d = 2
     bias = jnp.asarray(small_integers(np.random.default_rng(5), 5, 5))
     out = biased_scores(tokens, query, key, bias)

@@ -220,7 +220,7 @@ def test_64_bit_images_are_not_narrowed(call) -> None:
         call(np.ones((1, 2, 2, 3)))
 
 
-def test_lists_and_empty_batches_are_accepted() -> None:
+def test_lists_and_empty_batches_are_accepted(implicit_promotion: None) -> None:
     assert self_attentive_convolution(POINTWISE, [[[[1, 2, 3]]]]).shape == (1, 1, 1, 4)
     for function in (self_attentive_convolution, self_attention_2d):
         assert function(POINTWISE, jnp.ones((0, 1, 1, 3))).shape == (0, 1, 1, 4)

@@ -52,7 +52,7 @@ def position_added_scores(
 
     Source: C20 eq. 3.
     """
-    return content_scores(tokens + positions, query, key)
+    return content_scores(tokens + jnp.broadcast_to(positions, tokens.shape), query, key)
 
 
 class AbsoluteTerms(NamedTuple):
@@ -147,4 +147,5 @@ def biased_scores(
 
     Source: L21 eq. 4.
     """
-    return content_scores(tokens, query, key, scale=True) + bias
+    scores = content_scores(tokens, query, key, scale=True)
+    return scores + jnp.broadcast_to(bias, scores.shape)

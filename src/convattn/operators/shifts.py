@@ -18,6 +18,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import product
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -92,7 +93,7 @@ class SymbolicRange:
     step: int = 1
 
 
-Queries = range | SymbolicRange  # of one axis
+Queries = Any  # of one axis: a range, or a SymbolicRange
 
 
 def axis_queries(start: int, stop: int, step: int = 1) -> Queries:
@@ -118,7 +119,7 @@ def count(queries: Queries) -> int:
     return -(-(queries.stop - queries.start) // queries.step)
 
 
-def symbolic_axes(sizes: Sequence[int]) -> tuple[int, ...]:
+def symbolic_axes(sizes: Sequence[Any]) -> tuple[Any, ...]:
     """Those sizes that are symbols of `jax.export`.
 
     >>> import jax

@@ -22,7 +22,7 @@ at most A_q |X| + 2c Σ_P |X_(q+δ)|. And Σ_k X_k must not overflow.
 If no key but the offsets is left (N = n), b does not occur: a_δ = e^(s_δ - m)/Z and c = 0.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -87,39 +87,40 @@ def offset_weights(
     >>> weights.at_offsets.round(4).tolist(), weights.everywhere.round(4).tolist()
     ([[[0.5]]], [[0.125]])
     """
-    keys = grid.number_of_keys  # or a symbol, which is a number in the program
+    keys: Any = grid.number_of_keys  # or a symbol, which is a number in the program
     keys = jnp.asarray(keys) if is_symbolic_dim(keys) else keys
     spare = tuple(max(steps) + 1 for steps in zip(*encoding.offsets, strict=True))
     scores = encoding.shift_scores(np.array([*offsets, spare]), keys)
     scores = jnp.maximum(scores, jnp.finfo(scores.dtype).min)  # -∞ - (-∞) would be NaN
     here, other = scores[:, :-1, None], scores[:, -1:, None]
     left = keys - present.sum(axis=0)
-    highest = _largest(here, present, other, left)
-    powers = _power(here - highest, present)
-    background = _power(other - highest, left > 0)
+    some = (left > 0)[None, None]
+    highest = _largest(here, present[None], other, some)
+    powers = _power(here - highest, present[None])
+    background = _power(other - highest, some)
     total = powers.sum(axis=1) + left.astype(powers.dtype)[None] * background[:, 0]
     above = here >= other
     larger = jnp.where(above, here, other)
     gap = jnp.where(above, other - here, here - other)
     sign = jnp.where(above, -1, 1).astype(scores.dtype)
-    difference = sign * _power(larger - highest, present & (left > 0)) * jnp.expm1(gap)
+    difference = sign * _power(larger - highest, present[None] & some) * jnp.expm1(gap)
     gains = encoding.head_gains(keys)
     shares = 1 / total if gains is None else gains.astype(total.dtype)[:, None] / total
-    at_offsets = jnp.where(left > 0, difference, powers) * shares[:, None]
+    at_offsets = jnp.where(some, difference, powers) * shares[:, None]
     return OffsetWeights(at_offsets, background[:, 0] * shares)
 
 
 def _largest(
     here: Float[Array, "heads offsets 1"],
-    present: Bool[np.ndarray, "offsets patterns"],
+    present: Bool[np.ndarray, "1 offsets patterns"],
     other: Float[Array, "heads 1 1"],
-    left: np.ndarray,
+    some: Any,
 ) -> Float[Array, "heads 1 patterns"]:
     """m, the largest score that occurs; the softmax does not depend on it, nor do gradients."""
     among = jnp.where(present, here, -jnp.inf).max(axis=1, keepdims=True, initial=-jnp.inf)
-    return lax.stop_gradient(jnp.maximum(among, jnp.where(left > 0, other, -jnp.inf)))
+    return lax.stop_gradient(jnp.maximum(among, jnp.where(some, other, -jnp.inf)))
 
 
-def _power(exponents: Float[Array, "heads #offsets patterns"], occurs: np.ndarray) -> Array:
+def _power(exponents: Float[Array, "heads #offsets patterns"], occurs: Any) -> Array:
     """e^x where it occurs and 0 elsewhere, with gradients that do not overflow elsewhere."""
     return jnp.exp(jnp.where(occurs, exponents, -jnp.inf))
