@@ -74,7 +74,7 @@ def test_the_report_holds_measured_differences_and_bounds(converted):
     assert all(0 < line.difference <= line.bound < 1e-10 for line in report.layers)
     assert 0 < report.difference < 1e-12
     assert report.left == ()
-    assert str(report).splitlines()[-1].startswith("5 layers; the outputs differ by")
+    assert str(report).splitlines()[-2].startswith("5 layers; the outputs differ by")
 
 
 def test_a_layer_beyond_its_bound_fails(monkeypatch):

@@ -115,16 +115,15 @@ class Evaluation:
 
 
 def bind(equation: Any, values: Values) -> Values:
-    """The results of an equation as it is."""
-    known = {
-        atom: value
-        for atom, value in zip(equation.invars, values, strict=True)
-        if not isinstance(atom, core.Literal)
-    }
-    names = ("",) * len(known), ("",) * len(equation.outvars)
+    """The results of an equation on any operands; a literal is one of them."""
+    fresh = core.gensym()
+    invars = [fresh(atom.aval) for atom in equation.invars]
+    names = ("",) * len(invars), ("",) * len(equation.outvars)
     origin = core.DebugInfo("with_attention", equation.primitive.name, *names)
-    alone = core.Jaxpr((), [*known], equation.outvars, [equation], equation.effects, origin)
-    return core.jaxpr_as_fun(core.ClosedJaxpr(alone, ()))(*known.values())
+    alone = core.Jaxpr(
+        (), invars, equation.outvars, [equation.replace(invars=invars)], equation.effects, origin
+    )
+    return core.jaxpr_as_fun(core.ClosedJaxpr(alone, ()))(*values)
 
 
 def last_uses(jaxpr: Any) -> dict[int, list[Any]]:

@@ -61,6 +61,12 @@ def number_of_products(convolution: Convolution) -> int:
     return math.prod(convolution.kernel_shape[:-1])
 
 
+def number_of_transposed_products(convolution: Convolution) -> int:
+    """How many products an entry sums, or one of the transposed convolution, whichever is more."""
+    *taps, inputs, outputs = convolution.kernel_shape
+    return math.prod(taps) * max(inputs, outputs // convolution.groups)
+
+
 def of_convolution(convolution: Convolution, terms: int = 0) -> Coefficients:
     """γ_n G.
 

@@ -5,15 +5,18 @@ is followed, so that every convolution is seen with the images that it is given.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from convattn.encodings.layer import AttentionLayer
 from convattn.networks.transformation.attention import AttentionOptions
 from convattn.networks.transformation.convolution import Convolution
+from convattn.networks.transformation.deviation import Path, Tape, Value
 from convattn.networks.transformation.evaluation import (
     RULES,
     Evaluation,
@@ -26,29 +29,13 @@ from convattn.networks.transformation.evaluation import (
 from convattn.networks.transformation.local_error import (
     Magnitudes,
     covered_backend,
+    number_of_transposed_products,
     of_attention,
     of_convolution,
 )
 from convattn.networks.transformation.report import is_traced, largest
+from convattn.networks.transformation.rounding_rules import abs_gap, is_float
 from convattn.networks.transformation.with_attention import Attending
-
-Path = tuple[int, ...]
-
-
-class Value(NamedTuple):
-    """What both runs have for a variable.
-
-    Attributes:
-        left: Of the function.
-        right: With attention; the same object where nothing differs yet.
-        depends: Whether it depends on the arguments of the function.
-        loops: The scans, by path, in whose steps it differs.
-    """
-
-    left: Any
-    right: Any
-    depends: bool = False
-    loops: frozenset[Path] = frozenset()
 
 
 class Call(NamedTuple):
@@ -77,6 +64,7 @@ class Recording(Attending):
         names: Of the convolutions, by path.
         calls: Of those that became attention, by name.
         left: Those that did not, and why, one line each.
+        tape: The equations that the difference went through.
     """
 
     def __init__(self, options: AttentionOptions, names: Mapping[Path, str]) -> None:
@@ -87,6 +75,7 @@ class Recording(Attending):
         self.left: list[str] = []
         self.steps: dict[Path, int] = {}
         self.apart: set[Path] = set()  # equations in which a layer cannot be put
+        self.tape = Tape()
 
     @property
     def rules(self) -> Mapping[str, Rule]:
@@ -101,14 +90,39 @@ class Recording(Attending):
         """The same in both runs."""
         return Value(value, value)
 
+    def equation(self, equation: Any, values: Sequence[Value], place: Place) -> Values:
+        """What holds a jaxpr is looked into where the runs differ, too."""
+        if equation.primitive.name == "stop_gradient":  # its derivative is not that of its values
+            return values
+        rule = self.rules.get(equation.primitive.name)
+        if rule is not None and any(value.differs for value in values):
+            return rule(self, equation, values, place.inside(equation))
+        return super().equation(equation, values, place)
+
     def bind(self, equation: Any, values: Sequence[Value]) -> list[Value]:
         """An equation in both runs."""
+        outputs = self.both(equation, values)
+        if not is_traced([value.right for value in (*values, *outputs)]):
+            self.tape.note(equation, values, outputs)
+        return outputs
+
+    def both(self, equation: Any, values: Sequence[Value]) -> list[Value]:
+        """Its results."""
         left = bind(equation, [value.left for value in values])
-        same = all(value.left is value.right for value in values)
+        same = not any(value.differs for value in values)
         right = left if same else bind(equation, [value.right for value in values])
         depends = any(value.depends for value in values)
         loops = frozenset[Path]().union(*(value.loops for value in values))
-        return [Value(*both, depends, loops) for both in zip(left, right, strict=True)]
+        return [
+            Value(one, one if same or agree(one, other) else other, depends, loops)
+            for one, other in zip(left, right, strict=True)
+        ]
+
+    def function(self, function: Callable[..., Any], *values: Value) -> Value:
+        """A function of arrays in both runs."""
+        jaxpr = jax.make_jaxpr(function)(*(value.left for value in values))
+        (result,) = self.closed(jaxpr, values, Place())
+        return result
 
     def convolve(self, place: Place, equation: Any, images: Any, kernel: Any) -> Value:
         """A convolution in one run, and attention in the other."""
@@ -116,35 +130,81 @@ class Recording(Attending):
         name = self.names.get(path, str(convolution))
         reason = self.options.reason_to_keep(convolution)
         if reason is not None:
-            line = f"{name}, kernel {convolution.kernel_shape}: {reason}"
-            if line not in self.left:
-                self.left.append(line)
-            if reason == convolution.reason:
-                self.require_converted(name, reason)
-            return self.bind(equation, (images, kernel))[0]
+            return self._kept(convolution, equation, (images, kernel), name, reason)
         layer = self.options.layer(convolution, convolution.kernel(kernel.left))
         (left,) = bind(equation, (images.left, kernel.left))
-        backend = self.options.backend
-        if backend == "auto" and not is_traced([layer]):
-            backend = covered_backend(convolution, layer)
-        options = self.options.with_backend(backend)
-        same = options.outputs(convolution, layer, images.left)
+        options = self.options
+        if options.backend == "auto" and not is_traced([layer]):
+            options = options.with_backend(covered_backend(convolution, layer))
+        same = right = options.outputs(convolution, layer, images.left)
+        if images.differs or kernel.differs:
+            other = layer
+            if kernel.differs:
+                other = self.options.layer(convolution, convolution.kernel(kernel.right))
+            right = options.outputs(convolution, other, images.right)
+        depends, loops = images.depends or kernel.depends, images.loops | kernel.loops
+        result = Value(left, right, depends, loops)
         difference = bound = None
-        if not is_traced([left, same]):
+        if not is_traced([left, right]):
             difference = largest([same - left])
-            attention = of_attention(convolution, layer)
-            if attention is not None:
+            attention, own = of_attention(convolution, layer), of_convolution(convolution)
+            if attention is None:
+                self.tape.unknown.add(f"attention in {convolution.layer_dtype.name}")
+            else:
                 sizes = Magnitudes.of(convolution, images.left, kernel.left)
-                total = sizes.error(attention) + sizes.error(of_convolution(convolution))
-                bound = float(total.max(initial=0))
+                bound = float((sizes.error(attention) + sizes.error(own)).max(initial=0))
+                there = sizes
+                if images.differs or kernel.differs:
+                    there = Magnitudes.of(convolution, images.right, kernel.right)
+                rounded = sizes.error(own) + there.error(attention)
+                self._note(convolution, equation, (images, kernel), result, rounded)
         call = Call(layer, convolution.groups, difference, bound, kernel.depends, kernel.loops)
         self.calls.setdefault(name, []).append(call)
-        right = same
-        if images.right is not images.left or kernel.right is not kernel.left:
-            if kernel.right is not kernel.left:
-                layer = self.options.layer(convolution, convolution.kernel(kernel.right))
-            right = options.outputs(convolution, layer, images.right)
-        return Value(left, right, images.depends or kernel.depends, images.loops | kernel.loops)
+        return result
+
+    def _kept(
+        self,
+        convolution: Convolution,
+        equation: Any,
+        operands: tuple[Value, Value],
+        name: str,
+        reason: str,
+    ) -> Value:
+        """A convolution that stays one in both runs."""
+        line = f"{name}, kernel {convolution.kernel_shape}: {reason}"
+        if line not in self.left:
+            self.left.append(line)
+        if reason == convolution.reason:
+            self.require_converted(name, reason)
+        (result,) = self.both(equation, operands)
+        if result.differs and not is_traced([result.left]):
+            own = of_convolution(convolution)
+            sides = zip(*((value.left, value.right) for value in operands), strict=True)
+            sizes = [Magnitudes.of(convolution, *side).error(own) for side in sides]
+            self._note(convolution, equation, operands, result, sizes[0] + sizes[1])
+        return result
+
+    def _note(
+        self,
+        convolution: Convolution,
+        equation: Any,
+        operands: tuple[Value, Value],
+        result: Value,
+        rounded: np.ndarray,
+    ) -> None:
+        """|r| + |r'|, and γ_n |M||d|, n being the terms of a sum of Mᵀ too."""
+        images, kernel = operands
+        terms = number_of_transposed_products(convolution)
+        if images.differs:
+            gap = abs_gap(images.left, images.right)
+            sizes = Magnitudes.of(convolution, gap, kernel.left)
+            rounded = rounded + sizes.error(of_convolution(convolution, terms))
+        if kernel.differs:
+            gap = abs_gap(kernel.left, kernel.right)
+            sizes = Magnitudes.of(convolution, images.left, gap)
+            pixels = math.prod(result.left.shape)
+            rounded = rounded + sizes.error(of_convolution(convolution, pixels))
+        self.tape.note(equation, operands, (result,), rounded)
 
     def unreached(self, place: Place, equation: Any) -> None:
         """Note what is not looked into."""
@@ -180,6 +240,11 @@ class Recording(Attending):
         return [outer for outer in inside if outer in self.steps]
 
 
+def agree(one: Any, other: Any) -> bool:
+    """Whether two results that are not of floating point are the same."""
+    return not is_traced([one, other]) and not is_float(one) and bool((one == other).all())
+
+
 def _in_place(evaluation: Recording, equation: Any, values: Values, place: Place) -> Values:
     """What an equation holds, evaluated in its place."""
     jaxpr = equation.params.get("jaxpr", equation.params.get("call_jaxpr"))
@@ -201,7 +266,7 @@ def _step_by_step(evaluation: Recording, equation: Any, values: Values, place: P
     evaluation.steps[place.path] = length
     collected: list[list[Value]] = []
     for step in reversed(range(length)) if parameters["reverse"] else range(length):
-        row = [_row(value, step, place.path) for value in rows]
+        row = [_row(evaluation, value, step, place.path) for value in rows]
         outputs = evaluation.closed(body, [*constants, *carry, *row], place)
         carry = outputs[:count]
         collected.append(outputs[count:])
@@ -209,22 +274,20 @@ def _step_by_step(evaluation: Recording, equation: Any, values: Values, place: P
         collected.reverse()
     if not length:
         return evaluation.bind(equation, values)
-    results = [*carry, *(_stacked(each) for each in zip(*collected, strict=True))]
-    return [value._replace(loops=value.loops - {place.path}) for value in results]
+    results = [
+        *carry,
+        *(evaluation.function(_together, *each) for each in zip(*collected, strict=True)),
+    ]
+    return [replace(value, loops=value.loops - {place.path}) for value in results]
 
 
-def _row(value: Value, step: int, path: Path) -> Value:
-    left = value.left[step]
-    right = left if value.right is value.left else value.right[step]
-    return Value(left, right, value.depends, value.loops | {path})
+def _row(evaluation: Recording, value: Value, step: int, path: Path) -> Value:
+    row = evaluation.function(lambda array: array[step], value)
+    return replace(row, loops=row.loops | {path})
 
 
-def _stacked(values: Sequence[Value]) -> Value:
-    left = jnp.stack([value.left for value in values])
-    same = all(value.left is value.right for value in values)
-    right = left if same else jnp.stack([value.right for value in values])
-    loops = frozenset[Path]().union(*(value.loops for value in values))
-    return Value(left, right, any(value.depends for value in values), loops)
+def _together(*arrays: Any) -> Any:
+    return jnp.stack(arrays)
 
 
 def _while(evaluation: Recording, equation: Any, values: Values, place: Place) -> Values:
@@ -236,7 +299,9 @@ def _while(evaluation: Recording, equation: Any, values: Values, place: Place) -
     if is_traced([value.left for value in (*tested, *carry)]):
         evaluation.unreached(place, equation)
         return evaluation.bind(equation, values)
-    while evaluation.closed(parameters["cond_jaxpr"], [*tested, *carry], place)[0].left:
+    while (again := evaluation.closed(parameters["cond_jaxpr"], [*tested, *carry], place)[0]).left:
+        if again.differs:
+            evaluation.tape.unknown.add("while")
         carry = evaluation.closed(parameters["body_jaxpr"], [*looped, *carry], place)
     return carry
 
@@ -250,8 +315,9 @@ def _branch(evaluation: Recording, equation: Any, values: Values, place: Place) 
     branches = equation.params["branches"]
     taken = branches[min(max(int(index.left), 0), len(branches) - 1)]
     outputs = evaluation.closed(taken, operands, place)
-    depends = index.depends
-    return [value._replace(depends=value.depends or depends) for value in outputs]
+    if index.differs:
+        evaluation.tape.unknown.add("cond")
+    return [replace(value, depends=value.depends or index.depends) for value in outputs]
 
 
 def _sharded(evaluation: Recording, equation: Any, values: Values, place: Place) -> Values:
@@ -261,6 +327,7 @@ def _sharded(evaluation: Recording, equation: Any, values: Values, place: Place)
     attending: Evaluation = Attending(evaluation.options)
     rule = RULES[equation.primitive.name]
     right = rule(attending, equation, [value.right for value in values], place)
+    evaluation.tape.unknown.add(equation.primitive.name)
     depends = any(value.depends for value in values)
     return [Value(*both, depends) for both in zip(left, right, strict=True)]
 

@@ -85,6 +85,9 @@ class Report:
         same_class: Whether the largest entry of the last axis is the same everywhere.
         left: The convolutions that the model still computes, one line each; None where it could
             not be traced.
+        entries: Of some entries of the outputs, those that differ most and the largest, the
+            difference and the derived bound on it; empty where there is none.
+        without_rule: What the bound is not derived for, such as a primitive's name.
     """
 
     layers: tuple[LayerReport, ...] | tuple[RecoveredLayer, ...]
@@ -92,12 +95,24 @@ class Report:
     largest: float | None = None
     same_class: bool | None = None
     left: tuple[str, ...] | None = ()
+    entries: tuple[tuple[float, float], ...] = ()
+    without_rule: tuple[str, ...] = ()
+
+    @property
+    def bound(self) -> float | None:
+        """The largest derived bound on an entry of the outputs that was looked at."""
+        return max((bound for _, bound in self.entries), default=None)
 
     @property
     def passed(self) -> bool:
-        """Whether no layer exceeds its bound, and the outputs are finite."""
+        """Whether no layer and no entry exceeds its bound, and the outputs are finite."""
         finite = self.difference is None or bool(np.isfinite(self.difference))
-        return finite and all(getattr(layer, "passed", None) is not False for layer in self.layers)
+        inside = all(difference <= bound for difference, bound in self.entries)
+        return (
+            finite
+            and inside
+            and all(getattr(layer, "passed", None) is not False for layer in self.layers)
+        )
 
     def __str__(self) -> str:
         """One line for each layer, one for the model, and one for what is left."""
@@ -110,6 +125,15 @@ class Report:
             total = f"{len(lines)} layers; the outputs differ by {self.difference:.2e} at most, of "
             failed = "" if self.passed else "; FAILED: beyond a derived bound, or not finite"
             lines.append(f"{total}{self.largest:.3g}: {classes}{failed}")
+        if self.entries:
+            most = max(self.entries, key=lambda entry: entry[0] / max(entry[1], 1e-300))
+            lines.append(
+                f"{len(self.entries)} outputs, the largest and those that differ most, are within "
+                f"{self.bound:.2e}, derived; the nearest to its bound differs by {most[0]:.2e} of "
+                f"{most[1]:.2e}"
+            )
+        elif self.without_rule:
+            lines.append(f"no bound on the outputs: none for {', '.join(self.without_rule)}")
         if self.left is None:
             lines.append("the model could not be traced, so convolutions in functions are not seen")
         elif self.left:

@@ -1,0 +1,338 @@
+"""How far the outputs of two runs of one function can lie apart: derived, and far from vacuous.
+
+Bounds that push magnitudes through twenty layers grow by Σ|W|, a factor of some fifty in each, and
+say nothing. The difference of two runs obeys something sharper.
+
+*The identity.* Let x be the values of one run, x' those of the other, both as they were computed,
+and d = x - x'. Through every equation d goes by a linear map M that is known once both runs are
+done, up to rounding and curvature (`rounding_rules.py`; `local_error.py` for convolutions):
+
+    d_y = M d_x + e + r - r'.
+
+For an entry c of the outputs let g be cotangents, one at each value, g = e_c at the outputs.
+Whatever they are, summing gᵀd along the equations telescopes, since d = 0 at the arguments:
+
+    d_c = Σ_equations [ g_yᵀ(e + r - r') + (Mᵀ g_y - g_x)ᵀ d_x ].
+
+With g_x = Mᵀ g_y, which is the derivative in reverse, the second part vanishes. g is computed in
+floating point, so it does not quite. Where M is a sum of n terms, |Mᵀ g_y - g_x| ≤ γ_n |M|ᵀ|g_y|,
+and that part is at most γ_n ‖g_y‖₁ ‖M‖_∞ max|d_x|. So rounding in g enters only in product with d,
+which was *seen* and is tiny. Where M is a choice among entries (max pooling), a derivative in
+reverse may break ties otherwise than forward, and that part is computed as it is. A value that is
+read several times adds its cotangents, which rounds: u ‖g‖₁ max|d|.
+
+Products of cotangents that underflow are off by less than tiny(1 + max|M| + max|g|), n of them at
+each entry, times |d|. There is no other assumption on g. All sums are in float64, inflated by 1 +
+2⁻²⁰.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from convattn.networks.transformation.evaluation import bind
+from convattn.networks.transformation.rounding_rules import (
+    CHOICES,
+    EXACT,
+    KNOWN,
+    LINEAR,
+    MULTILINEAR,
+    TINY,
+    abs_gap,
+    curvature,
+    derivative,
+    is_float,
+    number_of_terms,
+    rounding,
+    wide,
+)
+from convattn.operators.roundoff import gamma, unit_roundoff
+
+INFLATION = 1 + 2.0**-20
+ENTRIES = 10  # of the outputs, for which the bound is computed
+REDUCED = frozenset({name for name in CHOICES if name.startswith(("reduce", "cum"))})
+Path = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Value:
+    """What both runs have for a variable.
+
+    Attributes:
+        left: Of the function.
+        right: With attention; the same object where nothing differs yet.
+        depends: Whether it depends on the arguments of the function.
+        loops: The scans, by path, in whose steps it differs.
+        number: What the tape calls it.
+    """
+
+    left: Any
+    right: Any
+    depends: bool = False
+    loops: frozenset[Path] = frozenset()
+    number: int = field(default_factory=count().__next__)
+
+    @property
+    def differs(self) -> bool:
+        """Whether the runs have two arrays for it."""
+        return self.left is not self.right
+
+    @property
+    def largest_gap(self) -> float:
+        """max|d|."""
+        return float(abs_gap(self.left, self.right).max(initial=0)) if self.differs else 0.0
+
+
+class Step(NamedTuple):
+    """An equation that the difference went through.
+
+    Attributes:
+        inputs, outputs: The values that differ.
+        errors: |e| + |r| + |r'| of each output.
+        pull: Mᵀ, on cotangents `[entries, *shape]` of the outputs.
+        loose: γ_n ‖M‖_∞ max|d_x|.
+        small: n·tiny·(1 + max|M|)·Σ|d_x|, what underflows.
+        moved: M d_x of the output, where Mᵀ may be that of another choice.
+    """
+
+    inputs: tuple[Value, ...]
+    outputs: tuple[Value, ...]
+    errors: tuple[np.ndarray | float, ...]
+    pull: Callable[..., Sequence[Array]]
+    loose: float
+    small: float
+    moved: np.ndarray | None = None
+
+
+class Tape:
+    """The equations in their order, and what the difference met that has no rule.
+
+    Attributes:
+        steps: Those that it went through.
+        unknown: The names of primitives.
+    """
+
+    def __init__(self) -> None:
+        self.steps: list[Step] = []
+        self.unknown: set[str] = set()
+
+    def note(
+        self,
+        equation: Any,
+        inputs: Sequence[Value],
+        outputs: Sequence[Value],
+        charged_already: np.ndarray | None = None,
+    ) -> None:
+        """An equation that both runs computed, or something in its place.
+
+        Args:
+            equation: Its M is meant.
+            charged_already: |r| + |r'| of its output and γ_n |M||d|, where the rules do not tell.
+        """
+        changed = [value for value in outputs if value.differs]
+        if self.unknown or not any(is_float(value.left) for value in changed):
+            return  # of what is chosen otherwise, it matters what is chosen by it
+        name = equation.primitive.name
+        errors = (
+            None if name not in KNOWN else all_errors(equation, inputs, outputs, charged_already)
+        )
+        if errors is None:
+            self.unknown.add(name)
+            return
+        left = [value.left for value in inputs]
+        places = [
+            place for place, value in enumerate(inputs) if value.differs and is_float(value.left)
+        ]
+        varying = tuple(inputs[place] for place in places)
+        moved = choice_moved(equation, left, places, varying) if name in REDUCED else None
+        rows, terms = size_of_map(equation, left, places)
+        terms = 0 if charged_already is not None else terms
+        unit = unit_roundoff(outputs[0].left.dtype)
+        loose = gamma(terms, unit) if terms * unit < 0.5 else math.inf
+        gap = sum(value.largest_gap for value in varying)
+        total = sum(float(abs_gap(value.left, value.right).sum()) for value in varying)
+        step = Step(
+            varying,
+            tuple(outputs),
+            errors,
+            reversed_map(equation, left, places),
+            loose * rows * gap if gap else 0.0,
+            2 * (terms + 1) * TINY * (1 + rows) * total,
+            moved,
+        )
+        self.steps.append(step)
+
+    def bounds(self, outputs: Sequence[Value]) -> tuple[np.ndarray, np.ndarray] | None:
+        """The differences of some entries of the outputs, and the bounds on them.
+
+        Those are taken that differ most, and those that are largest. None where a primitive has no
+        rule.
+        """
+        entries = chosen_entries(outputs)
+        if self.unknown or not entries:
+            return None
+        cotangents: dict[int, Array] = {}
+        values = {value.number: value for value in outputs}
+        for number, value in values.items():
+            start = np.zeros((len(entries), *value.left.shape), value.left.dtype)
+            for row, (which, index) in enumerate(entries):
+                if which == number:
+                    start[(row, *index)] = 1
+            cotangents[number] = jnp.asarray(start)
+        bound = np.zeros(len(entries))
+        for step in reversed(self.steps):
+            if not any(value.number in cotangents for value in step.outputs):
+                continue
+            taken = [
+                cotangents.pop(value.number, jnp.zeros((len(entries), *value.left.shape)))
+                for value in step.outputs
+            ]
+            for each, error in zip(taken, step.errors, strict=True):
+                bound += charged(each, error)
+            height = max(float(jnp.abs(each).max(initial=0)) for each in taken)
+            length = np.sum([charged(each, 1.0) for each in taken], axis=0)
+            bound += step.loose * length + step.small * (1 + height)
+            pulled = step.pull(*taken) if step.inputs else ()
+            if step.moved is not None:
+                bound += mismatch(step, taken[0], pulled)
+            for value, own in zip(step.inputs, pulled, strict=True):
+                other = cotangents.get(value.number)
+                total = own if other is None else own + other
+                if other is not None:
+                    unit = unit_roundoff(total.dtype)
+                    bound += unit * charged(total, 1.0) * value.largest_gap
+                cotangents[value.number] = total
+        differences = [
+            float(abs_gap(values[which].left[index], values[which].right[index]))
+            for which, index in entries
+        ]
+        return np.array(differences), bound * INFLATION
+
+
+def all_errors(
+    equation: Any,
+    inputs: Sequence[Value],
+    outputs: Sequence[Value],
+    known: np.ndarray | None,
+) -> tuple[np.ndarray | float, ...] | None:
+    """|e| + |r| + |r'| of each output; None where it is not known."""
+    name = equation.primitive.name
+    if not all(is_float(value.left) for value in outputs if value.differs):
+        return None
+    if len(outputs) > 1:
+        return (0.0,) * len(outputs) if name in LINEAR and name in EXACT else None
+    pairs, (output,) = [(value.left, value.right) for value in inputs], outputs
+    parts: list[Any] = [curvature(equation, pairs, (output.left, output.right)), known]
+    if known is None:
+        lefts, rights = zip(*pairs, strict=True)
+        parts = [
+            parts[0],
+            rounding(equation, lefts, output.left),
+            rounding(equation, rights, output.right),
+        ]
+    return None if any(part is None for part in parts) else (sum(parts),)
+
+
+def choice_moved(
+    equation: Any, left: Sequence[Any], places: Sequence[int], varying: Sequence[Value]
+) -> np.ndarray | None:
+    """M d of a choice, in float64."""
+    if not places:
+        return None
+    with jax.enable_x64(True):
+        ends = [jnp.asarray(wide(value)) if is_float(value) else value for value in left]
+        gaps = [jnp.asarray(wide(value.left) - wide(value.right)) for value in varying]
+        return np.asarray(derivative(equation, ends, places, gaps))
+
+
+def chosen_entries(outputs: Sequence[Value]) -> list[tuple[int, tuple[int, ...]]]:
+    """Entries of the outputs: half of those that differ most, half of the largest."""
+    differing = [value for value in outputs if value.differs and is_float(value.left)]
+    ranked: list[list[tuple[float, int, tuple[int, ...]]]] = [[], []]
+    for value in differing:
+        for place, sizes in enumerate((abs_gap(value.left, value.right), np.abs(wide(value.left)))):
+            flat = sizes.ravel()
+            for index in np.argsort(-flat, kind="stable")[:ENTRIES]:
+                where = tuple(int(part) for part in np.unravel_index(index, sizes.shape))
+                ranked[place].append((float(flat[index]), value.number, where))
+    entries: dict[tuple[int, tuple[int, ...]], None] = {}
+    for each in ranked:
+        for _, number, where in sorted(each, key=lambda entry: -entry[0])[: ENTRIES // 2]:
+            entries[number, where] = None
+    return list(entries)
+
+
+def charged(cotangent: Array, error: np.ndarray | float) -> np.ndarray:
+    """Σ |g|·error for each entry, in float64."""
+    if isinstance(error, float) and error == 0:
+        return np.zeros(len(cotangent))
+    sizes = [np.abs(wide(each)) for each in cotangent]
+    return np.array([float((size * error).sum()) for size in sizes])
+
+
+def mismatch(step: Step, cotangent: Array, pulled: Sequence[Array]) -> np.ndarray:
+    """|g_yᵀ M d_x - g_xᵀ d_x| for each entry."""
+    there = [float((wide(each) * step.moved).sum()) for each in cotangent]
+    here = np.zeros(len(cotangent))
+    for value, own in zip(step.inputs, pulled, strict=True):
+        gap = wide(value.left) - wide(value.right)
+        here += np.array([float((wide(each) * gap).sum()) for each in own])
+    return np.abs(np.array(there) - here)
+
+
+def reversed_map(
+    equation: Any, values: Sequence[Any], differing: Sequence[int]
+) -> Callable[..., Sequence[Array]]:
+    """Mᵀ for the operands that differ, on several cotangents at once."""
+
+    def of(*varying: Any) -> Any:
+        whole = list(values)
+        for place, value in zip(differing, varying, strict=True):
+            whole[place] = value
+        return tuple(bind(equation, whole))
+
+    points = tuple(values[place] for place in differing)
+
+    def pull(*cotangents: Array) -> Sequence[Array]:
+        if equation.primitive.name in LINEAR | MULTILINEAR and len(differing) == 1:
+            transposed: Any = jax.linear_transpose(of, *points)
+        else:
+            transposed = jax.vjp(of, *points)[1]
+        return jax.vmap(transposed)(cotangents)
+
+    return pull
+
+
+def size_of_map(
+    equation: Any, values: Sequence[Any], differing: Sequence[int]
+) -> tuple[float, int]:
+    """‖M‖_∞, or more, and how many terms an entry of Mᵀ g sums; 0 where that rounds nothing."""
+    name = equation.primitive.name
+    if name not in LINEAR | MULTILINEAR:
+        if name in CHOICES:
+            return 1.0, 0
+        with jax.enable_x64(True):
+            ends = [jnp.asarray(wide(v)) if is_float(v) else v for v in values]
+            slopes = [derivative(equation, ends, [p], [jnp.ones_like(ends[p])]) for p in differing]
+            return float(sum(jnp.abs(slope).max(initial=0) for slope in slopes)), 4
+    result = equation.outvars[0].aval
+    if name in LINEAR:
+        smallest = min((values[place].size for place in differing), default=1)
+        copies = result.size if name == "gather" else result.size // max(smallest, 1) + 1
+        return float(number_of_terms(equation)), max(copies, 2) if copies > 1 else 1
+    largest = max(float(np.abs(wide(value)).max(initial=0)) for value in values)
+    if name == "mul":
+        return 2 * largest, 2
+    if name == "dot_general":
+        terms = number_of_terms(equation)
+        return terms * largest, max(value.size for value in values) // terms
+    kernel = values[1].shape
+    taps = math.prod(kernel) // min(kernel)  # of an output, and of a pixel, at most
+    return taps * largest, taps if 1 not in differing else max(taps, math.prod(result.shape))

@@ -1,0 +1,192 @@
+"""What rounding adds to the difference of two runs in each primitive, and what curvature adds.
+
+Both runs compute the same primitive p, at x and at x', and d = x - x'. With M the derivative of p
+at x, exactly
+
+    p(x) - p(x') = M d + e,      and as computed  y - y' = M d + e + r - r'.
+
+*Rounding*, |r|, with u the unit roundoff of the result:
+
+- none where entries are moved, chosen or compared (`EXACT`);
+- u|y| where one operation is rounded (`ROUNDED`), and `ULPS`·u|y| of the elementary functions, an
+  assumption on the library that computes them (`FUNCTIONS`);
+- γ_n Σ|terms| of n terms summed in any order (`SUMS`).
+
+*Curvature*, |e|:
+
+- none where p is linear in what differs;
+- of products that are linear in each factor, the product of both differences;
+- elsewhere, by the mean value theorem, at most Σ_i |∂_i p(ξ) - ∂_i p(x)||d_i| with ξ between the
+  two: twice the difference of the derivatives at both ends, which assumes that a derivative changes
+  between two numbers that are as near as two runs are by no more than twice what it changes from
+  end to end;
+- where a choice falls differently, what it is: both values are known.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from convattn.networks.transformation.evaluation import bind
+from convattn.operators.roundoff import gamma, unit_roundoff
+
+ULPS = 8
+TINY = 2.0**-126  # the smallest normal number of float32; what underflows is smaller
+
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+MOVES = _names(
+    """reshape transpose broadcast_in_dim squeeze expand_dims slice dynamic_slice pad concatenate
+    rev stack gather neg copy copy_p real split dynamic_update_slice sharding_constraint device_put
+    optimization_barrier"""
+)
+LINEAR = MOVES | _names(
+    """reduce_sum cumsum reduce_window_sum add sub add_any convert_element_type reduce_precision
+    scatter-add"""
+)
+MULTILINEAR = _names("mul dot_general conv_general_dilated")
+CHOICES = _names(
+    """max min reduce_max reduce_min reduce_window_max reduce_window_min clamp sort select_n abs
+    cummax cummin"""
+)
+EXACT = CHOICES | MOVES
+ROUNDED = _names("add sub add_any mul div sqrt square convert_element_type reduce_precision")
+FUNCTIONS = _names(
+    """exp exp2 log log1p expm1 tanh logistic erf erfc rsqrt pow integer_pow sin cos tan atan2 cbrt
+    sinh cosh asinh acosh atanh"""
+)
+SUMS = _names("reduce_sum cumsum reduce_window_sum dot_general scatter-add")
+SMOOTH = FUNCTIONS | _names("div sqrt square")
+KNOWN = LINEAR | MULTILINEAR | CHOICES | SMOOTH
+
+
+def number_of_terms(equation: Any) -> int:
+    """How many terms an entry of the result sums."""
+    parameters, operand = equation.params, equation.invars[0].aval
+    name = equation.primitive.name
+    if name == "reduce_sum":
+        return math.prod(operand.shape[axis] for axis in parameters["axes"])
+    if name == "cumsum":
+        return operand.shape[parameters["axis"]]
+    if name == "reduce_window_sum":
+        return math.prod(parameters["window_dimensions"])
+    if name == "dot_general":
+        (contracted, _), _ = parameters["dimension_numbers"]
+        return math.prod(operand.shape[axis] for axis in contracted)
+    if name == "scatter-add":
+        return math.prod(equation.invars[2].aval.shape) + 1
+    return 1
+
+
+def rounding(equation: Any, values: Sequence[Any], result: Any) -> np.ndarray | float | None:
+    """|r| of one run, float64, that goes with the shape of the result; None where it is not known.
+
+    Args:
+        values: The operands of that run.
+        result: Its result.
+    """
+    name = equation.primitive.name
+    if not jnp.issubdtype(result.dtype, jnp.floating):
+        return 0.0
+    unit = unit_roundoff(result.dtype)
+    if name in SUMS:
+        sizes = [np.abs(np.asarray(value)) if is_float(value) else value for value in values]
+        (total,) = bind(equation, [*map(jnp.asarray, sizes)])
+        terms = number_of_terms(equation)
+        return gamma(terms, unit) * wide(total) * (1 + 2 * gamma(terms, unit)) + terms * TINY
+    if name in ROUNDED:
+        return unit * np.abs(wide(result)) + TINY
+    if name in FUNCTIONS:
+        power = equation.params.get("y", 1) if name == "integer_pow" else 1
+        return (ULPS + abs(power)) * unit * np.abs(wide(result)) + TINY
+    return 0.0 if name in EXACT else None
+
+
+def curvature(
+    equation: Any, pairs: Sequence[tuple[Any, Any]], results: tuple[Any, Any]
+) -> np.ndarray | float | None:
+    """|e|, float64; None where it is not known.
+
+    Args:
+        pairs: The operands in both runs, the same object where they do not differ.
+        results: In both runs.
+    """
+    name = equation.primitive.name
+    differing = [place for place, (left, right) in enumerate(pairs) if left is not right]
+    if not all(is_float(pairs[place][0]) for place in differing):
+        return chosen_otherwise(pairs, results) if name == "select_n" else None
+    if name in LINEAR or (name in MULTILINEAR and len(differing) == 1):
+        return 0.0
+    if name in MULTILINEAR:
+        first, second = (abs_gap(*pair) for pair in pairs)
+        (product,) = bind(equation, [jnp.asarray(gap, results[0].dtype) for gap in (first, second)])
+        return wide(product) * (1 + 2.0**-10)
+    if name not in CHOICES and name not in SMOOTH:
+        return None
+    with jax.enable_x64(True):
+        ends = [[as_wide(pair[side]) for pair in pairs] for side in (0, 1)]
+        gap = [one - other if is_float(one) else 0 for one, other in zip(*ends, strict=True)]
+        if name in CHOICES:
+            moved = derivative(equation, ends[0], differing, [gap[i] for i in differing])
+            actual = wide(results[0]) - wide(results[1])
+            scale = max(float(jnp.abs(gap[place]).max(initial=0)) for place in differing)
+            return np.abs(actual - np.asarray(moved)) + 2.0**-48 * scale
+        total: Any = 0.0
+        for place in differing:
+            ones = jnp.ones_like(gap[place])
+            slopes = [np.asarray(derivative(equation, end, [place], [ones])) for end in ends]
+            change = np.abs(slopes[0] - slopes[1]) + 2.0**-48 * (np.abs(slopes).sum(axis=0))
+            total = total + 2 * change * np.abs(np.asarray(gap[place]))
+        return total
+
+
+def derivative(
+    equation: Any, values: Sequence[Any], differing: Sequence[int], tangents: Sequence[Any]
+) -> Any:
+    """M d: of the operands that differ, at these values."""
+
+    def of(*varying: Any) -> Any:
+        whole = list(values)
+        for place, value in zip(differing, varying, strict=True):
+            whole[place] = value
+        return bind(equation, whole)[0]
+
+    return jax.jvp(of, tuple(values[place] for place in differing), tuple(tangents))[1]
+
+
+def chosen_otherwise(
+    pairs: Sequence[tuple[Any, Any]], results: tuple[Any, Any]
+) -> np.ndarray | float:
+    """What `select_n` adds where its choice differs: the other case, less the same one."""
+    (which, _), *cases = pairs
+    right = np.stack([wide(case[1]) for case in cases])
+    index = np.broadcast_to(np.asarray(which).astype(int), right.shape[1:])
+    same = np.take_along_axis(right, index[None], 0)[0]
+    return np.abs(wide(results[1]) - same)
+
+
+def as_wide(value: Any) -> Any:
+    """In float64 on the device, if it has floating-point entries; under `jax.enable_x64`."""
+    return jnp.asarray(wide(value)) if is_float(value) else value
+
+
+def is_float(value: Any) -> bool:
+    """Whether an array has floating-point entries."""
+    return jnp.issubdtype(jnp.result_type(value), jnp.floating)
+
+
+def abs_gap(left: Any, right: Any) -> np.ndarray:
+    """|x - x'|, in float64."""
+    return np.abs(wide(left) - wide(right))
+
+
+def wide(values: Any) -> np.ndarray:
+    """On the host, in float64."""
+    return np.asarray(values).astype(np.float64)
