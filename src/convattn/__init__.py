@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from convattn.fast.application import apply_attention as apply_attention
     from convattn.fast.application import attention_maps as attention_maps
     from convattn.networks.diagnosis.head_maps import plot_heads as plot_heads
+    from convattn.networks.transformation.attention_of import attention_of as attention_of
+    from convattn.networks.transformation.with_attention import with_attention as with_attention
     from convattn.networks.weights.stored_layer import load_layer as load_layer
     from convattn.networks.weights.stored_layer import save_layer as save_layer
     from convattn.nnx.network_file import load_network as load_network
@@ -38,6 +40,7 @@ _HOMES = {
     "apply_attention": "convattn.fast.application",
     "approximate_convolution": "convattn.bounds.kernel_layout",
     "attention_maps": "convattn.fast.application",
+    "attention_of": "convattn.networks.transformation.attention_of",
     "attention_to_conv": "convattn.constructions.recovery",
     "conv": "convattn.operators.convolution",
     "conv_to_attention": "convattn.bounds.kernel_layout",
@@ -53,6 +56,7 @@ _HOMES = {
     "save_layer": "convattn.networks.weights.stored_layer",
     "two_layers": "convattn.bounds.kernel_layout",
     "unpatchify": "convattn.operators.patches",
+    "with_attention": "convattn.networks.transformation.with_attention",
 }
 __all__ = ["__version__", *_HOMES]
 
