@@ -48,7 +48,8 @@ class VisionTransformer:
         positions: `[tokens, width]` or None; of the grid, with or without the others before.
         table: `[rows, heads]` or None, shared by all blocks.
         blocks: By our names, the arrays of each block.
-        is_eva: Whether layer scale or biases have the names of timm's EVA and BEiT.
+        is_eva: Whether the names are those of timm's EVA: of layer scale or biases, as in BEiT, or
+            as its Perception Encoders have them, which else are those of timm's CLIP.
         activation: Of the MLP, a name in `ACTIVATIONS`.
         pre_norm: Weight and bias of a LayerNorm before the blocks, by our names; empty without one.
     """
@@ -72,8 +73,8 @@ class VisionTransformer:
         """Whether its queries and keys are turned, as far as its tensors tell.
 
         So it is without positions and tables (timm's ViTs with rotary positions, DINOv3); and with
-        positions, if its layer scale or its biases have the names of timm's EVA, but no table as in
-        BEiT. The angles stand in no tensor.
+        positions, if its names are those of timm's EVA, but without a table as in BEiT. The angles
+        stand in no tensor.
         """
         block = self.blocks[0]
         if self.table is not None or "table" in block:
@@ -146,10 +147,17 @@ def read_transformer(
         positions,
         stem.get("shared_table"),
         tuple(blocks),
-        any(re.fullmatch(r".*\b(gamma_1|q_bias)", name) for name in places),
+        any(re.fullmatch(r".*\b(gamma_1|q_bias)", name) for name in places)
+        or (naming.name == "timm's CLIP" and _is_perception_encoder(file, above)),
         naming.activation if activation is None else activation,
         {part: array for part, array in stem.items() if part.startswith("pre_norm.")},
     )
+
+
+def _is_perception_encoder(file: WeightsFile, above: str) -> bool:
+    """Whether a network with the tensors of timm's CLIP pools by attention or has no last norm."""
+    pools = any(name.startswith(f"{above}attn_pool.") for name in file.arrays)
+    return pools or not {f"{above}norm.weight", f"{above}fc_norm.weight"} & file.arrays.keys()
 
 
 def _late_registers(naming: Naming, stem: Mapping[str, np.ndarray]) -> slice:
