@@ -98,10 +98,10 @@ def read_transformer(
         activation: Of the MLP, a name in `ACTIVATIONS`; None takes the library's.
 
     Raises:
-        ValueError: For an ε that is not positive and an unknown activation; for a re-parametrised
-            tensor that cannot be computed; with every tensor that is missing, unexpected or
-            of another shape; for heads that do not divide the width of attention; and for what is
-            no such network.
+        ValueError: For an ε that is not positive and an unknown activation; for integers, and a
+            re-parametrised tensor that cannot be computed; with every tensor that is missing,
+            unexpected or of another shape; for heads that do not divide the width of attention; and
+            for what is no such network.
     """
     if epsilon is not None and not 0 < epsilon < 1:
         raise ValueError(f"norm_epsilon={epsilon}, but expected a number in (0, 1), such as 1e-6")
@@ -117,7 +117,7 @@ def read_transformer(
     for name, place in places.items():
         while place.block is not None and len(blocks) <= place.block:
             blocks.append({})
-        array = from_file(file[name].astype(np.float64), place)
+        array = from_file(file.floats(name), place)
         (stem if place.block is None else blocks[place.block])[place.part] = array
     for held in blocks:
         _split(held)
