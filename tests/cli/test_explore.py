@@ -22,7 +22,7 @@ from convattn.cli import explore
         (["maps.npy", "--image-size", "3", "7"], "the 3 × 7 tokens of the grid"),
         (
             ["negative.npy"],
-            "negative.npy, its array, shape (1, 1, 4, 4): attention[0, 0, 0] has the sum 1 and the least",
+            "negative.npy, its array, shape (1, 1, 4, 4): attention[0, 0, 0] has the sum 1 and the",
         ),
         (["maps.npy", "--heads", "9"], "--heads was given, but maps.npy holds attention prob"),
         (["maps.npy", "--mean", "3", "--std", "1"], "--mean and --std were given, but maps.npy"),
