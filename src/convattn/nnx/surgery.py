@@ -66,7 +66,8 @@ def to_attention(
         exact, leak, head_dim: As for `AttentionConv`.
 
     Raises:
-        ValueError: For a model without convolutions, for parameters that two of them share, and for
+        ValueError: For a model without convolutions, for parameters of theirs that anything else in
+            the model holds, and for
             a layer that cannot be converted, naming it: transposed and 3-D ones, subclasses of
             `nnx.Conv`, those of scanned modules, those with input_dilation, a mask or a convolution
             of their own, those whose kernel a wrapper computes (`nnx.WeightNorm`,
