@@ -20,7 +20,10 @@ from convattn.cli import explore
         (["maps.npy", "--std", "nan"], "--std got (nan,), but expected one number or three, fin"),
         (["maps.npy", "--mean", "0", "inf", "0"], "--mean got (0.0, inf, 0.0), but expected"),
         (["maps.npy", "--image-size", "3", "7"], "the 3 × 7 tokens of the grid"),
-        (["negative.npy"], "negative.npy, layer 1: attention[0, 0, 0] has the sum 1 and the least"),
+        (
+            ["negative.npy"],
+            "negative.npy, its array, shape (1, 1, 4, 4): attention[0, 0, 0] has the sum 1 and the",
+        ),
         (["maps.npy", "--heads", "9"], "--heads was given, but maps.npy holds attention prob"),
         (["maps.npy", "--mean", "3", "--std", "1"], "--mean and --std were given, but maps.npy"),
         (["layer.npz", "--heads", "9"], "--heads was given, but layer.npz is a layer, which says"),

@@ -183,6 +183,17 @@ class Scaled(nnx.Module):
         return {"found": found, "sign": found > 0, "name": "one"}
 
 
+@pytest.mark.parametrize("as_output", [lambda x: 1 + 1j * x, lambda x: np.float32(x.sum())])
+def test_imaginary_parts_and_single_numbers_count(as_output):
+    class Other(Scaled):
+        def __call__(self, images):
+            found = self.conv(images) * (3 if isinstance(self.conv, AttentionConv) else 1)
+            return jnp.zeros(2), as_output(found)
+
+    _, report = to_attention(Other(), jnp.ones((1, 5, 1)))
+    assert report.difference > 0.5
+
+
 def test_the_report_covers_every_call_and_calls_may_have_keywords():
     images = jax.random.normal(jax.random.key(1), (1, 9, 1), jnp.float32)
     _, report = to_attention(Scaled(), images, call=lambda model, x: model(x + 1, scale=1e3))
@@ -201,10 +212,19 @@ def test_what_is_not_a_number_is_not_hidden():
     assert np.isnan(report.difference)
 
 
-def test_parameters_that_are_shared_are_refused():
+@pytest.mark.parametrize("where", [None, lambda path, _: path == "held.0"])
+def test_parameters_that_are_shared_are_refused(where):
     model = Holder(nnx.data([nnx.clone(CONV), nnx.clone(CONV)]))
     model.held[1].kernel = model.held[0].kernel
-    with pytest.raises(ValueError, match=r"held\.1\.kernel is also held\.0\.kernel"):
+    with pytest.raises(ValueError, match=r"held\.[01]\.kernel is also held\.[01]\.kernel"):
+        to_attention(model, jnp.ones((1, 5, 2)), where=where)
+
+
+@pytest.mark.parametrize("name", ["kernel", "bias"])
+def test_parameters_that_the_model_holds_itself_are_refused(name):
+    model = Holder(nnx.clone(CONV))
+    model.tied = getattr(model.held, name)
+    with pytest.raises(ValueError, match=rf"tied is also held\.{name}, but expected a parameter"):
         to_attention(model, jnp.ones((1, 5, 2)))
 
 

@@ -8,7 +8,7 @@ The difference on the example is measured; for each layer there is also a bound 
 the layer's own inputs (`convattn.networks.transformation.local_error`).
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -57,7 +57,8 @@ def to_attention(
         exact, leak, head_dim: As for `AttentionConv`.
 
     Raises:
-        ValueError: For a model without convolutions, for parameters that two of them share, and for
+        ValueError: For a model without convolutions, for parameters of theirs that anything else in
+            the model holds, and for
             a layer that cannot be converted, naming it: transposed and 3-D ones, subclasses of
             `nnx.Conv`, those of scanned modules, those with input_dilation, a mask or a convolution
             of their own, those whose kernel a wrapper computes (`nnx.WeightNorm`,
@@ -128,7 +129,7 @@ def chosen(root: nnx.List, where: Callable[[str, nnx.Conv], bool] | None) -> lis
                 else "; it may call lax.conv, or be converted already"
             )
         )
-    require_own_parameters(taken)
+    require_own_parameters(taken, root)
     for path, node in nnx.iter_graph(root):
         if isinstance(node, nnx.WeightNorm | nnx.SpectralNorm):
             inside = ".".join(map(str, (*path[1:], "")))
@@ -279,21 +280,8 @@ def sites(root: nnx.List, kinds: tuple[type, ...]) -> list[Site]:
     Raises:
         ValueError: For one that is held by something else than a module, a list or a dictionary.
     """
-    found, reached = [], {}
-    for path, node in nnx.iter_graph(root):
-        if isinstance(node, kinds):
-            reached[id(node)] = path
-        held: Iterator[tuple[Any, Any]] | Any = ()
-        if isinstance(node, nnx.Module):
-            held = vars(node).items()
-        elif isinstance(node, list):
-            held = enumerate(node)
-        elif isinstance(node, dict):
-            held = node.items()
-        for key, child in held:
-            if isinstance(child, kinds):
-                name = ".".join(str(part) for part in (*path, key)[1:])
-                found.append(Site(name, node, key, child))
+    reached = {id(node): path for path, node in nnx.iter_graph(root) if isinstance(node, kinds)}
+    found = [site for site in held_in(root) if isinstance(site.module, kinds)]
     for site in found:
         reached.pop(id(site.module), None)
     for path in reached.values():
@@ -308,22 +296,35 @@ def sites(root: nnx.List, kinds: tuple[type, ...]) -> list[Site]:
     return sorted(found, key=natural)
 
 
-def require_own_parameters(found: Sequence[Site]) -> None:
-    """Refuse modules that share a parameter: each would get maps of its own.
+def held_in(root: nnx.List) -> Iterator[Site]:
+    """All that `root[0]` and what it holds have as attributes, or in lists or dictionaries."""
+    for path, node in nnx.iter_graph(root):
+        held: Iterable[tuple[Any, Any]] = ()
+        if isinstance(node, nnx.Module):
+            held = vars(node).items()
+        elif isinstance(node, list):
+            held = enumerate(node)
+        elif isinstance(node, dict):
+            held = node.items()
+        for key, child in held:
+            yield Site(".".join(str(part) for part in (*path, key)[1:]), node, key, child)
+
+
+def require_own_parameters(found: Sequence[Site], root: nnx.List) -> None:
+    """Refuse parameters that anything else in the model holds: each would get maps of its own.
 
     Raises:
         ValueError: As described above.
     """
-    owners: dict[int, Site] = {}
-    for site in found:
-        for name in ("kernel", "bias"):
-            variable = getattr(site.module, name)
-            first = owners.setdefault(id(variable), site)
-            if variable is not None and first.module is not site.module:
-                raise ValueError(
-                    f"{site.path}.{name} is also {first.path}.{name}, but expected a parameter of "
-                    "its own: shared modules stay shared, shared parameters do not"
-                )
+    names = ("kernel", "bias")
+    owners = {id(getattr(site.module, name)): (site, name) for site in found for name in names}
+    for held in held_in(root):
+        site, name = owners.get(id(held.module), (held, ""))
+        if held.module is not None and held.holder is not site.module and name:
+            raise ValueError(
+                f"{held.path} is also {site.path}.{name}, but expected a parameter of its own: "
+                "shared modules stay shared, shared parameters do not"
+            )
 
 
 def watch(modules: dict[str, Any], kind: Any = nnx.Conv) -> dict[int, list[tuple[Array, Array]]]:

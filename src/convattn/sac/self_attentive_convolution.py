@@ -121,7 +121,9 @@ def attention_scores(
     scores = jnp.zeros((parameters.heads, math.prod(queries), math.prod(keys)), jnp.float32)
     if parameters.position is not None:
         attended = None if mask is None else mask.sum(axis=-1)
-        scores = even_bias_scores(parameters.position, queries, keys, step=step, attended=attended)
+        even = even_bias_scores(parameters.position, queries, keys, step=step, attended=attended)
+        even = even.astype(promoted(even.dtype, jnp.float32))
+        scores = jnp.broadcast_to(even, scores.shape)  # one table may serve all heads
     if parameters.query is not None and parameters.key is not None:
         left = flat_bank(parameters, images, parameters.query, parameters.stride)
         right = flat_bank(parameters, images, parameters.key, parameters.key_stride)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from convattn.networks import diagnose
+from convattn.networks.weights.names import unread_network
 
 NOT_READ = {
     "a PiT of timm": "transformers.0.blocks.0.attn.qkv.weight",
@@ -22,6 +23,19 @@ def test_a_network_that_is_not_read_is_named_in_three_lines(kind, name):
         diagnose(arrays)
     assert kind in str(caught.value)
     assert len(str(caught.value)) < 320
+
+
+POOLED = ["pos_embed", "fc_norm.weight", "blocks.0.attn.qkv.weight", "blocks.0.mlp.fc1.weight"]
+
+
+@pytest.mark.parametrize(
+    "more", [None, "cls_token", "blocks.0.attn.qkv.bias", "blocks.0.ls1.gamma"]
+)
+def test_blocks_that_normalise_what_they_add_are_told_by_what_timm_s_lacks(more):
+    """All of timm's networks without that tensor are of pre-norm blocks, but one."""
+    names = [f"module.{name}" for name in [*POOLED, *([more] if more else [])]]
+    told = unread_network({name: np.ones((2, 2)) for name in names})
+    assert (told or "").startswith("a ViT that normalises what its blocks add") == (more is None)
 
 
 def test_an_unknown_network_does_not_list_all_its_names():

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from networks.diagnosis.library_models import IMAGES, stored_dict
 
 from convattn.initialization import Rotary
 from convattn.networks.diagnosis.diagnose import diagnose
@@ -135,3 +136,20 @@ def test_epsilon_counts():
 def test_rotary_goes_with_state_dicts():
     with pytest.raises(ValueError, match="rotary=none, but expected none"):
         diagnose(np.full((1, 1, 4, 4), 0.25), rotary="none")
+
+
+@pytest.mark.parametrize("prefix", ["", "module."])
+@pytest.mark.parametrize(("added", "left_out"), [("attn_pool.latent", ()), (None, ("norm.",))])
+def test_a_perception_encoder_is_not_taken_for_a_clip(prefix, added, left_out):
+    """Their tensors are those of timm's CLIP, but for attention pooling or the last norm."""
+    clip = {prefix + name: array for name, array in stored_dict("timm CLIP").items()}
+    assert "CLIP" in diagnose(clip, IMAGES, heads=HEADS).notes[0]
+    starts = tuple(prefix + name for name in left_out)
+    found = {n: array for n, array in clip.items() if not starts or not n.startswith(starts)}
+    if added:
+        found[prefix + added] = waves((1, 1, 16), 3)
+    with pytest.raises(ValueError, match="has the tensors of a network with rotary positions"):
+        diagnose(found, IMAGES, heads=HEADS)
+    assert (
+        diagnose(found, IMAGES, heads=HEADS, rotary="none").notes[1].startswith("Queries and keys")
+    )

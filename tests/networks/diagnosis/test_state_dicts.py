@@ -175,6 +175,17 @@ def test_heads_of_64_features_are_assumed_and_said(monkeypatch):
     assert (beit.heads, beit.assumed) == (2, False)
 
 
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int32])
+def test_quantised_weights_without_their_scales_are_refused(dtype):
+    arrays = timm_dict()
+    arrays["blocks.1.attn.qkv.weight"] = arrays["blocks.1.attn.qkv.weight"].astype(dtype)
+    kind = np.dtype(dtype)
+    with pytest.raises(
+        ValueError, match=rf"1\.attn\.qkv\.weight has dtype {kind}, but expected fl"
+    ):
+        read(arrays)
+
+
 def test_numbers_that_are_not_finite_are_refused():
     arrays = timm_dict()
     arrays["blocks.0.norm1.bias"][3] = np.nan

@@ -192,7 +192,7 @@ def swin_layers(file: WeightsFile) -> list[LayerAttention]:
         problems += [f"{block}.{part} is unexpected" for part in unknown]
         if not parts >= {*names}:
             continue
-        value, output, table = (file[f"{block}.{part}"].astype(np.float64) for part in names)
+        value, output, table = (file.floats(f"{block}.{part}") for part in names)
         side = (math.isqrt(len(table)) + 1) // 2
         wide, heads = (array.shape[-1] if array.ndim == 2 else 0 for array in (output, table))
         if (2 * side - 1) ** 2 != len(table) or not heads or wide % heads:

@@ -48,7 +48,8 @@ class VisionTransformer:
         positions: `[tokens, width]` or None; of the grid, with or without the others before.
         table: `[rows, heads]` or None, shared by all blocks.
         blocks: By our names, the arrays of each block.
-        is_eva: Whether layer scale or biases have the names of timm's EVA and BEiT.
+        is_eva: Whether the names are those of timm's EVA: of layer scale or biases, as in BEiT, or
+            as its Perception Encoders have them, which else are those of timm's CLIP.
         activation: Of the MLP, a name in `ACTIVATIONS`.
         pre_norm: Weight and bias of a LayerNorm before the blocks, by our names; empty without one.
     """
@@ -72,8 +73,8 @@ class VisionTransformer:
         """Whether its queries and keys are turned, as far as its tensors tell.
 
         So it is without positions and tables (timm's ViTs with rotary positions, DINOv3); and with
-        positions, if its layer scale or its biases have the names of timm's EVA, but no table as in
-        BEiT. The angles stand in no tensor.
+        positions, if its names are those of timm's EVA, but without a table as in BEiT. The angles
+        stand in no tensor.
         """
         block = self.blocks[0]
         if self.table is not None or "table" in block:
@@ -97,10 +98,10 @@ def read_transformer(
         activation: Of the MLP, a name in `ACTIVATIONS`; None takes the library's.
 
     Raises:
-        ValueError: For an ε that is not positive and an unknown activation; for a re-parametrised
-            tensor that cannot be computed; with every tensor that is missing, unexpected or
-            of another shape; for heads that do not divide the width of attention; and for what is
-            no such network.
+        ValueError: For an ε that is not positive and an unknown activation; for integers, and a
+            re-parametrised tensor that cannot be computed; with every tensor that is missing,
+            unexpected or of another shape; for heads that do not divide the width of attention; and
+            for what is no such network.
     """
     if epsilon is not None and not 0 < epsilon < 1:
         raise ValueError(f"norm_epsilon={epsilon}, but expected a number in (0, 1), such as 1e-6")
@@ -116,7 +117,7 @@ def read_transformer(
     for name, place in places.items():
         while place.block is not None and len(blocks) <= place.block:
             blocks.append({})
-        array = from_file(file[name].astype(np.float64), place)
+        array = from_file(file.floats(name), place)
         (stem if place.block is None else blocks[place.block])[place.part] = array
     for held in blocks:
         _split(held)
@@ -146,10 +147,17 @@ def read_transformer(
         positions,
         stem.get("shared_table"),
         tuple(blocks),
-        any(re.fullmatch(r".*\b(gamma_1|q_bias)", name) for name in places),
+        any(re.fullmatch(r".*\b(gamma_1|q_bias)", name) for name in places)
+        or (naming.name == "timm's CLIP" and _is_perception_encoder(file, above)),
         naming.activation if activation is None else activation,
         {part: array for part, array in stem.items() if part.startswith("pre_norm.")},
     )
+
+
+def _is_perception_encoder(file: WeightsFile, above: str) -> bool:
+    """Whether a network with the tensors of timm's CLIP pools by attention or has no last norm."""
+    pools = any(name.startswith(f"{above}attn_pool.") for name in file.arrays)
+    return pools or not {f"{above}norm.weight", f"{above}fc_norm.weight"} & file.arrays.keys()
 
 
 def _late_registers(naming: Naming, stem: Mapping[str, np.ndarray]) -> slice:

@@ -12,6 +12,8 @@ from jax import Array
 from convattn.networks.transformation.convolution import Convolution, joined
 from convattn.networks.transformation.evaluation import inner_jaxprs, is_convolution
 
+NUMBERS = jax.Array | np.ndarray | np.number | complex | float | int
+
 
 @dataclass(frozen=True)
 class LayerReport:
@@ -157,7 +159,7 @@ def output_difference(expected: Any, result: Any) -> tuple[float, float, bool] |
         ValueError: Where the model gives no arrays.
     """
     leaves = zip(jax.tree.leaves(expected), jax.tree.leaves(result), strict=True)
-    both = [pair for pair in leaves if isinstance(pair[0], jax.Array | np.ndarray | float | int)]
+    both = [pair for pair in leaves if isinstance(pair[0], NUMBERS)]
     if not both:
         raise ValueError(
             f"the model gives {type(expected).__name__} on the example, but expected an array, or "
@@ -165,8 +167,12 @@ def output_difference(expected: Any, result: Any) -> tuple[float, float, bool] |
         )
     if is_traced(both):
         return None
-    pairs = [(jnp.asarray(one, float), jnp.asarray(other, float)) for one, other in both]
-    same = all(bool((a.argmax(-1) == b.argmax(-1)).all()) for a, b in pairs if a.size and a.ndim)
+    kinds = [complex if any(map(jnp.iscomplexobj, pair)) else float for pair in both]
+    pairs = [
+        tuple(jnp.asarray(x, kind) for x in pair) for pair, kind in zip(both, kinds, strict=True)
+    ]
+    classes = [(a.real.argmax(-1), b.real.argmax(-1)) for a, b in pairs if a.size and a.ndim]
+    same = all(bool((a == b).all()) for a, b in classes)
     return largest([a - b for a, b in pairs]), largest([a for a, _ in pairs]), same
 
 

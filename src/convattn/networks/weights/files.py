@@ -96,6 +96,20 @@ class WeightsFile:
         array = self.arrays[name]
         return array.astype(array.dtype.newbyteorder("="), copy=False)
 
+    def floats(self, name: str) -> np.ndarray:
+        """The same in float64, of a network that was trained.
+
+        Raises:
+            WeightsRefused: For integers too, which quantised weights are without their scales.
+        """
+        array = self[name]
+        if array.dtype.kind in "iub":
+            raise WeightsRefused(
+                f"{self.name}: {name} has dtype {array.dtype}, but expected floats; multiply "
+                "quantised weights by their scales"
+            )
+        return array.astype(np.float64)
+
     def listing(self, wanted: str = "", most: int = MOST_LISTED) -> str:
         """The names and shapes that are there, at most so many, the closest to `wanted` first."""
         if not self.arrays:

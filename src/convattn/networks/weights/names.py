@@ -8,6 +8,12 @@ from typing import Any
 import numpy as np
 
 GATED = "a ViT with gated MLPs (SwiGLU), such as EVA-02 or the giant DINOv2"
+RES_POST = "a ViT that normalises what its blocks add, as timm's vit_base_patch16_rpn_224"
+QKV = "blocks.0.attn.qkv.weight"
+NOT_IN_RPN = (  # but in timm's networks with a norm behind pooling and pre-norm blocks
+    *("cls_token", "blocks.0.attn.qkv.bias", "blocks.0.attn.q_bias", "blocks.0.ls1.gamma"),
+    *("blocks.0.gamma_1", "norm.weight", "norm_pre.weight"),
+)
 READ = {  # by convattn diagnose: what one of the names is, below any prefix
     r"encoder\.layers\.encoder_layer_\d+\.self_attention\..*": "a ViT of torchvision",
     r"Transformer/encoderblock_\d+/.*": "a ViT of Google's vision_transformer",
@@ -94,13 +100,21 @@ def _named(arrays: Mapping[str, Any], kinds: Mapping[str, str]) -> str | None:
 
 
 def _unread(arrays: Mapping[str, Any]) -> str | None:
-    """Also MLPs that are gated by one matrix: it has twice the rows that the next has columns."""
+    """Also MLPs that are gated by one matrix: it has twice the rows that the next has columns.
+
+    And blocks that normalise what they add, x + LN(Attention(x)): their tensors have the names and
+    shapes of other blocks, so that timm's one network of them is told by what it lacks.
+    """
     for name, first in arrays.items():
         second = arrays.get(name.removesuffix("fc1.weight") + "fc2.weight")
         if re.fullmatch(r"(.*\.)?blocks\.\d+\.mlp\.fc1\.weight", name) and second is not None:
             rows, columns = np.shape(first)[:1], np.shape(second)[1:]
             if rows and columns and rows[0] == 2 * columns[0]:
                 return GATED
+    for above in (name[: -len(QKV)] for name in arrays if name.endswith(QKV)):
+        lacking = not any(above + missing in arrays for missing in NOT_IN_RPN)
+        if lacking and f"{above}fc_norm.weight" in arrays:
+            return RES_POST
     return _named(arrays, UNREAD)
 
 
