@@ -69,6 +69,7 @@ def to_attention(
 
     Source: S.network, S.pad.
 
+    >>> import jax.numpy as jnp
     >>> net = nnx.Sequential(nnx.Conv(1, 2, (3, 3), strides=2, rngs=nnx.Rngs(0)), nnx.relu)
     >>> attention, report = to_attention(net, jnp.ones((1, 8, 8, 1)))
     >>> report.layers[0].heads, report.difference < 1e-6
@@ -216,6 +217,7 @@ def to_convolution(
     Raises:
         ValueError: For a model without any.
 
+    >>> import jax.numpy as jnp
     >>> net = nnx.Sequential(nnx.Conv(1, 2, (3, 3), strides=2, rngs=nnx.Rngs(0)), nnx.relu)
     >>> image = jnp.ones((1, 8, 8, 1))
     >>> back, report = to_convolution(to_attention(net, image).model, image)
