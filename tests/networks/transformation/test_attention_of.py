@@ -56,6 +56,61 @@ def test_layers_stand_where_kernels_do_not_depend_on_the_arguments(converted):
     np.testing.assert_allclose(apply(layers, other), network(other), rtol=0, atol=1e-12)
 
 
+def carried(images):
+    return lax.fori_loop(0, 2, lambda step, x: jnp.tanh(convolve(x, KERNELS[step])), images)
+
+
+def backwards(images):
+    body = lambda x, k: (jnp.tanh(convolve(x, k)), None)  # noqa: E731
+    return lax.scan(body, images, KERNELS, reverse=True)[0]
+
+
+def tied_blocks(images):
+    def blocks(x, _):
+        return lax.scan(lambda x, k: (jnp.tanh(convolve(x, k)), None), x, KERNELS)
+
+    return lax.scan(blocks, images, None, length=3)[0]
+
+
+def by_branch(images):
+    def body(x, step):
+        return convolve(x, lax.cond(step > 0, lambda k: k, lambda k: -k, KERNEL)), None
+
+    return lax.scan(body, images, jnp.arange(2))[0]
+
+
+def until(images):
+    body = lambda c: (c[0] + 1, convolve(c[1], KERNELS[c[0]]))  # noqa: E731
+    return lax.while_loop(lambda c: c[0] < 2, body, (0, images))[1]
+
+
+def counted(images):
+    steps = images.astype(int).max()
+    body = lambda c: (c[0] + 1, c[1] / 2)  # noqa: E731
+    return convolve(images, lax.while_loop(lambda c: c[0] < steps, body, (0, KERNEL))[1])
+
+
+@pytest.mark.parametrize(
+    ("function", "axes"),
+    [
+        (carried, (2,)),
+        (backwards, (2,)),
+        (tied_blocks, (2,)),
+        (by_branch, (2,)),
+        (until, None),
+        (counted, None),
+    ],
+)
+def test_layers_of_loops_are_those_of_their_steps(function, axes):
+    layers, apply, _ = attention_of(function, IMAGES)
+    shapes = [layer.output.shape for layer in layers.values()]
+    assert shapes == ([] if axes is None else [(*axes, 10, 3, 3)])
+    for images in (IMAGES, 3 * IMAGES):
+        expected = function(images)
+        bound = 1e-12 * max(1, float(abs(expected).max()))
+        np.testing.assert_allclose(apply(layers, images), expected, rtol=0, atol=bound)
+
+
 def test_each_layer_is_used_and_has_a_gradient(converted):
     layers, apply, _ = converted
     slopes = jax.grad(lambda layers: (apply(layers, IMAGES) ** 2).sum())(layers)

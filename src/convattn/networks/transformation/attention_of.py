@@ -26,8 +26,8 @@ class Attention(NamedTuple):
     """Unpacks as `layers, apply, report`.
 
     Attributes:
-        layers: By the names of the convolutions; a pytree. Inside scans a layer has an axis for
-            each of them before its own.
+        layers: By the names of the convolutions; a pytree. Before its own axes a layer has one for
+            each scan between whose steps its kernel differs.
         apply: The function with these layers, or others of their structure:
             `apply(layers, *arguments)`.
         report: How it compares with the function on the example.
@@ -89,7 +89,7 @@ def attention_of(function: Callable[..., Any], *example: Any, **options: Any) ->
         layer = recording.layer(name, calls)
         if layer is not None:
             layers[name] = layer
-    several = frozenset(name for name in layers if recording.is_stacked(name))
+    depths = {name: frozenset(map(len, recording.loops(name))) for name in layers}
     expected = traced.output([value.left for value in values])
     result = traced.output([value.right for value in values])
     lines = tuple(reported(name, calls) for name, calls in recording.calls.items())
@@ -110,7 +110,7 @@ def attention_of(function: Callable[..., Any], *example: Any, **options: Any) ->
         """The function with these layers."""
         traced = Traced.of(function, args, kwargs)
         names = names_of(traced.jaxpr.jaxpr)
-        evaluation = WithLayers(chosen, names, dict(layers), several)
+        evaluation = WithLayers(chosen, names, dict(layers), depths)
         return traced.output(evaluation.closed(traced.jaxpr, traced.arrays, Place()))
 
     return Attention(layers, apply, report)
@@ -160,7 +160,7 @@ class WithLayers(Attending):
     Attributes:
         names: Of the convolutions, by path.
         layers: By name.
-        several: The names of those that have axes of scans.
+        depths: Of the scans that each layer has an axis for: how many equations hold their bodies.
     """
 
     def __init__(
@@ -168,10 +168,10 @@ class WithLayers(Attending):
         options: AttentionOptions,
         names: Mapping[Path, str],
         layers: Mapping[str, Any],
-        several: frozenset[str],
+        depths: Mapping[str, frozenset[int]],
     ) -> None:
         super().__init__(options)
-        self.names, self.layers, self.several = names, layers, several
+        self.names, self.layers, self.depths = names, layers, depths
 
     def convolve(self, place: Place, equation: Any, images: Array, kernel: Array) -> Array:
         """The outputs of the layer of that name."""
@@ -187,7 +187,7 @@ class WithLayers(Attending):
         return {
             name: self.layers[name]
             for path, name in self.names.items()
-            if path[:depth] == place.path and name in self.several and name in self.layers
+            if path[:depth] == place.path and depth in self.depths.get(name, ())
         }
 
     def with_rows(self, rows: Mapping[str, Any]) -> "WithLayers":

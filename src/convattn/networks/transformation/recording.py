@@ -73,7 +73,7 @@ class Recording(Attending):
         self.paths = {name: path for path, name in names.items()}
         self.calls: dict[str, list[Call]] = {}
         self.left: list[str] = []
-        self.steps: dict[Path, int] = {}
+        self.steps: dict[Path, range] = {}  # of each scan, in the order in which they are taken
         self.apart: set[Path] = set()  # equations in which a layer cannot be put
         self.tape = Tape()
 
@@ -219,20 +219,24 @@ class Recording(Attending):
             return None
         if any(path[: len(apart)] == apart for apart in self.apart):
             return None
-        if not self.is_stacked(name):
+        loops, scans = self.loops(name), self.scans(path)
+        if not loops:
             return calls[0].layer
-        lengths = [self.steps[loop] for loop in self.scans(path)]
-        if len(calls) != math.prod(lengths):
+        orders = [self.steps[scan] for scan in scans]
+        if not loops.issubset(scans) or len(calls) != math.prod(map(len, orders)):
             return None
+        taken = [order if scan in loops else [0] for scan, order in zip(scans, orders, strict=True)]
+        numbers = np.arange(len(calls)).reshape([*map(len, orders)])[np.ix_(*taken)]
+        lengths = [len(self.steps[scan]) for scan in scans if scan in loops]
 
         def together(*parts: Any) -> Any:
             return jnp.stack(parts).reshape(*lengths, *jnp.shape(parts[0]))
 
-        return jax.tree.map(together, *(call.layer for call in calls))
+        return jax.tree.map(together, *(calls[number].layer for number in numbers.flat))
 
-    def is_stacked(self, name: str) -> bool:
-        """Whether the kernel differs between the steps of a scan."""
-        return any(call.loops for call in self.calls[name])
+    def loops(self, name: str) -> frozenset[Path]:
+        """The loops between whose steps the kernel differs."""
+        return frozenset[Path]().union(*(call.loops for call in self.calls[name]))
 
     def scans(self, path: Path) -> list[Path]:
         """The scans around a convolution, the outermost first."""
@@ -263,9 +267,12 @@ def _step_by_step(evaluation: Recording, equation: Any, values: Values, place: P
     first = len(values) - rows_in - count
     constants, carry = [*values[:first]], [*values[first : first + count]]
     rows, length = values[first + count :], parameters["length"]
-    evaluation.steps[place.path] = length
+    steps = range(length)[::-1] if parameters["reverse"] else range(length)
+    evaluation.steps[place.path] = steps
+    changed = changed_carry(body.jaxpr, first, count)
     collected: list[list[Value]] = []
-    for step in reversed(range(length)) if parameters["reverse"] else range(length):
+    for step in steps:
+        carry = _in_loop(carry, changed, place.path)
         row = [_row(evaluation, value, step, place.path) for value in rows]
         outputs = evaluation.closed(body, [*constants, *carry, *row], place)
         carry = outputs[:count]
@@ -279,6 +286,20 @@ def _step_by_step(evaluation: Recording, equation: Any, values: Values, place: P
         *(evaluation.function(_together, *each) for each in zip(*collected, strict=True)),
     ]
     return [replace(value, loops=value.loops - {place.path}) for value in results]
+
+
+def changed_carry(body: Any, constants: int, count: int) -> list[bool]:
+    """Which of what a loop carries its body changes."""
+    inputs = body.invars[constants : constants + count]
+    return [old is not new for old, new in zip(inputs, body.outvars[:count], strict=True)]
+
+
+def _in_loop(carry: Sequence[Value], changed: Sequence[bool], path: Path) -> list[Value]:
+    """What a loop carries differs between its steps where the body changes it."""
+    return [
+        replace(value, loops=value.loops | {path}) if differs else value
+        for value, differs in zip(carry, changed, strict=True)
+    ]
 
 
 def _row(evaluation: Recording, value: Value, step: int, path: Path) -> Value:
@@ -299,11 +320,24 @@ def _while(evaluation: Recording, equation: Any, values: Values, place: Place) -
     if is_traced([value.left for value in (*tested, *carry)]):
         evaluation.unreached(place, equation)
         return evaluation.bind(equation, values)
-    while (again := evaluation.closed(parameters["cond_jaxpr"], [*tested, *carry], place)[0]).left:
+    body = parameters["body_jaxpr"]
+    changed = changed_carry(body.jaxpr, second, len(carry))
+    depends, loops = False, frozenset[Path]()  # of the number of steps
+    while True:
+        carry = _in_loop(carry, changed, place.path)
+        again = evaluation.closed(parameters["cond_jaxpr"], [*tested, *carry], place)[0]
+        depends, loops = depends or again.depends, loops | again.loops
         if again.differs:
             evaluation.tape.unknown.add("while")
-        carry = evaluation.closed(parameters["body_jaxpr"], [*looped, *carry], place)
-    return carry
+        if not again.left:
+            break
+        carry = evaluation.closed(body, [*looped, *carry], place)
+    return [
+        replace(value, depends=value.depends or depends, loops=(value.loops | loops) - {place.path})
+        if differs
+        else value
+        for value, differs in zip(carry, changed, strict=True)
+    ]
 
 
 def _branch(evaluation: Recording, equation: Any, values: Values, place: Place) -> Values:
@@ -317,7 +351,10 @@ def _branch(evaluation: Recording, equation: Any, values: Values, place: Place) 
     outputs = evaluation.closed(taken, operands, place)
     if index.differs:
         evaluation.tape.unknown.add("cond")
-    return [replace(value, depends=value.depends or index.depends) for value in outputs]
+    return [
+        replace(value, depends=value.depends or index.depends, loops=value.loops | index.loops)
+        for value in outputs
+    ]
 
 
 def _sharded(evaluation: Recording, equation: Any, values: Values, place: Place) -> Values:
@@ -329,7 +366,8 @@ def _sharded(evaluation: Recording, equation: Any, values: Values, place: Place)
     right = rule(attending, equation, [value.right for value in values], place)
     evaluation.tape.unknown.add(equation.primitive.name)
     depends = any(value.depends for value in values)
-    return [Value(*both, depends) for both in zip(left, right, strict=True)]
+    loops = frozenset[Path]().union(*(value.loops for value in values))
+    return [Value(*both, depends, loops) for both in zip(left, right, strict=True)]
 
 
 STEPWISE: dict[str, Rule] = {
