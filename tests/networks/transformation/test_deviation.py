@@ -76,7 +76,7 @@ FUNCTIONS = {
 def test_differences_are_within_bounds_that_say_something(name):
     options = {"pointwise": "keep"} if name == "kept" else {}
     report = attention_of(FUNCTIONS[name], IMAGES, **options).report
-    assert report.without_rule == ()
+    assert report.without_rule is None
     assert report.passed
     assert len(report.entries) >= 5
     assert 0 < max(difference for difference, _ in report.entries) <= report.difference
@@ -105,7 +105,7 @@ def test_an_error_that_rounding_does_not_explain_fails(monkeypatch):
 
 def test_primitives_without_a_rule_are_named():
     report = attention_of(lambda x: lax.digamma(1 + features(x) ** 2), IMAGES).report
-    assert (report.entries, report.without_rule) == ((), ("digamma",))
+    assert (report.entries, report.without_rule) == ((), "digamma")
     assert report.passed
     assert "no bound on the outputs: none for digamma" in str(report)
 
@@ -118,4 +118,4 @@ def test_branches_that_the_runs_take_otherwise_have_no_bound():
         return lax.cond(total > middle, lambda x: x, lambda x: 2 * x, features(images))
 
     report = attention_of(function, IMAGES).report
-    assert report.without_rule in ((), ("cond",))  # whichever way rounding falls
+    assert report.without_rule in (None, "cond")  # whichever way rounding falls

@@ -46,7 +46,7 @@ def test_a_linen_network_with_a_scan():
         "Network/blocks/Conv_0": (2, 10, 4, 4),  # one for each step
         "Network/ConvTranspose_0": (10, 4, 4),
     }
-    assert (report.passed, report.left, report.without_rule) == (True, (), ())
+    assert (report.passed, report.left, report.without_rule) == (True, (), None)
     assert report.bound < 1e-9
     result = apply(layers, IMAGES)
     expected = model.apply(variables, IMAGES)
@@ -73,6 +73,6 @@ def test_an_nnx_network(train):
 
     layers, apply, report = attention_of(function, IMAGES)
     assert [layer.heads for layer in layers.values()] == [10, 26, 2]
-    assert (report.passed, report.left, report.without_rule) == (True, (), ())
+    assert (report.passed, report.left, report.without_rule) == (True, (), None)
     assert report.bound < 1e-9
     np.testing.assert_allclose(apply(layers, IMAGES), function(IMAGES), rtol=0, atol=report.bound)

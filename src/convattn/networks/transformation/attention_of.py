@@ -94,16 +94,17 @@ def attention_of(function: Callable[..., Any], *example: Any, **options: Any) ->
     result = traced.output([value.right for value in values])
     lines = tuple(reported(name, calls) for name, calls in recording.calls.items())
     difference, most, same = output_difference(expected, result) or (None, None, None)
-    bounds = None if difference is None else recording.tape.bounds(values)
-    entries = () if bounds is None else tuple(zip(*(part.tolist() for part in bounds), strict=True))
+    bounds = () if difference is None else recording.tape.bounds(values)
+    without_rule = bounds if isinstance(bounds, str) else None
+    columns = () if isinstance(bounds, str) else [column.tolist() for column in bounds]
     report = Report(
         lines,
         difference,
         most,
         same,
         tuple(recording.left),
-        entries,
-        tuple(sorted(recording.tape.unknown)),
+        tuple(zip(*columns, strict=True)),
+        without_rule,
     )
 
     def apply(layers: Mapping[str, AttentionLayer], *args: Any, **kwargs: Any) -> Any:

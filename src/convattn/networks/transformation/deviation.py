@@ -100,6 +100,7 @@ class Step(NamedTuple):
         loose: γ_n ‖M‖_∞ max|d_x|.
         small: n·tiny·(1 + max|M|)·Σ|d_x|, what underflows.
         moved: M d_x of the output, where Mᵀ may be that of another choice.
+        without_rule: What is not known of the equation: then there is no bound on what it reaches.
     """
 
     inputs: tuple[Value, ...]
@@ -109,19 +110,28 @@ class Step(NamedTuple):
     loose: float
     small: float
     moved: np.ndarray | None = None
+    without_rule: str | None = None
 
 
 class Tape:
-    """The equations in their order, and what the difference met that has no rule.
+    """The equations that the difference went through, in their order.
 
     Attributes:
-        steps: Those that it went through.
-        unknown: The names of primitives.
+        steps: One for each.
+        parted: What the runs would have gone through differently, such as a loop.
     """
 
     def __init__(self) -> None:
         self.steps: list[Step] = []
-        self.unknown: set[str] = set()
+        self.parted: set[str] = set()
+
+    def note_unknown(self, name: str, outputs: Sequence[Value]) -> None:
+        """Something that has no rule.
+
+        Args:
+            name: Of the primitive.
+        """
+        self.steps.append(Step((), tuple(outputs), (), tuple, 0.0, 0.0, None, name))
 
     def note(
         self,
@@ -137,14 +147,14 @@ class Tape:
             charged_already: |r| + |r'| of its output and γ_n |M||d|, where the rules do not tell.
         """
         changed = [value for value in outputs if value.differs]
-        if self.unknown or not any(is_float(value.left) for value in changed):
+        if not any(is_float(value.left) for value in changed):
             return  # of what is chosen otherwise, it matters what is chosen by it
         name = equation.primitive.name
         errors = (
             None if name not in KNOWN else all_errors(equation, inputs, outputs, charged_already)
         )
         if errors is None:
-            self.unknown.add(name)
+            self.note_unknown(name, outputs)
             return
         left = [value.left for value in inputs]
         places = [
@@ -169,15 +179,15 @@ class Tape:
         )
         self.steps.append(step)
 
-    def bounds(self, outputs: Sequence[Value]) -> tuple[np.ndarray, np.ndarray] | None:
+    def bounds(self, outputs: Sequence[Value]) -> tuple[np.ndarray, np.ndarray] | str:
         """The differences of some entries of the outputs, and the bounds on them.
 
-        Those are taken that differ most, and those that are largest. None where a primitive has no
-        rule.
+        Those are taken that differ most, and those that are largest. The name of a primitive that
+        has no rule, where the outputs depend on one, or of what parted the runs.
         """
+        if self.parted:
+            return ", ".join(sorted(self.parted))
         entries = chosen_entries(outputs)
-        if self.unknown or not entries:
-            return None
         cotangents: dict[int, Array] = {}
         values = {value.number: value for value in outputs}
         for number, value in values.items():
@@ -190,6 +200,8 @@ class Tape:
         for step in reversed(self.steps):
             if not any(value.number in cotangents for value in step.outputs):
                 continue
+            if step.without_rule is not None:
+                return step.without_rule
             taken = [
                 cotangents.pop(value.number, jnp.zeros((len(entries), *value.left.shape)))
                 for value in step.outputs

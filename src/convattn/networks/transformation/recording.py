@@ -149,7 +149,8 @@ class Recording(Attending):
             difference = largest([same - left])
             attention, own = of_attention(convolution, layer), of_convolution(convolution)
             if attention is None:
-                self.tape.unknown.add(f"attention in {convolution.layer_dtype.name}")
+                kind = f"{self.options.form or 'exact'} attention in {convolution.layer_dtype.name}"
+                self.tape.note_unknown(kind, (result,))
             else:
                 sizes = Magnitudes.of(convolution, images.left, kernel.left)
                 bound = float((sizes.error(attention) + sizes.error(own)).max(initial=0))
@@ -328,7 +329,7 @@ def _while(evaluation: Recording, equation: Any, values: Values, place: Place) -
         again = evaluation.closed(parameters["cond_jaxpr"], [*tested, *carry], place)[0]
         depends, loops = depends or again.depends, loops | again.loops
         if again.differs:
-            evaluation.tape.unknown.add("while")
+            evaluation.tape.parted.add("while")
         if not again.left:
             break
         carry = evaluation.closed(body, [*looped, *carry], place)
@@ -350,7 +351,7 @@ def _branch(evaluation: Recording, equation: Any, values: Values, place: Place) 
     taken = branches[min(max(int(index.left), 0), len(branches) - 1)]
     outputs = evaluation.closed(taken, operands, place)
     if index.differs:
-        evaluation.tape.unknown.add("cond")
+        evaluation.tape.parted.add("cond")
     return [
         replace(value, depends=value.depends or index.depends, loops=value.loops | index.loops)
         for value in outputs
@@ -364,7 +365,7 @@ def _sharded(evaluation: Recording, equation: Any, values: Values, place: Place)
     attending: Evaluation = Attending(evaluation.options)
     rule = RULES[equation.primitive.name]
     right = rule(attending, equation, [value.right for value in values], place)
-    evaluation.tape.unknown.add(equation.primitive.name)
+    evaluation.tape.parted.add(equation.primitive.name)
     depends = any(value.depends for value in values)
     loops = frozenset[Path]().union(*(value.loops for value in values))
     return [Value(*both, depends, loops) for both in zip(left, right, strict=True)]

@@ -89,7 +89,7 @@ class Report:
             not be traced.
         entries: Of some entries of the outputs, those that differ most and the largest, the
             difference and the derived bound on it; empty where there is none.
-        without_rule: What the bound is not derived for, such as a primitive's name.
+        without_rule: What no bound is derived for, such as a primitive; None where there is one.
     """
 
     layers: tuple[LayerReport, ...] | tuple[RecoveredLayer, ...]
@@ -98,7 +98,7 @@ class Report:
     same_class: bool | None = None
     left: tuple[str, ...] | None = ()
     entries: tuple[tuple[float, float], ...] = ()
-    without_rule: tuple[str, ...] = ()
+    without_rule: str | None = None
 
     @property
     def bound(self) -> float | None:
@@ -134,8 +134,8 @@ class Report:
                 f"{self.bound:.2e}, derived; the nearest to its bound differs by {most[0]:.2e} of "
                 f"{most[1]:.2e}"
             )
-        elif self.without_rule:
-            lines.append(f"no bound on the outputs: none for {', '.join(self.without_rule)}")
+        elif self.without_rule is not None:
+            lines.append(f"no bound on the outputs: none for {self.without_rule}")
         if self.left is None:
             lines.append("the model could not be traced, so convolutions in functions are not seen")
         elif self.left:
