@@ -158,6 +158,17 @@ def test_attention_is_not_converted_again():
     assert sizes[1] <= 1.1 * sizes[0]
 
 
+@pytest.mark.parametrize("name", ["attention_conv", "attention", "convattn"])
+def test_convolutions_are_converted_whatever_their_name(name):
+    def function(images):
+        with jax.named_scope(name):
+            return layer(images)
+
+    attended = with_attention(function)
+    assert_close(attended(IMAGES), function(IMAGES))
+    assert remaining_convolutions(attended, IMAGES) == ()
+
+
 def test_arguments_of_any_structure_and_static_ones():
     def function(images, options, *, scale):
         kernel = options["kernel"] if options["use"] else KERNEL  # a choice of Python
