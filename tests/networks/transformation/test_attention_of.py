@@ -9,6 +9,7 @@ from networks.transformation.convolutions import convolve, integers
 
 from convattn.networks.transformation import recording
 from convattn.networks.transformation.attention_of import attention_of
+from convattn.networks.transformation.report import remaining_convolutions
 
 IMAGES, KERNEL = integers(2, 6, 5, 3) / 4, integers(3, 3, 3, 3, seed=1) / 16
 KERNELS = integers(2, 3, 3, 3, 3, seed=2) / 16
@@ -187,6 +188,29 @@ def test_under_jit_layers_are_made_and_nothing_is_measured():
 
     np.testing.assert_allclose(jax.jit(compiled)(IMAGES), convolve(IMAGES, KERNEL), atol=1e-12)
     assert (report[0].difference, report[0].layers[0].difference) == (None, None)
+
+
+def test_an_empty_batch_and_keys_among_the_outputs():
+    def function(images, key):
+        return convolve(images, KERNEL), jax.random.split(key)
+
+    for images in (IMAGES[:0], IMAGES):
+        layers, apply, report = attention_of(function, images, jax.random.key(0))
+        result, keys = apply(layers, images, jax.random.key(0))
+        assert report.passed
+        assert (result.shape, keys.shape) == (images.shape, (2,))
+
+
+def test_convolutions_on_several_devices_are_attention_without_layers():
+    mesh = jax.make_mesh((1,), ("rows",), axis_types=(jax.sharding.AxisType.Auto,))
+    spec = jax.sharding.PartitionSpec("rows")
+    function = jax.shard_map(
+        lambda x: convolve(x, KERNEL), mesh=mesh, in_specs=spec, out_specs=spec
+    )
+    layers, apply, report = attention_of(function, IMAGES)
+    assert (layers, report.without_rule) == ({}, ("shard_map",))
+    assert 0 < report.difference < 1e-12
+    assert remaining_convolutions(apply, layers, IMAGES) == ()
 
 
 def test_functions_without_convolutions_are_refused():

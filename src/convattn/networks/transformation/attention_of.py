@@ -79,7 +79,7 @@ def attention_of(function: Callable[..., Any], *example: Any, **options: Any) ->
     traced = Traced.of(function, example, {})
     recording = Recording(chosen, names_of(traced.jaxpr.jaxpr))
     values = recording.closed(traced.jaxpr, [*map(recording.argument, traced.arrays)], Place())
-    if not recording.calls:
+    if not recording.calls and not recording.apart:
         raise ValueError(
             "the function has no convolution that becomes attention"
             + "".join(f"; {line}" for line in recording.left)
