@@ -92,7 +92,7 @@ class Recording(Attending):
 
     def equation(self, equation: Any, values: Sequence[Value], place: Place) -> Values:
         """What holds a jaxpr is looked into where the runs differ, too."""
-        if equation.primitive.name == "stop_gradient":  # its derivative is not that of its values
+        if equation.primitive.name in ("stop_gradient", "name"):  # its result is its operand
             return values
         rule = self.rules.get(equation.primitive.name)
         if rule is not None and any(value.differs for value in values):
