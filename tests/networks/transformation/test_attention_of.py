@@ -213,6 +213,25 @@ def test_convolutions_on_several_devices_are_attention_without_layers():
     assert remaining_convolutions(apply, layers, IMAGES) == ()
 
 
+def test_other_layers_than_those_of_the_example_are_refused():
+    def function(images):
+        with jax.named_scope("wide" if images.shape[1] > 6 else "narrow"):
+            return convolve(images, KERNEL)
+
+    layers, apply, _ = attention_of(function, IMAGES)
+    for wrong in ({}, {**layers, "head": layers["narrow"]}, layers["narrow"]):
+        with pytest.raises(ValueError, match=r"layers=.*, but expected a dictionary of .*narrow"):
+            apply(wrong, IMAGES)
+    with pytest.raises(ValueError, match=r"no convolutions \['narrow'\] on these arguments"):
+        apply(layers, integers(2, 8, 7, 3))
+
+
+def test_the_limit_form_has_layers_and_no_bound():
+    layers, _, report = attention_of(lambda x: convolve(x, KERNEL), IMAGES, form="limit")
+    assert list(layers) == ["convolution"]
+    assert report.without_rule == ("attention in the limit form and float64",)
+
+
 def test_functions_without_convolutions_are_refused():
     with pytest.raises(ValueError, match="no convolution that becomes attention"):
         attention_of(jnp.tanh, IMAGES)

@@ -107,9 +107,26 @@ def attention_of(function: Callable[..., Any], *example: Any, **options: Any) ->
     )
 
     def apply(layers: Mapping[str, AttentionLayer], *args: Any, **kwargs: Any) -> Any:
-        """The function with these layers."""
+        """The function with these layers.
+
+        Raises:
+            ValueError: If they are not those of the names that `attention_of` gave, or the function
+                has none of that name on these arguments.
+        """
         traced = Traced.of(function, args, kwargs)
         names = names_of(traced.jaxpr.jaxpr)
+        own = list(layers) if isinstance(layers, Mapping) else type(layers).__name__
+        if not isinstance(layers, Mapping) or set(layers) != set(depths):
+            raise ValueError(
+                f"layers={own}, but expected a dictionary of layers {sorted(depths)}; give what "
+                "attention_of returned, or layers of the same names"
+            )
+        unused = set(layers) - set(names.values())
+        if unused:
+            raise ValueError(
+                f"the function has no convolutions {sorted(unused)} on these arguments, but "
+                "expected those of the example; make its layers with an example like them"
+            )
         evaluation = WithLayers(chosen, names, dict(layers), depths)
         return traced.output(evaluation.closed(traced.jaxpr, traced.arrays, Place()))
 

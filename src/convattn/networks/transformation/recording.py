@@ -149,7 +149,8 @@ class Recording(Attending):
             difference = largest([same - left])
             attention, own = of_attention(convolution, layer), of_convolution(convolution)
             if attention is None:
-                self.tape.unknown.add(f"attention in {convolution.layer_dtype.name}")
+                form = "the limit form" if options.form == "limit" else "this form"
+                self.tape.unknown.add(f"attention in {form} and {convolution.layer_dtype.name}")
             else:
                 sizes = Magnitudes.of(convolution, images.left, kernel.left)
                 bound = float((sizes.error(attention) + sizes.error(own)).max(initial=0))
