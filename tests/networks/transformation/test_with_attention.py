@@ -207,6 +207,13 @@ def test_it_is_exported_with_a_symbolic_batch():
         ({"backend": "fast"}, "backend='fast', but expected one of 'auto', "),
         ({"num_heads": 3}, "num_heads=3, but expected one of None, 'min'"),
         ({"uniform_weight": 1.0}, r"uniform_weight=1.0, but expected a number in \(0, 1\)"),
+        ({"uniform_weight": np.float32(2)}, r"uniform_weight=.*2.0.*, but expected a number"),
+        ({"uniform_weight": "half"}, "uniform_weight='half', but expected a number"),
+        ({"uniform_weight": True}, "uniform_weight=True, but expected a number"),
+        ({"uniform_weight": np.full(2, 0.5)}, r"uniform_weight=array.*, but expected a number"),
+        ({"uniform_weight": 0.1, "form": "limit"}, "uniform_weight=0.1, but the limit form has"),
+        ({"sharpness": -1.0, "form": "limit"}, "sharpness=-1.0, but expected a positive finite"),
+        ({"sharpness": np.nan, "form": "limit"}, "sharpness=nan, but expected a positive finite"),
         ({"sharpness": 30.0}, "sharpness=30.0, but the exact form has none"),
         ({"head_dim": 0}, "head_dim=0"),
         ({"where": "stem"}, "where='stem', but expected a function"),
@@ -218,7 +225,15 @@ def test_wrong_options_are_refused(options, message):
         with_attention(layer, **options)
 
 
+def test_the_fewest_heads_of_a_kernel_without_values_are_refused():
+    attended = with_attention(layer, num_heads="min")
+    with pytest.raises(ValueError, match=r"num_heads='min', but its kernel has no values .*leave"):
+        jax.jit(attended)(IMAGES, KERNEL)
+
+
 def test_functions_that_cannot_be_traced_are_refused():
+    with pytest.raises(ValueError, match=r"function=<lambda> gives 'sum', but expected arrays"):
+        with_attention(lambda images: (images.sum(), "sum"))(IMAGES)
     with pytest.raises(ValueError, match=r"function=5, but expected a function of arrays"):
         with_attention(5)
 
