@@ -95,6 +95,7 @@ FUNCTIONS = {
     "log of a sum": lambda x: jax.nn.logsumexp(features(x), axis=-1),
     "steps": lambda x: features(x) * jnp.sign(features(x)) + jnp.round(features(x) / 7),
     "written": written,
+    "tiled": lambda x: jnp.tile(features(x), (1, 2, 1, 1)),
     "slope of max pooling": slope_of_pooling,
     "slope of overlapping windows": overlapping,
     "named for a checkpoint": lambda x: checkpoint_name(features(x), "features"),

@@ -201,7 +201,8 @@ class Tape:
                 bound += charged(each, error)
             height = max(float(jnp.abs(each).max(initial=0)) for each in taken)
             length = np.sum([charged(each, 1.0) for each in taken], axis=0)
-            bound += step.loose * length + step.small * (1 + height)
+            with np.errstate(invalid="ignore"):
+                bound += step.loose * length + step.small * (1 + height)
             pulled = step.pull(*taken) if step.inputs else ()
             if step.moved is not None:
                 bound += mismatch(step, taken[0], pulled)

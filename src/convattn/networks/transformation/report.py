@@ -179,7 +179,7 @@ def output_difference(expected: Any, result: Any) -> tuple[float, float, bool] |
 
 def is_key(array: Any) -> bool:
     """Whether an array holds keys of random numbers."""
-    return jnp.issubdtype(getattr(array, "dtype", None), jax.dtypes.prng_key)
+    return jnp.issubdtype(getattr(array, "dtype", bool), jax.dtypes.prng_key)
 
 
 def is_traced(tree: Any) -> bool:

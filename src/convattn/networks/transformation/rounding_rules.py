@@ -45,7 +45,7 @@ def _names(text: str) -> frozenset[str]:
 MOVES = _names(
     """reshape transpose broadcast_in_dim squeeze expand_dims slice dynamic_slice pad concatenate
     rev stack gather neg copy copy_p real split dynamic_update_slice sharding_constraint device_put
-    optimization_barrier"""
+    optimization_barrier tile"""
 )
 LINEAR = MOVES | _names(
     """reduce_sum cumsum reduce_window_sum add sub add_any convert_element_type reduce_precision

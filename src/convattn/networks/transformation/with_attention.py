@@ -54,8 +54,8 @@ def with_attention(
             and `pointwise` leave.
 
     Returns:
-        The function. Convolutions of three axes, of integers and of complex numbers stay as they
-        are, unless `strict`.
+        The function. Convolutions of three axes, of integers, of complex numbers, of eight bits and
+        of explicit shardings stay as they are, unless `strict`.
 
     Raises:
         ValueError: For options that do not exist or do not go together; when the function is
