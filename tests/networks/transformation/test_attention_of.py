@@ -9,6 +9,7 @@ from networks.transformation.convolutions import convolve, integers
 
 from convattn.networks.transformation import recording
 from convattn.networks.transformation.attention_of import attention_of
+from convattn.networks.transformation.report import remaining_convolutions
 
 IMAGES, KERNEL = integers(2, 6, 5, 3) / 4, integers(3, 3, 3, 3, seed=1) / 16
 KERNELS = integers(2, 3, 3, 3, 3, seed=2) / 16
@@ -139,10 +140,7 @@ def test_a_layer_beyond_its_bound_fails(monkeypatch):
         def outputs(self, *args):
             return super().outputs(*args) * (1 + 2.0**-30)
 
-    def wrong(**options):
-        return Wrong(**options)
-
-    monkeypatch.setattr("convattn.networks.transformation.attention_of.AttentionOptions", wrong)
+    monkeypatch.setattr("convattn.networks.transformation.attention_of.AttentionOptions", Wrong)
     report = attention_of(lambda images: convolve(images, KERNEL), IMAGES).report
     assert not report.passed
     assert "FAILED" in str(report)
@@ -189,6 +187,48 @@ def test_under_jit_layers_are_made_and_nothing_is_measured():
     assert (report[0].difference, report[0].layers[0].difference) == (None, None)
 
 
+def test_an_empty_batch_and_keys_among_the_outputs():
+    def function(images, key):
+        return convolve(images, KERNEL), jax.random.split(key)
+
+    for images in (IMAGES[:0], IMAGES):
+        layers, apply, report = attention_of(function, images, jax.random.key(0))
+        result, keys = apply(layers, images, jax.random.key(0))
+        assert report.passed
+        assert (result.shape, keys.shape) == (images.shape, (2,))
+
+
+def test_convolutions_on_several_devices_are_attention_without_layers():
+    mesh = jax.make_mesh((1,), ("rows",), axis_types=(jax.sharding.AxisType.Auto,))
+    spec = jax.sharding.PartitionSpec("rows")
+    function = jax.shard_map(
+        lambda x: convolve(x, KERNEL), mesh=mesh, in_specs=spec, out_specs=spec
+    )
+    layers, apply, report = attention_of(function, IMAGES)
+    assert (layers, report.without_rule) == ({}, "shard_map")
+    assert 0 < report.difference < 1e-12
+    assert remaining_convolutions(apply, layers, IMAGES) == ()
+
+
+def test_other_layers_than_those_of_the_example_are_refused():
+    def function(images):
+        with jax.named_scope("wide" if images.shape[1] > 6 else "narrow"):
+            return convolve(images, KERNEL)
+
+    layers, apply, _ = attention_of(function, IMAGES)
+    for wrong in ({}, {**layers, "head": layers["narrow"]}, layers["narrow"]):
+        with pytest.raises(ValueError, match=r"layers=.*, but expected a dictionary of .*narrow"):
+            apply(wrong, IMAGES)
+    with pytest.raises(ValueError, match=r"no convolutions \['narrow'\] on these arguments"):
+        apply(layers, integers(2, 8, 7, 3))
+
+
+def test_the_limit_form_has_layers_and_no_bound():
+    layers, _, report = attention_of(lambda x: convolve(x, KERNEL), IMAGES, form="limit")
+    assert list(layers) == ["convolution"]
+    assert report.without_rule == "attention in the limit form and float64"
+
+
 def test_functions_without_convolutions_are_refused():
     with pytest.raises(ValueError, match="no convolution that becomes attention"):
         attention_of(jnp.tanh, IMAGES)
@@ -196,3 +236,16 @@ def test_functions_without_convolutions_are_refused():
         attention_of(lambda x: convolve(x, KERNEL), IMAGES, where=lambda site: False)
     with pytest.raises(ValueError, match="expected a function"):
         attention_of(IMAGES, IMAGES)
+
+
+def test_wrong_options_and_examples_without_values_are_refused():
+    with pytest.raises(ValueError, match=r"stict=…, but expected options among where, form, "):
+        attention_of(network, IMAGES, stict=True)
+    shape = jax.ShapeDtypeStruct(IMAGES.shape, IMAGES.dtype)
+    with pytest.raises(ValueError, match=r"ShapeDtypeStruct, but expected arrays"):
+        attention_of(network, shape)
+
+
+def test_a_kernel_that_is_read_twice_has_two_layers():
+    layers = attention_of(lambda x: convolve(convolve(x, KERNEL), KERNEL), IMAGES).layers
+    assert [*layers] == ["convolution", "convolution:2"]

@@ -97,6 +97,11 @@ def test_dtypes_of_operands_and_results_are_kept():
         (integers(1, 2, 4, dtype=np.int32), integers(2, 2, 2, dtype=np.int32), "int32"),
         (integers(1, 2, 4, dtype=np.complex128), integers(2, 2, 2, dtype=complex), "complex128"),
         (integers(1, 2, 2), integers(2, 2, 3), "no outputs"),
+        (
+            integers(1, 2, 4, dtype=jnp.float8_e4m3fn),
+            integers(2, 2, 2, dtype=jnp.float8_e4m3fn),
+            "float8_e4m3fn",
+        ),
     ],
 )
 def test_what_attention_does_not_express_stays_and_says_why(images, kernel, words):
@@ -109,6 +114,17 @@ def test_what_attention_does_not_express_stays_and_says_why(images, kernel, word
     np.testing.assert_array_equal(result, function(images, kernel))
     with pytest.raises(ValueError, match=f"strict=True, but the convolution .*{words}"):
         with_attention(function, strict=True)(images, kernel)
+
+
+def test_an_explicit_sharding_stays():
+    mesh = jax.make_mesh((1,), ("rows",), axis_types=(jax.sharding.AxisType.Explicit,))
+    with jax.set_mesh(mesh):
+        sharding = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("rows"))
+        images = jax.device_put(integers(2, 5, 4, 3), sharding)
+        kernel = integers(3, 3, 3, 3)
+        assert only_convolution(convolve, images, kernel).reason == "explicit sharding"
+        result = with_attention(convolve)(images, kernel)
+        np.testing.assert_array_equal(result, convolve(images, kernel))
 
 
 def test_names_are_those_of_scopes():

@@ -158,6 +158,17 @@ def test_attention_is_not_converted_again():
     assert sizes[1] <= 1.1 * sizes[0]
 
 
+@pytest.mark.parametrize("name", ["attention_conv", "attention", "convattn"])
+def test_convolutions_are_converted_whatever_their_name(name):
+    def function(images):
+        with jax.named_scope(name):
+            return layer(images)
+
+    attended = with_attention(function)
+    assert_close(attended(IMAGES), function(IMAGES))
+    assert remaining_convolutions(attended, IMAGES) == ()
+
+
 def test_arguments_of_any_structure_and_static_ones():
     def function(images, options, *, scale):
         kernel = options["kernel"] if options["use"] else KERNEL  # a choice of Python
@@ -193,9 +204,17 @@ def test_it_is_exported_with_a_symbolic_batch():
     [
         ({"form": "exakt"}, "form='exakt', but expected one of None, 'exact', 'limit'"),
         ({"pointwise": "no"}, "pointwise='no'"),
+        ({"backend": "windowed"}, "backend='windowed', but expected one of 'auto', "),
         ({"backend": "fast"}, "backend='fast', but expected one of 'auto', "),
         ({"num_heads": 3}, "num_heads=3, but expected one of None, 'min'"),
         ({"uniform_weight": 1.0}, r"uniform_weight=1.0, but expected a number in \(0, 1\)"),
+        ({"uniform_weight": np.float32(2)}, r"uniform_weight=.*2.0.*, but expected a number"),
+        ({"uniform_weight": "half"}, "uniform_weight='half', but expected a number"),
+        ({"uniform_weight": True}, "uniform_weight=True, but expected a number"),
+        ({"uniform_weight": np.full(2, 0.5)}, r"uniform_weight=array.*, but expected a number"),
+        ({"uniform_weight": 0.1, "form": "limit"}, "uniform_weight=0.1, but the limit form has"),
+        ({"sharpness": -1.0, "form": "limit"}, "sharpness=-1.0, but expected a positive finite"),
+        ({"sharpness": np.nan, "form": "limit"}, "sharpness=nan, but expected a positive finite"),
         ({"sharpness": 30.0}, "sharpness=30.0, but the exact form has none"),
         ({"head_dim": 0}, "head_dim=0"),
         ({"where": "stem"}, "where='stem', but expected a function"),
@@ -207,7 +226,15 @@ def test_wrong_options_are_refused(options, message):
         with_attention(layer, **options)
 
 
+def test_the_fewest_heads_of_a_kernel_without_values_are_refused():
+    attended = with_attention(layer, num_heads="min")
+    with pytest.raises(ValueError, match=r"num_heads='min', but its kernel has no values .*leave"):
+        jax.jit(attended)(IMAGES, KERNEL)
+
+
 def test_functions_that_cannot_be_traced_are_refused():
+    with pytest.raises(ValueError, match=r"function=<lambda> gives 'sum', but expected arrays"):
+        with_attention(lambda images: (images.sum(), "sum"))(IMAGES)
     with pytest.raises(ValueError, match=r"function=5, but expected a function of arrays"):
         with_attention(5)
 

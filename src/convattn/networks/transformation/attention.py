@@ -1,11 +1,13 @@
 """Attention in the place of a convolution: which form it takes, its layer, its outputs."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, SupportsIndex
 
 import jax
+import jax.numpy as jnp
 from jax import Array, lax
 
 from convattn.constructions.conversion import conv_to_attention
@@ -14,10 +16,13 @@ from convattn.fast.grouped import grouped_attention
 from convattn.fast.selection import BACK_ENDS
 from convattn.networks.transformation.convolution import Convolution
 from convattn.networks.transformation.evaluation import SCOPE
+from convattn.networks.transformation.report import NUMBERS, is_traced
 from convattn.operators.integers import as_integer
 
 KEPT = "pointwise='keep': it mixes no pixels"
 NOT_CHOSEN = "`where` leaves it out"
+UNIFORM_WEIGHT = 0.5
+UNSUITABLE = ("windowed", "dot_product")  # it leaves out weights; it needs content scores
 
 
 @dataclass(frozen=True)
@@ -31,7 +36,7 @@ class AttentionOptions:
 
     where: Callable[[Convolution], Any] | None = None
     form: str | None = None
-    uniform_weight: float | Array = 0.5
+    uniform_weight: float | Array = UNIFORM_WEIGHT
     sharpness: float | Array | None = None
     num_heads: str | None = None
     head_dim: SupportsIndex | None = None
@@ -49,7 +54,7 @@ class AttentionOptions:
             "form": (None, "exact", "limit"),
             "num_heads": (None, "min"),
             "pointwise": ("attention", "keep"),
-            "backend": ("auto", *BACK_ENDS),
+            "backend": ("auto", *(name for name in BACK_ENDS if name not in UNSUITABLE)),
             "strict": (False, True),
         }
         for name, expected in choices.items():
@@ -70,9 +75,19 @@ class AttentionOptions:
             )
         if self.head_dim is not None:
             as_integer(self.head_dim, "head_dim", 1)
-        if isinstance(self.uniform_weight, float | int) and not 0 < self.uniform_weight < 1:
+        if not is_number(self.uniform_weight, 1):
             raise ValueError(
-                f"uniform_weight={self.uniform_weight}, but expected a number in (0, 1)"
+                f"uniform_weight={self.uniform_weight!r}, but expected a number in (0, 1)"
+            )
+        if self.form == "limit" and self.uniform_weight is not UNIFORM_WEIGHT:
+            raise ValueError(
+                f"uniform_weight={self.uniform_weight!r}, but the limit form has none: leave it "
+                "out, or leave out form"
+            )
+        if self.sharpness is not None and not is_number(self.sharpness, math.inf):
+            raise ValueError(
+                f"sharpness={self.sharpness!r}, but expected a positive finite number; leave it "
+                "out for attention that is one-hot"
             )
 
     def with_backend(self, backend: str) -> "AttentionOptions":
@@ -97,6 +112,12 @@ class AttentionOptions:
             ValueError: As `conv_to_attention` does, with the name of the convolution.
         """
         limit = self.form == "limit"
+        if self.num_heads == "min" and is_traced(kernel):
+            raise ValueError(
+                f"{convolution}: num_heads='min', but its kernel has no values when the function "
+                "is traced, as in a scan, or where it is an argument or computed under jit; leave "
+                "out num_heads, or leave the convolution out with where="
+            )
         options = {"logit": self.sharpness} if limit else {"leak": self.uniform_weight}
         try:
             return conv_to_attention(
@@ -130,6 +151,18 @@ class AttentionOptions:
                 precision=precision,
             )
         return convolution.result(attended)
+
+
+def is_number(value: Any, upper: float) -> bool:
+    """Whether an option is one real number in (0, upper), or one that is traced."""
+    if is_traced(value):
+        return True
+    kind = jnp.result_type(value) if isinstance(value, NUMBERS) else bool
+    if jnp.ndim(value) or not (
+        jnp.issubdtype(kind, jnp.floating) or jnp.issubdtype(kind, jnp.integer)
+    ):
+        return False
+    return 0 < float(value) < upper
 
 
 # One program for all convolutions of the same sizes.

@@ -1,9 +1,11 @@
 """`attention_of`: the attention layers of a function, the function of them, and a report."""
 
+import inspect
 from collections.abc import Callable, Iterator, Mapping
 from copy import copy
 from typing import Any, NamedTuple
 
+import jax
 from jax import Array
 
 from convattn.encodings.layer import AttentionLayer
@@ -45,7 +47,8 @@ def attention_of(function: Callable[..., Any], *example: Any, **options: Any) ->
     trained and saved. One whose kernel is computed from them (a filter that follows the image, or
     parameters that are arguments) is attention made from that kernel at each call; so is one in a
     loop without a fixed number of steps, a branch that the example does not take, or a function
-    with a derivative of its own.
+    with a derivative of its own. A kernel that is read at two places has two layers, which training
+    tells apart.
 
     Args:
         function: Takes and gives pytrees of arrays. Parameters that are to be layers stand in it,
@@ -75,11 +78,19 @@ def attention_of(function: Callable[..., Any], *example: Any, **options: Any) ->
     """
     if not callable(function):
         raise ValueError(f"function={function!r}, but expected a function of arrays")
+    known = list(inspect.signature(AttentionOptions).parameters)
+    if unknown := [name for name in options if name not in known]:
+        raise ValueError(f"{unknown[0]}=…, but expected options among {', '.join(known)}")
+    if any(isinstance(leaf, jax.ShapeDtypeStruct) for leaf in jax.tree.leaves(example)):
+        raise ValueError(
+            "example holds a ShapeDtypeStruct, but expected arrays, on which the runs are "
+            "compared; for shapes alone call it inside jax.eval_shape"
+        )
     chosen = AttentionOptions(**options)
     traced = Traced.of(function, example, {})
     recording = Recording(chosen, names_of(traced.jaxpr.jaxpr))
     values = recording.closed(traced.jaxpr, [*map(recording.argument, traced.arrays)], Place())
-    if not recording.calls:
+    if not recording.calls and not recording.apart:
         raise ValueError(
             "the function has no convolution that becomes attention"
             + "".join(f"; {line}" for line in recording.left)
@@ -108,9 +119,26 @@ def attention_of(function: Callable[..., Any], *example: Any, **options: Any) ->
     )
 
     def apply(layers: Mapping[str, AttentionLayer], *args: Any, **kwargs: Any) -> Any:
-        """The function with these layers."""
+        """The function with these layers.
+
+        Raises:
+            ValueError: If they are not those of the names that `attention_of` gave, or the function
+                has none of that name on these arguments.
+        """
         traced = Traced.of(function, args, kwargs)
         names = names_of(traced.jaxpr.jaxpr)
+        own = list(layers) if isinstance(layers, Mapping) else type(layers).__name__
+        if not isinstance(layers, Mapping) or set(layers) != set(depths):
+            raise ValueError(
+                f"layers={own}, but expected a dictionary of layers {sorted(depths)}; give what "
+                "attention_of returned, or layers of the same names"
+            )
+        unused = set(layers) - set(names.values())
+        if unused:
+            raise ValueError(
+                f"the function has no convolutions {sorted(unused)} on these arguments, but "
+                "expected those of the example; make its layers with an example like them"
+            )
         evaluation = WithLayers(chosen, names, dict(layers), depths)
         return traced.output(evaluation.closed(traced.jaxpr, traced.arrays, Place()))
 

@@ -33,6 +33,7 @@ class Convolution:
         kernel_shape: `[*K, in/groups, out]`.
         dtype: Of the images and the kernel.
         parameters: Those of `lax.conv_general_dilated`.
+        is_sharded: Whether an operand has an explicit sharding, which would be that of each step.
     """
 
     name: str
@@ -40,6 +41,7 @@ class Convolution:
     kernel_shape: tuple[int, ...]
     dtype: np.dtype
     parameters: Mapping[str, Any]
+    is_sharded: bool = False
 
     @classmethod
     def of(cls, equation: Any, outer_name: str = "") -> "Convolution":
@@ -54,7 +56,10 @@ class Convolution:
         name = joined(outer_name, equation)
         shape = tuple(images.shape[axis] for axis in last(order.lhs_spec))
         taps = tuple(kernel.shape[axis] for axis in kernel_order(order.rhs_spec))
-        return cls(name, shape, taps, images.dtype, equation.params)
+        sharded = any(
+            axis is not None for operand in (images, kernel) for axis in operand.sharding.spec
+        )
+        return cls(name, shape, taps, images.dtype, equation.params, sharded)
 
     @property
     def kernel_size(self) -> tuple[int, ...]:
@@ -115,10 +120,10 @@ class Convolution:
         axes = len(self.kernel_size)
         if axes not in (1, 2):
             return f"{axes} axes of space, where attention takes sequences and images"
-        if not jnp.issubdtype(self.dtype, jnp.floating):
-            return f"{self.dtype.name}, where attention takes floating point"
-        if self.parameters.get("out_sharding") is not None:
-            return "an output of explicit sharding"
+        if not jnp.issubdtype(self.dtype, jnp.floating) or self.dtype.itemsize == 1:
+            return f"{self.dtype.name}, where attention takes floating point of 16 bits or more"
+        if self.is_sharded or self.parameters.get("out_sharding") is not None:
+            return "explicit sharding"
         if 0 in self.kernel_shape:
             return f"a kernel of shape {self.kernel_shape}, which has no entries"
         sides = self.layer_image_size

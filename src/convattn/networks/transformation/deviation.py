@@ -48,6 +48,7 @@ from convattn.networks.transformation.rounding_rules import (
     abs_gap,
     curvature,
     derivative,
+    gap,
     is_float,
     number_of_terms,
     rounding,
@@ -57,7 +58,7 @@ from convattn.operators.roundoff import gamma, unit_roundoff
 
 INFLATION = 1 + 2.0**-20
 ENTRIES = 10  # of the outputs, for which the bound is computed
-REDUCED = frozenset({name for name in CHOICES if name.startswith(("reduce", "cum"))})
+REDUCED = frozenset({name for name in CHOICES if name.startswith(("reduce", "cum", "select_and"))})
 Path = tuple[int, ...]
 
 
@@ -166,14 +167,14 @@ class Tape:
         terms = 0 if charged_already is not None else terms
         unit = unit_roundoff(outputs[0].left.dtype)
         loose = gamma(terms, unit) if terms * unit < 0.5 else math.inf
-        gap = sum(value.largest_gap for value in varying)
+        most = sum(value.largest_gap for value in varying)
         total = sum(float(abs_gap(value.left, value.right).sum()) for value in varying)
         step = Step(
             varying,
             tuple(outputs),
             errors,
             reversed_map(equation, left, places),
-            loose * rows * gap if gap else 0.0,
+            loose * rows * most if most else 0.0,
             2 * (terms + 1) * TINY * (1 + rows) * total,
             moved,
         )
@@ -191,6 +192,8 @@ class Tape:
         cotangents: dict[int, Array] = {}
         values = {value.number: value for value in outputs}
         for number, value in values.items():
+            if not is_float(value.left):
+                continue
             start = np.zeros((len(entries), *value.left.shape), value.left.dtype)
             for row, (which, index) in enumerate(entries):
                 if which == number:
@@ -210,7 +213,8 @@ class Tape:
                 bound += charged(each, error)
             height = max(float(jnp.abs(each).max(initial=0)) for each in taken)
             length = np.sum([charged(each, 1.0) for each in taken], axis=0)
-            bound += step.loose * length + step.small * (1 + height)
+            with np.errstate(invalid="ignore"):
+                bound += step.loose * length + step.small * (1 + height)
             pulled = step.pull(*taken) if step.inputs else ()
             if step.moved is not None:
                 bound += mismatch(step, taken[0], pulled)
@@ -221,6 +225,8 @@ class Tape:
                     unit = unit_roundoff(total.dtype)
                     bound += unit * charged(total, 1.0) * value.largest_gap
                 cotangents[value.number] = total
+        if not np.isfinite(bound).all():
+            return "numbers that are not finite"
         differences = [
             float(abs_gap(values[which].left[index], values[which].right[index]))
             for which, index in entries
@@ -260,7 +266,7 @@ def choice_moved(
         return None
     with jax.enable_x64(True):
         ends = [jnp.asarray(wide(value)) if is_float(value) else value for value in left]
-        gaps = [jnp.asarray(wide(value.left) - wide(value.right)) for value in varying]
+        gaps = [jnp.asarray(gap(value.left, value.right)) for value in varying]
         return np.asarray(derivative(equation, ends, places, gaps))
 
 
@@ -286,7 +292,8 @@ def charged(cotangent: Array, error: np.ndarray | float) -> np.ndarray:
     if isinstance(error, float) and error == 0:
         return np.zeros(len(cotangent))
     sizes = [np.abs(wide(each)) for each in cotangent]
-    return np.array([float((size * error).sum()) for size in sizes])
+    with np.errstate(invalid="ignore"):  # an infinite error that nothing weighs: no bound
+        return np.array([float((size * error).sum()) for size in sizes])
 
 
 def mismatch(step: Step, cotangent: Array, pulled: Sequence[Array]) -> np.ndarray:
@@ -294,8 +301,8 @@ def mismatch(step: Step, cotangent: Array, pulled: Sequence[Array]) -> np.ndarra
     there = [float((wide(each) * step.moved).sum()) for each in cotangent]
     here = np.zeros(len(cotangent))
     for value, own in zip(step.inputs, pulled, strict=True):
-        gap = wide(value.left) - wide(value.right)
-        here += np.array([float((wide(each) * gap).sum()) for each in own])
+        apart = gap(value.left, value.right)
+        here += np.array([float((wide(each) * apart).sum()) for each in own])
     return np.abs(np.array(there) - here)
 
 

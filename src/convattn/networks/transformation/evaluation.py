@@ -18,7 +18,7 @@ from jax.extend.source_info_util import current_name_stack, user_context
 from convattn.networks.transformation.convolution import joined
 
 CONVOLUTION = "conv_general_dilated"
-SCOPE = "attention_conv"  # the name stack of what attention computes, which is not looked into
+SCOPE = "convattn.attention"  # the name of what attention computes, which is not looked into
 Values = Sequence[Any]
 
 

@@ -158,7 +158,9 @@ def mean_terms(convolution: Convolution, images: Array, kernel: Array) -> Array:
     axes, groups = len(convolution.kernel_size), convolution.groups
     total = convolution.images(images).sum(axis=tuple(range(1, axes + 1)))
     taps = convolution.kernel(kernel).sum(axis=tuple(range(axes)))
-    total = total.reshape(len(total), groups, -1)
-    taps = taps.reshape(taps.shape[0], groups, -1)
-    each = jnp.einsum("bgi,igo->bgo", total, taps, precision="highest").reshape(len(total), -1)
+    inputs, outputs = taps.shape
+    total = total.reshape(len(total), groups, inputs)
+    taps = taps.reshape(inputs, groups, outputs // groups)
+    each = jnp.einsum("bgi,igo->bgo", total, taps, precision="highest")
+    each = each.reshape(len(total), outputs)
     return convolution.result(jnp.expand_dims(each, tuple(range(1, axes + 1))))

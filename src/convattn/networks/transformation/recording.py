@@ -92,7 +92,7 @@ class Recording(Attending):
 
     def equation(self, equation: Any, values: Sequence[Value], place: Place) -> Values:
         """What holds a jaxpr is looked into where the runs differ, too."""
-        if equation.primitive.name == "stop_gradient":  # its derivative is not that of its values
+        if equation.primitive.name in ("stop_gradient", "name"):  # its result is its operand
             return values
         rule = self.rules.get(equation.primitive.name)
         if rule is not None and any(value.differs for value in values):
@@ -149,7 +149,8 @@ class Recording(Attending):
             difference = largest([same - left])
             attention, own = of_attention(convolution, layer), of_convolution(convolution)
             if attention is None:
-                kind = f"{self.options.form or 'exact'} attention in {convolution.layer_dtype.name}"
+                form = "the limit form" if options.form == "limit" else "this form"
+                kind = f"attention in {form} and {convolution.layer_dtype.name}"
                 self.tape.note_unknown(kind, (result,))
             else:
                 sizes = Magnitudes.of(convolution, images.left, kernel.left)

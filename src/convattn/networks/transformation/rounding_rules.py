@@ -44,7 +44,7 @@ def _names(text: str) -> frozenset[str]:
 
 MOVES = _names(
     """reshape transpose broadcast_in_dim squeeze expand_dims slice dynamic_slice pad concatenate
-    rev stack gather scatter neg copy copy_p real split dynamic_update_slice device_put
+    rev stack gather neg copy copy_p real split dynamic_update_slice device_put tile
     sharding_constraint optimization_barrier"""
 )
 LINEAR = MOVES | _names(
@@ -54,15 +54,15 @@ LINEAR = MOVES | _names(
 MULTILINEAR = _names("mul dot_general conv_general_dilated")
 CHOICES = _names(
     """max min reduce_max reduce_min reduce_window_max reduce_window_min clamp sort select_n abs
-    cummax cummin"""
+    cummax cummin sign floor ceil round scatter select_and_scatter_add"""
 )
-EXACT = CHOICES | MOVES
+EXACT = (CHOICES | MOVES) - {"select_and_scatter_add"}
 ROUNDED = _names("add sub add_any mul div sqrt square convert_element_type reduce_precision")
 FUNCTIONS = _names(
     """exp exp2 log log1p expm1 tanh logistic erf erfc rsqrt pow integer_pow sin cos tan atan2 cbrt
-    sinh cosh asinh acosh atanh"""
+    sinh cosh asin acos atan asinh acosh atanh"""
 )
-SUMS = _names("reduce_sum cumsum reduce_window_sum dot_general scatter-add")
+SUMS = _names("reduce_sum cumsum reduce_window_sum dot_general scatter-add select_and_scatter_add")
 SMOOTH = FUNCTIONS | _names("div sqrt square")
 KNOWN = LINEAR | MULTILINEAR | CHOICES | SMOOTH
 
@@ -75,7 +75,7 @@ def number_of_terms(equation: Any) -> int:
         return math.prod(operand.shape[axis] for axis in parameters["axes"])
     if name == "cumsum":
         return operand.shape[parameters["axis"]]
-    if name == "reduce_window_sum":
+    if name in ("reduce_window_sum", "select_and_scatter_add"):
         return math.prod(parameters["window_dimensions"])
     if name == "dot_general":
         (contracted, _), _ = parameters["dimension_numbers"]
@@ -96,16 +96,21 @@ def rounding(equation: Any, values: Sequence[Any], result: Any) -> np.ndarray | 
     if not jnp.issubdtype(result.dtype, jnp.floating):
         return 0.0
     unit = unit_roundoff(result.dtype)
+    finite = np.isfinite(wide(result))  # elsewhere the runs agree, or their difference says so
     if name in SUMS:
+        chosen_by = values[1:] if name == "select_and_scatter_add" else ()
         sizes = [np.abs(np.asarray(value)) if is_float(value) else value for value in values]
+        sizes[len(sizes) - len(chosen_by) :] = chosen_by
         (total,) = bind(equation, [*map(jnp.asarray, sizes)])
         terms = number_of_terms(equation)
-        return gamma(terms, unit) * wide(total) * (1 + 2 * gamma(terms, unit)) + terms * TINY
+        relative = gamma(terms, unit) * (1 + 2 * gamma(terms, unit))
+        return relative * np.where(finite, wide(total), 0) + terms * TINY
     if name in ROUNDED:
-        return unit * np.abs(wide(result)) + TINY
+        return unit * np.abs(wide(result), where=finite, out=np.zeros(finite.shape)) + TINY
     if name in FUNCTIONS:
         power = equation.params.get("y", 1) if name == "integer_pow" else 1
-        return (ULPS + abs(power)) * unit * np.abs(wide(result)) + TINY
+        sizes = np.abs(wide(result), where=finite, out=np.zeros(finite.shape))
+        return (ULPS + abs(power)) * unit * sizes + TINY
     return 0.0 if name in EXACT else None
 
 
@@ -132,18 +137,19 @@ def curvature(
         return None
     with jax.enable_x64(True):
         ends = [[as_wide(pair[side]) for pair in pairs] for side in (0, 1)]
-        gap = [one - other if is_float(one) else 0 for one, other in zip(*ends, strict=True)]
+        gaps = [jnp.asarray(gap(*pair)) if is_float(pair[0]) else 0 for pair in pairs]
         if name in CHOICES:
-            moved = derivative(equation, ends[0], differing, [gap[i] for i in differing])
-            actual = wide(results[0]) - wide(results[1])
-            scale = max(float(jnp.abs(gap[place]).max(initial=0)) for place in differing)
-            return np.abs(actual - np.asarray(moved)) + 2.0**-48 * scale
+            moved = derivative(equation, ends[0], differing, [gaps[i] for i in differing])
+            scale = max(float(jnp.abs(gaps[place]).max(initial=0)) for place in differing)
+            rounded = 2.0**-48 * number_of_terms(equation) ** 2 * scale
+            return np.abs(gap(*results) - np.asarray(moved)) + rounded
         total: Any = 0.0
         for place in differing:
-            ones = jnp.ones_like(gap[place])
+            ones = jnp.ones_like(gaps[place])
             slopes = [np.asarray(derivative(equation, end, [place], [ones])) for end in ends]
-            change = np.abs(slopes[0] - slopes[1]) + 2.0**-48 * (np.abs(slopes).sum(axis=0))
-            total = total + 2 * change * np.abs(np.asarray(gap[place]))
+            change = abs_gap(*slopes) + 2.0**-48 * (np.abs(slopes).sum(axis=0))
+            sizes = np.abs(np.asarray(gaps[place]))
+            total = total + 2 * np.where(sizes == 0, 0, change) * sizes
         return total
 
 
@@ -169,7 +175,7 @@ def chosen_otherwise(
     right = np.stack([wide(case[1]) for case in cases])
     index = np.broadcast_to(np.asarray(which).astype(int), right.shape[1:])
     same = np.take_along_axis(right, index[None], 0)[0]
-    return np.abs(wide(results[1]) - same)
+    return abs_gap(results[1], same)
 
 
 def as_wide(value: Any) -> Any:
@@ -182,9 +188,15 @@ def is_float(value: Any) -> bool:
     return jnp.issubdtype(jnp.result_type(value), jnp.floating)
 
 
+def gap(left: Any, right: Any) -> np.ndarray:
+    """x - x', in float64; 0 where both are the same infinity."""
+    one, other = wide(left), wide(right)
+    return np.subtract(one, other, where=one != other, out=np.zeros(one.shape))
+
+
 def abs_gap(left: Any, right: Any) -> np.ndarray:
     """|x - x'|, in float64."""
-    return np.abs(wide(left) - wide(right))
+    return np.abs(gap(left, right))
 
 
 def wide(values: Any) -> np.ndarray:

@@ -7,9 +7,10 @@ from typing import Any, SupportsIndex
 import jax
 from jax import Array
 
-from convattn.networks.transformation.attention import AttentionOptions
+from convattn.networks.transformation.attention import UNIFORM_WEIGHT, AttentionOptions
 from convattn.networks.transformation.convolution import Convolution
 from convattn.networks.transformation.evaluation import Evaluation, Place
+from convattn.networks.transformation.report import NUMBERS
 
 
 def with_attention(
@@ -17,7 +18,7 @@ def with_attention(
     *,
     where: Callable[[Convolution], Any] | None = None,
     form: str | None = None,
-    uniform_weight: float | Array = 0.5,
+    uniform_weight: float | Array = UNIFORM_WEIGHT,
     sharpness: float | Array | None = None,
     num_heads: str | None = None,
     head_dim: SupportsIndex | None = None,
@@ -53,8 +54,8 @@ def with_attention(
             and `pointwise` leave.
 
     Returns:
-        The function. Convolutions of three axes, of integers and of complex numbers stay as they
-        are, unless `strict`.
+        The function. Convolutions of three axes, of integers, of complex numbers, of eight bits and
+        of explicit shardings stay as they are, unless `strict`.
 
     Raises:
         ValueError: For options that do not exist or do not go together; when the function is
@@ -170,6 +171,7 @@ class Traced:
             ValueError: If it cannot be traced.
         """
         leaves, tree = jax.tree.flatten((args, kwargs))
+        name = getattr(function, "__name__", type(function).__name__)
         places = [place for place, leaf in enumerate(leaves) if is_array(leaf)]
 
         def of_arrays(*arrays: Any) -> Any:
@@ -177,13 +179,19 @@ class Traced:
             for place, array in zip(places, arrays, strict=True):
                 whole[place] = array
             own_args, own_kwargs = jax.tree.unflatten(tree, whole)
-            return function(*own_args, **own_kwargs)
+            outputs = function(*own_args, **own_kwargs)
+            for leaf in jax.tree.leaves(outputs):
+                if not is_array(leaf) and not isinstance(leaf, NUMBERS):
+                    raise ValueError(
+                        f"function={name} gives {leaf!r}, but expected arrays, numbers and "
+                        "containers of them; return only these"
+                    )
+            return outputs
 
         arrays = [leaves[place] for place in places]
         try:
             jaxpr, shapes = jax.make_jaxpr(of_arrays, return_shape=True)(*arrays)
         except (jax.errors.JAXTypeError, jax.errors.JAXIndexError) as error:
-            name = getattr(function, "__name__", type(function).__name__)
             first = str(error).strip().splitlines()[0]
             raise ValueError(
                 f"function={name} cannot be traced: {first} It needs the value of an array; use "
