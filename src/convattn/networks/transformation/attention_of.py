@@ -11,6 +11,7 @@ from jax import Array
 from convattn.encodings.layer import AttentionLayer
 from convattn.networks.transformation.attention import AttentionOptions
 from convattn.networks.transformation.convolution import Convolution
+from convattn.networks.transformation.deviation import Path
 from convattn.networks.transformation.evaluation import (
     RULES,
     Place,
@@ -157,9 +158,6 @@ def reported(name: str, calls: list[Call]) -> LayerReport:
         max(differences) if differences else None,
         max(bounds) if whole else None,
     )
-
-
-Path = tuple[int, ...]
 
 
 def names_of(jaxpr: Any) -> dict[Path, str]:

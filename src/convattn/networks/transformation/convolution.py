@@ -163,15 +163,15 @@ class Convolution:
     @property
     def layer_dtype(self) -> np.dtype:
         """Of the layer's maps: that of the result, where it is the wider one."""
-        wanted = self.parameters["preferred_element_type"]
-        return self.dtype if wanted is None else jnp.promote_types(self.dtype, wanted)
+        preferred = self.parameters["preferred_element_type"]
+        return self.dtype if preferred is None else jnp.promote_types(self.dtype, preferred)
 
     def result(self, outputs: Array) -> Array:
         """The outputs of the layer, `[batch, *space, out]`, as the function expects them."""
-        wanted = self.parameters["preferred_element_type"]
+        preferred = self.parameters["preferred_element_type"]
         order = last(self.parameters["dimension_numbers"].out_spec)
         back = tuple(int(axis) for axis in np.argsort(order))
-        return jnp.transpose(outputs, back).astype(wanted or self.dtype)
+        return jnp.transpose(outputs, back).astype(preferred or self.dtype)
 
     def __str__(self) -> str:
         """One line."""

@@ -38,14 +38,15 @@ import numpy as np
 from jax import Array
 
 from convattn.networks.transformation.evaluation import bind
+from convattn.networks.transformation.local_error import INFLATION, TINY
 from convattn.networks.transformation.rounding_rules import (
     CHOICES,
     EXACT,
     KNOWN,
     LINEAR,
     MULTILINEAR,
-    TINY,
     abs_gap,
+    as_wide,
     curvature,
     derivative,
     gap,
@@ -56,7 +57,6 @@ from convattn.networks.transformation.rounding_rules import (
 )
 from convattn.operators.roundoff import gamma, unit_roundoff
 
-INFLATION = 1 + 2.0**-20
 ENTRIES = 10  # of the outputs, for which the bound is computed
 REDUCED = frozenset({name for name in CHOICES if name.startswith(("reduce", "cum", "select_and"))})
 Path = tuple[int, ...]
@@ -265,7 +265,7 @@ def choice_moved(
     if not places:
         return None
     with jax.enable_x64(True):
-        ends = [jnp.asarray(wide(value)) if is_float(value) else value for value in left]
+        ends = [*map(as_wide, left)]
         gaps = [jnp.asarray(gap(value.left, value.right)) for value in varying]
         return np.asarray(derivative(equation, ends, places, gaps))
 
@@ -338,7 +338,7 @@ def size_of_map(
         if name in CHOICES:
             return 1.0, 0
         with jax.enable_x64(True):
-            ends = [jnp.asarray(wide(v)) if is_float(v) else v for v in values]
+            ends = [*map(as_wide, values)]
             slopes = [derivative(equation, ends, [p], [jnp.ones_like(ends[p])]) for p in differing]
             return float(sum(jnp.abs(slope).max(initial=0) for slope in slopes)), 4
     result = equation.outvars[0].aval

@@ -132,12 +132,12 @@ class Magnitudes(NamedTuple):
         options = {**convolution.parameters, "preferred_element_type": None}
         single = replace(convolution, dtype=np.dtype(np.float32), parameters=options)
         with jax.enable_x64(False):  # one program, whatever the network is in
-            found = np.asarray(lax.conv_general_dilated_p.bind(*map(jnp.asarray, sizes), **options))
+            sums = np.asarray(lax.conv_general_dilated_p.bind(*map(jnp.asarray, sizes), **options))
             everywhere = np.asarray(mean_terms(single, *map(jnp.asarray, sizes)))
         inflated = 1 + 2 * gamma(number_of_products(convolution) + 16, SINGLE)
         tallest = [float(part.max(initial=0)) for part in sizes]
         return cls(
-            found.astype(np.float64) * inflated,
+            sums.astype(np.float64) * inflated,
             everywhere.astype(np.float64),
             math.prod(1 + size for size in tallest),
         )

@@ -32,10 +32,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from convattn.networks.transformation.evaluation import bind
+from convattn.networks.transformation.local_error import TINY
 from convattn.operators.roundoff import gamma, unit_roundoff
 
 ULPS = 8
-TINY = 2.0**-126  # the smallest normal number of float32; what underflows is smaller
 
 
 def _names(text: str) -> frozenset[str]:
