@@ -116,7 +116,7 @@ def same_function(run: Run) -> str:
     (model, images), how = small_network(run), ConversionSettings("exact")
     wanted = phase_two_settings(model.settings, how)
     found = deviation(model, transfer(model, wanted, how, rngs=nnx.Rngs(1)), images, how)
-    logits = f"{found.difference.max():.2g}, with a bound of {found.bound.max():.2g}"
+    logits = f"{found.difference:.2g}, with a bound of {found.bound:.2g}"
     require(found.passed, f"the logits differ by up to {logits}, or a layer exceeds its bound")
     return (
         f"{wanted.heads} heads, ε = 1/2: logits of up to {abs(found.logits).max():.2g} differ by "

@@ -168,31 +168,32 @@ def fractions(run: Run) -> str:
 
 def float32_logits(run: Run) -> str:
     """A trained network's own layers against attention layers, both in float32."""
-    from convattn.lab.analysis.resnet_comparison import compare_logits, convert_resnet
-    from convattn.lab.models.resnet_network import random_resnet
+    from convattn.lab.models.resnet_function import image_function, random_resnet
     from convattn.lab.models.settings import ResNetSettings
+    from convattn.networks.transformation.attention_of import attention_of
 
     settings = ResNetSettings(channels=(3, 4), blocks=(1, 1))
     model = random_resnet(run.rng("parameters"), settings, 3)
     channels = np.full(3, 0.5)
-    images = run.rng("images").integers(0, 256, (2, 8, 8, 3))
-    converted = convert_resnet(model, channels, channels / 2, leak=0.25)
-    found = compare_logits(converted, images)
-    worst = max(found.layers, key=found.layers.__getitem__)
-    if not found.passed:
+    images = run.rng("images").integers(0, 256, (2, 8, 8, 3)).astype(np.uint8)
+    function = image_function(model, channels, channels / 2)
+    found = attention_of(function, images, uniform_weight=0.25).report
+    shares = {layer.path: (layer.difference or 0) / (layer.bound or 0.0) for layer in found.layers}
+    worst = max(shares, key=shares.__getitem__)
+    if not found.passed or found.bound is None:
         raise EvidenceFailed(
-            f"logits differ by {found.difference.max():.3g}, the bound is {found.bound.max():.3g}; "
-            f"{worst} is at {found.layers[worst]:.3g} of its own"
+            f"logits differ by {found.difference:.3g}, the bound is {found.bound}; {worst} is at "
+            f"{shares[worst]:.3g} of its own"
         )
-    spread = float(np.ptp(found.logits, axis=1).min())
-    if not found.bound.max() < spread / 8:
+    spread = float(np.ptp(np.asarray(function(images)), axis=1).min())
+    if not found.bound < spread / 8:
         raise EvidenceFailed(
-            f"the bound {found.bound.max():.3g} says little of logits {spread:.3g} apart"
+            f"the bound {found.bound:.3g} says little of logits {spread:.3g} apart"
         )
     return (
         f"{len(found.layers)} layers, logits {spread:.2g} apart differ by at most "
-        f"{found.difference.max():.2g} ≤ bound {found.bound.max():.2g}; {worst} reaches "
-        f"{found.layers[worst]:.2g} of its own"
+        f"{found.difference:.2g}, {len(found.entries)} of them bounded by {found.bound:.2g}; "
+        f"{worst} reaches {shares[worst]:.2g} of its own"
     )
 
 

@@ -23,10 +23,11 @@ if TYPE_CHECKING:
     from convattn.fast.application import attention_maps as attention_maps
     from convattn.networks.diagnosis.head_maps import plot_heads as plot_heads
     from convattn.networks.transformation.attention_of import attention_of as attention_of
+    from convattn.networks.transformation.network_file import load_network as load_network
+    from convattn.networks.transformation.network_file import save_network as save_network
     from convattn.networks.transformation.with_attention import with_attention as with_attention
     from convattn.networks.weights.stored_layer import load_layer as load_layer
     from convattn.networks.weights.stored_layer import save_layer as save_layer
-    from convattn.nnx.network_file import load_network as load_network
     from convattn.operators.convolution import conv as conv
     from convattn.operators.patches import patchify as patchify
     from convattn.operators.patches import unpatchify as unpatchify
@@ -49,11 +50,12 @@ _HOMES = {
     "heads": "convattn.bounds.heads",
     "heads_of": "convattn.bounds.kernel_layout",
     "load_layer": "convattn.networks.weights.stored_layer",
-    "load_network": "convattn.nnx.network_file",
+    "load_network": "convattn.networks.transformation.network_file",
     "numerical_rank": "convattn.bounds.flattened_kernel",
     "patchify": "convattn.operators.patches",
     "plot_heads": "convattn.networks.diagnosis.head_maps",
     "save_layer": "convattn.networks.weights.stored_layer",
+    "save_network": "convattn.networks.transformation.network_file",
     "two_layers": "convattn.bounds.kernel_layout",
     "unpatchify": "convattn.operators.patches",
     "with_attention": "convattn.networks.transformation.with_attention",

@@ -14,6 +14,7 @@ COMMANDS = {
     "check": "convattn.cli.check:Check",
     "audit": "convattn.cli.audit:Audit",
     "convert": "convattn.cli.convert:Convert",
+    "convert network": "convattn.cli.network:ConvertNetwork",
     "diagnose": "convattn.cli.diagnose:Diagnose",
     "explore": "convattn.cli.explore:Explore",
     "heads": "convattn.cli.heads:Heads",

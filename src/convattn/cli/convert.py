@@ -1,7 +1,7 @@
 """``convattn convert``: turn a convolution's weights into those of an attention layer, or back.
 
-The options of all three ways stand here, and the way from one kernel to one layer;
-`convattn.cli.recover` goes back and `convattn.cli.network` converts a whole network.
+The options of both ways stand here, and the way to a layer; `convattn.cli.recover` goes back, and
+`convattn.cli.network` converts a whole network.
 """
 
 import os.path
@@ -11,10 +11,8 @@ from typing import Annotated, Any, Literal
 
 from tyro.conf import Positional, arg
 
-from convattn.cli.output import print_lines, require_outputs, write_json
+from convattn.cli.output import array_lines, described, finish, require_outputs
 from convattn.cli.running import (
-    FAILED,
-    SUCCESS,
     Flag,
     Json,
     Sizes,
@@ -24,16 +22,9 @@ from convattn.cli.running import (
     require_seed,
     sizes_of,
 )
-from convattn.files import write_file
 
 SUFFIXES = (".safetensors", ".npz")
 WIDE = 8  # bytes of a 64-bit number
-OF_A_RUN = {"--network", "--output", "--leak", "--json", "--exact"}
-OF_A_CHECKPOINT = {
-    *(*OF_A_RUN, "--architecture", "--images", "--image-size", "--stablehlo", "--no-exact"),
-    *("--head-dim", "--seed", "--expected"),
-}
-OF_NO_KERNEL = {"--network", "--architecture", "--images", "--expected", "--stablehlo"}
 NOT_OF_TWO_LAYERS = {"--write", "--encoding", "--padding", "--head-dim"}
 OF_THE_WAY_BACK = {
     *("WEIGHTS", "--layer", "--output", "--layout", "--image-size", "--to-convolution"),
@@ -45,20 +36,14 @@ OF_THE_WAY_BACK = {
 class Convert:
     """Turn a convolution's weights into those of an attention layer, or back.
 
+    A whole network: convattn convert network --help.
+
     What would be written is run against the convolution first, and only what lies within the
     derived bound is written. Exits 0 if it was, 1 if not, 2 on wrong use.
 
     Attributes:
         weights: The convolution's weights: .safetensors, .npz or .npy; with --to-convolution an
             attention layer's, as this command writes them.
-        network: In place of WEIGHTS: the folder of a finished run of a ResNet, or a file of the
-            state dict of a network of torchvision or timm; all its convolutions are converted.
-        architecture: Of that file, such as torchvision/resnet50 or timm/convnext_tiny.
-        images: A .npy file of normalised images [batch, height, width, 3] to check it on; default:
-            noise of --image-size, 224 pixels.
-        expected: A .npy file of the logits [batch, classes] that the network has for these images
-            where it comes from, as another network may have the same tensors.
-        stablehlo: A file for the converted network as StableHLO at the shape of these images.
         layer: The layer, such as 'stem.conv', or the kernel's own name; its bias is found beside
             it.
         output: Where to write, .safetensors or .npz; default: WEIGHTS.attention.safetensors (or
@@ -91,11 +76,6 @@ class Convert:
     """
 
     weights: Annotated[Positional[Path | None], option("WEIGHTS")] = None
-    network: Annotated[Path | None, option("RUN_DIR|FILE")] = None
-    architecture: Annotated[str | None, option("NAME")] = None
-    images: Annotated[Path | None, option("FILE")] = None
-    expected: Annotated[Path | None, option("LOGITS.npy")] = None
-    stablehlo: Annotated[Path | None, option("FILE")] = None
     layer: Annotated[str | None, option("NAME")] = None
     output: Annotated[Path | None, option("FILE", aliases=["-o"])] = None
     layout: Literal["auto", "hwio", "oihw"] = "auto"
@@ -142,12 +122,10 @@ class Convert:
             raise UsageError(
                 "--exact and --no-exact exclude each other: give one of them or neither"
             )
-        if self.network is not None:
-            return self._network(self.network, options)
-        for name in (name for name in options if name in OF_NO_KERNEL):
-            raise UsageError(f"{name} goes with --network FILE only")
         if self.weights is None:
-            raise UsageError("expected WEIGHTS, a file, or --network, the folder of a run")
+            raise UsageError(
+                "expected WEIGHTS, a file; a whole network is converted by convattn convert network"
+            )
         if self.to_convolution:
             for name in (name for name in options if name not in OF_THE_WAY_BACK):
                 raise UsageError(
@@ -188,40 +166,6 @@ class Convert:
             )
         except ValueError as error:
             raise UsageError(str(error)) from error
-
-    def _network(self, network: Path, options: list[str]) -> int:
-        """Convert a whole network: a run's, or a file's."""
-        from convattn.cli.checkpoint import convert_checkpoint
-        from convattn.cli.network import convert_network
-
-        is_file = os.path.isfile(network)  # which, unlike Path.is_file, never raises
-        if self.architecture is not None and not is_file:
-            what = "a folder" if os.path.isdir(network) else "no file that is there"
-            raise UsageError(
-                f"--network got {network}, {what}, but --architecture goes with a file"
-            )
-        takes = OF_A_CHECKPOINT if is_file else OF_A_RUN
-        for name in (name for name in options if name not in takes):
-            raise UsageError(
-                f"{name} does not go with --network, which converts every layer; with a "
-                f"{'file' if is_file else 'run'} it takes {', '.join(sorted(takes))}"
-            )
-        if not is_file:
-            return convert_network(network, self.output, self.leak, self.json)
-        return convert_checkpoint(
-            network,
-            self.architecture,
-            self.output,
-            self.images,
-            self.expected,
-            self.image_size,
-            self.stablehlo,
-            self.json,
-            exact=not self.no_exact,
-            leak=self.leak,
-            head_dim=self.head_dim,
-            seed=self.seed,
-        )
 
     def _target(self, content: str) -> Path:
         """The file to write, refused before the work starts if it could not be written."""
@@ -350,41 +294,3 @@ def _comparison_line(comparison: dict[str, Any]) -> str:
         f"{run} in {comparison['dtype']}: largest difference {comparison['error']:.3g}, {verdict} "
         f"(largest value {comparison['largest']:.3g})"
     )
-
-
-def described(arrays: dict[str, Any]) -> dict[str, Any]:
-    """Shapes and dtypes, as JSON holds them."""
-    return {
-        name: {"shape": list(array.shape), "dtype": str(array.dtype)}
-        for name, array in arrays.items()
-    }
-
-
-def array_lines(arrays: dict[str, Any]) -> list[str]:
-    """A line for each of the `described` arrays."""
-    return [
-        f"  {name}  {tuple(array['shape'])}  {array['dtype']}" for name, array in arrays.items()
-    ]
-
-
-def finish(
-    target: Path,
-    content: bytes,
-    passed: bool,
-    json: Path | None,
-    numbers: dict[str, Any],
-    lines: list[str],
-) -> int:
-    """Print what came of a conversion, write the file if it passed, and the numbers.
-
-    Returns:
-        The exit code.
-    """
-    print_lines(lines)
-    if passed:
-        write_file(target, content)
-    said = f"written to {target}" if passed else f"FAILED: nothing written to {target}"
-    print_lines([said])
-    if json is not None:
-        write_json(json, {"schema": 1, **numbers, "written": passed})
-    return SUCCESS if passed else FAILED

@@ -13,7 +13,7 @@ from typing import Any
 
 from rich.console import Console
 
-from convattn.cli.running import UsageError, printable
+from convattn.cli.running import FAILED, SUCCESS, UsageError, printable
 from convattn.files import is_special, parse_json, read_file, write_file
 from convattn.temporary import file_beside
 
@@ -178,3 +178,41 @@ def write_json(path: Path | None, document: Mapping[str, Any]) -> None:
     if path is not None:
         text = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)
         write_file(path, f"{text}\n".encode("utf-8", "backslashreplace"))
+
+
+def described(arrays: dict[str, Any]) -> dict[str, Any]:
+    """Shapes and dtypes, as JSON holds them."""
+    return {
+        name: {"shape": list(array.shape), "dtype": str(array.dtype)}
+        for name, array in arrays.items()
+    }
+
+
+def array_lines(arrays: dict[str, Any]) -> list[str]:
+    """A line for each of the `described` arrays."""
+    return [
+        f"  {name}  {tuple(array['shape'])}  {array['dtype']}" for name, array in arrays.items()
+    ]
+
+
+def finish(
+    target: Path,
+    content: bytes,
+    passed: bool,
+    json: Path | None,
+    numbers: dict[str, Any],
+    lines: list[str],
+) -> int:
+    """Print what came of a conversion, write the file if it passed, and the numbers.
+
+    Returns:
+        The exit code.
+    """
+    print_lines(lines)
+    if passed:
+        write_file(target, content)
+    said = f"written to {target}" if passed else f"FAILED: nothing written to {target}"
+    print_lines([said])
+    if json is not None:
+        write_json(json, {"schema": 1, **numbers, "written": passed})
+    return SUCCESS if passed else FAILED

@@ -3,8 +3,10 @@
 from pathlib import Path
 from typing import Any
 
-from convattn.cli.convert import WIDE, array_lines, described, finish
+from convattn.cli.output import array_lines, described, finish
 from convattn.cli.running import UsageError
+
+WIDE = 8  # bytes of a 64-bit number
 
 
 def recover(

@@ -102,15 +102,16 @@ def dispatch(
     """Run the command that the words name.
 
     Args:
-        words: The command, then its options.
+        words: The command, of one word or two, then its options.
         commands: By name, `module:Dataclass`; only the module of the given command is imported.
         program: How help calls the program.
         description: What it is, for its help.
     """
     config = (tyro.conf.FlagCreatePairsOff, tyro.conf.DisallowNone)
-    if words and words[0] in commands:
-        kind = _load(commands[words[0]])
-        parsed = tyro.cli(kind, prog=f"{program} {words[0]}", args=words[1:], config=config)
+    name = next((n for n in (" ".join(words[:2]), *words[:1]) if n in commands), None)
+    if name is not None:
+        kind, rest = _load(commands[name]), words[len(name.split()) :]
+        parsed = tyro.cli(kind, prog=f"{program} {name}", args=rest, config=config)
     elif words and not words[0].startswith("-"):
         near = difflib.get_close_matches(words[0], commands, n=1, cutoff=0.5)
         hint = f", did you mean {near[0]!r}?" if near else ""
@@ -118,7 +119,7 @@ def dispatch(
             f"there is no command {words[0]!r}{hint} (commands: {', '.join(commands)})"
         )
     else:
-        kinds = {name: _load(place) for name, place in commands.items()}
+        kinds = {name: _load(place) for name, place in commands.items() if " " not in name}
         parsed = tyro.extras.subcommand_cli_from_dict(
             kinds, prog=program, description=description, args=words, config=config
         )

@@ -11,14 +11,13 @@ where one more head does not help but several do, the several are taken for thei
 of different layers matter differently to the logits, which this rule does not look at.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from convattn.bounds.approximation import approximate_convolution
 from convattn.encodings.layer import AttentionLayer
-from convattn.networks.steps import Attention, Convolution, Network, Residual, Step, mixing_steps
 
 
 @dataclass(frozen=True)
@@ -39,36 +38,38 @@ class LayerChoices:
         return len(self.layers)
 
 
-def choices_of(network: Network) -> dict[str, LayerChoices]:
-    """For every convolution of a folded network its approximations with 1, …, K² heads.
+def choices_of(
+    kernels: Mapping[str, np.ndarray], layers: Mapping[str, AttentionLayer]
+) -> dict[str, LayerChoices]:
+    """For every convolution of a network its approximations with 1, …, K² heads.
+
+    Args:
+        kernels: `[K, K, in, out]`, by the names of the convolutions.
+        layers: From `attention_of`, whose strides and paddings are kept.
 
     Raises:
-        ValueError: For two layers of one name, and as `approximate_convolution` does.
+        ValueError: As `approximate_convolution` does.
 
-    >>> import jax.numpy as jnp
+    >>> import jax.numpy as jnp, convattn as ca
     >>> kernel = jnp.zeros((3, 3, 1, 1)).at[1, :, 0, 0].set(jnp.array([1.0, 0.0, -1.0]))
-    >>> found = choices_of((Convolution(kernel, jnp.zeros(1), 1, "edge"),))["edge"]
+    >>> found = choices_of({"edge": kernel}, {"edge": ca.conv_to_attention(kernel)})["edge"]
     >>> found.most, round(found.errors[0], 3), found.errors[1] < 1e-6
     (9, 0.5, True)
     """
     found: dict[str, LayerChoices] = {}
-    for step in mixing_steps(network):
-        if not isinstance(step, Convolution):
-            raise ValueError(f"{step.name} is attention already; give the folded network")
-        if step.name in found:
-            raise ValueError(f"two layers are named {step.name!r}; give each its own name")
-        kernel = np.asarray(step.kernel)
+    for name, given in kernels.items():
+        kernel, exact = np.asarray(given), layers[name]
         size = float((kernel.astype(np.float64) ** 2).sum()) or 1.0
-        layers: list[AttentionLayer] = []
+        choices: list[AttentionLayer] = []
         errors: list[float] = []
         for heads in range(1, kernel.shape[0] * kernel.shape[1] + 1):
-            approximation = approximate_convolution(kernel, heads, bias=step.bias)
+            approximation = approximate_convolution(kernel, heads)
             layer, error = approximation.layer, approximation.error.upper / size
             if errors and error > errors[-1]:
-                layer, error = layers[-1], errors[-1]
-            layers.append(replace(layer, stride=(step.stride, step.stride)))
+                layer, error = choices[-1], errors[-1]
+            choices.append(replace(layer, stride=exact.stride, padding=exact.padding))
             errors.append(error)
-        found[step.name] = LayerChoices(tuple(layers), tuple(errors))
+        found[name] = LayerChoices(tuple(choices), tuple(errors))
     return found
 
 
@@ -105,23 +106,13 @@ def distribute(choices: Mapping[str, LayerChoices], heads: int) -> dict[str, int
 
 
 def compress(
-    network: Network, choices: Mapping[str, LayerChoices], heads: Mapping[str, int]
-) -> Network:
-    """The network with each convolution replaced by its approximation with so many heads.
+    choices: Mapping[str, LayerChoices], heads: Mapping[str, int]
+) -> dict[str, AttentionLayer]:
+    """Of each convolution the approximation with so many heads, for `apply` of `attention_of`.
 
     Args:
         heads: By name; more than K² count as K².
     """
-
-    def chain(steps: Sequence[Step]) -> Network:
-        return tuple(map(changed, steps))
-
-    def changed(step: Step) -> Step:
-        if isinstance(step, Residual):
-            return Residual(chain(step.branch), chain(step.shortcut))
-        if not isinstance(step, Convolution):
-            return step
-        choice = choices[step.name]
-        return Attention(choice.layers[min(heads[step.name], choice.most) - 1], step.name)
-
-    return chain(network)
+    return {
+        name: choice.layers[min(heads[name], choice.most) - 1] for name, choice in choices.items()
+    }

@@ -22,10 +22,10 @@ from convattn.encodings.bias import BiasEncoding
 from convattn.encodings.layer import AttentionLayer
 from convattn.fast.grouped import grouped_attention
 from convattn.fast.selection import BACK_ENDS
+from convattn.networks.recovered_kernel import recovered_kernel, recovery_size
 from convattn.networks.transformation.evaluation import SCOPE
 from convattn.networks.transformation.report import largest
 from convattn.nnx.conv_arguments import check_conv, flax_padding, hashable, refuse
-from convattn.nnx.recovery import recovered_kernel, recovery_size
 from convattn.operators.arrays import as_array, named_arguments
 from convattn.operators.convolution import layout_hint
 from convattn.operators.integers import as_integer, per_axis

@@ -10,14 +10,14 @@ import jax.numpy as jnp
 import numpy as np
 import tyro
 
-from convattn.cli.network import finished_resnet
+from convattn.cli.network import logits_of
 from convattn.cli.output import write_json
 from convattn.cli.running import SUCCESS, UsageError, guarded
-from convattn.lab.analysis.resnet_comparison import batches, convert_resnet
-from convattn.ledger.images.cifar10_slice import Images
+from convattn.lab.analysis.finished_resnet import finished_resnet
+from convattn.lab.models.resnet_function import folded, image_function, normalized_convolutions
 from convattn.networks.compression import LayerChoices, choices_of, compress, distribute
 from convattn.networks.diagnosis.picture import new_figure, save_picture
-from convattn.networks.steps import Network, apply_network
+from convattn.networks.transformation.attention_of import attention_of
 
 PROGRAM = "experiments/compress.py"
 EVEN, DISTRIBUTED, EXACT = "so many heads in each layer", "distributed by error", "exact"
@@ -44,42 +44,39 @@ class Compressed:
     error: float
 
 
-def accuracies(converted: Any, test: Images, budgets: Sequence[int]) -> Iterator[Compressed]:
+def accuracies(run: Any, model: Any, budgets: Sequence[int]) -> Iterator[Compressed]:
     """Both rules for each budget, and the exact network of K² + 1 heads, one after the other.
 
     Args:
-        converted: From `convert_resnet`.
+        run, model: From `finished_resnet`.
         budgets: Heads a layer; distributed, as many in all.
     """
-    choices = choices_of(converted.folded)
+    model, test = folded(model), run.images.test
+    kernels = {
+        name: np.asarray(layer.convolution.kernel[...])
+        for name, layer in normalized_convolutions(model)
+    }
+    function = image_function(model, run.images.mean, run.images.std)
+    layers, apply, _ = attention_of(function, jnp.asarray(test.images[:1]))
+    choices = choices_of(kernels, layers)
+
+    def judged(rule: str, budget: int, heads: dict[str, int], own: Any, error: float) -> Compressed:
+        logits = logits_of(lambda images: apply(own, images), test.images)
+        correct = int((logits.argmax(axis=1) == test.labels).sum())
+        return Compressed(rule, budget, sum(heads.values()), heads, correct, len(test), error)
+
     for budget in budgets:
         even = {name: min(budget, choice.most) for name, choice in choices.items()}
-        network, error = compress(converted.folded, choices, even), _mean_error(choices, even)
-        found = _judged(EVEN, budget, network, even, error, test)
+        found = judged(EVEN, budget, even, compress(choices, even), _mean_error(choices, even))
         yield found
         heads = distribute(choices, sum(even.values()))
         if heads == even:
             yield replace(found, rule=DISTRIBUTED)
             continue
-        network, error = compress(converted.folded, choices, heads), _mean_error(choices, heads)
-        yield _judged(DISTRIBUTED, budget, network, heads, error, test)
-    exact = {name: layer.heads for name, layer in converted.attention_run.layers.items()}
-    most = max(exact.values())
-    yield _judged(EXACT, most, converted.attention, exact, 0.0, test)
-
-
-def _judged(
-    rule: str,
-    budget: int,
-    network: Network,
-    heads: dict[str, int],
-    error: float,
-    test: Images,
-) -> Compressed:
-    parts = (apply_network(network, jnp.asarray(part)) for part in batches(test.images))
-    logits = np.concatenate([np.asarray(part) for part in parts])
-    correct = int((logits[: len(test)].argmax(axis=1) == test.labels).sum())
-    return Compressed(rule, budget, sum(heads.values()), heads, correct, len(test), error)
+        error = _mean_error(choices, heads)
+        yield judged(DISTRIBUTED, budget, heads, compress(choices, heads), error)
+    exact = {name: layer.heads for name, layer in layers.items()}
+    yield judged(EXACT, max(exact.values()), exact, layers, 0.0)
 
 
 def _mean_error(choices: Mapping[str, LayerChoices], heads: Mapping[str, int]) -> float:
@@ -108,9 +105,8 @@ def compress_run(path: Path, folder: Path, budgets: Sequence[int] = tuple(range(
     """
     run, model, recorded = finished_resnet(path)
     folder.mkdir(parents=True, exist_ok=True)  # before the work, in case it cannot be
-    converted = convert_resnet(model, run.images.mean, run.images.std)
     found = []
-    for each in accuracies(converted, run.images.test, budgets):
+    for each in accuracies(run, model, budgets):
         print(f"{each.rule}, {each.heads} heads: {each.correct} of {each.images}", flush=True)
         found.append(each)
     title = (

@@ -22,7 +22,6 @@ from convattn.lab.two_phase.deviation import ConversionDeviation, deviation
 from convattn.lab.two_phase.gradient_norms import gradient_norms
 from convattn.lab.two_phase.settings import ConversionSettings
 from convattn.ledger.images.cifar10_slice import Images
-from convattn.networks.step_errors import worst_ratio
 
 
 class ConversionFailed(RuntimeError):
@@ -35,11 +34,9 @@ class ConversionReport:
 
     Attributes:
         conversion: How it was converted, and with how many heads.
-        check: The images of the check, whether it passed; the largest difference of logits, the
-            largest bound, and the largest difference in units of its own bound; for each layer the
-            same.
-        certain: How many of these images are sure to keep their class, as no difference within the
-            bounds can bridge the lead of the first.
+        check: The images of the check, whether it passed; the largest difference of logits; of
+            those that have a bound the largest bound, and the largest difference in units of its
+            own bound; for each layer the same.
         test: Of all test images how many there are, how many changed their class, and the accuracy
             before and after.
         gradients: For each group of parameters, on one batch of training images.
@@ -107,23 +104,26 @@ def seen_of(seen: ConversionDeviation) -> dict[str, Any]:
         "images": len(seen.logits),
         "passed": seen.passed,
         "largest_logit": float(np.abs(seen.logits).max()),
-        "seen": float(seen.difference.max()),
-        "bound": float(seen.bound.max()),
-        "share": worst_ratio(seen.logits.astype(np.float64), seen.other_logits, seen.bound),
-        "certain": int(seen.certain.sum()),
-        "layers": [asdict(layer) for layer in seen.details],
+        "seen": seen.difference,
+        "bound": seen.bound,
+        "share": max(gap / bound if gap else 0.0 for gap, bound in seen.entries),
+        "layers": [asdict(layer) for layer in seen.layers],
     }
 
 
 def failure(seen: ConversionDeviation, conversion: ConversionSettings) -> str:
     """What a failed check says."""
     layers = [
-        f"{name} differs by up to {largest:.3g} times its bound"
-        for name, largest in seen.layers.items()
-        if not largest <= 1
+        f"layer {number} differs by up to {layer.share:.3g} times its bound"
+        for number, layer in enumerate(seen.layers, 1)
+        if not layer.share <= 1
     ]
-    outside = int((~(seen.difference <= seen.bound)).sum() + (~np.isfinite(seen.bound)).sum())
-    logits = [f"{outside} of {seen.bound.size} logits are outside their bounds"] * bool(outside)
+    outside = sum(not gap <= bound for gap, bound in seen.entries)
+    logits = [f"{outside} of {len(seen.entries)} logits are outside their bounds"] * bool(outside)
+    if not seen.entries:
+        logits = [f"there is no bound on the logits, for {seen.without_rule}"]
+    if seen.changed:
+        logits.append(f"{', '.join(seen.changed)} changed, which should be kept")
     how = f"M = {conversion.logit}" if conversion.kind == "limit" else f"ε = {conversion.leak}"
     return (
         f"the converted network ({conversion.kind}, {how}) is not the one that was trained: "

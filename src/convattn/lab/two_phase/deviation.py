@@ -1,29 +1,18 @@
 """How far the logits of a network and of its conversion can lie apart: derived from two runs.
 
-Let a be what the convolution network computed at each step, b what the attention network did, both
-in float32, and d = a - b exactly; d = 0 at the embedded images, which the two share. Every step is
-shared but the mixing, and for that the convolution stands in both: attention is the convolution and
-an error, bounded at its own input (`mixing_bound`). So through each step d goes by the linear map S
-with the local errors r of a and s of b (both in `sublayers`):
-
-    d_y = S d_x + r - s.
-
-The identity of `convattn.networks.deviation` holds for any cotangents g, one at each step:
-
-    d_c = Σ_steps [ g_yᵀ(r - s) + (Sᵀ g_y - g_x)ᵀ d_x ].
-
-Here g is the transposed network's, computed in float64. The second part is at most
-γ_n |g_y|ᵀ|S||d_x| with the unit roundoff of float64, and where two cotangents are added, u|g|ᵀ|d|.
-Both are counted. The secants themselves are off by as much: gelu and LayerNorm in float64 lose 2⁻²⁹
-of what they may lose in float32, and the last inflation covers that and the sums of nonnegative
-numbers in which the bound is evaluated.
+Both networks take the same tokens, and share all of their parameters but those of the mixings. So
+the convolution network is run with two values for everything (`Recording`), and at each mixing the
+second one becomes what the attention makes of it: the convolution of it, as computed, and an error
+that is bounded at this input (`mixing_bound`). The identity of
+`convattn.networks.transformation.deviation` turns these errors and all others into a bound on the
+logits.
 
 *Sharper, and first:* each layer's attention and convolution are given the same input, that of the
-converted network, and must agree within both of their bounds.
+converted network, and must agree within that bound.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import jax
@@ -34,60 +23,15 @@ from jax import Array
 from jaxtyping import Float
 
 from convattn.lab.models.vision_transformer import VisionTransformer
-from convattn.lab.two_phase.mixing_bound import attention_bound, wide_mixing
+from convattn.lab.two_phase.mixing_bound import attention_bound, convolution_rounding, wide_mixing
 from convattn.lab.two_phase.settings import ConversionSettings
-from convattn.lab.two_phase.sublayers import (
-    between,
-    convolution_rounding,
-    gelu,
-    mean_of_tokens,
-    sum_rounding,
-)
-from convattn.networks.deviation import INFLATION, Deviation
-from convattn.networks.step_errors import worst_ratio
-from convattn.operators.roundoff import gamma, unit_roundoff
+from convattn.networks.transformation.attention import AttentionOptions
+from convattn.networks.transformation.deviation import Step, Value
+from convattn.networks.transformation.evaluation import Place, Values
+from convattn.networks.transformation.local_error import INFLATION
+from convattn.networks.transformation.recording import Recording
 
-AT_ONCE = 10  # classes
-WIDE = unit_roundoff(np.float64)
-Trace = list[list[Array]]  # for each chain its input and what each of its steps gave
-
-
-def chains(model: VisionTransformer, mixings: Any = None) -> list[tuple[Any, ...]]:
-    """The sublayers: two chains for each layer, each added to its input, and the last one.
-
-    Args:
-        mixings: In place of the model's own, if given.
-    """
-    found: list[tuple[Any, ...]] = []
-    for number, layer in enumerate(model.layers):
-        mixing = layer.mixing if mixings is None else mixings[number]
-        found += [
-            (layer.mixing_norm, mixing),
-            (layer.inner_norm, layer.inner, gelu, layer.outer),
-        ]
-    return [*found, (model.norm, mean_of_tokens, model.classifier)]
-
-
-@nnx.jit
-def trace(model: VisionTransformer, images: Float[Array, "batch height width channels"]) -> Trace:
-    """Run a network in float32 by its sublayers, and keep every result; logits are the last one.
-
-    >>> from convattn.lab.models.settings import VisionTransformerSettings
-    >>> settings = VisionTransformerSettings(depth=2, width=12, inner=6, patch_size=2, heads=2)
-    >>> model = VisionTransformer(settings, classes=3, image_size=(4, 6), rngs=nnx.Rngs(0))
-    >>> found = trace(model, jnp.ones((5, 4, 6, 3)))
-    >>> [len(chain) for chain in found], found[-1][-1].shape
-    ([3, 5, 3, 5, 4], (5, 3))
-    """
-    found: Trace = []
-    tokens = model.embedded(images)
-    for chain in chains(model):
-        values = [tokens]
-        for step in chain:
-            values.append(step(values[-1]))
-        found.append(values)
-        tokens = tokens + values[-1] if values[-1].shape == tokens.shape else values[-1]
-    return found
+MIXING = "mixing "  # and the number of a layer: what its compiled part is called
 
 
 @dataclass(frozen=True)
@@ -106,14 +50,41 @@ class LayerDeviation:
 
 
 @dataclass(frozen=True)
-class ConversionDeviation(Deviation):
+class ConversionDeviation:
     """A network and its conversion, run on the same images in float32.
 
     Attributes:
-        details: Each layer by itself.
+        logits, other_logits: Of the convolution network, and of the attention network.
+        entries: Of the logits that differ most and of the largest, the difference and its bound.
+        layers: Each by itself.
+        changed: The parameters besides the mixings that are not the same in both networks.
+        without_rule: What there is no bound for; None where there is one.
     """
 
-    details: tuple[LayerDeviation, ...]
+    logits: Float[np.ndarray, "batch classes"]
+    other_logits: Float[np.ndarray, "batch classes"]
+    entries: tuple[tuple[float, float], ...]
+    layers: tuple[LayerDeviation, ...]
+    changed: tuple[str, ...] = ()
+    without_rule: str | None = None
+
+    @property
+    def difference(self) -> float:
+        """The largest of two logits."""
+        return float(np.abs(self.logits.astype(np.float64) - self.other_logits).max())
+
+    @property
+    def bound(self) -> float:
+        """The largest bound on one of the entries."""
+        return max((bound for _, bound in self.entries), default=float("inf"))
+
+    @property
+    def passed(self) -> bool:
+        """Whether every layer and every entry is within its bound, and nothing else changed."""
+        finite = bool(np.isfinite(self.logits).all() and np.isfinite(self.other_logits).all())
+        layers = all(layer.share <= 1 for layer in self.layers)
+        inside = bool(self.entries) and all(seen <= bound for seen, bound in self.entries)
+        return finite and layers and inside and not self.changed
 
 
 def deviation(
@@ -126,12 +97,11 @@ def deviation(
 
     Args:
         one, two: Of the convolution phase, and what `transfer` made of it; computing in float32.
-        images: float32. The bound takes one backward pass in float64 for each class.
+        images: float32.
 
     Raises:
         ValueError: For networks in another dtype.
 
-    >>> from flax import nnx
     >>> from convattn.lab.models.settings import VisionTransformerSettings
     >>> from convattn.lab.two_phase.settings import phase_two_settings
     >>> from convattn.lab.two_phase.transfer import transfer
@@ -141,7 +111,7 @@ def deviation(
     >>> how = ConversionSettings("exact")
     >>> two = transfer(one, phase_two_settings(settings, how), how, rngs=nnx.Rngs(1))
     >>> found = deviation(one, two, jax.random.normal(jax.random.key(0), (2, 4, 6, 3)), how)
-    >>> found.passed, bool((found.bound < 1e-2).all())
+    >>> found.passed, found.bound < 1e-2
     (True, True)
     """
     images = jnp.asarray(images)
@@ -151,135 +121,113 @@ def deviation(
                 f"a network or the images are in {given}, but the bound is derived for float32; "
                 "make both networks with dtype='float32'"
             )
-    left, right = trace(one, images), trace(two, images)
-    held: Any = one.layers
-    pairs = zip(held, two.layers, strict=True)
-    found = [
-        mixing_errors(layer.mixing, converted.mixing, left[place][1], right[place][1:], conversion)
-        for place, (layer, converted) in zip(range(0, len(left), 2), pairs, strict=False)
-    ]
-    errors, layers = zip(*found, strict=True)
-    with jax.enable_x64(True):
-        wide = jax.tree.map(lambda part: jnp.asarray(part, jnp.float64), (left, right))
-        mixings = tuple(wide_mixing(layer.mixing) for layer in held)
-        bound = logit_bound((one, mixings), wide[0], wide[1], errors)
-    ratios = {f"layer {number}": layer.share for number, layer in enumerate(layers, 1)}
-    logits = np.asarray(left[-1][-1]), np.asarray(right[-1][-1])
-    return ConversionDeviation(*logits, bound, ratios, layers)
-
-
-def mixing_errors(
-    convolution: Any,
-    attention: Any,
-    before: Array,
-    after: list[Array],
-    conversion: ConversionSettings,
-) -> tuple[Float[np.ndarray, "batch rows columns features"], LayerDeviation]:
-    """The local errors of the mixing in both runs together, and the two at the same input.
-
-    Args:
-        before: What the convolution was given.
-        after: What the attention was given, and made of it.
-    """
-    normed, mixed = after
-    wrong = attention_bound(attention, convolution, normed, conversion)
-    same = np.asarray(convolution(normed), np.float64)
-    with jax.enable_x64(True):
-        wide = wide_mixing(convolution)
-        here, there = (
-            np.asarray(convolution_rounding(wide, jnp.asarray(inputs, jnp.float64)))
-            for inputs in (normed, before)
-        )
-    found, allowed = np.asarray(mixed, np.float64), (wrong + here) * INFLATION
-    seen = float(np.abs(found - same).max())
-    return wrong + there, LayerDeviation(
-        seen, float(allowed.max()), worst_ratio(found, same, allowed)
+    tokens = one.embedded(images)
+    changed = [*changed_parameters(one, two)]
+    if not bool((two.embedded(images) == tokens).all()):
+        changed.append("the tokens")
+    held: Any = [layer.mixing for layer in one.layers]
+    recording = Mixings(held, [layer.mixing for layer in two.layers], conversion)
+    jaxpr = jax.make_jaxpr(with_named_mixings(one))(tokens)
+    (logits,) = recording.closed(jaxpr, [recording.argument(tokens)], Place())
+    bounds = recording.tape.bounds([logits])
+    pairs = () if isinstance(bounds, str) else zip(*(each.tolist() for each in bounds), strict=True)
+    return ConversionDeviation(
+        np.asarray(logits.left),
+        np.asarray(logits.right),
+        tuple(pairs),
+        tuple(recording.layers),
+        tuple(changed),
+        bounds if isinstance(bounds, str) else None,
     )
 
 
-def logit_bound(
-    held: tuple[VisionTransformer, tuple[Any, ...]],
-    left: Trace,
-    right: Trace,
-    mixing_errors: tuple[Float[np.ndarray, "batch rows columns features"], ...],
-) -> Float[np.ndarray, "batch classes"]:
-    """Σ_steps |g|ᵀ(errors) for each logit; called under `jax.enable_x64(True)`.
+def changed_parameters(one: VisionTransformer, two: VisionTransformer) -> list[str]:
+    """The parameters after the tokens, but for the mixings, that are not the same in both."""
+    states = [dict(nnx.to_flat_state(nnx.state(model, nnx.Param))) for model in (one, two)]
+    shared = [
+        {path: np.asarray(leaf[...]) for path, leaf in state.items() if "mixing" not in path}
+        for state in states
+    ]
+    return [
+        ".".join(map(str, path))
+        for path, array in shared[0].items()
+        if path[0] in ("layers", "norm", "classifier")
+        and (path not in shared[1] or array.tobytes() != shared[1][path].tobytes())
+    ]
 
-    Args:
-        held: The convolution network, of which only what both share is used, and its convolutions
-            in float64.
-        left, right: What both networks computed, in float64.
-        mixing_errors: Of both runs together, for each layer.
+
+def with_named_mixings(model: VisionTransformer) -> Any:
+    """The function from tokens to logits, each mixing a compiled part with a name."""
+    model = nnx.clone(model)
+    for number, layer in enumerate(model.layers):
+        layer.mixing = NamedMixing(number, layer.mixing)
+    graph, state = nnx.split(model)
+
+    def logits(tokens: Array) -> Array:
+        held = nnx.merge(graph, state)
+        for layer in held.layers:
+            tokens = layer(tokens)
+        return held.classified(tokens)
+
+    return logits
+
+
+class NamedMixing(nnx.Module):
+    """A mixing as a compiled part with the number of its layer in its name."""
+
+    def __init__(self, number: int, mixing: Any) -> None:
+        self.number, self.mixing = number, mixing
+
+    def __call__(self, tokens: Array, dropout_key: Array | None = None) -> Array:
+        """The mixing; it has no weights to drop."""
+        graph, state = nnx.split(self.mixing)
+
+        def mixed(state: Any, tokens: Array) -> Array:
+            return nnx.merge(graph, state)(tokens)
+
+        mixed.__name__ = f"{MIXING}{self.number}"
+        return jax.jit(mixed)(state, tokens)
+
+
+class Mixings(Recording):
+    """Both runs, in which attention takes the place of each convolution of tokens.
+
+    Attributes:
+        layers: What was seen of each.
     """
-    split, classes = nnx.split(held), left[-1][-1].shape[1]
-    units = np.eye(-(-classes // AT_ONCE) * AT_ONCE, classes).reshape(-1, AT_ONCE, classes)
-    rows = [np.asarray(weighted_errors(*split, left, right, mixing_errors, each)) for each in units]
-    return np.concatenate(rows)[:classes].T * INFLATION
 
+    def __init__(
+        self, convolutions: Sequence[Any], attentions: Sequence[Any], conversion: ConversionSettings
+    ) -> None:
+        super().__init__(AttentionOptions(where=lambda convolution: False), {})
+        self.convolutions, self.attentions = convolutions, attentions
+        self.conversion = conversion
+        self.layers: list[LayerDeviation] = []
 
-@partial(jax.jit, static_argnums=0)
-def weighted_errors(
-    structure: nnx.GraphDef,
-    numbers: nnx.State,
-    left: Trace,
-    right: Trace,
-    mixing_errors: tuple[Array, ...],
-    units: Float[Array, "some classes"],
-) -> Float[Array, "some batch"]:
-    """The bound of some logits, without the last inflation.
+    def equation(self, equation: Any, values: Sequence[Value], place: Place) -> Values:
+        """A mixing, or what it is otherwise."""
+        name = str(equation.params.get("name", ""))
+        if not name.startswith(MIXING):
+            return super().equation(equation, values, place)
+        (convolved,) = self.closed(equation.params["jaxpr"], values, place.inside(equation))
+        return [self.mixed(int(name.removeprefix(MIXING)), values[-1].right, convolved)]
 
-    Args:
-        Those of `logit_bound`, `held` split, and
-        units: Rows of the identity matrix.
-    """
-    sublayers, errors = [], []
-    for number, chain in enumerate(chains(*nnx.merge(structure, numbers))):
-        one, two = left[number], right[number]
-        passed = [between(step, *inputs) for step, *inputs in zip(chain, one, two, strict=False)]
-        local = [
-            each.rounding(a) + each.rounding(b) + lost(each.terms, each.magnitude(jnp.abs(a - b)))
-            for each, a, b in zip(passed, one, two, strict=False)
-        ]
-        if number % 2 == 0 and number + 1 < len(left):
-            gap = passed[1].magnitude(jnp.abs(one[1] - two[1]))
-            local[1] = mixing_errors[number // 2] + lost(passed[1].terms, gap)
-        if number + 1 < len(left):  # the sum with what the chain was given
-            sums = left[number + 1][0], right[number + 1][0]
-            of_sum = sum_rounding(one[0], one[-1]) + sum_rounding(two[0], two[-1])
-            local.append(of_sum + lost(0, jnp.abs(sums[0] - sums[1])))
-        sublayers.append(passed)
-        errors.append(local)
-
-    def through(places: Any) -> Array:
-        """The logits' difference, if such numbers are added to the difference at each place."""
-        d = jnp.zeros_like(left[0][0])
-        for passed, added in zip(sublayers, places, strict=True):
-            kept = d
-            for each, more in zip(passed, added, strict=False):
-                d = each.secant(d) + more
-            if len(added) > len(passed):
-                d = kept + d + added[-1]
-        return d
-
-    _, transposed = jax.vjp(through, jax.tree.map(jnp.zeros_like, errors))
-
-    def one_class(unit: Array) -> Array:
-        (found,) = transposed(jnp.broadcast_to(unit, left[-1][-1].shape))
-        parts = jax.tree.map(lambda g, error: summed(jnp.abs(g) * error), found, errors)
-        return jax.tree.reduce(jnp.add, parts)
-
-    return jax.vmap(one_class)(units)
-
-
-def lost(terms: int, size: Array) -> Array:
-    """What float64 can lose of a map of so many terms, of its transpose, and of sums of cotangents.
-
-    >>> 63 < float(lost(0, jnp.ones(1))[0]) / WIDE < 65
-    True
-    """
-    return gamma(4 * terms + 64, WIDE) * size
-
-
-def summed(values: Float[Array, "batch *shape"]) -> Float[Array, "batch"]:
-    """One number for each image."""
-    return values.reshape(len(values), -1).sum(axis=1)
+    def mixed(self, number: int, tokens: Array, convolved: Value) -> Value:
+        """The convolution in one run, and attention in the other."""
+        convolution, attention = self.convolutions[number], self.attentions[number]
+        right = attention(tokens)
+        wrong = attention_bound(attention, convolution, tokens, self.conversion)
+        with jax.enable_x64(True):
+            wide = wide_mixing(convolution)
+            rounded = np.asarray(convolution_rounding(wide, jnp.asarray(tokens, jnp.float64)))
+        allowed = (wrong + rounded) * INFLATION
+        apart = np.abs(np.asarray(right, np.float64) - np.asarray(convolved.right, np.float64))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            shares = np.where(apart == 0, 0.0, apart / allowed)
+        self.layers.append(
+            LayerDeviation(float(apart.max()), float(allowed.max()), float(np.max(shares)))
+        )
+        result = Value(convolved.left, right, convolved.depends, convolved.loops)
+        inputs = (convolved,) if convolved.differs else ()
+        self.tape.steps.append(Step(inputs, (result,), (allowed,), lambda g: [g], 0.0, 0.0))
+        return result

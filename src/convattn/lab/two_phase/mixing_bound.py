@@ -33,11 +33,13 @@ from convattn.constructions.conversion import conv_to_attention
 from convattn.lab.models.attention_mixing import AttentionMixing
 from convattn.lab.models.convolution_mixing import ConvolutionMixing
 from convattn.lab.two_phase.settings import ConversionSettings
-from convattn.lab.two_phase.sublayers import convolution_rounding
 from convattn.operators.patches import patchify, unpatchify
+from convattn.operators.roundoff import gamma, unit_roundoff
 
 Tokens = Float[Array, "batch rows columns features"]
 Bound = Float[np.ndarray, "batch rows columns features"]
+UNIT = unit_roundoff(jnp.float32)
+TINY = float(jnp.finfo(jnp.float32).tiny)
 
 
 def wide_mixing(mixing: ConvolutionMixing, border: str | None = None) -> ConvolutionMixing:
@@ -103,3 +105,31 @@ def distance_bound(
         bound = layer_error_bound(layer, images, majorant_of(layer, kernel, bias, images))
     with jax.enable_x64(True):
         return np.asarray(patchify(jnp.asarray(bound), patch_size))
+
+
+def convolution_rounding(
+    mixing: ConvolutionMixing, tokens: Float[Array, "batch rows columns features"]
+) -> Float[Array, "batch rows columns features"]:
+    """γ_n(|X| * |W| + |b|): how far a convolution in float32 can be off, underflow included.
+
+    n is K²C + 1; with means of N tokens at the border their roundings add, N + 2.
+
+    Args:
+        mixing: In float64, see `wide_mixing`.
+    """
+    kernel = mixing.kernel[...]
+    terms = kernel.shape[0] * kernel.shape[1] * kernel.shape[2]
+    roundings = terms + 1
+    if mixing.border == "mean":
+        roundings += tokens.shape[1] * tokens.shape[2] + 2
+    size = magnitude_of(mixing)(jnp.abs(tokens))
+    small = (terms + 8) * TINY * (1 + jnp.abs(tokens).max()) * (1 + jnp.abs(kernel).max())
+    return gamma(roundings, UNIT) * size + small
+
+
+def magnitude_of(mixing: ConvolutionMixing) -> ConvolutionMixing:
+    """The convolution with |W| and |b|."""
+    positive = nnx.clone(mixing)
+    for part in (positive.kernel, positive.bias):
+        part[...] = jnp.abs(part[...])
+    return positive

@@ -1,28 +1,18 @@
 """`attention_of`: the attention layers of a function, the function of them, and a report."""
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping
-from copy import copy
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
-from jax import Array
 
 from convattn.encodings.layer import AttentionLayer
+from convattn.networks.transformation.application import Application, names_of
 from convattn.networks.transformation.attention import AttentionOptions
-from convattn.networks.transformation.convolution import Convolution
-from convattn.networks.transformation.deviation import Path
-from convattn.networks.transformation.evaluation import (
-    RULES,
-    Place,
-    inner_jaxprs,
-    is_convolution,
-)
+from convattn.networks.transformation.evaluation import Place
 from convattn.networks.transformation.recording import Call, Recording
 from convattn.networks.transformation.report import LayerReport, Report, output_difference
-from convattn.networks.transformation.with_attention import Attending, Traced
-
-UNNAMED = "convolution"
+from convattn.networks.transformation.with_attention import Traced
 
 
 class Attention(NamedTuple):
@@ -32,12 +22,13 @@ class Attention(NamedTuple):
         layers: By the names of the convolutions; a pytree. Before its own axes a layer has one for
             each scan between whose steps its kernel differs.
         apply: The function with these layers, or others of their structure:
-            `apply(layers, *arguments)`.
+            `apply(layers, *arguments)`; `apply.inputs(layers, *arguments)` are the images that each
+            is given.
         report: How it compares with the function on the example.
     """
 
     layers: dict[str, AttentionLayer]
-    apply: Callable[..., Any]
+    apply: Application
     report: Report
 
 
@@ -119,30 +110,7 @@ def attention_of(function: Callable[..., Any], *example: Any, **options: Any) ->
         without_rule,
     )
 
-    def apply(layers: Mapping[str, AttentionLayer], *args: Any, **kwargs: Any) -> Any:
-        """The function with these layers.
-
-        Raises:
-            ValueError: If they are not those of the names that `attention_of` gave, or the function
-                has none of that name on these arguments.
-        """
-        traced = Traced.of(function, args, kwargs)
-        names = names_of(traced.jaxpr.jaxpr)
-        own = list(layers) if isinstance(layers, Mapping) else type(layers).__name__
-        if not isinstance(layers, Mapping) or set(layers) != set(depths):
-            raise ValueError(
-                f"layers={own}, but expected a dictionary of layers {sorted(depths)}; give what "
-                "attention_of returned, or layers of the same names"
-            )
-        unused = set(layers) - set(names.values())
-        if unused:
-            raise ValueError(
-                f"the function has no convolutions {sorted(unused)} on these arguments, but "
-                "expected those of the example; make its layers with an example like them"
-            )
-        evaluation = WithLayers(chosen, names, dict(layers), depths)
-        return traced.output(evaluation.closed(traced.jaxpr, traced.arrays, Place()))
-
+    apply = Application(function, chosen, depths)
     return Attention(layers, apply, report)
 
 
@@ -158,67 +126,3 @@ def reported(name: str, calls: list[Call]) -> LayerReport:
         max(differences) if differences else None,
         max(bounds) if whole else None,
     )
-
-
-def names_of(jaxpr: Any) -> dict[Path, str]:
-    """A name for each convolution that can be converted, by where it stands; all different."""
-    names: dict[Path, str] = {}
-    counts: dict[str, int] = {}
-    for name, path in paths_of(jaxpr, Place()):
-        name = name or UNNAMED
-        counts[name] = counts.get(name, 0) + 1
-        names[path] = name if counts[name] == 1 else f"{name}:{counts[name]}"
-    return names
-
-
-def paths_of(jaxpr: Any, place: Place) -> Iterator[Place]:
-    """Where the convolutions of a jaxpr stand."""
-    for equation in jaxpr.eqns:
-        if is_convolution(equation, place.name):
-            yield place.inside(equation)
-        elif equation.primitive.name in RULES:
-            for inner in inner_jaxprs(equation):
-                yield from paths_of(inner, place.inside(equation))
-
-
-class WithLayers(Attending):
-    """Given layers in place of convolutions, and attention made from its kernel without one.
-
-    Attributes:
-        names: Of the convolutions, by path.
-        layers: By name.
-        depths: Of the scans that each layer has an axis for: how many equations hold their bodies.
-    """
-
-    def __init__(
-        self,
-        options: AttentionOptions,
-        names: Mapping[Path, str],
-        layers: Mapping[str, Any],
-        depths: Mapping[str, frozenset[int]],
-    ) -> None:
-        super().__init__(options)
-        self.names, self.layers, self.depths = names, layers, depths
-
-    def convolve(self, place: Place, equation: Any, images: Array, kernel: Array) -> Array:
-        """The outputs of the layer of that name."""
-        name = self.names.get(place.inside(equation).path)
-        layer = None if name is None else self.layers.get(name)
-        if layer is None:
-            return super().convolve(place, equation, images, kernel)
-        return self.options.outputs(Convolution.of(equation, place.name), layer, images)
-
-    def rows(self, place: Place) -> dict[str, Any]:
-        """The layers of the convolutions in a scan, one for each step."""
-        depth = len(place.path)
-        return {
-            name: self.layers[name]
-            for path, name in self.names.items()
-            if path[:depth] == place.path and depth in self.depths.get(name, ())
-        }
-
-    def with_rows(self, rows: Mapping[str, Any]) -> "WithLayers":
-        """With those of one step."""
-        inside = copy(self)
-        inside.layers = {**self.layers, **rows}
-        return inside

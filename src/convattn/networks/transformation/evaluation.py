@@ -340,9 +340,10 @@ def _sharded(evaluation: Evaluation, equation: Any, values: Values, place: Place
 
 
 Rule = Callable[[Any, Any, Values, Place], Values]
+IN_PLACE = ("jit", "closed_call", "core_call")
 RULES: dict[str, Rule] = {
+    **dict.fromkeys(IN_PLACE, _inlined),
     "jit": _compiled,
-    **dict.fromkeys(("closed_call", "core_call"), _inlined),
     "scan": _scanned,
     "while": _repeated,
     "cond": _branched,

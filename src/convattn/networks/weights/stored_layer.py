@@ -135,7 +135,7 @@ def restore_layer(file: WeightsFile) -> AttentionLayer | TwoLayers:
     """The `AttentionLayer` or `TwoLayers` that a file of our layout holds.
 
     Raises:
-        WeightsRefused: As described above.
+        WeightsRefused: As `load_layer` does.
     """
     if file.metadata.get("format") != FORMAT or "layer" not in file.metadata:
         raise WeightsRefused(
@@ -154,6 +154,21 @@ def restore_layer(file: WeightsFile) -> AttentionLayer | TwoLayers:
         raise WeightsRefused(
             f"{file.name}: its description is no JSON ({error}); {ANEW}"
         ) from error
+    return described_layer(file, description)
+
+
+def described_layer(
+    file: WeightsFile, description: Any, axes: int = 0
+) -> AttentionLayer | TwoLayers:
+    """The layer of these arrays.
+
+    Args:
+        description: From `describe`.
+        axes: How many axes each array has before its own, as of the layers of all steps of a loop.
+
+    Raises:
+        WeightsRefused: As `load_layer` does.
+    """
     used: set[str] = set()
     layer: AttentionLayer | TwoLayers = _restore(file, description, "", LAYERS, used)
     surplus = [name for name in file.arrays if name not in used]
@@ -162,7 +177,7 @@ def restore_layer(file: WeightsFile) -> AttentionLayer | TwoLayers:
             f"{file.name} holds {shown(surplus[0])}, of which its layer knows nothing; {ANEW}"
         )
     try:
-        check_layer(layer)
+        check_layer(jax.tree.map(lambda array: array[(0,) * axes], layer) if axes else layer)
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         raise WeightsRefused(
             f"{file.name} describes no layer that works: {str(error)[:1000]}; {ANEW}"

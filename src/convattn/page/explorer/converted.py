@@ -1,130 +1,156 @@
 """Networks whose convolutions became attention, and each convolution beside its layer."""
 
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
+from jax import Array, lax
 
-from convattn.constructions.two_layers import TwoLayers
+from convattn.encodings.bias import BiasEncoding
 from convattn.encodings.layer import AttentionLayer
 from convattn.fast.application import layer_features
+from convattn.fast.grouped import grouped_attention
 from convattn.files import shown
-from convattn.ledger.images.cifar10_slice import Images
-from convattn.networks.diagnosis.layers import linear_maps
-from convattn.networks.diagnosis.nearest_convolution import nearest_convolution
-from convattn.networks.runs import FoldedRun, run_network
-from convattn.networks.steps import Attention, Convolution, Network, Residual, attend
+from convattn.networks.recovered_kernel import recovered_kernel, recovery_size
+from convattn.networks.transformation.network_file import Network
 from convattn.page.explorer.source import Outputs, Pixels, Prepared, Source, as_numbers
 from convattn.page.explorer.still import StillLayer
 
 RECOVERED = "Convolutions are those nearest to the layers, which the file holds alone."
+Inputs = Callable[[Any], Mapping[str, Array]]
 
 
-class Watched(FoldedRun):
-    """A run of convolutions that notes what each was given, and what it gave."""
+def of_layers(
+    name: str,
+    layers: Mapping[str, AttentionLayer],
+    inputs: Inputs,
+    image_size: tuple[int, int],
+    **how: Any,
+) -> Source:
+    """Layers of a network beside the convolutions that they were.
 
-    def __init__(self) -> None:
-        self.seen: dict[str, tuple[Array, Array]] = {}
+    Args:
+        inputs: From prepared images to what each layer is given, `[batch, *space, channels]`.
+        how: Other attributes of the source.
 
-    def apply(self, step: Convolution, images: Any) -> Array:
-        """The convolution."""
-        found = super().apply(step, images)
-        self.seen[step.name] = images, found
-        return found
+    Raises:
+        ValueError: For images that the network does not take, and where no layer is of images.
+    """
+    how = {"kind": "converted network", "prepare": as_numbers, "notes": (RECOVERED,), **how}
+    try:
+        seen = inputs(how["prepare"](np.zeros((1, *image_size, 3), np.uint8)))
+    except (TypeError, ValueError, IndexError) as error:
+        raise ValueError(
+            f"{name} does not take images of size {image_size} ({shown(str(error))}), but expected "
+            "a network of single images; give its --image-size"
+        ) from error
+    taken = {key: layers[key] for key, x in seen.items() if x.ndim == 4}
+    if not taken:
+        raise ValueError(
+            f"{name} has no layers of images outside of loops, but expected some; diagnose its "
+            "layers one by one"
+        )
+    convolution = cache(lambda key: RecoveredConvolution(taken[key]))
+
+    def compare(images: Prepared) -> list[Callable[[], Outputs]]:
+        found = inputs(images)
+
+        def of(key: str) -> Callable[[], Outputs]:
+            return lambda: convolution(key).beside(found[key])
+
+        return [of(key) for key in taken]
+
+    still = tuple(
+        StillLayer(key, layer, (seen[key].shape[1], seen[key].shape[2]))
+        for key, layer in taken.items()
+    )
+    return Source(name, image_size=image_size, still=still, compare=compare, **how)
 
 
 def of_network(
     name: str,
-    folded: Network,
-    layers: dict[str, AttentionLayer],
-    image_size: tuple[int, int],
-    *,
-    kind: str,
-    notes: tuple[str, ...] = (),
-    samples: Images | None = None,
+    network: Network,
+    image_size: tuple[int, int] | None,
+    prepare: Callable[[Pixels], Prepared],
 ) -> Source:
-    """A network of convolutions, with the layers that they became by name; it takes bytes."""
+    """A network that `convattn convert network` has written.
 
-    def watched(images: Prepared) -> dict[str, tuple[Array, Array]]:
-        run = Watched()
-        run_network(folded, run, jnp.asarray(images))
-        return run.seen
+    Args:
+        image_size: Of its images; None takes the file's.
+        prepare: What its floats are of bytes; a network that takes bytes is given these.
 
-    def compare(images: Prepared) -> list[Callable[[], Outputs]]:
-        seen = watched(images)
-
-        def of(key: str) -> Callable[[], Outputs]:
-            inputs, before = seen[key]
-            return lambda: outputs_of(before, attend(layers[key], inputs))
-
-        return [of(key) for key in layers]
-
-    try:
-        seen = watched(np.zeros((1, *image_size, 3)))
-    except (TypeError, ValueError, IndexError) as error:
+    Raises:
+        ValueError: For a network of anything but single images of three channels.
+    """
+    shapes = [(argument.shape, argument.dtype) for argument in network.arguments]
+    channels = [axis for axis in (-1, 1) if len(shapes) == 1 and shapes[0][0][axis:][:1] == (3,)]
+    if not channels or len(shapes[0][0]) != 4:
         raise ValueError(
-            f"{name} has steps that do not follow each other on images of size {image_size} "
-            f"({shown(str(error))}), but expected a network that takes them; give its --image-size"
-        ) from error
-    shapes = {key: x.shape for key, (x, _) in seen.items()}
-    still = tuple(
-        StillLayer(key, layer, (shapes[key][1], shapes[key][2])) for key, layer in layers.items()
-    )
-    how: dict[str, Any] = {"still": still, "compare": compare, "samples": samples}
-    return Source(name, kind, image_size, as_numbers, notes, **how)
+            f"{name} takes {shown([shape for shape, _ in shapes])}, but expected one array of "
+            "images with three channels; its layers are in convattn.load_network(FILE).layers"
+        )
+    (shape, dtype), first = shapes[0], channels[0] == 1
+    own = shape[2:] if first else shape[1:3]
+    size = tuple(map(int, own)) if all(isinstance(side, int) for side in own) else image_size
+    takes_bytes = jnp.issubdtype(dtype, jnp.integer)
+
+    def prepared(pixels: Pixels) -> Prepared:
+        return pixels if takes_bytes else prepare(pixels)  # type: ignore[return-value]
+
+    def inputs(images: Prepared) -> Mapping[str, Array]:
+        typed = jnp.asarray(images, dtype)
+        return network.inputs(jnp.moveaxis(typed, -1, 1) if first else typed)
+
+    if image_size is not None and size != image_size:
+        raise ValueError(f"{name} takes images of {size} pixels; leave out --image-size")
+    assert size is not None
+    return of_layers(name, network.layers, inputs, (size[0], size[1]), prepare=prepared)
 
 
-def of_attention_network(name: str, network: Network, image_size: tuple[int, int]) -> Source:
-    """A network that `convattn convert --network` has written from a run."""
-    layers: dict[str, AttentionLayer] = {}
+class RecoveredConvolution:
+    """The convolution nearest to a layer on pixels, without a bias.
 
-    def folded(steps: Network) -> Network:
-        found = []
-        for step in steps:
-            if isinstance(step, Residual):
-                step = Residual(folded(step.branch), folded(step.shortcut))
-            elif isinstance(step, Attention):
-                if isinstance(step.layer, TwoLayers):
-                    raise ValueError(
-                        f"{name} has two layers for one convolution, {step.name or 'unnamed'}, but "
-                        "only layers that stand alone are shown"
-                    )
-                layers[step.name] = step.layer
-                step = recovered(step.layer, step.name)
-            found.append(step)
-        return tuple(found)
+    Args:
+        layer: Its maps go from the channels of one group to those of all.
+    """
 
-    steps = folded(network)
-    if not layers:
-        raise ValueError(f"{name} holds a network without attention, but expected layers of it")
-    kind = "converted network"
-    return of_network(name, steps, layers, image_size, kind=kind, notes=(RECOVERED,))
+    def __init__(self, layer: AttentionLayer) -> None:
+        self.layer, size = layer, kernel_size_of(layer)
+        self.kernel = recovered_kernel(layer, size, recovery_size(layer, size, None))[0]
+        self.kernel = self.kernel.astype(layer.dtype)
+
+    def __call__(self, images: Array) -> Array:
+        """The convolution."""
+        layer = self.layer
+        widths = layer.ring if layer.padding is None else layer.padding.widths
+        order = ("NHWC", "HWIO", "NHWC")
+        found: Array = lax.conv_general_dilated(
+            images,
+            self.kernel,
+            layer.stride,
+            [*widths],
+            rhs_dilation=layer.dilation,
+            feature_group_count=images.shape[-1] // self.kernel.shape[-2],
+            dimension_numbers=order,
+            precision="highest",
+        )
+        return found
+
+    def beside(self, images: Array) -> Outputs:
+        """What the convolution and the layer make of the first image."""
+        groups = images.shape[-1] // self.kernel.shape[-2]
+        return outputs_of(self(images[:1]), grouped_attention(self.layer, images[:1], groups))
 
 
-def kernel_size_of(layer: AttentionLayer) -> tuple[int, int]:
-    """K on both axes of the convolution that a layer with a ring was; 3 without a ring."""
-    reach = (sum(ring) // step for ring, step in zip(layer.ring, layer.dilation, strict=True))
-    rows, columns = (each + 1 for each in reach)
-    has_ring = any(map(any, layer.ring)) or getattr(layer.encoding, "offsets", None) == ((0, 0),)
-    return (rows, columns) if has_ring else (3, 3)
-
-
-def recovered(layer: AttentionLayer, name: str = "") -> Convolution:
-    """The convolution nearest to a layer on pixels, its kernel Σ_h p_h(t) W_h."""
-    size = kernel_size_of(layer)
-    small = StillLayer(name, replace(layer, padding=None), (max(2, size[0]), max(2, size[1])))
-    found = small.measured(small.image_size)
-    pairs = found.at_mean[:, :, -found.grid[0] * found.grid[1] :]
-    taps = nearest_convolution(pairs.reshape(-1, *found.grid, *found.grid), None, size).taps
-    maps = linear_maps(layer, layer.token_grid(small.image_size).number_of_keys)
-    if maps is None:
-        raise ValueError(f"{name or 'the layer'} has no maps, but expected those of a convolution")
-    kernel = jnp.asarray(np.einsum("hrc,hio->rcio", taps, maps), layer.dtype)
-    bias = jnp.zeros(kernel.shape[-1], kernel.dtype) if layer.bias is None else layer.bias
-    return Convolution(kernel, bias, layer.stride[0], name)
+def kernel_size_of(layer: AttentionLayer) -> tuple[int, ...]:
+    """K on each axis: what the offsets of its heads span, or its ring; 3 where neither says it."""
+    if isinstance(layer.encoding, BiasEncoding):
+        spans = [max(axis) - min(axis) for axis in zip(*layer.encoding.offsets, strict=True)]
+    else:
+        spans = [sum(ring) or 2 * d for ring, d in zip(layer.ring, layer.dilation, strict=True)]
+    return tuple(span // step + 1 for span, step in zip(spans, layer.dilation, strict=True))
 
 
 def of_layer(name: str, layer: AttentionLayer, image_size: tuple[int, int]) -> Source:
@@ -135,7 +161,7 @@ def of_layer(name: str, layer: AttentionLayer, image_size: tuple[int, int]) -> S
     if channels not in (1, 3) or not single or layer.padding is not None or not any(layer.ring[0]):
         note = f"The layer takes {channels} channels; positions alone decide what it attends to."
         return Source(name, "attention layer", image_size, as_numbers, (note,), still=(still,))
-    made = recovered(layer, name)
+    made = RecoveredConvolution(layer)
 
     def prepare(pixels: Pixels) -> Prepared:
         found = as_numbers(pixels) / np.float32(255)
@@ -143,7 +169,7 @@ def of_layer(name: str, layer: AttentionLayer, image_size: tuple[int, int]) -> S
 
     def compare(images: Prepared) -> list[Callable[[], Outputs]]:
         typed = jnp.asarray(images)
-        return [lambda: outputs_of(FoldedRun().apply(made, typed), attend(layer, typed))]
+        return [lambda: made.beside(typed)]
 
     how: dict[str, Any] = {"still": (still,), "compare": compare}
     return Source(name, "attention layer", image_size, prepare, (RECOVERED,), **how)

@@ -1,7 +1,6 @@
 """`open_source`: a file or the folder of a run, as what the explorer shows.
 
-What only some models need is imported for these alone: Flax for converted checkpoints, and for runs
-also what restores them.
+What only some models need is imported for these alone: for runs Flax, and what restores them.
 """
 
 from collections.abc import Iterator, Mapping
@@ -22,13 +21,12 @@ from convattn.networks.diagnosis.layers import (
 from convattn.networks.diagnosis.measures import require_probabilities
 from convattn.networks.diagnosis.state_dicts import read_transformer
 from convattn.networks.diagnosis.transformers import attention_layers, token_grid
-from convattn.networks.network_file import FORMAT as STEPS
-from convattn.networks.network_file import restore_network
+from convattn.networks.transformation.network_file import FORMAT as CONVERTED
+from convattn.networks.transformation.network_file import restore_network
 from convattn.networks.weights.files import WeightsFile, read_weights
-from convattn.page.explorer.converted import of_attention_network, of_layer
+from convattn.page.explorer.converted import of_layer, of_network
 from convattn.page.explorer.source import Prepared, Source, as_numbers, normaliser
 
-MODULE = "convattn model"  # `convattn.nnx.network_file.FORMAT`, which needs Flax
 FOR_RUNS = ("flax", "optax", "orbax")
 SIDE = 32  # pixels of the images of what takes images of any size
 WIDE = 8  # bytes of a 64-bit number
@@ -52,7 +50,7 @@ def open_source(
             pixels where it takes any. For attention probabilities, the tokens.
         heads: Of a state dict without tables; None takes width / 64.
         mean, std: What bytes are normalised with for a file that does not say it; None takes 0.5,
-            and for networks of torchvision and timm those of ImageNet.
+            and for converted networks that take no bytes those of ImageNet.
 
     Raises:
         ValueError: For what cannot be shown and for options that do not go with it, saying why;
@@ -75,16 +73,10 @@ def open_source(
         jax.config.update("jax_enable_x64", True)
     size = image_size or (SIDE, SIDE)
     kind = file.metadata.get("format")
-    if kind == STEPS:
-        _refuse(given, f"{path.name} is a converted network, which says its heads and takes bytes")
-        return of_attention_network(path.name, restore_network(file), size)
-    if kind == MODULE:
+    if kind == CONVERTED:
         _refuse({"--heads": heads}, f"{path.name} is a converted network, which says its heads")
-        from convattn.nnx.network_file import restore_model
-        from convattn.page.explorer.module import of_module
-
         prepare = normaliser(mean or IMAGENET[0], std or IMAGENET[1])
-        return of_module(path.name, restore_model(file), size, prepare)
+        return of_network(path.name, restore_network(file), image_size, prepare)
     content = read_model(file)[1]
     prepare = normaliser(mean or (0.5,), std or (0.5,))
     if isinstance(content, AttentionLayer):

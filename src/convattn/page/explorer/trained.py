@@ -13,13 +13,14 @@ from jax import Array
 
 from convattn.constructions.conversion import conv_to_attention
 from convattn.encodings.layer import AttentionLayer
+from convattn.fast.application import apply_attention
 from convattn.lab.analysis.attention import layer_inputs
-from convattn.lab.analysis.resnet_comparison import attention_layers, convert_resnet
 from convattn.lab.analysis.restored_run import RestoredRun, restore_run
 from convattn.lab.models.attention_mixing import AttentionMixing
 from convattn.lab.models.convolution_mixing import ConvolutionMixing
 from convattn.lab.models.encoder import Encoder
 from convattn.lab.models.resnet import ResNet
+from convattn.lab.models.resnet_function import image_function
 from convattn.lab.models.self_attentive_resnet import (
     NormalizedSelfAttention,
     SelfAttentiveResNet,
@@ -35,11 +36,11 @@ from convattn.networks.diagnosis.layers import (
     layer_attention,
     linear_maps,
 )
-from convattn.networks.steps import attend
+from convattn.networks.transformation.attention_of import attention_of
 from convattn.nnx.surgery import watch
 from convattn.operators.attention import attention_weights
 from convattn.operators.patches import unpatchify
-from convattn.page.explorer.converted import of_network, outputs_of
+from convattn.page.explorer.converted import of_layers, outputs_of
 from convattn.page.explorer.source import Outputs, Prepared, Source, normaliser
 from convattn.page.explorer.still import StillLayer
 from convattn.sac.self_attentive_convolution import attention_scores, strided_space
@@ -60,11 +61,12 @@ def of_run(path: Path) -> Source:
     named = f"{path.resolve().name}, {run.when}"
     how: dict[str, Any] = {"samples": run.dataset.test}
     if isinstance(model, ResNet):
-        made = convert_resnet(model, run.images.mean, run.images.std)
-        notes = ("The trained ResNet, and what its convolutions became, are converted here.",)
-        layers = attention_layers(made.attention)
+        function = image_function(model, run.images.mean, run.images.std)
+        layers, apply, _ = attention_of(function, jnp.zeros((1, *size, 3), jnp.uint8))
+        inputs = jax.jit(lambda images: apply.inputs(layers, images))
+        notes = ("The convolutions of the trained ResNet are converted here.",)
         kind = "ResNet, converted"
-        return of_network(named, made.folded, layers, size, kind=kind, notes=notes, **how)
+        return of_layers(named, layers, inputs, size, kind=kind, notes=notes, **how)
     if isinstance(model, SelfAttentiveResNet):
         if model.settings.operator == "convolution":
             model = with_self_attention(model)
@@ -156,7 +158,7 @@ def _of_convolutions(
 
     def compare(images: Prepared) -> list[Callable[[], Outputs]]:
         def of(layer: AttentionLayer, x: Array, before: Array) -> Callable[[], Outputs]:
-            return lambda: outputs_of(before, attend(layer, x))
+            return lambda: outputs_of(before, apply_attention(layer, x))
 
         pairs = seen(state, jnp.asarray(images))
         return [of(layer, *pair) for layer, pair in zip(layers, pairs, strict=True)]

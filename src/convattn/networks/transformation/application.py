@@ -1,0 +1,178 @@
+"""A function of JAX applied with given attention layers in place of its convolutions."""
+
+from collections.abc import Callable, Iterator, Mapping
+from copy import copy
+from dataclasses import dataclass
+from typing import Any
+
+from jax import Array
+
+from convattn.encodings.layer import AttentionLayer
+from convattn.networks.transformation.attention import AttentionOptions
+from convattn.networks.transformation.convolution import Convolution
+from convattn.networks.transformation.deviation import Path
+from convattn.networks.transformation.evaluation import (
+    IN_PLACE,
+    RULES,
+    Place,
+    Rule,
+    Values,
+    inner_jaxprs,
+    is_convolution,
+)
+from convattn.networks.transformation.with_attention import Attending, Traced
+
+UNNAMED = "convolution"
+Layers = Mapping[str, AttentionLayer]
+
+
+@dataclass(frozen=True)
+class Application:
+    """`apply(layers, *arguments)`.
+
+    Attributes:
+        function: Whose convolutions the layers stand for.
+        options: Of the attention of those that have no layer.
+        depths: Of each layer the scans that it has an axis for: how many equations hold their
+            bodies.
+    """
+
+    function: Callable[..., Any]
+    options: AttentionOptions
+    depths: Mapping[str, frozenset[int]]
+
+    def __call__(self, layers: Layers, *args: Any, **kwargs: Any) -> Any:
+        """The function with these layers.
+
+        Raises:
+            ValueError: If they are not those of the names that `attention_of` gave, or the function
+                has none of that name on these arguments.
+        """
+        return self._evaluated(layers, args, kwargs, None)
+
+    def inputs(self, layers: Layers, *args: Any, **kwargs: Any) -> dict[str, Array]:
+        """The images `[batch, *space, channels]` of each layer, but of those in loops and branches.
+
+        Raises:
+            ValueError: As above.
+        """
+        return self.outputs_and_inputs(layers, *args, **kwargs)[1]
+
+    def outputs_and_inputs(
+        self, layers: Layers, *args: Any, **kwargs: Any
+    ) -> tuple[Any, dict[str, Array]]:
+        """Both.
+
+        Raises:
+            ValueError: As above.
+        """
+        seen: dict[str, Array] = {}
+        return self._evaluated(layers, args, kwargs, seen), seen
+
+    def _evaluated(
+        self, layers: Layers, args: Any, kwargs: Any, seen: dict[str, Array] | None
+    ) -> Any:
+        traced = Traced.of(self.function, args, kwargs)
+        names = names_of(traced.jaxpr.jaxpr)
+        own = list(layers) if isinstance(layers, Mapping) else type(layers).__name__
+        if not isinstance(layers, Mapping) or set(layers) != set(self.depths):
+            raise ValueError(
+                f"layers={own}, but expected a dictionary of layers {sorted(self.depths)}; give "
+                "what attention_of returned, or layers of the same names"
+            )
+        unused = set(layers) - set(names.values())
+        if unused:
+            raise ValueError(
+                f"the function has no convolutions {sorted(unused)} on these arguments, but "
+                "expected those of the example; make its layers with an example like them"
+            )
+        evaluation = WithLayers(self.options, names, dict(layers), self.depths, seen)
+        return traced.output(evaluation.closed(traced.jaxpr, traced.arrays, Place()))
+
+
+def names_of(jaxpr: Any) -> dict[Path, str]:
+    """A name for each convolution that can be converted, by where it stands; all different."""
+    names: dict[Path, str] = {}
+    counts: dict[str, int] = {}
+    for name, path in paths_of(jaxpr, Place()):
+        name = name or UNNAMED
+        counts[name] = counts.get(name, 0) + 1
+        names[path] = name if counts[name] == 1 else f"{name}:{counts[name]}"
+    return names
+
+
+def paths_of(jaxpr: Any, place: Place) -> Iterator[Place]:
+    """Where the convolutions of a jaxpr stand."""
+    for equation in jaxpr.eqns:
+        if is_convolution(equation, place.name):
+            yield place.inside(equation)
+        elif equation.primitive.name in RULES:
+            for inner in inner_jaxprs(equation):
+                yield from paths_of(inner, place.inside(equation))
+
+
+class WithLayers(Attending):
+    """Given layers in place of convolutions, and attention made from its kernel without one.
+
+    Attributes:
+        names: Of the convolutions, by path.
+        layers: By name.
+        depths: As above.
+        seen: What the images that each layer is given are put in, where that is asked for.
+    """
+
+    def __init__(
+        self,
+        options: AttentionOptions,
+        names: Mapping[Path, str],
+        layers: Mapping[str, Any],
+        depths: Mapping[str, frozenset[int]],
+        seen: dict[str, Array] | None = None,
+    ) -> None:
+        super().__init__(options)
+        self.names, self.layers, self.depths, self.seen = names, layers, depths, seen
+
+    @property
+    def rules(self) -> Mapping[str, Rule]:
+        """As for all; what is in loops and branches is not seen."""
+        return APART
+
+    def convolve(self, place: Place, equation: Any, images: Array, kernel: Array) -> Array:
+        """The outputs of the layer of that name."""
+        name = self.names.get(place.inside(equation).path)
+        layer = None if name is None else self.layers.get(name)
+        if layer is None:
+            return super().convolve(place, equation, images, kernel)
+        convolution = Convolution.of(equation, place.name)
+        if self.seen is not None:
+            self.seen[name] = convolution.images(images)
+        return self.options.outputs(convolution, layer, images)
+
+    def rows(self, place: Place) -> dict[str, Any]:
+        """The layers of the convolutions in a scan, one for each step."""
+        depth = len(place.path)
+        return {
+            name: self.layers[name]
+            for path, name in self.names.items()
+            if path[:depth] == place.path and depth in self.depths.get(name, ())
+        }
+
+    def with_rows(self, rows: Mapping[str, Any]) -> "WithLayers":
+        """With those of one step."""
+        inside = copy(self)
+        inside.layers = {**self.layers, **rows}
+        return inside
+
+
+def _apart(rule: Rule) -> Rule:
+    """A rule that keeps nothing of what it sees, since that has no value outside."""
+
+    def evaluated(evaluation: WithLayers, equation: Any, values: Values, place: Place) -> Values:
+        inside = copy(evaluation)
+        inside.seen = None
+        return rule(inside, equation, values, place)
+
+    return evaluated
+
+
+APART = {name: rule if name in IN_PLACE else _apart(rule) for name, rule in RULES.items()}
