@@ -1,6 +1,5 @@
 """What arrays stand for: layers, networks, state dicts and vision transformers."""
 
-import functools
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -49,77 +48,45 @@ def layer_seeds() -> list[bytes]:
 
 
 def read_network(content: bytes, folder: Path) -> None:
-    """A network of steps."""
-    from convattn.networks.network_file import restore_network
+    """A converted network."""
+    from convattn.networks.transformation.network_file import restore_network
 
     restore_network(weights(content))
 
 
 def network_seeds() -> list[bytes]:
-    """A small converted network, and steps without layers."""
-    import jax.numpy as jnp
-    from networks.small import small_network
+    """A small ResNet that was converted."""
+    from networks.small import small_attention, small_images
 
-    from convattn.networks.network_file import network_bytes
-    from convattn.networks.steps import Linear, Mean, Relu
+    from convattn.networks.transformation.network_file import network_bytes
 
-    plain = (Relu(), Mean(), Linear(jnp.ones((1, 2)), jnp.zeros(2)))
-    return [network_bytes(plain), network_bytes(small_network().attention)]
-
-
-def read_model(content: bytes, folder: Path) -> None:
-    """A network of one of the architectures, made small."""
-    from convattn.nnx.network_file import restore_model
-
-    _small_architectures()
-    restore_model(weights(content))
-
-
-@functools.cache
-def _small_architectures() -> None:
-    from convattn.nnx import architectures
-
-    small = {"small": functools.partial(architectures.ConvNeXt, (1, 1), (4, 8))}
-    architectures.ARCHITECTURES.update(small)
-
-
-def model_seeds() -> list[bytes]:
-    """A small ConvNeXt that was converted."""
-    import jax.numpy as jnp
-    from flax import nnx
-
-    from convattn.nnx import to_attention
-    from convattn.nnx.architectures import ARCHITECTURES
-    from convattn.nnx.network_file import fold_batch_norms, model_bytes
-
-    _small_architectures()
-    model = ARCHITECTURES["small"](classes=2, rngs=nnx.Rngs(0))
-    model.eval()
-    folded = fold_batch_norms(model)
-    made, _ = to_attention(folded, jnp.zeros((1, 16, 16, 3)))
-    return [model_bytes(made, "small", 2, exact=True, head_dim=None)]
+    layers, apply, _ = small_attention()
+    return [network_bytes(layers, apply, small_images(1))]
 
 
 def read_state_dict(content: bytes, folder: Path) -> None:
-    """A state dict of one of the architectures, by the names of torchvision and timm."""
-    from convattn.nnx.checkpoint import from_state_dict
-
-    _small_architectures()
-    file = weights(content)
-    from_state_dict({name: file[name] for name in file.arrays}, "small")
+    """A state dict, its re-parametrised tensors computed."""
+    weights(content).tensors()
 
 
 def state_dict_seeds() -> list[bytes]:
-    """A small ConvNeXt."""
-    from flax import nnx
-
+    """A kernel by weight normalisation, one by spectral normalisation, and a masked one."""
     from convattn.networks.weights.formats import write_safetensors
-    from convattn.nnx.architectures import ARCHITECTURES
-    from convattn.nnx.checkpoint import tensors
 
-    _small_architectures()
-    model = nnx.eval_shape(lambda: ARCHITECTURES["small"](classes=3, rngs=nnx.Rngs(0)))
-    arrays = {name: np.ones(tensor.shape, np.float32) for name, tensor in tensors(model)}
+    ones = np.ones((2, 3, 3, 3), np.float32)
+    spectral = {
+        "b.parametrizations.weight.original": ones,
+        "b.parametrizations.weight.0._u": ones[:, 0, 0, 0],
+        "b.parametrizations.weight.0._v": ones[0].ravel(),
+    }
+    arrays = {
+        "a.weight_g": ones[:, :1, :1, :1],
+        "a.weight_v": ones,
+        "c.weight_orig": ones,
+        "c.weight_mask": ones,
+        "c.bias": ones[:, 0, 0, 0],
+        **spectral,
+    }
     return [write_safetensors(arrays, {}), saved_by(np.savez_compressed, **arrays)]
 
 

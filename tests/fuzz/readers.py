@@ -21,11 +21,9 @@ from fuzz.image_readers import (  # noqa: E402
 from fuzz.network_readers import (  # noqa: E402
     diagnosed_seeds,
     layer_seeds,
-    model_seeds,
     network_seeds,
     read_diagnosed,
     read_layer,
-    read_model,
     read_network,
     read_state_dict,
     state_dict_seeds,
@@ -69,7 +67,6 @@ def _readers() -> dict[str, Reader]:
         Reader("settings", read_settings, value, settings_seeds),
         Reader("run", read_run, value, lambda: [run_files()], folder=True),
         Reader("state-dict", read_state_dict, value, state_dict_seeds),
-        Reader("model", read_model, value, model_seeds),
         Reader("explored", read_explored, value, explored_seeds),
         Reader(
             "checkpoint", read_checkpoint, _checkpoint_refusals(), checkpoint_seeds, folder=True

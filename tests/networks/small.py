@@ -1,15 +1,19 @@
-"""A small trained-looking ResNet, and its conversion."""
+"""A small trained-looking ResNet as a function of bytes, and its attention."""
 
 from functools import cache
+from typing import Any
 
 import numpy as np
 
-from convattn.lab.analysis.resnet_comparison import ConvertedResNet, convert_resnet
 from convattn.lab.models.resnet import ResNet
-from convattn.lab.models.resnet_network import random_resnet
+from convattn.lab.models.resnet_function import image_function, random_resnet
 from convattn.lab.models.settings import ResNetSettings
+from convattn.networks.transformation.attention_of import Attention, attention_of
 
-CHANNELS = np.full(3, 0.5)
+MEAN, STD = np.full(3, 0.5), np.full(3, 0.25)
+NAMES = ["stem"] + [
+    f"blocks.{name}" for name in ("0.first", "0.second", "1.first", "1.second", "1.shortcut")
+]
 
 
 @cache
@@ -20,8 +24,13 @@ def small_model(seed: int = 0) -> ResNet:
 
 
 @cache
-def small_network(leak: float = 0.25) -> ConvertedResNet:
-    return convert_resnet(small_model(), CHANNELS, CHANNELS / 2, leak=leak)
+def small_function() -> Any:
+    return image_function(small_model(), MEAN, STD)
+
+
+@cache
+def small_attention() -> Attention:
+    return attention_of(small_function(), small_images(), uniform_weight=0.25)
 
 
 def small_images(count: int = 2, side: tuple[int, int] = (8, 8)) -> np.ndarray:

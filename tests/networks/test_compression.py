@@ -1,28 +1,34 @@
 """Fewer heads: what each layer becomes, and which layers keep more."""
 
-import jax.numpy as jnp
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
-from networks.small import small_images, small_network
+from networks.small import MEAN, STD, small_attention, small_images, small_model
 
 import convattn as ca
 from convattn.cli.experiments.compress import EVEN, EXACT, accuracies, draw_compression
+from convattn.lab.models.resnet_function import folded, normalized_convolutions
 from convattn.ledger.images.cifar10_slice import Images
-from convattn.networks import Convolution, mixing_steps
 from convattn.networks.compression import LayerChoices, choices_of, compress, distribute
 
 LAYER = ca.conv_to_attention([[[1.0]]])
 
 
 @pytest.fixture(scope="module")
-def choices():
-    return choices_of(small_network().folded)
+def kernels():
+    layers = normalized_convolutions(folded(small_model()))
+    return {name: np.asarray(layer.convolution.kernel[...]) for name, layer in layers}
+
+
+@pytest.fixture(scope="module")
+def choices(kernels):
+    return choices_of(kernels, small_attention().layers)
 
 
 @pytest.mark.slow
-def test_errors_fall_to_rounding_at_nine_heads(choices) -> None:
+def test_errors_fall_to_rounding_at_nine_heads(choices, kernels) -> None:
     """And are those of S.approx: Σ over i ≥ N of σ² at most, Σ over i > N at least."""
-    kernels = {step.name: np.asarray(step.kernel) for step in mixing_steps(small_network().folded)}
     for name, choice in choices.items():
         flat = kernels[name].astype(np.float64).reshape(choice.most, -1)
         energy = np.linalg.svd(flat, compute_uv=False) ** 2
@@ -34,13 +40,11 @@ def test_errors_fall_to_rounding_at_nine_heads(choices) -> None:
 
 
 def test_a_kernel_of_zeros_has_no_error() -> None:
-    network = (Convolution(jnp.zeros((1, 2, 1, 1)), jnp.ones(1), 3, "zero"),)
-    choice = choices_of(network)["zero"]
+    kernel = np.zeros((1, 2, 1, 1), np.float32)
+    choice = choices_of({"zero": kernel}, {"zero": ca.conv_to_attention(kernel, stride=3)})["zero"]
     assert choice.most == 2
     assert choice.errors == (0, 0)
     assert [layer.stride for layer in choice.layers] == [(3, 3), (3, 3)]
-    with pytest.raises(ValueError, match="two layers are named 'zero'"):
-        choices_of(network * 2)
 
 
 def test_heads_go_where_the_error_is() -> None:
@@ -55,22 +59,22 @@ def test_heads_go_where_the_error_is() -> None:
 
 @pytest.mark.slow
 def test_a_network_has_so_many_heads_and_keeps_its_strides(choices) -> None:
-    folded = small_network().folded
-    network = compress(folded, choices, dict.fromkeys(choices, 4))
-    steps = mixing_steps(network)
-    assert all(step.layer.heads <= 4 for step in steps)
-    assert [step.layer.stride[0] for step in steps] == [s.stride for s in mixing_steps(folded)]
+    layers = compress(choices, dict.fromkeys(choices, 4))
+    assert all(layer.heads <= 4 for layer in layers.values())
+    exact = small_attention().layers
+    assert {name: layer.stride for name, layer in layers.items()} == {
+        name: layer.stride for name, layer in exact.items()
+    }
+    assert {layer.stride for layer in layers.values()} == {(1, 1), (2, 2)}
 
 
 @pytest.mark.slow
-def test_nine_heads_classify_as_trained_and_the_picture_says_so(choices) -> None:
-    images = small_images(10)
-    test = Images(images, np.arange(10, dtype=np.uint8) % 3, ("a", "b", "c"))
-    found = list(accuracies(small_network(), test, (9,)))
+def test_nine_heads_classify_as_trained_and_the_picture_says_so() -> None:
+    test = Images(small_images(10), np.arange(10, dtype=np.uint8) % 3, ("a", "b", "c"))
+    run = SimpleNamespace(images=SimpleNamespace(test=test, mean=MEAN, std=STD))
+    found = list(accuracies(run, small_model(), (9,)))
     by_rule = {each.rule: each for each in found}
     assert by_rule[EVEN].correct == by_rule[EXACT].correct
     assert (by_rule[EVEN].heads, by_rule[EXACT].heads) == (46, 52)
     figure = draw_compression(found, "a run", 0.5)
     assert len(figure.axes[0].lines) == 4
-    with pytest.raises(ValueError, match="is attention already"):
-        choices_of(small_network().attention)

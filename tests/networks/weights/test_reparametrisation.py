@@ -7,7 +7,6 @@ from convattn.networks.weights.convolution_layout import find_convolution
 from convattn.networks.weights.files import WeightsFile
 from convattn.networks.weights.formats import WeightsRefused
 from convattn.networks.weights.reparametrisation import computed
-from convattn.nnx.checkpoint import from_state_dict
 
 STORED = np.array([-3, 2, 0, -2, 3, 1, -1, -3, 2, 0, -2, 3], np.float32).reshape(3, 2, 1, 2)
 MASK = np.array([1, 1, 0, 1, 1, 0, 0, 1, 0, 0, 1, 1], np.float32).reshape(STORED.shape)
@@ -145,7 +144,7 @@ def test_parts_of_another_kind_are_refused_and_never_suggested(stored):
                 find_convolution(file, layer, "oihw")
             assert "did you mean 'net.weight_" not in str(error.value)
     with pytest.raises(WeightsRefused, match=r"but expected"):
-        from_state_dict(stored, "torchvision/resnet18")
+        file.require_computed()
 
 
 def test_a_bias_that_cannot_be_computed_is_not_left_out():

@@ -1,4 +1,4 @@
-"""Two layers in files: restored exactly, also within a network; what does not fit is refused."""
+"""Two layers in files: restored exactly; what does not fit is refused."""
 
 import json
 from dataclasses import replace
@@ -8,10 +8,8 @@ import numpy as np
 import pytest
 
 import convattn as ca
-from convattn.networks.network_file import network_bytes, restore_network
-from convattn.networks.steps import Attention, Relu, apply_network
 from convattn.networks.weights.converted_layer import convert_to_two_layers
-from convattn.networks.weights.files import WeightsFile, parse_weights
+from convattn.networks.weights.files import WeightsFile
 from convattn.networks.weights.formats import WeightsRefused
 from convattn.networks.weights.stored_layer import layer_arrays, layer_metadata, restore_layer
 
@@ -28,14 +26,6 @@ def test_what_was_saved_is_restored(options, tmp_path):
     found = ca.load_layer(path)
     assert jax.tree.structure(found) == jax.tree.structure(layers)
     assert np.array_equal(found(IMAGES), layers(IMAGES))
-
-
-def test_a_step_of_a_network():
-    network = (Attention(ca.two_layers(KERNEL), "stem"), Relu())
-    found = restore_network(parse_weights(network_bytes(network), "n.safetensors"))
-    assert np.array_equal(apply_network(found, IMAGES), apply_network(network, IMAGES))
-    wanted = np.maximum(ca.conv(IMAGES, KERNEL), 0)
-    assert np.allclose(apply_network(found, IMAGES), wanted, atol=1e-3)
 
 
 def tampered(change):

@@ -3,23 +3,17 @@
 import threading
 from dataclasses import replace
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from comparison import assert_equal, assert_within
-from nnx.test_checkpoint import state_dict
+from networks.small import small_attention, small_images
 
 import convattn as ca
-from convattn.lab.models.resnet_network import random_resnet
-from convattn.lab.models.settings import ResNetSettings
 from convattn.networks.diagnosis.diagnose import diagnose
 from convattn.networks.diagnosis.transformers import attention_layers
-from convattn.networks.network_file import save_network
 from convattn.networks.weights.files import read_weights
-from convattn.nnx import checkpoint, fold_batch_norms
-from convattn.nnx.architectures import ARCHITECTURES, MobileNetV2
-from convattn.nnx.network_file import model_bytes
-from convattn.nnx.surgery import replaced
 from convattn.page.explorer import still as still_layers
 from convattn.page.explorer.model import ExploredModel, NotThere, query_numbers
 from convattn.page.explorer.opening import open_source
@@ -84,12 +78,9 @@ def test_before_and_after_conversion(layer, files) -> None:
 
 @pytest.mark.slow
 def test_a_converted_network(tmp_path) -> None:
-    from convattn.lab.analysis.resnet_comparison import convert_resnet
-
-    model = random_resnet(np.random.default_rng(0), ResNetSettings((2, 3), (1, 1)), 4)
-    made = convert_resnet(model, np.full(3, 0.5), np.full(3, 0.25))
-    save_network(made.attention, tmp_path / "net.safetensors")
-    found = ExploredModel(open_source(tmp_path / "net.safetensors", image_size=(8, 8)))
+    layers, apply, _ = small_attention()
+    ca.save_network(layers, apply, tmp_path / "net.safetensors", small_images(1))
+    found = ExploredModel(open_source(tmp_path / "net.safetensors"))
     found.measure()
     names = [each.name for each in found.layers]
     assert names[:2] == ["stem", "blocks.0.first"]
@@ -139,22 +130,54 @@ def test_a_run_refuses_what_it_says_itself(tmp_path) -> None:
     assert as_numbers(np.ones((1, 1, 1, 3), np.uint8)).dtype == np.float32
 
 
+def channels_first(images):
+    """A strided, a depthwise and a 1 × 1 convolution, as PyTorch lays its images out."""
+    kernels = [np.random.default_rng(n).normal(size=size) for n, size in enumerate(SIZES)]
+    for kernel, stride, groups in zip(kernels, (2, 1, 1), (1, 4, 1), strict=True):
+        images = jax.lax.conv_general_dilated(
+            images,
+            jnp.asarray(kernel, images.dtype),
+            (stride, stride),
+            "VALID",
+            feature_group_count=groups,
+        )
+    return images.mean((2, 3))
+
+
+SIZES = ((4, 3, 3, 3), (4, 1, 3, 2), (5, 4, 1, 1))
+
+
 @pytest.mark.slow
-def test_a_converted_checkpoint(tmp_path, monkeypatch) -> None:
-    monkeypatch.setitem(ARCHITECTURES, "small/mobilenet", MobileNetV2)
-    model = checkpoint.from_state_dict(state_dict("small/mobilenet"), "small/mobilenet")
-    attention, _ = replaced(fold_batch_norms(model), exact=True, leak=0.5, head_dim=None)
-    content = model_bytes(attention, "small/mobilenet", 10, exact=True, head_dim=None)
-    (tmp_path / "net.safetensors").write_bytes(content)
-    found = ExploredModel(open_source(tmp_path / "net.safetensors"))
-    assert found.layers[0].grid == (32, 32)
-    assert found.layers[-1].grid == (1, 1)
-    for number in (0, 1, len(found.layers) - 1):  # strided, depthwise, on one pixel
+def test_a_converted_network_of_normalised_images(tmp_path, monkeypatch) -> None:
+    path = tmp_path / "net.safetensors"
+    images = jnp.zeros((1, 3, 24, 20), jnp.float32)
+    layers, apply, _ = ca.attention_of(channels_first, images)
+    ca.save_network(layers, apply, path, images)
+    found = ExploredModel(open_source(path))
+    assert [layer.grid for layer in found.layers] == [(21, 17), (9, 8), (9, 8)]
+    for number in range(3):
         before, after = found.outputs("s0", number)
-        assert np.abs(before - after).max() < 1e-9 * max(1, np.abs(before).max())
-        assert np.abs(before).max() > 1e-6
+        assert np.abs(before - after).max() < 1e-5 * np.abs(before).max()
+    with pytest.raises(ValueError, match=r"takes images of \(24, 20\) pixels"):
+        open_source(path, image_size=(8, 8))
+    with pytest.raises(ValueError, match=r"--heads was given, but .* says its heads"):
+        open_source(path, heads=2)
     last, stop = len(found.layers) - 1, threading.Event()
     assert found.numbers(last) is None  # it is asked for, so that it is measured first
     monkeypatch.setattr(found, "_measured", lambda number, _: stop.set() or {"layer": number})
     found.measure(stop)
     assert found._numbers == {last: {"layer": last}}
+
+
+def test_a_network_of_anything_but_images_is_refused(tmp_path) -> None:
+    path = tmp_path / "net.safetensors"
+    sequences = jnp.zeros((1, 9, 3), jnp.float32)
+    kernel = jnp.ones((3, 3, 2), jnp.float32)
+    order = ("NWC", "WIO", "NWC")
+    layers, apply, _ = ca.attention_of(
+        lambda x: jax.lax.conv_general_dilated(x, kernel, (1,), "SAME", dimension_numbers=order),
+        sequences,
+    )
+    ca.save_network(layers, apply, path, sequences)
+    with pytest.raises(ValueError, match="expected one array of images with three channels"):
+        open_source(path)

@@ -11,8 +11,7 @@ from networks.diagnosis.small_transformers import timm_dict
 
 from convattn.extras import EXTRA
 from convattn.networks.weights.formats import write_safetensors
-from convattn.nnx.network_file import FORMAT
-from convattn.page.explorer.opening import FOR_RUNS, MODULE, open_source
+from convattn.page.explorer.opening import FOR_RUNS, open_source
 
 PYPROJECT = Path(__file__).parents[3] / "pyproject.toml"
 BROUGHT = ("PIL", "starlette", "uvicorn")  # by `explore`, and needed for every model
@@ -23,14 +22,10 @@ def test_the_extra_brings_what_any_model_needs() -> None:
     brought = " ".join(extras["explore"])
     for name in (*FOR_RUNS, *BROUGHT):
         assert {"PIL": "pillow"}.get(name, name) in brought
-    assert MODULE == FORMAT
 
 
 @pytest.mark.slow
 def test_flax_is_asked_for_where_it_is_needed(files, tmp_path) -> None:
-    (tmp_path / "module.safetensors").write_bytes(
-        write_safetensors({"a": np.ones(1, np.float32)}, {"format": MODULE})
-    )
     program = f"""
 import sys
 from pathlib import Path
@@ -44,16 +39,15 @@ vit = open_source(files / "vit.safetensors", heads=2, image_size=(8, 12))
 for source in (vit, open_source(files / "maps.npy", image_size=(2, 3))):
     explorer(ExploredModel(source), "token", 1)
 open_source(files / "layer.safetensors")
-for needs in (Path({str(tmp_path)!r}), Path({str(tmp_path)!r}) / "module.safetensors"):
-    try:
-        open_source(needs)
-    except ModuleNotFoundError as error:
-        print(error)
+try:
+    open_source(Path({str(tmp_path)!r}))
+except ModuleNotFoundError as error:
+    print(error)
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     said = "flax is not installed; it comes with an extra: pip install 'convattn[nnx]'"
-    assert done.stdout.splitlines() == [said, said]
+    assert done.stdout.splitlines() == [said]
 
 
 def test_rotary_positions_are_refused(tmp_path) -> None:

@@ -26,7 +26,7 @@ UNNAMED = "convolution"
 Layers = Mapping[str, AttentionLayer]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Application:
     """`apply(layers, *arguments)`.
 

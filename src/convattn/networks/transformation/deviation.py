@@ -271,7 +271,7 @@ def choice_moved(
 
 
 def chosen_entries(outputs: Sequence[Value]) -> list[tuple[int, tuple[int, ...]]]:
-    """Entries of the outputs: half of those that differ most, half of the largest."""
+    """Entries of the outputs: by turns those that differ most, and the largest."""
     differing = [value for value in outputs if value.differs and is_float(value.left)]
     ranked: list[list[tuple[float, int, tuple[int, ...]]]] = [[], []]
     for value in differing:
@@ -281,10 +281,10 @@ def chosen_entries(outputs: Sequence[Value]) -> list[tuple[int, tuple[int, ...]]
                 where = tuple(int(part) for part in np.unravel_index(index, sizes.shape))
                 ranked[place].append((float(flat[index]), value.number, where))
     entries: dict[tuple[int, tuple[int, ...]], None] = {}
-    for each in ranked:
-        for _, number, where in sorted(each, key=lambda entry: -entry[0])[: ENTRIES // 2]:
-            entries[number, where] = None
-    return list(entries)
+    in_order = (sorted(each, key=lambda entry: -entry[0]) for each in ranked)
+    for pair in zip(*in_order, strict=True):
+        entries |= dict.fromkeys(entry[1:] for entry in pair)
+    return list(entries)[:ENTRIES]
 
 
 def charged(cotangent: Array, error: np.ndarray | float) -> np.ndarray:

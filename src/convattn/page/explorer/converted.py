@@ -46,7 +46,7 @@ def of_layers(
             f"{name} does not take images of size {image_size} ({shown(str(error))}), but expected "
             "a network of single images; give its --image-size"
         ) from error
-    taken = {key: layers[key] for key, x in seen.items() if x.ndim == 4}
+    taken = {key: layer for key, layer in layers.items() if np.ndim(seen.get(key)) == 4}
     if not taken:
         raise ValueError(
             f"{name} has no layers of images outside of loops, but expected some; diagnose its "
@@ -110,7 +110,7 @@ def of_network(
 
 
 class RecoveredConvolution:
-    """The convolution nearest to a layer on pixels, without a bias.
+    """The convolution nearest to a layer on pixels.
 
     Args:
         layer: Its maps go from the channels of one group to those of all.
@@ -123,12 +123,12 @@ class RecoveredConvolution:
 
     def __call__(self, images: Array) -> Array:
         """The convolution."""
-        layer = self.layer
+        layer, dtype = self.layer, jnp.result_type(images, self.kernel)
         widths = layer.ring if layer.padding is None else layer.padding.widths
         order = ("NHWC", "HWIO", "NHWC")
         found: Array = lax.conv_general_dilated(
-            images,
-            self.kernel,
+            images.astype(dtype),
+            self.kernel.astype(dtype),
             layer.stride,
             [*widths],
             rhs_dilation=layer.dilation,
@@ -136,7 +136,7 @@ class RecoveredConvolution:
             dimension_numbers=order,
             precision="highest",
         )
-        return found
+        return found if layer.bias is None else found + layer.bias
 
     def beside(self, images: Array) -> Outputs:
         """What the convolution and the layer make of the first image."""

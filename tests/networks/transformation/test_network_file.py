@@ -1,0 +1,172 @@
+"""A converted function in a file: what comes back is what was written, or nothing."""
+
+import json
+from functools import cache
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from comparison import assert_equal, assert_within
+
+import convattn as ca
+from convattn.networks.transformation.network_file import (
+    PROGRAM,
+    exported_bytes,
+    network_bytes,
+    restore_network,
+)
+from convattn.networks.weights.files import parse_weights
+from convattn.networks.weights.formats import WeightsRefused, read_safetensors, write_safetensors
+
+pytestmark = pytest.mark.usefixtures("unchecked")  # jaxtyping knows no symbols
+ORDER = ("NHWC", "HWIO", "NHWC")
+rng = np.random.default_rng(0)
+STEM = jnp.asarray(rng.normal(size=(3, 3, 3, 4)), jnp.float32)
+STACKED = jnp.asarray(rng.normal(size=(3, 3, 3, 1, 4)) / 3, jnp.float32)
+
+
+def function(images):
+    """A stem, three depthwise convolutions in a scan, and a mean."""
+
+    def convolve(images, kernel, stride=1, groups=1):
+        return jax.lax.conv_general_dilated(
+            images,
+            kernel,
+            (stride, stride),
+            "SAME",
+            dimension_numbers=ORDER,
+            feature_group_count=groups,
+        )
+
+    with jax.named_scope("stem"):
+        features = jax.jit(convolve, static_argnums=2)(images, STEM, 2)
+    features, _ = jax.lax.scan(
+        lambda x, kernel: (jnp.tanh(convolve(x, kernel, groups=4)), None), features, STACKED
+    )
+    return {"mean": features.mean((1, 2)), "features": features}
+
+
+@cache
+def written() -> bytes:
+    images = jnp.zeros((1, 6, 8, 3), jnp.float32)
+    layers, apply, _ = ca.attention_of(function, images)
+    return network_bytes(layers, apply, images)
+
+
+def restored(content: bytes):
+    return restore_network(parse_weights(content, "net.safetensors"))
+
+
+def test_a_file_runs_on_any_number_of_images() -> None:
+    network = restored(written())
+    assert list(network.layers) == ["stem", "convolution"]
+    assert network.layers["convolution"].output.shape == (3, 10, 1, 4)
+    images = rng.normal(size=(3, 6, 8, 3)).astype(np.float32)
+    found, expected = network(images), function(images)
+    for name in ("mean", "features"):  # values of tanh, whose three layers double what rounds
+        assert_within(found[name], expected[name], 2.0**-16)
+    halved = {**network.layers, "stem": jax.tree.map(jnp.zeros_like, network.layers["stem"])}
+    assert not jnp.allclose(network.apply(halved, images)["mean"], expected["mean"], atol=1e-3)
+    assert (network.arguments[0].shape[1:], network.arguments[0].dtype) == ((6, 8, 3), jnp.float32)
+
+
+def test_the_images_of_each_layer_outside_of_loops_are_seen() -> None:
+    network, images = restored(written()), np.ones((2, 6, 8, 3), np.float32)
+    (name,) = network.inputs(images)
+    assert name == "stem"
+    assert_equal(network.inputs(images)[name], images)
+
+
+def test_layers_are_restored_bit_by_bit(tmp_path) -> None:
+    images = jnp.zeros((1, 6, 8, 3), jnp.float32)
+    layers, apply, _ = ca.attention_of(function, images)
+    path = tmp_path / "net.safetensors"
+    ca.save_network(layers, apply, path, images)
+    found = ca.load_network(path).layers
+    assert jax.tree.structure(found) == jax.tree.structure(layers)
+    for one, other in zip(jax.tree.leaves(found), jax.tree.leaves(layers), strict=True):
+        assert_equal(np.asarray(one), np.asarray(other))
+    with pytest.raises(ValueError, match=r"written as \.safetensors"):
+        ca.save_network(layers, apply, tmp_path / "net.npz", images)
+    with pytest.raises(FileNotFoundError, match="convert network has written"):
+        ca.load_network(tmp_path / "resnet50")
+
+
+def test_a_function_that_needs_its_number_of_images_is_written_for_it() -> None:
+    def batched(images):
+        return function(images)["mean"] * jnp.asarray([1.0, 2.0, 3.0, 4.0][: len(images)])
+
+    images = jnp.zeros((4, 6, 8, 3), jnp.float32)
+    layers, apply, _ = ca.attention_of(batched, images)
+    network = restored(network_bytes(layers, apply, images))
+    assert network.arguments[0].shape == (4, 6, 8, 3)
+    assert network(images).shape == (4, 4)
+
+
+def test_what_cannot_be_exported_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"cannot be exported: .*callback"):
+        exported_bytes(
+            lambda x: jax.pure_callback(np.sin, jax.ShapeDtypeStruct((), "float32"), x),
+            np.float32(1),
+        )
+
+
+def changed(change) -> bytes:
+    """The file with something of it changed."""
+    arrays, metadata = read_safetensors(written(), "net.safetensors")
+    described = json.loads(metadata["layers"])
+    arrays = dict(arrays)
+    change(arrays, metadata, described)
+    return write_safetensors(arrays, {**metadata, "layers": json.dumps(described)})
+
+
+def other_program(arrays, metadata, described):
+    arrays[PROGRAM] = np.roll(arrays[PROGRAM], 1)
+
+
+def no_program(arrays, metadata, described):
+    del arrays[PROGRAM]
+
+
+def other_version(arrays, metadata, described):
+    metadata["version"] = "2"
+
+
+def surplus(arrays, metadata, described):
+    arrays["stem2/output"] = np.ones(3, np.float32)
+
+
+def missing(arrays, metadata, described):
+    del arrays["stem/output"]
+
+
+def wrong_axes(arrays, metadata, described):
+    described["convolution"]["axes"] = 9
+
+
+def other_stride(arrays, metadata, described):
+    described["stem"]["layer"]["stride"] = [1, 10**18]
+
+
+def fewer_features(arrays, metadata, described):
+    arrays["stem/output"] = arrays["stem/output"][:, :, :3]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (other_program, "not the one that was written"),
+        (no_program, "damaged"),
+        (other_version, "holds no network of this library"),
+        (surplus, "of which no layer knows"),
+        (missing, "output"),
+        (wrong_axes, "no layer that works"),
+        (other_stride, "stride"),
+        (fewer_features, "not those of its program"),
+    ],
+)
+def test_damage_is_refused(change, message) -> None:
+    assert restored(changed(lambda *parts: None))
+    with pytest.raises(WeightsRefused, match=message):
+        restored(changed(change))
