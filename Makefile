@@ -83,7 +83,7 @@ two-phase: $(STAMP) ## train convolutions, turn them into attention, go on train
 network: $(STAMP) ## train a small ResNet and turn all of it into attention layers, into build/network/
 	rm -rf build/network
 	$(BIN)/python experiments/cifar.py --config resnet_slice --output-dir build/network
-	$(BIN)/convattn convert --network build/network --output build/network/attention.safetensors --json build/network/conversion.json
+	$(BIN)/convattn convert network build/network --output build/network/attention.safetensors --json build/network/conversion.json
 
 bench: $(STAMP) ## time and memory of the back ends beside dense attention and lax.conv, into build/bench/
 	$(BIN)/python experiments/bench.py --output-dir build/bench

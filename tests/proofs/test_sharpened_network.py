@@ -1,5 +1,7 @@
 """S.network: checks fail on planted errors."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from proofs.plants.changes import no_uniform_head
@@ -16,16 +18,18 @@ def one_head_dropped(original):
     return changed
 
 
-def another_epsilon(original):
-    return lambda *given: original(*given[:5], 1e-2, *given[6:])
-
-
-def statistics_exchanged(original):
-    return lambda kernel, mean, variance, *given: original(kernel, variance, variance, *given)
-
-
 def wide_bound(original):
     return lambda *given: 1e6 * original(*given)
+
+
+def uniform_weight_halved(original):
+    """A layer with another uniform weight than its maps were made for."""
+
+    def changed(self, convolution, kernel):
+        layer = original(self, convolution, kernel)
+        return replace(layer, encoding=replace(layer.encoding, leak=layer.encoding.leak / 2))
+
+    return changed
 
 
 def leak_not_taken_back(original):
@@ -56,14 +60,14 @@ def between_the_strides(original):
     return changed
 
 
+TRANSFORMATION = "networks.transformation"
 PLANTS = [
     ("fractions", "attended", leak_not_taken_back),
     ("fractions", "attended", between_the_strides),
     ("float32 logits", "constructions.regimes.leaky_construction", no_uniform_head),
     ("float32 logits", "constructions.regimes.leaky_construction", one_head_dropped),
-    ("float32 logits", "lab.models.resnet_network.fold_batch_norm", another_epsilon),
-    ("float32 logits", "lab.models.resnet_network.fold_batch_norm", statistics_exchanged),
-    ("float32 logits", "networks.walk.sum_error", wide_bound),
+    ("float32 logits", f"{TRANSFORMATION}.attention.AttentionOptions.layer", uniform_weight_halved),
+    ("float32 logits", f"{TRANSFORMATION}.deviation.charged", wide_bound),
 ]
 
 

@@ -251,10 +251,10 @@ def converted_run(command: ConvertNetwork, folder: Path) -> Conversion:
     function = image_function(model, *scale)
     attention = attention_of(function, few, **options)
     layers, apply, report = attention
-    both = [
-        logits_of(each, test.images) for each in (function, lambda images: apply(layers, images))
-    ]
-    classes = same_classes(*both, test.labels)
+    trained = logits_of(function, test.images)
+    classes = same_classes(
+        trained, logits_of(lambda images: apply(layers, images), test.images), test.labels
+    )
     passed = close(wide, "float64") and close(report, "float32") and classes["passed"]
     numbers = {
         "when": run.when,

@@ -57,7 +57,8 @@ def image_function(
     ['stem', 'blocks.0.first', 'blocks.0.second']
     """
     model = in_dtype(model, dtype)
-    for name, layer in normalized_convolutions(model):
+    held: Iterator[tuple[str, Any]] = normalized_convolutions(model)
+    for name, layer in held:
         layer.convolution = Named(name, layer.convolution)
     shift = (255 * np.asarray(mean, np.float64)).astype(dtype)
     scale = (1 / (255 * np.asarray(std, np.float64))).astype(dtype)

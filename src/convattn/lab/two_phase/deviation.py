@@ -159,15 +159,16 @@ def changed_parameters(one: VisionTransformer, two: VisionTransformer) -> list[s
 def with_named_mixings(model: VisionTransformer) -> Any:
     """The function from tokens to logits, each mixing a compiled part with a name."""
     model = nnx.clone(model)
-    for number, layer in enumerate(model.layers):
+    held: Any = model.layers
+    for number, layer in enumerate(held):
         layer.mixing = NamedMixing(number, layer.mixing)
     graph, state = nnx.split(model)
 
     def logits(tokens: Array) -> Array:
-        held = nnx.merge(graph, state)
-        for layer in held.layers:
+        merged = nnx.merge(graph, state)
+        for layer in merged.layers:
             tokens = layer(tokens)
-        return held.classified(tokens)
+        return merged.classified(tokens)
 
     return logits
 

@@ -141,7 +141,7 @@ class WithLayers(Attending):
         """The outputs of the layer of that name."""
         name = self.names.get(place.inside(equation).path)
         layer = None if name is None else self.layers.get(name)
-        if layer is None:
+        if name is None or layer is None:
             return super().convolve(place, equation, images, kernel)
         convolution = Convolution.of(equation, place.name)
         if self.seen is not None:

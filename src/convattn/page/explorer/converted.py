@@ -46,7 +46,7 @@ def of_layers(
             f"{name} does not take images of size {image_size} ({shown(str(error))}), but expected "
             "a network of single images; give its --image-size"
         ) from error
-    taken = {key: layer for key, layer in layers.items() if np.ndim(seen.get(key)) == 4}
+    taken = {key: layer for key, layer in layers.items() if key in seen and seen[key].ndim == 4}
     if not taken:
         raise ValueError(
             f"{name} has no layers of images outside of loops, but expected some; diagnose its "
@@ -97,7 +97,7 @@ def of_network(
     takes_bytes = jnp.issubdtype(dtype, jnp.integer)
 
     def prepared(pixels: Pixels) -> Prepared:
-        return pixels if takes_bytes else prepare(pixels)  # type: ignore[return-value]
+        return pixels if takes_bytes else prepare(pixels)
 
     def inputs(images: Prepared) -> Mapping[str, Array]:
         typed = jnp.asarray(images, dtype)
@@ -144,13 +144,14 @@ class RecoveredConvolution:
         return outputs_of(self(images[:1]), grouped_attention(self.layer, images[:1], groups))
 
 
-def kernel_size_of(layer: AttentionLayer) -> tuple[int, ...]:
-    """K on each axis: what the offsets of its heads span, or its ring; 3 where neither says it."""
+def kernel_size_of(layer: AttentionLayer) -> tuple[int, int]:
+    """K on both axes: what the offsets of its heads span, or its ring; 3 where neither says it."""
     if isinstance(layer.encoding, BiasEncoding):
         spans = [max(axis) - min(axis) for axis in zip(*layer.encoding.offsets, strict=True)]
     else:
         spans = [sum(ring) or 2 * d for ring, d in zip(layer.ring, layer.dilation, strict=True)]
-    return tuple(span // step + 1 for span, step in zip(spans, layer.dilation, strict=True))
+    rows, columns = (span // step + 1 for span, step in zip(spans, layer.dilation, strict=True))
+    return rows, columns
 
 
 def of_layer(name: str, layer: AttentionLayer, image_size: tuple[int, int]) -> Source:
