@@ -4,7 +4,6 @@ from importlib.util import find_spec
 
 EXTRA = {
     "flax": "nnx",
-    "flatbuffers": "nnx",
     "matplotlib": "plot",
     "optax": "experiments",
     "orbax": "experiments",

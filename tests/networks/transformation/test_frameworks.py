@@ -1,5 +1,14 @@
-"""Networks of Flax, their own modules unknown to the transformation: within the derived bounds."""
+"""Networks of other packages, unknown to the transformation: within the derived bounds.
 
+Each has what is its own: Flax strides, a scan over rematerialised blocks, statistics that change;
+Equinox channels first under vmap; Haiku and Keras depthwise and separable layers; and all of them
+transposed convolutions.
+"""
+
+import os
+
+import equinox
+import haiku
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -10,6 +19,7 @@ from convattn.networks.transformation.attention_of import attention_of
 from convattn.networks.transformation.report import remaining_convolutions
 from convattn.networks.transformation.with_attention import with_attention
 
+os.environ["KERAS_BACKEND"] = "jax"  # before it is imported
 IMAGES = jax.random.normal(jax.random.key(0), (2, 12, 10, 3))
 
 
@@ -76,3 +86,72 @@ def test_an_nnx_network(train):
     assert (report.passed, report.left, report.without_rule) == (True, (), None)
     assert report.bound < 1e-9
     np.testing.assert_allclose(apply(layers, IMAGES), function(IMAGES), rtol=0, atol=report.bound)
+
+
+def wide(tree):
+    """Parameters in float64."""
+    return jax.tree.map(
+        lambda leaf: leaf.astype(np.float64) if isinstance(leaf, jax.Array) else leaf, tree
+    )
+
+
+def equinox_network():
+    keys = jax.random.split(jax.random.key(1), 3)
+    depthwise = equinox.nn.Conv2d(8, 8, (1, 7), groups=8, padding="SAME", key=keys[1])
+    model = equinox.nn.Sequential(
+        [
+            equinox.nn.Conv2d(3, 8, 3, stride=2, padding=1, key=keys[0]),
+            equinox.nn.Lambda(jax.nn.relu),
+            equinox.nn.MaxPool2d(2, 2),
+            depthwise,
+            equinox.nn.ConvTranspose2d(8, 4, 3, stride=2, key=keys[2]),
+        ]
+    )
+    model = wide(model)
+    return lambda images: jax.vmap(model)(images.transpose(0, 3, 1, 2)), [10, 8, 10]
+
+
+def haiku_network():
+    def forward(images):
+        images = jax.nn.gelu(haiku.Conv2D(6, 3, rate=2)(images))
+        images = haiku.DepthwiseConv2D(2, 3, stride=2)(images)
+        images = haiku.LayerNorm(-1, create_scale=True, create_offset=True)(images)
+        return haiku.Conv2DTranspose(4, 3, stride=2)(images)
+
+    model = haiku.without_apply_rng(haiku.transform(forward))
+    parameters = wide(model.init(jax.random.key(0), IMAGES))
+    return lambda images: model.apply(parameters, images), [10, 10, 10]
+
+
+def keras_network():
+    import keras
+
+    keras.config.set_floatx("float64")
+    layers = keras.layers
+    model = keras.Sequential(
+        [
+            layers.Conv2D(6, 3, padding="same", activation="relu"),
+            layers.SeparableConv2D(4, 3),
+            layers.BatchNormalization(),
+            layers.Conv2DTranspose(4, 3, strides=2),
+            layers.GlobalAveragePooling2D(),
+            layers.Dense(4),
+        ]
+    )
+    model(np.asarray(IMAGES))
+    return lambda images: model(images, training=False), [10, 10, 2, 10]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("network", [equinox_network, haiku_network, keras_network])
+def test_a_network_of_another_package(network):
+    function, heads = network()
+    layers, apply, report = attention_of(function, IMAGES)
+    assert [layer.heads for layer in layers.values()] == heads
+    assert (report.passed, report.left, report.without_rule) == (True, (), None)
+    assert report.bound < 1e-9
+    expected = function(IMAGES)
+    np.testing.assert_allclose(apply(layers, IMAGES), expected, rtol=0, atol=report.bound)
+    attended = with_attention(function)
+    assert remaining_convolutions(attended, IMAGES) == ()
+    np.testing.assert_allclose(jax.jit(attended)(IMAGES), expected, rtol=0, atol=1e-9)

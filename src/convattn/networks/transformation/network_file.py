@@ -18,7 +18,6 @@ import numpy as np
 from jax import Array, export
 
 from convattn.encodings.layer import AttentionLayer
-from convattn.extras import require
 from convattn.files import parse_json, shown, write_file
 from convattn.networks.transformation.application import Application, Layers
 from convattn.networks.weights.files import WeightsFile, read_weights
@@ -73,8 +72,7 @@ def save_network(layers: Layers, apply: Application, path: Path | str, *example:
 
     Raises:
         ValueError: For another ending, for numbers that are not finite, and for a function that
-            `jax.export` refuses. `ModuleNotFoundError` without flatbuffers. `OSError` if the file
-            cannot be written.
+            `jax.export` refuses. `OSError` if the file cannot be written.
 
     >>> import tempfile, jax.numpy as jnp, convattn as ca
     >>> images, kernel = jnp.ones((1, 4, 1)), jnp.ones((3, 1, 1))
@@ -133,14 +131,13 @@ def exported_bytes(
             any size; None takes all sizes as they are.
 
     Raises:
-        ValueError: For what `jax.export` refuses. `ModuleNotFoundError` without flatbuffers.
+        ValueError: For what `jax.export` refuses.
 
     >>> images = np.ones((1, 4, 3), np.float32)
     >>> content = exported_bytes(lambda images: images.mean(1), images)
     >>> export.deserialize(content).call(images).tolist()
     [[1.0, 1.0, 1.0]]
     """
-    require("flatbuffers")
     exact = jax.tree.map(lambda array: jax.ShapeDtypeStruct(array.shape, array.dtype), example)
     wanted = [exact]
     if batched is not None:
