@@ -108,7 +108,7 @@ def equinox_network():
         ]
     )
     model = wide(model)
-    return lambda images: jax.vmap(model)(images.transpose(0, 3, 1, 2)), [10, 8, 10]
+    return lambda images: jax.vmap(model)(images.transpose(0, 3, 1, 2)), [10, 8, 10], 1e-9
 
 
 def haiku_network():
@@ -120,7 +120,7 @@ def haiku_network():
 
     model = haiku.without_apply_rng(haiku.transform(forward))
     parameters = wide(model.init(jax.random.key(0), IMAGES))
-    return lambda images: model.apply(parameters, images), [10, 10, 10]
+    return lambda images: model.apply(parameters, images), [10, 10, 10], 1e-9
 
 
 def keras_network():
@@ -139,19 +139,20 @@ def keras_network():
         ]
     )
     model(np.asarray(IMAGES))
-    return lambda images: model(images, training=False), [10, 10, 2, 10]
+    # BatchNormalization computes in float32, whatever the dtype.
+    return lambda images: model(images, training=False), [10, 10, 2, 10], 1e-4
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("network", [equinox_network, haiku_network, keras_network])
 def test_a_network_of_another_package(network):
-    function, heads = network()
+    function, heads, most = network()
     layers, apply, report = attention_of(function, IMAGES)
     assert [layer.heads for layer in layers.values()] == heads
     assert (report.passed, report.left, report.without_rule) == (True, (), None)
-    assert report.bound < 1e-9
+    assert report.bound < most
     expected = function(IMAGES)
     np.testing.assert_allclose(apply(layers, IMAGES), expected, rtol=0, atol=report.bound)
     attended = with_attention(function)
     assert remaining_convolutions(attended, IMAGES) == ()
-    np.testing.assert_allclose(jax.jit(attended)(IMAGES), expected, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(jax.jit(attended)(IMAGES), expected, rtol=0, atol=most)
