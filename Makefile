@@ -17,7 +17,7 @@ COMPILE_QUICKLY = XLA_FLAGS="$$(echo $(OLDER_EMITTERS) $(XLA_FLAGS))" JAX_DISABL
 # A worker that has nothing left takes tests from another, neighbours together: they share fixtures.
 TEST := $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
-STRICT_TESTS := tests/sac tests/fast/test_strict_flags.py tests/fast/test_export.py $(patsubst %,tests/operators/test_%.py,arrays convolution patches scores)
+STRICT_TESTS := tests/sac tests/fast tests/encodings tests/nnx $(patsubst %,tests/operators/test_%.py,arrays convolution patches scores)
 
 TEXLIVE := texlive-latex-base texlive-latex-recommended
 SECOND := build/second_checker
@@ -100,8 +100,8 @@ test: $(STAMP) ## run the tests, but for the slow ones, in parallel
 
 # Under the transfer guard JAX itself refuses Python numbers in operations that are not compiled, of
 # which tests are full: tests/fast/test_strict_flags.py sets it where it can hold.
-strict: $(STAMP) ## run the tests of the operators while JAX refuses implicit promotion of dtypes and ranks
-	JAX_NUMPY_DTYPE_PROMOTION=strict JAX_NUMPY_RANK_PROMOTION=raise $(TEST) -m "not slow and not browser" $(STRICT_TESTS)
+strict: $(STAMP) ## run the tests of operators, back ends, encodings and modules, with JAX's strict promotion of dtypes and ranks
+	JAX_NUMPY_DTYPE_PROMOTION=strict JAX_NUMPY_RANK_PROMOTION=raise $(TEST) $(STRICT_TESTS)
 
 test-all: $(STAMP) ## run all tests in parallel, with more generated examples
 	HYPOTHESIS_PROFILE=ci $(TEST)

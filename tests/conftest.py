@@ -89,7 +89,7 @@ def unchecked() -> Iterator[None]:
 
 @pytest.fixture
 def implicit_promotion() -> Iterator[None]:
-    """JAX promotes dtypes and ranks, in `make strict` as well: the test, or its reference, does."""
+    """JAX promotes dtypes and ranks, in `make strict` as well: promotion is what is tested."""
     with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):
         yield
 

@@ -175,7 +175,7 @@ def test_only_scalar_encodings_know_the_number_of_keys():
     assert with_gains == {"scalar", "scalar-limit"}
 
 
-def test_score_dtype_is_the_widest_parameter():
+def test_score_dtype_is_the_widest_parameter(implicit_promotion):
     assert score_dtype(jnp.ones(1, "bfloat16"), jnp.ones(1, "float16")) == "float32"
     assert score_dtype(jnp.ones(1, "int32")) == "float32"
     assert score_dtype(jnp.ones(1, "float32"), jnp.ones(1, "float64")) == "float64"

@@ -153,7 +153,7 @@ def test_values_of_half_precision_layers(name, dtype, seed):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["leaky_bias-1x1", "mixture-6"])
-def test_values_of_integer_images(name):
+def test_values_of_integer_images(name, implicit_promotion):
     case = make_layer_case(BUCKETS[name], 3, "float32", images="int32")
     check_values(case, ["dense", *serving(case)])
 

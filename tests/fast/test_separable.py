@@ -120,10 +120,12 @@ EXACT += [(1, "bfloat16"), (2, "float32"), (3, "int32")]
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("index", "dtype"), EXACT)
-def test_one_hot_layers_on_integers_are_the_convolution(index, dtype):
+def test_one_hot_layers_on_integers_are_the_convolution(index, dtype, request):
     kernel_size, options, space = ONE_HOT[index]
     generator = np.random.default_rng(0)
     weights = "float32" if dtype == "int32" else dtype
+    if weights != dtype:
+        request.getfixturevalue("implicit_promotion")
     kernel = jnp.asarray(generator.integers(-2, 3, (*kernel_size, 2, 3)), weights)
     images = jnp.asarray(generator.integers(0, 4, (2, *space, 2)), dtype)
 

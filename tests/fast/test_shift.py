@@ -117,7 +117,7 @@ def majorants(layer: AttentionLayer, grid: TokenGrid, images: Array, cotangent: 
     largest = reach.sum(axis=0)
     rest = np.maximum(other.sum(axis=-1), 1)
     factor = 2 + (keys + len(OFFSETS)) / rest * (other.sum(axis=-1) > 0)
-    per_query = largest * factor * jnp.abs(gains)[:, None]
+    per_query = largest * factor[None] * jnp.abs(gains)[:, None]
     scores = [(jnp.where(at[o], weights, 0).sum(-1) * per_query).sum(-1) for o in OFFSETS]
     scores.append(per_query.sum(-1))
     places = np.array([*OFFSETS, (9, 9)])
@@ -293,10 +293,17 @@ ONE_HOT = [
     + [(*ONE_HOT[1], dtype) for dtype in ("float64", "bfloat16", "float16", "int32")],
 )
 def test_one_hot_layers_on_integers_are_the_convolution(
-    kernel_size: Any, options: Any, space: Any, ring: Any, dtype: str
+    kernel_size: Any,
+    options: Any,
+    space: Any,
+    ring: Any,
+    dtype: str,
+    request: pytest.FixtureRequest,
 ) -> None:
     generator = np.random.default_rng(0)
     weights = "float32" if dtype == "int32" else dtype
+    if weights != dtype:
+        request.getfixturevalue("implicit_promotion")
     kernel = jnp.asarray(generator.integers(-2, 3, (*kernel_size, 2, 3)), weights)
     images = jnp.asarray(generator.integers(0, 4, (2, *space, 2)), dtype)
     layer = ca.conv_to_attention(kernel, exact=False, **options)
@@ -367,7 +374,7 @@ def largest_intermediate(jaxpr: Any) -> int:
 @pytest.mark.parametrize("ring", [None, False])
 def test_no_matrix_of_queries_and_keys_is_formed(ring: Any) -> None:
     layer = ca.conv_to_attention(np.ones((3, 3, 2, 3), np.float32))
-    images = jnp.ones((1, 40, 30, 2))
+    images = jnp.ones((1, 40, 30, 2), jnp.float32)
 
     def program(backend: str) -> Any:
         def loss(layer: AttentionLayer, x: Array) -> Array:

@@ -108,7 +108,7 @@ def test_heads_are_split_to_a_width():
 
 def test_it_trains_and_the_leak_stays_in_its_range():
     _, layer, images = pair(ROWS[1])
-    target = jax.random.normal(jax.random.key(0), layer(images).shape)
+    target = jax.random.normal(jax.random.key(0), layer(images).shape, jnp.float32)
     optimizer = nnx.Optimizer(layer, optax.sgd(0.01), wrt=nnx.Param)
     before = jax.tree.map(jnp.copy, nnx.state(layer, nnx.Param))
 
@@ -146,7 +146,7 @@ def test_a_checkpoint_restores_it(tmp_path: Path):
 @pytest.mark.slow
 def test_an_empty_batch_and_a_large_dilated_layer():
     grouped = AttentionConv(4, 4, (3, 3), feature_group_count=4, rngs=nnx.Rngs(0))
-    assert grouped(jnp.ones((0, 8, 8, 4))).shape == (0, 8, 8, 4)
+    assert grouped(jnp.ones((0, 8, 8, 4), jnp.float32)).shape == (0, 8, 8, 4)
     wide = nnx.Conv(64, 64, (3, 3), kernel_dilation=6, rngs=nnx.Rngs(0))
     found = AttentionConv.from_conv(wide).to_conv()
     assert found.distance < 1e-5
@@ -192,7 +192,7 @@ def test_of_a_layer_in_bfloat16_the_result_is_in_it():
     ],
 )
 def test_without_a_dtype_it_computes_in_what_inputs_and_parameters_promote_to(
-    inputs, kernel, bias, expected
+    inputs, kernel, bias, expected, implicit_promotion
 ):
     """256 + 1 is no number of bfloat16, whose nearest even one is 256."""
     layer = AttentionConv.from_kernel(jnp.ones((1, 1, 1), kernel), jnp.ones(1), exact=False)
@@ -207,7 +207,7 @@ def test_the_precision_is_taken_over_there_and_back(groups):
     conv = nnx.Conv(2, 2, (3,), precision="high", feature_group_count=groups, rngs=nnx.Rngs(0))
     layer = AttentionConv.from_conv(conv, backend="dense")
     assert layer.precision == layer.to_conv().conv.precision == "high"
-    program = str(jax.make_jaxpr(layer)(jnp.ones((1, 4, 2))))
+    program = str(jax.make_jaxpr(layer)(jnp.ones((1, 4, 2), jnp.float32)))
     assert set(re.findall(r"Precision\.\w+", program)) == {"Precision.HIGH"}
 
 

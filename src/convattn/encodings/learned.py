@@ -11,6 +11,7 @@ from jaxtyping import Float, Int, Num
 
 from convattn.encodings.axis_scores import AxisScores, axis_shifts, free_groups
 from convattn.encodings.base import RelativePosition, check_axes, score_dtype
+from convattn.operators.arrays import promoted
 from convattn.operators.attention import HIGHEST
 from convattn.operators.shifts import TokenGrid
 
@@ -94,7 +95,9 @@ def initial_learned_encoding(
     """
     query_key, *table_keys = jax.random.split(key, 1 + len(tokens))
     width = features * len(tokens)
-    query = jax.random.normal(query_key, (heads, width), dtype) / np.sqrt(width)
+    norm = np.sqrt(width)
+    query = jax.random.normal(query_key, (heads, width), dtype)
+    query = query.astype(promoted(dtype, norm)) / norm
     tables = tuple(
         jax.random.normal(table_key, (2 * n - 1, features), dtype)
         for table_key, n in zip(table_keys, tokens, strict=True)

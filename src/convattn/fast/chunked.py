@@ -22,7 +22,7 @@ from convattn.fast.backend import BackEnd, Work
 from convattn.fast.content import content_factors, content_scale
 from convattn.fast.dense import work as dense_work
 from convattn.fast.dropout import keep_scale
-from convattn.fast.maps import HeadMaps, arrange_maps, sum_dtype
+from convattn.fast.maps import HeadMaps, arrange_maps, scaled, sum_dtype
 from convattn.fast.options import DEFAULT_OPTIONS, AttentionOptions
 from convattn.fast.products import product
 from convattn.operators.arrays import promoted
@@ -67,7 +67,7 @@ def attend(
         if options.dropout is not None:
             pairs = queries[:, None], jnp.asarray(inner)
             scale = keep_scale(options.dropout, batch, layer.heads, *pairs, weights.dtype)
-            weights = weights * scale
+            weights = jnp.broadcast_to(weights, scale.shape) * scale
         return mix(weights, values, maps, dtype, precision)
 
     size = options.chunk or default_chunk(layer, grid, batch, scores_dtype, options)
@@ -140,7 +140,7 @@ def mix(
     Where no map comes after the weights, the heads are summed in the same product.
     """
     if maps.gains is not None:
-        weights = weights * maps.gains.astype(weights.dtype)[:, None, None]
+        weights = scaled(weights, maps.gains, weights.dtype)
     lead = "b" if weights.ndim == 4 else ""
     keyed = "bkd" if values.ndim == 3 else "bkhd"
     if maps.after is None:

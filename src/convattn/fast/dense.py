@@ -8,7 +8,9 @@ from jaxtyping import Float, Num
 from convattn.encodings.layer import AttentionLayer
 from convattn.fast.backend import BackEnd, Work
 from convattn.fast.dropout import keep_scale
+from convattn.fast.maps import scaled
 from convattn.fast.options import DEFAULT_OPTIONS, AttentionOptions
+from convattn.operators.arrays import promoted
 from convattn.operators.attention import (
     attention_weights,
     contraction_lengths,
@@ -37,7 +39,7 @@ def attend(
     if options.dropout is not None:
         pairs = jnp.arange(weights.shape[-2])[:, None], jnp.arange(weights.shape[-1])
         scale = keep_scale(options.dropout, batch, layer.heads, *pairs, weights.dtype)
-        weights = weights * scale
+        weights = jnp.broadcast_to(weights, scale.shape) * scale
     result = multi_head_self_attention(
         keys, weights, layer.value, layer.output, precision=options.precision
     )
@@ -87,7 +89,7 @@ def with_gains(
 ) -> Float[Array, "*batch heads queries keys"]:
     """Each head's weights times its gain, where the encoding has gains."""
     gains = layer.encoding.head_gains(grid.number_of_keys)
-    return weights if gains is None else weights * gains[:, None, None]
+    return weights if gains is None else scaled(weights, gains, promoted(weights, gains))
 
 
 def layer_weights(

@@ -67,10 +67,11 @@ def arrange_maps(
 
 
 def scaled(
-    maps: Num[Array, "heads rows columns"], gains: Num[Array, "heads"], dtype: np.dtype
-) -> Num[Array, "heads rows columns"]:
-    """Each head's map times its gain, in `dtype`."""
-    return maps.astype(dtype) * gains.astype(dtype)[:, None, None]
+    maps: Num[Array, "*batch heads rows columns"], gains: Num[Array, "heads"], dtype: np.dtype
+) -> Num[Array, "*batch heads rows columns"]:
+    """Each head's map, or its weights, times its gain, in `dtype`."""
+    axes = (*range(maps.ndim - 3), -2, -1)
+    return maps.astype(dtype) * jnp.expand_dims(gains.astype(dtype), axes)
 
 
 def fuses(

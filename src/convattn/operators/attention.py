@@ -101,7 +101,7 @@ def multi_head_self_attention(
         else:
             mixed = product(f"{lead}hqk,bkhe->bqhe", weights, values)
             result = map_heads(mixed, output)
-    return result if bias is None else result + bias.astype(dtype)
+    return result if bias is None else result + bias.astype(dtype)[None, None]
 
 
 def place_single_map(

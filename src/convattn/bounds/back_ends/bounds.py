@@ -156,7 +156,9 @@ def evaluate_values(
     tokens = patchify(images, layer.patch_size)
     pair, underflow = value_majorants(layer, tokens, grid, roundings)
     majorant, error = (part.reshape(*tokens.shape[:-1], -1) for part in pair)
-    largest = majorant if layer.bias is None else majorant + jnp.abs(layer.bias)
+    largest = majorant
+    if layer.bias is not None:
+        largest += jnp.broadcast_to(jnp.abs(layer.bias), majorant.shape)
     bound = error + underflow
     return to_images(INFLATION * (bound + last * (largest + bound)) + floor, layer)
 

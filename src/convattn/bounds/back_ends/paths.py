@@ -45,7 +45,7 @@ from convattn.bounds.back_ends.scores import (
 )
 from convattn.encodings.layer import AttentionLayer
 from convattn.encodings.scalar import ScalarEncoding
-from convattn.fast.maps import out_features
+from convattn.fast.maps import out_features, scaled
 from convattn.operators.attention import multi_head_self_attention
 from convattn.operators.patches import add_zero_ring
 from convattn.operators.roundoff import EXP_ERROR, gamma
@@ -266,7 +266,7 @@ def value_path(
     weights: Array, tokens: Array, value: Array | None, output: Array | None, gains: Array
 ) -> Float[Array, "batch queries out_features"]:
     """Σ_h g_h A_h X V_h O_h."""
-    return multi_head_self_attention(tokens, weights * gains[:, None, None], value, output)
+    return multi_head_self_attention(tokens, scaled(weights, gains, weights.dtype), value, output)
 
 
 def path_parts(

@@ -61,7 +61,8 @@ def rising(value: Array, parameter: Array) -> Array:
 
 def distances(shifts: np.ndarray, centers: Array) -> Float[Array, "heads shifts axes"]:
     """|δ - Δ| on each axis."""
-    return rising(centers[:, None, :] - shifts, centers[:, None, :])
+    centers = centers[:, None, :]
+    return rising(centers - jnp.asarray(shifts, centers.dtype)[None], centers)
 
 
 @singledispatch
@@ -131,7 +132,8 @@ def _(encoding: PolygonEncoding, shifts: np.ndarray, number_of_keys: int) -> Arr
 def _(encoding: RotaryEncoding, shifts: np.ndarray, number_of_keys: int) -> Array:
     # An angle is off by γ_n x, and so is its cosine: 1 + x bounds a wave's error, and has the
     # derivative that its slope's error needs when x²/2 is added.
-    turned = jnp.einsum("hja,sa->hjs", magnitude(encoding.turns), np.abs(shifts))
+    turns = magnitude(encoding.turns)
+    turned = jnp.einsum("hja,sa->hjs", turns, jnp.asarray(np.abs(shifts), turns.dtype))
     angles = 2 * np.pi * turned
     height = magnitude(encoding.cosine) + magnitude(encoding.sine)
     return (height[..., None] * (1 + angles + angles**2 / 2)).sum(axis=1)
@@ -191,7 +193,7 @@ def exact_scores(
     """The scores of a layer in the precision of its parameters: float64, to stand for exact."""
     pairs = layer.encoding.positional_scores(grid)
     if layer.content is not None:
-        pairs = pairs + layer.content.scores(keys[:, query_rows(grid)], keys, grid)
+        pairs = pairs[None] + layer.content.scores(keys[:, query_rows(grid)], keys, grid)
         return PairScores(pairs, None)
     far = far_shift(layer.encoding)
     if far is None:
@@ -226,7 +228,7 @@ def score_majorant(
     else:
         pairs = shift_majorant(encoding, grid.shifts, count)[:, grid.shift_index()]
     if layer.content is not None:
-        return PairScores(pairs + content_majorant(layer.content, grid, keys), None)
+        return PairScores(pairs[None] + content_majorant(layer.content, grid, keys), None)
     far = far_shift(encoding)
     return PairScores(pairs, None if far is None else shift_majorant(encoding, far, count)[:, 0])
 
@@ -258,7 +260,7 @@ def gain_majorant(encoding: PositionalEncoding, number_of_keys: int) -> Float[Ar
     """Σ_δ t_δ^h + |N - T| of a scalar encoding, the gain without its sign; else ones."""
     if not isinstance(encoding, ScalarEncoding):
         return jnp.ones(encoding.heads)
-    exponents, logs = encoding.exponents[:, None], encoding.log_bases
+    exponents, logs = encoding.exponents[:, None], encoding.log_bases[None]
     product = magnitude(exponents) * magnitude(logs)
     powers = lax.stop_gradient(jnp.exp(exponents * logs)) * (
         1 + product - lax.stop_gradient(product)

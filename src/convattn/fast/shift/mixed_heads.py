@@ -84,7 +84,7 @@ def mixed_box(
         return mixed.reshape(batch, -1, *mixed.shape[1:])
     total: Array | float = 0.0
     for index, piece in enumerate(pieces):
-        share = jnp.repeat(at_offsets[:, index], features)
+        share = jnp.repeat(at_offsets[:, index], features)[None, None]
         total = total + piece.reshape(batch, -1, readers * features).astype(dtype) * share
     return jnp.asarray(total).reshape(batch, -1, readers, features)
 

@@ -209,7 +209,7 @@ def attend_group(
                     options.dropout, tokens.shape[0], tiles.all_heads, *positions, weights.dtype
                 )
                 scale = jnp.moveaxis(scale[:, np.array(tiles.group.heads)], 1, 3)
-                weights, indices = weights * scale, "bijhvyux"
+                weights, indices = weights[None] * scale, "bijhvyux"
             else:
                 alike = tuple(axis for axis, part in enumerate((down, across)) if part.alike)
                 weights = weights.squeeze(alike)
