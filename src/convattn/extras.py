@@ -14,6 +14,12 @@ EXTRA = {
     "starlette": "explore",
     "uvicorn": "explore",
     "h11": "explore",
+    "torch": "torch",
+    "torchax": "torch",
+    "torchvision": "torch",
+    "timm": "torch",
+    "jax2onnx": "onnx",
+    "onnxruntime": "onnx",
 }
 
 
