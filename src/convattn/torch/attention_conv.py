@@ -6,8 +6,8 @@ of every query is a key. With ε the uniform weight, T taps and M = log(1 + N(1/
     out_q = Σ_h Σ_k softmax_k(M·s_h(k - q)) X_k W_h + b
 
 where s_h is the table `scores` of head h at the taps and zero elsewhere. There are T heads with
-s_h = 1 at their own tap and the maps W_δ/(1 - ε), and one with s = 0 and the map -ε/(1 - ε)·Σ_δ W_δ:
-the sum is the convolution (`convattn.constructions.finite` has the proof). Zeros of the padding are
+s_h = 1 at their own tap and the maps W_δ/(1 - ε), and one with s = 0 and -ε/(1 - ε)·Σ_δ W_δ. Their
+sum is the convolution (`convattn.constructions.finite` has the proof). Zeros of the padding are
 tokens as well, and other fills repeat pixels.
 
 Three back ends compute this function, whatever the parameters are:

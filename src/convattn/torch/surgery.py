@@ -12,7 +12,7 @@ and the majorants
 the convolution is off by at most γ_(n+1) G, in whatever order it is summed. The attention is a sum
 of products X_k·A·W with relative errors in each factor. The score log(1 + N(1/ε - 1)) is off by at
 most 4uL, its exponential so by (4L + 4)u of itself, and the normaliser by N roundings more. The
-weight of a tap beside the uniform part, (e^M - 1)/Z, is at least half of e^M/Z where N(1/ε - 1) ≥ 1,
+weight of a tap beside the uniform part, (e^M - 1)/Z, is at least half of e^M/Z if N(1/ε - 1) ≥ 1,
 so that its relative error is at most doubled. The maps are rounded once, and a sum over N keys and
 n·H products as often. In absolute value the terms add up to G + E at most. So the attention is off
 by γ_m (G + E) with m = 2N + (n + 2)·H + 16L + 64. All this holds where products are of the dtype
@@ -44,7 +44,6 @@ from convattn.torch.attention_conv import (
 )
 from convattn.torch.functions import plain_module
 
-Convolution = convolutions._ConvNd
 ROUNDOFF = {torch.float32: 2.0**-24, torch.float64: 2.0**-53}
 PLAIN = (convolutions.Conv1d, convolutions.Conv2d, convolutions.ConvTranspose1d)
 PLAIN += (convolutions.ConvTranspose2d,)
@@ -142,12 +141,12 @@ def _lines(left: dict[str, str]) -> list[str]:
 
 def _chosen(
     model: torch.nn.Module, where: Callable[[str, Any], Any] | None, pointwise: str
-) -> tuple[dict[str, Convolution], dict[str, str]]:
+) -> tuple[dict[str, Any], dict[str, str]]:
     """The convolutions to convert, by path; and why the others are left."""
-    chosen: dict[str, Convolution] = {}
+    chosen: dict[str, Any] = {}
     left: dict[str, str] = {}
     for path, module in model.named_modules(remove_duplicate=False):
-        if isinstance(module, Convolution):
+        if isinstance(module, convolutions._ConvNd):
             reason = _reason_to_keep(module)
             if where is not None and not where(path, module):
                 reason = NOT_CHOSEN
@@ -177,7 +176,7 @@ def _chosen(
     return chosen, left
 
 
-def _reason_to_keep(module: Convolution) -> str | None:
+def _reason_to_keep(module: Any) -> str | None:
     """Why attention does not express it; None if it does."""
     axes = len(module.kernel_size)
     if axes not in CONVOLUTIONS:
@@ -199,7 +198,7 @@ def _reason_to_keep(module: Convolution) -> str | None:
     return None
 
 
-def _require_own_weight(path: str, module: Convolution) -> None:
+def _require_own_weight(path: str, module: Any) -> None:
     """Refuse hooks, and weights that are computed at each call, in which attention has no part.
 
     Raises:
@@ -208,8 +207,8 @@ def _require_own_weight(path: str, module: Convolution) -> None:
     where = path or "the model"
     tail = "before to_attention, or leave it out with where="
     if parametrize.is_parametrized(module):
-        name = next(iter(module.parametrizations))  # type: ignore[arg-type]
-        kinds = [type(part).__name__ for part in module.parametrizations[name]]  # type: ignore[index]
+        name = next(iter(module.parametrizations))
+        kinds = [type(part).__name__ for part in module.parametrizations[name]]
         raise ValueError(
             f"{where}: its {name} is computed by the parametrisation {', '.join(kinds)}, but "
             "expected a parameter; call torch.nn.utils.parametrize.remove_parametrizations("
@@ -234,8 +233,7 @@ def _require_own_weight(path: str, module: Convolution) -> None:
         )
     hooks = ("_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backward_hooks")
     for attribute in hooks:
-        if found := getattr(module, attribute, None):
-            hook = next(iter(found.values()))
+        for hook in getattr(module, attribute).values():
             name = getattr(hook, "__qualname__", type(hook).__name__)
             raise ValueError(
                 f"{where} has the hook {name}, but expected a convolution without hooks, which "
