@@ -169,8 +169,9 @@ def measure(architecture: Architecture) -> Row:
         met.append(convolution.reason is None)
         return True
 
-    attended = jax.jit(ca.with_attention(function_of(module), where=meet))
-    outputs = attended(jax.numpy.asarray(images.numpy()))
+    function = function_of(module)
+    attended = jax.jit(ca.with_attention(function.apply, where=meet))
+    outputs = attended(function.parameters, jax.numpy.asarray(images.numpy()))
     _, report = to_attention(module, images)
     assert report.difference is not None
     return Row(
@@ -188,13 +189,18 @@ def measure(architecture: Architecture) -> Row:
 
 def table(rows: list[Row]) -> Iterator[str]:
     """The lines of the table of docs/networks.md."""
-    yield "| architecture | pixels | convolutions of JAX | difference | modules of PyTorch | difference |"
+    yield "| architecture | pixels | in JAX | difference | in PyTorch | difference |"
     yield "|---|---|---|---|---|---|"
     for row in rows:
-        counts = f"{row.converted} of {row.convolutions}"
-        modules = f"{row.converted_modules} of {row.modules}"
-        differences = [f"{value:.1e}" for value in (row.difference, row.module_difference)]
-        yield f"| {row.name} | {row.size}² | {counts} | {differences[0]} | {modules} | {differences[1]} |"
+        cells = [
+            row.name,
+            f"{row.size}²",
+            f"{row.converted} of {row.convolutions}",
+            f"{row.difference:.1e}",
+            f"{row.converted_modules} of {row.modules}",
+            f"{row.module_difference:.1e}",
+        ]
+        yield f"| {' | '.join(cells)} |"
 
 
 def main() -> int:

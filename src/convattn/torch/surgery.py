@@ -45,8 +45,12 @@ from convattn.torch.attention_conv import (
 from convattn.torch.functions import plain_module
 
 ROUNDOFF = {torch.float32: 2.0**-24, torch.float64: 2.0**-53}
-PLAIN = (convolutions.Conv1d, convolutions.Conv2d, convolutions.ConvTranspose1d)
-PLAIN += (convolutions.ConvTranspose2d,)
+PLAIN = (
+    convolutions.Conv1d,
+    convolutions.Conv2d,
+    convolutions.ConvTranspose1d,
+    convolutions.ConvTranspose2d,
+)
 
 
 class Converted(NamedTuple):
