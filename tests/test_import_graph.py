@@ -21,6 +21,7 @@ BELOW = {
     "networks": ("operators", "encodings", "fast", "constructions", "bounds"),
     "initialization": ("operators", "encodings", "constructions", "bounds", "networks"),
     "nnx": ("operators", "encodings", "fast", "constructions", "bounds", "networks"),
+    "torch": ("operators", "encodings", "fast", "constructions", "bounds", "networks"),
     "ledger": ("operators", "encodings", "fast", "constructions", "bounds", "structures", "sac"),
 }
 BELOW["lab"] = tuple(BELOW)

@@ -13,6 +13,12 @@ EXTRA = {
     "starlette": "explore",
     "uvicorn": "explore",
     "h11": "explore",
+    "torch": "torch",
+    "torchax": "torch",
+    "torchvision": "torch",
+    "timm": "torch",
+    "jax2onnx": "onnx",
+    "onnxruntime": "onnx",
 }
 
 

@@ -70,8 +70,8 @@ def pack_torch(fixed: FixedSizeAttention) -> tuple[dict[str, np.ndarray], dict[s
     if size > LARGEST:
         raise ValueError(
             f"{heads} heads of {d} features make embed_dim={embed}, and the weights "
-            f"{size / 2**30:.1f} GiB, nearly all zeros; make the heads narrower with --head-dim, "
-            "or write the layout 'ours' or 'flax'"
+            f"{size / 2**30:.1f} GiB, nearly all zeros; make the heads narrower with "
+            "head_dim (--head-dim), or write the layout 'ours' or 'flax'"
         )
     incoming = np.zeros((3, heads, d, embed), value.dtype)
     incoming[2, :, :width, :features] = value.transpose(0, 2, 1)

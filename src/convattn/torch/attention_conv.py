@@ -1,0 +1,351 @@
+"""`AttentionConv`: multi-head self-attention of PyTorch that starts as a convolution.
+
+S.finite in PyTorch, without JAX. The tokens are the N pixels of the padded image, so that every tap
+of every query is a key. With ε the uniform weight, T taps and M = log(1 + N(1/ε - 1)),
+
+    out_q = Σ_h Σ_k softmax_k(M·s_h(k - q)) X_k W_h + b
+
+where s_h is the table `scores` of head h at the taps and zero elsewhere. There are T heads with
+s_h = 1 at their own tap and the maps W_δ/(1 - ε), and one with s = 0 and -ε/(1 - ε)·Σ_δ W_δ. Their
+sum is the convolution (`convattn.constructions.finite` has the proof). Zeros of the padding are
+tokens as well, and other fills repeat pixels.
+
+Three back ends compute this function, whatever the parameters are:
+
+- `dense` forms all weights, [heads, queries, keys];
+- `flex` gives the scores to `torch.nn.attention.flex_attention`, which need not form them;
+- `shift` writes the weights of a head as a_hδ at tap δ beside c_h at every key, so that
+
+      out_q = Σ_δ X_(q+δ) (Σ_h a_hδ W_h) + (Σ_k X_k)(Σ_h c_h W_h) + b,
+
+  weighted shifts of the image and one sum over it. It costs what the convolution costs.
+"""
+
+import math
+from collections.abc import Sequence
+from itertools import chain
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+BACK_ENDS = ("shift", "dense", "flex")
+PADDING_MODES = ("zeros", "reflect", "replicate", "circular")
+FLEX_WIDTH = 16  # features of queries and keys, all zero: the least that a GPU takes
+SAME_XLA = "same_xla"  # TensorFlow's rule, as timm's Conv2dSame has it
+NO_WEIGHT = (
+    "AttentionConv has no weight, but the model reads or writes one; leave this layer out with "
+    "where=, or convert the model after it has used its weights"
+)
+CONVOLUTIONS = {1: functional.conv1d, 2: functional.conv2d}
+
+Widths = tuple[tuple[int, int], ...]
+
+
+class AttentionConv(torch.nn.Module):
+    """Multi-head self-attention that starts as a convolution.
+
+    Args:
+        weight: `[out, in/groups, *K]`, one or two axes.
+        bias: `[out]` or None.
+        stride, dilation: An integer, or one for each axis.
+        padding: (before, after) for each axis, negative where pixels are cut off; or `"same_xla"`,
+            TensorFlow's rule.
+        groups: Of channels; all share their attention.
+        padding_mode: As for `torch.nn.Conv2d`.
+        upsampling: Before all that the image gets so many pixels for each of its own, zeros after
+            the first, as the stride of a transposed convolution says.
+        uniform_weight: ε in (0, 1).
+        backend: `"shift"`, `"dense"` or `"flex"`.
+
+    Attributes:
+        scores: `[heads, taps]`, taps row-major, in units of M(N).
+        output: `[heads, in/groups, out]`, the map of each head.
+        uniform_logit: log(ε/(1 - ε)), so that training cannot leave (0, 1).
+        bias: `[out]` or None.
+
+    Raises:
+        ValueError: For three axes, and for options that there are not.
+
+    Source: S.finite, S.pad of this project's ledger.
+
+    >>> conv = torch.nn.Conv2d(3, 8, 3, stride=2, padding=1)
+    >>> layer, image = AttentionConv.from_conv(conv), torch.ones(1, 3, 8, 7)
+    >>> layer.heads, torch.allclose(layer(image), conv(image), atol=1e-5)
+    (10, True)
+    """
+
+    def __init__(
+        self,
+        weight: Tensor,
+        bias: Tensor | None = None,
+        *,
+        stride: int | Sequence[int] = 1,
+        padding: Sequence[Sequence[int]] | str = ((0, 0), (0, 0)),
+        dilation: int | Sequence[int] = 1,
+        groups: int = 1,
+        padding_mode: str = "zeros",
+        upsampling: int | Sequence[int] = 1,
+        uniform_weight: float = 0.5,
+        backend: str = "shift",
+    ) -> None:
+        super().__init__()
+        self.axes = weight.ndim - 2
+        if self.axes not in CONVOLUTIONS or not weight.is_floating_point():
+            raise ValueError(
+                f"weight has {weight.ndim} axes and dtype {weight.dtype}, but expected floats "
+                "[out, in/groups, *K] with one or two axes of space"
+            )
+        for name, value, expected in (
+            ("backend", backend, BACK_ENDS),
+            ("padding_mode", padding_mode, PADDING_MODES),
+        ):
+            if value not in expected:
+                raise ValueError(f"{name}={value!r}, but expected one of {', '.join(expected)}")
+        if not 0 < uniform_weight < 1:
+            raise ValueError(f"uniform_weight={uniform_weight}, but expected a number in (0, 1)")
+        self.out_channels, self.in_channels = weight.shape[0], weight.shape[1] * groups
+        self.kernel_size, self.groups = tuple(weight.shape[2:]), groups
+        self.stride, self.dilation = self._per_axis(stride), self._per_axis(dilation)
+        self.upsampling = self._per_axis(upsampling)
+        self.padding: Widths | str = (
+            padding if isinstance(padding, str) else tuple((int(a), int(b)) for a, b in padding)
+        )
+        self.padding_mode, self.backend = padding_mode, backend
+        taps = math.prod(self.kernel_size)
+        exact = weight.detach().cpu().double().flatten(2).permute(2, 1, 0)
+        uniform = -uniform_weight * exact.sum(0, keepdim=True)
+        maps = torch.cat([exact, uniform]) / (1 - uniform_weight)
+        place = {"device": weight.device, "dtype": score_dtype(weight.dtype)}
+        logit = math.log(uniform_weight / (1 - uniform_weight))
+        trains = weight.requires_grad
+        self.output = torch.nn.Parameter(maps.to(weight.device, weight.dtype), trains)
+        self.scores = torch.nn.Parameter(torch.eye(taps + 1, taps, **place), trains)
+        self.uniform_logit = torch.nn.Parameter(torch.tensor(logit, **place), trains)
+        self.bias = (
+            None
+            if bias is None
+            else torch.nn.Parameter(bias.detach().clone(), requires_grad=bias.requires_grad)
+        )
+
+    @classmethod
+    def from_conv(cls, conv: Any, **options: Any) -> "AttentionConv":
+        """The layer that is this convolution.
+
+        Args:
+            conv: `torch.nn.Conv1d`, `Conv2d`, or one of their transposed forms.
+            options: uniform_weight and backend, as above.
+
+        >>> conv = torch.nn.ConvTranspose1d(2, 3, 4, stride=2, padding=1)
+        >>> image = torch.ones(1, 2, 5)
+        >>> torch.allclose(AttentionConv.from_conv(conv)(image), conv(image), atol=1e-5)
+        True
+        """
+        options |= {"groups": conv.groups, "dilation": conv.dilation}
+        bias, weight = conv.bias, conv.weight
+        if conv.transposed:
+            reach = [d * (k - 1) for d, k in zip(conv.dilation, conv.kernel_size, strict=True)]
+            sides = zip(reach, conv.padding, conv.output_padding, strict=True)
+            turned = weight.unflatten(0, (conv.groups, -1)).transpose(1, 2).flatten(0, 1)
+            turned = turned.flip(*range(2, weight.ndim)).detach()
+            turned.requires_grad_(weight.requires_grad)
+            widths = tuple((r - p, r - p + extra) for r, p, extra in sides)
+            return cls(turned, bias, padding=widths, upsampling=conv.stride, **options)
+        before_and_after = conv._reversed_padding_repeated_twice[::-1]  # after, before, by axis
+        pairs = tuple(zip(before_and_after[1::2], before_and_after[::2], strict=True))
+        padding = SAME_XLA if has_xla_padding(conv) else pairs
+        return cls(
+            weight,
+            bias,
+            stride=conv.stride,
+            padding=padding,
+            padding_mode=conv.padding_mode,
+            **options,
+        )
+
+    @property
+    def heads(self) -> int:
+        """The number of heads, of each group."""
+        return self.scores.shape[0]
+
+    @property
+    def uniform_weight(self) -> Tensor:
+        """ε."""
+        return torch.sigmoid(self.uniform_logit)
+
+    def forward(self, inputs: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
+        """Attend.
+
+        Args:
+            inputs: `[batch, in, *space]`, or one image without the batch.
+            output_size: Of a transposed convolution, as PyTorch takes it.
+
+        Returns:
+            `[batch, out, *space_out]`.
+
+        Raises:
+            ValueError: For inputs of another rank or number of channels, and too small ones.
+        """
+        if inputs.ndim == self.axes + 1:
+            return self(inputs[None], output_size)[0]
+        if inputs.ndim != self.axes + 2 or inputs.shape[1] != self.in_channels:
+            raise ValueError(
+                f"inputs.shape={tuple(inputs.shape)}, but expected [batch, {self.in_channels}, and "
+                f"{self.axes} axes of space]"
+            )
+        tokens = self.padded(inputs, output_size)
+        sizes = tuple(
+            (size - d * (k - 1) - 1) // s + 1
+            for size, d, k, s in zip(
+                tokens.shape[2:], self.dilation, self.kernel_size, self.stride, strict=True
+            )
+        )
+        if min(sizes) < 1:
+            raise ValueError(
+                f"inputs.shape={tuple(inputs.shape)}, but a kernel of {self.kernel_size} taps with "
+                f"dilation {self.dilation} has no output there; take larger images"
+            )
+        if self.backend == "shift":
+            result = self._shift(tokens)
+        else:
+            attend = self._dense if self.backend == "dense" else self._flex
+            attended = attend(tokens, sizes).unflatten(-1, (self.groups, -1))
+            maps = self.output.unflatten(-1, (self.groups, -1)).to(attended.dtype)
+            result = torch.einsum("bhqgi,higo->bgoq", attended, maps)
+            result = result.flatten(1, 2).unflatten(-1, sizes).contiguous()
+        if self.bias is None:
+            return result
+        return result + self.bias.view(-1, *[1] * self.axes).to(result.dtype)
+
+    def padded(self, inputs: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
+        """The tokens: the image with its padding."""
+        if set(self.upsampling) != {1}:
+            spread = [
+                (n - 1) * s + 1 for n, s in zip(inputs.shape[2:], self.upsampling, strict=True)
+            ]
+            wide = inputs.new_zeros(*inputs.shape[:2], *spread)
+            wide[(..., *(slice(None, None, s) for s in self.upsampling))] = inputs
+            inputs = wide
+        widths = self._widths(inputs.shape[2:])
+        if output_size is not None:
+            reaches = zip(self.dilation, self.kernel_size, strict=True)
+            sides = zip(inputs.shape[2:], reaches, widths, output_size[-self.axes :], strict=True)
+            widths = tuple(
+                (before, wanted + d * (k - 1) - size - before)
+                for size, (d, k), (before, _), wanted in sides
+            )
+        flat = tuple(chain.from_iterable(reversed(widths)))
+        if not any(flat):
+            return inputs
+        mode = "constant" if self.padding_mode == "zeros" else self.padding_mode
+        return functional.pad(inputs, flat, mode=mode)
+
+    def _widths(self, sizes: Sequence[int]) -> Widths:
+        if isinstance(self.padding, tuple):
+            return self.padding
+        sides = zip(sizes, self.kernel_size, self.stride, self.dilation, strict=True)
+        totals = [max(0, (-(-n // s) - 1) * s + d * (k - 1) + 1 - n) for n, k, s, d in sides]
+        return tuple((total // 2, total - total // 2) for total in totals)
+
+    def table(self, number_of_keys: int) -> Tensor:
+        """M(N)·s, `[heads, taps]`: log(1 + N(1/ε - 1)) is log(1 + e^(log N - logit ε))."""
+        dtype = score_dtype(self.scores.dtype)
+        logit = math.log(number_of_keys) - self.uniform_logit.to(dtype)
+        return torch.logaddexp(logit, torch.zeros_like(logit)) * self.scores.to(dtype)
+
+    def _shift(self, tokens: Tensor) -> Tensor:
+        """Weighted shifts, and the sum of all tokens."""
+        keys = math.prod(tokens.shape[2:])
+        table = self.table(keys)
+        most = table.amax(1, keepdim=True).clamp(min=0)
+        raised, level = torch.exp(table - most), torch.exp(-most)
+        total = raised.sum(1, keepdim=True) + (keys - table.shape[1]) * level
+        maps = self.output.to(table.dtype)
+        kernel = torch.einsum("ht,hio->oit", (raised - level) / total, maps)
+        everywhere = torch.einsum("h,hio->io", (level / total)[:, 0], maps)
+        sums = tokens.flatten(2).sum(-1, dtype=table.dtype).unflatten(1, (self.groups, -1))
+        split = everywhere.unflatten(1, (self.groups, -1))
+        uniform = torch.einsum("bgi,igo->bgo", sums, split).flatten(1)
+        shifted = CONVOLUTIONS[self.axes](
+            tokens,
+            kernel.unflatten(-1, self.kernel_size).to(tokens.dtype),
+            stride=self.stride,
+            dilation=self.dilation,
+            groups=self.groups,
+        )
+        return shifted + uniform.view(*uniform.shape, *[1] * self.axes).to(shifted.dtype)
+
+    def _dense(self, tokens: Tensor, sizes: Sequence[int]) -> Tensor:
+        """`[batch, heads, queries, in]`, all weights formed."""
+        table, values = self.table(math.prod(tokens.shape[2:])), tokens.flatten(2)
+        places = self._places(tokens.shape[2:], sizes, tokens.device)
+        shape = (self.heads, *places.shape)
+        scores = table.new_zeros(self.heads, len(places), values.shape[-1])
+        scores = scores.scatter(2, places.expand(shape), table[:, None].expand(shape))
+        weights = torch.softmax(scores, -1).to(values.dtype)
+        return torch.einsum("hqk,bik->bhqi", weights, values)
+
+    def _flex(self, tokens: Tensor, sizes: Sequence[int]) -> Tensor:
+        """The same by FlexAttention, whose queries and keys are zero."""
+        from torch.nn.attention.flex_attention import flex_attention
+
+        width, taps = tokens.shape[-1], self.kernel_size[-1]
+        values = tokens.flatten(2).mT[:, None]
+        table = self.table(values.shape[2]).to(values.dtype)
+        rows, columns = ([1] * 2 + list(part) for part in (self.stride, self.dilation))
+        reach = (1, *self.kernel_size)[-2:]
+
+        def score(score: Tensor, batch: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:
+            down = key // width - rows[-2] * (query // sizes[-1])
+            across = key % width - rows[-1] * (query % sizes[-1])
+            inside = (down >= 0) & (across >= 0)
+            inside = inside & (down % columns[-2] == 0) & (across % columns[-1] == 0)
+            first, second = down // columns[-2], across // columns[-1]
+            inside = inside & (first < reach[0]) & (second < reach[1])
+            tap = torch.where(inside, first * taps + second, 0)
+            return score + torch.where(inside, table[head, tap], 0)
+
+        zeros = values.new_zeros(len(tokens), 1, values.shape[2], FLEX_WIDTH)
+        queries = values.new_zeros(len(tokens), self.heads, math.prod(sizes), FLEX_WIDTH)
+        return flex_attention(queries, zeros, values, score_mod=score, enable_gqa=True)
+
+    def _places(self, image: Sequence[int], sizes: Sequence[int], device: Any) -> Tensor:
+        """Which key each tap of each query is, `[queries, taps]`, both row-major."""
+        place = torch.zeros(1, 1, dtype=torch.long, device=device)
+        for axis, size in enumerate(image):
+            queries = torch.arange(sizes[axis], device=device) * self.stride[axis]
+            taps = torch.arange(self.kernel_size[axis], device=device) * self.dilation[axis]
+            here = queries[:, None] + taps
+            place = place[:, None, :, None] * size + here[None, :, None, :]
+            place = place.flatten(2).flatten(0, 1)
+        return place
+
+    def _per_axis(self, value: int | Sequence[int]) -> tuple[int, ...]:
+        values = (value,) * self.axes if isinstance(value, int) else tuple(value)
+        if len(values) != self.axes or min(values) < 1:
+            raise ValueError(f"{value}, but expected {self.axes} positive integers")
+        return values
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "weight":
+            raise AttributeError(NO_WEIGHT)
+        return super().__getattr__(name)
+
+    def extra_repr(self) -> str:
+        """What `print` shows."""
+        parts = [f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}"]
+        parts += [f"heads={self.heads}", f"stride={self.stride}", f"padding={self.padding}"]
+        parts += [f"dilation={self.dilation}"] if set(self.dilation) != {1} else []
+        parts += [f"groups={self.groups}"] if self.groups > 1 else []
+        return ", ".join([*parts, f"backend={self.backend!r}"])
+
+
+def score_dtype(dtype: torch.dtype) -> torch.dtype:
+    """At least float32."""
+    return torch.promote_types(dtype, torch.float32)
+
+
+def has_xla_padding(conv: Any) -> bool:
+    """Whether it is timm's with TensorFlow's padding, which the size of the image decides."""
+    return type(conv).__name__ == "Conv2dSame" and type(conv).__module__.startswith("timm.")

@@ -1,0 +1,167 @@
+"""`network`: a network by its name, with the weights of a file, as a function of JAX."""
+
+import difflib
+import importlib
+import importlib.util
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+
+from convattn.extras import require
+from convattn.torch.checkpoints import load_into, read_state_dict
+from convattn.torch.functions import function_of
+
+FAMILIES = ("torchvision/NAME", "timm/NAME", "MODULE:FUNCTION", "FILE.py:FUNCTION")
+EXPECTED = f"but expected one of {', '.join(FAMILIES)}"
+IMAGES, INCEPTION = (3, 224, 224), (3, 299, 299)
+SLOW_TO_INITIALISE = ("googlenet", "inception_v3")
+NEAR = 5  # names that are offered
+
+Builder = Callable[..., tuple[torch.nn.Module, tuple[int, ...]]]
+
+
+class Network(NamedTuple):
+    """A network as a function of JAX.
+
+    Attributes:
+        function: Of images; a `ModuleFunction` unless one's own function is of JAX already.
+        example_shape: Of one example without the batch, such as `(3, 224, 224)`; None where it is
+            not known.
+        module: The module of PyTorch; None for a function of JAX.
+        notes: What a user should know, one sentence each: a prefix of names that was left out.
+    """
+
+    function: Callable[..., Any]
+    example_shape: tuple[int, ...] | None
+    module: torch.nn.Module | None
+    notes: tuple[str, ...] = ()
+
+
+def network(name: str, weights: Path | str | None = None) -> Network:
+    """A network of torchvision or timm, or one's own, in evaluation mode.
+
+    Args:
+        name: `torchvision/resnet50`, `timm/resnet50` or any other name of these libraries; or
+            `MODULE:FUNCTION` or `FILE.py:FUNCTION`, called without arguments, which gives a module
+            of PyTorch or a function of JAX. That code is run.
+        weights: A state dict: `.safetensors`, `.npz`, or what `torch.save` wrote, read with
+            `weights_only=True`, so that nothing in it runs. None keeps the weights that the network
+            is built with: random ones, for torchvision and timm.
+
+    Raises:
+        ValueError: For a name that there is not, with near ones; for what the function gives; and
+            as `load_into` and `read_state_dict` do for the weights.
+
+    >>> import jax.numpy as jnp
+    >>> network("torch.nn:ReLU").function(jnp.array([-1.0, 2.0])).tolist()
+    [0.0, 2.0]
+    """
+    family, slash, rest = name.partition("/")
+    module: Any
+    shape: tuple[int, ...] | None
+    build: Builder | None
+    if slash and family in BUILDERS:
+        build = BUILDERS[family]
+        module, shape = build(rest)
+    elif ":" in name:
+        module, shape, build = _own(name), None, None
+        if not isinstance(module, torch.nn.Module):
+            if weights is not None:
+                raise ValueError(
+                    f"weights={str(weights)!r} for a function of JAX, but expected none: what its "
+                    f"parameters are called is not known; load them in {name}"
+                )
+            return Network(module, None, None)
+        configuration = getattr(module, "pretrained_cfg", None) or {}
+        if isinstance(configuration, dict) and configuration.get("input_size"):
+            shape = tuple(configuration["input_size"])
+    else:
+        raise ValueError(f"network={name!r}, {EXPECTED}")
+    notes: tuple[str, ...] = ()
+    if weights is not None:
+        state = read_state_dict(weights)
+        rebuild = None if build is None else lambda count: build(rest, num_classes=count)[0]
+        module, notes = load_into(module, state, str(weights), architecture=name, rebuild=rebuild)
+        if getattr(module, "transform_input", None) is False:
+            notes += (
+                "transform_input is False; for the weights that torchvision distributes it is "
+                "True: build the network in a function of your own, MODULE:FUNCTION",
+            )
+    module.eval()
+    return Network(function_of(module), shape, module, notes)
+
+
+def _torchvision(name: str, **options: Any) -> tuple[torch.nn.Module, tuple[int, ...]]:
+    require("torchvision")
+    import torchvision
+
+    if name not in torchvision.models.list_models():
+        raise ValueError(_no_such("torchvision", name, torchvision.models.list_models()))
+    if name in SLOW_TO_INITIALISE:
+        options["init_weights"] = False
+    model = torchvision.models.get_model(name, weights=None, **options)
+    return model, INCEPTION if name == "inception_v3" else IMAGES
+
+
+def _timm(name: str, **options: Any) -> tuple[torch.nn.Module, tuple[int, ...]]:
+    require("timm")
+    import timm
+
+    if name.partition(".")[0] not in timm.list_models():
+        raise ValueError(_no_such("timm", name, timm.list_models()))
+    try:
+        model = timm.create_model(name, pretrained=False, **options)
+    except RuntimeError as error:  # a tag that there is not
+        known = timm.list_pretrained(f"{name.partition('.')[0]}.*")
+        raise ValueError(_no_such("timm", name, known)) from error
+    return model, tuple(model.pretrained_cfg.get("input_size") or IMAGES)
+
+
+BUILDERS: dict[str, Builder] = {"torchvision": _torchvision, "timm": _timm}
+
+
+def _no_such(library: str, name: str, known: Iterable[str]) -> str:
+    near = difflib.get_close_matches(name, list(known), NEAR, cutoff=0.5)
+    offered = ", ".join(f"{library}/{each}" for each in near)
+    return f"network='{library}/{name}', but {library} has no such network" + (
+        f"; near ones are {offered}" if near else f"; see {library}'s list of models"
+    )
+
+
+def _own(name: str) -> Any:
+    """What one's own function gives."""
+    place, _, attribute = name.rpartition(":")
+    module: Any
+    if place.endswith(".py"):
+        if not Path(place).is_file():
+            raise ValueError(f"network={name!r}, but there is no file {place}")
+        spec = importlib.util.spec_from_file_location(Path(place).stem, place)
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        sys.modules.setdefault(spec.name, module)
+        spec.loader.exec_module(module)
+    else:
+        sys.path.insert(0, "")
+        try:
+            module = importlib.import_module(place)
+        except ModuleNotFoundError as error:
+            if error.name is None or not f"{place}.".startswith(f"{error.name}."):
+                raise
+            raise ValueError(f"network={name!r}, but there is no module {error.name}") from error
+        finally:
+            sys.path.remove("")
+    if not hasattr(module, attribute):
+        near = difflib.get_close_matches(attribute, dir(module), NEAR)
+        hint = f"; near ones are {', '.join(near)}" if near else ""
+        raise ValueError(f"network={name!r}, but {place} has no {attribute!r}{hint}")
+    result = getattr(module, attribute)()
+    if not callable(result):
+        raise ValueError(
+            f"network={name!r} gives {type(result).__name__}, but expected a torch.nn.Module or a "
+            "function of JAX; return the network, not its output"
+        )
+    return result
