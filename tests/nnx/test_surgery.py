@@ -204,7 +204,9 @@ def test_imaginary_parts_and_single_numbers_count(as_output):
     assert report.difference > 0.5
 
 
-@pytest.mark.parametrize("as_output", [lambda x: frozenset([float(x.sum())]), lambda x: x.shape.__iter__()])
+@pytest.mark.parametrize(
+    "as_output", [lambda x: frozenset([float(x.sum())]), lambda x: x.shape.__iter__()]
+)
 def test_outputs_that_cannot_be_compared_are_refused(as_output):
     class Other(Scaled):
         def __call__(self, images):
