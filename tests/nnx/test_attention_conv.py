@@ -174,7 +174,8 @@ def test_the_kind_of_a_parameter_is_kept():
         conv.kernel, conv.bias = kinds[0](kernel), kinds[1](bias)
         layer = AttentionConv.from_conv(conv, head_dim=1)
         assert (type(layer.output), type(layer.bias)) == kinds
-        assert type(layer.value) is kinds[0]
+        parts = layer.value, layer.scores, layer.leak_logit
+        assert {type(part) for part in parts} == {kinds[0]}
 
 
 def test_of_a_layer_in_bfloat16_the_result_is_in_it():

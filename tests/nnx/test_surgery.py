@@ -177,6 +177,9 @@ def test_a_model_trained_on_images_goes_on_as_attention():
     assert all(jax.tree.leaves(moved)), moved
 
 
+ONE = nnx.Conv(1, 1, (3,), rngs=nnx.Rngs(0))(jnp.ones((1, 5, 1)))
+
+
 class Scaled(nnx.Module):
     """Calls its convolution twice, and takes a keyword argument."""
 
@@ -190,7 +193,11 @@ class Scaled(nnx.Module):
 
 @pytest.mark.parametrize(
     "as_output",
-    [lambda x: jax.lax.complex(jnp.ones_like(x), x), lambda x: np.float32(x.sum())],
+    [
+        lambda x: jax.lax.complex(jnp.ones_like(x), x),
+        lambda x: np.float32(x.sum()),
+        lambda x: np.bool_(jnp.abs(x).max() > 1.5 * jnp.abs(ONE).max()),
+    ],
 )
 def test_imaginary_parts_and_single_numbers_count(as_output):
     class Other(Scaled):
@@ -200,6 +207,35 @@ def test_imaginary_parts_and_single_numbers_count(as_output):
 
     _, report = to_attention(Other(), ones(1, 5, 1))
     assert report.difference > 0.5
+
+
+@pytest.mark.parametrize(
+    "as_output", [lambda x: frozenset([float(x.sum())]), lambda x: x.shape.__iter__()]
+)
+def test_outputs_that_cannot_be_compared_are_refused(as_output):
+    class Other(Scaled):
+        def __call__(self, images):
+            return images, as_output(self.conv(images))
+
+    with pytest.raises(
+        ValueError, match=r"the model gives a \w+ on the example, which is not comp"
+    ):
+        to_attention(Other(), jnp.ones((1, 5, 1)))
+
+
+def test_a_model_that_asks_for_the_type_of_its_layers_is_compared_as_it_is():
+    class Asking(nnx.Module):
+        def __init__(self, kind):
+            self.kind, self.conv = kind, nnx.Conv(1, 1, (3,), rngs=nnx.Rngs(0))
+
+        def __call__(self, images):
+            return self.conv(images) + 10 * (type(self.conv) is self.kind)
+
+    images = jnp.ones((1, 5, 1))
+    model, report = to_attention(Asking(nnx.Conv), images)
+    assert report.difference > 9
+    model.kind = AttentionConv
+    assert to_convolution(model, images).report.difference > 9
 
 
 def test_the_report_covers_every_call_and_calls_may_have_keywords():
@@ -234,6 +270,29 @@ def test_parameters_that_the_model_holds_itself_are_refused(name):
     model.tied = getattr(model.held, name)
     with pytest.raises(ValueError, match=rf"tied is also held\.{name}, but expected a parameter"):
         to_attention(model, ones(1, 5, 2))
+
+
+class Pair(nnx.Pytree):
+    def __init__(self, first) -> None:
+        self.first = first
+
+
+HELD_BY = [lambda x: nnx.data((x,)), Pair, lambda x: nnx.data(nnx.State({"first": x}))]
+
+
+@pytest.mark.parametrize("held_by", HELD_BY)
+def test_parameters_that_other_pytrees_hold_are_refused(held_by):
+    model = Holder(nnx.clone(CONV))
+    model.tied = held_by(model.held.kernel)
+    with pytest.raises(
+        ValueError, match=r"tied\.(0|first) is also held\.kernel, but expected a par"
+    ):
+        to_attention(model, jnp.ones((1, 5, 2)))
+
+
+def test_what_a_pytree_of_flax_holds_is_replaced():
+    model = Holder(Pair(nnx.clone(CONV)))
+    assert isinstance(to_attention(model, jnp.ones((1, 5, 2))).model.held.first, AttentionConv)
 
 
 def test_inside_a_compiled_part_differences_are_not_seen():
@@ -322,6 +381,29 @@ def test_wrappers_that_compute_a_kernel_are_refused_by_name(kind, called):
 def test_a_kernel_that_changes_when_the_model_is_called_is_refused():
     with pytest.raises(ValueError, match=r"wrapper\.conv: the model computes its kernel at each"):
         to_attention(Wrapped(Halving()), ones(1, 5, 1))
+
+
+class Halved(nnx.Param):
+    """Gives other numbers than it holds."""
+
+    def get_value(self, **options):
+        return super().get_value(**options) / 2
+
+
+@pytest.mark.parametrize("name", ["kernel", "bias"])
+def test_a_variable_that_computes_its_value_is_refused(name):
+    conv = nnx.clone(CONV)
+    setattr(conv, name, Halved(getattr(conv, name)[...]))
+    with pytest.raises(ValueError, match=rf"conv\.{name} is a Halved that computes its value at e"):
+        to_attention(nnx.Sequential(conv), jnp.ones((1, 5, 2)))
+
+
+@pytest.mark.filterwarnings("ignore:Variable hooks are deprecated")
+def test_a_variable_with_a_hook_is_refused():
+    conv = nnx.clone(CONV)
+    conv.kernel = nnx.Param(conv.kernel[...], on_get_value=lambda variable, value: value / 2)
+    with pytest.raises(ValueError, match=r"conv\.kernel is a Param that computes its value"):
+        to_attention(nnx.Sequential(conv), jnp.ones((1, 5, 2)))
 
 
 def test_a_kernel_that_is_not_a_number_is_not_called_computed():

@@ -46,8 +46,8 @@ class Diagnose:
             with state dicts alone.
         std: The same. DeiT takes 0.485 0.456 0.406 and 0.229 0.224 0.225, ViT and BEiT mostly 0.5.
         heads: Of each layer, if no table or kernel says it; default: width / 64, as in ViT.
-        rotary: How queries and keys are turned, which stands in no tensor: timm (as its ViTs with
-            rotary positions: base 100, columns first), dinov3, none; then changes such as
+        rotary: How queries and keys are turned, which stands in no tensor: timm (as its
+            vit_*_rope_224: base 100, columns first), dinov3, none; then changes such as
             base=10000, layout=halves, columns_first=false, spacing=1, origin=0.
         norm_epsilon: Of LayerNorm, where the checkpoint's kind leaves it open: 1e-6 for ViT-MSN
             with Hugging Face's names; 1e-5 if --rotary is dinov3.

@@ -215,8 +215,9 @@ class AttentionConv(nnx.Module):
             **options,
         )
         kind = type(conv.kernel)  # a subclass of nnx.Param, such as a filter of what is trained
-        made.output = kind(made.output[...])
-        made.value = None if made.value is None else kind(made.value[...])
+        for name in ("scores", "leak_logit", "value", "output"):
+            held = getattr(made, name)
+            setattr(made, name, None if held is None else kind(held[...]))
         if conv.bias is not None and made.bias is not None:
             made.bias = type(conv.bias)(made.bias[...])
         return made

@@ -70,7 +70,25 @@ def check_conv(conv: nnx.Conv) -> None:
             "conv.promote_dtype or conv.preferred_element_type is not the default, but expected a "
             "convolution in one dtype; set dtype instead"
         )
+    for name in ("kernel", "bias"):
+        if is_computed(getattr(conv, name)):
+            raise ValueError(
+                f"conv.{name} is a {type(getattr(conv, name)).__name__} that computes its value at "
+                "each reading, by get_value or a hook, but expected one that holds it: attention "
+                "in its place would not follow"
+            )
     refuse(conv.input_dilation, conv.mask, axes)
+
+
+def is_computed(variable: nnx.Variable | None) -> bool:
+    """Whether what a variable gives is not what it holds."""
+    if variable is None:
+        return False
+    both = [
+        [getattr(kind, name, None) for name in ("get_value", "__getitem__")]
+        for kind in (type(variable), nnx.Variable)
+    ]
+    return both[0] != both[1] or bool(variable.get_metadata().get("on_get_value"))
 
 
 def refuse(input_dilation: Any, mask: Any, axes: int) -> None:

@@ -11,6 +11,7 @@ the layer's own inputs (`convattn.networks.transformation.local_error`).
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
+import jax
 import numpy as np
 from flax import nnx
 from jax import Array
@@ -87,8 +88,9 @@ def to_attention(
     attention, made = replaced(model, where, exact=exact, leak=leak, head_dim=head_dim)
     before = [site.module.kernel[...] for site in originals]
     seen = watch({site.path: site.module for site in originals})
-    expected = call(watched[0], *arguments)
+    call(watched[0], *arguments)
     require_own_kernels(originals, before)
+    expected = call(nnx.clone(model), *arguments)  # a model may ask for the type of its layers
     found = call(nnx.clone(attention), *arguments)
     form: dict[str, Any] = {"form": "exact" if exact else "limit", "head_dim": head_dim}
     form |= {"uniform_weight": leak} if exact else {}
@@ -235,7 +237,8 @@ def to_convolution(
     originals = {site.path: site.module for site in sites(watched, (AttentionConv,))}
     if example is not None:
         calls = watch(originals, AttentionConv)
-        expected = call(watched[0], *arguments)
+        call(watched[0], *arguments)
+        expected = call(nnx.clone(model), *arguments)
     made, layers = {}, []
     for site in found:
         layer = site.module
@@ -283,7 +286,11 @@ def sites(root: nnx.List, kinds: tuple[type, ...]) -> list[Site]:
         ValueError: For one that is held by something else than a module, a list or a dictionary.
     """
     reached = {id(node): path for path, node in nnx.iter_graph(root) if isinstance(node, kinds)}
-    found = [site for site in held_in(root) if isinstance(site.module, kinds)]
+    found = [
+        site
+        for site in held_in(root)
+        if isinstance(site.module, kinds) and isinstance(site.holder, nnx.Pytree | list | dict)
+    ]
     for site in found:
         reached.pop(id(site.module), None)
     for path in reached.values():
@@ -299,15 +306,20 @@ def sites(root: nnx.List, kinds: tuple[type, ...]) -> list[Site]:
 
 
 def held_in(root: nnx.List) -> Iterator[Site]:
-    """All that `root[0]` and what it holds have as attributes, or in lists or dictionaries."""
+    """All that `root[0]` and what it holds have as attributes, or in pytrees of any kind."""
     for path, node in nnx.iter_graph(root):
         held: Iterable[tuple[Any, Any]] = ()
-        if isinstance(node, nnx.Module):
+        if isinstance(node, nnx.Pytree):
             held = vars(node).items()
         elif isinstance(node, list):
             held = enumerate(node)
         elif isinstance(node, dict):
             held = node.items()
+        elif not isinstance(node, nnx.Variable):
+            pairs = jax.tree.leaves_with_path(
+                node, is_leaf=lambda child, node=node: child is not node
+            )
+            held = [(jax.tree_util.keystr(key, simple=True), child) for key, child in pairs if key]
         for key, child in held:
             yield Site(".".join(str(part) for part in (*path, key)[1:]), node, key, child)
 

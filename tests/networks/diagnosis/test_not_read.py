@@ -38,6 +38,26 @@ def test_blocks_that_normalise_what_they_add_are_told_by_what_timm_s_lacks(more)
     assert (told or "").startswith("a ViT that normalises what its blocks add") == (more is None)
 
 
+ENORMOUS = ["cls_token", "pos_embed", "norm.weight", "blocks.0.attn.q_bias", "blocks.0.norm1.bias"]
+
+
+@pytest.mark.parametrize(
+    ("width", "more", "is_refused"),
+    [
+        (1792, None, True),
+        (1408, None, False),
+        (1792, "blocks.0.gamma_1", False),
+        (1792, "blocks.0.attn.relative_position_bias_table", False),
+    ],
+)
+def test_eva_02_e_is_told_by_its_width_from_the_eva_of_pre_norm_blocks(width, more, is_refused):
+    """Of timm's eva02_enormous_patch14_clip_224 and eva_giant_patch14_clip_224."""
+    arrays = {f"visual.{name}": np.ones(2) for name in [*ENORMOUS, *([more] if more else [])]}
+    arrays["visual.blocks.0.attn.qkv.weight"] = np.broadcast_to(0.0, (3 * width, width))
+    told = unread_network(arrays)
+    assert (told or "").startswith("a ViT that normalises what its blocks add") == is_refused
+
+
 def test_an_unknown_network_does_not_list_all_its_names():
     unknown = {f"stages.{number}.mix.weight": np.ones((2, 3)) for number in range(400)}
     with pytest.raises(ValueError, match=r"expected blocks called .* and 397 more") as caught:

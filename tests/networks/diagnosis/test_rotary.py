@@ -153,3 +153,34 @@ def test_a_perception_encoder_is_not_taken_for_a_clip(prefix, added, left_out):
     assert (
         diagnose(found, IMAGES, heads=HEADS, rotary="none").notes[1].startswith("Queries and keys")
     )
+
+
+# transformers 5.24, PaddleOCRVisionModel of the sizes of the stored networks, its softmax in
+# float64: of the last image and head the last row but one, of both layers.
+OF_PADDLE_OCR = (
+    (
+        *(0.1882668, 0.2124253, 0.1754687, 0.0778368, 0.1098134),
+        *(0.0795389, 0.0500505, 0.0555547, 0.051045),
+    ),
+    (
+        *(0.3130672, 0.2371874, 0.172669, 0.0851106, 0.0665204),
+        *(0.0472674, 0.0336802, 0.0260405, 0.0184573),
+    ),
+)
+
+
+def test_paddle_ocr_is_not_taken_for_a_siglip():
+    """Their tensors are those of Hugging Face's SigLIP without its pooling head."""
+    siglip = stored_dict("Hugging Face SigLIP")
+    assert not read_transformer(WeightsFile("model", siglip, {}), 4).is_rotary
+    found = {f"vision_model.{n}": a for n, a in siglip.items() if not n.startswith("head.")}
+    with pytest.raises(ValueError, match="has the tensors of a network with rotary positions"):
+        diagnose(found, IMAGES, heads=4)
+    turns = Rotary.axial(4, base=1e4, layout="halves")
+    layers = [
+        attention_layers(read_transformer(WeightsFile("model", found, {}), 4), IMAGES, rotary)
+        for rotary in (lambda width, grid: turns, None)
+    ]
+    for expected, turned, plain in zip(OF_PADDLE_OCR, *layers, strict=True):
+        assert np.abs(turned.attention[-1, -1, -2] - expected).max() < 1e-6
+        assert np.abs(plain.attention[-1, -1, -2] - expected).max() > 1e-3

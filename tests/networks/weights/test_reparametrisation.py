@@ -129,7 +129,30 @@ REFUSED = [
     {"net.weight": WEIGHT, "net.mask": MASK},
     {"net.weight": WEIGHT, "net.lora_A.weight": STORED, "net.lora_B.weight": STORED},
     {"net.base_layer.weight": WEIGHT, "net.lora_A.default.weight": STORED},
+    {"net.base_layer.weight": WEIGHT, "net.ia3_l.default": np.ones((1, 3), np.float32)},
+    {"net.original_module.weight": WEIGHT, "net.modules_to_save.default.weight": -STORED},
+    {"net.layer_instance.kernel": WEIGHT, "net.scales.('kernel',)": np.ones(3, np.float32)},
+    {"net.weight": np.ones((3, 2, 2, 1), np.int8), "net.scale": np.ones((), np.float32)},
+    {"net.weight": WEIGHT, "net.weight_scale": np.ones(3, np.float32)},
 ]
+FLAX = [  # the names of nn.WeightNorm and nn.SpectralNorm around nn.Conv
+    ("params/{}net/kernel", "params/{}WeightNorm_0/net/kernel/scale"),
+    ("params.{}net.kernel", "params.{}mine.net/kernel/scale"),
+    ("{}net/kernel", "{}WeightNorm_0/net/kernel/scale"),
+    ("params/{}net/kernel", "batch_stats/{}SpectralNorm_0/net/kernel/sigma"),
+]
+
+
+@pytest.mark.parametrize("above", ["", "blocks_0/"])
+@pytest.mark.parametrize(("kernel", "other"), FLAX)
+def test_a_kernel_that_flax_normalises_is_refused(above, kernel, other):
+    """Linen's names of the norm hold those of the kernel, without the norm's own module."""
+    found = kernel.format(above)
+    stored = {found: STORED, f"{found}_2": STORED, other.format(above): np.ones(3, np.float32)}
+    for changed in ({}, {"params/norm/scale": np.ones(3)}):
+        assert computed(stored | changed).refused.keys() == {found}
+    left = computed({found: STORED, "params/norm/scale": np.ones(3), "net/scale": np.ones(3)})
+    assert not left.refused
 
 
 @pytest.mark.parametrize("stored", REFUSED)
@@ -137,7 +160,7 @@ def test_parts_of_another_kind_are_refused_and_never_suggested(stored):
     file = WeightsFile("net", stored, {"format": "pt"})
     layers = (None, "net", *(name for name in stored if stored[name].ndim == 4))
     for layer in layers:
-        if layer is None or not any(word in layer for word in ("gain", "lora", "mask")):
+        if layer is None or not any(word in layer for word in ("gain", "lora", "mask", "to_save")):
             with pytest.raises(
                 WeightsRefused, match=r"re-parametrised|beside it|no layer"
             ) as error:

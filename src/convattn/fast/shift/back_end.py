@@ -185,10 +185,8 @@ def at_every_query(
     once: Num[Array, "batch out_features"], extent: tuple[int, ...], dtype: np.dtype
 ) -> Num[Array, "batch *extent out_features"]:
     """The same vector at every query, so that its derivative is a product as well."""
-    ones = jnp.ones((once.shape[0], math.prod(extent), 1), dtype)
-    return product("bnq,bqo->bno", ones, once[:, None], dtype=dtype).reshape(
-        once.shape[0], *extent, -1
-    )
+    ones = jnp.ones((once.shape[0], *extent, 1), dtype)  # the product of symbols has no sign
+    return product("b...q,bqo->b...o", ones, once[:, None], dtype=dtype)
 
 
 def read_values(

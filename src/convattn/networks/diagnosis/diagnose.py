@@ -33,8 +33,8 @@ ONE = "One image: what positions alone explain is not known."
 NOWHERE = "Queries and keys are taken as they are, without rotary positions."
 ROTARY = (
     "has the tensors of a network with rotary positions (RoPE; timm's vit_*_rope and vit_pe_*, "
-    "DINOv3), whose angles stand in no tensor: give rotary (--rotary timm, dinov3, or KEY=VALUE), "
-    "or 'none' for a network that does not turn queries and keys"
+    "DINOv3, PaddleOCR-VL), whose angles stand in no tensor: give rotary (--rotary timm, dinov3, "
+    "or KEY=VALUE), or 'none' for a network that does not turn queries and keys"
 )
 ONE_WINDOW = "A Swin transformer is not run: each layer in one window, by its table alone."
 FILLED = (

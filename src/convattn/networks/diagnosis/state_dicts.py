@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from scipy.special import erf, expit
 
-from convattn.networks.diagnosis.naming import TOKENS, Naming, find_naming
+from convattn.networks.diagnosis.naming import SIGLIP, TOKENS, Naming, find_naming
 from convattn.networks.diagnosis.tensors import find_places, from_file, to_file
 from convattn.networks.weights.files import WeightsFile
 from convattn.networks.weights.names import unread_network
@@ -48,8 +48,9 @@ class VisionTransformer:
         positions: `[tokens, width]` or None; of the grid, with or without the others before.
         table: `[rows, heads]` or None, shared by all blocks.
         blocks: By our names, the arrays of each block.
-        is_eva: Whether the names are those of timm's EVA: of layer scale or biases, as in BEiT, or
-            as its Perception Encoders have them, which else are those of timm's CLIP.
+        may_turn: Whether networks with rotary positions beside absolute ones have these names:
+            timm's EVA, of layer scale or biases, as in BEiT; its Perception Encoders, which else
+            are timm's CLIP; PaddleOCR-VL's, which else is Hugging Face's SigLIP.
         activation: Of the MLP, a name in `ACTIVATIONS`.
         pre_norm: Weight and bias of a LayerNorm before the blocks, by our names; empty without one.
     """
@@ -64,7 +65,7 @@ class VisionTransformer:
     positions: np.ndarray | None
     table: np.ndarray | None
     blocks: tuple[Block, ...]
-    is_eva: bool = False
+    may_turn: bool = False
     activation: str = "gelu"
     pre_norm: Block = field(default_factory=dict)
 
@@ -73,13 +74,13 @@ class VisionTransformer:
         """Whether its queries and keys are turned, as far as its tensors tell.
 
         So it is without positions and tables (timm's ViTs with rotary positions, DINOv3); and with
-        positions, if its names are those of timm's EVA, but without a table as in BEiT. The angles
-        stand in no tensor.
+        positions, if such networks have its names, but without a table as in BEiT. The angles stand
+        in no tensor.
         """
         block = self.blocks[0]
         if self.table is not None or "table" in block:
             return False
-        return self.positions is None or self.is_eva
+        return self.positions is None or self.may_turn
 
 
 def read_transformer(
@@ -148,7 +149,8 @@ def read_transformer(
         stem.get("shared_table"),
         tuple(blocks),
         any(re.fullmatch(r".*\b(gamma_1|q_bias)", name) for name in places)
-        or (naming.name == "timm's CLIP" and _is_perception_encoder(file, above)),
+        or (naming.name == "timm's CLIP" and _is_perception_encoder(file, above))
+        or (naming == SIGLIP and not any(n.startswith(f"{above}head.") for n in file.arrays)),
         naming.activation if activation is None else activation,
         {part: array for part, array in stem.items() if part.startswith("pre_norm.")},
     )

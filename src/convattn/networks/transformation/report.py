@@ -12,7 +12,7 @@ from jax import Array
 from convattn.networks.transformation.convolution import Convolution, joined
 from convattn.networks.transformation.evaluation import inner_jaxprs, is_convolution
 
-NUMBERS = jax.Array | np.ndarray | np.number | complex | float | int
+NUMBERS = jax.Array | np.ndarray | np.number | np.bool_ | complex | float | int
 
 
 @dataclass(frozen=True)
@@ -156,9 +156,17 @@ def output_difference(expected: Any, result: Any) -> tuple[float, float, bool] |
     None where the outputs are traced.
 
     Raises:
-        ValueError: Where the model gives no arrays.
+        ValueError: Where the model gives no arrays, or something else beside them than strings and
+            keys of random numbers.
     """
-    leaves = zip(jax.tree.leaves(expected), jax.tree.leaves(result), strict=True)
+    leaves = list(zip(jax.tree.leaves(expected), jax.tree.leaves(result), strict=True))
+    for leaf, _ in leaves:
+        if not isinstance(leaf, NUMBERS | str):
+            raise ValueError(
+                f"the model gives a {type(leaf).__name__} on the example, which is not compared, "
+                "but expected arrays and numbers in tuples, lists, dictionaries or other pytrees; "
+                "give call=, a function of the model that returns these"
+            )
     both = [pair for pair in leaves if isinstance(pair[0], NUMBERS) and not is_key(pair[0])]
     if not both:
         raise ValueError(

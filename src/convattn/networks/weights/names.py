@@ -8,8 +8,12 @@ from typing import Any
 import numpy as np
 
 GATED = "a ViT with gated MLPs (SwiGLU), such as EVA-02 or the giant DINOv2"
-RES_POST = "a ViT that normalises what its blocks add, as timm's vit_base_patch16_rpn_224"
+RES_POST = (
+    "a ViT that normalises what its blocks add, as timm's vit_base_patch16_rpn_224 and "
+    "eva02_enormous_patch14_clip_224"
+)
 QKV = "blocks.0.attn.qkv.weight"
+ENORMOUS = 1792  # the width of EVA-02-E, whose tensors are else those of the EVA-CLIP before it
 NOT_IN_RPN = (  # but in timm's networks with a norm behind pooling and pre-norm blocks
     *("cls_token", "blocks.0.attn.qkv.bias", "blocks.0.attn.q_bias", "blocks.0.ls1.gamma"),
     *("blocks.0.gamma_1", "norm.weight", "norm_pre.weight"),
@@ -103,7 +107,8 @@ def _unread(arrays: Mapping[str, Any]) -> str | None:
     """Also MLPs that are gated by one matrix: it has twice the rows that the next has columns.
 
     And blocks that normalise what they add, x + LN(Attention(x)): their tensors have the names and
-    shapes of other blocks, so that timm's one network of them is told by what it lacks.
+    shapes of other blocks, so that timm's two networks of them are told by what one lacks, and by
+    the width of the other.
     """
     for name, first in arrays.items():
         second = arrays.get(name.removesuffix("fc1.weight") + "fc2.weight")
@@ -113,7 +118,12 @@ def _unread(arrays: Mapping[str, Any]) -> str | None:
                 return GATED
     for above in (name[: -len(QKV)] for name in arrays if name.endswith(QKV)):
         lacking = not any(above + missing in arrays for missing in NOT_IN_RPN)
-        if lacking and f"{above}fc_norm.weight" in arrays:
+        is_enormous = np.shape(arrays[above + QKV])[1:] == (ENORMOUS,)
+        is_plain_eva = f"{above}blocks.0.attn.q_bias" in arrays and not any(
+            f"{above}blocks.0.{part}" in arrays
+            for part in ("gamma_1", "attn.relative_position_bias_table")
+        )
+        if (lacking and f"{above}fc_norm.weight" in arrays) or (is_enormous and is_plain_eva):
             return RES_POST
     return _named(arrays, UNREAD)
 

@@ -11,7 +11,7 @@ the axis that is as long as u. Other parts are refused, since no part is the ten
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,6 +21,12 @@ from convattn.files import shown
 SUFFIXED = re.compile(r"(?P<tensor>.*?(weight|kernel|bias)[^.]*)_(?P<part>g|v|u|q|k|orig|mask)")
 PARAMETRIZED = re.compile(r"(?P<module>|.*\.)parametrizations\.(?P<tensor>[^.]+)\.(?P<part>.+)")
 PARTS = {"original0": "g", "original1": "v", "original": "orig", "0._u": "u", "0._v": "v"}
+INSIDE = re.compile(r"(base_layer|original_module|layer_instance)[./]")  # PEFT's, and flax.nnx's
+WRAPPED = re.compile(rf"(?P<above>(?:.*[./])?){INSIDE.pattern}(weight|kernel)")
+SCALE = re.compile(  # of quantised weights, beside the tensor or in its module
+    r"(?P<tensor>.*(?:weight|kernel))[_.](scales?|scale_inv|zero_points?)|"
+    r"(?P<module>(?:.*[./])?)(scales?|zero_points?|SCB|absmax)"
+)
 BESIDE = {  # what changes a weight each time that the module is called, by its name beside it
     "gain": "a gain on a standardised weight, as timm's ScaledStdConv2d has",
     "mask": "a mask",
@@ -72,22 +78,65 @@ def computed(arrays: Mapping[str, Any]) -> Reparametrised:
                 )
             else:
                 result[tensor] = value
-    for name in [*result]:
-        module, _, last = name.rpartition(".")
-        kind = BESIDE.get(last)
-        tensor = f"{module}.weight".lstrip(".")
-        if last == "lora_A" or ".lora_A." in f"{name}.":
-            module, kind = name.partition(".lora_A")[0], BESIDE["lora_A"]
-            found = [f"{module}.{inner}weight" for inner in ("", "base_layer.", "conv.")]
-            tensor = next((name for name in found if name in result), "")
-        if kind is None or tensor not in result or not _changes(result[tensor], result[name], last):
-            continue
-        del result[tensor]
-        refused[tensor] = (
-            f"{tensor} has {kind} beside it ({shown(name, 100)}), but expected the weight that the "
-            "module computes with; put that in its place before the state dict is saved"
-        )
+    for tensor, name, kind in _beside(result):
+        if result.pop(tensor, None) is not None:
+            refused[tensor] = (
+                f"{tensor} has {kind} beside it ({shown(name, 100)}), but expected the weight that "
+                "the module computes with; put that in its place before the state dict is saved"
+            )
     return Reparametrised(result, parts, refused)
+
+
+def _beside(arrays: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+    """The tensors that a module does not compute with as they are: what changes it, and its kind.
+
+    >>> scaled = {"net.weight": np.ones((2, 2), np.int8), "net.weight_scale": np.ones(2)}
+    >>> _beside(scaled)
+    [('net.weight', 'net.weight_scale', 'a scale')]
+    """
+    inside = [(name, match["above"]) for name in arrays if (match := WRAPPED.fullmatch(name))]
+    wrapped = {above: name for name, above in inside}
+    places = {tuple(re.split("[./]", name)): name for name in arrays}
+    found = []
+    for name, array in arrays.items():
+        module, _, last = name.rpartition(".")
+        weight = f"{module}.weight".lstrip(".")
+        if weight in arrays and last in ("gain", "mask") and _changes(arrays[weight], array, last):
+            found.append((weight, name, BESIDE[last]))
+        if ".lora_A." in f"{name}.":
+            module = name.partition(".lora_A")[0]
+            tensors = [f"{module}.{inner}weight" for inner in ("conv.", "base_layer.", "")]
+            tensors = [tensor for tensor in tensors if tensor in arrays]
+            found += [(tensor, name, BESIDE["lora_A"]) for tensor in tensors[-1:]]
+        if match := SCALE.fullmatch(name):
+            tensors = [match["tensor"] or f"{match['module']}{end}" for end in ("weight", "kernel")]
+            found += [
+                (tensor, name, "a scale")
+                for tensor in dict.fromkeys(tensors)
+                if tensor in arrays and (match["tensor"] or arrays[tensor].dtype.kind in "iu")
+            ]
+        starts = [0, *(match.end() for match in re.finditer("[./]", name))]
+        found += [
+            (wrapped[name[:start]], name, "a tensor of the module around it")
+            for start in starts
+            if name[:start] in wrapped and not INSIDE.match(name, start)
+        ]
+        found += [(tensor, name, "a norm of Flax") for tensor in _normed(name, places)]
+    return found
+
+
+def _normed(name: str, places: Mapping[tuple[str, ...], str]) -> Iterator[str]:
+    """The kernel that Linen's `WeightNorm` or `SpectralNorm` has this scale, σ or u of.
+
+    >>> places = {("params", "conv", "kernel"): "params/conv/kernel"}
+    >>> [*_normed("params/WeightNorm_0/conv/kernel/scale", places)]
+    ['params/conv/kernel']
+    """
+    *path, last = re.split("[./]", name)
+    if last in ("scale", "sigma", "u"):
+        path = ["params" if part == "batch_stats" else part for part in path]
+        shorter = [tuple(path[:place] + path[place + 1 :]) for place in range(len(path) - 2)]
+        yield from (places[each] for each in shorter if each in places)
 
 
 def _groups(arrays: Mapping[str, Any]) -> dict[str, dict[str, str]]:
