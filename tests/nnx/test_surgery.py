@@ -177,7 +177,7 @@ def test_a_model_trained_on_images_goes_on_as_attention():
     assert all(jax.tree.leaves(moved)), moved
 
 
-ONE = nnx.Conv(1, 1, (3,), rngs=nnx.Rngs(0))(jnp.ones((1, 5, 1)))
+ONE = nnx.Conv(1, 1, (3,), rngs=nnx.Rngs(0))(ones(1, 5, 1))
 
 
 class Scaled(nnx.Module):
@@ -220,7 +220,7 @@ def test_outputs_that_cannot_be_compared_are_refused(as_output):
     with pytest.raises(
         ValueError, match=r"the model gives a \w+ on the example, which is not comp"
     ):
-        to_attention(Other(), jnp.ones((1, 5, 1)))
+        to_attention(Other(), ones(1, 5, 1))
 
 
 def test_a_model_that_asks_for_the_type_of_its_layers_is_compared_as_it_is():
@@ -231,7 +231,7 @@ def test_a_model_that_asks_for_the_type_of_its_layers_is_compared_as_it_is():
         def __call__(self, images):
             return self.conv(images) + 10 * (type(self.conv) is self.kind)
 
-    images = jnp.ones((1, 5, 1))
+    images = ones(1, 5, 1)
     model, report = to_attention(Asking(nnx.Conv), images)
     assert report.difference > 9
     model.kind = AttentionConv
@@ -287,12 +287,12 @@ def test_parameters_that_other_pytrees_hold_are_refused(held_by):
     with pytest.raises(
         ValueError, match=r"tied\.(0|first) is also held\.kernel, but expected a par"
     ):
-        to_attention(model, jnp.ones((1, 5, 2)))
+        to_attention(model, ones(1, 5, 2))
 
 
 def test_what_a_pytree_of_flax_holds_is_replaced():
     model = Holder(Pair(nnx.clone(CONV)))
-    assert isinstance(to_attention(model, jnp.ones((1, 5, 2))).model.held.first, AttentionConv)
+    assert isinstance(to_attention(model, ones(1, 5, 2)).model.held.first, AttentionConv)
 
 
 def test_inside_a_compiled_part_differences_are_not_seen():
@@ -395,7 +395,7 @@ def test_a_variable_that_computes_its_value_is_refused(name):
     conv = nnx.clone(CONV)
     setattr(conv, name, Halved(getattr(conv, name)[...]))
     with pytest.raises(ValueError, match=rf"conv\.{name} is a Halved that computes its value at e"):
-        to_attention(nnx.Sequential(conv), jnp.ones((1, 5, 2)))
+        to_attention(nnx.Sequential(conv), ones(1, 5, 2))
 
 
 @pytest.mark.filterwarnings("ignore:Variable hooks are deprecated")
@@ -403,7 +403,7 @@ def test_a_variable_with_a_hook_is_refused():
     conv = nnx.clone(CONV)
     conv.kernel = nnx.Param(conv.kernel[...], on_get_value=lambda variable, value: value / 2)
     with pytest.raises(ValueError, match=r"conv\.kernel is a Param that computes its value"):
-        to_attention(nnx.Sequential(conv), jnp.ones((1, 5, 2)))
+        to_attention(nnx.Sequential(conv), ones(1, 5, 2))
 
 
 def test_a_kernel_that_is_not_a_number_is_not_called_computed():
@@ -423,9 +423,9 @@ def test_a_model_that_reads_the_kernel_is_told_what_to_do():
 
     with pytest.raises(AttributeError, match=r"AttentionConv has no kernel.*where="):
         to_attention(Standardised(), ones(1, 5, 1))
-    layer = AttentionConv.from_kernel(jnp.ones((3, 1, 1)))
+    layer = AttentionConv.from_kernel(ones(3, 1, 1))
     with pytest.raises(AttributeError, match="AttentionConv has no kernel"):
-        layer.kernel = nnx.Param(jnp.ones((3, 1, 1)))
+        layer.kernel = nnx.Param(ones(3, 1, 1))
     assert not hasattr(layer, "kernel")
 
 
