@@ -101,13 +101,14 @@ def test_strides_find_both_images() -> None:
 @pytest.mark.slow
 def test_segments() -> None:
     whole, one = integers(6, 2, 4, 3), integers(7, 3)
-    assert_equal(with_segment(FIRST, whole), FIRST + whole)
+    first, second = FIRST + whole[None], SECOND + one[None, None, None]
+    assert_equal(with_segment(FIRST, whole), first)
     joined = with_segment(FIRST, one, "concatenate")
     assert_equal(joined[..., :3], FIRST)
     assert_equal(joined[..., 3:], np.broadcast_to(one, FIRST.shape))
     given = sac(0, (1, 2))
     parts = apply_cross(given, FIRST, SECOND, segments=(whole, one))
-    expected = apply_cross(given, FIRST + whole, SECOND + one)
+    expected = apply_cross(given, first, second)
     for part, each in zip(parts, expected, strict=True):
         assert_equal(part, each)
 
