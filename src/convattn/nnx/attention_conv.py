@@ -9,6 +9,7 @@ layer holds as many numbers as its kernel has, and one head's more.
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -197,12 +198,17 @@ class AttentionConv(nnx.Module):
 
         Args:
             conv: Any but one with input_dilation, a mask, three axes or a convolution of its own.
+                Of a module that is scanned or vmapped it may hold those of all steps, stacked on
+                its first axes; so does the layer then.
             options: exact, leak, head_dim and backend, as above.
 
         Raises:
             ValueError: For another, saying which it is.
         """
         check_conv(conv)
+        if conv.kernel[...].ndim > len(conv.kernel_size) + 2:
+            stacked: AttentionConv = nnx.vmap(partial(cls.from_conv, **options))(conv)
+            return stacked
         made = cls.from_kernel(
             conv.kernel[...],
             None if conv.bias is None else conv.bias[...],
@@ -225,7 +231,7 @@ class AttentionConv(nnx.Module):
     @property
     def heads(self) -> int:
         """The number of heads, of each group."""
-        return self.scores[...].shape[0]
+        return self.scores[...].shape[-2]
 
     @property
     def leak(self) -> Array | None:
@@ -322,6 +328,8 @@ class AttentionConv(nnx.Module):
         >>> bool((conv.kernel[...] == kernel).all()), distance < 1e-6
         (True, True)
         """
+        if self.scores[...].ndim > 2:
+            return self._stacked_conv(image_size)
         layer = self.group_layer()
         sides = recovery_size(layer, self.kernel_size, image_size)
         kernel, uniform = recovered_kernel(layer, self.kernel_size, sides)
@@ -346,6 +354,20 @@ class AttentionConv(nnx.Module):
         image = jax.random.randint(jax.random.key(0), (1, *sides, self.in_features), 0, 8)
         distance = relative_difference(self, conv, image.astype(dtype))
         return RecoveredConv(conv, distance, float(uniform))
+
+    def _stacked_conv(self, image_size: Sequence[int] | None) -> RecoveredConv:
+        """That of each step of a module that is scanned or vmapped, stacked as they were."""
+        graph, state = nnx.split(self)
+
+        def of_step(step: int) -> RecoveredConv:
+            layer = nnx.merge(graph, jax.tree.map(lambda array: array[step], state))
+            return layer.to_conv(image_size)
+
+        steps = [*map(of_step, range(len(self.scores[...])))]
+        convs = [nnx.split(step.conv) for step in steps]
+        stacked = jax.tree.map(lambda *arrays: jnp.stack(arrays), *(state for _, state in convs))
+        most = [max(step[place] for step in steps) for place in (1, 2)]
+        return RecoveredConv(nnx.merge(convs[0][0], stacked), *most)
 
 
 def relative_difference(layer: AttentionConv, conv: nnx.Conv, inputs: Array) -> float:

@@ -53,11 +53,13 @@ def check_conv(conv: nnx.Conv) -> None:
             f"conv={type(conv).__name__}, but expected an nnx.Conv; subclasses and transposed "
             "convolutions may compute something else"
         )
-    axes = len(conv.kernel_size)
-    if conv.kernel[...].ndim != axes + 2:
+    axes, shape = len(conv.kernel_size), conv.kernel[...].shape
+    inputs = conv.in_features // conv.feature_group_count
+    if shape[-axes - 2 :] != (*conv.kernel_size, inputs, conv.out_features):
         raise ValueError(
-            f"conv.kernel.shape={conv.kernel[...].shape}, but expected {axes} spatial axes, in "
-            "and out; convert the layers of a scanned or vmapped module before they are stacked"
+            f"conv.kernel.shape={shape}, but expected {axes} spatial axes, in and out, behind "
+            "those that layers of a scanned or vmapped module are stacked on; stack them on the "
+            "first"
         )
     if conv.conv_general_dilated is not lax.conv_general_dilated:
         raise ValueError(

@@ -61,7 +61,7 @@ def to_attention(
         ValueError: For a model without convolutions, for parameters of theirs that anything else in
             the model holds, and for
             a layer that cannot be converted, naming it: transposed and 3-D ones, subclasses of
-            `nnx.Conv`, those of scanned modules, those with input_dilation, a mask or a convolution
+            `nnx.Conv`, those with input_dilation, a mask or a convolution
             of their own, those whose kernel a wrapper computes (`nnx.WeightNorm`,
             `nnx.SpectralNorm`), and outputs larger than the image; leave such a layer out with
             `where`. For a model of another framework.
