@@ -51,7 +51,7 @@ def named_network(
 argument: 'x'; give a function that returns the network
     """
     made = own_network(name) if ":" in name else None
-    torch = sys.modules.get("torch")
+    torch: Any = sys.modules.get("torch")
     if made is not None and (torch is None or not isinstance(made, torch.nn.Module)):
         if weights is not None:
             raise ValueError(
@@ -63,7 +63,8 @@ argument: 'x'; give a function that returns the network
         raise ValueError(f"network={name!r}, but expected one of {', '.join(FAMILIES)}")
     from convattn.torch.networks import network
 
-    return NamedNetwork(*network(name if made is None else made, weights, dtype))
+    found = network(name, weights, dtype, made=made)
+    return NamedNetwork(found.function, found.example_shape, found.notes)
 
 
 def own_network(name: str) -> Any:

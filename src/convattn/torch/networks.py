@@ -1,9 +1,6 @@
 """`network`: a network by its name, with the weights of a file, as a function of JAX."""
 
 import difflib
-import importlib
-import importlib.util
-import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,14 +8,12 @@ from typing import Any, NamedTuple
 import torch
 
 from convattn.extras import require
+from convattn.networks.named import FAMILIES, NEAR, own_network
 from convattn.torch.checkpoints import load_into, read_state_dict
 from convattn.torch.functions import function_of
 
-FAMILIES = ("torchvision/NAME", "timm/NAME", "MODULE:FUNCTION", "FILE.py:FUNCTION")
-EXPECTED = f"but expected one of {', '.join(FAMILIES)}"
 IMAGES, INCEPTION = (3, 224, 224), (3, 299, 299)
 SLOW_TO_INITIALISE = ("googlenet", "inception_v3")
-NEAR = 5  # names that are offered
 
 Builder = Callable[..., tuple[torch.nn.Module, tuple[int, ...]]]
 
@@ -27,29 +22,37 @@ class Network(NamedTuple):
     """A network as a function of JAX.
 
     Attributes:
-        function: Of images; a `ModuleFunction` unless one's own function is of JAX already.
+        function: Of images.
         example_shape: Of one example without the batch, such as `(3, 224, 224)`; None where it is
             not known.
-        module: The module of PyTorch; None for a function of JAX.
+        module: The module of PyTorch.
         notes: What a user should know, one sentence each: a prefix of names that was left out.
     """
 
     function: Callable[..., Any]
     example_shape: tuple[int, ...] | None
-    module: torch.nn.Module | None
+    module: torch.nn.Module
     notes: tuple[str, ...] = ()
 
 
-def network(name: str, weights: Path | str | None = None) -> Network:
+def network(
+    name: str,
+    weights: Path | str | None = None,
+    dtype: str = "float32",
+    *,
+    made: torch.nn.Module | None = None,
+) -> Network:
     """A network of torchvision or timm, or one's own, in evaluation mode.
 
     Args:
         name: `torchvision/resnet50`, `timm/resnet50` or any other name of these libraries; or
             `MODULE:FUNCTION` or `FILE.py:FUNCTION`, called without arguments, which gives a module
-            of PyTorch or a function of JAX. That code is run.
+            of PyTorch. That code is run.
         weights: A state dict: `.safetensors`, `.npz`, or what `torch.save` wrote, read with
             `weights_only=True`, so that nothing in it runs. None keeps the weights that the network
             is built with: random ones, for torchvision and timm.
+        dtype: That it computes in; float64 where JAX has its 64-bit types enabled.
+        made: What the function of that name has given already.
 
     Raises:
         ValueError: For a name that there is not, with near ones; for what the function gives; and
@@ -59,27 +62,24 @@ def network(name: str, weights: Path | str | None = None) -> Network:
     >>> network("torch.nn:ReLU").function(jnp.array([-1.0, 2.0])).tolist()
     [0.0, 2.0]
     """
-    family, slash, rest = name.partition("/")
+    family, _, rest = name.partition("/")
+    build = None if ":" in name else BUILDERS.get(family)
     module: Any
     shape: tuple[int, ...] | None
-    build: Builder | None
-    if slash and family in BUILDERS:
-        build = BUILDERS[family]
+    if build is not None:
         module, shape = build(rest)
     elif ":" in name:
-        module, shape, build = _own(name), None, None
+        module, shape = (own_network(name) if made is None else made), None
         if not isinstance(module, torch.nn.Module):
-            if weights is not None:
-                raise ValueError(
-                    f"weights={str(weights)!r} for a function of JAX, but expected none: what its "
-                    f"parameters are called is not known; load them in {name}"
-                )
-            return Network(module, None, None)
+            raise ValueError(
+                f"network={name!r} gives {type(module).__name__}, but expected a torch.nn.Module; "
+                "a function of JAX needs nothing of this package"
+            )
         configuration = getattr(module, "pretrained_cfg", None) or {}
         if isinstance(configuration, dict) and configuration.get("input_size"):
             shape = tuple(configuration["input_size"])
     else:
-        raise ValueError(f"network={name!r}, {EXPECTED}")
+        raise ValueError(f"network={name!r}, but expected one of {', '.join(FAMILIES)}")
     notes: tuple[str, ...] = ()
     if weights is not None:
         state = read_state_dict(weights)
@@ -90,7 +90,7 @@ def network(name: str, weights: Path | str | None = None) -> Network:
                 "transform_input is False; for the weights that torchvision distributes it is "
                 "True: build the network in a function of your own, MODULE:FUNCTION",
             )
-    module.eval()
+    module.eval().to(getattr(torch, dtype))
     return Network(function_of(module), shape, module, notes)
 
 
@@ -129,39 +129,3 @@ def _no_such(library: str, name: str, known: Iterable[str]) -> str:
     return f"network='{library}/{name}', but {library} has no such network" + (
         f"; near ones are {offered}" if near else f"; see {library}'s list of models"
     )
-
-
-def _own(name: str) -> Any:
-    """What one's own function gives."""
-    place, _, attribute = name.rpartition(":")
-    module: Any
-    if place.endswith(".py"):
-        if not Path(place).is_file():
-            raise ValueError(f"network={name!r}, but there is no file {place}")
-        spec = importlib.util.spec_from_file_location(Path(place).stem, place)
-        assert spec is not None
-        assert spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        sys.modules.setdefault(spec.name, module)
-        spec.loader.exec_module(module)
-    else:
-        sys.path.insert(0, "")
-        try:
-            module = importlib.import_module(place)
-        except ModuleNotFoundError as error:
-            if error.name is None or not f"{place}.".startswith(f"{error.name}."):
-                raise
-            raise ValueError(f"network={name!r}, but there is no module {error.name}") from error
-        finally:
-            sys.path.remove("")
-    if not hasattr(module, attribute):
-        near = difflib.get_close_matches(attribute, dir(module), NEAR)
-        hint = f"; near ones are {', '.join(near)}" if near else ""
-        raise ValueError(f"network={name!r}, but {place} has no {attribute!r}{hint}")
-    result = getattr(module, attribute)()
-    if not callable(result):
-        raise ValueError(
-            f"network={name!r} gives {type(result).__name__}, but expected a torch.nn.Module or a "
-            "function of JAX; return the network, not its output"
-        )
-    return result
