@@ -120,7 +120,8 @@ class ConvertNetwork:
         seconds = f"in {numbers['seconds']} s"
         code = finish(target, content, found.passed, self.json, numbers, [*found.lines, seconds])
         for path, (kind, made) in others.items():
-            write_file(path, made)
+            if made is not None:
+                write_file(path, made)
             print_lines([f"written to {path}, as {kind} for images {found.shape}"])
         return code
 
@@ -166,8 +167,10 @@ class Conversion:
         """Of the images."""
         return tuple(self.example.shape)
 
-    def contents(self) -> tuple[bytes, dict[Path, tuple[str, bytes]]]:
+    def contents(self) -> tuple[bytes, dict[Path, tuple[str, bytes | None]]]:
         """That of the file, and those of the others by their paths, with their kinds.
+
+        None is one that has been written.
 
         Raises:
             ValueError: For what cannot be exported.
@@ -175,7 +178,7 @@ class Conversion:
         from convattn.networks.transformation.network_file import exported_bytes, network_bytes
 
         layers, apply, _ = self.attention
-        others: dict[Path, tuple[str, bytes]] = {}
+        others: dict[Path, tuple[str, bytes | None]] = {}
 
         def network(images: Any) -> Any:
             return apply(layers, images)
@@ -183,9 +186,10 @@ class Conversion:
         if self.command.stablehlo is not None:
             others[self.command.stablehlo] = "StableHLO", exported_bytes(network, self.example)
         if self.command.onnx is not None:
-            from convattn.networks.transformation.onnx import onnx_bytes
+            from convattn.networks.onnx import write_onnx
 
-            others[self.command.onnx] = "ONNX", onnx_bytes(network, self.example)
+            write_onnx(network, self.example, self.command.onnx)  # it is run, then written
+            others[self.command.onnx] = "ONNX", None
         return network_bytes(layers, apply, self.example), others
 
 

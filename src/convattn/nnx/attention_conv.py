@@ -207,7 +207,8 @@ class AttentionConv(nnx.Module):
         """
         check_conv(conv)
         if conv.kernel[...].ndim > len(conv.kernel_size) + 2:
-            stacked: AttentionConv = nnx.vmap(partial(cls.from_conv, **options))(conv)
+            of_step: Callable[..., AttentionConv] = partial(cls.from_conv, **options)
+            stacked: AttentionConv = nnx.vmap(of_step)(conv)
             return stacked
         made = cls.from_kernel(
             conv.kernel[...],
@@ -366,8 +367,11 @@ class AttentionConv(nnx.Module):
         steps = [*map(of_step, range(len(self.scores[...])))]
         convs = [nnx.split(step.conv) for step in steps]
         stacked = jax.tree.map(lambda *arrays: jnp.stack(arrays), *(state for _, state in convs))
-        most = [max(step[place] for step in steps) for place in (1, 2)]
-        return RecoveredConv(nnx.merge(convs[0][0], stacked), *most)
+        return RecoveredConv(
+            nnx.merge(convs[0][0], stacked),
+            max(step.distance for step in steps),
+            max(step.uniform for step in steps),
+        )
 
 
 def relative_difference(layer: AttentionConv, conv: nnx.Conv, inputs: Array) -> float:
