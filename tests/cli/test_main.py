@@ -24,7 +24,7 @@ def test_help_loads_no_jax():
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_has_help(convattn_command, name):
-    done = convattn_command(name, "--help")
+    done = convattn_command(*name.split(), "--help")
     assert done.code == 0
     assert f"usage: convattn {name}" in done.out
     assert ("--json" in done.out) == (name not in ("ledger", "explore"))

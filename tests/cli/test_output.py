@@ -100,7 +100,7 @@ def test_an_output_that_is_an_input_under_any_name_is_refused(tmp_path):
             "--json",
             "{output}",
         ),
-        ("convert", "--network", "{folder}", "--json", "{output}"),
+        ("convert", "network", "{folder}", "--json", "{output}"),
     ],
 )
 def test_no_command_overwrites_what_it_reads(convattn_command, tmp_path, words, link):

@@ -202,7 +202,7 @@ def converted(command: ConvertNetwork) -> Conversion:
     import jax
     import numpy as np
 
-    from convattn.networks.named import named_network
+    from convattn.cli.named_network import named_network
     from convattn.networks.transformation.attention_of import attention_of
 
     if command.dtype == "float64":

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from convattn.networks.named import named_network
+from convattn.cli.named_network import named_network
 
 SOURCE = """
 import jax.numpy as jnp
