@@ -1,6 +1,7 @@
 """A converted function in a file: what comes back is what was written, or nothing."""
 
 import json
+from dataclasses import replace
 from functools import cache
 
 import jax
@@ -91,6 +92,13 @@ def test_layers_are_restored_bit_by_bit(tmp_path) -> None:
         ca.save_network(layers, apply, tmp_path / "net.npz", images)
     with pytest.raises(FileNotFoundError, match="convert network has written"):
         ca.load_network(tmp_path / "resnet50")
+    stacked = layers["convolution"]
+    scores = stacked.encoding.values.at[1].set(jnp.nan)
+    damaged = replace(stacked, encoding=replace(stacked.encoding, values=scores))
+    with pytest.raises(ValueError, match=r"encoding\.values has non-finite"):
+        ca.save_network({**layers, "convolution": damaged}, apply, path, images)
+    with pytest.raises(ValueError, match="example holds 3, but expected arrays"):
+        ca.save_network(layers, apply, path, images, 3)
 
 
 def test_a_function_that_needs_its_number_of_images_is_written_for_it() -> None:

@@ -20,9 +20,15 @@ from jax import Array, export
 from convattn.encodings.layer import AttentionLayer
 from convattn.files import parse_json, shown, write_file
 from convattn.networks.transformation.application import Application, Layers
+from convattn.networks.transformation.with_attention import is_array
 from convattn.networks.weights.files import WeightsFile, read_weights
 from convattn.networks.weights.formats import WeightsRefused, write_safetensors
-from convattn.networks.weights.stored_layer import describe, described_layer, layer_arrays
+from convattn.networks.weights.stored_layer import (
+    check_step,
+    describe,
+    described_layer,
+    layer_arrays,
+)
 
 FORMAT, VERSION = "convattn function", "1"
 PROGRAM = "program"  # the name of its bytes among the arrays
@@ -108,9 +114,11 @@ def network_bytes(layers: Layers, apply: Application, *example: Any) -> bytes:
     arrays = {PROGRAM: np.frombuffer(content, np.uint8)}
     described = {}
     for name, layer in layers.items():
+        axes = len(apply.depths[name])
+        check_step(layer, axes)
         arrays |= {f"{name}/{path}": array for path, array in layer_arrays(layer).items()}
         text = json.loads(json.dumps(describe(layer), default=int))
-        described[name] = {"layer": text, "axes": len(apply.depths[name])}
+        described[name] = {"layer": text, "axes": axes}
     metadata = {
         "format": FORMAT,
         "version": VERSION,
@@ -138,6 +146,12 @@ def exported_bytes(
     >>> export.deserialize(content).call(images).tolist()
     [[1.0, 1.0, 1.0]]
     """
+    for leaf in jax.tree.leaves(example):
+        if not is_array(leaf):
+            raise ValueError(
+                f"example holds {leaf!r}, but expected arrays; put numbers of Python into the "
+                "function"
+            )
     exact = jax.tree.map(lambda array: jax.ShapeDtypeStruct(array.shape, array.dtype), example)
     wanted = [exact]
     if batched is not None:

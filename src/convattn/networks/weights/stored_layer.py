@@ -18,7 +18,7 @@ from convattn.constructions.two_layers import TwoLayers
 from convattn.encodings.layer import AttentionLayer, ContentScores
 from convattn.files import parse_json, shown, write_file
 from convattn.networks.weights.consistency import check_layer
-from convattn.networks.weights.files import WeightsFile, read_weights
+from convattn.networks.weights.files import WeightsFile, read_weights, require_finite
 from convattn.networks.weights.formats import WeightsRefused, write_npz, write_safetensors
 from convattn.operators.arrays import as_array
 from convattn.operators.padding import FILLS, Padding
@@ -157,6 +157,20 @@ def restore_layer(file: WeightsFile) -> AttentionLayer | TwoLayers:
     return described_layer(file, description)
 
 
+def check_step(layer: AttentionLayer | TwoLayers, axes: int) -> None:
+    """`check_layer` of the first step of a loop, and all numbers finite.
+
+    Args:
+        axes: How many axes each array has before its own.
+
+    Raises:
+        ValueError: As `check_layer` does.
+    """
+    for path, array in layer_arrays(layer).items() if axes else ():
+        require_finite(array, path)
+    check_layer(jax.tree.map(lambda array: array[(0,) * axes], layer) if axes else layer)
+
+
 def described_layer(
     file: WeightsFile, description: Any, axes: int = 0
 ) -> AttentionLayer | TwoLayers:
@@ -177,7 +191,7 @@ def described_layer(
             f"{file.name} holds {shown(surplus[0])}, of which its layer knows nothing; {ANEW}"
         )
     try:
-        check_layer(jax.tree.map(lambda array: array[(0,) * axes], layer) if axes else layer)
+        check_step(layer, axes)
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         raise WeightsRefused(
             f"{file.name} describes no layer that works: {str(error)[:1000]}; {ANEW}"
