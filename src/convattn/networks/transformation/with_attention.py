@@ -101,17 +101,19 @@ class Attending(Evaluation):
 
     Attributes:
         options: Its form.
+        ties: Whether uniform heads are tied to the others, where the form has them.
     """
 
-    def __init__(self, options: AttentionOptions) -> None:
-        self.options = options
+    def __init__(self, options: AttentionOptions, ties: bool = True) -> None:
+        self.options, self.ties = options, ties
 
     def convolve(self, place: Place, equation: Any, images: Any, kernel: Any) -> Any:
         """The result of a convolution, as attention where the options say so."""
         convolution = Convolution.of(equation, place.name)
         reason = self.options.reason_to_keep(convolution)
         if reason is None:
-            layer = self.options.layer(convolution, convolution.kernel(kernel))
+            made = self.options.tied_layer if self.ties else self.options.layer
+            layer = made(convolution, convolution.kernel(kernel))
             return self.options.outputs(convolution, layer, images)
         if reason == convolution.reason:
             self.require_converted(str(convolution), reason)
