@@ -40,7 +40,7 @@ def tied_layer(
     require_leak(leak, dtype)
     geometry = ConvolutionGeometry.of(kernel.shape[:-2], 1, stride, dilation)
     outside = read_padding(padding, geometry.kernel_size, geometry.dilation)
-    table = np.eye(geometry.heads + 1, geometry.heads, dtype=dtype)
+    table = jnp.asarray(np.eye(geometry.heads + 1, geometry.heads, dtype=dtype))
     return TiedLayer(
         encoding=BiasEncoding(table, jnp.asarray(leak, dtype), geometry.offsets),
         value=None,

@@ -68,8 +68,10 @@ def tied_attention(
     The maps M_δ are those of the kernel, and the slices S_δ X fill a box, so that this is one
     convolution with the strides and groups of the layer, at no more cost.
     """
+    maps = layer.output
+    assert maps is not None
     highest = precision is None or is_highest(precision)
-    dtype = promoted(images, layer.dtype, jnp.float32) if highest else images.dtype
+    dtype = promoted(images, maps, jnp.float32) if highest else images.dtype
     reach = zip(layer.ring, layer.dilation, strict=True)
     taps = tuple(sum(ring) // step + 1 for ring, step in reach)
     around = layer.ring
@@ -78,7 +80,7 @@ def tied_attention(
     names = "yx"[-len(taps) :]
     outputs = lax.conv_general_dilated(
         images.astype(dtype),
-        layer.output.astype(dtype).reshape(*taps, *layer.output.shape[1:]),
+        maps.astype(dtype).reshape(*taps, *maps.shape[1:]),
         layer.stride,
         around,
         rhs_dilation=layer.dilation,
@@ -86,4 +88,4 @@ def tied_attention(
         feature_group_count=groups,
         precision=HIGHEST if precision is None else precision,
     )
-    return outputs.astype(jnp.result_type(images, layer.dtype))
+    return outputs.astype(jnp.result_type(images, maps))

@@ -109,7 +109,7 @@ class Step(NamedTuple):
     inputs: tuple[Value, ...]
     outputs: tuple[Value, ...]
     errors: tuple[np.ndarray | float, ...]
-    pull: Callable[..., Sequence[Array]]
+    pull: Callable[..., Sequence[Array | np.ndarray]]
     loose: float
     small: float
     moved: np.ndarray | None = None
@@ -296,7 +296,7 @@ def chosen_entries(outputs: Sequence[Value]) -> list[tuple[int, tuple[int, ...]]
     return list(entries)
 
 
-def charged(cotangent: Array, error: np.ndarray | float) -> np.ndarray:
+def charged(cotangent: Array | np.ndarray, error: np.ndarray | float) -> np.ndarray:
     """Σ |g|·error for each entry, in float64."""
     if isinstance(error, float) and error == 0:
         return np.zeros(len(cotangent))
@@ -305,7 +305,7 @@ def charged(cotangent: Array, error: np.ndarray | float) -> np.ndarray:
         return np.array([float((size * error).sum()) for size in sizes])
 
 
-def mismatch(step: Step, cotangent: Array, pulled: Sequence[Array]) -> np.ndarray:
+def mismatch(step: Step, cotangent: np.ndarray, pulled: Sequence[Any]) -> np.ndarray:
     """|g_yᵀ M d_x - g_xᵀ d_x| for each entry."""
     there = [float((wide(each) * step.moved).sum()) for each in np.asarray(cotangent)]
     here = np.zeros(len(cotangent))
@@ -317,7 +317,7 @@ def mismatch(step: Step, cotangent: Array, pulled: Sequence[Array]) -> np.ndarra
 
 def reversed_map(
     equation: Any, values: Sequence[Any], differing: Sequence[int]
-) -> Callable[..., Sequence[Array]]:
+) -> Callable[..., Sequence[Array | np.ndarray]]:
     """Mᵀ for the operands that differ, on several cotangents at once."""
     diagonals = [diagonal(equation, values, place) for place in differing]
     if not any(each is None for each in diagonals):
@@ -356,7 +356,7 @@ def size_of_map(
         if name in CHOICES:
             return 1.0, 0
         slopes = [slope(equation, values, place) for place in differing]
-        return float(sum(np.abs(slope).max(initial=0) for slope in slopes)), 4
+        return float(sum(np.abs(each).max(initial=0) for each in slopes)), 4
     result = equation.outvars[0].aval
     if name in LINEAR:
         smallest = min((values[place].size for place in differing), default=1)

@@ -147,11 +147,7 @@ def curvature(
     gaps = {place: gap(*pairs[place]) for place in differing}
     if name in CHOICES:
         if moved is None:
-            diagonals = [diagonal(equation, ends[0], place) for place in differing]
-            if any(each is None for each in diagonals):
-                moved = derivative(equation, ends[0], differing, [*gaps.values()])
-            else:
-                moved = sum(map(np.multiply, diagonals, gaps.values()))
+            moved = derivative(equation, ends[0], differing, [*gaps.values()])
         scale = max(float(np.abs(each).max(initial=0)) for each in gaps.values())
         rounded = 2.0**-48 * number_of_terms(equation) ** 2 * scale
         return np.abs(gap(*results) - moved) + rounded

@@ -49,7 +49,11 @@ def with_attention(
         head_dim: The width of every head; None gives each the width it needs.
         pointwise: `"attention"` makes two heads of a 1 × 1 convolution, `"keep"` leaves it the
             linear map of each token that it is.
-        backend: Which algorithm computes attention, as in `apply_attention`.
+        backend: Which algorithm computes attention, as in `apply_attention`. The heads of the exact
+            form are tied to one kernel: what the uniform weight adds in some, the uniform head
+            takes back (S.finite). `"auto"` and `"shift"` leave out both, and what remains of the
+            sum of all heads is one convolution, at its cost. `"dense"` and `"chunked"` compute
+            every head; so do all with `head_dim` or `num_heads`, and in the limit form.
         strict: Whether a convolution that is not converted is an error, but for those that `where`
             and `pointwise` leave.
 
