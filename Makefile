@@ -87,6 +87,7 @@ network: $(STAMP) ## train a small ResNet and turn all of it into attention laye
 
 bench: $(STAMP) ## time and memory of the back ends beside dense attention and lax.conv, into build/bench/
 	$(BIN)/python experiments/bench.py --output-dir build/bench
+	$(BIN)/python experiments/transformation_time.py --json build/bench/transformation.json
 
 bench-training: $(STAMP) ## a training step beside its PyTorch form and its plain form, into build/bench/
 	$(BIN)/python experiments/training_bench.py --json build/bench/training.json

@@ -121,7 +121,7 @@ def test_a_platform_that_is_not_there_exits_2(words, platform):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("script", ["contraction_orders", "bench", "cifar"])
+@pytest.mark.parametrize("script", ["contraction_orders", "bench", "cifar", "transformation_time"])
 def test_a_script_on_a_platform_that_is_not_there_exits_2(script, tmp_path):
     done = subprocess.run(
         [sys.executable, str(Path(__file__).parents[2] / "experiments" / f"{script}.py")],

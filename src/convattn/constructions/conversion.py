@@ -149,7 +149,7 @@ def conv_to_attention(
     limit = {"logit": logit, "alpha": alpha}[construction.limit]
     leak, limit = as_float(leak), None if limit is None else as_float(limit)
     positions, blocks = build(kernel, geometry, encoding, exact, leak, limit)
-    if not isinstance(blocks, jax.core.Tracer) and not bool(jnp.isfinite(blocks).all()):
+    if not isinstance(blocks, jax.core.Tracer) and not np.isfinite(np.asarray(blocks)).all():
         raise ValueError(
             f"the layer's maps overflow {blocks.dtype.name}, in which the kernel is stored: the "
             f"exact form of encoding={encoding!r} holds sums and multiples of the kernel's "

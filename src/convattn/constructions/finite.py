@@ -26,6 +26,7 @@ from jaxtyping import Num
 from convattn.constructions.geometry import ConvolutionGeometry
 from convattn.encodings.base import score_dtype
 from convattn.encodings.bias import BiasEncoding
+from convattn.encodings.tied import leaky_maps
 
 
 def leaky_construction(
@@ -44,8 +45,5 @@ def leaky_construction(
     """
     dtype = score_dtype(maps)
     epsilon = jnp.asarray(leak, dtype)
-    wide = maps.astype(dtype)
-    uniform = -(epsilon / (1 - epsilon)) * wide.sum(axis=0, keepdims=True)
-    blocks = jnp.concatenate([wide / (1 - epsilon), uniform]).astype(maps.dtype)
     table = jnp.eye(geometry.heads + 1, geometry.heads, dtype=dtype)
-    return BiasEncoding(table, epsilon, geometry.offsets), blocks
+    return BiasEncoding(table, epsilon, geometry.offsets), leaky_maps(maps, epsilon)

@@ -71,6 +71,8 @@ def token_maps(
         f"the maps of {geometry.heads} offsets from {incoming} to {outgoing} features",
         "take smaller patches",
     )
+    if set(geometry.patch_size) == {1}:
+        return kernel.reshape(geometry.heads, *kernel.shape[-2:])
     padded = jnp.pad(kernel, [*[(0, 1)] * axes, (0, 0), (0, 0)])  # index -1 reads the zero
     shape = [1] * (3 * axes)
     picks = []

@@ -14,6 +14,7 @@ from jaxtyping import Num
 
 from convattn.encodings.base import RelativePosition
 from convattn.encodings.layer import AttentionLayer
+from convattn.encodings.tied import untied
 from convattn.fast.backend import BackEnd
 from convattn.fast.dense import softmax_weights
 from convattn.fast.maps import out_features, sum_dtype
@@ -102,7 +103,7 @@ def apply_attention(
     >>> ca.apply_attention(layer, jnp.ones((1, 4, 4, 1)))[0, :, :, 0].round(4).tolist()[0]
     [4.0, 6.0, 6.0, 4.0]
     """
-    images = as_array(images, "images")
+    layer, images = untied(layer), as_array(images, "images")
     place = read_shape(layer, images.shape, ring)
     grid = place.grid
     options = AttentionOptions(

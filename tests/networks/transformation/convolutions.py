@@ -38,5 +38,6 @@ def assert_attention(function: Callable[..., Any], *args: Any, **options: Any) -
     (layer,) = attention_of(function, *args, **options).report.layers
     assert layer.bound is not None
     assert layer.bound < 1e-4
+    assert layer.passed  # a head for each map, which `with_attention` ties
     assert float(jnp.abs(result - expected).max(initial=0)) <= layer.bound
     assert remaining_convolutions(attended, *args) == ()

@@ -126,8 +126,8 @@ def test_an_error_that_rounding_does_not_explain_fails(monkeypatch):
     class Wrong(module.AttentionOptions):
         """Off by 2⁻²⁸ of everything."""
 
-        def outputs(self, convolution, layer, images):
-            right = super().outputs(convolution, layer, images)
+        def outputs(self, convolution, layer, images, once=False):
+            right = super().outputs(convolution, layer, images, once)
             return right * (1 + 2.0**-28)
 
     monkeypatch.setattr(module, "AttentionOptions", Wrong)

@@ -1,5 +1,7 @@
 """Functions of every kind, their convolutions computed as attention."""
 
+import re
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -12,6 +14,7 @@ from convattn.networks.transformation.with_attention import with_attention
 
 IMAGES, KERNEL = integers(2, 6, 5, 3) / 4, integers(3, 3, 3, 3, seed=1) / 16
 KERNELS = integers(3, 3, 3, 3, 3, seed=2) / 16
+MOVED = ("parameter", "bitcast", "copy", "transpose", "fusion")
 CLOSE = 1e-12  # largest relative difference in float64; derived bounds are for single layers
 
 
@@ -69,10 +72,11 @@ def assert_close(result, expected):
         np.testing.assert_allclose(one, other, rtol=0, atol=CLOSE * float(abs(other).max()))
 
 
+@pytest.mark.parametrize("backend", ["auto", "dense"])
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_at_any_depth_values_and_gradients_are_those_of_the_function(name):
+def test_at_any_depth_values_and_gradients_are_those_of_the_function(name, backend):
     function = FUNCTIONS[name]
-    attended = with_attention(function)
+    attended = with_attention(function, backend=backend)
 
     def loss(of):
         return lambda images: sum(jnp.sum(leaf**2) for leaf in jax.tree.leaves(of(images)))
@@ -100,8 +104,9 @@ def test_the_gradient_of_a_function_is_converted_as_a_function():
     assert remaining_convolutions(attended, IMAGES, KERNEL) == ()
 
 
-def test_it_is_batched_and_differentiated_forward():
-    attended = with_attention(layer)
+@pytest.mark.parametrize("backend", ["auto", "dense"])
+def test_it_is_batched_and_differentiated_forward(backend):
+    attended = with_attention(layer, backend=backend)
     assert_close(
         jax.vmap(attended, (None, 0))(IMAGES, KERNELS), jax.vmap(layer, (None, 0))(IMAGES, KERNELS)
     )
@@ -243,6 +248,35 @@ def test_functions_that_cannot_be_traced_are_refused():
 
     with pytest.raises(ValueError, match=r"function=picky cannot be traced: .*use lax.cond"):
         with_attention(picky)(IMAGES)
+
+
+@pytest.mark.parametrize("order", [("NHWC", "HWIO", "NHWC"), ("NCHW", "OIHW", "NCHW")])
+@pytest.mark.parametrize("groups", [1, 2, 4])
+def test_the_program_computes_no_more_than_that_of_the_convolution(order, groups):
+    axes, shape = (0, 2, 3, 1), (3, 3, 4 // groups, 8)
+    images, kernel = jnp.ones((2, 9, 8, 4)), jnp.ones(shape)
+    if order[0] == "NCHW":
+        images, kernel = images.transpose(np.argsort(axes)), kernel.transpose(3, 2, 0, 1)
+
+    def strided(images, kernel):
+        return convolve(
+            images,
+            kernel,
+            window_strides=(2, 2),
+            dimension_numbers=order,
+            feature_group_count=groups,
+        )
+
+    def operations(function):
+        text = jax.jit(function).lower(images, kernel).compile().as_text()
+        names = re.findall(r" = \S+ ([a-z-]+)\(", text)
+        computed = [name for name in names if name not in MOVED]
+        return computed, re.findall(r"window=.*dim_labels=[\w>-]+", text)
+
+    assert operations(with_attention(strided)) == operations(strided)
+    assert "exponential" not in operations(strided)[0]
+    whole, _ = operations(with_attention(strided, backend="chunked"))
+    assert "exponential" in whole
 
 
 def test_one_convolution_is_within_the_derived_bound():

@@ -11,11 +11,12 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from convattn.constructions.conversion import conv_to_attention
+from convattn.constructions.tied import tied_layer
 from convattn.encodings.layer import AttentionLayer
 from convattn.fast.grouped import grouped_attention
 from convattn.fast.selection import BACK_ENDS
 from convattn.networks.transformation.convolution import Convolution
-from convattn.networks.transformation.evaluation import SCOPE
+from convattn.networks.transformation.evaluation import COMPILE_QUICKLY, SCOPE
 from convattn.networks.transformation.report import NUMBERS, is_traced
 from convattn.operators.integers import as_integer
 
@@ -133,17 +134,35 @@ class AttentionOptions:
         except ValueError as error:
             raise ValueError(f"{convolution}: {error}") from error
 
-    def outputs(self, convolution: Convolution, layer: AttentionLayer, images: Array) -> Array:
+    def tied_layer(self, convolution: Convolution, kernel: Array) -> AttentionLayer:
+        """The same, its uniform head tied to the others where it has one.
+
+        Raises:
+            ValueError: As `layer` does.
+        """
+        exact = self.form != "limit" and self.head_dim is None and self.num_heads is None
+        if not exact or self.backend not in ("auto", "shift"):
+            return self.layer(convolution, kernel)
+        sizes = convolution.stride, convolution.dilation, convolution.padding
+        try:
+            return tied_layer(kernel, self.uniform_weight, *sizes)
+        except ValueError as error:
+            raise ValueError(f"{convolution}: {error}") from error
+
+    def outputs(
+        self, convolution: Convolution, layer: AttentionLayer, images: Array, once: bool = False
+    ) -> Array:
         """What the layer makes of the images, in the layout of the function.
 
         Args:
             images: The first operand of the convolution.
+            once: Whether it is run here, once, rather than a part of what is compiled.
         """
         precision = convolution.parameters["precision"]
         if precision is None and jax.default_backend() != "cpu":
             precision = lax.Precision.DEFAULT
         with jax.named_scope(SCOPE):
-            attended = attend(
+            attended = (attend_once if once else attend)(
                 layer,
                 convolution.images(images),
                 groups=convolution.groups,
@@ -166,4 +185,6 @@ def is_number(value: Any, upper: float) -> bool:
 
 
 # One program for all convolutions of the same sizes.
-attend = partial(jax.jit, static_argnames=("groups", "backend", "precision"))(grouped_attention)
+compiled = partial(jax.jit, static_argnames=("groups", "backend", "precision"))
+attend = compiled(grouped_attention)
+attend_once = compiled(grouped_attention, compiler_options=COMPILE_QUICKLY)

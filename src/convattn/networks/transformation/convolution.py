@@ -12,7 +12,7 @@ out]` and a padding that adds up to the reach d(K - 1) at most:
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import jax.numpy as jnp
@@ -40,7 +40,7 @@ class Convolution:
     image_shape: tuple[Any, ...]
     kernel_shape: tuple[int, ...]
     dtype: np.dtype
-    parameters: Mapping[str, Any]
+    parameters: Mapping[str, Any] = field(hash=False)
     is_sharded: bool = False
 
     @classmethod

@@ -29,15 +29,15 @@ each entry, times |d|. There is no other assumption on g. All sums are in float6
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import count
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from convattn.networks.transformation.evaluation import bind
+from convattn.networks.transformation.evaluation import COMPILE_QUICKLY
 from convattn.networks.transformation.local_error import INFLATION, TINY
 from convattn.networks.transformation.rounding_rules import (
     CHOICES,
@@ -45,14 +45,16 @@ from convattn.networks.transformation.rounding_rules import (
     KNOWN,
     LINEAR,
     MULTILINEAR,
+    Operation,
     abs_gap,
-    as_wide,
     curvature,
     derivative,
+    diagonal,
     gap,
     is_float,
     number_of_terms,
     rounding,
+    slope,
     wide,
 )
 from convattn.operators.roundoff import gamma, unit_roundoff
@@ -107,7 +109,7 @@ class Step(NamedTuple):
     inputs: tuple[Value, ...]
     outputs: tuple[Value, ...]
     errors: tuple[np.ndarray | float, ...]
-    pull: Callable[..., Sequence[Array]]
+    pull: Callable[..., Sequence[Array | np.ndarray]]
     loose: float
     small: float
     moved: np.ndarray | None = None
@@ -151,18 +153,20 @@ class Tape:
         if not any(is_float(value.left) for value in changed):
             return  # of what is chosen otherwise, it matters what is chosen by it
         name = equation.primitive.name
-        errors = (
-            None if name not in KNOWN else all_errors(equation, inputs, outputs, charged_already)
-        )
-        if errors is None:
-            self.note_unknown(name, outputs)
-            return
         left = [value.left for value in inputs]
         places = [
             place for place, value in enumerate(inputs) if value.differs and is_float(value.left)
         ]
         varying = tuple(inputs[place] for place in places)
         moved = choice_moved(equation, left, places, varying) if name in REDUCED else None
+        errors = (
+            None
+            if name not in KNOWN
+            else all_errors(equation, inputs, outputs, charged_already, moved)
+        )
+        if errors is None:
+            self.note_unknown(name, outputs)
+            return
         rows, terms = size_of_map(equation, left, places)
         terms = 0 if charged_already is not None else terms
         unit = unit_roundoff(outputs[0].left.dtype)
@@ -189,7 +193,7 @@ class Tape:
         if self.parted:
             return ", ".join(sorted(self.parted))
         entries = chosen_entries(outputs)
-        cotangents: dict[int, Array] = {}
+        cotangents: dict[int, np.ndarray] = {}
         values = {value.number: value for value in outputs}
         for number, value in values.items():
             if not is_float(value.left):
@@ -198,7 +202,7 @@ class Tape:
             for row, (which, index) in enumerate(entries):
                 if which == number:
                     start[(row, *index)] = 1
-            cotangents[number] = jnp.asarray(start)
+            cotangents[number] = start
         bound = np.zeros(len(entries))
         for step in reversed(self.steps):
             if not any(value.number in cotangents for value in step.outputs):
@@ -206,12 +210,14 @@ class Tape:
             if step.without_rule is not None:
                 return step.without_rule
             taken = [
-                cotangents.pop(value.number, jnp.zeros((len(entries), *value.left.shape)))
+                cotangents.pop(
+                    value.number, np.zeros((len(entries), *value.left.shape), np.float32)
+                )
                 for value in step.outputs
             ]
             for each, error in zip(taken, step.errors, strict=True):
                 bound += charged(each, error)
-            height = max(float(jnp.abs(each).max(initial=0)) for each in taken)
+            height = max(float(np.abs(wide(each)).max(initial=0)) for each in taken)
             length = np.sum([charged(each, 1.0) for each in taken], axis=0)
             with np.errstate(invalid="ignore"):
                 bound += step.loose * length + step.small * (1 + height)
@@ -220,7 +226,7 @@ class Tape:
                 bound += mismatch(step, taken[0], pulled)
             for value, own in zip(step.inputs, pulled, strict=True):
                 other = cotangents.get(value.number)
-                total = own if other is None else own + other
+                total = np.asarray(own) if other is None else np.asarray(own) + other
                 if other is not None:
                     unit = unit_roundoff(total.dtype)
                     bound += unit * charged(total, 1.0) * value.largest_gap
@@ -239,15 +245,20 @@ def all_errors(
     inputs: Sequence[Value],
     outputs: Sequence[Value],
     known: np.ndarray | None,
+    moved: np.ndarray | None,
 ) -> tuple[np.ndarray | float, ...] | None:
-    """|e| + |r| + |r'| of each output; None where it is not known."""
+    """|e| + |r| + |r'| of each output; None where it is not known.
+
+    Args:
+        moved: M d, where it is computed already.
+    """
     name = equation.primitive.name
     if not all(is_float(value.left) for value in outputs if value.differs):
         return None
     if len(outputs) > 1:
         return (0.0,) * len(outputs) if name in LINEAR and name in EXACT else None
     pairs, (output,) = [(value.left, value.right) for value in inputs], outputs
-    parts: list[Any] = [curvature(equation, pairs, (output.left, output.right)), known]
+    parts: list[Any] = [curvature(equation, pairs, (output.left, output.right), moved), known]
     if known is None:
         lefts, rights = zip(*pairs, strict=True)
         parts = [
@@ -264,10 +275,8 @@ def choice_moved(
     """M d of a choice, in float64."""
     if not places:
         return None
-    with jax.enable_x64(True):
-        ends = [*map(as_wide, left)]
-        gaps = [jnp.asarray(gap(value.left, value.right)) for value in varying]
-        return np.asarray(derivative(equation, ends, places, gaps))
+    gaps = [gap(value.left, value.right) for value in varying]
+    return derivative(equation, left, places, gaps)
 
 
 def chosen_entries(outputs: Sequence[Value]) -> list[tuple[int, tuple[int, ...]]]:
@@ -287,46 +296,55 @@ def chosen_entries(outputs: Sequence[Value]) -> list[tuple[int, tuple[int, ...]]
     return list(entries)[:ENTRIES]
 
 
-def charged(cotangent: Array, error: np.ndarray | float) -> np.ndarray:
+def charged(cotangent: Array | np.ndarray, error: np.ndarray | float) -> np.ndarray:
     """Σ |g|·error for each entry, in float64."""
     if isinstance(error, float) and error == 0:
         return np.zeros(len(cotangent))
-    sizes = [np.abs(wide(each)) for each in cotangent]
+    sizes = (np.abs(wide(each)) for each in np.asarray(cotangent))
     with np.errstate(invalid="ignore"):  # an infinite error that nothing weighs: no bound
         return np.array([float((size * error).sum()) for size in sizes])
 
 
-def mismatch(step: Step, cotangent: Array, pulled: Sequence[Array]) -> np.ndarray:
+def mismatch(step: Step, cotangent: np.ndarray, pulled: Sequence[Any]) -> np.ndarray:
     """|g_yᵀ M d_x - g_xᵀ d_x| for each entry."""
-    there = [float((wide(each) * step.moved).sum()) for each in cotangent]
+    there = [float((wide(each) * step.moved).sum()) for each in np.asarray(cotangent)]
     here = np.zeros(len(cotangent))
     for value, own in zip(step.inputs, pulled, strict=True):
         apart = gap(value.left, value.right)
-        here += np.array([float((wide(each) * apart).sum()) for each in own])
+        here += np.array([float((wide(each) * apart).sum()) for each in np.asarray(own)])
     return np.abs(np.array(there) - here)
 
 
 def reversed_map(
     equation: Any, values: Sequence[Any], differing: Sequence[int]
-) -> Callable[..., Sequence[Array]]:
+) -> Callable[..., Sequence[Array | np.ndarray]]:
     """Mᵀ for the operands that differ, on several cotangents at once."""
+    diagonals = [diagonal(equation, values, place) for place in differing]
+    if not any(each is None for each in diagonals):
+        factors = [np.asarray(each, equation.outvars[0].aval.dtype) for each in diagonals]
+        return lambda cotangents: [scaled(cotangents, factor) for factor in factors]
+    operation, places = Operation.of(equation), tuple(differing)
+    return lambda *cotangents: pulled_back(operation, places, values, cotangents)
 
-    def of(*varying: Any) -> Any:
-        whole = list(values)
-        for place, value in zip(differing, varying, strict=True):
-            whole[place] = value
-        return tuple(bind(equation, whole))
 
+def scaled(cotangents: Array, factor: np.ndarray) -> np.ndarray:
+    """Their product; infinity times zero is no number, and no bound."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        return np.asarray(cotangents) * factor
+
+
+@partial(jax.jit, static_argnames=("operation", "differing"), compiler_options=COMPILE_QUICKLY)
+def pulled_back(
+    operation: Operation, differing: tuple[int, ...], values: Sequence[Any], cotangents: Any
+) -> Sequence[Array]:
+    """Mᵀ on cotangents `[entries, *shape]`; one program for all equations of the same sizes."""
+    of = operation.along(values, differing)
     points = tuple(values[place] for place in differing)
-
-    def pull(*cotangents: Array) -> Sequence[Array]:
-        if equation.primitive.name in LINEAR | MULTILINEAR and len(differing) == 1:
-            transposed: Any = jax.linear_transpose(of, *points)
-        else:
-            transposed = jax.vjp(of, *points)[1]
-        return jax.vmap(transposed)(cotangents)
-
-    return pull
+    if operation.primitive.name in LINEAR | MULTILINEAR and len(differing) == 1:
+        transposed: Any = jax.linear_transpose(of, *points)
+    else:
+        transposed = jax.vjp(of, *points)[1]
+    return jax.vmap(transposed)(cotangents)
 
 
 def size_of_map(
@@ -337,10 +355,8 @@ def size_of_map(
     if name not in LINEAR | MULTILINEAR:
         if name in CHOICES:
             return 1.0, 0
-        with jax.enable_x64(True):
-            ends = [*map(as_wide, values)]
-            slopes = [derivative(equation, ends, [p], [jnp.ones_like(ends[p])]) for p in differing]
-            return float(sum(jnp.abs(slope).max(initial=0) for slope in slopes)), 4
+        slopes = [slope(equation, values, place) for place in differing]
+        return float(sum(np.abs(each).max(initial=0) for each in slopes)), 4
     result = equation.outvars[0].aval
     if name in LINEAR:
         smallest = min((values[place].size for place in differing), default=1)

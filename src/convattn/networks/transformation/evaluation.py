@@ -19,6 +19,10 @@ from convattn.networks.transformation.convolution import joined
 
 CONVOLUTION = "conv_general_dilated"
 SCOPE = "convattn.attention"  # the name of what attention computes, which is not looked into
+# Of programs that are run a few times, so that compiling them takes longer than running them.
+COMPILE_QUICKLY = {
+    "xla_backend_optimization_level": "0",
+}
 Values = Sequence[Any]
 
 

@@ -23,6 +23,7 @@ float64.
 
 import math
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -36,6 +37,7 @@ from convattn.bounds.score_error import score_error
 from convattn.encodings.bias import BiasEncoding
 from convattn.encodings.layer import AttentionLayer
 from convattn.networks.transformation.convolution import Convolution
+from convattn.networks.transformation.evaluation import COMPILE_QUICKLY
 from convattn.operators.attention import contraction_lengths
 from convattn.operators.roundoff import gamma, unit_roundoff
 
@@ -130,10 +132,9 @@ class Magnitudes(NamedTuple):
         """Those on the operands of the convolution."""
         sizes = [np.abs(np.asarray(part)).astype(np.float32) for part in (images, kernel)]
         options = {**convolution.parameters, "preferred_element_type": None}
-        single = replace(convolution, dtype=np.dtype(np.float32), parameters=options)
+        single = replace(convolution, name="", dtype=np.dtype(np.float32), parameters=options)
         with jax.enable_x64(False):  # one program, whatever the network is in
-            sums = np.asarray(lax.conv_general_dilated_p.bind(*map(jnp.asarray, sizes), **options))
-            everywhere = np.asarray(mean_terms(single, *map(jnp.asarray, sizes)))
+            sums, everywhere = map(np.asarray, sums_of(single, *sizes))
         inflated = 1 + 2 * gamma(number_of_products(convolution) + 16, SINGLE)
         tallest = [float(part.max(initial=0)) for part in sizes]
         return cls(
@@ -147,6 +148,13 @@ class Magnitudes(NamedTuple):
         relative, spread, floor = coefficients
         whole = self.whole if spread == 0 else self.whole + spread * self.everywhere
         return relative * whole + floor * self.largest
+
+
+@partial(jax.jit, static_argnums=0, compiler_options=COMPILE_QUICKLY)
+def sums_of(convolution: Convolution, images: Array, kernel: Array) -> tuple[Array, Array]:
+    """G, not inflated, and what `mean_terms` says, in one program."""
+    whole = lax.conv_general_dilated_p.bind(images, kernel, **convolution.parameters)
+    return whole, mean_terms(convolution, images, kernel)
 
 
 def mean_terms(convolution: Convolution, images: Array, kernel: Array) -> Array:

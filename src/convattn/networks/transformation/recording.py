@@ -136,17 +136,18 @@ class Recording(Attending):
         options = self.options
         if options.backend == "auto" and not is_traced([layer]):
             options = options.with_backend(covered_backend(convolution, layer))
-        same = right = options.outputs(convolution, layer, images.left)
+        once = not is_traced([layer, left])
+        same = right = options.outputs(convolution, layer, images.left, once)
         if images.differs or kernel.differs:
             other = layer
             if kernel.differs:
                 other = self.options.layer(convolution, convolution.kernel(kernel.right))
-            right = options.outputs(convolution, other, images.right)
+            right = options.outputs(convolution, other, images.right, once)
         depends, loops = images.depends or kernel.depends, images.loops | kernel.loops
         result = Value(left, right, depends, loops)
         difference = bound = None
         if not is_traced([left, right]):
-            difference = largest([same - left])
+            difference = largest([np.asarray(same) - np.asarray(left)])
             attention, own = of_attention(convolution, layer), of_convolution(convolution)
             if attention is None:
                 form = "the limit form" if options.form == "limit" else "this form"
@@ -363,7 +364,7 @@ def _sharded(evaluation: Recording, equation: Any, values: Values, place: Place)
     """What runs on several devices: compared by its outputs."""
     evaluation.apart.add(place.path)
     left = bind(equation, [value.left for value in values])
-    attending: Evaluation = Attending(evaluation.options)
+    attending: Evaluation = Attending(evaluation.options, ties=False)
     rule = RULES[equation.primitive.name]
     right = rule(attending, equation, [value.right for value in values], place)
     evaluation.tape.parted.add(equation.primitive.name)

@@ -195,9 +195,9 @@ def is_traced(tree: Any) -> bool:
     return any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(tree))
 
 
-def largest(arrays: Sequence[Array]) -> float:
+def largest(arrays: Sequence[Array | np.ndarray]) -> float:
     """The largest entry in absolute value; not a number if one is not."""
-    return float(np.max([float(jnp.abs(array).max(initial=0)) for array in arrays]))
+    return float(np.max([np.abs(np.asarray(array)).max(initial=0) for array in arrays]))
 
 
 def remaining_convolutions(function: Any, *arguments: Any) -> tuple[str, ...] | None:

@@ -24,14 +24,17 @@ at x, exactly
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 
-from convattn.networks.transformation.evaluation import bind
+from convattn.networks.transformation.evaluation import COMPILE_QUICKLY, bind
 from convattn.networks.transformation.local_error import TINY
 from convattn.operators.roundoff import gamma, unit_roundoff
 
@@ -64,6 +67,7 @@ FUNCTIONS = _names(
 )
 SUMS = _names("reduce_sum cumsum reduce_window_sum dot_general scatter-add select_and_scatter_add")
 SMOOTH = FUNCTIONS | _names("div sqrt square")
+ELEMENTWISE = SMOOTH | _names("add sub add_any neg mul max min abs clamp")
 KNOWN = LINEAR | MULTILINEAR | CHOICES | SMOOTH
 
 
@@ -115,13 +119,17 @@ def rounding(equation: Any, values: Sequence[Any], result: Any) -> np.ndarray | 
 
 
 def curvature(
-    equation: Any, pairs: Sequence[tuple[Any, Any]], results: tuple[Any, Any]
+    equation: Any,
+    pairs: Sequence[tuple[Any, Any]],
+    results: tuple[Any, Any],
+    moved: np.ndarray | None = None,
 ) -> np.ndarray | float | None:
     """|e|, float64; None where it is not known.
 
     Args:
         pairs: The operands in both runs, the same object where they do not differ.
         results: In both runs.
+        moved: M d of a choice, where it is computed already.
     """
     name = equation.primitive.name
     differing = [place for place, (left, right) in enumerate(pairs) if left is not right]
@@ -135,36 +143,80 @@ def curvature(
         return wide(product) * (1 + 2.0**-10)
     if name not in CHOICES and name not in SMOOTH:
         return None
-    with jax.enable_x64(True):
-        ends = [[as_wide(pair[side]) for pair in pairs] for side in (0, 1)]
-        gaps = [jnp.asarray(gap(*pair)) if is_float(pair[0]) else 0 for pair in pairs]
-        if name in CHOICES:
-            moved = derivative(equation, ends[0], differing, [gaps[i] for i in differing])
-            scale = max(float(jnp.abs(gaps[place]).max(initial=0)) for place in differing)
-            rounded = 2.0**-48 * number_of_terms(equation) ** 2 * scale
-            return np.abs(gap(*results) - np.asarray(moved)) + rounded
-        total: Any = 0.0
-        for place in differing:
-            ones = jnp.ones_like(gaps[place])
-            slopes = [np.asarray(derivative(equation, end, [place], [ones])) for end in ends]
-            change = abs_gap(*slopes) + 2.0**-48 * (np.abs(slopes).sum(axis=0))
-            sizes = np.abs(np.asarray(gaps[place]))
-            total = total + 2 * np.where(sizes == 0, 0, change) * sizes
-        return total
+    ends = [[pair[side] for pair in pairs] for side in (0, 1)]
+    gaps = {place: gap(*pairs[place]) for place in differing}
+    if name in CHOICES:
+        if moved is None:
+            moved = derivative(equation, ends[0], differing, [*gaps.values()])
+        scale = max(float(np.abs(each).max(initial=0)) for each in gaps.values())
+        rounded = 2.0**-48 * number_of_terms(equation) ** 2 * scale
+        return np.abs(gap(*results) - moved) + rounded
+    total: Any = 0.0
+    for place in differing:
+        slopes = [slope(equation, end, place) for end in ends]
+        change = abs_gap(*slopes) + 2.0**-48 * (np.abs(slopes).sum(axis=0))
+        sizes = np.abs(gaps[place])
+        total = total + 2 * np.where(sizes == 0, 0, change) * sizes
+    return total
+
+
+def diagonal(equation: Any, values: Sequence[Any], place: int) -> np.ndarray | float | None:
+    """M of an operand where it is diagonal: in float64, or exact; None where it is not."""
+    name = equation.primitive.name
+    if name not in ELEMENTWISE or np.shape(values[place]) != equation.outvars[0].aval.shape:
+        return None
+    if name in ("add", "add_any", "sub", "neg"):
+        return -1.0 if name == "neg" or (name == "sub" and place) else 1.0
+    return np.asarray(values[1 - place]) if name == "mul" else slope(equation, values, place)
+
+
+def slope(equation: Any, values: Sequence[Any], place: int) -> np.ndarray:
+    """M d in float64, d being one everywhere in an operand."""
+    return derivative(equation, values, [place], [np.ones(np.shape(values[place]))])
+
+
+@dataclass(frozen=True)
+class Operation:
+    """A primitive with its parameters: what equations of the same program have in common."""
+
+    primitive: Any
+    parameters: Mapping[str, Any] = field(hash=False)
+
+    @classmethod
+    def of(cls, equation: Any) -> "Operation":
+        """That of an equation."""
+        return cls(equation.primitive, equation.params)
+
+    def along(self, values: Sequence[Any], differing: Sequence[int]) -> Callable[..., Any]:
+        """The results, a tuple, as a function of the operands that differ."""
+
+        def of(*varying: Any) -> Any:
+            whole = list(values)
+            for place, value in zip(differing, varying, strict=True):
+                whole[place] = value
+            results = self.primitive.bind(*whole, **self.parameters)
+            return tuple(results) if self.primitive.multiple_results else (results,)
+
+        return of
 
 
 def derivative(
     equation: Any, values: Sequence[Any], differing: Sequence[int], tangents: Sequence[Any]
-) -> Any:
-    """M d: of the operands that differ, at these values."""
+) -> np.ndarray:
+    """M d in float64: of the operands that differ, at these values."""
+    with jax.enable_x64(True):
+        ends = [wide(value) if is_float(value) else value for value in values]
+        operation, places = Operation.of(equation), tuple(differing)
+        return np.asarray(_derivative(operation, places, ends, tuple(tangents)))
 
-    def of(*varying: Any) -> Any:
-        whole = list(values)
-        for place, value in zip(differing, varying, strict=True):
-            whole[place] = value
-        return bind(equation, whole)[0]
 
-    return jax.jvp(of, tuple(values[place] for place in differing), tuple(tangents))[1]
+@partial(jax.jit, static_argnames=("operation", "differing"), compiler_options=COMPILE_QUICKLY)
+def _derivative(
+    operation: Operation, differing: tuple[int, ...], values: Sequence[Any], tangents: Any
+) -> Array:
+    """M d; one program for all equations of the same sizes."""
+    points = tuple(values[place] for place in differing)
+    return jax.jvp(operation.along(values, differing), points, tangents)[1][0]
 
 
 def chosen_otherwise(
@@ -176,11 +228,6 @@ def chosen_otherwise(
     index = np.broadcast_to(np.asarray(which).astype(int), right.shape[1:])
     same = np.take_along_axis(right, index[None], 0)[0]
     return abs_gap(results[1], same)
-
-
-def as_wide(value: Any) -> Any:
-    """In float64 on the device, if it has floating-point entries; under `jax.enable_x64`."""
-    return jnp.asarray(wide(value)) if is_float(value) else value
 
 
 def is_float(value: Any) -> bool:

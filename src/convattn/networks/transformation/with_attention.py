@@ -49,7 +49,11 @@ def with_attention(
         head_dim: The width of every head; None gives each the width it needs.
         pointwise: `"attention"` makes two heads of a 1 × 1 convolution, `"keep"` leaves it the
             linear map of each token that it is.
-        backend: Which algorithm computes attention, as in `apply_attention`.
+        backend: Which algorithm computes attention, as in `apply_attention`. The heads of the exact
+            form are tied to one kernel: what the uniform weight adds in some, the uniform head
+            takes back (S.finite). `"auto"` and `"shift"` leave out both, and what remains of the
+            sum of all heads is one convolution, at its cost. `"dense"` and `"chunked"` compute
+            every head; so do all with `head_dim` or `num_heads`, and in the limit form.
         strict: Whether a convolution that is not converted is an error, but for those that `where`
             and `pointwise` leave.
 
@@ -101,17 +105,19 @@ class Attending(Evaluation):
 
     Attributes:
         options: Its form.
+        ties: Whether uniform heads are tied to the others, where the form has them.
     """
 
-    def __init__(self, options: AttentionOptions) -> None:
-        self.options = options
+    def __init__(self, options: AttentionOptions, ties: bool = True) -> None:
+        self.options, self.ties = options, ties
 
     def convolve(self, place: Place, equation: Any, images: Any, kernel: Any) -> Any:
         """The result of a convolution, as attention where the options say so."""
         convolution = Convolution.of(equation, place.name)
         reason = self.options.reason_to_keep(convolution)
         if reason is None:
-            layer = self.options.layer(convolution, convolution.kernel(kernel))
+            made = self.options.tied_layer if self.ties else self.options.layer
+            layer = made(convolution, convolution.kernel(kernel))
             return self.options.outputs(convolution, layer, images)
         if reason == convolution.reason:
             self.require_converted(str(convolution), reason)
