@@ -7,8 +7,7 @@ import time
 from collections.abc import Mapping, Sequence
 from math import isfinite
 from pathlib import Path
-from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
 from convattn.files import naming, open_inside, parse_json, read_file, shown, write_inside
 
@@ -136,14 +135,9 @@ class MetricsLog:
         with naming(self._board_folder):
             self._board.write_event(Event(wall_time=time.time(), step=step, **content))
 
-    def __enter__(self) -> "MetricsLog":
+    def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        problem: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         with naming(self._board_folder), contextlib.closing(self._board), naming(self._path):
             self._file.close()
