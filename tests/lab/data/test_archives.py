@@ -257,6 +257,7 @@ def extended(*contents: bytes) -> bytes:
     [
         (b"0" * 2**15, "is not made of records"),  # each takes tarfile a second and more
         (b"3 a" * 10_000 + b"=\n", "is not made of records"),
+        (bytes(1) + b"1 hdrcharset=" * 2500, "is not made of records"),
         (b"6 a=b\n" * 33, "of more than 32 records"),
         (b"86 comment=" + b"1" * 74 + b"\n", "has a number of 64 digits or more"),
         (b"22 GNU.sparse.major=1\n", "a member is a sparse file"),

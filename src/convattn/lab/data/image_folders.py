@@ -6,8 +6,8 @@ channels, which loses nothing; palettes, transparency, CMYK, 16 bits, several pi
 an orientation in which an image should be shown are refused, as turning them into RGB is a choice.
 
 A damaged PNG file is noticed by its checksum, and one with fewer rows than its header says by what
-Pillow leaves as it was. JPEG has no checksum, and its decoder goes on after an error
-within the compressed pixels: only damage that keeps it from decoding is noticed.
+Pillow leaves as it was. JPEG has no checksum, and its decoder goes on after an error within the
+compressed pixels: only damage that keeps it from decoding is noticed.
 """
 
 import io
