@@ -87,10 +87,8 @@ def read_image_folders(files: Mapping[str, bytes], *, most: int = LARGEST_SET) -
     with ThreadPoolExecutor(os.cpu_count()) as threads:
         lossy = any(list(threads.map(decode, range(count))))
     labels = np.array([classes.index(_class_of(name)) for name in every], np.uint8)
-    train, test = (
-        Images(images[part], labels[part], classes)
-        for part in (slice(len(names["train"])), slice(len(names["train"]), None))
-    )
+    parts = (np.split(array, [len(names["train"])]) for array in (images, labels))
+    train, test = (Images(*part, classes) for part in zip(*parts, strict=True))
     return FolderImages(train, test, lossy)
 
 

@@ -60,16 +60,14 @@ def read_metrics(folder: Path) -> list[dict[str, Any]]:
         where = f"{path}, line {number}"
         try:
             read = parse_json(line)
+            problem = shown(read)
         except ValueError as error:
-            if number < len(lines):
-                raise ValueError(
-                    f"{where} is no JSON ({str(error)[:200]}), but expected the numbers of an "
-                    "epoch; the file was damaged: remove the line, or take another run"
-                ) from error
-            break
+            if number == len(lines):
+                break
+            read, problem = None, f"no JSON ({str(error)[:200]})"
         if not isinstance(read, dict):
             raise ValueError(
-                f"{where} is {shown(read)}, but expected the numbers of an epoch; the file was "
+                f"{where} is {problem}, but expected the numbers of an epoch; the file was "
                 "damaged: remove the line, or take another run"
             )
         judged = [name for name in read if name.endswith(("_loss", "_accuracy"))]
