@@ -257,11 +257,12 @@ def extended(*contents: bytes) -> bytes:
     [
         (b"0" * 2**15, "is not made of records"),  # each takes tarfile a second and more
         (b"3 a" * 10_000 + b"=\n", "is not made of records"),
+        (bytes(1) + b"1 hdrcharset=" * 2500, "is not made of records"),
         (b"6 a=b\n" * 33, "of more than 32 records"),
         (b"86 comment=" + b"1" * 74 + b"\n", "has a number of 64 digits or more"),
         (b"22 GNU.sparse.major=1\n", "a member is a sparse file"),
         (b"25 GNU.sparse.realsize=9\n", "a member is a sparse file"),
-        (b"20 path=a\0b123456789\n", "is not made of records|a member has the name"),
+        (b"20 path=a\0b123456789\n", "is not made of records"),
     ],
 )
 def test_extended_headers_that_take_long_are_refused(tmp_path, content, problem) -> None:
@@ -320,9 +321,7 @@ def test_names_of_many_folders_are_refused(tmp_path, depth) -> None:
         for name in names:
             tar.addfile(tarfile.TarInfo(name))
     started = time.perf_counter()
-    with pytest.raises(
-        DataIntegrityError, match=r"is 32 folders deep, but 31|a member has the name"
-    ):
+    with pytest.raises(DataIntegrityError, match=f"is {depth} folders deep, but 31 are"):
         open_files(path)
     assert time.perf_counter() - started < 3
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from convattn.lab.data import Images
+from convattn.lab.data.augmentation.settings import Augmentation
 from convattn.lab.data.batches import (
-    Augmentation,
     draw_augmentation,
     epoch_order,
     example_keys,

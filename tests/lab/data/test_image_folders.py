@@ -61,12 +61,15 @@ def test_grey_images_become_three_equal_channels() -> None:
 
 
 @pytest.mark.parametrize("interlaced", [False, True])
-def test_a_png_with_fewer_pixels_than_it_says_is_refused(interlaced) -> None:
-    """Pillow fills in black, whatever the rows end with."""
+@pytest.mark.parametrize(
+    ("missing", "problem"), [(1, "truncated"), (16, "fewer pixels than its header says")]
+)
+def test_a_png_with_fewer_pixels_than_it_says_is_refused(interlaced, missing, problem) -> None:
+    """Pillow takes whole rows that are missing, of 16 bytes, to be black."""
     whole = read_image_folders({**FILES, "train/cat/7.png": black_png(interlaced, 0)})
     assert whole.train.images.shape[1:] == (4, 5, 3)
-    with pytest.raises(DataIntegrityError, match=r"7\.png: .*fewer pixels than its header says"):
-        read_image_folders({**FILES, "train/cat/7.png": black_png(interlaced, 1)})
+    with pytest.raises(DataIntegrityError, match=rf"7\.png: .*{problem}"):
+        read_image_folders({**FILES, "train/cat/7.png": black_png(interlaced, missing)})
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import jax
 import numpy as np
 import pytest
 
-from convattn.lab.data.batches import Augmentation
+from convattn.lab.data.augmentation.settings import Augmentation
 from convattn.lab.data.pairs import SAME, ImagePairs, draw_pairs, parted
 from convattn.lab.training.pairs import TrainingPairs
 from convattn.ledger.images.cifar10_slice import Images, load_cifar10_slice
@@ -139,7 +139,7 @@ def test_other_pairs_have_another_identity():
 @pytest.mark.parametrize(
     ("augmented", "message"),
     [
-        (Augmentation(crop=4), "crop=4, but expected less than the 4 pixels"),
+        (Augmentation(crop=4), "crop=4, but expected less than the 4×4 pixels"),
         (Augmentation(crop=0, mixup=0.8), "expected mixup=0 and cutmix=0"),
         (Augmentation(crop=0, cutmix=1.0), "expected mixup=0 and cutmix=0"),
     ],

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from convattn.lab.data.batches import Augmentation
+from convattn.lab.data.augmentation.settings import Augmentation
 from convattn.lab.data.datasets import read_dataset
 from convattn.lab.data.split import validation_split
 from convattn.lab.runs.materials import augmentation_of, image_size_of, training_images

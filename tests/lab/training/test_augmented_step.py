@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from lab.training.tiny import Dense, parts, settings, training_images
 
-from convattn.lab.data.batches import Augmentation, example_keys
+from convattn.lab.data.augmentation.settings import Augmentation
+from convattn.lab.data.batches import example_keys
 from convattn.lab.training.step import PICTURES, make_step, order_of_epoch, root_key
 
 pytestmark = pytest.mark.slow

@@ -11,6 +11,7 @@ from flax import nnx
 from lab.training.test_step import cross_entropy_of
 from lab.training.tiny import settings
 
+from convattn.lab.training.examples import TrainingExamples
 from convattn.lab.training.metrics import read_metrics
 from convattn.lab.training.step import correct_positions, cross_entropy, mean_over_positions
 from convattn.lab.training.trainer import train
@@ -19,7 +20,7 @@ CLASSES, LENGTH = 3, 4
 
 
 @dataclass(frozen=True, eq=False)
-class Sequences:
+class Sequences(TrainingExamples):
     """Rows of class numbers, each of which is to be said again; soft ones as distributions."""
 
     train: np.ndarray
@@ -27,10 +28,7 @@ class Sequences:
     soft: bool = False
     noun = "sequences"
     positions = LENGTH
-
-    @property
-    def judged(self):
-        return {"test": self.test}
+    validation = None
 
     def put(self, examples, sharding):
         return jax.device_put({"tokens": examples}, sharding)

@@ -9,7 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 from flax import nnx
 
-from convattn.lab.data.batches import Augmentation, DeviceImages, put_on_device
+from convattn.lab.data.augmentation.settings import Augmentation
+from convattn.lab.data.batches import DeviceImages, put_on_device
 from convattn.lab.models.dropout import drop
 from convattn.lab.training.devices import data_mesh, replicated, spread
 from convattn.lab.training.images import TrainingImages

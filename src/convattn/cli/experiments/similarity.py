@@ -10,7 +10,7 @@ from flax import nnx
 from scipy.stats import binomtest
 
 from convattn.cli.experiments.experiment import ExperimentCommand
-from convattn.lab.data.batches import Augmentation
+from convattn.lab.data.augmentation.settings import Augmentation
 from convattn.lab.data.datasets import read_dataset
 from convattn.lab.data.pairs import draw_pairs
 from convattn.lab.data.split import validation_split

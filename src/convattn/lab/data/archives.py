@@ -11,13 +11,13 @@ import bz2
 import gzip
 import io
 import lzma
-import os
 import re
 import tarfile
 import zlib
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, Self
 
 from convattn.files import most_unpacked, shown
 from convattn.ledger.images.cifar10_slice import DataIntegrityError
@@ -28,11 +28,10 @@ LONGEST_HEADER = 2**15
 DEPTH = 4  # wrapper/train/CLASS/image.png
 MOST_PARTS = 32  # of a name in an archive, with folders around all of it
 MOST_RECORDS = 32  # of an extended header, and of all those that hold for the whole archive
-_NUMBER = re.compile(rb"[0-9]{64}")  # no header has so long a one
-_EXTENDED = (tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE)
 _LONG = (tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK)
-_RECORD = re.compile(rb"([1-9][0-9]{0,8}) ")
-
+_EXTENDED = (tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE)
+_RECORD = re.compile(rb"([1-9][0-9]{0,8}) ([^=]+)=")
+_NUMBER = re.compile(rb"[0-9]{64}")  # no header has so long a one
 _OPENERS: dict[bytes, Any] = {
     b"\x1f\x8b": gzip.open,
     b"BZh": bz2.open,
@@ -44,90 +43,23 @@ _BROKEN = (
 )
 
 
-class _Headers(io.BytesIO):
-    """Of an archive only headers are read through it; some take `tarfile` long to parse.
-
-    Its expressions for extended headers take a time that grows with the square of the length, of
-    digits in a row or of records that are no records, and there can be any number of headers. So
-    only records as the format has them are let through, and no map of a sparse file.
-    """
-
-    _kind = b""  # of the header whose data are read next
-    _lasting = 0  # records that hold for all members that follow: each keeps a copy of them
-
-    def read(self, size: int | None = -1, /) -> bytes:
-        if size is None or not 0 <= size <= LONGEST_HEADER:
-            raise DataIntegrityError(f"a header claims {size:,} bytes")
-        found = super().read(size)
-        before, self._kind = self._kind, b""
-        if before in _EXTENDED:
-            records = _require_records(found)
-            self._lasting += records * (before == tarfile.XGLTYPE)
-            if max(records, self._lasting) > MOST_RECORDS:
-                raise DataIntegrityError(f"extended headers of more than {MOST_RECORDS} records")
-        elif not before and len(found) == tarfile.BLOCKSIZE:
-            kind = found[156:157]
-            if kind == tarfile.GNUTYPE_SPARSE:
-                name = found[:100].partition(b"\0")[0].decode("utf-8", "replace")
-                raise DataIntegrityError(f"the member {name!r} is a sparse file")
-            self._kind = kind if kind in (*_EXTENDED, *_LONG) else b""
-        return found
-
-
-def _require_records(content: bytes) -> int:
-    """How many records, "LENGTH KEY=VALUE\\n", an extended header is made of, with zeros after."""
-    at = records = 0
-    while at < len(content) and content[at]:
-        length = _RECORD.match(content, at)
-        record = content[at : at + int(length[1])] if length else b""
-        key, equals, _ = record.partition(b" ")[2].partition(b"=")
-        if not equals or not record.endswith(b"\n"):
-            raise DataIntegrityError("an extended header is not made of records")
-        if key.startswith(b"GNU.sparse."):
-            raise DataIntegrityError("a member is a sparse file")
-        at, records = at + len(record), records + 1
-    if _NUMBER.search(content):
-        raise DataIntegrityError("an extended header has a number of 64 digits or more")
-    return records
-
-
+@dataclass(frozen=True)
 class FolderFiles(Mapping[str, bytes]):
-    """The files below a folder, by their name relative to it; the bytes are read on demand."""
+    """The files of a folder, by their name relative to it; the bytes are read on demand."""
 
-    def __init__(self, folder: Path) -> None:
-        """List the files, at most `DEPTH` levels down; links are followed."""
-        self._paths: dict[str, Path] = {}
-        for place, folders, files in os.walk(folder, followlinks=True):
-            below = Path(place).relative_to(folder)
-            folders[:] = sorted(name for name in folders if not name.startswith("."))
-            if len(below.parts) >= DEPTH:
-                raise DataIntegrityError(
-                    f"{place}: is a folder {DEPTH} levels down, but only files were expected there"
-                    "; give the path of the folder that holds the set itself"
-                )
-            shown = sorted(name for name in files if not name.startswith("."))
-            if below.parts and not folders and not shown:
-                raise _empty(folder, below.as_posix())
-            for name in shown:
-                if not (path := Path(place, name)).is_file():
-                    raise DataIntegrityError(
-                        f"{path}: is a broken link, a pipe or a device, but files and folders were "
-                        "expected; copy what it stands for, or remove it"
-                    )
-                self._paths[(below / name).as_posix()] = path
-            _refuse_more_than(MOST_FILES, len(self._paths), folder)
+    paths: dict[str, Path]
 
     def __getitem__(self, name: str) -> bytes:
-        return self._paths[name].read_bytes()
+        return self.paths[name].read_bytes()
 
     def __contains__(self, name: object) -> bool:
-        return name in self._paths
+        return name in self.paths
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._paths)
+        return iter(self.paths)
 
     def __len__(self) -> int:
-        return len(self._paths)
+        return len(self.paths)
 
 
 def open_files(path: Path, *, limit: int = LARGEST_TAR) -> Mapping[str, bytes]:
@@ -157,62 +89,73 @@ def open_files(path: Path, *, limit: int = LARGEST_TAR) -> Mapping[str, bytes]:
     ...     dict(open_files(Path(folder)))
     {'train/one.txt': b'content'}
     """
-    if path.is_file():
-        return _without_wrapper(_read_tar(path, limit))
-    if path.exists() and not path.is_dir():
+    if path.is_dir():
+        paths, folders = _read_folder(path)
+        files: Mapping[str, bytes] = FolderFiles(paths)
+    elif path.is_file():
+        files, folders = _read_archive(path, limit)
+    elif path.exists():
         raise DataIntegrityError(
             f"{path}: is a pipe or a device, but a folder or a tar archive was expected; copy it "
             "into a file first"
         )
-    if not path.exists():
+    else:
         raise FileNotFoundError(
             f"{path}: no such file or folder; a folder or a tar archive was expected"
         )
+    filled = {name[:end] for name in files for end, letter in enumerate(name) if letter == "/"}
+    for folder in sorted(folders - filled):
+        raise DataIntegrityError(
+            f"{path}: the folder {folder!r} in it holds no files, but some were expected; copy "
+            "what is missing, or remove the folder"
+        )
+    return files if path.is_dir() else _without_wrapper(files)
+
+
+def _read_folder(folder: Path) -> tuple[dict[str, Path], set[str]]:
+    """The files and the folders in a folder, or in one that is all it holds."""
     for _ in range(DEPTH):
-        shown = [entry for entry in path.iterdir() if not entry.name.startswith(".")]
-        if len(shown) != 1 or not shown[0].is_dir() or shown[0].name in ("train", "test"):
+        entries = list(folder.glob("[!.]*"))
+        if len(entries) != 1 or not entries[0].is_dir() or entries[0].name in ("train", "test"):
             break
-        (path,) = shown
-    return FolderFiles(path)
-
-
-def _empty(path: Path, name: str) -> DataIntegrityError:
-    return DataIntegrityError(
-        f"{path}: the folder {name!r} in it holds no files, but some were expected; copy what is "
-        "missing, or remove the folder"
-    )
-
-
-def _without_wrapper(files: dict[str, bytes]) -> dict[str, bytes]:
-    while True:
-        first = {name.partition("/")[0] for name in files}
-        if len(first) != 1 or first & {"train", "test"} or first & set(files):
-            return files
-        files = {name.partition("/")[2]: content for name, content in files.items()}
-
-
-def _read_tar(path: Path, limit: int) -> dict[str, bytes]:
-    files: dict[str, bytes] = {}
+        (folder,) = entries
+    files: dict[str, Path] = {}
     folders: set[str] = set()
-    ended = 0  # the data of the last file
-    limit = min(limit, most_unpacked(path.stat().st_size))
+    for depth in range(1, DEPTH + 1):
+        for path in folder.glob("/".join(["[!.]*"] * depth)):
+            name = path.relative_to(folder).as_posix()
+            if path.is_file():
+                files[name] = path
+            elif not path.is_dir():
+                raise DataIntegrityError(
+                    f"{path}: is a broken link, a pipe or a device, but files and folders were "
+                    "expected; copy what it stands for, or remove it"
+                )
+            elif depth == DEPTH:
+                raise DataIntegrityError(
+                    f"{path}: is a folder {DEPTH} levels down, but only files were expected there; "
+                    "give the path of the folder that holds the set itself"
+                )
+            else:
+                folders.add(name)
+            if len(files) + len(folders) > MOST_FILES:
+                raise DataIntegrityError(
+                    f"{folder}: more than {MOST_FILES:,} files, too many for a set of images; was "
+                    "another folder meant?"
+                )
+    return files, folders
+
+
+def _read_archive(path: Path, limit: int) -> tuple[dict[str, bytes], set[str]]:
+    """The files and the folders in a tar archive."""
     try:
-        whole = _decompressed(path, limit)
-        with tarfile.open(fileobj=_Headers(whole), mode="r:") as tar:
-            while (member := tar.next()) is not None:
-                name = _checked(files, member, len(whole))
-                if member.isdir():
-                    folders.add(name)
-                elif name:
-                    start = member.offset_data
-                    if start < ended:  # else a small archive may hold any number of large files
-                        raise DataIntegrityError(
-                            f"the member {shown(name)} begins within the one before"
-                        )
-                    ended = start + member.size
-                    files[name] = whole[start:ended]
-                    _refuse_more_than(MOST_FILES, len(files), path)
+        whole = _decompressed(path, min(limit, most_unpacked(path.stat().st_size)))
+        with tarfile.open(fileobj=io.BytesIO(whole), mode="r:", tarinfo=_Member) as tar:
+            found = _read_members(tar, whole)
             end = whole[tar.offset :][: tarfile.BLOCKSIZE]
+        # tarfile takes a broken header for the end; at a real one are blocks of zeros.
+        if end != tarfile.NUL * tarfile.BLOCKSIZE:
+            raise DataIntegrityError("the members end without the mark of a tar archive's end")
     except _BROKEN as error:
         raise DataIntegrityError(
             f"{path}: cannot be read as a tar archive ({error or type(error).__name__}), but a "
@@ -220,18 +163,7 @@ def _read_tar(path: Path, limit: int) -> dict[str, bytes]:
             "expected; copy or download it again if it was cut short, or unpack it and pass the "
             "folder"
         ) from error
-    # tarfile takes a broken header for the end of the archive; at a real end are blocks of zeros.
-    if end != tarfile.NUL * tarfile.BLOCKSIZE:
-        raise DataIntegrityError(
-            f"{path}: the members end without the mark of a tar archive's end; it was cut short or "
-            "changed, so copy or download it again"
-        )
-    filled, inner = {""}, {*files}
-    while inner := {name.rpartition("/")[0] for name in inner} - filled:
-        filled |= inner
-    for folder in sorted(folders - filled) if files else ():
-        raise _empty(path, folder)
-    return files
+    return found
 
 
 def _decompressed(path: Path, limit: int) -> bytes:
@@ -239,40 +171,100 @@ def _decompressed(path: Path, limit: int) -> bytes:
         start = file.read(8)
         file.seek(0)
         opener = next((_OPENERS[mark] for mark in _OPENERS if start.startswith(mark)), None)
-        found = (opener(file) if opener else file).read(limit + 1)
-    if len(found) > limit:
+        content: bytes = (opener(file) if opener else file).read(limit + 1)
+    if len(content) > limit:
         raise DataIntegrityError(f"it unpacks to more than {limit:,} bytes")
-    return found
+    return content
 
 
-def _checked(files: Mapping[str, bytes], member: tarfile.TarInfo, length: int) -> str:
-    """A member's name, "" if it is hidden.
+def _read_members(tar: tarfile.TarFile, whole: bytes) -> tuple[dict[str, bytes], set[str]]:
+    files: dict[str, bytes] = {}
+    folders: set[str] = set()
+    ended = 0  # the data of the last file
+    for count, member in enumerate(tar, 1):
+        if count > MOST_FILES:
+            raise DataIntegrityError(f"more than {MOST_FILES:,} files")
+        _require_few(len(tar.pax_headers))  # of which each member keeps a copy
+        parts = PurePosixPath(member.name).parts
+        name = "" if any(part.startswith(".") for part in parts) else "/".join(parts)
+        start, end = member.offset_data, member.offset_data + member.size
+        if member.name.startswith("/") or ".." in parts or {"\\", "\0"} & {*member.name}:
+            problem = "leads out of the archive"
+        elif name and len(parts) > MOST_PARTS:
+            problem = f"is {len(parts) - 1} folders deep, but {MOST_PARTS - 1} are the most"
+        elif member.isdir():
+            folders.add(name)
+            continue
+        elif not member.isreg():
+            problem = "is a link or a device"
+        elif not start <= end <= len(whole):
+            problem = f"claims {member.size:,} bytes, more than there are: it was cut short"
+        elif start < ended:  # else a small archive may hold any number of large files
+            problem = "begins within the one before"
+        elif name in files:
+            problem = "is there twice"
+        else:
+            ended = end
+            if name:
+                files[name] = whole[start:end]
+            continue
+        raise DataIntegrityError(f"the member {shown(member.name)} {problem}")
+    return files, folders - {""}
 
-    Raises:
-        DataIntegrityError: it is no regular file or folder with a name of its own, or cut short.
+
+def _without_wrapper(files: Mapping[str, bytes]) -> Mapping[str, bytes]:
+    while True:
+        first = {name.partition("/")[0] for name in files}
+        if len(first) != 1 or first & {"train", "test", *files}:
+            return files
+        files = {name.partition("/")[2]: content for name, content in files.items()}
+
+
+class _Member(tarfile.TarInfo):
+    """A member whose headers are looked at before `tarfile` parses them.
+
+    Its expressions for extended headers take a time that grows with the square of the length, of
+    digits in a row or of records that are no records, and there can be any number of headers. So
+    only records as the format has them are let through, and no map of a sparse file.
     """
-    if member.name.count("/") > LONGEST_HEADER // 64 or "\0" in member.name:
-        raise DataIntegrityError(f"a member has the name {shown(member.name)}")
-    parts = PurePosixPath(member.name).parts
-    name = "" if any(part.startswith(".") for part in parts if part != "..") else "/".join(parts)
-    if member.name.startswith("/") or ".." in parts or "\\" in member.name:
-        problem = "leads out of the archive"
-    elif name and len(parts) > MOST_PARTS:
-        problem = f"is {len(parts) - 1} folders deep, but {MOST_PARTS - 1} are the most"
-    elif not (member.isdir() or member.isreg()):
-        problem = "is a link or a device"
-    elif member.isreg() and not 0 <= member.size <= length - member.offset_data:
-        problem = f"claims {member.size:,} bytes, more than there are: it was cut short"
-    elif name in files:
-        problem = "is there twice"
-    else:
-        return name
-    raise DataIntegrityError(f"the member {shown(member.name)} {problem}")
+
+    @classmethod
+    def fromtarfile(cls, archive: tarfile.TarFile) -> Self:
+        """The next member of an archive.
+
+        Raises:
+            DataIntegrityError: for a header that is refused.
+        """
+        file: Any = archive.fileobj
+        start = file.tell()
+        header = cls.frombuf(file.read(tarfile.BLOCKSIZE), archive.encoding, archive.errors)
+        if header.type == tarfile.GNUTYPE_SPARSE:
+            raise DataIntegrityError(f"the member {shown(header.name)} is a sparse file")
+        if header.type in _EXTENDED + _LONG:
+            if not 0 <= header.size <= LONGEST_HEADER:
+                raise DataIntegrityError(f"a header claims {header.size:,} bytes")
+            if header.type in _EXTENDED:
+                _require_records(file.read(header.size))
+        file.seek(start)
+        return super().fromtarfile(archive)
 
 
-def _refuse_more_than(most: int, count: int, path: Path) -> None:
-    if count > most:
-        raise DataIntegrityError(
-            f"{path}: more than {most:,} files, too many for a set of images; was another folder "
-            "meant?"
-        )
+def _require_records(content: bytes) -> None:
+    """Refuse what is not records, "LENGTH KEY=VALUE\\n", with zeros after."""
+    number, content, records = _NUMBER.search(content), content.rstrip(b"\0"), 0
+    while content:
+        record = _RECORD.match(content)
+        end = int(record[1]) if record else 0
+        if not record or record.end() >= end or content[end - 1 : end] != b"\n":
+            raise DataIntegrityError("an extended header is not made of records")
+        if record[2].startswith(b"GNU.sparse."):
+            raise DataIntegrityError("a member is a sparse file")
+        content, records = content[end:], records + 1
+        _require_few(records)
+    if number:
+        raise DataIntegrityError("an extended header has a number of 64 digits or more")
+
+
+def _require_few(records: int) -> None:
+    if records > MOST_RECORDS:
+        raise DataIntegrityError(f"extended headers of more than {MOST_RECORDS} records")

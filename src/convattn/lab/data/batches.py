@@ -9,52 +9,20 @@ the one at the mirrored place, as (key, epoch, index of the batch's first image)
 """
 
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Bool, Float, Float32, Int32, Key, UInt8, UInt32
-from pydantic import Field
 
 from convattn.lab.data.augmentation.mixing import mix
 from convattn.lab.data.augmentation.rand_augment import rand_augment
 from convattn.lab.data.augmentation.random_erasing import erase
-from convattn.lab.settings import Alpha, Fraction, Natural, settings
+from convattn.lab.data.augmentation.settings import Augmentation
 from convattn.ledger.images.cifar10_slice import Images
 
 ORDER, EXAMPLES = 0, 1  # folded into the key, so that the order and the crops are independent
-
-
-@settings
-class Augmentation:
-    """How training images are augmented.
-
-    Attributes:
-        crop: black pixels put around an image, from which its size is then cut out at random.
-        flip: whether it is mirrored, left for right, with probability 1/2.
-        rand_augment: the mean magnitude of RandAugment's two operations, up to 10; 0 is none,
-            DeiT's 9.
-        mixup: α of Mixup; 0 is none, DeiT's 0.8.
-        cutmix: α of CutMix; 0 is none, DeiT's 1. With both, a batch has one of them with
-            probability 1/2.
-        erasing: the probability that a box of the image is replaced by noise; DeiT's is 0.25.
-
-    >>> Augmentation(rand_augment=9).crop
-    4
-    """
-
-    crop: Natural = 4
-    flip: bool = True
-    rand_augment: Annotated[float, Field(ge=0, le=10)] = 0.0
-    mixup: Alpha = 0.0
-    cutmix: Alpha = 0.0
-    erasing: Fraction = 0.0
-
-    @property
-    def mixes(self) -> bool:
-        """Whether images are mixed with each other, so that targets are distributions."""
-        return bool(self.mixup or self.cutmix)
 
 
 @jax.tree_util.register_dataclass

@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from typing import Literal
 
 import numpy as np
-from jaxtyping import UInt8
 
 from convattn.ledger.images.cifar10_slice import CLASS_NAMES, SIDE, DataIntegrityError, Images
 
@@ -40,16 +39,10 @@ def read_cifar10(files: Mapping[str, bytes]) -> tuple[Images, Images]:
     _require(files, (*TRAINING_BATCHES, TEST_BATCH))
     meta = "batches.meta.txt"
     class_names = _class_names(files, meta, 10) if meta in files else CLASS_NAMES
-    training = [_records(files, name, 1, 0, class_names) for name in TRAINING_BATCHES]
-    sizes = {name: len(rows) for name, rows in zip(TRAINING_BATCHES, training, strict=True)}
-    if len(set(sizes.values())) > 1:
-        found = ", ".join(f"{name} has {size:,}" for name, size in sizes.items())
-        raise DataIntegrityError(
-            f"the training batches hold different numbers of images ({found}), but equal ones were "
-            "expected; the shorter ones were cut short: copy or download them again"
-        )
-    test = _records(files, TEST_BATCH, 1, 0, class_names)
-    return _images(np.concatenate(training), 1, 0, class_names), _images(test, 1, 0, class_names)
+    train, test = (
+        _images(files, names, 1, 0, class_names) for names in (TRAINING_BATCHES, (TEST_BATCH,))
+    )
+    return train, test
 
 
 def read_cifar100(
@@ -77,8 +70,7 @@ def read_cifar100(
     class_names = _class_names(files, names_file, CLASSES[classes])
     column = ("coarse", "fine").index(classes)
     train, test = (
-        _images(_records(files, name, 2, column, class_names), 2, column, class_names)
-        for name in ("train.bin", "test.bin")
+        _images(files, (name,), 2, column, class_names) for name in ("train.bin", "test.bin")
     )
     return train, test
 
@@ -103,34 +95,39 @@ def _class_names(files: Mapping[str, bytes], name: str, count: int) -> tuple[str
     return listed
 
 
-def _records(
-    files: Mapping[str, bytes], name: str, labels: int, column: int, class_names: tuple[str, ...]
-) -> UInt8[np.ndarray, "count record"]:
-    """The records of a file, after their length and the labels in this column were checked."""
-    content, length = files[name], labels + PIXELS
-    if not content or len(content) % length:
-        raise DataIntegrityError(
-            f"{name}: holds {len(content):,} bytes, but a positive multiple of {length:,} (records "
-            f"of {labels} label byte(s) and {PIXELS} pixel bytes) was expected; it was cut short, "
-            "or is not of this format: copy or download it again"
-        )
-    rows = np.frombuffer(content, np.uint8).reshape(-1, length)
-    wrong = np.flatnonzero(rows[:, column] >= len(class_names))
-    if wrong.size:
-        raise DataIntegrityError(
-            f"{name}: image {wrong[0]} has the label {rows[wrong[0], column]}, but 0 to "
-            f"{len(class_names) - 1} were expected; is it another data set, or was it changed?"
-        )
-    return rows
-
-
 def _images(
-    rows: UInt8[np.ndarray, "count record"], labels: int, column: int, class_names: tuple[str, ...]
+    files: Mapping[str, bytes],
+    names: tuple[str, ...],
+    labels: int,
+    column: int,
+    class_names: tuple[str, ...],
 ) -> Images:
-    """Read-only images, channels last, and labels."""
+    """The images of files of equal length, channels last, and their labels in this column."""
+    length, batches = labels + PIXELS, []
+    for name in names:
+        content = files[name]
+        if not content or len(content) % length:
+            raise DataIntegrityError(
+                f"{name}: holds {len(content):,} bytes, but a positive multiple of {length:,} "
+                f"(records of {labels} label byte(s) and {PIXELS} pixel bytes) was expected; it "
+                "was cut short, or is not of this format: copy or download it again"
+            )
+        rows = np.frombuffer(content, np.uint8).reshape(-1, length)
+        wrong = np.flatnonzero(rows[:, column] >= len(class_names))
+        if wrong.size:
+            raise DataIntegrityError(
+                f"{name}: image {wrong[0]} has the label {rows[wrong[0], column]}, but 0 to "
+                f"{len(class_names) - 1} were expected; is it another data set, or was it changed?"
+            )
+        batches.append(rows)
+    if len({len(rows) for rows in batches}) > 1:
+        sizes = zip(names, map(len, batches), strict=True)
+        raise DataIntegrityError(
+            "the training batches hold different numbers of images "
+            f"({', '.join(f'{name} has {size:,}' for name, size in sizes)}), but equal ones were "
+            "expected; the shorter ones were cut short: copy or download them again"
+        )
+    rows = np.concatenate(batches)
     planes = rows[:, labels:].reshape(-1, 3, SIDE, SIDE)
-    images = np.ascontiguousarray(planes.transpose(0, 2, 3, 1))
-    chosen = rows[:, column].copy()
-    for array in (images, chosen):
-        array.setflags(write=False)
-    return Images(images, chosen, class_names)
+    pixels = np.ascontiguousarray(planes.transpose(0, 2, 3, 1))
+    return Images(pixels, rows[:, column].copy(), class_names)

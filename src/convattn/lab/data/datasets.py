@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 
 from convattn.files import most_unpacked
-from convattn.lab.data.archives import FolderFiles, open_files
+from convattn.lab.data.archives import open_files
 from convattn.lab.data.cifar import TEST_BATCH, TRAINING_BATCHES, read_cifar10, read_cifar100
 from convattn.lab.data.image_folders import LARGEST_SET, read_image_folders
 from convattn.ledger.images.cifar10_slice import CLASS_NAMES, SIDE, Images, load_cifar10_slice
@@ -103,8 +103,8 @@ def read_dataset(
 
 
 def _image_folders(files: Mapping[str, bytes], path: Path) -> Dataset:
-    archive = not isinstance(files, FolderFiles)  # the small file that fills all memory
-    most = most_unpacked(path.stat().st_size) if archive else LARGEST_SET
+    # else a small archive fills all memory
+    most = most_unpacked(path.stat().st_size) if path.is_file() else LARGEST_SET
     found = read_image_folders(files, most=most)
     train, test = found.train, found.test
     name, note = _sized(path.resolve().name.partition(".")[0], train, test), STORED_AS_JPEG

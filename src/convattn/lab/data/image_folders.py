@@ -5,15 +5,13 @@ theirs, so that a folder and an archive of it give the same arrays. Grey images 
 channels, which loses nothing; palettes, transparency, CMYK, 16 bits, several pictures in a PNG and
 an orientation in which an image should be shown are refused, as turning them into RGB is a choice.
 
-A damaged PNG file is noticed by its checksum, and one with fewer rows than its header says by their
-number, for Pillow would fill them in. JPEG has no checksum, and its decoder goes on after an error
-within the compressed pixels: only damage that keeps it from decoding is noticed.
+A damaged PNG file is noticed by its checksum, and one with fewer rows than its header says by what
+Pillow leaves as it was. JPEG has no checksum, and its decoder goes on after an error within the
+compressed pixels: only damage that keeps it from decoding is noticed.
 """
 
 import io
 import os
-import struct
-import zlib
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -27,15 +25,6 @@ from convattn.ledger.images.cifar10_slice import DataIntegrityError, Images
 
 SUFFIXES = (".jpg", ".jpeg", ".png")
 SPLITS = ("train", "test")
-JPEG_FORMATS = ("JPEG", "MPO")  # a JPEG file that holds further pictures is "MPO" for Pillow
-PNG_HEADER, PNG_DEPTH = slice(12, 16), 24  # the first chunk's name; its ninth byte
-PNG_SIZE = slice(16, 24)  # width and height
-PNG_CHANNELS = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}  # by the tenth byte, the type of its colours
-PNG_INTERLACED = 28  # its thirteenth; then the pixels come in these passes: first, and steps
-ADAM7 = (
-    *((0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4)),
-    *((0, 2, 2, 4), (1, 0, 2, 2), (0, 1, 1, 2)),
-)
 ORIENTATION, UPRIGHT = 0x0112, 1  # an EXIF tag and its value for an image shown as it is stored
 LARGEST_SET = 16 * 2**30  # bytes of pixels: the whole set lives in memory
 LARGEST_IMAGE = 2**24  # pixels
@@ -79,8 +68,9 @@ def read_image_folders(files: Mapping[str, bytes], *, most: int = LARGEST_SET) -
     """
     names = _names_by_split(files)
     classes = _classes(names)
-    first, _ = _decode(names["train"][0], files[names["train"][0]])
-    count = sum(map(len, names.values()))
+    every = [name for split in SPLITS for name in names[split]]
+    first, _ = _decode(every[0], files[every[0]])
+    count = len(every)
     most = min(most, LARGEST_SET)
     if count * first.size > most:
         raise DataIntegrityError(
@@ -88,32 +78,18 @@ def read_image_folders(files: Mapping[str, bytes], *, most: int = LARGEST_SET) -
             "bytes are the most that is read here, as all of them are kept in memory; make them "
             "smaller first, or unpack an archive that is so small and give the folder"
         )
-    with ThreadPoolExecutor(os.cpu_count()) as threads:
-        parts = [_split(files, names[split], classes, first.shape, threads) for split in SPLITS]
-    (train, lossy), (test, lossy_too) = parts
-    return FolderImages(train, test, lossy or lossy_too)
-
-
-def _split(
-    files: Mapping[str, bytes],
-    names: list[str],
-    classes: tuple[str, ...],
-    shape: tuple[int, ...],
-    threads: ThreadPoolExecutor,
-) -> tuple[Images, bool]:
-    """The images of a split, and whether one of them was stored as JPEG."""
-    images = np.empty((len(names), *shape), np.uint8)
+    images = np.empty((count, *first.shape), np.uint8)
 
     def decode(place: int) -> bool:
-        name = names[place]
-        images[place], jpeg = _decode(name, files[name], (shape[1], shape[0]))
+        images[place], jpeg = _decode(every[place], files[every[place]], first.shape[1::-1])
         return jpeg
 
-    lossy = any(list(threads.map(decode, range(len(names)), chunksize=64)))
-    labels = np.array([classes.index(_class_of(name)) for name in names], np.uint8)
-    images.setflags(write=False)
-    labels.setflags(write=False)
-    return Images(images, labels, classes), lossy
+    with ThreadPoolExecutor(os.cpu_count()) as threads:
+        lossy = any(list(threads.map(decode, range(count))))
+    labels = np.array([classes.index(_class_of(name)) for name in every], np.uint8)
+    parts = (np.split(array, [len(names["train"])]) for array in (images, labels))
+    train, test = (Images(*part, classes) for part in zip(*parts, strict=True))
+    return FolderImages(train, test, lossy)
 
 
 def _names_by_split(files: Mapping[str, bytes]) -> dict[str, list[str]]:
@@ -156,7 +132,7 @@ def _classes(names: Mapping[str, list[str]]) -> tuple[str, ...]:
 
 
 def _decode(
-    name: str, content: bytes, size: tuple[int, int] | None = None
+    name: str, content: bytes, size: tuple[int, ...] | None = None
 ) -> tuple[UInt8[np.ndarray, "height width 3"], bool]:
     """An image's pixels, and whether it was stored as JPEG; no pixel of another size is decoded."""
     require("PIL")
@@ -164,82 +140,69 @@ def _decode(
 
     try:
         with Image.open(io.BytesIO(content), formats=("JPEG", "PNG")) as image:
-            _require_size(name, image.size, size)
-            obstacle = _obstacle(image, content)
-            if not obstacle and image.format == "PNG":
-                require_all_rows(content)
-            pixels = None if obstacle else np.asarray(image.convert("RGB"))
-            orientation = image.getexif().get(ORIENTATION, UPRIGHT)
-            lossy = image.format in JPEG_FORMATS
-    except DataIntegrityError:
-        raise
+            _require_plain(image, content, size)
+            return np.asarray(image.convert("RGB")), image.format != "PNG"
+    except DataIntegrityError as error:
+        raise DataIntegrityError(f"{name}: {error}") from None
     # Pillow documents no list of what its decoders raise on a damaged file.
     except Exception as error:
         raise DataIntegrityError(
             f"{name}: can't be decoded ({type(error).__name__}: {error}), but a JPEG or PNG file "
             "was expected; copy it again"
         ) from error
-    if pixels is None or orientation != UPRIGHT:
-        obstacle = obstacle or f"the orientation {orientation} in its EXIF data"
-        raise DataIntegrityError(
-            f"{name}: {obstacle} isn't read, but upright RGB and L (grey) images of 8 bits a "
-            "channel are; convert the images first"
-        )
-    return pixels, lossy
 
 
-def _require_size(name: str, found: tuple[int, int], wanted: tuple[int, int] | None) -> None:
-    shown = f"{name}: {found[0]}×{found[1]} pixels (width×height), but"
-    if found[0] * found[1] > LARGEST_IMAGE:
+def _require_plain(image: Any, content: bytes, size: tuple[int, ...] | None) -> None:
+    """Refuse an image that is large, of another size, damaged, or that RGB makes a choice of."""
+    shown = f"{image.width}×{image.height} pixels (width×height), but"
+    if image.width * image.height > LARGEST_IMAGE:
         raise DataIntegrityError(
             f"{shown} at most {LARGEST_IMAGE:,} in all were expected; make it smaller first"
         )
-    if wanted is not None and found != wanted:
+    if size not in (None, image.size):
         raise DataIntegrityError(
-            f"{shown} {wanted[0]}×{wanted[1]} were expected, as in the first image; make them all "
+            f"{shown} {size[0]}×{size[1]} were expected, as in the first image; make them all "
             "the same size first"
+        )
+    png, orientation = image.format == "PNG", UPRIGHT
+    obstacle = None
+    if image.mode not in ("RGB", "L"):
+        obstacle = f"the mode {image.mode}"
+    elif "transparency" in image.info:
+        obstacle = f"the mode {image.mode} with transparency"
+    elif png and image.n_frames > 1:
+        obstacle = f"a PNG of {image.n_frames} pictures"
+    # Pillow drops the lower byte of 16 bits of colour and gives the mode RGB all the same.
+    elif png and image.tile and image.tile[0].args.endswith(";16B"):
+        obstacle = "a depth of 16 bits a channel"
+    else:
+        if png:
+            require_all_rows(image, content)
+        if (orientation := image.getexif().get(ORIENTATION, UPRIGHT)) != UPRIGHT:
+            obstacle = f"the orientation {orientation} in its EXIF data"
+    if obstacle:
+        raise DataIntegrityError(
+            f"{obstacle} isn't read, but upright RGB and L (grey) images of 8 bits a channel are; "
+            "convert the images first"
         )
 
 
-def _obstacle(image: Any, content: bytes) -> str | None:
-    """What in an image's header makes turning it into RGB a choice, or None."""
-    if image.format not in (*JPEG_FORMATS, "PNG"):
-        return f"the format {image.format}"
-    if image.mode not in ("RGB", "L"):
-        return f"the mode {image.mode}"
-    if "transparency" in image.info:
-        return f"the mode {image.mode} with transparency"
-    if image.format == "PNG" and image.n_frames > 1:
-        return f"a PNG of {image.n_frames} pictures"
-    # Pillow drops the lower byte of 16 bits of colour and gives the mode RGB all the same.
-    if image.format == "PNG" and (content[PNG_HEADER] != b"IHDR" or content[PNG_DEPTH] > 8):
-        return f"a depth of {content[PNG_DEPTH]} bits a channel"
-    return None
+def require_all_rows(image: Any, content: bytes) -> None:
+    """Decode a PNG, and refuse it if it has fewer rows than its size asks for.
 
-
-def require_all_rows(content: bytes) -> None:
-    """Refuse a PNG with fewer bytes of rows than its size asks for; Pillow would fill them in.
+    Pillow leaves such rows as they were, so it decodes onto two colours.
 
     Args:
-        content: The file, which Pillow has opened.
+        image: What Pillow has opened, and not decoded.
+        content: The file.
 
     Raises:
         ValueError: As described above.
     """
-    if len(content) <= PNG_INTERLACED or content[PNG_HEADER] != b"IHDR":
-        raise ValueError("it does not begin with its header")
-    width, height = struct.unpack(">II", content[PNG_SIZE])
-    bits = content[PNG_DEPTH] * PNG_CHANNELS.get(content[PNG_DEPTH + 1], 1)
-    passes = ADAM7 if content[PNG_INTERLACED] else ((0, 0, 1, 1),)
-    expected = 0
-    for left, top, step, down in passes:
-        columns, rows = -(-(width - left) // step), -(-(height - top) // down)
-        expected += max(rows, 0) * (1 + (columns * bits + 7) // 8) if columns > 0 else 0
-    packed, start = [], 8
-    while start + 8 <= len(content):
-        length = int.from_bytes(content[start : start + 4])
-        if content[start + 4 : start + 8] == b"IDAT":
-            packed.append(content[start + 8 : start + 8 + length])
-        start += length + 12
-    if len(zlib.decompressobj().decompress(b"".join(packed), expected)) < expected:
-        raise ValueError("it holds fewer pixels than its header says")
+    from PIL import Image
+
+    with Image.open(io.BytesIO(content), formats=("PNG",)) as again:
+        for each, colour in ((image, 0), (again, 255)):
+            each.im = Image.new(each.mode, each.size, colour).im
+        if image.tobytes() != again.tobytes():
+            raise ValueError("it holds fewer pixels than its header says")

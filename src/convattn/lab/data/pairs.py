@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Int, UInt8
 
+from convattn.lab.data.split import random_words
 from convattn.ledger.images.cifar10_slice import Images
 from convattn.operators.integers import as_integer
 
@@ -51,8 +52,6 @@ def draw_pairs(images: Images, *, rounds: int = 1, seed: int = 0) -> ImagePairs:
     (250, 125)
     """
     rounds = as_integer(rounds, "rounds", 1)
-    if not 0 <= seed < 2**64:
-        raise ValueError(f"seed={seed}, but expected 0 to 2**64 - 1")
     members, labels = [], []
     for number in range(rounds):
         same, different = one_round(np.asarray(images.labels), number, seed)
@@ -65,7 +64,7 @@ def one_round(
     labels: UInt8[np.ndarray, "count"], number: int, seed: int
 ) -> tuple[Int[np.ndarray, "same 2"], Int[np.ndarray, "different 2"]]:
     """The pairs of one class and those of two; as many of the one as of the other."""
-    words = np.random.Philox(key=np.array([seed, number], np.uint64)).random_raw(2 * len(labels))
+    words = random_words(seed, number, 2 * len(labels))
     order = np.argsort(words[: len(labels)], kind="stable")
     members = [order[labels[order] == name] for name in np.unique(labels)]
     counts = pairs_of_classes([len(each) for each in members])

@@ -3,6 +3,7 @@
 import math
 
 import numpy as np
+from jaxtyping import UInt64
 
 from convattn.ledger.images.cifar10_slice import Images
 
@@ -32,8 +33,6 @@ def validation_split(images: Images, fraction: float, *, seed: int) -> tuple[Ima
     >>> len(train), len(validation), np.bincount(validation.labels).tolist()
     (1800, 200, [20, 20, 20, 20, 20, 20, 20, 20, 20, 20])
     """
-    if not 0 <= seed < 2**64:
-        raise ValueError(f"seed={seed}, but expected 0 to 2**64 - 1")
     if not 0 < fraction < 1:
         raise ValueError(
             f"fraction={fraction}, but expected a number between 0 and 1, so that both parts hold "
@@ -49,13 +48,21 @@ def validation_split(images: Images, fraction: float, *, seed: int) -> tuple[Ima
                 f"{images.class_names[label]!r}, but expected at least one in both parts; choose "
                 "another fraction, or add images of that class"
             )
-        words = np.random.Philox(key=np.array([seed, label], np.uint64)).random_raw(len(members))
-        chosen[members[np.argsort(words, kind="stable")[:count]]] = True
-    return _subset(images, ~chosen), _subset(images, chosen)
+        order = np.argsort(random_words(seed, label, len(members)), kind="stable")
+        chosen[members[order[:count]]] = True
+    train, validation = (
+        Images(images.images[part], images.labels[part], images.class_names)
+        for part in (~chosen, chosen)
+    )
+    return train, validation
 
 
-def _subset(images: Images, chosen: np.ndarray) -> Images:
-    parts = images.images[chosen], images.labels[chosen]
-    for part in parts:
-        part.setflags(write=False)
-    return Images(*parts, images.class_names)
+def random_words(seed: int, number: int, count: int) -> UInt64[np.ndarray, "count"]:
+    """The first words of NumPy's Philox generator with the key (seed, number).
+
+    Raises:
+        ValueError: the seed is not one of 0 … 2⁶⁴ - 1.
+    """
+    if not 0 <= seed < 2**64:
+        raise ValueError(f"seed={seed}, but expected 0 to 2**64 - 1")
+    return np.random.Philox(key=np.array([seed, number], np.uint64)).random_raw(count)

@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 from flax import nnx
 
-from convattn.lab.data.batches import Augmentation
+from convattn.lab.data.augmentation.settings import Augmentation
 from convattn.lab.data.datasets import Dataset
 from convattn.lab.data.split import validation_split
 from convattn.lab.data.statistics import channel_statistics

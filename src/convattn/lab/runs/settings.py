@@ -6,16 +6,9 @@ from typing import Annotated, Any, Literal
 import tyro
 from pydantic import Field
 
+from convattn.lab.data.augmentation.settings import Augmentation
 from convattn.lab.models.settings import EncoderSettings, VisionModelSettings
-from convattn.lab.settings import (
-    LARGEST_SIDE,
-    Alpha,
-    Fraction,
-    Rate,
-    Side,
-    from_json,
-    settings,
-)
+from convattn.lab.settings import Rate, Side, from_json, settings
 from convattn.lab.training.settings import TrainingSettings
 
 # Fields that there were not at first, and whose defaults change nothing.
@@ -24,31 +17,19 @@ LATER = (*(f"images.{name}" for name in MIXED), "model.rotary_base")
 
 
 @settings
-class ImageSettings:
+class ImageSettings(Augmentation):
     """Which images are trained on, and how they are augmented."""
 
     source: str | None = None
     """What --data names; the bundled slice of CIFAR-10 if not given."""
     classes: Literal["fine", "coarse"] = "fine"
     """Of CIFAR-100: its 100 classes or its 20."""
-    crop: Annotated[int, Field(ge=0, le=LARGEST_SIDE)] = 4
-    """Training pictures are padded by so many pixels and cropped at random; 0 for none."""
-    flip: bool = True
-    """Half of the training pictures are mirrored."""
     validation: Rate = 0.0
     """The fraction of the training images that is split off for validation, by class."""
     share: Annotated[float, Field(gt=0, le=1)] = 1.0
     """The fraction of the other training images that is trained on, by class; 1 for all."""
     resize: Side | None = None
     """The side in pixels to which all pictures are brought, for training and evaluation."""
-    rand_augment: Annotated[float, Field(ge=0, le=10)] = 0.0
-    """RandAugment's mean magnitude, up to 10, of two operations; 0 for none, in DeiT 9."""
-    mixup: Alpha = 0.0
-    """α of Mixup; 0 for none, in DeiT 0.8."""
-    cutmix: Alpha = 0.0
-    """α of CutMix; 0 for none, in DeiT 1. With both, each batch has one of them."""
-    erasing: Fraction = 0.0
-    """The probability that a box of a training picture is noise; 0 for none, in DeiT 0.25."""
 
 
 @settings

@@ -1,43 +1,43 @@
 """What the trainer asks of the examples that a model is trained and judged on."""
 
-from collections.abc import Mapping, Sized
-from typing import Any, Protocol
+import zlib
+from typing import Any, ClassVar
 
 import jax
+import numpy as np
 from jax import Array
 from jax.sharding import Sharding
 from jax.typing import DTypeLike
 
 
-class TrainingExamples(Protocol):
+class TrainingExamples:
     """Examples of any kind, such as images (`TrainingImages`).
 
     What `put` returns is a pytree of arrays whose first axis counts the examples.
+
+    Attributes:
+        noun: What messages call them, such as "images".
+        positions: How many classes are told of each example; 1 for images.
+        train: What is trained on.
+        test: What is evaluated.
+        validation: The same, apart from both; or None.
     """
 
-    @property
-    def noun(self) -> str:
-        """What messages call them, such as "images"."""
-        ...
+    noun: ClassVar[str]
+    positions: Any = 1
+    train: Any
+    test: Any
+    validation: Any
 
     @property
-    def positions(self) -> int:
-        """How many classes are told of each example; 1 for images."""
-        ...
-
-    @property
-    def train(self) -> Sized:
-        """What is trained on."""
-        ...
-
-    @property
-    def judged(self) -> Mapping[str, Any]:
-        """The sets that are evaluated by name: `test`, and `validation` if there is one."""
-        ...
+    def judged(self) -> dict[str, Any]:
+        """The sets that are evaluated, by name."""
+        apart = {} if self.validation is None else {"validation": self.validation}
+        return {**apart, "test": self.test}
 
     def put(self, examples: Any, sharding: Sharding) -> Any:
         """One of these sets on the devices."""
-        ...
+        raise NotImplementedError
 
     def load(
         self, held: Any, indices: Array, keys: Array | None, dtype: DTypeLike
@@ -54,11 +54,19 @@ class TrainingExamples(Protocol):
             The inputs `[batch, …]`, and the targets: class numbers `[batch, *positions]`, or
             distributions over the classes `[batch, *positions, classes]`.
         """
-        ...
+        raise NotImplementedError
 
     def identity(self) -> dict[str, Any]:
         """What decides the examples and their augmentation, in a form that JSON keeps."""
-        ...
+        raise NotImplementedError
+
+
+def checksum(*arrays: np.ndarray) -> int:
+    """The CRC-32 of the bytes of arrays, one after the other."""
+    total = 0
+    for array in arrays:
+        total = zlib.crc32(np.ascontiguousarray(array).data, total)
+    return total
 
 
 def count_of(held: Any) -> int:
@@ -69,17 +77,3 @@ def count_of(held: Any) -> int:
     7
     """
     return int(jax.tree.leaves(held)[0].shape[0])
-
-
-class Judged:
-    """Examples with a `test` part, and perhaps one for `validation`."""
-
-    positions: Any = 1
-    test: Any
-    validation: Any
-
-    @property
-    def judged(self) -> dict[str, Any]:
-        """The sets that are evaluated, by name."""
-        apart = {} if self.validation is None else {"validation": self.validation}
-        return {**apart, "test": self.test}

@@ -20,6 +20,7 @@ import numpy as np
 
 from convattn.lab.training.failures import ProcessesDiffer
 from convattn.lab.training.settings import TrainingSettings
+from convattn.lab.training.structure import differences
 
 HEARTBEAT = 60  # seconds without a sign of life after which a process is lost
 PATIENCE = 300  # seconds until all must have come
@@ -184,7 +185,7 @@ def check_equal(what: dict[str, Any]) -> None:
     """
     own = json.loads(json.dumps(what))  # as the others see it
     first = from_first(own)
-    names = sorted(name for name in {**first, **own} if first.get(name) != own.get(name))
+    names = differences(first, own)
     differing = np.flatnonzero(gather(len(names))[:, 0]).tolist()
     if differing:
         raise ProcessesDiffer(

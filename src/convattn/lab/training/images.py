@@ -1,7 +1,6 @@
 """The images of a run: on the host, and on the devices."""
 
 import dataclasses
-import zlib
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -14,22 +13,17 @@ from jax.sharding import Sharding
 from jax.typing import DTypeLike
 from jaxtyping import Int
 
-from convattn.lab.data.batches import (
-    Augmentation,
-    DeviceImages,
-    load_batch,
-    put_on_device,
-    require_crop,
-)
+from convattn.lab.data.augmentation.settings import Augmentation
+from convattn.lab.data.batches import DeviceImages, load_batch, put_on_device, require_crop
 from convattn.lab.training.devices import data_mesh, replicated
-from convattn.lab.training.examples import Judged
+from convattn.lab.training.examples import TrainingExamples, checksum
 from convattn.ledger.images.cifar10_slice import Images
 
 BATCH = 100
 
 
 @dataclass(frozen=True, eq=False)
-class TrainingImages(Judged):
+class TrainingImages(TrainingExamples):
     """What a model is trained and judged on.
 
     Attributes:
@@ -110,6 +104,4 @@ def fingerprint(images: Images | None) -> list[int] | None:
     """How many, and the CRC-32 of their bytes and labels."""
     if images is None:
         return None
-    total = zlib.crc32(np.ascontiguousarray(images.images).data)
-    labels = np.ascontiguousarray(images.labels, np.int32)
-    return [len(images), zlib.crc32(labels.data, total)]
+    return [len(images), checksum(images.images, images.labels.astype(np.int32))]

@@ -7,8 +7,7 @@ import time
 from collections.abc import Mapping, Sequence
 from math import isfinite
 from pathlib import Path
-from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
 from convattn.files import naming, open_inside, parse_json, read_file, shown, write_inside
 
@@ -61,16 +60,14 @@ def read_metrics(folder: Path) -> list[dict[str, Any]]:
         where = f"{path}, line {number}"
         try:
             read = parse_json(line)
+            problem = shown(read)
         except ValueError as error:
-            if number < len(lines):
-                raise ValueError(
-                    f"{where} is no JSON ({str(error)[:200]}), but expected the numbers of an "
-                    "epoch; the file was damaged: remove the line, or take another run"
-                ) from error
-            break
+            if number == len(lines):
+                break
+            read, problem = None, f"no JSON ({str(error)[:200]})"
         if not isinstance(read, dict):
             raise ValueError(
-                f"{where} is {shown(read)}, but expected the numbers of an epoch; the file was "
+                f"{where} is {problem}, but expected the numbers of an epoch; the file was "
                 "damaged: remove the line, or take another run"
             )
         judged = [name for name in read if name.endswith(("_loss", "_accuracy"))]
@@ -136,14 +133,9 @@ class MetricsLog:
         with naming(self._board_folder):
             self._board.write_event(Event(wall_time=time.time(), step=step, **content))
 
-    def __enter__(self) -> "MetricsLog":
+    def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        problem: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         with naming(self._board_folder), contextlib.closing(self._board), naming(self._path):
             self._file.close()

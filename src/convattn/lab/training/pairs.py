@@ -1,7 +1,6 @@
 """Pairs of images, for the trainer."""
 
 import dataclasses
-import zlib
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -12,9 +11,10 @@ from jax import Array
 from jax.sharding import Sharding
 from jax.typing import DTypeLike
 
-from convattn.lab.data.batches import Augmentation, DeviceImages, load_batch
+from convattn.lab.data.augmentation.settings import Augmentation
+from convattn.lab.data.batches import DeviceImages, load_batch, require_crop
 from convattn.lab.data.pairs import ImagePairs
-from convattn.lab.training.examples import Judged
+from convattn.lab.training.examples import TrainingExamples, checksum
 from convattn.lab.training.images import fingerprint as fingerprint_of_images
 
 
@@ -28,7 +28,7 @@ class DevicePairs:
 
 
 @dataclass(frozen=True, eq=False)
-class TrainingPairs(Judged):
+class TrainingPairs(TrainingExamples):
     """What a model that compares images is trained and judged on.
 
     Attributes:
@@ -60,12 +60,7 @@ class TrainingPairs(Judged):
                 f"augmentation={self.augmentation}, but expected mixup=0 and cutmix=0: whether "
                 "two images are of one class is not told of their mixtures with others"
             )
-        side = min(self.train.images.images.shape[1:3])
-        if self.augmentation.crop >= side:
-            raise ValueError(
-                f"crop={self.augmentation.crop}, but expected less than the {side} pixels of a "
-                "side, or a crop could be all black; take a smaller --pairs.crop"
-            )
+        require_crop(self.augmentation, *self.train.images.images.shape[1:3])
 
     def put(self, examples: ImagePairs, sharding: Sharding) -> DevicePairs:
         """The images of the pairs on the devices, as the bytes they are."""
@@ -107,6 +102,5 @@ def fingerprint(pairs: ImagePairs | None) -> list[int] | None:
     """How many, the CRC-32 of the pairs, and what tells their images apart."""
     if pairs is None:
         return None
-    members = zlib.crc32(np.ascontiguousarray(pairs.members, np.int64).data)
-    total = zlib.crc32(np.ascontiguousarray(pairs.labels).data, members)
+    total = checksum(pairs.members.astype(np.int64), pairs.labels)
     return [len(pairs), total, *(fingerprint_of_images(pairs.images) or [])]

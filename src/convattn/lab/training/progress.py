@@ -1,7 +1,6 @@
 """What a run shows while it goes on: a bar on a terminal, a line for each epoch elsewhere."""
 
-from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -47,14 +46,9 @@ class TrainingProgress:
         parts.append(f"{line['images_per_second']:.0f} {self.noun}/s")
         self.console.print("  ".join(parts), highlight=False)
 
-    def __enter__(self) -> "TrainingProgress":
+    def __enter__(self) -> Self:
         self._bar.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        problem: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._bar.stop()

@@ -1,6 +1,5 @@
 """The windows of a text, for the trainer."""
 
-import zlib
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -10,15 +9,13 @@ import numpy as np
 from jax import Array
 from jax.sharding import Sharding
 from jax.typing import DTypeLike
-from jaxtyping import UInt8
 
-from convattn.lab.training.examples import Judged
-
-Windows = UInt8[np.ndarray, "count length_and_one"]
+from convattn.lab.data.text import Windows
+from convattn.lab.training.examples import TrainingExamples, checksum
 
 
 @dataclass(frozen=True, eq=False)
-class TrainingText(Judged):
+class TrainingText(TrainingExamples):
     """What a language model is trained and judged on: windows of length + 1 bytes.
 
     The first `length` bytes of a window are the inputs, the last `length` the targets.
@@ -66,4 +63,4 @@ def fingerprint(windows: Windows | None) -> list[int] | None:
     """How many, how long, and the CRC-32 of their bytes."""
     if windows is None:
         return None
-    return [*windows.shape, zlib.crc32(np.ascontiguousarray(windows).data)]
+    return [*windows.shape, checksum(windows)]

@@ -62,6 +62,11 @@ class Images:
     labels: UInt8[np.ndarray, " batch"]
     class_names: tuple[str, ...]
 
+    def __post_init__(self) -> None:
+        """Make the arrays read-only."""
+        self.images.setflags(write=False)
+        self.labels.setflags(write=False)
+
     def __len__(self) -> int:
         """The number of images."""
         return len(self.labels)
@@ -102,8 +107,6 @@ def read_slice(folder: Traversable) -> dict[str, Images]:
             f"{FILE_NAME}: SHA-256 of its arrays is {digest(arrays)}, but {SHA256} was expected; "
             "the file was changed: reinstall convattn, or run `make data`"
         )
-    for array in arrays.values():
-        array.setflags(write=False)
     return {
         split: Images(arrays[f"{split}_images"], arrays[f"{split}_labels"], CLASS_NAMES)
         for split in SPLIT_SIZES

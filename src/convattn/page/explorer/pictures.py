@@ -54,7 +54,7 @@ def read_picture(content: bytes, size: tuple[int, int]) -> Picture:
         if width * height > MOST_PIXELS:
             picture.draft(None, (width // 2, height // 2))
         if picture.format == "PNG":
-            require_all_rows(content)
+            require_all_rows(picture, content)
         found = _as_shown(picture)
     except PictureRefused:
         raise

@@ -13,8 +13,8 @@ from convattn.lab.data import Images
 from convattn.lab.data.augmentation.mixing import mix
 from convattn.lab.data.augmentation.rand_augment import rand_augment
 from convattn.lab.data.augmentation.random_erasing import erase
+from convattn.lab.data.augmentation.settings import Augmentation
 from convattn.lab.data.batches import (
-    Augmentation,
     draw_augmentation,
     example_keys,
     load_batch,
