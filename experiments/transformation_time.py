@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from benchmarks.efficientnet import EfficientNetB0
+from benchmarks.architectures import ARCHITECTURES
 from benchmarks.environment import environment
 from benchmarks.measurement import analysis, repeat, seconds_of
 from flax import nnx
@@ -37,15 +37,7 @@ from flax import nnx
 import convattn as ca
 from convattn.cli.running import guarded
 from convattn.networks.transformation.report import remaining_convolutions
-from convattn.nnx.architectures import ARCHITECTURES
 
-NETWORKS: dict[str, Callable[..., nnx.Module]] = {
-    "resnet18": ARCHITECTURES["torchvision/resnet18"],
-    "resnet50": ARCHITECTURES["torchvision/resnet50"],
-    "mobilenet_v2": ARCHITECTURES["torchvision/mobilenet_v2"],
-    "convnext_tiny": ARCHITECTURES["timm/convnext_tiny"],
-    "efficientnet_b0": EfficientNetB0,
-}
 POINTWISE = ("keep", "attention")
 
 
@@ -59,7 +51,7 @@ class Costs(NamedTuple):
 
 def network(name: str) -> tuple[Callable[..., Any], Any, jax.Array]:
     """A network as a function of parameters and images, with both."""
-    model = NETWORKS[name](rngs=nnx.Rngs(0))
+    model = ARCHITECTURES[name](rngs=nnx.Rngs(0))
     model.eval()
     definition, state = nnx.split(model)
     images = np.random.default_rng(1).normal(size=(1, 224, 224, 3))
@@ -121,7 +113,7 @@ def report_of(name: str) -> tuple[float, float, str]:
 def main() -> int:
     """Print the lines of each network."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
-    parser.add_argument("--network", nargs="+", choices=NETWORKS, default=list(NETWORKS))
+    parser.add_argument("--network", nargs="+", choices=ARCHITECTURES, default=list(ARCHITECTURES))
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--no-report", action="store_true", help="the programs only")
     parser.add_argument("--json", type=Path)
