@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from comparison import assert_equal, assert_within
+from networks.transformation.convolutions import convolve
 
 import convattn as ca
 from convattn.networks.transformation.network_file import (
@@ -99,6 +100,18 @@ def test_layers_are_restored_bit_by_bit(tmp_path) -> None:
         ca.save_network({**layers, "convolution": damaged}, apply, path, images)
     with pytest.raises(ValueError, match="example holds 3, but expected arrays"):
         ca.save_network(layers, apply, path, images, 3)
+
+
+def test_a_name_may_stand_below_another() -> None:
+    def nested(images):
+        with jax.named_scope("block"):
+            images = convolve(images, STEM[..., :3])
+            with jax.named_scope("skip"):
+                return convolve(images, STEM[..., 1:])
+
+    images = np.ones((1, 4, 4, 3), np.float32)
+    layers, apply, _ = ca.attention_of(nested, images)
+    assert list(restored(network_bytes(layers, apply, images)).layers) == ["block", "block/skip"]
 
 
 def test_a_function_that_needs_its_number_of_images_is_written_for_it() -> None:

@@ -218,9 +218,8 @@ def restore_network(file: WeightsFile) -> Network:
         described = parse_json(file.metadata["layers"])
         layers: dict[str, Any] = {}
         for name, parts in described.items():
-            prefix = f"{name}/"
-            own = {key: arrays.pop(key) for key in [*arrays] if key.startswith(prefix)}
-            stripped = {key.removeprefix(prefix): array for key, array in own.items()}
+            own = [key for key in arrays if key.rpartition("/")[0] == name]
+            stripped = {key.rpartition("/")[2]: arrays.pop(key) for key in own}
             part = WeightsFile(f"{file.name}: {shown(name)}", stripped, {})
             layers[name] = described_layer(part, parts["layer"], parts["axes"])
         if hashlib.sha256(content).hexdigest() != file.metadata["sha256"]:
