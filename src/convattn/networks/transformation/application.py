@@ -93,11 +93,15 @@ class Application:
 def names_of(jaxpr: Any) -> dict[Path, str]:
     """A name for each convolution that can be converted, by where it stands; all different."""
     names: dict[Path, str] = {}
+    found = list(paths_of(jaxpr, Place()))
+    taken = {name for name, _ in found}
     counts: dict[str, int] = {}
-    for name, path in paths_of(jaxpr, Place()):
-        name = name or UNNAMED
+    for name, path in found:
+        own = name = name or UNNAMED
         counts[name] = counts.get(name, 0) + 1
-        names[path] = name if counts[name] == 1 else f"{name}:{counts[name]}"
+        while counts[name] > 1 and (own := f"{name}:{counts[name]}") in taken:
+            counts[name] += 1
+        names[path] = own
     return names
 
 
