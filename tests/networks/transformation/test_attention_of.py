@@ -223,6 +223,27 @@ def test_other_layers_than_those_of_the_example_are_refused():
         apply(layers, integers(2, 8, 7, 3))
 
 
+def test_on_images_of_another_size_the_padding_is_theirs():
+    def function(images):
+        return convolve(images, KERNEL, window_strides=(2, 2), padding="SAME")
+
+    layers, apply, _ = attention_of(function, IMAGES)
+    other = integers(2, 7, 8, 3)  # odd and even sides for even and odd ones
+    np.testing.assert_allclose(apply(layers, other), function(other), rtol=0, atol=1e-12)
+
+
+def test_names_are_all_different_whatever_the_scopes_are_called():
+    def function(images):
+        for scope, scale in (("a", 1), ("a:2", 2), ("a", 4)):
+            with jax.named_scope(scope):
+                images = convolve(images, KERNEL * scale)
+        return images
+
+    layers, apply, _ = attention_of(function, IMAGES)
+    assert list(layers) == ["a", "a:2", "a:3"]
+    np.testing.assert_allclose(apply(layers, IMAGES), function(IMAGES), rtol=0, atol=1e-12)
+
+
 def test_the_limit_form_has_layers_and_no_bound():
     layers, _, report = attention_of(lambda x: convolve(x, KERNEL), IMAGES, form="limit")
     assert list(layers) == ["convolution"]

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from jax import Array
@@ -21,6 +21,7 @@ from convattn.networks.transformation.evaluation import (
     is_convolution,
 )
 from convattn.networks.transformation.with_attention import Attending, Traced
+from convattn.operators.padding import read_padding
 
 UNNAMED = "convolution"
 Layers = Mapping[str, AttentionLayer]
@@ -150,6 +151,12 @@ class WithLayers(Attending):
         convolution = Convolution.of(equation, place.name)
         if self.seen is not None:
             self.seen[name] = convolution.images(images)
+        outside = read_padding(convolution.padding, convolution.kernel_size, convolution.dilation)
+        layer = replace(  # the padding of "SAME" depends on the size of the images
+            layer,
+            stride=convolution.stride,
+            padding=None if outside.is_zero_ring else outside,
+        )
         return self.options.outputs(convolution, layer, images)
 
     def rows(self, place: Place) -> dict[str, Any]:
