@@ -256,6 +256,18 @@ def test_what_is_not_a_number_is_not_hidden():
     assert np.isnan(report.difference)
 
 
+def test_what_is_not_a_number_in_one_step_or_call_is_not_hidden():
+    conv = nnx.vmap(lambda rngs: nnx.Conv(1, 1, (3,), rngs=rngs))(nnx.Rngs(0).split(2))
+    layer = AttentionConv.from_conv(conv)
+    layer.output[...] = layer.output[...].at[1].set(jnp.nan)
+    assert np.isnan(layer.to_conv().distance)
+    attention = AttentionConv.from_conv(nnx.Conv(1, 1, (3,), rngs=nnx.Rngs(0)))
+    _, report = to_convolution(
+        attention, ones(1, 5, 1), call=lambda model, x: (model(x), model(x * jnp.nan))[0]
+    )
+    assert np.isnan(report.layers[0].distance)
+
+
 @pytest.mark.parametrize("where", [None, lambda path, _: path == "held.0"])
 def test_parameters_that_are_shared_are_refused(where):
     model = Holder(nnx.data([nnx.clone(CONV), nnx.clone(CONV)]))

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from flax import nnx
 from jax import Array
 from jax.typing import DTypeLike
@@ -369,8 +370,8 @@ class AttentionConv(nnx.Module):
         stacked = jax.tree.map(lambda *arrays: jnp.stack(arrays), *(state for _, state in convs))
         return RecoveredConv(
             nnx.merge(convs[0][0], stacked),
-            max(step.distance for step in steps),
-            max(step.uniform for step in steps),
+            float(np.max([step.distance for step in steps])),
+            float(np.max([step.uniform for step in steps])),
         )
 
 

@@ -248,7 +248,7 @@ def to_convolution(
             made[id(layer)] = layer.to_conv(sides)
         conv, distance, uniform = made[id(layer)]
         if inputs:
-            distance = max(relative_difference(layer, conv, x) for x in inputs)
+            distance = float(np.max([relative_difference(layer, conv, x) for x in inputs]))
         layers.append(RecoveredLayer(site.path, distance, uniform))
         site.put(conv)
     if example is None:

@@ -146,6 +146,16 @@ def test_a_layer_beyond_its_bound_fails(monkeypatch):
     assert "FAILED" in str(report)
 
 
+def test_a_call_whose_difference_is_not_a_number_fails():
+    def function(images):
+        steps = lax.scan(lambda x, _: (x * jnp.nan, convolve(x, KERNEL)), images, None, length=2)
+        return steps[1][0]
+
+    report = attention_of(function, IMAGES).report
+    assert np.isfinite(report.difference)
+    assert not report.passed
+
+
 def test_what_is_left_stands_in_the_report_with_the_reason():
     def function(images):
         with jax.named_scope("pointwise"):

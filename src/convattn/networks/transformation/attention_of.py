@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
+import numpy as np
 
 from convattn.encodings.layer import AttentionLayer
 from convattn.networks.transformation.application import Application, names_of
@@ -123,6 +124,6 @@ def reported(name: str, calls: list[Call]) -> LayerReport:
         name,
         calls[0].layer.heads,
         calls[0].groups,
-        max(differences) if differences else None,
+        float(np.max(differences)) if differences else None,  # not a number, if one is not
         max(bounds) if whole else None,
     )
