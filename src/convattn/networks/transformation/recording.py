@@ -47,6 +47,7 @@ class Call(NamedTuple):
         difference: The largest between both on the same images; None where they are traced.
         bound: The derived bound on it; None where none is derived.
         depends, loops: Of its kernel.
+        steps: Of the scans around it, by path, the number of the one it is made in.
     """
 
     layer: AttentionLayer
@@ -55,6 +56,7 @@ class Call(NamedTuple):
     bound: float | None
     depends: bool
     loops: frozenset[Path]
+    steps: Mapping[Path, int]
 
 
 class Recording(Attending):
@@ -73,7 +75,8 @@ class Recording(Attending):
         self.paths = {name: path for path, name in names.items()}
         self.calls: dict[str, list[Call]] = {}
         self.left: list[str] = []
-        self.steps: dict[Path, range] = {}  # of each scan, in the order in which they are taken
+        self.lengths: dict[Path, int] = {}  # of each scan
+        self.steps: dict[Path, int] = {}  # of each scan the one that is taken
         self.apart: set[Path] = set()  # equations in which a layer cannot be put
         self.tape = Tape()
 
@@ -161,7 +164,8 @@ class Recording(Attending):
                     there = Magnitudes.of(convolution, images.right, kernel.right)
                 rounded = sizes.error(own) + there.error(attention)
                 self._note(convolution, equation, (images, kernel), result, rounded)
-        call = Call(layer, convolution.groups, difference, bound, kernel.depends, kernel.loops)
+        of_kernel = kernel.depends, kernel.loops, {**self.steps}
+        call = Call(layer, convolution.groups, difference, bound, *of_kernel)
         self.calls.setdefault(name, []).append(call)
         return result
 
@@ -222,20 +226,19 @@ class Recording(Attending):
             return None
         if any(path[: len(apart)] == apart for apart in self.apart):
             return None
-        loops, scans = self.loops(name), self.scans(path)
-        if not loops:
-            return calls[0].layer
-        orders = [self.steps[scan] for scan in scans]
-        if not loops.issubset(scans) or len(calls) != math.prod(map(len, orders)):
+        loops = self.loops(name)
+        scans = [scan for scan in self.scans(path) if scan in loops]
+        lengths = [self.lengths[scan] for scan in scans]
+        made = {tuple(call.steps[scan] for scan in scans): call.layer for call in calls}
+        if len(scans) < len(loops) or len(made) < math.prod(lengths):
             return None
-        taken = [order if scan in loops else [0] for scan, order in zip(scans, orders, strict=True)]
-        numbers = np.arange(len(calls)).reshape([*map(len, orders)])[np.ix_(*taken)]
-        lengths = [len(self.steps[scan]) for scan in scans if scan in loops]
+        if not scans:
+            return calls[0].layer
 
         def together(*parts: Any) -> Any:
             return jnp.stack(parts).reshape(*lengths, *jnp.shape(parts[0]))
 
-        return jax.tree.map(together, *(calls[number].layer for number in numbers.flat))
+        return jax.tree.map(together, *(made[steps] for steps in sorted(made)))
 
     def loops(self, name: str) -> frozenset[Path]:
         """The loops between whose steps the kernel differs."""
@@ -244,7 +247,7 @@ class Recording(Attending):
     def scans(self, path: Path) -> list[Path]:
         """The scans around a convolution, the outermost first."""
         inside = (path[:depth] for depth in range(1, len(path)))
-        return [outer for outer in inside if outer in self.steps]
+        return [outer for outer in inside if outer in self.lengths]
 
 
 def agree(one: Any, other: Any) -> bool:
@@ -271,10 +274,11 @@ def _step_by_step(evaluation: Recording, equation: Any, values: Values, place: P
     constants, carry = [*values[:first]], [*values[first : first + count]]
     rows, length = values[first + count :], parameters["length"]
     steps = range(length)[::-1] if parameters["reverse"] else range(length)
-    evaluation.steps[place.path] = steps
+    evaluation.lengths[place.path] = length
     changed = changed_carry(body.jaxpr, first, count)
     collected: list[list[Value]] = []
     for step in steps:
+        evaluation.steps[place.path] = step
         carry = _in_loop(carry, changed, place.path)
         row = [_row(evaluation, value, step, place.path) for value in rows]
         outputs = evaluation.closed(body, [*constants, *carry, *row], place)
