@@ -419,8 +419,12 @@ def _output_difference(expected: Any, outputs: Any) -> tuple[float, float, bool]
         for one, other in pairs
         if one.numel() and one.ndim and not one.is_complex() and one.dtype != torch.bool
     )
-    differences = [torch.where(one == other, 0, other - one) for one, other in pairs]
-    return _largest(differences), _largest([one for one, _ in pairs]), same
+    wide = [
+        [x.cpu().to(torch.complex128 if x.is_complex() else torch.float64) for x in pair]
+        for pair in pairs
+    ]
+    differences = [torch.where(one == other, 0, other - one) for one, other in wide]
+    return _largest(differences), _largest([one for one, _ in wide]), same
 
 
 def _largest(tensors: Sequence[Tensor]) -> float:

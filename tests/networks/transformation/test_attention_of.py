@@ -9,7 +9,7 @@ from networks.transformation.convolutions import convolve, integers
 
 from convattn.networks.transformation import recording
 from convattn.networks.transformation.attention_of import attention_of
-from convattn.networks.transformation.report import remaining_convolutions
+from convattn.networks.transformation.report import output_difference, remaining_convolutions
 
 IMAGES, KERNEL = integers(2, 6, 5, 3) / 4, integers(3, 3, 3, 3, seed=1) / 16
 KERNELS = integers(2, 3, 3, 3, 3, seed=2) / 16
@@ -167,6 +167,15 @@ def test_a_call_whose_difference_is_not_a_number_fails():
     report = attention_of(function, IMAGES).report
     assert np.isfinite(report.difference)
     assert not report.passed
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "difference"),
+    [(np.int32(2**30), np.int32(2**30 + 1), 1.0), (np.array([1e300]), np.array([3e300]), 2e300)],
+)
+def test_outputs_are_compared_in_all_their_bits(one, other, difference):
+    with jax.enable_x64(False):
+        assert output_difference(one, other) == (difference, float(abs(one).max()), True)
 
 
 def test_what_is_left_stands_in_the_report_with_the_reason():

@@ -177,11 +177,14 @@ def output_difference(expected: Any, result: Any) -> tuple[float, float, bool] |
         return None
     kinds = [complex if any(map(jnp.iscomplexobj, pair)) else float for pair in both]
     pairs = [
-        tuple(jnp.asarray(x, kind) for x in pair) for pair, kind in zip(both, kinds, strict=True)
+        tuple(np.asarray(x).astype(kind) for x in pair)  # of 64 bits, whatever JAX has
+        for pair, kind in zip(both, kinds, strict=True)
     ]
     classes = [(a.real.argmax(-1), b.real.argmax(-1)) for a, b in pairs if a.size and a.ndim]
     same = all(bool((a == b).all()) for a, b in classes)
-    differences = [jnp.where(a == b, 0, a - b) for a, b in pairs]  # of infinities, too
+    differences = [  # of infinities, too
+        np.subtract(a, b, where=a != b, out=np.zeros_like(a)) for a, b in pairs
+    ]
     return largest(differences), largest([a for a, _ in pairs]), same
 
 
