@@ -44,10 +44,10 @@ def record(words: list[str], proofs: Path | None) -> int:
     """The same, with failures as exceptions."""
     given = tyro.cli(Arguments, args=words, prog=f"python {PROGRAM}")
     try:
-        path, found, check = write_record(given.run, given.claim, proofs, replace=given.replace)
+        found, check = write_record(given.run, given.claim, proofs, replace=given.replace)
     except ValueError as error:
         raise UsageError(str(error)) from error
-    print(f"{path}\nit supports the verdict: {verdict_of(check.row, found)}")
+    print(f"{check.path}\nit supports the verdict: {verdict_of(check.row, found)}")
     print(f"now: convattn verify --claim {given.claim}")
     return SUCCESS
 

@@ -44,7 +44,8 @@ import numpy as np
 
 from convattn.bounds.back_ends.bounds import gradient_bounds
 from convattn.fast.application import apply_attention
-from convattn.lab.records.evidence import BackingPipeline
+from convattn.lab.records.evidence import BackingRun
+from convattn.lab.records.experiments import Pipeline
 from convattn.ledger import Claim, Evidence, EvidenceFailed, Kind, Level, Run, Verdict, require
 from convattn.ledger.evidence.real_images import whole_images
 
@@ -189,7 +190,7 @@ CLAIM = Claim(
         Evidence(
             "runs at the paper's size",
             Level.MEASURED,
-            BackingPipeline(Path(__file__).with_suffix(".json"), VERDICT),
+            BackingRun(Pipeline(), Path(__file__).with_suffix(".json"), VERDICT),
         ),
         Evidence("before training", Level.TESTED, printed_architecture),
         Evidence(

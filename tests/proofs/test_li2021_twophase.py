@@ -2,23 +2,20 @@
 
 import copy
 import json
+import shutil
 from pathlib import Path
 
 import jax.numpy as jnp
 import pytest
+from proofs.cordonnier2020_records import name_of
 from proofs.plants.changes import one_more
 from proofs.plants.planting import load, piece_of, require_failure
 
 from convattn.lab.data.download import ARCHIVES
 from convattn.lab.records import record as recording
-from convattn.lab.records.evidence import (
-    HALF_HUNDREDTH,
-    BackingPipeline,
-    judge_pipeline,
-    margin,
-)
-from convattn.lab.records.experiments import FIRST, PRINTED, WITH, WITHOUT, paper_runs
-from convattn.lab.records.reasons import PIPELINE, pipeline_reasons
+from convattn.lab.records.evidence import HALF_HUNDREDTH, BackingRun, judge, margin
+from convattn.lab.records.experiments import FIRST, PRINTED, WITH, WITHOUT, Pipeline, paper_runs
+from convattn.lab.records.reasons import reasons_against
 from convattn.lab.settings import to_json
 from convattn.ledger import EvidenceFailed, Level, NotRunHere, Verdict
 
@@ -26,6 +23,7 @@ ROOT = Path(__file__).parents[2]
 MEASURED, BEFORE = "runs at the paper's size", "before training"
 FUNCTION = "the conversion keeps the function"
 CONTENT, BIASES = "gradients of the content", "gradients of the biases"
+ROW = Pipeline()
 GIT = {"commit": "c" * 40, "changed": False}
 IMAGES = {
     "name": "CIFAR-100",
@@ -64,7 +62,7 @@ def full_record(**accuracies):
             "conversion": {"kind": "limit", "logit": 40.0},
             "check": {"passed": True},
         }
-    return json.loads(json.dumps({"claim": PIPELINE, "runs": runs}))
+    return json.loads(json.dumps({"claim": ROW.claim, "runs": runs}))
 
 
 def changed(where, value):
@@ -81,21 +79,21 @@ def test_the_row_is_not_run_and_says_what_would_back_it() -> None:
     claim = load("li2021", "twophase")
     assert claim.verdict is Verdict.NOT_RUN
     piece, run = piece_of("li2021", "twophase", MEASURED)
-    assert piece.check == BackingPipeline(ROOT / "proofs/li2021/twophase.json", Verdict.NOT_RUN)
+    assert piece.check == BackingRun(ROW, ROOT / "proofs/li2021/twophase.json", Verdict.NOT_RUN)
     assert piece.level is Level.MEASURED
     with pytest.raises(NotRunHere, match=r"NOT RUN: .*compare --config cmhsa5 .* record FOLDER"):
         piece.check(run)
 
 
 def test_whole_runs_back_the_row(tmp_path) -> None:
-    assert pipeline_reasons(full_record()) == []
+    assert reasons_against(ROW, full_record()) == []
     _, run = piece_of("li2021", "twophase", MEASURED)
     path = tmp_path / "record.json"
     path.write_text(json.dumps(full_record()))
-    seen = BackingPipeline(path, Verdict.REPRODUCED)(run)
+    seen = BackingRun(ROW, path, Verdict.REPRODUCED)(run)
     assert "limit-40-with 78.74 % (printed 78.74 %)" in seen
     with pytest.raises(EvidenceFailed, match="the verdict is 'reproduced'"):
-        BackingPipeline(path, Verdict.NOT_RUN)(run)
+        BackingRun(ROW, path, Verdict.NOT_RUN)(run)
 
 
 @pytest.mark.parametrize(
@@ -105,43 +103,49 @@ def test_whole_runs_back_the_row(tmp_path) -> None:
 )
 def test_other_figures_do_not_reproduce_it(accuracies) -> None:
     record = full_record(**accuracies)
-    assert judge_pipeline(record, Verdict.NOT_REPRODUCED)
+    assert judge(ROW, record, Verdict.NOT_REPRODUCED)
     with pytest.raises(EvidenceFailed, match="the verdict is 'not reproduced'"):
-        judge_pipeline(record, Verdict.REPRODUCED)
+        judge(ROW, record, Verdict.REPRODUCED)
 
 
 @pytest.mark.parametrize(
-    ("where", "value", "message"),
+    ("where", "value"),
     [
-        ("claim", "C20.quadratic", "recorded for C20.quadratic"),
-        ("runs/phase1/config/training/epochs", 20, "training.epochs is 20, not 200"),
-        ("runs/phase1/config/model/depth", 2, "model.depth is 2, not 6"),
-        ("runs/phase1/config/images/rand_augment", 0.0, "images.rand_augment is 0.0"),
-        ("runs/phase1/config/training/learning_rate", 2e-3, "none of"),
-        ("runs/limit-40-with/config/training/learning_rate", 3e-4, "none of"),
-        ("runs/limit-40-without/config/training/warmup", 0.025, "warmup is 0.025, not 0.0"),
-        ("runs/phase1/result/status", "stopped", "it is stopped"),
-        ("runs/phase1/result/test_images", 500, "tested on 500 images"),
-        ("runs/limit-40-with/result/test_accuracy", 0.78745, "no fraction of 10000"),
-        ("runs/phase1/run/images/name", "CIFAR-10", "official archive of CIFAR-100"),
-        ("runs/phase1/run/images/archive_md5", None, "official archive of CIFAR-100"),
-        ("runs/phase1/run/images/train", 5000, "trained on 5000"),
-        ("runs/phase1/run/git", {"commit": "c" * 40, "changed": True}, "changed since its commit"),
-        ("runs/only-attention/initial", "ab" * 32, "parameters of another run"),
-        ("runs/limit-40-with/conversion", None, "not converted"),
-        ("runs/limit-40-with/conversion/conversion/logit", 10.0, "M = 10.0, not L21's"),
-        ("runs/limit-40-with/conversion/source/result", {}, "another first phase"),
-        ("runs/limit-40-with/conversion/check/passed", False, "did not pass"),
-        ("runs/extra", {}, "nothing is known of"),
-        ("runs/phase1", None, "damaged"),
-        ("runs", [], "damaged"),
+        ("claim", "C20.quadratic"),
+        ("runs/phase1/config/training/epochs", 20),
+        ("runs/phase1/config/model/depth", 2),
+        ("runs/phase1/config/images/rand_augment", 0.0),
+        ("runs/phase1/config/training/learning_rate", 2e-3),
+        ("runs/limit-40-with/config/training/learning_rate", 3e-4),
+        ("runs/limit-40-without/config/training/warmup", 0.025),
+        ("runs/phase1/result/status", "stopped"),
+        ("runs/phase1/result/test_images", 500),
+        ("runs/limit-40-with/result/test_accuracy", 0.78745),
+        ("runs/phase1/run/images/name", "CIFAR-10"),
+        ("runs/phase1/run/images/archive_md5", None),
+        ("runs/phase1/run/images/train", 5000),
+        ("runs/phase1/run/git/changed", True),
+        ("runs/only-attention/initial", "ab" * 32),
+        ("runs/limit-40-with/conversion", None),
+        ("runs/limit-40-with/conversion/conversion/logit", 10.0),
+        ("runs/limit-40-with/conversion/source/result", {}),
+        ("runs/limit-40-with/conversion/check/passed", False),
+        ("runs/phase1", None),
+        ("runs", []),
     ],
 )
-def test_reduced_or_damaged_runs_back_nothing(where, value, message) -> None:
-    record = changed(where, value)
+def test_reduced_or_damaged_runs_back_nothing(where, value) -> None:
+    record, name = changed(where, value), name_of(where.replace("/", "."))
     for verdict in (Verdict.REPRODUCED, Verdict.NOT_REPRODUCED, Verdict.NOT_RUN):
-        with pytest.raises(EvidenceFailed, match=f"does not count for L21.twophase: .*{message}"):
-            judge_pipeline(record, verdict)
+        with pytest.raises(EvidenceFailed, match=f"does not count for L21.twophase: .*{name}"):
+            judge(ROW, record, verdict)
+
+
+def test_a_run_that_nothing_is_known_of_backs_nothing() -> None:
+    with pytest.raises(
+        EvidenceFailed, match=r"runs=\['extra', .*\], but expected \['limit-40-with'"
+    ):
+        judge(ROW, changed("runs/extra", full_record()["runs"][FIRST]), Verdict.REPRODUCED)
 
 
 def test_the_margin_is_three_deviations_and_half_of_what_is_printed() -> None:
@@ -154,15 +158,19 @@ def test_a_record_is_written_only_of_runs_that_back_the_row(tmp_path, monkeypatc
         recording, "record_of", lambda folder, claim: copy.deepcopy(whole["runs"][folder.name])
     )
     (tmp_path / "li2021").mkdir()
-    path, found = recording.write_pipeline_record(tmp_path / "seed-0", tmp_path)
-    assert json.loads(path.read_text()) == found == whole
+    shutil.copy(ROOT / "proofs/li2021/twophase.py", tmp_path / "li2021")
+    seed = tmp_path / "seed-0"
+    found, check = recording.write_record(seed, ROW.claim, tmp_path)
+    assert json.loads(check.path.read_text()) == found == whole
     whole["runs"][WITH]["result"]["test_accuracy"] = 0.5
     with pytest.raises(ValueError, match=r"is there already, of another run"):
-        recording.write_pipeline_record(tmp_path / "seed-0", tmp_path)
-    recording.write_pipeline_record(tmp_path / "seed-0", tmp_path, replace=True)
+        recording.write_record(seed, ROW.claim, tmp_path)
+    recording.write_record(seed, ROW.claim, tmp_path, replace=True)
     whole["runs"][WITH]["result"]["status"] = "stopped"
-    with pytest.raises(ValueError, match=r"count for L21\.twophase: limit-40-with: it is st"):
-        recording.write_pipeline_record(tmp_path / "seed-0", tmp_path, replace=True)
+    with pytest.raises(
+        ValueError, match=r"count for L21\.twophase: runs\.limit-40-with\.result\.st"
+    ):
+        recording.write_record(seed, ROW.claim, tmp_path, replace=True)
 
 
 # ------------------------------------------------------------------------------- what is checkable

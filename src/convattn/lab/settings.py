@@ -22,6 +22,7 @@ MOST_SHOWN, LONGEST_NAME = 8, 100  # of all that is wrong, and of a setting's na
 LIMITS = {"ge": "at least", "le": "at most", "gt": "more than", "lt": "less than"}
 PLAINER = {  # pydantic's words → ours
     "Input should be ": "",
+    "a valid dictionary or instance of Part": "an object",
     "Tuple should have ": "",
     "a valid integer": "an integer",
     " after validation, not 0": "",
@@ -83,14 +84,19 @@ def settings(cls: type[Made]) -> type[Made]:
     return made
 
 
-def explained(error: ValidationError) -> str:
-    """All that pydantic found wrong, in the form of all errors."""
-    problems = [_explained(problem) for problem in error.errors(include_url=False)]
+def explained(error: ValidationError, whole: str = "settings") -> str:
+    """All that pydantic found wrong, in the form of all errors.
+
+    Args:
+        error: Pydantic's.
+        whole: What was read, where that itself is wrong and not a part of it.
+    """
+    problems = [_explained(problem, whole) for problem in error.errors(include_url=False)]
     more = f" and {len(problems) - MOST_SHOWN} more" if len(problems) > MOST_SHOWN else ""
     return "; ".join(problems[:MOST_SHOWN]) + more
 
 
-def _explained(problem: Any) -> str:
+def _explained(problem: Any, whole: str) -> str:
     name, kind = ".".join(map(str, problem["loc"]))[:LONGEST_NAME], problem["type"]
     if kind == "value_error":  # raised by a __post_init__, and in our form
         return str(problem["ctx"]["error"])
@@ -98,13 +104,15 @@ def _explained(problem: Any) -> str:
         found = problem["ctx"].get("tag")
         tags = problem["ctx"].get("expected_tags", "the name of a kind of model")
         return f"{name}.kind={shown(found)}, but expected {tags}"
+    if kind == "missing":
+        return f"{name} is missing"
     expected = problem["msg"]
     for theirs, ours in PLAINER.items():
         expected = expected.replace(theirs, ours)
     for limit, words in LIMITS.items():
         if limit in problem.get("ctx", {}):
             expected = f"{words} {problem['ctx'][limit]:.12g}"
-    return f"{name or 'settings'}={shown(problem['input'])}, but expected {expected}"
+    return f"{name or whole}={shown(problem['input'])}, but expected {expected}"
 
 
 @functools.cache

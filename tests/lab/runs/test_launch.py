@@ -15,7 +15,7 @@ from lab.runs.tiny_runs import tiny_settings, write_pictures
 from rich.console import Console
 
 from convattn.lab.data.datasets import read_dataset
-from convattn.lab.records.reasons import run_reasons
+from convattn.lab.records.reasons import reasons_against
 from convattn.lab.records.record import experiment_row, record_of
 from convattn.lab.runs.arguments import read_arguments, repeating_command, with_images
 from convattn.lab.runs.directory import PRUNING, RunDirectory
@@ -81,11 +81,11 @@ def test_the_folder_holds_what_was_done(run, pictures) -> None:
 def test_the_record_of_a_run_has_all_that_a_row_asks_for(run) -> None:
     """Too small for any row, but for no other reason: nothing is missing."""
     record = json.loads(json.dumps(record_of(run[0], "C20.gaussian")))
-    row = experiment_row("C20.gaussian")[1].row
-    reasons = "; ".join(run_reasons(row, record))
-    assert "its images were not read from an official archive" in reasons
-    assert "it was tested on 2 images" in reasons
-    assert "damaged" not in reasons
+    row = experiment_row("C20.gaussian").row
+    reasons = "; ".join(reasons_against(row, record))
+    assert "run.images.archive_md5=" in reasons
+    assert "result.test_images=2," in reasons
+    assert "missing" not in reasons
 
 
 @pytest.mark.slow

@@ -22,6 +22,7 @@ from convattn.lab.two_phase.settings import ComparisonSettings, TwoPhaseSettings
 
 PROGRAM, DEFAULT = "experiments/two_phase.py", "tiny"
 COMPARE, RECORD = "compare", "record"
+TWO_PHASES = "L21.twophase"
 
 
 @dataclass(frozen=True)
@@ -177,13 +178,12 @@ def compare_as_asked(given: ComparisonArguments, command: str) -> int:
 
 def record_as_asked(given: RecordArguments) -> int:
     """Put the runs of a seed on record for the ledger, or say why they do not count for its row."""
-    from convattn.lab.records.evidence import pipeline_verdict
-    from convattn.lab.records.reasons import PIPELINE
-    from convattn.lab.records.record import write_pipeline_record
+    from convattn.lab.records.evidence import verdict_of
+    from convattn.lab.records.record import write_record
 
-    path, found = write_pipeline_record(given.folder, replace=given.replace)
-    print(f"{path}\nit supports the verdict: {pipeline_verdict(found)}")
-    print(f"now: convattn verify --claim {PIPELINE}")
+    found, check = write_record(given.folder, TWO_PHASES, replace=given.replace)
+    print(f"{check.path}\nit supports the verdict: {verdict_of(check.row, found)}")
+    print(f"now: convattn verify --claim {TWO_PHASES}")
     return SUCCESS
 
 

@@ -28,9 +28,10 @@ from convattn.lab.records.experiments import (
     PRINTED,
     WITH,
     WITHOUT,
+    Pipeline,
     Row,
 )
-from convattn.lab.records.reasons import PIPELINE, TEST_IMAGES, pipeline_reasons, run_reasons
+from convattn.lab.records.reasons import TEST_IMAGES, reasons_against
 from convattn.ledger.claim import (
     Claim,
     Evidence,
@@ -43,15 +44,11 @@ from convattn.ledger.claim import (
 )
 
 HALF_TENTH, HALF_HUNDREDTH = 0.0005, 0.00005  # of a per cent, to which C20 and L21 print
-PIPELINE_COMMAND = (
-    "python experiments/two_phase.py compare --config cmhsa5 --starts limit-40 --seeds 0 "
-    "--download cifar100-binary"
-)
 
 
 @dataclass(frozen=True)
 class BackingRun:
-    """A check that looks for the record of a run and compares it with a row of C20.
+    """A check that looks for the record of what a row stands for, and compares it with the paper.
 
     Attributes:
         row: Of the ledger.
@@ -59,18 +56,29 @@ class BackingRun:
         verdict: Of the row.
     """
 
-    row: Row
+    row: Row | Pipeline
     path: Path
     verdict: Verdict
 
     def __call__(self, run: Run) -> str:
-        """The figure beside the paper's.
+        """The figures beside the paper's.
 
         Raises:
-            NotRunHere: Without a record; `EvidenceFailed` from `read_record` and `judge`.
+            NotRunHere: Without a record, with the commands that make one.
+            EvidenceFailed: For what is no record, and from `judge`.
         """
-        recorded_by = f"python experiments/record.py RUN {self.row.claim}"
-        record = read_record(self.path, self.row.command, recorded_by)
+        if not self.path.exists():
+            raise NotRunHere(
+                f"NOT RUN: no run was submitted for this row. `{self.row.command}` makes one, and "
+                f"then `{self.row.recorded_by}` puts it on record"
+            )
+        try:
+            record = parse_json(read_file(self.path))
+        except ValueError as problem:
+            raise EvidenceFailed(
+                f"{self.path.name} is no record of a run ({shown(str(problem))}); write it again "
+                f"with `{self.row.recorded_by}`"
+            ) from problem
         return judge(self.row, record, self.verdict)
 
 
@@ -106,135 +114,79 @@ def experiment_claim(
     return Claim(row.claim, source, verdict, (Kind.EXPERIMENT,), evidence)
 
 
-@dataclass(frozen=True)
-class BackingPipeline:
-    """A check that looks for the record of both phases and compares it with L21.twophase.
+def judge(row: Row | Pipeline, record: Any, verdict: Verdict) -> str:
+    """Compare a record with its row.
 
-    Attributes:
-        path: Of the record.
+    Args:
+        row: Of the ledger.
+        record: Anything that was read as JSON.
         verdict: Of the row.
-    """
-
-    path: Path
-    verdict: Verdict
-
-    def __call__(self, run: Run) -> str:
-        """The figures beside the paper's.
-
-        Raises:
-            NotRunHere: Without a record; `EvidenceFailed` from `read_record` and `judge_pipeline`.
-        """
-        recorded_by = "python experiments/two_phase.py record FOLDER/seed-0"
-        record = read_record(self.path, PIPELINE_COMMAND, recorded_by)
-        return judge_pipeline(record, self.verdict)
-
-
-def read_record(path: Path, command: str, recorded_by: str) -> dict[str, Any]:
-    """A record, with nothing checked but that it is a JSON object.
-
-    Raises:
-        NotRunHere: Without a record, with the commands that make one.
-        EvidenceFailed: For what is no JSON object.
-    """
-    if not path.exists():
-        raise NotRunHere(
-            f"NOT RUN: no run was submitted for this row. `{command}` makes one, and then "
-            f"`{recorded_by}` puts it on record"
-        )
-    try:
-        record = parse_json(read_file(path))
-    except ValueError as problem:
-        raise EvidenceFailed(
-            f"{path.name} is no record of a run ({str(problem)[:200]}); write it again with "
-            f"`{recorded_by}`"
-        ) from problem
-    if not isinstance(record, dict):
-        raise EvidenceFailed(
-            f"{path.name} is no record of a run, but {shown(record)}; write it again with "
-            f"`{recorded_by}`"
-        )
-    return record
-
-
-def judge(row: Row, record: dict[str, Any], verdict: Verdict) -> str:
-    """Compare a record with its row of C20.
 
     Returns:
-        The figure beside the paper's.
+        The figures beside the paper's.
 
     Raises:
-        EvidenceFailed: For a run that does not count, and for a verdict that the figure does not
+        EvidenceFailed: For a record that does not count, and for a verdict that the figures do not
             support.
     """
-    require_none(row.claim, run_reasons(row, record))
-    accuracy, right = record["result"]["test_accuracy"], verdict_of(row, record)
-    seen = (
-        f"{100 * accuracy:.2f} % of {TEST_IMAGES:,} test images (seed {record['run']['seed']}, "
-        f"{record['config']['training']['compute_dtype']}, {record['result']['device']})"
-    )
-    if row.printed is None:
-        seen += "; no accuracy is printed that it could reproduce"
-    else:
-        gap, allowed = abs(accuracy - row.printed), margin(row.printed)
-        seen += f", printed {100 * row.printed:.1f} %, {100 * gap:.2f} points apart"
-        seen += f" (at most {100 * allowed:.2f} counts as reproduced)"
-    return require_verdict(seen, right, verdict)
-
-
-def judge_pipeline(record: dict[str, Any], verdict: Verdict) -> str:
-    """Compare a record with L21.twophase; returns and raises as `judge`."""
-    require_none(PIPELINE, pipeline_reasons(record))
-    seen = ", ".join(
-        f"{name} {100 * accuracy_of(record, name):.2f} % (printed {100 * printed:.2f} %)"
-        for name, printed in PRINTED.items()
-    )
-    return require_verdict(seen, pipeline_verdict(record), verdict)
-
-
-def require_none(claim: str, reasons: list[str]) -> None:
-    """Refuse a record against which something speaks.
-
-    Raises:
-        EvidenceFailed: With the reasons.
-    """
+    reasons = reasons_against(row, record)
     if reasons:
-        raise EvidenceFailed(f"this record does not count for {claim}: {'; '.join(reasons)}")
-
-
-def require_verdict(seen: str, right: Verdict, verdict: Verdict) -> str:
-    """What was seen, if it supports the verdict of the row.
-
-    Raises:
-        EvidenceFailed: If it does not.
-    """
+        raise EvidenceFailed(refusal("this record", row, reasons))
+    seen, right = figures(row, record), verdict_of(row, record)
     if verdict is not right:
         raise EvidenceFailed(f"{seen}: the verdict is '{right}', but the row says '{verdict}'")
     return seen
 
 
-def verdict_of(row: Row, record: dict[str, Any]) -> Verdict:
-    """The verdict that a record supports against which nothing speaks."""
-    if row.printed is None:
-        return Verdict.NOT_RUN
-    gap = abs(record["result"]["test_accuracy"] - row.printed)
-    return Verdict.REPRODUCED if gap <= margin(row.printed) else Verdict.NOT_REPRODUCED
-
-
-def pipeline_verdict(record: dict[str, Any]) -> Verdict:
-    """The verdict that a record of both phases supports against which nothing speaks."""
-    found = {name: accuracy_of(record, name) for name in PRINTED}
-    near = all(
-        abs(found[name] - printed) <= margin(printed, HALF_HUNDREDTH)
-        for name, printed in PRINTED.items()
+def refusal(what: str, row: Row | Pipeline, reasons: list[str]) -> str:
+    """Why something does not count for a row, and what to do."""
+    return (
+        f"{what} does not count for {row.claim}: {'; '.join(reasons)}; run `{row.command}`, and "
+        f"then `{row.recorded_by}`"
     )
-    alone = max(found[CONVOLUTION], found[ATTENTION])
-    better = min(found[WITH], found[WITHOUT]) > alone
-    return Verdict.REPRODUCED if near and better else Verdict.NOT_REPRODUCED
 
 
-def accuracy_of(record: dict[str, Any], name: str) -> float:
-    """The test accuracy of a run of the record."""
-    return record["runs"][name]["result"]["test_accuracy"]
+def figures(row: Row | Pipeline, record: dict[str, Any]) -> str:
+    """The figures of a record that counts beside the paper's."""
+    if isinstance(row, Pipeline):
+        found = {name: accuracy_of(record["runs"][name]) for name in PRINTED}
+        return ", ".join(
+            f"{name} {100 * found[name]:.2f} % (printed {100 * printed:.2f} %)"
+            for name, printed in PRINTED.items()
+        )
+    accuracy = accuracy_of(record)
+    seen = (
+        f"{100 * accuracy:.2f} % of {TEST_IMAGES:,} test images (seed {record['run']['seed']}, "
+        f"{record['config']['training']['compute_dtype']}, {record['result']['device']})"
+    )
+    if row.printed is None:
+        return f"{seen}; no accuracy is printed that it could reproduce"
+    return (
+        f"{seen}, printed {100 * row.printed:.1f} %, {100 * abs(accuracy - row.printed):.2f} "
+        f"points apart (at most {100 * margin(row.printed):.2f} counts as reproduced)"
+    )
+
+
+def verdict_of(row: Row | Pipeline, record: dict[str, Any]) -> Verdict:
+    """The verdict that a record supports which counts."""
+    if isinstance(row, Pipeline):
+        found = {name: accuracy_of(record["runs"][name]) for name in PRINTED}
+        near = all(
+            abs(found[name] - printed) <= margin(printed, HALF_HUNDREDTH)
+            for name, printed in PRINTED.items()
+        )
+        alone = max(found[CONVOLUTION], found[ATTENTION])
+        near = near and min(found[WITH], found[WITHOUT]) > alone
+    elif row.printed is None:
+        return Verdict.NOT_RUN
+    else:
+        near = abs(accuracy_of(record) - row.printed) <= margin(row.printed)
+    return Verdict.REPRODUCED if near else Verdict.NOT_REPRODUCED
+
+
+def accuracy_of(run: dict[str, Any]) -> float:
+    """The test accuracy of a run on record."""
+    return run["result"]["test_accuracy"]
 
 
 def margin(printed: float, half_unit: float = HALF_TENTH) -> float:

@@ -45,6 +45,24 @@ PRINTED = {  # of CMHSA-5 on CIFAR-100: Table 1 and §4.3
 
 
 @dataclass(frozen=True)
+class Pipeline:
+    """The experiment of L21: the runs of `paper_runs`, whose accuracies are `PRINTED`.
+
+    Attributes:
+        claim: The row's id.
+        command: What makes runs that can be submitted for the row.
+        recorded_by: What puts them on record.
+    """
+
+    claim: str = "L21.twophase"
+    command: str = (
+        "python experiments/two_phase.py compare --config cmhsa5 --starts limit-40 --seeds 0 "
+        "--download cifar100-binary"
+    )
+    recorded_by: str = "python experiments/two_phase.py record FOLDER/seed-0"
+
+
+@dataclass(frozen=True)
 class Row:
     """An experiment of C20.
 
@@ -63,6 +81,11 @@ class Row:
     settings: RunSettings
     command: str
     source: RunSettings | None = None
+
+    @property
+    def recorded_by(self) -> str:
+        """What puts a run on record."""
+        return f"python experiments/record.py RUN {self.claim}"
 
 
 def paper_settings(
@@ -162,7 +185,7 @@ def differences(
     """Where a run's `config.json` differs from settings, but for what is free."""
     found = []
     for part, wanted in to_json(settings).items():
-        given = config[part]
+        given = config.get(part, {})
         for name in sorted((wanted.keys() | given.keys()) - {"kind", *free.get(part, ())}):
             if given.get(name) != wanted.get(name):
                 found.append(f"{part}.{name} is {given.get(name)}, not {wanted.get(name)}")

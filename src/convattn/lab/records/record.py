@@ -10,18 +10,20 @@ from pathlib import Path
 from typing import Any
 
 from convattn.files import write_file
-from convattn.lab.records.evidence import BackingRun
-from convattn.lab.records.experiments import RUNS
-from convattn.lab.records.reasons import PIPELINE, pipeline_reasons, run_reasons
+from convattn.lab.records.evidence import BackingRun, refusal
+from convattn.lab.records.experiments import RUNS, Pipeline
+from convattn.lab.records.reasons import reasons_against
 from convattn.lab.runs.directory import CONVERSION, INITIAL, PRUNING, RunDirectory
 from convattn.lab.settings import to_json
 from convattn.ledger.discovery import load_claim
 from convattn.ledger.locations import proofs_directory
 
-PIPELINE_PLACE = Path("li2021") / "twophase.json"
 PARTS = ("config", "run", "result", "conversion", "initial")
-PAPER = "cordonnier2020"
-ROWS = ("quadratic", "learned", "content", "gaussian", "pruned", "heads16")
+PAPERS = {"C20": "cordonnier2020", "L21": "li2021"}
+ROWS = (
+    *("C20.quadratic", "C20.learned", "C20.content", "C20.gaussian", "C20.pruned", "C20.heads16"),
+    "L21.twophase",
+)
 
 
 def record_of(folder: Path, claim: str) -> dict[str, Any]:
@@ -65,85 +67,57 @@ def record_of(folder: Path, claim: str) -> dict[str, Any]:
     }
 
 
-def experiment_row(claim: str, proofs: Path | None = None) -> tuple[Path, BackingRun]:
-    """Where the record of a row lies, beside its proof file, and the check that looks for it.
+def experiment_row(claim: str, proofs: Path | None = None) -> BackingRun:
+    """The check of a row that looks for its record, beside its proof file.
 
     Raises:
         ValueError: If it is none of the rows that stand for experiments.
     """
-    name = claim.removeprefix("C20.")
-    if claim != f"C20.{name}" or name not in ROWS:
+    if claim not in ROWS:
         raise ValueError(
             f"claim is {claim!r}, but expected a row that stands for an experiment: "
-            + ", ".join(f"C20.{row}" for row in ROWS)
+            + ", ".join(ROWS)
         )
-    path = (proofs or proofs_directory()) / PAPER / f"{name}.py"
+    paper, name = claim.split(".")
+    path = (proofs or proofs_directory()) / PAPERS[paper] / f"{name}.py"
     found, _ = load_claim(path)
     (check,) = (item.check for item in found.evidence if isinstance(item.check, BackingRun))
-    return path.with_suffix(".json"), check
+    return check
 
 
 def write_record(
     folder: Path, claim: str, proofs: Path | None = None, *, replace: bool = False
-) -> tuple[Path, dict[str, Any], BackingRun]:
-    """Write the record of a run beside the proof file of its row.
+) -> tuple[dict[str, Any], BackingRun]:
+    """Write the record of a run, or of those of one seed of a comparison, for a row of the ledger.
 
     Args:
+        folder: Of the run, or of the seed.
+        claim: The row's id.
+        proofs: The folder of the proof files; None for those of this checkout.
         replace: Whether the record of another run may be replaced.
 
     Returns:
-        The file, the record, and the check that looks for it.
+        The record, and the check that looks for it.
 
     Raises:
-        ValueError: For a run that does not count for the row, or if the row has another record; and
-            from `record_of` and `experiment_row`. Then nothing is written.
+        ValueError: For what does not count for the row, or if the row has another record; and from
+            `record_of` and `experiment_row`. Then nothing is written.
     """
-    path, check = experiment_row(claim, proofs)
-    record = record_of(folder, claim)
-    _write(path, record, folder, claim, run_reasons(check.row, record), replace)
-    return path, record, check
-
-
-def write_pipeline_record(
-    folder: Path, proofs: Path | None = None, *, replace: bool = False
-) -> tuple[Path, dict[str, Any]]:
-    """Write the record of the runs of one seed of a comparison for L21.twophase.
-
-    Args:
-        folder: Of the seed.
-        replace: Whether the record of other runs may be replaced.
-
-    Returns:
-        The file and the record.
-
-    Raises:
-        ValueError: For runs that do not count for the row, or if it has another record.
-    """
-    runs = {name: record_of(folder / name, PIPELINE) for name in RUNS}
-    kept = {name: {part: run[part] for part in PARTS} for name, run in runs.items()}
-    path, record = (
-        (proofs or proofs_directory()) / PIPELINE_PLACE,
-        {"claim": PIPELINE, "runs": kept},
-    )
-    reasons = pipeline_reasons(json.loads(json.dumps(record)))
-    _write(path, record, folder, PIPELINE, reasons, replace)
-    return path, record
-
-
-def _write(
-    path: Path,
-    record: dict[str, Any],
-    folder: Path,
-    claim: str,
-    reasons: list[str],
-    replace: bool,
-) -> None:
+    check = experiment_row(claim, proofs)
+    if isinstance(check.row, Pipeline):
+        runs = {name: record_of(folder / name, claim) for name in RUNS}
+        kept = {name: {part: run[part] for part in PARTS} for name, run in runs.items()}
+        record: dict[str, Any] = {"claim": claim, "runs": kept}
+    else:
+        record = record_of(folder, claim)
+    reasons = reasons_against(check.row, record)
     if reasons:
-        raise ValueError(f"{folder} does not count for {claim}: {'; '.join(reasons)}")
+        raise ValueError(refusal(str(folder), check.row, reasons))
     content = (json.dumps(record, indent=2) + "\n").encode()
-    if path.exists() and path.read_bytes() != content and not replace:
+    if check.path.exists() and check.path.read_bytes() != content and not replace:
         raise ValueError(
-            f"{path} is there already, of another run; look at it, and give --replace if this run "
-            "is to take its place"
+            f"{check.path} is there already, of another run; look at it, and give --replace if "
+            "this run is to take its place"
         )
-    write_file(path, content)
+    write_file(check.path, content)
+    return record, check
