@@ -66,8 +66,8 @@ def test_it_moves_and_trains_and_is_saved() -> None:
         (lambda: (ca.conv_to_attention(np.ones((3, 3, 1, 1))), 200), "40000 tokens"),
         (lambda: (ca.conv_to_attention(np.ones((3, 3, 1, 1)), patch_size=2), 5), "should divide"),
         (
-            lambda: (ca.conv_to_attention(np.ones((3, 3, 1024, 1024), np.float32)), 8),
-            "embed_dim=10240.*head_dim",
+            lambda: (ca.conv_to_attention(np.ones((5, 5, 512, 512), np.float32)), 8),
+            "embed_dim=13312.*head_dim",
         ),
         (lambda: (ca.conv_to_attention(np.ones((3, 3, 1, 1)), padding="REFLECT"), 8), "reflect"),
     ],

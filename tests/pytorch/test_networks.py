@@ -10,8 +10,10 @@ from convattn.torch.checkpoints import load_into, read_state_dict
 
 OWN = """
 import torch, jax.numpy as jnp
-def module(): return torch.nn.Conv2d(1, 2, 3)
-def normed(): return torch.nn.utils.parametrizations.weight_norm(torch.nn.Conv2d(1, 2, 3))
+def module(): return torch.nn.Sequential(torch.nn.Conv2d(1, 2, 3))
+def normed():
+    torch.nn.utils.parametrizations.weight_norm((conv := module())[0])
+    return conv
 def function(): return jnp.sin
 def number(): return 3
 """
@@ -76,7 +78,7 @@ def test_a_pickle_with_code_is_refused_with_a_script(resnet, tmp_path) -> None:
     file = tmp_path / "whole.pth"
     for zipped in (True, False):
         torch.save(resnet, file, _use_new_zipfile_serialization=zipped)
-        with pytest.raises(ValueError, match=r"torch\.nn.*weights_only=False") as refused:
+        with pytest.raises(ValueError, match=r"(?s)torch\.nn.*weights_only=False") as refused:
             network("torchvision/resnet18", file)
         assert "save_file" in str(refused.value)
 
@@ -105,8 +107,9 @@ def test_weight_norm_is_computed_or_kept(tmp_path) -> None:
     torch.save(source.state_dict(), tmp_path / "w.pt")
     same = network(f"{tmp_path / 'own.py'}:normed", tmp_path / "w.pt").module
     plain = network(f"{tmp_path / 'own.py'}:module", tmp_path / "w.pt").module
-    assert torch.equal(same.weight, source.weight)
-    assert (plain.weight - source.weight).abs().max() <= 2**-22 * source.weight.abs().max()
+    assert torch.equal(same[0].weight, source[0].weight)
+    gap = plain[0].weight - source[0].weight
+    assert gap.abs().max() <= 2**-20 * source[0].weight.abs().max()  # a norm of 9 numbers
 
 
 def test_all_dtypes_of_weights(tmp_path) -> None:

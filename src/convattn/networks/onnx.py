@@ -53,8 +53,8 @@ def write_onnx(function: Callable[..., Any], example: Any, path: Path | str) -> 
     The file is run by onnxruntime on the example before it is written.
 
     Args:
-        function: Takes arrays, and gives one or several in tuples, lists or dictionaries. Parameters
-            that it holds become constants of the file.
+        function: Takes arrays, and gives one or several in tuples, lists or dictionaries.
+            Parameters that it holds become constants of the file.
         example: An array, or a tuple of arrays; their shapes and dtypes are those of the file's
             inputs.
         path: Where the file is written, whole or not at all.
