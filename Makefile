@@ -19,13 +19,19 @@ TEST := $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 STRICT_TESTS := tests/sac tests/fast tests/encodings tests/nnx $(patsubst %,tests/operators/test_%.py,arrays convolution patches scores)
 
+# Every test that needs PyTorch or ONNX; in the other environments it is left out.
+TORCH_TESTS := tests/pytorch tests/networks/test_onnx.py tests/initialization/test_torch.py \
+  $(patsubst %,tests/networks/%.py,diagnosis/test_layers diagnosis/test_libraries diagnosis/test_transformers) \
+  $(patsubst %,tests/networks/weights/test_%.py,layouts pickles reparametrisation)
+TORCH_BIN := .venv-torch/bin
+
 TEXLIVE := texlive-latex-base texlive-latex-recommended
 SECOND := build/second_checker
 COQ_PACKAGES := coq libcoq-mathcomp-algebra libcoq-mathcomp-algebra-tactics libcoq-mathcomp-zify
 OCAML_PACKAGES := ocaml-nox ocaml-findlib libzarith-ocaml-dev
 
 .DEFAULT_GOAL := help
-.PHONY: help install docs note verify report quick prove check second-checker audit experiment two-phase network bench bench-training orders test strict test-all soak crash fuzz coverage mutants-of lint types doctest certificates corpora ledger data lock build clean
+.PHONY: help install docs note verify report quick prove check second-checker audit experiment two-phase network bench bench-training orders test strict test-all soak crash fuzz torch coverage mutants-of lint types doctest certificates corpora ledger data lock build clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -116,6 +122,15 @@ crash: $(STAMP) ## kill commands at many moments: COMMAND="convert prove" (all b
 fuzz: $(STAMP) ## give damaged files to a reader of outside data: make fuzz READER=npz INPUTS=10000 SEED=0
 	$(COMPILE_QUICKLY) OPENBLAS_NUM_THREADS=1 $(BIN)/python scripts/reliability/fuzz.py $(READER) --inputs $(INPUTS) --seed $(SEED) $(addprefix --again ,$(NAME))
 
+.venv-torch/.installed: requirements-torch.txt pyproject.toml
+	$(PYTHON) -m venv --clear .venv-torch
+	$(TORCH_BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-torch.txt --editable .
+	@touch $@
+
+torch: .venv-torch/.installed ## run every test that needs PyTorch or ONNX, in an environment of its own; one that is skipped fails
+	$(COMPILE_QUICKLY) CONVATTN_NO_SKIPS=1 $(TORCH_BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(TORCH_TESTS)
+	$(COMPILE_QUICKLY) $(TORCH_BIN)/python -m pytest -q --doctest-modules src/convattn/torch src/convattn/networks/onnx.py
+
 coverage: $(STAMP) ## branch coverage of the independent checker, which must be 100 %
 	$(TEST) -q tests/convattn_check --cov=convattn_check --cov-branch --cov-report=term-missing --cov-fail-under=100
 
@@ -130,7 +145,7 @@ types: $(STAMP) ## mypy
 	$(BIN)/mypy
 
 doctest: $(STAMP) ## run every example in the docstrings and in the README
-	$(COMPILE_QUICKLY) $(TEST) -q --doctest-modules src/convattn src/convattn_check --doctest-glob='*.md' README.md docs
+	$(COMPILE_QUICKLY) $(TEST) -q --doctest-modules --ignore=src/convattn/torch src/convattn src/convattn_check --doctest-glob='*.md' README.md docs
 
 certificates: $(STAMP) ## regenerate certificates/ (the bytes must not change)
 	$(BIN)/python -m convattn.ledger.certificates --output certificates --stated src/convattn/ledger/certificates/stated.json
@@ -171,4 +186,4 @@ build: $(STAMP) ## build the wheel and the source distribution into dist/
 	$(BIN)/python -m build --no-isolation
 
 clean: ## remove .venv/ and everything generated
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-torch build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -72,6 +72,13 @@ settings.register_profile("soak", max_examples=50, print_blob=True, **_shared)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Under `CONVATTN_NO_SKIPS=1` a test that is skipped fails the run."""
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if os.environ.get("CONVATTN_NO_SKIPS") == "1" and reporter and reporter.stats.get("skipped"):
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
 @pytest.fixture(autouse=True, scope="module")
 def _forget_programs() -> Iterator[None]:
     """What one file of tests has compiled is of little use to the next, but holds gigabytes."""

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import tomllib
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -38,6 +39,13 @@ import convattn.nnx
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert "flax is not installed" in done.stderr.splitlines()[-1], done.stderr
     assert "pip install 'convattn[nnx]'" in done.stderr
+
+
+def test_the_package_for_pytorch_names_its_extra(monkeypatch):
+    monkeypatch.delitem(sys.modules, "convattn.torch", raising=False)
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(ModuleNotFoundError, match=r"torch is not .* pip install 'convattn\[torch\]'"):
+        import_module("convattn.torch")
 
 
 def test_evidence_that_needs_an_extra_is_not_run_here(monkeypatch):

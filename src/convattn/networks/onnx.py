@@ -2,21 +2,32 @@
 
 jax2onnx puts operators of its own in the place of functions of JAX and Flax while it traces, so
 that `with_attention` would not see the convolutions of Flax. So the function is traced before, and
-what jax2onnx gets is a jaxpr.
+what jax2onnx gets is a jaxpr. It leaves out the transposition of a `reshape` with `dimensions`,
+which `jax.vmap` of a convolution makes: there it gets the transposition itself. What else it may
+write wrongly shows when the file is run.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 from jax.extend.core import jaxpr_as_fun
 
 from convattn.extras import require
 from convattn.files import write_file
+from convattn.networks.transformation.evaluation import (
+    RULES,
+    Evaluation,
+    Place,
+    Rule,
+    Values,
+    inner_jaxprs,
+)
 from convattn.networks.transformation.report import output_difference
 
 LIMIT = 1e-5  # of the largest output
@@ -42,8 +53,8 @@ def write_onnx(function: Callable[..., Any], example: Any, path: Path | str) -> 
     The file is run by onnxruntime on the example before it is written.
 
     Args:
-        function: Takes arrays, and gives one or several in tuples, lists or dictionaries. Parameters
-            that it holds become constants of the file.
+        function: Takes arrays, and gives one or several in tuples, lists or dictionaries.
+            Parameters that it holds become constants of the file.
         example: An array, or a tuple of arrays; their shapes and dtypes are those of the file's
             inputs.
         path: Where the file is written, whole or not at all.
@@ -73,18 +84,48 @@ def write_onnx(function: Callable[..., Any], example: Any, path: Path | str) -> 
     if not difference <= LIMIT * largest:
         raise ValueError(
             f"{path}: onnxruntime's outputs differ by {difference:.2e} of {largest:.3g}, but "
-            f"expected at most {LIMIT:.0e} of the largest; nothing is written. Does an operator "
-            "run in lower precision there?"
+            f"expected at most {LIMIT:.0e} of the largest; nothing is written. jax2onnx writes one "
+            "of the primitives otherwise than JAX computes it: try another back end of attention, "
+            "or export with jax.export"
         )
     write_file(Path(path), model.SerializeToString())
     operators = sorted({node.op_type for node in model.graph.node})
     return OnnxReport(difference, largest, tuple(operators))
 
 
+class _Plain(Evaluation):
+    """A function without compiled parts and derivatives of their own, and without such reshapes."""
+
+    @property
+    def rules(self) -> Mapping[str, Rule]:
+        """For each primitive that holds jaxprs, how it is evaluated."""
+        inlined = ("jit", "checkpoint", "remat2", "custom_jvp_call", "custom_vjp_call")
+        return RULES | dict.fromkeys(inlined, _inlined)
+
+    def equation(self, equation: Any, values: Values, place: Place) -> Values:
+        """The results of an equation."""
+        parameters, rule = equation.params, self.rules.get(equation.primitive.name)
+        if equation.primitive.name == "reshape" and parameters["dimensions"] is not None:
+            turned = lax.transpose(values[0], parameters["dimensions"])
+            return [lax.reshape(turned, parameters["new_sizes"])]
+        return self.bind(equation, values) if rule is None else rule(self, equation, values, place)
+
+
+def _inlined(evaluation: Evaluation, equation: Any, values: Values, place: Place) -> Values:
+    (jaxpr,) = inner_jaxprs(equation)
+    constants = getattr(
+        equation.params.get("jaxpr", equation.params.get("call_jaxpr")), "consts", ()
+    )
+    return evaluation.outputs(jaxpr, constants, values, place)
+
+
 def _model(function: Callable[..., Any], arrays: list[jax.Array]) -> Any:
     from jax2onnx import to_onnx
 
-    traced = jaxpr_as_fun(jax.make_jaxpr(function)(*arrays))
+    jaxpr = jax.make_jaxpr(function)(*arrays)
+    traced = jaxpr_as_fun(
+        jax.make_jaxpr(lambda *own: _Plain().closed(jaxpr, own, Place()))(*arrays)
+    )
     shapes = [jax.ShapeDtypeStruct(array.shape, array.dtype) for array in arrays]
     double = any(array.dtype == jnp.float64 for array in arrays)
     try:

@@ -4,8 +4,8 @@ The module's own code runs on torchax's tensors, which hold JAX arrays and may b
 nothing of it is translated, and `convattn.with_attention` sees every convolution that it calls.
 
 torchax changes global settings when it is imported, and modes while it runs. The settings are put
-back, and the modes last as long as one call; only the name of PyTorch's device `privateuseone`,
-which can be given once, stays `jax`.
+back, and the modes last as long as one call. PyTorch's device `privateuseone`, which can be named
+once, stays `jax`; it is said not to be available, as `torch.compile` would ask it for its streams.
 """
 
 import os
@@ -176,7 +176,10 @@ def load_torchax() -> Any:
     fast_path = torch.backends.mha.get_fastpath_enabled()
     try:
         import torchax
+        import torchax.device_module
         import torchax.tensor
+
+        torchax.device_module.is_available = lambda: False
     finally:
         torch.backends.mha.set_fastpath_enabled(fast_path)
         if hasattr(jax.config, CLIENT_OPTIONS):

@@ -1,0 +1,191 @@
+import copy
+
+import pytest
+import torch
+from torch import nn
+from torch.nn.utils import parametrizations, prune
+
+from convattn.torch import AttentionConv, surgery, to_attention
+
+IMAGES = torch.linspace(-1, 1, 2 * 3 * 9 * 8).reshape(2, 3, 9, 8)
+
+
+class Network(nn.Module):
+    """A convolution at two places, one of three axes, a transposed one, and one of a function."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Conv2d(3, 3, 3, padding=1)
+        self.again = self.first
+        self.volume = nn.Conv3d(1, 1, 1)
+        self.up = nn.ConvTranspose2d(3, 3, 2, stride=2)
+        self.kernel = nn.Parameter(torch.randn(3, 3, 3, 3))
+        self.norm, self.drop = nn.BatchNorm2d(3), nn.Dropout()
+
+    def forward(self, images):
+        features = self.drop(self.again(torch.relu(self.first(images))))
+        features = torch.conv2d(self.norm(features), self.kernel)
+        return {"classes": self.volume(self.up(features)[:, None]).mean((1, 3, 4))}
+
+
+@pytest.mark.parametrize("backend", ["shift", "dense", "flex"])
+@pytest.mark.parametrize("training", [False, True])
+def test_a_network_and_its_report(backend, training) -> None:
+    model = Network().train(training)
+    before = copy.deepcopy(model.state_dict())
+    numbers = torch.get_rng_state()
+    attention, report = to_attention(model, IMAGES, backend=backend)
+    assert torch.equal(torch.get_rng_state(), numbers)
+    assert all(torch.equal(model.state_dict()[name], each) for name, each in before.items())
+    assert attention.again is attention.first
+    assert attention.training == training
+    assert attention.norm.num_batches_tracked == 0
+    assert [(line.path, line.heads) for line in report.layers] == [
+        ("first", 10),
+        ("again", 10),
+        ("up", 5),
+    ]
+    assert all(0 <= line.difference <= line.bound < 1e-2 for line in report.layers)
+    assert report.passed
+    assert report.same_class
+    assert report.difference < 1e-5 < report.largest
+    (volume, kernel) = report.left
+    assert volume.startswith("volume: 3 axes")
+    assert "(3, 3, 3, 3)" in kernel
+    assert "2 convolutions are left" in str(report)
+
+
+def test_a_wrong_layer_fails(monkeypatch) -> None:
+    right = AttentionConv.from_conv.__func__
+
+    def wrong(kind, conv, **options):
+        layer = right(kind, conv, **options)
+        with torch.no_grad():
+            layer.output[0] *= 1.01
+        return layer
+
+    monkeypatch.setattr(surgery.AttentionConv, "from_conv", classmethod(wrong))
+    report = to_attention(Network().eval().double(), IMAGES.double()).report
+    assert not report.passed
+    assert "FAILED" in str(report)
+
+
+def test_the_copy_trains_and_is_saved_strictly() -> None:
+    model = nn.Sequential(nn.Conv2d(3, 4, 3, padding=1), nn.ReLU(), nn.Conv2d(4, 2, 1))
+    attention, _ = to_attention(model, IMAGES)
+    optimizer = torch.optim.SGD(attention.parameters(), 0.05)
+    losses = []
+    for _ in range(5):
+        optimizer.zero_grad()
+        loss = (attention(IMAGES) - 1).square().mean()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    assert losses == sorted(losses, reverse=True)
+    assert all(each.grad is not None for each in attention.parameters())
+    other = to_attention(model, IMAGES).model
+    other.load_state_dict(attention.state_dict(), strict=True)
+    assert torch.equal(other(IMAGES), attention(IMAGES))
+
+
+def test_which_are_converted() -> None:
+    model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.Conv2d(4, 4, 1), nn.Conv2d(4, 2, 3))
+    attention, report = to_attention(
+        model, IMAGES, pointwise="keep", where=lambda path, module: path != "2"
+    )
+    kinds = [type(each).__name__ for each in attention]
+    assert kinds == ["AttentionConv", "Conv2d", "Conv2d"]
+    reasons = ("1: pointwise='keep': it mixes no pixels", "2: `where` leaves it out")
+    assert report.left == reasons
+    alone, _ = to_attention(model[0], IMAGES)
+    assert isinstance(alone, AttentionConv)
+
+
+def test_a_class_with_a_forward_of_its_own_is_left() -> None:
+    class Standardised(nn.Conv2d):
+        def forward(self, images):
+            return torch.conv2d(images, self.weight / self.weight.std(), self.bias)
+
+    report = to_attention(nn.Sequential(Standardised(3, 3, 3), nn.Conv2d(3, 2, 3)), IMAGES).report
+    assert report.left == ("0: Standardised has a forward of its own",)
+
+
+def test_float64_and_keyword_arguments_and_compiled_modules() -> None:
+    class Scaled(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.conv = nn.Conv2d(3, 4, 3)
+
+        def forward(self, images, *, scale):
+            return (self.conv(images) * scale).mean((2, 3))
+
+    model = torch.compile(Scaled().double())
+    report = to_attention(
+        model, IMAGES.double(), call=lambda model, images: model(images, scale=2)
+    ).report
+    assert report.layers[0].path == "conv"
+    assert report.difference < 1e-13
+
+
+def hooked(conv):
+    conv.register_forward_hook(lambda *_: None)
+    return conv
+
+
+def pruned(conv):
+    prune.l1_unstructured(conv, "weight", 2)
+    return conv
+
+
+def shared(conv):
+    other = nn.Conv2d(3, 3, 3)
+    other.weight = conv.weight
+    return nn.Sequential(conv, other)
+
+
+@pytest.mark.parametrize(
+    ("change", "match"),
+    [
+        (nn.utils.weight_norm, r"weight norm.*remove_weight_norm"),
+        (nn.utils.spectral_norm, r"spectral norm.*remove_spectral_norm"),
+        (parametrizations.weight_norm, r"_WeightNorm.*remove_parametrizations\(layer, 'weight'\)"),
+        (parametrizations.spectral_norm, r"_SpectralNorm.*remove_parametrizations"),
+        (pruned, r"pruning.*prune\.remove\(layer, 'weight'\)"),
+        (hooked, r"has the hook hooked.*remove it"),
+        (shared, r"0\.0\.weight is also a parameter of 0\.1"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::FutureWarning")
+def test_what_is_refused_by_name(change, match) -> None:
+    model = nn.Sequential(change(nn.Conv2d(3, 3, 3)), nn.Conv2d(3, 3, 3))
+    with pytest.raises(ValueError, match=match):
+        to_attention(model, IMAGES)
+
+
+@pytest.mark.filterwarnings("ignore::FutureWarning")
+def test_a_layer_that_is_refused_can_be_left_out() -> None:
+    model = nn.Sequential(nn.utils.weight_norm(nn.Conv2d(3, 3, 3)), nn.Conv2d(3, 3, 3))
+    with pytest.raises(ValueError, match=r"call the model once under torch\.no_grad"):
+        to_attention(model, IMAGES, where=lambda path, module: path == "1")
+    with torch.no_grad():
+        model(IMAGES)
+    report = to_attention(model, IMAGES, where=lambda path, module: path == "1").report
+    assert report.left == ("0: `where` leaves it out",)
+
+
+@pytest.mark.parametrize(
+    ("model", "example", "options", "match"),
+    [
+        (nn.Linear(2, 2), IMAGES, {}, "holds no convolution"),
+        (nn.Conv2d(3, 3, 3), IMAGES, {"where": lambda *_: False}, "`where` leaves it out"),
+        (nn.Conv2d, IMAGES, {}, "call the class"),
+        (torch.sin, IMAGES, {}, "expected a torch.nn.Module"),
+        (nn.Conv2d(3, 3, 3), [IMAGES], {}, "example is a list"),
+        (nn.Conv2d(3, 3, 3), IMAGES, {"where": 3}, "where=3"),
+        (nn.Conv2d(3, 3, 3), IMAGES, {"pointwise": "no"}, "pointwise='no'"),
+        (nn.Conv2d(3, 3, 3), IMAGES, {"backend": "no"}, "backend='no'"),
+    ],
+)
+def test_what_it_does_not_take(model, example, options, match) -> None:
+    with pytest.raises(ValueError, match=match):
+        to_attention(model, example, **options)
