@@ -5,6 +5,7 @@ import torch
 import torchvision
 from torch import nn
 
+from convattn.cli.named_network import named_network
 from convattn.torch import network
 from convattn.torch.checkpoints import load_into, read_state_dict
 
@@ -127,19 +128,17 @@ def test_ones_own_functions(tmp_path, monkeypatch) -> None:
     (tmp_path / "own_networks.py").write_text(OWN)
     monkeypatch.chdir(tmp_path)
     assert network("own_networks.py:module").function(torch.ones(1, 1, 4, 5)).shape == (1, 2, 2, 3)
-    of_jax = network("own_networks:function")
-    assert (of_jax.module, of_jax.example_shape) == (None, None)
-    assert of_jax.function(0.0) == 0
     for name, match in (
         ("own_networks:modul", "no 'modul'; near ones are module"),
         ("own_networks:number", "gives int"),
+        ("own_networks:function", "but expected a torch.nn.Module"),
         ("not_there:f", "no module not_there"),
         ("not_there.py:f", "no file not_there.py"),
     ):
         with pytest.raises(ValueError, match=match):
             network(name)
-    with pytest.raises(ValueError, match="for a function of JAX"):
-        network("own_networks:function", "w.pt")
+    assert named_network("own_networks:function").function(0.0) == 0
+    assert named_network("own_networks:module").function(torch.ones(1, 1, 4, 5)).shape[1] == 2
 
 
 @pytest.mark.parametrize(

@@ -87,8 +87,10 @@ def read_image_folders(files: Mapping[str, bytes], *, most: int = LARGEST_SET) -
     with ThreadPoolExecutor(os.cpu_count()) as threads:
         lossy = any(list(threads.map(decode, range(count))))
     labels = np.array([classes.index(_class_of(name)) for name in every], np.uint8)
-    parts = (np.split(array, [len(names["train"])]) for array in (images, labels))
-    train, test = (Images(*part, classes) for part in zip(*parts, strict=True))
+    end = len(names["train"])
+    train, test = (
+        Images(images[part], labels[part], classes) for part in (slice(end), slice(end, None))
+    )
     return FolderImages(train, test, lossy)
 
 
