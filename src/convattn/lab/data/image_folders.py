@@ -87,8 +87,11 @@ def read_image_folders(files: Mapping[str, bytes], *, most: int = LARGEST_SET) -
     with ThreadPoolExecutor(os.cpu_count()) as threads:
         lossy = any(list(threads.map(decode, range(count))))
     labels = np.array([classes.index(_class_of(name)) for name in every], np.uint8)
-    parts = (np.split(array, [len(names["train"])]) for array in (images, labels))
-    train, test = (Images(*part, classes) for part in zip(*parts, strict=True))
+    at = [len(names["train"])]
+    train, test = (
+        Images(pixels, numbers, classes)
+        for pixels, numbers in zip(np.split(images, at), np.split(labels, at), strict=True)
+    )
     return FolderImages(train, test, lossy)
 
 
