@@ -87,9 +87,10 @@ def read_image_folders(files: Mapping[str, bytes], *, most: int = LARGEST_SET) -
     with ThreadPoolExecutor(os.cpu_count()) as threads:
         lossy = any(list(threads.map(decode, range(count))))
     labels = np.array([classes.index(_class_of(name)) for name in every], np.uint8)
-    end = len(names["train"])
+    at = [len(names["train"])]
     train, test = (
-        Images(images[part], labels[part], classes) for part in (slice(end), slice(end, None))
+        Images(pixels, numbers, classes)
+        for pixels, numbers in zip(np.split(images, at), np.split(labels, at), strict=True)
     )
     return FolderImages(train, test, lossy)
 
