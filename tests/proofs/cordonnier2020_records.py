@@ -110,6 +110,7 @@ REDUCED = (
     ("config.model.kind", "resnet"),
     ("run.git", None),
     ("run.git.changed", True),
+    ("run.git.changed", 0),
     ("run.sittings", [{"git": {"commit": "c" * 40, "changed": True}}]),
     ("run.images.archive_md5", None),
     ("run.images.archive_md5", ARCHIVES["cifar100-binary"].md5),

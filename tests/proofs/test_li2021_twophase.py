@@ -130,6 +130,7 @@ def test_other_figures_do_not_reproduce_it(accuracies) -> None:
         ("runs/limit-40-with/conversion/conversion/logit", 10.0),
         ("runs/limit-40-with/conversion/source/result", {}),
         ("runs/limit-40-with/conversion/check/passed", False),
+        ("runs/limit-40-with/conversion/check/passed", 1),
         ("runs/phase1", None),
         ("runs", []),
     ],

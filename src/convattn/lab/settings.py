@@ -84,16 +84,17 @@ def settings(cls: type[Made]) -> type[Made]:
     return made
 
 
-def explained(error: ValidationError, whole: str = "settings") -> str:
+def explained(error: ValidationError, whole: str = "settings", most: int = MOST_SHOWN) -> str:
     """All that pydantic found wrong, in the form of all errors.
 
     Args:
         error: Pydantic's.
         whole: What was read, where that itself is wrong and not a part of it.
+        most: How much of what is wrong is told.
     """
     problems = [_explained(problem, whole) for problem in error.errors(include_url=False)]
-    more = f" and {len(problems) - MOST_SHOWN} more" if len(problems) > MOST_SHOWN else ""
-    return "; ".join(problems[:MOST_SHOWN]) + more
+    more = f" and {len(problems) - most} more" if len(problems) > most else ""
+    return "; ".join(problems[:most]) + more
 
 
 def _explained(problem: Any, whole: str) -> str:

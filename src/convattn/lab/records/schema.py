@@ -12,6 +12,7 @@ from pydantic_core import PydanticCustomError
 
 from convattn.lab.settings import explained
 
+MOST_TOLD = 16  # reasons: all of those that the smallest run has
 READING = ConfigDict(strict=True, allow_inf_nan=False)
 
 
@@ -28,7 +29,7 @@ def mismatches(record: Any, document: Mapping[str, Any]) -> list[str]:
     try:
         part(document).model_validate(record)
     except ValidationError as error:
-        return [explained(error, "record")]
+        return [explained(error, "record", MOST_TOLD)]
     return []
 
 
