@@ -8,7 +8,7 @@ Command    python experiments/initialization.py --quick
 
 import sys
 
-from convattn.cli.experiments.initialization import main
+from initialization_comparison.command import main
 
 if __name__ == "__main__":
     sys.exit(main())

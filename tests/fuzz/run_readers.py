@@ -2,6 +2,7 @@
 
 import functools
 import json
+import sys
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
@@ -9,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from fuzz.reader import ROOT, chosen, folder_bytes, same, unpacked
+
+sys.path.append(str(ROOT / "experiments"))
 
 
 def run_files() -> bytes:
@@ -122,7 +125,7 @@ def records_seeds() -> list[bytes]:
 
 def read_trials(content: bytes, folder: Path) -> None:
     """The result of a run that compares initializers."""
-    from convattn.lab.initialization.results import read_results
+    from initialization_comparison.results import read_results
 
     (folder / "given.json").write_bytes(content)
     read_results(folder)

@@ -58,10 +58,10 @@ def _run(words: list[str]) -> int:
 def _compare(given: Arguments) -> int:
     from convattn.cli.output import console
     from convattn.lab.data.datasets import read_dataset
-    from convattn.lab.initialization import trials
-    from convattn.lab.initialization.results import read_results
-    from convattn.lab.initialization.table import chosen_rates, describe_rate
     from convattn.lab.runs.facts import digest_of
+    from initialization_comparison import trials
+    from initialization_comparison.results import read_results
+    from initialization_comparison.table import chosen_rates, describe_rate
 
     _require_options(given)
     out, folder = console(), given.output_dir / "quick" if given.quick else given.output_dir
@@ -126,7 +126,7 @@ def _finish(trials: Sequence[Any], dataset: Any, folder: Path, out: Any) -> int 
         How many of them another process still runs; None if a signal came.
     """
     from convattn.files import InUse
-    from convattn.lab.initialization.run import run_trial
+    from initialization_comparison.run import run_trial
 
     left = 0
     for trial in trials:
@@ -153,8 +153,8 @@ def _finish(trials: Sequence[Any], dataset: Any, folder: Path, out: Any) -> int 
 
 def _report(trials: Sequence[Any], results: Mapping[str, Any], folder: Path, out: Any) -> bool:
     """Print the table and draw the figures, if there are results."""
-    from convattn.lab.initialization.table import draw_results, results_table, rows
     from convattn.networks.diagnosis.picture import save_picture
+    from initialization_comparison.table import draw_results, results_table, rows
 
     found = rows(results, trials)
     if found:

@@ -7,15 +7,15 @@ from dataclasses import replace
 import jax
 import numpy as np
 import pytest
+from initialization_comparison import run, trials
+from initialization_comparison.command import main
+from initialization_comparison.results import read_results
+from initialization_comparison.run import run_trial
+from initialization_comparison.trials import INITIALIZERS, TUNING_SEED, Trial
 
-from convattn.cli.experiments.initialization import main
 from convattn.files import hold_folder
 from convattn.lab.data import datasets
 from convattn.lab.data.datasets import Dataset
-from convattn.lab.initialization import run, trials
-from convattn.lab.initialization.results import read_results
-from convattn.lab.initialization.run import run_trial
-from convattn.lab.initialization.trials import INITIALIZERS, TUNING_SEED, Trial
 from convattn.lab.training.optimizer import make_optimizer
 from convattn.lab.training.state import initial_state
 from convattn.lab.training.step import PICTURES, order_of_epoch, root_key

@@ -4,26 +4,24 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-
-from convattn.cli.experiments.initialization import main
-from convattn.lab.data.datasets import read_dataset
-from convattn.lab.initialization import trials
-from convattn.lab.initialization.results import (
+from initialization_comparison import trials
+from initialization_comparison.command import main
+from initialization_comparison.results import (
     Epoch,
     Result,
     Snapshot,
     read_results,
     write_result,
 )
-from convattn.lab.initialization.run import initial_parameters, look, some_images, trial_images
-from convattn.lab.initialization.table import (
+from initialization_comparison.run import initial_parameters, look, some_images, trial_images
+from initialization_comparison.table import (
     chosen_rates,
     draw_results,
     interval,
     results_table,
     rows,
 )
-from convattn.lab.initialization.trials import (
+from initialization_comparison.trials import (
     INITIALIZERS,
     LEARNING_RATES,
     Trial,
@@ -31,6 +29,8 @@ from convattn.lab.initialization.trials import (
     require_sizes,
     tuning,
 )
+
+from convattn.lab.data.datasets import read_dataset
 from convattn.lab.models.sizes import parameter_count
 from convattn.lab.models.state_dict import load_state_dict
 from convattn.lab.runs.materials import make_model

@@ -10,9 +10,9 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 from scipy.stats import t as student
 
-from convattn.lab.initialization.results import Result
-from convattn.lab.initialization.trials import INITIALIZERS, LEARNING_RATES, Trial
 from convattn.networks.diagnosis.picture import new_figure
+from initialization_comparison.results import Result
+from initialization_comparison.trials import INITIALIZERS, LEARNING_RATES, Trial
 
 BASELINE = next(iter(INITIALIZERS))
 LEVEL = 0.95

@@ -14,8 +14,6 @@ from jaxtyping import Float, Int
 from rich.console import Console
 
 from convattn.lab.data.datasets import Dataset
-from convattn.lab.initialization.results import Epoch, Result, Snapshot, numbers, write_result
-from convattn.lab.initialization.trials import INITIALIZERS, NETWORK, Trial
 from convattn.lab.models.state_dict import load_state_dict, state_dict
 from convattn.lab.runs.directory import CONFIG
 from convattn.lab.runs.facts import image_facts
@@ -36,6 +34,8 @@ from convattn.networks.diagnosis.measures import measure_heads
 from convattn.networks.diagnosis.state_dicts import read_transformer
 from convattn.networks.diagnosis.transformers import attention_layers
 from convattn.networks.weights.files import WeightsFile
+from initialization_comparison.results import Epoch, Result, Snapshot, numbers, write_result
+from initialization_comparison.trials import INITIALIZERS, NETWORK, Trial
 
 ATTENTION_OF, GRADIENT_OF, VALIDATED = 32, 100, 500  # images of a snapshot
 KERNEL_SIZE = 3
