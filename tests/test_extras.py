@@ -44,7 +44,9 @@ import convattn.nnx
 def test_the_package_for_pytorch_names_its_extra(monkeypatch):
     monkeypatch.delitem(sys.modules, "convattn.torch", raising=False)
     monkeypatch.setitem(sys.modules, "torch", None)
-    with pytest.raises(ModuleNotFoundError, match=r"torch is not .* pip install 'convattn\[torch\]'"):
+    with pytest.raises(
+        ModuleNotFoundError, match=r"torch is not .* pip install 'convattn\[torch\]'"
+    ):
         import_module("convattn.torch")
 
 
