@@ -118,8 +118,14 @@ def to_attention(
         with _seeded(), _compared(original, layers, uniform_weight, measured):
             expected = call(original, *arguments)
         run = _copied(attention) if _is_training(model) else attention
-        with _seeded(), _counted(run, left) as functions:
+        with _seeded():
             outputs = call(run, *arguments)
+        # Counted in a run of its own: FlexAttention does not run while operators are watched.
+        for module in (watched := _copied(attention)).modules():
+            if isinstance(module, AttentionConv):
+                module.backend = "shift"
+        with _seeded(), _counted(watched, left) as functions:
+            call(watched, *arguments)
     lines = []
     for path, layer in layers.items():
         differences = [difference for difference, _ in measured[path]]
