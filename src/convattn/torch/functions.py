@@ -54,8 +54,15 @@ class ModuleFunction:
 
         Raises:
             NotImplementedError: For an operator that torchax has not, with its name.
+            ValueError: For a symbolic size, which torchax takes for 1.
         """
         require_evaluation(self.module)
+        shapes = [leaf.shape for leaf in jax.tree.leaves(inputs) if hasattr(leaf, "shape")]
+        if any(not isinstance(size, int) for shape in shapes for size in shape):
+            raise ValueError(
+                f"{self.__name__}: inputs of shapes {shapes}, but expected numbers: modules of "
+                "PyTorch read sizes as numbers; export the function for images of one shape"
+            )
         if missing := [name for name in self.parameters if name not in parameters]:
             raise ValueError(
                 f"parameters has no {missing[0]!r}, but expected the names of self.parameters; "
